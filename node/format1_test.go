@@ -51,6 +51,9 @@ func write(path string, r io.Reader) error {
 // A folder that the program of protocol 1 and format 1 wrote, and that was killed, goes on:
 // what others signed then keeps its ids and signatures, and the run its RunID.
 func TestFolderOfFormat1GoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays and trains for two minutes under the race detector")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	unpack(t, "testdata/format1.tgz", dir)

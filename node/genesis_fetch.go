@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
+	"atoll/node/wayin"
 )
 
 // ErrNoPeers says that no peer of the link could be reached.
@@ -111,7 +112,7 @@ func (s *search) ask(addrs []string) {
 }
 
 func (s *search) run() ([]byte, error) {
-	s.n.showStage(fmt.Sprintf("asking for the genesis at %d places", len(s.asked)))
+	s.n.showStage("asking for the genesis at " + addresses(len(s.asked)))
 	seek := time.NewTicker(seekEvery)
 	defer seek.Stop()
 	s.n.host.Seek(s.n.meetings())
@@ -156,7 +157,7 @@ func (s *search) run() ([]byte, error) {
 func (s *search) failed(a answer) {
 	addr := a.addrs[0]
 	if known := s.failures[addr]; known == nil || known.Error() != a.err.Error() {
-		s.n.log.Warn("ask for the genesis, trying on", "addr", addr, "err", a.err)
+		s.n.log.Warn("ask for the genesis, trying on: "+wayin.Plain(addr, a.err), "addr", addr)
 	}
 	s.failures[addr] = a.err
 }
@@ -184,11 +185,19 @@ func allRefused(failures map[string]error, asked int) (refused error) {
 	return refused
 }
 
+// addresses is a number of them.
+func addresses(n int) string {
+	if n == 1 {
+		return "1 address"
+	}
+	return fmt.Sprintf("%d addresses", n)
+}
+
 // tried says what came of each address.
 func tried(failures map[string]error) string {
 	var parts []string
 	for addr, err := range failures {
-		parts = append(parts, fmt.Sprintf("%s: %v", addr, err))
+		parts = append(parts, addr+": "+wayin.Plain(addr, err))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")

@@ -16,7 +16,7 @@ func (n *node) lab() *status.Lab {
 	if !n.cfg.Lab {
 		return nil
 	}
-	return &status.Lab{Block: n.block, Pace: n.setPace, Corrupt: n.corrupt, Link: n.host.SetShape}
+	return &status.Lab{Block: n.block, Pace: n.setPace, Uphill: n.setUphill, Corrupt: n.corrupt, Link: n.host.SetShape}
 }
 
 // block cuts this node off from some peers, and from no others.
@@ -48,6 +48,15 @@ func (n *node) setPace(least time.Duration) error {
 		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
 	}
 	n.train.setPace(least)
+	return nil
+}
+
+// setUphill has the learner lie, or tell the truth again.
+func (n *node) setUphill(on bool) error {
+	if n.train == nil {
+		return fmt.Errorf("uphill: this node does not train")
+	}
+	n.train.setUphill(on)
 	return nil
 }
 

@@ -91,6 +91,7 @@ func TestNodeWithoutLaboratory(t *testing.T) {
 	refuses(t, map[string]error{
 		"not started with --lab": plain.Block(t.Context(), nil),
 		"does not train":         watching.Pace(t.Context(), time.Second),
+		"uphill: this node":      watching.Uphill(t.Context(), true),
 	})
 	for _, m := range []*launched{observer, first} {
 		m.leave()

@@ -73,6 +73,7 @@ type shared struct {
 type folder struct {
 	store      *store.Store
 	steplog    *store.StepLog
+	journal    *status.EventLog // nil where the disk took none
 	disk       diskHealth
 	budgetSaid bool     // that --keep is too small
 	rejoined   bool     // the folder had state of this run

@@ -138,6 +138,10 @@ func (n *node) open() error {
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
 	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
+	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
+		n.view.history = status.RestoreHistory(was.History)
+	}
+	n.openJournal()
 	n.tellDamage()
 	return n.openTrace()
 }
@@ -260,6 +264,7 @@ func (n *node) close() error {
 		err = n.fatal // found when the loop was over
 	}
 	n.check("write the trace", n.trace.close())
+	n.closeJournal()
 	if n.control != nil {
 		err = errors.Join(err, n.control.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ func (n *node) publishStatus() {
 		return
 	}
 	s := n.snapshot()
+	s.History = n.view.history.Until(status.PointOf(s))
 	n.latest.Store(&s)
 	tips := n.tipList()
 	n.latestTips.Store(&tips)
@@ -304,9 +306,9 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 }
 
 // foldedBy is the parameter-weighted mean over fragments of an author's folded
-// tokens, as far as this node folded them itself.
+// tokens, as far as this node folded them itself. It is rounded, as there are no parts of tokens.
 func (n *node) foldedBy(id wire.PeerID) float64 {
-	return n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] })
+	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] }))
 }
 
 func (n *node) addShares(peers []status.Peer) []status.Peer {

@@ -35,6 +35,7 @@ type training struct {
 	mu       sync.Mutex
 	doing    *float64      // in the account, what the last command did
 	pace     time.Duration // least time of a step
+	uphill   bool          // step away from where it should: it lies, in a laboratory
 	may      bool
 	paused   bool               // by its owner
 	stepping bool               // inside a step
@@ -146,6 +147,13 @@ func (t *training) setPace(least time.Duration) {
 	defer t.mu.Unlock()
 	t.pace = least
 	t.wake()
+}
+
+// setUphill has steps go away from where they should.
+func (t *training) setUphill(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uphill = on
 }
 
 func (t *training) leastTime() time.Duration {
@@ -419,7 +427,11 @@ func (t *training) enter(ctx context.Context) (context.Context, float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ctx, t.cut = context.WithCancel(ctx)
-	return ctx, t.schedule.At(t.fraction)
+	lr := t.schedule.At(t.fraction)
+	if t.uphill {
+		lr = -lr
+	}
+	return ctx, lr
 }
 
 // exit ends the context of a step.

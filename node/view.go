@@ -18,6 +18,7 @@ import (
 // view is what the loop remembers only to show it.
 type view struct {
 	events  []status.Event
+	history status.History
 	addrs   map[wire.PeerID]string
 	refused map[string]status.Peer // by address: who refused us or was refused, and why
 	dials   map[string]error       // by address: what the last dial came to
@@ -61,7 +62,9 @@ func newView(fragments int, window uint32) view {
 // event keeps something worth telling a person.
 func (v *view) event(n *node, kind, peer, text string) {
 	n.log.Info(text, "event", kind, "peer", peer)
-	v.events = append(v.events, status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text})
+	e := status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text}
+	n.journalEvent(e)
+	v.events = append(v.events, e)
 	if len(v.events) > maxEvents {
 		v.events = v.events[len(v.events)-maxEvents:]
 	}
@@ -155,7 +158,11 @@ func (v *view) peerUp(n *node, e p2p.PeerUp) {
 	if len(v.addrs) < maxRefused || v.addrs[e.ID] != "" {
 		v.addrs[e.ID] = e.Addr
 	}
-	v.event(n, "connected", e.ID.String(), fmt.Sprintf("%s at %s", e.Record.Role, e.Addr))
+	text := e.Record.Role
+	if e.Addr != "" {
+		text += " at " + e.Addr
+	}
+	v.event(n, "connected", e.ID.String(), text)
 }
 
 func (v *view) refusedPeer(n *node, e p2p.Refused) {

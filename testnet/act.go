@@ -110,6 +110,9 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 		return l.resume()
 	case fault.Slow:
 		m.slow = e.Factor
+	case fault.Attack:
+		w.counts.liars++
+		m.uphill = true
 	case fault.Link:
 		if len(e.Detail) > 0 {
 			w.counts.links++
@@ -141,6 +144,7 @@ func (w *world) tell(now time.Time, m *member, e fault.Event) {
 var toldAs = map[fault.Verb]string{
 	fault.Start: "starts again", fault.Leave: "is asked to leave", fault.Kill: "is killed", fault.Pause: "is paused",
 	fault.Resume: "is resumed", fault.Slow: "is ", fault.KillLearner: "loses the program that trains for it",
+	fault.Attack: "lies from now on: it trains away from where it should",
 }
 
 // pick returns the node that an event is about, if it is in a state in which
@@ -168,7 +172,7 @@ func (m *member) suits(v fault.Verb) bool {
 	switch {
 	case v == fault.Start:
 		return l == nil
-	case v == fault.Slow, v == fault.Link:
+	case v == fault.Slow, v == fault.Link, v == fault.Attack:
 		return true
 	case l == nil || l.asked || l.killed:
 		return false

@@ -43,6 +43,7 @@ func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 		Block:   func(peers []string) error { n.told = append(n.told, fmt.Sprint("block ", peers)); return nil },
 		Pace:    func(d time.Duration) error { n.told = append(n.told, fmt.Sprint("pace ", d)); return nil },
 		Link:    func(l string) error { n.told = append(n.told, "link "+l); return nil },
+		Uphill:  func(on bool) error { n.told = append(n.told, fmt.Sprint("uphill ", on)); return nil },
 		Corrupt: func(f status.BitFlip) error { n.told = append(n.told, fmt.Sprint("corrupt ", f.Fragment)); return nil },
 	}})
 	if err != nil {
@@ -183,7 +184,7 @@ func spoken(t *testing.T, text string) (plan []*scheduled) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range s {
+	for _, e := range chaos(s).links() {
 		plan = append(plan, &scheduled{Event: e})
 	}
 	return plan
@@ -201,6 +202,24 @@ func TestSlowAndCorrupt(t *testing.T) {
 	if len(w.corrupted) != 1 || !w.chaos[1].done || w.chaos[2].done {
 		t.Errorf("%d corrupted; %+v", len(w.corrupted), w.chaos)
 	}
+}
+
+// A liar is told so, and again when it comes back from a kill. Losses are of its link.
+func TestLiarsAndLosses(t *testing.T) {
+	w, labs := stageWorld(t, 2)
+	w.chaos = spoken(t, "attack uphill 1 @1s, loss 0 1% @1s")
+	if err := w.doChaos(t.Context(), w.began.Add(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	w.mustInstruct(t)
+	labs[0].expect(t, "pace 10ms", "block []", "link loss=1%")
+	labs[1].expect(t, "pace 10ms", "block []", "uphill true")
+	if w.counts.liars != 1 || w.counts.links != 1 {
+		t.Errorf("%+v", w.counts)
+	}
+	w.members[1].current().told = instructions{} // as of a process that has just started
+	w.mustInstruct(t)
+	labs[1].expect(t, "pace 10ms", "block []", "uphill true")
 }
 
 // What mends waits for what it mends.

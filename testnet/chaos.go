@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,12 +18,10 @@ var can = fault.Can{
 	Who: "a testnet", Chance: true, Shares: true,
 	Verbs: []fault.Verb{
 		fault.Join, fault.Leave, fault.Kill, fault.Start, fault.Pause, fault.Resume, fault.Slow, fault.Link, fault.Partition, fault.Corrupt, fault.Random,
-		fault.KillLearner,
+		fault.KillLearner, fault.Attack, fault.Loss,
 	},
 	Instead: map[fault.Verb]string{
-		fault.Merge:  "give the partition its end, such as partition 0,1|2,3 @40s..80s",
-		fault.Loss:   "write link 2 loss=1% @0s, or --link 2:loss=1%",
-		fault.Attack: "attacks are tested by the simulator's scripts",
+		fault.Merge: "give the partition its end, such as partition 0,1|2,3 @40s..80s",
 	},
 }
 
@@ -30,12 +29,35 @@ var can = fault.Can{
 func parseChaos(text string) (chaos, error) {
 	s, err := can.Parse(text)
 	if err == nil {
-		err = chaos(s).checkPartitions()
+		err = cmp.Or(chaos(s).checkPartitions(), chaos(s).checkAttacks())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--chaos: %w", err)
 	}
-	return chaos(s), nil
+	return chaos(s).links(), nil
+}
+
+// links says of packets that are lost what it says of links.
+func (c chaos) links() chaos {
+	for i, e := range c {
+		if e.Verb == fault.Loss {
+			c[i].Verb, c[i].Detail, c[i].Percent = fault.Link, []string{"loss=" + fault.Number(e.Percent) + "%"}, 0
+		}
+	}
+	return c
+}
+
+// uphill is the attack that real nodes know: their learners step away from where they should.
+const uphill = "uphill"
+
+// checkAttacks refuses attacks that only the simulator has.
+func (c chaos) checkAttacks() error {
+	for _, e := range c {
+		if e.Verb == fault.Attack && e.Kind != uphill {
+			return &fault.Error{File: strconv.Quote(e.String()), Text: "real nodes know the attack uphill alone: write attack uphill 1 @20%. Others are tested by the simulator's scripts"}
+		}
+	}
+	return nil
 }
 
 // checkPartitions refuses partitions that only the simulator has.
@@ -64,6 +86,8 @@ func (c chaos) inBaseline(name string) error {
 		switch {
 		case e.Verb == fault.KillLearner:
 			return fmt.Errorf("--chaos %q: in the baseline %s nobody trains in a process of its own", e, name)
+		case e.Verb == fault.Attack:
+			return fmt.Errorf("--chaos %q: the baseline %s has no liars", e, name)
 		case e.Verb == fault.Corrupt:
 			return fmt.Errorf("--chaos %q: the baseline %s does not look for damaged memory", e, name)
 		case name == baseline.Local && (e.Verb == fault.Join || e.Verb == fault.Random || e.Verb == fault.Partition):

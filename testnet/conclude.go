@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -40,7 +41,8 @@ func (w *world) report(ctx context.Context) (Report, error) {
 	}
 	r.Checks = w.checks(r, a)
 	r.DirBytes, r.Temporary = folderSize(w.cfg.Dir), w.temporary
-	return r, r.save(w.path(reportFile))
+	r.Page = w.path(PageFile)
+	return r, errors.Join(r.save(w.path(reportFile)), w.savePage(&r))
 }
 
 func (w *world) describe() Report {
@@ -56,7 +58,7 @@ func (w *world) describe() Report {
 		Faults: Faults{
 			Joins: w.counts.joins, Leaves: w.counts.leaves, Kills: w.counts.kills,
 			Pauses: w.counts.pauses, Partitions: w.counts.partitions, Corruptions: len(w.corrupted), Links: w.counts.links,
-			Learners: w.counts.learners,
+			Learners: w.counts.learners, Liars: w.counts.liars,
 		},
 	}
 }

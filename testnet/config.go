@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/web"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -64,6 +65,7 @@ type Console struct {
 	Terminal func() (columns, lines int) // size of the terminal that Out is, which is redrawn; nil = it is none: lines are added
 	Abort    <-chan struct{}             // closed: kill all nodes now, without the ordered leave that the end of the context asks for
 	Log      *slog.Logger                // nil = discard
+	Watch    func(web.World)             // told of all nodes about twice a second; nil = nobody
 }
 
 // Atoll is what baselines are compared with: nodes without a leader.

@@ -46,6 +46,9 @@ func openData(c Config) (data, error) {
 type plainText struct{ *corpus.Corpus }
 
 func (t plainText) describe(g *genesis.Genesis) error {
+	if err := g.FitBytes(); err != nil {
+		return err
+	}
 	g.Data = genesis.Data{Name: t.Name(), SHA256: t.SHA256()}
 	return t.Fits(g.Model.Context)
 }
@@ -76,6 +79,9 @@ type shardedText struct{ *shards.Dir }
 func (t shardedText) describe(g *genesis.Genesis) error {
 	m := t.Manifest
 	tokens, _ := shards.Tokens(m.Shards)
+	if err := g.FitVocab(m.Tokenizer.Size); err != nil {
+		return err
+	}
 	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
 	return m.Fits(g.Model.Context)
 }

@@ -14,13 +14,14 @@ import (
 // instructions are what a process is to be told at its control socket: they
 // follow from what chaos does now, and stand until they change.
 type instructions struct {
-	pace  time.Duration
-	block []string // peer ids
-	link  shape.Link
+	pace   time.Duration
+	block  []string // peer ids
+	link   shape.Link
+	uphill bool // step away from where it should
 }
 
 func (i instructions) equal(other instructions) bool {
-	return i.pace == other.pace && i.link == other.link && slices.Equal(i.block, other.block)
+	return i.pace == other.pace && i.link == other.link && i.uphill == other.uphill && slices.Equal(i.block, other.block)
 }
 
 // instruct tells every process what it has not been told. One that does not
@@ -43,7 +44,7 @@ func (w *world) instruct(ctx context.Context) error {
 
 // instructions are what a node is to be told now.
 func (w *world) instructions(m *member) instructions {
-	want := instructions{pace: w.paceOf(m), link: m.link}
+	want := instructions{pace: w.paceOf(m), link: m.link, uphill: m.uphill}
 	for _, other := range w.members {
 		if id := other.id(); id != "" && w.parted(m.index, other.index) {
 			want.block = append(want.block, id)
@@ -76,6 +77,9 @@ func (l *life) tell(ctx context.Context, want instructions) error {
 	}
 	if err == nil && want.link != l.told.link {
 		err = l.client.Link(ctx, want.link.String())
+	}
+	if err == nil && want.uphill != l.told.uphill {
+		err = l.client.Uphill(ctx, want.uphill)
 	}
 	switch {
 	case err == nil:

@@ -24,6 +24,7 @@ type member struct {
 	dir     string
 	divisor float64
 	slow    float64    // times slower than that, by chaos
+	uphill  bool       // it lies, by chaos
 	link    shape.Link // as it is now
 	could   capacity   // of its uplink
 	joiner  bool       // came by chaos

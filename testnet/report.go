@@ -41,6 +41,7 @@ type Setup struct {
 	SHA256    string `json:"data_sha256"`
 	Dir       string `json:"dir"`
 	Run       string `json:"run"`
+	Page      string `json:"page,omitempty"` // the report as a page
 
 	DirBytes  uint64 `json:"dir_bytes"`     // of the files in Dir
 	Temporary bool   `json:"dir_temporary"` // nobody chose Dir, so a reader may remove it
@@ -116,6 +117,7 @@ type Faults struct {
 	Links       int `json:"link_changes"`
 	Partitions  int `json:"partitions"`
 	Corruptions int `json:"corruptions"`
+	Liars       int `json:"liars"`
 	Learners    int `json:"learner_kills"` // of programs that train, or of one process of them
 
 	JoinS    []float64 `json:"join_s,omitempty"`    // process start to own first folded delta

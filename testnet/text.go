@@ -29,6 +29,9 @@ func (r Report) WriteText(w io.Writer) error {
 // writeFolder says where everything is, on lines that can be copied.
 func (r Report) writeFolder(b *strings.Builder) {
 	fmt.Fprintf(b, "\neverything is in %s (%s)\n", r.Dir, status.Bytes(float64(r.DirBytes)))
+	if r.Page != "" {
+		fmt.Fprintf(b, "the report as a page: %s\n", r.Page)
+	}
 	if r.Temporary {
 		fmt.Fprintf(b, "remove it with: rm -r %s\n", r.Dir)
 	}
@@ -125,7 +128,7 @@ func (r Report) writeChaos(b *strings.Builder) {
 		text string
 	}{
 		{r.Joins, "joined"}, {r.Leaves, "left"}, {r.Kills, "killed"}, {r.Learners, "had their program killed"}, {r.Pauses, "paused"}, {r.Links, "given another link"},
-		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"},
+		{r.Partitions, "partitioned"}, {r.Corruptions, "corrupted"}, {r.Liars, "lied"},
 	} {
 		if k.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.text))

@@ -65,7 +65,7 @@ type world struct {
 }
 
 // counts are what chaos did.
-type counts struct{ joins, leaves, kills, pauses, partitions, links, learners int }
+type counts struct{ joins, leaves, kills, pauses, partitions, links, learners, liars int }
 
 // Run runs a world to its end and returns the report, which is also in the
 // world's folder. An error means that there is no report: a bad Config, a node
@@ -234,6 +234,7 @@ func (w *world) live(ctx context.Context) error {
 			w.exited(e)
 		}
 	}
+	w.tellWatchers()
 	return w.ending
 }
 
@@ -254,6 +255,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.killAll()
 	}
 	w.screen.show(w.view(now))
+	w.tellWatchers()
 }
 
 // wakeAtEnd lets the nodes go that are still paused when the run is over: nothing

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-
-	"atoll/optimizer"
 )
 
 const benchAllHelp = `
@@ -46,7 +44,7 @@ func (c *BenchAllCmd) steps(ctx context.Context, r *benchRun) error {
 	if err != nil {
 		return err
 	}
-	runs, err := (&BenchStepCmd{Model: []string{"tiny", "small"}, Threads: counts, Optimizer: optimizer.NameAdamW}).runs()
+	runs, err := (&BenchStepCmd{Model: []string{"tiny", "small"}, Threads: counts}).runs()
 	if err != nil {
 		return err
 	}

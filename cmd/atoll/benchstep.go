@@ -32,7 +32,7 @@ type BenchStepCmd struct {
 	Seconds       float64  `help:"Seconds to measure." default:"8"`
 	ProcessorTime bool     `help:"Count the processor time of one thread, for a machine that does other things as well."`
 	Batch         int      `help:"Rows of text in one step. Default: the shared benchmark's." placeholder:"ROWS"`
-	Optimizer     string   `help:"Inner optimizer: ${enum}." enum:"adamw,muon" default:"adamw"`
+	Optimizer     string   `help:"Inner optimizer: ${enum}. auto is that of runs, muon, and adamw with --compare torch, which has no other." enum:"auto,adamw,muon" default:"auto"`
 	precisionFlag
 	Compare string   `help:"torch takes turns with a PyTorch program." enum:"none,torch" default:"none"`
 	Torch   string   `help:"The PyTorch program: torch_ref.py of the shared benchmark." placeholder:"FILE"`
@@ -58,7 +58,7 @@ func (c *BenchStepCmd) measure(ctx context.Context, r *benchRun) error {
 	switch {
 	case err != nil:
 		return err
-	case c.Compare == "torch":
+	case c.Compare == compareTorch:
 		return c.compare(ctx, r, runs)
 	case len(runs) == 1:
 		s, err := bench.Steps(ctx, r.meter, runs[0])
@@ -93,11 +93,22 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 			return nil, err
 		}
 		for _, threads := range counts {
-			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.Optimizer, Precision: precision, ProcessorTime: c.ProcessorTime})
+			runs = append(runs, bench.StepConfig{Name: name, Model: sizes, Batch: c.Batch, Threads: threads, Optimizer: c.optimizer(), Precision: precision, ProcessorTime: c.ProcessorTime})
 		}
 	}
 	return runs, nil
 }
+
+// optimizer is that of runs, unless it is asked for.
+func (c *BenchStepCmd) optimizer() string {
+	if c.Compare == compareTorch && asked(c.Optimizer) == "" {
+		return optimizer.NameAdamW
+	}
+	return builtinOptimizer(c.Optimizer)
+}
+
+// compareTorch is the --compare that measures beside PyTorch.
+const compareTorch = "torch"
 
 // modelNames writes out what all stands for.
 func modelNames(names []string) []string {
@@ -209,7 +220,7 @@ func (c *BenchStepCmd) comparable() error {
 	switch {
 	case c.Torch == "":
 		return badUsage("--compare torch needs the program to compare with; pass --torch PATH/torch_ref.py")
-	case c.Optimizer != optimizer.NameAdamW:
+	case c.optimizer() != optimizer.NameAdamW:
 		return badUsage("--optimizer is %s; --compare torch has AdamW", c.Optimizer)
 	case c.ProcessorTime:
 		return badUsage("--processor-time is of atoll alone; leave it out with --compare torch")

@@ -41,6 +41,9 @@ func (*DataBuildCmd) Help() string { return dataBuildHelp }
 
 // Run builds.
 func (c *DataBuildCmd) Run(ctx context.Context, out *console) error {
+	if !(c.HeldOut > 0 && c.HeldOut < 1) {
+		return badUsage("--held-out is %v; use a share above 0 and below 1, such as 0.1", c.HeldOut)
+	}
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func readTokenizer(path string) (*token.BPE, []byte, error) {
 type building struct {
 	out     *console
 	reading reading
-	writing bool
+	writing *meter // nil while it reads
 }
 
 func newBuilding(out *console) *building {
@@ -111,10 +114,13 @@ func newBuilding(out *console) *building {
 func (b *building) say(p build.Progress) {
 	b.reading.resumed, b.reading.total = p.Resumed, p.Total
 	b.reading.say(p.Read)
-	if p.Writing && !b.writing {
-		b.writing = true
+	if p.Writing && b.writing == nil {
+		b.writing = newMeter(b.out, "writing shards")
 		b.out.say("read %s in %s: %s tokens, writing shards", plural(int(p.Documents), "document", "documents"),
 			seconds(time.Since(b.reading.begun).Seconds()), big(float64(p.Tokens)))
+	}
+	if b.writing != nil {
+		b.writing.at(p.Written, 1)
 	}
 }
 

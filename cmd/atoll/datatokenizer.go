@@ -58,6 +58,8 @@ func (c *DataTokenizerCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	m := newMeter(out, "merging pairs")
+	trainer.Told = func(done, all int) { m.at(float64(done), float64(all)) }
 	v := trainer.Train()
 	answer.Tokens = len(v.Tokens)
 	if answer.Tokens < c.Train {

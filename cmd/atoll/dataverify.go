@@ -61,7 +61,7 @@ func (c *DataVerifyCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	v, err := verifyCorpus(ctx, d)
+	v, err := verifyCorpus(ctx, out, d)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,14 @@ func (c *DataVerifyCmd) Run(ctx context.Context, out *console) error {
 	return err
 }
 
-func verifyCorpus(ctx context.Context, d *shards.Dir) (corpusVerdict, error) {
+func verifyCorpus(ctx context.Context, out *console, d *shards.Dir) (corpusVerdict, error) {
 	v := corpusVerdict{Digest: d.Manifest.Digest().String(), Missing: []string{}, Errors: []string{}}
 	if _, err := d.Tokenizer(); err != nil {
 		v.Errors = append(v.Errors, err.Error())
 	}
-	for _, s := range slices.Concat(d.Manifest.HeldOut, d.Manifest.Shards) {
+	all, m := slices.Concat(d.Manifest.HeldOut, d.Manifest.Shards), newMeter(out, "reading shards")
+	for i, s := range all {
+		m.at(float64(i), float64(len(all)))
 		_, err := d.Read(ctx, s)
 		switch {
 		case ctx.Err() != nil:

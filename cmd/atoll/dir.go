@@ -27,13 +27,17 @@ func (f dirFlag) folder() (string, error) {
 }
 
 // model is the run and the newest model of that folder, with the tokens that it has folded.
-func (f dirFlag) model(ctx context.Context) (g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
+// Long replays say on stderr how far they are.
+func (f dirFlag) model(ctx context.Context, out *console) (g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
 	dir, err := f.folder()
 	if err != nil {
 		return g, nil, 0, err
 	}
-	return inspect.LoadModel(ctx, dir)
+	return inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
 }
+
+// loadingModel is what takes long in loading a model: the folding of rounds that the disk has as deltas.
+const loadingModel = "loading the model"
 
 // tokenizer is the run's, with its file, see inspect.Tokenizer.
 func (f dirFlag) tokenizer(g genesis.Genesis) (token.Tokenizer, []byte, error) {

@@ -17,7 +17,7 @@ With a join link, before joining: does the link lead into its run, and how will 
 
 With a folder: is the folder whole, does the disk work and have room, does the model fit into memory, how long does a round take here and what does it ask of the link, at which addresses can peers reach the node. The node may be running. With --fix, a damaged index is set aside; nothing is deleted. The node then fetches the run from its peers again and keeps its key.
 
-Each line says what was found, and what to do. Exit code 0 if all is well, 1 if not.
+Each line says what was found, and what to do. Exit code 0 if nothing is wrong, 1 otherwise.
 
     atoll doctor atoll:3f2a...,/ip4/192.0.2.1/tcp/27182/p2p/12D3...
     atoll doctor --dir first
@@ -91,7 +91,9 @@ func (c *DoctorCmd) tryLink(ctx context.Context, out *console) (inspect.Checkup,
 	if err != nil {
 		return inspect.Checkup{}, err
 	}
-	return inspect.CheckupOf(facts.Findings()), nil
+	found := inspect.CheckupOf(facts.Findings())
+	found.Reach = facts.Reach()
+	return found, nil
 }
 
 func printCheckup(out *console, found inspect.Checkup) error {
@@ -121,8 +123,23 @@ func checkupEnd(found inspect.Checkup) string {
 			wrong++
 		}
 	}
-	if wrong == 0 {
-		return "all is well"
+	if wrong > 0 {
+		return fmt.Sprintf("%s attention", plural(wrong, "thing needs", "things need"))
 	}
-	return fmt.Sprintf("%s attention", plural(wrong, "thing needs", "things need"))
+	return wellText(found)
+}
+
+// wellText is the last line where nothing is wrong. All is well only if others reach the node.
+func wellText(found inspect.Checkup) string {
+	switch {
+	case found.Reach == inspect.ReachHelped:
+		return "nothing is wrong; others reach this machine through a relay, or when both sides try at once"
+	case found.Reach == inspect.ReachNear:
+		return "nothing is wrong; only this node's own network reaches it"
+	case found.Reach == inspect.ReachUnknown && found.Dir != "" && !found.Running:
+		return "nothing is wrong; whether others reach the node shows when it runs: start it and ask again"
+	case found.Reach == inspect.ReachUnknown:
+		return "nothing is wrong; whether others reach this machine is not known"
+	}
+	return "all is well"
 }

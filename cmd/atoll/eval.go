@@ -18,18 +18,24 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads what is held out, in windows of the model's context: the last tenth of a text, or the held-out shards of a corpus. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell).
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell).
 
     atoll eval --dir first
+    atoll eval --dir first --all
     atoll eval --dir first --data book.txt --json`
 
 // EvalCmd is `atoll eval`.
 type EvalCmd struct {
 	dirFlag
 	Data string `help:"Text to measure on: a file, a folder, a corpus with the run's tokenizer, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
+	All  bool   `help:"Measure on all that is held out. Default: a sample of 128 KiB."`
 	threadsFlag
 	jsonFlag
 }
+
+// evalSample is the text of a sample, in bytes: three digits of bits per byte, and half a minute for the model small on
+// two cores, where all that is held out of a large text takes many.
+const evalSample = 128 << 10
 
 // Help implements kong.HelpProvider.
 func (*EvalCmd) Help() string { return evalHelp }
@@ -39,7 +45,9 @@ type evaluation struct {
 	ValBPB       float64 `json:"val_bpb"`
 	BaselineBPB  float64 `json:"baseline_bpb,omitempty"` // of texts, not of corpora
 	Ratio        float64 `json:"ratio,omitempty"`        // of the two
-	Bytes        int     `json:"held_out_bytes"`
+	Bytes        int     `json:"held_out_bytes"`         // that were scored
+	Sample       bool    `json:"sample,omitempty"`       // they are a part of what is held out
+	Of           int     `json:"of_bytes,omitempty"`     // of so many, if they are a sample
 	Data         string  `json:"data"`
 	SHA256       string  `json:"data_sha256,omitempty"`
 	Manifest     string  `json:"data_manifest,omitempty"` // of a corpus, instead
@@ -57,7 +65,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if err := c.set(); err != nil {
 		return err
 	}
-	g, slab, tokens, err := inspect.LoadModel(ctx, dir)
+	g, slab, tokens, err := inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
 	if err != nil {
 		return err
 	}
@@ -76,7 +84,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 		if c.Data == "" {
 			path = heldOutFolder(dir, path)
 		}
-		if err := evaluateCorpus(ctx, out, g, slab, path, &e); err != nil {
+		if err := c.corpus(ctx, out, g, slab, path, &e); err != nil {
 			return err
 		}
 		return c.print(out, e)
@@ -91,13 +99,34 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
 		out.say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
-	if e.ValBPB, err = trainer.BitsPerByte(ctx, g.Model, slab, corpus.Windows(data.HeldOut(), g.Model.Context)); err != nil {
+	windows := c.windows(data, g.Model.Context, &e)
+	if e.ValBPB, err = trainer.BitsPerByte(scoring(ctx, out, "scoring text"), g.Model, slab, windows); err != nil {
 		return err
 	}
-	e.BaselineBPB = corpus.WittenBell(data.Train(), data.HeldOut())
+	e.BaselineBPB = corpus.WittenBellOf(data.Train(), windows)
 	e.Ratio = e.ValBPB / e.BaselineBPB
-	e.Bytes, e.Data, e.SHA256 = len(data.HeldOut()), data.Name(), data.SHA256()
+	e.Data, e.SHA256 = data.Name(), data.SHA256()
 	return c.print(out, e)
+}
+
+// windows are those that are scored: all of the held-out text, or a sample of it.
+func (c *EvalCmd) windows(data *corpus.Corpus, context int, e *evaluation) (windows [][]byte) {
+	all := len(data.HeldOut())
+	if windows = corpus.Windows(data.HeldOut(), context); !c.All && all > evalSample {
+		windows = data.HeldOutSample(evalSample, context)
+	}
+	for _, w := range windows {
+		e.Bytes += len(w) - 1
+	}
+	e.sampleOf(all - 1) // its first byte is context only
+	return windows
+}
+
+// sampleOf notes how much there is, if it was not all scored.
+func (e *evaluation) sampleOf(all int) {
+	if e.Sample = e.Bytes < all; e.Sample {
+		e.Of = all
+	}
 }
 
 // heldOutFolder is the corpus of a node that has all held-out shards: what the node fetched, or the
@@ -116,8 +145,8 @@ func heldOutFolder(dir, told string) string {
 	return fetched
 }
 
-// evaluateCorpus measures on all held-out shards of a corpus that has the run's tokenizer.
-func evaluateCorpus(ctx context.Context, out *console, g genesis.Genesis, slab *tensor.Slab, path string, e *evaluation) error {
+// corpus measures on the held-out shards of a corpus that has the run's tokenizer.
+func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, slab *tensor.Slab, path string, e *evaluation) error {
 	dir, err := shards.OpenDir(path)
 	if err != nil {
 		return err
@@ -133,12 +162,19 @@ func evaluateCorpus(ctx context.Context, out *console, g genesis.Genesis, slab *
 	if err != nil {
 		return err
 	}
-	sample, err := dir.HeldOut(ctx, tokenizer, math.MaxInt64, g.Model.Context)
+	text := int64(evalSample)
+	if c.All {
+		text = math.MaxInt64
+	}
+	sample, err := dir.HeldOut(ctx, tokenizer, text, g.Model.Context)
 	if err != nil {
 		return err
 	}
 	e.Bytes = int(sample.Bytes)
-	e.ValBPB, err = trainer.BitsPerByteOf(ctx, g.Model, slab, sample.Windows, sample.Bytes)
+	if _, all := shards.Tokens(dir.Manifest.HeldOut); text < all {
+		e.sampleOf(int(all))
+	}
+	e.ValBPB, err = trainer.BitsPerByteOf(scoring(ctx, out, "scoring text"), g.Model, slab, sample.Windows, sample.Bytes)
 	return err
 }
 
@@ -151,9 +187,17 @@ func (c *EvalCmd) print(out *console, e evaluation) error {
 		rows = append(rows, []string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
 	}
 	return table(out.out, append(rows,
-		[]string{"text", fmt.Sprintf("%d held-out bytes of %s", e.Bytes, e.Data)},
+		[]string{"text", e.text()},
 		[]string{"model", fmt.Sprintf("%s parameters after %s tokens", big(float64(e.Params)), big(float64(e.TokensFolded)))},
 	)...)
+}
+
+// text says what was scored.
+func (e evaluation) text() string {
+	if !e.Sample {
+		return fmt.Sprintf("all %d held-out bytes of %s", e.Bytes, e.Data)
+	}
+	return fmt.Sprintf("a sample of %d of the %d held-out bytes of %s; --all scores them all", e.Bytes, e.Of, e.Data)
 }
 
 // set makes the process compute with so many threads.

@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/genesis"
+	"atoll/optimizer/trainer/external"
 )
 
 // Exit codes.
@@ -47,7 +48,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName):
+	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName), errors.Is(err, genesis.ErrVocab), errors.Is(err, external.ErrProcesses):
 		return exitUsage
 	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer):
 		return exitRefused

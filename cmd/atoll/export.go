@@ -31,6 +31,9 @@ type ExportCmd struct {
 // Help implements kong.HelpProvider.
 func (*ExportCmd) Help() string { return exportHelp }
 
+// exportedBytes is what a parameter takes in what Export writes: a float32.
+const exportedBytes = 4
+
 // exported is the answer of `atoll export --json`.
 type exported struct {
 	Out          string `json:"out"`
@@ -40,7 +43,7 @@ type exported struct {
 
 // Run writes the folder.
 func (c *ExportCmd) Run(ctx context.Context, out *console) error {
-	g, slab, folded, err := c.model(ctx)
+	g, slab, folded, err := c.model(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -48,7 +51,10 @@ func (c *ExportCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Export(c.Out, slab, folded, tokenizer); err != nil {
+	done := writing(out, c.Out, int64(g.Params())*exportedBytes)
+	err = g.Export(c.Out, slab, folded, tokenizer)
+	done()
+	if err != nil {
 		return err
 	}
 	if c.JSON {

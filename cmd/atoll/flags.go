@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -52,9 +53,17 @@ func (g given) check() error {
 	return badUsage("%s is %d; use %s, or %s", g.flag, g.n, use, out)
 }
 
+// checkTimeout refuses a time to wait that is none.
+func checkTimeout(d time.Duration) error {
+	if d <= 0 {
+		return badUsage("--timeout is %v; use a duration such as 30s", d)
+	}
+	return nil
+}
+
 // runFlags are what `atoll new` and `atoll testnet` both let people choose of a run.
 type runFlags struct {
-	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Model     string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes. Default: tiny." placeholder:"NAME"`
 	Seed      uint64  `help:"Seed of the initial parameters and of the learners' batches." default:"1"`
 	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
 	Optimizer string  `help:"Inner optimizer: ${enum}. A step of Muon takes up to twice as long and learns more. auto is muon for built-in models and adamw for others." enum:"auto,adamw,muon" default:"auto"`
@@ -64,6 +73,9 @@ type runFlags struct {
 	Codec     string  `help:"Encoding of deltas: ${enum}. At the same H, sparse8 needs a quarter of the bytes of int4 and makes the model 1 to 4 % worse; sparse needs a twentieth and makes it 3 to 11 % worse. auto is int4, unless --bandwidth of atoll new chooses another." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
 	Merge     string  `help:"How the deltas of a round become one: ${enum}. clip withstands liars best and takes less than twice the time of mean. auto is mean up to H = 8 and clip above; rda with --codec sparse, and with sparse8 up to H = 8." enum:"auto,rda,mean,clip" default:"auto"`
 }
+
+// model is the model that a run is of, where it is a built-in one.
+func (f runFlags) model() string { return cmp.Or(f.Model, "tiny") }
 
 // Limits of a run.
 const maxLR = 10

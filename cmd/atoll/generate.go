@@ -25,7 +25,7 @@ Continues a prompt with the newest model of a node, running or not. The same see
 type GenerateCmd struct {
 	dirFlag
 	Prompt      string  `help:"Text to continue. Default: the start of a document, or of a line where tokens are bytes." placeholder:"TEXT"`
-	Tokens      int     `help:"Tokens to write." default:"400" env:"ATOLL_GENERATE_TOKENS"`
+	Tokens      int     `help:"Tokens to write." default:"400"`
 	Temperature float64 `help:"Below 1 prefers likely tokens; 0 always takes the likeliest." default:"0.8"`
 	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
 	TopP        float64 `help:"Draw only from the likeliest tokens that together have this probability; 0 for all." default:"0"`
@@ -49,7 +49,7 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	g, slab, folded, err := c.model(ctx)
+	g, slab, folded, err := c.model(ctx, out)
 	if err != nil {
 		return err
 	}

@@ -7,18 +7,30 @@ Shows what a command does and which flags it has, as --help after the command do
 
     atoll help
     atoll help join
-    atoll help bench step`
+    atoll help bench step
+    atoll help --man man1          the manual: a page for each command, atoll.1, atoll-join.1`
 
 // HelpCmd is `atoll help`.
 type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"Name of a command."`
+	Man     string   `help:"Write the pages of the manual into this folder instead." placeholder:"DIR"`
 }
 
 // Help implements kong.HelpProvider.
 func (*HelpCmd) Help() string { return helpHelp }
 
 // Run shows the help of a command.
-func (c *HelpCmd) Run(app *kong.Kong) error {
+func (c *HelpCmd) Run(app *kong.Kong, out *console) error {
+	if c.Man != "" {
+		if len(c.Command) > 0 {
+			return badUsage("--man writes the pages of all commands: leave %q out", c.Command[0])
+		}
+		pages, err := writeMan(c.Man, app.Model.Node)
+		for _, page := range pages {
+			out.answer("%s", page)
+		}
+		return err
+	}
 	named, err := kong.Trace(app, append(c.Command, "--help")) // a default subcommand is not meant
 	if err == nil {
 		err = named.Error

@@ -55,19 +55,20 @@ type JoinCmd struct {
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
 	limitFlags
-	Init      string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner   string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
-	Export    string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
-	Every     amount `help:"Tokens between two writings to --export." default:"1e8"`
-	NoMDNS    bool   `name:"no-mdns" help:"Announce nothing on this network by multicast, and look for nobody there."`
-	Observe   bool   `help:"Hold and serve the model without training."`
-	Profile   string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
-	Stay      bool   `help:"Keep serving after the run has ended."`
-	Keep      size   `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
+	Init    string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
+	Learner string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	Export  string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
+	Every   amount `help:"Tokens between two writings to --export." default:"1e8"`
+	NoMDNS  bool   `name:"no-mdns" help:"Announce nothing on this network by multicast, and look for nobody there."`
+	Observe bool   `help:"Hold and serve the model without training."`
+	Profile string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Stay    bool   `help:"Keep serving after the run has ended."`
+	Keep    size   `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
+	webFlag
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	Lab       bool   `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
 	Shape     string `help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. A node that meets such nodes, and is not slow itself, needs rate=none." placeholder:"SHAPE"`
-	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal, otherwise 0." placeholder:"N"`
+	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal or with --web, otherwise 0." placeholder:"N"`
 	LogLevel  string `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 	JSON      bool   `name:"json" help:"Print the status as one line of JSON every few seconds."`
 }
@@ -83,7 +84,12 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 	}
 	collectEarly()
 	p := newProgress(out, c.JSON)
-	cfg.OnStatus = p.offer
+	shownAt, err := c.open(out)
+	if err != nil {
+		return err
+	}
+	defer shownAt.close()
+	cfg.OnStatus = shownAt.also(p.offer)
 	out.say("joining run %v in %s: %s", cfg.Link.Run, cfg.Dir, plan(cfg))
 	ended := make(chan error, 1)
 	shown := make(chan struct{})
@@ -93,6 +99,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 	}()
 	go func() {
 		last, err := node.Run(ctx, cfg)
+		shownAt.offer(last)
 		p.finish(last, err)
 		ended <- err
 	}()
@@ -204,7 +211,7 @@ func (c *JoinCmd) evalBytes(out *console) int {
 	switch {
 	case c.EvalBytes != nil:
 		return *c.EvalBytes
-	case isTerminal(out.err):
+	case isTerminal(out.err), c.Web != "":
 		return watchedBytes
 	}
 	return 0

@@ -28,6 +28,9 @@ const pollEvery = 100 * time.Millisecond
 
 // Run makes the node leave.
 func (c *LeaveCmd) Run(ctx context.Context, out *console) error {
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
 	dir, err := c.folder()
 	if err != nil {
 		return err

@@ -20,8 +20,13 @@ import (
 // typed runs a command line.
 func typed(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return typedIn(t.Context(), args)
+}
+
+// typedIn does so without a test.
+func typedIn(ctx context.Context, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &console{in: strings.NewReader(""), out: &out, err: &errs})
+	code = run(ctx, args, &console{in: strings.NewReader(""), out: &out, err: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -56,6 +61,8 @@ func TestCommandLines(t *testing.T) {
 		{"join atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
 		{"join atoll:" + strings.Repeat("ab", 32) + ",/ip4/192.0.2.1/tcp/4001/p2p/12D3K", 2, "", `cut or mistyped near "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"`},
 		{"join atoll:" + strings.Repeat("ab", 32) + " --genesis x", 2, "", "pass either a join link or --genesis, not both"},
+		{"testnet --web 7070", 2, "", `--web: page at "7070": it is no address with a port; use 127.0.0.1:7070`},
+		{"join atoll:" + strings.Repeat("ab", 32) + " --dir absent --web :7070", 2, "", `it names no host; use 127.0.0.1:7070`},
 		{"join --dir absent --threads=-1", 2, "", "--threads is -1"},
 		{"join --dir absent --batch=-1", 2, "", "--batch is -1"},
 		{"join --dir absent --batch=5000", 2, "", "--batch is 5000"},
@@ -63,6 +70,11 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --eval-bytes=-1", 2, "", "--eval-bytes is -1"},
 		{"join --dir absent --peer localhost:1", 2, "", `--peer "localhost:1" is not an address`},
 		{"join --dir absent --up 5", 2, "", `"5" is not the rate of a link`},
+		{"join --dir absent --keep 10", 2, "", `--keep: "10" has no unit; write it like 10GB or 500MB`},
+		{"join --dir absent --keep 10XB", 2, "", `--keep: "10XB" is not a size`},
+		{"join --dir absent --data-disk 20", 2, "", `"20" has no unit`},
+		{"join --dir absent --up 20MB", 2, "", `bytes: write bits, such as 160mbit`},
+		{"new --tokens 20X", 2, "", `write it like 20M, 3e6 or 3000000`},
 		{"join --dir absent --quota 300GB", 2, "", `"300GB" is not a quota; write it like 300GB/month`},
 		{"join --dir absent --quota 300GB/year", 2, "", `use month or day`},
 		{"join --dir absent --hours 22", 2, "", `--hours: "22" are no hours; write them like 22-07`},
@@ -81,6 +93,16 @@ func TestCommandLines(t *testing.T) {
 		{"sim protocol --nodes 2 --rounds 2 --link rate=10mbit,delay=5ms --payload 10kB --every 1s", 0, "promises", ""},
 		{"sim protocol --script absent", 1, "", "read the script: open absent"},
 		{"sim protocol --scenario absent", 1, "", "read the scenario: open absent"},
+		{"sim goodput --chips 0", 2, "", "chips is 0; use a whole number"},
+		{"sim goodput --system ring", 2, "", "--system must be one of"},
+		{"sim goodput --speeds 1:fast", 2, "", `"1:fast" is not a list of speeds; write them like 1:1:2:4`},
+		{"sim goodput --link fast", 2, "", `"fast" is not the rate of a link`},
+		{"sim goodput --chips 1.2e6 --learners 8 --system dp --json", 0, `"goodput":0.2`, ""},
+		{"sim goodput --chips 800 --partition 12h --system all", 0, "atoll      100.0 %", ""},
+		{"sim goodput --published", 0, "points apart on average", ""},
+		{"sim bandwidth --params 10e9 --step 1s", 0, "atoll, int4", ""},
+		{"sim bandwidth --params 10e9", 2, "", "missing flags: --step"},
+		{"sim bandwidth --params 10e9 --step 1s --utilisation 1", 2, "", "utilisation is 1; use a share above 0 and below 1"},
 		{"testnet --codec int3", 2, "", "--codec must be one of"},
 		{"testnet --baseline ring", 2, "", "--baseline must be one of"},
 		{"testnet --arm ring", 2, "", "--baseline must be one of"}, // its former name
@@ -97,6 +119,8 @@ func TestCommandLines(t *testing.T) {
 		{"baseline --kind dp", 2, "", "missing flags"},
 		{"baseline --kind dp --genesis x --dir x --coordinator x --shape x", 2, "", "--shape: link"},
 		{"baseline --kind dp --genesis absent --dir x --coordinator x", 1, "", "genesis: open absent"},
+		{"new --model base", 2, "", "that of --model has 4096 tokens, and a text has 256, its bytes: make a corpus"},
+		{"new --from absent --model small --tokens 9", 2, "", "--from and --model small are two models"},
 		{"new --tokens 0", 2, "", "--tokens is 0"},
 		{"new --batch=-1", 2, "", "--batch is -1"},
 		{"new --h=-1", 2, "", "--h is -1"},
@@ -124,6 +148,16 @@ func TestCommandLines(t *testing.T) {
 		{"new --model huge", 2, "", `model "huge": use tiny, small, base`},
 		{"testnet --model huge", 2, "", `model "huge": use tiny, small, base`},
 		{"join --dir absent --listen localhost:1", 2, "", "--listen: listen address \"localhost:1\""},
+		{"leave --timeout=-1s", 2, "", "--timeout is -1s"},
+		{"pause --timeout=0s", 2, "", "--timeout is 0s"},
+		{"resume --timeout=-1s", 2, "", "--timeout is -1s"},
+		{"data build --out x --held-out 2 y", 2, "", "--held-out is 2; use a share"},
+		{"learner check torchrun:0", 2, "", "the processes of an island are 1 to"},
+		{"new --bandwidth 1kbit --step 1ms", 2, "", "--bandwidth: steps of 0.001 s are so short"},
+		{"bench step --compare torch --torch x --optimizer muon", 2, "", "--optimizer is muon; --compare torch has AdamW"},
+		{"bench step --optimizer sgd", 2, "", `--optimizer must be one of "auto","adamw","muon"`},
+		{"bench step --seconds 0 --threads 1 --batch 1 --json ", 0, `"optimizer":"muon"`, ""},
+		{"new --H=-1", 2, "", "--h is -1"},
 		{"bench step --model absent.json", 1, "", "absent.json"},
 		{"bench step --model tiny,huge", 2, "", `model "huge": use tiny, small, base`},
 		{"bench step --threads 1,x", 2, "", "--threads"},
@@ -143,6 +177,9 @@ func TestCommandLines(t *testing.T) {
 		{"bench --seconds=-1", 2, "", "--seconds is -1"},
 		{"bench --help", 0, "gemm", ""},
 		{"bench paint", 2, "", "unexpected argument paint"},
+		{"bench stpe", 2, "", "unexpected argument stpe, did you mean \"step\"?"},
+		{"data biuld", 2, "", "unexpected argument biuld, did you mean \"build\"?"},
+		{"tesnet", 2, "", "unexpected argument tesnet, did you mean \"testnet\"?"},
 		{"verify", 2, "", `expected "<dir>"`},
 		{"--config absent.toml version", 2, "", "absent.toml"},
 		{"bench step --seconds 0 --threads 1 --batch 1 --json", 0, `{"bench":"step","model":"tiny","threads":1,"params":824448,"batch":1,"context":128,`, ""},

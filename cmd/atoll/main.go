@@ -7,8 +7,8 @@
 // Every command has --help with an example. What a command answers goes to
 // stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
 // done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
-// not given is taken from the environment (ATOLL_EVAL_BYTES for --eval-bytes),
-// then from the TOML file of --config.
+// not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
+// ATOLL_DIR for --dir of every command), then from the TOML file of --config.
 //
 // Each command is one file: its help text, its flags, its Run. Commands read
 // what packages node and testnet offer and print it; they hold no logic of a run.
@@ -31,40 +31,45 @@ import (
 
 const description = `Train one language model on many machines without a leader.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_DIR for --dir), then from the TOML file of --config.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join; ATOLL_DIR, ATOLL_THREADS and ATOLL_LOG_LEVEL for every command), then from the TOML file of --config.`
 
 // commandLine is the whole command line. The help text has the same order.
 type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values of flags. Those at the top are for every command, those in a table for the command of that name." placeholder:"FILE"`
 	Number versionFlag     `name:"version" help:"Show the version." env:"-"`
 
-	Testnet  TestnetCmd  `cmd:"" help:"Try it: train one model with several nodes on this machine."`
-	New      NewCmd      `cmd:"" help:"Describe a new run in a genesis file."`
-	Standin  StandInCmd  `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
-	Baseline BaselineCmd `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
-	Join     JoinCmd     `cmd:"" help:"Take part in a run."`
-	Relay    RelayCmd    `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
-	Status   StatusCmd   `cmd:"" help:"Show the whole run as one node sees it."`
-	Peers    PeersCmd    `cmd:"" help:"Show the members of a run, their hardware and shares."`
-	Invite   InviteCmd   `cmd:"" help:"Make a join link with an invite."`
-	Members  MembersCmd  `cmd:"" help:"Show who was invited to a run."`
-	Pause    PauseCmd    `cmd:"" help:"Make a running node cost nothing for now."`
-	Resume   ResumeCmd   `cmd:"" help:"Let a paused node go on."`
-	Leave    LeaveCmd    `cmd:"" help:"Make a running node leave in order."`
-	Ledger   LedgerCmd   `cmd:"" help:"Account for every delta and token."`
-	Trace    TraceCmd    `cmd:"" help:"Show where the time of deltas goes."`
-	Verify   VerifyCmd   `cmd:"" help:"Replay a ledger and compare its digests."`
-	Doctor   DoctorCmd   `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
-	Eval     EvalCmd     `cmd:"" help:"Measure the model in bits per byte of held-out text."`
-	Export   ExportCmd   `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
-	Generate GenerateCmd `cmd:"" help:"Write text with the model."`
-	Learner  LearnerCmd  `cmd:"" help:"Try programs that train in a process of their own."`
-	Data     DataCmd     `cmd:"" help:"Make tokenizers and corpora."`
-	Key      KeyCmd      `cmd:"" help:"Show, export or import a node's identity."`
-	Bench    BenchCmd    `cmd:"" help:"Measure what this machine can do."`
-	Sim      SimCmd      `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
-	Version  VersionCmd  `cmd:"" help:"Show the version."`
-	Help     HelpCmd     `cmd:"" help:"Show what a command does."`
+	Testnet    TestnetCmd    `cmd:"" help:"Try it: train one model with several nodes on this machine."`
+	New        NewCmd        `cmd:"" help:"Describe a new run in a genesis file."`
+	Standin    StandInCmd    `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
+	Baseline   BaselineCmd   `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
+	Join       JoinCmd       `cmd:"" help:"Take part in a run."`
+	Relay      RelayCmd      `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
+	Status     StatusCmd     `cmd:"" help:"Show the whole run as one node sees it."`
+	Top        TopCmd        `cmd:"" help:"Show a node or a testnet on the full screen."`
+	Logs       LogsCmd       `cmd:"" help:"Show the events of a node."`
+	Peers      PeersCmd      `cmd:"" help:"Show the members of a run, their hardware and shares."`
+	Invite     InviteCmd     `cmd:"" help:"Make a join link with an invite."`
+	Members    MembersCmd    `cmd:"" help:"Show who was invited to a run."`
+	Pause      PauseCmd      `cmd:"" help:"Make a running node cost nothing for now."`
+	Resume     ResumeCmd     `cmd:"" help:"Let a paused node go on."`
+	Leave      LeaveCmd      `cmd:"" help:"Make a running node leave in order."`
+	Ledger     LedgerCmd     `cmd:"" help:"Account for every delta and token."`
+	Report     ReportCmd     `cmd:"" help:"Write what came of a run as a page to keep."`
+	Replay     ReplayCmd     `cmd:"" help:"Write the course of a run as a page with a slider."`
+	Trace      TraceCmd      `cmd:"" help:"Show where the time of deltas goes."`
+	Verify     VerifyCmd     `cmd:"" help:"Replay a ledger and compare its digests."`
+	Doctor     DoctorCmd     `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
+	Eval       EvalCmd       `cmd:"" help:"Measure the model in bits per byte of held-out text."`
+	Export     ExportCmd     `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
+	Generate   GenerateCmd   `cmd:"" help:"Write text with the model."`
+	Learner    LearnerCmd    `cmd:"" help:"Try programs that train in a process of their own."`
+	Data       DataCmd       `cmd:"" help:"Make tokenizers and corpora."`
+	Key        KeyCmd        `cmd:"" help:"Show, export or import a node's identity."`
+	Bench      BenchCmd      `cmd:"" help:"Measure what this machine can do."`
+	Sim        SimCmd        `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
+	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
+	Version    VersionCmd    `cmd:"" help:"Show the version."`
+	Help       HelpCmd       `cmd:"" help:"Show what a command does."`
 }
 
 func main() {
@@ -120,7 +125,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		kong.Description(description),
 		kong.Writers(c.out, c.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.DefaultEnvars("ATOLL"),
+		kong.PostBuild(environment),
 		kong.Configuration(loadTOML),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Bind(c),
@@ -141,9 +146,10 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		parsed = wrong.Context
 	}
 	if err == nil {
+		c.sayUnread(parsed)
 		err = parsed.Run()
 	}
-	return c.fail(err, helpFor(parsed))
+	return c.fail(suggesting(err, args), helpFor(parsed))
 }
 
 // respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash.

@@ -59,7 +59,7 @@ func TestGenesisOfFlags(t *testing.T) {
 // A run that nobody gave a budget is not short, whatever it is of.
 func TestDefaultBudgetIsNotShort(t *testing.T) {
 	for _, flags := range []string{
-		"", "--model small", "--model base", "--learners 1", "--learners 2", "--learners 64", "--h 100", "--batch 1", "--codec sparse",
+		"", "--model small", "--learners 1", "--learners 2", "--learners 64", "--h 100", "--batch 1", "--codec sparse",
 		"--bandwidth 20mbit --step 50ms", "--bandwidth 2mbit --learners 8 --step 50ms",
 	} {
 		line := append(strings.Fields("new --json --out "+filepath.Join(t.TempDir(), "run.genesis")), strings.Fields(flags)...)

@@ -45,6 +45,8 @@ type fromAnswer struct {
 // runFrom makes a run that goes on with a model.
 func (c *NewCmd) runFrom(out *console) error {
 	switch {
+	case c.Model != "":
+		return badUsage("--from and --model %s are two models: leave one of them out", c.Model)
 	case c.Tokens == nil:
 		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
 	case c.Bandwidth != 0:

@@ -21,7 +21,7 @@ func (c *NewCmd) genesis(now time.Time) (g genesis.Genesis, train int, err error
 	if c.Tokens != nil {
 		budget = uint64(*c.Tokens)
 	}
-	if g, err = genesis.Default(c.Model, budget, c.Seed, now.UnixMilli()); err != nil {
+	if g, err = genesis.Default(c.model(), budget, c.Seed, now.UnixMilli()); err != nil {
 		return g, 0, err
 	}
 	if err := c.checkModel(g); err != nil {
@@ -45,6 +45,9 @@ func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
 	if shards.IsDir(c.Data) {
 		return c.setCorpus(g)
 	}
+	if err := g.FitBytes(); err != nil {
+		return 0, err
+	}
 	text, err := corpus.Open(c.Data)
 	if err != nil {
 		return 0, err
@@ -63,6 +66,9 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 		return 0, err
 	}
 	m := dir.Manifest
+	if err := g.FitVocab(m.Tokenizer.Size); err != nil {
+		return 0, err
+	}
 	tokens, _ := shards.Tokens(m.Shards)
 	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
 	if c.OwnData {

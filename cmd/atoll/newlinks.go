@@ -68,7 +68,7 @@ func (c *NewCmd) chooseLinks(ctx context.Context, g *genesis.Genesis) (*expected
 	}
 	choice, err := tune.Choose(means)
 	if err != nil {
-		return nil, err
+		return nil, badUsage("--bandwidth: %v", err)
 	}
 	g.Outer.Codec = choice.Codec
 	g.Outer.SetH(choice.H)

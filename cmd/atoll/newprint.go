@@ -49,6 +49,9 @@ func (a created) print(out *console) error {
 		lengthRow(a.Length),
 		{"data", a.Data + dataHash(a.SHA256)},
 	}
+	if a.Length.Worn() {
+		rows = append(rows, []string{"text", wornText(a.Length, a.Budget)})
+	}
 	if a.Expected != nil {
 		rows = append(rows, a.Expected.links())
 	}
@@ -59,6 +62,15 @@ func (a created) print(out *console) error {
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
 }
+
+// wornText warns of a text that is read too often, and says what to do.
+func wornText(l tune.Length, budget uint64) string {
+	need := float64(budget) / tune.ManyPasses
+	return fmt.Sprintf("WARNING: read %s times over. After some %d times a text brings nothing more, and the model learns it by heart. Pass %s or more with --data, or use a smaller model", twoDigits(l.Passes), tune.ManyPasses, textOf(need))
+}
+
+// textOf is an amount of text in tokens.
+func textOf(tokens float64) string { return big(tune.RoundUp(tokens, 2)) + " tokens of text" }
 
 // admissionText says who may contribute.
 func admissionText(owner string) string {

@@ -65,6 +65,9 @@ func (c *ResumeCmd) Run(ctx context.Context, out *console) error {
 
 // askToPause asks the node of a folder to pause or to go on, and waits until it is done.
 func askToPause(ctx context.Context, in dirFlag, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
+	if err := checkTimeout(within); err != nil {
+		return s, err
+	}
 	dir, err := in.folder()
 	if err != nil {
 		return s, err

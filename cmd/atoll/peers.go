@@ -63,15 +63,25 @@ func printPeers(w io.Writer, peers []status.Peer) error {
 			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
 		}
 	}
-	if err := table(w, rows...); err != nil {
+	if err := table(w, printable(rows)...); err != nil {
 		return err
 	}
 	for _, r := range notes {
-		if _, err := fmt.Fprintln(w, r); err != nil {
+		if _, err := fmt.Fprintln(w, status.Printable(r)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printable has nothing in its cells that a terminal would take for its own: peers have a say in them.
+func printable(rows [][]string) [][]string {
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = status.Printable(cell)
+		}
+	}
+	return rows
 }
 
 func peerName(p status.Peer) string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"atoll/node/status"
 )
 
 // json prints a value as one line of the answer.
@@ -37,28 +39,8 @@ const unknown = "-"
 // shortID is enough of a hex id to tell nodes apart on a screen.
 func shortID(hex string) string { return hex[:min(len(hex), 10)] }
 
-// big writes a number with three significant digits: 950, 12.3k, 3.00M.
-func big(x float64) string {
-	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if x >= unit.size {
-			return digits(x/unit.size) + unit.name
-		}
-	}
-	return fmt.Sprintf("%.0f", x)
-}
-
-func digits(x float64) string {
-	switch {
-	case x >= 100:
-		return fmt.Sprintf("%.0f", x)
-	case x >= 10:
-		return fmt.Sprintf("%.1f", x)
-	}
-	return fmt.Sprintf("%.2f", x)
-}
+// big writes a number with three significant digits, as every screen does.
+func big(x float64) string { return status.Count(x) }
 
 // percent writes a share, which is unknown where the whole is zero.
 func percent(part, whole float64) string {

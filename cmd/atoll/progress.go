@@ -81,6 +81,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	if p.json {
 		if due && s.Run != "" {
 			p.line = time.Now()
+			s.History = nil   // the lines are one
 			_ = p.out.json(s) // the reader may have gone; the node goes on
 		}
 		return
@@ -89,7 +90,7 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	p.printEvents(s)
 	if s.Stage != "" && s.Stage != p.stage && s.State != status.Paused { // an event says why it is paused
 		p.stage = s.Stage
-		p.out.say("%s: %s", s.State, s.Stage)
+		p.out.say("%s: %s", s.State, status.Printable(s.Stage))
 	}
 	if due && s.State != wire.Joining.String() {
 		p.line = time.Now()
@@ -120,7 +121,7 @@ func eventLine(e status.Event) string {
 	if e.Peer != "" {
 		text += " " + shortID(e.Peer)
 	}
-	return text + ": " + e.Text
+	return status.Printable(text + ": " + e.Text)
 }
 
 // progressLine is the state of a run in one line.

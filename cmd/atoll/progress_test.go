@@ -125,7 +125,7 @@ func TestProgressOfFailure(t *testing.T) {
 
 func TestPrintStatus(t *testing.T) {
 	var b strings.Builder
-	if err := printStatus(&b, trainingStatus()); err != nil {
+	if err := printStatus(&b, trainingStatus(), false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 )
 
 const statusHelp = `
-Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth. If the node does not run, shows what it knew last.
+Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may have an invite in it, so treat the answer as you would a password. If the node does not run, shows what it knew last.
 
     atoll status --dir first
     atoll status --dir first --watch
@@ -61,7 +59,7 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	}
 	if size := terminalSize(out.out); c.Watch && running && size != nil {
 		var text strings.Builder
-		err := printStatus(&text, s)
+		err := printStatus(&text, s, false)
 		columns, lines := size()
 		fmt.Fprint(out.out, frame(text.String(), columns, lines))
 		return err
@@ -69,7 +67,7 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	if !running {
 		out.say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
 	}
-	return printStatus(out.out, s)
+	return printStatus(out.out, s, running)
 }
 
 // Escape sequences of terminals, as of ECMA-48.
@@ -118,16 +116,9 @@ const askTimeout = 10 * time.Second
 
 // lastStatus reads what a node wrote when it ended.
 func lastStatus(dir string) (status.Snapshot, error) {
-	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
+	s, err := status.ReadFinal(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("last status in %s: %w", dir, err)
-	}
-	return s, nil
+	return s, err
 }

@@ -10,8 +10,9 @@ import (
 	"atoll/node/status"
 )
 
-// printStatus writes a status for people.
-func printStatus(w io.Writer, s status.Snapshot) error {
+// printStatus writes a status for people. With link it says how others join: the link of a
+// node that is gone leads nowhere, and one that a terminal cuts off misleads.
+func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
@@ -25,6 +26,9 @@ func printStatus(w io.Writer, s status.Snapshot) error {
 		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
+	}
+	if rows = printable(rows); link && s.Link != "" {
+		rows = append(rows, []string{"join", "atoll join " + quoted(s.Link)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := table(w, rows...); err != nil {

@@ -28,8 +28,9 @@ type TestnetCmd struct {
 	Eta       *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
 	Mu        *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
-	Trace     bool          `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
-	JSON      bool          `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
+	webFlag
+	Trace bool `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
+	JSON  bool `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
 // Help is what `atoll testnet --help` says first.
@@ -46,6 +47,7 @@ Examples:
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
   atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
   atoll testnet --chaos random --seed 7
+  atoll testnet --chaos "attack uphill 3 @20%, loss 1 1% @10%"
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
   atoll testnet --learners "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
@@ -58,7 +60,7 @@ Examples:
 // Run is the command.
 func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
-		Nodes: cmd.nodes(), Model: cmd.Model, Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
+		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, Eta: cmd.Eta, Mu: cmd.Mu,
@@ -79,6 +81,12 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	if err := cfg.Validate(); err != nil {
 		return badUsage("%v", err)
 	}
+	shownAt, err := cmd.open(c)
+	if err != nil {
+		return err
+	}
+	defer shownAt.close()
+	cfg.Watch = shownAt.watch()
 	report, err := testnet.Run(ctx, cfg)
 	if err != nil {
 		return err

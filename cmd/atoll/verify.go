@@ -8,7 +8,7 @@ import (
 )
 
 const verifyHelp = `
-Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
+Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
 
     atoll verify first
     atoll verify testnet/node0 --json`
@@ -31,7 +31,7 @@ type verdict struct {
 
 // Run replays the ledger.
 func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
-	result, err := inspect.Verify(ctx, c.Dir)
+	result, err := inspect.Verify(replaying(ctx, out, "replaying rounds"), c.Dir)
 	if !c.JSON {
 		if err == nil {
 			out.answer("%s", verdictLine(result))

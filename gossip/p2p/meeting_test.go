@@ -197,6 +197,7 @@ func (s streamFrom) Read(p []byte) (int, error) { return s.r.Read(p) }
 func FuzzBounded(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 1, 2, 3})
+	f.Add([]byte{48})
 	f.Add(binary.AppendUvarint(nil, maxMeetMessage+1))
 	f.Add(append(binary.AppendUvarint(nil, 2), 1))
 	f.Add(bytes.Repeat([]byte{0xff}, 12))

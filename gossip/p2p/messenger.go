@@ -220,7 +220,9 @@ func (b *bounded) fill() error {
 	message := binary.AppendUvarint(nil, size)
 	n := len(message)
 	message = append(message, make([]byte, size)...)
-	if _, err := io.ReadFull(b.in, message[n:]); err != nil {
+	if _, err := io.ReadFull(b.in, message[n:]); err == io.EOF {
+		return io.ErrUnexpectedEOF // there was a length, so this is no end between messages
+	} else if err != nil {
 		return err
 	}
 	b.rest.Reset(message)

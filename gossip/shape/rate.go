@@ -2,6 +2,7 @@ package shape
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -19,20 +20,34 @@ var rateUnits = []struct {
 	bits float64
 }{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
 
-// ParseRate reads what a link carries, such as 20mbit, 1.5 Gbit or 500kbit/s, in bits per
-// second. It always has a unit: bytes and bits are mixed up too easily.
+// rateSpellings are other ways to write the same units.
+var rateSpellings = strings.NewReplacer("gbps", "gbit", "mbps", "mbit", "kbps", "kbit", "bps", "bit", "bits", "bit")
+
+// ParseRate reads what a link carries, such as 20mbit, 1.5 Gbit, 500kbit/s or 20Mbps, in bits
+// per second. It always has a unit: bytes and bits are mixed up too easily.
 func ParseRate(text string) (float64, error) {
-	number := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "/s")
+	number := rateSpellings.Replace(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "/s"))
 	for _, unit := range rateUnits {
 		digits, ok := strings.CutSuffix(number, unit.name)
 		if !ok {
 			continue
 		}
 		x, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-		if x *= unit.bits; err == nil && x >= MinRate && x <= MaxRate {
+		if x = whole(x * unit.bits); err == nil && x >= MinRate && x <= MaxRate {
 			return x, nil
 		}
 		break
 	}
-	return 0, fmt.Errorf("%q is not the rate of a link; write it like 20mbit or 1gbit, from 8bit to 1000gbit", text)
+	if strings.HasSuffix(number, "b") {
+		return 0, fmt.Errorf("%q is not the rate of a link, as B is for bytes: write bits, such as 160mbit for 20 MB a second", text)
+	}
+	return 0, fmt.Errorf("%q is not the rate of a link; write it like 20mbit, 20Mbps or 1gbit, from 8bit to 1000gbit", text)
+}
+
+// whole takes back what a product with a power of ten added to a number of bits.
+func whole(x float64) float64 {
+	if n := math.Round(x); math.Abs(x-n) <= 1e-9*math.Abs(x) {
+		return n
+	}
+	return x
 }

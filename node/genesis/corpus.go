@@ -1,6 +1,9 @@
 package genesis
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Corpus is a corpus in shards, which all learners of the run read. Its manifest names them.
 type Corpus struct {
@@ -31,6 +34,32 @@ func (g *Genesis) SetCorpus(name, manifest, tokenizer string, vocab int, shardTo
 	g.Corpus = &Corpus{Manifest: manifest, Tokenizer: tokenizer, Shards: windowShards,
 		Steps: max(1, shardTokens/int64(g.Batch*g.Model.Context))}
 }
+
+// bytesVocab is the vocabulary of texts without a corpus: their tokens are bytes.
+const bytesVocab = 256
+
+// ErrVocab says that a model's vocabulary does not suit its text.
+var ErrVocab = errors.New("another vocabulary than the text's")
+
+// FitVocab refuses a model whose vocabulary a tokenizer of so many tokens does not fill, or
+// overflows. Rows that no token reaches cost memory and bytes of every delta, and learn nothing. A model
+// with the vocabulary of bytes, or one that has a name, is taken for any corpus: SetCorpus gives it
+// the vocabulary of the tokenizer.
+func (g Genesis) FitVocab(tokens int) error {
+	switch v := g.Model.Vocab; {
+	case v == tokens:
+		return nil
+	case tokens == bytesVocab:
+		return fmt.Errorf(`%w: that of --model has %d tokens, and a text has %d, its bytes: make a corpus with a tokenizer of that many by atoll data tokenizer and atoll data build, or use a model with "vocab":%d`, ErrVocab, v, tokens, tokens)
+	case v == bytesVocab || hasName(g.Model):
+		return nil
+	default:
+		return fmt.Errorf(`%w: that of --model has %d tokens, and the tokenizer of the corpus %d: write "vocab":%d`, ErrVocab, v, tokens, tokens)
+	}
+}
+
+// FitBytes is FitVocab for texts whose tokens are bytes.
+func (g Genesis) FitBytes() error { return g.FitVocab(bytesVocab) }
 
 // validateCorpus makes sure that the run says one thing of its text.
 func (g Genesis) validateCorpus() error {

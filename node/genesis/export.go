@@ -21,7 +21,7 @@ func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []b
 	if err != nil {
 		return err
 	}
-	files["README.md"] = []byte(g.card(folded))
+	files["README.md"] = []byte(g.Card(folded))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
@@ -115,8 +115,8 @@ func visible(b byte) rune {
 	return rune(256 + others)
 }
 
-// card says what an exported model is.
-func (g Genesis) card(folded uint64) string {
+// Card says, as the text of a model card, what a model of the run is after so many folded tokens.
+func (g Genesis) Card(folded uint64) string {
 	id := g.RunID()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nTrained by the nodes of a run of atoll, which has no server.\n\n| what | value |\n| --- | --- |\n", g.Name)

@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"encoding/hex"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -268,5 +269,31 @@ func TestSplitToFit(t *testing.T) {
 				t.Errorf("%d x %d: a fragment of %d tensors with %d values does not travel", c.hidden, c.intermediate, len(f.Tensors), f.Len)
 			}
 		}
+	}
+}
+
+// A vocabulary is as large as the tokenizer, or is made so: by a corpus, of a model that has a name or the
+// vocabulary of bytes.
+func TestFitVocab(t *testing.T) {
+	own := func(vocab int) llama.Config {
+		c := llama.Tiny
+		c.Vocab, c.Layers = vocab, c.Layers+1
+		return c
+	}
+	for _, c := range []struct {
+		model  llama.Config
+		tokens int
+		ok     bool
+	}{
+		{llama.Tiny, 256, true}, {llama.Tiny, 8192, true}, {llama.Base, 8192, true}, {llama.Base, 256, false},
+		{own(256), 256, true}, {own(256), 270, true}, {own(1000), 256, false}, {own(1000), 1000, true}, {own(1000), 999, false},
+	} {
+		err := Genesis{Model: c.model}.FitVocab(c.tokens)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrVocab) {
+			t.Errorf("%d and %d tokens: %v", c.model.Vocab, c.tokens, err)
+		}
+	}
+	if err := (Genesis{Model: own(300)}).FitBytes(); !errors.Is(err, ErrVocab) {
+		t.Errorf("bytes: %v", err)
 	}
 }

@@ -61,10 +61,20 @@ const exampleSizes = `{"vocab":256,"hidden":128,"layers":4,"heads":4,"kvheads":4
 
 // ModelName is the name of the model's sizes, or how large it is.
 func ModelName(c llama.Config) string {
+	if name := nameOf(c); name != "" {
+		return name
+	}
+	return fmt.Sprintf("%d parameters", c.Params())
+}
+
+// nameOf is the name of sizes that have one, otherwise "".
+func nameOf(c llama.Config) string {
 	for _, name := range []string{"tiny", "small", "base"} {
 		if known, ok := llama.Named(name); ok && known == c {
 			return name
 		}
 	}
-	return fmt.Sprintf("%d parameters", c.Params())
+	return ""
 }
+
+func hasName(c llama.Config) bool { return nameOf(c) != "" }

@@ -104,7 +104,16 @@ func (d *doctor) checkSpeed() {
 	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
 	others := float64(g.Outer.Answerers - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
-		perSecond, g.Outer.H, round.Round(10*time.Microsecond), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
+		perSecond, g.Outer.H, threeDigits(round), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
+}
+
+// threeDigits rounds a time to three digits: 2.39s.
+func threeDigits(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
 }
 
 // tokensPerSecond is the speed of the running node, or a short measurement.
@@ -129,12 +138,17 @@ func (d *doctor) tokensPerSecond() (float64, error) {
 // checkNetwork looks at the addresses at which the node listens, or did.
 func (d *doctor) checkNetwork() {
 	addrs := d.listened()
+	if len(addrs) == 0 && d.Running {
+		d.checkReach()
+		return
+	}
 	if len(addrs) == 0 {
 		d.good("addresses", "the node has not listened yet: it will take any free port of every interface; pass --listen to choose")
 		return
 	}
 	if d.Running {
 		d.checkPeers()
+		d.checkReach()
 	}
 	var dead, outside []string
 	for _, a := range addrs {
@@ -158,6 +172,24 @@ func (d *doctor) checkNetwork() {
 		d.good("addresses", strings.Join(addrs, ", ")+": none is public; peers elsewhere reach the node through hole punching or a relay (profile wan), or by a port that your router forwards and --listen names")
 	default:
 		d.good("addresses", strings.Join(addrs, ", "))
+	}
+}
+
+// checkReach says how others reach the running node.
+func (d *doctor) checkReach() {
+	switch r := d.snapshot.Net.Reach; {
+	case r.Public:
+		d.Reach = ReachOpen
+		d.good("reach", "others reach this node at "+strings.Join(r.Outside, ", "))
+	case len(r.Outside) > 0:
+		d.Reach = ReachHelped
+		d.good("reach", "others reach this node through relays, or at addresses that nobody has confirmed: "+strings.Join(r.Outside, ", "))
+	case len(r.Near) > 0:
+		d.Reach = ReachNear
+		d.good("reach", "only its own network reaches this node, at "+strings.Join(r.Near, ", ")+"; it reaches others itself")
+	default:
+		d.Reach = ReachNobody
+		d.bad("reach", "nobody reaches this node: it has no address", "connect this machine to a network, or pass --listen with an address of it")
 	}
 }
 

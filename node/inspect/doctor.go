@@ -21,11 +21,21 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// How others reach a node, as far as a check can tell.
+const (
+	ReachOpen    = "open"    // they connect to it by themselves
+	ReachHelped  = "helped"  // through relays, or by punching holes
+	ReachNear    = "near"    // from its own machine or network
+	ReachNobody  = "nobody"  // it has no address
+	ReachUnknown = "unknown" // it does not run, or nobody could be asked
+)
+
 // Checkup is what Doctor found out about a node's folder and its machine.
 type Checkup struct {
 	Dir      string    `json:"dir,omitempty"`
-	Running  bool      `json:"running"` // a node runs on the folder
-	OK       bool      `json:"ok"`      // all findings are
+	Running  bool      `json:"running"`         // a node runs on the folder
+	OK       bool      `json:"ok"`              // all findings are
+	Reach    string    `json:"reach,omitempty"` // how others reach the node: see the constants; none where the check is of no node
 	Findings []Finding `json:"findings"`
 }
 
@@ -53,7 +63,7 @@ type doctor struct {
 // else is changed. learner is a program to train with, "" for what the node had before. The error
 // says that there was nothing to look at.
 func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup, error) {
-	d := &doctor{ctx: ctx, dir: dir, fix: fix, learner: learner, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true}}
+	d := &doctor{ctx: ctx, dir: dir, fix: fix, learner: learner, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true, Reach: ReachUnknown}}
 	var err error
 	if d.genesis, err = FolderGenesis(dir); errors.Is(err, ErrNoNodeFolder) {
 		return Checkup{}, err

@@ -91,7 +91,7 @@ func LoadModel(ctx context.Context, dir string) (genesis.Genesis, *tensor.Slab, 
 	}
 	tips, err := runningTips(ctx, dir, g)
 	if errors.Is(err, status.ErrNotRunning) {
-		tips, err = storedTips(dir)
+		tips, err = storedTips(ctx, dir)
 	}
 	if err != nil {
 		return genesis.Genesis{}, nil, 0, fmt.Errorf("load the model of %s: %w", dir, err)
@@ -113,7 +113,7 @@ func runningTips(ctx context.Context, dir string, g genesis.Genesis) ([]*outer.T
 
 // storedTips are the newest tips on disk: of each fragment the newest base that
 // its record bears out, and the rounds recorded since.
-func storedTips(dir string) (tips []*outer.Tip, err error) {
+func storedTips(ctx context.Context, dir string) (tips []*outer.Tip, err error) {
 	f, err := openFolder(dir)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,11 @@ func storedTips(dir string) (tips []*outer.Tip, err error) {
 			}
 		}
 	}
-	return f.replay(tips, nil)
+	visit, err := f.telling(ctx, tips, nil)
+	if err != nil {
+		return nil, err
+	}
+	return f.replay(tips, visit)
 }
 
 // newestBase is the newest kept tip of a fragment that fits the record of its

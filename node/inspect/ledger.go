@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -187,6 +188,7 @@ func (b *ledgerBuilder) finish() LedgerView {
 		if known > 0 {
 			a.Share = a.Tokens / known
 		}
+		a.Tokens = math.Round(a.Tokens)
 		b.view.Authors = append(b.view.Authors, *a)
 	}
 	slices.SortFunc(b.view.Authors, func(x, y LedgerAuthor) int {
@@ -195,5 +197,6 @@ func (b *ledgerBuilder) finish() LedgerView {
 	for p, f := range b.view.Fragments {
 		b.view.TokensFolded += b.weight(p) * float64(f.Tokens)
 	}
+	b.view.TokensFolded = math.Round(b.view.TokensFolded) // there are no parts of tokens
 	return b.view
 }

@@ -45,7 +45,11 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 		}
 	}
-	tips, err := f.replay(start, v.visit)
+	visit, err := f.telling(ctx, start, v.visit)
+	if err != nil {
+		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
+	}
+	tips, err := f.replay(start, visit)
 	if err == nil {
 		err = v.checkEnds(tips)
 	}

@@ -17,6 +17,8 @@ type Lab struct {
 	Block func(peers []string) error
 	// Pace sets the least time of an inner step from now on.
 	Pace func(least time.Duration) error
+	// Uphill has the learner step away from where it should from now on, as one that lies or is broken.
+	Uphill func(on bool) error
 	// Corrupt flips a bit of the newest anchor in memory.
 	Corrupt func(at BitFlip) error
 	// Link makes the node's link another, such as rate=5mbit,delay=40ms.
@@ -35,13 +37,16 @@ type BitFlip struct {
 // MantissaBits are the bits of a float32 that a BitFlip may name.
 const MantissaBits = 23
 
-// blockRequest, paceRequest and linkRequest are the bodies of requests.
+// blockRequest, paceRequest, uphillRequest and linkRequest are the bodies of requests.
 type (
 	blockRequest struct {
 		Peers []string `json:"peers"`
 	}
 	paceRequest struct {
 		Pace time.Duration `json:"pace_ns"`
+	}
+	uphillRequest struct {
+		On bool `json:"on"`
 	}
 	linkRequest struct {
 		Link string `json:"link"`
@@ -62,6 +67,7 @@ func (l *Lab) addTo(m *http.ServeMux) {
 	}
 	m.HandleFunc("POST /lab/block", control(func(r blockRequest) error { return l.Block(r.Peers) }))
 	m.HandleFunc("POST /lab/pace", control(func(r paceRequest) error { return l.Pace(r.Pace) }))
+	m.HandleFunc("POST /lab/uphill", control(func(r uphillRequest) error { return l.Uphill(r.On) }))
 	m.HandleFunc("POST /lab/link", control(func(r linkRequest) error { return l.Link(r.Link) }))
 	m.HandleFunc("POST /lab/corrupt", control(l.Corrupt))
 }
@@ -90,6 +96,11 @@ func (c *Client) Block(ctx context.Context, peers []string) error {
 // Pace sets the least time of an inner step; see Lab.
 func (c *Client) Pace(ctx context.Context, least time.Duration) error {
 	return c.post(ctx, "/lab/pace", paceRequest{least})
+}
+
+// Uphill has the node's learner step away from where it should; see Lab.
+func (c *Client) Uphill(ctx context.Context, on bool) error {
+	return c.post(ctx, "/lab/uphill", uphillRequest{on})
 }
 
 // Corrupt flips a bit in the node's memory; see Lab.

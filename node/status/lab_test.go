@@ -34,17 +34,18 @@ func TestLabControls(t *testing.T) {
 	c := serveLab(t, &Lab{
 		Block:   func(peers []string) error { return note("block %v", peers) },
 		Pace:    func(d time.Duration) error { return note("pace %v", d) },
+		Uphill:  func(on bool) error { return note("uphill %v", on) },
 		Corrupt: func(at BitFlip) error { return note("corrupt %+v", at) },
 	})
 	for _, err := range []error{
 		c.Block(t.Context(), []string{"ab", "cd"}), c.Block(t.Context(), nil),
-		c.Pace(t.Context(), 1500*time.Millisecond), c.Corrupt(t.Context(), BitFlip{Fragment: 2, Value: 7, Bit: 22}),
+		c.Pace(t.Context(), 1500*time.Millisecond), c.Uphill(t.Context(), true), c.Corrupt(t.Context(), BitFlip{Fragment: 2, Value: 7, Bit: 22}),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	want := []string{"block [ab cd]", "block []", "pace 1.5s", "corrupt {Fragment:2 Value:7 Bit:22}"}
+	want := []string{"block [ab cd]", "block []", "pace 1.5s", "uphill true", "corrupt {Fragment:2 Value:7 Bit:22}"}
 	if !slices.Equal(done, want) {
 		t.Errorf("%q, want %q", done, want)
 	}

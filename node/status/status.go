@@ -25,9 +25,10 @@ type Snapshot struct {
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Limits    Limits      `json:"limits,omitzero"`
-	Data      *Data       `json:"data,omitempty"` // of a run on a corpus in shards
-	Rejoined  bool        `json:"rejoined"`       // this process began from a folder with state in it
-	Events    []Event     `json:"events"`         // newest last, bounded
+	Data      *Data       `json:"data,omitempty"`    // of a run on a corpus in shards
+	Rejoined  bool        `json:"rejoined"`          // this process began from a folder with state in it
+	Events    []Event     `json:"events"`            // newest last, bounded
+	History   []Point     `json:"history,omitempty"` // oldest first, bounded
 
 	Process
 }
@@ -147,6 +148,20 @@ type Fragment struct {
 	// Chains are the chain digests after the last rounds, oldest first: nodes
 	// whose closed rounds differ a little are compared there.
 	Chains []ChainAt `json:"chains,omitempty"`
+}
+
+// MeanTokens is the mean of tokens per fragment, by the fragments' parameters: each step's tokens
+// appear in every fragment and count once.
+func MeanTokens(fragments []Fragment, tokens []uint64) float64 {
+	var sum, params float64
+	for p, n := range tokens[:min(len(tokens), len(fragments))] {
+		sum += float64(n) * float64(fragments[p].Params)
+		params += float64(fragments[p].Params)
+	}
+	if params == 0 {
+		return 0
+	}
+	return sum / params
 }
 
 // ChainAt is what the chain of a fragment was after a round.

@@ -1,6 +1,10 @@
 package status
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
 
 // Bytes writes an amount of bytes in binary units, as every screen does.
 func Bytes(n float64) string {
@@ -13,6 +17,29 @@ func Bytes(n float64) string {
 		x, unit = x/step, unit+1
 	}
 	return fmt.Sprintf("%.1f %ciB", x, "KMGTP"[unit])
+}
+
+// Count writes a number with three significant digits, as every screen does: 950, 12.3k, 3.00M.
+func Count(x float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= unit.size {
+			return digits(x/unit.size) + unit.name
+		}
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+func digits(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // Quantity writes an amount of bytes in units of a thousand, as people buy traffic and type
@@ -40,4 +67,26 @@ func Clip(s string, width int) string {
 		return ""
 	}
 	return string(r[:width-1]) + "…"
+}
+
+// maxPrintable is how much of a text Printable keeps, in runes: it is for lines of a screen.
+const maxPrintable = 1000
+
+// Printable is a text that a terminal can show wherever it comes from: one line of characters that each take
+// their own place. It has nothing that moves a cursor, changes colours, turns the direction of text or hangs
+// over other lines.
+func Printable(s string) string {
+	n := 0
+	return strings.Map(func(r rune) rune {
+		if n++; n > maxPrintable || unicode.Is(unicode.M, r) {
+			return -1
+		}
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
 }

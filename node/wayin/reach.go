@@ -105,6 +105,18 @@ func (f Facts) reach() (inspect.Finding, bool) {
 	return good("reach", fmt.Sprintf("behind a router that will work: peers see this machine at %s, and direct connections come about by hole punching", outside), f.forward(outside))
 }
 
+// Reach is how others reach this machine, as inspect.Checkup has it.
+func (f Facts) Reach() string {
+	_, known := f.outside()
+	switch {
+	case slices.ContainsFunc(f.Back, func(b Back) bool { return b.Through }):
+		return inspect.ReachOpen
+	case f.Reached == "" || !known:
+		return inspect.ReachUnknown
+	}
+	return inspect.ReachHelped
+}
+
 // scrambles reports whether the router gives each flow another port. Two peers that see two
 // ports prove it. If only one could be asked, a port that is not this machine's makes it likely.
 func (f Facts) scrambles() bool {

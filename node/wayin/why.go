@@ -35,7 +35,34 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	case errors.Is(t.Err, context.DeadlineExceeded) || errors.Is(t.Err, os.ErrDeadlineExceeded) || says("timeout") || says("deadline"):
 		return fmt.Sprintf("nothing answers at %s", at), "", false
 	}
-	return fmt.Sprintf("%s does not let this machine in (%v)", at, t.Err), "", false
+	return fmt.Sprintf("%s does not let this machine in (%s)", at, cause(t.Err)), "", false
+}
+
+// Plain is an error about a peer at an address in words: a chain of dials as WhyNot says it, and
+// anything else as it is.
+func Plain(addr string, err error) string {
+	if !strings.Contains(err.Error(), dialChain) {
+		return err.Error()
+	}
+	text, _, _ := WhyNot(Tried{Addr: addr, Err: err})
+	return text
+}
+
+// dialChain is in the text of libp2p's errors that list what was dialled.
+const dialChain = "failed to dial"
+
+// cause is the last link of the chain of an error: what a library tried first and how often helps
+// nobody. Of several addresses that were tried it is that of the first.
+func cause(err error) string {
+	text := err.Error()
+	if _, tried, several := strings.Cut(text, "\n  * ["); several {
+		_, text, _ = strings.Cut(tried, "] ")
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	if at := strings.LastIndex(text, ": "); at >= 0 {
+		text = text[at+2:]
+	}
+	return text
 }
 
 // refused explains what two nodes differ in.

@@ -69,6 +69,7 @@ func TestWords(t *testing.T) {
 		{"a dead link", in(failed(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))), "link", "the link leads to nobody: no node runs at 5.0.0.1:27182 any more", "ask a member for a new link", false},
 		{"a silent link", in(failed(context.DeadlineExceeded)), "link", "the link leads to nobody: nothing answers at 5.0.0.1:27182", "ask a member for a new link", false},
 		{"no way there", in(failed(dialled("connect: network is unreachable"))), "link", "this machine has no way to 5.0.0.1:27182", "ask a member", false},
+		{"a chain of causes", in(failed(dialled("failed to dial: failed to dial 12D3KooW: all dials failed\n  * [/ip4/5.0.0.1/tcp/27182] dial tcp4 0.0.0.0:27182->5.0.0.1:27182: connect: no buffer space available\n  * [/ip6/::1/tcp/1] dial backoff"))), "link", "5.0.0.1:27182 does not let this machine in (no buffer space available)", "ask a member", false},
 		{"a link without addresses", in(func(f *Facts) { *f = Facts{Networks: f.Networks} }), "link", "names no address, and no member of the run is on this network", "ask a member for a link", false},
 		{"the link of another run", in(failed(&hello.Refusal{Field: hello.FieldRun, Ours: "a", Theirs: "b"})), "link", "is in another run than the link names", "ask a member for a new link", false},
 		{"another node at the address", in(failed(dialled("failed to negotiate security protocol: peer id mismatch: expected x"))), "link", "another node than the link names answers at 5.0.0.1:27182", "old or mistyped", false},
@@ -109,6 +110,9 @@ func TestWords(t *testing.T) {
 	} {
 		found := false
 		for _, x := range c.facts.Findings() {
+			if strings.Contains(x.Text, "failed to dial") || strings.Contains(x.Text, "\n") {
+				t.Errorf("%s: a chain of causes: %s", c.trouble, x.Text)
+			}
 			if strings.Count(x.Text, ". ") > 0 || strings.HasSuffix(x.Text, ".") {
 				t.Errorf("%s: more than one sentence: %s", c.trouble, x.Text)
 			}
@@ -136,6 +140,32 @@ func TestWordsSayWhatMatters(t *testing.T) {
 		if x.Name == "reach" && !strings.Contains(x.Remedy, "forwarding a port does not help") {
 			t.Errorf("%+v", x)
 		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	chain := errors.New("dial 12D3KooW: failed to dial: failed to dial 12D3KooW: all dials failed\n  * [/ip4/5.0.0.1/tcp/27182] dial tcp4 5.0.0.1:27182: connect: connection refused")
+	if got, want := Plain(direct, chain), "no node runs at 5.0.0.1:27182 any more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Plain(direct, errors.New("the genesis has another hash")); got != "the genesis has another hash" {
+		t.Error(got)
+	}
+}
+
+// All is well is for machines that somebody outside reached.
+func TestReach(t *testing.T) {
+	for want, change := range map[string]func(*Facts){
+		"helped":  func(*Facts) {},
+		"open":    func(f *Facts) { f.Back = []Back{{Addr: direct, Through: true}} },
+		"unknown": func(f *Facts) { f.Seen = nil },
+	} {
+		if got := in(change).Reach(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := in(failed(context.DeadlineExceeded)).Reach(); got != "unknown" {
+		t.Errorf("nobody answers: %s", got)
 	}
 }
 

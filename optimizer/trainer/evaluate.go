@@ -42,7 +42,7 @@ func meanNats[T byte | int32](ctx context.Context, c llama.Config, p *tensor.Sla
 	if err := checkEvaluation(c, p, windows); err != nil {
 		return 0, fmt.Errorf("evaluate: %w", err)
 	}
-	rows := max(1, evalTokens/c.Context)
+	rows, all, told := max(1, evalTokens/c.Context), len(windows), progressOf(ctx)
 	nats, targets := 0.0, 0
 	var model *llama.Model
 	for len(windows) > 0 {
@@ -58,6 +58,7 @@ func meanNats[T byte | int32](ctx context.Context, c llama.Config, p *tensor.Sla
 		}
 		targets += n * c.Context
 		windows = windows[n:]
+		told(all-len(windows), all)
 	}
 	mean := nats / float64(targets)
 	if !finite(mean) {

@@ -35,6 +35,22 @@ func surprise(logits []float32, target int32) float64 {
 	return math.Log(sum) - float64(logits[target])
 }
 
+// Progress goes up to the end.
+func TestBitsPerByteTellsProgress(t *testing.T) {
+	p := llama.NewParams(mini)
+	windows := corpus.Windows(Noise(mini.Context).Train()[:200*mini.Context], mini.Context)
+	last, calls := 0, 0
+	ctx := WithProgress(t.Context(), func(done, all int) {
+		if calls++; done <= last || all != len(windows) {
+			t.Errorf("%d of %d after %d", done, all, last)
+		}
+		last = done
+	})
+	if _, err := BitsPerByte(ctx, mini, p, windows); err != nil || last != len(windows) || calls < 2 {
+		t.Errorf("told of %d of %d windows in %d calls, %v", last, len(windows), calls, err)
+	}
+}
+
 func TestBitsPerByteAgainstNaive(t *testing.T) {
 	p := llama.NewParams(mini)
 	llama.Init(mini, p, 3)

@@ -173,3 +173,22 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
+
+// Training tells how many tokens there are.
+func TestTrainingTellsProgress(t *testing.T) {
+	trainer, err := NewTrainer(300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trainer.Add([]byte("the quick brown fox jumps over the lazy dog and the slow old cow walks around the other sleepy animals"))
+	last := 0
+	trainer.Told = func(done, all int) {
+		if done <= last || all != 300 {
+			t.Errorf("%d of %d after %d", done, all, last)
+		}
+		last = done
+	}
+	if v := trainer.Train(); last == 0 || last > len(v.Tokens) {
+		t.Errorf("told of %d tokens of %d", last, len(v.Tokens))
+	}
+}

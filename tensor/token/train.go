@@ -26,10 +26,16 @@ const (
 // order give the same tokenizer. It merges the most frequent pair of neighbours in all
 // words, of several the one of the lowest ids, until the vocabulary has its size.
 type Trainer struct {
+	// Told is called by Train now and then with the tokens that there are, of so many; nil = it is not.
+	Told func(done, all int)
+
 	counts map[string]int64
 	size   int
 	limit  int // of counts
 }
+
+// tellEvery is how many tokens are between two that Told hears of: they take a moment together.
+const tellEvery = 16
 
 // NewTrainer returns a trainer of a tokenizer of at most so many ids.
 func NewTrainer(size int) (*Trainer, error) {
@@ -69,6 +75,9 @@ func (t *Trainer) Train() *Vocabulary {
 			break
 		}
 		words.merge(p, v.merge(p))
+		if n := len(v.Tokens); t.Told != nil && n%tellEvery == 0 {
+			t.Told(n, t.size)
+		}
 	}
 	return v
 }

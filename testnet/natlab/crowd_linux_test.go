@@ -214,7 +214,7 @@ const maxRelayMemory = 100 << 20
 // tested in virtual time (gossip/p2p): here that would measure the machine.
 func TestRelayOfFifty(t *testing.T) {
 	const budget = 10_000_000 / 8
-	l := world(t, Net{Machines: []string{"vps"}, Nets: []Net{{Router: "rb", NAT: ScramblePorts, Machines: []string{"b"}}}})
+	l := alone(t, Net{Machines: []string{"vps"}, Nets: []Net{{Router: "rb", NAT: ScramblePorts, Machines: []string{"b"}}}})
 	if err := l.Run("--tokens", "1e5"); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestRelayOfFifty(t *testing.T) {
 // Payloads of two who reach each other through a relay alone fill most of its link.
 func TestPayloadsThroughARelay(t *testing.T) {
 	const rate = 1_000_000 // bytes/s
-	l := world(t, Net{Machines: []string{"vps"}, Nets: []Net{{Router: "rb", NAT: ScramblePorts, Machines: []string{"b"}}}})
+	l := alone(t, Net{Machines: []string{"vps"}, Nets: []Net{{Router: "rb", NAT: ScramblePorts, Machines: []string{"b"}}}})
 	if err := l.Run("--tokens", "1e5"); err != nil {
 		t.Fatal(err)
 	}

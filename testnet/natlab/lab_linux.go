@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,7 @@ type Lab struct {
 	binary string
 	dir    string
 	run    string // RunID of the run, hex
+	number int64  // of this world, among those of the process
 	spaces []string
 	places map[string]*place
 	nodes  []*Node
@@ -52,8 +54,11 @@ func Able() error {
 	return sweep()
 }
 
-// spacePrefix begins the names of namespaces; the process that made them follows.
+// spacePrefix begins the names of namespaces; the process that made them follows, and the number of the world.
 const spacePrefix = "atoll"
+
+// worlds counts the worlds that this process made.
+var worlds atomic.Int64
 
 // sweep removes the namespaces of laboratories whose process was killed.
 func sweep() error {
@@ -81,7 +86,7 @@ func New(binary, dir string, world Net) (*Lab, error) {
 	if err := errors.Join(world.Validate(), Able()); err != nil {
 		return nil, err
 	}
-	l := &Lab{binary: binary, dir: dir, places: map[string]*place{}}
+	l := &Lab{binary: binary, dir: dir, number: worlds.Add(1), places: map[string]*place{}}
 	internet := &place{name: "internet", net: world}
 	err := l.makeSpace(internet)
 	if err == nil {
@@ -120,7 +125,7 @@ func (l *Lab) fill(n Net, hub *place) error {
 
 // makeSpace makes the namespace of a place.
 func (l *Lab) makeSpace(p *place) error {
-	p.space = fmt.Sprintf("%s%d-%s", spacePrefix, os.Getpid(), p.name)
+	p.space = fmt.Sprintf("%s%d-%d-%s", spacePrefix, os.Getpid(), l.number, p.name)
 	if _, err := command("ip", "netns", "add", p.space); err != nil {
 		return err
 	}

@@ -45,8 +45,15 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// world makes a laboratory for a test, and its run.
+// world makes a laboratory for a test, beside those of others: their nodes rest most of the time.
 func world(t *testing.T, n Net) *Lab {
+	t.Helper()
+	t.Parallel()
+	return alone(t, n)
+}
+
+// alone makes a laboratory for a test that takes the whole machine.
+func alone(t *testing.T, n Net) *Lab {
 	t.Helper()
 	if os.Getenv(variable) == "" {
 		t.Skipf("worlds of routers run with %s=1, as root on Linux", variable)

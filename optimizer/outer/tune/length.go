@@ -18,6 +18,11 @@ const (
 	EnoughTokens = 18 // for each parameter
 )
 
+// ManyPasses is how often a text may be read: up to 4 times is about as good as new text, and beyond some
+// 40 more reading of it brings nothing (Muennighoff et al., Scaling Data-Constrained Language Models,
+// NeurIPS 2023).
+const ManyPasses = 40
+
 // littleH is the H below which little is gained (optimizer/outer/DESIGN.md).
 const littleH = 4
 
@@ -63,6 +68,9 @@ func (r Run) Enough() uint64 {
 	ofRounds := EnoughRounds * float64(r.H) * float64(r.Learners) * float64(r.StepTokens)
 	return uint64(RoundUp(max(ofRounds, EnoughTokens*float64(r.Params)), 2))
 }
+
+// Worn says that the text is read too often to bring anything more.
+func (l Length) Worn() bool { return l.Passes > ManyPasses }
 
 // FewRounds says that there are fewer than EnoughRounds.
 func (l Length) FewRounds() bool { return l.Rounds < EnoughRounds }

@@ -20,16 +20,30 @@ import "math"
 //
 // It returns NaN where held is empty.
 func WittenBell(train, held []byte) float64 {
-	model := countContexts(train)
-	total := 0.0
-	for i, b := range held {
+	return countContexts(train).bits(held, 0) / float64(len(held))
+}
+
+// WittenBellOf is WittenBell for windows of held-out text, as Windows makes them: the first byte of a window is
+// context only. It returns NaN where no window has more.
+func WittenBellOf(train []byte, windows [][]byte) float64 {
+	model, total, targets := countContexts(train), 0.0, 0
+	for _, w := range windows {
+		total += model.bits(w, 1)
+		targets += max(len(w)-1, 0)
+	}
+	return total / float64(targets)
+}
+
+// bits is what the bytes of a text from a place on take together.
+func (c *contexts) bits(text []byte, from int) (total float64) {
+	for i := from; i < len(text); i++ {
 		p := 1.0 / 256
 		for order := 0; order <= min(i, maxOrder); order++ {
-			p = model.context(held[i-order:i]).interpolate(b, p)
+			p = c.context(text[i-order:i]).interpolate(text[i], p)
 		}
 		total -= math.Log2(p)
 	}
-	return total / float64(len(held))
+	return total
 }
 
 // maxOrder is the longest context in bytes.

@@ -18,6 +18,22 @@ func TestWittenBellByHand(t *testing.T) {
 	}
 }
 
+// Of one window it is the same, less the byte that is context only; of nothing it is no number.
+func TestWittenBellOfWindows(t *testing.T) {
+	single := (2 + 2.0/256) / 6
+	want := -(math.Log2((2+single)/3) + math.Log2(single/4)) / 2
+	if got := WittenBellOf([]byte("abab"), [][]byte{[]byte("abb")}); math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v bits per byte, want %v", got, want)
+	}
+	twice := WittenBellOf([]byte("abab"), [][]byte{[]byte("abb"), []byte("abb")})
+	if math.Abs(twice-want) > 1e-12 {
+		t.Errorf("twice: %v bits per byte, want %v", twice, want)
+	}
+	if got := WittenBellOf([]byte("any"), [][]byte{[]byte("a")}); !math.IsNaN(got) {
+		t.Errorf("%v bits per byte of nothing", got)
+	}
+}
+
 func TestWittenBellUntrainedIsUniform(t *testing.T) {
 	if got := WittenBell(nil, []byte("any")); got != 8 {
 		t.Errorf("%v bits per byte, want 8", got)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,6 +28,9 @@ const standIn = "standin"
 
 // island is what --learner has before the number of an island's processes.
 const island = "torchrun:"
+
+// ErrProcesses says that a number of processes cannot be meant.
+var ErrProcesses = errors.New("the processes of an island")
 
 // islanders are the modules that can be islands; without a name it is the first.
 var islanders = []string{"torch", "hf"}
@@ -105,7 +109,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > maxProcesses {
-		return "", false, fmt.Errorf("--learner %q: the processes of an island are 1 to %d, such as torchrun:2", name, maxProcesses)
+		return "", false, fmt.Errorf("--learner %q: %w are 1 to %d, such as torchrun:2", name, ErrProcesses, maxProcesses)
 	}
 	program, rest, _ := strings.Cut(flags, " ")
 	switch {

@@ -40,7 +40,8 @@ type Progress struct {
 	Documents   int64
 	Text        int64 // bytes of text in them
 	Tokens      int64
-	Writing     bool // all is read, shards are written
+	Writing     bool    // all is read, shards are written
+	Written     float64 // share of that which is done, 0 to 1
 }
 
 // Result is what was built.
@@ -137,6 +138,7 @@ type builder struct {
 	end     int32
 	state   state
 	resumed int64
+	written float64 // share of the documents that are in shards
 	buckets *buckets
 }
 
@@ -192,5 +194,5 @@ func (b *builder) report(writing bool) {
 		total += f.Size
 	}
 	b.Progress(Progress{Read: b.state.Read, Total: total, Resumed: b.resumed, Documents: b.state.Documents,
-		Text: b.state.Text, Tokens: b.state.Tokens, Writing: writing})
+		Text: b.state.Text, Tokens: b.state.Tokens, Writing: writing, Written: b.written})
 }

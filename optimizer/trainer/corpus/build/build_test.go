@@ -427,3 +427,19 @@ func TestTokenizersShareTheHeldOut(t *testing.T) {
 		t.Errorf("held out are %q and %q", inBytes, inTokens)
 	}
 }
+
+// A build tells how much of the shards is written, up to the end.
+func TestBuildTellsHowMuchIsWritten(t *testing.T) {
+	texts := sentences(100)
+	c := config(t, inputs(t, map[string]string{"a.jsonl": jsonLines(texts)}), texts)
+	last := 0.0
+	c.Progress = func(p Progress) {
+		if p.Written < last || !p.Writing && p.Written != 0 {
+			t.Errorf("%+v after %v", p, last)
+		}
+		last = p.Written
+	}
+	if _, err := Run(t.Context(), c); err != nil || last != 1 {
+		t.Errorf("written %v, %v", last, err)
+	}
+}

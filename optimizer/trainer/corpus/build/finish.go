@@ -59,6 +59,7 @@ func (b *builder) writeShards(ctx context.Context) (*writer, int64, error) {
 				return nil, 0, err
 			}
 		}
+		b.written = float64(n+1) / bucketCount
 		b.report(true)
 	}
 	return w, unique, w.close()

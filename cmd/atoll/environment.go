@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// envPrefix begins the variables of the environment that are read for flags.
+const envPrefix = "ATOLL"
+
+// everywhere are the flags that mean the same to every command. Their variables have no
+// command in their name. One for all would leak from one command into another: a budget of
+// new is no number of tokens for generate to write.
+var everywhere = []string{"config", "dir", "log-level", "threads"}
+
+// notTheNodes are commands whose --dir is no node's folder.
+var notTheNodes = []string{"testnet", "relay", "bench"}
+
+// environment gives every flag its variable: ATOLL_JOIN_UP for --up of atoll join, and
+// ATOLL_DIR for --dir of every command.
+func environment(k *kong.Kong) error {
+	nameFlags(k.Model.Node, nil)
+	return nil
+}
+
+func nameFlags(n *kong.Node, path []string) {
+	for _, f := range n.Flags {
+		if f.Name == "help" || slices.Equal(f.Envs, []string{"-"}) {
+			setEnv(f)
+			continue
+		}
+		setEnv(f, envName(path, f.Name))
+	}
+	for _, child := range n.Children {
+		nameFlags(child, append(slices.Clone(path), child.Name))
+	}
+}
+
+func setEnv(f *kong.Flag, names ...string) { f.Envs, f.Tag.Envs = names, names }
+
+// envName is the variable of a flag of the command at a path.
+func envName(path []string, flag string) string {
+	words := []string{envPrefix}
+	if !isEverywhere(path, flag) {
+		words = append(words, path...)
+	}
+	return strings.ToUpper(strings.ReplaceAll(strings.Join(append(words, flag), "_"), "-", "_"))
+}
+
+func isEverywhere(path []string, flag string) bool {
+	if flag == "dir" && len(path) > 0 && slices.Contains(notTheNodes, path[0]) {
+		return false
+	}
+	return slices.Contains(everywhere, flag)
+}
+
+// unread are the variables that look as if they were for a flag of a command and are not, each
+// with the one that is.
+func unread(n *kong.Node) (found [][2]string) {
+	path := strings.Fields(n.FullPath())[1:]
+	for _, f := range n.Flags {
+		old := envName(nil, f.Name)
+		if _, set := os.LookupEnv(old); set && len(f.Envs) > 0 && f.Envs[0] != old {
+			found = append(found, [2]string{old, envName(path, f.Name)})
+		}
+	}
+	return found
+}
+
+// sayUnread tells of them: a setting that nobody reads would surprise later.
+func (c *console) sayUnread(typed *kong.Context) {
+	selected := typed.Selected()
+	if selected == nil {
+		return
+	}
+	for _, v := range unread(selected) {
+		c.say("note: %s is not read; use %s", v[0], v[1])
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// A variable without a command in its name is of a flag that means the same everywhere.
+func TestVariablesAreByCommand(t *testing.T) {
+	var line commandLine
+	app, err := kong.New(&line, kong.PostBuild(environment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]string{}
+	var look func(n *kong.Node)
+	look = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			for _, env := range f.Envs {
+				path := strings.TrimPrefix(n.FullPath(), "atoll")
+				if owner, taken := owners[env]; taken && owner != f.Name {
+					t.Errorf("%s is of --%s and of --%s", env, owner, f.Name)
+				}
+				owners[env] = f.Name
+				if len(strings.Fields(path)) > 0 && !strings.Contains(env, strings.ToUpper(n.Name)) && !isEverywhere(nil, f.Name) {
+					t.Errorf("%s is of atoll%s alone, and does not say so", env, path)
+				}
+			}
+		}
+		for _, child := range n.Children {
+			look(child)
+		}
+	}
+	look(app.Model.Node)
+	for _, env := range []string{"ATOLL_DIR", "ATOLL_CONFIG", "ATOLL_JOIN_UP", "ATOLL_JOIN_EVAL_BYTES", "ATOLL_BENCH_STEP_BATCH", "ATOLL_TESTNET_DIR"} {
+		if owners[env] == "" {
+			t.Errorf("%s is of no flag", env)
+		}
+	}
+}
+
+func TestVariablesDoNotLeak(t *testing.T) {
+	t.Setenv("ATOLL_TOKENS", "-1")
+	t.Setenv("ATOLL_NEW_TOKENS", "-1")
+	code, _, stderr := typed(t, "generate", "--dir", "absent")
+	if strings.Contains(stderr, "--tokens is") || code != exitFailed {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if want := "note: ATOLL_TOKENS is not read; use ATOLL_GENERATE_TOKENS"; !strings.Contains(stderr, want) {
+		t.Errorf("%q does not say %q", stderr, want)
+	}
+	if _, _, stderr := typed(t, "new"); !strings.Contains(stderr, "ATOLL_NEW_TOKENS") || !strings.Contains(stderr, "whole number") {
+		t.Errorf("from its own variable: %s", stderr)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"atoll/node/status"
+)
+
+const logsHelp = `
+Shows the events of a node, running or not, over its restarts: who connected, what was refused, what was repaired, when it paused. The folder keeps the newest, one to two MiB of them.
+
+    atoll logs --dir first
+    atoll logs --dir first --follow
+    atoll logs --dir first --last 20 --json`
+
+// LogsCmd is `atoll logs`.
+type LogsCmd struct {
+	dirFlag
+	Follow bool `help:"Go on with what happens, until Ctrl-C."`
+	Last   int  `help:"Begin with so many of the newest; 0 for all." default:"0" placeholder:"N"`
+	linesFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*LogsCmd) Help() string { return logsHelp }
+
+// followEvery is the time between two looks for new events.
+const followEvery = 500 * time.Millisecond
+
+// Run shows the events.
+func (c *LogsCmd) Run(ctx context.Context, out *console) error {
+	if c.Last < 0 {
+		return badUsage("--last is %d; use 1 or more, or 0 for all", c.Last)
+	}
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	reader := status.ReadEvents(dir)
+	events, err := reader.Next()
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: no node has left a record of events here; start one with `atoll join --dir %s`, or check --dir", dir, dir)
+	}
+	if c.Last > 0 {
+		events = events[max(0, len(events)-c.Last):]
+	}
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		if err != nil {
+			return err
+		}
+		if err := c.print(out, events); err != nil || !c.Follow {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			events, err = reader.Next()
+		}
+	}
+}
+
+func (c *LogsCmd) print(out *console, events []status.Event) error {
+	for _, e := range events {
+		if c.JSON {
+			if err := out.json(e); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := fmt.Fprintf(out.out, "%s %s\n", e.At.Local().Format(time.DateOnly), eventLine(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

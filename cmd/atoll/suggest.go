@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// mostSlips is how many slips of the hand a mistyped command may have: a key too many, one
+// too few, a wrong one, or two in the wrong order.
+const mostSlips = 2
+
+// suggesting adds the command that was perhaps meant. The parser does so itself, except
+// below a command that does something by itself, such as bench.
+func suggesting(err error, args []string) error {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || strings.Contains(err.Error(), "did you mean") {
+		return err
+	}
+	word, ok := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !ok || !slices.Contains(args, word) {
+		return err
+	}
+	for _, n := range parents(wrong.Context) {
+		if name := nearest(word, names(n)); name != "" {
+			return badUsage("%v, did you mean %q?", err, name)
+		}
+	}
+	return err
+}
+
+// parents are the commands that were understood and have others below them, the last first.
+func parents(typed *kong.Context) (found []*kong.Node) {
+	if typed == nil {
+		return nil
+	}
+	for n := typed.Selected(); n != nil; n = n.Parent {
+		if len(n.Children) > 0 {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// names are those of the commands below one.
+func names(n *kong.Node) (all []string) {
+	for _, child := range n.Children {
+		if !child.Hidden {
+			all = append(all, child.Name)
+		}
+	}
+	return all
+}
+
+// nearest is the name with the fewest slips, "" if all have too many or nothing is left of
+// the word.
+func nearest(word string, names []string) (best string) {
+	least := min(mostSlips, len(word)-1) + 1
+	for _, name := range names {
+		if n := slips(word, name); n < least {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+// slips is the Damerau-Levenshtein distance of two words, in which no letter is moved twice.
+func slips(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			wrong := last[j-1]
+			if a[i-1] != b[j-1] {
+				wrong++
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, wrong)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

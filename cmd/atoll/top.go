@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"atoll/cmd/atoll/internal/top"
+	"atoll/node/status"
+)
+
+const topHelp = `
+Shows a running node, or all the nodes of a testnet, on the full screen: the loss of the model, how far the run is, its peers, the rounds of each fragment, what happens. It works over ssh, from 80 columns and 24 lines on, and without colour if NO_COLOR is set. q or Ctrl-C quits; the node goes on. It ends when the node ends.
+
+    atoll top --dir first
+    atoll top --dir world            all nodes of atoll testnet --dir world
+    NO_COLOR=1 atoll top
+
+GOODPUT is the part of what learners train that is folded into the model. LAG is the time since a peer's last message. UP/S and DOWN/S are bytes a second, of nodes on this machine. UPLINK is what a node's link carries.`
+
+// TopCmd is `atoll top`.
+type TopCmd struct {
+	Dir string `help:"Folder of a node or of a testnet. Default: the node's folder, or the nodes' folders, in the current folder." placeholder:"DIR"`
+}
+
+// Help implements kong.HelpProvider.
+func (*TopCmd) Help() string { return topHelp }
+
+// Run shows the screen.
+func (c *TopCmd) Run(ctx context.Context, out *console) error {
+	dir := c.Dir
+	if dir == "" {
+		dir = "."
+	}
+	if err := fullScreen(out, os.Getenv("TERM")); err != nil {
+		return err
+	}
+	list := func() []string { return top.Folders(dir, isNodeFolder) }
+	if len(list()) == 0 {
+		return badUsage("there is no node's folder in %s; pass --dir DIR, the folder that `atoll join` or `atoll testnet` said it uses", dir)
+	}
+	source := top.NewSource(list)
+	if len(source.Poll(ctx)) == 0 {
+		return fmt.Errorf("%s: %w; `atoll status --dir %s` shows what it knew last", list()[0], status.ErrNotRunning, list()[0])
+	}
+	nodes, err := top.Run(ctx, top.Config{Source: source, In: out.in, Out: out.out, ASCII: !speaksUTF8(os.Getenv)})
+	if err == nil && top.Ended(nodes) {
+		out.say("%s", endedText(nodes))
+	}
+	return err
+}
+
+// fullScreen refuses what cannot show one.
+func fullScreen(out *console, term string) error {
+	if !isTerminal(out.out) {
+		return badUsage("stdout is no terminal; %s", insteadOfTop)
+	}
+	return terminalFits(term)
+}
+
+const insteadOfTop = "use `atoll status --watch` instead"
+
+func terminalFits(term string) error {
+	if term == "dumb" || term == "" {
+		return badUsage("a terminal of TERM=%q cannot show a full screen; %s", term, insteadOfTop)
+	}
+	return nil
+}
+
+// speaksUTF8 reads the locale. A terminal without one is taken for a new one, which does.
+func speaksUTF8(env func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := strings.ToUpper(env(name)); locale != "" {
+			return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
+		}
+	}
+	return true
+}
+
+// endedText says how it ended: of several nodes as one says that knows the run to be over.
+func endedText(nodes []top.Node) string {
+	if len(nodes) == 1 {
+		return "the node has ended: " + endLine(nodes[0].Status)
+	}
+	last := nodes[0].Status
+	for _, n := range nodes {
+		if n.Status.Finished {
+			last = n.Status
+		}
+	}
+	return fmt.Sprintf("all %d nodes have ended: %s", len(nodes), endLine(last))
+}

@@ -1,0 +1,95 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Bounds on a History.
+const (
+	historyPoints = 160  // as many as a curve on a wide screen can show
+	historyGapMs  = 1000 // least time between two of them, which is that between two statuses
+)
+
+// Point is one moment of a run, for curves. Absent numbers were not measured.
+type Point struct {
+	AtMs   int64   `json:"at_ms"`            // unix milliseconds
+	Tokens uint64  `json:"tokens"`           // folded
+	PerS   float32 `json:"per_s,omitempty"`  // folded tokens per second
+	Val    float32 `json:"val,omitempty"`    // of the anchor on held-out text: bits per byte, or nats per token where tokens are no bytes
+	ValAt  uint64  `json:"val_at,omitempty"` // tokens folded by that anchor
+	Loss   float32 `json:"loss,omitempty"`   // of this node's own training, nats per token
+}
+
+// PointOf is the moment of a status.
+func PointOf(s Snapshot) Point {
+	p := Point{
+		AtMs: s.At.UnixMilli(), Tokens: s.TokensFolded, PerS: float32(s.TokensPerS),
+		ValAt: s.ValAtTokens, Val: float32(s.ValBPB), Loss: float32(s.TrainLoss),
+	}
+	if s.ValBPB == 0 {
+		p.Val = float32(s.ValLoss)
+	}
+	return p
+}
+
+// History is how a run went, as one node saw it. It keeps a constant number of
+// points: when they are full every other one goes, and new ones come half as often.
+// The zero value is empty. It is not safe for concurrent use.
+type History struct {
+	points []Point
+	gapMs  int64 // least time between two points
+}
+
+// RestoreHistory is the history that a node left, to go on with.
+func RestoreHistory(points []Point) (h History) {
+	for i := 2; i < len(points); i++ { // the last one may have come before its time
+		if gap := points[i-1].AtMs - points[i-2].AtMs; h.gapMs == 0 || gap < h.gapMs {
+			h.gapMs = gap
+		}
+	}
+	for _, p := range points {
+		h.Add(p)
+	}
+	return h
+}
+
+// Add notes a moment, unless it is too close to the one before or earlier than it.
+func (h *History) Add(p Point) {
+	h.gapMs = max(h.gapMs, historyGapMs)
+	if n := len(h.points); n > 0 && p.AtMs-h.points[n-1].AtMs < h.gapMs {
+		return
+	}
+	if len(h.points) == historyPoints {
+		for i := range historyPoints / 2 {
+			h.points[i] = h.points[2*i]
+		}
+		h.points, h.gapMs = h.points[:historyPoints/2], 2*h.gapMs
+	}
+	h.points = append(h.points, p)
+}
+
+// Until adds a moment and returns a copy of all points, of which it is the last one.
+func (h *History) Until(p Point) []Point {
+	h.Add(p)
+	points := slices.Clone(h.points)
+	if last := points[len(points)-1]; last.AtMs < p.AtMs {
+		points = append(points, p)
+	}
+	return points
+}
+
+// ReadFinal reads the last status that a node left in its folder.
+func ReadFinal(dir string) (s Snapshot, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, FinalFile))
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("last status in %s: %w", dir, err)
+	}
+	return s, nil
+}

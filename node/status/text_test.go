@@ -1,0 +1,25 @@
+package status
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"AMD EPYC (2 threads)": "AMD EPYC (2 threads)", "Zo\u00eb": "Zo\u00eb", "a\tb\nc": "a b c", "\x1b[31mred": "\ufffd[31mred", "e\u0301": "e", "\xff": "\ufffd",
+		strings.Repeat("x", maxPrintable+5): strings.Repeat("x", maxPrintable),
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 950: "950", 12_345: "12.3k", 3e6: "3.00M", 1.5e9: "1.50G", 2e12: "2.00T"} {
+		if got := Count(x); got != want {
+			t.Errorf("%v: %q, want %q", x, got, want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"atoll/node/status"
+)
+
+// say puts the state of the run into one plain sentence, and one more that says what
+// it means.
+func (b *builder) say() {
+	s := b.lead.Status
+	b.view.State = s.State
+	groups := b.groups()
+	silent := b.count(ClassSilent)
+	switch {
+	case s.Finished:
+		b.finished(s)
+	case s.State == "joining":
+		b.tell(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
+	case s.State == status.Paused:
+		b.tell(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
+	case len(groups) > 1:
+		b.tell(ToneWarn, "parted", fmt.Sprintf("The network is in %d parts, and each trains on.", len(groups)),
+			b.groupText(groups)+". They merge what they learned when they meet again.")
+	case silent > 0:
+		b.tell(ToneWarn, s.State, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
+	case b.lead.End != "":
+		b.tell(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
+	case s.State == "observing":
+		b.tell(ToneGood, s.State, "This node holds and serves the model. It does not train.", b.progressText(s))
+	case s.State == "stopped":
+		b.tell(ToneGood, "ending", "All tokens are trained. The last deltas are being folded.", sentence(s.Stage))
+	default:
+		b.tell(ToneGood, s.State, b.trainingText(), b.progressText(s))
+	}
+	if len(b.view.Alarms) > 0 {
+		b.view.Tone = ToneBad
+	}
+}
+
+func (b *builder) tell(tone, state, headline, detail string) {
+	b.view.Tone, b.view.State, b.view.Headline, b.view.Detail = tone, state, headline, detail
+}
+
+func (b *builder) finished(s status.Snapshot) {
+	b.tell(ToneGood, "finished", "The run is finished.", fmt.Sprintf("%s tokens are folded into the model.", big(float64(s.TokensFolded))))
+	if s.Agreed {
+		b.view.Detail += " Every live node holds the same bits."
+	}
+}
+
+// trainingText says who trains what.
+func (b *builder) trainingText() string {
+	n := 0
+	for _, p := range b.view.Peers {
+		if p.Class == ClassLive {
+			n++
+		}
+	}
+	what := fmt.Sprintf("a model of %s parameters", big(float64(b.view.Run.Params)))
+	if n == 1 {
+		return "One machine trains " + what + "."
+	}
+	return fmt.Sprintf("%d machines train %s together.", n, what)
+}
+
+// progressText says how far the run is.
+func (b *builder) progressText(s status.Snapshot) string {
+	if s.BudgetTokens == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%.0f %% done", math.Floor(100*min(1, float64(s.TokensFolded)/float64(s.BudgetTokens))))
+	if s.ETASeconds > 0 {
+		text += ", about " + duration(s.ETASeconds) + " left"
+	}
+	return text + "."
+}
+
+func (b *builder) count(class string) (n int) {
+	for _, p := range b.view.Peers {
+		if p.Class == class {
+			n++
+		}
+	}
+	return n
+}
+
+// alarmKinds are the events that a person has to look at.
+var alarmKinds = []string{"state differs", "state wrong", "memory damaged", "corrupted", "damaged", "disk", "duplicate key"}
+
+// Bounds on what is shown above everything else.
+const (
+	alarmsShown = 3
+	alarmFor    = 15 * time.Minute // somebody comes to the page in that time; after that it is one of the events
+)
+
+// alarms are the newest events that a person has to look at.
+func alarms(events []EventView, now time.Time) (found []EventView) {
+	for _, e := range events {
+		if slices.Contains(alarmKinds, e.Kind) && now.Sub(time.UnixMilli(e.AtMs)) < alarmFor && len(found) < alarmsShown {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// longestText bounds a text that others wrote, in characters.
+const longestText = 400
+
+// plain is a text that others wrote, as one line that steers nothing and is not endless.
+func plain(text string) string { return status.Clip(status.Printable(text), longestText) }
+
+// sentence is a text with a capital letter and a full stop.
+func sentence(text string) string {
+	text = strings.TrimSpace(plain(text))
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// big writes a number of tokens or parameters with three digits.
+func big(x float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= unit.size {
+			return fmt.Sprintf("%.3g%s", x/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+// duration writes a time with two units.
+func duration(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
