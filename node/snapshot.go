@@ -18,8 +18,11 @@ import (
 	"atoll/optimizer/rounds"
 )
 
+// version is that of the tag, which the linker of a release puts here.
+var version = "0.1"
+
 // Agent is the program and version that peers see.
-const Agent = "atoll/0.1"
+var Agent = "atoll/" + version
 
 // publishStatus makes a new status for everyone who asks.
 func (n *node) publishStatus() {

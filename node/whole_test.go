@@ -229,6 +229,9 @@ func TestRestartAfterTheEnd(t *testing.T) {
 	before := launch(t, cfg).end()
 	cfg.Genesis = nil
 	after := launch(t, cfg).end()
+	if len(before.History) == 0 || len(after.History) == 0 || after.History[0] != before.History[0] {
+		t.Errorf("the history has %d points, before the restart it had %d: want it to go on", len(after.History), len(before.History))
+	}
 	if !after.Finished || !after.Rejoined || after.StateDigest != before.StateDigest || after.TokensTrained != before.TokensTrained {
 		t.Errorf("before %v %.8s %d, after %v %v %.8s %d", before.Finished, before.StateDigest, before.TokensTrained, after.Finished, after.Rejoined, after.StateDigest, after.TokensTrained)
 	}

@@ -27,8 +27,8 @@ func IsWorld(dir string) bool {
 }
 
 // Page is the report of the testnet in a folder as a page. Nodes that left no status are not in
-// it, and a testnet that did not come to its end has no result.
-func Page(dir string) ([]byte, error) {
+// it, and a testnet that did not come to its end has no result. With frames it is a replay.
+func Page(dir string, frames []web.Frame) ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(dir, genesisFile))
 	if err != nil {
 		return nil, fmt.Errorf("report of %s: %w", dir, err)
@@ -41,7 +41,11 @@ func Page(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(g, r, leftNodes(dir, r))
+	left := leftNodes(dir, r)
+	if len(left.Nodes) == 0 {
+		return nil, fmt.Errorf("report of %s: no node of this testnet has left a status: it still runs, or all were killed; name the folder of one of its nodes, such as %s", dir, filepath.Join(dir, nodeName(0)))
+	}
+	return pageOf(g, r, left, frames)
 }
 
 // readReport is the report that a world left, nil if it has none.
@@ -83,12 +87,26 @@ func leftNodes(dir string, r *Report) (w web.World) {
 	return w
 }
 
-func pageOf(g genesis.Genesis, r *Report, w web.World) ([]byte, error) {
+// LongestLedger is the folder of the node of a testnet that has folded most.
+func LongestLedger(dir string) (string, error) {
+	best, most := "", uint64(0)
+	for _, n := range leftNodes(dir, nil).Nodes {
+		if n.Status.TokensFolded > most {
+			best, most = n.Name, n.Status.TokensFolded
+		}
+	}
+	if best == "" {
+		return "", fmt.Errorf("%s: no node of this testnet left a status with folded tokens; name the folder of one of its nodes, such as %s", dir, filepath.Join(dir, nodeName(0)))
+	}
+	return filepath.Join(dir, best), nil
+}
+
+func pageOf(g genesis.Genesis, r *Report, w web.World, frames []web.Frame) ([]byte, error) {
 	settings := web.Section{Title: "Settings"}
 	for _, row := range g.Settings() {
 		settings.Rows = append(settings.Rows, web.Row{Name: row[0], Value: row[1]})
 	}
-	summary := web.Summary{Sections: []web.Section{settings}, Card: g.Card(mostFolded(w))}
+	summary := web.Summary{Sections: []web.Section{settings}, Card: g.Card(mostFolded(w)), Replay: frames}
 	if r != nil {
 		summary.Sections = append([]web.Section{r.result(), r.checked()}, summary.Sections...)
 	}
@@ -157,7 +175,7 @@ func (r Report) checked() web.Section {
 
 // savePage writes the report as a page beside the other one.
 func (w *world) savePage(r *Report) error {
-	page, err := pageOf(w.genesis, r, w.watched())
+	page, err := pageOf(w.genesis, r, w.watched(), nil)
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func checkFolder(t *testing.T, dir string, r Report) {
 	if err := json.Unmarshal(b, &kept); err != nil || kept.StateDigest != r.StateDigest {
 		t.Errorf("kept report: %v, digest %q, want %q", err, kept.StateDigest, r.StateDigest)
 	}
-	again, err := Page(dir)
+	again, err := Page(dir, nil)
 	if page, readErr := os.ReadFile(filepath.Join(dir, PageFile)); err != nil || readErr != nil || kept.Page == "" || !bytes.Contains(page, []byte("The run is finished.")) || !bytes.Contains(again, []byte("The run is finished.")) {
 		t.Errorf("the page of %d bytes at %q, and anew %d bytes: %v %v", len(page), kept.Page, len(again), err, readErr)
 	}

@@ -55,6 +55,7 @@ type commandLine struct {
 	Leave      LeaveCmd      `cmd:"" help:"Make a running node leave in order."`
 	Ledger     LedgerCmd     `cmd:"" help:"Account for every delta and token."`
 	Report     ReportCmd     `cmd:"" help:"Write what came of a run as a page to keep."`
+	Replay     ReplayCmd     `cmd:"" help:"Write the course of a run as a page with a slider."`
 	Trace      TraceCmd      `cmd:"" help:"Show where the time of deltas goes."`
 	Verify     VerifyCmd     `cmd:"" help:"Replay a ledger and compare its digests."`
 	Doctor     DoctorCmd     `cmd:"" help:"Check a node's folder and this machine, and say what to do."`

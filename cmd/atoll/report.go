@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"atoll/node/inspect"
@@ -40,7 +39,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	page, err := reportPage(ctx, dir)
+	page, err := reportPage(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -48,20 +47,25 @@ func (c *ReportCmd) Run(ctx context.Context, out *console) error {
 	if file == "" {
 		file = filepath.Join(dir, testnet.PageFile)
 	}
-	if err := os.WriteFile(file, page, 0o644); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	if c.JSON {
-		return out.json(reported{file, len(page)})
-	}
-	out.answer("%s", file)
-	return nil
+	return writePage(out, file, page, c.JSON)
 }
 
-// reportPage is the report of the folder of a node or a testnet.
-func reportPage(ctx context.Context, dir string) ([]byte, error) {
+// framesOf are the frames of a replay by the ledger of a node's folder.
+func framesOf(dir string) (frames []web.Frame, err error) {
+	moments, err := inspect.Moments(dir)
+	if err == nil && len(moments) == 0 {
+		err = fmt.Errorf("%s: its ledger has no closed round yet, so there is nothing to replay", dir)
+	}
+	for _, m := range moments {
+		frames = append(frames, web.Frame(m))
+	}
+	return frames, err
+}
+
+// reportPage is the report of the folder of a node or a testnet, with frames if it is a replay.
+func reportPage(ctx context.Context, dir string, frames []web.Frame) ([]byte, error) {
 	if testnet.IsWorld(dir) {
-		return testnet.Page(dir)
+		return testnet.Page(dir, frames)
 	}
 	g, err := inspect.FolderGenesis(dir)
 	if err != nil {
@@ -80,6 +84,6 @@ func reportPage(ctx context.Context, dir string) ([]byte, error) {
 		settings.Rows = append(settings.Rows, web.Row{Name: row[0], Value: row[1]})
 	}
 	var b bytes.Buffer
-	err = web.WriteReport(&b, web.World{Nodes: []web.Node{n}}, web.Summary{Sections: []web.Section{web.NodeSummary(s), settings}, Card: g.Card(s.TokensFolded)})
+	err = web.WriteReport(&b, web.World{Nodes: []web.Node{n}}, web.Summary{Sections: []web.Section{web.NodeSummary(s), settings}, Card: g.Card(s.TokensFolded), Replay: frames})
 	return b.Bytes(), err
 }

@@ -11,7 +11,7 @@ import (
 
 // webFlag is whether there is a page, for commands that run nodes.
 type webFlag struct {
-	Web string `help:"Show the run on a page at this address, such as 127.0.0.1:7070. Prometheus finds metrics there at /metrics, and Grafana a dashboard of them at /grafana.json. An address that other machines reach is behind a token: the printed address contains it, and Prometheus sends it as its bearer token. The page is not encrypted: to look from far away, better use ssh -L 7070:127.0.0.1:7070." placeholder:"HOST:PORT"`
+	Web string `help:"Show the run on a page at this address, such as 127.0.0.1:7070. Everybody on this machine can then look, and get the join link. An address that other machines reach is behind a token, which the printed address contains. The page is not encrypted: to look from far away, better use ssh -L 7070:127.0.0.1:7070. Prometheus finds metrics at /metrics, with the token as its bearer token, and Grafana a dashboard at /grafana.json." placeholder:"HOST:PORT"`
 }
 
 // page is the page of a command; nil is none.

@@ -4,6 +4,9 @@
 // viewers, and encodes it once. A Server hands out the embedded page, which renders
 // the View and asks nobody else for anything. Nobody can change anything by it.
 //
+// Curves are drawn by uPlot 1.6.32 (MIT licence, in static/uplot), unchanged as its makers
+// publish it. A report of a finished run is the same page with its files and the last View in it.
+//
 // On a loopback address everybody on this machine may look. On any other address
 // everything is behind a token. What peers say of themselves is text and never markup.
 package web

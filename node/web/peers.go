@@ -89,7 +89,7 @@ func (b *builder) addKnown(n Node) {
 func (b *builder) peerView(p status.Peer) PeerView {
 	return PeerView{
 		ID: p.ID, Name: b.name(p.ID), Class: classOf(p), State: status.Clip(plain(p.State), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
-		Link: p.Link, Addr: plain(p.Addr), Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
+		Link: p.Link, Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
 		UpMost: p.Upload, Full: p.UploadFull, Reason: plain(p.Reason),
 	}
 }
@@ -125,7 +125,9 @@ func classOf(p status.Peer) string {
 }
 
 // here says whether a peer takes part now.
-func (p PeerView) here() bool { return p.Class == ClassLive || p.Class == ClassRest || p.Class == ClassDone }
+func (p PeerView) here() bool {
+	return p.Class == ClassLive || p.Class == ClassRest || p.Class == ClassDone
+}
 
 // links are the connections that the known nodes have, and those peers that they
 // only hear through others.

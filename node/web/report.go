@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"regexp"
+	"strings"
 	"time"
 
 	"atoll/node/status"
@@ -17,7 +19,8 @@ import (
 // Summary is what the report of a run has beside what its page shows.
 type Summary struct {
 	Sections []Section
-	Card     string // of the model, as text; "" = none
+	Card     string  // of the model, as text; "" = none
+	Replay   []Frame // the run from its first frame to its last one; nil = its end alone
 }
 
 // Section is a table of a report.
@@ -35,15 +38,26 @@ type Row struct {
 // reportView is the view of a report. Its fields are those of View, and these.
 type reportView struct {
 	View
-	Sections []Section `json:"sections"`
-	Card     string    `json:"card,omitempty"`
+	Sections []Section   `json:"sections"`
+	Card     string      `json:"card,omitempty"`
+	Replay   []frameView `json:"replay,omitempty"`
 }
 
 // WriteReport writes a report of a world as one HTML file, which needs nothing else and asks
-// nobody for anything. It is the page with the last view in it. The join link is not in it.
+// nobody for anything. It is the page with the last view in it. Neither the
+// join link nor addresses of machines are in it.
 func WriteReport(out io.Writer, w World, s Summary) error {
-	v := reportView{View: viewOf(w, meter{}, newest(w)), Card: s.Card, Sections: []Section{}}
+	v := reportView{View: viewOf(w, meter{}, newest(w)), Card: plainLines(s.Card), Sections: []Section{}}
 	v.CanJoin = false
+	for i := range v.Events {
+		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
+	}
+	for i := range v.Alarms {
+		v.Alarms[i].Text = withoutAddresses(v.Alarms[i].Text)
+	}
+	for i := range v.Peers {
+		v.Peers[i].Reason = withoutAddresses(v.Peers[i].Reason)
+	}
 	for _, section := range s.Sections {
 		clean := Section{Title: section.Title}
 		for _, row := range section.Rows {
@@ -51,6 +65,7 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 		}
 		v.Sections = append(v.Sections, clean)
 	}
+	v.Replay = framesOf(&v.View, s.Replay, historyOf(w))
 	dropInfinite(&v)
 	data, err := json.Marshal(v) // in which < is written as \u003c, so that no text ends the element
 	if err != nil {
@@ -66,6 +81,32 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 	return nil
 }
 
+// plainLines is a text of several lines that others may have written in part.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = plain(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// historyOf is the longest history among the nodes'.
+func historyOf(w World) (longest []status.Point) {
+	for _, n := range w.Nodes {
+		if h := n.Status.History; len(h) > 0 && (longest == nil || h[0].AtMs < longest[0].AtMs) {
+			longest = h
+		}
+	}
+	return longest
+}
+
+// address is an address of a machine in a text, as libp2p writes them or as HOST:PORT.
+var address = regexp.MustCompile(`/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^\s,;)\]]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[[0-9A-Fa-f:]{2,}\](:\d+)?`)
+
+// withoutAddresses leaves out where machines are: a report is sent on, and their owners gave
+// their addresses to the run alone.
+func withoutAddresses(text string) string { return address.ReplaceAllString(text, "(address)") }
+
 // newest is the time of the newest status.
 func newest(w World) (at time.Time) {
 	for _, n := range w.Nodes {
@@ -79,7 +120,7 @@ func newest(w World) (at time.Time) {
 // Files whose text stands in a report, in this order.
 var (
 	reportStyles  = []string{"uplot/uPlot.min.css", "page.css"}
-	reportScripts = []string{"uplot/uPlot.iife.min.js", "format.js", "picture.js", "page.js"}
+	reportScripts = []string{"uplot/uPlot.iife.min.js", "format.js", "picture.js", "replay.js", "page.js"}
 )
 
 // Marks of index.html: what stands between the first two loads files, and the last one is

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"atoll/node/status"
 )
 
 // reportOf is the report of a world with a hostile summary.
@@ -42,6 +44,83 @@ func TestReportIsOneFile(t *testing.T) {
 		if data == nil || json.Unmarshal([]byte(data[1]), &v) != nil || len(v.Sections) != 2 || v.CanJoin {
 			t.Errorf("%s: the data cannot be read, or it offers to join", w.name)
 		}
+	}
+}
+
+// A report is sent on: it does not say where machines are.
+func TestReportHasNoAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"learner at /ip4/198.51.100.7/tcp/27182":                              "learner at (address)",
+		"dial /ip6/2001:db8::1/udp/9/quic-v1/p2p/12D3K: timeout, tries again": "dial (address) timeout, tries again",
+		"read tcp 192.0.2.1:4001->198.51.100.7:27182: reset":                  "read tcp (address)->(address): reset",
+		"[2001:db8::1]:27182 is gone":                                         "(address) is gone",
+		"fragment 3 round 14: 2.5.1 is no address":                            "fragment 3 round 14: 2.5.1 is no address",
+	} {
+		if got := withoutAddresses(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	s := trainingStatus(3)
+	s.Peers[1].State, s.Peers[1].Reason = "refused", "at /dns4/example.org/tcp/1: another run"
+	s.Events = append(s.Events, status.Event{At: testTime, Kind: "disk", Text: "asked 192.0.2.77"})
+	page := reportOf(t, oneNode(s))
+	for _, word := range []string{"198.51.100.7", "example.org", "192.0.2"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the report contains %s", word)
+		}
+	}
+}
+
+// framesOfTests are a run of two authors, of which the second is no peer any more.
+func framesOfTests() (frames []Frame) {
+	for i := range 50 {
+		tokens := 17_000 * float64(i+1)
+		f := Frame{Tokens: tokens, Closed: []uint32{uint32(i / 2), uint32(i / 3)}, Contributors: []int{1, 2}, By: map[string]float64{idOf(0): tokens}}
+		if i > 10 {
+			f.By[idOf(77)] = tokens / 2
+		}
+		frames = append(frames, f)
+	}
+	return frames
+}
+
+func TestFrames(t *testing.T) {
+	v := view(oneNode(trainingStatus(3)))
+	history := []status.Point{{AtMs: 1000, Tokens: 0}, {AtMs: 2000, Tokens: 100}, {AtMs: 4000, Tokens: 200}}
+	got := framesOf(&v, []Frame{{Tokens: 50, By: map[string]float64{idOf(1): 50}}, {Tokens: 150, By: map[string]float64{idOf(1): 90, idOf(77): 60}}, {Tokens: 300}}, history)
+	if len(v.Peers) != 4 || v.Peers[3].ID != idOf(77) || v.Peers[3].Class != ClassGone {
+		t.Fatalf("%d peers, want the author that has left as the fourth", len(v.Peers))
+	}
+	for i, want := range []int64{1500, 3000, 0} {
+		if got[i].AtMs != want {
+			t.Errorf("frame %d is at %d ms, want %d", i, got[i].AtMs, want)
+		}
+	}
+	if by := got[1].By; len(by) != 4 || by[1] != 90 || by[3] != 60 {
+		t.Errorf("the tokens by peer are %v, want 90 of the second and 60 of the fourth", by)
+	}
+}
+
+// The slider takes the page back through the run.
+func TestReplayInABrowser(t *testing.T) {
+	c := startChromium(t)
+	var b bytes.Buffer
+	if err := WriteReport(&b, oneNode(trainingStatus(3)), Summary{Replay: framesOfTests()}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "replay.html")
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{375, 1440} {
+		c.wrong = nil
+		c.screen(width, 900, false)
+		c.open("file://"+file, "2 machines have contributed to the model.")
+		c.judge("replay-end", []string{"42 % done", "has contributed", "not yet"})
+		c.evaluate("document.getElementById('slider').value = 3; document.getElementById('slider').oninput()", nil)
+		c.judge("replay-begin", []string{"1 machine has contributed to the model.", "3 % done"})
+		c.evaluate("document.getElementById('play').click()", nil)
+		c.until("document.body.innerText.includes('2 machines have contributed')")
 	}
 }
 

@@ -114,20 +114,8 @@ func alarms(events []EventView, now time.Time) (found []EventView) {
 // longestText bounds a text that others wrote, in characters.
 const longestText = 400
 
-// plain is a text that others wrote, without the characters that steer a screen or turn the
-// direction of what stands beside it.
-func plain(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.Is(unicode.C, r), r == utf8.RuneError:
-			return -1
-		}
-		return r
-	}, text)
-	return status.Clip(clean, longestText)
-}
+// plain is a text that others wrote, as one line that steers nothing and is not endless.
+func plain(text string) string { return status.Clip(status.Printable(text), longestText) }
 
 // sentence is a text with a capital letter and a full stop.
 func sentence(text string) string {

@@ -65,6 +65,11 @@ func Serve(addr string, feed *Feed, more map[string]http.Handler) (*Server, erro
 	if err != nil {
 		return nil, fmt.Errorf("page at %s: %w", addr, err)
 	}
+	return serveAt(l, feed, more), nil
+}
+
+// serveAt serves at a listener.
+func serveAt(l net.Listener, feed *Feed, more map[string]http.Handler) *Server {
 	s := &Server{feed: feed, listener: l, session: rand.Text(), viewers: make(chan struct{}, maxViewers), done: make(chan error, 1)}
 	if !l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		s.token = rand.Text()
@@ -76,7 +81,7 @@ func Serve(addr string, feed *Feed, more map[string]http.Handler) (*Server, erro
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { s.done <- s.http.Serve(netutil.LimitListener(l, maxConnections)) }()
-	return s, nil
+	return s
 }
 
 // CheckAddr refuses what is no HOST:PORT, and an address that names no host: that would be all of them.

@@ -111,7 +111,6 @@ type PeerView struct {
 	Hardware string  `json:"hardware,omitempty"`
 	Learner  string  `json:"learner,omitempty"`
 	Link     string  `json:"link,omitempty"` // how the node of this page reaches it
-	Addr     string  `json:"addr,omitempty"`
 	Share    float64 `json:"share"`
 	Tokens   float64 `json:"tokens"`
 	PerS     float64 `json:"per_s,omitempty"`
@@ -290,14 +289,14 @@ func (b *builder) curve() {
 // curveOf is a history as curves. A measure stands at the moment at which it was new.
 func curveOf(points []status.Point, own bool) []CurvePoint {
 	curve := make([]CurvePoint, 0, len(points))
-	var measured uint64
+	measured := int64(-1) // the first measure is that of the model nobody has trained yet
 	for _, p := range points {
 		c := CurvePoint{S: float64(p.AtMs-points[0].AtMs) / 1000, Tokens: p.Tokens, PerS: p.PerS}
 		switch {
 		case own:
 			c.Loss = p.Loss
-		case p.Val > 0 && p.ValAt != measured:
-			c.Loss, measured = p.Val, p.ValAt
+		case p.Val > 0 && int64(p.ValAt) != measured:
+			c.Loss, measured = p.Val, int64(p.ValAt)
 		}
 		curve = append(curve, c)
 	}

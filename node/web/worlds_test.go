@@ -126,7 +126,7 @@ var testWorlds = []struct {
 }{
 	{"empty", World{}, []string{"Waits for the first node to start."}},
 	{"joining", joiningWorld(), []string{"This node is joining the run.", "Fetches the model (43 %).", "opticks", "3 machines"}},
-	{"one", oneNode(trainingStatus(1)), []string{"One machine trains a model of 824k parameters.", "43 % done", "1 machine"}},
+	{"one", oneNode(trainingStatus(1)), []string{"One machine trains a model of 824k parameters.", "43 % done", "1 machine", "trains alone so far", "This machine is alone so far."}},
 	{"four", fourNodes(false), []string{"4 machines train a model of 824k parameters together.", "43 % done, about 2 min 20 s left.", "2.312", "8.12k", "node3", "6 connections, all direct", "fragment 7", "in the model", "Show the command"}},
 	{"forty", oneNode(trainingStatus(40)), []string{"40 machines train", "through relays", "(this one)"}},
 	{"partition", fourNodes(true), []string{"The network is in 2 parts, and each trains on.", "node0, node1 | node2, node3", "2 connections, all direct"}},

@@ -36,7 +36,8 @@ function render(view) {
   if (known) {
     drawPicture($('picture'), view);
     drawLegend($('legend'), view);
-    set($('picture-says'), pictureText(view));
+    set($('picture-title'), view.state === 'replay' ? 'Who has contributed' : 'Who exchanges with whom');
+    set($('picture-says'), view.state === 'replay' ? 'A larger dot has contributed more. The ledger does not say who was connected.' : pictureText(view));
   }
   show('peers-card', view.peers.length > 0);
   renderPeers(view);
@@ -67,20 +68,20 @@ function renderAlarms(alarms) {
 function renderTiles(view) {
   const here = view.peers.filter(p => p.class === 'live').length;
   const q = view.quality || {}, took = ((view.run.ended_ms || view.at_ms) - view.run.started_ms) / 1000;
-  const over = view.state === 'finished';
+  const over = view.state === 'finished', back = view.state === 'replay';
   const tiles = [
     [q.own ? 'Training loss' : 'Held-out text', q.value ? q.value.toFixed(3) : 'not yet', q.value ? q.unit + ', less is better' : 'the first measurement comes soon'],
     over ? ['Speed', took > 0 ? big(view.folded / took) : 'not known', 'tokens per second on average'] :
       ['Speed', view.per_s ? big(view.per_s) : 'not yet', 'tokens per second, all machines'],
     ['Tokens', big(view.folded), 'of ' + big(view.budget) + ' are in the model'],
-    over ? ['Took', span(took), 'from the first start'] :
+    back ? null : over ? ['Took', span(took), 'from the first start'] :
       ['Time left', view.eta_s ? span(view.eta_s) : 'not known', 'at the speed of now'],
     over ? ['Machines', String(view.peers.length), 'took part'] :
-      ['Machines', String(here), here === view.peers.length ? 'train together' : 'train, of ' + view.peers.length + ' known'],
-    ['Goodput', view.goodput ? percent(view.goodput) : 'not yet', view.many ? 'of the machines\u2019 time is training' : 'of this machine\u2019s time is training'],
-    over ? ['Traffic', bytes(view.traffic.received), 'received, ' + bytes(view.traffic.sent) + ' sent'] :
+      ['Machines', String(here), here === view.peers.length ? here === 1 ? 'trains alone so far' : 'train together' : 'train, of ' + view.peers.length + ' known'].map((text, i) => back && i === 2 ? 'of ' + view.peers.length + ' have contributed' : text),
+    back ? null : ['Goodput', view.goodput ? percent(view.goodput) : 'not yet', view.many ? 'of the machines\u2019 time is training' : 'of this machine\u2019s time is training'],
+    back ? null : over ? ['Traffic', bytes(view.traffic.received), 'received, ' + bytes(view.traffic.sent) + ' sent'] :
       ['Traffic', rates(view.traffic), bytes(view.traffic.sent) + ' up, ' + bytes(view.traffic.received) + ' down'],
-  ];
+  ].filter(Boolean);
   const box = $('tiles');
   while (box.children.length < tiles.length) {
     const tile = make('div', 'tile');
@@ -102,7 +103,7 @@ function renderCurve(view) {
   lastView = view;
   const q = view.quality || {};
   set($('curve-hint'), (q.own ? 'Loss of training here, ' : 'Held-out text, ') + (q.unit || 'bits per byte') + ': less is better. The faint line is the speed.');
-  const points = view.curve, some = points.filter(p => p.l).length > 1;
+  const points = view.curve, some = points.some(p => p.l);
   show('curve', some);
   show('curve-empty', !some);
   if (!some) return;
@@ -174,6 +175,7 @@ function fillPeer(row, p, view) {
 }
 
 function reachedText(p, view) {
+  if (view.state === 'replay') return '\u2013';
   if (p.self) return 'here';
   if (view.many) {
     const i = view.peers.indexOf(p), mine = view.links.filter(l => l.kind !== 'heard' && (l.a === i || l.b === i));
@@ -331,8 +333,9 @@ $('copy').onclick = copy;
 if (report) {
   const view = JSON.parse(report.textContent);
   document.body.classList.add('report');
-  render(view);
   renderReport(view);
+  if (view.replay) replay(view);
+  else render(view);
 } else {
   if (location.search) history.replaceState(null, '', '/'); // the token stays out of the history
   listen();

@@ -31,7 +31,7 @@ function drawPicture(svg, view) {
   const most = names ? 15 : 9, least = names ? 7 : 5;
   view.peers.forEach((p, i) => {
     const [cx, cy] = at(i);
-    const r = p.class === 'gone' ? least : least + (most - least) * Math.sqrt(Math.min(1, p.share || 0));
+    const r = p.class === 'gone' || p.class === 'later' ? least : least + (most - least) * Math.sqrt(Math.min(1, p.share || 0));
     const node = shape('circle', { cx, cy, r, class: p.class + (p.self ? ' self' : '') });
     node.append(shape('title', {}, p.name + ': ' + p.state));
     parts.push(node);
@@ -60,7 +60,8 @@ function drawLegend(list, view) {
   for (const kind of ['direct', 'relayed', 'punching', 'heard']) {
     if (view.links.some(l => l.kind === kind)) items.push([shape('line', { x1: 1, y1: 6, x2: 25, y2: 6, class: kind }), linkText(kind)]);
   }
-  const classes = { live: 'takes part', done: 'took part to the end', rest: 'rests or only serves', silent: 'cannot be heard', gone: 'gone' };
+  const back = view.state === 'replay';
+  const classes = { live: back ? 'has contributed' : 'takes part', later: 'not yet', done: 'took part to the end', rest: 'rests or only serves', silent: 'cannot be heard', gone: 'gone' };
   for (const [name, text] of Object.entries(classes)) {
     if (view.peers.some(p => p.class === name)) items.push([shape('circle', { cx: 13, cy: 6, r: 5, class: name }), text]);
   }
@@ -74,6 +75,7 @@ function drawLegend(list, view) {
 
 // pictureText says in words what the picture shows.
 function pictureText(view) {
+  if (view.peers.length === 1) return 'This machine is alone so far.';
   const count = kind => view.links.filter(l => l.kind === kind).length;
   const connections = view.links.length - count('heard');
   let text = plural(connections, 'connection', 'connections');

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from . import arrays, recipe
+from . import arrays, recipe, tracking
 from .corpus import Corpus
 from .serve import Learner, LearnerError, connect, diverged, log, serve, write_whole
 from .version import __version__
@@ -133,17 +133,23 @@ def _options(arguments):
     parser.add_argument("--layout", choices=["right", "wrong"], default="right", help="the digest in ready")
     parser.add_argument("--reads", metavar="FILE", help="write the rows of each step to FILE, in a run on a corpus in shards")
     parser.add_argument("--once", metavar="FILE", help="misbehave at a step only where FILE is missing, and make it")
+    tracking.add_options(parser)
     return parser.parse_args(arguments)
 
 
 def main(arguments=None):
     options = _options(arguments)
     try:
+        track = tracking.Tracking(options.tensorboard, options.wandb)
+    except LearnerError as failure:
+        log(f"{failure.error}: {failure.remedy}")
+        return 2
+    try:
         connection, token = connect()
     except LearnerError as failure:
         log(f"{failure.error}: {failure.remedy}")
         return 1
-    return serve(Idle(options, connection), connection, token)
+    return serve(Idle(options, connection), connection, token, tracking=track)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import sys
 from types import SimpleNamespace
 
 from . import arrays
-from .serve import log, serve
+from .serve import log
+from .tracking import serve_tracked
 
 try:
     import jax
@@ -56,7 +57,7 @@ def main():
     if jax is None:
         log("JAX is missing from this Python: install it with `python3 -m pip install jax`")
         return 2
-    return serve(JaxLearner())
+    return serve_tracked("atoll.jax", JaxLearner)
 
 
 if __name__ == "__main__":

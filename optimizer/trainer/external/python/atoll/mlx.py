@@ -5,7 +5,8 @@ import sys
 from types import SimpleNamespace
 
 from . import arrays
-from .serve import log, serve
+from .serve import log
+from .tracking import serve_tracked
 
 try:
     import mlx.core as mx
@@ -52,7 +53,7 @@ def main():
     if mx is None:
         log("MLX is missing from this Python: install it with `python3 -m pip install mlx`, or `mlx[cpu]` on Linux")
         return 2
-    return serve(MLXLearner())
+    return serve_tracked("atoll.mlx", MLXLearner)
 
 
 if __name__ == "__main__":

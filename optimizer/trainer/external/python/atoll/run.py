@@ -10,20 +10,21 @@ import math
 import os
 import sys
 
-from . import attach, frames
+from . import attach, frames, tracking
 from .serve import Learner, LearnerError, _explain, _Session, connect, diverged, log, write_whole
 from .version import __version__
 
 FORMAT = 1  # of the optimizer's state on disk
 
 
-def join(model, optimizer=None, folder=None, evaluate=None):
+def join(model, optimizer=None, folder=None, evaluate=None, tensorboard=None, wandb=None):
     """Meets the node that started this script, or attaches to the node of a folder, and loads the run's values into the model.
 
     The trainable parameters must be the run's tensors. The state of an optimizer given here is kept with the node's
     checkpoints. folder is the node's --dir; without it ATOLL_DIR names one. A script that a node has started meets that node.
     evaluate(run) returns the model's mean loss in nats per token on text that is held out, or (loss, tokens), or (loss, tokens,
-    bytes of text): the node shows it as the run's quality. Returns a JoinedRun once the node asks for the first step.
+    bytes of text): the node shows it as the run's quality. tensorboard is a folder for curves, wandb a project of Weights & Biases.
+    Returns a JoinedRun once the node asks for the first step.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise LearnerError(
@@ -31,6 +32,7 @@ def join(model, optimizer=None, folder=None, evaluate=None):
         )
     script, run = _Script(model, optimizer, evaluate), None
     try:
+        script.tracking = tracking.Tracking(tensorboard or "", wandb or "")
         while run is None:
             run = _meet(script, folder)
     except LearnerError as failure:
@@ -69,7 +71,7 @@ class JoinedRun:
         self._script, self._connection, self._folder = script, connection, folder
         script.joined = self
         # A script that attached is its user's: it does not end with the node, and Ctrl-C ends it.
-        self._session = _Session(script, connection, watch=not folder)
+        self._session = _Session(script, connection, watch=not folder, tracking=script.tracking)
         self._pending = None  # the step that the node waits for
         self.over = False
         self.lr = self.number = 0
@@ -101,7 +103,7 @@ class JoinedRun:
         if tokens < 1 or tokens != int(tokens):
             raise ValueError(f"tokens is {tokens}: give the number of targets in the batch, 1 or more")
         if math.isfinite(loss):
-            self._session.send({"type": "stepped", "tokens": int(tokens), "loss": loss})
+            self._session.stepped(self.number, self.lr, tokens, loss)
         else:
             self._refuse(diverged(self.number, f"loss {loss}", self.lr))
         return self._serve()
@@ -222,6 +224,7 @@ class JoinedRun:
     def _end(self):
         self.over = True
         self._session.over.set()
+        self._session.end_tracking()
         self._connection.close()
 
 
@@ -243,7 +246,7 @@ class _Script(Learner):
         from . import values
 
         self.values_of, self.model, self.optimizer = values, values.unwrap(model), optimizer
-        self.run = self.joined = None
+        self.run = self.joined = self.tracking = None
         self.quality, self.places = evaluate, []  # the user's function, and where the node's rows of held-out text begin
 
     def hello(self):

@@ -134,17 +134,17 @@ def connect(environment=os.environ):
     return connection, token
 
 
-def serve(learner, connection=None, token="", watch=True):
+def serve(learner, connection=None, token="", watch=True, tracking=None):
     """Answers the node's requests until it says stop. Returns the exit code of the process.
 
     Without a connection it makes one. watch ends the process soon after its node, even inside a step. One that attached is its
-    user's: it ends with the connection alone.
+    user's: it ends with the connection alone. tracking is where steps are logged, a Tracking.
     """
     try:
         if connection is None:
             connection, token = connect()
         with connection:
-            return _Session(learner, connection, watch and not attaches()).run(token)
+            return _Session(learner, connection, watch and not attaches(), tracking).run(token)
     except LearnerError as failure:
         log(f"{failure.error}: {failure.remedy}")
     except (frames.FrameError, OSError) as failure:
@@ -153,8 +153,9 @@ def serve(learner, connection=None, token="", watch=True):
 
 
 class _Session:
-    def __init__(self, learner, connection, watch):
-        self.learner, self.connection = learner, connection
+    def __init__(self, learner, connection, watch, tracking=None):
+        self.learner, self.connection, self.tracking = learner, connection, tracking
+        self.number = 0  # of the last step
         self.started = False
         self.failure = None  # of the last request
         self.over = threading.Event()  # the node has said stop, or has left
@@ -175,6 +176,18 @@ class _Session:
                     return code
         finally:
             self.over.set()
+            self.end_tracking()
+
+    def end_tracking(self):
+        if self.tracking:
+            self.tracking.close()
+
+    def stepped(self, number, lr, tokens, loss):
+        """Tells the node of a step, and then those who watch curves."""
+        self.number = number
+        self.send({"type": "stepped", "tokens": int(tokens), "loss": float(loss)})
+        if self.tracking:
+            self.tracking.stepped(number, lr, int(tokens), float(loss))
 
     def hello(self, token):
         self.send({"type": "hello", "protocol": PROTOCOL, "token": token, **self.learner.hello()})
@@ -201,7 +214,11 @@ class _Session:
             return None
         if kind == "stop":
             self.over.set()  # before the answer, after which the node may leave
-        self.send(answer)
+            self.end_tracking()
+        if kind == "step":
+            self.stepped(**answer)
+        else:
+            self.send(answer)
         return 0 if kind == "stop" else None
 
     def answer(self, kind, request):
@@ -215,8 +232,11 @@ class _Session:
     def on_run(self, request):
         if self.started:
             raise LearnerError("a second run came", "start another learner for it")
-        ready = self.learner.start(Run(request))
+        run = Run(request)
+        ready = self.learner.start(run)
         self.started = True
+        if self.tracking:
+            self.tracking.began(run)
         return {"type": "ready", **ready}
 
     def on_load(self, request):
@@ -224,16 +244,18 @@ class _Session:
         return {"type": "loaded"}
 
     def on_step(self, request):
-        number, starts = request["number"], request.get("starts") or []
-        tokens, loss = self.learner.step(number, float(request["lr"]), starts)
+        number, lr, starts = request["number"], float(request["lr"]), request.get("starts") or []
+        tokens, loss = self.learner.step(number, lr, starts)
         if not math.isfinite(loss):
-            raise diverged(number, f"loss {loss}", request["lr"])
-        return {"type": "stepped", "tokens": int(tokens), "loss": float(loss)}
+            raise diverged(number, f"loss {loss}", lr)
+        return {"number": number, "lr": lr, "tokens": tokens, "loss": loss}
 
     def on_evaluate(self, request):
         tokens, loss, count = self.learner.evaluate(request.get("starts") or [])
         if not math.isfinite(loss):
             raise LearnerError(f"the loss on held-out text is {loss}", "lower the learning rate of the run", "diverged")
+        if self.tracking:
+            self.tracking.evaluated(self.number, int(tokens), float(loss))
         return {"type": "evaluated", "tokens": int(tokens), "loss": float(loss), "bytes": int(count)}
 
     def on_flush(self, request):

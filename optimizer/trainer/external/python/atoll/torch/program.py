@@ -6,7 +6,8 @@ import os
 import sys
 import warnings
 
-from ..serve import log, serve
+from ..serve import LearnerError, log, serve
+from ..tracking import Tracking, add_options as add_tracking
 
 
 def add_options(parser):
@@ -15,6 +16,7 @@ def add_options(parser):
     parser.add_argument("--micro-batch", type=int, default=0, metavar="N", help="rows at once, where all do not fit; 0 takes all")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads on the CPU; 0 leaves it to PyTorch")
     parser.add_argument("--fsdp", action="store_true", help="under torchrun: cut the model over all processes")
+    add_tracking(parser)
 
 
 def parse(parser, arguments):
@@ -48,14 +50,18 @@ def run(options, packages, learner_of):
     try:
         device, island = _place(options)
         learner = learner_of(device, island)
+        tracking = Tracking(options.tensorboard, options.wandb) if island.rank == 0 else None
     except DeviceError as failure:
         log(str(failure))
         return 2
+    except LearnerError as failure:
+        log(f"{failure.error}: {failure.remedy}")
+        return 2
     if island.world == 1:
-        return serve(learner)
+        return serve(learner, tracking=tracking)
     from ..islands import Leader, follow
 
-    code = serve(Leader(learner, island)) if island.rank == 0 else follow(learner, island)
+    code = serve(Leader(learner, island), tracking=tracking) if island.rank == 0 else follow(learner, island)
     if code == 0:  # otherwise the others may hang in a collective
         with contextlib.suppress(Exception):
             island.close()
