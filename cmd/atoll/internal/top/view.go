@@ -22,7 +22,7 @@ type Screen struct {
 const (
 	leastWidth  = 20
 	leastChart  = 5 // lines, with its heading and the axis
-	mostChart   = 18
+	mostChart   = 32
 	leastPeers  = 3 // lines, with the heading
 	fixedLines  = 4 // title, state, progress, keys
 	eventShare  = 5 // events have at most one line in so many
@@ -66,7 +66,7 @@ func (s Screen) draw(h *History) []string {
 		events = 0 // a heading alone
 	}
 	peers := min(len(rows)+1, max(leastPeers, room-events-leastChart))
-	chart := min(room-events-peers, mostChart+s.Height/10)
+	chart := min(room-events-peers, mostChart)
 	if _, c := h.bestCurve(); chart < leastChart {
 		chart = 0
 	} else if c == nil {
