@@ -27,6 +27,7 @@ const (
 	fixedLines  = 4 // title, state, progress, keys
 	eventShare  = 5 // events have at most one line in so many
 	roundsShare = 10
+	chartShare  = 4 // many peers leave the chart one line in so many
 )
 
 // View draws a history: at most Height lines, none wider than Width.
@@ -65,7 +66,7 @@ func (s Screen) draw(h *History) []string {
 	if events < 2 {
 		events = 0 // a heading alone
 	}
-	peers := min(len(rows)+1, max(leastPeers, room-events-leastChart))
+	peers := min(len(rows)+1, max(leastPeers, room-events-max(leastChart, s.Height/chartShare)))
 	chart := min(room-events-peers, mostChart)
 	if _, c := h.bestCurve(); chart < leastChart {
 		chart = 0
