@@ -101,7 +101,7 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/shelf"), list("gossip/wire node/files"),
 		"a shelf keeps bytes that a digest names, and does not know what they are of"},
-	{list("node/status"), nil,
+	{list("node/status"), list("node/files"),
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/metrics"), list("node/status"),
 		"metrics are numbers of statuses, under other names"},

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"atoll/node/files"
 )
 
 // controlFile, in a node's folder, says where the running node answers: see way.
@@ -160,7 +162,7 @@ func mux(h Handlers) http.Handler {
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
-	return errors.Join(err, s.way.remove(), gone(os.Remove(filepath.Join(s.dir, controlFile))))
+	return errors.Join(err, s.way.remove(), gone(files.Remove(filepath.Join(s.dir, controlFile))))
 }
 
 // Client asks the node that runs on a folder, also one that was started after another.
