@@ -135,7 +135,7 @@ func wellText(found inspect.Checkup) string {
 	case found.Reach == inspect.ReachHelped:
 		return "nothing is wrong; others reach this machine through a relay, or when both sides try at once"
 	case found.Reach == inspect.ReachNear:
-		return "nothing is wrong; only this node's own network reaches it"
+		return "nothing is wrong; only this node's own machine or network reaches it"
 	case found.Reach == inspect.ReachUnknown && found.Dir != "" && !found.Running:
 		return "nothing is wrong; whether others reach the node shows when it runs: start it and ask again"
 	case found.Reach == inspect.ReachUnknown:

@@ -36,7 +36,7 @@ func TestDoctorsLastLine(t *testing.T) {
 		{inspect.Checkup{Reach: inspect.ReachOpen}, "all is well"},
 		{inspect.Checkup{}, "all is well"}, // of a learner alone
 		{inspect.Checkup{Reach: inspect.ReachHelped}, "through a relay"},
-		{inspect.Checkup{Reach: inspect.ReachNear, Dir: "x", Running: true}, "only this node's own network"},
+		{inspect.Checkup{Reach: inspect.ReachNear, Dir: "x", Running: true}, "only this node's own machine or network"},
 		{inspect.Checkup{Reach: inspect.ReachUnknown, Dir: "x"}, "start it and ask again"},
 		{inspect.Checkup{Reach: inspect.ReachUnknown}, "is not known"},
 		{inspect.Checkup{Reach: inspect.ReachNobody, Findings: []inspect.Finding{{Name: "reach"}}}, "1 thing needs attention"},

@@ -41,14 +41,17 @@ func (c *TopCmd) Run(ctx context.Context, out *console) error {
 		return badUsage("there is no node's folder in %s; pass --dir DIR, the folder that `atoll join` or `atoll testnet` said it uses", dir)
 	}
 	source := top.NewSource(list)
-	if len(source.Poll(ctx)) == 0 {
+	if source.Poll(ctx); source.Idle() {
 		return fmt.Errorf("%s: %w; `atoll status --dir %s` shows what it knew last", list()[0], status.ErrNotRunning, list()[0])
 	}
 	nodes, err := top.Run(ctx, top.Config{Source: source, In: out.in, Out: out.out, ASCII: !speaksUTF8(os.Getenv)})
-	if err == nil && top.Ended(nodes) {
+	switch {
+	case err != nil || ctx.Err() != nil:
+		return err
+	case top.Ended(nodes):
 		out.say("%s", endedText(nodes))
 	}
-	return err
+	return nil
 }
 
 // fullScreen refuses what cannot show one.

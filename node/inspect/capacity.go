@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,20 +178,32 @@ func (d *doctor) checkNetwork() {
 
 // checkReach says how others reach the running node.
 func (d *doctor) checkReach() {
-	switch r := d.snapshot.Net.Reach; {
+	r := d.snapshot.Net.Reach
+	far := slices.DeleteFunc(slices.Clone(r.Outside), isNear)
+	switch {
 	case r.Public:
 		d.Reach = ReachOpen
 		d.good("reach", "others reach this node at "+strings.Join(r.Outside, ", "))
-	case len(r.Outside) > 0:
+	case len(far) > 0:
 		d.Reach = ReachHelped
-		d.good("reach", "others reach this node through relays, or at addresses that nobody has confirmed: "+strings.Join(r.Outside, ", "))
-	case len(r.Near) > 0:
+		d.good("reach", "others reach this node through relays, or at addresses that nobody has confirmed: "+strings.Join(far, ", "))
+	case len(r.Outside)+len(r.Near) > 0:
 		d.Reach = ReachNear
-		d.good("reach", "only its own network reaches this node, at "+strings.Join(r.Near, ", ")+"; it reaches others itself")
+		d.good("reach", "only its own machine or network reaches this node, at "+strings.Join(slices.Concat(r.Outside, r.Near), ", ")+"; it reaches others itself")
 	default:
 		d.Reach = ReachNobody
 		d.bad("reach", "nobody reaches this node: it has no address", "connect this machine to a network, or pass --listen with an address of it")
 	}
+}
+
+// isNear reports whether an address leads to a node from its own machine or network only.
+func isNear(addr string) bool {
+	parts := strings.Split(addr, "/") // "", ip4, IP, ...
+	if len(parts) < 3 || strings.Contains(addr, "/p2p-circuit") {
+		return false
+	}
+	ip := net.ParseIP(parts[2])
+	return ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast())
 }
 
 // checkPeers says how many peers are heard.

@@ -37,7 +37,7 @@ func TestReplaysTellProgress(t *testing.T) {
 
 // How others reach a running node is said, and that nobody does is a fault.
 func TestDoctorOfTheWayIn(t *testing.T) {
-	at := []string{"/ip4/192.0.2.1/tcp/1"}
+	at, here := []string{"/ip4/192.0.2.1/tcp/1"}, []string{"/ip4/127.0.0.1/tcp/1", "/ip6/fe80::1/tcp/1", "/ip4/192.168.1.5/tcp/1"}
 	for _, c := range []struct {
 		reach status.Reach
 		want  string
@@ -46,6 +46,8 @@ func TestDoctorOfTheWayIn(t *testing.T) {
 		{status.Reach{Public: true, Outside: at}, ReachOpen, true},
 		{status.Reach{Outside: at, Near: at}, ReachHelped, true},
 		{status.Reach{Near: at}, ReachNear, true},
+		{status.Reach{Outside: here}, ReachNear, true},
+		{status.Reach{Outside: []string{"/ip4/192.168.1.9/tcp/1/p2p/12D3KooWX/p2p-circuit"}}, ReachHelped, true},
 		{status.Reach{}, ReachNobody, false},
 	} {
 		d := &doctor{snapshot: status.Snapshot{Net: status.Net{Reach: c.reach}}, Checkup: Checkup{Running: true, OK: true, Reach: ReachUnknown}}

@@ -38,15 +38,20 @@ type model struct {
 	source  *Source
 	history History
 	screen  Screen
+	idle    int // polls in a row that found no node
 }
 
 // polled is what a poll found.
 type polled struct {
 	at    time.Time
 	nodes []Node
+	idle  bool
 }
 
-func (m *model) poll() tea.Msg { return polled{time.Now(), m.source.Poll(m.ctx)} }
+func (m *model) poll() tea.Msg {
+	nodes := m.source.Poll(m.ctx)
+	return polled{time.Now(), nodes, m.source.Idle()}
+}
 
 // Init implements tea.Model.
 func (m *model) Init() tea.Cmd { return m.poll }
@@ -60,7 +65,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg.String())
 	case polled:
 		m.history.Add(msg.at, msg.nodes)
-		if ended(msg.nodes) {
+		if m.idle++; !msg.idle {
+			m.idle = 0
+		}
+		if ended(msg.nodes) || m.idle >= missesToEnd {
 			return m, tea.Quit
 		}
 		return m, tea.Tick(pollEvery, func(time.Time) tea.Msg { return m.poll() })

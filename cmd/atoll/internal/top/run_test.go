@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +84,41 @@ func TestQuits(t *testing.T) {
 	cancel()
 	if _, err := Run(ctx, Config{Source: sourceOf(dir), In: noKeys(t), Out: &terminal{}}); err != nil {
 		t.Errorf("a context that ends: %v", err)
+	}
+}
+
+// A node that starts has no status yet and is waited for; one that never gets so far ends the screen.
+func TestWaitsForANodeThatStarts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "node0")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var ready atomic.Bool
+	s, err := status.Serve(dir, status.Handlers{Snapshot: func() (status.Snapshot, bool) { return nodeOf(0, 4, 20).Status, ready.Load() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := sourceOf(dir)
+	if nodes := source.Poll(t.Context()); len(nodes) > 0 || source.Idle() {
+		t.Errorf("while it starts: %d nodes, idle %v", len(nodes), source.Idle())
+	}
+	ready.Store(true)
+	if nodes := source.Poll(t.Context()); len(nodes) != 1 || source.Idle() {
+		t.Errorf("when it runs: %d nodes, idle %v", len(nodes), source.Idle())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fresh := sourceOf(dir)
+	if nodes := fresh.Poll(t.Context()); len(nodes) > 0 || !fresh.Idle() {
+		t.Errorf("when it is gone: %d nodes, idle %v", len(nodes), fresh.Idle())
+	}
+	m := &model{ctx: t.Context(), source: fresh}
+	for i := range missesToEnd {
+		_, cmd := m.Update(polled{at: start, idle: true})
+		if quits := i == missesToEnd-1; (cmd != nil && m.idle >= missesToEnd) != quits {
+			t.Errorf("poll %d without a node", i)
+		}
 	}
 }
 

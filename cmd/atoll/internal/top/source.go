@@ -33,6 +33,7 @@ type Source struct {
 	folders func() []string // there may be more of them later
 	known   map[string]*Node
 	misses  map[string]int
+	starts  bool // a node runs, and had no status yet at the last poll
 }
 
 // NewSource asks the nodes on the folders that a function lists.
@@ -51,12 +52,23 @@ func (s *Source) Poll(ctx context.Context) []Node {
 	}
 	all.Wait()
 	var nodes []Node
+	s.starts = false
 	for i, dir := range dirs {
 		if s.note(dir, answers[i], errs[i]); s.known[dir] != nil {
 			nodes = append(nodes, *s.known[dir])
 		}
 	}
 	return oneRun(nodes)
+}
+
+// Idle reports whether the last poll found no node that runs, or is about to.
+func (s *Source) Idle() bool {
+	for _, n := range s.known {
+		if n.Running {
+			return false
+		}
+	}
+	return !s.starts
 }
 
 // note keeps an answer, or that there was none.
@@ -67,8 +79,12 @@ func (s *Source) note(dir string, answer status.Snapshot, err error) {
 		s.known[dir], s.misses[dir] = &Node{Name: status.Printable(filepath.Base(dir)), Running: true, Status: answer}, 0
 		return
 	}
-	if n == nil || !errors.Is(err, status.ErrNotRunning) {
-		return // it starts, or is busy
+	if !errors.Is(err, status.ErrNotRunning) {
+		s.starts = true // or it is busy
+		return
+	}
+	if n == nil {
+		return
 	}
 	if s.misses[dir]++; s.misses[dir] >= missesToEnd {
 		n.Running = false

@@ -22,11 +22,12 @@ type Screen struct {
 const (
 	leastWidth  = 20
 	leastChart  = 5 // lines, with its heading and the axis
-	mostChart   = 18
+	mostChart   = 32
 	leastPeers  = 3 // lines, with the heading
 	fixedLines  = 4 // title, state, progress, keys
 	eventShare  = 5 // events have at most one line in so many
 	roundsShare = 10
+	chartShare  = 4 // many peers leave the chart one line in so many
 )
 
 // View draws a history: at most Height lines, none wider than Width.
@@ -65,8 +66,8 @@ func (s Screen) draw(h *History) []string {
 	if events < 2 {
 		events = 0 // a heading alone
 	}
-	peers := min(len(rows)+1, max(leastPeers, room-events-leastChart))
-	chart := min(room-events-peers, mostChart+s.Height/10)
+	peers := min(len(rows)+1, max(leastPeers, room-events-max(leastChart, s.Height/chartShare)))
+	chart := min(room-events-peers, mostChart)
 	if _, c := h.bestCurve(); chart < leastChart {
 		chart = 0
 	} else if c == nil {
