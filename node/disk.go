@@ -72,6 +72,6 @@ func (n *node) recovered() {
 	if n.disk.trouble == store.Well {
 		return
 	}
-	n.view.event(n, "disk", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
+	n.view.event(n, "disk well", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
 	n.disk.trouble = store.Well
 }

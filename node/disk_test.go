@@ -29,7 +29,7 @@ func (d *sickDisk) disk() store.Disk {
 // diskEvents are what a node said of its disk.
 func diskEvents(s status.Snapshot) (texts []string) {
 	for _, e := range s.Events {
-		if e.Kind == "disk" {
+		if strings.HasPrefix(e.Kind, "disk") {
 			texts = append(texts, e.Text)
 		}
 	}

@@ -152,7 +152,7 @@ func (r Report) faultText() string {
 	for _, f := range []struct {
 		n    int
 		name string
-	}{{r.Joins, "join"}, {r.Leaves, "leave"}, {r.Kills, "kill"}, {r.Pauses, "pause"}, {r.Partitions, "partition"}, {r.Corruptions, "corruption"}, {r.Faults.Links, "link change"}, {r.Faults.Learners, "learner kill"}} {
+	}{{r.Joins, "join"}, {r.Leaves, "leave"}, {r.Kills, "kill"}, {r.Pauses, "pause"}, {r.Partitions, "partition"}, {r.Corruptions, "corruption"}, {r.Liars, "liar"}, {r.Faults.Links, "link change"}, {r.Faults.Learners, "learner kill"}} {
 		if f.n > 0 {
 			parts = append(parts, plural(f.n, f.name))
 		}

@@ -1,7 +1,7 @@
 package testnet
 
 import (
-	"strconv"
+	"path/filepath"
 	"strings"
 
 	"atoll/node/web"
@@ -45,11 +45,19 @@ func (l *life) ending() string {
 	return ""
 }
 
+// quoted is a word of a shell, also of Windows'.
+func quoted(s string) string {
+	if filepath.Separator == '\\' {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // joinFlags are what a node from outside needs beside the link.
 func (w *world) joinFlags() string {
 	flags := []string{"--dir", "me", "--profile", localProfile}
 	if w.cfg.Data != "" {
-		flags = append(flags, "--data", strconv.Quote(w.cfg.Data))
+		flags = append(flags, "--data", quoted(w.cfg.Data))
 	}
 	if len(w.cfg.Link) > 0 {
 		flags = append(flags, "--shape", "rate=none")

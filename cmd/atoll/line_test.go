@@ -99,6 +99,7 @@ func TestCommandLines(t *testing.T) {
 		{"sim goodput --link fast", 2, "", `"fast" is not the rate of a link`},
 		{"sim goodput --chips 1.2e6 --learners 8 --system dp --json", 0, `"goodput":0.2`, ""},
 		{"sim goodput --chips 800 --partition 12h --system all", 0, "atoll      100.0 %", ""},
+		{"sim goodput --published --chips 9", 2, "", "only --seed and --json go with it"},
 		{"sim goodput --published", 0, "points apart on average", ""},
 		{"sim bandwidth --params 10e9 --step 1s", 0, "atoll, int4", ""},
 		{"sim bandwidth --params 10e9", 2, "", "missing flags: --step"},

@@ -14,6 +14,8 @@ Simulates a fleet of chips that fail at random, up to a hundred million of them,
 
 The times of recovery are fitted to the table that was published for Decoupled DiLoCo, whose own are not known. --published prints that table beside this simulation.
 
+up is the share of the time in which at least one learner makes progress. lost are tokens that were trained and did not reach the model. link is what a learner receives of the others, busiest link what the busiest place receives: a syncer, or a learner. merging is what that place spends on it.
+
     atoll sim goodput --chips 1.2e6 --learners 8 --system dp
     atoll sim goodput --chips 1.2e6 --learners 8 --system all
     atoll sim goodput --chips 4096 --slice 64 --preempt 24h --system all
@@ -68,6 +70,9 @@ func (s *speeds) UnmarshalText(text []byte) error {
 // Run simulates one system, or all.
 func (c *SimGoodputCmd) Run(out *console) error {
 	if c.Published {
+		if d := fleet.Default(); float64(c.Chips) != d.Chips || c.Learners != d.Learners || c.System != string(d.System) || c.Days != d.Days {
+			return badUsage("--published has chips, learners, systems and days of its own; only --seed and --json go with it")
+		}
 		return c.compare(out)
 	}
 	systems := []fleet.System{fleet.System(c.System)}
@@ -104,10 +109,18 @@ func linkText(bits float64) string {
 		bits float64
 	}{{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}} {
 		if bits >= u.bits {
-			return fmt.Sprintf("%.3g %s", bits/u.bits, u.name)
+			return fmt.Sprintf("%s %s", number3(bits/u.bits), u.name)
 		}
 	}
-	return fmt.Sprintf("%.3g kbit/s", bits/1e3)
+	return number3(bits/1e3) + " kbit/s"
+}
+
+// number3 writes three digits of a number that is not large.
+func number3(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
 }
 
 // fleet is what the flags describe.

@@ -29,7 +29,7 @@ func ParseRate(text string) (float64, error) {
 	number := rateSpellings.Replace(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "/s"))
 	for _, unit := range rateUnits {
 		digits, ok := strings.CutSuffix(number, unit.name)
-		if !ok {
+		if !ok || isBytes(text) {
 			continue
 		}
 		x, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -38,11 +38,14 @@ func ParseRate(text string) (float64, error) {
 		}
 		break
 	}
-	if strings.HasSuffix(number, "b") {
+	if isBytes(text) || strings.HasSuffix(number, "b") {
 		return 0, fmt.Errorf("%q is not the rate of a link, as B is for bytes: write bits, such as 160mbit for 20 MB a second", text)
 	}
 	return 0, fmt.Errorf("%q is not the rate of a link; write it like 20mbit, 20Mbps or 1gbit, from 8bit to 1000gbit", text)
 }
+
+// isBytes says whether a text speaks of bytes: Bps has a capital letter then.
+func isBytes(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "Bps") }
 
 // whole takes back what a product with a power of ten added to a number of bits.
 func whole(x float64) float64 {

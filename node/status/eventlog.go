@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"atoll/node/files"
 )
 
 // EventsFile has the events of a node, in its folder: a line of JSON for each, over restarts.
@@ -88,10 +90,8 @@ func (l *EventLog) Append(e Event) error {
 
 // turn begins a new file.
 func (l *EventLog) turn() error {
-	if err := errors.Join(l.file.Close(), os.Rename(l.path(), filepath.Join(l.dir, olderEvents))); err != nil {
-		return err
-	}
-	return l.open()
+	err := errors.Join(l.file.Close(), files.Rename(l.path(), filepath.Join(l.dir, olderEvents)))
+	return errors.Join(err, l.open()) // the next event tries again what failed
 }
 
 // Close ends the record.

@@ -79,6 +79,32 @@ func TestEventsAreKept(t *testing.T) {
 }
 
 // Half a line, as a crash leaves it, costs that line only.
+// A file that cannot make room for a new one costs no more than the events meanwhile.
+func TestEventsWhoseFileCannotTurn(t *testing.T) {
+	dir := t.TempDir()
+	l, err := OpenEventLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.most = 150
+	blocked := filepath.Join(dir, olderEvents, "in the way")
+	if err := os.MkdirAll(blocked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	full := Event{At: time.Unix(1, 0), Kind: "full", Text: strings.Repeat("a", 80)}
+	if err := errors.Join(l.Append(full), l.Append(full)); err == nil {
+		t.Fatal("a folder was replaced by a file")
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Dir(blocked)), l.Append(eventOf(7))); err != nil {
+		t.Fatal(err)
+	}
+	events, err := ReadEvents(dir).Next()
+	if err != nil || len(events) == 0 || events[len(events)-1].Peer != "7" {
+		t.Errorf("%+v, %v", events, err)
+	}
+}
+
 func TestEventsAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir)

@@ -49,6 +49,7 @@ type reportView struct {
 func WriteReport(out io.Writer, w World, s Summary) error {
 	v := reportView{View: viewOf(w, meter{}, newest(w)), Card: plainLines(s.Card), Sections: []Section{}}
 	v.CanJoin = false
+	v.Detail = withoutAddresses(v.Detail)
 	for i := range v.Events {
 		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
 	}
@@ -61,7 +62,7 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 	for _, section := range s.Sections {
 		clean := Section{Title: section.Title}
 		for _, row := range section.Rows {
-			clean.Rows = append(clean.Rows, Row{plain(row.Name), plain(row.Value)})
+			clean.Rows = append(clean.Rows, Row{plain(row.Name), withoutAddresses(plain(row.Value))})
 		}
 		v.Sections = append(v.Sections, clean)
 	}
@@ -100,8 +101,8 @@ func historyOf(w World) (longest []status.Point) {
 	return longest
 }
 
-// address is an address of a machine in a text, as libp2p writes them or as HOST:PORT.
-var address = regexp.MustCompile(`/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^\s,;)\]]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[[0-9A-Fa-f:]{2,}\](:\d+)?`)
+// address is an address of a machine in a text: as libp2p writes them, an IP address, or NAME:PORT.
+var address = regexp.MustCompile(`\b[0-9A-Fa-f]{1,4}(:[0-9A-Fa-f]{1,4}){7}\b|\b([0-9A-Fa-f]{1,4}:)+:([0-9A-Fa-f]{1,4}(:[0-9A-Fa-f]{1,4})*)?|[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}:\d{2,5}\b|/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^\s,;)\]]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[[0-9A-Fa-f:]{2,}\](:\d+)?`)
 
 // withoutAddresses leaves out where machines are: a report is sent on, and their owners gave
 // their addresses to the run alone.

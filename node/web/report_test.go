@@ -54,6 +54,9 @@ func TestReportHasNoAddresses(t *testing.T) {
 		"dial /ip6/2001:db8::1/udp/9/quic-v1/p2p/12D3K: timeout, tries again": "dial (address) timeout, tries again",
 		"read tcp 192.0.2.1:4001->198.51.100.7:27182: reset":                  "read tcp (address)->(address): reset",
 		"[2001:db8::1]:27182 is gone":                                         "(address) is gone",
+		"no node runs at example.org:27182 any more":                          "no node runs at (address) any more",
+		"it is 2001:db8::1 now, or 2001:db8:0:0:0:0:0:1":                      "it is (address) now, or (address)",
+		"since 12:26:40, SHA256: 12":                                          "since 12:26:40, SHA256: 12",
 		"fragment 3 round 14: 2.5.1 is no address":                            "fragment 3 round 14: 2.5.1 is no address",
 	} {
 		if got := withoutAddresses(text); got != want {

@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -22,6 +21,8 @@ func (b *builder) say() {
 	switch {
 	case s.Finished:
 		b.finished(s)
+	case b.lead.End != "":
+		b.tell(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "joining":
 		b.tell(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
 	case s.State == status.Paused:
@@ -31,8 +32,6 @@ func (b *builder) say() {
 			b.groupText(groups)+". They merge what they learned when they meet again.")
 	case silent > 0:
 		b.tell(ToneWarn, s.State, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
-	case b.lead.End != "":
-		b.tell(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "observing":
 		b.tell(ToneGood, s.State, "This node holds and serves the model. It does not train.", b.progressText(s))
 	case s.State == "stopped":
@@ -77,8 +76,8 @@ func (b *builder) progressText(s status.Snapshot) string {
 		return ""
 	}
 	text := fmt.Sprintf("%.0f %% done", math.Floor(100*min(1, float64(s.TokensFolded)/float64(s.BudgetTokens))))
-	if s.ETASeconds > 0 {
-		text += ", about " + duration(s.ETASeconds) + " left"
+	if b.view.EtaS > 0 {
+		text += ", about " + duration(b.view.EtaS) + " left"
 	}
 	return text + "."
 }
@@ -92,9 +91,6 @@ func (b *builder) count(class string) (n int) {
 	return n
 }
 
-// alarmKinds are the events that a person has to look at.
-var alarmKinds = []string{"state differs", "state wrong", "memory damaged", "corrupted", "damaged", "disk", "duplicate key"}
-
 // Bounds on what is shown above everything else.
 const (
 	alarmsShown = 3
@@ -104,7 +100,7 @@ const (
 // alarms are the newest events that a person has to look at.
 func alarms(events []EventView, now time.Time) (found []EventView) {
 	for _, e := range events {
-		if slices.Contains(alarmKinds, e.Kind) && now.Sub(time.UnixMilli(e.AtMs)) < alarmFor && len(found) < alarmsShown {
+		if status.Alarming(e.Kind) && now.Sub(time.UnixMilli(e.AtMs)) < alarmFor && len(found) < alarmsShown {
 			found = append(found, e)
 		}
 	}
@@ -141,10 +137,18 @@ func big(x float64) string {
 		name string
 	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
 		if x >= unit.size {
-			return fmt.Sprintf("%.3g%s", x/unit.size, unit.name)
+			return threeDigits(x/unit.size) + unit.name
 		}
 	}
 	return fmt.Sprintf("%.0f", x)
+}
+
+// threeDigits writes a number from 1 to 1000.
+func threeDigits(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
 }
 
 // duration writes a time with two units.

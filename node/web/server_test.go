@@ -16,6 +16,9 @@ import (
 )
 
 // serve starts a page of a world.
+// direct asks without a proxy, which the environment may name.
+var direct = &http.Client{Transport: &http.Transport{}}
+
 func serve(t *testing.T, addr string, w World) *Server {
 	t.Helper()
 	feed := NewFeed()
@@ -67,7 +70,7 @@ func TestPageIsServed(t *testing.T) {
 		"": "<!doctype html>", "page.js": "'use strict'", "format.js": "function big", "picture.js": "function drawPicture", "page.css": ":root", "uplot.js": "uPlot", "uplot.css": ".uplot", "icon.svg": "<svg",
 		"view": `"headline":"4 machines train`, "metrics": "metrics", "link": "atoll:57e73ea9",
 	} {
-		res, body := ask(t, http.DefaultClient, http.MethodGet, s.URL()+path, nil)
+		res, body := ask(t, direct, http.MethodGet, s.URL()+path, nil)
 		if res.StatusCode != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("/%s: %s, has %q: %v", path, res.Status, want, strings.Contains(body, want))
 		}
@@ -77,7 +80,7 @@ func TestPageIsServed(t *testing.T) {
 			}
 		}
 	}
-	if res, _ := ask(t, http.DefaultClient, http.MethodGet, s.URL()+"absent", nil); res.StatusCode != http.StatusNotFound {
+	if res, _ := ask(t, direct, http.MethodGet, s.URL()+"absent", nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a path that is not there: %s", res.Status)
 	}
 }
@@ -112,7 +115,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 		"127.0.0.1": 200, "127.0.0.1:7070": 200, "localhost:9": 200, "LOCALHOST": 200, "[::1]:7070": 200, "127.8.8.8": 200,
 		"example.org": 421, "example.org:7070": 421, "127.0.0.1.example.org": 421, "192.0.2.1": 421, "0.0.0.0:7070": 421, "localhost.example.org": 421,
 	} {
-		res, body := ask(t, http.DefaultClient, http.MethodGet, s.URL()+"view", func(r *http.Request) { r.Host = host })
+		res, body := ask(t, direct, http.MethodGet, s.URL()+"view", func(r *http.Request) { r.Host = host })
 		if res.StatusCode != want || want != 200 && strings.Contains(body, "headline") {
 			t.Errorf("as %s: %s, want %d", host, res.Status, want)
 		}
@@ -122,7 +125,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 func TestPageOnlyShows(t *testing.T) {
 	s := serve(t, loopback, fourNodes(false))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
-		if res, _ := ask(t, http.DefaultClient, method, s.URL()+"view", nil); res.StatusCode != http.StatusMethodNotAllowed {
+		if res, _ := ask(t, direct, method, s.URL()+"view", nil); res.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %s", method, res.Status)
 		}
 	}
@@ -149,13 +152,13 @@ func TestTokenBeyondThisMachine(t *testing.T) {
 	} {
 		for path := range files {
 			for _, path := range []string{strings.TrimSuffix(path, "{$}"), "/view", "/events", "/link", "/link.png", "/metrics", "/absent"} {
-				if res, body := ask(t, http.DefaultClient, http.MethodGet, base+path[1:], change); res.StatusCode != http.StatusUnauthorized || strings.Contains(body, "opticks") || len(res.Cookies()) > 0 {
+				if res, body := ask(t, direct, http.MethodGet, base+path[1:], change); res.StatusCode != http.StatusUnauthorized || strings.Contains(body, "opticks") || len(res.Cookies()) > 0 {
 					t.Errorf("with %s %s: %s", name, path, res.Status)
 				}
 			}
 		}
 	}
-	if res, body := ask(t, http.DefaultClient, http.MethodGet, base+"metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.token) }); res.StatusCode != 200 || body != "metrics" {
+	if res, body := ask(t, direct, http.MethodGet, base+"metrics", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.token) }); res.StatusCode != 200 || body != "metrics" {
 		t.Errorf("with the token as bearer: %s", res.Status)
 	}
 	jar, err := cookiejar.New(nil)
@@ -178,13 +181,13 @@ func TestTokenBeyondThisMachine(t *testing.T) {
 
 func TestLinkAsPicture(t *testing.T) {
 	s := serve(t, loopback, oneNode(trainingStatus(2)))
-	res, body := ask(t, http.DefaultClient, http.MethodGet, s.URL()+"link.png", nil)
+	res, body := ask(t, direct, http.MethodGet, s.URL()+"link.png", nil)
 	if _, err := png.Decode(strings.NewReader(body)); err != nil || res.Header.Get("Content-Type") != "image/png" {
 		t.Errorf("%s, %v", res.Status, err)
 	}
 	s.feed.Offer(World{})
 	for _, path := range []string{"link", "link.png"} {
-		if res, body := ask(t, http.DefaultClient, http.MethodGet, s.URL()+path, nil); res.StatusCode != http.StatusNotFound || !strings.Contains(body, noLink) {
+		if res, body := ask(t, direct, http.MethodGet, s.URL()+path, nil); res.StatusCode != http.StatusNotFound || !strings.Contains(body, noLink) {
 			t.Errorf("/%s of nobody: %s %q", path, res.Status, body)
 		}
 	}
@@ -212,7 +215,7 @@ func openStream(t *testing.T, s *Server) *bufio.Scanner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := direct.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,11 +245,11 @@ func TestViewersAreBounded(t *testing.T) {
 	for range maxViewers {
 		next(t, openStream(t, s))
 	}
-	res, body := ask(t, http.DefaultClient, http.MethodGet, s.URL()+"events", nil)
+	res, body := ask(t, direct, http.MethodGet, s.URL()+"events", nil)
 	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "which is the most") {
 		t.Errorf("one viewer more: %s %q", res.Status, body)
 	}
-	if res, _ := ask(t, http.DefaultClient, http.MethodGet, s.URL()+"view", nil); res.StatusCode != http.StatusOK {
+	if res, _ := ask(t, direct, http.MethodGet, s.URL()+"view", nil); res.StatusCode != http.StatusOK {
 		t.Errorf("a view beside the streams: %s", res.Status)
 	}
 }

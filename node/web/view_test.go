@@ -24,6 +24,10 @@ func TestSentences(t *testing.T) {
 	for i := range ended.Nodes {
 		ended.Nodes[i].End = EndKilled
 	}
+	left := fourNodes(true)
+	for i := range left.Nodes {
+		left.Nodes[i].End, left.Nodes[i].Status.State = EndLeft, "joining"
+	}
 	late := trainingStatus(3)
 	late.Events = []status.Event{{At: testTime.Add(-alarmFor), Kind: "state wrong", Text: "long ago"}}
 	for _, c := range []struct {
@@ -41,6 +45,7 @@ func TestSentences(t *testing.T) {
 		{"parted", ToneWarn, "parted", "The network is in 2 parts, and each trains on.", "node0, node1 | node2, node3. They merge what they learned when they meet again.", fourNodes(true)},
 		{"alarm", ToneBad, "training", "1 machine cannot be heard. The run goes on.", "43 % done, about 2 min 20 s left.", alarmWorld()},
 		{"an alarm of long ago", ToneGood, "training", "3 machines train a model of 824k parameters together.", "43 % done, about 2 min 20 s left.", oneNode(late)},
+		{"all left as they joined", ToneRest, EndLeft, "No node runs now.", "This is what was known last.", left},
 		{"all killed", ToneRest, EndKilled, "No node runs now.", "This is what was known last.", ended},
 		{"finished", ToneGood, "finished", "The run is finished.", "2M tokens are folded into the model. Every live node holds the same bits.", finishedWorld()},
 	} {

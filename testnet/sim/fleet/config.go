@@ -30,7 +30,7 @@ const (
 	MaxChips    = 1e8
 	MaxLearners = 1 << 16
 	MaxDays     = 366
-	maxEvents   = 1e8 // that a fleet may expect: failures, preemptions and their ends
+	maxEvents   = 1e7 // that a fleet may expect: failures, preemptions and their ends
 )
 
 // Config describes a fleet. Default returns one that is whole.

@@ -97,6 +97,9 @@ func (c Config) slowest() float64 {
 // partition is the time in which half of the learners are cut off.
 func (c Config) partition() (from, until float64) {
 	middle, half := c.seconds()/2, c.Partition.Seconds()/2
+	if c.Learners == 1 {
+		half = 0 // there is nobody to be cut off from
+	}
 	return middle - half, middle + half
 }
 
@@ -105,7 +108,7 @@ func (c Config) partition() (from, until float64) {
 // how long their work stays of use was not published. atoll folds what both halves made, as long as the rounds that they
 // closed meanwhile fit its window; beyond it the lighter half takes the model of the other one.
 func (c Config) cutOff(units []*unit, t traffic) (tokens float64) {
-	if c.Partition == 0 {
+	if c.Partition == 0 || c.Learners == 1 {
 		return 0
 	}
 	near := (c.Learners + 1) / 2

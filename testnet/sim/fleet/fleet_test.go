@@ -151,6 +151,11 @@ func TestPartition(t *testing.T) {
 			t.Errorf("%s: up %.3f of the time, want about %g", system, r.Uptime, up)
 		}
 	}
+	c.System, c.Learners = DP, 1
+	if r := run(t, c); r.Goodput < 0.98 {
+		t.Errorf("one learner is cut off from nobody, and has goodput %.3f", r.Goodput)
+	}
+	c.Learners = 8
 	c.System, c.Days, c.Partition = Atoll, 4, 24*time.Hour // longer than 256 rounds of 240 s
 	if r := run(t, c); math.Abs(r.Goodput-0.875) > 0.01 {
 		t.Errorf("beyond the window goodput is %.3f, want about 0.875: the lighter half's day is lost", r.Goodput)
@@ -208,6 +213,15 @@ func TestPreemption(t *testing.T) {
 	}
 	if !(goodput[DP] < goodput[Elastic] && goodput[Elastic] < goodput[Atoll] && goodput[Atoll] < 1) {
 		t.Errorf("goodput %v", goodput)
+	}
+}
+
+// A unit that has lost all its chips is not up.
+func TestNothingIsLeft(t *testing.T) {
+	c := Default()
+	c.Chips, c.Learners, c.Slice, c.MTBF, c.Repair, c.Days = 2, 1, 2, time.Hour, 10*time.Hour, 10
+	if r := run(t, c); r.Uptime > 2*r.Goodput || r.Goodput == 0 {
+		t.Errorf("goodput %.3f, up %.3f of the time", r.Goodput, r.Uptime)
 	}
 }
 

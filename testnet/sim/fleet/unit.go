@@ -55,6 +55,9 @@ func (u *unit) progress(steps float64) {
 	took := steps * u.step
 	made := steps * (u.chips - u.lost)
 	u.done += made
+	if made <= 0 {
+		u.pauses = append(u.pauses, pause{u.now, u.now + took})
+	}
 	if both := min(u.now+took, u.until) - max(u.now, u.from); both > 0 {
 		u.cutOff += made * both / took
 	}

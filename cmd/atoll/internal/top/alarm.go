@@ -13,15 +13,10 @@ import (
 // alarmFor is how long an alarming event stays at the top.
 const alarmFor = 5 * time.Minute
 
-// alarms are the kinds of events after which somebody should look.
-var alarms = []string{"state differs", "state wrong", "memory damaged", "damaged", "corrupted", "disk", "duplicate key", "learner lost", "given up"}
-
-func alarming(e status.Event) bool { return slices.Contains(alarms, e.Kind) }
-
 // alarm is what is wrong, "" if nothing is known to be.
 func (h *History) alarm() string {
 	for _, e := range slices.Backward(h.events) {
-		if alarming(e.Event) && h.now.Sub(e.At) < alarmFor {
+		if status.Alarming(e.Kind) && h.now.Sub(e.At) < alarmFor {
 			text := e.Kind
 			if e.Peer != "" {
 				text += " " + short(e.Peer)

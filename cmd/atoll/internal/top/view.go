@@ -255,7 +255,7 @@ func (s Screen) events(events []event, lines int) []string {
 			text += " " + short(e.Peer)
 		}
 		style := plain
-		if alarming(e.Event) {
+		if status.Alarming(e.Kind) {
 			style = bad
 		}
 		out = append(out, s.paint(style, ansi.Truncate(text+": "+e.Text, s.Width, "…")))
