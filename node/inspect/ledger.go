@@ -197,6 +197,7 @@ func (b *ledgerBuilder) finish() LedgerView {
 	for p, f := range b.view.Fragments {
 		b.view.TokensFolded += b.weight(p) * float64(f.Tokens)
 	}
-	b.view.TokensFolded = math.Round(b.view.TokensFolded) // there are no parts of tokens
+	const slack = 1e-6                                            // of a sum of products, so that a whole number stays one
+	b.view.TokensFolded = math.Floor(b.view.TokensFolded + slack) // as nodes count: there are no parts of tokens
 	return b.view
 }
