@@ -102,6 +102,9 @@ var farLinks = []bore{
 // thin link. Where nothing but the pacers holds parts back, as no transport does, queues may
 // stand that none of them sees, and the link shows nothing.
 func TestUploadIsTheLinksRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds, and minutes under the race detector")
+	}
 	for _, windows := range []bool{false, true} {
 		for _, link := range append(uplinkLinks, farLinks...) {
 			for _, share := range []float64{1.5, 0.5, 0.1} {
