@@ -3,7 +3,6 @@ package testnet
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -151,7 +150,7 @@ func (m *member) end(l *life, at time.Time) error {
 	if l.killed {
 		return err
 	}
-	s, readErr := readFinal(m.dir)
+	s, readErr := status.ReadFinal(m.dir)
 	if readErr == nil && !s.Started.Before(l.began.Add(-clockSlack)) {
 		l.last, l.seen, l.final = s, true, true
 	}
@@ -175,19 +174,6 @@ func (l *life) end() string {
 // clockSlack forgives the difference between the moment at which this process
 // noted a start and the one that the node noted.
 const clockSlack = time.Second
-
-// readFinal reads the status that a node wrote when it ended.
-func readFinal(dir string) (status.Snapshot, error) {
-	var s status.Snapshot
-	b, err := os.ReadFile(filepath.Join(dir, status.FinalFile))
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("last status in %s: %w", dir, err)
-	}
-	return s, nil
-}
 
 // Parts of a log that a failure shows.
 const (

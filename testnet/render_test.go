@@ -123,15 +123,15 @@ func TestLossCurveKeepsItsShape(t *testing.T) {
 		c.add(uint64(i), 1e9) // known already
 	}
 	c.add(1<<40, 0) // not measured
-	if len(c.bits) > curvePoints || len(c.bits) < curvePoints/2 || len(c.bits) != len(c.at) {
-		t.Fatalf("%d points", len(c.bits))
+	if len(c.Value) > curvePoints || len(c.Value) < curvePoints/2 || len(c.Value) != len(c.At) {
+		t.Fatalf("%d points", len(c.Value))
 	}
-	if c.bits[0] != 1 || c.bits[len(c.bits)-1] != 10*curvePoints {
-		t.Errorf("from %v to %v", c.bits[0], c.bits[len(c.bits)-1])
+	if c.Value[0] != 1 || c.Value[len(c.Value)-1] != 10*curvePoints {
+		t.Errorf("from %v to %v", c.Value[0], c.Value[len(c.Value)-1])
 	}
-	for i, b := range c.bits {
-		if b != float64(c.at[i])+1 {
-			t.Errorf("point %d is %v at %d", i, b, c.at[i])
+	for i, b := range c.Value {
+		if b != float64(c.At[i])+1 {
+			t.Errorf("point %d is %v at %d", i, b, c.At[i])
 		}
 	}
 }

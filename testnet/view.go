@@ -51,7 +51,7 @@ func (w *world) view(now time.Time) view {
 		}
 	}
 	w.screen.curve.add(v.valAt, v.val)
-	v.curve = w.screen.curve.bits
+	v.curve = w.screen.curve.Value
 	return v
 }
 
@@ -120,21 +120,11 @@ func shareOf(lead *life, id string) float64 {
 const curvePoints = 128
 
 // lossCurve is the anchor's bits per byte over the run, thinned evenly.
-type lossCurve struct {
-	at   []uint64 // tokens folded
-	bits []float64
-}
+type lossCurve struct{ status.Curve }
 
-// add notes a value unless it is known already.
+// add notes a value unless there is none or it is known already.
 func (c *lossCurve) add(at uint64, bits float64) {
-	if n := len(c.at); bits == 0 || n > 0 && c.at[n-1] >= at {
-		return
+	if bits != 0 {
+		c.Add(at, bits, curvePoints)
 	}
-	if len(c.at) == curvePoints {
-		for i := range curvePoints / 2 {
-			c.at[i], c.bits[i] = c.at[2*i], c.bits[2*i]
-		}
-		c.at, c.bits = c.at[:curvePoints/2], c.bits[:curvePoints/2]
-	}
-	c.at, c.bits = append(c.at, at), append(c.bits, bits)
 }

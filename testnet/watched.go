@@ -1,9 +1,9 @@
 package testnet
 
 import (
-	"path/filepath"
 	"strings"
 
+	"atoll/node/status"
 	"atoll/node/web"
 )
 
@@ -45,19 +45,11 @@ func (l *life) ending() string {
 	return ""
 }
 
-// quoted is a word of a shell, also of Windows'.
-func quoted(s string) string {
-	if filepath.Separator == '\\' {
-		return `"` + s + `"`
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // joinFlags are what a node from outside needs beside the link.
 func (w *world) joinFlags() string {
 	flags := []string{"--dir", "me", "--profile", localProfile}
 	if w.cfg.Data != "" {
-		flags = append(flags, "--data", quoted(w.cfg.Data))
+		flags = append(flags, "--data", status.ShellWord(w.cfg.Data))
 	}
 	if len(w.cfg.Link) > 0 {
 		flags = append(flags, "--shape", "rate=none")

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer/tune"
 )
@@ -98,7 +98,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Expected: e, Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
-		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", quoted(path), quoted(defaultDir(id)), c.joinFlags()),
+		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", status.ShellWord(path), status.ShellWord(defaultDir(id)), c.joinFlags()),
 	}
 	if c.JSON {
 		return out.json(answer)
@@ -158,29 +158,9 @@ func ownerFile(genesis string) string {
 func (c *NewCmd) joinFlags() string {
 	flags := " --profile " + c.Profile
 	if c.Data != "" {
-		flags += " --data " + quoted(c.Data)
+		flags += " --data " + status.ShellWord(c.Data)
 	}
 	return flags
-}
-
-// plainWord are the characters that no shell minds.
-const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@,"
-
-// quoted makes a word of a value for the shells of this system.
-func quoted(s string) string { return quotedFor(runtime.GOOS, s) }
-
-func quotedFor(system, s string) string {
-	plain := plainWord
-	if system == "windows" {
-		plain += `\\`
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
-		return s
-	}
-	if system == "windows" {
-		return `"` + s + `"` // names of files have no quotes there
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // fileName makes a file name of a run's name.

@@ -147,7 +147,7 @@ func (c *NewCmd) describeFrom(g genesis.Genesis, path string, left []string) fro
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Tensors: len(g.Layout), Params: g.Params(), Left: left,
 		Fragments: len(plan), Context: g.Model.Context, H: g.Outer.H, LR: g.Inner.LR, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Budget: g.Outer.Budget, MemoryBytes: hardware.Role{External: true}.Need(g),
-		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner %s --dir %s --profile %s", quoted(path), quoted(c.From), quoted(c.learner(g)), quoted(defaultDir(id)), c.Profile) + dataFlag(c.Data),
+		Next: fmt.Sprintf("atoll join --genesis %s --init %s --learner %s --dir %s --profile %s", status.ShellWord(path), status.ShellWord(c.From), status.ShellWord(c.learner(g)), status.ShellWord(defaultDir(id)), c.Profile) + dataFlag(c.Data),
 	}
 	for _, f := range plan {
 		size := codec.MaxSize(g.Outer.Codec, f.Len)
@@ -182,7 +182,7 @@ func dataFlag(path string) string {
 	if path == "" {
 		return ""
 	}
-	return " --data " + quoted(path)
+	return " --data " + status.ShellWord(path)
 }
 
 // learner is a program that can train the run: the one for Hugging Face's models where the

@@ -34,11 +34,6 @@ func TestNumbersForPeople(t *testing.T) {
 		{peersText(1, 0), "1 peer"},
 		{peersText(7, 2), "7 peers, 2 paused"},
 		{peersText(0, 1), "alone, 1 paused"},
-		{quoted("plain/path-1.txt"), "plain/path-1.txt"},
-		{quoted("it's here"), `'it'\''s here'`},
-		{quoted(""), "''"},
-		{quotedFor("windows", `.\runs\a 1`), `".\runs\a 1"`},
-		{quotedFor("windows", `.\runs`), `.\runs`},
 		{fileName("a run/of mine"), "a-run-of-mine"},
 	} {
 		if c.got != c.want {

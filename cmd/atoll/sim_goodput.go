@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/status"
 	"atoll/testnet/sim/fleet"
 )
 
@@ -109,18 +110,10 @@ func linkText(bits float64) string {
 		bits float64
 	}{{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}} {
 		if bits >= u.bits {
-			return fmt.Sprintf("%s %s", number3(bits/u.bits), u.name)
+			return fmt.Sprintf("%s %s", status.ThreeDigits(bits/u.bits), u.name)
 		}
 	}
-	return number3(bits/1e3) + " kbit/s"
-}
-
-// number3 writes three digits of a number that is not large.
-func number3(x float64) string {
-	if x >= 100 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3g", x)
+	return status.ThreeDigits(bits/1e3) + " kbit/s"
 }
 
 // fleet is what the flags describe.

@@ -28,7 +28,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"deltas", planText(s.Plan)},
 	}
 	if rows = printable(rows); link && s.Link != "" {
-		rows = append(rows, []string{"join", "atoll join " + quoted(s.Link)})
+		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := table(w, rows...); err != nil {

@@ -64,10 +64,7 @@ func (h *History) Add(p Point) {
 		return
 	}
 	if len(h.points) == historyPoints {
-		for i := range historyPoints / 2 {
-			h.points[i] = h.points[2*i]
-		}
-		h.points, h.gapMs = h.points[:historyPoints/2], 2*h.gapMs
+		h.points, h.gapMs = everyOther(h.points), 2*h.gapMs
 	}
 	h.points = append(h.points, p)
 }

@@ -42,6 +42,14 @@ func digits(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
+// ThreeDigits writes a number from 1 to 1000, without zeros at its end.
+func ThreeDigits(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
 // Quantity writes an amount of bytes in units of a thousand, as people buy traffic and type
 // quotas.
 func Quantity(n uint64) string {

@@ -137,18 +137,10 @@ func big(x float64) string {
 		name string
 	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
 		if x >= unit.size {
-			return threeDigits(x/unit.size) + unit.name
+			return status.ThreeDigits(x/unit.size) + unit.name
 		}
 	}
 	return fmt.Sprintf("%.0f", x)
-}
-
-// threeDigits writes a number from 1 to 1000.
-func threeDigits(x float64) string {
-	if x >= 100 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3g", x)
 }
 
 // duration writes a time with two units.

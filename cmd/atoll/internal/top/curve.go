@@ -58,32 +58,22 @@ func (k curveKind) of(nodes []Node, lead status.Snapshot) (at uint64, value floa
 	return lead.TokensFolded, sum / float64(n)
 }
 
-// curve is values over tokens. When it is full every other one goes.
-type curve struct {
-	at    []uint64
-	value []float64
-}
+// curve is values over tokens.
+type curve struct{ status.Curve }
 
 // add notes a value, unless there is none or it is known already.
 func (c *curve) add(at uint64, value float64) {
-	if n := len(c.at); !(value > 0) || math.IsInf(value, 0) || n > 0 && c.at[n-1] >= at {
-		return
+	if value > 0 && !math.IsInf(value, 0) {
+		c.Add(at, value, maxPoints)
 	}
-	if len(c.at) == maxPoints {
-		for i := range maxPoints / 2 {
-			c.at[i], c.value[i] = c.at[2*i], c.value[2*i]
-		}
-		c.at, c.value = c.at[:maxPoints/2], c.value[:maxPoints/2]
-	}
-	c.at, c.value = append(c.at, at), append(c.value, value)
 }
 
-func (c *curve) last() float64 { return c.value[len(c.value)-1] }
+func (c *curve) last() float64 { return c.Value[len(c.Value)-1] }
 
 // bestCurve is the curve that says most of those that have values; nil if none has.
 func (h *History) bestCurve() (kind curveKind, c *curve) {
 	for k := range h.curves {
-		if len(h.curves[k].at) > 0 {
+		if len(h.curves[k].At) > 0 {
 			return curveKind(k), &h.curves[k]
 		}
 	}
@@ -107,12 +97,12 @@ func (c *curve) plot(columns, rows int, low, high float64) []string {
 		cells[i] = []rune(strings.Repeat(string(rune(braille)), columns))
 	}
 	wide, tall := columns*dotsWide, rows*dotsHigh
-	first, last := c.at[0], c.at[len(c.at)-1]
+	first, last := c.At[0], c.At[len(c.At)-1]
 	place := func(i int) (x, y int) {
 		if last > first {
-			x = int(float64(c.at[i]-first) / float64(last-first) * float64(wide-1))
+			x = int(float64(c.At[i]-first) / float64(last-first) * float64(wide-1))
 		}
-		return x, int(math.Round((high - c.value[i]) / (high - low) * float64(tall-1)))
+		return x, int(math.Round((high - c.Value[i]) / (high - low) * float64(tall-1)))
 	}
 	set := func(x, y int) {
 		if x < 0 || x >= wide || y < 0 || y >= tall {
@@ -122,7 +112,7 @@ func (c *curve) plot(columns, rows int, low, high float64) []string {
 	}
 	x0, y0 := place(0)
 	set(x0, y0)
-	for i := 1; i < len(c.at); i++ {
+	for i := 1; i < len(c.At); i++ {
 		x1, y1 := place(i)
 		steps := max(x1-x0, y1-y0, y0-y1, 1)
 		for s := 1; s <= steps; s++ {
@@ -150,12 +140,12 @@ const skipped = 0.1
 // span is the range of values that a plot shows, never empty. The first values may be above it.
 func (c *curve) span() (low, high float64) {
 	from := 0
-	first, last := float64(c.at[0]), float64(c.at[len(c.at)-1])
-	for from < len(c.at)-enoughValues && float64(c.at[from]) < first+skipped*(last-first) {
+	first, last := float64(c.At[0]), float64(c.At[len(c.At)-1])
+	for from < len(c.At)-enoughValues && float64(c.At[from]) < first+skipped*(last-first) {
 		from++
 	}
 	low, high = c.last(), c.last()
-	for _, v := range c.value[from:] {
+	for _, v := range c.Value[from:] {
 		low, high = min(low, v), max(high, v)
 	}
 	if least := leastSpan * high; high-low < least {

@@ -20,12 +20,12 @@ func TestCurveIsBounded(t *testing.T) {
 		for i := range n {
 			c.add(uint64(i+1), float64(i+1))
 		}
-		if len(c.at) > maxPoints || c.at[0] != 1 || c.last() != float64(n) {
-			t.Fatalf("%d points from %d to %v", len(c.at), c.at[0], c.last())
+		if len(c.At) > maxPoints || c.At[0] != 1 || c.last() != float64(n) {
+			t.Fatalf("%d points from %d to %v", len(c.At), c.At[0], c.last())
 		}
-		for i := 1; i < len(c.at); i++ {
-			if c.at[i] <= c.at[i-1] || c.value[i] != float64(c.at[i]) {
-				t.Fatalf("point %d: %v at %d", i, c.value[i], c.at[i])
+		for i := 1; i < len(c.At); i++ {
+			if c.At[i] <= c.At[i-1] || c.Value[i] != float64(c.At[i]) {
+				t.Fatalf("point %d: %v at %d", i, c.Value[i], c.At[i])
 			}
 		}
 	})
@@ -33,17 +33,17 @@ func TestCurveIsBounded(t *testing.T) {
 	for _, v := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		c.add(5, v)
 	}
-	if c.add(5, 1); len(c.at) != 1 {
+	if c.add(5, 1); len(c.At) != 1 {
 		t.Errorf("%+v", c)
 	}
-	if c.add(5, 2); len(c.at) != 1 {
+	if c.add(5, 2); len(c.At) != 1 {
 		t.Errorf("the same place twice: %+v", c)
 	}
 }
 
 // A plot has a dot in every column of a falling curve, the first at the top and the last at the bottom.
 func TestPlot(t *testing.T) {
-	c := curve{at: []uint64{0, 50, 100}, value: []float64{3, 2, 1}}
+	c := curve{status.Curve{At: []uint64{0, 50, 100}, Value: []float64{3, 2, 1}}}
 	rows := c.plot(10, 3, 1, 3)
 	for i, row := range rows {
 		if n := utf8.RuneCountInString(row); n != 10 {
@@ -63,7 +63,7 @@ func TestPlot(t *testing.T) {
 	if low, high := long.span(); low != long.last() || high > 2 {
 		t.Errorf("the first tenth sets the range: %v to %v", low, high)
 	}
-	flat := curve{at: []uint64{7}, value: []float64{2}}
+	flat := curve{status.Curve{At: []uint64{7}, Value: []float64{2}}}
 	if low, high := flat.span(); !(low < 2 && 2 < high) {
 		t.Errorf("one value spans %v to %v", low, high)
 	}

@@ -204,7 +204,7 @@ func (s Screen) chart(h *History, lines int) []string {
 		}
 		out = append(out, s.paint(faint, label)+s.paint(line, row))
 	}
-	axis := Screen{Width: columns}.ends(status.Count(float64(c.at[0])), status.Count(float64(c.at[len(c.at)-1]))+" tokens")
+	axis := Screen{Width: columns}.ends(status.Count(float64(c.At[0])), status.Count(float64(c.At[len(c.At)-1]))+" tokens")
 	return append(out, s.paint(faint, strings.Repeat(" ", margin)+axis))
 }
 
