@@ -42,7 +42,10 @@ func heap() int64 {
 // What keys that are free to make can have a node remember is bounded: twice as
 // much of a flood takes no more memory.
 func TestFloodsAreBounded(t *testing.T) {
-	const fill = 5000 // more than any table of a node holds
+	const (
+		fill  = 5000     // more than any table of a node holds
+		slack = 64 << 10 // of a heap that is measured, not counted
+	)
 	floods := map[string]func(l *liar) []byte{
 		"headers of the open round": func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1) },
 		"headers of rounds ahead":   func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 3+uint32(l.forgotten)%6) },
@@ -66,8 +69,12 @@ func TestFloodsAreBounded(t *testing.T) {
 			n, l := w.nodes[0], w.nodes[honestNodes].liar
 			first := flooded(t, n, l, fill, flood)
 			second := flooded(t, n, l, fill, flood)
+			if second > slack {
+				// A map of bounded size whose keys change grows once, when by its seed one of its tables
+				// is full. One without a bound grows again before its keys have doubled.
+				second = max(flooded(t, n, l, fill, flood), flooded(t, n, l, fill, flood))
+			}
 			t.Logf("%d KiB for the first %d, %d KiB for as many again", first>>10, fill, second>>10)
-			const slack = 64 << 10 // of a heap that is measured, not counted
 			if second > slack {
 				t.Errorf("takes %d bytes for %d, and %d more for as many again", first, fill, second)
 			}
