@@ -160,7 +160,8 @@ func TestFoldAgreesWithTheJudge(t *testing.T) {
 			tip = next
 		}
 	})
-	if 100*torn > folds {
+	// It is one fold in ten thousand, so one may be among the few of a short run.
+	if torn > max(1, folds/100) {
 		t.Errorf("%d of %d folds were not judged", torn, folds)
 	}
 }
