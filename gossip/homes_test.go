@@ -50,7 +50,7 @@ type person struct {
 	seq    uint64
 	links  map[*person]*person // peers, and the relay that each is reached through, nil if directly
 	places map[*person]bool    // relays that keep a place
-	known  []*person           // those that its join link names
+	known  []Dial              // those that its join link names, where they were then
 	most   int                 // connections at once
 	came   Time
 	far    bool // on one side of a split
@@ -84,20 +84,14 @@ func (h *homes) openRecord(s hello.Signed) (*hello.Record, error) {
 	return r, err
 }
 
-// join has a newcomer come in, whose link names two who are there.
+// join has a newcomer come in, whose link names two who are there, one of them public.
 func (h *homes) join(r router) *person {
 	p := &person{
 		h: h, index: len(h.people), key: testKey(len(h.people)), router: r, up: true,
 		links: map[*person]*person{}, places: map[*person]bool{}, served: map[uint64]func([]byte){},
 	}
 	p.id = wire.PeerIDOf(p.key)
-	here := h.alive()
-	for range min(2, len(here)) {
-		p.known = append(p.known, here[h.rng.IntN(len(here))])
-	}
-	if public := slices.DeleteFunc(here, func(q *person) bool { return q.router != none }); len(public) > 0 {
-		p.known[0] = public[h.rng.IntN(len(public))]
-	}
+	p.known = h.link()
 	h.people = append(h.people, p)
 	p.core = New(Config{
 		Self: p.id, Key: p.key, Run: h.run, Incarnation: h.now + 1, BeatMinMs: homesBeat, OpenRecord: h.openRecord,
@@ -109,6 +103,21 @@ func (h *homes) join(r router) *person {
 	p.tick()
 	p.dialKnown()
 	return p
+}
+
+// link names two who are there, one of them public where anybody is. Who is at home is named by its
+// places at relays.
+func (h *homes) link() (named []Dial) {
+	here := h.alive()
+	public := slices.DeleteFunc(slices.Clone(here), func(q *person) bool { return q.router != none })
+	for _, from := range [][]*person{public, here} {
+		if len(from) > 0 {
+			q := from[h.rng.IntN(len(from))]
+			_, r := q.record()
+			named = append(named, Dial{Peer: q.id, Addrs: r.Addrs})
+		}
+	}
+	return named
 }
 
 func (h *homes) alive() (alive []*person) {
@@ -134,8 +143,8 @@ func (p *person) dialKnown() {
 	if !p.up {
 		return
 	}
-	for _, q := range p.known {
-		p.dial(q)
+	for _, d := range p.known {
+		p.tries(d)
 	}
 	p.h.after(5000, p.dialKnown)
 }
@@ -205,6 +214,7 @@ func (p *person) act() {
 		case Publish:
 			p.h.spread(p, e.Bytes)
 		case Dial:
+			p.dials++
 			p.tries(e)
 		case Reserve:
 			p.reserves(p.h.person(e.Peer))
@@ -229,7 +239,6 @@ func (h *homes) person(id wire.PeerID) *person {
 
 // tries dials a peer at each of its addresses.
 func (p *person) tries(e Dial) {
-	p.dials++
 	q := p.h.person(e.Peer)
 	for _, addr := range e.Addrs {
 		relay, circuit := strings.CutSuffix(addr, "/p2p-circuit")
