@@ -100,8 +100,7 @@ func Machine(addr string) string {
 	if err != nil {
 		return ""
 	}
-	first, _ := ma.SplitFirst(a)
-	return first.String()
+	return machineOf(a)
 }
 
 // Outward is the address that this machine has on the network through which it reaches others,

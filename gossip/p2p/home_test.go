@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -211,6 +214,45 @@ func specRelayServesMembers(t *testing.T, _ *spectest.Spec) {
 		}
 		if got := b.Reach().Outside; slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "p2p-circuit") }) {
 			t.Errorf("tells %v without a connection to the relay", got)
+		}
+	})
+}
+
+// A peer that was reached through a hole by one transport is dialled by both, where it was met and
+// nowhere else.
+func TestHolesAreRemembered(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		h := w.abroad(1, true)
+		traces := func(p peer.ID, success bool, addrs ...string) {
+			h.punches.Trace(&holepunch.Event{Remote: p, Type: holepunch.StartHolePunchEvtT, Evt: &holepunch.StartHolePunchEvt{RemoteAddrs: addrs}})
+			if !h.punches.running(p) {
+				t.Error("an attempt does not run")
+			}
+			h.punches.Trace(&holepunch.Event{Remote: p, Type: holepunch.EndHolePunchEvtT, Evt: &holepunch.EndHolePunchEvt{Success: success}})
+			if h.punches.running(p) {
+				t.Error("an attempt that ended runs")
+			}
+		}
+		const tcp, quic = "/ip4/5.0.0.13/tcp/27182", "/ip4/5.0.0.13/udp/27182/quic-v1"
+		met := func(p peer.ID) { h.host.Peerstore().AddAddr(p, ma.StringCast(tcp), time.Hour) }
+		for _, p := range []peer.ID{"open", "shut"} {
+			met(p)
+			traces(p, p == "open", tcp, quic, "/ip4/5.0.0.99/udp/53/quic-v1", "nonsense", tcp+"/p2p-circuit")
+		}
+		traces("elsewhere", true, quic)
+		if got := fmt.Sprint(h.holesTo("open")); got != fmt.Sprintf("[%s %s]", tcp, quic) {
+			t.Errorf("dials %v", got)
+		}
+		if got := append(h.holesTo("shut"), h.holesTo("elsewhere")...); len(got) > 0 {
+			t.Errorf("where no hole was, or it never was, dials %v", got)
+		}
+		for i := range maxOpened + 10 {
+			traces(peer.ID(fmt.Sprint(i)), true, slices.Repeat([]string{tcp}, 2*maxHintAddrs)...)
+		}
+		last := peer.ID(fmt.Sprint(maxOpened + 9))
+		met(last)
+		if len(h.punches.opened) != maxOpened || len(h.holesTo(last)) != maxHintAddrs {
+			t.Errorf("remembers %d peers, and %d addresses of the last", len(h.punches.opened), len(h.holesTo(last)))
 		}
 	})
 }

@@ -255,6 +255,7 @@ func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) err
 			info.Addrs = append(info.Addrs, other.Addrs...)
 		}
 	}
+	info.Addrs = append(info.Addrs, h.holesTo(p)...)
 	return h.dialNamed(ctx, p.String(), info)
 }
 

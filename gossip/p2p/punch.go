@@ -22,7 +22,8 @@ import (
 type punches struct {
 	service *holepunch.Service
 	mu      sync.Mutex
-	active  map[peer.ID]bool
+	tried   map[peer.ID][]ma.Multiaddr // while an attempt runs: where the peer says that it is seen
+	opened  map[peer.ID][]ma.Multiaddr // the same, once an attempt succeeded
 }
 
 // startPunching begins libp2p's hole punching (DCUtR). It is made here and not by libp2p's
@@ -32,7 +33,7 @@ func (h *Host) startPunching() (err error) {
 	if ids == nil {
 		return errors.New("start hole punching: the host of libp2p has no identify service")
 	}
-	h.punches.active = map[peer.ID]bool{}
+	h.punches.tried, h.punches.opened = map[peer.ID][]ma.Multiaddr{}, map[peer.ID][]ma.Multiaddr{}
 	h.punches.service, err = holepunch.NewService(h.host, ids, h.punchAddrs,
 		holepunch.DirectDialTimeout(punchDial), holepunch.WithTracer(&h.punches))
 	if err != nil {
@@ -53,18 +54,66 @@ func (h *Host) identifier() identify.IDService {
 func (p *punches) Trace(e *holepunch.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch e.Type {
-	case holepunch.StartHolePunchEvtT:
-		p.active[e.Remote] = true
-	case holepunch.EndHolePunchEvtT:
-		delete(p.active, e.Remote)
+	switch evt := e.Evt.(type) {
+	case *holepunch.StartHolePunchEvt:
+		p.tried[e.Remote] = parseAddrs(evt.RemoteAddrs)
+	case *holepunch.EndHolePunchEvt:
+		if evt.Success {
+			p.remember(e.Remote, p.tried[e.Remote])
+		}
+		delete(p.tried, e.Remote)
 	}
+}
+
+// remember keeps where a peer was reached through a hole. Of maxOpened others any one goes.
+func (p *punches) remember(id peer.ID, addrs []ma.Multiaddr) {
+	delete(p.opened, id)
+	for other := range p.opened {
+		if len(p.opened) < maxOpened {
+			break
+		}
+		delete(p.opened, other)
+	}
+	p.opened[id] = addrs
+}
+
+// parseAddrs leaves out what is no address, and what is more than a peer may tell.
+func parseAddrs(texts []string) (addrs []ma.Multiaddr) {
+	for _, text := range texts[:min(len(texts), maxHintAddrs)] {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+// holesTo is where a lost peer is seen that was reached through a hole: both transports, though
+// the connection was of one. Where nobody is left who could introduce the two, both dial, and
+// QUIC meets whichever side comes first. TCP does not: both ends of a connection that two dial
+// at once take themselves for the one that dialled. Addresses of other machines than the peer
+// was met at are left out, so it can have nobody else dialled.
+func (h *Host) holesTo(id peer.ID) []ma.Multiaddr {
+	h.punches.mu.Lock()
+	addrs := slices.Clone(h.punches.opened[id])
+	h.punches.mu.Unlock()
+	met := map[string]bool{}
+	for _, a := range h.host.Peerstore().Addrs(id) {
+		met[machineOf(a)] = true
+	}
+	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return has(a, ma.P_CIRCUIT) || !met[machineOf(a)] })
+}
+
+// machineOf is the part of an address that names a machine.
+func machineOf(a ma.Multiaddr) string {
+	first, _ := ma.SplitFirst(a)
+	return first.String()
 }
 
 func (p *punches) running(id peer.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.active[id]
+	_, running := p.tried[id]
+	return running
 }
 
 func (p *punches) close() error {
