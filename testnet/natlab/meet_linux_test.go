@@ -31,7 +31,7 @@ const gotIn = "has the genesis"
 // On one network a run's digits are enough, and a link whose addresses are dead.
 func TestOneNetworkWithoutAddresses(t *testing.T) {
 	l := world(t, oneNetwork("a", "b", "c", "d"))
-	a := runOf(t, l, "6e4", "a")[0]
+	a := runOf(t, l, "3e4", "a")[0]
 	b := join(t, l, "b", l.run)
 	took(t, "found by the run's digits", says(t, b, gotIn), 5*time.Second)
 	c := join(t, l, "c", "atoll:"+l.run+",/ip4/192.168.1.99/tcp/27182/p2p/12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5")
@@ -54,7 +54,7 @@ func TestOnlyTheWeb(t *testing.T) {
 		{Router: "office", Only443: true, Machines: []string{"e"}},
 		{Router: "rb", Machines: []string{"b"}},
 	}})
-	if err := l.Run("--tokens", "1e5"); err != nil {
+	if err := l.Run("--tokens", "3e4"); err != nil {
 		t.Fatal(err)
 	}
 	_, link, err := l.Relay(within(t, patience), "vps", "--web")
@@ -83,7 +83,7 @@ func TestOnlyTheWeb(t *testing.T) {
 // run alone: it is where members of all runs meet.
 func TestDeadLinkBesideARelayOfAnotherRun(t *testing.T) {
 	l := world(t, Net{Machines: []string{"r", "a", "b", "c"}})
-	if err := l.Run("--tokens", "1e5"); err != nil {
+	if err := l.Run("--tokens", "3e4"); err != nil {
 		t.Fatal(err)
 	}
 	run := l.run

@@ -49,7 +49,7 @@ const patience = 2 * time.Minute
 
 // quick are the flags of nodes that share a machine: it has to have time to spare, or what is
 // measured is the machine.
-var quick = []string{"--threads", "1", "--batch", "2", "--pace", "500ms", "--log-level", logLevel()}
+var quick = []string{"--threads", "1", "--batch", "1", "--pace", "500ms", "--log-level", logLevel()}
 
 // logLevel is what nodes log. ATOLL_HOME_LOG=debug says more where a test fails.
 func logLevel() string { return cmp.Or(os.Getenv("ATOLL_HOME_LOG"), "info") }
@@ -184,7 +184,7 @@ func homes(nat NAT, public ...string) Net {
 // introduced them.
 func TestPortKeepingRouters(t *testing.T) {
 	l := world(t, homes(KeepPorts, "a"))
-	nodes := runOf(t, l, "5e4", "a", "b", "c")
+	nodes := runOf(t, l, "25e3", "a", "b", "c")
 	a, b, c := nodes[0], nodes[1], nodes[2]
 	took(t, "direct connection after the join", max(meets(t, b, c, status.LinkDirect), meets(t, c, b, status.LinkDirect)), time.Minute)
 	kill(t, a)
@@ -198,7 +198,7 @@ func TestPortKeepingRouters(t *testing.T) {
 // that dies.
 func TestPortScramblingRouters(t *testing.T) {
 	l := world(t, homes(ScramblePorts, "a", "d"))
-	nodes := runOf(t, l, "5e4", "a", "b", "c")
+	nodes := runOf(t, l, "25e3", "a", "b", "c")
 	a, b, c := nodes[0], nodes[1], nodes[2]
 	relayed := []string{status.LinkRelayed, status.LinkPunching}
 	took(t, "relayed after the join", max(meets(t, b, c, relayed...), meets(t, c, b, relayed...)), 30*time.Second)
@@ -257,9 +257,9 @@ func TestIntroducerDiesAtAnyTime(t *testing.T) {
 	}
 }
 
-// tokensPerSecond is what one quick node trains: two rows of the usual model's context twice
+// tokensPerSecond is what one quick node trains: a row of the usual model's context twice
 // a second.
-const tokensPerSecond = 2 * 2 * 128
+const tokensPerSecond = 2 * 128
 
 // connected reports whether two reach each other directly a moment after something broke.
 func connected(t *testing.T, n, other *Node) bool {
@@ -290,7 +290,7 @@ func TestCablePulled(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		t.Run(map[bool]string{false: "three", true: "the introducer is gone"}[alone], func(t *testing.T) {
 			l := world(t, homes(KeepPorts, "a"))
-			nodes := runOf(t, l, "8e4", "a", "b", "c")
+			nodes := runOf(t, l, "4e4", "a", "b", "c")
 			b := nodes[1]
 			meets(t, b, nodes[2], status.LinkDirect)
 			meets(t, nodes[2], b, status.LinkDirect)
@@ -328,7 +328,7 @@ func TestForwardingRouter(t *testing.T) {
 		{Router: "rb", UPnP: true, Machines: []string{"b"}},
 		{Router: "rc", Machines: []string{"c"}},
 	}})
-	if err := l.Run("--tokens", "4e4"); err != nil {
+	if err := l.Run("--tokens", "2e4"); err != nil {
 		t.Fatal(err)
 	}
 	b, err := l.First("b", quick...)
@@ -350,7 +350,7 @@ func TestCarrierGradeNAT(t *testing.T) {
 		{Router: "isp", Carrier: true, Nets: []Net{{Router: "rb", Machines: []string{"b"}}}},
 		{Router: "rc", Machines: []string{"c"}},
 	}})
-	nodes := runOf(t, l, "5e4", "a", "b", "c")
+	nodes := runOf(t, l, "25e3", "a", "b", "c")
 	took(t, "direct connection after the join", max(meets(t, nodes[1], nodes[2], status.LinkDirect), meets(t, nodes[2], nodes[1], status.LinkDirect)), time.Minute)
 	endsAsOne(t, nodes...)
 }
@@ -361,7 +361,7 @@ func TestAddressChanges(t *testing.T) {
 	for _, moved := range []string{"rb", "b"} {
 		t.Run(moved, func(t *testing.T) {
 			l := world(t, homes(KeepPorts, "a"))
-			nodes := runOf(t, l, "5e4", "a", "b", "c")
+			nodes := runOf(t, l, "25e3", "a", "b", "c")
 			a, b, c := nodes[0], nodes[1], nodes[2]
 			meets(t, b, c, status.LinkDirect)
 			meets(t, c, b, status.LinkDirect)
@@ -394,7 +394,7 @@ func TestAllAtHome(t *testing.T) {
 	for name, nat := range map[string]NAT{"ports kept": KeepPorts, "ports scrambled": ScramblePorts} {
 		t.Run(name, func(t *testing.T) {
 			l := world(t, homes(nat, "vps"))
-			if err := l.Run("--tokens", "4e4"); err != nil {
+			if err := l.Run("--tokens", "2e4"); err != nil {
 				t.Fatal(err)
 			}
 			relay, link, err := l.Relay(within(t, patience), "vps")
