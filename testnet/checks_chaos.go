@@ -39,9 +39,10 @@ func (w *world) checkChaos() Check {
 	return c
 }
 
-// lostRounds is how many times H steps a kill may cost a fragment: the steps since
-// its last delta, and the steps that waited while two deltas were on their way to
-// peers that had just been killed themselves.
+// lostRounds is how many times the steps of a delta a kill may cost a fragment: the steps
+// since its last delta, and the steps that waited while two deltas were on their way to
+// peers that had just been killed themselves. A delta has H steps, or more where the node
+// planned more, as on a machine that is too busy.
 const lostRounds = 4
 
 // checkLost fails where tokens are gone and no kill explains it, or more than kills
@@ -54,12 +55,12 @@ func (w *world) checkLost(a account) Check {
 		if tokens == 0 {
 			continue
 		}
-		kills := 0
+		kills, steps := 0, 0
 		if i < len(w.members) {
-			kills = w.members[i].kills()
+			kills, steps = w.members[i].killed(w.genesis.Outer.H)
 		}
 		text := fmt.Sprintf("%s %s tokens by %s", e.name, count(float64(tokens)), plural(kills, "kill"))
-		if most := uint64(kills*lostRounds*w.genesis.Outer.H) * e.perStep; tokens > most {
+		if most := uint64(lostRounds*steps) * e.perStep; tokens > most {
 			c.Passed = false
 			text += fmt.Sprintf("; these kills explain at most %s", count(float64(most)))
 		}
@@ -71,14 +72,16 @@ func (w *world) checkLost(a account) Check {
 	return c
 }
 
-// kills is how many processes of the node were killed.
-func (m *member) kills() (n int) {
+// killed is how many processes of the node were killed, and the steps of one delta of each,
+// added up: h, or what it planned.
+func (m *member) killed(h int) (kills, steps int) {
 	for _, l := range m.lives {
 		if l.killed {
-			n++
+			kills++
+			steps += max(h, l.plan)
 		}
 	}
-	return n
+	return kills, steps
 }
 
 // checkRecoveries fails where a node never came back to what it did before.

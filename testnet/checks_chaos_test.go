@@ -172,6 +172,10 @@ func TestLostOnlyByKills(t *testing.T) {
 	if got := w.checkLost(a); got.Passed || !strings.Contains(got.Detail, "9 tokens by 1 kill; these kills explain at most 8") {
 		t.Errorf("%+v", got)
 	}
+	m.lives[0].plan = 2 // steps of a delta
+	if got := w.checkLost(a); !got.Passed {
+		t.Errorf("%+v", got)
+	}
 	a.entries[0].unpublished[0] = 13
 	if got := w.checkLost(a); !got.Passed || strings.Contains(got.Detail, "node0") {
 		t.Errorf("%+v", got)
