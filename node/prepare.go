@@ -127,7 +127,11 @@ func (n *node) resumeOptimizer() error {
 func (n *node) newTraining() *training {
 	t := &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, save: n.checkpoint, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
+	}
+	t.saver = &saver{
+		clock: n.clock, state: n.built.State, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
+		write: func(state []byte) { n.check("checkpoint", n.store.PutCheckpoint(state)) },
 	}
 	if n.external != nil {
 		t.aside = newAside(t.commands)
@@ -166,14 +170,4 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		n.trained += uint64(res.Tokens)
 		n.train.setFraction(n.machine.View().Progress(now))
 	})
-}
-
-// checkpoint runs on the training thread: it copies the inner optimizer's
-// state and leaves the writing to the disk queue.
-func (n *node) checkpoint() {
-	state, err := n.built.State()
-	n.check("inner optimizer state", err)
-	if err == nil {
-		n.work.disk.put(func() { n.check("checkpoint", n.store.PutCheckpoint(state)) })
-	}
 }

@@ -26,7 +26,7 @@ type training struct {
 	aside    *aside                                           // nil: the trainer steps theta itself
 	woken    chan struct{}                                    // holds a token when there is something new to look at, see wake
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
-	save     func()                                           // checkpoints the inner optimizer; never blocks
+	saver    *saver                                           // checkpoints the inner optimizer
 	back     func()                                           // says that a trainer that was gone trains again
 	lacking  func(err error)                                  // says what a step waits for
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
@@ -78,14 +78,6 @@ func MeanLoss(mean, loss float64) float64 {
 	}
 	return lossDecay*mean + (1-lossDecay)*loss
 }
-
-// checkpointEvery is how often the inner optimizer's state goes to disk: what
-// is lost at a kill is momentum of a few seconds, never tokens.
-const checkpointEvery = 10 * time.Second
-
-// checkpointShare keeps saves to one part in so many of the time: a learner in another process
-// may have gigabytes to write, and no step is taken meanwhile.
-const checkpointShare = 100
 
 // setMay lets the thread step, or not.
 func (t *training) setMay(may bool) {
@@ -183,9 +175,10 @@ func (t *training) lacksData() bool {
 
 // run steps until ctx ends. Errors of the trainer end it.
 func (t *training) run(ctx context.Context) error {
-	saved, restarts, took, lacking := t.now(), 0, time.Duration(0), false
+	restarts, lacking := 0, false
 	var known error // what the trainer is gone by, until it begins again
-	t.begin(saved)
+	t.begin(t.now())
+	t.saver.begin()
 	if t.aside != nil {
 		ctx, end := context.WithCancel(ctx)
 		go t.aside.run(ctx, func() { t.does(nil) })
@@ -237,13 +230,12 @@ func (t *training) run(ctx context.Context) error {
 			t.back()
 		}
 		t.keepPace(ctx, began)
-		if t.since(saved) > max(checkpointEvery, checkpointShare*took) && t.mayStep() {
+		if t.saver.due() && t.mayStep() {
 			done := t.turn()
 			began := t.now()
-			t.save()
+			t.saver.save()
 			done()
 			t.spend(&t.account.Save, began)
-			saved, took = t.now(), t.since(began)
 		}
 	}
 	t.boundary()

@@ -110,9 +110,14 @@ type bench struct {
 func newBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
 	b := makeBench(t, takes, pace)
-	b.learner = timed{outer.NewLearner(b.genesis.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	b.learns()
 	b.start(t)
 	return b
+}
+
+// learns gives the bench its learner.
+func (b *bench) learns() {
+	b.learner = timed{outer.NewLearner(b.genesis.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
 }
 
 // makeBench makes a bench that has no learner yet.
@@ -128,10 +133,10 @@ func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 			b.told.Add(1)
 			b.learner.Stepped(res.Tokens, make([]uint32, len(b.plan)))
 		},
-		save: func() { b.saves.Add(1) },
 		back: func() {},
 		lost: func(error) { b.losses.Add(1) }, lacking: func(error) { b.lacked.Add(1) },
 	}
+	b.saver = &saver{clock: b.clock, state: func() ([]byte, error) { return nil, nil }, write: func([]byte) { b.saves.Add(1) }, aside: func(do func()) { go do() }}
 	return b
 }
 

@@ -94,7 +94,7 @@ const probeSize = 1 << 20
 // Probe writes and removes a file in a node's folder, synced: nil if there is
 // room and the disk takes it.
 func (d Disk) Probe(dir string) error {
-	tmp, err := d.writeTemp(dir, make([]byte, probeSize), synced)
+	tmp, err := d.writeTemp(dir, synced, make([]byte, probeSize))
 	if err != nil {
 		return fmt.Errorf("try to write to %s: %w", dir, err)
 	}

@@ -19,7 +19,7 @@ func (s *Store) PutCheckpoint(b []byte) error {
 		return err
 	}
 	sum := wire.Sum(b)
-	if err := s.disk.writeFile(s.dir, checkpointFile, append(sum[:], b...), synced); err != nil {
+	if err := s.disk.writeParts(s.dir, checkpointFile, synced, sum[:], b); err != nil {
 		return fmt.Errorf("put checkpoint: %w", err)
 	}
 	return nil

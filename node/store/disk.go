@@ -116,7 +116,12 @@ func (d Disk) WriteFile(dir, name string, b []byte) error {
 // writeFile writes b to dir/name, so that the name shows either what was there
 // before or all of b. With sync it is durable when writeFile returns.
 func (d Disk) writeFile(dir, name string, b []byte, sync bool) error {
-	tmp, err := d.writeTemp(dir, b, sync)
+	return d.writeParts(dir, name, sync, b)
+}
+
+// writeParts is writeFile of parts one after the other, which may be too large to copy.
+func (d Disk) writeParts(dir, name string, sync bool, parts ...[]byte) error {
+	tmp, err := d.writeTemp(dir, sync, parts...)
 	if err != nil {
 		return err
 	}
@@ -126,14 +131,18 @@ func (d Disk) writeFile(dir, name string, b []byte, sync bool) error {
 	return nil
 }
 
-// writeTemp writes b to a new file of mode 0600 under dir/tmp and returns its
-// path.
-func (d Disk) writeTemp(dir string, b []byte, sync bool) (string, error) {
+// writeTemp writes parts, one after the other, to a new file of mode 0600 under dir/tmp and
+// returns its path.
+func (d Disk) writeTemp(dir string, sync bool, parts ...[]byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Join(dir, tmpDir), "")
 	if err != nil {
 		return "", err
 	}
-	err = d.write(f, b)
+	for _, b := range parts {
+		if err == nil {
+			err = d.write(f, b)
+		}
+	}
 	if err == nil && sync {
 		err = d.sync(f)
 	}

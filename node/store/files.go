@@ -46,7 +46,7 @@ func (s *Store) placeFile(f file, b []byte, sync bool, enter func(place func() e
 	if err := s.writable(); err != nil {
 		return err
 	}
-	tmp, err := s.disk.writeTemp(s.dir, b, sync)
+	tmp, err := s.disk.writeTemp(s.dir, sync, b)
 	if err != nil {
 		return err
 	}

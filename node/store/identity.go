@@ -117,7 +117,7 @@ func (d Disk) putKey(dir string, key ed25519.PrivateKey) (created bool, err erro
 	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
 		return false, err
 	}
-	tmp, err := d.writeTemp(dir, append(hex.AppendEncode(nil, key.Seed()), '\n'), synced)
+	tmp, err := d.writeTemp(dir, synced, append(hex.AppendEncode(nil, key.Seed()), '\n'))
 	if err != nil {
 		return false, err
 	}

@@ -42,7 +42,7 @@ func (s *Store) install(fragments []Installed) error {
 	}
 	var temps []string
 	for _, f := range fragments {
-		tmp, err := s.disk.writeTemp(s.dir, f.Tip, synced)
+		tmp, err := s.disk.writeTemp(s.dir, synced, f.Tip)
 		if err != nil {
 			return errors.Join(err, s.disk.removeAll(temps))
 		}

@@ -95,7 +95,7 @@ func TestInstallCutOffByACrash(t *testing.T) {
 	must(t, s.Flush())
 	in := tipsOf(9, 0)
 	for p, f := range in {
-		tmp, err := s.disk.writeTemp(dir, f.Tip, synced)
+		tmp, err := s.disk.writeTemp(dir, synced, f.Tip)
 		must(t, err, s.update(func(tx *bbolt.Tx) error { return s.installOne(tx, p, f, tmp) }))
 	}
 	kill(t, s)
