@@ -219,6 +219,9 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 func (m *member) describe(row *NodeReport) {
 	l := m.newest()
 	row.Divisor, row.End = m.divisor, l.end()
+	for _, l := range m.lives {
+		row.Lives = append(row.Lives, Life{Began: l.began, Ended: l.ended, Killed: l.killed})
+	}
 	if !l.seen {
 		return
 	}

@@ -21,7 +21,7 @@ type Series struct {
 // Plot is a drawing of series. It has no opinion on what they mean.
 type Plot struct {
 	Title, XLabel, YLabel string
-	LogX                  bool
+	LogX, LogY            bool
 	Series                []Series
 }
 
@@ -48,7 +48,7 @@ func (p Plot) SVG() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, plotHeight)
 	text(&b, plotLeft, 22, "start", 15, p.Title)
-	x, y := p.axis(func(q XY) float64 { return q.X }, p.LogX), p.axis(func(q XY) float64 { return q.Y }, false)
+	x, y := p.axis(func(q XY) float64 { return q.X }, p.LogX), p.axis(func(q XY) float64 { return q.Y }, p.LogY)
 	x.from, x.to, y.from, y.to = plotLeft, plotWidth-plotRight, plotHeight-plotBottom, plotTop
 	p.grid(&b, x, y)
 	for i, s := range p.Series {
