@@ -50,7 +50,7 @@ var killsRow = Row{
 			steps := func(d time.Duration) float64 { return float64(d/killPace) * killNodes * tinyStep }
 			for _, system := range systems {
 				worlds = append(worlds, testnetWorld(fmt.Sprintf("%s, every %v", system, k.every),
-					"--nodes", fmt.Sprint(killNodes), "--data", "goroot", "--optimizer", "adamw", "--seed", fmt.Sprint(seed),
+					"--nodes", fmt.Sprint(killNodes), "--data", "goroot", "--optimizer", "adamw", "--seed", fmt.Sprint(seed), noEval,
 					"--tokens", s.tokens(steps(killsFor), steps(killsForQuick)),
 					"--baseline", system, "--chaos", fmt.Sprintf("kill any every %v for 10s", k.every)))
 			}
@@ -122,7 +122,7 @@ var recoveryRow = Row{
 			events = append(events, fmt.Sprintf("kill %d @%v", 1+i%3, at), fmt.Sprintf("start %d @%v", 1+i%3, at+recoverDown))
 		}
 		lasts := recoverFrom + time.Duration(kills)*recoverEvery
-		w := testnetWorld("atoll", "--nodes", "4", "--data", "goroot", "--optimizer", "adamw", "--seed", fmt.Sprint(seed), "--trace",
+		w := testnetWorld("atoll", "--nodes", "4", "--data", "goroot", "--optimizer", "adamw", "--seed", fmt.Sprint(seed), "--trace", noEval,
 			"--tokens", fmt.Sprintf("%.0f", 4*tinyStep*lasts.Seconds()/recoverPace.Seconds()), "--chaos", strings.Join(events, ", "))
 		w.Read = readRecovery
 		return []World{w}

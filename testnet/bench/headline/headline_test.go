@@ -42,6 +42,13 @@ func TestTheTableIsWhatIsStored(t *testing.T) {
 	if !bytes.Equal(text, want) {
 		t.Errorf("the table of %s is not that of the stored results; run: go run ./testnet/bench/headline --table --write", resultsFile)
 	}
+	lines, err := os.ReadFile(filepath.Join(top, headlinesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := headlines(all); err != nil || string(lines) != want {
+		t.Errorf("%s is not what the stored results say (%v); run: go run ./testnet/bench/headline --table --write", headlinesFile, err)
+	}
 }
 
 // The pictures are what the stored results and the simulator give.
@@ -77,6 +84,27 @@ func TestWithTable(t *testing.T) {
 	}
 	if _, err := withTable([]byte("nothing"), "new"); err == nil || !strings.Contains(err.Error(), "has no place for the table") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Each sentence is of a line that its row has, and says whether less came out than was asked.
+func TestSentences(t *testing.T) {
+	for _, s := range sentences {
+		if found, err := rowsNamed([]string{s.row}); err != nil || len(found) != 1 {
+			t.Errorf("%+v: %v", s, err)
+		}
+		r := Result{Row: s.row, Quick: true, Lines: summarize([][]Line{{over(s.what, "", 3, 6, "x", atLeast(0.9))}})}
+		got, have := s.of([]Result{{Row: "other"}, r})
+		if !have || !strings.HasSuffix(got, ". (short form; asked: at least 0.9)") || strings.Trim(got, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" ||
+			strings.Contains(got, "VALUE") || strings.Contains(got, "ATOLL") || strings.Contains(got, "SHARE") {
+			t.Errorf("%q", got)
+		}
+	}
+	if _, have := sentences[0].of(nil); have {
+		t.Error("a row that was not played has a sentence")
+	}
+	if got, _ := (sentence{"kept", "a", "ATOLL, BESIDE, VALUE, SHARE"}).of([]Result{{Row: "kept", Lines: summarize([][]Line{{over("a", "", 3, 6, "x", shown)}})}}); got != "3, 6, 0.5, 50 %" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -378,4 +406,26 @@ func mustText(t *testing.T) *corpus.Corpus {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// Lines that sentences name are lines that rows make.
+func TestSentencesNameLines(t *testing.T) {
+	seconds := 1.0
+	full := Outcome{
+		Report: testnet.Report{Outcome: testnet.Outcome{ValBPB: &seconds}, Traffic: testnet.Traffic{GoodputUp: &seconds}, Faults: testnet.Faults{JoinS: []float64{1}}},
+		Times:  map[string][]float64{folded: {1}}, Peer: &Peer{},
+	}
+	for _, s := range sentences {
+		found, err := rowsNamed([]string{s.row})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes := map[string]Outcome{}
+		for _, w := range found[0].Worlds(Settings{Scale: 1}, 5) {
+			outcomes[w.Name] = full
+		}
+		if !slices.ContainsFunc(found[0].Lines(outcomes), func(l Line) bool { return l.What == s.what }) {
+			t.Errorf("row %s has no line %q", s.row, s.what)
+		}
+	}
 }

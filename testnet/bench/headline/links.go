@@ -73,9 +73,9 @@ var keptRow = Row{
 	Worlds: func(s Settings, seed uint64) []World {
 		tokens := s.tokens(6e5, 6e4)
 		return []World{
-			small("loopback", 4, tokens, seed),
-			small("100", 4, tokens, seed, "--link", thin100),
-			small("lossy 20", 4, tokens, seed, "--link", lossy20),
+			small("loopback", 4, tokens, seed, "--eval"),
+			small("100", 4, tokens, seed, "--eval", "--link", thin100),
+			small("lossy 20", 4, tokens, seed, "--eval", "--link", lossy20),
 		}
 	},
 	Lines: func(o map[string]Outcome) (lines []Line) {

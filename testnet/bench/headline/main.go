@@ -24,7 +24,7 @@ const usage = `usage, from the top of the repository:
       play rows with real processes, print both sides with the ratio and the least that is asked, and store the result of
       each in testnet/bench/headline/results. Exit code 1 if less came out than is asked.
   go run ./testnet/bench/headline --table [--write]
-      print the first table of RESULTS.md from what is stored, or put it there.
+      print the first table of RESULTS.md from what is stored, or put it there, and its sentences into HEADLINES.md.
   go run ./testnet/bench/headline --plots
       draw the pictures beside the results again.
 

@@ -109,7 +109,7 @@ func peerLines(o map[string]Outcome) (lines []Line) {
 	}
 	for _, e := range peerExamples {
 		if x, have := o[e]; have && x.Peer != nil {
-			lines = append(lines, other(e+": the documented example runs", "1 = yes", bool01(len(x.Peer.Wrong) == 0), strings.TrimPrefix(e, "example-"), atLeast(1)))
+			lines = append(lines, other("the documented example of "+strings.TrimPrefix(e, "example-")+" runs: 1 is yes", "", bool01(len(x.Peer.Wrong) == 0), "", atLeast(1)))
 		}
 	}
 	return lines

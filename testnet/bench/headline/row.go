@@ -63,12 +63,20 @@ func (s Settings) tokens(full, quick float64) string {
 	return fmt.Sprintf("%.0f", max(full*s.Scale, leastTokens))
 }
 
+// noEval leaves out the evaluation of the model.
+const noEval = "--no-eval"
+
 // leastTokens is enough for eight nodes to take a step of the largest batch here.
 const leastTokens = 4096
 
 // small is a run of the model small with short steps, as accelerators have them. With one row a step AdamW's is cheap
 // beside its bytes; Muon takes six times as long.
+//
+// What the model is worth takes a minute to say, so only rows that ask for it pass --eval.
 func small(name string, nodes int, tokens string, seed uint64, flags ...string) World {
+	if !slices.Contains(flags, "--eval") {
+		flags = append(flags, noEval)
+	}
 	return testnetWorld(name, append([]string{
 		"--nodes", fmt.Sprint(nodes), "--model", "small", "--batch", "1", "--optimizer", "adamw", "--data", "goroot",
 		"--seed", fmt.Sprint(seed), "--tokens", tokens,

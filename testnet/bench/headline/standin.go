@@ -33,7 +33,7 @@ var standinRow = Row{
 		tokens := float64(standinSweeps * standinH * standinNodes * standinTokens)
 		for _, l := range standinLinks {
 			worlds = append(worlds, testnetWorld(fmt.Sprintf("atoll %g", l.mbit),
-				"--nodes", fmt.Sprint(standinNodes), "--model", standinModel, "--batch", "1", "--optimizer", "adamw", "--data", "goroot", "--seed", fmt.Sprint(seed),
+				"--nodes", fmt.Sprint(standinNodes), "--model", standinModel, "--batch", "1", "--optimizer", "adamw", "--data", "goroot", "--seed", fmt.Sprint(seed), noEval,
 				"--tokens", s.tokens(tokens, tokens/5), "--h", fmt.Sprint(standinH), "--codec", l.codec, "--link", l.link,
 				"--learner", fmt.Sprintf("standin --step %v", standinStep)))
 		}

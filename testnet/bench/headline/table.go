@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -127,7 +128,7 @@ func (r Result) run() string {
 		r.Row, r.Turns, form, m.Processor, m.Cores, m.Kernel, m.System, number(m.Load), pace, m.Commit, r.At.Format("2006-01-02"), command+r.Row)
 }
 
-// showTable prints the table, or puts it into RESULTS.md.
+// showTable prints the table, or puts it into RESULTS.md, and what it means into HEADLINES.md.
 func (t typed) showTable(out io.Writer) error {
 	all, err := stored(t.Out)
 	if err != nil {
@@ -145,7 +146,11 @@ func (t typed) showTable(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(resultsFile, text, 0o644); err != nil {
+	lines, err := headlines(all)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.WriteFile(resultsFile, text, 0o644), os.WriteFile(headlinesFile, []byte(lines), 0o644)); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

@@ -65,6 +65,9 @@ var unequalRow = Row{
 // joinSlack is what a newcomer may need beyond the bytes of the state that it fetches.
 const joinSlack = 10.0 // s
 
+// joinAlone names what is asked about.
+const joinAlone = "the same without the bytes of the state"
+
 // tipBytes is what a parameter of that state has: its value and its outer momentum, as float32.
 const tipBytes = 8
 
@@ -81,7 +84,7 @@ var joinRow = Row{
 		bytes := tipBytes * smallParams / bytesPerSecond(20)
 		return []Line{
 			over("from the start of its process to its first folded delta", "s", median(atoll.Report.JoinS), bytes, "the bytes of the state alone", shown),
-			alone("the same without the bytes of the state", "s", median(atoll.Report.JoinS)-bytes, atMost(joinSlack)),
+			alone(joinAlone, "s", median(atoll.Report.JoinS)-bytes, atMost(joinSlack)),
 		}
 	},
 }

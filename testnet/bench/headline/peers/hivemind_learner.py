@@ -10,6 +10,7 @@ import time
 
 import hivemind
 import torch
+from hivemind.compression import Float16Compression
 
 from job import Job
 
@@ -46,8 +47,8 @@ def main(folder, learner):
         use_local_updates=True,
         matchmaking_time=3.0,
         averaging_timeout=10.0,
-        grad_compression=hivemind.Float16Compression(),
-        state_averaging_compression=hivemind.Float16Compression(),
+        grad_compression=Float16Compression(),
+        state_averaging_compression=Float16Compression(),
         verbose=True,
     )
     if initial:
