@@ -363,7 +363,7 @@ func TestStored(t *testing.T) {
 // Learners of peers train the model, the text and the rates of a run of atoll.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
-	g, err := writeJob(dir, mustText(t), []string{"--seed", "7", "--tokens", "2000000"})
+	g, err := writeJob(dir, mustText(t), "2000000", 7)
 	if err != nil || g.Inner.OptimizerName() != "adamw" || g.Outer.H != 24 {
 		t.Fatalf("%+v, %v", g.Inner, err)
 	}

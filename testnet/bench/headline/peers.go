@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ var peersRow = Row{
 	Worlds: func(s Settings, seed uint64) (worlds []World) {
 		tokens := s.tokens(2e6, 2e5)
 		for _, e := range peerExamples {
-			worlds = append(worlds, World{Name: e, Command: []string{"python3", peersDir + "/drive.py", "FOLDER", e}, Run: runPeer})
+			worlds = append(worlds, World{Name: e, Command: []string{"python3", peersDir + "/drive.py", "FOLDER", e}, Run: peerRun{system: e}.run})
 		}
 		for _, kill := range []bool{false, true} {
 			name, chaos, flags := "", []string(nil), []string(nil)
@@ -85,8 +86,9 @@ var peersRow = Row{
 			atoll.Run, atoll.Read = runCounted, readRecovery
 			worlds = append(worlds, atoll)
 			for _, p := range peerSystems {
-				worlds = append(worlds, World{Name: p + name, Run: runPeer,
-					Command: append([]string{"python3", peersDir + "/drive.py", "FOLDER", p, "--seed", fmt.Sprint(seed), "--tokens", tokens}, flags...)})
+				r := peerRun{system: p, flags: flags, seed: seed, tokens: tokens}
+				worlds = append(worlds, World{Name: p + name, Run: r.run,
+					Command: slices.Concat([]string{"python3", peersDir + "/drive.py"}, flags, []string{"FOLDER:" + tokens + "-tokens-seed-" + fmt.Sprint(seed), p})})
 			}
 		}
 		if s.Quick { // the runs with a kill show all columns
@@ -263,25 +265,31 @@ func jobOf(tokens, seed uint64) (j job, g genesis.Genesis, err error) {
 	}, g, nil
 }
 
-// runPeer runs a world of a peer, and evaluates what its learners left as atoll's model is evaluated.
-func runPeer(ctx context.Context, l lab, w World, dir string) (o Outcome, err error) {
+// peerRun is a world of a peer. Without tokens it is one of the peer's own examples.
+type peerRun struct {
+	system string
+	flags  []string // of the driver
+	seed   uint64
+	tokens string
+}
+
+// run runs it, and evaluates what its learners left as atoll's model is evaluated.
+func (p peerRun) run(ctx context.Context, l lab, _ World, dir string) (o Outcome, err error) {
 	versions, err := l.peersInstalled(ctx)
 	if err != nil {
 		return Outcome{Failed: err.Error()}, nil
 	}
-	system, flags := w.Command[3], w.Command[4:]
 	var g genesis.Genesis
 	text, err := corpus.Open(corpus.Prose)
 	if err != nil {
 		return o, err
 	}
-	if len(flags) > 0 {
-		if g, err = writeJob(dir, text, flags); err != nil {
+	if p.tokens != "" {
+		if g, err = writeJob(dir, text, p.tokens, p.seed); err != nil {
 			return o, err
 		}
-		flags = flags[4:] // the seed and the tokens are in the job
 	}
-	words := l.drive(ctx, append([]string{dir, system}, flags...)...)
+	words := l.drive(ctx, append(slices.Clone(p.flags), dir, p.system)...)
 	out, ended := l.command(ctx, words[0], words[1:]...)
 	if ctx.Err() != nil {
 		return o, ended
@@ -297,11 +305,11 @@ func runPeer(ctx context.Context, l lab, w World, dir string) (o Outcome, err er
 	return o, err
 }
 
-// writeJob writes what learners read. flags are --seed N --tokens N.
-func writeJob(dir string, text *corpus.Corpus, flags []string) (g genesis.Genesis, err error) {
-	var seed, tokens uint64
-	if _, err := fmt.Sscan(flags[1]+" "+flags[3], &seed, &tokens); err != nil {
-		return g, fmt.Errorf("read the job of a peer: %w", err)
+// writeJob writes what learners read.
+func writeJob(dir string, text *corpus.Corpus, all string, seed uint64) (g genesis.Genesis, err error) {
+	tokens, err := strconv.ParseUint(all, 10, 64)
+	if err != nil {
+		return g, fmt.Errorf("tokens of a peer: %w", err)
 	}
 	j, g, err := jobOf(tokens, seed)
 	if err != nil {

@@ -27,7 +27,7 @@ var sentences = []sentence{
 	{"join", joinAlone, "A newcomer with an empty folder takes part ATOLL s after the bytes of the state had the time to come, over 20 Mbit/s."},
 	{"peers", "beside hivemind, whole run", "Beside hivemind, on the same model, text, tokens and machine, it is VALUE times as fast."},
 	{"peers", "beside torchft-diloco, whole run", "Beside DiLoCo of torchft it is VALUE times as fast."},
-	{"standin", "sparse, 100 Mbit/s, 40 ms", "A model of 124 M parameters with steps of 100 ms goes VALUE times as fast over 100 Mbit/s as data parallelism could."},
+	{"standin", standinWhat("sparse", 100), "A model of 124 M parameters with steps of 100 ms goes VALUE times as fast over 100 Mbit/s as data parallelism."},
 }
 
 // headlines is the text of HEADLINES.md.

@@ -1,4 +1,4 @@
-"""Runs a world of a peer: python drive.py FOLDER SYSTEM [--kill SHARE --back SHARE]. The last line of stdout is JSON.
+"""Runs a world of a peer: python drive.py [--kill SHARE --back SHARE] FOLDER SYSTEM. The last line of stdout is JSON.
 
 SYSTEM is hivemind, torchft-diloco or torchft-ddp, or example-hivemind and example-torchft for what their documentation shows. With --kill the last learner is killed when that share of the tokens is trained,
 and starts again at the share of --back. Of `unshare --net`, whose loopback is down, it brings that up, and counts every
@@ -159,6 +159,8 @@ def run(world, kill, again):
             back = time.time()
         if killed is None or back is not None:
             world.look()
+            if any(world.died()):
+                world.look()  # what they told last
             world.wrong = list(world.died())
             if world.wrong:
                 break
