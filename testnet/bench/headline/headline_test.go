@@ -281,6 +281,27 @@ func TestPaceOf(t *testing.T) {
 	}
 }
 
+// What was played of the same source is not played again.
+func TestTrialAnswers(t *testing.T) {
+	w := keptRow.Worlds(Settings{Scale: 1}, 5)[0]
+	played := Trial{Row: "kept", World: w.Name, Turn: 1, Command: w.Command, Commit: "abc", Pace: "0s"}
+	changed := played
+	changed.Commit = "abc+"
+	for name, got := range map[string]bool{
+		"":                        !played.is(keptRow, w, 1, "abc", 0),
+		"another turn":            played.is(keptRow, w, 2, "abc", 0),
+		"another commit":          played.is(keptRow, w, 1, "abd", 0),
+		"another pace":            played.is(keptRow, w, 1, "abc", time.Second),
+		"source with changes":     changed.is(keptRow, w, 1, "abc+", 0),
+		"another row":             played.is(thinRow, w, 1, "abc", 0),
+		"another command, longer": played.is(keptRow, keptRow.Worlds(Settings{Scale: 2}, 5)[0], 1, "abc", 0),
+	} {
+		if got {
+			t.Errorf("wrong for %q", name)
+		}
+	}
+}
+
 func TestSteady(t *testing.T) {
 	o := Outcome{Report: testnet.Report{
 		Tokens:  testnet.Tokens{TokensFolded: 1000},

@@ -33,6 +33,9 @@ func machineHere(ctx context.Context) (Machine, error) {
 	}, err
 }
 
+// changedMark follows a commit if the source is not as committed.
+const changedMark = "+"
+
 // commitDigits are enough to tell commits apart.
 const commitDigits = 8
 
@@ -46,7 +49,7 @@ func sourceCommit(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if changed != "" {
-		return head[:commitDigits] + "+", nil
+		return head[:commitDigits] + changedMark, nil
 	}
 	return head[:commitDigits], nil
 }

@@ -1,6 +1,6 @@
 // Command headline measures what atoll promises of thin links, of nodes that die, of unequal machines and of newcomers,
 // each beside what people would use instead. A row is one question and one command. It starts real processes, both sides
-// on the same work, plays them in turn as often as it is told, and stores what came of it with the machine it ran on.
+// on the same work, and plays them in turn. It stores what came of it with the machine.
 //
 // The first table of testnet/bench/RESULTS.md is made of the stored files, and a test compares the two. So nothing stands
 // there that no row has shown.
@@ -28,7 +28,7 @@ const usage = `usage, from the top of the repository:
   go run ./testnet/bench/headline --plots
       draw the pictures beside the results again.
 
-rows, with the time that they take when nothing else runs on two cores:
+rows, with what a turn takes on two idle cores, as paces, tokens and links let expect:
 %s
 flags:
   --quick        a short form, to see that a row works: its figures are not those that are asked about
@@ -40,7 +40,7 @@ flags:
   --python PATH  Python with PyTorch, for the rows that need it: unequal and peers. Default: python3
   --out DIR      folder of results
   --trials FILE  what has been played. It is not played again, so a row goes on after an interruption. Default: headline.jsonl
-  --only WORLD,...  play these worlds of the row and print what they came to; nothing is stored
+  --only "WORLD;..."  play these worlds of the row and print what they came to; nothing is stored
   --keep         leave the folders of runs
 `
 
@@ -122,7 +122,7 @@ func parse(args []string) (t typed, err error) {
 	} else if err != nil {
 		return t, fmt.Errorf("%v: %w", err, errUsage)
 	}
-	t.Only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+	t.Only = strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })
 	if t.Runs == 0 {
 		t.Runs = usualRuns
 		if t.Quick {

@@ -19,6 +19,7 @@ type Trial struct {
 	Turn    int      `json:"turn"` // from 1
 	Command []string `json:"command"`
 	Commit  string   `json:"commit"`
+	Pace    string   `json:"pace"` // as typed
 	Load    float64  `json:"load"` // of the machine before it, processes that want a core
 	Outcome Outcome  `json:"outcome"`
 }
@@ -71,7 +72,7 @@ func (s Settings) playRow(ctx context.Context, row Row, m Machine, dir string) (
 	var mine []Trial
 	for turn := 1; turn <= s.Runs; turn++ {
 		for _, w := range s.inTurn(row, turn) {
-			if i := slices.IndexFunc(done, func(t Trial) bool { return t.is(row, w, turn, m.Commit) }); i >= 0 {
+			if i := slices.IndexFunc(done, func(t Trial) bool { return t.is(row, w, turn, m.Commit, s.Pace) }); i >= 0 {
 				mine = append(mine, done[i])
 				continue
 			}
@@ -85,12 +86,14 @@ func (s Settings) playRow(ctx context.Context, row Row, m Machine, dir string) (
 	return mine, nil
 }
 
-func (t Trial) is(row Row, w World, turn int, commit string) bool {
-	return t.Row == row.Name && t.World == w.Name && t.Turn == turn && t.Commit == commit && slices.Equal(t.Command, w.Command)
+// is says whether a trial answers for this turn of a world. Source that is not committed may have changed since.
+func (t Trial) is(row Row, w World, turn int, commit string, pace time.Duration) bool {
+	return t.Row == row.Name && t.World == w.Name && t.Turn == turn && t.Commit == commit && !strings.HasSuffix(commit, changedMark) &&
+		t.Pace == pace.String() && slices.Equal(t.Command, w.Command)
 }
 
 func (s Settings) playWorld(ctx context.Context, row Row, w World, turn int, l lab, m Machine, dir string) (Trial, error) {
-	t := Trial{Row: row.Name, World: w.Name, Turn: turn, Command: w.Command, Commit: m.Commit, Load: loadAverage()}
+	t := Trial{Row: row.Name, World: w.Name, Turn: turn, Command: w.Command, Commit: m.Commit, Pace: s.Pace.String(), Load: loadAverage()}
 	fmt.Fprintf(s.Log, "%s, turn %d of %d, %s: %s\n", row.Name, turn, s.Runs, w.Name, w.text())
 	place, err := os.MkdirTemp(dir, row.Name+"-")
 	if err != nil {

@@ -57,15 +57,22 @@ def memory():
     return all_
 
 
+def private(pid, resident):
+    """Returns the bytes that a process shares with no other: a fork shares most of its pages. resident is said where that is not known."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+            return 1024 * sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+    except OSError:
+        return resident
+
+
 def family_memory(root):
-    """Returns the resident bytes of a process and all that it has started."""
+    """Returns the resident bytes of a process, with what those that it has started have beside it."""
     all_ = memory()
-    mine, total = {root}, 0
+    mine = {root}
     for _ in range(8):  # generations
         mine |= {p for p, (parent, _) in all_.items() if parent in mine}
-    for p in mine:
-        total += all_.get(p, (0, 0))[1]
-    return total
+    return all_.get(root, (0, 0))[1] + sum(private(p, all_[p][1]) for p in mine - {root} if p in all_)
 
 
 class World:
