@@ -47,6 +47,9 @@ func (w *world) baselineArguments(m *member) []string {
 	if w.cfg.NoOverlap {
 		args = append(args, "--no-overlap")
 	}
+	if isStandIn(w.learners.of(m.index)) {
+		args = append(args, "--standin")
+	}
 	return args
 }
 

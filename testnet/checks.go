@@ -31,6 +31,7 @@ func (w *world) checks(r Report, a account) []Check {
 		checkAccount(r, a),
 		w.checkBudget(r, a),
 		checkWaiting(r),
+		w.checkFolds(),
 	}
 	list = append(list, w.chaosChecks(a)...)
 	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r), w.checkOrphans(orphansWithin)} {

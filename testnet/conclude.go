@@ -219,6 +219,9 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 func (m *member) describe(row *NodeReport) {
 	l := m.newest()
 	row.Divisor, row.End = m.divisor, l.end()
+	for _, l := range m.lives {
+		row.Lives = append(row.Lives, Life{Began: l.began, Ended: l.ended, Killed: l.killed})
+	}
 	if !l.seen {
 		return
 	}
@@ -292,6 +295,9 @@ func (w *world) fillQuality(ctx context.Context, r *Report) error {
 // fillModel evaluates a model on the whole held-out part or, where that would take longer than
 // anybody waits, on a sample of it; the report has its bytes.
 func (w *world) fillModel(ctx context.Context, r *Report, model *tensor.Slab) error {
+	if w.cfg.NoEval {
+		return nil
+	}
 	q, err := w.data.measure(ctx, w.genesis, model, maxEvaluation/float64(w.genesis.Model.Params()))
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ type Config struct {
 	Learner   []string // programs that train instead of the built-in trainer: CMD for all nodes or NODES:CMD for some; nil = none
 	Precision []string // of the built-in trainer: f32, bf16 or auto for all nodes or NODES:f32 for some; nil = whichever is faster
 	Trace     bool     // the nodes write the life of every delta
+	NoEval    bool     // the model is not evaluated at the end
 
 	Pace    time.Duration // least time of a step of a node with divisor 1; 0 = calibrated to this machine
 	Timeout time.Duration // the world is killed then; 0 = once nothing was folded for half an hour, or for eight rounds where these take longer

@@ -164,6 +164,9 @@ var layers = []rule{
 		"it starts programs as people do, and reads what they print; its cells are worlds of the simulator at what tune chooses"},
 	{list("testnet/bench/thin/cli"), list("testnet/bench/thin"),
 		"the command reads flags, calls and prints"},
+	{list("testnet/bench/headline"), list("testnet testnet/bench/sweep testnet/bench/trials testnet/sim/fleet node/genesis node/hardware node/status node/trace " +
+		"optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),
+		"it starts programs as people do, and reads what they leave; it evaluates what other programs trained, and draws as sweep draws"},
 	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
 		"hosts that load a link know no model and no protocol of nodes"},
 	{list("testnet/bench/python"), list("tensor"),

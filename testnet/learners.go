@@ -131,13 +131,29 @@ func (l choices) mayKill(n int, rank string) error {
 	return fmt.Errorf("the learner %q of node %d has no process of rank %s; give it an island, such as --learner %d:torchrun:2, or leave the rank out", command, n, rank, n)
 }
 
+// isStandIn says whether a program is the one that computes nothing. Baselines have it as well; --pace is the time of its step there.
+func isStandIn(command string) bool {
+	words := strings.Fields(command)
+	return len(words) > 0 && words[0] == "standin"
+}
+
+// inBaseline returns an error for a program that a baseline does not start.
+func (l choices) inBaseline(name string) error {
+	for _, one := range l {
+		if name != Atoll && one.value != node.BuiltinLearner && !isStandIn(one.value) {
+			return fmt.Errorf("--learner %q: the baseline %s trains with atoll's own trainer or standin: leave it out", one.value, name)
+		}
+	}
+	return nil
+}
+
 // checkTargets returns an error for a node that there will never be, and for one that chaos takes
 // for what it is not.
 func checkTargets(cfg Config, all int, said chaos) error {
 	learners, err := parseLearners(cfg.Learner)
 	precisions, err2 := parsePrecisions(cfg.Precision)
 	if err == nil {
-		err = learners.checkKills(said, all)
+		err = errors.Join(learners.checkKills(said, all), learners.inBaseline(cfg.Baseline))
 	}
 	return errors.Join(err, err2, learners.within("--learner", all), precisions.within("--precision", all))
 }

@@ -184,3 +184,15 @@ func TestLearnersInProcesses(t *testing.T) {
 		t.Errorf("three learners have died, and %d tokens are not in the model", gone)
 	}
 }
+
+// Baselines train with atoll's own trainer, or with what stands in for one.
+func TestLearnersOfABaseline(t *testing.T) {
+	for learner, well := range map[string]bool{"go": true, "standin": true, "1:standin --step 1s": true, "torch --threads 1": false, "0:jax": false, "standing": false} {
+		for _, name := range []string{"dp", Atoll} {
+			err := Config{Nodes: 2, Baseline: name, Learner: []string{learner}}.Validate()
+			if want := well || name == Atoll; (err == nil) != want {
+				t.Errorf("%s with %q: %v", name, learner, err)
+			}
+		}
+	}
+}

@@ -28,6 +28,7 @@ func (w *world) observe(now time.Time) {
 	if lead := w.lead(); lead != nil {
 		w.progress.add(lead.last.At.Sub(w.began), lead.last.TokensFolded)
 	}
+	w.watchFolds(now)
 	for _, m := range w.members {
 		if l := m.current(); l != nil && l.seen {
 			l.use()

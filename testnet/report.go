@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"atoll/node/status"
 	"atoll/node/trace"
@@ -166,6 +167,14 @@ type NodeReport struct {
 	RSSBytes   *uint64             `json:"rss_bytes,omitempty"`
 	Planned    int                 `json:"planned_steps,omitempty"`      // the most that it planned for a delta
 	Upload     *float64            `json:"upload_bytes_per_s,omitempty"` // that its link was measured to carry, at its end
+	Lives      []Life              `json:"lives,omitempty"`              // its processes, one after the other
+}
+
+// Life is one process of a node.
+type Life struct {
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended"`
+	Killed bool      `json:"killed,omitempty"` // by chaos
 }
 
 // Capability is what a node claimed in the handshake.

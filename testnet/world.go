@@ -57,6 +57,7 @@ type world struct {
 	screen      *screen
 	counts      counts
 	progress    progress
+	folds       stall
 	recoveries  []*recovery
 	corrupted   []corruption
 	ending      error // why the world is being torn down, nil while all is well

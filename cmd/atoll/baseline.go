@@ -23,6 +23,7 @@ type BaselineCmd struct {
 	Pace        time.Duration `help:"Least time of a step." placeholder:"DURATION"`
 	Overlap     bool          `help:"Send gradients while others are still being computed." negatable:"" default:"true"`
 	Shape       string        `help:"Make the member's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%." placeholder:"SHAPE"`
+	StandIn     bool          `name:"standin" help:"Compute nothing and touch every value: --pace is the time of a step."`
 	LogLevel    string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 }
 
@@ -53,6 +54,6 @@ func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	}
 	return baseline.Run(ctx, baseline.Config{
 		Kind: cmd.Kind, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
-		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: link, Log: slog.New(handler),
+		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: link, StandIn: cmd.StandIn, Log: slog.New(handler),
 	})
 }

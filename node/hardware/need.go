@@ -54,7 +54,7 @@ func (r Role) training(g genesis.Genesis) int64 {
 		return 4 * int64(g.Params())
 	}
 	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
-	const copies = 2 // of the optimizer's state in a checkpoint: one, and again while it is written
+	const copies = 2 // of the optimizer's state: the one that is written, and the one before until it is collected
 	return cfg.MemoryBytes() + copies*cfg.StateBytes()
 }
 

@@ -48,7 +48,7 @@ func buckets(views []tensor.View) (ends []int) {
 // common is what learners of all kinds have.
 type common struct {
 	run     lockstep.Run
-	builtin *trainer.Builtin
+	builtin steps
 	pace    *atomic.Int64 // least time of a step, ns
 	account *account
 	log     *store.StepLog // of every step, whether or not its round is made
@@ -56,7 +56,7 @@ type common struct {
 	inner   int // length of the inner optimizer's state
 }
 
-func newCommon(g genesis.Genesis, b *trainer.Builtin, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
+func newCommon(g genesis.Genesis, b steps, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
 	state, err := b.State()
 	if err != nil {
 		return common{}, err

@@ -43,6 +43,7 @@ type Config struct {
 	Pace        time.Duration
 	Overlap     bool       // dp: send gradients while others are still being computed
 	Shape       *p2p.Shape // nil = the link is as it is
+	StandIn     bool       // nothing is computed, and every value is touched
 	Log         *slog.Logger
 }
 
@@ -73,7 +74,7 @@ type process struct {
 	steps   *store.StepLog
 	host    *p2p.Host
 	events  sync.WaitGroup // reads the events of host
-	builtin *trainer.Builtin
+	builtin steps
 	pace    atomic.Int64
 	member  *Member
 	leave   context.CancelFunc
@@ -170,10 +171,7 @@ func (p *process) learner() (Learner, error) {
 	if err := g.Data.Check(data.Name(), data.SHA256(), p.cfg.Data); err != nil {
 		return nil, err
 	}
-	p.builtin, err = trainer.New(trainer.Config{
-		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: wire.PeerIDOf(p.key), Threads: p.cfg.Threads, Optim: g.Inner.Optim(),
-	}, data)
-	if err != nil {
+	if p.builtin, err = p.trainer(data); err != nil {
 		return nil, err
 	}
 	c, err := newCommon(g, p.builtin, &p.pace, &p.member.account, p.steps)
@@ -184,6 +182,16 @@ func (p *process) learner() (Learner, error) {
 		return newDiLoCo(c, g), nil
 	}
 	return &dp{c}, nil
+}
+
+func (p *process) trainer(data *corpus.Corpus) (steps, error) {
+	g := p.genesis
+	if p.cfg.StandIn {
+		return newStandIn(g.Model.Specs(), g.Batch*g.Model.Context), nil
+	}
+	return trainer.New(trainer.Config{
+		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: wire.PeerIDOf(p.key), Threads: p.cfg.Threads, Optim: g.Inner.Optim(),
+	}, data)
 }
 
 // block cuts this member off from some others.

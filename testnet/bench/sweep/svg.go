@@ -21,7 +21,7 @@ type Series struct {
 // Plot is a drawing of series. It has no opinion on what they mean.
 type Plot struct {
 	Title, XLabel, YLabel string
-	LogX                  bool
+	LogX, LogY            bool
 	Series                []Series
 }
 
@@ -48,7 +48,7 @@ func (p Plot) SVG() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, plotHeight)
 	text(&b, plotLeft, 22, "start", 15, p.Title)
-	x, y := p.axis(func(q XY) float64 { return q.X }, p.LogX), p.axis(func(q XY) float64 { return q.Y }, false)
+	x, y := p.axis(func(q XY) float64 { return q.X }, p.LogX), p.axis(func(q XY) float64 { return q.Y }, p.LogY)
 	x.from, x.to, y.from, y.to = plotLeft, plotWidth-plotRight, plotHeight-plotBottom, plotTop
 	p.grid(&b, x, y)
 	for i, s := range p.Series {
@@ -63,12 +63,12 @@ func (p Plot) grid(b *strings.Builder, x, y axis) {
 	for _, t := range x.ticks() {
 		at := x.place(t)
 		fmt.Fprintf(b, `<path d="M%.1f %d V%d" stroke="#ddd"/>`+"\n", at, plotTop, plotHeight-plotBottom)
-		text(b, at, plotHeight-plotBottom+18, "middle", 12, number(t))
+		text(b, at, plotHeight-plotBottom+18, "middle", 12, tick(t))
 	}
 	for _, t := range y.ticks() {
 		at := y.place(t)
 		fmt.Fprintf(b, `<path d="M%d %.1f H%d" stroke="#ddd"/>`+"\n", plotLeft, at, plotWidth-plotRight)
-		text(b, plotLeft-8, at+4, "end", 12, number(t))
+		text(b, plotLeft-8, at+4, "end", 12, tick(t))
 	}
 	text(b, (plotLeft+plotWidth-plotRight)/2, plotHeight-14, "middle", 12, p.XLabel)
 	fmt.Fprintf(b, `<g transform="rotate(-90 18 %d)">`, plotHeight/2)
@@ -100,6 +100,17 @@ func text[T int | float64](b *strings.Builder, x T, y float64, anchor string, si
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// tick writes a number of an axis; large ones are short.
+func tick(x float64) string {
+	switch size := math.Abs(x); {
+	case size >= 1e6:
+		return number(x/1e6) + " M"
+	case size >= 1e4:
+		return number(x/1e3) + " k"
+	}
+	return number(x)
+}
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 

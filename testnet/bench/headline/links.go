@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file holds the rows about links: speed over thin ones, what they leave of it, bytes per token.
+
+const (
+	thin20  = "rate=20mbit,delay=40ms"
+	thin100 = "rate=100mbit,delay=40ms"
+	lossy20 = "rate=20mbit,delay=40ms,loss=0.1%"
+	delay   = 40 * time.Millisecond
+)
+
+// thinLinks are those of the row thin, with the tokens of dp that take minutes, and seconds in the short form.
+var thinLinks = []struct {
+	mbit           float64
+	link           string
+	dpFull, dpFast float64
+	asked          Target
+}{
+	{20, thin20, 1.5e4, 5e3, atLeast(20)},
+	{100, thin100, 5e4, 1e4, shown},
+}
+
+// leastFull is what dp has to use of its links: a slow all-reduce would make atoll look good.
+const leastFull = 0.8
+
+var thinRow = Row{
+	Name: "thin", About: "speed over thin links", Takes: "11 minutes", TakesQuick: "two and a half minutes",
+	Worlds: func(s Settings, seed uint64) (worlds []World) {
+		for _, l := range thinLinks {
+			worlds = append(worlds,
+				small(fmt.Sprintf("atoll %g", l.mbit), 4, s.tokens(4e5, 6e4), seed, "--link", l.link),
+				small(fmt.Sprintf("dp %g", l.mbit), 4, s.tokens(l.dpFull, l.dpFast), seed, "--link", l.link, "--baseline", "dp"))
+		}
+		return worlds
+	},
+	Lines: func(o map[string]Outcome) (lines []Line) {
+		for _, l := range thinLinks {
+			atoll, have := o[fmt.Sprintf("atoll %g", l.mbit)]
+			dp, haveDP := o[fmt.Sprintf("dp %g", l.mbit)]
+			if !have || !haveDP {
+				continue
+			}
+			what := thinWhat(l.mbit)
+			lines = append(lines,
+				over(what, "tokens/s", atoll.steady(), dp.steady(), "dp", l.asked),
+				over(what+", dp by the formula", "tokens/s", atoll.steady(), dpRate(4, smallParams, smallStep, l.mbit, delay), "dp at most", shown),
+				other(what+": share of its link that dp fills", "", dp.sent()/bytesPerSecond(l.mbit), "dp", atLeast(leastFull)))
+		}
+		return lines
+	},
+}
+
+// thinWhat names the comparison over a link.
+func thinWhat(mbit float64) string { return fmt.Sprintf("%g Mbit/s, 40 ms", mbit) }
+
+func bytesPerSecond(mbit float64) float64 { return mbit * 1e6 / 8 }
+
+// dpRate is the most tokens per second that data parallelism makes of a link: a ring all-reduce in bf16 sends the
+// gradients nearly twice, over twice as many hops as there are other nodes.
+func dpRate(nodes, params int, stepTokens float64, mbit float64, delay time.Duration) float64 {
+	n := float64(nodes)
+	step := 2*(n-1)/n*2*float64(params)/bytesPerSecond(mbit) + 2*(n-1)*delay.Seconds()
+	return n * stepTokens / step
+}
+
+var keptRow = Row{
+	Name: "kept", About: "own speed kept", Takes: "12 minutes", TakesQuick: "two minutes",
+	Worlds: func(s Settings, seed uint64) []World {
+		tokens := s.tokens(6e5, 6e4)
+		return []World{
+			small("loopback", 4, tokens, seed, "--eval"),
+			small("100", 4, tokens, seed, "--eval", "--link", thin100),
+			small("lossy 20", 4, tokens, seed, "--eval", "--link", lossy20),
+		}
+	},
+	Lines: func(o map[string]Outcome) (lines []Line) {
+		loopback, have := o["loopback"]
+		for _, l := range []struct {
+			world, what string
+			least       float64
+		}{{"100", "100 Mbit/s, 40 ms", 0.95}, {"lossy 20", "20 Mbit/s, 40 ms, 0.1 % loss", 0.9}} {
+			on, haveOn := o[l.world]
+			if !have || !haveOn {
+				continue
+			}
+			lines = append(lines,
+				over(l.what+", whole run", "tokens/s", on.Report.TokensPerS, loopback.Report.TokensPerS, "loopback", atLeast(l.least)),
+				over(l.what+", without start and end", "tokens/s", on.steady(), loopback.steady(), "loopback", shown),
+				alone(l.what+": learners have nothing to step at the end", "s", value(on.Report.EndIdleS), shown),
+				over(l.what+", model", "bits per byte", value(on.Report.ValBPB), value(loopback.Report.ValBPB), "loopback", shown))
+		}
+		return lines
+	},
+}
+
+// delta is a form of deltas in the row bytes.
+type delta struct {
+	codec string
+	h     int
+	least float64 // of dp's bytes over its own, with four nodes and an H of 24
+}
+
+var deltas = []delta{{"int4", 24, 55}, {"sparse8", 24, 220}, {"sparse", 24, 700}, {"int4", 100, 0}, {"sparse8", 100, 0}, {"sparse", 100, 0}}
+
+func (d delta) name(nodes int) string { return fmt.Sprintf("%s H %d, %d nodes", d.codec, d.h, nodes) }
+
+func (d delta) asked(nodes int) Target {
+	if d.least == 0 || nodes != 4 {
+		return shown
+	}
+	return atLeast(d.least)
+}
+
+// roundsOf is how often each fragment is exchanged: what a run's start and end take is then little.
+const roundsOf = 8
+
+// bytesNodes are the sizes of the row's worlds.
+func bytesNodes(s Settings) []int {
+	if s.Quick {
+		return []int{4}
+	}
+	return []int{4, 8}
+}
+
+// bytesDeltas are the forms that are played.
+func bytesDeltas(s Settings) []delta {
+	if s.Quick {
+		return []delta{deltas[0], deltas[2]}
+	}
+	return deltas
+}
+
+// dpSteps are enough to count: each has the same bytes.
+const dpSteps = 20
+
+var bytesRow = Row{
+	Name: "bytes", About: "bytes per token, everything counted", Takes: "an hour", TakesQuick: "two and a half minutes",
+	Worlds: func(s Settings, seed uint64) (worlds []World) {
+		for _, nodes := range bytesNodes(s) {
+			worlds = append(worlds, small(fmt.Sprintf("dp, %d nodes", nodes), nodes, s.tokens(float64(nodes*smallStep*dpSteps), 5*4*smallStep), seed, "--baseline", "dp"))
+			for _, d := range bytesDeltas(s) {
+				tokens := float64(roundsOf * d.h * nodes * smallStep)
+				worlds = append(worlds, small(d.name(nodes), nodes, s.tokens(tokens, tokens/4), seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
+			}
+		}
+		return worlds
+	},
+	Lines: func(o map[string]Outcome) (lines []Line) {
+		for _, nodes := range []int{4, 8} {
+			dp, have := o[fmt.Sprintf("dp, %d nodes", nodes)]
+			for _, d := range deltas {
+				atoll, haveAtoll := o[d.name(nodes)]
+				if !have || !haveAtoll {
+					continue
+				}
+				lines = append(lines, under(d.name(nodes), "bytes per token", atoll.bytesPerToken(), dp.bytesPerToken(), "dp in bf16", d.asked(nodes)))
+			}
+		}
+		return lines
+	},
+}

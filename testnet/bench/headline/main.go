@@ -1,0 +1,166 @@
+// Command headline measures what atoll promises of thin links, of nodes that die, of unequal machines and of newcomers,
+// each beside what people would use instead. A row is one question and one command. It starts real processes, both sides
+// on the same work, and plays them in turn. It stores what came of it with the machine.
+//
+// The first table of testnet/bench/RESULTS.md is made of the stored files, and a test compares the two. So nothing stands
+// there that no row has shown.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+const usage = `usage, from the top of the repository:
+
+  go run ./testnet/bench/headline [flags] ROW...
+      play rows with real processes, print both sides with the ratio and the least that is asked, and store the result of
+      each in testnet/bench/headline/results. Exit code 1 if less came out than is asked.
+  go run ./testnet/bench/headline --table [--write]
+      print the first table of RESULTS.md from what is stored, or put it there, and its sentences into HEADLINES.md.
+  go run ./testnet/bench/headline --plots
+      draw the pictures beside the results again.
+
+rows, with what a turn takes on two idle cores, as paces, tokens and links let expect:
+%s
+flags:
+  --quick        a short form, to see that a row works: its figures are not those that are asked about
+  --runs N       turns of each row; figures are medians over them. Default: 3, and 1 with --quick
+  --scale X      of the tokens of each run: 0.5 is half as many
+  --pace TIME    least time of a step; otherwise what the row needs, or what its first run is calibrated to
+  --seed N       of the first turn; each further turn has the next. Default: 5
+  --atoll PATH   program to run; otherwise the source here is built
+  --python PATH  Python with PyTorch, for the rows that need it: unequal and peers. Default: python3
+  --out DIR      folder of results
+  --trials FILE  what has been played. It is not played again, so a row goes on after an interruption. Default: headline.jsonl
+  --only "WORLD;..."  play these worlds of the row and print what they came to; nothing is stored
+  --keep         leave the folders of runs
+`
+
+// errUsage is wrapped by errors of what was typed. errMissed says that less came out than is asked.
+var (
+	errUsage  = errors.New("it is typed otherwise")
+	errMissed = errors.New("less came out than is asked")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Printf(usage, rowList())
+		return
+	}
+	fmt.Fprintln(os.Stderr, "headline:", err)
+	if errors.Is(err, errUsage) {
+		fmt.Fprintln(os.Stderr, "headline: go run ./testnet/bench/headline --help says what there is to type")
+	}
+	os.Exit(1)
+}
+
+// rowList is the list of rows in the help text.
+func rowList() string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-9s %s. A turn: %s; --quick: %s\n", r.Name, r.About, r.Takes, r.TakesQuick)
+	}
+	return b.String()
+}
+
+// typed is what was typed.
+type typed struct {
+	Settings
+	rows         []Row
+	table, write bool
+	plots        bool
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	t, err := parse(args)
+	if err != nil {
+		return err
+	}
+	t.Log = log
+	switch {
+	case t.table:
+		return t.showTable(out)
+	case t.plots:
+		return t.drawPlots(out)
+	}
+	return t.play(ctx, out)
+}
+
+func parse(args []string) (t typed, err error) {
+	f := flag.NewFlagSet("headline", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&t.Quick, "quick", false, "")
+	f.IntVar(&t.Runs, "runs", 0, "")
+	f.Float64Var(&t.Scale, "scale", 1, "")
+	f.DurationVar(&t.Pace, "pace", 0, "")
+	f.Uint64Var(&t.Seed, "seed", 5, "")
+	f.StringVar(&t.Atoll, "atoll", "", "")
+	f.StringVar(&t.Python, "python", "python3", "")
+	f.StringVar(&t.Out, "out", resultsDir, "")
+	f.StringVar(&t.Trials, "trials", "headline.jsonl", "")
+	f.BoolVar(&t.Keep, "keep", false, "")
+	f.BoolVar(&t.table, "table", false, "")
+	f.BoolVar(&t.write, "write", false, "")
+	f.BoolVar(&t.plots, "plots", false, "")
+	only := f.String("only", "", "")
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return t, err
+	} else if err != nil {
+		return t, fmt.Errorf("%v: %w", err, errUsage)
+	}
+	t.Only = strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })
+	if t.Runs == 0 {
+		t.Runs = usualRuns
+		if t.Quick {
+			t.Runs = 1
+		}
+	}
+	if t.rows, err = rowsNamed(f.Args()); err != nil {
+		return t, err
+	}
+	return t, t.check()
+}
+
+// usualRuns is how often a row is played.
+const usualRuns = 3
+
+// Limits on what is typed: beyond them a row takes days.
+const (
+	mostRuns  = 100
+	mostScale = 100
+	leastPace = time.Millisecond
+)
+
+func (t typed) check() error {
+	switch {
+	case t.table && t.plots:
+		return fmt.Errorf("--table and --plots are two commands: use one: %w", errUsage)
+	case t.write && !t.table:
+		return fmt.Errorf("--write goes with --table: %w", errUsage)
+	case (t.table || t.plots) && len(t.rows) > 0:
+		return fmt.Errorf("--table and --plots take no row, and %q is one: %w", t.rows[0].Name, errUsage)
+	case !t.table && !t.plots && len(t.rows) == 0:
+		return fmt.Errorf("name a row to play, such as %s: %w", rows[0].Name, errUsage)
+	case t.Runs < 1 || t.Runs > mostRuns:
+		return fmt.Errorf("--runs is %d: use 1 to %d: %w", t.Runs, mostRuns, errUsage)
+	case !(t.Scale > 0 && t.Scale <= mostScale):
+		return fmt.Errorf("--scale is %v: use a number above 0, at most %d: %w", t.Scale, mostScale, errUsage)
+	case t.Pace != 0 && t.Pace < leastPace:
+		return fmt.Errorf("--pace is %v: use %v or more, or leave it out: %w", t.Pace, leastPace, errUsage)
+	}
+	return nil
+}
