@@ -226,6 +226,8 @@ var modules = []rule{
 		"calls of Windows that the standard library has not: locks, jobs, memory and consoles"},
 	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/..."),
 		"it is for tests only"},
+	{nil, list("golang.org/x/sys/unix"),
+		"only a test makes a terminal"},
 	{nil, list("C"),
 		"the program is pure Go: it builds with CGO_ENABLED=0"},
 	{nil, list("..."),
