@@ -11,6 +11,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import stat
 import sys
 import tarfile
@@ -18,7 +19,7 @@ import time
 import zipfile
 
 ROOT = pathlib.Path(__file__).parent.parent
-EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
+EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", 0))
 LEVEL = 6  # of compression: 9 takes three times as long for a hundredth less
 
 SUMMARY = "Trains one language model on many machines without a server"
@@ -33,6 +34,30 @@ PLATFORMS = {
 }
 # The user of the image, as nobody has it elsewhere.
 IMAGE_USER = 65532
+
+# What `git describe` makes of a tag: v1.2.0, v1.2.0-rc.1, and after it the number of commits since then with the last one.
+VERSION = re.compile(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|rc)\.(\d+))?(?:-(\d+)-g([0-9a-f]+))?(-dirty)?")
+
+
+class Version:
+    """A version as the tags name it, and as those write it who sort by it: each has 1.2.0-rc.1 before 1.2.0."""
+
+    def __init__(self, named):
+        found = VERSION.fullmatch(named)
+        if not found:
+            raise SystemExit(f"version {named}: a release is a tag such as v1.2.0, v1.2.0-alpha.1, v1.2.0-beta.1 or v1.2.0-rc.1")
+        self.named, self.base, (self.stage, self.number, self.since) = named, found[1], found.group(2, 3, 4)
+        self.build = [part for part in (found[5] and "g" + found[5], found[6] and "dirty") if part]
+
+    def debian(self):
+        """A tilde sorts before the end, a plus after it."""
+        pre = f"~{self.stage}.{self.number}" if self.stage else ""
+        return self.base + pre + "".join(mark + part for mark, part in zip("+...", ([self.since] if self.since else []) + self.build))
+
+    def python(self):
+        """PEP 440, of a normal form."""
+        pre = {"alpha": "a", "beta": "b", "rc": "rc", None: ""}[self.stage] + (self.number or "")
+        return self.base + pre + (f".post{self.since}" if self.since else "") + ("+" + ".".join(self.build) if self.build else "")
 
 
 def tar(files, compress=True):
@@ -66,7 +91,7 @@ def text(*path):
 
 def archive(out, system, version, binary):
     """The binary beside its licence."""
-    name = f"atoll-{version}-{system.replace('/', '-')}"
+    name = f"atoll-{version.named}-{system.replace('/', '-')}"
     program = "atoll.exe" if system.startswith("windows/") else "atoll"
     files = [(program, binary, 0o755), ("LICENSE", text("LICENSE"), 0o644), ("README.md", text("README.md"), 0o644)]
     if system.startswith("windows/"):
@@ -75,21 +100,21 @@ def archive(out, system, version, binary):
         (out / f"{name}.tar.gz").write_bytes(tar([(f"{name}/", b"", 0o755, 0)] + [(f"{name}/{n}", b, m, 0) for n, b, m in files]))
 
 
-def with_folders(files):
-    """Every folder above each file, before it."""
+def with_folders(files, private=()):
+    """Every folder above each file, before it. Those that are private are for their owner alone."""
     seen, all_files = set(), []
     for name, content, mode, owner in files:
         for above in reversed(pathlib.PurePosixPath(name).parents):
             if str(above) not in seen:
                 seen.add(str(above))
-                all_files.append((f"./{above}/" if str(above) != "." else "./", b"", 0o755, 0))
+                all_files.append((f"./{above}/" if str(above) != "." else "./", b"", 0o700 if str(above) in private else 0o755, 0))
         all_files.append((f"./{name}", content, mode, owner))
     return all_files
 
 
 def debian(out, system, version, binary):
     """A package of Debian: an ar of three members."""
-    version, arch = version.replace("-", "+", 1).replace("-", "."), DEBIAN[system]
+    version, arch = version.debian(), DEBIAN[system]
     files = [
         ("etc/atoll/README", b"# NAME.conf in this folder says what atoll@NAME.service joins: see systemctl cat atoll@NAME\n", 0o644, 0),
         ("usr/bin/atoll", binary, 0o755, 0),
@@ -109,7 +134,7 @@ def debian(out, system, version, binary):
     members = [
         ("debian-binary", b"2.0\n"),
         ("control.tar.gz", tar([("./", b"", 0o755, 0)] + [(f"./{n}", b, m, 0) for n, b, m in about])),
-        ("data.tar.gz", tar(with_folders(files))),
+        ("data.tar.gz", tar(with_folders(files, private=["etc/atoll"]))),
     ]
     package = b"!<arch>\n"
     for name, content in members:
@@ -133,11 +158,14 @@ def image(out, system, version, binary):
         blobs[digest] = content
         return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(content)}
 
+    def blob_path(described):
+        return "blobs/sha256/" + described["digest"].removeprefix("sha256:")
+
     def document(value):
         return json.dumps(value, indent=1, sort_keys=True).encode()
 
     plain, created = tar(layer, compress=False), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH))
-    labels = {"org.opencontainers.image.title": "atoll", "org.opencontainers.image.version": version, "org.opencontainers.image.licenses": "MIT",
+    labels = {"org.opencontainers.image.title": "atoll", "org.opencontainers.image.version": version.named, "org.opencontainers.image.licenses": "MIT",
               "org.opencontainers.image.description": SUMMARY}
     config = {
         "created": created, "os": "linux", "architecture": system.split("/")[1],
@@ -155,18 +183,21 @@ def image(out, system, version, binary):
     }
     listed = blob("manifest.v1+json", document(manifest))
     listed["platform"] = {"os": "linux", "architecture": system.split("/")[1]}
-    listed["annotations"] = {"org.opencontainers.image.ref.name": f"atoll:{version}"}
+    name = f"atoll:{version.named}"
+    listed["annotations"] = {"io.containerd.image.name": f"docker.io/library/{name}", "org.opencontainers.image.ref.name": name}
+    # Docker without containerd's store reads its own list instead of OCI's.
+    docker = [{"Config": blob_path(manifest["config"]), "RepoTags": [name], "Layers": [blob_path(layer) for layer in manifest["layers"]]}]
     files = [("blobs/", b"", 0o755, 0), ("blobs/sha256/", b"", 0o755, 0)]
     files += [(f"blobs/sha256/{digest}", blobs[digest], 0o644, 0) for digest in sorted(blobs)]
     files.append(("index.json", document({"schemaVersion": 2, "manifests": [listed]}), 0o644, 0))
+    files.append(("manifest.json", document(docker), 0o644, 0))
     files.append(("oci-layout", document({"imageLayoutVersion": "1.0.0"}), 0o644, 0))
-    (out / f"atoll-{version}-image-{system.split('/')[1]}.tar").write_bytes(tar(files, compress=False))
+    (out / f"atoll-{version.named}-image-{system.split('/')[1]}.tar").write_bytes(tar(files, compress=False))
 
 
 def wheel(out, system, version, binary):
     """The Python package with the binary as a script, so that pip puts it on PATH."""
-    base, *rest = version.split("-")
-    version = f"{base}.post{rest[0]}+{'.'.join(rest[1:])}" if len(rest) > 1 else "+".join([base, *rest])  # as PEP 440 has it
+    version = version.python()
     tag, about = f"py3-none-{PLATFORMS[system]}", f"atoll-{version}.dist-info"
     package = ROOT / "optimizer/trainer/external/python"
     files = [(str(p.relative_to(package).as_posix()), p.read_bytes(), 0o644) for p in sorted(package.glob("atoll/**/*.py"))]
@@ -195,6 +226,7 @@ def wheel(out, system, version, binary):
 
 def main():
     system, version, binaries, out = sys.argv[1:]
+    version = Version(version)
     binary, out = (pathlib.Path(binaries) / system.replace("/", "-")).read_bytes(), pathlib.Path(out)
     archive(out, system, version, binary)
     wheel(out, system, version, binary)
@@ -203,4 +235,5 @@ def main():
         image(out, system, version, binary)
 
 
-main()
+if __name__ == "__main__":
+    main()

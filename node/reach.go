@@ -59,7 +59,7 @@ func (n *node) pathOf(p *status.Peer, path p2p.Path) {
 }
 
 // reach is how others reach this node.
-func (n *node) reach() status.Reach {
+func (n *node) reach(carried p2p.Stats) status.Reach {
 	a := n.host.Reach()
-	return status.Reach{Public: a.Public, Outside: a.Outside, Near: a.Near, RelayedBytes: n.host.Stats().Relayed}
+	return status.Reach{Public: a.Public, Outside: a.Outside, Near: a.Near, RelayedBytes: carried.Relayed}
 }

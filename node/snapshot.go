@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -75,8 +76,9 @@ func (n *node) snapshot() status.Snapshot {
 	s.Plan = planStatus(n.genesis.Outer.H, n.machine.Rounds().Plan())
 	n.fillChain(&s)
 	n.fillAccount(&s)
-	n.fillNet(&s)
-	s.Peers = n.peers(now, s)
+	carried := n.host.Stats()
+	n.fillNet(&s, carried)
+	s.Peers = n.peers(now, s, carried)
 	return s
 }
 
@@ -237,10 +239,9 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	s.Account = a
 }
 
-func (n *node) fillNet(s *status.Snapshot) {
-	st := n.host.Stats()
+func (n *node) fillNet(s *status.Snapshot, st p2p.Stats) {
 	s.Net = status.Net{SentBytes: st.Sent, ReceivedBytes: st.Received, ByProtocol: map[string]uint64{}}
-	s.Net.Reach = n.reach()
+	s.Net.Reach = n.reach(st)
 	s.Net.Dropped = st.Dropped.Messages + st.Dropped.Unchecked + st.Dropped.Outbound
 	for name, t := range st.Protocols {
 		s.Net.ByProtocol[name] = t.Received
@@ -249,7 +250,7 @@ func (n *node) fillNet(s *status.Snapshot) {
 
 // peers lists everyone this node knows of, itself first, then by id, then
 // those who were refused.
-func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
+func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []status.Peer {
 	rec := n.record.get()
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
@@ -276,6 +277,8 @@ func (n *node) peers(now time.Time, s status.Snapshot) []status.Peer {
 		if v.LastHeard > 0 {
 			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000
 		}
+		with := carried.Peers[v.ID]
+		p.SentBytes, p.ReceivedBytes = with.Sent, with.Received
 		p.BeatGapS = n.view.gaps.longestS(v.ID)
 		if v.Silent {
 			p.State = fmt.Sprintf("silent %.0f s", p.LagS)

@@ -113,13 +113,11 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 	case fault.Attack:
 		w.counts.liars++
 		m.uphill = true
-	case fault.Link:
-		if len(e.Detail) > 0 {
+	case fault.Link, fault.Loss:
+		if len(linkTraits(e)) > 0 {
 			w.counts.links++
 		}
-		var err error
-		m.link, err = changedLink(w.links, m.index, e.Detail)
-		return err
+		return w.changeLink(m, e)
 	}
 	return nil
 }
@@ -131,6 +129,9 @@ func (w *world) tell(now time.Time, m *member, e fault.Event) {
 		if text += fault.Number(e.Factor) + " times slower"; e.Factor == 1 {
 			text = "is as fast as before"
 		}
+	}
+	if e.Verb == fault.Loss {
+		text = "loses " + fault.Number(e.Percent) + " % of what its link carries"
 	}
 	if e.Verb == fault.Link {
 		if text = "has the link " + strings.Join(e.Detail, ","); len(e.Detail) == 0 {
@@ -156,7 +157,7 @@ func (w *world) pick(e fault.Event) *member {
 		if e.Verb == fault.KillLearner && !w.learners.inProcess(m.index) {
 			continue
 		}
-		if (e.Node() == fault.Any && !(ends && m.link == w.links.Of(m.index)) || e.Node() == m.index) && m.suits(e.Verb) {
+		if (e.Node() == fault.Any && !(ends && len(m.traits) == 0) || e.Node() == m.index) && m.suits(e.Verb) {
 			fit = append(fit, m)
 		}
 	}
@@ -172,7 +173,7 @@ func (m *member) suits(v fault.Verb) bool {
 	switch {
 	case v == fault.Start:
 		return l == nil
-	case v == fault.Slow, v == fault.Link, v == fault.Attack:
+	case v == fault.Slow, v == fault.Link, v == fault.Loss, v == fault.Attack:
 		return true
 	case l == nil || l.asked || l.killed:
 		return false

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/shape"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 	"atoll/testnet/fault"
@@ -135,6 +136,39 @@ func TestNodesAreToldOfTheirLinks(t *testing.T) {
 	labs[1].expect(t)
 }
 
+// Losses and links add up, whichever comes first. A link that names losses has those from then on.
+func TestLossesAndLinksAddUp(t *testing.T) {
+	w, _ := stageWorld(t, 2)
+	var err error
+	if w.links, err = parseLinks([]string{"rate=100mbit,delay=40ms"}); err != nil {
+		t.Fatal(err)
+	}
+	m := w.members[1]
+	_, end := fault.Event{Verb: fault.Link, Nodes: []int{1}, For: time.Second}.Undone()
+	for _, c := range []struct{ text, want string }{ // without a text: the link ends
+		{"link 1 rate=5mbit @1s", "rate=5mbit,delay=40ms"},
+		{"loss 1 1% @2s", "rate=5mbit,delay=40ms,loss=1%"},
+		{"link 1 delay=80ms @3s", "rate=100mbit,delay=80ms,loss=1%"},
+		{"loss 1 2% @4s", "rate=100mbit,delay=80ms,loss=2%"},
+		{"", "rate=100mbit,delay=40ms,loss=2%"},
+		{"link 1 rate=5mbit,loss=0.5% @6s", "rate=5mbit,delay=40ms,loss=0.5%"},
+		{"loss 1 3% @7s", "rate=5mbit,delay=40ms,loss=3%"},
+		{"loss 1 0% @8s", "rate=5mbit,delay=40ms"},
+		{"", "rate=100mbit,delay=40ms"},
+	} {
+		s := &scheduled{Event: *end}
+		if c.text != "" {
+			s = spoken(t, c.text)[0]
+		}
+		if err := w.do(t.Context(), s, w.began); err != nil || m.link.String() != c.want {
+			t.Errorf("after %q: link %s, %v; want %s", c.text, m.link, err, c.want)
+		}
+	}
+	if other := w.members[0].link; other != (shape.Link{}) {
+		t.Errorf("the other node's: %s", other)
+	}
+}
+
 // One that is paused, or whose new process does not answer yet, is told later.
 func TestNodesAreToldWhenTheyAnswer(t *testing.T) {
 	w, labs := stageWorld(t, 2)
@@ -184,7 +218,7 @@ func spoken(t *testing.T, text string) (plan []*scheduled) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range chaos(s).links() {
+	for _, e := range s {
 		plan = append(plan, &scheduled{Event: e})
 	}
 	return plan

@@ -34,17 +34,7 @@ func parseChaos(text string) (chaos, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--chaos: %w", err)
 	}
-	return chaos(s).links(), nil
-}
-
-// links says of packets that are lost what it says of links.
-func (c chaos) links() chaos {
-	for i, e := range c {
-		if e.Verb == fault.Loss {
-			c[i].Verb, c[i].Detail, c[i].Percent = fault.Link, []string{"loss=" + fault.Number(e.Percent) + "%"}, 0
-		}
-	}
-	return c
+	return chaos(s), nil
 }
 
 // uphill is the attack that real nodes know: their learners step away from where they should.

@@ -229,6 +229,8 @@ var modules = []rule{
 		"calls of Windows that the standard library has not: locks, jobs, memory and consoles"},
 	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/..."),
 		"it is for tests only"},
+	{nil, list("golang.org/x/sys/unix"),
+		"only a test makes a terminal"},
 	{nil, list("C"),
 		"the program is pure Go: it builds with CGO_ENABLED=0"},
 	{nil, list("..."),
@@ -267,7 +269,7 @@ var impure = []rule{
 var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory")
 
 // testModules may be imported by every test.
-var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/...")
+var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... golang.org/x/sys/unix")
 
 func list(words string) []string { return strings.Fields(words) }
 

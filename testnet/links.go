@@ -44,7 +44,7 @@ func checkLinkTargets(set nodelink.Set, all int) error {
 
 // shaped says whether the world makes links of its own.
 func (w *world) shaped() bool {
-	return len(w.links) > 0 || slices.ContainsFunc(w.chaos, func(s *scheduled) bool { return s.Verb == fault.Link })
+	return len(w.links) > 0 || slices.ContainsFunc(w.chaos, func(s *scheduled) bool { return s.Verb == fault.Link || s.Verb == fault.Loss })
 }
 
 // shapeArgument is what the process of a node is told of its link when it starts.
@@ -65,6 +65,29 @@ func changedLink(set nodelink.Set, node int, traits []string) (shape.Link, error
 	return link.Change(strings.Join(traits, ","))
 }
 
+// linkTraits are those of a link that an event changes; none if it ends such a change.
+func linkTraits(e fault.Event) []string {
+	if e.Verb == fault.Loss {
+		return []string{lossTrait + fault.Number(e.Percent) + "%"}
+	}
+	return e.Detail
+}
+
+// lossTrait is how the losses of a link are written.
+const lossTrait = "loss="
+
+// changeLink does an event to the link of a node. Losses stay when another link comes or goes, if
+// that says nothing of them.
+func (w *world) changeLink(m *member, e fault.Event) (err error) {
+	if e.Verb == fault.Loss {
+		m.lossy = linkTraits(e)
+	} else if m.traits = e.Detail; slices.ContainsFunc(e.Detail, func(trait string) bool { return strings.HasPrefix(trait, lossTrait) }) {
+		m.lossy = nil
+	}
+	m.link, err = changedLink(w.links, m.index, slices.Concat(m.traits, m.lossy))
+	return err
+}
+
 // checkLinks refuses a link that a node cannot have.
 func (c chaos) checkLinks(set nodelink.Set, nodes int) error {
 	for _, e := range c {
@@ -73,7 +96,7 @@ func (c chaos) checkLinks(set nodelink.Set, nodes int) error {
 			whom = numbers(nodes)
 		}
 		for _, n := range whom {
-			if _, err := changedLink(set, n, e.Detail); e.Verb == fault.Link && err != nil {
+			if _, err := changedLink(set, n, linkTraits(e)); (e.Verb == fault.Link || e.Verb == fault.Loss) && err != nil {
 				return fmt.Errorf("--chaos %q: %w", e, err)
 			}
 		}

@@ -53,6 +53,7 @@ func TestShapedWorlds(t *testing.T) {
 		{"", "", ""},
 		{"", "slow 1 x2 @1s", ""},
 		{"", "link 1 rate=8kbit @1s", "rate=none"},
+		{"", "loss 1 1% @1s", "rate=none"},
 		{"rate=8kbit", "", "rate=8kbit"},
 	} {
 		cfg := toyWorld(t)
@@ -81,6 +82,7 @@ func TestChaosOfLinks(t *testing.T) {
 		"link 1 jitter=10ms @1s":                      "",
 		"link 0 jitter=10ms @1s":                      `--chaos "link 0 jitter=10ms @1s": link "jitter=10ms": jitter is 10ms: use at most the delay, 0s`,
 		"link any jitter=10ms @1s":                    "use at most the delay",
+		"loss any 30% @1s":                            "loss is 30%: use 0% to 20%",
 		"link 0 speed=3 @1s":                          `"speed=3" is no trait of a link`,
 		"link 7 rate=5mbit @1s":                       "there are only nodes 0 to 1",
 	} {

@@ -25,6 +25,8 @@ type member struct {
 	slow    float64    // times slower than that, by chaos
 	uphill  bool       // it lies, by chaos
 	link    shape.Link // as it is now
+	traits  []string   // of its link, by chaos
+	lossy   []string   // the same, of the packets that are lost
 	could   capacity   // of its uplink
 	joiner  bool       // came by chaos
 	planned time.Time  // when it was to begin

@@ -55,3 +55,14 @@ func TestVariablesDoNotLeak(t *testing.T) {
 		t.Errorf("from its own variable: %s", stderr)
 	}
 }
+
+// A unit of systemd has the link from a file, so that it stands in no list of processes.
+func TestLinkFromItsVariable(t *testing.T) {
+	t.Setenv("ATOLL_JOIN_LINK", "atoll:cut")
+	if code, _, stderr := typed(t, "join"); code != exitUsage || !strings.Contains(stderr, `near "atoll:cut"`) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := typed(t, "join", "atoll:typed"); code != exitUsage || !strings.Contains(stderr, `near "atoll:typed"`) {
+		t.Errorf("a typed one does not come first: exit code %d, %s", code, stderr)
+	}
+}

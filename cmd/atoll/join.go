@@ -41,7 +41,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" help:"Join link of the run, or its 64 digits alone if a member is on this network."`
+	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run, or its 64 digits alone if a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
 
 	Genesis  string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
 	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`

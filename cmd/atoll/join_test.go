@@ -117,6 +117,9 @@ func TestSecondNodeJoins(t *testing.T) {
 	if code, stdout, _ := typed(t, "peers", "--dir", a, "--json"); code != 0 || strings.Count(stdout, `"id"`) != 2 {
 		t.Errorf("peers: exit code %d: %s", code, stdout)
 	}
+	if p := ask(t, a).Peers; p[0].SentBytes != 0 || p[1].SentBytes == 0 || p[1].ReceivedBytes == 0 {
+		t.Errorf("bytes of the node itself and of its peer: %+v", p)
+	}
 	if code, _, stderr := typed(t, "ledger", "--dir", a); code != exitFailed || !strings.Contains(stderr, "a node runs on it; stop it with `atoll leave --dir") {
 		t.Errorf("ledger of a running node: exit code %d: %s", code, stderr)
 	}

@@ -16,7 +16,7 @@ import (
 
 // TestMain lets scripts run this program.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"atoll": main})
+	testscript.Main(m, map[string]func(){"atoll": main, serverOfStatus: serveStatus})
 }
 
 // TestScripts runs testdata/script: each file is a session at a shell.

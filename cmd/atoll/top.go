@@ -11,7 +11,7 @@ import (
 )
 
 const topHelp = `
-Shows a running node, or all the nodes of a testnet, on the full screen: the loss of the model, how far the run is, its peers, the rounds of each fragment, what happens. It works over ssh, from 80 columns and 24 lines on, and without colour if NO_COLOR is set. q or Ctrl-C quits; the node goes on. It ends when the node ends.
+Shows a running node, or all the nodes of a testnet, on the full screen: the loss of the model, how far the run is, its peers, the rounds of each fragment, what happens. It works over ssh, from 80 columns and 24 lines on, and without colour if NO_COLOR is set. q or Ctrl-C quits; the node goes on. It ends when the node ends, with exit code 1 if the node died.
 
     atoll top --dir first
     atoll top --dir world            all nodes of atoll testnet --dir world
@@ -49,7 +49,11 @@ func (c *TopCmd) Run(ctx context.Context, out *console) error {
 	case err != nil || ctx.Err() != nil:
 		return err
 	case top.Ended(nodes):
-		out.say("%s", endedText(nodes))
+		text, err := endOf(nodes)
+		if err == nil {
+			out.say("%s", text)
+		}
+		return err
 	}
 	return nil
 }
@@ -81,16 +85,25 @@ func speaksUTF8(env func(string) string) bool {
 	return true
 }
 
-// endedText says how it ended: of several nodes as one says that knows the run to be over.
-func endedText(nodes []top.Node) string {
-	if len(nodes) == 1 {
-		return "the node has ended: " + endLine(nodes[0].Status)
+// endOf says how it ended: of several nodes as one says that knows the run to be over. It is an
+// error if none does, and one has died.
+func endOf(nodes []top.Node) (string, error) {
+	who, last := "the node has ended", nodes[0].Status
+	if len(nodes) > 1 {
+		who = fmt.Sprintf("all %d nodes have ended", len(nodes))
 	}
-	last := nodes[0].Status
+	var died []string
 	for _, n := range nodes {
 		if n.Status.Finished {
 			last = n.Status
 		}
+		if n.Died {
+			died = append(died, n.Dir)
+		}
 	}
-	return fmt.Sprintf("all %d nodes have ended: %s", len(nodes), endLine(last))
+	if len(died) == 0 || last.Finished {
+		return who + ": " + endLine(last), nil
+	}
+	return "", fmt.Errorf("%s, and died without leaving in order: %s; `atoll logs --dir %[3]s` shows what happened before, and `atoll join --dir %[3]s` goes on from what was published",
+		who, strings.Join(died, ", "), status.ShellWord(died[0]))
 }

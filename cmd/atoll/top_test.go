@@ -47,12 +47,20 @@ func TestLocales(t *testing.T) {
 
 func TestTopSaysHowItEnded(t *testing.T) {
 	one := top.Node{Status: trainingStatus()}
-	if got := endedText([]top.Node{one}); got != "the node has ended: "+endLine(one.Status) {
-		t.Error(got)
+	if got, err := endOf([]top.Node{one}); err != nil || got != "the node has ended: "+endLine(one.Status) {
+		t.Error(got, err)
 	}
 	over := one
 	over.Status.Finished = true
-	if got := endedText([]top.Node{one, over}); got != "all 2 nodes have ended: "+endLine(over.Status) {
-		t.Error(got)
+	if got, err := endOf([]top.Node{one, over}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {
+		t.Error(got, err)
+	}
+	dead := one
+	dead.Died, dead.Dir = true, "my node"
+	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs --dir 'my node'`") {
+		t.Error(err)
+	}
+	if got, err := endOf([]top.Node{over, dead}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {
+		t.Error(got, err)
 	}
 }

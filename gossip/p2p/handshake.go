@@ -51,7 +51,7 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	}
 	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
 	if h.peers.get(c.RemotePeer()) == nil {
-		h.traffic.forget(c.RemotePeer())
+		h.traffic.leave(c.RemotePeer())
 		h.tasks.start(func() { h.leaveRelay(c.RemotePeer()) })
 	}
 }

@@ -81,6 +81,9 @@ const (
 	// refreshPause is the time for which a second request to connect anew is meant so: the
 	// streams of gossip began anew already, and nothing came of it.
 	refreshPause = time.Minute
+	// maxPast bounds the peers that are gone and whose bytes are still known. A run
+	// of more has no use for a number for each.
+	maxPast = 1024
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
 )

@@ -3,12 +3,15 @@ package p2p
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 // bore is what a pipe can carry.
@@ -241,7 +244,8 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-func TestTrafficForgetsPeers(t *testing.T) {
+// A stranger is forgotten, and a peer that passed the handshake is not: it goes on where it was.
+func TestTrafficForgetsStrangers(t *testing.T) {
 	c := newTraffic()
 	c.track("p")
 	c.LogSentMessageStream(3, rpcProtocol, "p")
@@ -252,9 +256,27 @@ func TestTrafficForgetsPeers(t *testing.T) {
 	if s := c.GetBandwidthForProtocol(rpcProtocol); s.TotalOut != 3 || s.TotalIn != 5 || c.GetBandwidthTotals().TotalIn != 5 {
 		t.Errorf("%+v", s)
 	}
-	c.forget("p")
+	c.leave("p")
 	c.LogSentMessageStream(3, rpcProtocol, "p")
-	if n := len(c.GetBandwidthByPeer()); n != 0 {
+	if n := len(c.byPeer()); n != 0 {
 		t.Errorf("%d peers, want none", n)
+	}
+	for range 3 {
+		c.track("p")
+		c.pass("p")
+		c.LogRecvMessageStream(7, rpcProtocol, "p")
+		c.leave("p")
+	}
+	if all := c.byPeer(); len(all) != 1 || all["p"].Received != 21 || len(c.GetBandwidthByPeer()) != 0 {
+		t.Errorf("%+v", all)
+	}
+	for i := range 2 * maxPast {
+		p := peer.ID(fmt.Sprint(i))
+		c.track(p)
+		c.pass(p)
+		c.leave(p)
+	}
+	if n := len(c.byPeer()); n != maxPast {
+		t.Errorf("%d peers are kept, want %d", n, maxPast)
 	}
 }

@@ -161,6 +161,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	l.record, l.session = r, s
 	if !l.passed {
 		l.passed = true
+		h.traffic.pass(c.RemotePeer())
 		close(l.settled)
 	}
 	return nil

@@ -17,7 +17,8 @@ type Stats struct {
 	// Protocols splits what streams carried (so without noise and yamux) by
 	// protocol; "" is the negotiation of streams.
 	Protocols map[string]Traffic
-	// Peers splits the same by peer, for those connected now.
+	// Peers splits the same by peer: those that are connected, and up to maxPast of those
+	// that were and had passed the handshake.
 	Peers map[wire.PeerID]PeerStats
 	// Gossip counts messages.
 	Gossip GossipStats
@@ -35,7 +36,7 @@ type Traffic struct {
 type PeerStats struct {
 	Traffic
 	// UpBytesPerSecond and DownBytesPerSecond are what the link carried when it
-	// carried bulk, averaged; 0 if it never did.
+	// carried bulk, averaged; 0 if it never did, or is gone.
 	UpBytesPerSecond, DownBytesPerSecond float64
 }
 
@@ -76,12 +77,16 @@ func (h *Host) Stats() Stats {
 }
 
 func (h *Host) peerStats() map[wire.PeerID]PeerStats {
-	byPeer := snapshot(h.traffic, h.traffic.peers, (*flow).traffic)
 	stats := map[wire.PeerID]PeerStats{}
-	h.peers.each(func(pid peer.ID, l *link) {
-		if t, ok := byPeer[pid]; ok {
-			up, down := l.pace.rate(), l.down.value()
-			stats[l.id] = PeerStats{Traffic: t, UpBytesPerSecond: up, DownBytesPerSecond: down}
+	for pid, t := range h.traffic.byPeer() {
+		if id, err := wireID(pid); err == nil {
+			stats[id] = PeerStats{Traffic: t}
+		}
+	}
+	h.peers.each(func(_ peer.ID, l *link) {
+		if s, ok := stats[l.id]; ok {
+			s.UpBytesPerSecond, s.DownBytesPerSecond = l.pace.rate(), l.down.value()
+			stats[l.id] = s
 		}
 	})
 	return stats

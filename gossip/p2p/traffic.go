@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -10,24 +11,28 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// traffic counts what streams carry, by protocol and by connected peer. It is
-// libp2p's metrics.Reporter; libp2p's own keeps a goroutine of the process
-// alive for ever and forgets no peer.
+// traffic counts what streams carry, by protocol and by peer. It is libp2p's
+// metrics.Reporter; libp2p's own keeps a goroutine of the process alive for ever
+// and forgets no peer.
 type traffic struct {
 	caps caps // what passes without waiting is taken from them
 
 	mu        sync.Mutex
 	total     flow
 	protocols map[protocol.ID]*flow
-	peers     map[peer.ID]*flow
+	peers     map[peer.ID]*flow // connected ones
+	past      map[peer.ID]*flow // those that passed the handshake and are not connected now
 }
 
 func newTraffic() *traffic {
-	return &traffic{protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}}
+	return &traffic{protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}, past: map[peer.ID]*flow{}}
 }
 
 // flow counts both directions of something.
-type flow struct{ sent, received meter }
+type flow struct {
+	sent, received meter
+	passed         bool // of a peer: it has passed the handshake
+}
 
 // meter counts bytes, and their rate of late: each byte's share of the rate
 // decays with time constant rateMemory.
@@ -64,19 +69,43 @@ func (f *flow) stats(now time.Time) metrics.Stats {
 	return metrics.Stats{TotalIn: int64(t.Received), TotalOut: int64(t.Sent), RateIn: t.ReceivedPerSecond, RateOut: t.SentPerSecond}
 }
 
-// track begins to count for a peer; bytes of others count in the totals only.
+// track begins to count for a peer, or goes on where it was; bytes of others count in the totals only.
 func (t *traffic) track(p peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.peers[p] == nil {
+	if t.peers[p] != nil {
+		return
+	}
+	if t.peers[p] = t.past[p]; t.peers[p] == nil {
 		t.peers[p] = &flow{}
+	}
+	delete(t.past, p)
+}
+
+// pass says that a connected peer has passed the handshake: what it has carried is kept.
+func (t *traffic) pass(p peer.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.peers[p]; f != nil {
+		f.passed = true
 	}
 }
 
-func (t *traffic) forget(p peer.ID) {
+// leave ends counting for a peer that is not connected any more.
+func (t *traffic) leave(p peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if f := t.peers[p]; f != nil && f.passed && len(t.past) < maxPast {
+		t.past[p] = f
+	}
 	delete(t.peers, p)
+}
+
+// byPeer is what peers have carried, those that are connected and those that were.
+func (t *traffic) byPeer() map[peer.ID]Traffic {
+	all := snapshot(t, t.past, (*flow).traffic)
+	maps.Copy(all, snapshot(t, t.peers, (*flow).traffic))
+	return all
 }
 
 // each applies f to the flows that a stream counts in. The number of protocols
@@ -147,7 +176,7 @@ func (t *traffic) GetBandwidthByProtocol() map[protocol.ID]metrics.Stats {
 // Reset implements metrics.Reporter; nothing calls it.
 func (t *traffic) Reset() {}
 
-// TrimIdle implements metrics.Reporter; forget does its work.
+// TrimIdle implements metrics.Reporter; leave does its work.
 func (t *traffic) TrimIdle(time.Time) {}
 
 // snapshot reads all flows of one kind at one moment.

@@ -199,6 +199,8 @@ func (x scrape) peers(s status.Snapshot) {
 		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its beats say.", p.TokensPerS, "peer", id)
 		if !p.Self {
 			x.gauge("atoll_peer_lag_seconds", "Time since a node was last heard.", p.LagS, "peer", id)
+			x.counter("atoll_peer_sent_bytes_total", "Bytes that this node has sent to a peer.", float64(p.SentBytes), "peer", id)
+			x.counter("atoll_peer_received_bytes_total", "Bytes that this node has received from a peer.", float64(p.ReceivedBytes), "peer", id)
 		}
 	}
 }

@@ -188,6 +188,13 @@ func wayTo(dir string) (way, error) {
 	return w, nil
 }
 
+// Died reports of a folder on which no node runs whether the last one there did not end in order:
+// it was killed, or its machine lost power. One that ends in order removes what says where it answers.
+func Died(dir string) bool {
+	_, err := wayTo(dir)
+	return err == nil
+}
+
 // Snapshot returns the node's newest status.
 func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	var s Snapshot

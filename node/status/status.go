@@ -193,6 +193,8 @@ type Peer struct {
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
 	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
 	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
+	SentBytes     uint64  `json:"sent_bytes,omitempty"`         // by this node to it, since this node's process began
+	ReceivedBytes uint64  `json:"received_bytes,omitempty"`     // by this node from it; what a third node passes on is that node's
 	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
 	Link          string  `json:"link,omitempty"`               // how it is reached, if it is connected: see the constants
 	Relay         string  `json:"relay,omitempty"`              // through whom, as in addresses

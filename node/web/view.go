@@ -117,8 +117,10 @@ type PeerView struct {
 	LagS     float64 `json:"lag_s,omitempty"`
 	UpPerS   float64 `json:"up_per_s,omitempty"` // bytes, of nodes whose status is known
 	DownPerS float64 `json:"down_per_s,omitempty"`
-	UpMost   float64 `json:"up_most,omitempty"` // bytes per second that its uplink was seen to carry
-	Full     bool    `json:"full,omitempty"`    // it carries no more
+	Sent     uint64  `json:"sent,omitempty"`     // bytes, by the node of this page to it
+	Received uint64  `json:"received,omitempty"` // bytes, by the node of this page from it
+	UpMost   float64 `json:"up_most,omitempty"`  // bytes per second that its uplink was seen to carry
+	Full     bool    `json:"full,omitempty"`     // it carries no more
 	Reason   string  `json:"reason,omitempty"`
 }
 

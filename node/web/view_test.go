@@ -100,6 +100,14 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The page of one node has what it and its peers have sent each other.
+func TestPeersHaveTheirBytes(t *testing.T) {
+	v := view(oneNode(trainingStatus(3)))
+	if v.Peers[0].Sent != 0 || v.Peers[1].Sent != 1_800_000 || v.Peers[2].Received != 3_900_000 {
+		t.Errorf("%+v", v.Peers)
+	}
+}
+
 // A world of more peers than fit keeps the node itself and those who contributed most.
 func TestPeersAreBounded(t *testing.T) {
 	v := view(oneNode(trainingStatus(3 * maxPeers)))

@@ -28,10 +28,10 @@ func peersOf(n int) (peers []status.Peer) {
 		peers = append(peers, status.Peer{
 			ID: idOf(i), Self: i == 0, Role: "learner", State: "training", Hardware: "AMD EPYC 9654 (16 threads)", Trainer: "builtin", Precision: "bf16",
 			TokensFolded: float64(1000 * (n - i)), Share: 2 * float64(n-i) / float64(n*(n+1)), TokensPerS: 1200 + 10*float64(i), LagS: float64(i % 5), Link: []string{status.LinkDirect, status.LinkDirect, status.LinkRelayed}[i%3],
-			Upload: 2e6, UploadFull: i%4 == 3,
+			Upload: 2e6, UploadFull: i%4 == 3, SentBytes: uint64(900_000 * (i + 1)), ReceivedBytes: uint64(1_300_000 * (i + 1)),
 		})
 	}
-	peers[0].Link, peers[0].LagS = "", 0
+	peers[0].Link, peers[0].LagS, peers[0].SentBytes, peers[0].ReceivedBytes = "", 0, 0, 0
 	return peers
 }
 

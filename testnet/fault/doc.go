@@ -41,7 +41,7 @@
 //	link NODES TRAITS        their links become so, such as rate=5mbit,delay=40ms; the rest is as at the start
 //	skew NODES by TIME       the clock is off from the next start on
 //	upgrade NODES to TRAITS  the program is of another version from the next start on
-//	loss NODES N%            the link loses so many packets
+//	loss NODES N%            the link loses so many packets from now on, also when link changes or ends
 //	corrupt NODES            a bit of the model flips in memory
 //	miscalculate NODES       the next fold comes out wrong
 //	attack KIND NODES        the node lies

@@ -150,7 +150,7 @@ function renderPeers(view) {
 
 function peerRow() {
   const row = make('tr');
-  for (const kind of ['', 'how', 'number', 'number', 'second', 'number second', 'number second']) row.append(make('td', kind));
+  for (const kind of ['', 'how', 'number', 'number', 'second', 'number second', 'number second whole']) row.append(make('td', kind));
   row.cells[0].append(make('bdi', 'who'), make('bdi', 'less'));
   row.cells[1].append(make('bdi'), make('bdi', 'less'));
   const bar = make('span', 'share');
@@ -171,7 +171,8 @@ function fillPeer(row, p, view) {
   row.cells[3].children[1].firstElementChild.style.width = (100 * Math.min(1, p.share || 0)) + '%';
   set(row.cells[4], reachedText(p, view));
   set(row.cells[5], p.self || view.many && !p.lag_s ? '\u2013' : p.lag_s ? span(p.lag_s) + ' ago' : '\u2013');
-  set(row.cells[6], trafficText(p));
+  set(row.cells[6], trafficText(p, view));
+  row.cells[6].title = withIt(p, view) ? ['sent to it / received from it by this machine', uplinkText(p)].filter(Boolean).join('; its uplink: ') : '';
 }
 
 function reachedText(p, view) {
@@ -185,10 +186,19 @@ function reachedText(p, view) {
   return p.class === 'live' ? linkText('heard') : '\u2013';
 }
 
-function trafficText(p) {
+// withIt says whether what this machine and a peer have sent each other is known: on a page of one.
+function withIt(p, view) {
+  return !view.many && !p.self && (p.sent || p.received);
+}
+
+function trafficText(p, view) {
   if (p.up_per_s || p.down_per_s) return bytes(p.up_per_s || 0) + '/s / ' + bytes(p.down_per_s || 0) + '/s';
-  if (p.up_most) return (p.full ? 'full at ' : 'up to ') + bytes(p.up_most) + '/s';
-  return '\u2013';
+  if (withIt(p, view)) return bytes(p.sent || 0) + ' / ' + bytes(p.received || 0);
+  return uplinkText(p) || '\u2013';
+}
+
+function uplinkText(p) {
+  return p.up_most ? (p.full ? 'full at ' : 'up to ') + bytes(p.up_most) + '/s' : '';
 }
 
 const closed = new Map(); // fragment: last round that was seen to close

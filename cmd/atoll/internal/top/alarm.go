@@ -91,7 +91,10 @@ func (h *History) states() string {
 }
 
 func stateOf(n Node) string {
-	if !n.Running {
+	switch {
+	case n.Died:
+		return "died"
+	case !n.Running:
 		return "ended"
 	}
 	return n.Status.State

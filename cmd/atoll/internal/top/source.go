@@ -24,7 +24,9 @@ const (
 // Node is what was last heard of one node.
 type Node struct {
 	Name    string // of its folder
+	Dir     string // its folder
 	Running bool
+	Died    bool // it runs no more, and did not end in order
 	Status  status.Snapshot
 }
 
@@ -76,7 +78,7 @@ func (s *Source) note(dir string, answer status.Snapshot, err error) {
 	n := s.known[dir]
 	if err == nil {
 		clean(&answer)
-		s.known[dir], s.misses[dir] = &Node{Name: status.Printable(filepath.Base(dir)), Running: true, Status: answer}, 0
+		s.known[dir], s.misses[dir] = &Node{Name: status.Printable(filepath.Base(dir)), Dir: dir, Running: true, Status: answer}, 0
 		return
 	}
 	if !errors.Is(err, status.ErrNotRunning) {
@@ -87,8 +89,19 @@ func (s *Source) note(dir string, answer status.Snapshot, err error) {
 		return
 	}
 	if s.misses[dir]++; s.misses[dir] >= missesToEnd {
-		n.Running = false
+		n.Running, n.Died = false, status.Died(dir)
+		n.last()
 	}
+}
+
+// last takes what the node wrote when it ended: a poll may have missed the end of the run.
+func (n *Node) last() {
+	final, err := status.ReadFinal(n.Dir)
+	if err != nil || n.Died || final.Self != n.Status.Self || final.At.Before(n.Status.At) {
+		return
+	}
+	clean(&final)
+	n.Status = final
 }
 
 // oneRun leaves out nodes of other runs than that of the first.
