@@ -21,6 +21,9 @@ func chaosWorld(t *testing.T, tokens uint64, chaos string) Config {
 	if testing.Short() {
 		t.Skip("starts processes that train for some time")
 	}
+	if !long() { // which compares rates
+		t.Parallel() // such nodes rest most of the time
+	}
 	cfg := toyWorld(t)
 	cfg.Binary = buildAtoll(t)
 	cfg.Nodes, cfg.Tokens, cfg.Pace, cfg.Chaos = 4, tokens, toyPace, chaos
