@@ -63,7 +63,7 @@ type JoinCmd struct {
 	Observe bool   `help:"Hold and serve the model without training."`
 	Profile string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay    bool   `help:"Keep serving after the run has ended."`
-	Keep    size   `help:"Disk space for the ledger, such as 10GB. Older payloads are deleted, and atoll verify then begins later. Default: no limit." placeholder:"SIZE"`
+	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. What the last rounds need stays, however much it is. Default: 20GB." placeholder:"SIZE" default:"20GB"`
 	webFlag
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	Lab       bool   `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`

@@ -81,6 +81,26 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// keep is the disk space for a ledger, 0 if it may take all.
+type keep int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *keep) UnmarshalText(text []byte) error {
+	if strings.EqualFold(strings.TrimSpace(string(text)), "all") {
+		*k = 0
+		return nil
+	}
+	var s size
+	if err := s.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or all for no limit", err)
+	}
+	if s == 0 {
+		return fmt.Errorf("%q leaves no room for a ledger; write a size like 20GB, or all for no limit", text)
+	}
+	*k = keep(s)
+	return nil
+}
+
 // span is a time that may be typed as 90m, 12h or 7d.
 type span time.Duration
 

@@ -50,3 +50,23 @@ func TestQuantities(t *testing.T) {
 		t.Errorf("16 Mbit/s are %v bytes a second", got)
 	}
 }
+
+func TestKeep(t *testing.T) {
+	for text, want := range map[string]keep{"20GB": 20e9, "all": 0, " ALL ": 0, "1.5GiB": 3 << 29} {
+		var k keep
+		if err := k.UnmarshalText([]byte(text)); err != nil || k != want {
+			t.Errorf("%q: %d, %v", text, k, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"20":  `"20" has no unit; write it like 10GB or 500MB, or all for no limit`,
+		"0":   `"0" leaves no room for a ledger; write a size like 20GB, or all for no limit`,
+		"0GB": `"0GB" leaves no room`,
+		"":    `"" is not a size`, "none": `"none" is not a size`, "-1GB": "is not a size",
+	} {
+		k := keep(7)
+		if err := k.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || k != 7 {
+			t.Errorf("%q: %d, %v; want %q", text, k, err, want)
+		}
+	}
+}
