@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -117,7 +118,8 @@ func (w *world) baselineReport(ctx context.Context) (Report, error) {
 	}
 	r.Checks = w.baselineChecks(r, a)
 	r.DirBytes, r.Temporary = folderSize(w.cfg.Dir), w.temporary
-	return r, r.save(w.path(reportFile))
+	r.Page = w.path(PageFile)
+	return r, errors.Join(r.save(w.path(reportFile)), w.savePage(&r))
 }
 
 func (w *world) fillBaseline(r *Report, a baselineAccount) {

@@ -2,6 +2,8 @@ package testnet
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,6 +50,28 @@ func TestBaselines(t *testing.T) {
 			t.Errorf("%s: %d steps of %d, %d tokens trained, %d in the model, %d lost", name, *r.Steps, want, r.TokensTrained, r.TokensFolded, r.TokensLost)
 		}
 		checkBaselineBytes(t, name, r)
+		checkBaselinePage(t, name, r)
+	}
+}
+
+// checkBaselinePage looks for what the page of a baseline says, and for what it must not.
+func checkBaselinePage(t *testing.T, name string, r Report) {
+	t.Helper()
+	b, err := os.ReadFile(r.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	for _, want := range []string{"Result of the baseline " + name, "of every member, in 1 view", `"rounds":[]`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not have %s", name, want)
+		}
+	}
+	if share := fmt.Sprintf(`"share":%.3g`, r.NodesReport[0].Share); !strings.Contains(page, share) {
+		t.Errorf("%s: the page does not have %s", name, share)
+	}
+	if strings.Contains(page, "rounds and deltas") {
+		t.Errorf("%s: the page speaks of deltas", name)
 	}
 }
 

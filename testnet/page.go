@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"atoll/node/genesis"
@@ -110,9 +111,34 @@ func pageOf(g genesis.Genesis, r *Report, w web.World, frames []web.Frame) ([]by
 	if r != nil {
 		summary.Sections = append([]web.Section{r.result(), r.checked()}, summary.Sections...)
 	}
+	if r != nil && r.Views != nil {
+		w = withShares(w, *r)
+	}
 	var b bytes.Buffer
 	err := web.WriteReport(&b, w, summary)
 	return b.Bytes(), err
+}
+
+// withShares gives the members of a baseline their shares: they have no ledger that says so. What
+// they average is the whole model, so there is no fragment to show.
+func withShares(w web.World, r Report) web.World {
+	w.Nodes = slices.Clone(w.Nodes)
+	for i := range w.Nodes {
+		s := &w.Nodes[i].Status
+		s.Fragments, s.Peers = nil, slices.Clone(s.Peers)
+		for _, row := range r.NodesReport {
+			at := slices.IndexFunc(s.Peers, func(p status.Peer) bool { return p.ID == row.ID })
+			if at < 0 {
+				at = len(s.Peers)
+				s.Peers = append(s.Peers, status.Peer{ID: row.ID, Role: row.Role, State: s.State})
+			}
+			s.Peers[at].Share, s.Peers[at].TokensFolded = row.Share, float64(row.TokensFolded)
+			if !s.Peers[at].Self {
+				s.Peers[at].Link = status.LinkDirect // all members of a view are connected
+			}
+		}
+	}
+	return w
 }
 
 func mostFolded(w web.World) (most uint64) {
@@ -125,6 +151,9 @@ func mostFolded(w web.World) (most uint64) {
 // result is what came of a world.
 func (r Report) result() web.Section {
 	s := web.Section{Title: "Result"}
+	if r.Views != nil {
+		s.Title = "Result of the baseline " + r.Baseline
+	}
 	add := func(name, format string, args ...any) {
 		s.Rows = append(s.Rows, web.Row{Name: name, Value: fmt.Sprintf(format, args...)})
 	}
@@ -140,7 +169,11 @@ func (r Report) result() web.Section {
 		add("goodput", "%.0f %% of the learners' time is in the model", 100**r.Goodput)
 	}
 	add("traffic", "%s received, %.2f bytes per token", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken)
-	add("rounds and deltas", "%d closed, %d folded, %d came late", r.Rounds, r.Deltas, r.Late)
+	if r.Views != nil {
+		add("steps", "%d of every member, in %s", *r.Steps, plural(int(*r.Views), "view"))
+	} else {
+		add("rounds and deltas", "%d closed, %d folded, %d came late", r.Rounds, r.Deltas, r.Late)
+	}
 	add("faults", "%s", r.faultText())
 	add("digest of the model", "%s", r.StateDigest)
 	return s

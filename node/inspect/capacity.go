@@ -66,17 +66,25 @@ func (d *doctor) role() hardware.Role {
 	return hardware.Role{External: command != "" || !d.genesis.BuiltIn()}
 }
 
+// amount is so many bytes. Not every system says how much memory it has, or a process takes.
+func amount(bytes uint64) string {
+	if bytes == 0 {
+		return "an unknown amount"
+	}
+	return status.Bytes(float64(bytes))
+}
+
 func (d *doctor) checkMemory() {
 	have, need := hardware.MemoryBytes(), d.role().Need(d.genesis)
 	if d.Running {
-		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", status.Bytes(float64(d.snapshot.RSSBytes)), status.Bytes(float64(need)), status.Bytes(float64(have))))
+		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", amount(d.snapshot.RSSBytes), amount(need), amount(have)))
 		return
 	}
 	d.judgeMemory(have, need)
 }
 
 func (d *doctor) judgeMemory(have, need uint64) {
-	text := fmt.Sprintf("a learner needs about %s, this machine has %s", status.Bytes(float64(need)), status.Bytes(float64(have)))
+	text := fmt.Sprintf("a learner needs about %s, this machine has %s", amount(need), amount(have))
 	if have != 0 && need > have {
 		d.bad("memory", text, d.role().Remedy())
 		return
