@@ -26,6 +26,7 @@ type view struct {
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    beatGaps
+	folds   foldWatch
 	evaluation
 
 	contributors []int
@@ -239,6 +240,7 @@ func (v *view) tick(n *node, now core.Time) {
 		}
 		v.event(n, "alone", "", text)
 	}
+	v.watchFolds(n)
 	v.evaluate(n)
 	n.exports.export(n)
 }

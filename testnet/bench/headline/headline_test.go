@@ -225,6 +225,9 @@ func TestSummarize(t *testing.T) {
 	if b := all[1]; *b.Met || b.Beside != nil || b.asked() != "at most 2: NOT MET" || b.ratio() != "" {
 		t.Errorf("%+v", b)
 	}
+	if got := atMost(mostWorse).String(); got != "at most 1.015" {
+		t.Errorf("%q", got)
+	}
 	if c := all[2]; *c.Met || c.Value != nil {
 		t.Errorf("what was not measured is met: %+v", c)
 	}

@@ -61,12 +61,15 @@ func (t Target) met(x float64) bool {
 func (t Target) String() string {
 	switch {
 	case t.Least != nil:
-		return "at least " + number(*t.Least)
+		return "at least " + exact(*t.Least)
 	case t.Most != nil:
-		return "at most " + number(*t.Most)
+		return "at most " + exact(*t.Most)
 	}
 	return ""
 }
+
+// exact writes all digits: what is asked is not rounded.
+func exact(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // number writes three digits, and all before the point.
 func number(x float64) string {

@@ -86,7 +86,7 @@ func speedPlot(all []Result) (p sweep.Plot) {
 	if len(atoll.Points) == 0 {
 		return p
 	}
-	most := sweep.Series{Name: "data parallel at most"}
+	most := sweep.Series{Name: "data parallel, by formula"}
 	for _, mbit := range plotMbit {
 		most.Points = append(most.Points, sweep.XY{X: mbit, Y: dpRate(4, smallParams, smallStep, mbit, delay)})
 	}
