@@ -123,9 +123,13 @@ func (f failedOnce) replay() string {
 }
 
 // The schedules that failed once come first: those that are mended pass, and those
-// that are not fail by the checker that is known to.
+// that are not fail by the checker that is known to. ATOLL_LONG=1 plays all of them, else every
+// second one, and the scenarios in files.
 func TestSeedsThatFailedOnce(t *testing.T) {
-	for _, old := range failed(t, "testdata/seeds.txt") {
+	for i, old := range failed(t, "testdata/seeds.txt") {
+		if os.Getenv("ATOLL_LONG") == "" && i%2 == 1 && !strings.HasSuffix(old.name, ".json") {
+			continue
+		}
 		t.Run(old.name, func(t *testing.T) {
 			t.Parallel()
 			r := played(t, old.scenario(t))
