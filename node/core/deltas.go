@@ -188,7 +188,9 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 		return
 	}
 	h, ok := m.headers[id]
-	if !ok {
+	if !ok { // its round had no room for it any more
+		m.gossip.Settle(now, id, gossip.ErrUnwanted)
+		m.pump(now)
 		return
 	}
 	p, r := int(h.Header.Fragment), h.Header.Round

@@ -361,21 +361,16 @@ func TestParksOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A round holds so many deltas, and half as many headers of authors of whom
-// nothing came yet. Deltas of others, and an own delta, still find room.
-func TestRoundIsBounded(t *testing.T) {
+// Of a round gossip brings so many headers of authors of whom nothing came yet. Deltas of
+// others, what repair brings, and an own delta still find room.
+func TestHeadersOfStrangersAreBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
-	for i := range maxEntries - 1 {
-		d := g.delta(outer.Author{1}, 0, 2)
-		d.ID, d.Author = outer.ID{byte(i), byte(i >> 8), 1}, outer.Author{byte(i), byte(i >> 8), 1}
-		if i == maxMissing {
-			g.want(g.m.Offer(g.now, d, false), ErrFull)
-		}
-		g.want(g.m.Offer(g.now, d, i >= maxMissing), nil)
+	for i, d := range g.crowd(maxMissing+1, 2) {
+		g.want(g.m.Offer(g.now, d, false), map[bool]error{true: ErrFull}[i == maxMissing])
 	}
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
-	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), ErrFull)
+	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), nil)
 	g.step(int(g.p.H))
 	d := g.publish(0)
 	if known, held := g.m.Fragment(0).Known(2, d.ID); !known || !held {

@@ -1,6 +1,10 @@
 package rounds
 
-import "atoll/optimizer/outer"
+import (
+	"cmp"
+
+	"atoll/optimizer/outer"
+)
 
 // Time is milliseconds since the Unix epoch, less what Slept said. The machine
 // only compares and subtracts it; genesis.created is on the same scale.
@@ -13,6 +17,7 @@ type Time = int64
 // from the set of deltas alone.
 type Machine struct {
 	p            outer.Params
+	run          outer.Digest
 	self         outer.Author
 	learner      bool
 	closedByMost func(fragment int, rnd uint32) bool
@@ -32,8 +37,13 @@ type Machine struct {
 // Config is what a machine goes by.
 type Config struct {
 	Params  outer.Params
+	Run     outer.Digest // the run's id, which places go by
 	Self    outer.Author
 	Learner bool // an observer folds and never publishes
+
+	// MostDeltas is how many deltas of a round a fold takes; 0 means 1,024, as SPEC.md has it.
+	// All nodes of a run have to have the same. It is there for tests.
+	MostDeltas int
 
 	// ClosedByMost says whether most peers have closed a round; nil is never. Local
 	// knowledge: a round that they closed is not too early for this node's clock.
@@ -47,12 +57,12 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries)}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since
@@ -121,8 +131,8 @@ func (m *Machine) Sizes(each func(what string, count, most int)) {
 	largest := 0
 	for _, f := range m.frags {
 		for _, r := range f.deltas.rounds {
-			largest = max(largest, r.size())
+			largest = max(largest, len(r.entries))
 		}
 	}
-	each("deltas of one round", largest, maxEntries+1)
+	each("deltas of one round", largest, maxEntries+maxAside+maxAwaited+1)
 }
