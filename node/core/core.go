@@ -194,11 +194,9 @@ func (m *Machine) Tick(now Time) {
 	m.pump(now)
 }
 
-// Woke says that the node slept for so many milliseconds that its clock does
-// not count: the process was stopped, or the machine suspended. Only the pace of
-// rounds is bound to the time of day.
-func (m *Machine) Woke(now Time, sleptMs int64) {
-	m.rounds.Slept(sleptMs)
+// Woke says that the node slept for a time that its clock does not count: the process was
+// stopped, or the machine suspended.
+func (m *Machine) Woke(now Time) {
 	m.heard.forget() // peers published meanwhile, and may have lost it again
 	m.Tick(now)
 }

@@ -81,7 +81,7 @@ type Params struct {
 	// Budget is the tokens of the run: a fragment ends one round after its folded tokens
 	// reach it.
 	Budget uint64
-	// MinRoundMs delays rounds: round r does not close before CreatedMs + (r-8) MinRoundMs.
+	// MinRoundMs delays rounds: of more than 8 at once, each closes so long after the one before.
 	MinRoundMs int64
 	// CreatedMs is when the run was made, in Unix milliseconds.
 	CreatedMs int64

@@ -118,6 +118,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		}
 		f.own.list = append(f.own.list, own)
 	}
+	f.bell.before = s.Closed
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
 }

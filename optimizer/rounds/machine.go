@@ -6,8 +6,8 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Time is milliseconds since the Unix epoch, less what Slept said. The machine
-// only compares and subtracts it; genesis.created is on the same scale.
+// Time is milliseconds of a clock that never goes back, and stands still while the whole node
+// sleeps. The machine only compares and subtracts it.
 type Time = int64
 
 // Machine is the state machine of the rounds of all fragments. It holds
@@ -28,7 +28,6 @@ type Machine struct {
 	late         lateness
 	steps        stepClock
 	plan         planning
-	slept        Time // what the clock left out
 	hold         bool // publish nothing
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
@@ -46,7 +45,7 @@ type Config struct {
 	MostDeltas int
 
 	// ClosedByMost says whether most peers have closed a round; nil is never. Local
-	// knowledge: a round that they closed is not too early for this node's clock.
+	// knowledge: this node catches up with them.
 	ClosedByMost func(fragment int, rnd uint32) bool
 
 	// Spent says whether an author steps no more and everything that it made of a fragment
@@ -96,10 +95,6 @@ func (m *Machine) Hold(on bool) { m.hold = on }
 
 // Tick lets time pass: grace may be over, a refold may be due.
 func (m *Machine) Tick(now Time) { m.each(now) }
-
-// Slept says that the clock left out so many milliseconds, in which the whole
-// node was asleep.
-func (m *Machine) Slept(ms int64) { m.slept += max(ms, 0) }
 
 func (m *Machine) each(now Time) {
 	for _, f := range m.frags {

@@ -218,27 +218,31 @@ func specLate(t *testing.T, _ *spectest.Spec) {
 }
 
 func specMinRound(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, func(p *outer.Params) { p.CreatedMs, p.MinRoundMs = 1_000_000, 500 })
+	r := newWorld(t, func(p *outer.Params) { p.CreatedMs, p.MinRoundMs = 0, 500 })
+	closed := func() uint32 { return r.m.Fragment(0).Closed() }
 	r.closeTo(8)
 	r.take(1, 9)
-	r.pass(499)
-	if r.m.Fragment(0).Closed() != 8 {
-		t.Errorf("closed %d after 499 ms", r.m.Fragment(0).Closed())
+	r.take(1, 10)
+	if r.pass(499); closed() != 8 {
+		t.Errorf("closed %d after 499 ms", closed())
 	}
-	if r.pass(1); r.m.Fragment(0).Closed() != 9 {
-		t.Errorf("closed %d after 500 ms", r.m.Fragment(0).Closed())
+	if r.pass(1); closed() != 9 {
+		t.Errorf("closed %d after 500 ms", closed())
+	}
+	if r.pass(500); closed() != 10 {
+		t.Errorf("closed %d after 1000 ms", closed())
 	}
 
-	// Peers that say so make round 10 not too early, and 11 is.
-	r.elsewhere = func(f int, round uint32) bool { return f == 0 && round <= 10 }
-	// They do not make two rounds close in less than it takes one.
-	r.take(1, 10)
-	r.take(1, 11)
-	if r.pass(r.p.MinRoundMs - 1); r.m.Fragment(0).Closed() != 9 {
-		t.Errorf("closed %d at once, peers closed 10", r.m.Fragment(0).Closed())
+	// Rounds that peers say they closed count for a quarter.
+	r.elsewhere = func(f int, round uint32) bool { return f == 0 && round <= 13 }
+	for round := uint32(11); round <= 14; round++ {
+		r.take(1, round)
 	}
-	if r.pass(1); r.m.Fragment(0).Closed() != 10 {
-		t.Errorf("closed %d, peers closed 10", r.m.Fragment(0).Closed())
+	if r.pass(499); closed() != 10 {
+		t.Errorf("closed %d at once, peers closed 13", closed())
+	}
+	if r.pass(1 + 3*125); closed() != 14 {
+		t.Errorf("closed %d after 875 ms, peers closed 13", closed())
 	}
 }
 
