@@ -107,7 +107,7 @@ func (v View) Projected(now Time) uint64 {
 	total := v.f.chain.last().Tokens
 	v.unlinked(func(r *round, e entry) {
 		if e.held || v.m.likely(now, r, e) {
-			total += e.delta.Tokens
+			total += v.m.p.Counted(e.delta)
 		}
 	})
 	return total
@@ -119,7 +119,7 @@ func (v View) Projected(now Time) uint64 {
 func (v View) Coming(now Time, each func(a outer.Author, tokens uint64)) {
 	v.unlinked(func(r *round, e entry) {
 		if !e.held && !v.m.likely(now, r, e) {
-			each(e.delta.Author, e.delta.Tokens)
+			each(e.delta.Author, v.m.p.Counted(e.delta))
 		}
 	})
 }
