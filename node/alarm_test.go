@@ -9,12 +9,13 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/status"
+	"atoll/optimizer/outer"
 )
 
 // newViewer is a node as far as its screen needs it.
 func newViewer() *node {
 	n := &node{log: slog.New(slog.DiscardHandler)}
-	n.view = newView(1, 4)
+	n.view = newView(1, outer.Params{WindowUnion: 4})
 	return n
 }
 

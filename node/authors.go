@@ -10,32 +10,32 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// authorTokens are the tokens folded by author, of one fragment. Rounds can be
+// authorTokens are the tokens folded by author, as they count, of one fragment. Rounds can be
 // folded again with more deltas, so they are kept apart until they are final.
 type authorTokens struct {
-	window uint32 // rounds after which a round is final
+	params outer.Params
 	total  map[wire.PeerID]uint64
 	deltas uint64
 	rounds map[uint32][]outer.Delta
 }
 
-func newAuthorTokens(window uint32) authorTokens {
-	return authorTokens{window: window, total: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}}
+func newAuthorTokens(p outer.Params) authorTokens {
+	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}}
 }
 
 // put takes the deltas folded in a round, in place of those it took before.
 func (a *authorTokens) put(round uint32, folded []outer.Delta) {
 	for _, d := range a.rounds[round] {
-		a.total[wire.PeerID(d.Author)] -= d.Tokens
+		a.total[wire.PeerID(d.Author)] -= a.params.Counted(d)
 		a.deltas--
 	}
 	for _, d := range folded {
-		a.total[wire.PeerID(d.Author)] += d.Tokens
+		a.total[wire.PeerID(d.Author)] += a.params.Counted(d)
 		a.deltas++
 	}
 	a.rounds[round] = folded
-	if round > a.window {
-		delete(a.rounds, round-a.window-1)
+	if final := a.params.WindowUnion; round > final {
+		delete(a.rounds, round-final-1)
 	}
 }
 
@@ -49,8 +49,8 @@ const maxRound = store.MaxRound
 
 // countAuthors adds up the recorded rounds of a fragment, as far as the headers
 // of the deltas in them are held.
-func countAuthors(s *store.Store, fragment int, window uint32) (authorTokens, error) {
-	a := newAuthorTokens(window)
+func countAuthors(s *store.Store, fragment int, p outer.Params) (authorTokens, error) {
+	a := newAuthorTokens(p)
 	err := s.Rounds(fragment, 1, maxRound, func(round uint32, r store.Round) error {
 		var folded []outer.Delta
 		for _, id := range r.Folded {

@@ -111,7 +111,7 @@ func (l ledger) Authors(f func(wire.PeerID)) error {
 	counts := make([]authorTokens, len(l.plan))
 	for p := range counts {
 		var err error
-		if counts[p], err = countAuthors(l.Store, p, l.params.WindowUnion); err != nil {
+		if counts[p], err = countAuthors(l.Store, p, l.params); err != nil {
 			return err
 		}
 		for author := range counts[p].total {

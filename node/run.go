@@ -137,7 +137,7 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	n.view = newView(len(n.plan), n.genesis.Outer.WindowUnion)
+	n.view = newView(len(n.plan), n.genesis.Outer)
 	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
 		n.view.history = status.RestoreHistory(was.History)
 	}

@@ -47,15 +47,15 @@ const (
 	maxDials   = 64
 )
 
-func newView(fragments int, window uint32) view {
+func newView(fragments int, p outer.Params) view {
 	v := view{
 		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		dropped: make([]uint64, fragments),
 	}
-	for p := range v.ledger {
-		v.ledger[p] = newAuthorTokens(window)
+	for i := range v.ledger {
+		v.ledger[i] = newAuthorTokens(p)
 	}
 	return v
 }

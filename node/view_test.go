@@ -22,7 +22,7 @@ import (
 func TestAuthorTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 8
-		a := newAuthorTokens(window)
+		a := newAuthorTokens(outer.Params{WindowUnion: window})
 		now := map[uint32][]outer.Delta{} // the model: what was put last
 		closed := uint32(0)
 		for range rapid.IntRange(1, 60).Draw(t, "folds") {
@@ -93,7 +93,7 @@ func TestSpeedometer(t *testing.T) {
 // What strangers do cannot fill the memory of the screen.
 func TestViewIsBounded(t *testing.T) {
 	n := &node{log: slog.New(slog.DiscardHandler)}
-	n.view = newView(1, 4)
+	n.view = newView(1, outer.Params{WindowUnion: 4})
 	for i := range 1000 {
 		id := wire.PeerID{byte(i), byte(i >> 8)}
 		addr := fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i)
@@ -122,7 +122,7 @@ func TestViewIsBounded(t *testing.T) {
 // What became of own deltas is in the account.
 func TestAdoptedIsAccountedFor(t *testing.T) {
 	n := &node{log: slog.New(slog.DiscardHandler), folder: folder{firstSeq: 7}}
-	n.view = newView(2, 4)
+	n.view = newView(2, outer.Params{WindowUnion: 4})
 	adopted := func(fragment int, seq uint64, fate outer.Fate) {
 		own := outer.Own{Seq: seq, Tokens: 100 * (seq + 1)}
 		n.view.adopted(n, outer.Adopt{Fragment: fragment, Changes: []outer.Change{{Own: own, Fate: fate}}})

@@ -14,6 +14,6 @@ func (n *node) wake() {
 		return
 	}
 	n.view.event(n, "slept", "", fmt.Sprintf("slept for %v, stopped by a signal or with the machine", slept.Round(time.Second)))
-	n.machine.Woke(n.clock.now(), slept.Milliseconds())
+	n.machine.Woke(n.clock.now())
 	n.host.Probe()
 }

@@ -77,7 +77,7 @@ func (w *world) chainOf(m *member) (c *chain, err error) {
 		}
 		all = append(all, s)
 	}
-	return readChain(all, w.genesis.Plan(), w.genesis.Outer.WindowUnion)
+	return readChain(all, w.genesis.Plan(), w.genesis.Outer)
 }
 
 // survivors are the nodes that saw the end of the run.
@@ -303,9 +303,7 @@ func (e entry) lostHere(p int) int64 {
 func (a account) misfits() []string {
 	var out []string
 	for p := range a.chain.params {
-		var folded uint64
 		for _, e := range a.entries {
-			folded += e.folded[p]
 			if lost := e.lostHere(p); lost < 0 || lost > 0 && !e.died {
 				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d dropped, %d unpublished: %d left over",
 					e.name, p, e.trained, e.folded[p], e.discarded[p], e.dropped[p], e.unpublished[p], lost))
@@ -314,8 +312,8 @@ func (a account) misfits() []string {
 				out = append(out, fmt.Sprintf("%s fragment %d: %d folded tokens are missing in its own ledger", e.name, p, e.unknown[p]))
 			}
 		}
-		if folded != a.chain.tokens[p] {
-			out = append(out, fmt.Sprintf("fragment %d: the folded deltas have %d tokens, the chain says %d", p, folded, a.chain.tokens[p]))
+		if counted := a.chain.counted[p]; counted != a.chain.tokens[p] {
+			out = append(out, fmt.Sprintf("fragment %d: the folded deltas have %d tokens that count, the chain says %d", p, counted, a.chain.tokens[p]))
 		}
 	}
 	return out

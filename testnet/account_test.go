@@ -22,7 +22,7 @@ var (
 	fakePlan = outer.Plan{{Len: 3}, {Len: 1}}
 )
 
-const fakeUnion = 2
+var fakeOuter = outer.Params{WindowUnion: 2}
 
 // fakeNode is a node's folder in the making.
 type fakeNode struct {
@@ -107,7 +107,7 @@ func (w *world) fakeAccount(t *testing.T) account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := readChain(ledgers{s}, fakePlan, fakeUnion)
+	c, err := readChain(ledgers{s}, fakePlan, fakeOuter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAccount(t *testing.T) {
 		"a guest": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5}, guest: true,
 			second: func(e entry) bool { return e.guest && e.made(0) == 60 && e.made(1) == 55 }},
 		"a tampered chain": {before: func(a, _ *fakeNode) { a.close(0, 3, 151) }, a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5},
-			misfits: "fragment 0: the folded deltas have 150 tokens, the chain says 151"},
+			misfits: "fragment 0: the folded deltas have 150 tokens that count, the chain says 151"},
 	} {
 		a, b := twoNodes(t)
 		if c.before != nil {
@@ -213,7 +213,7 @@ func TestChainOfAJoinerIsNoReference(t *testing.T) {
 	w.genesis = genesis.Genesis{}
 	s, err := store.OpenReadOnly(a.m.dir)
 	a.must(err)
-	if _, err := readChain(ledgers{s}, fakePlan, fakeUnion); err == nil || !strings.Contains(err.Error(), errGap.Error()) {
+	if _, err := readChain(ledgers{s}, fakePlan, fakeOuter); err == nil || !strings.Contains(err.Error(), errGap.Error()) {
 		t.Errorf("error %v", err)
 	}
 	a.must(s.Close())
@@ -258,14 +258,14 @@ func TestChainAcrossLedgers(t *testing.T) {
 		}
 	}()
 	plan := outer.Plan{{Len: 1}}
-	c, err := readChain(ledgers{late.store, lost.store, middle.store, early.store}, plan, fakeUnion)
+	c, err := readChain(ledgers{late.store, lost.store, middle.store, early.store}, plan, fakeOuter)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.closed[0] != 9 || c.tokens[0] != 9 || c.deltas != 9 || len(c.sums) != 1 {
 		t.Errorf("%d rounds, %d tokens, %d deltas of %d authors", c.closed[0], c.tokens[0], c.deltas, len(c.sums))
 	}
-	if _, err := readChain(ledgers{late.store, lost.store, early.store}, plan, fakeUnion); err == nil || !strings.Contains(err.Error(), "round 7") {
+	if _, err := readChain(ledgers{late.store, lost.store, early.store}, plan, fakeOuter); err == nil || !strings.Contains(err.Error(), "round 7") {
 		t.Errorf("with a gap: %v", err)
 	}
 }

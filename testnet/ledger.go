@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
@@ -17,9 +18,10 @@ import (
 type chain struct {
 	fragments int
 	params    []uint64 // n_p, the parameters of each fragment
-	union     uint32   // W_u: older rounds are final
+	run       outer.Params
 	closed    []uint32 // last closed round of each fragment
 	tokens    []uint64 // T_p, as the ledger counts them
+	counted   []uint64 // the same, of the headers of the deltas folded
 	folded    []map[wire.Digest]bool
 	deltas    uint64 // folded
 	sums      columns
@@ -66,11 +68,11 @@ type ledgerRound struct {
 // readChain reads the whole chain of the first ledger. The ledger of a node
 // that took tips from another begins later than with round 1. Then the rounds
 // before come from any ledger whose chain digests lead there.
-func readChain(all ledgers, plan outer.Plan, union uint32) (*chain, error) {
-	c := &chain{fragments: len(plan), union: union, sums: columns{}}
+func readChain(all ledgers, plan outer.Plan, run outer.Params) (*chain, error) {
+	c := &chain{fragments: len(plan), run: run, sums: columns{}}
 	for p, f := range plan {
 		c.params = append(c.params, uint64(f.Len))
-		c.closed, c.tokens = append(c.closed, 0), append(c.tokens, 0)
+		c.closed, c.tokens, c.counted = append(c.closed, 0), append(c.tokens, 0), append(c.counted, 0)
 		c.folded = append(c.folded, map[wire.Digest]bool{})
 		rounds, err := all.rounds(p)
 		for _, r := range rounds {
@@ -161,6 +163,7 @@ func (c *chain) addRound(all ledgers, p int, r ledgerRound) error {
 		}
 		c.folded[p][id] = true
 		c.deltas++
+		c.counted[p] += core.Counted(c.run, h.Header)
 		c.sums.add(h.Header.Author, p, c.fragments, h.Header.Tokens)
 	}
 	return nil
@@ -197,7 +200,7 @@ func (c *chain) readPublished(s *store.Store, author wire.PeerID, closed []uint3
 			switch tokens := h.Header.Tokens; {
 			case c.folded[p][id]:
 				out.unknown[p] -= tokens
-			case p < len(closed) && h.Header.Round+c.union <= closed[p]:
+			case p < len(closed) && h.Header.Round+c.run.WindowUnion <= closed[p]:
 				out.returned[p] += tokens
 			default:
 				out.discarded[p] += tokens

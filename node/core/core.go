@@ -33,6 +33,7 @@ type Config struct {
 	KeyOnly     bool  // the key may have signed rounds that the disk does not know of
 	Alone       bool  // the link names no peers: train from genesis at once
 	AloneMs     int64 // train from genesis when no peer was reached for so long
+	MostDeltas  int   // that a fold of one round takes, see rounds.Config; for tests
 	Gossip      gossip.Config
 }
 
@@ -143,7 +144,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		cache:       cache{sets: map[roundKey]setSeen{}},
 	}
 	m.rounds = rounds.New(rounds.Config{
-		Params: cfg.Params, Self: outer.Author(m.self), Learner: cfg.Learner,
+		Params: cfg.Params, Run: outer.Digest(cfg.Run), Self: outer.Author(m.self), Learner: cfg.Learner, MostDeltas: cfg.MostDeltas,
 		ClosedByMost: func(fragment int, rnd uint32) bool { return m.gossip.Chains().ClosedByMost(fragment, rnd) },
 		Spent:        m.spent,
 	}, tips)
@@ -193,11 +194,9 @@ func (m *Machine) Tick(now Time) {
 	m.pump(now)
 }
 
-// Woke says that the node slept for so many milliseconds that its clock does
-// not count: the process was stopped, or the machine suspended. Only the pace of
-// rounds is bound to the time of day.
-func (m *Machine) Woke(now Time, sleptMs int64) {
-	m.rounds.Slept(sleptMs)
+// Woke says that the node slept for a time that its clock does not count: the process was
+// stopped, or the machine suspended.
+func (m *Machine) Woke(now Time) {
 	m.heard.forget() // peers published meanwhile, and may have lost it again
 	m.Tick(now)
 }
@@ -258,6 +257,9 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		m.end.moved = now
 	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
+		return
+	case rounds.Forgot:
+		delete(m.headers, wire.Digest(e.ID))
 		return
 	case rounds.WantTips:
 		m.gossip.FetchTips(now)

@@ -25,6 +25,9 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 	}
 }
 
+// Counted is how many tokens of a delta with this header count.
+func Counted(p outer.Params, h wire.Header) uint64 { return p.Counted(DeltaOf(wire.Digest{}, h, nil)) }
+
 func (m *Machine) deltaOf(id wire.Digest, h wire.Header) outer.Delta {
 	return DeltaOf(id, h, m.cfg.Gossip.Members)
 }
@@ -188,7 +191,9 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 		return
 	}
 	h, ok := m.headers[id]
-	if !ok {
+	if !ok { // its round had no room for it any more
+		m.gossip.Settle(now, id, gossip.ErrUnwanted)
+		m.pump(now)
 		return
 	}
 	p, r := int(h.Header.Fragment), h.Header.Round
@@ -196,7 +201,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 		m.late++
 	}
 	m.end.came = now
-	m.heard.delivered(h.Header.Author, h.Header.Tokens)
+	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header))
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
 	m.pump(now)
@@ -335,7 +340,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
 		m.headers[id] = &h
-		m.heard.had(h.Header.Author, h.Header.Tokens)
+		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header))
 		m.gossip.Settle(now, id, nil)
 	}
 	for _, l := range s.History {

@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "f6f16f1f8b6ef515b00298b4154c68710df062988d105f93f71af1fa039df5c2",
-		"small": "573a277ac6c39a4a00bc5763e796edea5ce83a599f9dbc865f5782290e8758e5",
-		"base":  "3093b12f6b9cbebbba8b62ffba967daeeb90778c36a0d75d0f10edc9b6514b5f",
+		"tiny":  "622c43527549573dd4a0d6119868d2f5e25f8dd1f2094940096b0910762a9cea",
+		"small": "4ab09c0237c99aa157a8ff11ae70a09f55dfd8b3cac97cac019d3fe7b968bae5",
+		"base":  "bb3e3fe19245b131c49512f50b3b64e5da0bf9171dc4f10c4bcc1ce70fdf42c0",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

@@ -42,11 +42,33 @@ type outer1 struct {
 	Overwrite              bool
 }
 
+// params are the fields as the rest of the program has them.
+func (o outer1) params() outer.Params {
+	return outer.Params{
+		Fragments: o.Fragments, H: o.H, HMin: o.HMin, Eta: o.Eta, Mu: o.Mu, Merge: o.Merge,
+		ClipFactor: o.ClipFactor, RefDecay: o.RefDecay, StaleFactor: o.StaleFactor, MaxShare: o.MaxShare,
+		MaxSteps: o.MaxSteps, MaxTokensPerStep: o.MaxTokensPerStep, Codec: o.Codec, WindowAccept: o.WindowAccept, WindowUnion: o.WindowUnion,
+		Answerers: o.Answerers, Quorum: o.Quorum, Budget: o.Budget, MinRoundMs: o.MinRoundMs, CreatedMs: o.CreatedMs,
+		GraceMinMs: o.GraceMinMs, GraceMaxMs: o.GraceMaxMs, Overwrite: o.Overwrite,
+	}
+}
+
+// outer1Of is the way back.
+func outer1Of(p outer.Params) outer1 {
+	return outer1{
+		Fragments: p.Fragments, H: p.H, HMin: p.HMin, Eta: p.Eta, Mu: p.Mu, Merge: p.Merge,
+		ClipFactor: p.ClipFactor, RefDecay: p.RefDecay, StaleFactor: p.StaleFactor, MaxShare: p.MaxShare,
+		MaxSteps: p.MaxSteps, MaxTokensPerStep: p.MaxTokensPerStep, Codec: p.Codec, WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion,
+		Answerers: p.Answerers, Quorum: p.Quorum, Budget: p.Budget, MinRoundMs: p.MinRoundMs, CreatedMs: p.CreatedMs,
+		GraceMinMs: p.GraceMinMs, GraceMaxMs: p.GraceMaxMs, Overwrite: p.Overwrite,
+	}
+}
+
 // genesis is the document as the rest of the program sees it.
 func (f format1) genesis() Genesis {
 	return Genesis{
 		Format: f.Format, Rules: Rules, Name: f.Name, Admission: Open, Model: f.Model, Init: Seeded,
-		Tokenizer: f.Tokenizer, Seed: f.Seed, Batch: f.Batch, Inner: f.Inner, Outer: outer.Params(f.Outer), Data: f.Data,
+		Tokenizer: f.Tokenizer, Seed: f.Seed, Batch: f.Batch, Inner: f.Inner, Outer: f.Outer.params(), Data: f.Data,
 		WayMs: formerWayMs, BeatMs: f.BeatMs, QuietMs: f.QuietMs,
 	}
 }
@@ -58,6 +80,6 @@ const formerWayMs = 100
 func (g Genesis) former() format1 {
 	return format1{
 		Format: g.Format, Name: g.Name, Model: g.Model, Tokenizer: g.Tokenizer, Seed: g.Seed, Batch: g.Batch,
-		Inner: g.Inner, Outer: outer1(g.Outer), BeatMs: g.BeatMs, QuietMs: g.QuietMs, Data: g.Data,
+		Inner: g.Inner, Outer: outer1Of(g.Outer), BeatMs: g.BeatMs, QuietMs: g.QuietMs, Data: g.Data,
 	}
 }

@@ -81,6 +81,9 @@ func (g Genesis) validateFields() error {
 	if err := g.Outer.Validate(); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
+	if g.Format == 1 && g.Outer.MaxPace != 0 {
+		return fmt.Errorf("genesis: Outer.MaxPace is %d; it is of format %d, and Format is 1", g.Outer.MaxPace, Format)
+	}
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}

@@ -57,6 +57,17 @@ func (p Params) Check(d Delta) error {
 	return nil
 }
 
+// Counted is how many tokens of a delta that passes Check count, for its weight, for the budget and
+// for the learning rate: those of the steps that its author can have made since its base. A claim of
+// more moves nothing.
+func (p Params) Counted(d Delta) uint64 {
+	if p.MaxPace == 0 {
+		return d.Tokens
+	}
+	steps := min(uint64(d.Steps), uint64(p.MaxPace)*uint64(p.H)*uint64(d.Round-d.Base))
+	return min(d.Tokens, steps*p.MaxTokensPerStep)
+}
+
 // CheckSize tells whether a payload of size bytes can hold the values of fragment f. It
 // needs the plan, so it stands apart from Check; no payload over it need be fetched.
 func (p Params) CheckSize(f Fragment, size int) error {

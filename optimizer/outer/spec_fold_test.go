@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/wire/spectest"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 	"github.com/zeebo/blake3"
@@ -45,7 +46,7 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 		x.merge()
 		x.step(prev, &next)
 		for _, c := range x.set {
-			next.Tokens += c.Delta.Tokens
+			next.Tokens += countedByText(p, c.Delta)
 		}
 		if next.EndRound == 0 && next.Tokens >= p.Budget {
 			next.EndRound = next.Round
@@ -135,7 +136,8 @@ func (x *textFold) weigh() {
 	factors := map[uint8]float64{1: 1, 2: 0.9375, 3: 0.9375, 4: 0.75}
 	for _, c := range x.set {
 		d := c.Delta
-		w := float64(d.Tokens) * float64(d.Tokens) / float64(d.Steps)
+		tokens := float64(countedByText(x.p, d))
+		w := tokens * tokens / float64(d.Steps)
 		late := float64(x.p.StaleFactor * float64(d.Round-1-d.Base))
 		x.weights = append(x.weights, w/(1+late)*factors[d.Precision])
 	}
@@ -371,5 +373,35 @@ func (x *textFold) step(prev, next *outer.Tip) {
 		}
 		move := x.p.Eta * ahead
 		next.Anchor[i] = round32(float64(prev.Anchor[i]) + float64(move))
+	}
+}
+
+// countedByText is F-11.2.
+func countedByText(p outer.Params, d outer.Delta) uint64 {
+	if p.MaxPace > 0 {
+		lesser := min(int(d.Steps), p.MaxPace*p.H*int(d.Round-d.Base))
+		return min(d.Tokens, p.MaxTokensPerStep*uint64(lesser))
+	}
+	return d.Tokens
+}
+
+func specCounted(t *testing.T, _ *spectest.Spec) {
+	p, f := plain(), fragment("w", 1)
+	p.H, p.MaxTokensPerStep, p.MaxPace = 4, 100, 3
+	late := delta(t, p, 1, 2, 1)
+	late.Delta.Base, late.Delta.Steps, late.Delta.Tokens = 0, 64, 6400
+	bounded := late.Delta
+	bounded.Tokens = 2 * 3 * 4 * 100
+	if got, want := outer.Weights(p, []outer.Delta{late.Delta}, 2), outer.Weights(p, []outer.Delta{bounded}, 2); got[0] != want[0] {
+		t.Errorf("weighs %v, want %v", got[0], want[0])
+	}
+	one, _ := agree(t, p, f, zeroTip(p, f))
+	if tip, _ := agree(t, p, f, one, late); tip.Tokens != bounded.Tokens {
+		t.Errorf("%d tokens, want %d", tip.Tokens, bounded.Tokens)
+	}
+	p.MaxPace = 0
+	one, _ = agree(t, p, f, zeroTip(p, f))
+	if tip, _ := agree(t, p, f, one, late); tip.Tokens != 6400 {
+		t.Errorf("%d tokens where there is no bound", tip.Tokens)
 	}
 }

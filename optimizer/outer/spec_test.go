@@ -28,7 +28,7 @@ func TestSpecFold(t *testing.T) {
 		"F-1": specValid, "F-1.2": specInvalidFolded, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
-		"F-10": specNorms, "F-11": specWeight, "F-12": specPrecision, "F-12.2": specCrowds, "F-13": specCapped, "F-13.2": specShare, "F-13.3": specNoShare,
+		"F-10": specNorms, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13": specCapped, "F-13.2": specShare, "F-13.3": specNoShare,
 		"F-13.4": specTotal, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,

@@ -19,7 +19,7 @@ type Tip struct {
 	Anchor   []float32 // A [Len]
 	Momentum []float32 // outer momentum of progress [Len]; nil if Params.Mu is 0
 	Ref      []float32 // norm reference per tensor, 0 where not yet known
-	Tokens   uint64    // T_p: tokens folded so far
+	Tokens   uint64    // T_p: tokens folded so far, as they count
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above

@@ -32,7 +32,8 @@ func PrecisionFactor(class uint8) float64 {
 //
 //	w = tokens^2/steps x 1/(1 + StaleFactor s) x precision factor
 //
-// with s the rounds by which its base is older than round-1, after crowds and the share cap.
+// with the tokens that count (Params.Counted) and s the rounds by which its base is older than
+// round-1, after crowds and the share cap.
 // tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
@@ -66,7 +67,7 @@ func thinCrowds(w []float64, set []Delta) {
 }
 
 func (p Params) weight(d Delta, round uint32) float64 {
-	tokens, steps := float64(d.Tokens), float64(d.Steps)
+	tokens, steps := float64(p.Counted(d)), float64(d.Steps)
 	w := tokens * tokens / steps
 	stale := float64(round - 1 - d.Base)
 	w /= 1 + float64(p.StaleFactor*stale)

@@ -4,9 +4,10 @@ import "atoll/optimizer/outer"
 
 // bell says when the open round rang and what else closes it.
 type bell struct {
-	at       Time   // when the open round rang; 0 = not yet
-	closedAt Time   // when the last round was closed here
-	target   uint32 // a peer closed this far and its deltas are held
+	at     Time   // when the open round rang; 0 = not yet
+	paced  Time   // when the rounds closed here would have been closed, one each min_round
+	before uint32 // the last round that was closed before a restart
+	target uint32 // a peer closed this far and its deltas are held
 }
 
 // ring notes the first bell of a round. The open round rings with its own bells and the
@@ -21,8 +22,14 @@ func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
 }
 
 // earlyRounds is how many rounds may close before min_round paces them: a run
-// starts with a burst, a flood of bells does not last.
+// starts with a burst, and a node that ticks seldom closes some at a time. A flood of bells
+// does not last. Time in which no round closed gives room for no more of them, or a moment
+// would close all that a day has saved up, and make late what others have under way.
 const earlyRounds = 8
+
+// attestedPace is how many times as fast a node closes rounds that most peers have closed:
+// it has to catch up with them. It is bounded, as peers may lie.
+const attestedPace = 4
 
 // mayClose says whether the open round closes now.
 func (m *Machine) mayClose(now Time, f *fragment) bool {
@@ -42,18 +49,25 @@ func (m *Machine) mayClose(now Time, f *fragment) bool {
 	return m.answered(f, open) || m.graceOver(now, f, open)
 }
 
-// early says that min_round forbids to close the open round yet.
+// early says that min_round forbids to close the open round yet. Rounds that were closed
+// before a restart were paced then.
 func (m *Machine) early(now Time, f *fragment) bool {
-	open := f.chain.closed + 1
-	if now+m.slept >= m.p.CreatedMs+(int64(open)-earlyRounds)*m.p.MinRoundMs {
-		return false
-	}
-	// Peers overrule the clock and not the rate: they may lie.
-	return !m.closedElsewhere(f.index, open) || now < f.bell.closedAt+m.p.MinRoundMs
+	return now < f.bell.paced-(earlyRounds-1)*m.p.MinRoundMs && f.chain.closed >= f.bell.before
 }
 
-// closedElsewhere says whether most peers have closed a round: a node whose clock is
-// behind would otherwise train on alone, on tips that the others have left.
+// pace counts the open round as closed.
+func (m *Machine) pace(now Time, f *fragment) {
+	open, takes := f.chain.closed+1, m.p.MinRoundMs
+	switch {
+	case open <= f.bell.before:
+		return
+	case m.closedElsewhere(f.index, open):
+		takes /= attestedPace
+	}
+	f.bell.paced = max(f.bell.paced, now) + takes
+}
+
+// closedElsewhere says whether most peers have closed a round.
 func (m *Machine) closedElsewhere(fragment int, rnd uint32) bool {
 	return m.closedByMost != nil && m.closedByMost(fragment, rnd)
 }
@@ -153,8 +167,9 @@ func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 // close closes the open round: its link is fixed by the set held now, and is
 // recomputed when a late delta arrives.
 func (m *Machine) close(now Time, f *fragment) {
+	m.pace(now, f)
 	f.chain.closed++
-	f.learn.opened, f.bell.closedAt = 0, now
+	f.learn.opened = 0
 	if f.bell.at != 0 {
 		m.late.rang(f.index, f.bell.at)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"atoll/optimizer/outer"
+	"pgregory.net/rapid"
 )
 
 func TestClosesWhenAllAnswered(t *testing.T) {
@@ -361,21 +362,16 @@ func TestParksOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A round holds so many deltas, and half as many headers of authors of whom
-// nothing came yet. Deltas of others, and an own delta, still find room.
-func TestRoundIsBounded(t *testing.T) {
+// Of a round gossip brings so many headers of authors of whom nothing came yet. Deltas of
+// others, what repair brings, and an own delta still find room.
+func TestHeadersOfStrangersAreBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.close(1)
-	for i := range maxEntries - 1 {
-		d := g.delta(outer.Author{1}, 0, 2)
-		d.ID, d.Author = outer.ID{byte(i), byte(i >> 8), 1}, outer.Author{byte(i), byte(i >> 8), 1}
-		if i == maxMissing {
-			g.want(g.m.Offer(g.now, d, false), ErrFull)
-		}
-		g.want(g.m.Offer(g.now, d, i >= maxMissing), nil)
+	for i, d := range g.crowd(maxMissing+1, 2) {
+		g.want(g.m.Offer(g.now, d, false), map[bool]error{true: ErrFull}[i == maxMissing])
 	}
 	g.want(g.offer(g.delta(outer.Author{1}, 0, 2)), nil)
-	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), ErrFull)
+	g.want(g.m.Offer(g.now, g.delta(outer.Author{2}, 0, 2), true), nil)
 	g.step(int(g.p.H))
 	d := g.publish(0)
 	if known, held := g.m.Fragment(0).Known(2, d.ID); !known || !held {
@@ -383,18 +379,86 @@ func TestRoundIsBounded(t *testing.T) {
 	}
 }
 
-// No round r closes before created + (r-8) min_round, and then it does.
+// After a burst of rounds each closes min_round after the one before, whenever the run was
+// made, and a pause gives room for one burst more.
 func TestMinRoundDelays(t *testing.T) {
 	p := roundsParams(1)
-	p.CreatedMs, p.MinRoundMs = 1000, 50_000
+	p.MinRoundMs = 5000
 	g := newRig(t, p)
-	g.live(1, 2)
-	g.close(8) // takes 8 s
-	g.give(g.delta(outer.Author{1}, 0, 9))
-	g.after(41_999)
-	g.expectClosed(8)
-	g.after(1)
-	g.expectClosed(9)
+	g.now += 24 * 60 * 60 * 1000
+	g.live(1)
+	burst := func(from uint32) {
+		t.Helper()
+		for r := from; r < from+earlyRounds+2; r++ {
+			g.give(g.delta(outer.Author{1}, 0, r))
+		}
+		g.after(p.GraceMinMs)
+		g.expectClosed(from + earlyRounds - 1)
+		g.after(p.MinRoundMs - p.GraceMinMs - 1)
+		g.expectClosed(from + earlyRounds - 1)
+		g.after(1)
+		g.expectClosed(from + earlyRounds)
+		g.after(p.MinRoundMs)
+		g.expectClosed(from + earlyRounds + 1)
+	}
+	burst(1)
+	g.after(24 * 60 * 60 * 1000)
+	burst(earlyRounds + 3)
+}
+
+// Within any time no more rounds close than a burst and one each min_round, whenever bells
+// come and whenever the machine is told the time.
+func TestMinRoundHoldsInAnyTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := roundsParams(1)
+		p.MinRoundMs = rapid.Int64Range(1, 500).Draw(t, "min_round")
+		g := newRig(t, p)
+		g.live(1)
+		var at []Time
+		for range 60 {
+			if rapid.Bool().Draw(t, "rings") {
+				g.give(g.delta(outer.Author{1}, 0, g.m.Fragment(0).Closed()+1))
+			}
+			g.after(rapid.SampledFrom([]Time{0, 1, 20, 100, 3000}).Draw(t, "ms"))
+			for uint32(len(at)) < g.m.Fragment(0).Closed() {
+				at = append(at, g.now)
+			}
+		}
+		for i := range at {
+			for j := i; j < len(at); j++ {
+				if most := earlyRounds + (at[j]-at[i])/p.MinRoundMs; Time(j-i+1) > most {
+					t.Fatalf("%d rounds within %d ms, at most %d are allowed", j-i+1, at[j]-at[i], most)
+				}
+			}
+		}
+	})
+}
+
+// Rounds that most peers have closed come four times as fast, and those that were closed before a
+// restart at once.
+func TestCatchingUpIsFaster(t *testing.T) {
+	p := roundsParams(1)
+	p.MinRoundMs = 1000
+	g := newRig(t, p)
+	g.m.closedByMost = func(_ int, rnd uint32) bool { return rnd <= 100 }
+	g.m.CloseTo(g.now, 0, 200)
+	g.drain()
+	first := g.m.Fragment(0).Closed()
+	for range 10 * attestedPace {
+		g.after(p.MinRoundMs / attestedPace)
+	}
+	if got := g.m.Fragment(0).Closed(); first != 1+(earlyRounds-1)*attestedPace || got != first+10*attestedPace {
+		t.Errorf("closed %d at once and %d in 10 s", first, got)
+	}
+
+	h := newRig(t, p)
+	genesis := h.bases[0][0]
+	h.m.Restore(h.now, 0, Restored{Tip: genesis, History: []outer.Link{{State: genesis.State}}, Bases: []uint32{0}, Closed: 50})
+	h.drain()
+	h.expectClosed(50)
+	h.m.CloseTo(h.now, 0, 100)
+	h.drain()
+	h.expectClosed(50 + earlyRounds)
 }
 
 // CloseTo closes as far as a peer did, empty rounds too.

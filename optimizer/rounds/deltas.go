@@ -12,7 +12,7 @@ var (
 	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
 	ErrBarred = errors.New("the author signed two deltas for one round")
 	ErrTwice  = errors.New("the author already has another delta in this round")
-	ErrFull   = errors.New("the round already has the most deltas it can hold")
+	ErrFull   = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
 	ErrParked = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
@@ -20,6 +20,7 @@ var (
 type deltas struct {
 	rounds map[uint32]*round
 	barred map[outer.Author][]uint32 // rounds for which there is evidence against an author
+	most   int                       // deltas that a fold of one round takes
 	cache  struct {
 		rounds uint64 // made so far, for their versions
 	}
@@ -29,7 +30,7 @@ func (d *deltas) round(rnd uint32) *round {
 	r, ok := d.rounds[rnd]
 	if !ok {
 		d.cache.rounds++
-		r = &round{}
+		r = &round{most: d.most}
 		r.cache.version = d.cache.rounds << 32
 		d.rounds[rnd] = r
 	}
@@ -56,16 +57,24 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	if r.by(d.Author) {
 		return ErrTwice
 	}
-	trusted := m.trusts(f, d)
-	if d.Author != m.self && (r.size() >= maxEntries || !trusted && !repair && r.missing() >= maxMissing) {
+	e := entry{delta: d, place: outer.PlaceOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
+	if d.Author != m.self && (r.beyond(e.place) || e.vouched() == 0 && r.missing() >= maxMissing) {
 		return ErrFull
 	}
-	r.insert(entry{delta: d, trusted: trusted, repaired: repair})
-	if trusted {
+	r.insert(e)
+	m.thin(f, r, d.Round)
+	if e.trusted {
 		m.ring(now, f, d.Round)
 	}
 	m.advance(now, f)
 	return nil
+}
+
+// thin forgets what the round has no room for.
+func (m *Machine) thin(f *fragment, r *round, rnd uint32) {
+	for _, id := range r.thin(m.self) {
+		m.emit(Forgot{Fragment: f.index, Round: rnd, ID: id})
+	}
 }
 
 // trusts says whether a header is believed before its payload is held: whether
@@ -161,7 +170,7 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	if e == nil || e.held {
 		return
 	}
-	r.hold(e, true)
+	changed := r.hold(e)
 	r.blind = r.blind || r.rang == 0
 	m.ring(now, f, rnd)
 	if m.roster.isLive(e.delta.Author) && !r.blind {
@@ -170,7 +179,10 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
 		}
 	}
-	f.touched(rnd)
+	m.thin(f, r, rnd)
+	if changed {
+		f.touched(rnd)
+	}
 	m.advance(now, f)
 }
 
@@ -192,18 +204,23 @@ func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 		return
 	}
 	if e := r.find(id); e != nil && e.held {
-		r.hold(e, false)
 		e.repaired = true
-		f.touched(rnd)
+		if r.unhold(e) {
+			f.touched(rnd)
+		}
 		m.advance(now, f)
 	}
 }
 
 // Bar takes evidence that an author signed two deltas for one round. While the
 // round can still change both are left out of it; afterwards the author's new
-// deltas are.
+// deltas are. Where evidence left out as many as a round can hold, headers without a
+// payload are let be, as they are free to make.
 func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
 	f := m.frags[fragment]
+	if r := f.deltas.rounds[rnd]; r != nil && r.out >= maxEntries && !r.holds(author) {
+		return
+	}
 	m.barred[author] = true
 	if !slices.Contains(f.deltas.barred[author], rnd) {
 		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)

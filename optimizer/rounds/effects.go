@@ -51,6 +51,14 @@ type Checked struct {
 // come from another node.
 type WantTips struct{}
 
+// Forgot says that a delta is known no more, as its round has no room for it: those of a full
+// set come before it, or there are too many headers without payloads.
+type Forgot struct {
+	Fragment int
+	Round    uint32
+	ID       outer.ID
+}
+
 // DropBase says that a kept base is no longer needed.
 type DropBase struct {
 	Fragment int

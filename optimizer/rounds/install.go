@@ -103,7 +103,9 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		if d.Round > f.chain.base && !slices.Contains(f.deltas.barred[d.Author], d.Round) {
 			r := f.deltas.round(d.Round)
 			r.rang = now
-			r.insert(entry{delta: d, held: true})
+			r.insert(entry{delta: d, place: outer.PlaceOf(m.run, d)})
+			r.hold(r.find(d.ID))
+			m.thin(f, r, d.Round)
 		}
 	}
 	f.reopen()
@@ -116,6 +118,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		}
 		f.own.list = append(f.own.list, own)
 	}
+	f.bell.before = s.Closed
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
 }

@@ -31,7 +31,7 @@ func newPair(t *rapid.T) *pair {
 	p.WindowAccept, p.WindowUnion = 2, rapid.Uint32Range(3, 9).Draw(t, "union")
 	p.Budget = rapid.SampledFrom([]uint64{1 << 40, 200_000}).Draw(t, "budget")
 	c := &pair{rt: t, theta: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
-	c.rig = newRig(t, p)
+	c.rig = fullRig(t, p, rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "deltas of a round"))
 	c.live(1)
 	tips := []*outer.Tip{c.m.Fragment(0).Tip(), c.m.Fragment(1).Tip()}
 	c.l = outer.NewLearner(p, c.plan, c.theta, tips, c.read)

@@ -1,9 +1,13 @@
 package rounds
 
-import "atoll/optimizer/outer"
+import (
+	"cmp"
 
-// Time is milliseconds since the Unix epoch, less what Slept said. The machine
-// only compares and subtracts it; genesis.created is on the same scale.
+	"atoll/optimizer/outer"
+)
+
+// Time is milliseconds of a clock that never goes back, and stands still while the whole node
+// sleeps. The machine only compares and subtracts it.
 type Time = int64
 
 // Machine is the state machine of the rounds of all fragments. It holds
@@ -13,6 +17,7 @@ type Time = int64
 // from the set of deltas alone.
 type Machine struct {
 	p            outer.Params
+	run          outer.Digest
 	self         outer.Author
 	learner      bool
 	closedByMost func(fragment int, rnd uint32) bool
@@ -23,7 +28,6 @@ type Machine struct {
 	late         lateness
 	steps        stepClock
 	plan         planning
-	slept        Time // what the clock left out
 	hold         bool // publish nothing
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
@@ -32,11 +36,16 @@ type Machine struct {
 // Config is what a machine goes by.
 type Config struct {
 	Params  outer.Params
+	Run     outer.Digest // the run's id, which places go by
 	Self    outer.Author
 	Learner bool // an observer folds and never publishes
 
+	// MostDeltas is how many deltas of a round a fold takes; 0 means 1,024, as SPEC.md has it.
+	// All nodes of a run have to have the same. It is there for tests.
+	MostDeltas int
+
 	// ClosedByMost says whether most peers have closed a round; nil is never. Local
-	// knowledge: a round that they closed is not too early for this node's clock.
+	// knowledge: this node catches up with them.
 	ClosedByMost func(fragment int, rnd uint32) bool
 
 	// Spent says whether an author steps no more and everything that it made of a fragment
@@ -47,12 +56,12 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries)}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since
@@ -87,10 +96,6 @@ func (m *Machine) Hold(on bool) { m.hold = on }
 // Tick lets time pass: grace may be over, a refold may be due.
 func (m *Machine) Tick(now Time) { m.each(now) }
 
-// Slept says that the clock left out so many milliseconds, in which the whole
-// node was asleep.
-func (m *Machine) Slept(ms int64) { m.slept += max(ms, 0) }
-
 func (m *Machine) each(now Time) {
 	for _, f := range m.frags {
 		m.advance(now, f)
@@ -121,8 +126,8 @@ func (m *Machine) Sizes(each func(what string, count, most int)) {
 	largest := 0
 	for _, f := range m.frags {
 		for _, r := range f.deltas.rounds {
-			largest = max(largest, r.size())
+			largest = max(largest, len(r.entries))
 		}
 	}
-	each("deltas of one round", largest, maxEntries+1)
+	each("deltas of one round", largest, maxEntries+maxAside+maxAwaited+1)
 }

@@ -32,9 +32,9 @@ func newOwn(o OwnDelta) ownDelta {
 }
 
 // allHanded says that nothing waits to be handed over: see Machine.AllHanded.
-func (o *own) allHanded(now Time, graceMax Time) bool {
+func (o *own) allHanded(now Time, graceMax Time, unwanted func(ownDelta) bool) bool {
 	return !slices.ContainsFunc(o.list, func(d ownDelta) bool {
-		return !d.handed && !d.gone && (!d.folded || now-d.at < graceMax)
+		return !d.handed && !d.gone && (!d.folded || now-d.at < graceMax) && !unwanted(d)
 	})
 }
 

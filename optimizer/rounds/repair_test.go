@@ -183,26 +183,6 @@ func TestRefusedDraftComesLater(t *testing.T) {
 	g.expectDrafts(0, 0)
 }
 
-// The pace of rounds follows the time of day, sleep included.
-func TestSleepCountsForThePace(t *testing.T) {
-	p := roundsParams(1)
-	p.MinRoundMs, p.CreatedMs = 10_000, 1000
-	g := newRig(t, p)
-	g.live(1)
-	for r := uint32(1); r <= earlyRounds; r++ {
-		g.give(g.delta(outer.Author{1}, 0, r))
-		g.after(p.GraceMaxMs)
-	}
-	g.give(g.delta(outer.Author{1}, 0, earlyRounds+1))
-	g.after(p.GraceMaxMs)
-	before := g.m.Fragment(0).Closed()
-	g.m.Slept(60_000)
-	g.after(20)
-	if before != earlyRounds || g.m.Fragment(0).Closed() != earlyRounds+1 {
-		t.Errorf("closed %d before the sleep and %d after, want %d and %d", before, g.m.Fragment(0).Closed(), earlyRounds, earlyRounds+1)
-	}
-}
-
 // A damaged payload stops no fold for ever, not even of a round that left the
 // window before it was folded: no repair brings it again.
 func TestLostPayloadOfAFinalRound(t *testing.T) {

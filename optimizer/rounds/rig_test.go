@@ -45,10 +45,14 @@ func roundsParams(fragments int) outer.Params {
 	return p
 }
 
-func newRig(t rapid.TB, p outer.Params) *rig {
+func newRig(t rapid.TB, p outer.Params) *rig { return newRigOf(t, Config{Params: p}) }
+
+func newRigOf(t rapid.TB, cfg Config) *rig {
+	p := cfg.Params
 	g := &rig{t: t, p: p, plan: outer.NewPlan(toyViews(), p.Fragments), now: 1000, payloads: map[outer.ID][]byte{}}
 	tips := g.genesis()
-	g.m = New(Config{Params: p, Self: self, Learner: true}, tips)
+	cfg.Self, cfg.Learner = self, true
+	g.m = New(cfg, tips)
 	for _, tip := range tips {
 		g.bases = append(g.bases, map[uint32]*outer.Tip{0: tip})
 	}

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -9,14 +10,18 @@ import (
 
 // round is what is known of one round.
 type round struct {
-	entries []entry  // sorted by author, then id
-	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
-	authors []uint64 // the first bytes of their authors, ascending as they are
-	have    int      // entries whose payload is held
-	out     int      // left out, as there is evidence against their authors
-	rang    Time     // when a header rang first, 0 = not yet
-	parked  bool     // that was ahead of the open round
-	blind   bool     // a payload rang, as no header was believed: how late deltas are is not known
+	entries []entry     // sorted by author, then id
+	keys    []uint64    // the first bytes of the ids of entries, to find one among hundreds
+	authors []uint64    // the first bytes of their authors, ascending as they are
+	most    int         // deltas that a fold of it takes: of more that are held, those whose places come first
+	have    int         // entries that a fold takes
+	aside   int         // entries that are held, and that others keep out of the set
+	last    outer.Place // the last place in the set, once it is full
+	out     int         // left out, as there is evidence against their authors
+	met     uint64      // headers that were taken so far
+	rang    Time        // when a header rang first, 0 = not yet
+	parked  bool        // that was ahead of the open round
+	blind   bool        // a payload rang, as no header was believed: how late deltas are is not known
 	cache   struct {
 		version uint64 // another number after each change of the entries, see View.Version
 	}
@@ -25,22 +30,33 @@ type round struct {
 // entry is one delta of a round.
 type entry struct {
 	delta    outer.Delta
-	held     bool // its payload is verified and stored
-	trusted  bool // its header is believed before that
-	repaired bool // its header came by repair, or its payload by one
+	place    outer.Place
+	met      uint64 // how many headers of the round were taken before
+	held     bool   // its payload is verified and stored
+	aside    bool   // likewise, and the set is full of deltas whose places come first
+	trusted  bool   // its header is believed before that
+	repaired bool   // its header came by repair, or its payload by one
 }
 
-// maxEntries bounds what one round may hold in memory: C answer a round, and
-// ringers beyond them are few; a thousand is far above both. What evidence left out
-// counts, or keys that sign twice would make room for others without end.
+// maxEntries bounds the deltas that a fold of one round takes: C answer a round, and
+// ringers beyond them are few; a thousand is far above both.
 const maxEntries = 1024
 
-// maxMissing bounds how many of them may be headers of authors that nothing came
+// maxAside bounds the deltas that stand aside from a full round. They are known so that
+// nobody fetches them again, and come back in where evidence makes room. Others bring one
+// that was forgotten, if they have it in their set.
+const maxAside = maxEntries / 4
+
+// maxAwaited bounds the headers of one round whose payload is not held: a fold takes no more.
+const maxAwaited = maxEntries
+
+// maxMissing bounds how many of them gossip may bring of authors that nothing came
 // of yet, so that a flood of fresh keys leaves room for the others. All learners
-// of a large run are such in its first round.
+// of a large run are such in its first round. What evidence left out counts, or keys that
+// sign twice would take memory without end.
 const maxMissing = maxEntries / 2
 
-// size is what counts towards maxEntries.
+// size is what is known of the round, and what evidence left out.
 func (r *round) size() int { return len(r.entries) + r.out }
 
 func (r *round) find(id outer.ID) *entry {
@@ -84,22 +100,22 @@ func (r *round) waits(a outer.Author) bool {
 	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held })
 }
 
-// missing counts the entries whose payload is not held and may never come, and what
-// evidence left out, where there is so much of both that it matters.
+// missing counts the entries that gossip brought and whose payload is not held and may never
+// come, and what evidence left out, where there is so much of both that it matters.
 func (r *round) missing() (n int) {
 	if r.size() < maxMissing {
 		return 0
 	}
 	n = r.out
 	for _, e := range r.entries {
-		if !e.held && !e.trusted {
+		if !e.held && !e.trusted && !e.repaired {
 			n++
 		}
 	}
 	return n
 }
 
-// held counts the deltas of a round whose payload is held.
+// held counts the deltas of a round that a fold takes.
 func (r *round) held() int {
 	if r == nil {
 		return 0
@@ -111,14 +127,14 @@ func (r *round) holds(a outer.Author) bool {
 	return r != nil && slices.ContainsFunc(r.of(a), func(e entry) bool { return e.held })
 }
 
+// insert adds an entry that is not held.
 func (r *round) insert(e entry) {
+	e.met = r.met
+	r.met++
 	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
 	r.entries = slices.Insert(r.entries, i, e)
 	r.keys = slices.Insert(r.keys, i, keyOf(e.delta.ID))
 	r.authors = slices.Insert(r.authors, i, orderOf(e.delta.Author))
-	if e.held {
-		r.have++
-	}
 	r.cache.version++
 }
 
@@ -129,15 +145,76 @@ func compareEntries(a, b entry) int {
 	return outer.CompareIDs(a.delta.ID, b.delta.ID)
 }
 
-// hold notes that the payload of an entry is held, or not any more.
-func (r *round) hold(e *entry, held bool) {
-	if held {
+// beyond says that a place is behind all of a full set.
+func (r *round) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
+
+// hold notes that the payload of an entry is held, and says whether the set changes. In
+// a full round the entry takes the place of the last one, or stands aside itself.
+func (r *round) hold(e *entry) (changed bool) {
+	r.cache.version++
+	e.held = true
+	switch {
+	case r.beyond(e.place):
+		e.aside = true
+		r.aside++
+		return false
+	case r.have >= r.most:
+		r.endOfSet().aside = true
+		r.aside++
+	default:
 		r.have++
-	} else {
+	}
+	r.fill()
+	return true
+}
+
+// unhold notes that the payload of an entry is not held any more, and says whether the set
+// changes.
+func (r *round) unhold(e *entry) (changed bool) {
+	r.cache.version++
+	r.drop(*e)
+	changed = !e.aside
+	e.held, e.aside = false, false
+	r.fill()
+	return changed
+}
+
+// drop counts an entry no longer.
+func (r *round) drop(e entry) {
+	switch {
+	case e.aside:
+		r.aside--
+	case e.held:
 		r.have--
 	}
-	e.held = held
-	r.cache.version++
+}
+
+// fill takes into the set what stands aside, as far as there is room, and notes where it ends.
+func (r *round) fill() {
+	for r.have < r.most && r.aside > 0 {
+		first := r.first(func(e entry) bool { return e.aside }, func(a, b entry) int { return a.place.Compare(b.place) })
+		first.aside = false
+		r.aside--
+		r.have++
+	}
+	if r.have >= r.most {
+		r.last = r.endOfSet().place
+	}
+}
+
+// endOfSet is the entry of the set that comes last; nil if there is none.
+func (r *round) endOfSet() *entry {
+	return r.first(func(e entry) bool { return e.held && !e.aside }, func(a, b entry) int { return b.place.Compare(a.place) })
+}
+
+// first is the first entry, in some order, of those that pick selects; nil if there is none.
+func (r *round) first(pick func(entry) bool, order func(a, b entry) int) (first *entry) {
+	for i := range r.entries {
+		if e := &r.entries[i]; pick(*e) && (first == nil || order(*e, *first) < 0) {
+			first = e
+		}
+	}
+	return first
 }
 
 // leaveOut forgets the entries that pick selects and returns how many these are.
@@ -145,8 +222,8 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 	count = len(r.entries)
 	r.entries = slices.DeleteFunc(r.entries, func(e entry) bool {
 		out := pick(e)
-		if out && e.held {
-			r.have--
+		if out {
+			r.drop(e)
 		}
 		return out
 	})
@@ -156,17 +233,50 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 		r.authors = append(r.authors, orderOf(e.delta.Author))
 	}
 	r.cache.version++
+	r.fill()
 	return count - len(r.entries)
 }
 
-// set is what a fold of the round sees: the deltas whose payload is held.
+// thin forgets the entries for which there is no room, except those of one author, and
+// returns their ids: of those that stand aside the last, and of the headers without
+// payloads the oldest, first of those that nobody vouches for.
+func (r *round) thin(self outer.Author) (ids []outer.ID) {
+	for r.aside > maxAside {
+		ids = append(ids, r.forget(func(e entry) bool { return e.aside && e.delta.Author != self },
+			func(a, b entry) int { return b.place.Compare(a.place) }))
+	}
+	for len(r.entries)-r.have-r.aside > maxAwaited {
+		ids = append(ids, r.forget(func(e entry) bool { return !e.held && e.delta.Author != self }, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(a.vouched(), b.vouched()), cmp.Compare(a.met, b.met))
+		}))
+	}
+	return ids
+}
+
+// vouched is 1 for an entry whose payload most likely exists.
+func (e entry) vouched() int {
+	if e.trusted || e.repaired {
+		return 1
+	}
+	return 0
+}
+
+// forget forgets the first of some entries, which there are.
+func (r *round) forget(pick func(entry) bool, order func(a, b entry) int) outer.ID {
+	id := r.first(pick, order).delta.ID
+	r.leaveOut(func(e entry) bool { return e.delta.ID == id })
+	return id
+}
+
+// set is what a fold of the round sees: of the deltas whose payload is held, those whose
+// places come first.
 func (r *round) set() []outer.Delta {
 	if r.held() == 0 {
 		return nil
 	}
 	out := make([]outer.Delta, 0, r.have)
 	for _, e := range r.entries {
-		if e.held {
+		if e.held && !e.aside {
 			out = append(out, e.delta)
 		}
 	}

@@ -21,7 +21,8 @@ func TestSpecRounds(t *testing.T) {
 		"R-6.4": specParkedByGossip,
 		"R-7":   specOnce, "R-7.2": specSecond, "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
 		"R-10": specLink, "R-11": specLastRound, "R-11.2": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
-		"R-13": specCounts, "R-13.2": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13": specCounts, "R-13.2": specPlaces, "R-13.3": specBehind,
+		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan, "R-19.2": specNotAwaited,
 	})
@@ -217,27 +218,31 @@ func specLate(t *testing.T, _ *spectest.Spec) {
 }
 
 func specMinRound(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, func(p *outer.Params) { p.CreatedMs, p.MinRoundMs = 1_000_000, 500 })
+	r := newWorld(t, func(p *outer.Params) { p.CreatedMs, p.MinRoundMs = 0, 500 })
+	closed := func() uint32 { return r.m.Fragment(0).Closed() }
 	r.closeTo(8)
 	r.take(1, 9)
-	r.pass(499)
-	if r.m.Fragment(0).Closed() != 8 {
-		t.Errorf("closed %d after 499 ms", r.m.Fragment(0).Closed())
+	r.take(1, 10)
+	if r.pass(499); closed() != 8 {
+		t.Errorf("closed %d after 499 ms", closed())
 	}
-	if r.pass(1); r.m.Fragment(0).Closed() != 9 {
-		t.Errorf("closed %d after 500 ms", r.m.Fragment(0).Closed())
+	if r.pass(1); closed() != 9 {
+		t.Errorf("closed %d after 500 ms", closed())
+	}
+	if r.pass(500); closed() != 10 {
+		t.Errorf("closed %d after 1000 ms", closed())
 	}
 
-	// Peers that say so make round 10 not too early, and 11 is.
-	r.elsewhere = func(f int, round uint32) bool { return f == 0 && round <= 10 }
-	// They do not make two rounds close in less than it takes one.
-	r.take(1, 10)
-	r.take(1, 11)
-	if r.pass(r.p.MinRoundMs - 1); r.m.Fragment(0).Closed() != 9 {
-		t.Errorf("closed %d at once, peers closed 10", r.m.Fragment(0).Closed())
+	// Rounds that peers say they closed count for a quarter.
+	r.elsewhere = func(f int, round uint32) bool { return f == 0 && round <= 13 }
+	for round := uint32(11); round <= 14; round++ {
+		r.take(1, round)
 	}
-	if r.pass(1); r.m.Fragment(0).Closed() != 10 {
-		t.Errorf("closed %d, peers closed 10", r.m.Fragment(0).Closed())
+	if r.pass(499); closed() != 10 {
+		t.Errorf("closed %d at once, peers closed 13", closed())
+	}
+	if r.pass(1 + 3*125); closed() != 14 {
+		t.Errorf("closed %d after 875 ms, peers closed 13", closed())
 	}
 }
 
@@ -502,15 +507,6 @@ func specOwn(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// offerMany offers headers of round 1 of so many authors more, until one is not taken.
-func (r *world) offerMany(from int, repair bool) int {
-	n := from
-	for r.m.Offer(r.now, r.manyth(n), repair) == nil && n < 1<<15 {
-		n++
-	}
-	return n
-}
-
 // manyth is the header of round 1 of one of many authors.
 func (r *world) manyth(n int) outer.Delta {
 	d := r.delta(1, 1)
@@ -521,19 +517,74 @@ func (r *world) manyth(n int) outer.Delta {
 
 func specCounts(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
-	if n := r.offerMany(0, true); n != 1024 {
-		t.Errorf("%d deltas in one round", n)
+	r.holdMany(1030)
+	if n := len(r.m.Fragment(0).Set(1)); n != 1024 {
+		t.Errorf("a set of %d deltas", n)
+	}
+}
+
+// holdMany gives so many deltas of round 1, except those that a full round refuses.
+func (r *world) holdMany(n int) (refused []outer.Delta) {
+	r.m.SetLive([]outer.Author{{1}, {2}, {3}}) // it stays open
+	for i := range n {
+		d := r.manyth(i)
+		if r.m.Offer(r.now, d, true) != nil {
+			refused = append(refused, d)
+			continue
+		}
+		r.m.Payload(r.now, 0, 1, d.ID, rounds.PayloadHeld)
+	}
+	return refused
+}
+
+func specPlaces(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, nil)
+	refused := r.holdMany(2048)
+	set := r.m.Fragment(0).Set(1)
+	placeOf := func(d outer.Delta) outer.Place { return outer.PlaceOf(outer.Digest{}, d) } // TestPlaceOf has its bytes
+	last := slices.MaxFunc(set, func(a, b outer.Delta) int { return placeOf(a).Compare(placeOf(b)) })
+	for i := range 2048 {
+		d := r.manyth(i)
+		in := slices.ContainsFunc(set, func(x outer.Delta) bool { return x.ID == d.ID })
+		if before := placeOf(d).Compare(placeOf(last)) <= 0; in != before {
+			t.Errorf("delta %d is in the set: %v, and comes before its last: %v", i, in, before)
+		}
+	}
+	if len(refused) == 0 {
+		t.Errorf("no delta is refused, of twice as many as a round takes")
+	}
+}
+
+func specBehind(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, nil)
+	for _, d := range r.holdMany(2048) {
+		r.refusedWith(rounds.ErrFull, d, true)
+		r.refusedWith(rounds.ErrFull, d, false)
 	}
 }
 
 func specCountsUnheld(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
-	n := r.offerMany(0, false)
+	n := 0
+	for r.m.Offer(r.now, r.manyth(n), false) == nil && n < 1<<15 {
+		n++
+	}
 	if n != 512 {
 		t.Errorf("%d headers without payloads by gossip", n)
 	}
-	if n = r.offerMany(n, true); n != 1024 {
-		t.Errorf("%d deltas in one round", n)
+}
+
+func specForgets(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, nil)
+	for i := range 1026 {
+		if err := r.m.Offer(r.now, r.manyth(i), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1026 {
+		if known, _ := r.m.Fragment(0).Known(1, r.manyth(i).ID); known != (i >= 2) {
+			t.Errorf("header %d of 1026 is known: %v", i, known)
+		}
 	}
 }
 
@@ -545,12 +596,6 @@ func specBarredCount(t *testing.T, _ *spectest.Spec) {
 	}
 	if n != 512 {
 		t.Errorf("%d headers of keys that signed twice by gossip", n)
-	}
-	for ; r.m.Offer(r.now, r.manyth(n), true) == nil && n < 2000; n++ {
-		r.m.Bar(r.now, 0, 1, r.manyth(n).Author)
-	}
-	if n != 1024 {
-		t.Errorf("%d deltas of keys that signed twice", n)
 	}
 }
 

@@ -107,7 +107,7 @@ func (v View) Projected(now Time) uint64 {
 	total := v.f.chain.last().Tokens
 	v.unlinked(func(r *round, e entry) {
 		if e.held || v.m.likely(now, r, e) {
-			total += e.delta.Tokens
+			total += v.m.p.Counted(e.delta)
 		}
 	})
 	return total
@@ -119,7 +119,7 @@ func (v View) Projected(now Time) uint64 {
 func (v View) Coming(now Time, each func(a outer.Author, tokens uint64)) {
 	v.unlinked(func(r *round, e entry) {
 		if !e.held && !v.m.likely(now, r, e) {
-			each(e.delta.Author, e.delta.Tokens)
+			each(e.delta.Author, v.m.p.Counted(e.delta))
 		}
 	})
 }
@@ -131,7 +131,7 @@ func (m *Machine) likely(now Time, r *round, e entry) bool {
 }
 
 // unlinked calls each with the deltas of the window that no link names, those parked ahead
-// included: others have closed these rounds.
+// included: others have closed these rounds. Those that a full round does not take are none.
 func (v View) unlinked(each func(r *round, e entry)) {
 	f, accept := v.f, v.m.p.WindowAccept
 	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= f.chain.closed+accept; rnd++ {
@@ -140,7 +140,7 @@ func (v View) unlinked(each func(r *round, e entry)) {
 			continue
 		}
 		for _, e := range r.entries {
-			if !f.linked(rnd, e) {
+			if !f.linked(rnd, e) && !e.aside && (e.held || !r.beyond(e.place)) {
 				each(r, e)
 			}
 		}
@@ -206,8 +206,20 @@ func (f *fragment) ended() bool {
 
 // AllHanded says that some peer holds every own delta that is not folded, and those
 // published of late, which others have yet to fold; or that there is nobody to hand
-// them to. What nobody took for as long as a round can stay open and is folded
+// them to. Nobody takes one that stands aside from a full round. What nobody took for as long as a round can stay open and is folded
 // came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
-	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool { return !f.own.allHanded(now, m.p.GraceMaxMs) })
+	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool {
+		return !f.own.allHanded(now, m.p.GraceMaxMs, f.standsAside)
+	})
+}
+
+// standsAside says whether a full round keeps an own delta out of its set.
+func (f *fragment) standsAside(o ownDelta) bool {
+	r := f.deltas.rounds[o.round]
+	if r == nil {
+		return false
+	}
+	e := r.find(o.id)
+	return e != nil && e.aside
 }

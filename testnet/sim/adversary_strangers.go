@@ -2,6 +2,8 @@ package sim
 
 import (
 	"atoll/gossip/wire"
+	"atoll/node/core"
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -40,8 +42,7 @@ func actMostClaims(l *liar) {
 		}
 		l.signed[p] = open
 		for _, key := range l.crowd() {
-			h := l.most(p, open)
-			h.Base = open - 1
+			h := l.heaviest(p, open)
 			l.announce(l.sign(key, h, l.constant(p, pushBy)))
 		}
 	}
@@ -67,6 +68,25 @@ func (l *liar) most(p int, round uint32) wire.Header {
 		Fragment: uint16(p), Round: round, Precision: 1,
 		Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,
 	}
+}
+
+// heaviest is the header that weighs most of those that genesis allows: where steps count by
+// the rounds since the base, an old base allows more of them and is stale.
+func (l *liar) heaviest(p int, round uint32) (h wire.Header) {
+	params, most := l.n.w.s.Params, 0.
+	for base := range round {
+		claim := l.most(p, round)
+		claim.Base = base
+		if params.MaxPace > 0 {
+			claim.Steps = min(claim.Steps, uint32(params.MaxPace*params.H)*(round-base))
+			claim.Tokens = uint64(claim.Steps) * params.MaxTokensPerStep
+		}
+		d := core.DeltaOf(wire.Digest{}, claim, nil)
+		if w := outer.Weights(params, []outer.Delta{d}, round)[0]; w >= most {
+			h, most = claim, w
+		}
+	}
+	return h
 }
 
 // actOneClaim has a fresh key sign one delta without a value for each fragment, which claims

@@ -91,9 +91,18 @@ func stormy(s *Scenario) {
 	s.CalmMs = 25_000
 }
 
-// usual are the limits on claims that a new run has: 1,024 steps, and 64 times the
-// usual batch.
-func usual(s *Scenario) { s.Params.MaxSteps, s.Params.MaxTokensPerStep = 1024, 64*TokensPerStep }
+// usual are the limits on claims that a new run has: 1,024 steps, of which 6 H count for a
+// round, and 64 times the usual batch.
+func usual(s *Scenario) {
+	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, 64*TokensPerStep, 6
+}
+
+// oneBatch are those of a run in which all learners have the usual batch and plan H steps: 1,024
+// steps, of which twice H count for a round.
+func oneBatch(s *Scenario) {
+	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, TokensPerStep, 2
+	observing(s)
+}
 
 // observing makes the liars strangers to training.
 func observing(s *Scenario) {
@@ -216,8 +225,11 @@ var attackTests = []attackTest{
 	{name: "three of them", kind: SybilRun, times: 3, from: 5000, ahead: 200, spoil: strange},
 	{name: "two that claim the most", kind: MostClaims, times: 2, from: 3000, spoil: crowded, wins: "weight is tokens that nobody counts: the others have 0.005 % of the fold"},
 	{name: "one claim", kind: OneClaim, from: 8000, spoil: stranger, wins: "a delta may claim more than the budget, and the run ends"},
-	{name: "a burst, a day later", kind: BurstRounds, times: 400, from: 8000, spoil: dayOld, wins: "min_round counts from when the run was made, so that a day of it is saved up"},
-	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "a round is the first 1,024 deltas that come, and other nodes had others first"},
+	{name: "one claim of steps", kind: OneClaim, from: 5000, spoil: oneBatch},
+	{name: "a burst, a day later", kind: BurstRounds, times: 400, from: 8000, spoil: dayOld, wins: "keys that are free close rounds, and each round is kept"},
+	{name: "a shorter burst, a day later", kind: BurstRounds, times: 120, from: 8000, spoil: dayOld},
+	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "what 2,048 keys signed is kept on disk"},
+	{name: "full round of sixteen", kind: FullRound, times: 16, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s); s.Deltas = 16 }},
 	{name: "last round", kind: LastRound, from: 5000, spoil: observing, heavy: true, wins: "each empty delta makes all fold again, and none of it is the end"},
 	{name: "bare headers", kind: BareHeaders, times: 23, from: 12_000, spoil: filled, heavy: true, wins: "4,096 payloads are wanted that never come, and no place is left for others"},
 	{name: "idle crowd", kind: IdleCrowd, times: 300, from: 3000, spoil: observing, heavy: true, wins: "rounds and the end wait for learners that never make anything, and beats for 300 keys are six times as rare"},

@@ -167,10 +167,9 @@ func (n *Node) resume() bool {
 	if n.paused == 0 {
 		return false
 	}
-	slept := n.w.now - n.paused
-	n.slept += slept
+	n.slept += n.w.now - n.paused
 	n.paused = 0
-	n.do(func() { n.machine.Woke(n.clock(), slept) })
+	n.do(func() { n.machine.Woke(n.clock()) })
 	asleep := n.asleep
 	n.asleep = nil
 	for _, input := range asleep {

@@ -35,6 +35,7 @@ type Scenario struct {
 	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
 	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
 	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
+	Deltas   int        `json:",omitempty"` // that a fold of one round takes; 0 = as many as SPEC.md says
 	Invited  bool       `json:",omitempty"` // the run admits by invitation, and all but outsiders are invited
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Trace    bool       `json:"-"` // the result has the life of every delta

@@ -28,4 +28,5 @@
 //  19. forgotten while tips travelled: tips that are put in place take away the deltas of later rounds, too
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
+//  22. first come in a full round: what comes to a full round stands aside, whatever its place
 package mutants

@@ -78,6 +78,7 @@ func All() []Mutant {
 		}},
 		{"unbounded round", "flood", []Edit{
 			{In: "Machine.Offer", Old: "if d.Author != m.self && ..."},
+			{In: "Machine.thin", New: "return"},
 		}},
 		{"repair by the rules of gossip", "one-proof", []Edit{
 			{In: "repair.takeOne", Old: ", Repair: true"},
@@ -93,6 +94,9 @@ func All() []Mutant {
 		}},
 		{"late delta lost at a restart", "restart", []Edit{
 			{In: "Machine.Restore", Old: "f.touchUnfolded(m.p)"},
+		}},
+		{"first come in a full round", "full", []Edit{
+			{In: "round.beyond", New: "return r.have >= r.most"},
 		}},
 	}
 }

@@ -71,11 +71,19 @@ func worlds() []trialWorld {
 		{"restart", world(2, 20, "partition 0 @3s, merge @5s, kill 1 @5720ms, start 1 @6020ms")},
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
+		{"full", full()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
 	}
 	return all
+}
+
+// full is a world whose rounds take three deltas of eight learners'.
+func full() sim.Scenario {
+	s := world(8, 30, "partition 0+1+2 @3s, merge @7s")
+	s.Deltas, s.Params.WindowAccept, s.Params.WindowUnion = 3, 6, 12
+	return s
 }
 
 // world is one of so many learners for about so many rounds.

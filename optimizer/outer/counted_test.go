@@ -1,0 +1,83 @@
+package outer
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A delta counts for the steps that can have been made since its base, and for no more tokens
+// in each of them than genesis allows. Without a bound it counts for what it claims.
+func TestCounted(t *testing.T) {
+	p := toyParams()
+	p.H, p.MaxTokensPerStep = 8, 100
+	for name, c := range map[string]struct {
+		pace        int
+		base, steps uint32
+		tokens      uint64
+		want        uint64
+	}{
+		"no bound":                 {0, 9, 1000, 100_000, 100_000},
+		"an honest delta":          {2, 9, 16, 1600, 1600},
+		"one step too many":        {2, 9, 17, 1700, 1600},
+		"few tokens in many steps": {2, 9, 1000, 1500, 1500},
+		"most tokens":              {2, 9, 1000, 100_000, 1600},
+		"two rounds":               {2, 8, 1000, 100_000, 3200},
+		"from genesis on":          {2, 0, 1000, 100_000, 16_000},
+	} {
+		p.MaxPace = c.pace
+		if got := p.Counted(Delta{Round: 10, Base: c.base, Steps: c.steps, Tokens: c.tokens}); got != c.want {
+			t.Errorf("%s: %d tokens count, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Nothing overflows at the largest values that Validate and Check let pass.
+func TestCountedOfTheLargest(t *testing.T) {
+	p := toyParams()
+	p.H, p.MaxSteps, p.MaxTokensPerStep, p.MaxPace = MaxH, MaxStepsLimit, MaxTokensLimit, MaxPaceLimit
+	d := Delta{Round: math.MaxUint32, Steps: MaxStepsLimit, Tokens: MaxStepsLimit * MaxTokensLimit}
+	if got := p.Counted(d); got != d.Tokens {
+		t.Errorf("%d tokens count, want %d", got, d.Tokens)
+	}
+}
+
+// A claim of more steps and tokens never counts for less, and what counts never
+// exceeds the claim. Honest deltas count in full.
+func TestCountedIsMonotone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := toyParams()
+		p.H, p.MaxPace = rapid.IntRange(1, 64).Draw(t, "H"), rapid.IntRange(0, 8).Draw(t, "pace")
+		round := rapid.Uint32Range(1, 1000).Draw(t, "round")
+		d := Delta{Round: round, Base: rapid.Uint32Range(0, round-1).Draw(t, "base"), Steps: rapid.Uint32Range(1, 1024).Draw(t, "steps")}
+		d.Tokens = rapid.Uint64Range(1, uint64(d.Steps)*p.MaxTokensPerStep).Draw(t, "tokens")
+		more := d
+		more.Steps++
+		more.Tokens += p.MaxTokensPerStep
+		if p.Counted(d) > d.Tokens || p.Counted(d) > p.Counted(more) || p.Counted(d) == 0 {
+			t.Fatalf("%d of %d tokens count, and %d of %d", p.Counted(d), d.Tokens, p.Counted(more), more.Tokens)
+		}
+		if honest := uint64(d.Steps) <= uint64(p.MaxPace*p.H); honest && p.Counted(d) != d.Tokens {
+			t.Fatalf("%d of %d tokens of %d steps count", p.Counted(d), d.Tokens, d.Steps)
+		}
+	})
+}
+
+// New runs have a bound that no honest learner comes to: two rounds of the longest plan for
+// each round, and a turn's worth where learners take turns. It leaves a claim no more room for a
+// round than those of before had for a whole delta.
+func TestNewRunsBoundThePace(t *testing.T) {
+	for h, want := range map[int]int{1: 128, 4: 32, 24: 6, 64: 2, 100: 2} {
+		p := toyParams()
+		if p.SetH(h); p.MaxPace != want || p.MaxPace*h < paceOfPlan*p.MostH() || p.Validate() != nil {
+			t.Errorf("H %d: a pace of %d, want %d (%v)", h, p.MaxPace, want, p.Validate())
+		}
+		if p.SetLearners(p.Answerers); p.MaxPace != want {
+			t.Errorf("H %d: a pace of %d where nobody waits for a turn, want %d", h, p.MaxPace, want)
+		}
+		if p.SetLearners(p.Answerers + 1); p.MaxPace != max(want, longestTurn) {
+			t.Errorf("H %d: a pace of %d where learners take turns, want %d", h, p.MaxPace, max(want, longestTurn))
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package rounds
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+
+	"atoll/optimizer/outer"
+	"pgregory.net/rapid"
+)
+
+// fullRig is a rig whose rounds fold so many deltas.
+func fullRig(t rapid.TB, p outer.Params, most int) *rig {
+	return newRigOf(t, Config{Params: p, MostDeltas: most})
+}
+
+// byPlace are deltas in the order of their places in a run without a name.
+func byPlace(ds []outer.Delta) []outer.Delta {
+	out := slices.Clone(ds)
+	slices.SortFunc(out, func(a, b outer.Delta) int {
+		return outer.PlaceOf(outer.Digest{}, a).Compare(outer.PlaceOf(outer.Digest{}, b))
+	})
+	return out
+}
+
+// crowd are deltas of so many authors for one round.
+func (g *rig) crowd(n int, rnd uint32) (ds []outer.Delta) {
+	for i := range n {
+		ds = append(ds, g.delta(outer.Author{7, byte(i), byte(i >> 8)}, 0, rnd))
+	}
+	return ds
+}
+
+// idsOf are the sorted names of deltas.
+func idsOf(ds []outer.Delta) (ids []outer.ID) {
+	for _, d := range ds {
+		ids = append(ids, d.ID)
+	}
+	slices.SortFunc(ids, outer.CompareIDs)
+	return ids
+}
+
+// best is the set of a round that holds the deltas, in this order.
+func best(most int, ds ...outer.Delta) []outer.Delta {
+	r := round{most: most}
+	for _, d := range ds {
+		if r.find(d.ID) == nil {
+			r.insert(entry{delta: d, place: outer.PlaceOf(outer.Digest{}, d)})
+			r.hold(r.find(d.ID))
+		}
+	}
+	return r.set()
+}
+
+// The set of a union is that of the union of the sets, in whatever order deltas come.
+// So two nodes that unite their sets agree, and need not know what each of them left out.
+func TestBestOfTwoSets(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	all := g.crowd(24, 1)
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(1, 8).Draw(t, "most")
+		draw := func(name string) []outer.Delta {
+			return rapid.Permutation(all).Draw(t, name)[:rapid.IntRange(0, len(all)).Draw(t, "of "+name)]
+		}
+		a, b := draw("a"), draw("b")
+		union := idsOf(best(most, slices.Concat(a, b)...))
+		if tops := idsOf(best(most, slices.Concat(best(most, a...), best(most, b...))...)); !slices.Equal(union, tops) {
+			t.Fatalf("the best of the union are %x, of both sets %x", union, tops)
+		}
+		both := slices.Concat(a, b)
+		slices.SortFunc(both, func(x, y outer.Delta) int { return outer.CompareIDs(x.ID, y.ID) })
+		want := byPlace(slices.CompactFunc(both, func(x, y outer.Delta) bool { return x.ID == y.ID }))
+		if want := idsOf(want[:min(most, len(want))]); !slices.Equal(union, want) {
+			t.Fatalf("the best are %x, by their places %x", union, want)
+		}
+	})
+}
+
+// fullStory is what happens to a machine whose rounds are small: headers and payloads,
+// losses, evidence, and restarts from what its disk has.
+type fullStory struct {
+	*rig
+	most   int
+	known  map[outer.ID]outer.Delta // on the disk
+	barred map[outer.Author]bool
+}
+
+func (s *fullStory) happens(t *rapid.T, d outer.Delta) {
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 0:
+		s.m.Payload(s.now, 0, d.Round, d.ID, PayloadLost)
+		if _, held := s.m.Fragment(0).Known(d.Round, d.ID); !held {
+			delete(s.known, d.ID)
+		}
+		s.drain()
+	case 1:
+		s.after(rapid.Int64Range(1, 2000).Draw(t, "ms"))
+	case 2:
+		s.restart()
+	default:
+		s.comes(d)
+	}
+}
+
+// comes brings a delta as repair does.
+func (s *fullStory) comes(d outer.Delta) {
+	if err := s.m.Offer(s.now, d, true); err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrBarred) && !errors.Is(err, ErrParked) {
+		s.t.Fatalf("delta of round %d: %v", d.Round, err)
+	}
+	s.held(d)
+	if _, held := s.m.Fragment(0).Known(d.Round, d.ID); held {
+		s.known[d.ID] = d
+	}
+}
+
+// restart begins anew from genesis with the deltas on the disk.
+func (s *fullStory) restart() {
+	closed := s.m.Fragment(0).Closed()
+	g := fullRig(s.t, s.p, s.most)
+	g.payloads, g.now = s.payloads, s.now
+	for a := range s.barred {
+		for rnd := uint32(1); rnd <= 3; rnd++ {
+			g.m.Bar(g.now, 0, rnd, a)
+		}
+	}
+	genesis := g.bases[0][0]
+	r := Restored{Tip: genesis, History: []outer.Link{{State: genesis.State}}, Bases: []uint32{0}, Closed: closed}
+	for _, id := range idsOf(s.all()) {
+		r.Held = append(r.Held, s.known[id])
+	}
+	g.m.Restore(g.now, 0, r)
+	s.rig = g
+	g.drain()
+}
+
+func (s *fullStory) all() (ds []outer.Delta) {
+	for _, d := range s.known {
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// Any order of arrival of more deltas than rounds take, with losses, evidence and restarts
+// in between, gives the same bits.
+func TestFullRoundsInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const rounds = 3
+		most := rapid.IntRange(1, 4).Draw(t, "most")
+		var all []outer.Delta
+		var bad []outer.Author
+		tell := func() *fullStory {
+			s := &fullStory{rig: fullRig(t, roundsParams(1), most), most: most, known: map[outer.ID]outer.Delta{}, barred: map[outer.Author]bool{}}
+			if all == nil {
+				for rnd := uint32(1); rnd <= rounds; rnd++ {
+					all = append(all, s.crowd(7, rnd)...)
+				}
+				bad = []outer.Author{all[0].Author, all[3].Author}[:rapid.IntRange(0, 2).Draw(t, "barred")]
+			}
+			for _, d := range all {
+				s.delta(d.Author, 0, d.Round)
+			}
+			for i, d := range rapid.Permutation(all).Draw(t, "order") {
+				s.happens(t, d)
+				if i < len(bad) {
+					s.bar(bad[i])
+				}
+			}
+			for _, d := range all { // repair brings what is missing
+				s.comes(d)
+			}
+			s.m.CloseTo(s.now, 0, rounds)
+			for _, d := range all {
+				s.comes(d)
+			}
+			s.settle()
+			s.sameAsReplay()
+			return s
+		}
+		a, b := tell(), tell()
+		if a.m.Fragment(0).Tip().State != b.m.Fragment(0).Tip().State {
+			t.Fatal("states differ")
+		}
+		for rnd := uint32(1); rnd <= rounds; rnd++ {
+			honest := slices.DeleteFunc(byPlace(all), func(d outer.Delta) bool { return d.Round != rnd || slices.Contains(bad, d.Author) })
+			if got, want := idsOf(a.m.Fragment(0).Set(rnd)), idsOf(honest[:most]); !slices.Equal(got, want) {
+				t.Fatalf("round %d folds %x, first by their places are %x", rnd, got, want)
+			}
+		}
+	})
+}
+
+// bar leaves an author out of all rounds.
+func (s *fullStory) bar(a outer.Author) {
+	s.barred[a] = true
+	for rnd := uint32(1); rnd <= 3; rnd++ {
+		s.m.Bar(s.now, 0, rnd, a)
+	}
+	for id, d := range s.known {
+		if d.Author == a {
+			delete(s.known, id)
+		}
+	}
+	s.drain()
+}
+
+// before are deltas of round 1 whose places come before that of the machine's own.
+func (g *rig) before(n int) (ds []outer.Delta) {
+	own := outer.PlaceOf(outer.Digest{}, outer.Delta{Author: self, Round: 1})
+	for i := uint16(0); len(ds) < n; i++ {
+		a := outer.Author{2}
+		binary.BigEndian.PutUint16(a[1:], i)
+		if outer.PlaceOf(outer.Digest{}, outer.Delta{Author: a, Round: 1}).Compare(own) < 0 {
+			ds = append(ds, g.delta(a, 0, 1))
+		}
+	}
+	return ds
+}
+
+// An own delta that a full round keeps out is not lost: it counts as in flight, no round and
+// no leave waits for it, evidence can bring it back in, and its work returns to the learner
+// when the round is final, as that of a delta that came too late.
+func TestOwnDeltaOfAFullRound(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 2, 4
+	for name, late := range map[string]bool{"it was full before": false, "better ones come later": true} {
+		g := fullRig(t, p, 3)
+		first := g.before(3)
+		g.live(2)
+		if !late {
+			g.give(first...)
+		}
+		g.step(p.H)
+		d := g.publish(0)
+		if late {
+			g.give(first...)
+		}
+		g.after(p.GraceMaxMs)
+		g.expectClosed(1)
+		if known, held := g.m.Fragment(0).Known(1, d.ID); !known || !held || slices.Contains(idsOf(g.m.Fragment(0).Set(1)), d.ID) {
+			t.Fatalf("%s: known %v, held %v, set %x", name, known, held, idsOf(g.m.Fragment(0).Set(1)))
+		}
+		want := Account{InFlight: outer.Work{Steps: uint64(d.Steps), Tokens: d.Tokens}}
+		if got := g.m.Fragment(0).Account(); got != want || len(g.m.Fragment(0).InFlight()) != 1 {
+			t.Errorf("%s: the account is %+v, want %+v", name, got, want)
+		}
+		if !g.m.AllHanded(g.now) {
+			t.Errorf("%s: a leave waits until somebody takes it, and nobody will", name)
+		}
+		if tip := g.m.Fragment(0).Tip(); tip.Tokens != 3*first[0].Tokens || g.m.Fragment(0).Projected(g.now) != tip.Tokens {
+			t.Errorf("%s: %d tokens folded, %d projected", name, tip.Tokens, g.m.Fragment(0).Projected(g.now))
+		}
+		g.close(4)
+		if last := g.lastAdopt(); len(last.Changes) != 1 || last.Changes[0].Fate != outer.Returned {
+			t.Fatalf("%s: when the round is final the learner hears %+v", name, last.Changes)
+		}
+		if steps, tokens := g.m.Fragment(0).Pending(); steps != d.Steps || tokens != d.Tokens {
+			t.Errorf("%s: %d steps and %d tokens are unpublished", name, steps, tokens)
+		}
+	}
+
+	g := fullRig(t, p, 3)
+	g.live(2)
+	first := g.before(3)
+	g.give(first...)
+	g.step(p.H)
+	d := g.publish(0)
+	g.after(p.GraceMaxMs)
+	g.m.Bar(g.now, 0, 1, first[1].Author)
+	g.drain()
+	g.after(p.GraceMaxMs)
+	if last := g.lastAdopt(); len(last.Changes) != 1 || last.Changes[0].Fate != outer.Folded || !slices.Contains(idsOf(g.m.Fragment(0).Set(1)), d.ID) {
+		t.Errorf("with evidence against another the learner hears %+v", last.Changes)
+	}
+}
+
+// What a round has no room for is forgotten, and the core is told. A header that comes back
+// is known again. Own deltas are never forgotten.
+func TestRoundForgets(t *testing.T) {
+	g := fullRig(t, roundsParams(1), 4)
+	var forgot []outer.ID
+	g.learner = func(e Effect) {
+		if f, ok := e.(Forgot); ok {
+			forgot = append(forgot, f.ID)
+		}
+	}
+	g.step(g.p.H)
+	own := g.publish(0)
+	worst := byPlace(g.before(maxAside + 5 + 4))
+	slices.Reverse(worst)
+	for _, d := range worst { // each takes the place of another
+		g.want(g.m.Offer(g.now, d, true), nil)
+		g.held(d)
+	}
+	r := g.m.frags[0].deltas.rounds[1]
+	if r.have != 4 || r.aside != maxAside || len(forgot) != 6 || !slices.Equal(forgot[:6], namesOf(worst[:6])) {
+		t.Fatalf("%d in the set, %d aside, forgot %x, want %x", r.have, r.aside, forgot, namesOf(worst[:6]))
+	}
+	if _, held := g.m.Fragment(0).Known(1, own.ID); !held {
+		t.Error("the own delta is forgotten")
+	}
+	g.want(g.m.Offer(g.now, worst[0], true), ErrFull)
+
+	forgot = nil
+	h := newRig(t, roundsParams(1))
+	h.learner = g.learner
+	many := h.crowd(maxAwaited+2, 1)
+	h.want(h.offer(many[0]), nil)
+	for _, d := range many[1:] {
+		h.want(h.m.Offer(h.now, d, true), nil)
+		h.drain()
+	}
+	if !slices.Equal(forgot, namesOf(many[:2])) {
+		t.Fatalf("forgot %x, want what gossip brought, then the oldest: %x", forgot, namesOf(many[:2]))
+	}
+	h.want(h.m.Offer(h.now, many[1], true), nil)
+	h.held(many[1])
+	if _, held := h.m.Fragment(0).Known(1, many[1].ID); !held {
+		t.Error("a header that comes back is not known again")
+	}
+}
+
+// Evidence against headers that never had a payload takes no memory without end.
+func TestEvidenceAgainstNothingIsBounded(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	d := g.delta(outer.Author{9}, 0, 1)
+	for _, d := range g.crowd(maxEntries+100, 1) {
+		g.want(g.m.Offer(g.now, d, true), nil)
+		g.m.Bar(g.now, 0, 1, d.Author)
+	}
+	if n := len(g.m.barred); n != maxEntries {
+		t.Errorf("%d authors are barred", n)
+	}
+	g.want(g.m.Offer(g.now, d, true), nil)
+	g.held(d)
+	if g.m.Bar(g.now, 0, 1, d.Author); !g.m.Barred(d.Author) || len(g.m.Fragment(0).Set(1)) != 0 {
+		t.Error("one whose payload is held is not left out any more")
+	}
+}
+
+// namesOf are the names of deltas, in their order.
+func namesOf(ds []outer.Delta) (ids []outer.ID) {
+	for _, d := range ds {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+// A set is full at maxEntries, and whoever comes first in it does not go by who came first.
+func TestFloodTakesNoRound(t *testing.T) {
+	g := newRig(t, roundsParams(1))
+	crowd := byPlace(g.crowd(maxEntries+200, 1))
+	late := crowd[:100]
+	for _, d := range crowd[100:] {
+		if err := g.m.Offer(g.now, d, true); err != nil && !errors.Is(err, ErrFull) {
+			t.Fatal(err)
+		}
+		g.m.Payload(g.now, 0, 1, d.ID, PayloadHeld)
+	}
+	for _, d := range late {
+		g.want(g.m.Offer(g.now, d, false), nil)
+		g.m.Payload(g.now, 0, 1, d.ID, PayloadHeld)
+	}
+	if got, want := idsOf(g.m.Fragment(0).Set(1)), idsOf(crowd[:maxEntries]); !slices.Equal(got, want) {
+		t.Errorf("the set has %d deltas, and not the first by their places", len(got))
+	}
+}
