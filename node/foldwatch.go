@@ -22,8 +22,9 @@ type foldWatch struct {
 	said   bool
 }
 
-// look returns for how long nothing has been folded, once that is longer than it may be, and only once. training is how
-// many nodes train, this one included.
+// look returns for how long nothing has been folded, once that is longer than it may be, and only
+// once. training is how many nodes train, this one included. The moment is by the clock of the
+// node, which stands still while the process sleeps.
 func (w *foldWatch) look(now time.Time, tokens uint64, training int, round time.Duration) (quiet time.Duration, stalled bool) {
 	if training < 2 || tokens != w.tokens || w.since.IsZero() {
 		w.tokens, w.since, w.said = tokens, now, false
@@ -44,9 +45,9 @@ func (v *view) watchFolds(n *node) {
 	if n.train != nil && m.Phase() == core.Ready && m.State() == wire.Training && !m.Paused() {
 		training = 1 + n.trainingPeers()
 	}
-	if quiet, stalled := v.folds.look(time.Now(), m.FoldedTokens(), training, n.roundTime()); stalled {
-		v.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v, %d rounds, while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
-			quiet.Round(time.Second), foldRounds, training))
+	if quiet, stalled := v.folds.look(n.clock.start.Add(n.clock.awake()), m.FoldedTokens(), training, n.roundTime()); stalled {
+		v.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
+			quiet.Round(time.Second), training))
 	}
 }
 

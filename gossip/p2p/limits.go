@@ -121,8 +121,8 @@ const (
 	// up to punchLongest: routers do not change their ways, but machines move.
 	punchFirst   = 3 * time.Second
 	punchLongest = 10 * time.Minute
-	// maxOpened bounds the peers of which it is remembered where a hole to them was punched: some
-	// hundred kilobytes, and many more than a node is connected to.
+	// maxOpened bounds the peers whose addresses are kept because a hole led there: some hundred
+	// kilobytes, and many more than a node is connected to.
 	maxOpened = 1024
 	// movePause is the time between two looks at what a relayed connection still carries
 	// beside a direct one, and moveTimeout the end of waiting for it.

@@ -62,7 +62,7 @@ func (m *Machine) pace(now Time, f *fragment) {
 	case open <= f.bell.before:
 		return
 	case m.closedElsewhere(f.index, open):
-		takes /= attestedPace
+		takes = (takes + attestedPace - 1) / attestedPace
 	}
 	f.bell.paced = max(f.bell.paced, now) + takes
 }

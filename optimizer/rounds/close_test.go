@@ -414,6 +414,11 @@ func TestMinRoundHoldsInAnyTime(t *testing.T) {
 		p.MinRoundMs = rapid.Int64Range(1, 500).Draw(t, "min_round")
 		g := newRig(t, p)
 		g.live(1)
+		takes := p.MinRoundMs
+		if rapid.Bool().Draw(t, "attested") {
+			takes = (takes + attestedPace - 1) / attestedPace
+			g.m.closedByMost = func(int, uint32) bool { return true }
+		}
 		var at []Time
 		for range 60 {
 			if rapid.Bool().Draw(t, "rings") {
@@ -426,7 +431,7 @@ func TestMinRoundHoldsInAnyTime(t *testing.T) {
 		}
 		for i := range at {
 			for j := i; j < len(at); j++ {
-				if most := earlyRounds + (at[j]-at[i])/p.MinRoundMs; Time(j-i+1) > most {
+				if most := ((earlyRounds-1)*p.MinRoundMs+at[j]-at[i])/takes + 1; Time(j-i+1) > most {
 					t.Fatalf("%d rounds within %d ms, at most %d are allowed", j-i+1, at[j]-at[i], most)
 				}
 			}

@@ -214,13 +214,10 @@ func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 
 // Bar takes evidence that an author signed two deltas for one round. While the
 // round can still change both are left out of it; afterwards the author's new
-// deltas are. Where evidence left out as many as a round can hold, headers without a
-// payload are let be, as they are free to make.
+// deltas are. Nothing else decides it, as what is left out must be the same everywhere:
+// not how many were left out before, nor whether a payload came first.
 func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
 	f := m.frags[fragment]
-	if r := f.deltas.rounds[rnd]; r != nil && r.out >= maxEntries && !r.holds(author) {
-		return
-	}
 	m.barred[author] = true
 	if !slices.Contains(f.deltas.barred[author], rnd) {
 		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)

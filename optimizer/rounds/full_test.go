@@ -320,21 +320,28 @@ func TestRoundForgets(t *testing.T) {
 	}
 }
 
-// Evidence against headers that never had a payload takes no memory without end.
-func TestEvidenceAgainstNothingIsBounded(t *testing.T) {
-	g := newRig(t, roundsParams(1))
-	d := g.delta(outer.Author{9}, 0, 1)
-	for _, d := range g.crowd(maxEntries+100, 1) {
+// Evidence comes once, to some before the payload and to others after it. However many were left
+// out before, all leave out the same.
+func TestEvidenceBeforeOrAfterThePayload(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		g := newRig(t, roundsParams(1))
+		d := g.delta(outer.Author{9}, 0, 1)
+		for _, d := range g.crowd(maxEntries+100, 1) {
+			g.want(g.m.Offer(g.now, d, true), nil)
+			g.m.Bar(g.now, 0, 1, d.Author)
+		}
 		g.want(g.m.Offer(g.now, d, true), nil)
-		g.m.Bar(g.now, 0, 1, d.Author)
-	}
-	if n := len(g.m.barred); n != maxEntries {
-		t.Errorf("%d authors are barred", n)
-	}
-	g.want(g.m.Offer(g.now, d, true), nil)
-	g.held(d)
-	if g.m.Bar(g.now, 0, 1, d.Author); !g.m.Barred(d.Author) || len(g.m.Fragment(0).Set(1)) != 0 {
-		t.Error("one whose payload is held is not left out any more")
+		if first {
+			g.m.Bar(g.now, 0, 1, d.Author)
+			g.m.Payload(g.now, 0, 1, d.ID, PayloadHeld)
+			g.want(g.m.Offer(g.now, d, true), ErrBarred)
+		} else {
+			g.held(d)
+			g.m.Bar(g.now, 0, 1, d.Author)
+		}
+		if set := g.m.Fragment(0).Set(1); !g.m.Barred(d.Author) || len(set) != 0 {
+			t.Errorf("evidence first %v: the set has %d deltas", first, len(set))
+		}
 	}
 }
 
@@ -346,7 +353,7 @@ func namesOf(ds []outer.Delta) (ids []outer.ID) {
 	return ids
 }
 
-// A set is full at maxEntries, and whoever comes first in it does not go by who came first.
+// A set is full at maxEntries, and its order is by place: to come first wins nothing.
 func TestFloodTakesNoRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	crowd := byPlace(g.crowd(maxEntries+200, 1))

@@ -46,7 +46,7 @@ func (m *Machine) over(f *fragment) bool {
 // longer than a round stays open or their way over the own link takes. A learner without
 // peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.roster.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep)) >= maxUnsent
+	return len(m.roster.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep), f.standsAside) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round

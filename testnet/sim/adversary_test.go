@@ -91,14 +91,14 @@ func stormy(s *Scenario) {
 	s.CalmMs = 25_000
 }
 
-// usual are the limits on claims that a new run has: 1,024 steps, of which 6 H count for a
+// usual are the limits on claims that a new run has: 1,024 steps, and 6 H count for a
 // round, and 64 times the usual batch.
 func usual(s *Scenario) {
 	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, 64*TokensPerStep, 6
 }
 
 // oneBatch are those of a run in which all learners have the usual batch and plan H steps: 1,024
-// steps, of which twice H count for a round.
+// steps, and twice H count for a round.
 func oneBatch(s *Scenario) {
 	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, TokensPerStep, 2
 	observing(s)
