@@ -133,8 +133,10 @@ func TestTheLinkIsEnough(t *testing.T) {
 	g.Corpus.Shards, g.Corpus.Steps = 2, 1<<30
 	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	second := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
-	s := second.until("all shards that it needs", func(s status.Snapshot) bool { return trains(s) && s.Data.Missing == 0 && s.ValBPB > 0 })
-	if s.Data.Needed != 6 || len(fetched(t, dir)) != 6 || s.Data.UsedBytes != 6*400_000 || s.Data.Waiting {
+	s := second.until("all shards that it needs", func(s status.Snapshot) bool {
+		return trains(s) && s.Data.Missing == 0 && !s.Data.Waiting && s.ValBPB > 0
+	})
+	if s.Data.Needed != 6 || len(fetched(t, dir)) != 6 || s.Data.UsedBytes != 6*400_000 {
 		t.Errorf("fetched %d shards, %+v", len(fetched(t, dir)), s.Data)
 	}
 	first.leave()

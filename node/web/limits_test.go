@@ -5,13 +5,17 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // pipes is a listener whose connections are in memory, so that their times are virtual.
-type pipes struct{ come chan net.Conn }
+type pipes struct {
+	come  chan net.Conn
+	close func() // of come, once
+}
 
 func (p pipes) Accept() (net.Conn, error) {
 	c, ok := <-p.come
@@ -21,7 +25,10 @@ func (p pipes) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (p pipes) Close() error { return nil }
+func (p pipes) Close() error {
+	p.close()
+	return nil
+}
 
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7070} }
 
@@ -29,7 +36,8 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1),
 func inMemory(t *testing.T, test func(s *Server, connect func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		feed, l := NewFeed(), pipes{make(chan net.Conn)}
+		feed, come := NewFeed(), make(chan net.Conn)
+		l := pipes{come, sync.OnceFunc(func() { close(come) })}
 		feed.Offer(oneNode(trainingStatus(40)))
 		s := serveAt(l, feed, nil)
 		test(s, func() net.Conn {
@@ -37,7 +45,6 @@ func inMemory(t *testing.T, test func(s *Server, connect func() net.Conn)) {
 			l.come <- its
 			return ours
 		})
-		close(l.come)
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
