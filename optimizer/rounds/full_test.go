@@ -53,7 +53,7 @@ func best(most int, ds ...outer.Delta) []outer.Delta {
 	return r.set()
 }
 
-// The set of a union is that of the union of the sets, in whatever order deltas come.
+// A union of deltas has the same set as the union of their sets, in whatever order deltas come.
 // So two nodes that unite their sets agree, and need not know what each of them left out.
 func TestBestOfTwoSets(t *testing.T) {
 	g := newRig(t, roundsParams(1))
@@ -204,7 +204,7 @@ func (s *fullStory) bar(a outer.Author) {
 	s.drain()
 }
 
-// before are deltas of round 1 whose places come before that of the machine's own.
+// before are deltas of round 1 whose places come before the machine's own.
 func (g *rig) before(n int) (ds []outer.Delta) {
 	own := outer.PlaceOf(outer.Digest{}, outer.Delta{Author: self, Round: 1})
 	for i := uint16(0); len(ds) < n; i++ {
@@ -219,7 +219,7 @@ func (g *rig) before(n int) (ds []outer.Delta) {
 
 // An own delta that a full round keeps out is not lost: it counts as in flight, no round and
 // no leave waits for it, evidence can bring it back in, and its work returns to the learner
-// when the round is final, as that of a delta that came too late.
+// when the round is final, as for a delta that came too late.
 func TestOwnDeltaOfAFullRound(t *testing.T) {
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 2, 4

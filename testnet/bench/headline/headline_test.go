@@ -40,7 +40,7 @@ func TestTheTableIsWhatIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(text, want) {
-		t.Errorf("the table of %s is not that of the stored results; run: go run ./testnet/bench/headline --table --write", resultsFile)
+		t.Errorf("the table of %s differs from the stored results; run: go run ./testnet/bench/headline --table --write", resultsFile)
 	}
 	lines, err := os.ReadFile(filepath.Join(top, headlinesFile))
 	if err != nil {
