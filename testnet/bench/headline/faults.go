@@ -15,6 +15,7 @@ import (
 	"atoll/node/status"
 	"atoll/node/trace"
 	"atoll/testnet"
+	"atoll/testnet/bench/trials"
 )
 
 // This file holds the rows about nodes that die: what a schedule of kills leaves of the work, and what one kill takes.
@@ -64,16 +65,16 @@ var killsRow = Row{
 				continue
 			}
 			every := fmt.Sprintf("a kill every %v on average", k.every)
-			lines = append(lines, alone(every+": useful share of the time that processes lived", "", value(atoll.Report.GoodputUp), atLeast(k.least)),
-				alone(every+": kills", "", float64(atoll.Report.Kills), shown))
+			lines = append(lines, alone(every+": useful share of the time that processes lived", "", value(atoll.Report.GoodputUp), trials.AtLeast(k.least)),
+				alone(every+": kills", "", float64(atoll.Report.Kills), trials.Shown))
 			for _, system := range systems[1:] {
 				beside, have := o[fmt.Sprintf("%s, every %v", system, k.every)]
 				if !have {
 					continue
 				}
 				lines = append(lines,
-					over(every+", beside "+system, "useful share", value(atoll.Report.GoodputUp), value(beside.Report.GoodputUp), system, shown),
-					over(every+", speed beside "+system, "tokens/s", atoll.Report.TokensPerS, beside.Report.TokensPerS, system, shown))
+					over(every+", beside "+system, "useful share", value(atoll.Report.GoodputUp), value(beside.Report.GoodputUp), system, trials.Shown),
+					over(every+", speed beside "+system, "tokens/s", atoll.Report.TokensPerS, beside.Report.TokensPerS, system, trials.Shown))
 			}
 		}
 		return lines
@@ -101,12 +102,12 @@ const (
 // stages of a recovery, with what they are and what is asked of the median.
 var stages = []struct {
 	name, what string
-	asked      Target
+	asked      trials.Target
 }{
-	{detected, "detect: from the kill until a survivor says that the node is silent", shown},
-	{excluded, "exclude: from the kill until a survivor closes a round without it", shown},
-	{rejoined, "rejoin: from its restart until it trains on the state that all hold", shown},
-	{folded, "first contribution: from its restart until a delta of its own is folded", atMost(5)},
+	{detected, "detect: from the kill until a survivor says that the node is silent", trials.Shown},
+	{excluded, "exclude: from the kill until a survivor closes a round without it", trials.Shown},
+	{rejoined, "rejoin: from its restart until it trains on the state that all hold", trials.Shown},
+	{folded, "first contribution: from its restart until a delta of its own is folded", trials.AtMost(5)},
 }
 
 var recoveryRow = Row{
@@ -131,7 +132,7 @@ var recoveryRow = Row{
 		atoll, have := o["atoll"]
 		for _, s := range stages {
 			if have && len(atoll.Times[s.name]) > 0 {
-				lines = append(lines, alone(s.what, "s", median(atoll.Times[s.name]), s.asked))
+				lines = append(lines, alone(s.what, "s", trials.Median(atoll.Times[s.name]), s.asked))
 			}
 		}
 		return lines

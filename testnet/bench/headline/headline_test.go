@@ -20,6 +20,7 @@ import (
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/llama"
 	"atoll/testnet"
+	"atoll/testnet/bench/trials"
 )
 
 // top is the top of the repository, seen from here.
@@ -93,7 +94,7 @@ func TestSentences(t *testing.T) {
 		if found, err := rowsNamed([]string{s.row}); err != nil || len(found) != 1 {
 			t.Errorf("%+v: %v", s, err)
 		}
-		r := Result{Row: s.row, Quick: true, Lines: summarize([][]Line{{over(s.what, "", 3, 6, "x", atLeast(0.9))}})}
+		r := Result{Row: s.row, Quick: true, Lines: summarize([][]Line{{over(s.what, "", 3, 6, "x", trials.AtLeast(0.9))}})}
 		got, have := s.of([]Result{{Row: "other"}, r})
 		if !have || !strings.HasSuffix(got, ". (short form; asked: at least 0.9)") || strings.Trim(got, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" ||
 			strings.Contains(got, "VALUE") || strings.Contains(got, "ATOLL") || strings.Contains(got, "SHARE") {
@@ -103,7 +104,7 @@ func TestSentences(t *testing.T) {
 	if _, have := sentences[0].of(nil); have {
 		t.Error("a row that was not played has a sentence")
 	}
-	if got, _ := (sentence{"kept", "a", "ATOLL, BESIDE, VALUE, SHARE"}).of([]Result{{Row: "kept", Lines: summarize([][]Line{{over("a", "", 3, 6, "x", shown)}})}}); got != "3, 6, 0.5, 50 %" {
+	if got, _ := (sentence{"kept", "a", "ATOLL, BESIDE, VALUE, SHARE"}).of([]Result{{Row: "kept", Lines: summarize([][]Line{{over("a", "", 3, 6, "x", trials.Shown)}})}}); got != "3, 6, 0.5, 50 %" {
 		t.Errorf("%q", got)
 	}
 }
@@ -210,9 +211,9 @@ func TestDPRate(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	turns := [][]Line{
-		{over("a", "tokens/s", 10, 1, "dp", atLeast(8)), alone("b", "s", 3, atMost(2)), alone("c", "", none, atLeast(1))},
-		{over("a", "tokens/s", 30, 2, "dp", atLeast(8))},
-		{over("a", "tokens/s", 21, 3, "dp", atLeast(8)), under("d", "s", 2, 8, "dp", shown)},
+		{over("a", "tokens/s", 10, 1, "dp", trials.AtLeast(8)), alone("b", "s", 3, trials.AtMost(2)), alone("c", "", none, trials.AtLeast(1))},
+		{over("a", "tokens/s", 30, 2, "dp", trials.AtLeast(8))},
+		{over("a", "tokens/s", 21, 3, "dp", trials.AtLeast(8)), under("d", "s", 2, 8, "dp", trials.Shown)},
 	}
 	all := summarize(turns)
 	if len(all) != 4 {
@@ -225,7 +226,7 @@ func TestSummarize(t *testing.T) {
 	if b := all[1]; *b.Met || b.Beside != nil || b.asked() != "at most 2: NOT MET" || b.ratio() != "" {
 		t.Errorf("%+v", b)
 	}
-	if got := atMost(mostWorse).String(); got != "at most 1.015" {
+	if got := trials.AtMost(mostWorse).Text(exact); got != "at most 1.015" {
 		t.Errorf("%q", got)
 	}
 	if c := all[2]; *c.Met || c.Value != nil {
@@ -363,7 +364,7 @@ func TestReadLines(t *testing.T) {
 
 func TestStored(t *testing.T) {
 	dir := t.TempDir()
-	r := Result{Row: "kept", Turns: 2, Lines: summarize([][]Line{{over("a", "", 1, 2, "x", shown)}}), Failed: []string{"turn 1, 100: it broke"}}
+	r := Result{Row: "kept", Turns: 2, Lines: summarize([][]Line{{over("a", "", 1, 2, "x", trials.Shown)}}), Failed: []string{"turn 1, 100: it broke"}}
 	for _, r := range []Result{r, {Row: "thin"}} {
 		if err := r.save(dir); err != nil {
 			t.Fatal(err)

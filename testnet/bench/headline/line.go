@@ -1,11 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+
+	"atoll/testnet/bench/trials"
 )
 
 // Line is what one turn of a row came to in one respect: both sides, and what is asked.
@@ -16,56 +17,30 @@ type Line struct {
 	Beside float64 // NaN = nothing stands beside it
 	Of     string  // what stands beside
 	Value  float64 // what is asked about: mostly the ratio of the sides
-	Asked  Target
+	Asked  trials.Target
 }
 
 // none is a side that there is not.
 var none = math.NaN()
 
 // over compares two sides by atoll's over the other's.
-func over(what, unit string, atoll, beside float64, of string, asked Target) Line {
+func over(what, unit string, atoll, beside float64, of string, asked trials.Target) Line {
 	return Line{What: what, Unit: unit, Atoll: atoll, Beside: beside, Of: of, Value: atoll / beside, Asked: asked}
 }
 
 // under compares two sides by the other's over atoll's: of bytes and of seconds less is better.
-func under(what, unit string, atoll, beside float64, of string, asked Target) Line {
+func under(what, unit string, atoll, beside float64, of string, asked trials.Target) Line {
 	return Line{What: what, Unit: unit, Atoll: atoll, Beside: beside, Of: of, Value: beside / atoll, Asked: asked}
 }
 
 // alone is a figure with nothing beside it, which is itself asked about.
-func alone(what, unit string, atoll float64, asked Target) Line {
+func alone(what, unit string, atoll float64, asked trials.Target) Line {
 	return Line{What: what, Unit: unit, Atoll: atoll, Beside: none, Value: atoll, Asked: asked}
 }
 
 // other is a figure of the other side alone.
-func other(what, unit string, beside float64, of string, asked Target) Line {
+func other(what, unit string, beside float64, of string, asked trials.Target) Line {
 	return Line{What: what, Unit: unit, Atoll: none, Beside: beside, Of: of, Value: beside, Asked: asked}
-}
-
-// Target is what a value should be. One without bounds is only shown.
-type Target struct {
-	Least *float64 `json:"at_least,omitempty"`
-	Most  *float64 `json:"at_most,omitempty"`
-}
-
-func atLeast(x float64) Target { return Target{Least: &x} }
-func atMost(x float64) Target  { return Target{Most: &x} }
-
-// shown has no bounds.
-var shown = Target{}
-
-func (t Target) met(x float64) bool {
-	return (t.Least == nil || x >= *t.Least) && (t.Most == nil || x <= *t.Most)
-}
-
-func (t Target) String() string {
-	switch {
-	case t.Least != nil:
-		return "at least " + exact(*t.Least)
-	case t.Most != nil:
-		return "at most " + exact(*t.Most)
-	}
-	return ""
 }
 
 // exact writes all digits: what is asked is not rounded.
@@ -101,26 +76,20 @@ func spread(values []float64) *Spread {
 	if len(values) == 0 {
 		return nil
 	}
-	return &Spread{Median: median(values), Min: slices.Min(values), Max: slices.Max(values)}
-}
-
-func median(values []float64) float64 {
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare)
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return &Spread{Median: trials.Median(values), Min: slices.Min(values), Max: slices.Max(values)}
 }
 
 // Summary is a Line over all turns of a row.
 type Summary struct {
-	What   string  `json:"what"`
-	Unit   string  `json:"unit"`
-	Atoll  *Spread `json:"atoll,omitempty"`
-	Beside *Spread `json:"beside,omitempty"`
-	Of     string  `json:"of,omitempty"` // what stands beside
-	Value  *Spread `json:"value,omitempty"`
-	Asked  Target  `json:"asked,omitzero"`
-	Turns  int     `json:"turns"`
-	Met    *bool   `json:"met,omitempty"` // of the median; absent where nothing is asked
+	What   string        `json:"what"`
+	Unit   string        `json:"unit"`
+	Atoll  *Spread       `json:"atoll,omitempty"`
+	Beside *Spread       `json:"beside,omitempty"`
+	Of     string        `json:"of,omitempty"` // what stands beside
+	Value  *Spread       `json:"value,omitempty"`
+	Asked  trials.Target `json:"asked,omitzero"`
+	Turns  int           `json:"turns"`
+	Met    *bool         `json:"met,omitempty"` // of the median; absent where nothing is asked
 }
 
 // summarize puts the lines of turns together, in the order in which they first came.
@@ -155,8 +124,8 @@ func summaryOf(lines []Line) Summary {
 		Atoll: column(func(l Line) float64 { return l.Atoll }), Beside: column(func(l Line) float64 { return l.Beside }),
 		Value: column(func(l Line) float64 { return l.Value }),
 	}
-	if first.Asked != shown {
-		met := s.Value != nil && first.Asked.met(s.Value.Median)
+	if first.Asked.Bounded() {
+		met := s.Value != nil && first.Asked.Met(s.Value.Median)
 		s.Met = &met
 	}
 	return s

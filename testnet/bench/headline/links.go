@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // This file holds the rows about links: speed over thin ones, what they leave of it, bytes per token.
@@ -19,10 +21,10 @@ var thinLinks = []struct {
 	mbit           float64
 	link           string
 	dpFull, dpFast float64
-	asked          Target
+	asked          trials.Target
 }{
-	{20, thin20, 1.5e4, 5e3, atLeast(20)},
-	{100, thin100, 5e4, 1e4, shown},
+	{20, thin20, 1.5e4, 5e3, trials.AtLeast(20)},
+	{100, thin100, 5e4, 1e4, trials.Shown},
 }
 
 // leastFull is what dp has to use of its links: a slow all-reduce would make atoll look good.
@@ -48,8 +50,8 @@ var thinRow = Row{
 			what := thinWhat(l.mbit)
 			lines = append(lines,
 				over(what, "tokens/s", atoll.steady(), dp.steady(), "dp", l.asked),
-				over(what+", dp by the formula", "tokens/s", atoll.steady(), dpRate(4, smallParams, smallStep, l.mbit, delay), "dp at most", shown),
-				other(what+": share of its link that dp fills", "", dp.sent()/bytesPerSecond(l.mbit), "dp", atLeast(leastFull)))
+				over(what+", dp by the formula", "tokens/s", atoll.steady(), dpRate(4, smallParams, smallStep, l.mbit, delay), "dp at most", trials.Shown),
+				other(what+": share of its link that dp fills", "", dp.sent()/bytesPerSecond(l.mbit), "dp", trials.AtLeast(leastFull)))
 		}
 		return lines
 	},
@@ -89,10 +91,10 @@ var keptRow = Row{
 				continue
 			}
 			lines = append(lines,
-				over(l.what+", whole run", "tokens/s", on.Report.TokensPerS, loopback.Report.TokensPerS, "loopback", atLeast(l.least)),
-				over(l.what+", without start and end", "tokens/s", on.steady(), loopback.steady(), "loopback", shown),
-				alone(l.what+": learners have nothing to step at the end", "s", value(on.Report.EndIdleS), shown),
-				over(l.what+", model", "bits per byte", value(on.Report.ValBPB), value(loopback.Report.ValBPB), "loopback", shown))
+				over(l.what+", whole run", "tokens/s", on.Report.TokensPerS, loopback.Report.TokensPerS, "loopback", trials.AtLeast(l.least)),
+				over(l.what+", without start and end", "tokens/s", on.steady(), loopback.steady(), "loopback", trials.Shown),
+				alone(l.what+": learners have nothing to step at the end", "s", value(on.Report.EndIdleS), trials.Shown),
+				over(l.what+", model", "bits per byte", value(on.Report.ValBPB), value(loopback.Report.ValBPB), "loopback", trials.Shown))
 		}
 		return lines
 	},
@@ -109,11 +111,11 @@ var deltas = []delta{{"int4", 24, 55}, {"sparse8", 24, 220}, {"sparse", 24, 700}
 
 func (d delta) name(nodes int) string { return fmt.Sprintf("%s H %d, %d nodes", d.codec, d.h, nodes) }
 
-func (d delta) asked(nodes int) Target {
+func (d delta) asked(nodes int) trials.Target {
 	if d.least == 0 || nodes != 4 {
-		return shown
+		return trials.Shown
 	}
-	return atLeast(d.least)
+	return trials.AtLeast(d.least)
 }
 
 // roundsOf is how often each fragment is exchanged: what a run's start and end take is then little.

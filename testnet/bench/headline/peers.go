@@ -21,6 +21,8 @@ import (
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 	"atoll/tensor/llama"
+	"atoll/testnet/bench/program"
+	"atoll/testnet/bench/trials"
 )
 
 // This file holds the row about what people would use instead: hivemind and torchft, on the same model, text, tokens and
@@ -111,7 +113,7 @@ func peerLines(o map[string]Outcome) (lines []Line) {
 	}
 	for _, e := range peerExamples {
 		if x, have := o[e]; have && x.Peer != nil {
-			lines = append(lines, other("the documented example of "+strings.TrimPrefix(e, "example-")+" runs: 1 is yes", "", bool01(len(x.Peer.Wrong) == 0), "", atLeast(1)))
+			lines = append(lines, other("the documented example of "+strings.TrimPrefix(e, "example-")+" runs: 1 is yes", "", bool01(len(x.Peer.Wrong) == 0), "", trials.AtLeast(1)))
 		}
 	}
 	return lines
@@ -128,19 +130,19 @@ func bool01(b bool) float64 {
 func besidePeer(name, kill string, atoll Outcome, p *Peer) []Line {
 	r, what := atoll.Report, "beside "+name+kill+", "
 	lines := []Line{
-		over(what+"model of equal tokens", "bits per byte", value(r.ValBPB), p.ValBPB, name, shown),
-		over(what+"whole run", "tokens/s", r.TokensPerS, p.Tokens/p.WallS, name, shown),
-		over(what+"without start and end", "tokens/s", atoll.steady(), p.steady(), name, shown),
+		over(what+"model of equal tokens", "bits per byte", value(r.ValBPB), p.ValBPB, name, trials.Shown),
+		over(what+"whole run", "tokens/s", r.TokensPerS, p.Tokens/p.WallS, name, trials.Shown),
+		over(what+"without start and end", "tokens/s", atoll.steady(), p.steady(), name, trials.Shown),
 	}
 	if p.Bytes > 0 && len(atoll.Times[countedBytes]) > 0 {
-		lines = append(lines, under(what+"all bytes on the network", "bytes per token", atoll.Times[countedBytes][0]/float64(r.TokensFolded), p.Bytes/p.Tokens, name, shown))
+		lines = append(lines, under(what+"all bytes on the network", "bytes per token", atoll.Times[countedBytes][0]/float64(r.TokensFolded), p.Bytes/p.Tokens, name, trials.Shown))
 	}
 	lines = append(lines,
-		under(what+"until all four step", "s", atoll.allStep(), p.AllStepS, name, shown),
-		under(what+"memory of a learner", "MB", atoll.memory()/1e6, p.RSSBytes/1e6, name, shown))
+		under(what+"until all four step", "s", atoll.allStep(), p.AllStepS, name, trials.Shown),
+		under(what+"memory of a learner", "MB", atoll.memory()/1e6, p.RSSBytes/1e6, name, trials.Shown))
 	if back := atoll.Times[rejoined]; kill != "" && len(back) > 0 {
-		lines = append(lines, under(what+"from the restart until it trains with the others", "s", median(back), p.BackS, name, shown),
-			other(what+"longest time without a step of the others", "s", p.StallS, name, shown))
+		lines = append(lines, under(what+"from the restart until it trains with the others", "s", trials.Median(back), p.BackS, name, trials.Shown),
+			other(what+"longest time without a step of the others", "s", p.StallS, name, trials.Shown))
 	}
 	return lines
 }
@@ -295,7 +297,7 @@ func (p peerRun) run(ctx context.Context, l lab, _ World, dir string) (o Outcome
 		return o, ended
 	}
 	o.Peer = &Peer{}
-	if err := json.Unmarshal(lastLine(out), o.Peer); err != nil {
+	if err := json.Unmarshal(program.LastLine(out), o.Peer); err != nil {
 		return Outcome{Failed: errors.Join(ended, fmt.Errorf("read what came of it: %w", err)).Error()}, nil
 	}
 	o.Peer.Versions, o.Peer.Log = versions, lastLines(filepath.Join(dir, "learner0.log"))
@@ -369,7 +371,7 @@ func (l lab) peersInstalled(ctx context.Context) (string, error) {
 	const ask = "import importlib.metadata as m, platform; print('Python', platform.python_version(), *(f'{n} {m.version(n)}' for n in ('torch', 'hivemind', 'torchft')))"
 	out, err := exec.CommandContext(ctx, l.Python, "-c", ask).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("left out: %s; install peers into a virtual environment, pip install torch==2.15.0 hivemind==1.1.12 torchft==0.2.0, and pass its python with --python", lastLine(out))
+		return "", fmt.Errorf("left out: %s; install peers into a virtual environment, pip install torch==2.15.0 hivemind==1.1.12 torchft==0.2.0, and pass its python with --python", program.LastLine(out))
 	}
 	return strings.TrimSpace(string(out)), nil
 }

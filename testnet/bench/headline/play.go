@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/testnet/bench/program"
 	"atoll/testnet/bench/trials"
 )
 
@@ -34,7 +35,7 @@ func (t typed) play(ctx context.Context, out io.Writer) error {
 		defer os.RemoveAll(dir)
 	}
 	if t.Atoll == "" {
-		if t.Atoll, err = build(ctx, dir, t.Log); err != nil {
+		if t.Atoll, err = program.Build(ctx, dir, t.Log); err != nil {
 			return err
 		}
 	}
@@ -108,16 +109,13 @@ func (s Settings) playWorld(ctx context.Context, row Row, w World, turn int, l l
 	return t, trials.Append(s.Trials, t)
 }
 
-// inTurn are the worlds of a turn. Every second turn has them the other way round: what drifts then falls on all.
+// inTurn are the worlds of a turn, those that were asked for.
 func (s Settings) inTurn(row Row, turn int) []World {
 	worlds := row.Worlds(s, s.Seed+uint64(turn-1))
 	if len(s.Only) > 0 {
 		worlds = slices.DeleteFunc(worlds, func(w World) bool { return !slices.Contains(s.Only, w.Name) })
 	}
-	if turn%2 == 0 {
-		slices.Reverse(worlds)
-	}
-	return worlds
+	return trials.InTurn(worlds, turn)
 }
 
 // paceOf gives all worlds of a row the pace of the first: each would be calibrated to another one.

@@ -72,7 +72,7 @@ func (s sentence) caveat(r Result, l Summary) string {
 		why = append(why, "short form")
 	}
 	if l.Met != nil && !*l.Met {
-		why = append(why, "asked: "+l.Asked.String())
+		why = append(why, "asked: "+l.Asked.Text(exact))
 	}
 	if len(why) == 0 {
 		return ""

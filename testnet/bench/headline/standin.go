@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // This file holds the row of a model that two cores cannot train: its learners compute nothing, and every byte of its
@@ -54,15 +56,15 @@ var standinRow = Row{
 			}
 			what := standinWhat(l.codec, l.mbit)
 			if dp, have := o[fmt.Sprintf("dp %g", l.mbit)]; have {
-				lines = append(lines, over(what, "tokens/s", atoll.steady(), dp.steady(), "dp", atLeast(l.least)))
+				lines = append(lines, over(what, "tokens/s", atoll.steady(), dp.steady(), "dp", trials.AtLeast(l.least)))
 			}
 			if diloco, have := o[fmt.Sprintf("diloco %g", l.mbit)]; have {
-				lines = append(lines, over(what+", beside diloco", "tokens/s", atoll.steady(), diloco.steady(), "diloco", shown))
+				lines = append(lines, over(what+", beside diloco", "tokens/s", atoll.steady(), diloco.steady(), "diloco", trials.Shown))
 			}
 			lines = append(lines,
-				over(what+", dp by the formula", "tokens/s", atoll.steady(), standinRate(1, l.mbit), "dp at most", shown),
-				over(what+", diloco by the formula", "tokens/s", atoll.steady(), standinRate(standinH, l.mbit), "diloco at most", shown),
-				alone(what+": of the speed of steps alone", "", atoll.steady()/(standinNodes*standinTokens/standinStep.Seconds()), shown))
+				over(what+", dp by the formula", "tokens/s", atoll.steady(), standinRate(1, l.mbit), "dp at most", trials.Shown),
+				over(what+", diloco by the formula", "tokens/s", atoll.steady(), standinRate(standinH, l.mbit), "diloco at most", trials.Shown),
+				alone(what+": of the speed of steps alone", "", atoll.steady()/(standinNodes*standinTokens/standinStep.Seconds()), trials.Shown))
 		}
 		return lines
 	},

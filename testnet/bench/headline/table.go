@@ -92,7 +92,7 @@ func (s Summary) ratio() string {
 }
 
 func (s Summary) asked() string {
-	text := s.Asked.String()
+	text := s.Asked.Text(exact)
 	if s.Met != nil && !*s.Met {
 		text += ": NOT MET"
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // This file holds the rows about machines that differ, and about those that come.
@@ -54,9 +56,9 @@ var unequalRow = Row{
 				continue
 			}
 			lines = append(lines,
-				over(p.what+", model", "bits per byte", value(unlike.Report.ValBPB), value(equal.Report.ValBPB), p.equal, atMost(mostWorse)),
-				alone(p.what+": largest share of its time that a learner waited", "", unlike.waited(), atMost(mostWaited)),
-				alone(p.what+": useful share of the time that processes lived", "", value(unlike.Report.GoodputUp), shown))
+				over(p.what+", model", "bits per byte", value(unlike.Report.ValBPB), value(equal.Report.ValBPB), p.equal, trials.AtMost(mostWorse)),
+				alone(p.what+": largest share of its time that a learner waited", "", unlike.waited(), trials.AtMost(mostWaited)),
+				alone(p.what+": useful share of the time that processes lived", "", value(unlike.Report.GoodputUp), trials.Shown))
 		}
 		return lines
 	},
@@ -83,8 +85,8 @@ var joinRow = Row{
 		}
 		bytes := tipBytes * smallParams / bytesPerSecond(20)
 		return []Line{
-			over("from the start of its process to its first folded delta", "s", median(atoll.Report.JoinS), bytes, "the bytes of the state alone", shown),
-			alone(joinAlone, "s", median(atoll.Report.JoinS)-bytes, atMost(joinSlack)),
+			over("from the start of its process to its first folded delta", "s", trials.Median(atoll.Report.JoinS), bytes, "the bytes of the state alone", trials.Shown),
+			alone(joinAlone, "s", trials.Median(atoll.Report.JoinS)-bytes, trials.AtMost(joinSlack)),
 		}
 	},
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"atoll/testnet"
+	"atoll/testnet/bench/program"
 )
 
 // World is one run of real processes.
@@ -57,7 +56,7 @@ func runTestnet(ctx context.Context, l lab, w World, dir string) (Outcome, error
 		return Outcome{}, ended
 	}
 	var o Outcome
-	if err := json.Unmarshal(lastLine(out), &o.Report); err != nil {
+	if err := json.Unmarshal(program.LastLine(out), &o.Report); err != nil {
 		o.Failed = errors.Join(ended, fmt.Errorf("read the report: %w", err)).Error()
 		return o, nil
 	}
@@ -67,21 +66,9 @@ func runTestnet(ctx context.Context, l lab, w World, dir string) (Outcome, error
 	return o, nil
 }
 
-// leaveWithin is how long a program that is interrupted may take to end what it has started.
-const leaveWithin = 30 * time.Second
-
 // command calls a program, with the Python of the settings first in PATH, and returns what it printed.
 func (l lab) command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = leaveWithin
-	cmd.Env = l.environment()
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, l.Log)
-	if err := cmd.Run(); err != nil {
-		return out.Bytes(), errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, lastLine(said.Bytes())))
-	}
-	return out.Bytes(), nil
+	return program.Output(ctx, l.Log, l.environment(), name, args...)
 }
 
 // environment has the Python of the settings first in PATH, and lets it find atoll's package.
@@ -91,22 +78,6 @@ func (l lab) environment() []string {
 		env = append(env, "PATH="+filepath.Dir(at)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 	return env
-}
-
-func lastLine(text []byte) []byte {
-	text = bytes.TrimSpace(text)
-	return text[bytes.LastIndexByte(text, '\n')+1:]
-}
-
-// build makes the program of the source that this command is run from.
-func build(ctx context.Context, dir string, log io.Writer) (string, error) {
-	path := filepath.Join(dir, "atoll")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/atoll")
-	cmd.Stderr = log
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build atoll: %w; run this at the top of the repository, or pass --atoll", err)
-	}
-	return path, nil
 }
 
 // text is a world's command for people.

@@ -12,6 +12,7 @@ import (
 	"atoll/optimizer/outer/tune"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
+	"atoll/testnet/bench/trials"
 	"atoll/testnet/sim"
 )
 
@@ -51,7 +52,7 @@ func (c Cell) Missed() (missed []string) {
 		name string
 		met  bool
 	}{
-		{"share", c.Fixed || between(1-shareSlack, 1+shareSlack).met(c.Share/c.Promised)},
+		{"share", c.Fixed || trials.Between(1-shareSlack, 1+shareSlack).Met(c.Share/c.Promised)},
 		{"goodput", c.Goodput >= leastGoodput},
 		{"late", c.Late <= mostLate},
 		{"discarded", c.Discarded == 0},

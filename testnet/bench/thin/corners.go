@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // corner is a world at what `atoll new --bandwidth` chooses.
@@ -29,7 +31,7 @@ func corners() (all []corner) {
 const cornerRounds = 16
 
 func cornerRows(ctx context.Context, s Settings) (rows []Row, err error) {
-	p := program{path: s.Atoll, log: s.Log}
+	p := caller{path: s.Atoll, log: s.Log}
 	for _, c := range corners() {
 		step := s.Pace
 		if step == 0 {
@@ -60,14 +62,14 @@ func (s Settings) cornerRow(c corner, choice chosen, step time.Duration) Row {
 			w, link := o[world], bytesPerSecond(c.mbit)
 			share := w.perNode(w.PayloadBytes) / link
 			return append(kept(w), []Figure{
-				{"promised share of the link", choice.Expected.LinkShare, shown},
-				{"measured share", share, shown},
-				{"measured of promised", share / choice.Expected.LinkShare, between(0.8, 1.2)},
-				{"all bytes of the link", w.perNode(w.BytesSent) / link, shown},
-				{"goodput_up", orZero(w.GoodputUp), atLeast(0.95)},
-				{"late of deltas", w.late(), atMost(0.1)},
-				{"planned steps", w.planned(), atMost(float64(choice.H))},
-				{"idle at the end, of the last payloads' way", w.idle() / w.lastS(choice.Fragments, c.mbit, c.delay), shown},
+				{"promised share of the link", choice.Expected.LinkShare, trials.Shown},
+				{"measured share", share, trials.Shown},
+				{"measured of promised", share / choice.Expected.LinkShare, trials.Between(0.8, 1.2)},
+				{"all bytes of the link", w.perNode(w.BytesSent) / link, trials.Shown},
+				{"goodput_up", orZero(w.GoodputUp), trials.AtLeast(0.95)},
+				{"late of deltas", w.late(), trials.AtMost(0.1)},
+				{"planned steps", w.planned(), trials.AtMost(float64(choice.H))},
+				{"idle at the end, of the last payloads' way", w.idle() / w.lastS(choice.Fragments, c.mbit, c.delay), trials.Shown},
 			}...)
 		},
 	}

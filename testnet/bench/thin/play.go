@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/testnet/bench/program"
 	"atoll/testnet/bench/trials"
 )
 
@@ -66,7 +67,7 @@ func Run(ctx context.Context, s Settings, each func(Result)) error {
 			return fmt.Errorf("make a folder for the program: %w", err)
 		}
 		defer os.RemoveAll(dir)
-		if s.Atoll, err = build(ctx, dir, s.Log); err != nil {
+		if s.Atoll, err = program.Build(ctx, dir, s.Log); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,7 @@ func (s Settings) play(ctx context.Context, row Row) ([]Trial, error) {
 		return nil, err
 	}
 	for turn := 1; turn <= s.Runs; turn++ {
-		for _, w := range inTurn(row.Worlds, turn) {
+		for _, w := range trials.InTurn(row.Worlds, turn) {
 			if slices.ContainsFunc(done, func(t Trial) bool { return t.is(row.Name, w, turn) }) {
 				continue
 			}
@@ -110,21 +111,12 @@ func (s Settings) play(ctx context.Context, row Row) ([]Trial, error) {
 	return done, nil
 }
 
-func (s Settings) program(w World) program {
-	p := program{path: s.Atoll, keep: s.Keep, log: s.Log}
+func (s Settings) program(w World) caller {
+	p := caller{path: s.Atoll, keep: s.Keep, log: s.Log}
 	if w.Old {
 		p.path = s.Before
 	}
 	return p
-}
-
-// inTurn turns the order around every second time: what drifts then falls on all worlds.
-func inTurn(worlds []World, turn int) []World {
-	worlds = slices.Clone(worlds)
-	if turn%2 == 0 {
-		slices.Reverse(worlds)
-	}
-	return worlds
 }
 
 // paceFlag gives all worlds of a row the pace of the first: each would be calibrated to another one.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"atoll/testnet/bench/trials"
 )
 
 // Names of worlds.
@@ -107,14 +109,14 @@ func thinRow(s Settings) Row {
 		Worlds: s.besideLoopback("rate=20mbit,delay=40ms"),
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o[thin]), []Figure{
-				{"tokens/s", o[thin].TokensPerS, shown},
-				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.95)},
-				{"bits per byte of loopback", ratio(o[thin].ValBPB, o[loopback].ValBPB), atMost(1.015)},
-				{"goodput_up", orZero(o[thin].GoodputUp), atLeast(0.9)},
-				{"idle at the end, of the last payloads' way", o[thin].idle() / o[thin].lastS(usualFragments, 20, 40*time.Millisecond), atMost(mostIdle)},
-				{"planned steps", o[thin].planned(), shown},
-				{"late of deltas", o[thin].late(), shown},
-				{"late of deltas, loopback", o[loopback].late(), shown},
+				{"tokens/s", o[thin].TokensPerS, trials.Shown},
+				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, trials.AtLeast(0.95)},
+				{"bits per byte of loopback", ratio(o[thin].ValBPB, o[loopback].ValBPB), trials.AtMost(1.015)},
+				{"goodput_up", orZero(o[thin].GoodputUp), trials.AtLeast(0.9)},
+				{"idle at the end, of the last payloads' way", o[thin].idle() / o[thin].lastS(usualFragments, 20, 40*time.Millisecond), trials.AtMost(mostIdle)},
+				{"planned steps", o[thin].planned(), trials.Shown},
+				{"late of deltas", o[thin].late(), trials.Shown},
+				{"late of deltas, loopback", o[loopback].late(), trials.Shown},
 			}...)
 		},
 	}
@@ -123,10 +125,10 @@ func thinRow(s Settings) Row {
 // kept are the promises of every run: that it keeps its checks and its budget, and loses nothing.
 func kept(o Outcome) []Figure {
 	return []Figure{
-		{"checks failed", o.failedChecks(), atMost(0)},
-		{"discarded of tokens", o.discarded(), atMost(0)},
-		{"over budget", o.over(), atMost(0.01)},
-		{"idle at the end, s", o.idle(), shown},
+		{"checks failed", o.failedChecks(), trials.AtMost(0)},
+		{"discarded of tokens", o.discarded(), trials.AtMost(0)},
+		{"over budget", o.over(), trials.AtMost(0.01)},
+		{"idle at the end, s", o.idle(), trials.Shown},
 	}
 }
 
@@ -157,10 +159,10 @@ func homeRow(s Settings) Row {
 			with, without := o["with"], o["without"]
 			slow := with.Nodes[3]
 			return append(kept(with), []Figure{
-				{"tokens/s of the rest, of theirs alone", with.steady() * (1 - slow.Share) / without.steady(), atLeast(0.98)},
-				{"folded of its tokens", float64(slow.TokensFolded) / float64(slow.Tokens), atLeast(0.9)},
-				{"its share", slow.Share, shown},
-				{"late of deltas", with.late(), shown},
+				{"tokens/s of the rest, of theirs alone", with.steady() * (1 - slow.Share) / without.steady(), trials.AtLeast(0.98)},
+				{"folded of its tokens", float64(slow.TokensFolded) / float64(slow.Tokens), trials.AtLeast(0.9)},
+				{"its share", slow.Share, trials.Shown},
+				{"late of deltas", with.late(), trials.Shown},
 			}...)
 		},
 	}
@@ -172,10 +174,10 @@ func lossRow(s Settings) Row {
 		Worlds: s.besideLoopback("rate=20mbit,delay=40ms,jitter=10ms,loss=0.1%"),
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o[thin]), []Figure{
-				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, atLeast(0.9)},
-				{"longest gap between beats, s", o[thin].BeatGapS, atMost(2)},
-				{"the same on the loopback, s", o[loopback].BeatGapS, shown},
-				{"late of deltas", o[thin].late(), shown},
+				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, trials.AtLeast(0.9)},
+				{"longest gap between beats, s", o[thin].BeatGapS, trials.AtMost(2)},
+				{"the same on the loopback, s", o[loopback].BeatGapS, trials.Shown},
+				{"late of deltas", o[thin].late(), trials.Shown},
 			}...)
 		},
 	}
@@ -201,10 +203,10 @@ func fallRow(s Settings) Row {
 			round := usualH * w.Calibration.Ms / 1000
 			before, after := w.rate(w.at(1)+round, from), w.rate(to+backIn*round, w.at(0.95*float64(w.TokensFolded)))
 			return append(kept(w), []Figure{
-				{"tokens/s before", before, shown},
-				{"tokens/s during, of before", w.rate(from, to) / before, shown},
-				{"tokens/s from two rounds after, of before", after / before, atLeast(0.95)},
-				{"late of deltas", w.late(), shown},
+				{"tokens/s before", before, trials.Shown},
+				{"tokens/s during, of before", w.rate(from, to) / before, trials.Shown},
+				{"tokens/s from two rounds after, of before", after / before, trials.AtLeast(0.95)},
+				{"late of deltas", w.late(), trials.Shown},
 			}...)
 		},
 	}
@@ -227,10 +229,10 @@ func dpRows(_ context.Context, s Settings) (rows []Row, err error) {
 			Figures: func(o map[string]Outcome) []Figure {
 				dp, atoll := o["dp"], o["atoll"]
 				return []Figure{
-					{"tokens/s of dp", dp.steady(), shown},
-					{"tokens/s of atoll", atoll.steady(), shown},
-					{"atoll over dp", atoll.steady() / dp.steady(), atLeast(c.times)},
-					{"dp's share of the link", dp.perNode(dp.BytesSent) / bytesPerSecond(c.mbit), atLeast(0.8)},
+					{"tokens/s of dp", dp.steady(), trials.Shown},
+					{"tokens/s of atoll", atoll.steady(), trials.Shown},
+					{"atoll over dp", atoll.steady() / dp.steady(), trials.AtLeast(c.times)},
+					{"dp's share of the link", dp.perNode(dp.BytesSent) / bytesPerSecond(c.mbit), trials.AtLeast(0.8)},
 				}
 			},
 		})
@@ -255,8 +257,8 @@ func beforeRows(_ context.Context, s Settings) ([]Row, error) {
 		Worlds: []World{before, s.world("now", 4, usualTokens)},
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o["now"]), []Figure{
-				{"tokens/s of before", o["now"].TokensPerS / o["before"].TokensPerS, atLeast(0.98)},
-				{"bits per byte of before", ratio(o["now"].ValBPB, o["before"].ValBPB), atMost(1.01)},
+				{"tokens/s of before", o["now"].TokensPerS / o["before"].TokensPerS, trials.AtLeast(0.98)},
+				{"bits per byte of before", ratio(o["now"].ValBPB, o["before"].ValBPB), trials.AtMost(1.01)},
 			}...)
 		},
 	}}, nil

@@ -17,7 +17,7 @@ func (r Result) Text() string {
 	}
 	b.WriteString("\n| what | median | least to most | turns | target | |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range r.Figures {
-		fmt.Fprintf(&b, "| %s | %s | %s to %s | %d | %s | %s |\n", s.Name, number(s.Median), number(s.Min), number(s.Max), s.Turns, s.Target, s.verdict())
+		fmt.Fprintf(&b, "| %s | %s | %s to %s | %d | %s | %s |\n", s.Name, number(s.Median), number(s.Min), number(s.Max), s.Turns, s.Target.Text(number), s.verdict())
 	}
 	b.WriteString("\n")
 	return b.String()

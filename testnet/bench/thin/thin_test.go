@@ -93,7 +93,7 @@ func TestSummaries(t *testing.T) {
 		high := rapid.Float64Range(low, 10).Draw(t, "high")
 		var turns [][]Figure
 		for _, v := range values {
-			turns = append(turns, []Figure{{"a", v, between(low, high)}, {"b", v, shown}})
+			turns = append(turns, []Figure{{"a", v, trials.Between(low, high)}, {"b", v, trials.Shown}})
 		}
 		all := summarize(turns)
 		a, b := all[0], all[1]

@@ -1,5 +1,6 @@
 // Package trials keeps what benchmarks that take hours have measured, a JSON object on a
-// line. A program that is stopped goes on from its file.
+// line. A program that is stopped goes on from its file. It has what puts turns together, too:
+// their order, medians, and what is asked of a figure.
 package trials
 
 import (

@@ -1,0 +1,50 @@
+// Package program builds and calls the atoll program for benchmarks that run real processes.
+package program
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// leaveWithin is how long a program that is interrupted may take to end what it has started.
+const leaveWithin = 30 * time.Second
+
+// Build makes the program of the source that the caller is run from, in a folder, and returns
+// its path.
+func Build(ctx context.Context, dir string, log io.Writer) (string, error) {
+	path := filepath.Join(dir, "atoll")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/atoll")
+	cmd.Stderr = log
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build atoll: %w; run this at the top of the repository, or pass --atoll", err)
+	}
+	return path, nil
+}
+
+// Output calls a program and returns what it printed, also where it fails. What it says on
+// stderr goes to log, and its last line into the error. The environment is this process's if env
+// is nil. The end of ctx interrupts the program.
+func Output(ctx context.Context, log io.Writer, env []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay, cmd.Env = leaveWithin, env
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, log)
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, LastLine(said.Bytes())))
+	}
+	return out.Bytes(), nil
+}
+
+// LastLine is the last line of a text, without what is white around it.
+func LastLine(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	return text[bytes.LastIndexByte(text, '\n')+1:]
+}
