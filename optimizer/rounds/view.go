@@ -50,7 +50,7 @@ func (v View) Bases() []uint32 {
 	})
 }
 
-// Set are the deltas of a round whose payload is held. Of a round below the
+// Set are the deltas of a round that a fold of it takes. Of a round below the
 // kept bases nothing but the ids folded is known; see Link.
 func (v View) Set(rnd uint32) []outer.Delta { return v.f.deltas.rounds[rnd].set() }
 
@@ -158,7 +158,7 @@ func (v View) InFlight() (seqs []uint64) {
 }
 
 // linked says whether the link of a round names a delta of it. Where nothing
-// changed since the links were made, it names all that are held.
+// changed since the links were made, it names all of the set.
 func (f *fragment) linked(rnd uint32, e entry) bool {
 	switch {
 	case !e.held || rnd > f.chain.closed:
@@ -206,8 +206,8 @@ func (f *fragment) ended() bool {
 
 // AllHanded says that some peer holds every own delta that is not folded, and those
 // published of late, which others have yet to fold; or that there is nobody to hand
-// them to. Nobody takes one that stands aside from a full round. What nobody took for as long as a round can stay open and is folded
-// came to the others with tips.
+// them to. Nobody takes one that stands aside from a full round. What nobody took for as
+// long as a round can stay open and is folded came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
 	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool {
 		return !f.own.allHanded(now, m.p.GraceMaxMs, f.standsAside)
