@@ -33,6 +33,8 @@ type Delta struct {
 	// for; 0 for any number, as in a run that is open. See Weights.
 	Invite [32]byte
 	Places uint32
+	// Revokes is the author, or the invite, that a revocation revokes; zero in every other delta.
+	Revokes [32]byte
 }
 
 // Check tells whether a delta may be folded at all, from its header alone. The error names
@@ -41,6 +43,8 @@ func (p Params) Check(d Delta) error {
 	switch {
 	case d.Fragment < 0 || d.Fragment >= p.Fragments:
 		return fmt.Errorf("outer: fragment %d; the run has %d", d.Fragment, p.Fragments)
+	case d.Revocation():
+		return p.checkRevocation(d)
 	case d.Base >= d.Round:
 		return fmt.Errorf("outer: base %d of round %d; a base is a closed round before it", d.Base, d.Round)
 	case d.Steps < 1 || d.Steps > p.MaxSteps:
@@ -81,7 +85,7 @@ func (p Params) CheckSize(f Fragment, size int) error {
 // the size and codec of its header, and finite values for fragment f. Ask before you count a delta
 // as held, since the chain of a round is computed from headers.
 func (p Params) CheckPayload(f Fragment, d Delta, payload []byte) error {
-	if err := checkContainer(d, payload); err != nil {
+	if err := checkContainer(d, payload); err != nil || d.Revocation() {
 		return err
 	}
 	return codec.Check(payload, f.Len)
@@ -91,6 +95,9 @@ func (p Params) CheckPayload(f Fragment, d Delta, payload []byte) error {
 func checkContainer(d Delta, payload []byte) error {
 	if len(payload) != d.Size {
 		return fmt.Errorf("outer: payload of %d bytes; its header says %d", len(payload), d.Size)
+	}
+	if d.Revocation() {
+		return nil // words for people, who see what of them is printable
 	}
 	kind, err := codec.KindOf(payload)
 	if err != nil {

@@ -25,14 +25,17 @@ type Refusal struct {
 
 // Result tells what a fold did with its set.
 type Result struct {
-	Folded  []ID      // by author, then id
-	Weights []float64 // of Folded, after the share cap; divide by their sum for shares
+	Folded  []ID      // by author, then id; revocations, which have no weight, come after all others
+	Weights []float64 // of Folded but revocations, after the share cap; divide by their sum for shares
 	Refused []Refusal // the same for every node that folds this set
 }
 
 // ErrEnded is the reason for leaving a delta out that is for a round after the fragment's
 // last. It was valid and came too late.
 var ErrEnded = errors.New("outer: fragment has ended")
+
+// ErrRevoked is the reason for leaving a delta out whose author an owner of the run revoked.
+var ErrRevoked = errors.New("outer: an owner of the run revoked the author")
 
 // Fold closes round prev.Round+1 of fragment f: it returns the tip after it, made from prev
 // and the deltas of the set, and what became of each delta. It is a pure function of its
@@ -62,7 +65,7 @@ func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*T
 	}
 	next := &Tip{
 		Round: round, Anchor: prev.Anchor, Momentum: prev.Momentum, Ref: prev.Ref,
-		Tokens: prev.Tokens, EndRound: prev.EndRound,
+		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked,
 	}
 	if len(fold.set) > 0 {
 		fold.apply(next)
@@ -90,7 +93,9 @@ type folding struct {
 	f       Fragment
 	prev    *Tip
 	round   uint32
-	set     []Contribution // what is folded, by author
+	set     []Contribution // what has values, by author
+	words   []ID           // revocations, by author
+	revoked []Revoked      // names revoked up to this round
 	sources []source       // the values of set, from measure on
 	norms   [][]float64    // [delta][tensor] |v|, from measure on
 	weights []float64      // of set, from apply on
@@ -114,6 +119,32 @@ func (fold *folding) admit(set []Contribution) {
 	})
 	sorted = slices.CompactFunc(sorted, func(a, b Contribution) bool { return a.Delta.ID == b.Delta.ID })
 	fold.keep(sorted, fold.checkHeader)
+	fold.revoke()
+}
+
+// revoke leaves out what revocations of the set or of an earlier round name, and sets these apart
+// from what has values.
+func (fold *folding) revoke() {
+	deltas := make([]Delta, len(fold.set))
+	for i, c := range fold.set {
+		deltas[i] = c.Delta
+	}
+	fold.revoked = Revoke(fold.prev.Revoked, deltas)
+	if len(fold.revoked) == 0 {
+		return
+	}
+	fold.keep(fold.set, func(c Contribution) error {
+		if RevokedAt(fold.revoked, c.Delta) != 0 {
+			return ErrRevoked
+		}
+		return nil
+	})
+	fold.set = slices.DeleteFunc(fold.set, func(c Contribution) bool {
+		if c.Delta.Revocation() {
+			fold.words = append(fold.words, c.Delta.ID)
+		}
+		return c.Delta.Revocation()
+	})
 }
 
 // keep makes fold.set the contributions that pass check, the others are refused.
@@ -211,7 +242,7 @@ func (fold *folding) stepValues(next *Tip, at, end int) {
 }
 
 func (fold *folding) sortedIDs() []ID {
-	ids := fold.ids()
+	ids := append(fold.ids(), fold.words...)
 	slices.SortFunc(ids, CompareIDs)
 	return ids
 }
@@ -225,5 +256,5 @@ func (fold *folding) ids() []ID {
 }
 
 func (fold *folding) result() Result {
-	return Result{Folded: fold.ids(), Weights: fold.weights, Refused: fold.refused}
+	return Result{Folded: append(fold.ids(), fold.words...), Weights: fold.weights, Refused: fold.refused}
 }

@@ -14,17 +14,22 @@ type Link struct {
 	Tokens   uint64 // tokens folded up to and with this round
 	EndRound uint32 // first round at which Tokens reached the budget; 0 = not yet
 	Folded   []ID   // sorted
+	// Revoked are the names that the chain has revoked up to and with this round, ordered. Rounds
+	// share them.
+	Revoked []Revoked
 }
 
 // Ended says that no round follows.
 func (l Link) Ended() bool { return l.EndRound != 0 && l.Round > l.EndRound }
 
-// NextLink extends a chain by one round with the given set of valid deltas.
+// NextLink extends a chain by one round with the given set of valid deltas, without those that it or
+// an earlier round revokes.
 // Past the round after EndRound nothing is folded any more.
 func NextLink(p Params, prev Link, set []Delta) Link {
-	next := Link{Round: prev.Round + 1, Tokens: prev.Tokens, EndRound: prev.EndRound}
+	next := Link{Round: prev.Round + 1, Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: prev.Revoked}
 	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
-		for _, d := range set {
+		next.Revoked = Revoke(prev.Revoked, set)
+		for _, d := range admitted(next.Revoked, set) {
 			next.Folded = append(next.Folded, d.ID)
 			next.Tokens += p.Counted(d)
 		}

@@ -96,6 +96,10 @@ type Params struct {
 	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see
 	// Counted. At 0 it counts for all that it claims, as in runs from before there was a bound.
 	MaxPace int `json:",omitempty"`
+
+	// Revocations says that owners of the run may revoke authors and invites: see Revoked. Runs that
+	// are open have no owners, and older runs no revocations.
+	Revocations bool `json:",omitempty"`
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a

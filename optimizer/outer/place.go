@@ -16,8 +16,11 @@ type Place struct {
 }
 
 // PlaceOf is the place of a delta in its round of a run: the first 8 bytes of BLAKE3(run,
-// author, fragment, round), and then the delta's id.
+// author, fragment, round), and then the delta's id. Revocations come first, by their ids.
 func PlaceOf(run Digest, d Delta) Place {
+	if d.Revocation() {
+		return Place{0, d.ID}
+	}
 	b := make([]byte, 0, len(run)+len(d.Author)+6)
 	b = append(append(b, run[:]...), d.Author[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(d.Fragment))

@@ -22,6 +22,7 @@ type Tip struct {
 	Tokens   uint64    // T_p: tokens folded so far, as they count
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
+	Revoked  []Revoked // names revoked up to this round, ordered
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
 
 	anchorCheck, check uint32 // checksums of Anchor, and of all the rest and anchorCheck
@@ -36,9 +37,11 @@ type Tip struct {
 //	ref               float32 per tensor
 //	anchor            float32 per value
 //	momentum          float32 per value, if mu is not 0
+//	revoked           32 bytes and a uint32 per name
 const (
 	tipMagic    = "atollT\x00\x01"
 	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
+	revokedSize = 32 + 4
 )
 
 // tipBuffer is the bytes encoded at a time where memory has another order: a multiple of
@@ -124,10 +127,11 @@ func (t *Tip) restChecksum() uint32 {
 	writeValues(h, t.Ref)
 	h.Write(binary.LittleEndian.AppendUint32(nil, t.anchorCheck))
 	writeValues(h, t.Momentum)
+	h.Write(t.revoked())
 	return h.Sum32()
 }
 
-// TipSize is the length of an encoded tip of fragment f.
+// TipSize is the length of an encoded tip of fragment f in which nobody is revoked.
 func TipSize(f Fragment, p Params) int {
 	values := len(f.Tensors) + f.Len
 	if p.Mu != 0 {
@@ -140,7 +144,7 @@ func TipSize(f Fragment, p Params) int {
 // among them.
 func (t *Tip) Encode() []byte {
 	var b bytes.Buffer
-	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)))
+	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked))
 	t.writeTo(&b)
 	return b.Bytes()
 }
@@ -151,6 +155,16 @@ func (t *Tip) writeTo(w io.Writer) {
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
 		writeValues(w, v)
 	}
+	w.Write(t.revoked())
+}
+
+// revoked is the table of names, encoded.
+func (t *Tip) revoked() []byte {
+	b := make([]byte, 0, revokedSize*len(t.Revoked))
+	for _, r := range t.Revoked {
+		b = binary.LittleEndian.AppendUint32(append(b, r.Name[:]...), r.Round)
+	}
+	return b
 }
 
 func (t *Tip) writeHead(w io.Writer) {
@@ -195,8 +209,9 @@ func writeFloats(w io.Writer, v []float32) {
 // DecodeTip reads a tip of fragment f from exactly the bytes of Encode. It computes State and
 // does not judge it: compare it with the digest that was promised.
 func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
-	if want := TipSize(f, p); len(b) != want {
-		return nil, fmt.Errorf("decode tip: %d bytes; a tip of this fragment has %d, so it is of another run or cut off", len(b), want)
+	table := len(b) - TipSize(f, p)
+	if table < 0 || table%revokedSize != 0 || table/revokedSize > MaxRevoked || table > 0 && !p.Revocations {
+		return nil, fmt.Errorf("decode tip: %d bytes; a tip of this fragment has %d, so it is of another run or cut off", len(b), TipSize(f, p))
 	}
 	if string(b[:len(tipMagic)]) != tipMagic {
 		return nil, fmt.Errorf("decode tip: begins with %x, not %x: not a tip, or of another version", b[:len(tipMagic)], tipMagic)
@@ -210,11 +225,29 @@ func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 		return nil, err
 	}
 	if p.Mu != 0 {
-		if t.Momentum, _, err = decodeFloats(b, f.Len, "momentum"); err != nil {
+		if t.Momentum, b, err = decodeFloats(b, f.Len, "momentum"); err != nil {
 			return nil, err
 		}
 	}
+	if t.Revoked, err = decodeRevoked(b, t.Round); err != nil {
+		return nil, err
+	}
 	return t.seal(), nil
+}
+
+// decodeRevoked takes a table of names, whose length the caller has found to be whole.
+func decodeRevoked(b []byte, round uint32) (table []Revoked, err error) {
+	for ; len(b) > 0; b = b[revokedSize:] {
+		r := Revoked{Name: [32]byte(b[:32]), Round: binary.LittleEndian.Uint32(b[32:])}
+		if n := len(table); n > 0 && CompareIDs(table[n-1].Name, r.Name) >= 0 {
+			return nil, fmt.Errorf("decode tip: revoked name %d does not follow the one before", n)
+		}
+		if r.Round < 1 || r.Round > round {
+			return nil, fmt.Errorf("decode tip: revoked name %d has round %d in a tip of round %d", len(table), r.Round, round)
+		}
+		table = append(table, r)
+	}
+	return table, nil
 }
 
 func decodeTipHead(b []byte) (t *Tip, rest []byte) {

@@ -94,7 +94,7 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 
 // awaits says whether the open round waits for an author's delta.
 func (m *Machine) awaits(f *fragment, r *round, open uint32, a outer.Author) bool {
-	return !m.barred[a] && !r.holds(a) && m.due(f, open, a) && !m.spent(f, r, a)
+	return !m.silenced(f, a) && !r.holds(a) && m.due(f, open, a) && !m.spent(f, r, a)
 }
 
 // spent says whether nothing of an author is to come to the open round of a fragment: it

@@ -9,11 +9,12 @@ import (
 
 // Why a header is not taken.
 var (
-	ErrFinal  = errors.New("the round is final here: older than the window or than the oldest kept base")
-	ErrBarred = errors.New("the author signed two deltas for one round")
-	ErrTwice  = errors.New("the author already has another delta in this round")
-	ErrFull   = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
-	ErrParked = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
+	ErrFinal   = errors.New("the round is final here: older than the window or than the oldest kept base")
+	ErrBarred  = errors.New("the author signed two deltas for one round")
+	ErrRevoked = errors.New("an owner of the run revoked the author")
+	ErrTwice   = errors.New("the author already has another delta in this round")
+	ErrFull    = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
+	ErrParked  = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
 // deltas are the deltas known of rounds above the base, and the evidence against their authors.
@@ -21,7 +22,9 @@ type deltas struct {
 	rounds map[uint32]*round
 	barred map[outer.Author][]uint32 // rounds for which there is evidence against an author
 	most   int                       // deltas that a fold of one round takes
-	cache  struct {
+	// revoked are the names that the tip of the base and the sets above it revoke, ordered.
+	revoked []outer.Revoked
+	cache   struct {
 		rounds uint64 // made so far, for their versions
 	}
 }
@@ -54,7 +57,7 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 		e.repaired = e.repaired || repair && !e.held
 		return nil
 	}
-	if r.by(d.Author) {
+	if r.by(d.Author) && !d.Revocation() {
 		return ErrTwice
 	}
 	e := entry{delta: d, place: outer.PlaceOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
@@ -111,6 +114,9 @@ func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	}
 	if m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round) {
 		return ErrBarred
+	}
+	if f.keptOut(d) {
+		return ErrRevoked
 	}
 	if d.Round <= f.chain.closed+2 {
 		return nil
@@ -183,6 +189,9 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	if changed {
 		f.touched(rnd)
 	}
+	if e.delta.Revocation() {
+		m.revoke(f)
+	}
 	m.advance(now, f)
 }
 
@@ -207,6 +216,9 @@ func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 		e.repaired = true
 		if r.unhold(e) {
 			f.touched(rnd)
+		}
+		if e.delta.Revocation() {
+			m.revoke(f) // others bring back what it kept out, and then it
 		}
 		m.advance(now, f)
 	}

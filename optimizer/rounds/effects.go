@@ -51,8 +51,15 @@ type Checked struct {
 // come from another node.
 type WantTips struct{}
 
-// Forgot says that a delta is known no more, as its round has no room for it: those of a full
-// set come before it, or there are too many headers without payloads.
+// Revoked are the names that the chain of a fragment and the sets above it revoke, ordered. It
+// comes again when there are others.
+type Revoked struct {
+	Fragment int
+	Names    []outer.Revoked
+}
+
+// Forgot says that a delta is known no more, as an owner revoked its author or its round has no
+// room for it: those of a full set come before it, or there are too many headers without payloads.
 type Forgot struct {
 	Fragment int
 	Round    uint32

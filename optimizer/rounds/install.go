@@ -31,6 +31,7 @@ func (m *Machine) Install(now Time, tips []*outer.Tip, history [][]outer.Link, c
 		}
 		f.own.leave(&f.chain, history[i][0])
 		f.reset(t, slices.Clone(history[i]))
+		m.revoke(f)
 		m.adopt(f, true)
 	}
 	m.each(now)
@@ -108,6 +109,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 			m.thin(f, r, d.Round)
 		}
 	}
+	m.revoke(f)
 	f.reopen()
 	f.touchUnfolded(m.p)
 	for _, o := range s.Own {

@@ -22,6 +22,7 @@ type Machine struct {
 	learner      bool
 	closedByMost func(fragment int, rnd uint32) bool
 	spentElse    func(fragment int, a outer.Author) bool // Config.Spent
+	invites      func(a outer.Author) [][32]byte
 	roster       roster
 	frags        []*fragment
 	out          []Effect
@@ -48,6 +49,10 @@ type Config struct {
 	// knowledge: this node catches up with them.
 	ClosedByMost func(fragment int, rnd uint32) bool
 
+	// Invites are the invites by which an author came; nil is none of anybody. Local knowledge: no
+	// round waits for an author all of whose invites are revoked.
+	Invites func(a outer.Author) [][32]byte
+
 	// Spent says whether an author steps no more and everything that it made of a fragment
 	// is announced; nil is never. Local knowledge: no round waits for its next delta.
 	Spent func(fragment int, a outer.Author) bool
@@ -56,7 +61,7 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}

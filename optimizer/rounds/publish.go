@@ -30,12 +30,12 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 // open says whether this learner may sign a delta for the fragment's open
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Machine) open(f *fragment) bool {
-	return !f.chain.last().Ended() && f.chain.closed+1 > f.own.mark && !m.barred[m.self]
+	return !f.chain.last().Ended() && f.chain.closed+1 > f.own.mark && !m.silenced(f, m.self)
 }
 
 // over says that the fragment takes no further delta of this learner.
 func (m *Machine) over(f *fragment) bool {
-	if m.barred[m.self] {
+	if m.silenced(f, m.self) {
 		return true
 	}
 	end := f.chain.last().EndRound

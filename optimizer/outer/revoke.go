@@ -1,0 +1,107 @@
+package outer
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A revocation is a delta without values: an owner's word that an author, or all whom an invite
+// admitted, count no more. It is a member of the set of its round like any delta, so that it is
+// hashed into the chain, spread, repaired and final by the same rules, and a fold stays a function of
+// the tip before and its set.
+
+// Revoked is a name that a chain has revoked: an author, or the key of an invite.
+type Revoked struct {
+	Name  [32]byte
+	Round uint32 // the first round in which deltas of the name are outside the set
+}
+
+const (
+	// MaxReason bounds the payload of a revocation, which is its reason in words.
+	MaxReason = 256
+	// MaxRevoked bounds the names that a tip lists. Owners are few and revoke few; those beyond it,
+	// by round and id, revoke nothing.
+	MaxRevoked = 1024
+)
+
+// Revocation says whether a delta is one.
+func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
+
+// checkRevocation is Check of a revocation, whose other fields say nothing: they are fixed, so that
+// one word of an owner has one form.
+func (p Params) checkRevocation(d Delta) error {
+	switch {
+	case !p.Revocations:
+		return fmt.Errorf("outer: revocation of %x; this run has none", d.Revokes[:4])
+	case d.Base != d.Round-1 || d.Steps != 1 || d.Tokens != 0:
+		return fmt.Errorf("outer: revocation with base %d, %d steps and %d tokens in round %d; it has the base %d, 1 step and no tokens",
+			d.Base, d.Steps, d.Tokens, d.Round, d.Round-1)
+	case d.Size < 1 || d.Size > MaxReason:
+		return fmt.Errorf("outer: revocation with a reason of %d bytes; 1 to %d are allowed", d.Size, MaxReason)
+	}
+	return nil
+}
+
+// names calls f with what a revocation may name to revoke a delta.
+func (d Delta) names(f func(name [32]byte)) {
+	f(d.Author)
+	if d.Invite != ([32]byte{}) {
+		f(d.Invite)
+	}
+}
+
+// RevokedAt is the first round in which a table, ordered by name, keeps a delta out of the sets of a
+// chain; 0 if it does not.
+func RevokedAt(table []Revoked, d Delta) (round uint32) {
+	if d.Revocation() {
+		return 0
+	}
+	d.names(func(name [32]byte) {
+		if i, found := findRevoked(table, name); found && (round == 0 || table[i].Round < round) {
+			round = table[i].Round
+		}
+	})
+	return round
+}
+
+func findRevoked(table []Revoked, name [32]byte) (int, bool) {
+	return slices.BinarySearchFunc(table, name, func(r Revoked, name [32]byte) int { return CompareIDs(r.Name, name) })
+}
+
+// Revoke returns the table of names after a round whose set has these deltas: the table before, which
+// is not changed, and what they revoke. A name stays revoked from its first round on.
+func Revoke(table []Revoked, set []Delta) []Revoked {
+	var fresh []Delta
+	for _, d := range set {
+		if d.Revocation() {
+			fresh = append(fresh, d)
+		}
+	}
+	if len(fresh) == 0 {
+		return table
+	}
+	slices.SortFunc(fresh, func(a, b Delta) int { return CompareIDs(a.ID, b.ID) })
+	next := slices.Clone(table)
+	for _, d := range fresh {
+		if i, found := findRevoked(next, d.Revokes); !found && len(next) < MaxRevoked {
+			next = slices.Insert(next, i, Revoked{d.Revokes, d.Round})
+		}
+	}
+	return next
+}
+
+// RevokedUpTo is the table of a chain as it was at a round, from that of a later one.
+func RevokedUpTo(table []Revoked, round uint32) []Revoked {
+	if !slices.ContainsFunc(table, func(r Revoked) bool { return r.Round > round }) {
+		return table
+	}
+	return slices.DeleteFunc(slices.Clone(table), func(r Revoked) bool { return r.Round > round })
+}
+
+// admitted are the deltas of a set that no revocation keeps out, in their order.
+func admitted(table []Revoked, set []Delta) []Delta {
+	if len(table) == 0 {
+		return set
+	}
+	return slices.DeleteFunc(slices.Clone(set), func(d Delta) bool { return RevokedAt(table, d) != 0 })
+}
