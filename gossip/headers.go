@@ -49,7 +49,7 @@ func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 
 // settled tells a header met before from the second of a pair met before.
 func (h *headers) settled(id wire.Digest, s *wire.SignedHeader) verdict {
-	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id {
+	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id && !s.Header.Revocation() {
 		return conflict
 	}
 	return known
@@ -66,13 +66,17 @@ func (h *headers) unfit(d wire.Header) string {
 	return ""
 }
 
-// other finds a different header of the same author for the same round.
+// other finds a different header of the same author for the same round, which one of the two is
+// too many. Revocations are never too many.
 func (h *headers) other(id wire.Digest, d wire.Header) *wire.SignedHeader {
+	if d.Revocation() {
+		return nil
+	}
 	if v := h.seen.filled(slotOf(d)); v != nil && v.id != id {
 		return v.header
 	}
 	for _, s := range h.chain.SignedBy(int(d.Fragment), d.Round, d.Author) {
-		if s.Header.ID(h.cfg.Run) != id {
+		if s.Header.ID(h.cfg.Run) != id && !s.Header.Revocation() {
 			return &s
 		}
 	}

@@ -11,9 +11,16 @@ type slot struct {
 	author   wire.PeerID
 	fragment uint16
 	round    uint32
+	revokes  wire.Digest // the name that a revocation revokes: an owner may revoke several at once
 }
 
-func slotOf(h wire.Header) slot { return slot{h.Author, h.Fragment, h.Round} }
+func slotOf(h wire.Header) slot {
+	s := slot{author: h.Author, fragment: h.Fragment, round: h.Round}
+	if h.Revocation() {
+		s.revokes = h.Certificate
+	}
+	return s
+}
 
 // sighting is a header that was met.
 type sighting struct {

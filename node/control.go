@@ -23,7 +23,8 @@ func (n *node) serveControl() (err error) {
 			return genesis.TipStream(*t), true
 		},
 		Lab:     n.lab(),
-		Members: func() []status.Member { return inspect.MembersOf(n.members.All()) },
+		Members: func() []status.Member { return inspect.MembersOf(n.members) },
+		Revoke: n.publishRevocation,
 		Pause: func(on bool) {
 			n.post(func(core.Time) {
 				n.asked = on

@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/inspect"
 	"atoll/node/replica"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -139,6 +140,17 @@ func (l ledger) Members() (members []member.Certificate, err error) {
 		}
 	}
 	return members, gone(err)
+}
+
+// PutRevocation keeps an owner's word where members are kept: it is about them.
+func (l ledger) PutRevocation(word wire.SignedHeader) error {
+	return l.Store.PutMember(word.Append(nil))
+}
+
+// Revocations are what PutRevocation kept.
+func (l ledger) Revocations() ([]wire.SignedHeader, error) {
+	kept, err := l.Store.Members()
+	return inspect.RevocationsIn(kept), gone(err)
 }
 
 func (l ledger) PutEvidence(e wire.Evidence) error { return l.Store.PutEvidence(e.A, e.B) }

@@ -32,6 +32,7 @@ func (n *node) network(e p2p.Event) {
 		n.machine.Step(now, gossip.Hinted{Peer: e.ID, Addrs: e.Addrs})
 	case p2p.Refused:
 		n.view.refusedPeer(n, e)
+		n.machine.ToldRevoked(now, e.Reason.Error())
 	case p2p.Message:
 		n.message(now, e)
 	case p2p.Stranger:

@@ -169,6 +169,9 @@ func (n *node) start() error {
 	}
 	n.machine = n.replica.Machine()
 	n.remembers.Store(true)
+	if err := n.stillMember(); err != nil {
+		return err
+	}
 	n.recount()
 	n.stockUp()
 	n.limit(time.Now())

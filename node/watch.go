@@ -36,6 +36,8 @@ func (w watcher) Saw(event any) {
 		n.view.verdict(n, e)
 	case core.RaiseMark:
 		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger lacks: signs nothing up to round %d", e.Fragment, e.Round))
+	case core.Revoked:
+		n.revoked(e)
 	case core.MarksKnown:
 		n.log.Info("peers have said what this key signed")
 	case replica.Stored:

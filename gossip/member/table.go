@@ -40,11 +40,12 @@ type Table struct {
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
 	ofInvite map[wire.PeerID]int // certificates, by the invite's key
+	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word, zero where a tip told
 }
 
 // NewTable knows the owners of a run and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}}
 }
 
 // Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.
@@ -174,14 +175,23 @@ func (t *Table) All() []Certificate {
 	return all
 }
 
-// Member reports whether a node may speak in the run: it has a certificate, or nobody needs one.
+// Member reports whether a node may speak in the run: nobody needs a certificate, or it has one
+// that is not revoked.
 func (t *Table) Member(author wire.PeerID) bool {
 	if t == nil {
 		return true
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return len(t.byAuthor[author]) > 0
+	return slices.ContainsFunc(t.byAuthor[author], func(id wire.Digest) bool { return !t.isRevoked(t.byID[id]) })
+}
+
+// Invites are the keys of the invites by which an author came.
+func (t *Table) Invites(author wire.PeerID) (keys [][32]byte) {
+	for _, c := range t.Of(author) {
+		keys = append(keys, c.Invite.Key)
+	}
+	return keys
 }
 
 // CheckHeader tells whether admission lets a delta into the run, from its header alone. It is
@@ -192,6 +202,9 @@ func (t *Table) CheckHeader(h wire.Header) error {
 			return fmt.Errorf("certificate is %v: admission to this run is open, use none", h.Certificate)
 		}
 		return nil
+	}
+	if h.Revocation() {
+		return t.checkOwner(h.Author)
 	}
 	if h.Certificate.IsZero() {
 		return errors.New("no certificate: this run admits by invitation")
@@ -240,16 +253,18 @@ func (s Stranger) Request() wire.Request {
 	return q
 }
 
-// Stranger returns the author of a gossip message if nobody here knows what admits it. Such a
+// Stranger returns the author of a gossip message if nobody here knows what admits it, or it is revoked. Such a
 // message is neither passed on nor counted against who sent it.
 func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	switch {
 	case t == nil:
 		return s, false
+	case m.Header != nil && m.Header.Header.Revocation():
+		return Stranger{Author: m.Header.Header.Author}, !t.owns(m.Header.Header.Author)
 	case m.Header != nil:
 		h := m.Header.Header
 		c, known := t.Find(h.Certificate)
-		return Stranger{h.Author, h.Certificate}, !known || c.Author != h.Author
+		return Stranger{h.Author, h.Certificate}, !known || c.Author != h.Author || t.Revoked(c) != nil
 	case m.Beat != nil:
 		s.Author = m.Beat.Author
 	case m.Evidence != nil:
@@ -284,6 +299,8 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
 	case c.Invite.ExpiresMs != 0 && nowMs > c.Invite.ExpiresMs && !t.Member(r.Author):
 		err = errors.New("its invite has expired")
+	case t.Revoked(c) != nil:
+		err = t.Revoked(c)
 	case !t.hasRoom(c):
 		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:

@@ -218,10 +218,14 @@ func (h *Host) disconnect(p peer.ID) {
 	}
 }
 
-// Reconsider closes the connections to all peers, so that each passes the handshake anew: what
-// Config.Admit knows has changed.
-func (h *Host) Reconsider() {
-	h.peers.each(func(p peer.ID, _ *link) { h.tasks.start(func() { h.disconnect(p) }) })
+// Reconsider closes the connections to those peers that which selects, so that each passes the
+// handshake anew: what Config.Admit knows has changed.
+func (h *Host) Reconsider(which func(wire.PeerID) bool) {
+	h.peers.each(func(p peer.ID, l *link) {
+		if which(l.id) {
+			h.tasks.start(func() { h.disconnect(p) })
+		}
+	})
 }
 
 // Connected returns the peers that are up, in no order.

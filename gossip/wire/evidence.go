@@ -19,6 +19,8 @@ func (e Evidence) Check(run RunID) error {
 		return invalid("evidence fragment", b.Fragment, "%d in both headers", a.Fragment)
 	case a.Round != b.Round:
 		return invalid("evidence round", b.Round, "%d in both headers", a.Round)
+	case a.Revocation() || b.Revocation():
+		return invalid("evidence", a.Author, "headers of deltas: an owner may revoke several in one round")
 	case a == b:
 		return invalid("evidence", a.Author, "two different headers")
 	}

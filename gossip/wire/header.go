@@ -20,7 +20,7 @@ type Header struct {
 	Size      uint32 // payload bytes, 1..MaxPayload
 	Payload   Digest // BLAKE3 of the payload
 	// Certificate is the digest of its author's certificate, zero in a run that is
-	// open to everybody.
+	// open to everybody. In a revocation it is the name revoked.
 	Certificate Digest
 }
 
@@ -104,6 +104,8 @@ func (h Header) Validate() error {
 		return invalid("steps", h.Steps, "at least 1")
 	case h.Size == 0 || h.Size > MaxPayload:
 		return invalid("size", h.Size, "in 1..%d", MaxPayload)
+	case h.Revocation() && h.Certificate.IsZero():
+		return invalid("revocation", h.Certificate, "the name of an author or an invite")
 	}
 	return nil
 }

@@ -124,6 +124,14 @@ type (
 		Own      bool
 		Round    uint32
 	}
+	// StoreRevocation keeps an owner's word, for those whom it is about and who were away.
+	StoreRevocation struct{ Word wire.SignedHeader }
+	// Revoked says that an owner of the run revoked authors, or invites, since the last one. Own says
+	// that this node is one of those who count no more.
+	Revoked struct {
+		Names []wire.PeerID
+		Own   bool
+	}
 	// Finished says that the run is over here: all live nodes showed the same
 	// digests for the longest of their beat periods.
 	Finished struct{}
@@ -147,6 +155,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		Params: cfg.Params, Run: outer.Digest(cfg.Run), Self: outer.Author(m.self), Learner: cfg.Learner, MostDeltas: cfg.MostDeltas,
 		ClosedByMost: func(fragment int, rnd uint32) bool { return m.gossip.Chains().ClosedByMost(fragment, rnd) },
 		Spent:        m.spent,
+		Invites:      m.invites,
 	}, tips)
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
 	m.askMarks()
@@ -257,6 +266,9 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		m.end.moved = now
 	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
+		return
+	case rounds.Revoked:
+		m.revoked(e)
 		return
 	case rounds.Forgot:
 		delete(m.headers, wire.Digest(e.ID))

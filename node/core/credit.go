@@ -31,7 +31,7 @@ func (m *Machine) creditFold(e rounds.WantFold) {
 // credit notes the authors of what a round folded.
 func (m *Machine) credit(l outer.Link) {
 	for _, id := range l.Folded {
-		if h, known := m.headers[wire.Digest(id)]; known {
+		if h, known := m.headers[wire.Digest(id)]; known && !h.Header.Revocation() {
 			m.Credit(h.Header.Author)
 		}
 	}

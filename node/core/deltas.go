@@ -15,14 +15,18 @@ import (
 
 // DeltaOf is what the outer step sees of a header, whose certificate is one of members.
 func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
-	c, _ := members.Find(h.Certificate)
-	return outer.Delta{
-		Invite: c.Invite.Key, Places: c.Invite.Uses,
-
+	d := outer.Delta{
 		ID: outer.ID(id), Author: outer.Author(h.Author), Fragment: int(h.Fragment),
 		Round: h.Round, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens,
 		Precision: h.Precision, Codec: codec.Kind(h.Codec), Size: int(h.Size),
 	}
+	if h.Revocation() {
+		d.Revokes = h.Certificate
+		return d
+	}
+	c, _ := members.Find(h.Certificate)
+	d.Invite, d.Places = c.Invite.Key, c.Invite.Uses
+	return d
 }
 
 // Counted is how many tokens of a delta with this header count.
@@ -70,13 +74,16 @@ func (m *Machine) check(h wire.Header) error {
 	if err := m.cfg.Params.Check(d); err != nil {
 		return err
 	}
+	if d.Revocation() {
+		return nil // it has no values
+	}
 	return m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
 }
 
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice} {
+	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice, rounds.ErrRevoked} {
 		if errors.Is(err, passing) {
 			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 			return

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"atoll/gossip/member"
+	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -28,7 +29,7 @@ func Members(ctx context.Context, dir string) ([]status.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return MembersOf(f.members.All()), f.close()
+	return MembersOf(f.members), f.close()
 }
 
 // membersIn are the certificates that a node kept, nil in a run that is open to everybody.
@@ -46,17 +47,31 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 			_, _ = table.AddHeld(c) // one that does not fit is nobody's
 		}
 	}
+	for _, word := range RevocationsIn(kept) {
+		_, _ = table.AddRevocation(word)
+	}
 	return table, nil
 }
 
-// MembersOf are certificates as people see them.
-func MembersOf(certificates []member.Certificate) []status.Member {
-	members := make([]status.Member, 0, len(certificates))
-	for _, c := range certificates {
+// RevocationsIn are the owners' words among what is kept of members. They have another length than
+// certificates.
+func RevocationsIn(kept [][]byte) (words []wire.SignedHeader) {
+	for _, b := range kept {
+		if word, err := wire.ParseSignedHeader(b); err == nil {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// MembersOf are the members of a run as people see them.
+func MembersOf(table *member.Table) []status.Member {
+	members := []status.Member{}
+	for _, c := range table.All() {
 		v := c.Invite
 		members = append(members, status.Member{
 			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]), Owner: hex.EncodeToString(c.Owner[:]),
-			Uses: v.Uses, ExpiresMs: v.ExpiresMs,
+			Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil,
 		})
 	}
 	return members

@@ -64,6 +64,8 @@ type Ledger interface {
 	PutEvidence(e wire.Evidence) error
 	Members() ([]member.Certificate, error)
 	PutMember(c member.Certificate) error
+	Revocations() ([]wire.SignedHeader, error)
+	PutRevocation(word wire.SignedHeader) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
 	Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (Kept, error)

@@ -125,6 +125,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeDelta(e) })
 	case core.StoreEvidence:
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
+	case core.StoreRevocation:
+		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Word) })
 	case gossip.Admitted:
 		r.write("store a certificate", func() error { return r.ledger.PutMember(e.Certificate) })
 	case core.RaiseMark:
@@ -154,7 +156,7 @@ func (r *Replica) executeOuter(e core.Effect) {
 	case rounds.DropBase:
 		epoch, tip := r.epoch, r.machine.Rounds().Fragment(e.Fragment).Tip().Round
 		r.exec.Fold(func() { r.dropBase(e, epoch, tip) })
-	case core.MayStep, core.Finished:
+	case core.MayStep, core.Finished, core.Revoked:
 		r.watcher.Saw(e)
 	default:
 		if !core.News(e) {

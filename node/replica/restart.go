@@ -110,7 +110,12 @@ func (r *Replica) meetMembers(members *member.Table) error {
 		_, err := members.AddHeld(c)
 		r.watcher.Check("take up a certificate", err)
 	}
-	return nil
+	words, err := r.ledger.Revocations()
+	for _, w := range words {
+		_, err := members.AddRevocation(w)
+		r.watcher.Check("take up a revocation", err)
+	}
+	return err
 }
 
 func seqs(own []rounds.OwnDelta) (seqs []uint64) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ const (
 	maxSocketPath  = 100              // bytes: systems allow 104 to 108
 	maxControlBody = 8 << 30          // of an answer: the tips of a large model
 	controlTimeout = 10 * time.Second // of a request's header
+	maxRevocation  = 1 << 20          // a signed header of each fragment and the reason, in JSON
 )
 
 // ErrNotRunning says that no node runs on a folder.
@@ -31,12 +33,13 @@ var ErrNotRunning = errors.New("no node is running on this folder")
 
 // Handlers is what a node answers.
 type Handlers struct {
-	Snapshot func() (Snapshot, bool)    // false: not ready yet
-	Tips     func() (io.WriterTo, bool) // the newest tips of all fragments
-	Members  func() []Member            // who was admitted, in a run that admits by invitation
-	Leave    func()                     // begins an ordered leave
-	Pause    func(on bool)              // has the node pause, or go on where nothing else keeps it
-	Lab      *Lab                       // nil: laboratory controls are refused
+	Snapshot func() (Snapshot, bool)                 // false: not ready yet
+	Tips     func() (io.WriterTo, bool)              // the newest tips of all fragments
+	Members  func() []Member                         // who was admitted, in a run that admits by invitation
+	Leave    func()                                  // begins an ordered leave
+	Revoke   func(context.Context, Revocation) error // spreads what an owner of the run signed
+	Pause    func(on bool)                           // has the node pause, or go on where nothing else keeps it
+	Lab      *Lab                                    // nil: laboratory controls are refused
 }
 
 // Server is the local control API of one node.
@@ -144,6 +147,16 @@ func mux(h Handlers) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Members()) // the reader may go away
 	})
+	m.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
+		var v Revocation
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRevocation)).Decode(&v)
+		if err == nil {
+			err = h.Revoke(r.Context(), v)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		}
+	})
 	m.HandleFunc("POST /leave", func(w http.ResponseWriter, _ *http.Request) {
 		h.Leave()
 		w.WriteHeader(http.StatusAccepted)
@@ -223,6 +236,15 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 // Tips returns the encoded newest tips of the node.
 func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, "/tips", nil)
+}
+
+// Revoke has the node spread what an owner of the run signed.
+func (c *Client) Revoke(ctx context.Context, v Revocation) error {
+	body, err := json.Marshal(v)
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, "/revoke", bytes.NewReader(body))
+	}
+	return err
 }
 
 // Leave asks the node to leave in order.

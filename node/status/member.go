@@ -1,5 +1,11 @@
 package status
 
+// Revocation is an owner's word that a name counts no more, for each fragment.
+type Revocation struct {
+	Words  [][]byte `json:"words"` // signed headers
+	Reason string   `json:"reason"`
+}
+
 // Member is a node that was admitted to a run which admits by invitation. A node that was invited
 // twice is there twice.
 type Member struct {
@@ -8,4 +14,5 @@ type Member struct {
 	Owner     string `json:"owner"`  // who made the invite
 	Uses      uint32 `json:"uses,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"`
+	Revoked   bool   `json:"revoked,omitempty"` // an owner of the run revoked it, or its invite
 }

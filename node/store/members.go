@@ -9,7 +9,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// PutMember keeps a certificate, which the caller has checked. Not durable before a commit.
+// PutMember keeps a certificate or an owner's word about a member, which the caller has checked. Not
+// durable before a commit.
 func (s *Store) PutMember(certificate []byte) error {
 	if n := len(certificate); n == 0 || n > wire.MaxCertificate {
 		return fmt.Errorf("put member: a certificate of %d bytes, want 1 to %d", n, wire.MaxCertificate)
@@ -20,7 +21,7 @@ func (s *Store) PutMember(certificate []byte) error {
 	})
 }
 
-// Members returns all certificates that were put.
+// Members returns all that was put of members.
 func (s *Store) Members() (certificates [][]byte, err error) {
 	first, last := make([]byte, len(wire.Digest{})), bytes.Repeat([]byte{0xff}, len(wire.Digest{})+1)
 	err = s.scan(bucketMembers, first, last, func(_, v []byte) error {

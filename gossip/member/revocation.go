@@ -1,0 +1,126 @@
+package member
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"atoll/gossip/wire"
+)
+
+// RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
+// was away hears of it from whoever refuses it, who may lie, so the owner's word comes along where it
+// is known.
+type RevokedError struct {
+	Word wire.SignedHeader // zero where it is not known
+}
+
+// proofMark stands before the owner's word in the text of a RevokedError.
+const proofMark = "proof "
+
+// Error is for people, and for the node that it is about.
+func (e *RevokedError) Error() string {
+	const text = "an owner of the run has revoked it"
+	if e.Word == (wire.SignedHeader{}) {
+		return text
+	}
+	return text + ", " + proofMark + base64.RawURLEncoding.EncodeToString(e.Word.Append(nil))
+}
+
+// Revoke notes that an owner revoked an author, or all whom an invite admitted, and reports whether
+// that is new. Their deltas from before stay in the run, so their certificates are kept.
+func (t *Table) Revoke(name wire.PeerID) (fresh bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.revoked[name]; known {
+		return false
+	}
+	t.revoked[name] = wire.SignedHeader{}
+	return true
+}
+
+// AddRevocation is Revoke by an owner's word, which it verifies.
+func (t *Table) AddRevocation(word wire.SignedHeader) (fresh bool, err error) {
+	if err := t.checkRevocation(word); err != nil {
+		return false, err
+	}
+	name := wire.PeerID(word.Header.Certificate)
+	fresh = t.Revoke(name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.revoked[name] = word
+	return fresh, nil
+}
+
+func (t *Table) checkRevocation(word wire.SignedHeader) error {
+	h := word.Header
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	if !h.Revocation() {
+		return fmt.Errorf("header of %v: %w: it is no revocation", h.Author, wire.ErrInvalid)
+	}
+	if err := t.checkOwner(h.Author); err != nil {
+		return err
+	}
+	return word.Verify(t.run)
+}
+
+// checkOwner tells whether an author may revoke others.
+func (t *Table) checkOwner(author wire.PeerID) error {
+	if !t.owns(author) {
+		return fmt.Errorf("revocation by %v: %w: it is no owner of this run", author, wire.ErrInvalid)
+	}
+	return nil
+}
+
+// RevokedNames are the authors and invites that are known to be revoked, in order.
+func (t *Table) RevokedNames() (names []wire.PeerID) {
+	if t == nil {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for name := range t.revoked {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, wire.PeerID.Compare)
+	return names
+}
+
+// Revoked says of a certificate whether an owner revoked its author or its invite: nil, or a
+// *RevokedError.
+func (t *Table) Revoked(c Certificate) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
+		if word, revoked := t.revoked[name]; revoked {
+			return &RevokedError{word}
+		}
+	}
+	return nil
+}
+
+// isRevoked reports whether Revoked is an error. The caller holds the lock.
+func (t *Table) isRevoked(c Certificate) bool {
+	_, author := t.revoked[c.Author]
+	_, invite := t.revoked[c.Invite.Key]
+	return author || invite
+}
+
+// Proof is the owner's word in the text of a refusal, that a certificate is revoked. It is false where
+// there is none, or one that is not true.
+func (t *Table) Proof(c Certificate, text string) (word wire.SignedHeader, ok bool) {
+	_, after, found := strings.Cut(text, proofMark)
+	if t == nil || !found {
+		return word, false
+	}
+	size := base64.RawURLEncoding.EncodedLen(wire.SignedHeaderSize)
+	b, err := base64.RawURLEncoding.DecodeString(after[:min(size, len(after))])
+	if err == nil {
+		word, err = wire.ParseSignedHeader(b)
+	}
+	name := wire.PeerID(word.Header.Certificate)
+	return word, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(word) == nil
+}

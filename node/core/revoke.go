@@ -1,0 +1,113 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// revoked has what the rounds found revoked go by gossip no more, and no session with it begin.
+func (m *Machine) revoked(e rounds.Revoked) {
+	members := m.cfg.Gossip.Members
+	if members == nil {
+		return // no owner, no revocation: an encoded tip of such a run has none either
+	}
+	var fresh []wire.PeerID
+	for _, r := range e.Names {
+		if name := wire.PeerID(r.Name); members.Revoke(name) {
+			fresh = append(fresh, name)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	for _, name := range fresh {
+		if word := m.wordAgainst(name); word != nil {
+			if _, err := members.AddRevocation(*word); err == nil {
+				m.emit(StoreRevocation{Word: *word})
+			}
+		}
+	}
+	m.emit(Revoked{Names: fresh, Own: m.ownRevoked(members)})
+}
+
+// wordAgainst is the owner's word by which a name is revoked; nil where a tip told, and no header.
+func (m *Machine) wordAgainst(name wire.PeerID) (word *wire.SignedHeader) {
+	for _, h := range m.headers {
+		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name && (word == nil || older(h.Header, word.Header)) {
+			word = h
+		}
+	}
+	return word
+}
+
+// older orders the words about one name, so that of several all nodes take the same.
+func older(a, b wire.Header) bool {
+	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload)) < 0
+}
+
+func (m *Machine) ownRevoked(members *member.Table) bool {
+	c, known := members.Find(m.cfg.Certificate)
+	return known && members.Revoked(c) != nil
+}
+
+// ToldRevoked takes what a peer says that refuses this node. If it shows an owner's word that this node
+// is revoked, the node ends.
+func (m *Machine) ToldRevoked(now Time, reason string) {
+	members := m.cfg.Gossip.Members
+	c, known := members.Find(m.cfg.Certificate)
+	if !known {
+		return
+	}
+	word, ok := members.Proof(c, reason)
+	if !ok {
+		return
+	}
+	if fresh, err := members.AddRevocation(word); err == nil && fresh {
+		m.emit(StoreRevocation{Word: word})
+		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(word.Header.Certificate)}, Own: true})
+	}
+}
+
+// invites are the invites by which an author came. An own delta names one of them, and stands or
+// falls with it.
+func (m *Machine) invites(a outer.Author) [][32]byte {
+	members := m.cfg.Gossip.Members
+	if wire.PeerID(a) != m.self {
+		return members.Invites(wire.PeerID(a))
+	}
+	if c, known := members.Find(m.cfg.Certificate); known {
+		return [][32]byte{c.Invite.Key}
+	}
+	return nil
+}
+
+// Publish takes a revocation that an owner of the run signed, spreads it and enters it into the set
+// of its round. The error is for one that no node of the run takes.
+func (m *Machine) Publish(now Time, sh wire.SignedHeader, reason []byte) error {
+	h := sh.Header
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	if !h.Revocation() || int(h.Size) != len(reason) || h.Payload != wire.Sum(reason) {
+		return fmt.Errorf("header of %v: %w: it is no revocation with that reason", h.Author, wire.ErrInvalid)
+	}
+	if err := sh.Verify(m.cfg.Run); err != nil {
+		return err
+	}
+	if err := m.check(h); err != nil {
+		return err
+	}
+	id := h.ID(m.cfg.Run)
+	m.gossip.Announce(now, sh, reason)
+	m.offer(now, id, &sh, false)
+	if m.knows(id) {
+		m.emit(StoreDelta{ID: id, Header: &sh, Payload: reason})
+	}
+	m.pump(now)
+	return nil
+}
