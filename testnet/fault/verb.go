@@ -19,6 +19,7 @@ const (
 	Resume    Verb = "resume"
 	Rest      Verb = "rest"
 	Work      Verb = "work"
+	Revoke    Verb = "revoke"
 	Leave     Verb = "leave"
 	Join      Verb = "join"
 	Slow      Verb = "slow"
@@ -76,6 +77,7 @@ var verbs = []struct {
 	{Miscalculate, "miscalculate 1 @20s", ""},
 	{Rest, "rest 1 @10s, or rest 1 @10s for 20s", Work},
 	{Work, "work 1 @30s", ""},
+	{Revoke, "revoke 1 @20s", ""},
 }
 
 // former are other spellings of verbs.

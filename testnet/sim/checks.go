@@ -12,19 +12,20 @@ import (
 
 // checks is what the world knows by means of its own, to hold nodes against.
 type checks struct {
-	states map[chainKey]outer.Digest    // what folding a chain came to
-	signed map[slot]wire.Digest         // every header that a node made durable
-	ledger map[wire.Digest]*wire.Header // likewise, by id
-	faulty map[wire.PeerID]bool         // whom honest nodes may blame
-	calmed Time                         // 0 before the faults ended
-	rounds uint32                       // closed by the most advanced node then
-	agreed Time                         // when all nodes showed one chain after that, 0 before
-	took   uint32                       // rounds closed from calm until then
-	caught map[string]int               // what honest nodes said of liars, and how often
-	ending bool                         // a learner has stopped
-	proven map[wire.PeerID]bool         // authors of deltas that came to others
-	unsure []*Node                      // whose deltas had come to nobody when the first learner stopped
-	told   map[*Node][]string           // what nodes said of their ways in and out
+	states  map[chainKey]outer.Digest    // what folding a chain came to
+	signed  map[slot]wire.Digest         // every header that a node made durable
+	ledger  map[wire.Digest]*wire.Header // likewise, by id
+	revoked []*wire.Header               // the revocations among them
+	faulty  map[wire.PeerID]bool         // whom honest nodes may blame
+	calmed  Time                         // 0 before the faults ended
+	rounds  uint32                       // closed by the most advanced node then
+	agreed  Time                         // when all nodes showed one chain after that, 0 before
+	took    uint32                       // rounds closed from calm until then
+	caught  map[string]int               // what honest nodes said of liars, and how often
+	ending  bool                         // a learner has stopped
+	proven  map[wire.PeerID]bool         // authors of deltas that came to others
+	unsure  []*Node                      // whose deltas had come to nobody when the first learner stopped
+	told    map[*Node][]string           // what nodes said of their ways in and out
 }
 
 type chainKey struct {
@@ -73,6 +74,29 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 		n.liar.claimed[h.Fragment] += h.Tokens
 	}
 	w.history.bytes(id[:])
+}
+
+// revokes notes a revocation, which is in the ledger as any delta.
+func (c *checks) revokes(run wire.RunID, sh wire.SignedHeader) {
+	h := sh.Header
+	c.ledger[h.ID(run)] = &h
+	c.revoked = append(c.revoked, &h)
+}
+
+// checkRevoked: where the ledger of a fragment has a revocation, it has nothing of who is revoked from
+// that round on.
+func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
+	for _, r := range w.checks.revoked {
+		if int(r.Fragment) != p || !folds[r.ID(w.run)] {
+			continue
+		}
+		w.counts.Revocations++
+		for id := range folds {
+			if h := w.checks.ledger[id]; wire.Digest(h.Author) == r.Certificate && h.Round >= r.Round {
+				w.broken("revoked", "fragment %d folds a delta of round %d of an author that is revoked from round %d on", p, h.Round, r.Round)
+			}
+		}
+	}
 }
 
 // forgotten says that no node knows of a delta, except nodes that are gone for

@@ -2,22 +2,25 @@ package sim
 
 import (
 	"crypto/ed25519"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
+	"atoll/node/core"
 )
 
 // door is how nodes get into a world that admits by invitation: one owner, and one invite for all.
 // It is zero in a world that is open.
 type door struct {
 	owner wire.PeerID
+	key   ed25519.PrivateKey // the owner's
 	pass  member.Pass
 }
 
 func newDoor(run wire.RunID) door {
 	owner, invite := ed25519.NewKeyFromSeed(doorSeed('o')), ed25519.NewKeyFromSeed(doorSeed('i'))
-	return door{wire.PeerIDOf(owner), member.Issue(owner, run, member.Invite{}, invite)}
+	return door{wire.PeerIDOf(owner), owner, member.Issue(owner, run, member.Invite{}, invite)}
 }
 
 // doorSeed is the seed of a key that no node has: theirs are small numbers.
@@ -58,6 +61,46 @@ func (n *Node) certified() (id wire.Digest) {
 		return id
 	}
 	return n.certificate.ID(n.w.run)
+}
+
+// revoke has the owner revoke a node, by the first node at hand: from its open round of each
+// fragment on. It reports whether there is one, in a world that admits by invitation.
+func (w *World) revoke(who *Node) bool {
+	i := slices.IndexFunc(w.nodes, func(n *Node) bool {
+		return n != who && n.up && n.paused == 0 && !n.spec.Outsider && n.liar == nil && n.machine.View().Phase() == core.Ready
+	})
+	if !w.s.Invited || i < 0 {
+		return false
+	}
+	by, reason := w.nodes[i], []byte("of the world's")
+	by.do(func() {
+		for f := range w.plan {
+			h := wire.NewRevocation(f, by.machine.Rounds().Fragment(f).Closed()+1, wire.Digest(who.id), reason)
+			sh := wire.SignHeader(w.door.key, w.run, h)
+			w.checks.revokes(w.run, sh)
+			if err := by.machine.Publish(by.clock(), sh, reason); err != nil {
+				by.broken("sim", "revoke node %d: %v", who.index, err)
+			}
+		}
+	})
+	return true
+}
+
+// revoked is what a process does when its owner's word comes: one that is revoked ends, and the
+// others end their sessions with it.
+func (n *Node) revoked(e core.Revoked) {
+	n.w.after(0, func() {
+		if e.Own {
+			n.crash()
+			n.gone = true
+			return
+		}
+		for _, p := range slices.Clone(n.links) {
+			if n.up && n.members.Admit(p.said, n.clock()) != nil {
+				n.w.disconnect(n, p)
+			}
+		}
+	})
 }
 
 // stranger reports whether a message comes of nobody whom this node knows to be admitted. As a

@@ -112,6 +112,8 @@ func (x executor) Saw(event any) {
 		n.w.checks.noticed(n, e)
 	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused:
 		n.w.checkBlame(n, e)
+	case core.Revoked:
+		n.revoked(e)
 	case core.MarksKnown:
 		n.keyOnly = false
 	case core.MayStep:

@@ -74,6 +74,8 @@ func (n *Node) disturb(f Fault) bool {
 		return n.leave()
 	case fault.Rest, fault.Work:
 		return n.rest(f.Kind == fault.Rest)
+	case fault.Revoke:
+		return n.w.revoke(n)
 	case fault.DiskFull, fault.DiskFree:
 		n.disk.Full = f.Kind == fault.DiskFull
 	case fault.Slow:

@@ -150,7 +150,7 @@ func (f *folder) check(w *World, d outer.Delta, payload []byte) error {
 	if known || len(f.checked) >= maxChecked {
 		return x.err
 	}
-	if x.err == nil {
+	if x.err == nil && !d.Revocation() {
 		x.values = make([]float32, w.plan[d.Fragment].Len)
 		x.err = codec.Decode(payload, len(x.values), x.values)
 		x.payload = payload

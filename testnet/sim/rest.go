@@ -194,6 +194,7 @@ func (w *World) checkLedger() {
 		for _, n := range w.nodes {
 			n.checkBook(p, folds)
 		}
+		w.checkRevoked(p, folds)
 		from.replay(p)
 	}
 }

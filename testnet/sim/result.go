@@ -22,6 +22,7 @@ type Counts struct {
 	FoldedUnseen     uint64             `json:"folded_unseen"`              // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
 	PayloadsDropped  int                `json:"payloads_dropped,omitempty"` // by retention
 	LeftBehind       int                `json:"left_behind,omitempty"`      // leavers that went before others took what they made
+	Revocations      int                `json:"revocations,omitempty"`      // in the ledger, of all fragments
 	Faults           map[fault.Verb]int `json:"faults"`
 }
 

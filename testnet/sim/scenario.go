@@ -89,7 +89,7 @@ const (
 var Kinds = []fault.Verb{
 	fault.Kill, fault.PowerCut, fault.Lose, fault.Wipe, fault.Start, fault.Pause, fault.Resume, fault.Join, fault.Leave,
 	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Weather, fault.Slow, fault.Skew,
-	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link, fault.Rest, fault.Work,
+	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link, fault.Rest, fault.Work, fault.Revoke,
 }
 
 // drawn are the kinds that Explore draws from. Others have no place in it: nodes that
@@ -168,6 +168,7 @@ func (s Scenario) withDefaults() Scenario {
 			s.Task = wideTask{quadraticTask{s.Seed}, s.Scale}
 		}
 	}
+	s.Params.Revocations = s.Params.Revocations || s.Invited
 	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
 	s.Faults = slices.Clone(s.Faults)
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })

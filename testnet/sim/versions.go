@@ -66,6 +66,8 @@ func (w *World) session(a, b *Node) bool {
 	}
 	a.refuses(b, cmp.Or(errA, errB))
 	b.refuses(a, cmp.Or(errB, errA))
+	a.turned(errB)
+	b.turned(errA)
 	a.turnedAway()
 	b.turnedAway()
 	return false
@@ -83,6 +85,13 @@ func (n *Node) judges(p *Node) error {
 func (n *Node) refuses(p *Node, reason error) {
 	n.refused[p.index] = true
 	n.w.refusals[pair{n.index, p.index}] = reason.Error()
+}
+
+// turned takes why another refuses this node.
+func (n *Node) turned(reason error) {
+	if reason != nil {
+		n.do(func() { n.machine.ToldRevoked(n.clock(), reason.Error()) })
+	}
 }
 
 // turnedAway ends a node that has nothing of the run yet and that everybody in

@@ -37,6 +37,7 @@ type Ledger struct {
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
 	members  []member.Certificate
+	revoked  []wire.SignedHeader
 	undo     []func() // takes back what was not committed, newest last
 	unsynced []*file  // payloads written since the last power cut that could hurt
 }
@@ -212,6 +213,19 @@ func (l *Ledger) PutMember(c member.Certificate) error {
 
 // Members implements replica.Ledger.
 func (l *Ledger) Members() ([]member.Certificate, error) { return l.members, nil }
+
+// PutRevocation implements replica.Ledger.
+func (l *Ledger) PutRevocation(word wire.SignedHeader) error {
+	if !l.Full {
+		n := len(l.revoked)
+		l.revoked = append(l.revoked, word)
+		l.undone(func() { l.revoked = l.revoked[:n] })
+	}
+	return l.room()
+}
+
+// Revocations implements replica.Ledger.
+func (l *Ledger) Revocations() ([]wire.SignedHeader, error) { return l.revoked, nil }
 
 // Payload implements replica.Ledger.
 func (l *Ledger) Payload(id wire.Digest) ([]byte, error) {
