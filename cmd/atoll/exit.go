@@ -50,7 +50,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName), errors.Is(err, genesis.ErrVocab), errors.Is(err, external.ErrProcesses):
 		return exitUsage
-	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer):
+	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer), errors.Is(err, node.ErrRevoked):
 		return exitRefused
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, node.ErrNoPeers):
 		return exitTimeout

@@ -23,7 +23,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
     atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
     atoll relay "$(atoll invite --genesis mine.genesis)"
 
-All nodes keep the limits. After --expires nobody new gets in, and who is in stays. An invite cannot be taken back: give --uses and --expires to people whom you do not know well. The link of the first node carries an invite without limits.`
+All nodes keep the limits. After --expires nobody new gets in, and who is in stays. atoll revoke takes an invite back, with all who came by it: make one for each group of people. The link of the first node carries an invite without limits, by which that node came itself.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
@@ -54,7 +54,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if g.Admission == genesis.Open {
 		return fmt.Errorf("run %v is open: whoever has its link joins, without an invite", g.RunID())
 	}
-	owner, err := c.owner(dir, g)
+	owner, err := ownerKey(c.Owner, dir, g)
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass,
 	return member.Issue(owner, run, v, secret), err
 }
 
-// owner is the key of --owner, or of the only file of one of the run's owners at hand.
-func (c *InviteCmd) owner(dir string, g genesis.Genesis) (ed25519.PrivateKey, error) {
-	if c.Owner != "" {
-		return readOwner(c.Owner, g)
+// ownerKey is the key in a file, or in the only file of one of the run's owners at hand.
+func ownerKey(file, dir string, g genesis.Genesis) (ed25519.PrivateKey, error) {
+	if file != "" {
+		return readOwner(file, g)
 	}
 	var wrong error
 	for _, place := range []string{".", dir, filepath.Dir(filepath.Clean(dir))} {

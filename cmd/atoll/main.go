@@ -50,6 +50,7 @@ type commandLine struct {
 	Peers      PeersCmd      `cmd:"" help:"Show the members of a run, their hardware and shares."`
 	Invite     InviteCmd     `cmd:"" help:"Make a join link with an invite."`
 	Members    MembersCmd    `cmd:"" help:"Show who was invited to a run."`
+	Revoke     RevokeCmd     `cmd:"" help:"Take the word back that admitted a node."`
 	Pause      PauseCmd      `cmd:"" help:"Make a running node cost nothing for now."`
 	Resume     ResumeCmd     `cmd:"" help:"Let a paused node go on."`
 	Leave      LeaveCmd      `cmd:"" help:"Make a running node leave in order."`

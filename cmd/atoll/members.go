@@ -10,7 +10,7 @@ import (
 )
 
 const membersHelp = `
-Lists the nodes that were admitted to a run which admits by invitation, as one node knows them, with the invite of each and its limits. A node whose invite is for it alone has its own id there. atoll peers shows who of them is here, and what they contribute.
+Lists the nodes that were admitted to a run which admits by invitation, as one node knows them, with the invite of each and its limits. A node whose invite is for it alone has its own id there. atoll peers shows who of them is here, and what they contribute. atoll revoke takes the word back that admitted one.
 
     atoll members --dir first`
 
@@ -40,9 +40,13 @@ func (c *MembersCmd) Run(ctx context.Context, out *console) error {
 		out.say("this run is open to everybody: it has no members, see atoll peers")
 		return nil
 	}
-	rows := [][]string{{"MEMBER", "INVITE", "USES", "EXPIRES"}}
+	rows := [][]string{{"MEMBER", "INVITE", "USES", "EXPIRES", ""}}
 	for _, m := range members {
-		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(m.Uses), expiryText(m.ExpiresMs)})
+		state := ""
+		if m.Revoked {
+			state = "revoked"
+		}
+		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(m.Uses), expiryText(m.ExpiresMs), state})
 	}
 	return table(out.out, rows...)
 }

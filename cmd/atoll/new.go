@@ -140,7 +140,7 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	g.Owners = append(g.Owners, wire.PeerIDOf(key))
+	g.Owners, g.Outer.Revocations = append(g.Owners, wire.PeerIDOf(key)), true
 	return owner, nil
 }
 

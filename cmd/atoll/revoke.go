@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"atoll/gossip/wire"
+	"atoll/node/genesis"
+	"atoll/node/inspect"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+const revokeHelp = `
+Takes the word back that admitted a node to a run which admits by invitation, or an invite with all who came by it. It takes the owner's key, which atoll new wrote, and a folder on which a node of the run runs. That node tells the others.
+
+    atoll members --dir first                             who there is, and by which invite
+    atoll revoke 8a88e3dd74 --dir first
+    atoll revoke 8a88e3dd74 --dir first --reason "its text was not ours"
+
+From the open round on nothing counts that the node makes. What it made before stays in the model. The others end their sessions with it, and it ends by itself when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
+
+// RevokeCmd is `atoll revoke`.
+type RevokeCmd struct {
+	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll members prints it." placeholder:"ID"`
+	dirFlag
+	Owner   string        `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
+	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
+	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
+	jsonFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*RevokeCmd) Help() string { return revokeHelp }
+
+// revokedAnswer is the answer of `atoll revoke`.
+type revokedAnswer struct {
+	Name    string   `json:"name"`
+	Members []string `json:"members"` // those who count no more
+	From    []uint32 `json:"from"`    // the first round of each fragment without them
+}
+
+// Run signs the revocation and has the node of the folder spread it.
+func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
+	if len(c.Reason) == 0 || len(c.Reason) > outer.MaxReason {
+		return badUsage("--reason has %d bytes: use 1 to %d", len(c.Reason), outer.MaxReason)
+	}
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
+	dir, err := c.folder()
+	if err != nil {
+		return err
+	}
+	g, err := inspect.FolderGenesis(dir)
+	if err != nil {
+		return err
+	}
+	if !g.Outer.Revocations {
+		return fmt.Errorf("run %v has no revocations: it is open, or older than they are", g.RunID())
+	}
+	owner, err := ownerKey(c.Owner, dir, g)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	answer, err := c.revoke(ctx, dir, g, owner)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return out.json(answer)
+	}
+	out.answer("revoked %s: %s no more from round %d on; what was made before stays", shortID(answer.Name), countText(len(answer.Members)), slices.Min(answer.From))
+	return nil
+}
+
+// countText says how many nodes count.
+func countText(members int) string {
+	if members == 1 {
+		return "1 node counts"
+	}
+	return fmt.Sprintf("%d nodes count", members)
+}
+
+func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, owner ed25519.PrivateKey) (a revokedAnswer, err error) {
+	client, err := status.Dial(dir)
+	if errors.Is(err, status.ErrNotRunning) {
+		return a, fmt.Errorf("%w: start it with `atoll join --dir %s`, so that it tells the others", err, dir)
+	} else if err != nil {
+		return a, err
+	}
+	s, err := client.Snapshot(ctx)
+	if err != nil {
+		return a, err
+	}
+	members, err := client.Members(ctx)
+	if err != nil {
+		return a, err
+	}
+	name, err := nameOf(members, c.Name)
+	if err != nil {
+		return a, err
+	}
+	a.Name = hex.EncodeToString(name[:])
+	for _, m := range members {
+		if m.ID == a.Name || m.Invite == a.Name {
+			a.Members = append(a.Members, m.ID)
+		}
+	}
+	if slices.Contains(a.Members, s.Self) {
+		return a, fmt.Errorf("%s would revoke the node on %s itself, which is to tell the others: revoke by the folder of another node, or the other members one by one", c.Name, dir)
+	}
+	v := status.Revocation{Reason: c.Reason}
+	for f, fragment := range s.Fragments {
+		h := wire.NewRevocation(f, fragment.Closed+1, wire.Digest(name), []byte(c.Reason))
+		v.Words = append(v.Words, wire.SignHeader(owner, g.RunID(), h).Append(nil))
+		a.From = append(a.From, h.Round)
+	}
+	return a, client.Revoke(ctx, v)
+}
+
+// nameOf is the member or the invite whose id begins with some digits.
+func nameOf(members []status.Member, digits string) (name wire.PeerID, err error) {
+	var found []string
+	for _, m := range members {
+		for _, id := range []string{m.ID, m.Invite} {
+			if strings.HasPrefix(id, strings.ToLower(digits)) && !slices.Contains(found, id) {
+				found = append(found, id)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return name, fmt.Errorf("no member and no invite has an id that begins with %s: `atoll members` lists them", digits)
+	case 1:
+		return name, name.UnmarshalText([]byte(found[0]))
+	}
+	return name, fmt.Errorf("%d ids begin with %s: give more digits of one of %s", len(found), digits, strings.Join(found, ", "))
+}
