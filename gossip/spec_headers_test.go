@@ -9,7 +9,7 @@ import (
 
 func TestSpecHeaders(t *testing.T) {
 	spectest.Run(t, "G", map[string]spectest.Clause{
-		"G-1": spectest.All(specTwoHeaders, specEvidenceInRepair), "G-2": specEvidencePublished, "G-3": specUnfit,
+		"G-1": spectest.All(specTwoHeaders, specEvidenceInRepair), "G-1.2": specRevocations, "G-2": specEvidencePublished, "G-3": specUnfit,
 	})
 }
 
@@ -90,6 +90,31 @@ func specTwoHeaders(t *testing.T, _ *spectest.Spec) {
 		change(&h.Header)
 		if e := a.brought(1, h); count[EvidenceFound](e) != 0 {
 			t.Errorf("%s: evidence", name)
+		}
+	}
+}
+
+func specRevocations(t *testing.T, _ *spectest.Spec) {
+	word := func(a *alone, name byte, reason string) wire.SignedHeader {
+		return wire.SignHeader(testKey(9), a.run, wire.NewRevocation(0, 1, wire.Digest{name}, []byte(reason)))
+	}
+	for name, second := range map[string]func(a *alone) wire.SignedHeader{
+		"of two names":    func(a *alone) wire.SignedHeader { return word(a, 2, "gone") },
+		"for two reasons": func(a *alone) wire.SignedHeader { return word(a, 1, "left") },
+		"and a delta":     func(a *alone) wire.SignedHeader { return a.header(9, 1, 1) },
+	} {
+		for _, held := range []bool{false, true} {
+			a := specAlone(1, 2)
+			first := word(a, 1, "gone")
+			if held {
+				a.chain.store(first, []byte("gone"))
+			} else {
+				a.brought(1, first)
+			}
+			a.core.Effects()
+			if e := a.brought(1, second(a)); count[EvidenceFound](e) != 0 || count[Offer](e) != 1 {
+				t.Errorf("%s, the first held %v: %v", name, held, e)
+			}
 		}
 	}
 }

@@ -6,5 +6,7 @@
 // with genesis alone, while nobody else is online. Headers name the digest of their author's
 // certificate, and capability records carry the certificate.
 //
+// An owner takes its word back with a revocation, which is a header like that of a delta: see wire.NewRevocation.
+//
 // A Table holds the certificates that a node knows. Everything else here is a pure function.
 package member

@@ -39,7 +39,7 @@ type Table struct {
 	owners   []wire.PeerID
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
-	ofInvite map[wire.PeerID]int // certificates, by the invite's key
+	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word, zero where a tip told
 }
 

@@ -284,3 +284,35 @@ func specNoEvidence(t *testing.T, s *spectest.Spec) {
 	_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(wire.Evidence{A: first, B: other}))
 	refused(t, "two authors", err, wire.ErrInvalid)
 }
+
+// revocation is that of the text.
+func revocation(t *testing.T, s *spectest.Spec) wire.SignedHeader {
+	m := must[wire.Message](t)(wire.Open(runOf(t, s), s.Hex(t, "message revocation")))
+	if !m.Header.Header.Revocation() {
+		t.Fatalf("%+v is no revocation", m.Header.Header)
+	}
+	return *m.Header
+}
+
+func specRevokesSomebody(t *testing.T, s *spectest.Spec) {
+	h := revocation(t, s).Header
+	refused(t, "with a name", h.Validate(), nil)
+	h.Certificate = wire.Digest{}
+	refused(t, "without a name", h.Validate(), wire.ErrInvalid)
+}
+
+func specRevokedTwice(t *testing.T, s *spectest.Spec) {
+	h := revocation(t, s).Header
+	for name, change := range map[string]func(h *wire.Header){
+		"two names":            func(h *wire.Header) { h.Certificate[0]++ },
+		"two reasons":          func(h *wire.Header) { h.Payload[0]++ },
+		"one of them a delta":  func(h *wire.Header) { h.Codec = 4 },
+		"both of them, at all": func(h *wire.Header) { h.Tokens++ },
+	} {
+		a, b := h, h
+		change(&b)
+		e := wire.Evidence{A: wire.SignHeader(keyOf(t, s), runOf(t, s), a), B: wire.SignHeader(keyOf(t, s), runOf(t, s), b)}
+		_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(e))
+		refused(t, name, err, wire.ErrInvalid)
+	}
+}

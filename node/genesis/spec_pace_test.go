@@ -1,10 +1,12 @@
 package genesis
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
 )
 
 func specPace(t *testing.T, s *spectest.Spec) {
@@ -31,5 +33,43 @@ func specPaceOfFormer(t *testing.T, s *spectest.Spec) {
 	g.Outer.MaxPace = 1
 	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "MaxPace") {
 		t.Errorf("a genesis of format 1 with a MaxPace: %v", err)
+	}
+}
+
+func specRevocations(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Admission, g.Owners = Invite, owners{{1}}
+	if bytes.Contains(g.Encode(), []byte("Revocations")) {
+		t.Error("false is not left out")
+	}
+	g.Outer.MaxPace, g.Outer.Revocations = 2, true
+	b := g.Encode()
+	if !bytes.Contains(b, []byte(`"MaxPace":2,"Revocations":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Outer.Revocations {
+		t.Errorf("%+v, %v", again.Outer, err)
+	}
+}
+
+func specNobodyRevokes(t *testing.T, s *spectest.Spec) {
+	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Revocations":true`, 1)
+	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "nobody can revoke") {
+		t.Errorf("in an open run: %v", err)
+	}
+}
+
+func specNoRevocation(t *testing.T, _ *spectest.Spec) {
+	d := outer.Delta{Round: 1, Steps: 1, Size: 1, Revokes: [32]byte{1}}
+	p := outer.Defaults(1, 1000, 0)
+	if err := p.Check(d); err == nil {
+		t.Error("taken")
+	}
+	p.Revocations = true
+	if err := p.Check(d); err != nil {
+		t.Error(err)
 	}
 }

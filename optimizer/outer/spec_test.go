@@ -25,7 +25,7 @@ import (
 // follows the text, on inputs that reach what the clause says.
 func TestSpecFold(t *testing.T) {
 	spectest.Run(t, "F", map[string]spectest.Clause{
-		"F-1": specValid, "F-1.2": specInvalidFolded, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
+		"F-1": specValid, "F-1.2": specInvalidFolded, "F-1.3": specRevocationValid, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
 		"F-10": specNorms, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13": specCapped, "F-13.2": specShare, "F-13.3": specNoShare,
@@ -33,8 +33,8 @@ func TestSpecFold(t *testing.T) {
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
 		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound,
-		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd,
-		"F-26": specState, "F-27": specTipRefused, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
+		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked,
+		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
 		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
 	})
 }

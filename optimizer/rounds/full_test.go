@@ -105,7 +105,7 @@ func (s *fullStory) happens(t *rapid.T, d outer.Delta) {
 
 // comes brings a delta as repair does.
 func (s *fullStory) comes(d outer.Delta) {
-	if err := s.m.Offer(s.now, d, true); err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrBarred) && !errors.Is(err, ErrParked) {
+	if err := s.m.Offer(s.now, d, true); err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrBarred) && !errors.Is(err, ErrParked) && !errors.Is(err, ErrRevoked) {
 		s.t.Fatalf("delta of round %d: %v", d.Round, err)
 	}
 	s.held(d)
@@ -141,24 +141,29 @@ func (s *fullStory) all() (ds []outer.Delta) {
 	return ds
 }
 
-// Any order of arrival of more deltas than rounds take, with losses, evidence and restarts
+// Any order of arrival of more deltas than rounds take, with losses, evidence, revocations and restarts
 // in between, gives the same bits.
 func TestFullRoundsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const rounds = 3
+		p := roundsParams(1)
+		p.Revocations = true
 		most := rapid.IntRange(1, 4).Draw(t, "most")
 		var all []outer.Delta
 		var bad []outer.Author
 		tell := func() *fullStory {
-			s := &fullStory{rig: fullRig(t, roundsParams(1), most), most: most, known: map[outer.ID]outer.Delta{}, barred: map[outer.Author]bool{}}
+			s := &fullStory{rig: fullRig(t, p, most), most: most, known: map[outer.ID]outer.Delta{}, barred: map[outer.Author]bool{}}
 			if all == nil {
 				for rnd := uint32(1); rnd <= rounds; rnd++ {
 					all = append(all, s.crowd(7, rnd)...)
 				}
+				all = append(all, s.drawWords(t, all)...)
 				bad = []outer.Author{all[0].Author, all[3].Author}[:rapid.IntRange(0, 2).Draw(t, "barred")]
 			}
 			for _, d := range all {
-				s.delta(d.Author, 0, d.Round)
+				if s.delta(d.Author, 0, d.Round); d.Revocation() {
+					s.payloads[d.ID] = []byte("x")
+				}
 			}
 			for i, d := range rapid.Permutation(all).Draw(t, "order") {
 				s.happens(t, d)
@@ -181,13 +186,30 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 		if a.m.Fragment(0).Tip().State != b.m.Fragment(0).Tip().State {
 			t.Fatal("states differ")
 		}
+		revoked := map[[32]byte]bool{}
 		for rnd := uint32(1); rnd <= rounds; rnd++ {
 			honest := slices.DeleteFunc(byPlace(all), func(d outer.Delta) bool { return d.Round != rnd || slices.Contains(bad, d.Author) })
-			if got, want := idsOf(a.m.Fragment(0).Set(rnd)), idsOf(honest[:most]); !slices.Equal(got, want) {
+			for _, d := range honest[:most] {
+				revoked[d.Revokes] = d.Revocation()
+			}
+			honest = slices.DeleteFunc(honest, func(d outer.Delta) bool { return revoked[d.Author] })
+			if got, want := idsOf(a.m.Fragment(0).Set(rnd)), idsOf(honest[:min(most, len(honest))]); !slices.Equal(got, want) {
 				t.Fatalf("round %d folds %x, first by their places are %x", rnd, got, want)
 			}
 		}
 	})
+}
+
+// drawWords draws up to three revocations of authors of deltas, by one owner.
+func (s *fullStory) drawWords(t *rapid.T, all []outer.Delta) (words []outer.Delta) {
+	for i := range rapid.IntRange(0, 3).Draw(t, "words") {
+		rnd := rapid.Uint32Range(1, 3).Draw(t, "round")
+		words = append(words, outer.Delta{
+			ID: outer.ID{250, byte(i), byte(rnd)}, Author: outer.Author{240}, Round: rnd, Base: rnd - 1, Steps: 1, Size: 1,
+			Revokes: rapid.SampledFrom(all).Draw(t, "of").Author,
+		})
+	}
+	return words
 }
 
 // bar leaves an author out of all rounds.

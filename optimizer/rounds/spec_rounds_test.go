@@ -22,8 +22,9 @@ func TestSpecRounds(t *testing.T) {
 		"R-7":   specOnce, "R-7.2": specSecond, "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
 		"R-10": specLink, "R-11": specLastRound, "R-11.2": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": specCounts, "R-13.2": specPlaces, "R-13.3": specBehind,
-		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
+		"R-20": specKeptOut, "R-20.2": specManyRevocations, "R-20.3": specRevokedNotAwaited,
 		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan, "R-19.2": specNotAwaited,
 	})
 }

@@ -1,0 +1,183 @@
+package member
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+)
+
+// wordOf is the revocation of the text, and its reason.
+func wordOf(t *testing.T, s *spectest.Spec) (wire.SignedHeader, []byte) {
+	t.Helper()
+	m, err := wire.Open(wire.RunID(s.Hex(t, "run")), s.Hex(t, "message revocation"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *m.Header, m.Inline
+}
+
+func specRevocation(t *testing.T, s *spectest.Spec) {
+	word, reason := wordOf(t, s)
+	h := wire.NewRevocation(3, 17, wire.Digest(s.Hex(t, "author")), []byte("left the lab"))
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
+	if signed := wire.SignHeader(key, wire.RunID(s.Hex(t, "run")), h); signed != word || string(reason) != "left the lab" {
+		t.Errorf("the text has %+v %q, we sign %+v", word, reason, signed)
+	}
+	if !h.Revocation() || h.Codec != 255 || h.Certificate != wire.Digest(s.Hex(t, "author")) {
+		t.Errorf("%+v", h)
+	}
+}
+
+func specRevocationFields(t *testing.T, _ *spectest.Spec) {
+	p := outer.Defaults(4, 1000, 0)
+	p.Revocations = true
+	good := outer.Delta{Author: outer.Author{1}, Fragment: 3, Round: 17, Base: 16, Steps: 1, Size: 1, Revokes: [32]byte{1}}
+	for name, c := range map[string]struct {
+		change func(d *outer.Delta)
+		ok     bool
+	}{
+		"valid":        {func(*outer.Delta) {}, true},
+		"long reason":  {func(d *outer.Delta) { d.Size = 256 }, true},
+		"too long":     {func(d *outer.Delta) { d.Size = 257 }, false},
+		"no reason":    {func(d *outer.Delta) { d.Size = 0 }, false},
+		"older base":   {func(d *outer.Delta) { d.Base = 15 }, false},
+		"two steps":    {func(d *outer.Delta) { d.Steps = 2 }, false},
+		"a token":      {func(d *outer.Delta) { d.Tokens = 1 }, false},
+		"no fragment":  {func(d *outer.Delta) { d.Fragment = 4 }, false},
+		"of other use": {func(d *outer.Delta) { d.Precision, d.Codec = 7, 9 }, true},
+	} {
+		d := good
+		c.change(&d)
+		if err := p.Check(d); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func specOwnersRevoke(t *testing.T, s *spectest.Spec) {
+	word, _ := wordOf(t, s)
+	run := wire.RunID(s.Hex(t, "run"))
+	if err := NewTable(run, []wire.PeerID{word.Header.Author}).CheckHeader(word.Header); err != nil {
+		t.Error(err)
+	}
+	other := NewTable(run, []wire.PeerID{{7}})
+	if err := other.CheckHeader(word.Header); !errors.Is(err, wire.ErrInvalid) {
+		t.Errorf("of no owner: %v", err)
+	}
+	if _, stranger := other.Stranger(wire.Message{Header: &word}); !stranger {
+		t.Error("the message of no owner is passed on")
+	}
+	if _, err := other.AddRevocation(word); err == nil {
+		t.Error("the word of no owner counts")
+	}
+	var open *Table
+	if open.CheckHeader(word.Header) == nil {
+		t.Error("in an open run: taken")
+	}
+}
+
+func specRevokedGossip(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
+		m := NewTable(run, []wire.PeerID{c.Owner})
+		if _, err := m.Add(c); err != nil {
+			t.Fatal(err)
+		}
+		beat := wire.Message{Beat: &wire.Beat{Author: c.Author}}
+		header := wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: c.Author, Certificate: c.ID(run)}}}
+		for _, revoked := range []bool{false, true} {
+			for _, message := range []wire.Message{beat, header} {
+				if _, stranger := m.Stranger(message); stranger != revoked {
+					t.Errorf("revoked %v: a stranger's is %v", revoked, stranger)
+				}
+			}
+			m.Revoke(name)
+		}
+		if err := m.CheckHeader(header.Header.Header); err != nil {
+			t.Errorf("what it made before: %v", err)
+		}
+	}
+}
+
+func specRevokedSession(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
+		m := NewTable(run, []wire.PeerID{c.Owner})
+		r := hello.Record{Author: c.Author, Certificate: c.Encode()}
+		if err := m.Admit(r, 0); err != nil {
+			t.Error(err)
+		}
+		m.Revoke(name)
+		if err := m.Admit(r, 0); !errors.As(err, new(*RevokedError)) {
+			t.Errorf("a session: %v", err)
+		}
+	}
+}
+
+func specProof(t *testing.T, s *spectest.Spec) {
+	word, _ := wordOf(t, s)
+	c, run := example(t, s)
+	m := NewTable(run, []wire.PeerID{c.Owner})
+	if fresh, err := m.AddRevocation(word); err != nil || !fresh {
+		t.Fatal(fresh, err)
+	}
+	err := m.Admit(hello.Record{Author: c.Author, Certificate: c.Encode()}, 0)
+	if err == nil || !strings.Contains(err.Error(), "proof "+base64.RawURLEncoding.EncodeToString(word.Append(nil))) {
+		t.Fatalf("the reason is %v", err)
+	}
+	away := NewTable(run, []wire.PeerID{c.Owner})
+	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got != word {
+		t.Error("who was away does not see it")
+	}
+}
+
+// A reason proves nothing to others than whom an owner revoked.
+func TestNoProof(t *testing.T) {
+	c, other := admitted(t, Invite{}, first), admitted(t, Invite{}, second)
+	h := wire.NewRevocation(0, 3, wire.Digest(c.Author), []byte("gone"))
+	good := (&RevokedError{wire.SignHeader(owner, run, h)}).Error()
+	forged := (&RevokedError{wire.SignHeader(second, run, h)}).Error()
+	delta := wire.SignHeader(owner, run, header(first, wire.Digest(c.Author), 3))
+	for name, test := range map[string]struct {
+		c    Certificate
+		text string
+		want bool
+	}{
+		"good":            {c, good, true},
+		"about another":   {other, good, false},
+		"by no owner":     {c, forged, false},
+		"a delta":         {c, (&RevokedError{delta}).Error(), false},
+		"no word":         {c, (&RevokedError{}).Error(), false},
+		"cut off":         {c, good[:len(good)-1], false},
+		"nothing":         {c, "", false},
+		"nothing like it": {c, "proof that", false},
+	} {
+		if _, ok := table().Proof(test.c, test.text); ok != test.want {
+			t.Errorf("%s: proves it: %v", name, ok)
+		}
+	}
+	var open *Table
+	if _, ok := open.Proof(c, good); ok {
+		t.Error("in an open run")
+	}
+}
+
+func FuzzProof(f *testing.F) {
+	c := admitted(f, Invite{}, first)
+	h := wire.NewRevocation(0, 3, wire.Digest(c.Author), []byte("gone"))
+	f.Add((&RevokedError{wire.SignHeader(owner, run, h)}).Error())
+	f.Add("proof ")
+	f.Fuzz(func(t *testing.T, text string) {
+		if word, ok := table().Proof(c, text); ok && word.Header.Author != id(owner) {
+			t.Errorf("%q proves that %v revoked it", text, word.Header.Author)
+		}
+	})
+}

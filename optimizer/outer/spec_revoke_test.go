@@ -1,0 +1,151 @@
+package outer_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+)
+
+// revocation is one of round 1, in the run of the text's example.
+func revocation(e example, id byte, name [32]byte) outer.Contribution {
+	d := outer.Delta{ID: outer.ID{id}, Author: outer.Author{99}, Round: 1, Steps: 1, Size: 4, Revokes: name}
+	return outer.Contribution{Delta: d, Payload: []byte("gone")}
+}
+
+// revoking is the text's example in a run that has revocations.
+func revoking(t *testing.T, s *spectest.Spec) example {
+	e := exampleOf(t, s)
+	e.p.Revocations = true
+	return e
+}
+
+func (e example) fold(t *testing.T, set ...outer.Contribution) (*outer.Tip, outer.Result) {
+	t.Helper()
+	tip, result, err := outer.Fold(e.p, e.f, e.tip(t, 0), 1, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tip, result
+}
+
+func specRevocationValid(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	good := revocation(e, 1, [32]byte{7})
+	if _, result := e.fold(t, good); len(result.Folded) != 1 {
+		t.Errorf("refused: %v", result.Refused)
+	}
+	bad := good
+	bad.Delta.Steps = 2
+	if _, result := e.fold(t, bad); len(result.Refused) != 1 {
+		t.Error("one of two steps is folded")
+	}
+}
+
+func specRevocationFolded(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	plain, others := e.fold(t, e.set...)
+	word := revocation(e, 1, [32]byte{7})
+	tip, result := e.fold(t, append(slices.Clone(e.set), word)...)
+	ids := append(slices.Clone(others.Folded), word.Delta.ID)
+	slices.SortFunc(ids, outer.CompareIDs)
+	if tip.Chain != outer.ChainDigest(outer.Digest{}, ids) || !slices.Equal(result.Weights, others.Weights) {
+		t.Errorf("chain %x, weights %v", tip.Chain, result.Weights)
+	}
+	if !slices.Equal(tip.Anchor, plain.Anchor) || !slices.Equal(tip.Momentum, plain.Momentum) || !slices.Equal(tip.Ref, plain.Ref) || tip.Tokens != plain.Tokens {
+		t.Error("it changes what the others come to")
+	}
+}
+
+func specRevokedNames(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	name := e.set[0].Delta.Author
+	one, _ := e.fold(t, append(slices.Clone(e.set), revocation(e, 1, name))...)
+	want := []outer.Revoked{{Name: name, Round: 1}}
+	if !slices.Equal(one.Revoked, want) {
+		t.Fatalf("names %v", one.Revoked)
+	}
+	again := revocation(e, 2, name)
+	again.Delta.Round, again.Delta.Base = 2, 1
+	other := revocation(e, 3, [32]byte{3})
+	other.Delta.Round, other.Delta.Base = 2, 1
+	two, _, err := outer.Fold(e.p, e.f, one, 2, []outer.Contribution{again, other})
+	if want := []outer.Revoked{{Name: [32]byte{3}, Round: 2}, want[0]}; err != nil || !slices.Equal(two.Revoked, sortedNames(want)) {
+		t.Errorf("names %v, %v", two.Revoked, err)
+	}
+}
+
+func sortedNames(names []outer.Revoked) []outer.Revoked {
+	slices.SortFunc(names, func(a, b outer.Revoked) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+	return names
+}
+
+func specMostRevoked(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	var set []outer.Contribution
+	for i := range 1025 {
+		word := revocation(e, 0, [32]byte{1})
+		binary.BigEndian.PutUint16(word.Delta.ID[:], uint16(2000-i)) // the last one comes first
+		binary.BigEndian.PutUint16(word.Delta.Revokes[:], uint16(i+1))
+		set = append(set, word)
+	}
+	tip, _ := e.fold(t, set...)
+	if len(tip.Revoked) != 1024 || tip.Revoked[0].Name != set[1].Delta.Revokes {
+		t.Errorf("%d names, the first is %x", len(tip.Revoked), tip.Revoked[0].Name[:4])
+	}
+}
+
+func specTipOfRevoked(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	tip, _ := e.fold(t, revocation(e, 1, [32]byte{9}), revocation(e, 2, [32]byte{7}))
+	plain, _ := e.fold(t)
+	plain.Chain = tip.Chain
+	want := encodeByText(plain)
+	for _, first := range []byte{7, 9} {
+		want = binary.LittleEndian.AppendUint32(append(want, append([]byte{first}, make([]byte, 31)...)...), 1)
+	}
+	if got := tip.Encode(); !bytes.Equal(got, want) {
+		t.Errorf("encoded %x, by the text %x", got, want)
+	}
+	if again, err := outer.DecodeTip(want, e.f, e.p); err != nil || again.State != tip.State || !slices.Equal(again.Revoked, tip.Revoked) {
+		t.Errorf("decoded %+v, %v", again, err)
+	}
+}
+
+func specRevokedRefused(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	tip, _ := e.fold(t, revocation(e, 1, [32]byte{9}), revocation(e, 2, [32]byte{7}))
+	b := tip.Encode()
+	if _, err := outer.DecodeTip(b, e.f, e.p); err != nil {
+		t.Fatal(err)
+	}
+	without := e.p
+	without.Revocations = false
+	if _, err := outer.DecodeTip(b, e.f, without); err == nil {
+		t.Error("in a run without revocations: taken")
+	}
+	at := len(b) - 72
+	many := bytes.Clone(b[:at])
+	for i := range 1025 {
+		many = append(binary.BigEndian.AppendUint32(many, uint32(i)), make([]byte, 28)...)
+		many = binary.LittleEndian.AppendUint32(many, 1)
+	}
+	for name, b := range map[string][]byte{
+		"the other order": slices.Concat(b[:at], b[at+36:], b[at:at+36]),
+		"a name twice":    slices.Concat(b[:at+36], b[at:at+36]),
+		"round 0":         slices.Concat(b[:len(b)-4], []byte{0, 0, 0, 0}),
+		"a later round":   slices.Concat(b[:len(b)-4], []byte{2, 0, 0, 0}),
+		"half a name":     b[:len(b)-18],
+		"too many":        many,
+	} {
+		if _, err := outer.DecodeTip(b, e.f, e.p); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if _, err := outer.DecodeTip(many[:len(many)-36], e.f, e.p); err != nil {
+		t.Errorf("1024 names: %v", err)
+	}
+}

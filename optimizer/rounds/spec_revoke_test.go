@@ -1,0 +1,109 @@
+package rounds_test
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+)
+
+// withRevocations is a run that has them.
+func withRevocations(p *outer.Params) { p.Revocations = true }
+
+// word is an owner's revocation of a name, from a round on.
+func (r *world) word(name [32]byte, round uint32) outer.Delta {
+	d := outer.Delta{
+		ID: outer.ID{250, name[0], byte(round)}, Author: outer.Author{240}, Round: round, Base: round - 1, Steps: 1, Size: 1, Revokes: name,
+	}
+	r.payloads[d.ID] = []byte("x")
+	return d
+}
+
+// authors are those of the set of a round.
+func (r *world) authors(round uint32) (names []byte) {
+	for _, d := range r.m.Fragment(0).Set(round) {
+		names = append(names, d.Author[0])
+	}
+	return names
+}
+
+func specKeptOut(t *testing.T, _ *spectest.Spec) {
+	for _, repair := range []bool{false, true} {
+		r := newWorld(t, withRevocations)
+		r.closeTo(2)
+		r.take(5, 3)
+		invited := r.delta(6, 3)
+		invited.Invite = [32]byte{66}
+		for _, d := range []outer.Delta{invited, r.word([32]byte{5}, 2), r.word([32]byte{66}, 3)} {
+			if err := r.give(d, repair); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.take(7, 3)
+		r.closeTo(4)
+		if got := r.authors(3); !slices.Equal(got, []byte{7, 240}) {
+			t.Errorf("the set of round 3 is of %v", got)
+		}
+		for _, d := range []outer.Delta{r.delta(5, 2), r.delta(5, 4), invited} {
+			r.refusedWith(rounds.ErrRevoked, d, repair)
+		}
+		if err := r.give(r.delta(5, 1), true); err != nil {
+			t.Errorf("of the round before: %v", err)
+		}
+		if got := r.authors(1); !slices.Equal(got, []byte{1, 5}) {
+			t.Errorf("the set of round 1 is of %v", got)
+		}
+		r.pass(2000)
+		if tip := r.m.Fragment(0).Tip(); tip.Round != 4 || len(tip.Revoked) != 2 {
+			t.Errorf("the tip of round %d has the names %v", tip.Round, tip.Revoked)
+		}
+	}
+}
+
+func specRevocationsFirst(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, withRevocations)
+	words := []outer.Delta{r.word([32]byte{5}, 1), r.word([32]byte{6}, 1)}
+	places := []outer.Place{outer.PlaceOf(outer.Digest{9}, words[0]), outer.PlaceOf(outer.Digest{9}, words[1])}
+	if places[0].Compare(places[1]) >= 0 {
+		t.Error("their ids do not order them")
+	}
+	for author := range byte(200) {
+		if places[1].Compare(outer.PlaceOf(outer.Digest{9}, r.delta(author, 1))) >= 0 {
+			t.Errorf("author %d comes before", author)
+		}
+	}
+}
+
+func specManyRevocations(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, withRevocations)
+	r.m.SetLive([]outer.Author{{1}, {2}})
+	for _, name := range []byte{5, 6, 7} {
+		if err := r.give(r.word([32]byte{name}, 1), false); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := r.authors(1); len(got) != 3 {
+		t.Errorf("the set is of %v", got)
+	}
+	r.closeTo(10)
+	r.refusedWith(rounds.ErrFinal, r.word([32]byte{8}, 2), true)
+	r.refusedWith(rounds.ErrParked, r.word([32]byte{8}, 10+2+r.p.WindowAccept), false)
+}
+
+func specRevokedNotAwaited(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, withRevocations)
+	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
+	r.take(1, 1)
+	r.take(2, 1)
+	if r.m.Fragment(0).Closed() != 0 {
+		t.Fatal("it waits for nobody: this tests nothing")
+	}
+	if err := r.give(r.word([32]byte{3}, 1), false); err != nil {
+		t.Fatal(err)
+	}
+	if r.m.Fragment(0).Closed() != 1 {
+		t.Error("the round waits for who is revoked")
+	}
+}
