@@ -60,6 +60,7 @@ const (
 	LastRound   AttackKind = "last-round"   // a key a beat signs for the last closed round, for ever
 	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
 	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
+	Undead      AttackKind = "undead"       // revoked, it signs for every open round all the same
 
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
@@ -114,6 +115,7 @@ var behaviours = map[AttackKind]behaviour{
 	LastRound:   {answer: answerForged, act: actLastRound},
 	BareHeaders: {act: actBareHeaders},
 	IdleCrowd:   {say: keepLast, act: actIdleCrowd},
+	Undead:      {answer: answerForged, act: actUndead},
 
 	WithholdAll:   {answer: answerNoPayload},
 	WithholdSome:  {answer: answerNoPayloadToHalf},

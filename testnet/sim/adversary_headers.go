@@ -154,3 +154,17 @@ func (l *liar) bareHeader(key ed25519.PrivateKey, p int, round uint32) []byte {
 	}
 	return wire.EncodeHeader(wire.SignHeader(key, l.n.w.run, h), nil)
 }
+
+// actUndead signs for the open rounds once the run's owner has revoked it.
+func actUndead(l *liar) {
+	if l.n.members == nil || l.n.members.Revoked(l.n.certificate) == nil {
+		return
+	}
+	for p := range l.n.w.plan {
+		round := l.victim().machine.Rounds().Fragment(p).Closed() + 1
+		if round > l.signed[p] {
+			l.signed[p] = round
+			l.announce(l.forgeBy(l.n.key, p, round))
+		}
+	}
+}

@@ -15,17 +15,17 @@ type checks struct {
 	states  map[chainKey]outer.Digest    // what folding a chain came to
 	signed  map[slot]wire.Digest         // every header that a node made durable
 	ledger  map[wire.Digest]*wire.Header // likewise, by id
-	revoked []*wire.Header               // the revocations among them
-	faulty  map[wire.PeerID]bool         // whom honest nodes may blame
-	calmed  Time                         // 0 before the faults ended
-	rounds  uint32                       // closed by the most advanced node then
-	agreed  Time                         // when all nodes showed one chain after that, 0 before
-	took    uint32                       // rounds closed from calm until then
-	caught  map[string]int               // what honest nodes said of liars, and how often
-	ending  bool                         // a learner has stopped
-	proven  map[wire.PeerID]bool         // authors of deltas that came to others
-	unsure  []*Node                      // whose deltas had come to nobody when the first learner stopped
-	told    map[*Node][]string           // what nodes said of their ways in and out
+	revoked []revocation
+	faulty  map[wire.PeerID]bool // whom honest nodes may blame
+	calmed  Time                 // 0 before the faults ended
+	rounds  uint32               // closed by the most advanced node then
+	agreed  Time                 // when all nodes showed one chain after that, 0 before
+	took    uint32               // rounds closed from calm until then
+	caught  map[string]int       // what honest nodes said of liars, and how often
+	ending  bool                 // a learner has stopped
+	proven  map[wire.PeerID]bool // authors of deltas that came to others
+	unsure  []*Node              // whose deltas had come to nobody when the first learner stopped
+	told    map[*Node][]string   // what nodes said of their ways in and out
 }
 
 type chainKey struct {
@@ -76,24 +76,49 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	w.history.bytes(id[:])
 }
 
+// revocation is an owner's word, and what of its author's was folded then by the node that spread it.
+type revocation struct {
+	header   *wire.Header
+	by       *Node
+	installs int           // tips that this node had taken whole
+	before   []wire.Digest // of rounds before the one that the word names
+}
+
 // revokes notes a revocation, which is in the ledger as any delta.
-func (c *checks) revokes(run wire.RunID, sh wire.SignedHeader) {
+func (c *checks) revokes(by *Node, sh wire.SignedHeader) {
 	h := sh.Header
-	c.ledger[h.ID(run)] = &h
-	c.revoked = append(c.revoked, &h)
+	r := revocation{header: &h, by: by, installs: by.Installs}
+	for round := uint32(1); round < h.Round; round++ {
+		record, _ := by.disk.Record(int(h.Fragment), round)
+		for _, id := range record.Folded {
+			if wire.Digest(c.ledger[id].Author) == h.Certificate {
+				r.before = append(r.before, id)
+			}
+		}
+	}
+	c.ledger[h.ID(by.w.run)] = &h
+	c.revoked = append(c.revoked, r)
 }
 
 // checkRevoked: where the ledger of a fragment has a revocation, it has nothing of who is revoked from
-// that round on.
+// that round on, and all that a node had folded before, unless it took tips whole since.
 func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
 	for _, r := range w.checks.revoked {
-		if int(r.Fragment) != p || !folds[r.ID(w.run)] {
+		if int(r.header.Fragment) != p || !folds[r.header.ID(w.run)] {
 			continue
 		}
 		w.counts.Revocations++
 		for id := range folds {
-			if h := w.checks.ledger[id]; wire.Digest(h.Author) == r.Certificate && h.Round >= r.Round {
-				w.broken("revoked", "fragment %d folds a delta of round %d of an author that is revoked from round %d on", p, h.Round, r.Round)
+			if h := w.checks.ledger[id]; wire.Digest(h.Author) == r.header.Certificate && h.Round >= r.header.Round {
+				w.broken("revoked", "fragment %d folds a delta of round %d of an author that is revoked from round %d on", p, h.Round, r.header.Round)
+			}
+		}
+		if !r.by.up || r.by.Installs != r.installs {
+			continue
+		}
+		for _, id := range r.before {
+			if !folds[id] {
+				w.broken("revoked", "fragment %d does not fold %x of round %d any more, whose author is revoked from round %d on", p, id[:4], w.checks.ledger[id].Round, r.header.Round)
 			}
 		}
 	}

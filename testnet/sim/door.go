@@ -77,7 +77,7 @@ func (w *World) revoke(who *Node) bool {
 		for f := range w.plan {
 			h := wire.NewRevocation(f, by.machine.Rounds().Fragment(f).Closed()+1, wire.Digest(who.id), reason)
 			sh := wire.SignHeader(w.door.key, w.run, h)
-			w.checks.revokes(w.run, sh)
+			w.checks.revokes(by, sh)
 			if err := by.machine.Publish(by.clock(), sh, reason); err != nil {
 				by.broken("sim", "revoke node %d: %v", who.index, err)
 			}
@@ -90,6 +90,9 @@ func (w *World) revoke(who *Node) bool {
 // others end their sessions with it.
 func (n *Node) revoked(e core.Revoked) {
 	n.w.after(0, func() {
+		if e.Own && n.liar != nil {
+			return // it goes on
+		}
 		if e.Own {
 			n.crash()
 			n.gone = true

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/testnet/fault"
 )
@@ -36,6 +37,8 @@ func TestRevocation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, revoking(faults...))
+			w.RunUntil(Start+5_900, func() bool { return false })
+			before := w.nodes[4].inLedgerOf(w.nodes[0])
 			w.Finish()
 			if w.Err() != nil {
 				t.Fatal(w.Err())
@@ -58,23 +61,60 @@ func TestRevocation(t *testing.T) {
 					}
 				}
 			}
-			if before := who.inLedger(); before == 0 {
+			after := who.inLedgerOf(w.complete())
+			if len(before) == 0 {
 				t.Error("nothing that it made before is folded: this tests nothing")
+			}
+			for id := range before {
+				if !after[id] {
+					t.Errorf("%x, which it made before, is not folded any more", id[:4])
+				}
 			}
 		})
 	}
 }
 
-// inLedger counts the deltas of a node in the ledger of another.
-func (n *Node) inLedger() (count int) {
-	for _, folds := range n.w.folds(n.w.complete()) {
+// Who is revoked and does not care changes nothing: the others hear nothing of it, nor does one that joins.
+func TestRevokedGoesOn(t *testing.T) {
+	s := revoking(Fault{At: 9_000, Kind: fault.Join}, Fault{At: 9_500, Kind: fault.Kill, Node: 1}, Fault{At: 10_000, Kind: fault.Start, Node: 1})
+	s.Founders[4].Attack = Attack{Kind: Undead}
+	w := newWorld(t, s)
+	w.RunUntil(Start+s.LimitMs, func() bool {
+		for _, n := range w.nodes {
+			if n.liar == nil && !n.finished {
+				return false
+			}
+		}
+		return true
+	})
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	if who := w.nodes[4]; len(who.liar.signed) == 0 || len(who.links) > 0 {
+		t.Errorf("it signed for %d fragments and has %d sessions", len(who.liar.signed), len(who.links))
+	}
+	state := w.nodes[0].machine.Rounds().Fragment(0).Tip().State
+	for _, n := range w.nodes {
+		if got := n.machine.Rounds().Fragment(0).Tip().State; n.liar == nil && got != state {
+			t.Errorf("node %d has state %x, node 0 %x", n.index, got[:4], state[:4])
+		}
+	}
+	for reason, n := range w.checks.caught {
+		t.Errorf("%d x %s: it was heard", n, reason)
+	}
+}
+
+// inLedgerOf are the deltas of a node that another has folded.
+func (n *Node) inLedgerOf(from *Node) map[wire.Digest]bool {
+	mine := map[wire.Digest]bool{}
+	for _, folds := range n.w.folds(from) {
 		for id := range folds {
 			if n.w.checks.ledger[id].Author == n.id {
-				count++
+				mine[id] = true
 			}
 		}
 	}
-	return count
+	return mine
 }
 
 // Random worlds keep every promise while members are revoked.

@@ -29,4 +29,6 @@
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
 //  22. first come in a full round: what comes to a full round stands aside, whatever its place
+//  23. names lost with tips: who takes tips, or starts again, does not know whom the chain has revoked
+//  24. revoked from the start: what a revoked author made before is out as well, where it is not final
 package mutants

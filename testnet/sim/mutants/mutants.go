@@ -98,5 +98,12 @@ func All() []Mutant {
 		{"first come in a full round", "full", []Edit{
 			{In: "round.beyond", New: "return r.have >= r.most"},
 		}},
+		{"names lost with tips", "revoke", []Edit{
+			{In: "fragment.reset", Old: "outer.RevokedUpTo(t.Revoked, links[i].Round)", New: "nil"},
+			{In: "fragment.reset", Old: "f.deltas.revoked = t.Revoked"},
+		}},
+		{"revoked from the start", "revoke", []Edit{
+			{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
+		}},
 	}
 }

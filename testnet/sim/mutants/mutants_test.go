@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +26,16 @@ const atOnce = 2
 // tenth of it.
 const trialTime = 5 * time.Minute
 
-// chosen are the mutants to run: a few, as they run with all other tests, or every
-// one with ATOLL_MUTANTS=all. It also returns the trials that the unchanged tree
+// chosen are the mutants to run: a few, as they run with all other tests, those that
+// ATOLL_MUTANTS names, separated by commas, or every one with ATOLL_MUTANTS=all. It also returns the trials that the unchanged tree
 // must pass; none means all.
 func chosen() (mutants []Mutant, trials []string) {
-	if os.Getenv("ATOLL_MUTANTS") == "all" {
+	names := cmp.Or(os.Getenv("ATOLL_MUTANTS"), "lost late delta,share cap skipped")
+	if names == "all" {
 		return All(), nil
 	}
 	for _, m := range All() {
-		if m.Name == "lost late delta" || m.Name == "share cap skipped" {
+		if slices.Contains(strings.Split(names, ","), m.Name) {
 			mutants, trials = append(mutants, m), append(trials, m.Trial)
 		}
 	}

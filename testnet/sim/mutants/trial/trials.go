@@ -72,11 +72,21 @@ func worlds() []trialWorld {
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
 		{"full", full()},
+		{"revoke", revoke()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
 	}
 	return all
+}
+
+// revoke is a world of members of whom one is revoked and goes on, while two are parted from the others; one restarts and one
+// joins afterwards.
+func revoke() sim.Scenario {
+	s := world(5, 40, "partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")
+	s.Invited = true
+	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
+	return s
 }
 
 // full is a world whose rounds take three deltas of eight learners'.
