@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/node/status"
+)
+
+func TestRevoke(t *testing.T) {
+	text, dir := someText(t), t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	genesis := newRun(t, text)
+	owner, err := filepath.Glob(filepath.Join(filepath.Dir(genesis), "*"+ownerSuffix))
+	if err != nil || len(owner) != 1 {
+		t.Fatal(owner, err)
+	}
+	first := startNode(t, "--genesis", genesis, "--dir", a, "--listen", anyPort, "--data", text)
+	code, link, stderr := typed(t, "invite", "--dir", a, "--owner", owner[0], "--json")
+	var made invited
+	if err := json.Unmarshal([]byte(link), &made); err != nil || code != 0 {
+		t.Fatalf("invite: exit code %d: %s%s", code, link, stderr)
+	}
+	second := startNode(t, made.Link, "--dir", b, "--listen", anyPort, "--data", text)
+	other := ask(t, b).Self
+	for livePeers(ask(t, a)) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the second node was never seen")
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"nobody", []string{"ffff"}, exitFailed, "no member and no invite has an id that begins with ffff"},
+		{"itself", []string{ask(t, a).Self}, exitFailed, "would revoke the node on " + a + " itself"},
+		{"no owner's key", []string{other, "--owner", genesis}, exitFailed, genesis},
+		{"no reason", []string{other, "--reason", ""}, exitUsage, "use 1 to 256"},
+		{"a folder without a node", []string{other, "--dir", dir}, exitFailed, dir},
+	} {
+		line := append([]string{"revoke", "--dir", a, "--owner", owner[0]}, c.args...)
+		if code, _, stderr := typed(t, line...); code != c.code || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
+		}
+	}
+	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], "--dir", a, "--owner", owner[0], "--reason", "left the lab")
+	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	if code := <-second.ended; code != exitRefused || !strings.Contains(second.stderr.String(), "an owner of the run has revoked this node") {
+		t.Errorf("the revoked node: exit code %d: %s", code, second.stderr)
+	}
+	if code, stdout, stderr := typed(t, "members", "--dir", a); code != 0 || strings.Count(stdout, "revoked") != 1 {
+		t.Errorf("members: exit code %d: %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := typed(t, "join", "--dir", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "ask the owner why") {
+		t.Errorf("started again: exit code %d: %s", code, stderr)
+	}
+	first.leave(t)
+	if code, stdout, stderr := typed(t, "verify", a); code != 0 {
+		t.Errorf("verify: exit code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// Of several ids that begin alike none is taken.
+func TestNameOf(t *testing.T) {
+	id := func(c string) string { return strings.Repeat(c, 32) }
+	members := []status.Member{{ID: id("ab"), Invite: id("12")}, {ID: id("ac"), Invite: id("12")}, {ID: id("34"), Invite: id("34")}}
+	for digits, want := range map[string]string{
+		"ab": "", "AB": "", "12": "", "34": "", "a": "2 ids begin with a", "ff": "no member",
+	} {
+		_, err := nameOf(members, digits)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", digits, err)
+		}
+	}
+}
