@@ -10,11 +10,16 @@ import (
 
 // benchSet is the deltas of a round of one fragment of a million values.
 func benchSet(b *testing.B, deltas int, k codec.Kind) (Params, Fragment, []Contribution) {
+	return benchSetOf(b, 1<<20, deltas, k)
+}
+
+// benchSetOf is benchSet of a fragment of about so many values.
+func benchSetOf(b *testing.B, values, deltas int, k codec.Kind) (Params, Fragment, []Contribution) {
 	p := Defaults(1, 1<<40, 0)
 	p.Codec = k
 	specs := make([]tensor.Spec, 16)
 	for i := range specs {
-		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{256, 256}}
+		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{values / 16 / 256, 256}}
 	}
 	f := NewPlan(tensor.NewSlab(specs).Views, 1)[0]
 	set := make([]Contribution, deltas)
@@ -59,6 +64,22 @@ func BenchmarkMerge(b *testing.B) {
 				benchFold(b, p, f, set)
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*deltas*f.Len), "ns/value")
 			})
+		}
+	}
+}
+
+// BenchmarkAgreement folds rounds of a tiny model's fragments and of larger ones with and without a look at how
+// deltas agree.
+func BenchmarkAgreement(b *testing.B) {
+	for _, values := range []int{100_000, 1_000_000} {
+		for _, deltas := range []int{4, 8, 16} {
+			for _, agreement := range []bool{false, true} {
+				b.Run(fmt.Sprint("values=", values, "/deltas=", deltas, "/agreement=", agreement), func(b *testing.B) {
+					p, f, set := benchSetOf(b, values, deltas, codec.Int4)
+					p.Merge, p.Agreement = MergeClip, agreement
+					benchFold(b, p, f, set)
+				})
+			}
 		}
 	}
 }

@@ -65,12 +65,12 @@ func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*T
 	}
 	next := &Tip{
 		Round: round, Anchor: prev.Anchor, Momentum: prev.Momentum, Ref: prev.Ref,
-		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked,
+		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked, Records: prev.Records,
 	}
+	next.Chain = ChainDigest(prev.Chain, fold.sortedIDs())
 	if len(fold.set) > 0 {
 		fold.apply(next)
 	}
-	next.Chain = ChainDigest(prev.Chain, fold.sortedIDs())
 	return next.seal(), fold.result(), nil
 }
 
@@ -188,7 +188,7 @@ func (fold *folding) apply(next *Tip) {
 		deltas[i] = c.Delta
 		next.Tokens += fold.p.Counted(c.Delta)
 	}
-	fold.weights = Weights(fold.p, deltas, fold.round)
+	fold.weights = fold.weigh(deltas, next)
 	for _, w := range fold.weights {
 		fold.total += w
 	}
@@ -203,6 +203,18 @@ func (fold *folding) apply(next *Tip) {
 	if next.EndRound == 0 && next.Tokens >= fold.p.Budget {
 		next.EndRound = fold.round
 	}
+}
+
+// weigh returns the weights of the set, whose deltas these are.
+func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
+	if !fold.p.Agreement {
+		return Weights(fold.p, deltas, fold.round)
+	}
+	w := fold.p.claimed(deltas, fold.round)
+	trusts, claims := fold.agree(next)
+	bounded(w, trusts, claims)
+	capShares(w, fold.p.MaxShare)
+	return w
 }
 
 // stepLen is how many values are stepped before the next: few enough to stay in the first cache

@@ -100,6 +100,10 @@ type Params struct {
 	// Revocations says that owners of the run may revoke authors and invites: see Revoked. Runs that
 	// are open have no owners, and older runs no revocations.
 	Revocations bool `json:",omitempty"`
+
+	// Agreement says that deltas count by how they and their authors' earlier ones agree with those of
+	// others: see Record. Older runs weigh by claims alone.
+	Agreement bool `json:",omitempty"`
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a

@@ -26,6 +26,7 @@ type textFold struct {
 	values  [][]float32 // [delta][value]
 	norms   [][]float64 // [delta][tensor]
 	weights []float64
+	records []outer.Record
 	total   float64
 	limits  []float64   // by tensor
 	clips   [][]float64 // [delta][tensor]
@@ -40,8 +41,15 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
 		x.take(given)
 	}
+	x.records = slices.Clone(prev.Records)
+	var ids [][]byte
+	for _, c := range x.set {
+		ids = append(ids, c.Delta.ID[:])
+	}
+	slices.SortFunc(ids, bytes.Compare)
+	next.Chain = blake3.Sum256(append(prev.Chain[:], slices.Concat(ids...)...))
 	if len(x.set) > 0 {
-		x.weigh()
+		x.weigh(next.Chain)
 		next.Ref = x.clip(prev.Ref)
 		x.merge()
 		x.step(prev, &next)
@@ -52,12 +60,7 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 			next.EndRound = next.Round
 		}
 	}
-	var ids [][]byte
-	for _, c := range x.set {
-		ids = append(ids, c.Delta.ID[:])
-	}
-	slices.SortFunc(ids, bytes.Compare)
-	next.Chain = blake3.Sum256(append(prev.Chain[:], slices.Concat(ids...)...))
+	next.Records = x.records
 	next.State = blake3.Sum256(encodeByText(&next))
 	return &next, x
 }
@@ -72,7 +75,14 @@ func encodeByText(tip *outer.Tip) []byte {
 	for _, v := range slices.Concat(tip.Ref, tip.Anchor, tip.Momentum) {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
-	return b
+	if tip.Records == nil {
+		return b
+	}
+	for _, r := range tip.Records {
+		b = append(append(b, r.Author[:]...), byte(uint16(r.Agreement)), byte(uint16(r.Agreement)>>8))
+		b = binary.LittleEndian.AppendUint32(b, r.Round)
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(len(tip.Records)))
 }
 
 // validByText is F-1 to F-3, and the round.
@@ -131,8 +141,8 @@ func norm(v []float64) float64 {
 	return math.Sqrt(lane[0])
 }
 
-// weigh is F-11 to F-13.
-func (x *textFold) weigh() {
+// weigh is F-11 to F-13, and F-33.
+func (x *textFold) weigh(chain outer.Digest) {
 	factors := map[uint8]float64{1: 1, 2: 0.9375, 3: 0.9375, 4: 0.75}
 	for _, c := range x.set {
 		d := c.Delta
@@ -140,6 +150,9 @@ func (x *textFold) weigh() {
 		w := tokens * tokens / float64(d.Steps)
 		late := float64(x.p.StaleFactor * float64(d.Round-1-d.Base))
 		x.weights = append(x.weights, w/(1+late)*factors[d.Precision])
+	}
+	if x.p.Agreement {
+		x.judge(chain)
 	}
 	cap := capByText(x.weights, x.p.MaxShare)
 	for i, w := range x.weights {

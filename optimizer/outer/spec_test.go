@@ -33,8 +33,11 @@ func TestSpecFold(t *testing.T) {
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
 		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound,
-		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked,
-		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
+		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked, "F-25.5": specRecords,
+		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-27.3": specRecordsRefused,
+		"F-30": specRecords, "F-30.2": byText, "F-31": byText, "F-31.2": byText, "F-31.3": specFewJudge, "F-31.4": specSample, "F-31.5": specSample, "F-31.6": byText,
+		"F-31.7": byText, "F-31.8": byText, "F-31.9": specNoConsensus, "F-32": byText, "F-32.2": byText, "F-32.3": specMostRecords, "F-33": specClaims, "F-33.2": byText,
+		"F-33.3": specNobodyTrusted, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
 		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
 	})
 }

@@ -23,6 +23,7 @@ type Tip struct {
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
 	Revoked  []Revoked // names revoked up to this round, ordered
+	Records  []Record  // of authors, ordered by them; nil without Params.Agreement
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
 
 	anchorCheck, check uint32 // checksums of Anchor, and of all the rest and anchorCheck
@@ -38,10 +39,13 @@ type Tip struct {
 //	anchor            float32 per value
 //	momentum          float32 per value, if mu is not 0
 //	revoked           32 bytes and a uint32 per name
+//	records           32 bytes, an int16 and a uint32 per author, and their number as a uint16,
+//	                  in a run with Agreement
 const (
 	tipMagic    = "atollT\x00\x01"
 	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
 	revokedSize = 32 + 4
+	recordSize  = 32 + 2 + 4
 )
 
 // tipBuffer is the bytes encoded at a time where memory has another order: a multiple of
@@ -54,6 +58,9 @@ func Genesis(f Fragment, anchor []float32, p Params) *Tip {
 	t := &Tip{Anchor: anchor, Ref: make([]float32, len(f.Tensors))}
 	if p.Mu != 0 {
 		t.Momentum = make([]float32, len(anchor))
+	}
+	if p.Agreement {
+		t.Records = []Record{}
 	}
 	return t.seal()
 }
@@ -127,24 +134,28 @@ func (t *Tip) restChecksum() uint32 {
 	writeValues(h, t.Ref)
 	h.Write(binary.LittleEndian.AppendUint32(nil, t.anchorCheck))
 	writeValues(h, t.Momentum)
-	h.Write(t.revoked())
+	h.Write(t.tables())
 	return h.Sum32()
 }
 
-// TipSize is the length of an encoded tip of fragment f in which nobody is revoked.
+// TipSize is the length of an encoded tip of fragment f in which nobody is revoked or has a record.
 func TipSize(f Fragment, p Params) int {
 	values := len(f.Tensors) + f.Len
 	if p.Mu != 0 {
 		values += f.Len
 	}
-	return tipHeadSize + 4*values
+	size := tipHeadSize + 4*values
+	if p.Agreement {
+		size += 2
+	}
+	return size
 }
 
 // Encode returns the tip as bytes, for snapshots and disk. State is their BLAKE3 digest and not
 // among them.
 func (t *Tip) Encode() []byte {
 	var b bytes.Buffer
-	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked))
+	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records) + 2)
 	t.writeTo(&b)
 	return b.Bytes()
 }
@@ -155,16 +166,23 @@ func (t *Tip) writeTo(w io.Writer) {
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
 		writeValues(w, v)
 	}
-	w.Write(t.revoked())
+	w.Write(t.tables())
 }
 
-// revoked is the table of names, encoded.
-func (t *Tip) revoked() []byte {
-	b := make([]byte, 0, revokedSize*len(t.Revoked))
+// tables are the names and records, encoded.
+func (t *Tip) tables() []byte {
+	b := make([]byte, 0, revokedSize*len(t.Revoked)+recordSize*len(t.Records)+2)
 	for _, r := range t.Revoked {
 		b = binary.LittleEndian.AppendUint32(append(b, r.Name[:]...), r.Round)
 	}
-	return b
+	if t.Records == nil {
+		return b
+	}
+	for _, r := range t.Records {
+		b = binary.LittleEndian.AppendUint16(append(b, r.Author[:]...), uint16(r.Agreement))
+		b = binary.LittleEndian.AppendUint32(b, r.Round)
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(len(t.Records)))
 }
 
 func (t *Tip) writeHead(w io.Writer) {
@@ -209,8 +227,7 @@ func writeFloats(w io.Writer, v []float32) {
 // DecodeTip reads a tip of fragment f from exactly the bytes of Encode. It computes State and
 // does not judge it: compare it with the digest that was promised.
 func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
-	table := len(b) - TipSize(f, p)
-	if table < 0 || table%revokedSize != 0 || table/revokedSize > MaxRevoked || table > 0 && !p.Revocations {
+	if !tipFits(b, f, p) {
 		return nil, fmt.Errorf("decode tip: %d bytes; a tip of this fragment has %d, so it is of another run or cut off", len(b), TipSize(f, p))
 	}
 	if string(b[:len(tipMagic)]) != tipMagic {
@@ -229,10 +246,55 @@ func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 			return nil, err
 		}
 	}
+	if b, err = t.decodeRecords(b, p); err != nil {
+		return nil, err
+	}
 	if t.Revoked, err = decodeRevoked(b, t.Round); err != nil {
 		return nil, err
 	}
 	return t.seal(), nil
+}
+
+// tipFits says whether an encoded tip has the length of one of fragment f with as many names and records
+// as it says that it has.
+func tipFits(b []byte, f Fragment, p Params) bool {
+	tables := len(b) - TipSize(f, p)
+	if tables < 0 {
+		return false
+	}
+	if p.Agreement {
+		n := recordsIn(b)
+		if tables -= n * recordSize; n > MaxRecords || tables < 0 {
+			return false
+		}
+	}
+	return tables%revokedSize == 0 && tables/revokedSize <= MaxRevoked && (tables == 0 || p.Revocations)
+}
+
+// recordsIn is how many records an encoded tip says that it has.
+func recordsIn(b []byte) int { return int(binary.LittleEndian.Uint16(b[len(b)-2:])) }
+
+// decodeRecords takes the records off the end of b, which the caller has found long enough.
+func (t *Tip) decodeRecords(b []byte, p Params) (rest []byte, err error) {
+	if !p.Agreement {
+		return b, nil
+	}
+	n := recordsIn(b)
+	start := len(b) - 2 - n*recordSize
+	t.Records = make([]Record, 0, n)
+	for at := start; at < len(b)-2; at += recordSize {
+		r := Record{
+			Author: Author(b[at : at+32]), Agreement: int16(binary.LittleEndian.Uint16(b[at+32:])), Round: binary.LittleEndian.Uint32(b[at+34:]),
+		}
+		if n := len(t.Records); n > 0 && CompareAuthors(t.Records[n-1].Author, r.Author) >= 0 {
+			return nil, fmt.Errorf("decode tip: record %d does not follow the one before", n)
+		}
+		if r.Round < 1 || r.Round > t.Round {
+			return nil, fmt.Errorf("decode tip: record %d has round %d in a tip of round %d", len(t.Records), r.Round, t.Round)
+		}
+		t.Records = append(t.Records, r)
+	}
+	return b[:start], nil
 }
 
 // decodeRevoked takes a table of names, whose length the caller has found to be whole.

@@ -37,12 +37,18 @@ func PrecisionFactor(class uint8) float64 {
 // tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
+	w := p.claimed(set, round)
+	capShares(w, p.MaxShare)
+	return w
+}
+
+// claimed are the weights of Weights before the share cap.
+func (p Params) claimed(set []Delta, round uint32) []float64 {
 	w := make([]float64, len(set))
 	for i, d := range set {
 		w[i] = p.weight(d, round)
 	}
 	thinCrowds(w, set)
-	capShares(w, p.MaxShare)
 	return w
 }
 

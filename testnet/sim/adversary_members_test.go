@@ -39,7 +39,7 @@ func membersWorld(seed uint64, learners int) Scenario {
 	s := Small(learners, memberRounds, nil, seed)
 	p := &s.Params
 	p.SetH(24)
-	p.MaxShare, p.Quorum = 0.5, 3
+	p.MaxShare, p.Quorum, p.Agreement = 0.5, 3, true
 	p.MaxTokensPerStep = 64 * TokensPerStep
 	p.Budget = 1 << 50
 	s.LimitMs = 4 * memberRounds * Time(p.H) * s.StepMs

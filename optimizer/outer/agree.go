@@ -1,0 +1,313 @@
+package outer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+
+	"atoll/tensor"
+	"github.com/zeebo/blake3"
+)
+
+// Checked work. Honest deltas of a round point, in part, one way: down the gradient. A delta that points
+// against the others, nowhere, or at random does not come of the work that it claims. So a fold compares
+// deltas pairwise, keeps a record of each author in the tip, and weighs by both. It needs no data but its
+// set, so all nodes agree on it, and no trust in anybody: the middle of what a delta has in common with
+// each of the others holds while most of them are honest, even if the rest agree among themselves.
+// Weighing by the cosine to an update that is trusted is from FLTrust (Cao, Fang, Liu, Gong, arXiv
+// 2012.13995).
+
+// Record is how an author's deltas have agreed with those of others of late.
+type Record struct {
+	Author Author
+	// Agreement is in units of 1/RecordUnit, where 1 is that of the median author. Who has no record yet
+	// has 1.
+	Agreement int16
+	Round     uint32 // the last one that judged it
+}
+
+const (
+	// RecordUnit is what the agreement of the median author is in a record.
+	RecordUnit = 2048
+	// MaxRecords bounds the records of a tip. No run has more authors at work at once; of those over it
+	// whoever was judged longest ago goes first.
+	MaxRecords = 1024
+
+	// minVoices is how many deltas a round must have before one is judged by the others: of three, one
+	// that lies and two that do not can look alike.
+	minVoices = 4
+	// committee is how many deltas the others are compared with. The middle of seven others withstands
+	// three that lie, and the cost of a fold stays linear in its deltas.
+	committee = 8
+	// sampled is how many values are compared at most. The cosine of two random directions is then within
+	// 0.008, a sixth of the least that honest learners were seen to have in common.
+	sampled = 1 << 14
+	// compareLen is how many of them lie together: few enough that a sample is of several tensors, and
+	// enough that reading them costs little beside comparing them.
+	compareLen = 1 << 12
+	// leastConsensus is the least median agreement at which a round judges anybody. Measured: 0.05 to 0.5
+	// where learning goes on (tiny, real text, four learners), and 0 where all is noise.
+	leastConsensus = 0.02
+	// chance is how many standard deviations of the agreement of random directions, 1/sqrt(values), the
+	// median must have.
+	chance = 4
+	// recordShare is a round's share in a record: 1/recordShare. Three rounds halve what was before.
+	recordShare = 4
+	// mostAgreement bounds what one round says. Deltas of large batches have little noise and agree up to
+	// some eight times as well as the median.
+	mostAgreement = 8
+	// Up to noAgreement a delta counts for nothing, from fullAgreement on for all of its weight. Measured:
+	// honest learners had 0.6 and more of the median, so there is room for those that are unlike.
+	noAgreement, fullAgreement = 0.05, 0.25
+	// freeClaim is how many times the weight of the median delta an author may claim whose deltas agree
+	// as the median does. More weight is for more agreement: noise falls with the root of the tokens.
+	freeClaim = 2
+)
+
+func findRecord(table []Record, a Author) (int, bool) {
+	return slices.BinarySearchFunc(table, a, func(r Record, a Author) int { return CompareAuthors(r.Author, a) })
+}
+
+// agreementOf is what the record of an author says, 1 for none.
+func agreementOf(table []Record, a Author) float64 {
+	if i, found := findRecord(table, a); found {
+		return float64(table[i].Agreement) / RecordUnit
+	}
+	return 1
+}
+
+// trust is the part of its weight for which a delta counts.
+func trust(agreement float64) float64 {
+	return min(max((agreement-noAgreement)/(fullAgreement-noAgreement), 0), 1)
+}
+
+// agreeing compares the deltas of a fold, before they are weighed.
+type agreeing struct {
+	*folding
+	scales  []float64   // 1 over the norm of each delta; 0 for one of no value
+	voices  []float64   // how much each says about the others
+	judges  []int       // the committee
+	squares []float64   // of the norms of each delta's sampled values, scaled
+	apart   [][]float64 // squared distances, [delta][judge]
+}
+
+// agree notes in the next tip how the deltas of the set agree. It returns what their weights are
+// multiplied by, and how many times the median weight each may have.
+func (fold *folding) agree(next *Tip) (trusts, claims []float64) {
+	a := agreeing{folding: fold}
+	a.measureLengths()
+	a.hear()
+	trusts, claims = make([]float64, len(fold.set)), make([]float64, len(fold.set))
+	agreement, judged := a.judge(next.Chain)
+	next.Records = slices.Clone(fold.prev.Records)
+	for i, c := range fold.set {
+		if judged {
+			next.Records = noteRecord(next.Records, c.Delta.Author, agreement[i], fold.round)
+		}
+		record := agreementOf(next.Records, c.Delta.Author)
+		trusts[i], claims[i] = trust(record), math.Inf(1)
+		if judged {
+			trusts[i] = min(trusts[i], trust(agreement[i]))
+		}
+		if len(fold.set) >= minVoices {
+			claims[i] = freeClaim * max(1, float64(record*record))
+		}
+	}
+	next.Records = newestRecords(next.Records)
+	return trusts, claims
+}
+
+// measureLengths finds the norms of whole deltas from those of their tensors.
+func (a *agreeing) measureLengths() {
+	a.scales = make([]float64, len(a.set))
+	for i := range a.set {
+		sum := 0.0
+		for _, n := range a.norms[i] {
+			sum += float64(n * n)
+		}
+		if sum > 0 {
+			a.scales[i] = 1 / math.Sqrt(sum)
+		}
+	}
+}
+
+// hear gives each delta a voice: one, of which an invite's crowd shares as many as it was meant for, as
+// far as its author's record goes.
+func (a *agreeing) hear() {
+	a.voices = make([]float64, len(a.set))
+	deltas := make([]Delta, len(a.set))
+	for i, c := range a.set {
+		a.voices[i], deltas[i] = 1, c.Delta
+	}
+	thinCrowds(a.voices, deltas)
+	for i, c := range a.set {
+		a.voices[i] *= trust(agreementOf(a.prev.Records, c.Delta.Author))
+		if a.scales[i] == 0 {
+			a.voices[i] = 0
+		}
+	}
+}
+
+// judge finds the agreement of each delta in units of the median, for rounds that say something.
+func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
+	a.choose(chain)
+	if len(a.judges) < minVoices {
+		return nil, false
+	}
+	a.compare(chain)
+	agreement = make([]float64, len(a.set))
+	var heard, voices []float64
+	for i, v := range a.voices {
+		agreement[i] = a.inCommon(i)
+		if v > 0 {
+			heard, voices = append(heard, agreement[i]), append(voices, v)
+		}
+	}
+	median := lowerMedian(heard, voices)
+	if median < max(leastConsensus, chance/math.Sqrt(float64(min(a.f.Len, sampled)))) {
+		return nil, false
+	}
+	for i := range agreement {
+		agreement[i] = min(max(agreement[i]/median*a.shortness(i), -1), mostAgreement)
+	}
+	return agreement, true
+}
+
+// shortness makes up for a delta of few steps: it has more noise for its length.
+func (a *agreeing) shortness(i int) float64 {
+	return math.Sqrt(max(1, float64(a.p.H)/float64(a.set[i].Delta.Steps)))
+}
+
+// choose draws the committee from those that have a voice, by BLAKE3(chain, author). The chain has the
+// ids of the set, so nobody knows the committee while there is time to sign another delta.
+func (a *agreeing) choose(chain Digest) {
+	place := make([]Digest, len(a.set))
+	for i, c := range a.set {
+		place[i] = blake3.Sum256(append(chain[:len(chain):len(chain)], c.Delta.Author[:]...))
+		if a.voices[i] > 0 {
+			a.judges = append(a.judges, i)
+		}
+	}
+	slices.SortFunc(a.judges, func(i, j int) int { return bytes.Compare(place[i][:], place[j][:]) })
+	a.judges = a.judges[:min(len(a.judges), committee)]
+}
+
+// pieces are the first values of the pieces that are compared, ascending: all of a small fragment, else
+// those that BLAKE3(chain, 0), BLAKE3(chain, 1) and so on name, until there are enough.
+func (a *agreeing) pieces(chain Digest) (starts []int) {
+	if a.f.Len <= sampled {
+		for at := 0; at < a.f.Len; at += compareLen {
+			starts = append(starts, at)
+		}
+		return starts
+	}
+	all := uint64((a.f.Len + compareLen - 1) / compareLen)
+	for k := uint32(0); len(starts) < sampled/compareLen; k++ {
+		sum := blake3.Sum256(binary.LittleEndian.AppendUint32(chain[:len(chain):len(chain)], k))
+		at := int(binary.LittleEndian.Uint64(sum[:])%all) * compareLen
+		if i, found := slices.BinarySearch(starts, at); !found {
+			starts = slices.Insert(starts, i, at)
+		}
+	}
+	return starts
+}
+
+// wide are buffers for a piece of each judge's values, and one of zeros.
+var wide = sync.Pool{New: func() any { return new([committee + 1][compareLen]float64) }}
+
+// compare finds the squared distances between directions, in the pieces of a sample.
+func (a *agreeing) compare(chain Digest) {
+	buffers := wide.Get().(*[committee + 1][compareLen]float64)
+	defer wide.Put(buffers)
+	zeros := buffers[committee][:]
+	clear(zeros)
+	squares := make([]tensor.Lanes, len(a.set))
+	distances := make([][committee]tensor.Lanes, len(a.set))
+	for _, at := range a.pieces(chain) {
+		n := min(compareLen, a.f.Len-at)
+		for k, j := range a.judges {
+			clear(buffers[k][:n])
+			a.read(j, at, n, func(from int, v []float32) {
+				tensor.AxpyWide(a.scales[j], v, buffers[k][from-at:from-at+len(v)])
+			})
+		}
+		for i, scale := range a.scales {
+			if scale == 0 {
+				continue
+			}
+			a.read(i, at, n, func(from int, v []float32) {
+				squares[i].AddDistances(from, scale, v, zeros[:len(v)])
+				for k := range a.judges {
+					distances[i][k].AddDistances(from, scale, v, buffers[k][from-at:from-at+len(v)])
+				}
+			})
+		}
+	}
+	a.squares, a.apart = make([]float64, len(a.set)), make([][]float64, len(a.set))
+	for i := range a.apart {
+		a.squares[i] = squares[i].Sum()
+		for k := range a.judges {
+			a.apart[i] = append(a.apart[i], distances[i][k].Sum())
+		}
+	}
+}
+
+// inCommon is the lower median, by voices, of the cosines between delta i and the others of the
+// committee: cos = (|x|^2 + |y|^2 - |x - y|^2) / (2 |x| |y|).
+func (a *agreeing) inCommon(i int) float64 {
+	var cosines, voices []float64
+	x := a.squares[i]
+	for k, j := range a.judges {
+		if j == i {
+			continue
+		}
+		y, cos := a.squares[j], 0.0
+		if both := float64(x * y); both > 0 {
+			cos = (x + y - a.apart[i][k]) / (2 * math.Sqrt(both))
+		}
+		cosines, voices = append(cosines, cos), append(voices, a.voices[j])
+	}
+	return lowerMedian(cosines, voices)
+}
+
+// noteRecord brings an author's record a part of the way to what a round says.
+func noteRecord(table []Record, author Author, agreement float64, round uint32) []Record {
+	i, found := findRecord(table, author)
+	if !found {
+		table = slices.Insert(table, i, Record{Author: author, Agreement: RecordUnit})
+	}
+	r := &table[i]
+	now := int(math.RoundToEven(agreement * RecordUnit))
+	r.Agreement += int16((now - int(r.Agreement)) / recordShare)
+	r.Round = round
+	return table
+}
+
+// newestRecords leaves out the records over the limit, of the authors judged longest ago, of equals the
+// last.
+func newestRecords(table []Record) []Record {
+	for len(table) > MaxRecords {
+		oldest := 0
+		for i, r := range table {
+			if r.Round <= table[oldest].Round {
+				oldest = i
+			}
+		}
+		table = slices.Delete(table, oldest, oldest+1)
+	}
+	return table
+}
+
+// bounded lowers weights to the claims, in units of the median weight by trusts, and multiplies them by
+// the trusts, unless nobody is trusted.
+func bounded(w, trusts, claims []float64) {
+	if !slices.ContainsFunc(trusts, func(t float64) bool { return t > 0 }) {
+		return
+	}
+	median := lowerMedian(w, trusts)
+	for i := range w {
+		w[i] = float64(min(w[i], float64(claims[i]*median)) * trusts[i])
+	}
+}

@@ -1,0 +1,391 @@
+package outer_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+	"github.com/zeebo/blake3"
+	"pgregory.net/rapid"
+)
+
+// record is the place of an author's record, made if there is none.
+func (x *textFold) record(a outer.Author) *outer.Record {
+	for i := range x.records {
+		if x.records[i].Author == a {
+			return &x.records[i]
+		}
+	}
+	return &outer.Record{Author: a, Agreement: 2048}
+}
+
+// trustByText is F-30.2.
+func trustByText(v float64) float64 { return min(max((v-0.05)/0.2, 0), 1) }
+
+// medianByText is F-15.2 of values with weights.
+func medianByText(values, weights []float64) float64 {
+	order, all := make([]int, len(values)), 0.0
+	for i := range order {
+		order[i], all = i, all+weights[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	sum, last := 0.0, 0.0
+	for _, i := range order {
+		sum += weights[i]
+		if last = values[i]; 2*sum >= all {
+			break
+		}
+	}
+	return last
+}
+
+// sampleByText is F-31.4 and F-31.5: the numbers of the values.
+func sampleByText(chain outer.Digest, n int) (sample []int) {
+	chosen := map[int]bool{}
+	pieces := (n + 4095) / 4096
+	for i := uint32(0); n > 16384 && len(chosen) < 4; i++ {
+		sum := blake3.Sum256(binary.LittleEndian.AppendUint32(slices.Clone(chain[:]), i))
+		chosen[int(binary.LittleEndian.Uint64(sum[:8])%uint64(pieces))] = true
+	}
+	for k := range n {
+		if n <= 16384 || chosen[k/4096] {
+			sample = append(sample, k)
+		}
+	}
+	return sample
+}
+
+// squaresByText is the sum of squares of F-9.
+func squaresByText(sample []int, value func(k int) float64) float64 {
+	var lane [16]float64
+	for _, k := range sample {
+		v := value(k)
+		lane[k%16] += float64(v * v)
+	}
+	for w := 8; w >= 1; w /= 2 {
+		for i := range w {
+			lane[i] += lane[i+w]
+		}
+	}
+	return lane[0]
+}
+
+// judge is F-30 to F-33.
+func (x *textFold) judge(chain outer.Digest) {
+	voices, scales := make([]float64, len(x.set)), make([]float64, len(x.set))
+	var committee []int
+	for i, c := range x.set {
+		sum := 0.0
+		for _, n := range x.norms[i] {
+			sum += float64(n * n)
+		}
+		if sum > 0 {
+			scales[i] = 1 / math.Sqrt(sum)
+			voices[i] = trustByText(float64(x.record(c.Delta.Author).Agreement) / 2048)
+		}
+		if voices[i] > 0 {
+			committee = append(committee, i)
+		}
+	}
+	place := func(i int) []byte {
+		a := x.set[i].Delta.Author
+		sum := blake3.Sum256(slices.Concat(chain[:], a[:]))
+		return sum[:]
+	}
+	slices.SortFunc(committee, func(i, j int) int { return bytes.Compare(place(i), place(j)) })
+	committee = committee[:min(len(committee), 8)]
+	verdicts := x.verdicts(chain, committee, voices, scales)
+	trusts := make([]float64, len(x.set))
+	for i, c := range x.set {
+		if verdicts != nil {
+			x.enter(c.Delta.Author, verdicts[i])
+		}
+		trusts[i] = trustByText(float64(x.record(c.Delta.Author).Agreement) / 2048)
+		if verdicts != nil {
+			trusts[i] = min(trusts[i], trustByText(verdicts[i]))
+		}
+	}
+	x.bound(trusts)
+	for len(x.records) > 1024 {
+		oldest := slices.MinFunc(x.records, func(a, b outer.Record) int {
+			return cmp.Or(cmp.Compare(a.Round, b.Round), bytes.Compare(b.Author[:], a.Author[:]))
+		})
+		x.records = slices.DeleteFunc(x.records, func(r outer.Record) bool { return r == oldest })
+	}
+}
+
+// verdicts is F-31.3 to F-32; nil if the round judges nobody.
+func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales []float64) []float64 {
+	if len(committee) < 4 {
+		return nil
+	}
+	sample := sampleByText(chain, x.f.Len)
+	direction := func(i, k int) float64 { return float64(scales[i] * float64(x.values[i][k])) }
+	square := make([]float64, len(x.set))
+	for i := range x.set {
+		square[i] = squaresByText(sample, func(k int) float64 { return direction(i, k) })
+	}
+	common := make([]float64, len(x.set))
+	var heard, by []float64
+	for i := range x.set {
+		var cosines, weights []float64
+		for _, j := range committee {
+			if j == i {
+				continue
+			}
+			cos := 0.0
+			if xy := float64(square[i] * square[j]); xy > 0 {
+				d := squaresByText(sample, func(k int) float64 { return direction(i, k) - direction(j, k) })
+				cos = (square[i] + square[j] - d) / (2 * math.Sqrt(xy))
+			}
+			cosines, weights = append(cosines, cos), append(weights, voices[j])
+		}
+		common[i] = medianByText(cosines, weights)
+		if voices[i] > 0 {
+			heard, by = append(heard, common[i]), append(by, voices[i])
+		}
+	}
+	m := medianByText(heard, by)
+	if m < 0.02 || m < 4/math.Sqrt(float64(len(sample))) {
+		return nil
+	}
+	for i := range common {
+		root := math.Sqrt(max(1, float64(x.p.H)/float64(x.set[i].Delta.Steps)))
+		common[i] = min(max(common[i]/m*root, -1), 8)
+	}
+	return common
+}
+
+// enter is F-32.2.
+func (x *textFold) enter(a outer.Author, verdict float64) {
+	r := *x.record(a)
+	r.Agreement += int16((int(math.RoundToEven(2048*verdict)) - int(r.Agreement)) / 4)
+	r.Round = x.round
+	x.records = slices.DeleteFunc(x.records, func(o outer.Record) bool { return o.Author == a })
+	x.records = append(x.records, r)
+	slices.SortFunc(x.records, func(a, b outer.Record) int { return bytes.Compare(a.Author[:], b.Author[:]) })
+}
+
+// bound is F-33.
+func (x *textFold) bound(trusts []float64) {
+	if slices.Max(trusts) == 0 {
+		return
+	}
+	median := medianByText(x.weights, trusts)
+	for i, c := range x.set {
+		r := float64(x.record(c.Delta.Author).Agreement) / 2048
+		if len(x.set) >= 4 {
+			x.weights[i] = min(x.weights[i], float64(2*max(1, float64(r*r))*median))
+		}
+		x.weights[i] *= trusts[i]
+	}
+}
+
+// judged are parameters of a run with agreement.
+func judged() outer.Params {
+	p := plain()
+	p.Agreement = true
+	return p
+}
+
+// crowd makes the deltas of a round: each is the signal times its factor, and noise of its own.
+func crowd(t testing.TB, p outer.Params, f outer.Fragment, round uint32, noise float64, factors ...float64) (set []outer.Contribution) {
+	signal := random(uint64(round), f.Len)
+	for i, factor := range factors {
+		v := random(uint64(1000*int(round)+i), f.Len)
+		for k := range v {
+			v[k] = float32(factor)*signal[k] + float32(noise)*v[k]
+		}
+		set = append(set, delta(t, p, byte(i+1), round, v...))
+	}
+	return set
+}
+
+// The arithmetic is that of the text, to the bit, whatever deltas have in common, in fragments that are
+// compared whole and in those of which a sample is.
+func TestAgreementByText(t *testing.T) {
+	for _, f := range []outer.Fragment{fragment("a", 300, "b", 17, "c", 5), fragment("a", 20_000, "b", 3_001)} {
+		rapid.Check(t, func(rt *rapid.T) {
+			if f.Len > 1000 && rapid.IntRange(0, 9).Draw(rt, "seldom") > 0 {
+				return
+			}
+			p := judged()
+			p.Merge = rapid.SampledFrom([]string{outer.MergeMean, outer.MergeRDA, outer.MergeClip}).Draw(rt, "merge")
+			p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4}).Draw(rt, "codec")
+			tip := zeroTip(p, f)
+			for range 4 {
+				n := rapid.IntRange(1, 12).Draw(rt, "deltas")
+				factors := make([]float64, n)
+				for i := range factors {
+					factors[i] = rapid.SampledFrom([]float64{1, 1, 1, 0.5, 0, -1, 1e6}).Draw(rt, "factor")
+				}
+				set := crowd(t, p, f, tip.Round+1, rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(rt, "noise"), factors...)
+				for i := range set {
+					set[i].Delta.Steps = rapid.SampledFrom([]uint32{1, 6, 24, 100}).Draw(rt, "steps")
+					set[i].Delta.Tokens = uint64(set[i].Delta.Steps) * rapid.Uint64Range(1, 60000).Draw(rt, "tokens")
+				}
+				tip, _ = agree(t, p, f, tip, set...)
+			}
+		})
+	}
+}
+
+// byText maps clauses to the comparison with the text, which has each of them by its number.
+func byText(t *testing.T, _ *spectest.Spec) {
+	p, f := judged(), fragment("a", 300, "b", 17)
+	tip := zeroTip(p, f)
+	for _, factors := range [][]float64{{1, 1, 1, 1, -1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {1, 1, 1}} {
+		var x *textFold
+		tip, x = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 1, factors...)...)
+		if len(factors) == 6 && (len(x.records) != 6 || x.weights[0] == 0 || x.weights[4] != 0) {
+			t.Errorf("records %v, weights %v", x.records, x.weights)
+		}
+	}
+}
+
+func specRecords(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 300)
+	tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1, -1)...)
+	if len(tip.Records) != 5 || tip.Records[4].Agreement >= 2048 || tip.Records[4].Round != 1 {
+		t.Errorf("records %v", tip.Records)
+	}
+	encoded := tip.Encode()
+	if n := binary.LittleEndian.Uint16(encoded[len(encoded)-2:]); n != 5 {
+		t.Errorf("%d records by the last bytes", n)
+	}
+	again, err := outer.DecodeTip(encoded, f, p)
+	if err != nil || again.State != tip.State || !slices.Equal(again.Records, tip.Records) || !again.Sound() {
+		t.Errorf("decoded %+v, %v", again, err)
+	}
+}
+
+func specRecordsRefused(t *testing.T, _ *spectest.Spec) {
+	p, f := judged(), fragment("a", 300)
+	tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1)...)
+	b := tip.Encode()
+	at := len(b) - 2 - 4*38
+	many := bytes.Clone(b[:at])
+	for i := range 1025 {
+		r := make([]byte, 38)
+		binary.BigEndian.PutUint32(r, uint32(i))
+		r[34] = 1
+		many = append(many, r...)
+	}
+	for name, c := range map[string]struct {
+		b  []byte
+		ok bool
+	}{
+		"valid":           {b, true},
+		"the most":        {binary.LittleEndian.AppendUint16(bytes.Clone(many[:len(many)-38]), 1024), true},
+		"too many":        {binary.LittleEndian.AppendUint16(bytes.Clone(many), 1025), false},
+		"the other order": {slices.Concat(b[:at], b[at+38:at+76], b[at:at+38], b[at+76:]), false},
+		"twice":           {slices.Concat(b[:at], b[at:at+38], b[at:at+38], b[at+76:]), false},
+		"round 0":         {slices.Concat(b[:at+34], []byte{0, 0, 0, 0}, b[at+38:]), false},
+		"a later round":   {slices.Concat(b[:at+34], []byte{2, 0, 0, 0}, b[at+38:]), false},
+		"one less":        {slices.Concat(b[:len(b)-2], []byte{3, 0}), false},
+		"one more":        {slices.Concat(b[:len(b)-2], []byte{5, 0}), false},
+		"no number":       {b[:len(b)-2], false},
+	} {
+		if _, err := outer.DecodeTip(c.b, f, p); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// specFewJudge: three deltas judge nobody.
+func specFewJudge(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 300)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, 1, -1)...); len(tip.Records) != 0 {
+		t.Errorf("three judge: %v", tip.Records)
+	}
+}
+
+// specNoConsensus: noise judges nobody.
+func specNoConsensus(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 3000)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 0, 0, 0, 0, 0, 0)...); len(tip.Records) != 0 {
+		t.Errorf("noise judges: %v", tip.Records)
+	}
+}
+
+// specMostRecords: whoever was judged longest ago goes first, of equals the last author.
+func specMostRecords(t *testing.T, _ *spectest.Spec) {
+	p, f := judged(), fragment("a", 300)
+	tip := *zeroTip(p, f)
+	tip.Round = 9
+	for i := range 1024 {
+		r := outer.Record{Agreement: 2048, Round: 5}
+		binary.BigEndian.PutUint16(r.Author[:], uint16(0x8000+i))
+		if i == 7 {
+			r.Round = 3
+		}
+		tip.Records = append(tip.Records, r)
+	}
+	next, _ := agree(t, p, f, &tip, crowd(t, p, f, 10, 1, 1, 1, 1, 1)...)
+	has := func(i int) bool {
+		return slices.ContainsFunc(next.Records, func(r outer.Record) bool { return binary.BigEndian.Uint16(r.Author[:]) == uint16(0x8000+i) })
+	}
+	if len(next.Records) != 1024 || has(7) || has(1023) || has(1022) || has(1021) || !has(1020) || !has(6) {
+		t.Errorf("%d records; 7: %v, 1023: %v, 1021: %v, 1020: %v", len(next.Records), has(7), has(1023), has(1021), has(1020))
+	}
+}
+
+// specClaims: a claim of more is worth twice the median, unless the author agrees better than that.
+func specClaims(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 3000)
+	p.MaxShare = 1
+	shares := func(noise float64) string {
+		set := crowd(t, p, f, 1, 1, 1, 1, 1, 1)
+		clear := crowd(t, p, f, 1, noise, 1, 1, 1, 1)
+		set[0] = clear[0]
+		set[0].Delta.Tokens *= 64
+		_, x := agree(t, p, f, zeroTip(p, f), set...)
+		return fmt.Sprintf("%.1f", x.weights[0]/x.weights[1])
+	}
+	if got := shares(1); got != "2.0" && got != "2.1" && got != "2.2" {
+		t.Errorf("one like the others weighs %s times as much", got)
+	}
+	if got := shares(0); got <= "2.1" {
+		t.Errorf("one without noise weighs %s times as much", got)
+	}
+}
+
+// specNobodyTrusted: where nobody is, all count as they did.
+func specNobodyTrusted(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 300)
+	tip := *zeroTip(p, f)
+	set := crowd(t, p, f, 1, 1, 1, 1)
+	for i := range set {
+		tip.Records = append(tip.Records, outer.Record{Author: set[i].Delta.Author, Agreement: -2048, Round: 1})
+	}
+	tip.Round = 3
+	for i := range set {
+		set[i].Delta.Round, set[i].Delta.Base = 4, 3
+	}
+	if _, x := agree(t, p, f, &tip, set...); x.weights[0] == 0 || x.weights[0] != x.weights[1] {
+		t.Errorf("weights %v", x.weights)
+	}
+}
+
+// specSample: of a long fragment some pieces are compared, which the ids of the round choose.
+func specSample(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 40_000)
+	agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1, -1)...)
+	one, other := sampleByText(outer.Digest{1}, f.Len), sampleByText(outer.Digest{2}, f.Len)
+	if len(one) > 16384 || len(one) < 3*4096 || slices.Equal(one, other) {
+		t.Errorf("%d and %d values", len(one), len(other))
+	}
+}
