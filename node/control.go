@@ -24,7 +24,7 @@ func (n *node) serveControl() (err error) {
 		},
 		Lab:     n.lab(),
 		Members: func() []status.Member { return inspect.MembersOf(n.members) },
-		Revoke: n.publishRevocation,
+		Revoke:  n.publishRevocation,
 		Pause: func(on bool) {
 			n.post(func(core.Time) {
 				n.asked = on

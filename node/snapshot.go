@@ -16,6 +16,7 @@ import (
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
 	"atoll/node/status"
+	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
 )
 
@@ -323,8 +324,21 @@ func (n *node) addShares(peers []status.Peer) []status.Peer {
 		if sum > 0 {
 			peers[i].Share = peers[i].TokensFolded / sum
 		}
+		peers[i].Trust = n.trust(peers[i].ID)
 	}
 	return peers
+}
+
+// trust is for how much of its weight a node counts, the mean over fragments by their values.
+func (n *node) trust(id string) float64 {
+	var author wire.PeerID
+	if author.UnmarshalText([]byte(id)) != nil {
+		return 0 // nobody connected yet, whose key is not known
+	}
+	const parts = 10_000
+	return n.plan.Mean(func(p int) uint64 {
+		return uint64(parts * n.machine.Rounds().Fragment(p).Tip().Trust(outer.Author(author)))
+	}) / parts
 }
 
 func hardwareOf(r hello.Record) string {

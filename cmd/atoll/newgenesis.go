@@ -54,7 +54,7 @@ func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
 	}
 	g.Data = genesis.Data{Name: text.Name(), SHA256: text.SHA256()}
 	if c.OwnData {
-		g.Data = genesis.Data{Name: genesis.OwnText}
+		c.unlike(g)
 	}
 	return len(text.Train()), text.Fits(g.Model.Context)
 }
@@ -72,9 +72,16 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 	tokens, _ := shards.Tokens(m.Shards)
 	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
 	if c.OwnData {
-		g.Corpus.Own, g.Data.Name = true, genesis.OwnText
+		c.unlike(g)
+		g.Corpus.Own = true
 	}
 	return int(tokens), m.Fits(g.Model.Context)
+}
+
+// unlike makes a run one in which each learner has a text of its own. What such learners have in common
+// says little about their work.
+func (c *NewCmd) unlike(g *genesis.Genesis) {
+	g.Data, g.Outer.Agreement = genesis.Data{Name: genesis.OwnText}, false
 }
 
 // setCodec gives the run the codec that was asked for.

@@ -73,3 +73,34 @@ func specNoRevocation(t *testing.T, _ *spectest.Spec) {
 		t.Error(err)
 	}
 }
+
+func specAgreement(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil || bytes.Contains(g.Encode(), []byte("Agreement")) {
+		t.Fatal(err, "or false is not left out")
+	}
+	g.Outer.MaxPace, g.Outer.Agreement = 2, true
+	b := g.Encode()
+	if !bytes.Contains(b, []byte(`"MaxPace":2,"Agreement":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	g.Admission, g.Owners, g.Outer.Revocations = Invite, owners{{1}}, true
+	if b := g.Encode(); !bytes.Contains(b, []byte(`"Revocations":true,"Agreement":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Outer.Agreement {
+		t.Errorf("%+v, %v", again.Outer, err)
+	}
+}
+
+func specAgreementOfFormer(t *testing.T, s *spectest.Spec) {
+	doc := strings.Replace(s.Text(t, "former document"), `"Overwrite":false`, `"Overwrite":false,"Agreement":true`, 1)
+	if _, err := Decode([]byte(doc)); err == nil {
+		t.Error("a document of format 1 has it")
+	}
+	g := formerGenesis()
+	g.Outer.Agreement = true
+	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "Agreement") {
+		t.Errorf("a genesis of format 1 with it: %v", err)
+	}
+}

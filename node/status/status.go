@@ -189,6 +189,7 @@ type Peer struct {
 	TokensFolded  float64 `json:"tokens_folded"`                // by the ledger, fragment-weighted
 	Share         float64 `json:"share"`                        // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
+	Trust         float64 `json:"trust"`                        // part of its weight for which it counts, by what its deltas have in common with others' of late
 	LagS          float64 `json:"lag_s,omitempty"`              // since it was last heard
 	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
 	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself

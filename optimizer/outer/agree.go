@@ -78,6 +78,10 @@ func agreementOf(table []Record, a Author) float64 {
 	return 1
 }
 
+// Trust is the part of its weight for which the next delta of an author counts, where it has as much in
+// common with others as its last ones; 1 in a run without Params.Agreement.
+func (t *Tip) Trust(a Author) float64 { return trust(agreementOf(t.Records, a)) }
+
 // trust is the part of its weight for which a delta counts.
 func trust(agreement float64) float64 {
 	return min(max((agreement-noAgreement)/(fullAgreement-noAgreement), 0), 1)

@@ -117,13 +117,14 @@ func (n *Node) inLedgerOf(from *Node) map[wire.Digest]bool {
 	return mine
 }
 
-// Random worlds keep every promise while members are revoked.
+// Random worlds keep every promise while members are revoked, and where folds judge deltas.
 func TestRevokedSchedules(t *testing.T) {
 	t.Parallel()
 	revoked := 0
 	for seed := range revokedSeeds() {
 		s := Explore(seed)
 		invited(&s)
+		s.Params.Agreement = seed%2 == 0
 		rng := rand.New(rand.NewPCG(seed, 9))
 		for range 1 + rng.IntN(2) {
 			s.Faults = append(s.Faults, Fault{At: 1 + rng.Int64N(max(s.CalmMs, 2)), Kind: fault.Revoke, Node: 1 + rng.IntN(len(s.Founders)-1)})
