@@ -389,3 +389,27 @@ func specSample(t *testing.T, s *spectest.Spec) {
 		t.Errorf("%d and %d values", len(one), len(other))
 	}
 }
+
+// An invite that came into many hands has as many voices as it is meant for: its crowd, which agrees with
+// itself, is judged by the others and does not judge them.
+func TestCrowdHasFewVoices(t *testing.T) {
+	p, f := judged(), fragment("a", 3000)
+	set := crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)
+	for i, lie := 0, random(99, f.Len); i < 9; i++ {
+		c := delta(t, p, byte(100+i), 1, lie...)
+		c.Delta.Invite, c.Delta.Places = [32]byte{1}, 2
+		set = append(set, c)
+	}
+	tip, result, err := outer.Fold(p, f, zeroTip(p, f), 1, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range result.Weights {
+		if liar := i >= 5; liar != (w == 0) {
+			t.Errorf("delta %d has the weight %g", i, w)
+		}
+	}
+	if tip.Trust(outer.Author{1}) != 1 {
+		t.Errorf("an honest author's trust is %g", tip.Trust(outer.Author{1}))
+	}
+}

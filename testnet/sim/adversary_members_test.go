@@ -15,13 +15,13 @@ type memberTest struct {
 }
 
 var memberTests = []memberTest{
-	{name: "sign flip", attack: Attack{Kind: SignFlip, Times: 1}, wins: "nobody scores deltas: one that unlearns within the bounds of norms counts as any other"},
-	{name: "sign flip x10", attack: Attack{Kind: SignFlip, Times: 10}, wins: "likewise, and its norm is clipped to three times the reference"},
-	{name: "inflated claims", attack: Attack{Kind: Inflate, Times: 1}, wins: "claims are weight, and two that claim the most own the fold: the others make nothing better"},
-	{name: "inflated sign flip", attack: Attack{Kind: Inflate, Times: -1}, wins: "claims are weight, and two that claim the most own the fold"},
-	{name: "zero", attack: Attack{Kind: Zero}, wins: "nobody scores deltas: two that bring nothing make the steps of all a quarter shorter"},
-	{name: "noise", attack: Attack{Kind: Noise, Times: 1}, wins: "nobody scores deltas: noise of a usual norm counts as progress"},
-	{name: "copies", attack: Attack{Kind: Copy}, wins: "nobody compares deltas: a copy counts its author's work twice"},
+	{name: "sign flip", attack: Attack{Kind: SignFlip, Times: 1}},
+	{name: "sign flip x10", attack: Attack{Kind: SignFlip, Times: 10}},
+	{name: "inflated claims", attack: Attack{Kind: Inflate, Times: 1}},
+	{name: "inflated sign flip", attack: Attack{Kind: Inflate, Times: -1}},
+	{name: "zero", attack: Attack{Kind: Zero}},
+	{name: "noise", attack: Attack{Kind: Noise, Times: 1}},
+	{name: "copies", attack: Attack{Kind: Copy}, wins: "a copy has as much in common with the others as what it is of"},
 	{name: "withheld from some", attack: Attack{Kind: WithholdSome}},
 }
 
