@@ -80,11 +80,13 @@ func (n *Node) hangs(call uint64) {
 		if p == nil || !p.up || p.waiting[x.handle] != x {
 			return
 		}
-		p.do(func() { p.machine.Step(p.clock(), gossip.Replied{Handle: x.handle}) })
-		n.w.after(forgetMs, func() {
-			if p.waiting[x.handle] == x {
-				delete(p.waiting, x.handle)
-			}
+		p.do(func() { // when it is awake: what it answers until then is for nobody
+			p.machine.Step(p.clock(), gossip.Replied{Handle: x.handle})
+			n.w.after(forgetMs, func() {
+				if p.waiting[x.handle] == x {
+					delete(p.waiting, x.handle)
+				}
+			})
 		})
 	})
 }
