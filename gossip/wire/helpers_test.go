@@ -130,7 +130,7 @@ func drawHeader(t *rapid.T) Header {
 		Steps:     rapid.Uint32Range(1, math.MaxUint32).Draw(t, "steps"),
 		Tokens:    rapid.Uint64().Draw(t, "tokens"),
 		Precision: rapid.Byte().Draw(t, "precision"),
-		Codec:     rapid.ByteMax(CodecRevocation - 1).Draw(t, "codec"),
+		Codec:     rapid.ByteMax(CodecRevocation-1).Draw(t, "codec"),
 		Size:      rapid.Uint32Range(1, MaxPayload).Draw(t, "size"),
 		Payload:   drawDigest(t),
 
