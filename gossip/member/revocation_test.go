@@ -11,7 +11,6 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
-	"atoll/optimizer/outer"
 )
 
 // wordOf is the revocation of the text, and its reason.
@@ -33,32 +32,6 @@ func specRevocation(t *testing.T, s *spectest.Spec) {
 	}
 	if !h.Revocation() || h.Codec != 255 || h.Certificate != wire.Digest(s.Hex(t, "author")) {
 		t.Errorf("%+v", h)
-	}
-}
-
-func specRevocationFields(t *testing.T, _ *spectest.Spec) {
-	p := outer.Defaults(4, 1000, 0)
-	p.Revocations = true
-	good := outer.Delta{Author: outer.Author{1}, Fragment: 3, Round: 17, Base: 16, Steps: 1, Size: 1, Revokes: [32]byte{1}}
-	for name, c := range map[string]struct {
-		change func(d *outer.Delta)
-		ok     bool
-	}{
-		"valid":        {func(*outer.Delta) {}, true},
-		"long reason":  {func(d *outer.Delta) { d.Size = 256 }, true},
-		"too long":     {func(d *outer.Delta) { d.Size = 257 }, false},
-		"no reason":    {func(d *outer.Delta) { d.Size = 0 }, false},
-		"older base":   {func(d *outer.Delta) { d.Base = 15 }, false},
-		"two steps":    {func(d *outer.Delta) { d.Steps = 2 }, false},
-		"a token":      {func(d *outer.Delta) { d.Tokens = 1 }, false},
-		"no fragment":  {func(d *outer.Delta) { d.Fragment = 4 }, false},
-		"of other use": {func(d *outer.Delta) { d.Precision, d.Codec = 7, 9 }, true},
-	} {
-		d := good
-		c.change(&d)
-		if err := p.Check(d); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"sync"
 
 	"atoll/tensor"
 	"github.com/zeebo/blake3"
@@ -218,23 +217,22 @@ func (a *agreeing) pieces(chain Digest) (starts []int) {
 	return starts
 }
 
-// wide are buffers for a piece of each judge's values, and one of zeros.
-var wide = sync.Pool{New: func() any { return new([committee + 1][compareLen]float64) }}
-
 // compare finds the squared distances between directions, in the pieces of a sample.
 func (a *agreeing) compare(chain Digest) {
-	buffers := wide.Get().(*[committee + 1][compareLen]float64)
-	defer wide.Put(buffers)
-	zeros := buffers[committee][:]
+	memory := tensor.Borrow((len(a.judges)+1)*compareLen, 0) // a piece of each judge's values, and zeros
+	defer memory.Return()
+	piece := func(k int) []float64 { return memory.Wide[k*compareLen : (k+1)*compareLen] }
+	zeros := piece(len(a.judges))
 	clear(zeros)
 	squares := make([]tensor.Lanes, len(a.set))
 	distances := make([][committee]tensor.Lanes, len(a.set))
 	for _, at := range a.pieces(chain) {
 		n := min(compareLen, a.f.Len-at)
 		for k, j := range a.judges {
-			clear(buffers[k][:n])
+			values := piece(k)
+			clear(values)
 			a.read(j, at, n, func(from int, v []float32) {
-				tensor.AxpyWide(a.scales[j], v, buffers[k][from-at:from-at+len(v)])
+				tensor.AxpyWide(a.scales[j], v, values[from-at:from-at+len(v)])
 			})
 		}
 		for i, scale := range a.scales {
@@ -244,7 +242,7 @@ func (a *agreeing) compare(chain Digest) {
 			a.read(i, at, n, func(from int, v []float32) {
 				squares[i].AddDistances(from, scale, v, zeros[:len(v)])
 				for k := range a.judges {
-					distances[i][k].AddDistances(from, scale, v, buffers[k][from-at:from-at+len(v)])
+					distances[i][k].AddDistances(from, scale, v, piece(k)[from-at:from-at+len(v)])
 				}
 			})
 		}

@@ -33,14 +33,36 @@ func (e example) fold(t *testing.T, set ...outer.Contribution) (*outer.Tip, oute
 }
 
 func specRevocationValid(t *testing.T, s *spectest.Spec) {
+	p := outer.Defaults(4, 1000, 0)
+	p.Revocations = true
+	good := outer.Delta{Author: outer.Author{1}, Fragment: 3, Round: 17, Base: 16, Steps: 1, Size: 1, Revokes: [32]byte{1}}
+	for name, c := range map[string]struct {
+		change func(d *outer.Delta)
+		ok     bool
+	}{
+		"valid":        {func(*outer.Delta) {}, true},
+		"long reason":  {func(d *outer.Delta) { d.Size = 256 }, true},
+		"too long":     {func(d *outer.Delta) { d.Size = 257 }, false},
+		"no reason":    {func(d *outer.Delta) { d.Size = 0 }, false},
+		"older base":   {func(d *outer.Delta) { d.Base = 15 }, false},
+		"two steps":    {func(d *outer.Delta) { d.Steps = 2 }, false},
+		"a token":      {func(d *outer.Delta) { d.Tokens = 1 }, false},
+		"no fragment":  {func(d *outer.Delta) { d.Fragment = 4 }, false},
+		"of other use": {func(d *outer.Delta) { d.Precision, d.Codec = 7, 9 }, true},
+	} {
+		d := good
+		c.change(&d)
+		if err := p.Check(d); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	e := revoking(t, s)
-	good := revocation(e, 1, [32]byte{7})
-	if _, result := e.fold(t, good); len(result.Folded) != 1 {
+	word := revocation(e, 1, [32]byte{7})
+	if _, result := e.fold(t, word); len(result.Folded) != 1 {
 		t.Errorf("refused: %v", result.Refused)
 	}
-	bad := good
-	bad.Delta.Steps = 2
-	if _, result := e.fold(t, bad); len(result.Refused) != 1 {
+	word.Delta.Steps = 2
+	if _, result := e.fold(t, word); len(result.Refused) != 1 {
 		t.Error("one of two steps is folded")
 	}
 }
