@@ -60,6 +60,9 @@ const (
 	// Up to noAgreement a delta counts for nothing, from fullAgreement on for all of its weight. Measured:
 	// honest learners had 0.6 and more of the median, so there is room for those that are unlike.
 	noAgreement, fullAgreement = 0.05, 0.25
+	// missedFor is for how many rounds after the last one with a trusted author those whom nobody trusts
+	// move nothing. After that the others have gone, and they go on.
+	missedFor = 64
 	// freeClaim is how many times the weight of the median delta an author may claim whose deltas agree
 	// as the median does. More weight is for more agreement: noise falls with the root of the tokens.
 	freeClaim = 2
@@ -302,10 +305,20 @@ func newestRecords(table []Record) []Record {
 	return table
 }
 
+// trustedLately says whether an author whom records trust took part not long before a round.
+func trustedLately(table []Record, round uint32) bool {
+	return slices.ContainsFunc(table, func(r Record) bool {
+		return round-r.Round < missedFor && trust(float64(r.Agreement)/RecordUnit) > 0
+	})
+}
+
 // bounded lowers weights to the claims, in units of the median weight by trusts, and multiplies them by
-// the trusts, unless nobody is trusted.
-func bounded(w, trusts, claims []float64) {
+// the trusts. Where nobody is trusted it does neither, unless somebody else was of late: then all are 0.
+func bounded(w, trusts, claims []float64, lately bool) {
 	if !slices.ContainsFunc(trusts, func(t float64) bool { return t > 0 }) {
+		if lately {
+			clear(w)
+		}
 		return
 	}
 	median := lowerMedian(w, trusts)

@@ -192,6 +192,16 @@ func (fold *folding) apply(next *Tip) {
 	for _, w := range fold.weights {
 		fold.total += w
 	}
+	if fold.total > 0 { // else nobody in it is trusted
+		fold.move(next)
+	}
+	if next.EndRound == 0 && next.Tokens >= fold.p.Budget {
+		next.EndRound = fold.round
+	}
+}
+
+// move is the step that the weighed set takes.
+func (fold *folding) move(next *Tip) {
 	clips, ref := fold.clip()
 	next.Ref = ref
 	if fold.p.Merge == MergeClip {
@@ -199,9 +209,6 @@ func (fold *folding) apply(next *Tip) {
 		fold.step(next, nil)
 	} else {
 		fold.step(next, fold.merge(clips))
-	}
-	if next.EndRound == 0 && next.Tokens >= fold.p.Budget {
-		next.EndRound = fold.round
 	}
 }
 
@@ -212,7 +219,7 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 	}
 	w := fold.p.claimed(deltas, fold.round)
 	trusts, claims := fold.agree(next)
-	bounded(w, trusts, claims)
+	bounded(w, trusts, claims, trustedLately(next.Records, fold.round))
 	capShares(w, fold.p.MaxShare)
 	return w
 }

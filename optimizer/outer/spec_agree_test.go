@@ -176,6 +176,11 @@ func (x *textFold) enter(a outer.Author, verdict float64) {
 // bound is F-33.
 func (x *textFold) bound(trusts []float64) {
 	if slices.Max(trusts) == 0 {
+		for _, r := range x.records {
+			if x.round-r.Round < 64 && trustByText(float64(r.Agreement)/2048) > 0 {
+				clear(x.weights)
+			}
+		}
 		return
 	}
 	median := medianByText(x.weights, trusts)
@@ -411,5 +416,22 @@ func TestCrowdHasFewVoices(t *testing.T) {
 	}
 	if tip.Trust(outer.Author{1}) != 1 {
 		t.Errorf("an honest author's trust is %g", tip.Trust(outer.Author{1}))
+	}
+}
+
+// specMissed: who is not trusted moves nothing while somebody else was there of late.
+func specMissed(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := judged(), fragment("a", 300)
+	p.Mu = 0.9
+	set := crowd(t, p, f, 100, 1, 1)
+	for last, moves := range map[uint32]bool{99: false, 37: false, 36: true, 1: true} {
+		tip := *zeroTip(p, f)
+		tip.Round = 99
+		tip.Records = []outer.Record{{Author: set[0].Delta.Author, Agreement: -2048, Round: 98}, {Author: outer.Author{9}, Agreement: 2048, Round: last}}
+		next, _ := agree(t, p, f, &tip, set...)
+		if moved := !slices.Equal(next.Anchor, tip.Anchor); moved != moves || next.Tokens != set[0].Delta.Tokens {
+			t.Errorf("somebody trusted was there in round %d: it moves %v, %d tokens", last, moved, next.Tokens)
+		}
 	}
 }

@@ -50,9 +50,11 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 	next.Chain = blake3.Sum256(append(prev.Chain[:], slices.Concat(ids...)...))
 	if len(x.set) > 0 {
 		x.weigh(next.Chain)
-		next.Ref = x.clip(prev.Ref)
-		x.merge()
-		x.step(prev, &next)
+		if x.total > 0 {
+			next.Ref = x.clip(prev.Ref)
+			x.merge()
+			x.step(prev, &next)
+		}
 		for _, c := range x.set {
 			next.Tokens += countedByText(p, c.Delta)
 		}

@@ -37,7 +37,7 @@ func TestSpecFold(t *testing.T) {
 		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-27.3": specRecordsRefused,
 		"F-30": specRecords, "F-30.2": byText, "F-31": byText, "F-31.2": byText, "F-31.3": specFewJudge, "F-31.4": specSample, "F-31.5": specSample, "F-31.6": byText,
 		"F-31.7": byText, "F-31.8": byText, "F-31.9": specNoConsensus, "F-32": byText, "F-32.2": byText, "F-32.3": specMostRecords, "F-33": specClaims, "F-33.2": byText,
-		"F-33.3": specNobodyTrusted, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
+		"F-33.3": specNobodyTrusted, "F-33.4": specMissed, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
 		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
 	})
 }
