@@ -150,5 +150,5 @@ func revokedSeeds() uint64 {
 	if os.Getenv("ATOLL_LONG") != "" {
 		return 1000
 	}
-	return 16
+	return 8
 }
