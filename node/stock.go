@@ -20,7 +20,7 @@ type stock struct {
 	found   func(b gossip.Blob)            // a file is here now; called from anywhere
 	check   func(what string, err error)   // takes an error that stops nothing; called from anywhere
 	planned bool
-	window  int64 // that was planned for last
+	moves   uint64 // of the windows that were planned for last
 	need    []shards.Shard
 }
 
@@ -67,10 +67,10 @@ func (n *node) stockUp() {
 // restock says what is needed from a step on, unless that is known.
 func (n *node) restock(now core.Time, step int64) {
 	c := n.corpus
-	if c == nil || c.stock.planned && step/n.genesis.Corpus.Steps == c.stock.window {
+	if c == nil || c.stock.planned && c.source.Moves(step) == c.stock.moves {
 		return
 	}
-	c.stock.planned, c.stock.window = true, step/n.genesis.Corpus.Steps
+	c.stock.planned, c.stock.moves = true, c.source.Moves(step)
 	c.stock.need = n.neededFrom(step)
 	n.wantShards(now)
 }
@@ -83,8 +83,8 @@ func (n *node) neededFrom(step int64) []shards.Shard {
 	if n.cfg.Observe || n.corpus.trains != n.corpus.dir {
 		return need
 	}
-	for _, at := range []int64{step, step + int64(g.Corpus.Shards)*g.Corpus.Steps} {
-		for _, s := range n.corpus.source.Window(g.Seed, n.self, at, g.Model.Context) {
+	for windows := range 2 {
+		for _, s := range n.corpus.source.Ahead(g.Seed, n.self, step, g.Model.Context, windows) {
 			if !slices.Contains(need, s) {
 				need = append(need, s)
 			}

@@ -59,7 +59,8 @@ func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
 	return len(text.Train()), text.Fits(g.Model.Context)
 }
 
-// setCorpus has the run train on the corpus that --data names.
+// setCorpus has the run train on the corpus that --data names. Of a mixture it returns the tokens after which one of
+// its corpora begins again.
 func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 	dir, err := shards.OpenDir(c.Data)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 	if c.OwnData {
 		g.Corpus.Own, g.Data.Name = true, genesis.OwnText
 	}
-	return int(tokens), m.Fits(g.Model.Context)
+	return int(m.Pass()), m.Fits(g.Model.Context)
 }
 
 // setCodec gives the run the codec that was asked for.
