@@ -239,7 +239,8 @@ func (n *node) openShelf(path string) (err error) {
 		return fmt.Errorf("--data-disk %s: the held-out shards of %s and two windows of %d shards need %s: pass at least that",
 			status.Quantity(uint64(n.cfg.DataDisk)), corpusLabel(n.genesis), c.source.WindowShards(), status.Quantity(uint64(least)))
 	}
-	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk); err != nil {
+	before := func(path string) error { return n.cfg.disk.Ask(store.Op{Kind: store.OpWrite, Path: path}) }
+	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	if path == "" || n.genesis.Corpus.Own {
