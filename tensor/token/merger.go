@@ -17,7 +17,7 @@ const gone = -1
 
 // append adds the tokens of a word of at least one byte to dst. It merges the pair of
 // the least rank, and of those the leftmost, until no pair has a merge.
-func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges map[pair]merge) []int32 {
+func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges *pairTable) []int32 {
 	m.symbols, m.queue = m.symbols[:0], m.queue[:0]
 	for i, b := range word {
 		m.symbols = append(m.symbols, symbol{bytes[b], int32(i) - 1, int32(i) + 1})
@@ -40,22 +40,21 @@ func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges map[
 }
 
 // mergeAt returns the merge of the pair whose left one is at a place.
-func (m *merger) mergeAt(at int32, merges map[pair]merge) (merge, bool) {
+func (m *merger) mergeAt(at int32, merges *pairTable) (merge, bool) {
 	left := m.symbols[at]
 	if left.id == gone || left.after < 0 {
 		return merge{}, false
 	}
-	found, ok := merges[pair{left.id, m.symbols[left.after].id}]
-	return found, ok
+	return merges.find(pair{left.id, m.symbols[left.after].id})
 }
 
-func (m *merger) propose(at int32, merges map[pair]merge) {
+func (m *merger) propose(at int32, merges *pairTable) {
 	if found, ok := m.mergeAt(at, merges); ok {
 		m.push(uint64(found.rank)<<32 | uint64(uint32(at)))
 	}
 }
 
-func (m *merger) apply(at, id int32, merges map[pair]merge) {
+func (m *merger) apply(at, id int32, merges *pairTable) {
 	left := &m.symbols[at]
 	right := &m.symbols[left.after]
 	left.id, left.after = id, right.after
