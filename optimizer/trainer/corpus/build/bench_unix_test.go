@@ -10,24 +10,30 @@ import (
 	"testing"
 	"time"
 
-	"atoll/optimizer/trainer/corpus"
 	"atoll/optimizer/trainer/corpus/documents"
 	"atoll/tensor/token"
 )
 
-// BenchmarkBuild builds a corpus of Go's source with 8,192 tokens: reading, encoding, shuffling and writing. It tells
-// MB of text for each second of one processor, which others on the machine do not change much.
+// BenchmarkBuild builds corpora of files with 8,192 tokens, as text and as JSON lines: reading, encoding, shuffling and
+// writing. It tells MB of text for each second of one processor, which others on the machine do not change much:
+//
+//	ATOLL_TEXTS=a.txt:b.txt go test -run xxx -bench Build -cpu 1 ./optimizer/trainer/corpus/build
 func BenchmarkBuild(b *testing.B) {
-	code, err := corpus.Open(corpus.GoCode)
-	if err != nil {
-		b.Skip(err)
+	for _, name := range filepath.SplitList(os.Getenv("ATOLL_TEXTS")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(filepath.Base(name), func(b *testing.B) { benchmarkBuild(b, text) })
 	}
-	text := append(code.Train(), code.HeldOut()...)
+}
+
+func benchmarkBuild(b *testing.B, text []byte) {
 	trainer, err := token.NewTrainer(8192)
 	if err != nil {
 		b.Fatal(err)
 	}
-	trainer.Add(text[:4<<20])
+	trainer.Add(text[:min(len(text), 4<<20)])
 	file := trainer.Train().JSON()
 	bpe, err := token.Parse(file)
 	if err != nil {
@@ -41,7 +47,7 @@ func BenchmarkBuild(b *testing.B) {
 	var list []byte
 	const length = 4 << 10
 	for at := 0; at < len(text); at += length {
-		line, err := json.Marshal(map[string]string{"text": string(text[at:min(at+length, len(text))]), "source": "goroot"})
+		line, err := json.Marshal(map[string]string{"text": string(text[at:min(at+length, len(text))]), "source": "a.txt"})
 		if err != nil {
 			b.Fatal(err)
 		}
