@@ -128,9 +128,10 @@ var layers = []rule{
 
 	{list("testnet/fault"), nil,
 		"the language of faults is words and times: its executors say what they can execute"},
-	{list("testnet/natlab"), list("node/status node/joinlink gossip/hello gossip/p2p gossip/wire"),
+	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/wire optimizer/trainer/corpus/shards"),
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
-			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that"},
+			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
+			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
 	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
 		"nodes as faults name them, links as shape has them"},
 	{list("testnet/sim/memory"), list("gossip/member gossip/wire node/core node/replica optimizer/outer"),
