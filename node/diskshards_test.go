@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"atoll/node/shelf"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus/shards"
@@ -89,13 +88,20 @@ func TestKilledWhileItFetches(t *testing.T) {
 	g.Corpus.Shards, g.Corpus.Steps = 2, 1<<30
 	peer := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := peer.link()
-	for _, point := range []int{1, 8, 9} {
-		v := victim{t: t, dir: t.TempDir(), link: link, among: filepath.Join(CorpusFolder, "shards")}
-		killed, _ := v.live(point)
-		s, err := shelf.Open(filepath.Join(v.dir, CorpusFolder, "shards"), 0, nil)
+	parts := filepath.Join(CorpusFolder, "shards")
+	for _, k := range []struct {
+		among string
+		point int
+	}{{parts, 1}, {parts, 8}, {".bin", 2}} {
+		v := victim{t: t, dir: t.TempDir(), link: link, among: k.among}
+		killed, _ := v.live(k.point)
+		if !strings.Contains(killed, parts) {
+			t.Fatalf("killed at %q, which is no shard", killed)
+		}
+		left, err := os.ReadDir(filepath.Join(v.dir, parts))
 		must(t, err)
-		if point > 1 && s.Files() == 0 {
-			t.Errorf("killed at point %d, %s: nothing is left of what was fetched", point, killed)
+		if k.point > 1 && len(left) == 0 {
+			t.Errorf("killed at %s: nothing is left of what was fetched", killed)
 		}
 		m := launch(t, Config{Dir: v.dir, Link: link, Pace: slowPace})
 		m.until("steps", func(s status.Snapshot) bool { return s.Step > 13 && s.Data.Missing == 0 })
@@ -104,7 +110,7 @@ func TestKilledWhileItFetches(t *testing.T) {
 		checkReads(t, c.Manifest, g, v.dir)
 		shardsAreRight(t, v.dir)
 		if n := len(fetched(t, v.dir)); n != count {
-			t.Errorf("killed at point %d, %s: %d shards, want %d", point, killed, n, count)
+			t.Errorf("killed at %s: %d shards, want %d", killed, n, count)
 		}
 	}
 	peer.leave()

@@ -23,7 +23,8 @@ type stock struct {
 	planned bool
 	moves   uint64 // of the windows that were planned for last
 	need    []shards.Shard
-	tight   bool // the disk was full: nothing is fetched before a step reads it
+	step    int64 // that the learner takes next, as the loop knows
+	tight   bool  // the disk was full: nothing is fetched before a step reads it
 }
 
 // blobs are the files that this node gives its peers, and where it keeps theirs.
@@ -59,6 +60,9 @@ func (n *node) stockUp() {
 	now := n.clock.now()
 	c.shelf.Whole(func(d wire.Digest, _ string, size int64) { n.machine.HoldBlob(now, gossip.Blob{Digest: d, Size: size}) })
 	c.shelf.Partly(func(d wire.Digest, parts wire.PartSet) { n.machine.HoldParts(now, d, parts) })
+	if n.built != nil { // which nobody steps yet
+		c.stock.step = n.built.Steps()
+	}
 	n.restockNow()
 }
 
@@ -66,22 +70,18 @@ func (n *node) stockUp() {
 func (n *node) restockNow() {
 	if c := n.corpus; c != nil {
 		c.stock.planned = false
-		n.restock(n.clock.now(), n.nextStep())
+		n.restock(n.clock.now(), c.stock.step)
 	}
-}
-
-// nextStep is the number of the step that a learner takes next.
-func (n *node) nextStep() int64 {
-	if n.built == nil {
-		return 0
-	}
-	return n.built.Steps()
 }
 
 // restock says what is needed from a step on, unless that is known.
 func (n *node) restock(now core.Time, step int64) {
 	c := n.corpus
-	if c == nil || c.stock.planned && c.source.Moves(step) == c.stock.moves {
+	if c == nil {
+		return
+	}
+	c.stock.step = step
+	if c.stock.planned && c.source.Moves(step) == c.stock.moves {
 		return
 	}
 	n.loosen()
@@ -94,7 +94,7 @@ func (n *node) restock(now core.Time, step int64) {
 func (n *node) tighten() (dropped int) {
 	c := n.corpus
 	c.stock.tight = true
-	c.stock.need = n.neededFrom(n.nextStep())
+	c.stock.need = n.neededFrom(c.stock.step)
 	before := c.shelf.Files()
 	n.wantShards(n.clock.now())
 	return before - c.shelf.Files()

@@ -57,20 +57,12 @@ func (c *DataMixCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if result.Removed > 0 {
-		out.say("note: %s not trained on, as another corpus holds %s out",
-			plural(int(result.Removed), "document is", "documents are"), oneOrMore(result.Removed, "it", "them"))
+		out.say("note: removed %s that another corpus holds out", plural(int(result.Removed), "document", "documents"))
 	}
 	if result.Manifest.Tokenizer.End < 0 {
 		out.say("note: these tokens do not tell where a document ends, so a document that one corpus holds out may be in another")
 	}
 	return printCorpus(out, c.JSON, c.Out, result.Manifest)
-}
-
-func oneOrMore(n int64, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }
 
 // weighed reads folders with weights, such as prose=0.7. The weights become the smallest whole

@@ -123,11 +123,14 @@ func (s *Shelf) PutPart(d wire.Digest, part wire.Part) error {
 		return fmt.Errorf("keep part %d of %v: %w", part.Index, d, err)
 	}
 	s.partly[d] = &next
-	if next.has.Len() < wire.PartCount(next.size) {
+	if !next.complete() {
 		return nil
 	}
 	return s.finish(d, &next)
 }
+
+// complete tells whether all parts are there.
+func (p *partial) complete() bool { return p.has.Len() == wire.PartCount(p.size) }
 
 // removed removes a file that may not be there.
 func removed(path string) error {

@@ -97,11 +97,14 @@ func (s *Shelf) find(e fs.DirEntry) error {
 	case end == wholeEnd && info.Size() > 0 && info.Size() <= wire.MaxBlob:
 		s.whole[d] = &file{path: path, size: info.Size(), own: true}
 	case end == partEnd:
-		if p, err := openPartial(path, d); err == nil {
-			s.partly[d] = p
-			return nil
+		p, err := openPartial(path, d)
+		switch {
+		case err != nil:
+			return files.Remove(path) // it was begun and has nothing, or nothing that holds
+		case p.complete():
+			return s.finish(d, p) // the process ended before it got its name
 		}
-		return files.Remove(path) // it was begun and has nothing, or nothing that holds
+		s.partly[d] = p
 	}
 	return nil
 }

@@ -260,6 +260,26 @@ func TestFullDiskAtTheEnds(t *testing.T) {
 	}
 }
 
+// A blob whose process ended when it had all parts and not its name is whole when the shelf is opened again.
+func TestEndedBeforeItWasWhole(t *testing.T) {
+	b, ended, dir := newBlob(t, 2*wire.PartSize, 1), errors.New("ended"), t.TempDir()
+	s := opened(t, dir, 0)
+	s.before = func(path string) error {
+		if strings.HasSuffix(path, wholeEnd) {
+			return ended
+		}
+		return nil
+	}
+	ok(t, s.PutPart(b.digest, b.part(0)))
+	if err := s.PutPart(b.digest, b.part(1)); !errors.Is(err, ended) {
+		t.Errorf("error %v", err)
+	}
+	if s = opened(t, dir, 0); !s.isWhole(b) {
+		t.Error("it is not whole")
+	}
+	s.Partly(func(d wire.Digest, _ wire.PartSet) { t.Errorf("%v is said to lack parts", d) })
+}
+
 // What nobody needs goes, whatever the limit; the files of the user stay where they are.
 func TestShed(t *testing.T) {
 	s := opened(t, t.TempDir(), 0)

@@ -12,7 +12,7 @@ const (
 	MixtureFormat = 2
 	// MaxComponents bounds the corpora of a mixture: a learner holds a shard of each at least, 8 MiB.
 	MaxComponents = 16
-	// MaxWeight bounds weights, so that the product of all weights and the steps of a window has 64 bits.
+	// MaxWeight bounds weights, so that the sum of all weights times the steps of a window fits 64 bits.
 	MaxWeight = 1_000_000
 )
 
