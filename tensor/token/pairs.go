@@ -15,17 +15,18 @@ type pairSlot struct {
 	merge
 }
 
-var freeSlot = pairSlot{pair: pair{gone, gone}}
+// free is the left one of a slot that is not in use: no id.
+const free = -1
 
 func newPairTable(merges map[pair]merge) *pairTable {
 	size := bits.Len(uint(max(2*len(merges), 2) - 1))
 	t := &pairTable{slots: make([]pairSlot, 1<<size), shift: 64 - size}
 	for i := range t.slots {
-		t.slots[i] = freeSlot
+		t.slots[i].left = free
 	}
 	for p, m := range merges {
 		at := t.place(p)
-		for t.slots[at].left != gone {
+		for t.slots[at].left != free {
 			at = (at + 1) & (len(t.slots) - 1)
 		}
 		t.slots[at] = pairSlot{p, m}
@@ -46,7 +47,7 @@ func (t *pairTable) find(p pair) (merge, bool) {
 		if s.pair == p {
 			return s.merge, true
 		}
-		if s.left == gone {
+		if s.left == free {
 			return merge{}, false
 		}
 	}
