@@ -234,12 +234,13 @@ func openOwn(g genesis.Genesis, common *shards.Manifest, path string) (*shards.D
 // openShelf opens the place of the shards, and lends it what a folder of the user has.
 func (n *node) openShelf(path string) (err error) {
 	c := n.corpus
-	least := c.leastDisk(n.genesis.Corpus.Shards, n.cfg.EvalBytes > 0, n.cfg.Observe)
+	least := c.leastDisk(n.cfg.EvalBytes > 0, n.cfg.Observe)
 	if n.cfg.DataDisk > 0 && n.cfg.DataDisk < least {
 		return fmt.Errorf("--data-disk %s: the held-out shards of %s and two windows of %d shards need %s: pass at least that",
-			status.Quantity(uint64(n.cfg.DataDisk)), corpusLabel(n.genesis), n.genesis.Corpus.Shards, status.Quantity(uint64(least)))
+			status.Quantity(uint64(n.cfg.DataDisk)), corpusLabel(n.genesis), c.source.WindowShards(), status.Quantity(uint64(least)))
 	}
-	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk); err != nil {
+	before := func(path string) error { return n.cfg.disk.Ask(store.Op{Kind: store.OpWrite, Path: path}) }
+	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	if path == "" || n.genesis.Corpus.Own {
@@ -251,7 +252,7 @@ func (n *node) openShelf(path string) (err error) {
 		return fmt.Errorf("--data: %w", err)
 	}
 	switch all := len(c.dir.Manifest.HeldOut) + len(c.dir.Manifest.Shards); {
-	case lent == 0 && len(n.cfg.addrs()) == 0 && len(c.dir.Manifest.Mirrors) == 0:
+	case lent == 0 && len(n.cfg.addrs()) == 0 && !c.dir.Manifest.HasMirrors():
 		return fmt.Errorf("the run trains on %s, and %s has none of its shards: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis), path)
 	case lent < all:
 		n.view.event(n, "text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, lent, all, corpusLabel(n.genesis)))
@@ -260,7 +261,7 @@ func (n *node) openShelf(path string) (err error) {
 }
 
 // leastDisk is the room that a node needs for the shards which it must have at one time.
-func (c *sharded) leastDisk(window int, evaluates, observes bool) (least int64) {
+func (c *sharded) leastDisk(evaluates, observes bool) (least int64) {
 	m := c.dir.Manifest
 	if evaluates || !observes {
 		for _, s := range m.HeldOut {
@@ -270,15 +271,7 @@ func (c *sharded) leastDisk(window int, evaluates, observes bool) (least int64) 
 	if observes || c.trains != c.dir {
 		return least
 	}
-	var sizes []int64
-	for _, s := range m.Shards {
-		sizes = append(sizes, m.Size(s))
-	}
-	slices.Sort(sizes)
-	for _, size := range sizes[max(0, len(sizes)-2*window):] {
-		least += size
-	}
-	return least
+	return least + c.source.Room(2)
 }
 
 // lend puts the shards of a folder on a shelf, whatever their files are called. It goes by name

@@ -380,6 +380,32 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string)
 	}
 }
 
+// Of a mixture a joiner fetches what every component holds out, and the windows of each. Both nodes read the rows
+// that the weights draw, from their own windows alone, and nothing that is held out.
+func TestMixture(t *testing.T) {
+	t.Parallel()
+	large, small, dir := manyShards(t, 12, 5_000), manyShards(t, 6, 7_000), t.TempDir()
+	out := filepath.Join(t.TempDir(), "mixed")
+	_, err := build.Mix(t.Context(), build.MixConfig{Out: out, Name: "mixed", Corpora: []build.Weighed{{Dir: large.Path, Weight: 3}, {Dir: small.Path, Weight: 1}}})
+	must(t, err)
+	c, err := shards.OpenDir(out)
+	must(t, err)
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 4, 1<<30
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	second := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
+	s := second.until("steps and an evaluation", func(s status.Snapshot) bool { return s.Step > 20 && s.Data.Missing == 0 && s.ValBPB > 0 })
+	if s.Data.Needed != 4+2*(3+1) || len(fetched(t, dir)) != s.Data.Needed {
+		t.Errorf("needs %d shards, fetched %d, want the 4 that are held out and 8 to train on", s.Data.Needed, len(fetched(t, dir)))
+	}
+	first.until("as many steps", func(s status.Snapshot) bool { return s.Step > 20 })
+	second.leave()
+	first.leave()
+	for _, dir := range []string{dir, first.cfg.Dir} {
+		checkReads(t, c.Manifest, g, dir)
+	}
+}
+
 // In a run on own data each learner reads a corpus of its own, which it gives to nobody. The held-out
 // shards of the maker are common.
 func TestOwnCorpora(t *testing.T) {

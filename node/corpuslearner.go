@@ -113,7 +113,7 @@ func (g *given) keep(limit int, some func() []shards.Shard) {
 
 // forget has shards verified again that come back when the window has left them.
 func (c *sharded) forget(g genesis.Genesis, author wire.PeerID, step int64) {
-	c.gave.keep(2*g.Corpus.Shards+len(c.dir.Manifest.HeldOut), func() []shards.Shard {
+	c.gave.keep(2*c.source.WindowShards()+len(c.dir.Manifest.HeldOut), func() []shards.Shard {
 		return c.source.Window(g.Seed, author, step, g.Model.Context)
 	})
 }

@@ -34,6 +34,7 @@ const (
 	crashLink  = "ATOLL_TEST_CRASH_LINK"  // of the run
 	crashText  = "ATOLL_TEST_CRASH_TEXT"  // corpus
 	crashPoint = "ATOLL_TEST_CRASH_POINT" // where it dies; 0 = nowhere
+	crashAmong = "ATOLL_TEST_CRASH_AMONG" // what the points have in their names that count
 )
 
 // dieNow ends this process as a kill does: nothing is flushed and nothing deferred runs.
@@ -67,7 +68,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	var at atomic.Int64
 	reach := func(what string) {
-		if at.Add(1) == int64(die) {
+		if strings.Contains(what, os.Getenv(crashAmong)) && at.Add(1) == int64(die) {
 			fmt.Printf("point %d: %s\n", die, what)
 			dieNow()
 		}
@@ -90,6 +91,7 @@ type victim struct {
 	t         *testing.T
 	dir, text string
 	link      joinlink.Link
+	among     string // points count that have this in their names
 }
 
 // live runs the process once and says where it was killed, or how many points it
@@ -97,7 +99,7 @@ type victim struct {
 func (v victim) live(point int) (killed string, points int) {
 	v.t.Helper()
 	cmd := exec.CommandContext(v.t.Context(), os.Args[0], "-test.run=^TestCrashChild$")
-	cmd.Env = append(os.Environ(), crashDir+"="+v.dir, crashLink+"="+v.link.String(), crashText+"="+v.text, crashPoint+"="+strconv.Itoa(point))
+	cmd.Env = append(os.Environ(), crashDir+"="+v.dir, crashLink+"="+v.link.String(), crashText+"="+v.text, crashAmong+"="+v.among, crashPoint+"="+strconv.Itoa(point))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		v.t.Fatal(err)

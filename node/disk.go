@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"atoll/node/core"
+	"atoll/node/status"
 	"atoll/node/store"
 )
 
@@ -40,10 +41,29 @@ func (n *node) check(what string, err error) {
 // something else is.
 func (n *node) troubled(t store.Trouble, what string, err error) {
 	if t == n.disk.trouble {
+		if t == store.Full && n.corpus != nil {
+			n.tighten() // again: a part that was on its way may have taken the room
+		}
 		return
 	}
 	n.disk.trouble, n.disk.tried = t, time.Now()
-	n.view.event(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v): %s. Training goes on with what fits in memory; nothing is published until then", t, what, err, t.Remedy(n.cfg.Dir)))
+	n.view.event(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v): %s. %s", t, what, err, t.Remedy(n.cfg.Dir), n.untilWell(t)))
+}
+
+// untilWell says what this node does until its disk is well, and begins with it.
+func (n *node) untilWell(t store.Trouble) string {
+	text := "Training goes on with what fits in memory; nothing is published until then"
+	if t != store.Full || n.corpus == nil {
+		return text
+	}
+	dropped := n.tighten()
+	if missing := n.corpus.missing(); missing > 0 {
+		text = fmt.Sprintf("The shards that the next steps read need up to %s more; this node waits for them and then trains on", status.Bytes(float64(missing)))
+	}
+	if dropped > 0 {
+		text += fmt.Sprintf(". It deleted shards that no step reads yet (%d), and fetches each only when a step reads it", dropped)
+	}
+	return text
 }
 
 // flush has the ledger written. A disk in trouble is tried now and then, with a
@@ -74,4 +94,5 @@ func (n *node) recovered() {
 	}
 	n.view.event(n, "disk well", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
 	n.disk.trouble = store.Well
+	n.restockNow()
 }

@@ -65,3 +65,46 @@ func fill(t *testing.T, path string) {
 		}
 	}
 }
+
+// A joiner on a real file system with room for the shards of a window and no more: it says so, trains, and its
+// ledger is written. One that has no room for a window waits, and trains when there is room.
+func TestShardsOnARealFullDisk(t *testing.T) {
+	if os.Getenv("ATOLL_LONG") == "" || os.Geteuid() != 0 {
+		t.Skip("mounts a file system: set ATOLL_LONG=1 and run as root")
+	}
+	c := manyShards(t, 8, 1<<20) // 2 MiB each
+	g := aboutCorpus(1<<40, c.Manifest)
+	g.Corpus.Shards, g.Corpus.Steps = 2, 20
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	for size, fits := range map[string]bool{"size=6m": false, "size=11m": true} {
+		mount := t.TempDir()
+		if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, size); err != nil {
+			t.Skip("cannot mount a tmpfs here: ", err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Unmount(mount, 0); err != nil {
+				t.Error(err)
+			}
+		})
+		m := launch(t, Config{Dir: filepath.Join(mount, "node"), Link: first.link(), Pace: slowPace})
+		s := m.until("it says so", func(s status.Snapshot) bool { return len(diskEvents(s)) > 0 })
+		t.Log(diskEvents(s))
+		if !fits {
+			if s := m.until("it waits", func(s status.Snapshot) bool { return s.Data.Waiting }); s.Step != 0 {
+				t.Errorf("%d steps without data", s.Step)
+			}
+			if err := syscall.Mount("", mount, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s = m.until("it contributes", func(s status.Snapshot) bool { return contributes(s) && s.Step > 60 })
+		if said := diskEvents(s); len(said) > 4 {
+			t.Errorf("said %d things of its disk: %q", len(said), said)
+		}
+		end := m.leave()
+		shardsAreRight(t, m.cfg.Dir)
+		checkReads(t, c.Manifest, g, m.cfg.Dir)
+		checkVerify(t, m.cfg.Dir, end)
+	}
+	first.leave()
+}

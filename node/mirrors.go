@@ -16,6 +16,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/limits"
+	"atoll/optimizer/trainer/corpus/shards"
 )
 
 // Mirrors are folders on the web that the manifest of a corpus names. A shard comes from there
@@ -35,7 +36,7 @@ const (
 // mirrors is what the loop knows of mirrors.
 type mirrors struct {
 	busy   bool
-	failed []mirrorState // by mirror
+	failed map[string]mirrorState // by address
 	still  map[wire.Digest]stillness
 }
 
@@ -85,32 +86,37 @@ func fewRedirects(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// askMirrors begins to fetch the shard that is needed first of those that peers do not give.
+// askMirrors begins to fetch the shard that is needed first of those that peers do not give and a
+// mirror may have.
 func (n *node) askMirrors(at time.Time) {
 	c := n.corpus
-	if c == nil || len(c.dir.Manifest.Mirrors) == 0 || c.mirrors.busy || len(n.why) > 0 || !n.leaving.IsZero() {
+	if c == nil || !c.dir.Manifest.HasMirrors() || c.mirrors.busy || len(n.why) > 0 || !n.leaving.IsZero() {
 		return
 	}
-	b, wanted := c.mirrors.notComing(n.machine.Gossip().Wanted(), at)
-	i := c.mirrors.next(len(c.dir.Manifest.Mirrors), at)
-	if !wanted || i < 0 {
-		return
+	for _, b := range c.mirrors.notComing(n.machine.Gossip().Wanted(), at) {
+		if mirror := c.mirrors.next(c.dir.Manifest.MirrorsOf(shards.Digest(b.Digest)), at); mirror != "" {
+			n.askMirror(mirror, b)
+			return
+		}
 	}
+}
+
+func (n *node) askMirror(mirror string, b gossip.Blob) {
+	c := n.corpus
 	c.mirrors.busy = true
-	url := strings.TrimSuffix(c.dir.Manifest.Mirrors[i], "/") + fmt.Sprintf("/shards/%x.bin", b.Digest[:])
+	url := strings.TrimSuffix(mirror, "/") + fmt.Sprintf("/shards/%x.bin", b.Digest[:])
 	n.work.goRun(func(ctx context.Context) {
 		body, err := n.download(ctx, url, b.Size)
 		if err == nil {
 			err = c.shelf.Put(b.Digest, body)
 		}
-		n.post(func(now core.Time) { n.mirrored(now, i, b, len(body), err) })
+		n.post(func(now core.Time) { n.mirrored(now, mirror, b, len(body), err) })
 	})
 }
 
-// notComing is the first shard that peers do not give.
-func (m *mirrors) notComing(wanted []gossip.BlobView, at time.Time) (gossip.Blob, bool) {
+// notComing are the shards that peers do not give, those that are needed first before others.
+func (m *mirrors) notComing(wanted []gossip.BlobView, at time.Time) (list []gossip.Blob) {
 	still := map[wire.Digest]stillness{}
-	var first *gossip.Blob
 	for _, v := range wanted {
 		s, known := m.still[v.Digest]
 		if !known || s.have != v.Have {
@@ -118,28 +124,22 @@ func (m *mirrors) notComing(wanted []gossip.BlobView, at time.Time) (gossip.Blob
 		}
 		still[v.Digest] = s
 		waited := at.Sub(s.since)
-		if first == nil && (waited >= mirrorStill || v.Sources == 0 && waited >= mirrorAlone) {
-			first = &v.Blob
+		if waited >= mirrorStill || v.Sources == 0 && waited >= mirrorAlone {
+			list = append(list, v.Blob)
 		}
 	}
 	m.still = still
-	if first == nil {
-		return gossip.Blob{}, false
-	}
-	return *first, true
+	return list
 }
 
-// next is the first mirror that may be asked, -1 if none may.
-func (m *mirrors) next(mirrors int, at time.Time) int {
-	if m.failed == nil {
-		m.failed = make([]mirrorState, mirrors)
-	}
-	for i, s := range m.failed {
-		if !at.Before(s.until) {
-			return i
+// next is the first of some mirrors that may be asked, "" if none may.
+func (m *mirrors) next(list []string, at time.Time) string {
+	for _, mirror := range list {
+		if !at.Before(m.failed[mirror].until) {
+			return mirror
 		}
 	}
-	return -1
+	return ""
 }
 
 // download reads an answer of so many bytes, and not one more.
@@ -191,24 +191,28 @@ func (n *node) readPaced(ctx context.Context, r io.Reader, b []byte) error {
 }
 
 // mirrored takes what came of a download.
-func (n *node) mirrored(now core.Time, mirror int, b gossip.Blob, bytes int, err error) {
+func (n *node) mirrored(now core.Time, mirror string, b gossip.Blob, bytes int, err error) {
 	m := &n.corpus.mirrors
 	m.busy = false
 	if n.cfg.Limits.Quota.Limited() {
 		n.traffic.Count(time.Now(), limits.Bytes{Received: uint64(bytes)})
 	}
 	if err == nil {
-		m.failed[mirror] = mirrorState{}
+		delete(m.failed, mirror)
 		n.shardFound(b)
 		return
 	}
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	s := &m.failed[mirror]
+	s := m.failed[mirror]
 	if s.pause == 0 {
-		n.view.event(n, "mirror", "", fmt.Sprintf("%s does not give shard %v: %v: tries others and peers", n.corpus.dir.Manifest.Mirrors[mirror], b.Digest, err))
+		n.view.event(n, "mirror", "", fmt.Sprintf("%s does not give shard %v: %v: tries others and peers", mirror, b.Digest, err))
 	}
 	s.pause = min(max(2*s.pause, mirrorPause), mirrorMost)
 	s.until = time.Now().Add(s.pause)
+	if m.failed == nil {
+		m.failed = map[string]mirrorState{}
+	}
+	m.failed[mirror] = s
 }

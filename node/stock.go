@@ -11,6 +11,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/shelf"
 	"atoll/node/status"
+	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus/shards"
 )
 
@@ -20,8 +21,10 @@ type stock struct {
 	found   func(b gossip.Blob)            // a file is here now; called from anywhere
 	check   func(what string, err error)   // takes an error that stops nothing; called from anywhere
 	planned bool
-	window  int64 // that was planned for last
+	moves   uint64 // of the windows that were planned for last
 	need    []shards.Shard
+	step    int64 // that the learner takes next, as the loop knows
+	tight   bool  // the disk was full: nothing is fetched before a step reads it
 }
 
 // blobs are the files that this node gives its peers, and where it keeps theirs.
@@ -57,40 +60,88 @@ func (n *node) stockUp() {
 	now := n.clock.now()
 	c.shelf.Whole(func(d wire.Digest, _ string, size int64) { n.machine.HoldBlob(now, gossip.Blob{Digest: d, Size: size}) })
 	c.shelf.Partly(func(d wire.Digest, parts wire.PartSet) { n.machine.HoldParts(now, d, parts) })
-	step := int64(0)
-	if n.built != nil {
-		step = n.built.Steps()
+	if n.built != nil { // which nobody steps yet
+		c.stock.step = n.built.Steps()
 	}
-	n.restock(now, step)
+	n.restockNow()
+}
+
+// restockNow is restock from the next step on, whatever was known.
+func (n *node) restockNow() {
+	if c := n.corpus; c != nil {
+		c.stock.planned = false
+		n.restock(n.clock.now(), c.stock.step)
+	}
 }
 
 // restock says what is needed from a step on, unless that is known.
 func (n *node) restock(now core.Time, step int64) {
 	c := n.corpus
-	if c == nil || c.stock.planned && step/n.genesis.Corpus.Steps == c.stock.window {
+	if c == nil {
 		return
 	}
-	c.stock.planned, c.stock.window = true, step/n.genesis.Corpus.Steps
+	c.stock.step = step
+	if c.stock.planned && c.source.Moves(step) == c.stock.moves {
+		return
+	}
+	n.loosen()
+	c.stock.planned, c.stock.moves = true, c.source.Moves(step)
 	c.stock.need = n.neededFrom(step)
 	n.wantShards(now)
 }
 
-// neededFrom are the held-out shards, which everybody has, then the window of a step, then the
-// one that follows it.
+// tighten makes room on a full disk: shards that no step reads yet, or any more, go. It returns how many.
+func (n *node) tighten() (dropped int) {
+	c := n.corpus
+	c.stock.tight = true
+	c.stock.need = n.neededFrom(c.stock.step)
+	before := c.shelf.Files()
+	n.wantShards(n.clock.now())
+	return before - c.shelf.Files()
+}
+
+// loosen lets shards be fetched ahead again once there is room for two windows: they take one, and the
+// other is for what else grows.
+func (n *node) loosen() {
+	c := n.corpus
+	if !c.stock.tight || n.disk.trouble != store.Well {
+		return
+	}
+	free, err := n.cfg.disk.FreeBytes(n.cfg.Dir)
+	n.check("look how much room there is", err)
+	c.stock.tight = err != nil || free < 2*c.source.Room(1)
+}
+
+// neededFrom are the held-out shards, which everybody has, then the window of a step, then, unless the
+// disk is tight, the one that follows it.
 func (n *node) neededFrom(step int64) []shards.Shard {
 	m, g := n.corpus.dir.Manifest, n.genesis
 	need := slices.Clone(m.HeldOut)
 	if n.cfg.Observe || n.corpus.trains != n.corpus.dir {
 		return need
 	}
-	for _, at := range []int64{step, step + int64(g.Corpus.Shards)*g.Corpus.Steps} {
-		for _, s := range n.corpus.source.Window(g.Seed, n.self, at, g.Model.Context) {
+	ahead := 1
+	if n.corpus.stock.tight {
+		ahead = 0
+	}
+	for windows := range 1 + ahead {
+		for _, s := range n.corpus.source.Ahead(g.Seed, n.self, step, g.Model.Context, windows) {
 			if !slices.Contains(need, s) {
 				need = append(need, s)
 			}
 		}
 	}
 	return need
+}
+
+// missing is the bytes of the shards that are needed and not whole.
+func (c *sharded) missing() (bytes int64) {
+	for _, s := range c.stock.need {
+		if !c.shelf.Has(wire.Digest(s.Digest)) {
+			bytes += c.dir.Manifest.Size(s)
+		}
+	}
+	return bytes
 }
 
 // wantShards has the shards fetched that are needed and not here, and makes room for them.
@@ -108,7 +159,11 @@ func (n *node) wantShards(now core.Time) {
 		}
 	}
 	c.shelf.Need(digests)
-	dropped, err := c.shelf.Trim(coming)
+	makeRoom := func() ([]wire.Digest, error) { return c.shelf.Trim(coming) }
+	if c.stock.tight {
+		makeRoom = c.shelf.Shed
+	}
+	dropped, err := makeRoom()
 	n.check("delete shards that are not needed", err)
 	for _, d := range dropped {
 		n.machine.DropBlob(now, d)

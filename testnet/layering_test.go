@@ -128,9 +128,10 @@ var layers = []rule{
 
 	{list("testnet/fault"), nil,
 		"the language of faults is words and times: its executors say what they can execute"},
-	{list("testnet/natlab"), list("node/status node/joinlink gossip/hello gossip/p2p gossip/wire"),
+	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/wire optimizer/trainer/corpus/shards"),
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
-			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that"},
+			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
+			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
 	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
 		"nodes as faults name them, links as shape has them"},
 	{list("testnet/sim/memory"), list("gossip/member gossip/wire node/core node/replica optimizer/outer"),
@@ -167,6 +168,8 @@ var layers = []rule{
 	{list("testnet/bench/headline"), list("testnet testnet/bench/sweep testnet/bench/trials testnet/bench/program testnet/sim/fleet node/genesis node/hardware node/status node/trace " +
 		"optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),
 		"it starts programs as people do, and reads what they leave; it evaluates what other programs trained, and draws as sweep draws"},
+	{list("testnet/bench/tokenizers"), list("testnet/bench/trials testnet/bench/program optimizer/trainer/corpus"),
+		"it starts programs as people do, and reads what they print; texts are those that come with atoll"},
 	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
 		"hosts that load a link know no model and no protocol of nodes"},
 	{list("testnet/bench/python"), list("tensor"),
@@ -195,6 +198,8 @@ var modules = []rule{
 		"a connection beside the swarm's negotiates its one stream by itself"},
 	{list("gossip gossip/wire gossip/hello node"), list("github.com/fxamacker/cbor/v2"),
 		"CBOR is the encoding of messages, records and the genesis, and of nothing else"},
+	{list("optimizer/trainer/corpus/documents"), list("github.com/go-json-experiment/json/jsontext"),
+		"lines of JSON are read by a library that reads each once"},
 	{list("gossip/wire optimizer/outer optimizer/trainer/corpus/shards"), list("github.com/zeebo/blake3"),
 		"digests are made where items and shards are named and tips folded"},
 	{list("gossip/wire"), list("lukechampine.com/blake3/..."),

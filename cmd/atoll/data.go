@@ -21,6 +21,7 @@ A corpus is a folder of tokens that a run trains on: shards, and a manifest that
 type DataCmd struct {
 	Tokenizer DataTokenizerCmd `cmd:"" help:"Train a tokenizer."`
 	Build     DataBuildCmd     `cmd:"" help:"Make a corpus of text."`
+	Mix       DataMixCmd       `cmd:"" help:"Make one corpus of several, with weights."`
 	Show      DataShowCmd      `cmd:"" help:"Show what a corpus has."`
 	Verify    DataVerifyCmd    `cmd:"" help:"Check every byte of a corpus."`
 }

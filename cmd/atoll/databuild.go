@@ -139,11 +139,13 @@ type corpusView struct {
 	HeldOutTokens int64  `json:"held_out_tokens"`
 	HeldOutBytes  int64  `json:"held_out_bytes"`
 	Here          int    `json:"shards_here"` // of both kinds
+
+	Mixture []componentView `json:"mixture,omitempty"`
 }
 
 func viewOf(dir string, m *shards.Manifest) corpusView {
 	v := corpusView{Dir: dir, Digest: m.Digest().String(), Name: m.Name, Licence: m.Licence, Tokenizer: m.Tokenizer.Name,
-		Vocab: m.Tokenizer.Size, Shards: len(m.Shards), HeldOutShards: len(m.HeldOut)}
+		Vocab: m.Tokenizer.Size, Shards: len(m.Shards), HeldOutShards: len(m.HeldOut), Mixture: viewMixture(m)}
 	v.Tokens, v.Bytes = shards.Tokens(m.Shards)
 	v.HeldOutTokens, v.HeldOutBytes = shards.Tokens(m.HeldOut)
 	for _, list := range [][]shards.Shard{m.HeldOut, m.Shards} {
@@ -172,5 +174,12 @@ func printCorpus(out *console, asJSON bool, dir string, m *shards.Manifest) erro
 		[]string{"to train on", part(v.Shards, v.Tokens, v.Bytes)},
 		[]string{"held out", part(v.HeldOutShards, v.HeldOutTokens, v.HeldOutBytes)},
 		[]string{"here", fmt.Sprintf("%d of %s", v.Here, plural(v.Shards+v.HeldOutShards, "shard", "shards"))})
+	for i, component := range v.Mixture {
+		row := component.row()
+		if i == 0 {
+			row[0] = "mixture"
+		}
+		rows = append(rows, row)
+	}
 	return table(out.out, rows...)
 }

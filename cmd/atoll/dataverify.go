@@ -10,7 +10,7 @@ import (
 )
 
 const dataShowHelp = `
-Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder.
+Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder. Of a mixture it shows each corpus and its share of the rows that are read.
 
     atoll data show corpus`
 

@@ -18,7 +18,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell).
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell). Of a mixture each corpus has its own figure too.
 
     atoll eval --dir first
     atoll eval --dir first --all
@@ -54,6 +54,15 @@ type evaluation struct {
 	TokensFolded uint64  `json:"tokens_folded"`
 	Params       int     `json:"params"`
 	Run          string  `json:"run"`
+
+	Mixture []partEvaluation `json:"mixture,omitempty"`
+}
+
+// partEvaluation is what the model is worth on a corpus of a mixture.
+type partEvaluation struct {
+	Name   string  `json:"name"`
+	ValBPB float64 `json:"val_bpb"`
+	Bytes  int     `json:"held_out_bytes"`
 }
 
 // Run measures the model.
@@ -162,20 +171,36 @@ func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, s
 	if err != nil {
 		return err
 	}
-	text := int64(evalSample)
+	_, all := shards.Tokens(dir.Manifest.HeldOut)
+	all = max(all, 1)
+	text := min(evalSample, all)
 	if c.All {
-		text = math.MaxInt64
+		text = all
 	}
-	sample, err := dir.HeldOut(ctx, tokenizer, text, g.Model.Context)
-	if err != nil {
-		return err
+	bits := 0.0
+	for _, p := range dir.Manifest.Parts() {
+		// Of a mixture each corpus is measured by itself, on its part of the sample.
+		m := *dir.Manifest
+		m.HeldOut = p.HeldOut
+		_, of := shards.Tokens(p.HeldOut)
+		sample, err := m.Sample(ctx, dir.Fetch, tokenizer, int64(math.Ceil(float64(text)*float64(of)/float64(all))), g.Model.Context)
+		if err != nil {
+			return err
+		}
+		bpb, err := trainer.BitsPerByteOf(scoring(ctx, out, "scoring text of "+p.Name), g.Model, slab, sample.Windows, sample.Bytes)
+		if err != nil {
+			return err
+		}
+		bits, e.Bytes = bits+bpb*float64(sample.Bytes), e.Bytes+int(sample.Bytes)
+		if dir.Manifest.Mixed() {
+			e.Mixture = append(e.Mixture, partEvaluation{p.Name, bpb, int(sample.Bytes)})
+		}
 	}
-	e.Bytes = int(sample.Bytes)
-	if _, all := shards.Tokens(dir.Manifest.HeldOut); text < all {
+	e.ValBPB = bits / float64(e.Bytes)
+	if text < all {
 		e.sampleOf(int(all))
 	}
-	e.ValBPB, err = trainer.BitsPerByteOf(scoring(ctx, out, "scoring text"), g.Model, slab, sample.Windows, sample.Bytes)
-	return err
+	return nil
 }
 
 func (c *EvalCmd) print(out *console, e evaluation) error {
@@ -183,6 +208,9 @@ func (c *EvalCmd) print(out *console, e evaluation) error {
 		return out.json(e)
 	}
 	rows := [][]string{{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)}}
+	for _, p := range e.Mixture {
+		rows = append(rows, []string{"", fmt.Sprintf("%.4f on %d bytes of %s", p.ValBPB, p.Bytes, p.Name)})
+	}
 	if e.BaselineBPB > 0 {
 		rows = append(rows, []string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
 	}

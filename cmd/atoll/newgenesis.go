@@ -59,7 +59,8 @@ func (c *NewCmd) setData(g *genesis.Genesis) (train int, err error) {
 	return len(text.Train()), text.Fits(g.Model.Context)
 }
 
-// setCorpus has the run train on the corpus that --data names.
+// setCorpus has the run train on the corpus that --data names. Of a mixture it returns the tokens after which one of
+// its corpora begins again.
 func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 	dir, err := shards.OpenDir(c.Data)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 		c.unlike(g)
 		g.Corpus.Own = true
 	}
-	return int(tokens), m.Fits(g.Model.Context)
+	return int(m.Pass()), m.Fits(g.Model.Context)
 }
 
 // unlike makes a run one in which each learner has a text of its own. What such learners have in common

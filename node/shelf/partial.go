@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -111,18 +112,32 @@ func (s *Shelf) PutPart(d wire.Digest, part wire.Part) error {
 	}
 	next := *p
 	next.has.Add(part.Index)
-	err := s.write(path)
+	err := s.before(path)
 	if err == nil {
 		err = writePart(path, &next, part)
 	}
 	if err != nil {
+		if s.partly[d] == nil {
+			err = errors.Join(err, removed(path)) // it has nothing, and may take room
+		}
 		return fmt.Errorf("keep part %d of %v: %w", part.Index, d, err)
 	}
 	s.partly[d] = &next
-	if next.has.Len() < wire.PartCount(next.size) {
+	if !next.complete() {
 		return nil
 	}
 	return s.finish(d, &next)
+}
+
+// complete tells whether all parts are there.
+func (p *partial) complete() bool { return p.has.Len() == wire.PartCount(p.size) }
+
+// removed removes a file that may not be there.
+func removed(path string) error {
+	if err := files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // writePart writes a part, and that it is there.
@@ -141,9 +156,9 @@ func writePart(path string, p *partial, part wire.Part) error {
 // finish makes a file whole whose parts are all there.
 func (s *Shelf) finish(d wire.Digest, p *partial) error {
 	from, to := s.partPath(d), filepath.Join(s.dir, name(d)+wholeEnd)
-	f, err := os.OpenFile(from, os.O_RDWR, 0)
+	err := s.before(to)
 	if err == nil {
-		err = errors.Join(f.Truncate(p.size), f.Sync(), f.Close())
+		err = cutAndSync(from, p.size)
 	}
 	if err == nil {
 		err = files.Rename(from, to)
@@ -158,4 +173,13 @@ func (s *Shelf) finish(d wire.Digest, p *partial) error {
 		s.trees[d] = p.tree
 	}
 	return nil
+}
+
+// cutAndSync cuts a file to a size and brings it to the disk.
+func cutAndSync(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }

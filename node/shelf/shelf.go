@@ -2,6 +2,7 @@ package shelf
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ type Shelf struct {
 	trees  map[wire.Digest][]byte
 	needed map[wire.Digest]bool // never dropped
 	clock  uint64               // counts uses
-	write  func(path string) error
+	before func(path string) error
 }
 
 // file is one that is whole.
@@ -55,14 +56,18 @@ type file struct {
 }
 
 // Open opens a shelf in a folder, which it makes. limit is how many bytes its files may take, 0
-// for any number.
-func Open(dir string, limit int64) (*Shelf, error) {
+// for any number. before, if it is not nil, is called before each change of a file, and its error takes
+// the place of the change: so tests fill a disk, or end a process between two changes.
+func Open(dir string, limit int64, before func(path string) error) (*Shelf, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	s := &Shelf{
 		dir: dir, limit: limit, whole: map[wire.Digest]*file{}, partly: map[wire.Digest]*partial{},
-		trees: map[wire.Digest][]byte{}, needed: map[wire.Digest]bool{}, write: func(string) error { return nil },
+		trees: map[wire.Digest][]byte{}, needed: map[wire.Digest]bool{}, before: before,
+	}
+	if before == nil {
+		s.before = func(string) error { return nil }
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -92,11 +97,14 @@ func (s *Shelf) find(e fs.DirEntry) error {
 	case end == wholeEnd && info.Size() > 0 && info.Size() <= wire.MaxBlob:
 		s.whole[d] = &file{path: path, size: info.Size(), own: true}
 	case end == partEnd:
-		if p, err := openPartial(path, d); err == nil {
-			s.partly[d] = p
-			return nil
+		p, err := openPartial(path, d)
+		switch {
+		case err != nil:
+			return files.Remove(path) // it was begun and has nothing, or nothing that holds
+		case p.complete():
+			return s.finish(d, p) // the process ended before it got its name
 		}
-		return files.Remove(path) // it was begun and has nothing, or nothing that holds
+		s.partly[d] = p
 	}
 	return nil
 }
@@ -141,6 +149,18 @@ func (s *Shelf) Usage() (used, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used(), s.limit
+}
+
+// Files is how many files of its own the shelf has, whole or not.
+func (s *Shelf) Files() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.whole {
+		if w.own {
+			n++
+		}
+	}
+	return n + len(s.partly)
 }
 
 func (s *Shelf) used() (used int64) {
@@ -233,31 +253,21 @@ func (s *Shelf) Trim(coming int64) (dropped []wire.Digest, err error) {
 	if s.limit == 0 {
 		return nil, nil
 	}
-	type idle struct {
-		d    wire.Digest
-		size int64
-		used uint64
-	}
-	var may []idle
-	for d, w := range s.whole {
-		if w.own && !s.needed[d] {
-			may = append(may, idle{d, w.size, w.used})
-		}
-	}
-	for d, p := range s.partly {
-		if !s.needed[d] {
-			may = append(may, idle{d, p.size, 0})
-		}
-	}
-	slices.SortFunc(may, func(a, b idle) int {
-		if a.used != b.used {
-			return int(int64(a.used) - int64(b.used))
-		}
-		return a.d.Compare(b.d)
-	})
+	return s.dropUntil(func(used int64) bool { return used+coming <= s.limit })
+}
+
+// Shed drops all files that nobody needs. It returns what it dropped.
+func (s *Shelf) Shed() (dropped []wire.Digest, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dropUntil(func(int64) bool { return false })
+}
+
+// dropUntil drops files that nobody needs, longest unused first, until what all take is little enough.
+func (s *Shelf) dropUntil(enough func(used int64) bool) (dropped []wire.Digest, err error) {
 	used := s.used()
-	for _, m := range may {
-		if used+coming <= s.limit {
+	for _, m := range s.idle() {
+		if enough(used) {
 			break
 		}
 		if e := s.drop(m.d); e != nil {
@@ -270,13 +280,38 @@ func (s *Shelf) Trim(coming int64) (dropped []wire.Digest, err error) {
 	return dropped, err
 }
 
+// idle is a file that may be dropped.
+type idle struct {
+	d    wire.Digest
+	size int64
+	used uint64
+}
+
+// idle are the files that nobody needs, longest unused first.
+func (s *Shelf) idle() (may []idle) {
+	for d, w := range s.whole {
+		if w.own && !s.needed[d] {
+			may = append(may, idle{d, w.size, w.used})
+		}
+	}
+	for d, p := range s.partly {
+		if !s.needed[d] {
+			may = append(may, idle{d, p.size, 0})
+		}
+	}
+	slices.SortFunc(may, func(a, b idle) int {
+		return cmp.Or(cmp.Compare(a.used, b.used), a.d.Compare(b.d))
+	})
+	return may
+}
+
 // drop deletes an own file.
 func (s *Shelf) drop(d wire.Digest) error {
 	path := s.partPath(d)
 	if w := s.whole[d]; w != nil {
 		path = w.path
 	}
-	if err := files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removed(path); err != nil {
 		return err
 	}
 	delete(s.whole, d)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -48,7 +49,7 @@ func ok(t rapid.TB, err error) {
 
 func opened(t rapid.TB, dir string, limit int64) *Shelf {
 	t.Helper()
-	s, err := Open(dir, limit)
+	s, err := Open(dir, limit, nil)
 	ok(t, err)
 	return s
 }
@@ -221,14 +222,82 @@ func TestFullDisk(t *testing.T) {
 	b, full := newBlob(t, 2*wire.PartSize, 1), errors.New("full")
 	s := opened(t, t.TempDir(), 0)
 	ok(t, s.PutPart(b.digest, b.part(0)))
-	s.write = func(string) error { return full }
+	s.before = func(string) error { return full }
 	if err := s.PutPart(b.digest, b.part(1)); !errors.Is(err, full) || s.Has(b.digest) {
 		t.Errorf("error %v", err)
 	}
-	s.write = func(string) error { return nil }
+	s.before = func(string) error { return nil }
 	ok(t, s.PutPart(b.digest, b.part(1)))
 	if !s.isWhole(b) {
 		t.Error("it is not whole")
+	}
+}
+
+// A blob that the disk has no room to begin leaves nothing behind, and one that it cannot finish keeps its parts.
+func TestFullDiskAtTheEnds(t *testing.T) {
+	b, full, dir := newBlob(t, 2*wire.PartSize, 1), errors.New("full"), t.TempDir()
+	s := opened(t, dir, 0)
+	s.before = func(path string) error { return errors.Join(full, os.WriteFile(path, []byte("torn"), 0o600)) }
+	if err := s.PutPart(b.digest, b.part(0)); !errors.Is(err, full) {
+		t.Errorf("error %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+	s.before = func(path string) error {
+		if strings.HasSuffix(path, wholeEnd) {
+			return full
+		}
+		return nil
+	}
+	ok(t, s.PutPart(b.digest, b.part(0)))
+	if err := s.PutPart(b.digest, b.part(1)); !errors.Is(err, full) || s.Has(b.digest) {
+		t.Errorf("error %v", err)
+	}
+	s.before = func(string) error { return nil }
+	if ok(t, s.PutPart(b.digest, b.part(1))); !s.isWhole(b) {
+		t.Error("it is not whole")
+	}
+}
+
+// A blob whose process ended when it had all parts and not its name is whole when the shelf is opened again.
+func TestEndedBeforeItWasWhole(t *testing.T) {
+	b, ended, dir := newBlob(t, 2*wire.PartSize, 1), errors.New("ended"), t.TempDir()
+	s := opened(t, dir, 0)
+	s.before = func(path string) error {
+		if strings.HasSuffix(path, wholeEnd) {
+			return ended
+		}
+		return nil
+	}
+	ok(t, s.PutPart(b.digest, b.part(0)))
+	if err := s.PutPart(b.digest, b.part(1)); !errors.Is(err, ended) {
+		t.Errorf("error %v", err)
+	}
+	if s = opened(t, dir, 0); !s.isWhole(b) {
+		t.Error("it is not whole")
+	}
+	s.Partly(func(d wire.Digest, _ wire.PartSet) { t.Errorf("%v is said to lack parts", d) })
+}
+
+// What nobody needs goes, whatever the limit; the files of the user stay where they are.
+func TestShed(t *testing.T) {
+	s := opened(t, t.TempDir(), 0)
+	whole, partly, needed := newBlob(t, 100, 1), newBlob(t, 2*wire.PartSize, 2), newBlob(t, 100, 3)
+	for _, b := range []blob{whole, partly, needed} {
+		ok(t, s.PutPart(b.digest, b.part(0)))
+	}
+	mine := filepath.Join(t.TempDir(), "mine")
+	ok(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	s.Lend(wire.Sum([]byte("mine")), mine, 4)
+	s.Need([]wire.Digest{needed.digest})
+	dropped, err := s.Shed()
+	ok(t, err)
+	if len(dropped) != 2 || s.Has(whole.digest) || !s.isWhole(needed) || !s.Has(wire.Sum([]byte("mine"))) {
+		t.Errorf("dropped %v", dropped)
+	}
+	if used, _ := s.Usage(); used != 100 {
+		t.Errorf("%d bytes are left", used)
 	}
 }
 

@@ -134,14 +134,14 @@ func (s *Store) commit() error {
 // endTx commits the transaction.
 func (s *Store) endTx() error {
 	op := Op{Kind: OpCommit, Path: filepath.Join(s.dir, indexFile)}
-	if err := s.disk.ask(op); err != nil {
+	if err := s.disk.Ask(op); err != nil {
 		return errors.Join(err, s.tx.Rollback())
 	}
 	if err := s.tx.Commit(); err != nil {
 		return err // bbolt has rolled back
 	}
 	op.Kind = OpCommitted
-	return s.disk.ask(op)
+	return s.disk.Ask(op)
 }
 
 // rollback gives up what was changed since the last commit and is not pending.

@@ -17,6 +17,16 @@ type Disk struct {
 	// place of the change. With it tests stop a process between two changes,
 	// fill a disk, or tear a write. It may be called from several goroutines.
 	Before func(Op) error
+	// Free, if set, takes the place of what the system says of the bytes that are free.
+	Free func(dir string) (int64, error)
+}
+
+// FreeBytes is how many bytes are free on the disk of a folder.
+func (d Disk) FreeBytes(dir string) (int64, error) {
+	if d.Free == nil {
+		return files.Free(dir)
+	}
+	return d.Free(dir)
 }
 
 // OpKind is what kind of change an Op is.
@@ -44,7 +54,8 @@ type Op struct {
 	Data []byte // of a write
 }
 
-func (d Disk) ask(op Op) error {
+// Ask calls Before, if that is set, for a change that the caller makes itself.
+func (d Disk) Ask(op Op) error {
 	if d.Before == nil {
 		return nil
 	}
@@ -53,7 +64,7 @@ func (d Disk) ask(op Op) error {
 
 // do makes a change, unless Before says otherwise.
 func (d Disk) do(op Op, change func() error) error {
-	if err := d.ask(op); err != nil {
+	if err := d.Ask(op); err != nil {
 		return err
 	}
 	return change()

@@ -8,7 +8,7 @@ type BPE struct {
 	texts  [][]byte         // by id
 	words  map[string]int32 // the vocabulary, if words in it are not merged; or nil
 	bytes  [256]int32       // ids of single bytes
-	merges map[pair]merge
+	merges *pairTable
 
 	raw        matcher // added tokens that are looked for before the text is normalized,
 	normalized matcher // and after it
@@ -40,16 +40,16 @@ func (t *BPE) Family() string { return t.family.name }
 
 // NewEncoder returns an encoder.
 func (t *BPE) NewEncoder() Encoder {
-	e := &encoder{t: t, classes: runeClasses(), known: map[string]span{}}
+	e := &encoder{t: t, classes: runeClasses(), short: newWordCache(), known: map[string]span{}}
 	if t.family.nfc {
 		e.composer = composing()
 	}
 	return e
 }
 
-// Words of a text repeat. The encoder keeps the tokens of the words that it met: of so
-// many words, which is beyond what a text uses often, and of no longer ones, which seldom
-// come twice.
+// Words of a text repeat. The encoder keeps the tokens of the words that it met. Those that wordCache does not
+// take are in a map: so many of them, which is beyond what a text uses often, and no longer ones, which
+// seldom come twice.
 const (
 	maxKnownWords = 1 << 16
 	maxKnownBytes = 64
@@ -60,6 +60,7 @@ type encoder struct {
 	classes  *classes
 	composer *composer // nil: texts are not normalized
 
+	short  wordCache
 	known  map[string]span // words -> where tokens has their ids
 	tokens []int32
 
@@ -128,13 +129,30 @@ func (e *encoder) word(dst []int32, word []byte) []int32 {
 	if len(word) == 1 {
 		return append(dst, e.t.bytes[word[0]])
 	}
+	if len(word) > maxShortWord {
+		return e.longWord(dst, word)
+	}
+	short := shorten(word)
+	if ids, ok := e.short.find(&short); ok {
+		return append(dst, ids...)
+	}
+	from := len(dst)
+	dst = e.longWord(dst, word)
+	if ids := dst[from:]; len(ids) <= maxShortTokens {
+		e.short.keep(short, ids)
+	}
+	return dst
+}
+
+// longWord is word for one that wordCache does not have.
+func (e *encoder) longWord(dst []int32, word []byte) []int32 {
 	if s, ok := e.known[string(word)]; ok {
 		return append(dst, e.tokens[s.from:s.to]...)
 	}
 	from := len(dst)
 	dst = e.merged(dst, word)
-	if len(word) <= maxKnownBytes {
-		e.keep(word, dst[from:])
+	if ids := dst[from:]; len(word) <= maxKnownBytes && (len(word) > maxShortWord || len(ids) > maxShortTokens) {
+		e.keep(word, ids)
 	}
 	return dst
 }

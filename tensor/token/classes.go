@@ -81,12 +81,20 @@ const none class = 0xff
 
 // run returns the length of the runes of class k that a text begins with.
 func (c *classes) run(text []byte, k class) int {
-	at := 0
-	for {
-		found, size := c.at(text[at:])
-		if found != k {
+	ascii := c[0]
+	for at := 0; at < len(text); {
+		if b := text[at]; b < utf8.RuneSelf {
+			if ascii[b]&classMask != k {
+				return at
+			}
+			at++
+			continue
+		}
+		found, size := c.flags(text[at:])
+		if found&classMask != k {
 			return at
 		}
 		at += size
 	}
+	return len(text)
 }

@@ -10,27 +10,28 @@ type merger struct {
 // symbol is a token in a list of neighbours.
 type symbol struct {
 	id, before, after int32 // before and after are places, or -1
+	rank, merged      int32 // of the pair that it begins: the merge's, or none
 }
 
-// gone is the id of a symbol that was merged into the one before it.
-const gone = -1
+// noRank is that of a pair without a merge.
+const noRank = -1
 
 // append adds the tokens of a word of at least one byte to dst. It merges the pair of
 // the least rank, and of those the leftmost, until no pair has a merge.
-func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges map[pair]merge) []int32 {
+func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges *pairTable) []int32 {
 	m.symbols, m.queue = m.symbols[:0], m.queue[:0]
 	for i, b := range word {
-		m.symbols = append(m.symbols, symbol{bytes[b], int32(i) - 1, int32(i) + 1})
+		m.symbols = append(m.symbols, symbol{id: bytes[b], before: int32(i) - 1, after: int32(i) + 1})
 	}
 	m.symbols[len(word)-1].after = -1
-	for at := range int32(len(word) - 1) {
+	for at := range int32(len(word)) {
 		m.propose(at, merges)
 	}
 	for len(m.queue) > 0 {
 		key := m.pop()
-		at := int32(uint32(key))
-		if found, ok := m.mergeAt(at, merges); ok && uint64(found.rank) == key>>32 {
-			m.apply(at, found.id, merges)
+		// A pair whose tokens have changed since has another rank.
+		if at := int32(uint32(key)); m.symbols[at].rank == int32(key>>32) {
+			m.apply(at, merges)
 		}
 	}
 	for at := int32(0); at >= 0; at = m.symbols[at].after {
@@ -39,27 +40,25 @@ func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges map[
 	return dst
 }
 
-// mergeAt returns the merge of the pair whose left one is at a place.
-func (m *merger) mergeAt(at int32, merges map[pair]merge) (merge, bool) {
-	left := m.symbols[at]
-	if left.id == gone || left.after < 0 {
-		return merge{}, false
+// propose puts the pair whose left one is at a place into the queue, if it has a merge.
+func (m *merger) propose(at int32, merges *pairTable) {
+	left := &m.symbols[at]
+	left.rank = noRank
+	if left.after < 0 {
+		return
 	}
-	found, ok := merges[pair{left.id, m.symbols[left.after].id}]
-	return found, ok
-}
-
-func (m *merger) propose(at int32, merges map[pair]merge) {
-	if found, ok := m.mergeAt(at, merges); ok {
+	if found, ok := merges.find(pair{left.id, m.symbols[left.after].id}); ok {
+		left.rank, left.merged = found.rank, found.id
 		m.push(uint64(found.rank)<<32 | uint64(uint32(at)))
 	}
 }
 
-func (m *merger) apply(at, id int32, merges map[pair]merge) {
+// apply merges the pair whose left one is at a place.
+func (m *merger) apply(at int32, merges *pairTable) {
 	left := &m.symbols[at]
 	right := &m.symbols[left.after]
-	left.id, left.after = id, right.after
-	right.id = gone
+	left.id, left.after = left.merged, right.after
+	right.rank = noRank
 	if left.after >= 0 {
 		m.symbols[left.after].before = at
 	}

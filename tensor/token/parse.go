@@ -42,7 +42,7 @@ func parse(data []byte) (*BPE, error) {
 	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
 		return nil, fmt.Errorf("its decoder is not ByteLevel: %w", errFamily)
 	}
-	t := &BPE{family: family, end: -1, merges: map[pair]merge{}, raw: newMatcher(), normalized: newMatcher()}
+	t := &BPE{family: family, end: -1, raw: newMatcher(), normalized: newMatcher()}
 	for _, fill := range []func(*file) error{t.addVocab, t.addBytes, t.addMerges, t.addAdded} {
 		if err := fill(&f); err != nil {
 			return nil, err
@@ -95,6 +95,7 @@ func (t *BPE) addBytes(f *file) error {
 
 // addMerges takes in the merges, the first of which go first.
 func (t *BPE) addMerges(f *file) error {
+	merges := make(map[pair]merge, len(f.Model.Merges))
 	for rank, m := range f.Model.Merges {
 		var ids [3]int32
 		for i, content := range []string{m[0], m[1], m[0] + m[1]} {
@@ -105,11 +106,12 @@ func (t *BPE) addMerges(f *file) error {
 			ids[i] = id
 		}
 		p := pair{ids[0], ids[1]}
-		if _, ok := t.merges[p]; ok {
+		if _, ok := merges[p]; ok {
 			return fmt.Errorf("merge %d, of %q and %q, is there twice", rank, m[0], m[1])
 		}
-		t.merges[p] = merge{int32(rank), ids[2]}
+		merges[p] = merge{int32(rank), ids[2]}
 	}
+	t.merges = newPairTable(merges)
 	return nil
 }
 

@@ -85,7 +85,7 @@ func naive(tokenizer *BPE, word []byte) []int32 {
 	for {
 		best, at := merge{rank: 1 << 30}, -1
 		for i := range len(ids) - 1 {
-			if found, ok := tokenizer.merges[pair{ids[i], ids[i+1]}]; ok && found.rank < best.rank {
+			if found, ok := tokenizer.merges.find(pair{ids[i], ids[i+1]}); ok && found.rank < best.rank {
 				best, at = found, i
 			}
 		}

@@ -36,6 +36,7 @@ type place struct {
 	next    int    // the number of addresses that were given out there, at the internet and at routers
 	side    string // its interface there
 	router  *place // in front of it, nil on the internet
+	hub     *place // whose namespace has the other end of its cable
 }
 
 // tools are what a laboratory needs beside the kernel.
@@ -146,7 +147,7 @@ func (l *Lab) attach(p, hub *place) error {
 	if err := l.makeSpace(p); err != nil {
 		return err
 	}
-	l.places[p.name] = p
+	l.places[p.name], p.hub = p, hub
 	if p.net.Router != "" {
 		p.router = hub
 	}
@@ -265,9 +266,30 @@ func (l *Lab) Plug(name string) error {
 // Slow makes the cable of a place carry so many bytes a second towards its network.
 func (l *Lab) Slow(name string, bytesPerSecond int) error {
 	p := l.places[name]
-	_, err := p.command("tc", "qdisc", "replace", "dev", p.side, "root", "tbf",
+	return p.limit(p.side, bytesPerSecond)
+}
+
+// SlowBoth makes the cable of a place carry so many bytes a second in either direction.
+func (l *Lab) SlowBoth(name string, bytesPerSecond int) error {
+	p := l.places[name]
+	return errors.Join(l.Slow(name, bytesPerSecond), p.hub.limit("to"+name, bytesPerSecond))
+}
+
+// limit makes an interface of a place send no more than so many bytes a second.
+func (p *place) limit(side string, bytesPerSecond int) error {
+	_, err := p.command("tc", "qdisc", "replace", "dev", side, "root", "tbf",
 		"rate", strconv.Itoa(8*bytesPerSecond)+"bit", "burst", "32kb", "latency", "100ms")
 	return err
+}
+
+// Sent is how many bytes a place has put on its cable, with all headers.
+func (l *Lab) Sent(name string) (int, error) {
+	p := l.places[name]
+	out, err := p.command("cat", "/sys/class/net/"+p.side+"/statistics/tx_bytes")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(out))
 }
 
 // Close kills the nodes and removes the world.

@@ -32,15 +32,27 @@ func Build(ctx context.Context, dir string, log io.Writer) (string, error) {
 // stderr goes to log, and its last line into the error. The environment is this process's if env
 // is nil. The end of ctx interrupts the program.
 func Output(ctx context.Context, log io.Writer, env []string, name string, args ...string) ([]byte, error) {
+	out, _, err := Measured(ctx, log, env, name, args...)
+	return out, err
+}
+
+// Measured is Output, and tells the time that processors spent for the program and, on Unix, for the
+// processes that it started and waited for.
+func Measured(ctx context.Context, log io.Writer, env []string, name string, args ...string) ([]byte, time.Duration, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay, cmd.Env = leaveWithin, env
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, log)
-	if err := cmd.Run(); err != nil {
-		return out.Bytes(), errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, LastLine(said.Bytes())))
+	err := cmd.Run()
+	spent := time.Duration(0)
+	if cmd.ProcessState != nil {
+		spent = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	return out.Bytes(), nil
+	if err != nil {
+		err = errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, LastLine(said.Bytes())))
+	}
+	return out.Bytes(), spent, err
 }
 
 // LastLine is the last line of a text, without what is white around it.

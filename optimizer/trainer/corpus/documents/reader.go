@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -196,8 +196,9 @@ type jsonLines struct {
 	in    *bufio.Reader
 	field string
 
-	number int
-	line   []byte
+	number  int
+	line    []byte
+	decoder jsontext.Decoder
 }
 
 // Next returns the next line's text.
@@ -237,21 +238,63 @@ func (j *jsonLines) readLine() error {
 	}
 }
 
-func (j *jsonLines) text() (string, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(j.line, &object); err != nil {
+// text is the field of the line's object, "" where it is null. encoding/json reads a line three times for it.
+func (j *jsonLines) text() (text string, err error) {
+	// As encoding/json: of a field that is there twice the last counts, and bytes that are not UTF-8 are replaced.
+	j.decoder.Reset(bytes.NewBuffer(j.line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	last := jsontext.Kind(0) // of the field
+	err = j.members(func(name string) error {
+		kind := j.decoder.PeekKind()
+		if name != j.field {
+			return j.decoder.SkipValue()
+		}
+		last, text = kind, ""
+		if kind != '"' {
+			return j.decoder.SkipValue()
+		}
+		token, err := j.decoder.ReadToken()
+		if err == nil {
+			text = token.String()
+		}
+		return err
+	})
+	switch {
+	case err != nil:
 		return "", err
-	}
-	value, ok := object[j.field]
-	if !ok {
+	case last == 0:
 		return "", fmt.Errorf("no field %q: each line must be an object such as {%q: \"...\"}, or name another field", j.field, j.field)
+	case last != '"' && last != 'n':
+		return "", fmt.Errorf("field %q is no string: it is a JSON %v", j.field, last)
 	}
-	var text *string
-	if err := json.Unmarshal(value, &text); err != nil {
-		return "", fmt.Errorf("field %q is no string: %w", j.field, err)
+	return text, nil
+}
+
+// members calls f with the name of each member of the line's object, and its value next in the decoder.
+func (j *jsonLines) members(f func(name string) error) error {
+	if kind := j.decoder.PeekKind(); kind != '{' && kind != 0 {
+		return fmt.Errorf("it is a JSON %v: each line must be an object such as {%q: \"...\"}", kind, j.field)
 	}
-	if text == nil {
-		return "", nil
+	if _, err := j.decoder.ReadToken(); err != nil {
+		return err
 	}
-	return *text, nil
+	for j.decoder.PeekKind() != '}' {
+		name, err := j.decoder.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := f(name.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := j.decoder.ReadToken(); err != nil {
+		return err
+	}
+	switch _, err := j.decoder.ReadToken(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errors.New("there is more behind the object")
+	default:
+		return err
+	}
 }

@@ -121,11 +121,16 @@ func (m *Manifest) Decode(s Shard, b []byte) ([]int32, error) {
 	if err := m.Check(s, b); err != nil {
 		return nil, err
 	}
-	tokens := make([]int32, s.Tokens)
+	return TokensOf(b, m.Width), nil
+}
+
+// TokensOf returns the tokens in the bytes of a shard, or of a part of it: AppendTokens back.
+func TokensOf(b []byte, width int) []int32 {
+	tokens := make([]int32, len(b)/width)
 	for i := range tokens {
-		tokens[i] = int32(tokenAt(b, m.Width, i))
+		tokens[i] = int32(tokenAt(b, width, i))
 	}
-	return tokens, nil
+	return tokens
 }
 
 // tokenAt is token i of a shard.
@@ -146,6 +151,12 @@ func AppendTokens(b []byte, width int, tokens []int32) []byte {
 		}
 	}
 	return b
+}
+
+// FileHas tells whether there is a file of a shard's length at most that has a digest.
+func FileHas(path string, d Digest) bool {
+	b, err := readLimited(path, MaxShard)
+	return err == nil && Sum(b) == d
 }
 
 // readLimited reads a file of at most so many bytes.

@@ -5,4 +5,7 @@
 //
 // A shard is tokens, each of 2 or 4 bytes in little-endian order, and nothing else. Some
 // shards are held out for good: nobody trains on them, and everybody measures with them.
+//
+// A mixture is several corpora with weights. Each row of a batch is from one of them, which
+// its weight draws, and each of them has shards that are held out.
 package shards

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	// Format is the version of manifests.
+	// Format is the version of manifests of one corpus.
 	Format = 1
 	// MaxShard bounds a shard: little enough to wait for on a slow link, enough that a
 	// corpus of terabytes has a manifest that fits a message.
@@ -58,8 +59,11 @@ type Manifest struct {
 	Width     int       `json:"width"` // bytes of a token: 2 or 4
 	Seed      uint64    `json:"seed"`  // of the shuffle
 	Mirrors   []string  `json:"mirrors"`
-	HeldOut   []Shard   `json:"held_out"`
-	Shards    []Shard   `json:"shards"`
+
+	Mixture []Component `json:"mixture,omitempty"` // format MixtureFormat has it
+
+	HeldOut []Shard `json:"held_out"`
+	Shards  []Shard `json:"shards"`
 }
 
 // Tokenizer says what the tokens are.
@@ -83,6 +87,15 @@ type Shard struct {
 // Size is the bytes of a shard's file.
 func (m *Manifest) Size(s Shard) int64 { return s.Tokens * int64(m.Width) }
 
+// Bytes is the bytes of the files of all shards.
+func (m *Manifest) Bytes() (bytes int64) {
+	for _, list := range [][]Shard{m.HeldOut, m.Shards} {
+		tokens, _ := Tokens(list)
+		bytes += tokens * int64(m.Width)
+	}
+	return bytes
+}
+
 // WidthFor returns the bytes of a token of a vocabulary.
 func WidthFor(size int) int {
 	if size <= 1<<16 {
@@ -96,6 +109,12 @@ func (m *Manifest) Encode() []byte {
 	written := *m
 	if m.Mirrors == nil {
 		written.Mirrors = []string{}
+	}
+	written.Mixture = slices.Clone(m.Mixture)
+	for i, c := range m.Mixture {
+		if c.Mirrors == nil {
+			written.Mixture[i].Mirrors = []string{}
+		}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -138,8 +157,8 @@ func parse(b []byte) (*Manifest, error) {
 
 // Validate refuses what no builder makes.
 func (m *Manifest) Validate() error {
-	if m.Format != Format {
-		return fmt.Errorf("it has format %d, this program reads %d: use the version of atoll that built it", m.Format, Format)
+	if m.Format != Format && m.Format != MixtureFormat {
+		return fmt.Errorf("it has format %d, this program reads %d and %d: use the version of atoll that built it", m.Format, Format, MixtureFormat)
 	}
 	for _, text := range []string{m.Name, m.Licence} {
 		if err := checkText(text); err != nil {
@@ -170,7 +189,7 @@ func (m *Manifest) Validate() error {
 			seen[s.Digest] = true
 		}
 	}
-	return nil
+	return m.validateMixture()
 }
 
 func (t Tokenizer) validate() error {

@@ -24,8 +24,14 @@ for line in sys.stdin:
 `
 
 // TestPythonDrawsTheSameBatches compares 10,000 batches of several authors, windows and contexts,
-// of tokens of 2 and of 4 bytes.
+// of tokens of 2 and of 4 bytes, and as many of mixtures.
 func TestPythonDrawsTheSameBatches(t *testing.T) {
+	t.Run("one corpus", func(t *testing.T) { t.Parallel(); samePythonBatches(t) })
+	t.Run("mixture", func(t *testing.T) { t.Parallel(); samePythonBatches(t, 70, 29, 1) })
+}
+
+// samePythonBatches compares batches of a corpus whose shards components of some weights share.
+func samePythonBatches(t *testing.T, weights ...uint64) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 here")
 	}
@@ -35,7 +41,7 @@ func TestPythonDrawsTheSameBatches(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, shardFolder), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for n, length := range []int{700, 300, 20, 901, 555, 64, 333, 1000, 480, 77} {
+		for n, length := range []int{700, 300, 20, 901, 555, 64, 333, 1000, 480, 777} {
 			tokens := make([]int32, length)
 			for i := range tokens {
 				tokens[i] = int32((n*70_001 + i*131) % size)
@@ -45,11 +51,14 @@ func TestPythonDrawsTheSameBatches(t *testing.T) {
 			if err := WriteFile(ShardFile(dir, s.Digest), b); err != nil {
 				t.Fatal(err)
 			}
-			if n == 0 {
+			if n < max(1, len(weights)) {
 				m.HeldOut = append(m.HeldOut, s)
 			} else {
 				m.Shards = append(m.Shards, s)
 			}
+		}
+		if len(weights) > 0 {
+			m.mix(weights...)
 		}
 		if err := WriteFile(filepath.Join(dir, ManifestFile), m.Encode()); err != nil {
 			t.Fatal(err)

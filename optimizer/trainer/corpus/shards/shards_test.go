@@ -115,7 +115,7 @@ func TestValidate(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		"format":        {func(m *Manifest) { m.Format = 2 }, "format 2"},
+		"format":        {func(m *Manifest) { m.Format = 3 }, "format 3"},
 		"width":         {func(m *Manifest) { m.Width = 4 }, "need 2"},
 		"name":          {func(m *Manifest) { m.Name = "a\x1b[2J" }, "control character"},
 		"no end":        {func(m *Manifest) { m.Tokenizer.End = 256 }, "end token"},
@@ -227,6 +227,7 @@ func TestTokenizer(t *testing.T) {
 // FuzzParse: what is taken is canonical and valid, and nothing makes Parse panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(golden))
+	f.Add(mixed().Encode())
 	f.Add([]byte(`{"atoll_corpus":1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Parse(b)

@@ -104,11 +104,11 @@ func TestEveryCycleHasEveryShard(t *testing.T) {
 		n := rapid.IntRange(1, 70).Draw(t, "shards")
 		lengths := slices.Repeat([]int{20}, n)
 		m, _ := madeUp(lengths...)
-		d := newDraws(m.Shards, Window{Shards: 1, Steps: 1}, 3, author, 4)
+		d := newDraws(m, Window{Shards: 1, Steps: 1}, 3, author, 4)
 		cycle := rapid.Uint64Range(0, 5).Draw(t, "cycle")
 		var order []int
 		for i := range n {
-			order = append(order, d.order(cycle*uint64(n)+uint64(i)))
+			order = append(order, d.order(d.components[0], cycle*uint64(n)+uint64(i)))
 		}
 		sorted := slices.Sorted(slices.Values(order))
 		for i := range n {
@@ -119,9 +119,9 @@ func TestEveryCycleHasEveryShard(t *testing.T) {
 	})
 	m, _ := madeUp(slices.Repeat([]int{20}, 40)...)
 	order := func(author [32]byte, cycle uint64) (list []int) {
-		d := newDraws(m.Shards, Window{Shards: 1, Steps: 1}, 3, author, 4)
+		d := newDraws(m, Window{Shards: 1, Steps: 1}, 3, author, 4)
 		for i := range uint64(40) {
-			list = append(list, d.order(40*cycle+i))
+			list = append(list, d.order(d.components[0], 40*cycle+i))
 		}
 		return list
 	}

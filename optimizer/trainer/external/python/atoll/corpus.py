@@ -25,8 +25,8 @@ class Corpus:
         self.folder = folder
         with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
             self.manifest = json.load(file)
-        if self.manifest.get("atoll_corpus") != 1:
-            raise ValueError(f"{folder} has no corpus of format 1: build it with this version of atoll")
+        if self.manifest.get("atoll_corpus") not in (1, 2):  # a mixture has format 2
+            raise ValueError(f"{folder} has no corpus of format 1 or 2: build it with this version of atoll")
         self.width = self.manifest["width"]
         self._maps = {}
 
@@ -56,8 +56,8 @@ class Corpus:
 
     def batch(self, draw, step, rows):
         """Returns rows of a step, lists of context + 1 tokens. More rows begin with the rows of fewer."""
-        window = draw.window(step)
-        return [self.tokens(*draw.row(window, step, row), draw.context + 1) for row in range(rows)]
+        windows = draw.windows(step)
+        return [self.tokens(*draw.row(windows, step, row), draw.context + 1) for row in range(rows)]
 
 
 class Text:
@@ -76,23 +76,35 @@ class Text:
         return self.corpus.tokens(self.shards[at], start - self.ends[at] + self.shards[at]["tokens"], stop - start)
 
 
+class Component:
+    """A corpus of a mixture, or one that is not mixed: its shards that have a row, and how its window moves."""
+
+    def __init__(self, shards, context, weight, salt):
+        self.usable, self.weight, self.salt = [s for s in shards if s["tokens"] > context], weight, salt
+        if not self.usable:
+            raise ValueError(f"no shard has a row of {context} tokens and the one that follows")
+
+
 class Draw:
     """What an author reads: seed is the run's, author 32 bytes, shards and steps are the run's window."""
 
     def __init__(self, corpus, seed, author, context, shards, steps):
         self.seed, self.author, self.context, self.shards, self.steps = seed, author, context, shards, steps
-        self.usable = [s for s in corpus.manifest["shards"] if s["tokens"] > context]
-        if not self.usable:
-            raise ValueError(f"no shard has a row of {context} tokens and the one that follows")
+        left = iter(corpus.manifest["shards"])
+        if "mixture" in corpus.manifest:
+            mixture = enumerate(corpus.manifest["mixture"])
+            self.components = [Component(itertools.islice(left, c["shards"]), context, c["weight"], (i,)) for i, c in mixture]
+        else:
+            self.components = [Component(left, context, 1, ())]
+        self.total = sum(c.weight for c in self.components)
 
-    def window(self, step):
-        """Returns the shards that are read from at a step."""
-        if len(self.usable) <= self.shards:
-            return self.usable
-        return [self.usable[self._order(step // self.steps + i)] for i in range(self.shards)]
+    def windows(self, step):
+        """Returns the shards that are read from at a step, a list for each component of the corpus."""
+        return [self._window(c, step) for c in self.components]
 
-    def row(self, window, step, row):
+    def row(self, windows, step, row):
         """Returns the shard that a row is in, and the token that it begins with."""
+        window = windows[self._component(step, row)]
         places = [s["tokens"] - self.context for s in window]
         place = self._hash("atoll row 1", step, row) * sum(places) >> 64
         for shard, count in zip(window, places):
@@ -101,20 +113,37 @@ class Draw:
             place -= count
         raise AssertionError("a place beyond the window")
 
-    def _order(self, position):
-        count = len(self.usable)
+    def _component(self, step, row):
+        if len(self.components) == 1:
+            return 0
+        place = self._hash("atoll component 1", step, row) * self.total >> 64
+        for number, c in enumerate(self.components):
+            if place < c.weight:
+                return number
+            place -= c.weight
+        raise AssertionError("a place beyond the weights")
+
+    def _window(self, component, step):
+        size = max(1, self.shards * component.weight // self.total)
+        if len(component.usable) <= size:
+            return component.usable
+        position = step * component.weight // (self.steps * self.total)
+        return [component.usable[self._order(component, position + i)] for i in range(size)]
+
+    def _order(self, component, position):
+        count = len(component.usable)
         cycle, x = divmod(position, count)
         half = ((count - 1).bit_length() + 1) // 2
         while True:
-            x = self._feistel(cycle, x, half)
+            x = self._feistel(component, cycle, x, half)
             if x < count:
                 return x
 
-    def _feistel(self, cycle, x, half):
+    def _feistel(self, component, cycle, x, half):
         mask = (1 << half) - 1
         left, right = x >> half, x & mask
         for number in range(4):
-            left, right = right, left ^ (self._hash("atoll order 1", cycle, number, right) & mask)
+            left, right = right, left ^ (self._hash("atoll order 1", cycle, number, right, *component.salt) & mask)
         return left << half | right
 
     def _hash(self, domain, *numbers):
