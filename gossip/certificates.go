@@ -53,7 +53,7 @@ func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 // known reports whether what admits a stranger has come meanwhile.
 func (c *certificates) known(s member.Stranger) bool {
 	if s.Certificate.IsZero() {
-		return c.cfg.Members.Member(s.Author)
+		return len(c.cfg.Members.Of(s.Author)) > 0 // those of an author that is revoked are known as well
 	}
 	_, known := c.cfg.Members.Find(s.Certificate)
 	return known

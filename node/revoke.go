@@ -12,7 +12,7 @@ import (
 )
 
 // ErrRevoked says that an owner of the run revoked this node. Nobody takes what it makes any more.
-var ErrRevoked = errors.New("an owner of the run has revoked this node, or the invite by which it came: others take nothing of it any more; ask the owner why, and for another invite, which takes a folder without the file named key")
+var ErrRevoked = errors.New("an owner of the run has revoked this node or its invite: ask the owner why; with another invite start again in a new folder")
 
 // publishRevocation spreads what an owner of the run signed. The error is for one that no node takes.
 func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error {

@@ -9,7 +9,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. Whose deltas have little in common with those of others counts for less, which stands below the table. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay. --json has more: role, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. Below the table stands which peers count for less, because their deltas have little in common with others. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay. --json has more: role, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -63,7 +63,7 @@ func printPeers(w io.Writer, peers []status.Peer) error {
 			notes = append(notes, text)
 		}
 		if p.Trust < fullTrust && p.TokensFolded > 0 {
-			notes = append(notes, fmt.Sprintf("%s counts for %.0f %% of its weight: its deltas have little in common with those of others", peerName(p), 100*p.Trust))
+			notes = append(notes, fmt.Sprintf("%s counts for %.0f %% of its weight: its deltas have little in common with others", peerName(p), 100*p.Trust))
 		}
 		if p.Reason != "" {
 			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))

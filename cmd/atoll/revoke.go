@@ -24,7 +24,7 @@ Takes the word back that admitted a node to a run which admits by invitation, or
     atoll revoke 8a88e3dd74 --dir first
     atoll revoke 8a88e3dd74 --dir first --reason "its text was not ours"
 
-From the open round on nothing counts that the node makes. What it made before stays in the model. The others end their sessions with it, and it ends by itself when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
+From the open round of that folder's node on, nothing that the revoked node makes counts. What it made before stays in the model. The others end their sessions with it, and it ends when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
@@ -100,6 +100,9 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	s, err := client.Snapshot(ctx)
 	if err != nil {
 		return a, err
+	}
+	if s.State == wire.Joining.String() {
+		return a, fmt.Errorf("the node on %s is still joining: its rounds are not yet those of the run; wait until it trains, or ask by the folder of another node", dir)
 	}
 	members, err := client.Members(ctx)
 	if err != nil {

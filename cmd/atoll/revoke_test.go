@@ -51,13 +51,13 @@ func TestRevoke(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	if code := <-second.ended; code != exitRefused || !strings.Contains(second.stderr.String(), "an owner of the run has revoked this node") {
+	if code := <-second.ended; code != exitRefused || !strings.Contains(second.stderr.String(), "an owner of the run has revoked this node or its invite") {
 		t.Errorf("the revoked node: exit code %d: %s", code, second.stderr)
 	}
 	if code, stdout, stderr := typed(t, "members", "--dir", a); code != 0 || strings.Count(stdout, "revoked") != 1 {
 		t.Errorf("members: exit code %d: %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := typed(t, "join", "--dir", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "ask the owner why") {
+	if code, _, stderr := typed(t, "join", "--dir", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
 		t.Errorf("started again: exit code %d: %s", code, stderr)
 	}
 	first.leave(t)

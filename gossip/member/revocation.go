@@ -3,17 +3,15 @@ package member
 import (
 	"encoding/base64"
 	"fmt"
-	"slices"
 	"strings"
 
 	"atoll/gossip/wire"
 )
 
 // RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
-// was away hears of it from whoever refuses it, who may lie, so the owner's word comes along where it
-// is known.
+// was away hears of it from peers that refuse it. These may lie, so the owner's word comes along.
 type RevokedError struct {
-	Word wire.SignedHeader // zero where it is not known
+	Word wire.SignedHeader
 }
 
 // proofMark stands before the owner's word in the text of a RevokedError.
@@ -21,36 +19,32 @@ const proofMark = "proof "
 
 // Error is for people, and for the node that it is about.
 func (e *RevokedError) Error() string {
-	const text = "an owner of the run has revoked it"
-	if e.Word == (wire.SignedHeader{}) {
-		return text
-	}
-	return text + ", " + proofMark + base64.RawURLEncoding.EncodeToString(e.Word.Append(nil))
+	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Word.Append(nil))
 }
 
-// Revoke notes that an owner revoked an author, or all whom an invite admitted, and reports whether
-// that is new. Their deltas from before stay in the run, so their certificates are kept.
-func (t *Table) Revoke(name wire.PeerID) (fresh bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, known := t.revoked[name]; known {
-		return false
-	}
-	t.revoked[name] = wire.SignedHeader{}
-	return true
-}
-
-// AddRevocation is Revoke by an owner's word, which it verifies.
+// AddRevocation notes an owner's word, which it verifies, that an author, or all whom an invite admitted,
+// count no more. It reports whether that is new. Their deltas from before stay in the run, so their
+// certificates are kept.
 func (t *Table) AddRevocation(word wire.SignedHeader) (fresh bool, err error) {
 	if err := t.checkRevocation(word); err != nil {
 		return false, err
 	}
 	name := wire.PeerID(word.Header.Certificate)
-	fresh = t.Revoke(name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.revoked[name] = word
-	return fresh, nil
+	_, known := t.revoked[name]
+	if !known {
+		t.revoked[name] = word
+	}
+	return !known, nil
+}
+
+// Knows reports whether an owner's word about a name is known.
+func (t *Table) Knows(name wire.PeerID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, known := t.revoked[name]
+	return known
 }
 
 func (t *Table) checkRevocation(word wire.SignedHeader) error {
@@ -73,20 +67,6 @@ func (t *Table) checkOwner(author wire.PeerID) error {
 		return fmt.Errorf("revocation by %v: %w: it is no owner of this run", author, wire.ErrInvalid)
 	}
 	return nil
-}
-
-// RevokedNames are the authors and invites that are known to be revoked, in order.
-func (t *Table) RevokedNames() (names []wire.PeerID) {
-	if t == nil {
-		return nil
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for name := range t.revoked {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, wire.PeerID.Compare)
-	return names
 }
 
 // Revoked says of a certificate whether an owner revoked its author or its invite: nil, or a

@@ -40,7 +40,7 @@ type Table struct {
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
 	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
-	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word, zero where a tip told
+	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word
 }
 
 // NewTable knows the owners of a run and nobody else.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"atoll/gossip/member"
@@ -10,7 +11,9 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// revoked has what the rounds found revoked go by gossip no more, and no session with it begin.
+// revoked has whom the rounds found revoked go by gossip no more, and no session with it begin, by the owner's
+// word. Of a name that tips alone tell there may be no word here, and tips can be anybody's: it keeps deltas out of
+// sets, as for all who have these tips, and does nothing else.
 func (m *Machine) revoked(e rounds.Revoked) {
 	members := m.cfg.Gossip.Members
 	if members == nil {
@@ -18,24 +21,23 @@ func (m *Machine) revoked(e rounds.Revoked) {
 	}
 	var fresh []wire.PeerID
 	for _, r := range e.Names {
-		if name := wire.PeerID(r.Name); members.Revoke(name) {
-			fresh = append(fresh, name)
+		name := wire.PeerID(r.Name)
+		if members.Knows(name) {
+			continue
 		}
-	}
-	if len(fresh) == 0 {
-		return
-	}
-	for _, name := range fresh {
 		if word := m.wordAgainst(name); word != nil {
 			if _, err := members.AddRevocation(*word); err == nil {
+				fresh = append(fresh, name)
 				m.emit(StoreRevocation{Word: *word})
 			}
 		}
 	}
-	m.emit(Revoked{Names: fresh, Own: m.ownRevoked(members)})
+	if len(fresh) > 0 {
+		m.emit(Revoked{Names: fresh, Own: m.ownRevoked(members)})
+	}
 }
 
-// wordAgainst is the owner's word by which a name is revoked; nil where a tip told, and no header.
+// wordAgainst is the owner's word by which a name is revoked, nil if there is none among the headers.
 func (m *Machine) wordAgainst(name wire.PeerID) (word *wire.SignedHeader) {
 	for _, h := range m.headers {
 		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name && (word == nil || older(h.Header, word.Header)) {
@@ -103,11 +105,16 @@ func (m *Machine) Publish(now Time, sh wire.SignedHeader, reason []byte) error {
 		return err
 	}
 	id := h.ID(m.cfg.Run)
-	m.gossip.Announce(now, sh, reason)
 	m.offer(now, id, &sh, false)
-	if m.knows(id) {
-		m.emit(StoreDelta{ID: id, Header: &sh, Payload: reason})
+	if !m.knows(id) {
+		m.pump(now)
+		return fmt.Errorf("fragment %d round %d: %w: ask again, or a node that has caught up with the run", h.Fragment, h.Round, ErrNotTaken)
 	}
+	m.gossip.Announce(now, sh, reason)
+	m.emit(StoreDelta{ID: id, Header: &sh, Payload: reason})
 	m.pump(now)
 	return nil
 }
+
+// ErrNotTaken says that this node takes no delta for a round.
+var ErrNotTaken = errors.New("this node takes nothing for that round now")

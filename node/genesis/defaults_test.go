@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "622c43527549573dd4a0d6119868d2f5e25f8dd1f2094940096b0910762a9cea",
-		"small": "4ab09c0237c99aa157a8ff11ae70a09f55dfd8b3cac97cac019d3fe7b968bae5",
-		"base":  "bb3e3fe19245b131c49512f50b3b64e5da0bf9171dc4f10c4bcc1ce70fdf42c0",
+		"tiny":  "92eb98ea8f21eb7fd51116771811ca90adae2c403f030cc997242f5bb029f470",
+		"small": "d2dd42dfea1712eb97df3195f5123b3b1e4c03cadee0cbeb3876ae45a838c74c",
+		"base":  "e5fc8d676dc1c2d865baf944b443df17511d2a61a339e8a0120e316085397da9",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

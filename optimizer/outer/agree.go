@@ -1,12 +1,12 @@
 package outer
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
 
 	"atoll/tensor"
+	"atoll/tensor/codec"
 	"github.com/zeebo/blake3"
 )
 
@@ -30,8 +30,8 @@ type Record struct {
 const (
 	// RecordUnit is what the agreement of the median author is in a record.
 	RecordUnit = 2048
-	// MaxRecords bounds the records of a tip. No run has more authors at work at once; of those over it
-	// whoever was judged longest ago goes first.
+	// MaxRecords bounds the records of a tip. No run has more authors at work at once. The author
+	// that was judged longest ago goes first.
 	MaxRecords = 1024
 
 	// minVoices is how many deltas a round must have before one is judged by the others: of three, one
@@ -43,14 +43,13 @@ const (
 	// sampled is how many values are compared at most. The cosine of two random directions is then within
 	// 0.008, a sixth of the least that honest learners were seen to have in common.
 	sampled = 1 << 14
-	// compareLen is how many of them lie together: few enough that a sample is of several tensors, and
-	// enough that reading them costs little beside comparing them.
-	compareLen = 1 << 12
-	// leastConsensus is the least median agreement at which a round judges anybody. Measured: 0.05 to 0.5
-	// where learning goes on (tiny, real text, four learners), and 0 where all is noise.
-	leastConsensus = 0.02
+	// compareLen is how many of them lie together. The author that signs last can try headers until the
+	// sample suits it. With 64 pieces a million tries move what a sample sees by five standard deviations:
+	// of a delta that passes so, a third has to be honest at least, and most of its harm is gone.
+	compareLen = tensor.BlockLen
 	// chance is how many standard deviations of the agreement of random directions, 1/sqrt(values), the
-	// median must have.
+	// median must have for a round to judge anybody. Of a large fragment that is 0.03. Measured: 0.05 to 0.5
+	// where learning goes on (tiny, real text, four learners), and 0 where all is noise.
 	chance = 4
 	// recordShare is a round's share in a record: 1/recordShare. Three rounds halve what was before.
 	recordShare = 4
@@ -60,8 +59,8 @@ const (
 	// Up to noAgreement a delta counts for nothing, from fullAgreement on for all of its weight. Measured:
 	// honest learners had 0.6 and more of the median, so there is room for those that are unlike.
 	noAgreement, fullAgreement = 0.05, 0.25
-	// missedFor is for how many rounds after the last one with a trusted author those whom nobody trusts
-	// move nothing. After that the others have gone, and they go on.
+	// missedFor is how many rounds must pass without a trusted author before a round of others moves
+	// anything: then those that were trusted have gone.
 	missedFor = 64
 	// freeClaim is how many times the weight of the median delta an author may claim whose deltas agree
 	// as the median does. More weight is for more agreement: noise falls with the root of the tokens.
@@ -113,10 +112,10 @@ func (fold *folding) agree(next *Tip) (trusts, claims []float64) {
 			next.Records = noteRecord(next.Records, c.Delta.Author, agreement[i], fold.round)
 		}
 		record := agreementOf(next.Records, c.Delta.Author)
-		trusts[i], claims[i] = trust(record), math.Inf(1)
 		if judged {
-			trusts[i] = min(trusts[i], trust(agreement[i]))
+			record = min(record, agreement[i])
 		}
+		trusts[i], claims[i] = trust(record), math.Inf(1)
 		if len(fold.set) >= minVoices {
 			claims[i] = freeClaim * max(1, float64(record*record))
 		}
@@ -139,26 +138,19 @@ func (a *agreeing) measureLengths() {
 	}
 }
 
-// hear gives each delta a voice: one, of which an invite's crowd shares as many as it was meant for, as
-// far as its author's record goes.
+// hear gives each delta as much of a voice as its author is trusted.
 func (a *agreeing) hear() {
 	a.voices = make([]float64, len(a.set))
-	deltas := make([]Delta, len(a.set))
 	for i, c := range a.set {
-		a.voices[i], deltas[i] = 1, c.Delta
-	}
-	thinCrowds(a.voices, deltas)
-	for i, c := range a.set {
-		a.voices[i] *= trust(agreementOf(a.prev.Records, c.Delta.Author))
-		if a.scales[i] == 0 {
-			a.voices[i] = 0
+		if a.scales[i] > 0 {
+			a.voices[i] = trust(agreementOf(a.prev.Records, c.Delta.Author))
 		}
 	}
 }
 
 // judge finds the agreement of each delta in units of the median, for rounds that say something.
 func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
-	a.choose(chain)
+	a.choose()
 	if len(a.judges) < minVoices {
 		return nil, false
 	}
@@ -172,32 +164,50 @@ func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
 		}
 	}
 	median := lowerMedian(heard, voices)
-	if median < max(leastConsensus, chance/math.Sqrt(float64(min(a.f.Len, sampled)))) {
+	if median < chance/math.Sqrt(float64(min(a.f.Len, sampled))) {
 		return nil, false
 	}
 	for i := range agreement {
-		agreement[i] = min(max(agreement[i]/median*a.shortness(i), -1), mostAgreement)
+		agreement[i] = min(max(a.lifted(i, agreement[i]/median), -1), mostAgreement)
 	}
 	return agreement, true
 }
 
-// shortness makes up for a delta of few steps: it has more noise for its length.
-func (a *agreeing) shortness(i int) float64 {
-	return math.Sqrt(max(1, float64(a.p.H)/float64(a.set[i].Delta.Steps)))
+// lifted makes up for a delta of few steps, which has more noise for its length: it may pass for one like
+// the median, and for no better. Learners publish HMin steps at least, so fewer are not made up for.
+func (a *agreeing) lifted(i int, agreement float64) float64 {
+	steps := max(float64(a.set[i].Delta.Steps), float64(a.p.HMin))
+	if agreement >= 1 || steps >= float64(a.p.H) {
+		return agreement
+	}
+	return min(agreement*math.Sqrt(float64(a.p.H)/steps), 1)
 }
 
-// choose draws the committee from those that have a voice, by BLAKE3(chain, author). The chain has the
-// ids of the set, so nobody knows the committee while there is time to sign another delta.
-func (a *agreeing) choose(chain Digest) {
-	place := make([]Digest, len(a.set))
+// choose draws the committee from those that have a voice, by BLAKE3(round, all their authors, author). No
+// delta that its author makes changes it; only to stay away does. Of a crowd that came by one invite as
+// many keep a voice as it is meant for: keys are free to those who have an invite.
+func (a *agreeing) choose() {
+	seed := binary.LittleEndian.AppendUint32(nil, a.round)
+	var order []int
 	for i, c := range a.set {
-		place[i] = blake3.Sum256(append(chain[:len(chain):len(chain)], c.Delta.Author[:]...))
 		if a.voices[i] > 0 {
+			seed, order = append(seed, c.Delta.Author[:]...), append(order, i)
+		}
+	}
+	place := make(map[int]Digest, len(order))
+	for _, i := range order {
+		place[i] = blake3.Sum256(append(seed[:len(seed):len(seed)], a.set[i].Delta.Author[:]...))
+	}
+	slices.SortFunc(order, func(i, j int) int { return CompareIDs(place[i], place[j]) })
+	came := map[[32]byte]uint32{}
+	for _, i := range order {
+		d := a.set[i].Delta
+		if came[d.Invite]++; d.Places > 0 && came[d.Invite] > d.Places {
+			a.voices[i] = 0
+		} else if len(a.judges) < committee {
 			a.judges = append(a.judges, i)
 		}
 	}
-	slices.SortFunc(a.judges, func(i, j int) int { return bytes.Compare(place[i][:], place[j][:]) })
-	a.judges = a.judges[:min(len(a.judges), committee)]
 }
 
 // pieces are the first values of the pieces that are compared, ascending: all of a small fragment, else
@@ -220,42 +230,69 @@ func (a *agreeing) pieces(chain Digest) (starts []int) {
 	return starts
 }
 
-// compare finds the squared distances between directions, in the pieces of a sample.
+// compare finds the squared distances between directions, in a sample of their values.
 func (a *agreeing) compare(chain Digest) {
-	memory := tensor.Borrow((len(a.judges)+1)*compareLen, 0) // a piece of each judge's values, and zeros
+	starts := a.pieces(chain)
+	memory := tensor.Borrow((len(a.judges)+1)*sampled, 0) // each judge's direction, and zeros
 	defer memory.Return()
-	piece := func(k int) []float64 { return memory.Wide[k*compareLen : (k+1)*compareLen] }
-	zeros := piece(len(a.judges))
+	n := 0
+	for _, at := range starts {
+		n += min(compareLen, a.f.Len-at)
+	}
+	direction := func(k int) []float64 { return memory.Wide[k*sampled : k*sampled+n] }
+	zeros, values := direction(len(a.judges)), make([]float32, n)
 	clear(zeros)
-	squares := make([]tensor.Lanes, len(a.set))
-	distances := make([][committee]tensor.Lanes, len(a.set))
-	for _, at := range a.pieces(chain) {
-		n := min(compareLen, a.f.Len-at)
-		for k, j := range a.judges {
-			values := piece(k)
-			clear(values)
-			a.read(j, at, n, func(from int, v []float32) {
-				tensor.AxpyWide(a.scales[j], v, values[from-at:from-at+len(v)])
-			})
-		}
-		for i, scale := range a.scales {
-			if scale == 0 {
-				continue
-			}
-			a.read(i, at, n, func(from int, v []float32) {
-				squares[i].AddDistances(from, scale, v, zeros[:len(v)])
-				for k := range a.judges {
-					distances[i][k].AddDistances(from, scale, v, piece(k)[from-at:from-at+len(v)])
-				}
-			})
-		}
+	for k, j := range a.judges {
+		clear(direction(k))
+		a.gather(j, starts, values)
+		tensor.AxpyWide(a.scales[j], values, direction(k))
 	}
 	a.squares, a.apart = make([]float64, len(a.set)), make([][]float64, len(a.set))
-	for i := range a.apart {
-		a.squares[i] = squares[i].Sum()
-		for k := range a.judges {
-			a.apart[i] = append(a.apart[i], distances[i][k].Sum())
+	for i, scale := range a.scales {
+		a.apart[i] = make([]float64, len(a.judges))
+		if scale == 0 {
+			continue
 		}
+		a.gather(i, starts, values)
+		a.squares[i] = distance(scale, values, zeros)
+		for k := range a.judges {
+			a.apart[i][k] = distance(scale, values, direction(k))
+		}
+	}
+}
+
+// distance is the squared distance between x, scaled, and y.
+func distance(scale float64, x []float32, y []float64) float64 {
+	var sum tensor.Lanes
+	sum.AddDistances(0, scale, x, y)
+	return sum.Sum()
+}
+
+// gather reads the values of delta i in pieces that begin at starts, one after the other.
+func (a *agreeing) gather(i int, starts []int, values []float32) {
+	for len(starts) > 0 {
+		near := 1 // pieces that are read at once
+		if a.sources[i].costly() {
+			for near < len(starts) && starts[near]/codec.SegmentLen == starts[0]/codec.SegmentLen {
+				near++
+			}
+		}
+		unit := a.p.Codec.Unit()
+		first := starts[0] / unit * unit
+		end := min((starts[near-1]+compareLen+unit-1)/unit*unit, a.f.Len)
+		next := starts[:near]
+		a.read(i, first, end-first, func(at int, v []float32) {
+			for len(next) > 0 && next[0] < at+len(v) {
+				stop := min(next[0]+compareLen, a.f.Len)
+				from, to := max(next[0], at), min(stop, at+len(v))
+				values = values[copy(values, v[from-at:to-at]):]
+				if to < stop {
+					return // the rest of this piece comes next
+				}
+				next = next[1:]
+			}
+		})
+		starts = starts[near:]
 	}
 }
 

@@ -90,7 +90,7 @@ func Revoke(table []Revoked, set []Delta) []Revoked {
 	return next
 }
 
-// RevokedUpTo is the table of a chain as it was at a round, from that of a later one.
+// RevokedUpTo is the table of a chain at a round, made from the table at a later round.
 func RevokedUpTo(table []Revoked, round uint32) []Revoked {
 	if !slices.ContainsFunc(table, func(r Revoked) bool { return r.Round > round }) {
 		return table

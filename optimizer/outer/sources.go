@@ -24,6 +24,9 @@ type source struct {
 	reader *codec.Reader
 }
 
+// costly says that each read undoes the entropy coding of a whole segment.
+func (s source) costly() bool { return s.values == nil && !s.reader.Remembers() }
+
 // borrow gives the fold memory for the sums of what is left of its set and, within rawBudget, its payloads.
 func (fold *folding) borrow() {
 	size := min(len(fold.set)*codec.RawSize(fold.p.Codec, fold.f.Len), rawBudget*fold.f.Len)

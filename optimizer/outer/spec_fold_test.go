@@ -164,10 +164,15 @@ func (x *textFold) weigh(chain outer.Digest) {
 }
 
 func capByText(weights []float64, maxShare float64) float64 {
-	n := len(weights)
+	n, some := len(weights), 0
+	for _, w := range weights {
+		if w > 0 {
+			some++
+		}
+	}
 	w := slices.Clone(weights)
 	slices.SortFunc(w, func(a, b float64) int { return cmp.Compare(b, a) })
-	share := max(maxShare, 1/float64(n))
+	share := max(maxShare, 1/float64(max(some, 1)))
 	for k := range n {
 		below := 0.0
 		for i := n - 1; i >= k; i-- {

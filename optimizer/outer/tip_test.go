@@ -103,16 +103,28 @@ func TestTakes(t *testing.T) {
 
 func FuzzDecodeTip(f *testing.F) {
 	frag := Fragment{Tensors: []Tensor{{Name: "v", Len: 3}, {Name: "w", Len: 2}}, Len: 5}
-	for _, p := range []Params{{}, {Mu: 0.9}} {
-		f.Add(Genesis(frag, vector(1, frag.Len), p).Encode(), p.Mu != 0)
+	for _, p := range []Params{{}, {Mu: 0.9}, {Agreement: true}, {Mu: 0.9, Agreement: true, Revocations: true}} {
+		tip := Genesis(frag, vector(1, frag.Len), p)
+		f.Add(tip.Encode(), p.Mu != 0)
+		if p.Agreement {
+			tip.Round, tip.Records = 3, []Record{{Author{1}, 5, 2}, {Author{2}, -5, 3}}
+			f.Add(tip.Encode(), p.Mu != 0)
+		}
+		if p.Revocations {
+			tip.Revoked = []Revoked{{[32]byte{1}, 1}, {[32]byte{2}, 3}}
+			f.Add(tip.Encode(), p.Mu != 0)
+		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, momentum bool) {
 		p := Params{}
 		if momentum {
 			p.Mu = 0.9
 		}
-		if tip, err := DecodeTip(b, frag, p); err == nil && !bytes.Equal(tip.Encode(), b) {
-			t.Fatal("decodes and encodes differently")
+		for _, tables := range []bool{false, true} {
+			p.Agreement, p.Revocations = tables, tables
+			if tip, err := DecodeTip(b, frag, p); err == nil && !bytes.Equal(tip.Encode(), b) {
+				t.Fatal("decodes and encodes differently")
+			}
 		}
 	})
 }

@@ -88,7 +88,13 @@ func capShares(w []float64, maxShare float64) {
 	if len(w) == 0 {
 		return
 	}
-	share := max(maxShare, 1/float64(len(w)))
+	some := 0
+	for _, x := range w {
+		if x > 0 {
+			some++
+		}
+	}
+	share := max(maxShare, 1/float64(max(some, 1)))
 	sorted := slices.Clone(w)
 	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
 	x := capValue(sorted, share)

@@ -112,7 +112,8 @@ func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
-	if m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round) {
+	barred := m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round)
+	if barred && !d.Revocation() {
 		return ErrBarred
 	}
 	if f.keptOut(d) {
@@ -235,7 +236,7 @@ func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
 		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)
 	}
 	if r, ok := f.deltas.rounds[rnd]; ok && !m.final(f, rnd) {
-		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author })
+		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author && !e.delta.Revocation() })
 		f.touched(rnd)
 	}
 	m.advance(now, f)

@@ -8,8 +8,8 @@ import (
 )
 
 // revoke finds the names that the chain up to the base and the sets above it revoke, and forgets
-// the deltas that these keep out. Whoever has the same revocations keeps out the same, in
-// whatever order it learnt of them, and what is kept out takes no room in a set.
+// the deltas that these keep out. Nodes with the same revocations keep out the same deltas, in
+// whatever order they learnt of them. What is kept out takes no room in a set.
 func (m *Machine) revoke(f *fragment) {
 	base, _ := f.chain.link(f.chain.base)
 	table := base.Revoked

@@ -88,7 +88,10 @@ func (r *round) of(a outer.Author) []entry {
 	return r.entries[i:n]
 }
 
-func (r *round) by(a outer.Author) bool { return len(r.of(a)) > 0 }
+// by says whether a delta of an author is known. A revocation is none.
+func (r *round) by(a outer.Author) bool {
+	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.delta.Revocation() })
+}
 
 // comes says that a delta was announced whose payload is likely on its way.
 func (r *round) comes() bool {
@@ -108,7 +111,7 @@ func (r *round) missing() (n int) {
 	}
 	n = r.out
 	for _, e := range r.entries {
-		if !e.held && !e.trusted && !e.repaired {
+		if !e.held && e.vouched() == 0 {
 			n++
 		}
 	}
@@ -255,7 +258,7 @@ func (r *round) thin(self outer.Author) (ids []outer.ID) {
 
 // vouched is 1 for an entry whose payload most likely exists.
 func (e entry) vouched() int {
-	if e.trusted || e.repaired {
+	if e.trusted || e.repaired || e.delta.Revocation() {
 		return 1
 	}
 	return 0

@@ -107,3 +107,39 @@ func specRevokedNotAwaited(t *testing.T, _ *spectest.Spec) {
 		t.Error("the round waits for who is revoked")
 	}
 }
+
+// A revocation and a delta of one author stand beside each other, in either order, evidence or not. A flood of headers
+// without payloads keeps none out.
+func TestRevocationBesideDeltas(t *testing.T) {
+	for _, wordFirst := range []bool{false, true} {
+		r := newWorld(t, withRevocations)
+		r.m.SetLive([]outer.Author{{1}, {2}, {3}})
+		ds := []outer.Delta{r.delta(240, 1), r.word([32]byte{5}, 1)} // of the same author
+		if wordFirst {
+			slices.Reverse(ds)
+		}
+		for _, d := range ds {
+			if err := r.give(d, false); err != nil {
+				t.Errorf("word first %v: %v", wordFirst, err)
+			}
+		}
+		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
+			t.Errorf("word first %v: the set is of %v", wordFirst, got)
+		}
+		r.m.Bar(r.now, 0, 1, outer.Author{240})
+		if err := r.give(r.word([32]byte{6}, 1), false); err != nil {
+			t.Errorf("after evidence: %v", err)
+		}
+		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
+			t.Errorf("word first %v: after evidence the set is of %v", wordFirst, got)
+		}
+		r.refusedWith(rounds.ErrRevoked, r.delta(5, 1), true)
+	}
+	r := newWorld(t, withRevocations)
+	for i := range 600 {
+		_ = r.m.Offer(r.now, r.manyth(i), false) // some are too many
+	}
+	if err := r.give(r.word([32]byte{5}, 1), false); err != nil {
+		t.Errorf("in a flood: %v", err)
+	}
+}

@@ -120,14 +120,18 @@ func (r *Reader) streams(i int) []byte {
 func (r *Reader) length(i int) int { return min(SegmentLen, r.n-i*SegmentLen) }
 
 // Read hands the n values from number at on, which lie in one segment, to visit piece by piece, in order: v holds
-// those from its number at on, and is overwritten after visit returns. at is a multiple of PieceLen. Without memory
-// it undoes the entropy coding of the whole segment. The payload must not have changed since Open.
+// those from its number at on, and is overwritten after visit returns. at is a multiple of the kind's Unit, and so
+// is n unless it reaches the end of the payload. Without memory it undoes the entropy coding of the whole segment. The
+// payload must not have changed since Open.
 func (r *Reader) Read(at, n int, visit func(at int, v []float32)) {
 	d := decoder{visit: visit}
 	r.segment(&d, at/SegmentLen, func(i int, streams [][]byte) error {
 		return d.join(i*SegmentLen, at-i*SegmentLen, at-i*SegmentLen+n, streams)
 	})
 }
+
+// Remembers says that the payload was opened with memory for what is left without its entropy coding.
+func (r *Reader) Remembers() bool { return r.raw != nil }
 
 // segment has do work with the streams of segment i again.
 func (r *Reader) segment(d *decoder, i int, do func(i int, streams [][]byte) error) {

@@ -56,7 +56,10 @@ func TestReadersAgreeWithDecode(t *testing.T) {
 		}
 		sameValues(t, walked, want)
 		for _, r := range readers(t, k, b, n) {
-			for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen} {
+			for _, length := range []int{SegmentLen, 4 * PieceLen, PieceLen, k.Unit()} {
+				if length < PieceLen && n > 1<<15 && r.raw == nil {
+					continue // each read undoes the entropy coding of a segment
+				}
 				for at := (n - 1) / length * length; at >= 0 && n > 0; at -= length {
 					m := min(length, n-at)
 					sameValues(t, valuesOf(r, at, m), want[at:at+m])

@@ -85,3 +85,11 @@ func (k Kind) layout(n int) (sizes [maxStreams]int, streams int) {
 		return [maxStreams]int{levels, levels, sent, sent}, 4
 	}
 }
+
+// Unit is how many values are coded together: what is read of a payload begins and ends between units.
+func (k Kind) Unit() int {
+	if k == Sparse || k == Sparse8 {
+		return sparseLen
+	}
+	return blockLen
+}
