@@ -29,4 +29,11 @@
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
 //  22. first come in a full round: what comes to a full round stands aside, whatever its place
+//
+// These four are of votes on what is final, chosen before their search was written:
+//
+//  23. no lock: a voter prevotes for another value than the one that it precommitted for
+//  24. half of the voters: as many certify, not more than two thirds
+//  25. lock yields to any proof: prevotes of a view before the lock's release it
+//  26. votes counted over views: votes of several views add up
 package mutants

@@ -98,5 +98,18 @@ func All() []Mutant {
 		{"first come in a full round", "full", []Edit{
 			{In: "round.beyond", New: "return r.have >= r.most"},
 		}},
+		{"no lock", "votes", []Edit{
+			{In: "Voter.lockForbids", New: "return false"},
+		}},
+		{"half of the voters", "votes", []Edit{
+			{In: "Table.Enough", New: "return 2*n >= len(t.ids)"},
+		}},
+		{"lock yields to any proof", "votes", []Edit{
+			{In: "Voter.lockForbids", Old: "l.At > proof", New: "l.At > 0 && proof == 0"},
+		}},
+		{"votes counted over views", "votes", []Edit{
+			{In: "votes.all", Old: "for _, s := range v.of ...", New: "for _, at := range v.kept() { " +
+				"if of := v.of(at, phase, id); len(of) > 0 && choiceOf(of[0].Vote) == c { list = append(list, of[0]); break } }"},
+		}},
 	}
 }
