@@ -120,6 +120,18 @@ func TestKeepsTheRules(t *testing.T) {
 			case 1:
 				v = start()
 				v.Tick(now)
+			case 2, 3, 4: // all others agree
+				s := drawVote(t, all, at, v, chain)
+				for _, i := range others(at) {
+					wave := s.Vote
+					if wave.Phase != wire.Propose {
+						wave.View = min(wave.View, v.View())
+						s = wire.SignVote(all[i], testRun, wave)
+					}
+					m.told[s] = true
+					v.Receive(now, s)
+					collect()
+				}
 			default:
 				s := drawVote(t, all, at, v, chain)
 				m.told[s] = true
@@ -137,7 +149,14 @@ func drawVote(t *rapid.T, all []ed25519.PrivateKey, at int, v *Voter, chain *led
 	by := others(at)[rapid.IntRange(0, 2).Draw(t, "by")]
 	value := Value{}
 	if n := rapid.IntRange(0, 3).Draw(t, "value"); n > 1 || phase == wire.Propose {
-		value = chain.value(uint32(min(n, 2)+1) * every)
+		from := *chain
+		if rapid.IntRange(0, 7).Draw(t, "fork") == 0 {
+			from.fork, from.name = 2*every, 1
+		}
+		value = from.value(uint32(min(n, 3)) * every)
+		if value.Round < 2*every {
+			value = from.value(2 * every)
+		}
 	}
 	proof := uint32(0)
 	if phase == wire.Propose {

@@ -24,7 +24,7 @@ func (v *Voter) mayVote() bool {
 func (v *Voter) decide() bool {
 	for _, view := range v.votes.kept() {
 		c, by, any := v.votes.decided(view, wire.Precommit)
-		if !any || c == (choice{}) {
+		if !any || c == (choice{}) || !v.mayCertify(c.round) {
 			continue
 		}
 		if value, known := v.valueOf(c); known {
