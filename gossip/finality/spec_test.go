@@ -19,7 +19,7 @@ func TestSpec(t *testing.T) {
 		"V-1": specVote, "V-1.2": specVoteRefused, "V-2": specValue, "V-2.2": specValueDigest, "V-2.3": specValueRefused,
 		"V-3": specCertificate, "V-3.2": specSeal, "V-4": specSeals, "V-4.2": specTables, "V-4.3": specFollows, "V-4.4": specFirst,
 		"V-5": specProposer, "V-6": specOnce, "V-6.2": specOwnChain, "V-6.3": specPrecommit, "V-6.4": specLock, "V-7": specDouble,
-		"V-8": specElected, "V-8.2": specEvery,
+		"V-8": spectest.All(specElected, specWindow), "V-8.2": specEvery, "V-8.3": specInvites, "V-8.4": specMarks, "V-8.5": specPoints,
 	})
 }
 
@@ -389,6 +389,80 @@ func specEvery(t *testing.T, _ *spectest.Spec) {
 	for union, want := range map[uint32]uint32{1: 1, 3: 1, 4: 1, 16: 4, 64: 16} {
 		if got := Every(union); got != want {
 			t.Errorf("with a window of %d: %d, want %d", union, got, want)
+		}
+	}
+}
+
+// What is folded before the last rounds elects nobody.
+func specWindow(t *testing.T, _ *spectest.Spec) {
+	h := NewHistory(every, 2)
+	for r := uint32(1); r <= 2*every; r++ {
+		for f := range 2 {
+			author := wire.PeerID{1 + byte(f)}
+			if r <= every {
+				author = wire.PeerID{9}
+			}
+			feed(t, h, f, r, 0, false, author)
+		}
+	}
+	if v, known := h.At(2 * every); !known || !slices.Equal(v.Voters, []wire.PeerID{{1}, {2}}) {
+		t.Errorf("voters %v, known %v", v.Voters, known)
+	}
+}
+
+func specPoints(t *testing.T, _ *spectest.Spec) {
+	h := NewHistory(every, 2)
+	for r := uint32(1); r <= 2*every; r++ {
+		feed(t, h, 0, r, 0, false, wire.PeerID{1})
+		if r <= every+1 {
+			feed(t, h, 1, r, 0, r == every+1, wire.PeerID{1})
+		}
+	}
+	v, known := h.At(2 * every)
+	if want := []Point{{Round: 2 * every, Chain: chainAt(0, 2*every, 0)}, {Round: every + 1, Chain: chainAt(1, every+1, 0)}}; !known || !slices.Equal(v.Points, want) {
+		t.Errorf("points %v, known %v, want %v", v.Points, known, want)
+	}
+}
+
+func specMarks(t *testing.T, _ *spectest.Spec) {
+	h := NewHistory(every, 1)
+	for r := uint32(1); r <= 2*every+1; r++ {
+		feed(t, h, 0, r, 0, false, wire.PeerID{1})
+	}
+	for r := range uint32(2*every + 2) {
+		if _, known := h.At(r); known != (r == every || r == 2*every) {
+			t.Errorf("a value of round %d: %v", r, known)
+		}
+	}
+	all := keys(1)
+	v0 := New(Config{Run: testRun, Key: all[0], Every: every, StepMs: 1}, &ledger{closed: 3 * every, voters: idsOf(all)})
+	v0.Tick(0)
+	if first := v0.Last(); first == nil || first.Value.Round != 3*every {
+		t.Fatalf("%+v", first)
+	}
+	for _, e := range v0.Effects() {
+		if c, is := e.(Certified); is && c.Certificate.Height == 0 && c.Certificate.Value.Round != every {
+			t.Errorf("the first certificate is of round %d", c.Certificate.Value.Round)
+		}
+	}
+}
+
+func specInvites(t *testing.T, _ *spectest.Spec) {
+	of := []Candidate{
+		{Author: wire.PeerID{1}, Invite: wire.PeerID{8}, Uses: 1}, {Author: wire.PeerID{2}, Invite: wire.PeerID{8}, Uses: 1},
+		{Author: wire.PeerID{2}, Invite: wire.PeerID{9}, Uses: 1}, {Author: wire.PeerID{1}, Invite: wire.PeerID{5}, Uses: 1},
+	}
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}} {
+		h := NewHistory(1, 1)
+		var folded []Candidate
+		for _, i := range order {
+			folded = append(folded, of[i])
+		}
+		if err := h.Final(0, 1, wire.Digest{1}, folded, false); err != nil {
+			t.Fatal(err)
+		}
+		if v, known := h.At(1); !known || !slices.Equal(v.Voters, []wire.PeerID{{1}, {2}}) {
+			t.Errorf("voters %v, known %v", v.Voters, known)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func Elect(candidates []Candidate) []wire.PeerID {
 		if len(voters) == MaxVoters {
 			break
 		}
-		if c.Uses > 0 && seats[c.Invite] == c.Uses {
+		if c.Uses > 0 && seats[c.Invite] >= c.Uses {
 			continue
 		}
 		seats[c.Invite]++
