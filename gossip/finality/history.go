@@ -38,7 +38,7 @@ type mark struct {
 
 // NewHistory knows no round of so many fragments. every is Config.Every.
 func NewHistory(every uint32, fragments int) *History {
-	h := &History{every: every, tracks: make([]track, fragments), marks: map[uint32]*mark{}}
+	h := &History{every: every, tracks: make([]track, fragments), marks: map[uint32]*mark{}, keep: every}
 	for f := range h.tracks {
 		h.tracks[f].from = 1
 	}
@@ -133,7 +133,7 @@ func (h *History) cut(fragment int, common uint32) {
 	}
 }
 
-// Keep has a value not given up, that of the newest certificate.
+// Keep has a value not given up, that of the newest certificate. Until there is one it is the first value.
 func (h *History) Keep(round uint32) { h.keep = round }
 
 // point is where a fragment stands at a mark, and whether all that elects voters there is known of it.

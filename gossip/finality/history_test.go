@@ -137,6 +137,13 @@ func TestHistoryReplace(t *testing.T) {
 // What is kept is bounded, and the newest certificate's value stays.
 func TestHistoryIsBounded(t *testing.T) {
 	h := NewHistory(1, 1)
+	for r := uint32(1); r <= 2*maxMarks; r++ {
+		feed(t, h, 0, r, 0, false, wire.PeerID{1})
+	}
+	if _, known := h.At(1); !known {
+		t.Error("the first value is given up before it is certified")
+	}
+	h = NewHistory(1, 1)
 	h.Keep(7)
 	for r := uint32(1); r <= 3*maxMarks; r++ {
 		feed(t, h, 0, r, 0, false, wire.PeerID{1})

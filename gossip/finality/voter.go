@@ -36,6 +36,17 @@ type Config struct {
 	From uint32
 }
 
+// Validate names the field that is wrong.
+func (c Config) Validate() error {
+	switch {
+	case c.Every == 0:
+		return errors.New("Every is 0 rounds: want at least 1")
+	case c.StepMs < 1:
+		return fmt.Errorf("StepMs is %d milliseconds: want at least 1", c.StepMs)
+	}
+	return nil
+}
+
 // maxStretch bounds how much longer than in the first view a phase lasts: with a step of seconds, votes
 // may take minutes on their way.
 const maxStretch = 64
@@ -129,7 +140,7 @@ type Voter struct {
 	repeatAt Time
 }
 
-// New is a voter that knows no certificate.
+// New is a voter that knows no certificate. cfg must pass Validate.
 func New(cfg Config, chain Chain) *Voter {
 	v := &Voter{cfg: cfg, chain: chain}
 	if cfg.Key != nil {
@@ -213,6 +224,9 @@ func (v *Voter) Silent() (silent []wire.PeerID) {
 func (v *Voter) Tick(now Time) {
 	v.now = max(v.now, now)
 	v.settle()
+	if !v.mayVote() {
+		return
+	}
 	if v.until > 0 && v.now >= v.until {
 		v.timeout()
 		v.settle()

@@ -3,6 +3,7 @@ package finality
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -440,5 +441,60 @@ func TestLearn(t *testing.T) {
 	weak[2] = sealedBy(all, 2, weak[2].Value, 0, 1)
 	if v, err := learn(chain, weak...); err == nil || v.Height() != 0 {
 		t.Errorf("two of four signed: %v, height %d", err, v.Height())
+	}
+}
+
+// Before the first certificate a node may take another chain, which has other voters. It then counts their votes, and
+// signs nothing twice.
+func TestOtherFirstVoters(t *testing.T) {
+	all := keys(7)
+	chain := &ledger{closed: every, voters: idsOf(all[:4])}
+	v := New(Config{Run: testRun, Key: all[0], Every: every, StepMs: 10}, chain)
+	v.Tick(0)
+	v.Tick(10)
+	before := v.state.Mine
+	if len(before) == 0 {
+		t.Fatal("no vote")
+	}
+	chain.voters = idsOf(all)
+	value := chain.value(every)
+	v.Tick(11)
+	if v.Voters().Len() != 7 || !slices.Equal(v.state.Mine, before) {
+		t.Fatalf("%d voters, votes %v", v.Voters().Len(), v.state.Mine)
+	}
+	for _, k := range all[2:] {
+		v.Receive(12, signed(k, wire.Precommit, 0, 0, value, 0))
+	}
+	if v.Height() != 1 || v.Last().Verify(testRun, nil) != nil {
+		t.Errorf("height %d", v.Height())
+	}
+}
+
+// A node that is no voter any more says nothing.
+func TestNoVoterAnyMore(t *testing.T) {
+	all := keys(7)
+	chain := &ledger{closed: every, voters: idsOf(all[:4])}
+	v := New(Config{Run: testRun, Key: all[0], Every: every, StepMs: 10}, chain)
+	v.Tick(0)
+	chain.voters = idsOf(all[1:])
+	v.Tick(1)
+	v.Effects()
+	for now := Time(2); now < 1000; now++ {
+		v.Tick(now)
+	}
+	if out := v.Effects(); len(out) > 0 {
+		t.Errorf("%v", out)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{Every: 1, StepMs: 1}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for field, c := range map[string]Config{"Every": {StepMs: 1}, "StepMs": {Every: 1}} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -8,6 +8,10 @@
 // proposal rests on. It gets the votes of two others. It is led into a later view. It restarts from what it saved. Votes that were
 // sent reach a voter at any time later, in any order, or never.
 //
+// Bounds say how many views there are, and who proposes in them. Without them every order is followed. With Ordered it
+// is one order of those that come to the same votes; a test compares the two. Together leaves histories out: no voter
+// goes on in a phase before all have voted in the one before.
+//
 // A voter gets votes only where they make it do something. That leaves nothing out: a vote that came earlier and did
 // nothing by itself can as well come with those that it takes effect with. Two states of a voter are one if all its
 // fields are equal, times aside. A state of the world that was met before is not followed again.
