@@ -17,6 +17,19 @@
 // A node votes for a value if its own chain has the same digest at the same round. It proposes the newest round
 // that is final by the windows of its run, so a certificate never asks a node to fold again.
 //
+// # Driving a Voter
+//
+// Who drives a Voter gives it time, the votes that came and verified, and certificates of others. It executes the effects
+// in order, and makes each Save durable before it publishes what follows: a voter that forgets what it
+// signed counts as a liar. If the disk is lost, Config.From leaves out the height under way.
+//
+// Votes may be lost and come in any order. A Voter repeats its last ones, so what carries them must let equal bytes
+// pass again after a while. What is certified is not repeated. A node that hears of a higher height fetches the certificates
+// that it lacks, and gives them to Learn.
+//
+// A History makes the values of the own chain out of final rounds. Every node must feed it the same
+// deltas of a round: those in the round's chain digest.
+//
 // # What is promised
 //
 // Of one height there are no two certificates with different values while less than a third of its voters lie. A voter
