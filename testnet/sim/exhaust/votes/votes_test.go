@@ -29,6 +29,8 @@ func TestSafety(t *testing.T) {
 	}
 	if os.Getenv("ATOLL_LONG") != "" {
 		all = append(all, []bounded{
+			{Bounds{Views: 2, Liars: 0b11}, 924022},
+			{Bounds{Views: 2, Liars: 0b01}, 689920},
 			{Bounds{Views: 2, Liars: 0b11, Ordered: true}, 335319},
 			{Bounds{Views: 2, Liars: 0b01, Ordered: true}, 208373},
 			{Bounds{Views: 2, Liars: 0b10, Ordered: true}, 377686},
@@ -55,7 +57,11 @@ func TestSafety(t *testing.T) {
 
 // Histories told in order come to the same sets of precommits as all.
 func TestOrderLeavesNothingOut(t *testing.T) {
-	for _, b := range []Bounds{{Views: 1, Liars: 0b1}, {Views: 1}, {Views: 1, Liars: 0b1, Restarts: 1}} {
+	all := []Bounds{{Views: 1, Liars: 0b1}, {Views: 1}, {Views: 1, Liars: 0b1, Restarts: 1}}
+	if os.Getenv("ATOLL_LONG") != "" {
+		all = append(all, Bounds{Views: 2, Liars: 0b11}, Bounds{Views: 2, Liars: 0b01})
+	}
+	for _, b := range all {
 		whole, err := Search(b, mostStates)
 		if err != nil {
 			t.Fatal(err)
