@@ -82,6 +82,8 @@ var layers = []rule{
 		"the handshake is a pure function of two records"},
 	{list("gossip/member"), list("gossip/wire gossip/hello"),
 		"who may take part follows from signatures; what they do there is decided elsewhere"},
+	{list("gossip/finality"), list("gossip/wire"),
+		"what is final follows from signed votes and from what a node says of its chain; how votes travel is decided elsewhere"},
 	{list("gossip"), list("gossip/wire gossip/hello gossip/member"),
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
 	{list("gossip/shape"), nil,
@@ -145,7 +147,9 @@ var layers = []rule{
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
 		"a file of lines, whatever they say"},
-	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust tensor/codec"),
+	{list("testnet/sim/exhaust/votes"), list("gossip/finality gossip/wire testnet/sim/exhaust"),
+		"voters know nothing but votes and a chain's digests; states are told apart as in the other search"},
+	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust testnet/sim/exhaust/votes tensor/codec"),
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
@@ -250,7 +254,7 @@ var exceptions = []rule{
 
 // pure are the packages whose output depends on their arguments alone, so that
 // a simulator can run them and two machines agree to the bit.
-var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/wire gossip/hello node/core")
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/finality gossip/wire gossip/hello node/core")
 
 // impure are the packages of the standard library that bring in what is not an
 // argument.

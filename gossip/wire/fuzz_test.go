@@ -29,6 +29,13 @@ func FuzzEvidence(f *testing.F) {
 	exact(f, decodeEvidence, encode, encode(testEvidence()))
 }
 
+// FuzzVote stops before the signature, which no mutated input passes.
+func FuzzVote(f *testing.F) {
+	none := testVote()
+	none.Phase, none.Round, none.Value, none.Proof = Precommit, 0, Digest{}, 0
+	exact(f, decodeVote, SignedVote.Encode, SignVote(testKey(1), testRun, testVote()).Encode(), SignVote(testKey(1), testRun, none).Encode())
+}
+
 func FuzzRequest(f *testing.F) {
 	var seeds [][]byte
 	for _, r := range testRequests() {

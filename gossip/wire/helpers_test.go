@@ -53,6 +53,10 @@ func testManifest() Manifest {
 	}}
 }
 
+func testVote() Vote {
+	return Vote{Author: PeerIDOf(testKey(1)), Phase: Propose, Height: 70000, View: 3, Round: 4096, Value: testDigest("value"), Proof: 2}
+}
+
 func testRequests() []Request {
 	return []Request{
 		{Kind: GetGenesis, Run: testRun},

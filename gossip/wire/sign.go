@@ -15,6 +15,7 @@ const (
 	domainHeaderID = "atoll header id 1"
 	domainBeat     = "atoll beat 2"
 	domainManifest = "atoll manifest 1"
+	domainVote     = "atoll vote 1"
 	domainSet      = "atoll set 1"
 )
 

@@ -31,4 +31,11 @@
 //  22. first come in a full round: what comes to a full round stands aside, whatever its place
 //  23. names lost with tips: who takes tips, or starts again, does not know whom the chain has revoked
 //  24. revoked from the start: what a revoked author made before is out as well, where it is not final
+//
+// These four are of votes on what is final, chosen before their search was written:
+//
+//  25. no lock: a voter prevotes for another value than the one that it precommitted for
+//  26. half of the voters: as many certify, not more than two thirds
+//  27. lock yields to any proof: prevotes of a view before the lock's release it
+//  28. votes counted over views: votes of several views add up
 package mutants

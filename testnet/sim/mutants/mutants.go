@@ -105,5 +105,18 @@ func All() []Mutant {
 		{"revoked from the start", "revoke", []Edit{
 			{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
 		}},
+		{"no lock", "votes", []Edit{
+			{In: "Voter.lockForbids", New: "return false"},
+		}},
+		{"half of the voters", "votes", []Edit{
+			{In: "Table.Enough", New: "return 2*n >= len(t.ids)"},
+		}},
+		{"lock yields to any proof", "votes", []Edit{
+			{In: "Voter.lockForbids", Old: "l.At > proof", New: "l.At > 0 && proof == 0"},
+		}},
+		{"votes counted over views", "votes", []Edit{
+			{In: "votes.all", Old: "for _, s := range v.of ...", New: "for _, at := range v.kept() { " +
+				"if of := v.of(at, phase, id); len(of) > 0 && choiceOf(of[0].Vote) == c { list = append(list, of[0]); break } }"},
+		}},
 	}
 }

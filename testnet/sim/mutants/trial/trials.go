@@ -7,6 +7,7 @@ import (
 	"atoll/tensor/codec"
 	"atoll/testnet/sim"
 	"atoll/testnet/sim/exhaust"
+	"atoll/testnet/sim/exhaust/votes"
 )
 
 // trial is one way to look for a broken promise.
@@ -21,7 +22,7 @@ var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127, 264}
 
 // trials are all, those first that are short.
 func trials() []trial {
-	all := []trial{{"interleavings", interleavings}}
+	all := []trial{{"interleavings", interleavings}, {"votes", ballots}}
 	for _, w := range worlds() {
 		all = append(all, trial{w.name, w.run})
 	}
@@ -35,6 +36,23 @@ func interleavings() (check string, err error) {
 	_, err = exhaust.Search(exhaust.Bounds{Steps: 2, Crashes: 1}, states)
 	if broken := (*exhaust.Broken)(nil); errors.As(err, &broken) {
 		return "interleavings", err
+	}
+	return "", err
+}
+
+// ballots searches the ways in which four voters, one of whom lies, can certify: all in one view, and in two and
+// three those in which all vote in each phase.
+func ballots() (check string, err error) {
+	const states = 1_000_000
+	for _, b := range []votes.Bounds{
+		{Views: 1, Liars: 0b1},
+		{Views: 2, Liars: 0b11, Ordered: true, Together: true},
+		{Views: 3, Liars: 0b111, Ordered: true, Together: true},
+	} {
+		_, err = votes.Search(b, states)
+		if broken := (*votes.Broken)(nil); errors.As(err, &broken) {
+			return "votes", err
+		}
 	}
 	return "", err
 }
