@@ -301,10 +301,11 @@ func TestEveryAttackIsMeasured(t *testing.T) {
 	for _, a := range attackTests {
 		played = append(played, a.kind)
 	}
+	all := slices.DeleteFunc(AttackKinds(), func(k AttackKind) bool { return k == Undead }) // of runs by invitation: TestRevokedGoesOn
 	for what, kinds := range map[string][]AttackKind{"table of DESIGN.md": rows, "attack tests": played} {
 		slices.Sort(kinds)
-		if kinds = slices.Compact(kinds); !slices.Equal(kinds, AttackKinds()) {
-			t.Errorf("the %s has %q, the kinds are %q", what, kinds, AttackKinds())
+		if kinds = slices.Compact(kinds); !slices.Equal(kinds, all) {
+			t.Errorf("the %s has %q, the kinds are %q", what, kinds, all)
 		}
 	}
 }
