@@ -74,19 +74,18 @@ func (t *Table) checkOwner(author wire.PeerID) error {
 func (t *Table) Revoked(c Certificate) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
-		if word, revoked := t.revoked[name]; revoked {
-			return &RevokedError{word}
-		}
+	if word, revoked := t.wordAgainst(c); revoked {
+		return &RevokedError{word}
 	}
 	return nil
 }
 
-// isRevoked reports whether Revoked is an error. The caller holds the lock.
-func (t *Table) isRevoked(c Certificate) bool {
-	_, author := t.revoked[c.Author]
-	_, invite := t.revoked[c.Invite.Key]
-	return author || invite
+// wordAgainst is an owner's word by which a certificate is revoked. The caller holds the lock.
+func (t *Table) wordAgainst(c Certificate) (word wire.SignedHeader, revoked bool) {
+	if word, revoked = t.revoked[c.Author]; !revoked {
+		word, revoked = t.revoked[c.Invite.Key]
+	}
+	return word, revoked
 }
 
 // Proof is the owner's word in the text of a refusal, that a certificate is revoked. It is false where

@@ -183,7 +183,10 @@ func (t *Table) Member(author wire.PeerID) bool {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return slices.ContainsFunc(t.byAuthor[author], func(id wire.Digest) bool { return !t.isRevoked(t.byID[id]) })
+	return slices.ContainsFunc(t.byAuthor[author], func(id wire.Digest) bool {
+		_, revoked := t.wordAgainst(t.byID[id])
+		return !revoked
+	})
 }
 
 // Invites are the keys of the invites by which an author came.

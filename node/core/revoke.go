@@ -25,16 +25,23 @@ func (m *Machine) revoked(e rounds.Revoked) {
 		if members.Knows(name) {
 			continue
 		}
-		if word := m.wordAgainst(name); word != nil {
-			if _, err := members.AddRevocation(*word); err == nil {
-				fresh = append(fresh, name)
-				m.emit(StoreRevocation{Word: *word})
-			}
+		if word := m.wordAgainst(name); word != nil && m.keepWord(*word) {
+			fresh = append(fresh, name)
 		}
 	}
 	if len(fresh) > 0 {
 		m.emit(Revoked{Names: fresh, Own: m.ownRevoked(members)})
 	}
+}
+
+// keepWord has an owner's word count and be stored, and reports whether it is new here.
+func (m *Machine) keepWord(word wire.SignedHeader) bool {
+	fresh, err := m.cfg.Gossip.Members.AddRevocation(word)
+	if err != nil || !fresh {
+		return false
+	}
+	m.emit(StoreRevocation{Word: word})
+	return true
 }
 
 // wordAgainst is the owner's word by which a name is revoked, nil if there is none among the headers.
@@ -47,7 +54,7 @@ func (m *Machine) wordAgainst(name wire.PeerID) (word *wire.SignedHeader) {
 	return word
 }
 
-// older orders the words about one name, so that of several all nodes take the same.
+// older orders the words about one name, so that the order of a map does not choose one.
 func older(a, b wire.Header) bool {
 	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload)) < 0
 }
@@ -65,12 +72,7 @@ func (m *Machine) ToldRevoked(now Time, reason string) {
 	if !known {
 		return
 	}
-	word, ok := members.Proof(c, reason)
-	if !ok {
-		return
-	}
-	if fresh, err := members.AddRevocation(word); err == nil && fresh {
-		m.emit(StoreRevocation{Word: word})
+	if word, ok := members.Proof(c, reason); ok && m.keepWord(word) {
 		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(word.Header.Certificate)}, Own: true})
 	}
 }

@@ -21,8 +21,8 @@ import (
 // Record is how an author's deltas have agreed with those of others of late.
 type Record struct {
 	Author Author
-	// Agreement is in units of 1/RecordUnit, where 1 is that of the median author. Who has no record yet
-	// has 1.
+	// Agreement is in units of 1/RecordUnit, where 1 is that of the median author. An author without a
+	// record has 1.
 	Agreement int16
 	Round     uint32 // the last one that judged it
 }
@@ -67,6 +67,9 @@ const (
 	freeClaim = 2
 )
 
+// value is the agreement, 1 for that of the median author.
+func (r Record) value() float64 { return float64(r.Agreement) / RecordUnit }
+
 func findRecord(table []Record, a Author) (int, bool) {
 	return slices.BinarySearchFunc(table, a, func(r Record, a Author) int { return CompareAuthors(r.Author, a) })
 }
@@ -74,7 +77,7 @@ func findRecord(table []Record, a Author) (int, bool) {
 // agreementOf is what the record of an author says, 1 for none.
 func agreementOf(table []Record, a Author) float64 {
 	if i, found := findRecord(table, a); found {
-		return float64(table[i].Agreement) / RecordUnit
+		return table[i].value()
 	}
 	return 1
 }
@@ -242,21 +245,29 @@ func (a *agreeing) compare(chain Digest) {
 	direction := func(k int) []float64 { return memory.Wide[k*sampled : k*sampled+n] }
 	zeros, values := direction(len(a.judges)), make([]float32, n)
 	clear(zeros)
-	for k, j := range a.judges {
-		clear(direction(k))
-		a.gather(j, starts, values)
-		tensor.AxpyWide(a.scales[j], values, direction(k))
-	}
 	a.squares, a.apart = make([]float64, len(a.set)), make([][]float64, len(a.set))
-	for i, scale := range a.scales {
-		a.apart[i] = make([]float64, len(a.judges))
-		if scale == 0 {
-			continue
-		}
+	// against reads the values of delta i and compares them with the first judges.
+	against := func(i, judges int) {
 		a.gather(i, starts, values)
-		a.squares[i] = distance(scale, values, zeros)
-		for k := range a.judges {
-			a.apart[i][k] = distance(scale, values, direction(k))
+		a.squares[i] = distance(a.scales[i], values, zeros)
+		for k := range judges {
+			a.apart[i][k] = distance(a.scales[i], values, direction(k))
+		}
+	}
+	for i := range a.apart {
+		a.apart[i] = make([]float64, len(a.judges))
+	}
+	for k, i := range a.judges {
+		against(i, k)
+		for other, j := range a.judges[:k] {
+			a.apart[j][k] = a.apart[i][other]
+		}
+		clear(direction(k))
+		tensor.AxpyWide(a.scales[i], values, direction(k))
+	}
+	for i, scale := range a.scales {
+		if scale > 0 && !slices.Contains(a.judges, i) {
+			against(i, len(a.judges))
 		}
 	}
 }
@@ -345,7 +356,7 @@ func newestRecords(table []Record) []Record {
 // trustedLately says whether an author whom records trust took part not long before a round.
 func trustedLately(table []Record, round uint32) bool {
 	return slices.ContainsFunc(table, func(r Record) bool {
-		return round-r.Round < missedFor && trust(float64(r.Agreement)/RecordUnit) > 0
+		return round-r.Round < missedFor && trust(r.value()) > 0
 	})
 }
 

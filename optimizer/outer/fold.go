@@ -125,6 +125,9 @@ func (fold *folding) admit(set []Contribution) {
 // revoke leaves out what revocations of the set or of an earlier round name, and sets these apart
 // from what has values.
 func (fold *folding) revoke() {
+	if !fold.p.Revocations {
+		return
+	}
 	deltas := make([]Delta, len(fold.set))
 	for i, c := range fold.set {
 		deltas[i] = c.Delta

@@ -42,25 +42,17 @@ func (p Params) checkRevocation(d Delta) error {
 	return nil
 }
 
-// names calls f with what a revocation may name to revoke a delta.
-func (d Delta) names(f func(name [32]byte)) {
-	f(d.Author)
-	if d.Invite != ([32]byte{}) {
-		f(d.Invite)
-	}
-}
-
 // RevokedAt is the first round in which a table, ordered by name, keeps a delta out of the sets of a
 // chain; 0 if it does not.
 func RevokedAt(table []Revoked, d Delta) (round uint32) {
 	if d.Revocation() {
 		return 0
 	}
-	d.names(func(name [32]byte) {
-		if i, found := findRevoked(table, name); found && (round == 0 || table[i].Round < round) {
+	for _, name := range [][32]byte{d.Author, d.Invite} {
+		if i, found := findRevoked(table, name); found && name != ([32]byte{}) && (round == 0 || table[i].Round < round) {
 			round = table[i].Round
 		}
-	})
+	}
 	return round
 }
 

@@ -23,7 +23,6 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	for i := range links {
 		links[i].Revoked = outer.RevokedUpTo(t.Revoked, links[i].Round)
 	}
-	f.deltas.revoked = t.Revoked
 	f.chain.tip, f.chain.links, f.chain.first = t, links, links[0].Round
 	f.chain.closed, f.chain.base, f.chain.bases = t.Round, t.Round, []uint32{t.Round}
 	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened = nil, 0, 0, 0

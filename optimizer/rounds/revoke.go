@@ -12,8 +12,8 @@ import (
 // whatever order they learnt of them. What is kept out takes no room in a set.
 func (m *Machine) revoke(f *fragment) {
 	base, _ := f.chain.link(f.chain.base)
-	table := base.Revoked
-	for _, rnd := range slices.Sorted(maps.Keys(f.deltas.rounds)) {
+	table, known := base.Revoked, slices.Sorted(maps.Keys(f.deltas.rounds))
+	for _, rnd := range known {
 		if rnd > f.chain.base {
 			table = outer.Revoke(table, f.deltas.rounds[rnd].set())
 		}
@@ -23,7 +23,7 @@ func (m *Machine) revoke(f *fragment) {
 		return
 	}
 	m.emit(Revoked{Fragment: f.index, Names: table})
-	for _, rnd := range slices.Sorted(maps.Keys(f.deltas.rounds)) {
+	for _, rnd := range known {
 		m.keepOut(f, f.deltas.rounds[rnd], rnd)
 	}
 }
@@ -53,17 +53,19 @@ func (f *fragment) keptOut(d outer.Delta) bool {
 // silenced says whether nothing that an author publishes for a fragment is taken any more: it
 // signed two deltas for a round, or is revoked, or so are all invites by which it came.
 func (m *Machine) silenced(f *fragment, a outer.Author) bool {
-	if m.barred[a] || len(f.deltas.revoked) == 0 {
-		return m.barred[a]
-	}
-	if outer.RevokedAt(f.deltas.revoked, outer.Delta{Author: a}) != 0 {
+	table := f.deltas.revoked
+	switch {
+	case m.barred[a]:
 		return true
-	}
-	if m.invites == nil {
+	case len(table) == 0:
+		return false
+	case outer.RevokedAt(table, outer.Delta{Author: a}) != 0:
+		return true
+	case m.invites == nil:
 		return false
 	}
 	came := m.invites(a)
 	return len(came) > 0 && !slices.ContainsFunc(came, func(invite [32]byte) bool {
-		return outer.RevokedAt(f.deltas.revoked, outer.Delta{Author: a, Invite: invite}) == 0
+		return outer.RevokedAt(table, outer.Delta{Invite: invite}) == 0
 	})
 }

@@ -188,14 +188,19 @@ func (l *Ledger) DropChunks() error {
 	return l.room()
 }
 
-// PutEvidence implements replica.Ledger.
-func (l *Ledger) PutEvidence(e wire.Evidence) error {
+// keep adds to a list, where the disk has room.
+func keep[T any](l *Ledger, list *[]T, v T) error {
 	if !l.Full {
-		n := len(l.evidence)
-		l.evidence = append(l.evidence, e)
-		l.undone(func() { l.evidence = l.evidence[:n] })
+		n := len(*list)
+		*list = append(*list, v)
+		l.undone(func() { *list = (*list)[:n] })
 	}
 	return l.room()
+}
+
+// PutEvidence implements replica.Ledger.
+func (l *Ledger) PutEvidence(e wire.Evidence) error {
+	return keep(l, &l.evidence, e)
 }
 
 // Evidence implements replica.Ledger.
@@ -203,12 +208,7 @@ func (l *Ledger) Evidence() ([]wire.Evidence, error) { return l.evidence, nil }
 
 // PutMember implements replica.Ledger.
 func (l *Ledger) PutMember(c member.Certificate) error {
-	if !l.Full {
-		n := len(l.members)
-		l.members = append(l.members, c)
-		l.undone(func() { l.members = l.members[:n] })
-	}
-	return l.room()
+	return keep(l, &l.members, c)
 }
 
 // Members implements replica.Ledger.
@@ -216,12 +216,7 @@ func (l *Ledger) Members() ([]member.Certificate, error) { return l.members, nil
 
 // PutRevocation implements replica.Ledger.
 func (l *Ledger) PutRevocation(word wire.SignedHeader) error {
-	if !l.Full {
-		n := len(l.revoked)
-		l.revoked = append(l.revoked, word)
-		l.undone(func() { l.revoked = l.revoked[:n] })
-	}
-	return l.room()
+	return keep(l, &l.revoked, word)
 }
 
 // Revocations implements replica.Ledger.
