@@ -100,9 +100,8 @@ func All() []Mutant {
 		}},
 		{"names lost with tips", "revoke", []Edit{
 			{In: "fragment.reset", Old: "outer.RevokedUpTo(t.Revoked, links[i].Round)", New: "nil"},
-			{In: "fragment.reset", Old: "f.deltas.revoked = t.Revoked"},
 		}},
-		{"revoked from the start", "revoke", []Edit{
+		{"revoked from the start", "revoke-calm", []Edit{
 			{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
 		}},
 		{"no lock", "votes", []Edit{

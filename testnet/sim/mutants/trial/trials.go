@@ -90,7 +90,8 @@ func worlds() []trialWorld {
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
 		{"full", full()},
-		{"revoke", revoke()},
+		{"revoke", revoke("partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")},
+		{"revoke-calm", revoke("revoke 4 @3500ms")},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
@@ -98,10 +99,9 @@ func worlds() []trialWorld {
 	return all
 }
 
-// revoke is a world of members of whom one is revoked and goes on, while two are parted from the others; one restarts and one
-// joins afterwards.
-func revoke() sim.Scenario {
-	s := world(5, 40, "partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")
+// revoke is a world of five members, the last of whom goes on when it is revoked.
+func revoke(faults string) sim.Scenario {
+	s := world(5, 40, faults)
 	s.Invited = true
 	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
 	return s
