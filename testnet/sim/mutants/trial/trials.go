@@ -18,7 +18,7 @@ type trial struct {
 
 // exploredSeeds are drawn schedules that take about a second each. In some of
 // them own deltas are returned.
-var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127, 264}
+var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127, 56}
 
 // trials are all, those first that are short.
 func trials() []trial {
@@ -147,6 +147,7 @@ func narrow(faults string) sim.Scenario {
 func farFork() sim.Scenario {
 	s := narrow("partition 0+1 @3s, merge @32s")
 	s.Link.LatencyMs, s.Link.JitterMs = 300, 300
+	s.Seed = 11
 	return s
 }
 
