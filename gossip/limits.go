@@ -10,6 +10,10 @@ const (
 	// beatMsPerPeer lengthens the period with the run, so that a node receives
 	// at most 50 beats a second however many peers there are.
 	beatMsPerPeer = 20
+	// leastNewcomers is how many strangers that came after the run had begun count for the
+	// period in any case. Beyond it no more do than there are others: a run may double
+	// before the first of them is folded, and a crowd of keys slows nobody down.
+	leastNewcomers = 16
 	// beatWays is how many ways to other nodes a period has at least: what a beat says
 	// is as old as its way. With four, repair began late: it waits for a beat or two.
 	beatWays = 2
@@ -134,6 +138,11 @@ const (
 	// maxWantsPerAuthor keeps one author from taking all of them: a repair
 	// batch has at most one delta of an author per round.
 	maxWantsPerAuthor = 256
+	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
+	maxStrangersWants = maxWants / strangersShare
+	// mostFailed is how many of an author's payloads nobody may have had, without one of its that
+	// came in between, before what it announces comes last.
+	mostFailed = 2
 	// maxSources bounds the peers remembered as holding one payload; gossipsub
 	// has a mesh degree of 6 to 12.
 	maxSources = 8
@@ -155,8 +164,9 @@ const (
 	// asked for on any.
 	downAheadMs  = 5_000
 	minDownCalls = 2
-	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers: keys are
-	// free, and headers whose payload never comes must leave room for the others.
+	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers, and of authors
+	// that did not give what they announced: keys are free, and headers whose payload never
+	// comes must leave room for the others.
 	maxProbes        = maxPulls / 4
 	maxProbesPerPeer = maxPullsPerPeer / 4
 	// maxFlights is how many peers may owe one payload: a second one is asked when the

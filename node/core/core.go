@@ -58,6 +58,7 @@ type Machine struct {
 	refused     uint64
 	late        uint64
 	heard       heard
+	attendance  attendance
 	cache       cache
 }
 
@@ -138,8 +139,9 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		headers:  map[wire.Digest]*wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
 		heard:    newHeard(cfg.Params.Fragments),
-		audited:  map[int]wire.PeerID{},
 
+		attendance:  newAttendance(),
+		audited:     map[int]wire.PeerID{},
 		contributed: map[wire.PeerID]bool{},
 		cache:       cache{sets: map[roundKey]setSeen{}},
 	}
@@ -251,6 +253,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	switch e := e.(type) {
 	case rounds.Closed:
 		m.forgetHeaders(e.Fragment)
+		m.attendance.roundClosed(len(e.Link.Folded))
 	case rounds.WantFold:
 		m.creditFold(e)
 	case outer.Adopt:

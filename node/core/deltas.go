@@ -202,6 +202,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	}
 	m.end.came = now
 	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header))
+	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
 	m.pump(now)
@@ -341,6 +342,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 		}
 		m.headers[id] = &h
 		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header))
+		m.attendance.attended(h.Header.Author)
 		m.gossip.Settle(now, id, nil)
 	}
 	for _, l := range s.History {
