@@ -3,8 +3,10 @@ package gossip
 import (
 	"crypto/ed25519"
 	"encoding/binary"
+	"slices"
 	"testing"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -141,5 +143,127 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 	a.core.Settle(a.now, next.Header.ID(a.run), nil)
 	if a.core.pull.owes(wire.PeerID{1}) {
 		t.Error("it owes something after a payload came")
+	}
+}
+
+// Strangers that begin sessions leave some of the roster's places to peers of its own choice.
+func TestStrangersSessionsLeaveRoom(t *testing.T) {
+	a := begunWith(1)
+	full := a.core.cfg.TargetPeers
+	for i := range 3 * full {
+		a.core.Step(a.now, PeerUp{Peer: keyOf(uint32(i))})
+	}
+	if n := a.core.roster.connections(); n != full-mostChosen {
+		t.Errorf("%d of them count, want %d", n, full-mostChosen)
+	}
+	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}})
+	if n := a.core.roster.connections(); n != full-mostChosen+1 {
+		t.Errorf("with one that is known %d count", n)
+	}
+	record := hello.Record{Run: a.run, Author: wire.PeerID{2}, Addrs: []string{"/ip4/10.0.0.1/tcp/1"}}
+	p := a.core.ensure(wire.PeerID{2}, true)
+	p.keep(hello.Signed{Bytes: []byte{1}}, &record)
+	a.core.roster.dialSome()
+	if dials := find[Dial](a.core.Effects()); len(dials) != 1 || dials[0].Peer != (wire.PeerID{2}) {
+		t.Fatalf("dials %v", dials)
+	}
+	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{2}})
+	if n := a.core.roster.connections(); n != full-mostChosen+2 {
+		t.Errorf("with one of its own choice %d count", n)
+	}
+}
+
+// The connection to a peer is kept once it is known, and said again for the next one.
+func TestConnectionsOfTheKnownAreKept(t *testing.T) {
+	a := begunWith(1)
+	kept := func(ms Time) (ids []wire.PeerID) {
+		for _, e := range find[Keep](a.wait(ms, 1, 2)) {
+			ids = append(ids, e.Peer)
+		}
+		return ids
+	}
+	a.up(1)
+	a.up(2)
+	sameIDs(t, "kept", kept(2*dialPeriodMs), wire.PeerID{1})
+	a.chain.contributed[wire.PeerID{2}] = true
+	sameIDs(t, "kept later", kept(2*dialPeriodMs), wire.PeerID{2})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
+	a.up(1)
+	sameIDs(t, "kept again", kept(2*dialPeriodMs), wire.PeerID{1})
+}
+
+// Repairs with strangers give way to those with peers that are known, and who does not answer comes
+// after both.
+func TestStrangersRepairsGiveWay(t *testing.T) {
+	a := begunWith(1, 2, 3, 4)
+	for id := byte(1); id <= 8; id++ {
+		a.up(id)
+		a.told(id, nil)
+	}
+	repairs := func(want ...byte) {
+		t.Helper()
+		var got, ids []wire.PeerID
+		for _, s := range a.core.repair.sessions {
+			got = append(got, s.peer.id)
+		}
+		for _, id := range want {
+			ids = append(ids, wire.PeerID{id})
+		}
+		slices.SortFunc(got, wire.PeerID.Compare)
+		sameIDs(t, "repairs with", got, ids...)
+	}
+	begin := func(ids ...byte) (e []Effect) {
+		for _, id := range ids {
+			a.core.repair.begin(a.core.peers.find(wire.PeerID{id}))
+			e = append(e, a.core.Effects()...)
+		}
+		return e
+	}
+	begin(5, 6, 7, 8)
+	repairs(5, 6, 7) // nobody else is there
+	begin(1, 2)
+	repairs(1, 2, 7)
+	q := questions(t, begin(3), wire.GetRounds)
+	repairs(1, 2, 3)
+	begin(4, 5)
+	repairs(1, 2, 3)
+	a.core.Step(a.now, Answered{Call: q[len(q)-1].call.ID, Err: errNoAnswer})
+	repairs(1, 2)
+	begin(3)
+	repairs(1, 2, 3) // without an answer it is the last of all
+	begin(5)
+	repairs(1, 2, 5)
+	a.core.repair.sessions[2].answered = true
+	begin(4)
+	repairs(1, 2, 5) // whoever answers stays
+}
+
+// A donor that does not say what its tips are has another asked beside it.
+func TestAnotherDonorIsAskedBeside(t *testing.T) {
+	a := newAlone()
+	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	for id := byte(1); id <= 3; id++ {
+		a.up(id)
+		a.told(id, func(b *wire.Beat) { b.Folded = uint64(id) })
+	}
+	a.core.FetchTips(a.now)
+	first := questions(t, a.core.Effects(), wire.GetManifest)
+	if len(first) != 1 || first[0].to != 3 {
+		t.Fatalf("asks %+v", first)
+	}
+	if early := questions(t, a.wait(anotherDonorMs-100, 1, 2, 3), wire.GetManifest); len(early) != 0 {
+		t.Errorf("asks %+v early", early)
+	}
+	second := questions(t, a.wait(300, 1, 2, 3), wire.GetManifest)
+	if len(second) != 1 || second[0].to != 2 {
+		t.Fatalf("then asks %+v", second)
+	}
+	a.fails(second[0], wire.Busy)
+	if s := a.core.snapshot.stage; s != asking {
+		t.Errorf("gives up the first for the second: %v", s)
+	}
+	a.fails(first[0], wire.Busy)
+	if s := a.core.snapshot.stage; s != choosing {
+		t.Errorf("waits for nobody: %v", s)
 	}
 }

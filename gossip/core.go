@@ -37,7 +37,7 @@ func New(cfg Config, chain Chain) *Core {
 	copy(e.common, cfg.Common)
 	e.period = e.cfg.BeatMinMs
 	c := &Core{env: e}
-	c.roster = roster{env: e}
+	c.roster = roster{env: e, joining: c.joining}
 	c.hints = hints{env: e, roster: &c.roster}
 	c.reserve = reserve{env: e, roster: &c.roster}
 	c.beats = beats{env: e}

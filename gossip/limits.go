@@ -63,6 +63,11 @@ const (
 	// defaultTargetPeers is the number of connections that the roster dials
 	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
 	defaultTargetPeers = 12
+	// mostChosen connections, and one in chosenShare of those where fewer are dialled for, are
+	// with peers that the roster dialled, or that are known: enough to hear of the run whoever
+	// else comes.
+	mostChosen  = 4
+	chosenShare = 3
 	// dialPeriodMs and maxDials bound attempts: four every five seconds reach
 	// any target within a minute without a burst that looks like a scan.
 	dialPeriodMs = 5_000
@@ -245,7 +250,8 @@ const (
 	// beatsToRepair unequal beats in a row start a repair: one may only have
 	// crossed a closing round.
 	beatsToRepair = 2
-	// maxRepairs bounds the repairs at a time: they mostly fetch the same.
+	// maxRepairs bounds the repairs at a time: they mostly fetch the same. Those with strangers,
+	// and with peers that did not answer, give way to others.
 	maxRepairs = 3
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
@@ -324,6 +330,9 @@ const (
 	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
+	// anotherDonorMs is how long a donor may take to say what its tips are before another is asked
+	// as well. To list the chunks of large tips takes a second or two.
+	anotherDonorMs = 4_000
 	// snapshotRetryMs is the pause before another donor is asked, triedMs how
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000

@@ -33,6 +33,7 @@ type Net interface {
 	Seek()                                 // for peers of the run, where all runs meet
 	Reserve(peer wire.PeerID)              // a place at which it relays; Release gives it up
 	Release(peer wire.PeerID)
+	Keep(peer wire.PeerID) // its connection is closed after others, where there are too many
 	Drop(peer wire.PeerID, reason string)
 	Reconnect(peer wire.PeerID)
 	Reply(handle uint64, reply Reply)

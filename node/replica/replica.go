@@ -88,6 +88,8 @@ func (r *Replica) execute(e core.Effect) {
 		r.net.Reserve(e.Peer)
 	case gossip.Release:
 		r.net.Release(e.Peer)
+	case gossip.Keep:
+		r.net.Keep(e.Peer)
 	case gossip.Drop:
 		r.net.Drop(e.Peer, e.Reason)
 	case gossip.Reconnect:
