@@ -267,3 +267,82 @@ func TestAnotherDonorIsAskedBeside(t *testing.T) {
 		t.Errorf("waits for nobody: %v", s)
 	}
 }
+
+// Requests of strangers that wait have an eighth of the places, and give them to others.
+func TestStrangersParkedGiveWay(t *testing.T) {
+	a := begunWith()
+	handle, busy := uint64(0), map[uint64]bool{}
+	asks := func(from wire.PeerID, times int) {
+		if a.core.peers.find(from) == nil {
+			a.core.Step(a.now, PeerUp{Peer: from})
+		}
+		for range times {
+			handle++
+			q := wire.Request{Kind: wire.GetPayload, Digest: wire.Digest{byte(handle), byte(handle >> 8), 7}, WaitMs: 5000}
+			a.core.Step(a.now, Requested{Handle: handle, From: from, Request: q.Encode()})
+		}
+		for _, r := range find[Reply](a.core.Effects()) {
+			busy[r.Handle] = true
+		}
+	}
+	for i := range uint32(maxParked / maxParkedPerPeer) {
+		asks(keyOf(i), maxParkedPerPeer)
+	}
+	if n := len(a.core.serve.parked); n != maxParked/strangersShare {
+		t.Errorf("%d requests of strangers wait", n)
+	}
+	for i := range maxParked / maxParkedPerPeer {
+		id := wire.PeerID{byte(i + 1)}
+		a.chain.contributed[id] = true
+		asks(id, maxParkedPerPeer)
+	}
+	if n := len(a.core.serve.parked); n != maxParked || !busy[1] {
+		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])
+	}
+	for _, q := range a.core.serve.parked {
+		if a.core.stranger(q.from.id) {
+			t.Fatal("a stranger's keeps another one out")
+		}
+	}
+}
+
+// One who is known takes the place of a stranger at once, and keeps it.
+func TestAskersThatAreKnownComeFirst(t *testing.T) {
+	a := begunWith()
+	asks := func(id wire.PeerID) bool {
+		a.core.Step(a.now, PeerUp{Peer: id})
+		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+	}
+	for i := range uint32(2 * maxChunkAskers) {
+		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
+			t.Errorf("stranger %d has a place: %v", i, got)
+		}
+	}
+	for i := range 2 * maxChunkAskers {
+		id := wire.PeerID{byte(i + 1)}
+		a.chain.contributed[id] = true
+		if got := asks(id); got != (i < maxChunkAskers) {
+			t.Errorf("member %d has a place: %v", i, got)
+		}
+	}
+}
+
+// Answers to strangers hold an eighth of the memory that answers may take.
+func TestStrangersAnswersLeaveRoom(t *testing.T) {
+	a := begunWith()
+	places := func(id wire.PeerID) (bytes int) {
+		a.core.Step(a.now, PeerUp{Peer: id})
+		p := a.core.peers.find(id)
+		for a.core.serve.place(reply{to: p, bytes: wire.ChunkSize}) {
+			bytes += wire.ChunkSize
+		}
+		return bytes
+	}
+	if all := places(keyOf(1)) + places(keyOf(2)); all != maxServing/strangersShare {
+		t.Errorf("%d bytes to strangers", all)
+	}
+	a.chain.contributed[wire.PeerID{1}] = true
+	if got := places(wire.PeerID{1}); got != maxServingPerPeer {
+		t.Errorf("then %d bytes to one that is known", got)
+	}
+}
