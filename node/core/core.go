@@ -103,6 +103,8 @@ type (
 		Header  *wire.SignedHeader // shared, not to be changed
 		Payload []byte
 	}
+	// ForgetDelta drops what is kept of a delta: its round has no room for it. There may be nothing.
+	ForgetDelta struct{ ID wire.Digest }
 	// StoreEvidence keeps the proof that an author signed two deltas for one
 	// round.
 	StoreEvidence struct{ Evidence wire.Evidence }
@@ -263,6 +265,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		return
 	case rounds.Forgot:
 		delete(m.headers, wire.Digest(e.ID))
+		m.emit(ForgetDelta{ID: wire.Digest(e.ID)})
 		return
 	case rounds.WantTips:
 		m.gossip.FetchTips(now)

@@ -192,6 +192,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	}
 	h, ok := m.headers[id]
 	if !ok { // its round had no room for it any more
+		m.emit(ForgetDelta{ID: id})
 		m.gossip.Settle(now, id, gossip.ErrUnwanted)
 		m.pump(now)
 		return

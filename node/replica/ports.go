@@ -67,6 +67,7 @@ type Ledger interface {
 	PutMember(c member.Certificate) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
+	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there
 	Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (Kept, error)
 
 	PutOwn(e core.StoreOwn) error

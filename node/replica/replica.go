@@ -125,6 +125,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeOwn(e) })
 	case core.StoreDelta:
 		r.exec.Disk(func() { r.storeDelta(e) })
+	case core.ForgetDelta:
+		r.write("forget a delta", func() error { return r.ledger.ForgetDelta(e.ID) })
 	case core.StoreEvidence:
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
 	case gossip.Admitted:
