@@ -92,6 +92,7 @@ func (c *Core) Tick(now Time) {
 	c.serve.tick()
 	c.history.tick()
 	c.blobs.tick()
+	c.cfg.Limiter.tick(c.now, c.begun(), c.beats.closed())
 }
 
 // SetSelf sets what the next beat says about this node.

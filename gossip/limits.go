@@ -85,6 +85,33 @@ const (
 	lostForMs         = 3_600_000
 )
 
+// Messages that are passed on.
+const (
+	// beatsOfPeriod is how many beats of an author may pass in the shortest period: as often as
+	// one may follow another, of two processes with one key. beatsAtOnce may come together, as
+	// after a stall on their way.
+	beatsOfPeriod = 2 * soonParts
+	beatsAtOnce   = 4 * beatsOfPeriod
+	// lateBeats is how many beats a beat may be behind the newest of its process, and still
+	// pass: ways differ by a few periods.
+	lateBeats = 4 * soonParts
+	// strangersBeats is how many beats of strangers pass in the shortest period, all together:
+	// of as many newcomers as count for the period, and as many again at once.
+	strangersBeats = 2 * leastNewcomers
+	// headersOfRound is how many headers of an author may pass for each round: a second is
+	// evidence, and no more are of use. As many rounds come at once as gossip brings.
+	headersOfRound = 2
+	// oldWindows is how many accept windows a header may be behind the rounds closed here, and
+	// still pass: others are behind this node.
+	oldWindows = 2
+	// paceTimes is how many times as many headers of an author pass as rounds close here: who
+	// comes back catches up. leastPace is what counts as closing at least, one round of a
+	// fragment in ten seconds; it is measured over paceMs.
+	paceTimes = 4 * headersOfRound
+	leastPace = 1e-4
+	paceMs    = 10_000
+)
+
 // Hints of where peers are.
 const (
 	// maxHints bounds the hints that wait: more peers than a node connects to. Anybody

@@ -120,7 +120,9 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 		e.peers.remove(v)
 	}
 	p := e.peers.add(id)
-	p.founder = !e.begun()
+	if p.founder = !e.begun(); p.founder {
+		e.cfg.Limiter.know(id)
+	}
 	return p
 }
 
