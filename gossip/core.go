@@ -92,7 +92,9 @@ func (c *Core) Tick(now Time) {
 	c.serve.tick()
 	c.history.tick()
 	c.blobs.tick()
-	c.cfg.Limiter.tick(c.now, c.begun(), c.beats.closed())
+	if c.cfg.Limiter != nil {
+		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed())
+	}
 }
 
 // SetSelf sets what the next beat says about this node.

@@ -2,17 +2,15 @@ package gossip
 
 import (
 	"errors"
-	"sync"
 
 	"atoll/gossip/wire"
 )
 
 // A Limiter drops messages before they are passed on: what one author says more often than an honest
 // one does, what strangers say beyond a share of theirs, and what is too old to be of use, such as a
-// recording. The network side asks it, on any goroutine, and a Core tells it what the run is like. It
-// delays only: repair brings the deltas that it drops. Evidence always passes.
+// recording. The network side asks it, and a Core tells it what the run is like. It delays only: repair
+// brings the deltas that it drops. Evidence always passes. It is not safe for concurrent use.
 type Limiter struct {
-	mu       sync.Mutex
 	cfg      Config
 	begun    bool                   // something was folded
 	closed   []uint32               // rounds, by fragment
@@ -70,8 +68,6 @@ func (l *Limiter) Check(now Time, m wire.Message) error {
 }
 
 func (l *Limiter) passes(now Time, m wire.Message) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch {
 	case m.Beat != nil && m.Beat.Author != l.cfg.Self:
 		return l.beat(now, m.Beat)
@@ -143,25 +139,15 @@ func (l *Limiter) meterOf(id wire.PeerID) *meter {
 	return x
 }
 
-// know says that an author is more than a key.
-func (l *Limiter) know(id wire.PeerID) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Know says that an author is more than a key.
+func (l *Limiter) Know(id wire.PeerID) {
 	if len(l.known) < 2*maxPeers { // as many contributors, and founders
 		l.known[id] = true
 	}
 }
 
-// tick tells what the run is like.
-func (l *Limiter) tick(now Time, begun bool, closed []uint32) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Tick says whether anything was folded, and up to which rounds this node has closed, by fragment.
+func (l *Limiter) Tick(now Time, begun bool, closed []uint32) {
 	all := uint64(0)
 	for _, round := range closed {
 		all += uint64(round)
@@ -178,5 +164,19 @@ func (l *Limiter) tick(now Time, begun bool, closed []uint32) {
 	l.pace = max(l.pace, least)
 }
 
+// Told is a Limiter as a Core sees it. Where the network side asks the Limiter on goroutines of its
+// own, this one takes turns with them.
+type Told interface {
+	Know(author wire.PeerID)
+	Tick(now Time, begun bool, closed []uint32)
+}
+
 // Contributed says that a delta of an author was folded.
-func (c *Core) Contributed(author wire.PeerID) { c.cfg.Limiter.know(author) }
+func (c *Core) Contributed(author wire.PeerID) { c.knows(author) }
+
+// knows tells the limiter, if there is one, that an author is more than a key.
+func (e *env) knows(author wire.PeerID) {
+	if e.cfg.Limiter != nil {
+		e.cfg.Limiter.Know(author)
+	}
+}

@@ -121,7 +121,7 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 	}
 	p := e.peers.add(id)
 	if p.founder = !e.begun(); p.founder {
-		e.cfg.Limiter.know(id)
+		e.knows(id)
 	}
 	return p
 }

@@ -156,5 +156,5 @@ func (n *node) checkMessage(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return n.limiter.Load().Check(time.Since(n.started).Milliseconds(), m)
+	return n.limiter.Load().check(time.Since(n.started).Milliseconds(), m)
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"atoll/gossip"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -33,7 +32,7 @@ type node struct {
 	work    *workers
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	host    *p2p.Host
-	limiter atomic.Pointer[gossip.Limiter] // of gossip; nil until genesis is known
+	limiter atomic.Pointer[limiter] // of gossip; nil until genesis is known
 	identity
 	membership
 	shared

@@ -217,8 +217,9 @@ func (n *node) gossipConfig() gossip.Config {
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
-	cfg.Limiter = gossip.NewLimiter(cfg)
-	n.limiter.Store(cfg.Limiter)
+	l := newLimiter(cfg)
+	n.limiter.Store(l)
+	cfg.Limiter = l
 	return cfg
 }
 
