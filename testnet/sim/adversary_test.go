@@ -228,7 +228,7 @@ var attackTests = []attackTest{
 	{name: "one claim of steps", kind: OneClaim, from: 5000, spoil: oneBatch},
 	{name: "a burst, a day later", kind: BurstRounds, times: 400, from: 8000, spoil: dayOld, wins: "keys that are free close rounds, and each round is kept"},
 	{name: "a shorter burst, a day later", kind: BurstRounds, times: 120, from: 8000, spoil: dayOld},
-	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "what 2,048 keys signed is kept on disk"},
+	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "the 1,024 deltas of a full round are kept on disk, and 256 that stand aside"},
 	{name: "full round of sixteen", kind: FullRound, times: 16, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s); s.Deltas = 16 }},
 	{name: "last round", kind: LastRound, from: 5000, spoil: observing, heavy: true, wins: "each empty delta makes all fold again, and none of it is the end"},
 	{name: "bare headers", kind: BareHeaders, times: 23, from: 12_000, spoil: filled, heavy: true},
