@@ -327,6 +327,35 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 	}
 }
 
+// Members of whom nothing is folded yet take turns: the slowest of them gives way to the next one when its turn
+// is over.
+func TestMembersTakeTurns(t *testing.T) {
+	a := begunWith()
+	a.core.cfg.Trusted = nil
+	for i := range maxChunkAskers + 1 {
+		id := wire.PeerID{byte(i + 1)}
+		a.core.cfg.Trusted = append(a.core.cfg.Trusted, id) // known, and no contributor
+	}
+	asks := func(i int) bool {
+		id := wire.PeerID{byte(i + 1)}
+		a.core.Step(a.now, PeerUp{Peer: id})
+		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+	}
+	for i := range maxChunkAskers {
+		if !asks(i) {
+			t.Fatalf("member %d has no place", i)
+		}
+	}
+	if asks(maxChunkAskers) {
+		t.Error("one more has a place at once")
+	}
+	a.now += chunkTurnMs
+	a.core.Tick(a.now)
+	if !asks(maxChunkAskers) {
+		t.Error("one more has no place after a turn")
+	}
+}
+
 // Answers to strangers hold an eighth of the memory that answers may take.
 func TestStrangersAnswersLeaveRoom(t *testing.T) {
 	a := begunWith()

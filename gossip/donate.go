@@ -78,12 +78,13 @@ func (d *donate) asker(p *peer) *asker {
 	return a
 }
 
-// makeRoom has the slowest of those give way whose turn has lasted long enough, or any of them
-// where p is known. Those that are known keep their places.
+// makeRoom has the slowest of those give way whose turn has lasted long enough, or of those that are
+// not known where p is. Contributors keep their places.
 func (d *donate) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
-		if d.known(a.peer.id) || !d.known(p.id) && d.now < a.peer.serve.turn.from+chunkTurnMs {
+		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
+		if d.contributed(a.peer) || before && d.now < a.peer.serve.turn.from+chunkTurnMs {
 			continue
 		}
 		if slowest < 0 || a.peer.serve.turn.pace(d.now) < d.askers[slowest].peer.serve.turn.pace(d.now) {

@@ -107,8 +107,13 @@ func (l *Limiter) beat(now Time, b *wire.Beat) bool {
 // header drops those of rounds that gossip brings nobody who is not far behind, and more of an author
 // than the rounds take: also where somebody else shows recordings of all that are left.
 func (l *Limiter) header(now Time, h wire.Header) bool {
-	if !l.begun || int(h.Fragment) >= len(l.closed) {
+	switch {
+	case h.Revocation() && l.cfg.Members != nil:
+		return true // an owner's, whose signature stands for it: there is no pace to hold it to
+	case !l.begun:
 		return true
+	case int(h.Fragment) >= len(l.closed):
+		return false // the run has no such fragment
 	}
 	if uint64(h.Round)+oldWindows*uint64(l.cfg.WindowAccept) < uint64(l.closed[h.Fragment]) {
 		return false

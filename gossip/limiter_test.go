@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 
@@ -93,6 +94,25 @@ func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
 	e := wire.Evidence{A: *headerOf(wire.PeerID{1}, 0, 1).Header, B: *headerOf(wire.PeerID{1}, 0, 1).Header}
 	if n := passing(l, 0, 5000, func(int) wire.Message { return wire.Message{Evidence: &e} }); n != 5000 {
 		t.Errorf("%d pieces pass", n)
+	}
+}
+
+func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
+	word := headerOf(wire.PeerID{1}, 0, 1)
+	word.Header.Header.Codec, word.Header.Header.Certificate = wire.CodecRevocation, wire.Digest{1}
+	for _, invited := range []bool{true, false} {
+		l := limited(1000)
+		if invited {
+			l.cfg.Members = member.NewTable(wire.RunID{}, nil)
+		}
+		n := passing(l, 0, 5000, func(int) wire.Message { return word })
+		if want := 5000; invited && n != want || !invited && n == want {
+			t.Errorf("in a run with owners %v: %d pass", invited, n)
+		}
+	}
+	// The run has no such fragment.
+	if l := limited(1000); l.Check(0, headerOf(wire.PeerID{1}, 7, 1000)) == nil {
+		t.Error("a header of no fragment passes")
 	}
 }
 

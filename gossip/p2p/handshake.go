@@ -50,7 +50,7 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 		h.host.Peerstore().AddAddr(c.RemotePeer(), c.RemoteMultiaddr(), peerstore.RecentlyConnectedAddrTTL)
 	}
 	h.peers.remove(c, func(l *link) {
-		h.host.ConnManager().Unprotect(c.RemotePeer(), keptTag)
+		h.host.ConnManager().UntagPeer(c.RemotePeer(), keptTag)
 		h.inbox.put(PeerDown{ID: l.id})
 	})
 	if h.peers.get(c.RemotePeer()) == nil {

@@ -44,7 +44,7 @@ const keptTag = "known"
 // as long as there is one.
 func (h *Host) Keep(id wire.PeerID) {
 	if pid, err := libp2pID(id); err == nil && h.peers.up(pid) != nil {
-		h.host.ConnManager().Protect(pid, keptTag)
+		h.host.ConnManager().TagPeer(pid, keptTag, 1)
 	}
 }
 
