@@ -122,6 +122,9 @@ func (p *pull) answered(w *want, s *source, b []byte, err error) {
 	case errors.Is(err, wire.ErrBusy):
 		p.again(w, s.id)
 	case err != nil:
+		if s.id == w.author.id && errors.Is(err, wire.ErrNotFound) {
+			p.fails(s.id, mostFailed)
+		}
 		p.pause(w, s.id)
 	default:
 		p.came(w, s, b)

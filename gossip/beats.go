@@ -316,10 +316,11 @@ func (b *beats) agree() {
 	b.agreed, b.agreedChain = agreed, chain
 }
 
-// speaks reports whether what p last said counts at the end of the run.
+// speaks reports whether what p last said counts at the end of the run. Beats of strangers
+// without a session do not: keys are free.
 func (b *beats) speaks(p *peer) bool {
 	switch {
-	case p.refused != "" || p.beat == nil:
+	case p.refused != "" || p.beat == nil || !p.connected && b.stranger(p.id):
 		return false
 	case p.gone():
 		return b.mayReturn(p)

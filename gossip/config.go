@@ -31,6 +31,10 @@ type Config struct {
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	TargetPeers  int    // connections that the roster dials for; default 12
 
+	// Limiter is told what the run is like: the network side asks it which messages are passed
+	// on. nil where all are.
+	Limiter Told
+
 	// DownMs is what this node may receive, in bytes per ms; 0 is no limit. The network
 	// side keeps it. The core asks for no more than that carries soon.
 	DownMs float64

@@ -37,7 +37,7 @@ func New(cfg Config, chain Chain) *Core {
 	copy(e.common, cfg.Common)
 	e.period = e.cfg.BeatMinMs
 	c := &Core{env: e}
-	c.roster = roster{env: e}
+	c.roster = roster{env: e, joining: c.joining}
 	c.hints = hints{env: e, roster: &c.roster}
 	c.reserve = reserve{env: e, roster: &c.roster}
 	c.beats = beats{env: e}
@@ -92,6 +92,9 @@ func (c *Core) Tick(now Time) {
 	c.serve.tick()
 	c.history.tick()
 	c.blobs.tick()
+	if c.cfg.Limiter != nil {
+		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed())
+	}
 }
 
 // SetSelf sets what the next beat says about this node.

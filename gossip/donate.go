@@ -67,7 +67,7 @@ func (d *donate) asker(p *peer) *asker {
 			return a
 		}
 	}
-	if len(d.askers) >= maxChunkAskers && !d.makeRoom() {
+	if len(d.askers) >= maxChunkAskers && !d.makeRoom(p) {
 		return nil
 	}
 	if !p.serve.turn.goesOn(d.now) {
@@ -78,12 +78,13 @@ func (d *donate) asker(p *peer) *asker {
 	return a
 }
 
-// makeRoom has the slowest of those give way whose turn has lasted long enough.
-// Contributors keep their places.
-func (d *donate) makeRoom() bool {
+// makeRoom has the slowest of those give way whose turn has lasted long enough, or of those that are
+// not known where p is. Contributors keep their places.
+func (d *donate) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
-		if d.contributed(a.peer) || d.now < a.peer.serve.turn.from+chunkTurnMs {
+		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
+		if d.contributed(a.peer) || before && d.now < a.peer.serve.turn.from+chunkTurnMs {
 			continue
 		}
 		if slowest < 0 || a.peer.serve.turn.pace(d.now) < d.askers[slowest].peer.serve.turn.pace(d.now) {

@@ -46,6 +46,10 @@ type (
 	// Release gives such a place up.
 	Release struct{ Peer wire.PeerID }
 
+	// Keep says that the connection to a peer is to be closed after those to others, where
+	// there are too many, for as long as it lasts: the peer is more than a key.
+	Keep struct{ Peer wire.PeerID }
+
 	// Drop closes the connection to a peer that broke the protocol too often.
 	Drop struct {
 		Peer   wire.PeerID
@@ -256,6 +260,7 @@ func (Dial) effect()          {}
 func (Seek) effect()          {}
 func (Reserve) effect()       {}
 func (Release) effect()       {}
+func (Keep) effect()          {}
 func (Drop) effect()          {}
 func (Reconnect) effect()     {}
 func (Admitted) effect()      {}

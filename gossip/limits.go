@@ -10,6 +10,10 @@ const (
 	// beatMsPerPeer lengthens the period with the run, so that a node receives
 	// at most 50 beats a second however many peers there are.
 	beatMsPerPeer = 20
+	// leastNewcomers is how many strangers that came after the run had begun count for the
+	// period in any case. Beyond it no more do than there are others: a run may double
+	// before the first of them is folded, and a crowd of keys slows nobody down.
+	leastNewcomers = 16
 	// beatWays is how many ways to other nodes a period has at least: what a beat says
 	// is as old as its way. With four, repair began late: it waits for a beat or two.
 	beatWays = 2
@@ -59,6 +63,11 @@ const (
 	// defaultTargetPeers is the number of connections that the roster dials
 	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
 	defaultTargetPeers = 12
+	// mostChosen connections, and one in chosenShare of those where fewer are dialled for, are
+	// with peers that the roster dialled, or that are known: enough to hear of the run whoever
+	// else comes.
+	mostChosen  = 4
+	chosenShare = 3
 	// dialPeriodMs and maxDials bound attempts: four every five seconds reach
 	// any target within a minute without a burst that looks like a scan.
 	dialPeriodMs = 5_000
@@ -74,6 +83,33 @@ const (
 	// lostForMs: a partition of an hour merges within seconds.
 	dialBackoffLostMs = 5_000
 	lostForMs         = 3_600_000
+)
+
+// Messages that are passed on.
+const (
+	// beatsOfPeriod is how many beats of an author may pass in the shortest period: as often as
+	// one may follow another, of two processes with one key. beatsAtOnce may come together, as
+	// after a stall on their way.
+	beatsOfPeriod = 2 * soonParts
+	beatsAtOnce   = 4 * beatsOfPeriod
+	// lateBeats is how many beats a beat may be behind the newest of its process, and still
+	// pass: ways differ by a few periods.
+	lateBeats = 4 * soonParts
+	// strangersBeats is how many beats of strangers pass in the shortest period, all together:
+	// of as many newcomers as count for the period, and as many again at once.
+	strangersBeats = 2 * leastNewcomers
+	// headersOfRound is how many headers of an author may pass for each round: a second is
+	// evidence, and no more are of use. As many rounds come at once as gossip brings.
+	headersOfRound = 2
+	// oldWindows is how many accept windows a header may be behind the rounds closed here, and
+	// still pass: others are behind this node.
+	oldWindows = 2
+	// paceTimes is how many times as many headers of an author pass as rounds close here: who
+	// comes back catches up. leastPace is what counts as closing at least, one round of a
+	// fragment in ten seconds; it is measured over paceMs.
+	paceTimes = 4 * headersOfRound
+	leastPace = 1e-4
+	paceMs    = 10_000
 )
 
 // Hints of where peers are.
@@ -134,6 +170,11 @@ const (
 	// maxWantsPerAuthor keeps one author from taking all of them: a repair
 	// batch has at most one delta of an author per round.
 	maxWantsPerAuthor = 256
+	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
+	maxStrangersWants = maxWants / strangersShare
+	// mostFailed is how many of an author's payloads nobody may have had, without one of its that
+	// came in between, before what it announces comes last.
+	mostFailed = 2
 	// maxSources bounds the peers remembered as holding one payload; gossipsub
 	// has a mesh degree of 6 to 12.
 	maxSources = 8
@@ -155,8 +196,9 @@ const (
 	// asked for on any.
 	downAheadMs  = 5_000
 	minDownCalls = 2
-	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers: keys are
-	// free, and headers whose payload never comes must leave room for the others.
+	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers, and of authors
+	// that did not give what they announced: keys are free, and headers whose payload never
+	// comes must leave room for the others.
 	maxProbes        = maxPulls / 4
 	maxProbesPerPeer = maxPullsPerPeer / 4
 	// maxFlights is how many peers may owe one payload: a second one is asked when the
@@ -235,7 +277,8 @@ const (
 	// beatsToRepair unequal beats in a row start a repair: one may only have
 	// crossed a closing round.
 	beatsToRepair = 2
-	// maxRepairs bounds the repairs at a time: they mostly fetch the same.
+	// maxRepairs bounds the repairs at a time: they mostly fetch the same. Those with strangers,
+	// and with peers that did not answer, give way to others.
 	maxRepairs = 3
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
@@ -314,6 +357,9 @@ const (
 	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
+	// anotherDonorMs is how long a donor may take to say what its tips are before another is asked
+	// as well. To list the chunks of large tips takes a second or two.
+	anotherDonorMs = 4_000
 	// snapshotRetryMs is the pause before another donor is asked, triedMs how
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000

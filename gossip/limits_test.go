@@ -210,7 +210,7 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	for salt := range uint32(3 * maxPullsPerPeer) {
 		s := a.header(byte(10+salt), 1, salt)
 		id := s.Header.ID(a.run)
-		a.core.pull.add(id, &s, wantTtlMs)
+		a.core.pull.add(id, &s, wantTtlMs, true)
 		for peer := byte(1); peer <= 3; peer++ {
 			a.core.pull.holder(id, wire.PeerID{peer})
 		}

@@ -76,18 +76,24 @@ func (e *env) watch() {
 	t.cache.watched = t.cache.changes
 	t.live, t.cache.watchAt = 0, never
 	var periods []int64
+	newcomers := 0
 	for _, p := range t.list {
 		if !p.everHeard {
 			continue
 		}
 		if p.heard+silentBeats*e.beatPeriod() >= e.now {
-			t.live++
+			if p.founder || e.known(p.id) {
+				t.live++
+			} else {
+				newcomers++
+			}
 		}
 		e.look(p)
 		if p.beat != nil && !p.silent && e.contributed(p) {
 			periods = append(periods, e.periodOf(p))
 		}
 	}
+	t.live += min(newcomers, max(t.live+1, leastNewcomers))
 	t.usual = lowerMedian(periods)
 }
 

@@ -16,6 +16,7 @@ type peer struct {
 	id        wire.PeerID
 	connected bool
 	everHeard bool
+	founder   bool       // met before anything was folded here, when nobody could be more than a key
 	silent    bool       // heard nothing for silentBeats of its periods; set by watch
 	quiet     bool       // heard nothing for quietBeats of its periods; set by watch
 	heard     Time       // last sign of life
@@ -45,7 +46,7 @@ type peers struct {
 	byID   map[wire.PeerID]*peer
 	list   []*peer
 	linked []*peer // the connected ones
-	live   int     // heard of late, as of the last watch
+	live   int     // heard of late, as of the last watch; of newcomers no more than count
 	usual  int64   // beat period of half of those that contributed, as of then; 0 if there are none
 	cache  lookCache
 }
@@ -118,7 +119,11 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 		}
 		e.peers.remove(v)
 	}
-	return e.peers.add(id)
+	p := e.peers.add(id)
+	if p.founder = !e.begun(); p.founder {
+		e.knows(id)
+	}
+	return p
 }
 
 // keeps reports whether an entry is worth more than a newcomer that is only heard of. Of

@@ -17,10 +17,13 @@ type pull struct {
 	wants  []*want // in order of arrival
 	byID   map[wire.Digest]*want
 	counts map[wire.PeerID]int // wants per author
+	failed map[wire.PeerID]int // payloads that an author owes, since one of its came
 	disk   diskPause
 	flying int // requests in flight
 	bytes  int // that they are for
-	probes int // how many of them are for deltas of strangers
+	probes int // how many of them are for what may never come
+
+	strangers int // wants of strangers' deltas that nobody vouches for
 
 	// settled is told of each want that ended, and how.
 	settled func(id wire.Digest, how outcome)
@@ -56,22 +59,23 @@ type want struct {
 	flights flights
 	asked   bool // ever, of anybody
 	fetched bool // handed up, awaiting Settle
-	probe   bool // the author has not contributed: it may never come
+	probe   bool // it may never come, by its author: see comesLast
+	strange bool // its author is a stranger, and nobody who is known has it
 	until   Time // nobody is asked any more then
 }
 
 func newPull(e *env, r *relays) pull {
-	return pull{env: e, relays: r, byID: map[wire.Digest]*want{}, counts: map[wire.PeerID]int{}}
+	return pull{env: e, relays: r, byID: map[wire.Digest]*want{}, counts: map[wire.PeerID]int{}, failed: map[wire.PeerID]int{}}
 }
 
-// want begins to fetch the payload of s, which from should have. It reports
-// false if there is no room.
+// want begins to fetch the payload of s, which from holds. It reports false if there is no
+// room.
 func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool {
 	if p.byID[id] != nil {
 		p.source(id, from)
 		return true
 	}
-	w := p.add(id, s, wantTtlMs)
+	w := p.add(id, s, wantTtlMs, !p.stranger(from))
 	if w == nil {
 		return false
 	}
@@ -82,7 +86,7 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 // announced begins to fetch the payload of a header that gossip brought just now.
 func (p *pull) announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) {
 	if p.byID[id] == nil {
-		if w := p.add(id, s, wantTtlMs); w != nil {
+		if w := p.add(id, s, wantTtlMs, false); w != nil {
 			author, load := s.Header.Author, p.relays.load()
 			w.brought, w.outdone = from, load.outdone(author)
 			w.goVia(p.relays.via(load, id, author))
@@ -113,7 +117,7 @@ func (w *want) first(s source) {
 func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 	w := p.byID[id]
 	if w == nil {
-		w = p.add(id, s, storeTtlMs)
+		w = p.add(id, s, storeTtlMs, false)
 	}
 	if w == nil || w.fetched {
 		return
@@ -121,16 +125,35 @@ func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 	p.handUp(w, payload)
 }
 
-func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time) *want {
+// add makes a want. vouched says that somebody who is known has the payload.
+func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time, vouched bool) *want {
 	author := s.Header.Author
-	if p.resting || len(p.wants) >= maxWants || p.counts[author] >= maxWantsPerAuthor {
+	strange := !vouched && p.stranger(author)
+	if p.resting || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
 		return nil
 	}
-	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, probe: p.stranger(author)}
+	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, probe: p.comesLast(author), strange: strange}
 	p.wants = append(p.wants, w)
 	p.byID[id] = w
 	p.counts[author]++
+	if strange {
+		p.strangers++
+	}
 	return w
+}
+
+// makeRoom reports whether there is room for one more want. A stranger's takes the place of the
+// oldest one of strangers that nobody is asked for now, as does any once all places are taken.
+func (p *pull) makeRoom(strange bool) bool {
+	if len(p.wants) < maxWants && !(strange && p.strangers >= maxStrangersWants) {
+		return true
+	}
+	i := slices.IndexFunc(p.wants, func(w *want) bool { return w.strange && !w.fetched && w.flights.n == 0 })
+	if i < 0 {
+		return false
+	}
+	p.end(p.wants[i].id, missing)
+	return true
 }
 
 // source notes a further peer that should have the payload of id, if it is
@@ -188,27 +211,46 @@ func (p *pull) spent(w *want) bool {
 // final reports whether a delta is older than what this node can still fold.
 func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.Fragment)) }
 
-// stranger reports whether nothing of an author was folded here, though the run
-// has begun.
-func (p *pull) stranger(author wire.PeerID) bool {
-	return !p.chain.Contributed(author) && p.chain.FoldedTokens() > 0
-}
+// comesLast reports whether what an author announced may never come, and is asked for after all
+// others.
+func (p *pull) comesLast(author wire.PeerID) bool { return p.owes(author) || p.stranger(author) }
 
-// acquaint makes a probe an ordinary want once its author is no stranger any more. To a
-// node that was stopped early in a run all authors are strangers at first.
-func (p *pull) acquaint(w *want) {
-	if w.probe && w.flights.n == 0 { // a request in flight is counted as what it was
-		w.probe = !p.chain.Contributed(w.author.id)
+// owes reports whether an author did not give what it announced of late.
+func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= mostFailed }
+
+// fails counts so many payloads that an author owes. That it says itself that it has none counts
+// more than that nobody had one: its uplink may be thin.
+func (p *pull) fails(author wire.PeerID, times int) {
+	if _, known := p.failed[author]; known || len(p.failed) < maxWants {
+		p.failed[author] += times
 	}
 }
 
-// pump asks for as much as there is room for: the oldest wants first, deltas of
-// strangers last.
+// acquaint looks at an author anew: what it announced is as any other once something of it is
+// folded, and comes last once it does not give that. To a node that was stopped early in a run all
+// authors are strangers at first. What came before the run began comes last where its author is
+// not there to be asked, and another was in vain.
+func (p *pull) acquaint(w *want) {
+	if w.strange && p.known(w.author.id) {
+		w.strange = false
+		p.strangers--
+	}
+	if w.flights.n == 0 { // a request in flight is counted as what it was
+		last := w.probe || w.asked && p.begun() && !p.usable(p.peers.find(w.author.id))
+		w.probe = p.owes(w.author.id) || last && !p.known(w.author.id)
+	}
+}
+
+// pump asks for as much as there is room for: the oldest wants first, then what may never come,
+// and of strangers' deltas the newest: what is old others were asked for in vain.
 func (p *pull) pump() {
-	for _, probes := range []bool{false, true} {
-		for i := 0; i < len(p.wants) && p.flying < p.disk.takes(p.now, maxPulls); {
+	for _, pass := range []func(w *want) bool{
+		func(w *want) bool { return !w.probe },
+		func(w *want) bool { return w.probe && !w.strange },
+	} {
+		for i := 0; i < len(p.wants) && p.hasRoom(); {
 			w := p.wants[i]
-			if w.probe == probes {
+			if pass(w) {
 				p.advance(w)
 			}
 			if i < len(p.wants) && p.wants[i] == w {
@@ -216,12 +258,20 @@ func (p *pull) pump() {
 			}
 		}
 	}
+	for i := len(p.wants) - 1; i >= 0 && p.hasRoom() && p.probes < maxProbes; i-- {
+		if i < len(p.wants) && p.wants[i].probe && p.wants[i].strange {
+			p.advance(p.wants[i])
+		}
+	}
 }
+
+// hasRoom reports whether one more request may be in flight.
+func (p *pull) hasRoom() bool { return p.flying < p.disk.takes(p.now, maxPulls) }
 
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left. One that waited for its turn longer than it may be asked for still has it.
 func (p *pull) advance(w *want) {
-	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.probe) || p.flying >= p.disk.takes(p.now, maxPulls) || w.probe && p.probes >= maxProbes {
+	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.probe) || !p.hasRoom() || w.probe && p.probes >= maxProbes {
 		return
 	}
 	s, left := p.pick(w)
@@ -251,6 +301,9 @@ func (p *pull) handUp(w *want, payload []byte) {
 }
 
 func (p *pull) giveUp(w *want, why string) {
+	if w.asked {
+		p.fails(w.author.id, 1)
+	}
 	p.tell(w, why)
 	p.end(w.id, missing)
 }
@@ -278,6 +331,12 @@ func (p *pull) end(id wire.Digest, how outcome) {
 		p.wants = slices.Delete(p.wants, i, i+1)
 		if p.counts[w.author.id]--; p.counts[w.author.id] == 0 {
 			delete(p.counts, w.author.id)
+		}
+		if w.strange {
+			p.strangers--
+		}
+		if how == held {
+			delete(p.failed, w.author.id)
 		}
 	}
 	p.settled(id, how)

@@ -235,7 +235,7 @@ func TestFetchBesideARelay(t *testing.T) {
 	for i := range uint32(200) {
 		h := a.header(1, 1+i%8, i)
 		h.Header.Author[5] = byte(i)
-		a.core.pull.add(h.Header.ID(a.run), &h, wantTtlMs).goVia(wire.PeerID{2})
+		a.core.pull.add(h.Header.ID(a.run), &h, wantTtlMs, true).goVia(wire.PeerID{2})
 	}
 	a.core.Tick(a.now)
 	e = append(e, a.core.Effects()...)

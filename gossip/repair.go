@@ -32,6 +32,7 @@ type repair struct {
 type repairPeer struct {
 	after   Time
 	pauseMs int64 // after the next fruitless one
+	stalls  bool  // it did not answer the last one
 	spent   int   // repairs in a row after which nothing more is to be had of the peer
 }
 
@@ -45,6 +46,7 @@ type session struct {
 	ranges    []wire.Range    // still to compare
 	todo      []wire.RoundKey // rounds that differ, still to fetch
 	batch     []wire.RoundKey // rounds whose headers were asked for
+	answered  bool            // the peer did, once or more
 	uniting   bool            // decided to
 	waiting   map[wire.Digest]uint16
 	learned   int  // deltas that came of it, and closings
@@ -64,10 +66,7 @@ func (r *repair) begin(p *peer) {
 // want starts a repair with p unless there is one, too many, or a pause, or one of the two
 // is paused by its owner.
 func (r *repair) want(p *peer) {
-	if r.resting || !r.usable(p) || p.pauses() || r.now < p.repair.after || len(r.sessions) >= maxRepairs || r.snapshot.busy() {
-		return
-	}
-	if r.find(p) != nil {
+	if r.resting || !r.usable(p) || p.pauses() || r.now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
 		return
 	}
 	s := &session{peer: p, until: r.now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
@@ -75,6 +74,37 @@ func (r *repair) want(p *peer) {
 	r.event(EventRepair, p.id, "compares rounds")
 	r.plan(s)
 	r.compareNext(s)
+}
+
+// rank orders peers by what is to be had of repairs with them: those that are known come first,
+// then strangers, then those that did not answer the last time.
+func (r *repair) rank(p *peer) int {
+	switch {
+	case p.repair.stalls:
+		return 2
+	case r.stranger(p.id):
+		return 1
+	}
+	return 0
+}
+
+// makeRoom reports whether there is a place for a repair with p: a free one, or the one of the last
+// in rank of those that come after p and have not answered anything yet.
+func (r *repair) makeRoom(p *peer) bool {
+	if len(r.sessions) < maxRepairs {
+		return true
+	}
+	var last *session
+	for _, s := range r.sessions {
+		if !s.answered && r.rank(s.peer) > r.rank(p) && (last == nil || r.rank(s.peer) > r.rank(last.peer)) {
+			last = s
+		}
+	}
+	if last == nil {
+		return false
+	}
+	r.end(last, "ended: gives way, as it did not answer yet")
+	return true
 }
 
 func (r *repair) find(p *peer) *session {
@@ -95,10 +125,12 @@ func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
 		if !r.active(s) {
 			return
 		}
-		if err != nil {
+		if s.peer.repair.stalls = err != nil && !errors.Is(err, wire.ErrBusy) && r.usable(s.peer); err != nil {
+			r.stalled(s)
 			r.end(s, fmt.Sprintf("ended: %v", err))
 			return
 		}
+		s.answered = true
 		if err := then(body); err != nil {
 			r.misbehaved(s.peer.id, err.Error())
 			r.end(s, "ended: "+err.Error())
@@ -310,6 +342,14 @@ func (r *repair) end(s *session, text string) {
 		p.repair.after = r.now + r.beatPeriod()/fruitfulParts
 	}
 	r.event(EventRepair, p.id, text)
+}
+
+// stalled has the next repair with a peer that did not answer wait for as long as the answer was
+// awaited: it may lack the time.
+func (r *repair) stalled(s *session) {
+	if s.peer.repair.stalls {
+		s.peer.repair.pauseMs = max(s.peer.repair.pauseMs, callMs/2) // which end doubles
+	}
 }
 
 // tick ends sessions whose peer is gone or that do not get on.

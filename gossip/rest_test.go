@@ -80,7 +80,7 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 		t.Error("the fetch of tips is forgotten")
 	}
 	a.core.Rest(a.now, false)
-	if q := questions(t, a.wait(5000, 1, 2), wire.GetManifest); len(q) != 1 {
+	if q := questions(t, a.wait(anotherDonorMs/2, 1, 2), wire.GetManifest); len(q) != 1 {
 		t.Errorf("goes on with %+v, want a request for tips", q)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // withhold others but not invent their addresses.
 type roster struct {
 	*env
+	joining  func() bool // this node knows nobody of the run yet
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
 	nextAsk  Time
@@ -30,6 +31,8 @@ type rosterPeer struct {
 	addrs   []string      // of both, those of the own network first
 	isNear  bool          // it is on this node's own network
 	met     bool          // it was connected
+	chosen  bool          // it is connected, and was dialled by the roster
+	kept    bool          // it is connected, and the connection is to be kept
 	asked   bool          // for its roster, since its process is connected
 	askedAt Time
 	dial    dialling
@@ -56,6 +59,7 @@ func (r *roster) up(in PeerUp) {
 	if !p.connected {
 		r.event(EventJoined, id, "connected")
 	}
+	p.roster.chosen = p.roster.chosen || !p.connected && p.roster.dial.pauseMs > 0
 	r.peers.link(p, true)
 	p.roster.dial, p.roster.isNear, p.roster.met = dialling{}, in.Near, true
 	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
@@ -71,6 +75,7 @@ func (r *roster) up(in PeerUp) {
 func (r *roster) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
 		r.peers.link(p, false)
+		p.roster.chosen, p.roster.kept = false, false
 		p.roster.dial.after = r.now
 		if r.moves {
 			r.nextDial = min(r.nextDial, r.now+redialMs)
@@ -122,10 +127,36 @@ func (r *roster) tick() {
 	if r.now >= r.nextDial {
 		r.nextDial = r.now + dialPeriodMs
 		r.dialSome()
+		r.keepKnown()
 	}
 }
 
-func (r *roster) connections() int { return len(r.peers.linked) }
+// keepKnown has the connections to those kept that are known.
+func (r *roster) keepKnown() {
+	for _, p := range r.peers.linked {
+		if !p.roster.kept && r.known(p.id) {
+			p.roster.kept = true
+			r.emit(Keep{Peer: p.id})
+		}
+	}
+}
+
+// connections is how many connections count for what the roster dials for. Those that keys began
+// of whom nothing is known, though the run has begun, leave some places to peers of its own choice,
+// or a dozen of them would be all that a newcomer ever meets.
+func (r *roster) connections() int {
+	if !r.begun() && !r.joining() {
+		return len(r.peers.linked)
+	}
+	strangers := 0
+	for _, p := range r.peers.linked {
+		if !p.roster.chosen && !r.known(p.id) {
+			strangers++
+		}
+	}
+	chosen := min(mostChosen, r.cfg.TargetPeers/chosenShare)
+	return len(r.peers.linked) - strangers + min(strangers, r.cfg.TargetPeers-chosen)
+}
 
 // askNext asks one connected peer, each in turn.
 func (r *roster) askNext() {

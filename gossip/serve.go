@@ -238,11 +238,38 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 	switch {
 	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.id)):
 		s.status(handle, wire.NotFound)
-	case len(s.parked) < maxParked && p.serve.parked < maxParkedPerPeer:
+	case s.mayPark(p):
 		s.park(q)
 	case !held || s.upload() > 0 || !s.give(handle, p, q.id):
 		s.status(handle, wire.Busy)
 	}
+}
+
+// mayPark reports whether one more request of a peer may wait. Strangers' requests have a part of
+// the places, and give theirs to those of others.
+func (s *serve) mayPark(p *peer) bool {
+	if p.serve.parked >= maxParkedPerPeer {
+		return false
+	}
+	strange := func(q parked) bool { return s.stranger(q.from.id) }
+	if s.stranger(p.id) {
+		count := 0
+		for _, q := range s.parked {
+			count += boolRank(strange(q))
+		}
+		return len(s.parked) < maxParked && count < maxParked/strangersShare
+	}
+	if len(s.parked) < maxParked {
+		return true
+	}
+	i := slices.IndexFunc(s.parked, strange)
+	if i < 0 {
+		return false
+	}
+	gone := s.parked[i].handle
+	s.status(gone, wire.Busy)
+	s.unpark(func(q parked) bool { return q.handle == gone })
+	return true
 }
 
 // park has a request wait for the payload or for a place. One without a wait is answered
@@ -301,7 +328,8 @@ func (s *serve) size(id wire.Digest) int {
 	return wire.ChunkSize
 }
 
-// place takes room for a bulk answer. An answer above the limits may go alone.
+// place takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
+// have a part of the room.
 func (s *serve) place(r reply) bool {
 	r.bytes, r.until = max(r.bytes, servingFloor), s.now+servingTtlMs
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
@@ -310,11 +338,26 @@ func (s *serve) place(r reply) bool {
 	if of := &r.to.serve.bytes; *of > 0 && *of+r.bytes > maxServingPerPeer {
 		return false
 	}
+	if s.stranger(r.to.id) {
+		if of := s.strangersAway(); of > 0 && of+r.bytes > maxServing/strangersShare {
+			return false
+		}
+	}
 	s.bytesAway += r.bytes
 	r.to.serve.bytes += r.bytes
 	s.backlog.bytes += float64(r.bytes)
 	s.replies = append(s.replies, r)
 	return true
+}
+
+// strangersAway counts the bytes on their way to strangers.
+func (s *serve) strangersAway() (bytes int) {
+	for _, r := range s.replies {
+		if s.stranger(r.to.id) {
+			bytes += r.bytes
+		}
+	}
+	return bytes
 }
 
 // payloadsAway reports whether payloads of the run are on their way.

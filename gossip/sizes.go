@@ -7,13 +7,15 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 	each("headers met", len(c.headers.seen.ring), maxSeen)
 	each("evidence", len(c.evidence.ring), maxEvidence)
 	each("payloads wanted", len(c.pull.wants), maxWants)
+	each("payloads wanted of strangers", c.pull.strangers, maxStrangersWants)
+	each("authors that owe payloads", len(c.pull.failed), maxWants)
 	ofOne := 0
 	for _, n := range c.pull.counts {
 		ofOne = max(ofOne, n)
 	}
 	each("payloads wanted of one author", ofOne, maxWantsPerAuthor)
 	each("pulls", c.pull.flying, maxPulls)
-	each("pulls of strangers' deltas", c.pull.probes, maxProbes)
+	each("pulls of what may never come", c.pull.probes, maxProbes)
 	each("parked requests", len(c.serve.parked), maxParked)
 	if len(c.serve.replies) > 1 {
 		each("bytes of answers", c.serve.bytesAway, maxServing)

@@ -26,6 +26,8 @@ type snapshot struct {
 	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk     diskPause
 	donor    wire.PeerID
+	asks     []uint64 // requests for a manifest that await an answer: of several donors the first to answer counts
+	asked    Time     // when the last one was sent
 	manifest wire.Manifest
 	ballot   ballot
 	transfer transfer
@@ -112,6 +114,8 @@ func (s *snapshot) tick() {
 	switch s.stage {
 	case choosing:
 		s.choose()
+	case asking:
+		s.askOneMore()
 	case attesting:
 		s.count()
 	case fetching:
@@ -183,8 +187,8 @@ func (s *snapshot) best() *peer {
 	return best
 }
 
-// better prefers the named donor, then donors whose tips were never refused,
-// then peers of the link, then more folded tokens, then the smaller id.
+// better prefers the named donor, then donors whose tips were never refused, then peers of the
+// link, then those that the roster dialled, then more folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
@@ -194,6 +198,9 @@ func (s *snapshot) better(p, q *peer) bool {
 	}
 	if trusted := s.cfg.trusts(p.id); trusted != s.cfg.trusts(q.id) {
 		return trusted
+	}
+	if chosen := p.roster.chosen; s.joining() && chosen != q.roster.chosen {
+		return chosen
 	}
 	return p.folded() > q.folded()
 }
@@ -210,6 +217,24 @@ func (p *peer) folded() uint64 {
 func (s *snapshot) askManifest(p *peer) {
 	s.stage, s.donor, s.transfer = asking, p.id, transfer{}
 	s.attempt++
+	s.asks = nil
+	s.askFor(p)
+}
+
+// askOneMore asks another donor as well where those asked take their time: one that never answers
+// must not keep a joiner out for long.
+func (s *snapshot) askOneMore() {
+	if s.only || s.now < s.asked+anotherDonorMs {
+		return
+	}
+	if p := s.best(); p != nil {
+		s.tried[p.id] = s.now
+		s.askFor(p)
+	}
+}
+
+func (s *snapshot) askFor(p *peer) {
+	s.asked = s.now
 	if s.resume == nil {
 		s.event(EventSnapshot, p.id, "asks for the tips")
 		s.askDonor(p, wire.Request{Kind: wire.GetManifest})
@@ -221,22 +246,30 @@ func (s *snapshot) askManifest(p *peer) {
 
 func (s *snapshot) askDonor(p *peer, q wire.Request) {
 	attempt := s.attempt
-	s.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+	var call uint64
+	call = s.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+		s.asks = slices.DeleteFunc(s.asks, func(id uint64) bool { return id == call })
 		if attempt != s.attempt {
 			return
 		}
 		m, err := s.open(p, b, err)
 		switch {
 		case err == nil && (q.Kind == wire.GetManifest || s.resumes(m)):
-			s.manifest = m
+			s.donor, s.manifest = p.id, m
+			s.attempt++
+			for _, other := range slices.Clone(s.asks) {
+				s.hangUp(other)
+			}
 			s.attest()
 		case q.Kind == wire.GetTips && s.usable(p):
 			s.resume = nil
-			s.askManifest(p)
-		default:
+			s.askFor(p)
+		case len(s.asks) == 0:
+			s.donor = p.id
 			s.another(fmt.Sprintf("no manifest: %v", err))
 		}
 	})
+	s.asks = append(s.asks, call)
 }
 
 // open takes an answer to a request for tips. What no honest peer sends is held

@@ -11,7 +11,7 @@ import (
 
 func TestSpecBeats(t *testing.T) {
 	spectest.Run(t, "B", map[string]spectest.Clause{
-		"B-1": specNamed, "B-1.2": specPeriod, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
+		"B-1": specNamed, "B-1.2": specPeriod, "B-1.6": specPeriodOfStrangers, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
 		"B-5": spectest.All(specSilent, specSigns), "B-5.2": specTheirPeriod, "B-6": spectest.All(specNews, specSurvivor), "B-7": specLearners,
 	})
 }
@@ -30,7 +30,7 @@ func (a *alone) beatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
 func specPeriod(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "beats", map[string]int64{
 		"each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "agree": agreeBeats, "silent": silentBeats,
-		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair,
+		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair, "newcomers": leastNewcomers,
 	})
 	each := Time(s.Number(t, "beats", "each"))
 	for peers, want := range map[int]Time{0: 1000, 20: 1000, 99: 100 * each} {
@@ -43,6 +43,35 @@ func specPeriod(t *testing.T, s *spectest.Spec) {
 		at := a.beatTimes(t, 4*want, alive...)
 		if len(at) < 3 || at[2]-at[1] != want {
 			t.Errorf("%d peers: beats at %v, want a period of %d", peers, at, want)
+		}
+	}
+}
+
+// A crowd that comes later counts as often as the others do; who was there before does in any
+// case, and so does who is folded.
+func specPeriodOfStrangers(t *testing.T, s *spectest.Spec) {
+	each, least := s.Number(t, "beats", "each"), s.Number(t, "beats", "newcomers")
+	for _, c := range []struct{ founders, folded, later, counted int64 }{
+		{3, 2, 200, 3 + least}, {60, 1, 3, 63}, {60, 0, 180, 60}, {60, 2, 200, 60 + 61}, {2, 70, 200, 70 + 71},
+	} {
+		a := newAlone()
+		heard := func(from, to int64) {
+			for i := from; i < to; i++ {
+				a.up(byte(i + 1))
+				a.told(byte(i+1), nil)
+			}
+		}
+		heard(0, c.founders)
+		for i := range c.folded {
+			a.holds(byte(i+1), 0, uint32(i+1), 1)
+		}
+		if c.folded == 0 {
+			c.counted += c.later // the run has not begun: nobody can be more than a key
+		}
+		heard(c.founders, max(c.founders, c.folded))
+		heard(max(c.founders, c.folded), max(c.founders, c.folded)+c.later)
+		if got, want := a.period(t), max(1000, each*(c.counted+1)); got != want {
+			t.Errorf("%+v: a period of %d ms, want %d", c, got, want)
 		}
 	}
 }

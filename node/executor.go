@@ -77,6 +77,8 @@ func (x executor) Seek()                    { x.n.host.Seek(x.n.meetings()) }
 func (x executor) Reserve(peer wire.PeerID) { x.n.host.Reserve(peer) }
 func (x executor) Release(peer wire.PeerID) { x.n.host.Release(peer) }
 
+func (x executor) Keep(peer wire.PeerID) { x.n.host.Keep(peer) }
+
 func (x executor) Drop(peer wire.PeerID, reason string) {
 	x.n.work.goRun(func(context.Context) { x.n.host.Drop(peer, reason) })
 }

@@ -149,5 +149,12 @@ func (n *node) admits(r hello.Record) error {
 	return n.members.Admit(r, now)
 }
 
-// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further.
-func (n *node) checkMessage(raw []byte) error { return member.CheckMessage(n.run, n.members, raw) }
+// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further, nor
+// what comes too often or too late.
+func (n *node) checkMessage(raw []byte) error {
+	m, err := member.CheckMessage(n.run, n.members, raw)
+	if err != nil {
+		return err
+	}
+	return n.limiter.Load().check(time.Since(n.started).Milliseconds(), m)
+}

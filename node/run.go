@@ -213,13 +213,17 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 
 func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.Outer
-	return gossip.Config{
+	cfg := gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, Members: n.members, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
+	l := newLimiter(cfg)
+	n.limiter.Store(l)
+	cfg.Limiter = l
+	return cfg
 }
 
 // peerIDs are the ids in the given addresses.

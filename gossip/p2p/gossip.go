@@ -11,6 +11,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -133,7 +134,10 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 		}
 		return pubsub.ValidationIgnore
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, gossip.ErrHeldBack):
+		return pubsub.ValidationIgnore
+	case err != nil:
 		return pubsub.ValidationReject
 	}
 	return pubsub.ValidationAccept

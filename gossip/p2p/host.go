@@ -66,6 +66,7 @@ type Host struct {
 	traffic *traffic
 	tracer  *tracer
 	busy    atomic.Uint64
+	reading reading // requests that begin to arrive
 
 	sockets
 }

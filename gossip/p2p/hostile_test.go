@@ -159,12 +159,9 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// halfOpenWins is why streams whose request never ends are known to keep others out.
-const halfOpenWins = "streams are bounded for one peer and for all together, and none are kept for peers that are known"
-
-// As many keys as it takes hold all the streams of a host with requests that never end. Then
-// nobody else gets one, until requestTimeout is over and they begin again.
-func TestHalfOpenStreamsKeepOthersOut(t *testing.T) {
+// As many keys as would take all the streams of a host open theirs with requests that never end.
+// They hold few, and others are answered.
+func TestHalfOpenStreamsKeepNobodyOut(t *testing.T) {
 	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
 		h, friend := w.host(newPersonN(1000).config()), w.host(newPersonN(1001).config())
 		h.Handle(echo)
@@ -188,13 +185,12 @@ func TestHalfOpenStreamsKeepOthersOut(t *testing.T) {
 			held += len(c.GetStreams())
 		}
 		_, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10)
-		t.Logf("%d keys hold %d streams of %d: %v", keys, held, streamsSystem, err)
-		if err == nil {
-			t.Errorf("does not win any more: expect an answer here, and take away %q", halfOpenWins)
+		t.Logf("%d keys hold %d streams of %d", keys, held, streamsSystem)
+		if err != nil {
+			t.Errorf("another peer gets no answer: %v", err)
 		}
-		time.Sleep(requestTimeout)
-		if _, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10); err != nil {
-			t.Errorf("no answer after the requests timed out: %v", err)
+		if most := maxReading + 8*(keys+1); held > most {
+			t.Errorf("%d streams are held, want at most %d", held, most)
 		}
 	})
 }

@@ -221,8 +221,12 @@ const (
 	// servePeer bounds the requests of one peer that are served at once, parked
 	// ones included: a payload for each of a few dozen fragments.
 	servePeer = 64
-	// serveTotal bounds them over all peers.
+	// serveTotal bounds them over all peers. As many as there may be peers are for those of
+	// whom none is served.
 	serveTotal = 512
+	// maxReading bounds the requests that have begun and not ended to arrive. One leaves its
+	// asker in one piece, so there are few; beyond it who has the most of them loses its oldest.
+	maxReading = serveTotal
 	// requestTimeout bounds sending a request, which is at most 64 KiB.
 	requestTimeout = 30 * time.Second
 	// handleTimeout bounds the handler, parking (wire.MaxWaitMs) included.

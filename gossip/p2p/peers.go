@@ -37,6 +37,17 @@ type link struct {
 	down    *average // bytes/s at which bulk arrives
 }
 
+// keptTag is why the connection manager closes a connection last.
+const keptTag = "known"
+
+// Keep has the connections to a peer closed after those to others, where there are too many, for
+// as long as there is one.
+func (h *Host) Keep(id wire.PeerID) {
+	if pid, err := libp2pID(id); err == nil && h.peers.up(pid) != nil {
+		h.host.ConnManager().TagPeer(pid, keptTag, 1)
+	}
+}
+
 // peers has a link for each peer to which there is a connection. Events about
 // links are queued under its lock, so they have the order of the facts.
 type peers struct {

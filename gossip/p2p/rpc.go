@@ -167,7 +167,9 @@ func (h *Host) answer(s network.Stream) error {
 	if err := s.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
+	h.reading.begin(s.Conn().RemotePeer(), s)
 	request, err := wire.ReadFrame(s, wire.MaxRequest)
+	h.reading.end(s.Conn().RemotePeer(), s)
 	if err != nil {
 		return fmt.Errorf("read request: %w", err)
 	}
@@ -258,12 +260,13 @@ func (h *Host) sayBusy(s network.Stream) error {
 	return s.Close()
 }
 
-// admit counts a request in, or returns nil when there are too many.
+// admit counts a request in, or returns nil when there are too many. The last places are for peers
+// that have none.
 func (h *Host) admit(p peer.ID) *link {
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
 	l := h.peers.links[p]
-	if l == nil || !l.passed || l.serving >= servePeer || h.peers.serving >= serveTotal {
+	if l == nil || !l.passed || l.serving >= servePeer || h.peers.serving >= serveTotal || l.serving > 0 && h.peers.serving >= serveTotal-connsHigh {
 		return nil
 	}
 	l.serving++

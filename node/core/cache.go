@@ -14,10 +14,11 @@ type cache struct {
 // rosterSeen is what the rounds were last told of the roster: it is looked
 // through when it changed, not at every tick.
 type rosterSeen struct {
-	told  bool
-	live  uint64 // gossip.Peers.LearnersVersion
-	peers uint64 // gossip.Peers.Version
-	idle  bool   // this node has stopped itself
+	told       bool
+	live       uint64 // gossip.Peers.LearnersVersion
+	peers      uint64 // gossip.Peers.Version
+	attendance uint64 // attendance.changes
+	idle       bool   // this node has stopped itself
 }
 
 // setSeen is the digest of a set. A repair asks for the digests of all rounds

@@ -58,6 +58,7 @@ type Machine struct {
 	refused     uint64
 	late        uint64
 	heard       heard
+	attendance  attendance
 	cache       cache
 }
 
@@ -102,6 +103,8 @@ type (
 		Header  *wire.SignedHeader // shared, not to be changed
 		Payload []byte
 	}
+	// ForgetDelta drops what is kept of a delta: its round has no room for it. There may be nothing.
+	ForgetDelta struct{ ID wire.Digest }
 	// StoreEvidence keeps the proof that an author signed two deltas for one
 	// round.
 	StoreEvidence struct{ Evidence wire.Evidence }
@@ -146,8 +149,9 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		headers:  map[wire.Digest]*wire.SignedHeader{},
 		evidence: map[roundKey][]wire.SignedHeader{},
 		heard:    newHeard(cfg.Params.Fragments),
-		audited:  map[int]wire.PeerID{},
 
+		attendance:  newAttendance(),
+		audited:     map[int]wire.PeerID{},
 		contributed: map[wire.PeerID]bool{},
 		cache:       cache{sets: map[roundKey]setSeen{}},
 	}
@@ -260,6 +264,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	switch e := e.(type) {
 	case rounds.Closed:
 		m.forgetHeaders(e.Fragment)
+		m.attendance.roundClosed(len(e.Link.Folded))
 	case rounds.WantFold:
 		m.creditFold(e)
 	case outer.Adopt:
@@ -272,6 +277,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		return
 	case rounds.Forgot:
 		delete(m.headers, wire.Digest(e.ID))
+		m.emit(ForgetDelta{ID: wire.Digest(e.ID)})
 		return
 	case rounds.WantTips:
 		m.gossip.FetchTips(now)

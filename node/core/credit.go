@@ -13,8 +13,9 @@ const maxContributed = 4096
 // Credit says that something of an author was folded on the chain held here, as
 // the ledger knows: its word counts where chains differ.
 func (m *Machine) Credit(author wire.PeerID) {
-	if len(m.contributed) < maxContributed {
+	if len(m.contributed) < maxContributed && !m.contributed[author] {
 		m.contributed[author] = true
+		m.gossip.Contributed(author)
 	}
 }
 

@@ -199,6 +199,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	}
 	h, ok := m.headers[id]
 	if !ok { // its round had no room for it any more
+		m.emit(ForgetDelta{ID: id})
 		m.gossip.Settle(now, id, gossip.ErrUnwanted)
 		m.pump(now)
 		return
@@ -209,6 +210,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	}
 	m.end.came = now
 	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header))
+	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
 	m.pump(now)
@@ -348,6 +350,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 		}
 		m.headers[id] = &h
 		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header))
+		m.attendance.attended(h.Header.Author)
 		m.gossip.Settle(now, id, nil)
 	}
 	for _, l := range s.History {

@@ -6,4 +6,5 @@ func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.To
 // Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
 	"replay": replayMs, "replay times": replayPart, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellBeats,
+	"missed": mostMissed, "missed at first": mostMissedAtFirst,
 }

@@ -34,11 +34,11 @@ func (m *Machine) tokensNeeded(now Time) bool {
 
 // stepping are the learners that can be expected to step.
 func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
-	rests := m.gossip.Peers().Rests
-	if !slices.ContainsFunc(learners, rests) {
+	idles := func(id wire.PeerID) bool { return m.gossip.Peers().Rests(id) || m.absent(id) }
+	if !slices.ContainsFunc(learners, idles) {
 		return learners
 	}
-	return slices.DeleteFunc(slices.Clone(learners), rests)
+	return slices.DeleteFunc(slices.Clone(learners), idles)
 }
 
 // nearSteps is how many steps of every learner before the end each is told of at once: the

@@ -8,15 +8,20 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// tellRoster tells the rounds who is live, and who has stopped.
+// tellRoster tells the rounds who is live, and whom not to wait for: who has stopped, and who is
+// absent.
 func (m *Machine) tellRoster(now Time) {
 	learners := m.gossip.Peers().Learners(now)
-	seen := rosterSeen{true, m.gossip.Peers().LearnersVersion(), m.gossip.Peers().Version(), m.pause.on || m.View().State() == wire.Stopped && m.quiet()}
+	m.meetFounders(learners)
+	seen := rosterSeen{
+		told: true, live: m.gossip.Peers().LearnersVersion(), peers: m.gossip.Peers().Version(), attendance: m.attendance.changes,
+		idle: m.pause.on || m.View().State() == wire.Stopped && m.quiet(),
+	}
 	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
 	}
-	if !m.cache.roster.told || seen.peers != m.cache.roster.peers || seen.idle != m.cache.roster.idle {
-		m.rounds.SetIdle(m.idleLearners(seen.idle))
+	if seen != m.cache.roster {
+		m.rounds.SetIdle(append(m.idleLearners(seen.idle), m.absentLearners(learners)...))
 	}
 	m.cache.roster = seen
 }

@@ -240,9 +240,9 @@ func TestEffectsForTheNetwork(t *testing.T) {
 	g := newRig(t).start()
 	g.sent = nil
 	peer := wire.PeerIDOf(ed25519.PrivateKey(g.keys[1]))
-	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
-	rest := []any{gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
-	if len(g.sent) != 8 || !reflect.DeepEqual(g.sent[2:], rest) {
+	g.do(gossip.Publish{Bytes: []byte("beat")}, gossip.Call{ID: 7}, gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
+	rest := []any{gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
+	if len(g.sent) != 9 || !reflect.DeepEqual(g.sent[2:], rest) {
 		t.Errorf("sent %+v", g.sent)
 	}
 	g.do(gossip.Reply{Handle: 3, Response: []byte("yes")}, gossip.ReplyGenesis{Handle: 1})

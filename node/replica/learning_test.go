@@ -171,7 +171,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// Another's delta is stored once it decodes.
+// Another's delta is stored once it decodes, and forgotten where the machine knows it no more.
 func TestStoreDelta(t *testing.T) {
 	g := newRig(t).start()
 	id, h, payload := g.signed(0, 1, g.keys[1])
@@ -185,7 +185,12 @@ func TestStoreDelta(t *testing.T) {
 	want(t, "held", g.disk.Holds(id), false)
 	g.disk.Full = false
 	want(t, "stored", store(payload), 1)
-	want(t, "held", g.disk.Holds(id), true)
+	want(t, "held, unknown to the machine", g.disk.Holds(id), false)
+	if err := g.disk.PutDelta(id, &h, payload); err != nil {
+		t.Fatal(err)
+	}
+	g.do(core.ForgetDelta{ID: id}, core.ForgetDelta{ID: id})
+	want(t, "held after it is forgotten", g.disk.Holds(id), false)
 }
 
 // What nobody waits for is written as well.

@@ -33,6 +33,7 @@ type Net interface {
 	Seek()                                 // for peers of the run, where all runs meet
 	Reserve(peer wire.PeerID)              // a place at which it relays; Release gives it up
 	Release(peer wire.PeerID)
+	Keep(peer wire.PeerID) // its connection is closed after others, where there are too many
 	Drop(peer wire.PeerID, reason string)
 	Reconnect(peer wire.PeerID)
 	Reply(handle uint64, reply Reply)
@@ -68,6 +69,7 @@ type Ledger interface {
 	PutRevocation(word wire.SignedHeader) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
+	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there
 	Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (Kept, error)
 
 	PutOwn(e core.StoreOwn) error

@@ -45,6 +45,7 @@ func (g *rig) Dial(peer wire.PeerID, addrs []string) {
 func (g *rig) Seek()                 { g.sent = append(g.sent, gossip.Seek{}) }
 func (g *rig) Reserve(p wire.PeerID) { g.sent = append(g.sent, gossip.Reserve{Peer: p}) }
 func (g *rig) Release(p wire.PeerID) { g.sent = append(g.sent, gossip.Release{Peer: p}) }
+func (g *rig) Keep(p wire.PeerID)    { g.sent = append(g.sent, gossip.Keep{Peer: p}) }
 func (g *rig) Drop(peer wire.PeerID, reason string) {
 	g.sent = append(g.sent, gossip.Drop{Peer: peer, Reason: reason})
 }

@@ -88,6 +88,8 @@ func (r *Replica) execute(e core.Effect) {
 		r.net.Reserve(e.Peer)
 	case gossip.Release:
 		r.net.Release(e.Peer)
+	case gossip.Keep:
+		r.net.Keep(e.Peer)
 	case gossip.Drop:
 		r.net.Drop(e.Peer, e.Reason)
 	case gossip.Reconnect:
@@ -123,6 +125,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeOwn(e) })
 	case core.StoreDelta:
 		r.exec.Disk(func() { r.storeDelta(e) })
+	case core.ForgetDelta:
+		r.write("forget a delta", func() error { return r.ledger.ForgetDelta(e.ID) })
 	case core.StoreEvidence:
 		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
 	case core.StoreRevocation:

@@ -92,6 +92,24 @@ func (s *Store) DropPayload(id wire.Digest) error {
 	})
 }
 
+// ForgetDelta forgets a delta, payload and header. The file goes with the next commit. Forgetting
+// one that is not here does nothing.
+func (s *Store) ForgetDelta(id wire.Digest) error {
+	_, held, err := s.lookup(id)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		if held {
+			s.stale = append(s.stale, payloadFile(id))
+		}
+		return deleteHeader(tx, id)
+	})
+}
+
 // Headers calls f with each header of a fragment's rounds from..to, both
 // included, by round and then author. f may use the store.
 func (s *Store) Headers(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,31 @@ func TestDamagedPayloadNamesTheDelta(t *testing.T) {
 				t.Error("fetched again, it is not what it was")
 			}
 		})
+	}
+}
+
+// A delta that is forgotten leaves neither a header nor a file, and can come again.
+func TestForgetDelta(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	d, other := makeDelta(1, 0, 1), makeDelta(2, 0, 1)
+	must(t, s.ForgetDelta(d.id), d.put(s), other.put(s), s.Flush(), s.ForgetDelta(d.id), s.ForgetDelta(d.id), s.Flush())
+	if header, payload := s.Has(d.id); header || payload {
+		t.Errorf("header %v, payload %v", header, payload)
+	}
+	if _, err := os.Stat(s.path(payloadFile(d.id))); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its file: %v", err)
+	}
+	must(t, s.PutHeader(d.id, d.h), s.ForgetDelta(d.id))
+	if header, _ := s.Has(d.id); header {
+		t.Error("a header alone stays")
+	}
+	must(t, d.put(s), s.Flush(), s.Close())
+	s = openTest(t, dir)
+	for _, id := range []wire.Digest{d.id, other.id} {
+		if _, err := s.Payload(id); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

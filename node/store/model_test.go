@@ -110,6 +110,17 @@ func (w *world) dropPayload(t *rapid.T) {
 	}
 }
 
+func (w *world) forgetDelta(t *rapid.T) {
+	d := drawDelta(t, rapid.Byte().Draw(t, "author")%3+2) // own ones stay
+	err := w.s.ForgetDelta(d.id)
+	if _, known := w.now.headers[d.id]; !known && err == nil {
+		return
+	}
+	delete(w.now.headers, d.id)
+	delete(w.now.payloads, d.id)
+	w.done(t, err)
+}
+
 func (w *world) raiseMark(t *rapid.T) {
 	at := drawSpot(t)
 	before := w.now.marks[at.fragment]
@@ -324,6 +335,7 @@ func TestStoreAgainstModel(t *testing.T) {
 			"putDelta":       w.putDelta,
 			"putHeader":      w.putHeader,
 			"dropPayload":    w.dropPayload,
+			"forgetDelta":    w.forgetDelta,
 			"putOwn":         w.putOwn,
 			"forgetOwn":      w.forgetOwn,
 			"raiseMark":      w.raiseMark,

@@ -39,13 +39,18 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 	}
 	w.until(t, "the other is finished", 10_000, w.allFinished)
 	// A peer that is there and shows something else holds it, one that has gone or
-	// has a fault does not.
+	// has a fault does not, nor does a stranger without a session.
 	for state, holds := range map[wire.State]bool{wire.Training: true, wire.Stopped: true, wire.Leaving: false, wire.Joining: false} {
-		w := few(t, 1, 100)
-		o := w.outsider(9)
-		quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: state}) })
-		if (quiet > quietMs+500) != holds {
-			t.Errorf("beside one that says %v it is over after %d ms", state, quiet)
+		for _, met := range []bool{true, false} {
+			w := few(t, 1, 100)
+			o := w.outsider(9)
+			if met {
+				o.meets(t, w.nodes[0])
+			}
+			quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: state}) })
+			if (quiet > quietMs+500) != (holds && met) {
+				t.Errorf("beside one that says %v, with a session %v, it is over after %d ms", state, met, quiet)
+			}
 		}
 	}
 }
@@ -74,6 +79,7 @@ func TestEndLingers(t *testing.T) {
 	t.Parallel()
 	w := few(t, 1, 100)
 	o := w.outsider(9)
+	o.meets(t, w.nodes[0])
 	still := max(lingerMs, w.s.Params.GraceMaxMs)
 	said := false
 	once := func() {
@@ -87,6 +93,7 @@ func TestEndLingers(t *testing.T) {
 	}
 	w = few(t, 1, 100)
 	o = w.outsider(9)
+	o.meets(t, w.nodes[0])
 	if quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
 	}

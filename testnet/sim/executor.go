@@ -61,6 +61,7 @@ func (x executor) Dial(_ wire.PeerID, addrs []string) { x.n.w.dial(x.n, indexOf(
 func (x executor) Seek()                              {} // it has another way to find peers
 func (x executor) Reserve(wire.PeerID)                {} // all nodes of a simulated world reach each other
 func (x executor) Release(wire.PeerID)                {}
+func (x executor) Keep(wire.PeerID)                   {} // no node here has too many connections
 func (x executor) Drop(peer wire.PeerID, _ string)    { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
 func (x executor) Reconnect(peer wire.PeerID)         { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
 

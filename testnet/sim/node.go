@@ -61,6 +61,7 @@ type life struct {
 	replica  *replica.Replica
 	trace    *trace.Recorder // of this life; nil = nobody asked for one
 	machine  *core.Machine   // of the replica
+	limiter  *gossip.Limiter // of gossip
 	up       bool
 	gone     bool  // for good: lost, or left
 	left     bool  // has begun to leave
@@ -181,7 +182,7 @@ func (n *Node) boot() {
 	n.commands, n.waiting = nil, map[uint64]*exchange{}
 	n.heard, n.taken = map[wire.Digest]bool{}, nil
 	n.drafts, n.calls, n.uplink.free = map[uint64]draftWork{}, nil, float64(w.now)
-	n.started, n.gauge = n.clock(), gauge{}
+	n.started, n.gauge, n.limiter = n.clock(), gauge{}, nil
 	n.enter()
 	x := executor{n}
 	n.trace = w.record(n)
@@ -229,6 +230,15 @@ func (n *Node) policy() replica.Policy {
 const chunksStay = 6000
 
 func (n *Node) config() core.Config {
+	cfg := n.unlimited()
+	if n.limiter == nil {
+		n.limiter = gossip.NewLimiter(cfg.Gossip)
+	}
+	cfg.Gossip.Limiter = n.limiter
+	return cfg
+}
+
+func (n *Node) unlimited() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32, Certificate: n.certified(),

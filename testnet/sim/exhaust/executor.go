@@ -81,6 +81,7 @@ func (x executor) Dial(peer wire.PeerID, _ []string) { x.n.broken("dials %v", pe
 func (x executor) Seek()                             { x.n.broken("looks for peers") }
 func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a place at a relay") }
 func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a place at a relay") }
+func (x executor) Keep(wire.PeerID)                  {}
 func (x executor) Drop(_ wire.PeerID, why string)    { x.n.broken("drops an honest peer: %s", why) }
 func (x executor) Reconnect(peer wire.PeerID) {
 	x.n.broken("connects again with node %d", indexOf(peer))

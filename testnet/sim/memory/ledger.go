@@ -251,6 +251,26 @@ func (l *Ledger) DropPayload(id wire.Digest) error {
 	return nil
 }
 
+// ForgetDelta implements replica.Ledger.
+func (l *Ledger) ForgetDelta(id wire.Digest) error {
+	if l.Full {
+		return ErrFull
+	}
+	f, held := l.deltas[id]
+	h, known := l.headers[id]
+	delete(l.deltas, id)
+	delete(l.headers, id)
+	l.undone(func() {
+		if held {
+			l.deltas[id] = f
+		}
+		if known {
+			l.headers[id] = h
+		}
+	})
+	return nil
+}
+
 // Retain implements replica.Ledger.
 func (l *Ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (kept replica.Kept, err error) {
 	type old struct {

@@ -1,0 +1,377 @@
+package gossip
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+)
+
+// begunWith is a core of a run in which the peers of these numbers were folded.
+func begunWith(known ...byte) *alone {
+	a := specAlone()
+	a.holds(200, 0, 1, 1)
+	a.chain.contributed = map[wire.PeerID]bool{}
+	for _, id := range known {
+		a.chain.contributed[wire.PeerID{id}] = true
+	}
+	return a
+}
+
+// keyOf is one of many keys that nobody has seen.
+func keyOf(i uint32) (id wire.PeerID) {
+	id[0] = 250
+	binary.BigEndian.PutUint32(id[1:], i)
+	return id
+}
+
+func TestClasses(t *testing.T) {
+	a := begunWith(1)
+	a.core.cfg.Trusted = []wire.PeerID{{2}}
+	for id, known := range map[wire.PeerID]bool{a.core.cfg.Self: true, {1}: true, {2}: true, {3}: false} {
+		if a.core.known(id) != known || a.core.stranger(id) == known {
+			t.Errorf("%v is known: %v", id, a.core.known(id))
+		}
+	}
+	if before := specAlone(); before.core.stranger(wire.PeerID{3}) {
+		t.Error("a stranger before the run began")
+	}
+}
+
+// In a run that admits by invitation whoever has a certificate is known.
+func TestMembersAreKnown(t *testing.T) {
+	a := begunWith()
+	owner, node := testKey(50), testKey(51)
+	a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	pass := member.Issue(owner, a.run, member.Invite{Key: wire.PeerIDOf(testKey(52))}, testKey(52))
+	c, err := pass.Admit(a.run, ed25519.PrivateKey(node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.core.known(c.Author) {
+		t.Error("known before its certificate came")
+	}
+	if _, err := a.core.cfg.Members.Add(c); err != nil || a.core.stranger(c.Author) {
+		t.Errorf("a stranger with a certificate, %v", err)
+	}
+}
+
+// announces has a peer forward a header of an author.
+func (a *alone) announces(from byte, author wire.PeerID, round uint32) wire.Digest {
+	h := a.header(0, round, 0)
+	h.Header.Author = author
+	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Header: &h}})
+	a.core.Effects()
+	return h.Header.ID(a.run)
+}
+
+// Headers of strangers fill an eighth of the payloads wanted, the newest in place of the oldest,
+// and leave room for those that are known.
+func TestStrangersWantsGiveWay(t *testing.T) {
+	a := begunWith(1, 2)
+	a.up(1)
+	first := a.announces(1, keyOf(0), 2)
+	var last wire.Digest
+	for i := range uint32(2 * maxStrangersWants) {
+		last = a.announces(1, keyOf(i+1), 2)
+	}
+	if n := len(a.core.pull.wants); n != maxStrangersWants || a.core.pull.strangers != n {
+		t.Errorf("%d payloads wanted, %d of strangers", n, a.core.pull.strangers)
+	}
+	if a.core.pull.byID[last] == nil {
+		t.Error("the newest is not wanted")
+	}
+	if w := a.core.pull.byID[first]; w == nil || w.flights.n == 0 {
+		t.Error("the one that is asked for gave way")
+	}
+	if id := a.announces(1, wire.PeerID{2}, 3); a.core.pull.byID[id] == nil {
+		t.Error("one who is known has no room")
+	}
+	// Once an author is folded its wants do not give way any more.
+	a.chain.contributed[a.core.pull.byID[last].header.Header.Author] = true
+	a.core.Tick(a.now)
+	for i := range uint32(2 * maxStrangersWants) {
+		a.announces(1, keyOf(i+1_000_000), 2)
+	}
+	if a.core.pull.byID[last] == nil {
+		t.Error("one who came to be known gave way to strangers")
+	}
+}
+
+// What somebody who is known holds is wanted whoever signed it.
+func TestVouchedWantsStay(t *testing.T) {
+	a := begunWith(1)
+	a.up(1)
+	a.up(3)
+	want := func(from byte, i uint32) wire.Digest {
+		h := a.header(0, 2, 0)
+		h.Header.Author = keyOf(i)
+		id := h.Header.ID(a.run)
+		a.core.pull.want(id, &h, wire.PeerID{from})
+		return id
+	}
+	vouched := want(1, 1)
+	for i := range uint32(2 * maxStrangersWants) {
+		want(3, 10+i)
+	}
+	if a.core.pull.byID[vouched] == nil || a.core.pull.strangers > maxStrangersWants {
+		t.Errorf("%d wants of strangers, and the other one is there: %v", a.core.pull.strangers, a.core.pull.byID[vouched] != nil)
+	}
+}
+
+// An author that says that it has none of what it announced comes after all others until a payload
+// of its comes.
+func TestAuthorThatOwesComesLast(t *testing.T) {
+	a := begunWith(1, 2)
+	a.up(1)
+	a.up(2)
+	bare := a.header(1, 2, 0)
+	q := questions(t, a.brought(1, bare), wire.GetPayload)
+	if len(q) != 1 {
+		t.Fatalf("asks %+v", q)
+	}
+	a.fails(q[0], wire.NotFound)
+	next := a.header(1, 3, 1)
+	a.brought(1, next)
+	if w := a.core.pull.byID[next.Header.ID(a.run)]; !w.probe || w.strange {
+		t.Errorf("its next: %+v", w)
+	}
+	a.core.Settle(a.now, next.Header.ID(a.run), nil)
+	if a.core.pull.owes(wire.PeerID{1}) {
+		t.Error("it owes something after a payload came")
+	}
+}
+
+// Strangers that begin sessions leave some of the roster's places to peers of its own choice.
+func TestStrangersSessionsLeaveRoom(t *testing.T) {
+	a := begunWith(1)
+	full := a.core.cfg.TargetPeers
+	for i := range 3 * full {
+		a.core.Step(a.now, PeerUp{Peer: keyOf(uint32(i))})
+	}
+	if n := a.core.roster.connections(); n != full-mostChosen {
+		t.Errorf("%d of them count, want %d", n, full-mostChosen)
+	}
+	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}})
+	if n := a.core.roster.connections(); n != full-mostChosen+1 {
+		t.Errorf("with one that is known %d count", n)
+	}
+	record := hello.Record{Run: a.run, Author: wire.PeerID{2}, Addrs: []string{"/ip4/10.0.0.1/tcp/1"}}
+	p := a.core.ensure(wire.PeerID{2}, true)
+	p.keep(hello.Signed{Bytes: []byte{1}}, &record)
+	a.core.roster.dialSome()
+	if dials := find[Dial](a.core.Effects()); len(dials) != 1 || dials[0].Peer != (wire.PeerID{2}) {
+		t.Fatalf("dials %v", dials)
+	}
+	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{2}})
+	if n := a.core.roster.connections(); n != full-mostChosen+2 {
+		t.Errorf("with one of its own choice %d count", n)
+	}
+}
+
+// The connection to a peer is kept once it is known, and said again for the next one.
+func TestConnectionsOfTheKnownAreKept(t *testing.T) {
+	a := begunWith(1)
+	kept := func(ms Time) (ids []wire.PeerID) {
+		for _, e := range find[Keep](a.wait(ms, 1, 2)) {
+			ids = append(ids, e.Peer)
+		}
+		return ids
+	}
+	a.up(1)
+	a.up(2)
+	sameIDs(t, "kept", kept(2*dialPeriodMs), wire.PeerID{1})
+	a.chain.contributed[wire.PeerID{2}] = true
+	sameIDs(t, "kept later", kept(2*dialPeriodMs), wire.PeerID{2})
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
+	a.up(1)
+	sameIDs(t, "kept again", kept(2*dialPeriodMs), wire.PeerID{1})
+}
+
+// Repairs with strangers give way to those with peers that are known, and who does not answer comes
+// after both.
+func TestStrangersRepairsGiveWay(t *testing.T) {
+	a := begunWith(1, 2, 3, 4)
+	for id := byte(1); id <= 8; id++ {
+		a.up(id)
+		a.told(id, nil)
+	}
+	repairs := func(want ...byte) {
+		t.Helper()
+		var got, ids []wire.PeerID
+		for _, s := range a.core.repair.sessions {
+			got = append(got, s.peer.id)
+		}
+		for _, id := range want {
+			ids = append(ids, wire.PeerID{id})
+		}
+		slices.SortFunc(got, wire.PeerID.Compare)
+		sameIDs(t, "repairs with", got, ids...)
+	}
+	begin := func(ids ...byte) (e []Effect) {
+		for _, id := range ids {
+			a.core.repair.begin(a.core.peers.find(wire.PeerID{id}))
+			e = append(e, a.core.Effects()...)
+		}
+		return e
+	}
+	begin(5, 6, 7, 8)
+	repairs(5, 6, 7) // nobody else is there
+	begin(1, 2)
+	repairs(1, 2, 7)
+	q := questions(t, begin(3), wire.GetRounds)
+	repairs(1, 2, 3)
+	begin(4, 5)
+	repairs(1, 2, 3)
+	a.core.Step(a.now, Answered{Call: q[len(q)-1].call.ID, Err: errNoAnswer})
+	repairs(1, 2)
+	begin(3)
+	repairs(1, 2, 3) // without an answer it is the last of all
+	begin(5)
+	repairs(1, 2, 5)
+	a.core.repair.sessions[2].answered = true
+	begin(4)
+	repairs(1, 2, 5) // whoever answers stays
+}
+
+// A donor that does not say what its tips are has another asked beside it.
+func TestAnotherDonorIsAskedBeside(t *testing.T) {
+	a := newAlone()
+	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	for id := byte(1); id <= 3; id++ {
+		a.up(id)
+		a.told(id, func(b *wire.Beat) { b.Folded = uint64(id) })
+	}
+	a.core.FetchTips(a.now)
+	first := questions(t, a.core.Effects(), wire.GetManifest)
+	if len(first) != 1 || first[0].to != 3 {
+		t.Fatalf("asks %+v", first)
+	}
+	if early := questions(t, a.wait(anotherDonorMs-100, 1, 2, 3), wire.GetManifest); len(early) != 0 {
+		t.Errorf("asks %+v early", early)
+	}
+	second := questions(t, a.wait(300, 1, 2, 3), wire.GetManifest)
+	if len(second) != 1 || second[0].to != 2 {
+		t.Fatalf("then asks %+v", second)
+	}
+	a.fails(second[0], wire.Busy)
+	if s := a.core.snapshot.stage; s != asking {
+		t.Errorf("gives up the first for the second: %v", s)
+	}
+	a.fails(first[0], wire.Busy)
+	if s := a.core.snapshot.stage; s != choosing {
+		t.Errorf("waits for nobody: %v", s)
+	}
+}
+
+// Requests of strangers that wait have an eighth of the places, and give them to others.
+func TestStrangersParkedGiveWay(t *testing.T) {
+	a := begunWith()
+	handle, busy := uint64(0), map[uint64]bool{}
+	asks := func(from wire.PeerID, times int) {
+		if a.core.peers.find(from) == nil {
+			a.core.Step(a.now, PeerUp{Peer: from})
+		}
+		for range times {
+			handle++
+			q := wire.Request{Kind: wire.GetPayload, Digest: wire.Digest{byte(handle), byte(handle >> 8), 7}, WaitMs: 5000}
+			a.core.Step(a.now, Requested{Handle: handle, From: from, Request: q.Encode()})
+		}
+		for _, r := range find[Reply](a.core.Effects()) {
+			busy[r.Handle] = true
+		}
+	}
+	for i := range uint32(maxParked / maxParkedPerPeer) {
+		asks(keyOf(i), maxParkedPerPeer)
+	}
+	if n := len(a.core.serve.parked); n != maxParked/strangersShare {
+		t.Errorf("%d requests of strangers wait", n)
+	}
+	for i := range maxParked / maxParkedPerPeer {
+		id := wire.PeerID{byte(i + 1)}
+		a.chain.contributed[id] = true
+		asks(id, maxParkedPerPeer)
+	}
+	if n := len(a.core.serve.parked); n != maxParked || !busy[1] {
+		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])
+	}
+	for _, q := range a.core.serve.parked {
+		if a.core.stranger(q.from.id) {
+			t.Fatal("a stranger's keeps another one out")
+		}
+	}
+}
+
+// One who is known takes the place of a stranger at once, and keeps it.
+func TestAskersThatAreKnownComeFirst(t *testing.T) {
+	a := begunWith()
+	asks := func(id wire.PeerID) bool {
+		a.core.Step(a.now, PeerUp{Peer: id})
+		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+	}
+	for i := range uint32(2 * maxChunkAskers) {
+		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
+			t.Errorf("stranger %d has a place: %v", i, got)
+		}
+	}
+	for i := range 2 * maxChunkAskers {
+		id := wire.PeerID{byte(i + 1)}
+		a.chain.contributed[id] = true
+		if got := asks(id); got != (i < maxChunkAskers) {
+			t.Errorf("member %d has a place: %v", i, got)
+		}
+	}
+}
+
+// Members of whom nothing is folded yet take turns: the slowest of them gives way to the next one when its turn
+// is over.
+func TestMembersTakeTurns(t *testing.T) {
+	a := begunWith()
+	a.core.cfg.Trusted = nil
+	for i := range maxChunkAskers + 1 {
+		id := wire.PeerID{byte(i + 1)}
+		a.core.cfg.Trusted = append(a.core.cfg.Trusted, id) // known, and no contributor
+	}
+	asks := func(i int) bool {
+		id := wire.PeerID{byte(i + 1)}
+		a.core.Step(a.now, PeerUp{Peer: id})
+		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+	}
+	for i := range maxChunkAskers {
+		if !asks(i) {
+			t.Fatalf("member %d has no place", i)
+		}
+	}
+	if asks(maxChunkAskers) {
+		t.Error("one more has a place at once")
+	}
+	a.now += chunkTurnMs
+	a.core.Tick(a.now)
+	if !asks(maxChunkAskers) {
+		t.Error("one more has no place after a turn")
+	}
+}
+
+// Answers to strangers hold an eighth of the memory that answers may take.
+func TestStrangersAnswersLeaveRoom(t *testing.T) {
+	a := begunWith()
+	places := func(id wire.PeerID) (bytes int) {
+		a.core.Step(a.now, PeerUp{Peer: id})
+		p := a.core.peers.find(id)
+		for a.core.serve.place(reply{to: p, bytes: wire.ChunkSize}) {
+			bytes += wire.ChunkSize
+		}
+		return bytes
+	}
+	if all := places(keyOf(1)) + places(keyOf(2)); all != maxServing/strangersShare {
+		t.Errorf("%d bytes to strangers", all)
+	}
+	a.chain.contributed[wire.PeerID{1}] = true
+	if got := places(wire.PeerID{1}); got != maxServingPerPeer {
+		t.Errorf("then %d bytes to one that is known", got)
+	}
+}

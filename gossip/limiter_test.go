@@ -1,0 +1,210 @@
+package gossip
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+
+	"pgregory.net/rapid"
+)
+
+// limited is the limiter of a run of two fragments that has begun, and so many rounds of each closed.
+func limited(closed uint32) *Limiter {
+	l := NewLimiter(Config{Self: wire.PeerID{99}, BeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
+	l.Tick(0, true, []uint32{closed, closed})
+	return l
+}
+
+func beatOf(author wire.PeerID, process int64, seq uint64) wire.Message {
+	return wire.Message{Beat: &wire.Beat{Author: author, Incarnation: process, Seq: seq}}
+}
+
+func headerOf(author wire.PeerID, fragment uint16, round uint32) wire.Message {
+	return wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: author, Fragment: fragment, Round: round}}}
+}
+
+// passing counts the messages that pass.
+func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) (n int) {
+	for i := range count {
+		if l.Check(now, message(i)) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func specPassing(t *testing.T, s *spectest.Spec) {
+	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows})
+	l, author := limited(0), wire.PeerID{1}
+	l.Know(author)
+	seq := uint64(0)
+	flood := func(now Time) int {
+		return passing(l, now, 500, func(int) wire.Message { seq++; return beatOf(author, 1, seq) })
+	}
+	if n := flood(0); n != beatsAtOnce {
+		t.Errorf("%d beats at once", n)
+	}
+	if n := flood(500); n != beatsOfPeriod {
+		t.Errorf("%d beats in a period", n)
+	}
+	size := 2 * headersOfRound * (3*4 + 2)
+	headers := func(now Time, author wire.PeerID) int {
+		return passing(l, now, 500, func(i int) wire.Message { return headerOf(author, uint16(i%2), 1) })
+	}
+	if n := headers(0, author); n != size {
+		t.Errorf("%d headers at once, want %d", n, size)
+	}
+	if n := headers(0, wire.PeerID{2}); n != size {
+		t.Errorf("%d headers of another", n)
+	}
+	l.Tick(paceMs, true, []uint32{3, 4})
+	if n := headers(1000, author); n != 1000*7*paceTimes/paceMs {
+		t.Errorf("%d headers in a second in which 0.7 rounds closed", n)
+	}
+}
+
+func specTooLate(t *testing.T, _ *spectest.Spec) {
+	l, author := limited(20), wire.PeerID{1}
+	l.Know(author)
+	for seq, passes := range map[uint64]bool{100 - lateBeats: true, 99 - lateBeats: false, 1: false} {
+		l := limited(20)
+		l.Know(author)
+		l.Check(0, beatOf(author, 5, 100))
+		if got := l.Check(0, beatOf(author, 5, seq)) == nil; got != passes {
+			t.Errorf("beat %d after beat 100 passes: %v", seq, got)
+		}
+		if l.Check(0, beatOf(author, 4, seq)) != nil || l.Check(0, beatOf(author, 6, seq)) != nil {
+			t.Errorf("beat %d of another process does not pass", seq)
+		}
+	}
+	for round, passes := range map[uint32]bool{0: false, 11: false, 12: true, 20: true, 21: true, math.MaxUint32: true} {
+		err := l.Check(0, headerOf(author, 1, round))
+		if (err == nil) != passes || err != nil && !errors.Is(err, ErrHeldBack) {
+			t.Errorf("a header of round %d with 20 closed: %v", round, err)
+		}
+	}
+}
+
+func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
+	l := limited(1000)
+	e := wire.Evidence{A: *headerOf(wire.PeerID{1}, 0, 1).Header, B: *headerOf(wire.PeerID{1}, 0, 1).Header}
+	if n := passing(l, 0, 5000, func(int) wire.Message { return wire.Message{Evidence: &e} }); n != 5000 {
+		t.Errorf("%d pieces pass", n)
+	}
+}
+
+func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
+	word := headerOf(wire.PeerID{1}, 0, 1)
+	word.Header.Header.Codec, word.Header.Header.Certificate = wire.CodecRevocation, wire.Digest{1}
+	for _, invited := range []bool{true, false} {
+		l := limited(1000)
+		if invited {
+			l.cfg.Members = member.NewTable(wire.RunID{}, nil)
+		}
+		n := passing(l, 0, 5000, func(int) wire.Message { return word })
+		if want := 5000; invited && n != want || !invited && n == want {
+			t.Errorf("in a run with owners %v: %d pass", invited, n)
+		}
+	}
+	// The run has no such fragment.
+	if l := limited(1000); l.Check(0, headerOf(wire.PeerID{1}, 7, 1000)) == nil {
+		t.Error("a header of no fragment passes")
+	}
+}
+
+// Strangers share what they may say; those that are known, and a run that has not begun, do not.
+func TestStrangersBeatsShare(t *testing.T) {
+	crowd := func(l *Limiter, now Time) int {
+		return passing(l, now, 1000, func(i int) wire.Message { return beatOf(keyOf(uint32(i)), 1, uint64(now)+1) })
+	}
+	l := limited(1)
+	if n := crowd(l, 0); n != strangersBeats {
+		t.Errorf("%d beats of a crowd at once", n)
+	}
+	if n := crowd(l, 500); n != strangersBeats {
+		t.Errorf("%d beats of a crowd in a period", n)
+	}
+	if l.Know(wire.PeerID{1}); l.Check(500, beatOf(wire.PeerID{1}, 1, 1)) != nil {
+		t.Error("one who is known waits for the crowd")
+	}
+	l = NewLimiter(Config{BeatMinMs: 500})
+	l.Tick(0, false, []uint32{0})
+	if n := crowd(l, 0); n != 1000 {
+		t.Errorf("%d beats before the run began", n)
+	}
+}
+
+// Recordings of an author take nothing from what it says now: beats of an earlier process have a
+// bucket of their own, and all headers that are left to show fill half of theirs.
+func TestRecordingsDelayNobody(t *testing.T) {
+	l, author := limited(40), wire.PeerID{1}
+	l.Know(author)
+	l.Check(0, beatOf(author, 5, 1))
+	passing(l, 0, 5000, func(i int) wire.Message { return beatOf(author, 4, uint64(i)) })
+	if l.Check(0, beatOf(author, 5, 2)) != nil {
+		t.Error("recorded beats keep a new one out")
+	}
+	for round := range uint32(41) {
+		for fragment := range uint16(2) {
+			l.Check(0, headerOf(author, fragment, round))
+		}
+	}
+	for round := uint32(41); round <= 44; round++ {
+		if l.Check(0, headerOf(author, 0, round)) != nil {
+			t.Errorf("recorded headers keep that of round %d out", round)
+		}
+	}
+}
+
+// Whoever keeps to the rules has nothing dropped, whatever others say, and memory is bounded.
+func TestHonestMessagesPass(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, honest := limited(0), wire.PeerID{1}
+		l.Know(honest)
+		now, closed, seq, round := Time(0), uint32(0), uint64(0), uint32(0)
+		for range rapid.IntRange(1, 80).Draw(t, "inputs") {
+			switch rapid.SampledFrom([]string{"beat", "round", "flood", "late"}).Draw(t, "input") {
+			case "beat":
+				now += Time(rapid.IntRange(500/soonParts, 2000).Draw(t, "ms"))
+				seq++
+				if l.Check(now, beatOf(honest, 7, seq)) != nil {
+					t.Fatalf("beat %d", seq)
+				}
+			case "round":
+				round++
+				for fragment := range uint16(2) {
+					if l.Check(now, headerOf(honest, fragment, round)) != nil {
+						t.Fatalf("header of round %d", round)
+					}
+				}
+				closed++
+				now += Time(rapid.IntRange(1000, 20_000).Draw(t, "ms"))
+				l.Tick(now, true, []uint32{closed, closed})
+			case "flood":
+				for i := range 200 {
+					l.Check(now, beatOf(keyOf(uint32(i)), 1, uint64(i)))
+					l.Check(now, headerOf(wire.PeerID{2}, 0, closed+uint32(i)))
+				}
+			case "late":
+				l.Check(now, beatOf(honest, 6, rapid.Uint64Range(0, 500).Draw(t, "seq")))
+				l.Check(now, beatOf(honest, 7, rapid.Uint64Range(0, seq).Draw(t, "seq")))
+			}
+		}
+	})
+}
+
+// A limiter remembers so many authors at most.
+func TestLimiterIsBounded(t *testing.T) {
+	l := limited(1)
+	for i := range uint32(5 * maxPeers) {
+		l.Check(0, headerOf(keyOf(i), 0, 2))
+		l.Know(keyOf(i))
+	}
+	if n := len(l.recent) + len(l.earlier); n > 2*maxPeers || len(l.known) > 2*maxPeers {
+		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
+	}
+}

@@ -1,0 +1,41 @@
+package node
+
+import (
+	"sync"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+)
+
+// limiter is a gossip.Limiter that gossip's goroutines ask while the loop tells it what the run is
+// like. A nil one lets all pass: before genesis is known nothing is known of the run's pace.
+type limiter struct {
+	mu sync.Mutex
+	l  *gossip.Limiter
+}
+
+func newLimiter(cfg gossip.Config) *limiter { return &limiter{l: gossip.NewLimiter(cfg)} }
+
+// Know implements gossip.Told.
+func (l *limiter) Know(author wire.PeerID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Know(author)
+}
+
+// Tick implements gossip.Told.
+func (l *limiter) Tick(now gossip.Time, begun bool, closed []uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Tick(now, begun, closed)
+}
+
+// check returns gossip.ErrHeldBack for a message that goes no further.
+func (l *limiter) check(now gossip.Time, m wire.Message) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.l.Check(now, m)
+}

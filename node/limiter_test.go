@@ -1,0 +1,41 @@
+package node
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"atoll/gossip"
+	"atoll/gossip/wire"
+)
+
+// Gossip asks while the loop tells: with -race this shows that they take turns.
+func TestLimiterTakesTurns(t *testing.T) {
+	l := newLimiter(gossip.Config{})
+	var asks sync.WaitGroup
+	held := make([]int, 4)
+	for part := range held {
+		l.Know(wire.PeerID{byte(part + 1)})
+		asks.Go(func() {
+			for i := range 500 {
+				b := wire.Beat{Author: wire.PeerID{byte(part + 1)}, Incarnation: 1, Seq: uint64(i)}
+				if errors.Is(l.check(0, wire.Message{Beat: &b}), gossip.ErrHeldBack) {
+					held[part]++
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		l.Know(wire.PeerID{9, byte(i)})
+		l.Tick(gossip.Time(i), true, []uint32{uint32(i)})
+	}
+	asks.Wait()
+	for part, n := range held {
+		if n == 0 || n == 500 {
+			t.Errorf("of 500 beats at once of author %d %d are held back", part, n)
+		}
+	}
+	if none := (*limiter)(nil); none.check(0, wire.Message{}) != nil {
+		t.Error("holds something back before the run is known")
+	}
+}
