@@ -123,7 +123,7 @@ func (p *pull) answered(w *want, s *source, b []byte, err error) {
 		p.again(w, s.id)
 	case err != nil:
 		if s.id == w.author.id && errors.Is(err, wire.ErrNotFound) {
-			p.fails(s.id, mostFailed)
+			p.fails(s.id, MostOwed)
 		}
 		p.pause(w, s.id)
 	default:

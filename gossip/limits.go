@@ -172,9 +172,9 @@ const (
 	maxWantsPerAuthor = 256
 	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
 	maxStrangersWants = maxWants / strangersShare
-	// mostFailed is how many of an author's payloads nobody may have had, without one of its that
-	// came in between, before what it announces comes last.
-	mostFailed = 2
+	// MostOwed is how many of an author's payloads nobody may have had, without one of its that
+	// came in between, before what it announces comes last, and no round waits for it.
+	MostOwed = 2
 	// maxSources bounds the peers remembered as holding one payload; gossipsub
 	// has a mesh degree of 6 to 12.
 	maxSources = 8

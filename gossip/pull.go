@@ -216,7 +216,7 @@ func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.F
 func (p *pull) comesLast(author wire.PeerID) bool { return p.owes(author) || p.stranger(author) }
 
 // owes reports whether an author did not give what it announced of late.
-func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= mostFailed }
+func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
 
 // fails counts so many payloads that an author owes. That it says itself that it has none counts
 // more than that nobody had one: its uplink may be thin.

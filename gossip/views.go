@@ -123,6 +123,9 @@ func (v Peers) Rests(id wire.PeerID) bool {
 	return p != nil && (p.quiet || p.pauses())
 }
 
+// Owes reports whether a peer announced deltas of late whose payloads nobody had.
+func (v Peers) Owes(id wire.PeerID) bool { return v.core.pull.owes(id) }
+
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
 // calls show: the smallest of late. While none was measured it is the run's first guess.
 func (v Peers) Way(id wire.PeerID) int64 {

@@ -11,8 +11,8 @@ import (
 
 const (
 	// mostMissed is how many rounds with deltas may close without a payload of a learner before
-	// none waits for it any more. Where links are bad some payloads in a row come late.
-	mostMissed = 4
+	// none waits for it any more. On thin links many payloads in a row come late.
+	mostMissed = 16
 	// mostMissedAtFirst is the same for one that was here before the run began, while nothing of it
 	// has come. What is not there within a round, whose grace is long then, may never come.
 	mostMissedAtFirst = 1
@@ -112,10 +112,13 @@ func (m *Machine) absentLearners(learners []wire.PeerID) (absent []outer.Author)
 	return absent
 }
 
-// absent says that no round is to wait for a learner. One that answers in rotation, or whose plan is
-// longer than the others', may miss as many more rounds, and one for each other fragment: at first
-// each has a bell of its own.
+// absent says that no round is to wait for a learner: it owes payloads that it announced, or gave none in too
+// many rounds. One that answers in rotation, or whose plan is longer than the others', may miss as many more
+// rounds, and one for each other fragment: at first each has a bell of its own.
 func (m *Machine) absent(id wire.PeerID) bool {
+	if m.gossip.Peers().Owes(id) {
+		return true
+	}
 	answerers, common := uint64(m.cfg.Params.Answerers), uint64(max(1, m.rounds.Plan().Common))
 	plan := common
 	if b := m.gossip.Peers().Beat(id); b != nil {
@@ -126,5 +129,5 @@ func (m *Machine) absent(id wire.PeerID) bool {
 	return m.attendance.absent(id, groups*times, uint64(m.rounds.Fragments()-1))
 }
 
-// Absent says whether rounds wait for a learner no more, as too many closed without a payload of it.
+// Absent says whether rounds wait for a learner no more: it owes payloads, or gave none in too many rounds.
 func (v View) Absent(id wire.PeerID) bool { return v.m.absent(id) }

@@ -276,8 +276,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		m.revoked(e)
 		return
 	case rounds.Forgot:
-		delete(m.headers, wire.Digest(e.ID))
-		m.emit(ForgetDelta{ID: wire.Digest(e.ID)})
+		m.forgot(wire.Digest(e.ID))
 		return
 	case rounds.WantTips:
 		m.gossip.FetchTips(now)

@@ -189,6 +189,16 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	m.pump(now)
 }
 
+// forgot drops what is kept of a delta that its round has no place for any more. The disk keeps own ones: by them
+// a learner knows after a restart what it published, also where a revocation put them out.
+func (m *Machine) forgot(id wire.Digest) {
+	h, known := m.headers[id]
+	delete(m.headers, id)
+	if !known || h.Header.Author != m.self {
+		m.emit(ForgetDelta{ID: id})
+	}
+}
+
 // Stored says that another's payload is verified and stored. One that could not be
 // stored counts as missing until repair brings it again.
 func (m *Machine) Stored(now Time, id wire.Digest, err error) {

@@ -1,10 +1,12 @@
 package core
 
+import "atoll/gossip"
+
 // TokensAt is what the core of spreading is told.
 func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.TokensAt(rounds) }
 
 // Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
 	"replay": replayMs, "replay times": replayPart, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellBeats,
-	"missed": mostMissed, "missed at first": mostMissedAtFirst,
+	"owed": gossip.MostOwed, "missed": mostMissed, "missed at first": mostMissedAtFirst,
 }

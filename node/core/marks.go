@@ -70,6 +70,9 @@ func (m *Machine) foundsNow() bool {
 	return m.cfg.Alone && m.marks.since-m.cfg.Params.CreatedMs < keyOnlyMs
 }
 
+// ComesBack says that this node may sign nothing yet, as peers may know of more that its key signed.
+func (v View) ComesBack() bool { return v.m.marks.asking }
+
 func (m *Machine) marksKnown() {
 	if m.marks.asking {
 		m.marks.asking = false

@@ -313,7 +313,7 @@ const idleMs = 30_000
 
 func (w *World) checkIdle(n *Node) {
 	r := n.machine.Rounds()
-	idle := !n.spec.Observer && n.machine.View().Phase() == core.Ready && !n.may && !n.left && !n.machine.View().Paused() && !r.Barred(n.id) && !r.Status().Ended
+	idle := !n.spec.Observer && n.machine.View().Phase() == core.Ready && !n.may && !n.left && !n.machine.View().Paused() && !n.machine.View().ComesBack() && !r.Barred(n.id) && !r.Status().Ended
 	if !idle {
 		n.idleFrom = 0
 		return

@@ -55,6 +55,28 @@ func specAbsent(t *testing.T, s *spectest.Spec) {
 	waits(later, true, "once it gives another")
 }
 
+// Who announces what nobody has is not waited for, long before it missed too many rounds.
+func specOwes(t *testing.T, s *spectest.Spec) {
+	const withholds = 4000
+	w := newWorld(t, attackTest{kind: WithholdAll, from: withholds}.scenario(attackSeed))
+	n, o := w.nodes[0], w.nodes[honestNodes]
+	waits := func(x *Node) bool { return !n.machine.View().Absent(x.id) }
+	w.RunFor(withholds)
+	if !waits(o) {
+		t.Fatal("rounds do not wait for one that gives what it announces")
+	}
+	closed := n.machine.Rounds().Fragment(0).Closed()
+	w.until(t, "rounds wait no more for one that owes payloads", 60_000, func() bool { return !waits(o) })
+	if took, most := int64(n.machine.Rounds().Fragment(0).Closed()-closed), s.Number(t, "life", "missed"); took > most/2 {
+		t.Errorf("%d rounds waited for it", took)
+	}
+	for _, x := range w.nodes[1:honestNodes] {
+		if !waits(x) {
+			t.Errorf("rounds do not wait for node %d", x.index)
+		}
+	}
+}
+
 // A crowd that comes later has no round of a run take longer.
 func TestCrowdIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
