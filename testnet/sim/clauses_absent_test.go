@@ -60,6 +60,12 @@ func specOwes(t *testing.T, s *spectest.Spec) {
 	const withholds = 4000
 	w := newWorld(t, attackTest{kind: WithholdAll, from: withholds}.scenario(attackSeed))
 	n, o := w.nodes[0], w.nodes[honestNodes]
+	o.liar.answer = func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+		if q.Kind != wire.GetPayload {
+			return honest
+		}
+		return wire.Response{Status: wire.NotFound}.Encode()
+	}
 	waits := func(x *Node) bool { return !n.machine.View().Absent(x.id) }
 	w.RunFor(withholds)
 	if !waits(o) {
