@@ -29,6 +29,9 @@ type attackTest struct {
 	says  string            // likewise, in the log alone
 	wins  string            // why it is known to win; "" = it does not
 	heavy bool              // takes seconds: ATOLL_LONG=1 plays it
+	agree bool              // deltas count by what they have in common, as in new runs
+
+	outvoted bool // it does not win where they do
 }
 
 // honestNodes stand against one liar, which is the last founder.
@@ -44,7 +47,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	p := &s.Params
 	*p = Params(1, 0, codec.F32)
 	p.Budget = uint64((honestNodes+1)*40*p.H) * TokensPerStep
-	p.MaxShare, p.Quorum = 0.5, 3
+	p.MaxShare, p.Quorum, p.Agreement = 0.5, 3, a.agree
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs
@@ -175,7 +178,7 @@ func joining(s *Scenario) {
 
 var attackTests = []attackTest{
 	{name: "sign flip", kind: SignFlip, times: 1},
-	{name: "sign flip x10", kind: SignFlip, times: 10, wins: "its norm is clipped to three times the usual, and averaged directions follow it that far"},
+	{name: "sign flip x10", kind: SignFlip, times: 10, outvoted: true, wins: "its norm is clipped to three times the usual, and averaged directions follow it that far"},
 	{name: "scaled x1000", kind: Scale, times: 1000, seed: 8, wins: "its norm is clipped to three times the usual, and averaged directions follow it that far"},
 	{name: "huge norms", kind: Scale, times: 1e37, seed: 8, wins: "likewise"},
 	{name: "not finite", kind: Unfinite, from: 5000, shows: "a value is"},
@@ -242,10 +245,28 @@ var attackTests = []attackTest{
 // one of six does, and at the price that the bar allows. Nobody honest is marked or barred,
 // and nobody stands still for longer than a word may be doubted. An attack that is known
 // to win does, so that nobody forgets to take the mark away once it does not.
-func TestAttacks(t *testing.T) {
+func TestAttacks(t *testing.T) { playAttacks(t, attackTests) }
+
+// The same in worlds that fold as new runs do.
+func TestAttacksWithAgreement(t *testing.T) {
+	if !longMode() {
+		t.Skip("takes half a minute: ATOLL_LONG=1 runs it")
+	}
+	var agreed []attackTest
+	for _, a := range attackTests {
+		if a.agree = true; a.outvoted {
+			a.wins = ""
+		}
+		agreed = append(agreed, a)
+	}
+	playAttacks(t, agreed)
+}
+
+func playAttacks(t *testing.T, attacks []attackTest) {
+	t.Helper()
 	var table strings.Builder
 	calm := map[string]cost{} // by scenario: most attack tests share one
-	for _, a := range attackTests {
+	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			if a.heavy && !longMode() {
 				t.Skip("takes seconds: ATOLL_LONG=1 runs it")
