@@ -10,6 +10,7 @@ import (
 // beats says what this node holds and compares it with what others say.
 type beats struct {
 	*env
+	finals *finals
 	self SelfState
 	said *wire.Beat // the last own beat, nil before the first
 	next Time       // when the following one is due
@@ -75,6 +76,7 @@ func (b *beats) send() {
 	}
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
+	b.finals.tell(&beat)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
 	raw := wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)
 	b.said, b.at, b.next, b.size = &beat, b.now, b.now+b.period, len(raw)

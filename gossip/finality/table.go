@@ -40,6 +40,8 @@ func (t Table) Len() int { return len(t.ids) }
 // IDs are the voters in ascending order.
 func (t Table) IDs() []wire.PeerID { return slices.Clone(t.ids) }
 
+func sameTable(a, b Table) bool { return slices.Equal(a.ids, b.ids) }
+
 // Place returns the place of a voter in the table, counted from 0.
 func (t Table) Place(id wire.PeerID) (place int, is bool) {
 	return slices.BinarySearchFunc(t.ids, id, wire.PeerID.Compare)

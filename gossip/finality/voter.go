@@ -157,12 +157,19 @@ func (v *Voter) Resume(last *Certificate, saved *State) {
 		v.last, v.height = last, last.Height+1
 		v.begin(last.Table(), v.votes.barred)
 	}
-	if saved == nil || saved.Height != v.height {
+	switch {
+	case saved == nil || saved.Height < v.height:
+		return
+	case saved.Height > v.height: // certificates are lost, and with them what was signed below that height
+		v.cfg.From = max(v.cfg.From, saved.Height+1)
 		return
 	}
 	v.state, v.view = *saved, saved.View
 	v.setTable(v.votes.table)
 }
+
+// VoteFrom changes Config.From.
+func (v *Voter) VoteFrom(height uint32) { v.cfg.From = height }
 
 // begin is the start of a height.
 func (v *Voter) begin(table Table, barred map[wire.PeerID]bool) {
@@ -209,6 +216,37 @@ func (v *Voter) View() uint32 { return v.view }
 
 // Voters are who votes at the height; none are known before the first value is.
 func (v *Voter) Voters() Table { return v.votes.table }
+
+// Voting reports whether the node takes part in a vote that is under way.
+func (v *Voter) Voting() bool { return v.mayVote() && v.step != idle }
+
+// Bears says whether the own chain goes through the newest certificate.
+func (v *Voter) Bears() wire.Bears {
+	if v.last == nil {
+		return wire.BearsUnknown
+	}
+	return [...]wire.Bears{unknown: wire.BearsUnknown, yes: wire.BearsYes, no: wire.BearsNo}[v.extends()]
+}
+
+// Votes are the votes of the height that are kept, the newest views first, at most so many. Those that skip names are
+// left out.
+func (v *Voter) Votes(most int, skip func(s wire.SignedVote) bool) (list []wire.SignedVote) {
+	for _, view := range slices.Backward(v.votes.kept()) {
+		for _, phase := range []wire.Phase{wire.Propose, wire.Prevote, wire.Precommit} {
+			for _, id := range v.votes.table.ids {
+				for _, s := range v.votes.of(view, phase, id) {
+					if len(list) == most {
+						return list
+					}
+					if !skip(s) {
+						list = append(list, s)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
 
 // Silent are the voters of whom no vote has come at this height.
 func (v *Voter) Silent() (silent []wire.PeerID) {

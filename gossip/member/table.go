@@ -272,6 +272,8 @@ func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 		s.Author = m.Beat.Author
 	case m.Evidence != nil:
 		s.Author = m.Evidence.A.Header.Author
+	case m.Vote != nil:
+		s.Author = m.Vote.Author
 	}
 	return s, !t.Member(s.Author)
 }

@@ -45,7 +45,7 @@ func (m *Machine) tickMarks(now Time) {
 	waited := now - m.marks.since
 	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.donorInSight() && !m.gossip.AwaitsOwn()
 	if nobody || waited >= keyOnlyMs {
-		m.marksKnown()
+		m.marksKnown(now)
 	}
 }
 
@@ -70,8 +70,9 @@ func (m *Machine) foundsNow() bool {
 	return m.cfg.Alone && m.marks.since-m.cfg.Params.CreatedMs < keyOnlyMs
 }
 
-func (m *Machine) marksKnown() {
+func (m *Machine) marksKnown(now Time) {
 	if m.marks.asking {
+		m.voteFrom(now)
 		m.marks.asking = false
 		m.emit(MarksKnown{})
 		m.rounds.Hold(false)

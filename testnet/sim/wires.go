@@ -123,7 +123,7 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
-	if n.stranger(from, m.open) {
+	if n.stranger(from, m.open) || !n.passes(m.open) {
 		return
 	}
 	if m.open.Header != nil && !n.w.s.Lean {
