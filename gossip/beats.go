@@ -11,12 +11,12 @@ import (
 type beats struct {
 	*env
 	finals *finals
-	self SelfState
-	said *wire.Beat // the last own beat, nil before the first
-	next Time       // when the following one is due
-	seq  uint64
-	at   Time // when said was said
-	size int  // its bytes
+	self   SelfState
+	said   *wire.Beat // the last own beat, nil before the first
+	next   Time       // when the following one is due
+	seq    uint64
+	at     Time // when said was said
+	size   int  // its bytes
 
 	agreed      bool // as of the last tick, see agree
 	agreedSince Time

@@ -92,6 +92,10 @@ func Elect(candidates []Candidate) []wire.PeerID {
 	return voters
 }
 
+// DefaultStepMs is Config.StepMs of runs. Votes reach everybody within a second or two, whatever the links. A
+// certificate comes some time after its rounds are final in any case, so nothing is gained by less.
+const DefaultStepMs = 5000
+
 // Every is the rounds between two values of a run: a quarter of its union window. Values are certified some time
 // after they left that window, so a shorter way between them would say nothing sooner.
 func Every(windowUnion uint32) uint32 { return max(1, windowUnion/4) }

@@ -232,17 +232,17 @@ type Stranger struct {
 // Error names the author.
 func (s *Stranger) Error() string { return fmt.Sprintf("%v is not known to be admitted", s.Author) }
 
-// CheckMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
+// OpenMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
 // whose author nobody here knows to be admitted.
-func CheckMessage(run wire.RunID, t *Table, raw []byte) error {
+func OpenMessage(run wire.RunID, t *Table, raw []byte) (wire.Message, error) {
 	m, err := wire.Open(run, raw)
 	if err != nil {
-		return err
+		return m, err
 	}
 	if s, stranger := t.Stranger(m); stranger {
-		return &s
+		return m, &s
 	}
-	return nil
+	return m, nil
 }
 
 // Request asks for what admits the stranger.

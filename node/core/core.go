@@ -30,10 +30,10 @@ type Config struct {
 	Precision uint8 // class that own deltas carry
 	// Certificate is the digest of the node's certificate, zero in a run that is open to everybody.
 	Certificate wire.Digest
-	KeyOnly     bool  // the key may have signed rounds that the disk does not know of
-	Alone       bool  // the link names no peers: train from genesis at once
-	AloneMs     int64 // train from genesis when no peer was reached for so long
-	MostDeltas  int   // that a fold of one round takes, see rounds.Config; for tests
+	KeyOnly     bool          // the key may have signed rounds that the disk does not know of
+	Alone       bool          // the link names no peers: train from genesis at once
+	AloneMs     int64         // train from genesis when no peer was reached for so long
+	MostDeltas  int           // that a fold of one round takes, see rounds.Config; for tests
 	Gossip      gossip.Config // without Finality
 	Finality    *Finality     // nil in a run without
 }
