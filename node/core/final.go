@@ -100,17 +100,23 @@ type segment struct {
 	links  []outer.Link // of rounds
 }
 
+func (s segment) last() uint32 { return s.start.Round + uint32(len(s.rounds)) }
+
 // loadHistory tells the history what the records have from the newest certificate on.
 func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.Table) error {
 	segments, starts := make([]segment, len(saved)), make([]finality.Point, len(saved))
 	for p, s := range saved {
+		first := s.History[0] // the machine begins to call rounds final after it
 		from := uint32(0)
 		if k.Last != nil && p < len(k.Last.Value.Points) {
-			from = k.Last.Value.Points[p].Round
+			from = min(k.Last.Value.Points[p].Round, first.Round)
 		}
 		var err error
 		if segments[p], err = readSegment(d, p, from, s.Bases[0], members); err != nil {
 			return fmt.Errorf("load what is final in fragment %d: %w", p, err)
+		}
+		if segments[p].last() < first.Round {
+			segments[p] = segment{start: finality.Point{Round: first.Round, Chain: wire.Digest(first.Chain)}}
 		}
 		starts[p] = segments[p].start
 	}
@@ -136,7 +142,7 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s segment, err error) {
 	err = d.Rounds(p, max(from, 1), to, func(l outer.Link) error {
 		authors, known, err := authorsOf(d, l, members)
-		if last := s.start.Round + uint32(len(s.rounds)); !known || l.Round == from || l.Round != last+1 {
+		if !known || l.Round == from || l.Round != s.last()+1 {
 			s = segment{start: finality.Point{Round: l.Round, Chain: wire.Digest(l.Chain)}}
 			return err
 		}
@@ -215,6 +221,9 @@ func (m *Machine) finalRound(e rounds.Final) {
 		}
 	}
 	m.final.later[p] = later
+	if e.Link.Round <= m.final.history.Last(p) {
+		return // records of it were read at the start
+	}
 	if err := m.final.history.Final(p, e.Link.Round, wire.Digest(e.Link.Chain), authors, e.Link.Ended()); err != nil {
 		m.emit(gossip.Event{Kind: gossip.EventFinal, Peer: m.self, Text: fmt.Sprintf("votes no more in this process: %v", err)})
 	}

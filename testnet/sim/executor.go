@@ -110,6 +110,9 @@ func (x executor) Saw(event any) {
 	switch e := event.(type) {
 	case gossip.Event:
 		n.w.checks.noticed(n, e)
+		if e.Kind == gossip.EventFinal {
+			n.broken("final", "%s", e.Text)
+		}
 	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused:
 		n.w.checkBlame(n, e)
 	case gossip.Certified, gossip.VotedTwice:

@@ -15,7 +15,7 @@ func voters(n, steps int) Scenario {
 	return s
 }
 
-// certified is the most certificates that nodes have, and the least that those have who are up.
+// certified is the least and the most certificates of nodes that are up.
 func (w *World) certified() (least, most uint32) {
 	least = ^uint32(0)
 	for _, n := range w.alive() {
@@ -25,21 +25,130 @@ func (w *World) certified() (least, most uint32) {
 	return least, most
 }
 
-// Rounds are certified as they become final, and all nodes have the certificates.
-func TestCertifies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, voters(4, 1500))
+// ends plays a world to its end, at which all nodes have the certificates and chains that go through them.
+func (w *World) ends(t *testing.T) {
+	t.Helper()
 	w.Finish()
-	least, most := w.certified()
-	t.Logf("%d rounds, %d to %d certificates\n%s", w.closed(), least, most, w)
-	if most < 4 || most-least > 1 {
-		t.Fatalf("%d to %d certificates", least, most)
+	if w.Err() != nil {
+		t.Fatal(w.Err())
 	}
-	for _, n := range w.nodes {
-		if v, _ := n.machine.Gossip().Finals(); v.BorneOut != wire.BearsYes || v.Voters != 4 {
-			t.Errorf("node %d: %+v", n.index, v)
+	least, most := w.certified()
+	t.Logf("%d rounds, %d to %d certificates", w.closed(), least, most)
+	if most-least > 1 {
+		t.Errorf("%d to %d certificates\n%s", least, most, w)
+	}
+	for _, n := range w.alive() {
+		if v, _ := n.machine.Gossip().Finals(); v.BorneOut == wire.BearsNo {
+			t.Errorf("node %d: its chain is not the certified one: %+v", n.index, v)
 		}
 	}
 }
 
-var _ = fault.Kill
+// Rounds are certified as they become final, and all nodes have the certificates.
+func TestCertifies(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 4, 7} {
+		w := newWorld(t, voters(n, 400*n))
+		w.ends(t)
+		if least, _ := w.certified(); least < 4 {
+			t.Errorf("%d voters: %d certificates in %d rounds", n, least, w.closed())
+		}
+		for _, n := range w.nodes {
+			if v, _ := n.machine.Gossip().Finals(); v.BorneOut != wire.BearsYes || v.Voters != len(w.nodes) || !v.Votes {
+				t.Errorf("node %d: %+v", n.index, v)
+			}
+		}
+	}
+}
+
+// Of a run that parts only a side with more than two thirds of the voters goes on to certify. When the sides meet, all
+// have its certificates, and those who folded something else take its chain.
+func TestCertifiesThroughAPartition(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		nodes int
+		alone []int
+		goes  bool
+	}{
+		"one of five":  {5, []int{4}, true},
+		"two of five":  {5, []int{3, 4}, false},
+		"two of four":  {4, []int{2, 3}, false},
+		"one of three": {3, []int{2}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := voters(c.nodes, 1200*c.nodes)
+			s.Faults = []Fault{{At: 14_000, Kind: fault.Partition, Others: c.alone}, {At: 40_000, Kind: fault.Merge}}
+			s.CalmMs = 41_000
+			w := newWorld(t, s)
+			w.RunFor(16_000)
+			_, before := w.certified()
+			w.RunFor(23_000)
+			_, after := w.certified()
+			t.Logf("%d certificates at the partition, %d at its end\n%s", before, after, w)
+			if before == 0 || c.goes != (after > before+3) || !c.goes && after > before+1 {
+				t.Errorf("%d certificates at the partition, %d at its end", before, after)
+			}
+			w.ends(t)
+			if least, _ := w.certified(); least <= after+1 {
+				t.Errorf("%d certificates at the end, %d when the sides met", least, after)
+			}
+		})
+	}
+}
+
+// Voters that are killed, and machines that lose power, never sign two votes of one phase and view, and go on.
+func TestVotersComeBack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		s := voters(4, 7000)
+		s.Seed = seed
+		for i := range 20 {
+			kind := []fault.Verb{fault.Kill, fault.PowerCut}[i%2]
+			at := Time(6000 + 1700*i + 137*int(seed)*i%900)
+			s.Faults = append(s.Faults, Fault{At: at, Kind: kind, Node: i % 4}, Fault{At: at + 700, Kind: fault.Start, Node: i % 4})
+		}
+		s.CalmMs = 42_000
+		w := newWorld(t, s)
+		w.ends(t)
+		if least, _ := w.certified(); least < 8 {
+			t.Errorf("seed %d: %d certificates in %d rounds", seed, least, w.closed())
+		}
+	}
+}
+
+// A restart finds the history again: where every voter is needed, certificates go on soon after it, at their usual pace.
+func TestARestartVotesOn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []fault.Verb{fault.Kill, fault.PowerCut} {
+		s := voters(3, 3600)
+		s.Faults = []Fault{{At: 15_000, Kind: kind, Node: 1}, {At: 15_500, Kind: fault.Start, Node: 1}}
+		w := newWorld(t, s)
+		w.RunFor(14_900)
+		_, before := w.certified()
+		w.RunFor(10_000)
+		least, _ := w.certified()
+		v, _ := w.nodes[1].machine.Gossip().Finals()
+		if least < before+3 || v.BorneOut != wire.BearsYes || w.nodes[1].Installs > 0 {
+			t.Errorf("%v: %d certificates before, %d after; took tips %d times: %+v", kind, before, least, w.nodes[1].Installs, v)
+		}
+		w.ends(t)
+	}
+}
+
+// A key whose disk is lost leaves out the votes that it may have taken part in, and then votes again.
+func TestALostDiskVotesAgain(t *testing.T) {
+	t.Parallel()
+	s := voters(4, 7000)
+	s.Faults = []Fault{{At: 15_000, Kind: fault.Wipe, Node: 1}, {At: 15_500, Kind: fault.Start, Node: 1}}
+	w := newWorld(t, s)
+	w.until(t, "it is ready", 60_000, func() bool { return w.now > Start+16_000 && w.nodes[1].up && w.nodes[1].ready() && !w.nodes[1].keyOnly })
+	w.until(t, "it votes", 30_000, func() bool {
+		v, _ := w.nodes[1].machine.Gossip().Finals()
+		return v.Votes && v.BorneOut == wire.BearsYes
+	})
+	w.nodes[0].disturb(Fault{Kind: fault.Kill}) // the other three are enough if it votes as well
+	_, before := w.certified()
+	w.until(t, "they certify", 30_000, func() bool { _, most := w.certified(); return most > before+2 })
+	w.nodes[0].disturb(Fault{Kind: fault.Start})
+	w.ends(t)
+}
