@@ -105,6 +105,23 @@ func (n *Node) checkRecords() {
 	}
 }
 
+// sayTwoVotes adds to each own vote another one of that phase and view: none in place of a value, and a value that
+// nobody has in place of none.
+func sayTwoVotes(l *liar, m wire.Message) bool {
+	if m.Vote == nil || m.Vote.Author != l.n.id {
+		return false
+	}
+	v := m.Vote.Vote
+	if v.Phase != wire.Propose && v.Round > 0 {
+		v.Round, v.Value = 0, wire.Digest{}
+	} else {
+		v.Round, v.Value = max(v.Round, 1), wire.Sum(v.Value[:])
+	}
+	l.tell(wire.EncodeVote(*m.Vote), evenHalf)
+	l.tell(wire.EncodeVote(wire.SignVote(l.n.key, l.n.w.run, v)), oddHalf)
+	return true
+}
+
 // sawVotes takes an event about votes.
 func (n *Node) sawVotes(event any) {
 	switch e := event.(type) {

@@ -152,3 +152,49 @@ func TestALostDiskVotesAgain(t *testing.T) {
 	w.nodes[0].disturb(Fault{Kind: fault.Start})
 	w.ends(t)
 }
+
+// A voter that signs two votes of each phase and view, and shows each to one half, is found out, and stops nobody:
+// there are never two certificates of one height.
+func TestALiarVotesTwice(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		s := voters(4, 2400)
+		s.Seed, s.Founders[3].Attack = seed, Attack{Kind: TwoVotes}
+		w := newWorld(t, s)
+		w.ends(t)
+		if least, _ := w.certified(); least < 8 {
+			t.Errorf("seed %d: %d certificates in %d rounds", seed, least, w.closed())
+		}
+		if w.checks.caught["voted twice"] == 0 {
+			t.Errorf("seed %d: nobody tells of it: %v", seed, w.checks.caught)
+		}
+	}
+}
+
+// Random worlds keep every promise where nodes vote: joins, restarts, partitions and lost disks.
+func TestVotingSchedules(t *testing.T) {
+	t.Parallel()
+	certificates := uint32(0)
+	for seed := range uint64(votingSeeds) {
+		s := Explore(seed)
+		s.Finality = true
+		s.Params.WindowAccept, s.Params.WindowUnion = min(s.Params.WindowAccept, 8), min(s.Params.WindowUnion, 12)
+		w, err := New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Finish()
+		if w.Err() != nil {
+			t.Errorf("seed %d, voting: %v", seed, w.Err())
+		}
+		_, most := w.certified()
+		t.Logf("seed %d: %d certificates in %d rounds, %d nodes", seed, most, w.closed(), len(w.nodes))
+		certificates += most
+	}
+	if certificates < votingSeeds {
+		t.Errorf("only %d certificates in %d worlds", certificates, votingSeeds)
+	}
+}
+
+// votingSeeds are few: the schedules are those of TestAnySchedule.
+const votingSeeds = 10
