@@ -50,7 +50,7 @@ func (g *Gate) Set(height uint32, table Table) {
 	}
 	g.known, g.height, g.table = true, height, table
 	for id := range g.shares {
-		if _, votes := table.Place(id); !votes {
+		if _, votes := table.Place(id); !votes && id != (wire.PeerID{}) {
 			delete(g.shares, id)
 		}
 	}
