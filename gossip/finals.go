@@ -319,6 +319,46 @@ func (f *finals) votes(q wire.Request) []byte {
 	}))
 }
 
+// standing says which of two chains that do not unite is certified.
+type standing uint8
+
+const (
+	undecided    standing = iota // no certificate tells
+	oursStands                   // this node's chain goes through the newest one, the peer's does not
+	theirsStands                 // the other way round
+	awaitsFinals                 // one of the two has more certificates, which the other has yet to fetch
+)
+
+// stand compares what the last beats of this node and of a peer say of certificates, as the peer does, which comes to
+// the opposite. A node that has none must not take any on another's word, and certificates that do not follow from
+// each other are of groups that never met: then nothing is decided here.
+func (f *finals) stand(mine *wire.Beat, p *peer) standing {
+	theirs := p.beat
+	switch {
+	case f.voter == nil || mine == nil || theirs == nil || mine.Certified == 0 || theirs.Certified == 0:
+		return undecided
+	case mine.Certified > theirs.Certified && f.shorts[theirs.Certified-1] == theirs.Certificate:
+		return awaitsFinals
+	case mine.Certified < theirs.Certified && !(p.finals.any && p.finals.other == theirs.Certificate):
+		return awaitsFinals
+	case mine.Certified != theirs.Certified || mine.Certificate != theirs.Certificate:
+		return undecided
+	case mine.BorneOut == wire.BearsYes && theirs.BorneOut == wire.BearsNo:
+		return oursStands
+	case mine.BorneOut == wire.BearsNo && theirs.BorneOut == wire.BearsYes:
+		return theirsStands
+	}
+	return undecided
+}
+
+// certified is how many certificates the chain of a peer goes through, as it says.
+func (p *peer) certified() uint32 {
+	if p.beat == nil || p.beat.BorneOut != wire.BearsYes {
+		return 0
+	}
+	return p.beat.Certified
+}
+
 // lacks is the first height whose certificate is not here.
 func (f *finals) lacks() uint32 { return f.voter.Height() + uint32(len(f.fetch.pending)) }
 

@@ -184,7 +184,8 @@ func (s *snapshot) best() *peer {
 }
 
 // better prefers the named donor, then donors whose tips were never refused,
-// then peers of the link, then more folded tokens, then the smaller id.
+// then peers of the link, then those whose chains go through more certificates, then more
+// folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
@@ -194,6 +195,9 @@ func (s *snapshot) better(p, q *peer) bool {
 	}
 	if trusted := s.cfg.trusts(p.id); trusted != s.cfg.trusts(q.id) {
 		return trusted
+	}
+	if p.certified() != q.certified() {
+		return p.certified() > q.certified()
 	}
 	return p.folded() > q.folded()
 }

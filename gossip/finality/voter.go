@@ -47,6 +47,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// maxOpen bounds the certificates whose points are kept to be compared with the own chain.
+const maxOpen = 64
+
 // maxStretch bounds how much longer than in the first view a phase lasts: with a step of seconds, votes
 // may take minutes on their way.
 const maxStretch = 64
@@ -129,6 +132,7 @@ type Voter struct {
 	out   []Effect
 
 	last   *Certificate // newest
+	open   [][]Point    // of certificates that it is not known whether the own chain goes through, and of the newest; oldest first
 	height uint32
 	state  State // of this height
 	votes  votes
@@ -155,6 +159,7 @@ func New(cfg Config, chain Chain) *Voter {
 func (v *Voter) Resume(last *Certificate, saved *State) {
 	if last != nil {
 		v.last, v.height = last, last.Height+1
+		v.open = [][]Point{last.Value.Points}
 		v.begin(last.Table(), v.votes.barred)
 	}
 	switch {
@@ -349,6 +354,10 @@ func (v *Voter) borneOut(c Certificate) bool {
 // certify ends a height.
 func (v *Voter) certify(c Certificate) {
 	v.last, v.height = &c, c.Height+1
+	v.open = append(v.open, c.Value.Points)
+	if len(v.open) > maxOpen {
+		v.open = slices.Delete(v.open, len(v.open)-2, len(v.open)-1) // the oldest tell first that a chain is another one
+	}
 	v.begin(c.Table(), v.votes.barred)
 	v.emit(Certified{c})
 }

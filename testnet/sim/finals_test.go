@@ -198,3 +198,31 @@ func TestVotingSchedules(t *testing.T) {
 
 // votingSeeds are few: the schedules are those of TestAnySchedule.
 const votingSeeds = 10
+
+// Of two sides that part the one that certified wins when they meet, though the other one folded more tokens in as many
+// rounds: five voters of seven, four of them slow, and two that are as fast as the fifth.
+func TestTheCertifiedChainWins(t *testing.T) {
+	t.Parallel()
+	s := voters(7, 9000)
+	for i := range 4 {
+		s.Founders[i].Slow = 6
+	}
+	s.Params.HMin = 1
+	s.Faults = []Fault{{At: 30_000, Kind: fault.Partition, Others: []int{5, 6}}, {At: 60_000, Kind: fault.Merge}}
+	s.CalmMs, s.LimitMs = 61_000, 800_000
+	w := newWorld(t, s)
+	w.RunFor(59_900)
+	tokens := func(n *Node) uint64 { return n.machine.View().FoldedTokens() }
+	fast, others := w.nodes[5], w.nodes[0]
+	_, most := w.certified()
+	v, _ := fast.machine.Gossip().Finals()
+	t.Logf("%d certificates, %d on the other side; %d tokens, %d on the other side\n%s", most, v.Certified, tokens(others), tokens(fast), w)
+	if most <= v.Certified+2 || tokens(fast) <= tokens(others) {
+		t.Fatal("the world shows nothing")
+	}
+	w.until(t, "one chain", 60_000, w.oneChain)
+	if fast.Installs == 0 || others.Installs > 0 {
+		t.Errorf("the chain that nobody certified wins: tips were taken %d times there, %d times here", fast.Installs, others.Installs)
+	}
+	w.ends(t)
+}
