@@ -135,6 +135,21 @@ const (
 	wantNeighbours = 4
 )
 
+// What is final.
+const (
+	// ticksPerStep is how often a voter looks at the time in one of its steps.
+	ticksPerStep = 8
+	// againSteps is the pause after certificates of another chain, in steps: the next peer may have the same ones.
+	againSteps = 12
+	// maxPendingFinals bounds the bytes of certificates that wait: thousands of a few KB. A node that joins a run of
+	// more takes the first ones once its own chain goes through one of these.
+	maxPendingFinals = 16 << 20
+	// leastFinal is below the bytes of a certificate of one voter and one fragment.
+	leastFinal = 128
+	// maxFinalsPerSecond bounds the requests of one peer for certificates: each may have 256 KB for an answer.
+	maxFinalsPerSecond = 2
+)
+
 // Places at relays.
 const (
 	// wantPlaces is the number of relays of a node that others do not reach by themselves.

@@ -16,6 +16,7 @@ import (
 type repair struct {
 	*env
 	certificates *certificates
+	finals       *finals
 
 	headers  *headers
 	pull     *pull

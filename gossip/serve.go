@@ -15,6 +15,7 @@ type serve struct {
 	relays    *relays
 	roster    *roster
 	blobs     *blobs
+	finals    *finals
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
 	manifests manifests
@@ -141,6 +142,10 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.ok(handle, s.blobs.holdings(r.Digests))
 		return
 	}
+	if r.Kind == wire.GetVotes || r.Kind == wire.GetFinals {
+		s.final(handle, p, r)
+		return
+	}
 	if s.joining() {
 		s.status(handle, wire.Busy)
 		return
@@ -156,6 +161,20 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.tips(handle, p, r.At)
 	case wire.GetOwn:
 		s.newest(handle, p)
+	}
+}
+
+// final answers what is asked about votes, in a run that has any.
+func (s *serve) final(handle uint64, p *peer, r wire.Request) {
+	switch {
+	case s.finals.voter == nil:
+		s.status(handle, wire.Refused)
+	case r.Kind == wire.GetVotes:
+		s.ok(handle, s.finals.votes(r))
+	case !p.finals.asks.spend(s.now, 1000, maxFinalsPerSecond):
+		s.status(handle, wire.Busy)
+	default:
+		s.emit(ReplyFinals{Handle: handle, Height: r.Height})
 	}
 }
 

@@ -11,15 +11,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"atoll/gossip"
+	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
+	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
 )
 
 // membership is what admits this node, and others at it, to a run that admits by invitation. It is
-// zero in a run that is open to everybody.
+// zero in a run that is open to everybody. In such a run nobody votes either.
 type membership struct {
 	members     *member.Table
 	invite      *member.Pass // that this node's link carries
@@ -27,6 +30,8 @@ type membership struct {
 	id          wire.Digest // of the certificate
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
+
+	gate atomic.Pointer[finality.Gate] // for votes; nil where there are none
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.
@@ -149,12 +154,27 @@ func (n *node) admits(r hello.Record) error {
 	return n.members.Admit(r, now)
 }
 
-// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further, nor
-// what comes too often or too late.
+// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further, nor what comes too
+// often or too late, nor more votes than voters make.
 func (n *node) checkMessage(raw []byte) error {
-	m, err := member.CheckMessage(n.run, n.members, raw)
+	m, err := member.OpenMessage(n.run, n.members, raw)
 	if err != nil {
 		return err
 	}
+	if m.Vote != nil {
+		if gate := n.gate.Load(); gate == nil || !gate.Pass(n.clock.now(), m.Vote.Vote) {
+			return gossip.ErrHeldBack
+		}
+	}
 	return n.limiter.Load().check(time.Since(n.started).Milliseconds(), m)
+}
+
+// votes is what this node needs to vote on what is final, nil in a run that has no votes.
+func (n *node) votes() *core.Finality {
+	if !n.genesis.Finality {
+		return nil
+	}
+	gate := finality.NewGate(n.self, finality.DefaultStepMs)
+	n.gate.Store(gate)
+	return &core.Finality{StepMs: finality.DefaultStepMs, Gate: gate}
 }

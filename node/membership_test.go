@@ -84,3 +84,27 @@ func TestNobodyInvited(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Nodes of a run that votes certify its rounds. A restart has the certificates, status and verify tell of them.
+func TestInvitedNodesCertify(t *testing.T) {
+	t.Parallel()
+	g, owner := ownedGenesis(40_000)
+	g.Finality, g.Outer.WindowAccept, g.Outer.WindowUnion = true, 2, 4
+	text := toyText(t)
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace, Lab: true})
+	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, Lab: true})
+	certified := func(s status.Snapshot) bool { return s.Final != nil && s.Final.Certificates > 1 }
+	first.until("it has certificates", certified)
+	second.until("it has certificates", certified)
+	second.leave()
+	first.leave()
+	result, err := inspect.Verify(t.Context(), first.cfg.Dir)
+	if err != nil || result.Final == nil || result.Final.Certificates < 2 || len(result.Final.Contradicted) > 0 {
+		t.Errorf("verify: %+v, %v", result.Final, err)
+	}
+	again := launch(t, Config{Dir: first.cfg.Dir, Data: text, Pace: slowPace, Lab: true})
+	s := again.until("it is there", func(s status.Snapshot) bool { return s.Final != nil })
+	if s.Final.Certificates < 2 || s.Final.Round == 0 || s.Final.OtherChain {
+		t.Errorf("after a restart: %+v", s.Final)
+	}
+}

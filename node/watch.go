@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -38,6 +39,8 @@ func (w watcher) Saw(event any) {
 		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger lacks: signs nothing up to round %d", e.Fragment, e.Round))
 	case core.Revoked:
 		n.revoked(e)
+	case gossip.VotedTwice:
+		n.votedTwice(e)
 	case core.MarksKnown:
 		n.log.Info("peers have said what this key signed")
 	case replica.Stored:

@@ -140,7 +140,7 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	g.Owners, g.Outer.Revocations = append(g.Owners, wire.PeerIDOf(key)), true
+	g.Owners, g.Outer.Revocations, g.Finality = append(g.Owners, wire.PeerIDOf(key)), true, true
 	return owner, nil
 }
 

@@ -6,9 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// MaxSize bounds an encoded certificate: MaxVoters names and signatures, and a point of up to 40 bytes for
-// each of wire.MaxFragments.
-const MaxSize = 32 << 10
+// MaxSize bounds an encoded certificate.
+const MaxSize = wire.MaxFinal
 
 // domainValue is of the digest of a value.
 const domainValue = "atoll finality value 1"

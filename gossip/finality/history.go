@@ -90,6 +90,9 @@ func (h *History) Final(fragment int, round uint32, chain wire.Digest, folded []
 	return nil
 }
 
+// Last is the last round of a fragment that is known.
+func (h *History) Last(fragment int) uint32 { return h.tracks[fragment].last }
+
 // count adds a delta of an author. Of several invites the one with the lowest key counts, whichever came first.
 func (m *mark) count(c Candidate) {
 	known := m.authors[c.Author]

@@ -96,19 +96,25 @@ func (v *Voter) candidate() (c choice, has bool) {
 	return choice{round, value.Digest(v.cfg.Run)}, true
 }
 
-// extends tells whether the own chain goes on from what is certified.
+// extends tells whether the own chain goes on from what is certified. It does not if it goes elsewhere at an older
+// certificate, whether it got to the newest one or not.
 func (v *Voter) extends() verdict {
 	if v.last == nil {
 		return yes
 	}
-	same, known := v.chain.Holds(v.last.Value.Points)
-	switch {
-	case !known:
-		return unknown
-	case same:
-		return yes
+	for i, points := range slices.Backward(v.open) {
+		switch same, known := v.chain.Holds(points); {
+		case known && !same:
+			return no
+		case known && i == len(v.open)-1:
+			v.open = v.open[i:]
+			return yes
+		case known:
+			v.open = v.open[i:]
+			return unknown
+		}
 	}
-	return no
+	return unknown
 }
 
 // mayCertify reports whether a value of a round can be of this height. All that vote at height 0 know each other

@@ -40,6 +40,8 @@ func (t Table) Len() int { return len(t.ids) }
 // IDs are the voters in ascending order.
 func (t Table) IDs() []wire.PeerID { return slices.Clone(t.ids) }
 
+func sameTable(a, b Table) bool { return slices.Equal(a.ids, b.ids) }
+
 // Place returns the place of a voter in the table, counted from 0.
 func (t Table) Place(id wire.PeerID) (place int, is bool) {
 	return slices.BinarySearchFunc(t.ids, id, wire.PeerID.Compare)
@@ -89,6 +91,10 @@ func Elect(candidates []Candidate) []wire.PeerID {
 	slices.SortFunc(voters, wire.PeerID.Compare)
 	return voters
 }
+
+// DefaultStepMs is Config.StepMs of runs. Votes reach everybody within a second or two, whatever the links. A
+// certificate comes some time after its rounds are final in any case, so nothing is gained by less.
+const DefaultStepMs = 5000
 
 // Every is the rounds between two values of a run: a quarter of its union window. Values are certified some time
 // after they left that window, so a shorter way between them would say nothing sooner.

@@ -47,6 +47,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// maxOpen bounds the certificates whose points are kept to be compared with the own chain.
+const maxOpen = 64
+
 // maxStretch bounds how much longer than in the first view a phase lasts: with a step of seconds, votes
 // may take minutes on their way.
 const maxStretch = 64
@@ -129,6 +132,7 @@ type Voter struct {
 	out   []Effect
 
 	last   *Certificate // newest
+	open   [][]Point    // of certificates that it is not known whether the own chain goes through, and of the newest; oldest first
 	height uint32
 	state  State // of this height
 	votes  votes
@@ -155,14 +159,22 @@ func New(cfg Config, chain Chain) *Voter {
 func (v *Voter) Resume(last *Certificate, saved *State) {
 	if last != nil {
 		v.last, v.height = last, last.Height+1
+		v.open = [][]Point{last.Value.Points}
 		v.begin(last.Table(), v.votes.barred)
 	}
-	if saved == nil || saved.Height != v.height {
+	switch {
+	case saved == nil || saved.Height < v.height:
+		return
+	case saved.Height > v.height: // certificates are lost, and with them what was signed below that height
+		v.cfg.From = max(v.cfg.From, saved.Height+1)
 		return
 	}
 	v.state, v.view = *saved, saved.View
 	v.setTable(v.votes.table)
 }
+
+// VoteFrom changes Config.From.
+func (v *Voter) VoteFrom(height uint32) { v.cfg.From = height }
 
 // begin is the start of a height.
 func (v *Voter) begin(table Table, barred map[wire.PeerID]bool) {
@@ -209,6 +221,37 @@ func (v *Voter) View() uint32 { return v.view }
 
 // Voters are who votes at the height; none are known before the first value is.
 func (v *Voter) Voters() Table { return v.votes.table }
+
+// Voting reports whether the node takes part in a vote that is under way.
+func (v *Voter) Voting() bool { return v.mayVote() && v.step != idle }
+
+// Bears says whether the own chain goes through the newest certificate.
+func (v *Voter) Bears() wire.Bears {
+	if v.last == nil {
+		return wire.BearsUnknown
+	}
+	return [...]wire.Bears{unknown: wire.BearsUnknown, yes: wire.BearsYes, no: wire.BearsNo}[v.extends()]
+}
+
+// Votes are the votes of the height that are kept, the newest views first, at most so many. Those that skip names are
+// left out.
+func (v *Voter) Votes(most int, skip func(s wire.SignedVote) bool) (list []wire.SignedVote) {
+	for _, view := range slices.Backward(v.votes.kept()) {
+		for _, phase := range []wire.Phase{wire.Propose, wire.Prevote, wire.Precommit} {
+			for _, id := range v.votes.table.ids {
+				for _, s := range v.votes.of(view, phase, id) {
+					if len(list) == most {
+						return list
+					}
+					if !skip(s) {
+						list = append(list, s)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
 
 // Silent are the voters of whom no vote has come at this height.
 func (v *Voter) Silent() (silent []wire.PeerID) {
@@ -311,6 +354,10 @@ func (v *Voter) borneOut(c Certificate) bool {
 // certify ends a height.
 func (v *Voter) certify(c Certificate) {
 	v.last, v.height = &c, c.Height+1
+	v.open = append(v.open, c.Value.Points)
+	if len(v.open) > maxOpen {
+		v.open = slices.Delete(v.open, len(v.open)-2, len(v.open)-1) // the oldest tell first that a chain is another one
+	}
 	v.begin(c.Table(), v.votes.barred)
 	v.emit(Certified{c})
 }

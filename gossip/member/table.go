@@ -232,9 +232,9 @@ type Stranger struct {
 // Error names the author.
 func (s *Stranger) Error() string { return fmt.Sprintf("%v is not known to be admitted", s.Author) }
 
-// CheckMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
+// OpenMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
 // whose author nobody here knows to be admitted.
-func CheckMessage(run wire.RunID, t *Table, raw []byte) (wire.Message, error) {
+func OpenMessage(run wire.RunID, t *Table, raw []byte) (wire.Message, error) {
 	m, err := wire.Open(run, raw)
 	if err != nil {
 		return m, err
@@ -272,6 +272,8 @@ func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 		s.Author = m.Beat.Author
 	case m.Evidence != nil:
 		s.Author = m.Evidence.A.Header.Author
+	case m.Vote != nil:
+		s.Author = m.Vote.Author
 	}
 	return s, !t.Member(s.Author)
 }

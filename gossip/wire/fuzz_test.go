@@ -36,6 +36,15 @@ func FuzzVote(f *testing.F) {
 	exact(f, decodeVote, SignedVote.Encode, SignVote(testKey(1), testRun, testVote()).Encode(), SignVote(testKey(1), testRun, none).Encode())
 }
 
+// FuzzVotes stops before the signatures.
+func FuzzVotes(f *testing.F) {
+	exact(f, DecodeVotes, EncodeVotes, EncodeVotes([]SignedVote{SignVote(testKey(1), testRun, testVote())}), EncodeVotes(nil))
+}
+
+func FuzzFinals(f *testing.F) {
+	exact(f, DecodeFinals, EncodeFinals, EncodeFinals([][]byte{{1}, {2, 3}}), EncodeFinals(nil))
+}
+
 func FuzzRequest(f *testing.F) {
 	var seeds [][]byte
 	for _, r := range testRequests() {

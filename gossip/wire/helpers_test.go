@@ -70,6 +70,9 @@ func testRequests() []Request {
 		{Kind: GetOwn},
 		{Kind: GetHoldings, Digests: []Digest{testDigest("a"), testDigest("b")}},
 		{Kind: GetPart, Digest: testDigest("a"), Parts: AllParts(9)},
+		{Kind: GetVotes, Height: 7, Known: []uint64{1, 1 << 60}},
+		{Kind: GetVotes, Height: 1 << 31, Known: []uint64{}},
+		{Kind: GetFinals, Height: 300},
 	}
 }
 

@@ -21,13 +21,15 @@ const (
 	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
 	GetHoldings                            // Digests -> EncodeHoldings: which parts of these blobs the peer has
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
+	GetVotes                               // Height, Known -> EncodeVotes: votes of the height that are not known
+	GetFinals                              // Height -> EncodeFinals: the certificates of the height and those above
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "votes", "finals"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetPart {
+	if k < GetGenesis || k > GetFinals {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -57,6 +59,10 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + maxHoldingsBody
 	case GetPart:
 		return statusSize + maxPartBody
+	case GetVotes:
+		return statusSize + maxVotesBody
+	case GetFinals:
+		return statusSize + maxFinalsBody
 	}
 	return statusSize
 }
@@ -110,6 +116,9 @@ type Request struct {
 
 	Digests []Digest // GetHoldings: of the blobs
 	Parts   PartSet  // GetPart: those that would do
+
+	Height uint32   // GetVotes, GetFinals
+	Known  []uint64 // GetVotes: SignedVote.Short of those that the asker has
 }
 
 // The fields of each kind that has any, as they travel.
@@ -148,6 +157,15 @@ type (
 		_       struct{} `cbor:",toarray"`
 		Digests []Digest
 	}
+	votesFields struct {
+		_      struct{} `cbor:",toarray"`
+		Height uint32
+		Known  []uint64
+	}
+	finalsFields struct {
+		_      struct{} `cbor:",toarray"`
+		Height uint32
+	}
 	partFields struct {
 		_      struct{} `cbor:",toarray"`
 		Digest Digest
@@ -178,6 +196,10 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(holdingsFields{Digests: r.Digests})...)
 	case GetPart:
 		b = append(b, Marshal(partFields{Digest: r.Digest, Parts: r.Parts.bytes()})...)
+	case GetVotes:
+		b = append(b, Marshal(votesFields{Height: r.Height, Known: r.Known})...)
+	case GetFinals:
+		b = append(b, Marshal(finalsFields{Height: r.Height})...)
 	}
 	return b
 }
@@ -221,6 +243,10 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f holdingsFields) { r.Digests = f.Digests })
 	case GetPart:
 		r.Digest, r.Parts, err = decodeWanted(b)
+	case GetVotes:
+		err = withFields(b, func(f votesFields) { r.Height, r.Known = f.Height, f.Known })
+	case GetFinals:
+		err = withFields(b, func(f finalsFields) { r.Height = f.Height })
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -268,6 +294,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.Digests) > MaxHoldings {
 		return invalid("digests", len(r.Digests), "at most %d", MaxHoldings)
+	}
+	if len(r.Known) > MaxKnownVotes {
+		return invalid("known", len(r.Known), "at most %d votes", MaxKnownVotes)
 	}
 	return validateRoundKeys(r.Rounds)
 }

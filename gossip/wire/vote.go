@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/ed25519"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -86,6 +87,12 @@ func (v Vote) Validate() error {
 
 // Encode returns the vote's bytes, with the signature behind them.
 func (s SignedVote) Encode() []byte { return append(Marshal(s.Vote), s.Sig[:]...) }
+
+// Short names a vote among those of a height: the first bytes of the digest of its bytes.
+func (s SignedVote) Short() uint64 {
+	d := Sum(s.Encode())
+	return binary.BigEndian.Uint64(d[:])
+}
 
 // OpenVote decodes a vote of the run, within limits, and verifies its signature.
 func OpenVote(run RunID, b []byte) (SignedVote, error) {

@@ -104,3 +104,25 @@ func specAgreementOfFormer(t *testing.T, s *spectest.Spec) {
 		t.Errorf("a genesis of format 1 with it: %v", err)
 	}
 }
+
+func specFinality(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil || bytes.Contains(g.Encode(), []byte("Finality")) {
+		t.Fatal(err, "or false is not left out")
+	}
+	g.Admission, g.Owners, g.Finality = Invite, owners{{1}}, true
+	b := g.Encode()
+	if !bytes.HasSuffix(b, []byte(`,"Finality":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Finality {
+		t.Errorf("%v, %v", again.Finality, err)
+	}
+}
+
+func specNoOpenFinality(t *testing.T, s *spectest.Spec) {
+	doc := strings.TrimSuffix(strings.TrimSpace(s.Text(t, "genesis")), "}") + `,"Finality":true}`
+	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Finality") {
+		t.Errorf("in an open run: %v", err)
+	}
+}

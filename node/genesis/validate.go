@@ -90,6 +90,9 @@ func (g Genesis) validateFields() error {
 	if g.Outer.Revocations && g.Admission != Invite {
 		return fmt.Errorf("genesis: Outer.Revocations is true; in a run with the admission %q nobody can revoke", g.Admission)
 	}
+	if g.Finality && g.Admission != Invite {
+		return fmt.Errorf("genesis: Finality is true; in a run with the admission %q most votes are whoever makes most keys", g.Admission)
+	}
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}

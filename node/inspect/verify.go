@@ -23,12 +23,13 @@ type VerifyResult struct {
 	From        []uint32    `json:"from"`          // per fragment: round of the tip that the replay began from, 0 = genesis
 	Chain       wire.Digest `json:"chain_digest"`  // over the last tips of all fragments, as status shows it
 	State       wire.Digest `json:"state_digest"`
+	Final       *Certified  `json:"final,omitempty"` // nil where nothing is certified
 }
 
 // Verify replays the ledger of a folder on which no node runs. It begins at
 // genesis, or at the oldest kept base where payloads of older rounds are gone. It
-// compares the digests of every recorded round and of the newest kept tip. The
-// error names the delta or the round that does not fit.
+// compares the digests of every recorded round and of the newest kept tip, and checks the certificates. The
+// error names the delta, the round or the certificate that does not fit.
 func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	f, err := openFolder(dir)
 	if err != nil {
@@ -53,10 +54,16 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	if err == nil {
 		err = v.checkEnds(tips)
 	}
+	var final *Certified
+	if err == nil {
+		final, err = f.certified()
+	}
 	if err != nil {
 		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 	}
-	return v.result(start, tips), nil
+	result = v.result(start, tips)
+	result.Final = final
+	return result, nil
 }
 
 // verification is a replay under way.

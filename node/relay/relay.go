@@ -10,6 +10,7 @@ package relay
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"atoll/gossip"
+	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p"
@@ -90,7 +93,8 @@ type server struct {
 	members *member.Table // nil in a run that is open to everybody
 	guests  string        // the file that remembers them, "" for none
 
-	asking atomic.Bool // for a certificate: one at a time, as beats come again
+	asking atomic.Bool                   // for a certificate: one at a time, as beats come again
+	gate   atomic.Pointer[finality.Gate] // for votes; nil where there are none, or genesis is not known yet
 
 	mu      sync.Mutex
 	own     hello.Record
@@ -196,8 +200,20 @@ func (s *server) admits(r hello.Record) error {
 
 // check opens a gossip message. What comes of nobody who was admitted goes no further.
 func (s *server) check(raw []byte) error {
-	_, err := member.CheckMessage(s.run, s.members, raw)
+	m, err := member.OpenMessage(s.run, s.members, raw)
+	if err == nil && m.Vote != nil {
+		if gate := s.gate.Load(); gate == nil || !gate.Pass(time.Now().UnixMilli(), m.Vote.Vote) {
+			return gossip.ErrHeldBack
+		}
+	}
 	return err
+}
+
+// hasVotes reports whether the nodes of a run vote on what is final, by its genesis. Nobody here knows who
+// votes, so votes pass within what all voters together make.
+func hasVotes(document []byte) bool {
+	var g struct{ Finality bool }
+	return json.Unmarshal(document, &g) == nil && g.Finality
 }
 
 func (s *server) record() hello.Signed {
@@ -294,6 +310,9 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 		s.mu.Lock()
 		s.genesis = raw
 		s.mu.Unlock()
+		if hasVotes(raw) {
+			s.gate.Store(finality.NewGate(wire.PeerIDOf(s.key), finality.DefaultStepMs))
+		}
 	})
 }
 

@@ -38,12 +38,13 @@ var (
 	bucketBases    = []byte("bases")    // fragment round -> digest, size
 	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
 	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
+	bucketFinals   = []byte("finals")   // height -> certificate of what is final
 	bucketMeta     = []byte("meta")     // the caller's keys
 )
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
-	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketMeta,
+	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketFinals, bucketMeta,
 }
 
 // Store is an open folder. Its methods may be called concurrently.
@@ -226,9 +227,11 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
-		// Folders of before there were certificates have no place for them.
-		if _, err := s.tx.CreateBucketIfNotExists(bucketMembers); err != nil {
-			return fmt.Errorf("open store %s: %w", s.dir, err)
+		// Older folders have no place for certificates.
+		for _, name := range [][]byte{bucketMembers, bucketFinals} {
+			if _, err := s.tx.CreateBucketIfNotExists(name); err != nil {
+				return fmt.Errorf("open store %s: %w", s.dir, err)
+			}
 		}
 		return s.checkRun()
 	}

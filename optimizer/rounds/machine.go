@@ -29,6 +29,7 @@ type Machine struct {
 	late         lateness
 	steps        stepClock
 	plan         planning
+	seals        bool // Config.Finality
 	hold         bool // publish nothing
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
@@ -53,6 +54,10 @@ type Config struct {
 	// round waits for an author all of whose invites are revoked.
 	Invites func(a outer.Author) [][32]byte
 
+	// Finality has the machine tell which rounds are final, one after the other, with Final. It changes none of
+	// them any more, whatever comes.
+	Finality bool
+
 	// Spent says whether an author steps no more and everything that it made of a fragment
 	// is announced; nil is never. Local knowledge: no round waits for its next delta.
 	Spent func(fragment int, a outer.Author) bool
@@ -61,7 +66,7 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, seals: cfg.Finality,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
@@ -116,6 +121,7 @@ func (m *Machine) advance(now Time, f *fragment) {
 	m.giveUpLate(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
+	m.seal(f)
 }
 
 // Fragments is the number of fragments.

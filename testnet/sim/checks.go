@@ -26,6 +26,7 @@ type checks struct {
 	proven  map[wire.PeerID]bool // authors of deltas that came to others
 	unsure  []*Node              // whose deltas had come to nobody when the first learner stopped
 	told    map[*Node][]string   // what nodes said of their ways in and out
+	finals  finals
 }
 
 type chainKey struct {

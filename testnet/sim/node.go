@@ -49,6 +49,7 @@ type Node struct {
 
 	life
 	admission
+	voting
 	wires
 	access
 	learning
@@ -113,6 +114,7 @@ type notes struct {
 	endedAt     Time   // when it last knew that the run is over
 	late        uint64 // deltas that came late, in lives that ended
 	bursts
+	borne  uint32 // certificates that the own chain went through
 	book   book
 	damage damage
 }
@@ -186,8 +188,9 @@ func (n *Node) boot() {
 	n.enter()
 	x := executor{n}
 	n.trace = w.record(n)
+	cfg := n.config()
 	r, was, err := replica.New(n.trace.Wrap(replica.Config{
-		Machine: n.config(), Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},
+		Machine: cfg, Policy: n.policy(), Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: w.tips},
 		Exec: x, Ledger: ledger{n.disk, n}, Net: x, Arithmetic: arithmetic{n}, Watcher: x, Blobs: blobs{n},
 	}))
 	if err != nil {
@@ -204,7 +207,7 @@ func (n *Node) boot() {
 			n.oracle = append(n.oracle, oracle.New(w.plan[p], w.s.Params.Codec, tip))
 		}
 	}
-	if err := r.Start(n.clock(), n.config(), was, n.trace.Learner(watched{n, was.Saved})); err != nil {
+	if err := r.Start(n.clock(), cfg, was, n.trace.Learner(watched{n, was.Saved})); err != nil {
 		n.broken("core", "%v", err)
 		return
 	}
@@ -242,7 +245,7 @@ func (n *Node) unlimited() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32, Certificate: n.certified(),
-		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas,
+		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas, Finality: n.votes(),
 		Gossip: gossip.Config{
 			Members: n.members,
 

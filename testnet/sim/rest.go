@@ -72,6 +72,9 @@ func (w *World) checkAtRest() {
 	w.checkAgreement()
 	w.checkLedger()
 	w.checkFits()
+	for _, n := range w.alive() {
+		n.checkRecords()
+	}
 }
 
 // checkLoss: the run came to a model that is worth something.

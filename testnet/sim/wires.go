@@ -123,7 +123,7 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
-	if n.stranger(from, m.open) || n.liar == nil && n.limiter.Check(n.clock(), m.open) != nil {
+	if n.stranger(from, m.open) || !n.passes(m.open) || n.liar == nil && n.limiter.Check(n.clock(), m.open) != nil {
 		return
 	}
 	if m.open.Header != nil && !n.w.s.Lean {

@@ -1,0 +1,511 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"atoll/gossip/finality"
+	"atoll/gossip/wire"
+)
+
+// Finality is what a Core needs to vote on what is final. What an earlier process knew comes with it.
+type Finality struct {
+	Chain  finality.Chain
+	Every  uint32         // rounds between two values, see finality.Every
+	StepMs int64          // finality.Config.StepMs
+	Gate   *finality.Gate // is told who votes; nil if nobody asks it
+
+	Last    *finality.Certificate // the newest, nil for none
+	Shorts  []uint64              // ShortOf each certificate's value, by height
+	Saved   *finality.State       // of the last SaveVotes, nil for none
+	Abstain bool                  // this node signs nothing before VoteFrom
+}
+
+// ShortOf is the digest of a certificate's value as beats name it.
+func ShortOf(run wire.RunID, c finality.Certificate) uint64 {
+	d := c.Value.Digest(run)
+	return binary.BigEndian.Uint64(d[:])
+}
+
+// Effects of votes.
+type (
+	// SaveVotes makes durable, in one step, what this node must remember of its votes (nothing new if State
+	// is nil) and certificates that it has learned. What follows from them leaves the node after VotesSaved alone.
+	SaveVotes struct {
+		State        []byte
+		Certificates []finality.Certificate
+	}
+
+	// ReplyFinals answers with the certificates of a height and those above it, as many as fit (wire.EncodeFinals).
+	ReplyFinals struct {
+		Handle uint64
+		Height uint32
+	}
+
+	// Certified says that a certificate is durable here.
+	Certified struct{ Certificate finality.Certificate }
+
+	// VotedTwice proves that a voter signed two different votes of one phase and view.
+	VotedTwice struct{ Proof finality.DoubleVote }
+)
+
+func (SaveVotes) effect()   {}
+func (ReplyFinals) effect() {}
+func (Certified) effect()   {}
+func (VotedTwice) effect()  {}
+
+// finals has this node vote, and fetches the votes and certificates that it lacks. What it signs spreads once by
+// gossip, which drops equal bytes that come again. Whoever missed a vote finds it by asking a peer for all votes that
+// it lacks, one peer each step.
+type finals struct {
+	*env
+	voter   *finality.Voter // nil in a run without finality
+	abstain bool            // Finality.Abstain
+	next    Time            // look at the voter then
+
+	shorts []uint64 // by height, of the certificates that are durable
+	save   finalsSave
+	said   map[wire.Vote]bool // own votes of this height that are durable and went out
+	pulls  finalsPull
+	fetch  finalsFetch
+}
+
+// finalsSave is what is to be made durable, and what waits for that.
+type finalsSave struct {
+	state  []byte                 // nil if nothing is new
+	certs  []finality.Certificate // that are not durable
+	votes  []wire.SignedVote      // own ones that go out afterwards
+	flying *SaveVotes             // under way; its votes are the first waits of votes
+	waits  int
+	after  Time // not before, as the disk could not take it
+}
+
+// finalsPull is whom to ask for votes next.
+type finalsPull struct {
+	at Time
+	of wire.PeerID // asked last
+}
+
+// finalsFetch is what was fetched of certificates that this node cannot take yet.
+type finalsFetch struct {
+	busy    bool
+	after   Time
+	of      wire.PeerID            // asked last
+	pending []finality.Certificate // from height 0 on, of a node that has none
+	bytes   int                    // of pending
+}
+
+// finalsPeer is what finals knows of a peer.
+type finalsPeer struct {
+	other uint64 // Beat.Certificate of certificates that do not follow from those here
+	any   bool   // there are such
+	asks  quota
+}
+
+func newFinals(e *env) finals {
+	f := finals{env: e, said: map[wire.Vote]bool{}}
+	cfg := e.cfg.Finality
+	if cfg == nil {
+		return f
+	}
+	voter := finality.Config{Run: e.cfg.Run, Key: e.cfg.Key, Every: cfg.Every, StepMs: cfg.StepMs}
+	if cfg.Abstain {
+		voter.From = math.MaxUint32
+	}
+	f.voter = finality.New(voter, cfg.Chain)
+	f.voter.Resume(cfg.Last, cfg.Saved)
+	f.shorts, f.abstain = slices.Clone(cfg.Shorts), cfg.Abstain
+	return f
+}
+
+func (f *finals) tick() {
+	if f.voter == nil || f.now < f.next {
+		return
+	}
+	f.next = f.now + max(1, f.cfg.Finality.StepMs/ticksPerStep)
+	f.voter.Tick(f.now)
+	f.takePending()
+	f.settle()
+	f.seek()
+	f.ask()
+}
+
+// settle does what the voter wants done.
+func (f *finals) settle() {
+	for _, e := range f.voter.Effects() {
+		switch e := e.(type) {
+		case finality.Save:
+			f.save.state = e.State.Encode()
+		case finality.Publish:
+			f.publish(e.Vote)
+		case finality.Certified:
+			f.save.certs = append(f.save.certs, e.Certificate)
+			clear(f.said)
+		case finality.Doubled:
+			f.emit(VotedTwice{e.Proof})
+		}
+	}
+	f.write()
+	if gate := f.cfg.Finality.Gate; gate != nil {
+		gate.Set(f.voter.Height(), f.voter.Voters())
+	}
+}
+
+// publish spreads a vote that did not go out before. What a voter repeats, peers get when they ask.
+func (f *finals) publish(s wire.SignedVote) {
+	if s.Author == f.cfg.Self && !f.said[s.Vote] && !slices.Contains(f.save.votes, s) {
+		f.save.votes = append(f.save.votes, s)
+	}
+}
+
+// write has what is new made durable, one thing after the other, and lets out votes that are durable.
+func (f *finals) write() {
+	s := &f.save
+	if s.flying != nil || f.now < s.after {
+		return
+	}
+	if s.state != nil || len(s.certs) > 0 {
+		s.flying, s.waits = &SaveVotes{State: s.state, Certificates: s.certs}, len(s.votes)
+		s.state, s.certs = nil, nil
+		f.emit(*s.flying)
+		return
+	}
+	f.say(len(s.votes))
+}
+
+// say publishes the first own votes that wait.
+func (f *finals) say(n int) {
+	for _, v := range f.save.votes[:n] {
+		f.said[v.Vote] = v.Height == f.voter.Height()
+		f.emit(Publish{Bytes: wire.EncodeVote(v)})
+	}
+	f.save.votes = slices.Delete(f.save.votes, 0, n)
+}
+
+// saved says what came of the last SaveVotes.
+func (f *finals) saved(err error) {
+	s := &f.save
+	if s.flying == nil {
+		return
+	}
+	done := *s.flying
+	s.flying = nil
+	if err != nil {
+		if s.state == nil {
+			s.state = done.State
+		}
+		s.certs, s.votes = append(done.Certificates, s.certs...), nil // the voter repeats what it signed
+		s.after = f.now + f.cfg.Finality.StepMs
+		return
+	}
+	for _, c := range done.Certificates {
+		f.shorts = append(f.shorts, ShortOf(f.cfg.Run, c))
+		f.emit(Certified{c})
+	}
+	f.say(s.waits)
+	f.write()
+}
+
+// received takes a vote that gossip brought.
+func (f *finals) received(s wire.SignedVote) {
+	if f.voter == nil {
+		return
+	}
+	f.voter.Receive(f.now, s)
+	f.settle()
+}
+
+// voteFrom lets a node vote that abstained, above all heights that are under way as far as it knows: it may have
+// signed something there.
+func (f *finals) voteFrom() {
+	if f.voter == nil || !f.abstain {
+		return
+	}
+	height := f.voter.Height()
+	for _, p := range f.peers.list {
+		if p.beat != nil {
+			height = max(height, p.beat.Certified)
+		}
+	}
+	f.abstain = false
+	f.voter.VoteFrom(height + 1)
+}
+
+// tell adds to a beat what this node knows to be final.
+func (f *finals) tell(b *wire.Beat) {
+	n := len(f.shorts)
+	if f.voter == nil || n == 0 {
+		return
+	}
+	b.Certified, b.Certificate = uint32(n), f.shorts[n-1]
+	if uint32(n) == f.voter.Height() {
+		b.BorneOut = f.voter.Bears()
+	}
+}
+
+// following returns the peer after the one asked last, in order of id, that may be asked.
+func (f *finals) following(last wire.PeerID, may func(p *peer) bool) (first *peer) {
+	for _, p := range f.peers.linked {
+		if !f.usable(p) || p.roster.record.Stateless || !may(p) {
+			continue
+		}
+		if p.id.Compare(last) > 0 {
+			return p
+		}
+		if first == nil {
+			first = p
+		}
+	}
+	return first
+}
+
+// ask asks a peer for the votes of this height that it has and this node lacks.
+func (f *finals) ask() {
+	if f.now < f.pulls.at || !f.voter.Voting() {
+		return
+	}
+	f.pulls.at = f.now + f.cfg.Finality.StepMs
+	height := f.voter.Height()
+	p := f.following(f.pulls.of, func(p *peer) bool { return p.beat != nil && p.beat.Certified == height })
+	if p == nil {
+		return
+	}
+	f.pulls.of = p.id
+	known := map[uint64]bool{}
+	q := wire.Request{Kind: wire.GetVotes, Height: height}
+	for _, s := range f.voter.Votes(wire.MaxKnownVotes, func(wire.SignedVote) bool { return false }) {
+		q.Known = append(q.Known, s.Short())
+		known[s.Short()] = true
+	}
+	slices.Sort(q.Known)
+	f.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+		if err == nil {
+			f.cameVotes(p.id, body, height, known)
+		}
+	})
+}
+
+// cameVotes takes votes that a peer has. Those that are known already cost no check.
+func (f *finals) cameVotes(from wire.PeerID, body []byte, height uint32, known map[uint64]bool) {
+	votes, err := wire.DecodeVotes(body)
+	for _, s := range votes {
+		if _, votes := f.voter.Voters().Place(s.Author); !votes || s.Height != f.voter.Height() || s.Height != height || known[s.Short()] {
+			continue
+		}
+		if err = s.Verify(f.cfg.Run); err != nil {
+			break
+		}
+		f.voter.Receive(f.now, s)
+	}
+	if err != nil {
+		f.misbehaved(from, err.Error())
+	}
+	f.settle()
+}
+
+// votes answers a request for votes.
+func (f *finals) votes(q wire.Request) []byte {
+	if q.Height != f.voter.Height() {
+		return wire.EncodeVotes(nil)
+	}
+	known := map[uint64]bool{}
+	for _, short := range q.Known {
+		known[short] = true
+	}
+	return wire.EncodeVotes(f.voter.Votes(wire.MaxVotes, func(s wire.SignedVote) bool {
+		return s.Author == f.cfg.Self && !f.said[s.Vote] || known[s.Short()]
+	}))
+}
+
+// standing says which of two chains that do not unite is certified.
+type standing uint8
+
+const (
+	undecided    standing = iota // no certificate tells
+	oursStands                   // this node's chain goes through the newest one, the peer's does not
+	theirsStands                 // the other way round
+	awaitsFinals                 // one of the two has more certificates, which the other has yet to fetch
+)
+
+// stand compares what the last beats of this node and of a peer say of certificates, as the peer does, which comes to
+// the opposite. A node that has none must not take any on another's word, and certificates that do not follow from
+// each other are of groups that never met: then nothing is decided here.
+func (f *finals) stand(mine *wire.Beat, p *peer) standing {
+	theirs := p.beat
+	switch {
+	case f.voter == nil || mine == nil || theirs == nil || mine.Certified == 0 || theirs.Certified == 0:
+		return undecided
+	case mine.Certified > theirs.Certified && f.shorts[theirs.Certified-1] == theirs.Certificate:
+		return awaitsFinals
+	case mine.Certified < theirs.Certified && !(p.finals.any && p.finals.other == theirs.Certificate):
+		return awaitsFinals
+	case mine.Certified != theirs.Certified || mine.Certificate != theirs.Certificate:
+		return undecided
+	case mine.BorneOut == wire.BearsYes && theirs.BorneOut == wire.BearsNo:
+		return oursStands
+	case mine.BorneOut == wire.BearsNo && theirs.BorneOut == wire.BearsYes:
+		return theirsStands
+	}
+	return undecided
+}
+
+// certified is how many certificates the chain of a peer goes through, as it says.
+func (p *peer) certified() uint32 {
+	if p.beat == nil || p.beat.BorneOut != wire.BearsYes {
+		return 0
+	}
+	return p.beat.Certified
+}
+
+// lacks is the first height whose certificate is not here.
+func (f *finals) lacks() uint32 { return f.voter.Height() + uint32(len(f.fetch.pending)) }
+
+// seek fetches certificates from a peer that has more.
+func (f *finals) seek() {
+	height := f.lacks()
+	if f.fetch.busy || f.now < f.fetch.after || f.fetch.bytes > maxPendingFinals {
+		return
+	}
+	p := f.following(f.fetch.of, func(p *peer) bool {
+		return p.beat != nil && p.beat.Certified > height && !(p.finals.any && p.finals.other == p.beat.Certificate)
+	})
+	if p == nil {
+		return
+	}
+	f.fetch.busy, f.fetch.of, f.fetch.after = true, p.id, f.now+f.cfg.Finality.StepMs
+	q := wire.Request{Kind: wire.GetFinals, Height: height}
+	f.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+		f.fetch.busy = false
+		if err == nil {
+			f.cameFinals(p, body, height)
+		}
+	})
+}
+
+// cameFinals takes certificates from a height on. Those that do not follow from what is known here may be of nodes
+// that this one never met, so nobody is to blame.
+func (f *finals) cameFinals(p *peer, body []byte, height uint32) {
+	items, err := wire.DecodeFinals(body)
+	if err != nil {
+		f.misbehaved(p.id, err.Error())
+		return
+	}
+	var list []finality.Certificate
+	for i, item := range items {
+		c, err := finality.Parse(item)
+		if err == nil && c.Height != height+uint32(i) {
+			err = errors.New("certificates of other heights than were asked for")
+		}
+		if err != nil {
+			f.misbehaved(p.id, err.Error())
+			return
+		}
+		list = append(list, c)
+	}
+	if height != f.lacks() {
+		return // others came meanwhile
+	}
+	if len(list) > 0 && f.takes(list) {
+		f.fetch.after = f.now // there may be more
+		return
+	}
+	p.finals.any = true
+	if p.beat != nil {
+		p.finals.other = p.beat.Certificate
+	}
+}
+
+// takes reports whether certificates follow from those that are known. A node that has none keeps them until its own
+// chain bears one of them out.
+func (f *finals) takes(list []finality.Certificate) bool {
+	if f.voter.Last() != nil {
+		err := f.voter.Learn(f.now, list)
+		f.settle()
+		return err == nil
+	}
+	pending := f.fetch.pending
+	for i := range list {
+		var before *finality.Certificate
+		if n := len(pending); n > 0 {
+			before = &pending[n-1]
+		}
+		if list[i].Verify(f.cfg.Run, before) != nil {
+			return false
+		}
+		pending = append(pending, list[i])
+		f.fetch.bytes += len(list[i].Encode())
+	}
+	f.fetch.pending = pending
+	f.takePending()
+	return true
+}
+
+// takePending takes the certificates that wait once the own chain goes through one of them, and forgets
+// them if it goes elsewhere.
+func (f *finals) takePending() {
+	if len(f.fetch.pending) == 0 {
+		return
+	}
+	verdict := wire.BearsUnknown
+	for _, c := range f.fetch.pending {
+		yes, known := f.cfg.Finality.Chain.Holds(c.Value.Points)
+		if known && yes {
+			verdict = wire.BearsYes
+			break
+		}
+		if known {
+			verdict = wire.BearsNo
+		}
+	}
+	if f.voter.Last() == nil && verdict == wire.BearsUnknown {
+		return
+	}
+	if f.voter.Learn(f.now, f.fetch.pending) != nil {
+		f.fetch.after = f.now + againSteps*f.cfg.Finality.StepMs
+	}
+	f.fetch.pending, f.fetch.bytes = nil, 0
+	f.settle()
+}
+
+// VotesSaved says what became of the last SaveVotes.
+func (c *Core) VotesSaved(now Time, err error) {
+	c.at(now)
+	if c.finals.voter != nil {
+		c.finals.saved(err)
+	}
+}
+
+// VoteFrom ends Finality.Abstain: this node knows as much of what it signed as it ever will. It leaves out the heights
+// that are under way.
+func (c *Core) VoteFrom(now Time) {
+	c.at(now)
+	c.finals.voteFrom()
+}
+
+// FinalView is how far what is final got.
+type FinalView struct {
+	Certified uint32                // certificates that are durable here
+	Last      *finality.Certificate // the newest, nil for none
+	BorneOut  wire.Bears            // whether the own chain goes through it
+	Pending   int                   // certificates that wait for the own chain to bear one of them out
+	Voters    int                   // at the height under way, 0 if they are not known
+	Votes     bool                  // this node is one of them
+	Silent    []wire.PeerID         // of whom no vote came at this height
+	View      uint32                // attempt at the height
+}
+
+// Finals returns how far what is final got; ok is false in a run without finality.
+func (c *Core) Finals() (v FinalView, ok bool) {
+	f := &c.finals
+	if f.voter == nil {
+		return v, false
+	}
+	table := f.voter.Voters()
+	_, votes := table.Place(c.cfg.Self)
+	return FinalView{
+		Certified: uint32(len(f.shorts)), Last: f.voter.Last(), BorneOut: f.voter.Bears(), Pending: len(f.fetch.pending),
+		Voters: table.Len(), Votes: votes, Silent: f.voter.Silent(), View: f.voter.View(),
+	}, true
+}
