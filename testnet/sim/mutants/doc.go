@@ -38,4 +38,10 @@
 //  26. half of the voters: as many certify, not more than two thirds
 //  27. lock yields to any proof: prevotes of a view before the lock's release it
 //  28. votes counted over views: votes of several views add up
+//
+// These three are of the same votes in a run:
+//
+//  29. votes forgotten: what a voter signed is not read at a restart
+//  30. votes before they are durable: a vote leaves while what it must not forget is on its way to the disk
+//  31. tokens before certificates: a fork goes by folded tokens, whatever is certified
 package mutants

@@ -117,5 +117,16 @@ func All() []Mutant {
 			{In: "votes.all", Old: "for _, s := range v.of ...", New: "for _, at := range v.kept() { " +
 				"if of := v.of(at, phase, id); len(of) > 0 && choiceOf(of[0].Vote) == c { list = append(list, of[0]); break } }"},
 		}},
+		{"votes forgotten", "voters", []Edit{
+			{In: "KeptFinality.loadVotes", Old: "k.State = &state", New: "_ = state"},
+		}},
+		{"votes before they are durable", "voters", []Edit{
+			{In: "finals.publish", Old: "f.save.votes = append(f.save.votes, s)", New: "f.said[s.Vote] = true; f.emit(Publish{Bytes: wire.EncodeVote(s)})"},
+			{In: "finals.votes", Old: "s.Author == f.cfg.Self && !f.said[s.Vote] ||"},
+			{In: "Replica.saveVotes", Old: "r.ledger.PutVotes(e.State, e.Certificates)", New: "r.ledger.PutVotes(nil, e.Certificates)"},
+		}},
+		{"tokens before certificates", "certified", []Edit{
+			{In: "repair.byCertificate", Old: "!forked", New: "true || !forked"},
+		}},
 	}
 }

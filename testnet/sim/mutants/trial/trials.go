@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"atoll/tensor/codec"
 	"atoll/testnet/sim"
@@ -92,6 +93,8 @@ func worlds() []trialWorld {
 		{"full", full()},
 		{"revoke", revoke("partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")},
 		{"revoke-calm", revoke("revoke 4 @3500ms")},
+		{"certified", certified()},
+		{"voters", voters()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
@@ -105,6 +108,37 @@ func revoke(faults string) sim.Scenario {
 	s.Invited = true
 	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
 	return s
+}
+
+// voting is a world whose learners vote, with windows so small that rounds are soon final.
+func voting(nodes int, rounds uint32, faults string) sim.Scenario {
+	s := world(nodes, rounds, faults)
+	s.Finality = true
+	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
+	return s
+}
+
+// certified is a world in which the side of a partition that certifies folds fewer tokens: four of its five learners
+// are slow.
+func certified() sim.Scenario {
+	s := voting(7, 160, "partition 5+6 @30s, merge @60s")
+	s.Params.HMin = 1
+	for i := range 4 {
+		s.Founders[i].Slow = 6
+	}
+	return s
+}
+
+// voters is a world of three voters, all of whom are needed, and one of whom is down or comes back all the time.
+func voters() sim.Scenario {
+	var faults []string
+	for i, kind := range []string{"kill", "power-cut"} {
+		for at := 6000 + 900*i; at < 60_000; at += 1800 {
+			node := at / 900 % 3
+			faults = append(faults, fmt.Sprintf("%s %d @%dms", kind, node, at), fmt.Sprintf("start %d @%dms", node, at+500))
+		}
+	}
+	return voting(3, 200, strings.Join(faults, ", "))
 }
 
 // full is a world whose rounds take three deltas of eight learners'.
