@@ -324,28 +324,43 @@ type standing uint8
 
 const (
 	undecided    standing = iota // no certificate tells
-	oursStands                   // this node's chain goes through the newest one, the peer's does not
+	oursStands                   // this node's chain goes through certificates, and the peer's through none that follow
 	theirsStands                 // the other way round
 	awaitsFinals                 // one of the two has more certificates, which the other has yet to fetch
 )
 
-// stand compares what the last beats of this node and of a peer say of certificates, as the peer does, which comes to
-// the opposite. A node that has none must not take any on another's word, and certificates that do not follow from
-// each other are of groups that never met: then nothing is decided here.
+// stand compares what the last beats of this node and of a peer say of certificates. A node whose chain is certified stays
+// with it: beside a peer that has no certificate, and where keys are free beside one whose certificates do not
+// follow from those here. Anybody can make up a run of strangers, votes included.
 func (f *finals) stand(mine *wire.Beat, p *peer) standing {
-	theirs := p.beat
-	switch {
-	case f.voter == nil || mine == nil || theirs == nil || mine.Certified == 0 || theirs.Certified == 0:
+	theirs, free := p.beat, f.cfg.Members == nil
+	if f.voter == nil || mine == nil || theirs == nil || mine.Certified+theirs.Certified == 0 {
 		return undecided
+	}
+	ours, other := mine.Certified > 0 && mine.BorneOut == wire.BearsYes, theirs.Certified > 0 && theirs.BorneOut == wire.BearsYes
+	switch {
+	case theirs.Certified == 0:
+		return standingOf(ours, false)
+	case mine.Certified == 0:
+		return standingOf(false, other && !free) // a member's word
 	case mine.Certified > theirs.Certified && f.shorts[theirs.Certified-1] == theirs.Certificate:
 		return awaitsFinals
 	case mine.Certified < theirs.Certified && !(p.finals.any && p.finals.other == theirs.Certificate):
 		return awaitsFinals
 	case mine.Certified != theirs.Certified || mine.Certificate != theirs.Certificate:
+		return standingOf(ours && free, false)
+	case mine.BorneOut == wire.BearsUnknown || theirs.BorneOut == wire.BearsUnknown:
 		return undecided
-	case mine.BorneOut == wire.BearsYes && theirs.BorneOut == wire.BearsNo:
+	}
+	return standingOf(ours, other)
+}
+
+// standingOf tells which of two chains stands, if one alone does.
+func standingOf(ours, theirs bool) standing {
+	switch {
+	case ours && !theirs:
 		return oursStands
-	case mine.BorneOut == wire.BearsNo && theirs.BorneOut == wire.BearsYes:
+	case theirs && !ours:
 		return theirsStands
 	}
 	return undecided

@@ -50,8 +50,7 @@ const (
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
-// Where they are not of one chain and both have the same newest certificate, a chain that goes through it wins over one
-// that does not, whatever was folded; see finals.stand.
+// Where they are not of one chain a certified one wins over one that is not, whatever was folded; see finals.stand.
 //
 // A node that is far behind without a fork takes tips too if most peers are ahead
 // of it. One peer's word could be a lie, and union is safe. Not while the tips
@@ -99,9 +98,9 @@ func (r *repair) byCertificate(s *session, forked bool) (d decision, decided boo
 	}
 	switch r.finals.stand(r.beats.said, s.peer) {
 	case oursStands:
-		return decision{hold, "fork: this node's chain goes through the newest certificate, the peer's does not"}, true
+		return decision{hold, "fork: this node's chain is certified, the peer's is not"}, true
 	case theirsStands:
-		return decision{takeTips, "fork: the peer's chain goes through the newest certificate, this node's does not"}, r.believed(s)
+		return decision{takeTips, "fork: the peer's chain is certified, this node's is not"}, r.believed(s)
 	case awaitsFinals:
 		return decision{hold, "fork, and one of the two has yet to fetch certificates"}, true
 	}
