@@ -13,14 +13,20 @@ import (
 // Finality is what a Core needs to vote on what is final. What an earlier process knew comes with it.
 type Finality struct {
 	Chain  finality.Chain
-	Every  uint32         // rounds between two values, see finality.Every
-	StepMs int64          // finality.Config.StepMs
-	Gate   *finality.Gate // is told who votes; nil if nobody asks it
+	Every  uint32   // rounds between two values, see finality.Every
+	StepMs int64    // finality.Config.StepMs
+	Gate   VoteGate // is told who votes; nil if nobody asks it
 
 	Last    *finality.Certificate // the newest, nil for none
 	Shorts  []uint64              // ShortOf each certificate's value, by height
 	Saved   *finality.State       // of the last SaveVotes, nil for none
 	Abstain bool                  // this node signs nothing before VoteFrom
+}
+
+// VoteGate bounds the votes that a node takes from gossip: finality.Gate, or what wraps one.
+type VoteGate interface {
+	// Set says who votes, and at which height. It may come often with the same ones.
+	Set(height uint32, table finality.Table)
 }
 
 // ShortOf is the digest of a certificate's value as beats name it.

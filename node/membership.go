@@ -31,7 +31,7 @@ type membership struct {
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
 
-	gate atomic.Pointer[finality.Gate] // for votes; nil where there are none
+	gate atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.
@@ -158,12 +158,10 @@ func (n *node) admits(r hello.Record) error {
 // than voters make.
 func (n *node) checkMessage(raw []byte) error {
 	m, err := member.OpenMessage(n.run, n.members, raw)
-	if err == nil && m.Vote != nil {
-		if gate := n.gate.Load(); gate == nil || !gate.Pass(n.clock.now(), m.Vote.Vote) {
-			return p2p.ErrNotPassed
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return n.gate.Load().Check(n.clock.now(), m)
 }
 
 // votes is what this node needs to vote on what is final, nil in a run that has no votes.
@@ -171,7 +169,7 @@ func (n *node) votes() *core.Finality {
 	if !n.genesis.Finality {
 		return nil
 	}
-	gate := finality.NewGate(n.self, finality.DefaultStepMs)
+	gate := p2p.NewVoteGate(n.self, finality.DefaultStepMs)
 	n.gate.Store(gate)
 	return &core.Finality{StepMs: finality.DefaultStepMs, Gate: gate}
 }

@@ -124,9 +124,6 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 	return params, &pubsub.PeerScoreThresholds{GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100}
 }
 
-// ErrNotPassed, from Config.Check, says that a message goes no further, and that nobody is to blame.
-var ErrNotPassed = errors.New("message is not passed on")
-
 // validate runs in gossip's workers, several at once.
 func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	err := h.cfg.Check(m.GetData())

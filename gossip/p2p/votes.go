@@ -1,0 +1,46 @@
+package p2p
+
+import (
+	"errors"
+	"sync"
+
+	"atoll/gossip/finality"
+	"atoll/gossip/wire"
+)
+
+// ErrNotPassed, from Config.Check, says that a message goes no further, and that nobody is to blame.
+var ErrNotPassed = errors.New("message is not passed on")
+
+// VoteGate is a finality.Gate for Config.Check, which runs in several goroutines. Nothing passes one that is nil.
+type VoteGate struct {
+	mu   sync.Mutex
+	gate *finality.Gate
+}
+
+// NewVoteGate is finality.NewGate.
+func NewVoteGate(self wire.PeerID, stepMs int64) *VoteGate {
+	return &VoteGate{gate: finality.NewGate(self, stepMs)}
+}
+
+// Set is finality.Gate.Set.
+func (g *VoteGate) Set(height uint32, table finality.Table) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gate.Set(height, table)
+}
+
+// Check is ErrNotPassed for a vote that goes no further at a time in milliseconds. Messages without one pass.
+func (g *VoteGate) Check(now finality.Time, m wire.Message) error {
+	if m.Vote == nil {
+		return nil
+	}
+	if g == nil {
+		return ErrNotPassed
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.gate.Pass(now, m.Vote.Vote) {
+		return ErrNotPassed
+	}
+	return nil
+}
