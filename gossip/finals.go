@@ -229,14 +229,25 @@ func (f *finals) voteFrom() {
 	if f.voter == nil || !f.abstain {
 		return
 	}
-	height := f.voter.Height()
+	f.abstain = false
+	f.voter.VoteFrom(max(f.voter.Height(), f.underWay()) + 1)
+}
+
+// underWay is the highest height that somebody is at, by beats. Nodes are hardly apart, so one that claims far more than
+// half of them counts as a little ahead: it must not silence others.
+func (f *finals) underWay() uint32 {
+	var heights []uint32
 	for _, p := range f.peers.list {
-		if p.beat != nil {
-			height = max(height, p.beat.Certified)
+		if p.beat != nil && p.beat.Certified > 0 {
+			heights = append(heights, p.beat.Certified)
 		}
 	}
-	f.abstain = false
-	f.voter.VoteFrom(height + 1)
+	if len(heights) == 0 {
+		return 0
+	}
+	slices.Sort(heights)
+	highest, middle := heights[len(heights)-1], heights[(len(heights)-1)/2]
+	return min(highest, min(middle, math.MaxUint32-1-heightsApart)+heightsApart)
 }
 
 // tell adds to a beat what this node knows to be final.
