@@ -13,14 +13,20 @@ import (
 // Finality is what a Core needs to vote on what is final. What an earlier process knew comes with it.
 type Finality struct {
 	Chain  finality.Chain
-	Every  uint32         // rounds between two values, see finality.Every
-	StepMs int64          // finality.Config.StepMs
-	Gate   *finality.Gate // is told who votes; nil if nobody asks it
+	Every  uint32   // rounds between two values, see finality.Every
+	StepMs int64    // finality.Config.StepMs
+	Gate   VoteGate // is told who votes; nil if nobody asks it
 
 	Last    *finality.Certificate // the newest, nil for none
 	Shorts  []uint64              // ShortOf each certificate's value, by height
 	Saved   *finality.State       // of the last SaveVotes, nil for none
 	Abstain bool                  // this node signs nothing before VoteFrom
+}
+
+// VoteGate bounds the votes that a node takes from gossip: finality.Gate, or what wraps one.
+type VoteGate interface {
+	// Set says who votes, and at which height. It may come often with the same ones.
+	Set(height uint32, table finality.Table)
 }
 
 // ShortOf is the digest of a certificate's value as beats name it.
@@ -223,14 +229,25 @@ func (f *finals) voteFrom() {
 	if f.voter == nil || !f.abstain {
 		return
 	}
-	height := f.voter.Height()
+	f.abstain = false
+	f.voter.VoteFrom(max(f.voter.Height(), f.underWay()) + 1)
+}
+
+// underWay is the highest height that somebody is at, by beats. Nodes are hardly apart, so one that claims far more than
+// half of them counts as a little ahead: it must not silence others.
+func (f *finals) underWay() uint32 {
+	var heights []uint32
 	for _, p := range f.peers.list {
-		if p.beat != nil {
-			height = max(height, p.beat.Certified)
+		if p.beat != nil && p.beat.Certified > 0 {
+			heights = append(heights, p.beat.Certified)
 		}
 	}
-	f.abstain = false
-	f.voter.VoteFrom(height + 1)
+	if len(heights) == 0 {
+		return 0
+	}
+	slices.Sort(heights)
+	highest, middle := heights[len(heights)-1], heights[(len(heights)-1)/2]
+	return min(highest, min(middle, math.MaxUint32-1-heightsApart)+heightsApart)
 }
 
 // tell adds to a beat what this node knows to be final.

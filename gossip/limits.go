@@ -141,6 +141,9 @@ const (
 	ticksPerStep = 8
 	// againSteps is the pause after certificates of another chain, in steps: the next peer may have the same ones.
 	againSteps = 12
+	// heightsApart is how many heights nodes may be apart that hear of each other: a certificate is fetched within a step
+	// or two, and heights take longer.
+	heightsApart = 2
 	// maxPendingFinals bounds the bytes of certificates that wait: thousands of a few KB. A node that joins a run of
 	// more takes the first ones once its own chain goes through one of these.
 	maxPendingFinals = 16 << 20

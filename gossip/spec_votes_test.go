@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -321,6 +322,28 @@ func specVotesAfterLoss(t *testing.T, _ *spectest.Spec) {
 	e = append(r.answer(q[0], wire.EncodeFinals([][]byte{r.certificate(1, 2*finalEvery).Encode()})), r.saved(nil)...)
 	if e = append(e, r.later(5000)...); count[SaveVotes](e) == 0 {
 		t.Error("signs nothing at the next height")
+	}
+}
+
+// One that claims any number of certificates silences nobody for long.
+func TestVoteFromDespiteAClaim(t *testing.T) {
+	for claim, want := range map[uint32]uint32{0: 7, 6: 7, 7: 7, 8: 8, 1 << 31: 9, math.MaxUint32: 9} {
+		r := newVoters(func(f *Finality) { f.Abstain = true }, 1, 2, 3)
+		for id, n := range map[byte]uint32{1: 6, 2: 7, 3: claim} {
+			r.told(id, func(b *wire.Beat) {
+				if n > 0 {
+					b.Certified, b.Certificate = n, 9
+				}
+			})
+		}
+		if got := r.core.finals.underWay(); got != want {
+			t.Errorf("with a claim of %d: %d, want %d", claim, got, want)
+		}
+	}
+	r := newVoters(nil, 1)
+	r.told(1, func(b *wire.Beat) { b.Certified, b.Certificate = math.MaxUint32, 9 })
+	if got := r.core.finals.underWay(); got == math.MaxUint32 {
+		t.Error("there is no height after it")
 	}
 }
 

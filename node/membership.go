@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"atoll/gossip"
 	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
@@ -31,7 +30,7 @@ type membership struct {
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
 
-	gate atomic.Pointer[finality.Gate] // for votes; nil where there are none
+	gate atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.
@@ -161,10 +160,8 @@ func (n *node) checkMessage(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if m.Vote != nil {
-		if gate := n.gate.Load(); gate == nil || !gate.Pass(n.clock.now(), m.Vote.Vote) {
-			return gossip.ErrHeldBack
-		}
+	if err := n.gate.Load().Check(n.clock.now(), m); err != nil {
+		return err
 	}
 	return n.limiter.Load().check(time.Since(n.started).Milliseconds(), m)
 }
@@ -174,7 +171,7 @@ func (n *node) votes() *core.Finality {
 	if !n.genesis.Finality {
 		return nil
 	}
-	gate := finality.NewGate(n.self, finality.DefaultStepMs)
+	gate := p2p.NewVoteGate(n.self, finality.DefaultStepMs)
 	n.gate.Store(gate)
 	return &core.Finality{StepMs: finality.DefaultStepMs, Gate: gate}
 }

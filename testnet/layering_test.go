@@ -88,7 +88,7 @@ var layers = []rule{
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
 	{list("gossip/shape"), nil,
 		"what a link is like is words and numbers; p2p makes it, the simulator has it"},
-	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/shape"),
+	{list("gossip/p2p"), list("gossip gossip/finality gossip/member gossip/wire gossip/hello gossip/shape"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
 	{list("node/core"), list("gossip gossip/finality gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec"),
@@ -138,7 +138,7 @@ var layers = []rule{
 		"nodes as faults name them, links as shape has them"},
 	{list("testnet/sim/memory"), list("gossip/finality gossip/member gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/finality gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/fleet"), nil,

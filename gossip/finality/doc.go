@@ -23,9 +23,10 @@
 // in order, and makes each Save durable before it publishes what follows: a voter that forgets what it
 // signed counts as a liar. If the disk is lost, Config.From leaves out the height under way.
 //
-// Votes may be lost and come in any order. A Voter repeats its last ones, so what carries them must let equal bytes
-// pass again after a while. What is certified is not repeated. A node that hears of a higher height fetches the certificates
-// that it lacks, and gives them to Learn.
+// Votes may be lost and come in any order. A Voter repeats its last ones. Where what carries them drops equal bytes that
+// come again, as gossip does, a voter asks others for the votes that it lacks (Votes). What is certified is not repeated. A node that
+// hears of a higher height fetches the certificates that it lacks, and gives them to Learn. Package gossip does so. A Gate
+// bounds the votes that pass a node.
 //
 // A History makes the values of the own chain out of final rounds. Every node must feed it the same
 // deltas of a round: those in the round's chain digest.
@@ -46,6 +47,13 @@
 //
 // Voters have one vote each, whatever they contribute. Who holds an invite for many nodes has many votes, up
 // to the number of uses that its owner signed. Votes say nothing about the quality of deltas.
+//
+// The first certificate needs more than two thirds of those who trained in the first rounds of the run, with the
+// memory of these rounds. One who took tips whole meanwhile, or lost its disk, has it no more. A run may thus stay without
+// any.
+//
+// A node that comes back with a disk from a backup may sign a second time where it signed since. Its votes then
+// count no more at nodes that have both.
 //
 // Nothing waits for a certificate. If a third of the voters is gone for good, the table of voters never
 // changes again and no height ends any more: the run goes on by the rules of forks and windows alone.

@@ -1,10 +1,6 @@
 package finality
 
-import (
-	"sync"
-
-	"atoll/gossip/wire"
-)
+import "atoll/gossip/wire"
 
 // Limits on the votes that a node takes from gossip and passes on. What it drops comes another way: a voter asks its
 // peers for the votes that it lacks.
@@ -18,12 +14,11 @@ const (
 	gateOthers = 2 * MaxVoters
 )
 
-// Gate bounds the votes that pass a node. Its methods may be called from any goroutine.
+// Gate bounds the votes that pass a node. It is not safe for concurrent use.
 type Gate struct {
 	stepMs int64
 	self   wire.PeerID // passes always
 
-	mu     sync.Mutex
 	known  bool // the voters are
 	table  Table
 	height uint32
@@ -43,8 +38,6 @@ func NewGate(self wire.PeerID, stepMs int64) *Gate {
 
 // Set says who votes, and at which height. Until then everybody may.
 func (g *Gate) Set(height uint32, table Table) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if table.Len() == 0 || g.known && g.height == height && sameTable(g.table, table) {
 		return
 	}
@@ -61,8 +54,6 @@ func (g *Gate) Pass(now Time, v wire.Vote) bool {
 	if v.Author == g.self {
 		return true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	_, votes := g.table.Place(v.Author)
 	switch {
 	case !g.known, v.Height > g.height: // perhaps of voters that this node has yet to learn of

@@ -113,3 +113,25 @@ func TestVotesOfAVoter(t *testing.T) {
 		t.Errorf("%d without one, %d of two, bears %v", len(some), len(few), r.v.Bears())
 	}
 }
+
+// A chain that goes elsewhere at an older certificate is another one, whether it got to the newest or not.
+func TestBearsByOlderCertificates(t *testing.T) {
+	all := keys(4)
+	mine, theirs := &ledger{closed: 3 * every, voters: idsOf(all)}, &ledger{closed: 10 * every, voters: idsOf(all)}
+	v := New(Config{Run: testRun, Every: every, StepMs: 10}, mine)
+	list := []Certificate{}
+	for h := range uint32(200) {
+		list = append(list, sealedBy(all, h, theirs.value((h+1)*every), 0, 1, 2))
+	}
+	if err := v.Learn(0, list[:5]); err != nil || v.Bears() != wire.BearsUnknown {
+		t.Fatalf("of certificates beyond the chain: %v, %v", v.Bears(), err)
+	}
+	mine.closed = 6 * every
+	if v.Bears() != wire.BearsYes {
+		t.Errorf("the chain got there: %v", v.Bears())
+	}
+	mine.fork, mine.name = 5*every+1, 1
+	if err := v.Learn(0, list[5:]); err != nil || v.Bears() != wire.BearsNo || len(v.open) > maxOpen {
+		t.Errorf("it went elsewhere long ago: %v, %d are kept, %v", v.Bears(), len(v.open), err)
+	}
+}

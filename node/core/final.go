@@ -13,9 +13,9 @@ import (
 
 // Finality is what a machine needs to vote on what is final, in a run whose genesis says that it does.
 type Finality struct {
-	StepMs int64          // how long a phase of a vote lasts at first if votes are missing
-	Gate   *finality.Gate // is told who votes; nil if nobody asks it
-	Kept   KeptFinality   // what the disk has; the zero value is nothing
+	StepMs int64           // how long a phase of a vote lasts at first if votes are missing
+	Gate   gossip.VoteGate // is told who votes; nil if nobody asks it
+	Kept   KeptFinality    // what the disk has; the zero value is nothing
 }
 
 // KeptFinality is what a disk has of votes, and what its records say of the own chain.

@@ -22,7 +22,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"atoll/gossip"
 	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
@@ -93,8 +92,8 @@ type server struct {
 	members *member.Table // nil in a run that is open to everybody
 	guests  string        // the file that remembers them, "" for none
 
-	asking atomic.Bool                   // for a certificate: one at a time, as beats come again
-	gate   atomic.Pointer[finality.Gate] // for votes; nil where there are none, or genesis is not known yet
+	asking atomic.Bool                  // for a certificate: one at a time, as beats come again
+	gate   atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none, or genesis is not known yet
 
 	mu      sync.Mutex
 	own     hello.Record
@@ -201,12 +200,10 @@ func (s *server) admits(r hello.Record) error {
 // check opens a gossip message. What comes of nobody who was admitted goes no further.
 func (s *server) check(raw []byte) error {
 	m, err := member.OpenMessage(s.run, s.members, raw)
-	if err == nil && m.Vote != nil {
-		if gate := s.gate.Load(); gate == nil || !gate.Pass(time.Now().UnixMilli(), m.Vote.Vote) {
-			return gossip.ErrHeldBack
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return s.gate.Load().Check(time.Now().UnixMilli(), m)
 }
 
 // hasVotes reports whether the nodes of a run vote on what is final, by its genesis. Nobody here knows who
@@ -311,7 +308,7 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 		s.genesis = raw
 		s.mu.Unlock()
 		if hasVotes(raw) {
-			s.gate.Store(finality.NewGate(wire.PeerIDOf(s.key), finality.DefaultStepMs))
+			s.gate.Store(p2p.NewVoteGate(wire.PeerIDOf(s.key), finality.DefaultStepMs))
 		}
 	})
 }
