@@ -221,7 +221,7 @@ func (s *snapshot) askManifest(p *peer) {
 
 func (s *snapshot) askDonor(p *peer, q wire.Request) {
 	attempt := s.attempt
-	s.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+	s.call(p.id, q, s.mostManifest(), callMs, func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
@@ -237,6 +237,12 @@ func (s *snapshot) askDonor(p *peer, q wire.Request) {
 			s.another(fmt.Sprintf("no manifest: %v", err))
 		}
 	})
+}
+
+// mostManifest is the longest answer to a request for tips of this run, status included. So a peer of a
+// run of small tips cannot have a node read what a run of large ones may need.
+func (s *snapshot) mostManifest() int {
+	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
 }
 
 // open takes an answer to a request for tips. What no honest peer sends is held
