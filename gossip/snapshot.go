@@ -221,7 +221,7 @@ func (s *snapshot) askManifest(p *peer) {
 
 func (s *snapshot) askDonor(p *peer, q wire.Request) {
 	attempt := s.attempt
-	s.call(p.id, q, s.mostManifest(), callMs, func(b []byte, err error) {
+	s.call(p.id, q, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
@@ -243,6 +243,11 @@ func (s *snapshot) askDonor(p *peer, q wire.Request) {
 // run of small tips cannot have a node read what a run of large ones may need.
 func (s *snapshot) mostManifest() int {
 	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
+}
+
+// tipsMs is the time for an answer to a request for tips: a donor hashes all of them first.
+func (e *env) tipsMs() int64 {
+	return int64(min(callMs+float64(e.cfg.Tips)/tipsBytesMs, mostTipsMs))
 }
 
 // open takes an answer to a request for tips. What no honest peer sends is held

@@ -90,6 +90,17 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 	}
 }
 
+// A donor of large tips has the time that hashing them takes, and never as long as p2p gives it.
+func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
+	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostTipsMs} {
+		a := newAlone()
+		a.core.cfg.Tips = tips
+		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
+			t.Errorf("tips of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
+		}
+	}
+}
+
 // compares begins a repair with a peer that closed some rounds, and returns the
 // request for sets.
 func (a *alone) compares(t testing.TB, id byte, closed ...uint32) question {
