@@ -20,8 +20,8 @@ const MaxTipBytes = 256 << 20
 // rounds that are on no disk.
 const memoryTips = 2
 
-// oneInGarbage is how much of what is alive may be garbage as well: the collector of a node begins at a quarter.
-const oneInGarbage = 4
+// garbage is one part in so many of what is alive: the collector of a node begins at a quarter, and takes its time.
+const garbage = 3
 
 // Role is what a node does in a run, as far as its memory depends on it.
 type Role struct {
@@ -46,7 +46,7 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 			heap += 4 * int64(g.Params()) // of progress that is held
 		}
 	}
-	return uint64(processBytes + heap + heap/oneInGarbage + mapped)
+	return uint64(processBytes + heap + heap/garbage + mapped)
 }
 
 // tipBytes is what tips take of memory: the newest of each fragment, and bases.
