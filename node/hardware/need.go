@@ -20,8 +20,8 @@ const MaxTipBytes = 256 << 20
 // rounds that are on no disk.
 const memoryTips = 2
 
-// garbage is one part in so many of what is alive: the collector of a node begins at a quarter, and takes its time.
-const garbage = 3
+// garbage is one part in so many of what is alive: the collector of a node begins at a quarter.
+const garbage = 4
 
 // Role is what a node does in a run, as far as its memory depends on it.
 type Role struct {

@@ -1,6 +1,6 @@
 // Command size measures what one fragment of a large model costs a node: a delta, a fold, and a join. A join is the cutting
 // of a tip into chunks, the manifest of all fragments, the check of each chunk, and the tip put together again. What a node
-// takes with all fragments is computed from that and the plan, and labelled so.
+// takes with all fragments is computed from that and the plan, and labelled so. Times are those of processors.
 //
 // Values are of a normal distribution. It takes some 50 bytes of memory for each value of a fragment.
 package main
@@ -71,6 +71,9 @@ func run(args []string, out io.Writer) error {
 	return errors.Join(err, table.Flush())
 }
 
+// windowBytes is what atoll new lets the deltas of the union window take.
+const windowBytes = 20e9
+
 // mostLearners keeps the payloads of a round in memory.
 const mostLearners = 64
 
@@ -113,19 +116,19 @@ const progress = 1e-3
 func (f *fragment) fold(out io.Writer, learners int) error {
 	rng := rand.New(rand.NewPCG(1, 1))
 	values := normal(rng, f.values(), progress)
-	began := time.Now()
+	began := hardware.ProcessorTime()
 	payload, err := codec.Encode(f.g.Outer.Codec, values)
 	if err != nil {
 		return err
 	}
-	f.encoded, f.payload = time.Since(began), len(payload)
+	f.encoded, f.payload = since(began), len(payload)
 	prev := outer.Genesis(f.plan[f.index], normal(rng, f.values(), 1), f.g.Outer)
-	began = time.Now()
+	began = hardware.ProcessorTime()
 	tip, result, err := outer.Fold(f.g.Outer, f.plan[f.index], prev, 1, f.round(payload, learners))
 	if err == nil && len(result.Folded) != learners {
 		err = fmt.Errorf("%d of %d deltas were folded: %v", len(result.Folded), learners, result.Refused)
 	}
-	f.tip, f.folded = tip, time.Since(began)
+	f.tip, f.folded = tip, since(began)
 	fmt.Fprintf(out, "delta\t%d bytes in %v, %.3f for each value; encoded in %.2f s\n", f.payload, f.g.Outer.Codec, f.perValue(float64(f.payload)), f.encoded.Seconds())
 	fmt.Fprintf(out, "fold\tof %d deltas in %.2f s, %.1f ns for each value\n", learners, f.folded.Seconds(), f.perValue(float64(f.folded.Nanoseconds())))
 	return err
@@ -149,10 +152,10 @@ func (f *fragment) join(out io.Writer) error {
 	if f.tip == nil {
 		return nil // the fold has failed
 	}
-	began := time.Now()
+	began := hardware.ProcessorTime()
 	m, chunks := core.CutSnapshot(f.tip, []outer.Link{core.LinkOf(f.tip, nil)})
 	m.Closed = m.Round
-	cut := time.Since(began)
+	cut := since(began)
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return err
@@ -163,7 +166,7 @@ func (f *fragment) join(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "manifest\tof all fragments %d bytes; a node of this run reads %d at most\n", len(signed), wire.ManifestSize(len(f.plan), f.g.LargestTip()))
-	began = time.Now()
+	began = hardware.ProcessorTime()
 	var blob bytes.Buffer
 	for i, d := range m.Chunks {
 		if err := wire.CheckChunk(m.ChunkLen(i), d, chunks[d]); err != nil {
@@ -171,8 +174,8 @@ func (f *fragment) join(out io.Writer) error {
 		}
 		blob.Write(chunks[d])
 	}
-	checked := time.Since(began)
-	began = time.Now()
+	checked := since(began)
+	began = hardware.ProcessorTime()
 	tip, _, err := core.DecodeSnapshot(blob.Bytes(), m, f.plan[f.index], f.g.Outer)
 	if err != nil {
 		return err
@@ -181,7 +184,7 @@ func (f *fragment) join(out io.Writer) error {
 		return errors.New("the joiner has another tip")
 	}
 	fmt.Fprintf(out, "join\t%d bytes in %d chunks: the donor cuts them in %.2f s, the joiner checks them in %.2f s and has the same tip after %.2f s more\n",
-		m.Size, len(m.Chunks), cut.Seconds(), checked.Seconds(), time.Since(began).Seconds())
+		m.Size, len(m.Chunks), cut.Seconds(), checked.Seconds(), since(began).Seconds())
 	return nil
 }
 
@@ -190,12 +193,16 @@ func (f *fragment) whole(out io.Writer, learners int) {
 	n := float64(f.g.Params())
 	gb := func(x float64) float64 { return x / 1e9 }
 	round := f.perValue(float64(f.payload)) * n * float64(learners)
+	f.g.SetWindow(windowBytes, round)
 	disk := hardware.Role{External: true}.DiskOf(f.g)
 	fmt.Fprintf(out, "computed\ta round of all fragments: %.2f GB of deltas, %.1f s of a core to fold and %.1f s for the own delta; tips of %.2f GB\n",
 		gb(round), f.perValue(f.folded.Seconds())*n, f.perValue(f.encoded.Seconds())*n, gb(float64(f.g.TipsSize(f.plan))))
 	fmt.Fprintf(out, "computed\ta node beside its learner: %.2f GB of memory, %.2f GB of kept states and %.2f GB of the learner's on the disk; %d rounds of deltas are %.1f GB\n",
 		gb(float64(hardware.Role{External: true}.Need(f.g))), gb(float64(disk.Bases)), gb(float64(disk.Learner)), f.g.Outer.WindowUnion, gb(round*float64(f.g.Outer.WindowUnion)))
 }
+
+// since is the processor time that this process has taken since then: other work on the machine does not count.
+func since(began time.Time) time.Duration { return hardware.ProcessorTime().Sub(began) }
 
 func normal(rng *rand.Rand, n int, deviation float64) []float32 {
 	v := make([]float32, n)
