@@ -12,13 +12,11 @@ import (
 // a few parameters.
 const processBytes = 96 << 20
 
-// MaxTipBytes is the memory that kept bases may take before those that are on
-// disk too are read from there.
+// MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
 
-// memoryTips is how many tips of each fragment memory holds at most beside the newest and round 0: bases of the last
-// rounds that are on no disk.
-const memoryTips = 2
+// shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
+const shortBases = 2
 
 // garbage is one part in so many of what is alive: the collector of a node begins at a quarter.
 const garbage = 4
@@ -52,9 +50,9 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 // tipBytes is what tips take of memory: the newest of each fragment, and bases.
 func tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
-	bases := int64(keptBases(g.Outer.WindowUnion)) * tips
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
-	return tips + max(memoryTips*tips+first, min((memoryTips*tips+first)+bases, MaxTipBytes))
+	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
+	return max(tips+first, min(all, MaxTipBytes))
 }
 
 // keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
@@ -80,7 +78,11 @@ type Disk struct {
 // DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value, and one in a process
 // of its own shares its parameters and those that it evaluates through files.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
-	d := Disk{Bases: int64(keptBases(g.Outer.WindowUnion)) * int64(g.TipsSize(g.Plan()))}
+	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
+	if tipBytes(g) >= MaxTipBytes {
+		kept += shortBases
+	}
+	d := Disk{Bases: int64(kept) * tips}
 	switch {
 	case r.Observe:
 	case r.External || !g.BuiltIn():
