@@ -15,6 +15,10 @@ const processBytes = 96 << 20
 // MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
 
+// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest, and the one before, on which
+// the learner stands until it adopts that.
+const liveTips = 2
+
 // shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
 const shortBases = 2
 
@@ -34,7 +38,7 @@ type Role struct {
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := tipBytes(g), int64(0)
 	for _, f := range g.Plan() {
-		const fold = 8 + 8 + 8 + 4 // sums and payloads of a fold, sums and progress of a draft, bytes per value
+		const fold = 2*(8+8) + (8 + 4) + 8 // sums and payloads of two folds, sums and progress of a draft, and a tip on its way to the disk, bytes per value
 		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
 	}
 	if !r.Observe {
@@ -52,7 +56,7 @@ func tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
 	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
-	return max(tips+first, min(all, MaxTipBytes))
+	return max(liveTips*tips+first, min(all, MaxTipBytes))
 }
 
 // keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
@@ -76,7 +80,7 @@ type Disk struct {
 }
 
 // DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value, and one in a process
-// of its own shares its parameters and those that it evaluates through files.
+// of its own shares its parameters through a file, and saves a state beside the one before.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
 	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
 	if tipBytes(g) >= MaxTipBytes {
@@ -86,7 +90,7 @@ func (r Role) DiskOf(g genesis.Genesis) Disk {
 	switch {
 	case r.Observe:
 	case r.External || !g.BuiltIn():
-		d.Learner = (8 + 4 + 4) * int64(g.Params())
+		d.Learner = (2*8 + 4) * int64(g.Params())
 	default:
 		d.Learner = g.TrainerConfig(g.Batch).StateBytes()
 	}
