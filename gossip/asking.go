@@ -50,7 +50,7 @@ func (p *pull) ask(w *want, s *source) {
 	size, from := int(w.header.Header.Size), s.id
 	wait, transfer := p.patience(w, s, q)
 	if !w.asked && !w.probe {
-		w.until = p.now + wantTtlMs // one that waited for its turn has as long as any
+		w.until = p.now + max(wantTtlMs, wantAsks*(wait+2*transfer)) // one that waited for its turn has as long as any
 	}
 	w.asked = true
 	s.tries++

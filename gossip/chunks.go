@@ -173,7 +173,7 @@ func (s *snapshot) askTips(p *peer) {
 	s.transfer.recruits[p.id] = true
 	attempt := s.attempt
 	request := wire.Request{Kind: wire.GetTips, At: s.resume}
-	s.call(p.id, request, wire.GetTips.MaxResponse(), callMs, func(b []byte, err error) {
+	s.call(p.id, request, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}

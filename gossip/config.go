@@ -29,6 +29,7 @@ type Config struct {
 	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
 	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
+	Tips         uint64 // bytes of all tips of the run together, which a donor hashes for a manifest; 0 for next to none
 	TargetPeers  int    // connections that the roster dials for; default 12
 
 	// Limiter is told what the run is like: the network side asks it which messages are passed

@@ -225,6 +225,8 @@ const (
 	// wantTtlMs after the first request nobody is asked any more, whatever the sources do;
 	// repair finds the payload again. A request in flight still ends in its own time.
 	wantTtlMs = 180_000
+	// wantAsks is for how many requests there is time in any case: tens of megabytes take minutes on a link of many.
+	wantAsks = 2
 	// storeTtlMs is how long the outer side may take from Fetched to Settle
 	// before the payload is forgotten: a disk that stalls, not one that works.
 	storeTtlMs = 120_000
@@ -366,6 +368,10 @@ const (
 	// maxAttesters is how many peers are asked what they know of a donor's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16
+	// tipsBytesMs is how many bytes of tips a donor hashes for a manifest in a millisecond, at least: a slow core with a slow
+	// disk does. mostTipsMs is less than the time that p2p gives an answer to begin.
+	tipsBytesMs = 200_000
+	mostTipsMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
 	// gatherBeats is how many beat periods a joiner without a peer of its link
@@ -457,7 +463,7 @@ const (
 	servingFloor = 4 << 10
 	// servingTtlMs frees the place of an answer for which the caller never
 	// said Replied.
-	servingTtlMs = 120_000
+	servingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// roster, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16

@@ -30,7 +30,7 @@ func (m *manifests) request(handle uint64, p *peer, at []uint32) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}
-	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + callMs})
+	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + m.tipsMs()})
 	m.emit(ReplyManifest{Handle: handle, At: at})
 }
 

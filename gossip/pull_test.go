@@ -527,6 +527,25 @@ func TestFetchGivenUp(t *testing.T) {
 	}
 }
 
+// What takes minutes is asked for twice in any case.
+func TestLargeFetchesHaveTimeForTwo(t *testing.T) {
+	for size, more := range map[int]bool{1000: false, 60_000_000: true} {
+		q := asksFor(t, size, 1000)
+		until := Time(wantTtlMs)
+		if more {
+			until = wantAsks * q.call.TimeoutMs
+		}
+		a := specAlone(1)
+		a.core.peers.find(wire.PeerID{1}).rate = 1000
+		h := a.header(9, 1, 0)
+		h.Header.Size = uint32(size)
+		a.brought(1, h)
+		if w := a.core.pull.byID[h.Header.ID(a.run)]; w == nil || w.until != a.now+until {
+			t.Errorf("%d bytes: asked for until %+v, want %d", size, w, until)
+		}
+	}
+}
+
 func TestFetchWantedAgain(t *testing.T) {
 	a := newAlone()
 	a.connect(1)

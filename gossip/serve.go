@@ -350,7 +350,7 @@ func (s *serve) size(id wire.Digest) int {
 // place takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
 // have a part of the room.
 func (s *serve) place(r reply) bool {
-	r.bytes, r.until = max(r.bytes, servingFloor), s.now+servingTtlMs
+	r.bytes, r.until = max(r.bytes, servingFloor), s.now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
 	}

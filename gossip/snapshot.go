@@ -251,7 +251,7 @@ func (s *snapshot) askFor(p *peer) {
 func (s *snapshot) askDonor(p *peer, q wire.Request) {
 	attempt := s.attempt
 	var call uint64
-	call = s.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+	call = s.call(p.id, q, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		s.asks = slices.DeleteFunc(s.asks, func(id uint64) bool { return id == call })
 		if attempt != s.attempt {
 			return
@@ -274,6 +274,17 @@ func (s *snapshot) askDonor(p *peer, q wire.Request) {
 		}
 	})
 	s.asks = append(s.asks, call)
+}
+
+// mostManifest is the longest answer to a request for tips of this run, status included. So a peer of a
+// run of small tips cannot have a node read what a run of large ones may need.
+func (s *snapshot) mostManifest() int {
+	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
+}
+
+// tipsMs is the time for an answer to a request for tips: a donor hashes all of them first.
+func (e *env) tipsMs() int64 {
+	return int64(min(callMs+float64(e.cfg.Tips)/tipsBytesMs, mostTipsMs))
 }
 
 // open takes an answer to a request for tips. What no honest peer sends is held

@@ -168,7 +168,7 @@ func TestAnswerBytesAway(t *testing.T) {
 }
 
 func TestAnswerGivenBack(t *testing.T) {
-	after := Time(servingTtlMs)
+	after := rate(firstRate).transferMs(maxServingPerPeer) // longer than servingTtlMs
 	for name, end := range map[string]func(a *alone) Time{
 		"goes on":    func(*alone) Time { return after },
 		"has left":   func(a *alone) Time { a.core.Step(a.now, Left{Handle: 7}); return 0 },

@@ -75,6 +75,32 @@ func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	return id, q[0]
 }
 
+// A node of a run of small tips reads a small manifest at most.
+func TestManifestsAreReadByTheRun(t *testing.T) {
+	for _, c := range []struct {
+		tip  uint64
+		most int
+	}{{99, 1 << 10}, {wire.ChunkSize, 1 << 10}, {wire.MaxChunks * wire.ChunkSize, 2 * 140_000}} {
+		a := newAlone()
+		a.core.cfg.MaxTip = c.tip
+		_, q := a.fetches(t, 1)
+		if got := q.call.MaxResponse; got > c.most || got < c.most/8 {
+			t.Errorf("tips of %d bytes: a manifest of %d is read, want at most %d", c.tip, got, c.most)
+		}
+	}
+}
+
+// A donor of large tips has the time that hashing them takes, and never as long as p2p gives it.
+func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
+	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostTipsMs} {
+		a := newAlone()
+		a.core.cfg.Tips = tips
+		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
+			t.Errorf("tips of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
+		}
+	}
+}
+
 // compares begins a repair with a peer that closed some rounds, and returns the
 // request for sets.
 func (a *alone) compares(t testing.TB, id byte, closed ...uint32) question {

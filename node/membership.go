@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"

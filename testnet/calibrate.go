@@ -83,6 +83,12 @@ func paceAsked(pace, step time.Duration, divisors []float64, cores int) Calibrat
 	return c
 }
 
+// paceOfOthers is the calibration where other programs train on all nodes: how long their steps take is for them to
+// say, and the built-in trainer may be too large for this machine.
+func paceOfOthers(pace time.Duration, cores int) Calibration {
+	return Calibration{Cores: cores, PaceMs: ms(pace), Note: "pace as asked for; other programs train"}
+}
+
 // step is how long one of a learner with divisor 1 takes, in milliseconds: longer than the pace where that does not hold.
 func (c Calibration) step() float64 { return max(c.StepMs, c.PaceMs) * max(1, c.Utilisation) }
 

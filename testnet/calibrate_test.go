@@ -66,6 +66,9 @@ func TestStepsTakeWhatTheCoresGive(t *testing.T) {
 // A part of the cores that there is not is not shown: such learners take what they get.
 func TestUtilisationShownIsOneThatThereIs(t *testing.T) {
 	step, divisors := 100*time.Millisecond, []float64{1, 2}
+	if c := paceOfOthers(time.Second, 2); c.step() != 1000 || c.pace(2) != 2*time.Second {
+		t.Errorf("%+v", c)
+	}
 	if got := paceAsked(500*time.Millisecond, step, divisors, 2).utilisationText(); got != ", 15 % of 2 cores" {
 		t.Errorf("%q", got)
 	}

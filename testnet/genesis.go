@@ -49,6 +49,10 @@ func settings(c Config, now time.Time) (genesis.Genesis, error) {
 	if err := setOuter(&g.Outer, c); err != nil {
 		return g, err
 	}
+	g.CutRows()
+	if c.Fragments == 0 {
+		g.SplitToFit()
+	}
 	if err := g.SetOptimizer(c.Optimizer); err != nil {
 		return g, fmt.Errorf("--optimizer: %w", err)
 	}

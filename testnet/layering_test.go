@@ -174,6 +174,8 @@ var layers = []rule{
 		"it starts programs as people do, and reads what they leave; it evaluates what other programs trained, and draws as sweep draws"},
 	{list("testnet/bench/tokenizers"), list("testnet/bench/trials testnet/bench/program optimizer/trainer/corpus"),
 		"it starts programs as people do, and reads what they print; texts are those that come with atoll"},
+	{list("testnet/bench/size"), list("gossip/wire node/core node/genesis node/hardware optimizer/outer tensor/codec"),
+		"it does to one fragment what a node does to each, without one"},
 	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
 		"hosts that load a link know no model and no protocol of nodes"},
 	{list("testnet/bench/python"), list("tensor"),

@@ -145,6 +145,11 @@ func (w *world) setPace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.cfg.Pace > 0 && !w.trainsItself() {
+		w.precision, w.calibration = among[0].String(), paceOfOthers(w.cfg.Pace, runtime.GOMAXPROCS(0))
+		w.screen.say("at full speed a step begins every %.0f ms (%s)", w.calibration.PaceMs, w.calibration.Note)
+		return nil
+	}
 	step, precision, err := calibrate(ctx, w.genesis, among)
 	if err != nil {
 		return err
@@ -164,6 +169,16 @@ func (w *world) setPace(ctx context.Context) error {
 	w.screen.say("a step takes %.0f ms on one of %d cores; at full speed one begins every %.0f ms", w.calibration.StepMs, cores, every)
 	w.screen.say("(%s)", w.calibration.Note)
 	return nil
+}
+
+// trainsItself says that the built-in trainer trains on some node.
+func (w *world) trainsItself() bool {
+	for i := range w.cfg.Nodes + w.joins() {
+		if !w.learners.inProcess(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // allPrecisions are those to calibrate among: what all nodes are told, or f32, the slower one, where they differ. Baselines

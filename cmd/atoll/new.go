@@ -44,9 +44,10 @@ type NewCmd struct {
 	runFlags
 	Tokens    *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
 	Answerers int           `help:"Learners that contribute to one round. If the run has more, they rotate. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
-	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments and the codec, and says what to expect." placeholder:"RATE"`
+	Bandwidth rate          `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments, the codec and, where links carry no more, --answerers, and says what to expect." placeholder:"RATE"`
 	Learners  int           `help:"Learners that the run expects. --bandwidth, the default of --tokens and the steps that one delta may have follow from it. Default: 4." default:"4" placeholder:"N"`
-	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Default: measured on this machine." placeholder:"500ms"`
+	Step      time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Of a model of 50M parameters and more that somebody knows it for, cores are taken to be free beside what trains. Default: measured on this machine." placeholder:"500ms"`
+	Window    size          `help:"Bytes of deltas that every node keeps so that chains can be united, however little --keep of atoll join says. The rounds within which two sides of a partition are merged follow from it: 32 to 256." default:"20GB" placeholder:"SIZE"`
 	Profile   string        `help:"Network between the nodes: ${enum}. Times begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
 	Data      string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	OwnData   bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. Of a corpus that atoll data build made only the tokenizer and the held-out shards are then common to all, and nobody is given the others."`
@@ -65,7 +66,7 @@ func (*NewCmd) Help() string { return newHelp }
 // Run makes the genesis and writes it.
 func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if c.From != "" {
-		return c.runFrom(out)
+		return c.runFrom(ctx, out)
 	}
 	if c.Base != "" {
 		return badUsage("--base is the model of adapters: name their folder by --from")
@@ -78,6 +79,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
+	c.fit(&g, e)
 	run := runOf(g, c.Learners, train, e != nil)
 	if c.Tokens == nil {
 		run.Budget = run.Enough()
@@ -97,7 +99,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
 		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
-		Expected: e, Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
+		Expected: e, Sizes: c.sizesOf(g), Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
 		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", status.ShellWord(path), status.ShellWord(defaultDir(id)), c.joinFlags()),
 	}
 	if c.JSON {

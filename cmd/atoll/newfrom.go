@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -36,21 +37,24 @@ type fromAnswer struct {
 	Codec       string   `json:"codec"`
 	Merge       string   `json:"merge"`
 	Budget      uint64   `json:"budget_tokens"`
-	DeltaBytes  int      `json:"delta_bytes"` // at most, of one fragment
-	RoundBytes  int      `json:"round_bytes"` // at most, of one learner's deltas of all fragments
-	MemoryBytes uint64   `json:"memory_bytes"`
-	Next        string   `json:"next"`
+	DeltaBytes  int      `json:"delta_bytes"`  // at most, of one fragment
+	RoundBytes  int      `json:"round_bytes"`  // at most, of one learner's deltas of all fragments
+	MemoryBytes uint64   `json:"memory_bytes"` // beside the learner
+
+	Expected *expected `json:"expected,omitempty"` // of --bandwidth
+	Sizes    sizes     `json:"sizes"`
+	Next     string    `json:"next"`
 }
 
 // runFrom makes a run that goes on with a model.
-func (c *NewCmd) runFrom(out *console) error {
+func (c *NewCmd) runFrom(ctx context.Context, out *console) error {
 	switch {
 	case c.Model != "":
 		return badUsage("--from and --model %s are two models: leave one of them out", c.Model)
 	case c.Tokens == nil:
 		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
-	case c.Bandwidth != 0:
-		return badUsage("--bandwidth knows built-in models only so far; choose --h and --codec yourself")
+	case c.Bandwidth != 0 && c.Step == 0:
+		return badUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll learner check measures it")
 	case c.OwnData:
 		return badUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
@@ -66,6 +70,11 @@ func (c *NewCmd) runFrom(out *console) error {
 	if err := c.applyFrom(&g); err != nil {
 		return err
 	}
+	e, err := c.chooseLinks(ctx, &g)
+	if err != nil {
+		return err
+	}
+	c.fit(&g, e)
 	if shards.IsDir(c.Data) {
 		return badUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
 	}
@@ -92,7 +101,7 @@ func (c *NewCmd) runFrom(out *console) error {
 		return err
 	}
 	a := c.describeFrom(g, path, left)
-	a.Owner = owner
+	a.Owner, a.Expected, a.Sizes = owner, e, c.sizesOf(g)
 	a.Base, a.BaseSHA256 = base.name, base.digest
 	if c.JSON {
 		return out.json(a)
@@ -125,19 +134,13 @@ func (c *NewCmd) applyFrom(g *genesis.Genesis) error {
 	set(&g.Outer.Answerers, c.Answerers)
 	set(&g.Model.Context, c.Context)
 	set(&g.Batch, c.Batch)
-	set(&g.Inner.LR, c.LR)
 	if err := c.setCodec(g); err != nil {
 		return err
 	}
 	g.Outer.SetH(cmp.Or(c.H, outer.DefaultH(g.Outer.Codec)))
-	if merge := asked(c.Merge); merge != "" {
-		g.Outer.SetMerge(merge)
-	} else if !g.TipsFit() {
-		g.Outer.SetMerge(outer.MergeRDA) // it needs no momentum, which is half of what joiners are given
-	}
+	c.followH(g)
 	g.Outer.SetLearners(c.Learners)
 	g.SetMostTokens()
-	g.SplitToFit()
 	return g.SetProfile(c.Profile)
 }
 
@@ -162,8 +165,14 @@ func (a fromAnswer) print(out *console) error {
 		{"model", fmt.Sprintf("%d tensors, %s parameters; %d fragments of %d pieces", a.Tensors, big(float64(a.Params)), a.Fragments, a.Pieces)},
 		{"training", fmt.Sprintf("rows of %d tokens, AdamW at %g, %s tokens in all", a.Context, a.LR, big(float64(a.Budget)))},
 		{"deltas", fmt.Sprintf("%s every %d steps, merged by %s: at most %s a fragment, %s for all of them", a.Codec, a.H, a.Merge, status.Bytes(float64(a.DeltaBytes)), status.Bytes(float64(a.RoundBytes)))},
-		{"memory", fmt.Sprintf("about %s for a node, beside its learner", status.Bytes(float64(a.MemoryBytes)))},
 	}
+	if a.Expected != nil {
+		rows = append(rows, a.Expected.rows()...)
+	}
+	if cost := codecCost(a.Codec, a.H, a.Expected); cost != "" {
+		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
+	}
+	rows = append(rows, a.Sizes.rows()...)
 	if a.BaseSHA256 != "" {
 		rows = append(rows, []string{"base", fmt.Sprintf("%s, weights %s: learners refuse another", a.Base, shortID(a.BaseSHA256))})
 	} else if a.Base != "" {

@@ -138,8 +138,12 @@ func (c *NewCmd) apply(g *genesis.Genesis) {
 func (c *NewCmd) followH(g *genesis.Genesis) {
 	if merge := asked(c.Merge); merge != "" {
 		g.Outer.SetMerge(merge)
+	} else if !g.BuiltIn() && !g.TipsFit() {
+		g.Outer.SetMerge(outer.MergeRDA) // it needs no momentum, which is half of what joiners are given
 	}
-	g.SetRate(true)
+	if g.BuiltIn() {
+		g.SetRate(true)
+	}
 	set(&g.Inner.LR, c.LR)
 }
 

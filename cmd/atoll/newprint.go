@@ -25,7 +25,8 @@ type created struct {
 	Data      string      `json:"data"`
 	SHA256    string      `json:"data_sha256"`
 	Expected  *expected   `json:"expected,omitempty"` // of --bandwidth
-	Next      string      `json:"next"`               // what to type
+	Sizes     sizes       `json:"sizes"`
+	Next      string      `json:"next"` // what to type
 }
 
 // robustness says what each merge makes of liars (optimizer/outer/DESIGN.md).
@@ -53,11 +54,12 @@ func (a created) print(out *console) error {
 		rows = append(rows, []string{"text", wornText(a.Length, a.Budget)})
 	}
 	if a.Expected != nil {
-		rows = append(rows, a.Expected.links())
+		rows = append(rows, a.Expected.rows()...)
 	}
 	if cost := codecCost(a.Codec, a.H, a.Expected); cost != "" {
 		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
 	}
+	rows = append(rows, a.Sizes.rows()...)
 	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err

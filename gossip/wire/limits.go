@@ -1,5 +1,7 @@
 package wire
 
+import "crypto/ed25519"
+
 // Version is the first byte of every gossip message and request. It changes
 // when the meaning of any byte after it does. A new kind of request or a new key
 // of a beat changes nothing: who does not know it refuses the one and skips the other.
@@ -84,8 +86,9 @@ const (
 	// MaxChunks bounds the chunks of one tip: 1 GiB, anchor and momentum of the
 	// 128 Mi values of the largest payload.
 	MaxChunks = 4096
-	// MaxManifest bounds a signed manifest: some 30,000 chunks, 7.5 GiB of tips.
-	MaxManifest = 1 << 20
+	// MaxManifest bounds a signed manifest: some 123,000 chunks, 30 GiB of tips, which is anchor
+	// and momentum of four billion values. A run's own bound is ManifestSize.
+	MaxManifest = 4 << 20
 	// PartSize is the size of each part of a blob but the last, as that of a chunk.
 	PartSize = ChunkSize
 	// MaxParts bounds the parts of a blob: 64 MiB, which is room for the largest tokenizers.
@@ -109,4 +112,7 @@ const (
 	numberItem      = 5      // uint32
 	digestItem      = 2 + 32 // byte string of a digest
 	rangeAnswerHead = 1 + 2*numberItem + 2*digestItem + arrayHead
+	sizeItem        = 9                                                      // uint64
+	fragmentHead    = 1 + 2*numberItem + 2*digestItem + sizeItem + arrayHead // of a manifest, without its chunks
+	manifestHead    = 1 + digestItem + arrayHead + ed25519.SignatureSize
 )

@@ -26,6 +26,12 @@ type FragmentManifest struct {
 	Chunks []Digest // BLAKE3 of each ChunkSize bytes of it
 }
 
+// ManifestSize is the most bytes of a manifest of so many fragments with tips of so many bytes each.
+// It is what a node reads at most: a run of small tips has small manifests.
+func ManifestSize(fragments int, tip uint64) int {
+	return min(MaxManifest, manifestHead+fragments*(fragmentHead+digestItem*chunkCount(min(tip, MaxChunks*ChunkSize))))
+}
+
 // EncodeManifest signs m, whose Author it sets to the name of key, and returns
 // the body that answers GetManifest. A manifest whose body is longer than
 // MaxManifest, or that fails Validate, is refused by each receiver.

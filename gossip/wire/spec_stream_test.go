@@ -435,6 +435,25 @@ func specManifestFragment(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// specManifestSize has manifests with every number at its longest: none is longer than what is read, by more than a
+// shorter head.
+func specManifestSize(t *testing.T, s *spectest.Spec) {
+	chunk := uint64(s.Number(t, "limits", "ChunkSize"))
+	for _, c := range []struct {
+		fragments int
+		tip       uint64
+	}{{1, 1}, {24, chunk + 1}, {24, 300 * chunk}, {256, chunk}, {2, 4096 * chunk}, {24, 4096 * chunk}} {
+		f := wire.FragmentManifest{Round: math.MaxUint32, Closed: math.MaxUint32, Size: c.tip, Chunks: make([]wire.Digest, (c.tip+chunk-1)/chunk)}
+		b := wire.EncodeManifest(keyOf(t, s), runOf(t, s), wire.Manifest{Fragments: slices.Repeat([]wire.FragmentManifest{f}, c.fragments)})
+		if most := wire.ManifestSize(c.fragments, c.tip); len(b) > most || len(b) < most-16*(c.fragments+1) {
+			t.Errorf("%+v: a manifest of %d bytes, %d are read", c, len(b), most)
+		}
+	}
+	if most := wire.ManifestSize(256, math.MaxUint64); int64(most) != s.Number(t, "limits", "MaxManifest") {
+		t.Errorf("%d bytes are read at most", most)
+	}
+}
+
 // opensChanged opens the example's manifest with a change, signed again.
 func opensChanged(t *testing.T, s *spectest.Spec, change func(m *wire.Manifest)) error {
 	m := must[wire.Manifest](t)(wire.OpenManifest(runOf(t, s), s.Hex(t, "body manifest")))

@@ -37,7 +37,7 @@ func TestSpec(t *testing.T) {
 		"W-43": specHoldings, "W-43.2": specOtherHoldings, "W-44": specPart, "W-44.2": specPartBytes, "W-44.3": specTree, "W-44.4": specOtherPart,
 		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
 		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders, "W-36.3": specCertificates,
-		"W-37": specManifest, "W-37.2": specManifestFragment, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
+		"W-37": specManifest, "W-37.2": specManifestFragment, "W-37.3": specManifestSize, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
 		"W-39": specChunks, "W-39.2": specOtherChunk, "W-40": specFrame, "W-40.2": specLongFrame, "W-40.3": specCutFrame,
 		"W-41": specVersions, "W-41.2": specHelloDomain, "W-41.3": specOtherVersion,
 	})

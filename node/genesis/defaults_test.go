@@ -120,7 +120,7 @@ func TestModelConfigFile(t *testing.T) {
 func TestDefaultGenesisOfALargeModel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.json")
 	const sizes = `{"vocab":256,"hidden":2048,"layers":24,"heads":16,"kvheads":16,"intermediate":5632,"context":1024}`
-	if err := os.WriteFile(path, []byte(sizes), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(sizes, `"layers":24`, `"layers":80`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g, err := Default(path, 1000, 1, 0)
@@ -131,6 +131,7 @@ func TestDefaultGenesisOfALargeModel(t *testing.T) {
 	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
+	g.SplitToFit()
 	if g.Outer.SetMerge(outer.MergeRDA); g.Validate() != nil {
 		t.Errorf("without momentum: %v", g.Validate())
 	}

@@ -40,6 +40,7 @@ type Genesis struct {
 	Owners    owners       // keys of those who admit others
 	Model     llama.Config // sizes
 	Layout    Layout       // tensors of a model that is not built in
+	Rows      bool         `json:",omitempty"` // tensors of a built-in model are cut between rows, as those of a Layout are
 	Init      string       // Seeded, or Given
 	Recipe    string       // what learners of other frameworks have to agree on; empty
 	Tokenizer string       // "byte", OwnTokenizer or CorpusTokenizer

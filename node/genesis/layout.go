@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/llama"
@@ -122,22 +123,22 @@ func (g Genesis) Params() int {
 // Plan is the fragment plan of the run.
 func (g Genesis) Plan() outer.Plan {
 	views := g.Views()
-	if g.BuiltIn() {
+	if g.BuiltIn() && !g.Rows {
 		return outer.NewPlan(views, g.Outer.Fragments)
 	}
-	list := make([]outer.Merged, len(views))
-	for i, v := range views {
-		list[i] = outer.Merged{View: v, Mean: g.Layout[i].Mean}
+	list := outer.MergedByName(views)
+	for i, t := range g.Layout {
+		list[i].Mean = t.Mean
 	}
 	return outer.NewRowPlan(list, g.Outer.Fragments)
 }
 
-// mostFragments is the most that the run can be cut into.
-func (g Genesis) mostFragments() int {
-	if g.BuiltIn() {
+// MostFragments is the most that the run can be cut into.
+func (g Genesis) MostFragments() int {
+	if g.BuiltIn() && !g.Rows {
 		return len(g.Model.Specs())
 	}
-	return outer.MaxFragments
+	return wire.MaxFragments
 }
 
 // validateModel checks what is trained: a built-in model, or a layout and nothing of one.

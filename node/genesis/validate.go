@@ -29,8 +29,8 @@ const (
 	// a model: ten times the deepest in use.
 	maxLayers = 1 << 10
 	// maxTips bounds the tips of all fragments together: their chunks' digests
-	// must fit one manifest (wire.MaxManifest).
-	maxTips = 7 << 30
+	// must fit one manifest (wire.MaxManifest), and some room is for the links that lead to them.
+	maxTips = 28 << 30
 	// maxHistory is the room for the links that lead to a tip: 256 rounds of a
 	// thousand deltas each are half of it.
 	maxHistory = 16 << 20
@@ -147,6 +147,8 @@ func (g Genesis) validateInit() error {
 		return fmt.Errorf("genesis: Init is %q; the first values of a Layout are %q", Seeded, Given)
 	case !g.BuiltIn() && g.Format == 1, g.Init == Given && g.Format == 1:
 		return fmt.Errorf("genesis: Layout and Init are of format %d; Format is 1", Format)
+	case g.Rows && (!g.BuiltIn() || g.Format == 1):
+		return fmt.Errorf("genesis: Rows is true; it is of built-in models in runs of format %d, and tensors of a Layout are always cut between rows", Format)
 	case g.BuiltIn() && g.Recipe != "":
 		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
 	}
@@ -203,7 +205,7 @@ func (g Genesis) validatePlan() error {
 	}
 	for p, f := range plan {
 		if !g.travels(f) {
-			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and where a fragment is one tensor a smaller model",
+			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and Rows where a fragment is one tensor",
 				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
 		}
 	}
@@ -216,13 +218,26 @@ func (g Genesis) travels(f outer.Fragment) bool {
 	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
 }
 
-// SplitToFit doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments
-// must be 1 to what the model can be cut into.
+// CutRows has the tensors of a large built-in model cut between rows if whole ones make no even fragments.
+func (g *Genesis) CutRows() {
+	g.Rows = g.Rows || g.BuiltIn() && g.Params() > largeParams && g.uneven()
+}
+
+// SplitToFit has large tensors cut, see CutRows. Then it doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1 to what the
+// model can be cut into.
 func (g *Genesis) SplitToFit() {
+	g.CutRows()
 	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
-	for most := g.mostFragments(); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
+	for most := g.MostFragments(); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
 		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
 	}
+}
+
+// uneven says that a fragment has more than twice its even share of the values: one tensor is most of it. Each
+// fragment costs memory, and a payload, by its own size.
+func (g Genesis) uneven() bool {
+	plan, all := g.Plan(), g.Params()
+	return slices.ContainsFunc(plan, func(f outer.Fragment) bool { return f.Len > 2*(all/len(plan)) })
 }
 
 // LargestTip is the most bytes that a donor may say a fragment has.

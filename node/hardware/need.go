@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"fmt"
+	"math/bits"
 
 	"atoll/node/genesis"
 )
@@ -11,14 +12,18 @@ import (
 // a few parameters.
 const processBytes = 96 << 20
 
-// keptTips is how many tips of each fragment memory holds when the union window
-// is full: the newest, and some two bases for each doubling of the first rounds.
-// Older ones are read from disk.
-const keptTips = 9
-
-// MaxTipBytes is the memory that kept bases may take before those that are on
-// disk too are read from there.
+// MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
+
+// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest, and the one before, on which
+// the learner stands until it adopts that.
+const liveTips = 2
+
+// shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
+const shortBases = 2
+
+// garbage is one part in so many of what is alive: the collector of a node begins at a quarter.
+const garbage = 4
 
 // Role is what a node does in a run, as far as its memory depends on it.
 type Role struct {
@@ -28,34 +33,68 @@ type Role struct {
 	External bool // another program trains
 }
 
-// Need estimates the bytes of memory that a node of the run will take. A node of
-// tiny took 0.9 of it after a minute, one of small 0.7: its window was not full.
+// Need estimates the bytes of memory that a node of the run will take at most. A node whose union window is not full
+// takes less where its model is small (testnet/bench/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
-	plan := g.Plan()
-	tips, longest := int64(g.TipsSize(plan)), 0
-	for _, f := range plan {
-		longest = max(longest, f.Len)
+	heap, mapped := tipBytes(g), int64(0)
+	for _, f := range g.Plan() {
+		const fold = 2*(8+8) + (8 + 4) + 8 // sums and payloads of two folds, sums and progress of a draft, and a tip on its way to the disk, bytes per value
+		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
 	}
-	const fold = 8 + 8 + 8 + 4 // sums and payloads of a fold, sums and progress of a draft, bytes per value of a fragment
-	need := int64(processBytes) + tips + min((keptTips-1)*tips, MaxTipBytes) + int64(fold*longest)
 	if !r.Observe {
-		need += r.training(g)
+		own, shared := r.training(g)
+		heap, mapped = heap+own, shared
 		if g.Outer.Codec.Partial() {
-			need += 4 * int64(g.Params()) // of progress that is held
+			heap += 4 * int64(g.Params()) // of progress that is held
 		}
 	}
-	return uint64(need)
+	return uint64(processBytes + heap + heap/garbage + mapped)
 }
 
-// training is what a learner of the run takes of this machine. One in a process of its own
-// shares the parameters, and has the rest wherever it computes.
-func (r Role) training(g genesis.Genesis) int64 {
+// tipBytes is what tips take of memory: the newest of each fragment, and bases.
+func tipBytes(g genesis.Genesis) int64 {
+	tips := int64(g.TipsSize(g.Plan()))
+	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
+	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
+	return max(liveTips*tips+first, min(all, MaxTipBytes))
+}
+
+// keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
+// replica.Policy.BaseEvery on, and one that the oldest round is folded from.
+func keptBases(window uint32) int { return bits.Len32(window/4) + 1 }
+
+// training is what a learner of the run takes of this machine: of this process, and of files that it maps. One in a process
+// of its own shares the parameters, and those that it evaluates, and has the rest wherever it computes.
+func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 	if r.External || !g.BuiltIn() {
-		return 4 * int64(g.Params())
+		return 0, 2 * 4 * int64(g.Params())
 	}
 	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
-	const copies = 2 // of the optimizer's state: the one that is written, and the one before until it is collected
-	return cfg.MemoryBytes() + copies*cfg.StateBytes()
+	return cfg.MemoryBytes() + cfg.StateBytes(), 0 // the state is copied while it is written
+}
+
+// Disk is what a node of a run takes of its disk beside the ledger, estimated in bytes.
+type Disk struct {
+	Bases   int64 // kept states
+	Learner int64 // of the learner: what it has to go on with
+}
+
+// DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value, and one in a process
+// of its own shares its parameters through a file, and saves a state beside the one before.
+func (r Role) DiskOf(g genesis.Genesis) Disk {
+	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
+	if tipBytes(g) >= MaxTipBytes {
+		kept += shortBases
+	}
+	d := Disk{Bases: int64(kept) * tips}
+	switch {
+	case r.Observe:
+	case r.External || !g.BuiltIn():
+		d.Learner = (2*8 + 4) * int64(g.Params())
+	default:
+		d.Learner = g.TrainerConfig(g.Batch).StateBytes()
+	}
+	return d
 }
 
 // Fits makes sure that the model has room in the memory of this machine: have

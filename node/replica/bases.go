@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"atoll/optimizer/outer"
@@ -13,8 +14,8 @@ import (
 const maxBaseBytes = 256 << 20
 
 // bases are the kept tips, in memory and on disk. A base goes to disk if the policy
-// says so of its round, or to replace a base of that round. Memory holds the newest
-// ones within a budget.
+// says so of its round, to replace a base of that round, or when memory is over its budget. Memory holds the newest
+// one of each fragment, as the machine has that anyway, and others within the budget.
 type bases struct {
 	ledger  Ledger
 	policy  Policy
@@ -59,6 +60,44 @@ func (b *bases) put(fragment int, tip *outer.Tip) {
 		b.check("keep base", b.write(k, tip))
 	}
 	b.hold(fragment, tip)
+	b.putAway(fragment)
+}
+
+// putAway writes bases of a fragment to disk, the oldest first, until memory is within its budget: all but round 0, which
+// no restart needs there, and the newest.
+func (b *bases) putAway(fragment int) {
+	for _, round := range b.older(fragment) {
+		k := baseKey{fragment, round}
+		b.mu.Lock()
+		tip, held := b.held[k]
+		full := b.bytes > b.budget
+		b.mu.Unlock()
+		if !full || !held || round == 0 {
+			continue
+		}
+		b.check("keep base", b.write(k, tip))
+		b.mu.Lock()
+		b.shrink(fragment)
+		b.mu.Unlock()
+	}
+}
+
+// older are the rounds of a fragment's bases in memory but the newest, ascending.
+func (b *bases) older(fragment int) (rounds []uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.olderHeld(fragment)
+}
+
+// olderHeld is older, under mu.
+func (b *bases) olderHeld(fragment int) (rounds []uint32) {
+	for k := range b.held {
+		if k.fragment == fragment {
+			rounds = append(rounds, k.round)
+		}
+	}
+	slices.Sort(rounds)
+	return rounds[:max(len(rounds)-1, 0)]
 }
 
 // hold keeps a tip in memory.
@@ -125,19 +164,12 @@ func (b *bases) forget(k baseKey) {
 	}
 }
 
-// shrink drops the oldest on-disk bases of a fragment while over budget, under mu.
+// shrink drops the oldest on-disk bases of a fragment while over budget, but the newest of all, under mu.
 func (b *bases) shrink(fragment int) {
-	for b.bytes > b.budget {
-		oldest, found := baseKey{}, false
-		for k := range b.held {
-			if k.fragment == fragment && b.disk[k] && (!found || k.round < oldest.round) {
-				oldest, found = k, true
-			}
+	for _, round := range b.olderHeld(fragment) {
+		if k := (baseKey{fragment, round}); b.bytes > b.budget && b.disk[k] {
+			b.forget(k)
 		}
-		if !found {
-			return
-		}
-		b.forget(oldest)
 	}
 }
 

@@ -63,6 +63,15 @@ type Merged struct {
 	Mean bool
 }
 
+// MergedByName are the tensors of a built-in model, merged as NewPlan has them.
+func MergedByName(views []tensor.View) []Merged {
+	list := make([]Merged, len(views))
+	for i, v := range views {
+		list[i] = Merged{View: v, Mean: isEmbedding(v.Name)}
+	}
+	return list
+}
+
 // piecesInShare is how many of the largest pieces a fragment's even share of values has: with fewer
 // fragments would differ by a third of it.
 const piecesInShare = 4

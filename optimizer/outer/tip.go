@@ -55,9 +55,14 @@ const tipBuffer = 64 << 10
 // Genesis returns the tip before the first round: anchor holds the fragment's initial
 // values [f.Len] and is kept, not copied.
 func Genesis(f Fragment, anchor []float32, p Params) *Tip {
+	return genesis(f, anchor, make([]float32, momentumLen(f, p)), p)
+}
+
+// genesis is Genesis with a momentum of zeros, which the tip shares with others: nothing writes to a tip.
+func genesis(f Fragment, anchor, zeros []float32, p Params) *Tip {
 	t := &Tip{Anchor: anchor, Ref: make([]float32, len(f.Tensors))}
-	if p.Mu != 0 {
-		t.Momentum = make([]float32, len(anchor))
+	if n := momentumLen(f, p); n > 0 {
+		t.Momentum = zeros[:n]
 	}
 	if p.Agreement {
 		t.Records = []Record{}
@@ -65,14 +70,27 @@ func Genesis(f Fragment, anchor []float32, p Params) *Tip {
 	return t.seal()
 }
 
+// momentumLen is how many values the momentum of a fragment's tip has.
+func momentumLen(f Fragment, p Params) int {
+	if p.Mu == 0 {
+		return 0
+	}
+	return f.Len
+}
+
 // Genesis returns the tips of all fragments before the first round, at the initial
-// parameters [all tensors of the plan]. Tips keep copies of them.
+// parameters [all tensors of the plan]. Tips keep copies of them. They stay for as long as the union window, and so
+// one momentum serves all.
 func (plan Plan) Genesis(params []float32, p Params) []*Tip {
-	tips := make([]*Tip, len(plan))
+	tips, longest := make([]*Tip, len(plan)), 0
+	for _, f := range plan {
+		longest = max(longest, momentumLen(f, p))
+	}
+	zeros := make([]float32, longest)
 	for i, f := range plan {
 		anchor := make([]float32, f.Len)
 		f.Gather(params, anchor)
-		tips[i] = Genesis(f, anchor, p)
+		tips[i] = genesis(f, anchor, zeros, p)
 	}
 	return tips
 }

@@ -130,7 +130,7 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 func (m *Machine) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
 	if m.late.unmeasured(m.roster.training) {
-		want = max(want, leastPatienceMs)
+		want = max(want, m.unmeasured())
 	}
 	if between := m.late.between(); between > 0 {
 		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
@@ -138,6 +138,19 @@ func (m *Machine) grace() Time {
 		}
 	}
 	return min(want, m.p.GraceMaxMs)
+}
+
+// longGraceMs is above what genesis lets rounds of most runs stay open. In the others deltas take minutes even where all
+// is well.
+const longGraceMs = 120_000
+
+// unmeasured is how long a round waits for learners of whom nothing has come yet. In runs of long rounds that is as long as
+// for a delta that does not come: with less, all of the first round would be late and folded again.
+func (m *Machine) unmeasured() Time {
+	if m.p.GraceMaxMs > longGraceMs {
+		return m.Patience()
+	}
+	return leastPatienceMs
 }
 
 // Bounds of patience, beside genesis' GraceMaxMs.

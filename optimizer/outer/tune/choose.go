@@ -15,9 +15,11 @@ type Means struct {
 	Tensors        int        // of the model: more fragments than that there cannot be
 	Learners       int        // that are expected, 1 or more
 	Answerers      int        // whose deltas a round has, as outer.Params has it; 0 = all of them
+	LeastAnswerers int        // as few as Choose may make them where links or cores carry no more; 0 = it leaves them as they are
 	StepSeconds    float64    // of an inner step of a usual learner
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
+	FreeCores      bool       // cores do not train, as beside a GPU: outer steps may take half of one
 	Merge          string     // "" = what outer.Params.SetH chooses; outer.MergeClip takes more of a core
 }
 
@@ -26,6 +28,8 @@ type Means struct {
 type Choice struct {
 	Codec          codec.Kind
 	H, Fragments   int
+	Answerers      int     // as the means have it, or fewer
+	SweepSeconds   float64 // in which the whole link carries what a node receives in H steps
 	BytesPerSecond float64 // of payloads, that a node receives and about as much sends
 	LinkShare      float64 // of the link, which that takes
 	CoreShare      float64 // of one core, which encoding, folding and adopting take
@@ -39,6 +43,9 @@ const (
 	// maxCoreShare is what a learner gives of a core: training loses less than it
 	// gains by merging more often.
 	maxCoreShare = 0.1
+	// freeCoreShare is what outer steps may take of a core that does not train. One thread folds, and bells come
+	// unevenly: at half of its time a fold seldom waits for another.
+	freeCoreShare = 0.5
 	// paperFragments is the number beyond which smaller payloads only add headers.
 	paperFragments = 24
 	// leastValues is the smallest fragment of use, and leastPayload its bytes in int4: below,
@@ -69,6 +76,9 @@ const (
 	sparseBytes  = 0.0222
 )
 
+// BytesOf is what a value takes in a payload of the codec, entropy-coded, and 0 where that is none.
+func BytesOf(k codec.Kind) float64 { return bytesOf(k) }
+
 // bytesOf is what a value takes in kind k, and 0 where that is none.
 func bytesOf(k codec.Kind) float64 {
 	return map[codec.Kind]float64{
@@ -94,17 +104,33 @@ func Choose(m Means) (Choice, error) {
 		return Choice{}, err
 	}
 	open := m
-	m = m.settled()
-	perSweep, work, h := m.perSweep(), m.work(), m.least()
-	if h > m.most() {
-		return Choice{}, m.tooLittle(open)
+	if m = m.settled(); !m.fits() {
+		m = open.withFewer().settled()
 	}
-	c := Choice{H: int(h), Codec: m.Codec}
+	if !m.fits() {
+		return Choice{}, open.settled().tooLittle(open)
+	}
+	perSweep, work, h := m.perSweep(), m.work(), m.least()
+	c := Choice{H: int(h), Codec: m.Codec, Answerers: m.Answerers, SweepSeconds: perSweep / m.BytesPerSecond}
 	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*bytesOf(m.Codec)/leastPayload)))
 	c.BytesPerSecond = perSweep / (h * m.StepSeconds)
 	c.LinkShare = c.BytesPerSecond / m.BytesPerSecond
 	c.CoreShare = work / (h * m.StepSeconds)
 	return c, nil
+}
+
+// withFewer are the means with the most answerers that links and cores allow, of those that Choose may take; with the
+// fewest, if none do.
+func (m Means) withFewer() Means {
+	if m.LeastAnswerers == 0 {
+		return m
+	}
+	for n := m.deltas(m.Learners) - 1; n >= m.LeastAnswerers; n-- {
+		if m.Answerers = n; m.settled().fits() {
+			break
+		}
+	}
+	return m
 }
 
 // settled are the means with the codec and the merge that suit them, where these are open.
@@ -183,7 +209,18 @@ func (m Means) byLink() float64 {
 }
 
 // byCore is the H at which outer steps take as much of a core as they may.
-func (m Means) byCore() float64 { return m.work() / (maxCoreShare * m.StepSeconds) }
+func (m Means) byCore() float64 { return m.work() / (m.coreShare() * m.StepSeconds) }
+
+// coreShare is what outer steps may take of a core.
+func (m Means) coreShare() float64 {
+	if m.FreeCores {
+		return freeCoreShare
+	}
+	return maxCoreShare
+}
+
+// leastStep is from how many seconds of a step on cores would carry the largest H.
+func (m Means) leastStep() float64 { return m.work() / (m.coreShare() * m.most()) }
 
 // least is the H that links and cores allow.
 func (m Means) least() float64 { return max(1, math.Ceil(max(m.byLink(), m.byCore()))) }
@@ -198,6 +235,8 @@ func (m Means) validate() error {
 		return fmt.Errorf("a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
 	case m.Learners < 1:
 		return fmt.Errorf("%d learners; use at least 1", m.Learners)
+	case m.LeastAnswerers < 0 || m.LeastAnswerers > 0 && m.Answerers > 0 && m.LeastAnswerers > m.Answerers:
+		return fmt.Errorf("at least %d of %d answerers; use 1 to that many, or 0 to leave them", m.LeastAnswerers, m.Answerers)
 	case m.Answerers < 0:
 		return fmt.Errorf("%d learners in a round; use at least 1, or 0 for all", m.Answerers)
 	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
@@ -233,7 +272,7 @@ func (m Means) fewer() string {
 
 // longer is what to do about steps that are too short.
 func (m Means) longer(open Means) string {
-	hint := "take a larger batch"
+	hint := fmt.Sprintf("take a larger batch (steps of %.3g s)", RoundUp(m.leastStep(), 2))
 	fewer, mean := m, m
 	fewer.Learners, mean.Merge = min(2, m.Learners), outer.MergeMean
 	if fewer.byCore() <= m.most() {

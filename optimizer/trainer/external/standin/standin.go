@@ -4,12 +4,12 @@
 package standin
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
@@ -31,7 +31,9 @@ type learner struct {
 	conn   net.Conn
 	shared []float32 // the slab
 	own    []float32 // what it steps
-	length int       // tokens of a row
+	noise  []float32 // [noiseLen], what it adds, from places that random chooses
+	random *rand.Rand
+	length int // tokens of a row
 }
 
 // request is what a node says, as far as it matters here.
@@ -118,6 +120,19 @@ func (l *learner) answer(r request) error {
 	return fmt.Errorf("the node says %q %s", r.Type, r.Error)
 }
 
+// noiseLen is how many numbers the changes are taken from: they fit a cache, and a delta is a sum of other parts of them
+// in each of its steps.
+const noiseLen = 1 << 14
+
+// drawNoise makes the changes. Two learners have other ones.
+func (l *learner) drawNoise() {
+	l.random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	l.noise = make([]float32, noiseLen)
+	for i := range l.noise {
+		l.noise[i] = float32(l.random.NormFloat64())
+	}
+}
+
 // save writes what Adam would: two moments of each value.
 func (l *learner) save(path string) (err error) {
 	f, err := os.Create(path)
@@ -142,6 +157,7 @@ func (l *learner) begin(r request) error {
 	}
 	l.shared = unsafe.Slice((*float32)(unsafe.Pointer(&b[r.Begin])), r.Values)
 	l.length = r.Context
+	l.drawNoise()
 	if l.own = l.shared; !l.cfg.InPlace {
 		l.own = make([]float32, r.Values)
 	}
@@ -173,11 +189,17 @@ func (l *learner) meanSquare() (mean float64) {
 
 // step changes every value a little, as Adam's first steps do, in a direction that follows from
 // its place, and takes its time.
+//
+// Changes are of a normal distribution, as those of a learner nearly are: so deltas compress as they do.
 func (l *learner) step(lr float64) {
 	began := time.Now()
-	change := float32(lr / 100)
-	for i := range l.own {
-		l.own[i] += change * float32(int(binary.LittleEndian.Uint16([]byte{byte(i * 7), byte(i >> 5)})&1)*2-1)
+	change, from := float32(lr/100), int(l.random.Uint32N(noiseLen))
+	for at := 0; at < len(l.own); from = int(l.random.Uint32N(noiseLen)) {
+		n := min(len(l.own)-at, noiseLen-from)
+		for i, x := range l.noise[from : from+n] {
+			l.own[at+i] += change * x
+		}
+		at += n
 	}
 	if left := l.cfg.Step - time.Since(began); left > 0 {
 		time.Sleep(left)

@@ -1,0 +1,146 @@
+package genesis
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+	"atoll/tensor/llama"
+)
+
+// billion has the shapes of Llama 3.2 1B.
+var billion = llama.Config{Vocab: 128_256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, Intermediate: 8192, Context: 1024, RopeTheta: 500_000, NormEps: 1e-5, Tied: true}
+
+// ofSizes is a new run of a model of these sizes, by file as users give it.
+func ofSizes(c llama.Config) Genesis {
+	g := fixedGenesis()
+	g.Model, g.Batch = c, largeBatch
+	g.propose(usualFragments, 1_000_000, 0)
+	return g
+}
+
+// A model of a billion values and a large vocabulary has even fragments that travel, with momentum.
+func TestABillionParameters(t *testing.T) {
+	g := ofSizes(billion)
+	if n := g.Params(); n < 1_200_000_000 || n > 1_300_000_000 {
+		t.Fatalf("%d parameters", n)
+	}
+	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "Rows where a fragment is one tensor") {
+		t.Errorf("in whole tensors: %v", err)
+	}
+	g.SplitToFit()
+	if err := g.Validate(); err != nil || !g.Rows || g.Outer.Mu == 0 || g.Outer.Fragments != usualFragments {
+		t.Fatalf("Rows %v, momentum %v, %d fragments: %v", g.Rows, g.Outer.Mu, g.Outer.Fragments, err)
+	}
+	share, mean := g.Params()/usualFragments, 0
+	for p, f := range g.Plan() {
+		if math.Abs(float64(f.Len-share)) > 0.2*float64(share) {
+			t.Errorf("fragment %d has %d values, evenly %d", p, f.Len, share)
+		}
+		for _, piece := range f.Tensors {
+			if piece.Mean {
+				mean += piece.Len
+			}
+		}
+	}
+	if mean != billion.Vocab*billion.Hidden {
+		t.Errorf("%d values are merged by mean", mean)
+	}
+	again, err := Decode(g.Encode())
+	if err != nil || !again.Rows || again.RunID() != g.RunID() {
+		t.Errorf("read back: %+v, %v", again, err)
+	}
+	whole := g.Encode()
+	g.Rows = false
+	if bytes.Equal(whole, g.Encode()) || bytes.Contains(g.Encode(), []byte("Rows")) {
+		t.Errorf("whole tensors are written as %s", g.Encode())
+	}
+}
+
+// The manifest of all tips of a billion values is within what such a node reads. One of a small run reads a twentieth of it.
+func TestManifestsFollowTheRun(t *testing.T) {
+	g := ofSizes(billion)
+	g.SplitToFit()
+	m := wire.Manifest{}
+	for _, f := range g.Plan() {
+		size := outer.TipSize(f, g.Outer)
+		m.Fragments = append(m.Fragments, wire.FragmentManifest{Round: math.MaxUint32, Closed: math.MaxUint32, Size: uint64(size), Chunks: make([]wire.Digest, (size+wire.ChunkSize-1)/wire.ChunkSize)})
+	}
+	b := wire.EncodeManifest(make([]byte, 64), wire.RunID{}, m)
+	most := wire.ManifestSize(len(m.Fragments), g.LargestTip())
+	if len(b) > most || most > 2*len(b) || len(b) < 1<<20 {
+		t.Errorf("%d bytes, and %d are read", len(b), most)
+	}
+	small := fixedGenesis()
+	if n := wire.ManifestSize(small.Outer.Fragments, small.LargestTip()); n > most/20 {
+		t.Errorf("a node of a small run reads %d bytes", n)
+	}
+}
+
+// Only large models whose tensors are uneven are cut.
+func TestRowsAreCutWhereTensorsAreUneven(t *testing.T) {
+	words := llama.Tiny
+	words.Vocab = 8192
+	for _, c := range []struct {
+		model llama.Config
+		cut   bool
+	}{{llama.Tiny, false}, {llama.Base, false}, {words, false}, {billion, true}} {
+		g := ofSizes(c.model)
+		if g.SplitToFit(); g.Rows != c.cut {
+			t.Errorf("%d parameters: cut %v", g.Params(), g.Rows)
+		}
+	}
+	thin := ofSizes(billion)
+	thin.Outer.Codec = codec.Sparse // the embedding alone would travel
+	if thin.SplitToFit(); !thin.Rows {
+		t.Error("a fragment has a fifth of the model")
+	}
+}
+
+// specRows: pieces are those that the text says of a layout with the same tensors.
+func specRows(t *testing.T, s *spectest.Spec) {
+	g := fixedGenesis()
+	g.Rows = true
+	b := g.Encode()
+	if !bytes.Contains(b, []byte(`"Layout":[],"Rows":true,"Init"`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Rows {
+		t.Errorf("%v", err)
+	}
+	if _, err := Decode(bytes.Replace(b, []byte(`"Rows":true`), []byte(`"Rows":false`), 1)); err == nil {
+		t.Error("false is not left out")
+	}
+	same := g
+	same.Rows, same.Layout = false, nil
+	for _, spec := range tensorsByText(t, s, g.Model) {
+		if spec.Name == "lm_head.weight" && g.Model.Tied {
+			continue
+		}
+		same.Layout = append(same.Layout, Tensor{Name: spec.Name, Shape: spec.Shape, Mean: strings.Contains(spec.Name, "embed_tokens") || strings.Contains(spec.Name, "lm_head")})
+	}
+	for p, f := range g.Plan() {
+		for i, piece := range f.Tensors {
+			if want := same.Plan()[p].Tensors; i >= len(want) || piece != want[i] {
+				t.Fatalf("fragment %d has %+v, as a layout %+v", p, f.Tensors, want)
+			}
+		}
+	}
+}
+
+func specRowsBeside(t *testing.T, s *spectest.Spec) {
+	spoiled(t, "Rows is true", func(g *Genesis) { g.Rows = true })
+	doc := strings.Replace(s.Text(t, "former document"), `"Tokenizer"`, `"Rows":true,"Tokenizer"`, 1)
+	if _, err := Decode([]byte(doc)); err == nil {
+		t.Error("a document of format 1 has Rows")
+	}
+	g := formerGenesis()
+	if g.Rows = true; g.Validate() == nil {
+		t.Error("a genesis of format 1 has Rows")
+	}
+}
