@@ -230,10 +230,7 @@ func (f *folder) readWindow(p int, damaged *[]error) (n int, err error) {
 		return 0, err
 	}
 	from := last - min(last, f.genesis.Outer.WindowUnion)
-	err = f.store.Headers(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
-		if _, held := f.store.Has(id); !held {
-			return nil
-		}
+	err = f.store.Held(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
 		n++
 		if _, err := f.store.Payload(id); err != nil {
 			*damaged = append(*damaged, err)

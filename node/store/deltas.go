@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -95,16 +96,30 @@ func (s *Store) DropPayload(id wire.Digest) error {
 // Headers calls f with each header of a fragment's rounds from..to, both
 // included, by round and then author. f may use the store.
 func (s *Store) Headers(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {
+	return s.eachHeader(fragment, from, to, func(id wire.Digest, h wire.SignedHeader, _ bool) error { return f(id, h) })
+}
+
+// Held is Headers of the deltas whose payload is here.
+func (s *Store) Held(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {
+	return s.eachHeader(fragment, from, to, func(id wire.Digest, h wire.SignedHeader, held bool) error {
+		if !held {
+			return nil
+		}
+		return f(id, h)
+	})
+}
+
+func (s *Store) eachHeader(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader, held bool) error) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("headers: %w", err)
 	}
 	return s.scan(bucketHeaders, roundKey(fragment, from), afterKey(fragment, to), func(k, v []byte) error {
 		id := wire.Digest(k[len(k)-len(wire.Digest{}):])
-		h, _, err := parseEntry(id, v)
+		h, held, err := parseEntry(id, v)
 		if err != nil {
 			return err
 		}
-		return f(id, h)
+		return f(id, h, held)
 	})
 }
 
@@ -152,8 +167,13 @@ func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) err
 	if err := entriesOf(tx, bucketIDs).Put(id[:], prefix); err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
-	key := append(bytes.Clone(prefix), id[:]...)
-	if err := entriesOf(tx, bucketHeaders).Put(key, h.Append([]byte{held})); err != nil {
+	key, headers := append(bytes.Clone(prefix), id[:]...), entriesOf(tx, bucketHeaders)
+	more := -payloadBytes(id, headers.Get(key))
+	if held == payloadHeld {
+		more += int64(h.Header.Size)
+	}
+	err := errors.Join(headers.Put(key, h.Append([]byte{held})), weigh(tx, int(h.Header.Fragment), h.Header.Round, more))
+	if err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
 	return nil
@@ -165,8 +185,10 @@ func deleteHeader(tx *bbolt.Tx, id wire.Digest) error {
 	if prefix == nil {
 		return nil
 	}
-	key := append(bytes.Clone(prefix), id[:]...)
-	return errors.Join(entriesOf(tx, bucketHeaders).Delete(key), entriesOf(tx, bucketIDs).Delete(id[:]))
+	key, headers := append(bytes.Clone(prefix), id[:]...), entriesOf(tx, bucketHeaders)
+	freed := payloadBytes(id, headers.Get(key))
+	return errors.Join(headers.Delete(key), entriesOf(tx, bucketIDs).Delete(id[:]),
+		weigh(tx, int(binary.BigEndian.Uint16(key)), roundOf(key), -freed))
 }
 
 // parseEntry decodes what putHeader entered.

@@ -62,6 +62,9 @@ func fragmentKey(fragment int) []byte {
 	return binary.BigEndian.AppendUint16(nil, uint16(fragment))
 }
 
+// roundKeySize is the length of a key of roundKey.
+const roundKeySize = 6
+
 // roundKey is the big-endian fragment and round: keys sort by them.
 func roundKey(fragment int, round uint32) []byte {
 	return binary.BigEndian.AppendUint32(fragmentKey(fragment), round)

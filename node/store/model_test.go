@@ -184,6 +184,31 @@ func (w *world) putMeta(t *rapid.T) {
 	w.done(t, err)
 }
 
+// retain drops payloads of some of the rounds, oldest first.
+func (w *world) retain(t *rapid.T) {
+	keep, limit := rapid.Int64Range(1, 2000).Draw(t, "keep"), make([]uint32, modelFragments)
+	for i := range limit {
+		limit[i] = rapid.Uint32Range(0, modelRounds).Draw(t, "limit")
+	}
+	kept, err := w.s.Retain(keep, limit, nil)
+	total, left := kept.Bases, 0
+	for id, b := range w.now.payloads {
+		if _, held := w.s.Has(id); held {
+			total += int64(len(b))
+			if h := w.now.headers[id].Header; h.Round <= limit[h.Fragment] {
+				left++
+			}
+		} else {
+			delete(w.now.payloads, id)
+			kept.Dropped--
+		}
+	}
+	if err == nil && (kept.Dropped != 0 || kept.Total() != total || total > keep && left > 0) {
+		t.Fatalf("keep %d up to %v: %+v, %d bytes, %d more may go", keep, limit, kept, total, left)
+	}
+	w.done(t, err)
+}
+
 func (w *world) flush(t *rapid.T) { w.done(t, w.s.Flush()) }
 
 func (w *world) reopen(t *rapid.T) {
@@ -227,6 +252,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 func (w *world) checkDeltas(t *rapid.T) {
+	checkHeld(t, w.s)
 	count := 0
 	for fragment := range modelFragments {
 		err := w.s.Headers(fragment, 0, modelRounds, func(id wire.Digest, h wire.SignedHeader) error {
@@ -332,6 +358,7 @@ func TestStoreAgainstModel(t *testing.T) {
 			"putBase":        w.putBase,
 			"dropBase":       w.dropBase,
 			"putMeta":        w.putMeta,
+			"retain":         w.retain,
 			"flush":          w.flush,
 			"reopen":         w.reopen,
 			"kill":           w.kill,

@@ -37,11 +37,17 @@ func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("put round %d: %w", first, err)
 	}
-	return s.update(func(tx *bbolt.Tx) error { return putRounds(tx, fragment, first, rounds) })
+	return s.update(func(tx *bbolt.Tx) error { return s.putRounds(tx, fragment, first, rounds) })
 }
 
-func putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
+func (s *Store) putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
 	b := entriesOf(tx, bucketRounds)
+	if len(rounds) > 0 && b.Get(roundKey(fragment, first)) != nil {
+		s.takenBack.Add(1)
+	}
+	if err := uncount(tx, fragment, max(first, 1)-1); err != nil {
+		return err
+	}
 	for i, r := range rounds {
 		if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
 			return err
@@ -118,10 +124,14 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("truncate rounds: %w", err)
 	}
-	return s.update(func(tx *bbolt.Tx) error { return truncateRounds(tx, fragment, after) })
+	return s.update(func(tx *bbolt.Tx) error { return s.truncateRounds(tx, fragment, after) })
 }
 
-func truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
+func (s *Store) truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
+	s.takenBack.Add(1)
+	if err := uncount(tx, fragment, after); err != nil {
+		return err
+	}
 	b := entriesOf(tx, bucketRounds)
 	for _, k := range keysBetween(b, afterKey(fragment, after), fragmentKey(fragment+1)) {
 		if err := b.Delete(k); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"atoll/gossip/wire"
@@ -21,8 +22,11 @@ const (
 	// process that is just exiting, short enough not to look like a hang.
 	lockTimeout = 500 * time.Millisecond
 
-	// format is the version of the folder's layout.
-	format = "2"
+	// format is the version of the folder's layout. Of the one before, there were no
+	// sums of what payloads take, no segments, and deltas was one flat folder. Open
+	// makes it this one; OpenReadOnly reads both.
+	format       = "3"
+	formatBefore = "2"
 
 	indexFile = "index.db"
 )
@@ -39,11 +43,15 @@ var (
 	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
 	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
 	bucketMeta     = []byte("meta")     // the caller's keys
+	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads
+	bucketUsage    = []byte("usage")    // fragment -> bytes of payloads
+	bucketAuthors  = []byte("authors")  // fragment -> round counted through; fragment author -> deltas, tokens
 )
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
 	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketMeta,
+	bucketHeld, bucketUsage, bucketAuthors,
 }
 
 // Store is an open folder. Its methods may be called concurrently.
@@ -55,6 +63,8 @@ type Store struct {
 	file *os.File // of the index; it belongs to bbolt, except in letGo
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
+
+	takenBack atomic.Uint64 // counts the times that records were taken back
 
 	mu      sync.Mutex
 	tx      *bbolt.Tx // the open transaction; nil once closed or failed
@@ -226,11 +236,10 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
-		// Folders of before there were certificates have no place for them.
-		if _, err := s.tx.CreateBucketIfNotExists(bucketMembers); err != nil {
-			return fmt.Errorf("open store %s: %w", s.dir, err)
+		if err := s.checkRun(); err != nil {
+			return err
 		}
-		return s.checkRun()
+		return s.upgrade()
 	}
 	for _, name := range buckets {
 		if _, err := s.tx.CreateBucket(name); err != nil {
@@ -242,6 +251,23 @@ func (s *Store) startIn() error {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	return folder.Put([]byte("run"), s.run[:])
+}
+
+// upgrade makes a folder of before one of now.
+func (s *Store) upgrade() error {
+	for _, name := range buckets { // folders of before lack some
+		if _, err := s.tx.CreateBucketIfNotExists(name); err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
+	}
+	folder := s.tx.Bucket(bucketFolder)
+	if string(folder.Get([]byte("format"))) == format {
+		return nil
+	}
+	if err := errors.Join(addUp(s.tx), folder.Put([]byte("format"), []byte(format))); err != nil {
+		return fmt.Errorf("open store %s: upgrade from format %s: %w", s.dir, formatBefore, err)
+	}
+	return nil
 }
 
 // checkRun compares the folder's run with the wanted one.
@@ -262,8 +288,8 @@ func (s *Store) readFolder() error {
 	if folder == nil {
 		return s.broken(errors.New("it is empty"))
 	}
-	if have := folder.Get([]byte("format")); string(have) != format {
-		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
+	if have := folder.Get([]byte("format")); string(have) != format && string(have) != formatBefore {
+		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q and %q: use the atoll that made it", s.dir, have, formatBefore, format)
 	}
 	run := folder.Get([]byte("run"))
 	if len(run) != len(s.run) {
