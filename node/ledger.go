@@ -163,11 +163,23 @@ func (l ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (
 	return replica.Kept{Bytes: kept.Total(), Dropped: kept.Dropped}, err
 }
 
-// Archive counts who contributed.
-func (l ledger) Archive(limit []uint32) (err error) {
+// Archive is Store.Seal of rounds that no restart reads, unless the newest kept tip is
+// damaged: it reads from a union window before that on.
+func (l ledger) Archive(limit []uint32) error {
+	unread := make([]uint32, len(limit))
 	for p, last := range limit {
-		err = errors.Join(err, l.CountAuthors(p, last, func(h wire.Header) uint64 { return core.Counted(l.params, h) }))
+		bases, err := l.Bases(p)
+		if err != nil {
+			return err
+		}
+		if len(bases) == 0 {
+			continue // it reads from genesis on
+		}
+		newest := slices.Max(bases)
+		last = min(last, newest-min(newest, l.params.WindowUnion))
+		unread[p] = last - min(last, 1)
 	}
+	_, err := l.Seal(unread, func(h wire.Header) uint64 { return core.Counted(l.params, h) })
 	return err
 }
 

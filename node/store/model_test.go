@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -59,6 +58,7 @@ func (w *world) open(t *rapid.T) {
 	if w.s, err = Open(w.dir, testRun); err != nil {
 		t.Fatal(err)
 	}
+	w.s.perSegment = 2
 }
 
 // done takes note of a commit, whatever brought it about.
@@ -209,6 +209,16 @@ func (w *world) retain(t *rapid.T) {
 	w.done(t, err)
 }
 
+// seal moves some of the rounds into segments. Nothing changes by it.
+func (w *world) seal(t *rapid.T) {
+	limit := make([]uint32, modelFragments)
+	for i := range limit {
+		limit[i] = rapid.Uint32Range(0, modelRounds).Draw(t, "limit")
+	}
+	_, err := w.s.Seal(limit, tokensOf)
+	w.done(t, err)
+}
+
 func (w *world) flush(t *rapid.T) { w.done(t, w.s.Flush()) }
 
 func (w *world) reopen(t *rapid.T) {
@@ -223,8 +233,8 @@ func (w *world) reopen(t *rapid.T) {
 // checkFiles compares the files that a start leaves with the model.
 func (w *world) checkFiles(t *rapid.T) {
 	for sub, want := range map[string]int{tmpDir: 0, deltasDir: len(w.now.payloads), basesDir: len(w.now.bases)} {
-		if left, err := os.ReadDir(filepath.Join(w.dir, sub)); err != nil || len(left) != want {
-			t.Fatalf("%d files in %s, %v, want %d", len(left), sub, err, want)
+		if left := names(t, w.dir, sub); len(left) != want {
+			t.Fatalf("%d files in %s, want %d", len(left), sub, want)
 		}
 	}
 }
@@ -359,6 +369,7 @@ func TestStoreAgainstModel(t *testing.T) {
 			"dropBase":       w.dropBase,
 			"putMeta":        w.putMeta,
 			"retain":         w.retain,
+			"seal":           w.seal,
 			"flush":          w.flush,
 			"reopen":         w.reopen,
 			"kill":           w.kill,

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -113,8 +114,30 @@ func (s *Store) LastRound(fragment int) (uint32, error) {
 		if bytes.HasPrefix(k, fragmentKey(fragment)) {
 			round = roundOf(k)
 		}
-		return nil
+		sealed, err := s.lastSealed(tx, fragment, round)
+		round = max(round, sealed)
+		return err
 	})
+	return round, err
+}
+
+// lastSealed is the last record above a round that a segment has, 0 if there is none.
+func (s *Store) lastSealed(tx *bbolt.Tx, fragment int, above uint32) (round uint32, err error) {
+	all, err := segmentsOf(tx, fragment)
+	for _, e := range all {
+		if e.through <= max(above, round) || e.through < e.first || err != nil {
+			continue
+		}
+		var g *segment
+		if g, err = s.segmentOf(e); err != nil {
+			break
+		}
+		for _, r := range g.records {
+			if r.round <= e.through {
+				round = max(round, r.round)
+			}
+		}
+	}
 	return round, err
 }
 
@@ -129,7 +152,7 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 
 func (s *Store) truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
 	s.takenBack.Add(1)
-	if err := uncount(tx, fragment, after); err != nil {
+	if err := errors.Join(uncount(tx, fragment, after), takeBack(tx, fragment, after)); err != nil {
 		return err
 	}
 	b := entriesOf(tx, bucketRounds)

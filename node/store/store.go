@@ -43,15 +43,16 @@ var (
 	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
 	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
 	bucketMeta     = []byte("meta")     // the caller's keys
-	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads
+	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
 	bucketUsage    = []byte("usage")    // fragment -> bytes of payloads
+	bucketSegments = []byte("segments") // fragment number -> first, last and last valid round, size, digest
 	bucketAuthors  = []byte("authors")  // fragment -> round counted through; fragment author -> deltas, tokens
 )
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
 	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketMeta,
-	bucketHeld, bucketUsage, bucketAuthors,
+	bucketHeld, bucketUsage, bucketSegments, bucketAuthors,
 }
 
 // Store is an open folder. Its methods may be called concurrently.
@@ -65,12 +66,17 @@ type Store struct {
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
 	takenBack atomic.Uint64 // counts the times that records were taken back
+	segments  openSegments
+
+	perSegment uint32 // segmentRounds, except in tests
 
 	mu      sync.Mutex
 	tx      *bbolt.Tx // the open transaction; nil once closed or failed
 	pending []change  // made in tx; done again in the next one if its commit fails
 	stale   []file    // files whose entry went away; removed after the next commit
 	failed  error     // why tx is nil
+
+	made map[string]bool // folders that are there and durable
 }
 
 // Open opens the folder of a run and creates it if need be. The error is
@@ -80,7 +86,7 @@ func Open(dir string, run wire.RunID) (*Store, error) { return Disk{}.Open(dir, 
 
 // Open is the function Open on this disk.
 func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
-	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir} {
+	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir, segmentsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
@@ -95,7 +101,7 @@ func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, run: run, disk: d, db: db, file: file}
+	s := &Store{dir: dir, run: run, disk: d, db: db, file: file, perSegment: segmentRounds}
 	err = s.locked(s.start)
 	if err == nil {
 		err = d.syncDir(dir) // the index's name
@@ -172,9 +178,11 @@ func (s *Store) abandon() error {
 func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err error) {
 	err = guard(func() error {
 		db, err = bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
-			Timeout:      lockTimeout,
-			ReadOnly:     readOnly,
-			FreelistType: bbolt.FreelistMapType,
+			Timeout:  lockTimeout,
+			ReadOnly: readOnly,
+			// The list that is an array gives the first free pages. The one that is a map gives any,
+			// so that no long run of pages is left for the list itself, and the file grows without end.
+			FreelistType: bbolt.FreelistArrayType,
 			NoStatistics: true,
 
 			PreLoadFreelist: true,
