@@ -85,41 +85,60 @@ func (s *Store) sweepDeltas() error {
 	if err != nil {
 		return err
 	}
-	moved := false
+	var flat []string
 	for _, e := range top {
-		if e.IsDir() {
-			err = s.sweepFragment(e.Name())
+		if !e.IsDir() {
+			flat = append(flat, e.Name())
+		} else if err := s.sweepFragment(e.Name()); err != nil {
+			return err
+		}
+	}
+	if len(flat) == 0 {
+		return nil
+	}
+	return s.moveFlat(root, flat)
+}
+
+// moveFlat moves payloads of a folder of the format before to their places. It removes those
+// that are not named. All folders are there first: to make one syncs the folder that the payloads
+// leave, and no name may go for good before the other has come.
+func (s *Store) moveFlat(root string, names []string) error {
+	places := make([]file, len(names)) // empty for those that are not named
+	into := map[string]bool{}
+	for i, name := range names {
+		id, _ := parseHexName(name)
+		v := entryOf(s.tx, id)
+		if len(v) == 0 || v[0] != payloadHeld {
+			continue
+		}
+		h, _, err := parseEntry(id, v)
+		if err != nil {
+			return err
+		}
+		places[i] = payloadFile(id, h.Header)
+		into[filepath.Dir(s.path(places[i]))] = true
+		if err := s.makeFolder(places[i]); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		from := s.path(file{deltasDir, name})
+		var err error
+		if places[i] == (file{}) {
+			err = s.disk.remove(from)
 		} else {
-			moved = true
-			err = s.sweepFlat(e.Name())
+			err = s.disk.install(from, s.path(places[i]), unsynced)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if moved {
-		return s.disk.syncDir(root)
-	}
-	return nil
-}
-
-// sweepFlat moves a payload to its place, or removes it.
-func (s *Store) sweepFlat(name string) error {
-	from := s.path(file{deltasDir, name})
-	if id, ok := parseHexName(name); ok {
-		if v := entryOf(s.tx, id); len(v) > 0 && v[0] == payloadHeld {
-			h, _, err := parseEntry(id, v)
-			if err != nil {
-				return err
-			}
-			to := payloadFile(id, h.Header)
-			if err := s.makeFolder(to); err != nil {
-				return err
-			}
-			return s.disk.install(from, s.path(to), synced)
+	for dir := range into {
+		if err := s.disk.syncDir(dir); err != nil {
+			return err
 		}
 	}
-	return s.disk.remove(from)
+	return s.disk.syncDir(root)
 }
 
 func (s *Store) sweepFragment(name string) error {

@@ -36,8 +36,12 @@ func startOn(o options) (t started, err error) {
 	}
 	t.LoadS = w.lap()
 	for p := range o.Fragments {
-		if n, err := authors(s, p); err != nil || n != o.Deltas {
-			return t, errors.Join(fmt.Errorf("fragment %d has %d authors, %w", p, n, err), s.Close())
+		n, err := authors(s, p)
+		if err == nil && n != o.Deltas {
+			err = fmt.Errorf("fragment %d has %d authors: pass the --deltas that it was made with", p, n)
+		}
+		if err != nil {
+			return t, errors.Join(err, s.Close())
 		}
 	}
 	t.AuthorsS = w.lap()
