@@ -27,13 +27,27 @@ func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) er
 	if err := s.checkPayload(id, h, payload); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
-	err := s.putFile(payloadFile(id, h.Header), payload, func(tx *bbolt.Tx) error {
-		return putHeader(tx, id, h, payloadHeld)
-	})
-	if err != nil {
+	if err := s.putFile(payloadFile(id, h.Header), payload, s.hold(id, h)); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
 	return nil
+}
+
+// hold is the change that enters a delta with its payload, wherever its header is.
+func (s *Store) hold(id wire.Digest, h wire.SignedHeader) change {
+	var sealed *sealedAt
+	looked := false
+	return func(tx *bbolt.Tx) error {
+		if !looked && entryOf(tx, id) == nil {
+			// A segment that cannot be read counts as none.
+			sealed, _ = s.sealedIn(tx, int(h.Header.Fragment), h.Header.Round, h.Header.Round, id)
+		}
+		looked = true
+		if sealed != nil {
+			return holdSealed(tx, sealed)
+		}
+		return putHeader(tx, id, h, payloadHeld)
+	}
 }
 
 // PutHeader keeps a header whose payload is not here: history of the time

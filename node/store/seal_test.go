@@ -154,6 +154,12 @@ func TestRetainInSegments(t *testing.T) {
 		}
 		must(t, d.put(s))
 	}
+	if n := headersInIndex(t, s); n != 2*2*4 {
+		t.Errorf("the index has %d headers: those of payloads that come back belong into segments", n)
+	}
+	readsAll(t, s, all)
+	must(t, s.Close())
+	s = sealing(t, dir)
 	readsAll(t, s, all)
 }
 

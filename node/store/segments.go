@@ -277,6 +277,24 @@ func (s *Store) dropSealed(tx *bbolt.Tx, a *sealedAt) error {
 	return errors.Join(err, use(tx, a.fragment(), -int64(h.Size)))
 }
 
+// holdSealed notes that the payload of a header in a segment is here again.
+func holdSealed(tx *bbolt.Tx, a *sealedAt) error {
+	h := a.header().Header
+	held, key := entriesOf(tx, bucketHeld), heldKey(a.fragment(), h.Round, a.number)
+	v := bytes.Clone(held.Get(key))
+	if len(v) == 0 {
+		n := countUpTo(a.headers[a.ofRound(h.Round):], h.Round)
+		v = make([]byte, 8+(n+7)/8)
+	}
+	i := a.place - a.ofRound(h.Round)
+	if bits(v[8:]).has(i) {
+		return nil
+	}
+	v[8+i/8] |= 1 << (i % 8)
+	binary.BigEndian.PutUint64(v, uint64(heldBytes(v)+int64(h.Size)))
+	return errors.Join(held.Put(key, v), use(tx, a.fragment(), int64(h.Size)))
+}
+
 func (a sealedAt) fragment() int { return a.segmentEntry.fragment }
 
 // layered adds, to a page of the index, what segments have between its keys. The page ends
