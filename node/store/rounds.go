@@ -123,6 +123,9 @@ func (s *Store) LastRound(fragment int) (uint32, error) {
 
 // lastSealed is the last record above a round that a segment has, 0 if there is none.
 func (s *Store) lastSealed(tx *bbolt.Tx, fragment int, above uint32) (round uint32, err error) {
+	if to, err := s.sealedTo(tx, fragment); err != nil || above >= to {
+		return 0, err
+	}
 	all, err := segmentsOf(tx, fragment)
 	for _, e := range all {
 		if e.through <= max(above, round) || e.through < e.first || err != nil {

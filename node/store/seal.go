@@ -167,6 +167,7 @@ func (s *Store) seal(g *segment) error {
 			return err
 		}
 		named = e.file()
+		s.noteSealed(e)
 		if err := unchanged(tx, g); err != nil {
 			return err
 		}

@@ -192,8 +192,35 @@ func (a sealedAt) holds(tx *bbolt.Tx) bool {
 	return heldBits(tx, a.segmentEntry, round).has(a.place - a.ofRound(round))
 }
 
+// sealedTo is a round of a fragment above which no segment has anything, so that whoever asks for
+// a new round reads no entry of the segments.
+func (s *Store) sealedTo(tx *bbolt.Tx, fragment int) (uint32, error) {
+	if to, known := s.lastSealedRound[fragment]; known {
+		return to, nil
+	}
+	all, err := segmentsOf(tx, fragment)
+	if err != nil {
+		return 0, err
+	}
+	s.lastSealedRound[fragment] = 0
+	for _, e := range all {
+		s.noteSealed(e)
+	}
+	return s.lastSealedRound[fragment], nil
+}
+
+// noteSealed takes note of a segment. One that is not committed after all does no harm.
+func (s *Store) noteSealed(e segmentEntry) {
+	if to, known := s.lastSealedRound[e.fragment]; known {
+		s.lastSealedRound[e.fragment] = max(to, e.last)
+	}
+}
+
 // sealedIn looks for a delta of some rounds in the segments, nil if it is in none.
 func (s *Store) sealedIn(tx *bbolt.Tx, fragment int, first, last uint32, id wire.Digest) (*sealedAt, error) {
+	if to, err := s.sealedTo(tx, fragment); err != nil || first > to {
+		return nil, err
+	}
 	all, err := segmentsOf(tx, fragment)
 	for _, e := range slices.Backward(all) {
 		if last < e.first || first > e.last || err != nil {
@@ -308,7 +335,11 @@ func (s *Store) layered(tx *bbolt.Tx, bucket, from, to []byte, p scanned) (scann
 	if p.next != nil {
 		end = p.next
 	}
-	all, err := segmentsOf(tx, int(binary.BigEndian.Uint16(from)))
+	fragment := int(binary.BigEndian.Uint16(from))
+	if to, err := s.sealedTo(tx, fragment); err != nil || roundOf(from) > to {
+		return p, err
+	}
+	all, err := segmentsOf(tx, fragment)
 	if err != nil {
 		return p, err
 	}

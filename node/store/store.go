@@ -77,6 +77,8 @@ type Store struct {
 	failed  error     // why tx is nil
 
 	made map[string]bool // folders that are there and durable
+
+	lastSealedRound map[int]uint32 // by fragment, see sealedTo
 }
 
 // Open opens the folder of a run and creates it if need be. The error is
@@ -101,7 +103,7 @@ func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, run: run, disk: d, db: db, file: file, perSegment: segmentRounds}
+	s := &Store{dir: dir, run: run, disk: d, db: db, file: file, perSegment: segmentRounds, lastSealedRound: map[int]uint32{}}
 	err = s.locked(s.start)
 	if err == nil {
 		err = d.syncDir(dir) // the index's name
@@ -122,7 +124,7 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, db: db, file: file}
+	s := &Store{dir: dir, db: db, file: file, lastSealedRound: map[int]uint32{}}
 	if err := s.locked(s.startReading); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,12 @@ const (
 
 var runID = wire.RunID{30}
 
+// seed differs from process to process: one that goes on makes other deltas.
+func seed() (s [32]byte) {
+	binary.BigEndian.PutUint64(s[:], uint64(time.Now().UnixNano()))
+	return s
+}
+
 // maker makes headers and records.
 type maker struct {
 	options
@@ -35,24 +42,40 @@ type maker struct {
 	authors []wire.PeerID
 }
 
-// fill makes the ledger, and tells how many seconds it took.
+// fill makes the ledger, and tells how many seconds it took. It goes on with one that is not
+// complete.
 func fill(o options, log io.Writer) (seconds float64, err error) {
 	began := time.Now()
 	s, err := store.Open(o.dir, runID)
 	if err != nil {
 		return 0, err
 	}
-	m := maker{options: o, s: s, rand: rand.NewChaCha8([32]byte{30})}
+	m := maker{options: o, s: s, rand: rand.NewChaCha8(seed())}
 	for i := range o.Deltas {
 		m.authors = append(m.authors, wire.PeerID(wire.Sum([]byte{byte(i), byte(i >> 8)})))
 	}
-	for round := uint32(1); int(round) <= o.Rounds && err == nil; round++ {
+	last, err := m.done()
+	for round := last + 1; int(round) <= o.Rounds && err == nil; round++ {
 		err = m.round(round)
 		if round%1000 == 0 {
 			fmt.Fprintf(log, "%d of %d rounds, %.0f s\n", round, o.Rounds, time.Since(began).Seconds())
 		}
 	}
 	return time.Since(began).Seconds(), errors.Join(err, s.Close())
+}
+
+// done is the last round that all fragments have.
+func (m *maker) done() (round uint32, err error) {
+	for p := range m.Fragments {
+		last, err := m.s.LastRound(p)
+		if err != nil {
+			return 0, err
+		}
+		if p == 0 || last < round {
+			round = last
+		}
+	}
+	return round, nil
 }
 
 // round closes a round of every fragment.

@@ -24,7 +24,8 @@ const usage = `usage, from the top of the repository:
 
   --rounds     of each fragment; with 24 fragments, 42,000 are a million in all
   --deltas     of each round, each by another author
-  --dir        a folder for the ledger, which stays; without it one in the temporary folder that goes
+  --dir        a folder for the ledger, which stays; one that is not complete is completed. Without it
+               a folder in the temporary one, which goes
   --start DIR  only measure the ledger in a folder that was made before
   --json       print an object and not a table
 `
