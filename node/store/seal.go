@@ -188,8 +188,8 @@ func (s *Store) removeUnsealed(f file) error {
 		return nil
 	}
 	err := s.view(func(*bbolt.Tx) error { return s.removeUnnamed(f) })
-	if errors.Is(err, s.failed) {
-		return nil
+	if errors.Is(err, ErrIndex) || errors.Is(err, ErrClosed) {
+		return nil // the error before says so; Open sweeps
 	}
 	return err
 }
