@@ -68,6 +68,9 @@ func (s *Store) gather(fragment int, limit uint32) (*segment, error) {
 		return nil, err
 	}
 	last := uint32(min(first+uint64(s.perSegment)-1, math.MaxUint32))
+	if enough, err := s.enough(fragment, uint32(first), last, limit); err != nil || !enough {
+		return nil, err
+	}
 	headers, err := s.gatherHeaders(fragment, uint32(first), min(last, limit))
 	if err != nil {
 		return nil, err
@@ -109,6 +112,23 @@ func (s *Store) unsealed(fragment int) (first uint64, err error) {
 		return nil
 	})
 	return first, err
+}
+
+// enough says whether rounds up to limit fill a segment: they are as many as it takes, or
+// have as many headers. It reads no header.
+func (s *Store) enough(fragment int, first, last, limit uint32) (enough bool, err error) {
+	if last <= limit {
+		return true, nil
+	}
+	err = s.view(func(tx *bbolt.Tx) error {
+		c, end, n := entriesOf(tx, bucketHeaders).Cursor(), afterKey(fragment, limit), 0
+		for k, _ := c.Seek(roundKey(fragment, first)); k != nil && bytes.Compare(k, end) < 0 && n < segmentHeaders; k, _ = c.Next() {
+			n++
+		}
+		enough = n >= segmentHeaders
+		return nil
+	})
+	return enough, err
 }
 
 // gatherHeaders are the headers that the index has of some rounds. It ends after the round in
