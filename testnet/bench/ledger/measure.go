@@ -104,18 +104,21 @@ func (r *result) use() error {
 		return errors.Join(err, s.Close())
 	}
 	w := watch{time.Now()}
-	for p := range r.Fragments {
+	for p := 0; r.walk && p < r.Fragments; p++ {
 		n, err := walk(s, p, 1, func(wire.Header) {})
 		if err != nil {
 			return errors.Join(err, s.Close())
 		}
 		r.WalkedDeltas += n
 	}
-	r.WalkS = w.lap()
+	if r.walk {
+		r.WalkS = w.lap()
+	}
 	limit := make([]uint32, r.Fragments)
 	for p := range limit {
 		limit[p] = uint32(r.Rounds - held/2)
 	}
+	w.lap()
 	if _, err := s.Retain(1<<40, limit, nil); err != nil {
 		return errors.Join(err, s.Close())
 	}
