@@ -346,26 +346,24 @@ const (
 	awaitsFinals                 // one of the two has more certificates, which the other has yet to fetch
 )
 
-// stand compares what the last beats of this node and of a peer say of certificates. A node whose chain is certified stays
-// with it: beside a peer that has no certificate, and where keys are free beside one whose certificates do not
-// follow from those here. Anybody can make up a run of strangers, votes included.
+// stand compares what the last beats of this node and of a peer say of certificates, as the peer does, which comes to
+// the opposite. A certified chain stands beside one of a peer that has no certificate. Certificates that do not
+// follow from each other are of groups that never met: then nothing is decided here.
 func (f *finals) stand(mine *wire.Beat, p *peer) standing {
-	theirs, free := p.beat, f.cfg.Members == nil
+	theirs := p.beat
 	if f.voter == nil || mine == nil || theirs == nil || mine.Certified+theirs.Certified == 0 {
 		return undecided
 	}
 	ours, other := mine.Certified > 0 && mine.BorneOut == wire.BearsYes, theirs.Certified > 0 && theirs.BorneOut == wire.BearsYes
 	switch {
-	case theirs.Certified == 0:
-		return standingOf(ours, false)
-	case mine.Certified == 0:
-		return standingOf(false, other && !free) // a member's word
+	case mine.Certified == 0 || theirs.Certified == 0:
+		return standingOf(ours, other)
 	case mine.Certified > theirs.Certified && f.shorts[theirs.Certified-1] == theirs.Certificate:
 		return awaitsFinals
 	case mine.Certified < theirs.Certified && !(p.finals.any && p.finals.other == theirs.Certificate):
 		return awaitsFinals
 	case mine.Certified != theirs.Certified || mine.Certificate != theirs.Certificate:
-		return standingOf(ours && free, false)
+		return undecided
 	case mine.BorneOut == wire.BearsUnknown || theirs.BorneOut == wire.BearsUnknown:
 		return undecided
 	}

@@ -48,10 +48,18 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 const maxRound = store.MaxRound
 
 // countAuthors adds up the recorded rounds of a fragment, as far as the headers
-// of the deltas in them are held.
+// of the deltas in them are held. Those that the store has counted it does not read.
 func countAuthors(s *store.Store, fragment int, p outer.Params) (authorTokens, error) {
 	a := newAuthorTokens(p)
-	err := s.Rounds(fragment, 1, maxRound, func(round uint32, r store.Round) error {
+	through, sums, err := s.AuthorSums(fragment)
+	if err != nil {
+		return a, err
+	}
+	for author, sum := range sums {
+		a.total[author] = sum.Tokens
+		a.deltas += sum.Deltas
+	}
+	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {
 		var folded []outer.Delta
 		for _, id := range r.Folded {
 			h, err := s.Header(id)

@@ -40,7 +40,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"checkpoint", nil},
 		{"steps.log", nil},
 		{"status.json", nil},
-		{"deltas/*", nil},
+		{"deltas/*/*/*", nil},
 		{"bases/0-*", nil},
 	} {
 		for _, damage := range damages {

@@ -98,12 +98,10 @@ func (l ledger) Header(id wire.Digest) (h wire.Header, known bool, err error) {
 	return signed.Header, err == nil, err
 }
 
-// Held is Store.Headers without those whose payload is not here.
+// Held is Store.Held of a round and all later ones.
 func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
-	return l.Headers(fragment, from, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
-		if _, held := l.Has(id); held {
-			f(id, h)
-		}
+	return l.Store.Held(fragment, from, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+		f(id, h)
 		return nil
 	})
 }
@@ -187,6 +185,26 @@ func (l ledger) Payload(id wire.Digest) ([]byte, error) {
 func (l ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (replica.Kept, error) {
 	kept, err := l.Store.Retain(budget, limit, own)
 	return replica.Kept{Bytes: kept.Total(), Dropped: kept.Dropped}, err
+}
+
+// Archive is Store.Seal of rounds that no restart reads, unless the newest kept tip is
+// damaged: it reads from a union window before that on.
+func (l ledger) Archive(limit []uint32) error {
+	unread := make([]uint32, len(limit))
+	for p, last := range limit {
+		bases, err := l.Bases(p)
+		if err != nil {
+			return err
+		}
+		if len(bases) == 0 {
+			continue // it reads from genesis on
+		}
+		newest := slices.Max(bases)
+		last = min(last, newest-min(newest, l.params.WindowUnion))
+		unread[p] = last - min(last, 1)
+	}
+	_, err := l.Seal(unread, func(h wire.Header) uint64 { return core.Counted(l.params, h) })
+	return err
 }
 
 // PutOwn ends the node where the store and the machine disagree about what was

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/hex"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/inspect"
 	"atoll/node/inspect/ledgertest"
 	"atoll/node/replica"
 	"atoll/node/store"
@@ -114,4 +116,42 @@ func TestLedgerRoundTrip(t *testing.T) {
 		t.Errorf("authors %v", authors)
 	}
 	w.Close()
+}
+
+// What a ledger archives it still has: a replay comes to the same, and so does the count by author.
+// What a restart reads stays in the index.
+func TestArchive(t *testing.T) {
+	const rounds, window = 140, 4 // more than go into a segment
+	w := ledgertest.New(t).Rounds(rounds).Bases()
+	l := ledgerOf(w)
+	l.params.WindowUnion = window
+	before, after := make([]authorTokens, len(w.Plan)), make([]authorTokens, len(w.Plan))
+	limit := make([]uint32, len(w.Plan))
+	for p := range w.Plan {
+		var err error
+		before[p], err = countAuthors(l.Store, p, l.params)
+		w.Check(err)
+		limit[p] = rounds
+	}
+	w.Check(l.Archive(limit))
+	files, err := filepath.Glob(filepath.Join(w.Dir, "segments", "*", "*"))
+	if w.Check(err); len(files) != len(w.Plan) {
+		t.Errorf("segments %v", files)
+	}
+	for p := range w.Plan {
+		through, _, err := l.AuthorSums(p)
+		w.Check(err)
+		if through == 0 || through >= rounds-window {
+			t.Errorf("fragment %d is archived up to round %d", p, through)
+		}
+		after[p], err = countAuthors(l.Store, p, l.params)
+		if w.Check(err); !maps.Equal(before[p].total, after[p].total) || before[p].deltas != after[p].deltas {
+			t.Errorf("fragment %d: authors %v, were %v", p, after[p].total, before[p].total)
+		}
+	}
+	w.Close()
+	v, err := inspect.Verify(t.Context(), w.Dir)
+	if w.Check(err); !v.FromGenesis || v.Rounds != rounds*uint64(len(w.Plan)) || v.Deltas != 2*v.Rounds {
+		t.Errorf("replay %+v", v)
+	}
 }

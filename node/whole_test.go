@@ -155,7 +155,11 @@ func checkFlippedByte(t *testing.T, dir string, view inspect.LedgerView) {
 		if !d.Folded || !d.Held {
 			continue
 		}
-		path := filepath.Join(dir, "deltas", d.ID)
+		found, err := filepath.Glob(filepath.Join(dir, "deltas", "*", "*", d.ID))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("payload at %v, %v", found, err)
+		}
+		path := found[0]
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

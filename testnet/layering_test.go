@@ -178,6 +178,8 @@ var layers = []rule{
 		"it does to one fragment what a node does to each, without one"},
 	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
 		"hosts that load a link know no model and no protocol of nodes"},
+	{list("testnet/bench/ledger"), list("gossip/wire node/store node/hardware"),
+		"a ledger by itself: who writes it and who reads it does not matter"},
 	{list("testnet/bench/python"), list("tensor"),
 		"starting a program needs to know the processor, and nothing of what is measured"},
 	{list("testnet/bench/torch"), list("testnet/bench/python optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),

@@ -59,8 +59,8 @@ type doctor struct {
 
 // Doctor looks at a node's folder and at the machine that it is on: whether a
 // node can run there, how fast, and whether peers can reach it. The node may be
-// running. With fix a damaged index is set aside (see store.SetAside); nothing
-// else is changed. learner is a program to train with, "" for what the node had before. The error
+// running. With fix a damaged index is set aside (see store.SetAside), and damaged segments
+// are; nothing else is changed. learner is a program to train with, "" for what the node had before. The error
 // says that there was nothing to look at.
 func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup, error) {
 	d := &doctor{ctx: ctx, dir: dir, fix: fix, learner: learner, now: time.Now(), Checkup: Checkup{Dir: dir, OK: true, Reach: ReachUnknown}}
@@ -79,6 +79,7 @@ func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup,
 	d.run = d.genesis.RunID()
 	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, d.genesis.ModelLabel(), d.genesis.Inner.OptimizerName()))
 	if d.checkIndex() {
+		d.checkSegments()
 		d.checkLedger()
 	}
 	d.checkSteps()
@@ -167,10 +168,45 @@ func (d *doctor) fixIndex(damage error) {
 	}
 	aside, err := store.SetAside(d.dir, d.now)
 	if err != nil {
-		d.bad("index", err.Error(), "move index.db, deltas and bases out of the folder by hand; keep key and genesis")
+		d.bad("index", err.Error(), "move index.db, deltas, bases and segments out of the folder by hand; keep key and genesis")
 		return
 	}
 	d.good("index", fmt.Sprintf("was damaged and is set aside in %s: start the node with its join link; remove that folder once the node has joined", aside))
+}
+
+// checkSegments reads the headers and records of old rounds.
+func (d *doctor) checkSegments() {
+	f, err := openFolder(d.dir)
+	if err != nil {
+		return // checkLedger says so
+	}
+	whole, damaged, err := f.store.CheckSegments()
+	err = errors.Join(err, f.close())
+	switch {
+	case err != nil:
+		d.bad("segments", err.Error(), d.ledgerRemedy(err))
+	case len(damaged) > 0 && d.fix:
+		d.fixSegments()
+	case len(damaged) > 0:
+		d.bad("segments", fmt.Sprintf("%d of %d files with headers of old rounds are damaged, the first: %v", len(damaged), whole+len(damaged), damaged[0]),
+			fmt.Sprintf("run `atoll doctor --dir %s --fix`: it sets them aside, and the node goes on without these headers; then check the disk", d.dir))
+	case whole > 0:
+		d.good("segments", fmt.Sprintf("%d files with headers of old rounds are whole", whole))
+	}
+}
+
+func (d *doctor) fixSegments() {
+	s, err := store.Open(d.dir, d.run)
+	if err != nil {
+		d.bad("segments", err.Error(), d.ledgerRemedy(err))
+		return
+	}
+	aside, moved, err := s.SetSegmentsAside(d.now)
+	if err = errors.Join(err, s.Close()); err != nil {
+		d.bad("segments", err.Error(), d.ledgerRemedy(err))
+		return
+	}
+	d.good("segments", fmt.Sprintf("%d were damaged and are set aside in %s: the node goes on without the headers of these rounds; check the disk", moved, aside))
 }
 
 // ledgerRemedy is for a ledger that cannot even be listed. A remedy for the disk
@@ -179,7 +215,7 @@ func (d *doctor) ledgerRemedy(err error) string {
 	if remedy := store.TroubleOf(err).Remedy(d.dir); remedy != "" {
 		return remedy
 	}
-	return "do what it says; if that does not help, move index.db, deltas and bases out of the folder, keep the key, and start the node with its join link: it takes the run from its peers again"
+	return "do what it says; if that does not help, move index.db, deltas, bases and segments out of the folder, keep the key, and start the node with its join link: it takes the run from its peers again"
 }
 
 // checkLedger reads the payloads and bases that a restart or a peer may ask for.
@@ -230,10 +266,7 @@ func (f *folder) readWindow(p int, damaged *[]error) (n int, err error) {
 		return 0, err
 	}
 	from := last - min(last, f.genesis.Outer.WindowUnion)
-	err = f.store.Headers(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
-		if _, held := f.store.Has(id); !held {
-			return nil
-		}
+	err = f.store.Held(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
 		n++
 		if _, err := f.store.Payload(id); err != nil {
 			*damaged = append(*damaged, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/inspect/ledgertest"
 	"atoll/node/store"
 )
@@ -159,6 +160,40 @@ func TestDoctorFixesTheIndex(t *testing.T) {
 	checkFindings(t, checkup(t, dir), nil)
 	if _, err := os.Stat(filepath.Join(dir, "key")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Segments that are damaged are told of, and set aside on demand; the ledger is read without them.
+func TestDoctorFixesSegments(t *testing.T) {
+	const rounds, more = 128, 300 // of a segment; so many that a restart reads none of it
+	l := folderWithKey(t, 1)
+	for p := range l.Plan {
+		for round := l.Tips[p].Round + 1; round <= rounds+more; round++ {
+			l.Check(l.Store.PutRound(p, round, store.Round{}))
+		}
+	}
+	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(wire.Header) uint64 { return 0 })
+	if l.Check(err); made != 2 {
+		t.Fatalf("%d segments", made)
+	}
+	dir := l.Close()
+	if f := checkup(t, dir).finding(t, "segments"); !f.OK || !strings.Contains(f.Text, "2 files") {
+		t.Errorf("%+v", f)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "segments", "*", "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("segments %v, %v", files, err)
+	}
+	l.Check(os.Truncate(files[1], 99))
+	checkFindings(t, checkup(t, dir), map[string][2]string{"segments": {"1 of 2 files", "--fix"}})
+	c, err := Doctor(t.Context(), dir, true, "")
+	if f := c.finding(t, "segments"); err != nil || !f.OK || !strings.Contains(f.Text, "set aside in "+dir) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	view, err := Ledger(dir)
+	l.Check(err)
+	if a, b := view.Fragments[0], view.Fragments[1]; a.Missing != 0 || b.Missing != rounds || b.Closed != rounds+more {
+		t.Errorf("after the fix: %+v and %+v", a, b)
 	}
 }
 

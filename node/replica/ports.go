@@ -75,6 +75,9 @@ type Ledger interface {
 	DropPayload(id wire.Digest) error
 	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there
 	Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (Kept, error)
+	// Archive puts what is known of rounds up to limit[fragment], which are final, where
+	// a start does not read it. It stays readable.
+	Archive(limit []uint32) error
 
 	PutOwn(e core.StoreOwn) error
 	Own() ([]core.OwnRecord, error)

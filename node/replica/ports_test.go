@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -132,6 +133,11 @@ func (f faulty) PutOwn(e core.StoreOwn) error {
 func (f faulty) Bases(p int) ([]uint32, error) {
 	kept, err := f.Ledger.Bases(p)
 	return kept, errors.Join(f.g.errs["Bases"], err)
+}
+
+func (f faulty) Archive(limit []uint32) error {
+	f.g.archived = append(f.g.archived, slices.Clone(limit))
+	return errors.Join(f.g.errs["Archive"], f.Ledger.Archive(limit))
 }
 
 func (f faulty) Own() ([]core.OwnRecord, error) {

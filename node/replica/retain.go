@@ -6,8 +6,7 @@ import (
 	"atoll/node/core"
 )
 
-// retainEveryMs is how often the ledger is measured: it grows by megabytes a
-// minute, and to add it up takes a second for a million deltas.
+// retainEveryMs is how often the ledger is looked at: it grows by megabytes a minute.
 const retainEveryMs = 30_000
 
 // retention keeps the ledger within its budget. It belongs to the loop.
@@ -18,10 +17,11 @@ type retention struct {
 
 // Where the ledger takes more than it may, Retain drops payloads that nobody can ask
 // for any more. They are of final rounds up to the oldest kept base, from which
-// `atoll verify` then replays. It belongs to the loop and may be called at any time.
+// `atoll verify` then replays. What else is known of such rounds goes into the archive.
+// Retain belongs to the loop and may be called at any time.
 func (r *Replica) Retain() {
 	now := r.exec.Elapsed()
-	if r.policy.KeepBytes == 0 || r.retention.busy || r.retention.at > 0 && now-r.retention.at < retainEveryMs {
+	if r.retention.busy || r.retention.at > 0 && now-r.retention.at < retainEveryMs {
 		return
 	}
 	r.retention = retention{at: max(now, 1), busy: true}
@@ -30,25 +30,32 @@ func (r *Replica) Retain() {
 		limit[p] = r.machine.View().Droppable(p)
 	}
 	r.exec.Serve(0, func(func() bool) {
-		kept, err := r.keepVerifiable(limit)
+		err := r.verifiable(limit)
+		var kept Kept
+		if err == nil && r.policy.KeepBytes > 0 {
+			// Own deltas that an adoption under way may read stay.
+			kept, err = r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
+		}
 		r.watcher.Check("drop old payloads", err)
+		if err == nil {
+			r.watcher.Check("archive old rounds", r.ledger.Archive(limit))
+		}
 		r.exec.Post(func(core.Time) {
 			r.retention.busy = false
-			if err == nil {
+			if err == nil && r.policy.KeepBytes > 0 {
 				r.watcher.Saw(Retained{kept, r.policy.KeepBytes})
 			}
 		})
 	})
 }
 
-// keepVerifiable is Ledger.Retain within what leaves bases on disk to replay from: all
-// of those that are there, as a restart takes the oldest. Own deltas that an adoption
-// under way may read stay.
-func (r *Replica) keepVerifiable(limit []uint32) (Kept, error) {
+// verifiable lowers limits to what leaves bases on disk to replay from: all of those
+// that are there, as a restart takes the oldest.
+func (r *Replica) verifiable(limit []uint32) error {
 	for p := range limit {
 		kept, err := r.ledger.Bases(p)
 		if err != nil {
-			return Kept{}, err
+			return err
 		}
 		oldest := uint32(0)
 		if len(kept) > 0 {
@@ -56,5 +63,5 @@ func (r *Replica) keepVerifiable(limit []uint32) (Kept, error) {
 		}
 		limit[p] = min(limit[p], oldest)
 	}
-	return r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
+	return nil
 }

@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -74,6 +75,23 @@ func TestRetainOnABadDisk(t *testing.T) {
 	wantError(t, "told", g.checked[0], g.errs["Bases"])
 	g.errs = nil
 	want(t, "busy for ever", g.tick(30_000).retained(), 4*2*2)
+}
+
+// What is known of final rounds goes into the archive up to the oldest base on disk,
+// budget or none. A disk that cannot is told of, and asked again.
+func TestArchive(t *testing.T) {
+	for _, budget := range []int64{0, 1} {
+		g := overBudget(t).write(4, true).write(8, true)
+		g.policy.KeepBytes = budget
+		g.start().retained()
+		g.errs["Archive"] = errors.New("cannot be written")
+		g.tick(30_000).retained()
+		want(t, "told", len(g.checked), 1)
+		wantError(t, "told", g.checked[0], g.errs["Archive"])
+		g.errs = nil
+		g.tick(30_000).retained()
+		want(t, "archived", fmt.Sprint(g.archived), "[[4 4] [4 4] [4 4]]")
+	}
 }
 
 // Own deltas that are final leave the list that a restart reads. Their payloads stay

@@ -24,15 +24,16 @@ import (
 // rig is a replica over a disk in memory. Its work waits until the test runs it.
 type rig struct {
 	*replica.Replica
-	t      rapid.TB
-	disk   *memory.Ledger
-	errs   map[string]error // what methods of the disk say, see faulty
-	params outer.Params
-	plan   outer.Plan
-	policy replica.Policy
-	keys   []ed25519.PrivateKey // the first one is the replica's, the others contribute to each round
-	tips   []*outer.Tip         // to which the records on disk lead
-	was    replica.Restored
+	t        rapid.TB
+	disk     *memory.Ledger
+	errs     map[string]error // what methods of the disk say, see faulty
+	archived [][]uint32       // limits of Ledger.Archive
+	params   outer.Params
+	plan     outer.Plan
+	policy   replica.Policy
+	keys     []ed25519.PrivateKey // the first one is the replica's, the others contribute to each round
+	tips     []*outer.Tip         // to which the records on disk lead
+	was      replica.Restored
 
 	learner    replica.Learner
 	folds      func(prev *outer.Tip) *outer.Tip // in place of outer.Fold

@@ -42,13 +42,13 @@ func checkLeftover(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() > 0 {
 		return err
 	}
-	for _, sub := range []string{deltasDir, basesDir} {
+	for _, sub := range []string{deltasDir, basesDir, segmentsDir} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("open store %s: %w", dir, err)
 		}
 		if len(entries) > 0 {
-			return indexError(dir, fmt.Errorf("it is missing or empty, and %s has %d files", filepath.Join(dir, sub), len(entries)))
+			return indexError(dir, fmt.Errorf("it is missing or empty, and %s has files", filepath.Join(dir, sub)))
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func SetAside(dir string, now time.Time) (string, error) {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return "", fmt.Errorf("set the index aside: %w", err)
 	}
-	for _, name := range []string{indexFile, deltasDir, basesDir} {
+	for _, name := range []string{indexFile, deltasDir, basesDir, segmentsDir} {
 		err := os.Rename(filepath.Join(dir, name), filepath.Join(aside, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("set the index aside: %w", err)

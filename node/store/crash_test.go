@@ -1,20 +1,26 @@
 package store
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"atoll/gossip/wire"
 )
 
-// names lists the files in one of the store's folders.
-func names(t *testing.T, dir, sub string) (all []string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(dir, sub))
-	must(t, err)
-	for _, e := range entries {
-		all = append(all, e.Name())
+// names lists the files in one of the store's folders and those below it.
+func names(t interface{ Fatal(...any) }, dir, sub string) (all []string) {
+	root := filepath.Join(dir, sub)
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(root)+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -20,19 +21,33 @@ const (
 // header. Keeping one again does nothing. Not durable before a commit: others
 // can send it again.
 func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) error {
-	if _, held := s.Has(id); held {
+	if _, held, err := s.lookupAt(int(h.Header.Fragment), h.Header.Round, id); err == nil && held {
 		return nil
 	}
 	if err := s.checkPayload(id, h, payload); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
-	err := s.putFile(payloadFile(id), payload, func(tx *bbolt.Tx) error {
-		return putHeader(tx, id, h, payloadHeld)
-	})
-	if err != nil {
+	if err := s.putFile(payloadFile(id, h.Header), payload, s.hold(id, h)); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
 	return nil
+}
+
+// hold is the change that enters a delta with its payload, wherever its header is.
+func (s *Store) hold(id wire.Digest, h wire.SignedHeader) change {
+	var sealed *sealedAt
+	looked := false
+	return func(tx *bbolt.Tx) error {
+		if !looked && entryOf(tx, id) == nil {
+			// A segment that cannot be read counts as none.
+			sealed, _ = s.sealedIn(tx, int(h.Header.Fragment), h.Header.Round, h.Header.Round, id)
+		}
+		looked = true
+		if sealed != nil {
+			return holdSealed(tx, sealed)
+		}
+		return putHeader(tx, id, h, payloadHeld)
+	}
 }
 
 // PutHeader keeps a header whose payload is not here: history of the time
@@ -42,7 +57,7 @@ func (s *Store) PutHeader(id wire.Digest, h wire.SignedHeader) error {
 	if err := s.checkID(id, h); err != nil {
 		return fmt.Errorf("put header of %s: %w", describe(id, h), err)
 	}
-	if known, _ := s.Has(id); known {
+	if _, _, err := s.lookupAt(int(h.Header.Fragment), h.Header.Round, id); err == nil {
 		return nil
 	}
 	return s.update(func(tx *bbolt.Tx) error { return putHeader(tx, id, h, headerOnly) })
@@ -72,7 +87,7 @@ func (s *Store) Payload(id wire.Digest) ([]byte, error) {
 	if !held {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), ErrNotFound)
 	}
-	b, err := readVerified(s.path(payloadFile(id)), int64(h.Header.Size), h.Header.Payload)
+	b, err := readVerified(s.payloadPath(id, h.Header), int64(h.Header.Size), h.Header.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), err)
 	}
@@ -82,12 +97,20 @@ func (s *Store) Payload(id wire.Digest) ([]byte, error) {
 // DropPayload forgets a payload and keeps the header. The file goes with the
 // next commit. Dropping one that is not here does nothing.
 func (s *Store) DropPayload(id wire.Digest) error {
-	h, held, err := s.lookup(id)
-	if err != nil || !held {
-		return err
-	}
+	var sealed *sealedAt
 	return s.update(func(tx *bbolt.Tx) error {
-		s.stale = append(s.stale, payloadFile(id))
+		if sealed != nil { // it is done again
+			return s.dropSealed(tx, sealed)
+		}
+		h, held, at, err := s.lookupIn(tx, id)
+		if err != nil || !held {
+			return err
+		}
+		if at != nil {
+			sealed = at
+			return s.dropSealed(tx, sealed)
+		}
+		s.stale = append(s.stale, payloadFile(id, h.Header))
 		return putHeader(tx, id, h, headerOnly)
 	})
 }
@@ -113,16 +136,30 @@ func (s *Store) ForgetDelta(id wire.Digest) error {
 // Headers calls f with each header of a fragment's rounds from..to, both
 // included, by round and then author. f may use the store.
 func (s *Store) Headers(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {
+	return s.eachHeader(fragment, from, to, func(id wire.Digest, h wire.SignedHeader, _ bool) error { return f(id, h) })
+}
+
+// Held is Headers of the deltas whose payload is here.
+func (s *Store) Held(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader) error) error {
+	return s.eachHeader(fragment, from, to, func(id wire.Digest, h wire.SignedHeader, held bool) error {
+		if !held {
+			return nil
+		}
+		return f(id, h)
+	})
+}
+
+func (s *Store) eachHeader(fragment int, from, to uint32, f func(id wire.Digest, h wire.SignedHeader, held bool) error) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("headers: %w", err)
 	}
 	return s.scan(bucketHeaders, roundKey(fragment, from), afterKey(fragment, to), func(k, v []byte) error {
 		id := wire.Digest(k[len(k)-len(wire.Digest{}):])
-		h, _, err := parseEntry(id, v)
+		h, held, err := parseEntry(id, v)
 		if err != nil {
 			return err
 		}
-		return f(id, h)
+		return f(id, h, held)
 	})
 }
 
@@ -148,20 +185,49 @@ func (s *Store) checkID(id wire.Digest, h wire.SignedHeader) error {
 	return nil
 }
 
-// payloadFile is where the payload of a delta is.
-func payloadFile(id wire.Digest) file { return file{deltasDir, hexName(id)} }
-
 // lookup returns the header of a delta and whether its payload is here.
 func (s *Store) lookup(id wire.Digest) (h wire.SignedHeader, held bool, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		v := entryOf(tx, id)
-		if v == nil {
-			return fmt.Errorf("delta %v: %w", id, ErrNotFound)
-		}
-		h, held, err = parseEntry(id, v)
+		h, held, _, err = s.lookupIn(tx, id)
 		return err
 	})
 	return h, held, err
+}
+
+// lookupAt is lookup of a delta whose fragment and round are known.
+func (s *Store) lookupAt(fragment int, round uint32, id wire.Digest) (h wire.SignedHeader, held bool, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		if v := entryOf(tx, id); v != nil {
+			h, held, err = parseEntry(id, v)
+			return err
+		}
+		sealed, err := s.sealedIn(tx, fragment, round, round, id)
+		h, held, err = ofSealed(tx, id, sealed, err)
+		return err
+	})
+	return h, held, err
+}
+
+// lookupIn is lookup in a transaction. It says where a segment has the header, if one has it.
+func (s *Store) lookupIn(tx *bbolt.Tx, id wire.Digest) (h wire.SignedHeader, held bool, sealed *sealedAt, err error) {
+	if v := entryOf(tx, id); v != nil {
+		h, held, err = parseEntry(id, v)
+		return h, held, nil, err
+	}
+	sealed, err = s.sealed(tx, id)
+	h, held, err = ofSealed(tx, id, sealed, err)
+	return h, held, sealed, err
+}
+
+// ofSealed is the header that a segment has, or what went wrong when it was looked for.
+func ofSealed(tx *bbolt.Tx, id wire.Digest, a *sealedAt, err error) (wire.SignedHeader, bool, error) {
+	if err != nil {
+		return wire.SignedHeader{}, false, err
+	}
+	if a == nil {
+		return wire.SignedHeader{}, false, fmt.Errorf("delta %v: %w", id, ErrNotFound)
+	}
+	return a.header().SignedHeader, a.holds(tx), nil
 }
 
 // putHeader enters a header under its round and its id.
@@ -170,8 +236,13 @@ func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) err
 	if err := entriesOf(tx, bucketIDs).Put(id[:], prefix); err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
-	key := append(bytes.Clone(prefix), id[:]...)
-	if err := entriesOf(tx, bucketHeaders).Put(key, h.Append([]byte{held})); err != nil {
+	key, headers := append(bytes.Clone(prefix), id[:]...), entriesOf(tx, bucketHeaders)
+	more := -payloadBytes(id, headers.Get(key))
+	if held == payloadHeld {
+		more += int64(h.Header.Size)
+	}
+	err := errors.Join(headers.Put(key, h.Append([]byte{held})), weigh(tx, int(h.Header.Fragment), h.Header.Round, more))
+	if err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}
 	return nil
@@ -183,8 +254,10 @@ func deleteHeader(tx *bbolt.Tx, id wire.Digest) error {
 	if prefix == nil {
 		return nil
 	}
-	key := append(bytes.Clone(prefix), id[:]...)
-	return errors.Join(entriesOf(tx, bucketHeaders).Delete(key), entriesOf(tx, bucketIDs).Delete(id[:]))
+	key, headers := append(bytes.Clone(prefix), id[:]...), entriesOf(tx, bucketHeaders)
+	freed := payloadBytes(id, headers.Get(key))
+	return errors.Join(headers.Delete(key), entriesOf(tx, bucketIDs).Delete(id[:]),
+		weigh(tx, int(binary.BigEndian.Uint16(key)), roundOf(key), -freed))
 }
 
 // parseEntry decodes what putHeader entered.
@@ -214,16 +287,6 @@ func entryOf(tx *bbolt.Tx, id wire.Digest) []byte {
 		return nil
 	}
 	return entriesOf(tx, bucketHeaders).Get(append(bytes.Clone(prefix), id[:]...))
-}
-
-// payloadInIndex reports whether the index has the payload of that file name.
-func payloadInIndex(tx *bbolt.Tx, name string) bool {
-	id, ok := parseHexName(name)
-	if !ok {
-		return false
-	}
-	v := entryOf(tx, id)
-	return len(v) > 0 && v[0] == payloadHeld
 }
 
 // describe names a delta in errors.

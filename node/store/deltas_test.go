@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -41,7 +40,7 @@ func TestDamagedPayloadNamesTheDelta(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
 	d := makeDelta(1, 6, 17)
-	path := filepath.Join(dir, deltasDir, hexName(d.id))
+	path := s.path(payloadFile(d.id, d.h.Header))
 	names := []string{d.id.String(), d.h.Header.Author.String(), "fragment 6", "round 17"}
 	for name, harm := range map[string]func(){
 		"flipped": func() { damage(t, path) },
@@ -94,11 +93,11 @@ func TestDropPayloadFreesTheDisk(t *testing.T) {
 	s := openTest(t, dir)
 	d := makeDelta(1, 0, 1)
 	must(t, d.put(s), s.Flush(), s.DropPayload(d.id), s.DropPayload(d.id))
-	if _, err := os.Stat(s.path(payloadFile(d.id))); err != nil {
+	if _, err := os.Stat(s.path(payloadFile(d.id, d.h.Header))); err != nil {
 		t.Errorf("the file went before the commit: %v", err)
 	}
 	must(t, s.Flush())
-	if _, err := os.Stat(s.path(payloadFile(d.id))); !os.IsNotExist(err) {
+	if _, err := os.Stat(s.path(payloadFile(d.id, d.h.Header))); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}
 	if header, payload := s.Has(d.id); !header || payload {

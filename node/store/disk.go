@@ -41,6 +41,7 @@ const (
 	OpRename    OpKind = "rename"
 	OpLink      OpKind = "link"
 	OpRemove    OpKind = "remove"
+	OpMakeDir   OpKind = "make folder"
 	OpSyncDir   OpKind = "sync folder"
 	OpCommit    OpKind = "commit"
 	OpCommitted OpKind = "committed"
@@ -99,6 +100,20 @@ func (d Disk) remove(path string) error {
 		return nil
 	}
 	return err
+}
+
+// mkdir makes a folder that may be there already.
+func (d Disk) mkdir(path string) error {
+	err := d.do(Op{Kind: OpMakeDir, Path: path}, func() error { return os.Mkdir(path, 0o700) })
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// rmdir removes a folder that is empty.
+func (d Disk) rmdir(path string) error {
+	return d.do(Op{Kind: OpRemove, Path: path}, func() error { return os.Remove(path) })
 }
 
 func (d Disk) removeAll(paths []string) error {

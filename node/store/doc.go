@@ -6,13 +6,35 @@
 //	genesis       the run's immutable document
 //	text          path of the text that the node trains on
 //	index.db      bbolt: which deltas, rounds, bases, marks, evidence there are
-//	deltas/ID     the payload of a delta
+//	segments/F/N  headers and records of old rounds: fragment, number
+//	deltas/F/B/ID the payload of a delta: fragment, block of 64 rounds
 //	bases/F-R-D   an encoded tip: fragment, round, start of its digest
 //	chunks/D      chunks of a snapshot that is being fetched
 //	checkpoint    inner optimizer state
 //	steps.log     one fixed-size record per inner step
 //	tmp/          files being written; emptied by Open
 //	aside-TIME/   a damaged index and what belonged to it; for people to remove
+//
+// # Old rounds
+//
+// Headers and records of rounds that are final go into segment files (Seal), 128 rounds of
+// a fragment in each, some 145 bytes a delta. A segment file does not change. It is synced before the
+// commit that names it, gives its digest, and takes the same headers and records out of the
+// index; what no commit names is removed by Open. So the index stays at some hundred rounds of each
+// fragment. Opening a folder and reading its last rounds reads no segment. Whoever reads
+// older ones opens theirs and checks them against the digest. A damaged one is ErrCorrupt, and
+// SetSegmentsAside goes on without it.
+//
+// All is found as if it were in the index. What is in the index goes before what is in a segment: a
+// round may be recorded again. Records that are taken back
+// (TruncateRounds, Install) end the segment's validity there.
+//
+// What payloads take is added up by round as they come and go, and what authors contributed
+// when rounds are sealed. So neither retention nor a start reads all headers.
+//
+// Folders of the format before have neither sums nor segments, and one flat folder of
+// payloads. Open changes them; OpenReadOnly reads them as they are. Programs of before
+// refuse a folder of this format and say so.
 //
 // # Durability
 //
@@ -26,7 +48,7 @@
 //	call                         survives kill -9      survives power loss
 //	LoadKey, SaveGenesis         when it returns       when it returns
 //	PutOwn, RaiseMark, PutVotes  when it returns       when it returns, with all that was put before
-//	Install                      when it returns       when it returns, with all that was put before
+//	Install, Seal                when it returns       when it returns, with all that was put before
 //	Flush, Close                 all that was put      all of the index; files as below
 //	PutCheckpoint                when it returns       when it returns
 //	PutDelta, PutBase            after a commit        after a commit, but the file may be found damaged

@@ -17,8 +17,18 @@ import (
 // mark that reads lower than it was put would let a round be signed twice.
 type entries struct{ *bbolt.Bucket }
 
+// tailFill is how full pages are left of buckets that grow at the tail of each fragment, where
+// the default, half, would stay half.
+const tailFill = 0.9
+
 // entriesOf is a bucket of checked entries.
-func entriesOf(tx *bbolt.Tx, name []byte) entries { return entries{tx.Bucket(name)} }
+func entriesOf(tx *bbolt.Tx, name []byte) entries {
+	b := tx.Bucket(name)
+	if b != nil && (bytes.Equal(name, bucketHeaders) || bytes.Equal(name, bucketRounds)) {
+		b.FillPercent = tailFill
+	}
+	return entries{b}
+}
 
 // sumSize is the length of the checksum, which ends the stored value.
 const sumSize = crc32.Size

@@ -56,8 +56,13 @@ func (f *faulty) note(op Op) {
 		f.unsynced[op.Path] = true
 	case OpSync:
 		delete(f.unsynced, op.Path)
+	case OpMakeDir:
+		f.changing(op.Path)
 	case OpRename, OpLink:
 		f.changing(op.Path)
+		if op.Kind == OpRename {
+			f.changing(op.From)
+		}
 		if f.unsynced[op.From] {
 			f.unsynced[op.Path] = true
 		} else {
@@ -93,8 +98,9 @@ func (f *faulty) cutPower(t *testing.T) {
 		}
 	}
 	for path, n := range f.names {
-		must(t, Disk{}.remove(path))
+		must(t, os.RemoveAll(path))
 		if n.was {
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			must(t, os.WriteFile(path, n.data, 0o600))
 		}
 	}
@@ -128,6 +134,8 @@ type session struct {
 	mark    map[int]uint32
 	steps   int // logged
 	voted   int // states of a voter that were made durable, each with a certificate
+	sealed  bool
+	dark    bool // it ended with a loss of power
 	install bool
 }
 
@@ -143,6 +151,7 @@ func (l *session) live(d Disk, dir string) error {
 	if err != nil {
 		return err
 	}
+	s.perSegment = 2
 	err = l.work(s)
 	if err != nil { // as a kill leaves it
 		return errors.Join(err, s.abandon())
@@ -162,6 +171,13 @@ func (l *session) work(s *Store) error {
 				return err
 			}
 		}
+	}
+	if _, err := s.Seal([]uint32{2, 2}, tokensOf); err != nil {
+		return err
+	}
+	l.sealed = true
+	if err := s.DropPayload(makeDelta(2, 1, 1).id); err != nil {
+		return err
 	}
 	if err := s.Install(tipsOf(9, 0)); err != nil {
 		return err
@@ -254,6 +270,19 @@ func (l *session) checkFiles(t *testing.T, s *Store) {
 	if left := names(t, s.Dir(), tmpDir); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
+	whole, damaged, err := s.CheckSegments()
+	if must(t, err); len(damaged) > 0 || l.sealed && whole != 2 || whole != len(names(t, s.Dir(), segmentsDir)) {
+		t.Errorf("%d segments of %v are whole: %v", whole, names(t, s.Dir(), segmentsDir), damaged)
+	}
+	checkHeld(t, s)
+	payloads := 0
+	for p := range 2 {
+		must(t, s.Held(p, 0, MaxRound, func(wire.Digest, wire.SignedHeader) error { payloads++; return nil }))
+	}
+	// Those of others are not synced: a loss of power may take the files.
+	if files := names(t, s.Dir(), deltasDir); len(files) > payloads || len(files) < payloads && !l.dark {
+		t.Errorf("%d payloads, and files %v", payloads, files)
+	}
 }
 
 // A machine may die before any change to its disk, with or without what was
@@ -269,7 +298,7 @@ func TestDeathAtEveryPoint(t *testing.T) {
 			for k := 1; ; k++ {
 				dir := t.TempDir()
 				f := newFaulty(die(k, way.torn))
-				l := session{mark: map[int]uint32{}}
+				l := session{mark: map[int]uint32{}, dark: way.dark}
 				err := l.live(f.disk(), dir)
 				if err == nil {
 					if k < 80 {
@@ -290,6 +319,13 @@ func TestDeathAtEveryPoint(t *testing.T) {
 			}
 		})
 	}
+}
+
+// seal puts the first round into a segment.
+func seal(s *Store) error {
+	s.perSegment = 1
+	_, err := s.Seal([]uint32{1}, tokensOf)
+	return err
 }
 
 // A disk that takes nothing for a while costs nothing that was there: calls
@@ -314,7 +350,7 @@ func TestDiskThatFailsForAWhile(t *testing.T) {
 		broken = true
 		for range 3 {
 			next := makeDelta(1, 0, 2)
-			for _, err := range []error{s.Flush(), lost.put(s), next.putOwn(s, 2), s.PutBase(0, 1, []byte("tip")), s.Install(tipsOf(9, 0)), log.Append(Step{Tokens: 1}), s.disk.Probe(dir)} {
+			for _, err := range []error{s.Flush(), lost.put(s), next.putOwn(s, 2), s.PutBase(0, 1, []byte("tip")), s.Install(tipsOf(9, 0)), seal(s), log.Append(Step{Tokens: 1}), s.disk.Probe(dir)} {
 				if TroubleOf(err) == Well {
 					t.Errorf("%v: error %v", errno, err)
 				}

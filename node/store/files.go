@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"atoll/gossip/wire"
@@ -17,6 +18,8 @@ const (
 	deltasDir = "deltas"
 	basesDir  = "bases"
 	chunksDir = "chunks"
+
+	segmentsDir = "segments"
 )
 
 // Whether a file is synced before its name appears.
@@ -25,7 +28,7 @@ const (
 	unsynced = false
 )
 
-// file is a file in one of the folders.
+// file is a file in one of the folders, or in one below it; its name has slashes then.
 type file struct{ sub, name string }
 
 func (s *Store) path(f file) string { return filepath.Join(s.dir, f.sub, f.name) }
@@ -50,10 +53,18 @@ func (s *Store) placeFile(f file, b []byte, sync bool, enter func(place func() e
 	if err != nil {
 		return err
 	}
-	if err := enter(func() error { return s.disk.install(tmp, s.path(f), sync) }); err != nil {
+	if err := enter(func() error { return s.name(tmp, f, sync) }); err != nil {
 		return errors.Join(err, s.disk.remove(tmp))
 	}
 	return nil
+}
+
+// name gives a finished file its name.
+func (s *Store) name(tmp string, f file, sync bool) error {
+	if err := s.makeFolder(f); err != nil {
+		return err
+	}
+	return s.disk.install(tmp, s.path(f), sync)
 }
 
 // readSized reads a file that must have size bytes: ErrCorrupt if it is absent
@@ -84,19 +95,16 @@ func readVerified(path string, size int64, want wire.Digest) ([]byte, error) {
 	return b, nil
 }
 
-// sweep empties tmp and removes payloads and bases that the index does not
-// name: a crash came between the file and the commit.
+// sweep empties tmp and removes payloads, bases and segments that the index does
+// not name: a crash came between the file and the commit.
 func (s *Store) sweep() error {
-	for _, sub := range []string{tmpDir, deltasDir, basesDir} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, sub))
-		if err != nil {
-			return fmt.Errorf("open store %s: %w", s.dir, err)
-		}
-		for _, e := range entries {
-			if err := s.removeUnnamed(file{sub, e.Name()}); err != nil {
-				return fmt.Errorf("open store %s: %w", s.dir, err)
-			}
-		}
+	err := errors.Join(s.sweepFiles(tmpDir, "."), s.sweepFiles(basesDir, "."), s.sweepDeltas())
+	fragments, e := os.ReadDir(filepath.Join(s.dir, segmentsDir))
+	for _, f := range fragments {
+		err = errors.Join(err, s.sweepFiles(segmentsDir, f.Name()))
+	}
+	if err = errors.Join(err, e); err != nil {
+		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	return nil
 }
@@ -104,12 +112,21 @@ func (s *Store) sweep() error {
 // removeUnnamed removes a file unless the index names it.
 func (s *Store) removeUnnamed(f file) error {
 	switch {
-	case f.sub == deltasDir && payloadInIndex(s.tx, f.name):
+	case f.sub == deltasDir && s.payloadNamed(s.tx, f.name):
+		return nil
+	case f.sub == segmentsDir && segmentInIndex(s.tx, f.name):
 		return nil
 	case f.sub == basesDir && baseInIndex(s.tx, f.name):
 		return nil
 	}
-	return s.disk.remove(s.path(f))
+	if err := s.disk.remove(s.path(f)); err != nil || f.sub != deltasDir {
+		return err
+	}
+	block := file{f.sub, path.Dir(f.name)}
+	if fragment, n, ok := parseBlock(block.name); ok && !blockHeld(s.tx, fragment, n) {
+		s.dropFolder(block)
+	}
+	return nil
 }
 
 // hexName is the file name of a digest.

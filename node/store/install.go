@@ -81,10 +81,10 @@ func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
 	if err := forgetOwn(tx, p, f.Forget); err != nil {
 		return err
 	}
-	if err := truncateRounds(tx, p, f.Keep); err != nil {
+	if err := s.truncateRounds(tx, p, f.Keep); err != nil {
 		return err
 	}
-	return putRounds(tx, p, f.First, f.Rounds)
+	return s.putRounds(tx, p, f.First, f.Rounds)
 }
 
 // forgetOwn takes deltas of a fragment off the list that Own returns: a restart

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -59,6 +58,7 @@ func (w *world) open(t *rapid.T) {
 	if w.s, err = Open(w.dir, testRun); err != nil {
 		t.Fatal(err)
 	}
+	w.s.perSegment = 2
 }
 
 // done takes note of a commit, whatever brought it about.
@@ -195,6 +195,41 @@ func (w *world) putMeta(t *rapid.T) {
 	w.done(t, err)
 }
 
+// retain drops payloads of some of the rounds, oldest first.
+func (w *world) retain(t *rapid.T) {
+	keep, limit := rapid.Int64Range(1, 2000).Draw(t, "keep"), make([]uint32, modelFragments)
+	for i := range limit {
+		limit[i] = rapid.Uint32Range(0, modelRounds).Draw(t, "limit")
+	}
+	kept, err := w.s.Retain(keep, limit, nil)
+	total, left := kept.Bases, 0
+	for id, b := range w.now.payloads {
+		if _, held := w.s.Has(id); held {
+			total += int64(len(b))
+			if h := w.now.headers[id].Header; h.Round <= limit[h.Fragment] {
+				left++
+			}
+		} else {
+			delete(w.now.payloads, id)
+			kept.Dropped--
+		}
+	}
+	if err == nil && (kept.Dropped != 0 || kept.Total() != total || total > keep && left > 0) {
+		t.Fatalf("keep %d up to %v: %+v, %d bytes, %d more may go", keep, limit, kept, total, left)
+	}
+	w.done(t, err)
+}
+
+// seal moves some of the rounds into segments. Nothing changes by it.
+func (w *world) seal(t *rapid.T) {
+	limit := make([]uint32, modelFragments)
+	for i := range limit {
+		limit[i] = rapid.Uint32Range(0, modelRounds).Draw(t, "limit")
+	}
+	_, err := w.s.Seal(limit, tokensOf)
+	w.done(t, err)
+}
+
 func (w *world) flush(t *rapid.T) { w.done(t, w.s.Flush()) }
 
 func (w *world) reopen(t *rapid.T) {
@@ -209,8 +244,8 @@ func (w *world) reopen(t *rapid.T) {
 // checkFiles compares the files that a start leaves with the model.
 func (w *world) checkFiles(t *rapid.T) {
 	for sub, want := range map[string]int{tmpDir: 0, deltasDir: len(w.now.payloads), basesDir: len(w.now.bases)} {
-		if left, err := os.ReadDir(filepath.Join(w.dir, sub)); err != nil || len(left) != want {
-			t.Fatalf("%d files in %s, %v, want %d", len(left), sub, err, want)
+		if left := names(t, w.dir, sub); len(left) != want {
+			t.Fatalf("%d files in %s, want %d", len(left), sub, want)
 		}
 	}
 }
@@ -238,6 +273,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 func (w *world) checkDeltas(t *rapid.T) {
+	checkHeld(t, w.s)
 	count := 0
 	for fragment := range modelFragments {
 		err := w.s.Headers(fragment, 0, modelRounds, func(id wire.Digest, h wire.SignedHeader) error {
@@ -344,6 +380,8 @@ func TestStoreAgainstModel(t *testing.T) {
 			"putBase":        w.putBase,
 			"dropBase":       w.dropBase,
 			"putMeta":        w.putMeta,
+			"retain":         w.retain,
+			"seal":           w.seal,
 			"flush":          w.flush,
 			"reopen":         w.reopen,
 			"kill":           w.kill,

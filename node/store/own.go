@@ -40,7 +40,7 @@ func (s *Store) PutOwn(id wire.Digest, h wire.SignedHeader, payload []byte, own 
 	if err != nil {
 		return fmt.Errorf("put own %s: %w", describe(id, h), err)
 	}
-	err = s.putFileNow(payloadFile(id), payload, func(tx *bbolt.Tx) error { return putOwn(tx, id, h, own) })
+	err = s.putFileNow(payloadFile(id, h.Header), payload, func(tx *bbolt.Tx) error { return putOwn(tx, id, h, own) })
 	if err != nil {
 		err = errors.Join(err, s.withdraw(id, h, mark))
 		return fmt.Errorf("put own %s: %w", describe(id, h), err)
@@ -73,7 +73,7 @@ func (s *Store) withdraw(id wire.Digest, h wire.SignedHeader, mark uint32) error
 	gone := false
 	err := s.view(func(tx *bbolt.Tx) error {
 		if gone = !stands(tx); gone {
-			return s.removeUnnamed(payloadFile(id))
+			return s.removeUnnamed(payloadFile(id, h.Header))
 		}
 		return nil
 	})
@@ -84,7 +84,7 @@ func (s *Store) withdraw(id wire.Digest, h wire.SignedHeader, mark uint32) error
 		if !stands(tx) {
 			return nil
 		}
-		s.stale = append(s.stale, payloadFile(id))
+		s.stale = append(s.stale, payloadFile(id, h.Header))
 		return errors.Join(entriesOf(tx, bucketOwn).Delete(slotOf(h)), deleteHeader(tx, id), putMark(tx, int(h.Header.Fragment), mark))
 	})
 }
@@ -143,12 +143,12 @@ func putMark(tx *bbolt.Tx, fragment int, round uint32) error {
 func (s *Store) Own() ([]OwnDelta, error) {
 	var own []OwnDelta
 	last := afterKey(wire.MaxFragments-1, math.MaxUint32)
-	err := s.scan(bucketOwn, fragmentKey(0), last, func(_, v []byte) error {
+	err := s.scan(bucketOwn, fragmentKey(0), last, func(k, v []byte) error {
 		if len(v) != ownSize {
 			return fmt.Errorf("own delta: %w: entry of %d bytes, not %d", ErrCorrupt, len(v), ownSize)
 		}
 		id := wire.Digest(v)
-		h, err := s.Header(id)
+		h, _, err := s.lookupAt(int(binary.BigEndian.Uint16(k)), roundOf(k), id)
 		if err != nil {
 			return err
 		}
@@ -163,15 +163,32 @@ func (s *Store) Own() ([]OwnDelta, error) {
 // ForgetOwn takes a delta off the list that Own returns: it is final, folded or
 // returned. Header, payload and mark stay. Not durable before a commit.
 func (s *Store) ForgetOwn(id wire.Digest) error {
-	h, err := s.Header(id)
-	if err != nil {
+	var slot []byte
+	err := s.view(func(tx *bbolt.Tx) (err error) {
+		if slot = ownSlot(tx, id); slot == nil {
+			_, _, _, err = s.lookupIn(tx, id)
+		}
+		return err
+	})
+	if err != nil || slot == nil {
 		return err
 	}
 	return s.update(func(tx *bbolt.Tx) error {
 		own := entriesOf(tx, bucketOwn)
-		if v := own.Get(slotOf(h)); len(v) != ownSize || wire.Digest(v) != id {
+		if v := own.Get(slot); len(v) != ownSize || wire.Digest(v) != id {
 			return nil
 		}
-		return own.Delete(slotOf(h))
+		return own.Delete(slot)
 	})
+}
+
+// ownSlot is the key of an own delta that is not forgotten, nil if it is.
+func ownSlot(tx *bbolt.Tx, id wire.Digest) []byte {
+	own := entriesOf(tx, bucketOwn)
+	for _, k := range keysBetween(own, fragmentKey(0), fragmentKey(wire.MaxFragments)) {
+		if v := own.Get(k); len(v) == ownSize && wire.Digest(v) == id {
+			return k
+		}
+	}
+	return nil
 }

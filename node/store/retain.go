@@ -1,8 +1,7 @@
 package store
 
 import (
-	"cmp"
-	"encoding/binary"
+	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -19,59 +18,76 @@ type Kept struct {
 // Total is the bytes of both.
 func (k Kept) Total() int64 { return k.Payloads + k.Bases }
 
-// oldPayload is a payload that may go.
-type oldPayload struct {
-	id    wire.Digest
-	round uint32
-	size  int64
-}
-
 // Retain drops payloads of rounds up to limit[fragment], oldest first, until payloads and
 // bases take at most keep bytes. It returns what they take then. Headers, records and marks
-// stay, and the payloads that are needed all the same. keep 0 drops nothing.
-func (s *Store) Retain(keep int64, limit []uint32, needed map[wire.Digest]bool) (Kept, error) {
-	kept, old, err := s.usage(limit, needed)
+// stay, and the payloads that are needed all the same. keep 0 drops nothing. The work follows
+// what is dropped, and not what is kept.
+func (s *Store) Retain(keep int64, limit []uint32, needed map[wire.Digest]bool) (kept Kept, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		kept, err = usage(tx)
+		return err
+	})
 	if err != nil || keep == 0 {
 		return kept, err
 	}
-	slices.SortStableFunc(old, func(a, b oldPayload) int { return cmp.Compare(a.round, b.round) })
-	for _, p := range old {
-		if kept.Total() <= keep {
-			break
-		}
-		if err := s.DropPayload(p.id); err != nil {
+	oldest := newOldest(limit)
+	for kept.Total() > keep {
+		fragment, round, err := oldest.next(s)
+		if err != nil || round == none {
 			return kept, err
 		}
-		kept.Payloads -= p.size
-		kept.Dropped++
+		if err := s.dropRound(&kept, keep, fragment, uint32(round), needed); err != nil {
+			return kept, err
+		}
 	}
 	return kept, nil
 }
 
-// usage adds up what is kept, and lists the payloads that may go.
-func (s *Store) usage(limit []uint32, needed map[wire.Digest]bool) (kept Kept, old []oldPayload, err error) {
-	for fragment := range limit {
-		err := s.scan(bucketHeaders, fragmentKey(fragment), fragmentKey(fragment+1), func(k, v []byte) error {
-			id := wire.Digest(k[len(k)-len(wire.Digest{}):])
-			h, held, err := parseEntry(id, v)
-			if err != nil || !held {
-				return err
-			}
-			kept.Payloads += int64(h.Header.Size)
-			if round := h.Header.Round; round <= limit[fragment] && !needed[id] {
-				old = append(old, oldPayload{id, round, int64(h.Header.Size)})
-			}
+// dropRound drops payloads of one round until what is kept fits.
+func (s *Store) dropRound(kept *Kept, keep int64, fragment int, round uint32, needed map[wire.Digest]bool) error {
+	return s.Held(fragment, round, round, func(id wire.Digest, h wire.SignedHeader) error {
+		if kept.Total() <= keep || needed[id] {
 			return nil
-		})
-		if err != nil {
-			return Kept{}, nil, err
 		}
-	}
-	err = s.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketBases).ForEach(func(k, v []byte) error {
-			kept.Bases += int64(binary.BigEndian.Uint64(checked(k, v)[len(wire.Digest{}):]))
-			return nil
-		})
+		if err := s.DropPayload(id); err != nil {
+			return err
+		}
+		kept.Payloads -= int64(h.Header.Size)
+		kept.Dropped++
+		return nil
 	})
-	return kept, old, err
+}
+
+// oldest finds the rounds that have payloads, oldest first over all fragments.
+type oldest struct {
+	limit []uint32
+	found []uint64 // the round of each fragment that is next; none if none is left
+}
+
+func newOldest(limit []uint32) *oldest { return &oldest{limit: limit} }
+
+// next is the oldest round that is left, and its fragment. The round is none after the last.
+func (o *oldest) next(s *Store) (fragment int, round uint64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		if o.found == nil {
+			for fragment, last := range o.limit {
+				o.found = append(o.found, firstHeld(tx, fragment, 0, last))
+			}
+		}
+		if len(o.found) == 0 {
+			round = none
+			return nil
+		}
+		round = slices.Min(o.found)
+		if round == none {
+			return nil
+		}
+		fragment = slices.Index(o.found, round)
+		o.found[fragment] = none
+		if round < math.MaxUint32 {
+			o.found[fragment] = firstHeld(tx, fragment, uint32(round)+1, o.limit[fragment])
+		}
+		return nil
+	})
+	return fragment, round, err
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
 )
 
 // Payloads of rounds that may go are dropped oldest first, until what is left
@@ -39,5 +41,26 @@ func TestRetain(t *testing.T) {
 	must(t, s.Flush())
 	if n := len(names(t, dir, deltasDir)); n != 7 {
 		t.Errorf("%d files, want 7", n)
+	}
+}
+
+// Retention reads no header of what stays, however much that is.
+func TestRetainReadsNothingOfWhatStays(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	for round := uint32(1); round <= 9; round++ {
+		must(t, makeDelta(2, 0, round).put(s), makeDelta(3, 1, round).put(s))
+	}
+	stays := makeDelta(2, 0, 5)
+	must(t, s.update(func(tx *bbolt.Tx) error {
+		prefix := append(roundKey(0, 5), stays.h.Header.Author[:]...)
+		return entriesOf(tx, bucketHeaders).Put(append(prefix, stays.id[:]...), nil)
+	}))
+	kept, err := s.Retain(1, []uint32{4, 9}, nil)
+	must(t, err)
+	if kept.Dropped != 4+9 {
+		t.Errorf("%+v, want 13 payloads dropped", kept)
+	}
+	if _, err := s.Retain(1, []uint32{5, 9}, nil); err == nil {
+		t.Error("an entry that is empty was read without an error: this test shows nothing")
 	}
 }

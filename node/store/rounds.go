@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -37,11 +38,17 @@ func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("put round %d: %w", first, err)
 	}
-	return s.update(func(tx *bbolt.Tx) error { return putRounds(tx, fragment, first, rounds) })
+	return s.update(func(tx *bbolt.Tx) error { return s.putRounds(tx, fragment, first, rounds) })
 }
 
-func putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
+func (s *Store) putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
 	b := entriesOf(tx, bucketRounds)
+	if len(rounds) > 0 && b.Get(roundKey(fragment, first)) != nil {
+		s.takenBack.Add(1)
+	}
+	if err := uncount(tx, fragment, max(first, 1)-1); err != nil {
+		return err
+	}
 	for i, r := range rounds {
 		if err := b.Put(roundKey(fragment, first+uint32(i)), r.entry()); err != nil {
 			return err
@@ -107,8 +114,33 @@ func (s *Store) LastRound(fragment int) (uint32, error) {
 		if bytes.HasPrefix(k, fragmentKey(fragment)) {
 			round = roundOf(k)
 		}
-		return nil
+		sealed, err := s.lastSealed(tx, fragment, round)
+		round = max(round, sealed)
+		return err
 	})
+	return round, err
+}
+
+// lastSealed is the last record above a round that a segment has, 0 if there is none.
+func (s *Store) lastSealed(tx *bbolt.Tx, fragment int, above uint32) (round uint32, err error) {
+	if to, err := s.sealedTo(tx, fragment); err != nil || above >= to {
+		return 0, err
+	}
+	all, err := segmentsOf(tx, fragment)
+	for _, e := range all {
+		if e.through <= max(above, round) || e.through < e.first || err != nil {
+			continue
+		}
+		var g *segment
+		if g, err = s.segmentOf(e); err != nil {
+			break
+		}
+		for _, r := range g.records {
+			if r.round <= e.through {
+				round = max(round, r.round)
+			}
+		}
+	}
 	return round, err
 }
 
@@ -118,10 +150,14 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("truncate rounds: %w", err)
 	}
-	return s.update(func(tx *bbolt.Tx) error { return truncateRounds(tx, fragment, after) })
+	return s.update(func(tx *bbolt.Tx) error { return s.truncateRounds(tx, fragment, after) })
 }
 
-func truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
+func (s *Store) truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
+	s.takenBack.Add(1)
+	if err := errors.Join(uncount(tx, fragment, after), takeBack(tx, fragment, after)); err != nil {
+		return err
+	}
 	b := entriesOf(tx, bucketRounds)
 	for _, k := range keysBetween(b, afterKey(fragment, after), fragmentKey(fragment+1)) {
 		if err := b.Delete(k); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"atoll/gossip/wire"
@@ -21,8 +22,11 @@ const (
 	// process that is just exiting, short enough not to look like a hang.
 	lockTimeout = 500 * time.Millisecond
 
-	// format is the version of the folder's layout.
-	format = "2"
+	// format is the version of the folder's layout. Of the one before, there were no
+	// sums of what payloads take, no segments, and deltas was one flat folder. Open
+	// makes it this one; OpenReadOnly reads both.
+	format       = "3"
+	formatBefore = "2"
 
 	indexFile = "index.db"
 )
@@ -40,11 +44,16 @@ var (
 	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
 	bucketFinals   = []byte("finals")   // height -> certificate of what is final
 	bucketMeta     = []byte("meta")     // the caller's keys
+	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
+	bucketUsage    = []byte("usage")    // fragment -> bytes of payloads
+	bucketSegments = []byte("segments") // fragment number -> first, last and last valid round, size, digest
+	bucketAuthors  = []byte("authors")  // fragment -> round counted through; fragment author -> deltas, tokens
 )
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
 	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketFinals, bucketMeta,
+	bucketHeld, bucketUsage, bucketSegments, bucketAuthors,
 }
 
 // Store is an open folder. Its methods may be called concurrently.
@@ -57,11 +66,20 @@ type Store struct {
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
+	takenBack atomic.Uint64 // counts the times that records were taken back
+	segments  openSegments
+
+	perSegment uint32 // segmentRounds, except in tests
+
 	mu      sync.Mutex
 	tx      *bbolt.Tx // the open transaction; nil once closed or failed
 	pending []change  // made in tx; done again in the next one if its commit fails
 	stale   []file    // files whose entry went away; removed after the next commit
 	failed  error     // why tx is nil
+
+	made map[string]bool // folders that are there and durable
+
+	lastSealedRound map[int]uint32 // by fragment, see sealedTo
 }
 
 // Open opens the folder of a run and creates it if need be. The error is
@@ -71,7 +89,7 @@ func Open(dir string, run wire.RunID) (*Store, error) { return Disk{}.Open(dir, 
 
 // Open is the function Open on this disk.
 func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
-	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir} {
+	for _, sub := range []string{tmpDir, deltasDir, basesDir, chunksDir, segmentsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
@@ -86,7 +104,7 @@ func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, run: run, disk: d, db: db, file: file}
+	s := &Store{dir: dir, run: run, disk: d, db: db, file: file, perSegment: segmentRounds, lastSealedRound: map[int]uint32{}}
 	err = s.locked(s.start)
 	if err == nil {
 		err = d.syncDir(dir) // the index's name
@@ -107,7 +125,7 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, db: db, file: file}
+	s := &Store{dir: dir, db: db, file: file, lastSealedRound: map[int]uint32{}}
 	if err := s.locked(s.startReading); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -163,9 +181,11 @@ func (s *Store) abandon() error {
 func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err error) {
 	err = guard(func() error {
 		db, err = bbolt.Open(filepath.Join(dir, indexFile), 0o600, &bbolt.Options{
-			Timeout:      lockTimeout,
-			ReadOnly:     readOnly,
-			FreelistType: bbolt.FreelistMapType,
+			Timeout:  lockTimeout,
+			ReadOnly: readOnly,
+			// The list that is an array gives the first free pages. The one that is a map gives any,
+			// so that no long run of pages is left for the list itself, and the file grows without end.
+			FreelistType: bbolt.FreelistArrayType,
 			NoStatistics: true,
 
 			PreLoadFreelist: true,
@@ -227,13 +247,10 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
-		// Older folders have no place for certificates.
-		for _, name := range [][]byte{bucketMembers, bucketFinals} {
-			if _, err := s.tx.CreateBucketIfNotExists(name); err != nil {
-				return fmt.Errorf("open store %s: %w", s.dir, err)
-			}
+	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketFinals, bucketMeta,
+	bucketHeld, bucketUsage, bucketSegments, bucketAuthors,
 		}
-		return s.checkRun()
+		return s.upgrade()
 	}
 	for _, name := range buckets {
 		if _, err := s.tx.CreateBucket(name); err != nil {
@@ -245,6 +262,23 @@ func (s *Store) startIn() error {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	return folder.Put([]byte("run"), s.run[:])
+}
+
+// upgrade makes a folder of before one of now.
+func (s *Store) upgrade() error {
+	for _, name := range buckets { // folders of before lack some
+		if _, err := s.tx.CreateBucketIfNotExists(name); err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
+	}
+	folder := s.tx.Bucket(bucketFolder)
+	if string(folder.Get([]byte("format"))) == format {
+		return nil
+	}
+	if err := errors.Join(addUp(s.tx), folder.Put([]byte("format"), []byte(format))); err != nil {
+		return fmt.Errorf("open store %s: upgrade from format %s: %w", s.dir, formatBefore, err)
+	}
+	return nil
 }
 
 // checkRun compares the folder's run with the wanted one.
@@ -265,8 +299,8 @@ func (s *Store) readFolder() error {
 	if folder == nil {
 		return s.broken(errors.New("it is empty"))
 	}
-	if have := folder.Get([]byte("format")); string(have) != format {
-		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
+	if have := folder.Get([]byte("format")); string(have) != format && string(have) != formatBefore {
+		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q and %q: use the atoll that made it", s.dir, have, formatBefore, format)
 	}
 	run := folder.Get([]byte("run"))
 	if len(run) != len(s.run) {

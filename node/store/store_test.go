@@ -15,6 +15,7 @@ import (
 	"atoll/gossip/wire"
 
 	"go.etcd.io/bbolt"
+	"pgregory.net/rapid"
 )
 
 var testRun = wire.RunID{1, 2, 3}
@@ -78,6 +79,23 @@ func must(t testing.TB, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mustDo is must for tests of rapid.
+func mustDo(t *rapid.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tempDir is a folder that goes with a test of rapid.
+func tempDir(t *rapid.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "atoll-store-")
+	mustDo(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // wantErr fails unless err is target and its text holds each of the words.

@@ -144,7 +144,12 @@ func (l *Writer) Flip(id wire.Digest) {
 	l.T.Helper()
 	name, err := id.MarshalText()
 	l.Check(err)
-	path := filepath.Join(l.Dir, "deltas", string(name))
+	found, err := filepath.Glob(filepath.Join(l.Dir, "deltas", "*", "*", string(name)))
+	l.Check(err)
+	if len(found) != 1 {
+		l.T.Fatalf("the payload of %v is in %d places", id, len(found))
+	}
+	path := found[0]
 	b, err := os.ReadFile(path)
 	l.Check(err)
 	b[len(b)/2] ^= 1
