@@ -345,8 +345,7 @@ func TestVoteFromDespiteAClaim(t *testing.T) {
 	}
 }
 
-// certifiedSides are two nodes whose chains part below both bases, the first of which folded fewer tokens, and what
-// their beats say of certificates.
+// certifiedSides are two nodes whose chains part below both bases, and what their beats say of certificates.
 func certifiedSides(t *testing.T, mine, theirs func(b *wire.Beat)) (a, b side) {
 	t.Helper()
 	a, b = newSide(t, parseChain(t, "2: 1 2 3 4")), newSide(t, parseChain(t, "2: 1 6 7 8"))

@@ -91,7 +91,7 @@ func (g Genesis) validateFields() error {
 		return fmt.Errorf("genesis: Outer.Revocations is true; in a run with the admission %q nobody can revoke", g.Admission)
 	}
 	if g.Finality && g.Admission != Invite {
-		return fmt.Errorf("genesis: Finality is true; in a run with the admission %q most votes are whoever makes most keys", g.Admission)
+		return fmt.Errorf("genesis: Finality is true, and Admission is %q, where keys cost nothing and votes would not either; use Finality with the admission %q", g.Admission, Invite)
 	}
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)

@@ -247,8 +247,8 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
-	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketFinals, bucketMeta,
-	bucketHeld, bucketUsage, bucketSegments, bucketAuthors,
+		if err := s.checkRun(); err != nil {
+			return err
 		}
 		return s.upgrade()
 	}
