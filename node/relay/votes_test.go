@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/finality"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
@@ -25,7 +26,7 @@ func TestVotesPassARelay(t *testing.T) {
 	run, key := wire.RunID{1}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	s := &server{run: run}
 	vote := wire.EncodeVote(wire.SignVote(key, run, wire.Vote{Phase: wire.Prevote}))
-	if err := s.check(vote); !errors.Is(err, p2p.ErrNotPassed) {
+	if err := s.check(vote); !errors.Is(err, gossip.ErrHeldBack) {
 		t.Errorf("while genesis is not known: %v", err)
 	}
 	s.gate.Store(p2p.NewVoteGate(wire.PeerID{}, finality.DefaultStepMs))

@@ -116,18 +116,19 @@ func (s *Store) DropPayload(id wire.Digest) error {
 }
 
 // ForgetDelta forgets a delta, payload and header. The file goes with the next commit. Forgetting
-// one that is not here does nothing.
+// one that is not here does nothing, nor does forgetting one that a segment has: its round is final.
 func (s *Store) ForgetDelta(id wire.Digest) error {
-	_, held, err := s.lookup(id)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	return s.update(func(tx *bbolt.Tx) error {
+		v := entryOf(tx, id)
+		if v == nil {
+			return nil
+		}
+		h, held, err := parseEntry(id, v)
+		if err != nil {
+			return err
+		}
 		if held {
-			s.stale = append(s.stale, payloadFile(id))
+			s.stale = append(s.stale, payloadFile(id, h.Header))
 		}
 		return deleteHeader(tx, id)
 	})
