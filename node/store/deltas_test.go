@@ -72,7 +72,7 @@ func TestForgetDelta(t *testing.T) {
 	if header, payload := s.Has(d.id); header || payload {
 		t.Errorf("header %v, payload %v", header, payload)
 	}
-	if _, err := os.Stat(s.path(payloadFile(d.id))); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(s.path(payloadFile(d.id, d.h.Header))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its file: %v", err)
 	}
 	must(t, s.PutHeader(d.id, d.h), s.ForgetDelta(d.id))
