@@ -82,7 +82,7 @@ func (e *env) watch() {
 			continue
 		}
 		if p.heard+silentBeats*e.beatPeriod() >= e.now {
-			if p.founder || e.known(p.id) {
+			if p.roster.founder || e.known(p.id) {
 				t.live++
 			} else {
 				newcomers++

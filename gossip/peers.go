@@ -16,7 +16,6 @@ type peer struct {
 	id        wire.PeerID
 	connected bool
 	everHeard bool
-	founder   bool       // met before anything was folded here, when nobody could be more than a key
 	silent    bool       // heard nothing for silentBeats of its periods; set by watch
 	quiet     bool       // heard nothing for quietBeats of its periods; set by watch
 	heard     Time       // last sign of life
@@ -121,7 +120,7 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 		e.peers.remove(v)
 	}
 	p := e.peers.add(id)
-	if p.founder = !e.begun(); p.founder {
+	if p.roster.founder = !e.begun(); p.roster.founder {
 		e.knows(id)
 	}
 	return p

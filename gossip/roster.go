@@ -30,6 +30,7 @@ type rosterPeer struct {
 	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
 	addrs   []string      // of both, those of the own network first
 	isNear  bool          // it is on this node's own network
+	founder bool          // met before anything was folded here, when nobody could be more than a key
 	met     bool          // it was connected
 	chosen  bool          // it is connected, and was dialled by the roster
 	kept    bool          // it is connected, and the connection is to be kept
