@@ -308,9 +308,13 @@ func (n *Node) checkSize(what string, count, most int) {
 	}
 }
 
-// idleMs is how long a learner may stand still on the word of others that then
-// does not come true: their silence, and the doubt after it.
-const idleMs = 30_000
+// A learner may stand still on the word of others that then does not come true for as long as their silence and the
+// doubt after it last: idleBeats of its beat periods, and idleMs in any case. Who comes back and may not sign
+// yet (L-4) does not wait for others: it has made what is missing.
+const (
+	idleBeats = 20
+	idleMs    = 30_000
+)
 
 func (w *World) checkIdle(n *Node) {
 	r := n.machine.Rounds()
@@ -328,7 +332,7 @@ func (w *World) checkIdle(n *Node) {
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs
-	if w.now-n.idleFrom > idleMs {
+	if w.now-n.idleFrom > max(idleMs, idleBeats*n.machine.Gossip().BeatPeriodMs()) {
 		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", w.now-n.idleFrom, made, w.s.Params.Budget)
 	}
 }
