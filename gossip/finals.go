@@ -370,6 +370,11 @@ func (f *finals) stand(mine *wire.Beat, p *peer) standing {
 	return standingOf(ours, other)
 }
 
+// oneHasNone reports whether this node or a peer has no certificate, by their last beats.
+func (f *finals) oneHasNone(mine *wire.Beat, p *peer) bool {
+	return mine == nil || p.beat == nil || mine.Certified == 0 || p.beat.Certified == 0
+}
+
 // standingOf tells which of two chains stands, if one alone does.
 func standingOf(ours, theirs bool) standing {
 	switch {
@@ -455,19 +460,20 @@ func (f *finals) takes(list []finality.Certificate) bool {
 		f.settle()
 		return err == nil
 	}
-	pending := f.fetch.pending
+	pending, bytes := f.fetch.pending, f.fetch.bytes
 	for i := range list {
 		var before *finality.Certificate
 		if n := len(pending); n > 0 {
 			before = &pending[n-1]
 		}
 		if list[i].Verify(f.cfg.Run, before) != nil {
+			f.fetch.pending, f.fetch.bytes = nil, 0 // these may be the true ones
 			return false
 		}
 		pending = append(pending, list[i])
-		f.fetch.bytes += len(list[i].Encode())
+		bytes += len(list[i].Encode())
 	}
-	f.fetch.pending = pending
+	f.fetch.pending, f.fetch.bytes = pending, bytes
 	f.takePending()
 	return true
 }
@@ -480,7 +486,7 @@ func (f *finals) takePending() {
 	}
 	verdict := wire.BearsUnknown
 	for _, c := range f.fetch.pending {
-		yes, known := f.cfg.Finality.Chain.Holds(c.Value.Points)
+		yes, known := finality.BornOut(f.cfg.Finality.Chain, f.cfg.Run, c)
 		if known && yes {
 			verdict = wire.BearsYes
 			break

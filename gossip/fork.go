@@ -64,7 +64,7 @@ func (r *repair) judge(s *session) decision {
 		at[r.relate(f, &s.fragments[f])]++
 	}
 	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
-	if d, decided := r.byCertificate(s, take+give > 0); decided {
+	if d, decided := r.byCertificate(s, take+give > 0, at[newerBase]+at[olderBase]+at[deepFork] > 0); decided {
 		return d
 	}
 	switch {
@@ -91,9 +91,10 @@ func (r *repair) judge(s *session) decision {
 }
 
 // byCertificate decides where one of two chains that do not unite is certified. While the two have yet to tell each other
-// of certificates, neither takes anything.
-func (r *repair) byCertificate(s *session, forked bool) (d decision, decided bool) {
-	if !forked {
+// of certificates, neither takes anything. A node that has none may only be younger than the other, or back from a long
+// sleep: there chains have to differ in what both know.
+func (r *repair) byCertificate(s *session, apart, differ bool) (d decision, decided bool) {
+	if !apart || !differ && r.finals.oneHasNone(r.beats.said, s.peer) {
 		return d, false
 	}
 	switch r.finals.stand(r.beats.said, s.peer) {

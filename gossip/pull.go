@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -221,9 +222,13 @@ func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= MostOw
 // fails counts so many payloads that an author owes. That it says itself that it has none counts
 // more than that nobody had one: its uplink may be thin.
 func (p *pull) fails(author wire.PeerID, times int) {
-	if _, known := p.failed[author]; known || len(p.failed) < maxWants {
-		p.failed[author] += times
+	if _, noted := p.failed[author]; !noted && len(p.failed) >= maxWants {
+		maps.DeleteFunc(p.failed, func(id wire.PeerID, _ int) bool { return p.stranger(id) })
+		if len(p.failed) >= maxWants {
+			return
+		}
 	}
+	p.failed[author] += times
 }
 
 // acquaint looks at an author anew: what it announced is as any other once something of it is

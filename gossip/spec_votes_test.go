@@ -31,7 +31,11 @@ const finalEvery = 4
 func (c *finalChain) Newest() uint32 { return c.final - c.final%finalEvery }
 
 func (c *finalChain) At(round uint32) (finality.Value, bool) {
-	return c.value(round), round > 0 && round <= c.final
+	v := c.value(round)
+	if c.other {
+		v.Points = []finality.Point{{Round: round}, {Round: round}}
+	}
+	return v, round > 0 && round <= c.final
 }
 
 func (c *finalChain) value(round uint32) finality.Value {
@@ -408,6 +412,34 @@ func specCertifiedStays(t *testing.T, _ *spectest.Spec) {
 	a.repair.beats.said.Folded = 1
 	if got := courseOf(a, b, nil); got != "hold" {
 		t.Errorf("beside one without: %s", got)
+	}
+}
+
+// A node that joined since the last certificate keeps what it has beside one that slept, and the other way round.
+func TestWhoHasNoCertificateYet(t *testing.T) {
+	none := func(*wire.Beat) {}
+	for _, chains := range [][2]string{{"0: 1 1", "3: 1 1 1 1"}, {"0: 1 1 1 1", "0: 1 1 1"}} {
+		for _, certified := range []bool{true, false} {
+			sides := func(of func(*wire.Beat)) (string, string) {
+				mine, theirs := of, none
+				if !certified {
+					mine, theirs = none, of
+				}
+				a, b := newSide(t, parseChain(t, chains[0])), newSide(t, parseChain(t, chains[1]))
+				for s, change := range map[*side]func(*wire.Beat){&a: mine, &b: theirs} {
+					r := newVoters(nil)
+					s.repair.finals = &r.core.finals
+					s.repair.finals.shorts = []uint64{11, 12, 13}
+					change(s.repair.beats.said)
+				}
+				return courseOf(a, b, nil), courseOf(b, a, nil)
+			}
+			wantA, wantB := sides(none)
+			gotA, gotB := sides(certifies(3, 13, wire.BearsYes))
+			if gotA != wantA || gotB != wantB {
+				t.Errorf("%v, the first certified %v: %s and %s, without certificates %s and %s", chains, certified, gotA, gotB, wantA, wantB)
+			}
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func countAuthors(s *store.Store, fragment int, p outer.Params) (authorTokens, e
 	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {
 		var folded []outer.Delta
 		for _, id := range r.Folded {
-			h, err := s.Header(id)
+			h, err := s.HeaderAt(fragment, round, id)
 			if errors.Is(err, store.ErrNotFound) {
 				continue // folded before this node joined
 			}

@@ -13,6 +13,9 @@ import (
 // nothing is certified for longer gives up the oldest.
 const maxMarks = 256
 
+// MaxRounds is for how many rounds a History that keeps a value at every multiple of every keeps values.
+func MaxRounds(every uint32) uint32 { return maxMarks * every }
+
 // History is what a node's own chain says, made of its final rounds as they come. It is a Chain.
 type History struct {
 	every  uint32

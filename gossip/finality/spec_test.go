@@ -256,6 +256,12 @@ func specFirst(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("with rounds from %d on: %v, want %v", least, err, want)
 		}
 	}
+	forged := chain.value(every)
+	forged.Voters = idsOf(all[3:])
+	liar := []Certificate{sealedBy(all[3:], 0, forged, 0)}
+	if err := New(Config{Run: testRun, Every: every, StepMs: 1}, chain).Learn(0, liar); !errors.Is(err, ErrNotBorneOut) {
+		t.Errorf("true points, and voters that nobody elected: %v", err)
+	}
 	own := *chain
 	own.fork, own.name = 1, 1
 	if err := New(Config{Run: testRun, Every: every, StepMs: 1}, &own).Learn(0, list); !errors.Is(err, ErrNotBorneOut) {

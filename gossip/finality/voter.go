@@ -347,8 +347,18 @@ func (v *Voter) Learn(now Time, list []Certificate) error {
 }
 
 func (v *Voter) borneOut(c Certificate) bool {
-	yes, known := v.chain.Holds(c.Value.Points)
+	yes, known := BornOut(v.chain, v.cfg.Run, c)
 	return yes && known
+}
+
+// BornOut reports whether a chain comes to the value of a certificate, voters included. Points alone would not do:
+// anybody can sign true ones with voters of their own.
+func BornOut(chain Chain, run wire.RunID, c Certificate) (yes, known bool) {
+	if own, known := chain.At(c.Value.Round); known {
+		return own.Digest(run) == c.Value.Digest(run), true
+	}
+	holds, known := chain.Holds(c.Value.Points)
+	return false, known && !holds
 }
 
 // certify ends a height.

@@ -60,7 +60,7 @@ func LoadFinality(d FinalDisk, run wire.RunID, params outer.Params, saved []Save
 	if saved == nil {
 		return k, nil
 	}
-	return k, k.loadHistory(d, saved, members)
+	return k, k.loadHistory(d, saved, members, finality.MaxRounds(every))
 }
 
 func (k *KeptFinality) loadVotes(d FinalDisk) error {
@@ -102,8 +102,9 @@ type segment struct {
 
 func (s segment) last() uint32 { return s.start.Round + uint32(len(s.rounds)) }
 
-// loadHistory tells the history what the records have from the newest certificate on.
-func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.Table) error {
+// loadHistory tells the history what the records have from the newest certificate on, of as many rounds as it keeps values
+// of.
+func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.Table, most uint32) error {
 	segments, starts := make([]segment, len(saved)), make([]finality.Point, len(saved))
 	for p, s := range saved {
 		first := s.History[0] // the machine begins to call rounds final after it
@@ -111,6 +112,7 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 		if k.Last != nil && p < len(k.Last.Value.Points) {
 			from = min(k.Last.Value.Points[p].Round, first.Round)
 		}
+		from = max(from, first.Round-min(first.Round, most))
 		var err error
 		if segments[p], err = readSegment(d, p, from, s.Bases[0], members); err != nil {
 			return fmt.Errorf("load what is final in fragment %d: %w", p, err)

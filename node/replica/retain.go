@@ -32,12 +32,13 @@ func (r *Replica) Retain() {
 	r.exec.Serve(0, func(func() bool) {
 		err := r.verifiable(limit)
 		var kept Kept
-		if err == nil && r.policy.KeepBytes > 0 {
+		limits := err == nil
+		if limits && r.policy.KeepBytes > 0 {
 			// Own deltas that an adoption under way may read stay.
 			kept, err = r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
 		}
 		r.watcher.Check("drop old payloads", err)
-		if err == nil {
+		if limits { // also where old payloads are damaged
 			r.watcher.Check("archive old rounds", r.ledger.Archive(limit))
 		}
 		r.exec.Post(func(core.Time) {

@@ -46,9 +46,9 @@ func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header)
 		return err
 	}
 	began := s.takenBack.Load()
-	err = s.Rounds(fragment, through+1, last, func(_ uint32, r Round) error {
+	err = s.Rounds(fragment, through+1, last, func(round uint32, r Round) error {
 		for _, id := range r.Folded {
-			h, err := s.Header(id)
+			h, err := s.HeaderAt(fragment, round, id)
 			if errors.Is(err, ErrNotFound) {
 				continue
 			}

@@ -75,6 +75,12 @@ func (s *Store) Header(id wire.Digest) (wire.SignedHeader, error) {
 	return h, err
 }
 
+// HeaderAt is Header of a delta whose fragment and round are known. One that is not here costs next to nothing then.
+func (s *Store) HeaderAt(fragment int, round uint32, id wire.Digest) (wire.SignedHeader, error) {
+	h, _, err := s.lookupAt(fragment, round, id)
+	return h, err
+}
+
 // Payload returns the payload of a delta after checking it against the header.
 // The error is ErrNotFound if only the header is here or not even that, and
 // ErrCorrupt, naming the delta, if the disk has damaged it: DropPayload and

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"slices"
 
@@ -31,16 +33,20 @@ func (s *Store) Retain(keep int64, limit []uint32, needed map[wire.Digest]bool) 
 		return kept, err
 	}
 	oldest := newOldest(limit)
+	var damaged error // of rounds that are passed over: the others are dropped all the same
 	for kept.Total() > keep {
 		fragment, round, err := oldest.next(s)
 		if err != nil || round == none {
-			return kept, err
+			return kept, cmp.Or(err, damaged)
 		}
-		if err := s.dropRound(&kept, keep, fragment, uint32(round), needed); err != nil {
+		switch err := s.dropRound(&kept, keep, fragment, uint32(round), needed); {
+		case errors.Is(err, ErrCorrupt):
+			damaged = cmp.Or(damaged, err)
+		case err != nil:
 			return kept, err
 		}
 	}
-	return kept, nil
+	return kept, damaged
 }
 
 // dropRound drops payloads of one round until what is kept fits.
