@@ -88,7 +88,7 @@ func TestNobodyInvited(t *testing.T) {
 // Nodes of a run that votes certify its rounds. A restart has the certificates, status and verify tell of them.
 func TestInvitedNodesCertify(t *testing.T) {
 	t.Parallel()
-	g, owner := ownedGenesis(40_000)
+	g, owner := ownedGenesis(400_000)
 	g.Finality, g.Outer.WindowAccept, g.Outer.WindowUnion = true, 2, 4
 	text := toyText(t)
 	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace, Lab: true})

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"io/fs"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,12 +39,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// damage flips one bit of one file in a folder.
+// damage flips one bit of one file in a folder, or in one below it.
 func damage(ts *testscript.TestScript, _ bool, args []string) {
-	dir := ts.MkAbs(args[0])
-	entries, err := os.ReadDir(dir)
-	ts.Check(err)
-	path := filepath.Join(dir, entries[0].Name())
+	path := ""
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && path == "" {
+			path = file
+		}
+		return err
+	}))
 	b, err := os.ReadFile(path)
 	ts.Check(err)
 	b[len(b)/2] ^= 1

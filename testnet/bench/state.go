@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"atoll/node/genesis"
 	"atoll/optimizer/outer"
@@ -57,10 +58,15 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	return s, ctx.Err()
 }
 
-// learnerOf makes a learner at the genesis tips of a trainer's parameters.
+// learnerOf makes a learner at the genesis tips of a trainer's parameters. Those share one momentum of zeros; later
+// ones have one each, as these have.
 func learnerOf(built *trainer.Builtin, p outer.Params) *outer.Learner {
 	plan := outer.NewPlan(built.Slab().Views, p.Fragments)
-	return outer.NewLearner(p, plan, built.Params(), plan.Genesis(built.Params(), p), nil)
+	tips := plan.Genesis(built.Params(), p)
+	for _, t := range tips {
+		t.Momentum = slices.Clone(t.Momentum)
+	}
+	return outer.NewLearner(p, plan, built.Params(), tips, nil)
 }
 
 // grown is by how many bytes the heap grows for what f leaves behind.
