@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"io/fs"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
