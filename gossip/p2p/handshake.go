@@ -49,10 +49,7 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 		// the routers remember: both sides dial, and each opens the way for the other.
 		h.host.Peerstore().AddAddr(c.RemotePeer(), c.RemoteMultiaddr(), peerstore.RecentlyConnectedAddrTTL)
 	}
-	h.peers.remove(c, func(l *link) {
-		h.host.ConnManager().UntagPeer(c.RemotePeer(), keptTag)
-		h.inbox.put(PeerDown{ID: l.id})
-	})
+	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
 	if h.peers.get(c.RemotePeer()) == nil {
 		h.traffic.leave(c.RemotePeer())
 		h.tasks.start(func() { h.leaveRelay(c.RemotePeer()) })
