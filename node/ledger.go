@@ -90,8 +90,8 @@ func (l ledger) Install(fragments []replica.InstalledFragment) error {
 }
 
 // Header is Store.Header, where not to know one is no error.
-func (l ledger) Header(id wire.Digest) (h wire.Header, known bool, err error) {
-	signed, err := l.Store.Header(id)
+func (l ledger) HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Header, known bool, err error) {
+	signed, err := l.Store.HeaderAt(fragment, round, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return h, false, nil
 	}

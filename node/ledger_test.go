@@ -89,7 +89,7 @@ func TestLedgerRoundTrip(t *testing.T) {
 			t.Error("a delta without payload is held")
 		}
 	}))
-	if _, known, err := l.Header(wire.Digest{}); held != 3 || known || err != nil {
+	if _, known, err := l.HeaderAt(0, 1, wire.Digest{}); held != 3 || known || err != nil {
 		t.Errorf("%d held; knows a header that is not there: %v, %v", held, known, err)
 	}
 	var in []replica.InstalledFragment

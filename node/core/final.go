@@ -143,7 +143,7 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 // one, what is older is left out.
 func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s segment, err error) {
 	err = d.Rounds(p, max(from, 1), to, func(l outer.Link) error {
-		authors, known, err := authorsOf(d, l, members)
+		authors, known, err := authorsOf(d, p, l, members)
 		if !known || l.Round == from || l.Round != s.last()+1 {
 			s = segment{start: finality.Point{Round: l.Round, Chain: wire.Digest(l.Chain)}}
 			return err
@@ -154,10 +154,10 @@ func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s 
 	return s, err
 }
 
-// authorsOf are the authors of the deltas folded in a round, as far as the disk knows their headers.
-func authorsOf(d FinalDisk, l outer.Link, members *member.Table) (authors []finality.Candidate, known bool, err error) {
+// authorsOf are the authors of the deltas folded in a round of a fragment, as far as the disk knows their headers.
+func authorsOf(d FinalDisk, p int, l outer.Link, members *member.Table) (authors []finality.Candidate, known bool, err error) {
 	for _, id := range l.Folded {
-		h, known, err := d.Header(wire.Digest(id))
+		h, known, err := d.HeaderAt(p, l.Round, wire.Digest(id))
 		if err != nil || !known {
 			return nil, false, err
 		}

@@ -24,8 +24,8 @@ func (d finalDisk) Finals(from uint32, most int) ([][]byte, error) {
 	return list[:min(most, len(list))], nil
 }
 
-func (d finalDisk) Header(id wire.Digest) (wire.Header, bool, error) {
-	h, _, err := d.ledger.Header(id)
+func (d finalDisk) HeaderAt(fragment int, round uint32, id wire.Digest) (wire.Header, bool, error) {
+	h, _, err := d.ledger.HeaderAt(fragment, round, id)
 	return h, !d.unknown[h.Round], err
 }
 

@@ -21,8 +21,8 @@ type Left struct {
 type Ledger interface {
 	// Rounds calls f with each record from..to of a fragment, both included, in order.
 	Rounds(fragment int, from, to uint32, f func(outer.Link) error) error
-	// Header returns the header of a delta, if it is known.
-	Header(id wire.Digest) (h wire.Header, known bool, err error)
+	// HeaderAt returns the header of a delta of a fragment's round, if it is known.
+	HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Header, known bool, err error)
 }
 
 // OwnRecord is an own delta as the disk has it.
@@ -73,7 +73,7 @@ func (l *leaving) add(p int, links []outer.Link, common, closed uint32, own []Ow
 	return l.ledger.Rounds(p, from, max(last, final), func(at outer.Link) error {
 		for _, folded := range at.Folded {
 			id, round := wire.Digest(folded), at.Round
-			h, known, err := l.ledger.Header(id)
+			h, known, err := l.ledger.HeaderAt(p, round, id)
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func (l ledger) Rounds(_ int, from, to uint32, f func(outer.Link) error) error {
 	return nil
 }
 
-func (l ledger) Header(id wire.Digest) (wire.Header, bool, error) {
+func (l ledger) HeaderAt(_ int, _ uint32, id wire.Digest) (wire.Header, bool, error) {
 	r := uint32(id[0])
 	return wire.Header{Author: leaver, Round: r, Tokens: tokensOf(r)}, true, nil
 }

@@ -542,6 +542,11 @@ func (l *Ledger) Header(id wire.Digest) (h wire.Header, known bool, err error) {
 	return h, known, nil
 }
 
+// HeaderAt implements replica.Ledger.
+func (l *Ledger) HeaderAt(_ int, _ uint32, id wire.Digest) (h wire.Header, known bool, err error) {
+	return l.Header(id)
+}
+
 // Authors implements replica.Ledger.
 func (l *Ledger) Authors(f func(wire.PeerID)) error {
 	for p := range l.rounds {
