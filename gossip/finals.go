@@ -347,15 +347,18 @@ const (
 )
 
 // stand compares what the last beats of this node and of a peer say of certificates, as the peer does, which comes to
-// the opposite. A certified chain stands beside one of a peer that has no certificate. Certificates that do not
-// follow from each other are of groups that never met: then nothing is decided here.
-func (f *finals) stand(mine *wire.Beat, p *peer) standing {
+// the opposite. A certified chain stands beside one of a peer that has no certificate, but only where the chains differ in
+// what both know: else the peer may be younger than the certificates, or back from a long sleep. Certificates that do
+// not follow from each other are of groups that never met: then nothing is decided here.
+func (f *finals) stand(mine *wire.Beat, p *peer, differ bool) standing {
 	theirs := p.beat
 	if f.voter == nil || mine == nil || theirs == nil || mine.Certified+theirs.Certified == 0 {
 		return undecided
 	}
 	ours, other := mine.Certified > 0 && mine.BorneOut == wire.BearsYes, theirs.Certified > 0 && theirs.BorneOut == wire.BearsYes
 	switch {
+	case (mine.Certified == 0 || theirs.Certified == 0) && !differ:
+		return undecided
 	case mine.Certified == 0 || theirs.Certified == 0:
 		return standingOf(ours, other)
 	case mine.Certified > theirs.Certified && f.shorts[theirs.Certified-1] == theirs.Certificate:
@@ -368,11 +371,6 @@ func (f *finals) stand(mine *wire.Beat, p *peer) standing {
 		return undecided
 	}
 	return standingOf(ours, other)
-}
-
-// oneHasNone reports whether this node or a peer has no certificate, by their last beats.
-func (f *finals) oneHasNone(mine *wire.Beat, p *peer) bool {
-	return mine == nil || p.beat == nil || mine.Certified == 0 || p.beat.Certified == 0
 }
 
 // standingOf tells which of two chains stands, if one alone does.

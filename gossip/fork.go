@@ -91,13 +91,12 @@ func (r *repair) judge(s *session) decision {
 }
 
 // byCertificate decides where one of two chains that do not unite is certified. While the two have yet to tell each other
-// of certificates, neither takes anything. A node that has none may only be younger than the other, or back from a long
-// sleep: there chains have to differ in what both know.
+// of certificates, neither takes anything.
 func (r *repair) byCertificate(s *session, apart, differ bool) (d decision, decided bool) {
-	if !apart || !differ && r.finals.oneHasNone(r.beats.said, s.peer) {
+	if !apart {
 		return d, false
 	}
-	switch r.finals.stand(r.beats.said, s.peer) {
+	switch r.finals.stand(r.beats.said, s.peer, differ) {
 	case oursStands:
 		return decision{hold, "fork: this node's chain is certified, the peer's is not"}, true
 	case theirsStands:
