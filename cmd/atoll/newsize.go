@@ -43,11 +43,16 @@ func (c *NewCmd) fit(g *genesis.Genesis, e *expected) {
 
 // roundBytes is what the deltas of a round of all fragments take, of as many learners as contribute to it.
 func (c *NewCmd) roundBytes(g genesis.Genesis) float64 {
-	return float64(min(c.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
+	return c.contributors(g) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
+}
+
+// contributors is how many learners have a delta in a round.
+func (c *NewCmd) contributors(g genesis.Genesis) float64 {
+	return float64(min(c.Learners, g.Outer.Answerers))
 }
 
 func (c *NewCmd) sizesOf(g genesis.Genesis) sizes {
-	round, deltas := c.roundBytes(g), float64(min(c.Learners, g.Outer.Answerers))
+	round, deltas := c.roundBytes(g), c.contributors(g)
 	disk := hardware.Role{External: !g.BuiltIn()}.DiskOf(g)
 	return sizes{
 		RoundBytes: round, WindowRounds: g.Outer.WindowUnion, WindowBytes: round * float64(g.Outer.WindowUnion), GraceMs: g.Outer.GraceMaxMs,

@@ -30,17 +30,7 @@ func (r *Replica) Retain() {
 		limit[p] = r.machine.View().Droppable(p)
 	}
 	r.exec.Serve(0, func(func() bool) {
-		err := r.verifiable(limit)
-		var kept Kept
-		limits := err == nil
-		if limits && r.policy.KeepBytes > 0 {
-			// Own deltas that an adoption under way may read stay.
-			kept, err = r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
-		}
-		r.watcher.Check("drop old payloads", err)
-		if limits { // also where old payloads are damaged
-			r.watcher.Check("archive old rounds", r.ledger.Archive(limit))
-		}
+		kept, err := r.shrink(limit)
 		r.exec.Post(func(core.Time) {
 			r.retention.busy = false
 			if err == nil && r.policy.KeepBytes > 0 {
@@ -48,6 +38,22 @@ func (r *Replica) Retain() {
 			}
 		})
 	})
+}
+
+// shrink drops payloads and archives rounds up to limits, which it lowers to what stays verifiable. Damaged payloads
+// keep no round out of the archive.
+func (r *Replica) shrink(limit []uint32) (kept Kept, err error) {
+	if err := r.verifiable(limit); err != nil {
+		r.watcher.Check("drop old payloads", err)
+		return kept, err
+	}
+	if r.policy.KeepBytes > 0 {
+		// Own deltas that an adoption under way may read stay.
+		kept, err = r.ledger.Retain(r.policy.KeepBytes, limit, r.own.all())
+	}
+	r.watcher.Check("drop old payloads", err)
+	r.watcher.Check("archive old rounds", r.ledger.Archive(limit))
+	return kept, err
 }
 
 // verifiable lowers limits to what leaves bases on disk to replay from: all of those

@@ -237,9 +237,14 @@ func ofSealed(tx *bbolt.Tx, id wire.Digest, a *sealedAt, err error) (wire.Signed
 	return a.header().SignedHeader, a.holds(tx), nil
 }
 
+// headerPrefix is the key of a header in the headers bucket, without the delta's id at its end.
+func headerPrefix(h wire.Header) []byte {
+	return append(roundKey(int(h.Fragment), h.Round), h.Author[:]...)
+}
+
 // putHeader enters a header under its round and its id.
 func putHeader(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, held byte) error {
-	prefix := append(roundKey(int(h.Header.Fragment), h.Header.Round), h.Header.Author[:]...)
+	prefix := headerPrefix(h.Header)
 	if err := entriesOf(tx, bucketIDs).Put(id[:], prefix); err != nil {
 		return fmt.Errorf("index %s: %w", describe(id, h), err)
 	}

@@ -49,12 +49,12 @@ func use(tx *bbolt.Tx, fragment int, more int64) error {
 	usage, key := entriesOf(tx, bucketUsage), fragmentKey(fragment)
 	sum := more
 	if v := usage.Get(key); v != nil {
-		sum += int64(binary.BigEndian.Uint64(v))
+		sum += heldBytes(v)
 	}
 	return usage.Put(key, binary.BigEndian.AppendUint64(nil, uint64(sum)))
 }
 
-// heldBytes are the bytes in an entry of the held bucket.
+// heldBytes are the bytes in an entry of the buckets held and usage.
 func heldBytes(v []byte) int64 { return int64(binary.BigEndian.Uint64(v)) }
 
 // payloadBytes is what the payload of an entry of the headers bucket takes.
@@ -73,7 +73,7 @@ func payloadBytes(id wire.Digest, v []byte) int64 {
 func usage(tx *bbolt.Tx) (kept Kept, err error) {
 	if b := tx.Bucket(bucketUsage); b != nil {
 		err = b.ForEach(func(k, v []byte) error {
-			kept.Payloads += int64(binary.BigEndian.Uint64(checked(k, v)))
+			kept.Payloads += heldBytes(checked(k, v))
 			return nil
 		})
 	}

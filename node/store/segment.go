@@ -63,8 +63,7 @@ func (h sealedHeader) before(o sealedHeader) int {
 
 // key is the key that the headers bucket has for a header.
 func (h sealedHeader) key() []byte {
-	k := append(roundKey(int(h.Header.Fragment), h.Header.Round), h.Header.Author[:]...)
-	return append(k, h.id[:]...)
+	return append(headerPrefix(h.Header), h.id[:]...)
 }
 
 // newSegment makes a segment of headers and records in the order of their keys.

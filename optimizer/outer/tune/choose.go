@@ -77,10 +77,7 @@ const (
 )
 
 // BytesOf is what a value takes in a payload of the codec, entropy-coded, and 0 where that is none.
-func BytesOf(k codec.Kind) float64 { return bytesOf(k) }
-
-// bytesOf is what a value takes in kind k, and 0 where that is none.
-func bytesOf(k codec.Kind) float64 {
+func BytesOf(k codec.Kind) float64 {
 	return map[codec.Kind]float64{
 		codec.F32: f32Bytes, codec.BF16: bf16Bytes, codec.Int8: int8Bytes, codec.Int4: int4Bytes, codec.Sparse8: sparse8Bytes, codec.Sparse: sparseBytes,
 	}[k]
@@ -112,7 +109,7 @@ func Choose(m Means) (Choice, error) {
 	}
 	perSweep, work, h := m.perSweep(), m.work(), m.least()
 	c := Choice{H: int(h), Codec: m.Codec, Answerers: m.Answerers, SweepSeconds: perSweep / m.BytesPerSecond}
-	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*bytesOf(m.Codec)/leastPayload)))
+	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*BytesOf(m.Codec)/leastPayload)))
 	c.BytesPerSecond = perSweep / (h * m.StepSeconds)
 	c.LinkShare = c.BytesPerSecond / m.BytesPerSecond
 	c.CoreShare = work / (h * m.StepSeconds)
@@ -180,7 +177,7 @@ func (m Means) fits() bool { return m.least() <= m.most() }
 // perSweep is the bytes of payloads that a node receives for each H steps. Where learners answer in rotation, that is a
 // node with no delta in the round.
 func (m Means) perSweep() float64 {
-	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * bytesOf(m.Codec)
+	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * BytesOf(m.Codec)
 }
 
 // work is the time of one core for a round of all fragments.

@@ -254,7 +254,7 @@ func TestChooseCodec(t *testing.T) {
 	} {
 		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: c.bytesPerSecond}
 		got, err := Choose(m)
-		if err != nil || got.Codec != c.want || got.H != c.h || bytesOf(got.Codec) > bytesOf(last) {
+		if err != nil || got.Codec != c.want || got.H != c.h || BytesOf(got.Codec) > BytesOf(last) {
 			t.Errorf("%v bytes/s: %+v, %v; want %v every %d steps", c.bytesPerSecond, got, err, c.want, c.h)
 		}
 		p := outer.Defaults(1, 1, 0)
@@ -328,7 +328,7 @@ func TestChooseFits(t *testing.T) {
 		}
 		m.BytesPerSecond *= 2
 		more, err := Choose(m)
-		if err != nil || more.H > c.H && more.Codec == c.Codec || bytesOf(more.Codec) < bytesOf(c.Codec) {
+		if err != nil || more.H > c.H && more.Codec == c.Codec || BytesOf(more.Codec) < BytesOf(c.Codec) {
 			t.Fatalf("twice the bandwidth: %+v, before %+v; %v", more, c, err)
 		}
 		chosen++
