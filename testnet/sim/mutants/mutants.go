@@ -126,7 +126,7 @@ func All() []Mutant {
 			{In: "Replica.saveVotes", Old: "r.ledger.PutVotes(e.State, e.Certificates)", New: "r.ledger.PutVotes(nil, e.Certificates)"},
 		}},
 		{"tokens before certificates", "certified", []Edit{
-			{In: "repair.byCertificate", Old: "!forked", New: "true || !forked"},
+			{In: "repair.byCertificate", Old: "!apart", New: "true || !apart"},
 		}},
 	}
 }
