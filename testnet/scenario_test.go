@@ -191,7 +191,7 @@ func TestRandomChaos(t *testing.T) {
 // A node that is still paused when the run ends keeps no world waiting; the plan
 // says what was never done.
 func TestRunEndsWhileOneIsPaused(t *testing.T) {
-	cfg := chaosWorld(t, uint64(4*toyRate), "pause 2 @2s, resume 2 @10m")
+	cfg := chaosWorld(t, uint64(4*toyRate), "pause 2 @5s, resume 2 @10m")
 	cfg.Timeout = 3 * time.Minute
 	r, err := Run(context.Background(), cfg)
 	if err != nil {
