@@ -84,7 +84,7 @@ func measure(ctx context.Context, t typed, log io.Writer) error {
 		return err
 	}
 	for _, model := range split(t.models) {
-		for seed := 1; seed <= t.seeds; seed++ {
+		for _, seed := range t.seeds {
 			for _, c := range t.cells(model, seed) {
 				if err := w.play(ctx, c); err != nil {
 					return fmt.Errorf("%+v: %w", c, err)

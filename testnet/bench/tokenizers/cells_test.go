@@ -11,7 +11,7 @@ import (
 
 func TestParse(t *testing.T) {
 	for args, want := range map[string]string{
-		"--seeds 0": "--seeds is 0", "--nodes 0": "use 1 or more", "tiny": `"tiny" is no flag`, "--text 0": "--text 0",
+		"--seeds 0": `--seeds is "0"`, "--seeds 1,x": `--seeds is "1,x"`, "--nodes 0": "use 1 or more", "tiny": `"tiny" is no flag`, "--text 0": "--text 0",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one that says %q", args, err, want)
@@ -50,7 +50,7 @@ func TestBudgets(t *testing.T) {
 
 // TestTable: what was measured before is shown, the seeds of a cell in one line, and it is not measured again.
 func TestTable(t *testing.T) {
-	p, err := parse([]string{"--models", "tiny", "--texts", "prose", "--seeds", "2"})
+	p, err := parse([]string{"--models", "tiny", "--texts", "prose", "--seeds", "1,2"})
 	if err != nil {
 		t.Fatal(err)
 	}

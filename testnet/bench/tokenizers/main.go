@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -26,7 +27,7 @@ const usage = `usage, from the top of the repository:
 flags:
   --models LIST  of tiny, small, base. Default: tiny,small
   --texts LIST   of prose, code, mixture. Default: all
-  --seeds N      runs of each cell. Default: 3
+  --seeds LIST   of the runs of each cell. Default: 1,2,3
   --text BYTES   text that a run reads. Default: 1000000
   --vocab N      tokens of the BPE. Default: 8192
   --nodes N      of each testnet. Default: 2
@@ -39,7 +40,8 @@ flags:
 // typed is what was typed.
 type typed struct {
 	models, texts       string
-	seeds, vocab, nodes int
+	seeds               []int
+	vocab, nodes        int
 	text                int64
 	atoll, work, trials string
 	table               bool
@@ -80,7 +82,7 @@ func parse(args []string) (t typed, err error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&t.models, "models", "tiny,small", "")
 	f.StringVar(&t.texts, "texts", strings.Join(textNames, ","), "")
-	f.IntVar(&t.seeds, "seeds", 3, "")
+	seeds := f.String("seeds", "1,2,3", "")
 	f.Int64Var(&t.text, "text", 1_000_000, "")
 	f.IntVar(&t.vocab, "vocab", 8192, "")
 	f.IntVar(&t.nodes, "nodes", 2, "")
@@ -94,8 +96,15 @@ func parse(args []string) (t typed, err error) {
 	switch {
 	case f.NArg() > 0:
 		return t, fmt.Errorf("%q is no flag: --help says what there is", f.Arg(0))
-	case t.seeds < 1 || t.nodes < 1 || t.text < 1:
-		return t, fmt.Errorf("--seeds is %d, --nodes %d and --text %d: use 1 or more of each", t.seeds, t.nodes, t.text)
+	case t.nodes < 1 || t.text < 1:
+		return t, fmt.Errorf("--nodes is %d and --text %d: use 1 or more of each", t.nodes, t.text)
+	}
+	for _, word := range split(*seeds) {
+		seed, err := strconv.Atoi(word)
+		if err != nil || seed < 1 {
+			return t, fmt.Errorf("--seeds is %q: use numbers from 1, such as 1,2,3", *seeds)
+		}
+		t.seeds = append(t.seeds, seed)
 	}
 	return t, nil
 }
