@@ -36,6 +36,7 @@ const (
 	lossTolerance  = 1e-3 // relative; after many steps as well, while the rate rises slowly
 	narrowLoss     = 2e-2 // the same for arithmetic that is narrower than float32
 	valueTolerance = 0.02 // of the length of the step, as a Euclidean norm
+	narrowResumed  = 0.1  // of the way of checkSteps: an accelerator adds up in another order each time, which came to 0.03 with 124 M values in bf16; without moments it is two fifths
 	checkRate      = 1e-3 // of the last of warmup steps, and of all that follow
 	warmup         = 30
 	checkSteps     = 4
@@ -312,7 +313,11 @@ func (c *checker) resumes() bool {
 		resumed, err = run()
 	}
 	if err == nil {
-		if off := distance(c.l.Params(), after) / distance(begin, after); !(off <= lossTolerance) {
+		tolerance := lossTolerance
+		if c.narrow() {
+			tolerance = narrowResumed
+		}
+		if off := distance(c.l.Params(), after) / distance(begin, after); !(off <= tolerance) {
 			err = fmt.Errorf("after %d steps values are off by %.1e of their way; losses were %v, are %v", checkSteps, off, straight, resumed)
 		}
 	}

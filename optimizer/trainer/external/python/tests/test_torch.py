@@ -255,6 +255,38 @@ class Steps(unittest.TestCase):
     def test_muon(self):
         self.compare("muon", self.muon)
 
+    def muon_of(self, stack, products):
+        """Five layers after two steps of Muon, with so many values in one call."""
+        layout = [(f"model.layers.{i}.{name}.weight", shape) for i in range(5) for name, shape in (("q_proj", (8, 8)), ("norm", (8,)), ("k_proj", (8, 8)), ("up", (12, 8)))]
+        layout.append(("model.layers.5.up.weight", (12, 8)))  # which lies elsewhere
+        count, bell = sum(math.prod(shape) for _, shape in layout), random.Random(7)
+        draw = lambda: torch.tensor([bell.gauss(0, 1) for _ in range(count)])
+        params, grads = draw(), torch.zeros(count)
+        optimizer = optim.Optimizer(Optimizer("muon", self.beta1, self.beta2, self.eps, self.decay, 1.0, self.momentum), layout, params, grads, stack=stack)
+        if products != torch.float32:
+            optimizer.work = optim.Workspace([s.sizes for s in optimizer.stacks], params, products)
+        start = params.clone()
+        for _ in range(2):
+            grads.copy_(draw())
+            optimizer.step(0.1)
+        return params - start, optimizer
+
+    def test_stacks_do_not_show(self):
+        """One matrix after the other, or those of all layers at once, in stacks that a layer does not fill."""
+        alone, optimizer = self.muon_of(0, torch.float32)
+        self.assertEqual([s.sizes for s in optimizer.stacks], [(1, 8, 8)] * 10 + [(1, 12, 8)] * 6)
+        for most, sizes in ((3 * 64, [(3, 8, 8), (2, 8, 8)] * 2 + [(1, 12, 8)] * 6), (1 << 20, [(5, 8, 8)] * 2 + [(1, 12, 8)] * 6)):
+            stacked, optimizer = self.muon_of(most, torch.float32)
+            self.assertEqual([s.sizes for s in optimizer.stacks], sizes)
+            self.assertLess((stacked - alone).norm() / alone.norm(), 1e-6)
+
+    def test_muon_in_bf16(self):
+        """Products in bf16 move values as far, and by and large the same way."""
+        exact, _ = self.muon_of(1 << 20, torch.float32)
+        near, _ = self.muon_of(1 << 20, torch.bfloat16)
+        self.assertLess((near - exact).norm() / exact.norm(), 0.05)
+        self.assertGreater((near - exact).norm(), 0)
+
     def test_pieces_do_not_show(self):
         """A vector longer than a piece takes the same step as its parts."""
         recipe = Optimizer("adamw", self.beta1, self.beta2, self.eps, self.decay, 1.0)

@@ -48,7 +48,7 @@ class TorchLearner(Steps):
         self.params = torch.zeros(len(self.run.slab), device=self.device)
         self.grads = torch.zeros_like(self.params)
         llama.bind(model, self.params, self.grads)
-        self.optimizers = [optim.Optimizer(self.settings, layout, self.params, self.grads)]
+        self.optimizers = [optim.Optimizer(self.settings, layout, self.params, self.grads, precision=self.precision)]
         vector = types.SimpleNamespace(slab=self.run.slab, tensors=[("all", (len(self.run.slab),))])
         self.values = self.island.values(vector, [self.params])
         self.model, _ = self.island.spread(model)
@@ -60,7 +60,7 @@ class TorchLearner(Steps):
         parameters = list(self.model.parameters())
         for p in parameters:
             p.detach().zero_()
-        work = optim.Workspace.of(self.settings, layout, parameters[0].to_local())
+        work = optim.Workspace.of(self.settings, layout, parameters[0].to_local(), self.precision)
         self.optimizers = [optim.Part(self.settings, tensor, p, work) for tensor, p in zip(layout, parameters)]
         self.values = self.island.values(self.run, parameters)
 
