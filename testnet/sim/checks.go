@@ -92,7 +92,7 @@ func (c *checks) revokes(by *Node, sh wire.SignedHeader) {
 	for round := uint32(1); round < h.Round; round++ {
 		record, _ := by.disk.Record(int(h.Fragment), round)
 		for _, id := range record.Folded {
-			if wire.Digest(c.ledger[id].Author) == h.Certificate {
+			if by.w.door.names(h.Certificate, c.ledger[id].Author) {
 				r.before = append(r.before, id)
 			}
 		}
@@ -110,7 +110,7 @@ func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
 		}
 		w.counts.Revocations++
 		for id := range folds {
-			if h := w.checks.ledger[id]; wire.Digest(h.Author) == r.header.Certificate && h.Round >= r.header.Round {
+			if h := w.checks.ledger[id]; w.door.names(r.header.Certificate, h.Author) && h.Round >= r.header.Round {
 				w.broken("revoked", "fragment %d folds a delta of round %d of an author that is revoked from round %d on", p, h.Round, r.header.Round)
 			}
 		}

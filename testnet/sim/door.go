@@ -10,17 +10,44 @@ import (
 	"atoll/node/core"
 )
 
-// door is how nodes get into a world that admits by invitation: one owner, and one invite for all.
-// It is zero in a world that is open.
+// door is how nodes get into a world that admits by invitation: one owner, one invite for all, and
+// one that was meant for a single node. It is zero in a world that is open.
 type door struct {
-	owner wire.PeerID
-	key   ed25519.PrivateKey // the owner's
-	pass  member.Pass
+	owner  wire.PeerID
+	key    ed25519.PrivateKey // the owner's
+	pass   member.Pass
+	leaked member.Pass
+	spread map[wire.PeerID]bool // who came by the leaked one
 }
 
 func newDoor(run wire.RunID) door {
-	owner, invite := ed25519.NewKeyFromSeed(doorSeed('o')), ed25519.NewKeyFromSeed(doorSeed('i'))
-	return door{wire.PeerIDOf(owner), owner, member.Issue(owner, run, member.Invite{}, invite)}
+	owner, invite, leaked := ed25519.NewKeyFromSeed(doorSeed('o')), ed25519.NewKeyFromSeed(doorSeed('i')), ed25519.NewKeyFromSeed(doorSeed('l'))
+	return door{
+		owner: wire.PeerIDOf(owner), key: owner, spread: map[wire.PeerID]bool{},
+		pass: member.Issue(owner, run, member.Invite{}, invite), leaked: member.Issue(owner, run, member.Invite{Uses: 1}, leaked),
+	}
+}
+
+// admits is the invite by which a node comes.
+func (d door) admits(n *Node) member.Pass {
+	if !n.spec.Leaked {
+		return d.pass
+	}
+	d.spread[n.id] = true
+	return d.leaked
+}
+
+// nameOf is what the owner revokes a node by: the leaked invite with all who came by it, or the node alone.
+func (d door) nameOf(n *Node) wire.Digest {
+	if n.spec.Leaked {
+		return wire.Digest(d.leaked.Invite.Key)
+	}
+	return wire.Digest(n.id)
+}
+
+// names says whether an author goes with the name of a revocation.
+func (d door) names(name wire.Digest, author wire.PeerID) bool {
+	return name == wire.Digest(author) || d.spread[author] && name == wire.Digest(d.leaked.Invite.Key)
 }
 
 // doorSeed is the seed of a key that no node has: theirs are small numbers.
@@ -47,7 +74,7 @@ func (n *Node) enter() {
 		return
 	}
 	var err error
-	if n.certificate, err = w.door.pass.Admit(w.run, n.key); err == nil {
+	if n.certificate, err = w.door.admits(n).Admit(w.run, n.key); err == nil {
 		_, err = n.members.Add(n.certificate)
 	}
 	if err != nil {
@@ -63,7 +90,7 @@ func (n *Node) certified() (id wire.Digest) {
 	return n.certificate.ID(n.w.run)
 }
 
-// revoke has the owner revoke a node, by the first node at hand: from its open round of each
+// revoke has the owner revoke a node, or the invite that it came by if that has leaked, by the first node at hand: from its open round of each
 // fragment on. It reports whether there is one, in a world that admits by invitation.
 func (w *World) revoke(who *Node) bool {
 	i := slices.IndexFunc(w.nodes, func(n *Node) bool {
@@ -75,7 +102,7 @@ func (w *World) revoke(who *Node) bool {
 	by, reason := w.nodes[i], []byte("of the world's")
 	by.do(func() {
 		for f := range w.plan {
-			h := wire.NewRevocation(f, by.machine.Rounds().Fragment(f).Closed()+1, wire.Digest(who.id), reason)
+			h := wire.NewRevocation(f, by.machine.Rounds().Fragment(f).Closed()+1, w.door.nameOf(who), reason)
 			sh := wire.SignHeader(w.door.key, w.run, h)
 			w.checks.revokes(by, sh)
 			if err := by.machine.Publish(by.clock(), sh, reason); err != nil {

@@ -59,6 +59,7 @@ type NodeSpec struct {
 	Slow     int     `json:"slow,omitempty"`      // so many times slower than others; 0 means 1
 	Observer bool    `json:"observer,omitempty"`  // holds and serves, never trains
 	Outsider bool    `json:"outsider,omitempty"`  // nobody invited it to a run that admits by invitation
+	Leaked   bool    `json:"leaked,omitempty"`    // it came by an invite that was meant for one node
 	SkewMs   Time    `json:"skew_ms,omitempty"`   // of its clock
 	DriftPPM int64   `json:"drift_ppm,omitempty"` // of its clock, parts per million
 	Attack   Attack  `json:"attack,omitzero"`     // what it does that no honest node does

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"atoll/testnet/fault"
+)
+
+// leakedKeys are as many liars as there are honest learners in a world of members.
+const leakedKeys = members - lyingMembers
+
+// leaking is a world of members in which so many more came by an invite that was meant for one, and lie.
+func leaking(seed uint64, keys int, a Attack) Scenario {
+	s := membersWorld(seed, leakedKeys+keys)
+	invited(&s)
+	for i := range keys {
+		s.Founders[leakedKeys+i].Leaked, s.Founders[leakedKeys+i].Attack = true, a
+	}
+	return s
+}
+
+// An invite for one node that has leaked, and by which as many come as are honest, costs the others no more than the
+// bar of lying members allows: together they have the weight and the voice of one.
+func TestLeakedInvite(t *testing.T) {
+	without := map[uint64][]float64{}
+	var table strings.Builder
+	for _, m := range memberTests {
+		t.Run(m.name, func(t *testing.T) {
+			if testing.Short() && m.attack.Kind != Noise {
+				t.Skip("one lie is enough here")
+			}
+			cost := math.NaN()
+			for seed := range mergeSeeds() {
+				if without[seed] == nil {
+					without[seed] = curve(t, leaking(seed+1, 0, Attack{}))
+				}
+				var logs []float64
+				for i, loss := range curve(t, leaking(seed+1, leakedKeys, m.attack)) {
+					if i > 0 {
+						logs = append(logs, math.Log(loss/without[seed][i]))
+					}
+				}
+				if of := math.Exp(meanOf(logs)); !(of <= cost) {
+					cost = of
+				}
+			}
+			fmt.Fprintf(&table, "| %s | %.3g |\n", m.name, cost)
+			switch over := !(cost <= mostMemberly); { // true for NaN
+			case over && m.wins == "":
+				t.Errorf("the loss is %.3g times what it is without them, at most %g times", cost, mostMemberly)
+			case !over && m.wins != "":
+				t.Errorf("does not win any more: take away `wins: %q`", m.wins)
+			}
+		})
+	}
+	t.Logf("%d keys of a leaked invite for one beside %d honest learners: times the loss without them, worst seed\n| lie | loss |\n%s", leakedKeys, leakedKeys, table.String())
+}
+
+// Once the owner revokes a leaked invite nothing of whoever came by it is folded, from the named round on, whether they
+// go on or not, and the others end as one.
+func TestLeakedInviteIsRevoked(t *testing.T) {
+	for _, a := range []Attack{{}, {Kind: Undead}, {Kind: SignFlip, Times: 1}} {
+		t.Run(fmt.Sprintf("%s", a.Kind), func(t *testing.T) {
+			s := revoking()
+			s.Founders = append(s.Founders, NodeSpec{}, NodeSpec{})
+			for i := 4; i < len(s.Founders); i++ {
+				s.Founders[i].Leaked, s.Founders[i].Attack = true, a
+			}
+			w := newWorld(t, s)
+			w.RunUntil(Start+s.LimitMs, func() bool {
+				for _, n := range w.nodes[:4] {
+					if !n.finished {
+						return false
+					}
+				}
+				return true
+			})
+			if w.Err() != nil {
+				t.Fatal(w.Err())
+			}
+			if w.counts.Faults[fault.Revoke] != 1 {
+				t.Fatalf("%d revocations", w.counts.Faults[fault.Revoke])
+			}
+			for p := range w.plan {
+				w.checkRevoked(p, w.folds(w.nodes[0])[p])
+			}
+			if w.Err() != nil || w.counts.Revocations < len(w.plan) {
+				t.Errorf("%v; %d revocations in the ledger", w.Err(), w.counts.Revocations)
+			}
+			for _, n := range w.nodes[4:] {
+				if a.Kind == "" && !n.gone {
+					t.Errorf("node %d, who came by the invite, goes on", n.index)
+				}
+				if len(n.inLedgerOf(w.nodes[0])) == 0 {
+					t.Errorf("nothing of node %d was folded before: this tests nothing", n.index)
+				}
+			}
+		})
+	}
+}
