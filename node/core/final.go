@@ -29,6 +29,7 @@ type KeptFinality struct {
 
 	history *finality.History
 	later   [][]finalRound // by fragment: rounds that the machine is yet to call final, whose deltas it does not know
+	before  [][]outer.Link // as in final
 }
 
 // finalRound is who has deltas in a round.
@@ -125,8 +126,9 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 		starts[p] = segments[p].start
 	}
 	k.history.Replace(make([]uint32, len(saved)), starts)
-	k.later = make([][]finalRound, len(saved))
+	k.later, k.before = make([][]finalRound, len(saved)), make([][]outer.Link, len(saved))
 	for p, s := range segments {
+		k.before[p] = slices.Clone(saved[p].History[1:])
 		for i, r := range s.rounds {
 			if r.round > saved[p].History[0].Round {
 				k.later[p] = append(k.later[p], r)
@@ -156,11 +158,12 @@ func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s 
 	return s, err
 }
 
-// authorsOf are the authors of the deltas folded in a round of a fragment, as far as the disk knows their headers.
+// authorsOf are the authors of the deltas folded in a round of a fragment, if the disk knows all headers, and what admits the
+// authors is known.
 func authorsOf(d FinalDisk, p int, l outer.Link, members *member.Table) (authors []finality.Candidate, known bool, err error) {
 	for _, id := range l.Folded {
 		h, known, err := d.HeaderAt(p, l.Round, wire.Digest(id))
-		if err != nil || !known {
+		if err != nil || !known || errors.Is(members.CheckHeader(h), member.ErrUnknown) {
 			return nil, false, err
 		}
 		authors = appendAuthor(authors, DeltaOf(wire.Digest(id), h, members))
@@ -189,12 +192,12 @@ func newFinal(cfg Config) final {
 	if f == nil {
 		return final{}
 	}
-	made := final{history: f.Kept.history, later: f.Kept.later, before: make([][]outer.Link, cfg.Params.Fragments), abstain: f.Kept.Damaged || cfg.KeyOnly && cfg.Learner}
+	made := final{history: f.Kept.history, later: f.Kept.later, before: f.Kept.before, abstain: f.Kept.Damaged || cfg.KeyOnly && cfg.Learner}
 	if made.history == nil {
 		made.history = finality.NewHistory(finality.Every(cfg.Params.WindowUnion), cfg.Params.Fragments)
 	}
 	if made.later == nil {
-		made.later = make([][]finalRound, cfg.Params.Fragments)
+		made.later, made.before = make([][]finalRound, cfg.Params.Fragments), make([][]outer.Link, cfg.Params.Fragments)
 	}
 	return made
 }
