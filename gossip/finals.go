@@ -94,14 +94,44 @@ type finalsPull struct {
 	of wire.PeerID // asked last
 }
 
-// finalsFetch is what was fetched of certificates that this node cannot take yet.
+// finalsFetch is what was fetched of certificates that this node, which has none, cannot take yet. Of the certificates of a
+// long run it keeps the first one and the newest: once it has taken the first it fetches all others again, for good.
 type finalsFetch struct {
-	busy    bool
-	after   Time
-	of      wire.PeerID            // asked last
-	pending []finality.Certificate // from height 0 on, of a node that has none
-	bytes   int                    // of pending
+	busy   bool
+	after  Time
+	of     wire.PeerID           // asked last
+	first  *finality.Certificate // of height 0
+	newest []finality.Certificate
 }
+
+// keep takes a certificate that follows from the ones before.
+func (t *finalsFetch) keep(c finality.Certificate) {
+	if t.first == nil {
+		t.first = &c
+	}
+	if len(t.newest) >= maxPendingFinals {
+		t.newest = slices.Delete(t.newest, 0, len(t.newest)-maxPendingFinals+1)
+	}
+	t.newest = append(t.newest, c)
+}
+
+// last is the newest certificate that waits, nil if none does.
+func (t *finalsFetch) last() *finality.Certificate {
+	if n := len(t.newest); n > 0 {
+		return &t.newest[n-1]
+	}
+	return nil
+}
+
+// pending is how many certificates wait.
+func (t *finalsFetch) pending() uint32 {
+	if c := t.last(); c != nil {
+		return c.Height + 1
+	}
+	return 0
+}
+
+func (t *finalsFetch) forget() { t.first, t.newest = nil, nil }
 
 // finalsPeer is what finals knows of a peer.
 type finalsPeer struct {
@@ -393,12 +423,12 @@ func (p *peer) certified() uint32 {
 }
 
 // lacks is the first height whose certificate is not here.
-func (f *finals) lacks() uint32 { return f.voter.Height() + uint32(len(f.fetch.pending)) }
+func (f *finals) lacks() uint32 { return f.voter.Height() + f.fetch.pending() }
 
 // seek fetches certificates from a peer that has more.
 func (f *finals) seek() {
 	height := f.lacks()
-	if f.fetch.busy || f.now < f.fetch.after || f.fetch.bytes > maxPendingFinals {
+	if f.fetch.busy || f.now < f.fetch.after {
 		return
 	}
 	p := f.following(f.fetch.of, func(p *peer) bool {
@@ -441,7 +471,7 @@ func (f *finals) cameFinals(p *peer, body []byte, height uint32) {
 		return // others came meanwhile
 	}
 	if len(list) > 0 && f.takes(list) {
-		f.fetch.after = f.now // there may be more
+		f.fetch.after = min(f.fetch.after, f.now+1000/maxFinalsPerSecond) // there may be more
 		return
 	}
 	p.finals.any = true
@@ -458,49 +488,70 @@ func (f *finals) takes(list []finality.Certificate) bool {
 		f.settle()
 		return err == nil
 	}
-	pending, bytes := f.fetch.pending, f.fetch.bytes
-	for i := range list {
-		var before *finality.Certificate
-		if n := len(pending); n > 0 {
-			before = &pending[n-1]
-		}
-		if list[i].Verify(f.cfg.Run, before) != nil {
-			f.fetch.pending, f.fetch.bytes = nil, 0 // these may be the true ones
+	for _, c := range list {
+		if c.Verify(f.cfg.Run, f.fetch.last()) != nil {
+			f.fetch.forget() // these may be the true ones
 			return false
 		}
-		pending = append(pending, list[i])
-		bytes += len(list[i].Encode())
+		f.fetch.keep(c)
 	}
-	f.fetch.pending, f.fetch.bytes = pending, bytes
 	f.takePending()
 	return true
 }
 
-// takePending takes the certificates that wait once the own chain goes through one of them, and forgets
-// them if it goes elsewhere.
+// takePending takes the certificates that wait once the own chain goes through one of them, or most say that theirs do, and
+// forgets them if the own chain goes elsewhere.
 func (f *finals) takePending() {
-	if len(f.fetch.pending) == 0 {
+	if f.fetch.first == nil {
 		return
 	}
+	first, newest := *f.fetch.first, f.fetch.newest
+	switch verdict := f.borneOut(); {
+	case f.voter.Last() != nil:
+	case verdict == wire.BearsNo:
+		f.fetch.after = f.now + againSteps*f.cfg.Finality.StepMs
+	case verdict == wire.BearsYes || f.vouched():
+		if err := f.voter.Begin(f.now, first); err == nil && newest[0].Height <= first.Height+1 {
+			_ = f.voter.Learn(f.now, newest) // all are here, and were verified
+		}
+	default:
+		return
+	}
+	f.fetch.forget()
+	f.settle()
+}
+
+// borneOut reports whether the own chain comes to the value of a certificate that waits. It does not if it goes elsewhere
+// at one and comes to none.
+func (f *finals) borneOut() wire.Bears {
 	verdict := wire.BearsUnknown
-	for _, c := range f.fetch.pending {
+	for _, c := range f.fetch.newest {
 		yes, known := finality.BornOut(f.cfg.Finality.Chain, f.cfg.Run, c)
 		if known && yes {
-			verdict = wire.BearsYes
-			break
+			return wire.BearsYes
 		}
 		if known {
 			verdict = wire.BearsNo
 		}
 	}
-	if f.voter.Last() == nil && verdict == wire.BearsUnknown {
-		return
+	return verdict
+}
+
+// vouched reports whether more than two thirds of the live peers whose deltas were folded here say that their chains go
+// through a certificate that waits. A node that took tips may be a voter of a height, and its own chain may never tell
+// of the certificate before: without its vote there would be no other.
+func (f *finals) vouched() bool {
+	peers, yes := 0, 0
+	for _, p := range f.peers.list {
+		if !f.live(p) || !f.chain.Contributed(p.id) {
+			continue
+		}
+		peers++
+		if i := int(p.certified()) - 1 - int(f.fetch.newest[0].Height); i >= 0 && i < len(f.fetch.newest) {
+			yes += boolRank(ShortOf(f.cfg.Run, f.fetch.newest[i]) == p.beat.Certificate)
+		}
 	}
-	if f.voter.Learn(f.now, f.fetch.pending) != nil {
-		f.fetch.after = f.now + againSteps*f.cfg.Finality.StepMs
-	}
-	f.fetch.pending, f.fetch.bytes = nil, 0
-	f.settle()
+	return 3*yes > 2*peers
 }
 
 // VotesSaved says what became of the last SaveVotes.
@@ -523,7 +574,7 @@ type FinalView struct {
 	Certified uint32                // certificates that are durable here
 	Last      *finality.Certificate // the newest, nil for none
 	BorneOut  wire.Bears            // whether the own chain goes through it
-	Pending   int                   // certificates that wait for the own chain to bear one of them out
+	Pending   int                   // certificates that wait until the own chain, or most peers, bear one of them out
 	Voters    int                   // at the height under way, 0 if they are not known
 	Votes     bool                  // this node is one of them
 	Silent    []wire.PeerID         // of whom no vote came at this height
@@ -539,7 +590,7 @@ func (c *Core) Finals() (v FinalView, ok bool) {
 	table := f.voter.Voters()
 	_, votes := table.Place(c.cfg.Self)
 	return FinalView{
-		Certified: uint32(len(f.shorts)), Last: f.voter.Last(), BorneOut: f.voter.Bears(), Pending: len(f.fetch.pending),
+		Certified: uint32(len(f.shorts)), Last: f.voter.Last(), BorneOut: f.voter.Bears(), Pending: int(f.fetch.pending()),
 		Voters: table.Len(), Votes: votes, Silent: f.voter.Silent(), View: f.voter.View(),
 	}, true
 }

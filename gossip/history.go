@@ -77,11 +77,26 @@ func (h *history) plan() {
 			if !known {
 				break
 			}
-			if !set.IsZero() && len(h.chain.Signed(f, r)) == 0 {
+			if !set.IsZero() && h.lacks(f, r, set) {
 				h.todo = append(h.todo, wire.RoundKey{Fragment: uint16(f), Round: r})
 			}
 		}
 	}
+}
+
+// lacks reports whether headers of the deltas folded in a round are missing: all of them, or, where each author counts for
+// who votes, some.
+func (h *history) lacks(f int, r uint32, set wire.Digest) bool {
+	signed := h.chain.Signed(f, r)
+	if len(signed) == 0 || h.cfg.Finality == nil {
+		return len(signed) == 0
+	}
+	var ids []wire.Digest
+	for _, s := range signed {
+		ids = append(ids, s.Header.ID(h.cfg.Run))
+	}
+	slices.SortFunc(ids, wire.Digest.Compare)
+	return wire.SetDigest(ids) != set
 }
 
 // next is the peer to ask, each in turn.

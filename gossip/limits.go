@@ -144,11 +144,9 @@ const (
 	// heightsApart is how many heights nodes may be apart that hear of each other: a certificate is fetched within a step
 	// or two, and heights take longer.
 	heightsApart = 2
-	// maxPendingFinals bounds the bytes of certificates that wait: thousands of a few KB. A node that joins a run of
-	// more takes the first ones once its own chain goes through one of these.
-	maxPendingFinals = 16 << 20
-	// leastFinal is below the bytes of a certificate of one voter and one fragment.
-	leastFinal = 128
+	// maxPendingFinals bounds the newest certificates that wait: as many as a node knows values of its own chain, so that
+	// one of them is borne out if any is. They take a few MB at most.
+	maxPendingFinals = 256
 	// maxFinalsPerSecond bounds the requests of one peer for certificates: each may have 256 KB for an answer.
 	maxFinalsPerSecond = 2
 )

@@ -14,7 +14,7 @@ import (
 func TestSpecVotes(t *testing.T) {
 	spectest.Run(t, "Q", map[string]spectest.Clause{
 		"Q-1": specVotesDurable, "Q-1.2": specVotesOnce, "Q-2": specVotesAsked, "Q-2.2": specVotesGiven,
-		"Q-3": specFinalsAsked, "Q-3.2": specFinalsOfOthers, "Q-4": specVotesPassed, "Q-5": specVotesAfterLoss,
+		"Q-3": specFinalsAsked, "Q-3.2": specFinalsOfOthers, "Q-3.3": specFinalsVouched, "Q-4": specVotesPassed, "Q-5": specVotesAfterLoss,
 		"Q-6": specCertifiedWins, "Q-6.2": specCertificatesAwaited, "Q-6.3": specCertifiedStays, "Q-6.4": specUncertifiedTakes, "Q-6.5": specCertificatesSilent, "Q-7": specCertifiedDonor,
 	})
 }
@@ -273,6 +273,85 @@ func specFinalsOfOthers(t *testing.T, _ *spectest.Spec) {
 	q = questions(t, r.later(15_000), wire.GetFinals)
 	if e := r.answer(q[0], wire.EncodeFinals([][]byte{{0x80}})); count[Misbehaved](e) == 0 {
 		t.Error("what is no certificate is no fault")
+	}
+}
+
+// specFinalsVouched: of three peers whose deltas were folded all must say it, of four three, and nobody else counts.
+func specFinalsVouched(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		folded, say []byte
+		want        bool
+	}{
+		"all of one":          {[]byte{1}, []byte{1}, true},
+		"all of three":        {[]byte{1, 2, 3}, []byte{1, 2, 3}, true},
+		"two of three":        {[]byte{1, 2, 3}, []byte{1, 2}, false},
+		"three of four":       {[]byte{1, 2, 3, 4}, []byte{1, 2, 3}, true},
+		"peers without any":   {nil, []byte{1, 2, 3, 4}, false},
+		"one of one, and all": {[]byte{1}, []byte{2, 3, 4}, false},
+	} {
+		r := newVoters(nil, 1, 2, 3, 4)
+		r.votes.final, r.chain.contributed = 0, map[wire.PeerID]bool{}
+		for _, id := range c.folded {
+			r.chain.contributed[wire.PeerID{id}] = true
+		}
+		list := []finality.Certificate{r.certificate(0, finalEvery), r.certificate(1, 2*finalEvery)}
+		for _, id := range c.say {
+			r.told(id, func(b *wire.Beat) {
+				b.Certified, b.Certificate, b.BorneOut = 2, ShortOf(r.run, list[1]), wire.BearsYes
+			})
+		}
+		q := questions(t, r.later(1000), wire.GetFinals)
+		e := r.answer(q[0], wire.EncodeFinals([][]byte{list[0].Encode(), list[1].Encode()}))
+		e = append(e, r.later(1000)...)
+		e = append(e, r.saved(nil)...)
+		if n := count[Certified](e); n != map[bool]int{true: 2}[c.want] {
+			t.Errorf("%s: %d certificates are taken", name, n)
+		}
+	}
+}
+
+// A node that joins a long run keeps few of its certificates while it cannot take them, and then takes all.
+func TestFinalsOfALongRun(t *testing.T) {
+	const heights = 3*maxPendingFinals + 7
+	r := newVoters(nil, 1)
+	r.votes.final = 0
+	var list [][]byte
+	for h := range uint32(heights) {
+		list = append(list, r.certificate(h, (h+1)*finalEvery).Encode())
+	}
+	r.told(1, func(b *wire.Beat) { b.Certified, b.Certificate = heights, 7 })
+	taken, asked := 0, 0
+	serve := func(done func(v FinalView) bool) {
+		t.Helper()
+		for began := r.now; r.now < began+600_000; {
+			e := r.later(250)
+			e = append(e, r.saved(nil)...)
+			for _, q := range questions(t, e, wire.GetFinals) {
+				asked++
+				from := int(q.Height)
+				e = append(e, r.answer(q, wire.EncodeFinals(list[from:min(from+wire.MaxFinals, heights)]))...)
+			}
+			taken += count[Certified](e)
+			r.core.Sizes(func(what string, n, most int) {
+				if n > most {
+					t.Fatalf("%d %s, at most %d", n, what, most)
+				}
+			})
+			if v, _ := r.core.Finals(); done(v) {
+				return
+			}
+		}
+		v, _ := r.core.Finals()
+		t.Fatalf("after %d requests: %+v", asked, v)
+	}
+	serve(func(v FinalView) bool { return v.Pending == heights })
+	if taken > 0 || len(r.core.finals.fetch.newest) != maxPendingFinals {
+		t.Errorf("%d taken before the own chain tells, %d kept", taken, len(r.core.finals.fetch.newest))
+	}
+	r.votes.final = (heights - 1) * finalEvery // it tells of the last but one
+	serve(func(v FinalView) bool { return v.Certified == heights })
+	if taken != heights || r.core.finals.fetch.first != nil {
+		t.Errorf("%d of %d certificates are taken", taken, heights)
 	}
 }
 

@@ -87,9 +87,6 @@ func TestNobodyInvited(t *testing.T) {
 
 // Nodes of a run that votes certify its rounds. A restart has the certificates, status and verify tell of them.
 func TestInvitedNodesCertify(t *testing.T) {
-	if os.Getenv("ATOLL_LONG") == "" {
-		t.Skip("one run in three ends before its second node has certificates: ATOLL_LONG=1 plays it")
-	}
 	t.Parallel()
 	g, owner := ownedGenesis(400_000)
 	g.Finality, g.Outer.WindowAccept, g.Outer.WindowUnion = true, 2, 4

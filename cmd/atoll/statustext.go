@@ -21,7 +21,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
-		{"final", finalText(s.Final)},
+		{"final", s.Final.Text()},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
 		{"data", dataText(s.Data)},
@@ -113,26 +113,6 @@ func agreedText(s status.Snapshot) string {
 		return "not yet equal on every live node"
 	}
 	return "moving; compared when the run rests"
-}
-
-// finalText says how far the nodes have certified the run; "" in one without votes.
-func finalText(f *status.Final) string {
-	if f == nil {
-		return ""
-	}
-	text := fmt.Sprintf("up to round %d, %d rounds behind", f.Round, f.Behind)
-	switch {
-	case f.Round == 0 && f.Waiting > 0:
-		text = fmt.Sprintf("not known yet: %d certificates came, and this node joined after their rounds", f.Waiting)
-	case f.Round == 0:
-		text = fmt.Sprintf("nothing yet: votes begin when round %d has closed", f.First)
-	case f.OtherChain:
-		text += ", and this node's chain is another one"
-	}
-	if f.View > 0 && len(f.Silent) > 0 {
-		text += fmt.Sprintf("; a vote is under way, and %d of %d voters are silent", len(f.Silent), f.Voters)
-	}
-	return text
 }
 
 func trafficText(s status.Snapshot) string {

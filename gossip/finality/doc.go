@@ -29,7 +29,8 @@
 // bounds the votes that pass a node.
 //
 // A History makes the values of the own chain out of final rounds. Every node must feed it the same
-// deltas of a round: those in the round's chain digest.
+// deltas of a round: those in the round's chain digest. A node that took tips whole feeds it the rounds that led to them as
+// it learns of their authors.
 //
 // # What is promised
 //
@@ -37,7 +38,9 @@
 // that signs two votes of one phase and view is told of in a DoubleVote. Its votes count no more at a node
 // that has seen both, except in what others prove with them.
 //
-// A height ends once more than two thirds of its voters are honest, connected, and show the same chain.
+// A height ends once more than two thirds of its voters are honest, connected, and show the same chain, and a third of
+// all know that chain from before the newest certificate. The others may have taken tips of later rounds: votes of that
+// third tell them that their chains go through it.
 //
 // # What is not promised
 //

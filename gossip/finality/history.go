@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -22,6 +23,13 @@ type History struct {
 	tracks []track
 	marks  map[uint32]*mark // by round, a multiple of every
 	keep   uint32           // a mark that is not given up
+	whole  uint32           // marks up to this round are all that they will ever be
+}
+
+// Tip is where a fragment stands that a node took whole.
+type Tip struct {
+	Point
+	Ended bool // there is no round after it
 }
 
 // track is how far a fragment is known.
@@ -82,13 +90,46 @@ func (h *History) Final(fragment int, round uint32, chain wire.Digest, folded []
 		return fmt.Errorf("final round %d of fragment %d: %w: %d was the last, the end %v", round, fragment, wire.ErrInvalid, t.last, t.ended)
 	}
 	t.last, t.chain, t.ended = round, chain, ended
+	h.enter(fragment, round, chain, folded)
+	return nil
+}
+
+// enter has a round elect voters.
+func (h *History) enter(fragment int, round uint32, chain wire.Digest, folded []Candidate) {
 	m := h.at(h.markOf(round))
 	for _, c := range folded {
 		m.count(c)
 	}
-	if end := h.markOf(round); round == end || ended {
+	h.reach(fragment, round, chain)
+}
+
+// reach says where a fragment stands at a mark, if it does at a round, and whether all its rounds that elect voters there
+// have come.
+func (h *History) reach(fragment int, round uint32, chain wire.Digest) {
+	t, end := h.tracks[fragment], h.markOf(round)
+	m := h.marks[end]
+	if m == nil {
+		return // given up
+	}
+	if round == end || t.ended && round == t.last {
 		m.points[fragment] = Point{Round: round, Chain: chain}
-		m.passed[fragment] = t.from+h.every <= end+1
+	}
+	m.passed[fragment] = m.points[fragment].Round > 0 && t.from+h.every <= end+1
+}
+
+// First is the oldest of the rounds of a fragment that came one after the other up to the last.
+func (h *History) First(fragment int) uint32 { return h.tracks[fragment].from }
+
+// Earlier takes the round before the first one of a fragment, as Final takes the one after the last: a node that took tips
+// whole may learn later what led to them.
+func (h *History) Earlier(fragment int, round uint32, chain wire.Digest, folded []Candidate) error {
+	t := &h.tracks[fragment]
+	if round == 0 || round != t.from-1 {
+		return fmt.Errorf("earlier round %d of fragment %d: %w: want the one before %d", round, fragment, wire.ErrInvalid, t.from)
+	}
+	t.from = round
+	if round > h.whole {
+		h.enter(fragment, round, chain, folded)
 	}
 	return nil
 }
@@ -111,30 +152,33 @@ func (m *mark) count(c Candidate) {
 
 // Replace says that the node took tips at some rounds in place of its own, by fragment. Its chain is the same up to the
 // rounds common, at most.
-func (h *History) Replace(common []uint32, tips []Point) {
+func (h *History) Replace(common []uint32, tips []Tip) {
+	same, changed := uint32(math.MaxUint32), false
 	for f, tip := range tips {
-		t := &h.tracks[f]
-		if t.last == tip.Round && t.chain == tip.Chain {
-			continue
+		switch t := &h.tracks[f]; {
+		case t.last != tip.Round || t.chain != tip.Chain:
+			same, changed = min(same, common[f], tip.Round, t.last), true
+			*t = track{last: tip.Round, chain: tip.Chain, ended: tip.Ended}
+		case !t.ended:
+			same = min(same, t.last)
 		}
-		h.cut(f, min(common[f], tip.Round))
-		*t = track{last: tip.Round, from: tip.Round + 1, chain: tip.Chain}
 	}
-	for f, tip := range tips {
-		if tip.Round > 0 && tip.Round%h.every == 0 {
-			h.at(tip.Round).points[f] = tip
-		}
+	if changed {
+		h.restart(same)
 	}
 }
 
-// cut forgets the marks that a fragment's rounds above common are part of.
-func (h *History) cut(fragment int, common uint32) {
-	for round, m := range h.marks {
-		switch {
-		case round-h.every >= common: // authors of other fragments may come again no more
-			delete(h.marks, round)
-		case round > common:
-			m.points[fragment], m.passed[fragment] = Point{}, false
+// restart forgets the marks of rounds above one. What they had of fragments that go on comes again by Earlier or never: a
+// mark that has a part of it must not seem to have all.
+func (h *History) restart(above uint32) {
+	maps.DeleteFunc(h.marks, func(round uint32, _ *mark) bool { return round > above })
+	h.whole = above - above%h.every
+	for f := range h.tracks {
+		t := &h.tracks[f]
+		t.from = t.last + 1
+		if end := h.markOf(t.last); end > h.whole && (t.last == end || t.ended) {
+			h.at(end)
+			h.reach(f, t.last, t.chain)
 		}
 	}
 }

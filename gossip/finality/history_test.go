@@ -97,8 +97,8 @@ func TestHistoryReplace(t *testing.T) {
 		feed(t, h, 0, r, 0, false, me)
 	}
 	// The other chain is the same up to the first value, and its tips are of a later round.
-	tip := Point{Round: 3*every + 1, Chain: chainAt(0, 3*every+1, 1)}
-	h.Replace([]uint32{every}, []Point{tip})
+	tip := Tip{Point: Point{Round: 3*every + 1, Chain: chainAt(0, 3*every+1, 1)}}
+	h.Replace([]uint32{every}, []Tip{tip})
 	for r := uint32(3*every + 2); r <= 5*every; r++ {
 		feed(t, h, 0, r, 1, false, me)
 	}
@@ -128,10 +128,115 @@ func TestHistoryReplace(t *testing.T) {
 	}
 	// Tips of its own chain change nothing.
 	before := h.Newest()
-	h.Replace([]uint32{5 * every}, []Point{{Round: 5 * every, Chain: chainAt(0, 5*every, 1)}})
+	h.Replace([]uint32{5 * every}, []Tip{{Point: Point{Round: 5 * every, Chain: chainAt(0, 5*every, 1)}}})
 	if h.Newest() != before {
 		t.Errorf("newest %d, and it was %d", h.Newest(), before)
 	}
+}
+
+// A fragment that ended before the tips that a node took has ended there too: later values have its last round.
+func TestHistoryReplaceAtTheEnd(t *testing.T) {
+	for _, end := range []uint32{every + 1, 2 * every} {
+		h := NewHistory(every, 2)
+		h.Replace(make([]uint32, 2), []Tip{
+			{Point: Point{Round: end, Chain: chainAt(0, end, 0)}, Ended: true}, {Point: Point{Round: 2 * every, Chain: chainAt(1, 2*every, 0)}},
+		})
+		for r := uint32(2*every + 1); r <= 3*every; r++ {
+			feed(t, h, 1, r, 0, r == 3*every, wire.PeerID{1})
+		}
+		want := []Point{{Round: end, Chain: chainAt(0, end, 0)}, {Round: 3 * every, Chain: chainAt(1, 3*every, 0)}}
+		if v, known := h.At(3 * every); !known || !slices.Equal(v.Points, want) {
+			t.Errorf("ended at %d: points %v, known %v, want %v", end, v.Points, known, want)
+		}
+		if yes, known := h.Holds(want); !yes || !known {
+			t.Errorf("ended at %d: holds %v, known %v", end, yes, known)
+		}
+		if err := h.Final(0, end+1, wire.Digest{}, nil, false); err == nil {
+			t.Errorf("ended at %d: a round after it is taken", end)
+		}
+	}
+}
+
+// A node that took tips of another chain, and hears of what led to them in whatever order, knows the values of that chain:
+// all that it has all rounds of, and never another one.
+func TestHistoryRecalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const fragments, rounds = 2, 6 * every
+		ends := rapid.SliceOfN(rapid.Uint32Range(1, 2*rounds), fragments, fragments).Draw(t, "ends")
+		common := rapid.SliceOfN(rapid.Uint32Range(0, 4*every), fragments, fragments).Draw(t, "common")
+		author := func(f int, r uint32, name byte) []Candidate {
+			return []Candidate{{Author: wire.PeerID{byte(f + 1)}}, {Author: wire.PeerID{byte(r%7+1) + 10*name}}}
+		}
+		// name of the chain that a round is of: both are one up to what they have in common.
+		final := func(h *History, f int, r uint32, name byte) {
+			if r <= common[f] {
+				name = 0
+			}
+			if r > ends[f] || h.Last(f) >= r {
+				return
+			}
+			if err := h.Final(f, r, chainAt(f, r, name), author(f, r, name), r == ends[f]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		straight, other := NewHistory(every, fragments), NewHistory(every, fragments)
+		for r := uint32(1); r <= rounds; r++ {
+			for f := range fragments {
+				final(straight, f, r, 0)
+			}
+		}
+		tips := make([]Tip, fragments)
+		for f := range tips {
+			had := rapid.Uint32Range(0, 4*every).Draw(t, "had")
+			for r := uint32(1); r <= had; r++ {
+				final(other, f, r, 1)
+			}
+			at := min(ends[f], rapid.Uint32Range(other.Last(f), 5*every).Draw(t, "tip"))
+			tips[f] = Tip{Point: Point{Round: at, Chain: chainAt(f, at, 0)}, Ended: at == ends[f]}
+			if at == 0 {
+				tips[f].Chain = wire.Digest{}
+			}
+		}
+		other.Replace(common, tips)
+		recalls := rapid.SliceOfN(rapid.Uint32Range(0, 3*every), fragments, fragments).Draw(t, "recalls")
+		for range 4 * rounds {
+			f := rapid.IntRange(0, fragments-1).Draw(t, "fragment")
+			if r := other.First(f) - 1; rapid.Bool().Draw(t, "earlier") && r > 0 && r+recalls[f] > tips[f].Round {
+				if err := other.Earlier(f, r, chainAt(f, r, 0), author(f, r, 0)); err != nil {
+					t.Fatal(err)
+				}
+			} else if r := other.Last(f) + 1; r <= rounds {
+				final(other, f, r, 0)
+			}
+		}
+		for f := range fragments {
+			for r := other.Last(f) + 1; r <= rounds; r++ {
+				final(other, f, r, 0)
+			}
+			for r := other.First(f) - 1; r > 0 && r+recalls[f] > tips[f].Round; r-- {
+				if err := other.Earlier(f, r, chainAt(f, r, 0), author(f, r, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for round := uint32(every); round <= rounds; round += every {
+			want, has := straight.At(round)
+			got, known := other.At(round)
+			all := true
+			for f := range fragments {
+				all = all && (other.First(f) <= round-every+1 || tips[f].Ended && tips[f].Round <= round-every)
+			}
+			if known && (!has || got.Digest(testRun) != want.Digest(testRun)) {
+				t.Fatalf("round %d: %+v, want %+v", round, got, want)
+			}
+			if has && all && !known {
+				t.Fatalf("round %d: unknown", round)
+			}
+			if yes, known := other.Holds(want.Points); has && known && !yes {
+				t.Fatalf("round %d: its chain does not go through %+v", round, want.Points)
+			}
+		}
+	})
 }
 
 // What is kept is bounded, and the newest certificate's value stays.

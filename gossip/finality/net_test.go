@@ -344,3 +344,35 @@ func TestPartition(t *testing.T) {
 		t.Error(w.err)
 	}
 }
+
+// Voters that take tips again and again vote on, as long as a third of all know the chain from before.
+func TestVotersTakeTips(t *testing.T) {
+	for n := 2; n <= 7; n++ {
+		seed := uint64(n)
+		w := newNetwork(n, 0, func(k int) int {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			return int((seed >> 33) % uint64(k))
+		})
+		w.run(5_000)
+		knows := (n + 2) / 3
+		for range 20 {
+			_, before := w.heights()
+			for _, node := range w.nodes[knows:] {
+				if w.draw(2) == 0 {
+					node.chain.least = node.chain.closed + 1
+				}
+			}
+			if w.draw(2) == 0 {
+				w.start(w.nodes[w.draw(n)])
+			}
+			w.run(1 + int64(w.draw(3_000)))
+			if w.draw(3) > 0 {
+				continue // they take tips again before anything is certified
+			}
+			w.runUntil(before + 1)
+			if least, _ := w.heights(); least < before+1 || w.err != nil {
+				t.Fatalf("%d voters, %d of whom know the chain: %d certificates, and there were %d: %v%s", n, knows, least, before, w.err, w)
+			}
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (v *Voter) move() bool {
 	}
 	switch v.step {
 	case idle:
-		if _, has := v.candidate(); has {
+		if _, has := v.candidate(); has || v.begun() {
 			v.enter(v.view)
 			return true
 		}
@@ -56,6 +56,13 @@ func (v *Voter) move() bool {
 		v.limit(wire.Precommit)
 	}
 	return false
+}
+
+// begun reports whether a third of the voters, of whom one is honest, vote. Who has nothing to propose takes part all the
+// same: they may wait for its vote, if only for none.
+func (v *Voter) begun() bool {
+	n := v.votes.from(v.view)
+	return n > 0 && 3*n >= v.votes.table.Len()
 }
 
 // enter begins a view.
@@ -97,8 +104,17 @@ func (v *Voter) candidate() (c choice, has bool) {
 }
 
 // extends tells whether the own chain goes on from what is certified. It does not if it goes elsewhere at an older
-// certificate, whether it got to the newest one or not.
+// certificate, whether it got to the newest one or not. Where the own chain began with tips of later rounds it cannot tell,
+// and others vouch for it.
 func (v *Voter) extends() verdict {
+	own := v.extendsByItself()
+	if own == unknown && v.vouched() {
+		return yes
+	}
+	return own
+}
+
+func (v *Voter) extendsByItself() verdict {
 	if v.last == nil {
 		return yes
 	}
@@ -115,6 +131,20 @@ func (v *Voter) extends() verdict {
 		}
 	}
 	return unknown
+}
+
+// vouched reports whether a third of the voters, of whom one is honest, voted at this height for a value that the own chain
+// has. Who is honest votes for nothing that does not go on from the newest certificate. So the own chain does, too.
+func (v *Voter) vouched() bool {
+	for c, by := range v.votes.supporters() {
+		if c == (choice{}) || 3*len(by) < v.votes.table.Len() || !v.mayCertify(c.round) {
+			continue
+		}
+		if _, same := v.valueOf(c); same {
+			return true
+		}
+	}
+	return false
 }
 
 // mayCertify reports whether a value of a round can be of this height. All that vote at height 0 know each other
@@ -153,6 +183,8 @@ func (v *Voter) valueOf(c choice) (value Value, known bool) {
 	return value, known && value.Digest(v.cfg.Run) == c.value
 }
 
+// judge is what the own chain says of a value. Where it began too late to know the value it believes more than two thirds
+// that prevoted for it: else a value that one voter has locked, and another one knows no more, would end no height ever.
 func (v *Voter) judge(c choice) verdict {
 	if !v.mayCertify(c.round) {
 		return no
@@ -160,14 +192,21 @@ func (v *Voter) judge(c choice) verdict {
 	if l := v.state.Lock; l.At > 0 && l.choice() == c {
 		return yes // it was judged when it was locked
 	}
-	if _, known := v.chain.At(c.round); !known {
-		return unknown
-	}
-	if _, same := v.valueOf(c); !same {
+	_, known := v.chain.At(c.round)
+	_, same := v.valueOf(c)
+	switch {
+	case known && !same:
 		return no
+	case known:
+		return v.extends()
+	case v.missed(c.round) && v.votes.proven(c) && v.extends() != no:
+		return yes
 	}
-	return v.extends()
+	return unknown
 }
+
+// missed reports whether the own chain will never have the value of a round: it began with tips of a later one.
+func (v *Voter) missed(round uint32) bool { return v.chain.Newest() > round }
 
 // tryPrevote votes on the proposal, once it and what it rests on are there.
 func (v *Voter) tryPrevote() bool {

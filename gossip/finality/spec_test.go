@@ -18,7 +18,8 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "V", map[string]spectest.Clause{
 		"V-1": specVote, "V-1.2": specVoteRefused, "V-2": specValue, "V-2.2": specValueDigest, "V-2.3": specValueRefused,
 		"V-3": specCertificate, "V-3.2": specSeal, "V-4": specSeals, "V-4.2": specTables, "V-4.3": specFollows, "V-4.4": specFirst,
-		"V-5": specProposer, "V-6": specOnce, "V-6.2": specOwnChain, "V-6.3": specPrecommit, "V-6.4": specLock, "V-7": specDouble,
+		"V-5": specProposer, "V-6": specOnce, "V-6.2": specOwnChain, "V-6.3": specPrecommit, "V-6.4": specLock,
+		"V-6.5": spectest.All(specVouched, specNobodyVouches), "V-6.6": specOthersKnow, "V-7": specDouble,
 		"V-8": spectest.All(specElected, specWindow), "V-8.2": specEvery, "V-8.3": specInvites, "V-8.4": specMarks, "V-8.5": specPoints,
 	})
 }
@@ -328,6 +329,12 @@ func specOwnChain(t *testing.T, _ *spectest.Spec) {
 	t.Run("has", TestPrevotesForItsOwnChainAlone)
 	t.Run("goes on", TestVotesForNothingBesideWhatIsCertified)
 }
+
+func specVouched(t *testing.T, _ *spectest.Spec) { TestVotesAfterTips(t) }
+
+func specNobodyVouches(t *testing.T, _ *spectest.Spec) { TestNobodyVouches(t) }
+
+func specOthersKnow(t *testing.T, _ *spectest.Spec) { TestVotesForWhatOthersKnow(t) }
 
 func specPrecommit(t *testing.T, _ *spectest.Spec) {
 	r, at := notProposing(t)

@@ -317,6 +317,21 @@ func (v *Voter) proves(s wire.SignedVote) bool {
 	return p != nil && s.Phase == wire.Prevote && p.Proof == s.View+1 && choiceOf(p.Vote) == choiceOf(s.Vote)
 }
 
+// Begin takes the certificate of height 0, at a node that has none. The caller must know that the run's certificates follow
+// from this one: it says who votes.
+func (v *Voter) Begin(now Time, first Certificate) error {
+	v.now = max(v.now, now)
+	if v.last != nil {
+		return nil
+	}
+	if err := first.Verify(v.cfg.Run, nil); err != nil {
+		return err
+	}
+	v.certify(first)
+	v.settle()
+	return nil
+}
+
 // ErrNotBorneOut says that certificates came to a node that has none, and whose own chain bears none of them out.
 var ErrNotBorneOut = errors.New("this node's own chain goes through none of these certificates")
 

@@ -498,3 +498,82 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// Who began with tips of later rounds than the newest certificate's votes once others, one of them honest, vote for a
+// value of its own chain: it goes on from the certificate, as theirs does.
+func TestVotesAfterTips(t *testing.T) {
+	r, _ := notProposing(t)
+	r.chain.least = 2 * every
+	r.tick(0)
+	value, first := r.chain.value(2*every), r.proposer(0)
+	r.get(r.signer[first](wire.Propose, 0, value, 0))
+	r.get(r.signer[first](wire.Prevote, 0, value, 0))
+	if v, any := r.own(wire.Prevote, 0); any || r.v.Bears() != wire.BearsUnknown {
+		t.Fatalf("voted by the word of one of four: %+v, %v", v, r.v.Bears())
+	}
+	second := others(first)
+	for _, i := range second {
+		if wire.PeerIDOf(keys(4)[i]) != r.v.self {
+			r.get(r.signer[i](wire.Prevote, 0, value, 0))
+			break
+		}
+	}
+	r.wantOwn(wire.Prevote, 0, 2*every)
+	if r.v.Bears() != wire.BearsYes {
+		t.Errorf("bears %v", r.v.Bears())
+	}
+}
+
+// Votes for another chain than the own one vouch for nothing, nor do those of who voted twice.
+func TestNobodyVouches(t *testing.T) {
+	for name, change := range map[string]func(r *rig, at int){
+		"another chain": func(r *rig, at int) {
+			value := r.chain.value(2 * every)
+			r.chain.fork, r.chain.name = every+1, 1
+			r.get(r.all(others(at)[:2], wire.Prevote, 1, value)...)
+		},
+		"one that lies": func(r *rig, at int) {
+			r.get(r.all(others(at)[:2], wire.Prevote, 1, r.chain.value(2*every))...)
+			r.get(r.all(others(at)[:1], wire.Prevote, 1, r.chain.value(3*every))...)
+		},
+		"votes for none": func(r *rig, at int) { r.get(r.all(others(at), wire.Prevote, 1, Value{})...) },
+	} {
+		r, at := notProposing(t)
+		r.chain.least = 2 * every
+		change(r, at)
+		if r.v.Bears() != wire.BearsUnknown {
+			t.Errorf("%s: bears %v", name, r.v.Bears())
+		}
+	}
+}
+
+// A value that more than two thirds prevoted for is voted for by who began too late to know it, and by nobody who may
+// know it yet, or whose chain is another one.
+func TestVotesForWhatOthersKnow(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *rig)
+		want   uint32
+	}{
+		"it took tips":  {func(r *rig) { r.chain.least = 3 * every }, 2 * every},
+		"it is behind":  {func(r *rig) { r.chain.closed = 2*every - 1 }, 0},
+		"another chain": {func(r *rig) { r.chain.fork, r.chain.name = every+1, 1 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, at := notProposing(t)
+			value := r.chain.value(2 * every)
+			c.change(r)
+			r.tick(0)
+			view := r.viewOf(1, at)
+			r.v.enter(view)
+			r.get(r.all(others(at), wire.Prevote, 0, value)...)
+			r.get(r.signer[r.proposer(view)](wire.Propose, view, value, 1))
+			r.tick(1000)
+			r.wantOwn(wire.Prevote, view, c.want)
+			if c.want == 0 {
+				return
+			}
+			r.get(r.all(others(at)[:2], wire.Prevote, view, value)...)
+			r.wantOwn(wire.Precommit, view, c.want)
+		})
+	}
+}

@@ -125,6 +125,36 @@ func (v votes) decided(view uint32, phase wire.Phase) (c choice, by []wire.Signe
 	return choice{}, nil, false
 }
 
+// proven reports whether more than two thirds prevoted for c in some view.
+func (v votes) proven(c choice) bool {
+	for view := range v.views {
+		if v.table.Enough(len(v.all(view, wire.Prevote, c))) {
+			return true
+		}
+	}
+	return false
+}
+
+// supporters are those who voted for each choice, in whatever phase and view. Who voted twice supports nothing.
+func (v votes) supporters() map[choice]map[wire.PeerID]bool {
+	found := map[choice]map[wire.PeerID]bool{}
+	for _, phases := range v.views {
+		for _, ballot := range phases {
+			for author, list := range ballot {
+				for _, s := range list {
+					if c := choiceOf(s.Vote); !v.barred[author] {
+						if found[c] == nil {
+							found[c] = map[wire.PeerID]bool{}
+						}
+						found[c][author] = true
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
 // enough reports whether more than two thirds voted in a phase of a view, for whatever.
 func (v votes) enough(view uint32, phase wire.Phase) bool {
 	n := 0
@@ -154,9 +184,12 @@ func (v votes) reached() (view uint32, any bool) {
 }
 
 // ahead is how many voters are in a later view.
-func (v votes) ahead(view uint32) (n int) {
+func (v votes) ahead(view uint32) int { return v.from(view + 1) }
+
+// from is how many voters are in a view or beyond.
+func (v votes) from(view uint32) (n int) {
 	for id, top := range v.top {
-		if top > view+1 && !v.barred[id] {
+		if top > view && !v.barred[id] {
 			n++
 		}
 	}

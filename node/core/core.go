@@ -317,6 +317,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.StoreHeader:
 		m.headers[e.Header.Header.ID(m.cfg.Run)] = &e.Header
 		m.Credit(e.Header.Header.Author)
+		m.recall(int(e.Header.Header.Fragment))
 		m.emit(e)
 	case gossip.SaveVotes:
 		for _, c := range e.Certificates {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/finality"
@@ -27,6 +29,7 @@ type KeptFinality struct {
 
 	history *finality.History
 	later   [][]finalRound // by fragment: rounds that the machine is yet to call final, whose deltas it does not know
+	before  [][]outer.Link // as in final
 }
 
 // finalRound is who has deltas in a round.
@@ -95,7 +98,7 @@ func (k *KeptFinality) loadCertificates(d FinalDisk, run wire.RunID) error {
 
 // segment is the rounds of a fragment that the records have one after the other, up to some round.
 type segment struct {
-	start  finality.Point // after which they begin
+	start  finality.Tip // after which they begin
 	rounds []finalRound
 	links  []outer.Link // of rounds
 }
@@ -105,7 +108,7 @@ func (s segment) last() uint32 { return s.start.Round + uint32(len(s.rounds)) }
 // loadHistory tells the history what the records have from the newest certificate on, of as many rounds as it keeps values
 // of.
 func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.Table, most uint32) error {
-	segments, starts := make([]segment, len(saved)), make([]finality.Point, len(saved))
+	segments, starts := make([]segment, len(saved)), make([]finality.Tip, len(saved))
 	for p, s := range saved {
 		first := s.History[0] // the machine begins to call rounds final after it
 		from := uint32(0)
@@ -118,13 +121,14 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 			return fmt.Errorf("load what is final in fragment %d: %w", p, err)
 		}
 		if segments[p].last() < first.Round {
-			segments[p] = segment{start: finality.Point{Round: first.Round, Chain: wire.Digest(first.Chain)}}
+			segments[p] = segment{start: tipOf(first)}
 		}
 		starts[p] = segments[p].start
 	}
 	k.history.Replace(make([]uint32, len(saved)), starts)
-	k.later = make([][]finalRound, len(saved))
+	k.later, k.before = make([][]finalRound, len(saved)), make([][]outer.Link, len(saved))
 	for p, s := range segments {
+		k.before[p] = slices.Clone(saved[p].History[1:])
 		for i, r := range s.rounds {
 			if r.round > saved[p].History[0].Round {
 				k.later[p] = append(k.later[p], r)
@@ -145,7 +149,7 @@ func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s 
 	err = d.Rounds(p, max(from, 1), to, func(l outer.Link) error {
 		authors, known, err := authorsOf(d, p, l, members)
 		if !known || l.Round == from || l.Round != s.last()+1 {
-			s = segment{start: finality.Point{Round: l.Round, Chain: wire.Digest(l.Chain)}}
+			s = segment{start: tipOf(l)}
 			return err
 		}
 		s.rounds, s.links = append(s.rounds, finalRound{l.Round, authors}), append(s.links, l)
@@ -154,11 +158,12 @@ func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s 
 	return s, err
 }
 
-// authorsOf are the authors of the deltas folded in a round of a fragment, as far as the disk knows their headers.
+// authorsOf are the authors of the deltas folded in a round of a fragment, if the disk knows all headers, and what admits the
+// authors is known.
 func authorsOf(d FinalDisk, p int, l outer.Link, members *member.Table) (authors []finality.Candidate, known bool, err error) {
 	for _, id := range l.Folded {
 		h, known, err := d.HeaderAt(p, l.Round, wire.Digest(id))
-		if err != nil || !known {
+		if err != nil || !known || errors.Is(members.CheckHeader(h), member.ErrUnknown) {
 			return nil, false, err
 		}
 		authors = appendAuthor(authors, DeltaOf(wire.Digest(id), h, members))
@@ -178,6 +183,7 @@ func appendAuthor(authors []finality.Candidate, d outer.Delta) []finality.Candid
 type final struct {
 	history *finality.History // nil in a run without finality
 	later   [][]finalRound
+	before  [][]outer.Link // by fragment, ascending: rounds that led to tips taken whole, whose authors may be unknown yet
 	abstain bool
 }
 
@@ -186,12 +192,12 @@ func newFinal(cfg Config) final {
 	if f == nil {
 		return final{}
 	}
-	made := final{history: f.Kept.history, later: f.Kept.later, abstain: f.Kept.Damaged || cfg.KeyOnly && cfg.Learner}
+	made := final{history: f.Kept.history, later: f.Kept.later, before: f.Kept.before, abstain: f.Kept.Damaged || cfg.KeyOnly && cfg.Learner}
 	if made.history == nil {
 		made.history = finality.NewHistory(finality.Every(cfg.Params.WindowUnion), cfg.Params.Fragments)
 	}
 	if made.later == nil {
-		made.later = make([][]finalRound, cfg.Params.Fragments)
+		made.later, made.before = make([][]finalRound, cfg.Params.Fragments), make([][]outer.Link, cfg.Params.Fragments)
 	}
 	return made
 }
@@ -231,18 +237,59 @@ func (m *Machine) finalRound(e rounds.Final) {
 	}
 }
 
-// replaced says that tips were taken whole.
-func (m *Machine) replaced(tips []*outer.Tip) {
+// replaced says that tips were taken whole, with the links that lead to each. Whose ids the first link has is not checked.
+func (m *Machine) replaced(tips []*outer.Tip, history [][]outer.Link) {
 	if m.final.history == nil {
 		return
 	}
-	common, points := make([]uint32, len(tips)), make([]finality.Point, len(tips))
+	common, stand := make([]uint32, len(tips)), make([]finality.Tip, len(tips))
 	copy(common, m.join.common)
-	for p, tip := range tips {
-		points[p] = finality.Point{Round: tip.Round, Chain: wire.Digest(tip.Chain)}
-		m.final.later[p] = nil
+	for p, links := range history {
+		stand[p] = tipOf(links[len(links)-1])
+		m.final.later[p], m.final.before[p] = nil, slices.Clone(links[1:])
 	}
-	m.final.history.Replace(common, points)
+	m.final.history.Replace(common, stand)
+	for p := range tips {
+		m.recall(p)
+	}
+}
+
+// tipOf is where a link brings its fragment.
+func tipOf(l outer.Link) finality.Tip {
+	return finality.Tip{Point: finality.Point{Round: l.Round, Chain: wire.Digest(l.Chain)}, Ended: l.Ended()}
+}
+
+// recall tells of rounds that led to tips taken whole, the newest first, as far as all headers of their deltas have come. A
+// certificate that lists this node among its voters for the first time is of rounds some of which are before its tips.
+func (m *Machine) recall(p int) {
+	if m.final.history == nil {
+		return
+	}
+	for links := m.final.before[p]; len(links) > 0; links = m.final.before[p] {
+		l, next := links[len(links)-1], m.final.history.First(p)-1
+		if l.Round == next {
+			authors, known := m.authorsOf(l)
+			if !known {
+				return
+			}
+			if err := m.final.history.Earlier(p, l.Round, wire.Digest(l.Chain), authors); err != nil {
+				panic(fmt.Sprintf("recall round %d of fragment %d: %v", l.Round, p, err)) // it is the next one
+			}
+		}
+		m.final.before[p] = links[:len(links)-1]
+	}
+}
+
+// authorsOf are the authors of the deltas folded in a round, if all headers and what admits their authors are here.
+func (m *Machine) authorsOf(l outer.Link) (authors []finality.Candidate, known bool) {
+	for _, id := range l.Folded {
+		h, known := m.headers[wire.Digest(id)]
+		if !known || errors.Is(m.cfg.Gossip.Members.CheckHeader(h.Header), member.ErrUnknown) {
+			return nil, false
+		}
+		authors = appendAuthor(authors, m.deltaOf(wire.Digest(id), h.Header))
+	}
+	return authors, true
 }
 
 // tickFinal ends an abstention that no marks end: what the disk has damaged. In the time for which a key without its

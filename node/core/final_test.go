@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"atoll/gossip/finality"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -105,6 +106,45 @@ func TestHistoryWithGaps(t *testing.T) {
 				t.Errorf("%s is missing: the value of round %d is known: %v", name, at, known)
 			}
 		}
+	}
+}
+
+// A restart whose disk lacks the header of a round before its tips knows its values once the headers have come; so does a node
+// that took tips whole.
+func TestHistoryRecalled(t *testing.T) {
+	const first, tip = 2, 12
+	want, _ := finalDisk{ledger: recordsTo(20)}.loaded(t, 0, 0).final.history.At(8)
+	restarted := finalDisk{ledger: recordsTo(20), unknown: map[uint32]bool{6: true}}.loaded(t, first, tip)
+	links := chainOf(1, first, tip, func(uint32) bool { return true })
+	took := finalDisk{ledger: recordsTo(1)}.loaded(t, 0, 0)
+	took.replaced([]*outer.Tip{{Round: tip}}, [][]outer.Link{links})
+	for name, m := range map[string]*Machine{"a restart": restarted, "tips": took} {
+		m.headers = map[wire.Digest]*wire.SignedHeader{}
+		for r := uint32(tip); r > first; r-- {
+			if _, known := m.final.history.At(8); known != (r < 5) {
+				t.Errorf("%s: without round %d the value of round 8 is known: %v", name, r, known)
+			}
+			m.headers[ownAt(r)] = &wire.SignedHeader{Header: wire.Header{Author: leaver, Round: r}}
+			m.recall(0)
+		}
+		if got, known := m.final.history.At(8); !known || got.Digest(wire.RunID{1}) != want.Digest(wire.RunID{1}) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, known, want)
+		}
+		if len(m.final.before[0]) > 0 || m.final.history.First(0) != first+1 {
+			t.Errorf("%s: %d rounds wait, %d is the first that is known", name, len(m.final.before[0]), m.final.history.First(0))
+		}
+	}
+}
+
+// A node that lacks the certificate of an author does not count the author as one whom nobody invited.
+func TestHistoryAwaitsMembers(t *testing.T) {
+	m := finalDisk{ledger: recordsTo(1)}.loaded(t, 0, 0)
+	m.cfg.Gossip.Members = member.NewTable(wire.RunID{1}, []wire.PeerID{{9}})
+	h := wire.Header{Author: leaver, Round: 12, Certificate: wire.Digest{5}}
+	m.headers = map[wire.Digest]*wire.SignedHeader{ownAt(12): {Header: h}}
+	m.replaced([]*outer.Tip{{Round: 12}}, [][]outer.Link{chainOf(1, 2, 12, func(uint32) bool { return true })})
+	if first := m.final.history.First(0); first != 13 {
+		t.Errorf("rounds from %d on are known", first)
 	}
 }
 

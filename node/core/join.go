@@ -309,7 +309,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 	if err := m.rounds.Install(now, tips, history, m.join.common); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	m.replaced(tips)
+	m.replaced(tips, history)
 	m.gossip.Installed(now, m.join.common, nil)
 	m.heard.forget() // the tips have deltas that never come by themselves
 	m.replay(now)

@@ -3,7 +3,10 @@
 // processes of the same machine.
 package status
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // FinalFile is the last status of a node, in its folder.
 const FinalFile = "status.json"
@@ -101,6 +104,26 @@ type Final struct {
 	Votes        bool     `json:"votes,omitempty"`       // this node is one of them
 	View         uint32   `json:"view,omitempty"`        // attempts at the next certificate that came to nothing
 	Silent       []string `json:"silent,omitempty"`      // voters of whom no vote for it has come
+}
+
+// Text says how far the nodes have certified the run, in a few words; "" in a run without votes, where f is nil.
+func (f *Final) Text() string {
+	if f == nil {
+		return ""
+	}
+	text := fmt.Sprintf("up to round %d, %d rounds behind", f.Round, f.Behind)
+	switch {
+	case f.Round == 0 && f.Waiting > 0:
+		text = fmt.Sprintf("not known yet: %d certificates came, and this node joined after their rounds", f.Waiting)
+	case f.Round == 0:
+		text = fmt.Sprintf("nothing yet: votes begin when round %d has closed", f.First)
+	case f.OtherChain:
+		text += ", and this node's chain is another one"
+	}
+	if f.View > 0 && len(f.Silent) > 0 {
+		text += fmt.Sprintf("; a vote is under way, and %d of %d voters are silent", len(f.Silent), f.Voters)
+	}
+	return text
 }
 
 // Plan is how many inner steps this node's deltas have.

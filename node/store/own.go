@@ -139,7 +139,8 @@ func putMark(tx *bbolt.Tx, fragment int, round uint32) error {
 	return entriesOf(tx, bucketMarks).Put(fragmentKey(fragment), binary.BigEndian.AppendUint32(nil, round))
 }
 
-// Own returns this node's own deltas that were not forgotten, by Seq.
+// Own returns this node's own deltas that were not forgotten, by Seq. One whose header is in a segment that was set aside
+// is left out: its round is older than any that a restart folds, and its mark stays.
 func (s *Store) Own() ([]OwnDelta, error) {
 	var own []OwnDelta
 	last := afterKey(wire.MaxFragments-1, math.MaxUint32)
@@ -149,6 +150,9 @@ func (s *Store) Own() ([]OwnDelta, error) {
 		}
 		id := wire.Digest(v)
 		h, _, err := s.lookupAt(int(binary.BigEndian.Uint16(k)), roundOf(k), id)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

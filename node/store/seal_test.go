@@ -381,3 +381,40 @@ func TestDamagedSegment(t *testing.T) {
 		})
 	}
 }
+
+// A node whose own deltas are in a segment that was set aside goes on: it has the others, signs none of these rounds again,
+// and can forget all.
+func TestOwnInASegmentSetAside(t *testing.T) {
+	dir := t.TempDir()
+	s := sealing(t, dir)
+	var all []delta
+	for round := uint32(1); round <= 8; round++ {
+		d := makeDelta(7, 0, round)
+		must(t, s.PutOwn(d.id, d.h, d.payload, OwnMeta{Seq: uint64(round)}), s.PutRound(0, round, Round{Folded: []wire.Digest{d.id}}))
+		all = append(all, d)
+	}
+	_, err := s.Seal([]uint32{4, 0}, tokensOf)
+	must(t, err, s.Close())
+	damage(t, filepath.Join(dir, segmentsDir, "000", "00000001"))
+	s = sealing(t, dir)
+	_, err = s.Own()
+	wantErr(t, err, ErrCorrupt, "atoll doctor --dir "+dir+" --fix")
+	_, moved, err := s.SetSegmentsAside(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	if must(t, err); moved != 1 {
+		t.Fatalf("%d segments set aside", moved)
+	}
+	own, err := s.Own()
+	if must(t, err); len(own) != 4 || own[0].ID != all[4].id || own[3].Seq != 8 {
+		t.Errorf("own deltas %+v", own)
+	}
+	again := makeDelta(8, 0, 3)
+	wantErr(t, s.PutOwn(again.id, again.h, again.payload, OwnMeta{Seq: 9}), ErrMark)
+	for _, d := range all {
+		must(t, s.ForgetOwn(d.id))
+	}
+	if own, err = s.Own(); err != nil || len(own) > 0 {
+		t.Errorf("%d own deltas, %v", len(own), err)
+	}
+	next := makeDelta(7, 0, 9)
+	must(t, s.PutOwn(next.id, next.h, next.payload, OwnMeta{Seq: 9}), s.Close(), Check(dir))
+}

@@ -116,6 +116,27 @@ func TestVotersComeBack(t *testing.T) {
 	}
 }
 
+// Nodes that join a run of one are among its voters as soon as their deltas are folded, though their own chains begin in the
+// middle of the rounds that elect them. Without their votes nothing would be certified any more.
+func TestJoinersVote(t *testing.T) {
+	t.Parallel()
+	for _, joiners := range []int{1, 3} {
+		for i := range Time(2) {
+			s := voters(1, 1600*(1+joiners))
+			s.Params.WindowUnion = 64
+			for range joiners {
+				s.Faults = append(s.Faults, Fault{At: 70_000 + i*5_500, Kind: fault.Join})
+			}
+			w := newWorld(t, s)
+			w.ends(t)
+			v, _ := w.nodes[0].machine.Gossip().Finals()
+			if least, _ := w.certified(); v.Voters != 1+joiners || v.Last.Value.Round+64+2*16 < w.closed() {
+				t.Errorf("%d joiners: %d certificates, the newest of round %d of %d, %d voters", joiners, least, v.Last.Value.Round, w.closed(), v.Voters)
+			}
+		}
+	}
+}
+
 // A restart finds the history again: where every voter is needed, certificates go on soon after it, at their usual pace.
 func TestARestartVotesOn(t *testing.T) {
 	t.Parallel()

@@ -44,4 +44,9 @@
 //  29. votes forgotten: what a voter signed is not read at a restart
 //  30. votes before they are durable: a vote leaves while what it must not forget is on its way to the disk
 //  31. tokens before certificates: a fork goes by folded tokens, whatever is certified
+//
+// These two are of votes after tips:
+//
+//  32. one voter vouches: the vote of a single voter shows that a chain goes on from the newest certificate
+//  33. vouched for another chain: votes for a value show it that the own chain does not have
 package mutants

@@ -128,5 +128,11 @@ func All() []Mutant {
 		{"tokens before certificates", "certified", []Edit{
 			{In: "repair.byCertificate", Old: "!apart", New: "true || !apart"},
 		}},
+		{"one voter vouches", "votes", []Edit{
+			{In: "Voter.vouched", Old: "3*len(by) < v.votes.table.Len()", New: "len(by) == 0"},
+		}},
+		{"vouched for another chain", "votes", []Edit{
+			{In: "Voter.vouched", Old: "_, same := v.valueOf(c); same", New: "true"},
+		}},
 	}
 }

@@ -79,6 +79,27 @@ func (s *search) proposals(w *world, i int) (all []input) {
 			lie := s.lie(wire.Prevote, proof-1, s.sent[p].Round, 0)
 			all = append(all, inputOf(append(rests, p, lie)...))
 		}
+		all = append(all, s.vouched(w, i, p)...)
+	}
+	return all
+}
+
+// vouched are a proposal and what a voter that went astray may take for a sign that its chain is the certified one: votes for
+// a value, of whatever phase and view, of another voter and of the liar's.
+func (s *search) vouched(w *world, i int, p vote) (all []input) {
+	if s.bounds.Astray>>i&1 == 0 {
+		return nil
+	}
+	for j, l := range w.at {
+		for _, n := range l.signed {
+			if j == i || s.sent[n].Round == 0 {
+				continue
+			}
+			all = append(all, inputOf(p, n), inputOf(p, n, s.lie(wire.Prevote, w.at[i].view, s.sent[n].Round, 0)))
+		}
+	}
+	for _, round := range []uint32{roundA, roundB} {
+		all = append(all, inputOf(p, s.lie(wire.Prevote, w.at[i].view, round, 0)))
 	}
 	return all
 }

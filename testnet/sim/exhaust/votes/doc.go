@@ -16,6 +16,9 @@
 // nothing by itself can as well come with those that it takes effect with. Two states of a voter are one if all its
 // fields are equal, times aside. A state of the world that was met before is not followed again.
 //
+// Or some honest voters went astray: they took tips of a chain that parted from the certified one before its newest
+// certificate, and cannot tell. They have B and not A, the others A and not B.
+//
 // What must hold: of the votes that were ever sent no two certificates can be made that verify and have
-// different values. What a voter certifies verifies.
+// different values. What a voter certifies verifies. It is of the chain that the certificate before is of.
 package votes

@@ -93,15 +93,40 @@ func (r *rig) value(round uint32) finality.Value {
 	return v
 }
 
-// chain is that of one voter: all have both values, and not all propose the same.
+// chain is that of one voter. All have both values, and not all propose the same. Or some went astray: they have B, and
+// know nothing of the rounds before. Then the others have A, and something else in place of B.
 type chain struct {
 	*rig
 	newest uint32
+	astray bool
 }
 
-func (c chain) Newest() uint32                           { return c.newest }
-func (c chain) At(round uint32) (finality.Value, bool)   { return c.values[round], true }
-func (c chain) Holds(p []finality.Point) (yes, all bool) { return true, true }
+func (c chain) Newest() uint32 { return c.newest }
+
+func (c chain) At(round uint32) (v finality.Value, known bool) {
+	switch v = c.values[round]; {
+	case c.bounds.Astray == 0:
+		return v, true
+	case c.astray:
+		return v, round == roundB
+	case round == roundB:
+		v.Points = []finality.Point{{Round: round}}
+	}
+	return v, true
+}
+
+func (c chain) Holds([]finality.Point) (yes, known bool) { return !c.astray, !c.astray }
+
+// chainOf is the chain of an honest voter.
+func (r *rig) chainOf(at int) chain {
+	switch astray := r.bounds.Astray>>at&1 == 1; {
+	case astray:
+		return chain{r, roundB, true}
+	case r.bounds.Astray > 0:
+		return chain{r, roundA, false}
+	}
+	return chain{r, []uint32{roundA, roundB, roundA}[at], false}
+}
 
 // note numbers a vote.
 func (r *rig) note(s wire.SignedVote) vote {
@@ -140,8 +165,7 @@ type machine struct {
 }
 
 func (r *rig) machine(at int, save *finality.State) *finality.Voter {
-	newest := []uint32{roundA, roundB, roundA}[at]
-	v := finality.New(finality.Config{Run: r.run, Key: r.keys[at], Every: 1, StepMs: stepMs}, chain{r, newest})
+	v := finality.New(finality.Config{Run: r.run, Key: r.keys[at], Every: 1, StepMs: stepMs}, r.chainOf(at))
 	v.Resume(&r.before, save)
 	return v
 }

@@ -17,6 +17,7 @@ type Bounds struct {
 	Liars    uint32 // bit by bit from view 0: views whose proposer is the liar
 	Ordered  bool   // follow one of the orders that come to the same, see order
 	Together bool   // in each phase all vote before one goes on: fewer histories, so that more views can be searched
+	Astray   uint32 // bit by bit from voter 0: honest voters that took tips of a chain which parted before the newest certificate
 }
 
 // Report is what a search saw.
@@ -109,8 +110,8 @@ func (s *search) sort(w *world, k *key) {
 	k.order.last = 0
 }
 
-// alike says that honest voters differ in their names alone: none of them proposes.
-func (s *search) alike() bool { return s.bounds.Liars+1 == 1<<s.bounds.Views }
+// alike says that honest voters differ in their names alone: none of them proposes, and their chains are one.
+func (s *search) alike() bool { return s.bounds.Liars+1 == 1<<s.bounds.Views && s.bounds.Astray == 0 }
 
 // sealed is precommits of honest voters in a view for a value.
 type sealed struct {
@@ -261,8 +262,11 @@ func (s *search) wrong(w *world) string {
 	}
 	a, b := s.can(w, roundA), s.can(w, roundB)
 	s.report.A, s.report.B = s.report.A || a, s.report.B || b
-	if a && b {
+	switch {
+	case a && b:
 		return "two certificates of one height with different values"
+	case b && s.bounds.Astray > 0:
+		return "a certificate that does not go on from the one before"
 	}
 	return ""
 }

@@ -55,6 +55,29 @@ func TestSafety(t *testing.T) {
 	}
 }
 
+// However many of the honest voters took tips of another chain, it is not certified: they would need the vote of one that
+// knows the newest certificate. One that did so among three that know it keeps nobody from certifying.
+func TestNothingBesideWhatIsCertified(t *testing.T) {
+	for _, b := range []Bounds{
+		{Views: 1, Liars: 0b1, Astray: 0b011},
+		{Views: 1, Liars: 0b0, Astray: 0b011},
+		{Views: 2, Liars: 0b11, Together: true, Astray: 0b001},
+		{Views: 2, Liars: 0b11, Together: true, Astray: 0b011},
+		{Views: 2, Liars: 0b01, Together: true, Astray: 0b011},
+		{Views: 2, Liars: 0b10, Together: true, Astray: 0b101},
+	} {
+		began := time.Now()
+		r, err := Search(b, mostStates)
+		t.Logf("%+v: %v in %.1f s", b, r, time.Since(began).Seconds())
+		if err != nil {
+			t.Error(err)
+		}
+		if one := b.Astray == 0b001; !r.Whole || r.B || r.A != one {
+			t.Errorf("%+v: A can be certified %v, B %v, whole %v", b, r.A, r.B, r.Whole)
+		}
+	}
+}
+
 // Histories told in order come to the same sets of precommits as all.
 func TestOrderLeavesNothingOut(t *testing.T) {
 	all := []Bounds{{Views: 1, Liars: 0b1}, {Views: 1}, {Views: 1, Liars: 0b1, Restarts: 1}}

@@ -42,11 +42,12 @@ func interleavings() (check string, err error) {
 }
 
 // ballots searches the ways in which four voters, one of whom lies, can certify: all in one view, and in two and
-// three those in which all vote in each phase.
+// three those in which all vote in each phase, in two also where voters went astray.
 func ballots() (check string, err error) {
 	const states = 1_000_000
 	for _, b := range []votes.Bounds{
 		{Views: 1, Liars: 0b1},
+		{Views: 2, Liars: 0b11, Together: true, Astray: 0b011},
 		{Views: 2, Liars: 0b11, Ordered: true, Together: true},
 		{Views: 3, Liars: 0b111, Ordered: true, Together: true},
 	} {
