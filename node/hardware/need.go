@@ -15,15 +15,26 @@ const processBytes = 96 << 20
 // MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
 
-// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest, and the one before, on which
-// the learner stands until it adopts that.
-const liveTips = 2
+// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest. The one before, on which the
+// learner stands until it adopts that, is there of changedTips fragments: between two steps seldom more change.
+const (
+	liveTips    = 1
+	changedTips = 2
+)
 
 // shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
 const shortBases = 2
 
-// garbage is one part in so many of what is alive: the collector of a node begins at a quarter.
-const garbage = 4
+// What the collector of a node lets gather: a quarter of what is alive in a small process, and in a large one, whose numbers
+// it need not look at, no more than mostGarbage or a twentieth.
+const (
+	garbageShare = 4
+	mostGarbage  = 64 << 20
+	leastShare   = 20
+)
+
+// Garbage is how many bytes of garbage a node lets gather beside so many that are alive.
+func Garbage(alive int64) int64 { return min(alive/garbageShare, max(mostGarbage, alive/leastShare)) }
 
 // Role is what a node does in a run, as far as its memory depends on it.
 type Role struct {
@@ -38,7 +49,7 @@ type Role struct {
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := tipBytes(g), int64(0)
 	for _, f := range g.Plan() {
-		const fold = 2*(8+8) + (8 + 4) + 8 // sums and payloads of two folds, sums and progress of a draft, and a tip on its way to the disk, bytes per value
+		const fold = 2*(8+8) + (8 + 4) + 8 + changedTips*8 // sums and payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
 		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
 	}
 	if !r.Observe {
@@ -48,7 +59,7 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 			heap += 4 * int64(g.Params()) // of progress that is held
 		}
 	}
-	return uint64(processBytes + heap + heap/garbage + mapped)
+	return uint64(processBytes + heap + Garbage(heap) + mapped)
 }
 
 // tipBytes is what tips take of memory: the newest of each fragment, and bases.
@@ -56,7 +67,7 @@ func tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
 	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
-	return max(liveTips*tips+first, min(all, MaxTipBytes))
+	return max(liveTips*tips, min(all, MaxTipBytes))
 }
 
 // keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
@@ -69,8 +80,7 @@ func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 	if r.External || !g.BuiltIn() {
 		return 0, 2 * 4 * int64(g.Params())
 	}
-	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
-	return cfg.MemoryBytes() + cfg.StateBytes(), 0 // the state is copied while it is written
+	return g.TrainerConfig(max(r.Batch, g.Batch)).MemoryBytes() + 4*int64(g.Params()), 0 // and the parameters that it evaluates
 }
 
 // Disk is what a node of a run takes of its disk beside the ledger, estimated in bytes.
