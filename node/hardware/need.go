@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"atoll/node/genesis"
+	"atoll/optimizer/trainer"
 )
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
@@ -80,7 +81,7 @@ func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 	if r.External || !g.BuiltIn() {
 		return 0, 2 * 4 * int64(g.Params())
 	}
-	return g.TrainerConfig(max(r.Batch, g.Batch)).MemoryBytes() + 4*int64(g.Params()), 0 // and the parameters that it evaluates
+	return g.TrainerConfig(max(r.Batch, g.Batch)).MemoryBytes() + trainer.EvaluationBytes(g.Model), 0
 }
 
 // Disk is what a node of a run takes of its disk beside the ledger, estimated in bytes.
