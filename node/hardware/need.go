@@ -5,7 +5,6 @@ import (
 	"math/bits"
 
 	"atoll/node/genesis"
-	"atoll/optimizer/trainer"
 )
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
@@ -81,7 +80,8 @@ func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 	if r.External || !g.BuiltIn() {
 		return 0, 2 * 4 * int64(g.Params())
 	}
-	return g.TrainerConfig(max(r.Batch, g.Batch)).MemoryBytes() + trainer.EvaluationBytes(g.Model), 0
+	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
+	return cfg.MemoryBytes() + cfg.EvaluationBytes(), 0
 }
 
 // Disk is what a node of a run takes of its disk beside the ledger, estimated in bytes.

@@ -41,8 +41,8 @@ func BitsPerByteOf(ctx context.Context, c llama.Config, p *tensor.Slab, windows 
 func evalRows(c llama.Config) int { return max(1, evalTokens/c.Context) }
 
 // EvaluationBytes is the memory that an evaluation takes, with the parameters that it is of.
-func EvaluationBytes(c llama.Config) int64 {
-	return 4*int64(c.Params()) + c.WorkspaceBytes(evalRows(c))
+func (c Config) EvaluationBytes() int64 {
+	return 4*int64(c.Model.Params()) + c.Model.WorkspaceBytes(evalRows(c.Model))
 }
 
 // meanNats is the mean loss over the targets of windows.
