@@ -49,7 +49,7 @@ type Role struct {
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := tipBytes(g), int64(0)
 	for _, f := range g.Plan() {
-		const fold = 2*(8+8) + (8 + 4) + 8 + changedTips*8 // sums and payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
+		const fold = 2*8 + (8 + 4) + 8 + changedTips*8 // payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
 		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
 	}
 	if !r.Observe {
