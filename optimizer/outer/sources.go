@@ -2,7 +2,6 @@ package outer
 
 import (
 	"math"
-	"sync"
 
 	"atoll/tensor"
 	"atoll/tensor/codec"
@@ -158,49 +157,35 @@ func (fold *folding) partLen() int {
 func (fold *folding) parts() int { return (fold.f.Len + fold.partLen() - 1) / fold.partLen() }
 
 // part is the first value of part k, and memory for the sums of its values.
-func (fold *folding) part(k int, memory *[]float64) (at int, sum []float64) {
+func (fold *folding) part(k int, memory *tensor.Workspace) (at int, sum []float64) {
 	at = k * fold.partLen()
-	n := min(fold.partLen(), fold.f.Len-at)
-	if cap(*memory) < n {
-		*memory = make([]float64, fold.partLen())
-	}
-	return at, (*memory)[:n]
+	return at, memory.Wide[:min(fold.partLen(), fold.f.Len-at)]
 }
-
-// partSums are for the sums of parts: each core has some.
-var partSums = sync.Pool{New: func() any { return new([]float64) }}
 
 // eachPart calls do for each part, side by side: at is its first value, sum has room for one number for each.
 func (fold *folding) eachPart(do func(at int, sum []float64)) {
 	tensor.Parallel(fold.parts(), func(k int) {
-		memory := partSums.Get().(*[]float64)
+		memory := tensor.BorrowSums(fold.partLen())
 		do(fold.part(k, memory))
-		partSums.Put(memory)
+		tensor.ReturnSums(memory)
 	})
 }
 
 // eachWave has as many parts as there are cores summed side by side. Then it calls do for each of lines, these side by side as well, with
 // the sums of one part after the other. So each line sees all parts in order.
 func (fold *folding) eachWave(sum progress, lines int, do func(line, at int, sum []float64)) {
-	type summed struct {
-		at     int
-		sum    []float64
-		memory *[]float64
-	}
-	wave := make([]summed, min(tensor.Threads(), fold.parts()))
+	wave := make([]*tensor.Workspace, min(tensor.Threads(), fold.parts()))
 	for w := range wave {
-		wave[w].memory = partSums.Get().(*[]float64)
-		defer partSums.Put(wave[w].memory)
+		wave[w] = tensor.BorrowSums(fold.partLen())
+		defer tensor.ReturnSums(wave[w])
 	}
 	for first := 0; first < fold.parts(); first += len(wave) {
 		now := wave[:min(len(wave), fold.parts()-first)]
-		tensor.Parallel(len(now), func(w int) {
-			now[w].at, now[w].sum = fold.part(first+w, now[w].memory)
-			sum(now[w].at, now[w].sum)
-		})
+		tensor.Parallel(len(now), func(w int) { sum(fold.part(first+w, now[w])) })
 		tensor.Parallel(lines, func(line int) {
-			for _, p := range now {
-				do(line, p.at, p.sum)
+			for w := range now {
+				at, values := fold.part(first+w, now[w])
+				do(line, at, values)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -23,7 +24,6 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/optimizer/outer"
-	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
@@ -133,7 +133,7 @@ func (f *fragment) fold(out io.Writer, learners int) error {
 	took := time.Since(wall)
 	fmt.Fprintf(out, "delta\t%d bytes in %v, %.3f for each value; encoded in %.2f s\n", f.payload, f.g.Outer.Codec, f.perValue(float64(f.payload)), f.encoded.Seconds())
 	fmt.Fprintf(out, "fold\tof %d deltas in %.2f s, %.1f ns for each value; %.2f s by the clock on %d threads\n",
-		learners, f.folded.Seconds(), f.perValue(float64(f.folded.Nanoseconds())), took.Seconds(), tensor.Threads())
+		learners, f.folded.Seconds(), f.perValue(float64(f.folded.Nanoseconds())), took.Seconds(), runtime.GOMAXPROCS(0))
 	return err
 }
 
