@@ -47,10 +47,10 @@ type Role struct {
 // Need estimates the bytes of memory that a node of the run will take at most. A node whose union window is not full
 // takes less where its model is small (testnet/bench/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
-	heap, mapped := tipBytes(g), int64(0)
+	heap, mapped := r.tipBytes(g), int64(0)
 	for _, f := range g.Plan() {
 		const fold = 2*8 + (8 + 4) + 8 + changedTips*8 // payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
-		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
+		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len))
 	}
 	if !r.Observe {
 		own, shared := r.training(g)
@@ -63,11 +63,15 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 }
 
 // tipBytes is what tips take of memory: the newest of each fragment, and bases.
-func tipBytes(g genesis.Genesis) int64 {
+func (r Role) tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
 	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
-	return max(liveTips*tips, min(all, MaxTipBytes))
+	least := liveTips * tips
+	if !r.Observe && (r.External || !g.BuiltIn()) {
+		least = (1+liveTips)*tips + first // while it starts or saves it adopts nothing, and all fragments go on
+	}
+	return max(least, min(all, MaxTipBytes))
 }
 
 // keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
@@ -94,7 +98,7 @@ type Disk struct {
 // of its own shares its parameters through a file, and saves a state beside the one before.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
 	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
-	if tipBytes(g) >= MaxTipBytes {
+	if r.tipBytes(g) >= MaxTipBytes {
 		kept += shortBases
 	}
 	d := Disk{Bases: int64(kept) * tips}
