@@ -24,6 +24,9 @@ func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)
 	bytes := q.pull.bytes + size
 	transfer = min(q.expected().transferMs(bytes)<<q.pull.late, deadlineMaxMs)
+	if !q.pull.measured && !q.claims() { // firstRate is a guess: the run says more of its links
+		transfer = max(transfer, p.cfg.SweepMs)
+	}
 	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
 		wait = author.expected().transferMs(bytes) // it has to come from there first
 	}
@@ -36,11 +39,14 @@ func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
 // expected is the rate at which a peer should send. Before something of it was measured
 // that is what it says that its uplink carries: one that claims much has little time.
 func (q *peer) expected() rate {
-	if !q.pull.measured && q.beat != nil && q.beat.Upload > 0 {
+	if !q.pull.measured && q.claims() {
 		return max(q.rate, rate(q.beat.Upload/1000))
 	}
 	return q.rate
 }
+
+// claims reports whether a peer says what its uplink carries.
+func (q *peer) claims() bool { return q.beat != nil && q.beat.Upload > 0 }
 
 // ask requests the payload of w from s. After patience another source is asked too; the
 // request goes on for as long as a transfer may take again, so that bytes under way need
@@ -72,11 +78,25 @@ func (p *pull) ask(w *want, s *source) {
 		}
 		q.pull.ended(p.now-began-wait, transfer, err)
 		if err == nil && p.took > 0 {
-			q.pull.measured = q.rate.sampled(len(b), p.took) || q.pull.measured
+			p.measure(q, len(b))
 		}
 		p.answered(w, &asked, b, err)
 	})
 	w.flights.calls = append(w.flights.calls, call)
+}
+
+// measure takes a payload of so many bytes into what its peer is known to send. In a run of long transfers
+// the first one takes the place of the guess, however much slower it was.
+func (p *pull) measure(q *peer, bytes int) {
+	before := q.rate
+	if p.cfg.SweepMs > 0 && !q.pull.measured {
+		q.rate = 0
+	}
+	if q.rate.sampled(bytes, p.took) {
+		q.pull.measured = true
+	} else {
+		q.rate = before
+	}
 }
 
 // ended notes how long a request took that might have taken so long, twice. A peer that

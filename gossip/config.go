@@ -30,6 +30,7 @@ type Config struct {
 	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload
 	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	Tips         uint64 // bytes of all tips of the run together, which a donor hashes for a manifest; 0 for next to none
+	SweepMs      int64  // what links take for the deltas of all fragments of all other learners, as the run was made; 0 if that is short
 	TargetPeers  int    // connections that the roster dials for; default 12
 
 	// Limiter is told what the run is like: the network side asks it which messages are passed

@@ -356,6 +356,31 @@ func TestFetchRate(t *testing.T) {
 	}
 }
 
+// In a run that was made for links on which payloads take minutes, one of a peer of which nothing is known has as long, unless the
+// peer says what its uplink carries. The first that comes says what it does carry, though that is less than the guess.
+func TestFetchOfLongTransfers(t *testing.T) {
+	const sweep, size = 300_000, 100_000
+	for _, upload := range []float64{0, 1e6} {
+		a := newAlone()
+		a.core.cfg.SweepMs = sweep
+		h := a.header(9, 1, 0)
+		a.chain.closed[0] = 1
+		payload := bytes.Repeat([]byte{7}, size)
+		h.Header.Size, h.Header.Payload = size, wire.Sum(payload)
+		a.connect(1)
+		q := a.core.peers.find(wire.PeerID{1})
+		q.beat = &wire.Beat{Upload: upload}
+		call := questions(t, a.brought(1, h), wire.GetPayload)[0]
+		if long := call.call.TimeoutMs >= 2*sweep; long != (upload == 0) {
+			t.Errorf("uplink of %g bytes/s: a timeout of %d ms", upload, call.call.TimeoutMs)
+		}
+		a.core.Step(a.now+100_000, Answered{Call: call.call.ID, Response: wire.Response{Status: wire.OK, Body: payload}.Encode(), TookMs: 100_000})
+		if got := float64(q.rate); got < 1 || got > 1.01 || !q.pull.measured {
+			t.Errorf("uplink of %g bytes/s: then %g bytes/ms", upload, got)
+		}
+	}
+}
+
 func TestFetchWrongBytes(t *testing.T) {
 	for name, payload := range map[string][]byte{"another digest": make([]byte, 3000), "another size": make([]byte, 2999)} {
 		a := specAlone(1, 9)

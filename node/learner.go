@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	if n.cfg.Threads > 0 {
 		command.Env = append(command.Env, fmt.Sprintf("OMP_NUM_THREADS=%d", n.cfg.Threads))
 	}
-	state, err := n.store.Checkpoint()
+	state, err := n.learnerState()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		n.view.event(n, "damaged", "", fmt.Sprintf("the learner begins anew: %v", err))
 	}
@@ -70,6 +71,17 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	n.view.event(n, "learner", "", "waits for "+n.attaches())
 	return n.record.change(func(r *hello.Record) { r.Trainer = hello.External })
+}
+
+// learnerState is what an earlier start kept of the learner. That of the built-in trainer may be large, and nobody
+// takes it: its beginning is enough to see that.
+func (n *node) learnerState() ([]byte, error) {
+	c, err := n.store.Checkpoint()
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(c, external.MostState))
+	return b, errors.Join(err, c.Close())
 }
 
 // slowStart is since when a learner starts, where that takes long.

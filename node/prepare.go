@@ -1,11 +1,12 @@
 package node
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"strings"
 	"time"
 
 	"atoll/gossip/hello"
@@ -107,21 +108,30 @@ func (n *node) trainerConfig(batch int) trainer.Config {
 // resumeOptimizer takes back the inner optimizer's state of before a restart.
 // Without one it begins anew, which costs quality for a few steps only.
 func (n *node) resumeOptimizer() error {
-	b, err := n.store.Checkpoint()
+	c, err := n.store.Checkpoint()
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	if err == nil && strings.HasPrefix(string(b), "{") {
-		n.view.event(n, "learner", "", "another program trained on this node before: the inner optimizer begins anew")
-		return nil
-	}
 	if err == nil {
-		err = n.built.SetState(b)
+		var other bool
+		other, err = n.loadOptimizer(c)
+		if err = errors.Join(err, c.Close()); other && err == nil {
+			n.view.event(n, "learner", "", "another program trained on this node before: the inner optimizer begins anew")
+		}
 	}
 	if err != nil {
 		n.view.event(n, "damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err))
 	}
 	return nil
+}
+
+// loadOptimizer gives a state that was kept to the trainer, unless it is of another program.
+func (n *node) loadOptimizer(state io.Reader) (other bool, err error) {
+	r := bufio.NewReader(state)
+	if first, _ := r.Peek(1); string(first) == "{" {
+		return true, nil
+	}
+	return false, n.built.LoadState(r)
 }
 
 func (n *node) newTraining() *training {
@@ -130,8 +140,8 @@ func (n *node) newTraining() *training {
 		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
 	t.saver = &saver{
-		clock: n.clock, state: n.built.State, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
-		write: func(state []byte) { n.check("checkpoint", n.store.PutCheckpoint(state)) },
+		clock: n.clock, state: n.built.SaveState, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
+		write: n.store.PutCheckpoint,
 	}
 	if n.external != nil {
 		t.aside = newAside(t.commands)

@@ -318,7 +318,7 @@ func (n *node) keepTips() {
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip.Encode()))
 	}
 	if n.built != nil {
-		if state, err := n.built.State(); err == nil {
+		if state, err := n.built.SaveState(); err == nil {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
 	}

@@ -179,6 +179,7 @@ func (t *training) run(ctx context.Context) error {
 	var known error // what the trainer is gone by, until it begins again
 	t.begin(t.now())
 	t.saver.begin()
+	defer t.saver.end()
 	if t.aside != nil {
 		ctx, end := context.WithCancel(ctx)
 		go t.aside.run(ctx, func() { t.does(nil) })

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,10 +37,10 @@ type fakeTrainer struct {
 
 const fakeTokens = 32
 
-func (f *fakeTrainer) Params() []float32       { return f.params }
-func (f *fakeTrainer) State() ([]byte, error)  { return []byte("state"), nil }
-func (f *fakeTrainer) SetState(b []byte) error { return nil }
-func (f *fakeTrainer) Steps() int64            { return f.steps }
+func (f *fakeTrainer) Params() []float32             { return f.params }
+func (f *fakeTrainer) SaveState() (io.Reader, error) { return strings.NewReader("state"), nil }
+func (f *fakeTrainer) LoadState(io.Reader) error     { return nil }
+func (f *fakeTrainer) Steps() int64                  { return f.steps }
 
 func (f *fakeTrainer) Flush([]optimizer.Span) error { return nil }
 func (f *fakeTrainer) Load([]optimizer.Span)        {}
@@ -136,7 +138,17 @@ func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 		back: func() {},
 		lost: func(error) { b.losses.Add(1) }, lacking: func(error) { b.lacked.Add(1) },
 	}
-	b.saver = &saver{clock: b.clock, state: func() ([]byte, error) { return nil, nil }, write: func([]byte) { b.saves.Add(1) }, aside: func(do func()) { go do() }}
+	b.saver = &saver{clock: b.clock, state: b.fake.SaveState, write: func(state io.Reader) error {
+		_, err := io.ReadAll(state)
+		if err == nil {
+			b.saves.Add(1)
+		}
+		return err
+	}, aside: func(do func()) { go do() }, tell: func(_ string, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}}
 	return b
 }
 

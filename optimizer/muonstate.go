@@ -3,6 +3,7 @@ package optimizer
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 
 	"atoll/tensor"
 )
@@ -67,13 +68,21 @@ const muonHeader = stateHeader + 8
 // number of parameters n (8), of second moments k (8), M (4n), V (4k). It
 // returns no error.
 func (s *MuonState) MarshalBinary() ([]byte, error) {
-	b := make([]byte, 0, muonHeader+4*len(s.M)+4*len(s.V))
-	b = append(b, muonStateVersion)
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Step))
+	b := make([]byte, muonHeader+4*len(s.M)+4*len(s.V))
+	_, err := io.ReadFull(s.Reader(), b)
+	return b, err
+}
+
+// Reader is as that of AdamState.
+func (s *MuonState) Reader() io.Reader {
+	b := binary.LittleEndian.AppendUint64([]byte{muonStateVersion}, uint64(s.Step))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(s.M)))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(s.V)))
-	b = appendFloats(b, s.M)
-	return appendFloats(b, s.V), nil
+	return &stateReader{binary.LittleEndian.AppendUint64(b, uint64(len(s.V))), [][]float32{s.M, s.V}}
+}
+
+// Load is as that of AdamState, for the same blocks.
+func (s *MuonState) Load(r io.Reader) error {
+	return load(r, muonStateVersion, muonHeader, s.M, s.V, &s.Step)
 }
 
 // UnmarshalBinary replaces s by the state that b encodes. It leaves s alone and

@@ -3,6 +3,7 @@ package optimizer
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"atoll/tensor"
@@ -33,12 +34,22 @@ const stateHeader = 1 + 8 + 8
 // MarshalBinary encodes the state, little-endian: version (1 byte), step (8),
 // number of parameters n (8), M (4n), V (4n). It returns no error.
 func (s *AdamState) MarshalBinary() ([]byte, error) {
-	b := make([]byte, 0, stateHeader+4*len(s.M)+4*len(s.V))
-	b = append(b, adamStateVersion)
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Step))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(s.M)))
-	b = appendFloats(b, s.M)
-	return appendFloats(b, s.V), nil
+	b := make([]byte, stateHeader+4*len(s.M)+4*len(s.V))
+	_, err := io.ReadFull(s.Reader(), b)
+	return b, err
+}
+
+// Reader gives what MarshalBinary does part by part, each with the moments of the time when it is read, and the step of
+// now. It takes next to no memory. Nothing may step while it is read, between two reads something may.
+func (s *AdamState) Reader() io.Reader {
+	b := binary.LittleEndian.AppendUint64([]byte{adamStateVersion}, uint64(s.Step))
+	return &stateReader{binary.LittleEndian.AppendUint64(b, uint64(len(s.M))), [][]float32{s.M, s.V}}
+}
+
+// Load takes in an encoded state of as many parameters, in place. An error in the header changes nothing.
+// After one in the moments s is the state before the first step.
+func (s *AdamState) Load(r io.Reader) error {
+	return load(r, adamStateVersion, stateHeader, s.M, s.V, &s.Step)
 }
 
 // UnmarshalBinary replaces s by the state that b encodes. It leaves s alone and
@@ -107,20 +118,25 @@ func stateStep(b []byte) (int64, error) {
 	return step, nil
 }
 
-// checkMoments names the first moment that is not finite or, as a mean of
-// squares, below 0: one such value would spoil a parameter at the next step.
+// checkMoments names the first moment that no step leaves behind.
 func checkMoments(first, second []float32) error {
-	for i, m := range first {
-		if !finite(m) {
-			return fmt.Errorf("first moment %d is %v: it is damaged, start without it", i, m)
-		}
-	}
-	for i, v := range second {
-		if !finite(v) || v < 0 {
-			return fmt.Errorf("second moment %d is %v: it is damaged, start without it", i, v)
+	for kind, moments := range [][]float32{first, second} {
+		for i, x := range moments {
+			if err := checkMoment(kind, i, x); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// checkMoment refuses a moment that is not finite or, as a mean of squares, below 0: one such value
+// would spoil a parameter at the next step. kind is 0 for a first moment, 1 for a second one.
+func checkMoment(kind, i int, x float32) error {
+	if finite(x) && (kind == 0 || x >= 0) {
+		return nil
+	}
+	return fmt.Errorf("%s moment %d is %v: it is damaged, start without it", [...]string{"first", "second"}[kind], i, x)
 }
 
 func finite(x float32) bool { return x-x == 0 }

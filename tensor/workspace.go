@@ -27,3 +27,16 @@ func sized[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
+
+var sums = sync.Pool{New: func() any { return new(Workspace) }}
+
+// BorrowSums returns a workspace with room for so many values and no bytes. It is apart from those of Borrow, so that small ones for
+// each core do not take the place of large ones. Give it to ReturnSums when done.
+func BorrowSums(wide int) *Workspace {
+	w := sums.Get().(*Workspace)
+	w.Wide = sized(w.Wide, wide)
+	return w
+}
+
+// ReturnSums lends a workspace of BorrowSums to others, so that it must not be used any more.
+func ReturnSums(w *Workspace) { sums.Put(w) }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"atoll/node/inspect"
 )
@@ -35,6 +36,9 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 	if !c.JSON {
 		if err == nil {
 			out.answer("%s", verdictLine(result))
+			if len(result.Missing) > 0 {
+				out.answer("%s", missingText(result.Missing))
+			}
 		}
 		return err
 	}
@@ -53,6 +57,22 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 func verdictLine(r inspect.VerifyResult) string {
 	return fmt.Sprintf("ok: %d rounds with %d deltas, %d tokens folded, replayed from %s; chain %v, state %v%s",
 		r.Rounds, r.Deltas, r.Tokens, startText(r), r.Chain, r.State, certifiedText(r.Final))
+}
+
+// mostMissing is how many gaps are named before the others are counted.
+const mostMissing = 4
+
+// missingText says which rounds could not be looked at, and what to do.
+func missingText(missing []inspect.Missing) string {
+	var gaps []string
+	for _, m := range missing[:min(len(missing), mostMissing)] {
+		gaps = append(gaps, fmt.Sprintf("fragment %d rounds %d to %d", m.Fragment, m.From, m.To))
+	}
+	if more := len(missing) - len(gaps); more > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d more gaps", more))
+	}
+	return "not looked at, as this folder has no record of them: " + strings.Join(gaps, ", ") +
+		". They are of before the node joined, or `atoll doctor --fix` set their headers aside. The node trains without them. To look at them run `atoll verify` on a node that was there."
 }
 
 // certifiedText says what the certificates of a folder come to.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/ed25519"
+	"hash"
 	"slices"
 
 	"github.com/zeebo/blake3"
@@ -21,6 +22,9 @@ const (
 
 // Sum is the hash of the project: BLAKE3, 256 bits.
 func Sum(b []byte) Digest { return blake3.Sum256(b) }
+
+// NewHash is Sum of what is written to it.
+func NewHash() hash.Hash { return blake3.New() }
 
 // Sign signs bytes for one purpose (domain, under 256 bytes) in one run.
 func Sign(key ed25519.PrivateKey, domain string, run RunID, b []byte) Signature {

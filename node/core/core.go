@@ -166,6 +166,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		Finality:     cfg.Finality != nil,
 	}, tips)
 	cfg.Gossip.Finality = m.final.votes(cfg)
+	cfg.Gossip.SweepMs = cfg.Params.SweepMs()
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
 	m.askMarks()
 	return m

@@ -24,8 +24,8 @@ const (
 // Bounds of a run's times in milliseconds, the same for every network: between them nodes
 // follow what they measure, so that no profile can be wrong.
 const (
-	leastGrace = 50      // payloads take longer than that between any two machines that train
-	mostGrace  = 120_000 // a payload of tens of megabytes over a few Mbit/s; SetGrace makes it longer
+	leastGrace = 50                // payloads take longer than that between any two machines that train
+	mostGrace  = outer.LongGraceMs // a payload of tens of megabytes over a few Mbit/s; SetGrace makes it longer
 	// leastRound is far below the time of honest rounds. It keeps a flood of bells from
 	// using up the windows.
 	leastRound = 20
@@ -50,9 +50,6 @@ func (g *Genesis) SetProfile(profile string) error {
 const (
 	// leastWindow is long enough for a node that was away for some rounds, and for the links that a snapshot brings.
 	leastWindow = 32
-	// graceSweeps is how many times over all deltas of all fragments can travel while a round is open: bells come unevenly,
-	// and joiners and repair have their share of the link.
-	graceSweeps = 2
 )
 
 // Large says that the run's model is one that people train on accelerators.
@@ -71,7 +68,7 @@ func (g *Genesis) SetWindow(budget, roundBytes float64) {
 // SetGrace lets a round stay open for as long as links may need, where they carry all deltas of all fragments in so many
 // seconds.
 func (g *Genesis) SetGrace(sweepSeconds float64) {
-	g.Outer.GraceMaxMs = max(mostGrace, int64(min(graceSweeps*1000*sweepSeconds, outer.MaxMs)))
+	g.Outer.GraceMaxMs = max(mostGrace, int64(min(outer.GraceSweeps*1000*sweepSeconds, outer.MaxMs)))
 }
 
 // finalRate is the learning rate at the end of a run, of the peak. With 0.02 runs came to 0.3 to 0.6 % fewer bits than

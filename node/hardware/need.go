@@ -15,15 +15,26 @@ const processBytes = 96 << 20
 // MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
 
-// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest, and the one before, on which
-// the learner stands until it adopts that.
-const liveTips = 2
+// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest. The one before, on which the
+// learner stands until it adopts that, is there of changedTips fragments: between two steps seldom more change.
+const (
+	liveTips    = 1
+	changedTips = 2
+)
 
 // shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
 const shortBases = 2
 
-// garbage is one part in so many of what is alive: the collector of a node begins at a quarter.
-const garbage = 4
+// What the collector of a node lets gather: a quarter of what is alive in a small process, and in a large one, whose numbers
+// it need not look at, no more than mostGarbage or a twentieth.
+const (
+	garbageShare = 4
+	mostGarbage  = 64 << 20
+	leastShare   = 20
+)
+
+// Garbage is how many bytes of garbage a node lets gather beside so many that are alive.
+func Garbage(alive int64) int64 { return min(alive/garbageShare, max(mostGarbage, alive/leastShare)) }
 
 // Role is what a node does in a run, as far as its memory depends on it.
 type Role struct {
@@ -36,10 +47,10 @@ type Role struct {
 // Need estimates the bytes of memory that a node of the run will take at most. A node whose union window is not full
 // takes less where its model is small (testnet/bench/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
-	heap, mapped := tipBytes(g), int64(0)
+	heap, mapped := r.tipBytes(g), int64(0)
 	for _, f := range g.Plan() {
-		const fold = 2*(8+8) + (8 + 4) + 8 // sums and payloads of two folds, sums and progress of a draft, and a tip on its way to the disk, bytes per value
-		heap = max(heap, tipBytes(g)+int64(fold*f.Len))
+		const fold = 2*8 + (8 + 4) + 8 + changedTips*8 // payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
+		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len))
 	}
 	if !r.Observe {
 		own, shared := r.training(g)
@@ -48,15 +59,19 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 			heap += 4 * int64(g.Params()) // of progress that is held
 		}
 	}
-	return uint64(processBytes + heap + heap/garbage + mapped)
+	return uint64(processBytes + heap + Garbage(heap) + mapped)
 }
 
 // tipBytes is what tips take of memory: the newest of each fragment, and bases.
-func tipBytes(g genesis.Genesis) int64 {
+func (r Role) tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
 	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
-	return max(liveTips*tips+first, min(all, MaxTipBytes))
+	least := liveTips * tips
+	if !r.Observe && (r.External || !g.BuiltIn()) {
+		least = (1+liveTips)*tips + first // while it starts or saves it adopts nothing, and all fragments go on
+	}
+	return max(least, min(all, MaxTipBytes))
 }
 
 // keptBases is how many bases of a fragment the disk holds when its union window is full: one for each power of two from
@@ -70,7 +85,7 @@ func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 		return 0, 2 * 4 * int64(g.Params())
 	}
 	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
-	return cfg.MemoryBytes() + cfg.StateBytes(), 0 // the state is copied while it is written
+	return cfg.MemoryBytes() + cfg.EvaluationBytes(), 0
 }
 
 // Disk is what a node of a run takes of its disk beside the ledger, estimated in bytes.
@@ -83,7 +98,7 @@ type Disk struct {
 // of its own shares its parameters through a file, and saves a state beside the one before.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
 	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
-	if tipBytes(g) >= MaxTipBytes {
+	if r.tipBytes(g) >= MaxTipBytes {
 		kept += shortBases
 	}
 	d := Disk{Bases: int64(kept) * tips}

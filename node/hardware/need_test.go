@@ -36,7 +36,7 @@ func TestModelFitsMemory(t *testing.T) {
 	for _, k := range []codec.Kind{codec.Sparse, codec.Sparse8} {
 		sparse := g
 		sparse.Outer.Codec = k
-		if more := learner.Need(sparse) - l; more != uint64(4*g.Model.Params()+4*g.Model.Params()/garbage) {
+		if more := learner.Need(sparse) - l; more != uint64(4*g.Model.Params()+4*g.Model.Params()/garbageShare) {
 			t.Errorf("the codec %v needs %d bytes more, some of it for garbage", k, more)
 		}
 	}

@@ -206,7 +206,7 @@ func (d *doctor) fixSegments() {
 		d.bad("segments", err.Error(), d.ledgerRemedy(err))
 		return
 	}
-	d.good("segments", fmt.Sprintf("%d were damaged and are set aside in %s: the node goes on without the headers of these rounds; check the disk", moved, aside))
+	d.good("segments", fmt.Sprintf("%d were damaged and are set aside in %s: the node goes on without the headers of these rounds, and `atoll verify` names them; check the disk", moved, aside))
 }
 
 // ledgerRemedy is for a ledger that cannot even be listed. A remedy for the disk

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -194,6 +195,35 @@ func TestDoctorFixesSegments(t *testing.T) {
 	l.Check(err)
 	if a, b := view.Fragments[0], view.Fragments[1]; a.Missing != 0 || b.Missing != rounds || b.Closed != rounds+more {
 		t.Errorf("after the fix: %+v and %+v", a, b)
+	}
+}
+
+// What a segment had that was set aside, verify names; what came after it is replayed from a kept state.
+func TestVerifyNamesWhatWasSetAside(t *testing.T) {
+	const rounds, more = 128, 8
+	l := folderWithKey(t, rounds+more)
+	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(wire.Header) uint64 { return 0 })
+	if l.Check(err); made != 2 {
+		t.Fatalf("%d segments", made)
+	}
+	dir := l.Close()
+	r, err := Verify(t.Context(), dir)
+	if err != nil || !r.FromGenesis || len(r.Missing) != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "segments", "*", "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("segments %v, %v", files, err)
+	}
+	l.Check(os.Truncate(files[1], 99))
+	if _, err := Verify(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "fragment 1 rounds 1 to 128") || !strings.Contains(err.Error(), "--fix") {
+		t.Errorf("with a damaged segment: %v", err)
+	}
+	_, err = Doctor(t.Context(), dir, true, "")
+	l.Check(err)
+	r, err = Verify(t.Context(), dir)
+	if want := []Missing{{1, 1, rounds}}; err != nil || !slices.Equal(r.Missing, want) || r.From[0] != 0 || r.From[1] <= rounds {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

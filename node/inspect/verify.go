@@ -23,7 +23,16 @@ type VerifyResult struct {
 	From        []uint32    `json:"from"`          // per fragment: round of the tip that the replay began from, 0 = genesis
 	Chain       wire.Digest `json:"chain_digest"`  // over the last tips of all fragments, as status shows it
 	State       wire.Digest `json:"state_digest"`
+	Missing     []Missing   `json:"missing,omitempty"`
 	Final       *Certified  `json:"final,omitempty"` // nil where nothing is certified
+}
+
+// Missing are rounds of a fragment that have no record in a folder: they are of before the node joined, or their segment was
+// set aside. Nothing can be said of them.
+type Missing struct {
+	Fragment int    `json:"fragment"`
+	From     uint32 `json:"from"` // the first round, and
+	To       uint32 `json:"to"`   // the last one
 }
 
 // Verify replays the ledger of a folder on which no node runs. It begins at
@@ -61,7 +70,11 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	if err != nil {
 		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 	}
-	result = v.result(start, tips)
+	if result = v.result(start, tips); !result.FromGenesis {
+		if result.Missing, err = v.missing(); err != nil {
+			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
+		}
+	}
 	result.Final = final
 	return result, nil
 }
@@ -119,6 +132,24 @@ func (v *verification) gap(p int) (uint32, error) {
 		before = round
 	})
 	return gap, err
+}
+
+// missing are the rounds up to the last recorded or kept one that are not recorded.
+func (v *verification) missing() (all []Missing, err error) {
+	for p, newest := range v.newest {
+		var before uint32
+		skip := func(next uint32) {
+			if next > before+1 {
+				all = append(all, Missing{p, before + 1, next - 1})
+			}
+			before = max(before, next)
+		}
+		err = errors.Join(err, v.eachRecord(p, func(round uint32, _ bool) { skip(round) }))
+		if newest != nil {
+			skip(newest.Round)
+		}
+	}
+	return all, err
 }
 
 // eachRecord tells for each recorded round whether all its payloads are held.

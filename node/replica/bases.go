@@ -63,8 +63,7 @@ func (b *bases) put(fragment int, tip *outer.Tip) {
 	b.putAway(fragment)
 }
 
-// putAway writes bases of a fragment to disk, the oldest first, until memory is within its budget: all but round 0, which
-// no restart needs there, and the newest.
+// putAway writes bases of a fragment to disk, the oldest first, until memory is within its budget: all but the newest.
 func (b *bases) putAway(fragment int) {
 	for _, round := range b.older(fragment) {
 		k := baseKey{fragment, round}
@@ -72,7 +71,7 @@ func (b *bases) putAway(fragment int) {
 		tip, held := b.held[k]
 		full := b.bytes > b.budget
 		b.mu.Unlock()
-		if !full || !held || round == 0 {
+		if !full || !held {
 			continue
 		}
 		b.check("keep base", b.write(k, tip))
@@ -189,15 +188,16 @@ func (b *bases) get(fragment int, round uint32) (*outer.Tip, error) {
 		b.forget(k)
 		b.mu.Unlock()
 		return nil, &lostBase{fragment, round, outer.ErrDamaged}
-	case round == 0:
-		tip := b.genesis()[fragment]
-		b.hold(fragment, tip)
-		return tip, nil
 	}
 	tip, err := b.ledger.Base(fragment, round)
-	if err != nil {
+	switch {
+	case err == nil:
+		return tip, nil
+	case round != 0:
 		return nil, &lostBase{fragment, round, err}
 	}
+	tip = b.genesis()[fragment] // made anew, for all fragments: a disk may have had no room for it
+	b.hold(fragment, tip)
 	return tip, nil
 }
 

@@ -56,6 +56,9 @@ func New(cfg Config) (*Replica, Restored, error) {
 	}
 	for p, s := range was.Saved {
 		was.Tips[p] = s.Tip
+		if s.Bases[0] > 0 { // no fold begins at round 0 any more
+			r.watcher.Check("drop base", r.bases.drop(p, 0))
+		}
 		for _, o := range s.Own {
 			r.own.put(o.Seq, wire.Digest(o.Delta.ID))
 		}

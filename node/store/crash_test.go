@@ -1,11 +1,14 @@
 package store
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"atoll/gossip/wire"
 )
@@ -70,16 +73,23 @@ func TestDamagedBase(t *testing.T) {
 func TestDamagedCheckpointAndChunk(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	must(t, s.PutCheckpoint([]byte("one")), s.PutCheckpoint([]byte("two")))
-	if b, err := s.Checkpoint(); err != nil || string(b) != "two" {
-		t.Errorf("checkpoint is %q, %v", b, err)
+	must(t, s.PutCheckpoint(strings.NewReader("one")), s.PutCheckpoint(strings.NewReader("two")))
+	wantCheckpoint(t, s, "two")
+	gone := errors.New("gone")
+	err := s.PutCheckpoint(io.MultiReader(strings.NewReader("three"), iotest.ErrReader(gone)))
+	wantErr(t, err, gone)
+	wantCheckpoint(t, s, "two")
+	if left := names(t, dir, tmpDir); len(left) > 0 {
+		t.Errorf("%v are left", left)
 	}
 	damage(t, filepath.Join(dir, checkpointFile))
-	_, err := s.Checkpoint()
-	wantErr(t, err, ErrCorrupt)
-	must(t, os.Truncate(filepath.Join(dir, checkpointFile), 3))
 	_, err = s.Checkpoint()
 	wantErr(t, err, ErrCorrupt)
+	for _, size := range []int64{39, 33, 32, 3, 0} {
+		must(t, os.Truncate(filepath.Join(dir, checkpointFile), size))
+		_, err = s.Checkpoint()
+		wantErr(t, err, ErrCorrupt)
+	}
 
 	chunk := []byte("part of a tip")
 	d := wire.Sum(chunk)
@@ -96,6 +106,31 @@ func TestDamagedCheckpointAndChunk(t *testing.T) {
 	must(t, err, s.DropChunks())
 	if s.HasChunk(d) {
 		t.Error("the chunk is still there")
+	}
+}
+
+// wantCheckpoint compares the state that is kept.
+func wantCheckpoint(t *testing.T, s *Store, want string) {
+	t.Helper()
+	c, err := s.Checkpoint()
+	must(t, err)
+	defer c.Close()
+	if b, err := io.ReadAll(c); err != nil || string(b) != want {
+		t.Errorf("checkpoint is %.40q, %v; want %.40q", b, err, want)
+	}
+}
+
+// A state of several parts comes back, and so does one that a build before kept, with its digest first.
+func TestCheckpointInParts(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	for _, size := range []int{0, 1, checkpointPart - 1, checkpointPart, 2*checkpointPart + 3} {
+		state := strings.Repeat("atoll", size/5+1)[:size]
+		must(t, s.PutCheckpoint(iotest.HalfReader(strings.NewReader(state))))
+		wantCheckpoint(t, s, state)
+		sum := wire.Sum([]byte(state))
+		must(t, os.WriteFile(filepath.Join(dir, checkpointFile), append(sum[:], state...), 0o600))
+		wantCheckpoint(t, s, state)
 	}
 }
 

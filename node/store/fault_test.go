@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -183,7 +184,7 @@ func (l *session) work(s *Store) error {
 		return err
 	}
 	l.install = true
-	return errors.Join(s.PutCheckpoint([]byte("adam")), s.RaiseMark(1, 11))
+	return errors.Join(s.PutCheckpoint(strings.NewReader("adam")), s.RaiseMark(1, 11))
 }
 
 // round is what a node does in a round of a fragment.
@@ -202,7 +203,7 @@ func (l *session) round(s *Store, log *StepLog, fragment int, round uint32) erro
 	}
 	l.voted++
 	return errors.Join(other.put(s), s.PutRound(fragment, round, Round{}), s.PutBase(fragment, round, []byte{byte(round)}),
-		s.PutCheckpoint([]byte("adam")), s.DropBase(fragment, round-1), s.ForgetOwn(makeDelta(1, 0, 1).id), s.Flush())
+		s.PutCheckpoint(strings.NewReader("adam")), s.DropBase(fragment, round-1), s.ForgetOwn(makeDelta(1, 0, 1).id), s.Flush())
 }
 
 // check compares what is found after a crash with what was promised.

@@ -49,8 +49,10 @@ var ErrRevoked = errors.New("outer: an owner of the run revoked the author")
 // The error is for a caller's mistake: a round that does not follow prev or a tip of another
 // fragment.
 //
-// Memory: float64 sums, 8 bytes per value of the fragment, at most as much again for payloads without
-// their entropy coding, and the new anchor and momentum. Those payloads that find room there, 15 of
+// It uses as many cores as are free, see tensor.SetThreads.
+//
+// Memory: the new anchor and momentum, float64 sums of a part of the fragment for each core, and at most 8 bytes
+// per value for payloads without their entropy coding. Those payloads that find room there, 15 of
 // int4, go through the entropy coding once, others once more each time they are read.
 func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*Tip, Result, error) {
 	if err := checkFold(p, f, prev, round); err != nil {
@@ -103,9 +105,8 @@ type folding struct {
 	refused []Refusal
 
 	memory  *tensor.Workspace
-	sum     []float64 // of the deltas [Len], in memory
-	raw     []byte    // what is left of the memory for payloads
-	crowded bool      // some found no room
+	raw     []byte // what is left of the memory for payloads
+	crowded bool   // some found no room
 }
 
 // admit sorts the set by author and id and keeps what headers allow.
@@ -208,12 +209,15 @@ func (fold *folding) move(next *Tip) {
 	clips, ref := fold.clip()
 	next.Ref = ref
 	if fold.p.Merge == MergeClip {
-		fold.centre(clips)
-		fold.step(next, nil)
+		fold.step(next, fold.centre(clips))
 	} else {
 		fold.step(next, fold.merge(clips))
 	}
 }
+
+// progress writes the merged progress of the values from at on, a part, to sum. It is never kept whole: what
+// needs it again computes it again. Several goroutines may call it.
+type progress func(at int, sum []float64)
 
 // weigh returns the weights of the set, whose deltas these are.
 func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
@@ -231,30 +235,25 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 // through all of it.
 const stepLen = 1 << 11
 
-// step is the outer Nesterov step from the anchor and momentum of prev, along the progress in
-// fold.sum times the scale of each tensor; nil is 1 for all.
-func (fold *folding) step(next *Tip, scales []float64) {
+// step is the outer Nesterov step from the anchor and momentum of prev along some progress.
+func (fold *folding) step(next *Tip, along progress) {
 	next.Anchor = make([]float32, fold.f.Len)
 	if fold.p.Mu != 0 {
 		next.Momentum = make([]float32, fold.f.Len)
 	}
-	for at := 0; at < fold.f.Len; at += stepLen {
-		end := min(at+stepLen, fold.f.Len)
-		if scales != nil {
-			fold.f.overlap(at, end-at, func(t, _, from, to int) {
-				if scales[t] != 1 {
-					tensor.ScaleWide(scales[t], fold.sum[at+from:at+to])
-				}
-			})
+	fold.eachPart(func(at int, u []float64) {
+		along(at, u)
+		for from := 0; from < len(u); from += stepLen {
+			to := min(from+stepLen, len(u))
+			fold.stepValues(next, at+from, u[from:to])
 		}
-		fold.stepValues(next, at, end)
-	}
+	})
 }
 
-// stepValues is the step of the values from at to end: m = mu m + u, A += eta (u + mu m). It
+// stepValues is the step of the values from at on: m = mu m + u, A += eta (u + mu m). It
 // overwrites u.
-func (fold *folding) stepValues(next *Tip, at, end int) {
-	p, u := fold.p, fold.sum[at:end]
+func (fold *folding) stepValues(next *Tip, at int, u []float64) {
+	p, end := fold.p, at+len(u)
 	if p.Mu != 0 {
 		m := next.Momentum[at:end]
 		tensor.DecayNarrow(m, p.Mu, fold.prev.Momentum[at:end], u)

@@ -128,3 +128,65 @@ func TestLongFoldRefusesDamage(t *testing.T) {
 		t.Error("a damaged delta changes what the others come to")
 	}
 }
+
+// exactSet is longSet of values that are the same on any machine.
+func exactSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, deltas int) []outer.Contribution {
+	set := longSet(t, p, f, round, deltas, round == 2)
+	for i := range set {
+		state, v := uint32(i)/2*2654435761+round, make([]float32, f.Len)
+		for j := range v {
+			state = state*1664525 + 1013904223
+			v[j] = float32(int32(state>>8)-1<<23) / (1 << 23) * float32(1-2*(i&1)*int(round&1))
+		}
+		payload, err := codec.Encode(p.Codec, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set[i].Payload, set[i].Delta.Size = payload, len(payload)
+	}
+	return set
+}
+
+// Pinned digests of folds over several parts and segments: how many cores fold, in which pieces, and what is kept in memory decides no bit.
+// They are of the build that kept the sums of whole fragments.
+func TestLongGoldenDigests(t *testing.T) {
+	for _, threads := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			defer tensor.SetThreads(0)
+			tensor.SetThreads(threads)
+			checkLongGoldens(t)
+		})
+	}
+}
+
+func checkLongGoldens(t *testing.T) {
+	f := longFragment()
+	for _, g := range []struct {
+		kind      codec.Kind
+		merge     string
+		deltas    int
+		agreement bool
+		want      string
+	}{
+		{codec.Int4, outer.MergeClip, 5, true, "3a205d234210c718"},
+		{codec.Int4, outer.MergeClip, 17, true, "6b51f82aca13c274"},
+		{codec.F32, outer.MergeClip, 3, false, "11fecb7a5ac23836"},
+		{codec.Int4, outer.MergeRDA, 4, false, "2604f214caa5c1a5"},
+		{codec.Sparse, outer.MergeRDA, 5, true, "a111aa3c4c5a601d"},
+		{codec.Int8, outer.MergeMean, 4, false, "b92fba0f719da312"},
+	} {
+		p := outer.Defaults(4, 1<<40, 0)
+		p.Codec, p.Merge, p.Mu, p.Eta, p.Agreement = g.kind, g.merge, 0.5, 0.9, g.agreement
+		tip := outer.Genesis(f, make([]float32, f.Len), p)
+		for round := uint32(1); round <= 2; round++ {
+			next, _, err := outer.Fold(p, f, tip, round, exactSet(t, p, f, round, g.deltas))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tip = next
+		}
+		if got := fmt.Sprintf("%x", tip.State[:8]); got != g.want {
+			t.Errorf("%v %s of %d: got %s, want %s", g.kind, g.merge, g.deltas, got, g.want)
+		}
+	}
+}

@@ -34,7 +34,7 @@ type Learner struct {
 // learning is the state of one fragment.
 type learning struct {
 	Fragment
-	tip     *Tip
+	tip     *Tip // what a learner takes of one, see Tip.anchored
 	pending Work
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
@@ -59,7 +59,7 @@ func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(
 	l := &Learner{p: p, theta: theta, payload: payload, frags: make([]learning, len(plan))}
 	longest := 0
 	for i, f := range plan {
-		l.frags[i] = learning{Fragment: f, tip: tips[i]}
+		l.frags[i] = learning{Fragment: f, tip: tips[i].anchored()}
 		if p.Codec.Partial() {
 			l.frags[i].held = make([]float32, f.Len)
 		}
@@ -282,7 +282,7 @@ func (l *Learner) overwrite(f *learning) (overwritten Work, err error) {
 
 // settle notes where an adoption leads, when theta is there or is about to be.
 func (f *learning) settle(tip *Tip, next adoption) {
-	f.tip, f.own = tip, next.own
+	f.tip, f.own = tip.anchored(), next.own
 	f.takeBack(next.back)
 }
 

@@ -51,7 +51,7 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 	if theta[0] != tip.Anchor[0] || theta[1] != tip.Anchor[1] {
 		t.Errorf("theta is %v, the anchor %v", theta[:2], tip.Anchor[:2])
 	}
-	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", tip, Work{}) {
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", &tip.Anchor[0], Work{}) {
 		t.Errorf("left are %s", left)
 	}
 	theta[2]++
@@ -119,7 +119,7 @@ func TestGiveUpDropsTheUnpublished(t *testing.T) {
 	if theta[0] == tip.Anchor[0] || theta[1] != tip.Anchor[1] {
 		t.Errorf("theta is %v, the anchor %v: want what is in flight and nothing else", theta[:2], tip.Anchor[:2])
 	}
-	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", tip, Work{}) {
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", &tip.Anchor[0], Work{}) {
 		t.Errorf("left are %s", left)
 	}
 }

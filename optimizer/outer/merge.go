@@ -117,40 +117,28 @@ func lowerMedian(values, weights []float64) float64 {
 	return 0
 }
 
-// merge leaves the merged progress of clipped deltas in fold.sum and returns the scales of its
-// tensors, which are not yet applied. Embeddings and heads get the weighted mean. The others get
+// merge is the merged progress of clipped deltas. Embeddings and heads get the weighted mean. The others get
 // radial-directional averaging, a mean of lengths along a mean of directions,
 //
 //	r = sum w|v| / sum w    d = unit(sum w unit(v))    u = r d
 //
-// and where the directions oppose each other the weighted mean.
-func (fold *folding) merge(clips [][]float64) (scales []float64) {
-	squares := make([]tensor.Lanes, len(fold.f.Tensors)) // of the summed directions
-	fold.eachPart(func(at, n int) {
-		clear(fold.sum[at : at+n])
-		fold.accumulate(at, n, func(i, t int) float64 {
-			if fold.byMean(t) {
+// and where the directions oppose each other the weighted mean. The lengths of the summed directions are found first.
+func (fold *folding) merge(clips [][]float64) progress {
+	scales, mean := fold.stretch(clips)
+	return func(at int, sum []float64) {
+		clear(sum)
+		fold.accumulate(at, sum, func(i, t int) float64 {
+			if mean[t] {
 				return fold.weights[i] * clips[i][t] / fold.total
 			}
 			return fold.directionFactor(i, t)
 		})
-		fold.f.overlap(at, n, func(t, first, from, to int) {
-			squares[t].AddSquaresWide(first, fold.sum[at+from:at+to])
-		})
-	})
-	scales, opposed := fold.stretch(squares, clips)
-	if !slices.Contains(opposed, true) {
-		return scales
-	}
-	fold.eachPart(func(at, n int) {
-		fold.accumulate(at, n, func(i, t int) float64 {
-			if opposed[t] {
-				return fold.weights[i] * clips[i][t] / fold.total
+		fold.f.overlap(at, len(sum), func(t, _, from, to int) {
+			if scales[t] != 1 {
+				tensor.ScaleWide(scales[t], sum[from:to])
 			}
-			return 0
 		})
-	})
-	return scales
+	}
 }
 
 func (fold *folding) byMean(t int) bool {
@@ -166,27 +154,54 @@ func (fold *folding) directionFactor(i, t int) float64 {
 	return fold.weights[i] / fold.norms[i][t]
 }
 
-// stretch returns the scales that give the summed directions of each tensor their length r, from
-// the sums of their squares. Where they oppose each other it clears the tensor and says so.
-func (fold *folding) stretch(squares []tensor.Lanes, clips [][]float64) (scales []float64, opposed []bool) {
-	scales, opposed = make([]float64, len(squares)), make([]bool, len(squares))
-	fold.f.each(func(t, at, n int) {
-		scales[t] = 1
-		if fold.byMean(t) {
-			return
+// stretch returns the scales that give the summed directions of each tensor their length r, and the tensors that get
+// the weighted mean as it is: those that have it anyway, and those whose directions oppose each other.
+func (fold *folding) stretch(clips [][]float64) (scales []float64, mean []bool) {
+	scales, mean = make([]float64, len(fold.f.Tensors)), make([]bool, len(fold.f.Tensors))
+	for t := range mean {
+		scales[t], mean[t] = 1, fold.byMean(t)
+	}
+	if !slices.Contains(mean, false) {
+		return scales, mean
+	}
+	squares := fold.directions(mean)
+	for t := range scales {
+		if mean[t] {
+			continue
 		}
 		length := math.Sqrt(squares[t].Sum())
 		switch {
 		case length < opposition*fold.randomWalk(t):
-			opposed[t] = true
-			clear(fold.sum[at : at+n])
+			mean[t] = true
 		case length > 0:
 			scales[t] = fold.radius(t, clips) / length
 		default:
 			scales[t] = 0
 		}
+	}
+	return scales, mean
+}
+
+// directions are the sums of the squares of the summed directions of each tensor but those with the mean. Parts are
+// summed side by side, and their squares one part after the other.
+func (fold *folding) directions(mean []bool) []tensor.Lanes {
+	squares := make([]tensor.Lanes, len(fold.f.Tensors))
+	fold.eachWave(func(at int, sum []float64) {
+		clear(sum)
+		fold.accumulate(at, sum, func(i, t int) float64 {
+			if mean[t] {
+				return 0
+			}
+			return fold.directionFactor(i, t)
+		})
+	}, 1, func(_, at int, sum []float64) {
+		fold.f.overlap(at, len(sum), func(t, first, from, to int) {
+			if !mean[t] {
+				squares[t].AddSquaresWide(first, sum[from:to])
+			}
+		})
 	})
-	return scales, opposed
+	return squares
 }
 
 // radius is the weighted mean of the clipped norms in tensor t.

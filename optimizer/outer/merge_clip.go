@@ -12,7 +12,7 @@ import (
 // shows (testnet/bench/RESULTS.md).
 const centrePasses = 2
 
-// centre leaves the merged progress of clipped deltas in fold.sum, by centred clipping
+// centre is the merged progress of clipped deltas by centred clipping
 // (Karimireddy, He, Jaggi: Learning from History, arXiv 2012.10333), in each tensor
 //
 //	v <- v + sum w min(1, tau/|x - v|) (x - v) / sum w
@@ -22,23 +22,41 @@ const centrePasses = 2
 // Deltas nearer than half of all weight count in full, the others as if they were as
 // near.
 //
-// Deltas are read twice in each pass but the first, where once is enough.
-func (fold *folding) centre(clips [][]float64) {
-	pull := fold.perTensor() // w min(1, tau/|x - v|) / sum w
-	rest := make([]float64, len(fold.f.Tensors))
-	for pass := range centrePasses {
-		distances := fold.distances(clips, pass == 0)
-		for t := range rest {
-			rest[t] = 1 - fold.pullTensor(t, distances, pull)
-		}
-		fold.eachPart(func(at, n int) {
-			if pass == 0 {
-				clear(fold.sum[at : at+n])
-			} else {
-				fold.f.overlap(at, n, func(t, _, from, to int) { tensor.ScaleWide(rest[t], fold.sum[at+from:at+to]) })
+// v is never kept whole: a pass makes it anew, part by part, from what the passes before found.
+func (fold *folding) centre(clips [][]float64) progress {
+	var moves []move
+	for range centrePasses {
+		moves = append(moves, fold.nextMove(clips, moves))
+	}
+	return fold.moved(clips, moves)
+}
+
+// move is one move of the centre.
+type move struct {
+	pull [][]float64 // w min(1, tau/|x - v|) / sum w, [delta][tensor]
+	rest []float64   // what is left of v, [tensor]
+}
+
+// nextMove is the move of the centre after some.
+func (fold *folding) nextMove(clips [][]float64, moves []move) move {
+	m := move{fold.perTensor(), make([]float64, len(fold.f.Tensors))}
+	distances := fold.distances(clips, moves)
+	for t := range m.rest {
+		m.rest[t] = 1 - fold.pullTensor(t, distances, m.pull)
+	}
+	return m
+}
+
+// moved is the centre after some moves.
+func (fold *folding) moved(clips [][]float64, moves []move) progress {
+	return func(at int, sum []float64) {
+		clear(sum)
+		for k, m := range moves {
+			if k > 0 {
+				fold.f.overlap(at, len(sum), func(t, _, from, to int) { tensor.ScaleWide(m.rest[t], sum[from:to]) })
 			}
-			fold.accumulate(at, n, func(i, t int) float64 { return pull[i][t] * clips[i][t] })
-		})
+			fold.accumulate(at, sum, func(i, t int) float64 { return m.pull[i][t] * clips[i][t] })
+		}
 	}
 }
 
@@ -68,11 +86,11 @@ func (fold *folding) pullTensor(t int, distances, pull [][]float64) (sum float64
 	return sum
 }
 
-// distances are the distances of the clipped deltas from fold.sum, [delta][tensor]. From
+// distances are the distances of the clipped deltas from the centre after some moves, [delta][tensor]. From
 // zero they are the norms.
-func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
+func (fold *folding) distances(clips [][]float64, moves []move) [][]float64 {
 	out := fold.perTensor()
-	if zero {
+	if len(moves) == 0 {
 		for i := range out {
 			for t := range out[i] {
 				out[i][t] = fold.norms[i][t] * clips[i][t]
@@ -84,14 +102,12 @@ func (fold *folding) distances(clips [][]float64, zero bool) [][]float64 {
 	for i := range squares {
 		squares[i] = make([]tensor.Lanes, len(out[i]))
 	}
-	fold.eachPart(func(at, n int) {
-		for i := range fold.set {
-			fold.read(i, at, n, func(at int, v []float32) {
-				fold.f.overlap(at, len(v), func(t, first, from, to int) {
-					squares[i][t].AddDistances(first, clips[i][t], v[from:to], fold.sum[at+from:at+to])
-				})
+	fold.eachWave(fold.moved(clips, moves), len(out), func(i, at int, centre []float64) {
+		fold.read(i, at, len(centre), func(first int, v []float32) {
+			fold.f.overlap(first, len(v), func(t, number, from, to int) {
+				squares[i][t].AddDistances(number, clips[i][t], v[from:to], centre[first-at+from:first-at+to])
 			})
-		}
+		})
 	})
 	for i := range out {
 		for t := range out[i] {

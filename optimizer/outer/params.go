@@ -137,6 +137,22 @@ const (
 	mostH       = 64
 )
 
+// Genesis lets rounds stay open for LongGraceMs in most runs. Where links take longer, it is the time in which
+// they carry the deltas of all fragments GraceSweeps times over: bells come unevenly, and joiners and repair have their share.
+const (
+	LongGraceMs = 120_000
+	GraceSweeps = 2
+)
+
+// SweepMs is about how long links take, as the run was made for them, to bring a node the deltas of all fragments that all
+// others make, in milliseconds. It is 0 in a run whose links take less than its rounds may in any case.
+func (p Params) SweepMs() int64 {
+	if p.GraceMaxMs <= LongGraceMs {
+		return 0
+	}
+	return p.GraceMaxMs / GraceSweeps
+}
+
 // MostH is the largest number of steps between two deltas that is of use with the run's codec.
 func (p Params) MostH() int {
 	if p.Codec == codec.Sparse {

@@ -2,20 +2,20 @@ package outer
 
 import (
 	"math"
-	"slices"
 
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
 // A fold reads deltas part by part: the sums of a part stay in the second cache while all deltas are
-// added to it.
+// added to it. Each value's sum has one order, that of the set, and each sum over values another, that of the
+// values, so the bits are the same on any number of cores.
 
 // partLen is how many values are summed at a time: 256 KiB of sums, a fraction of most second caches.
 const partLen = 4 * codec.PieceLen
 
 // rawBudget is the memory that payloads without their entropy coding may take, in bytes per value
-// of the fragment: as much as the sums.
+// of the fragment: as much as the new anchor and momentum.
 const rawBudget = 8
 
 // source gives the values of a delta.
@@ -27,71 +27,82 @@ type source struct {
 // costly says that each read undoes the entropy coding of a whole segment.
 func (s source) costly() bool { return s.values == nil && !s.reader.Remembers() }
 
-// borrow gives the fold memory for the sums of what is left of its set and, within rawBudget, its payloads.
+// borrow gives the fold memory for the payloads of what is left of its set, within rawBudget.
 func (fold *folding) borrow() {
 	size := min(len(fold.set)*codec.RawSize(fold.p.Codec, fold.f.Len), rawBudget*fold.f.Len)
-	fold.memory = tensor.Borrow(fold.f.Len, size)
-	fold.sum, fold.raw = fold.memory.Wide, fold.memory.Bytes
+	fold.memory = tensor.Borrow(0, size)
+	fold.raw = fold.memory.Bytes
 }
 
-// opened is a delta that decodes: its values, and their norm in each tensor.
+// opened is a delta that decodes, with its values and their norm in each tensor, or the reason why it does not.
 type opened struct {
 	source
 	norms []float64
+	err   error
 }
 
 // measure decodes each delta for its norms; what does not decode is refused.
 func (fold *folding) measure() {
-	pairs := fold.openPairs()
-	fold.keep(fold.set, func(c Contribution) (err error) {
-		o, done := pairs[c.Delta.ID]
-		if !done {
-			if o, err = fold.open(c); err != nil {
-				return err
-			}
+	done := fold.openAll()
+	at := 0
+	fold.keep(fold.set, func(Contribution) error {
+		o := done[at]
+		at++
+		if o.err == nil {
+			fold.sources, fold.norms = append(fold.sources, o.source), append(fold.norms, o.norms)
 		}
-		fold.sources, fold.norms = append(fold.sources, o.source), append(fold.norms, o.norms)
-		return nil
+		return o.err
 	})
 }
 
-// openPairs opens payloads two by two, which takes less time. It leaves out a pair if one of the two does not
-// decode.
-func (fold *folding) openPairs() map[ID]opened {
-	done := make(map[ID]opened, len(fold.set))
-	payloads := slices.DeleteFunc(slices.Clone(fold.set), fold.hasValues)
-	for ; len(payloads) >= 2; payloads = payloads[2:] {
-		room, crowded := fold.raw, fold.crowded
-		a, b := fold.payload(payloads[0]), fold.payload(payloads[1])
-		readers, err := codec.OpenPair(a, b, fold.f.Len)
-		if err != nil {
-			fold.raw, fold.crowded = room, crowded
+// openAll opens the deltas of the set side by side, payloads two by two, which takes less time. Each gets its memory
+// before, so who opens it when decides nothing.
+func (fold *folding) openAll() []opened {
+	done, sources := make([]opened, len(fold.set)), make([]codec.Source, len(fold.set))
+	var alone, payloads []int
+	for i, c := range fold.set {
+		if fold.hasValues(c) {
+			alone = append(alone, i)
 			continue
 		}
-		done[payloads[0].Delta.ID] = opened{source{reader: readers[0]}, norms(a.Parts)}
-		done[payloads[1].Delta.ID] = opened{source{reader: readers[1]}, norms(b.Parts)}
+		sources[i] = fold.payload(c)
+		payloads = append(payloads, i)
 	}
+	if n := len(payloads); n%2 == 1 {
+		alone, payloads = append(alone, payloads[n-1]), payloads[:n-1]
+	}
+	pairs := len(payloads) / 2
+	tensor.Parallel(pairs+len(alone), func(k int) {
+		if k >= pairs {
+			done[alone[k-pairs]] = fold.open(alone[k-pairs], sources)
+			return
+		}
+		i, j := payloads[2*k], payloads[2*k+1]
+		readers, err := codec.OpenPair(sources[i], sources[j], fold.f.Len)
+		if err != nil { // of either
+			sources[i].Parts, sources[j].Parts = fold.squares(), fold.squares()
+			done[i], done[j] = fold.open(i, sources), fold.open(j, sources)
+			return
+		}
+		done[i] = opened{source: source{reader: readers[0]}, norms: norms(sources[i].Parts)}
+		done[j] = opened{source: source{reader: readers[1]}, norms: norms(sources[j].Parts)}
+	})
 	return done
 }
 
 func (fold *folding) hasValues(c Contribution) bool { return len(c.Values) == fold.f.Len }
 
-// open finds out whether a delta decodes.
-func (fold *folding) open(c Contribution) (opened, error) {
-	if fold.hasValues(c) {
+// open finds out whether delta i of the set decodes.
+func (fold *folding) open(i int, sources []codec.Source) opened {
+	if c := fold.set[i]; fold.hasValues(c) {
 		parts := fold.squares()
 		for t := range parts {
 			parts[t].Sum.AddSquares(0, c.Values[parts[t].From:parts[t].To])
 		}
-		return opened{source{values: c.Values}, norms(parts)}, nil
+		return opened{source: source{values: c.Values}, norms: norms(parts)}
 	}
-	room, src := fold.raw, fold.payload(c)
-	reader, err := codec.Open(src, fold.f.Len)
-	if err != nil {
-		fold.raw = room
-		return opened{}, err
-	}
-	return opened{source{reader: reader}, norms(src.Parts)}, nil
+	reader, err := codec.Open(sources[i], fold.f.Len)
+	return opened{source: source{reader: reader}, norms: norms(sources[i].Parts), err: err}
 }
 
 // payload is what codec is to open of a delta, with memory if there still is room.
@@ -133,31 +144,66 @@ func (fold *folding) read(i, at, n int, visit func(at int, v []float32)) {
 	fold.sources[i].reader.Read(at, n, visit)
 }
 
-// eachPart calls do for the n values from at on of each part. Where a payload found no room, parts are
+// partLen is how many values a part has. Where a payload found no room, parts are
 // segments of the codec, lest its entropy coding be undone for each.
-func (fold *folding) eachPart(do func(at, n int)) {
-	length := partLen
+func (fold *folding) partLen() int {
 	if fold.crowded {
-		length = codec.SegmentLen
+		return codec.SegmentLen
 	}
-	for at := 0; at < fold.f.Len; at += length {
-		do(at, min(length, fold.f.Len-at))
+	return partLen
+}
+
+// parts is how many parts the fragment has.
+func (fold *folding) parts() int { return (fold.f.Len + fold.partLen() - 1) / fold.partLen() }
+
+// part is the first value of part k, and memory for the sums of its values.
+func (fold *folding) part(k int, memory *tensor.Workspace) (at int, sum []float64) {
+	at = k * fold.partLen()
+	return at, memory.Wide[:min(fold.partLen(), fold.f.Len-at)]
+}
+
+// eachPart calls do for each part, side by side: at is its first value, sum has room for one number for each.
+func (fold *folding) eachPart(do func(at int, sum []float64)) {
+	tensor.Parallel(fold.parts(), func(k int) {
+		memory := tensor.BorrowSums(fold.partLen())
+		do(fold.part(k, memory))
+		tensor.ReturnSums(memory)
+	})
+}
+
+// eachWave has as many parts as there are cores summed side by side. Then it calls do for each of lines, these side by side as well, with
+// the sums of one part after the other. So each line sees all parts in order.
+func (fold *folding) eachWave(sum progress, lines int, do func(line, at int, sum []float64)) {
+	wave := make([]*tensor.Workspace, min(tensor.Threads(), fold.parts()))
+	for w := range wave {
+		wave[w] = tensor.BorrowSums(fold.partLen())
+		defer tensor.ReturnSums(wave[w])
+	}
+	for first := 0; first < fold.parts(); first += len(wave) {
+		now := wave[:min(len(wave), fold.parts()-first)]
+		tensor.Parallel(len(now), func(w int) { sum(fold.part(first+w, now[w])) })
+		tensor.Parallel(lines, func(line int) {
+			for w := range now {
+				at, values := fold.part(first+w, now[w])
+				do(line, at, values)
+			}
+		})
 	}
 }
 
-// accumulate adds factor(i, t) times tensor t of each delta i to the n values from at on of fold.sum, a
+// accumulate adds factor(i, t) times tensor t of each delta i to sum, that of the values from at on, a
 // part, in the order of the set. Tensors with factor 0 are left out.
-func (fold *folding) accumulate(at, n int, factor func(i, t int) float64) {
+func (fold *folding) accumulate(at int, sum []float64, factor func(i, t int) float64) {
 	spans := make([]codec.Span, 0, len(fold.f.Tensors))
 	for i := range fold.set {
 		spans = spans[:0]
-		fold.f.overlap(at, n, func(t, _, from, to int) {
+		fold.f.overlap(at, len(sum), func(t, _, from, to int) {
 			if a := factor(i, t); a != 0 {
 				spans = append(spans, codec.Span{From: from, To: to, Factor: a})
 			}
 		})
 		if len(spans) > 0 {
-			fold.add(i, at, spans, fold.sum[at:at+n])
+			fold.add(i, at, spans, sum)
 		}
 	}
 }

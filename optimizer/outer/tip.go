@@ -133,6 +133,12 @@ func (t *Tip) Sound() bool {
 // AnchorSound says the same of the anchor alone, which is all that a learner takes of a tip.
 func (t *Tip) AnchorSound() bool { return checksum(t.Anchor) == t.anchorCheck }
 
+// anchored is what a learner takes of a tip. Its momentum may go as soon as a newer tip is there, though a learner that is
+// in the middle of a long step, or saves, still stands on the anchor.
+func (t *Tip) anchored() *Tip {
+	return &Tip{Round: t.Round, Anchor: t.Anchor, Tokens: t.Tokens, anchorCheck: t.anchorCheck}
+}
+
 // castagnoli is the polynomial for which processors have an instruction. In a tip of up to 2^31 bits it finds
 // every one, two or three flipped bits, and all within 32 in a row. It misses one in 2^32 of the others
 // (Koopman, 32-Bit Cyclic Redundancy Codes for Internet Applications, 2002).

@@ -94,8 +94,12 @@ func (m *Machine) answered(f *fragment, open uint32) bool {
 
 // awaits says whether the open round waits for an author's delta.
 func (m *Machine) awaits(f *fragment, r *round, open uint32, a outer.Author) bool {
-	return !m.silenced(f, a) && !r.holds(a) && m.due(f, open, a) && !m.spent(f, r, a)
+	return !m.silenced(f, a) && !r.holds(a) && (m.due(f, open, a) || m.announced(r, a)) && !m.spent(f, r, a)
 }
+
+// announced says, in a run of long rounds, that a delta of an author is known and not here. It takes minutes, and comes whatever
+// plan its author says that it has: at first plans go by what links carried in a moment.
+func (m *Machine) announced(r *round, a outer.Author) bool { return m.p.SweepMs() > 0 && r.by(a) }
 
 // spent says whether nothing of an author is to come to the open round of a fragment: it
 // steps no more, and what it made is published.
@@ -126,9 +130,10 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 
 // grace follows how late live peers' deltas arrive, is at least the time of
 // two steps (the overlap that costs no goodput) and at most a fixed part of
-// the time between two bells, or what most links take.
+// the time between two bells, or what most links take. In a run of long rounds it is at least what
+// the links take by its genesis: whose payloads share a link first changes from round to round.
 func (m *Machine) grace() Time {
-	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst())
+	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.p.SweepMs())
 	if m.late.unmeasured(m.roster.training) {
 		want = max(want, m.unmeasured())
 	}
@@ -140,14 +145,10 @@ func (m *Machine) grace() Time {
 	return min(want, m.p.GraceMaxMs)
 }
 
-// longGraceMs is above what genesis lets rounds of most runs stay open. In the others deltas take minutes even where all
-// is well.
-const longGraceMs = 120_000
-
 // unmeasured is how long a round waits for learners of whom nothing has come yet. In runs of long rounds that is as long as
 // for a delta that does not come: with less, all of the first round would be late and folded again.
 func (m *Machine) unmeasured() Time {
-	if m.p.GraceMaxMs > longGraceMs {
+	if m.p.SweepMs() > 0 {
 		return m.Patience()
 	}
 	return leastPatienceMs
@@ -163,10 +164,15 @@ const (
 
 // Patience is how long in milliseconds a round may stay open for a delta that does not
 // come, and a delta may wait for somebody to take it: many times what deltas take on these
-// links, and no longer than genesis allows.
+// links, and no longer than genesis allows. Before something came of each learner it is at least what
+// the links take that the run was made for.
 func (m *Machine) Patience() Time {
+	least := Time(leastPatienceMs)
+	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.roster.training) {
+		least = sweep
+	}
 	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
-	return min(m.p.GraceMaxMs, max(leastPatienceMs, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
+	return min(m.p.GraceMaxMs, max(least, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
 }
 
 // CloseTo says that a peer closed this far and that all it folded is held

@@ -64,6 +64,50 @@ func TestGraceOfUnknownLearners(t *testing.T) {
 	}
 }
 
+// In a run that was made for links on which deltas take minutes, rounds wait as long from the first on, for learners of whom nothing is
+// known, and later as well: for half of the time between two bells at most. In other runs nothing changes.
+func TestGraceOfLongRounds(t *testing.T) {
+	for most, sweep := range map[Time]Time{outer.LongGraceMs: 0, 600_000: 300_000} {
+		p := roundsParams(1)
+		p.GraceMaxMs = most
+		g := newRig(t, p)
+		g.unknown(1, 2)
+		if grace, patience := g.m.grace(), g.m.Patience(); grace != max(sweep, leastPatienceMs) || patience != max(sweep, leastPatienceMs) {
+			t.Errorf("rounds of %d ms: grace %d, patience %d while nothing is known", most, grace, patience)
+		}
+		g.measured(1, 2)
+		if got := g.m.grace(); got != max(sweep, p.GraceMinMs) {
+			t.Errorf("rounds of %d ms: grace %d once all are known", most, got)
+		}
+		g.m.late.rang(0, 1000)
+		g.m.late.rang(0, 401_000)
+		if got := g.m.grace(); got != min(max(sweep, p.GraceMinMs), 200_000) {
+			t.Errorf("rounds of %d ms: grace %d with bells every 400 s", most, got)
+		}
+	}
+}
+
+// A delta that was announced in a run of long rounds is waited for, though its author says that its link is thin and nothing
+// of it was held before.
+func TestLongRoundsWaitForWhatIsAnnounced(t *testing.T) {
+	for most, waits := range map[Time]bool{outer.LongGraceMs: false, 600_000: true} {
+		p := roundsParams(1)
+		p.GraceMaxMs = most
+		g := newRig(t, p)
+		g.unknown(1, 2)
+		g.m.SetPlans(map[outer.Author]uint32{{2}: 1000})
+		f, d := g.m.frags[0], g.delta(outer.Author{2}, 0, 1)
+		g.want(g.offer(d), nil)
+		if got := g.m.awaits(f, f.deltas.rounds[1], 1, outer.Author{2}); got != waits {
+			t.Errorf("rounds of %d ms: it is waited for: %v", most, got)
+		}
+		g.held(d)
+		if g.m.awaits(f, f.deltas.rounds[1], 1, outer.Author{2}) {
+			t.Errorf("rounds of %d ms: what is here is waited for", most)
+		}
+	}
+}
+
 // In a round whose first bell was a payload, as no header was believed, nobody can tell how
 // late the others are.
 func TestLatenessIsNotMeasuredBlindly(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 
 	"atoll/optimizer"
@@ -144,11 +145,22 @@ func (b *Builtin) diverged(how string, lr float64) error {
 	return fmt.Errorf("train step %d: %s: %w: restore earlier parameters or lower the learning rate of %v", b.Steps()+1, how, ErrDiverged, lr)
 }
 
-// State encodes the inner optimizer's state, the number of steps with it.
+// SaveState implements Trainer: nothing is copied before it is read.
+func (b *Builtin) SaveState() (io.Reader, error) { return b.inner.reader(), nil }
+
+// LoadState implements Trainer. It refuses the state of another optimizer.
+func (b *Builtin) LoadState(r io.Reader) error {
+	if err := b.inner.load(r); err != nil {
+		return fmt.Errorf("load trainer state: %w", err)
+	}
+	return nil
+}
+
+// State is all that SaveState gives, in memory.
 func (b *Builtin) State() ([]byte, error) { return b.inner.encode() }
 
 // SetState replaces the inner optimizer's state. It refuses the state of
-// another optimizer.
+// another optimizer, and changes nothing after an error.
 func (b *Builtin) SetState(encoded []byte) error {
 	if err := b.inner.decode(encoded); err != nil {
 		return fmt.Errorf("set trainer state: %w", err)

@@ -37,12 +37,20 @@ func BitsPerByteOf(ctx context.Context, c llama.Config, p *tensor.Slab, windows 
 	return nats / math.Ln2 * float64(targets) / float64(text), err
 }
 
+// evalRows is how many windows are scored at once.
+func evalRows(c llama.Config) int { return max(1, evalTokens/c.Context) }
+
+// EvaluationBytes is the memory that an evaluation takes, with the parameters that it is of.
+func (c Config) EvaluationBytes() int64 {
+	return 4*int64(c.Model.Params()) + c.Model.WorkspaceBytes(evalRows(c.Model))
+}
+
 // meanNats is the mean loss over the targets of windows.
 func meanNats[T byte | int32](ctx context.Context, c llama.Config, p *tensor.Slab, windows [][]T) (float64, error) {
 	if err := checkEvaluation(c, p, windows); err != nil {
 		return 0, fmt.Errorf("evaluate: %w", err)
 	}
-	rows, all, told := max(1, evalTokens/c.Context), len(windows), progressOf(ctx)
+	rows, all, told := evalRows(c), len(windows), progressOf(ctx)
 	nats, targets := 0.0, 0
 	var model *llama.Model
 	for len(windows) > 0 {

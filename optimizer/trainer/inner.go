@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"io"
 
 	"atoll/optimizer"
 	"atoll/tensor"
@@ -14,9 +15,12 @@ type inner interface {
 	step(params, grads []float32, lr float64, factor float32)
 	// steps is how many steps the state has seen.
 	steps() int64
-	// encode and decode are State and SetState of a Trainer.
+	// encode and decode are State and SetState of a Builtin.
 	encode() ([]byte, error)
 	decode([]byte) error
+	// reader and load are SaveState and LoadState of a Trainer.
+	reader() io.Reader
+	load(io.Reader) error
 }
 
 // newInner makes the optimizer that the config names, before its first step.
@@ -48,6 +52,8 @@ func (a *adamW) step(params, grads []float32, lr float64, factor float32) {
 }
 func (a *adamW) steps() int64            { return a.state.Step }
 func (a *adamW) encode() ([]byte, error) { return a.state.MarshalBinary() }
+func (a *adamW) reader() io.Reader       { return a.state.Reader() }
+func (a *adamW) load(r io.Reader) error  { return a.state.Load(r) }
 
 func (a *adamW) decode(b []byte) error {
 	var next optimizer.AdamState
@@ -80,6 +86,8 @@ func (m *muon) step(params, grads []float32, lr float64, factor float32) {
 }
 func (m *muon) steps() int64            { return m.state.Step }
 func (m *muon) encode() ([]byte, error) { return m.state.MarshalBinary() }
+func (m *muon) reader() io.Reader       { return m.state.Reader() }
+func (m *muon) load(r io.Reader) error  { return m.state.Load(r) }
 
 func (m *muon) decode(b []byte) error {
 	var next optimizer.MuonState

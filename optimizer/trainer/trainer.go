@@ -10,6 +10,7 @@ package trainer
 import (
 	"context"
 	"errors"
+	"io"
 
 	"atoll/optimizer"
 )
@@ -36,16 +37,18 @@ type Trainer interface {
 	// was stepped since the last Flush is gone too; then Restart begins again from Params.
 	Step(ctx context.Context, lr float64) (StepResult, error)
 
-	// State encodes the inner optimizer's state and the number of steps taken,
-	// without the parameters. SetState takes the trainer back, or forward, to a
-	// state of a trainer of the same model; on an error it changes nothing.
-	State() ([]byte, error)
-	SetState([]byte) error
+	// SaveState gives the inner optimizer's state and the number of steps taken, without the
+	// parameters. It is read between steps, and a large one may be read in parts between several: its moments then
+	// are of the steps at which they were read, and its number of steps is that of the call.
+	SaveState() (io.Reader, error)
+	// LoadState takes the trainer back, or forward, to a state of a trainer of the same model. After an
+	// error the optimizer is as before, or as before the first step.
+	LoadState(io.Reader) error
 
 	// Steps returns how many steps the state has seen.
 	Steps() int64
 
-	// Restart begins again after ErrLost, with the last state that State returned.
+	// Restart begins again after ErrLost, with the last state that SaveState gave.
 	Restart(ctx context.Context) error
 }
 

@@ -26,8 +26,8 @@ func Check(b []byte, n int) error {
 	return d.decode(b, n)
 }
 
-// Reader reads the segments of a payload again: in any order, as often as is needed. It is
-// not for concurrent use.
+// Reader reads the segments of a payload again: in any order, as often as is needed. Several goroutines
+// may do so at once.
 type Reader struct {
 	kind   Kind
 	n      int

@@ -8,35 +8,56 @@ import (
 
 // longRounds has what eight learners of a billion values in int4 meet on links of 100 Mbit/s: what each receives of a round
 // takes 293 s, and a round of 24 steps 480. Bytes and rates are smaller by as much.
-func longRounds(graceMax Time) Scenario {
+func longRounds(seed uint64, graceMax Time) Scenario {
 	const nodes, scale, sweepMs = 8, 300, 293_000
 	p := Params(3, 0, codec.F32)
 	p.H, p.HMin, p.GraceMaxMs, p.Budget = 24, 6, graceMax, 1<<40
 	rate := (nodes - 1) * bytesAt(scale) / sweepMs
 	return Scenario{
-		Seed: 1, Params: p, Founders: make([]NodeSpec, nodes), Link: Link{LatencyMs: 40, BytesMs: rate, DownMs: rate},
+		Seed: seed, Params: p, Founders: make([]NodeSpec, nodes), Link: Link{LatencyMs: 40, BytesMs: rate, DownMs: rate},
 		StepMs: 20_000, TickMs: 500, BeatMs: 2000, CalmMs: 1, LimitMs: 3 * 3_600_000, Scale: scale, Rounds: 6,
 	}
 }
 
-// With the grace that atoll new chooses by bytes and links, deltas of long rounds are seldom late; with a minute nearly all
+// lateOf is the share of deltas that were late, and how many rounds were folded again.
+func lateOf(t *testing.T, s Scenario) (share float64, refolds int) {
+	t.Helper()
+	r, err := Run(s)
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	return r.Fit.Late, r.Did.Refolds
+}
+
+// chosenGrace is the grace that atoll new chooses by the bytes and links of longRounds.
+const chosenGrace = 2 * 293_000
+
+// With the grace that atoll new chooses no delta of long rounds is late, whoever rings first. With a minute nearly all
 // are, and every round is folded again.
 func TestLongRoundsWaitForTheirBytes(t *testing.T) {
-	late := func(graceMax Time) (float64, int) {
-		r, err := Run(longRounds(graceMax))
-		if err != nil || r.Err != nil {
-			t.Fatal(err, r.Err)
-		}
-		return r.Fit.Late, r.Did.Refolds
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
 	}
-	share, refolds := late(2 * 293_000)
-	if share > mostLate {
-		t.Errorf("%.2f of the deltas are late, %d rounds folded again", share, refolds)
+	for seed := uint64(1); seed <= seeds; seed++ {
+		if share, refolds := lateOf(t, longRounds(seed, chosenGrace)); share > 0 || refolds > 0 {
+			t.Errorf("seed %d: %.3f of the deltas are late, %d rounds folded again", seed, share, refolds)
+		}
 	}
 	if testing.Short() {
 		return
 	}
-	if short, more := late(60_000); short < 0.5 || more < 2*refolds {
-		t.Errorf("with a minute %.2f are late and %d rounds folded again, %d with what bytes take: this tests nothing", short, more, refolds)
+	if share, refolds := lateOf(t, longRounds(1, 60_000)); share < 0.5 || refolds < 10 {
+		t.Errorf("with a minute %.2f are late and %d rounds folded again: this tests nothing", share, refolds)
+	}
+}
+
+// Steps that are so short that links carry no round in 24 of them make rounds longer. What is late then is of the time
+// before that is known.
+func TestShortStepsWaitForTheirBytes(t *testing.T) {
+	s := longRounds(1, chosenGrace)
+	s.StepMs = 5_000
+	if share, _ := lateOf(t, s); share > mostLate {
+		t.Errorf("%.3f of the deltas are late", share)
 	}
 }

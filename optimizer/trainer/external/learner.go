@@ -1,12 +1,14 @@
 package external
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -425,8 +427,26 @@ type state struct {
 	Steps   int64
 }
 
-// State implements trainer.Trainer: the learner writes its state to one of two files, and the
-// result names it. So the last one is whole until the next is.
+// SaveState implements trainer.Trainer: what it gives is what State returns.
+func (l *Learner) SaveState() (io.Reader, error) {
+	b, err := l.State()
+	return bytes.NewReader(b), err
+}
+
+// MostState is more than what State returns has, in bytes.
+const MostState = 64 << 10
+
+// LoadState implements trainer.Trainer by SetState.
+func (l *Learner) LoadState(r io.Reader) error {
+	b, err := io.ReadAll(io.LimitReader(r, MostState))
+	if err != nil {
+		return fmt.Errorf("load learner state: %w", err)
+	}
+	return l.SetState(b)
+}
+
+// State has the learner write its state to one of two files, and
+// the result names it. So the last one is whole until the next is.
 func (l *Learner) State() ([]byte, error) {
 	if l.lost != nil {
 		return nil, l.lost
@@ -443,7 +463,7 @@ func (l *Learner) State() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// SetState implements trainer.Trainer: it begins again with that state.
+// SetState begins again with that state.
 func (l *Learner) SetState(b []byte) error {
 	if err := l.remember(b); err != nil {
 		return fmt.Errorf("set learner state: %w", err)

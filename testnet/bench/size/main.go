@@ -14,6 +14,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -123,14 +124,16 @@ func (f *fragment) fold(out io.Writer, learners int) error {
 	}
 	f.encoded, f.payload = since(began), len(payload)
 	prev := outer.Genesis(f.plan[f.index], normal(rng, f.values(), 1), f.g.Outer)
-	began = hardware.ProcessorTime()
+	began, wall := hardware.ProcessorTime(), time.Now()
 	tip, result, err := outer.Fold(f.g.Outer, f.plan[f.index], prev, 1, f.round(payload, learners))
 	if err == nil && len(result.Folded) != learners {
 		err = fmt.Errorf("%d of %d deltas were folded: %v", len(result.Folded), learners, result.Refused)
 	}
 	f.tip, f.folded = tip, since(began)
+	took := time.Since(wall)
 	fmt.Fprintf(out, "delta\t%d bytes in %v, %.3f for each value; encoded in %.2f s\n", f.payload, f.g.Outer.Codec, f.perValue(float64(f.payload)), f.encoded.Seconds())
-	fmt.Fprintf(out, "fold\tof %d deltas in %.2f s, %.1f ns for each value\n", learners, f.folded.Seconds(), f.perValue(float64(f.folded.Nanoseconds())))
+	fmt.Fprintf(out, "fold\tof %d deltas in %.2f s, %.1f ns for each value; %.2f s by the clock on %d threads\n",
+		learners, f.folded.Seconds(), f.perValue(float64(f.folded.Nanoseconds())), took.Seconds(), runtime.GOMAXPROCS(0))
 	return err
 }
 
