@@ -471,6 +471,9 @@ func (f *finals) cameFinals(p *peer, body []byte, height uint32) {
 		return // others came meanwhile
 	}
 	if len(list) > 0 && f.takes(list) {
+		if f.fetch.first == nil && f.voter.Last() == nil {
+			return // the own chain goes elsewhere
+		}
 		f.fetch.after = min(f.fetch.after, f.now+1000/maxFinalsPerSecond) // there may be more
 		return
 	}
