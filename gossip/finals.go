@@ -484,7 +484,7 @@ func (f *finals) cameFinals(p *peer, body []byte, height uint32) {
 }
 
 // takes reports whether certificates follow from those that are known. A node that has none keeps them until its own
-// chain bears one of them out.
+// chain bears one of them out, or most vouch for them.
 func (f *finals) takes(list []finality.Certificate) bool {
 	if f.voter.Last() != nil {
 		err := f.voter.Learn(f.now, list)
