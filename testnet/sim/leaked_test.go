@@ -63,7 +63,7 @@ func TestLeakedInvite(t *testing.T) {
 // go on or not, and the others end as one.
 func TestLeakedInviteIsRevoked(t *testing.T) {
 	for _, a := range []Attack{{}, {Kind: Undead}, {Kind: SignFlip, Times: 1}} {
-		t.Run(fmt.Sprintf("%s", a.Kind), func(t *testing.T) {
+		t.Run(string(a.Kind), func(t *testing.T) {
 			s := revoking()
 			s.Founders = append(s.Founders, NodeSpec{}, NodeSpec{})
 			for i := 4; i < len(s.Founders); i++ {
