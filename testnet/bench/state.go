@@ -41,14 +41,16 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	var (
 		built   *trainer.Builtin
 		learner *outer.Learner
+		tips    []*outer.Tip // which a node holds; its learner keeps their anchors
 	)
 	inner := grown(func() { built, err = trainer.New(cfg, data) }) - cfg.Model.WorkspaceBytes(1)
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
-	around := grown(func() { learner = learnerOf(built, g.Outer) })
+	around := grown(func() { learner, tips = learnerOf(built, g.Outer) })
 	runtime.KeepAlive(built)
 	runtime.KeepAlive(learner)
+	runtime.KeepAlive(tips)
 	params := float64(g.Model.Params())
 	s := State{
 		Bench: "state", Model: model, Params: g.Model.Params(), Momentum: momentum,
@@ -58,15 +60,15 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	return s, ctx.Err()
 }
 
-// learnerOf makes a learner at the genesis tips of a trainer's parameters. Those share one momentum of zeros; later
-// ones have one each, as these have.
-func learnerOf(built *trainer.Builtin, p outer.Params) *outer.Learner {
+// learnerOf makes a learner at the genesis tips of a trainer's parameters, and returns both. Those share one momentum of
+// zeros; later ones have one each, as these have.
+func learnerOf(built *trainer.Builtin, p outer.Params) (*outer.Learner, []*outer.Tip) {
 	plan := outer.NewPlan(built.Slab().Views, p.Fragments)
 	tips := plan.Genesis(built.Params(), p)
 	for _, t := range tips {
 		t.Momentum = slices.Clone(t.Momentum)
 	}
-	return outer.NewLearner(p, plan, built.Params(), tips, nil)
+	return outer.NewLearner(p, plan, built.Params(), tips, nil), tips
 }
 
 // grown is by how many bytes the heap grows for what f leaves behind.
