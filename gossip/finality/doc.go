@@ -46,8 +46,8 @@
 //
 // Nobody certified the voters of height 0: they are those whose deltas were folded first, by the certificate
 // itself. Two groups that never met can each have one. So a node takes its first certificates only if its own
-// chain bears one of them out, or if it cannot tell and more than two thirds of the live members whose deltas it folded
-// say that theirs does. Those could lie, as those could whose tips it took. All later ones follow from the first.
+// chain bears one of them out. Where it cannot tell, more than two thirds of the live members whose deltas it folded have
+// to say that theirs does. Those could lie, as those could whose tips it took. All later ones follow from the first.
 //
 // Voters have one vote each, whatever they contribute. Who holds an invite for many nodes has many votes, up
 // to the number of uses that its owner signed. Votes say nothing about the quality of deltas.
