@@ -147,6 +147,19 @@ func (e *env) usable(p *peer) bool {
 // names it, or a delta of it was folded here.
 func (e *env) contributed(p *peer) bool { return e.cfg.trusts(p.id) || e.chain.Contributed(p.id) }
 
+// poll counts the live peers that may vote, and how many of them say so.
+func (e *env) poll(votes, says func(*peer) bool) (peers, yes int) {
+	for _, p := range e.peers.list {
+		if e.live(p) && votes(p) {
+			peers++
+			if says(p) {
+				yes++
+			}
+		}
+	}
+	return peers, yes
+}
+
 // fragmentOf checks that f names a fragment of this run.
 func (e *env) fragmentOf(f uint16) bool { return int(f) < e.chain.Fragments() }
 

@@ -544,16 +544,10 @@ func (f *finals) borneOut() wire.Bears {
 // through a certificate that waits. A node that took tips may be a voter of a height, and its own chain may never tell
 // of the certificate before: without its vote there would be no other.
 func (f *finals) vouched() bool {
-	peers, yes := 0, 0
-	for _, p := range f.peers.list {
-		if !f.live(p) || !f.chain.Contributed(p.id) {
-			continue
-		}
-		peers++
-		if i := int(p.certified()) - 1 - int(f.fetch.newest[0].Height); i >= 0 && i < len(f.fetch.newest) {
-			yes += boolRank(ShortOf(f.cfg.Run, f.fetch.newest[i]) == p.beat.Certificate)
-		}
-	}
+	peers, yes := f.poll(func(p *peer) bool { return f.chain.Contributed(p.id) }, func(p *peer) bool {
+		i := int(p.certified()) - 1 - int(f.fetch.newest[0].Height)
+		return i >= 0 && i < len(f.fetch.newest) && ShortOf(f.cfg.Run, f.fetch.newest[i]) == p.beat.Certificate
+	})
 	return 3*yes > 2*peers
 }
 

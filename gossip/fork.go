@@ -355,16 +355,3 @@ func (r *repair) attested(ahead func(*peer) bool) bool {
 	}
 	return 2*yes > peers || yes > 0 && peers < minAttesters
 }
-
-// poll counts the live peers that may vote, and how many of them are ahead.
-func (r *repair) poll(votes, ahead func(*peer) bool) (peers, yes int) {
-	for _, p := range r.peers.list {
-		if r.live(p) && votes(p) {
-			peers++
-			if ahead(p) {
-				yes++
-			}
-		}
-	}
-	return peers, yes
-}
