@@ -147,7 +147,7 @@ func (k *KeptFinality) loadHistory(d FinalDisk, saved []Saved, members *member.T
 // one, what is older is left out.
 func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s segment, err error) {
 	err = d.Rounds(p, max(from, 1), to, func(l outer.Link) error {
-		authors, known, err := authorsOf(d, p, l, members)
+		authors, known, err := authorsOf(l, members, func(id wire.Digest) (wire.Header, bool, error) { return d.HeaderAt(p, l.Round, id) })
 		if !known || l.Round == from || l.Round != s.last()+1 {
 			s = segment{start: tipOf(l)}
 			return err
@@ -158,11 +158,10 @@ func readSegment(d FinalDisk, p int, from, to uint32, members *member.Table) (s 
 	return s, err
 }
 
-// authorsOf are the authors of the deltas folded in a round of a fragment, if the disk knows all headers, and what admits the
-// authors is known.
-func authorsOf(d FinalDisk, p int, l outer.Link, members *member.Table) (authors []finality.Candidate, known bool, err error) {
+// authorsOf are the authors of the deltas folded in a round, if all headers and what admits their authors are known.
+func authorsOf(l outer.Link, members *member.Table, header func(wire.Digest) (wire.Header, bool, error)) (authors []finality.Candidate, known bool, err error) {
 	for _, id := range l.Folded {
-		h, known, err := d.HeaderAt(p, l.Round, wire.Digest(id))
+		h, known, err := header(wire.Digest(id))
 		if err != nil || !known || errors.Is(members.CheckHeader(h), member.ErrUnknown) {
 			return nil, false, err
 		}
@@ -268,7 +267,7 @@ func (m *Machine) recall(p int) {
 	for links := m.final.before[p]; len(links) > 0; links = m.final.before[p] {
 		l, next := links[len(links)-1], m.final.history.First(p)-1
 		if l.Round == next {
-			authors, known := m.authorsOf(l)
+			authors, known, _ := authorsOf(l, m.cfg.Gossip.Members, m.headerHere)
 			if !known {
 				return
 			}
@@ -280,16 +279,12 @@ func (m *Machine) recall(p int) {
 	}
 }
 
-// authorsOf are the authors of the deltas folded in a round, if all headers and what admits their authors are here.
-func (m *Machine) authorsOf(l outer.Link) (authors []finality.Candidate, known bool) {
-	for _, id := range l.Folded {
-		h, known := m.headers[wire.Digest(id)]
-		if !known || errors.Is(m.cfg.Gossip.Members.CheckHeader(h.Header), member.ErrUnknown) {
-			return nil, false
-		}
-		authors = appendAuthor(authors, m.deltaOf(wire.Digest(id), h.Header))
+// headerHere is the header of a delta, if it is in memory. It never fails.
+func (m *Machine) headerHere(id wire.Digest) (h wire.Header, known bool, err error) {
+	if signed, known := m.headers[id]; known {
+		return signed.Header, true, nil
 	}
-	return authors, true
+	return h, false, nil
 }
 
 // tickFinal ends an abstention that no marks end: what the disk has damaged. In the time for which a key without its
