@@ -239,15 +239,19 @@ func (w *network) runUntil(height uint32) {
 	}
 }
 
+// draws returns a source of numbers from 0 to below k, which a seed decides: Knuth's MMIX generator.
+func draws(seed uint64) func(k int) int {
+	return func(k int) int {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		return int((seed >> 33) % uint64(k))
+	}
+}
+
 // Whatever is delayed, lost or parted, and whatever fewer than a third say: of one height there is one value.
 // Once more than two thirds are connected, heights go on.
 func TestNetworks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		seed := rapid.Uint64().Draw(t, "seed")
-		draw := func(n int) int {
-			seed = seed*6364136223846793005 + 1442695040888963407
-			return int((seed >> 33) % uint64(n))
-		}
+		draw := draws(rapid.Uint64().Draw(t, "seed"))
 		n := rapid.IntRange(1, 7).Draw(t, "voters")
 		w := newNetwork(n, rapid.IntRange(0, (n-1)/3).Draw(t, "liars"), draw)
 		for range rapid.IntRange(1, 4).Draw(t, "phases") {
@@ -286,11 +290,7 @@ func TestNetworks(t *testing.T) {
 // Without more than two thirds nothing is certified, and with them again it goes on.
 func TestNeedsTwoThirds(t *testing.T) {
 	for n := 2; n <= 7; n++ {
-		seed := uint64(n)
-		w := newNetwork(n, 0, func(k int) int {
-			seed = seed*6364136223846793005 + 1442695040888963407
-			return int((seed >> 33) % uint64(k))
-		})
+		w := newNetwork(n, 0, draws(uint64(n)))
 		w.run(5_000)
 		_, before := w.heights()
 		if before == 0 {
@@ -319,11 +319,7 @@ func TestNeedsTwoThirds(t *testing.T) {
 // A side with more than two thirds goes on through a partition; the other takes its certificates after it, though
 // its own chain is another.
 func TestPartition(t *testing.T) {
-	seed := uint64(1)
-	w := newNetwork(4, 0, func(k int) int {
-		seed = seed*6364136223846793005 + 1442695040888963407
-		return int((seed >> 33) % uint64(k))
-	})
+	w := newNetwork(4, 0, draws(1))
 	w.run(5_000)
 	w.nodes[3].side = 1
 	w.nodes[3].chain.fork, w.nodes[3].chain.name = uint32(w.now/roundMs), 1
@@ -348,11 +344,7 @@ func TestPartition(t *testing.T) {
 // Voters that take tips again and again vote on, as long as a third of all know the chain from before.
 func TestVotersTakeTips(t *testing.T) {
 	for n := 2; n <= 7; n++ {
-		seed := uint64(n)
-		w := newNetwork(n, 0, func(k int) int {
-			seed = seed*6364136223846793005 + 1442695040888963407
-			return int((seed >> 33) % uint64(k))
-		})
+		w := newNetwork(n, 0, draws(uint64(n)))
 		w.run(5_000)
 		knows := (n + 2) / 3
 		for range 20 {

@@ -14,8 +14,8 @@ import (
 	"atoll/tensor/llama"
 )
 
-// TestBF16LearnsAsWell trains tiny on 3 M tokens and small on 1 M of the prose that ships with Go, in either precision, and compares bits per byte of what
-// was held out, of which chance makes half a per cent. It takes hours, so each model, optimizer and seed is a test of its own that can run elsewhere, and
+// TestBF16LearnsAsWell trains tiny on 3 M tokens and small on 1 M of the prose that ships with Go, in either precision. It compares
+// bits per byte of held-out text, where chance makes half a per cent. It takes hours, so each model, optimizer and seed is a test of its own that can run elsewhere, and
 // ATOLL_QUALITY_TOKENS, a share of these tokens, makes it shorter. ATOLL_QUALITY_THREADS changes no bit.
 func TestBF16LearnsAsWell(t *testing.T) {
 	if os.Getenv("ATOLL_LONG") == "" {
