@@ -12,10 +12,9 @@ import (
 const (
 	// budgetSlack is how far beyond its budget a run may end.
 	budgetSlack = 0.01
-	// unheardSteps is how many steps of every learner a run may end beyond that,
-	// where they are more because the run is short: one was under way when the
-	// others had enough. Near the end beats tell of each step.
-	unheardSteps = 1
+	// hearMs is how long a beat may take from one process to another where more want to
+	// run than there are cores.
+	hearMs = 50
 	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
 	shareSlack = 0.15
 	// shareAfter is the least length of a run whose shares are compared: in a
@@ -78,8 +77,8 @@ func checkAccount(r Report, a account) Check {
 // them, so all have enough when the one that lost most has. That one is judged
 // then.
 func (w *world) checkBudget(r Report, a account) Check {
-	unheard := uint64(unheardSteps * len(w.members) * w.genesis.Batch * w.genesis.Model.Context)
-	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), unheard)
+	step := len(w.members) * w.genesis.Batch * w.genesis.Model.Context
+	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(w.unheardSteps()*step))
 	judged, least := r.TokensFolded, slices.Min(a.chain.tokens)
 	text := ""
 	if r.TokensLost+r.TokensDiscarded+r.TokensDropped > 0 {
@@ -89,6 +88,13 @@ func (w *world) checkBudget(r Report, a account) Check {
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
 		"%d tokens folded of %d: %+.2f %%%s, %d more are allowed", r.TokensFolded, r.TokensBudget,
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), text, slack)}
+}
+
+// unheardSteps is how many steps of every learner a run may end beyond its budget: one was
+// under way when the others had enough, and short ones begin until the last beat has
+// come. Near the end beats tell of each step.
+func (w *world) unheardSteps() int {
+	return 1 + int(hearMs/w.calibration.step())
 }
 
 // waitingShare is the part of a learner's time that may stay unexplained: the

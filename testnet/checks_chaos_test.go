@@ -137,17 +137,21 @@ func TestBudget(t *testing.T) {
 	w := &world{members: make([]*member, 2)}
 	w.genesis.Batch, w.genesis.Model.Context = 1, 10 // a step of 2 learners is 20 tokens
 	for name, c := range map[string]struct {
+		stepMs       float64
 		folded, lost uint64
 		fragments    []uint64
 		passed       bool
 	}{
-		"met":               {1020, 0, []uint64{1020, 1020}, true},
-		"missed":            {999, 0, []uint64{999, 999}, false},
-		"exceeded":          {1021, 0, []uint64{1010, 1032}, false},
-		"lost unevenly":     {1100, 90, []uint64{1020, 1180}, true},
-		"lost and exceeded": {1100, 90, []uint64{1021, 1179}, false},
-		"lost and missed":   {1100, 90, []uint64{999, 1201}, false},
+		"met":                         {100, 1020, 0, []uint64{1020, 1020}, true},
+		"missed":                      {100, 999, 0, []uint64{999, 999}, false},
+		"exceeded":                    {100, 1021, 0, []uint64{1010, 1032}, false},
+		"two more before a beat came": {20, 1060, 0, []uint64{1060, 1060}, true},
+		"three more":                  {20, 1061, 0, []uint64{1060, 1062}, false},
+		"lost unevenly":               {100, 1100, 90, []uint64{1020, 1180}, true},
+		"lost and exceeded":           {100, 1100, 90, []uint64{1021, 1179}, false},
+		"lost and missed":             {100, 1100, 90, []uint64{999, 1201}, false},
 	} {
+		w.calibration.PaceMs = c.stepMs
 		r := Report{Tokens: Tokens{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}}
 		got := w.checkBudget(r, account{chain: &chain{tokens: c.fragments}})
 		if got.Passed != c.passed {
