@@ -53,6 +53,7 @@ const (
 
 	// Strangers: fresh keys, and nothing behind them.
 	SybilRun    AttackKind = "sybil-run"    // Times keys have one empty delta folded each, then show an invented run
+	ClaimRun    AttackKind = "claim-run"    // the same, where each of these deltas claims the most
 	MostClaims  AttackKind = "most-claims"  // Times keys claim the most for every round and push one way
 	OneClaim    AttackKind = "one-claim"    // one empty delta for each fragment claims the most
 	BurstRounds AttackKind = "burst-rounds" // Times keys sign for Times rounds at one moment
@@ -111,6 +112,7 @@ var behaviours = map[AttackKind]behaviour{
 	InventedRun: {say: sayInvented, answer: answerInvented, act: actInvented},
 
 	SybilRun:    {say: sayInvented, answer: answerInvented, act: actSybils},
+	ClaimRun:    {say: sayInvented, answer: answerInvented, act: actSybils},
 	MostClaims:  {answer: answerForged, act: actMostClaims},
 	OneClaim:    {answer: answerForged, act: actOneClaim},
 	BurstRounds: {answer: answerForged, act: actBurst},

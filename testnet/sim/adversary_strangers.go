@@ -13,12 +13,19 @@ import (
 // buyMs is how long an attacker works for the standing of its keys before it uses it.
 const buyMs = 10_000
 
-// actSybils has Times fresh keys fold one delta each, of one token and without a value. Then
-// it shows an invented run in the name of all of them.
+// actSybils has Times fresh keys fold one delta each, of one token and without a value, or of the most
+// tokens that count. Then it shows an invented run in the name of all of them.
 func actSybils(l *liar) {
 	if l.acted == 1 {
 		for _, key := range l.crowd() {
-			l.announce(l.forgeBy(key, 0, l.openRound(0)))
+			if l.Kind == SybilRun {
+				l.announce(l.forgeBy(key, 0, l.openRound(0)))
+			} else {
+				l.announce(l.sign(key, l.heaviest(0, l.openRound(0)), l.constant(0, 0)))
+			}
+		}
+		if l.Kind == ClaimRun { // the key that donates the run has worked as well
+			l.announce(l.sign(l.n.key, l.heaviest(0, l.openRound(0)), l.constant(0, 0)))
 		}
 	}
 	if l.n.w.now >= Start+l.From+buyMs {

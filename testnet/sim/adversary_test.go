@@ -100,6 +100,13 @@ func usual(s *Scenario) {
 	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, 64*TokensPerStep, 6
 }
 
+// rich lets a stranger claim sixteen times the tokens of others, as long as that ends no run.
+func rich(s *Scenario) {
+	strange(s)
+	s.Params.MaxTokensPerStep = 8 * TokensPerStep
+	s.Params.Budget, s.Rounds = 1<<40, 40
+}
+
 // oneBatch are those of a run in which all learners have the usual batch and plan H steps: 1,024
 // steps, and twice H count for a round.
 func oneBatch(s *Scenario) {
@@ -217,6 +224,7 @@ var attackTests = []attackTest{
 	{name: "invented stranger", kind: InventedRun, from: 15_000, spoil: strange},
 	{name: "invented stranger ahead", kind: InventedRun, from: 5000, ahead: 200, spoil: strange},
 	{name: "invented stranger joiners", kind: InventedRun, from: 5000, ahead: 200, spoil: func(s *Scenario) { strange(s); joining(s) }, wins: "joiners that believed one liar of their link never leave its chain"},
+	{name: "invented stranger, a link to nobody else", kind: InventedRun, from: 5000, ahead: 200, spoil: func(s *Scenario) { strange(s); s.CalmMs = guestAt + 1000 }, also: guest, wins: "likewise"},
 	{name: "invented crowd", kind: InventedRun, times: 20, from: 15_000, spoil: strange},
 	{name: "invented crowd ahead", kind: InventedRun, times: 20, from: 5000, ahead: 200, spoil: strange},
 	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow},
@@ -225,6 +233,8 @@ var attackTests = []attackTest{
 	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
 		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
 	{name: "six empty deltas and an invented run", kind: SybilRun, times: 6, from: 5000, ahead: 200, spoil: strange, wins: "one delta of one token gives a key a vote on chains, and six keys outvote five"},
+	{name: "six that claim the most and an invented run", kind: ClaimRun, times: 6, from: 5000, ahead: 200, spoil: rich, wins: "likewise"},
+	{name: "one claim and a heavier run", kind: ClaimRun, from: 5000, spoil: rich, wins: "one delta makes a key's word for its tokens count"},
 	{name: "three of them", kind: SybilRun, times: 3, from: 5000, ahead: 200, spoil: strange},
 	{name: "two that claim the most", kind: MostClaims, times: 2, from: 3000, spoil: crowded, wins: "weight is tokens that nobody counts: the others have 0.005 % of the fold"},
 	{name: "one claim", kind: OneClaim, from: 8000, spoil: stranger, wins: "a delta may claim more than the budget, and the run ends"},
