@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"atoll/tensor/codec"
-	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 	"atoll/testnet/sim/exhaust"
 	"atoll/testnet/sim/exhaust/votes"
@@ -204,7 +203,7 @@ func takenOnce() (check string, err error) {
 func ownLost() sim.Scenario {
 	s := world(2, 40, "partition 0 @3s, power-cut 0 @5s, start 0 @5100ms, merge @9s")
 	for i := range s.Faults {
-		if s.Faults[i].Kind == fault.PowerCut {
+		if s.Faults[i].Kind == "power-cut" {
 			s.Faults[i].Factor = 1
 		}
 	}
