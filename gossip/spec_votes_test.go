@@ -13,7 +13,7 @@ import (
 
 func TestSpecVotes(t *testing.T) {
 	spectest.Run(t, "Q", map[string]spectest.Clause{
-		"Q-1": specVotesDurable, "Q-1.2": specVotesOnce, "Q-2": specVotesAsked, "Q-2.1": specVotesAskedAstray, "Q-2.2": specVotesGiven,
+		"Q-1": specVotesDurable, "Q-1.2": specVotesOnce, "Q-2": specVotesAsked, "Q-2.2": specVotesGiven, "Q-2.3": specVotesAskedAstray,
 		"Q-3": specFinalsAsked, "Q-3.2": specFinalsOfOthers, "Q-3.3": specFinalsVouched, "Q-4": specVotesPassed, "Q-5": specVotesAfterLoss,
 		"Q-6": specCertifiedWins, "Q-6.2": specCertificatesAwaited, "Q-6.3": specCertifiedStays, "Q-6.4": specUncertifiedTakes, "Q-6.5": specCertificatesSilent, "Q-7": specCertifiedDonor,
 	})
