@@ -310,7 +310,7 @@ func (f *finals) following(last wire.PeerID, may func(p *peer) bool) (first *pee
 
 // ask asks a peer for the votes of this height that it has and this node lacks.
 func (f *finals) ask() {
-	if f.now < f.pulls.at || !f.voter.Voting() {
+	if f.now < f.pulls.at || !f.voter.Voting() && !f.voter.Astray() {
 		return
 	}
 	f.pulls.at = f.now + f.cfg.Finality.StepMs

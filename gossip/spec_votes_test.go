@@ -13,7 +13,7 @@ import (
 
 func TestSpecVotes(t *testing.T) {
 	spectest.Run(t, "Q", map[string]spectest.Clause{
-		"Q-1": specVotesDurable, "Q-1.2": specVotesOnce, "Q-2": specVotesAsked, "Q-2.2": specVotesGiven,
+		"Q-1": specVotesDurable, "Q-1.2": specVotesOnce, "Q-2": specVotesAsked, "Q-2.2": specVotesGiven, "Q-2.3": specVotesAskedAstray,
 		"Q-3": specFinalsAsked, "Q-3.2": specFinalsOfOthers, "Q-3.3": specFinalsVouched, "Q-4": specVotesPassed, "Q-5": specVotesAfterLoss,
 		"Q-6": specCertifiedWins, "Q-6.2": specCertificatesAwaited, "Q-6.3": specCertifiedStays, "Q-6.4": specUncertifiedTakes, "Q-6.5": specCertificatesSilent, "Q-7": specCertifiedDonor,
 	})
@@ -184,6 +184,34 @@ func specVotesAsked(t *testing.T, _ *spectest.Spec) {
 	s.View = 2
 	if e := r.answer(questions(t, r.later(2000), wire.GetVotes)[0], wire.EncodeVotes([]wire.SignedVote{s})); count[Misbehaved](e) == 0 {
 		t.Error("a vote that nobody signed is no fault")
+	}
+}
+
+// A voter that took tips, and whose chain says nothing of the newest certificate, asks though it votes for nothing; one whose
+// chain goes through it waits until there is something to vote on.
+func specVotesAskedAstray(t *testing.T, _ *spectest.Spec) {
+	for final, asks := range map[uint32]bool{finalEvery: true, 2 * finalEvery: false} {
+		r := newVoters(nil, 1)
+		c := r.certificate(0, 2*finalEvery)
+		r = newVoters(func(f *Finality) { f.Last, f.Shorts = &c, []uint64{ShortOf(wire.RunID{3}, c)} }, 1)
+		r.votes.final = final
+		r.told(1, func(b *wire.Beat) { b.Certified, b.Certificate = 1, ShortOf(r.run, c) })
+		var asked []question
+		for range 30 {
+			asked = append(asked, questions(t, r.later(100), wire.GetVotes)...)
+		}
+		if len(asked) > 0 != asks || asks && asked[0].Height != 1 {
+			t.Fatalf("final up to round %d: asks %+v", final, asked)
+		}
+		if !asks {
+			continue
+		}
+		s := wire.SignVote(testKey(1), r.run, wire.Vote{Phase: wire.Prevote, Height: 1})
+		other := wire.SignVote(testKey(2), r.run, wire.Vote{Phase: wire.Prevote, Height: 1})
+		r.answer(asked[len(asked)-1], wire.EncodeVotes([]wire.SignedVote{s, other}))
+		if r.later(3000); !r.core.finals.voter.Voting() {
+			t.Error("two of four vote, and it does not")
+		}
 	}
 }
 

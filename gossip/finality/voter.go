@@ -225,6 +225,12 @@ func (v *Voter) Voters() Table { return v.votes.table }
 // Voting reports whether the node takes part in a vote that is under way.
 func (v *Voter) Voting() bool { return v.mayVote() && v.step != idle }
 
+// Astray reports whether the node has a vote and nothing to begin one with: it cannot tell whether its own chain, which began
+// with tips of later rounds, goes through the newest certificate. Votes of others that it missed would tell.
+func (v *Voter) Astray() bool {
+	return v.mayVote() && v.step == idle && v.last != nil && v.extends() == unknown
+}
+
 // Bears says whether the own chain goes through the newest certificate.
 func (v *Voter) Bears() wire.Bears {
 	if v.last == nil {

@@ -55,6 +55,7 @@ func (n *Node) disturb(f Fault) bool {
 			return false
 		}
 		n.w.counts.FilesDamaged += n.disk.PowerCut(n.w.rng)
+		n.losesOwn(f.Factor)
 	case fault.Lose:
 		n.crash()
 		n.gone = true
@@ -125,6 +126,15 @@ func (n *Node) crash() bool {
 func (n *Node) keepCommon() {
 	if !n.disk.Full {
 		copy(n.disk.Common, n.machine.Gossip().Chains().Common())
+	}
+}
+
+// losesOwn damages the newest own deltas on the disk, as where it says that what it was given is safe and lies.
+func (n *Node) losesOwn(newest int64) {
+	if newest > 0 {
+		lost := n.disk.DamageOwn(int(newest))
+		n.book.settles(diskLost, lost)
+		n.w.counts.FilesDamaged += len(lost)
 	}
 }
 

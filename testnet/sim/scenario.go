@@ -106,7 +106,7 @@ type Fault struct {
 	Node   int        `json:"node,omitempty"`   // founders first, then in order of joining
 	Others []int      `json:"others,omitempty"` // of Partition, Cut and Mend
 	Parts  [][]int    `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
-	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment
+	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment; of PowerCut: so many of the newest own deltas are lost, too
 	Spec   NodeSpec   `json:"spec,omitzero"`    // of Join; of Upgrade its Version, from its next start on
 	Link   Link       `json:"link,omitzero"`    // of Weather and Link; none = as at the start
 }

@@ -607,6 +607,17 @@ func (l *Ledger) PowerCut(rng *rand.Rand) (damaged int) {
 	return damaged
 }
 
+// DamageOwn damages the payloads of the newest own deltas, which a sound disk never loses, and names them.
+func (l *Ledger) DamageOwn(newest int) (lost []wire.Digest) {
+	for _, o := range l.own[max(len(l.own)-newest, 0):] {
+		if f := l.deltas[o.id]; f != nil && !f.damaged {
+			f.damaged = true
+			lost = append(lost, o.id)
+		}
+	}
+	return lost
+}
+
 // Sizes are how many deltas with payload, chunks of tips, and proofs there are.
 func (l *Ledger) Sizes() (deltas, chunks, proofs int) {
 	return len(l.deltas), len(l.chunks), len(l.evidence)

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -141,6 +142,20 @@ func TestPowerCut(t *testing.T) {
 	}
 	if gone == 0 || gone != damaged || gone > 60 {
 		t.Errorf("%d files lost, %d damaged", gone, damaged)
+	}
+}
+
+// The newest own deltas may be damaged, each once, and are on the list of own ones still.
+func TestDamageOwn(t *testing.T) {
+	d := New(1)
+	for i := range byte(3) {
+		_ = d.PutOwn(core.StoreOwn{ID: wire.Digest{i}, Header: *headerOf(uint32(i)), Payload: []byte{i}, Seq: uint64(i)})
+	}
+	if named := d.DamageOwn(2); !slices.Equal(named, []wire.Digest{{1}, {2}}) || lost(d, wire.Digest{0}) || !lost(d, wire.Digest{1}) || !lost(d, wire.Digest{2}) {
+		t.Errorf("damaged %v", named)
+	}
+	if named := d.DamageOwn(9); !slices.Equal(named, []wire.Digest{{0}}) || len(ownOf(d)) != 3 {
+		t.Errorf("damaged %v, %d are listed", named, len(ownOf(d)))
 	}
 }
 

@@ -63,7 +63,7 @@ func All() []Mutant {
 		{"payload unchecked", "wrong-payloads", []Edit{
 			{In: "pull.came", Old: "bad != nil", New: "false && bad != nil"},
 		}},
-		{"signed twice", "seed-56", []Edit{
+		{"signed twice", "own-lost", []Edit{
 			{In: "Machine.Restore", Old: "f.own.mark = s.Mark"},
 		}},
 		{"end ignored", "calm", []Edit{
