@@ -35,6 +35,7 @@ type Ledger struct {
 	marks    []uint32
 	bases    []map[uint32]*outer.Tip
 	rounds   []map[uint32]outer.Link
+	newest   []uint32 // no record of a fragment is of a later round
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
 	members  []member.Certificate
@@ -76,6 +77,7 @@ func New(fragments int) *Ledger {
 		l.bases = append(l.bases, map[uint32]*outer.Tip{})
 		l.rounds = append(l.rounds, map[uint32]outer.Link{})
 	}
+	l.newest = make([]uint32, fragments)
 	return l
 }
 
@@ -381,15 +383,20 @@ func (l *Ledger) PutRounds(p int, rounds []outer.Link) error {
 	}
 	for _, link := range rounds {
 		old, had := l.rounds[p][link.Round]
-		l.rounds[p][link.Round] = link
+		l.putRound(p, link.Round, link)
 		l.undone(func() { l.putBack(p, link.Round, old, had) })
 	}
 	return nil
 }
 
+func (l *Ledger) putRound(p int, r uint32, link outer.Link) {
+	l.rounds[p][r] = link
+	l.newest[p] = max(l.newest[p], r)
+}
+
 func (l *Ledger) putBack(p int, r uint32, old outer.Link, had bool) {
 	if had {
-		l.rounds[p][r] = old
+		l.putRound(p, r, old)
 	} else {
 		delete(l.rounds[p], r)
 	}
@@ -400,10 +407,14 @@ func (l *Ledger) TruncateRounds(p int, last uint32) error {
 	if l.Full {
 		return ErrFull
 	}
+	if l.newest[p] <= last { // as nearly always
+		return nil
+	}
+	l.newest[p] = last
 	for r, old := range l.rounds[p] { // there may be gaps
 		if r > last {
 			delete(l.rounds[p], r)
-			l.undone(func() { l.rounds[p][r] = old })
+			l.undone(func() { l.putRound(p, r, old) })
 		}
 	}
 	return nil
@@ -428,7 +439,7 @@ func (l *Ledger) Install(fragments []replica.InstalledFragment) error {
 		maps.DeleteFunc(l.rounds[p], func(r uint32, _ outer.Link) bool { return !f.Keep || r > first.Round })
 		for _, link := range f.Links {
 			if link.Round > 0 && !(f.Keep && link.Round == first.Round) {
-				l.rounds[p][link.Round] = link
+				l.putRound(p, link.Round, link)
 			}
 		}
 		l.bases[p] = map[uint32]*outer.Tip{f.Tip.Round: f.Tip}
