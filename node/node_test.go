@@ -18,7 +18,7 @@ import (
 )
 
 // manyAtOnce is how many tests run side by side. Their nodes rest most of the time.
-const manyAtOnce = 6
+const manyAtOnce = 4
 
 // TestMain runs as many, unless -parallel says how many.
 func TestMain(m *testing.M) {

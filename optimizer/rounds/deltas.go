@@ -20,13 +20,13 @@ var (
 // deltas are the deltas known of rounds above the base, and the evidence against their authors.
 type deltas struct {
 	rounds map[uint32]*round
-	newest uint32                    // no round above has ever been in rounds
 	barred map[outer.Author][]uint32 // rounds for which there is evidence against an author
 	most   int                       // deltas that a fold of one round takes
 	// revoked are the names that the tip of the base and the sets above it revoke, ordered.
 	revoked []outer.Revoked
 	cache   struct {
 		rounds uint64 // made so far, for their versions
+		newest uint32 // no round above has ever been in rounds
 	}
 }
 
@@ -37,7 +37,7 @@ func (d *deltas) round(rnd uint32) *round {
 		r = &round{most: d.most}
 		r.cache.version = d.cache.rounds << 32
 		d.rounds[rnd] = r
-		d.newest = max(d.newest, rnd)
+		d.cache.newest = max(d.cache.newest, rnd)
 	}
 	return r
 }

@@ -132,7 +132,7 @@ func (m *Machine) likely(now Time, r *round, e entry) bool {
 // included: others have closed these rounds. Those that a full round does not take are none.
 func (v View) unlinked(each func(r *round, e entry)) {
 	f, accept := v.f, v.m.p.WindowAccept
-	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.newest); rnd++ {
+	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
 		r := f.deltas.rounds[rnd]
 		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
 			continue

@@ -35,7 +35,6 @@ type Ledger struct {
 	marks    []uint32
 	bases    []map[uint32]*outer.Tip
 	rounds   []map[uint32]outer.Link
-	newest   []uint32 // no record of a fragment is of a later round
 	chunks   map[wire.Digest][]byte
 	evidence []wire.Evidence
 	members  []member.Certificate
@@ -43,7 +42,10 @@ type Ledger struct {
 	votes    []byte   // the state of a voter
 	finals   [][]byte // encoded certificates, by height
 	undo     []func() // takes back what was not committed, newest last
-	unsynced []*file  // payloads written since the last power cut that could hurt
+	cache    struct {
+		newest []uint32 // no record of a fragment is of a later round
+	}
+	unsynced []*file // payloads written since the last power cut that could hurt
 }
 
 var _ replica.Ledger = (*Ledger)(nil)
@@ -77,7 +79,7 @@ func New(fragments int) *Ledger {
 		l.bases = append(l.bases, map[uint32]*outer.Tip{})
 		l.rounds = append(l.rounds, map[uint32]outer.Link{})
 	}
-	l.newest = make([]uint32, fragments)
+	l.cache.newest = make([]uint32, fragments)
 	return l
 }
 
@@ -391,7 +393,7 @@ func (l *Ledger) PutRounds(p int, rounds []outer.Link) error {
 
 func (l *Ledger) putRound(p int, r uint32, link outer.Link) {
 	l.rounds[p][r] = link
-	l.newest[p] = max(l.newest[p], r)
+	l.cache.newest[p] = max(l.cache.newest[p], r)
 }
 
 func (l *Ledger) putBack(p int, r uint32, old outer.Link, had bool) {
@@ -407,10 +409,10 @@ func (l *Ledger) TruncateRounds(p int, last uint32) error {
 	if l.Full {
 		return ErrFull
 	}
-	if l.newest[p] <= last { // as nearly always
+	if l.cache.newest[p] <= last { // as nearly always
 		return nil
 	}
-	l.newest[p] = last
+	l.cache.newest[p] = last
 	for r, old := range l.rounds[p] { // there may be gaps
 		if r > last {
 			delete(l.rounds[p], r)
