@@ -149,7 +149,8 @@ func (m *Machine) made(now Time, p int, voices []voice) (seen, said uint64) {
 // to be made were folded.
 func (m *Machine) missing(now Time, p int, voices []voice) uint64 {
 	seen, said := m.made(now, p, voices)
-	return m.cfg.Params.Budget - min(seen+said, m.cfg.Params.Budget)
+	made := seen + said
+	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
 }
 
 // place is how many of the live learners that come before this one, by id, are
