@@ -75,40 +75,27 @@ func TestWorldsThatFail(t *testing.T) {
 	}
 }
 
-// onLine does something when a line is written that holds some text, once that is done.
+// onLine cancels when a line is written that holds some text.
 type onLine struct {
 	text string
-	do   func() (done bool)
+	do   func()
 }
 
 func (o *onLine) Write(b []byte) (int, error) {
-	if o.do != nil && strings.Contains(string(b), o.text) && o.do() {
+	if o.do != nil && strings.Contains(string(b), o.text) {
+		o.do()
 		o.do = nil
 	}
 	return len(b), nil
 }
 
-// trapping is a program that does what a trap says at an interrupt, and cancels once it will. On a busy
-// machine a shell takes more than a second to start.
-func trapping(t *testing.T, cfg *Config, trap string, cancel func()) {
-	t.Helper()
-	ready := filepath.Join(t.TempDir(), "ready")
-	cfg.Binary = script(t, "trap '"+trap+"' INT; echo > "+ready+"; while :; do sleep 0.05; done")
-	cfg.Out = &onLine{"node0 starting", func() bool {
-		_, err := os.Stat(ready)
-		if err == nil {
-			cancel()
-		}
-		return err == nil
-	}}
-}
-
 func TestInterruptAsksTheNodesToLeave(t *testing.T) {
 	cfg := toyWorld(t)
 	marker := filepath.Join(t.TempDir(), "left")
+	cfg.Binary = script(t, "trap 'echo in order > "+marker+"; exit 0' INT; while :; do sleep 0.05; done")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	trapping(t, &cfg, "echo in order > "+marker+"; exit 0", cancel)
+	cfg.Out = &onLine{"node0 starting", cancel} // the first view: the process has had time to set its trap
 	if _, err := Run(ctx, cfg); !errors.Is(err, ErrStopped) {
 		t.Errorf("error %v", err)
 	}
@@ -119,11 +106,12 @@ func TestInterruptAsksTheNodesToLeave(t *testing.T) {
 
 func TestSecondInterruptKills(t *testing.T) {
 	cfg := toyWorld(t)
+	cfg.Binary = script(t, "trap '' INT; while :; do sleep 0.05; done")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	abort := make(chan struct{})
 	cfg.Abort = abort
-	trapping(t, &cfg, "", func() { cancel(); close(abort) })
+	cfg.Out = &onLine{"node0 starting", func() { cancel(); close(abort) }}
 	if _, err := Run(ctx, cfg); !errors.Is(err, ErrStopped) {
 		t.Errorf("error %v", err)
 	}
