@@ -19,7 +19,9 @@ type fakeChain struct {
 	rounds      []map[uint32][]wire.Digest // ids held, sorted
 	evidence    map[slot]wire.Evidence
 	boast       uint64                   // tokens that it only says it folded
+	first       []map[wire.PeerID]uint32 // the first round with a delta of an author
 	chains      []map[uint32]wire.Digest // cache, dropped when a set changes
+	tokens      []map[uint32]uint64      // likewise: folded up to a round
 	bases       [][]uint32               // kept, unless nil
 	contributed map[wire.PeerID]bool     // who did, beside the authors of the deltas held
 	wrong       map[int]uint32           // by fragment: from which round on states are miscalculated
@@ -34,6 +36,8 @@ func newFakeChain(run wire.RunID, fragments int) *fakeChain {
 	for range fragments {
 		c.rounds = append(c.rounds, map[uint32][]wire.Digest{})
 		c.chains = append(c.chains, map[uint32]wire.Digest{})
+		c.first = append(c.first, map[wire.PeerID]uint32{})
+		c.tokens = append(c.tokens, map[uint32]uint64{})
 	}
 	return c
 }
@@ -132,10 +136,8 @@ func (c *fakeChain) Contributed(author wire.PeerID) bool {
 		return true
 	}
 	for f, closed := range c.closed {
-		for r := uint32(1); r <= closed; r++ {
-			if slices.ContainsFunc(c.rounds[f][r], func(id wire.Digest) bool { return c.held[id].Header.Author == author }) {
-				return true
-			}
+		if r, ok := c.first[f][author]; ok && r <= closed {
+			return true
 		}
 	}
 	return false
@@ -154,13 +156,30 @@ func (c *fakeChain) TokensAt(rounds []uint32) (n uint64, known bool) {
 		if rounds[f] > c.closed[f] || rounds[f] < c.base[f] {
 			return 0, false
 		}
-		for r := uint32(1); r <= rounds[f]; r++ {
-			for _, id := range c.folded(f, r) {
-				n += c.held[id].Header.Tokens
-			}
-		}
+		n += c.tokensUpTo(f, rounds[f])
 	}
 	return n, true
+}
+
+func (c *fakeChain) tokensUpTo(f int, r uint32) uint64 {
+	if r == 0 {
+		return 0
+	}
+	n, ok := c.tokens[f][r]
+	if !ok {
+		n = c.tokensUpTo(f, r-1)
+		for _, id := range c.folded(f, r) {
+			n += c.held[id].Header.Tokens
+		}
+		c.tokens[f][r] = n
+	}
+	return n
+}
+
+// changed drops what was computed of a fragment.
+func (c *fakeChain) changed(f int) {
+	clear(c.chains[f])
+	clear(c.tokens[f])
 }
 
 func (c *fakeChain) store(s wire.SignedHeader, payload []byte) {
@@ -172,12 +191,15 @@ func (c *fakeChain) store(s wire.SignedHeader, payload []byte) {
 	f, r := int(s.Header.Fragment), s.Header.Round
 	c.rounds[f][r] = append(c.rounds[f][r], id)
 	slices.SortFunc(c.rounds[f][r], wire.Digest.Compare)
-	clear(c.chains[f])
+	if first, ok := c.first[f][s.Header.Author]; r > 0 && (!ok || r < first) {
+		c.first[f][s.Header.Author] = r
+	}
+	c.changed(f)
 }
 
 func (c *fakeChain) convict(e wire.Evidence) {
 	c.evidence[slotOf(e.A.Header)] = e
-	clear(c.chains[e.A.Header.Fragment])
+	c.changed(int(e.A.Header.Fragment))
 }
 
 func (c *fakeChain) close(f int, r uint32) { c.closed[f] = max(c.closed[f], r) }
@@ -199,6 +221,6 @@ func (c *fakeChain) tip(f int, r uint32, bytes int) []byte {
 func (c *fakeChain) install(m wire.Manifest) {
 	for f, fm := range m.Fragments {
 		c.closed[f], c.base[f], c.baseChain[f] = fm.Round, fm.Round, fm.Chain
-		clear(c.chains[f])
+		c.changed(f)
 	}
 }

@@ -13,6 +13,7 @@ type sender struct {
 	next     uint64  // where the next byte stands in the stream
 	flight   []chunk // sent and not acknowledged, in the order of the stream
 	inflight int     // bytes of it
+	passed   bool    // one of it may count as lost since the last look
 	acks     []ack   // that are on their way back, the first one first
 	recover  uint64  // the window was cut for what stands before
 	smooth   time.Duration
@@ -85,6 +86,18 @@ func (s *sender) advance(now time.Time) (again []*chunk) {
 		s.acked(s.acks[0])
 		s.acks = s.acks[1:]
 	}
+	if s.passed {
+		again = s.overtaken(now)
+		s.passed = len(again) > 0
+	}
+	if end := s.deadline(); len(again) == 0 && !end.IsZero() && !end.After(now) {
+		again = s.timedOut(now)
+	}
+	return again
+}
+
+// overtaken are the chunks that count as lost and were not sent again.
+func (s *sender) overtaken(now time.Time) (again []*chunk) {
 	for i := range s.flight {
 		if c := &s.flight[i]; c.passed >= duplicates && c.lost != nil && !c.again {
 			if s.congested(c.at); i == 0 {
@@ -92,9 +105,6 @@ func (s *sender) advance(now time.Time) (again []*chunk) {
 			}
 			again = append(again, c)
 		}
-	}
-	if end := s.deadline(); len(again) == 0 && !end.IsZero() && !end.After(now) {
-		again = s.timedOut(now)
 	}
 	return again
 }
@@ -111,10 +121,13 @@ func (s *sender) acked(a ack) {
 	for k := range i {
 		s.flight[k].passed += c.size
 	}
-	s.flight = slices.Delete(s.flight, i, i+1)
 	s.inflight -= c.size
-	if i == 0 {
+	if i == 0 { // nearly always, and a large window has many behind it
+		s.flight = s.flight[1:]
 		s.waits, s.backoff = a.due, 0
+	} else {
+		s.flight = slices.Delete(s.flight, i, i+1)
+		s.passed = true
 	}
 	if !c.again {
 		s.measure(a.due.Sub(c.sent))

@@ -19,26 +19,37 @@ func (m *Machine) tokensNeeded(now Time) bool {
 	if m.farFromBudget(now, len(learners)) {
 		return true
 	}
-	learners = m.stepping(learners)
 	first, _ := slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
-	most := uint64(0)
-	for p, claimed := range m.claims(now) {
-		missing := m.missing(now, p, claimed)
+	most, voices := uint64(0), m.voices(now)
+	for p := range m.rounds.Fragments() {
+		missing := m.missing(now, p, voices)
 		if missing > m.stepTokens*uint64(first) {
-			return true
+			return true // whoever of them steps
 		}
 		most = max(most, missing)
 	}
-	return most > 0 && most > m.stepTokens*uint64(m.place(learners[:first]))
+	if most == 0 {
+		return false
+	}
+	learners = m.stepping(learners)
+	first, _ = slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
+	return most > m.stepTokens*uint64(m.place(learners[:first]))
 }
 
 // stepping are the learners that can be expected to step.
 func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
 	idles := func(id wire.PeerID) bool { return m.gossip.Peers().Rests(id) || m.absent(id) }
-	if !slices.ContainsFunc(learners, idles) {
+	first := slices.IndexFunc(learners, idles)
+	if first < 0 {
 		return learners
 	}
-	return slices.DeleteFunc(slices.Clone(learners), idles)
+	stepping := slices.Clone(learners[:first])
+	for _, id := range learners[first+1:] {
+		if !idles(id) {
+			stepping = append(stepping, id)
+		}
+	}
+	return stepping
 }
 
 // nearSteps is how many steps of every learner before the end each is told of at once: the
@@ -51,9 +62,9 @@ func (m *Machine) tellStep(now Time) {
 	if !m.end.may || len(learners) == 0 || m.farFromBudget(now, len(learners)) {
 		return
 	}
-	most := uint64(0)
-	for p, claimed := range m.claims(now) {
-		most = max(most, m.missing(now, p, claimed))
+	most, voices := uint64(0), m.voices(now)
+	for p := range m.rounds.Fragments() {
+		most = max(most, m.missing(now, p, voices))
 	}
 	if most <= nearSteps*m.stepTokens*uint64(len(learners)+1) {
 		m.gossip.BeatSoon(now)
@@ -77,40 +88,68 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 	return false
 }
 
-// claims are the tokens of each fragment that others say they have made, and that
-// are in no delta yet.
-func (m *Machine) claims(now Time) []uint64 {
-	claims, coming := make([]uint64, m.rounds.Fragments()), m.coming(now)
-	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
-		if h := m.heard.of(id); h.believed && !m.rounds.Barred(outer.Author(id)) && !m.gossip.Peers().Gone(id) {
-			m.addClaims(claims, h, b, now-at, coming[outer.Author(id)])
-		}
-	})
-	return claims
+// voice is a learner whose word counts, and its newest beat.
+type voice struct {
+	author  outer.Author
+	heard   heardAuthor
+	beat    *wire.Beat
+	most    uint64 // tokens that it counts for at most
+	stepped uint64 // tokens of the steps since the beat, by the speed that it says
 }
 
-// coming are the tokens, by author and fragment, of deltas that were announced and have
-// been under way for long, or whose author's payload before is under way, too.
-func (m *Machine) coming(now Time) map[outer.Author][]uint64 {
-	var coming map[outer.Author][]uint64
-	for p := range m.rounds.Fragments() {
-		m.rounds.Fragment(p).Coming(now, func(a outer.Author, tokens uint64) {
-			if coming == nil {
-				coming = map[outer.Author][]uint64{}
-			}
-			if coming[a] == nil {
-				coming[a] = make([]uint64, m.rounds.Fragments())
-			}
-			coming[a][p] += tokens
-		})
+// voices are the learners whose words count: a delta of them came, and they are here.
+// They never count for more than one delta can carry, nor, once words are weighed, than
+// their deltas bear out. The next call reuses the slice.
+func (m *Machine) voices(now Time) []voice {
+	voices := m.cache.voices[:0]
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
+		h := m.heard.of(id)
+		if !h.believed || m.rounds.Barred(outer.Author(id)) || m.gossip.Peers().Gone(id) {
+			return
+		}
+		v := voice{author: outer.Author(id), heard: h, beat: b, most: min(m.mostClaimed(), m.heard.most(h))}
+		if b.State == wire.Training {
+			v.stepped = uint64(min(b.TokensPerSecond*float64(now-at)/1000, float64(v.most)))
+			v.stepped -= v.stepped % max(1, b.Tokens/max(1, b.Steps))
+		}
+		voices = append(voices, v)
+	})
+	m.cache.voices = voices
+	return voices
+}
+
+// claimed is an estimate of the tokens of a fragment that others have made and that are in no
+// delta yet: what their beats said, less the deltas that came, plus the whole steps since the last
+// one at the speed that they said, plus the deltas that were announced and are still coming.
+func (m *Machine) claimed(p int, voices []voice, coming map[outer.Author]uint64) (claimed uint64) {
+	for i := range voices {
+		v := &voices[i]
+		if p < len(v.beat.Unpublished) {
+			u := min(v.heard.unpublished(v.beat, p), v.most) + v.stepped + coming[v.author]
+			claimed += min(u, v.most, m.cfg.Params.Budget)
+		}
 	}
-	return coming
+	return claimed
+}
+
+// made are the tokens of a fragment that this node knows to be made, and those that others say
+// they have made beside them.
+func (m *Machine) made(now Time, p int, voices []voice) (seen, said uint64) {
+	var coming map[outer.Author]uint64
+	seen = m.rounds.Fragment(p).Announced(now, func(a outer.Author, tokens uint64) {
+		if coming == nil {
+			coming = map[outer.Author]uint64{}
+		}
+		coming[a] += tokens
+	})
+	return seen + m.rounds.Fragment(p).Promised(), m.claimed(p, voices, coming)
 }
 
 // missing is how many tokens of the budget a fragment lacks if all that is known
 // to be made were folded.
-func (m *Machine) missing(now Time, p int, claimed uint64) uint64 {
-	made := m.rounds.Fragment(p).Projected(now) + m.rounds.Fragment(p).Promised() + claimed
+func (m *Machine) missing(now Time, p int, voices []voice) uint64 {
+	seen, said := m.made(now, p, voices)
+	made := seen + said
 	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
 }
 
@@ -129,26 +168,6 @@ func (m *Machine) place(before []wire.PeerID) int {
 // mostClaimed is what one learner's word counts for at most: one delta.
 func (m *Machine) mostClaimed() uint64 {
 	return uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
-}
-
-// addClaims adds, per fragment, an estimate of the tokens of a live learner that are in no delta
-// yet: what its beats said, less the deltas that came, plus the whole steps since the last one at the
-// speed that it said, plus the deltas that are still coming. It never counts for more than one delta can
-// carry, nor, once words are weighed, than its deltas bear out. The beat is of this age, in ms.
-func (m *Machine) addClaims(claims []uint64, h heardAuthor, b *wire.Beat, age Time, coming []uint64) {
-	most := min(m.mostClaimed(), m.heard.most(h))
-	var stepped uint64
-	if b.State == wire.Training {
-		stepped = uint64(min(b.TokensPerSecond*float64(age)/1000, float64(most)))
-		stepped -= stepped % max(1, b.Tokens/max(1, b.Steps))
-	}
-	for p := range min(len(claims), len(b.Unpublished)) {
-		u := min(h.unpublished(b, p), most) + stepped
-		if coming != nil {
-			u += coming[p]
-		}
-		claims[p] += min(u, most, m.cfg.Params.Budget)
-	}
 }
 
 // spent says whether an author steps no more and every delta of a fragment that it makes

@@ -14,11 +14,12 @@ const maxLead = 0.05
 // What others only claim counts for no more than what this node has seen of all.
 // Otherwise one claim at the start would end the warm-up of everybody's rate.
 func (v View) Progress(now Time) float64 {
-	claims := v.m.claims(now)
+	voices := v.m.voices(now)
 	var seen, said, params float64
 	for p, f := range v.m.cfg.Plan {
-		seen += float64(f.Len) * float64(v.m.rounds.Fragment(p).Projected(now)+v.m.rounds.Fragment(p).Promised())
-		said += float64(f.Len) * float64(claims[p])
+		known, claimed := v.m.made(now, p, voices)
+		seen += float64(f.Len) * float64(known)
+		said += float64(f.Len) * float64(claimed)
 		params += float64(f.Len)
 	}
 	made := (seen + min(said, seen)) / params

@@ -26,6 +26,7 @@ type deltas struct {
 	revoked []outer.Revoked
 	cache   struct {
 		rounds uint64 // made so far, for their versions
+		newest uint32 // no round above has ever been in rounds
 	}
 }
 
@@ -36,6 +37,7 @@ func (d *deltas) round(rnd uint32) *round {
 		r = &round{most: d.most}
 		r.cache.version = d.cache.rounds << 32
 		d.rounds[rnd] = r
+		d.cache.newest = max(d.cache.newest, rnd)
 	}
 	return r
 }

@@ -102,26 +102,24 @@ func (v View) Promised() uint64 {
 
 // Projected is how many tokens the fragment will have folded when every delta
 // that is held now is, and those whose payload is likely on its way. What was announced
-// and never came does not count; see Coming.
+// and never came does not count; see Announced.
 func (v View) Projected(now Time) uint64 {
-	total := v.f.chain.last().Tokens
-	v.unlinked(func(r *round, e entry) {
-		if e.held || v.m.likely(now, r, e) {
-			total += v.m.p.Counted(e.delta)
-		}
-	})
-	return total
+	return v.Announced(now, func(outer.Author, uint64) {})
 }
 
-// Coming calls each with the author and the tokens of every delta that was announced, and
-// whose payload is neither held nor likely on its way: what it counts for is up to what its
-// author's word does.
-func (v View) Coming(now Time, each func(a outer.Author, tokens uint64)) {
+// Announced returns what Projected does, and calls coming with the author and the tokens of every
+// delta that was announced, and whose payload is neither held nor likely on its way: what it
+// counts for is up to what its author's word does.
+func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (projected uint64) {
+	projected = v.f.chain.last().Tokens
 	v.unlinked(func(r *round, e entry) {
-		if !e.held && !v.m.likely(now, r, e) {
-			each(e.delta.Author, v.m.p.Counted(e.delta))
+		if e.held || v.m.likely(now, r, e) {
+			projected += v.m.p.Counted(e.delta)
+		} else {
+			coming(e.delta.Author, v.m.p.Counted(e.delta))
 		}
 	})
+	return projected
 }
 
 // likely says whether a delta that is not held comes soon: a bell of its author rang not
@@ -134,7 +132,7 @@ func (m *Machine) likely(now Time, r *round, e entry) bool {
 // included: others have closed these rounds. Those that a full round does not take are none.
 func (v View) unlinked(each func(r *round, e entry)) {
 	f, accept := v.f, v.m.p.WindowAccept
-	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= f.chain.closed+accept; rnd++ {
+	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
 		r := f.deltas.rounds[rnd]
 		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
 			continue

@@ -23,9 +23,9 @@ import (
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
-// 0-500 are; CI: 50-150, after the first 50); ATOLL_LONG=1 means longSeeds.
+// 0-500 are; CI: 25-150, after the first 25); ATOLL_LONG=1 means longSeeds.
 const (
-	shortSeeds = 50
+	shortSeeds = 25
 	longSeeds  = 10_000
 	wildSeeds  = 400 // in so many every kind of fault has its turn; fewer than CI plays at once
 )
@@ -51,6 +51,20 @@ func seedRange(t *testing.T) (from, to uint64) {
 		t.Fatalf("ATOLL_SIM_SEEDS is %q: use a number of seeds, or FROM-TO", text)
 	}
 	return from, to
+}
+
+// longOthers is how many of the same schedules ATOLL_LONG=1 plays under other rules.
+const longOthers = 200
+
+// seedsUnder is which of the schedules a test plays under other rules: the first few, else as seedRange says.
+func seedsUnder(t *testing.T, few uint64) (from, to uint64) {
+	switch {
+	case os.Getenv("ATOLL_SIM_SEEDS") != "":
+		return seedRange(t)
+	case longMode():
+		return 0, longOthers
+	}
+	return 0, few
 }
 
 // failedOnce is a schedule that failed once, or fails still.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 )
@@ -21,8 +20,8 @@ var strangersLies = []Attack{
 	{Kind: BareHeaders, Times: 2}, {Kind: IdleCrowd, Times: 20}, {Kind: StallRepairs}, {Kind: WrongChunks},
 }
 
-// liarSeeds is how many schedules are tried without ATOLL_SIM_SEEDS: worlds of many with a liar take seconds.
-const liarSeeds = 16
+// liarSeeds are few: worlds of many with a liar take seconds.
+const liarSeeds = 8
 
 // lied is what Explore draws from a seed, with a member that lies or a stranger, in a run that is open or admits by
 // invitation. It reports whether enough are honest for that. A member of false beats and a stranger that signs for closed
@@ -52,12 +51,11 @@ func lied(seed uint64) (s Scenario, ok bool) {
 // Random worlds keep every promise to those who are honest while a member or a stranger lies. ATOLL_SIM_SEEDS says which.
 func TestLiarSchedules(t *testing.T) {
 	t.Parallel()
-	from, to := seedRange(t)
-	if os.Getenv("ATOLL_SIM_SEEDS") == "" && !longMode() {
-		if to = liarSeeds; testing.Short() {
-			to /= 4
-		}
+	few := uint64(liarSeeds)
+	if testing.Short() {
+		few /= 2
 	}
+	from, to := seedsUnder(t, few)
 	for seed := from; seed < to; seed++ {
 		s, ok := lied(seed)
 		if !ok {

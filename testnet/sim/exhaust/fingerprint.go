@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -30,12 +31,16 @@ func (p *print) mix(x uint64) {
 
 func (p *print) text(s string) {
 	p.mix(uint64(len(s)))
-	for len(s) >= 8 {
-		p.mix(binary.LittleEndian.Uint64([]byte(s[:8])))
-		s = s[8:]
+	p.bytes([]byte(s))
+}
+
+func (p *print) bytes(b []byte) {
+	for len(b) >= 8 {
+		p.mix(binary.LittleEndian.Uint64(b))
+		b = b[8:]
 	}
-	for i := range len(s) {
-		p.mix(uint64(s[i]))
+	for _, x := range b {
+		p.mix(uint64(x))
 	}
 }
 
@@ -117,13 +122,25 @@ func (w *walker) value(v reflect.Value) {
 
 func (w *walker) list(v reflect.Value) {
 	w.mix(uint64(v.Len()))
-	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-		w.text(string(v.Bytes()))
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		w.bytes(bytesOf(v))
 		return
 	}
 	for i := range v.Len() {
 		w.value(v.Index(i))
 	}
+}
+
+// bytesOf are the bytes of a slice or an array, of one in a map as well, which has no address.
+func bytesOf(v reflect.Value) []byte {
+	if v.Kind() == reflect.Slice || v.CanAddr() {
+		return v.Bytes()
+	}
+	b := make([]byte, v.Len())
+	for i := range b {
+		b[i] = byte(v.Index(i).Uint())
+	}
+	return b
 }
 
 // table hashes a map in an order that depends on its keys alone.
@@ -147,15 +164,29 @@ func (w *walker) table(v reflect.Value) {
 }
 
 func (w *walker) fields(v reflect.Value) {
-	t := v.Type()
-	if slices.Contains(constant, t) {
-		return
-	}
-	for i := range t.NumField() {
-		if !w.idle[t.Field(i).Name] {
+	for i, name := range namesOf(v.Type()) {
+		if !w.idle[name] {
 			w.value(v.Field(i))
 		}
 	}
+}
+
+// names has the names of the fields of each struct, none of a constant one: to ask reflection for
+// them takes longer than to hash the fields.
+var names sync.Map
+
+func namesOf(t reflect.Type) []string {
+	if known, ok := names.Load(t); ok {
+		return known.([]string)
+	}
+	var of []string
+	for i := range t.NumField() {
+		if !slices.Contains(constant, t) {
+			of = append(of, t.Field(i).Name)
+		}
+	}
+	names.Store(t, of)
+	return of
 }
 
 // pointer follows a pointer once, and names it by when it was met.

@@ -42,7 +42,10 @@ type Ledger struct {
 	votes    []byte   // the state of a voter
 	finals   [][]byte // encoded certificates, by height
 	undo     []func() // takes back what was not committed, newest last
-	unsynced []*file  // payloads written since the last power cut that could hurt
+	cache    struct {
+		newest []uint32 // no record of a fragment is of a later round
+	}
+	unsynced []*file // payloads written since the last power cut that could hurt
 }
 
 var _ replica.Ledger = (*Ledger)(nil)
@@ -76,6 +79,7 @@ func New(fragments int) *Ledger {
 		l.bases = append(l.bases, map[uint32]*outer.Tip{})
 		l.rounds = append(l.rounds, map[uint32]outer.Link{})
 	}
+	l.cache.newest = make([]uint32, fragments)
 	return l
 }
 
@@ -381,15 +385,20 @@ func (l *Ledger) PutRounds(p int, rounds []outer.Link) error {
 	}
 	for _, link := range rounds {
 		old, had := l.rounds[p][link.Round]
-		l.rounds[p][link.Round] = link
+		l.putRound(p, link.Round, link)
 		l.undone(func() { l.putBack(p, link.Round, old, had) })
 	}
 	return nil
 }
 
+func (l *Ledger) putRound(p int, r uint32, link outer.Link) {
+	l.rounds[p][r] = link
+	l.cache.newest[p] = max(l.cache.newest[p], r)
+}
+
 func (l *Ledger) putBack(p int, r uint32, old outer.Link, had bool) {
 	if had {
-		l.rounds[p][r] = old
+		l.putRound(p, r, old)
 	} else {
 		delete(l.rounds[p], r)
 	}
@@ -400,10 +409,14 @@ func (l *Ledger) TruncateRounds(p int, last uint32) error {
 	if l.Full {
 		return ErrFull
 	}
+	if l.cache.newest[p] <= last { // as nearly always
+		return nil
+	}
+	l.cache.newest[p] = last
 	for r, old := range l.rounds[p] { // there may be gaps
 		if r > last {
 			delete(l.rounds[p], r)
-			l.undone(func() { l.rounds[p][r] = old })
+			l.undone(func() { l.putRound(p, r, old) })
 		}
 	}
 	return nil
@@ -428,7 +441,7 @@ func (l *Ledger) Install(fragments []replica.InstalledFragment) error {
 		maps.DeleteFunc(l.rounds[p], func(r uint32, _ outer.Link) bool { return !f.Keep || r > first.Round })
 		for _, link := range f.Links {
 			if link.Round > 0 && !(f.Keep && link.Round == first.Round) {
-				l.rounds[p][link.Round] = link
+				l.putRound(p, link.Round, link)
 			}
 		}
 		l.bases[p] = map[uint32]*outer.Tip{f.Tip.Round: f.Tip}
