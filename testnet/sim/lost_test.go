@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
-	"atoll/gossip/wire/spectest"
 	"atoll/testnet/fault"
 )
 
@@ -71,41 +70,15 @@ func TestLostChainIsTakenFromPeers(t *testing.T) {
 			if n.machine.View().State() != wire.Joining {
 				t.Errorf("it says %v", n.machine.View().State())
 			}
-			w.readyAfter(t, n, 10_000)
+			w.look(t, "it is ready", 5, 10_000, func() bool {
+				return n.ready()
+			})
 			if n.Installs != 1 || !n.told("takes the model from a peer") {
 				t.Errorf("it took tips %d times\n%v", n.Installs, w.checks.told[n])
 			}
 			w.until(t, "all certify", 20_000, func() bool { least, _ := w.certified(); return least > before+4 })
 			w.ends(t)
 		})
-	}
-}
-
-func specLostChain(t *testing.T, _ *spectest.Spec) {
-	w := newWorld(t, voters(3, 3600))
-	n := w.nodes[1]
-	w.comesBackWith(func(n *Node) { n.losesBases(t, 1, 0); n.losesPayload(t, 1, 5) }, n)
-	steps, signed := n.Steps, n.disk.NextSeq()
-	w.look(t, "tips are in place", 1, 10_000, func() bool {
-		if n.machine.View().State() != wire.Joining || n.Steps > steps || n.disk.NextSeq() > signed {
-			t.Fatalf("it says %v, and made %d steps and %d deltas", n.machine.View().State(), n.Steps-steps, n.disk.NextSeq()-signed)
-		}
-		w.sameAsOthers(t, n, 1)
-		return n.Installs > 0
-	})
-	alone := newWorld(t, voters(1, 600))
-	alone.comesBackWith(func(n *Node) { n.losesBases(t, 1, 0) }, alone.nodes[0])
-	alone.readyAfter(t, alone.nodes[0], 2*aloneMs)
-}
-
-// sameAsOthers fails where a node shows another chain than those that are folded elsewhere.
-func (w *World) sameAsOthers(t *testing.T, n *Node, p int) {
-	t.Helper()
-	f := n.machine.Rounds().Fragment(p)
-	for _, l := range f.Links(f.Closed()) {
-		if r, known := w.nodes[0].disk.Record(p, l.Round); known && l.Round+w.s.Params.WindowUnion <= w.nodes[0].machine.Rounds().Fragment(p).Closed() && r.Chain != l.Chain {
-			t.Fatalf("it shows another chain at round %d", l.Round)
-		}
 	}
 }
 
