@@ -168,14 +168,6 @@ func (h *History) Replace(common []uint32, tips []Tip) {
 	}
 }
 
-// Reopen takes back the rounds of a fragment after a point: Final is to tell of them anew.
-func (h *History) Reopen(fragment int, after Point) {
-	if t := &h.tracks[fragment]; after.Round < t.last {
-		*t = track{last: after.Round, chain: after.Chain}
-		h.restart(after.Round)
-	}
-}
-
 // restart forgets the marks of rounds above one. What they had of fragments that go on comes again by Earlier or never: a
 // mark that has a part of it must not seem to have all.
 func (h *History) restart(above uint32) {

@@ -280,32 +280,3 @@ func TestHistoryOfNobody(t *testing.T) {
 		t.Errorf("newest %d", h.Newest())
 	}
 }
-
-// Rounds that are taken back come again, and may be others. What was final before them stays.
-func TestReopen(t *testing.T) {
-	h := NewHistory(every, 2)
-	for r := uint32(1); r <= 2*every; r++ {
-		feed(t, h, 0, r, 'a', false, wire.PeerID{1})
-		feed(t, h, 1, r, 'a', false, wire.PeerID{1})
-	}
-	points := func(round uint32, name byte) []Point {
-		return []Point{{Round: round, Chain: chainAt(0, round, name)}, {Round: round, Chain: chainAt(1, round, 'a')}}
-	}
-	h.Reopen(1, Point{Round: 3 * every})
-	if yes, _ := h.Holds(points(2*every, 'a')); !yes {
-		t.Error("rounds that are yet to come were taken back, and the value of others is gone")
-	}
-	h.Reopen(0, Point{Round: every + 1, Chain: chainAt(0, every+1, 'a')})
-	if yes, _ := h.Holds(points(every, 'a')); !yes || h.Last(0) != every+1 {
-		t.Errorf("the first value is held: %v, the last round is %d", yes, h.Last(0))
-	}
-	if yes, _ := h.Holds(points(2*every, 'a')); yes {
-		t.Error("holds a value with rounds that were taken back")
-	}
-	for r := uint32(every + 2); r <= 2*every; r++ {
-		feed(t, h, 0, r, 'b', false, wire.PeerID{1})
-	}
-	if yes, known := h.Holds(points(2*every, 'a')); yes || !known {
-		t.Errorf("the value of rounds that are others now: %v, known %v", yes, known)
-	}
-}

@@ -279,12 +279,6 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
 		return
-	case rounds.Stuck:
-		m.rejoin(now, e)
-		return
-	case rounds.Unsealed:
-		m.unsealed(e)
-		return
 	case rounds.Final:
 		m.finalRound(e)
 		return

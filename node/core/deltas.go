@@ -367,7 +367,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 		m.credit(l)
 	}
 	folded = m.rounds.Restore(now, fragment, s)
+	m.join.restored = true
 	m.pump(now)
-	m.join.restored = !m.rounds.Stuck()
 	return folded, nil
 }

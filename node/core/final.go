@@ -236,13 +236,6 @@ func (m *Machine) finalRound(e rounds.Final) {
 	}
 }
 
-// unsealed says that final rounds are folded to another chain: values with these are not those of the own chain any more.
-func (m *Machine) unsealed(e rounds.Unsealed) {
-	if m.final.history != nil {
-		m.final.history.Reopen(e.Fragment, tipOf(e.Link).Point)
-	}
-}
-
 // replaced says that tips were taken whole, with the links that lead to each. Whose ids the first link has is not checked.
 func (m *Machine) replaced(tips []*outer.Tip, history [][]outer.Link) {
 	if m.final.history == nil {

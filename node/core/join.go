@@ -7,7 +7,6 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
-	"atoll/optimizer/rounds"
 )
 
 // Phase is how far a node is on its way into the run.
@@ -64,7 +63,6 @@ type join struct {
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
 	restored bool // the disk had tips
-	again    bool // it was in, and lost a part of its own chain
 	donor    wire.PeerID
 	common   []uint32 // of the tips being installed
 	asked    Time     // when a peer was last asked what is missing
@@ -81,25 +79,6 @@ func (v View) Alone() bool { return v.m.join.phase == Ready && v.m.gossip.Peers(
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
 	m.end.stepped = now
-	if p == Ready && m.rounds.Stuck() {
-		m.rounds.GoOn(now)
-	}
-	m.hold()
-}
-
-// hold keeps the learner from signing while it is not known what its key has signed, and while it joins.
-func (m *Machine) hold() { m.rounds.Hold(m.marks.asking || m.join.again && m.join.phase != Ready) }
-
-// rejoin has a node take tips as a joiner does, as it cannot fold its own chain any more.
-func (m *Machine) rejoin(now Time, e rounds.Stuck) {
-	m.tell(m.self, fmt.Sprintf("the disk lost what it takes to fold fragment %d again from round %d on, which is final: takes the model from a peer", e.Fragment, e.Round))
-	m.join.again, m.join.restored = true, false
-	if m.join.phase == Replaying || m.join.phase == Ready {
-		m.join.fetching = now
-		m.enter(now, Fetching)
-		m.gossip.FetchTips(now)
-	}
-	m.hold()
 }
 
 // joins reports whether this node waits for tips taken whole. One that came back
@@ -108,7 +87,7 @@ func (m *Machine) joins() bool { return m.join.phase != Ready && !m.join.restore
 
 // joinPeerUp begins to fetch tips from the first peer that shows up.
 func (m *Machine) joinPeerUp(now Time) {
-	if m.join.phase != Dialling || m.cfg.Alone && !m.comesBack() && !m.rounds.Stuck() {
+	if m.join.phase != Dialling || m.cfg.Alone && !m.comesBack() {
 		return
 	}
 	if m.join.restored {
@@ -126,8 +105,7 @@ func (m *Machine) tickJoin(now Time) {
 	}
 	switch m.join.phase {
 	case Dialling:
-		if now-m.join.began >= m.dialMs() && (m.rounds.Status().Settled || m.rounds.Stuck()) {
-			m.goesAlone("no peer is reached")
+		if now-m.join.began >= m.dialMs() && m.rounds.Status().Settled {
 			m.enter(now, Ready)
 		}
 	case Fetching:
@@ -144,8 +122,6 @@ func (m *Machine) dialMs() int64 {
 	switch {
 	case m.comesBack():
 		return keyOnlyMs
-	case m.rounds.Stuck():
-		return m.cfg.AloneMs
 	case m.cfg.Alone:
 		return 0
 	case m.join.restored:
@@ -160,9 +136,6 @@ func (m *Machine) tickFetch(now Time) {
 	if m.holderInSight() {
 		m.join.holder, m.join.waits = now, false
 	}
-	if m.join.again {
-		m.gossip.FetchTips(now) // that of a repair may have ended meanwhile
-	}
 	if now-m.join.fetching < m.cfg.AloneMs {
 		return
 	}
@@ -171,12 +144,8 @@ func (m *Machine) tickFetch(now Time) {
 	case !m.donorInSight() && (m.comesBack() || m.mayReturn(now)):
 		m.waitForHolder()
 		return
-	case !m.donorInSight() && m.rounds.Stuck():
-		m.goesAlone("no peer in sight has the model")
 	case !m.donorInSight():
 		m.tell(m.join.donor, "no peer in sight holds more than genesis: trains from genesis")
-	case failed >= maxFailedDonors && m.rounds.Stuck():
-		m.goesAlone(fmt.Sprintf("%d donors in a row gave nothing that fits this run", failed))
 	case failed >= maxFailedDonors:
 		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
@@ -186,18 +155,9 @@ func (m *Machine) tickFetch(now Time) {
 	m.enter(now, Ready)
 }
 
-// goesAlone says that a node goes on without what its disk lost.
-func (m *Machine) goesAlone(why string) {
-	if m.rounds.Stuck() {
-		m.tell(m.self, why+": goes on with what the disk has, and takes the model of others when they come")
-	}
-}
-
 // mayReturn reports whether a peer that holds more than genesis was in sight of
-// late. A node that could go on by itself does not wait where others wait for it.
-func (m *Machine) mayReturn(now Time) bool {
-	return m.join.holder > 0 && now-m.join.holder < holderMs && !(m.rounds.Stuck() && m.joinerInSight())
-}
+// late.
+func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.join.holder < holderMs }
 
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
@@ -251,13 +211,6 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 func (m *Machine) donorInSight() bool {
 	seen := false
 	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State != wire.Joining })
-	return seen
-}
-
-// joinerInSight says whether some live peer is joining.
-func (m *Machine) joinerInSight() bool {
-	seen := false
-	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State == wire.Joining })
 	return seen
 }
 

@@ -78,7 +78,7 @@ func (m *Machine) marksKnown(now Time) {
 		m.voteFrom(now)
 		m.marks.asking = false
 		m.emit(MarksKnown{})
-		m.hold()
+		m.rounds.Hold(false)
 	}
 }
 

@@ -82,11 +82,7 @@ func (s *Saved) load(d Disk, params outer.Params, p int, genesis *outer.Tip, mem
 	if err := s.loadHeld(d, params, p, members); err != nil {
 		return err
 	}
-	if err := s.loadSince(d, p); err != nil {
-		return err
-	}
 	s.ReachGenesis(params, genesis)
-	s.Trim(params)
 	maps.DeleteFunc(s.Headers, func(_ wire.Digest, h wire.SignedHeader) bool { return h.Header.Round <= s.Bases[0] })
 	return nil
 }
@@ -156,16 +152,6 @@ func (s *Saved) loadHistory(d Disk, params outer.Params, p int) error {
 	}
 	s.History = append(links, end)
 	return err
-}
-
-// loadSince reads what the records have of the rounds after the tip, up to the first that is missing.
-func (s *Saved) loadSince(d Disk, p int) error {
-	return d.Rounds(p, s.Tip.Round+1, s.Closed, func(l outer.Link) error {
-		if l.Round == s.Tip.Round+1+uint32(len(s.Since)) {
-			s.Since = append(s.Since, l)
-		}
-		return nil
-	})
 }
 
 // loadHeld reads the deltas of rounds above the oldest base, and of a young

@@ -186,17 +186,13 @@ func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 // close closes the open round: its link is fixed by the set held now, and is
 // recomputed when a late delta arrives.
 func (m *Machine) close(now Time, f *fragment) {
-	m.closeWith(now, f, outer.NextLink(m.p, f.chain.last(), f.deltas.rounds[f.chain.closed+1].set()))
-}
-
-func (m *Machine) closeWith(now Time, f *fragment, l outer.Link) {
 	m.pace(now, f)
 	f.chain.closed++
 	f.learn.opened = 0
 	if f.bell.at != 0 {
 		m.late.rang(f.index, f.bell.at)
 	}
-	f.chain.links = append(f.chain.links, l)
+	f.chain.links = append(f.chain.links, outer.NextLink(m.p, f.chain.last(), f.deltas.rounds[f.chain.closed].set()))
 	f.reopen()
 	m.expire(f)
 	m.emit(Closed{Fragment: f.index, Link: f.chain.last(), At: now})

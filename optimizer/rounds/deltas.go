@@ -209,32 +209,22 @@ func (m *Machine) showsWay(f *fragment, r *round, e *entry, late Time) bool {
 
 // lost says that the payload of a held delta turned out to be damaged: it is no
 // longer held, until repair brings it again. That of a final round does not come
-// again: where a fold needs it, the fragment is stuck.
+// again; where a fold needs it, this node goes on without it all the same, on a
+// chain that loses to that of the others.
 func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID) {
 	if rnd <= f.chain.base || m.final(f, rnd) && !f.needs(rnd) {
 		return
 	}
-	e := r.find(id)
-	if e == nil || !e.held {
-		return
-	}
-	if m.final(f, rnd) {
-		f.stuck.lost = append(f.stuck.lost, lost{rnd, id})
-		if f.stuck.strayed {
-			m.goOn(now, f)
-		} else {
-			m.sticks(f, rnd)
+	if e := r.find(id); e != nil && e.held {
+		e.repaired = true
+		if r.unhold(e) {
+			f.touched(rnd)
 		}
-		return
+		if e.delta.Revocation() {
+			m.revoke(f) // others bring back what it kept out, and then it
+		}
+		m.advance(now, f)
 	}
-	e.repaired = true
-	if r.unhold(e) {
-		f.touched(rnd)
-	}
-	if e.delta.Revocation() {
-		m.revoke(f) // others bring back what it kept out, and then it
-	}
-	m.advance(now, f)
 }
 
 // Bar takes evidence that an author signed two deltas for one round. While the

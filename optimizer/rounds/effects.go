@@ -56,21 +56,6 @@ type Checked struct {
 	Round    uint32
 }
 
-// Stuck says that a fragment cannot fold its own chain any more: what the disk has is less than what its records say was
-// folded in Round, which is final, and nobody sends that again. The fragment stands still, so that it shows no other chain,
-// until tips are installed, or GoOn.
-type Stuck struct {
-	Fragment int
-	Round    uint32
-}
-
-// Unsealed says that the rounds of a fragment after a link, though Final told of some, are folded again without deltas that
-// are lost: Final tells of them anew.
-type Unsealed struct {
-	Fragment int
-	Link     outer.Link
-}
-
 // WantTips says that the only kept base of a fragment is lost: the tips have to
 // come from another node.
 type WantTips struct{}

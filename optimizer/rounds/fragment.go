@@ -9,7 +9,6 @@ type fragment struct {
 	chain   chain    // the rounds that are closed
 	bell    bell     // when the open round rang, and may close
 	folds   folds    // which folds are asked for
-	stuck   stuck    // whether it can fold its chain
 	learn   learning // what its learner has not published
 	own     own      // what its learner has, and is not final
 	account account  // where work went that comes back no more
@@ -28,7 +27,7 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	f.chain.closed, f.chain.base, f.chain.bases, f.chain.sealed = t.Round, t.Round, []uint32{t.Round}, t.Round
 	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened = nil, 0, 0, 0
 	f.learn.stepped, f.learn.givenUp = min(f.learn.stepped, t.Round), false
-	f.folds.check, f.folds.reload, f.stuck = 0, false, stuck{}
+	f.folds.check, f.folds.reload = 0, false
 	for r := range f.deltas.rounds {
 		if r <= f.chain.base {
 			delete(f.deltas.rounds, r)

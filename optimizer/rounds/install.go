@@ -46,14 +46,13 @@ type OwnDelta struct {
 
 // Restored is the state of one fragment that a node finds on its disk.
 type Restored struct {
-	Tip     *outer.Tip    // newest kept base, or genesis
+	Tip     *outer.Tip    // newest kept base
 	History []outer.Link  // ends with the link of Tip; bases older than it are of no use
 	Bases   []uint32      // all kept bases up to Tip, ascending
 	Held    []outer.Delta // deltas with payload, of rounds above the oldest base
 	Own     []OwnDelta    // own deltas inside the window
 	Mark    uint32        // highest round ever signed
 	Closed  uint32        // last round closed before the restart
-	Since   []outer.Link  // what the records have of the rounds after Tip, one after the other
 }
 
 // ReachGenesis makes the tip of genesis, which no disk needs to keep, the oldest base
@@ -80,48 +79,29 @@ func (s *Restored) reaches(p outer.Params) bool {
 	if s.Tip.Round > p.WindowUnion || s.History[0].Round != 1 {
 		return false
 	}
-	held := s.heldIDs()
-	return !slices.ContainsFunc(s.History, func(l outer.Link) bool { return l.Round <= s.Bases[0] && lacks(l, held) })
-}
-
-// folded are the deltas of final rounds, by the records: an author that was barred later has its part in them.
-func (s *Restored) folded(edge uint32) map[outer.ID]bool {
-	final := map[outer.ID]bool{}
-	for _, l := range slices.Concat(s.History, s.Since) {
-		for _, id := range l.Folded {
-			final[id] = final[id] || l.Round <= edge
-		}
-	}
-	return final
-}
-
-func (s *Restored) heldIDs() map[outer.ID]bool {
 	held := map[outer.ID]bool{}
 	for _, d := range s.Held {
 		held[d.ID] = true
 	}
-	return held
-}
-
-// lacks says that a delta that a round folded is not held.
-func lacks(l outer.Link, held map[outer.ID]bool) bool {
-	return slices.ContainsFunc(l.Folded, func(id outer.ID) bool { return !held[id] })
+	for _, l := range s.History {
+		if l.Round <= s.Bases[0] && slices.ContainsFunc(l.Folded, func(id outer.ID) bool { return !held[id] }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Restore puts a fragment back to what the disk holds and closes again what
-// had been closed; the folds this needs are asked for as effects. Final rounds are
-// what their records say: where the disk has less of them, or no tip but genesis is left,
-// the fragment is stuck. It returns the seqs of own deltas that the restored tip
-// already contains.
+// had been closed; the folds this needs are asked for as effects. It returns
+// the seqs of own deltas that the restored tip already contains.
 func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) {
 	f := m.frags[fragment]
 	f.reset(s.Tip, slices.Clone(s.History))
 	f.chain.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.chain.first })
 	f.chain.base, f.chain.sealed = f.chain.bases[0], f.chain.first
 	f.own.mark = s.Mark
-	final := s.folded(windowEdge(m.p, s.Closed))
 	for _, d := range s.Held {
-		if d.Round > f.chain.base && (final[d.ID] || !slices.Contains(f.deltas.barred[d.Author], d.Round)) {
+		if d.Round > f.chain.base && !slices.Contains(f.deltas.barred[d.Author], d.Round) {
 			r := f.deltas.round(d.Round)
 			r.rang = now
 			r.insert(entry{delta: d, place: outer.PlaceOf(m.run, d)})
@@ -129,10 +109,8 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 			m.thin(f, r, d.Round)
 		}
 	}
-	f.bell.before = s.Closed
 	m.revoke(f)
 	f.reopen()
-	m.closeFinal(now, f, s)
 	f.touchUnfolded(m.p)
 	for _, o := range s.Own {
 		own := newOwn(o)
@@ -142,54 +120,16 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		}
 		f.own.list = append(f.own.list, own)
 	}
+	f.bell.before = s.Closed
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
-}
-
-// Trim forgets bases from which a final round would have to be folded again that lacks a delta. What was folded
-// since a later one is there.
-func (s *Restored) Trim(p outer.Params) {
-	edge, held := windowEdge(p, s.Closed), s.heldIDs()
-	for _, l := range s.History {
-		if l.Round > s.Bases[0] && l.Round <= edge && lacks(l, held) {
-			s.Bases = slices.DeleteFunc(s.Bases, func(b uint32) bool { return b < l.Round })
-		}
-	}
-	s.Held = slices.DeleteFunc(s.Held, func(d outer.Delta) bool { return d.Round <= s.Bases[0] })
-}
-
-// closeFinal closes the final rounds after the tip as they were closed before the restart.
-func (m *Machine) closeFinal(now Time, f *fragment, s Restored) {
-	edge, held := windowEdge(m.p, s.Closed), s.heldIDs()
-	if s.Tip.Round == 0 && edge > 0 {
-		m.sticks(f, 1)
-	}
-	for _, l := range s.Since {
-		if l.Round > edge {
-			return
-		}
-		next := outer.NextLink(m.p, f.chain.last(), f.deltas.rounds[l.Round].set())
-		if lacks(l, held) {
-			m.sticks(f, l.Round)
-			l.Revoked, next = next.Revoked, l
-		}
-		m.closeWith(now, f, next)
-	}
-	if f.chain.closed < edge { // a record is missing
-		m.sticks(f, f.chain.closed+1)
-	}
-}
-
-// linkOf is the link that the set of a round makes.
-func (f *fragment) linkOf(p outer.Params, rnd uint32) outer.Link {
-	return outer.NextLink(p, f.chain.links[rnd-1-f.chain.first], f.deltas.rounds[rnd].set())
 }
 
 // touchUnfolded marks the closed rounds whose set is not what their link folded:
 // late deltas were stored, and the node stopped before the refold.
 func (f *fragment) touchUnfolded(p outer.Params) {
 	for r := f.chain.base + 1; r <= f.chain.closed; r++ {
-		if f.linkOf(p, r).Chain != f.chain.links[r-f.chain.first].Chain {
+		if next := outer.NextLink(p, f.chain.links[r-1-f.chain.first], f.deltas.rounds[r].set()); next.Chain != f.chain.links[r-f.chain.first].Chain {
 			f.touched(r)
 			return
 		}

@@ -114,9 +114,6 @@ func (m *Machine) each(now Time) {
 
 // advance runs every rule of one fragment until none applies.
 func (m *Machine) advance(now Time, f *fragment) {
-	if f.stuck.round != 0 {
-		return
-	}
 	for m.mayClose(now, f) {
 		m.close(now, f)
 	}

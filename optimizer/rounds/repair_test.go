@@ -182,3 +182,31 @@ func TestRefusedDraftComesLater(t *testing.T) {
 	g.step(1)
 	g.expectDrafts(0, 0)
 }
+
+// A damaged payload stops no fold for ever, not even of a round that left the
+// window before it was folded: no repair brings it again.
+func TestLostPayloadOfAFinalRound(t *testing.T) {
+	p := roundsParams(1)
+	p.WindowAccept, p.WindowUnion = 4, 8
+	g := newRig(t, p)
+	g.live(1)
+	g.close(2)
+	g.hold = true
+	g.close(12)
+	for round, lost := range map[uint32]bool{2: false, 4: true} { // the first is folded already
+		id := g.delta(outer.Author{1}, 0, round).ID
+		if !g.m.final(g.m.frags[0], round) {
+			t.Fatalf("round %d is not final", round)
+		}
+		g.m.Payload(g.now, 0, round, id, PayloadLost)
+		if _, held := g.m.Fragment(0).Known(round, id); held == lost {
+			t.Errorf("the payload of round %d is held: %t", round, held)
+		}
+	}
+	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Err: errDisk})
+	g.wanted, g.hold = nil, false
+	g.after(p.GraceMaxMs)
+	if !g.m.Status().Settled || g.m.Fragment(0).Tip().Round != 14 {
+		t.Errorf("folded up to round %d of 14", g.m.Fragment(0).Tip().Round)
+	}
+}
