@@ -1,11 +1,8 @@
 package node
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,22 +13,6 @@ import (
 	"atoll/node/status"
 	"atoll/node/store"
 )
-
-// manyAtOnce is how many tests run side by side. Their nodes rest most of the time.
-const manyAtOnce = 4
-
-// TestMain runs as many, unless -parallel says how many.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", strconv.Itoa(max(manyAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // toyGenesis is a run that a test can afford.
 func toyGenesis(budget uint64) genesis.Genesis { return ledgertest.Genesis(budget) }

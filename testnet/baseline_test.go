@@ -30,30 +30,27 @@ func TestBaselines(t *testing.T) {
 		t.Skip("starts processes that train for some seconds")
 	}
 	for _, name := range []string{baseline.DP, baseline.DiLoCo, baseline.Local} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg := baselineWorld(t, name)
-			cfg.Eta, cfg.Mu = new(0.7), new(0.9)
-			if name == baseline.DP {
-				cfg.Link = []string{"rate=1gbit,delay=1ms"}
-			}
-			r := runWorld(t, cfg)
-			nodes := 3
-			if name == baseline.Local {
-				nodes = 1
-			}
-			if r.Baseline != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != strings.Join(cfg.Link, " ") {
-				t.Errorf("baseline %s, %d nodes, %d rows, link %q", r.Baseline, r.Nodes, len(r.NodesReport), r.Link)
-			}
-			if r.ValBPB == nil || *r.ValBPB > 7 || r.TrainLoss == nil || r.Goodput == nil || !r.DigestsEqual || *r.Views != 1 {
-				t.Errorf("%+v", r)
-			}
-			if want := r.TokensFolded / uint64(nodes) / 64; *r.Steps != want || r.TokensLost != 0 || r.TokensTrained != r.TokensFolded {
-				t.Errorf("%d steps of %d, %d tokens trained, %d in the model, %d lost", *r.Steps, want, r.TokensTrained, r.TokensFolded, r.TokensLost)
-			}
-			checkBaselineBytes(t, name, r)
-			checkBaselinePage(t, name, r)
-		})
+		cfg := baselineWorld(t, name)
+		cfg.Eta, cfg.Mu = new(0.7), new(0.9)
+		if name == baseline.DP {
+			cfg.Link = []string{"rate=1gbit,delay=1ms"}
+		}
+		r := runWorld(t, cfg)
+		nodes := 3
+		if name == baseline.Local {
+			nodes = 1
+		}
+		if r.Baseline != name || r.Nodes != nodes || len(r.NodesReport) != nodes || r.Link != strings.Join(cfg.Link, " ") {
+			t.Errorf("%s: baseline %s, %d nodes, %d rows, link %q", name, r.Baseline, r.Nodes, len(r.NodesReport), r.Link)
+		}
+		if r.ValBPB == nil || *r.ValBPB > 7 || r.TrainLoss == nil || r.Goodput == nil || !r.DigestsEqual || *r.Views != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if want := r.TokensFolded / uint64(nodes) / 64; *r.Steps != want || r.TokensLost != 0 || r.TokensTrained != r.TokensFolded {
+			t.Errorf("%s: %d steps of %d, %d tokens trained, %d in the model, %d lost", name, *r.Steps, want, r.TokensTrained, r.TokensFolded, r.TokensLost)
+		}
+		checkBaselineBytes(t, name, r)
+		checkBaselinePage(t, name, r)
 	}
 }
 
@@ -98,18 +95,15 @@ func TestBaselineSurvivesAKill(t *testing.T) {
 		t.Skip("starts processes that train for some seconds")
 	}
 	for _, name := range []string{baseline.DP, baseline.DiLoCo} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg := baselineWorld(t, name)
-			cfg.Tokens, cfg.Pace, cfg.Chaos = 3*7*50*64, 20*time.Millisecond, "kill 1 @20%, start 1 @40%"
-			r := runWorld(t, cfg)
-			if r.Kills != 1 || *r.Views < 3 || len(r.RecoverS) != 1 || len(r.NodesReport) != 3 {
-				t.Errorf("%d kills, %d views, recovered in %v, %d rows", r.Kills, *r.Views, r.RecoverS, len(r.NodesReport))
-			}
-			if r.TokensTrained != r.TokensFolded+r.TokensLost {
-				t.Error(r.baselineAccountText())
-			}
-		})
+		cfg := baselineWorld(t, name)
+		cfg.Tokens, cfg.Pace, cfg.Chaos = 3*7*50*64, 20*time.Millisecond, "kill 1 @20%, start 1 @40%"
+		r := runWorld(t, cfg)
+		if r.Kills != 1 || *r.Views < 3 || len(r.RecoverS) != 1 || len(r.NodesReport) != 3 {
+			t.Errorf("%s: %d kills, %d views, recovered in %v, %d rows", name, r.Kills, *r.Views, r.RecoverS, len(r.NodesReport))
+		}
+		if r.TokensTrained != r.TokensFolded+r.TokensLost {
+			t.Errorf("%s: %s", name, r.baselineAccountText())
+		}
 	}
 }
 

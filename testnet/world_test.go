@@ -5,12 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -124,19 +121,8 @@ var built struct {
 	err      error
 }
 
-// manyAtOnce is how many tests run side by side that say they may: their nodes rest most of the time.
-const manyAtOnce = 4
-
-// TestMain runs as many, unless -parallel says how many, and removes what the tests have built.
+// TestMain removes what the tests have built.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", strconv.Itoa(max(manyAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
-			panic(err)
-		}
-	}
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // it is a folder for temporary files

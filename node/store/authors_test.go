@@ -33,7 +33,6 @@ func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) m
 // Whatever is recorded, counted, taken back and recorded otherwise: what is counted is
 // what is recorded.
 func TestAuthorSums(t *testing.T) {
-	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
 		s, err := Open(dir, testRun)

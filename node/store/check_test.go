@@ -63,7 +63,6 @@ func readAll(t *testing.T, dir string, own []delta) error {
 // store says that the index is damaged and what to do. It never reads anything
 // else, and never panics.
 func TestFlippedBitsOfTheIndex(t *testing.T) {
-	t.Parallel()
 	dir, own := lived(t)
 	path := filepath.Join(dir, indexFile)
 	whole, err := os.ReadFile(path)

@@ -290,7 +290,6 @@ func (l *session) checkFiles(t *testing.T, s *Store) {
 // synced, or in the middle of a write. Own deltas and marks whose call returned
 // are there, nothing is half there, and the node can go on.
 func TestDeathAtEveryPoint(t *testing.T) {
-	t.Parallel()
 	for _, way := range []struct {
 		name       string
 		torn, dark bool

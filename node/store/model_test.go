@@ -368,7 +368,6 @@ func (w *world) checkBases(t *rapid.T, fragment int) {
 // Any sequence of calls, reopenings and kills leaves what plain maps would: a
 // kill takes back exactly what was put since the last commit.
 func TestStoreAgainstModel(t *testing.T) {
-	t.Parallel()
 	parent := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(parent, "")

@@ -235,7 +235,6 @@ func deltaOfMany(author, round uint32) delta {
 
 // Whatever step of a disk fails while a segment is made, nothing is lost, and it is made later.
 func TestSealOnABadDisk(t *testing.T) {
-	t.Parallel()
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
 		for k := 1; ; k++ {
 			n := 0
