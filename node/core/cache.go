@@ -9,7 +9,6 @@ type cache struct {
 	linksAt Time                 // when beats were looked through for links last
 	sweepMs Time                 // what a delta of each fragment takes from one node to all, by then
 	sets    map[roundKey]setSeen // digests of the sets of rounds in the window
-	voices  []voice              // room for what voices returns
 }
 
 // rosterSeen is what the rounds were last told of the roster: it is looked

@@ -39,17 +39,10 @@ func (m *Machine) tokensNeeded(now Time) bool {
 // stepping are the learners that can be expected to step.
 func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
 	idles := func(id wire.PeerID) bool { return m.gossip.Peers().Rests(id) || m.absent(id) }
-	first := slices.IndexFunc(learners, idles)
-	if first < 0 {
+	if !slices.ContainsFunc(learners, idles) {
 		return learners
 	}
-	stepping := slices.Clone(learners[:first])
-	for _, id := range learners[first+1:] {
-		if !idles(id) {
-			stepping = append(stepping, id)
-		}
-	}
-	return stepping
+	return slices.DeleteFunc(slices.Clone(learners), idles)
 }
 
 // nearSteps is how many steps of every learner before the end each is told of at once: the
@@ -99,9 +92,8 @@ type voice struct {
 
 // voices are the learners whose words count: a delta of them came, and they are here.
 // They never count for more than one delta can carry, nor, once words are weighed, than
-// their deltas bear out. The next call reuses the slice.
-func (m *Machine) voices(now Time) []voice {
-	voices := m.cache.voices[:0]
+// their deltas bear out.
+func (m *Machine) voices(now Time) (voices []voice) {
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		h := m.heard.of(id)
 		if !h.believed || m.rounds.Barred(outer.Author(id)) || m.gossip.Peers().Gone(id) {
@@ -114,13 +106,12 @@ func (m *Machine) voices(now Time) []voice {
 		}
 		voices = append(voices, v)
 	})
-	m.cache.voices = voices
 	return voices
 }
 
-// claimed is an estimate of the tokens of a fragment that others have made and that are in no
-// delta yet: what their beats said, less the deltas that came, plus the whole steps since the last
-// one at the speed that they said, plus the deltas that were announced and are still coming.
+// claimed estimates the tokens of a fragment that others have made and that are in no delta yet.
+// That is what their beats said, less the deltas that came. The whole steps since the last beat, at
+// the speed that they said, come on top, and so do deltas that were announced and are still coming.
 func (m *Machine) claimed(p int, voices []voice, coming map[outer.Author]uint64) (claimed uint64) {
 	for i := range voices {
 		v := &voices[i]
@@ -149,8 +140,7 @@ func (m *Machine) made(now Time, p int, voices []voice) (seen, said uint64) {
 // to be made were folded.
 func (m *Machine) missing(now Time, p int, voices []voice) uint64 {
 	seen, said := m.made(now, p, voices)
-	made := seen + said
-	return m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)
+	return m.cfg.Params.Budget - min(seen+said, m.cfg.Params.Budget)
 }
 
 // place is how many of the live learners that come before this one, by id, are

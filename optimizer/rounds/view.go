@@ -107,9 +107,9 @@ func (v View) Projected(now Time) uint64 {
 	return v.Announced(now, func(outer.Author, uint64) {})
 }
 
-// Announced returns what Projected does, and calls coming with the author and the tokens of every
-// delta that was announced, and whose payload is neither held nor likely on its way: what it
-// counts for is up to what its author's word does.
+// Announced returns what Projected does. It calls coming with the author and the tokens of each delta
+// that was announced, and whose payload is neither held nor likely on its way. What such a delta counts
+// for is up to what its author's word does.
 func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (projected uint64) {
 	projected = v.f.chain.last().Tokens
 	v.unlinked(func(r *round, e entry) {
