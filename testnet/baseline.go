@@ -207,7 +207,7 @@ func (w *world) checkBaselineAccount(r Report, a baselineAccount) Check {
 // checkBaselineBudget compares what the model was trained on with the budget: the last step of
 // all members may go beyond it.
 func (w *world) checkBaselineBudget(r Report) Check {
-	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
+	slack := w.mayExceed(r, 1)
 	ok := r.TokensFolded >= r.TokensBudget && r.TokensFolded-r.TokensBudget <= slack
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
 		"%d tokens of %d: %+.2f %%, %d more are allowed", r.TokensFolded, r.TokensBudget,

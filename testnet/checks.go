@@ -77,8 +77,7 @@ func checkAccount(r Report, a account) Check {
 // them, so all have enough when the one that lost most has. That one is judged
 // then.
 func (w *world) checkBudget(r Report, a account) Check {
-	step := len(w.members) * w.genesis.Batch * w.genesis.Model.Context
-	slack := max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(w.unheardSteps()*step))
+	slack := w.mayExceed(r, w.unheardSteps())
 	judged, least := r.TokensFolded, slices.Min(a.chain.tokens)
 	text := ""
 	if r.TokensLost+r.TokensDiscarded+r.TokensDropped > 0 {
@@ -88,6 +87,12 @@ func (w *world) checkBudget(r Report, a account) Check {
 	return Check{Name: "ended at the budget", Passed: ok, Detail: fmt.Sprintf(
 		"%d tokens folded of %d: %+.2f %%%s, %d more are allowed", r.TokensFolded, r.TokensBudget,
 		100*(float64(r.TokensFolded)/float64(r.TokensBudget)-1), text, slack)}
+}
+
+// mayExceed is how many tokens a run may end beyond its budget, where that many steps of every
+// learner may come on top.
+func (w *world) mayExceed(r Report, steps int) uint64 {
+	return max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(steps*len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
 }
 
 // unheardSteps is how many steps of every learner a run may end beyond its budget: one was
