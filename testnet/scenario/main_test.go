@@ -2,16 +2,12 @@ package scenario
 
 import (
 	"os"
-	"runtime/debug"
 	"testing"
+
+	"atoll/testnet/sim"
 )
 
-// lateCollection is as in package sim: worlds are garbage soon.
-const lateCollection = 400
-
 func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(lateCollection)
-	}
+	sim.CollectLate()
 	os.Exit(m.Run())
 }
