@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
@@ -17,19 +19,25 @@ const buyMs = 10_000
 // tokens that count. Then it shows an invented run in the name of all of them.
 func actSybils(l *liar) {
 	if l.acted == 1 {
-		for _, key := range l.crowd() {
-			if l.Kind == SybilRun {
-				l.announce(l.forgeBy(key, 0, l.openRound(0)))
-			} else {
-				l.announce(l.sign(key, l.heaviest(0, l.openRound(0)), l.constant(0, 0)))
-			}
-		}
-		if l.Kind == ClaimRun { // the key that donates the run has worked as well
-			l.announce(l.sign(l.n.key, l.heaviest(0, l.openRound(0)), l.constant(0, 0)))
-		}
+		l.buy()
 	}
 	if l.n.w.now >= Start+l.From+buyMs {
 		actInvented(l)
+	}
+}
+
+// buy has the keys fold their deltas. In a run of claims the key that donates the run has one folded as well.
+func (l *liar) buy() {
+	round := l.openRound(0)
+	if l.Kind == SybilRun {
+		for _, key := range l.crowd() {
+			l.announce(l.forgeBy(key, 0, round))
+		}
+		return
+	}
+	claim, empty := l.heaviest(0, round), l.constant(0, 0)
+	for _, key := range append(slices.Clone(l.crowd()), l.n.key) {
+		l.announce(l.sign(key, claim, empty))
 	}
 }
 

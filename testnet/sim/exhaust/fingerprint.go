@@ -180,8 +180,8 @@ func namesOf(t reflect.Type) []string {
 		return known.([]string)
 	}
 	var of []string
-	for i := range t.NumField() {
-		if !slices.Contains(constant, t) {
+	if !slices.Contains(constant, t) {
+		for i := range t.NumField() {
 			of = append(of, t.Field(i).Name)
 		}
 	}
