@@ -70,8 +70,8 @@ func All() []Mutant {
 			{In: "Link.Ended", New: "return false"},
 			{In: "NextLink", Old: "prev.EndRound == 0 || next.Round <= prev.EndRound+1", New: "true"},
 			{In: "Tip.Takes", New: "return true"},
-			{In: "Machine.missing", Old: "m.cfg.Params.Budget - min(made, m.cfg.Params.Budget)",
-				New: "2*m.cfg.Params.Budget - min(made, 2*m.cfg.Params.Budget)"},
+			{In: "Machine.missing", Old: "m.cfg.Params.Budget - min(seen+said, m.cfg.Params.Budget)",
+				New: "2*m.cfg.Params.Budget - min(seen+said, 2*m.cfg.Params.Budget)"},
 		}},
 		{"return forgotten", "seed-7", []Edit{
 			{In: "adoption.take", Old: "n.back = append(n.back, c.Own)"},
