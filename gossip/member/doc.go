@@ -6,6 +6,9 @@
 // with genesis alone, while nobody else is online. Headers name the digest of their author's
 // certificate, and capability records carry the certificate.
 //
+// An invite can be for guests, and may then be given to everybody: keys are free to whoever has it. What guests make counts
+// a little beside the work of members, and their word counts for nothing.
+//
 // An owner takes its word back with a revocation, which is a header like that of a delta: see wire.NewRevocation.
 //
 // A Table holds the certificates that a node knows. Everything else here is a pure function.

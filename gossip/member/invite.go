@@ -18,6 +18,7 @@ const domainInvite = "atoll invite 1"
 type Invite struct {
 	Key       wire.PeerID // the public half: it signs nodes
 	Alone     bool        // Key is a node's own: it admits that one and no other
+	Guests    bool        // it admits guests, whose work counts a little and whose word does not; never Alone
 	Uses      uint32      // nodes that it is meant for: more of them weigh no more than so many; 0 for any number
 	ExpiresMs int64       // Unix ms after which no node is admitted that nobody knew before; 0 for never
 }
@@ -28,21 +29,34 @@ const inviteSize = 32 + 1 + 4 + 8
 // append appends the encoding of v to b: fields in order, big-endian.
 func (v Invite) append(b []byte) []byte {
 	b = append(b, v.Key[:]...)
-	alone := byte(0)
-	if v.Alone {
-		alone = 1
-	}
-	b = binary.BigEndian.AppendUint32(append(b, alone), v.Uses)
+	b = binary.BigEndian.AppendUint32(append(b, v.kind()), v.Uses)
 	return binary.BigEndian.AppendUint64(b, uint64(v.ExpiresMs))
+}
+
+// Whom an invite admits, as a byte.
+const (
+	forMembers byte = iota
+	forOne
+	forGuests
+)
+
+func (v Invite) kind() byte {
+	switch {
+	case v.Alone:
+		return forOne
+	case v.Guests:
+		return forGuests
+	}
+	return forMembers
 }
 
 // parseInvite decodes exactly inviteSize bytes.
 func parseInvite(b []byte) (Invite, error) {
-	v := Invite{Key: wire.PeerID(b[:32]), Alone: b[32] == 1, Uses: binary.BigEndian.Uint32(b[33:])}
+	v := Invite{Key: wire.PeerID(b[:32]), Alone: b[32] == forOne, Guests: b[32] == forGuests, Uses: binary.BigEndian.Uint32(b[33:])}
 	expires := binary.BigEndian.Uint64(b[37:])
 	switch {
-	case b[32] > 1:
-		return Invite{}, fmt.Errorf("invite: %w: alone is %d, want 0 or 1", wire.ErrInvalid, b[32])
+	case b[32] > forGuests:
+		return Invite{}, fmt.Errorf("invite: %w: it admits %d, want 0 to %d", wire.ErrInvalid, b[32], forGuests)
 	case expires > math.MaxInt64:
 		return Invite{}, fmt.Errorf("invite: %w: it expires at %d, want Unix milliseconds", wire.ErrInvalid, expires)
 	}
@@ -60,9 +74,11 @@ type Pass struct {
 }
 
 // Issue signs an invite of a run with its owner's key. v.Key is set to the public half of
-// secret, unless that is nil: then the pass is for the node that v.Key names.
+// secret, unless that is nil: then the pass is for the node that v.Key names, which is no guest.
 func Issue(owner ed25519.PrivateKey, run wire.RunID, v Invite, secret ed25519.PrivateKey) Pass {
-	if v.Alone = secret == nil; !v.Alone {
+	if v.Alone = secret == nil; v.Alone {
+		v.Guests = false
+	} else {
 		v.Key = wire.PeerIDOf(secret)
 	}
 	return Pass{Owner: wire.PeerIDOf(owner), Invite: v, Sig: wire.Sign(owner, domainInvite, run, v.append(nil)), Secret: secret}
@@ -98,13 +114,23 @@ func (p Pass) String() string {
 	for _, n := range []uint64{uint64(p.Invite.Uses), uint64(p.Invite.ExpiresMs)} {
 		b = binary.AppendUvarint(b, n)
 	}
-	if p.Secret == nil {
-		b = append(append(b, 0), p.Invite.Key[:]...)
-	} else {
-		b = append(append(b, 1), p.Secret.Seed()...)
+	switch {
+	case p.Secret == nil:
+		b = append(append(b, passKey), p.Invite.Key[:]...)
+	case p.Invite.Guests:
+		b = append(append(b, passGuests), p.Secret.Seed()...)
+	default:
+		b = append(append(b, passSecret), p.Secret.Seed()...)
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
+
+// What the last 32 bytes of a pass are.
+const (
+	passKey    byte = iota // the key of the only node that it admits
+	passSecret             // the seed of the invite's key
+	passGuests             // likewise, of an invite for guests
+)
 
 // errPass says that a text is no pass.
 var errPass = errors.New("the invite behind # is cut or mistyped: copy the link whole")
@@ -128,11 +154,11 @@ func ParsePass(text string) (Pass, error) {
 		}
 		numbers[i], b = n, b[size:]
 	}
-	if numbers[0] > math.MaxUint32 || numbers[1] > math.MaxInt64 || len(b) != 1+32 || b[0] > 1 {
+	if numbers[0] > math.MaxUint32 || numbers[1] > math.MaxInt64 || len(b) != 1+32 || b[0] > passGuests {
 		return Pass{}, errPass
 	}
-	p.Invite = Invite{Alone: b[0] == 0, Uses: uint32(numbers[0]), ExpiresMs: int64(numbers[1])}
-	if b[0] == 0 {
+	p.Invite = Invite{Alone: b[0] == passKey, Guests: b[0] == passGuests, Uses: uint32(numbers[0]), ExpiresMs: int64(numbers[1])}
+	if p.Invite.Alone {
 		p.Invite.Key = wire.PeerID(b[1:])
 		return p, nil
 	}

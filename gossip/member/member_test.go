@@ -98,7 +98,7 @@ func TestInvitesCannotBeWidened(t *testing.T) {
 func TestPassText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := Invite{
-			Uses: rapid.Uint32().Draw(t, "uses"), ExpiresMs: rapid.Int64Min(0).Draw(t, "expires"),
+			Uses: rapid.Uint32().Draw(t, "uses"), ExpiresMs: rapid.Int64Min(0).Draw(t, "expires"), Guests: rapid.Bool().Draw(t, "guests"),
 		}
 		secret := invite
 		if rapid.Bool().Draw(t, "for one key") {

@@ -18,7 +18,7 @@ import (
 // One test for each clause of gossip/wire/SPEC.md that is about members.
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "M", map[string]spectest.Clause{
-		"M-1": specInvite, "M-2": specCertificate, "M-3": specSignatures, "M-3.2": specDigest, "M-4": specRefused,
+		"M-1": specInvite, "M-1.2": specAdmits, "M-2": specCertificate, "M-3": specSignatures, "M-3.2": specDigest, "M-4": specRefused,
 		"M-5": specLetsIn, "M-6": specSession, "M-6.2": specExpired, "M-7": specStrangers, "M-8": specPass,
 		"M-9": specRevocation, "M-9.2": specOwnersRevoke, "M-10": specRevokedGossip, "M-10.2": specRevokedSession, "M-10.3": specProof,
 	})
@@ -52,18 +52,29 @@ func specInvite(t *testing.T, s *spectest.Spec) {
 	raw := field(t, s, "certificate", "invite", s.Hex(t, "member certificate"))
 	of := func(name string) []byte { return field(t, s, "invite", name, raw) }
 	v := c.Invite
-	if !bytes.Equal(v.Key[:], of("key")) || v.Alone != (of("alone")[0] == 1) || v.Uses != binary.BigEndian.Uint32(of("uses")) ||
+	if !bytes.Equal(v.Key[:], of("key")) || v.Alone != (of("admits")[0] == 1) || v.Guests != (of("admits")[0] == 2) || v.Uses != binary.BigEndian.Uint32(of("uses")) ||
 		uint64(v.ExpiresMs) != binary.BigEndian.Uint64(of("expires")) {
 		t.Errorf("%+v", v)
 	}
 	if !bytes.Equal(v.append(nil), raw) {
 		t.Errorf("encoded %x", v.append(nil))
 	}
-	if _, err := parseInvite(append(raw[:32:32], append([]byte{2}, raw[33:]...)...)); err == nil {
-		t.Error("another value of alone is taken")
-	}
 	if free := admitted(t, Invite{}, first); table().Admit(hello.Record{Author: id(first), Certificate: free.Encode()}, math.MaxInt64) != nil {
 		t.Error("0 sets a limit")
+	}
+}
+
+func specAdmits(t *testing.T, s *spectest.Spec) {
+	raw := field(t, s, "certificate", "invite", s.Hex(t, "member certificate"))
+	for admits := range 256 {
+		v, err := parseInvite(slices.Concat(raw[:32], []byte{byte(admits)}, raw[33:]))
+		if (err == nil) != (admits <= 2) || v.Alone != (admits == 1) || v.Guests != (admits == 2) {
+			t.Errorf("%d: %+v, %v", admits, v, err)
+		}
+	}
+	guest, member := admitted(t, Invite{Guests: true}, first), admitted(t, Invite{}, first)
+	if m := known(t, guest); !m.Guest(id(first)) || m.Guest(id(second)) || known(t, guest, member).Guest(id(first)) {
+		t.Error("who is a guest")
 	}
 }
 
@@ -244,6 +255,10 @@ func specPass(t *testing.T, s *spectest.Spec) {
 	p, err := ParsePass(s.Text(t, "member pass"))
 	if err != nil || p.Check(run) != nil || p.Invite != c.Invite || p.String() != s.Text(t, "member pass") {
 		t.Errorf("%+v, %v", p, err)
+	}
+	guests := Issue(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32)), run, Invite{Guests: true}, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, 32)))
+	if read, err := ParsePass(s.Text(t, "member pass for guests")); err != nil || read.Check(run) != nil || read.Invite != guests.Invite || read.String() != guests.String() {
+		t.Errorf("%+v, %v: want %v", read, err, guests)
 	}
 	node := ed25519.NewKeyFromSeed(s.Hex(t, "seed"))
 	if again, err := p.Admit(run, node); err != nil || again != c {

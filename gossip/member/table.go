@@ -189,6 +189,18 @@ func (t *Table) Member(author wire.PeerID) bool {
 	})
 }
 
+// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Of nobody's
+// certificates it says no.
+func (t *Table) Guest(author wire.PeerID) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	of := t.byAuthor[author]
+	return len(of) > 0 && !slices.ContainsFunc(of, func(id wire.Digest) bool { return !t.byID[id].Invite.Guests })
+}
+
 // Invites are the keys of the invites by which an author came.
 func (t *Table) Invites(author wire.PeerID) (keys [][32]byte) {
 	for _, c := range t.Of(author) {
