@@ -97,13 +97,14 @@ type agreeing struct {
 	scales  []float64   // 1 over the norm of each delta; 0 for one of no value
 	voices  []float64   // how much each says about the others
 	judges  []int       // the committee
+	members int         // deltas that are no guest's
 	squares []float64   // of the norms of each delta's sampled values, scaled
 	apart   [][]float64 // squared distances, [delta][judge]
 }
 
 // agree notes in the next tip how the deltas of the set agree. It returns what their weights are
-// multiplied by, and how many times the median weight each may have.
-func (fold *folding) agree(next *Tip) (trusts, claims []float64) {
+// multiplied by, how many times the median weight each may have, and whether the round judged them.
+func (fold *folding) agree(next *Tip) (trusts, claims []float64, judged bool) {
 	a := agreeing{folding: fold}
 	a.measureLengths()
 	a.hear()
@@ -111,20 +112,23 @@ func (fold *folding) agree(next *Tip) (trusts, claims []float64) {
 	agreement, judged := a.judge(next.Chain)
 	next.Records = slices.Clone(fold.prev.Records)
 	for i, c := range fold.set {
-		if judged {
+		if judged && !c.Delta.Guest {
 			next.Records = noteRecord(next.Records, c.Delta.Author, agreement[i], fold.round)
 		}
-		record := agreementOf(next.Records, c.Delta.Author)
+		record := 1.0 // of a guest: its key is free, and so would a record be
+		if !c.Delta.Guest {
+			record = agreementOf(next.Records, c.Delta.Author)
+		}
 		if judged {
 			record = min(record, agreement[i])
 		}
 		trusts[i], claims[i] = trust(record), math.Inf(1)
-		if len(fold.set) >= minVoices {
+		if a.members >= minVoices {
 			claims[i] = freeClaim * max(1, float64(record*record))
 		}
 	}
 	next.Records = newestRecords(next.Records)
-	return trusts, claims
+	return trusts, claims, judged
 }
 
 // measureLengths finds the norms of whole deltas from those of their tensors.
@@ -141,10 +145,14 @@ func (a *agreeing) measureLengths() {
 	}
 }
 
-// hear gives each delta as much of a voice as its author is trusted.
+// hear gives each delta as much of a voice as its author is trusted. Guests have none.
 func (a *agreeing) hear() {
 	a.voices = make([]float64, len(a.set))
 	for i, c := range a.set {
+		if c.Delta.Guest {
+			continue
+		}
+		a.members++
 		if a.scales[i] > 0 {
 			a.voices[i] = trust(agreementOf(a.prev.Records, c.Delta.Author))
 		}
@@ -360,16 +368,22 @@ func trustedLately(table []Record, round uint32) bool {
 	})
 }
 
-// bounded lowers weights to the claims, in units of the median weight by trusts, and multiplies them by
-// the trusts. Where nobody is trusted it does neither, unless somebody else was of late: then all are 0.
-func bounded(w, trusts, claims []float64, lately bool) {
-	if !slices.ContainsFunc(trusts, func(t float64) bool { return t > 0 }) {
+// bounded lowers weights to the claims, in units of the members' median weight by trusts, and multiplies them by
+// the trusts. Where no member is trusted it does neither, unless somebody else was of late: then all are 0.
+func bounded(w []float64, set []Delta, trusts, claims []float64, lately bool) {
+	words := slices.Clone(trusts)
+	for i, d := range set {
+		if d.Guest {
+			words[i] = 0
+		}
+	}
+	if !slices.ContainsFunc(words, func(t float64) bool { return t > 0 }) {
 		if lately {
 			clear(w)
 		}
 		return
 	}
-	median := lowerMedian(w, trusts)
+	median := lowerMedian(w, words)
 	for i := range w {
 		w[i] = float64(min(w[i], float64(claims[i]*median)) * trusts[i])
 	}

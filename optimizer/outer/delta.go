@@ -33,6 +33,9 @@ type Delta struct {
 	// for; 0 for any number, as in a run that is open. See Weights.
 	Invite [32]byte
 	Places uint32
+	// Guest says that the author is a guest of the run: what it made counts a little beside the deltas of members. See
+	// guestShare.
+	Guest bool
 	// Revokes is the author, or the invite, that a revocation revokes; zero in every other delta.
 	Revokes [32]byte
 }
@@ -61,10 +64,18 @@ func (p Params) Check(d Delta) error {
 	return nil
 }
 
-// Counted is how many tokens of a delta that passes Check count, for its weight, for the budget and
-// for the learning rate: those of the steps that its author can have made since its base. A claim of
-// more moves nothing.
+// Counted is how many tokens of a delta that passes Check count for the budget and for the learning rate: none of a guest,
+// whose keys are free, and of a member those of Claimed.
 func (p Params) Counted(d Delta) uint64 {
+	if d.Guest {
+		return 0
+	}
+	return p.Claimed(d)
+}
+
+// Claimed is how many tokens of a delta that passes Check count for its weight: those of the steps that its author can have
+// made since its base. A claim of more moves nothing.
+func (p Params) Claimed(d Delta) uint64 {
 	if p.MaxPace == 0 {
 		return d.Tokens
 	}

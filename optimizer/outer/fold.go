@@ -225,8 +225,13 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 		return Weights(fold.p, deltas, fold.round)
 	}
 	w := fold.p.claimed(deltas, fold.round)
-	trusts, claims := fold.agree(next)
-	bounded(w, trusts, claims, trustedLately(next.Records, fold.round))
+	trusts, claims, judged := fold.agree(next)
+	bounded(w, deltas, trusts, claims, trustedLately(next.Records, fold.round))
+	share := guestShare
+	if judged {
+		share = judgedGuestShare
+	}
+	boundGuests(w, deltas, share)
 	capShares(w, fold.p.MaxShare)
 	return w
 }

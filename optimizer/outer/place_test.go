@@ -33,6 +33,12 @@ func TestPlaceOf(t *testing.T) {
 	if PlaceOf(run, ds[0]).Compare(PlaceOf(run, twin)) >= 0 || PlaceOf(run, twin).Compare(PlaceOf(run, ds[0])) <= 0 {
 		t.Error("two deltas of one author do not come in the order of their ids")
 	}
+	guest := ds[0]
+	for _, d := range ds {
+		if guest.Guest = true; PlaceOf(run, guest).Compare(PlaceOf(run, d)) <= 0 || PlaceOf(run, d).Compare(PlaceOf(run, guest)) >= 0 {
+			t.Fatalf("a guest comes before %+v", d)
+		}
+	}
 	first := func(run Digest) Author {
 		return slices.MinFunc(ds, func(a, b Delta) int { return PlaceOf(run, a).Compare(PlaceOf(run, b)) }).Author
 	}

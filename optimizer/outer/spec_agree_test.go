@@ -90,6 +90,9 @@ func (x *textFold) judge(chain outer.Digest) {
 			scales[i] = 1 / math.Sqrt(sum)
 			voices[i] = trustByText(float64(x.record(c.Delta.Author).Agreement) / 2048)
 		}
+		if c.Delta.Guest {
+			voices[i] = 0
+		}
 		if voices[i] > 0 {
 			committee = append(committee, i)
 		}
@@ -116,15 +119,18 @@ func (x *textFold) judge(chain outer.Digest) {
 	verdicts := x.verdicts(chain, committee, voices, scales)
 	r := make([]float64, len(x.set))
 	for i, c := range x.set {
-		if verdicts != nil {
+		if verdicts != nil && !c.Delta.Guest {
 			x.enter(c.Delta.Author, verdicts[i])
 		}
-		r[i] = float64(x.record(c.Delta.Author).Agreement) / 2048
+		if r[i] = 1; !c.Delta.Guest {
+			r[i] = float64(x.record(c.Delta.Author).Agreement) / 2048
+		}
 		if verdicts != nil {
 			r[i] = min(r[i], verdicts[i])
 		}
 	}
 	x.bound(r)
+	x.judges = verdicts != nil
 	for len(x.records) > 1024 {
 		oldest := slices.MinFunc(x.records, func(a, b outer.Record) int {
 			return cmp.Or(cmp.Compare(a.Round, b.Round), bytes.Compare(b.Author[:], a.Author[:]))
@@ -190,11 +196,15 @@ func (x *textFold) enter(a outer.Author, verdict float64) {
 
 // bound is F-33.
 func (x *textFold) bound(r []float64) {
-	trusts := make([]float64, len(r))
+	trusts, ofMembers, members := make([]float64, len(r)), make([]float64, len(r)), 0
 	for i := range r {
 		trusts[i] = trustByText(r[i])
+		if !x.set[i].Delta.Guest {
+			ofMembers[i] = trusts[i]
+			members++
+		}
 	}
-	if slices.Max(trusts) == 0 {
+	if slices.Max(ofMembers) == 0 {
 		for _, r := range x.records {
 			if x.round-r.Round < 64 && trustByText(float64(r.Agreement)/2048) > 0 {
 				clear(x.weights)
@@ -202,9 +212,9 @@ func (x *textFold) bound(r []float64) {
 		}
 		return
 	}
-	median := medianByText(x.weights, trusts)
+	median := medianByText(x.weights, ofMembers)
 	for i := range x.set {
-		if len(x.set) >= 4 {
+		if members >= 4 {
 			x.weights[i] = min(x.weights[i], float64(2*max(1, float64(r[i]*r[i]))*median))
 		}
 		x.weights[i] *= trusts[i]
@@ -253,6 +263,7 @@ func TestAgreementByText(t *testing.T) {
 				for i := range set {
 					set[i].Delta.Steps = rapid.SampledFrom([]uint32{1, 6, 24, 100}).Draw(rt, "steps")
 					set[i].Delta.Tokens = uint64(set[i].Delta.Steps) * rapid.Uint64Range(1, 60000).Draw(rt, "tokens")
+					set[i].Delta.Guest = rapid.IntRange(0, 3).Draw(rt, "guest") == 0
 				}
 				tip, _ = agree(t, p, f, tip, set...)
 			}

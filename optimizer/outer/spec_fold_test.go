@@ -28,6 +28,7 @@ type textFold struct {
 	weights []float64
 	records []outer.Record
 	total   float64
+	judges  bool        // the round judges
 	limits  []float64   // by tensor
 	clips   [][]float64 // [delta][tensor]
 	u       []float64
@@ -56,7 +57,9 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 			x.step(prev, &next)
 		}
 		for _, c := range x.set {
-			next.Tokens += countedByText(p, c.Delta)
+			if !c.Delta.Guest {
+				next.Tokens += countedByText(p, c.Delta)
+			}
 		}
 		if next.EndRound == 0 && next.Tokens >= p.Budget {
 			next.EndRound = next.Round
@@ -156,10 +159,32 @@ func (x *textFold) weigh(chain outer.Digest) {
 	if x.p.Agreement {
 		x.judge(chain)
 	}
+	x.boundGuests()
 	cap := capByText(x.weights, x.p.MaxShare)
 	for i, w := range x.weights {
 		x.weights[i] = min(w, cap)
 		x.total += x.weights[i]
+	}
+}
+
+// boundGuests is F-12.3 to F-12.5.
+func (x *textFold) boundGuests() {
+	share, m, g := 1.0/9, 0.0, 0.0
+	if x.judges {
+		share = 0.5
+	}
+	for i, c := range x.set {
+		if c.Delta.Guest {
+			g += x.weights[i]
+		} else {
+			m += x.weights[i]
+		}
+	}
+	q := float64(share * m)
+	for i, c := range x.set {
+		if c.Delta.Guest && g > q {
+			x.weights[i] = float64(x.weights[i]*q) / g
+		}
 	}
 }
 

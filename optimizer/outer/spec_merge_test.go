@@ -492,3 +492,80 @@ func specCrowds(t *testing.T, _ *spectest.Spec) {
 		}
 	})
 }
+
+// guests makes the deltas of some authors those of guests.
+func guests(set []outer.Contribution, is func(i int) bool) []outer.Contribution {
+	for i := range set {
+		set[i].Delta.Guest = is(i)
+	}
+	return set
+}
+
+// specGuests: however many guests there are and whatever they claim, they move a tenth of a step, and nothing without a
+// member. Few whose claims are small weigh what they claim.
+func specGuests(t *testing.T, _ *spectest.Spec) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := plain()
+		p.MaxShare = 1
+		var set []outer.Delta
+		members, guests := 0.0, 0.0
+		for i := range rapid.IntRange(1, 40).Draw(rt, "n") {
+			set = append(set, outer.Delta{
+				Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Precision: 1, Guest: rapid.Bool().Draw(rt, "guest"),
+			})
+		}
+		for i, w := range outer.Weights(p, set, 1) {
+			claimed := float64(set[i].Tokens) * float64(set[i].Tokens)
+			if !set[i].Guest && w != claimed || w > claimed {
+				rt.Errorf("%+v weighs %v", set[i], w)
+			}
+			if set[i].Guest {
+				guests += w
+			} else {
+				members += w
+			}
+		}
+		if guests > members/9*(1+1e-12) {
+			rt.Errorf("guests weigh %v beside %v", guests, members)
+		}
+	})
+	few := []outer.Delta{{Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 90, Precision: 1}, {Author: outer.Author{2}, Round: 1, Steps: 1, Tokens: 30, Precision: 1, Guest: true}}
+	if w := outer.Weights(plain(), few, 1); w[1] != 900 {
+		t.Errorf("a guest of a ninth of the weight weighs %v", w[1])
+	}
+}
+
+// specGuestsJudged: where four members judge, guests weigh half of what they do, and those that point against them nothing.
+func specGuestsJudged(t *testing.T, s *spectest.Spec) {
+	p, f := judged(), fragment("a", 3000)
+	p.MaxShare = 1
+	for members, want := range map[int]float64{4: 0.5, 3: 1.0 / 9} {
+		factors := slices.Repeat([]float64{1}, members+6)
+		factors[members+5] = -1
+		_, x := agree(t, p, f, zeroTip(p, f), guests(crowd(t, p, f, 1, 1, factors...), func(i int) bool { return i >= members })...)
+		ofMembers, ofGuests := 0.0, 0.0
+		for i, w := range x.weights {
+			if i < members {
+				ofMembers += w
+			} else {
+				ofGuests += w
+			}
+		}
+		near(t, "guests over members", float32(ofGuests/ofMembers), want)
+		if against := x.weights[members+5]; (against == 0) != (members == 4) {
+			t.Errorf("%d members: who points against them weighs %v", members, against)
+		}
+	}
+}
+
+// specGuestRecords: guests have no record, be there ever so many, and what the record of their key says is nothing to them.
+func specGuestRecords(t *testing.T, s *spectest.Spec) {
+	p, f := judged(), fragment("a", 3000)
+	tip := *zeroTip(p, f)
+	bad := outer.Record{Author: crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)[4].Delta.Author, Agreement: -2048}
+	tip.Records = []outer.Record{bad}
+	next, x := agree(t, p, f, &tip, guests(crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1), func(i int) bool { return i == 4 })...)
+	if len(next.Records) != 5 || !slices.Contains(next.Records, bad) || x.weights[4] == 0 {
+		t.Errorf("records %v, the guest weighs %v", next.Records, x.weights[4])
+	}
+}

@@ -28,14 +28,14 @@ func TestSpecFold(t *testing.T) {
 		"F-1": specValid, "F-1.2": specInvalidFolded, "F-1.3": specRevocationValid, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
-		"F-10": specNorms, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
+		"F-10": specNorms, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-12.3": specGuests, "F-12.4": specGuestsJudged, "F-12.5": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
 		"F-13.4": specTotal, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
 		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound,
 		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked, "F-25.5": specRecords,
 		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-27.3": specRecordsRefused,
-		"F-30": specRecords, "F-30.2": byText, "F-31": byText, "F-31.2": byText, "F-31.3": specCrowdVoices, "F-31.4": byText, "F-31.5": specFewJudge, "F-31.6": specSample,
+		"F-30": specRecords, "F-30.2": byText, "F-30.3": specGuestRecords, "F-31": byText, "F-31.2": byText, "F-31.3": specCrowdVoices, "F-31.4": byText, "F-31.5": specFewJudge, "F-31.6": specSample,
 		"F-31.7": specSample, "F-31.8": byText, "F-31.9": byText, "F-31.10": byText, "F-31.11": specNoConsensus, "F-32": byText, "F-32.2": specLifted, "F-32.3": byText,
 		"F-32.4": specMostRecords, "F-33": specClaims, "F-33.2": byText,
 		"F-33.3": specNobodyTrusted, "F-33.4": specMissed, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
@@ -566,6 +566,11 @@ func specTokens(t *testing.T, s *spectest.Spec) {
 	}
 	if got, _ := agree(t, e.p, e.f, one, e.set[2]); got.Tokens != 40+32+90 || two.Tokens != got.Tokens {
 		t.Errorf("%d tokens, the text's tip has %d", got.Tokens, two.Tokens)
+	}
+	guest := e.set[2]
+	guest.Delta.Guest = true
+	if got, _ := agree(t, e.p, e.f, one, guest); got.Tokens != 40+32 {
+		t.Errorf("%d tokens with those of a guest", got.Tokens)
 	}
 }
 

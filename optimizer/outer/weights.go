@@ -32,12 +32,13 @@ func PrecisionFactor(class uint8) float64 {
 //
 //	w = tokens^2/steps x 1/(1 + StaleFactor s) x precision factor
 //
-// with the tokens that count (Params.Counted) and s the rounds by which its base is older than
-// round-1, after crowds and the share cap.
+// with the tokens that count (Params.Claimed) and s the rounds by which its base is older than
+// round-1, after crowds, guests and the share cap.
 // tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
 	w := p.claimed(set, round)
+	boundGuests(w, set, guestShare)
 	capShares(w, p.MaxShare)
 	return w
 }
@@ -72,8 +73,40 @@ func thinCrowds(w []float64, set []Delta) {
 	}
 }
 
+// What the deltas of guests weigh together at most, in units of what those of members weigh. Keys are free to guests, so
+// neither their number nor their claims count.
+const (
+	// guestShare lets guests move a tenth of a step: as little as to leave the others what they had, whatever it is.
+	guestShare = 1.0 / 9
+	// judgedGuestShare is for a round in which members judge what guests made. What points against the members weighs
+	// nothing then, and medians by weight are still the members'.
+	judgedGuestShare = 0.5
+)
+
+// boundGuests lowers the weights of guests so that together they are at most share of the weights of members. Without a
+// member they weigh nothing.
+func boundGuests(w []float64, set []Delta, share float64) {
+	members, guests := 0.0, 0.0
+	for i, d := range set {
+		if d.Guest {
+			guests += w[i]
+		} else {
+			members += w[i]
+		}
+	}
+	most := float64(share * members)
+	if guests <= most {
+		return
+	}
+	for i, d := range set {
+		if d.Guest {
+			w[i] = float64(w[i]*most) / guests
+		}
+	}
+}
+
 func (p Params) weight(d Delta, round uint32) float64 {
-	tokens, steps := float64(p.Counted(d)), float64(d.Steps)
+	tokens, steps := float64(p.Claimed(d)), float64(d.Steps)
 	w := tokens * tokens / steps
 	stale := float64(round - 1 - d.Base)
 	w /= 1 + float64(p.StaleFactor*stale)
