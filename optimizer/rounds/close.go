@@ -40,7 +40,7 @@ func (m *Machine) mayClose(now Time, f *fragment) bool {
 	if m.early(now, f) {
 		return false
 	}
-	if f.bell.target >= open || f.deltas.rounds[open+1].held() > 0 {
+	if f.bell.target >= open || f.deltas.rounds[open+1].heldOfMembers() > 0 {
 		return true // a header alone rings, but closes nothing
 	}
 	if f.bell.at == 0 {
@@ -76,7 +76,7 @@ func (m *Machine) closedElsewhere(fragment int, rnd uint32) bool {
 // held here.
 func (m *Machine) answered(f *fragment, open uint32) bool {
 	r := f.deltas.rounds[open]
-	if r.held() == 0 {
+	if r.heldOfMembers() == 0 {
 		return false
 	}
 	called := m.answerers(f, open)
@@ -125,7 +125,7 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 		return false
 	}
 	quorum := max(1, min(m.p.Quorum, len(m.roster.training)))
-	return waited >= m.p.GraceMinMs && f.deltas.rounds[open].held() >= quorum && waited >= m.grace()
+	return waited >= m.p.GraceMinMs && f.deltas.rounds[open].heldOfMembers() >= quorum && waited >= m.grace()
 }
 
 // grace follows how late live peers' deltas arrive, is at least the time of

@@ -21,7 +21,8 @@ var (
 type deltas struct {
 	rounds map[uint32]*round
 	barred map[outer.Author][]uint32 // rounds for which there is evidence against an author
-	most   int                       // deltas that a fold of one round takes
+	most   int                       // deltas of members that a fold of one round takes
+	guests int                       // and of guests
 	// revoked are the names that the tip of the base and the sets above it revoke, ordered.
 	revoked []outer.Revoked
 	cache   struct {
@@ -34,7 +35,7 @@ func (d *deltas) round(rnd uint32) *round {
 	r, ok := d.rounds[rnd]
 	if !ok {
 		d.cache.rounds++
-		r = &round{most: d.most}
+		r = newRound(d.most, d.guests)
 		r.cache.version = d.cache.rounds << 32
 		d.rounds[rnd] = r
 		d.cache.newest = max(d.cache.newest, rnd)
@@ -63,7 +64,7 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 		return ErrTwice
 	}
 	e := entry{delta: d, place: outer.PlaceOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
-	if d.Author != m.self && (r.beyond(e.place) || e.vouched() == 0 && r.missing() >= maxMissing) {
+	if d.Author != m.self && (r.roomFor(d).beyond(e.place) || e.vouched() == 0 && r.crowded(d)) {
 		return ErrFull
 	}
 	r.insert(e)
@@ -73,6 +74,12 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	}
 	m.advance(now, f)
 	return nil
+}
+
+// crowded says that there are too many headers without payloads for another of an author that nothing came of yet. Guests
+// have as much room for those as in the set.
+func (r *round) crowded(d outer.Delta) bool {
+	return r.missing() >= maxMissing || d.Guest && r.awaitsGuests() >= r.guests.most
 }
 
 // thin forgets what the round has no room for.
@@ -85,8 +92,11 @@ func (m *Machine) thin(f *fragment, r *round, rnd uint32) {
 // trusts says whether a header is believed before its payload is held: whether
 // the payload of the author's delta before it is held. Keys are free, so a first
 // header, and one after a header whose payload never came, neither rings nor
-// counts.
+// counts. That of a guest never does.
 func (m *Machine) trusts(f *fragment, d outer.Delta) bool {
+	if d.Guest {
+		return false
+	}
 	for back := uint32(1); back <= m.p.WindowAccept && back < d.Round; back++ {
 		r := f.deltas.rounds[d.Round-back]
 		if r == nil {
@@ -109,7 +119,7 @@ const (
 
 // admits is the window: a final delta cannot be folded here, and each author may park
 // deltas ahead of the next round, the next one when the payload of the one before is
-// held, not far, and not everybody.
+// held, not far, and not everybody. Guests ring for no round, so none parks by gossip.
 func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
@@ -123,6 +133,9 @@ func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	}
 	if d.Round <= f.chain.closed+2 {
 		return nil
+	}
+	if d.Guest && !repair {
+		return ErrParked
 	}
 	if !repair && d.Round > f.chain.closed+m.p.WindowAccept || d.Round > f.chain.closed+m.p.WindowUnion {
 		return ErrParked
@@ -180,13 +193,8 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 		return
 	}
 	changed := r.hold(e)
-	r.blind = r.blind || r.rang == 0
-	m.ring(now, f, rnd)
-	if m.roster.isLive(e.delta.Author) && !r.blind {
-		m.late.observe(e.delta.Author, now-r.rang)
-		if late := now - r.rang; m.showsWay(f, r, e, late) {
-			m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
-		}
+	if !e.delta.Guest {
+		m.answers(now, f, r, e)
 	}
 	m.thin(f, r, rnd)
 	if changed {
@@ -196,6 +204,20 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 		m.revoke(f)
 	}
 	m.advance(now, f)
+}
+
+// answers notes when a held delta came: it rings, if none did before, and tells how late its author's are.
+func (m *Machine) answers(now Time, f *fragment, r *round, e *entry) {
+	r.blind = r.blind || r.rang == 0
+	m.ring(now, f, e.delta.Round)
+	if !m.roster.isLive(e.delta.Author) || r.blind {
+		return
+	}
+	late := now - r.rang
+	m.late.observe(e.delta.Author, late)
+	if m.showsWay(f, r, e, late) {
+		m.late.observeWay(e.delta.Author, min(late, m.p.GraceMaxMs))
+	}
 }
 
 // showsWay says whether how late a delta comes is what the links take: where its

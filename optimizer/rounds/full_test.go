@@ -43,7 +43,7 @@ func idsOf(ds []outer.Delta) (ids []outer.ID) {
 
 // best is the set of a round that holds the deltas, in this order.
 func best(most int, ds ...outer.Delta) []outer.Delta {
-	r := round{most: most}
+	r := newRound(most, most)
 	for _, d := range ds {
 		if r.find(d.ID) == nil {
 			r.insert(entry{delta: d, place: outer.PlaceOf(outer.Digest{}, d)})
@@ -315,8 +315,8 @@ func TestRoundForgets(t *testing.T) {
 		g.held(d)
 	}
 	r := g.m.frags[0].deltas.rounds[1]
-	if r.have != 4 || r.aside != maxAside || len(forgot) != 6 || !slices.Equal(forgot[:6], namesOf(worst[:6])) {
-		t.Fatalf("%d in the set, %d aside, forgot %x, want %x", r.have, r.aside, forgot, namesOf(worst[:6]))
+	if r.have() != 4 || r.members.aside != maxAside || len(forgot) != 6 || !slices.Equal(forgot[:6], namesOf(worst[:6])) {
+		t.Fatalf("%d in the set, %d aside, forgot %x, want %x", r.have(), r.members.aside, forgot, namesOf(worst[:6]))
 	}
 	if _, held := g.m.Fragment(0).Known(1, own.ID); !held {
 		t.Error("the own delta is forgotten")

@@ -23,6 +23,7 @@ type Machine struct {
 	closedByMost func(fragment int, rnd uint32) bool
 	spentElse    func(fragment int, a outer.Author) bool // Config.Spent
 	invites      func(a outer.Author) [][32]byte
+	guest        bool
 	roster       roster
 	frags        []*fragment
 	out          []Effect
@@ -53,6 +54,8 @@ type Config struct {
 	// Invites are the invites by which an author came; nil is none of anybody. Local knowledge: no
 	// round waits for an author all of whose invites are revoked.
 	Invites func(a outer.Author) [][32]byte
+	// Guest says that Self is a guest of the run: it rings for no round, and answers every bell.
+	Guest bool
 
 	// Finality has the machine tell which rounds are final, one after the other, with Final. It changes none of
 	// them any more, whatever comes.
@@ -66,12 +69,12 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, seals: cfg.Finality,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, guest: cfg.Guest, seals: cfg.Finality,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries)}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: cfg.Params.Answerers}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since

@@ -91,9 +91,9 @@ type called struct {
 // everybody says that no more learners train than may answer.
 func (m *Machine) everybody() bool { return len(m.roster.training) <= m.p.Answerers }
 
-// mayAnswer says whether the author is called to answer a round.
+// mayAnswer says whether the author is called to answer a round. This node is to each if it is a guest: nobody waits for it.
 func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
-	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
+	return m.everybody() || a == m.self && m.guest || includes(m.calls(f, rnd).sorted, a)
 }
 
 // answerers are the learners that are called to answer a round, sorted by name.
@@ -109,6 +109,9 @@ func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
 // round for each group up to its own. So one of the called does; one of the next group if
 // none of them is well; or one so fast that it has made as many steps meanwhile.
 func (m *Machine) mayRing(f *fragment) bool {
+	if m.guest {
+		return false
+	}
 	steps := m.plan.Steps
 	if f.learn.since < steps || m.everybody() {
 		return f.learn.since >= steps

@@ -10,22 +10,48 @@ import (
 
 // round is what is known of one round.
 type round struct {
-	entries []entry     // sorted by author, then id
-	keys    []uint64    // the first bytes of the ids of entries, to find one among hundreds
-	authors []uint64    // the first bytes of their authors, ascending as they are
-	most    int         // deltas that a fold of it takes: of more that are held, those whose places come first
-	have    int         // entries that a fold takes
-	aside   int         // entries that are held, and that others keep out of the set
-	last    outer.Place // the last place in the set, once it is full
-	out     int         // left out, as there is evidence against their authors
-	met     uint64      // headers that were taken so far
-	rang    Time        // when a header rang first, 0 = not yet
-	parked  bool        // that was ahead of the open round
-	blind   bool        // a payload rang, as no header was believed: how late deltas are is not known
+	entries []entry  // sorted by author, then id
+	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
+	authors []uint64 // the first bytes of their authors, ascending as they are
+	members room     // for deltas of members
+	guests  room     // for those of guests
+	out     int      // left out, as there is evidence against their authors
+	met     uint64   // headers that were taken so far
+	rang    Time     // when a header rang first, 0 = not yet
+	parked  bool     // that was ahead of the open round
+	blind   bool     // a payload rang, as no header was believed: how late deltas are is not known
 	cache   struct {
 		version uint64 // another number after each change of the entries, see View.Version
 	}
 }
+
+// room is what a round has room for of one class of authors. Classes take none from each other.
+type room struct {
+	most      int         // deltas that a fold takes: of more that are held, those whose places come first
+	mostAside int         // that are kept beside those
+	have      int         // entries that a fold takes
+	aside     int         // entries that are held, and that others keep out of the set
+	last      outer.Place // the last place in the set, once it is full
+}
+
+// newRound is a round without entries.
+func newRound(members, guests int) *round {
+	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests, mostAside: guests}}
+}
+
+// roomFor is the room for the author of a delta.
+func (r *round) roomFor(d outer.Delta) *room {
+	if d.Guest {
+		return &r.guests
+	}
+	return &r.members
+}
+
+// rooms are those of all classes.
+func (r *round) rooms() [2]*room { return [...]*room{&r.members, &r.guests} }
+
+// have counts the entries that a fold takes.
+func (r *round) have() int { return r.members.have + r.guests.have }
 
 // entry is one delta of a round.
 type entry struct {
@@ -95,7 +121,7 @@ func (r *round) by(a outer.Author) bool {
 
 // comes says that a delta was announced whose payload is likely on its way.
 func (r *round) comes() bool {
-	return r.have < len(r.entries) && slices.ContainsFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
+	return r.have() < len(r.entries) && slices.ContainsFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
 }
 
 // waits says whether a payload of an author is yet to come.
@@ -123,7 +149,25 @@ func (r *round) held() int {
 	if r == nil {
 		return 0
 	}
-	return r.have
+	return r.have()
+}
+
+// heldOfMembers counts those of members. No guest's delta closes a round, and none alone makes one.
+func (r *round) heldOfMembers() int {
+	if r == nil {
+		return 0
+	}
+	return r.members.have
+}
+
+// awaitsGuests counts the headers of guests whose payload is not held.
+func (r *round) awaitsGuests() (n int) {
+	for _, e := range r.entries {
+		if e.delta.Guest && !e.held {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *round) holds(a outer.Author) bool {
@@ -149,23 +193,24 @@ func compareEntries(a, b entry) int {
 }
 
 // beyond says that a place is behind all of a full set.
-func (r *round) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
+func (r *room) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
 
 // hold notes that the payload of an entry is held, and says whether the set changes. In
-// a full round the entry takes the place of the last one, or stands aside itself.
+// a full room the entry takes the place of the last one, or stands aside itself.
 func (r *round) hold(e *entry) (changed bool) {
 	r.cache.version++
 	e.held = true
+	room := r.roomFor(e.delta)
 	switch {
-	case r.beyond(e.place):
+	case room.beyond(e.place):
 		e.aside = true
-		r.aside++
+		room.aside++
 		return false
-	case r.have >= r.most:
-		r.endOfSet().aside = true
-		r.aside++
+	case room.have >= room.most:
+		r.endOfSet(room).aside = true
+		room.aside++
 	default:
-		r.have++
+		room.have++
 	}
 	r.fill()
 	return true
@@ -184,30 +229,34 @@ func (r *round) unhold(e *entry) (changed bool) {
 
 // drop counts an entry no longer.
 func (r *round) drop(e entry) {
-	switch {
+	switch room := r.roomFor(e.delta); {
 	case e.aside:
-		r.aside--
+		room.aside--
 	case e.held:
-		r.have--
+		room.have--
 	}
 }
 
 // fill takes into the set what stands aside, as far as there is room, and notes where it ends.
 func (r *round) fill() {
-	for r.have < r.most && r.aside > 0 {
-		first := r.first(func(e entry) bool { return e.aside }, func(a, b entry) int { return a.place.Compare(b.place) })
-		first.aside = false
-		r.aside--
-		r.have++
-	}
-	if r.have >= r.most {
-		r.last = r.endOfSet().place
+	for _, room := range r.rooms() {
+		for room.have < room.most && room.aside > 0 {
+			first := r.first(func(e entry) bool { return e.aside && r.roomFor(e.delta) == room },
+				func(a, b entry) int { return a.place.Compare(b.place) })
+			first.aside = false
+			room.aside--
+			room.have++
+		}
+		if room.have >= room.most && room.have > 0 {
+			room.last = r.endOfSet(room).place
+		}
 	}
 }
 
-// endOfSet is the entry of the set that comes last; nil if there is none.
-func (r *round) endOfSet() *entry {
-	return r.first(func(e entry) bool { return e.held && !e.aside }, func(a, b entry) int { return b.place.Compare(a.place) })
+// endOfSet is the entry of a room that comes last in the set; nil if there is none.
+func (r *round) endOfSet(room *room) *entry {
+	return r.first(func(e entry) bool { return e.held && !e.aside && r.roomFor(e.delta) == room },
+		func(a, b entry) int { return b.place.Compare(a.place) })
 }
 
 // first is the first entry, in some order, of those that pick selects; nil if there is none.
@@ -244,11 +293,13 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 // returns their ids: of those that stand aside the last, and of the headers without
 // payloads the oldest, first of those that nobody vouches for.
 func (r *round) thin(self outer.Author) (ids []outer.ID) {
-	for r.aside > maxAside {
-		ids = append(ids, r.forget(func(e entry) bool { return e.aside && e.delta.Author != self },
-			func(a, b entry) int { return b.place.Compare(a.place) }))
+	for _, room := range r.rooms() {
+		for room.aside > room.mostAside {
+			ids = append(ids, r.forget(func(e entry) bool { return e.aside && e.delta.Author != self && r.roomFor(e.delta) == room },
+				func(a, b entry) int { return b.place.Compare(a.place) }))
+		}
 	}
-	for len(r.entries)-r.have-r.aside > maxAwaited {
+	for len(r.entries)-r.have()-r.members.aside-r.guests.aside > maxAwaited {
 		ids = append(ids, r.forget(func(e entry) bool { return !e.held && e.delta.Author != self }, func(a, b entry) int {
 			return cmp.Or(cmp.Compare(a.vouched(), b.vouched()), cmp.Compare(a.met, b.met))
 		}))
@@ -277,7 +328,7 @@ func (r *round) set() []outer.Delta {
 	if r.held() == 0 {
 		return nil
 	}
-	out := make([]outer.Delta, 0, r.have)
+	out := make([]outer.Delta, 0, r.have())
 	for _, e := range r.entries {
 		if e.held && !e.aside {
 			out = append(out, e.delta)

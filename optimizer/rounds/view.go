@@ -89,12 +89,12 @@ func (v View) Known(rnd uint32, id outer.ID) (known, held bool) {
 func (v View) Pending() (steps uint32, tokens uint64) { return v.f.learn.pending, v.f.learn.unsent }
 
 // Promised are the tokens of Pending that this learner will be able to publish:
-// none where it is barred or the fragment is over, and none where it signed
+// none of a guest, none where it is barred or the fragment is over, and none where it signed
 // rounds far ahead of the open one (on a chain that it left), which others have
 // to close first.
 func (v View) Promised() uint64 {
 	f := v.f
-	if v.m.over(f) || f.own.mark > f.chain.closed+1 {
+	if v.m.guest || v.m.over(f) || f.own.mark > f.chain.closed+1 {
 		return 0
 	}
 	return f.learn.unsent
@@ -134,11 +134,11 @@ func (v View) unlinked(each func(r *round, e entry)) {
 	f, accept := v.f, v.m.p.WindowAccept
 	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
 		r := f.deltas.rounds[rnd]
-		if r == nil || r.have == len(r.entries) && f.allLinked(rnd) {
+		if r == nil || r.have() == len(r.entries) && f.allLinked(rnd) {
 			continue
 		}
 		for _, e := range r.entries {
-			if !f.linked(rnd, e) && !e.aside && (e.held || !r.beyond(e.place)) {
+			if !f.linked(rnd, e) && !e.aside && (e.held || !r.roomFor(e.delta).beyond(e.place)) {
 				each(r, e)
 			}
 		}
