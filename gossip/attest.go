@@ -61,7 +61,7 @@ func (b *ballot) result() (yes, rival, known int) {
 // donor is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
 	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
-	if s.only || s.cfg.trusts(s.donor) {
+	if s.only || s.trusts(s.donor) {
 		s.begin()
 		return
 	}

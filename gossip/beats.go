@@ -318,11 +318,11 @@ func (b *beats) agree() {
 	b.agreed, b.agreedChain = agreed, chain
 }
 
-// speaks reports whether what p last said counts at the end of the run. Beats of strangers
-// without a session do not: keys are free.
+// speaks reports whether what p last said counts at the end of the run. Beats of guests, and of strangers
+// without a session, do not: keys are free.
 func (b *beats) speaks(p *peer) bool {
 	switch {
-	case p.refused != "" || p.beat == nil || !p.connected && b.stranger(p.id):
+	case b.guest(p.id) || p.refused != "" || p.beat == nil || !p.connected && b.stranger(p.id):
 		return false
 	case p.gone():
 		return b.mayReturn(p)
@@ -345,7 +345,7 @@ func (p *peer) gone() bool { return p.quiet && !p.connected }
 // that comes back when the run ends must hear the others before it takes itself for
 // the last.
 func (b *beats) awaited(p *peer) bool {
-	return p.connected && p.refused == "" && p.beat == nil && b.heardLately(p) && !p.roster.record.Stateless
+	return p.connected && !b.guest(p.id) && p.refused == "" && p.beat == nil && b.heardLately(p) && !p.roster.record.Stateless
 }
 
 // lacking returns a connected peer that has yet to show the tips which this node

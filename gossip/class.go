@@ -3,7 +3,7 @@ package gossip
 import "atoll/gossip/wire"
 
 // Peers are of two classes. Who is known has shown more than a key, which costs nothing: the link
-// names it, an invite admits it, or a delta of it was folded here. All others are strangers, once
+// names it, an invite admits it and not as a guest, or a delta of it was folded here. All others are strangers, once
 // the run has begun; before that nobody could have shown anything. What is shared by all keeps
 // room for those that are known: strangers have one part in strangersShare of it at most, and give
 // way first.
@@ -12,10 +12,10 @@ const strangersShare = 8
 // known reports whether an author is more than a key.
 func (e *env) known(id wire.PeerID) bool {
 	switch {
-	case id == e.cfg.Self || e.cfg.trusts(id):
+	case id == e.cfg.Self || e.trusts(id):
 		return true
 	case e.cfg.Members != nil:
-		return e.cfg.Members.Member(id)
+		return e.cfg.Members.Member(id) && !e.guest(id)
 	}
 	return e.chain.Contributed(id)
 }

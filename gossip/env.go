@@ -143,9 +143,15 @@ func (e *env) usable(p *peer) bool {
 	return p != nil && p.connected && e.heardLately(p)
 }
 
+// guest reports whether a peer is a guest of the run: keys are free to guests, so their word counts for nothing.
+func (e *env) guest(id wire.PeerID) bool { return e.cfg.Members.Guest(id) }
+
+// trusts reports whether the link names a peer that is no guest.
+func (e *env) trusts(id wire.PeerID) bool { return e.cfg.trusts(id) && !e.guest(id) }
+
 // contributed reports whether p is more than a key that anybody can make: the link
-// names it, or a delta of it was folded here.
-func (e *env) contributed(p *peer) bool { return e.cfg.trusts(p.id) || e.chain.Contributed(p.id) }
+// names it, or a delta of it was folded here. A guest never is.
+func (e *env) contributed(p *peer) bool { return e.trusts(p.id) || e.chain.Contributed(p.id) }
 
 // poll counts the live peers that may vote, and how many of them say so.
 func (e *env) poll(votes, says func(*peer) bool) (peers, yes int) {

@@ -162,9 +162,9 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 
 // trusted reports whether p may have this node give up its chain: keys are free,
 // so not everybody's word is enough. It has contributed, or most that have show
-// another chain as well, with as many tokens.
+// another chain as well, with as many tokens. Nobody takes the chain of a guest: it may be another one than they show.
 func (r *repair) trusted(p *peer) bool {
-	return r.contributed(p) || r.attested(func(q *peer) bool {
+	return r.contributed(p) || !r.guest(p.id) && r.attested(func(q *peer) bool {
 		return q == p || q.left() && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
 	})
 }
@@ -314,7 +314,7 @@ func (r *repair) believed(s *session) bool {
 		}
 		return true
 	}
-	return !lead || there(s.peer) && (r.cfg.trusts(s.peer.id) || r.attested(there))
+	return !lead || there(s.peer) && (r.trusts(s.peer.id) || r.attested(there))
 }
 
 // closed is the last round of f that p's last beat says it closed.
@@ -347,11 +347,11 @@ func (r *repair) farBehind(s *session) bool {
 
 // attested reports whether more than half of the live contributors are ahead; with
 // fewer than minAttesters, the word of one has to do. Beats of strangers count
-// only where nobody has contributed yet, and then only from connected peers.
+// only where nobody has contributed yet, and then only from connected peers that are no guests.
 func (r *repair) attested(ahead func(*peer) bool) bool {
 	peers, yes := r.poll(r.contributed, ahead)
 	if peers == 0 {
-		peers, yes = r.poll(func(p *peer) bool { return p.connected }, ahead)
+		peers, yes = r.poll(func(p *peer) bool { return p.connected && !r.guest(p.id) }, ahead)
 	}
 	return 2*yes > peers || yes > 0 && peers < minAttesters
 }

@@ -303,11 +303,11 @@ func (r *repair) tooOld(id wire.Digest) bool {
 	return v != nil && r.headers.old(v.header.Header)
 }
 
-// finish tells the outer side how far it may close.
+// finish tells the outer side how far it may close. A guest closes nothing for others.
 func (r *repair) finish(s *session) {
 	for f, c := range s.fragments {
 		round := min(c.theirs.Closed, c.to)
-		if !c.partial && round > r.chain.Closed(f) {
+		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
 			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
 			s.learned++
 		}

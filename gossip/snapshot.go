@@ -156,7 +156,7 @@ func (s *snapshot) gathers() bool {
 	}
 	witnesses := 0
 	for _, p := range s.peers.list {
-		if s.mayDonate(p) && s.cfg.trusts(p.id) {
+		if s.mayDonate(p) && s.trusts(p.id) {
 			return false
 		}
 		if s.mayDonate(p) && p.beat != nil {
@@ -166,9 +166,9 @@ func (s *snapshot) gathers() bool {
 	return witnesses < minAttesters
 }
 
-// mayDonate reports whether p can be asked for tips.
+// mayDonate reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
 func (s *snapshot) mayDonate(p *peer) bool {
-	return s.usable(p) && !p.pauses() && !p.roster.record.Stateless && (p.beat == nil || p.beat.State != wire.Joining)
+	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.roster.record.Stateless && (p.beat == nil || p.beat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peer {
@@ -197,7 +197,7 @@ func (s *snapshot) better(p, q *peer) bool {
 	if p.snapshot.badTips != q.snapshot.badTips {
 		return p.snapshot.badTips < q.snapshot.badTips
 	}
-	if trusted := s.cfg.trusts(p.id); trusted != s.cfg.trusts(q.id) {
+	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
 		return trusted
 	}
 	if p.certified() != q.certified() {

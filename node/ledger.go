@@ -23,6 +23,7 @@ type ledger struct {
 	plan    outer.Plan
 	params  outer.Params
 	counted *atomic.Pointer[[]authorTokens] // what the last look at all records came to
+	members *member.Table                   // nil in a run that is open
 }
 
 var _ replica.Ledger = ledger{}
@@ -203,7 +204,7 @@ func (l ledger) Archive(limit []uint32) error {
 		last = min(last, newest-min(newest, l.params.WindowUnion))
 		unread[p] = last - min(last, 1)
 	}
-	_, err := l.Seal(unread, func(h wire.Header) uint64 { return core.Counted(l.params, h) })
+	_, err := l.Seal(unread, func(h wire.Header) uint64 { return core.Counted(l.params, h, l.members) })
 	return err
 }
 

@@ -163,6 +163,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		ClosedByMost: func(fragment int, rnd uint32) bool { return m.gossip.Chains().ClosedByMost(fragment, rnd) },
 		Spent:        m.spent,
 		Invites:      m.invites,
+		Guest:        cfg.Gossip.Members.Guest(cfg.Gossip.Self),
 		Finality:     cfg.Finality != nil,
 	}, tips)
 	cfg.Gossip.Finality = m.final.votes(cfg)

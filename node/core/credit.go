@@ -11,8 +11,11 @@ import (
 const maxContributed = 4096
 
 // Credit says that something of an author was folded on the chain held here, as
-// the ledger knows: its word counts where chains differ.
+// the ledger knows: its word counts where chains differ. That of a guest never does.
 func (m *Machine) Credit(author wire.PeerID) {
+	if m.guest(author) {
+		return
+	}
 	if len(m.contributed) < maxContributed && !m.contributed[author] {
 		m.contributed[author] = true
 		m.gossip.Contributed(author)

@@ -25,12 +25,17 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 		return d
 	}
 	c, _ := members.Find(h.Certificate)
-	d.Invite, d.Places = c.Invite.Key, c.Invite.Uses
+	d.Invite, d.Places, d.Guest = c.Invite.Key, c.Invite.Uses, c.Invite.Guests
 	return d
 }
 
-// Counted is how many tokens of a delta with this header count.
-func Counted(p outer.Params, h wire.Header) uint64 { return p.Counted(DeltaOf(wire.Digest{}, h, nil)) }
+// Counted is how many tokens of a delta with this header, whose certificate is one of members, count.
+func Counted(p outer.Params, h wire.Header, members *member.Table) uint64 {
+	return p.Counted(DeltaOf(wire.Digest{}, h, members))
+}
+
+// guest reports whether a peer is a guest of the run: its word counts nowhere.
+func (m *Machine) guest(id wire.PeerID) bool { return m.cfg.Gossip.Members.Guest(id) }
 
 func (m *Machine) deltaOf(id wire.Digest, h wire.Header) outer.Delta {
 	return DeltaOf(id, h, m.cfg.Gossip.Members)
@@ -219,7 +224,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 		m.late++
 	}
 	m.end.came = now
-	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header))
+	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header, m.cfg.Gossip.Members))
 	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
@@ -359,7 +364,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
 		m.headers[id] = &h
-		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header))
+		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header, m.cfg.Gossip.Members))
 		m.attendance.attended(h.Header.Author)
 		m.gossip.Settle(now, id, nil)
 	}

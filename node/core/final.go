@@ -170,9 +170,9 @@ func authorsOf(l outer.Link, members *member.Table, header func(wire.Digest) (wi
 	return authors, true, nil
 }
 
-// appendAuthor adds the author of a delta. An owner's word is none.
+// appendAuthor adds the author of a delta. An owner's word is none, and guests do not vote.
 func appendAuthor(authors []finality.Candidate, d outer.Delta) []finality.Candidate {
-	if d.Revocation() {
+	if d.Revocation() || d.Guest {
 		return authors
 	}
 	return append(authors, finality.Candidate{Author: wire.PeerID(d.Author), Invite: d.Invite, Uses: d.Places})

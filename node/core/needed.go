@@ -96,7 +96,7 @@ type voice struct {
 func (m *Machine) voices(now Time) (voices []voice) {
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		h := m.heard.of(id)
-		if !h.believed || m.rounds.Barred(outer.Author(id)) || m.gossip.Peers().Gone(id) {
+		if !m.believes(id) || m.gossip.Peers().Gone(id) {
 			return
 		}
 		v := voice{author: outer.Author(id), heard: h, beat: b, most: min(m.mostClaimed(), m.heard.most(h))}
@@ -172,7 +172,7 @@ func (m *Machine) spent(fragment int, a outer.Author) bool {
 }
 
 // believes says whether the word of a peer counts: a delta of it came since
-// peers were last doubted. Keys are free, work is not.
+// peers were last doubted. Keys are free, work is not. What guests made is no part of the budget.
 func (m *Machine) believes(id wire.PeerID) bool {
-	return m.heard.of(id).believed && !m.rounds.Barred(outer.Author(id))
+	return m.heard.of(id).believed && !m.guest(id) && !m.rounds.Barred(outer.Author(id))
 }

@@ -15,7 +15,7 @@ func (m *Machine) tellRoster(now Time) {
 	m.meetFounders(learners)
 	seen := rosterSeen{
 		told: true, live: m.gossip.Peers().LearnersVersion(), peers: m.gossip.Peers().Version(), attendance: m.attendance.changes,
-		idle: m.pause.on || m.View().State() == wire.Stopped && m.quiet(),
+		idle: m.guest(m.self) || m.pause.on || m.View().State() == wire.Stopped && m.quiet(),
 	}
 	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
@@ -26,11 +26,13 @@ func (m *Machine) tellRoster(now Time) {
 	m.cache.roster = seen
 }
 
-// liveLearners are the authors that may answer a bell, this node among them.
+// liveLearners are the authors that may answer a bell, this node among them. Nobody waits for guests.
 func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 	live := make([]outer.Author, 0, len(others)+1)
 	for _, id := range others {
-		live = append(live, outer.Author(id))
+		if !m.guest(id) {
+			live = append(live, outer.Author(id))
+		}
 	}
 	if m.cfg.Learner && !slices.Contains(live, outer.Author(m.self)) {
 		live = append(live, outer.Author(m.self))

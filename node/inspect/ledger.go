@@ -159,7 +159,7 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded, open
 	}
 	a.Deltas++
 	a.Bytes += uint64(h.Size)
-	a.Tokens += b.weight(p) * float64(core.Counted(b.genesis.Outer, h))
+	a.Tokens += b.weight(p) * float64(core.Counted(b.genesis.Outer, h, b.members))
 }
 
 // weight is the part of the parameters that a fragment has.

@@ -72,7 +72,7 @@ func (f *folder) moments(rounds []closing, headers map[wire.Digest]wire.Header) 
 		tokens[r.fragment], now.Closed[r.fragment], now.Contributors[r.fragment] = r.tokens, r.round, len(r.folded)
 		for _, id := range r.folded {
 			if h, held := headers[id]; held {
-				now.By[hex.EncodeToString(h.Author[:])] += b.weight(r.fragment) * float64(core.Counted(f.genesis.Outer, h))
+				now.By[hex.EncodeToString(h.Author[:])] += b.weight(r.fragment) * float64(core.Counted(f.genesis.Outer, h, f.members))
 			}
 		}
 		if (i+1)*maxMoments/len(rounds) == i*maxMoments/len(rounds) && len(rounds) > maxMoments {

@@ -189,7 +189,7 @@ func (w *World) checkLedger() {
 	for p, folds := range w.folds(from) {
 		var sum uint64
 		for id := range folds {
-			sum += core.Counted(w.s.Params, *w.checks.ledger[id])
+			sum += core.Counted(w.s.Params, *w.checks.ledger[id], from.members)
 		}
 		if want := from.machine.Rounds().Fragment(p).Tip().Tokens; sum != want {
 			w.broken("account", "fragment %d: deltas of %d tokens folded, the tip says %d", p, sum, want)
