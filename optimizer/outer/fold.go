@@ -227,11 +227,11 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 	w := fold.p.claimed(deltas, fold.round)
 	trusts, claims, judged := fold.agree(next)
 	bounded(w, deltas, trusts, claims, trustedLately(next.Records, fold.round))
-	share := guestShare
 	if judged {
-		share = judgedGuestShare
+		boundGuests(w, deltas, guestShare)
+	} else {
+		boundGuests(w, deltas, 0)
 	}
-	boundGuests(w, deltas, share)
 	capShares(w, fold.p.MaxShare)
 	return w
 }

@@ -170,8 +170,8 @@ func (x *textFold) weigh(chain outer.Digest) {
 // boundGuests is F-12.3 to F-12.5.
 func (x *textFold) boundGuests() {
 	share, m, g := 1.0/9, 0.0, 0.0
-	if x.judges {
-		share = 0.5
+	if x.p.Agreement && !x.judges {
+		share = 0
 	}
 	for i, c := range x.set {
 		if c.Delta.Guest {

@@ -73,15 +73,11 @@ func thinCrowds(w []float64, set []Delta) {
 	}
 }
 
-// What the deltas of guests weigh together at most, in units of what those of members weigh. Keys are free to guests, so
-// neither their number nor their claims count.
-const (
-	// guestShare lets guests move a tenth of a step: as little as to leave the others what they had, whatever it is.
-	guestShare = 1.0 / 9
-	// judgedGuestShare is for a round in which members judge what guests made. What points against the members weighs
-	// nothing then, and medians by weight are still the members'.
-	judgedGuestShare = 0.5
-)
+// guestShare is what the deltas of guests weigh together at most, in units of what those of members weigh. Keys are free to
+// guests, so neither their number nor their claims count. A tenth of a step is little enough to leave the others what they
+// had. It is too much where members' deltas are mostly noise, which cancels while guests push one way. Such rounds
+// judge nobody, and where deltas count by their agreement guests weigh nothing in them.
+const guestShare = 1.0 / 9
 
 // boundGuests lowers the weights of guests so that together they are at most share of the weights of members. Without a
 // member they weigh nothing.

@@ -259,15 +259,30 @@ func (l *liar) freshKey() ed25519.PrivateKey {
 	key := ed25519.NewKeyFromSeed(seed[:])
 	l.keys = append(l.keys, key)
 	l.n.w.checks.faulty[wire.PeerIDOf(key)] = true
+	l.admit(key)
 	return key
+}
+
+// admit makes a key a guest's, if the liar came by an invite for guests: whoever has that can.
+func (l *liar) admit(key ed25519.PrivateKey) {
+	if !l.n.spec.Guest {
+		return
+	}
+	c, err := l.n.w.door.guests.Admit(l.n.w.run, key)
+	if err == nil {
+		_, err = l.n.members.AddHeld(c)
+	}
+	if err != nil {
+		panic("sim: a liar's certificate: " + err.Error())
+	}
 }
 
 // sign makes a header with a payload of its own and tells the world of it, so
 // that folding it is no surprise.
 func (l *liar) sign(key ed25519.PrivateKey, h wire.Header, payload []byte) wire.SignedHeader {
 	w := l.n.w
-	if wire.PeerIDOf(key) == l.n.id {
-		h.Certificate = l.n.certified()
+	if of := l.n.members.Of(wire.PeerIDOf(key)); len(of) > 0 {
+		h.Certificate = of[0].ID(w.run)
 	}
 	h.Codec, h.Size, h.Payload = uint8(w.s.Params.Codec), uint32(len(payload)), wire.Sum(payload)
 	sh := wire.SignHeader(key, w.run, h)

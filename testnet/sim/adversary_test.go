@@ -30,6 +30,7 @@ type attackTest struct {
 	wins  string            // why it is known to win; "" = it does not
 	heavy bool              // takes seconds: ATOLL_LONG=1 plays it
 	agree bool              // deltas count by what they have in common, as in new runs
+	guest bool              // the run admits by invitation, and the liars are its guests
 
 	outvoted bool // it does not win where they do
 }
@@ -55,6 +56,12 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	liar.Attack = Attack{Kind: a.kind, Times: a.times, From: a.from, Ahead: a.ahead}
 	if a.spoil != nil {
 		a.spoil(&s)
+	}
+	if a.guest {
+		s.Invited, p.MaxShare = true, 1
+		for i := range s.Founders {
+			s.Founders[i].Guest = s.Founders[i].Attack.Kind != ""
+		}
 	}
 	return s
 }

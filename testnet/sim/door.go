@@ -10,31 +10,38 @@ import (
 	"atoll/node/core"
 )
 
-// door is how nodes get into a world that admits by invitation: one owner, one invite for all, and
-// one that was meant for a single node. It is zero in a world that is open.
+// door is how nodes get into a world that admits by invitation: one owner, one invite for all, one
+// that was meant for a single node, and one for guests. It is zero in a world that is open.
 type door struct {
 	owner  wire.PeerID
 	key    ed25519.PrivateKey // the owner's
 	pass   member.Pass
 	leaked member.Pass
+	guests member.Pass
 	spread map[wire.PeerID]bool // who came by the leaked one
 }
 
 func newDoor(run wire.RunID) door {
-	owner, invite, leaked := ed25519.NewKeyFromSeed(doorSeed('o')), ed25519.NewKeyFromSeed(doorSeed('i')), ed25519.NewKeyFromSeed(doorSeed('l'))
+	owner := ed25519.NewKeyFromSeed(doorSeed('o'))
+	pass := func(v member.Invite, of byte) member.Pass {
+		return member.Issue(owner, run, v, ed25519.NewKeyFromSeed(doorSeed(of)))
+	}
 	return door{
 		owner: wire.PeerIDOf(owner), key: owner, spread: map[wire.PeerID]bool{},
-		pass: member.Issue(owner, run, member.Invite{}, invite), leaked: member.Issue(owner, run, member.Invite{Uses: 1}, leaked),
+		pass: pass(member.Invite{}, 'i'), leaked: pass(member.Invite{Uses: 1}, 'l'), guests: pass(member.Invite{Guests: true}, 'g'),
 	}
 }
 
 // admits is the invite by which a node comes.
 func (d door) admits(n *Node) member.Pass {
-	if !n.spec.Leaked {
-		return d.pass
+	switch {
+	case n.spec.Guest:
+		return d.guests
+	case n.spec.Leaked:
+		d.spread[n.id] = true
+		return d.leaked
 	}
-	d.spread[n.id] = true
-	return d.leaked
+	return d.pass
 }
 
 // nameOf is what the owner revokes a node by: the leaked invite with all who came by it, or the node alone.

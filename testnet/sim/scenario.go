@@ -60,6 +60,7 @@ type NodeSpec struct {
 	Observer bool    `json:"observer,omitempty"`  // holds and serves, never trains
 	Outsider bool    `json:"outsider,omitempty"`  // nobody invited it to a run that admits by invitation
 	Leaked   bool    `json:"leaked,omitempty"`    // it came by an invite that was meant for one node
+	Guest    bool    `json:"guest,omitempty"`     // it came by an invite for guests
 	SkewMs   Time    `json:"skew_ms,omitempty"`   // of its clock
 	DriftPPM int64   `json:"drift_ppm,omitempty"` // of its clock, parts per million
 	Attack   Attack  `json:"attack,omitzero"`     // what it does that no honest node does
