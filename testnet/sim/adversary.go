@@ -263,7 +263,8 @@ func (l *liar) freshKey() ed25519.PrivateKey {
 	return key
 }
 
-// admit makes a key a guest's, if the liar came by an invite for guests: whoever has that can.
+// admit makes a key a guest's, if the liar came by an invite for guests: whoever has that can. All nodes know the certificate
+// at once, as far as they have room, as if the key had begun a session with each.
 func (l *liar) admit(key ed25519.PrivateKey) {
 	if !l.n.spec.Guest {
 		return
@@ -274,6 +275,11 @@ func (l *liar) admit(key ed25519.PrivateKey) {
 	}
 	if err != nil {
 		panic("sim: a liar's certificate: " + err.Error())
+	}
+	for _, n := range l.n.w.nodes {
+		if n.up {
+			_, _ = n.members.Add(c)
+		}
 	}
 }
 
