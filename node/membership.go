@@ -59,24 +59,42 @@ func (n *node) beAdmitted() error {
 }
 
 // findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
-// there is none of these.
+// there is none of these. One for guests gives way to the others: no link makes a guest of a member.
 func (n *node) findInvite() (*member.Pass, error) {
-	if n.cfg.Link.Invite != nil {
-		return n.cfg.Link.Invite, nil
+	link := n.cfg.Link.Invite
+	if link != nil && !link.Invite.Guests {
+		return link, nil
 	}
+	kept, err := n.keptInvite()
+	switch {
+	case err != nil, kept != nil && !kept.Invite.Guests && kept.Check(n.run) == nil:
+		return kept, err
+	case n.cfg.Owner != nil:
+		return n.ownInvite()
+	case link != nil:
+		return link, nil
+	}
+	return kept, nil
+}
+
+// keptInvite is the invite of the folder, nil if there is none.
+func (n *node) keptInvite() (*member.Pass, error) {
 	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, inviteFile))
 	switch {
-	case err == nil:
-		pass, err := member.ParsePass(strings.TrimSpace(string(text)))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(n.cfg.Dir, inviteFile), err)
-		}
-		return &pass, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, store.Explain(fmt.Errorf("read the invite: %w", err), n.cfg.Dir)
-	case n.cfg.Owner == nil:
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err != nil:
+		return nil, store.Explain(fmt.Errorf("read the invite: %w", err), n.cfg.Dir)
 	}
+	pass, err := member.ParsePass(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(n.cfg.Dir, inviteFile), err)
+	}
+	return &pass, nil
+}
+
+// ownInvite is one without limits, that the owner's key makes.
+func (n *node) ownInvite() (*member.Pass, error) {
 	_, secret, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, fmt.Errorf("make an invite: %w", err)

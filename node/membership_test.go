@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,9 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/node/status"
+	"atoll/node/store"
 )
 
 // ownedGenesis is a run that admits by invitation, and its owner's key.
@@ -109,4 +112,126 @@ func TestInvitedNodesCertify(t *testing.T) {
 	if s.Final.Certificates < 2 || s.Final.Round == 0 || s.Final.OtherChain {
 		t.Errorf("after a restart: %+v", s.Final)
 	}
+}
+
+// guestsLink is a link like another, with an invite for guests.
+func guestsLink(owner ed25519.PrivateKey, link joinlink.Link) joinlink.Link {
+	pass := member.Issue(owner, link.Run, member.Invite{Guests: true}, ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), 7)))
+	link.Invite = &pass
+	return link
+}
+
+// memberLink is one with an invite for one node alone.
+func memberLink(t *testing.T, owner ed25519.PrivateKey, link joinlink.Link, node string) joinlink.Link {
+	t.Helper()
+	var v member.Invite
+	must(t, v.Key.UnmarshalText([]byte(node)))
+	pass := member.Issue(owner, link.Run, v, nil)
+	link.Invite = &pass
+	return link
+}
+
+// The invite that makes most of a node admits it, whether it comes by the link or lies in the folder. What admits
+// it is kept, and its headers name it.
+func TestGuestsInviteGivesWay(t *testing.T) {
+	g, owner := ownedGenesis(1000)
+	run := joinlink.Link{Run: g.RunID()}
+	other := joinlink.Link{Run: wire.RunID{9}}
+	guests, members := guestsLink(owner, run), run
+	pass := member.Issue(owner, g.RunID(), member.Invite{}, ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), 8)))
+	members.Invite = &pass
+	strange := member.Issue(owner, other.Run, member.Invite{}, pass.Secret)
+	for _, c := range []struct {
+		name  string
+		kept  *member.Pass
+		link  joinlink.Link
+		owner ed25519.PrivateKey
+		want  *member.Pass // nil: one that the owner's key makes
+	}{
+		{"a guest comes", nil, guests, nil, guests.Invite},
+		{"a guest comes back", guests.Invite, run, nil, guests.Invite},
+		{"a guest becomes a member", guests.Invite, members, nil, members.Invite},
+		{"a member finds a link for guests", members.Invite, guests, nil, members.Invite},
+		{"a member of another run", &strange, guests, nil, guests.Invite},
+		{"a guest owns the run", guests.Invite, run, owner, nil},
+	} {
+		cfg, err := Config{Dir: t.TempDir(), Genesis: g.Encode(), Link: c.link, Owner: c.owner}.withDefaults()
+		must(t, err)
+		n := newNode(cfg)
+		if c.kept != nil {
+			must(t, n.keepInvite(*c.kept))
+		}
+		must(t, n.identify())
+		must(t, n.beAdmitted())
+		kept, err := n.keptInvite()
+		must(t, err)
+		if c.want != nil && kept.String() != c.want.String() || c.want == nil && kept.Invite.Guests {
+			t.Errorf("%s: kept is an invite %+v", c.name, kept.Invite)
+		}
+		if got, known := n.members.Find(n.id); !known || got.Invite != kept.Invite || n.invite.String() != kept.String() {
+			t.Errorf("%s: headers name a certificate with the invite %+v, the link carries %+v", c.name, got.Invite, n.invite.Invite)
+		}
+		n.work.stop()
+	}
+}
+
+// A node that comes by a link for guests is a guest in all eyes, and gives the invite on. With a link of the owner's
+// for it alone it is a member in the same folder, and its deltas say so from then on.
+func TestGuestBecomesMember(t *testing.T) {
+	t.Parallel()
+	g, owner := ownedGenesis(1 << 40)
+	text := toyText(t)
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace})
+	link := first.link()
+	guests := guestsLink(owner, link)
+	second := launch(t, Config{Link: guests, Data: text, Pace: slowPace})
+	s := second.until("it contributes", contributes)
+	isGuest := func(want bool) func(status.Snapshot) bool {
+		return func(of status.Snapshot) bool {
+			i := slices.IndexFunc(of.Peers, func(p status.Peer) bool { return p.ID == s.Self })
+			return i >= 0 && of.Peers[i].Guest == want && (of.Self == s.Self || !of.Peers[0].Guest)
+		}
+	}
+	if own, err := joinlink.Parse(s.Link); err != nil || !isGuest(true)(s) || own.Invite == nil || own.Invite.String() != guests.Invite.String() {
+		t.Errorf("its link has the invite %+v, %v; peers %+v", own.Invite, err, s.Peers)
+	}
+	first.until("it is a guest there", isGuest(true))
+	second.leave()
+
+	again := launch(t, Config{Dir: second.cfg.Dir, Link: memberLink(t, owner, link, s.Self), Data: text, Pace: slowPace})
+	again.until("it contributes as a member", func(s status.Snapshot) bool { return contributes(s) && isGuest(false)(s) })
+	first.until("it is a member there", isGuest(false))
+	again.leave()
+	last := launch(t, Config{Dir: second.cfg.Dir, Data: text, Pace: slowPace})
+	last.until("it stays one", isGuest(false))
+	last.leave()
+	first.leave()
+
+	for _, dir := range []string{first.cfg.Dir, second.cfg.Dir} {
+		members, err := inspect.Members(t.Context(), dir)
+		if err != nil || len(members) != 3 || slices.ContainsFunc(members, func(m status.Member) bool { return m.Guest }) {
+			t.Errorf("%s: members %+v, %v", dir, members, err)
+		}
+		if n := len(certificatesOf(t, dir, s.Self)); n != 2 {
+			t.Errorf("%s: headers of the node name %d certificates, want the guest's and the member's", dir, n)
+		}
+	}
+}
+
+// certificatesOf are the certificates that the headers of an author name.
+func certificatesOf(t *testing.T, dir, author string) map[wire.Digest]bool {
+	t.Helper()
+	s, err := store.OpenReadOnly(dir)
+	must(t, err)
+	defer s.Close()
+	named := map[wire.Digest]bool{}
+	for fragment := range toyGenesis(1).Plan() {
+		must(t, s.Headers(fragment, 0, maxRound, func(_ wire.Digest, h wire.SignedHeader) error {
+			if id, err := h.Header.Author.MarshalText(); err == nil && string(id) == author {
+				named[h.Header.Certificate] = true
+			}
+			return nil
+		}))
+	}
+	return named
 }

@@ -303,7 +303,7 @@ func (n *node) addRefused(out []status.Peer) []status.Peer {
 
 func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	return status.Peer{
-		ID: hex.EncodeToString(id[:]), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
+		ID: hex.EncodeToString(id[:]), Guest: n.members.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
 		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
 		TokensFolded: n.foldedBy(id), Weight: n.view.weights[id],
 	}

@@ -16,12 +16,15 @@ import (
 )
 
 const inviteHelp = `
-Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. With --genesis the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Whoever has the link can join, so send it as you would a password.
+Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. With --genesis the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Who has the link joins as a member, and a member can harm the run: send it as you would a password.
 
     atoll invite --dir first --expires 7d
     atoll invite --dir first --uses 5
     atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
+    atoll invite --dir first --guests                   for strangers: you may publish this link
     atoll relay "$(atoll invite --genesis mine.genesis)"
+
+With --guests they join as guests: they train, all together count a little beside the members, and have no say. The run goes on only while a member is there, and guests can delay its end until atoll revoke takes their invite back. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
 All nodes keep the limits. After --expires nobody new gets in, and who is in stays. atoll revoke takes an invite back, with all who came by it: make one for each group of people. The link of the first node carries an invite without limits, by which that node came itself.`
 
@@ -31,6 +34,7 @@ type InviteCmd struct {
 	Genesis string `help:"Genesis file, in place of a node's folder." placeholder:"FILE"`
 	Owner   string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
 	For     string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
+	Guests  bool   `help:"Admit guests, whose work counts a little and whose word does not. Such a link is for everybody."`
 	Uses    uint32 `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
 	Expires *span  `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	jsonFlag
@@ -43,10 +47,14 @@ func (*InviteCmd) Help() string { return inviteHelp }
 type invited struct {
 	Link   string `json:"link"`
 	Invite string `json:"invite"` // its public half, by which atoll members names it
+	Guests bool   `json:"guests"` // it admits guests
 }
 
 // Run makes an invite and prints the link.
 func (c *InviteCmd) Run(ctx context.Context, out *console) error {
+	if c.Guests && c.For != "" {
+		return badUsage("--for makes one node a member, and --guests admits guests: leave one of the two out")
+	}
 	dir, g, err := c.run()
 	if err != nil {
 		return err
@@ -70,7 +78,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	}
 	link.Invite = &pass
 	if c.JSON {
-		return out.json(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:])})
+		return out.json(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
 	out.answer("%s", link)
 	return nil
@@ -92,7 +100,7 @@ func (c *InviteCmd) run() (dir string, g genesis.Genesis, err error) {
 }
 
 func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {
-	v := member.Invite{Uses: c.Uses}
+	v := member.Invite{Guests: c.Guests, Uses: c.Uses}
 	if c.Expires != nil {
 		v.ExpiresMs = time.Now().Add(time.Duration(*c.Expires)).UnixMilli()
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"atoll/node/inspect"
@@ -10,7 +11,7 @@ import (
 )
 
 const membersHelp = `
-Lists the nodes that were admitted to a run which admits by invitation, as one node knows them, with the invite of each and its limits. A node whose invite is for it alone has its own id there. atoll peers shows who of them is here, and what they contribute. atoll revoke takes the word back that admitted one.
+Lists the nodes that were admitted to a run which admits by invitation, as one node knows them, with the invite of each and its limits. A node whose invite is for it alone has its own id there. A guest came by an invite for guests alone: its work counts a little, its word does not, and atoll invite --for makes it a member. --json has ids in full. atoll peers shows who of them is here, and what they contribute. atoll revoke takes the word back that admitted one.
 
     atoll members --dir first`
 
@@ -42,11 +43,7 @@ func (c *MembersCmd) Run(ctx context.Context, out *console) error {
 	}
 	rows := [][]string{{"MEMBER", "INVITE", "USES", "EXPIRES", ""}}
 	for _, m := range members {
-		state := ""
-		if m.Revoked {
-			state = "revoked"
-		}
-		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(m.Uses), expiryText(m.ExpiresMs), state})
+		rows = append(rows, []string{shortID(m.ID), inviteText(m), limitText(m.Uses), expiryText(m.ExpiresMs), standing(m)})
 	}
 	return table(out.out, rows...)
 }
@@ -56,6 +53,18 @@ func inviteText(m status.Member) string {
 		return "for it alone"
 	}
 	return shortID(m.Invite)
+}
+
+// standing is what sets a node apart from a member.
+func standing(m status.Member) string {
+	var parts []string
+	if m.Guest {
+		parts = append(parts, "guest")
+	}
+	if m.Revoked {
+		parts = append(parts, "revoked")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // limitText is a limit. 0 sets none.

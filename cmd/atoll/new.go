@@ -54,7 +54,7 @@ type NewCmd struct {
 	From      string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context   int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
-	Admission string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more. With open everybody, strangers included." enum:"invite,open" default:"invite"`
+	Admission string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more; atoll invite --guests makes a link by which strangers can help. With open any stranger can destroy the run." enum:"invite,open" default:"invite"`
 	Owner     string        `help:"With --admission invite: file of the owner's key, which signs invites. Made if it is not there. Default: the name of the genesis file with .owner." placeholder:"FILE"`
 	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`
 	jsonFlag

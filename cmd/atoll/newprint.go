@@ -77,7 +77,7 @@ func textOf(tokens float64) string { return big(tune.RoundUp(tokens, 2)) + " tok
 // admissionText says who may contribute.
 func admissionText(owner string) string {
 	if owner == "" {
-		return "open: whoever has the RunID contributes, strangers included"
+		return "open: whoever has the RunID contributes, and any stranger can destroy the run"
 	}
 	return fmt.Sprintf("by invitation; %s is the owner's key, which makes invites: keep it private", owner)
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"atoll/node/status"
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. Below the table stands which peers count for less, because their deltas have little in common with others. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay. --json has more: role, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. Below the table stands which peers count for less, because their deltas have little in common with others. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay, and who is a guest. --json has more: role, measured speed, addresses, traffic.
 
     atoll peers --dir first
     atoll peers --dir first --json`
@@ -52,11 +53,11 @@ const (
 // fullTrust is the least trust that is worth no word.
 const fullTrust = 0.995
 
-// printPeers writes a row per peer, and below it who is relayed, and why those are not in
-// who are not.
+// printPeers writes a row per peer, and below it who is relayed, why those are not in
+// who are not, and who is a guest.
 func printPeers(w io.Writer, peers []status.Peer) error {
 	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
-	var notes []string
+	var notes, guests []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
 		if text := detour(p); text != "" {
@@ -68,6 +69,12 @@ func printPeers(w io.Writer, peers []status.Peer) error {
 		if p.Reason != "" {
 			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
 		}
+		if p.Guest {
+			guests = append(guests, peerName(p))
+		}
+	}
+	if len(guests) > 0 {
+		notes = append(notes, "guests, whose work counts a little: "+strings.Join(guests, ", "))
 	}
 	if err := table(w, printable(rows)...); err != nil {
 		return err

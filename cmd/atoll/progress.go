@@ -103,6 +103,9 @@ func (p *progress) printLink(s status.Snapshot) {
 		p.linked = true
 		p.out.say("others join with")
 		p.out.answer("%s", s.Link)
+		if text := guestText(s.Peers); text != "" {
+			p.out.say("this node is a guest %s", text)
+		}
 	}
 }
 

@@ -183,6 +183,43 @@ func TestPrintPeersTellsWhoIsRelayed(t *testing.T) {
 	}
 }
 
+// A guest is told what that means and how it ends, wherever it looks; of a member nothing is said.
+func TestGuestsAreNamed(t *testing.T) {
+	s := trainingStatus()
+	shownOf := func() (peers, status, join string) {
+		var a, b strings.Builder
+		if err := errors.Join(printPeers(&a, s.Peers), printStatus(&b, s, true)); err != nil {
+			t.Fatal(err)
+		}
+		_, join = shown(t, false, nil, s)
+		return a.String(), b.String(), join
+	}
+	if peers, status, join := shownOf(); strings.Contains(peers+status+join, "guest") {
+		t.Errorf("of members:\n%s%s%s", peers, status, join)
+	}
+	s.Peers[1].Guest = true
+	if peers, status, _ := shownOf(); !strings.Contains(peers, "\nguests, whose work counts a little: efefefefef\n") || strings.Contains(status, "\nguest ") {
+		t.Errorf("of another:\n%s%s", peers, status)
+	}
+	s.Peers[0].Guest = true
+	peers, status, join := shownOf()
+	const what = "of this run: its work counts a little; the owner can make it a member with `atoll invite --for "
+	full := strings.Repeat("cd", 32) + "`\n"
+	if !strings.Contains(peers, ": cdcdcdcdcd*, efefefefef\n") || !strings.Contains(status, "\nguest    "+what+full) || !strings.Contains(join, "\nthis node is a guest "+what+full) {
+		t.Errorf("of this one:\n%s%s%s", peers, status, join)
+	}
+}
+
+func TestStandingOfMembers(t *testing.T) {
+	for want, m := range map[string]status.Member{
+		"": {}, "guest": {Guest: true}, "revoked": {Revoked: true}, "guest, revoked": {Guest: true, Revoked: true},
+	} {
+		if got := standing(m); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestPeersFitTheScreen(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{{

@@ -16,6 +16,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
+		{"guest", guestText(s.Peers)},
 		{"model", modelText(s)},
 		{"folded", foldedText(s)},
 		{"quality", qualityText(s)},
@@ -40,6 +41,16 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		return err
 	}
 	return printEvents(w, s.Events)
+}
+
+// guestText tells the owner of a guest what that means, and what to do about it; "" for a member.
+func guestText(peers []status.Peer) string {
+	for _, p := range peers {
+		if p.Self && p.Guest {
+			return fmt.Sprintf("of this run: its work counts a little; the owner can make it a member with `atoll invite --for %s`", p.ID)
+		}
+	}
+	return ""
 }
 
 func modelText(s status.Snapshot) string {

@@ -164,3 +164,37 @@ func FuzzProof(f *testing.F) {
 		}
 	})
 }
+
+// Who asks by an author's name knows nothing of it, and asks once: the answer makes as much of the author as is true.
+func TestAnswerForAnAuthor(t *testing.T) {
+	issue := func(v Invite, secret ed25519.PrivateKey) Certificate {
+		c, err := Issue(owner, run, v, secret).Admit(run, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	guest, member, again := issue(Invite{Guests: true}, key(5)), issue(Invite{}, key(6)), issue(Invite{Key: id(first)}, nil)
+	m := table()
+	answers := func(want Certificate) {
+		t.Helper()
+		list, err := wire.DecodeCertificates(m.Answer(wire.Request{Kind: wire.GetCertificates, Authors: []wire.PeerID{id(first), id(second)}}))
+		if err != nil || len(list) != 1 || !bytes.Equal(list[0], want.Encode()) {
+			t.Errorf("%x, %v; want the one of %v", list, err, want.Invite)
+		}
+	}
+	for _, c := range []Certificate{guest, member} {
+		if _, err := m.Add(c); err != nil {
+			t.Fatal(err)
+		}
+		answers(c)
+	}
+	if _, err := m.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(member.Invite.Key), []byte("gone")))); err != nil {
+		t.Fatal(err)
+	}
+	answers(guest)
+	if _, err := m.Add(again); err != nil {
+		t.Fatal(err)
+	}
+	answers(again)
+}

@@ -152,10 +152,25 @@ func (t *Table) Answer(r wire.Request) []byte {
 	}
 	for _, a := range r.Authors {
 		if of := t.Of(a); len(of) > 0 {
-			list = append(list, of[0].Encode())
+			list = append(list, slices.MaxFunc(of, t.byWorth).Encode())
 		}
 	}
 	return wire.EncodeCertificates(list)
+}
+
+// byWorth orders the certificates of a node by what they make of it, for who knows none of them: nothing where
+// they are revoked, a guest, a member.
+func (t *Table) byWorth(a, b Certificate) int {
+	worth := func(c Certificate) int {
+		switch {
+		case t.Revoked(c) != nil:
+			return 0
+		case c.Invite.Guests:
+			return 1
+		}
+		return 2
+	}
+	return cmp.Compare(worth(a), worth(b))
 }
 
 // All returns all certificates, by author, then digest.

@@ -71,7 +71,7 @@ func MembersOf(table *member.Table) []status.Member {
 		v := c.Invite
 		members = append(members, status.Member{
 			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]), Owner: hex.EncodeToString(c.Owner[:]),
-			Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil,
+			Guest: table.Guest(c.Author), Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil,
 		})
 	}
 	return members

@@ -90,7 +90,7 @@ type server struct {
 	work sync.WaitGroup
 
 	members *member.Table // nil in a run that is open to everybody
-	guests  string        // the file that remembers them, "" for none
+	file    string        // that remembers them, "" for none
 
 	asking atomic.Bool                  // for a certificate: one at a time, as beats come again
 	gate   atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none, or genesis is not known yet
@@ -147,14 +147,14 @@ func (s *server) beAdmitted(dir string, pass *member.Pass) error {
 	if _, err = s.members.Add(c); err != nil || dir == "" {
 		return err
 	}
-	s.guests = filepath.Join(dir, fmt.Sprintf("members-%x", s.run[:8]))
+	s.file = filepath.Join(dir, fmt.Sprintf("members-%x", s.run[:8]))
 	return s.recall()
 }
 
 // recall makes those known again who were admitted before: their invites may have expired. What is cut
 // short at the end is what a crash left.
 func (s *server) recall() error {
-	b, err := os.ReadFile(s.guests)
+	b, err := os.ReadFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -169,12 +169,12 @@ func (s *server) recall() error {
 // know makes a member known, and remembers it.
 func (s *server) know(c member.Certificate) error {
 	fresh, err := s.members.Add(c)
-	if !fresh || s.guests == "" {
+	if !fresh || s.file == "" {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, err := os.OpenFile(s.guests, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(s.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.Write(c.Encode())
 		err = errors.Join(err, f.Close())

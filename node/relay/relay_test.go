@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
@@ -22,11 +23,21 @@ func key(seed byte) ed25519.PrivateKey {
 }
 
 // node is a host that is a learner of the run, on this machine.
-func node(t *testing.T, run wire.RunID, seed byte) *p2p.Host {
+func node(t *testing.T, run wire.RunID, seed byte) *p2p.Host { return invitedNode(t, run, seed, nil) }
+
+// invitedNode is one that an invite admits.
+func invitedNode(t *testing.T, run wire.RunID, seed byte, pass *member.Pass) *p2p.Host {
 	t.Helper()
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32",
 		Codecs: []uint8{4}, StartedMs: 1000, Addrs: []string{"/ip4/10.0.0.1/tcp/1"},
+	}
+	if pass != nil {
+		c, err := pass.Admit(run, key(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Certificate = c.Encode()
 	}
 	signed, err := hello.Sign(key(seed), r)
 	if err != nil {
@@ -50,12 +61,18 @@ func node(t *testing.T, run wire.RunID, seed byte) *p2p.Host {
 // start runs a relay for the length of the test.
 func start(t *testing.T, runs ...wire.RunID) (links []joinlink.Link) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended, ready := make(chan error, 1), make(chan joinlink.Link, len(runs))
 	var asked []joinlink.Link
 	for _, run := range runs {
 		asked = append(asked, joinlink.Link{Run: run})
 	}
+	return startWith(t, asked...)
+}
+
+// startWith does so by links.
+func startWith(t *testing.T, asked ...joinlink.Link) (links []joinlink.Link) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, ready := make(chan error, 1), make(chan joinlink.Link, len(asked))
 	go func() {
 		ended <- Run(ctx, Config{Key: key(9), Runs: asked, Profile: p2p.Local}, func(l joinlink.Link) { ready <- l })
 	}()
@@ -65,7 +82,7 @@ func start(t *testing.T, runs ...wire.RunID) (links []joinlink.Link) {
 			t.Error(err)
 		}
 	})
-	for range runs {
+	for range asked {
 		links = append(links, <-ready)
 	}
 	return links

@@ -212,6 +212,7 @@ type ChainAt struct {
 type Peer struct {
 	ID            string  `json:"id"`
 	Self          bool    `json:"self,omitempty"`
+	Guest         bool    `json:"guest,omitempty"` // it came by invites for guests alone
 	Role          string  `json:"role"`
 	State         string  `json:"state"`
 	Hardware      string  `json:"hardware"`
@@ -237,6 +238,14 @@ type Peer struct {
 	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
 	Link          string  `json:"link,omitempty"`               // how it is reached, if it is connected: see the constants
 	Relay         string  `json:"relay,omitempty"`              // through whom, as in addresses
+}
+
+// StateText is the state for people, who see there that a peer is a guest.
+func (p Peer) StateText() string {
+	if p.Guest {
+		return p.State + ", guest"
+	}
+	return p.State
 }
 
 // How a connected peer is reached.

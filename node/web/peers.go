@@ -88,7 +88,7 @@ func (b *builder) addKnown(n Node) {
 
 func (b *builder) peerView(p status.Peer) PeerView {
 	return PeerView{
-		ID: p.ID, Name: b.name(p.ID), Class: classOf(p), State: status.Clip(plain(p.State), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
+		ID: p.ID, Name: b.name(p.ID), Class: classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
 		Link: p.Link, Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
 		Sent: p.SentBytes, Received: p.ReceivedBytes, UpMost: p.Upload, Full: p.UploadFull, Reason: plain(p.Reason),
 	}

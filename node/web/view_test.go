@@ -79,6 +79,17 @@ func TestTextOfOthersIsPlain(t *testing.T) {
 }
 
 // A link is a secret: no view has it, only a request for it.
+// The state of a guest says so, and a guest is there like others.
+func TestGuestsOfAView(t *testing.T) {
+	s := trainingStatus(3)
+	s.Peers[0].Guest, s.Peers[2].Guest, s.Peers[2].State = true, true, status.Paused
+	for i, want := range []struct{ state, class string }{{"training, guest", ClassLive}, {"training", ClassLive}, {"paused, guest", ClassRest}} {
+		if p := view(oneNode(s)).Peers[i]; p.State != want.state || p.Class != want.class {
+			t.Errorf("peer %d: %s, %s; want %s, %s", i, p.State, p.Class, want.state, want.class)
+		}
+	}
+}
+
 func TestViewHasNoLink(t *testing.T) {
 	for _, w := range testWorlds {
 		if b := encode(view(w.world)); strings.Contains(string(b), "secret-of-the-invite") || strings.Contains(string(b), "atoll:") {

@@ -93,7 +93,7 @@ const unknown = "-"
 
 var columns = []column{
 	{"PEER", 11, 16, false, 9, func(r row) string { return r.name }},
-	{"STATE", 11, 14, false, 9, func(r row) string { return r.State }},
+	{"STATE", 11, 19, false, 9, func(r row) string { return r.StateText() }},
 	{"HARDWARE", 10, 34, false, 4, func(r row) string { return orUnknown(r.Hardware) }},
 	{"LEARNER", 8, 22, false, 3, func(r row) string { return orUnknown(strings.TrimPrefix(r.Trainer, "atoll.")) }},
 	{"LINK", 7, 8, false, 6, func(r row) string {

@@ -240,6 +240,17 @@ func TestHostilePeers(t *testing.T) {
 }
 
 // All of the forty peers can be reached with the keys, and each is on the screen once.
+func TestGuestsOfTheTable(t *testing.T) {
+	n := nodeOf(0, 3, 9)
+	n.Status.Peers[2].Guest = true
+	h := &History{}
+	h.Add(start, []Node{n})
+	table := strings.Join(Screen{Width: 100}.peers(h.rows(), 9), "\n")
+	if strings.Count(table, "training, guest ") != 1 || strings.Count(table, "training") != 3 {
+		t.Error(table)
+	}
+}
+
 func TestPeersScroll(t *testing.T) {
 	h := scenes["forty"]()
 	seen := map[string]bool{}

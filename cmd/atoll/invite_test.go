@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/node/joinlink"
+)
+
+// A stranger joins by a link for guests, gives the invite on, and is told that it is a guest. The owner sees that too,
+// and makes it a member.
+func TestGuests(t *testing.T) {
+	text, dir := someText(t), t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	genesis := newRun(t, text)
+	invite := func(args ...string) (made invited) {
+		t.Helper()
+		code, stdout, stderr := typed(t, append([]string{"invite", "--dir", a, "--owner", ownerFile(genesis), "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(stdout), &made); err != nil || code != 0 {
+			t.Fatalf("invite: exit code %d: %s%s", code, stdout, stderr)
+		}
+		return made
+	}
+	says := func(want string, args ...string) {
+		t.Helper()
+		if code, stdout, stderr := typed(t, args...); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%v: exit code %d, no %q in %s%s", args, code, want, stdout, stderr)
+		}
+	}
+	first := startNode(t, "--genesis", genesis, "--dir", a, "--listen", anyPort, "--data", text)
+	made := invite("--guests")
+	second := startNode(t, made.Link, "--dir", b, "--listen", anyPort, "--data", text)
+	asked, err := joinlink.Parse(made.Link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, err := joinlink.Parse(second.link); err != nil || !made.Guests || own.Invite == nil || own.Invite.String() != asked.Invite.String() {
+		t.Errorf("the guest's link is %s, %v", second.link, err)
+	}
+	id := ask(t, b).Self
+	says("with `atoll invite --for "+id+"`", "status", "--dir", b)
+	for livePeers(ask(t, a)) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the guest was never seen")
+		}
+	}
+	says("guests, whose work counts a little: "+shortID(id), "peers", "--dir", a)
+	says(shortID(id)+"  "+shortID(made.Invite), "members", "--dir", a)
+	says("  guest\n", "members", "--dir", a)
+	says(`"guest":true`, "members", "--dir", a, "--json")
+	second.leave(t)
+
+	second = startNode(t, invite("--for", id).Link, "--dir", b, "--listen", anyPort, "--data", text)
+	if s := ask(t, b); s.Self != id || s.Peers[0].Guest {
+		t.Errorf("with a link for it: %+v", s.Peers[0])
+	}
+	second.leave(t)
+	first.leave(t)
+	says("for it alone", "members", "--dir", b)
+	if _, stdout, _ := typed(t, "members", "--dir", b); strings.Contains(stdout, "guest") {
+		t.Errorf("members: %s", stdout)
+	}
+}
