@@ -128,7 +128,13 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 		return err
 	}
 	n.members = member.NewTable(n.run, owners)
-	n.knows.Store(n.genesis.Format != 0)
+	known := n.genesis.Format != 0
+	n.knows.Store(known)
+	if known && !n.genesis.Guests {
+		if err := n.members.RefuseGuests(); err != nil {
+			return err
+		}
+	}
 	if _, err := n.members.Add(c); err != nil {
 		return fmt.Errorf("the invite does not fit the run: %w", err)
 	}
@@ -152,6 +158,11 @@ func (n *node) confirmAdmission() error {
 	}
 	if err := n.members.SetOwners(g.Owners); err != nil {
 		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
+	}
+	if !g.Guests {
+		if err := n.members.RefuseGuests(); err != nil {
+			return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
+		}
 	}
 	n.knows.Store(true)
 	n.host.Reconsider(func(wire.PeerID) bool { return true }) // until now all were let in

@@ -53,6 +53,7 @@ type Genesis struct {
 	Data      Data         // what the run's makers trained on: advice to joiners
 	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
 	Finality  bool         `json:",omitempty"` // nodes vote on what is final, see package finality
+	Guests    bool         `json:",omitempty"` // invites may be for guests, see package member
 
 	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.
 	BeatMs  int64 `json:"-"`

@@ -126,3 +126,25 @@ func specNoOpenFinality(t *testing.T, s *spectest.Spec) {
 		t.Errorf("in an open run: %v", err)
 	}
 }
+
+func specGuests(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil || bytes.Contains(g.Encode(), []byte("Guests")) {
+		t.Fatal(err, "or false is not left out")
+	}
+	g.Admission, g.Owners, g.Finality, g.Guests = Invite, owners{{1}}, true, true
+	b := g.Encode()
+	if !bytes.HasSuffix(b, []byte(`,"Finality":true,"Guests":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Guests {
+		t.Errorf("%v, %v", again.Guests, err)
+	}
+}
+
+func specNoOpenGuests(t *testing.T, s *spectest.Spec) {
+	doc := strings.TrimSuffix(strings.TrimSpace(s.Text(t, "genesis")), "}") + `,"Guests":true}`
+	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Guests") {
+		t.Errorf("in an open run: %v", err)
+	}
+}

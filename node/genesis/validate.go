@@ -93,6 +93,9 @@ func (g Genesis) validateFields() error {
 	if g.Finality && g.Admission != Invite {
 		return fmt.Errorf("genesis: Finality is true, and Admission is %q, where keys cost nothing and votes would not either; use Finality with the admission %q", g.Admission, Invite)
 	}
+	if g.Guests && g.Admission != Invite {
+		return fmt.Errorf("genesis: Guests is true, and Admission is %q, where nobody invites; use Guests with the admission %q", g.Admission, Invite)
+	}
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}

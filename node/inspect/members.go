@@ -42,6 +42,11 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 		return nil, err
 	}
 	table := member.NewTable(s.Run(), g.Owners)
+	if !g.Guests {
+		if err := table.RefuseGuests(); err != nil {
+			return nil, err
+		}
+	}
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
 			_, _ = table.AddHeld(c) // one that does not fit is nobody's

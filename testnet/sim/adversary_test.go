@@ -58,7 +58,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 		a.spoil(&s)
 	}
 	if a.guest {
-		s.Invited, p.MaxShare = true, 1
+		s.Invited = true
 		for i := range s.Founders {
 			s.Founders[i].Guest = s.Founders[i].Attack.Kind != ""
 		}
