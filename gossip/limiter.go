@@ -124,7 +124,7 @@ func (l *Limiter) header(now Time, h wire.Header) bool {
 
 // knows reports whether an author is more than a key.
 func (l *Limiter) knows(id wire.PeerID) bool {
-	return l.known[id] || id == l.cfg.Self || l.cfg.trusts(id) || l.cfg.Members != nil
+	return l.known[id] || id == l.cfg.Self || !l.cfg.Members.Guest(id) && (l.cfg.trusts(id) || l.cfg.Members != nil)
 }
 
 // meterOf is the meter of an author. Those that were not heard for longest are forgotten.

@@ -89,7 +89,12 @@ func (a *alone) brought(from byte, s wire.SignedHeader) []Effect {
 
 // up begins a session with a peer and returns what that causes.
 func (a *alone) up(id byte) []Effect {
-	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{id}})
+	peer := wire.PeerID{id}
+	record := hello.Record{Author: peer}
+	if of := a.core.cfg.Members.Of(peer); len(of) > 0 {
+		record.Certificate = of[0].Encode()
+	}
+	a.core.Step(a.now, PeerUp{Peer: peer, Record: record})
 	return a.core.Effects()
 }
 

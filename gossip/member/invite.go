@@ -87,15 +87,25 @@ func Issue(owner ed25519.PrivateKey, run wire.RunID, v Invite, secret ed25519.Pr
 // Admit signs a node's key with the pass. It fails where a pass for one key is used by
 // another.
 func (p Pass) Admit(run wire.RunID, node ed25519.PrivateKey) (Certificate, error) {
-	c := Certificate{Owner: p.Owner, Invite: p.Invite, InviteSig: p.Sig, Author: wire.PeerIDOf(node)}
-	with := p.Secret
-	if with == nil {
-		if with = node; c.Author != p.Invite.Key {
-			return Certificate{}, fmt.Errorf("the invite is for node %v alone, this is node %v: ask the run's owner for another, with `atoll invite --for %s`", p.Invite.Key, c.Author, full(c.Author))
-		}
+	author := wire.PeerIDOf(node)
+	if p.Secret != nil {
+		return p.certify(run, author, p.Secret), nil
 	}
+	if author != p.Invite.Key {
+		return Certificate{}, fmt.Errorf("the invite is for node %v alone, this is node %v: ask the run's owner for another, with `atoll invite --for %s`", p.Invite.Key, author, full(author))
+	}
+	return p.certify(run, author, node), nil
+}
+
+// AdmitOther signs the key of a node that whoever has the pass does not have. The pass must have a secret.
+func (p Pass) AdmitOther(run wire.RunID, author wire.PeerID) Certificate {
+	return p.certify(run, author, p.Secret)
+}
+
+func (p Pass) certify(run wire.RunID, author wire.PeerID, with ed25519.PrivateKey) Certificate {
+	c := Certificate{Owner: p.Owner, Invite: p.Invite, InviteSig: p.Sig, Author: author}
 	c.Sig = wire.Sign(with, domainCertificate, run, c.stated())
-	return c, nil
+	return c
 }
 
 func full(id wire.PeerID) string {
