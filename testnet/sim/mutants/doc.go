@@ -49,4 +49,11 @@
 //
 //  32. one voter vouches: the vote of a single voter shows that a chain goes on from the newest certificate
 //  33. vouched for another chain: votes for a value show it that the own chain does not have
+//
+// These four are of guests, chosen before their trial was written:
+//
+//  34. guests weigh what they claim: there is no bound on what they weigh together
+//  35. guests end a run: their tokens count for the budget
+//  36. guests close rounds: their deltas ring, close and are parked as those of members are
+//  37. guests are believed: who has folded a delta has a word where chains differ, and gives tips
 package mutants

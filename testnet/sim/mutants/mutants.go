@@ -96,7 +96,7 @@ func All() []Mutant {
 			{In: "Machine.Restore", Old: "f.touchUnfolded(m.p)"},
 		}},
 		{"first come in a full round", "full", []Edit{
-			{In: "round.beyond", New: "return r.have >= r.most"},
+			{In: "room.beyond", New: "return r.have >= r.most"},
 		}},
 		{"names lost with tips", "revoke", []Edit{
 			{In: "fragment.reset", Old: "outer.RevokedUpTo(t.Revoked, links[i].Round)", New: "nil"},
@@ -133,6 +133,22 @@ func All() []Mutant {
 		}},
 		{"vouched for another chain", "votes", []Edit{
 			{In: "Voter.vouched", Old: "_, same := v.valueOf(c); same", New: "true"},
+		}},
+		{"guests weigh what they claim", "guests", []Edit{
+			{In: "boundGuests", New: "return"},
+		}},
+		{"guests end a run", "guests", []Edit{
+			{In: "Params.Counted", Old: "d.Guest", New: "false"},
+		}},
+		{"guests close rounds", "guests", []Edit{
+			{In: "round.heldOfMembers", Old: "r.members.have", New: "r.have()"},
+			{In: "Machine.held", Old: "!e.delta.Guest", New: "true"},
+			{In: "Machine.trusts", Old: "d.Guest", New: "false"},
+			{In: "Machine.admits", Old: "d.Guest && !repair", New: "false"},
+		}},
+		{"guests are believed", "guests", []Edit{
+			{In: "Machine.Credit", Old: "m.guest(author)", New: "false"},
+			{In: "env.guest", New: "return false"},
 		}},
 	}
 }
