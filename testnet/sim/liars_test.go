@@ -20,10 +20,16 @@ var strangersLies = []Attack{
 	{Kind: BareHeaders, Times: 2}, {Kind: IdleCrowd, Times: 20}, {Kind: StallRepairs}, {Kind: WrongChunks},
 }
 
+// guestsLies are what one may do that came by an invite for guests: that, what members may do, and what wins in open runs.
+var guestsLies = slices.Concat(strangersLies, memberLies, []Attack{
+	{Kind: SignFlip, Times: 10}, {Kind: Scale, Times: 1000}, {Kind: Copy}, {Kind: Inflate, Times: -1}, {Kind: FarRounds}, {Kind: InventedRun, Ahead: 200},
+	{Kind: SybilRun, Times: 6, Ahead: 200}, {Kind: ClaimRun, Times: 6, Ahead: 200}, {Kind: OneClaim}, {Kind: BurstRounds, Times: 40}, {Kind: LastRound},
+})
+
 // liarSeeds are few: worlds of many with a liar take seconds.
 const liarSeeds = 8
 
-// lied is what Explore draws from a seed, with a member that lies or a stranger, in a run that is open or admits by
+// lied is what Explore draws from a seed, with a member that lies, a stranger or a guest, in a run that is open or admits by
 // invitation. It reports whether enough are honest for that. A member of false beats and a stranger that signs for closed
 // rounds hold up the end together (DESIGN.md), so there is one of them.
 func lied(seed uint64) (s Scenario, ok bool) {
@@ -43,6 +49,9 @@ func lied(seed uint64) (s Scenario, ok bool) {
 		liar.Attack = pick(memberLies)
 	} else {
 		liar.Attack, liar.Observer, liar.Outsider = pick(strangersLies), true, s.Invited
+	}
+	if s.Invited && rng.IntN(2) == 0 {
+		liar.Attack, liar.Guest, liar.Outsider = pick(guestsLies), true, false
 	}
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Node == len(s.Founders)-1 })
 	return s, true
