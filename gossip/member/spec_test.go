@@ -276,6 +276,12 @@ func specPass(t *testing.T, s *spectest.Spec) {
 	if err != nil || p.Check(run) != nil || p.Invite != c.Invite || p.String() != s.Text(t, "member pass") {
 		t.Errorf("%+v, %v", p, err)
 	}
+	for _, row := range s.Table(t, "pass") {
+		text := map[string]string{"0": "member pass for one", "1": "member pass", "2": "member pass for guests"}[row[0]]
+		if raw, err := base64.RawURLEncoding.DecodeString(s.Text(t, text)); err != nil || strconv.Itoa(int(raw[len(raw)-33])) != row[0] {
+			t.Errorf("%s has not the byte %s: %v", text, row[0], err)
+		}
+	}
 	guests := Issue(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32)), run, Invite{Guests: true}, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, 32)))
 	if read, err := ParsePass(s.Text(t, "member pass for guests")); err != nil || read.Check(run) != nil || read.Invite != guests.Invite || read.String() != guests.String() {
 		t.Errorf("%+v, %v: want %v", read, err, guests)
