@@ -227,12 +227,11 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 	w := fold.p.claimed(deltas, fold.round)
 	trusts, claims, judged := fold.agree(next)
 	bounded(w, deltas, trusts, claims, trustedLately(next.Records, fold.round))
+	guests := 0.0
 	if judged {
-		boundGuests(w, deltas, guestShare)
-	} else {
-		boundGuests(w, deltas, 0)
+		guests = guestShare
 	}
-	capShares(w, fold.p.MaxShare)
+	shareOut(w, deltas, fold.p.MaxShare, guests)
 	return w
 }
 

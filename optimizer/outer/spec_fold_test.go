@@ -159,15 +159,27 @@ func (x *textFold) weigh(chain outer.Digest) {
 	if x.p.Agreement {
 		x.judge(chain)
 	}
+	var members []float64
+	for i, c := range x.set {
+		if !c.Delta.Guest {
+			members = append(members, x.weights[i])
+		}
+	}
+	if len(members) > 0 {
+		cap := capByText(members, x.p.MaxShare)
+		for i, c := range x.set {
+			if !c.Delta.Guest {
+				x.weights[i] = min(x.weights[i], cap)
+			}
+		}
+	}
 	x.boundGuests()
-	cap := capByText(x.weights, x.p.MaxShare)
-	for i, w := range x.weights {
-		x.weights[i] = min(w, cap)
-		x.total += x.weights[i]
+	for _, w := range x.weights {
+		x.total += w
 	}
 }
 
-// boundGuests is F-12.3 to F-12.5.
+// boundGuests is F-13.4 to F-13.6.
 func (x *textFold) boundGuests() {
 	share, m, g := 1.0/9, 0.0, 0.0
 	if x.p.Agreement && !x.judges {

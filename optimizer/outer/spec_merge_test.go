@@ -153,7 +153,7 @@ func specNorm(t *testing.T, s *spectest.Spec) {
 
 func specCapped(t *testing.T, s *spectest.Spec) {
 	p := plain()
-	p.MaxShare = 0.5
+	p.MaxShare = 1
 	var set []outer.Delta
 	for _, tokens := range []uint64{1, 100, 2, 1} {
 		set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
@@ -216,7 +216,7 @@ func specTotal(t *testing.T, s *spectest.Spec) {
 		t.Errorf("Total is %v", x.total)
 	}
 	p, f := meanRun()
-	p.MaxShare = 0.5
+	p.MaxShare = 1
 	heavy := delta(t, p, 1, 1, 9)
 	heavy.Delta.Tokens *= 3 // 9 times the weight; a share of a half counts
 	tip, _ := agree(t, p, f, zeroTip(p, f), heavy, delta(t, p, 2, 1, 6), delta(t, p, 3, 1, 6))
@@ -535,10 +535,38 @@ func specGuests(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// specGuestsBesideCap: where one member weighs most, and is capped, guests weigh a ninth of what is left of it.
+func specGuestsBesideCap(t *testing.T, _ *spectest.Spec) {
+	p := plain()
+	p.MaxShare, p.Quorum = 0.5, 3
+	for _, tokens := range [][]uint64{{1000}, {1000, 100, 100, 100}, {1000, 10}} {
+		var set []outer.Delta
+		for i, n := range tokens {
+			set = append(set, outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: n, Precision: 1})
+		}
+		alone := outer.Weights(p, set, 1)
+		for i := range 3 {
+			set = append(set, outer.Delta{Author: outer.Author{9, byte(i)}, Round: 1, Steps: 1, Tokens: 1 << 16, Precision: 1, Guest: true})
+		}
+		got, members, guests := outer.Weights(p, set, 1), 0.0, 0.0
+		for i, w := range got {
+			if i < len(tokens) {
+				members += w
+				if w != alone[i] {
+					t.Errorf("%v: member %d weighs %v, %v without guests", tokens, i, w, alone[i])
+				}
+			} else {
+				guests += w
+			}
+		}
+		near(t, "guests over members", float32(guests/members), 1.0/9)
+	}
+}
+
 // specGuestsJudged: guests weigh something where four members judge them, and those that point against these nothing.
 func specGuestsJudged(t *testing.T, s *spectest.Spec) {
 	p, f := judged(), fragment("a", 3000)
-	p.MaxShare = 1
+	p.MaxShare = 0.5
 	for members, want := range map[int]float64{4: 1.0 / 9, 3: 0} {
 		factors := slices.Repeat([]float64{1}, members+6)
 		factors[members+5] = -1

@@ -38,9 +38,26 @@ func PrecisionFactor(class uint8) float64 {
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
 	w := p.claimed(set, round)
-	boundGuests(w, set, guestShare)
-	capShares(w, p.MaxShare)
+	shareOut(w, set, p.MaxShare, guestShare)
 	return w
+}
+
+// shareOut lowers the largest weights of members, and then those of guests to a share of what members weigh. The other way
+// round a guest would keep what a member of the largest weight loses.
+func shareOut(w []float64, set []Delta, maxShare, guests float64) {
+	members := make([]float64, 0, len(w))
+	for i, d := range set {
+		if !d.Guest {
+			members = append(members, w[i])
+		}
+	}
+	capShares(members, maxShare)
+	for i, d := range set {
+		if !d.Guest {
+			w[i], members = members[0], members[1:]
+		}
+	}
+	boundGuests(w, set, guests)
 }
 
 // claimed are the weights of Weights before the share cap.
