@@ -153,7 +153,7 @@ func specNorm(t *testing.T, s *spectest.Spec) {
 
 func specCapped(t *testing.T, s *spectest.Spec) {
 	p := plain()
-	p.MaxShare = 1
+	p.MaxShare = 0.5
 	var set []outer.Delta
 	for _, tokens := range []uint64{1, 100, 2, 1} {
 		set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
@@ -216,7 +216,7 @@ func specTotal(t *testing.T, s *spectest.Spec) {
 		t.Errorf("Total is %v", x.total)
 	}
 	p, f := meanRun()
-	p.MaxShare = 1
+	p.MaxShare = 0.5
 	heavy := delta(t, p, 1, 1, 9)
 	heavy.Delta.Tokens *= 3 // 9 times the weight; a share of a half counts
 	tip, _ := agree(t, p, f, zeroTip(p, f), heavy, delta(t, p, 2, 1, 6), delta(t, p, 3, 1, 6))
