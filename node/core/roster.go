@@ -19,6 +19,7 @@ func (m *Machine) tellRoster(now Time) {
 	}
 	if !m.cache.roster.told || seen.live != m.cache.roster.live {
 		m.rounds.SetLive(m.liveLearners(learners))
+		m.rounds.SetGuests(m.guestsOf(learners))
 	}
 	if seen != m.cache.roster {
 		m.rounds.SetIdle(append(m.idleLearners(seen.idle), m.absentLearners(learners)...))
@@ -38,6 +39,16 @@ func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 		live = append(live, outer.Author(m.self))
 	}
 	return live
+}
+
+// guestsOf are the guests among learners.
+func (m *Machine) guestsOf(learners []wire.PeerID) (guests []outer.Author) {
+	for _, id := range learners {
+		if m.guest(id) {
+			guests = append(guests, outer.Author(id))
+		}
+	}
+	return guests
 }
 
 // idleLearners are those that have stopped and have nothing left to publish or to fold, and

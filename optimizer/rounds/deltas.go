@@ -13,6 +13,7 @@ var (
 	ErrBarred  = errors.New("the author signed two deltas for one round")
 	ErrRevoked = errors.New("an owner of the run revoked the author")
 	ErrTwice   = errors.New("the author already has another delta in this round")
+	ErrLate    = errors.New("the round is closed here, and a guest's delta for it comes by a member's repair alone")
 	ErrFull    = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
 	ErrParked  = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
@@ -60,12 +61,15 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 		e.repaired = e.repaired || repair && !e.held
 		return nil
 	}
-	if r.by(d.Author) && !d.Revocation() {
+	if r.by(d.Author) && !d.Revocation() && !d.Guest {
 		return ErrTwice
 	}
 	e := entry{delta: d, place: outer.PlaceOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
-	if d.Author != m.self && (r.roomFor(d).beyond(e.place) || e.vouched() == 0 && r.crowded(d)) {
+	if d.Author != m.self && (r.roomFor(d).beyond(e.place) || r.crowded(e)) {
 		return ErrFull
+	}
+	if d.Guest && !repair {
+		r.tried++
 	}
 	r.insert(e)
 	m.thin(f, r, d.Round)
@@ -76,10 +80,17 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	return nil
 }
 
-// crowded says that there are too many headers without payloads for another of an author that nothing came of yet. Guests
-// have as much room for those as in the set.
-func (r *round) crowded(d outer.Delta) bool {
-	return r.missing() >= maxMissing || d.Guest && r.awaitsGuests() >= r.guests.most
+// guestTries is how many headers of guests gossip may bring to a round, in units of its room for them. Whoever makes keys
+// without end can have each come before those that came, and every one costs a payload.
+const guestTries = 4
+
+// crowded says that too many headers came for another of an author that nothing came of yet, or for another of a guest.
+func (r *round) crowded(e entry) bool {
+	if e.delta.Guest {
+		most := guestTries * r.guests.most
+		return r.tried >= most && !e.repaired || r.awaitsGuests() >= most
+	}
+	return e.vouched() == 0 && r.missing() >= maxMissing
 }
 
 // thin forgets what the round has no room for.
@@ -102,8 +113,8 @@ func (m *Machine) trusts(f *fragment, d outer.Delta) bool {
 		if r == nil {
 			continue
 		}
-		if of := r.of(d.Author); len(of) > 0 {
-			return of[0].held
+		if r.by(d.Author) {
+			return r.holds(d.Author)
 		}
 	}
 	return false
@@ -119,17 +130,21 @@ const (
 
 // admits is the window: a final delta cannot be folded here, and each author may park
 // deltas ahead of the next round, the next one when the payload of the one before is
-// held, not far, and not everybody. Guests ring for no round, so none parks by gossip.
+// held, not far, and not everybody. Guests ring for no round, so gossip brings theirs for the two that are open alone:
+// each that came late would have all fold again.
 func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
 	barred := m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round)
-	if barred && !d.Revocation() {
+	if barred && !d.Revocation() && !d.Guest {
 		return ErrBarred
 	}
 	if f.keptOut(d) {
 		return ErrRevoked
+	}
+	if d.Round <= f.chain.closed && d.Guest && !repair {
+		return ErrLate
 	}
 	if d.Round <= f.chain.closed+2 {
 		return nil
@@ -148,7 +163,11 @@ func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 		if r <= f.chain.closed+2 {
 			continue
 		}
-		parked += known.size()
+		if d.Guest {
+			parked += known.guests.known
+		} else {
+			parked += known.size()
+		}
 		if r != d.Round && known.waits(d.Author) && !repair || parked >= most {
 			return ErrParked
 		}
@@ -260,7 +279,7 @@ func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
 		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)
 	}
 	if r, ok := f.deltas.rounds[rnd]; ok && !m.final(f, rnd) {
-		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author && !e.delta.Revocation() })
+		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author && !e.delta.Revocation() && !e.delta.Guest })
 		f.touched(rnd)
 	}
 	m.advance(now, f)

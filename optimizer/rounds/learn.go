@@ -36,9 +36,9 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 const stuckAfter = 16
 
 // stuck says that this learner waits for a bell of a round that it has signed already:
-// it took tips of older rounds.
+// it took tips of older rounds. A guest rings for none anyway.
 func (m *Machine) stuck(f *fragment) bool {
-	return m.learner && !m.hold && f.bell.at == 0 && f.chain.closed < f.own.mark
+	return m.learner && !m.guest && !m.hold && f.bell.at == 0 && f.chain.closed < f.own.mark
 }
 
 // unstick has a stuck learner wait no longer than for so many steps.

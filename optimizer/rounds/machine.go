@@ -74,7 +74,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: cfg.Params.Answerers}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: max(1, cfg.Params.Answerers/guestPart)}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since

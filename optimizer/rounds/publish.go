@@ -19,7 +19,7 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 		return
 	}
 	rings := m.mayRing(f)
-	answers := f.bell.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, f.chain.closed+1)
+	answers := f.bell.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, m.next(f))
 	full := f.learn.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {
 		f.learn.drafting = true
@@ -27,10 +27,19 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 	}
 }
 
-// open says whether this learner may sign a delta for the fragment's open
+// next is the round that this learner signs for: the open one. A guest answers for the one after it, as nobody waits for
+// guests, and what comes late has all fold again; not at the end, after which no round may open.
+func (m *Machine) next(f *fragment) uint32 {
+	if m.guest && !m.flush && f.chain.last().EndRound == 0 {
+		return f.chain.closed + 2
+	}
+	return f.chain.closed + 1
+}
+
+// open says whether this learner may sign a delta for the fragment's next
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Machine) open(f *fragment) bool {
-	return !f.chain.last().Ended() && f.chain.closed+1 > f.own.mark && !m.silenced(f, m.self)
+	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self)
 }
 
 // over says that the fragment takes no further delta of this learner.
@@ -50,14 +59,15 @@ func (m *Machine) linkBusy(now Time, f *fragment) bool {
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round
-// that it is for: the open one at this moment. The caller signs it, makes it durable
+// that it is for: the next one at this moment. The caller signs it, makes it durable
 // and then calls Published. It must not be published, and is to be taken back, if
 // tips of older rounds were taken since or rounds turned out to be signed already:
 // the open round is then one that this learner must leave out, and a delta for a
 // later one would be parked everywhere, and here.
 func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
 	f := m.frags[fragment]
-	return max(f.chain.closed, f.own.mark) + 1, !m.hold && f.chain.closed+1 > f.own.mark
+	next := m.next(f)
+	return max(next-1, f.own.mark) + 1, !m.hold && next > f.own.mark
 }
 
 // ErrNoDraft says that the learner had nothing to publish. With Overwrite that is

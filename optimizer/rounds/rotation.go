@@ -13,6 +13,7 @@ type roster struct {
 	idle     []outer.Author // live ones that have nothing to publish, sorted
 	training []outer.Author // the others, sorted: they answer bells, in rotation
 	changes  int            // of training
+	guests   []outer.Author // others that are guests of the run
 
 	plans map[outer.Author]uint32 // steps that peers plan for a delta
 }
@@ -47,6 +48,9 @@ func (r *roster) rotate() {
 		r.changes++
 	}
 }
+
+// SetGuests names the other guests that can be heard. They take turns with this node, if it is one.
+func (m *Machine) SetGuests(guests []outer.Author) { m.roster.guests = slices.Clone(guests) }
 
 func (r *roster) isIdle(a outer.Author) bool { return includes(r.idle, a) }
 
@@ -91,9 +95,26 @@ type called struct {
 // everybody says that no more learners train than may answer.
 func (m *Machine) everybody() bool { return len(m.roster.training) <= m.p.Answerers }
 
-// mayAnswer says whether the author is called to answer a round. This node is to each if it is a guest: nobody waits for it.
+// mayAnswer says whether the author is called to answer a round.
 func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
-	return m.everybody() || a == m.self && m.guest || includes(m.calls(f, rnd).sorted, a)
+	if a == m.self && m.guest {
+		return m.inTurn(f, rnd)
+	}
+	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
+}
+
+// inTurn says whether a delta of this guest for a round has a place in its set, beside those of the others.
+func (m *Machine) inTurn(f *fragment, rnd uint32) bool {
+	placeOf := func(a outer.Author) outer.Place {
+		return outer.PlaceOf(m.run, outer.Delta{Author: a, Fragment: f.index, Round: rnd, Guest: true})
+	}
+	own, before := placeOf(m.self), 0
+	for _, g := range m.roster.guests {
+		if placeOf(g).Compare(own) < 0 {
+			before++
+		}
+	}
+	return before < f.deltas.guests
 }
 
 // answerers are the learners that are called to answer a round, sorted by name.

@@ -17,6 +17,7 @@ type round struct {
 	guests  room     // for those of guests
 	out     int      // left out, as there is evidence against their authors
 	met     uint64   // headers that were taken so far
+	tried   int      // those of guests that gossip brought
 	rang    Time     // when a header rang first, 0 = not yet
 	parked  bool     // that was ahead of the open round
 	blind   bool     // a payload rang, as no header was believed: how late deltas are is not known
@@ -29,14 +30,15 @@ type round struct {
 type room struct {
 	most      int         // deltas that a fold takes: of more that are held, those whose places come first
 	mostAside int         // that are kept beside those
+	known     int         // entries
 	have      int         // entries that a fold takes
 	aside     int         // entries that are held, and that others keep out of the set
 	last      outer.Place // the last place in the set, once it is full
 }
 
-// newRound is a round without entries.
+// newRound is a round without entries. Of guests nothing stands aside: no evidence makes room for them.
 func newRound(members, guests int) *round {
-	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests, mostAside: guests}}
+	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests}}
 }
 
 // roomFor is the room for the author of a delta.
@@ -68,6 +70,10 @@ type entry struct {
 // ringers beyond them are few; a thousand is far above both.
 const maxEntries = 1024
 
+// guestPart is the part of Answerers that a round has room for of guests: they weigh little, and every delta is kept and sent
+// on by all.
+const guestPart = 4
+
 // maxAside bounds the deltas that stand aside from a full round. They are known so that
 // nobody fetches them again, and come back in where evidence makes room. Others bring one
 // that was forgotten, if they have it in their set.
@@ -82,8 +88,8 @@ const maxAwaited = maxEntries
 // sign twice would take memory without end.
 const maxMissing = maxEntries / 2
 
-// size is what is known of the round, and what evidence left out.
-func (r *round) size() int { return len(r.entries) + r.out }
+// size is what is known of the round of members' deltas, and what evidence left out.
+func (r *round) size() int { return r.members.known + r.out }
 
 func (r *round) find(id outer.ID) *entry {
 	key := keyOf(id)
@@ -114,9 +120,9 @@ func (r *round) of(a outer.Author) []entry {
 	return r.entries[i:n]
 }
 
-// by says whether a delta of an author is known. A revocation is none.
+// by says whether a delta of a member is known. A revocation is none, nor is what it made as a guest.
 func (r *round) by(a outer.Author) bool {
-	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.delta.Revocation() })
+	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.delta.Revocation() && !e.delta.Guest })
 }
 
 // comes says that a delta was announced whose payload is likely on its way.
@@ -124,9 +130,9 @@ func (r *round) comes() bool {
 	return r.have() < len(r.entries) && slices.ContainsFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
 }
 
-// waits says whether a payload of an author is yet to come.
+// waits says whether a payload of a member is yet to come.
 func (r *round) waits(a outer.Author) bool {
-	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held })
+	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.held && !e.delta.Guest })
 }
 
 // missing counts the entries that gossip brought and whose payload is not held and may never
@@ -137,7 +143,7 @@ func (r *round) missing() (n int) {
 	}
 	n = r.out
 	for _, e := range r.entries {
-		if !e.held && e.vouched() == 0 {
+		if !e.held && e.vouched() == 0 && !e.delta.Guest {
 			n++
 		}
 	}
@@ -171,7 +177,7 @@ func (r *round) awaitsGuests() (n int) {
 }
 
 func (r *round) holds(a outer.Author) bool {
-	return r != nil && slices.ContainsFunc(r.of(a), func(e entry) bool { return e.held })
+	return r != nil && slices.ContainsFunc(r.of(a), func(e entry) bool { return e.held && !e.delta.Guest })
 }
 
 // insert adds an entry that is not held.
@@ -179,6 +185,7 @@ func (r *round) insert(e entry) {
 	e.met = r.met
 	r.met++
 	i, _ := slices.BinarySearchFunc(r.entries, e, compareEntries)
+	r.roomFor(e.delta).known++
 	r.entries = slices.Insert(r.entries, i, e)
 	r.keys = slices.Insert(r.keys, i, keyOf(e.delta.ID))
 	r.authors = slices.Insert(r.authors, i, orderOf(e.delta.Author))
@@ -275,6 +282,7 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 	r.entries = slices.DeleteFunc(r.entries, func(e entry) bool {
 		out := pick(e)
 		if out {
+			r.roomFor(e.delta).known--
 			r.drop(e)
 		}
 		return out

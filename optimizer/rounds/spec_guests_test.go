@@ -19,12 +19,15 @@ func (r *world) guest(n int, round uint32) outer.Delta {
 	return d
 }
 
+// room is how many deltas of guests a set has.
+func (r *world) room() int { return max(1, r.p.Answerers/4) }
+
 // Guests neither ring nor close: not with deltas for the round after the next, not by being many, and no round waits for
 // what they announced.
 func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}})
-	for n := range 6 {
+	for n := range r.room() {
 		for round := uint32(1); round <= 2; round++ {
 			if err := r.give(r.guest(n, round), true); err != nil {
 				t.Fatal(err)
@@ -35,8 +38,10 @@ func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 	if closed := r.m.Fragment(0).Closed(); closed != 0 {
 		t.Fatalf("guests closed %d rounds", closed)
 	}
-	if err := r.m.Offer(r.now, r.guest(7, 2), false); err != nil {
-		t.Fatal(err)
+	for n := 7; ; n++ { // one whose place is in the set, and whose payload never comes
+		if err := r.m.Offer(r.now, r.guest(n, 1), false); err == nil {
+			break
+		}
 	}
 	for author := byte(1); author <= 2; author++ {
 		r.take(author, 1)
@@ -46,24 +51,27 @@ func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Guests park nothing by gossip, and by repair as others.
-func specGuestsParked(t *testing.T, _ *spectest.Spec) {
+// Gossip brings deltas of guests for the two rounds that are open, repair those of all.
+func specGuestsInTime(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
-	if err := r.m.Offer(r.now, r.guest(0, 3), false); err != rounds.ErrParked {
-		t.Errorf("by gossip: %v", err)
-	}
-	if err := r.m.Offer(r.now, r.guest(0, 3), true); err != nil {
-		t.Errorf("by repair: %v", err)
+	r.closeTo(1)
+	for round, want := range map[uint32]error{1: rounds.ErrLate, 2: nil, 3: nil, 4: rounds.ErrParked} {
+		if err := r.m.Offer(r.now, r.guest(int(round), round), false); err != want {
+			t.Errorf("round %d by gossip: %v, want %v", round, err, want)
+		}
+		if err := r.m.Offer(r.now, r.guest(int(round), round), true); err != nil {
+			t.Errorf("round %d by repair: %v", round, err)
+		}
 	}
 }
 
-// A set has Answerers deltas of guests, those whose places come first, whatever members it has and in whatever order they
-// came.
+// A set has some deltas of guests, those whose places come first, whatever members it has and in whatever order they
+// came. What has no place is forgotten.
 func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	var all []outer.Delta
-	for n := range 3 * r.p.Answerers {
+	for n := range 8 * r.room() {
 		d := r.guest(n, 1)
 		if err := r.give(d, true); err != nil && err != rounds.ErrFull {
 			t.Fatal(err)
@@ -75,11 +83,12 @@ func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 	slices.SortFunc(all, func(a, b outer.Delta) int { return place(a).Compare(place(b)) })
 	set := r.m.Fragment(0).Set(1)
 	for i, d := range all {
-		if in := slices.ContainsFunc(set, func(x outer.Delta) bool { return x.ID == d.ID }); in != (i < r.p.Answerers) {
-			t.Errorf("guest %d by place is in the set: %v", i, in)
+		in := slices.ContainsFunc(set, func(x outer.Delta) bool { return x.ID == d.ID })
+		if known, _ := r.m.Fragment(0).Known(1, d.ID); in != (i < r.room()) || known != in {
+			t.Errorf("guest %d by place is in the set: %v, known: %v", i, in, known)
 		}
 	}
-	if len(set) != r.p.Answerers+1 {
+	if len(set) != r.room()+1 {
 		t.Errorf("a set of %d", len(set))
 	}
 	if err := r.m.Offer(r.now, all[len(all)-1], false); err != rounds.ErrFull {
@@ -87,35 +96,101 @@ func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Headers of guests whose payloads never come leave room for members.
-func specGuestsUnheld(t *testing.T, _ *spectest.Spec) {
-	r, n := newWorld(t, nil), 0
-	for r.m.Offer(r.now, r.guest(n, 1), false) == nil && n < 2000 {
-		n++
+// Keys whose places come before all that came cost a round no more than a few payloads.
+func specGuestsSought(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, nil)
+	var all []outer.Delta
+	for n := range 1000 {
+		all = append(all, r.guest(n, 1))
 	}
-	if n != r.p.Answerers {
-		t.Errorf("%d headers of guests without payloads by gossip", n)
+	place := func(d outer.Delta) outer.Place { return outer.PlaceOf(outer.Digest{}, d) }
+	slices.SortFunc(all, func(a, b outer.Delta) int { return place(b).Compare(place(a)) })
+	taken := 0
+	for _, d := range all {
+		if r.give(d, false) == nil {
+			taken++
+		}
 	}
-	if err := r.m.Offer(r.now, r.delta(1, 1), false); err != nil {
-		t.Errorf("a member after them: %v", err)
+	if taken != 4*r.room() {
+		t.Errorf("%d of keys in descending order of places are taken", taken)
+	}
+	if err := r.give(r.guest(2000, 1), true); err != nil && err != rounds.ErrFull {
+		t.Errorf("by repair: %v", err)
 	}
 }
 
-// A guest that has made its steps waits for a bell, and answers it whoever else is called.
+// Headers of guests whose payloads never come leave room for members, by repair as well.
+func specGuestsUnheld(t *testing.T, _ *spectest.Spec) {
+	for _, repair := range []bool{false, true} {
+		r, n := newWorld(t, nil), 0
+		for r.m.Offer(r.now, r.guest(n, 1), repair) == nil && n < 2000 {
+			n++
+		}
+		if n != 4*r.room() {
+			t.Errorf("%d headers of guests without payloads, by repair %v", n, repair)
+		}
+		if err := r.m.Offer(r.now, r.delta(1, 1), false); err != nil {
+			t.Errorf("a member after them: %v", err)
+		}
+	}
+}
+
+// What a key signs twice as a guest are two deltas, and neither they nor evidence against it keep out what it makes as a member.
+func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
+	r := newWorld(t, nil)
+	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
+	one, other := r.guest(1, 1), r.guest(2, 1)
+	own := r.delta(1, 1)
+	one.Author, other.Author = own.Author, own.Author
+	for _, d := range []outer.Delta{one, other, own} {
+		if err := r.give(d, false); err != nil {
+			t.Fatalf("%+v: %v", d, err)
+		}
+	}
+	r.m.Bar(r.now, 0, 1, own.Author)
+	if set := r.m.Fragment(0).Set(1); len(set) != 2 || !set[0].Guest || !set[1].Guest {
+		t.Errorf("the set is %+v", set)
+	}
+}
+
+// A guest that has made its steps waits for a bell, and answers it for the round after, if it has a place there.
 func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, func(p *outer.Params) { p.Answerers = 2 })
-	r.m = rounds.New(rounds.Config{Params: r.p, Self: self, Learner: true, Guest: true}, []*outer.Tip{r.bases[0]})
-	r.m.SetLive([]outer.Author{{1}, {2}, {3}, self})
-	r.m.SetIdle([]outer.Author{self})
-	for range 2 * r.p.H {
-		r.m.Stepped(r.now, 1)
-		r.execute()
+	answered := map[bool]bool{}
+	for _, others := range []int{0, 3, 10, 30, 100, 250} {
+		r := newWorld(t, func(p *outer.Params) { p.Answerers = 2 })
+		r.m = rounds.New(rounds.Config{Params: r.p, Self: self, Learner: true, Guest: true}, []*outer.Tip{r.bases[0]})
+		r.m.SetLive([]outer.Author{{1}, {2}, {3}, self})
+		r.m.SetIdle([]outer.Author{self})
+		var guests []outer.Author
+		before := 0
+		placeOf := func(a outer.Author) outer.Place {
+			return outer.PlaceOf(outer.Digest{}, outer.Delta{Author: a, Round: 2, Guest: true})
+		}
+		for n := range others {
+			guests = append(guests, outer.Author{7, byte(n)})
+			if placeOf(guests[n]).Compare(placeOf(self)) < 0 {
+				before++
+			}
+		}
+		r.m.SetGuests(guests)
+		for range 2 * r.p.H {
+			r.m.Stepped(r.now, 1)
+			r.execute()
+		}
+		if r.drafts != 0 {
+			t.Fatal("a guest rang")
+		}
+		r.take(2, 1)
+		if in := before < r.room(); in != (r.drafts == 1) {
+			t.Errorf("%d guests have places before it: %d drafts after a bell", before, r.drafts)
+		} else {
+			answered[in] = true
+		}
+		if round, may := r.m.Drafted(0); r.drafts == 1 && (!may || round != 2) {
+			t.Errorf("it signs for round %d, may %v", round, may)
+		}
 	}
-	if r.drafts != 0 {
-		t.Fatal("a guest rang")
-	}
-	r.take(2, 1)
-	if r.drafts != 1 {
-		t.Errorf("%d drafts after a bell", r.drafts)
+	if !answered[true] || !answered[false] {
+		t.Errorf("answered: %v", answered)
 	}
 }
