@@ -36,9 +36,10 @@ type room struct {
 	last      outer.Place // the last place in the set, once it is full
 }
 
-// newRound is a round without entries. Of guests nothing stands aside: no evidence makes room for them.
+// newRound is a round without entries. Of guests one delta stands aside, as it may be an own one: no evidence makes room for
+// others.
 func newRound(members, guests int) *round {
-	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests}}
+	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests, mostAside: 1}}
 }
 
 // roomFor is the room for the author of a delta.
