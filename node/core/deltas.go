@@ -88,7 +88,7 @@ func (m *Machine) check(h wire.Header) error {
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrBarred, rounds.ErrTwice, rounds.ErrRevoked} {
+	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrLate, rounds.ErrBarred, rounds.ErrTwice, rounds.ErrRevoked} {
 		if errors.Is(err, passing) {
 			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 			return
