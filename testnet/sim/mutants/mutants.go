@@ -55,7 +55,7 @@ func All() []Mutant {
 			{In: "Params.claimed", Old: "p.weight(d, round)", New: "p.weight(d, round) * (1 + float64(time.Now().UnixNano()%1000)/1e6)", Import: "time"},
 		}},
 		{"share cap skipped", "share", []Edit{
-			{In: "Weights", Old: "capShares(w, p.MaxShare)"},
+			{In: "shareOut", Old: "capShares(members, maxShare)"},
 		}},
 		{"evidence ignored", "equivocator", []Edit{
 			{In: "Machine.Bar", Old: "e.delta.Author == author", New: "false"},
@@ -144,7 +144,7 @@ func All() []Mutant {
 			{In: "round.heldOfMembers", Old: "r.members.have", New: "r.have()"},
 			{In: "Machine.held", Old: "!e.delta.Guest", New: "true"},
 			{In: "Machine.trusts", Old: "d.Guest", New: "false"},
-			{In: "Machine.admits", Old: "d.Guest && !repair", New: "false"},
+			{In: "Machine.admits", Old: "if d.Guest && !repair ..."},
 		}},
 		{"guests are believed", "guests", []Edit{
 			{In: "Machine.Credit", Old: "m.guest(author)", New: "false"},
