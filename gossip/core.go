@@ -123,7 +123,7 @@ func (c *Core) BeatNow(now Time) {
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.at(now)
 	if id := s.Header.ID(c.cfg.Run); c.headers.seen.find(id) == nil {
-		c.headers.seen.add(id, &s)
+		c.headers.seen.add(id, &s, c.cfg.Members.Binds(s.Header))
 	}
 	if len(payload) > wire.MaxInline {
 		c.relays.own.add(c.now, len(payload))

@@ -109,3 +109,144 @@ func TestGuestsDoNotSpeak(t *testing.T) {
 		}
 	}
 }
+
+// admitted signs a header of a key for a round, by an invite for guests or another, and makes its certificate known.
+func (a *alone) admitted(t testing.TB, key int, round uint32, tokens uint64, guests bool) wire.SignedHeader {
+	t.Helper()
+	c := a.certificate(t, key, guests)
+	if _, err := a.core.cfg.Members.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	return a.names(key, round, tokens, c)
+}
+
+// certificate is that of a key, by an invite for guests or another.
+func (a *alone) certificate(t testing.TB, key int, guests bool) member.Certificate {
+	t.Helper()
+	invite := 52
+	if guests {
+		invite = 53
+	}
+	c, err := member.Issue(testKey(50), a.run, member.Invite{Guests: guests}, testKey(invite)).Admit(a.run, testKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// names signs a header that names a certificate.
+func (a *alone) names(key int, round uint32, tokens uint64, c member.Certificate) wire.SignedHeader {
+	return wire.SignHeader(testKey(key), a.run, wire.Header{Round: round, Steps: 1, Tokens: tokens, Size: 1, Certificate: c.ID(a.run)})
+}
+
+// Two deltas of a guest for one round are two deltas, whichever way they come, and its key is not marked. Who became a member
+// answers for what it signs as one.
+func specGuestsProveNothing(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		first, second bool // it signs as a guest
+		want          int
+	}{
+		"a guest": {true, true, 0}, "a member": {false, false, 1}, "becomes a member": {true, false, 0}, "was a member": {false, true, 0},
+	} {
+		for _, held := range []bool{false, true} {
+			a := newAlone()
+			a.guests(t, nil, peersOf(1)...)
+			a.up(1)
+			one, two := a.admitted(t, 9, 1, 1, c.first), a.admitted(t, 9, 1, 2, c.second)
+			if held {
+				a.chain.store(one, []byte{1})
+			} else {
+				a.brought(1, one)
+			}
+			e := a.brought(1, two)
+			if count[EvidenceFound](e) != c.want || count[Publish](e) != c.want || count[Offer](e) != 1-c.want {
+				t.Errorf("%s, the first held %v: %v", name, held, e)
+			}
+			if marked := a.core.evidence.against(one.Header.Author) != ""; marked != (c.want == 1) {
+				t.Errorf("%s, the first held %v: marked %v", name, held, marked)
+			}
+			a = newAlone()
+			a.guests(t, nil, peersOf(1)...)
+			proof := wire.Evidence{A: a.admitted(t, 9, 1, 1, c.first), B: a.admitted(t, 9, 1, 2, c.second)}
+			a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &proof}})
+			if e := a.core.Effects(); count[EvidenceFound](e) != c.want {
+				t.Errorf("%s, by gossip: %v", name, e)
+			}
+			if _, stopped := a.core.cfg.Members.Stranger(wire.Message{Evidence: &proof}); stopped == (c.want == 1) {
+				t.Errorf("%s: passed on %v", name, !stopped)
+			}
+		}
+	}
+	a := newAlone()
+	a.guests(t, nil, peersOf(1)...)
+	a.brought(1, a.admitted(t, 9, 1, 1, true))
+	a.brought(1, a.admitted(t, 9, 1, 2, false))
+	if e := a.brought(1, a.admitted(t, 9, 1, 3, false)); count[EvidenceFound](e) != 1 {
+		t.Errorf("two deltas of a member that was a guest: %v", e)
+	}
+}
+
+// Evidence with a certificate that is not known is not taken until it is.
+func specUnknownProveNothing(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.guests(t, nil, peersOf(1)...)
+	c := a.certificate(t, 9, false)
+	proof := wire.Evidence{A: a.names(9, 1, 1, c), B: a.names(9, 1, 2, c)}
+	for _, known := range []bool{false, true} {
+		if known {
+			a.admitted(t, 9, 1, 1, false)
+		}
+		_, stopped := a.core.cfg.Members.Stranger(wire.Message{Evidence: &proof})
+		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &proof}})
+		if e := a.core.Effects(); (count[EvidenceFound](e) == 1) != known || stopped == known {
+			t.Errorf("known %v: passed on %v, %v", known, !stopped, e)
+		}
+	}
+}
+
+// fetchesOf has a repair with peer 1 bring the header of a key that nobody here knows, and then what admits it.
+func (a *alone) fetchesOf(t *testing.T, key int, guests bool) []Effect {
+	t.Helper()
+	c := a.certificate(t, key, guests)
+	e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{a.names(key, 1, 1, c)}))
+	return a.answer(questions(t, e, wire.GetCertificates)[0], wire.EncodeCertificates([][]byte{c.Encode()}))
+}
+
+// In a repair a guest brings deltas of members, and a member those of all.
+func specGuestsBringNoGuests(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct{ from, of, taken bool }{{true, true, false}, {true, false, true}, {false, true, true}, {false, false, true}} {
+		a := newAlone()
+		if c.from {
+			a.guests(t, peersOf(1))
+		} else {
+			a.guests(t, nil, peersOf(1)...)
+		}
+		if e := a.fetchesOf(t, 9, c.of); (count[Offer](e) == 1) != c.taken || blamed(e) != nil {
+			t.Errorf("from a guest %v, of a guest %v: %v", c.from, c.of, e)
+		}
+	}
+}
+
+// What a guest brings in a repair takes no more room than an invite has. What a member holds is known, whatever room there is.
+func TestGuestsFillTheirRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of signatures")
+	}
+	for _, guest := range []bool{false, true} {
+		a := newAlone()
+		if guest {
+			a.guests(t, peersOf(1))
+		} else {
+			a.guests(t, nil, peersOf(1)...)
+		}
+		pass := member.Issue(testKey(50), a.run, member.Invite{Guests: true}, testKey(53))
+		for n := 0; ; n++ {
+			if _, err := a.core.cfg.Members.Add(pass.AdmitOther(a.run, wire.PeerID{byte(n), byte(n >> 8), 7})); err != nil {
+				break
+			}
+		}
+		if e := a.fetchesOf(t, 9, true); (count[Admitted](e) == 0) != guest {
+			t.Errorf("from a guest %v: %d certificates more", guest, count[Admitted](e))
+		}
+	}
+}

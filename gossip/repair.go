@@ -223,8 +223,12 @@ func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Dige
 		r.take(s, headers)
 		return
 	}
+	add := r.cfg.Members.AddHeld
+	if r.guest(s.peer.id) {
+		add = r.cfg.Members.Add // keys are free to guests: what they hold must fit
+	}
 	r.ask(s, q, func(body []byte) error {
-		if err := r.certificates.take(body, q, r.cfg.Members.AddHeld); err != nil {
+		if err := r.certificates.take(body, q, add); err != nil {
 			return err
 		}
 		r.meet(s, headers, asked)
@@ -256,8 +260,18 @@ func (s *session) requeue(headers []wire.SignedHeader) {
 	s.todo = append(slices.Clone(s.batch[i+1:]), s.todo...)
 }
 
+// leaves reports whether a repair does not take a header: what admits its author is not known, or a guest brings the delta of
+// a guest. That one comes by gossip, or from a member.
+func (r *repair) leaves(s *session, h wire.Header) bool {
+	members := r.cfg.Members
+	return errors.Is(members.CheckHeader(h), member.ErrUnknown) || members.GuestHeader(h) && r.guest(s.peer.id)
+}
+
 // takeOne wants the payload of a verified header that the peer holds.
 func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
+	if r.leaves(s, h.Header) {
+		return
+	}
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
 	if v == refused {

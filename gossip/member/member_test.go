@@ -242,9 +242,13 @@ func forged(t *testing.T) []byte {
 
 // A message of nobody who was admitted is a stranger's, whatever its kind.
 func TestStranger(t *testing.T) {
-	c := admitted(t, Invite{}, first)
-	m := known(t, c)
+	third := key(33)
+	c, g := admitted(t, Invite{}, first), admitted(t, Invite{Guests: true}, third)
+	m := known(t, c, g)
 	signed := func(h wire.Header) *wire.SignedHeader { return &wire.SignedHeader{Header: h} }
+	proof := func(a, b wire.Header) wire.Message {
+		return wire.Message{Evidence: &wire.Evidence{A: *signed(a), B: *signed(b)}}
+	}
 	for name, test := range map[string]struct {
 		m    wire.Message
 		want bool
@@ -254,8 +258,10 @@ func TestStranger(t *testing.T) {
 		"header with another's":       {wire.Message{Header: signed(header(second, c.ID(run), 1))}, true},
 		"beat":                        {wire.Message{Beat: &wire.Beat{Author: id(first)}}, false},
 		"beat of a stranger":          {wire.Message{Beat: &wire.Beat{Author: id(second)}}, true},
-		"evidence":                    {wire.Message{Evidence: &wire.Evidence{A: *signed(header(first, c.ID(run), 1))}}, false},
-		"evidence against a stranger": {wire.Message{Evidence: &wire.Evidence{A: *signed(header(second, c.ID(run), 1))}}, true},
+		"evidence":                    {proof(header(first, c.ID(run), 1), header(first, c.ID(run), 2)), false},
+		"evidence without":            {proof(header(first, c.ID(run), 1), header(first, wire.Digest{}, 1)), true},
+		"evidence against a stranger": {proof(header(second, wire.Digest{5}, 1), header(second, wire.Digest{5}, 2)), true},
+		"evidence against a guest":    {proof(header(third, g.ID(run), 1), header(third, g.ID(run), 2)), true},
 	} {
 		if _, stranger := m.Stranger(test.m); stranger != test.want {
 			t.Errorf("%s: a stranger's is %v", name, stranger)
