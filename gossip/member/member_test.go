@@ -319,3 +319,44 @@ func TestSetOwners(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A member that is revoked and comes back by a link for guests is a guest. One that comes back as a member is none.
+func TestRevokedMemberIsGuest(t *testing.T) {
+	m := known(t, admitted(t, Invite{}, first))
+	revokes := func(name wire.PeerID) {
+		t.Helper()
+		if _, err := m.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(name), []byte("gone")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comes := func(v Invite, by byte) {
+		t.Helper()
+		c, err := Issue(owner, run, v, key(by)).Admit(run, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name          string
+		does          func()
+		member, guest bool
+	}{
+		{"a member", func() {}, true, false},
+		{"revoked", func() { revokes(id(invite)) }, false, false},
+		{"back as a guest", func() { comes(Invite{Guests: true}, 7) }, true, true},
+		{"back as a member", func() { comes(Invite{}, 8) }, true, false},
+		{"revoked twice", func() { revokes(id(key(8))) }, true, true},
+		{"revoked as a guest too", func() { revokes(id(key(7))) }, false, false},
+	} {
+		if step.does(); m.Member(id(first)) != step.member || m.Guest(id(first)) != step.guest {
+			t.Errorf("%s: a member %v, a guest %v", step.name, m.Member(id(first)), m.Guest(id(first)))
+		}
+	}
+	g := known(t, admitted(t, Invite{Guests: true}, second))
+	if _, err := g.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(id(second)), []byte("gone")))); err != nil || !g.Guest(id(second)) {
+		t.Errorf("a guest that is revoked is none: %v", err)
+	}
+}

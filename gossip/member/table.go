@@ -237,16 +237,30 @@ func (t *Table) Member(author wire.PeerID) bool {
 	})
 }
 
-// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Of nobody's
-// certificates it says no.
+// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Certificates that are revoked do not
+// count while it has another, so who was a member and comes back by a link for guests is a guest. Of nobody's certificates it
+// says no.
 func (t *Table) Guest(author wire.PeerID) bool {
 	if t == nil {
 		return false
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	of := t.byAuthor[author]
-	return len(of) > 0 && !slices.ContainsFunc(of, func(id wire.Digest) bool { return !t.byID[id].Invite.Guests })
+	guest, wasGuest, wasMember := false, false, false
+	for _, id := range t.byAuthor[author] {
+		c := t.byID[id]
+		switch _, revoked := t.wordAgainst(c); {
+		case c.Invite.Guests && revoked:
+			wasGuest = true
+		case c.Invite.Guests:
+			guest = true
+		case !revoked:
+			return false
+		default:
+			wasMember = true
+		}
+	}
+	return guest || wasGuest && !wasMember
 }
 
 // GuestHeader reports whether a header names the certificate of a guest. Of one that is not known here it says no.

@@ -29,3 +29,28 @@ func invited(t testing.TB, keys map[byte]bool, change func(cfg *Config)) *Machin
 	}
 	return New(cfg, []*outer.Tip{outer.Genesis(cfg.Plan[0], make([]float32, 4), cfg.Params)})
 }
+
+// What was folded of guests gives them no word. Who was a member and is a guest now has none either.
+func TestGuestsGetNoCredit(t *testing.T) {
+	m := invited(t, map[byte]bool{2: false, 3: true}, nil)
+	for key, want := range map[byte]bool{2: true, 3: false} {
+		id := wire.PeerIDOf(testKey(key))
+		m.Credit(id)
+		if has := (chain{m}).Contributed(id); m.contributed[id] != want || has != want {
+			t.Errorf("the peer of key %d has contributed: %v", key, has)
+		}
+	}
+	id := wire.PeerIDOf(testKey(2))
+	members := m.cfg.Gossip.Members
+	pass := member.Issue(testKey(50), m.cfg.Run, member.Invite{Guests: true}, testKey(52))
+	if _, err := members.Add(pass.AdmitOther(m.cfg.Run, id)); err != nil || !(chain{m}).Contributed(id) {
+		t.Fatalf("an invite for guests makes a guest of a member: %v", err)
+	}
+	word := wire.SignHeader(testKey(50), m.cfg.Run, wire.NewRevocation(0, 1, wire.Digest(wire.PeerIDOf(testKey(51))), []byte("gone")))
+	if _, err := members.AddRevocation(word); err != nil || !members.Guest(id) {
+		t.Fatalf("no guest: %v", err)
+	}
+	if (chain{m}).Contributed(id) {
+		t.Error("a guest that was a member has contributed")
+	}
+}
