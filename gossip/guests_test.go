@@ -250,3 +250,51 @@ func TestGuestsFillTheirRoom(t *testing.T) {
 		}
 	}
 }
+
+// Headers before the tips are kept once what admits their authors is known. Where one peer does not have it, the next is
+// asked.
+func specHistoryAdmitted(t *testing.T, _ *spectest.Spec) {
+	a, chain := taken()
+	a.guests(t, nil, peersOf(1, 2)...)
+	for key := range chain.folded {
+		h := chain.folded[key][0].Header
+		h.Certificate = a.certificate(t, 5, h.Fragment == 0).ID(a.run)
+		chain.folded[key] = []wire.SignedHeader{wire.SignHeader(testKey(5), a.run, h)}
+	}
+	list := [][]byte{a.certificate(t, 5, true).Encode(), a.certificate(t, 5, false).Encode()}
+	kept := func(gives [][]byte) (n int) {
+		t.Helper()
+		e, asked := a.asked(t, func(keys []wire.RoundKey) (all []wire.SignedHeader) {
+			for _, k := range keys {
+				all = append(all, chain.folded[k]...)
+			}
+			return all
+		})
+		q := questions(t, e, wire.GetCertificates)
+		if !asked || len(q) != 1 || len(q[0].Certificates) != len(list) || count[StoreHeader](e) != 0 {
+			t.Fatalf("asks %+v, keeps %d", q, count[StoreHeader](e))
+		}
+		if a.core.history.complete() {
+			t.Error("complete without what admits the authors")
+		}
+		e = a.answer(q[0], wire.EncodeCertificates(gives))
+		if n = count[StoreHeader](e); blamed(e) != nil || n > 0 && count[Admitted](e) != len(list) {
+			t.Errorf("blames %v, %d certificates kept", blamed(e), count[Admitted](e))
+		}
+		return n
+	}
+	if n := kept([][]byte{}); n != 0 {
+		t.Errorf("keeps %d headers without any certificate", n)
+	}
+	if n := kept(list); n != 6 {
+		t.Errorf("keeps %d headers of 6", n)
+	}
+	for key := range chain.folded {
+		for _, h := range chain.folded[key] {
+			chain.kept[h.Header.ID(a.run)] = true
+		}
+	}
+	if !a.core.history.complete() {
+		t.Error("asks on though all came")
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -212,13 +211,7 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 // and then takes the headers. Where the peer has none either, as in evidence against one that made it
 // up, nobody is to blame: such a delta is not taken.
 func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
-	q := wire.Request{Kind: wire.GetCertificates}
-	for _, h := range headers {
-		id := h.Header.Certificate
-		if errors.Is(r.cfg.Members.CheckHeader(h.Header), member.ErrUnknown) && !slices.Contains(asked, id) && len(q.Certificates) < wire.MaxAuthors {
-			q.Certificates, asked = append(q.Certificates, id), append(asked, id)
-		}
-	}
+	q := r.certificates.lacking(headers, asked)
 	if len(q.Certificates) == 0 {
 		r.take(s, headers)
 		return
@@ -231,7 +224,7 @@ func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Dige
 		if err := r.certificates.take(body, q, add); err != nil {
 			return err
 		}
-		r.meet(s, headers, asked)
+		r.meet(s, headers, append(asked, q.Certificates...))
 		return nil
 	})
 }
@@ -262,14 +255,13 @@ func (s *session) requeue(headers []wire.SignedHeader) {
 
 // leaves reports whether a repair does not take a header: what admits its author is not known, or a guest brings the delta of
 // a guest. That one comes by gossip, or from a member.
-func (r *repair) leaves(s *session, h wire.Header) bool {
-	members := r.cfg.Members
-	return errors.Is(members.CheckHeader(h), member.ErrUnknown) || members.GuestHeader(h) && r.guest(s.peer.id)
+func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
+	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.guest(s.peer.id)
 }
 
 // takeOne wants the payload of a verified header that the peer holds.
 func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
-	if r.leaves(s, h.Header) {
+	if r.leaves(s, h) {
 		return
 	}
 	c := &s.fragments[h.Header.Fragment]
