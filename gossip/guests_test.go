@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"strings"
 	"testing"
 
 	"atoll/gossip/member"
@@ -296,5 +297,44 @@ func specHistoryAdmitted(t *testing.T, _ *spectest.Spec) {
 	}
 	if !a.core.history.complete() {
 		t.Error("asks on though all came")
+	}
+}
+
+// Guests that answer one question and no other leave places for repairs with members, also with one that did not answer the
+// last time.
+func TestGuestsHoldNoRepairs(t *testing.T) {
+	for _, stalls := range []bool{false, true} {
+		a := newAlone()
+		a.guests(t, peersOf(1, 2, 3), peersOf(4)...)
+		a.holds(9, 0, 5, 100) // something is folded
+		for id := byte(1); id <= 3; id++ {
+			e := a.shown(a.compares(t, id, 8, 0), 8, func(i int, r *wire.RangeAnswer) {
+				if i == 0 {
+					r.Sets = []wire.Digest{{5}, {6}, {7}}
+				}
+			})
+			if len(questions(t, e, wire.GetHeaders)) != 1 {
+				t.Fatalf("the repair with %d does not go on", id)
+			}
+		}
+		a.up(4)
+		a.told(4, func(b *wire.Beat) { b.Closed[0] = 7 })
+		a.core.peers.find(wire.PeerID{4}).repair.stalls = stalls
+		a.core.Compare(a.now, wire.PeerID{4})
+		if q := questions(t, a.core.Effects(), wire.GetRounds); len(q) != 1 || q[0].to != 4 {
+			t.Errorf("stalled before %v: asks %+v", stalls, q)
+		}
+	}
+}
+
+// A joiner says that it waits for a member where only guests are here.
+func TestJoinerAmongGuests(t *testing.T) {
+	for guests := range 3 {
+		a, ids := joins(1, 2)
+		a.guests(t, ids[:guests], ids[guests:]...)
+		a.core.FetchTips(a.now)
+		if text, _ := a.core.JoinPhase(); strings.Contains(text, "waits for a member") != (guests == 2) {
+			t.Errorf("with %d guests of 2 peers: says %q", guests, text)
+		}
 	}
 }

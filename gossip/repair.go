@@ -89,22 +89,28 @@ func (r *repair) rank(p *peer) int {
 }
 
 // makeRoom reports whether there is a place for a repair with p: a free one, or the one of the last
-// in rank of those that come after p and have not answered anything yet.
+// in rank of those that give way to p.
 func (r *repair) makeRoom(p *peer) bool {
 	if len(r.sessions) < maxRepairs {
 		return true
 	}
 	var last *session
 	for _, s := range r.sessions {
-		if !s.answered && r.rank(s.peer) > r.rank(p) && (last == nil || r.rank(s.peer) > r.rank(last.peer)) {
+		if r.givesWay(s, p) && (last == nil || r.rank(s.peer) > r.rank(last.peer)) {
 			last = s
 		}
 	}
 	if last == nil {
 		return false
 	}
-	r.end(last, "ended: gives way, as it did not answer yet")
+	r.end(last, "ended: gives way to a peer with which more is to be had")
 	return true
+}
+
+// givesWay reports whether a repair ends for one with p: that with a stranger for every known peer, as keys are free and drops
+// of answers could hold all places, and others while nothing was answered for peers that come before.
+func (r *repair) givesWay(s *session, p *peer) bool {
+	return r.stranger(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
 }
 
 func (r *repair) find(p *peer) *session {

@@ -1,8 +1,11 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
+	"atoll/gossip"
+	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
@@ -52,5 +55,44 @@ func TestGuestsGetNoCredit(t *testing.T) {
 	}
 	if (chain{m}).Contributed(id) {
 		t.Error("a guest that was a member has contributed")
+	}
+}
+
+// meets has a machine meet the owner of a key, who trains and of whom a delta came.
+func (m *Machine) meets(now Time, key byte) wire.PeerID {
+	id := wire.PeerIDOf(testKey(key))
+	c := m.cfg.Gossip.Members.Of(id)[0]
+	m.Step(now, gossip.PeerUp{Peer: id, Record: hello.Record{Author: id, Certificate: c.Encode(), Role: hello.Learner, Trainer: hello.Builtin}})
+	b := wire.Beat{Author: id, Incarnation: 1, Seq: 1, State: wire.Training, Closed: []uint32{0}, Unpublished: []uint64{5}, Tokens: 5, Steps: 5}
+	m.Step(now, gossip.Received{From: id, Message: wire.Message{Beat: &b}})
+	m.heard.delivered(id, 8)
+	m.attendance.attended(id)
+	return id
+}
+
+// No round waits for a guest, no word of one counts, and none is counted among those that are here. A guest waits for members,
+// not for itself.
+func TestGuestsAreNotWaitedFor(t *testing.T) {
+	const now = 1_000_000
+	for _, self := range []bool{false, true} {
+		m := invited(t, map[byte]bool{1: self, 2: false, 3: true}, func(cfg *Config) { cfg.Learner = true })
+		one, guest := m.meets(now, 2), m.meets(now, 3)
+		learners := m.gossip.Peers().Learners(now)
+		if len(learners) != 2 {
+			t.Fatalf("%d learners are here", len(learners))
+		}
+		if live := m.liveLearners(learners); !slices.Contains(live, outer.Author(one)) || slices.Contains(live, outer.Author(guest)) {
+			t.Errorf("rounds wait for %v", live)
+		}
+		m.tellRoster(now)
+		if m.attendance.present != 2 {
+			t.Errorf("%d are here, want the member and this node", m.attendance.present)
+		}
+		if m.cache.roster.idle != self {
+			t.Errorf("a guest %v: waits for itself %v", self, !m.cache.roster.idle)
+		}
+		if voices := m.voices(now); !m.believes(one) || m.believes(guest) || len(voices) != 1 || voices[0].author != outer.Author(one) {
+			t.Errorf("believes the member %v, the guest %v; voices %v", m.believes(one), m.believes(guest), voices)
+		}
 	}
 }
