@@ -59,6 +59,18 @@ func (c *certificates) known(s member.Stranger) bool {
 	return known
 }
 
+// lacking asks for the certificates that headers name and that are not known here, without those that were asked for already.
+func (c *certificates) lacking(headers []wire.SignedHeader, asked []wire.Digest) wire.Request {
+	q := wire.Request{Kind: wire.GetCertificates}
+	for _, h := range headers {
+		id := h.Header.Certificate
+		if c.unknown(h) && !slices.Contains(asked, id) && !slices.Contains(q.Certificates, id) && len(q.Certificates) < wire.MaxAuthors {
+			q.Certificates = append(q.Certificates, id)
+		}
+	}
+	return q
+}
+
 // forget drops the older half of the authors asked for.
 func (c *certificates) forget() {
 	times := make([]Time, 0, len(c.asked))

@@ -205,7 +205,7 @@ func specCertificatesAnswered(t *testing.T, _ *spectest.Spec) {
 }
 
 // In a repair headers of authors that are not known here have the peer asked for their certificates.
-// With them they are taken. A peer that has none either is not to blame.
+// With them they are taken, else they are not. A peer that has none either is not to blame.
 func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 	for _, gives := range []bool{true, false} {
 		g := newGuarded(t)
@@ -226,11 +226,11 @@ func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 			list = append(list, c.Encode())
 		}
 		e := g.answers(t, wire.GetCertificates, wire.EncodeCertificates(list))
-		if offers, faults := count[Offer](e), count[Misbehaved](e); offers != 1 || faults != 0 || g.members.Member(wire.PeerIDOf(third)) != gives {
+		if offers, faults := count[Offer](e), count[Misbehaved](e); (offers == 1) != gives || faults != 0 || g.members.Member(wire.PeerIDOf(third)) != gives {
 			t.Errorf("a certificate given is %v: %d offers, %d faults", gives, offers, faults)
 		}
-		if !g.core.repair.active(s) {
-			t.Errorf("a certificate given is %v: the repair has ended", gives)
+		if waits := g.core.repair.active(s); waits != gives {
+			t.Errorf("a certificate given is %v: waits for the payload %v", gives, waits)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.repair = repair{env: e, certificates: &c.certificates, finals: &c.finals, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
-	c.history = history{env: e, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
+	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, finals: &c.finals, joining: c.joining}
@@ -123,7 +123,7 @@ func (c *Core) BeatNow(now Time) {
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.at(now)
 	if id := s.Header.ID(c.cfg.Run); c.headers.seen.find(id) == nil {
-		c.headers.seen.add(id, &s)
+		c.headers.seen.add(id, &s, c.cfg.Members.Binds(s.Header))
 	}
 	if len(payload) > wire.MaxInline {
 		c.relays.own.add(c.now, len(payload))

@@ -32,7 +32,7 @@ func (v *evidence) found(a, b wire.SignedHeader) {
 // received takes verified evidence from gossip, a bounded amount per author.
 func (v *evidence) received(e wire.Evidence) {
 	h := e.A.Header
-	if !v.fragmentOf(h.Fragment) || v.far(h) || v.counts[h.Author] >= maxEvidencePerAuthor {
+	if !v.fragmentOf(h.Fragment) || v.far(h) || !v.cfg.Members.Proves(e) || v.counts[h.Author] >= maxEvidencePerAuthor {
 		return
 	}
 	if v.remember(slotOf(h)) {

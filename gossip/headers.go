@@ -36,7 +36,7 @@ func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 		return id, refused
 	}
 	other := h.other(id, s.Header)
-	h.seen.add(id, s)
+	h.seen.add(id, s, h.cfg.Members.Binds(s.Header))
 	if other != nil {
 		h.evidence.found(*other, *s)
 		return id, conflict
@@ -49,7 +49,7 @@ func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 
 // settled tells a header met before from the second of a pair met before.
 func (h *headers) settled(id wire.Digest, s *wire.SignedHeader) verdict {
-	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id && !s.Header.Revocation() {
+	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id && !s.Header.Revocation() && h.cfg.Members.Binds(s.Header) {
 		return conflict
 	}
 	return known
@@ -67,16 +67,16 @@ func (h *headers) unfit(d wire.Header) string {
 }
 
 // other finds a different header of the same author for the same round, which one of the two is
-// too many. Revocations are never too many.
+// too many. Revocations are never too many, nor is what binds nobody.
 func (h *headers) other(id wire.Digest, d wire.Header) *wire.SignedHeader {
-	if d.Revocation() {
+	if d.Revocation() || !h.cfg.Members.Binds(d) {
 		return nil
 	}
 	if v := h.seen.filled(slotOf(d)); v != nil && v.id != id {
 		return v.header
 	}
 	for _, s := range h.chain.SignedBy(int(d.Fragment), d.Round, d.Author) {
-		if s.Header.ID(h.cfg.Run) != id && !s.Header.Revocation() {
+		if s.Header.ID(h.cfg.Run) != id && !s.Header.Revocation() && h.cfg.Members.Binds(s.Header) {
 			return &s
 		}
 	}

@@ -1,8 +1,10 @@
 package gossip
 
 import (
+	"errors"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -13,6 +15,8 @@ import (
 // these rounds are of no use: nothing below the tips is folded here.
 type history struct {
 	*env
+	certificates *certificates
+
 	repair    *repair
 	pull      *pull
 	snapshot  *snapshot
@@ -84,12 +88,13 @@ func (h *history) plan() {
 	}
 }
 
-// lacks reports whether headers of the deltas folded in a round are missing: all of them, or, where each author counts for
-// who votes, some.
+// lacks reports whether headers of the deltas folded in a round are missing: all of them, or what admits an author, or, where
+// each author counts for who votes, some.
 func (h *history) lacks(f int, r uint32, set wire.Digest) bool {
 	signed := h.chain.Signed(f, r)
-	if len(signed) == 0 || h.cfg.Finality == nil {
-		return len(signed) == 0
+	missing := len(signed) == 0 || slices.ContainsFunc(signed, h.unknown)
+	if missing || h.cfg.Finality == nil {
+		return missing
 	}
 	var ids []wire.Digest
 	for _, s := range signed {
@@ -97,6 +102,11 @@ func (h *history) lacks(f int, r uint32, set wire.Digest) bool {
 	}
 	slices.SortFunc(ids, wire.Digest.Compare)
 	return wire.SetDigest(ids) != set
+}
+
+// unknown reports whether what admits the author of a delta is not known here.
+func (e *env) unknown(s wire.SignedHeader) bool {
+	return errors.Is(e.cfg.Members.CheckHeader(s.Header), member.ErrUnknown)
 }
 
 // next is the peer to ask, each in turn.
@@ -117,9 +127,8 @@ func (h *history) ask(p *peer) {
 	h.asking = true
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
 	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
-		h.asking = false
 		h.after, h.beside = h.now+h.beatPeriod(), h.now+historyBeats*h.beatPeriod()
-		if !h.planned {
+		if h.asking = false; !h.planned {
 			return // tips were taken meanwhile
 		}
 		h.todo = h.todo[len(batch):]
@@ -132,25 +141,71 @@ func (h *history) ask(p *peer) {
 		if err != nil {
 			h.misbehaved(p.id, err.Error())
 		}
-		h.take(batch, headers)
+		h.meet(p, h.sort(batch, headers), nil)
 	})
 }
 
-// take keeps the headers of each round whose headers all came. The next peer is asked
-// for the others.
-func (h *history) take(batch []wire.RoundKey, headers []wire.SignedHeader) {
+// pastRound is the headers of the deltas folded in a round.
+type pastRound struct {
+	key     wire.RoundKey
+	headers []wire.SignedHeader
+}
+
+// sort returns the rounds whose headers all came. The next peer is asked for the others.
+func (h *history) sort(batch []wire.RoundKey, headers []wire.SignedHeader) (came []pastRound) {
 	rounds := map[wire.RoundKey][]wire.SignedHeader{}
 	for _, s := range headers {
 		key := wire.RoundKey{Fragment: s.Header.Fragment, Round: s.Header.Round}
 		rounds[key] = append(rounds[key], s)
 	}
 	for _, key := range batch {
-		if !h.whole(key, rounds[key]) {
+		if h.whole(key, rounds[key]) {
+			came = append(came, pastRound{key, rounds[key]})
+		} else {
 			h.todo = append(h.todo, key)
+		}
+	}
+	return came
+}
+
+// meet asks the peer for the certificates that the headers name and that are not known here, each once, and then takes the
+// rounds. What was folded bounds them, so there is room for all.
+func (h *history) meet(p *peer, came []pastRound, asked []wire.Digest) {
+	var headers []wire.SignedHeader
+	for _, r := range came {
+		headers = append(headers, r.headers...)
+	}
+	q := h.certificates.lacking(headers, asked)
+	if len(q.Certificates) == 0 {
+		h.take(came)
+		return
+	}
+	h.asking = true
+	h.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+		if h.asking = false; !h.planned {
+			return // tips were taken meanwhile
+		}
+		if err != nil {
+			h.take(came)
+			return
+		}
+		if err := h.certificates.take(b, q, h.cfg.Members.AddHeld); err != nil {
+			h.misbehaved(p.id, err.Error())
+		}
+		h.meet(p, came, append(asked, q.Certificates...))
+	})
+}
+
+// take keeps the headers of each round whose authors are all known: who counts as a voter, or has contributed, follows from
+// their certificates. The next peer is asked for the others.
+func (h *history) take(came []pastRound) {
+	for _, r := range came {
+		if slices.ContainsFunc(r.headers, h.unknown) {
+			h.todo = append(h.todo, r.key)
 			continue
 		}
 		h.fruitless = 0
-		for _, s := range rounds[key] {
+		for _, s := range r.headers {
 			h.emit(StoreHeader{Header: s})
 		}
 	}

@@ -105,7 +105,7 @@ func TestSeenRing(t *testing.T) {
 	a := newAlone()
 	for i := range uint32(2*maxSeen + 5) {
 		h := a.header(1, i+1, 0)
-		s.add(h.Header.ID(a.run), &h)
+		s.add(h.Header.ID(a.run), &h, true)
 	}
 	if len(s.byID) != maxSeen || len(s.bySlot) != maxSeen {
 		t.Errorf("%d ids and %d slots, want %d", len(s.byID), len(s.bySlot), maxSeen)

@@ -57,12 +57,12 @@ func (o *own) enough() bool {
 	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
 }
 
-// counts reports whether p has answered and may have met what this key signed. It holds
-// something of the run, and it did not join with nothing after this node began to ask.
+// counts reports whether p has answered and may have met what this key signed. It is no guest, whose answer
+// may be anybody's, it holds something of the run, and it did not join with nothing after this node began to ask.
 // Newcomers that know only each other begin the run anew, while those that knew what was
 // signed are perhaps asleep.
 func (o *own) counts(p *peer) bool {
-	return o.told[p.id] && o.asked[p.id] && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
+	return o.told[p.id] && o.asked[p.id] && !o.guest(p.id) && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
 }
 
 // note notes when the first answer that counts had come.
@@ -79,9 +79,10 @@ func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell
 // is or was here may know, and so may a silent contributor or a silent peer that the
 // link names. Perhaps it alone was on this node's side of a cut. Three kinds may not: a
 // peer that left has said what it knows, a peer that shows this node's chain has told
-// its neighbours, and a peer that joins with nothing knows nothing.
+// its neighbours, and a peer that joins with nothing knows nothing. Guests are asked, but
+// their keys are free: who waited for them would wait for as long as they like.
 func (o *own) mayTell(p *peer) bool {
-	if o.told[p.id] || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
+	if o.told[p.id] || o.guest(p.id) || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
 		return false
 	}
 	_, asked := o.asked[p.id]

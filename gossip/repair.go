@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -90,22 +89,28 @@ func (r *repair) rank(p *peer) int {
 }
 
 // makeRoom reports whether there is a place for a repair with p: a free one, or the one of the last
-// in rank of those that come after p and have not answered anything yet.
+// in rank of those that give way to p.
 func (r *repair) makeRoom(p *peer) bool {
 	if len(r.sessions) < maxRepairs {
 		return true
 	}
 	var last *session
 	for _, s := range r.sessions {
-		if !s.answered && r.rank(s.peer) > r.rank(p) && (last == nil || r.rank(s.peer) > r.rank(last.peer)) {
+		if r.givesWay(s, p) && (last == nil || r.rank(s.peer) > r.rank(last.peer)) {
 			last = s
 		}
 	}
 	if last == nil {
 		return false
 	}
-	r.end(last, "ended: gives way, as it did not answer yet")
+	r.end(last, "ended: gives way to a peer with which more is to be had")
 	return true
+}
+
+// givesWay reports whether a repair ends for one with p: that with a stranger for every known peer, as keys are free and drops
+// of answers could hold all places, and others while nothing was answered for peers that come before.
+func (r *repair) givesWay(s *session, p *peer) bool {
+	return r.stranger(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
 }
 
 func (r *repair) find(p *peer) *session {
@@ -212,22 +217,20 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 // and then takes the headers. Where the peer has none either, as in evidence against one that made it
 // up, nobody is to blame: such a delta is not taken.
 func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
-	q := wire.Request{Kind: wire.GetCertificates}
-	for _, h := range headers {
-		id := h.Header.Certificate
-		if errors.Is(r.cfg.Members.CheckHeader(h.Header), member.ErrUnknown) && !slices.Contains(asked, id) && len(q.Certificates) < wire.MaxAuthors {
-			q.Certificates, asked = append(q.Certificates, id), append(asked, id)
-		}
-	}
+	q := r.certificates.lacking(headers, asked)
 	if len(q.Certificates) == 0 {
 		r.take(s, headers)
 		return
 	}
+	add := r.cfg.Members.AddHeld
+	if r.guest(s.peer.id) {
+		add = r.cfg.Members.Add // keys are free to guests: what they hold must fit
+	}
 	r.ask(s, q, func(body []byte) error {
-		if err := r.certificates.take(body, q, r.cfg.Members.AddHeld); err != nil {
+		if err := r.certificates.take(body, q, add); err != nil {
 			return err
 		}
-		r.meet(s, headers, asked)
+		r.meet(s, headers, append(asked, q.Certificates...))
 		return nil
 	})
 }
@@ -256,8 +259,17 @@ func (s *session) requeue(headers []wire.SignedHeader) {
 	s.todo = append(slices.Clone(s.batch[i+1:]), s.todo...)
 }
 
+// leaves reports whether a repair does not take a header: what admits its author is not known, or a guest brings the delta of
+// a guest. That one comes by gossip, or from a member.
+func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
+	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.guest(s.peer.id)
+}
+
 // takeOne wants the payload of a verified header that the peer holds.
 func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
+	if r.leaves(s, h) {
+		return
+	}
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
 	if v == refused {

@@ -70,8 +70,8 @@ func (s *seen) filled(k slot) *sighting {
 	return nil
 }
 
-// add remembers a header that find does not know, in place of the oldest.
-func (s *seen) add(id wire.Digest, h *wire.SignedHeader) {
+// add remembers a header that find does not know, in place of the oldest. It fills its slot if it binds its author.
+func (s *seen) add(id wire.Digest, h *wire.SignedHeader, binds bool) {
 	if len(s.ring) < maxSeen {
 		s.ring = append(s.ring, sighting{})
 	} else {
@@ -80,7 +80,7 @@ func (s *seen) add(id wire.Digest, h *wire.SignedHeader) {
 	s.ring[s.next] = sighting{id: id, header: h, met: s.count}
 	s.count++
 	s.byID[id] = int32(s.next)
-	if _, taken := s.bySlot[slotOf(h.Header)]; !taken {
+	if _, taken := s.bySlot[slotOf(h.Header)]; binds && !taken {
 		s.bySlot[slotOf(h.Header)] = int32(s.next)
 	}
 	s.next = (s.next + 1) % maxSeen

@@ -367,10 +367,27 @@ func (s *snapshot) search() string {
 	if s.resting {
 		return "paused before it has the run's tips"
 	}
+	if s.onlyGuests() {
+		return "only guests of the run are here, and their tips may be invented: waits for a member"
+	}
 	if s.gathers() {
 		return "no peer of the link is here: waits for others that can attest tips"
 	}
 	return "looks for a donor"
+}
+
+// onlyGuests reports whether peers are here, and all that could give tips are guests.
+func (s *snapshot) onlyGuests() bool {
+	guests := false
+	for _, p := range s.peers.list {
+		switch {
+		case s.mayDonate(p):
+			return false
+		case s.usable(p) && s.guest(p.id):
+			guests = true
+		}
+	}
+	return guests
 }
 
 // phase describes the fetch for people, and the share that is done.

@@ -516,7 +516,7 @@ func TestForkVain(t *testing.T) {
 		if c.closed > 0 {
 			h := a.signed(9, 1)
 			id := h.Header.ID(a.run)
-			a.core.headers.seen.add(id, &h)
+			a.core.headers.seen.add(id, &h, true)
 			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
 			a.core.repair.settled(id, missing)
 		}

@@ -112,6 +112,7 @@ func ofBeat(state wire.State, folded uint64) func(a *alone, p *peer) {
 
 func specMayTell(t *testing.T, _ *spectest.Spec) {
 	stands := func(a *alone, p *peer) { a.chain.contributed = map[wire.PeerID]bool{p.id: true} }
+	guests := func(a *alone, p *peer) { a.guests(t, []wire.PeerID{p.id}) }
 	for name, c := range map[string]struct {
 		prepare []func(a *alone, p *peer)
 		want    bool
@@ -125,6 +126,7 @@ func specMayTell(t *testing.T, _ *spectest.Spec) {
 		"joining":     {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 0)}, false},
 		"coming in":   {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 1)}, true},
 		"training":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Training, 0)}, true},
+		"a guest":     {[]func(a *alone, p *peer){guests, func(a *alone, p *peer) { a.up(p.id[0]) }, ofBeat(wire.Training, 9)}, false},
 	} {
 		a := newAlone()
 		a.chain.contributed = map[wire.PeerID]bool{}
@@ -224,12 +226,15 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 
 func specOwnCounts(t *testing.T, s *spectest.Spec) {
 	trains, joins := ofBeat(wire.Training, 5), ofBeat(wire.Joining, 0)
+	guest := func(a *alone, p *peer) { a.guests(t, []wire.PeerID{p.id}); trains(a, p) }
 	for name, c := range map[string]struct {
 		any  bool // it begins the run
 		says []func(a *alone, p *peer)
 		want bool
 	}{
 		"folded tokens":                {false, []func(a *alone, p *peer){trains}, true},
+		"those, of a guest":            {false, []func(a *alone, p *peer){guest}, false},
+		"a guest's, at the beginning":  {true, []func(a *alone, p *peer){guest}, false},
 		"none":                         {false, []func(a *alone, p *peer){ofBeat(wire.Training, 0)}, false},
 		"nothing yet":                  {false, nil, false},
 		"those of what it began":       {false, []func(a *alone, p *peer){joins, trains}, false},

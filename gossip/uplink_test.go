@@ -163,7 +163,7 @@ func TestUplinkOfAThinAuthor(t *testing.T) {
 		h.Header.Author, h.Header.Size = a.core.cfg.Self, 400_000
 		id = h.Header.ID(a.run)
 		a.chain.store(h, []byte{1})
-		a.core.headers.seen.add(id, &h)
+		a.core.headers.seen.add(id, &h, true)
 		return id
 	}
 	first, second := own(0), own(1)

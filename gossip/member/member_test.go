@@ -242,9 +242,13 @@ func forged(t *testing.T) []byte {
 
 // A message of nobody who was admitted is a stranger's, whatever its kind.
 func TestStranger(t *testing.T) {
-	c := admitted(t, Invite{}, first)
-	m := known(t, c)
+	third := key(33)
+	c, g := admitted(t, Invite{}, first), admitted(t, Invite{Guests: true}, third)
+	m := known(t, c, g)
 	signed := func(h wire.Header) *wire.SignedHeader { return &wire.SignedHeader{Header: h} }
+	proof := func(a, b wire.Header) wire.Message {
+		return wire.Message{Evidence: &wire.Evidence{A: *signed(a), B: *signed(b)}}
+	}
 	for name, test := range map[string]struct {
 		m    wire.Message
 		want bool
@@ -254,8 +258,10 @@ func TestStranger(t *testing.T) {
 		"header with another's":       {wire.Message{Header: signed(header(second, c.ID(run), 1))}, true},
 		"beat":                        {wire.Message{Beat: &wire.Beat{Author: id(first)}}, false},
 		"beat of a stranger":          {wire.Message{Beat: &wire.Beat{Author: id(second)}}, true},
-		"evidence":                    {wire.Message{Evidence: &wire.Evidence{A: *signed(header(first, c.ID(run), 1))}}, false},
-		"evidence against a stranger": {wire.Message{Evidence: &wire.Evidence{A: *signed(header(second, c.ID(run), 1))}}, true},
+		"evidence":                    {proof(header(first, c.ID(run), 1), header(first, c.ID(run), 2)), false},
+		"evidence without":            {proof(header(first, c.ID(run), 1), header(first, wire.Digest{}, 1)), true},
+		"evidence against a stranger": {proof(header(second, wire.Digest{5}, 1), header(second, wire.Digest{5}, 2)), true},
+		"evidence against a guest":    {proof(header(third, g.ID(run), 1), header(third, g.ID(run), 2)), true},
 	} {
 		if _, stranger := m.Stranger(test.m); stranger != test.want {
 			t.Errorf("%s: a stranger's is %v", name, stranger)
@@ -311,5 +317,46 @@ func TestSetOwners(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A member that is revoked and comes back by a link for guests is a guest. One that comes back as a member is none.
+func TestRevokedMemberIsGuest(t *testing.T) {
+	m := known(t, admitted(t, Invite{}, first))
+	revokes := func(name wire.PeerID) {
+		t.Helper()
+		if _, err := m.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(name), []byte("gone")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comes := func(v Invite, by byte) {
+		t.Helper()
+		c, err := Issue(owner, run, v, key(by)).Admit(run, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name          string
+		does          func()
+		member, guest bool
+	}{
+		{"a member", func() {}, true, false},
+		{"revoked", func() { revokes(id(invite)) }, false, false},
+		{"back as a guest", func() { comes(Invite{Guests: true}, 7) }, true, true},
+		{"back as a member", func() { comes(Invite{}, 8) }, true, false},
+		{"revoked twice", func() { revokes(id(key(8))) }, true, true},
+		{"revoked as a guest too", func() { revokes(id(key(7))) }, false, false},
+	} {
+		if step.does(); m.Member(id(first)) != step.member || m.Guest(id(first)) != step.guest {
+			t.Errorf("%s: a member %v, a guest %v", step.name, m.Member(id(first)), m.Guest(id(first)))
+		}
+	}
+	g := known(t, admitted(t, Invite{Guests: true}, second))
+	if _, err := g.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(id(second)), []byte("gone")))); err != nil || !g.Guest(id(second)) {
+		t.Errorf("a guest that is revoked is none: %v", err)
 	}
 }

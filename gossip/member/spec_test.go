@@ -245,16 +245,18 @@ func specStrangers(t *testing.T, s *spectest.Spec) {
 		if _, err := m.Add(c); err != nil {
 			t.Fatal(err)
 		}
-		// The header of the example has no certificate.
-		if _, stranger := m.Stranger(message); stranger != (message.Header != nil) {
+		// The headers of the examples have no certificate.
+		if _, stranger := m.Stranger(message); stranger != (message.Beat == nil) {
 			t.Errorf("%s of a member: a stranger's is %v", name, stranger)
 		}
-		if message.Header == nil {
-			continue
+		switch {
+		case message.Header != nil:
+			message.Header.Header.Certificate = c.ID(run)
+		case message.Evidence != nil:
+			message.Evidence.A.Header.Certificate, message.Evidence.B.Header.Certificate = c.ID(run), c.ID(run)
 		}
-		message.Header.Header.Certificate = c.ID(run)
 		if _, stranger := m.Stranger(message); stranger {
-			t.Error("a header with its author's certificate is a stranger's")
+			t.Errorf("%s with its author's certificate is a stranger's", name)
 		}
 	}
 }

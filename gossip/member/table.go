@@ -237,17 +237,50 @@ func (t *Table) Member(author wire.PeerID) bool {
 	})
 }
 
-// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Of nobody's
-// certificates it says no.
+// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Certificates that are revoked do not
+// count while it has another, so who was a member and comes back by a link for guests is a guest. Of nobody's certificates it
+// says no.
 func (t *Table) Guest(author wire.PeerID) bool {
 	if t == nil {
 		return false
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	of := t.byAuthor[author]
-	return len(of) > 0 && !slices.ContainsFunc(of, func(id wire.Digest) bool { return !t.byID[id].Invite.Guests })
+	guest, wasGuest, wasMember := false, false, false
+	for _, id := range t.byAuthor[author] {
+		c := t.byID[id]
+		switch _, revoked := t.wordAgainst(c); {
+		case c.Invite.Guests && revoked:
+			wasGuest = true
+		case c.Invite.Guests:
+			guest = true
+		case !revoked:
+			return false
+		default:
+			wasMember = true
+		}
+	}
+	return guest || wasGuest && !wasMember
 }
+
+// GuestHeader reports whether a header names the certificate of a guest. Of one that is not known here it says no.
+func (t *Table) GuestHeader(h wire.Header) bool {
+	c, known := t.Find(h.Certificate)
+	return known && c.Invite.Guests
+}
+
+// Binds reports whether a header binds its author, so that another one for the same round proves that the author lies. Those of
+// guests do not, as their keys are free: such a proof would cost a liar nothing. Nor do those whose certificate is not known here.
+func (t *Table) Binds(h wire.Header) bool {
+	if t == nil {
+		return true
+	}
+	c, known := t.Find(h.Certificate)
+	return known && !c.Invite.Guests
+}
+
+// Proves reports whether both headers of some evidence bind their author.
+func (t *Table) Proves(e wire.Evidence) bool { return t.Binds(e.A.Header) && t.Binds(e.B.Header) }
 
 // Invites are the keys of the invites by which an author came.
 func (t *Table) Invites(author wire.PeerID) (keys [][32]byte) {
@@ -316,8 +349,8 @@ func (s Stranger) Request() wire.Request {
 	return q
 }
 
-// Stranger returns the author of a gossip message if nobody here knows what admits it, or it is revoked. Such a
-// message is neither passed on nor counted against who sent it.
+// Stranger returns the author of a gossip message if nobody here knows what admits it, or it is revoked, or the message is
+// evidence that proves nothing. Such a message is neither passed on nor counted against who sent it.
 func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	switch {
 	case t == nil:
@@ -331,7 +364,11 @@ func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	case m.Beat != nil:
 		s.Author = m.Beat.Author
 	case m.Evidence != nil:
-		s.Author = m.Evidence.A.Header.Author
+		for _, h := range []wire.Header{m.Evidence.A.Header, m.Evidence.B.Header} {
+			if s = (Stranger{h.Author, h.Certificate}); !t.Binds(h) {
+				return s, true
+			}
+		}
 	case m.Vote != nil:
 		s.Author = m.Vote.Author
 	}

@@ -25,7 +25,7 @@ const (
 type attendance struct {
 	closed  uint64                  // rounds closed that have deltas
 	answers map[wire.PeerID]answers // by learner
-	present int                     // learners that rounds wait for, this node among them
+	present int                     // learners that rounds wait for, this node among them, and no guests
 	changes uint64                  // changes whenever another learner may be waited for
 }
 
@@ -103,12 +103,16 @@ func (m *Machine) meetFounders(learners []wire.PeerID) {
 
 // absentLearners are those that no round is to wait for, though they say that they learn.
 func (m *Machine) absentLearners(learners []wire.PeerID) (absent []outer.Author) {
+	present := 1
 	for _, id := range learners {
-		if m.absent(id) {
+		switch {
+		case m.absent(id):
 			absent = append(absent, outer.Author(id))
+		case !m.guest(id):
+			present++
 		}
 	}
-	m.attendance.present = len(learners) + 1 - len(absent)
+	m.attendance.present = present
 	return absent
 }
 

@@ -45,9 +45,14 @@ func (c chain) Newest(author wire.PeerID) []wire.SignedHeader {
 	return out
 }
 
-func (c chain) Bases(f int) []uint32                { return c.m.rounds.Fragment(f).Bases() }
-func (c chain) Contributed(author wire.PeerID) bool { return c.m.contributed[author] }
-func (c chain) FoldedTokens() uint64                { return c.m.View().FoldedTokens() }
+func (c chain) Bases(f int) []uint32 { return c.m.rounds.Fragment(f).Bases() }
+func (c chain) FoldedTokens() uint64 { return c.m.View().FoldedTokens() }
+
+// Contributed is no for a guest, also if it was credited as a member and is none any more.
+func (c chain) Contributed(author wire.PeerID) bool {
+	return c.m.contributed[author] && !c.m.guest(author)
+}
+
 func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
 	missing := false
 	mean := c.m.cfg.Plan.Mean(func(p int) uint64 {
@@ -60,6 +65,7 @@ func (c chain) TokensAt(rounds []uint32) (uint64, bool) {
 	}
 	return uint64(mean), true
 }
+
 func (c chain) Has(id wire.Digest) bool {
 	h, ok := c.m.headers[id]
 	if !ok {

@@ -286,10 +286,10 @@ func (m *Machine) Evidence(now Time, e wire.Evidence) {
 // bar leaves both deltas of an equivocator out. Where no more evidence is kept,
 // a key that nothing is known of is let be: there is nothing to leave out. What was
 // stored was of use. It reports whether this evidence is, and was not known: then it
-// is to be stored.
+// is to be stored. What a store has of guests, or of certificates that are not known, proves nothing.
 func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
-	if p >= m.rounds.Fragments() {
+	if p >= m.rounds.Fragments() || !m.cfg.Gossip.Members.Proves(e) {
 		return false
 	}
 	key := roundKey{p, r}

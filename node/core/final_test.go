@@ -171,6 +171,15 @@ func TestDamagedVotes(t *testing.T) {
 	}
 }
 
+// Deltas of guests elect nobody (V-8), and those of others do.
+func TestGuestsAreNoVoters(t *testing.T) {
+	for _, guest := range []bool{false, true} {
+		if got := appendAuthor(nil, outer.Delta{Author: outer.Author(leaver), Guest: guest}); (len(got) == 0) != guest {
+			t.Errorf("of a guest %v: %+v", guest, got)
+		}
+	}
+}
+
 // An owner's word elects nobody.
 func TestOwnersAreNoVoters(t *testing.T) {
 	if got := appendAuthor(nil, outer.Delta{Author: outer.Author(leaver), Revokes: [32]byte{1}}); len(got) > 0 {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"atoll/gossip"
@@ -59,6 +60,33 @@ func proof(m *Machine, key byte, round uint32) wire.Evidence {
 	a := signed(m, testKey(key), h)
 	h.Tokens++
 	return wire.Evidence{A: a, B: signed(m, testKey(key), h)}
+}
+
+// Two deltas of a guest for one round, or of a key that nobody here knows, bar nobody, also where an older store has them as
+// evidence.
+func TestGuestsAreNotBarred(t *testing.T) {
+	const now = 1_000_000
+	for name, c := range map[string]struct{ guest, unknown, barred bool }{"a member": {barred: true}, "a guest": {guest: true}, "unknown": {unknown: true}} {
+		m := invited(t, map[byte]bool{2: c.guest}, nil)
+		h := wire.Header{Round: 1, Steps: 1, Tokens: 1, Size: 17, Certificate: m.cfg.Gossip.Members.Of(wire.PeerIDOf(testKey(2)))[0].ID(m.cfg.Run)}
+		if c.unknown {
+			h.Certificate[0] ^= 1
+		}
+		e := wire.Evidence{A: signed(m, testKey(2), h)}
+		h.Tokens++
+		e.B = signed(m, testKey(2), h)
+		for _, restart := range []bool{false, true} {
+			if restart {
+				m.Evidence(now, e)
+			} else {
+				m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: wire.Message{Evidence: &e}})
+			}
+			stored := slices.ContainsFunc(m.Effects(), func(e Effect) bool { _, is := e.(StoreEvidence); return is })
+			if m.Rounds().Barred(outer.Author(e.A.Header.Author)) != c.barred || !restart && stored != c.barred {
+				t.Errorf("%s, after a restart %v: stored %v", name, restart, stored)
+			}
+		}
+	}
 }
 
 // No more evidence of strangers is kept for one round than there is room for, and none

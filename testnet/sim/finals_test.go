@@ -44,6 +44,33 @@ func (w *World) ends(t *testing.T) {
 	}
 }
 
+// Members that come later vote, though keys that they never met have deltas in rounds before their tips: guests that made one
+// delta each, before anybody else came.
+func TestLateMembersVote(t *testing.T) {
+	t.Parallel()
+	s := voters(2, 6400)
+	s.Invited = true
+	s.Params.WindowUnion = 64
+	s.Founders[1] = NodeSpec{Guest: true, Observer: true, Attack: Attack{Kind: OneClaim, From: 3000}}
+	for range 3 {
+		s.Faults = append(s.Faults, Fault{At: 70_000, Kind: fault.Join})
+	}
+	w := newWorld(t, s)
+	w.nodes[1].liar.behaviour = behaviour{answer: answerForged, act: func(l *liar) {
+		if l.n.w.now < Start+66_000 && l.acted%20 == 0 {
+			for p := range l.n.w.plan {
+				l.announce(l.forge(p, l.openRound(p)))
+			}
+		}
+	}}
+	w.ends(t)
+	for _, n := range w.alive() {
+		if v, _ := n.machine.Gossip().Finals(); n.liar == nil && !v.Votes {
+			t.Errorf("node %d does not vote", n.index)
+		}
+	}
+}
+
 // Rounds are certified as they become final, and all nodes have the certificates.
 func TestCertifies(t *testing.T) {
 	t.Parallel()
