@@ -206,6 +206,7 @@ func TestGuestBecomesMember(t *testing.T) {
 	}
 	first.until("it is a guest there", isGuest(true))
 	second.leave()
+	checkOwnAccount(t, second.cfg.Dir, true)
 
 	again := launch(t, Config{Dir: second.cfg.Dir, Link: memberLink(t, owner, link, s.Self), Data: text, Pace: slowPace})
 	again.until("it contributes as a member", func(s status.Snapshot) bool { return contributes(s) && isGuest(false)(s) })
@@ -214,6 +215,7 @@ func TestGuestBecomesMember(t *testing.T) {
 	last := launch(t, Config{Dir: second.cfg.Dir, Data: text, Pace: slowPace})
 	last.until("it stays one", isGuest(false))
 	last.leave()
+	checkOwnAccount(t, second.cfg.Dir, false)
 	first.leave()
 
 	for _, dir := range []string{first.cfg.Dir, second.cfg.Dir} {
@@ -224,6 +226,23 @@ func TestGuestBecomesMember(t *testing.T) {
 		if n := len(certificatesOf(t, dir, s.Self)); n != 2 {
 			t.Errorf("%s: headers of the node name %d certificates, want the guest's and the member's", dir, n)
 		}
+	}
+}
+
+// checkOwnAccount: what a node trained is in its account, whether or not it counts for the budget.
+func checkOwnAccount(t *testing.T, dir string, guest bool) {
+	t.Helper()
+	s, err := status.ReadFinal(dir)
+	must(t, err)
+	a := s.Account
+	for p := range s.Fragments {
+		sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p]
+		if sum != s.TokensTrained || a.OwnFolded[p] == 0 {
+			t.Errorf("fragment %d: %d tokens trained, the account has %d of them: %+v", p, s.TokensTrained, sum, a)
+		}
+	}
+	if counts := s.Peers[0].TokensFolded; !s.Peers[0].Self || counts > 0 == guest {
+		t.Errorf("%v of its tokens count, guest %v", counts, guest)
 	}
 }
 
