@@ -74,6 +74,15 @@ func TestHostedSchedules(t *testing.T) {
 	}
 }
 
+// A guest that has signed the round after the end, and has a step left, closes no round alone: no member would follow.
+func TestGuestClosesNothingAtTheEnd(t *testing.T) {
+	t.Skip("until a guest waits for a bell of a round that it has signed: rounds.Machine.stuck makes no difference yet")
+	const seed = 25
+	if r := played(t, exploreHosted(seed)); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
 // calmRounds are enough where nothing is drawn.
 const calmRounds = 20
 
