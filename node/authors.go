@@ -4,33 +4,48 @@ import (
 	"errors"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
 
-// authorTokens are the tokens folded by author, as they count, of one fragment. Rounds can be
+// authorTokens are the tokens folded by author of one fragment. Rounds can be
 // folded again with more deltas, so they are kept apart until they are final.
 type authorTokens struct {
-	params outer.Params
-	total  map[wire.PeerID]uint64
-	deltas uint64
-	rounds map[uint32][]outer.Delta
+	params  outer.Params
+	total   map[wire.PeerID]uint64 // that count for the budget
+	asGuest map[wire.PeerID]uint64 // of what was made as a guest, which count for none
+	deltas  uint64
+	rounds  map[uint32][]outer.Delta
 }
 
 func newAuthorTokens(p outer.Params) authorTokens {
-	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}}
+	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, asGuest: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}}
 }
+
+// tokensOf is how many tokens of a delta count for the budget, and how many were made as a guest.
+func tokensOf(p outer.Params, d outer.Delta) (count, asGuest uint64) {
+	count = p.Counted(d)
+	return count, p.Claimed(d) - count
+}
+
+// made are the tokens that were folded of what an author made, whether or not they count.
+func (a *authorTokens) made(author wire.PeerID) uint64 { return a.total[author] + a.asGuest[author] }
 
 // put takes the deltas folded in a round, in place of those it took before.
 func (a *authorTokens) put(round uint32, folded []outer.Delta) {
 	for _, d := range a.rounds[round] {
-		a.total[wire.PeerID(d.Author)] -= a.params.Counted(d)
+		count, asGuest := tokensOf(a.params, d)
+		a.total[wire.PeerID(d.Author)] -= count
+		a.asGuest[wire.PeerID(d.Author)] -= asGuest
 		a.deltas--
 	}
 	for _, d := range folded {
-		a.total[wire.PeerID(d.Author)] += a.params.Counted(d)
+		count, asGuest := tokensOf(a.params, d)
+		a.total[wire.PeerID(d.Author)] += count
+		a.asGuest[wire.PeerID(d.Author)] += asGuest
 		a.deltas++
 	}
 	a.rounds[round] = folded
@@ -48,15 +63,16 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 const maxRound = store.MaxRound
 
 // countAuthors adds up the recorded rounds of a fragment, as far as the headers
-// of the deltas in them are held. Those that the store has counted it does not read.
-func countAuthors(s *store.Store, fragment int, p outer.Params) (authorTokens, error) {
+// of the deltas in them are held. Those that the store has counted it does not read. members are those of the
+// run, nil in one that is open.
+func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.Table) (authorTokens, error) {
 	a := newAuthorTokens(p)
 	through, sums, err := s.AuthorSums(fragment)
 	if err != nil {
 		return a, err
 	}
 	for author, sum := range sums {
-		a.total[author] = sum.Tokens
+		a.total[author], a.asGuest[author] = sum.Tokens, sum.AsGuest
 		a.deltas += sum.Deltas
 	}
 	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {
@@ -69,7 +85,7 @@ func countAuthors(s *store.Store, fragment int, p outer.Params) (authorTokens, e
 			if err != nil {
 				return err
 			}
-			folded = append(folded, core.DeltaOf(id, h.Header, nil))
+			folded = append(folded, core.DeltaOf(id, h.Header, members))
 		}
 		a.put(round, folded)
 		return nil

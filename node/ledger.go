@@ -112,7 +112,7 @@ func (l ledger) Authors(f func(wire.PeerID)) error {
 	counts := make([]authorTokens, len(l.plan))
 	for p := range counts {
 		var err error
-		if counts[p], err = countAuthors(l.Store, p, l.params); err != nil {
+		if counts[p], err = countAuthors(l.Store, p, l.params, l.members); err != nil {
 			return err
 		}
 		for author := range counts[p].total {
@@ -204,7 +204,9 @@ func (l ledger) Archive(limit []uint32) error {
 		last = min(last, newest-min(newest, l.params.WindowUnion))
 		unread[p] = last - min(last, 1)
 	}
-	_, err := l.Seal(unread, func(h wire.Header) uint64 { return core.Counted(l.params, h, l.members) })
+	_, err := l.Seal(unread, func(h wire.Header) (count, asGuest uint64) {
+		return tokensOf(l.params, core.DeltaOf(wire.Digest{}, h, l.members))
+	})
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 
 // ledgerOf is a folder as a replica keeps things in it.
 func ledgerOf(w *ledgertest.Writer) ledger {
-	return ledger{w.Store, w.Plan, w.Genesis.Outer, &atomic.Pointer[[]authorTokens]{}, nil}
+	return ledger{w.Store, w.Plan, w.Genesis.Outer, &atomic.Pointer[[]authorTokens]{}, w.Members}
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -129,7 +129,7 @@ func TestArchive(t *testing.T) {
 	limit := make([]uint32, len(w.Plan))
 	for p := range w.Plan {
 		var err error
-		before[p], err = countAuthors(l.Store, p, l.params)
+		before[p], err = countAuthors(l.Store, p, l.params, l.members)
 		w.Check(err)
 		limit[p] = rounds
 	}
@@ -144,7 +144,7 @@ func TestArchive(t *testing.T) {
 		if through == 0 || through >= rounds-window {
 			t.Errorf("fragment %d is archived up to round %d", p, through)
 		}
-		after[p], err = countAuthors(l.Store, p, l.params)
+		after[p], err = countAuthors(l.Store, p, l.params, l.members)
 		if w.Check(err); !maps.Equal(before[p].total, after[p].total) || before[p].deltas != after[p].deltas {
 			t.Errorf("fragment %d: authors %v, were %v", p, after[p].total, before[p].total)
 		}
@@ -154,4 +154,40 @@ func TestArchive(t *testing.T) {
 	if w.Check(err); !v.FromGenesis || v.Rounds != rounds*uint64(len(w.Plan)) || v.Deltas != 2*v.Rounds {
 		t.Errorf("replay %+v", v)
 	}
+}
+
+// A start counts what guests made as folds do, from the index and from segments: none of it counts for the budget, and
+// who made it has all of it in its account. As a member it counts in full.
+func TestGuestsAreCountedApart(t *testing.T) {
+	const asGuest, asMember, window = 140, 2, 4 // rounds: more than go into a segment
+	g, owner := ledgertest.Guests(1 << 40)
+	w := ledgertest.NewOf(t, g)
+	w.Admit(owner, 0, false)
+	w.Admit(owner, 1, true)
+	w.Rounds(asGuest)
+	w.Admit(owner, 1, false)
+	w.Rounds(asMember).Bases()
+	l := ledgerOf(w)
+	l.params.WindowUnion = window
+	first, second := wire.PeerIDOf(w.Keys[0]), wire.PeerIDOf(w.Keys[1])
+	check := func(what string) {
+		t.Helper()
+		for p := range w.Plan {
+			a, err := countAuthors(l.Store, p, l.params, l.members)
+			w.Check(err)
+			if a.total[first] != 100*(asGuest+asMember) || a.made(first) != a.total[first] || a.total[second] != 200*asMember || a.made(second) != 200*(asGuest+asMember) {
+				t.Errorf("%s: fragment %d counts %v for the budget, and %v as guests", what, p, a.total, a.asGuest)
+			}
+			if sum := a.total[first] + a.total[second]; sum != w.Tips[p].Tokens {
+				t.Errorf("%s: fragment %d counts %d tokens, its tip has %d", what, p, sum, w.Tips[p].Tokens)
+			}
+		}
+	}
+	check("from the index")
+	w.Check(l.Archive([]uint32{asGuest, asGuest}))
+	if through, _, err := l.AuthorSums(0); err != nil || through == 0 {
+		t.Errorf("nothing is archived, %v", err)
+	}
+	check("from segments")
+	w.Close()
 }

@@ -234,7 +234,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 		a.Deltas += n.view.ledger[p].deltas
 		_, unpublished := r.Fragment(p).Pending()
 		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
-		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].total[n.self])
+		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].made(n.self))
 		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
 	}
 	s.Account = a
@@ -309,8 +309,8 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	}
 }
 
-// foldedBy is the parameter-weighted mean over fragments of an author's folded
-// tokens, as far as this node folded them itself. It is rounded, as there are no parts of tokens.
+// foldedBy is the parameter-weighted mean over fragments of an author's folded tokens that count, as far as this
+// node folded them itself: none of a guest. It is rounded, as there are no parts of tokens.
 func (n *node) foldedBy(id wire.PeerID) float64 {
 	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] }))
 }

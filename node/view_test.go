@@ -30,23 +30,26 @@ func TestAuthorTokens(t *testing.T) {
 			for round := start + 1; round <= closed+1; round++ {
 				var set []outer.Delta
 				for author := range rapid.IntRange(0, 3).Draw(t, "deltas") {
-					set = append(set, outer.Delta{Author: outer.Author{byte(author)}, Tokens: rapid.Uint64Range(1, 1000).Draw(t, "tokens")})
+					set = append(set, outer.Delta{Author: outer.Author{byte(author)}, Tokens: rapid.Uint64Range(1, 1000).Draw(t, "tokens"), Guest: rapid.Bool().Draw(t, "guest")})
 				}
 				a.put(round, set)
 				now[round] = set
 			}
 			closed++
 		}
-		want, deltas := map[wire.PeerID]uint64{}, 0
+		count, made, deltas := map[wire.PeerID]uint64{}, map[wire.PeerID]uint64{}, 0
 		for _, set := range now {
 			for _, d := range set {
-				want[wire.PeerID(d.Author)] += d.Tokens
+				made[wire.PeerID(d.Author)] += d.Tokens
+				if !d.Guest {
+					count[wire.PeerID(d.Author)] += d.Tokens
+				}
 				deltas++
 			}
 		}
-		for author, tokens := range want {
-			if a.total[author] != tokens {
-				t.Fatalf("author %v has %d tokens, want %d", author, a.total[author], tokens)
+		for author, tokens := range made {
+			if a.total[author] != count[author] || a.made(author) != tokens {
+				t.Fatalf("author %v made %d tokens, and %d count, want %d and %d", author, a.made(author), a.total[author], tokens, count[author])
 			}
 		}
 		if a.deltas != uint64(deltas) {

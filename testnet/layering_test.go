@@ -121,7 +121,7 @@ var layers = []rule{
 		"it tries a way into a run as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis"),
 		"what a node needs follows from the run, what there is from the machine"},
-	{list("node/inspect/ledgertest"), list("gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),
+	{list("node/inspect/ledgertest"), list("gossip/member gossip/wire node/core node/genesis node/store optimizer/outer tensor/codec tensor/llama"),
 		"a folder for tests is written as a node writes it, without a node"},
 	{list("node/inspect"), list("gossip/finality gossip/member gossip/wire node/core node/files node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor tensor/codec tensor/token"),
 		"it reads folders and asks nodes over their control sockets: never node, which runs one"},

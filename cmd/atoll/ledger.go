@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"atoll/node/inspect"
 	"atoll/node/status"
 )
 
 const ledgerHelp = `
-Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs.
+Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs. AS GUEST are tokens of what an author made as a guest: they count for no budget.
 
     atoll ledger --dir first
     atoll ledger --dir first --deltas
@@ -57,14 +58,23 @@ func (c *LedgerCmd) print(out *console, v inspect.LedgerView) error {
 	return table(out.out, deltaRows(v.Deltas)...)
 }
 
+// authorRows has a column for what was made as guests only where there are some: it is no part of the budget.
 func authorRows(authors []inspect.LedgerAuthor) [][]string {
 	rows := [][]string{{"AUTHOR", "FOLDED", "OPEN", "TOKENS", "SHARE", "BYTES"}}
+	guests := slices.ContainsFunc(authors, func(a inspect.LedgerAuthor) bool { return a.AsGuest > 0 })
+	if guests {
+		rows[0] = append(rows[0], "AS GUEST")
+	}
 	for _, a := range authors {
 		name := shortID(a.Author)
 		if a.Self {
 			name += "*"
 		}
-		rows = append(rows, []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), status.Bytes(float64(a.Bytes))})
+		row := []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), status.Bytes(float64(a.Bytes))}
+		if guests {
+			row = append(row, fmt.Sprintf("%.0f", a.AsGuest))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -156,6 +156,27 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// What a guest made has no share of the budget, and is in the account of who made it all the same.
+func TestLedgerOfGuests(t *testing.T) {
+	g, owner := ledgertest.Guests(1 << 40)
+	l := ledgertest.NewOf(t, g)
+	l.Admit(owner, 0, false)
+	l.Admit(owner, 1, true)
+	dir := l.Rounds(2).Close()
+	view, err := Ledger(dir)
+	if err != nil || len(view.Authors) != 2 {
+		t.Fatalf("view %+v, %v", view, err)
+	}
+	host, guest := view.Authors[0], view.Authors[1]
+	if view.TokensFolded != 200 || host.Tokens != 200 || host.Share != 1 || host.AsGuest != 0 || guest.Tokens != 0 || guest.Share != 0 || guest.AsGuest != 400 || guest.Deltas != 4 {
+		t.Errorf("%v tokens folded, authors %+v", view.TokensFolded, view.Authors)
+	}
+	moments, err := Moments(dir)
+	if err != nil || len(moments) == 0 || moments[len(moments)-1].By[guest.Author] != 0 || moments[len(moments)-1].By[host.Author] != 200 {
+		t.Errorf("moments %+v, %v", moments, err)
+	}
+}
+
 // What the ledger lacks it says, and a replay begins after it.
 func TestRoundsWithoutARecord(t *testing.T) {
 	l := ledgertest.New(t).Rounds(6).Bases()

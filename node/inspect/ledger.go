@@ -46,10 +46,12 @@ type LedgerAuthor struct {
 	Author string  `json:"author"` // peer id, hex
 	Self   bool    `json:"self,omitempty"`
 	Deltas int     `json:"deltas"` // folded
-	Tokens float64 `json:"tokens"` // folded
+	Tokens float64 `json:"tokens"` // folded, that count for the budget
 	Share  float64 `json:"share"`  // of the folded tokens whose headers are held
 	Bytes  uint64  `json:"bytes"`  // payloads of the folded deltas
 	Open   int     `json:"open_deltas"`
+
+	AsGuest float64 `json:"tokens_as_guest,omitempty"` // folded, of what it made as a guest: they count for no budget
 }
 
 // LedgerDelta is one delta.
@@ -159,7 +161,10 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded, open
 	}
 	a.Deltas++
 	a.Bytes += uint64(h.Size)
-	a.Tokens += b.weight(p) * float64(core.Counted(b.genesis.Outer, h, b.members))
+	d := core.DeltaOf(id, h, b.members)
+	count := b.genesis.Outer.Counted(d)
+	a.Tokens += b.weight(p) * float64(count)
+	a.AsGuest += b.weight(p) * float64(b.genesis.Outer.Claimed(d)-count)
 }
 
 // weight is the part of the parameters that a fragment has.
@@ -189,7 +194,7 @@ func (b *ledgerBuilder) finish() LedgerView {
 		if known > 0 {
 			a.Share = a.Tokens / known
 		}
-		a.Tokens = math.Round(a.Tokens)
+		a.Tokens, a.AsGuest = math.Round(a.Tokens), math.Round(a.AsGuest)
 		b.view.Authors = append(b.view.Authors, *a)
 	}
 	slices.SortFunc(b.view.Authors, func(x, y LedgerAuthor) int {

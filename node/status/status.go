@@ -225,7 +225,7 @@ type Peer struct {
 	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
 	Bits          float64 `json:"bits,omitempty"`               // what its beats say of the model on held-out text: per byte, or per token where tokens are no bytes
-	TokensFolded  float64 `json:"tokens_folded"`                // by the ledger, fragment-weighted
+	TokensFolded  float64 `json:"tokens_folded"`                // that count, by the ledger, fragment-weighted; none of a guest
 	Share         float64 `json:"share"`                        // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
 	Trust         float64 `json:"trust"`                        // part of its weight for which it counts, by what its deltas have in common with others' of late
@@ -270,7 +270,7 @@ type Account struct {
 	Deltas         uint64   `json:"deltas"` // folded in the chain held
 	Late           uint64   `json:"late"`   // held after their round had closed here
 	Refused        uint64   `json:"refused"`
-	OwnFolded      []uint64 `json:"own_folded_tokens"`      // per fragment
+	OwnFolded      []uint64 `json:"own_folded_tokens"`      // per fragment, also where they count for none, as a guest's
 	OwnInFlight    []uint64 `json:"own_in_flight_tokens"`   // per fragment
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
 	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again

@@ -12,7 +12,39 @@ import (
 
 // AuthorSum is what was folded of one author's deltas.
 type AuthorSum struct {
-	Deltas, Tokens uint64
+	Deltas  uint64
+	Tokens  uint64 // that count for the budget
+	AsGuest uint64 // tokens of what it made as a guest of the run, which count for none
+}
+
+// add is the sum with another delta, of which so many tokens count, and so many were made as a guest.
+func (a AuthorSum) add(tokens, asGuest uint64) AuthorSum {
+	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.AsGuest + asGuest}
+}
+
+// authorSumSize is the length of an entry of an author. Entries from before there were guests end with Tokens.
+const (
+	authorSumSize    = 3 * 8
+	oldAuthorSumSize = 2 * 8
+)
+
+func (a AuthorSum) encode() []byte {
+	b := make([]byte, 0, authorSumSize)
+	for _, n := range []uint64{a.Deltas, a.Tokens, a.AsGuest} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+// decodeAuthorSum reads an entry; nothing is in one of another length.
+func decodeAuthorSum(b []byte) (a AuthorSum) {
+	if len(b) == authorSumSize {
+		a.AsGuest = binary.BigEndian.Uint64(b[oldAuthorSumSize:])
+	} else if len(b) != oldAuthorSumSize {
+		return a
+	}
+	a.Deltas, a.Tokens = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	return a
 }
 
 // AuthorSums returns what CountAuthors has counted of a fragment, and the last round
@@ -28,8 +60,7 @@ func (s *Store) AuthorSums(fragment int) (through uint32, sums map[wire.PeerID]A
 		}
 		b := entriesOf(tx, bucketAuthors)
 		for _, k := range keysBetween(b, fragmentKey(fragment), fragmentKey(fragment+1))[1:] {
-			v := b.Get(k)
-			sums[wire.PeerID(k[2:])] = AuthorSum{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:])}
+			sums[wire.PeerID(k[2:])] = decodeAuthorSum(b.Get(k))
 		}
 		return nil
 	})
@@ -38,9 +69,9 @@ func (s *Store) AuthorSums(fragment int) (through uint32, sums map[wire.PeerID]A
 
 // CountAuthors counts the recorded rounds of a fragment up to a last one, so that nobody
 // has to read them again to know who contributed. They must be final. tokens says how many
-// tokens of a delta count. Deltas whose headers are not here are left out. Rounds that are
+// tokens of a delta count, and how many were made as a guest. Deltas whose headers are not here are left out. Rounds that are
 // taken back later (TruncateRounds, Install) undo the counting. Not durable before a commit.
-func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header) uint64) error {
+func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header) (count, asGuest uint64)) error {
 	through, sums, err := s.AuthorSums(fragment)
 	if err != nil || last <= through {
 		return err
@@ -55,8 +86,7 @@ func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header)
 			if err != nil {
 				return err
 			}
-			sum := sums[h.Header.Author]
-			sums[h.Header.Author] = AuthorSum{sum.Deltas + 1, sum.Tokens + tokens(h.Header)}
+			sums[h.Header.Author] = sums[h.Header.Author].add(tokens(h.Header))
 		}
 		return nil
 	})
@@ -80,8 +110,7 @@ var errTakenBack = errors.New("records were taken back")
 func putSums(tx *bbolt.Tx, fragment int, through uint32, sums map[wire.PeerID]AuthorSum) error {
 	b := entriesOf(tx, bucketAuthors)
 	for author, sum := range sums {
-		v := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum.Deltas), sum.Tokens)
-		if err := b.Put(append(fragmentKey(fragment), author[:]...), v); err != nil {
+		if err := b.Put(append(fragmentKey(fragment), author[:]...), sum.encode()); err != nil {
 			return err
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokensOf is how many tokens count in these tests: not all of them.
-func tokensOf(h wire.Header) uint64 { return h.Tokens - uint64(h.Round) }
+// tokensOf is how many tokens count in these tests, not all of them, and how many were made as a guest.
+func tokensOf(h wire.Header) (count, asGuest uint64) {
+	return h.Tokens - uint64(h.Round), uint64(h.Round)
+}
 
 // sumsBy adds up what CountAuthors should come to, from the records.
 func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) map[wire.PeerID]AuthorSum {
@@ -18,8 +20,7 @@ func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) m
 	err := s.Rounds(fragment, 1, last, func(_ uint32, r Round) error {
 		for _, id := range r.Folded {
 			if h, err := s.Header(id); err == nil {
-				sum := sums[h.Header.Author]
-				sums[h.Header.Author] = AuthorSum{sum.Deltas + 1, sum.Tokens + tokensOf(h.Header)}
+				sums[h.Header.Author] = sums[h.Header.Author].add(tokensOf(h.Header))
 			}
 		}
 		return nil
@@ -95,14 +96,28 @@ func TestCountingWhatIsTakenBack(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	d := makeDelta(1, 0, 1)
 	must(t, d.put(s), s.PutRound(0, 1, Round{Folded: []wire.Digest{d.id}}))
-	must(t, s.CountAuthors(0, 1, func(h wire.Header) uint64 {
+	must(t, s.CountAuthors(0, 1, func(h wire.Header) (uint64, uint64) {
 		must(t, s.TruncateRounds(0, 0))
-		return h.Tokens
+		return h.Tokens, 0
 	}))
 	if through, sums, err := s.AuthorSums(0); err != nil || through != 0 || len(sums) != 0 {
 		t.Errorf("through round %d: %v, %v", through, sums, err)
 	}
 	if _, _, err := s.AuthorSums(-1); err == nil {
 		t.Error("a fragment below 0 is accepted")
+	}
+}
+
+// What was counted before there were guests stays what it was.
+func TestOlderAuthorSums(t *testing.T) {
+	sum := AuthorSum{Deltas: 3, Tokens: 70, AsGuest: 9}
+	if got := decodeAuthorSum(sum.encode()); got != sum {
+		t.Errorf("%+v is read as %+v", sum, got)
+	}
+	if got := decodeAuthorSum(sum.encode()[:oldAuthorSumSize]); got != (AuthorSum{Deltas: 3, Tokens: 70}) {
+		t.Errorf("an entry without what was made as a guest is read as %+v", got)
+	}
+	if got := decodeAuthorSum(nil); got != (AuthorSum{}) {
+		t.Errorf("a damaged entry is read as %+v", got)
 	}
 }

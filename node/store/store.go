@@ -47,7 +47,7 @@ var (
 	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
 	bucketUsage    = []byte("usage")    // fragment -> bytes of payloads
 	bucketSegments = []byte("segments") // fragment number -> first, last and last valid round, size, digest
-	bucketAuthors  = []byte("authors")  // fragment -> round counted through; fragment author -> deltas, tokens
+	bucketAuthors  = []byte("authors")  // fragment -> round counted through; fragment author -> deltas, tokens, tokens as a guest
 )
 
 var buckets = [][]byte{

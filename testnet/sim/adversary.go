@@ -187,9 +187,9 @@ func (w *World) liars() (count int) {
 	return count
 }
 
-// claimed are the tokens of a fragment that liars signed for.
+// claimed are the tokens of a fragment that liars signed for who are no guests.
 func (w *World) claimed(p int) (tokens float64) {
-	for _, n := range w.nodes {
+	for _, n := range w.members() {
 		if n.liar != nil {
 			tokens += float64(n.liar.claimed[p])
 		}

@@ -337,13 +337,13 @@ func (w *World) checkIdle(n *Node) {
 	}
 }
 
-// made are the tokens of the fragment that has the fewest: trained, and not known
-// to be lost.
+// made are the tokens of the fragment that has the fewest: trained by members, and not known
+// to be lost. What guests make is no part of the budget.
 func (w *World) made() uint64 {
 	least := ^uint64(0)
 	for p := range w.plan {
 		var sum uint64
-		for _, n := range w.nodes {
+		for _, n := range w.members() {
 			if n.liar != nil {
 				sum += n.liar.claimed[p]
 				continue

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"atoll/gossip/wire"
@@ -98,12 +99,15 @@ func (w *World) Anchors() []float32 {
 // rounds hold goes beyond it: each learner's round, and what it had at hand when
 // it was parted, paused, out of disk, or without its disk. What a learner made whose
 // first delta was still on its way comes on top: its word counted for nothing yet.
+// What guests make explains nothing: it is no part of the budget.
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)
-	last := 2 * len(w.nodes) * w.s.Params.H
+	last := 2 * len(w.members()) * w.s.Params.H
 	most := 1.01*budget + float64((last+w.atHand())*w.s.Task.Tokens())
 	for _, n := range w.checks.unsure {
-		most += float64(n.book.trained)
+		if !n.spec.Guest {
+			most += float64(n.book.trained)
+		}
 	}
 	for p := range w.plan {
 		tokens := float64(w.first().machine.Rounds().Fragment(p).Tip().Tokens)
@@ -126,13 +130,18 @@ func (w *World) atHand() (steps int) {
 	if len(w.s.Faults) > 0 {
 		per += noticeMs + w.s.Params.GraceMaxMs
 	}
-	for _, n := range w.nodes {
+	for _, n := range w.members() {
 		steps += int(per/w.s.StepMs + 1)
 		if n.wiped {
 			steps += 2 * int(w.s.Params.MaxSteps)
 		}
 	}
 	return steps
+}
+
+// members are the nodes that are no guests.
+func (w *World) members() []*Node {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *Node) bool { return n.spec.Guest })
 }
 
 // checkAgreement: after the faults one chain came within so many rounds.

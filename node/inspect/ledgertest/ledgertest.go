@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -42,6 +43,34 @@ type Writer struct {
 	Store   *store.Store
 	Keys    []ed25519.PrivateKey
 	Tips    []*outer.Tip
+
+	Members *member.Table       // nil in a run that is open, see Admit
+	named   map[int]wire.Digest // by key: the certificate that its headers name
+}
+
+// Guests is a run like that of Genesis that admits by invitation and may have guests, and its owner's key.
+func Guests(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
+	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	g := Genesis(budget)
+	g.Format, g.WayMs, g.Admission, g.Guests = genesis.Format, 1, genesis.Invite, true
+	g.Owners, g.Outer.Revocations = append(g.Owners, wire.PeerIDOf(owner)), true
+	return g, owner
+}
+
+// Admit admits a learner, as a guest or as a member, in a run that admits by invitation. Its headers name the
+// certificate from then on.
+func (l *Writer) Admit(owner ed25519.PrivateKey, i int, guest bool) {
+	l.T.Helper()
+	if l.Members == nil {
+		l.Members, l.named = member.NewTable(l.Genesis.RunID(), l.Genesis.Owners), map[int]wire.Digest{}
+	}
+	seed := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{byte(9)}, ed25519.SeedSize))
+	c, err := member.Issue(owner, l.Genesis.RunID(), member.Invite{Guests: guest}, seed).Admit(l.Genesis.RunID(), l.Keys[i])
+	l.Check(err)
+	_, err = l.Members.Add(c)
+	l.Check(err)
+	l.Check(l.Store.PutMember(c.Encode()))
+	l.named[i] = c.ID(l.Genesis.RunID())
 }
 
 func New(t *testing.T) *Writer {
@@ -95,10 +124,11 @@ func (l *Writer) Delta(p int, round uint32, i int, key ed25519.PrivateKey) outer
 	h := wire.SignHeader(key, l.Genesis.RunID(), wire.Header{
 		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 4, Tokens: uint64(100 * (i + 1)), Precision: 1,
 		Codec: uint8(l.Genesis.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload),
+		Certificate: l.named[i],
 	})
 	id := h.Header.ID(l.Genesis.RunID())
 	l.Check(l.Store.PutDelta(id, h, payload))
-	return outer.Contribution{Delta: core.DeltaOf(id, h.Header, nil), Payload: payload}
+	return outer.Contribution{Delta: core.DeltaOf(id, h.Header, l.Members), Payload: payload}
 }
 
 func (l *Writer) Base(p int) {

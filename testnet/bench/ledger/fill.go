@@ -145,5 +145,5 @@ func (m *maker) dropBases(p int, last uint32) error {
 	return err
 }
 
-// tokens says how many tokens of a delta count.
-func tokens(h wire.Header) uint64 { return h.Tokens }
+// tokens says how many tokens of a delta count. There are no guests.
+func tokens(h wire.Header) (count, asGuest uint64) { return h.Tokens, 0 }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"atoll/node/inspect"
+)
+
+// What was made as a guest has a column of its own, which runs without guests do not show.
+func TestLedgerShowsGuests(t *testing.T) {
+	authors := []inspect.LedgerAuthor{{Author: "cdcdcdcdcdcd", Self: true, Deltas: 4, Tokens: 400, Share: 1}, {Author: "efefefefefef", Deltas: 3}}
+	text := func() string {
+		var b strings.Builder
+		if err := table(&b, authorRows(authors)...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := text(); strings.Contains(got, "GUEST") {
+		t.Errorf("without guests:\n%s", got)
+	}
+	authors[1].AsGuest = 300
+	got := text()
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if len(lines) != 3 || !strings.HasSuffix(strings.TrimSpace(lines[0]), "AS GUEST") || !strings.HasSuffix(strings.TrimSpace(lines[2]), " 300") || !strings.Contains(lines[2], "0.0 %") {
+		t.Errorf("with a guest:\n%s", got)
+	}
+}
