@@ -234,10 +234,8 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 	begin(5)
 	repairs(1, 2, 5)
 	a.core.repair.sessions[2].answered = true
-	begin(6)
-	repairs(1, 2, 5) // who answers stays
 	begin(4)
-	repairs(1, 2, 4) // but no stranger for one that is known
+	repairs(1, 2, 5) // whoever answers stays
 }
 
 // A donor that does not say what its tips are has another asked beside it.

@@ -107,10 +107,11 @@ func (r *repair) makeRoom(p *peer) bool {
 	return true
 }
 
-// givesWay reports whether a repair ends for one with p: that with a stranger for every known peer, as keys are free and drops
-// of answers could hold all places, and others while nothing was answered for peers that come before.
+// givesWay reports whether a repair ends for one with p. One in which nothing was answered does for each peer that comes before.
+// One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all places. Other strangers
+// keep theirs, as what an honest newcomer made comes this way.
 func (r *repair) givesWay(s *session, p *peer) bool {
-	return r.stranger(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
+	return r.guest(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
 }
 
 func (r *repair) find(p *peer) *session {
