@@ -4,11 +4,13 @@
 
 package tensor
 
-// multiplyAMX adds a strip of A times strips of B to as many blocks of 32 x 32 values of C, side by side, or sets them.
-// A strip has steps of two tiles each; the next one of B begins bStrip values later.
+// multiplyAMX adds strips of A times strips of B to outer times inner blocks of 32 x 32 values of C, or sets them. A strip has steps of two tiles each.
+// Strips of A are aStrip values apart, those of B bStrip. Inner blocks lie side by side; after them b and c also move by bBack and cBack values.
+// Each step asks for two lines of so many rows of the next block of C: near ones for the first cache, far ones for the second. It also asks for two lines of
+// aheadRows rows at ahead, aheadRow values apart: down so many rows, then those of the next of columns of two lines. These may lie anywhere.
 //
 //go:noescape
-func multiplyAMX(strips int, steps int, a *uint16, b *uint16, bStrip int, c *float32, ldc int, acc bool)
+func multiplyAMX(outer int, inner int, steps int, a *uint16, aStrip int, b *uint16, bStrip int, bBack int, c *float32, cBack int, ldc int, nearRows int, farRows int, ahead *float32, aheadRow int, rows int, columns int, aheadRows int, acc bool)
 
 // peakAMX adds products of tiles of zeros to 4 tiles in each round.
 //
@@ -17,24 +19,28 @@ func peakAMX(rounds int)
 
 // packTileRowsAMX rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.
 // Rows of tiles are 32 values of rows of these.
+// It asks for what lies ahead values behind each that it reads.
 //
 //go:noescape
-func packTileRowsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+func packTileRowsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 
 // packTileRowsTurnedAMX rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.
 // Rows of tiles are 32 values of rows of these. Then pairs of values in rows of tiles become columns.
+// It asks for what lies ahead values behind each that it reads.
 //
 //go:noescape
-func packTileRowsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+func packTileRowsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 
 // packTilePairsAMX rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.
 // Tiles hold two rows of them side by side in each of theirs.
+// It asks for what lies ahead values behind each that it reads.
 //
 //go:noescape
-func packTilePairsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+func packTilePairsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 
 // packTilePairsTurnedAMX rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.
 // Tiles hold two rows of them side by side in each of theirs. Then pairs of values in rows of tiles become columns.
+// It asks for what lies ahead values behind each that it reads.
 //
 //go:noescape
-func packTilePairsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+func packTilePairsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)

@@ -70,39 +70,50 @@ DATA tileConfig<>+62(SB)/1, $0x00
 DATA tileConfig<>+63(SB)/1, $0x00
 GLOBL tileConfig<>(SB), RODATA|NOPTR, $64
 
-// func multiplyAMX(strips int, steps int, a *uint16, b *uint16, bStrip int, c *float32, ldc int, acc bool)
+// func multiplyAMX(outer int, inner int, steps int, a *uint16, aStrip int, b *uint16, bStrip int, bBack int, c *float32, cBack int, ldc int, nearRows int, farRows int, ahead *float32, aheadRow int, rows int, columns int, aheadRows int, acc bool)
 // Requires: AVX, MMX+
-TEXT ·multiplyAMX(SB), NOSPLIT, $0-57
-	MOVQ strips+0(FP), AX
-	MOVQ steps+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ bStrip+32(FP), SI
-	MOVQ c+40(FP), DI
-	MOVQ ldc+48(FP), R8
-	MOVB acc+56(FP), R9
-	SHLQ $0x01, SI
-	SHLQ $0x02, R8
-	LEAQ tileConfig<>+0(SB), R10
+TEXT ·multiplyAMX(SB), NOSPLIT, $8-145
+	SHLQ $0x01, aStrip+32(FP)
+	SHLQ $0x01, bStrip+48(FP)
+	SHLQ $0x01, bBack+56(FP)
+	SHLQ $0x02, cBack+72(FP)
+	MOVQ c+64(FP), AX
+	MOVQ ldc+80(FP), CX
+	MOVQ ahead+104(FP), DX
+	MOVQ aheadRow+112(FP), BX
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+	MOVQ rows+120(FP), SI
+	LEAQ tileConfig<>+0(SB), DI
 
-	// ldtilecfg 0x0(%r10)
+	// ldtilecfg 0x0(%rdi)
 	BYTE $0xc4
-	BYTE $0xc2
+	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
-	BYTE $0x82
+	BYTE $0x87
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
-	MOVQ $0x00000040, R10
-	MOVQ R8, R11
-	SHLQ $0x04, R11
-	ADDQ DI, R11
+	MOVQ $0x00000040, DI
 
-strip:
-	TESTB R9, R9
-	JNE   load
+outer:
+	MOVQ inner+8(FP), R8
+
+block:
+	MOVQ CX, R9
+	SHLQ $0x04, R9
+	ADDQ AX, R9
+	LEAQ 128(AX), R10
+	CMPQ R8, $0x01
+	JNE  within
+	ADDQ cBack+72(FP), R10
+
+within:
+	MOVQ R10, R11
+	CMPB acc+144(FP), $0x00
+	JNE  load
 
 	// tilezero %tmm0
 	BYTE $0xc4
@@ -134,92 +145,91 @@ strip:
 	JMP  begin
 
 load:
-	// tileloadd 0x0(%rdi,%r8,1),%tmm0
+	// tileloadd 0x0(%rax,%rcx,1),%tmm0
 	BYTE $0xc4
-	BYTE $0xa2
+	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x84
-	BYTE $0x07
+	BYTE $0x08
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tileloadd 0x40(%rdi,%r8,1),%tmm1
+	// tileloadd 0x40(%rax,%rcx,1),%tmm1
 	BYTE $0xc4
-	BYTE $0xa2
+	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x07
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tileloadd 0x0(%r11,%r8,1),%tmm2
+	// tileloadd 0x0(%r9,%rcx,1),%tmm2
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x94
-	BYTE $0x03
+	BYTE $0x09
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tileloadd 0x40(%r11,%r8,1),%tmm3
+	// tileloadd 0x40(%r9,%rcx,1),%tmm3
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x9c
-	BYTE $0x03
+	BYTE $0x09
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
 begin:
-	MOVQ DI, R15
-	MOVQ DX, R12
-	MOVQ BX, R13
-	MOVQ CX, R14
+	MOVQ a+24(FP), R13
+	MOVQ b+40(FP), R14
+	MOVQ steps+16(FP), R12
 
 step:
-	// tileloadd 0x0(%r13,%r10,1),%tmm6
+	// tileloadd 0x0(%r14,%rdi,1),%tmm6
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0xb4
-	BYTE $0x15
+	BYTE $0x3e
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tileloadd 0x0(%r12,%r10,1),%tmm4
+	// tileloadd 0x0(%r13,%rdi,1),%tmm4
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0xa4
-	BYTE $0x14
+	BYTE $0x3d
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tileloadd 0x400(%r13,%r10,1),%tmm7
+	// tileloadd 0x400(%r14,%rdi,1),%tmm7
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0xbc
-	BYTE $0x15
+	BYTE $0x3e
 	BYTE $0x00
 	BYTE $0x04
 	BYTE $0x00
@@ -232,13 +242,13 @@ step:
 	BYTE $0x5c
 	BYTE $0xc4
 
-	// tileloadd 0x400(%r12,%r10,1),%tmm5
+	// tileloadd 0x400(%r13,%rdi,1),%tmm5
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0xac
-	BYTE $0x14
+	BYTE $0x3d
 	BYTE $0x00
 	BYTE $0x04
 	BYTE $0x00
@@ -259,74 +269,125 @@ step:
 	BYTE $0xd5
 
 	// tdpbf16ps %tmm7,%tmm5,%tmm3
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5c
-	BYTE       $0xdd
-	PREFETCHT0 128(R15)
-	PREFETCHT0 192(R15)
-	ADDQ       R8, R15
-	PREFETCHT0 128(R15)
-	PREFETCHT0 192(R15)
-	ADDQ       R8, R15
-	ADDQ       $0x00000800, R12
-	ADDQ       $0x00000800, R13
-	DECQ       R14
-	JNE        step
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5c
+	BYTE  $0xdd
+	MOVQ  nearRows+88(FP), R15
+	TESTQ R15, R15
+	JLE   nearAsked
 
-	// tilestored %tmm0,0x0(%rdi,%r8,1)
+near:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       CX, R11
+	DECQ       R15
+	JNE        near
+
+nearAsked:
+	MOVQ  farRows+96(FP), R15
+	TESTQ R15, R15
+	JLE   farAsked
+
+far:
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	ADDQ       CX, R11
+	DECQ       R15
+	JNE        far
+
+farAsked:
+	MOVQ  aheadRows+136(FP), R15
+	TESTQ R15, R15
+	JLE   aheadAsked
+
+ahead:
+	PREFETCHT1 (DX)
+	PREFETCHT1 64(DX)
+	ADDQ       BX, DX
+	DECQ       SI
+	JNE        goOn
+	MOVQ       rows+120(FP), SI
+	MOVQ       BX, BP
+	IMULQ      SI, BP
+	SUBQ       BP, DX
+	SUBQ       $-128, DX
+	DECQ       columns+128(FP)
+	JE         allAsked
+
+goOn:
+	DECQ R15
+	JNE  ahead
+	JMP  aheadAsked
+
+allAsked:
+	MOVQ $0x00000000, aheadRows+136(FP)
+
+aheadAsked:
+	ADDQ $0x00000800, R13
+	ADDQ $0x00000800, R14
+	DECQ R12
+	JNE  step
+
+	// tilestored %tmm0,0x0(%rax,%rcx,1)
 	BYTE $0xc4
-	BYTE $0xa2
+	BYTE $0xe2
 	BYTE $0x7a
 	BYTE $0x4b
 	BYTE $0x84
-	BYTE $0x07
+	BYTE $0x08
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tilestored %tmm1,0x40(%rdi,%r8,1)
+	// tilestored %tmm1,0x40(%rax,%rcx,1)
 	BYTE $0xc4
-	BYTE $0xa2
+	BYTE $0xe2
 	BYTE $0x7a
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x07
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tilestored %tmm2,0x0(%r11,%r8,1)
+	// tilestored %tmm2,0x0(%r9,%rcx,1)
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7a
 	BYTE $0x4b
 	BYTE $0x94
-	BYTE $0x03
+	BYTE $0x09
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
 
-	// tilestored %tmm3,0x40(%r11,%r8,1)
+	// tilestored %tmm3,0x40(%r9,%rcx,1)
 	BYTE $0xc4
-	BYTE $0x82
+	BYTE $0xc2
 	BYTE $0x7a
 	BYTE $0x4b
 	BYTE $0x9c
-	BYTE $0x03
+	BYTE $0x09
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
 	BYTE $0x00
-	ADDQ SI, BX
-	SUBQ $-128, DI
-	SUBQ $-128, R11
-	DECQ AX
-	JNE  strip
+	MOVQ bStrip+48(FP), AX
+	ADDQ AX, b+40(FP)
+	MOVQ R10, AX
+	DECQ R8
+	JNE  block
+	MOVQ aStrip+32(FP), R8
+	ADDQ R8, a+24(FP)
+	MOVQ bBack+56(FP), R8
+	ADDQ R8, b+40(FP)
+	DECQ outer+0(FP)
+	JNE  outer
 
 	// tilerelease
 	BYTE $0xc4
@@ -453,26 +514,28 @@ done:
 	VZEROUPPER
 	RET
 
-// func packTileRowsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+// func packTileRowsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·packTileRowsAMX(SB), NOSPLIT, $0-48
+TEXT ·packTileRowsAMX(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ dstStep+8(FP), CX
 	MOVQ src+16(FP), DX
 	MOVQ srcRow+24(FP), BX
 	MOVQ srcStep+32(FP), SI
 	MOVQ steps+40(FP), DI
+	MOVQ ahead+48(FP), R8
+	SHLQ $0x02, R8
 	SHLQ $0x01, CX
 	SHLQ $0x02, BX
 	SHLQ $0x02, SI
 
 step:
-	MOVQ       DX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z0
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z1
-	ADDQ       BX, R8
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z0
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z1
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
 	BYTE       $0x62
@@ -481,11 +544,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z2
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -494,11 +557,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -507,11 +570,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -520,11 +583,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -533,11 +596,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -546,11 +609,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -559,11 +622,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -572,11 +635,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xff
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -585,11 +648,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -598,11 +661,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -611,11 +674,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -624,11 +687,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -637,11 +700,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -650,11 +713,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -663,11 +726,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE       $0x62
@@ -692,11 +755,11 @@ step:
 	VMOVDQU64  Z13, 832(AX)
 	VMOVDQU64  Z14, 896(AX)
 	VMOVDQU64  Z15, 960(AX)
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z0
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z1
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z0
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z1
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
 	BYTE       $0x62
@@ -705,11 +768,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z2
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -718,11 +781,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -731,11 +794,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -744,11 +807,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -757,11 +820,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -770,11 +833,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -783,11 +846,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -796,11 +859,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xff
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -809,11 +872,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -822,11 +885,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -835,11 +898,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -848,11 +911,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -861,11 +924,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -874,11 +937,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -887,11 +950,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE      $0x62
@@ -923,26 +986,28 @@ step:
 	VZEROUPPER
 	RET
 
-// func packTileRowsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+// func packTileRowsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·packTileRowsTurnedAMX(SB), NOSPLIT, $0-48
+TEXT ·packTileRowsTurnedAMX(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ dstStep+8(FP), CX
 	MOVQ src+16(FP), DX
 	MOVQ srcRow+24(FP), BX
 	MOVQ srcStep+32(FP), SI
 	MOVQ steps+40(FP), DI
+	MOVQ ahead+48(FP), R8
+	SHLQ $0x02, R8
 	SHLQ $0x01, CX
 	SHLQ $0x02, BX
 	SHLQ $0x02, SI
 
 step:
-	MOVQ       DX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z0
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z1
-	ADDQ       BX, R8
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z0
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z1
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
 	BYTE       $0x62
@@ -951,11 +1016,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z2
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -964,11 +1029,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -977,11 +1042,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -990,11 +1055,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -1003,11 +1068,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -1016,11 +1081,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -1029,11 +1094,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -1042,11 +1107,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xff
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -1055,11 +1120,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -1068,11 +1133,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -1081,11 +1146,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -1094,11 +1159,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -1107,11 +1172,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -1120,11 +1185,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -1133,11 +1198,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE        $0x62
@@ -1226,11 +1291,11 @@ step:
 	VMOVDQU64   Z1, 832(AX)
 	VMOVDQU64   Z5, 896(AX)
 	VMOVDQU64   Z0, 960(AX)
-	PREFETCHT0  512(R8)
-	VMOVUPS     (R8), Z0
-	PREFETCHT0  576(R8)
-	VMOVUPS     64(R8), Z1
-	ADDQ        BX, R8
+	PREFETCHT0  (R9)(R8*1)
+	VMOVUPS     (R9), Z0
+	PREFETCHT0  64(R9)(R8*1)
+	VMOVUPS     64(R9), Z1
+	ADDQ        BX, R9
 
 	// vcvtne2ps2bf16 %zmm0,%zmm1,%zmm0
 	BYTE       $0x62
@@ -1239,11 +1304,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z2
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -1252,11 +1317,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -1265,11 +1330,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -1278,11 +1343,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -1291,11 +1356,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -1304,11 +1369,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -1317,11 +1382,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -1330,11 +1395,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xff
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -1343,11 +1408,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc0
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -1356,11 +1421,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xc9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -1369,11 +1434,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xd2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -1382,11 +1447,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xdb
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -1395,11 +1460,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xe4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -1408,11 +1473,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xed
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -1421,11 +1486,11 @@ step:
 	BYTE       $0x48
 	BYTE       $0x72
 	BYTE       $0xf6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	PREFETCHT0 576(R8)
-	VMOVUPS    64(R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	PREFETCHT0 64(R9)(R8*1)
+	VMOVUPS    64(R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE        $0x62
@@ -1521,28 +1586,30 @@ step:
 	VZEROUPPER
 	RET
 
-// func packTilePairsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+// func packTilePairsAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·packTilePairsAMX(SB), NOSPLIT, $0-48
+TEXT ·packTilePairsAMX(SB), NOSPLIT, $0-56
 	MOVQ      dst+0(FP), AX
 	MOVQ      dstStep+8(FP), CX
 	MOVQ      src+16(FP), DX
 	MOVQ      srcRow+24(FP), BX
 	MOVQ      srcStep+32(FP), SI
 	MOVQ      steps+40(FP), DI
+	MOVQ      ahead+48(FP), R8
+	SHLQ      $0x02, R8
 	SHLQ      $0x01, CX
 	SHLQ      $0x02, BX
 	SHLQ      $0x02, SI
 	VMOVDQU64 packTilePairsOrder<>+0(SB), Z0
 
 step:
-	MOVQ       DX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -1552,12 +1619,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z1, Z0, Z1
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -1567,12 +1634,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z2, Z0, Z2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -1582,12 +1649,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z3, Z0, Z3
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -1597,12 +1664,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z4, Z0, Z4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -1612,12 +1679,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z5, Z0, Z5
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -1627,12 +1694,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z6, Z0, Z6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -1642,12 +1709,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z7, Z0, Z7
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -1657,12 +1724,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc0
 	VPERMW     Z8, Z0, Z8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -1672,12 +1739,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z9, Z0, Z9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -1687,12 +1754,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z10, Z0, Z10
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -1702,12 +1769,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z11, Z0, Z11
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -1717,12 +1784,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z12, Z0, Z12
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -1732,12 +1799,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z13, Z0, Z13
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -1747,12 +1814,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z14, Z0, Z14
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE       $0x62
@@ -1762,12 +1829,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z15, Z0, Z15
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z17
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z17
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE       $0x62
@@ -1793,14 +1860,14 @@ step:
 	VMOVDQU64  Z14, 832(AX)
 	VMOVDQU64  Z15, 896(AX)
 	VMOVDQU64  Z16, 960(AX)
-	MOVQ       DX, R8
-	ADDQ       $0x40, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
+	MOVQ       DX, R9
+	ADDQ       $0x40, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -1810,12 +1877,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z1, Z0, Z1
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -1825,12 +1892,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z2, Z0, Z2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -1840,12 +1907,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z3, Z0, Z3
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -1855,12 +1922,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z4, Z0, Z4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -1870,12 +1937,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z5, Z0, Z5
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -1885,12 +1952,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z6, Z0, Z6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -1900,12 +1967,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z7, Z0, Z7
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -1915,12 +1982,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc0
 	VPERMW     Z8, Z0, Z8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -1930,12 +1997,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z9, Z0, Z9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -1945,12 +2012,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z10, Z0, Z10
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -1960,12 +2027,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z11, Z0, Z11
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -1975,12 +2042,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z12, Z0, Z12
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -1990,12 +2057,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z13, Z0, Z13
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -2005,12 +2072,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z14, Z0, Z14
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE       $0x62
@@ -2020,12 +2087,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z15, Z0, Z15
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z17
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z17
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE      $0x62
@@ -2092,28 +2159,30 @@ DATA packTilePairsOrder<>+60(SB)/2, $0x000f
 DATA packTilePairsOrder<>+62(SB)/2, $0x001f
 GLOBL packTilePairsOrder<>(SB), RODATA|NOPTR, $64
 
-// func packTilePairsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int)
+// func packTilePairsTurnedAMX(dst *uint16, dstStep int, src *float32, srcRow int, srcStep int, steps int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·packTilePairsTurnedAMX(SB), NOSPLIT, $0-48
+TEXT ·packTilePairsTurnedAMX(SB), NOSPLIT, $0-56
 	MOVQ      dst+0(FP), AX
 	MOVQ      dstStep+8(FP), CX
 	MOVQ      src+16(FP), DX
 	MOVQ      srcRow+24(FP), BX
 	MOVQ      srcStep+32(FP), SI
 	MOVQ      steps+40(FP), DI
+	MOVQ      ahead+48(FP), R8
+	SHLQ      $0x02, R8
 	SHLQ      $0x01, CX
 	SHLQ      $0x02, BX
 	SHLQ      $0x02, SI
 	VMOVDQU64 packTilePairsTurnedOrder<>+0(SB), Z0
 
 step:
-	MOVQ       DX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z1
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z1
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -2123,12 +2192,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z1, Z0, Z1
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -2138,12 +2207,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z2, Z0, Z2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -2153,12 +2222,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z3, Z0, Z3
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -2168,12 +2237,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z4, Z0, Z4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -2183,12 +2252,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z5, Z0, Z5
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -2198,12 +2267,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z6, Z0, Z6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -2213,12 +2282,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z7, Z0, Z7
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -2228,12 +2297,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc0
 	VPERMW     Z8, Z0, Z8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -2243,12 +2312,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z9, Z0, Z9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -2258,12 +2327,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z10, Z0, Z10
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -2273,12 +2342,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z11, Z0, Z11
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -2288,12 +2357,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z12, Z0, Z12
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -2303,12 +2372,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z13, Z0, Z13
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -2318,12 +2387,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z14, Z0, Z14
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE       $0x62
@@ -2333,12 +2402,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z15, Z0, Z15
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z17
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z17
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE        $0x62
@@ -2428,14 +2497,14 @@ step:
 	VMOVDQU64   Z2, 832(AX)
 	VMOVDQU64   Z6, 896(AX)
 	VMOVDQU64   Z1, 960(AX)
-	MOVQ        DX, R8
-	ADDQ        $0x40, R8
-	PREFETCHT0  512(R8)
-	VMOVUPS     (R8), Z1
-	ADDQ        BX, R8
-	PREFETCHT0  512(R8)
-	VMOVUPS     (R8), Z2
-	ADDQ        BX, R8
+	MOVQ        DX, R9
+	ADDQ        $0x40, R9
+	PREFETCHT0  (R9)(R8*1)
+	VMOVUPS     (R9), Z1
+	ADDQ        BX, R9
+	PREFETCHT0  (R9)(R8*1)
+	VMOVUPS     (R9), Z2
+	ADDQ        BX, R9
 
 	// vcvtne2ps2bf16 %zmm1,%zmm2,%zmm1
 	BYTE       $0x62
@@ -2445,12 +2514,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z1, Z0, Z1
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z2
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z2
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm2,%zmm3,%zmm2
 	BYTE       $0x62
@@ -2460,12 +2529,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z2, Z0, Z2
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z3
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z3
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm3,%zmm4,%zmm3
 	BYTE       $0x62
@@ -2475,12 +2544,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z3, Z0, Z3
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z4
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z4
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm4,%zmm5,%zmm4
 	BYTE       $0x62
@@ -2490,12 +2559,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z4, Z0, Z4
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z5
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z5
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm5,%zmm6,%zmm5
 	BYTE       $0x62
@@ -2505,12 +2574,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z5, Z0, Z5
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z6
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z6
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm6,%zmm7,%zmm6
 	BYTE       $0x62
@@ -2520,12 +2589,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z6, Z0, Z6
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z7
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z7
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm7,%zmm8,%zmm7
 	BYTE       $0x62
@@ -2535,12 +2604,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z7, Z0, Z7
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z8
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z8
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm8,%zmm9,%zmm8
 	BYTE       $0x62
@@ -2550,12 +2619,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc0
 	VPERMW     Z8, Z0, Z8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z9
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z9
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm9,%zmm10,%zmm9
 	BYTE       $0x62
@@ -2565,12 +2634,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xc9
 	VPERMW     Z9, Z0, Z9
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z10
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z10
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm10,%zmm11,%zmm10
 	BYTE       $0x62
@@ -2580,12 +2649,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xd2
 	VPERMW     Z10, Z0, Z10
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z11
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z11
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm11,%zmm12,%zmm11
 	BYTE       $0x62
@@ -2595,12 +2664,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xdb
 	VPERMW     Z11, Z0, Z11
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z12
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z12
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm12,%zmm13,%zmm12
 	BYTE       $0x62
@@ -2610,12 +2679,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xe4
 	VPERMW     Z12, Z0, Z12
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z13
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z13
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm13,%zmm14,%zmm13
 	BYTE       $0x62
@@ -2625,12 +2694,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xed
 	VPERMW     Z13, Z0, Z13
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z14
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z14
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm14,%zmm15,%zmm14
 	BYTE       $0x62
@@ -2640,12 +2709,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xf6
 	VPERMW     Z14, Z0, Z14
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z15
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z15
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm15,%zmm16,%zmm15
 	BYTE       $0x62
@@ -2655,12 +2724,12 @@ step:
 	BYTE       $0x72
 	BYTE       $0xff
 	VPERMW     Z15, Z0, Z15
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z16
-	ADDQ       BX, R8
-	PREFETCHT0 512(R8)
-	VMOVUPS    (R8), Z17
-	ADDQ       BX, R8
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z16
+	ADDQ       BX, R9
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z17
+	ADDQ       BX, R9
 
 	// vcvtne2ps2bf16 %zmm16,%zmm17,%zmm16
 	BYTE        $0x62

@@ -145,3 +145,36 @@ func TestDeepBF16(t *testing.T) {
 		}
 	}
 }
+
+// TestWideBF16 has more strips than are packed at a time, for each form that an operand is stored in. The judge computes the first
+// rows and the last ones.
+func TestWideBF16(t *testing.T) {
+	const judged = 35
+	for _, g := range []gemmCase{
+		{transB: true, m: 1100, n: 1063, k: 515, gapB: 3},
+		{m: 1063, n: 1100, k: 515, acc: true},
+		{transA: true, m: 1100, n: 1063, k: 131, gapA: 1, gapC: 5},
+		{transA: true, transB: true, m: 70, n: 2100, k: 300},
+	} {
+		a, b, c := g.operands(6)
+		for _, k := range fastBF16() {
+			for _, n := range []int{1, 3} {
+				back := threads(n)
+				got := g.withBF16(k, a, b, c)
+				back()
+				for _, row := range []int{0, g.m - judged} {
+					part, step := g, a.ld
+					part.m = judged
+					if g.transA {
+						step = 1
+					}
+					rows := matrix{a.data[row*step:], a.ld}
+					want := part.withBF16(plain, rows, b, matrix{c.data[row*c.ld:], c.ld})
+					for i := range judged {
+						sameNumbers(t, g, got[(row+i)*c.ld:][:g.n], want[i*c.ld:][:g.n])
+					}
+				}
+			}
+		}
+	}
+}

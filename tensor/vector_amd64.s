@@ -917,7 +917,7 @@ done:
 	RET
 
 // func swigluAVX512(dst []float32, gate []float32, up []float32)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·swigluAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), AX
 	MOVQ dst_base+0(FP), CX
@@ -927,49 +927,52 @@ TEXT ·swigluAVX512(SB), NOSPLIT, $0-72
 	JLT  tail
 
 loop:
-	VMOVUPS (DX), Z0
-	VMOVUPS (BX), Z1
-	VXORPS  word80000000<>+0(SB), Z0, Z2
-	VMULPS  word3fb8aa3b<>+0(SB), Z2, Z3
-	VADDPS  word4b400000<>+0(SB), Z3, Z3
-	VSUBPS  word4b400000<>+0(SB), Z3, Z4
-	VMULPS  word3f318000<>+0(SB), Z4, Z6
-	VSUBPS  Z6, Z2, Z5
-	VMULPS  wordb95e8083<>+0(SB), Z4, Z6
-	VSUBPS  Z6, Z5, Z5
-	VMOVUPS word39506967<>+0(SB), Z4
-	VMULPS  Z5, Z4, Z4
-	VADDPS  word3ab743ce<>+0(SB), Z4, Z4
-	VMULPS  Z5, Z4, Z4
-	VADDPS  word3c088908<>+0(SB), Z4, Z4
-	VMULPS  Z5, Z4, Z4
-	VADDPS  word3d2aa9c1<>+0(SB), Z4, Z4
-	VMULPS  Z5, Z4, Z4
-	VADDPS  word3e2aaaaa<>+0(SB), Z4, Z4
-	VMULPS  Z5, Z4, Z4
-	VADDPS  word3f000000<>+0(SB), Z4, Z4
-	VMULPS  Z5, Z5, Z6
-	VMULPS  Z6, Z4, Z4
-	VADDPS  Z5, Z4, Z4
-	VADDPS  word3f800000<>+0(SB), Z4, Z4
-	VPSLLD  $0x17, Z3, Z3
-	VPADDD  Z3, Z4, Z4
-	VCMPPS  $0x11, wordc2800000<>+0(SB), Z2, K1
-	VMOVUPS word00000000<>+0(SB), K1, Z4
-	VCMPPS  $0x1e, word42b00000<>+0(SB), Z2, K1
-	VMOVUPS word7f800000<>+0(SB), K1, Z4
-	VADDPS  word3f800000<>+0(SB), Z4, Z4
-	VMOVUPS word3f800000<>+0(SB), Z2
-	VDIVPS  Z4, Z2, Z2
-	VMULPS  Z2, Z0, Z2
-	VMULPS  Z1, Z2, Z2
-	VMOVUPS Z2, (CX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x40, DX
-	ADDQ    $0x40, BX
-	SUBQ    $0x10, AX
-	CMPQ    AX, $0x10
-	JGE     loop
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (DX), Z0
+	VMOVUPS    (BX), Z1
+	VXORPS     word80000000<>+0(SB), Z0, Z2
+	VMULPS     word3fb8aa3b<>+0(SB), Z2, Z3
+	VADDPS     word4b400000<>+0(SB), Z3, Z3
+	VSUBPS     word4b400000<>+0(SB), Z3, Z4
+	VMULPS     word3f318000<>+0(SB), Z4, Z6
+	VSUBPS     Z6, Z2, Z5
+	VMULPS     wordb95e8083<>+0(SB), Z4, Z6
+	VSUBPS     Z6, Z5, Z5
+	VMOVUPS    word39506967<>+0(SB), Z4
+	VMULPS     Z5, Z4, Z4
+	VADDPS     word3ab743ce<>+0(SB), Z4, Z4
+	VMULPS     Z5, Z4, Z4
+	VADDPS     word3c088908<>+0(SB), Z4, Z4
+	VMULPS     Z5, Z4, Z4
+	VADDPS     word3d2aa9c1<>+0(SB), Z4, Z4
+	VMULPS     Z5, Z4, Z4
+	VADDPS     word3e2aaaaa<>+0(SB), Z4, Z4
+	VMULPS     Z5, Z4, Z4
+	VADDPS     word3f000000<>+0(SB), Z4, Z4
+	VMULPS     Z5, Z5, Z6
+	VMULPS     Z6, Z4, Z4
+	VADDPS     Z5, Z4, Z4
+	VADDPS     word3f800000<>+0(SB), Z4, Z4
+	VPSLLD     $0x17, Z3, Z3
+	VPADDD     Z3, Z4, Z4
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Z2, K1
+	VMOVUPS    word00000000<>+0(SB), K1, Z4
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Z2, K1
+	VMOVUPS    word7f800000<>+0(SB), K1, Z4
+	VADDPS     word3f800000<>+0(SB), Z4, Z4
+	VMOVUPS    word3f800000<>+0(SB), Z2
+	VDIVPS     Z4, Z2, Z2
+	VMULPS     Z2, Z0, Z2
+	VMULPS     Z1, Z2, Z2
+	VMOVUPS    Z2, (CX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x40, DX
+	ADDQ       $0x40, BX
+	SUBQ       $0x10, AX
+	CMPQ       AX, $0x10
+	JGE        loop
 
 tail:
 	TESTQ     AX, AX
@@ -1039,7 +1042,7 @@ DATA word80000000<>+60(SB)/4, $0x80000000
 GLOBL word80000000<>(SB), RODATA|NOPTR, $64
 
 // func swigluGradAVX512(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·swigluGradAVX512(SB), NOSPLIT, $0-144
 	MOVQ dGate_len+8(FP), AX
 	MOVQ dGate_base+0(FP), CX
@@ -1052,62 +1055,68 @@ TEXT ·swigluGradAVX512(SB), NOSPLIT, $0-144
 	JLT  tail
 
 loop:
-	VMOVUPS (DI), Z0
-	VXORPS  word80000000<>+0(SB), Z0, Z1
-	VMULPS  word3fb8aa3b<>+0(SB), Z1, Z2
-	VADDPS  word4b400000<>+0(SB), Z2, Z2
-	VSUBPS  word4b400000<>+0(SB), Z2, Z3
-	VMULPS  word3f318000<>+0(SB), Z3, Z5
-	VSUBPS  Z5, Z1, Z4
-	VMULPS  wordb95e8083<>+0(SB), Z3, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS word39506967<>+0(SB), Z3
-	VMULPS  Z4, Z3, Z3
-	VADDPS  word3ab743ce<>+0(SB), Z3, Z3
-	VMULPS  Z4, Z3, Z3
-	VADDPS  word3c088908<>+0(SB), Z3, Z3
-	VMULPS  Z4, Z3, Z3
-	VADDPS  word3d2aa9c1<>+0(SB), Z3, Z3
-	VMULPS  Z4, Z3, Z3
-	VADDPS  word3e2aaaaa<>+0(SB), Z3, Z3
-	VMULPS  Z4, Z3, Z3
-	VADDPS  word3f000000<>+0(SB), Z3, Z3
-	VMULPS  Z4, Z4, Z5
-	VMULPS  Z5, Z3, Z3
-	VADDPS  Z4, Z3, Z3
-	VADDPS  word3f800000<>+0(SB), Z3, Z3
-	VPSLLD  $0x17, Z2, Z2
-	VPADDD  Z2, Z3, Z3
-	VCMPPS  $0x11, wordc2800000<>+0(SB), Z1, K1
-	VMOVUPS word00000000<>+0(SB), K1, Z3
-	VCMPPS  $0x1e, word42b00000<>+0(SB), Z1, K1
-	VMOVUPS word7f800000<>+0(SB), K1, Z3
-	VADDPS  word3f800000<>+0(SB), Z3, Z3
-	VMOVUPS word3f800000<>+0(SB), Z1
-	VDIVPS  Z3, Z1, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS word3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z2
-	VMULPS  Z2, Z0, Z2
-	VADDPS  Z2, Z1, Z2
-	VMOVUPS (SI), Z1
-	VMOVUPS (R8), Z3
-	VMULPS  Z3, Z0, Z4
-	VMOVUPS Z4, (BX)
-	VMULPS  Z1, Z3, Z3
-	VMULPS  Z2, Z3, Z3
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z3, (CX)
-	VMOVUPS Z1, (DX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x40, DX
-	ADDQ    $0x40, BX
-	ADDQ    $0x40, SI
-	ADDQ    $0x40, DI
-	ADDQ    $0x40, R8
-	SUBQ    $0x10, AX
-	CMPQ    AX, $0x10
-	JGE     loop
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(DI)
+	PREFETCHT0 2048(R8)
+	VMOVUPS    (DI), Z0
+	VXORPS     word80000000<>+0(SB), Z0, Z1
+	VMULPS     word3fb8aa3b<>+0(SB), Z1, Z2
+	VADDPS     word4b400000<>+0(SB), Z2, Z2
+	VSUBPS     word4b400000<>+0(SB), Z2, Z3
+	VMULPS     word3f318000<>+0(SB), Z3, Z5
+	VSUBPS     Z5, Z1, Z4
+	VMULPS     wordb95e8083<>+0(SB), Z3, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    word39506967<>+0(SB), Z3
+	VMULPS     Z4, Z3, Z3
+	VADDPS     word3ab743ce<>+0(SB), Z3, Z3
+	VMULPS     Z4, Z3, Z3
+	VADDPS     word3c088908<>+0(SB), Z3, Z3
+	VMULPS     Z4, Z3, Z3
+	VADDPS     word3d2aa9c1<>+0(SB), Z3, Z3
+	VMULPS     Z4, Z3, Z3
+	VADDPS     word3e2aaaaa<>+0(SB), Z3, Z3
+	VMULPS     Z4, Z3, Z3
+	VADDPS     word3f000000<>+0(SB), Z3, Z3
+	VMULPS     Z4, Z4, Z5
+	VMULPS     Z5, Z3, Z3
+	VADDPS     Z4, Z3, Z3
+	VADDPS     word3f800000<>+0(SB), Z3, Z3
+	VPSLLD     $0x17, Z2, Z2
+	VPADDD     Z2, Z3, Z3
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Z1, K1
+	VMOVUPS    word00000000<>+0(SB), K1, Z3
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Z1, K1
+	VMOVUPS    word7f800000<>+0(SB), K1, Z3
+	VADDPS     word3f800000<>+0(SB), Z3, Z3
+	VMOVUPS    word3f800000<>+0(SB), Z1
+	VDIVPS     Z3, Z1, Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    word3f800000<>+0(SB), Z2
+	VSUBPS     Z1, Z2, Z2
+	VMULPS     Z2, Z0, Z2
+	VADDPS     Z2, Z1, Z2
+	VMOVUPS    (SI), Z1
+	VMOVUPS    (R8), Z3
+	VMULPS     Z3, Z0, Z4
+	VMOVUPS    Z4, (BX)
+	VMULPS     Z1, Z3, Z3
+	VMULPS     Z2, Z3, Z3
+	VMULPS     Z0, Z1, Z1
+	VMOVUPS    Z3, (CX)
+	VMOVUPS    Z1, (DX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x40, DX
+	ADDQ       $0x40, BX
+	ADDQ       $0x40, SI
+	ADDQ       $0x40, DI
+	ADDQ       $0x40, R8
+	SUBQ       $0x10, AX
+	CMPQ       AX, $0x10
+	JGE        loop
 
 tail:
 	TESTQ     AX, AX
@@ -2087,7 +2096,7 @@ done:
 	RET
 
 // func swigluAVX2(dst []float32, gate []float32, up []float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·swigluAVX2(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), AX
 	MOVQ dst_base+0(FP), CX
@@ -2097,86 +2106,89 @@ TEXT ·swigluAVX2(SB), NOSPLIT, $0-72
 	JLT  tail
 
 loop:
-	VMOVUPS   (DX), Y0
-	VMOVUPS   (BX), Y1
-	VXORPS    word80000000<>+0(SB), Y0, Y2
-	VMULPS    word3fb8aa3b<>+0(SB), Y2, Y3
-	VADDPS    word4b400000<>+0(SB), Y3, Y3
-	VSUBPS    word4b400000<>+0(SB), Y3, Y4
-	VMULPS    word3f318000<>+0(SB), Y4, Y6
-	VSUBPS    Y6, Y2, Y5
-	VMULPS    wordb95e8083<>+0(SB), Y4, Y6
-	VSUBPS    Y6, Y5, Y5
-	VMOVUPS   word39506967<>+0(SB), Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3ab743ce<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3c088908<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3d2aa9c1<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3e2aaaaa<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3f000000<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y5, Y6
-	VMULPS    Y6, Y4, Y4
-	VADDPS    Y5, Y4, Y4
-	VADDPS    word3f800000<>+0(SB), Y4, Y4
-	VPSLLD    $0x17, Y3, Y3
-	VPADDD    Y3, Y4, Y4
-	VCMPPS    $0x11, wordc2800000<>+0(SB), Y2, Y3
-	VBLENDVPS Y3, word00000000<>+0(SB), Y4, Y4
-	VCMPPS    $0x1e, word42b00000<>+0(SB), Y2, Y2
-	VBLENDVPS Y2, word7f800000<>+0(SB), Y4, Y4
-	VADDPS    word3f800000<>+0(SB), Y4, Y4
-	VMOVUPS   word3f800000<>+0(SB), Y2
-	VDIVPS    Y4, Y2, Y2
-	VMULPS    Y2, Y0, Y2
-	VMULPS    Y1, Y2, Y2
-	VMOVUPS   Y2, (CX)
-	VMOVUPS   32(DX), Y0
-	VMOVUPS   32(BX), Y1
-	VXORPS    word80000000<>+0(SB), Y0, Y2
-	VMULPS    word3fb8aa3b<>+0(SB), Y2, Y3
-	VADDPS    word4b400000<>+0(SB), Y3, Y3
-	VSUBPS    word4b400000<>+0(SB), Y3, Y4
-	VMULPS    word3f318000<>+0(SB), Y4, Y6
-	VSUBPS    Y6, Y2, Y5
-	VMULPS    wordb95e8083<>+0(SB), Y4, Y6
-	VSUBPS    Y6, Y5, Y5
-	VMOVUPS   word39506967<>+0(SB), Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3ab743ce<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3c088908<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3d2aa9c1<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3e2aaaaa<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y4, Y4
-	VADDPS    word3f000000<>+0(SB), Y4, Y4
-	VMULPS    Y5, Y5, Y6
-	VMULPS    Y6, Y4, Y4
-	VADDPS    Y5, Y4, Y4
-	VADDPS    word3f800000<>+0(SB), Y4, Y4
-	VPSLLD    $0x17, Y3, Y3
-	VPADDD    Y3, Y4, Y4
-	VCMPPS    $0x11, wordc2800000<>+0(SB), Y2, Y3
-	VBLENDVPS Y3, word00000000<>+0(SB), Y4, Y4
-	VCMPPS    $0x1e, word42b00000<>+0(SB), Y2, Y2
-	VBLENDVPS Y2, word7f800000<>+0(SB), Y4, Y4
-	VADDPS    word3f800000<>+0(SB), Y4, Y4
-	VMOVUPS   word3f800000<>+0(SB), Y2
-	VDIVPS    Y4, Y2, Y2
-	VMULPS    Y2, Y0, Y2
-	VMULPS    Y1, Y2, Y2
-	VMOVUPS   Y2, 32(CX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, BX
-	SUBQ      $0x10, AX
-	CMPQ      AX, $0x10
-	JGE       loop
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (DX), Y0
+	VMOVUPS    (BX), Y1
+	VXORPS     word80000000<>+0(SB), Y0, Y2
+	VMULPS     word3fb8aa3b<>+0(SB), Y2, Y3
+	VADDPS     word4b400000<>+0(SB), Y3, Y3
+	VSUBPS     word4b400000<>+0(SB), Y3, Y4
+	VMULPS     word3f318000<>+0(SB), Y4, Y6
+	VSUBPS     Y6, Y2, Y5
+	VMULPS     wordb95e8083<>+0(SB), Y4, Y6
+	VSUBPS     Y6, Y5, Y5
+	VMOVUPS    word39506967<>+0(SB), Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3ab743ce<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3c088908<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3d2aa9c1<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3e2aaaaa<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3f000000<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y5, Y6
+	VMULPS     Y6, Y4, Y4
+	VADDPS     Y5, Y4, Y4
+	VADDPS     word3f800000<>+0(SB), Y4, Y4
+	VPSLLD     $0x17, Y3, Y3
+	VPADDD     Y3, Y4, Y4
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Y2, Y3
+	VBLENDVPS  Y3, word00000000<>+0(SB), Y4, Y4
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, word7f800000<>+0(SB), Y4, Y4
+	VADDPS     word3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    word3f800000<>+0(SB), Y2
+	VDIVPS     Y4, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VMULPS     Y1, Y2, Y2
+	VMOVUPS    Y2, (CX)
+	VMOVUPS    32(DX), Y0
+	VMOVUPS    32(BX), Y1
+	VXORPS     word80000000<>+0(SB), Y0, Y2
+	VMULPS     word3fb8aa3b<>+0(SB), Y2, Y3
+	VADDPS     word4b400000<>+0(SB), Y3, Y3
+	VSUBPS     word4b400000<>+0(SB), Y3, Y4
+	VMULPS     word3f318000<>+0(SB), Y4, Y6
+	VSUBPS     Y6, Y2, Y5
+	VMULPS     wordb95e8083<>+0(SB), Y4, Y6
+	VSUBPS     Y6, Y5, Y5
+	VMOVUPS    word39506967<>+0(SB), Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3ab743ce<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3c088908<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3d2aa9c1<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3e2aaaaa<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VADDPS     word3f000000<>+0(SB), Y4, Y4
+	VMULPS     Y5, Y5, Y6
+	VMULPS     Y6, Y4, Y4
+	VADDPS     Y5, Y4, Y4
+	VADDPS     word3f800000<>+0(SB), Y4, Y4
+	VPSLLD     $0x17, Y3, Y3
+	VPADDD     Y3, Y4, Y4
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Y2, Y3
+	VBLENDVPS  Y3, word00000000<>+0(SB), Y4, Y4
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, word7f800000<>+0(SB), Y4, Y4
+	VADDPS     word3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    word3f800000<>+0(SB), Y2
+	VDIVPS     Y4, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VMULPS     Y1, Y2, Y2
+	VMOVUPS    Y2, 32(CX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x40, DX
+	ADDQ       $0x40, BX
+	SUBQ       $0x10, AX
+	CMPQ       AX, $0x10
+	JGE        loop
 
 tail:
 	TESTQ      AX, AX
@@ -2265,7 +2277,7 @@ done:
 	RET
 
 // func swigluGradAVX2(dGate []float32, dUp []float32, act []float32, dOut []float32, gate []float32, up []float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·swigluGradAVX2(SB), NOSPLIT, $0-144
 	MOVQ dGate_len+8(FP), AX
 	MOVQ dGate_base+0(FP), CX
@@ -2278,109 +2290,115 @@ TEXT ·swigluGradAVX2(SB), NOSPLIT, $0-144
 	JLT  tail
 
 loop:
-	VMOVUPS   (DI), Y0
-	VXORPS    word80000000<>+0(SB), Y0, Y1
-	VMULPS    word3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS    word4b400000<>+0(SB), Y2, Y2
-	VSUBPS    word4b400000<>+0(SB), Y2, Y3
-	VMULPS    word3f318000<>+0(SB), Y3, Y5
-	VSUBPS    Y5, Y1, Y4
-	VMULPS    wordb95e8083<>+0(SB), Y3, Y5
-	VSUBPS    Y5, Y4, Y4
-	VMOVUPS   word39506967<>+0(SB), Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3ab743ce<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3c088908<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3d2aa9c1<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3e2aaaaa<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3f000000<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y4, Y5
-	VMULPS    Y5, Y3, Y3
-	VADDPS    Y4, Y3, Y3
-	VADDPS    word3f800000<>+0(SB), Y3, Y3
-	VPSLLD    $0x17, Y2, Y2
-	VPADDD    Y2, Y3, Y3
-	VCMPPS    $0x11, wordc2800000<>+0(SB), Y1, Y2
-	VBLENDVPS Y2, word00000000<>+0(SB), Y3, Y3
-	VCMPPS    $0x1e, word42b00000<>+0(SB), Y1, Y1
-	VBLENDVPS Y1, word7f800000<>+0(SB), Y3, Y3
-	VADDPS    word3f800000<>+0(SB), Y3, Y3
-	VMOVUPS   word3f800000<>+0(SB), Y1
-	VDIVPS    Y3, Y1, Y1
-	VMULPS    Y1, Y0, Y0
-	VMOVUPS   word3f800000<>+0(SB), Y2
-	VSUBPS    Y1, Y2, Y2
-	VMULPS    Y2, Y0, Y2
-	VADDPS    Y2, Y1, Y2
-	VMOVUPS   (SI), Y1
-	VMOVUPS   (R8), Y3
-	VMULPS    Y3, Y0, Y4
-	VMOVUPS   Y4, (BX)
-	VMULPS    Y1, Y3, Y3
-	VMULPS    Y2, Y3, Y3
-	VMULPS    Y0, Y1, Y1
-	VMOVUPS   Y3, (CX)
-	VMOVUPS   Y1, (DX)
-	VMOVUPS   32(DI), Y0
-	VXORPS    word80000000<>+0(SB), Y0, Y1
-	VMULPS    word3fb8aa3b<>+0(SB), Y1, Y2
-	VADDPS    word4b400000<>+0(SB), Y2, Y2
-	VSUBPS    word4b400000<>+0(SB), Y2, Y3
-	VMULPS    word3f318000<>+0(SB), Y3, Y5
-	VSUBPS    Y5, Y1, Y4
-	VMULPS    wordb95e8083<>+0(SB), Y3, Y5
-	VSUBPS    Y5, Y4, Y4
-	VMOVUPS   word39506967<>+0(SB), Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3ab743ce<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3c088908<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3d2aa9c1<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3e2aaaaa<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y3, Y3
-	VADDPS    word3f000000<>+0(SB), Y3, Y3
-	VMULPS    Y4, Y4, Y5
-	VMULPS    Y5, Y3, Y3
-	VADDPS    Y4, Y3, Y3
-	VADDPS    word3f800000<>+0(SB), Y3, Y3
-	VPSLLD    $0x17, Y2, Y2
-	VPADDD    Y2, Y3, Y3
-	VCMPPS    $0x11, wordc2800000<>+0(SB), Y1, Y2
-	VBLENDVPS Y2, word00000000<>+0(SB), Y3, Y3
-	VCMPPS    $0x1e, word42b00000<>+0(SB), Y1, Y1
-	VBLENDVPS Y1, word7f800000<>+0(SB), Y3, Y3
-	VADDPS    word3f800000<>+0(SB), Y3, Y3
-	VMOVUPS   word3f800000<>+0(SB), Y1
-	VDIVPS    Y3, Y1, Y1
-	VMULPS    Y1, Y0, Y0
-	VMOVUPS   word3f800000<>+0(SB), Y2
-	VSUBPS    Y1, Y2, Y2
-	VMULPS    Y2, Y0, Y2
-	VADDPS    Y2, Y1, Y2
-	VMOVUPS   32(SI), Y1
-	VMOVUPS   32(R8), Y3
-	VMULPS    Y3, Y0, Y4
-	VMOVUPS   Y4, 32(BX)
-	VMULPS    Y1, Y3, Y3
-	VMULPS    Y2, Y3, Y3
-	VMULPS    Y0, Y1, Y1
-	VMOVUPS   Y3, 32(CX)
-	VMOVUPS   Y1, 32(DX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, BX
-	ADDQ      $0x40, SI
-	ADDQ      $0x40, DI
-	ADDQ      $0x40, R8
-	SUBQ      $0x10, AX
-	CMPQ      AX, $0x10
-	JGE       loop
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(DI)
+	PREFETCHT0 2048(R8)
+	VMOVUPS    (DI), Y0
+	VXORPS     word80000000<>+0(SB), Y0, Y1
+	VMULPS     word3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     word4b400000<>+0(SB), Y2, Y2
+	VSUBPS     word4b400000<>+0(SB), Y2, Y3
+	VMULPS     word3f318000<>+0(SB), Y3, Y5
+	VSUBPS     Y5, Y1, Y4
+	VMULPS     wordb95e8083<>+0(SB), Y3, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    word39506967<>+0(SB), Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3ab743ce<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3c088908<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3d2aa9c1<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3e2aaaaa<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3f000000<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y4, Y5
+	VMULPS     Y5, Y3, Y3
+	VADDPS     Y4, Y3, Y3
+	VADDPS     word3f800000<>+0(SB), Y3, Y3
+	VPSLLD     $0x17, Y2, Y2
+	VPADDD     Y2, Y3, Y3
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Y1, Y2
+	VBLENDVPS  Y2, word00000000<>+0(SB), Y3, Y3
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Y1, Y1
+	VBLENDVPS  Y1, word7f800000<>+0(SB), Y3, Y3
+	VADDPS     word3f800000<>+0(SB), Y3, Y3
+	VMOVUPS    word3f800000<>+0(SB), Y1
+	VDIVPS     Y3, Y1, Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    word3f800000<>+0(SB), Y2
+	VSUBPS     Y1, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y2
+	VMOVUPS    (SI), Y1
+	VMOVUPS    (R8), Y3
+	VMULPS     Y3, Y0, Y4
+	VMOVUPS    Y4, (BX)
+	VMULPS     Y1, Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VMULPS     Y0, Y1, Y1
+	VMOVUPS    Y3, (CX)
+	VMOVUPS    Y1, (DX)
+	VMOVUPS    32(DI), Y0
+	VXORPS     word80000000<>+0(SB), Y0, Y1
+	VMULPS     word3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     word4b400000<>+0(SB), Y2, Y2
+	VSUBPS     word4b400000<>+0(SB), Y2, Y3
+	VMULPS     word3f318000<>+0(SB), Y3, Y5
+	VSUBPS     Y5, Y1, Y4
+	VMULPS     wordb95e8083<>+0(SB), Y3, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    word39506967<>+0(SB), Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3ab743ce<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3c088908<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3d2aa9c1<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3e2aaaaa<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     word3f000000<>+0(SB), Y3, Y3
+	VMULPS     Y4, Y4, Y5
+	VMULPS     Y5, Y3, Y3
+	VADDPS     Y4, Y3, Y3
+	VADDPS     word3f800000<>+0(SB), Y3, Y3
+	VPSLLD     $0x17, Y2, Y2
+	VPADDD     Y2, Y3, Y3
+	VCMPPS     $0x11, wordc2800000<>+0(SB), Y1, Y2
+	VBLENDVPS  Y2, word00000000<>+0(SB), Y3, Y3
+	VCMPPS     $0x1e, word42b00000<>+0(SB), Y1, Y1
+	VBLENDVPS  Y1, word7f800000<>+0(SB), Y3, Y3
+	VADDPS     word3f800000<>+0(SB), Y3, Y3
+	VMOVUPS    word3f800000<>+0(SB), Y1
+	VDIVPS     Y3, Y1, Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    word3f800000<>+0(SB), Y2
+	VSUBPS     Y1, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y2
+	VMOVUPS    32(SI), Y1
+	VMOVUPS    32(R8), Y3
+	VMULPS     Y3, Y0, Y4
+	VMOVUPS    Y4, 32(BX)
+	VMULPS     Y1, Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VMULPS     Y0, Y1, Y1
+	VMOVUPS    Y3, 32(CX)
+	VMOVUPS    Y1, 32(DX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x40, DX
+	ADDQ       $0x40, BX
+	ADDQ       $0x40, SI
+	ADDQ       $0x40, DI
+	ADDQ       $0x40, R8
+	SUBQ       $0x10, AX
+	CMPQ       AX, $0x10
+	JGE        loop
 
 tail:
 	TESTQ      AX, AX

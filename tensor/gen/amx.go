@@ -48,78 +48,163 @@ func tileConfig(c *build.Context) operand.Mem {
 // A and of B. It leaves no state in tiles behind: see gemm_amx.go.
 func emitTileProducts(s isa, config operand.Mem) {
 	s.suffix = "AMX"
-	s.function("multiply", "func(strips, steps int, a, b *uint16, bStrip int, c *float32, ldc int, acc bool)",
-		"adds a strip of A times strips of B to as many blocks of 32 x 32 values of C, side by side, or sets them.",
-		"A strip has steps of two tiles each; the next one of B begins bStrip values later.")
-	strips, steps, a, b, bStrip := s.arg("strips"), s.arg("steps"), s.arg("a"), s.arg("b"), s.arg("bStrip")
-	c, row := s.arg("c"), s.arg("ldc")
-	acc := s.GP8()
-	s.Load(s.Param("acc"), acc)
-	s.SHLQ(operand.U8(1), bStrip)
-	s.SHLQ(operand.U8(2), row)
-	at, line := s.GP64(), s.GP64()
-	s.LEAQ(config, at)
-	raw(s.Context, "LDTILECFG", false, operand.Mem{Base: at})
-	s.MOVQ(operand.U32(64), line)
-	half := s.GP64() // rows 16 to 31 of the block
-	s.MOVQ(row, half)
-	s.SHLQ(operand.U8(4), half)
-	s.ADDQ(c, half)
-	s.Label("strip")
-	places := []operand.Mem{{Base: c, Index: row, Scale: 1}, {Base: c, Index: row, Scale: 1, Disp: 64}, {Base: half, Index: row, Scale: 1}, {Base: half, Index: row, Scale: 1, Disp: 64}}
-	s.TESTB(acc, acc)
-	s.JNE(operand.LabelRef("load"))
-	for i := range places {
-		raw(s.Context, "TILEZERO", false, tmm(i))
-	}
-	s.JMP(operand.LabelRef("begin"))
-	s.Label("load")
-	for i, m := range places {
-		raw(s.Context, "TILELOADD", false, m, tmm(i))
-	}
-	s.Label("begin")
-	emitSteps(s, a, b, steps, line, c, row)
-	for i, m := range places {
-		raw(s.Context, "TILESTORED", false, tmm(i), m)
-	}
-	s.ADDQ(bStrip, b)
-	s.SUBQ(operand.I8(-128), c) // 32 values
-	s.SUBQ(operand.I8(-128), half)
-	s.DECQ(strips)
-	s.JNE(operand.LabelRef("strip"))
-	raw(s.Context, "TILERELEASE", false)
+	s.function("multiply", "func(outer, inner, steps int, a *uint16, aStrip int, b *uint16, bStrip, bBack int, c *float32, cBack, ldc, nearRows, farRows int, ahead *float32, aheadRow, rows, columns, aheadRows int, acc bool)",
+		"adds strips of A times strips of B to outer times inner blocks of 32 x 32 values of C, or sets them. A strip has steps of two tiles each.",
+		"Strips of A are aStrip values apart, those of B bStrip. Inner blocks lie side by side; after them b and c also move by bBack and cBack values.",
+		"Each step asks for two lines of so many rows of the next block of C: near ones for the first cache, far ones for the second. It also asks for two lines of",
+		"aheadRows rows at ahead, aheadRow values apart: down so many rows, then those of the next of columns of two lines. These may lie anywhere.")
+	tileLoop{isa: s}.emit(config)
 	s.finish()
 }
 
-// rowsPerStep is for how many rows of the next block of C a step asks: 16 steps ask for all.
-const rowsPerStep = 2
+// tileLoop is where the loop over blocks keeps what it needs.
+type tileLoop struct {
+	isa
+	c, row, line, ahead, aheadRow, down, next, left, n reg.GPVirtual
+}
 
-// emitSteps adds the products of all steps to tiles 0 to 3. Meanwhile it asks for the next block of C, which begins with the
-// line after the two of this one: that takes 4 % off a training step.
-func emitSteps(s isa, a, b, steps, line, c, row reg.GPVirtual) {
-	x, y, n, next := s.GP64(), s.GP64(), s.GP64(), s.GP64()
-	s.MOVQ(c, next)
-	s.MOVQ(a, x)
-	s.MOVQ(b, y)
-	s.MOVQ(steps, n)
-	s.Label("step")
-	raw(s.Context, "TILELOADD", false, operand.Mem{Base: y, Index: line, Scale: 1}, tmm(6))
-	raw(s.Context, "TILELOADD", false, operand.Mem{Base: x, Index: line, Scale: 1}, tmm(4))
-	raw(s.Context, "TILELOADD", false, operand.Mem{Base: y, Index: line, Scale: 1, Disp: tileBytes}, tmm(7))
-	raw(s.Context, "TDPBF16PS", false, tmm(6), tmm(4), tmm(0))
-	raw(s.Context, "TILELOADD", false, operand.Mem{Base: x, Index: line, Scale: 1, Disp: tileBytes}, tmm(5))
-	raw(s.Context, "TDPBF16PS", false, tmm(7), tmm(4), tmm(1))
-	raw(s.Context, "TDPBF16PS", false, tmm(6), tmm(5), tmm(2))
-	raw(s.Context, "TDPBF16PS", false, tmm(7), tmm(5), tmm(3))
-	for range rowsPerStep {
-		s.PREFETCHT0(operand.Mem{Base: next, Disp: 128})
-		s.PREFETCHT0(operand.Mem{Base: next, Disp: 192})
-		s.ADDQ(row, next)
+// memory is where a parameter lies.
+func (t tileLoop) memory(name string) operand.Mem {
+	p, err := t.Param(name).Resolve()
+	if err != nil {
+		panic(err) // the signature has no such parameter
 	}
-	s.ADDQ(operand.U32(unitBytes), x)
-	s.ADDQ(operand.U32(unitBytes), y)
-	s.DECQ(n)
-	s.JNE(operand.LabelRef("step"))
+	return p.Addr
+}
+
+func (t tileLoop) emit(config operand.Mem) {
+	for _, name := range []string{"aStrip", "bStrip", "bBack"} {
+		t.SHLQ(operand.U8(1), t.memory(name))
+	}
+	t.SHLQ(operand.U8(2), t.memory("cBack"))
+	t.c, t.row, t.ahead, t.aheadRow = t.arg("c"), t.arg("ldc"), t.arg("ahead"), t.arg("aheadRow")
+	t.SHLQ(operand.U8(2), t.row)
+	t.SHLQ(operand.U8(2), t.aheadRow)
+	t.down = t.arg("rows")
+	t.line, t.left = t.GP64(), t.GP64()
+	t.LEAQ(config, t.line)
+	raw(t.Context, "LDTILECFG", false, operand.Mem{Base: t.line})
+	t.MOVQ(operand.U32(64), t.line)
+	t.Label("outer")
+	t.MOVQ(t.memory("inner"), t.left)
+	t.Label("block")
+	after := t.block()
+	t.move("b", "bStrip")
+	t.MOVQ(after, t.c)
+	t.DECQ(t.left)
+	t.JNE(operand.LabelRef("block"))
+	t.move("a", "aStrip")
+	t.move("b", "bBack")
+	t.DECQ(t.memory("outer"))
+	t.JNE(operand.LabelRef("outer"))
+	raw(t.Context, "TILERELEASE", false)
+}
+
+// move adds one parameter to another.
+func (t tileLoop) move(to, by string) {
+	d := t.GP64()
+	t.MOVQ(t.memory(by), d)
+	t.ADDQ(d, t.memory(to))
+}
+
+// block computes a block of C. It returns where the next one is.
+func (t tileLoop) block() (after reg.GPVirtual) {
+	half := t.GP64() // rows 16 to 31 of the block
+	t.MOVQ(t.row, half)
+	t.SHLQ(operand.U8(4), half)
+	t.ADDQ(t.c, half)
+	after, t.next, t.n = t.GP64(), t.GP64(), t.GP64()
+	t.LEAQ(operand.Mem{Base: t.c, Disp: 128}, after)
+	t.CMPQ(t.left, operand.U8(1))
+	t.JNE(operand.LabelRef("within"))
+	t.ADDQ(t.memory("cBack"), after)
+	t.Label("within")
+	t.MOVQ(after, t.next)
+	places := []operand.Mem{{Base: t.c, Index: t.row, Scale: 1}, {Base: t.c, Index: t.row, Scale: 1, Disp: 64}, {Base: half, Index: t.row, Scale: 1}, {Base: half, Index: t.row, Scale: 1, Disp: 64}}
+	t.CMPB(t.memory("acc"), operand.U8(0))
+	t.JNE(operand.LabelRef("load"))
+	for i := range places {
+		raw(t.Context, "TILEZERO", false, tmm(i))
+	}
+	t.JMP(operand.LabelRef("begin"))
+	t.Label("load")
+	for i, m := range places {
+		raw(t.Context, "TILELOADD", false, m, tmm(i))
+	}
+	t.Label("begin")
+	t.steps()
+	for i, m := range places {
+		raw(t.Context, "TILESTORED", false, tmm(i), m)
+	}
+	return after
+}
+
+// steps adds the products of all steps to tiles 0 to 3. Meanwhile it asks for the next block of C and for what is packed
+// next: a core waits for either much longer than it multiplies.
+func (t tileLoop) steps() {
+	x, y := t.GP64(), t.GP64()
+	t.MOVQ(t.memory("a"), x)
+	t.MOVQ(t.memory("b"), y)
+	t.MOVQ(t.memory("steps"), t.n)
+	t.Label("step")
+	raw(t.Context, "TILELOADD", false, operand.Mem{Base: y, Index: t.line, Scale: 1}, tmm(6))
+	raw(t.Context, "TILELOADD", false, operand.Mem{Base: x, Index: t.line, Scale: 1}, tmm(4))
+	raw(t.Context, "TILELOADD", false, operand.Mem{Base: y, Index: t.line, Scale: 1, Disp: tileBytes}, tmm(7))
+	raw(t.Context, "TDPBF16PS", false, tmm(6), tmm(4), tmm(0))
+	raw(t.Context, "TILELOADD", false, operand.Mem{Base: x, Index: t.line, Scale: 1, Disp: tileBytes}, tmm(5))
+	raw(t.Context, "TDPBF16PS", false, tmm(7), tmm(4), tmm(1))
+	raw(t.Context, "TDPBF16PS", false, tmm(6), tmm(5), tmm(2))
+	raw(t.Context, "TDPBF16PS", false, tmm(7), tmm(5), tmm(3))
+	t.ask("near", t.PREFETCHT0, t.next, t.row)
+	t.ask("far", t.PREFETCHT1, t.next, t.row)
+	t.askAhead()
+	t.ADDQ(operand.U32(unitBytes), x)
+	t.ADDQ(operand.U32(unitBytes), y)
+	t.DECQ(t.n)
+	t.JNE(operand.LabelRef("step"))
+}
+
+// ask asks for two lines in each of some rows, and moves on by these.
+func (t tileLoop) ask(name string, prefetch func(operand.Op), at, row reg.GPVirtual) {
+	rows := t.GP64()
+	t.MOVQ(t.memory(name+"Rows"), rows)
+	t.TESTQ(rows, rows)
+	t.JLE(operand.LabelRef(name + "Asked"))
+	t.Label(name)
+	prefetch(operand.Mem{Base: at})
+	prefetch(operand.Mem{Base: at, Disp: 64})
+	t.ADDQ(row, at)
+	t.DECQ(rows)
+	t.JNE(operand.LabelRef(name))
+	t.Label(name + "Asked")
+}
+
+// askAhead asks for what is packed next. It goes down a column of two lines, and at its end to the top of the next.
+func (t tileLoop) askAhead() {
+	rows, back := t.GP64(), t.GP64()
+	t.MOVQ(t.memory("aheadRows"), rows)
+	t.TESTQ(rows, rows)
+	t.JLE(operand.LabelRef("aheadAsked"))
+	t.Label("ahead")
+	t.PREFETCHT1(operand.Mem{Base: t.ahead})
+	t.PREFETCHT1(operand.Mem{Base: t.ahead, Disp: 64})
+	t.ADDQ(t.aheadRow, t.ahead)
+	t.DECQ(t.down)
+	t.JNE(operand.LabelRef("goOn"))
+	t.MOVQ(t.memory("rows"), t.down)
+	t.MOVQ(t.aheadRow, back)
+	t.IMULQ(t.down, back)
+	t.SUBQ(back, t.ahead)
+	t.SUBQ(operand.I8(-128), t.ahead)
+	t.DECQ(t.memory("columns"))
+	t.JE(operand.LabelRef("allAsked"))
+	t.Label("goOn")
+	t.DECQ(rows)
+	t.JNE(operand.LabelRef("ahead"))
+	t.JMP(operand.LabelRef("aheadAsked"))
+	t.Label("allAsked")
+	t.MOVQ(operand.U32(0), t.memory("aheadRows"))
+	t.Label("aheadAsked")
 }
 
 // tileSums is how many tiles a peak loop adds to: one product takes 52 cycles, and a new one begins every 16.
@@ -148,10 +233,6 @@ func emitTilePeak(s isa, config operand.Mem) {
 	s.finish()
 }
 
-// packAhead is how many bytes before its use a part of a row is asked for: 32 rows are more streams than a processor
-// follows by itself.
-const packAhead = 512
-
 // packer emits one way to make tiles of 32 x 32 values in float32.
 type packer struct {
 	isa
@@ -168,9 +249,12 @@ func (p packer) emit() {
 		name, doc = name+"Turned", doc+" Then pairs of values in rows of tiles become columns."
 	}
 	p.suffix = "AMX"
-	p.function(name, "func(dst *uint16, dstStep int, src *float32, srcRow, srcStep, steps int)",
-		"rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.", doc)
+	p.function(name, "func(dst *uint16, dstStep int, src *float32, srcRow, srcStep, steps, ahead int)",
+		"rounds 32 x 32 values at src, srcRow values apart, to two tiles at dst, and so on in steps of dstStep and srcStep values.", doc,
+		"It asks for what lies ahead values behind each that it reads.")
 	dst, dstStep, src, row, srcStep, steps := p.arg("dst"), p.arg("dstStep"), p.arg("src"), p.arg("srcRow"), p.arg("srcStep"), p.arg("steps")
+	ahead := p.arg("ahead")
+	p.SHLQ(operand.U8(2), ahead)
 	p.SHLQ(operand.U8(1), dstStep)
 	p.SHLQ(operand.U8(2), row)
 	p.SHLQ(operand.U8(2), srcStep)
@@ -187,7 +271,7 @@ func (p packer) emit() {
 			p.MOVQ(src, from)
 			p.ADDQ(operand.U8(64), from)
 		}
-		rows := p.rounded(from, row, order)
+		rows := p.rounded(from, row, ahead, order)
 		if p.transposed {
 			rows = p.turned(rows)
 		}
@@ -203,19 +287,19 @@ func (p packer) emit() {
 }
 
 // rounded reads what one tile holds and moves from beyond it.
-func (p packer) rounded(from, row reg.GPVirtual, order reg.VecVirtual) []reg.VecVirtual {
+func (p packer) rounded(from, row, ahead reg.GPVirtual, order reg.VecVirtual) []reg.VecVirtual {
 	rows := make([]reg.VecVirtual, tileRows)
 	for i := range rows {
 		low, high := p.ZMM(), p.ZMM()
-		p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead})
+		p.PREFETCHT0(operand.Mem{Base: from, Index: ahead, Scale: 1})
 		rows[i] = p.ZMM()
 		p.VMOVUPS(operand.Mem{Base: from}, low)
 		if p.from == "Pairs" {
 			p.ADDQ(row, from)
-			p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead})
+			p.PREFETCHT0(operand.Mem{Base: from, Index: ahead, Scale: 1})
 			p.VMOVUPS(operand.Mem{Base: from}, high)
 		} else {
-			p.PREFETCHT0(operand.Mem{Base: from, Disp: packAhead + 64})
+			p.PREFETCHT0(operand.Mem{Base: from, Index: ahead, Scale: 1, Disp: 64})
 			p.VMOVUPS(operand.Mem{Base: from, Disp: 64}, high)
 		}
 		p.ADDQ(row, from)

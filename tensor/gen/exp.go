@@ -83,6 +83,7 @@ func (s isa) emitSwiGLU() {
 	s.vectorFunction("swiglu", "func(dst, gate, up []float32)")
 	n, at := s.slices("dst", "gate", "up")
 	s.each("", n, at, func(part int, mask reg.Register) {
+		s.ask(at, part, mask)
 		g, u := s.load(at[1], part, mask), s.load(at[2], part, mask)
 		y := s.sigmoid(g)
 		s.VMULPS(y, g, y)
@@ -96,6 +97,7 @@ func (s isa) emitSwiGLUGrad() {
 	s.vectorFunction("swigluGrad", "func(dGate, dUp, act, dOut, gate, up []float32)")
 	n, at := s.slices("dGate", "dUp", "act", "dOut", "gate", "up")
 	s.each("", n, at, func(part int, mask reg.Register) {
+		s.ask(at, part, mask)
 		g := s.load(at[4], part, mask)
 		sigmoid := s.sigmoid(g)
 		silu, slope := s.vec(), s.vec()
@@ -114,4 +116,20 @@ func (s isa) emitSwiGLUGrad() {
 		s.save(d, at[1], part, mask)
 	})
 	s.finish()
+}
+
+// unitAhead is how many bytes before its use memory is asked for: rows of a gated unit are so short that the processor has hardly
+// begun to follow them when they end.
+const unitAhead = 2048
+
+// ask asks for what full blocks need soon, or what lies there if that is beyond their end.
+func (s isa) ask(bases []reg.GPVirtual, part int, mask reg.Register) {
+	if mask != nil || 4*s.width*part%64 != 0 {
+		return
+	}
+	for _, base := range bases {
+		m := s.at(base, part)
+		m.Disp += unitAhead
+		s.PREFETCHT0(m)
+	}
 }
