@@ -141,6 +141,14 @@ type (
 		Round    uint32
 	}
 
+	// LeaveOut says that this node, a guest, holds a delta of a guest in a closed round, and a member does not: the delta is of
+	// no set before a member brings it.
+	LeaveOut struct {
+		ID       wire.Digest
+		Fragment int
+		Round    uint32
+	}
+
 	// BaseMismatch says that set union cannot repair the difference of two chains,
 	// or that one node is far behind. It says which one takes the other's tips.
 	// When Take is true a snapshot fetch from Peer has begun.
@@ -275,6 +283,7 @@ func (StorePart) effect()     {}
 func (Offer) effect()         {}
 func (Fetched) effect()       {}
 func (CatchUp) effect()       {}
+func (LeaveOut) effect()      {}
 func (BaseMismatch) effect()  {}
 func (StateDiffers) effect()  {}
 func (Audit) effect()         {}

@@ -338,3 +338,35 @@ func TestJoinerAmongGuests(t *testing.T) {
 		}
 	}
 }
+
+// A guest leaves out of closed rounds what other guests made and a member does not hold, and nobody else does.
+func specGuestConforms(t *testing.T, _ *spectest.Spec) {
+	for _, c := range []struct{ self, peer, author, out bool }{
+		{true, false, true, true}, {false, false, true, false}, {true, true, true, false}, {true, false, false, false},
+	} {
+		a := newAlone()
+		h := a.signed(9, 1)
+		var guests, members []wire.PeerID
+		for id, guest := range map[wire.PeerID]bool{a.core.cfg.Self: c.self, {1}: c.peer, h.Header.Author: c.author} {
+			if guest {
+				guests = append(guests, id)
+			} else {
+				members = append(members, id)
+			}
+		}
+		a.guests(t, guests, members...)
+		h.Header.Certificate = a.core.cfg.Members.Of(h.Header.Author)[0].ID(a.run)
+		a.chain.store(h, []byte{1})
+		a.chain.closed[0] = 2
+		q := a.compares(t, 1, 4, 3)
+		e := a.shown(q, 4, func(i int, r *wire.RangeAnswer) {
+			if r.Closed = 4; i == 0 {
+				r.Sets = []wire.Digest{{5}}
+			}
+		})
+		e = a.answer(questions(t, e, wire.GetHeaders)[0], wire.EncodeHeaders(nil))
+		if out := find[LeaveOut](e); (len(out) == 1 && out[0].ID == h.Header.ID(a.run)) != c.out {
+			t.Errorf("%+v: leaves out %v", c, out)
+		}
+	}
+}

@@ -239,12 +239,35 @@ func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Dige
 // take wants what is missing of a batch of headers and goes on when it is all held.
 func (r *repair) take(s *session, headers []wire.SignedHeader) {
 	s.requeue(headers)
+	r.conform(s, headers)
 	for _, h := range headers {
 		r.takeOne(s, &h)
 	}
 	s.batch = nil
 	if len(s.waiting) == 0 {
 		r.nextBatch(s)
+	}
+}
+
+// conform has a guest leave out of closed rounds what guests made and a member does not hold. Members take of that what comes in
+// time, and then bring it: what came late here, the own delta as well, is of no round.
+func (r *repair) conform(s *session, headers []wire.SignedHeader) {
+	if !r.guest(r.cfg.Self) || r.guest(s.peer.id) {
+		return
+	}
+	holds := func(h wire.SignedHeader) bool {
+		return slices.ContainsFunc(headers, func(x wire.SignedHeader) bool { return x.Header == h.Header })
+	}
+	for _, key := range s.batch {
+		f := int(key.Fragment)
+		if key.Round > s.fragments[f].theirs.Closed || slices.Contains(s.todo, key) {
+			continue
+		}
+		for _, h := range r.chain.Signed(f, key.Round) {
+			if r.cfg.Members.GuestHeader(h.Header) && !holds(h) {
+				r.emit(LeaveOut{ID: h.Header.ID(r.cfg.Run), Fragment: f, Round: key.Round})
+			}
+		}
 	}
 }
 

@@ -308,6 +308,8 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.fetched(now, e)
 	case gossip.CatchUp:
 		m.rounds.CloseTo(now, e.Fragment, e.Round)
+	case gossip.LeaveOut:
+		m.rounds.Payload(now, e.Fragment, e.Round, outer.ID(e.ID), rounds.PayloadLost)
 	case gossip.EvidenceFound:
 		if m.bar(now, e.Evidence, false) {
 			m.emit(StoreEvidence{Evidence: e.Evidence})

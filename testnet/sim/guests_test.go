@@ -148,7 +148,6 @@ const (
 
 // Guests cost members little on links as they are between homes: a delta that comes late has all fold again.
 func TestGuestsCostLittle(t *testing.T) {
-	t.Skip("until guests answer a round ahead")
 	t.Parallel()
 	cost := func(guests int) cost {
 		s := hosted(5, guests, calmRounds, 1)
