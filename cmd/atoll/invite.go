@@ -24,7 +24,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
     atoll invite --dir first --guests                   for strangers: you may publish this link
     atoll relay "$(atoll invite --genesis mine.genesis)"
 
-With --guests they join as guests: they train, all together count a little beside the members, and have no say. The run goes on only while a member is there, and guests can delay its end until atoll revoke takes their invite back. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
+With --guests they join as guests: they train, all together count a little beside the members, and have no say. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
 All nodes keep the limits. After --expires nobody new gets in, and who is in stays. atoll revoke takes an invite back, with all who came by it: make one for each group of people. The link of the first node carries an invite without limits, by which that node came itself.`
 
