@@ -92,7 +92,8 @@ func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
 			continue
 		}
 		c.forked = c.forked || round <= min(c.closed, a.Closed)
-		if !theirs.IsZero() || r.guest(r.cfg.Self) { // a guest asks for nothing as well: see conform
+		nothing := round > a.Base && round <= a.Closed && r.guest(r.cfg.Self) // is an answer as well: see conform
+		if !theirs.IsZero() || nothing {
 			s.todo = append(s.todo, wire.RoundKey{Fragment: asked.Fragment, Round: round})
 		}
 	}

@@ -260,8 +260,9 @@ func (r *repair) conform(s *session, headers []wire.SignedHeader) {
 	}
 	for _, key := range s.batch {
 		f := int(key.Fragment)
-		if key.Round > s.fragments[f].theirs.Closed || slices.Contains(s.todo, key) {
-			continue
+		theirs := s.fragments[f].theirs
+		if key.Round <= theirs.Base || key.Round > theirs.Closed || slices.Contains(s.todo, key) {
+			continue // a member may know nothing of rounds below its base
 		}
 		for _, h := range r.chain.Signed(f, key.Round) {
 			if r.cfg.Members.GuestHeader(h.Header) && !holds(h) {

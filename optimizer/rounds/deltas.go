@@ -72,6 +72,7 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 		r.tried++
 	}
 	r.insert(e)
+	m.forgetGuests(f, r, d.Round)
 	m.thin(f, r, d.Round)
 	if e.trusted {
 		m.ring(now, f, d.Round)
@@ -84,13 +85,27 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 // without end can have each come before those that came, and every one costs a payload.
 const guestTries = 4
 
-// crowded says that too many headers came for another of an author that nothing came of yet, or for another of a guest.
+// crowded says that gossip brought too many headers for another of an author that nothing came of yet, or for another of a
+// guest. What a member brings by repair is never too much: all must take what one took.
 func (r *round) crowded(e entry) bool {
 	if e.delta.Guest {
-		most := guestTries * r.guests.most
-		return r.tried >= most && !e.repaired || r.awaitsGuests() >= most
+		return !e.repaired && (r.tried >= r.mostGuests() || r.awaitsGuests() >= r.mostGuests())
 	}
 	return e.vouched() == 0 && r.missing() >= maxMissing
+}
+
+// mostGuests is how many headers of guests gossip may bring, and how many of them wait for their payloads.
+func (r *round) mostGuests() int { return guestTries * r.guests.most }
+
+// forgetGuests forgets the oldest headers of guests without payloads where there are too many.
+func (m *Machine) forgetGuests(f *fragment, r *round, rnd uint32) {
+	for r.awaitsGuests() > r.mostGuests() {
+		id, found := r.forget(func(e entry) bool { return e.delta.Guest && !e.held && e.delta.Author != m.self }, oldestFirst)
+		if !found {
+			return
+		}
+		m.emit(Forgot{Fragment: f.index, Round: rnd, ID: id})
+	}
 }
 
 // thin forgets what the round has no room for.

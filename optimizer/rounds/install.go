@@ -101,9 +101,11 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 	f.chain.base, f.chain.sealed = f.chain.bases[0], f.chain.first
 	f.own.mark = s.Mark
 	for _, d := range s.Held {
-		if d.Round > f.chain.base && !slices.Contains(f.deltas.barred[d.Author], d.Round) {
+		if d.Round > f.chain.base && (d.Guest || !slices.Contains(f.deltas.barred[d.Author], d.Round)) {
 			r := f.deltas.round(d.Round)
-			r.rang = now
+			if !d.Guest {
+				r.rang = now
+			}
 			r.insert(entry{delta: d, place: outer.PlaceOf(m.run, d)})
 			r.hold(r.find(d.ID))
 			m.thin(f, r, d.Round)

@@ -303,15 +303,21 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 // payloads the oldest, first of those that nobody vouches for.
 func (r *round) thin(self outer.Author) (ids []outer.ID) {
 	for _, room := range r.rooms() {
+		aside := func(e entry) bool { return e.aside && e.delta.Author != self && r.roomFor(e.delta) == room }
 		for room.aside > room.mostAside {
-			ids = append(ids, r.forget(func(e entry) bool { return e.aside && e.delta.Author != self && r.roomFor(e.delta) == room },
-				func(a, b entry) int { return b.place.Compare(a.place) }))
+			id, found := r.forget(aside, func(a, b entry) int { return b.place.Compare(a.place) })
+			if !found {
+				break // what is left is its own
+			}
+			ids = append(ids, id)
 		}
 	}
 	for len(r.entries)-r.have()-r.members.aside-r.guests.aside > maxAwaited {
-		ids = append(ids, r.forget(func(e entry) bool { return !e.held && e.delta.Author != self }, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.vouched(), b.vouched()), cmp.Compare(a.met, b.met))
-		}))
+		id, found := r.forget(func(e entry) bool { return !e.held && e.delta.Author != self }, oldestFirst)
+		if !found {
+			break
+		}
+		ids = append(ids, id)
 	}
 	return ids
 }
@@ -324,11 +330,20 @@ func (e entry) vouched() int {
 	return 0
 }
 
-// forget forgets the first of some entries, which there are.
-func (r *round) forget(pick func(entry) bool, order func(a, b entry) int) outer.ID {
-	id := r.first(pick, order).delta.ID
+// oldestFirst orders headers without payloads as they are forgotten: first those that nobody vouches for.
+func oldestFirst(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.vouched(), b.vouched()), cmp.Compare(a.met, b.met))
+}
+
+// forget forgets the first of some entries, if there is one.
+func (r *round) forget(pick func(entry) bool, order func(a, b entry) int) (id outer.ID, found bool) {
+	e := r.first(pick, order)
+	if e == nil {
+		return id, false
+	}
+	id = e.delta.ID
 	r.leaveOut(func(e entry) bool { return e.delta.ID == id })
-	return id
+	return id, true
 }
 
 // set is what a fold of the round sees: of the deltas whose payload is held, those whose
