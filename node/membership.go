@@ -30,7 +30,6 @@ type membership struct {
 	id          wire.Digest // of the certificate
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
-	note        string      // what to tell the user of the invite, "" for nothing
 
 	gate atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none
 }
@@ -60,34 +59,23 @@ func (n *node) beAdmitted() error {
 }
 
 // findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
-// there is none of these. One for guests gives way to the others: no link makes a guest of a member. But an invite of the
-// folder that has expired admits nobody whom no node knows, so that a link which the user gives is used in its place.
+// there is none of these. One for guests gives way to the others: no link makes a guest of a member.
 func (n *node) findInvite() (*member.Pass, error) {
 	link := n.cfg.Link.Invite
 	if link != nil && !link.Invite.Guests {
 		return link, nil
 	}
 	kept, err := n.keptInvite()
-	members := kept != nil && !kept.Invite.Guests && kept.Check(n.run) == nil
 	switch {
-	case err != nil:
-		return nil, err
-	case members && (link == nil || !expired(kept.Invite)):
-		return kept, nil
+	case err != nil, kept != nil && !kept.Invite.Guests && kept.Check(n.run) == nil:
+		return kept, err
 	case n.cfg.Owner != nil:
 		return n.ownInvite()
-	case members:
-		n.note = fmt.Sprintf("the member's invite in %s expired at %s: this node comes as a guest, by the link. To be a member, ask the run's owner for another link, with `atoll invite --for %x`",
-			n.cfg.Dir, time.UnixMilli(kept.Invite.ExpiresMs).UTC().Format(time.DateTime), n.self[:])
-		return link, nil
 	case link != nil:
 		return link, nil
 	}
 	return kept, nil
 }
-
-// expired says that an invite admits no node any more that nobody knew before.
-func expired(v member.Invite) bool { return v.ExpiresMs != 0 && time.Now().UnixMilli() > v.ExpiresMs }
 
 // keptInvite is the invite of the folder, nil if there is none.
 func (n *node) keptInvite() (*member.Pass, error) {

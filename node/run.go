@@ -142,9 +142,6 @@ func (n *node) open() error {
 		n.view.history = status.RestoreHistory(was.History)
 	}
 	n.openJournal()
-	if n.note != "" {
-		n.view.event(n, "invite", "", n.note)
-	}
 	n.tellDamage()
 	return n.openTrace()
 }
