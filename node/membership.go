@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -130,8 +131,8 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 	n.members = member.NewTable(n.run, owners)
 	known := n.genesis.Format != 0
 	n.knows.Store(known)
-	if known && !n.genesis.Guests {
-		if err := n.members.RefuseGuests(); err != nil {
+	if known {
+		if err := n.members.SetGuests(n.genesis.Guests); err != nil {
 			return err
 		}
 	}
@@ -156,13 +157,8 @@ func (n *node) confirmAdmission() error {
 	case n.members == nil:
 		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints", n.run)
 	}
-	if err := n.members.SetOwners(g.Owners); err != nil {
+	if err := cmp.Or(n.members.SetOwners(g.Owners), n.members.SetGuests(g.Guests)); err != nil {
 		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
-	}
-	if !g.Guests {
-		if err := n.members.RefuseGuests(); err != nil {
-			return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
-		}
 	}
 	n.knows.Store(true)
 	n.host.Reconsider(func(wire.PeerID) bool { return true }) // until now all were let in

@@ -150,7 +150,7 @@ func specRefused(t *testing.T, s *spectest.Spec) {
 
 func specNoGuests(t *testing.T, _ *spectest.Spec) {
 	guest, m := admitted(t, Invite{Guests: true}, first), table()
-	if err := m.RefuseGuests(); err != nil {
+	if err := m.SetGuests(false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Add(guest); err == nil || !strings.Contains(err.Error(), "guests") {
@@ -162,7 +162,7 @@ func specNoGuests(t *testing.T, _ *spectest.Spec) {
 	if _, err := m.Add(admitted(t, Invite{}, first)); err != nil {
 		t.Error(err)
 	}
-	if err := known(t, guest).RefuseGuests(); err == nil {
+	if err := known(t, guest).SetGuests(false); err == nil {
 		t.Error("nobody says that a guest was admitted")
 	}
 }

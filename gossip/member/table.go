@@ -113,12 +113,12 @@ func (t *Table) SetOwners(owners []wire.PeerID) error {
 	return nil
 }
 
-// RefuseGuests says that the run has no guests, as nodes of an older program would not take what they make. It is for whoever
-// has the genesis, before others use the table. It fails if a guest was admitted.
-func (t *Table) RefuseGuests() error {
+// SetGuests says whether the run has guests: nodes of an older program would not take what they make. It is for whoever
+// has the genesis, before others use the table. It fails if a guest was admitted to a run that has none.
+func (t *Table) SetGuests(has bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.guestless = true
+	t.guestless = !has
 	for _, c := range t.byID {
 		if err := t.mayBeGuest(c); err != nil {
 			return err

@@ -42,10 +42,8 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 		return nil, err
 	}
 	table := member.NewTable(s.Run(), g.Owners)
-	if !g.Guests {
-		if err := table.RefuseGuests(); err != nil {
-			return nil, err
-		}
+	if err := table.SetGuests(g.Guests); err != nil {
+		return nil, err
 	}
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
