@@ -60,8 +60,8 @@ func (o AdamW) Step(params, grads []float32, decay []Span, s *AdamState, lr floa
 
 // StepScaled is Step along grads times a factor.
 func (o AdamW) StepScaled(params, grads []float32, decay []Span, s *AdamState, lr float64, factor float32) {
-	if n := len(params); len(grads) != n || len(s.M) != n || len(s.V) != n {
-		panic(fmt.Sprintf("optimizer: %d parameters, %d gradients, moments of %d and %d", n, len(grads), len(s.M), len(s.V)))
+	if n := len(params); len(grads) != n || s.M.Len() != n || s.V.Len() != n {
+		panic(fmt.Sprintf("optimizer: %d parameters, %d gradients, moments of %d and %d", n, len(grads), s.M.Len(), s.V.Len()))
 	}
 	s.Step++
 	plain := o.coefficients(s.Step, lr, factor)
@@ -91,17 +91,5 @@ func (o AdamW) coefficients(t int64, lr float64, factor float32) tensor.AdamWCoe
 
 // update applies a step to the parameters from lo to hi.
 func (s *AdamState) update(params, grads []float32, lo, hi int, c tensor.AdamWCoef) {
-	update(params[lo:hi], grads[lo:hi], s.M[lo:hi], s.V[lo:hi], c)
-}
-
-// update applies a step to parameters p with gradients g and moments m, v. One
-// piece needs no function for other threads, which would be an allocation.
-func update(p, g, m, v []float32, c tensor.AdamWCoef) {
-	if len(p) <= pieceLen {
-		tensor.AdamWUpdate(p, g, m, v, c)
-		return
-	}
-	inPieces(len(p), func(_, from, to int) {
-		tensor.AdamWUpdate(p[from:to], g[from:to], m[from:to], v[from:to], c)
-	})
+	update(params[lo:hi], grads[lo:hi], s.M.part(lo, hi), s.V.part(lo, hi), c)
 }

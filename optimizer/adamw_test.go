@@ -42,7 +42,7 @@ func (j *judge) step(o AdamW, grads []float32, decay []Span, t int64, lr float64
 func TestAdamWByHand(t *testing.T) {
 	// The first step moves each parameter by lr against its gradient's sign,
 	// whatever the gradient's size; decay takes lr x 0.1 of the first one.
-	params, state := []float32{1, 1, -1}, NewAdamState(3)
+	params, state := []float32{1, 1, -1}, NewAdamState(3, tensor.F32)
 	usual.Step(params, []float32{5, -0.25, 0}, []Span{{0, 1}}, state, 0.5)
 	for i, want := range []float64{1 - 0.5 - 0.05, 1.5, -1} {
 		if math.Abs(float64(params[i])-want) > 1e-6 {
@@ -61,7 +61,7 @@ func TestAdamWAgainstJudge(t *testing.T) {
 		params := values.Draw(t, "params")
 		from := rapid.IntRange(0, n).Draw(t, "from")
 		decay := []Span{{from, rapid.IntRange(0, n-from).Draw(t, "len")}}
-		want, state := newJudge(params), NewAdamState(n)
+		want, state := newJudge(params), NewAdamState(n, tensor.F32)
 		for step := int64(1); step <= 5; step++ {
 			grads := values.Draw(t, "grads")
 			lr := rapid.Float64Range(0, 0.01).Draw(t, "lr")
@@ -86,7 +86,7 @@ func TestAdamWThreadsAgree(t *testing.T) {
 			params[i], grads[i] = float32(i%7)-3, float32(i%11)-5
 		}
 		norm := ClipNorm(grads, 1)
-		usual.Step(params, grads, []Span{{3, 2*pieceLen + 1}}, NewAdamState(len(params)), 0.01)
+		usual.Step(params, grads, []Span{{3, 2*pieceLen + 1}}, NewAdamState(len(params), tensor.F32), 0.01)
 		return params, norm
 	}
 	one, norm1 := run(1)
@@ -102,7 +102,7 @@ func TestAdamWPanicsOnLengths(t *testing.T) {
 			t.Errorf("panic is %v", r)
 		}
 	}()
-	usual.Step(make([]float32, 2), make([]float32, 3), nil, NewAdamState(2), 0.1)
+	usual.Step(make([]float32, 2), make([]float32, 3), nil, NewAdamState(2, tensor.F32), 0.1)
 }
 
 func TestAdamWValidate(t *testing.T) {
@@ -154,14 +154,14 @@ func TestScaledStepsAreStepsOfClippedGradients(t *testing.T) {
 		t.Fatalf("norms %v and %v, factor %v", norm, again, scale)
 	}
 	want, got := slices.Clone(params), slices.Clone(params)
-	usual.Step(want, clipped, []Span{{0, 12}}, NewAdamState(mixedLen), 0.01)
-	usual.StepScaled(got, grads, []Span{{0, 12}}, NewAdamState(mixedLen), 0.01, scale)
+	usual.Step(want, clipped, []Span{{0, 12}}, NewAdamState(mixedLen, tensor.F32), 0.01)
+	usual.StepScaled(got, grads, []Span{{0, 12}}, NewAdamState(mixedLen, tensor.F32), 0.01, scale)
 	if !slices.Equal(got, want) {
 		t.Error("AdamW: a scaled step leads elsewhere")
 	}
 	want, got = slices.Clone(params), slices.Clone(params)
-	usualMuon.Step(want, clipped, blocks, NewMuonState(blocks), NewWorkspace(blocks), 0.01)
-	usualMuon.StepScaled(got, grads, blocks, NewMuonState(blocks), NewWorkspace(blocks), 0.01, scale)
+	usualMuon.Step(want, clipped, blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 0.01)
+	usualMuon.StepScaled(got, grads, blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 0.01, scale)
 	if !slices.Equal(got, want) {
 		t.Error("Muon: a scaled step leads elsewhere")
 	}

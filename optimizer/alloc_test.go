@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"atoll/tensor"
 )
 
 // TestStepsAllocateNothing: at most what loops hand to other threads, no memory
@@ -19,7 +21,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	n := 960 + rows*cols
 	rng := rand.New(rand.NewPCG(1, 1))
 	params, grads := bells(rng, n), bells(rng, n)
-	muon, work, adam := NewMuonState(blocks), NewWorkspace(blocks), NewAdamState(n)
+	muon, work, adam := NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), NewAdamState(n, tensor.F32)
 	for name, step := range map[string]func(){
 		"muon":  func() { usualMuon.Step(params, grads, blocks, muon, work, 1e-3) },
 		"adamw": func() { usual.Step(params, grads, []Span{{0, 900 + rows*cols}}, adam, 1e-3) },
@@ -58,7 +60,7 @@ func TestMuonBytes(t *testing.T) {
 		made func()
 		want int64
 	}{
-		"state":     {func() { state = NewMuonState(blocks) }, MuonStateBytes(blocks)},
+		"state":     {func() { state = NewMuonState(blocks, tensor.F32) }, MuonStateBytes(blocks, tensor.F32)},
 		"workspace": {func() { work = NewWorkspace(blocks) }, WorkspaceBytes(blocks)},
 	} {
 		got := int64(allocatedBy(c.made))
@@ -67,6 +69,6 @@ func TestMuonBytes(t *testing.T) {
 		}
 	}
 	if !state.Fits(blocks) || len(work.gram) != 200*200 {
-		t.Errorf("moments of %d and %d, squares of %d", len(state.M), len(state.V), len(work.gram))
+		t.Errorf("moments of %d and %d, squares of %d", state.M.Len(), state.V.Len(), len(work.gram))
 	}
 }

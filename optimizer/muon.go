@@ -68,25 +68,25 @@ func (o Muon) StepScaled(params, grads []float32, blocks []Block, s *MuonState, 
 	plain := o.AdamW.coefficients(s.Step, lr, factor)
 	decayed := plain
 	decayed.Keep = float32(1 - lr*o.AdamW.WeightDecay)
-	v := s.V
+	seen := 0 // of the second moments
 	for _, b := range blocks {
 		lo, hi := b.Offset, b.Offset+b.Len
-		p, g, m := params[lo:hi], grads[lo:hi], s.M[lo:hi]
-		switch {
-		case b.Rows > 0:
+		p, g, m := params[lo:hi], grads[lo:hi], s.M.part(lo, hi)
+		if b.Rows > 0 {
 			o.matrix(p, g, m, b.Rows, w, lr, factor)
 			continue
-		case b.Decay:
-			update(p, g, m, v[:b.Len], decayed)
-		default:
-			update(p, g, m, v[:b.Len], plain)
 		}
-		v = v[b.Len:]
+		v, c := s.V.part(seen, seen+b.Len), plain
+		if b.Decay {
+			c = decayed
+		}
+		update(p, g, m, v, c)
+		seen += b.Len
 	}
 }
 
 // matrix takes the step of one hidden matrix.
-func (o Muon) matrix(p, g, m []float32, rows int, w *Workspace, lr float64, factor float32) {
+func (o Muon) matrix(p, g []float32, m Moments, rows int, w *Workspace, lr float64, factor float32) {
 	cols := len(p) / rows
 	u := w.x[:len(p)]
 	norm := w.follow(m, g, u, float32(o.Momentum), factor)
@@ -97,11 +97,12 @@ func (o Muon) matrix(p, g, m []float32, rows int, w *Workspace, lr float64, fact
 
 // follow moves the momentum m along factor g, leaves the direction of the step in u
 // and returns the direction's Euclidean norm.
-func (w *Workspace) follow(m, g, u []float32, momentum, factor float32) float64 {
-	w.loop = loop{p: m, g: g, u: u, keep: momentum, take: 1 - momentum, factor: factor}
-	tensor.Parallel(pieces(len(m)), w.followTask)
+func (w *Workspace) follow(m Moments, g, u []float32, momentum, factor float32) float64 {
+	w.loop = loop{m: m, g: g, u: u, keep: momentum, take: 1 - momentum, factor: factor}
+	n := pieces(len(g))
+	tensor.Parallel(n, w.followTask)
 	total := 0.0
-	for _, sum := range w.sums[:pieces(len(m))] {
+	for _, sum := range w.sums[:n] {
 		total += sum
 	}
 	return math.Sqrt(total)
@@ -109,8 +110,25 @@ func (w *Workspace) follow(m, g, u []float32, momentum, factor float32) float64 
 
 func (w *Workspace) followPiece(i int) {
 	l, lo, hi := w.piece(i)
-	follow(l.p[lo:hi], l.g[lo:hi], l.u[lo:hi], l.keep, l.take, l.factor)
-	w.sums[i] = tensor.SumSquares(l.u[lo:hi])
+	m, g, u := l.m.part(lo, hi), l.g[lo:hi], l.u[lo:hi]
+	if m.narrow == nil {
+		follow(m.wide, g, u, l.keep, l.take, l.factor)
+	} else {
+		followBF16(m.narrow, g, u, l.keep, l.take, l.factor)
+	}
+	w.sums[i] = tensor.SumSquares(u)
+}
+
+// followBF16 widens momentum part by part. Its parts stay in the first cache.
+func followBF16(m []uint16, g, u []float32, keep, take, factor float32) {
+	var wide [256]float32
+	for len(m) > 0 {
+		n := min(len(m), len(wide))
+		tensor.WidenBF16(wide[:n], m[:n])
+		follow(wide[:n], g, u, keep, take, factor)
+		tensor.NarrowBF16(m[:n], wide[:n])
+		m, g, u = m[n:], g[n:], u[n:]
+	}
 }
 
 // follow rounds each product, so that every architecture gets the same bits.

@@ -73,7 +73,7 @@ func TestMuonAgainstJudge(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		o := Muon{Momentum: rapid.Float64Range(0, 0.99).Draw(t, "momentum"), AdamW: usual}
 		params, blocks := bells(rng, mixedLen), mixed()
-		want, state, work := newMuonJudge(params), NewMuonState(blocks), NewWorkspace(blocks)
+		want, state, work := newMuonJudge(params), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 		for step := int64(1); step <= 4; step++ {
 			grads := bells(rng, mixedLen)
 			lr := rapid.Float64Range(0, 0.01).Draw(t, "lr")
@@ -95,7 +95,7 @@ func TestMuonUpdateSize(t *testing.T) {
 		blocks := onlyMatrix(shape[0], shape[1])
 		n := shape[0] * shape[1]
 		params, o := make([]float32, n), usualMuon
-		o.Step(params, bells(rng, n), blocks, NewMuonState(blocks), NewWorkspace(blocks), 1)
+		o.Step(params, bells(rng, n), blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 1)
 		if rms := math.Sqrt(tensor.SumSquares(params) / float64(n)); rms < 0.13 || rms > 0.25 {
 			t.Errorf("%v: root mean square %v, want about 0.2", shape, rms)
 		}
@@ -108,7 +108,7 @@ func TestMuonWithoutMatrices(t *testing.T) {
 	blocks := []Block{{Span: Span{0, 30}, Decay: true}, {Span: Span{30, 10}}}
 	a, grads := bells(rng, 40), bells(rng, 40)
 	b := slices.Clone(a)
-	adam, state, work := NewAdamState(40), NewMuonState(blocks), NewWorkspace(blocks)
+	adam, state, work := NewAdamState(40, tensor.F32), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 	for range 3 {
 		usual.Step(a, grads, []Span{{0, 30}}, adam, 0.01)
 		usualMuon.Step(b, grads, blocks, state, work, 0.01)
@@ -126,7 +126,7 @@ func TestMuonThreadsAgree(t *testing.T) {
 	run := func(threads int) []float32 {
 		tensor.SetThreads(threads)
 		rng := rand.New(rand.NewPCG(4, 4))
-		params, state, work := bells(rng, 8+rows*cols), NewMuonState(blocks), NewWorkspace(blocks)
+		params, state, work := bells(rng, 8+rows*cols), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 		for range 2 {
 			usualMuon.Step(params, bells(rng, len(params)), blocks, state, work, 0.01)
 		}
@@ -143,10 +143,10 @@ func TestMuonThreadsAgree(t *testing.T) {
 // TestMuonDropsTinyMomentum: it must not end as denormal numbers.
 func TestMuonDropsTinyMomentum(t *testing.T) {
 	blocks := onlyMatrix(1, 2)
-	state := NewMuonState(blocks)
-	state.M[0], state.M[1] = -0x1.01p-100, 0x1p-90
+	state := NewMuonState(blocks, tensor.F32)
+	state.M.set(0, []float32{-0x1.01p-100, 0x1p-90})
 	usualMuon.Step(make([]float32, 2), make([]float32, 2), blocks, state, NewWorkspace(blocks), 0.1)
-	if state.M[0] != 0 || state.M[1] == 0 {
+	if m := state.M.wide; m[0] != 0 || m[1] == 0 {
 		t.Errorf("momentum is %v", state.M)
 	}
 }
@@ -170,7 +170,7 @@ func TestMuonPanics(t *testing.T) {
 					t.Errorf("panic %q, want %q", text, c.want)
 				}
 			}()
-			usualMuon.Step(make([]float32, c.params), make([]float32, c.params), c.blocks, NewMuonState(blocks), NewWorkspace(blocks), 0.1)
+			usualMuon.Step(make([]float32, c.params), make([]float32, c.params), c.blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 0.1)
 		}()
 	}
 }

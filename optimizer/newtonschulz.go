@@ -38,6 +38,7 @@ type Workspace struct {
 // loop holds the arguments of a loop: vectors of one length and factors.
 type loop struct {
 	p, g, u    []float32
+	m          Moments
 	keep, take float32
 	factor     float32 // of g
 }
@@ -46,8 +47,8 @@ type loop struct {
 func NewWorkspace(blocks []Block) *Workspace {
 	matrix, square := largest(blocks)
 	w := &Workspace{
-		x: make([]float32, matrix), next: make([]float32, matrix),
-		gram: make([]float32, square), poly: make([]float32, square),
+		x: tensor.Floats(matrix), next: tensor.Floats(matrix),
+		gram: tensor.Floats(square), poly: tensor.Floats(square),
 		sums: make([]float64, pieces(matrix)),
 	}
 	w.followTask, w.blendTask = w.followPiece, w.blendPiece
@@ -74,7 +75,7 @@ func largest(blocks []Block) (matrix, square int) {
 
 // piece returns the loop and where its piece i begins and ends.
 func (w *Workspace) piece(i int) (l *loop, lo, hi int) {
-	return &w.loop, i * pieceLen, min((i+1)*pieceLen, len(w.loop.p))
+	return &w.loop, i * pieceLen, min((i+1)*pieceLen, len(w.loop.g))
 }
 
 // blend sets p to keep p + take g.

@@ -12,7 +12,7 @@ import (
 // shows the moments of that time. It may be read part by part between steps.
 type stateReader struct {
 	head    []byte
-	moments [][]float32
+	moments []Moments
 }
 
 // Read implements io.Reader.
@@ -33,33 +33,34 @@ const readFloats = 16 << 10
 
 // next encodes the next values, so many if there are, one at least.
 func (r *stateReader) next(most int) ([]byte, error) {
-	for len(r.moments) > 0 && len(r.moments[0]) == 0 {
+	for len(r.moments) > 0 && r.moments[0].Len() == 0 {
 		r.moments = r.moments[1:]
 	}
 	if len(r.moments) == 0 {
 		return nil, io.EOF
 	}
-	n := min(max(most, 1), readFloats, len(r.moments[0]))
-	part := r.moments[0][:n]
-	r.moments[0] = r.moments[0][n:]
-	return appendFloats(make([]byte, 0, 4*n), part), nil
+	all := r.moments[0].Len()
+	n := min(max(most, 1), readFloats, all)
+	part := r.moments[0].part(0, n)
+	r.moments[0] = r.moments[0].part(n, all)
+	return part.appendTo(make([]byte, 0, 4*n)), nil
 }
 
 // load takes in a state in place of moments and step, part by part: of a version, with a header of so many bytes. An error in
 // the header changes nothing. After one in the moments they are 0 and so is step, as before the first step.
-func load(r io.Reader, version byte, header int, first, second []float32, step *int64) error {
+func load(r io.Reader, version byte, header int, first, second Moments, step *int64) error {
 	head := make([]byte, header)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("read optimizer state: %w", err)
 	}
-	steps, err := openState(head[:n], version, header, len(first), len(second))
+	steps, err := openState(head[:n], version, header, first.Len(), second.Len())
 	if err != nil {
 		return fmt.Errorf("decode optimizer state: %w", err)
 	}
 	if err := readMoments(r, first, second); err != nil {
-		clear(first)
-		clear(second)
+		first.clear()
+		second.clear()
 		*step = 0
 		return fmt.Errorf("decode optimizer state: %w", err)
 	}
@@ -81,11 +82,11 @@ func openState(head []byte, version byte, header, first, second int) (int64, err
 }
 
 // readMoments fills moments from r, which must end after them. An error leaves part of them changed.
-func readMoments(r io.Reader, first, second []float32) error {
-	b := make([]byte, 4*readFloats)
-	for i, moments := range [][]float32{first, second} {
-		for at := 0; at < len(moments); at += readFloats {
-			part := moments[at:min(at+readFloats, len(moments))]
+func readMoments(r io.Reader, first, second Moments) error {
+	b, values := make([]byte, 4*readFloats), make([]float32, readFloats)
+	for i, moments := range []Moments{first, second} {
+		for at := 0; at < moments.Len(); at += readFloats {
+			part := values[:min(readFloats, moments.Len()-at)]
 			if _, err := io.ReadFull(r, b[:4*len(part)]); err != nil {
 				return fmt.Errorf("it ends early: it is damaged, start without it: %w", err)
 			}
@@ -95,6 +96,7 @@ func readMoments(r io.Reader, first, second []float32) error {
 					return err
 				}
 			}
+			moments.set(at, part)
 		}
 	}
 	if n, err := io.ReadFull(r, b[:1]); n > 0 || !errors.Is(err, io.EOF) {

@@ -31,6 +31,27 @@ func AdamWUpdate(p, g, m, v []float32, c AdamWCoef) {
 	use.adamw(p, g, m, v, &[...]float32{c.Beta1, c.Beta2, c.Grad, c.Step, c.Root, c.Eps, c.Keep})
 }
 
+// AdamWUpdateBF16 is AdamWUpdate with moments that are kept in bfloat16, in half of the memory. They are rounded to the
+// nearest, of two the even one, after the parameters have moved by them. All values must be numbers.
+func AdamWUpdateBF16(p, g []float32, m, v []uint16, c AdamWCoef) {
+	checkLength("AdamWUpdateBF16", len(p), len(g), len(m), len(v))
+	use.adamwBF16(p, g, m, v, &[...]float32{c.Beta1, c.Beta2, c.Grad, c.Step, c.Root, c.Eps, c.Keep})
+}
+
+// adamwBF16Go widens moments piece by piece. Its pieces stay in the first cache.
+func adamwBF16Go(p, g []float32, m, v []uint16, coef *[7]float32) {
+	var wideM, wideV [256]float32
+	for len(p) > 0 {
+		n := min(len(p), len(wideM))
+		WidenBF16(wideM[:n], m[:n])
+		WidenBF16(wideV[:n], v[:n])
+		adamwGo(p[:n], g[:n], wideM[:n], wideV[:n], coef)
+		NarrowBF16(m[:n], wideM[:n])
+		NarrowBF16(v[:n], wideV[:n])
+		p, g, m, v = p[n:], g[n:], m[n:], v[n:]
+	}
+}
+
 // adamwGo takes the coefficients in the order of AdamWCoef.
 func adamwGo(p, g, m, v []float32, coef *[7]float32) {
 	beta1, beta2, scale, step, root, eps, keep := coef[0], coef[1], coef[2], coef[3], coef[4], coef[5], coef[6]

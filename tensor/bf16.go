@@ -19,6 +19,29 @@ func roundBF16(x float32) float32 {
 	return math.Float32frombits(bits &^ 0xffff)
 }
 
+// NarrowBF16 sets dst to the nearest values of bfloat16, of two the even one, as their 16 bits. Values must be numbers.
+func NarrowBF16(dst []uint16, x []float32) {
+	checkLength("NarrowBF16", len(dst), len(x))
+	for i, v := range x {
+		dst[i] = bitsBF16(v)
+	}
+}
+
+// WidenBF16 sets dst to values of bfloat16, which are exact in float32.
+func WidenBF16(dst []float32, x []uint16) {
+	checkLength("WidenBF16", len(dst), len(x))
+	for i, v := range x {
+		dst[i] = ofBitsBF16(v)
+	}
+}
+
+func ofBitsBF16(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+
+func bitsBF16(x float32) uint16 {
+	bits := math.Float32bits(x)
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
+}
+
 // dotPairs is one element of what the instruction TDPBF16PS does (Intel, Architecture Instruction Set Extensions): it adds
 // pairsDepth products to c. Products in even and odd places have a sum each, which begins with 0. Each step is
 // rounded once, to the nearest, and a denormal result becomes 0. Operands are not denormal.

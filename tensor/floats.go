@@ -5,8 +5,13 @@ import "unsafe"
 // Floats allocates n values of 0, as make does, and asks for large pages behind them where
 // the system has them. A pass over parameters or activations, or down a column of them,
 // meets new small pages so often that looking them up takes a good share of its time.
-func Floats(n int) []float32 {
-	x := make([]float32, n)
+func Floats(n int) []float32 { return inLargePages[float32](n) }
+
+// Halves is Floats for n values of 16 bits, which bfloat16 has.
+func Halves(n int) []uint16 { return inLargePages[uint16](n) }
+
+func inLargePages[T float32 | uint16](n int) []T {
+	x := make([]T, n)
 	if inner := wholePages(x, largePage); len(inner) > 0 {
 		adviseLarge(inner)
 	}
@@ -14,11 +19,11 @@ func Floats(n int) []float32 {
 }
 
 // wholePages returns the pages of a size, a power of two in bytes, that belong to x alone.
-func wholePages(x []float32, size uintptr) []byte {
+func wholePages[T float32 | uint16](x []T, size uintptr) []byte {
 	if len(x) == 0 {
 		return nil
 	}
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 	begin := uintptr(unsafe.Pointer(&bytes[0]))
 	skip := -begin & (size - 1)
 	if skip >= uintptr(len(bytes)) {

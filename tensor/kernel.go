@@ -34,6 +34,7 @@ type kernel struct {
 	swiglu      func(dst, gate, up []float32)
 	swigluGrad  func(dGate, dUp, act, dOut, gate, up []float32)
 	adamw       func(p, g, m, v []float32, coef *[7]float32)
+	adamwBF16   func(p, g []float32, m, v []uint16, coef *[7]float32)
 
 	// Of these the operands are full blocks; see wide.go.
 	squares     func(sum *[lanes]float64, x []float32)
@@ -75,7 +76,7 @@ var plain = kernel{
 	dot: dotGo, axpy: axpyGo, scale: scaleGo, max: maxGo,
 	mul: mulGo, addMul: addMulGo, softmaxGrad: softmaxGradGo, rotate: rotateGo,
 	exp: expGo, expSum: expSumGo, swiglu: swigluGo, swigluGrad: swigluGradGo,
-	adamw:   adamwGo,
+	adamw: adamwGo, adamwBF16: adamwBF16Go,
 	squares: squaresGo, squaresWide: squaresWideGo, distances: distancesGo,
 	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
 	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,

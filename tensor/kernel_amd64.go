@@ -18,7 +18,7 @@ func fastKernels() []kernel {
 			dot: dotAVX512, axpy: axpyAVX512, scale: scaleAVX512, max: maxAVX512,
 			mul: mulAVX512, addMul: addMulAVX512, softmaxGrad: softmaxGradAVX512, rotate: rotateAVX512,
 			exp: expAVX512, expSum: expSumAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512,
-			adamw:   adamwAVX512,
+			adamw: adamwAVX512, adamwBF16: adamwBF16AVX512,
 			squares: squaresAVX512, squaresWide: squaresWideAVX512, distances: distancesAVX512,
 			axpyWide: axpyWideAVX512, scaleWide: scaleWideAVX512, difference: differenceAVX512,
 			moveNarrow: moveNarrowAVX512, decayNarrow: decayNarrowAVX512, narrow: narrowAVX512,
@@ -39,7 +39,7 @@ func fastKernels() []kernel {
 		dot: dotAVX2, axpy: axpyAVX2, scale: scaleAVX2, max: maxAVX2,
 		mul: mulAVX2, addMul: addMulAVX2, softmaxGrad: softmaxGradAVX2, rotate: rotateAVX2,
 		exp: expAVX2, expSum: expSumAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2,
-		adamw:   adamwAVX2,
+		adamw: adamwAVX2, adamwBF16: adamwBF16Go, // no processor without AVX-512 multiplies fast in bfloat16
 		squares: squaresAVX2, squaresWide: squaresWideAVX2, distances: distancesAVX2,
 		axpyWide: axpyWideAVX2, scaleWide: scaleWideAVX2, difference: differenceAVX2,
 		moveNarrow: moveNarrowAVX2, decayNarrow: decayNarrowAVX2, narrow: narrowAVX2,

@@ -10,7 +10,7 @@ func fastKernels() []kernel {
 		dot: dotNEON, axpy: axpyNEON, scale: scaleNEON, max: maxNEON,
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
-		adamw:   adamwNEON,
+		adamw: adamwNEON, adamwBF16: adamwBF16Go,
 		squares: squaresNEON, squaresWide: squaresWideNEON, distances: distancesNEON,
 		axpyWide: axpyWideNEON, scaleWide: scaleWideNEON, difference: differenceNEON,
 		moveNarrow: moveNarrowNEON, decayNarrow: decayNarrowNEON, narrow: narrowNEON,

@@ -133,3 +133,8 @@ func swigluGradAVX2(dGate []float32, dUp []float32, act []float32, dOut []float3
 //
 //go:noescape
 func adamwAVX2(p []float32, g []float32, m []float32, v []float32, coef *[7]float32)
+
+// adamwBF16AVX512 is adamwBF16Go.
+//
+//go:noescape
+func adamwBF16AVX512(p []float32, g []float32, m []uint16, v []uint16, coef *[7]float32)

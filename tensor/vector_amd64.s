@@ -2661,3 +2661,163 @@ tail:
 done:
 	VZEROUPPER
 	RET
+
+// func adamwBF16AVX512(p []float32, g []float32, m []uint16, v []uint16, coef *[7]float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·adamwBF16AVX512(SB), NOSPLIT, $0-104
+	MOVQ         p_len+8(FP), AX
+	MOVQ         p_base+0(FP), CX
+	MOVQ         g_base+24(FP), DX
+	MOVQ         m_base+48(FP), BX
+	MOVQ         v_base+72(FP), SI
+	MOVQ         coef+96(FP), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	VBROADCASTSS 24(DI), Z6
+	VMOVUPS      word3f800000<>+0(SB), Z7
+	VSUBPS       Z0, Z7, Z7
+	VMOVUPS      word3f800000<>+0(SB), Z8
+	VSUBPS       Z1, Z8, Z8
+	CMPQ         AX, $0x10
+	JLT          tail
+
+loop:
+	VMOVUPS   (DX), Z9
+	VMULPS    Z2, Z9, Z9
+	VPMOVZXWD (BX), Z10
+	VPSLLD    $0x10, Z10, Z10
+	VMULPS    Z0, Z10, Z10
+	VMULPS    Z7, Z9, Z11
+	VADDPS    Z11, Z10, Z10
+	VANDPS    word7fffffff<>+0(SB), Z10, Z11
+	VCMPPS    $0x11, word0d800000<>+0(SB), Z11, K1
+	VMOVUPS   word00000000<>+0(SB), K1, Z10
+	VPSRLD    $0x10, Z10, Z11
+	VPANDD    word00000001<>+0(SB), Z11, Z11
+	VPADDD    word00007fff<>+0(SB), Z11, Z11
+	VPADDD    Z10, Z11, Z11
+	VPSRLD    $0x10, Z11, Z11
+	VPMOVDW   Z11, (BX)
+	VMULPS    Z9, Z9, Z9
+	VPMOVZXWD (SI), Z11
+	VPSLLD    $0x10, Z11, Z11
+	VMULPS    Z1, Z11, Z11
+	VMULPS    Z8, Z9, Z9
+	VADDPS    Z9, Z11, Z11
+	VANDPS    word7fffffff<>+0(SB), Z11, Z9
+	VCMPPS    $0x11, word0d800000<>+0(SB), Z9, K1
+	VMOVUPS   word00000000<>+0(SB), K1, Z11
+	VPSRLD    $0x10, Z11, Z9
+	VPANDD    word00000001<>+0(SB), Z9, Z9
+	VPADDD    word00007fff<>+0(SB), Z9, Z9
+	VPADDD    Z11, Z9, Z9
+	VPSRLD    $0x10, Z9, Z9
+	VPMOVDW   Z9, (SI)
+	VSQRTPS   Z11, Z11
+	VMULPS    Z4, Z11, Z11
+	VADDPS    Z5, Z11, Z11
+	VDIVPS    Z11, Z10, Z10
+	VMULPS    Z3, Z10, Z10
+	VMOVUPS   (CX), Z9
+	VMULPS    Z6, Z9, Z9
+	VSUBPS    Z10, Z9, Z9
+	VMOVUPS   Z9, (CX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DX
+	ADDQ      $0x20, BX
+	ADDQ      $0x20, SI
+	SUBQ      $0x10, AX
+	CMPQ      AX, $0x10
+	JGE       loop
+
+tail:
+	TESTQ       AX, AX
+	JE          done
+	LEAQ        vectorMasks<>+0(SB), DI
+	NEGQ        AX
+	VMOVUPS     128(DI)(AX*4), Z9
+	VPMOVD2M    Z9, K1
+	VMOVUPS.Z   (DX), K1, Z9
+	VMULPS      Z2, Z9, Z9
+	VPMOVZXWD.Z (BX), K1, Z2
+	VPSLLD      $0x10, Z2, Z2
+	VMULPS      Z0, Z2, Z2
+	VMULPS      Z7, Z9, Z0
+	VADDPS      Z0, Z2, Z2
+	VANDPS      word7fffffff<>+0(SB), Z2, Z0
+	VCMPPS      $0x11, word0d800000<>+0(SB), Z0, K2
+	VMOVUPS     word00000000<>+0(SB), K2, Z2
+	VPSRLD      $0x10, Z2, Z0
+	VPANDD      word00000001<>+0(SB), Z0, Z0
+	VPADDD      word00007fff<>+0(SB), Z0, Z0
+	VPADDD      Z2, Z0, Z0
+	VPSRLD      $0x10, Z0, Z0
+	VPMOVDW     Z0, K1, (BX)
+	VMULPS      Z9, Z9, Z9
+	VPMOVZXWD.Z (SI), K1, Z0
+	VPSLLD      $0x10, Z0, Z0
+	VMULPS      Z1, Z0, Z0
+	VMULPS      Z8, Z9, Z1
+	VADDPS      Z1, Z0, Z0
+	VANDPS      word7fffffff<>+0(SB), Z0, Z1
+	VCMPPS      $0x11, word0d800000<>+0(SB), Z1, K2
+	VMOVUPS     word00000000<>+0(SB), K2, Z0
+	VPSRLD      $0x10, Z0, Z1
+	VPANDD      word00000001<>+0(SB), Z1, Z1
+	VPADDD      word00007fff<>+0(SB), Z1, Z1
+	VPADDD      Z0, Z1, Z1
+	VPSRLD      $0x10, Z1, Z1
+	VPMOVDW     Z1, K1, (SI)
+	VSQRTPS     Z0, Z0
+	VMULPS      Z4, Z0, Z0
+	VADDPS      Z5, Z0, Z0
+	VDIVPS      Z0, Z2, Z2
+	VMULPS      Z3, Z2, Z2
+	VMOVUPS.Z   (CX), K1, Z0
+	VMULPS      Z6, Z0, Z0
+	VSUBPS      Z2, Z0, Z0
+	VMOVUPS     Z0, K1, (CX)
+
+done:
+	VZEROUPPER
+	RET
+
+DATA word00000001<>+0(SB)/4, $0x00000001
+DATA word00000001<>+4(SB)/4, $0x00000001
+DATA word00000001<>+8(SB)/4, $0x00000001
+DATA word00000001<>+12(SB)/4, $0x00000001
+DATA word00000001<>+16(SB)/4, $0x00000001
+DATA word00000001<>+20(SB)/4, $0x00000001
+DATA word00000001<>+24(SB)/4, $0x00000001
+DATA word00000001<>+28(SB)/4, $0x00000001
+DATA word00000001<>+32(SB)/4, $0x00000001
+DATA word00000001<>+36(SB)/4, $0x00000001
+DATA word00000001<>+40(SB)/4, $0x00000001
+DATA word00000001<>+44(SB)/4, $0x00000001
+DATA word00000001<>+48(SB)/4, $0x00000001
+DATA word00000001<>+52(SB)/4, $0x00000001
+DATA word00000001<>+56(SB)/4, $0x00000001
+DATA word00000001<>+60(SB)/4, $0x00000001
+GLOBL word00000001<>(SB), RODATA|NOPTR, $64
+
+DATA word00007fff<>+0(SB)/4, $0x00007fff
+DATA word00007fff<>+4(SB)/4, $0x00007fff
+DATA word00007fff<>+8(SB)/4, $0x00007fff
+DATA word00007fff<>+12(SB)/4, $0x00007fff
+DATA word00007fff<>+16(SB)/4, $0x00007fff
+DATA word00007fff<>+20(SB)/4, $0x00007fff
+DATA word00007fff<>+24(SB)/4, $0x00007fff
+DATA word00007fff<>+28(SB)/4, $0x00007fff
+DATA word00007fff<>+32(SB)/4, $0x00007fff
+DATA word00007fff<>+36(SB)/4, $0x00007fff
+DATA word00007fff<>+40(SB)/4, $0x00007fff
+DATA word00007fff<>+44(SB)/4, $0x00007fff
+DATA word00007fff<>+48(SB)/4, $0x00007fff
+DATA word00007fff<>+52(SB)/4, $0x00007fff
+DATA word00007fff<>+56(SB)/4, $0x00007fff
+DATA word00007fff<>+60(SB)/4, $0x00007fff
+GLOBL word00007fff<>(SB), RODATA|NOPTR, $64

@@ -156,16 +156,4 @@ func (b *Builtin) LoadState(r io.Reader) error {
 	return nil
 }
 
-// State is all that SaveState gives, in memory.
-func (b *Builtin) State() ([]byte, error) { return b.inner.encode() }
-
-// SetState replaces the inner optimizer's state. It refuses the state of
-// another optimizer, and changes nothing after an error.
-func (b *Builtin) SetState(encoded []byte) error {
-	if err := b.inner.decode(encoded); err != nil {
-		return fmt.Errorf("set trainer state: %w", err)
-	}
-	return nil
-}
-
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

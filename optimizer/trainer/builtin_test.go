@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -128,13 +129,10 @@ func TestResumeIsSeamless(t *testing.T) { eachOptimizer(t, resumeIsSeamless) }
 func resumeIsSeamless(t *testing.T, cfg Config) {
 	a := newTrainer(t, cfg)
 	steps(t, a, 3)
-	saved, err := a.State()
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := stateOf(t, a)
 	b := newTrainer(t, cfg)
 	copy(b.Params(), a.Params())
-	if err := b.SetState(saved); err != nil || b.Steps() != 3 {
+	if err := b.LoadState(bytes.NewReader(saved)); err != nil || b.Steps() != 3 {
 		t.Fatalf("%d steps, %v", b.Steps(), err)
 	}
 	lossA, lossB := steps(t, a, 3), steps(t, b, 3)

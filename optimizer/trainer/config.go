@@ -19,8 +19,9 @@ type Config struct {
 	Author     [32]byte    // the learner, whose batches differ from all others'
 	Threads    int         // of the whole process; 0 = one per core
 
-	// Precision is the arithmetic of matrix products: forward, backward and in Muon. Parameters, moments, gradients and
-	// all that is summed over many values are float32 in either.
+	// Precision is the arithmetic of matrix products: forward, backward and in Muon. Parameters, gradients and
+	// all that is summed over many values are float32 in either. Moments are kept in it too, if they follow gradients fast enough:
+	// see optimizer.MayBeNarrow.
 	Precision tensor.Precision
 }
 
@@ -128,21 +129,26 @@ func (c Config) rows() int {
 // the inner optimizer, the activations of a micro-batch and the tokens of a
 // batch. The corpus comes on top.
 func (c Config) MemoryBytes() int64 {
-	n := 8*int64(c.Model.Params()) + c.StateBytes() + c.Model.WorkspaceBytes(c.rows()) + 4*int64(c.tokens())
+	n := 8*int64(c.Model.Params()) + c.momentBytes() + c.Model.WorkspaceBytes(c.rows()) + 4*int64(c.tokens())
 	if c.Optim.Name == optimizer.NameMuon {
 		n += optimizer.WorkspaceBytes(c.blocks())
 	}
 	return n
 }
 
-// StateBytes is what State encodes, up to a few bytes: two moments of 4 bytes
+// StateBytes is what SaveState encodes, up to a few bytes: two moments of 4 bytes
 // for each parameter. For parameters in hidden matrices Muon keeps one moment
 // only.
-func (c Config) StateBytes() int64 {
+func (c Config) StateBytes() int64 { return c.momentBytesIn(tensor.F32) }
+
+// momentBytes is the memory of the inner optimizer's state.
+func (c Config) momentBytes() int64 { return c.momentBytesIn(c.Optim.momentsIn(c.Precision)) }
+
+func (c Config) momentBytesIn(p tensor.Precision) int64 {
 	if c.Optim.Name == optimizer.NameMuon {
-		return optimizer.MuonStateBytes(c.blocks())
+		return optimizer.MuonStateBytes(c.blocks(), p)
 	}
-	return 8 * int64(c.Model.Params())
+	return optimizer.AdamStateBytes(c.Model.Params(), p)
 }
 
 func (c Config) blocks() []optimizer.Block { return blocks(tensor.Layout(c.Model.Specs())) }

@@ -1,7 +1,6 @@
 package trainer
 
 import (
-	"fmt"
 	"io"
 
 	"atoll/optimizer"
@@ -15,9 +14,6 @@ type inner interface {
 	step(params, grads []float32, lr float64, factor float32)
 	// steps is how many steps the state has seen.
 	steps() int64
-	// encode and decode are State and SetState of a Builtin.
-	encode() ([]byte, error)
-	decode([]byte) error
 	// reader and load are SaveState and LoadState of a Trainer.
 	reader() io.Reader
 	load(io.Reader) error
@@ -25,10 +21,25 @@ type inner interface {
 
 // newInner makes the optimizer that the config names, before its first step.
 func (c OptimConfig) newInner(views []tensor.View, precision tensor.Precision) inner {
+	moments := c.momentsIn(precision)
 	if c.Name == optimizer.NameMuon {
-		return newMuon(c.muon(), views, precision)
+		return newMuon(c.muon(), views, precision, moments)
 	}
-	return newAdamW(c.AdamW, views)
+	return newAdamW(c.AdamW, views, moments)
+}
+
+// momentsIn is what moments are kept in where products have a precision: in bfloat16 too, if they follow gradients fast enough for it.
+func (c OptimConfig) momentsIn(products tensor.Precision) tensor.Precision {
+	keeps := []float64{c.AdamW.Beta1, c.AdamW.Beta2}
+	if c.Name == optimizer.NameMuon {
+		keeps = append(keeps, c.Momentum)
+	}
+	for _, keep := range keeps {
+		if !optimizer.MayBeNarrow(keep) {
+			return tensor.F32
+		}
+	}
+	return products
 }
 
 func (c OptimConfig) muon() optimizer.Muon {
@@ -37,35 +48,20 @@ func (c OptimConfig) muon() optimizer.Muon {
 
 type adamW struct {
 	optimizer.AdamW
-	params int
-	decay  []optimizer.Span
-	state  *optimizer.AdamState
+	decay []optimizer.Span
+	state *optimizer.AdamState
 }
 
-func newAdamW(o optimizer.AdamW, views []tensor.View) *adamW {
-	n := length(views)
-	return &adamW{AdamW: o, params: n, decay: matrices(views), state: optimizer.NewAdamState(n)}
+func newAdamW(o optimizer.AdamW, views []tensor.View, moments tensor.Precision) *adamW {
+	return &adamW{AdamW: o, decay: matrices(views), state: optimizer.NewAdamState(length(views), moments)}
 }
 
 func (a *adamW) step(params, grads []float32, lr float64, factor float32) {
 	a.StepScaled(params, grads, a.decay, a.state, lr, factor)
 }
-func (a *adamW) steps() int64            { return a.state.Step }
-func (a *adamW) encode() ([]byte, error) { return a.state.MarshalBinary() }
-func (a *adamW) reader() io.Reader       { return a.state.Reader() }
-func (a *adamW) load(r io.Reader) error  { return a.state.Load(r) }
-
-func (a *adamW) decode(b []byte) error {
-	var next optimizer.AdamState
-	if err := next.UnmarshalBinary(b); err != nil {
-		return err
-	}
-	if len(next.M) != a.params {
-		return otherModel(len(next.M), a.params)
-	}
-	*a.state = next
-	return nil
-}
+func (a *adamW) steps() int64           { return a.state.Step }
+func (a *adamW) reader() io.Reader      { return a.state.Reader() }
+func (a *adamW) load(r io.Reader) error { return a.state.Load(r) }
 
 type muon struct {
 	optimizer.Muon
@@ -74,36 +70,19 @@ type muon struct {
 	work   *optimizer.Workspace
 }
 
-func newMuon(o optimizer.Muon, views []tensor.View, precision tensor.Precision) *muon {
+func newMuon(o optimizer.Muon, views []tensor.View, precision, moments tensor.Precision) *muon {
 	b := blocks(views)
 	work := optimizer.NewWorkspace(b)
 	work.Precision = precision
-	return &muon{Muon: o, blocks: b, state: optimizer.NewMuonState(b), work: work}
+	return &muon{Muon: o, blocks: b, state: optimizer.NewMuonState(b, moments), work: work}
 }
 
 func (m *muon) step(params, grads []float32, lr float64, factor float32) {
 	m.StepScaled(params, grads, m.blocks, m.state, m.work, lr, factor)
 }
-func (m *muon) steps() int64            { return m.state.Step }
-func (m *muon) encode() ([]byte, error) { return m.state.MarshalBinary() }
-func (m *muon) reader() io.Reader       { return m.state.Reader() }
-func (m *muon) load(r io.Reader) error  { return m.state.Load(r) }
-
-func (m *muon) decode(b []byte) error {
-	var next optimizer.MuonState
-	if err := next.UnmarshalBinary(b); err != nil {
-		return err
-	}
-	if !next.Fits(m.blocks) {
-		return otherModel(len(next.M), len(m.state.M))
-	}
-	*m.state = next
-	return nil
-}
-
-func otherModel(got, want int) error {
-	return fmt.Errorf("it is of %d parameters, the model has %d: it belongs to another run, start without it", got, want)
-}
+func (m *muon) steps() int64           { return m.state.Step }
+func (m *muon) reader() io.Reader      { return m.state.Reader() }
+func (m *muon) load(r io.Reader) error { return m.state.Load(r) }
 
 // length is how many values the views have together.
 func length(views []tensor.View) int {

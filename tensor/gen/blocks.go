@@ -59,6 +59,11 @@ func (s isa) vecs() []reg.VecVirtual {
 // with a nil mask, then the rest under a mask. The bases move along; label keeps the
 // labels of several loops in one function apart.
 func (s isa) each(label string, n reg.GPVirtual, bases []reg.GPVirtual, body func(part int, mask reg.Register)) {
+	s.eachWith(label, n, bases, nil, body)
+}
+
+// eachWith is each with further pointers, to values of 16 bits.
+func (s isa) eachWith(label string, n reg.GPVirtual, bases, halves []reg.GPVirtual, body func(part int, mask reg.Register)) {
 	loop, tail, done := label+"loop", label+"tail", label+"done"
 	s.CMPQ(n, operand.U8(block))
 	s.JLT(operand.LabelRef(tail))
@@ -68,6 +73,9 @@ func (s isa) each(label string, n reg.GPVirtual, bases []reg.GPVirtual, body fun
 	}
 	for _, base := range bases {
 		s.ADDQ(operand.U8(4*block), base)
+	}
+	for _, base := range halves {
+		s.ADDQ(operand.U8(2*block), base)
 	}
 	s.SUBQ(operand.U8(block), n)
 	s.CMPQ(n, operand.U8(block))

@@ -27,6 +27,9 @@ func emitVector(c *build.Context) {
 		s.emitSwiGLUGrad()
 		s.emitAdamW()
 	}
+	s := avx512(c)
+	s.table, s.known = table, known
+	s.emitAdamWBF16()
 }
 
 // vectorFunction starts the fast version of the plain Go function name+"Go".

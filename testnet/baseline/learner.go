@@ -1,8 +1,10 @@
 package baseline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -57,7 +59,7 @@ type common struct {
 }
 
 func newCommon(g genesis.Genesis, b steps, pace *atomic.Int64, a *account, log *store.StepLog) (common, error) {
-	state, err := b.State()
+	state, err := stateOf(b)
 	if err != nil {
 		return common{}, err
 	}
@@ -69,6 +71,15 @@ func newCommon(g genesis.Genesis, b steps, pace *atomic.Int64, a *account, log *
 		return c, fmt.Errorf("the model has %d buckets: at most %d", n, maxBuckets)
 	}
 	return c, nil
+}
+
+// stateOf is the state of an inner optimizer.
+func stateOf(b steps) ([]byte, error) {
+	r, err := b.SaveState()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // Buckets are the ends of the parts of the vector that travel apart.
@@ -155,7 +166,7 @@ func (d *dp) Apply(from Label, members int) error {
 
 // State is the parameters and the optimizer's state.
 func (d *dp) State() ([]byte, error) {
-	inner, err := d.builtin.State()
+	inner, err := stateOf(d.builtin)
 	return encodeState(inner, d.builtin.Params()), err
 }
 
@@ -166,7 +177,7 @@ func (d *dp) StateLimit() int { return 8 + d.inner + 4*len(d.builtin.Params()) }
 func (d *dp) SetState(b []byte) error {
 	inner, vectors, err := decodeState(b, len(d.builtin.Params()))
 	if err == nil {
-		err = d.builtin.SetState(inner)
+		err = d.builtin.LoadState(bytes.NewReader(inner))
 	}
 	if err == nil {
 		copy(d.builtin.Params(), vectors[0])
@@ -235,7 +246,7 @@ func (d *diloco) Apply(_ Label, members int) error {
 
 // State is the anchor, its momentum, and an inner optimizer's state to begin with.
 func (d *diloco) State() ([]byte, error) {
-	inner, err := d.builtin.State()
+	inner, err := stateOf(d.builtin)
 	return encodeState(inner, d.outer.Anchor, d.outer.Momentum), err
 }
 
@@ -246,7 +257,7 @@ func (d *diloco) StateLimit() int { return 8 + d.inner + 8*len(d.outer.Anchor) }
 func (d *diloco) SetState(b []byte) error {
 	inner, vectors, err := decodeState(b, len(d.outer.Anchor), len(d.outer.Momentum))
 	if err == nil {
-		err = d.builtin.SetState(inner)
+		err = d.builtin.LoadState(bytes.NewReader(inner))
 	}
 	if err == nil {
 		copy(d.outer.Anchor, vectors[0])

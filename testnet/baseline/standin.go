@@ -1,9 +1,11 @@
 package baseline
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"atoll/optimizer/trainer"
@@ -19,8 +21,8 @@ type steps interface {
 	Step(ctx context.Context, lr float64) (trainer.StepResult, error)
 	Gradient(ctx context.Context, ready func(lo int)) (trainer.StepResult, error)
 	Update(lr float64) error
-	State() ([]byte, error)
-	SetState(b []byte) error
+	SaveState() (io.Reader, error)
+	LoadState(r io.Reader) error
 }
 
 // standIn computes nothing and touches every value, as optimizer/trainer/external/standin does for nodes: what a baseline
@@ -76,12 +78,16 @@ func (s *standIn) Update(lr float64) error {
 	return nil
 }
 
-// State is the number of steps, as there are no moments.
-func (s *standIn) State() ([]byte, error) {
-	return binary.LittleEndian.AppendUint64(nil, uint64(s.taken)), nil
+// SaveState gives the number of steps, as there are no moments.
+func (s *standIn) SaveState() (io.Reader, error) {
+	return bytes.NewReader(binary.LittleEndian.AppendUint64(nil, uint64(s.taken))), nil
 }
 
-func (s *standIn) SetState(b []byte) error {
+func (s *standIn) LoadState(r io.Reader) error {
+	b, err := io.ReadAll(io.LimitReader(r, 9))
+	if err != nil {
+		return fmt.Errorf("read the state of a stand-in: %w", err)
+	}
 	if len(b) != 8 {
 		return fmt.Errorf("state of a stand-in has %d bytes, not 8", len(b))
 	}

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -19,9 +20,9 @@ func TestStandIn(t *testing.T) {
 	if _, err := s.Step(t.Context(), 0.1); err != nil || s.Steps() != 1 || slices.Contains(s.Params(), 0) {
 		t.Errorf("%v after %d steps: %v", err, s.Steps(), s.Params())
 	}
-	state, err := s.State()
+	state, err := stateOf(s)
 	other := newStandIn(nil, 7)
-	if err != nil || other.SetState(state) != nil || other.Steps() != 1 || other.SetState(state[1:]) == nil {
+	if err != nil || other.LoadState(bytes.NewReader(state)) != nil || other.Steps() != 1 || other.LoadState(bytes.NewReader(state[1:])) == nil {
 		t.Errorf("%v, %d steps", err, other.Steps())
 	}
 	ctx, cancel := context.WithCancel(t.Context())

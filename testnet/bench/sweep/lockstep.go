@@ -55,12 +55,12 @@ func (b *bench) enlarge(from *trainer.Builtin, shards []shard) (*trainer.Builtin
 	if err != nil {
 		return nil, err
 	}
-	state, err := from.State()
+	state, err := from.SaveState()
 	if err != nil {
 		return nil, err
 	}
 	copy(tr.Params(), from.Params())
-	return tr, tr.SetState(state)
+	return tr, tr.LoadState(state)
 }
 
 // local takes all batches one after the other.
