@@ -44,6 +44,7 @@ type Host struct {
 	sub   *pubsub.Subscription
 
 	peers      peers
+	strangers  *strangers
 	refusals   *refusals
 	blocked    *blocked
 	reconnects *seldom

@@ -193,6 +193,13 @@ const (
 	streamsPeer = 2*servePeer + 32
 	// streamsSystem lets every peer of a full node have a quarter of that.
 	streamsSystem = connsHigh * streamsPeer / 4
+	// strangerStreams bounds the streams of a peer that has not passed the handshake: one for each of
+	// its connections, identify, gossip, and requests of who has read our verdict already.
+	strangerStreams = 2 * connsPeer
+	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
+	// connection that one address may have. It is half of what memoryTransient holds, so members'
+	// streams find room. What strangers send on them without being read is at most 256 MiB.
+	strangersStreams = 2 * connsAddress
 )
 
 // Limits on gossip.
