@@ -86,6 +86,9 @@ const (
 	maxPast = 1024
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
+	// libraryLines bounds what libp2p logs in a minute: enough to see what is wrong, and some
+	// megabytes a day where a stranger makes it warn all the time.
+	libraryLines = 10
 )
 
 // Limits on being reached.
