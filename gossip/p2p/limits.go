@@ -199,6 +199,9 @@ const (
 	// strangerStreams bounds the streams of a peer that has not passed the handshake: one for each of
 	// its connections, identify, gossip, and requests of who has read our verdict already.
 	strangerStreams = 2 * connsPeer
+	// strangerRefused is how many more it may try: a joiner whose handshake is just ending asks for a few
+	// dozen things. Beyond it the peer loses its connections.
+	strangerRefused = 4 * strangerStreams
 	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
 	// connection that one address may have. It is half of what memoryTransient holds, so members'
 	// streams find room. What strangers send on them without being read is at most 256 MiB.

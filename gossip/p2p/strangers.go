@@ -27,6 +27,7 @@ type stranger struct {
 	id      peer.ID
 	number  uint64 // in the order in which they came
 	streams int
+	refused int  // streams that it tried beyond its bound
 	counts  bool // it has neither passed nor been dropped
 }
 
@@ -35,12 +36,12 @@ func (r *strangers) OpenStream(p peer.ID, dir network.Direction) (network.Stream
 	if dir == network.DirOutbound || r.passed(p) {
 		return r.ResourceManager.OpenStream(p, dir)
 	}
-	s, victim := r.enter(p)
-	if s == nil {
-		return nil, fmt.Errorf("streams of %v before its handshake: %w", p, network.ErrResourceLimitExceeded)
-	}
+	s, fits, victim := r.enter(p)
 	if victim != nil {
 		r.drop(victim.id)
+	}
+	if !fits {
+		return nil, fmt.Errorf("streams of %v before its handshake: %w", p, network.ErrResourceLimitExceeded)
 	}
 	scope, err := r.ResourceManager.OpenStream(p, dir)
 	if err != nil {
@@ -50,32 +51,42 @@ func (r *strangers) OpenStream(p peer.ID, dir network.Direction) (network.Stream
 	return &strangerStream{StreamManagementScope: scope, left: func() { r.leave(s) }}, nil
 }
 
-// enter counts a stream in. Where there is no room, who has more streams than this peer makes some; nil if nobody has.
-func (r *strangers) enter(p peer.ID) (s, victim *stranger) {
+// enter counts a stream in, if it fits. Where there is no room, who has more streams than this peer makes some: it is the
+// victim, and loses its connections. So does this peer if it tries again and again: each stream that is refused takes time.
+func (r *strangers) enter(p peer.ID) (s *stranger, fits bool, victim *stranger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s = r.known[p]; s == nil {
-		s = &stranger{id: p, number: r.came, counts: true}
-	}
-	if s.streams >= strangerStreams {
-		return nil, nil
-	}
-	if r.count >= strangersStreams {
-		if victim = r.most(); victim == nil || victim.streams <= s.streams {
-			return nil, nil
+	s = r.know(p)
+	if r.count >= strangersStreams && s.streams < strangerStreams {
+		if most := r.most(); most.streams > s.streams {
+			victim = most
+			r.forget(victim)
 		}
-		r.forget(victim)
 	}
-	if r.known == nil {
-		r.known = map[peer.ID]*stranger{}
+	if s.streams < strangerStreams && r.count < strangersStreams {
+		s.streams++
+		r.count++
+		return s, true, victim
 	}
-	if r.known[p] == nil {
+	if s.refused++; s.refused > strangerRefused {
+		victim = s
+		r.forget(s)
+	}
+	return s, false, victim
+}
+
+// know is what is known of a peer. The caller holds the lock.
+func (r *strangers) know(p peer.ID) *stranger {
+	s := r.known[p]
+	if s == nil {
+		if r.known == nil {
+			r.known = map[peer.ID]*stranger{}
+		}
+		s = &stranger{id: p, number: r.came, counts: true}
 		r.known[p] = s
 		r.came++
 	}
-	s.streams++
-	r.count++
-	return s, victim
+	return s
 }
 
 // most is who has the most streams, and of equals who came first. The caller holds the lock.

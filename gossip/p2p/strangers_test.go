@@ -99,6 +99,18 @@ func TestRoomOfStrangers(t *testing.T) {
 	if _, err := open("greedy"); !errors.Is(err, network.ErrResourceLimitExceeded) {
 		t.Errorf("one too many of a peer: %v", err)
 	}
+	for range strangerRefused {
+		open("mad") // as many as it may
+	}
+	for range strangerStreams {
+		if _, err := open("mad"); !errors.Is(err, network.ErrResourceLimitExceeded) || len(dropped) > 0 {
+			t.Errorf("one more of who tries again and again: %v, dropped %q", err, dropped)
+		}
+	}
+	if open("mad"); len(dropped) != 1 || dropped[0] != "mad" {
+		t.Errorf("dropped %q: want who tries again and again", dropped)
+	}
+	dropped = nil
 	if _, err := r.OpenStream("greedy", network.DirOutbound); err != nil {
 		t.Errorf("a stream to it: %v", err)
 	}

@@ -24,9 +24,10 @@ type attack struct {
 const (
 	connsPerSecond = 25
 	connsHeld      = 60
-	connHeldFor    = 2 * time.Second // of those that come and go: fifty at a time
-	streamsTried   = 200             // of each connection: more than a node takes of a peer (streamsPeer, 160)
-	streamsAgain   = time.Second     // those that the node has ended are opened again
+	connsAgain     = connsHeld * time.Second / connsPerSecond // from one connection of a lane to the next
+	connHeldFor    = 2 * time.Second                          // of those that come and go: fifty at a time
+	streamsTried   = 200                                      // of each connection: more than a node takes of a peer (streamsPeer, 160)
+	streamsAgain   = time.Second                              // those that the node has ended are opened again
 	floodLanes     = 8
 	floodEvery     = 100 * time.Millisecond
 	floodMessages  = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
@@ -34,7 +35,7 @@ const (
 
 var attacks = []attack{
 	{"flood", "8 connections that write 2,000 gossip messages a second, headers and beats that nobody admitted", floodLanes, time.Second, flood},
-	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, time.Second, halfOpen},
+	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, connsAgain, halfOpen},
 	{"connections", "25 connections a second, half of them without a word and half encrypted under fresh keys, held for 2 s", connsPerSecond * int(connHeldFor/time.Second), connHeldFor, connect},
 	{"forged", "25 handshakes a second with certificates of a wrong owner, of a wrong run, of another node, garbled, cut, none", connsPerSecond, time.Second, forge},
 	{"invites", "25 handshakes a second with invites of the owner that have expired, or are used by the node that they are for", connsPerSecond, time.Second, misuse},
