@@ -22,7 +22,7 @@ type view struct {
 	addrs   map[wire.PeerID]string
 	refused []status.Peer    // who refused us or was refused, and why; each address once, the newest last
 	dials   map[string]error // by address: what the last dial came to
-	ledger  []authorTokens         // per fragment
+	ledger  []authorTokens   // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    beatGaps
