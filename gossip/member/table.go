@@ -411,7 +411,7 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	case err != nil:
 	case !t.owns(c.Owner):
 		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
-	case c.Invite.ExpiresMs != 0 && nowMs > c.Invite.ExpiresMs && !t.Member(r.Author):
+	case c.Invite.Expired(nowMs) && !t.Member(r.Author):
 		err = errors.New("its invite has expired")
 	case t.Revoked(c) != nil:
 		err = t.Revoked(c)
