@@ -108,6 +108,10 @@ const (
 	reservePause = time.Minute
 	// maxReservations is the number of places of a relay: one for each connection.
 	maxReservations = connsHigh
+	// guestPlaces is how many of them guests have together, so half are left for members, and
+	// guestPlacesAddress those from one IP address: the machines of a household.
+	guestPlaces        = maxReservations / 2
+	guestPlacesAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
 	// node dials for, in both directions.
 	maxCircuits = 64
