@@ -11,10 +11,12 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/member"
+	"atoll/gossip/wire/spectest"
 )
 
 // Guests of one address have few places, all of them half, and members get the others.
-func TestPlacesOfGuests(t *testing.T) {
+func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
+	together, near := int(s.Number(t, "connections", "places of guests")), int(s.Number(t, "connections", "places of an address"))
 	there, guests := map[peer.ID]bool{}, true
 	r := &places{guest: func(peer.ID) bool { return guests }, there: func(p peer.ID) bool { return there[p] }}
 	ask := func(address, n int) bool {
@@ -29,12 +31,12 @@ func TestPlacesOfGuests(t *testing.T) {
 				got++
 			}
 		}
-		if address == 0 && got != guestPlacesAddress {
-			t.Errorf("one address has %d places, want %d", got, guestPlacesAddress)
+		if address == 0 && got != near {
+			t.Errorf("one address has %d places, want %d", got, near)
 		}
 	}
-	if got != guestPlaces {
-		t.Errorf("guests have %d places, want %d", got, guestPlaces)
+	if got != together {
+		t.Errorf("guests have %d places, want %d", got, together)
 	}
 	for range 3 {
 		if !ask(0, 0) {
@@ -57,7 +59,7 @@ func TestPlacesOfGuests(t *testing.T) {
 }
 
 // A relay knows guests by their certificates, and asks before it gives a place.
-func TestRelayBoundsGuests(t *testing.T) {
+func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, c := w.abroad(1, false), w.abroad(3, true)
 		p := newPerson(2)

@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/wire/spectest"
 )
 
 // As many keys as may connect from one address open all the streams that they can, and never shake hands. A member is
@@ -29,10 +30,7 @@ func testStreamsOfStrangers(t *testing.T, w *world, id protocol.ID) {
 	over := make(chan struct{})
 	defer close(over)
 	for i := range connsAddress {
-		c := newPersonN(i + 1).config()
-		show := c.Record
-		c.Record = func() (s hello.Signed) { <-over; return show() }
-		o := w.host(c)
+		o := w.silent(i+1, over)
 		connect(t, o, h)
 		openAll(t, o, h, id)
 	}
@@ -40,14 +38,7 @@ func testStreamsOfStrangers(t *testing.T, w *world, id protocol.ID) {
 	if _, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10); err != nil {
 		t.Errorf("a member gets no answer: %v", err)
 	}
-	held := 0
-	for _, c := range h.host.Network().Conns() {
-		for _, s := range c.GetStreams() {
-			if s.Stat().Direction == network.DirInbound {
-				held++
-			}
-		}
-	}
+	held := inbound(h.host.Network().Conns())
 	t.Logf("%d streams are held", held)
 	if most := strangersStreams + 8; held > most { // those of the member beside
 		t.Errorf("%d streams are held, want at most %d", held, most)
@@ -59,22 +50,72 @@ func testStreamsOfStrangers(t *testing.T, w *world, id protocol.ID) {
 	}
 }
 
+// silent is a host that never says who it is, until over is closed.
+func (w *world) silent(n int, over <-chan struct{}) *Host {
+	c := newPersonN(n).config()
+	show := c.Record
+	c.Record = func() hello.Signed { <-over; return show() }
+	return w.host(c)
+}
+
+// inbound counts the streams that the other sides of connections have open.
+func inbound(conns []network.Conn) (n int) {
+	for _, c := range conns {
+		for _, s := range c.GetStreams() {
+			if s.Stat().Direction == network.DirInbound {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func specEarlyStreams(t *testing.T, s *spectest.Spec) {
+	most := int(s.Number(t, "connections", "early streams"))
+	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
+		over := make(chan struct{})
+		defer close(over)
+		h, early := w.host(newPersonN(1000).config()), w.silent(1, over)
+		connect(t, early, h)
+		for range 2 * most {
+			openOne(t, early, h, rpcProtocol)
+		}
+		time.Sleep(time.Second)
+		if held := inbound(h.host.Network().ConnsToPeer(early.pid)); held != most {
+			t.Errorf("%d streams are held, want %d", held, most)
+		}
+		for range 10 * most {
+			openOne(t, early, h, rpcProtocol)
+		}
+		time.Sleep(time.Second)
+		if n := len(h.host.Network().ConnsToPeer(early.pid)); n != 0 {
+			t.Errorf("a peer that goes on has %d connections", n)
+		}
+	})
+}
+
 // openAll opens streams until the peer or this side has enough, and says nothing on them.
 func openAll(t *testing.T, o, h *Host, id protocol.ID) {
 	t.Helper()
 	for range streamsPeer {
-		for _, c := range o.host.Network().ConnsToPeer(h.host.ID()) {
-			s, err := c.NewStream(t.Context())
-			if err != nil {
-				return
-			}
-			if id == "" {
-				s.Write([]byte{19}) // the length of a name that never comes
-				continue
-			}
-			name := string(id) + "\n"
-			s.Write(append([]byte("\x13/multistream/1.0.0\n"+string(rune(len(name)))), name...))
+		openOne(t, o, h, id)
+	}
+}
+
+// openOne opens a stream, if that can be done.
+func openOne(t *testing.T, o, h *Host, id protocol.ID) {
+	t.Helper()
+	for _, c := range o.host.Network().ConnsToPeer(h.host.ID()) {
+		s, err := c.NewStream(t.Context())
+		if err != nil {
+			return
 		}
+		said := []byte{19} // the length of a name that never comes
+		if name := string(id) + "\n"; id != "" {
+			said = append([]byte("\x13/multistream/1.0.0\n"), byte(len(name)))
+			said = append(said, name...)
+		}
+		s.Write(said) // it may be reset by now
 	}
 }
 
