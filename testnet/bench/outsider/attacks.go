@@ -16,6 +16,7 @@ type attack struct {
 	lanes       int           // tries at once, at each node
 	every       time.Duration // from the begin of one try of a lane to that of its next
 	try         func(ctx context.Context, o *outsider, t target, n int) error
+	admitted    bool // nodes let it in, and pass on what it says within bounds: that is the rule
 }
 
 // Rates of what the outsider does. A node takes 25 connections a second from one address of the internet (p2p, connsRate), and
@@ -30,17 +31,19 @@ const (
 	streamsAgain   = time.Second                              // those that the node has ended are opened again
 	floodLanes     = 8
 	floodEvery     = 100 * time.Millisecond
+	beatsAtOnce    = 10 // of one that was let in: many times what a node passes on of an author (gossip.Limiter)
 	floodMessages  = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
 )
 
 var attacks = []attack{
-	{"flood", "8 connections that write 2,000 gossip messages a second, headers and beats that nobody admitted", floodLanes, time.Second, flood},
-	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, connsAgain, halfOpen},
-	{"connections", "25 connections a second, half of them without a word and half encrypted under fresh keys, held for 2 s", connsPerSecond * int(connHeldFor/time.Second), connHeldFor, connect},
-	{"forged", "25 handshakes a second with certificates of a wrong owner, of a wrong run, of another node, garbled, cut, none", connsPerSecond, time.Second, forge},
-	{"invites", "25 handshakes a second with invites of the owner that have expired, or are used by the node that they are for", connsPerSecond, time.Second, misuse},
-	{"replay", "25 handshakes a second with records of honest nodes, and 250 of their gossip messages a second", connsPerSecond, time.Second, replay},
-	{"addresses", "25 handshakes a second whose records and identities name addresses of a machine that has to do with nobody", connsPerSecond, time.Second, misdirect},
+	{"flood", "8 connections that write 2,000 gossip messages a second, headers and beats that nobody admitted", floodLanes, time.Second, flood, false},
+	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, connsAgain, halfOpen, false},
+	{"connections", "25 connections a second, half of them without a word and half encrypted under fresh keys, held for 2 s", connsPerSecond * int(connHeldFor/time.Second), connHeldFor, connect, false},
+	{"forged", "25 handshakes a second with certificates of a wrong owner, of a wrong run, of another node, garbled, cut, none", connsPerSecond, time.Second, forge, false},
+	{"invites", "25 handshakes a second with invites of the owner that have expired, or are used by the node that they are for", connsPerSecond, time.Second, misuse, false},
+	{"replay", "25 handshakes a second with records of honest nodes, and 250 of their gossip messages a second", connsPerSecond, time.Second, replay, false},
+	{"used-up", "8 connections, each with a key that came by an invite for one node, which is used: they are let in, and say 800 beats a second", floodLanes, time.Second, useUp, true},
+	{"addresses", "25 handshakes a second whose records and identities name addresses of a machine that has to do with nobody", connsPerSecond, time.Second, misdirect, false},
 }
 
 func attackNamed(name string) (attack, bool) {
@@ -162,6 +165,45 @@ func replay(ctx context.Context, o *outsider, t target, n int) error {
 		return nil
 	}
 	return o.greet(ctx, l, o.records[n%len(o.records)].Encode())
+}
+
+// useUp shows a certificate by an invite that is used, and beats far too often.
+func useUp(ctx context.Context, o *outsider, t target, n int) error {
+	key := keyOf("author", n%poolKeys) // the listener knows these
+	l, err := call(ctx, t, key)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	o.did.lines.Add(1)
+	if err := o.greet(ctx, l, o.record(key, admitted(o.used, o.run, key).Encode()).Encode()); err != nil {
+		return err
+	}
+	s, err := o.halfOpen(ctx, l, gossipProtocol, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.SetDeadline(time.Time{}); err != nil { // this line stays
+		return err
+	}
+	tick := time.NewTicker(floodEvery)
+	defer tick.Stop()
+	for seq := n; ; seq += beatsAtOnce {
+		beats := make([][]byte, beatsAtOnce)
+		for i := range beats {
+			beats[i] = o.beat(key, seq+i)
+		}
+		if err := o.publish(s, beats, 0, beatsAtOnce); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-l.ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // misdirect names addresses at which somebody else listens: in the record, to identify, and by a push of it.

@@ -25,6 +25,7 @@ type knowledge struct {
 	codecs    []uint8              // that nodes decode
 	expired   member.Pass          // an invite of the run's owner that has expired
 	taken     member.Pass          // one that is for another node alone
+	used      member.Pass          // one for a single node, which has come by it
 	records   []hello.Signed       // of nodes, as they show them to who is let in
 	elsewhere string               // an address of a machine that has to do with nobody
 	members   []member.Certificate // of nodes
@@ -133,7 +134,7 @@ func (k knowledge) header(key ed25519.PrivateKey, n int) []byte {
 
 func (k knowledge) beat(key ed25519.PrivateKey, n int) []byte {
 	return wire.EncodeBeat(key, k.run, wire.Beat{
-		Incarnation: k.startedMs, Seq: uint64(n), State: wire.Training, Steps: uint64(n), Unpublished: make([]uint64, k.fragments),
+		Incarnation: k.startedMs, Seq: uint64(n), State: wire.Observing, Steps: uint64(n), Unpublished: make([]uint64, k.fragments),
 		Closed: make([]uint32, k.fragments), PeriodMs: wire.MinPeriodMs,
 	})
 }

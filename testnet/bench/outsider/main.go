@@ -37,7 +37,7 @@ flags:
   --trials FILE  what has been played, a line each. It is not played again, so a measurement goes on after an interruption
   --keep         leave the folders of runs
 
-All attacks in two turns take 12 minutes. It needs Linux, where every address 127.x.x.x is this machine's, and where /proc says
+All attacks in two turns take 15 minutes. It needs Linux, where every address 127.x.x.x is this machine's, and where /proc says
 what processes take.
 `
 

@@ -26,6 +26,7 @@ func testRun() (k knowledge, members *member.Table, owner ed25519.PrivateKey) {
 	k = knowledge{
 		run: run, fragments: 3, startedMs: 1_700_000_000_000, codecs: []uint8{1, 4}, elsewhere: "/ip4/127.0.0.77/tcp/9",
 		expired: member.Issue(owner, run, member.Invite{ExpiresMs: 1_700_000_000_001}, keyOf("invite", 1)),
+		used:    member.Issue(owner, run, member.Invite{Uses: 1}, keyOf("used invite", 0)),
 		taken:   member.Issue(owner, run, member.Invite{Key: wire.PeerIDOf(keyOf("taken", 0))}, nil),
 	}
 	members = member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})
@@ -217,6 +218,10 @@ func TestRows(t *testing.T) {
 		spoil(&r)
 		if missed := r.missed(); len(missed) != 1 || missed[0] != want {
 			t.Errorf("misses %v, want %s", missed, want)
+		}
+		r.admitted = true
+		if free := want == "passed on" || want == "let in"; free != (len(r.missed()) == 0) {
+			t.Errorf("who is let in by rule misses %v", r.missed())
 		}
 	}
 	if n := strings.Count(head, "|"); strings.Count(rows[1].text(), "|")*2 != n {

@@ -134,7 +134,6 @@ func (s settings) trial(name string, turn, order int) Trial {
 
 // same says whether another trial is of the same run.
 func (t Trial) same(o Trial) bool {
-	o.Outcome, t.Outcome = Outcome{}, Outcome{}
 	return o.Attack == t.Attack && o.Turn == t.Turn && o.Order == t.Order && o.Nodes == t.Nodes && o.PaceMs == t.PaceMs && o.SpanS == t.SpanS
 }
 

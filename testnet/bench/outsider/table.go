@@ -17,7 +17,7 @@ var (
 type row struct {
 	name            string
 	trained, folded float64 // of the calm runs of the same turn
-	calm            bool
+	calm, admitted  bool
 	Outcome
 }
 
@@ -31,7 +31,9 @@ func rowsOf(attacks []attack, all []Trial) (rows []row) {
 	}
 	rows = append(rows, rowOf(calm, all, base))
 	for _, a := range attacks {
-		rows = append(rows, rowOf(a.name, all, base))
+		r := rowOf(a.name, all, base)
+		r.admitted = a.admitted
+		rows = append(rows, r)
 	}
 	return rows
 }
@@ -95,13 +97,17 @@ func (r *row) worst(o Outcome) {
 
 // missed names what is asked and not met.
 func (r row) missed() (missed []string) {
+	passes := nobody
+	if r.admitted {
+		passes = trials.Shown
+	}
 	for _, f := range []struct {
 		name   string
 		value  float64
 		target trials.Target
 	}{
-		{"trained", r.trained, asked}, {"folded", r.folded, asked}, {"passed on", float64(r.Heard.Strangers + r.Heard.Again), nobody},
-		{"dials elsewhere", float64(r.Dials), nobody}, {"let in", float64(r.Did.Admitted), nobody},
+		{"trained", r.trained, asked}, {"folded", r.folded, asked}, {"passed on", float64(r.Heard.Strangers + r.Heard.Again), passes},
+		{"dials elsewhere", float64(r.Dials), nobody}, {"let in", float64(r.Did.Admitted), passes},
 	} {
 		if !r.calm && !f.target.Met(f.value) {
 			missed = append(missed, f.name)

@@ -47,6 +47,7 @@ type world struct {
 	dir      string
 	genesis  genesis.Genesis
 	owner    ed25519.PrivateKey
+	used     member.Pass // for one node, which is there
 	link     joinlink.Link
 	nodes    []*node
 	addrs    []string
@@ -84,8 +85,14 @@ func (s settings) start(ctx context.Context, dir string) (w *world, err error) {
 	if w.link, err = joinlink.Parse(text); err != nil {
 		return w, err
 	}
+	once := joinlink.Link{Run: w.link.Run, Peers: w.link.Peers}
+	once.Invite = &w.used
 	for i := 1; i < s.nodes; i++ {
-		n, err := w.join(i, text)
+		by := text
+		if i == 1 {
+			by = once.String() // uses it up
+		}
+		n, err := w.join(i, by)
 		if err != nil {
 			return w, err
 		}
@@ -116,6 +123,9 @@ func (w *world) describe(ctx context.Context) error {
 	}
 	if err == nil {
 		w.owner, err = store.ReadKeyFile(w.path("run.owner"))
+	}
+	if err == nil {
+		w.used = member.Issue(w.owner, w.genesis.RunID(), member.Invite{Uses: 1}, keyOf("used invite", 0))
 	}
 	return err
 }
@@ -230,6 +240,7 @@ func (w *world) knowledge() knowledge {
 	return knowledge{
 		run: run, fragments: w.genesis.Outer.Fragments, codecs: codec.Numbers(), startedMs: w.genesis.Outer.CreatedMs,
 		expired: member.Issue(w.owner, run, member.Invite{ExpiresMs: w.genesis.Outer.CreatedMs + 1}, secret),
+		used:    w.used,
 		taken:   member.Issue(w.owner, run, member.Invite{Key: wire.PeerIDOf(keyOf("taken", 0))}, nil),
 	}
 }
