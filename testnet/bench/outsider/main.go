@@ -30,14 +30,14 @@ attacks, with what the outsider does to each node:
 flags:
   --quick        one turn and short runs, to see that it works: its figures are not those that are asked about
   --runs N       turns; figures are medians over them. Default: 2, and 1 with --quick
-  --for TIME     how long a run is measured. Default: 26s, and 8s with --quick
+  --for TIME     how long a run is measured. Default: 18s, and 8s with --quick
   --nodes N      nodes of a run. Default: 4
   --pace TIME    least time of a node's step, so that cores are not full. Default: 250ms
   --atoll PATH   program to run; otherwise the source here is built
   --trials FILE  what has been played, a line each. It is not played again, so a measurement goes on after an interruption
   --keep         leave the folders of runs
 
-All attacks in two turns take 15 minutes. It needs Linux, where every address 127.x.x.x is this machine's, and where /proc says
+All attacks in two turns take 12 minutes. It needs Linux, where every address 127.x.x.x is this machine's, and where /proc says
 what processes take.
 `
 
@@ -91,7 +91,7 @@ type settings struct {
 // What is usual, and limits on what is typed.
 const (
 	usualRuns, quickRuns = 2, 1
-	usualSpan, quickSpan = 26 * time.Second, 8 * time.Second
+	usualSpan, quickSpan = 18 * time.Second, 8 * time.Second
 	leastSpan            = 2 * time.Second // below it a step more or less is a hundredth
 	mostRuns             = 100
 	leastNodes           = 2 // one has nobody to pass anything on to
