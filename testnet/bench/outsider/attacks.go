@@ -35,13 +35,16 @@ const (
 	floodMessages  = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
 )
 
+// replays is the attack that says again what nodes said.
+const replays = "replay"
+
 var attacks = []attack{
 	{"flood", "8 connections that write 2,000 gossip messages a second, headers and beats that nobody admitted", floodLanes, time.Second, flood, false},
 	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, connsAgain, halfOpen, false},
 	{"connections", "25 connections a second, half of them without a word and half encrypted under fresh keys, held for 2 s", connsPerSecond * int(connHeldFor/time.Second), connHeldFor, connect, false},
 	{"forged", "25 handshakes a second with certificates of a wrong owner, of a wrong run, of another node, garbled, cut, none", connsPerSecond, time.Second, forge, false},
 	{"invites", "25 handshakes a second with invites of the owner that have expired, or are used by the node that they are for", connsPerSecond, time.Second, misuse, false},
-	{"replay", "25 handshakes a second with records of honest nodes, and 250 of their gossip messages a second", connsPerSecond, time.Second, replay, false},
+	{replays, "25 handshakes a second with records of honest nodes, and 250 of their gossip messages a second", connsPerSecond, time.Second, replay, false},
 	{"used-up", "8 connections, each with a key that came by an invite for one node, which is used: they are let in, and say 800 beats a second", floodLanes, time.Second, useUp, true},
 	{"addresses", "25 handshakes a second whose records and identities name addresses of a machine that has to do with nobody", connsPerSecond, time.Second, misdirect, false},
 }

@@ -211,7 +211,7 @@ func TestRows(t *testing.T) {
 		t.Errorf("%+v misses %v", r, r.missed())
 	}
 	for want, spoil := range map[string]func(*row){
-		"trained": func(r *row) { r.trained = 0.969 }, "folded": func(r *row) { r.folded = 0.969 }, "passed on": func(r *row) { r.Heard.Again = 1 },
+		"trained": func(r *row) { r.trained = 0.969 }, "folded": func(r *row) { r.folded = 0.969 }, "passed on": func(r *row) { r.Heard.Strangers = 1 },
 		"dials elsewhere": func(r *row) { r.Dials = 1 }, "let in": func(r *row) { r.Did.Admitted = 1 },
 	} {
 		r := rows[1]
@@ -223,6 +223,11 @@ func TestRows(t *testing.T) {
 		if free := want == "passed on" || want == "let in"; free != (len(r.missed()) == 0) {
 			t.Errorf("who is let in by rule misses %v", r.missed())
 		}
+	}
+	late := rows[1]
+	late.Heard.Again = 1
+	if late.name = replays; len(late.missed()) != 1 || len(rows[1].missed()) != 0 {
+		t.Errorf("a replay that came misses %v", late.missed())
 	}
 	if n := strings.Count(head, "|"); strings.Count(rows[1].text(), "|")*2 != n {
 		t.Error("the columns of head and rows differ in number")

@@ -95,6 +95,15 @@ func (r *row) worst(o Outcome) {
 	}
 }
 
+// passedOn is how much of what the outsider said nodes passed on. Messages of nodes that come again are its doing where it
+// replays them: a node that stands still for long brings some late too.
+func (r row) passedOn() int {
+	if r.name == replays {
+		return r.Heard.Strangers + r.Heard.Again
+	}
+	return r.Heard.Strangers
+}
+
 // missed names what is asked and not met.
 func (r row) missed() (missed []string) {
 	passes := nobody
@@ -106,7 +115,7 @@ func (r row) missed() (missed []string) {
 		value  float64
 		target trials.Target
 	}{
-		{"trained", r.trained, asked}, {"folded", r.folded, asked}, {"passed on", float64(r.Heard.Strangers + r.Heard.Again), passes},
+		{"trained", r.trained, asked}, {"folded", r.folded, asked}, {"passed on", float64(r.passedOn()), passes},
 		{"dials elsewhere", float64(r.Dials), nobody}, {"let in", float64(r.Did.Admitted), passes},
 	} {
 		if !r.calm && !f.target.Met(f.value) {
@@ -122,7 +131,7 @@ const head = "| attack | trained, tokens/s | of calm | folded, tokens/s | of cal
 
 func (r row) text() string {
 	return fmt.Sprintf("| %s | %.0f | %.3f | %.0f | %.3f | %d | %d | %d | %.2f | %.2f | %.0f | %d | %d | %d | %s |\n", r.name, r.Trained, r.trained, r.Folded, r.folded,
-		r.Heard.Strangers+r.Heard.Again, r.Heard.Honest, r.Dials, r.NodesCPU, r.OutsiderCPU, float64(r.RSSBytes)/1e6, r.Files, r.Goroutines, r.LogLines,
+		r.passedOn(), r.Heard.Honest, r.Dials, r.NodesCPU, r.OutsiderCPU, float64(r.RSSBytes)/1e6, r.Files, r.Goroutines, r.LogLines,
 		strings.Join(r.missed(), ", "))
 }
 
