@@ -60,7 +60,8 @@ func (n *node) beAdmitted() error {
 }
 
 // findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
-// there is none of these. One for guests gives way to the others: no link makes a guest of a member.
+// there is none of these. One for guests gives way to the others: no link makes a guest of a member. Who came too late with an
+// invite for members is none.
 func (n *node) findInvite() (*member.Pass, error) {
 	link := n.cfg.Link.Invite
 	if link != nil && !link.Invite.Guests {
@@ -68,6 +69,8 @@ func (n *node) findInvite() (*member.Pass, error) {
 	}
 	kept, err := n.keptInvite()
 	switch {
+	case link != nil && kept != nil && n.cameTooLate(kept.Invite):
+		return link, nil
 	case err != nil, kept != nil && !kept.Invite.Guests && kept.Check(n.run) == nil:
 		return kept, err
 	case n.cfg.Owner != nil:
@@ -76,6 +79,20 @@ func (n *node) findInvite() (*member.Pass, error) {
 		return link, nil
 	}
 	return kept, nil
+}
+
+// cameTooLate reports whether an invite has expired before anybody let this node in by it: who is let in gets the genesis. Where
+// the node was let in, it says what to do if nobody remembers that.
+func (n *node) cameTooLate(v member.Invite) bool {
+	if !v.Expired(time.Now().UnixMilli()) {
+		return false
+	}
+	if n.genesis.Format == 0 {
+		return true
+	}
+	n.log.Warn("the invite of this folder has expired, and the link is for guests: goes on as a member. If all nodes refuse it, take part as a guest: join with the same link and a new --dir",
+		"dir", n.cfg.Dir, "expired", time.UnixMilli(v.ExpiresMs).UTC().Format(time.RFC3339))
+	return false
 }
 
 // keptInvite is the invite of the folder, nil if there is none.

@@ -141,22 +141,31 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 	pass := member.Issue(owner, g.RunID(), member.Invite{}, ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), 8)))
 	members.Invite = &pass
 	strange := member.Issue(owner, other.Run, member.Invite{}, pass.Secret)
+	expired := member.Issue(owner, g.RunID(), member.Invite{ExpiresMs: 1}, pass.Secret)
 	for _, c := range []struct {
 		name  string
 		kept  *member.Pass
 		link  joinlink.Link
 		owner ed25519.PrivateKey
 		want  *member.Pass // nil: one that the owner's key makes
+		new   bool         // the folder has no genesis: nobody has let it in
 	}{
-		{"a guest comes", nil, guests, nil, guests.Invite},
-		{"a guest comes back", guests.Invite, run, nil, guests.Invite},
-		{"a guest becomes a member", guests.Invite, members, nil, members.Invite},
-		{"a member finds a link for guests", members.Invite, guests, nil, members.Invite},
-		{"a member of another run", &strange, guests, nil, guests.Invite},
-		{"a guest owns the run", guests.Invite, run, owner, nil},
+		{"a guest comes", nil, guests, nil, guests.Invite, false},
+		{"a guest comes back", guests.Invite, run, nil, guests.Invite, false},
+		{"a guest becomes a member", guests.Invite, members, nil, members.Invite, false},
+		{"a member finds a link for guests", members.Invite, guests, nil, members.Invite, false},
+		{"a member of another run", &strange, guests, nil, guests.Invite, false},
+		{"a guest owns the run", guests.Invite, run, owner, nil, false},
+		{"a member that came too late finds a link for guests", &expired, guests, nil, guests.Invite, true},
+		{"a member that is in time does", members.Invite, guests, nil, members.Invite, true},
+		{"a member that was let in in time does", &expired, guests, nil, &expired, false},
+		{"a member that came too late finds none", &expired, run, nil, &expired, true},
 	} {
 		cfg, err := Config{Dir: t.TempDir(), Genesis: g.Encode(), Link: c.link, Owner: c.owner}.withDefaults()
 		must(t, err)
+		if c.new {
+			cfg.Genesis = nil
+		}
 		n := newNode(cfg)
 		if c.kept != nil {
 			must(t, n.keepInvite(*c.kept))

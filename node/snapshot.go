@@ -290,15 +290,8 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 }
 
 func (n *node) addRefused(out []status.Peer) []status.Peer {
-	var addrs []string
-	for a := range n.view.refused {
-		addrs = append(addrs, a)
-	}
-	slices.Sort(addrs)
-	for _, a := range addrs {
-		out = append(out, n.view.refused[a])
-	}
-	return out
+	refused := slices.SortedFunc(slices.Values(n.view.refused), func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) })
+	return append(out, refused...)
 }
 
 func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {

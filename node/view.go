@@ -20,14 +20,16 @@ type view struct {
 	events  []status.Event
 	history status.History
 	addrs   map[wire.PeerID]string
-	refused map[string]status.Peer // by address: who refused us or was refused, and why
-	dials   map[string]error       // by address: what the last dial came to
-	ledger  []authorTokens         // per fragment
+	refused []status.Peer    // who refused us or was refused, and why; each address once, the newest last
+	dials   map[string]error // by address: what the last dial came to
+	ledger  []authorTokens   // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    beatGaps
 	folds   foldWatch
 	evaluation
+
+	refusals refusalEvents
 
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
@@ -45,11 +47,16 @@ const (
 	maxEvents  = 200
 	maxRefused = 64
 	maxDials   = 64
+
+	// refusedBurst and refusedEvery bound the events of refusals: as many as a group of people that
+	// begins with a wrong link, and a tenth of maxEvents in twenty minutes.
+	refusedBurst = 16
+	refusedEvery = time.Minute
 )
 
 func newView(fragments int, p outer.Params) view {
 	v := view{
-		addrs: map[wire.PeerID]string{}, refused: map[string]status.Peer{}, dials: map[string]error{},
+		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		dropped: make([]uint64, fragments),
@@ -166,11 +173,43 @@ func (v *view) peerUp(n *node, e p2p.PeerUp) {
 	v.event(n, "connected", e.ID.String(), text)
 }
 
+// refusedPeer keeps who was refused last. Strangers have themselves refused as often as they like: few of them are events, or
+// nothing else would be seen.
 func (v *view) refusedPeer(n *node, e p2p.Refused) {
-	if len(v.refused) < maxRefused {
-		v.refused[e.Addr] = status.Peer{ID: e.ID.String(), State: "refused", Addr: e.Addr, Reason: e.Reason.Error()}
+	v.refused = slices.DeleteFunc(v.refused, func(p status.Peer) bool { return p.Addr == e.Addr })
+	if len(v.refused) == maxRefused {
+		v.refused = slices.Delete(v.refused, 0, 1)
 	}
-	v.event(n, "refused", e.ID.String(), e.Reason.Error())
+	v.refused = append(v.refused, status.Peer{ID: e.ID.String(), State: "refused", Addr: e.Addr, Reason: e.Reason.Error()})
+	told, more := v.refusals.take(time.Now())
+	if !told {
+		return
+	}
+	text := e.Reason.Error()
+	if more > 0 {
+		text += fmt.Sprintf(" (and %d more were refused since the last one that is shown)", more)
+	}
+	v.event(n, "refused", e.ID.String(), text)
+}
+
+// refusalEvents bounds the events that refusals make: a burst, and one a minute afterwards.
+type refusalEvents struct {
+	full time.Time // when the burst is there again
+	more int       // refusals that made none since the last that did
+}
+
+// take says whether a refusal is an event, and how many before it were none.
+func (r *refusalEvents) take(now time.Time) (told bool, more int) {
+	if r.full.Before(now) {
+		r.full = now
+	}
+	if r.full.Sub(now) > (refusedBurst-1)*refusedEvery {
+		r.more++
+		return false, 0
+	}
+	r.full = r.full.Add(refusedEvery)
+	more, r.more = r.more, 0
+	return true, more
 }
 
 func (v *view) dialled(n *node, addr string, err error) {

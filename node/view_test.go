@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -120,6 +121,35 @@ func TestViewIsBounded(t *testing.T) {
 	if !slices.IsSortedFunc(peers, func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) }) {
 		t.Errorf("refused peers in no order: %v", peers)
 	}
+}
+
+// A stranger that has itself refused without end neither hides other events nor who is refused now.
+func TestRefusalsHideNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{log: slog.New(slog.DiscardHandler)}
+		n.view = newView(1, outer.Params{WindowUnion: 4})
+		n.view.event(n, "state differs", "", "this has to be seen")
+		refuse := func(addr string) {
+			n.view.refusedPeer(n, p2p.Refused{ID: wire.PeerID{1}, Addr: addr, Reason: errors.New("no")})
+		}
+		for i := range 1000 {
+			refuse(fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i))
+		}
+		if events := n.view.events; len(events) != 1+refusedBurst || events[0].Kind != "state differs" {
+			t.Errorf("%d events, the first is %v", len(events), events[0])
+		}
+		time.Sleep(refusedEvery)
+		refuse("/ip4/10.0.0.2/tcp/1")
+		refuse("/ip4/10.0.0.2/tcp/1")
+		events := n.view.events
+		if last := events[len(events)-1]; len(events) != 2+refusedBurst || !strings.Contains(last.Text, "984 more were refused") {
+			t.Errorf("%d events, the last is %v", len(events), last)
+		}
+		peers := n.addRefused(nil)
+		if !slices.ContainsFunc(peers, func(p status.Peer) bool { return p.Addr == "/ip4/10.0.0.2/tcp/1" }) || len(peers) != maxRefused {
+			t.Errorf("who is refused now is not among the %d that are shown", len(peers))
+		}
+	})
 }
 
 // What became of own deltas is in the account.

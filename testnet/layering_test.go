@@ -174,6 +174,8 @@ var layers = []rule{
 		"it starts programs as people do, and reads what they leave; it evaluates what other programs trained, and draws as sweep draws"},
 	{list("testnet/bench/tokenizers"), list("testnet/bench/trials testnet/bench/program optimizer/trainer/corpus"),
 		"it starts programs as people do, and reads what they print; texts are those that come with atoll"},
+	{list("testnet/bench/outsider"), list("testnet/bench/trials testnet/bench/program gossip/hello gossip/member gossip/p2p gossip/wire node/genesis node/joinlink node/status node/store tensor/codec"),
+		"it starts programs as people do, hears on their side what they pass on, and forges what nodes show each other"},
 	{list("testnet/bench/size"), list("gossip/wire node/core node/genesis node/hardware optimizer/outer tensor/codec"),
 		"it does to one fragment what a node does to each, without one"},
 	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
@@ -254,6 +256,8 @@ var modules = []rule{
 var exceptions = []rule{
 	{list("node/hardware"), list("github.com/klauspost/cpuid/v2"),
 		"names the CPU in the capability record"},
+	{list("testnet/bench/outsider"), list("github.com/libp2p/... github.com/multiformats/go-multiaddr/... github.com/multiformats/go-multistream"),
+		"an outsider does on a connection what p2p never does"},
 }
 
 // pure are the packages whose output depends on their arguments alone, so that

@@ -23,6 +23,9 @@ type Invite struct {
 	ExpiresMs int64       // Unix ms after which no node is admitted that nobody knew before; 0 for never
 }
 
+// Expired reports whether the invite admits nobody new at a time in Unix ms.
+func (v Invite) Expired(nowMs int64) bool { return v.ExpiresMs != 0 && nowMs > v.ExpiresMs }
+
 // inviteSize is the length of an encoded Invite.
 const inviteSize = 32 + 1 + 4 + 8
 

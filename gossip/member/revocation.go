@@ -35,6 +35,7 @@ func (t *Table) AddRevocation(word wire.SignedHeader) (fresh bool, err error) {
 	_, known := t.revoked[name]
 	if !known {
 		t.revoked[name] = word
+		t.changes++
 	}
 	return !known, nil
 }

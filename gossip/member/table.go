@@ -42,6 +42,7 @@ type Table struct {
 	byAuthor  map[wire.PeerID][]wire.Digest
 	ofInvite  map[wire.PeerID]int               // certificates, by the invite's key
 	revoked   map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word
+	changes   uint64                            // of what a node is: see Changes
 }
 
 // NewTable knows the owners of a run and nobody else.
@@ -80,6 +81,7 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 		return false, fmt.Errorf("certificate of %v: %w of its invite", c.Author, ErrFull)
 	}
 	t.ofInvite[c.Invite.Key]++
+	t.changes++
 	t.byID[id] = c
 	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
 	return true, nil
@@ -147,6 +149,16 @@ func (t *Table) owns(key wire.PeerID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Contains(t.owners, key)
+}
+
+// Changes grows when somebody is admitted or revoked: until then each node stays what it is, a member or a guest.
+func (t *Table) Changes() uint64 {
+	if t == nil {
+		return 0
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.changes
 }
 
 // Find returns a certificate by its digest.
@@ -399,7 +411,7 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	case err != nil:
 	case !t.owns(c.Owner):
 		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
-	case c.Invite.ExpiresMs != 0 && nowMs > c.Invite.ExpiresMs && !t.Member(r.Author):
+	case c.Invite.Expired(nowMs) && !t.Member(r.Author):
 		err = errors.New("its invite has expired")
 	case t.Revoked(c) != nil:
 		err = t.Revoked(c)

@@ -40,6 +40,7 @@
 // Every number from the network has a limit in limits.go. A peer that is not
 // read, or does not read, costs a queue of known length and is given up after a
 // known time. Events never block the network: see inbox for what is dropped.
+// Peers that have not passed the handshake have few streams together (strangers.go).
 //
 // # What this relies on in the libraries
 //

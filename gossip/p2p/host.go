@@ -44,6 +44,7 @@ type Host struct {
 	sub   *pubsub.Subscription
 
 	peers      peers
+	strangers  *strangers
 	refusals   *refusals
 	blocked    *blocked
 	reconnects *seldom
@@ -59,6 +60,7 @@ type Host struct {
 	meeting    meeting
 	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
+	places     places        // of guests there
 	relayLimit *limiter      // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
 

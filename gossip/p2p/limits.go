@@ -86,6 +86,9 @@ const (
 	maxPast = 1024
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
+	// libraryLines bounds what libp2p logs in a minute: enough to see what is wrong, and some
+	// megabytes a day where a stranger makes it warn all the time.
+	libraryLines = 10
 )
 
 // Limits on being reached.
@@ -105,6 +108,10 @@ const (
 	reservePause = time.Minute
 	// maxReservations is the number of places of a relay: one for each connection.
 	maxReservations = connsHigh
+	// guestPlaces is how many of them guests have together, so half are left for members, and
+	// guestPlacesAddress those from one IP address: the machines of a household.
+	guestPlaces        = maxReservations / 2
+	guestPlacesAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
 	// node dials for, in both directions.
 	maxCircuits = 64
@@ -193,6 +200,16 @@ const (
 	streamsPeer = 2*servePeer + 32
 	// streamsSystem lets every peer of a full node have a quarter of that.
 	streamsSystem = connsHigh * streamsPeer / 4
+	// strangerStreams bounds the streams of a peer that has not passed the handshake: one for each of
+	// its connections, identify, gossip, and requests of who has read our verdict already.
+	strangerStreams = 2 * connsPeer
+	// strangerRefused is how many more it may try: a joiner whose handshake is just ending asks for a few
+	// dozen things. Beyond it the peer loses its connections.
+	strangerRefused = 4 * strangerStreams
+	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
+	// connection that one address may have. It is half of what memoryTransient holds, so members'
+	// streams find room. What strangers send on them without being read is at most 256 MiB.
+	strangersStreams = 2 * connsAddress
 )
 
 // Limits on gossip.

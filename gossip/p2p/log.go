@@ -1,7 +1,10 @@
 package p2p
 
 import (
+	"context"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/gologshim"
 )
@@ -9,4 +12,66 @@ import (
 // LibraryLog sends the log of libp2p to handler; otherwise its errors go to
 // stderr. It holds for the process, and has to be called before the first New.
 // What concerns one host, gossip included, goes to that host's Config.Log.
-func LibraryLog(handler slog.Handler) { gologshim.SetDefaultHandler(handler) }
+// Peers have a say in how often libp2p warns, so few lines a minute pass, unless handler takes all.
+func LibraryLog(handler slog.Handler) { gologshim.SetDefaultHandler(seldomLog(handler)) }
+
+// seldomLog is handler with a bound on how many lines pass. A handler that takes lines for debugging has none.
+func seldomLog(handler slog.Handler) slog.Handler {
+	if handler.Enabled(context.Background(), slog.LevelDebug) {
+		return handler
+	}
+	return fewLines{handler, &lineBudget{}}
+}
+
+// fewLines passes on lines while there is a budget for them.
+type fewLines struct {
+	slog.Handler
+	budget *lineBudget
+}
+
+// Handle implements slog.Handler.
+func (f fewLines) Handle(ctx context.Context, r slog.Record) error {
+	passes, left := f.budget.take(r.Time)
+	if !passes {
+		return nil
+	}
+	if left > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("lines_left_out", left))
+	}
+	return f.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (f fewLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return fewLines{f.Handler.WithAttrs(attrs), f.budget}
+}
+
+// WithGroup implements slog.Handler.
+func (f fewLines) WithGroup(name string) slog.Handler {
+	return fewLines{f.Handler.WithGroup(name), f.budget}
+}
+
+// lineBudget is some lines for each minute.
+type lineBudget struct {
+	mu     sync.Mutex
+	minute time.Time // when the present one began
+	passed int       // in it
+	left   int       // out, since a line passed
+}
+
+// take says whether a line passes at this time, and how many did not since the last.
+func (b *lineBudget) take(now time.Time) (passes bool, left int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.minute) >= time.Minute {
+		b.minute, b.passed = now, 0
+	}
+	if b.passed >= libraryLines {
+		b.left++
+		return false, 0
+	}
+	b.passed++
+	left, b.left = b.left, 0
+	return true, left
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
@@ -28,6 +29,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.strangers = &strangers{ResourceManager: resources, passed: func(p peer.ID) bool { return h.peers.up(p) != nil }, drop: h.dropStranger}
 	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connsGrace))
 	if err != nil {
 		return nil, err
@@ -37,7 +39,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 		libp2p.NoListenAddrs,
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, muxer()),
-		libp2p.ResourceManager(resources),
+		libp2p.ResourceManager(h.strangers),
 		libp2p.ConnectionManager(conns),
 		libp2p.ConnectionGater(h.blocked),
 		libp2p.BandwidthReporter(h.traffic),

@@ -173,6 +173,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	if !l.passed {
 		l.passed = true
 		h.traffic.pass(c.RemotePeer())
+		h.strangers.admit(c.RemotePeer())
 		close(l.settled)
 	}
 	return nil
@@ -227,6 +228,15 @@ func (h *Host) disconnect(p peer.ID) {
 	if err := h.host.Network().ClosePeer(p); err != nil {
 		h.log.Debug("close connection", "peer", p, "err", err)
 	}
+}
+
+// dropStranger closes all connections to a peer, unless it has passed the handshake meanwhile. It returns at once.
+func (h *Host) dropStranger(p peer.ID) {
+	h.tasks.start(func() {
+		if h.peers.up(p) == nil {
+			h.disconnect(p)
+		}
+	})
 }
 
 // Reconsider closes the connections to those peers that which selects, so that each passes the

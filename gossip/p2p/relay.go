@@ -29,10 +29,11 @@ type relay struct {
 // nobody, so only nodes that are Public are asked. Its connections carry everything, for
 // as long as they last: what bounds them is this node's budget for all of them together.
 func (h *Host) serveRelay() (err error) {
+	h.places.guest, h.places.there = h.isGuest, func(p peer.ID) bool { return h.peers.up(p) != nil }
 	h.relay, err = relayv2.New(relayHost{h.host, h}, relayv2.WithResources(relayv2.Resources{
 		ReservationTTL: reservationTTL, MaxReservations: maxReservations, MaxCircuits: maxCircuits, BufferSize: relayBuffer,
 		MaxReservationsPerIP: maxReservations, MaxReservationsPerASN: maxReservations,
-	}))
+	}), relayv2.WithACL(&h.places))
 	if err != nil {
 		return fmt.Errorf("start relay: %w", err)
 	}

@@ -23,12 +23,13 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "P", map[string]spectest.Clause{
 		"P-1": specIdentity, "P-2": specTransports, "P-3": specNames, "P-4": specDiallerOpens, "P-5": specRenewal, "P-6": specRecords,
 		"P-7": specVerdicts, "P-8": spectest.All(specForeignRecord, specNegotiated), "P-9": spectest.All(specSession, specGate),
-		"P-10": specSilentCloses, "P-11": spectest.All(specDuplicateKeyAsked, specDuplicateKeyRefused), "P-12": specProtocols,
+		"P-10": specSilentCloses, "P-10.2": specEarlyStreams, "P-11": spectest.All(specDuplicateKeyAsked, specDuplicateKeyRefused), "P-12": specProtocols,
 		"P-13": spectest.All(specSubscriptions, specRPCSize), "P-14": spectest.All(specUnsigned, specMessageID),
 		"P-15": spectest.All(specChecks, specForwards, specRejects), "P-16": spectest.All(specCall, specServerEnds),
 		"P-17": spectest.All(specAcknowledge, specTooManyAcks), "P-17.2": specStamps, "P-17.3": specStamps,
 		"P-18": specWindow, "P-19": spectest.All(specStall, specRequestLimits),
-		"P-20": specSlowHandler, "P-21": specBusy, "P-22": specRelayServesMembers, "P-22.2": specRelayCarriesAll, "P-23": specNearRecords,
+		"P-20": specSlowHandler, "P-21": specBusy, "P-22": specRelayServesMembers, "P-22.2": specRelayCarriesAll,
+		"P-22.3": spectest.All(specPlacesOfGuests, specRelayBoundsGuests), "P-23": specNearRecords,
 		"P-24": specMDNS, "P-25": specMeeting, "P-25.2": specMeetingServed, "P-25.3": specAnnouncement, "P-26": specClock,
 	})
 }

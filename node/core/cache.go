@@ -17,6 +17,7 @@ type rosterSeen struct {
 	told       bool
 	live       uint64 // gossip.Peers.LearnersVersion
 	peers      uint64 // gossip.Peers.Version
+	members    uint64 // member.Table.Changes: a guest may have become a member
 	attendance uint64 // attendance.changes
 	idle       bool   // this node has stopped itself
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -94,5 +95,43 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 		if voices := m.voices(now); !m.believes(one) || m.believes(guest) || len(voices) != 1 || voices[0].author != outer.Author(one) {
 			t.Errorf("believes the member %v, the guest %v; voices %v", m.believes(one), m.believes(guest), voices)
 		}
+	}
+}
+
+// awaited is how many learners rounds wait for, this one among them. Rounds tell nobody: it shows in when they close.
+func (m *Machine) awaited() int {
+	return reflect.ValueOf(m.rounds).Elem().FieldByName("roster").FieldByName("live").Len()
+}
+
+// A guest that comes by an invite for members is waited for at once, whoever else comes and goes. Rounds are told of revocations as well.
+func TestChangeOfClassIsSeen(t *testing.T) {
+	const now = 1_000_000
+	m := invited(t, map[byte]bool{1: false, 2: false, 3: true}, func(cfg *Config) { cfg.Learner = true })
+	m.meets(now, 2)
+	guest := m.meets(now, 3)
+	m.tellRoster(now)
+	if n := m.awaited(); n != 2 || m.attendance.present != 2 {
+		t.Fatalf("rounds wait for %d, %d are here: want this node and the member", n, m.attendance.present)
+	}
+	members := m.cfg.Gossip.Members
+	pass := member.Issue(testKey(50), m.cfg.Run, member.Invite{Key: guest}, nil)
+	c, err := pass.Admit(m.cfg.Run, testKey(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := members.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	m.tellRoster(now)
+	if n := m.awaited(); n != 3 || m.attendance.present != 3 {
+		t.Errorf("rounds wait for %d, %d are here: want the new member too", n, m.attendance.present)
+	}
+	word := wire.SignHeader(testKey(50), m.cfg.Run, wire.NewRevocation(0, 1, wire.Digest(guest), []byte("gone")))
+	if _, err := members.AddRevocation(word); err != nil {
+		t.Fatal(err)
+	}
+	m.tellRoster(now)
+	if before := m.cache.roster.members; before != members.Changes() {
+		t.Errorf("the rounds were told at change %d of %d", before, members.Changes())
 	}
 }

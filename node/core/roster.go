@@ -15,9 +15,10 @@ func (m *Machine) tellRoster(now Time) {
 	m.meetFounders(learners)
 	seen := rosterSeen{
 		told: true, live: m.gossip.Peers().LearnersVersion(), peers: m.gossip.Peers().Version(), attendance: m.attendance.changes,
-		idle: m.guest(m.self) || m.pause.on || m.View().State() == wire.Stopped && m.quiet(),
+		members: m.cfg.Gossip.Members.Changes(),
+		idle:    m.guest(m.self) || m.pause.on || m.View().State() == wire.Stopped && m.quiet(),
 	}
-	if !m.cache.roster.told || seen.live != m.cache.roster.live {
+	if before := m.cache.roster; !before.told || seen.live != before.live || seen.members != before.members {
 		m.rounds.SetLive(m.liveLearners(learners))
 		m.rounds.SetGuests(m.guestsOf(learners))
 	}

@@ -1,0 +1,38 @@
+package p2p
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A stranger that makes libp2p warn all the time fills no log, and the log says that lines are left out.
+func TestLibraryLogIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		level       slog.Level
+		want, later int
+	}{{slog.LevelWarn, libraryLines, libraryLines + 1}, {slog.LevelDebug, 1000, 1001}} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			lines := func() int { return strings.Count(out.String(), "\n") }
+			log := slog.New(seldomLog(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: c.level})))
+			for i := range 1000 {
+				log.With("peer", i).WithGroup("conn").Warn("broken", "n", i)
+			}
+			if n := lines(); n != c.want {
+				t.Errorf("%v: %d lines, want %d", c.level, n, c.want)
+			}
+			time.Sleep(time.Minute)
+			log.Warn("later")
+			if n := lines(); n != c.later {
+				t.Errorf("%v: %d lines a minute later, want %d", c.level, n, c.later)
+			}
+			if told := strings.Contains(out.String(), "lines_left_out=990"); told != (c.level == slog.LevelWarn) {
+				t.Errorf("%v: says how many lines are left out: %v", c.level, told)
+			}
+		})
+	}
+}
