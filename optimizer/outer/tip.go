@@ -179,12 +179,45 @@ func TipSize(f Fragment, p Params) int {
 // among them.
 func (t *Tip) Encode() []byte {
 	var b bytes.Buffer
-	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records) + 2)
+	b.Grow(t.Size())
 	t.writeTo(&b)
 	return b.Bytes()
 }
 
-// writeTo writes the encoding to a hash or a buffer. Neither can fail.
+// Size is how many bytes Encode returns.
+func (t *Tip) Size() int {
+	size := tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records)
+	if t.Records != nil {
+		size += 2
+	}
+	return size
+}
+
+// WriteTo implements io.WriterTo: it writes what Encode returns and copies no values, which are most of a node's memory.
+func (t *Tip) WriteTo(w io.Writer) (int64, error) {
+	c := counter{w: w}
+	t.writeTo(&c)
+	return c.n, c.err
+}
+
+// counter counts what is written, up to the first error.
+type counter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	var n int
+	n, c.err = c.w.Write(b)
+	c.n += int64(n)
+	return n, c.err
+}
+
+// writeTo writes the encoding to what needs no look at its errors: a hash, a buffer, a counter.
 func (t *Tip) writeTo(w io.Writer) {
 	t.writeHead(w)
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
