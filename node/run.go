@@ -303,9 +303,7 @@ func (n *node) drain() {
 	if n.machine == nil {
 		return
 	}
-	for _, do := range n.inbox.take() {
-		do(n.clock.now())
-	}
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
 	n.publishStatus()
 }
 

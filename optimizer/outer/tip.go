@@ -7,9 +7,10 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"unsafe"
 
 	"github.com/zeebo/blake3"
+
+	"atoll/tensor"
 )
 
 // Tip is the state of a fragment after a closed round. It is never modified once made;
@@ -253,7 +254,7 @@ func (t *Tip) writeHead(w io.Writer) {
 // writeValues writes v as an encoded tip has it.
 func writeValues(w io.Writer, v []float32) {
 	if littleEndian {
-		w.Write(inMemory(v))
+		w.Write(tensor.Bytes(v)) // without a copy: tips are hashed at every fold and every draft
 	} else {
 		writeFloats(w, v)
 	}
@@ -262,13 +263,7 @@ func writeValues(w io.Writer, v []float32) {
 // littleEndian says that floats lie in memory as an encoded tip has them.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// inMemory is v as bytes, without a copy: tips are hashed at every fold and every
-// draft.
-func inMemory(v []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
-}
-
-// writeFloats is what inMemory is checked against.
+// writeFloats is what writing the memory itself is checked against.
 func writeFloats(w io.Writer, v []float32) {
 	b := make([]byte, 0, tipBuffer)
 	for _, x := range v {
