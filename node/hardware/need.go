@@ -5,7 +5,6 @@ import (
 	"math/bits"
 
 	"atoll/node/genesis"
-	"atoll/optimizer/outer"
 )
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
@@ -46,9 +45,10 @@ type Role struct {
 // takes less where its model is small (testnet/bench/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := r.tipBytes(g), int64(0)
-	for _, f := range g.Plan() {
+	plan := g.Plan()
+	for i, f := range plan {
 		const fold = 2*8 + (8 + 4) // payloads of two folds, sums and progress of a draft, bytes per value
-		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len+changedTips*outer.TipSize(f, g.Outer)))
+		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len)+changedTips*int64(g.TipsSize(plan[i:i+1])))
 	}
 	if !r.Observe {
 		own, shared := r.training(g)
