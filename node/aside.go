@@ -34,11 +34,11 @@ func (a *aside) run(ctx context.Context, before func()) {
 		case <-ctx.Done():
 			more = false
 		}
-		for _, do := range a.commands.take() {
+		a.commands.each(func(do func()) {
 			before()
 			do()
 			a.GoOn()
-		}
+		})
 	}
 }
 

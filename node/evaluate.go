@@ -187,11 +187,19 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 		found(external.Evaluation{}, 0, err)
 		return
 	}
-	n.evaluatePart(tips, &measuring{starts: starts, bytes: bytes, own: n.data == nil && n.corpus == nil, whole: whole, rows: &n.evalRows, found: found})
+	a := &anchors{plan: n.plan, tips: tips}
+	if !whole {
+		a = n.holdAnchors(tips)
+	}
+	n.evaluatePart(a, &measuring{starts: starts, bytes: bytes, own: n.data == nil && n.corpus == nil, whole: whole, rows: &n.evalRows,
+		found: func(q external.Evaluation, took time.Duration, err error) {
+			n.check("let go of the values of an evaluation", a.close())
+			found(q, took, err)
+		}})
 }
 
 // evaluatePart does a part, and has the next one come after what the loop has asked for meanwhile.
-func (n *node) evaluatePart(tips []*outer.Tip, m *measuring) {
+func (n *node) evaluatePart(a *anchors, m *measuring) {
 	defer n.train.does(&n.train.account.Evaluate)()
 	n.train.aside.Rest()
 	defer func() {
@@ -199,15 +207,10 @@ func (n *node) evaluatePart(tips []*outer.Tip, m *measuring) {
 			n.learnerLost(err) // the next step may be far off
 		}
 	}()
-	anchor := func(values []float32) {
-		for p, f := range n.plan {
-			f.Scatter(tips[p].Anchor, values)
-		}
-	}
 	rows, began := m.next(), n.train.now()
-	q, err := n.external.Evaluate(anchor, rows)
+	q, err := n.external.Evaluate(a.fill, rows)
 	if m.part(q, len(rows), n.train.since(began), err) {
-		n.train.commands.put(func() { n.evaluatePart(tips, m) })
+		n.train.commands.put(func() { n.evaluatePart(a, m) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync/atomic"
 
@@ -78,7 +79,7 @@ func (l ledger) Install(fragments []replica.InstalledFragment) error {
 	in := make([]store.Installed, len(fragments))
 	for p, f := range fragments {
 		links, first := f.Links, f.Links[0].Round
-		in[p] = store.Installed{Round: f.Tip.Round, Tip: f.Tip.Encode(), First: first, Forget: f.Forget}
+		in[p] = store.Installed{Round: f.Tip.Round, Tip: f.Tip, First: first, Forget: f.Forget}
 		if f.Keep {
 			in[p].Keep = first
 		}
@@ -262,7 +263,7 @@ func (l ledger) Base(fragment int, round uint32) (*outer.Tip, error) {
 }
 
 func (l ledger) PutBase(fragment int, tip *outer.Tip) error {
-	return l.Store.PutBase(fragment, tip.Round, tip.Encode())
+	return l.Store.PutBase(fragment, tip.Round, tip)
 }
 
 // Chunk drops a chunk that the disk has damaged: it is fetched again.
@@ -319,3 +320,9 @@ func (n *node) keepCommon() {
 	n.commonKept = rounds
 	n.work.disk.put(func() { n.check("keep common rounds", n.store.Put(commonKey, wire.Marshal(rounds))) })
 }
+
+// scratch is a store as a replica keeps in it what goes with the process.
+type scratch struct{ *store.Store }
+
+// Keep implements replica.Scratch.
+func (s scratch) Keep(fill func(w io.Writer) error) (replica.Scrap, error) { return s.Scratch(fill) }

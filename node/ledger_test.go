@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestErrorsOfTheLedger(t *testing.T) {
 	id := wire.Sum(chunk)
 	w.Flip(payload)
 	w.DamageBase("0-4-")
-	w.Check(l.Store.PutBase(1, 6, []byte("not a tip")))
+	w.Check(l.Store.PutBase(1, 6, strings.NewReader("not a tip")))
 	w.Check(l.PutChunk(id, chunk))
 	path := filepath.Join(w.Dir, "chunks", hex.EncodeToString(id[:]))
 	w.Check(os.WriteFile(path, []byte("damaged"), 0o600))

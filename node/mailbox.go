@@ -42,3 +42,13 @@ func (b *mailbox[T]) take() []T {
 	b.items = nil
 	return items
 }
+
+// each takes all items and calls do with one after the other. It lets go of each before the next one: what waits for the
+// learner holds tips, which are most of a node's memory.
+func (b *mailbox[T]) each(do func(T)) {
+	items := b.take()
+	for i, item := range items {
+		clear(items[i : i+1])
+		do(item)
+	}
+}

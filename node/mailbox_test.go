@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"weak"
 )
 
 // Whatever many senders put, one reader takes, each sender's items in order.
@@ -37,6 +39,27 @@ func TestMailbox(t *testing.T) {
 	b.put([2]int{})
 	if b.empty() {
 		t.Error("empty with an item in it")
+	}
+}
+
+// What is done is let go of while the rest is still to be done.
+func TestMailboxLetsGo(t *testing.T) {
+	b := newMailbox[*[1 << 20]byte]()
+	b.put(new([1 << 20]byte))
+	b.put(new([1 << 20]byte))
+	var first weak.Pointer[[1 << 20]byte]
+	done := 0
+	b.each(func(item *[1 << 20]byte) {
+		if done++; done == 1 {
+			first = weak.Make(item)
+			return
+		}
+		if runtime.GC(); first.Value() != nil {
+			t.Error("the first is still there")
+		}
+	})
+	if done != 2 || !b.empty() {
+		t.Errorf("%d done, empty %v", done, b.empty())
 	}
 }
 

@@ -187,9 +187,7 @@ func (n *node) show() {
 }
 
 func (n *node) takeInbox() {
-	for _, do := range n.inbox.take() {
-		do(n.clock.now())
-	}
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
 }
 
 // post hands something to the loop; it never blocks.

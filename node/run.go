@@ -190,7 +190,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
-		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted, n.members}, Blobs: blobs{n},
+		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted, n.members}, Blobs: blobs{n}, Scratch: scratch{n.store},
 	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
@@ -303,9 +303,7 @@ func (n *node) drain() {
 	if n.machine == nil {
 		return
 	}
-	for _, do := range n.inbox.take() {
-		do(n.clock.now())
-	}
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
 	n.publishStatus()
 }
 
@@ -315,7 +313,7 @@ func (n *node) drain() {
 func (n *node) keepTips() {
 	for p := range n.plan {
 		tip := n.machine.Rounds().Fragment(p).Tip()
-		n.check("keep tip", n.store.PutBase(p, tip.Round, tip.Encode()))
+		n.check("keep tip", n.store.PutBase(p, tip.Round, tip))
 	}
 	if n.built != nil {
 		if state, err := n.built.SaveState(); err == nil {

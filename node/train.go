@@ -307,9 +307,7 @@ func (t *training) boundary() {
 	if t.aside != nil {
 		return
 	}
-	for _, do := range t.commands.take() {
-		do()
-	}
+	t.commands.each(run)
 }
 
 // asked holds a token while there may be something to do at the boundary.

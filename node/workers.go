@@ -33,19 +33,17 @@ func (w *workers) queue() *mailbox[func()] {
 		for {
 			select {
 			case <-ctx.Done():
-				for _, do := range q.take() {
-					do()
-				}
+				q.each(run)
 				return
 			case <-q.ready:
-				for _, do := range q.take() {
-					do()
-				}
+				q.each(run)
 			}
 		}
 	})
 	return q
 }
+
+func run(do func()) { do() }
 
 // goRun runs f on a goroutine of its own.
 func (w *workers) goRun(f func(context.Context)) {

@@ -32,3 +32,8 @@ func wholePages[T float32 | uint16](x []T, size uintptr) []byte {
 	rest := bytes[skip:]
 	return rest[:uintptr(len(rest))&^(size-1)]
 }
+
+// Bytes is the memory of x, in the order of this machine.
+func Bytes(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}

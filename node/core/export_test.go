@@ -1,6 +1,11 @@
 package core
 
-import "atoll/gossip"
+import (
+	"encoding/binary"
+
+	"atoll/gossip"
+	"atoll/optimizer/outer"
+)
 
 // TokensAt is what the core of spreading is told.
 func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.TokensAt(rounds) }
@@ -9,4 +14,10 @@ func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.To
 var Numbers = map[string]int64{
 	"replay": replayMs, "replay times": replayPart, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellBeats,
 	"owed": gossip.MostOwed, "missed": mostMissed, "missed at first": mostMissedAtFirst,
+}
+
+// EncodeSnapshot returns the blob of a fragment, whose tip need not be one.
+func EncodeSnapshot(tip []byte, links []outer.Link) []byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(len(tip)))
+	return append(append(b, tip...), encodeLinks(links)...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -35,21 +36,68 @@ func LinkOf(tip *outer.Tip, folded []outer.ID) outer.Link {
 	return l
 }
 
-// CutSnapshot describes a tip and the links that lead to it in chunks, for a manifest.
-// Which round is closed is left to the manifest's maker. The round of the tip may have been
+// WriteSnapshot writes the blob of a tip and the links that lead to it, a chunk at a time, and describes it for a
+// manifest. Which round is closed is left to the manifest's maker. The round of the tip may have been
 // folded for this donation alone, so that its link does not know the state.
-func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, chunks map[wire.Digest][]byte) {
+func WriteSnapshot(w io.Writer, tip *outer.Tip, links []outer.Link) (wire.FragmentManifest, error) {
 	links = slices.Clone(links)
 	links[len(links)-1].State = tip.State
-	blob := EncodeSnapshot(tip.Encode(), links)
-	f = wire.FragmentManifest{
-		Round: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State),
-		Size: uint64(len(blob)), Chunks: wire.ChunkDigests(blob),
+	c := cutter{w: w, chunk: make([]byte, 0, wire.ChunkSize)}
+	err := binary.Write(&c, binary.BigEndian, uint64(tip.Size()))
+	if err == nil {
+		_, err = tip.WriteTo(&c)
 	}
+	if err == nil {
+		_, err = c.Write(encodeLinks(links))
+	}
+	if err == nil {
+		err = c.flush()
+	}
+	return wire.FragmentManifest{
+		Round: tip.Round, Chain: wire.Digest(tip.Chain), State: wire.Digest(tip.State), Size: c.size, Chunks: c.digests,
+	}, err
+}
+
+// cutter cuts what it is given into chunks, which it hashes and writes.
+type cutter struct {
+	w       io.Writer
+	chunk   []byte // that is not full yet
+	digests []wire.Digest
+	size    uint64 // of what it was given
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	for left := b; len(left) > 0; {
+		n := min(len(left), cap(c.chunk)-len(c.chunk))
+		c.chunk, left = append(c.chunk, left[:n]...), left[n:]
+		if len(c.chunk) == cap(c.chunk) {
+			if err := c.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	c.size += uint64(len(b))
+	return len(b), nil
+}
+
+// flush writes the chunk, unless nothing is in it.
+func (c *cutter) flush() error {
+	if len(c.chunk) == 0 {
+		return nil
+	}
+	c.digests = append(c.digests, wire.Sum(c.chunk))
+	_, err := c.w.Write(c.chunk)
+	c.chunk = c.chunk[:0]
+	return err
+}
+
+// CutSnapshot is WriteSnapshot to memory.
+func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, chunks map[wire.Digest][]byte) {
+	var b bytes.Buffer
+	f, _ = WriteSnapshot(&b, tip, links) // a buffer takes all
 	chunks = map[wire.Digest][]byte{}
 	for i, id := range f.Chunks {
-		at := i * wire.ChunkSize
-		chunks[id] = blob[at : at+f.ChunkLen(i)]
+		chunks[id] = bytes.Clone(b.Next(f.ChunkLen(i)))
 	}
 	return f, chunks
 }
@@ -64,8 +112,9 @@ func Assemble(m wire.Manifest, plan outer.Plan, params outer.Params, chunk func(
 	if len(m.Fragments) != len(plan) {
 		return nil, nil, fmt.Errorf("%w: manifest of %v with %d fragments, the run has %d", ErrUnfit, m.Author, len(m.Fragments), len(plan))
 	}
+	var blob []byte // of one fragment after the other
 	for p, f := range m.Fragments {
-		var blob []byte
+		blob = slices.Grow(blob[:0], int(min(f.Size, uint64(len(f.Chunks))*wire.ChunkSize)))
 		for _, id := range f.Chunks {
 			b, err := chunk(id)
 			if err != nil {
@@ -82,11 +131,9 @@ func Assemble(m wire.Manifest, plan outer.Plan, params outer.Params, chunk func(
 	return tips, history, nil
 }
 
-// EncodeSnapshot returns the blob of a fragment.
-func EncodeSnapshot(tip []byte, links []outer.Link) []byte {
-	b := binary.BigEndian.AppendUint64(nil, uint64(len(tip)))
-	b = append(b, tip...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(links)))
+// encodeLinks is what follows the tip in a blob.
+func encodeLinks(links []outer.Link) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(links)))
 	for _, l := range links {
 		b = binary.BigEndian.AppendUint32(b, l.Round)
 		b = append(b, l.Chain[:]...)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,55 @@ func TestAssemble(t *testing.T) {
 	if _, _, err := assemble(cut); !errors.Is(err, errDisk) || errors.Is(err, core.ErrUnfit) {
 		t.Errorf("without chunks: %v", err)
 	}
+}
+
+// large is a tip of several chunks.
+func large(t *testing.T) (*outer.Tip, []outer.Link) {
+	t.Helper()
+	f := outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{wire.ChunkSize/2 + 7}}}).Views, 1)[0]
+	values := make([]float32, f.Len)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	tip := outer.Genesis(f, values, outer.Defaults(1, 1<<40, 0))
+	return tip, []outer.Link{core.LinkOf(tip, nil)}
+}
+
+// What is written a chunk at a time is the blob, and its chunks are those of the blob.
+func TestWriteSnapshot(t *testing.T) {
+	tip, links := large(t)
+	whole := core.EncodeSnapshot(tip.Encode(), links)
+	var b bytes.Buffer
+	m, err := core.WriteSnapshot(&b, tip, links)
+	if err != nil || !bytes.Equal(b.Bytes(), whole) || m.Size != uint64(len(whole)) || !slices.Equal(m.Chunks, wire.ChunkDigests(whole)) {
+		t.Errorf("%d bytes in %d chunks, %v; the blob has %d", m.Size, len(m.Chunks), err, len(whole))
+	}
+	cut, chunks := core.CutSnapshot(tip, links)
+	var joined []byte
+	for _, id := range cut.Chunks {
+		joined = append(joined, chunks[id]...)
+	}
+	if !reflect.DeepEqual(cut, m) || !bytes.Equal(joined, whole) {
+		t.Error("cut in memory it is another blob")
+	}
+	for n := range len(m.Chunks) {
+		full := &fullAfter{left: n}
+		if _, err := core.WriteSnapshot(full, tip, links); !errors.Is(err, errFull) {
+			t.Errorf("full after %d chunks: %v", n, err)
+		}
+	}
+}
+
+var errFull = errors.New("full")
+
+// fullAfter has room for so many writes.
+type fullAfter struct{ left int }
+
+func (w *fullAfter) Write(b []byte) (int, error) {
+	if w.left--; w.left < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
 }
 
 // goldenSnapshot is the encoding of blob(2, oneID): it must never change.

@@ -35,14 +35,13 @@ type TipStream []*outer.Tip
 // WriteTo implements io.WriterTo.
 func (t TipStream) WriteTo(w io.Writer) (written int64, err error) {
 	for _, tip := range t {
-		b := tip.Encode()
-		n, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		n, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(tip.Size())))
 		written += int64(n)
 		if err != nil {
 			return written, err
 		}
-		n, err = w.Write(b)
-		written += int64(n)
+		values, err := tip.WriteTo(w)
+		written += values
 		if err != nil {
 			return written, err
 		}

@@ -15,12 +15,9 @@ const processBytes = 96 << 20
 // MaxTipBytes is the memory that newest tips and bases may take before bases are read from the disk.
 const MaxTipBytes = 256 << 20
 
-// liveTips is how many tips of each fragment are in memory whatever the budget is: the newest. The one before, on which the
-// learner stands until it adopts that, is there of changedTips fragments: between two steps seldom more change.
-const (
-	liveTips    = 1
-	changedTips = 2
-)
+// changedTips is of how many fragments the tip before the newest is in memory as well, as a fold is made of it: between two steps
+// seldom more change.
+const changedTips = 2
 
 // shortBases is how many bases of a fragment go to disk only if memory has no room for them: those of the last rounds.
 const shortBases = 2
@@ -48,9 +45,10 @@ type Role struct {
 // takes less where its model is small (testnet/bench/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := r.tipBytes(g), int64(0)
-	for _, f := range g.Plan() {
-		const fold = 2*8 + (8 + 4) + 8 + changedTips*8 // payloads of two folds, sums and progress of a draft, a tip on its way to the disk, and tips before the newest, bytes per value
-		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len))
+	plan := g.Plan()
+	for i, f := range plan {
+		const fold = 2*8 + (8 + 4) // payloads of two folds, sums and progress of a draft, bytes per value
+		heap = max(heap, r.tipBytes(g)+int64(fold*f.Len)+changedTips*int64(g.TipsSize(plan[i:i+1])))
 	}
 	if !r.Observe {
 		own, shared := r.training(g)
@@ -62,14 +60,16 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 	return uint64(processBytes + heap + Garbage(heap) + mapped)
 }
 
-// tipBytes is what tips take of memory: the newest of each fragment, and bases.
+// tipBytes is what tips take of memory: the newest of each fragment, and bases. Beside a learner in a process of its own it is
+// the anchors too on which that stands still: it adopts nothing while it starts or saves, and all fragments go on. The first
+// values are such anchors when tips come from a peer.
 func (r Role) tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
 	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
-	least := liveTips * tips
+	least := tips
 	if !r.Observe && (r.External || !g.BuiltIn()) {
-		least = (1+liveTips)*tips + first // while it starts or saves it adopts nothing, and all fragments go on
+		least += first
 	}
 	return max(least, min(all, MaxTipBytes))
 }
@@ -79,10 +79,10 @@ func (r Role) tipBytes(g genesis.Genesis) int64 {
 func keptBases(window uint32) int { return bits.Len32(window/4) + 1 }
 
 // training is what a learner of the run takes of this machine: of this process, and of files that it maps. One in a process
-// of its own shares the parameters, and those that it evaluates, and has the rest wherever it computes.
+// of its own shares the parameters, and has the rest wherever it computes.
 func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 	if r.External || !g.BuiltIn() {
-		return 0, 2 * 4 * int64(g.Params())
+		return 0, 4 * int64(g.Params())
 	}
 	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
 	return cfg.MemoryBytes() + cfg.EvaluationBytes(), 0

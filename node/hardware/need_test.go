@@ -44,3 +44,32 @@ func TestModelFitsMemory(t *testing.T) {
 		t.Error("a larger batch needs no more")
 	}
 }
+
+// Beside a learner in a process of its own a large model takes the newest tips, one older anchor and the shared values; outer
+// momentum is part of the tips alone.
+func TestNeedBesideALearner(t *testing.T) {
+	g, err := genesis.Default("base", 3_000_000, 42, 1_700_000_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, role := uint64(g.Params()), Role{External: true}
+	largest := uint64(0)
+	for _, f := range g.Plan() {
+		largest = max(largest, uint64(f.Len))
+	}
+	with := role.Need(g)
+	g.Outer.Mu = 0
+	without := role.Need(g)
+	for _, c := range []struct {
+		what               string
+		need, tips, folded uint64
+	}{
+		{"with momentum", with, 8, 28 + 16},
+		{"without", without, 4, 28 + 8},
+	} {
+		least := processBytes + (c.tips+4+4)*params + c.folded*largest
+		if most := least + least/10; c.need < least || c.need > most {
+			t.Errorf("%s: %d bytes of %d parameters, want %d to %d", c.what, c.need, params, least, most)
+		}
+	}
+}

@@ -104,7 +104,7 @@ func TestLoadModelPassesOverUnrecordedBase(t *testing.T) {
 	good := l.Genesis.Anchor(l.Tips)
 	stale := *l.Tips[0]
 	stale.Chain[0] ^= 1
-	l.Check(l.Store.PutBase(0, stale.Round, stale.Encode()))
+	l.Check(l.Store.PutBase(0, stale.Round, &stale))
 	_, slab, _, err := LoadModel(context.Background(), l.Close())
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,11 @@
 package replica
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -32,13 +36,30 @@ func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
 
 // replyChunk serves a chunk of a manifest of late, or of the initial values, or none.
 func (r *Replica) replyChunk(e gossip.ReplyChunk) {
-	chunk := r.donor.chunk(e.Digest)
+	b := r.donor.holds(e.Digest)
 	r.exec.Serve(e.Handle, func(func() bool) {
-		if chunk == nil && r.genesis.Chunk != nil {
+		var chunk []byte
+		switch {
+		case b != nil:
+			chunk = r.readChunk(b, e.Digest)
+		case r.genesis.Chunk != nil:
 			chunk = r.genesis.Chunk(e.Digest)
 		}
 		r.replyBulk(e.Handle, chunk, wire.Digest{})
 	})
+}
+
+// readChunk reads a chunk of a blob. One that is not what it was is given to nobody, nor is any other of its blob.
+func (r *Replica) readChunk(b *blob, id wire.Digest) []byte {
+	chunk, err := b.read(id)
+	if errors.Is(err, fs.ErrClosed) {
+		return nil // others were asked for more lately
+	}
+	if err != nil {
+		r.watcher.Check("read a tip for a peer", err)
+		r.donor.forget(b)
+	}
+	return chunk
 }
 
 // replyManifest serves tips of given rounds, one for each fragment. Without rounds
@@ -85,11 +106,28 @@ type blob struct {
 	fragment int
 	first    uint32 // round of its first link
 	manifest wire.FragmentManifest
-	chunks   map[wire.Digest][]byte
+	places   map[wire.Digest]int // of chunks
+	bytes    Scrap
 }
 
-// size is what it takes of memory, in bytes.
+// size is what it takes, in bytes.
 func (b *blob) size() int { return int(b.manifest.Size) }
+
+// read returns one of its chunks.
+func (b *blob) read(id wire.Digest) ([]byte, error) {
+	i := b.places[id]
+	chunk := make([]byte, b.manifest.ChunkLen(i))
+	if _, err := b.bytes.ReadAt(chunk, int64(i)*wire.ChunkSize); err != nil {
+		return nil, fmt.Errorf("chunk %d of fragment %d round %d: %w", i, b.fragment, b.manifest.Round, err)
+	}
+	if wire.Sum(chunk) != id {
+		return nil, fmt.Errorf("chunk %d of fragment %d round %d: %w", i, b.fragment, b.manifest.Round, errChunk)
+	}
+	return chunk, nil
+}
+
+// errChunk says that the copy of a tip is damaged.
+var errChunk = errors.New("it is not what was written: its digest differs")
 
 // fresh is the last manifest, if it is young and the chain leads through it.
 func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []byte {
@@ -107,17 +145,33 @@ func (d *donor) fresh(policy DonorPolicy, now int64, machine *rounds.Machine) []
 	return d.manifest
 }
 
-// chunk finds a chunk that some manifest of late named; nil if none did.
-func (d *donor) chunk(id wire.Digest) []byte {
+// holds finds the blob of a chunk that some manifest of late named; nil if none did.
+func (d *donor) holds(id wire.Digest) *blob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, b := range d.blobs {
-		if c, ok := b.chunks[id]; ok {
+		if _, ok := b.places[id]; ok {
 			d.touch(i)
-			return c
+			return b
 		}
 	}
 	return nil
+}
+
+// forget drops a blob, and the manifest that may name it.
+func (d *donor) forget(b *blob) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(d.blobs, b); i >= 0 {
+		d.manifest = nil
+		d.drop(i)
+	}
+}
+
+// drop drops a blob, under mu. Whoever reads it right now gives nothing.
+func (d *donor) drop(i int) {
+	_ = d.blobs[i].bytes.Close() // what is left of it goes with the process
+	d.blobs = slices.Delete(d.blobs, i, i+1)
 }
 
 // touch makes a blob the last used one.
@@ -213,11 +267,53 @@ func (r *Replica) blobOf(p int, w core.Donation) (*blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &blob{fragment: p, first: w.Links[0].Round}
-	b.manifest, b.chunks = core.CutSnapshot(tip, w.Links)
+	b, err := r.cut(p, tip, w.Links)
+	if err != nil {
+		return nil, err
+	}
 	r.donor.add(b)
 	return b, nil
 }
+
+// cut makes the blob of a tip: of a large one in scratch, unless that has no room.
+func (r *Replica) cut(p int, tip *outer.Tip, links []outer.Link) (*blob, error) {
+	b := &blob{fragment: p, first: links[0].Round, places: map[wire.Digest]int{}}
+	fill := func(w io.Writer) (err error) {
+		b.manifest, err = core.WriteSnapshot(w, tip, links)
+		return err
+	}
+	err := errInMemory
+	if r.scratch != nil && tip.Size() > r.policy.Donor.InMemory {
+		b.bytes, err = r.scratch.Keep(fill)
+		r.watcher.Check("keep a tip for a peer", err)
+	}
+	if err != nil {
+		b.bytes, err = memoryScratch{}.Keep(fill)
+	}
+	for i, id := range b.manifest.Chunks {
+		b.places[id] = i
+	}
+	return b, err
+}
+
+// errInMemory says that something was not kept anywhere yet.
+var errInMemory = errors.New("in memory")
+
+// memoryScratch keeps bytes in memory.
+type memoryScratch struct{}
+
+// Keep implements Scratch.
+func (memoryScratch) Keep(fill func(w io.Writer) error) (Scrap, error) {
+	var b bytes.Buffer
+	err := fill(&b)
+	return memoryScrap{bytes.NewReader(b.Bytes())}, err
+}
+
+// memoryScrap is what a memoryScratch keeps. It stays for those who read it.
+type memoryScrap struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (memoryScrap) Close() error { return nil }
 
 // Donated is the tip of a donation, from its base and what was folded since.
 func (r *Replica) Donated(p int, w core.Donation) (*outer.Tip, error) {
@@ -261,6 +357,6 @@ func (d *donor) shrink(policy DonorPolicy, size int) {
 	}
 	for len(d.blobs) > 0 && bytes > policy.Sets*d.set {
 		bytes -= d.blobs[0].size()
-		d.blobs = slices.Delete(d.blobs, 0, 1)
+		d.drop(0)
 	}
 }

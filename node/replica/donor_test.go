@@ -3,6 +3,9 @@ package replica_test
 import (
 	"bytes"
 	"crypto/ed25519"
+	"errors"
+	"io"
+	"io/fs"
 	"reflect"
 	"slices"
 	"testing"
@@ -248,4 +251,96 @@ func TestEffectsForTheNetwork(t *testing.T) {
 	g.do(gossip.Reply{Handle: 3, Response: []byte("yes")}, gossip.ReplyGenesis{Handle: 1})
 	want(t, "a reply", string(g.replies[3].Response), "yes")
 	want(t, "genesis", string(g.answer()), "genesis")
+}
+
+// scraps are a replica.Scratch that counts what is open, and may fail or damage what it kept.
+type scraps struct {
+	open int
+	err  error
+	last []byte
+}
+
+func (s *scraps) Keep(fill func(w io.Writer) error) (replica.Scrap, error) {
+	var b bytes.Buffer
+	if err := errors.Join(s.err, fill(&b)); err != nil {
+		return nil, err
+	}
+	s.open++
+	s.last = b.Bytes()
+	return &scrap{bytes.NewReader(s.last), s}, nil
+}
+
+type scrap struct {
+	*bytes.Reader
+	of *scraps
+}
+
+func (s *scrap) ReadAt(b []byte, at int64) (int, error) {
+	if s.Reader == nil {
+		return 0, fs.ErrClosed
+	}
+	return s.Reader.ReadAt(b, at)
+}
+
+func (s *scrap) Close() error {
+	s.of.open--
+	s.Reader = nil
+	return nil
+}
+
+// givesFrom is what a donor of eight rounds gives, with tips in scratch.
+func givesFrom(t *testing.T, s *scraps) (*rig, wire.Manifest) {
+	t.Helper()
+	g := newRig(t)
+	g.scratch, g.policy.Donor.InMemory, g.policy.Donor.FreshMs = s, 0, 0
+	g.start().closes(0, 8).closes(1, 8)
+	return g, g.offer()
+}
+
+// A joiner gets the same from memory and from scratch, also where that has no room.
+func TestDonorGivesFromScratch(t *testing.T) {
+	plain := newRig(t).start().closes(0, 8).closes(1, 8)
+	fromMemory := plain.offer()
+	for _, s := range []*scraps{{}, {err: errors.New("full")}} {
+		g, m := givesFrom(t, s)
+		for p, f := range m.Fragments {
+			if !reflect.DeepEqual(f, fromMemory.Fragments[p]) {
+				t.Errorf("fragment %d: %+v, from memory %+v", p, f, fromMemory.Fragments[p])
+			}
+			for _, id := range f.Chunks {
+				if chunk := g.chunk(id); chunk == nil || !bytes.Equal(chunk, plain.chunk(id)) {
+					t.Errorf("chunk %v of fragment %d differs, scratch %v", id, p, s.err)
+				}
+			}
+		}
+		if kept := len(m.Fragments); s.err == nil && s.open != kept || s.err != nil && (s.open != 0 || len(g.checked) != kept) {
+			t.Errorf("%d are in scratch (%v), told %v", s.open, s.err, g.checked)
+		}
+	}
+}
+
+// What the disk has damaged is given to nobody, and made anew.
+func TestDonorOfDamagedScratch(t *testing.T) {
+	s := &scraps{}
+	g, m := givesFrom(t, s)
+	id := m.Fragments[1].Chunks[0]
+	s.last[20] ^= 1
+	want(t, "a damaged chunk is given", g.chunk(id) != nil, false)
+	want(t, "told", len(g.checked), 1)
+	want(t, "open", s.open, 1)
+	g.offer()
+	want(t, "one made anew is given", g.chunk(id) != nil, true)
+	want(t, "open", s.open, 2)
+}
+
+// Tips that nobody takes leave scratch as well.
+func TestDonorForgetsScratch(t *testing.T) {
+	s := &scraps{}
+	g, _ := givesFrom(t, s)
+	for range 5 {
+		g.closes(0, 4).closes(1, 4).offer()
+		if most := g.policy.Donor.Sets * len(g.plan); s.open > most {
+			t.Fatalf("%d are open, of %d at most", s.open, most)
+		}
+	}
 }

@@ -42,12 +42,18 @@ type DonorPolicy struct {
 	// nobody asked for lately go first. So a slow joiner can finish, and memory is
 	// bounded.
 	Sets int
+	// A fragment's tip of more bytes is given from Scratch, not from memory.
+	InMemory int
 }
+
+// largeTip is the tip of a fragment, in bytes, from which a copy for joiners goes to the disk: those of 24 fragments would
+// take 100 MB of memory. Smaller ones are read sooner from there.
+const largeTip = 4 << 20
 
 // NodePolicy is the policy of a real process.
 func NodePolicy() Policy {
 	return Policy{
 		BaseEvery: 4, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
-		Donor: DonorPolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2},
+		Donor: DonorPolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2, InMemory: largeTip},
 	}
 }

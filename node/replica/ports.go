@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"io"
 
 	"atoll/gossip"
 	"atoll/gossip/finality"
@@ -120,6 +121,19 @@ type InstalledFragment struct {
 type Kept struct {
 	Bytes   int64
 	Dropped int
+}
+
+// Scratch keeps bytes for as long as this process runs, where they take none of its memory. Methods may be called from any
+// goroutine.
+type Scratch interface {
+	// Keep keeps what fill writes.
+	Keep(fill func(w io.Writer) error) (Scrap, error)
+}
+
+// Scrap is what a Scratch keeps. Close forgets it; what is read afterwards is an error.
+type Scrap interface {
+	io.ReaderAt
+	io.Closer
 }
 
 // Arithmetic are the pure functions that a replica calls with what peers sent.

@@ -21,7 +21,8 @@ type Config struct {
 	Net        Net
 	Arithmetic Arithmetic
 	Watcher    Watcher
-	Blobs      Blobs // nil: it keeps and gives none
+	Blobs      Blobs   // nil: it keeps and gives none
+	Scratch    Scratch // nil: what it would keep is in memory
 }
 
 // Genesis is what all nodes of a run know from its description.
@@ -47,6 +48,7 @@ type Replica struct {
 	arithmetic Arithmetic
 	watcher    Watcher
 	blobs      Blobs
+	scratch    Scratch
 
 	machine   *core.Machine
 	learning  learning

@@ -34,7 +34,7 @@ func New(cfg Config) (*Replica, Restored, error) {
 	r := &Replica{
 		params: cfg.Machine.Params, plan: cfg.Machine.Plan, key: cfg.Machine.Key, run: cfg.Machine.Run,
 		self: wire.PeerIDOf(cfg.Machine.Key), policy: cfg.Policy, genesis: cfg.Genesis,
-		exec: cfg.Exec, ledger: cfg.Ledger, net: cfg.Net, arithmetic: cfg.Arithmetic, watcher: cfg.Watcher, blobs: cfg.Blobs,
+		exec: cfg.Exec, ledger: cfg.Ledger, net: cfg.Net, arithmetic: cfg.Arithmetic, watcher: cfg.Watcher, blobs: cfg.Blobs, scratch: cfg.Scratch,
 		waiting: unrecorded{}, chunksAt: cfg.Exec.Elapsed(),
 	}
 	var err error

@@ -47,6 +47,7 @@ type rig struct {
 	common     []uint32 // what earlier processes had in common with others
 	joins      bool     // takes the tips of others before it trains
 	cut        bool     // folds are to end
+	scratch    replica.Scratch
 
 	work    map[string][]func()
 	replies map[uint64]replica.Reply
@@ -173,7 +174,7 @@ func (g *rig) tryStart() (err error) {
 	}
 	g.Replica, g.was, err = replica.New(replica.Config{
 		Machine: cfg, Policy: g.policy, Genesis: replica.Genesis{Encoded: []byte("genesis"), Tips: g.genesis},
-		Exec: g, Net: g, Watcher: g, Arithmetic: arithmetic{g}, Ledger: faulty{g.disk, g},
+		Exec: g, Net: g, Watcher: g, Arithmetic: arithmetic{g}, Ledger: faulty{g.disk, g}, Scratch: g.scratch,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 
 	"atoll/gossip/wire"
 
@@ -13,24 +14,46 @@ import (
 // baseSize is the length of an entry of the bases bucket: digest and size.
 const baseSize = len(wire.Digest{}) + 8
 
-// PutBase keeps the encoded tip of a fragment after a round, in place of the one
+// PutBase keeps the tip of a fragment after a round, as tip writes it, in place of the one
 // kept for that round before. Bases are a cache and not synced; after a crash
 // there are those that were put before the last commit.
-func (s *Store) PutBase(fragment int, round uint32, blob []byte) error {
+func (s *Store) PutBase(fragment int, round uint32, tip io.WriterTo) error {
 	if err := checkFragment(fragment); err != nil {
 		return fmt.Errorf("put base of round %d: %w", round, err)
 	}
-	entry := baseEntry(blob)
-	key := roundKey(fragment, round)
-	err := s.putFile(baseFile(key, entry), blob, func(tx *bbolt.Tx) error {
-		b := entriesOf(tx, bucketBases)
-		s.retireBase(b, key)
-		return b.Put(key, entry)
-	})
-	if err != nil {
+	if err := s.putBase(roundKey(fragment, round), tip); err != nil {
 		return fmt.Errorf("put base of fragment %d round %d: %w", fragment, round, err)
 	}
 	return nil
+}
+
+func (s *Store) putBase(key []byte, tip io.WriterTo) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	tmp, entry, err := s.writeBase(unsynced, tip)
+	if err != nil {
+		return err
+	}
+	return s.placeTemp(tmp, baseFile(key, entry), unsynced, func(place func() error) error {
+		return s.updateAfter(place, func(tx *bbolt.Tx) error {
+			b := entriesOf(tx, bucketBases)
+			s.retireBase(b, key)
+			return b.Put(key, entry)
+		})
+	})
+}
+
+// writeBase writes a tip to a file that has no name yet, and returns its entry: the digest and the size. The
+// bytes are never in memory as a whole.
+func (s *Store) writeBase(sync bool, tip io.WriterTo) (tmp string, entry []byte, err error) {
+	h, size := wire.NewHash(), int64(0)
+	tmp, err = s.disk.fillTemp(s.dir, sync, func(w io.Writer) error {
+		var err error
+		size, err = tip.WriteTo(io.MultiWriter(w, h))
+		return err
+	})
+	return tmp, binary.BigEndian.AppendUint64(h.Sum(nil), uint64(size)), err
 }
 
 // Base returns a kept base after checking it against its hash. The error is
@@ -109,12 +132,6 @@ func (s *Store) retireBase(b entries, key []byte) {
 	if old := b.Get(key); len(old) == baseSize {
 		s.stale = append(s.stale, baseFile(key, old))
 	}
-}
-
-// baseEntry is the digest and the size of a base.
-func baseEntry(blob []byte) []byte {
-	d := wire.Sum(blob)
-	return binary.BigEndian.AppendUint64(d[:], uint64(len(blob)))
 }
 
 // baseFile is where a base is. The digest in the name lets a new base for the

@@ -22,7 +22,7 @@ func lived(t *testing.T) (dir string, own []delta) {
 		must(t, d.putOwn(s, uint64(round)), other.put(s), s.PutRound(int(round)%2, round, Round{Tokens: uint64(round), Folded: []wire.Digest{d.id, other.id}}))
 		own = append(own, d)
 	}
-	must(t, s.PutBase(0, 8, []byte("tip")), s.Put("k", []byte("v")), s.Close())
+	must(t, s.PutBase(0, 8, encoded("tip")), s.Put("k", []byte("v")), s.Close())
 	return dir, own
 }
 

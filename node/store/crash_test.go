@@ -45,7 +45,7 @@ func TestOpenCleansUp(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
 	d := makeDelta(1, 0, 1)
-	must(t, d.put(s), s.PutBase(1, 2, []byte("tip")), s.Close())
+	must(t, d.put(s), s.PutBase(1, 2, encoded("tip")), s.Close())
 	for _, name := range []string{"tmp/123", "deltas/zz", "deltas/" + hexName(wire.Digest{9}), "bases/1-2-00", "bases/1-3-0011223344556677", "bases/x"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
@@ -64,7 +64,7 @@ func TestOpenCleansUp(t *testing.T) {
 func TestDamagedBase(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	must(t, s.PutBase(5, 16, []byte("an encoded tip")))
+	must(t, s.PutBase(5, 16, encoded("an encoded tip")))
 	damage(t, filepath.Join(dir, basesDir, names(t, dir, basesDir)[0]))
 	_, err := s.Base(5, 16)
 	wantErr(t, err, ErrCorrupt, "fragment 5", "round 16")

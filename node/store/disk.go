@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,15 +161,23 @@ func (d Disk) writeParts(dir, name string, sync bool, parts ...[]byte) error {
 // writeTemp writes parts, one after the other, to a new file of mode 0600 under dir/tmp and
 // returns its path.
 func (d Disk) writeTemp(dir string, sync bool, parts ...[]byte) (string, error) {
+	return d.fillTemp(dir, sync, func(w io.Writer) error {
+		for _, b := range parts {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// fillTemp is writeTemp of what fill writes.
+func (d Disk) fillTemp(dir string, sync bool, fill func(w io.Writer) error) (string, error) {
 	f, err := os.CreateTemp(filepath.Join(dir, tmpDir), "")
 	if err != nil {
 		return "", err
 	}
-	for _, b := range parts {
-		if err == nil {
-			err = d.write(f, b)
-		}
-	}
+	err = fill(written{d, f})
 	if err == nil && sync {
 		err = d.sync(f)
 	}
@@ -176,6 +185,19 @@ func (d Disk) writeTemp(dir string, sync bool, parts ...[]byte) (string, error) 
 		return "", errors.Join(err, d.remove(f.Name()))
 	}
 	return f.Name(), nil
+}
+
+// written is a file of a disk that is being written.
+type written struct {
+	disk Disk
+	file *os.File
+}
+
+func (w written) Write(b []byte) (int, error) {
+	if err := w.disk.write(w.file, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // install gives a finished file its name.

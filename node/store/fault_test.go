@@ -202,7 +202,7 @@ func (l *session) round(s *Store, log *StepLog, fragment int, round uint32) erro
 		return err
 	}
 	l.voted++
-	return errors.Join(other.put(s), s.PutRound(fragment, round, Round{}), s.PutBase(fragment, round, []byte{byte(round)}),
+	return errors.Join(other.put(s), s.PutRound(fragment, round, Round{}), s.PutBase(fragment, round, encoded{byte(round)}),
 		s.PutCheckpoint(strings.NewReader("adam")), s.DropBase(fragment, round-1), s.ForgetOwn(makeDelta(1, 0, 1).id), s.Flush())
 }
 
@@ -351,7 +351,7 @@ func TestDiskThatFailsForAWhile(t *testing.T) {
 		broken = true
 		for range 3 {
 			next := makeDelta(1, 0, 2)
-			for _, err := range []error{s.Flush(), lost.put(s), next.putOwn(s, 2), s.PutBase(0, 1, []byte("tip")), s.Install(tipsOf(9, 0)), seal(s), log.Append(Step{Tokens: 1}), s.disk.Probe(dir)} {
+			for _, err := range []error{s.Flush(), lost.put(s), next.putOwn(s, 2), s.PutBase(0, 1, encoded("tip")), s.Install(tipsOf(9, 0)), seal(s), log.Append(Step{Tokens: 1}), s.disk.Probe(dir)} {
 				if TroubleOf(err) == Well {
 					t.Errorf("%v: error %v", errno, err)
 				}

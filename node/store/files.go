@@ -53,6 +53,11 @@ func (s *Store) placeFile(f file, b []byte, sync bool, enter func(place func() e
 	if err != nil {
 		return err
 	}
+	return s.placeTemp(tmp, f, sync, enter)
+}
+
+// placeTemp gives a finished file its name when enter calls place, and removes it where that fails.
+func (s *Store) placeTemp(tmp string, f file, sync bool, enter func(place func() error) error) error {
 	if err := enter(func() error { return s.name(tmp, f, sync) }); err != nil {
 		return errors.Join(err, s.disk.remove(tmp))
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 // Installed is what one fragment goes on from when tips are taken whole.
 type Installed struct {
 	Round  uint32        // that the tip is of
-	Tip    []byte        // encoded
+	Tip    io.WriterTo   // as a file has it
 	Keep   uint32        // recorded rounds up to it stay: they lead to First
 	First  uint32        // round of the first of Rounds
 	Rounds []Round       // consecutive
@@ -41,16 +42,17 @@ func (s *Store) install(fragments []Installed) error {
 		return err
 	}
 	var temps []string
+	var entries [][]byte
 	for _, f := range fragments {
-		tmp, err := s.disk.writeTemp(s.dir, synced, f.Tip)
+		tmp, entry, err := s.writeBase(synced, f.Tip)
 		if err != nil {
 			return errors.Join(err, s.disk.removeAll(temps))
 		}
-		temps = append(temps, tmp)
+		temps, entries = append(temps, tmp), append(entries, entry)
 	}
 	err := s.alone(func(tx *bbolt.Tx) error {
 		for p, f := range fragments {
-			if err := s.installOne(tx, p, f, temps[p]); err != nil {
+			if err := s.installOne(tx, p, f, temps[p], entries[p]); err != nil {
 				return fmt.Errorf("fragment %d: %w", p, err)
 			}
 		}
@@ -62,9 +64,9 @@ func (s *Store) install(fragments []Installed) error {
 	return nil
 }
 
-// installOne changes the index over to one fragment's tip.
-func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string) error {
-	key, entry := roundKey(p, f.Round), baseEntry(f.Tip)
+// installOne changes the index over to one fragment's tip, whose file is tmp.
+func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string, entry []byte) error {
+	key := roundKey(p, f.Round)
 	if err := s.disk.install(tmp, s.path(baseFile(key, entry)), unsynced); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,11 +10,20 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// encoded is a tip as a file has it.
+type encoded []byte
+
+// WriteTo implements io.WriterTo.
+func (b encoded) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(b)
+	return int64(n), err
+}
+
 // tipsOf are two fragments' tips of a round, with the round's records.
 func tipsOf(round, keep uint32) []Installed {
 	in := make([]Installed, 2)
 	for p := range in {
-		in[p] = Installed{Round: round, Tip: []byte{byte(p), byte(round)}, Keep: keep, First: round, Rounds: []Round{{Tokens: uint64(round)}}}
+		in[p] = Installed{Round: round, Tip: encoded{byte(p), byte(round)}, Keep: keep, First: round, Rounds: []Round{{Tokens: uint64(round)}}}
 	}
 	return in
 }
@@ -40,7 +50,7 @@ func has(t *testing.T, s *Store, records, bases []uint32) {
 func older(t *testing.T, dir string) *Store {
 	s := openTest(t, dir)
 	for p := range 2 {
-		must(t, s.PutRounds(p, 1, make([]Round, 3)), s.PutBase(p, 2, []byte("old")), s.PutBase(p, 3, []byte("old")))
+		must(t, s.PutRounds(p, 1, make([]Round, 3)), s.PutBase(p, 2, encoded("old")), s.PutBase(p, 3, encoded("old")))
 	}
 	return s
 }
@@ -67,7 +77,9 @@ func TestInstallIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := older(t, dir)
 	in := tipsOf(9, 0)
-	blocked := baseFile(roundKey(1, 9), baseEntry(in[1].Tip))
+	tmp, entry, err := s.writeBase(unsynced, in[1].Tip)
+	must(t, err, os.Remove(tmp))
+	blocked := baseFile(roundKey(1, 9), entry)
 	must(t, os.MkdirAll(filepath.Join(s.path(blocked), "x"), 0o700)) // the second tip cannot get its name
 	if err := s.Install(in); err == nil {
 		t.Fatal("installed where a file could not be written")
@@ -95,8 +107,8 @@ func TestInstallCutOffByACrash(t *testing.T) {
 	must(t, s.Flush())
 	in := tipsOf(9, 0)
 	for p, f := range in {
-		tmp, err := s.disk.writeTemp(dir, synced, f.Tip)
-		must(t, err, s.update(func(tx *bbolt.Tx) error { return s.installOne(tx, p, f, tmp) }))
+		tmp, entry, err := s.writeBase(synced, f.Tip)
+		must(t, err, s.update(func(tx *bbolt.Tx) error { return s.installOne(tx, p, f, tmp, entry) }))
 	}
 	kill(t, s)
 	s = openTest(t, dir)

@@ -186,7 +186,7 @@ func (w *world) truncateRounds(t *rapid.T) {
 
 func (w *world) putBase(t *rapid.T) {
 	at, blob := drawSpot(t), rapid.SampledFrom([]string{"", "a tip", "another tip"}).Draw(t, "blob")
-	err := w.s.PutBase(at.fragment, at.round, []byte(blob))
+	err := w.s.PutBase(at.fragment, at.round, encoded(blob))
 	w.now.bases[at] = blob
 	w.done(t, err)
 }

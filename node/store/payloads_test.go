@@ -78,7 +78,7 @@ func TestLitterOfPayloads(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
 	all := putAcross(t, s, 2, 3, 4, 5, 6)
-	must(t, s.PutBase(0, 5*blockRounds, []byte("tip")), s.Close())
+	must(t, s.PutBase(0, 5*blockRounds, encoded("tip")), s.Close())
 	name := hexName(wire.Digest{9})
 	for block := range uint32(9) {
 		path := filepath.Join(dir, deltasDir, filepath.FromSlash(blockName(0, block)))

@@ -21,7 +21,7 @@ func TestRetain(t *testing.T) {
 			all = append(all, d)
 		}
 	}
-	must(t, s.PutBase(0, 4, make([]byte, 50)))
+	must(t, s.PutBase(0, 4, make(encoded, 50)))
 	check := func(keep int64, limit []uint32, want Kept) {
 		t.Helper()
 		if got, err := s.Retain(keep, limit, map[wire.Digest]bool{all[5].id: true}); err != nil || got != want {

@@ -27,7 +27,7 @@ func TestPutRounds(t *testing.T) {
 func TestBaseDigest(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	blob := bytes.Repeat([]byte("tip"), 100)
-	must(t, s.PutBase(3, 4, blob))
+	must(t, s.PutBase(3, 4, encoded(blob)))
 	if d, err := s.BaseDigest(3, 4); err != nil || d != wire.Sum(blob) {
 		t.Errorf("digest %v, %v", d, err)
 	}

@@ -68,6 +68,7 @@ type Store struct {
 
 	takenBack atomic.Uint64 // counts the times that records were taken back
 	segments  openSegments
+	scraps    sync.Map // of *Scrap, those that are open
 
 	perSegment uint32 // segmentRounds, except in tests
 
@@ -150,7 +151,7 @@ func (s *Store) Close() error {
 		}
 		return nil
 	})
-	return errors.Join(err, s.abandon())
+	return errors.Join(err, s.dropScraps(), s.abandon())
 }
 
 func (s *Store) isClosed() bool {

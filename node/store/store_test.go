@@ -132,7 +132,7 @@ func TestReopenKeepsAll(t *testing.T) {
 	d, own, bare := makeDelta(1, 0, 5), makeDelta(2, 3, 7), makeDelta(3, 0, 4)
 	round := Round{Chain: wire.Digest{1}, State: wire.Digest{2}, Folded: []wire.Digest{d.id}}
 	must(t, d.put(s), own.putOwn(s, 9), s.PutHeader(bare.id, bare.h), s.PutRound(0, 5, round),
-		s.PutBase(0, 5, []byte("tip")), s.Put("k", []byte("v")), s.PutEvidence(d.h, own.h),
+		s.PutBase(0, 5, encoded("tip")), s.Put("k", []byte("v")), s.PutEvidence(d.h, own.h),
 		s.PutCheckpoint(strings.NewReader("adam")), s.PutChunk(wire.Sum([]byte("c")), []byte("c")), s.Close())
 
 	s = openTest(t, dir)
@@ -210,7 +210,7 @@ func TestFragmentsOutOfRange(t *testing.T) {
 		_, lastErr := s.LastRound(fragment)
 		errs := []error{
 			markErr, baseErr, basesErr, lastErr,
-			s.RaiseMark(fragment, 1), s.PutRound(fragment, 1, Round{}), s.PutBase(fragment, 1, nil), s.DropBase(fragment, 1),
+			s.RaiseMark(fragment, 1), s.PutRound(fragment, 1, Round{}), s.PutBase(fragment, 1, encoded(nil)), s.DropBase(fragment, 1),
 			s.Rounds(fragment, 0, 1, nil), s.Headers(fragment, 0, 1, nil), s.TruncateRounds(fragment, 1),
 		}
 		for i, err := range errs {
@@ -259,7 +259,7 @@ func TestReadOnly(t *testing.T) {
 	other := makeDelta(1, 0, 2)
 	_, logErr := b.OpenStepLog()
 	for _, err := range []error{
-		other.put(b), other.putOwn(b, 1), b.PutRound(0, 1, Round{}), b.PutBase(0, 1, nil), b.PutCheckpoint(strings.NewReader("")),
+		other.put(b), other.putOwn(b, 1), b.PutRound(0, 1, Round{}), b.PutBase(0, 1, encoded(nil)), b.PutCheckpoint(strings.NewReader("")),
 		b.PutChunk(wire.Sum(nil), nil), b.DropChunks(), b.DropPayload(d.id), b.RaiseMark(0, 9), logErr,
 	} {
 		wantErr(t, err, ErrReadOnly)

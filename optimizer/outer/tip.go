@@ -7,9 +7,10 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"unsafe"
 
 	"github.com/zeebo/blake3"
+
+	"atoll/tensor"
 )
 
 // Tip is the state of a fragment after a closed round. It is never modified once made;
@@ -179,12 +180,45 @@ func TipSize(f Fragment, p Params) int {
 // among them.
 func (t *Tip) Encode() []byte {
 	var b bytes.Buffer
-	b.Grow(tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records) + 2)
+	b.Grow(t.Size())
 	t.writeTo(&b)
 	return b.Bytes()
 }
 
-// writeTo writes the encoding to a hash or a buffer. Neither can fail.
+// Size is how many bytes Encode returns.
+func (t *Tip) Size() int {
+	size := tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records)
+	if t.Records != nil {
+		size += 2
+	}
+	return size
+}
+
+// WriteTo implements io.WriterTo: it writes what Encode returns and copies no values, which are most of a node's memory.
+func (t *Tip) WriteTo(w io.Writer) (int64, error) {
+	c := counter{w: w}
+	t.writeTo(&c)
+	return c.n, c.err
+}
+
+// counter counts what is written, up to the first error.
+type counter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	var n int
+	n, c.err = c.w.Write(b)
+	c.n += int64(n)
+	return n, c.err
+}
+
+// writeTo writes the encoding to what needs no look at its errors: a hash, a buffer, a counter.
 func (t *Tip) writeTo(w io.Writer) {
 	t.writeHead(w)
 	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
@@ -220,7 +254,7 @@ func (t *Tip) writeHead(w io.Writer) {
 // writeValues writes v as an encoded tip has it.
 func writeValues(w io.Writer, v []float32) {
 	if littleEndian {
-		w.Write(inMemory(v))
+		w.Write(tensor.Bytes(v)) // without a copy: tips are hashed at every fold and every draft
 	} else {
 		writeFloats(w, v)
 	}
@@ -229,13 +263,7 @@ func writeValues(w io.Writer, v []float32) {
 // littleEndian says that floats lie in memory as an encoded tip has them.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// inMemory is v as bytes, without a copy: tips are hashed at every fold and every
-// draft.
-func inMemory(v []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
-}
-
-// writeFloats is what inMemory is checked against.
+// writeFloats is what writing the memory itself is checked against.
 func writeFloats(w io.Writer, v []float32) {
 	b := make([]byte, 0, tipBuffer)
 	for _, x := range v {

@@ -3,14 +3,43 @@ package outer
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"atoll/tensor"
 	"github.com/zeebo/blake3"
 	"pgregory.net/rapid"
 )
+
+// checkWritten holds what a tip writes against its encoding, whole and up to an error.
+func checkWritten(t *rapid.T, tip *Tip, encoded []byte) {
+	var b bytes.Buffer
+	n, err := tip.WriteTo(&b)
+	if err != nil || n != int64(len(encoded)) || tip.Size() != len(encoded) || !bytes.Equal(b.Bytes(), encoded) {
+		t.Fatalf("wrote %d bytes, %v; Size %d, encoded %d", n, err, tip.Size(), len(encoded))
+	}
+	full := &cutOff{left: rapid.IntRange(0, len(encoded)-1).Draw(t, "room")}
+	room := int64(full.left)
+	if n, err := tip.WriteTo(full); !errors.Is(err, io.ErrShortWrite) || n != room {
+		t.Fatalf("with room for %d bytes: %d written, %v", room, n, err)
+	}
+}
+
+// cutOff has room for so many bytes.
+type cutOff struct{ left int }
+
+func (w *cutOff) Write(b []byte) (int, error) {
+	if n := min(w.left, len(b)); n < len(b) {
+		w.left = 0
+		return n, io.ErrShortWrite
+	}
+	w.left -= len(b)
+	return len(b), nil
+}
 
 func TestTipSurvivesEncoding(t *testing.T) {
 	f := toyFragment()
@@ -22,6 +51,7 @@ func TestTipSurvivesEncoding(t *testing.T) {
 			tip = mustFold(t, p, f, tip, drawSet(rt, t, p, f, round)...)
 		}
 		b := tip.Encode()
+		checkWritten(rt, tip, b)
 		if len(b) != TipSize(f, p) || tip.State != blake3.Sum256(b) {
 			rt.Fatalf("%d bytes with state %x", len(b), tip.State)
 		}
@@ -138,7 +168,7 @@ func TestFloatsInMemory(t *testing.T) {
 		v := vector(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 3*tipBuffer/4).Draw(t, "values"))
 		var b bytes.Buffer
 		writeFloats(&b, v)
-		if !bytes.Equal(b.Bytes(), inMemory(v)) {
+		if !bytes.Equal(b.Bytes(), tensor.Bytes(v)) {
 			t.Fatalf("%d values are other bytes in memory", len(v))
 		}
 	})
@@ -153,7 +183,7 @@ func TestSoundFindsAnyFlippedBit(t *testing.T) {
 		if !tip.Sound() {
 			t.Fatal("a new tip is damaged")
 		}
-		floats := func(v []float32) *byte { return &inMemory(v)[rapid.IntRange(0, 4*len(v)-1).Draw(t, "byte")] }
+		floats := func(v []float32) *byte { return &tensor.Bytes(v)[rapid.IntRange(0, 4*len(v)-1).Draw(t, "byte")] }
 		number := func(v *uint32) *byte { return &(*[4]byte)(unsafe.Pointer(v))[rapid.IntRange(0, 3).Draw(t, "byte")] }
 		digest := func(d *Digest) *byte { return &d[rapid.IntRange(0, len(d)-1).Draw(t, "byte")] }
 		places := []*byte{

@@ -133,7 +133,7 @@ func (l *Writer) Delta(p int, round uint32, i int, key ed25519.PrivateKey) outer
 
 func (l *Writer) Base(p int) {
 	l.T.Helper()
-	l.Check(l.Store.PutBase(p, l.Tips[p].Round, l.Tips[p].Encode()))
+	l.Check(l.Store.PutBase(p, l.Tips[p].Round, l.Tips[p]))
 }
 
 func (l *Writer) Rounds(n int) *Writer {

@@ -257,13 +257,13 @@ func (c *checker) evaluates() bool {
 	if err != nil {
 		return c.found("it evaluates", "", err)
 	}
-	old, err := c.l.Evaluate(func(values []float32) { copy(values, c.begin) }, starts)
+	old, err := c.l.Evaluate(filling(c.begin), starts)
 	if errors.Is(err, ErrNoEvaluation) {
 		return c.found(what, err.Error(), nil)
 	}
 	var e Evaluation
 	if err == nil {
-		e, err = c.l.Evaluate(func(values []float32) { copy(values, own) }, starts)
+		e, err = c.l.Evaluate(filling(own), starts)
 	}
 	if err == nil && e.Loss == old.Loss {
 		err = fmt.Errorf("it says %v of the first values and of those after some steps: it has to evaluate what it loaded last", e.Loss)
@@ -280,6 +280,14 @@ func (c *checker) evaluates() bool {
 		err = fmt.Errorf("it evaluates its values to a loss of %.6f, and says %.6f in a step on the same rows", e.Loss, res.Loss)
 	}
 	return c.found(what, fmt.Sprintf("loss %.6f on %d tokens", e.Loss, e.Tokens), err)
+}
+
+// filling sets values to others.
+func filling(others []float32) func(values []float32) error {
+	return func(values []float32) error {
+		copy(values, others)
+		return nil
+	}
 }
 
 // resumes ends the process and starts it with its state: it goes on as it would have.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -43,31 +42,50 @@ const evaluateWithin = 2 * time.Minute
 // Evaluate has the learner say what given values are worth: fill writes them, and starts are the
 // places in Config.HeldOut at which rows begin. They pass through the slab, so that a learner needs no
 // second copy of its model: what it has is flushed and put aside before, and loaded again after. Params must
-// not be read meanwhile. A learner that is lost by it owes nothing.
-func (l *Learner) Evaluate(fill func(values []float32), starts []uint64) (e Evaluation, err error) {
+// not be read meanwhile. A learner that is lost by it owes nothing, unless the disk was what failed.
+func (l *Learner) Evaluate(fill func(values []float32) error, starts []uint64) (e Evaluation, err error) {
 	if l.lost != nil {
 		return e, l.lost
 	}
 	if !l.session.hello.Evaluates {
 		return e, ErrNoEvaluation
 	}
-	if l.aside == nil {
-		if l.aside, err = newSlab(filepath.Join(l.cfg.Dir, "aside.safetensors"), l.cfg.Views); err != nil {
-			return e, fmt.Errorf("%w: room for its values: %w", ErrNoEvaluation, err)
-		}
-	}
 	if err := l.Flush(l.slab.whole()); err != nil {
 		return e, err
 	}
-	copy(l.aside.values, l.slab.values)
+	if err := l.putAside(); err != nil {
+		return e, fmt.Errorf("put the learner's values aside for an evaluation: %w: free some disk space, or use a folder on a larger disk with --dir", err)
+	}
 	l.current = false
-	fill(l.slab.values)
-	e, err = l.evaluate(starts)
-	copy(l.slab.values, l.aside.values)
+	if err = fill(l.slab.values); err == nil {
+		e, err = l.evaluate(starts)
+	}
+	if lost := l.aside.take(l.slab.values); lost != nil {
+		return e, l.spoiled(lost)
+	}
 	if l.lost == nil && l.move("load", l.slab.whole()) == nil { // an error is what lost says
 		l.current = true
 	}
 	return e, err
+}
+
+// putAside writes the values of the slab to the disk.
+func (l *Learner) putAside() (err error) {
+	if l.aside.File == nil {
+		if l.aside, err = newAside(l.cfg.Dir); err != nil {
+			return err
+		}
+	}
+	return l.aside.put(l.slab.values)
+}
+
+// spoiled lets go of a learner whose values the slab has no more: Params have to be set anew, as after a loss.
+func (l *Learner) spoiled(err error) error {
+	if l.lost == nil {
+		err = l.end(err)
+	}
+	l.told = false
+	return err
 }
 
 // evaluate has the learner load what the slab has, and say what that is worth.

@@ -3,6 +3,7 @@ package external
 import (
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,11 +13,12 @@ import (
 )
 
 // fillWith are values to evaluate.
-func fillWith(x float32) func([]float32) {
-	return func(values []float32) {
+func fillWith(x float32) func([]float32) error {
+	return func(values []float32) error {
 		for i := range values {
 			values[i] = x
 		}
+		return nil
 	}
 }
 
@@ -114,5 +116,52 @@ func TestCheckOfEvaluations(t *testing.T) {
 	cfg.Text, cfg.HeldOut = "text", "text"
 	if bad := wrong(Check(t.Context(), cfg, values(), testPace, judge)); len(bad) != 1 || !strings.Contains(bad[0], "on the same rows") {
 		t.Errorf("another loss than a step's: %v", bad)
+	}
+}
+
+// What a killed node left of an evaluation goes at the next start.
+func TestAsideOfAKilledNode(t *testing.T) {
+	cfg := testConfig(t, "well")
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"aside", "aside.safetensors"} {
+		if err := os.WriteFile(filepath.Join(cfg.Dir, name), []byte("left"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if left, err := filepath.Glob(filepath.Join(cfg.Dir, "aside*")); err != nil || len(left) > 0 {
+		t.Errorf("%v: %v are left", err, left)
+	}
+}
+
+// Values that cannot be filled in cost the evaluation alone. Those that cannot be read back cost what the learner had not
+// published: it owes them.
+func TestEvaluateOnABadDisk(t *testing.T) {
+	l := begin(t, "well")
+	if _, err := l.Step(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	bad := errors.New("bad sector")
+	if _, err := l.Evaluate(func(values []float32) error { values[0] = 9; return bad }, nil); !errors.Is(err, bad) || l.Lost() != nil {
+		t.Errorf("%v, lost %v", err, l.Lost())
+	}
+	if _, err := l.Step(t.Context(), 1); err != nil || l.Flush(all()) != nil || l.Params()[0] != 2 {
+		t.Errorf("%v: value %v after two steps of 1", err, l.Params()[0])
+	}
+	if _, err := l.Evaluate(func([]float32) error { return l.aside.Truncate(1) }, nil); !errors.Is(err, trainer.ErrLost) || !l.Owes() {
+		t.Errorf("%v, owes %v", err, l.Owes())
+	}
+	l.Told()
+	if err := l.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Evaluate(fillWith(3), nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -56,7 +56,7 @@ type Learner struct {
 	cfg    Config
 	layout string // digest of Config.Views
 	slab   *slab
-	aside  *slab // where the slab's values are during an evaluation; nil before the first
+	aside  aside // where the slab's values are during an evaluation; none before the first
 	rows   int
 	taken  int64 // steps
 	saved  state // the last that State returned
@@ -90,6 +90,9 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err == nil { // the learner may work in another folder
 		err = os.MkdirAll(cfg.Dir, 0o755)
+	}
+	if err == nil {
+		err = dropAside(cfg.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create the learner's folder: %w", err)
@@ -273,11 +276,9 @@ func (l *Learner) Close() (err error) {
 	if l.door != nil {
 		err = l.door.close()
 	}
-	if l.aside != nil {
-		err = errors.Join(err, l.aside.close(), os.Remove(l.aside.path))
-		l.aside = nil
-	}
-	return errors.Join(err, l.slab.close())
+	err = errors.Join(err, l.aside.close(), l.slab.close())
+	l.aside = aside{}
+	return err
 }
 
 // halt ends the learner in order, if there is one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"atoll/gossip/wire"
@@ -127,7 +128,7 @@ func (m *maker) archive(last uint32) error {
 	limit := make([]uint32, m.Fragments)
 	for p := range limit {
 		limit[p] = last
-		if err := errors.Join(m.s.PutBase(p, last, []byte("a tip")), m.dropBases(p, last)); err != nil {
+		if err := errors.Join(m.s.PutBase(p, last, strings.NewReader("a tip")), m.dropBases(p, last)); err != nil {
 			return err
 		}
 	}
