@@ -151,15 +151,15 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	p := outer.Defaults(fragments, tokens, sim.Start)
 	p.SetH(s.H)
 	p.HMin = cmp.Or(s.HMin, p.HMin)
+	if s.Answerers > 0 {
+		p.Answerers = s.Answerers
+		p.SetLearners(s.M)
+	}
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.Codec, p.Overwrite = kind, s.Overwrite
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	p.MaxShare, p.Quorum = 0.5, 3 // an open run's
-	if s.Answerers > 0 {
-		p.Answerers = s.Answerers
-		p.SetLearners(s.M)
-	}
 	return p, p.Validate()
 }
 
