@@ -82,6 +82,9 @@ func setOuter(o *outer.Params, c Config) (err error) {
 	if merge != "" {
 		o.SetMerge(merge)
 	}
+	if c.Baseline == Atoll {
+		o.SetLearners(c.Nodes)
+	}
 	if c.Eta != nil || c.Mu != nil {
 		o.Eta, o.Mu = valueOr(c.Eta, 1), valueOr(c.Mu, 0)
 	}

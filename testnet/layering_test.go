@@ -143,6 +143,8 @@ var layers = []rule{
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/fleet"), nil,
 		"chips that fail are arithmetic alone: what is known of the program are constants, with where they were measured"},
+	{list("testnet/sim/aggregation"), list("optimizer/outer optimizer/outer/tune tensor/codec"),
+		"who sends what to whom is arithmetic; bytes and seconds of a delta are those that tune goes by"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,

@@ -207,21 +207,35 @@ func BestMerge(h int, k codec.Kind) string {
 // SetMerge gives a run a merge, and the outer rate and momentum that measured best with it
 // at the run's H.
 func (p *Params) SetMerge(merge string) {
-	p.Merge, p.Eta, p.Mu = merge, 1, 0
-	if merge != MergeRDA && p.H > averageUpTo && p.Codec != codec.Sparse {
-		p.Eta, p.Mu = longEta, longMu
+	p.Merge = merge
+	p.Eta, p.Mu = p.bestStep()
+}
+
+// bestStep is the outer rate and momentum that measured best with the run's merge, H and codec, where all answer.
+func (p *Params) bestStep() (eta, mu float64) {
+	if p.Merge != MergeRDA && p.H > averageUpTo && p.Codec != codec.Sparse {
+		return longEta, longMu
 	}
+	return 1, 0
 }
 
 // SetLearners gives the deltas of a run that expects so many learners room for the steps
-// between two turns, with the H and Answerers that it has. If more of them join, their
+// between two turns, with the merge, H and Answerers that it has. If more of them join, their
 // deltas are full before their turn. Then they publish out of turn, and what each node
 // receives begins to grow with their number. More room lets a liar claim more, so it is
 // not made for nobody.
+//
+// A delta of a turn has the progress of all rounds since the last one, and each round folds the
+// mean of such deltas. So the outer rate is less by the share that answers, or the model would move
+// as many times too far as there are turns: it loses 17 % of its bits with four, and diverges with
+// sixteen (testnet/bench/RESULTS.md, "Past all-to-all"). Call it after SetH and SetMerge.
 func (p *Params) SetLearners(n int) {
 	if n > p.Answerers {
+		n = min(n, MaxStepsLimit)
 		p.MaxPace = max(p.MaxPace, longestTurn) // and the rounds of its turn, from its base on
-		p.makeRoom(longestTurn * ((min(n, MaxStepsLimit) + p.Answerers - 1) / p.Answerers))
+		p.makeRoom(longestTurn * ((n + p.Answerers - 1) / p.Answerers))
+		eta, _ := p.bestStep()
+		p.Eta = eta * float64(p.Answerers) / float64(n)
 	}
 }
 

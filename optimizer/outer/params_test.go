@@ -130,6 +130,24 @@ func TestSetH(t *testing.T) {
 	}
 }
 
+// Where learners take turns a round is a step for the share of them that answers, however often
+// that is said. Where all answer it is a whole one.
+func TestTurnsTakeShorterSteps(t *testing.T) {
+	for _, merge := range []string{MergeClip, MergeRDA} {
+		whole := Defaults(4, 1, 0)
+		whole.SetH(24)
+		whole.SetMerge(merge)
+		for learners, share := range map[int]float64{1: 1, 16: 1, 32: 0.5, 64: 0.25, 1600: 0.01} {
+			p := whole
+			p.SetLearners(learners)
+			p.SetLearners(learners)
+			if want := whole.Eta * share; math.Abs(p.Eta-want) > 1e-12 || p.Mu != whole.Mu || p.Validate() != nil {
+				t.Errorf("%s, 16 of %d answer: eta %v and mu %v, want %v and %v (%v)", merge, learners, p.Eta, p.Mu, want, whole.Mu, p.Validate())
+			}
+		}
+	}
+}
+
 // SetLearners makes room for as many steps as learners make between two turns, and
 // leaves alone what has it.
 func TestSetLearners(t *testing.T) {

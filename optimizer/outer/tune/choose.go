@@ -182,14 +182,20 @@ func (m Means) perSweep() float64 {
 
 // work is the time of one core for a round of all fragments.
 func (m Means) work() float64 {
+	return CoreSeconds(m.Codec, m.Merge, float64(m.Params), float64(m.deltas(m.Learners)))
+}
+
+// CoreSeconds is about what a round of so many values takes of a core that has so many deltas: encoding the own one, checking,
+// folding, hashing and adopting.
+func CoreSeconds(k codec.Kind, merge string, values, deltas float64) float64 {
 	round, value := roundSeconds, valueSeconds
-	if m.Codec.Partial() {
+	if k.Partial() {
 		round += partialSeconds
 	}
-	if m.Merge == outer.MergeClip {
+	if merge == outer.MergeClip {
 		value += clipSeconds
 	}
-	return float64(m.Params) * (round + float64(m.deltas(m.Learners))*value)
+	return values * (round + deltas*value)
 }
 
 // deltas is how many a round has of so many learners: more of them take turns.

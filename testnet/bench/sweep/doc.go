@@ -1,5 +1,5 @@
 // Package sweep compares ways to train one model by many learners, and settings
-// of each, in one process and in virtual time. Four ways to train share model, initial
+// of each, in one process and in virtual time. Five ways to train share model, initial
 // parameters, batches, schedule, budget of tokens and evaluation:
 //
 //   - atoll: the protocol itself. Nodes of the simulator (testnet/sim) run the
@@ -10,6 +10,8 @@
 //   - diloco: all learners take H steps, wait for each other, and make one outer
 //     step of the whole model.
 //   - local: one learner takes all their batches one after the other.
+//   - aggregated: learners wait for each other as in diloco, and draft and fold as in
+//     atoll. Some may answer in turns, and groups of deltas may be merged first.
 //
 // A step of a learner of speed 1 takes one second of virtual time unless a setting
 // says otherwise, so times of faults in seconds are steps.

@@ -25,10 +25,12 @@ const (
 	DP     = "dp"
 	DiLoCo = "diloco"
 	Local  = "local"
+
+	Aggregated = "aggregated"
 )
 
 // Baselines are all of them, atoll first.
-var Baselines = []string{Atoll, DP, DiLoCo, Local}
+var Baselines = []string{Atoll, DP, DiLoCo, Local, Aggregated}
 
 // How the text to train on is shared out, for Setting.Shards.
 const (
@@ -40,7 +42,7 @@ const (
 // names of JSON. It is comparable.
 type Setting struct {
 	Baseline string  `json:"arm"`
-	Model    string  `json:"model"`  // tiny, small, base, mini or micro
+	Model    string  `json:"model"`  // tiny, small, base, mini, nano or micro
 	Data     string  `json:"data"`   // prose, goroot, both or a path
 	Shards   string  `json:"shards"` // all or split
 	Tokens   uint64  `json:"tokens"` // the budget of all learners together
@@ -72,6 +74,13 @@ type Setting struct {
 	Latency float64 `json:"latency"` // of a link, one way, in steps
 	Rate    float64 `json:"rate"`    // of a learner's uplink, bytes per step; 0 = without limit
 	Faults  string  `json:"faults"`  // as package fault reads them, with ; for commas and _ for spaces
+
+	Answerers int `json:"answerers"` // learners that publish in a round, in turns; 0 = the usual number of atoll, all of aggregated
+	// Of the arm aggregated.
+	Groups     string `json:"groups"`     // members of a group whose deltas become one: 8, or 4:4 for groups of groups; "" = none
+	Regroup    string `json:"regroup"`    // codec of merged deltas; "" = that of deltas
+	Liars      int    `json:"liars"`      // learners that send ten times the opposite of their progress
+	LiarGroups int    `json:"liargroups"` // groups whose aggregators all do that with the merged delta, in every round
 }
 
 // Default is the setting that plans start from: a small model, AdamW, and outer.Defaults, whose
@@ -90,6 +99,7 @@ func Default() Setting {
 // models are those that only sweeps train: so small that many trials fit an hour.
 var models = map[string]llama.Config{
 	"mini":  sized(64, 2, 4, 172, 64),
+	"nano":  sized(32, 1, 2, 88, 32),
 	"micro": sized(16, 1, 2, 32, 16),
 }
 
@@ -107,7 +117,7 @@ func (s Setting) config() (llama.Config, error) {
 	if c, ok := llama.Named(s.Model); ok {
 		return c, nil
 	}
-	return llama.Config{}, fmt.Errorf("model is %q; use tiny, small, base, mini or micro", s.Model)
+	return llama.Config{}, fmt.Errorf("model is %q; use tiny, small, base, mini, nano or micro", s.Model)
 }
 
 // stepTokens is the batch of one learner.
@@ -141,6 +151,10 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	p := outer.Defaults(fragments, tokens, sim.Start)
 	p.SetH(s.H)
 	p.HMin = cmp.Or(s.HMin, p.HMin)
+	if s.Answerers > 0 {
+		p.Answerers = s.Answerers
+		p.SetLearners(s.M)
+	}
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.Codec, p.Overwrite = kind, s.Overwrite
@@ -196,6 +210,9 @@ func (s Setting) Validate() error {
 	if _, err := s.joins(); s.Baseline == DP && err != nil {
 		return err
 	}
+	if err := s.checkGroups(); err != nil {
+		return err
+	}
 	_, err = s.params(s.P, s.Tokens)
 	return err
 }
@@ -205,12 +222,13 @@ func (s Setting) Validate() error {
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
-	joinable = strings.Fields("step faults") // and data parallelism
+	joinable = strings.Fields("step faults")                                                                          // and data parallelism
+	folds    = strings.Fields("h p eta mu merge clip refdecay stale codec answerers groups regroup liars liargroups") // and aggregations
 )
 
 // shown is what Get says of a field, or a dash where the baseline does not read it.
 func (s Setting) shown(name string) string {
-	reads := s.Baseline == Atoll || slices.Contains(common, name) || s.Baseline == DiLoCo && slices.Contains(barriers, name) || s.Baseline == DP && slices.Contains(joinable, name)
+	reads := s.Baseline == Atoll || slices.Contains(common, name) || s.Baseline == DiLoCo && slices.Contains(barriers, name) || s.Baseline == DP && slices.Contains(joinable, name) || s.Baseline == Aggregated && slices.Contains(folds, name)
 	if !reads {
 		return "-"
 	}
@@ -223,8 +241,11 @@ const noClip = 1e6
 // read is the setting with what its baseline does not read set to what the baseline does,
 // so that equal trials have equal settings.
 func (s Setting) read() Setting {
-	if s.Baseline == DiLoCo {
+	switch s.Baseline {
+	case DiLoCo:
 		s.P, s.Merge, s.Clip = 1, outer.MergeMean, noClip
+	case Aggregated:
+		s.P = 1
 	}
 	return s
 }

@@ -19,6 +19,7 @@ func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
 	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
 	from.Step, from.RefDecay = 40, 0.5
+	from.Answerers, from.Groups, from.Regroup, from.Liars, from.LiarGroups = 3, "4:4", "f32", 1, 2
 	var to Setting
 	for _, name := range Names() {
 		if err := to.Set(name, from.Get(name)); err != nil {
@@ -36,7 +37,7 @@ func TestSetTakesWhatGetShows(t *testing.T) {
 
 func TestSettingErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"arm", "ddp", `arm is "ddp"; use one of atoll, dp, diloco, local`},
+		{"arm", "ddp", `arm is "ddp"; use one of atoll, dp, diloco, local, aggregated`},
 		{"model", "huge", `model is "huge"; use tiny`},
 		{"shards", "some", `shards is "some"`},
 		{"m", "0", "m is 0; use 1 to 64"},
@@ -51,6 +52,11 @@ func TestSettingErrors(t *testing.T) {
 		{"latency", "-1", "latency is -1"},
 		{"pieces", "-1", "pieces is -1"},
 		{"step", "-1", "step is -1 ms"},
+		{"groups", "8", "groups, regroup, liars and liargroups are for the arm aggregated"},
+		{"arm groups", "aggregated 1", `groups is "1"; write the members of a group, 2 to 64`},
+		{"arm regroup", "aggregated int3", "regroup"},
+		{"arm liars", "aggregated 5", "liars is 5 and liargroups 0; use 0 to the 4 learners"},
+		{"answerers", "5", "answerers is 5; use 1 to the 4 learners"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},
 		{"mu", "1", "Mu is 1"},

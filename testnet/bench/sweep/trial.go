@@ -47,7 +47,7 @@ func (l *Lab) Run(s Setting, seed uint64) (Trial, error) {
 	}
 	began := time.Now()
 	t := Trial{Setting: s, Seed: seed, DataSHA256: b.sha256(), Params: b.model.Params()}
-	run := map[string]func(*Trial) error{Atoll: b.atoll, DP: b.dp, DiLoCo: b.diloco, Local: b.local}[s.Baseline]
+	run := map[string]func(*Trial) error{Atoll: b.atoll, DP: b.dp, DiLoCo: b.diloco, Local: b.local, Aggregated: b.aggregated}[s.Baseline]
 	if err := run(&t); err != nil {
 		t.ValBPB = 0
 		t.Failed, _, _ = strings.Cut(err.Error(), "\n") // the rest shows the whole world
