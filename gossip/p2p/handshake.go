@@ -101,12 +101,16 @@ func (h *Host) shake(s network.Stream) error {
 		return err
 	}
 	err := h.exchange(s)
-	if same := (*duplicateKeyError)(nil); errors.As(err, &same) {
+	same := (*duplicateKeyError)(nil)
+	switch {
+	case errors.As(err, &same):
 		h.refuseConn(s, err)
-	} else if isRefusal(err) {
+	case isRefusal(err):
 		h.refuse(s, err)
-	} else if err != nil {
+	case err != nil:
 		s.Reset()
+	default:
+		awaitEnd(s)
 	}
 	return err
 }
@@ -161,8 +165,9 @@ func (h *Host) recordFor(c network.Conn) hello.Signed {
 }
 
 // awaitEnd waits, until the stream's deadline, for the peer to end the stream.
-// The peer does so when it has read why it is refused. A connection that closes
-// earlier may lose the reason.
+// The peer does so when it has read the verdict. A connection that closes
+// earlier may lose why it is refused. And where a stream of QUIC closes before its end was read, the other
+// side's write may still be under way: it fails then, though all of it was read.
 func awaitEnd(s network.Stream) {
 	if s.CloseWrite() == nil {
 		_, _ = s.Read(make([]byte, 1))
