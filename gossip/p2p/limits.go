@@ -207,9 +207,12 @@ const (
 	// dozen things. Beyond it the peer loses its connections.
 	strangerRefused = 4 * strangerStreams
 	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
-	// connection that one address may have. It is half of what memoryTransient holds, so members'
-	// streams find room. What strangers send on them without being read is at most 256 MiB.
-	strangersStreams = 2 * connsAddress
+	// connection that two addresses may have. It is half of streamsTransient, so members'
+	// streams find room. What strangers send on them without being read is at most 512 MiB.
+	strangersStreams = 4 * connsAddress
+	// greedyStreams is from how many streams on a stranger may lose its connections to others: a handshake, identify and
+	// gossip are fewer, and keys with one stream each must not push out who is just being let in.
+	greedyStreams = 4
 )
 
 // Limits on gossip.

@@ -51,14 +51,14 @@ func (r *strangers) OpenStream(p peer.ID, dir network.Direction) (network.Stream
 	return &strangerStream{StreamManagementScope: scope, left: func() { r.leave(s) }}, nil
 }
 
-// enter counts a stream in, if it fits. Where there is no room, who has more streams than this peer makes some: it is the
-// victim, and loses its connections. So does this peer if it tries again and again: each stream that is refused takes time.
+// enter counts a stream in, if it fits. Where there is no room, who has more streams than this peer and than a
+// handshake takes makes some: it is the victim, and loses its connections. So does this peer if it tries again and again: each stream that is refused takes time.
 func (r *strangers) enter(p peer.ID) (s *stranger, fits bool, victim *stranger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s = r.know(p)
 	if r.count >= strangersStreams && s.streams < strangerStreams {
-		if most := r.most(); most.streams > s.streams {
+		if most := r.most(); most.streams > s.streams && most.streams >= greedyStreams {
 			victim = most
 			r.forget(victim)
 		}
