@@ -12,11 +12,9 @@ func roundBF16(x float32) float32 {
 	case x != x:
 		return x
 	case bits&0x7f800000 == 0:
-		bits &= 1 << 31
-	default:
-		bits += 0x7fff + bits>>16&1
+		return math.Float32frombits(bits & (1 << 31))
 	}
-	return math.Float32frombits(bits &^ 0xffff)
+	return ofBitsBF16(bitsBF16(x))
 }
 
 // NarrowBF16 sets dst to the nearest values of bfloat16, of two the even one, as their 16 bits. Values must be numbers.

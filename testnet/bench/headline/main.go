@@ -13,9 +13,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
+
+	"atoll/testnet/bench/program"
 )
 
 const usage = `usage, from the top of the repository:
@@ -44,28 +45,13 @@ flags:
   --keep         leave the folders of runs
 `
 
-// errUsage is wrapped by errors of what was typed. errMissed says that less came out than is asked.
-var (
-	errUsage  = errors.New("it is typed otherwise")
-	errMissed = errors.New("less came out than is asked")
-)
+// What errors of this program wrap.
+var errUsage, errMissed = program.ErrUsage, program.ErrMissed
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil:
-		return
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Printf(usage, rowList())
-		return
-	}
-	fmt.Fprintln(os.Stderr, "headline:", err)
-	if errors.Is(err, errUsage) {
-		fmt.Fprintln(os.Stderr, "headline: go run ./testnet/bench/headline --help says what there is to type")
-	}
-	os.Exit(1)
+	program.Main("headline", func() string { return fmt.Sprintf(usage, rowList()) }, func(ctx context.Context) error {
+		return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	})
 }
 
 // rowList is the list of rows in the help text.

@@ -69,10 +69,15 @@ func flood(ctx context.Context, o *outsider, t target, n int) error {
 	if err != nil {
 		return err
 	}
+	return l.again(ctx, func(round int) error { return o.publish(s, o.pool, (n+round)*floodMessages, floodMessages) })
+}
+
+// again does something now and each floodEvery, with the number of times that it was done before, until the connection ends.
+func (l *line) again(ctx context.Context, do func(round int) error) error {
 	tick := time.NewTicker(floodEvery)
 	defer tick.Stop()
-	for i := n * floodMessages; ; i += floodMessages {
-		if err := o.publish(s, o.pool, i, floodMessages); err != nil {
+	for round := 0; ; round++ {
+		if err := do(round); err != nil {
 			return err
 		}
 		select {
@@ -189,24 +194,13 @@ func useUp(ctx context.Context, o *outsider, t target, n int) error {
 	if err := s.SetDeadline(time.Time{}); err != nil { // this line stays
 		return err
 	}
-	tick := time.NewTicker(floodEvery)
-	defer tick.Stop()
-	for seq := n; ; seq += beatsAtOnce {
+	return l.again(ctx, func(round int) error {
 		beats := make([][]byte, beatsAtOnce)
 		for i := range beats {
-			beats[i] = o.beat(key, seq+i)
+			beats[i] = o.beat(key, n+round*beatsAtOnce+i)
 		}
-		if err := o.publish(s, beats, 0, beatsAtOnce); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-l.ended:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return o.publish(s, beats, 0, beatsAtOnce)
+	})
 }
 
 // misdirect names addresses at which somebody else listens: in the record, to identify, and by a push of it.

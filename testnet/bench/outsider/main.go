@@ -13,10 +13,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
 	"time"
+
+	"atoll/testnet/bench/program"
 )
 
 const usage = `usage, from the top of the repository:
@@ -41,28 +42,13 @@ All attacks in two turns take 12 minutes. It needs Linux, where every address 12
 what processes take.
 `
 
-// errUsage is wrapped by errors of what was typed. errMissed says that less came out than is asked.
-var (
-	errUsage  = errors.New("it is typed otherwise")
-	errMissed = errors.New("less came out than is asked")
-)
+// What errors of this program wrap.
+var errUsage, errMissed = program.ErrUsage, program.ErrMissed
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil:
-		return
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Printf(usage, attackList())
-		return
-	}
-	fmt.Fprintln(os.Stderr, "outsider:", err)
-	if errors.Is(err, errUsage) {
-		fmt.Fprintln(os.Stderr, "outsider: go run ./testnet/bench/outsider --help says what there is to type")
-	}
-	os.Exit(1)
+	program.Main("outsider", func() string { return fmt.Sprintf(usage, attackList()) }, func(ctx context.Context) error {
+		return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	})
 }
 
 // attackList is the list of attacks in the help text.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
 	"atoll/tensor/codec"
 )
@@ -62,8 +63,8 @@ type Config struct {
 	Seed        uint64
 }
 
-// usualAnswerers is outer.Defaults' number.
-const usualAnswerers = 16
+// usualAnswerers is how many answer in a run where nobody chose it.
+var usualAnswerers = outer.Defaults(1, 0, 0).Answerers
 
 // Default is a run of 64 learners with a model of 124 M parameters over links of 1 Gbit/s.
 func Default() Config {
