@@ -94,8 +94,8 @@ type Disk struct {
 	Learner int64 // of the learner: what it has to go on with
 }
 
-// DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value, and one in a process
-// of its own shares its parameters through a file, and saves a state beside the one before.
+// DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value. One in a process
+// of its own saves a state beside the one before, and has its values in a file while it evaluates others, or all the time if it attaches.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
 	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
 	if r.tipBytes(g) >= MaxTipBytes {

@@ -485,7 +485,7 @@ func (c *checker) meetsAnother(views []tensor.View, name string) (text string, e
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return "", err
 	}
-	slab, err := newSlab(filepath.Join(cfg.Dir, "slab.safetensors"), views)
+	slab, err := newSlab(cfg)
 	if err != nil {
 		return "", err
 	}

@@ -536,64 +536,81 @@ func TestNoOrphanIsLeft(t *testing.T) {
 	}
 }
 
-// The slab is a file that every tool for safetensors reads.
+// The slab is a file that every tool for safetensors reads: in memory for a learner that the node starts, in the folder for
+// a script that attaches.
 func TestSlabIsSafetensors(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "slab.safetensors")
-	s, err := newSlab(path, testViews)
-	if err != nil {
-		t.Fatal(err)
+	for name, cfg := range slabConfigs(t) {
+		s, err := newSlab(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.values[22] = 3.5
+		b, err := os.ReadFile(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(filepath.Join(cfg.Dir, slabFile))
+		if inMemory := s.file != nil; inMemory != os.IsNotExist(err) || inMemory != (name == "starts" && runtime.GOOS == "linux") {
+			t.Errorf("%s: slab %s in memory is %v, and in the folder: %v", name, s.path, inMemory, err)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		n := binary.LittleEndian.Uint64(b)
+		var head map[string]struct {
+			DType   string `json:"dtype"`
+			Shape   []int  `json:"shape"`
+			Offsets []int  `json:"data_offsets"`
+		}
+		if err := json.Unmarshal(b[8:8+n], &head); err != nil {
+			t.Fatal(err)
+		}
+		values := b[8+n:]
+		if (8+n)%slabAlign != 0 || len(values) != 4*23 || len(head) != 3 {
+			t.Errorf("%s: values begin at %d and take %d bytes, %d tensors", name, 8+n, len(values), len(head))
+		}
+		if e := head["scale"]; e.DType != "F32" || len(e.Shape) != 0 || e.Offsets[0] != 88 || e.Offsets[1] != 92 || float(values[88:]) != 3.5 {
+			t.Errorf("%s: scale is %+v, %v", name, e, float(values[88:]))
+		}
+		if e := head["a.weight"]; len(e.Shape) != 2 || e.Shape[0] != 3 || e.Shape[1] != 5 || e.Offsets[1] != 60 {
+			t.Errorf("%s: a.weight is %+v", name, e)
+		}
 	}
-	s.values[22] = 3.5
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := binary.LittleEndian.Uint64(b)
-	var head map[string]struct {
-		DType   string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets []int  `json:"data_offsets"`
-	}
-	if err := json.Unmarshal(b[8:8+n], &head); err != nil {
-		t.Fatal(err)
-	}
-	values := b[8+n:]
-	if (8+n)%slabAlign != 0 || len(values) != 4*23 || len(head) != 3 {
-		t.Errorf("values begin at %d and take %d bytes, %d tensors", 8+n, len(values), len(head))
-	}
-	if e := head["scale"]; e.DType != "F32" || len(e.Shape) != 0 || e.Offsets[0] != 88 || e.Offsets[1] != 92 || float(values[88:]) != 3.5 {
-		t.Errorf("scale is %+v, %v", e, float(values[88:]))
-	}
-	if e := head["a.weight"]; len(e.Shape) != 2 || e.Shape[0] != 3 || e.Shape[1] != 5 || e.Offsets[1] != 60 {
-		t.Errorf("a.weight is %+v", e)
+}
+
+// slabConfigs are those of a learner that the node starts, and of a script that attaches.
+func slabConfigs(t *testing.T) map[string]Config {
+	return map[string]Config{
+		"starts":   {Dir: t.TempDir(), Views: testViews},
+		"attaches": {Dir: t.TempDir(), Views: testViews, Command: Run{Attach: "here"}},
 	}
 }
 
 // A script that outlives its node still has the slab of before: what it does there is nothing to the next node.
 func TestSlabIsAFileOfItsOwn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "slab.safetensors")
-	s, err := newSlab(path, testViews)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := MapFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := newSlab(path, testViews)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer next.close()
-	setFloat(old[s.begin:], 3)
-	if float(old[s.begin:]) != 3 || next.values[0] != 0 {
-		t.Errorf("values %v of before, %v now", float(old[s.begin:]), next.values[0])
+	for name, cfg := range slabConfigs(t) {
+		s, err := newSlab(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := MapFile(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := newSlab(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setFloat(old[s.begin:], 3)
+		if float(old[s.begin:]) != 3 || next.values[0] != 0 {
+			t.Errorf("%s: values %v of before, %v now", name, float(old[s.begin:]), next.values[0])
+		}
+		if err := next.close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

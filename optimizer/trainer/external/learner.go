@@ -22,7 +22,7 @@ import (
 // Config is what a learner needs to know of a run, and of its node.
 type Config struct {
 	Command Run           // how to start the learner, or where it attaches
-	Dir     string        // folder for the slab and the optimizer's state
+	Dir     string        // folder for the optimizer's state, and the slab of a script that attaches
 	Views   []tensor.View // trained tensors, one after the other
 	Recipe  string        // what the run's learners agree on, a JSON string
 	Seed    uint64        // the run's
@@ -97,7 +97,7 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the learner's folder: %w", err)
 	}
-	s, err := newSlab(filepath.Join(cfg.Dir, "slab.safetensors"), cfg.Views)
+	s, err := newSlab(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("share values with the learner: %w", err)
 	}

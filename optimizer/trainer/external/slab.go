@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"unsafe"
 
 	"atoll/optimizer"
@@ -20,14 +21,44 @@ type slab struct {
 	begin  int64 // byte at which value 0 stands
 	mapped []byte
 	values []float32
+	file   *os.File // in memory: it is there as long as it is open; nil on the disk
 }
+
+// slabFile is the name of a slab on the disk.
+const slabFile = "slab.safetensors"
 
 // slabAlign is where values may begin: pages of every system in use have so many bytes at most.
 const slabAlign = 64 << 10
 
-// newSlab makes the file anew, all values 0, and maps it. A script that outlived an earlier node may still map the
-// file of before: that one stays as it is.
-func newSlab(path string, views []tensor.View) (*slab, error) {
+// newSlab makes the file anew, all values 0, and maps it. The slab of a learner that the node starts is in memory where the
+// system has such files: a learner may change all values in each step, and the system would write each change of a file
+// on the disk there. A script that attaches may be in another container, which shares a folder and nothing else.
+func newSlab(cfg Config) (*slab, error) {
+	path := filepath.Join(cfg.Dir, slabFile)
+	// A script that outlived an earlier node may still map the file of before: that one stays as it is.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; end the training script that still has it open", err)
+	}
+	if cfg.Command.Attach == "" {
+		if f, at, err := memoryFile(slabFile); err == nil {
+			s, err := mapSlab(f, at, cfg.Views)
+			if err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			s.file = f
+			return s, nil
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := mapSlab(f, path, cfg.Views)
+	return s, errors.Join(err, f.Close())
+}
+
+// mapSlab gives an empty file the values of a layout, all 0, and maps it. Learners open it by its path.
+func mapSlab(f *os.File, path string, views []tensor.View) (*slab, error) {
 	n := 0
 	for _, v := range views {
 		n += v.Len
@@ -36,21 +67,13 @@ func newSlab(path string, views []tensor.View) (*slab, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; end the training script that still has it open", err)
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	if _, err := f.Write(head); err != nil {
 		return nil, err
 	}
 	s := &slab{path: path, begin: int64(len(head))}
 	size := s.begin + 4*int64(n)
 	if err := fill(f, 4*int64(n)); err != nil {
-		return nil, fmt.Errorf("%d MiB for the values that learner and node share: %w: free some disk space, or use a folder on a larger disk with --dir", size>>20, err)
+		return nil, fmt.Errorf("%d MiB for the values that learner and node share, in %s: %w: free some room, or use a folder on a larger disk with --dir", size>>20, path, err)
 	}
 	if s.mapped, err = mapFile(f, size); err != nil {
 		return nil, fmt.Errorf("map %d MiB of %s: %w", size>>20, path, err)
@@ -75,7 +98,11 @@ func fill(f *os.File, n int64) error {
 
 func (s *slab) close() error {
 	s.values = nil
-	return unmapFile(s.mapped)
+	err := unmapFile(s.mapped)
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+	}
+	return err
 }
 
 // MapFile maps a whole file, as a learner does with its slab. It stays mapped until the process
