@@ -95,11 +95,13 @@ func (s *saver) next(late <-chan time.Time) bool {
 
 // start begins to save another state.
 func (s *saver) start() {
+	began := s.clock.awake()
 	s.mu.Lock()
 	s.took = 0
 	s.mu.Unlock()
 	s.waited = 0
 	state, err := s.state()
+	s.spend(began)
 	if err != nil {
 		s.tell("inner optimizer state", err)
 		s.over()

@@ -64,6 +64,25 @@ func TestSlowDiskIsSparedBySaver(t *testing.T) {
 	})
 }
 
+// A learner in another process writes gigabytes itself, and takes no step meanwhile: that is a fiftieth of the time as well.
+func TestLearnerThatSavesItselfIsSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := makeBench(t, 100*time.Millisecond, 0)
+		b.learns()
+		b.saver.state = func() (io.Reader, error) {
+			time.Sleep(2 * time.Second)
+			return bytes.NewReader([]byte("its file")), nil
+		}
+		b.start(t)
+		b.setMay(true)
+		b.after(400 * time.Second)
+		if got := b.saves.Load(); got != 4 { // after 10 s, and then every 102 s
+			t.Errorf("%d saves in 400 s", got)
+		}
+		b.stop(t)
+	})
+}
+
 // A large state goes to a slow disk part by part, with steps between the parts, and all of it arrives. A fast disk takes
 // it between two steps.
 func TestLargeStateIsSavedInParts(t *testing.T) {
