@@ -86,8 +86,8 @@ const (
 	maxPast = 1024
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
-	// libraryLines bounds what libp2p logs in a minute: enough to see what is wrong, and some
-	// megabytes a day where a stranger makes it warn all the time.
+	// libraryLines bounds what libp2p logs in a minute, errors and the rest each: enough to see what is wrong, and
+	// some megabytes a day where a stranger makes it warn all the time.
 	libraryLines = 10
 )
 
