@@ -21,7 +21,10 @@ const (
 	// connsPeer bounds connections to one peer: simultaneous dials over TCP and
 	// QUIC in both directions make four, hole punching may double them.
 	connsPeer = 8
-	// connsAddress bounds connections from one IP address: a whole laboratory
+	// originBits4 and originBits6 are how much of an IP address tells one owner from another: a provider
+	// gives a customer one address of IPv4, and mostly all of IPv6 that begin with the same 56 bits. See originOf.
+	originBits4, originBits6 = 32, 56
+	// connsAddress bounds connections from one such address: a whole laboratory
 	// may sit behind one. libp2p's own default is 8.
 	connsAddress = 64
 
@@ -109,7 +112,7 @@ const (
 	// maxReservations is the number of places of a relay: one for each connection.
 	maxReservations = connsHigh
 	// guestPlaces is how many of them guests have together, so half are left for members, and
-	// guestPlacesAddress those from one IP address: the machines of a household.
+	// guestPlacesAddress those from one address (see originOf): the machines of a household.
 	guestPlaces        = maxReservations / 2
 	guestPlacesAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a

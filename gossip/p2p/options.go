@@ -101,8 +101,8 @@ func newResources() (network.ResourceManager, error) {
 		rcmgr.WithMetricsDisabled(),
 		rcmgr.WithConnRateLimiters(newConnRates()),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsAddress}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits4, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits6, ConnCount: connsAddress}},
 		),
 	)
 }
@@ -116,8 +116,8 @@ func newConnRates() *connrate.Limiter {
 	return &connrate.Limiter{
 		NetworkPrefixLimits: []connrate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
 		SubnetRateLimiter: connrate.SubnetLimiter{
-			IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 32, Limit: limit}},
-			IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 56, Limit: limit}},
+			IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits4, Limit: limit}},
+			IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits6, Limit: limit}},
 			GracePeriod:      time.Minute,
 		},
 	}
