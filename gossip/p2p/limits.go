@@ -180,10 +180,12 @@ const (
 	// libp2p's own bound is 4 MiB, which strangers could have this node allocate.
 	maxMeetMessage = 64 << 10
 	// meetRate and meetBurst bound the streams of the DHT that are served, each second and
-	// at once, over all peers; maxMeetStreams those that are open.
+	// at once, over all peers; maxMeetStreams those that are open. meetAddresses is how many addresses (see
+	// originOf) it takes to use them up: as many as take all connections.
 	meetRate       = 50
 	meetBurst      = 100
 	maxMeetStreams = 64
+	meetAddresses  = connsSystem / connsAddress
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is
@@ -195,27 +197,30 @@ const (
 	streamWindow = 2 << 20
 	memorySystem = 2 << 30
 	memoryPeer   = 512 << 20
-	// memoryTransient and streamsTransient bound connections and streams whose
-	// peer or protocol is not known yet.
-	memoryTransient  = 64 << 20
-	streamsTransient = 512
+	// memoryTransient bounds connections whose peer is not known yet. Streams whose protocol is not
+	// known yet are in the same scope, where they have no bound of their own: one peer has streamsPeer, and
+	// strangers have fewer. Nor do they have memory there, as muxers charge it to the peer.
+	memoryTransient = 64 << 20
 	// streamsPeer: requests both ways, gossip, identify and the handshake.
 	streamsPeer = 2*servePeer + 32
-	// streamsSystem lets every peer of a full node have a quarter of that.
-	streamsSystem = connsHigh * streamsPeer / 4
-	// strangerStreams bounds the streams of a peer that has not passed the handshake: one for each of
-	// its connections, identify, gossip, and requests of who has read our verdict already.
+	// streamsSystem lets every peer of a full node have a quarter of that, beside strangers.
+	streamsSystem = connsHigh*streamsPeer/4 + strangersStreams
+	// strangerStreams bounds the streams of a peer whose record this node has not accepted: one for each of
+	// its connections, identify, and questions about its own addresses.
 	strangerStreams = 2 * connsPeer
-	// strangerRefused is how many more it may try: a joiner whose handshake is just ending asks for a few
-	// dozen things. Beyond it the peer loses its connections.
+	// strangerRefused is how many more it may try at once, and again in helloTimeout, where there is no room for
+	// any. Beyond it the peer loses its connections.
 	strangerRefused = 4 * strangerStreams
-	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
-	// connection that two addresses may have. It is half of streamsTransient, so members'
-	// streams find room. What strangers send on them without being read is at most 512 MiB.
-	strangersStreams = 4 * connsAddress
 	// greedyStreams is from how many streams on a stranger may lose its connections to others: a handshake, identify and
 	// gossip are fewer, and keys with one stream each must not push out who is just being let in.
 	greedyStreams = 4
+	// strangersAddress bounds the streams of strangers from one address (see originOf), and strangersStreams those of all:
+	// what all connections that there may be have without being greedy. So a herd of joiners finds room, and where
+	// there is none somebody is greedy and gives way. What a stranger sends on a stream that nobody reads is at most
+	// streamWindow, so 384 MiB come from an address and 3 GiB from all, if they send so much until helloTimeout; the
+	// resource manager knows of 256 KiB of each (see doc.go).
+	strangersAddress = (greedyStreams - 1) * connsAddress
+	strangersStreams = (greedyStreams - 1) * connsSystem
 )
 
 // Limits on gossip.

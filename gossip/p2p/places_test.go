@@ -102,7 +102,7 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		over := make(chan struct{})
-		a, early, b := w.abroad(1, false), w.silent(9, over), w.abroad(3, true)
+		a, early, b := w.abroad(1, false), silent(w.host, 9, over), w.abroad(3, true)
 		connect(t, early, a)
 		time.Sleep(time.Second)
 		if a.peers.get(early.pid) == nil {
