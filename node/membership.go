@@ -60,8 +60,7 @@ func (n *node) beAdmitted() error {
 }
 
 // findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
-// there is none of these. One for guests gives way to the others: no link makes a guest of a member. Who came too late with an
-// invite for members is none.
+// there is none of these. One for guests gives way to the others: no link makes a guest of a member.
 func (n *node) findInvite() (*member.Pass, error) {
 	link := n.cfg.Link.Invite
 	if link != nil && !link.Invite.Guests {
@@ -69,9 +68,7 @@ func (n *node) findInvite() (*member.Pass, error) {
 	}
 	kept, err := n.keptInvite()
 	switch {
-	case link != nil && kept != nil && n.cameTooLate(kept.Invite):
-		return link, nil
-	case err != nil, kept != nil && !kept.Invite.Guests && kept.Check(n.run) == nil:
+	case err != nil, kept != nil && n.staysMember(*kept):
 		return kept, err
 	case n.cfg.Owner != nil:
 		return n.ownInvite()
@@ -81,18 +78,24 @@ func (n *node) findInvite() (*member.Pass, error) {
 	return kept, nil
 }
 
-// cameTooLate reports whether an invite has expired before anybody let this node in by it: who is let in gets the genesis. Where
-// the node was let in, it says what to do if nobody remembers that.
-func (n *node) cameTooLate(v member.Invite) bool {
-	if !v.Expired(time.Now().UnixMilli()) {
+// staysMember reports whether the invite of the folder goes before a link for guests and before the owner's key: it is one for
+// members, and has not expired. One that has expired is worth less than the owner's key, whose invites do not, and as much
+// as a link for guests where nobody let this node in by it in time: who is let in gets the genesis. Where the node was let in,
+// it says what to do if nobody remembers that.
+func (n *node) staysMember(kept member.Pass) bool {
+	switch {
+	case kept.Invite.Guests || kept.Check(n.run) != nil:
+		return false
+	case !kept.Invite.Expired(time.Now().UnixMilli()):
+		return true
+	case n.cfg.Owner != nil || n.genesis.Format == 0:
 		return false
 	}
-	if n.genesis.Format == 0 {
-		return true
+	if n.cfg.Link.Invite != nil {
+		n.log.Warn("the invite of this folder has expired, and the link is for guests: goes on as a member. If all nodes refuse it, take part as a guest: join with the same link and a new --dir",
+			"dir", n.cfg.Dir, "expired", time.UnixMilli(kept.Invite.ExpiresMs).UTC().Format(time.RFC3339))
 	}
-	n.log.Warn("the invite of this folder has expired, and the link is for guests: goes on as a member. If all nodes refuse it, take part as a guest: join with the same link and a new --dir",
-		"dir", n.cfg.Dir, "expired", time.UnixMilli(v.ExpiresMs).UTC().Format(time.RFC3339))
-	return false
+	return true
 }
 
 // keptInvite is the invite of the folder, nil if there is none.

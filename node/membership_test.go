@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +143,7 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 	pass := member.Issue(owner, g.RunID(), member.Invite{}, ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), 8)))
 	members.Invite = &pass
 	strange := member.Issue(owner, other.Run, member.Invite{}, pass.Secret)
+	late := member.Issue(owner, g.RunID(), member.Invite{Guests: true, ExpiresMs: 1}, pass.Secret)
 	expired := member.Issue(owner, g.RunID(), member.Invite{ExpiresMs: 1}, pass.Secret)
 	for _, c := range []struct {
 		name  string
@@ -160,12 +163,20 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 		{"a member that is in time does", members.Invite, guests, nil, members.Invite, true},
 		{"a member that was let in in time does", &expired, guests, nil, &expired, false},
 		{"a member that came too late finds none", &expired, run, nil, &expired, true},
+		{"a guest that came too late finds a link for guests", &late, guests, nil, guests.Invite, true},
+		{"a guest whose invite expired does", &late, guests, nil, guests.Invite, false},
+		{"an owner that came too late finds a link for guests", &expired, guests, owner, nil, true},
+		{"an owner whose invite expired does", &expired, guests, owner, nil, false},
+		{"an owner whose invite expired finds none", &expired, run, owner, nil, false},
+		{"an owner comes back", members.Invite, run, owner, members.Invite, false},
 	} {
 		cfg, err := Config{Dir: t.TempDir(), Genesis: g.Encode(), Link: c.link, Owner: c.owner}.withDefaults()
 		must(t, err)
 		if c.new {
 			cfg.Genesis = nil
 		}
+		var log bytes.Buffer
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 		n := newNode(cfg)
 		if c.kept != nil {
 			must(t, n.keepInvite(*c.kept))
@@ -174,11 +185,14 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 		must(t, n.beAdmitted())
 		kept, err := n.keptInvite()
 		must(t, err)
-		if c.want != nil && kept.String() != c.want.String() || c.want == nil && kept.Invite.Guests {
+		if c.want != nil && kept.String() != c.want.String() || c.want == nil && kept.Invite != (member.Invite{Key: kept.Invite.Key}) {
 			t.Errorf("%s: kept is an invite %+v", c.name, kept.Invite)
 		}
 		if got, known := n.members.Find(n.id); !known || got.Invite != kept.Invite || n.invite.String() != kept.String() {
 			t.Errorf("%s: headers name a certificate with the invite %+v, the link carries %+v", c.name, got.Invite, n.invite.Invite)
+		}
+		if warns := c.kept == &expired && c.link.Invite != nil && c.owner == nil && !c.new; strings.Contains(log.String(), "goes on as a member") != warns {
+			t.Errorf("%s: logs %q", c.name, log.String())
 		}
 		n.work.stop()
 	}

@@ -18,6 +18,7 @@ import (
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
 )
 
 // Run takes part in a run until it ends, until ctx ends (an ordered leave), or
@@ -116,9 +117,22 @@ func (n *node) listen() error {
 	return n.record.reached(host.Reach())
 }
 
+// memoryRole is what this node does in the run, as far as its memory depends on it.
+func (n *node) memoryRole() (hardware.Role, error) {
+	among, _, err := trainer.Precisions(n.cfg.Precision)
+	if err != nil {
+		return hardware.Role{}, err
+	}
+	return hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch, External: n.cfg.Learner != "", Precision: among[0]}, nil
+}
+
 // open opens the node's disk and what it keeps of the run.
 func (n *node) open() error {
-	if err := (hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch, External: n.cfg.Learner != ""}).Fits(n.genesis, hardware.MemoryBytes()); err != nil {
+	role, err := n.memoryRole()
+	if err != nil {
+		return err
+	}
+	if err := role.Fits(n.genesis, hardware.MemoryBytes()); err != nil {
 		return err
 	}
 	s, err := n.cfg.disk.Open(n.cfg.Dir, n.run)

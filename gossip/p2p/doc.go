@@ -40,7 +40,8 @@
 // Every number from the network has a limit in limits.go. A peer that is not
 // read, or does not read, costs a queue of known length and is given up after a
 // known time. Events never block the network: see inbox for what is dropped.
-// Peers that have not passed the handshake have few streams together (strangers.go).
+// Peers that are not accepted yet have few streams, each, from one address and together (strangers.go), and guests have few
+// places at a relay (places.go).
 //
 // # What this relies on in the libraries
 //

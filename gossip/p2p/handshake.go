@@ -133,6 +133,8 @@ func (h *Host) exchange(s network.Stream) error {
 	}
 	if refused != nil {
 		s.SetDeadline(time.Now().Add(verdictTimeout))
+	} else {
+		h.admitStreams(s.Conn().RemotePeer())
 	}
 	if err := wire.WriteFrame(s, verdict(refused), maxVerdict); err != nil {
 		return errors.Join(refused, err)

@@ -177,7 +177,6 @@ func TestHalfOpenStreamsKeepNobodyOut(t *testing.T) {
 		}
 		for _, o := range others {
 			holdStreams(t, o, h)
-			time.Sleep(100 * time.Millisecond) // streams whose protocol is not known yet have a bound of their own
 		}
 		time.Sleep(time.Second)
 		held := 0

@@ -21,7 +21,10 @@ const (
 	// connsPeer bounds connections to one peer: simultaneous dials over TCP and
 	// QUIC in both directions make four, hole punching may double them.
 	connsPeer = 8
-	// connsAddress bounds connections from one IP address: a whole laboratory
+	// originBits4 and originBits6 are how much of an IP address tells one owner from another: a provider
+	// gives a customer one address of IPv4, and mostly all of IPv6 that begin with the same 56 bits. See originOf.
+	originBits4, originBits6 = 32, 56
+	// connsAddress bounds connections from one such address: a whole laboratory
 	// may sit behind one. libp2p's own default is 8.
 	connsAddress = 64
 
@@ -86,8 +89,8 @@ const (
 	maxPast = 1024
 	// maxRefusals bounds what is remembered; the oldest are forgotten first.
 	maxRefusals = 1024
-	// libraryLines bounds what libp2p logs in a minute: enough to see what is wrong, and some
-	// megabytes a day where a stranger makes it warn all the time.
+	// libraryLines bounds what libp2p logs in a minute, errors and the rest each: enough to see what is wrong, and
+	// some megabytes a day where a stranger makes it warn all the time.
 	libraryLines = 10
 )
 
@@ -109,7 +112,7 @@ const (
 	// maxReservations is the number of places of a relay: one for each connection.
 	maxReservations = connsHigh
 	// guestPlaces is how many of them guests have together, so half are left for members, and
-	// guestPlacesAddress those from one IP address: the machines of a household.
+	// guestPlacesAddress those from one address (see originOf): the machines of a household.
 	guestPlaces        = maxReservations / 2
 	guestPlacesAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
@@ -177,10 +180,12 @@ const (
 	// libp2p's own bound is 4 MiB, which strangers could have this node allocate.
 	maxMeetMessage = 64 << 10
 	// meetRate and meetBurst bound the streams of the DHT that are served, each second and
-	// at once, over all peers; maxMeetStreams those that are open.
+	// at once, over all peers; maxMeetStreams those that are open. meetAddresses is how many addresses (see
+	// originOf) it takes to use them up: as many as take all connections.
 	meetRate       = 50
 	meetBurst      = 100
 	maxMeetStreams = 64
+	meetAddresses  = connsSystem / connsAddress
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is
@@ -192,27 +197,30 @@ const (
 	streamWindow = 2 << 20
 	memorySystem = 2 << 30
 	memoryPeer   = 512 << 20
-	// memoryTransient and streamsTransient bound connections and streams whose
-	// peer or protocol is not known yet.
-	memoryTransient  = 64 << 20
-	streamsTransient = 512
+	// memoryTransient bounds connections whose peer is not known yet. Streams whose protocol is not
+	// known yet are in the same scope, where they have no bound of their own: one peer has streamsPeer, and
+	// strangers have fewer. Nor do they have memory there, as muxers charge it to the peer.
+	memoryTransient = 64 << 20
 	// streamsPeer: requests both ways, gossip, identify and the handshake.
 	streamsPeer = 2*servePeer + 32
-	// streamsSystem lets every peer of a full node have a quarter of that.
-	streamsSystem = connsHigh * streamsPeer / 4
-	// strangerStreams bounds the streams of a peer that has not passed the handshake: one for each of
-	// its connections, identify, gossip, and requests of who has read our verdict already.
+	// streamsSystem lets every peer of a full node have a quarter of that, beside strangers.
+	streamsSystem = connsHigh*streamsPeer/4 + strangersStreams
+	// strangerStreams bounds the streams of a peer whose record this node has not accepted: one for each of
+	// its connections, identify, and questions about its own addresses.
 	strangerStreams = 2 * connsPeer
-	// strangerRefused is how many more it may try: a joiner whose handshake is just ending asks for a few
-	// dozen things. Beyond it the peer loses its connections.
+	// strangerRefused is how many more it may try at once, and again in helloTimeout, where there is no room for
+	// any. Beyond it the peer loses its connections.
 	strangerRefused = 4 * strangerStreams
-	// strangersStreams bounds them over all such peers: two, which is what a handshake takes, for each
-	// connection that two addresses may have. It is half of streamsTransient, so members'
-	// streams find room. What strangers send on them without being read is at most 512 MiB.
-	strangersStreams = 4 * connsAddress
 	// greedyStreams is from how many streams on a stranger may lose its connections to others: a handshake, identify and
 	// gossip are fewer, and keys with one stream each must not push out who is just being let in.
 	greedyStreams = 4
+	// strangersAddress bounds the streams of strangers from one address (see originOf), and strangersStreams those of all:
+	// what all connections that there may be have without being greedy. So a herd of joiners finds room, and where
+	// there is none somebody is greedy and gives way. What a stranger sends on a stream that nobody reads is at most
+	// streamWindow, so 384 MiB come from an address and 3 GiB from all, if they send so much until helloTimeout; the
+	// resource manager knows of 256 KiB of each (see doc.go).
+	strangersAddress = (greedyStreams - 1) * connsAddress
+	strangersStreams = (greedyStreams - 1) * connsSystem
 )
 
 // Limits on gossip.

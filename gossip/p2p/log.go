@@ -12,7 +12,7 @@ import (
 // LibraryLog sends the log of libp2p to handler; otherwise its errors go to
 // stderr. It holds for the process, and has to be called before the first New.
 // What concerns one host, gossip included, goes to that host's Config.Log.
-// Peers have a say in how often libp2p warns, so few lines a minute pass, unless handler takes all.
+// Peers have a say in how often libp2p warns, so few lines a minute pass, errors counted apart, unless handler takes all.
 func LibraryLog(handler slog.Handler) { gologshim.SetDefaultHandler(seldomLog(handler)) }
 
 // seldomLog is handler with a bound on how many lines pass. A handler that takes lines for debugging has none.
@@ -20,18 +20,23 @@ func seldomLog(handler slog.Handler) slog.Handler {
 	if handler.Enabled(context.Background(), slog.LevelDebug) {
 		return handler
 	}
-	return fewLines{handler, &lineBudget{}}
+	return fewLines{handler, &lineBudget{}, &lineBudget{}}
 }
 
-// fewLines passes on lines while there is a budget for them.
+// fewLines passes on lines while there is a budget for them. Errors have one of their own, so that warnings, which peers
+// cause, hide none.
 type fewLines struct {
 	slog.Handler
-	budget *lineBudget
+	budget, errors *lineBudget
 }
 
 // Handle implements slog.Handler.
 func (f fewLines) Handle(ctx context.Context, r slog.Record) error {
-	passes, left := f.budget.take(r.Time)
+	budget := f.budget
+	if r.Level >= slog.LevelError {
+		budget = f.errors
+	}
+	passes, left := budget.take(r.Time)
 	if !passes {
 		return nil
 	}
@@ -44,12 +49,12 @@ func (f fewLines) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (f fewLines) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return fewLines{f.Handler.WithAttrs(attrs), f.budget}
+	return fewLines{f.Handler.WithAttrs(attrs), f.budget, f.errors}
 }
 
 // WithGroup implements slog.Handler.
 func (f fewLines) WithGroup(name string) slog.Handler {
-	return fewLines{f.Handler.WithGroup(name), f.budget}
+	return fewLines{f.Handler.WithGroup(name), f.budget, f.errors}
 }
 
 // lineBudget is some lines for each minute.

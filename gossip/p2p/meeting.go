@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	connrate "github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	ratelimit "golang.org/x/time/rate"
@@ -50,8 +51,8 @@ type meeting struct {
 	key     cid.Cid
 	records *Records
 	limit   *ratelimit.Limiter // of hints
-	served  *ratelimit.Limiter // streams of others
-	open    chan struct{}      // a place for each that is open
+	served  *connrate.Limiter  // streams of others
+	open    shares             // of those that are open
 	renew   chan struct{}      // something that others are told is new
 	serve   network.StreamHandler
 	serving sync.Once
@@ -66,7 +67,8 @@ func (h *Host) startMeeting() (err error) {
 	if m.records == nil {
 		m.records = NewRecords()
 	}
-	m.served, m.open, m.renew = ratelimit.NewLimiter(meetRate, meetBurst), make(chan struct{}, maxMeetStreams), make(chan struct{}, 1)
+	m.served, m.renew = newMeetRates(), make(chan struct{}, 1)
+	m.open = shares{all: maxMeetStreams, each: maxMeetStreams / meetAddresses}
 	if m.key, err = meetKey(h.cfg.Run); err != nil {
 		return fmt.Errorf("start the DHT: %w", err)
 	}
@@ -174,20 +176,20 @@ func (h *Host) serveMeeting() {
 	}
 }
 
+// answerMeeting bounds the streams of the DHT by itself: most askers are of other runs, and never shake hands.
 func (h *Host) answerMeeting() {
 	h.host.SetStreamHandler(meetProtocol, func(s network.Stream) {
-		if !h.meeting.served.Allow() || !h.tasks.enter() {
+		from := originOf(s.Conn().RemoteMultiaddr())
+		if !h.meeting.served.Allow(from.Addr()) || !h.tasks.enter() {
 			s.Reset()
 			return
 		}
 		defer h.tasks.leave()
-		select {
-		case h.meeting.open <- struct{}{}:
-			defer func() { <-h.meeting.open }()
-		default:
+		if !h.meeting.open.take(from) {
 			s.Reset()
 			return
 		}
+		defer h.meeting.open.give(from)
 		if s.SetDeadline(time.Now().Add(searchTimeout)) == nil {
 			h.meeting.serve(&bounded{Stream: s})
 		}

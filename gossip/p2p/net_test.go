@@ -128,8 +128,19 @@ func (w *world) host(c Config) *Host { return w.hostWith(c, func(*Host) {}) }
 // hostWith is host with more to replace.
 func (w *world) hostWith(c Config, change func(*Host)) *Host {
 	w.t.Helper()
-	ip := simnet.IntToPublicIPv4(len(w.all) + 1)
-	c.Listen = []string{fmt.Sprintf("/ip4/%s/udp/8000/quic-v1", ip)}
+	return w.hostAt(simnet.IntToPublicIPv4(len(w.all)+1), 8000, c, change)
+}
+
+// near starts hosts at one address, behind one router so to speak.
+func (w *world) near(router int) func(c Config) *Host {
+	return func(c Config) *Host {
+		return w.hostAt(simnet.IntToPublicIPv4(10_000+router), 8000+len(w.all), c, func(*Host) {})
+	}
+}
+
+func (w *world) hostAt(ip net.IP, port int, c Config, change func(*Host)) *Host {
+	w.t.Helper()
+	c.Listen = []string{fmt.Sprintf("/ip4/%s/udp/%d/quic-v1", ip, port)}
 	h, err := newHost(c, func(h *Host) {
 		h.openUDP = func(_ string, addr *net.UDPAddr) (net.PacketConn, error) {
 			return w.net.NewEndpoint(addr, w.link), nil

@@ -7,7 +7,6 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
@@ -29,7 +28,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.strangers = &strangers{ResourceManager: resources, passed: func(p peer.ID) bool { return h.peers.up(p) != nil }, drop: h.dropStranger}
+	h.strangers = &strangers{ResourceManager: resources, accepted: h.peers.accepted, origin: h.peers.origin, drop: h.dropStranger}
 	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connsGrace))
 	if err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func muxer() *yamux.Transport {
 func newResources() (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
 		System:      rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsSystem, Memory: memorySystem},
-		Transient:   rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsTransient, Memory: memoryTransient},
+		Transient:   rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsSystem, Memory: memoryTransient},
 		PeerDefault: rcmgr.ResourceLimits{Conns: connsPeer, Streams: streamsPeer, Memory: memoryPeer},
 		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{
 			helloProtocol: {StreamsInbound: helloStreams, Streams: 2 * helloStreams},
@@ -101,10 +100,16 @@ func newResources() (network.ResourceManager, error) {
 		rcmgr.WithMetricsDisabled(),
 		rcmgr.WithConnRateLimiters(newConnRates()),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsAddress}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits4, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits6, ConnCount: connsAddress}},
 		),
 	)
+}
+
+// newMeetRates limits the questions of the DHT that are answered in a second, in all and from one address.
+func newMeetRates() *connrate.Limiter {
+	limit := connrate.Limit{RPS: float64(meetRate) / meetAddresses, Burst: meetBurst / 2}
+	return &connrate.Limiter{GlobalLimit: connrate.Limit{RPS: meetRate, Burst: meetBurst}, SubnetRateLimiter: perAddress(limit)}
 }
 
 // newConnRates limits the connections that one address opens in a second. libp2p's own limit is
@@ -115,11 +120,16 @@ func newConnRates() *connrate.Limiter {
 	limit := connrate.Limit{RPS: connsRate, Burst: connsBurst}
 	return &connrate.Limiter{
 		NetworkPrefixLimits: []connrate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
-		SubnetRateLimiter: connrate.SubnetLimiter{
-			IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 32, Limit: limit}},
-			IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: 56, Limit: limit}},
-			GracePeriod:      time.Minute,
-		},
+		SubnetRateLimiter:   perAddress(limit),
+	}
+}
+
+// perAddress is a limit for each address, see originOf.
+func perAddress(limit connrate.Limit) connrate.SubnetLimiter {
+	return connrate.SubnetLimiter{
+		IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits4, Limit: limit}},
+		IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits6, Limit: limit}},
+		GracePeriod:      time.Minute,
 	}
 }
 

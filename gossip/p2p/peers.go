@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -28,6 +29,7 @@ type link struct {
 	// passed is true once the handshake succeeded on one of the connections:
 	// identity is per peer, so this holds for all of them.
 	passed  bool
+	accepts bool // this node accepts the record of the peer, which may have to say yet whether it accepts this node's
 	record  hello.Record
 	session hello.Session
 	// settled is closed when passed becomes true or the link is gone.
@@ -137,6 +139,26 @@ func (ps *peers) up(p peer.ID) *link {
 	return nil
 }
 
+// accepted reports whether this node accepts the record of a connected peer.
+func (ps *peers) accepted(p peer.ID) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	l := ps.links[p]
+	return l != nil && l.accepts
+}
+
+// origin is where a peer is connected from (see originOf), of several places any one.
+func (ps *peers) origin(p peer.ID) (at netip.Prefix) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if l := ps.links[p]; l != nil {
+		for c := range l.conns {
+			return originOf(c.RemoteMultiaddr())
+		}
+	}
+	return at
+}
+
 // each calls f for every peer that is up, under the lock.
 func (ps *peers) each(f func(peer.ID, *link)) {
 	ps.mu.Lock()
@@ -146,6 +168,16 @@ func (ps *peers) each(f func(peer.ID, *link)) {
 			f(p, l)
 		}
 	}
+}
+
+// admitStreams has the streams of a peer count as those of members: this node is about to say that it accepts the peer's record.
+func (h *Host) admitStreams(p peer.ID) {
+	h.peers.mu.Lock()
+	if l := h.peers.links[p]; l != nil {
+		l.accepts = true
+	}
+	h.peers.mu.Unlock()
+	h.strangers.admit(p)
 }
 
 // accept notes what the handshake agreed on and tells the inbox.
@@ -171,7 +203,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	}
 	l.record, l.session = r, s
 	if !l.passed {
-		l.passed = true
+		l.passed, l.accepts = true, true
 		h.traffic.pass(c.RemotePeer())
 		h.strangers.admit(c.RemotePeer())
 		close(l.settled)
@@ -230,10 +262,10 @@ func (h *Host) disconnect(p peer.ID) {
 	}
 }
 
-// dropStranger closes all connections to a peer, unless it has passed the handshake meanwhile. It returns at once.
+// dropStranger closes all connections to a peer, unless this node has accepted it meanwhile. It returns at once.
 func (h *Host) dropStranger(p peer.ID) {
 	h.tasks.start(func() {
-		if h.peers.up(p) == nil {
+		if !h.peers.accepted(p) {
 			h.disconnect(p)
 		}
 	})

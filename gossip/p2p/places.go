@@ -1,11 +1,12 @@
 package p2p
 
 import (
+	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 
 	"atoll/gossip/member"
 )
@@ -13,55 +14,71 @@ import (
 // places bounds the places that guests have at this relay. Their keys are free: whoever has a link for guests could take
 // all places, and members that need one would be reached by nobody. It is libp2p's ACLFilter.
 type places struct {
-	guest func(peer.ID) bool
-	there func(peer.ID) bool // it has passed the handshake and is connected
+	who func(peer.ID) (here, guest bool)
 
 	mu   sync.Mutex
-	held map[peer.ID]string // by guests, and from where
+	held map[peer.ID]place // by guests
+}
+
+// place is one that a guest has.
+type place struct {
+	at    netip.Prefix // of the guest, see originOf
+	until time.Time    // the relay keeps it, unless the guest asks again
 }
 
 // AllowReserve implements relay.ACLFilter.
 func (r *places) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
+	here, guest := r.who(p)
+	if !here {
+		return false // relayHost has its request wait for the handshake, so its connections have ended since
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.guest(p) {
-		delete(r.held, p) // it became a member
+	delete(r.held, p) // it asks again, or became a member
+	if !guest {
 		return true
 	}
-	ip, err := manet.ToIP(from)
-	if err != nil {
-		return false
-	}
-	address, near := ip.String(), 0
-	for other, at := range r.held {
-		switch {
-		case other == p, !r.there(other):
-			delete(r.held, other)
-		case at == address:
-			near++
-		}
-	}
-	if len(r.held) >= guestPlaces || near >= guestPlacesAddress {
+	at := originOf(from)
+	if r.forgetOld(); !at.IsValid() || len(r.held) >= guestPlaces || r.from(at) >= guestPlacesAddress {
 		return false
 	}
 	if r.held == nil {
-		r.held = map[peer.ID]string{}
+		r.held = map[peer.ID]place{}
 	}
-	r.held[p] = address
+	r.held[p] = place{at, time.Now().Add(reservationTTL)}
 	return true
+}
+
+// forgetOld forgets the places of who is gone, and those that were not asked for again. The caller holds the lock.
+func (r *places) forgetOld() {
+	for p, place := range r.held {
+		if here, _ := r.who(p); !here || !time.Now().Before(place.until) {
+			delete(r.held, p)
+		}
+	}
+}
+
+// from is the number of places of one origin. The caller holds the lock.
+func (r *places) from(at netip.Prefix) (n int) {
+	for _, place := range r.held {
+		if place.at == at {
+			n++
+		}
+	}
+	return n
 }
 
 // AllowConnect implements relay.ACLFilter: who is at a place may be reached by all of the run.
 func (r *places) AllowConnect(peer.ID, ma.Multiaddr, peer.ID) bool { return true }
 
-// isGuest reports whether a connected peer came by an invite for guests.
-func (h *Host) isGuest(p peer.ID) bool {
+// standing reports whether a peer is connected and has passed the handshake, and whether it came by an invite for guests.
+func (h *Host) standing(p peer.ID) (here, guest bool) {
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
 	l := h.peers.links[p]
-	if l == nil {
-		return false
+	if l == nil || !l.passed {
+		return false, false
 	}
 	c, err := member.CertificateIn(l.record)
-	return err == nil && c.Invite.Guests
+	return true, err == nil && c.Invite.Guests
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"fmt"
+	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -17,21 +19,27 @@ import (
 // Guests of one address have few places, all of them half, and members get the others.
 func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
 	together, near := int(s.Number(t, "connections", "places of guests")), int(s.Number(t, "connections", "places of an address"))
-	there, guests := map[peer.ID]bool{}, true
-	r := &places{guest: func(peer.ID) bool { return guests }, there: func(p peer.ID) bool { return there[p] }}
-	ask := func(address, n int) bool {
-		p := peer.ID(fmt.Sprint(address, " ", n))
-		there[p] = true
-		return r.AllowReserve(p, ma.StringCast(fmt.Sprintf("/ip4/10.0.0.%d/tcp/%d", address, 1000+n)))
+	for _, address := range []string{"/ip4/10.0.0.%d/tcp/%d", "/ip6/2001:db8:0:%d00::%x/tcp/1", "/ip6/2001:db8:0:%d00:1:2::/udp/%d/quic-v1"} {
+		testPlacesOfGuests(t, together, near, address)
+	}
+}
+
+func testPlacesOfGuests(t *testing.T, together, near int, address string) {
+	here, guests := map[peer.ID]bool{}, true
+	r := &places{who: func(p peer.ID) (bool, bool) { return here[p], guests }}
+	ask := func(at, n int) bool {
+		p := peer.ID(fmt.Sprint(at, " ", n))
+		here[p] = true
+		return r.AllowReserve(p, ma.StringCast(fmt.Sprintf(address, at, 1000+n)))
 	}
 	got := 0
-	for address := range 32 {
+	for at := range 32 {
 		for n := range 128 {
-			if ask(address, n) {
+			if ask(at, n) {
 				got++
 			}
 		}
-		if address == 0 && got != near {
+		if at == 0 && got != near {
 			t.Errorf("one address has %d places, want %d", got, near)
 		}
 	}
@@ -43,7 +51,7 @@ func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
 			t.Error("who has a place does not keep it")
 		}
 	}
-	clear(there)
+	clear(here)
 	if !ask(40, 0) || len(r.held) != 1 {
 		t.Errorf("%d guests that are gone keep their places", len(r.held)-1)
 	}
@@ -56,6 +64,67 @@ func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
 	if ask(40, 0); len(r.held) != 0 {
 		t.Error("a guest that became a member counts as a guest")
 	}
+}
+
+// A place that its guest asks for no more counts until the relay gives it up, and no longer.
+func TestPlacesOfGuestsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &places{who: func(peer.ID) (here, guest bool) { return true, true }}
+		ask := func(n int) bool {
+			return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast("/ip4/10.0.0.1/tcp/1"))
+		}
+		for n := range guestPlacesAddress {
+			if !ask(n) {
+				t.Fatalf("guest %d has no place", n)
+			}
+		}
+		time.Sleep(reservationTTL / 2)
+		if !ask(0) {
+			t.Error("a guest that asks again loses its place")
+		}
+		time.Sleep(reservationTTL/2 - time.Second)
+		if ask(100) {
+			t.Error("a place that the relay keeps is given twice")
+		}
+		time.Sleep(time.Second)
+		for n := range guestPlacesAddress - 1 {
+			if !ask(200 + n) {
+				t.Errorf("place %d counts after its end", n)
+			}
+		}
+		if ask(300) {
+			t.Error("the place of who asked again does not count")
+		}
+	})
+}
+
+// Who has not passed the handshake has no place, whatever it is. A request that comes early waits for the handshake.
+func TestNoPlaceBeforeTheHandshake(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		over := make(chan struct{})
+		a, early, b := w.abroad(1, false), silent(w.host, 9, over), w.abroad(3, true)
+		connect(t, early, a)
+		time.Sleep(time.Second)
+		if a.peers.get(early.pid) == nil {
+			t.Fatal("there is no connection")
+		}
+		if a.places.AllowReserve(early.pid, ma.StringCast("/ip4/10.0.0.1/tcp/1")) {
+			t.Error("a peer of which nothing is known gets a place")
+		}
+		close(over)
+		dialled := make(chan error, 1)
+		go func() { _, err := b.Dial(t.Context(), publicAddr(a)); dialled <- err }()
+		for b.peers.get(a.pid) == nil {
+			time.Sleep(delay / 10)
+		}
+		b.Reserve(a.ID()) // as early as it can
+		if e := next[Reserved](t, b); e.Err != nil {
+			t.Errorf("who asks while its handshake is under way: %v", e.Err)
+		}
+		if err := <-dialled; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A relay knows guests by their certificates, and asks before it gives a place.
@@ -77,13 +146,21 @@ func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 		join(t, b, a)
 		join(t, c, a)
 		time.Sleep(time.Second)
-		if !a.isGuest(b.pid) || a.isGuest(c.pid) {
-			t.Fatalf("takes the guest for one: %v, the member: %v", a.isGuest(b.pid), a.isGuest(c.pid))
+		isGuest := func(h *Host) bool { here, guest := a.standing(h.pid); return here && guest }
+		if !isGuest(b) || isGuest(c) {
+			t.Fatalf("takes the guest for one: %v, the member: %v", isGuest(b), isGuest(c))
 		}
 		a.places.mu.Lock()
-		a.places.there, a.places.held = func(peer.ID) bool { return true }, map[peer.ID]string{}
+		others := map[peer.ID]place{}
 		for i := range guestPlaces {
-			a.places.held[peer.ID(fmt.Sprint(i))] = "10.0.0.1"
+			others[peer.ID(fmt.Sprint(i))] = place{until: time.Now().Add(time.Hour)}
+		}
+		a.places.held = maps.Clone(others)
+		a.places.who = func(p peer.ID) (here, guest bool) {
+			if others[p] != (place{}) {
+				return true, true
+			}
+			return a.standing(p)
 		}
 		a.places.mu.Unlock()
 		b.Reserve(a.ID())

@@ -29,7 +29,7 @@ type relay struct {
 // nobody, so only nodes that are Public are asked. Its connections carry everything, for
 // as long as they last: what bounds them is this node's budget for all of them together.
 func (h *Host) serveRelay() (err error) {
-	h.places.guest, h.places.there = h.isGuest, func(p peer.ID) bool { return h.peers.up(p) != nil }
+	h.places.who = h.standing
 	h.relay, err = relayv2.New(relayHost{h.host, h}, relayv2.WithResources(relayv2.Resources{
 		ReservationTTL: reservationTTL, MaxReservations: maxReservations, MaxCircuits: maxCircuits, BufferSize: relayBuffer,
 		MaxReservationsPerIP: maxReservations, MaxReservationsPerASN: maxReservations,

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"atoll/node/genesis"
+	"atoll/tensor"
 )
 
 // processBytes is what a node takes beside its model: the program, libp2p with a
@@ -39,6 +40,9 @@ type Role struct {
 	Batch   int  // rows of a step; the genesis has the least that counts
 
 	External bool // another program trains
+
+	// Precision is the one that the built-in trainer has from its start: F32 where it looks for the faster, as it tries F32 first.
+	Precision tensor.Precision
 }
 
 // Need estimates the bytes of memory that a node of the run will take at most. A node whose union window is not full
@@ -85,6 +89,7 @@ func (r Role) training(g genesis.Genesis) (own, mapped int64) {
 		return 0, 4 * int64(g.Params())
 	}
 	cfg := g.TrainerConfig(max(r.Batch, g.Batch))
+	cfg.Precision = r.Precision
 	return cfg.MemoryBytes() + cfg.EvaluationBytes(), 0
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"atoll/node/genesis"
+	"atoll/tensor"
 	"atoll/tensor/codec"
 )
 
@@ -38,6 +39,13 @@ func TestModelFitsMemory(t *testing.T) {
 		sparse.Outer.Codec = k
 		if more := learner.Need(sparse) - l; more != uint64(4*g.Model.Params()+4*g.Model.Params()/garbageShare) {
 			t.Errorf("the codec %v needs %d bytes more, some of it for garbage", k, more)
+		}
+	}
+	for beta2, saved := range map[float64]int64{0.95: g.TrainerConfig(g.Batch).StateBytes() / 2, 0.999: 0} {
+		of := g
+		of.Inner.Beta2 = beta2
+		if less := learner.Need(of) - (Role{Precision: tensor.BF16}).Need(of); less != uint64(saved+saved/garbageShare) {
+			t.Errorf("moments that keep %v need %d bytes less in bfloat16, want %d, and garbage", beta2, less, saved)
 		}
 	}
 	if (Role{Batch: 64}).Need(g) <= l {

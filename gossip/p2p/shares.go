@@ -1,0 +1,40 @@
+package p2p
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// shares are places that peers take, of which those of one origin (see originOf) have a share.
+type shares struct {
+	all, each int
+
+	mu    sync.Mutex
+	taken map[netip.Prefix]int
+	count int
+}
+
+// take reports whether there is a place for one of an origin, who has it until give.
+func (s *shares) take(origin netip.Prefix) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count >= s.all || s.taken[origin] >= s.each {
+		return false
+	}
+	if s.taken == nil {
+		s.taken = map[netip.Prefix]int{}
+	}
+	s.taken[origin]++
+	s.count++
+	return true
+}
+
+// give gives a place back.
+func (s *shares) give(origin netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[origin]--; s.taken[origin] == 0 {
+		delete(s.taken, origin)
+	}
+	s.count--
+}
