@@ -204,7 +204,7 @@ func TestLimiterIsBounded(t *testing.T) {
 		l.Check(0, headerOf(keyOf(i), 0, 2))
 		l.Know(keyOf(i))
 	}
-	if n := len(l.recent) + len(l.earlier); n > 2*maxPeers || len(l.known) > 2*maxPeers {
+	if n := l.meters.len(); n > 2*maxPeers || len(l.known) > 2*maxPeers {
 		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
 	}
 }
