@@ -27,6 +27,11 @@ func headerOf(author wire.PeerID, fragment uint16, round uint32) wire.Message {
 	return wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: author, Fragment: fragment, Round: round}}}
 }
 
+func evidenceOf(author wire.PeerID) wire.Message {
+	h := *headerOf(author, 0, 1).Header
+	return wire.Message{Evidence: &wire.Evidence{A: h, B: h}}
+}
+
 // passing counts the messages that pass.
 func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) (n int) {
 	for i := range count {
@@ -38,7 +43,8 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 }
 
 func specPassing(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows})
+	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows,
+		"guests": guestsPlaces, "evidence": maxEvidencePerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
 	seq := uint64(0)
@@ -91,9 +97,14 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 
 func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
 	l := limited(1000)
-	e := wire.Evidence{A: *headerOf(wire.PeerID{1}, 0, 1).Header, B: *headerOf(wire.PeerID{1}, 0, 1).Header}
-	if n := passing(l, 0, 5000, func(int) wire.Message { return wire.Message{Evidence: &e} }); n != 5000 {
-		t.Errorf("%d pieces pass", n)
+	for author := range byte(3) {
+		if n := passing(l, 0, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{author}) }); n != maxEvidencePerAuthor {
+			t.Errorf("%d pieces pass", n)
+		}
+	}
+	l.Tick(paceMs, true, []uint32{1003, 1004})
+	if n := passing(l, paceMs, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{1}) }); n != 7 {
+		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
 }
 
