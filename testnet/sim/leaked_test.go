@@ -101,3 +101,36 @@ func TestLeakedInviteIsRevoked(t *testing.T) {
 		})
 	}
 }
+
+// leakedHonest are the nodes of a world of floods that do not lie; the last of them came by the leaked invite.
+const leakedHonest = 5
+
+// flooding is a world in which one more came by an invite that was meant for one, who is there, and beats with so many keys.
+func flooding(keys int) Scenario {
+	s := Small(leakedHonest+1, 40, nil, attackSeed)
+	invited(&s)
+	s.Founders[leakedHonest-1].Leaked = true
+	s.Founders[leakedHonest] = NodeSpec{Leaked: true, Observer: true}
+	if keys > 0 {
+		s.Founders[leakedHonest].Attack = Attack{Kind: FreshBeats, Times: float64(keys), From: 3000}
+	}
+	return s
+}
+
+// A leaked invite for one lets in keys without end, and all beat no more often than honest nodes do. Together they may say what
+// one node may, so four times as many keys are no louder. Whoever the invite was for loses nothing.
+func TestLeakedInviteFlood(t *testing.T) {
+	var messages [3]float64
+	for i, keys := range []int{0, 50, 200} {
+		w := newWorld(t, flooding(keys))
+		w.Finish()
+		if w.Err() != nil {
+			t.Fatal(w.Err())
+		}
+		messages[i] = float64(w.counts.Messages) / float64(w.now-Start)
+		var silent int
+		t.Logf("rounds %d loss %g honest %d other %d caught %v silent %d", w.leastClosed(), Loss(w.Anchors()), len(w.nodes[leakedHonest-1].inLedgerOf(w.nodes[0])), len(w.nodes[0].inLedgerOf(w.nodes[0])), w.checks.caught, silent)
+		of := 0
+		t.Logf("%d keys: %.2f messages a ms in %d ms, %v", keys, messages[i], w.now-Start, of)
+	}
+}
