@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
 
 func TestSpecBeats(t *testing.T) {
 	spectest.Run(t, "B", map[string]spectest.Clause{
-		"B-1": specNamed, "B-1.2": specPeriod, "B-1.6": specPeriodOfStrangers, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
+		"B-1": specNamed, "B-1.2": specPeriod, "B-1.6": specPeriodOfStrangers, "B-1.7": specPeriodOfInvites, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
 		"B-5": spectest.All(specSilent, specSigns), "B-5.2": specTheirPeriod, "B-6": spectest.All(specNews, specSurvivor), "B-7": specLearners,
 	})
 }
@@ -72,6 +73,32 @@ func specPeriodOfStrangers(t *testing.T, s *spectest.Spec) {
 		heard(max(c.founders, c.folded), max(c.founders, c.folded)+c.later)
 		if got, want := a.period(t), max(1000, each*(c.counted+1)); got != want {
 			t.Errorf("%+v: a period of %d ms, want %d", c, got, want)
+		}
+	}
+}
+
+func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
+	each := s.Number(t, "beats", "each")
+	for _, begun := range []bool{false, true} {
+		a := newAlone()
+		owner := testKey(50)
+		a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+		leaked, free := member.Issue(owner, a.run, member.Invite{Uses: 3}, testKey(51)), member.Issue(owner, a.run, member.Invite{}, testKey(52))
+		hear := func(first, last byte, by member.Pass) {
+			for id := first; id <= last; id++ {
+				if _, err := a.core.cfg.Members.Add(by.AdmitOther(a.run, wire.PeerID{id})); err != nil {
+					t.Fatal(err)
+				}
+				a.told(id, nil)
+			}
+		}
+		if begun {
+			a.holds(1, 0, 1, 1)
+		}
+		hear(1, 100, leaked)
+		hear(101, 160, free)
+		if got, want := a.period(t), each*(1+3+60); got != want {
+			t.Errorf("begun %v: a period of %d ms, want %d", begun, got, want)
 		}
 	}
 }
