@@ -72,9 +72,10 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 }
 
 // Check returns ErrHeldBack for a message, which is verified, that goes no further, and counts one that
-// does. Times are of one clock, which may be another than that of the Core. A nil Limiter lets all pass.
-func (l *Limiter) Check(now Time, m wire.Message) error {
-	if l == nil {
+// does. What this node says passes, also of others. Times are of one clock, which may be another than that
+// of the Core. A nil Limiter lets all pass.
+func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
+	if l == nil || from == l.cfg.Self {
 		return nil
 	}
 	due, late := l.tolls(m)

@@ -125,7 +125,7 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 		v.admit(t, 1, member.Invite{Uses: 2}, leaked...)
 		for _, author := range leaked[:3] {
 			l.Contributed(author)
-			l.Check(0, v.says(kind, author, 0))
+			l.Check(0, wire.PeerID{7}, v.says(kind, author, 0))
 		}
 		flood := func(of []wire.PeerID) int {
 			return passing(l, 0, 100*len(of), func(i int) wire.Message { return v.says(kind, of[i%len(of)], 1+i) })
@@ -213,7 +213,7 @@ func TestInvitesShareProperty(t *testing.T) {
 		honest := min(uses, rapid.IntRange(0, keys).Draw(t, "honest"))
 		for _, a := range authors[:honest] {
 			l.Contributed(a)
-			l.Check(0, v.says(beatKind, a, 1))
+			l.Check(0, wire.PeerID{7}, v.says(beatKind, a, 1))
 		}
 		now, passed, seq, next := Time(0), honest, make([]int, keys), make([]Time, honest)
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
@@ -228,7 +228,7 @@ func TestInvitesShareProperty(t *testing.T) {
 				seq[i]++
 				m := v.says(beatKind, authors[i], 1+seq[i])
 				before := l.Spares(now, wire.PeerID{7}, m)
-				after := l.Check(now, m)
+				after := l.Check(now, wire.PeerID{7}, m)
 				if (before == nil) != (after == nil) {
 					t.Fatalf("before its signature is checked %v, after it %v", before, after)
 				}

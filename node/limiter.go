@@ -48,11 +48,11 @@ func (l *limiter) spares(now gossip.Time, from wire.PeerID, m wire.Message) erro
 }
 
 // check returns gossip.ErrHeldBack for a message that goes no further.
-func (l *limiter) check(now gossip.Time, m wire.Message) error {
+func (l *limiter) check(now gossip.Time, from wire.PeerID, m wire.Message) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.l.Check(now, m)
+	return l.l.Check(now, from, m)
 }

@@ -211,7 +211,7 @@ func (n *node) checkMessage(from wire.PeerID, raw []byte) error {
 	if err := member.VerifyMessage(n.run, n.members, m, raw); err != nil {
 		return err
 	}
-	return cmp.Or(gate.Check(n.clock.now(), m), limiter.check(now, m))
+	return cmp.Or(gate.Check(n.clock.now(), m), limiter.check(now, from, m))
 }
 
 // votes is what this node needs to vote on what is final, nil in a run that has no votes.

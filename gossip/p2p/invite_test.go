@@ -73,7 +73,7 @@ func (f *flood) limits(c *Config) {
 			err = member.VerifyMessage(testRun, f.members, m, raw)
 		}
 		if err == nil {
-			err = ask(func(now gossip.Time) error { return l.Check(now, m) })
+			err = ask(func(now gossip.Time) error { return l.Check(now, from, m) })
 		}
 		return err
 	}
