@@ -9,8 +9,8 @@ import (
 // A Limiter drops messages before they are passed on: what one author says more often than an honest
 // one does, what the authors of one invite say beyond a share of theirs, what strangers say beyond
 // one of theirs, and what is too old to be of use, such as a recording. The network side asks it, and a
-// Core tells it what the run is like. It delays only: repair brings the deltas that it drops. Evidence
-// always passes. It is not safe for concurrent use.
+// Core tells it what the run is like. It delays only: repair brings the deltas and the evidence that it
+// drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
 // Check after it. Spares takes nothing from an author, as anybody can write that author's name.
