@@ -11,28 +11,42 @@ import (
 	"atoll/gossip/wire"
 )
 
-// A message that would go no further has no signature checked, and one whose signature is wrong takes nothing from whoever it names.
-func TestSignaturesAreCheckedLast(t *testing.T) {
+// checking is a node of a run with one member, who came by an invite for one. Beats come once a day, so that no bucket fills
+// again while a test runs.
+type checking struct {
+	*node
+	member, stranger ed25519.PrivateKey
+	seq              uint64
+}
+
+func newChecking(t testing.TB) *checking {
 	key := func(n byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(append(make([]byte, 31), n)) }
 	run, owner := wire.RunID{7}, key(1)
 	n := &node{clock: newClock(), started: time.Now(), identity: identity{self: wire.PeerIDOf(key(9))}, shared: shared{run: run}}
 	n.members = member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})
 	invite := member.Issue(owner, run, member.Invite{Uses: 1}, key(2))
-	author, stranger, from := key(3), key(4), wire.PeerID{8}
-	if _, err := n.members.Add(invite.AdmitOther(run, wire.PeerIDOf(author))); err != nil {
+	c := &checking{node: n, member: key(3), stranger: key(4)}
+	if _, err := n.members.Add(invite.AdmitOther(run, wire.PeerIDOf(c.member))); err != nil {
 		t.Fatal(err)
 	}
-	// Beats come once a day, so that no bucket fills again while the test runs.
 	n.limiter.Store(newLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, BeatMinMs: 24 * 3600 * 1000}))
-	seq := uint64(0)
-	beat := func(of ed25519.PrivateKey, forged bool) []byte {
-		seq++
-		raw := wire.EncodeBeat(of, run, wire.Beat{Incarnation: 1, Seq: seq, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
-		if forged {
-			raw[len(raw)-1] ^= 1
-		}
-		return raw
+	return c
+}
+
+// beat is the next one that names an author, with a wrong signature if it is forged.
+func (c *checking) beat(of ed25519.PrivateKey, forged bool) []byte {
+	c.seq++
+	raw := wire.EncodeBeat(of, c.run, wire.Beat{Incarnation: 1, Seq: c.seq, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
+	if forged {
+		raw[len(raw)-1] ^= 1
 	}
+	return raw
+}
+
+// A message that would go no further has no signature checked, and one whose signature is wrong takes nothing from whoever it names.
+func TestSignaturesAreCheckedLast(t *testing.T) {
+	n, from := newChecking(t), wire.PeerID{8}
+	author, stranger, beat := n.member, n.stranger, n.beat
 	for range 200 {
 		if err := n.checkMessage(from, beat(author, true)); !errors.Is(err, wire.ErrSignature) {
 			t.Fatalf("a forged beat: %v", err)
@@ -64,5 +78,28 @@ func TestSignaturesAreCheckedLast(t *testing.T) {
 	var s *member.Stranger
 	if err := n.checkMessage(wire.PeerID{7}, beat(stranger, false)); !errors.As(err, &s) {
 		t.Errorf("one that another peer brings: %v", err)
+	}
+}
+
+// What it takes to pass a beat on, and to hold one back.
+func BenchmarkCheckMessage(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		passes bool
+	}{{"passes", true}, {"held back", false}} {
+		b.Run(c.name, func(b *testing.B) {
+			n := newChecking(b)
+			raw := n.beat(n.member, false)
+			for !c.passes && n.checkMessage(wire.PeerID{8}, raw) == nil { // until no more may pass
+			}
+			if c.passes {
+				n.limiter.Store(nil)
+			}
+			for b.Loop() {
+				if err := n.checkMessage(wire.PeerID{8}, raw); (err == nil) != c.passes {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
