@@ -196,6 +196,32 @@ func specUnknownOfAPeer(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
+	each := s.Number(t, "beats", "each")
+	for _, begun := range []bool{false, true} {
+		a := newAlone()
+		owner := testKey(50)
+		a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+		leaked, free := member.Issue(owner, a.run, member.Invite{Uses: 3}, testKey(51)), member.Issue(owner, a.run, member.Invite{}, testKey(52))
+		hear := func(first, last byte, by member.Pass) {
+			for id := first; id <= last; id++ {
+				if _, err := a.core.cfg.Members.Add(by.AdmitOther(a.run, wire.PeerID{id})); err != nil {
+					t.Fatal(err)
+				}
+				a.told(id, nil)
+			}
+		}
+		if begun {
+			a.holds(1, 0, 1, 1)
+		}
+		hear(1, 100, leaked)
+		hear(101, 160, free)
+		if got, want := a.period(t), each*(1+3+60); got != want {
+			t.Errorf("begun %v: a period of %d ms, want %d", begun, got, want)
+		}
+	}
+}
+
 // Whatever the authors of an invite say and when, no more of it passes than so many nodes may say, twice what may come at once
 // where places are taken. Those that have a place and keep to the rules have nothing dropped.
 func TestInvitesShareProperty(t *testing.T) {
