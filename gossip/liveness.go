@@ -41,12 +41,13 @@ func (b *beats) ownPeriod() int64 {
 func (e *env) beatPeriod() int64 { return max(e.period, e.peers.usual) }
 
 // periodOf is the time between two beats of p in ms: what it says, once it has said
-// something.
+// something. One that is shorter than beats of the run are apart would have p fall silent and
+// be heard again several times a second.
 func (e *env) periodOf(p *peer) int64 {
 	if p.beat == nil || p.beat.PeriodMs == 0 {
 		return e.beatPeriod()
 	}
-	return int64(p.beat.PeriodMs)
+	return max(int64(p.beat.PeriodMs), e.cfg.BeatMinMs)
 }
 
 func (e *env) heardLately(p *peer) bool {

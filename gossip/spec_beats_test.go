@@ -326,7 +326,7 @@ func specSilent(t *testing.T, s *spectest.Spec) {
 }
 
 func specTheirPeriod(t *testing.T, s *spectest.Spec) {
-	for period, want := range map[uint32]int64{0: 1000, 300: 300, wire.MaxPeriodMs: wire.MaxPeriodMs} {
+	for period, want := range map[uint32]int64{0: 1000, 300: 1000, 1500: 1500, wire.MaxPeriodMs: wire.MaxPeriodMs} { // BeatMs is 1000
 		a := newAlone()
 		if a.up(1); period > 0 {
 			a.told(1, func(b *wire.Beat) { b.PeriodMs = period })
