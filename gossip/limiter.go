@@ -7,46 +7,43 @@ import (
 )
 
 // A Limiter drops messages before they are passed on: what one author says more often than an honest
-// one does, what strangers say beyond a share of theirs, and what is too old to be of use, such as a
-// recording. The network side asks it, and a Core tells it what the run is like. It delays only: repair
-// brings the deltas that it drops. Evidence always passes. It is not safe for concurrent use.
+// one does, what the authors of one invite say beyond a share of theirs, what strangers say beyond
+// one of theirs, and what is too old to be of use, such as a recording. The network side asks it, and a
+// Core tells it what the run is like. It delays only: repair brings the deltas and the evidence that it
+// drops. It is not safe for concurrent use.
+//
+// A signature takes longer to check than all else about a message. So Spares is asked before, and
+// Check after it. Spares takes nothing from an author, as anybody can write that author's name.
 type Limiter struct {
-	cfg      Config
-	begun    bool                   // something was folded
-	closed   []uint32               // rounds, by fragment
-	pace     float64                // rounds closed per ms, of all fragments, at least leastPace each
-	since    Time                   // when counting them began
-	counted  uint64                 // rounds closed then
-	known    map[wire.PeerID]bool   // who is more than a key, or was here before the run began
-	recent   map[wire.PeerID]*meter // of authors
-	earlier  map[wire.PeerID]*meter // likewise, not heard since recent was begun
-	stranger bucket                 // beats of all strangers
+	cfg       Config
+	begun     bool                   // something was folded
+	closed    []uint32               // rounds, by fragment
+	pace      float64                // rounds closed per ms, of all fragments, at least leastPace each
+	since     Time                   // when counting them began
+	counted   uint64                 // rounds closed then
+	known     map[wire.PeerID]bool   // who is more than a key, or was here before the run began
+	folded    map[wire.PeerID]bool   // who has made a delta that was folded
+	meters    recent[meter]          // of authors
+	unknown   recent[bucket]         // of peers that bring messages of nobody that is known here
+	shares    map[wire.PeerID]*share // by the key of an invite
+	strangers bucket                 // beats of all strangers
+	due       []toll                 // reused
 }
+
+// Kinds of messages that authors have a rate for, each.
+const (
+	beatKind = iota
+	headerKind
+	evidenceKind
+	kinds
+)
 
 // meter is what was heard of one author.
 type meter struct {
-	beats, headers bucket
-	others         bucket // beats of earlier processes, which may be recordings
-	incarnation    int64  // of its last process
-	seq            uint64 // the highest of that
-}
-
-// bucket is a token bucket: it holds what may come at once.
-type bucket struct {
-	at    Time
-	spent float64
-}
-
-// spend takes one out of a bucket of this size, into which so many come each ms.
-func (b *bucket) spend(now Time, perMs, size float64) bool {
-	now = max(now, b.at)
-	b.spent = max(0, b.spent-float64(now-b.at)*perMs)
-	b.at = now
-	if b.spent+1 > size {
-		return false
-	}
-	b.spent++
-	return true
+	of          [kinds]bucket
+	others      bucket // beats of earlier processes, which may be recordings
+	incarnation int64  // of its last process
+	seq         uint64 // the highest of that
 }
 
 // ErrHeldBack says that a message is not passed on. Nobody is to blame: it may be a late copy.
@@ -55,99 +52,150 @@ var ErrHeldBack = errors.New("one message too many, or too old")
 // NewLimiter returns the limiter of a node, for Config.Limiter of its Core. Of cfg it reads what the
 // Core does.
 func NewLimiter(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg.withDefaults(), known: map[wire.PeerID]bool{}, recent: map[wire.PeerID]*meter{}}
+	return &Limiter{cfg: cfg.withDefaults(), known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
 }
 
-// Check returns ErrHeldBack for a message, which is verified, that goes no further. Times are of one
-// clock, which may be another than that of the Core. A nil Limiter lets all pass.
-func (l *Limiter) Check(now Time, m wire.Message) error {
-	if l == nil || l.passes(now, m) {
+// Spares returns ErrHeldBack for a message that a peer brings if it goes no further whatever its
+// signature is. Those of authors that nobody here knows to be admitted have a bound for each peer that
+// brings them: an honest one brings few, and each takes a signature and a question. A nil Limiter lets
+// all pass.
+func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
+	switch {
+	case l == nil || from == l.cfg.Self:
+		return nil
+	case l.isUnknown(m):
+		unknown := l.unknown.of(from)
+		return heldBack(!unknown.spend(now, unknownPerSecond/1000., unknownAtOnce))
+	}
+	due, late := l.tolls(m)
+	return heldBack(late || !fits(now, due))
+}
+
+// Check returns ErrHeldBack for a message, which is verified, that goes no further, and counts one that
+// does. What this node says passes, also of others. Times are of one clock, which may be another than that
+// of the Core. A nil Limiter lets all pass.
+func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
+	if l == nil || from == l.cfg.Self {
 		return nil
 	}
-	return ErrHeldBack
+	due, late := l.tolls(m)
+	if late || !fits(now, due) {
+		return ErrHeldBack
+	}
+	pay(due)
+	l.note(m)
+	return nil
 }
 
-func (l *Limiter) passes(now Time, m wire.Message) bool {
+func heldBack(is bool) error {
+	if is {
+		return ErrHeldBack
+	}
+	return nil
+}
+
+// isUnknown reports whether nobody here knows what admits the author of a message.
+func (l *Limiter) isUnknown(m wire.Message) bool {
+	_, unknown := l.cfg.Members.Stranger(m)
+	return unknown
+}
+
+// tolls is what a message takes, and whether it is too late to pass at all. It is valid until the next
+// call.
+func (l *Limiter) tolls(m wire.Message) (due []toll, late bool) {
+	l.due = l.due[:0]
 	switch {
 	case m.Beat != nil && m.Beat.Author != l.cfg.Self:
-		return l.beat(now, m.Beat)
+		late = l.beat(m.Beat)
 	case m.Header != nil && m.Header.Header.Author != l.cfg.Self:
-		return l.header(now, m.Header.Header)
+		late = l.header(m.Header.Header)
+	case m.Evidence != nil:
+		l.evidence(m.Evidence.A.Header)
 	}
-	return true
+	return l.due, late
 }
 
 // beat drops what is older than what its author's process said since, unless a longer way may have
 // made it late. Beats of earlier processes, one of which may be at work still, have a bucket of their
 // own: recordings of them must take nothing from the last one.
-func (l *Limiter) beat(now Time, b *wire.Beat) bool {
-	x := l.meterOf(b.Author)
-	perMs, from := beatsOfPeriod/float64(l.cfg.BeatMinMs), &x.beats
+func (l *Limiter) beat(b *wire.Beat) (late bool) {
+	x := l.meters.of(b.Author)
+	own := toll{perMs: beatsOfPeriod / float64(l.cfg.BeatMinMs), size: beatsAtOnce}
 	switch {
 	case b.Incarnation == x.incarnation && b.Seq+lateBeats < x.seq:
-		return false
+		return true
 	case b.Incarnation < x.incarnation:
-		from = &x.others
+		own.from = &x.others
 	}
-	if !from.spend(now, perMs, beatsAtOnce) {
-		return false
+	if l.begun && !l.knows(b.Author) {
+		l.due = append(l.due, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
 	}
-	if l.begun && !l.knows(b.Author) && !l.stranger.spend(now, strangersBeats*perMs/beatsOfPeriod, strangersBeats) {
-		return false
+	invite, uses := l.cfg.Members.Place(b.Author)
+	l.charge(b.Author, invite, uses, beatKind, own)
+	return false
+}
+
+// note keeps of a message that passed what shows others to be late.
+func (l *Limiter) note(m wire.Message) {
+	b := m.Beat
+	if b == nil || b.Author == l.cfg.Self {
+		return
 	}
+	x := l.meters.of(b.Author)
 	if b.Incarnation > x.incarnation {
 		x.incarnation, x.seq = b.Incarnation, 0
 	}
 	if b.Incarnation == x.incarnation {
 		x.seq = max(x.seq, b.Seq)
 	}
-	return true
 }
 
 // header drops those of rounds that gossip brings nobody who is not far behind, and more of an author
 // than the rounds take: also where somebody else shows recordings of all that are left.
-func (l *Limiter) header(now Time, h wire.Header) bool {
+func (l *Limiter) header(h wire.Header) (late bool) {
 	switch {
 	case h.Revocation() && l.cfg.Members != nil:
-		return true // an owner's, whose signature stands for it: there is no pace to hold it to
+		return false // an owner's, whose signature stands for it: there is no pace to hold it to
 	case !l.begun:
-		return true
+		return false
 	case int(h.Fragment) >= len(l.closed):
-		return false // the run has no such fragment
+		return true // the run has no such fragment
 	}
 	if uint64(h.Round)+oldWindows*uint64(l.cfg.WindowAccept) < uint64(l.closed[h.Fragment]) {
-		return false
+		return true
 	}
 	size := float64(len(l.closed)) * headersOfRound * float64((oldWindows+1)*l.cfg.WindowAccept+2)
-	return l.meterOf(h.Author).headers.spend(now, paceTimes*l.pace, size)
+	invite, uses := l.placeOf(h)
+	l.charge(h.Author, invite, uses, headerKind, toll{perMs: paceTimes * l.pace, size: size})
+	return false
+}
+
+// evidence drops more of it against an author than a Core remembers. Who lies can sign proofs of that without end,
+// and nobody else can.
+func (l *Limiter) evidence(h wire.Header) {
+	if l.begun {
+		invite, uses := l.placeOf(h)
+		l.charge(h.Author, invite, uses, evidenceKind, toll{perMs: l.pace, size: maxEvidencePerAuthor})
+	}
 }
 
 // knows reports whether an author is more than a key.
 func (l *Limiter) knows(id wire.PeerID) bool {
-	return l.known[id] || id == l.cfg.Self || !l.cfg.Members.Guest(id) && (l.cfg.trusts(id) || l.cfg.Members != nil)
-}
-
-// meterOf is the meter of an author. Those that were not heard for longest are forgotten.
-func (l *Limiter) meterOf(id wire.PeerID) *meter {
-	if x := l.recent[id]; x != nil {
-		return x
-	}
-	if len(l.recent) >= maxPeers {
-		l.earlier, l.recent = l.recent, map[wire.PeerID]*meter{}
-	}
-	x := l.earlier[id]
-	if x == nil {
-		x = &meter{}
-	}
-	delete(l.earlier, id)
-	l.recent[id] = x
-	return x
+	return id == l.cfg.Self || !l.cfg.Members.Guest(id) && (l.known[id] || l.cfg.trusts(id) || l.cfg.Members != nil)
 }
 
 // Know says that an author is more than a key.
 func (l *Limiter) Know(id wire.PeerID) {
 	if len(l.known) < 2*maxPeers { // as many contributors, and founders
 		l.known[id] = true
+	}
+}
+
+// Contributed says that an author, who is more than a key, has made a delta that was folded.
+func (l *Limiter) Contributed(id wire.PeerID) {
+	l.Know(id)
+	if len(l.folded) < maxPeers {
+		l.folded[id] = true
 	}
 }
 
@@ -173,11 +221,16 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32) {
 // own, this one takes turns with them.
 type Told interface {
 	Know(author wire.PeerID)
+	Contributed(author wire.PeerID)
 	Tick(now Time, begun bool, closed []uint32)
 }
 
 // Contributed says that a delta of an author was folded.
-func (c *Core) Contributed(author wire.PeerID) { c.knows(author) }
+func (c *Core) Contributed(author wire.PeerID) {
+	if c.cfg.Limiter != nil {
+		c.cfg.Limiter.Contributed(author)
+	}
+}
 
 // knows tells the limiter, if there is one, that an author is more than a key.
 func (e *env) knows(author wire.PeerID) {

@@ -27,10 +27,15 @@ func headerOf(author wire.PeerID, fragment uint16, round uint32) wire.Message {
 	return wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: author, Fragment: fragment, Round: round}}}
 }
 
+func evidenceOf(author wire.PeerID) wire.Message {
+	h := *headerOf(author, 0, 1).Header
+	return wire.Message{Evidence: &wire.Evidence{A: h, B: h}}
+}
+
 // passing counts the messages that pass.
 func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) (n int) {
 	for i := range count {
-		if l.Check(now, message(i)) == nil {
+		if l.Check(now, wire.PeerID{7}, message(i)) == nil {
 			n++
 		}
 	}
@@ -38,7 +43,8 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 }
 
 func specPassing(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows})
+	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows,
+		"guests": guestsPlaces, "evidence": maxEvidencePerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
 	seq := uint64(0)
@@ -73,16 +79,16 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 	for seq, passes := range map[uint64]bool{100 - lateBeats: true, 99 - lateBeats: false, 1: false} {
 		l := limited(20)
 		l.Know(author)
-		l.Check(0, beatOf(author, 5, 100))
-		if got := l.Check(0, beatOf(author, 5, seq)) == nil; got != passes {
+		l.Check(0, wire.PeerID{7}, beatOf(author, 5, 100))
+		if got := l.Check(0, wire.PeerID{7}, beatOf(author, 5, seq)) == nil; got != passes {
 			t.Errorf("beat %d after beat 100 passes: %v", seq, got)
 		}
-		if l.Check(0, beatOf(author, 4, seq)) != nil || l.Check(0, beatOf(author, 6, seq)) != nil {
+		if l.Check(0, wire.PeerID{7}, beatOf(author, 4, seq)) != nil || l.Check(0, wire.PeerID{7}, beatOf(author, 6, seq)) != nil {
 			t.Errorf("beat %d of another process does not pass", seq)
 		}
 	}
 	for round, passes := range map[uint32]bool{0: false, 11: false, 12: true, 20: true, 21: true, math.MaxUint32: true} {
-		err := l.Check(0, headerOf(author, 1, round))
+		err := l.Check(0, wire.PeerID{7}, headerOf(author, 1, round))
 		if (err == nil) != passes || err != nil && !errors.Is(err, ErrHeldBack) {
 			t.Errorf("a header of round %d with 20 closed: %v", round, err)
 		}
@@ -91,9 +97,18 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 
 func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
 	l := limited(1000)
-	e := wire.Evidence{A: *headerOf(wire.PeerID{1}, 0, 1).Header, B: *headerOf(wire.PeerID{1}, 0, 1).Header}
-	if n := passing(l, 0, 5000, func(int) wire.Message { return wire.Message{Evidence: &e} }); n != 5000 {
-		t.Errorf("%d pieces pass", n)
+	for author := range byte(3) {
+		if n := passing(l, 0, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{author}) }); n != maxEvidencePerAuthor {
+			t.Errorf("%d pieces pass", n)
+		}
+	}
+	own := evidenceOf(wire.PeerID{1})
+	if err := l.Check(0, l.cfg.Self, own); err != nil {
+		t.Errorf("a piece that this node found: %v", err)
+	}
+	l.Tick(paceMs, true, []uint32{1003, 1004})
+	if n := passing(l, paceMs, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{1}) }); n != 7 {
+		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
 }
 
@@ -111,7 +126,7 @@ func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	// The run has no such fragment.
-	if l := limited(1000); l.Check(0, headerOf(wire.PeerID{1}, 7, 1000)) == nil {
+	if l := limited(1000); l.Check(0, wire.PeerID{7}, headerOf(wire.PeerID{1}, 7, 1000)) == nil {
 		t.Error("a header of no fragment passes")
 	}
 }
@@ -128,7 +143,7 @@ func TestStrangersBeatsShare(t *testing.T) {
 	if n := crowd(l, 500); n != strangersBeats {
 		t.Errorf("%d beats of a crowd in a period", n)
 	}
-	if l.Know(wire.PeerID{1}); l.Check(500, beatOf(wire.PeerID{1}, 1, 1)) != nil {
+	if l.Know(wire.PeerID{1}); l.Check(500, wire.PeerID{7}, beatOf(wire.PeerID{1}, 1, 1)) != nil {
 		t.Error("one who is known waits for the crowd")
 	}
 	l = NewLimiter(Config{BeatMinMs: 500})
@@ -143,18 +158,18 @@ func TestStrangersBeatsShare(t *testing.T) {
 func TestRecordingsDelayNobody(t *testing.T) {
 	l, author := limited(40), wire.PeerID{1}
 	l.Know(author)
-	l.Check(0, beatOf(author, 5, 1))
+	l.Check(0, wire.PeerID{7}, beatOf(author, 5, 1))
 	passing(l, 0, 5000, func(i int) wire.Message { return beatOf(author, 4, uint64(i)) })
-	if l.Check(0, beatOf(author, 5, 2)) != nil {
+	if l.Check(0, wire.PeerID{7}, beatOf(author, 5, 2)) != nil {
 		t.Error("recorded beats keep a new one out")
 	}
 	for round := range uint32(41) {
 		for fragment := range uint16(2) {
-			l.Check(0, headerOf(author, fragment, round))
+			l.Check(0, wire.PeerID{7}, headerOf(author, fragment, round))
 		}
 	}
 	for round := uint32(41); round <= 44; round++ {
-		if l.Check(0, headerOf(author, 0, round)) != nil {
+		if l.Check(0, wire.PeerID{7}, headerOf(author, 0, round)) != nil {
 			t.Errorf("recorded headers keep that of round %d out", round)
 		}
 	}
@@ -171,13 +186,13 @@ func TestHonestMessagesPass(t *testing.T) {
 			case "beat":
 				now += Time(rapid.IntRange(500/soonParts, 2000).Draw(t, "ms"))
 				seq++
-				if l.Check(now, beatOf(honest, 7, seq)) != nil {
+				if l.Check(now, wire.PeerID{7}, beatOf(honest, 7, seq)) != nil {
 					t.Fatalf("beat %d", seq)
 				}
 			case "round":
 				round++
 				for fragment := range uint16(2) {
-					if l.Check(now, headerOf(honest, fragment, round)) != nil {
+					if l.Check(now, wire.PeerID{7}, headerOf(honest, fragment, round)) != nil {
 						t.Fatalf("header of round %d", round)
 					}
 				}
@@ -186,12 +201,12 @@ func TestHonestMessagesPass(t *testing.T) {
 				l.Tick(now, true, []uint32{closed, closed})
 			case "flood":
 				for i := range 200 {
-					l.Check(now, beatOf(keyOf(uint32(i)), 1, uint64(i)))
-					l.Check(now, headerOf(wire.PeerID{2}, 0, closed+uint32(i)))
+					l.Check(now, wire.PeerID{7}, beatOf(keyOf(uint32(i)), 1, uint64(i)))
+					l.Check(now, wire.PeerID{7}, headerOf(wire.PeerID{2}, 0, closed+uint32(i)))
 				}
 			case "late":
-				l.Check(now, beatOf(honest, 6, rapid.Uint64Range(0, 500).Draw(t, "seq")))
-				l.Check(now, beatOf(honest, 7, rapid.Uint64Range(0, seq).Draw(t, "seq")))
+				l.Check(now, wire.PeerID{7}, beatOf(honest, 6, rapid.Uint64Range(0, 500).Draw(t, "seq")))
+				l.Check(now, wire.PeerID{7}, beatOf(honest, 7, rapid.Uint64Range(0, seq).Draw(t, "seq")))
 			}
 		}
 	})
@@ -201,10 +216,10 @@ func TestHonestMessagesPass(t *testing.T) {
 func TestLimiterIsBounded(t *testing.T) {
 	l := limited(1)
 	for i := range uint32(5 * maxPeers) {
-		l.Check(0, headerOf(keyOf(i), 0, 2))
+		l.Check(0, wire.PeerID{7}, headerOf(keyOf(i), 0, 2))
 		l.Know(keyOf(i))
 	}
-	if n := len(l.recent) + len(l.earlier); n > 2*maxPeers || len(l.known) > 2*maxPeers {
+	if n := l.meters.len(); n > 2*maxPeers || len(l.known) > 2*maxPeers {
 		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
 	}
 }

@@ -110,6 +110,13 @@ const (
 	paceTimes = 4 * headersOfRound
 	leastPace = 1e-4
 	paceMs    = 10_000
+	// guestsPlaces is as many authors' headers as those of all guests may be. Rounds take some of each
+	// tried: in a run with the usual 16 learners that answer a bell it is 16 headers a round.
+	guestsPlaces = leastNewcomers
+	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
+	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
+	unknownPerSecond = maxAsksPerSecond
+	unknownAtOnce    = 8 * unknownPerSecond
 )
 
 // Hints of where peers are.

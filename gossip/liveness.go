@@ -41,12 +41,13 @@ func (b *beats) ownPeriod() int64 {
 func (e *env) beatPeriod() int64 { return max(e.period, e.peers.usual) }
 
 // periodOf is the time between two beats of p in ms: what it says, once it has said
-// something.
+// something. One that is shorter than beats of the run are apart would have p fall silent and
+// be heard again several times a second.
 func (e *env) periodOf(p *peer) int64 {
 	if p.beat == nil || p.beat.PeriodMs == 0 {
 		return e.beatPeriod()
 	}
-	return int64(p.beat.PeriodMs)
+	return max(int64(p.beat.PeriodMs), e.cfg.BeatMinMs)
 }
 
 func (e *env) heardLately(p *peer) bool {
@@ -76,16 +77,17 @@ func (e *env) watch() {
 	t.cache.watched = t.cache.changes
 	t.live, t.cache.watchAt = 0, never
 	var periods []int64
-	newcomers := 0
+	newcomers, came := 0, map[wire.PeerID]uint32{}
 	for _, p := range t.list {
 		if !p.everHeard {
 			continue
 		}
 		if p.heard+silentBeats*e.beatPeriod() >= e.now {
-			if p.roster.founder || e.known(p.id) {
-				t.live++
-			} else {
+			switch {
+			case !p.roster.founder && !e.known(p.id):
 				newcomers++
+			case e.counts(p, came):
+				t.live++
 			}
 		}
 		e.look(p)
@@ -95,6 +97,17 @@ func (e *env) watch() {
 	}
 	t.live += min(newcomers, max(t.live+1, leastNewcomers))
 	t.usual = lowerMedian(periods)
+}
+
+// counts reports whether a peer is one more node of the run. Of one invite no more count than it is meant for, as no more of
+// their beats pass (Limiter): keys of one that has leaked have nobody beat less often. came has how many were met of each.
+func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
+	invite, uses := e.cfg.Members.Place(p.id)
+	if uses == 0 {
+		return true
+	}
+	came[invite]++
+	return came[invite] <= uses
 }
 
 // look marks a peer that fell quiet or silent, and notes when one may that has not.

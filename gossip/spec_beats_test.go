@@ -11,7 +11,7 @@ import (
 
 func TestSpecBeats(t *testing.T) {
 	spectest.Run(t, "B", map[string]spectest.Clause{
-		"B-1": specNamed, "B-1.2": specPeriod, "B-1.6": specPeriodOfStrangers, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
+		"B-1": specNamed, "B-1.2": specPeriod, "B-1.6": specPeriodOfStrangers, "B-1.7": specPeriodOfInvites, "B-1.3": specPeriodOfWays, "B-1.4": specPeriodOfUpload, "B-1.5": specSoon, "B-2": specSequence, "B-3": specBeatLists, "B-4": spectest.All(specLag, specObserverLag),
 		"B-5": spectest.All(specSilent, specSigns), "B-5.2": specTheirPeriod, "B-6": spectest.All(specNews, specSurvivor), "B-7": specLearners,
 	})
 }
@@ -326,7 +326,7 @@ func specSilent(t *testing.T, s *spectest.Spec) {
 }
 
 func specTheirPeriod(t *testing.T, s *spectest.Spec) {
-	for period, want := range map[uint32]int64{0: 1000, 300: 300, wire.MaxPeriodMs: wire.MaxPeriodMs} {
+	for period, want := range map[uint32]int64{0: 1000, 300: 1000, 1500: 1500, wire.MaxPeriodMs: wire.MaxPeriodMs} { // BeatMs is 1000
 		a := newAlone()
 		if a.up(1); period > 0 {
 			a.told(1, func(b *wire.Beat) { b.PeriodMs = period })

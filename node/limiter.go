@@ -23,6 +23,13 @@ func (l *limiter) Know(author wire.PeerID) {
 	l.l.Know(author)
 }
 
+// Contributed implements gossip.Told.
+func (l *limiter) Contributed(author wire.PeerID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Contributed(author)
+}
+
 // Tick implements gossip.Told.
 func (l *limiter) Tick(now gossip.Time, begun bool, closed []uint32) {
 	l.mu.Lock()
@@ -30,12 +37,22 @@ func (l *limiter) Tick(now gossip.Time, begun bool, closed []uint32) {
 	l.l.Tick(now, begun, closed)
 }
 
-// check returns gossip.ErrHeldBack for a message that goes no further.
-func (l *limiter) check(now gossip.Time, m wire.Message) error {
+// spares is gossip.Limiter.Spares.
+func (l *limiter) spares(now gossip.Time, from wire.PeerID, m wire.Message) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.l.Check(now, m)
+	return l.l.Spares(now, from, m)
+}
+
+// check returns gossip.ErrHeldBack for a message that goes no further.
+func (l *limiter) check(now gossip.Time, from wire.PeerID, m wire.Message) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.l.Check(now, from, m)
 }

@@ -19,7 +19,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 		asks.Go(func() {
 			for i := range 500 {
 				b := wire.Beat{Author: wire.PeerID{byte(part + 1)}, Incarnation: 1, Seq: uint64(i)}
-				if errors.Is(l.check(0, wire.Message{Beat: &b}), gossip.ErrHeldBack) {
+				if errors.Is(l.check(0, wire.PeerID{8}, wire.Message{Beat: &b}), gossip.ErrHeldBack) {
 					held[part]++
 				}
 			}
@@ -35,7 +35,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 			t.Errorf("of 500 beats at once of author %d %d are held back", part, n)
 		}
 	}
-	if none := (*limiter)(nil); none.check(0, wire.Message{}) != nil {
+	if none := (*limiter)(nil); none.check(0, wire.PeerID{}, wire.Message{}) != nil {
 		t.Error("holds something back before the run is known")
 	}
 }

@@ -50,7 +50,12 @@ func (g *Gate) Set(height uint32, table Table) {
 }
 
 // Pass reports whether a vote goes on at a time in milliseconds, and counts it.
-func (g *Gate) Pass(now Time, v wire.Vote) bool {
+func (g *Gate) Pass(now Time, v wire.Vote) bool { return g.pass(now, v, 1) }
+
+// Spares is Pass of a vote whose signature was not looked at, and counts nothing.
+func (g *Gate) Spares(now Time, v wire.Vote) bool { return g.pass(now, v, 0) }
+
+func (g *Gate) pass(now Time, v wire.Vote, count float64) bool {
 	if v.Author == g.self {
 		return true
 	}
@@ -58,16 +63,16 @@ func (g *Gate) Pass(now Time, v wire.Vote) bool {
 	switch {
 	case !g.known, v.Height > g.height: // perhaps of voters that this node has yet to learn of
 		if !votes {
-			return g.take(now, wire.PeerID{}, gateOthers)
+			return g.take(now, wire.PeerID{}, gateOthers, count)
 		}
 	case !votes, v.Height < g.height:
 		return false
 	}
-	return g.take(now, v.Author, 1)
+	return g.take(now, v.Author, 1, count)
 }
 
-// take counts one vote of an author, who has so many shares.
-func (g *Gate) take(now Time, author wire.PeerID, shares float64) bool {
+// take reports whether an author, who has so many shares, may have one vote more, and takes count of them.
+func (g *Gate) take(now Time, author wire.PeerID, shares, count float64) bool {
 	s := g.shares[author]
 	if s == nil {
 		s = &share{gateBurst * shares, now}
@@ -78,6 +83,6 @@ func (g *Gate) take(now Time, author wire.PeerID, shares float64) bool {
 	if s.votes < 1 {
 		return false
 	}
-	s.votes--
+	s.votes -= count
 	return true
 }

@@ -77,6 +77,24 @@ func TestGateOfStrangers(t *testing.T) {
 	}
 }
 
+// What a vote looks like before its signature is checked takes nothing from its author, and says whether it would pass.
+func TestGateSpares(t *testing.T) {
+	table, _ := NewTable([]wire.PeerID{{1}})
+	g := NewGate(wire.PeerID{9}, 1000)
+	g.Set(0, table)
+	for range 10 * gateBurst {
+		if !g.Spares(0, voteOf(1, 0)) {
+			t.Fatal("a forgery took a vote of a voter")
+		}
+	}
+	if n := passes(g, 0, 100, voteOf(1, 0)); n != gateBurst {
+		t.Errorf("%d votes pass", n)
+	}
+	if g.Spares(0, voteOf(1, 0)) || g.Spares(0, voteOf(2, 0)) {
+		t.Error("one too many, or of nobody who votes, has its signature checked")
+	}
+}
+
 // A voter whose certificates are lost signs nothing where it may have signed before.
 func TestResumeWithoutCertificates(t *testing.T) {
 	r, at := notProposing(t)

@@ -320,6 +320,41 @@ func TestSetOwners(t *testing.T) {
 	}
 }
 
+// Of several invites the one for most bounds what a node may say, and none where one is without a bound.
+func TestPlace(t *testing.T) {
+	by := func(invite byte, v Invite) Certificate {
+		return Issue(owner, run, v, key(invite)).AdmitOther(run, id(first))
+	}
+	two, five, many, guests := by(20, Invite{Uses: 2}), by(21, Invite{Uses: 5}), by(22, Invite{}), by(23, Invite{Guests: true, Uses: 9})
+	for i, c := range []struct {
+		of     []Certificate
+		invite wire.PeerID
+		uses   uint32
+	}{
+		{nil, wire.PeerID{}, 0},
+		{[]Certificate{guests}, wire.PeerID{}, 0},
+		{[]Certificate{two, guests}, two.Invite.Key, 2},
+		{[]Certificate{two, five}, five.Invite.Key, 5},
+		{[]Certificate{five, two}, five.Invite.Key, 5},
+		{[]Certificate{five, many, two}, wire.PeerID{}, 0},
+	} {
+		if invite, uses := known(t, c.of...).Place(id(first)); invite != c.invite || uses != c.uses {
+			t.Errorf("case %d: %v for %d, want %v for %d", i, invite, uses, c.invite, c.uses)
+		}
+	}
+	if _, uses := (*Table)(nil).Place(id(first)); uses != 0 {
+		t.Errorf("for %d in a run that is open", uses)
+	}
+	// An invite that is revoked bounds nothing, as nobody speaks by it.
+	members := known(t, two, five)
+	if _, err := members.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(five.Invite.Key), []byte("gone")))); err != nil {
+		t.Fatal(err)
+	}
+	if invite, _ := members.Place(id(first)); invite != two.Invite.Key {
+		t.Errorf("%v after its other invite was revoked", invite)
+	}
+}
+
 // A member that is revoked and comes back by a link for guests is a guest. One that comes back as a member is none.
 func TestRevokedMemberIsGuest(t *testing.T) {
 	m := known(t, admitted(t, Invite{}, first))

@@ -275,6 +275,27 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	return guest || wasGuest && !wasMember
 }
 
+// Place is the invite of a member that bounds what it may say, and for how many nodes that is meant: 0 where nothing bounds it.
+// Of several it is the one for most.
+func (t *Table) Place(author wire.PeerID) (invite wire.PeerID, uses uint32) {
+	if t == nil {
+		return invite, 0
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, id := range t.byAuthor[author] {
+		v := t.byID[id].Invite
+		switch _, revoked := t.wordAgainst(t.byID[id]); {
+		case v.Guests || revoked:
+		case v.Uses == 0:
+			return wire.PeerID{}, 0
+		case v.Uses > uses || v.Uses == uses && v.Key.Compare(invite) < 0:
+			invite, uses = v.Key, v.Uses
+		}
+	}
+	return invite, uses
+}
+
 // GuestHeader reports whether a header names the certificate of a guest. Of one that is not known here it says no.
 func (t *Table) GuestHeader(h wire.Header) bool {
 	c, known := t.Find(h.Certificate)
@@ -340,14 +361,22 @@ func (s *Stranger) Error() string { return fmt.Sprintf("%v is not known to be ad
 // OpenMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
 // whose author nobody here knows to be admitted.
 func OpenMessage(run wire.RunID, t *Table, raw []byte) (wire.Message, error) {
-	m, err := wire.Open(run, raw)
-	if err != nil {
-		return m, err
+	m, err := wire.Decode(raw)
+	if err == nil {
+		err = VerifyMessage(run, t, m, raw)
+	}
+	return m, err
+}
+
+// VerifyMessage is OpenMessage of a message that wire.Decode made of raw.
+func VerifyMessage(run wire.RunID, t *Table, m wire.Message, raw []byte) error {
+	if err := m.Verify(run, raw); err != nil {
+		return err
 	}
 	if s, stranger := t.Stranger(m); stranger {
-		return m, &s
+		return &s
 	}
-	return m, nil
+	return nil
 }
 
 // Request asks for what admits the stranger.

@@ -19,7 +19,7 @@ func TestMessagesOfStrangers(t *testing.T) {
 	author := wire.PeerID{9}
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		knowing := newPerson(2).config()
-		knowing.Check = func(raw []byte) error {
+		knowing.Check = func(_ wire.PeerID, raw []byte) error {
 			if bytes.HasPrefix(raw, []byte("stranger")) {
 				return &member.Stranger{Author: author}
 			}

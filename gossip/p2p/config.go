@@ -48,11 +48,11 @@ type Config struct {
 	// Near returns the record for peers on this node's own network, which has the addresses
 	// there; nil if Record is for all.
 	Near func() hello.Signed
-	// Check decodes a gossip message and verifies its limits and signatures. It
-	// does no I/O and returns soon: it runs in gossip's own workers, several at
+	// Check decodes a gossip message that a peer brings, or this node makes, and
+	// verifies its limits and signatures. It does no I/O and returns soon: it runs in gossip's own workers, several at
 	// once. A message that it refuses is not passed on, and counts against the
-	// peer that sent it, unless the error is a *member.Stranger.
-	Check func(raw []byte) error
+	// peer that sent it, unless the error is a *member.Stranger or gossip.ErrHeldBack.
+	Check func(from wire.PeerID, raw []byte) error
 	// Inbox is the number of events that may wait; 0 takes the default. When it
 	// is full, gossip messages are dropped and counted, duplicates already when
 	// it is half full.

@@ -127,11 +127,13 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 
 // validate runs in gossip's workers, several at once.
 func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
-	err := h.cfg.Check(m.GetData())
+	id, err := wireID(from)
+	if err != nil {
+		return pubsub.ValidationReject // cannot be: the handshake compared it
+	}
+	err = h.cfg.Check(id, m.GetData())
 	if stranger := (*member.Stranger)(nil); errors.As(err, &stranger) {
-		if id, err := wireID(from); err == nil {
-			h.inbox.put(Stranger{From: id, Stranger: *stranger})
-		}
+		h.inbox.put(Stranger{From: id, Stranger: *stranger})
 		return pubsub.ValidationIgnore
 	}
 	switch {
@@ -164,7 +166,7 @@ func (h *Host) Publish(msg []byte) error {
 	if len(msg) > wire.MaxMessage {
 		return fmt.Errorf("publish: %w: %d bytes, at most %d", wire.ErrSize, len(msg), wire.MaxMessage)
 	}
-	if err := h.cfg.Check(msg); err != nil {
+	if err := h.cfg.Check(wire.PeerIDOf(h.cfg.Key), msg); err != nil {
 		return fmt.Errorf("publish: own message: %w", err)
 	}
 	if err := h.topic.Publish(h.ctx, msg); err != nil {

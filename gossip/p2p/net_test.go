@@ -64,7 +64,7 @@ var errBad = errors.New("bad message")
 func (p *person) config() Config {
 	return Config{
 		Key: p.key, Run: p.record.Run, Profile: Local, Record: p.sign,
-		Check: func(raw []byte) error {
+		Check: func(_ wire.PeerID, raw []byte) error {
 			if bytes.HasPrefix(raw, []byte("bad")) {
 				return errBad
 			}

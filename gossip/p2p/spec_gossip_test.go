@@ -243,7 +243,7 @@ func specRPCSize(t *testing.T, _ *spectest.Spec) {
 // checked is a host that checks messages as a node does.
 func (w *world) checked(seed byte, run wire.RunID) *Host {
 	c := newPerson(seed).config()
-	c.Check = func(raw []byte) error { _, err := wire.Open(run, raw); return err }
+	c.Check = func(_ wire.PeerID, raw []byte) error { _, err := wire.Open(run, raw); return err }
 	return w.host(c)
 }
 
@@ -255,7 +255,7 @@ func specChecks(t *testing.T, s *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		var checks atomic.Int32 // validators run beside each other
 		c := newPerson(2).config()
-		c.Check = func(raw []byte) error { checks.Add(1); _, err := wire.Open(run, raw); return err }
+		c.Check = func(_ wire.PeerID, raw []byte) error { checks.Add(1); _, err := wire.Open(run, raw); return err }
 		h := w.host(c)
 		sp := w.speaks(1, h)
 		time.Sleep(5 * time.Second)

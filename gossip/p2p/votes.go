@@ -26,8 +26,18 @@ func (g *VoteGate) Set(height uint32, table finality.Table) {
 	g.gate.Set(height, table)
 }
 
-// Check is gossip.ErrHeldBack for a vote that goes no further at a time in milliseconds. Messages without one pass.
+// Spares is gossip.ErrHeldBack for a vote that goes no further whatever its signature is. Messages without one pass.
+func (g *VoteGate) Spares(now finality.Time, m wire.Message) error {
+	return g.ask(m, func(v wire.Vote) bool { return g.gate.Spares(now, v) })
+}
+
+// Check is gossip.ErrHeldBack for a vote that goes no further at a time in milliseconds, and counts one that does. Messages
+// without one pass.
 func (g *VoteGate) Check(now finality.Time, m wire.Message) error {
+	return g.ask(m, func(v wire.Vote) bool { return g.gate.Pass(now, v) })
+}
+
+func (g *VoteGate) ask(m wire.Message, passes func(wire.Vote) bool) error {
 	if m.Vote == nil {
 		return nil
 	}
@@ -36,7 +46,7 @@ func (g *VoteGate) Check(now finality.Time, m wire.Message) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.gate.Pass(now, m.Vote.Vote) {
+	if !passes(m.Vote.Vote) {
 		return gossip.ErrHeldBack
 	}
 	return nil

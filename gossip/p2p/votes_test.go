@@ -31,18 +31,24 @@ func TestVoteGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Set(0, table)
-	if err := g.Check(0, vote); !errors.Is(err, gossip.ErrHeldBack) {
-		t.Errorf("of no voter: %v", err)
+	for order, ask := range map[string]func(int64, wire.Message) error{"before": g.Spares, "after": g.Check} {
+		if err := ask(0, vote); !errors.Is(err, gossip.ErrHeldBack) {
+			t.Errorf("of no voter, %s its signature is checked: %v", order, err)
+		}
 	}
 }
 
 // What is not passed on is no fault of who sent it.
 func TestNotPassedIsIgnored(t *testing.T) {
+	from, err := libp2pID(newPerson(1).record.Author)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for err, want := range map[error]pubsub.ValidationResult{
 		nil: pubsub.ValidationAccept, gossip.ErrHeldBack: pubsub.ValidationIgnore, wire.ErrInvalid: pubsub.ValidationReject,
 	} {
-		h := &Host{cfg: Config{Check: func([]byte) error { return err }}}
-		if got := h.validate(context.Background(), "", &pubsub.Message{Message: &pb.Message{}}); got != want {
+		h := &Host{cfg: Config{Check: func(wire.PeerID, []byte) error { return err }}}
+		if got := h.validate(context.Background(), from, &pubsub.Message{Message: &pb.Message{}}); got != want {
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}

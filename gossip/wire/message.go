@@ -50,13 +50,20 @@ func Open(run RunID, b []byte) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	if err := m.verify(run, b[messageHead:]); err != nil {
-		return Message{}, fmt.Errorf("open message: %w", err)
+	if err := m.Verify(run, b); err != nil {
+		return Message{}, err
 	}
 	return m, nil
 }
 
-// verify checks the signatures of a message that was decoded from body.
+// Verify checks the signatures of a message that Decode made of b.
+func (m Message) Verify(run RunID, b []byte) error {
+	if err := m.verify(run, b[messageHead:]); err != nil {
+		return fmt.Errorf("open message: %w", err)
+	}
+	return nil
+}
+
 func (m Message) verify(run RunID, body []byte) error {
 	switch {
 	case m.Header != nil:

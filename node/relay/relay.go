@@ -198,7 +198,7 @@ func (s *server) admits(r hello.Record) error {
 }
 
 // check opens a gossip message. What comes of nobody who was admitted goes no further.
-func (s *server) check(raw []byte) error {
+func (s *server) check(_ wire.PeerID, raw []byte) error {
 	m, err := member.OpenMessage(s.run, s.members, raw)
 	if err != nil {
 		return err

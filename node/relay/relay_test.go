@@ -45,7 +45,7 @@ func invitedNode(t *testing.T, run wire.RunID, seed byte, pass *member.Pass) *p2
 	}
 	h, err := p2p.New(p2p.Config{
 		Key: key(seed), Run: run, Profile: p2p.Local, Record: func() hello.Signed { return signed },
-		Check: func([]byte) error { return nil },
+		Check: func(wire.PeerID, []byte) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

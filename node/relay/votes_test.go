@@ -26,14 +26,14 @@ func TestVotesPassARelay(t *testing.T) {
 	run, key := wire.RunID{1}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	s := &server{run: run}
 	vote := wire.EncodeVote(wire.SignVote(key, run, wire.Vote{Phase: wire.Prevote}))
-	if err := s.check(vote); !errors.Is(err, gossip.ErrHeldBack) {
+	if err := s.check(wire.PeerID{}, vote); !errors.Is(err, gossip.ErrHeldBack) {
 		t.Errorf("while genesis is not known: %v", err)
 	}
 	s.gate.Store(p2p.NewVoteGate(wire.PeerID{}, finality.DefaultStepMs))
-	if err := s.check(vote); err != nil {
+	if err := s.check(wire.PeerID{}, vote); err != nil {
 		t.Errorf("in a run that votes: %v", err)
 	}
-	if err := s.check(wire.EncodeVote(wire.SignVote(key, wire.RunID{2}, wire.Vote{Phase: wire.Prevote}))); !errors.Is(err, wire.ErrSignature) {
+	if err := s.check(wire.PeerID{}, wire.EncodeVote(wire.SignVote(key, wire.RunID{2}, wire.Vote{Phase: wire.Prevote}))); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("of another run: %v", err)
 	}
 }

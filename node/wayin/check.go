@@ -166,7 +166,7 @@ func (c *check) open() error {
 	c.host, err = p2p.New(p2p.Config{
 		Key: key, Run: c.cfg.Link.Run, Listen: c.cfg.Listen, Profile: profile, Trial: profile == p2p.WAN, NoMDNS: c.cfg.NoMDNS,
 		Record: func() hello.Signed { return signed }, Agent: c.cfg.Agent, Log: c.log,
-		Check: func(raw []byte) error { _, err := wire.Open(c.cfg.Link.Run, raw); return err },
+		Check: func(_ wire.PeerID, raw []byte) error { _, err := wire.Open(c.cfg.Link.Run, raw); return err },
 	})
 	if err != nil {
 		return err

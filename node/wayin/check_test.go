@@ -23,7 +23,7 @@ func peer(t *testing.T, run wire.RunID, change func(*hello.Record)) *p2p.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := p2p.New(p2p.Config{Key: key, Run: run, Profile: p2p.Local, Record: func() hello.Signed { return signed }, Check: func([]byte) error { return nil }})
+	h, err := p2p.New(p2p.Config{Key: key, Run: run, Profile: p2p.Local, Record: func() hello.Signed { return signed }, Check: func(wire.PeerID, []byte) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Sha
 	return p2p.New(p2p.Config{
 		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log, Shape: shape,
 		Record: func() hello.Signed { return signed },
-		Check:  func([]byte) error { return errors.New("nobody gossips here") },
+		Check:  func(wire.PeerID, []byte) error { return errors.New("nobody gossips here") },
 	})
 }
 

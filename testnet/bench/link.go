@@ -95,7 +95,7 @@ func hostConfig(n byte) p2p.Config {
 	return p2p.Config{
 		Key: key, Run: run, Profile: p2p.Local, Agent: node.Agent,
 		Record: func() hello.Signed { return signed },
-		Check:  func([]byte) error { return errors.New("no gossip here") },
+		Check:  func(wire.PeerID, []byte) error { return errors.New("no gossip here") },
 	}
 }
 

@@ -57,7 +57,7 @@ func newMember(run wire.RunID, i int) (*member, error) {
 	}
 	m.host, err = p2p.New(p2p.Config{
 		Key: key, Run: run, Profile: p2p.WAN, Record: func() hello.Signed { return signed },
-		Listen: []string{"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"}, Check: func(raw []byte) error { _, err := wire.Open(run, raw); return err },
+		Listen: []string{"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"}, Check: func(_ wire.PeerID, raw []byte) error { _, err := wire.Open(run, raw); return err },
 	})
 	if err != nil {
 		return nil, err

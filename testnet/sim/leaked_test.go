@@ -101,3 +101,40 @@ func TestLeakedInviteIsRevoked(t *testing.T) {
 		})
 	}
 }
+
+// invitedFlood plays a world in which one more came by an invite that was meant for one, who is there, and beats with so many keys.
+// It counts the messages that honest nodes send in a second, and the deltas folded of whoever the invite was for.
+func invitedFlood(t *testing.T, keys int) (sent float64, folded int) {
+	s := Small(honestNodes+1, 12, nil, attackSeed)
+	invited(&s)
+	s.Founders[honestNodes-1].Leaked = true
+	s.Founders[honestNodes] = NodeSpec{Leaked: true, Observer: true}
+	if keys > 0 {
+		s.Founders[honestNodes].Attack = Attack{Kind: FreshBeats, Times: float64(keys), From: 3000}
+	}
+	w := newWorld(t, s)
+	w.Finish()
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	messages := w.counts.Messages
+	if l := w.nodes[honestNodes].liar; l != nil {
+		messages -= l.acted * len(l.keys) * len(l.n.links)
+	}
+	return float64(messages) / float64(w.now-Start) * 1000, len(w.nodes[honestNodes-1].inLedgerOf(w.nodes[0]))
+}
+
+// A leaked invite for one lets in keys without end, each of which beats no more often than an honest node. Together they may
+// say what one node may, so four times as many keys have others send no more. Whoever the invite was for loses nothing.
+func TestLeakedInviteFlood(t *testing.T) {
+	const most = 2 // times what honest nodes send without the flood: a node may beat eight times a period, and six are here
+	calm, folded := invitedFlood(t, 0)
+	few, _ := invitedFlood(t, 50)
+	many, left := invitedFlood(t, 200)
+	if many > most*calm || many > 1.1*few {
+		t.Errorf("%.0f messages a second with 200 keys, %.0f with 50, %.0f without", many, few, calm)
+	}
+	if left < folded*9/10 {
+		t.Errorf("%d deltas folded of whoever the invite was for, %d without the flood", left, folded)
+	}
+}

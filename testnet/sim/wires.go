@@ -123,7 +123,7 @@ func (n *Node) takes(from *Node, m *message) {
 		}
 		return
 	}
-	if n.stranger(from, m.open) || !n.passes(m.open) || n.liar == nil && n.limiter.Check(n.clock(), m.open) != nil {
+	if n.ignores(from, m.open) {
 		return
 	}
 	if m.open.Header != nil && !n.w.s.Lean {
@@ -133,6 +133,12 @@ func (n *Node) takes(from *Node, m *message) {
 		n.flood(m, from)
 	}
 	n.machine.Step(n.clock(), gossip.Received{From: from.id, Message: m.open})
+}
+
+// ignores reports whether a message goes no further, in the order of a node's validator. A liar knows no bounds.
+func (n *Node) ignores(from *Node, m wire.Message) bool {
+	held := func(err error) bool { return n.liar == nil && err != nil }
+	return held(n.limiter.Spares(n.clock(), from.id, m)) || n.stranger(from, m) || !n.passes(m) || held(n.limiter.Check(n.clock(), from.id, m))
 }
 
 // blocked says that nothing gets from a to b.

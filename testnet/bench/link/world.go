@@ -113,7 +113,7 @@ func config(n byte, link shape.Link) p2p.Config {
 	return p2p.Config{
 		Key: key, Run: run, Profile: p2p.Local, Agent: "atoll/link", Shape: &link,
 		Record: func() hello.Signed { return signed },
-		Check:  func([]byte) error { return nil },
+		Check:  func(wire.PeerID, []byte) error { return nil },
 	}
 }
 

@@ -60,7 +60,7 @@ func listen(ctx context.Context, k knowledge, pass member.Pass, nodes []string) 
 	host, err := p2p.New(p2p.Config{
 		Key: key, Run: k.run, Profile: p2p.Local, Agent: "atoll/listener",
 		Record: func() hello.Signed { return record },
-		Check:  func([]byte) error { return nil }, // it wants to hear what should not have come
+		Check:  func(wire.PeerID, []byte) error { return nil }, // it wants to hear what should not have come
 	})
 	if err != nil {
 		return nil, err

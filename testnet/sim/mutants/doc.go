@@ -56,4 +56,8 @@
 //  35. guests end a run: their tokens count for the budget
 //  36. guests close rounds: their deltas ring, close and are parked as those of members are
 //  37. guests are believed: who has folded a delta has a word where chains differ, and gives tips
+//
+// This one is of invites that have leaked:
+//
+//  38. each key has a rate of its own: those who came by one invite may say as much as there are keys
 package mutants

@@ -150,5 +150,8 @@ func All() []Mutant {
 			{In: "Machine.Credit", Old: "m.guest(author)", New: "false"},
 			{In: "env.guest", New: "return false"},
 		}},
+		{"each key has a rate of its own", "leaked", []Edit{
+			{In: "Limiter.charge", Old: "uses > 0", New: "false"},
+		}},
 	}
 }

@@ -1,0 +1,59 @@
+package gossip
+
+import "atoll/gossip/wire"
+
+// share is what the authors who came by one invite may say together: as much as so many authors as it
+// is meant for. Keys are free to whoever has the invite, if it has leaked. Guests have one share, whatever
+// their invites are.
+//
+// As many authors as it is meant for have places: who has made a delta that was folded, in that order.
+// What they say is taken from the share, and is held to their own rate alone. So all the others have
+// what these leave, and cannot silence them.
+type share struct {
+	of     [kinds]bucket
+	places map[wire.PeerID]bool
+}
+
+// share is that of an invite. Owners make few invites, and a table of members bounds how many are known.
+func (l *Limiter) share(invite wire.PeerID) *share {
+	s := l.shares[invite]
+	if s == nil {
+		s = &share{places: map[wire.PeerID]bool{}}
+		l.shares[invite] = s
+	}
+	return s
+}
+
+// hasPlace reports whether an author has one of so many places, and gives it one if there is one left.
+func (l *Limiter) hasPlace(s *share, author wire.PeerID, uses uint32) bool {
+	if !s.places[author] && l.folded[author] && len(s.places) < int(uses) {
+		s.places[author] = true
+	}
+	return s.places[author]
+}
+
+// charge notes what a message takes of its author's own, out of the bucket of its kind unless own names another, and what
+// it takes of the share of the invite by which the author came.
+func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own toll) {
+	if own.from == nil {
+		own.from = &l.meters.of(author).of[kind]
+	}
+	l.due = append(l.due, own)
+	if uses > 0 {
+		s := l.share(invite)
+		l.due = append(l.due, toll{from: &s.of[kind], perMs: own.perMs * float64(uses), size: own.size * float64(uses), owed: l.hasPlace(s, author, uses)})
+	}
+}
+
+// placeOf is the invite by which a header's author came, and for how many it is meant; for none where
+// nothing bounds that.
+func (l *Limiter) placeOf(h wire.Header) (invite wire.PeerID, uses uint32) {
+	c, known := l.cfg.Members.Find(h.Certificate)
+	switch {
+	case !known:
+		return invite, 0
+	case c.Invite.Guests:
+		return invite, guestsPlaces
+	}
+	return c.Invite.Key, c.Invite.Uses
+}
