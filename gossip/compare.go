@@ -15,6 +15,7 @@ type comparison struct {
 	chainTheirs wire.Digest      // the peer's chain digest at its own base, zero if unknown
 	forked      bool             // a round that both closed differs
 	partial     bool             // do not follow the peer: something it listed is missing
+	followed    bool             // this node was told to
 }
 
 // plan chooses the rounds to compare: from what this node can refold to what

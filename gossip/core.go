@@ -54,7 +54,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
-	c.pull.settled = c.settled
+	c.pull.settled, c.pull.catchUp = c.settled, c.snapshot.catchUp
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, finals: &c.finals, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}

@@ -301,6 +301,10 @@ const (
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
 	repairBatch = 64
+	// freshBatch is the same on tips that are fresh, where the rounds of a fragment follow each other: 16 answers to each are what a
+	// fragment parks. The next are asked for once no more than freshFew payloads are waited for, so that the link is never idle.
+	freshBatch = 16
+	freshFew   = maxPullsPerPeer
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
@@ -360,6 +364,9 @@ const (
 	minChunkAhead = 2
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
+	// catchUpAheadMs is the time that payloads cover which are asked for of rounds that closed while the tips came: a round trip around
+	// the world.
+	catchUpAheadMs = 300
 	// maxDonors is how many peers give the chunks of one snapshot: four links
 	// fill most others, and each donor holds the tips in memory meanwhile.
 	maxDonors = 4

@@ -40,18 +40,19 @@ type repairPeer struct {
 // of differing rounds are fetched and their payloads pulled, a batch at a
 // time.
 type session struct {
-	peer      *peer
-	until     Time
-	fragments []comparison
-	ranges    []wire.Range    // still to compare
-	todo      []wire.RoundKey // rounds that differ, still to fetch
-	batch     []wire.RoundKey // rounds whose headers were asked for
-	answered  bool            // the peer did, once or more
-	uniting   bool            // decided to
-	waiting   map[wire.Digest]uint16
-	learned   int  // deltas that came of it, and closings
-	brought   int  // of these, deltas
-	lost      bool // one that is too old for gossip could not be had
+	peer       *peer
+	until      Time
+	fragments  []comparison
+	ranges     []wire.Range    // still to compare
+	todo       []wire.RoundKey // rounds that differ, still to fetch
+	batch      []wire.RoundKey // rounds whose headers were asked for
+	answered   bool            // the peer did, once or more
+	uniting    bool            // decided to
+	byFragment bool            // one fragment after the other
+	waiting    map[wire.Digest]uint16
+	learned    int  // deltas that came of it, and closings
+	brought    int  // of these, deltas
+	lost       bool // one that is too old for gossip could not be had
 }
 
 // equal says that p shows the chain of this node.
@@ -171,20 +172,36 @@ func (r *repair) decide(s *session) {
 	}
 }
 
-// unite fetches the differing rounds, the oldest of all fragments first.
+// unite fetches the differing rounds, the oldest of all fragments first. On tips that are fresh it is one fragment after the
+// other: a joiner takes part in each that has caught up. The last one is the first that its learner has a delta of.
 func (r *repair) unite(s *session) {
-	s.uniting = true
-	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
-	r.nextBatch(s)
+	s.uniting, s.byFragment = true, r.snapshot.fresh()
+	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int {
+		if s.byFragment {
+			return cmp.Or(cmp.Compare(b.Fragment, a.Fragment), cmp.Compare(a.Round, b.Round))
+		}
+		return cmp.Compare(a.Round, b.Round)
+	})
+	r.goOn(s)
 }
 
-// nextBatch asks for the headers of the next rounds, or ends the repair.
-func (r *repair) nextBatch(s *session) {
-	n := min(repairBatch, len(s.todo))
-	if n == 0 {
-		r.finish(s)
-		return
+// goOn asks for the headers of the next rounds once little is waited for, or ends the repair once nothing is.
+func (r *repair) goOn(s *session) {
+	most, few := repairBatch, 0
+	if s.byFragment {
+		most, few = freshBatch, freshFew
 	}
+	switch n := min(most, len(s.todo)); {
+	case s.batch != nil || len(s.waiting) > few:
+	case n > 0:
+		r.nextBatch(s, n)
+	case len(s.waiting) == 0:
+		r.finish(s)
+	}
+}
+
+// nextBatch asks for the headers of the next n rounds.
+func (r *repair) nextBatch(s *session, n int) {
 	s.batch = slices.Clone(s.todo[:n])
 	s.todo = s.todo[n:]
 	r.ask(s, wire.Request{Kind: wire.GetHeaders, Rounds: s.batch}, func(body []byte) error {
@@ -244,9 +261,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) {
 		r.takeOne(s, &h)
 	}
 	s.batch = nil
-	if len(s.waiting) == 0 {
-		r.nextBatch(s)
-	}
+	r.goOn(s)
 }
 
 // conform has a guest leave out of closed rounds what guests made and a member does not hold. Members take of that what comes in
@@ -328,10 +343,22 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 			s.fragments[f].partial = true
 			s.lost = s.lost || r.tooOld(id)
 		}
-		if len(s.waiting) == 0 && s.batch == nil {
-			r.nextBatch(s)
+		if !s.lacks(f) {
+			r.follow(s, int(f))
+		}
+		r.goOn(s)
+	}
+}
+
+// lacks reports whether something of a fragment is still to come.
+func (s *session) lacks(f uint16) bool {
+	ofIt := func(key wire.RoundKey) bool { return key.Fragment == f }
+	for _, waiting := range s.waiting {
+		if waiting == f {
+			return true
 		}
 	}
+	return slices.ContainsFunc(s.batch, ofIt) || slices.ContainsFunc(s.todo, ofIt)
 }
 
 // tooOld reports whether gossip no longer brings a delta that was met.
@@ -340,14 +367,21 @@ func (r *repair) tooOld(id wire.Digest) bool {
 	return v != nil && r.headers.old(v.header.Header)
 }
 
-// finish tells the outer side how far it may close. A guest closes nothing for others.
+// follow tells the outer side how far it may close a fragment, of which all is here. A guest closes nothing for others.
+func (r *repair) follow(s *session, f int) {
+	c := &s.fragments[f]
+	round := min(c.theirs.Closed, c.to)
+	if !c.partial && !c.followed && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
+		c.followed = true
+		r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
+		s.learned++
+	}
+}
+
+// finish follows the peer in all fragments, and ends the repair.
 func (r *repair) finish(s *session) {
-	for f, c := range s.fragments {
-		round := min(c.theirs.Closed, c.to)
-		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
-			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
-			s.learned++
-		}
+	for f := range s.fragments {
+		r.follow(s, f)
 	}
 	if s.lost || s.learned == 0 && r.atRest(s.peer) {
 		s.peer.repair.spent++

@@ -23,6 +23,7 @@ type snapshot struct {
 	failed   int                  // donors in a row that gave no chunk, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
 	took     Time                 // when tips were last put in place; 0: digests were equal since
+	perMs    float64              // bytes of their chunks that came
 	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk     diskPause
 	donor    wire.PeerID
@@ -60,6 +61,10 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 	s.tick()
 }
 
+// comesFirst reports whether chunks of a joiner's tips are under way. They share its downlink with nothing else:
+// without them no payload is of use, and the tips may have it. Repair brings what is left then.
+func (s *snapshot) comesFirst() bool { return s.stage == fetching && s.joining() }
+
 // cancel forgets the fetch. Stored chunks remain for the next.
 func (s *snapshot) cancel() {
 	s.stage = idle
@@ -77,6 +82,15 @@ func (s *snapshot) installed() {
 // fresh reports whether the tips that this node took are still to be brought up
 // to date: it has not shown the digests of any peer since.
 func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlMs }
+
+// catchUp is how many bytes of what came since the tips may be asked for at once; 0 is any. Less would leave the link idle, by
+// the rate at which the tips came.
+func (s *snapshot) catchUp() int {
+	if !s.fresh() {
+		return 0
+	}
+	return int(s.perMs * catchUpAheadMs)
+}
 
 // equal says that this node shows the digests of a peer.
 func (s *snapshot) equal() { s.took = 0 }
@@ -358,6 +372,7 @@ func (s *snapshot) done() {
 	s.attempt++
 	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
 	t := &s.transfer
+	s.perMs = float64(t.came) / float64(max(s.now-t.began, 1))
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
 	s.transfer = transfer{}
 }

@@ -32,6 +32,7 @@ type Machine struct {
 	plan         planning
 	seals        bool // Config.Finality
 	hold         bool // publish nothing
+	catchesUp    bool // see CatchUp
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
 }

@@ -37,9 +37,30 @@ func (m *Machine) next(f *fragment) uint32 {
 }
 
 // open says whether this learner may sign a delta for the fragment's next
-// round: it has not yet, and the round is not past the end of the run.
+// round: it has not yet, the round is not past the end of the run, and it is not to catch up first.
 func (m *Machine) open(f *fragment) bool {
-	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self)
+	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self) && !(m.catchesUp && m.behind(f))
+}
+
+// CatchUp says whether tips were installed that others have left behind. Meanwhile the learner steps on them, and signs
+// for rounds that nobody has closed: every other node would fold again what came late.
+func (m *Machine) CatchUp(now Time, on bool) {
+	m.catchesUp = on
+	m.each(now)
+}
+
+// behind says whether a fragment has yet to catch up: its tip lacks what is closed, or a peer is known to have closed the round that is
+// open here.
+func (m *Machine) behind(f *fragment) bool {
+	if f.chain.tip.Round < f.chain.closed || m.closedElsewhere(f.index, f.chain.closed+1) {
+		return true
+	}
+	for rnd, r := range f.deltas.rounds {
+		if rnd > f.chain.closed+1 && r.members.known > 0 {
+			return true // its author has closed the one before
+		}
+	}
+	return false
 }
 
 // over says that the fragment takes no further delta of this learner.
