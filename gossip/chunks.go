@@ -80,6 +80,9 @@ func (s *snapshot) begin() {
 		s.done()
 		return
 	}
+	if s.joining() {
+		s.aside.begin()
+	}
 	listed := map[wire.Digest]bool{}
 	for f, fm := range s.manifest.Fragments {
 		for i, d := range fm.Chunks {

@@ -301,10 +301,12 @@ const (
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
 	repairBatch = 64
-	// freshBatch is the same on tips that are fresh, where the rounds of a fragment follow each other: 16 answers to each are what a
-	// fragment parks. The next are asked for once no more than freshFew payloads are waited for, so that the link is never idle.
+	// freshBatch is the same for a joiner, which takes one fragment after the other. 16 rounds with 16 answers are what a fragment
+	// parks. The next headers are asked for once no more than freshFew payloads are waited for, so that the link is never idle.
 	freshBatch = 16
 	freshFew   = maxPullsPerPeer
+	// maxAside bounds the headers that a joiner keeps back: 24 fragments and 170 authors. Repair brings what is beyond.
+	maxAside = 4096
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2

@@ -21,6 +21,7 @@ type repair struct {
 	pull     *pull
 	beats    *beats
 	snapshot *snapshot
+	aside    *aside
 	sessions []*session // at most maxRepairs, in order of beginning
 
 	// Of peers that show another chain, what this node weighs its own against once it
@@ -40,19 +41,21 @@ type repairPeer struct {
 // of differing rounds are fetched and their payloads pulled, a batch at a
 // time.
 type session struct {
-	peer       *peer
-	until      Time
-	fragments  []comparison
-	ranges     []wire.Range    // still to compare
-	todo       []wire.RoundKey // rounds that differ, still to fetch
-	batch      []wire.RoundKey // rounds whose headers were asked for
-	answered   bool            // the peer did, once or more
-	uniting    bool            // decided to
-	byFragment bool            // one fragment after the other
-	waiting    map[wire.Digest]uint16
-	learned    int  // deltas that came of it, and closings
-	brought    int  // of these, deltas
-	lost       bool // one that is too old for gossip could not be had
+	peer      *peer
+	until     Time
+	fragments []comparison
+	ranges    []wire.Range    // still to compare
+	todo      []wire.RoundKey // rounds that differ, still to fetch
+	batch     []wire.RoundKey // rounds whose headers were asked for
+	answered  bool            // the peer did, once or more
+	uniting   bool            // decided to
+	inTurn    bool            // one fragment after the other
+	turns     []int           // the fragments whose turn is yet to come
+	comparing bool            // the rounds of the one whose turn it is
+	waiting   map[wire.Digest]uint16
+	learned   int  // deltas that came of it, and closings
+	brought   int  // of these, deltas
+	lost      bool // one that is too old for gossip could not be had
 }
 
 // equal says that p shows the chain of this node.
@@ -172,31 +175,61 @@ func (r *repair) decide(s *session) {
 	}
 }
 
-// unite fetches the differing rounds, the oldest of all fragments first. On tips that are fresh it is one fragment after the
-// other: a joiner takes part in each that has caught up. The last one is the first that its learner has a delta of.
+// unite fetches the differing rounds, the oldest of all fragments first. A joiner takes one fragment after the other: it
+// takes part in each that has caught up. The last one is the first that its learner has a delta of.
 func (r *repair) unite(s *session) {
-	s.uniting, s.byFragment = true, r.snapshot.fresh()
-	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int {
-		if s.byFragment {
-			return cmp.Or(cmp.Compare(b.Fragment, a.Fragment), cmp.Compare(a.Round, b.Round))
+	s.uniting = true
+	if s.inTurn = r.snapshot.fresh() && r.snapshot.joining(); s.inTurn {
+		s.todo = nil
+		for f := range s.fragments {
+			s.turns = append([]int{f}, s.turns...)
 		}
-		return cmp.Compare(a.Round, b.Round)
-	})
+	}
+	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
 	r.goOn(s)
 }
 
 // goOn asks for the headers of the next rounds once little is waited for, or ends the repair once nothing is.
 func (r *repair) goOn(s *session) {
 	most, few := repairBatch, 0
-	if s.byFragment {
+	if s.inTurn {
 		most, few = freshBatch, freshFew
+		r.followEach(s)
 	}
 	switch n := min(most, len(s.todo)); {
-	case s.batch != nil || len(s.waiting) > few:
+	case s.batch != nil || s.comparing || len(s.waiting) > few:
 	case n > 0:
 		r.nextBatch(s, n)
+	case len(s.turns) > 0:
+		r.nextTurn(s)
 	case len(s.waiting) == 0:
 		r.finish(s)
+	}
+}
+
+// nextTurn has the next fragment catch up. Since all fragments were compared more of its rounds have closed, and those that are
+// open have deltas whose headers came before this node heard any.
+func (r *repair) nextTurn(s *session) {
+	f := s.turns[0]
+	s.turns, s.comparing = s.turns[1:], true
+	r.aside.turn(f)
+	s.fragments[f].to = max(s.fragments[f].to, r.reach(s.peer, f)+openRounds)
+	s.planOne(f)
+	r.compareNext(s)
+}
+
+// compared goes on with the fragment whose turn it is.
+func (r *repair) compared(s *session) {
+	s.comparing = false
+	r.goOn(s)
+}
+
+// followEach follows the peer in the fragments of which all is here.
+func (r *repair) followEach(s *session) {
+	for f := range s.fragments {
+		if !s.lacks(f) {
+			r.follow(s, f)
+		}
 	}
 }
 
@@ -343,22 +376,19 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 			s.fragments[f].partial = true
 			s.lost = s.lost || r.tooOld(id)
 		}
-		if !s.lacks(f) {
-			r.follow(s, int(f))
-		}
 		r.goOn(s)
 	}
 }
 
 // lacks reports whether something of a fragment is still to come.
-func (s *session) lacks(f uint16) bool {
-	ofIt := func(key wire.RoundKey) bool { return key.Fragment == f }
+func (s *session) lacks(f int) bool {
+	ofIt := func(key wire.RoundKey) bool { return int(key.Fragment) == f }
 	for _, waiting := range s.waiting {
-		if waiting == f {
+		if int(waiting) == f {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.batch, ofIt) || slices.ContainsFunc(s.todo, ofIt)
+	return s.comparing || slices.Contains(s.turns, f) || slices.ContainsFunc(s.batch, ofIt) || slices.ContainsFunc(s.todo, ofIt)
 }
 
 // tooOld reports whether gossip no longer brings a delta that was met.

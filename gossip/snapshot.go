@@ -13,6 +13,7 @@ import (
 type snapshot struct {
 	*env
 	joining  func() bool // this node has no tips yet
+	aside    *aside
 	stage    stage
 	prefer   wire.PeerID          // the donor to ask first, zero for none
 	only     bool                 // ask no other: they are on other chains
@@ -60,10 +61,6 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 	}
 	s.tick()
 }
-
-// comesFirst reports whether chunks of a joiner's tips are under way. They share its downlink with nothing else:
-// without them no payload is of use, and the tips may have it. Repair brings what is left then.
-func (s *snapshot) comesFirst() bool { return s.stage == fetching && s.joining() }
 
 // cancel forgets the fetch. Stored chunks remain for the next.
 func (s *snapshot) cancel() {
