@@ -54,3 +54,81 @@ func said(n *node, text string) bool {
 		return ok && strings.Contains(v.Text, text)
 	})
 }
+
+// While chunks are under way no payload travels to the joiner, and then the rounds since come one fragment after the other, the
+// last fragment first.
+func TestJoinerTakesOneFragmentAfterTheOther(t *testing.T) {
+	const rate, period, size = 1000, 500, 40_000
+	w := donors(t, 61, 4, 8, rate)
+	w.trains(period, size)
+	w.runUntil(w.now + 2*period)
+	n := w.join(w.nodes[0].id)
+	if !w.runUntilTrue(w.now+60_000, n.joined) {
+		t.Fatal("the joiner never had tips")
+	}
+	if n.received > 0 {
+		t.Errorf("%d bytes of payloads came beside the chunks", n.received)
+	}
+	var order []int
+	most := 0
+	even := func() bool {
+		most = max(most, n.core.pull.behind)
+		for f := range w.opt.fragments {
+			if n.chain.closed[f]+1 >= w.nodes[0].chain.closed[f] && !slices.Contains(order, f) {
+				order = append(order, f)
+			}
+		}
+		return len(order) == w.opt.fragments
+	}
+	for end := w.now + 60_000; !even(); w.runUntil(w.now + 10) {
+		if w.now > end {
+			t.Fatalf("only fragments %v have caught up", order)
+		}
+	}
+	if want := []int{2, 1, 0}; !slices.Equal(order, want) {
+		t.Errorf("fragments catch up in the order %v, want %v", order, want)
+	}
+	if limit := catchUpAheadMs * rate; most == 0 || most > max(limit, size) {
+		t.Errorf("%d bytes of what came since were asked for at once, at most %d should be", most, limit)
+	}
+}
+
+// Of each author the newest header of a fragment is kept back, as far as there is room, until it is the turn of the fragment.
+func TestAside(t *testing.T) {
+	a := newAlone()
+	s := &a.core.aside
+	take := func(author byte, fragment uint16, round uint32) bool {
+		h := a.header(author, round, 0)
+		h.Header.Fragment = fragment
+		return s.keep(heardOf{h.Header.ID(a.run), &h, wire.PeerID{1}})
+	}
+	if take(1, 0, 1) {
+		t.Fatal("a header is kept back of a node that does not join")
+	}
+	s.begin()
+	for _, round := range []uint32{4, 6, 5} {
+		if !take(1, 0, round) || !take(1, 1, round) {
+			t.Fatalf("the header of round %d is not kept back", round)
+		}
+	}
+	if s.count != 2 {
+		t.Errorf("%d headers are kept, want the newest of each fragment", s.count)
+	}
+	a.core.Effects()
+	s.turn(0)
+	offers := slices.DeleteFunc(a.core.Effects(), func(e Effect) bool { _, ok := e.(Offer); return !ok })
+	if len(offers) != 1 || offers[0].(Offer).Header.Header.Round != 6 || s.count != 1 || take(1, 0, 7) {
+		t.Errorf("%d offers, %d kept", len(offers), s.count)
+	}
+	for i := range 2 * maxAside {
+		h := a.header(1, 1, 0)
+		h.Header.Author, h.Header.Fragment = wire.PeerID{9, byte(i), byte(i >> 8)}, 1
+		s.keep(heardOf{h.Header.ID(a.run), &h, wire.PeerID{1}})
+	}
+	if s.count != maxAside {
+		t.Errorf("%d headers are kept, want %d", s.count, maxAside)
+	}
+	if s.end(); s.count != 0 || s.fragments != nil {
+		t.Errorf("%d headers are kept at the end", s.count)
+	}
+}

@@ -55,6 +55,37 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// A learner that catches up signs no round that others have closed, whether most say so or one of them signs for a later one.
+func TestCatchUp(t *testing.T) {
+	others := uint32(11) // the last round that they have closed
+	g := newRigOf(t, Config{Params: roundsParams(1), ClosedByMost: func(_ int, rnd uint32) bool { return rnd <= others }})
+	donor := newRig(t, roundsParams(1))
+	donor.live(1)
+	donor.close(9)
+	g.payloads = donor.payloads
+	g.live(1)
+	g.install(donor)
+	g.m.CatchUp(g.now, true)
+	g.step(8)
+	g.give(donor.delta(outer.Author{1}, 0, 10))
+	g.step(8)
+	g.expectDrafts()
+	g.give(donor.delta(outer.Author{1}, 0, 11))
+	g.m.CloseTo(g.now, 0, 11)
+	g.drain()
+	g.expectDrafts(0)
+	if d := g.publish(0); d.Round != 12 {
+		t.Fatalf("it signs round %d, the others have closed %d", d.Round, others)
+	}
+	g.give(donor.delta(outer.Author{1}, 0, 12))
+	g.want(g.offer(donor.delta(outer.Author{1}, 0, 14)), nil) // it has closed 13
+	g.step(8)
+	g.expectDrafts()
+	g.m.CatchUp(g.now, false)
+	g.drain()
+	g.expectDrafts(0)
+}
+
 // What follows the tips that were taken can be refolded as elsewhere, whatever
 // the round of the tips.
 func TestInstalledBaseStaysForTheWindow(t *testing.T) {
