@@ -25,11 +25,17 @@ type heardOf struct {
 	from   wire.PeerID
 }
 
-// begin keeps the headers of all fragments back.
+// begin keeps the headers of all fragments back, those whose payloads are wanted now as well.
 func (a *aside) begin() {
 	a.fragments, a.count = make([]map[wire.PeerID]heardOf, a.chain.Fragments()), 0
 	for f := range a.fragments {
 		a.fragments[f] = map[wire.PeerID]heardOf{}
+	}
+	for _, w := range slices.Clone(a.pull.wants) {
+		if !w.fetched {
+			a.keep(heardOf{w.id, w.header, w.brought})
+			a.pull.end(w.id, unwanted)
+		}
 	}
 }
 

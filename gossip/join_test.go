@@ -63,11 +63,17 @@ func TestJoinerTakesOneFragmentAfterTheOther(t *testing.T) {
 	w.trains(period, size)
 	w.runUntil(w.now + 2*period)
 	n := w.join(w.nodes[0].id)
+	n.lingers = true
+	if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) > 0 }) {
+		t.Fatal("no chunk came")
+	}
+	before := n.received
 	if !w.runUntilTrue(w.now+60_000, n.joined) {
 		t.Fatal("the joiner never had tips")
 	}
-	if n.received > 0 {
-		t.Errorf("%d bytes of payloads came beside the chunks", n.received)
+	n.do(func() { n.core.Compare(w.now, w.nodes[0].id) }) // as a machine does
+	if n.received > before {
+		t.Errorf("%d bytes of payloads came beside the chunks", n.received-before)
 	}
 	var order []int
 	most := 0

@@ -369,6 +369,8 @@ const (
 	// catchUpAheadMs is the time that payloads cover which are asked for of rounds that closed while the tips came: a round trip around
 	// the world.
 	catchUpAheadMs = 300
+	// rateChunks is how many chunks tell what the downlink of a joiner carries: some of each donor.
+	rateChunks = 16
 	// maxDonors is how many peers give the chunks of one snapshot: four links
 	// fill most others, and each donor holds the tips in memory meanwhile.
 	maxDonors = 4

@@ -308,10 +308,11 @@ func (p *pull) full(w *want) bool {
 }
 
 // behindEnough reports whether as much of what repair brings is asked for as fills the downlink of a node that catches up. What is
-// announced now would wait behind more, and come too late in the fragments that have caught up.
+// announced now would wait behind more, and come too late in the fragments that have caught up. Two may be asked for in any case: one that
+// leaves and one behind it.
 func (p *pull) behindEnough(w *want) bool {
-	most := p.catchUp()
-	return w.behind && most > 0 && p.behind > 0 && p.behind+int(w.header.Header.Size) > most
+	most, size := p.catchUp(), int(w.header.Header.Size)
+	return w.behind && most > 0 && p.behind+size > max(most, 2*size)
 }
 
 func (p *pull) handUp(w *want, payload []byte) {

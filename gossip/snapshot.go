@@ -24,7 +24,7 @@ type snapshot struct {
 	failed   int                  // donors in a row that gave no chunk, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
 	took     Time                 // when tips were last put in place; 0: digests were equal since
-	perMs    float64              // bytes of their chunks that came
+	perMs    float64              // bytes of their chunks that came; 0: too few to tell
 	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk     diskPause
 	donor    wire.PeerID
@@ -369,7 +369,9 @@ func (s *snapshot) done() {
 	s.attempt++
 	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
 	t := &s.transfer
-	s.perMs = float64(t.came) / float64(max(s.now-t.began, 1))
+	if s.perMs = 0; t.came >= rateChunks*wire.ChunkSize {
+		s.perMs = float64(t.came) / float64(max(s.now-t.began, 1))
+	}
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
 	s.transfer = transfer{}
 }

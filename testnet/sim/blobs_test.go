@@ -113,6 +113,10 @@ func TestEightJoinersFetchShards(t *testing.T) {
 				t.Fatal(w.err)
 			}
 			if !done {
+				for _, n := range w.nodes {
+					text, _ := n.machine.View().JoinStage()
+					t.Logf("node %d up %v phase %v %s state %v links %d got %v installs %d steps %d", n.index, n.up, n.machine.View().Phase(), text, n.machine.View().State(), len(n.links), n.gotAll(wants[n], all), n.Installs, n.Steps)
+				}
 				t.Fatal("not all have what they want")
 			}
 			ratio := float64(founder.files.gave) / float64(bytes)
