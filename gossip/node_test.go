@@ -31,7 +31,6 @@ type node struct {
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 	paused   bool
-	lingers  bool // says that it joins when it has tips as well
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
@@ -409,7 +408,7 @@ func (n *node) install(e Snapshot) {
 	}
 	n.chain.install(e.Manifest)
 	n.core.Installed(n.w.now, make([]uint32, 64), nil)
-	if n.state == wire.Joining && !n.lingers {
+	if n.state == wire.Joining {
 		n.state = wire.Training
 	}
 }

@@ -180,9 +180,11 @@ func (t *training) run(ctx context.Context) error {
 	var known error // what the trainer is gone by, until it begins again
 	t.begin(t.now())
 	if t.tune != nil {
+		began := t.now()
 		if err := t.tune(ctx); err != nil {
 			return cutBy(ctx, err)
 		}
+		t.spend(&t.account.Joining, began)
 	}
 	t.saver.begin()
 	defer t.saver.end()
