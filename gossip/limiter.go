@@ -7,10 +7,9 @@ import (
 )
 
 // A Limiter drops messages before they are passed on: what one author says more often than an honest
-// one does, what the authors of one invite say beyond a share of theirs, what strangers say beyond
-// one of theirs, and what is too old to be of use, such as a recording. The network side asks it, and a
-// Core tells it what the run is like. It delays only: repair brings the deltas and the evidence that it
-// drops. It is not safe for concurrent use.
+// one does, and what the authors of one invite, or strangers, say beyond their share. It drops what is too
+// old to be of use as well, such as a recording. The network side asks it, and a Core tells it what the run
+// is like. It delays only: repair brings the deltas and the evidence that it drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
 // Check after it. Spares takes nothing from an author, as anybody can write that author's name.
@@ -27,7 +26,7 @@ type Limiter struct {
 	unknown   recent[bucket]         // of peers that bring messages of nobody that is known here
 	shares    map[wire.PeerID]*share // by the key of an invite
 	strangers bucket                 // beats of all strangers
-	due       []toll                 // reused
+	tolls     []toll                 // reused
 }
 
 // Kinds of messages that authors have a rate for, each.
@@ -64,11 +63,13 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 	case l == nil || from == l.cfg.Self:
 		return nil
 	case l.isUnknown(m):
-		unknown := l.unknown.of(from)
-		return heldBack(!unknown.spend(now, unknownPerSecond/1000., unknownAtOnce))
+		if !l.unknown.of(from).spend(now, unknownPerSecond/1000., unknownAtOnce) {
+			return ErrHeldBack
+		}
+		return nil
 	}
-	due, late := l.tolls(m)
-	return heldBack(late || !fits(now, due))
+	_, err := l.due(now, m)
+	return err
 }
 
 // Check returns ErrHeldBack for a message, which is verified, that goes no further, and counts one that
@@ -78,20 +79,22 @@ func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
 	if l == nil || from == l.cfg.Self {
 		return nil
 	}
-	due, late := l.tolls(m)
-	if late || !fits(now, due) {
-		return ErrHeldBack
+	tolls, err := l.due(now, m)
+	if err != nil {
+		return err
 	}
-	pay(due)
+	pay(tolls)
 	l.note(m)
 	return nil
 }
 
-func heldBack(is bool) error {
-	if is {
-		return ErrHeldBack
+// due is what a message takes, or ErrHeldBack if it is too late or not all of that is left.
+func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
+	tolls, late := l.tollsOf(m)
+	if late || !fits(now, tolls) {
+		return nil, ErrHeldBack
 	}
-	return nil
+	return tolls, nil
 }
 
 // isUnknown reports whether nobody here knows what admits the author of a message.
@@ -100,10 +103,10 @@ func (l *Limiter) isUnknown(m wire.Message) bool {
 	return unknown
 }
 
-// tolls is what a message takes, and whether it is too late to pass at all. It is valid until the next
+// tollsOf is what a message takes, and whether it is too late to pass at all. It is valid until the next
 // call.
-func (l *Limiter) tolls(m wire.Message) (due []toll, late bool) {
-	l.due = l.due[:0]
+func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
+	l.tolls = l.tolls[:0]
 	switch {
 	case m.Beat != nil && m.Beat.Author != l.cfg.Self:
 		late = l.beat(m.Beat)
@@ -112,7 +115,7 @@ func (l *Limiter) tolls(m wire.Message) (due []toll, late bool) {
 	case m.Evidence != nil:
 		l.evidence(m.Evidence.A.Header)
 	}
-	return l.due, late
+	return l.tolls, late
 }
 
 // beat drops what is older than what its author's process said since, unless a longer way may have
@@ -128,7 +131,7 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 		own.from = &x.others
 	}
 	if l.begun && !l.knows(b.Author) {
-		l.due = append(l.due, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
+		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
 	}
 	invite, uses := l.cfg.Members.Place(b.Author)
 	l.charge(b.Author, invite, uses, beatKind, own)

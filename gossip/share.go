@@ -38,10 +38,10 @@ func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own 
 	if own.from == nil {
 		own.from = &l.meters.of(author).of[kind]
 	}
-	l.due = append(l.due, own)
+	l.tolls = append(l.tolls, own)
 	if uses > 0 {
 		s := l.share(invite)
-		l.due = append(l.due, toll{from: &s.of[kind], perMs: own.perMs * float64(uses), size: own.size * float64(uses), owed: l.hasPlace(s, author, uses)})
+		l.tolls = append(l.tolls, toll{from: &s.of[kind], perMs: own.perMs * float64(uses), size: own.size * float64(uses), owed: l.hasPlace(s, author, uses)})
 	}
 }
 

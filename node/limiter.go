@@ -39,20 +39,19 @@ func (l *limiter) Tick(now gossip.Time, begun bool, closed []uint32) {
 
 // spares is gossip.Limiter.Spares.
 func (l *limiter) spares(now gossip.Time, from wire.PeerID, m wire.Message) error {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.l.Spares(now, from, m)
+	return l.ask(func(l *gossip.Limiter) error { return l.Spares(now, from, m) })
 }
 
 // check returns gossip.ErrHeldBack for a message that goes no further.
 func (l *limiter) check(now gossip.Time, from wire.PeerID, m wire.Message) error {
+	return l.ask(func(l *gossip.Limiter) error { return l.Check(now, from, m) })
+}
+
+func (l *limiter) ask(question func(*gossip.Limiter) error) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.l.Check(now, from, m)
+	return question(l.l)
 }

@@ -550,7 +550,7 @@ func TestSlabIsSafetensors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = os.Stat(filepath.Join(cfg.Dir, slabFile))
-		if inMemory := s.file != nil; inMemory != os.IsNotExist(err) || inMemory != (name == "starts" && runtime.GOOS == "linux") {
+		if inMemory := s.path != filepath.Join(cfg.Dir, slabFile); inMemory != os.IsNotExist(err) || inMemory != (name == "starts" && runtime.GOOS == "linux") {
 			t.Errorf("%s: slab %s in memory is %v, and in the folder: %v", name, s.path, inMemory, err)
 		}
 		if err := s.close(); err != nil {

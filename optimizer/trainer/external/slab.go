@@ -21,7 +21,7 @@ type slab struct {
 	begin  int64 // byte at which value 0 stands
 	mapped []byte
 	values []float32
-	file   *os.File // in memory: it is there as long as it is open; nil on the disk
+	file   *os.File // one in memory is there as long as it is open
 }
 
 // slabFile is the name of a slab on the disk.
@@ -39,22 +39,26 @@ func newSlab(cfg Config) (*slab, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; end the training script that still has it open", err)
 	}
-	if cfg.Command.Attach == "" {
-		if f, at, err := memoryFile(slabFile); err == nil {
-			s, err := mapSlab(f, at, cfg.Views)
-			if err != nil {
-				return nil, errors.Join(err, f.Close())
-			}
-			s.file = f
-			return s, nil
-		}
-	}
-	f, err := os.Create(path)
+	f, path, err := makeSlabFile(cfg, path)
 	if err != nil {
 		return nil, err
 	}
 	s, err := mapSlab(f, path, cfg.Views)
-	return s, errors.Join(err, f.Close())
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// makeSlabFile makes an empty file in memory, or at a path of the disk. It says at which path it is.
+func makeSlabFile(cfg Config, disk string) (*os.File, string, error) {
+	if cfg.Command.Attach == "" {
+		if f, path, err := memoryFile(slabFile); err == nil {
+			return f, path, nil
+		}
+	}
+	f, err := os.Create(disk)
+	return f, disk, err
 }
 
 // mapSlab gives an empty file the values of a layout, all 0, and maps it. Learners open it by its path.
@@ -70,7 +74,7 @@ func mapSlab(f *os.File, path string, views []tensor.View) (*slab, error) {
 	if _, err := f.Write(head); err != nil {
 		return nil, err
 	}
-	s := &slab{path: path, begin: int64(len(head))}
+	s := &slab{path: path, begin: int64(len(head)), file: f}
 	size := s.begin + 4*int64(n)
 	if err := fill(f, 4*int64(n)); err != nil {
 		return nil, fmt.Errorf("%d MiB for the values that learner and node share, in %s: %w: free some room, or use a folder on a larger disk with --dir", size>>20, path, err)
@@ -98,11 +102,7 @@ func fill(f *os.File, n int64) error {
 
 func (s *slab) close() error {
 	s.values = nil
-	err := unmapFile(s.mapped)
-	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
-	}
-	return err
+	return errors.Join(unmapFile(s.mapped), s.file.Close())
 }
 
 // MapFile maps a whole file, as a learner does with its slab. It stays mapped until the process
