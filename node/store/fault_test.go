@@ -2,10 +2,12 @@ package store
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -378,6 +380,53 @@ func TestDiskThatFailsForAWhile(t *testing.T) {
 		if sum, err := SumSteps(dir); err != nil || sum.Steps != 4 || sum.Damaged != 0 {
 			t.Errorf("%v: steps %+v, %v", errno, sum, err)
 		}
+	}
+}
+
+// A slow disk takes minutes for a large file. Meanwhile deltas are signed, rounds recorded and payloads read: only the file
+// itself is waited for.
+func TestSlowFileHoldsUpNothing(t *testing.T) {
+	scratch := func(s *Store) error {
+		_, err := s.Scratch(func(w io.Writer) error { _, err := w.Write([]byte("chunk")); return err })
+		return err
+	}
+	for _, c := range []struct {
+		name   string
+		at     OpKind
+		change func(*Store) error
+	}{
+		{"checkpoint", OpWrite, func(s *Store) error { return s.PutCheckpoint(strings.NewReader("adam")) }},
+		{"checkpoint", OpSync, func(s *Store) error { return s.PutCheckpoint(strings.NewReader("adam")) }},
+		{"kept state", OpWrite, func(s *Store) error { return s.PutBase(0, 1, encoded("tip")) }},
+		{"tips of a join", OpWrite, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
+		{"tips of a join", OpSync, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
+		{"segment", OpWrite, seal}, {"segment", OpSync, seal},
+		{"payload", OpWrite, makeDelta(3, 0, 2).put},
+		{"scratch", OpWrite, scratch},
+	} {
+		t.Run(c.name+", "+string(c.at), func(t *testing.T) {
+			var slow atomic.Bool
+			busy, ready := make(chan struct{}), make(chan struct{})
+			s, err := Disk{Before: func(op Op) error {
+				if op.Kind == c.at && slow.CompareAndSwap(true, false) {
+					close(busy)
+					<-ready
+				}
+				return nil
+			}}.Open(t.TempDir(), testRun)
+			own, next := makeDelta(1, 0, 1), makeDelta(1, 0, 2)
+			must(t, err, own.putOwn(s, 1), makeDelta(2, 0, 1).put(s), s.PutRound(0, 1, Round{}))
+			slow.Store(true)
+			done := make(chan error)
+			go func() { done <- c.change(s) }()
+			<-busy
+			must(t, next.putOwn(s, 2), s.PutRound(1, 1, Round{}), s.Flush())
+			if _, err := s.Payload(own.id); err != nil {
+				t.Error(err)
+			}
+			close(ready)
+			must(t, <-done, s.Close())
+		})
 	}
 }
 
