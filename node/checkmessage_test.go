@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/member"
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 )
 
@@ -29,7 +30,8 @@ func newChecking(t testing.TB) *checking {
 	if _, err := n.members.Add(invite.AdmitOther(run, wire.PeerIDOf(c.member))); err != nil {
 		t.Fatal(err)
 	}
-	n.limiter.Store(newLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, BeatMinMs: 24 * 3600 * 1000}))
+	n.gate = p2p.NewMessageGate(run, n.members)
+	n.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, BeatMinMs: 24 * 3600 * 1000}))
 	return c
 }
 
@@ -93,7 +95,7 @@ func BenchmarkCheckMessage(b *testing.B) {
 			for !c.passes && n.checkMessage(wire.PeerID{8}, raw) == nil { // until no more may pass
 			}
 			if c.passes {
-				n.limiter.Store(nil)
+				n.gate.Limiter.Store(nil)
 			}
 			for b.Loop() {
 				if err := n.checkMessage(wire.PeerID{8}, raw); (err == nil) != c.passes {

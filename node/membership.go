@@ -32,7 +32,7 @@ type membership struct {
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
 
-	gate atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none
+	gate *p2p.MessageGate // what gossip must pass; nil until the node listens
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.
@@ -199,22 +199,9 @@ func (n *node) admits(r hello.Record) error {
 	return n.members.Admit(r, now)
 }
 
-// checkMessage opens a gossip message. What comes of nobody who was admitted goes no further, nor what comes too
-// often or too late, nor more votes than voters make. Signatures take most of the time, so they are checked last, and what
-// authors have said is counted then: who wrote their names is known by nothing else.
+// checkMessage is Config.Check of the host.
 func (n *node) checkMessage(from wire.PeerID, raw []byte) error {
-	m, err := wire.Decode(raw)
-	if err != nil {
-		return err
-	}
-	now, gate, limiter := time.Since(n.started).Milliseconds(), n.gate.Load(), n.limiter.Load()
-	if err := cmp.Or(gate.Spares(n.clock.now(), m), limiter.spares(now, from, m)); err != nil {
-		return err
-	}
-	if err := member.VerifyMessage(n.run, n.members, m, raw); err != nil {
-		return err
-	}
-	return cmp.Or(gate.Check(n.clock.now(), m), limiter.check(now, from, m))
+	return n.gate.Check(n.clock.now(), from, raw)
 }
 
 // votes is what this node needs to vote on what is final, nil in a run that has no votes.
@@ -223,6 +210,6 @@ func (n *node) votes() *core.Finality {
 		return nil
 	}
 	gate := p2p.NewVoteGate(n.self, finality.DefaultStepMs)
-	n.gate.Store(gate)
+	n.gate.Votes.Store(gate)
 	return &core.Finality{StepMs: finality.DefaultStepMs, Gate: gate}
 }

@@ -32,7 +32,6 @@ type node struct {
 	work    *workers
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
 	host    *p2p.Host
-	limiter atomic.Pointer[limiter] // of gossip; nil until genesis is known
 	identity
 	membership
 	shared

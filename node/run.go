@@ -104,6 +104,7 @@ func (n *node) listen() error {
 	if err := n.record.set(n.firstRecord()); err != nil {
 		return err
 	}
+	n.gate = p2p.NewMessageGate(n.run, n.members)
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
@@ -234,8 +235,8 @@ func (n *node) gossipConfig() gossip.Config {
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), Tips: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
-	l := newLimiter(cfg)
-	n.limiter.Store(l)
+	l := p2p.NewLimiter(cfg)
+	n.gate.Limiter.Store(l)
 	cfg.Limiter = l
 	return cfg
 }

@@ -115,7 +115,7 @@ var layers = []rule{
 		"the document that a run's nodes share follows from its arguments, and from a file of sizes: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/member gossip/p2p gossip/wire"),
 		"a join link is a RunID, addresses and an invite; what the run is stands in its genesis"},
-	{list("node/relay"), list("gossip/finality gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
+	{list("node/relay"), list("gossip gossip/finality gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
 	{list("node/wayin"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
 		"it tries a way into a run as a stranger does, before there is a node"},

@@ -358,17 +358,8 @@ type Stranger struct {
 // Error names the author.
 func (s *Stranger) Error() string { return fmt.Sprintf("%v is not known to be admitted", s.Author) }
 
-// OpenMessage opens a gossip message of a run, whose members t has. The error is a *Stranger for one
-// whose author nobody here knows to be admitted.
-func OpenMessage(run wire.RunID, t *Table, raw []byte) (wire.Message, error) {
-	m, err := wire.Decode(raw)
-	if err == nil {
-		err = VerifyMessage(run, t, m, raw)
-	}
-	return m, err
-}
-
-// VerifyMessage is OpenMessage of a message that wire.Decode made of raw.
+// VerifyMessage checks a gossip message of a run, whose members t has and which wire.Decode made of raw. The error is a
+// *Stranger for one whose author nobody here knows to be admitted.
 func VerifyMessage(run wire.RunID, t *Table, m wire.Message, raw []byte) error {
 	if err := m.Verify(run, raw); err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"atoll/gossip"
 	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
@@ -92,8 +93,9 @@ type server struct {
 	members *member.Table // nil in a run that is open to everybody
 	file    string        // that remembers them, "" for none
 
-	asking atomic.Bool                  // for a certificate: one at a time, as beats come again
-	gate   atomic.Pointer[p2p.VoteGate] // for votes; nil where there are none, or genesis is not known yet
+	asking atomic.Bool // for a certificate: one at a time, as beats come again
+	gate   *p2p.MessageGate
+	began  time.Time
 
 	mu      sync.Mutex
 	own     hello.Record
@@ -104,7 +106,7 @@ type server struct {
 
 func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*server, error) {
 	run, now := link.Run, time.Now().UnixMilli()
-	s := &server{run: run, key: cfg.Key, log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
+	s := &server{run: run, key: cfg.Key, began: time.Now(), log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -116,6 +118,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 	if err := s.beAdmitted(cfg.Dir, link.Invite); err != nil {
 		return nil, err
 	}
+	s.gate = p2p.NewMessageGate(run, s.members)
 	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
 		return nil, err
 	}
@@ -197,20 +200,29 @@ func (s *server) admits(r hello.Record) error {
 	return err
 }
 
-// check opens a gossip message. What comes of nobody who was admitted goes no further.
-func (s *server) check(_ wire.PeerID, raw []byte) error {
-	m, err := member.OpenMessage(s.run, s.members, raw)
-	if err != nil {
-		return err
-	}
-	return s.gate.Load().Check(time.Now().UnixMilli(), m)
+// check is Config.Check of the host.
+func (s *server) check(from wire.PeerID, raw []byte) error {
+	return s.gate.Check(time.Since(s.began).Milliseconds(), from, raw)
 }
 
-// hasVotes reports whether the nodes of a run vote on what is final, by its genesis. Nobody here knows who
-// votes, so votes pass within what all voters together make.
-func hasVotes(document []byte) bool {
-	var g struct{ Finality bool }
-	return json.Unmarshal(document, &g) == nil && g.Finality
+// timedFormat is the first format of genesis whose runs beat as the default of gossip.Config says. Those before chose a period.
+const timedFormat = 2
+
+// follow has gossip keep to what genesis says. Nobody here knows who votes, so votes pass within what all voters together
+// make. Rounds are not known either, so deltas have no bound here, and beats have theirs.
+func (s *server) follow(document []byte) {
+	var g struct {
+		Format   int
+		Finality bool
+	}
+	if json.Unmarshal(document, &g) != nil || g.Format < timedFormat {
+		return
+	}
+	self := wire.PeerIDOf(s.key)
+	s.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: self, Run: s.run, Members: s.members}))
+	if g.Finality {
+		s.gate.Votes.Store(p2p.NewVoteGate(self, finality.DefaultStepMs))
+	}
 }
 
 func (s *server) record() hello.Signed {
@@ -307,9 +319,7 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 		s.mu.Lock()
 		s.genesis = raw
 		s.mu.Unlock()
-		if hasVotes(raw) {
-			s.gate.Store(p2p.NewVoteGate(wire.PeerIDOf(s.key), finality.DefaultStepMs))
-		}
+		s.follow(raw)
 	})
 }
 

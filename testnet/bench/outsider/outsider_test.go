@@ -85,11 +85,12 @@ func TestMessagesOfTheFlood(t *testing.T) {
 		if !bytes.Equal(m, again[i]) {
 			t.Fatalf("message %d is another one the second time", i)
 		}
-		if _, err := wire.Open(k.run, m); err != nil {
+		opened, err := wire.Open(k.run, m)
+		if err != nil {
 			t.Fatalf("message %d: %v", i, err)
 		}
 		stranger := (*member.Stranger)(nil)
-		if _, err := member.OpenMessage(k.run, members, m); !errors.As(err, &stranger) {
+		if err := member.VerifyMessage(k.run, members, opened, m); !errors.As(err, &stranger) {
 			t.Fatalf("message %d is taken: %v", i, err)
 		}
 		seen[string(m)] = true

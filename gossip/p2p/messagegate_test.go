@@ -1,4 +1,4 @@
-package node
+package p2p
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // Gossip asks while the loop tells: with -race this shows that they take turns.
 func TestLimiterTakesTurns(t *testing.T) {
-	l := newLimiter(gossip.Config{})
+	l := NewLimiter(gossip.Config{})
 	var asks sync.WaitGroup
 	held := make([]int, 4)
 	for part := range held {
@@ -35,7 +35,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 			t.Errorf("of 500 beats at once of author %d %d are held back", part, n)
 		}
 	}
-	if none := (*limiter)(nil); none.check(0, wire.PeerID{}, wire.Message{}) != nil {
+	if none := (*Limiter)(nil); none.check(0, wire.PeerID{}, wire.Message{}) != nil {
 		t.Error("holds something back before the run is known")
 	}
 }

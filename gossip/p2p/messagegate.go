@@ -1,0 +1,94 @@
+package p2p
+
+import (
+	"cmp"
+	"sync"
+	"sync/atomic"
+
+	"atoll/gossip"
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+)
+
+// MessageGate opens the gossip messages of a run, for Config.Check. What comes of nobody who was admitted goes no further, nor
+// what comes too often or too late, nor more votes than voters make. It is safe for concurrent use.
+type MessageGate struct {
+	run     wire.RunID
+	members *member.Table
+
+	Votes   atomic.Pointer[VoteGate] // nil where there are none, or genesis is not known yet
+	Limiter atomic.Pointer[Limiter]  // nil until genesis is known: before that nothing is known of the run's pace
+}
+
+// NewMessageGate returns one that knows of no votes and has no limiter yet. members is nil in a run that is open to everybody.
+func NewMessageGate(run wire.RunID, members *member.Table) *MessageGate {
+	return &MessageGate{run: run, members: members}
+}
+
+// Check returns why a message that a peer brought goes no further, at a time in milliseconds. The error is a *member.Stranger
+// for one whose author nobody here knows to be admitted. Signatures take most of the time, so they are checked last, and what
+// authors have said is counted then: who wrote their names is known by nothing else.
+func (g *MessageGate) Check(now int64, from wire.PeerID, raw []byte) error {
+	m, err := wire.Decode(raw)
+	if err != nil {
+		return err
+	}
+	votes, limiter := g.Votes.Load(), g.Limiter.Load()
+	if err := cmp.Or(votes.Spares(now, m), limiter.spares(now, from, m)); err != nil {
+		return err
+	}
+	if err := member.VerifyMessage(g.run, g.members, m, raw); err != nil {
+		return err
+	}
+	return cmp.Or(votes.Check(now, m), limiter.check(now, from, m))
+}
+
+// Limiter is a gossip.Limiter that gossip's goroutines ask while another one tells it what the run is
+// like. A nil one lets all pass.
+type Limiter struct {
+	mu sync.Mutex
+	l  *gossip.Limiter
+}
+
+// NewLimiter is gossip.NewLimiter.
+func NewLimiter(cfg gossip.Config) *Limiter { return &Limiter{l: gossip.NewLimiter(cfg)} }
+
+// Know implements gossip.Told.
+func (l *Limiter) Know(author wire.PeerID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Know(author)
+}
+
+// Contributed implements gossip.Told.
+func (l *Limiter) Contributed(author wire.PeerID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Contributed(author)
+}
+
+// Tick implements gossip.Told.
+func (l *Limiter) Tick(now gossip.Time, begun bool, closed []uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.l.Tick(now, begun, closed)
+}
+
+// spares is gossip.Limiter.Spares.
+func (l *Limiter) spares(now gossip.Time, from wire.PeerID, m wire.Message) error {
+	return l.ask(func(l *gossip.Limiter) error { return l.Spares(now, from, m) })
+}
+
+// check is gossip.Limiter.Check.
+func (l *Limiter) check(now gossip.Time, from wire.PeerID, m wire.Message) error {
+	return l.ask(func(l *gossip.Limiter) error { return l.Check(now, from, m) })
+}
+
+func (l *Limiter) ask(question func(*gossip.Limiter) error) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return question(l.l)
+}
