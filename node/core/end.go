@@ -170,7 +170,7 @@ func (m *Machine) long(still Time, periods int64) bool {
 	return still >= max(periods*m.gossip.BeatPeriodMs(), way)
 }
 
-// State is what this node's beats say it is doing.
+// State is what this node is doing; see said.
 func (v View) State() wire.State {
 	switch {
 	case v.m.end.leaving:
@@ -193,23 +193,42 @@ func (m *Machine) quiet() bool {
 
 func (m *Machine) tellBeats(now Time) {
 	s := gossip.SelfState{
-		State: m.View().State(), Steps: m.learning.steps, Tokens: m.learning.tokens,
+		State: m.said(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 		Upload: m.learning.upload, Full: m.learning.full, Plan: uint32(m.rounds.Plan().Steps), Paused: m.pause.on,
 	}
 	s.Unsettled = !m.quiet()
 	for p := range m.rounds.Fragments() {
-		s.Unpublished = append(s.Unpublished, m.rounds.Fragment(p).Promised())
+		s.Unpublished = append(s.Unpublished, m.promised(p))
 	}
 	m.gossip.SetSelf(now, s)
 }
 
+// said is what beats say that this node is doing. One that may sign nothing is to others as
+// one that never trains: nobody is to wait for it.
+func (m *Machine) said() wire.State {
+	state := m.View().State()
+	if m.marks.asking && (state == wire.Training || state == wire.Stopped) {
+		return wire.Observing
+	}
+	return state
+}
+
+// promised are the tokens of a fragment that others may count on: none while this node may
+// sign nothing. Others would stand still for them for minutes, and it may give them up at last.
+func (m *Machine) promised(p int) uint64 {
+	if m.marks.asking {
+		return 0
+	}
+	return m.rounds.Fragment(p).Promised()
+}
+
 // over says whether the run has ended. Every fragment reached its budget, this
-// node has nothing left to publish or to fold, and all live peers have shown
+// node has nothing left that it may publish or that it folds, and all live peers have shown
 // the same digests for the longest of their beat periods. A peer that goes on saying otherwise and
 // brings nothing is waited for only so long.
 func (m *Machine) over(now Time) bool {
-	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed {
+	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed && !m.marks.asking {
 		return false
 	}
 	if m.stoodStill(now, lingerBeats) {

@@ -101,7 +101,7 @@ func (h *heard) doubt() {
 // unpublished any more is in deltas, and their headers may be lost, late, or here before the
 // beat. So what an author owes lasts until they come, or for so long: then they never will, as
 // where it left a chain. In a new process, or if it was not heard for that long, it may have
-// lost something, and owes nothing.
+// lost something, and owes nothing. One that observes publishes nothing.
 func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
 	x := h.authors[a]
 	if x.owed == nil {
@@ -112,7 +112,7 @@ func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
 		x.counts(h.fragments)
 	}
 	last, made := x.beat, b.Tokens-min(b.Tokens, x.made)
-	gap := last == nil || last.Incarnation != b.Incarnation || now-x.at > long
+	gap := last == nil || last.Incarnation != b.Incarnation || now-x.at > long || b.State == wire.Observing
 	x.beat, x.at, x.made = b, now, max(x.made, b.Tokens)
 	if gap {
 		x.counts(h.fragments)

@@ -61,6 +61,38 @@ func specKeyAlone(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// A learner that may not sign for minutes stalls nobody at the end, and ends with the others.
+func specComesBack(t *testing.T, _ *spectest.Spec) {
+	w, n := wiped(t, calmScenario(3, 600))
+	others := w.nodes[:2]
+	for _, p := range others {
+		p.deaf(wire.GetOwn, always)
+	}
+	n.restart()
+	w.until(t, "it is in", 30_000, func() bool { return n.machine.View().Phase() == core.Ready && n.unpublished() > 0 })
+	w.RunFor(2 * beat)
+	still, longest := map[*Node]Time{}, Time(0)
+	w.look(t, "all are finished", 20, 60_000, func() bool {
+		for _, p := range others {
+			b := p.machine.Gossip().Peers().Beat(n.id)
+			if b.State != wire.Observing || slices.ContainsFunc(b.Unpublished, func(tokens uint64) bool { return tokens > 0 }) {
+				t.Fatalf("says %v, and that %d tokens are unpublished", b.State, b.Unpublished)
+			}
+			if p.may || p.machine.Rounds().Status().Ended {
+				still[p] = w.now
+			}
+			longest = max(longest, w.now-still[p])
+		}
+		return w.allFinished()
+	})
+	if longest >= doubtMs {
+		t.Errorf("others stand still for %d ms, as if they had believed it", longest)
+	}
+	if !n.keyOnly || n.unpublished() == 0 {
+		t.Error("it may sign, or had nothing to publish: this world tests nothing")
+	}
+}
+
 func specKeyUnknown(t *testing.T, s *spectest.Spec) {
 	for name, c := range map[string]struct {
 		linked bool

@@ -170,6 +170,20 @@ func TestClaimsOfPeers(t *testing.T) {
 	}
 }
 
+// A learner steps on for what a peer made while it observes, and not for what another one made.
+func specPublishesNothing(t *testing.T, _ *spectest.Spec) {
+	for state, may := range map[wire.State]bool{wire.Observing: true, wire.Training: false} {
+		n, o := worker(t, 9, true)
+		for _, made := range []uint64{0, n.w.s.Params.Budget} {
+			o.beats(n, wire.Beat{State: state, Tokens: made, PeriodMs: 1000})
+			n.w.RunFor(100)
+		}
+		if n.may != may {
+			t.Errorf("beside one that made the budget and says %v it steps: %v", state, n.may)
+		}
+	}
+}
+
 // A peer that claims the budget, and publishes a step now and then so that it is not
 // doubted, is waited for once.
 func TestClaimsAreWeighed(t *testing.T) {
