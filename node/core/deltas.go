@@ -57,6 +57,9 @@ func (m *Machine) offer(now Time, id wire.Digest, sh *wire.SignedHeader, repair 
 	if err == nil && m.isOwn(d) {
 		m.signedBefore(id, sh.Header)
 	}
+	if err == nil && !repair && m.tooLate(now, d) {
+		err = rounds.ErrLate
+	}
 	if err == nil {
 		err = m.rounds.Offer(now, d, repair)
 	}

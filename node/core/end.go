@@ -5,6 +5,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
 )
 
 // learning is what the training thread last said of itself.
@@ -30,6 +31,7 @@ type ending struct {
 	unsettled Time // when it last had something to publish or to fold, stepping no more
 	announced Time // when an own delta was last announced
 	ticked    Time // the last Tick
+	reached   Time // since when each fragment has folded its budget: the last Tick, while one has not; 0 before the first
 }
 
 // leaveMs is how long a leaver stays after its last delta was announced: what
@@ -78,6 +80,9 @@ func (v View) MayLeave() bool {
 func (m *Machine) tickEnd(now Time) {
 	ready := m.join.phase == Ready
 	needed := m.tokensNeeded(now)
+	if !ready || !m.rounds.Status().Ended || m.end.reached == 0 {
+		m.end.reached = now
+	}
 	if ready && !needed && !m.pause.resting {
 		m.doubt(now)
 	}
@@ -231,7 +236,7 @@ func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed && !m.marks.asking {
 		return false
 	}
-	if m.stoodStill(now, lingerBeats) {
+	if m.stoodStill(now, lingerBeats) || m.reachedFor(now, changesTimes) {
 		return true
 	}
 	agreed, since := m.gossip.Chains().Agreed(now)
@@ -242,6 +247,23 @@ func (m *Machine) over(now Time) bool {
 // the end by showing other digests, or that they train. It is three times what
 // makes a peer silent; an honest one publishes or repairs within it.
 const lingerBeats = 30
+
+// changesTimes is how many times as long a node waits at the end while changes come: the last
+// deltas of others come within one, and what is united after that within another.
+const changesTimes = 3
+
+// reachedFor says that the budget was reached so many times as long ago as peers can hold up the end
+// without a change. What changes since then is no work that the run needs, and keys that cost
+// nothing can bring changes for ever.
+func (m *Machine) reachedFor(now Time, times int64) bool {
+	return m.end.reached > 0 && m.long((now-m.end.reached)/times, lingerBeats)
+}
+
+// tooLate says whether gossip brings a delta of a closed round no more, as the end was reached long ago. Whoever has
+// one in its set brings it by repair. Other keys that sign for closed rounds would have all fold again for ever.
+func (m *Machine) tooLate(now Time, d outer.Delta) bool {
+	return m.reachedFor(now, 1) && d.Round <= m.rounds.Fragment(d.Fragment).Closed()
+}
 
 // FoldedTokens is sum_p n_p T_p / sum_p n_p over the adopted tips: it drives
 // the budget. See Progress for the learning rate.

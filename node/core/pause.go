@@ -56,7 +56,7 @@ func (m *Machine) goOn(now Time) {
 	m.gossip.Rest(now, false)
 	m.rounds.Rested(now)
 	m.heard.forget() // peers published meanwhile, and may have lost it again
-	m.end.moved, m.end.came = now, now
+	m.end.moved, m.end.came, m.end.reached = now, now, now
 	m.join.rested(now - m.pause.rested)
 	m.gossip.Compare(now, wire.PeerID{})
 }

@@ -13,7 +13,7 @@ var (
 	ErrBarred  = errors.New("the author signed two deltas for one round")
 	ErrRevoked = errors.New("an owner of the run revoked the author")
 	ErrTwice   = errors.New("the author already has another delta in this round")
-	ErrLate    = errors.New("the round is closed here, and a guest's delta for it comes by a member's repair alone")
+	ErrLate    = errors.New("the round is closed here: a delta of a guest, or one after the end, comes by repair alone")
 	ErrFull    = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
 	ErrParked  = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )

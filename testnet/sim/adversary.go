@@ -59,6 +59,7 @@ const (
 	BurstRounds AttackKind = "burst-rounds" // Times keys sign for Times rounds at one moment
 	FullRound   AttackKind = "full-round"   // Times keys fill the open round of one half, as many others that of the other half
 	LastRound   AttackKind = "last-round"   // a key a beat signs for the last closed round, for ever
+	LateSets    AttackKind = "late-sets"    // likewise, and nobody hears of it but by repair: its sets have these deltas
 	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
 	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
 	Undead      AttackKind = "undead"       // revoked, it signs for every open round all the same
@@ -118,6 +119,7 @@ var behaviours = map[AttackKind]behaviour{
 	BurstRounds: {answer: answerForged, act: actBurst},
 	FullRound:   {answer: answerForged, act: actFullRound},
 	LastRound:   {answer: answerForged, act: actLastRound},
+	LateSets:    {say: sayRestless, answer: answerWithEdge, act: actLateSets},
 	BareHeaders: {act: actBareHeaders},
 	IdleCrowd:   {say: keepLast, act: actIdleCrowd},
 	Undead:      {answer: answerForged, act: actUndead},

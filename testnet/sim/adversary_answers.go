@@ -36,7 +36,7 @@ func answerShort(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	return honest
 }
 
-// edgeDelta is a delta of the liar that nobody was shown while its round was open.
+// edgeDelta is a delta of the liar that its sets have and gossip has not brought.
 type edgeDelta struct {
 	id wire.Digest
 	sh wire.SignedHeader
@@ -60,9 +60,26 @@ func actEdge(l *liar) {
 			l.edge = append(l.edge, edgeDelta{sh.Header.ID(l.n.w.run), sh})
 		}
 	}
-	if keep := int(union) * len(l.n.w.plan); len(l.edge) > keep {
-		l.edge = l.edge[len(l.edge)-keep:]
+	l.forgetEdge(int(union) * len(l.n.w.plan))
+}
+
+// forgetEdge keeps so many of these deltas, the newest.
+func (l *liar) forgetEdge(keep int) {
+	l.edge = l.edge[max(0, len(l.edge)-keep):]
+}
+
+// lateDeltas are as many for one round as actLateSets shows at a time.
+const lateDeltas = 16
+
+// actLateSets signs for the last closed round of each fragment, for ever, and publishes nothing.
+func actLateSets(l *liar) {
+	for p := range l.n.w.plan {
+		if closed := l.openRound(p) - 1; closed > 0 {
+			sh := l.forge(p, closed)
+			l.edge = append(l.edge, edgeDelta{sh.Header.ID(l.n.w.run), sh})
+		}
 	}
+	l.forgetEdge(lateDeltas * len(l.n.w.plan))
 }
 
 // sayRestless shows a chain of its own in each beat, so that others compare rounds.
@@ -81,6 +98,11 @@ func answerEdge(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	if evenHalf(to) {
 		return honest
 	}
+	return answerWithEdge(l, to, q, honest)
+}
+
+// answerWithEdge gives everybody such sets.
+func answerWithEdge(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	switch q.Kind {
 	case wire.GetRounds:
 		return editRounds(q, honest, func(i int, a *wire.RangeAnswer) {

@@ -55,6 +55,30 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// At the end a delta of a closed round comes by gossip for a while, and by repair all the time.
+func specLateAtTheEnd(t *testing.T, _ *spectest.Spec) {
+	w := few(t, 2, 200)
+	a, b := w.nodes[0], w.nodes[1]
+	w.until(t, "the end is reached", 60_000, func() bool {
+		return a.machine.Rounds().Status().Ended && b.machine.Rounds().Status().Ended
+	})
+	late := func(number int, n *Node) wire.Digest {
+		return w.outsider(number).shows(n, headerAt(0, n.machine.Rounds().Fragment(0).Closed()-1))
+	}
+	soon := late(9, a)
+	w.until(t, "what comes soon is folded", 2000, func() bool { return a.folds(soon) && b.folds(soon) })
+	w.partition(Fault{Others: []int{b.index}})
+	parted := late(10, b)
+	w.RunFor(max(lingerMs, w.s.Params.GraceMaxMs))
+	refused := late(11, a)
+	w.RunFor(2000)
+	if a.folds(refused) || a.folds(parted) || !b.folds(parted) {
+		t.Errorf("late by gossip: folded %v, and soon %v", a.folds(refused), b.folds(parted))
+	}
+	w.merge()
+	w.until(t, "repair brings the other", 30_000, func() bool { return a.folds(parted) && w.same() })
+}
+
 // The run is not over while a peer that is heard has not beaten, unless it is silent.
 func TestEndWaitsForAFirstBeat(t *testing.T) {
 	t.Parallel()
@@ -96,6 +120,25 @@ func TestEndLingers(t *testing.T) {
 	o.meets(t, w.nodes[0])
 	if quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
+	}
+}
+
+// A run is over as well where repair with a stranger changes its tips for ever.
+func TestEndOutlastsChanges(t *testing.T) {
+	t.Parallel()
+	s := calmScenario(2, 100)
+	s.Founders[1].Attack, s.Founders[1].Observer = Attack{Kind: LateSets}, true
+	w := newWorld(t, s)
+	n := w.nodes[0]
+	w.until(t, "the end is reached", 60_000, func() bool { return n.machine.Rounds().Status().Ended })
+	reached, tokens := w.now, n.machine.View().FoldedTokens()
+	w.until(t, "it is over", 120_000, func() bool { return n.finished })
+	want := 3 * max(lingerMs, w.s.Params.GraceMaxMs)
+	if took := w.now - reached; took < want-500 || took > want+500 {
+		t.Errorf("over after %d ms, want %d", took, want)
+	}
+	if n.machine.View().FoldedTokens() == tokens {
+		t.Error("nothing changed meanwhile")
 	}
 }
 
