@@ -130,7 +130,7 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 	case b.Incarnation < x.incarnation:
 		own.from = &x.others
 	}
-	if l.begun && !l.knows(b.Author) {
+	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
 		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
 	}
 	invite, uses := l.cfg.Members.Place(b.Author)
