@@ -200,6 +200,9 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	if len(l.folded) < maxPeers {
 		l.folded[id] = true
 	}
+	if invite, uses := l.cfg.Members.Place(id); uses > 0 {
+		l.hasPlace(l.share(invite), id, uses) // now: later it would be for who speaks first, or whose name is forged first
+	}
 }
 
 // Tick says whether anything was folded, and up to which rounds this node has closed, by fragment.

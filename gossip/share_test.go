@@ -160,6 +160,21 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// Places are for whose deltas were folded first, not for who speaks first or whose name others write.
+func TestPlacesFollowFolds(t *testing.T) {
+	l := limited(1)
+	v := inviting(l)
+	first, later := keyOf(1), keyOf(2)
+	v.admit(t, 1, member.Invite{Uses: 1}, first, later)
+	l.Contributed(first)
+	l.Contributed(later)
+	_ = l.Spares(0, wire.PeerID{7}, v.says(beatKind, later, 1)) // perhaps a forgery
+	passing(l, 0, 200, func(i int) wire.Message { return v.says(beatKind, later, 1+i) })
+	if err := l.Check(0, wire.PeerID{7}, v.says(beatKind, first, 1)); err != nil {
+		t.Errorf("the first whose delta was folded: %v", err)
+	}
+}
+
 // Whoever writes an author's name takes nothing from it, before the signature shows that.
 func specForgeriesTakeNothing(t *testing.T, _ *spectest.Spec) {
 	l := limited(1)
