@@ -130,7 +130,7 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 	case b.Incarnation < x.incarnation:
 		own.from = &x.others
 	}
-	if l.begun && !l.knows(b.Author) {
+	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
 		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
 	}
 	invite, uses := l.cfg.Members.Place(b.Author)
@@ -199,6 +199,9 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	l.Know(id)
 	if len(l.folded) < maxPeers {
 		l.folded[id] = true
+	}
+	if invite, uses := l.cfg.Members.Place(id); uses > 0 {
+		l.hasPlace(l.share(invite), id, uses) // now: later it would be for who speaks first, or whose name is forged first
 	}
 }
 

@@ -116,6 +116,24 @@ func specGuestsHeadersShare(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// Keys are free to guests before a run begins as well, and at a relay, which learns nothing of rounds: their beats share what
+// strangers may say. Those of members do not.
+func TestGuestsBeatsShare(t *testing.T) {
+	l := NewLimiter(Config{BeatMinMs: 500})
+	v := inviting(l)
+	guests, members := crowd(1, 100), crowd(200, 100)
+	v.admit(t, 1, member.Invite{Guests: true}, guests...)
+	v.admit(t, 2, member.Invite{}, members...)
+	for name, c := range map[string]struct {
+		of   []wire.PeerID
+		want int
+	}{"guests": {guests, strangersBeats}, "members": {members, 100}} {
+		if n := passing(l, 0, 100, func(i int) wire.Message { return v.says(beatKind, c.of[i], 1) }); n != c.want {
+			t.Errorf("%d beats of 100 %s at once, want %d", n, name, c.want)
+		}
+	}
+}
+
 // An author with a place says what it has to say, whatever others of its invite say. Those without one have what is left.
 func specPlaces(t *testing.T, _ *spectest.Spec) {
 	for kind := range kinds {
@@ -139,6 +157,21 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 		if n := flood(leaked[2:3]); n != 0 {
 			t.Errorf("kind %d: %d of one that came when all places were taken", kind, n)
 		}
+	}
+}
+
+// Places are for whose deltas were folded first, not for who speaks first or whose name others write.
+func TestPlacesFollowFolds(t *testing.T) {
+	l := limited(1)
+	v := inviting(l)
+	first, later := keyOf(1), keyOf(2)
+	v.admit(t, 1, member.Invite{Uses: 1}, first, later)
+	l.Contributed(first)
+	l.Contributed(later)
+	_ = l.Spares(0, wire.PeerID{7}, v.says(beatKind, later, 1)) // perhaps a forgery
+	passing(l, 0, 200, func(i int) wire.Message { return v.says(beatKind, later, 1+i) })
+	if err := l.Check(0, wire.PeerID{7}, v.says(beatKind, first, 1)); err != nil {
+		t.Errorf("the first whose delta was folded: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package p2p
 import (
 	"bytes"
 	"crypto/ed25519"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,26 +55,10 @@ func (f *flood) beat(key ed25519.PrivateKey) []byte {
 
 // limits has a host pass on what a node passes on.
 func (f *flood) limits(c *Config) {
-	var mu sync.Mutex
-	self, start := wire.PeerIDOf(c.Key), time.Now()
-	l := gossip.NewLimiter(gossip.Config{Self: self, Run: testRun, Members: f.members, BeatMinMs: 500})
-	ask := func(check func(now gossip.Time) error) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return check(time.Since(start).Milliseconds())
-	}
+	gate, start := NewMessageGate(testRun, f.members), time.Now()
+	gate.Limiter.Store(NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, BeatMinMs: 500}))
 	c.Check = func(from wire.PeerID, raw []byte) error {
-		m, err := wire.Decode(raw)
-		if err == nil {
-			err = ask(func(now gossip.Time) error { return l.Spares(now, from, m) })
-		}
-		if err == nil {
-			err = member.VerifyMessage(testRun, f.members, m, raw)
-		}
-		if err == nil {
-			err = ask(func(now gossip.Time) error { return l.Check(now, from, m) })
-		}
-		return err
+		return gate.Check(time.Since(start).Milliseconds(), from, raw)
 	}
 }
 

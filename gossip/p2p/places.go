@@ -34,12 +34,17 @@ func (r *places) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.held, p) // it asks again, or became a member
 	if !guest {
+		delete(r.held, p) // it may have become a member
 		return true
 	}
+	before, asksAgain := r.held[p]
+	delete(r.held, p)
 	at := originOf(from)
 	if r.forgetOld(); !at.IsValid() || len(r.held) >= guestPlaces || r.from(at) >= guestPlacesAddress {
+		if asksAgain {
+			r.held[p] = before // the relay keeps it until its end
+		}
 		return false
 	}
 	if r.held == nil {

@@ -98,6 +98,27 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 	})
 }
 
+// A guest that is refused a place from another address keeps the one that it has, as the relay does: else an address would have as
+// many as it has guests.
+func TestRefusedGuestKeepsItsPlace(t *testing.T) {
+	r := &places{who: func(peer.ID) (here, guest bool) { return true, true }}
+	ask := func(n int, from string) bool { return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast(from)) }
+	const near, other = "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"
+	for n := range guestPlacesAddress {
+		if !ask(n, near) || !ask(1000+n, other) {
+			t.Fatalf("guest %d has no place", n)
+		}
+	}
+	for n := range guestPlacesAddress {
+		if ask(n, other) || ask(n, "/dns4/example.org/tcp/1") {
+			t.Errorf("guest %d has a place where none is left", n)
+		}
+	}
+	if ask(100, near) {
+		t.Error("places that the relay keeps are given twice")
+	}
+}
+
 // Who has not passed the handshake has no place, whatever it is. A request that comes early waits for the handshake.
 func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {

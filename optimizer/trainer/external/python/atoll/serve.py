@@ -94,7 +94,13 @@ class Run:
         count = field("values", int)
         self.tensors = layout_of(field("tensors", list), count)
         self._check_layout()
-        self.slab = Slab(field("slab", str), field("begin", int), count)
+        try:
+            self.slab = Slab(field("slab", str), field("begin", int), count)
+        except OSError as failure:  # it may be in the node's memory: /proc/PID/fd/N
+            raise LearnerError(
+                f"map the values of the node: {failure}",
+                "run the learner as the node's user and outside a container, or have it attach to the node: --learner attach",
+            ) from failure
 
     def _check_layout(self):
         digest = layout_digest(self.tensors)

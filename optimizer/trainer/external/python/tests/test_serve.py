@@ -109,6 +109,7 @@ class IdleLearner(unittest.TestCase):
                 answer = node.ask(node.run)
                 self.assertEqual(answer["type"], "error")
                 self.assertIn(error, answer["error"])
+                self.assertEqual("--learner attach" in answer["remedy"], "slab" in fields)
 
     def test_resume(self):
         node = FakeNode(self)
