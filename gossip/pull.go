@@ -183,6 +183,21 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 		return
 	}
 	w.first(source{id: from, holds: true})
+	if q := p.peers.find(from); q != nil && q.pull.late == 0 && p.onlyLate(w) {
+		w.flights.due = min(w.flights.due, p.now)
+	}
+}
+
+// onlyLate reports whether all that are asked for a payload answered late the last time: they have up to 32 times as long. One
+// that gives nothing has it for ever, and whoever holds the payload is not kept waiting for it.
+func (p *pull) onlyLate(w *want) bool {
+	for i := range len(w.sources) + 1 {
+		s := w.inTurn(i)
+		if q := p.peers.find(s.id); s.asked && (q == nil || q.pull.late == 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // tick ends what took too long, or came to be of no use, and asks for whatever can
@@ -218,6 +233,16 @@ func (p *pull) comesLast(author wire.PeerID) bool { return p.owes(author) || p.s
 
 // owes reports whether an author did not give what it announced of late.
 func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
+
+// doubtful reports whether a payload that is wanted may never come, and a peer that listed it does not give it.
+func (p *pull) doubtful(id wire.Digest, peer wire.PeerID) bool {
+	w := p.byID[id]
+	if w == nil || w.fetched || !w.probe || peer == w.author.id {
+		return false
+	}
+	s := w.find(peer)
+	return s != nil && s.tries >= maxTries && !s.asked
+}
 
 // fails counts so many payloads that an author owes. That it says itself that it has none counts
 // more than that nobody had one: its uplink may be thin.

@@ -325,13 +325,18 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 			s.learned++
 			s.brought++
 		case missing:
-			s.fragments[f].partial = true
-			s.lost = s.lost || r.tooOld(id)
+			s.misses(f, r.tooOld(id))
 		}
 		if len(s.waiting) == 0 && s.batch == nil {
 			r.nextBatch(s)
 		}
 	}
+}
+
+// misses says that something that the peer listed is not to be had.
+func (s *session) misses(fragment uint16, tooOld bool) {
+	s.fragments[fragment].partial = true
+	s.lost = s.lost || tooOld
 }
 
 // tooOld reports whether gossip no longer brings a delta that was met.
@@ -401,7 +406,25 @@ func (r *repair) tick() {
 			r.end(s, "ended: took too long")
 		case s.uniting && r.outrun(s):
 			r.end(s, "ended: the peer's window is past what this node has closed")
+		default:
+			r.despair(s)
 		}
+	}
+}
+
+// despair has a repair wait no longer for payloads that its peer does not have, by authors that did not give what they
+// announced of late. They are asked for all the same, but whoever withholds them answers nobody, and holds up no repair of
+// others.
+func (r *repair) despair(s *session) {
+	waited := len(s.waiting)
+	for id, f := range s.waiting {
+		if r.pull.doubtful(id, s.peer.id) {
+			s.misses(f, r.tooOld(id))
+			delete(s.waiting, id)
+		}
+	}
+	if waited > 0 && len(s.waiting) == 0 && s.batch == nil {
+		r.nextBatch(s)
 	}
 }
 

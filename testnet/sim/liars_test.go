@@ -56,6 +56,16 @@ func lied(seed uint64) (s Scenario, ok bool) {
 	return s, true
 }
 
+// liarsFail are schedules that are known to fail, and the checker that finds it.
+var liarsFail = map[uint64]string{
+	// Beats of twenty strangers fill uplinks of 1 Mbit/s, and leave nothing for answers (DESIGN.md).
+	1149: "converges",
+}
+
+// liarsFailedOnce are schedules in which a member that withholds payloads kept nodes apart, or nodes waited for a learner
+// that may not sign.
+var liarsFailedOnce = []uint64{483, 1379, 2292, 3252}
+
 // Random worlds keep every promise to those who are honest while a member or a stranger lies. ATOLL_SIM_SEEDS says which.
 func TestLiarSchedules(t *testing.T) {
 	t.Parallel()
@@ -65,18 +75,34 @@ func TestLiarSchedules(t *testing.T) {
 	}
 	from, to := seedsUnder(t, few)
 	for seed := from; seed < to; seed++ {
-		if s, ok := lied(seed); ok {
+		s, ok := lied(seed)
+		if ok {
 			playLied(t, s)
 		}
 	}
 }
 
-// playLied fails unless every promise to those who are honest is kept.
+// playLied fails unless every promise to those who are honest is kept, or what is known of the seed happens.
 func playLied(t *testing.T, s Scenario) {
 	t.Helper()
-	if r := played(t, s); r.Err != nil {
+	switch r := played(t, s); {
+	case r.Err != nil && r.Check != liarsFail[s.Seed]:
 		t.Errorf("seed %d, %s, by invitation %v, agreement %v: %v",
 			s.Seed, s.Founders[len(s.Founders)-1].Attack.Kind, s.Invited, s.Params.Agreement, r.Err)
+	case r.Err == nil && liarsFail[s.Seed] != "":
+		t.Errorf("seed %d does not fail any more by %q: take it off the list", s.Seed, liarsFail[s.Seed])
+	}
+}
+
+// Schedules that failed once fail no more. They take half a minute: ATOLL_LONG=1.
+func TestLiarSchedulesThatFailedOnce(t *testing.T) {
+	t.Parallel()
+	if !longMode() {
+		t.Skip("takes half a minute: ATOLL_LONG=1 runs it")
+	}
+	for _, seed := range liarsFailedOnce {
+		s, _ := lied(seed)
+		playLied(t, s)
 	}
 }
 
