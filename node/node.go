@@ -97,11 +97,12 @@ type learning struct {
 	corpus   *sharded  // instead of data, in a run that names a corpus
 	train    *training // nil for an observer
 	built    trainer.Trainer
-	external *external.Learner // built, where it is a process of its own
-	toldLost error             // the last loss of it that was told; of the learner's commands
-	slow     slowStart         // of it
-	evalRows int               // of the next part of an evaluation by it; of the learner's commands
-	trained  uint64            // tokens, from the step log
+	tune     func(ctx context.Context) error // measures and tunes it, on the training thread; nil: it is tuned
+	external *external.Learner               // built, where it is a process of its own
+	toldLost error                           // the last loss of it that was told; of the learner's commands
+	slow     slowStart                       // of it
+	evalRows int                             // of the next part of an evaluation by it; of the learner's commands
+	trained  uint64                          // tokens, from the step log
 	steps    uint64
 }
 

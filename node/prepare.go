@@ -11,13 +11,15 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/node/core"
+	"atoll/node/hardware"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/external"
+	"atoll/tensor"
 )
 
-// prepareTrainer measures the machine's speed for this model, chooses its precision, plans its batch
-// and makes the trainer. Peers learn of it by a new record.
+// prepareTrainer makes the trainer. What it measures of the machine's speed for this model chooses the precision and the batch,
+// and peers learn of it by a new record.
 func (n *node) prepareTrainer(ctx context.Context) error {
 	if n.cfg.Observe {
 		return nil
@@ -36,24 +38,89 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if note != "" {
 		n.view.event(n, "learner", "", note)
 	}
-	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
+	if n.comesNew() && tunedShare*uint64(cfg.MemoryBytes()) <= hardware.MemoryBytes() {
+		return n.tuneLater(cfg, among)
+	}
+	tuned, r, err := n.tuned(ctx, cfg, among)
 	if err != nil {
 		return err
 	}
-	r := n.record.get()
-	r.TokensPerSecond, r.Precision, cfg.Precision = speed.TokensPerSecond, precision.String(), precision
-	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
+	if err := n.tellSpeed(r, tuned.Batch); err != nil {
 		return err
 	}
-	cfg.MicroBatch = passRows(cfg.Batch, cfg.MicroBatch, float64(n.genesis.Model.Context)/r.TokensPerSecond)
-	if err := n.tellSpeed(r, cfg.Batch); err != nil {
-		return err
-	}
-	if n.built, err = trainer.New(cfg, n.text()); err != nil {
+	if n.built, err = trainer.New(tuned, n.text()); err != nil {
 		return err
 	}
 	n.check("remember the learner", n.rememberLearner())
 	return n.resumeOptimizer()
+}
+
+// tunedShare is the part of the memory that a trainer may take beside one that is measured.
+const tunedShare = 8
+
+// comesNew reports whether this node comes to others for the first time, as far as it can tell: it has the model to fetch, which takes
+// longer than to measure how fast it trains.
+func (n *node) comesNew() bool {
+	if len(n.cfg.addrs()) == 0 {
+		return false
+	}
+	c, err := n.store.Checkpoint()
+	if err == nil {
+		n.check("close the checkpoint", c.Close())
+	}
+	return errors.Is(err, store.ErrNotFound)
+}
+
+// tuneLater makes a trainer that is measured, and gets its batch and precision, on the training thread before it steps.
+func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
+	built, err := trainer.New(cfg, n.text())
+	if err != nil {
+		return err
+	}
+	n.built = built
+	n.tune = func(ctx context.Context) error {
+		tuned, r, err := n.tuned(ctx, cfg, among)
+		if err == nil {
+			err = built.Tune(tuned)
+		}
+		if err != nil {
+			return err
+		}
+		n.post(func(core.Time) { n.tellTuned(r, tuned) })
+		return nil
+	}
+	n.check("remember the learner", n.rememberLearner())
+	return nil
+}
+
+// tellTuned tells peers, and the machine, how a trainer was tuned.
+func (n *node) tellTuned(r hello.Record, tuned trainer.Config) {
+	now := n.record.get()
+	now.TokensPerSecond, now.Precision = r.TokensPerSecond, r.Precision
+	class, err := hello.PrecisionClass(r.Precision)
+	if err == nil {
+		err = n.tellSpeed(now, tuned.Batch)
+	}
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	n.machine.SetPrecision(class)
+}
+
+// tuned measures this machine's speed for the model: the precision and batch that suit it, and the record that says so.
+func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Precision) (trainer.Config, hello.Record, error) {
+	r := n.record.get()
+	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
+	if err != nil {
+		return cfg, r, err
+	}
+	r.TokensPerSecond, r.Precision, cfg.Precision = speed.TokensPerSecond, precision.String(), precision
+	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
+		return cfg, r, err
+	}
+	cfg.MicroBatch = passRows(cfg.Batch, cfg.MicroBatch, float64(n.genesis.Model.Context)/r.TokensPerSecond)
+	return cfg, r, nil
 }
 
 // tellSpeed tells peers how fast this node trains with so many rows a step, and on what.
@@ -137,7 +204,7 @@ func (n *node) loadOptimizer(state io.Reader) (other bool, err error) {
 func (n *node) newTraining() *training {
 	t := &training{
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
+		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, tune: n.tune, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
 	t.saver = &saver{
 		clock: n.clock, state: n.built.SaveState, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,

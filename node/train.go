@@ -27,6 +27,7 @@ type training struct {
 	woken    chan struct{}                                    // holds a token when there is something new to look at, see wake
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	saver    *saver                                           // checkpoints the inner optimizer
+	tune     func(ctx context.Context) error                  // suits the trainer to the machine, before its first step; nil: it is done
 	back     func()                                           // says that a trainer that was gone trains again
 	lacking  func(err error)                                  // says what a step waits for
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
@@ -178,6 +179,13 @@ func (t *training) run(ctx context.Context) error {
 	restarts, lacking := 0, false
 	var known error // what the trainer is gone by, until it begins again
 	t.begin(t.now())
+	if t.tune != nil {
+		began := t.now()
+		if err := t.tune(ctx); err != nil {
+			return cutBy(ctx, err)
+		}
+		t.spend(&t.account.Joining, began)
+	}
 	t.saver.begin()
 	defer t.saver.end()
 	if t.aside != nil {
@@ -241,6 +249,14 @@ func (t *training) run(ctx context.Context) error {
 	}
 	t.boundary()
 	return nil
+}
+
+// cutBy is no error where ctx ended what failed.
+func cutBy(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // Pauses before a trainer that is gone begins again: the first, and the longest. One that dies

@@ -421,6 +421,42 @@ func TestTrainingEnds(t *testing.T) {
 	})
 }
 
+// A trainer that is tuned takes no step before, and the time counts as that of a node that joins. To end it is no error.
+func TestTrainingIsTunedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := makeBench(t, 10*time.Millisecond, 0)
+		b.learns()
+		b.tune = func(ctx context.Context) error {
+			select {
+			case <-time.After(3 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		b.start(t)
+		b.setMay(true)
+		if p := b.after(2 * time.Second); p.steps != 0 {
+			t.Errorf("%d steps before it is tuned", p.steps)
+		}
+		p := b.after(1095 * time.Millisecond)
+		if a := p.account; p.steps != 9 || !near(a.Joining, 3) || !near(a.Step, 0.09) || a.Waiting > 1e-6 {
+			t.Errorf("%d steps, account %+v", p.steps, a)
+		}
+		b.stop(t)
+		b = makeBench(t, time.Millisecond, 0)
+		b.tune = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		b.start(t)
+		b.after(time.Second)
+		b.stop(t)
+		broken := errors.New("out of memory")
+		b.tune = func(context.Context) error { return broken }
+		if err := b.run(t.Context()); !errors.Is(err, broken) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 // A trainer that is gone begins again, after pauses that double while it cannot, and what the
 // loop asks for is done meanwhile.
 func TestTrainingRestartsALostTrainer(t *testing.T) {

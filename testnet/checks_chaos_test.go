@@ -27,11 +27,21 @@ func TestUsageIsFlat(t *testing.T) {
 		return 100 << 20
 	}
 	leaks := func(s int) float64 { return float64(100+2*s) * (1 << 20) }
+	comes := lived(0, 150, func(s int) float64 { // without the run at first
+		if s < 60 {
+			return 1 << 20
+		}
+		return 100 << 20
+	})
+	for s := range 60 {
+		comes.lives[0].usage[s].joining = true
+	}
 	for name, c := range map[string]struct {
 		members []*member
 		judged  bool
 		passed  bool
 	}{
+		"joins":        {[]*member{comes}, true, true},
 		"flat":         {[]*member{lived(0, 90, flat), lived(1, 90, fills)}, true, true},
 		"leak":         {[]*member{lived(0, 90, flat), lived(1, 90, leaks)}, true, false},
 		"short":        {[]*member{lived(0, 40, leaks)}, false, false},
@@ -57,7 +67,7 @@ func TestUsageIsNotedOncePerStatus(t *testing.T) {
 		l.last = status.Snapshot{Identity: status.Identity{At: time.Unix(second, 0)}, Process: status.Process{RSSBytes: 5, Goroutines: 7, OpenFiles: 9}}
 		l.use()
 	}
-	if len(l.usage) != 2 || l.usage[1] != (usage{2 * time.Second, 5, 7, 9}) {
+	if len(l.usage) != 2 || l.usage[1] != (usage{at: 2 * time.Second, rss: 5, goroutines: 7, files: 9}) {
 		t.Errorf("%+v", l.usage)
 	}
 }

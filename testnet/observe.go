@@ -3,6 +3,7 @@ package testnet
 import (
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/status"
 )
 
@@ -118,6 +119,7 @@ func sameChain(a, b []status.ChainAt, from uint32) bool {
 // usage is what a process took of the machine at a moment.
 type usage struct {
 	at         time.Duration // since its start
+	joining    bool          // it had yet to get the run
 	rss        float64       // bytes
 	goroutines float64
 	files      float64
@@ -127,7 +129,7 @@ type usage struct {
 func (l *life) use() {
 	l.plan = max(l.plan, l.last.Plan.Planned)
 	u := usage{
-		at: l.last.At.Sub(l.began), rss: float64(l.last.RSSBytes),
+		at: l.last.At.Sub(l.began), joining: l.last.State == wire.Joining.String(), rss: float64(l.last.RSSBytes),
 		goroutines: float64(l.last.Goroutines), files: float64(l.last.OpenFiles),
 	}
 	if n := len(l.usage); n == 0 || l.usage[n-1].at < u.at {

@@ -17,7 +17,8 @@ const (
 	filesSlack      = 12       // connections that are being dialled or closed
 )
 
-// warmUp is when usage is first looked at: caches fill, connections are made.
+// warmUp is how long after a node has the run usage is first looked at: caches fill, connections are made. Before that a joiner has
+// no model yet, and what trains it takes its memory with the first step.
 const warmUp = 20 * time.Second
 
 // usageSamples is the least number of statuses after it that tell anything.
@@ -70,7 +71,10 @@ func (m *member) thirds() (first, last usage, ok bool) {
 		return first, last, false
 	}
 	all := m.lives[0].usage
-	for len(all) > 0 && all[0].at < warmUp {
+	for len(all) > 0 && all[0].joining {
+		all = all[1:]
+	}
+	for from := all; len(all) > 0 && all[0].at < from[0].at+warmUp; {
 		all = all[1:]
 	}
 	if len(all) < usageSamples {

@@ -56,6 +56,24 @@ func New(cfg Config, data Source) (*Builtin, error) {
 	}, nil
 }
 
+// Tune gives a trainer that has taken no step another batch and precision.
+func (b *Builtin) Tune(cfg Config) error {
+	if b.Steps() > 0 {
+		return fmt.Errorf("tune a trainer: it has taken %d steps; make a new one", b.Steps())
+	}
+	tuned := b.config
+	tuned.Batch, tuned.MicroBatch, tuned.Precision = cfg.Batch, cfg.MicroBatch, cfg.Precision
+	if err := tuned.Validate(); err != nil {
+		return err
+	}
+	b.config = tuned
+	b.model = llama.NewModel(tuned.Model, tuned.rows())
+	b.model.Precision = tuned.Precision
+	b.inner = tuned.Optim.newInner(b.params.Views, tuned.Precision)
+	b.tokens = make([]int32, tuned.tokens())
+	return nil
+}
+
 // Params returns the parameters in the order of Slab.
 func (b *Builtin) Params() []float32 { return b.params.Data }
 

@@ -106,6 +106,31 @@ func sameConfigSameBits(t *testing.T, cfg Config) {
 	}
 }
 
+// A trainer that was tuned steps as one that was made so.
+func TestTune(t *testing.T) { eachOptimizer(t, tunes) }
+
+func tunes(t *testing.T, cfg Config) {
+	want := cfg
+	want.Batch, want.MicroBatch, want.Precision = 6, 3, tensor.BF16
+	tuned, made := newTrainer(t, cfg), newTrainer(t, want)
+	slab := tuned.Params()
+	if err := tuned.Tune(want); err != nil {
+		t.Fatal(err)
+	}
+	steps(t, tuned, 3)
+	steps(t, made, 3)
+	if !slices.Equal(slab, made.Params()) {
+		t.Error("the parameters after three steps differ")
+	}
+	if err := tuned.Tune(cfg); err == nil {
+		t.Error("a trainer was tuned after its first step")
+	}
+	bad := want
+	if bad.Batch = 0; newTrainer(t, cfg).Tune(bad) == nil {
+		t.Error("a trainer was tuned to a batch of no rows")
+	}
+}
+
 // TestMicroBatches: gradients of parts add up to the gradient of the whole.
 func TestMicroBatches(t *testing.T) {
 	whole := newTrainer(t, miniConfig())
