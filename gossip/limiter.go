@@ -133,7 +133,7 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
 		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
 	}
-	invite, uses := l.cfg.Members.Place(b.Author)
+	invite, uses := l.shareOf(b.Author)
 	l.charge(b.Author, invite, uses, beatKind, own)
 	return false
 }
@@ -200,8 +200,11 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	if len(l.folded) < maxPeers {
 		l.folded[id] = true
 	}
-	if invite, uses := l.cfg.Members.Place(id); uses > 0 {
-		l.hasPlace(l.share(invite), id, uses) // now: later it would be for who speaks first, or whose name is forged first
+	for _, v := range l.cfg.Members.Places(id) {
+		// Now: later it would be for who speaks first, or whose name is forged first.
+		if l.hasPlace(l.share(v.Key), id, v.Uses) {
+			return
+		}
 	}
 }
 

@@ -32,6 +32,21 @@ func (l *Limiter) hasPlace(s *share, author wire.PeerID, uses uint32) bool {
 	return s.places[author]
 }
 
+// shareOf is the invite whose share an author's beats are of, and for how many it is meant; for none where nothing bounds them. Of
+// several it is one in which the author has a place: others may have given the author the rest, and used those up.
+func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) {
+	places := l.cfg.Members.Places(author)
+	for _, v := range places {
+		if s := l.shares[v.Key]; s != nil && s.places[author] {
+			return v.Key, v.Uses
+		}
+	}
+	if len(places) == 0 {
+		return invite, 0
+	}
+	return places[0].Key, places[0].Uses
+}
+
 // charge notes what a message takes of its author's own, out of the bucket of its kind unless own names another, and what
 // it takes of the share of the invite by which the author came.
 func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own toll) {

@@ -175,6 +175,33 @@ func TestPlacesFollowFolds(t *testing.T) {
 	}
 }
 
+// Whoever has an invite can admit by it a member that came by another. When its share and its places are used up, that member is heard
+// as before: whether its delta was folded before or after.
+func TestForeignInviteSilencesNobody(t *testing.T) {
+	for _, folded := range []string{"before", "after"} {
+		l := limited(1)
+		v := inviting(l)
+		victim, liars := keyOf(1), []wire.PeerID{keyOf(2), keyOf(3)}
+		v.admit(t, 1, member.Invite{Uses: 1}, victim)
+		if folded == "before" {
+			l.Contributed(victim)
+		}
+		v.admit(t, 2, member.Invite{Uses: 2}, liars[0], liars[1], keyOf(4), victim)
+		for _, liar := range liars {
+			l.Contributed(liar)
+		}
+		if folded == "after" {
+			l.Contributed(victim)
+		}
+		for _, liar := range append(liars, keyOf(4)) {
+			passing(l, 0, 200, func(i int) wire.Message { return v.says(beatKind, liar, 1+i) })
+		}
+		if err := l.Check(0, wire.PeerID{7}, v.says(beatKind, victim, 1)); err != nil {
+			t.Errorf("folded %s the invite was given: %v", folded, err)
+		}
+	}
+}
+
 // Whoever writes an author's name takes nothing from it, before the signature shows that.
 func specForgeriesTakeNothing(t *testing.T, _ *spectest.Spec) {
 	l := limited(1)

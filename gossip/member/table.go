@@ -275,11 +275,20 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	return guest || wasGuest && !wasMember
 }
 
-// Place is the invite of a member that bounds what it may say, and for how many nodes that is meant: 0 where nothing bounds it.
-// Of several it is the one for most.
+// Place is the first of Places: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
 func (t *Table) Place(author wire.PeerID) (invite wire.PeerID, uses uint32) {
-	if t == nil {
+	places := t.Places(author)
+	if len(places) == 0 {
 		return invite, 0
+	}
+	return places[0].Key, places[0].Uses
+}
+
+// Places are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
+// has an invite can give it to members that came by another, so none of these may be held against a member alone.
+func (t *Table) Places(author wire.PeerID) (places []Invite) {
+	if t == nil {
+		return nil
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -288,12 +297,13 @@ func (t *Table) Place(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 		switch _, revoked := t.wordAgainst(t.byID[id]); {
 		case v.Guests || revoked:
 		case v.Uses == 0:
-			return wire.PeerID{}, 0
-		case v.Uses > uses || v.Uses == uses && v.Key.Compare(invite) < 0:
-			invite, uses = v.Key, v.Uses
+			return nil
+		default:
+			places = append(places, v)
 		}
 	}
-	return invite, uses
+	slices.SortFunc(places, func(a, b Invite) int { return cmp.Or(cmp.Compare(b.Uses, a.Uses), a.Key.Compare(b.Key)) })
+	return places
 }
 
 // GuestHeader reports whether a header names the certificate of a guest. Of one that is not known here it says no.

@@ -219,9 +219,10 @@ func (s *server) follow(document []byte) {
 		return
 	}
 	self := wire.PeerIDOf(s.key)
-	s.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: self, Run: s.run, Members: s.members}))
+	// Several peers may give the document at once; what was counted since the first one stays.
+	s.gate.Limiter.CompareAndSwap(nil, p2p.NewLimiter(gossip.Config{Self: self, Run: s.run, Members: s.members}))
 	if g.Finality {
-		s.gate.Votes.Store(p2p.NewVoteGate(self, finality.DefaultStepMs))
+		s.gate.Votes.CompareAndSwap(nil, p2p.NewVoteGate(self, finality.DefaultStepMs))
 	}
 }
 

@@ -39,30 +39,37 @@ func newSlab(cfg Config) (*slab, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; end the training script that still has it open", err)
 	}
-	f, path, err := makeSlabFile(cfg, path)
+	f, path, remedy, err := makeSlabFile(cfg, path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := mapSlab(f, path, cfg.Views)
+	s, err := mapSlab(f, path, remedy, cfg.Views)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }
 
-// makeSlabFile makes an empty file in memory, or at a path of the disk. It says at which path it is.
-func makeSlabFile(cfg Config, disk string) (*os.File, string, error) {
+// What to do where a slab has no room.
+const (
+	diskRemedy   = "free some room, or use a folder on a larger disk with --dir"
+	memoryRemedy = "end other programs, or use a machine with more memory"
+)
+
+// makeSlabFile makes an empty file in memory, or at a path of the disk. It says at which path it is, and what to do if it has no room.
+func makeSlabFile(cfg Config, disk string) (f *os.File, path, remedy string, err error) {
 	if cfg.Command.Attach == "" {
 		if f, path, err := memoryFile(slabFile); err == nil {
-			return f, path, nil
+			return f, path, memoryRemedy, nil
 		}
 	}
-	f, err := os.Create(disk)
-	return f, disk, err
+	f, err = os.Create(disk)
+	return f, disk, diskRemedy, err
 }
 
-// mapSlab gives an empty file the values of a layout, all 0, and maps it. Learners open it by its path.
-func mapSlab(f *os.File, path string, views []tensor.View) (*slab, error) {
+// mapSlab gives an empty file the values of a layout, all 0, and maps it. Learners open it by its path. remedy is what to do if there
+// is no room.
+func mapSlab(f *os.File, path, remedy string, views []tensor.View) (*slab, error) {
 	n := 0
 	for _, v := range views {
 		n += v.Len
@@ -77,7 +84,7 @@ func mapSlab(f *os.File, path string, views []tensor.View) (*slab, error) {
 	s := &slab{path: path, begin: int64(len(head)), file: f}
 	size := s.begin + 4*int64(n)
 	if err := fill(f, 4*int64(n)); err != nil {
-		return nil, fmt.Errorf("%d MiB for the values that learner and node share, in %s: %w: free some room, or use a folder on a larger disk with --dir", size>>20, path, err)
+		return nil, fmt.Errorf("%d MiB for the values that learner and node share, in %s: %w: %s", size>>20, path, err, remedy)
 	}
 	if s.mapped, err = mapFile(f, size); err != nil {
 		return nil, fmt.Errorf("map %d MiB of %s: %w", size>>20, path, err)
