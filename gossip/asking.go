@@ -65,7 +65,7 @@ func (p *pull) ask(w *want, s *source) {
 	w.flights.due = p.now + wait + transfer
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	asked, began := *s, p.now
+	asked, began, late := *s, p.now, q.pull.late
 	var call uint64
 	call = p.call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
 		w.flights.calls = slices.DeleteFunc(w.flights.calls, func(id uint64) bool { return id == call })
@@ -76,7 +76,7 @@ func (p *pull) ask(w *want, s *source) {
 		if errors.Is(err, errHungUp) {
 			return
 		}
-		q.pull.ended(p.now-began-wait, transfer, err)
+		q.pull.ended(p.now-began-wait, transfer, late, err)
 		if err == nil && p.took > 0 {
 			p.measure(q, len(b))
 		}
@@ -101,11 +101,12 @@ func (p *pull) measure(q *peer, bytes int) {
 
 // ended notes how long a request took that might have taken so long, twice. A peer that
 // sends to several at once is slower than it says: with the same time at each try they
-// would break off and begin again for ever.
-func (q *pullPeer) ended(took, transfer int64, err error) {
+// would break off and begin again for ever. Of requests that were under way together, with the time doubled late times, all
+// double it once: one that gives nothing would have the longest time of all after a few seconds.
+func (q *pullPeer) ended(took, transfer int64, late int, err error) {
 	switch {
 	case err != nil && took >= 2*transfer:
-		q.late = min(q.late+1, maxLate)
+		q.late = max(q.late, min(late+1, maxLate))
 	case err == nil && took <= transfer>>q.late:
 		q.late = 0
 	}

@@ -183,21 +183,6 @@ func (p *pull) holder(id wire.Digest, from wire.PeerID) {
 		return
 	}
 	w.first(source{id: from, holds: true})
-	if q := p.peers.find(from); q != nil && q.pull.late == 0 && p.onlyLate(w) {
-		w.flights.due = min(w.flights.due, p.now)
-	}
-}
-
-// onlyLate reports whether all that are asked for a payload answered late the last time: they have up to 32 times as long. One
-// that gives nothing has it for ever, and whoever holds the payload is not kept waiting for it.
-func (p *pull) onlyLate(w *want) bool {
-	for i := range len(w.sources) + 1 {
-		s := w.inTurn(i)
-		if q := p.peers.find(s.id); s.asked && (q == nil || q.pull.late == 0) {
-			return false
-		}
-	}
-	return true
 }
 
 // tick ends what took too long, or came to be of no use, and asks for whatever can

@@ -1,25 +1,26 @@
 package gossip
 
 import (
+	"errors"
 	"testing"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
-// Who answered late the last time has longer, and keeps nobody waiting who shows to hold the payload. Others are given their time.
-func TestFetchHolderOvertakesLate(t *testing.T) {
-	for late := range 2 {
-		a := specAlone(2)
-		a.core.peers.find(wire.PeerID{2}).pull.late = late
-		early, listing, headers := a.offered(t, 9)
-		if len(early) != 1 || early[0].to != 2 {
-			t.Fatalf("asks %+v", early)
-		}
-		q := questions(t, append(a.answer(listing, headers), a.wait(100, 1, 2)...), wire.GetPayload)
-		if asked := len(q) == 1 && q[0].to == 1; asked != (late > 0) {
-			t.Errorf("with %d late answers then asks %+v", late, q)
-		}
+// Requests that came to no end together double the time of the next one once, however many they were.
+func TestFetchLateTogether(t *testing.T) {
+	a := specAlone(1)
+	together := a.floodsOf(t, 1, 1, 4, 1)
+	if len(together) != 4 {
+		t.Fatalf("asks %+v", together)
+	}
+	a.now += wire.MaxWaitMs + 2*deadlineMinMs
+	for _, q := range together {
+		a.core.Step(a.now, Answered{Call: q.call.ID, Err: errors.New("no end")})
+	}
+	if late := a.core.peers.find(wire.PeerID{1}).pull.late; late != 1 {
+		t.Errorf("after %d requests without end the time was doubled %d times", len(together), late)
 	}
 }
 
