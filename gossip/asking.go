@@ -130,6 +130,9 @@ func (p *pull) fly(w *want, s *source, q *peer, n int) {
 	q.pull.bytes += n * int(w.header.Header.Size)
 	p.bytes += n * int(w.header.Header.Size)
 	p.flying += n
+	if w.behind {
+		p.behind += n * int(w.header.Header.Size)
+	}
 	if w.probe {
 		p.probes += n
 	}

@@ -21,6 +21,8 @@ type transfer struct {
 	flying   int     // chunk requests in flight
 	have     int64   // bytes stored, of total
 	total    int64
+	began    Time
+	came     int64                // bytes that came since
 	holds    map[holding]int      // how many chunks of its tip, from the first
 	recruits map[wire.PeerID]bool // peers asked to donate; false: in vain
 	gave     map[wire.PeerID]bool // peers that gave a chunk
@@ -72,11 +74,14 @@ func (t *transfer) String() string {
 func (s *snapshot) begin() {
 	s.stage, s.resume = fetching, roundsOf(s.manifest)
 	s.transfer = transfer{
-		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now, began: s.now,
 	}
 	if genesisOnly(s.manifest) {
 		s.done()
 		return
+	}
+	if s.joining() {
+		s.aside.begin()
 	}
 	listed := map[wire.Digest]bool{}
 	for f, fm := range s.manifest.Fragments {
@@ -328,6 +333,7 @@ func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
 	c.state = chunkStored
 	t.missing--
 	t.have += int64(c.size)
+	t.came += int64(c.size)
 	t.gave[p.id] = true
 	t.progress = s.now
 	s.emit(StoreChunk{Digest: c.digest, Bytes: b})

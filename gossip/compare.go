@@ -15,6 +15,7 @@ type comparison struct {
 	chainTheirs wire.Digest      // the peer's chain digest at its own base, zero if unknown
 	forked      bool             // a round that both closed differs
 	partial     bool             // do not follow the peer: something it listed is missing
+	followed    bool             // this node was told to
 }
 
 // plan chooses the rounds to compare: from what this node can refold to what
@@ -27,9 +28,15 @@ func (r *repair) plan(s *session) {
 		c.closed = r.chain.Closed(f)
 		c.from = r.unionBase(f) + 1
 		c.to = max(c.from, r.reach(s.peer, f))
-		for from := c.from; from <= c.to; from += wire.MaxRangeRounds {
-			s.ranges = append(s.ranges, wire.Range{Fragment: uint16(f), From: from, To: min(c.to, from+wire.MaxRangeRounds-1)})
-		}
+		s.planOne(f)
+	}
+}
+
+// planOne has the rounds of one fragment compared.
+func (s *session) planOne(f int) {
+	c := &s.fragments[f]
+	for from := c.from; from <= c.to; from += wire.MaxRangeRounds {
+		s.ranges = append(s.ranges, wire.Range{Fragment: uint16(f), From: from, To: min(c.to, from+wire.MaxRangeRounds-1)})
 	}
 }
 
@@ -66,9 +73,12 @@ func (r *repair) compareNext(s *session) {
 			}
 			r.compare(s, asked[i], a)
 		}
-		if len(s.ranges) > 0 {
+		switch {
+		case len(s.ranges) > 0:
 			r.compareNext(s)
-		} else {
+		case s.uniting:
+			r.compared(s)
+		default:
 			r.probe(s)
 		}
 		return nil

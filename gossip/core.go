@@ -20,6 +20,7 @@ type Core struct {
 	certificates certificates
 	relays       relays
 	pull         pull
+	aside        aside
 	snapshot     snapshot
 	repair       repair
 	audit        audit
@@ -49,12 +50,13 @@ func New(cfg Config, chain Chain) *Core {
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.relays = relays{env: e, beats: &c.beats}
 	c.pull = newPull(e, &c.relays)
-	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, certificates: &c.certificates, finals: &c.finals, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
+	c.aside = aside{env: e, pull: &c.pull, relays: &c.relays}
+	c.snapshot = snapshot{env: e, joining: c.joining, aside: &c.aside, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
+	c.repair = repair{env: e, certificates: &c.certificates, finals: &c.finals, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, aside: &c.aside, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
-	c.pull.settled = c.settled
+	c.pull.settled, c.pull.catchUp = c.settled, c.snapshot.catchUp
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, finals: &c.finals, joining: c.joining}
 	c.serve.donate = donate{env: e, serve: &c.serve}
@@ -90,6 +92,9 @@ func (c *Core) Tick(now Time) {
 	c.pull.tick()
 	c.repair.tick()
 	c.snapshot.tick()
+	if !c.snapshot.busy() && len(c.repair.sessions) == 0 {
+		c.aside.end()
+	}
 	c.own.tick()
 	c.serve.tick()
 	c.history.tick()

@@ -8,6 +8,7 @@
 //	relays             decide who gives them on where the author's uplink is thin
 //	repair             unite the sets of two nodes that differ, or choose whose tips win
 //	snapshot           take tips whole
+//	aside              keep headers back that a joiner can do nothing with yet
 //	history            fetch the headers behind tips taken whole
 //	own                ask which of this node's deltas others know
 //	audit              find out whose state is wrong

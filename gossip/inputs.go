@@ -219,7 +219,7 @@ func (c *Core) beat(from wire.PeerID, b *wire.Beat) {
 // header offers a new header upward and begins to fetch its payload.
 func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	id, v := c.headers.meet(s)
-	if v == refused || v == conflict || c.headers.old(s.Header) {
+	if v == refused || v == conflict || c.headers.old(s.Header) || c.aside.keep(heardOf{id, s, from}) {
 		return
 	}
 	if v == fresh {

@@ -308,6 +308,12 @@ const (
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
 	repairBatch = 64
+	// freshBatch is the same for a joiner, which takes one fragment after the other. 16 rounds with 16 answers are what a fragment
+	// parks. The next headers are asked for once no more than freshFew payloads are waited for, so that the link is never idle.
+	freshBatch = 16
+	freshFew   = maxPullsPerPeer
+	// maxAside bounds the headers that a joiner keeps back: 24 fragments and 170 authors. Repair brings what is beyond.
+	maxAside = 4096
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
@@ -367,6 +373,11 @@ const (
 	minChunkAhead = 2
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
+	// catchUpAheadMs is the time that payloads cover which are asked for of rounds that closed while the tips came: a round trip around
+	// the world.
+	catchUpAheadMs = 300
+	// rateChunks is how many chunks tell what the downlink of a joiner carries: some of each donor.
+	rateChunks = 16
 	// maxDonors is how many peers give the chunks of one snapshot: four links
 	// fill most others, and each donor holds the tips in memory meanwhile.
 	maxDonors = 4

@@ -22,10 +22,13 @@ type pull struct {
 	disk   diskPause
 	flying int // requests in flight
 	bytes  int // that they are for
+	behind int // of these, for what repair brings
 	probes int // how many of them are for what may never come
 
 	strangers int // wants of strangers' deltas that nobody vouches for
 
+	// catchUp is how many bytes of what repair brings may be asked for at once; 0 is any.
+	catchUp func() int
 	// settled is told of each want that ended, and how.
 	settled func(id wire.Digest, how outcome)
 }
@@ -61,6 +64,7 @@ type want struct {
 	asked   bool // ever, of anybody
 	fetched bool // handed up, awaiting Settle
 	probe   bool // it may never come, by its author: see comesLast
+	behind  bool // repair brought it: mostly its round is closed elsewhere
 	strange bool // its author is a stranger, and nobody who is known has it
 	until   Time // nobody is asked any more then
 }
@@ -80,6 +84,7 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 	if w == nil {
 		return false
 	}
+	w.behind = true
 	p.source(id, from)
 	return true
 }
@@ -295,8 +300,19 @@ func (p *pull) advance(w *want) {
 // full reports whether what is asked for is all that the capped downlink of this node
 // carries soon. Two requests are under way in any case: one may wait for its payload.
 func (p *pull) full(w *want) bool {
+	if p.behindEnough(w) {
+		return true
+	}
 	ahead := p.cfg.DownMs * downAheadMs
 	return ahead > 0 && p.flying >= minDownCalls && float64(p.bytes+int(w.header.Header.Size)) > ahead
+}
+
+// behindEnough reports whether as much of what repair brings is asked for as fills the downlink of a node that catches up. What is
+// announced now would wait behind more, and come too late in the fragments that have caught up. Two may be asked for in any case: one that
+// leaves and one behind it.
+func (p *pull) behindEnough(w *want) bool {
+	most, size := p.catchUp(), int(w.header.Header.Size)
+	return w.behind && most > 0 && p.behind+size > max(most, 2*size)
 }
 
 func (p *pull) handUp(w *want, payload []byte) {

@@ -21,6 +21,7 @@ type repair struct {
 	pull     *pull
 	beats    *beats
 	snapshot *snapshot
+	aside    *aside
 	sessions []*session // at most maxRepairs, in order of beginning
 
 	// Of peers that show another chain, what this node weighs its own against once it
@@ -48,6 +49,9 @@ type session struct {
 	batch     []wire.RoundKey // rounds whose headers were asked for
 	answered  bool            // the peer did, once or more
 	uniting   bool            // decided to
+	inTurn    bool            // one fragment after the other
+	turns     []int           // the fragments whose turn is yet to come
+	comparing bool            // the rounds of the one whose turn it is
 	waiting   map[wire.Digest]uint16
 	learned   int  // deltas that came of it, and closings
 	brought   int  // of these, deltas
@@ -171,20 +175,66 @@ func (r *repair) decide(s *session) {
 	}
 }
 
-// unite fetches the differing rounds, the oldest of all fragments first.
+// unite fetches the differing rounds, the oldest of all fragments first. A joiner takes one fragment after the other: it
+// takes part in each that has caught up. The last one is the first that its learner has a delta of.
 func (r *repair) unite(s *session) {
 	s.uniting = true
+	if s.inTurn = r.snapshot.fresh() && r.snapshot.joining(); s.inTurn {
+		s.todo = nil
+		for f := range s.fragments {
+			s.turns = append([]int{f}, s.turns...)
+		}
+	}
 	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
-	r.nextBatch(s)
+	r.goOn(s)
 }
 
-// nextBatch asks for the headers of the next rounds, or ends the repair.
-func (r *repair) nextBatch(s *session) {
-	n := min(repairBatch, len(s.todo))
-	if n == 0 {
-		r.finish(s)
-		return
+// goOn asks for the headers of the next rounds once little is waited for, or ends the repair once nothing is.
+func (r *repair) goOn(s *session) {
+	most, few := repairBatch, 0
+	if s.inTurn {
+		most, few = freshBatch, freshFew
+		r.followEach(s)
 	}
+	switch n := min(most, len(s.todo)); {
+	case s.batch != nil || s.comparing || len(s.waiting) > few:
+	case n > 0:
+		r.nextBatch(s, n)
+	case len(s.turns) > 0:
+		r.nextTurn(s)
+	case len(s.waiting) == 0:
+		r.finish(s)
+	}
+}
+
+// nextTurn has the next fragment catch up. Since all fragments were compared more of its rounds have closed, and those that are
+// open have deltas whose headers came before this node heard any.
+func (r *repair) nextTurn(s *session) {
+	f := s.turns[0]
+	s.turns, s.comparing = s.turns[1:], true
+	r.aside.turn(f)
+	s.fragments[f].to = max(s.fragments[f].to, r.reach(s.peer, f)+openRounds)
+	s.planOne(f)
+	r.compareNext(s)
+}
+
+// compared goes on with the fragment whose turn it is.
+func (r *repair) compared(s *session) {
+	s.comparing = false
+	r.goOn(s)
+}
+
+// followEach follows the peer in the fragments of which all is here.
+func (r *repair) followEach(s *session) {
+	for f := range s.fragments {
+		if !s.lacks(f) {
+			r.follow(s, f)
+		}
+	}
+}
+
+// nextBatch asks for the headers of the next n rounds.
+func (r *repair) nextBatch(s *session, n int) {
 	s.batch = slices.Clone(s.todo[:n])
 	s.todo = s.todo[n:]
 	r.ask(s, wire.Request{Kind: wire.GetHeaders, Rounds: s.batch}, func(body []byte) error {
@@ -244,9 +294,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) {
 		r.takeOne(s, &h)
 	}
 	s.batch = nil
-	if len(s.waiting) == 0 {
-		r.nextBatch(s)
-	}
+	r.goOn(s)
 }
 
 // conform has a guest leave out of closed rounds what guests made and a member does not hold. Members take of that what comes in
@@ -328,10 +376,19 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 			s.fragments[f].partial = true
 			s.lost = s.lost || r.tooOld(id)
 		}
-		if len(s.waiting) == 0 && s.batch == nil {
-			r.nextBatch(s)
+		r.goOn(s)
+	}
+}
+
+// lacks reports whether something of a fragment is still to come.
+func (s *session) lacks(f int) bool {
+	ofIt := func(key wire.RoundKey) bool { return int(key.Fragment) == f }
+	for _, waiting := range s.waiting {
+		if int(waiting) == f {
+			return true
 		}
 	}
+	return s.comparing || slices.Contains(s.turns, f) || slices.ContainsFunc(s.batch, ofIt) || slices.ContainsFunc(s.todo, ofIt)
 }
 
 // tooOld reports whether gossip no longer brings a delta that was met.
@@ -340,14 +397,21 @@ func (r *repair) tooOld(id wire.Digest) bool {
 	return v != nil && r.headers.old(v.header.Header)
 }
 
-// finish tells the outer side how far it may close. A guest closes nothing for others.
+// follow tells the outer side how far it may close a fragment, of which all is here. A guest closes nothing for others.
+func (r *repair) follow(s *session, f int) {
+	c := &s.fragments[f]
+	round := min(c.theirs.Closed, c.to)
+	if !c.partial && !c.followed && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
+		c.followed = true
+		r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
+		s.learned++
+	}
+}
+
+// finish follows the peer in all fragments, and ends the repair.
 func (r *repair) finish(s *session) {
-	for f, c := range s.fragments {
-		round := min(c.theirs.Closed, c.to)
-		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
-			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
-			s.learned++
-		}
+	for f := range s.fragments {
+		r.follow(s, f)
 	}
 	if s.lost || s.learned == 0 && r.atRest(s.peer) {
 		s.peer.repair.spent++

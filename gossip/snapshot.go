@@ -13,6 +13,7 @@ import (
 type snapshot struct {
 	*env
 	joining  func() bool // this node has no tips yet
+	aside    *aside
 	stage    stage
 	prefer   wire.PeerID          // the donor to ask first, zero for none
 	only     bool                 // ask no other: they are on other chains
@@ -23,6 +24,7 @@ type snapshot struct {
 	failed   int                  // donors in a row that gave no chunk, or whose tips did not fit
 	disputes int                  // manifests of this fetch that were spoken against
 	took     Time                 // when tips were last put in place; 0: digests were equal since
+	perMs    float64              // bytes of their chunks that came; 0: too few to tell
 	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk     diskPause
 	donor    wire.PeerID
@@ -77,6 +79,15 @@ func (s *snapshot) installed() {
 // fresh reports whether the tips that this node took are still to be brought up
 // to date: it has not shown the digests of any peer since.
 func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlMs }
+
+// catchUp is how many bytes of what came since the tips may be asked for at once; 0 is any. Less would leave the link idle, by
+// the rate at which the tips came.
+func (s *snapshot) catchUp() int {
+	if !s.fresh() {
+		return 0
+	}
+	return int(s.perMs * catchUpAheadMs)
+}
 
 // equal says that this node shows the digests of a peer.
 func (s *snapshot) equal() { s.took = 0 }
@@ -358,6 +369,9 @@ func (s *snapshot) done() {
 	s.attempt++
 	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
 	t := &s.transfer
+	if s.perMs = 0; t.came >= rateChunks*wire.ChunkSize {
+		s.perMs = float64(t.came) / float64(max(s.now-t.began, 1))
+	}
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
 	s.transfer = transfer{}
 }

@@ -117,9 +117,11 @@ func (s *serve) next() {
 	}
 }
 
-// crowded reports whether payloads wait for the uplink.
+// crowded reports whether payloads of open rounds wait for the uplink. Chunks need not give way to those of old ones: whoever
+// needs these is on its way in, as those are that fetch chunks.
 func (s *serve) crowded() bool {
-	return s.upload() > 0 && slices.ContainsFunc(s.parked, func(q parked) bool { return s.chain.Has(q.id) })
+	waits := func(q parked) bool { return s.chain.Has(q.id) && s.needs(q, s.seen.find(q.id)) < repaired }
+	return s.upload() > 0 && slices.ContainsFunc(s.parked, waits)
 }
 
 // inLine is a request and what its place in the line depends on.

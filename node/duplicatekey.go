@@ -111,7 +111,8 @@ func (n *node) allow(now core.Time) {
 		equal, _ := n.machine.Gossip().Chains().Equal(now)
 		t.follow(now, n.machine.View().FoldedTokens(), equal)
 	}
-	yes := n.machine.View().Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
+	ready := t.may || n.machine.View().Phase() == core.Ready
+	yes := ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
 	if n.train != nil && yes != t.allowed {
 		t.allowed = yes
 		n.train.setMay(yes)

@@ -114,6 +114,9 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		v.event(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Dropped.Steps, loss.Device))
 		return
 	}
+	if a.GiveUp && loss.Gone == nil && n.machine.View().Phase() == core.Replaying {
+		return // what it stepped before the fragment has caught up
+	}
 	if a.GiveUp && loss.Gone == nil {
 		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
 		return

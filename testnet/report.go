@@ -58,7 +58,7 @@ type Tokens struct {
 	TokensFolded      uint64 `json:"tokens_folded"`
 	TokensReturned    uint64 `json:"tokens_returned"`
 	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
-	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on an anchor that memory had damaged
+	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on an anchor that memory had damaged, or on tips that a newcomer had yet to catch up from
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
 }

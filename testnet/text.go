@@ -116,7 +116,7 @@ func (r Report) accountText() string {
 	text := fmt.Sprintf("%d tokens trained = %d folded + %d discarded + %d unpublished + %d lost",
 		r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
 	if r.TokensDropped > 0 {
-		text += fmt.Sprintf(" + %d dropped beside damage or a learner that died", r.TokensDropped)
+		text += fmt.Sprintf(" + %d dropped beside damage or a learner that died, or before a newcomer had caught up", r.TokensDropped)
 	}
 	return text
 }

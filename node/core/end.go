@@ -81,12 +81,12 @@ func (m *Machine) tickEnd(now Time) {
 	if ready && !needed && !m.pause.resting {
 		m.doubt(now)
 	}
-	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.pause.on && !m.rounds.Barred(m.self)
+	may := m.cfg.Learner && m.trains() && needed && !m.end.leaving && !m.pause.on && !m.rounds.Barred(m.self)
 	if may != m.end.may {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
 	}
-	m.rounds.SetFlush(now, ready && !may)
+	m.rounds.SetFlush(now, !may && (ready || m.join.took && m.end.leaving))
 	if ready && !may && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}

@@ -18,7 +18,7 @@ const (
 	Dialling   Phase = iota // no peer reached yet
 	Fetching                // asking for a manifest, fetching chunks
 	Installing              // the tips are being put together
-	Replaying               // folding the rounds since
+	Replaying               // folding the rounds since; on tips taken whole it trains as well
 	Ready                   // trains, contributes and donates
 )
 
@@ -45,6 +45,9 @@ const (
 	// genesis: a machine that starts again, a laptop that was closed for a moment.
 	// What it would make of genesis meanwhile, that peer's return undoes.
 	holderMs = 600_000
+	// endingPart is the last part of the budget, in which a joiner catches up before it steps: what is made beyond
+	// the budget is lost.
+	endingPart = 8
 )
 
 // NeedsChunks says that chunks of others' tips are, or may soon be, asked for or put
@@ -63,6 +66,7 @@ type join struct {
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
 	restored bool // the disk had tips
+	took     bool // tips whole: it steps on them while it catches up
 	donor    wire.PeerID
 	common   []uint32 // of the tips being installed
 	asked    Time     // when a peer was last asked what is missing
@@ -79,6 +83,25 @@ func (v View) Alone() bool { return v.m.join.phase == Ready && v.m.gossip.Peers(
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
 	m.end.stepped = now
+	if p == Ready {
+		m.rounds.CatchUp(now, false)
+	}
+}
+
+// trains reports whether this node is as far as to train. A joiner is once it has tips and one fragment has caught up: the
+// rounds of the others come beside its steps, and it signs deltas of those that have caught up. Not near the end of the run, which it
+// cannot see on tips that are behind.
+func (m *Machine) trains() bool {
+	return m.join.phase == Ready || m.join.phase == Replaying && m.join.took && !m.ending() && m.rounds.Takes()
+}
+
+// ending says that the end of the run is near by what live peers have folded, or that one of them has stopped.
+func (m *Machine) ending() bool {
+	seen := false
+	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		seen = seen || b.State == wire.Stopped || b.Folded >= m.cfg.Params.Budget-m.cfg.Params.Budget/endingPart
+	})
+	return seen
 }
 
 // joins reports whether this node waits for tips taken whole. One that came back
@@ -308,6 +331,10 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 	}
 	if err := m.rounds.Install(now, tips, history, m.join.common); err != nil {
 		return errors.Join(ErrInstall, err)
+	}
+	if m.joins() {
+		m.join.took = true
+		m.rounds.CatchUp(now, true)
 	}
 	m.replaced(tips, history)
 	m.gossip.Installed(now, m.join.common, nil)

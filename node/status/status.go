@@ -275,7 +275,7 @@ type Account struct {
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
 	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again
 	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment
-	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on an anchor that memory had damaged
+	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on an anchor that memory had damaged, or on tips that others had left behind
 	PayloadBytes   uint64   `json:"payload_bytes"`          // payload bytes received, in any form
 	PayloadHeld    uint64   `json:"payload_held_bytes"`     // sizes of the others' deltas held
 }

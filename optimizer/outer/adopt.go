@@ -4,7 +4,8 @@ import "slices"
 
 // Adopt hands the learner a new tip, and what it changes for own deltas, in the order in which
 // theta takes it. Repair says that the tip before it was damaged, GiveUp that the run has gone on
-// too long without what is unpublished: it is discarded either way. Learner.Follow executes it.
+// without what is unpublished, for too long or while its rounds were fetched: it is discarded either
+// way. Learner.Follow executes it.
 type Adopt struct {
 	Fragment       int
 	Tip            *Tip

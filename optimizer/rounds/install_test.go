@@ -55,6 +55,55 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// A learner that catches up signs no round that others have closed, whether most say so or one of them signs for a later one,
+// none of which it has no delta, and no steps that it took before.
+func TestCatchUp(t *testing.T) {
+	others := uint32(11) // the last round that they have closed
+	g := newRigOf(t, Config{Params: roundsParams(1), ClosedByMost: func(_ int, rnd uint32) bool { return rnd <= others }})
+	donor := newRig(t, roundsParams(1))
+	donor.live(1)
+	donor.close(9)
+	g.payloads = donor.payloads
+	g.live(1)
+	g.install(donor)
+	g.m.CatchUp(g.now, true)
+	g.step(8)
+	g.give(donor.delta(outer.Author{1}, 0, 10))
+	g.step(8)
+	g.expectDrafts()
+	if made := g.m.Fragment(0).Promised(); made != 0 || g.m.Takes() {
+		t.Errorf("%d tokens of stale steps are promised, it takes part %v", made, g.m.Takes())
+	}
+	g.give(donor.delta(outer.Author{1}, 0, 11))
+	g.m.CloseTo(g.now, 0, 11)
+	g.drain()
+	g.expectDrafts()
+	if a := g.lastAdopt(); !a.GiveUp || a.Tip.Round != 11 || !g.m.Takes() {
+		t.Fatalf("with round 11 it adopts %+v", a)
+	}
+	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 16, Tokens: 16 * 512}})
+	if a := g.m.Fragment(0).Account(); a.Overwritten.Steps != 16 || a.Pending.Steps != 0 || a.Discarded.Steps != 0 {
+		t.Errorf("account %+v", a)
+	}
+	g.step(8)
+	g.expectDrafts() // nothing of the open round came yet
+	g.give(donor.delta(outer.Author{1}, 0, 12))
+	g.expectDrafts(0)
+	if d := g.publish(0); d.Round != 12 || d.Steps != 8 {
+		t.Fatalf("it signs %d steps for round %d, the others have closed %d", d.Steps, d.Round, others)
+	}
+	g.after(g.p.GraceMinMs)
+	g.expectClosed(12)
+	g.want(g.offer(donor.delta(outer.Author{1}, 0, 14)), nil) // it has closed 13
+	g.step(8)
+	g.expectDrafts()
+	g.m.CatchUp(g.now, false)
+	g.drain()
+	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 8, Tokens: 8 * 512}})
+	g.step(8)
+	g.expectDrafts(0)
+}
+
 // What follows the tips that were taken can be refolded as elsewhere, whatever
 // the round of the tips.
 func TestInstalledBaseStaysForTheWindow(t *testing.T) {

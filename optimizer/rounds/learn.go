@@ -11,6 +11,7 @@ type learning struct {
 	unsent   uint64 // tokens not yet published
 	stepped  uint32 // rounds closed when the last of them was made
 	givenUp  bool   // the learner was told to give them up
+	stale    bool   // some of them were made while the fragment was to catch up
 	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
 	drafting bool   // a draft was asked for and is not yet durable
 	draftAt  Time   // no draft before: one could not be made durable
@@ -24,6 +25,7 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 		f.learn.opened++
 		f.learn.pending++
 		f.learn.stepped = f.chain.closed
+		f.learn.stale = f.learn.stale || m.catchesUp && m.behind(f)
 		f.learn.unsent += tokens
 		m.unstick(now, f)
 		m.askDraft(now, f)
@@ -70,6 +72,15 @@ func (m *Machine) unstickAtRest(now Time, f *fragment) {
 func (m *Machine) giveUpLate(f *fragment) {
 	late := f.learn.pending > 0 && uint64(f.chain.closed) > uint64(f.learn.stepped)+uint64(m.p.WindowAccept)
 	if !m.learner || !m.flush || f.learn.drafting || f.learn.givenUp || !late || f.chain.tip.Round <= f.learn.stepped {
+		return
+	}
+	f.learn.givenUp = true
+	m.emit(outer.Adopt{Fragment: f.index, Tip: f.chain.tip, GiveUp: true})
+}
+
+// giveUpStale has a learner drop what it made of a fragment until that has caught up. Others have made the same way meanwhile.
+func (m *Machine) giveUpStale(f *fragment) {
+	if !f.learn.stale || f.learn.drafting || f.learn.givenUp || m.catchesUp && m.behind(f) {
 		return
 	}
 	f.learn.givenUp = true

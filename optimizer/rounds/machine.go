@@ -32,6 +32,7 @@ type Machine struct {
 	plan         planning
 	seals        bool // Config.Finality
 	hold         bool // publish nothing
+	catchesUp    bool // see CatchUp
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
 }
@@ -122,6 +123,7 @@ func (m *Machine) advance(now Time, f *fragment) {
 	}
 	m.unstickAtRest(now, f)
 	m.giveUpLate(f)
+	m.giveUpStale(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
 	m.seal(f)

@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"errors"
+	"slices"
 
 	"atoll/optimizer/outer"
 )
@@ -15,7 +16,7 @@ const maxUnsent = 2
 // fragment is due: it rings (see mayRing), answers a bell
 // (h_min steps), or flushes (any step, at the end).
 func (m *Machine) askDraft(now Time, f *fragment) {
-	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
+	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.stale || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := m.mayRing(f)
@@ -37,9 +38,40 @@ func (m *Machine) next(f *fragment) uint32 {
 }
 
 // open says whether this learner may sign a delta for the fragment's next
-// round: it has not yet, and the round is not past the end of the run.
+// round: it has not yet, the round is not past the end of the run, and the fragment is not to catch up first.
 func (m *Machine) open(f *fragment) bool {
-	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self)
+	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self) && !(m.catchesUp && (m.behind(f) || !m.comesInTime(f)))
+}
+
+// CatchUp says whether tips were installed that others have left behind. Meanwhile the learner steps on them, and signs
+// for rounds that nobody has closed: every other node would fold again what came late.
+func (m *Machine) CatchUp(now Time, on bool) {
+	m.catchesUp = on
+	m.each(now)
+}
+
+// behind says whether a fragment has yet to catch up: its tip lacks what is closed, or a peer is known to have closed the round that is
+// open here.
+func (m *Machine) behind(f *fragment) bool {
+	if f.chain.tip.Round < f.chain.closed || m.closedElsewhere(f.index, f.chain.closed+1) {
+		return true
+	}
+	for rnd, r := range f.deltas.rounds {
+		if rnd > f.chain.closed+1 && r.members.known > 0 {
+			return true // its author has closed the one before
+		}
+	}
+	return false
+}
+
+// Takes says whether some fragment has caught up, so that steps are of use.
+func (m *Machine) Takes() bool {
+	return slices.ContainsFunc(m.frags, func(f *fragment) bool { return !m.behind(f) })
+}
+
+// comesInTime says whether a payload of the open round came while it is open. Where none does, an own delta is late as well.
+func (m *Machine) comesInTime(f *fragment) bool {
+	return m.flush || f.deltas.rounds[f.chain.closed+1].heldOfMembers() > 0
 }
 
 // over says that the fragment takes no further delta of this learner.

@@ -76,9 +76,13 @@ func (m *Machine) Recheck(now Time, fragment int, shared uint32) {
 	m.advance(now, f)
 }
 
-// Repaired says what a damaged tip or own delta cost the learner.
+// Repaired says what a damaged tip or own delta cost the learner, or tips that it was far behind.
 func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	f := m.frags[fragment]
+	if f.learn.stale && f.learn.givenUp { // nothing of it was ever of use
+		f.account.overwritten.Add(f.learn.spend(loss.Dropped))
+		f.learn.stale = false
+	}
 	f.drop(loss.Dropped)
 	f.learn.givenUp = false
 	for i := range f.own.list {

@@ -89,12 +89,12 @@ func (v View) Known(rnd uint32, id outer.ID) (known, held bool) {
 func (v View) Pending() (steps uint32, tokens uint64) { return v.f.learn.pending, v.f.learn.unsent }
 
 // Promised are the tokens of Pending that this learner will be able to publish:
-// none of a guest, none where it is barred or the fragment is over, and none where it signed
-// rounds far ahead of the open one (on a chain that it left), which others have
+// none of a guest, none where it is barred or the fragment is over, none that it made on tips that others had left
+// behind, and none where it signed rounds far ahead of the open one (on a chain that it left), which others have
 // to close first.
 func (v View) Promised() uint64 {
 	f := v.f
-	if v.m.guest || v.m.over(f) || f.own.mark > f.chain.closed+1 {
+	if v.m.guest || v.m.over(f) || f.learn.stale || f.own.mark > f.chain.closed+1 {
 		return 0
 	}
 	return f.learn.unsent
@@ -187,7 +187,7 @@ func (m *Machine) Status() Status {
 	for _, f := range m.frags {
 		s.Settled = s.Settled && f.settled()
 		s.Ended = s.Ended && f.ended()
-		s.Flushed = s.Flushed && !f.learn.drafting && (f.learn.pending == 0 || m.over(f))
+		s.Flushed = s.Flushed && !f.learn.drafting && (f.learn.pending == 0 || f.learn.stale || m.over(f))
 	}
 	return s
 }

@@ -82,8 +82,9 @@
 // # Outcomes
 //
 //	trained          tokens of steps
-//	folded, unpublished, in flight, discarded, lost
-//	                 where they went; discarded with a chain that was left, lost at a crash
+//	folded, unpublished, in flight, discarded, stale, lost
+//	                 where they went; discarded with a chain that was left, stale if a newcomer made them on tips
+//	                 that others had left behind, lost at a crash
 //	unaccounted      the rest; below 0 where some are counted twice
 //	late             deltas that came after their round had closed
 //	late share, planned, over budget, end

@@ -28,12 +28,15 @@ func (o *Outcome) inFlight() float64 {
 func (o *Outcome) discarded() float64 {
 	return o.tokens(func(t sim.Tokens) float64 { return t.Discarded })
 }
+func (o *Outcome) stale() float64 {
+	return o.tokens(func(t sim.Tokens) float64 { return t.Stale })
+}
 func (o *Outcome) lost() float64 { return o.tokens(func(t sim.Tokens) float64 { return t.Lost }) }
 
 // unaccounted are the tokens that are in no column: of nodes that are gone or
 // down, and those whose fate nobody kept. It is negative where tokens are in two.
 func (o *Outcome) unaccounted() float64 {
-	x := o.trained() - o.folded() - o.unpublished() - o.inFlight() - o.discarded() - o.lost()
+	x := o.trained() - o.folded() - o.unpublished() - o.inFlight() - o.discarded() - o.stale() - o.lost()
 	if math.Abs(x) < rounding*float64(len(o.Reports)) {
 		return 0
 	}

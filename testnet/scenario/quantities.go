@@ -90,6 +90,7 @@ var quantities = []quantity{
 	{name: "in flight", unit: inCounts, world: (*Outcome).inFlight},
 	{name: "discarded", unit: inCounts, world: (*Outcome).discarded, node: of(func(r sim.Report) float64 { return math.Round(r.Tokens.Discarded) })},
 	{name: "discarded", unit: inShare, world: ofTrained((*Outcome).discarded)},
+	{name: "stale", unit: inCounts, rare: true, world: (*Outcome).stale, node: of(func(r sim.Report) float64 { return math.Round(r.Tokens.Stale) })},
 	{name: "lost", unit: inCounts, world: (*Outcome).lost, node: of(func(r sim.Report) float64 { return math.Round(r.Tokens.Lost) })},
 	{name: "lost", unit: inShare, world: ofTrained((*Outcome).lost)},
 	{name: "unaccounted", unit: inCounts, world: (*Outcome).unaccounted},

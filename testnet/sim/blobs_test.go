@@ -46,6 +46,22 @@ func (n *Node) gotAll(list []gossip.Blob, all map[wire.Digest]*kept) bool {
 	})
 }
 
+// areOut reports whether all parts of blobs have left the founder.
+func (w *World) areOut(distinct map[wire.Digest]bool, all map[wire.Digest]*kept) bool {
+	for d := range distinct {
+		left := all[d].has
+		for _, n := range w.nodes[1:] {
+			if k := n.files.kept[d]; k != nil {
+				left = left.Without(k.has)
+			}
+		}
+		if !left.Empty() {
+			return false
+		}
+	}
+	return true
+}
+
 // Eight nodes join a run that trains, over links of 20 Mbit/s, and fetch shards while rounds go on:
 // held-out ones and their windows. The founder uploads at most 1.5 times the distinct bytes. One of them
 // is killed in the middle and goes on with what it had, the founder is killed once all parts are out and
@@ -103,7 +119,7 @@ func TestEightJoinersFetchShards(t *testing.T) {
 			bytes := int64(len(distinct)) * size
 			killed := false
 			done := w.RunUntil(w.now+300_000, func() bool {
-				if c.kills && !killed && founder.files.gave >= bytes {
+				if c.kills && !killed && w.areOut(distinct, all) {
 					killed = true
 					w.after(3000, func() { founder.crash() })
 				}

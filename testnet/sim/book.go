@@ -17,7 +17,8 @@ type book struct {
 	trained     uint64                    // by each fragment
 	lost        []uint64                  // by fragment: unpublished at a crash
 	dropped     []uint64                  // by fragment: unpublished, and given up; discarded in the machine's account
-	gone        []uint64                  // discarded or overwritten in earlier lives
+	gone        []uint64                  // discarded in earlier lives
+	stale       []uint64                  // overwritten in earlier lives
 	overwritten []uint64                  // by fragment: unpublished, and discarded by Params.Overwrite
 	published   []uint64                  // by fragment: in own deltas that were durable once
 	back        []uint64                  // by fragment: returned, to be published once more
@@ -54,7 +55,7 @@ func (f fate) settled() bool { return f == returned || f == givenUp || f == forg
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
-	return book{lost: column(), dropped: column(), gone: column(), overwritten: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+	return book{lost: column(), dropped: column(), gone: column(), stale: column(), overwritten: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
 // publishes notes an own delta that is durable.
@@ -119,7 +120,8 @@ func (n *Node) settleBook() {
 		_, pending := n.learner.Pending(p)
 		n.book.lost[p] += pending
 		a := n.account(p)
-		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
+		n.book.gone[p] += a.Discarded.Tokens
+		n.book.stale[p] += a.Overwritten.Tokens
 	}
 	for _, d := range n.drafts {
 		n.book.lost[d.fragment] += d.tokens

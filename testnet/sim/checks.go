@@ -348,9 +348,10 @@ func (w *World) made() uint64 {
 				sum += n.liar.claimed[p]
 				continue
 			}
-			sum += n.book.trained - n.book.lost[p] - n.book.gone[p]
+			sum += n.book.trained - n.book.lost[p] - n.book.gone[p] - n.book.stale[p]
 			if n.up {
-				sum -= n.account(p).Discarded.Tokens
+				a := n.account(p)
+				sum -= a.Discarded.Tokens + a.Overwritten.Tokens
 			}
 		}
 		least = min(least, sum)

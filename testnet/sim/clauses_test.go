@@ -11,7 +11,7 @@ import (
 func TestSpecLife(t *testing.T) {
 	t.Parallel()
 	spectest.Run(t, "L", map[string]spectest.Clause{
-		"L-1": specJoining, "L-2": spectest.All(specEqualDigests, specReplay), "L-3": specDurable,
+		"L-1": specJoining, "L-1.2": specJoining, "L-1.3": specSignsOpenRounds, "L-1.4": specSignsNothingStale, "L-2": spectest.All(specEqualDigests, specReplay), "L-3": specDurable,
 		"L-4": spectest.All(specKeyOnly, specKeyAlone, specKeyUnknown), "L-5": specMark,
 		"L-6": spectest.All(specSetDigest, specHeadersOfRound), "L-7": specLeaves, "L-8": specStays, "L-9": specStepsOnly,
 		"L-10": specStopped, "L-11": specOver, "L-12": specMiscalculated, "L-13": specFarewell, "L-14": specPaused,

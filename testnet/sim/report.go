@@ -13,8 +13,9 @@ type Tokens struct {
 	Folded    float64 // in the chain of the world
 	Pending   float64 // not published
 	InFlight  float64 // published, neither folded nor returned
-	Discarded float64 // with a chain that was left, or overwritten
+	Discarded float64 // with a chain that was left
 	Lost      float64 // unpublished at a crash
+	Stale     float64 // made on tips that others had left behind, or overwritten
 }
 
 // Report is what one node came to.
@@ -114,13 +115,15 @@ func (n *Node) tokens(folded []uint64) (t Tokens) {
 		}
 		t.Lost += share * float64(n.book.lost[p])
 		t.Discarded += share * float64(n.book.gone[p])
+		t.Stale += share * float64(n.book.stale[p])
 		if !n.up { // its last account is closed
 			continue
 		}
 		a := n.account(p)
 		t.Pending += share * float64(a.Pending.Tokens)
 		t.InFlight += share * float64(a.InFlight.Tokens)
-		t.Discarded += share * float64(a.Discarded.Tokens+a.Overwritten.Tokens)
+		t.Discarded += share * float64(a.Discarded.Tokens)
+		t.Stale += share * float64(a.Overwritten.Tokens)
 	}
 	return t
 }

@@ -76,8 +76,11 @@ func (w *World) readyAfter(t *testing.T, n *Node, limit Time) Time {
 func (n *Node) ready() bool { return n.machine.View().Phase() == core.Ready }
 
 // comes starts a node whose link names those peers.
-func (w *World) comes(link ...*Node) *Node {
-	n := newNode(w, len(w.nodes), NodeSpec{}, false)
+func (w *World) comes(link ...*Node) *Node { return w.comesBy(NodeSpec{}, link...) }
+
+// comesBy is comes for a node that differs from others.
+func (w *World) comesBy(spec NodeSpec, link ...*Node) *Node {
+	n := newNode(w, len(w.nodes), spec, false)
 	for _, p := range link {
 		n.contacts = append(n.contacts, p.index)
 	}
