@@ -171,6 +171,9 @@ func newLiar(n *Node) *liar {
 // lies says that the time of the lie has come.
 func (n *Node) lies() bool { return n.liar != nil && n.w.now >= Start+n.liar.From }
 
+// spoils says that what it publishes now is not what its learner made.
+func (n *Node) spoils() bool { return n.lies() && n.liar.spoil != nil }
+
 // ownPayload is what the learner reads back: what it made, whatever was signed.
 func (n *Node) ownPayload(seq uint64) ([]byte, error) {
 	if n.liar != nil && n.liar.made[seq] != nil {

@@ -27,6 +27,8 @@ type checks struct {
 	unsure  []*Node              // whose deltas had come to nobody when the first learner stopped
 	told    map[*Node][]string   // what nodes said of their ways in and out
 	finals  finals
+	// Of rounds that closed while a liar spoiled its deltas: those had half of the weight or more, and nothing judged them.
+	outweighed map[chainKey]bool
 }
 
 type chainKey struct {
@@ -46,6 +48,7 @@ func newChecks() checks {
 	return checks{
 		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
 		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{}, proven: map[wire.PeerID]bool{}, told: map[*Node][]string{},
+		outweighed: map[chainKey]bool{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -129,4 +130,41 @@ func TestStrangersHoldUpNoEnd(t *testing.T) {
 	stranger.Attack.Kind, stranger.Observer, stranger.Outsider = StaleRounds, true, s.Invited
 	s.Founders = append(s.Founders, stranger)
 	playLied(t, s)
+}
+
+// outweighedSeed is a world in which faults leave two slow learners with a fast one that was trusted and now flips its sign.
+// It has 53 % of the weight, and rounds of three judge nobody.
+const outweighedSeed = 4914
+
+// hopeless is a task that nobody ever learns.
+type hopeless struct{ quadraticTask }
+
+func (hopeless) Learned([]float32) error { return errors.New("nothing is learned") }
+
+// A world promises no loss where a liar outweighs the honest in rounds that judge nobody, and promises it in all others.
+func TestLossIsPromisedUnlessLiarsOutweigh(t *testing.T) {
+	t.Parallel()
+	s, _ := lied(outweighedSeed)
+	switch r := played(t, s); {
+	case r.Err != nil:
+		t.Error("the liar outweighs the others:", r.Err)
+	case r.Loss < r.LossStart:
+		t.Errorf("loss %g of %g: the liar wins no more, so the checker need not excuse it", r.Loss, r.LossStart)
+	}
+	for name, change := range map[string]func(s *Scenario, liar *NodeSpec){
+		"rounds of five are judged":          func(s *Scenario, _ *NodeSpec) { s.Faults = nil },
+		"a slow liar has less than half":     func(_ *Scenario, liar *NodeSpec) { liar.Slow = 3 },
+		"it lies when the run has ended":     func(s *Scenario, liar *NodeSpec) { liar.Attack.From = s.LimitMs },
+		"what it makes is what it publishes": func(_ *Scenario, liar *NodeSpec) { liar.Attack = Attack{Kind: FalseBeats} },
+		"its record has no trust left":       func(_ *Scenario, liar *NodeSpec) { liar.Attack.From = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := lied(outweighedSeed)
+			s.Task = hopeless{quadraticTask{s.Seed}}
+			change(&s, &s.Founders[len(s.Founders)-1])
+			if r := played(t, s); r.Check != "learns" {
+				t.Errorf("a loss that does not fall comes to %q: %v", r.Check, r.Err)
+			}
+		})
+	}
 }

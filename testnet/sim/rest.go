@@ -78,9 +78,9 @@ func (w *World) checkAtRest() {
 	}
 }
 
-// checkLoss: the run came to a model that is worth something.
+// checkLoss: the run came to a model that is worth something, unless liars outweighed the honest.
 func (w *World) checkLoss() {
-	if err := w.s.Task.Learned(w.Anchors()); err != nil {
+	if err := w.s.Task.Learned(w.Anchors()); err != nil && !w.outweighed() {
 		w.broken("learns", "%v", err)
 	}
 }

@@ -1,5 +1,12 @@
 package sim
 
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer/outer"
+)
+
 // shareSlack is what rounding may add to a share.
 const shareSlack = 1e-9
 
@@ -20,4 +27,57 @@ func (w *World) checkShares(p int, round uint32, weights []float64) {
 	if most > (allowed+shareSlack)*sum {
 		w.broken("share", "one of %.0f deltas decides %.3f of round %d of fragment %d, at most %.3f is allowed", count, most/sum, round, p, allowed)
 	}
+}
+
+// judgedFrom is how many deltas of members a round has at least that is judged (F-31.5 of gossip/wire/SPEC.md).
+const judgedFrom = 4
+
+// notesWeights notes of a round that closes while a liar spoils its deltas whether these outweigh the others and are judged
+// by nobody. A liar that is trusted wins then: no rule of the fold can tell which half lies.
+func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
+	if len(w.checks.faulty) == 0 || !slices.ContainsFunc(w.nodes, (*Node).spoils) {
+		return
+	}
+	members, spoiled, all := 0, 0.0, 0.0
+	for i, weight := range r.Weights {
+		n := w.authorOf(r.Folded[i])
+		all += weight
+		if n == nil || !n.spec.Guest {
+			members++
+		}
+		if n != nil && n.spoils() {
+			spoiled += weight
+		}
+	}
+	judged := w.s.Params.Agreement && members >= judgedFrom
+	w.checks.outweighed[chainKey{p, tip.Round, tip.Chain}] = !judged && spoiled > 0 && 2*spoiled >= all
+}
+
+// authorOf is the node that signed a delta, nil for a key without a node.
+func (w *World) authorOf(id outer.ID) *Node {
+	h := w.checks.ledger[wire.Digest(id)]
+	if h == nil {
+		return nil
+	}
+	return w.byID[h.Author]
+}
+
+// outweighed says that this was so in most of the rounds that closed while a liar spoiled its deltas.
+func (w *World) outweighed() bool {
+	for p := range w.plan {
+		rounds, lost := 0, 0
+		for _, l := range w.first().disk.Records(p) {
+			outweighed, noted := w.checks.outweighed[chainKey{p, l.Round, l.Chain}]
+			if noted {
+				rounds++
+			}
+			if outweighed {
+				lost++
+			}
+		}
+		if 2*lost > rounds {
+			return true
+		}
+	}
+	return false
 }
