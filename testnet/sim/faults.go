@@ -307,10 +307,11 @@ func (w *World) mendAll() {
 }
 
 // relink gives a node another link whose own names only nodes that are gone, before
-// it met anybody: without it could never find the others.
+// it met anybody: without it could never find the others. A founder that has a connection
+// has met somebody.
 func (n *Node) relink() {
 	stays := func(i int) bool { return !n.w.nodes[i].gone && !n.w.nodes[i].left }
-	if n.gone || n.founder || slices.ContainsFunc(n.contacts, stays) {
+	if n.gone || n.founder && len(n.links) > 0 || slices.ContainsFunc(n.contacts, stays) {
 		return
 	}
 	n.contacts = append(n.contacts, n.w.someOf(n.index)...)

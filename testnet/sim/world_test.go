@@ -238,3 +238,12 @@ func TestReportsChangeNothing(t *testing.T) {
 		t.Errorf("a node restarted at 6 s contributes at %d ms", r.Contributed)
 	}
 }
+
+// Founders are one network also where one is lost that was the only way from another one to the rest.
+func TestFounderWhoseOnlyContactIsLost(t *testing.T) {
+	t.Parallel()
+	s := calmScenario(3, 200)
+	s.Degree = 1 // each founder names the one before it
+	s.Faults, s.CalmMs = []Fault{{At: 1, Kind: fault.Lose, Node: 1}}, 1000
+	play(t, s)
+}
