@@ -327,9 +327,14 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 		case missing:
 			s.misses(f, r.tooOld(id))
 		}
-		if len(s.waiting) == 0 && s.batch == nil {
-			r.nextBatch(s)
-		}
+		r.goOn(s)
+	}
+}
+
+// goOn asks for the next batch once nothing of the last one is waited for.
+func (r *repair) goOn(s *session) {
+	if len(s.waiting) == 0 && s.batch == nil {
+		r.nextBatch(s)
 	}
 }
 
@@ -416,16 +421,16 @@ func (r *repair) tick() {
 // announced of late. They are asked for all the same, but whoever withholds them answers nobody, and holds up no repair of
 // others.
 func (r *repair) despair(s *session) {
-	waited := len(s.waiting)
+	if len(s.waiting) == 0 {
+		return
+	}
 	for id, f := range s.waiting {
 		if r.pull.doubtful(id, s.peer.id) {
 			s.misses(f, r.tooOld(id))
 			delete(s.waiting, id)
 		}
 	}
-	if waited > 0 && len(s.waiting) == 0 && s.batch == nil {
-		r.nextBatch(s)
-	}
+	r.goOn(s)
 }
 
 // outrun reports whether the peer has closed so much since a repair began that it

@@ -34,9 +34,9 @@ const (
 	// that was judged longest ago goes first.
 	MaxRecords = 1024
 
-	// minVoices is how many deltas a round must have before one is judged by the others: of three, one
+	// MinVoices is how many deltas a round must have before one is judged by the others: of three, one
 	// that lies and two that do not can look alike.
-	minVoices = 4
+	MinVoices = 4
 	// committee is how many deltas the others are compared with. The middle of seven others withstands
 	// three that lie, and the cost of a fold stays linear in its deltas.
 	committee = 8
@@ -62,9 +62,9 @@ const (
 	// missedFor is how many rounds must pass without a trusted author before a round of others moves
 	// anything: then those that were trusted have gone.
 	missedFor = 64
-	// freeClaim is how many times the weight of the median delta an author may claim whose deltas agree
+	// FreeClaim is how many times the weight of the median delta an author may claim whose deltas agree
 	// as the median does. More weight is for more agreement: noise falls with the root of the tokens.
-	freeClaim = 2
+	FreeClaim = 2
 )
 
 // value is the agreement, 1 for that of the median author.
@@ -123,8 +123,8 @@ func (fold *folding) agree(next *Tip) (trusts, claims []float64, judged bool) {
 			record = min(record, agreement[i])
 		}
 		trusts[i], claims[i] = trust(record), math.Inf(1)
-		if a.members >= minVoices {
-			claims[i] = freeClaim * max(1, float64(record*record))
+		if a.members >= MinVoices {
+			claims[i] = FreeClaim * max(1, float64(record*record))
 		}
 	}
 	next.Records = newestRecords(next.Records)
@@ -162,7 +162,7 @@ func (a *agreeing) hear() {
 // judge finds the agreement of each delta in units of the median, for rounds that say something.
 func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
 	a.choose()
-	if len(a.judges) < minVoices {
+	if len(a.judges) < MinVoices {
 		return nil, false
 	}
 	a.compare(chain)

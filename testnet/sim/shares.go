@@ -29,9 +29,6 @@ func (w *World) checkShares(p int, round uint32, weights []float64) {
 	}
 }
 
-// judgedFrom is how many deltas of members a round has at least that is judged (F-31.5 of gossip/wire/SPEC.md).
-const judgedFrom = 4
-
 // notesWeights notes of a round that closes while a liar spoils its deltas whether these outweigh the others and are judged
 // by nobody. A liar that is trusted wins then: no rule of the fold can tell which half lies.
 func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
@@ -49,7 +46,7 @@ func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
 			spoiled += weight
 		}
 	}
-	judged := w.s.Params.Agreement && members >= judgedFrom
+	judged := w.s.Params.Agreement && members >= outer.MinVoices
 	w.checks.outweighed[chainKey{p, tip.Round, tip.Chain}] = !judged && spoiled > 0 && 2*spoiled >= all
 }
 

@@ -1,12 +1,9 @@
 package aggregation
 
-import "math"
+import (
+	"math"
 
-// What a fold of outer.Fold lets a delta claim (optimizer/outer, agree.go): from so many deltas on they judge each other, and one
-// that agrees as the median does claims at most so many times the median's weight.
-const (
-	minVoices = 4
-	freeClaim = 2
+	"atoll/optimizer/outer"
 )
 
 // Trust is what liars can do.
@@ -46,10 +43,10 @@ func (c Config) trust() (t Trust) {
 		judges = min(judges, float64(c.group()))
 		share = judges / float64(counts[0])
 	}
-	t.Judged = judges >= minVoices
+	t.Judged = judges >= outer.MinVoices
 	t.Learner = share
 	if t.Judged {
-		t.Learner *= freeClaim / (judges - 1 + freeClaim)
+		t.Learner *= outer.FreeClaim / (judges - 1 + outer.FreeClaim)
 	} else {
 		t.LearnerAfter = t.Learner
 	}
