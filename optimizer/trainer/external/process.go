@@ -54,6 +54,10 @@ type process struct {
 
 // start runs a command and waits for its hello.
 func start(ctx context.Context, command Run, log func(line string)) (*session, error) {
+	// A learner that is quick would connect before its caller's end is noticed.
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	listener, token, err := listen()
 	if err != nil {
 		return nil, err
