@@ -40,7 +40,7 @@ func newUnlikeRun(t *testing.T, data *corpus.Corpus, others [2]*corpus.Corpus, l
 	t.Helper()
 	r := &unlikeRun{modelRun: newModelRun(t, data, mergeOf{set: func(p *outer.Params) {
 		p.SetH(24)
-		p.Agreement = true
+		p.Agreement, p.Alike = true, true
 	}}, liars, -1, 1)}
 	for i, text := range others {
 		l, err := trainer.New(trainer.Config{
