@@ -35,6 +35,7 @@ type view struct {
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
 	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged anchor
+	lost         []uint64 // own tokens of earlier processes, per fragment: see findLost
 	rounds       uint64
 	payloadBytes uint64
 	payloadHeld  uint64
@@ -59,7 +60,7 @@ func newView(fragments int, p outer.Params) view {
 		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
-		dropped: make([]uint64, fragments),
+		dropped: make([]uint64, fragments), lost: make([]uint64, fragments),
 	}
 	for i := range v.ledger {
 		v.ledger[i] = newAuthorTokens(p)
