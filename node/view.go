@@ -116,7 +116,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		return
 	}
 	if a.GiveUp && loss.Gone == nil {
-		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
+		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps))
 		return
 	}
 	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound anchor again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
