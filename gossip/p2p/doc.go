@@ -50,7 +50,8 @@
 //
 //   - pubsub marks a message as seen before validators run, and never shows
 //     them a duplicate (validation.go, validate; pubsub.go, shouldPush): so
-//     Config.Check must not depend on state that changes, and who else has a
+//     Config.Check may refuse for good what it refuses by state that changes,
+//     if that comes another way too (see validate), and who else has a
 //     message is known to the RawTracer only.
 //   - pubsub drops silently when a queue of 32 is full: to be validated
 //     (Push), to a peer (rpc_queue.go), to the subscriber (notifySubs). All are
