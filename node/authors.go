@@ -62,8 +62,8 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, d.ID) })
 }
 
-// inOrder are the authors of all fragments, whose deltas were folded first first: by the round, then the fragment, then the
-// order of its record, so that all nodes with the same records come to the same. Keys decide only where older programs counted.
+// inOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then
+// place in the record, so that all nodes with the same records come to the same. Keys decide only where older programs counted.
 func inOrder(fragments []authorTokens) []wire.PeerID {
 	type place struct {
 		store.Place

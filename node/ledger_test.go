@@ -138,7 +138,7 @@ func TestAuthorsComeInTheOrderOfFolds(t *testing.T) {
 		want = append(want, h.Header.Author)
 	}
 	both := w.Keys
-	for i := range byte(late) { // of two that begin in one round, that of the first fragment was first
+	for i := range byte(late) { // of two that begin in one round, the one in the first fragment comes first
 		other := []ed25519.PrivateKey{key(100 + 2*i), key(101 + 2*i)}
 		for p := range w.Plan {
 			w.Keys = []ed25519.PrivateKey{both[0], other[p]}

@@ -43,7 +43,7 @@
 // Peers that are not accepted yet have few streams, each, from one address and together (strangers.go), and guests have few
 // places at a relay (places.go).
 //
-// Whoever comes through a relay is of the relay's address: a node sees no other, and the key that the relay names costs
+// Peers that come through a relay are of the relay's address: a node sees no other, and the key that the relay names costs
 // nothing. The relay takes circuits of those alone that it has accepted itself, maxCircuits to each node, and the streams of so many
 // strangers fit (strangersAddress). What remains is that a few keys of members, or of anybody in an open run, can
 // take all of a node's circuits at one relay: connsPeer each, for helloTimeout or for as long as they behave. Others then

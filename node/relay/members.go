@@ -138,7 +138,7 @@ func (s *server) admits(r hello.Record) error {
 
 // heard takes a message that was passed on. All that a relay makes of one is to keep an owner's word that a node counts no
 // more, and to part with that node: from then on nothing of it is passed on. An owner's words are few, so there is no
-// bound on them, as at nodes. A word that was spread while the relay was away does not come again. Nodes know it all the same.
+// bound on them, as at nodes. A word that was spread while the relay was away does not come again; nodes have it from their sets.
 func (s *server) heard(e p2p.Message) {
 	m, err := wire.Decode(e.Data)
 	if err != nil || s.members == nil || m.Header == nil || !m.Header.Header.Revocation() {
