@@ -12,7 +12,7 @@ import (
 // is like. It delays only: repair brings the deltas and the evidence that it drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
-// Check after it. Spares takes nothing from an author, as anybody can write that author's name.
+// Check after it. Spares takes nothing from an author, and remembers none, as anybody can write that author's name.
 type Limiter struct {
 	cfg       Config
 	begun     bool                   // something was folded
@@ -76,9 +76,10 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 // does. What this node says passes, also of others. Times are of one clock, which may be another than that
 // of the Core. A nil Limiter lets all pass.
 func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
-	if l == nil || from == l.cfg.Self {
+	if l == nil || from == l.cfg.Self || m.Vote != nil { // votes have a gate of their own
 		return nil
 	}
+	l.meters.of(authorOf(m)) // from now on there is one: the name is no forgery
 	tolls, err := l.due(now, m)
 	if err != nil {
 		return err
@@ -95,6 +96,19 @@ func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
 		return nil, ErrHeldBack
 	}
 	return tolls, nil
+}
+
+// authorOf is who signed a message that is no vote.
+func authorOf(m wire.Message) (author wire.PeerID) {
+	switch {
+	case m.Beat != nil:
+		return m.Beat.Author
+	case m.Header != nil:
+		return m.Header.Header.Author
+	case m.Evidence != nil:
+		return m.Evidence.A.Header.Author
+	}
+	return author
 }
 
 // isUnknown reports whether nobody here knows what admits the author of a message.
@@ -122,7 +136,7 @@ func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 // made it late. Beats of earlier processes, one of which may be at work still, have a bucket of their
 // own: recordings of them must take nothing from the last one.
 func (l *Limiter) beat(b *wire.Beat) (late bool) {
-	x := l.meters.of(b.Author)
+	x := l.meters.peek(b.Author)
 	own := toll{perMs: beatsOfPeriod / float64(l.cfg.BeatMinMs), size: beatsAtOnce}
 	switch {
 	case b.Incarnation == x.incarnation && b.Seq+lateBeats < x.seq:

@@ -223,3 +223,23 @@ func TestLimiterIsBounded(t *testing.T) {
 		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
 	}
 }
+
+// Names that anybody wrote are not remembered, so no crowd of them has a limiter forget what an author has said.
+func TestForgeriesAreNotRemembered(t *testing.T) {
+	l, author := limited(1), wire.PeerID{1}
+	l.Know(author)
+	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != beatsAtOnce {
+		t.Errorf("%d beats pass", n)
+	}
+	for i := range uint32(5 * maxPeers) {
+		for _, forged := range []wire.Message{beatOf(keyOf(i), 1, 1), headerOf(keyOf(i), 0, 2), evidenceOf(keyOf(i))} {
+			_ = l.Spares(0, wire.PeerID{7}, forged)
+		}
+	}
+	if n := l.meters.len(); n != 1 {
+		t.Errorf("%d authors are remembered, one has signed anything", n)
+	}
+	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != 0 {
+		t.Errorf("%d more beats pass of an author who has said all that it may", n)
+	}
+}
