@@ -1,6 +1,10 @@
 package gossip
 
-import "atoll/gossip/wire"
+import (
+	"cmp"
+
+	"atoll/gossip/wire"
+)
 
 // bucket is a token bucket: it holds what may come at once.
 type bucket struct {
@@ -71,6 +75,14 @@ func (r *recent[T]) of(id wire.PeerID) *T {
 	delete(r.older, id)
 	r.newer[id] = x
 	return x
+}
+
+// peek is what there is of a peer, and where nothing was something new that is not kept.
+func (r *recent[T]) peek(id wire.PeerID) *T {
+	if x := cmp.Or(r.newer[id], r.older[id]); x != nil {
+		return x
+	}
+	return new(T)
 }
 
 func (r *recent[T]) len() int { return len(r.newer) + len(r.older) }

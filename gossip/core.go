@@ -95,7 +95,7 @@ func (c *Core) Tick(now Time) {
 	c.history.tick()
 	c.blobs.tick()
 	if c.cfg.Limiter != nil {
-		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed())
+		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed(), c.beats.fit())
 	}
 	c.finals.tick()
 }

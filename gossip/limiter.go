@@ -7,12 +7,13 @@ import (
 )
 
 // A Limiter drops messages before they are passed on: what one author says more often than an honest
-// one does, and what the authors of one invite, or strangers, say beyond their share. It drops what is too
+// one does, and what the authors of one invite, or strangers, say beyond their share, which is one of the uplink
+// as well. It drops what is too
 // old to be of use as well, such as a recording. The network side asks it, and a Core tells it what the run
 // is like. It delays only: repair brings the deltas and the evidence that it drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
-// Check after it. Spares takes nothing from an author, as anybody can write that author's name.
+// Check after it. Spares takes nothing from an author, and remembers none, as anybody can write that author's name.
 type Limiter struct {
 	cfg       Config
 	begun     bool                   // something was folded
@@ -26,6 +27,7 @@ type Limiter struct {
 	unknown   recent[bucket]         // of peers that bring messages of nobody that is known here
 	shares    map[wire.PeerID]*share // by the key of an invite
 	strangers bucket                 // beats of all strangers
+	most      float64                // so many of them pass in the shortest period
 	tolls     []toll                 // reused
 }
 
@@ -51,7 +53,7 @@ var ErrHeldBack = errors.New("one message too many, or too old")
 // NewLimiter returns the limiter of a node, for Config.Limiter of its Core. Of cfg it reads what the
 // Core does.
 func NewLimiter(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg.withDefaults(), known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
+	return &Limiter{cfg: cfg.withDefaults(), most: strangersBeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
 }
 
 // Spares returns ErrHeldBack for a message that a peer brings if it goes no further whatever its
@@ -76,9 +78,10 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 // does. What this node says passes, also of others. Times are of one clock, which may be another than that
 // of the Core. A nil Limiter lets all pass.
 func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
-	if l == nil || from == l.cfg.Self {
+	if l == nil || from == l.cfg.Self || m.Vote != nil { // votes have a gate of their own
 		return nil
 	}
+	l.meters.of(authorOf(m)) // from now on there is one: the name is no forgery
 	tolls, err := l.due(now, m)
 	if err != nil {
 		return err
@@ -95,6 +98,19 @@ func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
 		return nil, ErrHeldBack
 	}
 	return tolls, nil
+}
+
+// authorOf is who signed a message that is no vote.
+func authorOf(m wire.Message) (author wire.PeerID) {
+	switch {
+	case m.Beat != nil:
+		return m.Beat.Author
+	case m.Header != nil:
+		return m.Header.Header.Author
+	case m.Evidence != nil:
+		return m.Evidence.A.Header.Author
+	}
+	return author
 }
 
 // isUnknown reports whether nobody here knows what admits the author of a message.
@@ -122,7 +138,7 @@ func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 // made it late. Beats of earlier processes, one of which may be at work still, have a bucket of their
 // own: recordings of them must take nothing from the last one.
 func (l *Limiter) beat(b *wire.Beat) (late bool) {
-	x := l.meters.of(b.Author)
+	x := l.meters.peek(b.Author)
 	own := toll{perMs: beatsOfPeriod / float64(l.cfg.BeatMinMs), size: beatsAtOnce}
 	switch {
 	case b.Incarnation == x.incarnation && b.Seq+lateBeats < x.seq:
@@ -131,7 +147,7 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 		own.from = &x.others
 	}
 	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
-		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: strangersBeats * own.perMs / beatsOfPeriod, size: strangersBeats})
+		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.BeatMinMs), size: strangersBeats})
 	}
 	invite, uses := l.shareOf(b.Author)
 	l.charge(b.Author, invite, uses, beatKind, own)
@@ -208,8 +224,9 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	}
 }
 
-// Tick says whether anything was folded, and up to which rounds this node has closed, by fragment.
-func (l *Limiter) Tick(now Time, begun bool, closed []uint32) {
+// Tick says whether anything was folded, up to which rounds this node has closed, by fragment, and how many beats in
+// a second take all that the own uplink carries; 0 if that is not known.
+func (l *Limiter) Tick(now Time, begun bool, closed []uint32, beats float64) {
 	all := uint64(0)
 	for _, round := range closed {
 		all += uint64(round)
@@ -218,6 +235,10 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32) {
 		l.since, l.counted = now, all
 	}
 	l.begun, l.closed = begun, closed
+	if l.most = strangersBeats; beats > 0 {
+		part := beats / strangersShare * float64(l.cfg.BeatMinMs) / 1000
+		l.most = min(max(part, leastStrangersBeats), strangersBeats)
+	}
 	least := leastPace * float64(len(closed))
 	if took := now - l.since; took >= paceMs {
 		l.pace = float64(all-l.counted) / float64(took)
@@ -231,7 +252,7 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32) {
 type Told interface {
 	Know(author wire.PeerID)
 	Contributed(author wire.PeerID)
-	Tick(now Time, begun bool, closed []uint32)
+	Tick(now Time, begun bool, closed []uint32, beats float64)
 }
 
 // Contributed says that a delta of an author was folded.

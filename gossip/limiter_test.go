@@ -15,7 +15,7 @@ import (
 // limited is the limiter of a run of two fragments that has begun, and so many rounds of each closed.
 func limited(closed uint32) *Limiter {
 	l := NewLimiter(Config{Self: wire.PeerID{99}, BeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
-	l.Tick(0, true, []uint32{closed, closed})
+	l.Tick(0, true, []uint32{closed, closed}, 0)
 	return l
 }
 
@@ -43,7 +43,7 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 }
 
 func specPassing(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows,
+	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "part of strangers": strangersShare, "strangers at least": leastStrangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows,
 		"guests": guestsPlaces, "evidence": maxEvidencePerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
@@ -67,7 +67,7 @@ func specPassing(t *testing.T, s *spectest.Spec) {
 	if n := headers(0, wire.PeerID{2}); n != size {
 		t.Errorf("%d headers of another", n)
 	}
-	l.Tick(paceMs, true, []uint32{3, 4})
+	l.Tick(paceMs, true, []uint32{3, 4}, 0)
 	if n := headers(1000, author); n != 1000*7*paceTimes/paceMs {
 		t.Errorf("%d headers in a second in which 0.7 rounds closed", n)
 	}
@@ -106,7 +106,7 @@ func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
 	if err := l.Check(0, l.cfg.Self, own); err != nil {
 		t.Errorf("a piece that this node found: %v", err)
 	}
-	l.Tick(paceMs, true, []uint32{1003, 1004})
+	l.Tick(paceMs, true, []uint32{1003, 1004}, 0)
 	if n := passing(l, paceMs, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{1}) }); n != 7 {
 		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
@@ -147,9 +147,59 @@ func TestStrangersBeatsShare(t *testing.T) {
 		t.Error("one who is known waits for the crowd")
 	}
 	l = NewLimiter(Config{BeatMinMs: 500})
-	l.Tick(0, false, []uint32{0})
+	l.Tick(0, false, []uint32{0}, 0)
 	if n := crowd(l, 0); n != 1000 {
 		t.Errorf("%d beats before the run began", n)
+	}
+}
+
+// What strangers say takes a part of an uplink that is known, in as many copies as beats leave in. On any uplink something
+// of it passes, and on no uplink more than before.
+func specStrangersUplink(t *testing.T, s *spectest.Spec) {
+	part, least, most := s.Number(t, "passing", "part of strangers"), s.Number(t, "passing", "strangers at least"), s.Number(t, "passing", "strangers")
+	const seconds = 60
+	for name, c := range map[string]struct {
+		upload float64
+		full   bool
+		peers  int
+		bound  bool // by the uplink
+	}{
+		"not measured":       {0, false, 7, false},
+		"carries more":       {20_000, false, 7, false},
+		"wide":               {1e7, true, 7, false},
+		"thin":               {125_000, true, 7, true},
+		"of few copies":      {30_000, true, 1, true},
+		"of no more copies":  {125_000, true, 40, true},
+		"as good as nothing": {100, true, 7, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone()
+			l := NewLimiter(a.core.cfg)
+			a.core.cfg.Limiter, a.chain.boast = l, 1
+			for i := range c.peers {
+				a.up(byte(i + 1))
+			}
+			a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: c.upload, Full: c.full})
+			a.wait(1100)
+			author := uint32(0)
+			crowd := func(int) wire.Message { author++; return beatOf(keyOf(author), 1, 1) }
+			if n := passing(l, a.now, 500, crowd); n != int(most) {
+				t.Errorf("%d at once", n)
+			}
+			passed := 0
+			for range seconds {
+				a.wait(1000)
+				passed += passing(l, a.now, 100, crowd)
+			}
+			want := float64(most) * seconds
+			if c.bound {
+				copies := float64(min(c.peers, beatCopies) * a.core.beats.size)
+				want = max(c.upload/float64(part)/copies, float64(least)) * seconds
+			}
+			if math.Abs(float64(passed)-want) > 0.02*want+1 {
+				t.Errorf("%d pass in a minute, want %.0f", passed, want)
+			}
+		})
 	}
 }
 
@@ -198,7 +248,7 @@ func TestHonestMessagesPass(t *testing.T) {
 				}
 				closed++
 				now += Time(rapid.IntRange(1000, 20_000).Draw(t, "ms"))
-				l.Tick(now, true, []uint32{closed, closed})
+				l.Tick(now, true, []uint32{closed, closed}, 0)
 			case "flood":
 				for i := range 200 {
 					l.Check(now, wire.PeerID{7}, beatOf(keyOf(uint32(i)), 1, uint64(i)))
@@ -221,5 +271,25 @@ func TestLimiterIsBounded(t *testing.T) {
 	}
 	if n := l.meters.len(); n > 2*maxPeers || len(l.known) > 2*maxPeers {
 		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
+	}
+}
+
+// Names that anybody wrote are not remembered, so no crowd of them has a limiter forget what an author has said.
+func TestForgeriesAreNotRemembered(t *testing.T) {
+	l, author := limited(1), wire.PeerID{1}
+	l.Know(author)
+	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != beatsAtOnce {
+		t.Errorf("%d beats pass", n)
+	}
+	for i := range uint32(5 * maxPeers) {
+		for _, forged := range []wire.Message{beatOf(keyOf(i), 1, 1), headerOf(keyOf(i), 0, 2), evidenceOf(keyOf(i))} {
+			_ = l.Spares(0, wire.PeerID{7}, forged)
+		}
+	}
+	if n := l.meters.len(); n != 1 {
+		t.Errorf("%d authors are remembered, one has signed anything", n)
+	}
+	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != 0 {
+		t.Errorf("%d more beats pass of an author who has said all that it may", n)
 	}
 }

@@ -98,6 +98,9 @@ const (
 	// strangersBeats is how many beats of strangers pass in the shortest period, all together:
 	// of as many newcomers as count for the period, and as many again at once.
 	strangersBeats = 2 * leastNewcomers
+	// leastStrangersBeats is how many pass where that is more than their part of the uplink: one newcomer
+	// beats as often.
+	leastStrangersBeats = 1
 	// headersOfRound is how many headers of an author may pass for each round: a second is
 	// evidence, and no more are of use. As many rounds come at once as gossip brings.
 	headersOfRound = 2

@@ -29,10 +29,20 @@ type lookCache struct {
 func (b *beats) ownPeriod() int64 {
 	period := max(b.cfg.BeatMinMs, int64(b.peers.live+1)*beatMsPerPeer, beatWays*b.usualWay())
 	if b.self.Full {
-		copies := max(1, min(len(b.peers.linked), beatCopies))
-		period = max(period, int64(float64(copies*b.size)/(beatShare*b.self.Upload)*1000))
+		period = max(period, int64(float64(b.copied())/(beatShare*b.self.Upload)*1000))
 	}
 	return min(period, wire.MaxPeriodMs)
+}
+
+// copied is how many bytes leave for a beat like the last own one, in all its copies; 0 before the first.
+func (b *beats) copied() int { return b.size * max(1, min(len(b.peers.linked), beatCopies)) }
+
+// fit is how many such beats in a second take all that the uplink carries; 0 if that is not known.
+func (b *beats) fit() float64 {
+	if !b.self.Full || b.size == 0 {
+		return 0
+	}
+	return b.self.Upload / float64(b.copied())
 }
 
 // beatPeriod is the time between two beats of the run as this node sees it: its own, or

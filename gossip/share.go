@@ -51,7 +51,7 @@ func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) 
 // it takes of the share of the invite by which the author came.
 func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own toll) {
 	if own.from == nil {
-		own.from = &l.meters.of(author).of[kind]
+		own.from = &l.meters.peek(author).of[kind]
 	}
 	l.tolls = append(l.tolls, own)
 	if uses > 0 {

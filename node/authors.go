@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"atoll/gossip/member"
@@ -19,10 +21,11 @@ type authorTokens struct {
 	asGuest map[wire.PeerID]uint64 // of what was made as a guest, which count for none
 	deltas  uint64
 	rounds  map[uint32][]outer.Delta
+	first   map[wire.PeerID]store.Place // of the first delta in the ledger
 }
 
 func newAuthorTokens(p outer.Params) authorTokens {
-	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, asGuest: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}}
+	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, asGuest: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}, first: map[wire.PeerID]store.Place{}}
 }
 
 // tokensOf is how many tokens of a delta count for the budget, and how many were made as a guest.
@@ -59,6 +62,27 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, d.ID) })
 }
 
+// inOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then
+// place in the record, so that all nodes with the same records come to the same. Keys decide only where older programs counted.
+func inOrder(fragments []authorTokens) []wire.PeerID {
+	type place struct {
+		store.Place
+		fragment int
+	}
+	first := map[wire.PeerID]place{}
+	for p, a := range fragments {
+		for author, at := range a.first {
+			if before, known := first[author]; !known || at.Round < before.Round {
+				first[author] = place{at, p}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(first), func(a, b wire.PeerID) int {
+		x, y := first[a], first[b]
+		return cmp.Or(cmp.Compare(x.Round, y.Round), cmp.Compare(x.fragment, y.fragment), cmp.Compare(x.Nth, y.Nth), a.Compare(b))
+	})
+}
+
 // maxRound is the highest round that a record can have.
 const maxRound = store.MaxRound
 
@@ -72,12 +96,12 @@ func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.
 		return a, err
 	}
 	for author, sum := range sums {
-		a.total[author], a.asGuest[author] = sum.Tokens, sum.AsGuest
+		a.total[author], a.asGuest[author], a.first[author] = sum.Tokens, sum.AsGuest, sum.First
 		a.deltas += sum.Deltas
 	}
 	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {
 		var folded []outer.Delta
-		for _, id := range r.Folded {
+		for nth, id := range r.Folded {
 			h, err := s.HeaderAt(fragment, round, id)
 			if errors.Is(err, store.ErrNotFound) {
 				continue // folded before this node joined
@@ -86,6 +110,9 @@ func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.
 				return err
 			}
 			folded = append(folded, core.DeltaOf(id, h.Header, members))
+			if _, known := a.first[h.Header.Author]; !known {
+				a.first[h.Header.Author] = store.Place{Round: round, Nth: uint32(nth)}
+			}
 		}
 		a.put(round, folded)
 		return nil

@@ -108,7 +108,7 @@ func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.Si
 	})
 }
 
-// Authors counts the deltas of all records by author, for the screen as well.
+// Authors tells the authors in the order in which they were folded first. It counts what they made as well, for the screen.
 func (l ledger) Authors(f func(wire.PeerID)) error {
 	counts := make([]authorTokens, len(l.plan))
 	for p := range counts {
@@ -116,9 +116,9 @@ func (l ledger) Authors(f func(wire.PeerID)) error {
 		if counts[p], err = countAuthors(l.Store, p, l.params, l.members); err != nil {
 			return err
 		}
-		for author := range counts[p].total {
-			f(author)
-		}
+	}
+	for _, author := range inOrder(counts) {
+		f(author)
 	}
 	l.counted.Store(&counts)
 	return nil

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
 	"maps"
@@ -111,12 +113,60 @@ func TestLedgerRoundTrip(t *testing.T) {
 	if err != nil || tip.State != w.Tips[1].State {
 		t.Errorf("base: %v", err)
 	}
-	authors := map[wire.PeerID]int{}
-	w.Check(l.Authors(func(a wire.PeerID) { authors[a]++ }))
-	if len(authors) != 2 || l.counted.Load() == nil {
+	if authors := authorsOf(w, l); len(authors) != 2 || l.counted.Load() == nil {
 		t.Errorf("authors %v", authors)
 	}
 	w.Close()
+}
+
+func authorsOf(w *ledgertest.Writer, l ledger) (authors []wire.PeerID) {
+	w.Check(l.Authors(func(a wire.PeerID) { authors = append(authors, a) }))
+	return authors
+}
+
+// A restart credits authors in the order of their first deltas, whether these are in the index or in segments: by round,
+// then fragment, then the order of the record.
+func TestAuthorsComeInTheOrderOfFolds(t *testing.T) {
+	const late, last = 20, 300 // authors who come one by one, and then rounds for segments
+	w := ledgertest.New(t).Rounds(1)
+	first, err := w.Store.Round(0, 1)
+	w.Check(err)
+	var want []wire.PeerID
+	for _, id := range first.Folded {
+		h, err := w.Store.Header(id)
+		w.Check(err)
+		want = append(want, h.Header.Author)
+	}
+	both := w.Keys
+	for i := range byte(late) { // of two that begin in one round, the one in the first fragment comes first
+		other := []ed25519.PrivateKey{key(100 + 2*i), key(101 + 2*i)}
+		for p := range w.Plan {
+			w.Keys = []ed25519.PrivateKey{both[0], other[p]}
+			w.Round(p)
+			want = append(want, wire.PeerIDOf(other[p]))
+		}
+	}
+	w.Keys = both
+	w.Rounds(last).Bases()
+	l := ledgerOf(w)
+	l.params.WindowUnion = 4
+	check := func(where string) {
+		t.Helper()
+		if got := authorsOf(w, l); !slices.Equal(got, want) {
+			t.Errorf("%s: authors %v, want %v", where, got, want)
+		}
+	}
+	check("from the index")
+	w.Check(l.Archive([]uint32{last, last}))
+	if through, _, err := l.AuthorSums(0); err != nil || through <= late {
+		t.Errorf("archived up to round %d, %v", through, err)
+	}
+	check("from segments")
+	w.Close()
+}
+
+func key(seed byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 }
 
 // What a ledger archives it still has: a replay comes to the same, and so does the count by author.

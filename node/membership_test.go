@@ -218,18 +218,24 @@ func TestGuestBecomesMember(t *testing.T) {
 	if own, err := joinlink.Parse(s.Link); err != nil || !isGuest(true)(s) || own.Invite == nil || own.Invite.String() != guests.Invite.String() {
 		t.Errorf("its link has the invite %+v, %v; peers %+v", own.Invite, err, s.Peers)
 	}
-	first.until("it is a guest there", isGuest(true))
-	second.leave()
-	checkOwnAccount(t, second.cfg.Dir, true)
+	// What the other folds of it here may come too late there.
+	there := func(guest bool, folded func(p status.Peer) bool) func(status.Snapshot) bool {
+		return func(of status.Snapshot) bool {
+			return isGuest(guest)(of) && slices.ContainsFunc(of.Peers, func(p status.Peer) bool { return p.ID == s.Self && folded(p) })
+		}
+	}
+	first.until("it is a guest there, of which something is folded", there(true, func(p status.Peer) bool { return p.Weight > 0 }))
+	asGuest := second.leave()
+	checkOwnAccount(t, asGuest, true)
 
 	again := launch(t, Config{Dir: second.cfg.Dir, Link: memberLink(t, owner, link, s.Self), Data: text, Pace: slowPace})
 	again.until("it contributes as a member", func(s status.Snapshot) bool { return contributes(s) && isGuest(false)(s) })
-	first.until("it is a member there", isGuest(false))
-	again.leave()
+	first.until("it is a member there, of which something counts", there(false, func(p status.Peer) bool { return p.TokensFolded > 0 }))
+	asMember := again.leave()
+	checkOwnAccount(t, asMember, false, asGuest)
 	last := launch(t, Config{Dir: second.cfg.Dir, Data: text, Pace: slowPace})
 	last.until("it stays one", isGuest(false))
-	last.leave()
-	checkOwnAccount(t, second.cfg.Dir, false)
+	checkOwnAccount(t, last.leave(), false, asGuest, asMember)
 	first.leave()
 
 	for _, dir := range []string{first.cfg.Dir, second.cfg.Dir} {
@@ -243,17 +249,23 @@ func TestGuestBecomesMember(t *testing.T) {
 	}
 }
 
-// checkOwnAccount: what a node trained is in its account, whether or not it counts for the budget.
-func checkOwnAccount(t *testing.T, dir string, guest bool) {
+// checkOwnAccount: what a node trained is in its account, whether or not it counts for the budget. What it finds lost its
+// processes before said that they lost, or had not published at their end.
+func checkOwnAccount(t *testing.T, s status.Snapshot, guest bool, before ...status.Snapshot) {
 	t.Helper()
-	s, err := status.ReadFinal(dir)
-	must(t, err)
 	a, folded := s.Account, uint64(0)
 	for p := range s.Fragments {
 		folded += a.OwnFolded[p]
-		sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p]
+		sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p] + a.OwnLost[p]
 		if sum != s.TokensTrained {
 			t.Errorf("fragment %d: %d tokens trained, the account has %d of them: %+v", p, s.TokensTrained, sum, a)
+		}
+		said := uint64(0)
+		for _, b := range before {
+			said += b.Account.OwnUnpublished[p] + b.Account.OwnDiscarded[p] + b.Account.OwnDropped[p]
+		}
+		if a.OwnLost[p] > said {
+			t.Errorf("fragment %d: %d tokens are lost, of which processes before said %d: %+v", p, a.OwnLost[p], said, a)
 		}
 	}
 	if folded == 0 {

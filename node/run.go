@@ -188,6 +188,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.recount()
+	n.findLost(was.Saved)
 	n.stockUp()
 	n.limit(time.Now())
 	n.startTraining()
@@ -318,7 +319,7 @@ func (n *node) drain() {
 	if n.machine == nil {
 		return
 	}
-	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
+	n.takeLast()
 	n.publishStatus()
 }
 

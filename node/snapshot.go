@@ -224,22 +224,6 @@ func (n *node) chains(p int) (out []status.ChainAt) {
 	return out
 }
 
-func (n *node) fillAccount(s *status.Snapshot) {
-	r := n.machine.Rounds()
-	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
-	a.Refused, a.Late = n.machine.View().Counts()
-	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
-	a.OwnDropped = slices.Clone(n.view.dropped)
-	for p := range n.plan {
-		a.Deltas += n.view.ledger[p].deltas
-		_, unpublished := r.Fragment(p).Pending()
-		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
-		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].made(n.self))
-		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
-	}
-	s.Account = a
-}
-
 func (n *node) fillNet(s *status.Snapshot, st p2p.Stats) {
 	s.Net = status.Net{SentBytes: st.Sent, ReceivedBytes: st.Received, ByProtocol: map[string]uint64{}}
 	s.Net.Reach = n.reach(st)

@@ -35,6 +35,7 @@ type view struct {
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
 	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged anchor
+	lost         []uint64 // own tokens of earlier processes, per fragment: see findLost
 	rounds       uint64
 	payloadBytes uint64
 	payloadHeld  uint64
@@ -59,7 +60,7 @@ func newView(fragments int, p outer.Params) view {
 		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
-		dropped: make([]uint64, fragments),
+		dropped: make([]uint64, fragments), lost: make([]uint64, fragments),
 	}
 	for i := range v.ledger {
 		v.ledger[i] = newAuthorTokens(p)
@@ -115,7 +116,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		return
 	}
 	if a.GiveUp && loss.Gone == nil {
-		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on to its end without them, and they would make its model worse", fragment, loss.Dropped.Steps))
+		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps))
 		return
 	}
 	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound anchor again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))

@@ -43,6 +43,13 @@
 // Peers that are not accepted yet have few streams, each, from one address and together (strangers.go), and guests have few
 // places at a relay (places.go).
 //
+// Peers that come through a relay are of the relay's address: a node sees no other, and the key that the relay names costs
+// nothing. The relay takes circuits of those alone that it has accepted itself, maxCircuits to each node, and the streams of so many
+// strangers fit (strangersAddress). What remains is that a few keys of members, or of anybody in an open run, can
+// take all of a node's circuits at one relay: connsPeer each, for helloTimeout or for as long as they behave. Others then
+// reach that node through its other relays alone. The relay sees where they come from, but libp2p does not tell its ACL when a circuit
+// ends, so it cannot count them by that.
+//
 // # What this relies on in the libraries
 //
 // Read in go-libp2p v0.51.0 and go-libp2p-pubsub v0.17.0; check again when they
@@ -50,7 +57,8 @@
 //
 //   - pubsub marks a message as seen before validators run, and never shows
 //     them a duplicate (validation.go, validate; pubsub.go, shouldPush): so
-//     Config.Check must not depend on state that changes, and who else has a
+//     Config.Check may refuse for good what it refuses by state that changes,
+//     if that comes another way too (see validate), and who else has a
 //     message is known to the RawTracer only.
 //   - pubsub drops silently when a queue of 32 is full: to be validated
 //     (Push), to a peer (rpc_queue.go), to the subscriber (notifySubs). All are

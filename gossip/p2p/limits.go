@@ -116,8 +116,9 @@ const (
 	guestPlaces        = maxReservations / 2
 	guestPlacesAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
-	// node dials for, in both directions.
-	maxCircuits = 64
+	// node dials for, in both directions. They all come from the relay's address, and no more may from one: so
+	// strangers that a node meets through a relay have room for their streams beside each other (strangersAddress).
+	maxCircuits = connsAddress
 	// relayBuffer is read at once from a relayed connection: a segment of bulk.
 	relayBuffer = segment
 	// maxCircuitAddrs is the number of a relay's addresses that a node tells: TCP and QUIC.

@@ -43,7 +43,8 @@ const (
 	maxFailedDonors = 16
 	// holderMs is how long a joiner waits for a silent peer that holds more than
 	// genesis: a machine that starts again, a laptop that was closed for a moment.
-	// What it would make of genesis meanwhile, that peer's return undoes.
+	// What it would make of genesis meanwhile, that peer's return undoes. Where guests alone hold more,
+	// it waits as long for a member.
 	holderMs = 600_000
 )
 
@@ -133,19 +134,18 @@ func (m *Machine) dialMs() int64 {
 // tickFetch gives up on tips where nobody is there to give them, or nobody
 // gives any that fit.
 func (m *Machine) tickFetch(now Time) {
-	if m.holderInSight() {
-		m.join.holder, m.join.waits = now, false
-	}
+	m.noteHolder(now)
 	if now-m.join.fetching < m.cfg.AloneMs {
 		return
 	}
 	failed := m.gossip.FailedDonors()
+	donor := m.inSight(func(id wire.PeerID, _ *wire.Beat) bool { return !m.guest(id) }) // guests are never asked
 	switch {
-	case !m.donorInSight() && (m.comesBack() || m.mayReturn(now)):
+	case !donor && (m.comesBack() || m.mayReturn(now)):
 		m.waitForHolder()
 		return
-	case !m.donorInSight():
-		m.tell(m.join.donor, "no peer in sight holds more than genesis: trains from genesis")
+	case !donor:
+		m.tell(m.join.donor, "no peer in sight gives tips of more than genesis: trains from genesis")
 	case failed >= maxFailedDonors:
 		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
@@ -162,7 +162,7 @@ func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.j
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
 		m.join.waits = true
-		m.tell(m.join.donor, fmt.Sprintf("no peer in sight holds more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
+		m.tell(m.join.donor, fmt.Sprintf("no peer in sight gives tips of more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
 	}
 }
 
@@ -209,16 +209,26 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 // donorInSight says whether some live peer is past joining itself. Newcomers
 // that know only each other begin the run from genesis.
 func (m *Machine) donorInSight() bool {
-	seen := false
-	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { seen = seen || b.State != wire.Joining })
-	return seen
+	return m.inSight(func(wire.PeerID, *wire.Beat) bool { return true })
 }
 
-// holderInSight says whether some live peer has folded anything.
-func (m *Machine) holderInSight() bool {
+// noteHolder notes when a peer was in sight that holds more than genesis. Of guests only the first
+// sight counts. A member closed what they hold and may return, but who gives no tips is no reason to
+// wait for ever.
+func (m *Machine) noteHolder(now Time) {
+	switch holds := func(_ wire.PeerID, b *wire.Beat) bool { return b.Folded > 0 }; {
+	case m.inSight(func(id wire.PeerID, b *wire.Beat) bool { return holds(id, b) && !m.guest(id) }):
+		m.join.holder, m.join.waits = now, false
+	case m.join.holder == 0 && m.inSight(holds):
+		m.join.holder = now
+	}
+}
+
+// inSight says whether some live peer that is past joining itself is one of these.
+func (m *Machine) inSight(is func(wire.PeerID, *wire.Beat) bool) bool {
 	seen := false
-	m.gossip.Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) {
-		seen = seen || b.State != wire.Joining && b.Folded > 0
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		seen = seen || b.State != wire.Joining && is(id, b)
 	})
 	return seen
 }

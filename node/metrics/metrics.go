@@ -238,6 +238,7 @@ func (x scrape) account(s status.Snapshot) {
 	}{
 		{"folded", s.Account.OwnFolded}, {"in_flight", s.Account.OwnInFlight}, {"unpublished", s.Account.OwnUnpublished},
 		{"returned", s.Account.OwnReturned}, {"discarded", s.Account.OwnDiscarded}, {"dropped", s.Account.OwnDropped},
+		{"lost", s.Account.OwnLost},
 	} {
 		x.gauge("atoll_own_tokens", "Where the tokens of this node are, as means over fragments by their parameters.", status.MeanTokens(s.Fragments, part.tokens), "part", part.name)
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"crypto/ed25519"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestBeatsAtARelayAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for document, bounded := range map[string]bool{`{"Format":2}`: true, `{"Format":1}`: false, `no document`: false} {
-		s := &server{run: run, key: key(9), members: members, gate: p2p.NewMessageGate(run, members), began: time.Now()}
+		s := &server{run: run, key: key(9), members: members, gate: p2p.NewMessageGate(run, members), began: time.Now(), log: slog.New(slog.DiscardHandler)}
 		s.follow([]byte(document))
 		passed := 0
 		for i := range sent {

@@ -1,7 +1,7 @@
 // Package relay is a process for runs whose learners are all at home, on a machine that
 // others reach. It introduces them to each other, passes on what goes between two that find
 // no direct way, and spreads gossip. It holds nothing of a run but the genesis document,
-// so that a newcomer who knows no other address gets in.
+// so that a newcomer who knows no other address gets in, and who was admitted to it and revoked.
 //
 // To its peers a relay is an observer that says nothing: it sends no beats and asks for no
 // rosters, so nobody waits for it.
@@ -13,10 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,7 +32,7 @@ import (
 // Config is what a relay is told.
 type Config struct {
 	Key     ed25519.PrivateKey
-	Dir     string          // in which it remembers who was admitted to runs that ask for an invite; "" = nowhere
+	Dir     string          // in which it remembers of runs that ask for an invite who was admitted and revoked; "" = nowhere
 	Runs    []joinlink.Link // their runs, and the invites where runs ask for one; addresses are not used
 	Listen  []string        // of the first run. Empty: the usual port, and the next ones for the other runs, where they are free
 	Web     bool            // listen on port 443 as well, for the first run
@@ -91,7 +88,7 @@ type server struct {
 	work sync.WaitGroup
 
 	members *member.Table // nil in a run that is open to everybody
-	file    string        // that remembers them, "" for none
+	files   files         // that remember them
 
 	asking atomic.Bool // for a certificate: one at a time, as beats come again
 	gate   *p2p.MessageGate
@@ -119,6 +116,9 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 		return nil, err
 	}
 	s.gate = p2p.NewMessageGate(run, s.members)
+	if err := s.recall(); err != nil {
+		return nil, err
+	}
 	if err := s.sign(p2p.Addresses{Public: true}); err != nil {
 		return nil, err
 	}
@@ -135,71 +135,6 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 	return s, s.sign(s.host.Reach())
 }
 
-// beAdmitted makes the relay a member like any other, of a run that admits by invitation. Others are
-// admitted here by the same owner's invites: a relay does not read genesis.
-func (s *server) beAdmitted(dir string, pass *member.Pass) error {
-	if pass == nil {
-		return nil
-	}
-	c, err := pass.Admit(s.run, s.key)
-	if err != nil {
-		return err
-	}
-	s.members = member.NewTable(s.run, []wire.PeerID{pass.Owner})
-	s.own.Certificate = c.Encode()
-	if _, err = s.members.Add(c); err != nil || dir == "" {
-		return err
-	}
-	s.file = filepath.Join(dir, fmt.Sprintf("members-%x", s.run[:8]))
-	return s.recall()
-}
-
-// recall makes those known again who were admitted before: their invites may have expired. What is cut
-// short at the end is what a crash left.
-func (s *server) recall() error {
-	b, err := os.ReadFile(s.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for ; len(b) >= member.Size; b = b[member.Size:] {
-		if c, err := member.Parse(b[:member.Size]); err == nil {
-			_, _ = s.members.Add(c) // one that does not fit is nobody's
-		}
-	}
-	return err
-}
-
-// know makes a member known, and remembers it.
-func (s *server) know(c member.Certificate) error {
-	fresh, err := s.members.Add(c)
-	if !fresh || s.file == "" {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, err := os.OpenFile(s.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.Write(c.Encode())
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		s.log.Error("remember a member", "err", err)
-	}
-	return nil
-}
-
-// admits judges a peer, and knows it from then on.
-func (s *server) admits(r hello.Record) error {
-	if err := s.members.Admit(r, time.Now().UnixMilli()); err != nil || s.members == nil {
-		return err
-	}
-	c, err := member.CertificateIn(r)
-	if err == nil {
-		err = s.know(c)
-	}
-	return err
-}
-
 // check is Config.Check of the host.
 func (s *server) check(from wire.PeerID, raw []byte) error {
 	return s.gate.Check(time.Since(s.began).Milliseconds(), from, raw)
@@ -208,14 +143,30 @@ func (s *server) check(from wire.PeerID, raw []byte) error {
 // timedFormat is the first format of genesis whose runs beat as the default of gossip.Config says. Those before chose a period.
 const timedFormat = 2
 
-// follow has gossip keep to what genesis says. Nobody here knows who votes, so votes pass within what all voters together
+// begin gives the document to others from now on, and follows it.
+func (s *server) begin(document []byte) {
+	s.mu.Lock()
+	s.genesis = document
+	s.mu.Unlock()
+	s.follow(document)
+}
+
+// follow has gossip and admission keep to what genesis says. Nobody here knows who votes, so votes pass within what all voters together
 // make. Rounds are not known either, so deltas have no bound here, and beats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
 		Format   int
 		Finality bool
+		Owners   []wire.PeerID
+		Guests   bool
 	}
-	if json.Unmarshal(document, &g) != nil || g.Format < timedFormat {
+	if json.Unmarshal(document, &g) != nil {
+		return
+	}
+	if err := s.confirm(g.Owners, g.Guests); err != nil {
+		s.log.Error("the invite of this relay does not fit the run", "err", err)
+	}
+	if g.Format < timedFormat {
 		return
 	}
 	self := wire.PeerIDOf(s.key)
@@ -274,6 +225,8 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 		s.fetchGenesis(ctx, e.ID)
 	case p2p.RecordChanged:
 		s.keep(e.ID, e.Signed, e.Record)
+	case p2p.Message:
+		s.heard(e)
 	case p2p.Stranger:
 		s.fetchCertificates(ctx, e)
 	case p2p.PeerDown:
@@ -317,10 +270,8 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 			s.log.Info("no genesis from this peer", "peer", from, "err", err)
 			return
 		}
-		s.mu.Lock()
-		s.genesis = raw
-		s.mu.Unlock()
-		s.follow(raw)
+		s.begin(raw)
+		s.keepGenesis(raw)
 	})
 }
 

@@ -59,7 +59,7 @@ type Ledger interface {
 	LastRound(fragment int) (uint32, error)
 	Mark(fragment int) (uint32, error)
 	Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error
-	Authors(f func(author wire.PeerID)) error // of all deltas in the records
+	Authors(f func(author wire.PeerID)) error // of all deltas in the records, in the order in which they were folded first
 	Evidence() ([]wire.Evidence, error)
 
 	PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error

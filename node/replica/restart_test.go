@@ -1,9 +1,13 @@
 package replica_test
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"errors"
+	"slices"
 	"testing"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -35,6 +39,32 @@ func TestRestart(t *testing.T) {
 		t.Errorf("marks %d %d", g.was.Saved[0].Mark, g.was.Saved[1].Mark)
 	}
 	want(t, "barred", g.Machine().Rounds().Barred(outer.Author(wire.PeerIDOf(g.keys[2]))), true)
+}
+
+// credited notes who has contributed, in the order in which it was told.
+type credited struct{ authors []wire.PeerID }
+
+func (c *credited) Contributed(author wire.PeerID)            { c.authors = append(c.authors, author) }
+func (c *credited) Know(wire.PeerID)                          {}
+func (c *credited) Tick(gossip.Time, bool, []uint32, float64) {}
+
+// A restart credits authors in the order of folds: the places of an invite go to the first.
+func TestRestartCreditsInTheOrderOfFolds(t *testing.T) {
+	const authors = 16
+	g, c := newRig(t), &credited{}
+	var want []wire.PeerID
+	for i := range byte(authors) {
+		key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{100 + i}, ed25519.SeedSize))
+		g.keys[2] = key
+		g.write(1, i == 0) // keys[1] has a delta in each round
+		want = append(want, wire.PeerIDOf(key))
+	}
+	g.limiter = c
+	g.start()
+	got := slices.DeleteFunc(c.authors, func(a wire.PeerID) bool { return a == wire.PeerIDOf(g.keys[1]) })
+	if !slices.Equal(got, want) {
+		t.Errorf("credited %v, want %v", got, want)
+	}
 }
 
 // A replica that was stopped before it had folded anything may have genesis on disk. A

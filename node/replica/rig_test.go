@@ -26,6 +26,7 @@ type rig struct {
 	*replica.Replica
 	t        rapid.TB
 	disk     *memory.Ledger
+	limiter  gossip.Told
 	errs     map[string]error // what methods of the disk say, see faulty
 	archived [][]uint32       // limits of Ledger.Archive
 	params   outer.Params
@@ -169,7 +170,7 @@ func (g *rig) tryStart() (err error) {
 		Gossip: gossip.Config{
 			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
 			Common: g.common, Trusted: []wire.PeerID{wire.PeerIDOf(g.keys[1])},
-			WindowAccept: g.params.WindowAccept, WindowUnion: g.params.WindowUnion,
+			WindowAccept: g.params.WindowAccept, WindowUnion: g.params.WindowUnion, Limiter: g.limiter,
 		},
 	}
 	g.Replica, g.was, err = replica.New(replica.Config{

@@ -274,8 +274,9 @@ type Account struct {
 	OwnInFlight    []uint64 `json:"own_in_flight_tokens"`   // per fragment
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
 	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again
-	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment
+	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment, by this process, as those below
 	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on an anchor that memory had damaged
+	OwnLost        []uint64 `json:"own_lost_tokens"`        // per fragment: earlier processes trained them, and they are nowhere
 	PayloadBytes   uint64   `json:"payload_bytes"`          // payload bytes received, in any form
 	PayloadHeld    uint64   `json:"payload_held_bytes"`     // sizes of the others' deltas held
 }

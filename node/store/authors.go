@@ -15,17 +15,26 @@ type AuthorSum struct {
 	Deltas  uint64
 	Tokens  uint64 // that count for the budget
 	AsGuest uint64 // tokens of what it made as a guest of the run, which count for none
+	First   Place  // of its first delta; zero where a program counted it that did not write that down
 }
+
+// Place is where a delta is in the records of a fragment.
+type Place struct{ Round, Nth uint32 }
 
 // add is the sum with another delta, of which so many tokens count, and so many were made as a guest.
-func (a AuthorSum) add(tokens, asGuest uint64) AuthorSum {
-	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.AsGuest + asGuest}
+func (a AuthorSum) add(at Place, tokens, asGuest uint64) AuthorSum {
+	if a.Deltas == 0 {
+		a.First = at
+	}
+	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.AsGuest + asGuest, a.First}
 }
 
-// authorSumSize is the length of an entry of an author. Entries from before there were guests end with Tokens.
+// authorSumSize is the length of an entry of an author. Older entries end with AsGuest, and those from before there were guests
+// with Tokens.
 const (
-	authorSumSize    = 3 * 8
-	oldAuthorSumSize = 2 * 8
+	authorSumSize       = 4 * 8
+	placelessSumSize    = 3 * 8
+	beforeGuestsSumSize = 2 * 8
 )
 
 func (a AuthorSum) encode() []byte {
@@ -33,17 +42,22 @@ func (a AuthorSum) encode() []byte {
 	for _, n := range []uint64{a.Deltas, a.Tokens, a.AsGuest} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	return b
+	b = binary.BigEndian.AppendUint32(b, a.First.Round)
+	return binary.BigEndian.AppendUint32(b, a.First.Nth)
 }
 
 // decodeAuthorSum reads an entry; nothing is in one of another length.
 func decodeAuthorSum(b []byte) (a AuthorSum) {
-	if len(b) == authorSumSize {
-		a.AsGuest = binary.BigEndian.Uint64(b[oldAuthorSumSize:])
-	} else if len(b) != oldAuthorSumSize {
-		return a
+	switch len(b) {
+	case authorSumSize:
+		a.First = Place{binary.BigEndian.Uint32(b[placelessSumSize:]), binary.BigEndian.Uint32(b[placelessSumSize+4:])}
+		fallthrough
+	case placelessSumSize:
+		a.AsGuest = binary.BigEndian.Uint64(b[beforeGuestsSumSize:])
+		fallthrough
+	case beforeGuestsSumSize:
+		a.Deltas, a.Tokens = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	}
-	a.Deltas, a.Tokens = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	return a
 }
 
@@ -78,7 +92,7 @@ func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header)
 	}
 	began := s.takenBack.Load()
 	err = s.Rounds(fragment, through+1, last, func(round uint32, r Round) error {
-		for _, id := range r.Folded {
+		for nth, id := range r.Folded {
 			h, err := s.HeaderAt(fragment, round, id)
 			if errors.Is(err, ErrNotFound) {
 				continue
@@ -86,7 +100,8 @@ func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header)
 			if err != nil {
 				return err
 			}
-			sums[h.Header.Author] = sums[h.Header.Author].add(tokens(h.Header))
+			count, asGuest := tokens(h.Header)
+			sums[h.Header.Author] = sums[h.Header.Author].add(Place{round, uint32(nth)}, count, asGuest)
 		}
 		return nil
 	})

@@ -17,10 +17,11 @@ func tokensOf(h wire.Header) (count, asGuest uint64) {
 // sumsBy adds up what CountAuthors should come to, from the records.
 func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) map[wire.PeerID]AuthorSum {
 	sums := map[wire.PeerID]AuthorSum{}
-	err := s.Rounds(fragment, 1, last, func(_ uint32, r Round) error {
-		for _, id := range r.Folded {
+	err := s.Rounds(fragment, 1, last, func(round uint32, r Round) error {
+		for nth, id := range r.Folded {
 			if h, err := s.Header(id); err == nil {
-				sums[h.Header.Author] = sums[h.Header.Author].add(tokensOf(h.Header))
+				count, asGuest := tokensOf(h.Header)
+				sums[h.Header.Author] = sums[h.Header.Author].add(Place{round, uint32(nth)}, count, asGuest)
 			}
 		}
 		return nil
@@ -108,13 +109,16 @@ func TestCountingWhatIsTakenBack(t *testing.T) {
 	}
 }
 
-// What was counted before there were guests stays what it was.
+// What older programs counted stays what it was.
 func TestOlderAuthorSums(t *testing.T) {
-	sum := AuthorSum{Deltas: 3, Tokens: 70, AsGuest: 9}
+	sum := AuthorSum{Deltas: 3, Tokens: 70, AsGuest: 9, First: Place{5, 1}}
 	if got := decodeAuthorSum(sum.encode()); got != sum {
 		t.Errorf("%+v is read as %+v", sum, got)
 	}
-	if got := decodeAuthorSum(sum.encode()[:oldAuthorSumSize]); got != (AuthorSum{Deltas: 3, Tokens: 70}) {
+	if got := decodeAuthorSum(sum.encode()[:placelessSumSize]); got != (AuthorSum{Deltas: 3, Tokens: 70, AsGuest: 9}) {
+		t.Errorf("an entry without the place of the first delta is read as %+v", got)
+	}
+	if got := decodeAuthorSum(sum.encode()[:beforeGuestsSumSize]); got != (AuthorSum{Deltas: 3, Tokens: 70}) {
 		t.Errorf("an entry without what was made as a guest is read as %+v", got)
 	}
 	if got := decodeAuthorSum(nil); got != (AuthorSum{}) {

@@ -309,7 +309,7 @@ func curveOf(points []status.Point, own bool) []CurvePoint {
 
 // account adds up the tokens of the known nodes.
 func (b *builder) account() {
-	var folded, flying, waiting, discarded, dropped float64
+	var folded, flying, waiting, discarded, dropped, lost float64
 	for _, n := range b.world.Nodes {
 		if !n.seen() {
 			continue
@@ -321,6 +321,7 @@ func (b *builder) account() {
 		waiting += status.MeanTokens(s.Fragments, s.Account.OwnUnpublished)
 		discarded += status.MeanTokens(s.Fragments, s.Account.OwnDiscarded)
 		dropped += status.MeanTokens(s.Fragments, s.Account.OwnDropped)
+		lost += status.MeanTokens(s.Fragments, s.Account.OwnLost)
 	}
 	b.view.Account = []AccountPart{
 		{"folded", folded, "in the model"},
@@ -328,8 +329,9 @@ func (b *builder) account() {
 		{"unpublished", waiting, "waits for its delta"},
 		{"discarded", discarded, "published too late to count"},
 		{"dropped", dropped, "lost with a damaged memory"},
+		{"lost", lost, "before a node was started again"},
 	}
-	rest := float64(b.view.Trained) - folded - flying - waiting - discarded - dropped
+	rest := float64(b.view.Trained) - folded - flying - waiting - discarded - dropped - lost
 	if rest > restShown*float64(b.view.Trained) {
 		b.view.Account = append(b.view.Account, AccountPart{"other", rest, "of processes that were killed, or on its way between two reports"})
 	}

@@ -151,11 +151,11 @@ func TestAccountAddsUp(t *testing.T) {
 	for _, part := range v.Account {
 		sum += part.Tokens
 	}
-	if sum != float64(s.TokensTrained) || len(v.Account) != 5 {
+	if sum != float64(s.TokensTrained) || len(v.Account) != 6 {
 		t.Errorf("%d parts come to %v, trained are %d", len(v.Account), sum, s.TokensTrained)
 	}
 	s.TokensTrained += 60_000
-	if v := view(oneNode(s)); len(v.Account) != 6 || v.Account[5].Tokens != 60_000 {
+	if v := view(oneNode(s)); len(v.Account) != 7 || v.Account[6].Tokens != 60_000 {
 		t.Errorf("the rest is not there: %v", v.Account)
 	}
 }

@@ -264,6 +264,40 @@ func TestWaitsForAHolder(t *testing.T) {
 	}
 }
 
+// A member that finds only guests waits no longer for the members that closed what guests hold than for one that fell silent.
+// Guests that hold nothing keep it no longer than newcomers do.
+func TestGuestsKeepNoMemberFromTraining(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begun, back bool
+		least, most Time
+	}{
+		"they hold nothing":          {false, false, aloneMs, aloneMs + 20*beat},
+		"the member does not return": {true, false, holderMs, holderMs + 20*beat},
+		"the member returns":         {true, true, holderMs / 2, holderMs/2 + 20*beat},
+	} {
+		s := hosted(1, 2, 200, 1)
+		s.LimitMs = 3 * holderMs
+		w := newWorld(t, s)
+		if c.begun {
+			w.until(t, "guests fold some rounds", 60_000, func() bool { return w.nodes[1].machine.View().FoldedTokens() > 100*TokensPerStep })
+		}
+		w.nodes[0].crash()
+		n, began := w.comes(w.nodes[1:]...), w.now
+		if c.back {
+			w.RunFor(holderMs / 2)
+			w.nodes[0].restart()
+		} else {
+			w.nodes[0].gone = true
+		}
+		w.readyAfter(t, n, 2*holderMs)
+		if took := w.now - began; took < c.least || took > c.most || (n.Installs > 0) != c.back || n.told("trains from genesis") == c.back {
+			t.Errorf("%s: ready after %d ms, %d installs, said %q", name, took, n.Installs, w.checks.told[n])
+		}
+		w.Finish()
+	}
+}
+
 // A donor of broken tips is found out, and others are asked. Where there are none, the
 // joiner begins from genesis, and says why.
 func TestDonorsOfBrokenTips(t *testing.T) {

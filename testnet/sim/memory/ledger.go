@@ -562,10 +562,17 @@ func (l *Ledger) HeaderAt(_ int, _ uint32, id wire.Digest) (h wire.Header, known
 
 // Authors implements replica.Ledger.
 func (l *Ledger) Authors(f func(wire.PeerID)) error {
+	var rounds []uint32
 	for p := range l.rounds {
-		for _, link := range l.rounds[p] {
-			for _, id := range link.Folded {
-				if h, known, _ := l.Header(wire.Digest(id)); known {
+		rounds = slices.AppendSeq(rounds, maps.Keys(l.rounds[p]))
+	}
+	slices.Sort(rounds)
+	told := map[wire.PeerID]bool{}
+	for _, r := range slices.Compact(rounds) {
+		for p := range l.rounds {
+			for _, id := range l.rounds[p][r].Folded {
+				if h, known, _ := l.Header(wire.Digest(id)); known && !told[h.Author] {
+					told[h.Author] = true
 					f(h.Author)
 				}
 			}

@@ -1,0 +1,66 @@
+package node
+
+import (
+	"slices"
+
+	"atoll/node/core"
+	"atoll/node/status"
+	"atoll/optimizer/outer"
+)
+
+func (n *node) fillAccount(s *status.Snapshot) {
+	r := n.machine.Rounds()
+	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
+	a.Refused, a.Late = n.machine.View().Counts()
+	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
+	a.OwnDropped = slices.Clone(n.view.dropped)
+	for p := range n.plan {
+		a.Deltas += n.view.ledger[p].deltas
+		_, unpublished := r.Fragment(p).Pending()
+		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
+		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].made(n.self))
+		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
+		a.OwnLost = append(a.OwnLost, n.lostBefore(p, a))
+	}
+	s.Account = a
+}
+
+// findLost notes what earlier processes trained and this one finds neither folded nor in flight. One of them discarded it with
+// a chain, or ended before it was published. They count what they lose, but the step log and the ledger outlive their counts.
+func (n *node) findLost(saved []core.Saved) {
+	for p := range n.plan {
+		found := n.view.ledger[p].made(n.self)
+		if saved != nil {
+			found += n.view.ledger[p].tokensOutside(saved[p])
+		}
+		n.view.lost[p] = n.trained - min(n.trained, found)
+	}
+}
+
+// tokensOutside are the tokens of the own deltas that a disk has of a fragment, and that its records do not fold.
+func (a *authorTokens) tokensOutside(saved core.Saved) (tokens uint64) {
+	for _, o := range saved.Own {
+		if !slices.ContainsFunc(a.rounds[o.Delta.Round], func(d outer.Delta) bool { return d.ID == o.Delta.ID }) {
+			tokens += o.Delta.Tokens
+		}
+	}
+	return tokens
+}
+
+// lostBefore is what findLost found, less what was folded after all: others may hold a delta that was discarded here, and this
+// process no longer knows it from what it lost otherwise.
+func (n *node) lostBefore(p int, a status.Account) uint64 {
+	known := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p]
+	return min(n.view.lost[p], n.trained-min(n.trained, known))
+}
+
+// takeLast takes what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What
+// becomes of own deltas is in the account all the same: the machine counts them no longer where they were.
+func (n *node) takeLast() {
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
+	for _, e := range n.machine.Effects() {
+		if a, is := e.(outer.Adopt); is {
+			n.view.adopted(n, a)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/member"
+	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
+)
+
+// files are what a relay remembers of a run that admits by invitation, "" each where it remembers nothing. It finds out who
+// owns the run from genesis, so without that it could not tell the members by other owners after a restart.
+type files struct{ genesis, members, revocations string }
+
+// beAdmitted makes the relay a member like any other, of a run that admits by invitation. Until it has genesis it knows of
+// one owner alone, and others are admitted here by invites of the same.
+func (s *server) beAdmitted(dir string, pass *member.Pass) error {
+	if pass == nil {
+		return nil
+	}
+	c, err := pass.Admit(s.run, s.key)
+	if err != nil {
+		return err
+	}
+	s.members = member.NewTable(s.run, []wire.PeerID{pass.Owner})
+	s.own.Certificate = c.Encode()
+	if dir != "" {
+		of := func(what string) string { return filepath.Join(dir, fmt.Sprintf("%s-%x", what, s.run[:8])) }
+		s.files = files{of("genesis"), of("members"), of("revocations")}
+	}
+	_, err = s.members.Add(c)
+	return err
+}
+
+// confirm takes from genesis who owns the run, and whether it has guests.
+func (s *server) confirm(owners []wire.PeerID, guests bool) error {
+	if s.members == nil {
+		return nil
+	}
+	return errors.Join(s.members.SetOwners(owners), s.members.SetGuests(guests))
+}
+
+// recall makes those known again who were admitted before, as their invites may have expired, and those who were revoked.
+func (s *server) recall() error {
+	if s.files == (files{}) {
+		return nil
+	}
+	doc, err := os.ReadFile(s.files.genesis)
+	if err == nil && wire.CheckGenesis(s.run, doc) == nil { // a damaged one comes anew from a peer
+		s.begin(doc)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	// What does not fit the run is nobody's.
+	return errors.Join(err,
+		entries(s.files.members, member.Size, func(b []byte) {
+			if c, err := member.Parse(b); err == nil {
+				_, _ = s.members.Add(c)
+			}
+		}),
+		entries(s.files.revocations, wire.SignedHeaderSize, func(b []byte) {
+			if word, err := wire.ParseSignedHeader(b); err == nil {
+				_, _ = s.members.AddRevocation(word)
+			}
+		}))
+}
+
+// entries reads a file of entries of one size. What a crash left of one at the end goes: others would follow it.
+func entries(file string, size int, f func(entry []byte)) error {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	whole := len(b) - len(b)%size
+	for at := 0; at < whole; at += size {
+		f(b[at : at+size])
+	}
+	if err == nil && whole < len(b) {
+		err = os.Truncate(file, int64(whole))
+	}
+	return err
+}
+
+// remember adds an entry to a file, if there is one.
+func (s *server) remember(file string, entry []byte) {
+	if file == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.Write(entry)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.log.Error("remember who takes part", "err", err)
+	}
+}
+
+// keepGenesis remembers the document.
+func (s *server) keepGenesis(document []byte) {
+	if s.files.genesis == "" {
+		return
+	}
+	if err := os.WriteFile(s.files.genesis, document, 0o600); err != nil {
+		s.log.Error("remember genesis", "err", err)
+	}
+}
+
+// know makes a member known, and remembers it.
+func (s *server) know(c member.Certificate) error {
+	fresh, err := s.members.Add(c)
+	if fresh {
+		s.remember(s.files.members, c.Encode())
+	}
+	return err
+}
+
+// admits judges a peer, and knows it from then on.
+func (s *server) admits(r hello.Record) error {
+	if err := s.members.Admit(r, time.Now().UnixMilli()); err != nil || s.members == nil {
+		return err
+	}
+	c, err := member.CertificateIn(r)
+	if err == nil {
+		err = s.know(c)
+	}
+	return err
+}
+
+// heard takes a message that was passed on. All that a relay makes of one is to keep an owner's word that a node counts no
+// more, and to part with that node: from then on nothing of it is passed on. An owner's words are few, so there is no
+// bound on them, as at nodes. A word that was spread while the relay was away does not come again; nodes have it from their sets.
+func (s *server) heard(e p2p.Message) {
+	m, err := wire.Decode(e.Data)
+	if err != nil || s.members == nil || m.Header == nil || !m.Header.Header.Revocation() {
+		return
+	}
+	fresh, err := s.members.AddRevocation(*m.Header)
+	if err != nil || !fresh {
+		return
+	}
+	s.remember(s.files.revocations, m.Header.Append(nil))
+	s.log.Info("an owner of the run revoked a node or an invite", "name", wire.PeerID(m.Header.Header.Certificate))
+	s.host.Reconsider(func(id wire.PeerID) bool { return !s.members.Member(id) })
+}
