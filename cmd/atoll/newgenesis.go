@@ -82,7 +82,7 @@ func (c *NewCmd) setCorpus(g *genesis.Genesis) (train int, err error) {
 // unlike makes a run one in which each learner has a text of its own. What such learners have in common
 // says little about their work.
 func (c *NewCmd) unlike(g *genesis.Genesis) {
-	g.Data, g.Outer.Agreement = genesis.Data{Name: genesis.OwnText}, false
+	g.Data, g.Outer.Agreement, g.Outer.Alike = genesis.Data{Name: genesis.OwnText}, false, false
 }
 
 // setCodec gives the run the codec that was asked for.

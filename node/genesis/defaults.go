@@ -109,7 +109,7 @@ func (g *Genesis) propose(fragments int, tokens uint64, createdMs int64) {
 	g.Outer = outer.Defaults(fragments, tokens, createdMs)
 	o := &g.Outer
 	o.SetH(o.H)
-	o.MaxShare, o.Quorum, o.Agreement = openMaxShare, openQuorum, true
+	o.MaxShare, o.Quorum, o.Agreement, o.Alike = openMaxShare, openQuorum, true, true
 	o.GraceMinMs, o.GraceMaxMs, o.MinRoundMs = leastGrace, mostGrace, leastRound
 	g.SetMostTokens()
 }

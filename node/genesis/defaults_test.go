@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "92eb98ea8f21eb7fd51116771811ca90adae2c403f030cc997242f5bb029f470",
-		"small": "d2dd42dfea1712eb97df3195f5123b3b1e4c03cadee0cbeb3876ae45a838c74c",
-		"base":  "e5fc8d676dc1c2d865baf944b443df17511d2a61a339e8a0120e316085397da9",
+		"tiny":  "ba0b765be2dec4cf5a2b1491eb3c52bf30b89736d41e6b51eb279b88f7f97892",
+		"small": "c9cbedb2f68c0c51565fe315993a1407f17280202d84a35c6996c86cf3567147",
+		"base":  "ba9319fce3bb6f58c93905bfeb9375e3a9a20ec1669d8da03e5365eb9fc4b0db",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

@@ -105,6 +105,28 @@ func specAgreementOfFormer(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+func specAlike(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil || bytes.Contains(g.Encode(), []byte("Alike")) {
+		t.Fatal(err, "or false is not left out")
+	}
+	g.Outer.Agreement, g.Outer.Alike = true, true
+	b := g.Encode()
+	if !bytes.Contains(b, []byte(`"Agreement":true,"Alike":true}`)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || !again.Outer.Alike {
+		t.Errorf("%+v, %v", again.Outer, err)
+	}
+}
+
+func specAlikeAlone(t *testing.T, s *spectest.Spec) {
+	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Alike":true`, 1)
+	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Agreement") {
+		t.Errorf("without agreement: %v", err)
+	}
+}
+
 func specFinality(t *testing.T, s *spectest.Spec) {
 	g, err := Decode([]byte(s.Text(t, "genesis")))
 	if err != nil || bytes.Contains(g.Encode(), []byte("Finality")) {

@@ -87,6 +87,9 @@ func (g Genesis) validateFields() error {
 	if g.Format == 1 && g.Outer.Agreement {
 		return fmt.Errorf("genesis: Outer.Agreement is true; it is of format %d, and Format is 1", Format)
 	}
+	if g.Outer.Alike && !g.Outer.Agreement {
+		return fmt.Errorf("genesis: Outer.Alike is true; it needs Outer.Agreement")
+	}
 	if g.Outer.Revocations && g.Admission != Invite {
 		return fmt.Errorf("genesis: Outer.Revocations is true; in a run with the admission %q nobody can revoke", g.Admission)
 	}

@@ -100,16 +100,21 @@ type agreeing struct {
 	members int         // deltas that are no guest's
 	squares []float64   // of the norms of each delta's sampled values, scaled
 	apart   [][]float64 // squared distances, [delta][judge]
+
+	judged         bool      // the round judged them
+	trusts, claims []float64 // what weights are multiplied by, and how many times the median weight each may have
+
+	seats             []int       // of each delta in the committee, or -1; these are of asOne
+	cosines, likeness [][]float64 // [delta][judge]
 }
 
-// agree notes in the next tip how the deltas of the set agree. It returns what their weights are
-// multiplied by, how many times the median weight each may have, and whether the round judged them.
-func (fold *folding) agree(next *Tip) (trusts, claims []float64, judged bool) {
-	a := agreeing{folding: fold}
+// agree notes in the next tip how the deltas of the set agree.
+func (fold *folding) agree(next *Tip) *agreeing {
+	a := &agreeing{folding: fold, trusts: make([]float64, len(fold.set)), claims: make([]float64, len(fold.set))}
 	a.measureLengths()
 	a.hear()
-	trusts, claims = make([]float64, len(fold.set)), make([]float64, len(fold.set))
 	agreement, judged := a.judge(next.Chain)
+	a.judged = judged
 	next.Records = slices.Clone(fold.prev.Records)
 	for i, c := range fold.set {
 		if judged && !c.Delta.Guest {
@@ -122,13 +127,13 @@ func (fold *folding) agree(next *Tip) (trusts, claims []float64, judged bool) {
 		if judged {
 			record = min(record, agreement[i])
 		}
-		trusts[i], claims[i] = trust(record), math.Inf(1)
+		a.trusts[i], a.claims[i] = trust(record), math.Inf(1)
 		if a.members >= MinVoices {
-			claims[i] = FreeClaim * max(1, float64(record*record))
+			a.claims[i] = FreeClaim * max(1, float64(record*record))
 		}
 	}
 	next.Records = newestRecords(next.Records)
-	return trusts, claims, judged
+	return a
 }
 
 // measureLengths finds the norms of whole deltas from those of their tensors.
@@ -175,7 +180,7 @@ func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
 		}
 	}
 	median := lowerMedian(heard, voices)
-	if median < chance/math.Sqrt(float64(min(a.f.Len, sampled))) {
+	if median < a.byChance() {
 		return nil, false
 	}
 	for i := range agreement {
@@ -316,21 +321,24 @@ func (a *agreeing) gather(i int, starts []int, values []float32) {
 }
 
 // inCommon is the lower median, by voices, of the cosines between delta i and the others of the
-// committee: cos = (|x|^2 + |y|^2 - |x - y|^2) / (2 |x| |y|).
+// committee.
 func (a *agreeing) inCommon(i int) float64 {
 	var cosines, voices []float64
-	x := a.squares[i]
 	for k, j := range a.judges {
-		if j == i {
-			continue
+		if j != i {
+			cosines, voices = append(cosines, a.cosine(i, k)), append(voices, a.voices[j])
 		}
-		y, cos := a.squares[j], 0.0
-		if both := float64(x * y); both > 0 {
-			cos = (x + y - a.apart[i][k]) / (2 * math.Sqrt(both))
-		}
-		cosines, voices = append(cosines, cos), append(voices, a.voices[j])
 	}
 	return lowerMedian(cosines, voices)
+}
+
+// cosine is that of delta i and of judge k: (|x|^2 + |y|^2 - |x - y|^2) / (2 |x| |y|).
+func (a *agreeing) cosine(i, k int) float64 {
+	x, y := a.squares[i], a.squares[a.judges[k]]
+	if both := float64(x * y); both > 0 {
+		return (x + y - a.apart[i][k]) / (2 * math.Sqrt(both))
+	}
+	return 0
 }
 
 // noteRecord brings an author's record a part of the way to what a round says.

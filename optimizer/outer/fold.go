@@ -225,10 +225,13 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 		return Weights(fold.p, deltas, fold.round)
 	}
 	w := fold.p.claimed(deltas, fold.round)
-	trusts, claims, judged := fold.agree(next)
-	bounded(w, deltas, trusts, claims, trustedLately(next.Records, fold.round))
+	a := fold.agree(next)
+	bounded(w, deltas, a.trusts, a.claims, trustedLately(next.Records, fold.round))
+	if fold.p.Alike {
+		a.asOne(w)
+	}
 	guests := 0.0
-	if judged {
+	if a.judged {
 		guests = guestShare
 	}
 	shareOut(w, deltas, fold.p.MaxShare, guests)

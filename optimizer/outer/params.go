@@ -104,6 +104,10 @@ type Params struct {
 	// Agreement says that deltas count by how they and their authors' earlier ones agree with those of
 	// others: see Record. Older runs weigh by claims alone.
 	Agreement bool `json:",omitempty"`
+
+	// Alike says that deltas that are alike beyond what all have in common, as copies are, weigh as one together.
+	// Runs without Agreement and older runs count copies as work.
+	Alike bool `json:",omitempty"`
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a

@@ -117,6 +117,7 @@ func (x *textFold) judge(chain outer.Digest) {
 	})
 	committee = committee[:min(len(committee), 8)]
 	verdicts := x.verdicts(chain, committee, voices, scales)
+	defer func() { x.asOne(committee) }()
 	r := make([]float64, len(x.set))
 	for i, c := range x.set {
 		if verdicts != nil && !c.Delta.Guest {
@@ -129,6 +130,7 @@ func (x *textFold) judge(chain outer.Digest) {
 			r[i] = min(r[i], verdicts[i])
 		}
 	}
+	x.r = r
 	x.bound(r)
 	x.judges = verdicts != nil
 	for len(x.records) > 1024 {
@@ -151,9 +153,11 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 		square[i] = squaresByText(sample, func(k int) float64 { return direction(i, k) })
 	}
 	common := make([]float64, len(x.set))
+	x.cos = make([][]float64, len(x.set))
 	var heard, by []float64
 	for i := range x.set {
 		var cosines, weights []float64
+		x.cos[i] = make([]float64, len(x.set))
 		for _, j := range committee {
 			if j == i {
 				continue
@@ -163,6 +167,7 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 				d := squaresByText(sample, func(k int) float64 { return direction(i, k) - direction(j, k) })
 				cos = (square[i] + square[j] - d) / (2 * math.Sqrt(xy))
 			}
+			x.cos[i][j] = cos
 			cosines, weights = append(cosines, cos), append(weights, voices[j])
 		}
 		common[i] = medianByText(cosines, weights)
@@ -221,6 +226,64 @@ func (x *textFold) bound(r []float64) {
 	}
 }
 
+// likeness is F-34 to F-34.4, for j of the committee.
+func (x *textFold) likeness(committee []int, i, j int) float64 {
+	var quotients, by []float64
+	for _, k := range committee {
+		for _, l := range committee {
+			product := float64(trustByText(x.r[k]) * trustByText(x.r[l]))
+			if k == l || k == i || k == j || l == i || l == j || product == 0 {
+				continue
+			}
+			quotient := 0.0
+			if x.cos[k][l] != 0 {
+				quotient = x.cos[i][k] * x.cos[j][l] / x.cos[k][l]
+			}
+			quotients, by = append(quotients, quotient), append(by, product)
+		}
+	}
+	if len(quotients) == 0 {
+		return 0
+	}
+	e := max(medianByText(quotients, by), 0)
+	if e >= 0.9 {
+		return 0
+	}
+	p := (x.cos[i][j] - e) / (1 - e)
+	if p < 4/math.Sqrt(float64(min(16384, x.f.Len))) {
+		return 0
+	}
+	return min(max((p-0.5)/0.25, 0), 1)
+}
+
+// asOne is F-34.5 to F-34.8.
+func (x *textFold) asOne(committee []int) {
+	if !x.p.Alike || len(committee) < 4 {
+		return
+	}
+	was := slices.Clone(x.weights)
+	for i := range x.set {
+		s, m := 0.0, 0.0
+		for j := range x.set {
+			like := 0.0
+			switch {
+			case i == j:
+				like = 1
+			case x.set[j].Delta.Guest && !x.set[i].Delta.Guest:
+			case slices.Contains(committee, j):
+				like = x.likeness(committee, i, j)
+			case slices.Contains(committee, i):
+				like = x.likeness(committee, j, i)
+			}
+			part := float64(like * was[j])
+			s, m = s+part, max(m, part)
+		}
+		if s != 0 {
+			x.weights[i] = float64(was[i]*m) / s
+		}
+	}
+}
+
 // judged are parameters of a run with agreement.
 func judged() outer.Params {
 	p := plain()
@@ -259,11 +322,15 @@ func TestAgreementByText(t *testing.T) {
 				for i := range factors {
 					factors[i] = rapid.SampledFrom([]float64{1, 1, 1, 0.5, 0, -1, 1e6}).Draw(rt, "factor")
 				}
+				p.Alike = rapid.Bool().Draw(rt, "alike")
 				set := crowd(t, p, f, tip.Round+1, rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(rt, "noise"), factors...)
 				for i := range set {
 					set[i].Delta.Steps = rapid.SampledFrom([]uint32{1, 6, 24, 100}).Draw(rt, "steps")
 					set[i].Delta.Tokens = uint64(set[i].Delta.Steps) * rapid.Uint64Range(1, 60000).Draw(rt, "tokens")
 					set[i].Delta.Guest = rapid.IntRange(0, 3).Draw(rt, "guest") == 0
+					if i > 0 && rapid.IntRange(0, 3).Draw(rt, "copy") == 0 {
+						set[i].Payload, set[i].Delta.Size = set[i-1].Payload, set[i-1].Delta.Size
+					}
 				}
 				tip, _ = agree(t, p, f, tip, set...)
 			}
@@ -274,6 +341,7 @@ func TestAgreementByText(t *testing.T) {
 // byText maps clauses to the comparison with the text, which has each of them by its number.
 func byText(t *testing.T, _ *spectest.Spec) {
 	p, f := judged(), fragment("a", 300, "b", 17)
+	p.Alike = true
 	tip := zeroTip(p, f)
 	for _, factors := range [][]float64{{1, 1, 1, 1, -1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {1, 1, 1}} {
 		var x *textFold

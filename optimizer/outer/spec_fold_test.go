@@ -29,6 +29,8 @@ type textFold struct {
 	records []outer.Record
 	total   float64
 	judges  bool        // the round judges
+	r       []float64   // of F-33
+	cos     [][]float64 // [delta][delta of the committee]
 	limits  []float64   // by tensor
 	clips   [][]float64 // [delta][tensor]
 	u       []float64

@@ -35,7 +35,7 @@ const (
 	Inflate  AttackKind = "inflate"   // the most steps and tokens that genesis allows, progress times Times
 	Zero     AttackKind = "zero"      // no value, for all the steps that were taken
 	Noise    AttackKind = "noise"     // noise of the progress's norm, times Times
-	Copy     AttackKind = "copy"      // the newest delta of somebody else
+	Copy     AttackKind = "copy"      // the newest delta of somebody else, and noise of its norm, times Times
 
 	// Headers.
 	Equivocate     AttackKind = "equivocate"      // two deltas for one round, each shown to one half

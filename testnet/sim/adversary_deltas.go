@@ -19,15 +19,7 @@ func spoilZero(l *liar, p int, d *outer.Draft) {
 // spoilNoise sends noise of the norm that the progress has, times Times.
 func spoilNoise(l *liar, p int, d *outer.Draft) {
 	q := l.n.decode(p, d.Payload)
-	size := norm(q)
-	for i := range q {
-		q[i] = float32(l.n.w.rng.NormFloat64())
-	}
-	times := l.Times * size / norm(q)
-	for i, x := range q {
-		q[i] = float32(float64(x) * times)
-	}
-	l.encode(d, q)
+	l.encode(d, l.noise(len(q), l.Times*norm(q)))
 }
 
 func norm(v []float32) float64 {
@@ -38,7 +30,7 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// spoilCopy sends the newest delta of somebody else that the disk holds.
+// spoilCopy sends the newest delta of somebody else that the disk holds, and noise of Times its norm.
 func spoilCopy(l *liar, p int, d *outer.Draft) {
 	var newest *wire.SignedHeader
 	l.n.disk.Deltas(func(_ wire.Digest, h *wire.SignedHeader, payload []byte) {
@@ -46,6 +38,26 @@ func spoilCopy(l *liar, p int, d *outer.Draft) {
 			newest, d.Payload = h, payload
 		}
 	})
+	if newest != nil && l.Times > 0 {
+		q := l.n.decode(p, d.Payload)
+		for i, x := range l.noise(len(q), l.Times*norm(q)) {
+			q[i] += x
+		}
+		l.encode(d, q)
+	}
+}
+
+// noise has this norm.
+func (l *liar) noise(n int, size float64) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(l.n.w.rng.NormFloat64())
+	}
+	times := size / norm(v)
+	for i, x := range v {
+		v[i] = float32(float64(x) * times)
+	}
+	return v
 }
 
 // newer orders headers by round, then by author: a disk lists them in no order.

@@ -21,7 +21,9 @@ var memberTests = []memberTest{
 	{name: "inflated sign flip", attack: Attack{Kind: Inflate, Times: -1}},
 	{name: "zero", attack: Attack{Kind: Zero}},
 	{name: "noise", attack: Attack{Kind: Noise, Times: 1}},
-	{name: "copies", attack: Attack{Kind: Copy}, wins: "a copy has as much in common with the others as what it is of"},
+	{name: "copies", attack: Attack{Kind: Copy}},
+	{name: "copies with some noise", attack: Attack{Kind: Copy, Times: 0.3}},
+	{name: "copies with their norm of noise", attack: Attack{Kind: Copy, Times: 1}, wins: "they share half of their noise with the original, as honest learners can"},
 	{name: "withheld from some", attack: Attack{Kind: WithholdSome}},
 }
 
@@ -39,7 +41,7 @@ func membersWorld(seed uint64, learners int) Scenario {
 	s := Small(learners, memberRounds, nil, seed)
 	p := &s.Params
 	p.SetH(24)
-	p.MaxShare, p.Quorum, p.Agreement = 0.5, 3, true
+	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
 	p.MaxTokensPerStep = 64 * TokensPerStep
 	p.Budget = 1 << 50
 	s.LimitMs = 4 * memberRounds * Time(p.H) * s.StepMs

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"atoll/optimizer/outer"
@@ -28,23 +29,25 @@ type unlikeRun struct {
 	flight []*outer.Contribution  // by fragment: what roundLate has published and nobody has yet
 	trusts [modelLearners]float64 // the least of each
 	weight [modelLearners]float64 // in all folds
+	claims [modelLearners]float64 // what it would be if nobody judged
 }
 
 const (
 	unlikeRounds = 16
 	judgedAfter  = 4 // rounds from which on a liar has to have lost its trust
+	unlikeSeeds  = 4
 )
 
 // newUnlikeRun has the steps, the merge and the judgement of a new run.
-func newUnlikeRun(t *testing.T, data *corpus.Corpus, others [2]*corpus.Corpus, liars int) *unlikeRun {
+func newUnlikeRun(t *testing.T, data *corpus.Corpus, others [2]*corpus.Corpus, liars int, seed uint64) *unlikeRun {
 	t.Helper()
 	r := &unlikeRun{modelRun: newModelRun(t, data, mergeOf{set: func(p *outer.Params) {
 		p.SetH(24)
-		p.Agreement = true
-	}}, liars, -1, 1)}
+		p.Agreement, p.Alike = true, true
+	}}, liars, -1, seed)}
 	for i, text := range others {
 		l, err := trainer.New(trainer.Config{
-			Model: modelSize, Batch: 4, Optim: trainer.DefaultOptim(), Seed: 1, Author: [32]byte{byte(i)}, Threads: 1,
+			Model: modelSize, Batch: 4, Optim: trainer.DefaultOptim(), Seed: seed, Author: [32]byte{byte(i)}, Threads: 1,
 		}, text)
 		if err != nil {
 			t.Fatal(err)
@@ -110,9 +113,16 @@ func (r *unlikeRun) foldUnlike(t *testing.T, p int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unjudged := r.params
+	unjudged.Agreement, unjudged.Alike = false, false
+	_, claimed, err := outer.Fold(unjudged, f, tip, tip.Round+1, set)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.tips[p] = next
 	for k, id := range result.Folded {
 		r.weight[id[0]] += result.Weights[k]
+		r.claims[id[0]] += claimed.Weights[k]
 	}
 	for i, l := range r.learners {
 		for k := range rest[i] {
@@ -158,17 +168,19 @@ func (r *unlikeRun) publish(t *testing.T, p, i int, u []float32) (c *outer.Contr
 	return &now, u
 }
 
-// shares are the weights of learners, in units of one like the others.
-func (r *unlikeRun) shares() (shares [modelLearners]float64) {
+// kept is the part of its claims that each learner weighs, in units of one like the others.
+func (r *unlikeRun) kept() (kept [modelLearners]float64) {
+	like := r.weight[unlikeKinds] / r.claims[unlikeKinds]
 	for i, w := range r.weight {
-		shares[i] = w / r.weight[unlikeKinds]
+		kept[i] = w / r.claims[i] / like
 	}
-	return shares
+	return kept
 }
 
-// Honest learners keep four fifths of their weight at least, with part of the text, a tenth of the speed, another
-// precision, or always late, while liars among these lose theirs within a few rounds. One whose text is of another
-// kind altogether leads away from the others' and loses some. It takes a minute: ATOLL_LONG=1.
+// Honest learners keep four fifths of their weight at least, on average over seeds, with part of the text, a tenth of
+// the speed, another precision, or always late, while liars among these lose theirs within a few rounds. One whose text
+// is of another kind altogether leads away from the others' and loses some. It takes a minute: ATOLL_LONG=1. Learners
+// are, in the order of the log: Go code, a tenth of the text, a tenth of the speed, bf16, a round late, three others.
 func TestUnlikeMembers(t *testing.T) {
 	if os.Getenv("ATOLL_LONG") == "" {
 		t.Skip("takes a minute: ATOLL_LONG=1 runs it")
@@ -189,17 +201,32 @@ func TestUnlikeMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for liars := range 3 {
-		r := newUnlikeRun(t, data, [2]*corpus.Corpus{code, tenth}, liars)
-		bits := r.play(t, data)
-		t.Logf("%d liars: %.4f bits per byte; least trust of one with Go code, with a tenth of the text, a tenth of the speed, bf16, a round late, and three others: %.2f; weights, of a learner like the others: %.2f", liars, bits, r.trusts, r.shares())
-		if kept := r.shares()[otherKind]; kept < 0.5 {
-			t.Errorf("%d liars: whoever reads Go code keeps %.2f of the weight", liars, kept)
-		}
-		for i, trust := range r.trusts {
-			if liar := i >= modelLearners-liars; !liar && i != otherKind && trust < 0.8 || liar && trust > 0.1 {
-				t.Errorf("%d liars: learner %d has a trust of %.2f", liars, i, trust)
+	var kept [modelLearners][]float64
+	for seed := range uint64(unlikeSeeds) {
+		for liars := range 3 {
+			r := newUnlikeRun(t, data, [2]*corpus.Corpus{code, tenth}, liars, seed+1)
+			bits := r.play(t, data)
+			t.Logf("seed %d, %d liars: %.4f bits per byte; least trusts %.2f; of their weight they keep %.2f", seed+1, liars, bits, r.trusts, r.kept())
+			for i, part := range r.kept() {
+				if i < modelLearners-liars {
+					kept[i] = append(kept[i], part)
+				} else if r.trusts[i] > 0.1 {
+					t.Errorf("liar %d has a trust of %.2f", i, r.trusts[i])
+				}
 			}
+		}
+	}
+	for i, parts := range kept {
+		least, mean := 0.8, 0.0
+		for _, part := range parts {
+			mean += part / float64(len(parts))
+		}
+		if i == otherKind {
+			least = 0.6
+		}
+		t.Logf("learner %d keeps %.2f of its weight, %.2f to %.2f", i, mean, slices.Min(parts), slices.Max(parts))
+		if mean < least {
+			t.Errorf("learner %d keeps %.2f of its weight, want %.2f", i, mean, least)
 		}
 	}
 }

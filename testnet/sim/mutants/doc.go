@@ -60,4 +60,8 @@
 // This one is of invites that have leaked:
 //
 //  38. each key has a rate of its own: those who came by one invite may say as much as there are keys
+//
+// This one is of members that lie:
+//
+//  39. copies count as work: a delta that is a copy of another weighs beside it
 package mutants

@@ -153,5 +153,8 @@ func All() []Mutant {
 		{"each key has a rate of its own", "leaked", []Edit{
 			{In: "Limiter.charge", Old: "uses > 0", New: "false"},
 		}},
+		{"copies count as work", "copies", []Edit{
+			{In: "agreeing.alike", New: "if i == j { return 1 }; return 0"},
+		}},
 	}
 }

@@ -23,7 +23,7 @@ var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127}
 
 // trials are all, those first that are short.
 func trials() []trial {
-	all := []trial{{"interleavings", interleavings}, {"votes", ballots}, {"far-fork", takenOnce}, {"guests", guests}, {"leaked", leaked}}
+	all := []trial{{"interleavings", interleavings}, {"votes", ballots}, {"far-fork", takenOnce}, {"guests", guests}, {"leaked", leaked}, {"copies", copies}}
 	for _, w := range worlds() {
 		all = append(all, trial{w.name, w.run})
 	}

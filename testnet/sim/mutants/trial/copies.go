@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"atoll/testnet/sim"
+)
+
+const (
+	copySeeds = 6   // worlds: the last loss of one alone is mostly noise
+	mostCopy  = 1.2 // times the loss without those that copy; 1.4 where copies count as work
+)
+
+// copyWorld has six honest members that make so many tokens, and others that copy their deltas.
+func copyWorld(seed uint64, copiers int) sim.Scenario {
+	s := sim.Small(6+copiers, 0, nil, seed)
+	p := &s.Params
+	p.SetH(24)
+	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
+	p.Budget = uint64((6+copiers)*16*p.H) * sim.TokensPerStep
+	for i := range copiers {
+		s.Founders[6+i].Attack = sim.Attack{Kind: sim.Copy}
+	}
+	return s
+}
+
+// copies plays two of eight members that publish what others made, beside the others alone.
+func copies() (check string, err error) {
+	sum := 0.0
+	for seed := range uint64(copySeeds) {
+		calm, err := sim.Run(copyWorld(seed+1, 0))
+		if err = errors.Join(err, calm.Err); err != nil {
+			return calm.Check, err
+		}
+		r, err := sim.Run(copyWorld(seed+1, 2))
+		if err = errors.Join(err, r.Err); err != nil {
+			return r.Check, err
+		}
+		sum += math.Log(r.Loss / calm.Loss)
+	}
+	if cost := math.Exp(sum / copySeeds); !(cost <= mostCopy) { // true for NaN
+		return "copies", fmt.Errorf("two of eight copy: %.3g times the loss of the others alone", cost)
+	}
+	return "", nil
+}
