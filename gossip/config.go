@@ -169,7 +169,7 @@ type SelfState struct {
 	Upload          float64 // the most bytes per second that the own uplink was seen to carry of late, 0 if unknown
 	Full            bool    // it carries no more than that
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
-	Unsettled       bool    // stopped, with something left to publish or to fold
+	Unsettled       bool    // something is left to publish or to fold
 }
 
 // lag is how many rounds behind closed the digests of a beat are: deltas of
@@ -181,3 +181,6 @@ func (s SelfState) lag() uint8 {
 	}
 	return 2
 }
+
+// watches reports whether this is an observer that has nothing left to fold.
+func (s SelfState) watches() bool { return s.State == wire.Observing && !s.Unsettled }

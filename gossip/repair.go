@@ -367,10 +367,14 @@ func (r *repair) finish(s *session) {
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
 
-// atRest reports whether neither side trains: what they hold is all that there is.
+// atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others
+// say, and a liar says for ever that more is to come. So an observer takes the word of each peer that has stopped.
 func (r *repair) atRest(p *peer) bool {
 	mine := r.beats.said
-	return mine != nil && mine.Lag == 0 && p.beat != nil && p.beat.Lag == 0
+	if mine == nil || p.beat == nil || p.beat.Lag > 0 {
+		return false
+	}
+	return mine.Lag == 0 || r.beats.self.watches() && p.beat.State == wire.Stopped
 }
 
 // end closes a session. One that brought nothing doubles the pause before the

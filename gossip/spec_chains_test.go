@@ -530,6 +530,36 @@ func TestForkVain(t *testing.T) {
 	}
 }
 
+// An observer lags for as long as anybody says to train. It gives up its chain for that of a peer that has stopped all the same.
+func TestForkWatches(t *testing.T) {
+	for _, c := range []struct {
+		here      wire.State
+		unsettled bool
+		there     wire.State
+		lag       uint8
+		want      bool
+	}{
+		{wire.Observing, false, wire.Stopped, 0, true},
+		{wire.Observing, true, wire.Stopped, 0, false},
+		{wire.Observing, false, wire.Stopped, 2, false},
+		{wire.Observing, false, wire.Leaving, 0, false},
+		{wire.Stopped, true, wire.Stopped, 0, false},
+		{wire.Training, false, wire.Stopped, 0, false},
+	} {
+		a := specAlone(1)
+		a.core.SetSelf(a.now, SelfState{State: c.here, Unsettled: c.unsettled})
+		a.core.Compare(a.now, wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		said := *p.beat
+		said.Lag, p.beat.Lag, p.beat.State = 2, c.lag, c.there
+		a.core.beats.said = &said
+		a.core.repair.finish(ses)
+		if got := p.repair.spent == 1; got != c.want {
+			t.Errorf("%+v: in vain %v", c, got)
+		}
+	}
+}
+
 // forks has a peer show another chain than the node's, with more tokens, where the
 // node's base is above the fork, and returns what the node does.
 func (a *alone) forks(t testing.TB, id byte) []Effect {
