@@ -141,6 +141,33 @@ func TestInstallSettlesOwn(t *testing.T) {
 	}
 }
 
+// An own delta in flight of a round that tips taken whole do not fold leaves theta: the round is final here. Progress of
+// many steps that stayed there would come out of the others' model with the next deltas. It counts
+// again where a later tip folds it.
+func TestInstallDropsWhatIsInFlight(t *testing.T) {
+	g, donor := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
+	g.live(1, 2)
+	donor.live(1, 2)
+	donor.payloads = g.payloads
+	g.hold = true // what closes here is not folded
+	g.step(8)
+	mine := g.publish(0)
+	donor.close(3)
+	g.install(donor)
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Dropped), []uint64{1}) {
+		t.Fatalf("adopted %+v", a)
+	}
+	if got := g.m.Fragment(0).Account(); got.InFlight.Tokens != 0 || got.Discarded.Tokens != mine.Tokens {
+		t.Errorf("of %d tokens: %+v", mine.Tokens, got)
+	}
+	donor.give(mine)
+	donor.close(5) // by then what came late is folded
+	g.install(donor)
+	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Regained), []uint64{1}) {
+		t.Errorf("adopted %+v", a)
+	}
+}
+
 // Own deltas of rounds after the tips may still be folded: they are in flight.
 func TestInstallOfAnEarlierTip(t *testing.T) {
 	g := newRig(t, roundsParams(1))

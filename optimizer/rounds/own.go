@@ -105,9 +105,14 @@ func (o *ownDelta) tell(a *outer.Adopt, fate outer.Fate) {
 // whole that the tip was taken from another node. A delta that was folded here and
 // not there is gone from theta for good: the winner's learners have made
 // something else of that round. Repair may still bring it to them, and a later
-// tip fold it.
+// tip fold it. So is one in flight: the round is final here now, so this node brings it to nobody. A learner
+// whose theta had it all the same would train towards the optimum less this delta, and its next
+// deltas would take that out of the model of all.
 func (o *ownDelta) move(a *outer.Adopt, in, whole bool) {
 	switch {
+	case whole && !in && !o.folded && !o.gone:
+		o.gone = true
+		o.tell(a, outer.Dropped)
 	case in == o.folded:
 	case in && o.gone:
 		o.tell(a, outer.Regained)
