@@ -59,8 +59,15 @@ func (s *server) recall() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	// What does not fit the run is nobody's.
-	return errors.Join(err,
+	return errors.Join(err, s.recallNames())
+}
+
+// recallNames is recall of who was admitted and revoked. What does not fit the run is nobody's.
+func (s *server) recallNames() error {
+	if s.files == (files{}) {
+		return nil
+	}
+	return errors.Join(
 		entries(s.files.members, member.Size, func(b []byte) {
 			if c, err := member.Parse(b); err == nil {
 				_, _ = s.members.Add(c)
