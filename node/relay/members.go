@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,8 +59,15 @@ func (s *server) recall() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	// What does not fit the run is nobody's.
-	return errors.Join(err,
+	return errors.Join(err, s.recallNames())
+}
+
+// recallNames is recall of who was admitted and revoked. What does not fit the run is nobody's.
+func (s *server) recallNames() error {
+	if s.files == (files{}) {
+		return nil
+	}
+	return errors.Join(
 		entries(s.files.members, member.Size, func(b []byte) {
 			if c, err := member.Parse(b); err == nil {
 				_, _ = s.members.Add(c)
@@ -72,18 +80,14 @@ func (s *server) recall() error {
 		}))
 }
 
-// entries reads a file of entries of one size. What a crash left of one at the end goes: others would follow it.
+// entries reads a file of entries of one size. What a crash left of one at its end is none.
 func entries(file string, size int, f func(entry []byte)) error {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	whole := len(b) - len(b)%size
-	for at := 0; at < whole; at += size {
-		f(b[at : at+size])
-	}
-	if err == nil && whole < len(b) {
-		err = os.Truncate(file, int64(whole))
+	for ; len(b) >= size; b = b[size:] {
+		f(b[:size])
 	}
 	return err
 }
@@ -95,14 +99,23 @@ func (s *server) remember(file string, entry []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.Write(entry)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
+	if err := appendEntry(file, entry); err != nil {
 		s.log.Error("remember who takes part", "err", err)
 	}
+}
+
+// appendEntry puts an entry behind the others. What a crash or a full disk left of one at the end goes: no later one could
+// be read behind it.
+func appendEntry(file string, entry []byte) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.WriteAt(entry, end-end%int64(len(entry)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // keepGenesis remembers the document.

@@ -61,8 +61,7 @@ func TestAllOwnersCountAtARelay(t *testing.T) {
 	if err := admit(t, s, first, 4); err != nil || admit(t, s, second, honest) == nil {
 		t.Errorf("before genesis, of the owner that invited it: %v", err)
 	}
-	s.begin(document)
-	s.keepGenesis(document)
+	s.take(document)
 	for owner, seed := range map[byte]byte{first: honest, second: revoked} {
 		if err := admit(t, s, owner, seed); err != nil {
 			t.Errorf("invited by owner %d: %v", owner, err)
@@ -99,7 +98,7 @@ func TestAllOwnersCountAtARelay(t *testing.T) {
 	check("after a restart", relayIn(t, dir, run))
 }
 
-// What a crash left of an entry does not damage those that come after.
+// What a crash or a full disk left of an entry does not damage those that come after.
 func TestEntriesCutShort(t *testing.T) {
 	run, document := owned(t)
 	dir := t.TempDir()
@@ -108,7 +107,16 @@ func TestEntriesCutShort(t *testing.T) {
 	if err := admit(t, s, 20, 1); err != nil {
 		t.Fatal(err)
 	}
-	s.remember(s.files.members, []byte("cut short"))
+	cutShort := func() {
+		whole, err := os.ReadFile(s.files.members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.files.members, append(whole, "cut short"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cutShort()
 	if err := os.WriteFile(s.files.genesis, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +127,41 @@ func TestEntriesCutShort(t *testing.T) {
 	if err := admit(t, s, 20, 2); err != nil {
 		t.Fatal(err)
 	}
+	cutShort() // by a disk that was full for a moment: the relay goes on
+	if err := admit(t, s, 20, 3); err != nil {
+		t.Fatal(err)
+	}
 	s = relayIn(t, dir, run)
-	for seed := range byte(2) {
+	for seed := range byte(3) {
 		if !s.members.Member(wire.PeerIDOf(key(seed + 1))) {
 			t.Errorf("member %d is forgotten", seed+1)
 		}
+	}
+}
+
+// A relay whose genesis is damaged has it from a peer, and with it those again whom other owners admitted and revoked.
+func TestMembersOutliveGenesis(t *testing.T) {
+	const second, honest, revoked = 30, 1, 2
+	run, document := owned(t)
+	dir := t.TempDir()
+	s := relayIn(t, dir, run)
+	s.take(document)
+	for _, seed := range []byte{honest, revoked} {
+		if err := admit(t, s, second, seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	word := wire.SignHeader(key(second), run, wire.NewRevocation(0, 1, wire.Digest(wire.PeerIDOf(key(revoked))), []byte("it lies")))
+	s.event(t.Context(), p2p.Message{Data: wire.EncodeHeader(word, nil)})
+	if err := os.WriteFile(s.files.genesis, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = relayIn(t, dir, run)
+	s.take(document)
+	if !s.members.Member(wire.PeerIDOf(key(honest))) || s.members.Member(wire.PeerIDOf(key(revoked))) {
+		t.Error("not just the one that is not revoked is a member")
+	}
+	if admit(t, s, second, revoked) == nil {
+		t.Error("the revoked one is admitted")
 	}
 }

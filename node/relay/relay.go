@@ -270,9 +270,18 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 			s.log.Info("no genesis from this peer", "peer", from, "err", err)
 			return
 		}
-		s.begin(raw)
-		s.keepGenesis(raw)
+		s.take(raw)
 	})
+}
+
+// take begins with a document that a peer gave. If one was remembered and lost, files have members by owners that nobody
+// here knew since.
+func (s *server) take(document []byte) {
+	s.begin(document)
+	s.keepGenesis(document)
+	if err := s.recallNames(); err != nil {
+		s.log.Error("recall who takes part", "err", err)
+	}
 }
 
 // fetchCertificates asks the peer that forwarded something of an author for what admits that one. Its

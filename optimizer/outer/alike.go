@@ -55,24 +55,39 @@ func (a *agreeing) likenessOf(i, k int) float64 {
 	return min(max((shared-ownNoise)/(sameNoise-ownNoise), 0), 1)
 }
 
-// expected is the cosine of delta i and that of judge k that follows from those with other judges: the lower median of
-// the tetrads, by trusts. A minority of liars moves it little.
+// expected is the cosine of delta i and that of judge k that follows from those with other judges: the lower median, by
+// trusts, of what each of these expects. One median of all tetrads would not do. Two liars of eight are in most of
+// them, and can have honest deltas look alike.
 func (a *agreeing) expected(i, k int) (cos float64, known bool) {
-	var tetrads, trusts []float64
+	var cosines, trusts []float64
 	for x, p := range a.judges {
-		for y, q := range a.judges {
-			both := float64(a.trusts[p] * a.trusts[q])
-			if x == y || x == k || y == k || p == i || q == i || both == 0 {
-				continue
-			}
-			tetrad := 0.0
-			if between := a.cosines[p][y]; between != 0 {
-				tetrad = float64(a.cosines[i][x]*a.cosines[a.judges[k]][y]) / between
-			}
-			tetrads, trusts = append(tetrads, tetrad), append(trusts, both)
+		if x == k || p == i || a.trusts[p] == 0 {
+			continue
+		}
+		if cos, known := a.expectedBy(x, i, k); known {
+			cosines, trusts = append(cosines, cos), append(trusts, a.trusts[p])
 		}
 	}
-	return max(lowerMedian(tetrads, trusts), 0), len(tetrads) > 0
+	return max(lowerMedian(cosines, trusts), 0), len(cosines) > 0
+}
+
+// expectedBy is the lower median of the tetrads with judge x and each of the others, by the trusts of these. Both that
+// two others make count, so that i and k can change places.
+func (a *agreeing) expectedBy(x, i, k int) (cos float64, known bool) {
+	var tetrads, trusts []float64
+	j := a.judges[k]
+	for y, q := range a.judges {
+		if y == x || y == k || q == i || a.trusts[q] == 0 {
+			continue
+		}
+		one, other := 0.0, 0.0
+		if between := a.cosines[a.judges[x]][y]; between != 0 {
+			one = float64(a.cosines[i][x]*a.cosines[j][y]) / between
+			other = float64(a.cosines[i][y]*a.cosines[j][x]) / between
+		}
+		tetrads, trusts = append(tetrads, one, other), append(trusts, a.trusts[q], a.trusts[q])
+	}
+	return lowerMedian(tetrads, trusts), len(tetrads) > 0
 }
 
 // alike is how alike deltas i and j are, 0 where neither is of the committee. To a member no guest is: its keys are

@@ -228,24 +228,27 @@ func (x *textFold) bound(r []float64) {
 
 // likeness is F-34 to F-34.4, for j of the committee.
 func (x *textFold) likeness(committee []int, i, j int) float64 {
-	var quotients, by []float64
+	var all, by []float64
 	for _, k := range committee {
+		var quotients, byOne []float64
 		for _, l := range committee {
-			product := float64(trustByText(x.r[k]) * trustByText(x.r[l]))
-			if k == l || k == i || k == j || l == i || l == j || product == 0 {
+			if slices.Contains([]int{i, j}, k) || slices.Contains([]int{i, j, k}, l) || trustByText(x.r[k]) == 0 || trustByText(x.r[l]) == 0 {
 				continue
 			}
-			quotient := 0.0
+			one, two := 0.0, 0.0
 			if x.cos[k][l] != 0 {
-				quotient = x.cos[i][k] * x.cos[j][l] / x.cos[k][l]
+				one, two = x.cos[i][k]*x.cos[j][l]/x.cos[k][l], x.cos[i][l]*x.cos[j][k]/x.cos[k][l]
 			}
-			quotients, by = append(quotients, quotient), append(by, product)
+			quotients, byOne = append(quotients, one, two), append(byOne, trustByText(x.r[l]), trustByText(x.r[l]))
+		}
+		if len(quotients) > 0 {
+			all, by = append(all, medianByText(quotients, byOne)), append(by, trustByText(x.r[k]))
 		}
 	}
-	if len(quotients) == 0 {
+	if len(all) == 0 {
 		return 0
 	}
-	e := max(medianByText(quotients, by), 0)
+	e := max(medianByText(all, by), 0)
 	if e >= 0.9 {
 		return 0
 	}

@@ -146,3 +146,29 @@ func specGuestCopies(t *testing.T, s *spectest.Spec) {
 		t.Errorf("weights %v", w)
 	}
 }
+
+// specLiarsBetween: two liars of a committee of eight, whose deltas have something in common with all others but two
+// honest ones, take no weight from these two. Where there is little noise, these two have much in common.
+func specLiarsBetween(t *testing.T, s *spectest.Spec) {
+	byText(t, s)
+	p, f := alike(), fragment("a", 3000)
+	set := crowd(t, p, f, 1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1)
+	signal := random(1, f.Len)
+	for liar := 6; liar < 8; liar++ {
+		v := crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)[liar]
+		lie := valuesOf(t, f, v)
+		for _, victim := range []int{0, 1} {
+			for k, h := range valuesOf(t, f, set[victim]) {
+				lie[k] -= 4 * (h - signal[k]) // 4 times noise of half the norm of the signal: nothing is left in common
+			}
+		}
+		set[liar] = delta(t, p, byte(liar+1), 1, lie...)
+	}
+	off := p
+	off.Alike = false
+	for i, without := range weightsOf(t, off, f, set)[:6] {
+		if w := weightsOf(t, p, f, set); w[i] < mostlyOwn*without {
+			t.Errorf("honest delta %d has the weight %g, %g without the rule", i, w[i], without)
+		}
+	}
+}
