@@ -131,6 +131,9 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.pump(now)
 }
 
+// errTakenBack is what the rounds are told of a draft that is not published.
+var errTakenBack = errors.New("the draft was taken back")
+
 // Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
 // round, is signed and goes to disk. If that round must not be signed, it goes back to
 // the learner. Where there is none, err may say that an anchor or an own delta is
@@ -140,9 +143,9 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 		m.draftFailed(now, fragment, err)
 		return
 	}
-	round, err := m.rounds.Drafted(fragment)
-	if err != nil {
-		m.takeBack(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens}, err)
+	round, may := m.rounds.Drafted(fragment)
+	if !may {
+		m.takeBack(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
 		return
 	}
 	h := wire.Header{
@@ -167,9 +170,8 @@ func (m *Machine) draftFailed(now Time, fragment int, err error) {
 	m.pump(now)
 }
 
-// takeBack gives a draft back to the learner, and tells the rounds why it is not published.
-func (m *Machine) takeBack(now Time, fragment int, o outer.Own, why error) {
-	m.rounds.Published(now, fragment, rounds.OwnDelta{}, why)
+func (m *Machine) takeBack(now Time, fragment int, o outer.Own) {
+	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errTakenBack)
 	m.emit(TakeBack{Fragment: fragment, Own: o})
 	m.pump(now)
 }
@@ -180,7 +182,7 @@ func (m *Machine) takeBack(now Time, fragment int, o outer.Own, why error) {
 func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	if err != nil {
 		h := e.Header.Header
-		m.takeBack(now, int(h.Fragment), outer.Own{Seq: e.Seq, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens}, err)
+		m.takeBack(now, int(h.Fragment), outer.Own{Seq: e.Seq, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens})
 		return
 	}
 	h := e.Header // a pointer into e would hold the payload as long as the header

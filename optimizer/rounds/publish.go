@@ -60,34 +60,14 @@ func (m *Machine) linkBusy(now Time, f *fragment) bool {
 
 // Drafted takes that the learner made a draft that was asked for, and names the round
 // that it is for: the next one at this moment. The caller signs it, makes it durable
-// and then calls Published. With an error it must not be published, and is to be taken back.
-func (m *Machine) Drafted(fragment int) (rnd uint32, err error) {
+// and then calls Published. It must not be published, and is to be taken back, if
+// tips of older rounds were taken since or rounds turned out to be signed already:
+// the open round is then one that this learner must leave out, and a delta for a
+// later one would be parked everywhere, and here.
+func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
 	f := m.frags[fragment]
 	next := m.next(f)
-	switch {
-	case m.hold || next <= f.own.mark:
-		err = errSigned
-	case !m.inTime(f):
-		err = errMissed
-	}
-	return max(next-1, f.own.mark) + 1, err
-}
-
-var (
-	// errSigned: tips of older rounds were taken since, or rounds turned out to be signed already. The open
-	// round is then one that this learner must leave out, and a delta for a later one would be
-	// parked everywhere, and here.
-	errSigned = errors.New("the open round is signed already")
-	// errMissed: the draft was to answer a bell, and came when that round had closed. For the next one it would ring, after
-	// few steps, and whoever is late again for that rings for the one after it: rounds would follow each
-	// other as fast as learners answer. It answers the next bell.
-	errMissed = errors.New("the round that the draft was to answer is closed")
-)
-
-// inTime says whether a draft may be published for the round that is open by now: it has rung, or the learner may
-// ring. Guests ring for none.
-func (m *Machine) inTime(f *fragment) bool {
-	return m.guest || f.bell.at != 0 || m.flush || f.learn.since >= m.plan.Steps || f.learn.pending >= m.p.MaxSteps
+	return max(next-1, f.own.mark) + 1, !m.hold && next > f.own.mark
 }
 
 // ErrNoDraft says that the learner had nothing to publish. With Overwrite that is
@@ -107,7 +87,6 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 	switch {
 	case err == nil:
 		m.published(now, f, d.Delta, d.Seq)
-	case errors.Is(err, errMissed): // the next bell asks for it again
 	case !errors.Is(err, ErrNoDraft):
 		f.learn.draftAt = now + draftRetryMs
 	case m.p.Overwrite:

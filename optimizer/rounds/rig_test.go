@@ -153,8 +153,8 @@ func (g *rig) measured(authors ...byte) {
 var errDisk = errors.New("the disk is full")
 
 func (g *rig) mayPublish(fragment int) bool {
-	_, err := g.m.Drafted(fragment)
-	return err == nil
+	_, may := g.m.Drafted(fragment)
+	return may
 }
 
 // publish answers the draft that was asked for with what is pending.

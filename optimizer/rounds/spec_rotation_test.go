@@ -104,52 +104,6 @@ func specRingsInTurn(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specMissed has a draft come when the round that it was to answer has closed.
-func specMissed(t *testing.T, _ *spectest.Spec) {
-	missed := func() *world {
-		r := newWorld(t, func(p *outer.Params) { p.H, p.HMin, p.MaxSteps = 40, 2, 30 })
-		r.m.SetLive([]outer.Author{self, {1}, {2}})
-		for range 3 {
-			r.m.Stepped(r.now, 1)
-		}
-		r.take(1, 1)
-		if r.drafts != 1 || !r.mayPublish() {
-			t.Fatalf("%d drafts for a round that has rung", r.drafts)
-		}
-		if r.pass(r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 1 {
-			t.Fatalf("closed %d", r.m.Fragment(0).Closed())
-		}
-		return r
-	}
-	if r := missed(); r.mayPublish() {
-		t.Error("an answer to a closed round rings for the next one")
-	}
-	for name, comes := range map[string]func(r *world){
-		"the next round rings":         func(r *world) { r.take(2, 2) },
-		"no delta tells of more steps": func(r *world) { r.steps(27) },
-		"it steps no more":             func(r *world) { r.m.SetFlush(r.now, true) },
-	} {
-		r := missed()
-		if comes(r); !r.mayPublish() {
-			t.Errorf("%s: it may not publish for round %d", name, r.open())
-		}
-	}
-	r := newWorld(t, func(p *outer.Params) { p.H = 10 })
-	if r.mayPublish() {
-		t.Error("it may publish with no step and no bell")
-	}
-	if r.steps(10); !r.mayPublish() {
-		t.Error("it may not publish with the steps to ring")
-	}
-}
-
-// steps has the learner make some.
-func (r *world) steps(n int) {
-	for range n {
-		r.m.Stepped(r.now, 1)
-	}
-}
-
 // specStuck has a learner that took tips of older rounds than it has signed.
 func specStuck(t *testing.T, _ *spectest.Spec) {
 	for live, groups := range map[int]int{3: 1, 9: 3} {
