@@ -104,8 +104,10 @@ type agreeing struct {
 	judged         bool      // the round judged them
 	trusts, claims []float64 // what weights are multiplied by, and how many times the median weight each may have
 
-	seats             []int       // of each delta in the committee, or -1; these are of asOne
-	cosines, likeness [][]float64 // [delta][judge]
+	cosines [][]float64 // [delta][judge]
+
+	seats    []int       // of each delta in the committee, or -1; these are of asOne
+	likeness [][]float64 // [delta][judge]
 }
 
 // agree notes in the next tip how the deltas of the set agree.
@@ -246,7 +248,7 @@ func (a *agreeing) pieces(chain Digest) (starts []int) {
 	return starts
 }
 
-// compare finds the squared distances between directions, in a sample of their values.
+// compare finds the squared distances between directions, in a sample of their values, and so the cosines.
 func (a *agreeing) compare(chain Digest) {
 	starts := a.pieces(chain)
 	memory := tensor.Borrow((len(a.judges)+1)*sampled, 0) // each judge's direction, and zeros
@@ -281,6 +283,13 @@ func (a *agreeing) compare(chain Digest) {
 	for i, scale := range a.scales {
 		if scale > 0 && !slices.Contains(a.judges, i) {
 			against(i, len(a.judges))
+		}
+	}
+	a.cosines = make([][]float64, len(a.set))
+	for i := range a.cosines {
+		a.cosines[i] = make([]float64, len(a.judges))
+		for k := range a.judges {
+			a.cosines[i][k] = a.cosine(i, k)
 		}
 	}
 }
@@ -326,7 +335,7 @@ func (a *agreeing) inCommon(i int) float64 {
 	var cosines, voices []float64
 	for k, j := range a.judges {
 		if j != i {
-			cosines, voices = append(cosines, a.cosine(i, k)), append(voices, a.voices[j])
+			cosines, voices = append(cosines, a.cosines[i][k]), append(voices, a.voices[j])
 		}
 	}
 	return lowerMedian(cosines, voices)

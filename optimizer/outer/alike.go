@@ -23,16 +23,9 @@ const (
 
 // tellCopies finds how alike each delta is to each of the committee, from the trusts on.
 func (a *agreeing) tellCopies() {
-	a.cosines, a.seats = make([][]float64, len(a.set)), make([]int, len(a.set))
+	a.seats, a.likeness = make([]int, len(a.set)), make([][]float64, len(a.set))
 	for i := range a.set {
 		a.seats[i] = slices.Index(a.judges, i)
-		a.cosines[i] = make([]float64, len(a.judges))
-		for k := range a.judges {
-			a.cosines[i][k] = a.cosine(i, k)
-		}
-	}
-	a.likeness = make([][]float64, len(a.set))
-	for i := range a.set {
 		a.likeness[i] = make([]float64, len(a.judges))
 		for k, j := range a.judges {
 			if i != j {

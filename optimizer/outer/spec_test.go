@@ -38,7 +38,7 @@ func TestSpecFold(t *testing.T) {
 		"F-30": specRecords, "F-30.2": byText, "F-30.3": specGuestRecords, "F-31": byText, "F-31.2": byText, "F-31.3": specCrowdVoices, "F-31.4": byText, "F-31.5": specFewJudge, "F-31.6": specSample,
 		"F-31.7": specSample, "F-31.8": byText, "F-31.9": byText, "F-31.10": byText, "F-31.11": specNoConsensus, "F-32": byText, "F-32.2": specLifted, "F-32.3": byText,
 		"F-32.4": specMostRecords, "F-33": specClaims, "F-33.2": byText,
-		"F-33.3": specNobodyTrusted, "F-33.4": specMissed, "F-34": specCopies, "F-34.2": specLiarsBetween, "F-34.3": specCopies, "F-34.4": specLittleNoise, "F-34.5": specFarCopies, "F-34.6": specGuestCopies, "F-34.7": byText, "F-34.8": specCopies, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
+		"F-33.3": specNobodyTrusted, "F-33.4": specMissed, "F-34": specCopies, "F-34.2": specLiarsBetween, "F-34.9": specCopies, "F-34.3": specCopies, "F-34.4": specLittleNoise, "F-34.5": specFarCopies, "F-34.6": specGuestCopies, "F-34.7": byText, "F-34.8": specCopies, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
 		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
 	})
 }

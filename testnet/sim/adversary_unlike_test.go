@@ -225,8 +225,8 @@ func TestUnlikeMembers(t *testing.T) {
 			least = 0.6
 		}
 		t.Logf("learner %d keeps %.2f of its weight, %.2f to %.2f", i, mean, slices.Min(parts), slices.Max(parts))
-		if mean < least {
-			t.Errorf("learner %d keeps %.2f of its weight, want %.2f", i, mean, least)
+		if mean < least || slices.Min(parts) < 0.5 {
+			t.Errorf("learner %d keeps %.2f of its weight, want %.2f, and 0.5 in each run", i, mean, least)
 		}
 	}
 }

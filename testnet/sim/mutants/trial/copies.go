@@ -9,19 +9,20 @@ import (
 )
 
 const (
+	originals = 6   // honest members
 	copySeeds = 6   // worlds: the last loss of one alone is mostly noise
 	mostCopy  = 1.2 // times the loss without those that copy; 1.4 where copies count as work
 )
 
-// copyWorld has six honest members that make so many tokens, and others that copy their deltas.
+// copyWorld has honest members that make so many tokens, and others that copy their deltas.
 func copyWorld(seed uint64, copiers int) sim.Scenario {
-	s := sim.Small(6+copiers, 0, nil, seed)
+	s := sim.Small(originals+copiers, 0, nil, seed)
 	p := &s.Params
 	p.SetH(24)
 	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
-	p.Budget = uint64((6+copiers)*16*p.H) * sim.TokensPerStep
+	p.Budget = uint64((originals+copiers)*16*p.H) * sim.TokensPerStep
 	for i := range copiers {
-		s.Founders[6+i].Attack = sim.Attack{Kind: sim.Copy}
+		s.Founders[originals+i].Attack = sim.Attack{Kind: sim.Copy}
 	}
 	return s
 }
