@@ -22,7 +22,7 @@ func sparseTolerance(k Kind, v []float32) []float64 {
 			tol[at+i] = math.Abs(float64(x))
 		}
 		for _, i := range sent {
-			tol[at+i] = most - least + most*0x1p-8 + 0x1p-100
+			tol[at+i] = max(most-least, 0) + most*0x1p-8 + 0x1p-100 // of what counts as 0 the first may be less
 		}
 	}
 	return tol
