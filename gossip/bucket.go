@@ -12,35 +12,39 @@ type bucket struct {
 	spent float64
 }
 
-// has reports whether one is left in a bucket of this size, into which so many come each ms.
-func (b *bucket) has(now Time, perMs, size float64) bool {
+// has reports whether so many are left in a bucket of this size, into which so many come each ms.
+func (b *bucket) has(now Time, count, perMs, size float64) bool {
 	now = max(now, b.at)
 	b.spent = max(0, b.spent-float64(now-b.at)*perMs)
 	b.at = now
-	return b.spent+1 <= size
+	return b.spent+count <= size
 }
 
 // spend takes one, if it is left.
 func (b *bucket) spend(now Time, perMs, size float64) bool {
-	if !b.has(now, perMs, size) {
+	if !b.has(now, 1, perMs, size) {
 		return false
 	}
 	b.spent++
 	return true
 }
 
-// toll is one out of a bucket.
+// toll is what a message takes out of a bucket.
 type toll struct {
 	from        *bucket
 	perMs, size float64
-	owed        bool // whether or not it is left
+	more        float64 // beyond one
+	owed        bool    // whether or not it is left
 }
+
+// count is how many are due, at most a full bucket.
+func (t toll) count() float64 { return 1 + min(t.more, t.size-1) }
 
 // fits reports whether all buckets have what is due.
 func fits(now Time, due []toll) bool {
 	all := true
 	for _, t := range due {
-		left := t.from.has(now, t.perMs, t.size)
+		left := t.from.has(now, t.count(), t.perMs, t.size)
 		all = all && (left || t.owed)
 	}
 	return all
@@ -50,7 +54,7 @@ func fits(now Time, due []toll) bool {
 // would last for longer than whoever made it goes on.
 func pay(due []toll) {
 	for _, t := range due {
-		t.from.spent = min(t.from.spent+1, t.size)
+		t.from.spent = min(t.from.spent+t.count(), t.size)
 	}
 }
 

@@ -28,6 +28,7 @@ type Limiter struct {
 	shares    map[wire.PeerID]*share // by the key of an invite
 	strangers bucket                 // beats of all strangers
 	most      float64                // so many of them pass in the shortest period
+	usual     int                    // bytes of a beat that counts as one of them; 0 = any
 	tolls     []toll                 // reused
 }
 
@@ -125,7 +126,7 @@ func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 	l.tolls = l.tolls[:0]
 	switch {
 	case m.Beat != nil && m.Beat.Author != l.cfg.Self:
-		late = l.beat(m.Beat)
+		late = l.beat(m.Beat, m.Size)
 	case m.Header != nil && m.Header.Header.Author != l.cfg.Self:
 		late = l.header(m.Header.Header)
 	case m.Evidence != nil:
@@ -137,7 +138,7 @@ func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 // beat drops what is older than what its author's process said since, unless a longer way may have
 // made it late. Beats of earlier processes, one of which may be at work still, have a bucket of their
 // own: recordings of them must take nothing from the last one.
-func (l *Limiter) beat(b *wire.Beat) (late bool) {
+func (l *Limiter) beat(b *wire.Beat, bytes int) (late bool) {
 	x := l.meters.peek(b.Author)
 	own := toll{perMs: beatsOfPeriod / float64(l.cfg.BeatMinMs), size: beatsAtOnce}
 	switch {
@@ -147,11 +148,20 @@ func (l *Limiter) beat(b *wire.Beat) (late bool) {
 		own.from = &x.others
 	}
 	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
-		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.BeatMinMs), size: strangersBeats})
+		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.BeatMinMs), size: strangersBeats, more: l.longer(bytes)})
 	}
 	invite, uses := l.shareOf(b.Author)
 	l.charge(b.Author, invite, uses, beatKind, own)
 	return false
+}
+
+// longer is how many beats more a stranger's beat of so many bytes counts as: what it says beyond what this version knows
+// takes an uplink as well.
+func (l *Limiter) longer(bytes int) float64 {
+	if l.usual == 0 {
+		return 0
+	}
+	return max(float64(bytes)/float64(l.usual)-1, 0)
 }
 
 // note keeps of a message that passed what shows others to be late.
@@ -224,9 +234,15 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	}
 }
 
-// Tick says whether anything was folded, up to which rounds this node has closed, by fragment, and how many beats in
-// a second take all that the own uplink carries; 0 if that is not known.
-func (l *Limiter) Tick(now Time, begun bool, closed []uint32, beats float64) {
+// Fit says how many beats in a second take all that the own uplink carries, all copies counted, each of so many bytes. It
+// is zero where that is not known.
+type Fit struct {
+	Beats float64
+	Bytes int
+}
+
+// Tick says whether anything was folded, up to which rounds this node has closed, by fragment, and what fits its uplink.
+func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
 	all := uint64(0)
 	for _, round := range closed {
 		all += uint64(round)
@@ -235,8 +251,9 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, beats float64) {
 		l.since, l.counted = now, all
 	}
 	l.begun, l.closed = begun, closed
-	if l.most = strangersBeats; beats > 0 {
-		part := beats / strangersShare * float64(l.cfg.BeatMinMs) / 1000
+	l.usual = fit.Bytes
+	if l.most = strangersBeats; fit.Beats > 0 {
+		part := fit.Beats / strangersShare * float64(l.cfg.BeatMinMs) / 1000
 		l.most = min(max(part, leastStrangersBeats), strangersBeats)
 	}
 	least := leastPace * float64(len(closed))
@@ -252,7 +269,7 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, beats float64) {
 type Told interface {
 	Know(author wire.PeerID)
 	Contributed(author wire.PeerID)
-	Tick(now Time, begun bool, closed []uint32, beats float64)
+	Tick(now Time, begun bool, closed []uint32, fit Fit)
 }
 
 // Contributed says that a delta of an author was folded.

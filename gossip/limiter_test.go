@@ -15,7 +15,7 @@ import (
 // limited is the limiter of a run of two fragments that has begun, and so many rounds of each closed.
 func limited(closed uint32) *Limiter {
 	l := NewLimiter(Config{Self: wire.PeerID{99}, BeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
-	l.Tick(0, true, []uint32{closed, closed}, 0)
+	l.Tick(0, true, []uint32{closed, closed}, Fit{})
 	return l
 }
 
@@ -67,7 +67,7 @@ func specPassing(t *testing.T, s *spectest.Spec) {
 	if n := headers(0, wire.PeerID{2}); n != size {
 		t.Errorf("%d headers of another", n)
 	}
-	l.Tick(paceMs, true, []uint32{3, 4}, 0)
+	l.Tick(paceMs, true, []uint32{3, 4}, Fit{})
 	if n := headers(1000, author); n != 1000*7*paceTimes/paceMs {
 		t.Errorf("%d headers in a second in which 0.7 rounds closed", n)
 	}
@@ -106,7 +106,7 @@ func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
 	if err := l.Check(0, l.cfg.Self, own); err != nil {
 		t.Errorf("a piece that this node found: %v", err)
 	}
-	l.Tick(paceMs, true, []uint32{1003, 1004}, 0)
+	l.Tick(paceMs, true, []uint32{1003, 1004}, Fit{})
 	if n := passing(l, paceMs, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{1}) }); n != 7 {
 		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
@@ -147,7 +147,7 @@ func TestStrangersBeatsShare(t *testing.T) {
 		t.Error("one who is known waits for the crowd")
 	}
 	l = NewLimiter(Config{BeatMinMs: 500})
-	l.Tick(0, false, []uint32{0}, 0)
+	l.Tick(0, false, []uint32{0}, Fit{})
 	if n := crowd(l, 0); n != 1000 {
 		t.Errorf("%d beats before the run began", n)
 	}
@@ -162,15 +162,21 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 		upload float64
 		full   bool
 		peers  int
+		times  int  // as long as an own beat
 		bound  bool // by the uplink
 	}{
-		"not measured":       {0, false, 7, false},
-		"carries more":       {20_000, false, 7, false},
-		"wide":               {1e7, true, 7, false},
-		"thin":               {125_000, true, 7, true},
-		"of few copies":      {30_000, true, 1, true},
-		"of no more copies":  {125_000, true, 40, true},
-		"as good as nothing": {100, true, 7, true},
+		"not measured":       {0, false, 7, 1, false},
+		"long, not measured": {0, false, 7, 8, false},
+		"carries more":       {20_000, false, 7, 1, false},
+		"wide":               {1e7, true, 7, 1, false},
+		"thin":               {125_000, true, 7, 1, true},
+		"of few copies":      {30_000, true, 1, 1, true},
+		"of no more copies":  {125_000, true, 40, 1, true},
+		"as good as nothing": {100, true, 7, 1, true},
+		"long beats":         {125_000, true, 7, 8, true},
+		"long beats, wide":   {1e7, true, 7, 8, true},
+		"longer than all":    {1000, true, 7, 100, true},
+		"short beats":        {125_000, true, 7, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone()
@@ -182,8 +188,17 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: c.upload, Full: c.full})
 			a.wait(1100)
 			author := uint32(0)
-			crowd := func(int) wire.Message { author++; return beatOf(keyOf(author), 1, 1) }
-			if n := passing(l, a.now, 500, crowd); n != int(most) {
+			crowd := func(int) wire.Message {
+				author++
+				m := beatOf(keyOf(author), 1, 1)
+				m.Size = c.times * a.core.beats.size
+				return m
+			}
+			each := 1.0 // of these beats counts as so many
+			if c.bound {
+				each = float64(min(max(c.times, 1), int(most)))
+			}
+			if n := passing(l, a.now, 500, crowd); n != int(float64(most)/each) {
 				t.Errorf("%d at once", n)
 			}
 			passed := 0
@@ -194,7 +209,7 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			want := float64(most) * seconds
 			if c.bound {
 				copies := float64(min(c.peers, beatCopies) * a.core.beats.size)
-				want = max(c.upload/float64(part)/copies, float64(least)) * seconds
+				want = min(max(c.upload/float64(part)/copies, float64(least)), float64(most)) / each * seconds
 			}
 			if math.Abs(float64(passed)-want) > 0.02*want+1 {
 				t.Errorf("%d pass in a minute, want %.0f", passed, want)
@@ -248,7 +263,7 @@ func TestHonestMessagesPass(t *testing.T) {
 				}
 				closed++
 				now += Time(rapid.IntRange(1000, 20_000).Draw(t, "ms"))
-				l.Tick(now, true, []uint32{closed, closed}, 0)
+				l.Tick(now, true, []uint32{closed, closed}, Fit{})
 			case "flood":
 				for i := range 200 {
 					l.Check(now, wire.PeerID{7}, beatOf(keyOf(uint32(i)), 1, uint64(i)))

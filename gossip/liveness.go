@@ -37,12 +37,12 @@ func (b *beats) ownPeriod() int64 {
 // copied is how many bytes leave for a beat like the last own one, in all its copies; 0 before the first.
 func (b *beats) copied() int { return b.size * max(1, min(len(b.peers.linked), beatCopies)) }
 
-// fit is how many such beats in a second take all that the uplink carries; 0 if that is not known.
-func (b *beats) fit() float64 {
+// fit is how many such beats in a second take all that the uplink carries.
+func (b *beats) fit() Fit {
 	if !b.self.Full || b.size == 0 {
-		return 0
+		return Fit{}
 	}
-	return b.self.Upload / float64(b.copied())
+	return Fit{Beats: b.self.Upload / float64(b.copied()), Bytes: b.size}
 }
 
 // beatPeriod is the time between two beats of the run as this node sees it: its own, or

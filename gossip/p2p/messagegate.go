@@ -68,10 +68,10 @@ func (l *Limiter) Contributed(author wire.PeerID) {
 }
 
 // Tick implements gossip.Told.
-func (l *Limiter) Tick(now gossip.Time, begun bool, closed []uint32, beats float64) {
+func (l *Limiter) Tick(now gossip.Time, begun bool, closed []uint32, fit gossip.Fit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.l.Tick(now, begun, closed, beats)
+	l.l.Tick(now, begun, closed, fit)
 }
 
 // spares is gossip.Limiter.Spares.

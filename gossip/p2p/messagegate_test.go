@@ -27,7 +27,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 	}
 	for i := range 500 {
 		l.Know(wire.PeerID{9, byte(i)})
-		l.Tick(gossip.Time(i), true, []uint32{uint32(i)}, 0)
+		l.Tick(gossip.Time(i), true, []uint32{uint32(i)}, gossip.Fit{})
 	}
 	asks.Wait()
 	for part, n := range held {

@@ -19,8 +19,9 @@ const (
 const messageHead = 2
 
 // Message is an opened gossip message: one of Header, Beat, Evidence and Vote is
-// set. Inline is the payload of Header if it came along, else nil.
+// set. Inline is the payload of Header if it came along, else nil. Size is how many bytes it came in.
 type Message struct {
+	Size     int
 	Header   *SignedHeader
 	Inline   []byte
 	Beat     *Beat
@@ -110,6 +111,7 @@ func Decode(b []byte) (Message, error) {
 	if err != nil {
 		return Message{}, fmt.Errorf("open message: %w", err)
 	}
+	m.Size = len(b)
 	return m, nil
 }
 
