@@ -48,7 +48,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	p := &s.Params
 	*p = Params(1, 0, codec.F32)
 	p.Budget = uint64((honestNodes+1)*40*p.H) * TokensPerStep
-	p.MaxShare, p.Quorum, p.Agreement = 0.5, 3, a.agree
+	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, a.agree, a.agree
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs
@@ -199,7 +199,7 @@ var attackTests = []attackTest{
 	{name: "not finite int4", kind: Unfinite, from: 5000, spoil: inline, shows: "scale"},
 	{name: "zero", kind: Zero},
 	{name: "noise", kind: Noise, times: 1},
-	{name: "copies", kind: Copy, seed: 10, wins: "nobody compares deltas: a copy counts its author's work twice, and a round late"},
+	{name: "copies", kind: Copy, seed: 10, outvoted: true, wins: "nobody compares deltas: a copy counts its author's work twice, and a round late"},
 	{name: "garbage payloads", kind: Garbage, from: 5000, shows: "payload"},
 	{name: "inflated", kind: Inflate, times: -1, wins: "a liar of the largest weight cancels all others: its share is half, whatever it claims"},
 	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "a delta may claim more than the budget, and the run ends"},
@@ -265,7 +265,7 @@ var attackTests = []attackTest{
 // to win does, so that nobody forgets to take the mark away once it does not.
 func TestAttacks(t *testing.T) { playAttacks(t, attackTests) }
 
-// The same in worlds that fold as new runs do.
+// The same in worlds that fold as new runs do: they judge deltas, and copies weigh as one.
 func TestAttacksWithAgreement(t *testing.T) {
 	if !longMode() {
 		t.Skip("takes half a minute: ATOLL_LONG=1 runs it")

@@ -13,7 +13,7 @@ func hosted(members, guests, rounds int, seed uint64) Scenario {
 	s.Invited = true
 	p := &s.Params
 	p.Budget = uint64(members*rounds*p.H) * TokensPerStep // what guests make is no part of it
-	p.MaxShare, p.Quorum, p.Agreement = 0.5, 3, true
+	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
 	usual(&s)
 	for i := range guests {
 		s.Founders[members+i].Guest = true

@@ -133,7 +133,7 @@ func TestRevokedSchedules(t *testing.T) {
 		if invited(&s); len(s.Founders) < enoughFounders {
 			continue // too few may be left to go on
 		}
-		s.Params.Agreement = seed%2 == 0
+		s.Params.Agreement, s.Params.Alike = seed%2 == 0, seed%4 == 0
 		rng := rand.New(rand.NewPCG(seed, 9))
 		for range 1 + rng.IntN(2) {
 			s.Faults = append(s.Faults, Fault{At: 1 + rng.Int64N(max(s.CalmMs, 2)), Kind: fault.Revoke, Node: 1 + rng.IntN(len(s.Founders)-1)})
