@@ -128,6 +128,9 @@ func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
 	}
 }
 
+// waitedFor says that a name is no guest's.
+func (w *World) waitedFor(id wire.PeerID) bool { return w.byID[id] == nil || !w.byID[id].spec.Guest }
+
 // forgotten says that no node knows of a delta, except nodes that are gone for
 // good. Nobody can tell its author, and nobody can be misled.
 func (w *World) forgotten(id wire.Digest) bool {
@@ -217,7 +220,7 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 
 // checkLeft: a node that leaves others that train has handed over what it published. What
 // nobody else has is gone with it. What it folded long ago, or in an earlier life, came to
-// others with tips.
+// others with tips. It waits for no guest.
 func (w *World) checkLeft(n *Node) {
 	r, kept := n.machine.Rounds(), 0
 	for id, o := range n.book.own {
@@ -232,7 +235,7 @@ func (w *World) checkLeft(n *Node) {
 		}
 	}
 	// What is yet to be adopted may have given them up.
-	if kept > 0 && len(n.commands) == 0 && len(n.machine.Gossip().Peers().Learners(n.clock())) > 0 {
+	if kept > 0 && len(n.commands) == 0 && slices.ContainsFunc(n.machine.Gossip().Peers().Learners(n.clock()), w.waitedFor) {
 		n.broken("leaves", "goes with %d own deltas that nobody took", kept)
 	}
 }
