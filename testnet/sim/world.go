@@ -93,7 +93,7 @@ func (w *World) add(spec NodeSpec, founder bool) *Node {
 
 // someOf draws up to Degree of the first n nodes that are up, as a join link
 // would name them. The newest is always among them, so that founders form one
-// network.
+// network; one that was never admitted does not count, as nobody gets in by it alone.
 func (w *World) someOf(n int) []int {
 	var up []int
 	for i := range n {
@@ -103,6 +103,9 @@ func (w *World) someOf(n int) []int {
 	}
 	if len(up) > w.contactsOf(n) {
 		last := up[len(up)-1]
+		for i := len(up) - 2; i >= 0 && w.nodes[last].spec.Outsider; i-- {
+			last = up[i]
+		}
 		w.rng.Shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
 		up = append(up[:w.contactsOf(n)-1], last)
 		slices.Sort(up)
