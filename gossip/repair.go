@@ -297,8 +297,11 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
 	}
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
-	if v == refused {
+	switch v {
+	case refused:
 		c.partial = true
+	case conflict: // there is evidence against it, and a peer that folded it long ago may be unable to leave it out
+		s.lost = s.lost || r.headers.old(h.Header) && h.Header.Round <= c.theirs.Closed
 	}
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
 		return

@@ -530,6 +530,27 @@ func TestForkVain(t *testing.T) {
 	}
 }
 
+// A peer that folded a delta before there was evidence against it, and cannot leave it out any more, has more than this node
+// ever may.
+func TestForkEvidence(t *testing.T) {
+	for _, c := range []struct {
+		here, there uint32 // closed
+		want        bool
+	}{{18, 18, true}, {17, 18, false}, {18, 0, false}} {
+		a := specAlone(1)
+		a.core.Compare(a.now, wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		first, second := a.header(9, 1, 0), a.header(9, 1, 1)
+		a.core.headers.seen.add(first.Header.ID(a.run), &first, true)
+		a.chain.closed[0], ses.fragments[0].theirs.Closed, ses.learned = c.here, c.there, 1
+		a.core.repair.takeOne(ses, &second)
+		a.core.repair.finish(ses)
+		if got := p.repair.spent == 1; got != c.want {
+			t.Errorf("%+v: in vain %v", c, got)
+		}
+	}
+}
+
 // An observer lags for as long as anybody says to train. It gives up its chain for that of a peer that has stopped all the same.
 func TestForkWatches(t *testing.T) {
 	for _, c := range []struct {
