@@ -128,9 +128,10 @@ func (o *own) take(p *peer, b []byte) error {
 }
 
 // newest tells a peer its newest deltas, now and then: looking for them goes
-// through all headers of the window, and who was told once knows.
+// through all headers of the window, and who was told once knows. A node that met nobody of the run
+// cannot tell: that it knows of none means nothing.
 func (s *serve) newest(handle uint64, p *peer) {
-	if s.now < p.serve.toldOwn {
+	if s.now < p.serve.toldOwn || s.beats.self.Unmet {
 		s.status(handle, wire.Busy)
 		return
 	}

@@ -16,6 +16,7 @@ type serve struct {
 	roster    *roster
 	blobs     *blobs
 	finals    *finals
+	beats     *beats
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
 	manifests manifests

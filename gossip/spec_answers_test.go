@@ -12,7 +12,7 @@ import (
 func TestSpecAnswers(t *testing.T) {
 	spectest.Run(t, "A", map[string]spectest.Clause{
 		"A-1": spectest.All(specRefusedRequest, specOtherRun), "A-2": specOtherGenesis, "A-3": specPayloadHeld, "A-4": specPayloadLate,
-		"A-5": specPayloadInvalid, "A-6": specJoiningAnswers, "A-6.2": specPausedAnswers, "A-7": specBaseAnswered,
+		"A-5": specPayloadInvalid, "A-6": specJoiningAnswers, "A-6.2": specPausedAnswers, "A-6.3": specOwnUnmet, "A-7": specBaseAnswered,
 		"A-8": spectest.All(specHeadersAnswered, specHeadersOfRound), "A-9": specOwnAnswered, "A-9.2": specCertificatesAnswered, "A-9.3": specCertificatesOfHeaders,
 		"A-11": specPartsHeld, "A-11.2": specPartsNotHeld, "A-11.3": specLeastGiven, "A-11.4": specSpread,
 		"A-10": spectest.All(specAsks, specParked, specOwnRarely, specManifestsOfOne),
@@ -353,6 +353,19 @@ func specOwnAnswered(t *testing.T, _ *spectest.Spec) {
 	headers, err := wire.DecodeHeaders(find[Reply](a.core.Effects())[0].Response[1:])
 	if err != nil || len(headers) != 2 || headers[0].Header.Round != 3 || headers[1].Header.Round != 9 {
 		t.Errorf("%+v, %v", headers, err)
+	}
+}
+
+func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	ask := func() wire.Status { return status(a.ask(1, 1, wire.Request{Kind: wire.GetOwn})) }
+	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unmet: true})
+	if got := ask(); got != wire.Busy {
+		t.Errorf("one that met nobody answers %v", got)
+	}
+	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	if got := ask(); got != wire.OK {
+		t.Errorf("one that met others since answers %v", got)
 	}
 }
 

@@ -124,6 +124,28 @@ func specKeyUnknown(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// A newcomer that reached nobody began the run anew, and knows nothing of what others signed before. Its word does not do for one
+// that lost its disk and meets it alone; once they have met the others it does.
+func specKeyMeetsNewcomer(t *testing.T, _ *spectest.Spec) {
+	w := newWorld(t, calmScenario(3, 3000))
+	w.RunFor(3000)
+	n, newcomer := w.nodes[2], w.join(NodeSpec{Slow: 1})
+	w.partition(Fault{Others: []int{newcomer.index}})
+	w.until(t, "the newcomer trains", 60_000, func() bool {
+		return newcomer.machine.View().Alone() && newcomer.machine.Rounds().Fragment(0).Closed() > 0
+	})
+	n.disturb(Fault{Kind: fault.Wipe})
+	w.partition(Fault{Others: []int{n.index, newcomer.index}})
+	n.restart()
+	w.until(t, "they meet", 60_000, func() bool { return slices.Contains(n.links, newcomer) })
+	before := n.ownRecords()
+	if w.RunFor(30_000); !n.keyOnly || n.ownRecords() > before {
+		t.Errorf("it signs %d deltas beside one that met nobody", n.ownRecords()-before)
+	}
+	w.merge()
+	w.until(t, "it signs", 60_000, func() bool { return !n.keyOnly && n.ownRecords() > before })
+}
+
 func specMark(t *testing.T, s *spectest.Spec) {
 	w := few(t, 1, 600)
 	w.RunFor(1500)
