@@ -12,49 +12,48 @@ type bucket struct {
 	spent float64
 }
 
-// has reports whether so many are left in a bucket of this size, into which so many come each ms.
-func (b *bucket) has(now Time, count, perMs, size float64) bool {
+// has reports whether one is left in a bucket of this size, into which so many come each ms.
+func (b *bucket) has(now Time, perMs, size float64) bool {
 	now = max(now, b.at)
 	b.spent = max(0, b.spent-float64(now-b.at)*perMs)
 	b.at = now
-	return b.spent+count <= size
+	return b.spent+1 <= size
 }
 
 // spend takes one, if it is left.
 func (b *bucket) spend(now Time, perMs, size float64) bool {
-	if !b.has(now, 1, perMs, size) {
+	if !b.has(now, perMs, size) {
 		return false
 	}
 	b.spent++
 	return true
 }
 
-// toll is what a message takes out of a bucket.
+// toll is what a message takes out of a bucket: one that is left, and more that may come later. Who needs much at once would
+// never get it beside a crowd that needs little.
 type toll struct {
 	from        *bucket
 	perMs, size float64
-	more        float64 // beyond one
-	owed        bool    // whether or not it is left
+	more        float64 // at most a full bucket counts
+	owed        bool    // whether or not one is left
 }
-
-// count is how many are due, at most a full bucket.
-func (t toll) count() float64 { return 1 + min(t.more, t.size-1) }
 
 // fits reports whether all buckets have what is due.
 func fits(now Time, due []toll) bool {
 	all := true
 	for _, t := range due {
-		left := t.from.has(now, t.count(), t.perMs, t.size)
+		left := t.from.has(now, t.perMs, t.size)
 		all = all && (left || t.owed)
 	}
 	return all
 }
 
-// pay takes what is due out of buckets that fits has just looked at. No debt is more than an empty bucket: it
-// would last for longer than whoever made it goes on.
+// pay takes what is due out of buckets that fits has just looked at. No debt is more than an empty bucket and what the last one
+// took beyond one: it would last for longer than whoever made it goes on.
 func pay(due []toll) {
 	for _, t := range due {
-		t.from.spent = min(t.from.spent+t.count(), t.size)
+		more := min(t.more, t.size)
+		t.from.spent = min(t.from.spent+1+more, t.size+more)
 	}
 }
 

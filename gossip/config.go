@@ -170,7 +170,7 @@ type SelfState struct {
 	Full            bool    // it carries no more than that
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
 	Unsettled       bool    // something is left to publish or to fold
-	Unmet           bool    // it began with genesis as it reached nobody, and has nothing of anybody since
+	Unmet           bool    // its link names peers, and nothing of anybody has reached it yet
 }
 
 // lag is how many rounds behind closed the digests of a beat are: deltas of

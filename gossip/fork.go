@@ -72,6 +72,8 @@ func (r *repair) judge(s *session) decision {
 		return r.byTokens(s.peer)
 	case !r.believed(s):
 		return decision{hold, "claims a base ahead of this node's, and neither the link nor most live peers confirm it"}
+	case at[before] > 0 && take > 0 && !r.followed(): // the peer would hold, as long as it has less
+		return decision{takeTips, "most peers would not believe the base of this node"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):

@@ -131,12 +131,17 @@ func (o *own) take(p *peer, b []byte) error {
 // through all headers of the window, and who was told once knows. A node that met nobody of the run
 // cannot tell: that it knows of none means nothing.
 func (s *serve) newest(handle uint64, p *peer) {
-	if s.now < p.serve.toldOwn || s.beats.self.Unmet {
+	if s.now < p.serve.toldOwn {
 		s.status(handle, wire.Busy)
 		return
 	}
 	p.serve.toldOwn = s.now + ownToldMs
-	s.ok(handle, wire.EncodeHeaders(s.newestOf(p.id)))
+	newest := s.newestOf(p.id)
+	if len(newest) == 0 && s.beats.self.Unmet {
+		s.status(handle, wire.Busy)
+		return
+	}
+	s.ok(handle, wire.EncodeHeaders(newest))
 }
 
 // newestOf are the headers of an author's highest rounds that this node has met,

@@ -242,6 +242,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) {
 	r.conform(s, headers)
 	for _, h := range headers {
 		r.takeOne(s, &h)
+		s.lost = s.lost || r.keptThere(s, headers, h)
 	}
 	s.batch = nil
 	if len(s.waiting) == 0 {
@@ -297,11 +298,8 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
 	}
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
-	switch v {
-	case refused:
+	if v == refused {
 		c.partial = true
-	case conflict: // there is evidence against it, and a peer that folded it long ago may be unable to leave it out
-		s.lost = s.lost || r.headers.old(h.Header) && h.Header.Round <= c.theirs.Closed
 	}
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
 		return
@@ -313,6 +311,25 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
 		c.partial = true
 	}
 	r.pull.holder(id, s.peer.id)
+}
+
+// keptThere reports whether a header is one of two against which this node has evidence, and the peer folded one of them below
+// its base. The peer can leave that out no more, and this node can never take it. A peer lists what it holds of a
+// round, and both of each pair: an odd number of a slot says that it holds one.
+func (r *repair) keptThere(s *session, listed []wire.SignedHeader, h wire.SignedHeader) bool {
+	d, ofSlot := h.Header, func(x wire.SignedHeader) bool { return slotOf(x.Header) == slotOf(h.Header) }
+	if d.Round > s.fragments[d.Fragment].theirs.Base || d.Revocation() {
+		return false
+	}
+	own := r.chain.SignedBy(int(d.Fragment), d.Round, d.Author)
+	proved := slices.ContainsFunc(own, func(x wire.SignedHeader) bool { return ofSlot(x) && x.Header != own[0].Header })
+	count := 0
+	for _, x := range listed {
+		if ofSlot(x) {
+			count++
+		}
+	}
+	return proved && count%2 == 1
 }
 
 // settled goes on with the repairs that waited for a payload.

@@ -363,9 +363,17 @@ func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
 	if got := ask(); got != wire.Busy {
 		t.Errorf("one that met nobody answers %v", got)
 	}
+	a.now += ownToldMs
 	a.core.SetSelf(a.now, SelfState{State: wire.Training})
 	if got := ask(); got != wire.OK {
 		t.Errorf("one that met others since answers %v", got)
+	}
+	a = newAlone()
+	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unmet: true})
+	a.brought(2, wire.SignHeader(testKey(5), a.run, wire.Header{Round: 4, Steps: 1, Size: 1}))
+	a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerIDOf(testKey(5)), Request: wire.Request{Kind: wire.GetOwn}.Encode()})
+	if got := status(a.core.Effects()); got != wire.OK {
+		t.Errorf("one that knows what the asker signed answers %v", got)
 	}
 }
 

@@ -91,6 +91,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 	}{
 		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.beat.Folded = 50 }, "take"},
 		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.beat.Closed = []uint32{2} }, "hold"},
+		"alone":        {newSide(t, two("2: 1 2 2", "5: 1 2 2 2 2 2")), newSide(t, two("0: 1 3 3", "0: 1")), nil, "take"}, // with more tokens
 		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
 			func(ses *session) { ses.peer.beat.Folded = 5 }, "hold"}, // it folded 6
 		"behind":       {one("0: 1"), one("3: 1 2 2 2"), nil, "take"},
@@ -102,10 +103,12 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		"far":          {one("0: 0"), one("0: 0 0 0 0 0 0 0 0 0 0"), nil, "take"},
 		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "unite"},
 	}
-	lone := cases["not followed"]
-	lone.a.env.chain.(*fakeChain).contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
-	lone.a.hears(wire.PeerID{2}, 1)
-	lone.a.hears(wire.PeerID{3}, 1)
+	for _, name := range []string{"not followed", "alone"} {
+		lone := cases[name]
+		lone.a.env.chain.(*fakeChain).contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
+		lone.a.hears(wire.PeerID{2}, 1)
+		lone.a.hears(wire.PeerID{3}, 1)
+	}
 	rows := s.Table(t, "courses")
 	for _, row := range rows {
 		c, ok := cases[row[0]]
@@ -533,20 +536,34 @@ func TestForkVain(t *testing.T) {
 // A peer that folded a delta before there was evidence against it, and cannot leave it out any more, has more than this node
 // ever may.
 func TestForkEvidence(t *testing.T) {
-	for _, c := range []struct {
-		here, there uint32 // closed
-		want        bool
-	}{{18, 18, true}, {17, 18, false}, {18, 0, false}} {
+	a := specAlone(1)
+	first, second, other := a.header(9, 1, 0), a.header(9, 1, 1), a.header(8, 1, 0)
+	for name, c := range map[string]struct {
+		base   uint32 // the peer's
+		proved bool   // here
+		listed []wire.SignedHeader
+		want   bool
+	}{
+		"folded the first":              {1, true, []wire.SignedHeader{other, first}, true},
+		"folded the second":             {1, true, []wire.SignedHeader{second}, true},
+		"folded one, and has the proof": {1, true, []wire.SignedHeader{first, first, second}, true},
+		"has the proof alone":           {1, true, []wire.SignedHeader{first, second, other}, false},
+		"can leave it out":              {0, true, []wire.SignedHeader{first}, false},
+		"nothing is proved":             {1, false, []wire.SignedHeader{first}, false},
+		"nothing of that author":        {1, true, []wire.SignedHeader{other}, false},
+	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
 		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
-		first, second := a.header(9, 1, 0), a.header(9, 1, 1)
-		a.core.headers.seen.add(first.Header.ID(a.run), &first, true)
-		a.chain.closed[0], ses.fragments[0].theirs.Closed, ses.learned = c.here, c.there, 1
-		a.core.repair.takeOne(ses, &second)
-		a.core.repair.finish(ses)
+		a.chain.store(first, []byte{1})
+		a.chain.store(other, []byte{1})
+		if c.proved {
+			a.chain.convict(wire.Evidence{A: first, B: second})
+		}
+		ses.fragments[0].theirs.Base, ses.learned = c.base, 1
+		a.core.repair.take(ses, c.listed) // and finishes
 		if got := p.repair.spent == 1; got != c.want {
-			t.Errorf("%+v: in vain %v", c, got)
+			t.Errorf("%s: in vain %v", name, got)
 		}
 	}
 }

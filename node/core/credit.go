@@ -16,7 +16,7 @@ func (m *Machine) Credit(author wire.PeerID) {
 	if m.guest(author) {
 		return
 	}
-	m.join.unmet = m.join.unmet && author == m.self
+	m.join.met = m.join.met || author != m.self
 	if len(m.contributed) < maxContributed && !m.contributed[author] {
 		m.contributed[author] = true
 		m.gossip.Contributed(author)

@@ -64,7 +64,7 @@ type join struct {
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
 	restored bool // the disk had tips
-	unmet    bool // it began with genesis as it reached nobody, though its link names peers, and has nothing of anybody since
+	met      bool // something of others has reached this node: tips, or a delta of a member that it folded
 	donor    wire.PeerID
 	common   []uint32 // of the tips being installed
 	asked    Time     // when a peer was last asked what is missing
@@ -108,7 +108,6 @@ func (m *Machine) tickJoin(now Time) {
 	switch m.join.phase {
 	case Dialling:
 		if now-m.join.began >= m.dialMs() && m.rounds.Status().Settled {
-			m.join.unmet = !m.cfg.Alone && !m.join.restored
 			m.enter(now, Ready)
 		}
 	case Fetching:
@@ -321,7 +320,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 	if err := m.rounds.Install(now, tips, history, m.join.common); err != nil {
 		return errors.Join(ErrInstall, err)
 	}
-	m.join.unmet = false
+	m.join.met = true
 	m.replaced(tips, history)
 	m.gossip.Installed(now, m.join.common, nil)
 	m.heard.forget() // the tips have deltas that never come by themselves

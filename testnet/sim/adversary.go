@@ -269,7 +269,7 @@ func (l *liar) freshKey() ed25519.PrivateKey {
 }
 
 // admit lets a key in by the liar's invite, if that is for guests or has leaked: whoever has it can. All nodes know the certificate
-// at once, as far as they have room, as if the key had begun a session with each.
+// at once, as far as they have room, and keep it, as if the key had begun a session with each.
 func (l *liar) admit(key ed25519.PrivateKey) {
 	if !l.n.spec.Guest && !l.n.spec.Leaked {
 		return
@@ -282,8 +282,11 @@ func (l *liar) admit(key ed25519.PrivateKey) {
 		panic("sim: a liar's certificate: " + err.Error())
 	}
 	for _, n := range l.n.w.nodes {
-		if n.up {
-			_, _ = n.members.Add(c)
+		if !n.up {
+			continue
+		}
+		if fresh, _ := n.members.Add(c); fresh {
+			_ = n.disk.PutMember(c) // a full disk forgets it
 		}
 	}
 }

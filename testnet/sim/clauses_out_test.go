@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
+	"atoll/tensor/codec"
 )
 
 // stateAt is what a node's peer last heard of it.
@@ -41,6 +42,28 @@ func specLeaves(t *testing.T, _ *spectest.Spec) {
 	if n.Steps != steps || len(n.book.own) <= published || n.unpublished() > 0 || n.stateAt(w.nodes[0]) != wire.Leaving {
 		t.Errorf("%d steps more, %d deltas more, %d steps unpublished, and it says %v",
 			n.Steps-steps, len(n.book.own)-published, n.unpublished(), n.stateAt(w.nodes[0]))
+	}
+}
+
+// A guest takes nothing from a leaver that it waits for: it may say that it does for ever.
+func specLeavesGuests(t *testing.T, _ *spectest.Spec) {
+	for guests, want := range map[bool]bool{true: true, false: false} {
+		s := hosted(2, 1, 200, 1)
+		s.Params.Fragments, s.Params.Codec = 1, codec.F32 // payloads that have to be fetched
+		w := newWorld(t, s)
+		w.RunFor(3000)
+		n, guest := w.nodes[1], w.nodes[2]
+		with := []int{n.index, guest.index}
+		if !guests {
+			with = []int{n.index, 0}
+		}
+		n.deaf(wire.GetPayload, always)
+		w.partition(Fault{Others: with})
+		w.until(t, "who is away is no learner", 60_000, func() bool { return len(n.machine.Gossip().Peers().Learners(n.clock())) == 1 })
+		n.leave()
+		if w.RunFor(3000); !n.up != want {
+			t.Errorf("beside a guest alone (%v) it is gone: %v", guests, !n.up)
+		}
 	}
 }
 

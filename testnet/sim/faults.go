@@ -29,7 +29,7 @@ func (w *World) disturb(f Fault) bool {
 		w.setWeather(cmp.Or(f.Link, w.s.Link))
 		return true
 	case fault.Join:
-		stays := func(n *Node) bool { return n.up && !n.left } // a link names who does
+		stays := func(n *Node) bool { return n.up && !n.left && !n.spec.Outsider } // a link names who does
 		if len(w.nodes) >= maxNodes || !slices.ContainsFunc(w.nodes, stays) {
 			return false
 		}

@@ -69,11 +69,12 @@ var liarsFail = map[uint64]string{
 }
 
 // liarsFailedOnce are schedules in which a member that withholds payloads kept nodes apart, nodes waited for a learner
-// that may not sign, or beats of twenty strangers filled uplinks of 1 Mbit/s and left nothing for answers. In the last two an
+// that may not sign, or beats of twenty strangers filled uplinks of 1 Mbit/s and left nothing for answers. In 7475 and 10512 an
 // observer kept a chain that had lost, as long as a liar said that more was to come. In 14261 a checker had a leaver wait
-// for a guest, in 16612 two chains lasted for as long as one had folded a delta of a pair and could not refold it, and in 16819 a
-// link named nobody but an outsider.
-var liarsFailedOnce = []uint64{483, 1149, 1379, 2292, 3252, 7475, 10512, 14261, 16612, 16819}
+// for a guest. In 15181 a node that had lost its disk met nobody but a newcomer that had met nobody. In 16612 two chains lasted
+// as one had folded a delta of a pair and could not leave it out. In 16819 a link named nobody but an outsider, and in 19255 the
+// world forgot guests. In 19781 one was ahead of all others alone, and neither side took anything.
+var liarsFailedOnce = []uint64{483, 1149, 1379, 2292, 3252, 7475, 10512, 14261, 15181, 16612, 16819, 19255, 19781}
 
 // Random worlds keep every promise to those who are honest while a member or a stranger lies. ATOLL_SIM_SEEDS says which.
 func TestLiarSchedules(t *testing.T) {
@@ -146,6 +147,34 @@ const outweighedSeed = 4914
 
 // inARowSeed is one in which it is so for 17 rounds, and then two have 59 % of the weight together.
 const inARowSeed = 16104
+
+func TestTooManyWon(t *testing.T) {
+	rounds := func(from, n int, yes bool) (all []won) {
+		for i := range n {
+			all = append(all, won{uint32(from + i), yes})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		spoiled []won
+		end     uint32
+		want    bool
+	}{
+		"half of them":             {slices.Concat(rounds(1, 4, false), rounds(5, 4, true)), 8, false},
+		"most of them":             {slices.Concat(rounds(1, 4, false), rounds(5, 5, true)), 500, true},
+		"a row, at the end":        {slices.Concat(rounds(1, 40, false), rounds(41, lostInARow, true)), 40 + lostInARow, true},
+		"a shorter row":            {slices.Concat(rounds(1, 40, false), rounds(41, lostInARow-1, true)), 40 + lostInARow - 1, false},
+		"a row with a gap":         {slices.Concat(rounds(1, 40, false), rounds(41, lostInARow/2, true), rounds(42+lostInARow/2, lostInARow/2, true)), 60, false},
+		"a row that others break":  {slices.Concat(rounds(1, 40, false), rounds(41, 10, true), rounds(51, 1, false), rounds(52, 10, true)), 62, false},
+		"a row, not long before":   {slices.Concat(rounds(1, lostInARow, true), rounds(1+lostInARow, 40, false)), lostPart * lostInARow, true},
+		"a row, long before":       {slices.Concat(rounds(1, lostInARow, true), rounds(1+lostInARow, 40, false)), lostPart*lostInARow + 1, false},
+		"a longer row, some later": {slices.Concat(rounds(1, lostInARow+1, true), rounds(2+lostInARow, 40, false)), lostPart*lostInARow + lostPart, true},
+	} {
+		if got := tooManyWon(c.spoiled, c.end); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
 
 // hopeless is a task that nobody ever learns.
 type hopeless struct{ quadraticTask }

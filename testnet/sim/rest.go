@@ -59,9 +59,9 @@ func (w *World) same() bool {
 }
 
 // agreeRounds is how many rounds may close from the end of the faults until all
-// nodes have one chain: they find each other again, take tips, and repair. Liars may cost as many again: the bar of all
-// attacks is twice the time.
-const agreeRounds = 100
+// nodes have one chain: they find each other again, take tips, and repair. The most that is known are 101, beside a liar that
+// gives wrong chunks of tips (seed 17272), where it takes 84 without it.
+const agreeRounds = 110
 
 // agreeMs is how long that may take however many rounds close: where ten close in
 // a second, beats, dialling and requests that nobody answers are still clocked in
@@ -147,11 +147,7 @@ func (w *World) members() []*Node {
 
 // checkAgreement: after the faults one chain came within so many rounds.
 func (w *World) checkAgreement() {
-	most := uint32(agreeRounds)
-	if len(w.checks.faulty) > 0 {
-		most *= 2
-	}
-	if w.checks.calmed != 0 && w.checks.took > most && w.checks.agreed-w.checks.calmed > agreeMs {
+	if w.checks.calmed != 0 && w.checks.took > agreeRounds && w.checks.agreed-w.checks.calmed > agreeMs {
 		w.broken("converges", "one chain only %d rounds after the faults", w.checks.took)
 	}
 }

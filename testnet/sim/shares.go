@@ -60,31 +60,52 @@ func (w *World) authorOf(id outer.ID) *Node {
 	return w.byID[h.Author]
 }
 
-// lostInARow is how many rounds that liars win one after the other leave a model that the rest of a run may not make good:
-// each adds to the error a part of what it is. In seed 16104 it is 40 times the one of the start after 17.
-const lostInARow = 8
+// Rounds that liars win one after the other each add to the error a part of what it is, and later rounds make good a part of what
+// is left. After 17 such rounds the error is 40 times that of the start, and 72 more do not make it good (seed 16104).
+const (
+	lostInARow = 16 // rounds that are enough for that
+	lostPart   = 6  // where they are one part in so many, at least, of the rounds from the first of them on
+)
 
-// outweighed says that this was so in most of the rounds that closed while a liar spoiled its deltas, or in lostInARow.
+// won says whether liars outweighed the others, unjudged, in a round in which they spoiled their deltas.
+type won struct {
+	round uint32
+	yes   bool
+}
+
+// outweighed says that liars won so many rounds of a fragment that the loss is not promised.
 func (w *World) outweighed() bool {
 	for p := range w.plan {
-		rounds, lost, inARow := 0, 0, 0
+		var spoiled []won
 		records := w.first().disk.Records(p)
-		for _, round := range slices.Sorted(maps.Keys(records)) {
-			outweighed, noted := w.checks.outweighed[chainKey{p, round, records[round].Chain}]
-			if noted {
-				rounds++
-			}
-			if inARow++; !outweighed {
-				inARow = 0
-				continue
-			}
-			if lost++; inARow == lostInARow {
-				return true
+		rounds := slices.Sorted(maps.Keys(records))
+		for _, round := range rounds {
+			if yes, noted := w.checks.outweighed[chainKey{p, round, records[round].Chain}]; noted {
+				spoiled = append(spoiled, won{round, yes})
 			}
 		}
-		if 2*lost > rounds {
+		if len(spoiled) > 0 && tooManyWon(spoiled, rounds[len(rounds)-1]) {
 			return true
 		}
 	}
 	return false
+}
+
+// tooManyWon says that liars won most of these rounds, which are in order, or lostInARow of them one after the other in a run that
+// ends soon after.
+func tooManyWon(spoiled []won, end uint32) bool {
+	all, inARow := 0, 0
+	for i, r := range spoiled {
+		if inARow++; !r.yes || i > 0 && r.round != spoiled[i-1].round+1 {
+			inARow = 0
+		}
+		if !r.yes {
+			continue
+		}
+		all, inARow = all+1, max(inARow, 1)
+		if first := r.round + 1 - uint32(inARow); inARow >= lostInARow && lostPart*uint32(inARow) >= end+1-first {
+			return true
+		}
+	}
+	return 2*all > len(spoiled)
 }
