@@ -240,9 +240,13 @@ func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Dige
 func (r *repair) take(s *session, headers []wire.SignedHeader) {
 	s.requeue(headers)
 	r.conform(s, headers)
+	wanted := map[wire.RoundKey]bool{}
 	for _, h := range headers {
-		r.takeOne(s, &h)
-		s.lost = s.lost || r.keptThere(s, headers, h)
+		key := wire.RoundKey{Fragment: h.Header.Fragment, Round: h.Header.Round}
+		wanted[key] = r.takeOne(s, &h) || wanted[key]
+	}
+	for _, key := range s.batch {
+		s.lost = s.lost || !wanted[key] && !slices.Contains(s.todo, key) && r.keptApart(s, key)
 	}
 	s.batch = nil
 	if len(s.waiting) == 0 {
@@ -291,18 +295,18 @@ func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
 	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.guest(s.peer.id)
 }
 
-// takeOne wants the payload of a verified header that the peer holds.
-func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
+// takeOne wants the payload of a verified header that the peer holds. It reports whether this node lacks it.
+func (r *repair) takeOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if r.leaves(s, h) {
-		return
+		return true
 	}
 	c := &s.fragments[h.Header.Fragment]
 	id, v := r.headers.meet(h)
 	if v == refused {
 		c.partial = true
 	}
-	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) {
-		return
+	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.barred(h.Header) {
+		return v == refused
 	}
 	r.emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
 	s.waiting[id] = h.Header.Fragment
@@ -311,25 +315,21 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) {
 		c.partial = true
 	}
 	r.pull.holder(id, s.peer.id)
+	return true
 }
 
-// keptThere reports whether a header is one of two against which this node has evidence, and the peer folded one of them below
-// its base. The peer can leave that out no more, and this node can never take it. A peer lists what it holds of a
-// round, and both of each pair: an odd number of a slot says that it holds one.
-func (r *repair) keptThere(s *session, listed []wire.SignedHeader, h wire.SignedHeader) bool {
-	d, ofSlot := h.Header, func(x wire.SignedHeader) bool { return slotOf(x.Header) == slotOf(h.Header) }
-	if d.Round > s.fragments[d.Fragment].theirs.Base || d.Revocation() {
-		return false
-	}
-	own := r.chain.SignedBy(int(d.Fragment), d.Round, d.Author)
-	proved := slices.ContainsFunc(own, func(x wire.SignedHeader) bool { return ofSlot(x) && x.Header != own[0].Header })
-	count := 0
-	for _, x := range listed {
-		if ofSlot(x) {
-			count++
-		}
-	}
-	return proved && count%2 == 1
+// keptApart reports whether evidence may keep the two sides apart in a round in which their sets differ: the peer folded it below
+// its base, one of a pair with it, and can leave nothing out any more.
+func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
+	return key.Round <= s.fragments[key.Fragment].theirs.Base &&
+		slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), func(h wire.SignedHeader) bool { return r.barred(h.Header) })
+}
+
+// barred reports whether there is evidence here against the author of a delta for its round, so that none of it is taken.
+func (r *repair) barred(d wire.Header) bool {
+	signed := r.chain.SignedBy(int(d.Fragment), d.Round, d.Author)
+	signed = slices.DeleteFunc(signed, func(h wire.SignedHeader) bool { return slotOf(h.Header) != slotOf(d) })
+	return !d.Revocation() && r.cfg.Members.Binds(d) && slices.ContainsFunc(signed, func(h wire.SignedHeader) bool { return h.Header != signed[0].Header })
 }
 
 // settled goes on with the repairs that waited for a payload.

@@ -544,13 +544,12 @@ func TestForkEvidence(t *testing.T) {
 		listed []wire.SignedHeader
 		want   bool
 	}{
-		"folded the first":              {1, true, []wire.SignedHeader{other, first}, true},
-		"folded the second":             {1, true, []wire.SignedHeader{second}, true},
-		"folded one, and has the proof": {1, true, []wire.SignedHeader{first, first, second}, true},
-		"has the proof alone":           {1, true, []wire.SignedHeader{first, second, other}, false},
-		"can leave it out":              {0, true, []wire.SignedHeader{first}, false},
-		"nothing is proved":             {1, false, []wire.SignedHeader{first}, false},
-		"nothing of that author":        {1, true, []wire.SignedHeader{other}, false},
+		"has one of them":          {1, true, []wire.SignedHeader{other, first}, true},
+		"has both":                 {1, true, []wire.SignedHeader{first, second, other}, true},
+		"has neither header":       {1, true, nil, true},
+		"has what this node lacks": {1, true, []wire.SignedHeader{first, a.header(7, 1, 0)}, false},
+		"can leave it out":         {0, true, []wire.SignedHeader{first}, false},
+		"nothing is proved":        {1, false, []wire.SignedHeader{first}, false},
 	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
@@ -560,8 +559,13 @@ func TestForkEvidence(t *testing.T) {
 		if c.proved {
 			a.chain.convict(wire.Evidence{A: first, B: second})
 		}
-		ses.fragments[0].theirs.Base, ses.learned = c.base, 1
-		a.core.repair.take(ses, c.listed) // and finishes
+		ses.fragments[0].theirs.Base, ses.learned, ses.batch = c.base, 1, []wire.RoundKey{{Round: 1}}
+		if a.core.repair.take(ses, c.listed); len(ses.waiting) == 0 != (name != "has what this node lacks") {
+			t.Fatalf("%s: waits for %d", name, len(ses.waiting))
+		}
+		if len(ses.waiting) > 0 {
+			a.core.repair.finish(ses)
+		}
 		if got := p.repair.spent == 1; got != c.want {
 			t.Errorf("%s: in vain %v", name, got)
 		}
