@@ -63,9 +63,6 @@ var liarsFail = map[uint64]string{
 	// Answers that are late ring the next round, whose answers are late again: rounds follow each other three times as
 	// fast as they should, and who lost its disk does not catch up. No liar is needed.
 	8369: "converges",
-	// All learners publish what they have at the end of a run: within half a second four rounds of 38 nodes fold some forty deltas
-	// of the same anchors, with momentum, and the loss goes from 22 up to 86. No liar is needed; this one moves the instant.
-	12016: "learns",
 }
 
 // liarsFailedOnce are schedules in which a member that withholds payloads kept nodes apart, nodes waited for a learner

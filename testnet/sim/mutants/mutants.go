@@ -148,6 +148,7 @@ func All() []Mutant {
 		}},
 		{"guests are believed", "guests", []Edit{
 			{In: "Machine.Credit", Old: "m.guest(author)", New: "false"},
+			{In: "chain.Contributed", Old: "!c.m.guest(author)", New: "true"},
 			{In: "env.guest", New: "return false"},
 		}},
 		{"each key has a rate of its own", "leaked", []Edit{

@@ -34,6 +34,7 @@ func guests() (check string, err error) {
 	for _, lie := range []sim.Attack{
 		{Kind: sim.MostClaims, Times: 2, From: 3000}, {Kind: sim.OneClaim, From: 8000},
 		{Kind: sim.BurstRounds, Times: 200, From: 8000}, {Kind: sim.ClaimRun, From: 5000},
+		{Kind: sim.SybilRun, Times: 6, From: 5000, Ahead: 200}, {Kind: sim.InventedRun, From: 5000, Ahead: 200},
 	} {
 		r, err := sim.Run(guestWorld(lie))
 		if err != nil {
