@@ -140,10 +140,10 @@ class World:
     def ended(self, i):
         return any(line["what"] == "end" for line in self.lines[i])
 
-    def died(self):
-        """Names learners that ended without their model, with the last line of their log."""
+    def died(self, away=None):
+        """Names learners that ended without their model, with the last line of their log. One may be away for a while."""
         for i, p in enumerate(self.learners):
-            if p.poll() is not None and not self.ended(i):
+            if i != away and p.poll() is not None and not self.ended(i):
                 with open(os.path.join(self.folder, f"learner{i}.log"), "rb") as file:
                     last = file.read().decode(errors="replace").strip().splitlines()[-1:]
                 yield f"learner {i} ended with {p.returncode}: {''.join(last)[:200]}"
@@ -164,13 +164,12 @@ def run(world, kill, again):
         if killed and back is None and world.trained() >= again * world.job["tokens"]:
             world.learners[last] = world.start(last)
             back = time.time()
-        if killed is None or back is not None:
-            world.look()
-            if any(world.died()):
-                world.look()  # what they told last
-            world.wrong = list(world.died())
-            if world.wrong:
-                break
+        away = last if killed and back is None else None
+        if any(world.died(away)):
+            world.look()  # what they told last
+        world.wrong = list(world.died(away))
+        if world.wrong:
+            break
     over = time.time()
     if kill and back is None and not world.wrong:
         world.wrong.append("the run was over before the learner that was killed could start again: use more tokens")
