@@ -116,6 +116,9 @@ func specBeat(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "message beat")
 	f, signed := fieldsOf(t, s, "beat", raw[2:])
 	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
+	if m.Size != len(raw) {
+		t.Errorf("a message of %d bytes says that it came in %d", len(raw), m.Size)
+	}
 	b := *m.Beat
 	want := wire.Beat{
 		Author: wire.PeerID(f["author"].([]byte)), Incarnation: int64(f["incarnation"].(uint64)), Seq: f["seq"].(uint64),
