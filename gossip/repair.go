@@ -305,7 +305,7 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if v == refused {
 		c.partial = true
 	}
-	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.barred(h.Header) {
+	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.headers.other(id, h.Header) != nil {
 		return v == refused
 	}
 	r.emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
@@ -321,15 +321,8 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) (lacks bool) {
 // keptApart reports whether evidence may keep the two sides apart in a round in which their sets differ: the peer folded it below
 // its base, one of a pair with it, and can leave nothing out any more.
 func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
-	return key.Round <= s.fragments[key.Fragment].theirs.Base &&
-		slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), func(h wire.SignedHeader) bool { return r.barred(h.Header) })
-}
-
-// barred reports whether there is evidence here against the author of a delta for its round, so that none of it is taken.
-func (r *repair) barred(d wire.Header) bool {
-	signed := r.chain.SignedBy(int(d.Fragment), d.Round, d.Author)
-	signed = slices.DeleteFunc(signed, func(h wire.SignedHeader) bool { return slotOf(h.Header) != slotOf(d) })
-	return !d.Revocation() && r.cfg.Members.Binds(d) && slices.ContainsFunc(signed, func(h wire.SignedHeader) bool { return h.Header != signed[0].Header })
+	paired := func(h wire.SignedHeader) bool { return r.headers.other(h.Header.ID(r.cfg.Run), h.Header) != nil }
+	return key.Round <= s.fragments[key.Fragment].theirs.Base && slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), paired)
 }
 
 // settled goes on with the repairs that waited for a payload.

@@ -65,8 +65,8 @@ var liarsFail = map[uint64]string{
 	8369: "converges",
 }
 
-// liarsFailedOnce are schedules in which a member that withholds payloads kept nodes apart, nodes waited for a learner
-// that may not sign, or beats of twenty strangers filled uplinks of 1 Mbit/s and left nothing for answers. In 7475 and 10512 an
+// liarsFailedOnce are schedules that broke a promise. In the first ones a member that withholds payloads kept nodes apart, or nodes
+// waited for a learner that may not sign. Beats of twenty strangers filled uplinks of 1 Mbit/s and left nothing for answers. In 7475 and 10512 an
 // observer kept a chain that had lost, as long as a liar said that more was to come. In 14261 a checker had a leaver wait
 // for a guest. In 15181 a node that had lost its disk met nobody but a newcomer that had met nobody. In 16612 two chains lasted
 // as one had folded a delta of a pair and could not leave it out. In 16819 a link named nobody but an outsider, and in 19255 the
