@@ -119,8 +119,14 @@ func (d delta) asked(nodes int) trials.Target {
 	return trials.AtLeast(d.least)
 }
 
-// roundsOf is how often each fragment is exchanged: what a run's start and end take is then little.
-const roundsOf = 8
+// sweeps is how often each fragment is exchanged. A run ends with one more delta of each, and some more while the learners
+// share the last tokens: two sweeps together. Where something is asked, they are little beside the others.
+func (d delta) sweeps(nodes int) int {
+	if d.asked(nodes).Bounded() {
+		return 32
+	}
+	return 8
+}
 
 // bytesNodes are the sizes of the row's worlds.
 func bytesNodes(s Settings) []int {
@@ -142,13 +148,13 @@ func bytesDeltas(s Settings) []delta {
 const dpSteps = 20
 
 var bytesRow = Row{
-	Name: "bytes", About: "bytes per token, everything counted", Takes: "an hour", TakesQuick: "two and a half minutes",
+	Name: "bytes", About: "bytes per token, everything counted", Takes: "70 minutes", TakesQuick: "two and a half minutes",
 	Worlds: func(s Settings, seed uint64) (worlds []World) {
 		for _, nodes := range bytesNodes(s) {
 			worlds = append(worlds, small(fmt.Sprintf("dp, %d nodes", nodes), nodes, s.tokens(float64(nodes*smallStep*dpSteps), 5*4*smallStep), seed, "--baseline", "dp"))
 			for _, d := range bytesDeltas(s) {
-				tokens := float64(roundsOf * d.h * nodes * smallStep)
-				worlds = append(worlds, small(d.name(nodes), nodes, s.tokens(tokens, tokens/4), seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
+				tokens := float64(d.sweeps(nodes) * d.h * nodes * smallStep)
+				worlds = append(worlds, small(d.name(nodes), nodes, s.tokens(tokens, tokens/8), seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
 			}
 		}
 		return worlds
