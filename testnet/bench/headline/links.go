@@ -119,6 +119,9 @@ func (d delta) asked(nodes int) trials.Target {
 	return trials.AtLeast(d.least)
 }
 
+// quickSweeps is how often each fragment is exchanged in the short form.
+const quickSweeps = 2
+
 // sweeps is how often each fragment is exchanged. A run ends with one more delta of each, and some more while the learners
 // share the last tokens: two sweeps together. Where something is asked, they are little beside the others.
 func (d delta) sweeps(nodes int) int {
@@ -153,8 +156,9 @@ var bytesRow = Row{
 		for _, nodes := range bytesNodes(s) {
 			worlds = append(worlds, small(fmt.Sprintf("dp, %d nodes", nodes), nodes, s.tokens(float64(nodes*smallStep*dpSteps), 5*4*smallStep), seed, "--baseline", "dp"))
 			for _, d := range bytesDeltas(s) {
-				tokens := float64(d.sweeps(nodes) * d.h * nodes * smallStep)
-				worlds = append(worlds, small(d.name(nodes), nodes, s.tokens(tokens, tokens/8), seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
+				sweep := float64(d.h * nodes * smallStep)
+				tokens := s.tokens(float64(d.sweeps(nodes))*sweep, quickSweeps*sweep)
+				worlds = append(worlds, small(d.name(nodes), nodes, tokens, seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
 			}
 		}
 		return worlds
