@@ -257,6 +257,9 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
 		l.most = min(max(part, leastStrangersBeats), strangersBeats)
 	}
 	least := leastPace * float64(len(closed))
+	// What has closed already counts at once. A run of short rounds would fall silent in its first paceMs otherwise, and one
+	// that becomes faster, too.
+	l.pace = max(l.pace, float64(all-l.counted)/paceMs)
 	if took := now - l.since; took >= paceMs {
 		l.pace = float64(all-l.counted) / float64(took)
 		l.since, l.counted = now, all

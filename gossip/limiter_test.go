@@ -73,6 +73,25 @@ func specPassing(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// An author that publishes in each round is never held back, however short rounds are: in the first seconds, of which no pace is
+// known, and when they become shorter.
+func TestShortRoundsPass(t *testing.T) {
+	l, author, round := limited(0), wire.PeerID{1}, uint32(0)
+	l.Know(author)
+	for now, takes := Time(0), Time(80); now < 4*paceMs; now += takes {
+		if now >= 2*paceMs {
+			takes = 20
+		}
+		for fragment := range uint16(2) {
+			if err := l.Check(now, wire.PeerID{7}, headerOf(author, fragment, round)); err != nil {
+				t.Fatalf("round %d after %d ms: %v", round, now, err)
+			}
+		}
+		round++
+		l.Tick(now, true, []uint32{round, round}, Fit{})
+	}
+}
+
 func specTooLate(t *testing.T, _ *spectest.Spec) {
 	l, author := limited(20), wire.PeerID{1}
 	l.Know(author)
