@@ -325,6 +325,26 @@ func TestQuorumStretchesGrace(t *testing.T) {
 	g.expectClosed(2)
 }
 
+// A learner waits for a quorum no longer than until it has made the steps of its next delta.
+func TestSlowLearnerHoldsUpNoPlan(t *testing.T) {
+	p := roundsParams(1)
+	p.Quorum, p.GraceMinMs = 2, 50 // five steps
+	g := newRig(t, p)
+	g.live(1)
+	g.step(p.H)
+	g.publish(0)
+	g.step(p.H - 1)
+	g.after(1)
+	g.expectClosed(0)
+	g.step(1)
+	g.after(1)
+	g.expectClosed(1)
+	g.give(g.delta(outer.Author{1}, 0, 1)) // late, and folded as well
+	if n := len(g.m.Fragment(0).Set(1)); n != 2 {
+		t.Errorf("%d deltas of the round", n)
+	}
+}
+
 // The quorum is no larger than what is live.
 func TestQuorumOfFew(t *testing.T) {
 	p := roundsParams(1)
