@@ -109,7 +109,7 @@ const (
 	oldWindows = 2
 	// paceTimes is how many times as many headers of an author pass as rounds close here: who
 	// comes back catches up. leastPace is what counts as closing at least, one round of a
-	// fragment in ten seconds; it is measured over paceMs.
+	// fragment in ten seconds; it is measured over paceMs, and what has closed in less counts as well.
 	paceTimes = 4 * headersOfRound
 	leastPace = 1e-4
 	paceMs    = 10_000

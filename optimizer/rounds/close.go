@@ -113,10 +113,8 @@ func (m *Machine) spent(f *fragment, r *round, a outer.Author) bool {
 	return m.spentElse != nil && m.spentElse(f.index, a)
 }
 
-// graceOver says whether waiting has lasted long enough. With fewer deltas
-// than the quorum it lasts longer, but a hung peer stalls nothing, and a slow one does not
-// change the plan of this learner. It lasts longer for a
-// learner that steps no more, too: nobody gains by a close without the last deltas of the others.
+// graceOver says whether waiting has lasted long enough. With fewer deltas than the quorum it lasts as long as patience: a hung
+// peer stalls nothing. So it does for a learner that steps no more: nobody gains by a close without the last deltas of the others.
 func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	waited := now - f.bell.at
 	if waited >= m.Patience() {
@@ -125,16 +123,28 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	if m.flush {
 		return false
 	}
-	quorum := max(1, min(m.p.Quorum, len(m.roster.training)))
-	enough := f.deltas.rounds[open].heldOfMembers() >= quorum || m.dueAgain(f)
-	return enough && waited >= m.p.GraceMinMs && waited >= m.grace()
+	r := f.deltas.rounds[open]
+	return waited >= m.p.GraceMinMs && r.heldOfMembers() >= m.quorum(f, r) && waited >= m.grace()
 }
 
-// dueAgain says that this learner has signed the open round and has made the steps of its next delta since. To wait longer
-// makes that delta larger than planned: of two learners, one ten times as fast, the fast one had twice the steps, and their
-// model was 9 % worse.
-func (m *Machine) dueAgain(f *fragment) bool {
-	return m.learner && f.own.mark > f.chain.closed && f.learn.since >= m.plan.Steps
+// quorum is how many deltas of members the open round closes with once grace is over. Where that takes all live learners, one may
+// be missing when this learner is due again. Otherwise the slowest would set the plan of all: of two learners, one ten times as
+// fast, the fast one made deltas of twice the steps, and their model was 9 % worse.
+func (m *Machine) quorum(f *fragment, r *round) int {
+	live := max(1, len(m.roster.training))
+	switch {
+	case live > m.p.Quorum:
+		return m.p.Quorum
+	case m.dueAgain(f, r):
+		return max(1, live-1)
+	}
+	return live
+}
+
+// dueAgain says that this learner has its delta in the open round, has made the steps of its next one since, and knows of none
+// that is under way.
+func (m *Machine) dueAgain(f *fragment, r *round) bool {
+	return r.holds(m.self) && !r.comes() && f.learn.since >= m.plan.Steps
 }
 
 // grace follows how late live peers' deltas arrive, is at least the time of

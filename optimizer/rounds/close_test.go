@@ -325,23 +325,62 @@ func TestQuorumStretchesGrace(t *testing.T) {
 	g.expectClosed(2)
 }
 
-// A learner waits for a quorum no longer than until it has made the steps of its next delta.
+// Where the quorum takes all learners, one that is slow holds nobody up for longer than until the next delta is due here. It does if
+// more than one is missing, if a delta is under way, if there are learners enough without it, and where this one has no part in
+// the round.
 func TestSlowLearnerHoldsUpNoPlan(t *testing.T) {
-	p := roundsParams(1)
-	p.Quorum, p.GraceMinMs = 2, 50 // five steps
-	g := newRig(t, p)
-	g.live(1)
-	g.step(p.H)
-	g.publish(0)
-	g.step(p.H - 1)
-	g.after(1)
-	g.expectClosed(0)
-	g.step(1)
-	g.after(1)
-	g.expectClosed(1)
-	g.give(g.delta(outer.Author{1}, 0, 1)) // late, and folded as well
-	if n := len(g.m.Fragment(0).Set(1)); n != 2 {
-		t.Errorf("%d deltas of the round", n)
+	for name, c := range map[string]struct {
+		peers, gave int
+		comes       bool
+		aside       bool // this learner has signed a later round
+		closes      bool
+	}{
+		"one of two":            {peers: 1, closes: true},
+		"one of three":          {peers: 2, gave: 1, closes: true},
+		"two of three":          {peers: 2},
+		"two of four":           {peers: 3, gave: 1},
+		"one that comes":        {peers: 1, comes: true},
+		"one, and without this": {peers: 1, gave: 1, aside: true},
+	} {
+		p := roundsParams(1)
+		p.Quorum, p.GraceMinMs = 3, 50 // five steps
+		g := newRig(t, p)
+		g.live([]byte{1, 2, 3}[:c.peers]...)
+		all := func(round uint32) (ds []outer.Delta) {
+			for a := range c.peers {
+				ds = append(ds, g.delta(outer.Author{byte(a + 1)}, 0, round))
+			}
+			return ds
+		}
+		g.step(p.H)
+		g.publish(0)
+		g.give(all(1)...)
+		g.expectClosed(1) // so they are known to keep their word
+
+		g.step(p.H)
+		if c.aside {
+			g.m.RaiseMark(0, 5)
+		} else {
+			g.publish(0)
+		}
+		g.give(all(2)[:c.gave]...)
+		last := all(2)[c.peers-1]
+		if c.comes {
+			g.want(g.offer(last), nil)
+		}
+		g.step(p.H - 1)
+		g.after(1)
+		if g.m.Fragment(0).Closed() != 1 {
+			t.Errorf("%s: closed one step too early", name)
+		}
+		g.step(1)
+		g.after(1)
+		if closes := g.m.Fragment(0).Closed() == 2; closes != c.closes {
+			t.Errorf("%s: the round closes: %v", name, closes)
+		}
+		if g.give(last); c.closes && len(g.m.Fragment(0).Set(2)) != c.peers+1 {
+			t.Errorf("%s: what came late is not in the round", name)
+		}
 	}
 }
 
