@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"": "name a row to play", "walk": `there is no row "walk"; use thin, kept`, "--walk": "flag provided but not defined", "--runs -1 thin": "--runs is -1",
 		"--scale NaN thin": "--scale is NaN", "--pace 1us thin": "--pace is 1µs", "--table thin": `"thin" is one`, "--write thin": "--write goes with --table",
-		"--table --plots": "two commands",
+		"--table --plots": "two commands", "--more --seed 7 thin": "--seed does not go with --more", "--more --table": "--more adds turns", "--more": "name a row to play",
 	} {
 		err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, errUsage) {
@@ -220,7 +221,8 @@ func TestSummarize(t *testing.T) {
 		t.Fatal(all)
 	}
 	a := all[0]
-	if a.Turns != 3 || *a.Atoll != (Spread{21, 10, 30}) || *a.Beside != (Spread{2, 1, 3}) || *a.Value != (Spread{10, 7, 15}) || !*a.Met {
+	want := func(median, least, most float64, turns ...float64) *Spread { return &Spread{median, least, most, turns} }
+	if a.Turns != 3 || !reflect.DeepEqual([]*Spread{a.Atoll, a.Beside, a.Value}, []*Spread{want(21, 10, 30, 10, 30, 21), want(2, 1, 3, 1, 2, 3), want(10, 7, 15, 10, 15, 7)}) || !*a.Met {
 		t.Errorf("%+v", a)
 	}
 	if b := all[1]; *b.Met || b.Beside != nil || b.asked() != "at most 2: NOT MET" || b.ratio() != "" {

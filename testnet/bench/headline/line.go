@@ -68,6 +68,8 @@ type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+
+	Values []float64 `json:"values,omitempty"` // of the turns, in their order; absent in results that are older than it
 }
 
 // spread puts the figures of turns together; nil if there is none.
@@ -76,7 +78,7 @@ func spread(values []float64) *Spread {
 	if len(values) == 0 {
 		return nil
 	}
-	return &Spread{Median: trials.Median(values), Min: slices.Min(values), Max: slices.Max(values)}
+	return &Spread{Median: trials.Median(values), Min: slices.Min(values), Max: slices.Max(values), Values: values}
 }
 
 // Summary is a Line over all turns of a row.
@@ -124,9 +126,14 @@ func summaryOf(lines []Line) Summary {
 		Atoll: column(func(l Line) float64 { return l.Atoll }), Beside: column(func(l Line) float64 { return l.Beside }),
 		Value: column(func(l Line) float64 { return l.Value }),
 	}
-	if first.Asked.Bounded() {
-		met := s.Value != nil && first.Asked.Met(s.Value.Median)
+	s.judge()
+	return s
+}
+
+// judge says whether what is asked is met.
+func (s *Summary) judge() {
+	if s.Asked.Bounded() {
+		met := s.Value != nil && s.Asked.Met(s.Value.Median)
 		s.Met = &met
 	}
-	return s
 }

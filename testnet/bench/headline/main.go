@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ rows, with what a turn takes on two idle cores, as paces, tokens and links let e
 flags:
   --quick        a short form, to see that a row works: its figures are not those that are asked about
   --runs N       turns of each row; figures are medians over them. Default: 3, and 1 with --quick
+  --more         add turns to what is stored of a row, with its pace and further seeds; as many as lack of 3, or --runs
   --scale X      of the tokens of each run: 0.5 is half as many
   --pace TIME    least time of a step; otherwise what the row needs, or what its first run is calibrated to
   --seed N       of the first turn; each further turn has the next. Default: 5
@@ -67,6 +69,7 @@ func rowList() string {
 type typed struct {
 	Settings
 	rows         []Row
+	more         bool // turns are added
 	table, write bool
 	plots        bool
 }
@@ -91,6 +94,7 @@ func parse(args []string) (t typed, err error) {
 	f.SetOutput(io.Discard)
 	f.BoolVar(&t.Quick, "quick", false, "")
 	f.IntVar(&t.Runs, "runs", 0, "")
+	f.BoolVar(&t.more, "more", false, "")
 	f.Float64Var(&t.Scale, "scale", 1, "")
 	f.DurationVar(&t.Pace, "pace", 0, "")
 	f.Uint64Var(&t.Seed, "seed", 5, "")
@@ -109,16 +113,31 @@ func parse(args []string) (t typed, err error) {
 		return t, fmt.Errorf("%v: %w", err, errUsage)
 	}
 	t.Only = strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })
-	if t.Runs == 0 {
+	if t.more {
+		err = moreAlone(f)
+	} else if t.Runs == 0 {
 		t.Runs = usualRuns
 		if t.Quick {
 			t.Runs = 1
 		}
 	}
+	if err != nil {
+		return t, err
+	}
 	if t.rows, err = rowsNamed(f.Args()); err != nil {
 		return t, err
 	}
 	return t, t.check()
+}
+
+// moreAlone refuses what --more takes from the turns that are stored.
+func moreAlone(f *flag.FlagSet) (err error) {
+	f.Visit(func(typed *flag.Flag) {
+		if slices.Contains([]string{"quick", "scale", "pace", "seed", "only"}, typed.Name) {
+			err = fmt.Errorf("--%s does not go with --more, which plays what is stored once more: leave it out: %w", typed.Name, errUsage)
+		}
+	})
+	return err
 }
 
 // usualRuns is how often a row is played.
@@ -137,11 +156,13 @@ func (t typed) check() error {
 		return fmt.Errorf("--table and --plots are two commands: use one: %w", errUsage)
 	case t.write && !t.table:
 		return fmt.Errorf("--write goes with --table: %w", errUsage)
+	case (t.table || t.plots) && t.more:
+		return fmt.Errorf("--more adds turns to a row, and --table and --plots play none: use one: %w", errUsage)
 	case (t.table || t.plots) && len(t.rows) > 0:
 		return fmt.Errorf("--table and --plots take no row, and %q is one: %w", t.rows[0].Name, errUsage)
 	case !t.table && !t.plots && len(t.rows) == 0:
 		return fmt.Errorf("name a row to play, such as %s: %w", rows[0].Name, errUsage)
-	case t.Runs < 1 || t.Runs > mostRuns:
+	case t.Runs < 1 && !t.more || t.Runs < 0 || t.Runs > mostRuns:
 		return fmt.Errorf("--runs is %d: use 1 to %d: %w", t.Runs, mostRuns, errUsage)
 	case !(t.Scale > 0 && t.Scale <= mostScale):
 		return fmt.Errorf("--scale is %v: use a number above 0, at most %d: %w", t.Scale, mostScale, errUsage)

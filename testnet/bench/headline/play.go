@@ -41,15 +41,10 @@ func (t typed) play(ctx context.Context, out io.Writer) error {
 	}
 	met := true
 	for _, row := range t.rows {
-		m, err := machineHere(ctx)
-		if err != nil {
-			return err
-		}
-		done, err := t.playRow(ctx, row, m, dir)
+		r, err := t.resultOf(ctx, row, dir)
 		if err != nil {
 			return fmt.Errorf("row %s: %w", row.Name, err)
 		}
-		r := t.result(row, done, m)
 		fmt.Fprint(out, r.Text())
 		met = met && r.met()
 		if len(t.Only) == 0 {
@@ -64,6 +59,33 @@ func (t typed) play(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
+// resultOf plays a row, or further turns of it.
+func (t typed) resultOf(ctx context.Context, row Row, dir string) (r Result, err error) {
+	s := t.Settings
+	var before Result
+	if t.more {
+		if before, err = storedRow(t.Out, row.Name); err != nil {
+			return r, err
+		}
+		if s, err = s.after(row, before); err != nil {
+			return r, err
+		}
+	}
+	m, err := machineHere(ctx)
+	if err != nil {
+		return r, err
+	}
+	done, err := s.playRow(ctx, row, m, dir)
+	if err != nil {
+		return r, err
+	}
+	r = s.result(row, done, m)
+	if t.more {
+		r = before.with(r)
+	}
+	return r, nil
+}
+
 // playRow plays what of a row is not in the file of trials.
 func (s Settings) playRow(ctx context.Context, row Row, m Machine, dir string) ([]Trial, error) {
 	done, err := trials.Read[Trial](s.Trials)
@@ -71,7 +93,7 @@ func (s Settings) playRow(ctx context.Context, row Row, m Machine, dir string) (
 		return nil, err
 	}
 	var mine []Trial
-	for turn := 1; turn <= s.Runs; turn++ {
+	for turn := s.From + 1; turn <= s.From+s.Runs; turn++ {
 		for _, w := range s.inTurn(row, turn) {
 			if i := slices.IndexFunc(done, func(t Trial) bool { return t.is(row, w, turn, m.Commit, s.Pace) }); i >= 0 {
 				mine = append(mine, done[i])
@@ -95,7 +117,7 @@ func (t Trial) is(row Row, w World, turn int, commit string, pace time.Duration)
 
 func (s Settings) playWorld(ctx context.Context, row Row, w World, turn int, l lab, m Machine, dir string) (Trial, error) {
 	t := Trial{Row: row.Name, World: w.Name, Turn: turn, Command: w.Command, Commit: m.Commit, Pace: s.Pace.String(), Load: loadAverage()}
-	fmt.Fprintf(s.Log, "%s, turn %d of %d, %s: %s\n", row.Name, turn, s.Runs, w.Name, w.text())
+	fmt.Fprintf(s.Log, "%s, turn %d of %d, %s: %s\n", row.Name, turn, s.From+s.Runs, w.Name, w.text())
 	place, err := os.MkdirTemp(dir, row.Name+"-")
 	if err != nil {
 		return t, fmt.Errorf("make a folder for the run: %w", err)
@@ -135,14 +157,12 @@ func (s Settings) paceOf(row Row, played []Trial) time.Duration {
 // result makes the figures of a row.
 func (s Settings) result(row Row, played []Trial, m Machine) Result {
 	r := Result{
-		Row: row.Name, About: row.About, Quick: s.Quick, Scale: s.Scale, Turns: s.Runs, Seed: s.Seed,
+		Row: row.Name, About: row.About, Quick: s.Quick, Scale: s.Scale, Turns: s.Runs, Seed: s.Seed + uint64(s.From),
 		At: time.Now().UTC().Truncate(time.Second), PaceMs: float64(s.paceOf(row, played)) / float64(time.Millisecond), Machine: m,
 	}
-	for _, w := range s.inTurn(row, 1) {
-		r.Worlds = append(r.Worlds, Command{Name: w.Name, Text: w.text()})
-	}
+	r.Worlds = s.commands(row)
 	var turns [][]Line
-	for turn := 1; turn <= s.Runs; turn++ {
+	for turn := s.From + 1; turn <= s.From+s.Runs; turn++ {
 		outcomes := map[string]Outcome{}
 		for _, t := range played {
 			if t.Turn != turn {
@@ -159,6 +179,14 @@ func (s Settings) result(row Row, played []Trial, m Machine) Result {
 	r.Machine.Load = m.Load
 	r.Lines = summarize(turns)
 	return r
+}
+
+// commands are those of the first turn.
+func (s Settings) commands(row Row) (all []Command) {
+	for _, w := range s.inTurn(row, 1) {
+		all = append(all, Command{Name: w.Name, Text: w.text()})
+	}
+	return all
 }
 
 // failures are what a run did not do that it should have.

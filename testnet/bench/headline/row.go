@@ -11,7 +11,8 @@ import (
 // Settings say how rows are played.
 type Settings struct {
 	Quick  bool          // the short form
-	Runs   int           // turns of each row
+	Runs   int           // turns of each row; 0 = the usual number
+	From   int           // turns before them, which are stored
 	Scale  float64       // of tokens
 	Pace   time.Duration // of a step; 0 = the row's own
 	Seed   uint64        // of the first turn

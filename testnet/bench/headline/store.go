@@ -20,14 +20,15 @@ type Result struct {
 	About   string    `json:"about"`
 	Quick   bool      `json:"quick,omitempty"` // the short form
 	Scale   float64   `json:"scale"`           // of the tokens
-	Turns   int       `json:"turns"`
-	Seed    uint64    `json:"seed"` // of the first turn
+	Turns   int       `json:"turns"`           // that were played first
+	Seed    uint64    `json:"seed"`            // of the first turn
 	At      time.Time `json:"at"`
 	PaceMs  float64   `json:"pace_ms,omitempty"` // least time of a step
 	Machine Machine   `json:"machine"`
 	Worlds  []Command `json:"worlds"` // of the first turn; others differ in their seed
 	Failed  []string  `json:"failed,omitempty"`
 	Lines   []Summary `json:"lines"`
+	More    []Part    `json:"more,omitempty"` // turns that were added later; the figures are of all turns
 }
 
 // Command is what a world's run is typed like.
@@ -58,18 +59,26 @@ func (r Result) save(dir string) error {
 // stored are the results in a folder, in the order of the rows.
 func stored(dir string) (all []Result, err error) {
 	for _, name := range rowNames() {
-		b, err := os.ReadFile(filepath.Join(dir, name+".json"))
+		r, err := storedRow(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		var r Result
-		if err == nil {
-			err = json.Unmarshal(b, &r)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("read the result of row %s: %w", name, err)
+			return nil, err
 		}
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// storedRow is the result of one row, or an error that wraps fs.ErrNotExist.
+func storedRow(dir, name string) (r Result, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, name+".json"))
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the result of row %s: %w", name, err)
+	}
+	return r, nil
 }

@@ -110,7 +110,7 @@ func (s *Spread) text() string {
 	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Min), number(s.Max))
 }
 
-// run says how a row was played.
+// run says how a row was played, with a line for what was played together.
 func (r Result) run() string {
 	command, form := "go run ./testnet/bench/headline ", ""
 	if r.Quick {
@@ -123,9 +123,16 @@ func (r Result) run() string {
 	if r.PaceMs > 0 {
 		pace = number(r.PaceMs) + " ms"
 	}
-	m := r.Machine
-	return fmt.Sprintf("| %s | %d%s | %s, %d cores, %s, %s | %s | %s | %s, %s | `%s` |\n",
-		r.Row, r.Turns, form, m.Processor, m.Cores, m.Kernel, m.System, number(m.Load), pace, m.Commit, r.At.Format("2006-01-02"), command+r.Row)
+	var b strings.Builder
+	for i, p := range append([]Part{{Turns: r.Turns, At: r.At, Machine: r.Machine}}, r.More...) {
+		if i == 1 {
+			command += "--more "
+		}
+		m := p.Machine
+		fmt.Fprintf(&b, "| %s | %d%s | %s, %d cores, %s, %s | %s | %s | %s, %s | `%s` |\n",
+			r.Row, p.Turns, form, m.Processor, m.Cores, m.Kernel, m.System, number(m.Load), pace, m.Commit, p.At.Format("2006-01-02"), command+r.Row)
+	}
+	return b.String()
 }
 
 // showTable prints the table, or puts it into RESULTS.md, and what it means into HEADLINES.md.
