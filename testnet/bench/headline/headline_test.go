@@ -221,7 +221,9 @@ func TestSummarize(t *testing.T) {
 		t.Fatal(all)
 	}
 	a := all[0]
-	want := func(median, least, most float64, turns ...float64) *Spread { return &Spread{median, least, most, turns} }
+	want := func(median, least, most float64, turns ...float64) *Spread {
+		return &Spread{median, least, most, turns}
+	}
 	if a.Turns != 3 || !reflect.DeepEqual([]*Spread{a.Atoll, a.Beside, a.Value}, []*Spread{want(21, 10, 30, 10, 30, 21), want(2, 1, 3, 1, 2, 3), want(10, 7, 15, 10, 15, 7)}) || !*a.Met {
 		t.Errorf("%+v", a)
 	}
