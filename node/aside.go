@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync/atomic"
 
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
@@ -15,14 +16,31 @@ type aside struct {
 	// steps count. It goes to the one that has waited longest.
 	turn     chan struct{}
 	commands *mailbox[func()]
-	has      bool // the goroutine of the commands has the token
+	most     uint64        // commands that may wait when a step begins
+	done     atomic.Uint64 // commands
+	did      chan struct{} // holds a token after a command
+	has      bool          // the goroutine of the commands has the token of the turn
 	over     chan struct{}
 }
 
-func newAside(commands *mailbox[func()]) *aside {
-	a := &aside{turn: make(chan struct{}, 1), commands: commands, over: make(chan struct{})}
+// newAside lets one command wait for each fragment of a run when a step begins.
+func newAside(commands *mailbox[func()], fragments int) *aside {
+	a := &aside{turn: make(chan struct{}, 1), commands: commands, most: uint64(fragments), did: make(chan struct{}, 1), over: make(chan struct{})}
 	a.turn <- struct{}{}
 	return a
+}
+
+// catchUp waits while too many commands wait. A command gets one turn between two steps. Where steps take long and rounds close
+// fast more come than that: without this they would pile up, each with the tips that it brings, and the learner would step a model
+// of long ago.
+func (a *aside) catchUp() {
+	for a != nil && a.commands.count()-a.done.Load() > a.most {
+		select {
+		case <-a.did:
+		case <-a.over:
+			return
+		}
+	}
 }
 
 // run does commands until ctx ends, and then those that are left. before runs before each.
@@ -38,6 +56,11 @@ func (a *aside) run(ctx context.Context, before func()) {
 			before()
 			do()
 			a.GoOn()
+			a.done.Add(1)
+			select {
+			case a.did <- struct{}{}:
+			default:
+			}
 		})
 	}
 }

@@ -45,7 +45,7 @@ func newFarBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
 	b := makeBench(t, takes, pace)
 	far := farTrainer{b.fake, make([]float32, len(b.fake.params))}
-	b.training.trainer, b.aside = far, newAside(b.commands)
+	b.training.trainer, b.aside = far, newAside(b.commands, b.genesis.Outer.Fragments)
 	l := outer.NewLearner(b.genesis.Outer, b.plan, far.slab, b.tips, nil)
 	l.Use(device{far, b.aside})
 	b.learner = timed{l, b.training}
@@ -87,6 +87,28 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However many commands come in a step, each that needs the trainer at rest is done some steps later, and steps go on.
+func TestCommandsDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFarBench(t, 100*time.Millisecond, 0)
+		b.setMay(true)
+		late := time.Duration(0)
+		for range 500 {
+			asked := time.Now()
+			b.commands.put(func() {
+				b.aside.Rest()
+				late = max(late, time.Since(asked))
+			})
+			b.after(20 * time.Millisecond)
+		}
+		p := b.after(0)
+		b.stop(t)
+		if most := time.Duration(3+len(b.plan)/5) * 100 * time.Millisecond; late > most || p.steps < 90 {
+			t.Errorf("a command was done after %v, at most %v is right; %d steps in 10 s", late, most, p.steps)
+		}
+	})
 }
 
 // Drafts and tips aside take nothing of the steps away that pass meanwhile.

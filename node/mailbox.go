@@ -9,6 +9,7 @@ import "sync"
 type mailbox[T any] struct {
 	mu    sync.Mutex
 	items []T
+	puts  uint64        // items that ever came
 	ready chan struct{} // holds a token while items may be waiting
 }
 
@@ -20,11 +21,19 @@ func newMailbox[T any]() *mailbox[T] {
 func (b *mailbox[T]) put(item T) {
 	b.mu.Lock()
 	b.items = append(b.items, item)
+	b.puts++
 	b.mu.Unlock()
 	select {
 	case b.ready <- struct{}{}:
 	default:
 	}
+}
+
+// count is how many items ever came.
+func (b *mailbox[T]) count() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.puts
 }
 
 // empty says that every item was taken.

@@ -211,7 +211,7 @@ func (n *node) newTraining() *training {
 		write: n.store.PutCheckpoint,
 	}
 	if n.external != nil {
-		t.aside = newAside(t.commands)
+		t.aside = newAside(t.commands, n.genesis.Outer.Fragments)
 	}
 	if n.cfg.Learner == external.Attach {
 		t.absent = n.external.Absent

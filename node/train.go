@@ -334,12 +334,13 @@ func (t *training) asked() chan struct{} {
 	return t.commands.ready
 }
 
-// turn waits until the trainer is this thread's to ask, and returns what ends that.
+// turn waits until the trainer is this thread's to ask, and few commands wait for it. It returns what ends that.
 func (t *training) turn() (done func()) {
 	if t.aside == nil {
 		return func() {}
 	}
 	began := t.now()
+	t.aside.catchUp()
 	<-t.aside.turn
 	t.mu.Lock()
 	doing := t.doing
