@@ -16,7 +16,7 @@ type aside struct {
 	// steps count. It goes to the one that has waited longest.
 	turn     chan struct{}
 	commands *mailbox[func()]
-	most     uint64        // commands that may wait when a step begins
+	most     uint64        // commands that may wait behind the one that is being done, when a step begins
 	done     atomic.Uint64 // commands
 	did      chan struct{} // holds a token after a command
 	has      bool          // the goroutine of the commands has the token of the turn
@@ -30,11 +30,17 @@ func newAside(commands *mailbox[func()], fragments int) *aside {
 	return a
 }
 
+// left is how many commands wait or are being done.
+func (a *aside) left() uint64 {
+	done := a.done.Load() // first: else one that comes and is done in between would count as less than none
+	return a.commands.count() - done
+}
+
 // catchUp waits while too many commands wait. A command gets one turn between two steps. Where steps take long and rounds close
 // fast more come than that: without this they would pile up, each with the tips that it brings, and the learner would step a model
 // of long ago.
 func (a *aside) catchUp() {
-	for a != nil && a.commands.count()-a.done.Load() > a.most {
+	for a != nil && a.left() > a.most+1 {
 		select {
 		case <-a.did:
 		case <-a.over:

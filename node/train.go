@@ -199,7 +199,7 @@ func (t *training) run(ctx context.Context) error {
 			continue
 		}
 		done := t.turn()
-		if !t.mayStep() { // it waited for its turn meanwhile
+		if ctx.Err() != nil || !t.mayStep() { // it waited for its turn meanwhile
 			done()
 			t.rest()
 			continue
