@@ -76,8 +76,8 @@ type Params struct {
 	WindowUnion uint32
 	// Answerers is C, about how many learners answer a bell. Cost per node grows with it.
 	Answerers int
-	// Quorum is K: with fewer deltas, or with fewer than all learners but one where they are no more than K, grace
-	// stretches to GraceMaxMs.
+	// Quorum is K: with fewer deltas grace stretches to GraceMaxMs. Where K takes all learners, a round closes without one
+	// that is much slower.
 	Quorum int
 
 	// Budget is the tokens of the run: a fragment ends one round after its folded tokens
