@@ -30,7 +30,7 @@ type stock struct {
 // blobs are the files that this node gives its peers, and where it keeps theirs.
 type blobs struct{ n *node }
 
-// PutPart implements replica.Blobs, as does Part.
+// PutPart implements replica.Blobs, as do Part and HasPart.
 func (b blobs) PutPart(d wire.Digest, p wire.Part) error {
 	if b.n.corpus == nil {
 		return shelf.ErrMissing
@@ -43,6 +43,10 @@ func (b blobs) Part(d wire.Digest, index int) ([]byte, error) {
 		return nil, shelf.ErrMissing
 	}
 	return b.n.corpus.shelf.Part(d, index)
+}
+
+func (b blobs) HasPart(d wire.Digest, index int) bool {
+	return b.n.corpus != nil && b.n.corpus.shelf.HasPart(d, index)
 }
 
 // stockUp tells the machine what this node has of the corpus, and what it needs first.

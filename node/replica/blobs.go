@@ -15,6 +15,8 @@ type Blobs interface {
 	PutPart(d wire.Digest, p wire.Part) error
 	// Part is a part of a blob as it travels.
 	Part(d wire.Digest, index int) ([]byte, error)
+	// HasPart reports whether a part is there, as part of a whole blob or alone.
+	HasPart(d wire.Digest, index int) bool
 }
 
 // errNoBlobs is what a node without a place for blobs makes of them.
@@ -43,5 +45,11 @@ func (r *Replica) storePart(e gossip.StorePart) {
 		err = r.blobs.PutPart(e.Digest, e.Part)
 	}
 	r.watcher.Check("store a part of a blob", err)
-	r.exec.Post(func(now core.Time) { r.machine.PartStored(now, e.Digest, e.Part.Index, err) })
+	r.exec.Post(func(now core.Time) {
+		r.machine.PartStored(now, e.Digest, e.Part.Index, err)
+		if err == nil && !r.blobs.HasPart(e.Digest, e.Part.Index) {
+			// It made room before this was told. Else it would count as held, and nobody would fetch it when it is needed again.
+			r.machine.DropBlob(now, e.Digest)
+		}
+	})
 }

@@ -126,6 +126,16 @@ func (s *Shelf) Has(d wire.Digest) bool {
 	return s.whole[d] != nil
 }
 
+// HasPart reports whether a part of a file is here, with or without the others.
+func (s *Shelf) HasPart(d wire.Digest, index int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.partly[d]; p != nil {
+		return p.has.Has(index)
+	}
+	return s.whole[d] != nil
+}
+
 // Whole calls f with each file that is whole, its path and its size.
 func (s *Shelf) Whole(f func(d wire.Digest, path string, size int64)) {
 	s.mu.Lock()

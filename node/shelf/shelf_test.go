@@ -251,6 +251,9 @@ func TestFullDiskAtTheEnds(t *testing.T) {
 		return nil
 	}
 	ok(t, s.PutPart(b.digest, b.part(0)))
+	if !s.HasPart(b.digest, 0) || s.HasPart(b.digest, 1) {
+		t.Error("of two parts the first is there")
+	}
 	if err := s.PutPart(b.digest, b.part(1)); !errors.Is(err, full) || s.Has(b.digest) {
 		t.Errorf("error %v", err)
 	}

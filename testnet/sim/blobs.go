@@ -24,7 +24,7 @@ var errNoPart = errors.New("no such part")
 // blobs is a node's replica.Blobs.
 type blobs struct{ n *Node }
 
-// PutPart implements replica.Blobs, as does Part.
+// PutPart implements replica.Blobs, as do Part and HasPart.
 func (b blobs) PutPart(d wire.Digest, p wire.Part) error {
 	f := &b.n.files
 	if b.n.disk.Full {
@@ -48,6 +48,11 @@ func (b blobs) Part(d wire.Digest, index int) ([]byte, error) {
 	part := wire.Part{Index: index, Tree: k.tree, Bytes: k.bytes[index*wire.PartSize:][:wire.PartLen(int64(len(k.bytes)), index)]}
 	b.n.files.gave += int64(len(part.Bytes))
 	return part.Encode(), nil
+}
+
+func (b blobs) HasPart(d wire.Digest, index int) bool {
+	k := b.n.files.kept[d]
+	return k != nil && k.has.Has(index)
 }
 
 func (f *files) keep(d wire.Digest, k *kept) {
