@@ -141,8 +141,8 @@ func (m *Machine) quorum(f *fragment, r *round) int {
 	return live
 }
 
-// dueAgain says that this learner has its delta in the open round, has made the steps of its next one since, and knows of none
-// that is under way.
+// dueAgain says that this learner has its delta in the open round and has made the steps of its next one since. While a delta is
+// under way it is not.
 func (m *Machine) dueAgain(f *fragment, r *round) bool {
 	return r.holds(m.self) && !r.comes() && f.learn.since >= m.plan.Steps
 }

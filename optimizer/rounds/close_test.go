@@ -325,8 +325,8 @@ func TestQuorumStretchesGrace(t *testing.T) {
 	g.expectClosed(2)
 }
 
-// Where the quorum takes all learners, one that is slow holds nobody up for longer than until the next delta is due here. It does if
-// more than one is missing, if a delta is under way, if there are learners enough without it, and where this one has no part in
+// Where the quorum takes all learners, one that is slow holds nobody up for longer than until the next delta is due here. Rounds
+// wait on if more than one is missing, or if a delta is under way. So they do in larger runs, and where this learner has no part in
 // the round.
 func TestSlowLearnerHoldsUpNoPlan(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -41,10 +41,10 @@ func (b blobs) PutPart(d wire.Digest, p wire.Part) error {
 }
 
 func (b blobs) Part(d wire.Digest, index int) ([]byte, error) {
-	k := b.n.files.kept[d]
-	if k == nil || !k.has.Has(index) {
+	if !b.HasPart(d, index) {
 		return nil, errNoPart
 	}
+	k := b.n.files.kept[d]
 	part := wire.Part{Index: index, Tree: k.tree, Bytes: k.bytes[index*wire.PartSize:][:wire.PartLen(int64(len(k.bytes)), index)]}
 	b.n.files.gave += int64(len(part.Bytes))
 	return part.Encode(), nil

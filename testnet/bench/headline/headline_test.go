@@ -368,7 +368,7 @@ func TestReadLines(t *testing.T) {
 
 func TestStored(t *testing.T) {
 	dir := t.TempDir()
-	r := Result{Row: "kept", Turns: 2, Lines: summarize([][]Line{{over("a", "", 1, 2, "x", trials.Shown)}}), Failed: []string{"turn 1, 100: it broke"}}
+	r := Result{Row: "kept", Part: Part{Turns: 2}, Lines: summarize([][]Line{{over("a", "", 1, 2, "x", trials.Shown)}}), Failed: []string{"turn 1, 100: it broke"}}
 	for _, r := range []Result{r, {Row: "thin"}} {
 		if err := r.save(dir); err != nil {
 			t.Fatal(err)

@@ -58,7 +58,7 @@ func (r Result) addable() error {
 
 // with adds turns that were played later.
 func (r Result) with(later Result) Result {
-	r.More = append(slices.Clone(r.More), Part{Turns: later.Turns, Seed: later.Seed, At: later.At, Machine: later.Machine})
+	r.More = append(slices.Clone(r.More), later.Part)
 	r.Failed = slices.Concat(r.Failed, later.Failed)
 	lines := slices.Clone(r.Lines)
 	for _, l := range later.Lines {

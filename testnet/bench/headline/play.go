@@ -157,8 +157,8 @@ func (s Settings) paceOf(row Row, played []Trial) time.Duration {
 // result makes the figures of a row.
 func (s Settings) result(row Row, played []Trial, m Machine) Result {
 	r := Result{
-		Row: row.Name, About: row.About, Quick: s.Quick, Scale: s.Scale, Turns: s.Runs, Seed: s.Seed + uint64(s.From),
-		At: time.Now().UTC().Truncate(time.Second), PaceMs: float64(s.paceOf(row, played)) / float64(time.Millisecond), Machine: m,
+		Row: row.Name, About: row.About, Quick: s.Quick, Scale: s.Scale, PaceMs: float64(s.paceOf(row, played)) / float64(time.Millisecond),
+		Part: Part{Turns: s.Runs, Seed: s.Seed + uint64(s.From), At: time.Now().UTC().Truncate(time.Second), Machine: m},
 	}
 	r.Worlds = s.commands(row)
 	var turns [][]Line

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 )
 
 // resultsDir is where results are, from the top of the repository.
@@ -16,19 +15,16 @@ const resultsDir = "testnet/bench/headline/results"
 
 // Result is what a row came to. It is what is stored.
 type Result struct {
-	Row     string    `json:"row"`
-	About   string    `json:"about"`
-	Quick   bool      `json:"quick,omitempty"` // the short form
-	Scale   float64   `json:"scale"`           // of the tokens
-	Turns   int       `json:"turns"`           // that were played first
-	Seed    uint64    `json:"seed"`            // of the first turn
-	At      time.Time `json:"at"`
-	PaceMs  float64   `json:"pace_ms,omitempty"` // least time of a step
-	Machine Machine   `json:"machine"`
-	Worlds  []Command `json:"worlds"` // of the first turn; others differ in their seed
-	Failed  []string  `json:"failed,omitempty"`
-	Lines   []Summary `json:"lines"`
-	More    []Part    `json:"more,omitempty"` // turns that were added later; the figures are of all turns
+	Row    string    `json:"row"`
+	About  string    `json:"about"`
+	Quick  bool      `json:"quick,omitempty"`   // the short form
+	Scale  float64   `json:"scale"`             // of the tokens
+	PaceMs float64   `json:"pace_ms,omitempty"` // least time of a step
+	Part             // what was played first
+	Worlds []Command `json:"worlds"` // of the first turn; others differ in their seed
+	Failed []string  `json:"failed,omitempty"`
+	Lines  []Summary `json:"lines"`
+	More   []Part    `json:"more,omitempty"` // turns that were added later; the figures are of all turns
 }
 
 // Command is what a world's run is typed like.

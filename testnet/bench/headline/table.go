@@ -124,7 +124,7 @@ func (r Result) run() string {
 		pace = number(r.PaceMs) + " ms"
 	}
 	var b strings.Builder
-	for i, p := range append([]Part{{Turns: r.Turns, At: r.At, Machine: r.Machine}}, r.More...) {
+	for i, p := range append([]Part{r.Part}, r.More...) {
 		if i == 1 {
 			command += "--more "
 		}
