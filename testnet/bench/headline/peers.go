@@ -71,7 +71,7 @@ const peerNodes = 4
 const full = time.Millisecond
 
 var peersRow = Row{
-	Name: "peers", About: "peers: hivemind and torchft, tiny, 4 learners", Takes: "25 minutes", TakesQuick: "four minutes", Pace: full,
+	Name: "peers", About: "peers: hivemind and torchft, tiny, 4 learners", Takes: "25 minutes", TakesQuick: "four minutes", Pace: full, Torch: true,
 	Worlds: func(s Settings, seed uint64) (worlds []World) {
 		tokens := s.tokens(2e6, 2e5)
 		for _, e := range peerExamples {

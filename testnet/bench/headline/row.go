@@ -30,6 +30,7 @@ type Row struct {
 	Name, About       string
 	Takes, TakesQuick string        // of a turn, on two idle cores
 	Pace              time.Duration // least time of a step; 0 = what the first run is calibrated to
+	Torch             bool          // it needs a Python with PyTorch
 	Worlds            func(s Settings, seed uint64) []World
 	Lines             func(worlds map[string]Outcome) []Line // of one turn
 }
@@ -54,6 +55,11 @@ func rowNames() (names []string) {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+// needsTorch says whether a row needs a Python with PyTorch.
+func needsTorch(name string) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.Name == name && r.Torch })
 }
 
 // tokens scales a run, and takes the second number for the short form. A node has a few steps at least.

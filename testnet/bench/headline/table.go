@@ -119,6 +119,9 @@ func (r Result) run() string {
 	if r.Scale != 1 {
 		command += "--scale " + number(r.Scale) + " "
 	}
+	if needsTorch(r.Row) {
+		command += "--python PYTHON "
+	}
 	pace := ""
 	if r.PaceMs > 0 {
 		pace = number(r.PaceMs) + " ms"

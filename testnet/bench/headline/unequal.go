@@ -29,7 +29,7 @@ var unequalPairs = []struct{ what, world, equal string }{
 const unequalPace = 500 * time.Millisecond
 
 var unequalRow = Row{
-	Name: "unequal", About: "unequal machines", Takes: "35 minutes", TakesQuick: "three minutes", Pace: unequalPace,
+	Name: "unequal", About: "unequal machines", Takes: "35 minutes", TakesQuick: "three minutes", Pace: unequalPace, Torch: true,
 	Worlds: func(s Settings, seed uint64) []World {
 		tokens := s.tokens(1e6, 1e5)
 		world := func(name string, flags ...string) World {
