@@ -40,7 +40,7 @@ flags:
   --pace TIME    least time of a step; otherwise what the row needs, or what its first run is calibrated to
   --seed N       of the first turn; each further turn has the next. Default: 5
   --atoll PATH   program to run; otherwise the source here is built
-  --python PATH  Python with PyTorch, for the rows that need it: unequal and peers. Default: python3
+  --python PATH  Python with PyTorch, for the rows that need one. Default: python3
   --out DIR      folder of results
   --trials FILE  what has been played. It is not played again, so a row goes on after an interruption. Default: headline.jsonl
   --only "WORLD;..."  play these worlds of the row and print what they came to; nothing is stored
@@ -60,7 +60,11 @@ func main() {
 func rowList() string {
 	var b strings.Builder
 	for _, r := range rows {
-		fmt.Fprintf(&b, "  %-9s %s. A turn: %s; --quick: %s\n", r.Name, r.About, r.Takes, r.TakesQuick)
+		fmt.Fprintf(&b, "  %-9s %s. A turn: %s; --quick: %s", r.Name, r.About, r.Takes, r.TakesQuick)
+		if r.Torch {
+			b.WriteString(". Needs --python")
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
