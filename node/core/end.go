@@ -91,7 +91,7 @@ func (m *Machine) tickEnd(now Time) {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
 	}
-	m.rounds.SetFlush(now, ready && !may)
+	m.rounds.SetFlush(now, ready && !may && m.lastStepsMade(now, needed))
 	if ready && !may && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}
@@ -102,6 +102,23 @@ func (m *Machine) tickEnd(now Time) {
 		m.emit(Finished{})
 	}
 	m.share(now)
+}
+
+// lastStepsBeats is for how many beat periods after its last step a learner that steps no more keeps what it has, while
+// others step. No learner waits longer for the step of a slow one.
+const lastStepsBeats = 2
+
+// lastStepsMade says whether a learner that does not step publishes all that it has, however few steps that is. The last
+// steps are dealt out as beats come, so while others step it may get one more, and then all its fragments would go out twice.
+func (m *Machine) lastStepsMade(now Time, needed bool) bool {
+	if needed || m.end.leaving || m.pause.on || now-m.end.stepped >= lastStepsBeats*m.gossip.BeatPeriodMs() {
+		return true
+	}
+	step := false
+	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+		step = step || b.State == wire.Training && !b.Paused && m.believes(id) && !m.gossip.Peers().Gone(id)
+	})
+	return !step
 }
 
 // shareMs is how long a node whose run is over stays for peers that lack its end:

@@ -282,3 +282,27 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("says %v and lag %d with %d steps unpublished", state, lag, n.unpublished())
 	}
 }
+
+// A learner that need not step keeps what it has while another one steps, for some beat periods at most.
+func specLastSteps(t *testing.T, sp *spectest.Spec) {
+	keeps := Time(sp.Number(t, "life", "last steps")) * beat
+	for state, steps := range map[wire.State]bool{wire.Training: true, wire.Stopped: false} {
+		n, o := worker(t, 9, true)
+		o.beats(n, wire.Beat{State: state, Unpublished: n.w.all()})
+		n.do(func() { n.machine.Tick(n.clock()) })
+		if n.may || n.unpublished() == 0 {
+			t.Fatalf("it steps %v, with %d steps unpublished", n.may, n.unpublished())
+		}
+		n.w.RunFor(keeps / 4) // a round whose turn it is takes its delta
+		kept, few := n.unpublished(), uint32(len(n.w.plan)) // a round that waits for the other one takes a few later
+		if steps != (kept > few) {
+			t.Errorf("another one steps %v: %d steps are unpublished", steps, kept)
+		}
+		if n.w.RunFor(keeps / 2); n.unpublished() != kept {
+			t.Errorf("it publishes %d steps while another one steps", kept-n.unpublished())
+		}
+		if n.w.RunFor(keeps / 2); n.unpublished() > few {
+			t.Errorf("%d steps are unpublished after %d ms", n.unpublished(), keeps)
+		}
+	}
+}
