@@ -68,8 +68,8 @@ type (
 		member.Stranger
 	}
 
-	// Forwarded says that a duplicate of the header of ID came from another peer,
-	// which will have its payload.
+	// Forwarded says that another peer has the header of ID too: a copy came from it, or it
+	// said that it wants none. It will have the payload.
 	Forwarded struct {
 		From wire.PeerID
 		ID   wire.Digest

@@ -96,9 +96,9 @@ const maxEarly = 8192
 // keepEarly keeps an event for the loop.
 func (n *node) keepEarly(e p2p.Event) {
 	_, message := e.(p2p.Message)
-	_, duplicate := e.(p2p.Duplicate)
+	_, has := e.(p2p.Has)
 	_, stranger := e.(p2p.Stranger)
-	if len(n.early) < maxEarly || !message && !duplicate && !stranger {
+	if len(n.early) < maxEarly || !message && !has && !stranger {
 		n.early = append(n.early, e)
 	}
 }

@@ -37,8 +37,8 @@ func (n *node) network(e p2p.Event) {
 		n.message(now, e)
 	case p2p.Stranger:
 		n.machine.Step(now, gossip.Stranger{From: e.From, Stranger: e.Stranger})
-	case p2p.Duplicate:
-		n.forwarded(now, e)
+	case p2p.Has:
+		n.has(now, e)
 	}
 }
 
@@ -57,17 +57,7 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		n.view.gaps.heard(now, msg.Beat)
 	}
 	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
-}
-
-// forwarded notes a further source of the delta that a message announces. Its
-// signature was checked when it first came: a delta that was refused has an id
-// that nobody wants.
-func (n *node) forwarded(now core.Time, e p2p.Duplicate) {
-	msg, err := wire.Decode(e.Data)
-	if err != nil || msg.Header == nil {
-		return
-	}
-	n.machine.Step(now, gossip.Forwarded{From: e.From, ID: msg.Header.Header.ID(n.run)})
+	n.announced(now, e.ID, msg)
 }
 
 // asker is a stream that waits for its reply.

@@ -37,6 +37,7 @@ type node struct {
 	shared
 	folder
 	acquaintances
+	holders holders
 	allowance
 	learning
 	shown

@@ -42,6 +42,7 @@ func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
 		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
+		holders: newHolders(),
 	}
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
 	return n

@@ -54,8 +54,8 @@ type Config struct {
 	// peer that sent it, unless the error is a *member.Stranger or gossip.ErrHeldBack.
 	Check func(from wire.PeerID, raw []byte) error
 	// Inbox is the number of events that may wait; 0 takes the default. When it
-	// is full, gossip messages are dropped and counted, duplicates already when
-	// it is half full.
+	// is full, gossip messages are dropped and counted, and news of who else has one
+	// already when it is half full.
 	Inbox int
 	// UploadBytesPerSecond and DownloadBytesPerSecond limit what this node sends and
 	// receives, over all peers. 0 is no limit. Only requests and their answers wait.

@@ -61,11 +61,13 @@
 //     if that comes another way too (see validate), and who else has a
 //     message is known to the RawTracer only.
 //   - pubsub drops silently when a queue of 32 is full: to be validated
-//     (Push), to a peer (rpc_queue.go), to the subscriber (notifySubs). All are
-//     sized in limits.go and counted by tracer. A message over the size limit
-//     is dropped as silently (gossipsub.go, sendRPC), so Publish checks.
-//   - Inline validators run in pubsub's workers, one for each core; others in a
-//     goroutine each.
+//     (Push), to a peer (rpc_queue.go). Both are sized in limits.go and counted by
+//     tracer. A message over the size limit is dropped as silently (gossipsub.go, sendRPC),
+//     so Publish checks.
+//   - Inline validators run in pubsub's workers, one for each core; others after them, in a
+//     goroutine each, and gossip passes the message on when they return (validation.go).
+//     IDONTWANT goes out before both (pubsub.go, handleIncomingRPC), and the author of a
+//     message says it too (topic.go, validate).
 //   - pubsub opens streams as soon as identify is done and calls the host's
 //     SetStreamHandler and NewStream for them (comm.go, peer_notify.go): gate.go
 //     makes both wait for the handshake.

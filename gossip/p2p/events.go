@@ -55,13 +55,12 @@ type (
 		member.Stranger
 	}
 
-	// Duplicate: another peer brought a message that was seen before. That peer
-	// is likely to have what the message announces. Data must not be modified.
-	// If Check refused the message, its duplicates are reported all the same.
-	Duplicate struct {
+	// Has: another peer has the message of ID too. It brought a copy, or said that it wants none, maybe
+	// before the message came here. That peer is likely to have what the message announces. It may lie,
+	// and there may be no such message. What Check refused is reported all the same.
+	Has struct {
 		From wire.PeerID
 		ID   wire.Digest
-		Data []byte
 	}
 )
 
@@ -94,7 +93,7 @@ func (RecordChanged) event() {}
 func (PeerDown) event()      {}
 func (Refused) event()       {}
 func (Message) event()       {}
-func (Duplicate) event()     {}
+func (Has) event()           {}
 func (Stranger) event()      {}
 func (Addresses) event()     {}
 func (Reserved) event()      {}

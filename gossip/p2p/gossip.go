@@ -36,6 +36,7 @@ func (h *Host) startGossip() error {
 	ps, err := pubsub.NewGossipSub(h.ctx, gatedHost{h.host, h},
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // messages are signed inside
 		pubsub.WithNoAuthor(),
+		pubsub.WithDefaultValidator(h.take, pubsub.WithValidatorInline(true)),
 		pubsub.WithMessageIdFn(messageID),
 		pubsub.WithMaxMessageSize(wire.MaxMessage+maxEnvelope),
 		pubsub.WithPeerOutboundQueueSize(outboundQueue),
@@ -52,15 +53,14 @@ func (h *Host) startGossip() error {
 	if err != nil {
 		return fmt.Errorf("start gossip: %w", err)
 	}
-	if err := ps.RegisterTopicValidator(topic, h.validate, pubsub.WithValidatorInline(true)); err != nil {
+	if err := ps.RegisterTopicValidator(topic, h.passOn, pubsub.WithValidatorConcurrency(passing)); err != nil {
 		return fmt.Errorf("start gossip: %w", err)
 	}
 	if h.topic, err = ps.Join(topic); err != nil {
 		return fmt.Errorf("join topic %s: %w", topic, err)
 	}
-	fromOthers := pubsub.WithMessageFilter(func(m *pubsub.Message) bool { return !m.Local && m.ReceivedFrom != h.host.ID() })
-	if h.sub, err = h.topic.Subscribe(pubsub.WithBufferSize(subscribeBuffer), fromOthers); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", topic, err)
+	if _, err = h.topic.Relay(); err != nil { // nothing subscribes: take has each message before it is passed on
+		return fmt.Errorf("take part in %s: %w", topic, err)
 	}
 	return nil
 }
@@ -74,6 +74,7 @@ func (h *Host) startGossip() error {
 func meshParams(profile string) pubsub.GossipSubParams {
 	p := pubsub.DefaultGossipSubParams()
 	p.PruneBackoff = 10 * time.Second // nodes of a run come back soon
+	p.IDontWantMessageThreshold = 1   // see passOn; the id is a part of the smallest message
 	if profile == WAN {
 		p.Dhi = connsHigh
 	}
@@ -125,7 +126,21 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 	return params, &pubsub.PeerScoreThresholds{GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100}
 }
 
-// validate runs in gossip's workers, several at once.
+// take has what validate accepts, of others, in the inbox at once. It runs in gossip's workers, several at once.
+func (h *Host) take(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
+	result := h.validate(ctx, from, m)
+	if id, err := wireID(from); result == pubsub.ValidationAccept && err == nil && from != h.host.ID() {
+		h.tracer.delivered.Add(1)
+		h.inbox.put(Message{From: id, ID: wire.Sum(m.GetData()), Data: m.GetData()})
+		m.ValidatorData = taken{}
+	}
+	return result
+}
+
+// taken marks a message of another node that is in place here.
+type taken struct{}
+
+// validate checks a message.
 //
 // A message that Check holds back counts as seen for seenFor: copies of it from others are dropped unchecked, and no IHAVE has it
 // asked for, even if there would be room for it by then. That is meant. A copy comes within a second, from each
@@ -150,19 +165,20 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 	return pubsub.ValidationAccept
 }
 
-// receive moves accepted messages to the inbox until the host closes.
-func (h *Host) receive() {
-	for {
-		m, err := h.sub.Next(h.ctx)
-		if err != nil {
-			return
-		}
-		from, err := wireID(m.ReceivedFrom)
-		if err != nil {
-			continue // cannot be: the handshake compared it
-		}
-		h.inbox.put(Message{From: from, ID: wire.Sum(m.GetData()), Data: m.GetData()})
+// passOn holds a message back for a moment before gossip passes it on. Its author sends it to all that it is connected
+// with. They tell their neighbours at once that they want it no more (IDONTWANT), and are sent no copy. Without the wait a
+// node would get each message from each of its neighbours.
+func (h *Host) passOn(ctx context.Context, _ peer.ID, m *pubsub.Message) pubsub.ValidationResult {
+	if m.ValidatorData == nil {
+		return pubsub.ValidationAccept // its own, or not accepted, which this does not change
 	}
+	wait := time.NewTimer(passOnAfter)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return pubsub.ValidationAccept
 }
 
 // Publish spreads msg, which Config.Check must accept, to everyone in the run.

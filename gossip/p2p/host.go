@@ -41,7 +41,6 @@ type Host struct {
 	made  chan struct{} // closed once host is set
 	quic  *quicreuse.ConnManager
 	topic *pubsub.Topic
-	sub   *pubsub.Subscription
 
 	peers      peers
 	strangers  *strangers
@@ -150,7 +149,6 @@ func (h *Host) start(addrs []ma.Multiaddr) error {
 	if err := h.startGossip(); err != nil {
 		return err
 	}
-	h.tasks.start(h.receive)
 	if h.cfg.Profile == WAN {
 		if err := h.startReach(); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 // inbox is the queue between the network's goroutines, which must not block,
 // and the one reader of Events, which may be busy.
 //
-// What is dropped when it fills up: duplicates first (half full), then
+// What is dropped when it fills up: news of who has a message first (half full), then
 // messages and refusals (full). A PeerUp or RecordChanged may go over by as
 // much again, after which handshakes fail; a PeerDown always fits, as there is
 // at most one for each PeerUp.
@@ -45,7 +45,7 @@ func (q *inbox) put(e Event) bool {
 // room is the length of the queue at which e no longer fits; negative: never.
 func (q *inbox) room(e Event) int {
 	switch e.(type) {
-	case Duplicate, Stranger:
+	case Has, Stranger:
 		return (q.limit + 1) / 2
 	case Message, Refused:
 		return q.limit
@@ -57,7 +57,7 @@ func (q *inbox) room(e Event) int {
 
 func (q *inbox) count(e Event) {
 	switch e.(type) {
-	case Duplicate, Stranger:
+	case Has, Stranger:
 		q.dropped.Duplicates++
 	case Message:
 		q.dropped.Messages++

@@ -235,9 +235,12 @@ const (
 	outboundQueue = 1024
 	// validateQueue waits for signature checks: 4096 take about 0.3 s of a core.
 	validateQueue = 4096
-	// subscribeBuffer waits for the inbox, which never blocks; it covers a
-	// goroutine that is not scheduled for a while on a machine that trains.
-	subscribeBuffer = 4096
+	// passOnAfter is how long a message waits before it is passed on: longer than the times differ that two ways over the
+	// internet take, where no queue is long. Nodes that are not connected with the author hear of it so much later, which
+	// is a part of a beat period.
+	passOnAfter = 100 * time.Millisecond
+	// passing is how many messages wait for that at once: ten thousand in a second, more than signatures are checked.
+	passing = 1024
 	// defaultInbox is the number of events that may wait for the node's loop.
 	defaultInbox = 8192
 	// seenFor is how long a message is known as a duplicate: longer than any

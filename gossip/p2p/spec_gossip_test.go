@@ -309,6 +309,64 @@ func specForwards(t *testing.T, s *spectest.Spec) {
 	})
 }
 
+// Where all are connected each message comes once, and all the same each node knows who has it.
+func specPassesOn(t *testing.T, s *spectest.Spec) {
+	held := ms(t, s, "pass on")
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts := w.hosts(4)
+		for i, h := range hosts {
+			for _, other := range hosts[:i] {
+				dial(t, h, other)
+			}
+		}
+		time.Sleep(5 * time.Second) // the mesh forms
+		for _, h := range hosts {
+			drain(h)
+		}
+		for _, h := range hosts {
+			if err := h.Publish(append([]byte("message of "), h.ID().String()...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(held)
+		for i, h := range hosts {
+			events := drain(h)
+			if n := count[Message](events); n != 3 {
+				t.Errorf("node %d got %d messages of 3 at once", i, n)
+			}
+			if n := count[Has](events); n != 3*3 {
+				t.Errorf("node %d was told %d times that another has one, want 9", i, n)
+			}
+		}
+		time.Sleep(time.Second)
+		for i, h := range hosts {
+			if g := h.Stats().Gossip; g.Duplicates != 0 {
+				t.Errorf("node %d got %d copies", i, g.Duplicates)
+			}
+		}
+	})
+}
+
+// What passes through another node comes that much later.
+func specPassesOnLater(t *testing.T, s *spectest.Spec) {
+	held := ms(t, s, "pass on")
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts := w.hosts(3)
+		dial(t, hosts[0], hosts[1])
+		dial(t, hosts[1], hosts[2])
+		time.Sleep(5 * time.Second)
+		drain(hosts[2])
+		began := time.Now()
+		if err := hosts[0].Publish([]byte("message")); err != nil {
+			t.Fatal(err)
+		}
+		next[Message](t, hosts[2])
+		if took := time.Since(began); took < held || took > held+4*delay {
+			t.Errorf("it took %v, with %v for each way", took, delay)
+		}
+	})
+}
+
 func specRejects(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		b, c := w.host(newPerson(2).config()), w.host(newPerson(3).config())

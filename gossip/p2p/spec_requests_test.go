@@ -29,7 +29,7 @@ func asks(t *testing.T, a, b *Host, frame []byte) network.Stream {
 var one = []byte{0, 0, 0, 1, 7}
 
 func specCall(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int64{"part": segment, "window": minWindow, "tick": stampTick.Microseconds(), "requests of one": servePeer} {
+	for name, n := range map[string]int64{"part": segment, "window": minWindow, "tick": stampTick.Microseconds(), "requests of one": servePeer, "pass on": passOnAfter.Milliseconds()} {
 		if got := s.Number(t, "connections", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
 		}

@@ -51,7 +51,7 @@ type GossipStats struct {
 // Dropped counts what was lost because a queue was full, or a peer's was.
 type Dropped struct {
 	Messages   uint64 // accepted gossip messages that did not fit into the inbox
-	Duplicates uint64 // reports of duplicates
+	Duplicates uint64 // reports of who else has a message
 	Events     uint64 // refusals not reported, handshakes failed for want of room
 	Unchecked  uint64 // gossip messages that could not wait to be checked
 	Outbound   uint64 // gossip messages for a peer that reads too slowly

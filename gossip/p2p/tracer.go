@@ -18,7 +18,7 @@ type tracer struct {
 	lost   func(peer.ID)              // it has none any more
 
 	published, delivered, duplicates, rejected atomic.Uint64
-	unchecked, undelivered, outbound           atomic.Uint64
+	unchecked, outbound                        atomic.Uint64
 }
 
 var _ pubsub.RawTracer = (*tracer)(nil)
@@ -27,17 +27,33 @@ var _ pubsub.RawTracer = (*tracer)(nil)
 func (t *tracer) DuplicateMessage(m *pubsub.Message) {
 	t.duplicates.Add(1)
 	if from, err := wireID(m.ReceivedFrom); err == nil {
-		t.inbox.put(Duplicate{From: from, ID: wire.Sum(m.GetData()), Data: m.GetData()})
+		t.inbox.put(Has{From: from, ID: wire.Sum(m.GetData())})
 	}
 }
 
-// DeliverMessage counts an accepted message.
-func (t *tracer) DeliverMessage(m *pubsub.Message) { t.delivered.Add(1) }
+// RecvRPC reports who says that it wants no copy of a message, as it has it.
+func (t *tracer) RecvRPC(rpc *pubsub.RPC) {
+	from, err := wireID(rpc.From())
+	if err != nil {
+		return
+	}
+	for _, unwanted := range rpc.GetControl().GetIdontwant() {
+		for _, id := range unwanted.GetMessageIDs() {
+			if len(id) == len(wire.Digest{}) {
+				t.inbox.put(Has{From: from, ID: wire.Digest([]byte(id))})
+			}
+		}
+	}
+}
 
 // RejectMessage counts a refused message, apart from those that found no room.
 func (t *tracer) RejectMessage(_ *pubsub.Message, reason string) {
-	if reason == pubsub.RejectValidationQueueFull {
+	switch reason {
+	case pubsub.RejectValidationQueueFull:
 		t.unchecked.Add(1)
+		return
+	case pubsub.RejectValidationThrottled: // taken, and not passed on
+		t.outbound.Add(1)
 		return
 	}
 	t.rejected.Add(1)
@@ -52,22 +68,20 @@ func (t *tracer) OnClosedOutboundStream(p peer.ID) {
 // OnNewOutboundStream notes that gossip reaches a peer.
 func (t *tracer) OnNewOutboundStream(p peer.ID, _ protocol.ID) { t.stream(p, true) }
 
-// UndeliverableMessage counts a message that the subscription had no room for.
-func (t *tracer) UndeliverableMessage(*pubsub.Message) { t.undelivered.Add(1) }
-
 // DropRPC counts the messages that a slow peer will not get.
 func (t *tracer) DropRPC(rpc *pubsub.RPC, _ peer.ID) {
 	t.outbound.Add(uint64(len(rpc.GetPublish())))
 }
 
-func (t *tracer) Join(string)                     {}
-func (t *tracer) Leave(string)                    {}
-func (t *tracer) Graft(peer.ID, string)           {}
-func (t *tracer) Prune(peer.ID, string)           {}
-func (t *tracer) ValidateMessage(*pubsub.Message) {}
-func (t *tracer) ThrottlePeer(peer.ID)            {}
-func (t *tracer) RecvRPC(*pubsub.RPC)             {}
-func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)    {}
+func (t *tracer) Join(string)                          {}
+func (t *tracer) Leave(string)                         {}
+func (t *tracer) Graft(peer.ID, string)                {}
+func (t *tracer) Prune(peer.ID, string)                {}
+func (t *tracer) ValidateMessage(*pubsub.Message)      {}
+func (t *tracer) DeliverMessage(*pubsub.Message)       {}
+func (t *tracer) UndeliverableMessage(*pubsub.Message) {}
+func (t *tracer) ThrottlePeer(peer.ID)                 {}
+func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)         {}
 
 // read adds the counters to s.
 func (t *tracer) read(s *Stats) {
@@ -77,7 +91,6 @@ func (t *tracer) read(s *Stats) {
 		Duplicates: t.duplicates.Load(),
 		Rejected:   t.rejected.Load(),
 	}
-	s.Dropped.Messages += t.undelivered.Load()
 	s.Dropped.Unchecked = t.unchecked.Load()
 	s.Dropped.Outbound = t.outbound.Load()
 }

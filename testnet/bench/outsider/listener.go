@@ -96,8 +96,8 @@ func (l *listener) follow() {
 			l.meet(e.ID, e.Signed, e.Record)
 		case p2p.Message:
 			l.message(e.ID, e.Data, time.Now())
-		case p2p.Duplicate:
-			l.message(e.ID, e.Data, time.Now())
+		case p2p.Has:
+			l.again(e.ID, time.Now())
 		}
 		l.mu.Unlock()
 	}
@@ -117,15 +117,20 @@ func (l *listener) message(id wire.Digest, data []byte, now time.Time) {
 		l.hears.Strangers++ // what is no message at all is nobody else's
 		return
 	}
-	first, known := l.first[id]
-	switch {
-	case !known:
-		l.first[id] = now
-		l.hears.Honest++
-		if len(l.kept) < mostKept {
-			l.kept = append(l.kept, data)
-		}
-	case now.Sub(first) > againAfter:
+	if _, known := l.first[id]; known {
+		l.again(id, now)
+		return
+	}
+	l.first[id] = now
+	l.hears.Honest++
+	if len(l.kept) < mostKept {
+		l.kept = append(l.kept, data)
+	}
+}
+
+// again counts a message that a node says it has, if it came long ago. The caller holds the lock.
+func (l *listener) again(id wire.Digest, now time.Time) {
+	if first, known := l.first[id]; known && now.Sub(first) > againAfter {
 		l.hears.Again++
 	}
 }
