@@ -91,7 +91,7 @@ func (m *Machine) tickEnd(now Time) {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
 	}
-	m.rounds.SetFlush(now, ready && !may && m.lastStepsMade(now, needed))
+	m.rounds.SetStopped(now, ready && !may, ready && !may && m.lastStepsMade(now, needed))
 	if ready && !may && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}
@@ -104,8 +104,8 @@ func (m *Machine) tickEnd(now Time) {
 	m.share(now)
 }
 
-// lastStepsBeats is for how many beat periods after its last step a learner that steps no more keeps what it has, while
-// others step. No learner waits longer for the step of a slow one.
+// lastStepsBeats is for how many beat periods after its last step a learner that steps no more keeps what it has while
+// others step: what it makes late is folded late, and the others may be slow.
 const lastStepsBeats = 2
 
 // lastStepsMade says whether a learner that does not step publishes all that it has, however few steps that is. The last

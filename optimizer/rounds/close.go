@@ -120,7 +120,7 @@ func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
 	if waited >= m.Patience() {
 		return true
 	}
-	if m.flush {
+	if m.stopped {
 		return false
 	}
 	r := f.deltas.rounds[open]

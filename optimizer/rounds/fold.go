@@ -55,7 +55,7 @@ func (m *Machine) askFold(now Time, f *fragment) {
 
 // coalesces is for how long late deltas wait for others to be folded with them.
 func (m *Machine) coalesces() Time {
-	if m.flush {
+	if m.stopped {
 		return m.p.GraceMinMs
 	}
 	return m.grace()

@@ -89,7 +89,7 @@ func TestObserverPublishesNothing(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.m.learner = false
 	g.give(g.delta(outer.Author{1}, 0, 1))
-	g.m.SetFlush(g.now, true)
+	g.m.SetStopped(g.now, true, true)
 	g.step(20)
 	g.expectDrafts()
 }
@@ -172,7 +172,7 @@ func TestFlushPublishesAnyStep(t *testing.T) {
 	if g.m.Status().Flushed {
 		t.Fatal("flushed with a step pending")
 	}
-	g.m.SetFlush(g.now, true)
+	g.m.SetStopped(g.now, true, true)
 	g.drain()
 	g.expectDrafts(0, 1)
 	g.publish(0)
@@ -289,7 +289,7 @@ func TestOverwriteDropsPending(t *testing.T) {
 		t.Fatalf("%d steps pending", steps)
 	}
 	g.step(1)
-	g.m.SetFlush(g.now, true)
+	g.m.SetStopped(g.now, true, true)
 	g.m.Published(g.now, 0, OwnDelta{}, ErrNoDraft) // the learner had adopted after that step
 	if !g.m.Status().Flushed {
 		t.Fatal("waits for a draft of nothing")

@@ -32,6 +32,7 @@ type Machine struct {
 	plan         planning
 	seals        bool // Config.Finality
 	hold         bool // publish nothing
+	stopped      bool // steps no more
 	flush        bool // publish whatever is unpublished, H or not
 	barred       map[outer.Author]bool
 }
@@ -92,13 +93,13 @@ func (m *Machine) Effects() []Effect {
 
 func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 
-// SetFlush makes the learner publish all that is unpublished, however few
-// steps it is: the budget is reached, or the node leaves.
-func (m *Machine) SetFlush(now Time, on bool) {
-	if on == m.flush {
+// SetStopped says whether the learner steps no more, as the budget is reached or the node
+// leaves, and whether it publishes all that is unpublished, however few steps it is.
+func (m *Machine) SetStopped(now Time, stopped, flush bool) {
+	if stopped == m.stopped && flush == m.flush {
 		return // every other input runs the rules by itself
 	}
-	m.flush = on
+	m.stopped, m.flush = stopped, flush
 	m.each(now)
 }
 

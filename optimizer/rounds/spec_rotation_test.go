@@ -158,7 +158,7 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 	if r.pass(100 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 4 {
 		t.Errorf("closed %d while it trains", r.m.Fragment(0).Closed())
 	}
-	r.m.SetFlush(r.now, true)
+	r.m.SetStopped(r.now, true, true)
 	if r.pass(r.p.GraceMaxMs - 1); r.m.Fragment(0).Closed() != 4 {
 		t.Errorf("closed %d before GraceMaxMs is over", r.m.Fragment(0).Closed())
 	}
@@ -169,7 +169,7 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("closed %d, signed 9; %d drafts", r.m.Fragment(0).Closed(), r.drafts)
 	}
 	r = stuck()
-	r.m.SetFlush(r.now, true)
+	r.m.SetStopped(r.now, true, true)
 	if r.pass(100 * r.p.GraceMaxMs); r.m.Fragment(0).Closed() != 4 {
 		t.Errorf("closed %d, with nothing to publish", r.m.Fragment(0).Closed())
 	}
@@ -218,7 +218,7 @@ func specGivesUp(t *testing.T, _ *spectest.Spec) {
 		if c.more {
 			r.m.Stepped(r.now, 7)
 		}
-		r.m.SetFlush(r.now, c.rests)
+		r.m.SetStopped(r.now, c.rests, c.rests)
 		r.pass(1)
 		if r.givenUp > 0 != c.want || r.givenUp > 1 {
 			t.Errorf("%s: gives up %d times", name, r.givenUp)
