@@ -183,7 +183,10 @@ func TestAccountOfRoundsAndLearner(t *testing.T) {
 			"peer":     c.peer,
 			"boundary": c.boundary,
 			"time":     func(t *rapid.T) { c.after(rapid.Int64Range(1, 1500).Draw(t, "ms")) },
-			"flush":    func(t *rapid.T) { c.m.SetStopped(c.now, rapid.Bool().Draw(t, "stopped"), rapid.Bool().Draw(t, "flush")); c.drain() },
+			"flush": func(t *rapid.T) {
+				c.m.SetStopped(c.now, rapid.Bool().Draw(t, "stopped"), rapid.Bool().Draw(t, "flush"))
+				c.drain()
+			},
 			"bar": func(t *rapid.T) {
 				c.m.Bar(c.now, 0, c.m.Fragment(0).Closed(), outer.Author{1, byte(c.peers)})
 				c.drain()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/testnet/bench/trials"
@@ -101,14 +102,18 @@ var keptRow = Row{
 	},
 }
 
-// delta is a form of deltas in the row bytes.
+// delta is a form of deltas in the rows about bytes.
 type delta struct {
 	codec string
 	h     int
-	least float64 // of dp's bytes over its own, with four nodes and an H of 24
+	least float64 // of dp's bytes over its own, with four nodes; 0 = nothing is asked
 }
 
-var deltas = []delta{{"int4", 24, 55}, {"sparse8", 24, 220}, {"sparse", 24, 700}, {"int4", 100, 0}, {"sparse8", 100, 0}, {"sparse", 100, 0}}
+// deltas are those of the usual H, with what is asked of four nodes; rareDeltas go out a quarter as often.
+var (
+	deltas     = []delta{{"int4", 24, 55}, {"sparse8", 24, 220}, {"sparse", 24, 700}}
+	rareDeltas = []delta{{"int4", 100, 0}, {"sparse8", 100, 0}, {"sparse", 100, 0}}
+)
 
 func (d delta) name(nodes int) string { return fmt.Sprintf("%s H %d, %d nodes", d.codec, d.h, nodes) }
 
@@ -122,8 +127,8 @@ func (d delta) asked(nodes int) trials.Target {
 // quickSweeps is how often each fragment is exchanged in the short form.
 const quickSweeps = 2
 
-// sweeps is how often each fragment is exchanged. A run ends with one more delta of each, and some more while the learners
-// share the last tokens: two sweeps together. Where something is asked, they are little beside the others.
+// sweeps is how often each fragment is exchanged. A run begins with half a delta of each in its turn and ends with what is
+// left of each: one sweep together. Where something is asked, it is little beside the others.
 func (d delta) sweeps(nodes int) int {
 	if d.asked(nodes).Bounded() {
 		return 32
@@ -131,49 +136,62 @@ func (d delta) sweeps(nodes int) int {
 	return 8
 }
 
-// bytesNodes are the sizes of the row's worlds.
-func bytesNodes(s Settings) []int {
-	if s.Quick {
-		return []int{4}
-	}
-	return []int{4, 8}
-}
-
-// bytesDeltas are the forms that are played.
-func bytesDeltas(s Settings) []delta {
-	if s.Quick {
-		return []delta{deltas[0], deltas[2]}
-	}
-	return deltas
+// group are forms of deltas between so many nodes.
+type group struct {
+	nodes  int
+	deltas []delta
 }
 
 // dpSteps are enough to count: each has the same bytes.
 const dpSteps = 20
 
+// worlds are data parallelism and each form of deltas.
+func (g group) worlds(s Settings, seed uint64) []World {
+	worlds := []World{small(fmt.Sprintf("dp, %d nodes", g.nodes), g.nodes, s.tokens(float64(g.nodes*smallStep*dpSteps), float64(5*g.nodes*smallStep)), seed, "--baseline", "dp")}
+	for _, d := range g.deltas {
+		sweep := float64(d.h * g.nodes * smallStep)
+		tokens := s.tokens(float64(d.sweeps(g.nodes))*sweep, quickSweeps*sweep)
+		worlds = append(worlds, small(d.name(g.nodes), g.nodes, tokens, seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
+	}
+	return worlds
+}
+
+func (g group) lines(o map[string]Outcome) (lines []Line) {
+	dp, have := o[fmt.Sprintf("dp, %d nodes", g.nodes)]
+	for _, d := range g.deltas {
+		if atoll, haveAtoll := o[d.name(g.nodes)]; have && haveAtoll {
+			lines = append(lines, under(d.name(g.nodes), "bytes per token", atoll.bytesPerToken(), dp.bytesPerToken(), "dp in bf16", d.asked(g.nodes)))
+		}
+	}
+	return lines
+}
+
 var bytesRow = Row{
-	Name: "bytes", About: "bytes per token, everything counted", Takes: "70 minutes", TakesQuick: "two and a half minutes",
+	Name: "bytes", About: "bytes per token, everything counted", Takes: "20 minutes", TakesQuick: "two minutes",
+	Worlds: func(s Settings, seed uint64) []World { return group{4, deltas}.worlds(s, seed) },
+	Lines:  func(o map[string]Outcome) []Line { return group{4, deltas}.lines(o) },
+}
+
+// The worlds of dp are played with each group, as its bytes are beside all others.
+var bytesMoreRow = Row{
+	Name: "bytesmore", About: "bytes per token, rarer deltas and more nodes", Takes: "an hour", TakesQuick: "two minutes",
 	Worlds: func(s Settings, seed uint64) (worlds []World) {
-		for _, nodes := range bytesNodes(s) {
-			worlds = append(worlds, small(fmt.Sprintf("dp, %d nodes", nodes), nodes, s.tokens(float64(nodes*smallStep*dpSteps), 5*4*smallStep), seed, "--baseline", "dp"))
-			for _, d := range bytesDeltas(s) {
-				sweep := float64(d.h * nodes * smallStep)
-				tokens := s.tokens(float64(d.sweeps(nodes))*sweep, quickSweeps*sweep)
-				worlds = append(worlds, small(d.name(nodes), nodes, tokens, seed, "--codec", d.codec, "--h", fmt.Sprint(d.h)))
-			}
+		for _, g := range moreGroups(s) {
+			worlds = append(worlds, g.worlds(s, seed)...)
 		}
 		return worlds
 	},
 	Lines: func(o map[string]Outcome) (lines []Line) {
-		for _, nodes := range []int{4, 8} {
-			dp, have := o[fmt.Sprintf("dp, %d nodes", nodes)]
-			for _, d := range deltas {
-				atoll, haveAtoll := o[d.name(nodes)]
-				if !have || !haveAtoll {
-					continue
-				}
-				lines = append(lines, under(d.name(nodes), "bytes per token", atoll.bytesPerToken(), dp.bytesPerToken(), "dp in bf16", d.asked(nodes)))
-			}
+		for _, g := range moreGroups(Settings{}) {
+			lines = append(lines, g.lines(o)...)
 		}
 		return lines
 	},
+}
+
+func moreGroups(s Settings) []group {
+	if s.Quick {
+		return []group{{4, rareDeltas[2:]}}
+	}
+	return []group{{4, rareDeltas}, {8, slices.Concat(deltas, rareDeltas)}}
 }

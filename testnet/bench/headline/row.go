@@ -36,7 +36,7 @@ type Row struct {
 }
 
 // rows are all of them, in the order of the table.
-var rows = []Row{thinRow, keptRow, bytesRow, killsRow, recoveryRow, unequalRow, joinRow, peersRow, standinRow}
+var rows = []Row{thinRow, keptRow, bytesRow, bytesMoreRow, killsRow, recoveryRow, unequalRow, joinRow, peersRow, standinRow}
 
 // rowsNamed finds rows by their names.
 func rowsNamed(names []string) (found []Row, err error) {
