@@ -24,8 +24,9 @@ const (
 	// maxEarlyMessages bounds what peers have said they have of messages that did not come. Whoever makes some up
 	// takes the place of others' news, and payloads are then asked of their authors alone.
 	maxEarlyMessages = 1024
-	// maxEarlyHolders is how many peers are kept for one of them: payloads are asked of so many beside the author (maxSources).
-	maxEarlyHolders = 8
+	// maxEarlyHolders is how many peers are kept for one of them: the author, and as many as payloads are asked of beside it
+	// (maxSources).
+	maxEarlyHolders = 9
 )
 
 func newHolders() holders {

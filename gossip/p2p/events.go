@@ -7,7 +7,7 @@ import (
 )
 
 // Event is something that happened on the network: PeerUp, PeerDown,
-// RecordChanged, Refused, Message, Stranger, Duplicate, Addresses, Reserved or Hint.
+// RecordChanged, Refused, Message, Stranger, Has, Addresses, Reserved or Hint.
 type Event interface{ event() }
 
 type (
@@ -55,12 +55,13 @@ type (
 		member.Stranger
 	}
 
-	// Has: another peer has the message of ID too. It brought a copy, or said that it wants none, maybe
-	// before the message came here. That peer is likely to have what the message announces. It may lie,
-	// and there may be no such message. What Check refused is reported all the same.
+	// Has: a peer has the message of ID. It brought another copy, or said that it wants none, maybe before the
+	// message came here; the author says so too. That peer is likely to have what the message announces. It may
+	// lie, and there may be no such message. What Check refused is reported all the same.
 	Has struct {
-		From wire.PeerID
-		ID   wire.Digest
+		From    wire.PeerID
+		ID      wire.Digest
+		Brought bool // a copy
 	}
 )
 

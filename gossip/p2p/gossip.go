@@ -47,6 +47,7 @@ func (h *Host) startGossip() error {
 		pubsub.WithPeerScore(h.scoring(topic)),
 		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(topic), 1)),
 		pubsub.WithRawTracer(h.tracer),
+		pubsub.WithAppSpecificRpcInspector(h.inspect),
 		pubsub.WithLogger(h.log.With("system", "pubsub")),
 		pubsub.WithRPCLogger(h.log.With("system", "pubsub/rpc")),
 	)
@@ -133,6 +134,9 @@ func (h *Host) take(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub
 		h.tracer.delivered.Add(1)
 		h.inbox.put(Message{From: id, ID: wire.Sum(m.GetData()), Data: m.GetData()})
 		m.ValidatorData = taken{}
+	}
+	if result == pubsub.ValidationIgnore {
+		h.surplus.add(from, time.Now())
 	}
 	return result
 }

@@ -65,6 +65,7 @@ type Host struct {
 
 	wire    wireBytes
 	traffic *traffic
+	surplus surplus
 	tracer  *tracer
 	busy    atomic.Uint64
 	reading reading // requests that begin to arrive

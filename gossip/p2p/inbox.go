@@ -58,7 +58,7 @@ func (q *inbox) room(e Event) int {
 func (q *inbox) count(e Event) {
 	switch e.(type) {
 	case Has, Stranger:
-		q.dropped.Duplicates++
+		q.dropped.Holders++
 	case Message:
 		q.dropped.Messages++
 	default:

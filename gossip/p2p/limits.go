@@ -235,12 +235,15 @@ const (
 	outboundQueue = 1024
 	// validateQueue waits for signature checks: 4096 take about 0.3 s of a core.
 	validateQueue = 4096
-	// passOnAfter is how long a message waits before it is passed on: longer than the times differ that two ways over the
-	// internet take, where no queue is long. Nodes that are not connected with the author hear of it so much later, which
-	// is a part of a beat period.
+	// passOnAfter is how long a message waits before it is passed on: longer than two ways over the internet usually differ,
+	// where no queue is long. Nodes that are not connected with the author hear of it so much later, which is a part of a
+	// beat period.
 	passOnAfter = 100 * time.Millisecond
-	// passing is how many messages wait for that at once: ten thousand in a second, more than signatures are checked.
-	passing = 1024
+	// passing is how many messages wait for that at once: all that waited to be checked, which takes less than that time.
+	passing = validateQueue
+	// mostSurplus is how many messages of a peer may go no further within a second before no more of it are looked at until the
+	// second is over. An honest neighbour brings some: its own limits let a little more pass, or it knows of newer members.
+	mostSurplus = 64
 	// defaultInbox is the number of events that may wait for the node's loop.
 	defaultInbox = 8192
 	// seenFor is how long a message is known as a duplicate: longer than any

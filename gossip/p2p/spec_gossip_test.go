@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -364,6 +365,37 @@ func specPassesOnLater(t *testing.T, s *spectest.Spec) {
 		if took := time.Since(began); took < held || took > held+4*delay {
 			t.Errorf("it took %v, with %v for each way", took, delay)
 		}
+	})
+}
+
+// A peer that brings too much which goes no further is not listened to for the rest of the second, and does not make a
+// node say IDONTWANT to others.
+func specSurplus(t *testing.T, s *spectest.Spec) {
+	most := int(s.Number(t, "connections", "surplus"))
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		cfg := newPerson(2).config()
+		cfg.Check = func(_ wire.PeerID, raw []byte) error {
+			if bytes.HasPrefix(raw, []byte("surplus")) {
+				return gossip.ErrHeldBack
+			}
+			return nil
+		}
+		b, c := w.host(cfg), w.host(newPerson(3).config())
+		dial(t, b, c)
+		peer := w.speaks(1, b)
+		time.Sleep(5 * time.Second)
+		drain(c)
+		for i := range 2 * most {
+			peer.publish(fmt.Sprint("surplus ", i))
+			time.Sleep(time.Millisecond)
+		}
+		peer.publish("within the second")
+		sameTexts(t, "messages after too many", gets(b))
+		if n := count[Has](drain(c)); n != most {
+			t.Errorf("a neighbour was told of %d messages, want %d", n, most)
+		}
+		peer.publish("after it")
+		sameTexts(t, "messages a second later", gets(b), "after it")
 	})
 }
 

@@ -25,7 +25,7 @@ func TestSpec(t *testing.T) {
 		"P-7": specVerdicts, "P-8": spectest.All(specForeignRecord, specNegotiated), "P-9": spectest.All(specSession, specGate),
 		"P-10": specSilentCloses, "P-10.2": specEarlyStreams, "P-11": spectest.All(specDuplicateKeyAsked, specDuplicateKeyRefused), "P-12": specProtocols,
 		"P-13": spectest.All(specSubscriptions, specRPCSize), "P-14": spectest.All(specUnsigned, specMessageID),
-		"P-15": spectest.All(specChecks, specForwards, specRejects), "P-15.2": spectest.All(specPassesOn, specPassesOnLater), "P-16": spectest.All(specCall, specServerEnds),
+		"P-15": spectest.All(specChecks, specForwards, specRejects), "P-15.2": spectest.All(specPassesOn, specPassesOnLater), "P-15.3": specSurplus, "P-16": spectest.All(specCall, specServerEnds),
 		"P-17": spectest.All(specAcknowledge, specTooManyAcks), "P-17.2": specStamps, "P-17.3": specStamps,
 		"P-18": specWindow, "P-19": spectest.All(specStall, specRequestLimits),
 		"P-20": specSlowHandler, "P-21": specBusy, "P-22": specRelayServesMembers, "P-22.2": specRelayCarriesAll,

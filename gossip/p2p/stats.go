@@ -50,12 +50,12 @@ type GossipStats struct {
 
 // Dropped counts what was lost because a queue was full, or a peer's was.
 type Dropped struct {
-	Messages   uint64 // accepted gossip messages that did not fit into the inbox
-	Duplicates uint64 // reports of who else has a message
-	Events     uint64 // refusals not reported, handshakes failed for want of room
-	Unchecked  uint64 // gossip messages that could not wait to be checked
-	Outbound   uint64 // gossip messages for a peer that reads too slowly
-	Busy       uint64 // requests refused because too many were being served
+	Messages  uint64 // accepted gossip messages that did not fit into the inbox
+	Holders   uint64 // reports of who has a message, and of strangers
+	Events    uint64 // refusals not reported, handshakes failed for want of room
+	Unchecked uint64 // gossip messages that could not wait to be checked, or of a peer that brought too many that go no further
+	Outbound  uint64 // gossip messages for a peer that reads too slowly, or that could not wait to be passed on
+	Busy      uint64 // requests refused because too many were being served
 }
 
 // Stats returns the counters as of now.

@@ -27,22 +27,7 @@ var _ pubsub.RawTracer = (*tracer)(nil)
 func (t *tracer) DuplicateMessage(m *pubsub.Message) {
 	t.duplicates.Add(1)
 	if from, err := wireID(m.ReceivedFrom); err == nil {
-		t.inbox.put(Has{From: from, ID: wire.Sum(m.GetData())})
-	}
-}
-
-// RecvRPC reports who says that it wants no copy of a message, as it has it.
-func (t *tracer) RecvRPC(rpc *pubsub.RPC) {
-	from, err := wireID(rpc.From())
-	if err != nil {
-		return
-	}
-	for _, unwanted := range rpc.GetControl().GetIdontwant() {
-		for _, id := range unwanted.GetMessageIDs() {
-			if len(id) == len(wire.Digest{}) {
-				t.inbox.put(Has{From: from, ID: wire.Digest([]byte(id))})
-			}
-		}
+		t.inbox.put(Has{From: from, ID: wire.Sum(m.GetData()), Brought: true})
 	}
 }
 
@@ -81,6 +66,7 @@ func (t *tracer) ValidateMessage(*pubsub.Message)      {}
 func (t *tracer) DeliverMessage(*pubsub.Message)       {}
 func (t *tracer) UndeliverableMessage(*pubsub.Message) {}
 func (t *tracer) ThrottlePeer(peer.ID)                 {}
+func (t *tracer) RecvRPC(*pubsub.RPC)                  {}
 func (t *tracer) SendRPC(*pubsub.RPC, peer.ID)         {}
 
 // read adds the counters to s.

@@ -105,7 +105,7 @@ func (m *Machine) tickEnd(now Time) {
 }
 
 // lastStepsBeats is for how many beat periods after its last step a learner that steps no more keeps what it has while
-// others step: what it makes late is folded late, and the others may be slow.
+// others step: what it publishes late is folded late, and the others may be slow.
 const lastStepsBeats = 2
 
 // lastStepsMade says whether a learner that does not step publishes all that it has, however few steps that is. The last

@@ -20,6 +20,8 @@ func (v View) EndStage() (text string, left Time) {
 	}
 	since := m.end.ticked - m.end.stepped
 	switch s := m.rounds.Status(); {
+	case !s.Flushed && !m.lastStepsMade(m.end.ticked, false):
+		return "waits for the last steps of others", max(0, m.cache.sweepMs-since)
 	case !s.Flushed:
 		return "publishes its last steps", max(0, m.cache.sweepMs-since)
 	case !s.Ended || !s.Settled:

@@ -108,7 +108,7 @@ func (m *Machine) spent(f *fragment, r *round, a outer.Author) bool {
 	case r.by(a):
 		return false // announced, and its payload is under way
 	case a == m.self:
-		return m.flush && f.learn.pending == 0 && !f.learn.drafting
+		return m.stopped && f.learn.pending == 0 && !f.learn.drafting
 	}
 	return m.spentElse != nil && m.spentElse(f.index, a)
 }

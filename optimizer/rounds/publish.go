@@ -30,7 +30,7 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 // next is the round that this learner signs for: the open one. A guest answers for the one after it, as nobody waits for
 // guests, and what comes late has all fold again; not at the end, after which no round may open.
 func (m *Machine) next(f *fragment) uint32 {
-	if m.guest && !m.flush && f.chain.last().EndRound == 0 {
+	if m.guest && !m.stopped && f.chain.last().EndRound == 0 {
 		return f.chain.closed + 2
 	}
 	return f.chain.closed + 1

@@ -293,7 +293,7 @@ func specLastSteps(t *testing.T, sp *spectest.Spec) {
 		if n.may || n.unpublished() == 0 {
 			t.Fatalf("it steps %v, with %d steps unpublished", n.may, n.unpublished())
 		}
-		n.w.RunFor(keeps / 4) // a round whose turn it is takes its delta
+		n.w.RunFor(keeps / 4)                               // a round whose turn it is takes its delta
 		kept, few := n.unpublished(), uint32(len(n.w.plan)) // a round that waits for the other one takes a few later
 		if steps != (kept > few) {
 			t.Errorf("another one steps %v: %d steps are unpublished", steps, kept)

@@ -97,7 +97,9 @@ func (l *listener) follow() {
 		case p2p.Message:
 			l.message(e.ID, e.Data, time.Now())
 		case p2p.Has:
-			l.again(e.ID, time.Now())
+			if e.Brought {
+				l.again(e.ID, time.Now())
+			}
 		}
 		l.mu.Unlock()
 	}
@@ -128,7 +130,7 @@ func (l *listener) message(id wire.Digest, data []byte, now time.Time) {
 	}
 }
 
-// again counts a message that a node says it has, if it came long ago. The caller holds the lock.
+// again counts a further copy of a message, if it came long ago. The caller holds the lock.
 func (l *listener) again(id wire.Digest, now time.Time) {
 	if first, known := l.first[id]; known && now.Sub(first) > againAfter {
 		l.hears.Again++
