@@ -232,6 +232,8 @@ var modules = []rule{
 		"the index has one owner"},
 	{list("node/metrics"), list("github.com/prometheus/client_golang/..."),
 		"Prometheus' own library knows how Prometheus reads"},
+	{list("node"), list("github.com/hashicorp/golang-lru/v2/simplelru"),
+		"what recent messages announce is forgotten, the least used first"},
 	{list("node/web"), list("rsc.io/qr/..."),
 		"the page alone shows a link to a camera"},
 	{list("node/web"), list("golang.org/x/net/netutil"),
