@@ -204,6 +204,11 @@ func (n *node) checkMessage(from wire.PeerID, raw []byte) error {
 	return n.gate.Check(n.clock.now(), from, raw)
 }
 
+// sparesMessage is Config.Spares of the host.
+func (n *node) sparesMessage(from wire.PeerID, raw []byte) error {
+	return n.gate.Spares(n.clock.now(), from, raw)
+}
+
 // votes is what this node needs to vote on what is final, nil in a run that has no votes.
 func (n *node) votes() *core.Finality {
 	if !n.genesis.Finality {

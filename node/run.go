@@ -110,7 +110,7 @@ func (n *node) listen() error {
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
-		Check: n.checkMessage, Admit: n.admits,
+		Check: n.checkMessage, Spares: n.sparesMessage, Admit: n.admits,
 	})
 	if err != nil {
 		return err

@@ -53,6 +53,9 @@ type Config struct {
 	// once. A message that it refuses is not passed on, and counts against the
 	// peer that sent it, unless the error is a *member.Stranger or gossip.ErrHeldBack.
 	Check func(from wire.PeerID, raw []byte) error
+	// Spares returns gossip.ErrHeldBack for a message that Check would hold back whatever its signature is. It is
+	// asked about the messages of a peer that brings many of them, in gossip's one loop. nil is no such message.
+	Spares func(from wire.PeerID, raw []byte) error
 	// Inbox is the number of events that may wait; 0 takes the default. When it
 	// is full, gossip messages are dropped and counted, and news of who else has one
 	// already when it is half full.

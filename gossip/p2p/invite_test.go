@@ -60,6 +60,9 @@ func (f *flood) limits(c *Config) {
 	c.Check = func(from wire.PeerID, raw []byte) error {
 		return gate.Check(time.Since(start).Milliseconds(), from, raw)
 	}
+	c.Spares = func(from wire.PeerID, raw []byte) error {
+		return gate.Spares(time.Since(start).Milliseconds(), from, raw)
+	}
 }
 
 // An honest node passes on of 64 keys of one invite for 5 what 5 nodes may say, whoever brings it, and all that a member says.

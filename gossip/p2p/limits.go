@@ -241,8 +241,8 @@ const (
 	passOnAfter = 100 * time.Millisecond
 	// passing is how many messages wait for that at once: all that waited to be checked, which takes less than that time.
 	passing = validateQueue
-	// mostSurplus is how many messages of a peer may go no further within a second before no more of it are looked at until the
-	// second is over. An honest neighbour brings some: its own limits let a little more pass, or it knows of newer members.
+	// mostSurplus is how many messages of a peer may go no further within a second before such messages are looked for, until
+	// the second is over. An honest neighbour brings some: its own limits let a little more pass, or it knows of newer members.
 	mostSurplus = 64
 	// defaultInbox is the number of events that may wait for the node's loop.
 	defaultInbox = 8192

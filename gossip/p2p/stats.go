@@ -53,7 +53,7 @@ type Dropped struct {
 	Messages  uint64 // accepted gossip messages that did not fit into the inbox
 	Holders   uint64 // reports of who has a message, and of strangers
 	Events    uint64 // refusals not reported, handshakes failed for want of room
-	Unchecked uint64 // gossip messages that could not wait to be checked, or of a peer that brought too many that go no further
+	Unchecked uint64 // gossip messages that could not wait to be checked
 	Outbound  uint64 // gossip messages for a peer that reads too slowly, or that could not wait to be passed on
 	Busy      uint64 // requests refused because too many were being served
 }

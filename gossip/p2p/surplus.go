@@ -1,12 +1,16 @@
 package p2p
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip"
 	"atoll/gossip/wire"
 )
 
@@ -28,7 +32,7 @@ func (s *surplus) add(p peer.ID, now time.Time) {
 	s.counts[p]++
 }
 
-// over says whether a peer brought so much of it within this second that its messages are not looked at.
+// over says whether a peer brought much of it within this second.
 func (s *surplus) over(p peer.ID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,16 +40,17 @@ func (s *surplus) over(p peer.ID, now time.Time) bool {
 }
 
 // inspect looks at what a peer sends before gossip handles it, in gossip's loop. It reports what messages the
-// peer says it has, and drops the messages of one that brings too many which go no further. They are as if they were lost:
-// neighbours bring those of others.
+// peer says it has. Of a peer that brings many messages which go no further it takes them out, so that neighbours hear
+// nothing of them.
 func (h *Host) inspect(p peer.ID, rpc *pubsub.RPC) error {
-	if h.surplus.over(p, time.Now()) {
-		h.tracer.unchecked.Add(uint64(len(rpc.Publish)))
-		rpc.Publish = nil
-	}
 	from, err := wireID(p)
 	if err != nil {
 		return nil // cannot be: the handshake compared it
+	}
+	if h.cfg.Spares != nil && h.surplus.over(p, time.Now()) {
+		all := len(rpc.Publish)
+		rpc.Publish = slices.DeleteFunc(rpc.Publish, func(m *pb.Message) bool { return errors.Is(h.cfg.Spares(from, m.GetData()), gossip.ErrHeldBack) })
+		h.tracer.rejected.Add(uint64(all - len(rpc.Publish)))
 	}
 	told := 0
 	for _, unwanted := range rpc.GetControl().GetIdontwant() {

@@ -126,7 +126,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 	s.host, err = p2p.New(p2p.Config{
 		Key: cfg.Key, Run: run, Listen: cfg.Listen, Profile: cfg.Profile, Record: s.record, Agent: cfg.Agent, Log: cfg.Log,
 		RelayBytesPerSecond: cfg.BytesPerSecond, Public: true, NoMDNS: true, Port: port, Web: cfg.Web, Records: records,
-		Check: s.check, Admit: s.admits,
+		Check: s.check, Spares: s.spares, Admit: s.admits,
 	})
 	if err != nil {
 		return nil, err
@@ -138,6 +138,11 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 // check is Config.Check of the host.
 func (s *server) check(from wire.PeerID, raw []byte) error {
 	return s.gate.Check(time.Since(s.began).Milliseconds(), from, raw)
+}
+
+// spares is Config.Spares of the host.
+func (s *server) spares(from wire.PeerID, raw []byte) error {
+	return s.gate.Spares(time.Since(s.began).Milliseconds(), from, raw)
 }
 
 // timedFormat is the first format of genesis whose runs beat as the default of gossip.Config says. Those before chose a period.
