@@ -56,10 +56,11 @@
 // are upgraded.
 //
 //   - pubsub marks a message as seen before validators run, and never shows
-//     them a duplicate (validation.go, validate; pubsub.go, shouldPush): so
+//     them a duplicate (validation.go, validate; pubsub.go, shouldPush). So
 //     Config.Check may refuse for good what it refuses by state that changes,
-//     if that comes another way too (see validate), and who else has a
-//     message is known to the RawTracer only.
+//     if that comes another way too (see validate). The RawTracer sees copies.
+//   - The inspector sees an RPC before all else, in pubsub's one loop, and may take
+//     messages out of it (pubsub.go, handleIncomingRPC).
 //   - pubsub drops silently when a queue of 32 is full: to be validated
 //     (Push), to a peer (rpc_queue.go). Both are sized in limits.go and counted by
 //     tracer. A message over the size limit is dropped as silently (gossipsub.go, sendRPC),

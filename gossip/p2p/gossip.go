@@ -75,7 +75,7 @@ func (h *Host) startGossip() error {
 func meshParams(profile string) pubsub.GossipSubParams {
 	p := pubsub.DefaultGossipSubParams()
 	p.PruneBackoff = 10 * time.Second // nodes of a run come back soon
-	p.IDontWantMessageThreshold = 1   // see passOn; the id is a part of the smallest message
+	p.IDontWantMessageThreshold = 1   // see passOn; an id is shorter than any message
 	if profile == WAN {
 		p.Dhi = connsHigh
 	}

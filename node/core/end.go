@@ -91,8 +91,9 @@ func (m *Machine) tickEnd(now Time) {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
 	}
-	m.rounds.SetStopped(now, ready && !may, ready && !may && m.lastStepsMade(now, needed))
-	if ready && !may && !m.end.finished && !m.quiet() {
+	stopped := ready && !may
+	m.rounds.SetStopped(now, stopped, stopped && m.lastStepsMade(now, needed))
+	if stopped && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}
 	m.tellBeats(now)
