@@ -15,11 +15,11 @@ import (
 // chunks. A peer that is asked for the tips of these rounds keeps them for a
 // while. So the fetch goes on where it was when its first donor dies.
 type transfer struct {
-	chunks   []chunk // those not stored from an earlier attempt
-	first    int     // no chunk before this one is missing
-	missing  int     // chunks not stored yet
-	flying   int     // chunk requests in flight
-	have     int64   // bytes stored, of total
+	chunks   []chunk             // those not stored from an earlier attempt
+	at       map[wire.Digest]int // places of chunks in the list
+	first    int                 // no chunk before this one is missing
+	missing  int                 // chunks not stored yet
+	have     int64               // bytes stored, of total
 	total    int64
 	holds    map[holding]int      // how many chunks of its tip, from the first
 	recruits map[wire.PeerID]bool // peers asked to donate; false: in vain
@@ -29,10 +29,11 @@ type transfer struct {
 
 // snapshotPeer is what snapshot knows of a peer.
 type snapshotPeer struct {
-	calls   int  // chunks asked of it
-	lastAt  Time // when its last chunk came, or the first was asked for
-	after   Time // no chunk before: it was busy
-	badTips int  // how often its tips were refused or spoken against
+	calls    int  // chunks asked of it
+	lastAt   Time // when its last chunk came, or the first was asked for
+	after    Time // no chunk before: it was busy
+	measured bool // its rate was, by a chunk
+	badTips  int  // how often its tips were refused or spoken against
 }
 
 // holding names the tip of one fragment at one peer.
@@ -50,6 +51,15 @@ type chunk struct {
 	state    chunkState
 	by       *peer // who was asked for it last
 	tries    int
+}
+
+// chunkCall is a request for a chunk that awaits its answer. It outlives the attempt in which it was made: over a
+// thin link a chunk takes long, and most likely the next attempt is for the same tips.
+type chunkCall struct {
+	id     uint64 // of the call
+	digest wire.Digest
+	size   int
+	by     *peer
 }
 
 type chunkState uint8
@@ -72,7 +82,7 @@ func (t *transfer) String() string {
 func (s *snapshot) begin() {
 	s.stage, s.resume = fetching, roundsOf(s.manifest)
 	s.transfer = transfer{
-		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+		at: map[wire.Digest]int{}, holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
 	}
 	if genesisOnly(s.manifest) {
 		s.done()
@@ -88,6 +98,7 @@ func (s *snapshot) begin() {
 		}
 	}
 	t := &s.transfer
+	s.board()
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
 	s.emit(Fetching{At: s.resume})
 	s.donates(s.donor, s.manifest)
@@ -111,7 +122,29 @@ func (s *snapshot) list(c chunk) {
 		return
 	}
 	t.missing++
+	t.at[c.digest] = len(t.chunks)
 	t.chunks = append(t.chunks, c)
+}
+
+// board has the requests of an earlier attempt count for this one, and ends those that it has no use for.
+func (s *snapshot) board() {
+	s.hangUpChunks(func(f chunkCall) bool {
+		i, listed := s.transfer.at[f.digest]
+		if listed {
+			c := &s.transfer.chunks[i]
+			c.state, c.by = chunkAsked, f.by
+		}
+		return !listed
+	})
+}
+
+// hangUpChunks ends the requests for chunks that no is true of.
+func (s *snapshot) hangUpChunks(no func(chunkCall) bool) {
+	for _, f := range slices.Clone(s.chunkCalls) {
+		if no(f) {
+			s.hangUp(f.id)
+		}
+	}
 }
 
 // donates notes which chunks a peer can give: those that its own tips of the
@@ -197,7 +230,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose donors all have enough to do
-	for i := t.first; i < len(t.chunks) && t.flying < s.disk.takes(s.now, s.mostCalls()); i++ {
+	for i := t.first; i < len(t.chunks) && len(s.chunkCalls) < s.disk.takes(s.now, s.mostCalls()); i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
@@ -213,8 +246,8 @@ func (s *snapshot) pump() {
 			return
 		}
 	}
-	if s.now > t.progress+progressMs {
-		s.another(fmt.Sprintf("no chunk came for %d s", progressMs/1000))
+	if s.still() {
+		s.another(fmt.Sprintf("no chunk came for %d s", (s.now-t.progress)/1000))
 	}
 }
 
@@ -251,14 +284,41 @@ func (e *env) mostCalls() int {
 }
 
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so
-// its link is not idle while an answer and the next request travel.
+// its link is not idle while an answer and the next request travel. That is little beside a chunk that takes
+// seconds.
 func (p *peer) chunksAhead() int {
+	if float64(p.rate)*chunkAloneMs < wire.ChunkSize {
+		return 1
+	}
 	return min(minChunkAhead+int(float64(p.rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
 }
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+max(stallMs, p.rate.transferMs(wire.ChunkSize))
+	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.patience(p)
+}
+
+// patience is how long p may take for a chunk. It may send as slowly as all who send together, where the link of
+// this node is the thin one.
+func (s *snapshot) patience(p *peer) int64 {
+	senders := 0
+	for _, q := range s.peers.list {
+		if q.snapshot.calls > 0 {
+			senders++
+		}
+	}
+	return max(stallMs, p.rate.transferMs(senders*wire.ChunkSize))
+}
+
+// still reports whether nothing came from anybody for so long that the manifest is to be taken anew.
+func (s *snapshot) still() bool {
+	long := int64(progressMs)
+	for _, f := range s.chunkCalls {
+		if s.usable(f.by) {
+			long = max(long, s.patience(f.by))
+		}
+	}
+	return s.now > s.transfer.progress+long
 }
 
 // reclaim lets chunks be asked of others whose peer is gone or still. If it
@@ -280,36 +340,65 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		p.snapshot.lastAt = s.now
 	}
 	p.snapshot.calls++
-	s.transfer.flying++
-	attempt := s.attempt
+	f := chunkCall{digest: c.digest, size: c.size, by: p}
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
-	s.call(p.id, request, wire.GetChunk.MaxResponse(), chunkCallMs, func(b []byte, err error) {
+	takes := p.rate.transferMs((len(s.chunkCalls) + 1) * wire.ChunkSize)
+	f.id = s.call(p.id, request, wire.GetChunk.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
 		p.snapshot.calls--
-		if err == nil {
-			p.rate.sampled(len(b), cmp.Or(s.took, s.now-p.snapshot.lastAt))
-		}
-		p.snapshot.lastAt = s.now
-		if attempt != s.attempt {
+		s.chunkCalls = slices.DeleteFunc(s.chunkCalls, func(other chunkCall) bool { return other.id == f.id })
+		if errors.Is(err, errHungUp) {
+			p.snapshot.lastAt = s.now // what it was asked for next begins to leave
 			return
 		}
-		s.transfer.flying--
-		s.gotChunk(&s.transfer.chunks[i], p, b, err)
-		s.pump()
+		if err == nil {
+			s.measure(p, len(b))
+		}
+		p.snapshot.lastAt = s.now
+		s.landed(f, b, err)
 	})
+	s.chunkCalls = append(s.chunkCalls, f)
 }
 
-func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
-	good := err == nil && wire.CheckChunk(c.size, c.digest, b) == nil
+// measure takes a chunk of so many bytes into what p is known to send. The first one takes the place of a guess, which
+// a thin link would have to make up for over many.
+func (s *snapshot) measure(p *peer, bytes int) {
+	r := p.rate
+	if !p.snapshot.measured && !p.pull.measured {
+		r = 0
+	}
+	if r.sampled(bytes, cmp.Or(s.took, s.now-p.snapshot.lastAt)) {
+		p.rate, p.snapshot.measured = r, true
+	}
+}
+
+// landed takes what came of a request. What comes between two attempts is kept for the next.
+func (s *snapshot) landed(f chunkCall, b []byte, err error) {
+	good := err == nil && wire.CheckChunk(f.size, f.digest, b) == nil
+	if err == nil && !good {
+		s.misbehaved(f.by.id, fmt.Sprintf("%d bytes that are not chunk %v", len(b), f.digest))
+	}
+	i, listed := s.transfer.at[f.digest]
 	switch {
-	case good && c.state != chunkStored:
-		s.keep(c, p, b)
-	case c.state == chunkAsked && c.by == p:
+	case s.stage != fetching || !listed:
+		if good && s.busy() {
+			s.emit(StoreChunk{Digest: f.digest, Bytes: b})
+		}
+		return
+	case !good:
+		s.missed(&s.transfer.chunks[i], f.by, err)
+	case s.transfer.chunks[i].state != chunkStored:
+		s.keep(&s.transfer.chunks[i], f.by, b)
+	}
+	s.pump()
+}
+
+// missed says that p did not give a chunk. Without err it gave something else.
+func (s *snapshot) missed(c *chunk, p *peer, err error) {
+	if c.state == chunkAsked && c.by == p {
 		c.state = chunkMissing
 	}
 	switch {
-	case good:
 	case err == nil:
-		s.misbehaved(p.id, fmt.Sprintf("%d bytes that are not chunk %v", len(b), c.digest))
 		s.drop(p.id)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
@@ -322,7 +411,7 @@ func (s *snapshot) gotChunk(c *chunk, p *peer, b []byte, err error) {
 	}
 }
 
-// keep stores a verified chunk.
+// keep stores a verified chunk. Nobody else needs to send it any more.
 func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
 	t := &s.transfer
 	c.state = chunkStored
@@ -330,14 +419,15 @@ func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
 	t.have += int64(c.size)
 	t.gave[p.id] = true
 	t.progress = s.now
+	s.hangUpChunks(func(f chunkCall) bool { return f.digest == c.digest })
 	s.emit(StoreChunk{Digest: c.digest, Bytes: b})
 }
 
 // chunkNotStored says that the own disk could not take a chunk.
 func (s *snapshot) chunkNotStored(id wire.Digest) {
 	t := &s.transfer
-	i := slices.IndexFunc(t.chunks, func(c chunk) bool { return c.digest == id && c.state == chunkStored })
-	if i < 0 {
+	i, listed := t.at[id]
+	if !listed || t.chunks[i].state != chunkStored {
 		return // of an earlier fetch, or the last one: then the tips cannot be put together
 	}
 	c := &t.chunks[i]

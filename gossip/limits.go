@@ -311,6 +311,9 @@ const (
 	// repairBatch is the number of rounds whose headers are fetched and whose
 	// payloads are pulled before the next: it bounds memory, not progress.
 	repairBatch = 64
+	// repairAhead is how many payloads may be on their way when the next batch is asked
+	// for: what a peer is asked for at once, four times over.
+	repairAhead = 4 * maxPullsPerPeer
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
@@ -366,10 +369,13 @@ const (
 	// minChunkAhead and maxChunkAhead bound the chunks asked of one donor, by its rate:
 	// on any link one that leaves and one behind it, on a fast link 2 MiB. So its link is
 	// never idle for a round trip (100 Mbit/s x 80 ms are four chunks). chunkAheadMs is
-	// the time that they cover.
+	// the time that they cover. Where a chunk takes longer than chunkAloneMs, as at 0.5
+	// Mbit/s, it is asked for alone: a round trip is a fortieth of it, and what waits behind
+	// it may wait in vain.
 	minChunkAhead = 2
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
+	chunkAloneMs  = 4_000
 	// maxDonors is how many peers give the chunks of one snapshot: four links
 	// fill most others, and each donor holds the tips in memory meanwhile.
 	maxDonors = 4
@@ -399,8 +405,8 @@ const (
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
 	// anew: its donors are gone or have moved on.
 	maxChunkTries = 16
-	// chunkCallMs is the time for one chunk: longer than a request may wait for
-	// its turn at a donor that has many askers.
+	// chunkCallMs is the least time for one chunk: longer than a request may wait for
+	// its turn at a donor that has many askers. Over a thin link it has more, by its rate.
 	chunkCallMs = 90_000
 	// stallMs is how long a donor that owes chunks may be still before an idle
 	// one is asked for them as well. A slow link gets more time, by its rate.

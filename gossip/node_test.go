@@ -467,7 +467,7 @@ func (c *Core) overLimit() (what string, is, most int) {
 	check("seen by id", len(c.headers.seen.byID), maxSeen)
 	check("seen by slot", len(c.headers.seen.bySlot), maxSeen)
 	check("pieces of evidence", len(c.evidence.known), maxEvidence)
-	check("chunk calls", c.snapshot.transfer.flying, maxChunkCalls)
+	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
 	check("manifests", len(c.serve.manifests.making), len(c.peers.list))
 	check("bytes under way", c.serve.bytesAway, maxServing)

@@ -12,25 +12,26 @@ import (
 // that can make the same tips (chunks.go).
 type snapshot struct {
 	*env
-	joining  func() bool // this node has no tips yet
-	stage    stage
-	prefer   wire.PeerID          // the donor to ask first, zero for none
-	only     bool                 // ask no other: they are on other chains
-	tried    map[wire.PeerID]Time // donors asked of late: others come first
-	began    Time                 // when this fetch did
-	after    Time                 // not before: pause between donors
-	attempt  int                  // counts manifests; answers to an earlier one are ignored
-	failed   int                  // donors in a row that gave no chunk, or whose tips did not fit
-	disputes int                  // manifests of this fetch that were spoken against
-	took     Time                 // when tips were last put in place; 0: digests were equal since
-	resume   []uint32             // rounds of the tips whose chunks are stored, nil for none
-	disk     diskPause
-	donor    wire.PeerID
-	asks     []uint64 // requests for a manifest that await an answer: of several donors the first to answer counts
-	asked    Time     // when the last one was sent
-	manifest wire.Manifest
-	ballot   ballot
-	transfer transfer
+	joining    func() bool // this node has no tips yet
+	stage      stage
+	prefer     wire.PeerID          // the donor to ask first, zero for none
+	only       bool                 // ask no other: they are on other chains
+	tried      map[wire.PeerID]Time // donors asked of late: others come first
+	began      Time                 // when this fetch did
+	after      Time                 // not before: pause between donors
+	attempt    int                  // counts manifests; answers to an earlier one are ignored
+	failed     int                  // donors in a row that gave no chunk, or whose tips did not fit
+	disputes   int                  // manifests of this fetch that were spoken against
+	took       Time                 // when tips were last put in place; 0: digests were equal since
+	resume     []uint32             // rounds of the tips whose chunks are stored, nil for none
+	disk       diskPause
+	donor      wire.PeerID
+	asks       []uint64 // requests for a manifest that await an answer: of several donors the first to answer counts
+	asked      Time     // when the last one was sent
+	manifest   wire.Manifest
+	ballot     ballot
+	transfer   transfer
+	chunkCalls []chunkCall // chunks asked for, in the order in which they were
 }
 
 type stage uint8
@@ -64,6 +65,7 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 func (s *snapshot) cancel() {
 	s.stage = idle
 	s.attempt++
+	s.hangUpChunks(func(chunkCall) bool { return true })
 }
 
 // installed says that the tips are in place.

@@ -437,7 +437,7 @@ func TestTipsPrefix(t *testing.T) {
 func TestTipsChunksFlying(t *testing.T) {
 	least, most := int(minChunkAhead), int(maxChunkAhead)
 	perChunk := rate(wire.ChunkSize) / rate(int64(chunkAheadMs))
-	for sends, want := range map[rate]int{1: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
+	for sends, want := range map[rate]int{1: 1, wire.ChunkSize * 0.99 / chunkAloneMs: 1, wire.ChunkSize * 1.01 / chunkAloneMs: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)
 		a.core.cfg.Trusted = ids
 		a.core.peers.find(ids[0]).rate = sends

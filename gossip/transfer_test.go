@@ -79,6 +79,29 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 	}
 }
 
+// Over the thinnest links a chunk takes longer than a node waits on others. What comes late counts all the same, so the
+// joiner is in about when its bytes had the time to come, and nobody counts as a failed donor.
+func TestJoinOverThinLinks(t *testing.T) {
+	for _, rate := range []float64{12, 25, 50, 100} { // bytes per ms: 0.1 to 0.8 Mbit/s
+		for _, n := range []int{1, 4} {
+			w := donors(t, 68, n, 4, rate)
+			joiner := w.join(w.nodes[0].id)
+			needs := Time(float64(w.tipsSize()) / rate)
+			began, failed := w.now, 0
+			if !w.runUntilTrue(w.now+4*needs, func() bool {
+				failed = max(failed, joiner.core.FailedDonors())
+				return joiner.joined()
+			}) {
+				t.Errorf("%g bytes/ms, %d donors: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
+				continue
+			}
+			if took := w.now - began; took > needs*13/10 || failed > 0 {
+				t.Errorf("%g bytes/ms, %d donors: in after %d ms, its bytes take %d; %d donors failed", rate, n, took, needs, failed)
+			}
+		}
+	}
+}
+
 // Wherever in the transfer its donor dies, what came is kept, and at most one
 // chunk came in vain.
 func TestDonorDiesAtEachChunk(t *testing.T) {
