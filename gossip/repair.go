@@ -249,9 +249,7 @@ func (r *repair) take(s *session, headers []wire.SignedHeader) {
 		s.lost = s.lost || !wanted[key] && !slices.Contains(s.todo, key) && r.keptApart(s, key)
 	}
 	s.batch = nil
-	if len(s.waiting) == 0 {
-		r.nextBatch(s)
-	}
+	r.goOn(s)
 }
 
 // conform has a guest leave out of closed rounds what guests made and a member does not hold. Members take of that what comes in
@@ -344,9 +342,10 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 	}
 }
 
-// goOn asks for the next batch once nothing of the last one is waited for.
+// goOn asks for the next batch while the last payloads are on their way, so that the link is not idle meanwhile, and ends
+// the repair after the last one.
 func (r *repair) goOn(s *session) {
-	if len(s.waiting) == 0 && s.batch == nil {
+	if s.batch == nil && (len(s.waiting) == 0 || len(s.todo) > 0 && len(s.waiting) <= repairAhead) {
 		r.nextBatch(s)
 	}
 }

@@ -294,7 +294,8 @@ func specMissingFetched(t *testing.T, _ *spectest.Spec) {
 }
 
 // batches begins a repair in which a peer shows a delta of a key in rounds that
-// fill two batches, answers the first, and returns the headers in it.
+// fill two batches, answers the first with two headers more than may be on their way, and
+// returns these.
 func (a *alone) batches(t testing.TB) (first []wire.SignedHeader) {
 	t.Helper()
 	a.holds(9, 0, 70, 1)
@@ -304,11 +305,11 @@ func (a *alone) batches(t testing.TB) (first []wire.SignedHeader) {
 		keys = append(keys, wire.RoundKey{Round: r})
 	}
 	asked := questions(t, a.differs(t, q, 70, keys...), wire.GetHeaders)
-	for _, k := range asked[0].Rounds[:2] {
+	for _, k := range asked[0].Rounds[:repairAhead+2] {
 		first = append(first, a.signed(9, k.Round))
 	}
 	if e := a.answer(asked[0], wire.EncodeHeaders(first)); len(questions(t, e, wire.GetHeaders)) != 0 {
-		t.Fatal("asks for the next batch before it has the payloads")
+		t.Fatal("asks for the next batch before most payloads are here")
 	}
 	return first
 }
@@ -323,9 +324,28 @@ func TestRepairNextBatch(t *testing.T) {
 			a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
 		}
 		q := questions(t, a.core.Effects(), wire.GetHeaders)
-		if i == 0 && len(q) != 0 || i == 1 && (len(q) != 1 || q[0].Rounds[0].Round != 65) {
+		if i != 1 && len(q) != 0 || i == 1 && (len(q) != 1 || q[0].Rounds[0].Round != 65) {
 			t.Errorf("after payload %d: asks %+v", i+1, q)
 		}
+	}
+}
+
+// The last payloads of a batch come after the headers of the last one: the repair ends with what is missing.
+func TestRepairEndsWithThePayloads(t *testing.T) {
+	a := newAlone()
+	first := a.batches(t)
+	for _, h := range first[:2] {
+		a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+	}
+	a.answer(questions(t, a.core.Effects(), wire.GetHeaders)[0], wire.EncodeHeaders(nil))
+	for i, h := range first[2:] {
+		if len(a.core.repair.sessions) != 1 {
+			t.Fatalf("ended before payload %d of %d", i+1, len(first)-2)
+		}
+		a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+	}
+	if len(a.core.repair.sessions) != 0 {
+		t.Error("goes on with nothing left")
 	}
 }
 
