@@ -21,6 +21,7 @@ const (
 	exitUsage   = 2
 	exitRefused = 3
 	exitTimeout = 4
+	exitKilled  = 130 // as shells have it of who dies of SIGINT
 )
 
 // usageError is a command line that cannot be meant.

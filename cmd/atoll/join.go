@@ -78,6 +78,7 @@ func (*JoinCmd) Help() string { return joinHelp }
 
 // Run takes part in the run.
 func (c *JoinCmd) Run(ctx context.Context, out *console) error {
+	outliveReaders()
 	cfg, err := c.config(out)
 	if err != nil {
 		return err
@@ -287,7 +288,7 @@ const linkScheme = "atoll:"
 // it cannot be read.
 func badLink(link string, err error) error {
 	if !strings.HasPrefix(strings.TrimSpace(link), linkScheme) {
-		return badUsage("%q is no join link: it does not begin with %q, and it is no run's 64 digits", tail(link), linkScheme)
+		return badUsage("%q is no join link: it does not begin with %q, and it is no run's 64 digits; copy the link whole, without quotes or brackets", joinlink.Shown(link), linkScheme)
 	}
 	link, _, invited := strings.Cut(link, "#")
 	if _, whole := joinlink.Parse(link); whole == nil && invited {
@@ -302,9 +303,9 @@ func badLink(link string, err error) error {
 	return badUsage("%v", err)
 }
 
-// tail is the end of a word, which is where a cut shows.
+// tail is the end of a word, which is where a cut shows. It is short, as it could be an invite whose mark was lost.
 func tail(word string) string {
-	const most = 40
+	const most = 20
 	if len(word) <= most {
 		return word
 	}

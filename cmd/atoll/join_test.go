@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -209,9 +211,10 @@ func write(t *testing.T, path, text string) {
 }
 
 // The first interrupt ends the context, the second closes abort, unless it comes
-// with the first.
+// with the first, and the third ends the process.
 func TestInterrupts(t *testing.T) {
-	ctx, abort, stop := interrupts()
+	died := make(chan struct{})
+	ctx, abort, stop := interrupts(func() { close(died) })
 	defer stop()
 	interruptSelf(t)
 	wait(t, ctx.Done(), "the first interrupt")
@@ -224,6 +227,56 @@ func TestInterrupts(t *testing.T) {
 	}
 	interruptSelf(t)
 	wait(t, abort, "the second interrupt")
+	interruptSelf(t)
+	wait(t, died, "the third interrupt")
+}
+
+// Who has an invite can join, so what is said of a bad link leaves all but a little of one to guess.
+func TestBadLinksHideInvites(t *testing.T) {
+	const known = 20 // characters of base64, of 43 that a key has
+	run, peer := strings.Repeat("ab", 32), "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"
+	secret := "ASuTsZQ0JwecRHAhRfZ4WYY4-nJwVZUoiQ5uPzHGpNGyQQ8NzD2xkW"
+	for _, link := range []string{
+		"http://" + run + "#" + secret, "\u201catoll:" + run + "#" + secret, "atol:" + run + "," + peer + "#" + secret, "atoll:" + run[5:] + "#" + secret,
+		"atoll:" + run + "," + peer + "#" + secret, "atoll:" + run + "#" + secret, "atoll:#" + secret, "atoll:" + run + "," + secret, "#" + secret, secret,
+	} {
+		for _, command := range []string{"join", "relay", "doctor"} {
+			args := []string{command, link, "--dir", filepath.Join(t.TempDir(), "x")}
+			code, stdout, stderr := typed(t, args...)
+			if code != exitUsage {
+				t.Errorf("%v: exit code %d: %s", args, code, stderr)
+			}
+			for i := range len(secret) - known {
+				if strings.Contains(stdout+stderr, secret[i:i+known+1]) {
+					t.Fatalf("%v shows %s of the invite: %s%s", args, secret[i:i+known+1], stdout, stderr)
+				}
+			}
+		}
+	}
+}
+
+// A process that nobody reads any more goes on after outliveReaders, and dies without.
+func TestOutlivesReaders(t *testing.T) {
+	if how := os.Getenv("ATOLL_TEST_READERS"); how != "" {
+		if how == "outlive" {
+			outliveReaders()
+		}
+		fmt.Println("nobody reads this")
+		os.Exit(exitDone)
+	}
+	for how, outlives := range map[string]bool{"outlive": true, "die": false} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		c := exec.Command(os.Args[0], "-test.run=^TestOutlivesReaders$")
+		c.Env, c.Stdout = append(os.Environ(), "ATOLL_TEST_READERS="+how), w
+		if err := c.Run(); (err == nil) != outlives {
+			t.Errorf("%s: %v", how, err)
+		}
+		w.Close()
+	}
 }
 
 func interruptSelf(t *testing.T) {

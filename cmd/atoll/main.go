@@ -74,7 +74,7 @@ type commandLine struct {
 }
 
 func main() {
-	ctx, abort, stop := interrupts()
+	ctx, abort, stop := interrupts(func() { os.Exit(exitKilled) })
 	code := run(ctx, os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, abort: abort})
 	stop()
 	os.Exit(code)
@@ -84,13 +84,17 @@ func main() {
 // sends one to the process and one to its group.
 const sameRequest = 500 * time.Millisecond
 
-// interrupts returns a context and a channel. The first SIGINT or SIGTERM ends
-// the context; the second closes the channel, unless it is the same request.
-func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
+// interrupts returns a context and a channel. The first SIGINT, SIGTERM or, where nohup does not shield from it, SIGHUP
+// of a terminal that closes ends the context. The second closes the channel, unless it is the same request. With the
+// third the process dies, as not every command listens.
+func interrupts(die func()) (ctx context.Context, abort <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	again := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -105,7 +109,8 @@ func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 				break
 			}
 		}
-		for range signals { // a third says nothing new
+		for range signals {
+			die()
 		}
 	}()
 	return ctx, again, func() {
@@ -115,6 +120,10 @@ func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 		cancel()
 	}
 }
+
+// outliveReaders has the process go on when who reads its output is gone: Ctrl-C ends tee as well, and a node has yet to
+// publish what is left. The processes that it starts die as ever.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // run is main without the process: it parses args, runs the command and
 // returns the exit code.

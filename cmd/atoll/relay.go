@@ -41,6 +41,7 @@ func (*RelayCmd) Help() string { return relayHelp }
 
 // Run relays until it is interrupted.
 func (c *RelayCmd) Run(ctx context.Context, out *console) error {
+	outliveReaders()
 	runs, err := c.runs()
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (c *RelayCmd) runs() (runs []joinlink.Link, err error) {
 	for _, text := range c.Runs {
 		link, err := joinlink.Parse(text)
 		if err != nil && link.Run.UnmarshalText([]byte(text)) != nil {
-			return nil, badUsage("%q is no run: pass the 64 digits after %q in a join link, or the link", tail(text), linkScheme)
+			return nil, badUsage("%q is no run: pass the 64 digits after %q in a join link, or the link", joinlink.Shown(text), linkScheme)
 		}
 		if !slices.ContainsFunc(runs, func(l joinlink.Link) bool { return l.Run == link.Run }) {
 			runs = append(runs, link)

@@ -60,6 +60,7 @@ Examples:
 
 // Run is the command.
 func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
+	outliveReaders()
 	cfg := testnet.Config{
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,

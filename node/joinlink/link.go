@@ -48,13 +48,13 @@ func Parse(s string) (Link, error) {
 	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(s), scheme)
 	if !ok {
-		return Link{}, fmt.Errorf("join link %.80q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", s, scheme)
+		return Link{}, fmt.Errorf("join link %q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", Shown(s), scheme)
 	}
 	rest, invite, invited := strings.Cut(rest, inviteMark)
 	parts := strings.Split(rest, ",")
 	var l Link
 	if err := l.Run.UnmarshalText([]byte(parts[0])); err != nil {
-		return Link{}, fmt.Errorf("join link %.80q: %w", s, err)
+		return Link{}, fmt.Errorf("join link %q: %w", Shown(s), err)
 	}
 	if n := len(parts) - 1; n > MaxPeers {
 		return Link{}, fmt.Errorf("join link names %d peers; use at most %d", n, MaxPeers)
@@ -77,6 +77,19 @@ func Parse(s string) (Link, error) {
 	}
 	l.Invite = &pass
 	return l, nil
+}
+
+// mostShown is how many bytes of a text a message quotes: enough to recognise it.
+const mostShown = 16
+
+// Shown is what a message may quote of a text that is no join link: its beginning. Behind the mark, or alone, it
+// may be an invite, and whoever has that can join.
+func Shown(text string) string {
+	text, _, _ = strings.Cut(text, inviteMark)
+	if len(text) <= mostShown {
+		return text
+	}
+	return text[:mostShown] + "..."
 }
 
 // CheckPeer makes sure that a peer's address can be dialled.

@@ -56,7 +56,7 @@ func TestParseLinkErrors(t *testing.T) {
 		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1", "multiaddr that ends in /p2p/ID"},
 		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1/p2p/nobody", "multiaddr that ends in /p2p/ID"},
 		{"atoll:" + run + strings.Repeat(","+good, MaxPeers+1), "at most 32"},
-		{strings.Repeat("x", 1<<16), `xxx" does not begin`},
+		{strings.Repeat("x", 1<<16), `xxx..." does not begin`},
 	} {
 		_, err := Parse(c.link)
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
