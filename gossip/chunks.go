@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,6 +84,7 @@ func (s *snapshot) begin() {
 		at: map[wire.Digest]int{}, holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
 	}
 	if genesisOnly(s.manifest) {
+		s.adopt()
 		s.done()
 		return
 	}
@@ -98,7 +98,7 @@ func (s *snapshot) begin() {
 		}
 	}
 	t := &s.transfer
-	s.board()
+	s.adopt()
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
 	s.emit(Fetching{At: s.resume})
 	s.donates(s.donor, s.manifest)
@@ -126,8 +126,8 @@ func (s *snapshot) list(c chunk) {
 	t.chunks = append(t.chunks, c)
 }
 
-// board has the requests of an earlier attempt count for this one, and ends those that it has no use for.
-func (s *snapshot) board() {
+// adopt has the requests of an earlier attempt count for this one, and ends those that it has no use for.
+func (s *snapshot) adopt() {
 	s.hangUpChunks(func(f chunkCall) bool {
 		i, listed := s.transfer.at[f.digest]
 		if listed {
@@ -138,10 +138,10 @@ func (s *snapshot) board() {
 	})
 }
 
-// hangUpChunks ends the requests for chunks that no is true of.
-func (s *snapshot) hangUpChunks(no func(chunkCall) bool) {
+// hangUpChunks ends the requests for chunks of which vain is true.
+func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 	for _, f := range slices.Clone(s.chunkCalls) {
-		if no(f) {
+		if vain(f) {
 			s.hangUp(f.id)
 		}
 	}
@@ -230,7 +230,8 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose donors all have enough to do
-	for i := t.first; i < len(t.chunks) && len(s.chunkCalls) < s.disk.takes(s.now, s.mostCalls()); i++ {
+	room := s.disk.takes(s.now, s.mostCalls()) - s.flying()
+	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
@@ -239,6 +240,7 @@ func (s *snapshot) pump() {
 		switch {
 		case p != nil:
 			s.askChunk(i, p)
+			room--
 		case left:
 			blocked = c.fragment
 		default:
@@ -284,8 +286,8 @@ func (e *env) mostCalls() int {
 }
 
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so
-// its link is not idle while an answer and the next request travel. That is little beside a chunk that takes
-// seconds.
+// its link is not idle while an answer and the next request travel. Where a chunk takes seconds, a round trip is little,
+// and one is asked for alone.
 func (p *peer) chunksAhead() int {
 	if float64(p.rate)*chunkAloneMs < wire.ChunkSize {
 		return 1
@@ -298,23 +300,51 @@ func (s *snapshot) stalled(p *peer) bool {
 	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.patience(p)
 }
 
-// patience is how long p may take for a chunk. It may send as slowly as all who send together, where the link of
-// this node is the thin one.
+// patience is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
+// where the link of this node is the thin one.
 func (s *snapshot) patience(p *peer) int64 {
-	senders := 0
-	for _, q := range s.peers.list {
-		if q.snapshot.calls > 0 {
-			senders++
-		}
+	chunks := 1
+	if !p.snapshot.measured && !p.pull.measured {
+		chunks = s.senders()
 	}
-	return max(stallMs, p.rate.transferMs(senders*wire.ChunkSize))
+	return min(max(stallMs, p.rate.transferMs(chunks*wire.ChunkSize)), mostChunkMs)
+}
+
+// senders is how many peers owe chunks.
+func (s *snapshot) senders() (n int) {
+	for _, p := range s.peers.list {
+		n += boolRank(p.snapshot.calls > 0)
+	}
+	return n
+}
+
+// owes reports whether what was asked for may still be on its way.
+func (s *snapshot) owes(f chunkCall) bool { return s.usable(f.by) && !s.stalled(f.by) }
+
+// flying counts the requests that may bring something: who is still must not take the places of others.
+func (s *snapshot) flying() (n int) {
+	for _, f := range s.chunkCalls {
+		n += boolRank(s.owes(f))
+	}
+	return n
+}
+
+// makeRoom ends the oldest request of a peer that is still where no more may be in flight.
+func (s *snapshot) makeRoom() {
+	if len(s.chunkCalls) < maxChunkCalls {
+		return
+	}
+	s.reclaim() // or nobody else would be asked for what that peer owes
+	if i := slices.IndexFunc(s.chunkCalls, func(f chunkCall) bool { return !s.owes(f) }); i >= 0 {
+		s.hangUp(s.chunkCalls[i].id)
+	}
 }
 
 // still reports whether nothing came from anybody for so long that the manifest is to be taken anew.
 func (s *snapshot) still() bool {
 	long := int64(progressMs)
 	for _, f := range s.chunkCalls {
-		if s.usable(f.by) {
+		if s.owes(f) {
 			long = max(long, s.patience(f.by))
 		}
 	}
@@ -340,16 +370,16 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		p.snapshot.lastAt = s.now
 	}
 	p.snapshot.calls++
+	s.makeRoom()
 	f := chunkCall{digest: c.digest, size: c.size, by: p}
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
-	takes := p.rate.transferMs((len(s.chunkCalls) + 1) * wire.ChunkSize)
+	takes := min(p.rate.transferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
 	f.id = s.call(p.id, request, wire.GetChunk.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
-		p.snapshot.calls--
-		s.chunkCalls = slices.DeleteFunc(s.chunkCalls, func(other chunkCall) bool { return other.id == f.id })
 		if errors.Is(err, errHungUp) {
-			p.snapshot.lastAt = s.now // what it was asked for next begins to leave
+			s.hungUp(f)
 			return
 		}
+		s.ended(f)
 		if err == nil {
 			s.measure(p, len(b))
 		}
@@ -359,14 +389,33 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	s.chunkCalls = append(s.chunkCalls, f)
 }
 
-// measure takes a chunk of so many bytes into what p is known to send. The first one takes the place of a guess, which
-// a thin link would have to make up for over many.
+// ended forgets a request.
+func (s *snapshot) ended(f chunkCall) {
+	f.by.snapshot.calls--
+	s.chunkCalls = slices.DeleteFunc(s.chunkCalls, func(other chunkCall) bool { return other.id == f.id })
+}
+
+// hungUp forgets a request that was ended here. What its peer was asked for next begins to leave, but one that was still
+// is left alone for a while.
+func (s *snapshot) hungUp(f chunkCall) {
+	p := f.by
+	if s.stalled(p) {
+		p.snapshot.after = s.now + stallMs
+	}
+	if oldest := slices.IndexFunc(s.chunkCalls, func(other chunkCall) bool { return other.by == p }); oldest >= 0 && s.chunkCalls[oldest].id == f.id {
+		p.snapshot.lastAt = s.now
+	}
+	s.ended(f)
+}
+
+// measure takes a chunk of so many bytes into what p is known to send, with the time for which it waited there. The first
+// one takes the place of a guess, which a thin link would have to make up for over many.
 func (s *snapshot) measure(p *peer, bytes int) {
 	r := p.rate
 	if !p.snapshot.measured && !p.pull.measured {
 		r = 0
 	}
-	if r.sampled(bytes, cmp.Or(s.took, s.now-p.snapshot.lastAt)) {
+	if r.sampled(bytes, s.now-p.snapshot.lastAt) {
 		p.rate, p.snapshot.measured = r, true
 	}
 }
@@ -381,6 +430,7 @@ func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 	switch {
 	case s.stage != fetching || !listed:
 		if good && s.busy() {
+			s.hangUpChunks(func(other chunkCall) bool { return other.digest == f.digest })
 			s.emit(StoreChunk{Digest: f.digest, Bytes: b})
 		}
 		return

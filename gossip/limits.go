@@ -308,12 +308,11 @@ const (
 	// maxRepairs bounds the repairs at a time: they mostly fetch the same. Those with strangers,
 	// and with peers that did not answer, give way to others.
 	maxRepairs = 3
-	// repairBatch is the number of rounds whose headers are fetched and whose
-	// payloads are pulled before the next: it bounds memory, not progress.
+	// repairBatch is the number of rounds whose headers are fetched at once. It bounds
+	// memory, not progress. The next batch follows when at most repairAhead payloads are
+	// still on their way: as many as a peer is asked for at once.
 	repairBatch = 64
-	// repairAhead is how many payloads may be on their way when the next batch is asked
-	// for: what a peer is asked for at once, four times over.
-	repairAhead = 4 * maxPullsPerPeer
+	repairAhead = maxPullsPerPeer
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
@@ -409,14 +408,17 @@ const (
 	// its turn at a donor that has many askers. Over a thin link it has more, by its rate.
 	chunkCallMs = 90_000
 	// stallMs is how long a donor that owes chunks may be still before an idle
-	// one is asked for them as well. A slow link gets more time, by its rate.
-	stallMs = 5_000
+	// one is asked for them as well. A slow link gets more time, by its rate, but no more
+	// than mostChunkMs: a chunk at 0.1 Mbit/s, with four others. Who drips bytes holds one
+	// chunk for no longer.
+	stallMs     = 5_000
+	mostChunkMs = 120_000
 	// diskRetryMs is the pause after the own disk could not take something. For
 	// diskSlowMs after that one chunk or payload is asked for at a time, or more once
 	// some were kept: a person has to make room first.
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
-	// progressMs is how long nothing may come from anybody before the manifest
+	// progressMs is how long at least nothing may come from anybody before the manifest
 	// is taken anew, from another donor.
 	progressMs = 30_000
 )

@@ -37,8 +37,8 @@ type repairPeer struct {
 }
 
 // session is one repair with one peer: ranges are compared, then the headers
-// of differing rounds are fetched and their payloads pulled, a batch at a
-// time.
+// of differing rounds are fetched and their payloads pulled, batch after
+// batch.
 type session struct {
 	peer      *peer
 	until     Time

@@ -19,7 +19,7 @@ type snapshot struct {
 	tried      map[wire.PeerID]Time // donors asked of late: others come first
 	began      Time                 // when this fetch did
 	after      Time                 // not before: pause between donors
-	attempt    int                  // counts manifests; answers to an earlier one are ignored
+	attempt    int                  // counts manifests; answers to an earlier one are ignored, but chunks
 	failed     int                  // donors in a row that gave no chunk, or whose tips did not fit
 	disputes   int                  // manifests of this fetch that were spoken against
 	took       Time                 // when tips were last put in place; 0: digests were equal since
