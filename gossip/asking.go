@@ -88,14 +88,8 @@ func (p *pull) ask(w *want, s *source) {
 // measure takes a payload of so many bytes into what its peer is known to send. In a run of long transfers
 // the first one takes the place of the guess, however much slower it was.
 func (p *pull) measure(q *peer, bytes int) {
-	before := q.rate
-	if p.cfg.SweepMs > 0 && !q.pull.measured {
-		q.rate = 0
-	}
-	if q.rate.sampled(bytes, p.took) {
+	if q.sampled(bytes, p.took, p.cfg.SweepMs > 0 && !q.pull.measured) {
 		q.pull.measured = true
-	} else {
-		q.rate = before
 	}
 }
 

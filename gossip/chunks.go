@@ -84,7 +84,6 @@ func (s *snapshot) begin() {
 		at: map[wire.Digest]int{}, holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
 	}
 	if genesisOnly(s.manifest) {
-		s.adopt()
 		s.done()
 		return
 	}
@@ -304,11 +303,14 @@ func (s *snapshot) stalled(p *peer) bool {
 // where the link of this node is the thin one.
 func (s *snapshot) patience(p *peer) int64 {
 	chunks := 1
-	if !p.snapshot.measured && !p.pull.measured {
+	if p.guessed() {
 		chunks = s.senders()
 	}
 	return min(max(stallMs, p.rate.transferMs(chunks*wire.ChunkSize)), mostChunkMs)
 }
+
+// guessed reports whether nothing of p was measured yet.
+func (p *peer) guessed() bool { return !p.snapshot.measured && !p.pull.measured }
 
 // senders is how many peers owe chunks.
 func (s *snapshot) senders() (n int) {
@@ -318,13 +320,13 @@ func (s *snapshot) senders() (n int) {
 	return n
 }
 
-// owes reports whether what was asked for may still be on its way.
-func (s *snapshot) owes(f chunkCall) bool { return s.usable(f.by) && !s.stalled(f.by) }
+// comes reports whether what p owes may still be on its way.
+func (s *snapshot) comes(p *peer) bool { return s.usable(p) && !s.stalled(p) }
 
 // flying counts the requests that may bring something: who is still must not take the places of others.
 func (s *snapshot) flying() (n int) {
 	for _, f := range s.chunkCalls {
-		n += boolRank(s.owes(f))
+		n += boolRank(s.comes(f.by))
 	}
 	return n
 }
@@ -335,7 +337,7 @@ func (s *snapshot) makeRoom() {
 		return
 	}
 	s.reclaim() // or nobody else would be asked for what that peer owes
-	if i := slices.IndexFunc(s.chunkCalls, func(f chunkCall) bool { return !s.owes(f) }); i >= 0 {
+	if i := slices.IndexFunc(s.chunkCalls, func(f chunkCall) bool { return !s.comes(f.by) }); i >= 0 {
 		s.hangUp(s.chunkCalls[i].id)
 	}
 }
@@ -344,7 +346,7 @@ func (s *snapshot) makeRoom() {
 func (s *snapshot) still() bool {
 	long := int64(progressMs)
 	for _, f := range s.chunkCalls {
-		if s.owes(f) {
+		if s.comes(f.by) {
 			long = max(long, s.patience(f.by))
 		}
 	}
@@ -356,7 +358,7 @@ func (s *snapshot) still() bool {
 func (s *snapshot) reclaim() {
 	for i := range s.transfer.chunks {
 		c := &s.transfer.chunks[i]
-		if c.state == chunkAsked && (!s.usable(c.by) || s.stalled(c.by)) {
+		if c.state == chunkAsked && !s.comes(c.by) {
 			c.state = chunkMissing
 		}
 	}
@@ -411,12 +413,8 @@ func (s *snapshot) hungUp(f chunkCall) {
 // measure takes a chunk of so many bytes into what p is known to send, with the time for which it waited there. The first
 // one takes the place of a guess, which a thin link would have to make up for over many.
 func (s *snapshot) measure(p *peer, bytes int) {
-	r := p.rate
-	if !p.snapshot.measured && !p.pull.measured {
-		r = 0
-	}
-	if r.sampled(bytes, s.now-p.snapshot.lastAt) {
-		p.rate, p.snapshot.measured = r, true
+	if p.sampled(bytes, s.now-p.snapshot.lastAt, p.guessed()) {
+		p.snapshot.measured = true
 	}
 }
 

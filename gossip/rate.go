@@ -17,6 +17,20 @@ func (r *rate) sampled(bytes int, ms int64) bool {
 	return true
 }
 
+// sampled takes an answer of so many bytes in ms into what p is known to send. It takes the place of a guess, however much
+// slower it was. It reports false if the answer says nothing.
+func (p *peer) sampled(bytes int, ms int64, guess bool) bool {
+	r := p.rate
+	if guess {
+		r = 0
+	}
+	says := r.sampled(bytes, ms)
+	if says {
+		p.rate = r
+	}
+	return says
+}
+
 // transferMs is the time that n bytes may take: rateSlack times what the rate
 // says, within the deadlines' bounds.
 func (r rate) transferMs(n int) int64 {

@@ -342,8 +342,8 @@ func (r *repair) settled(id wire.Digest, how outcome) {
 	}
 }
 
-// goOn asks for the next batch while the last payloads are on their way, so that the link is not idle meanwhile, and ends
-// the repair after the last one.
+// goOn asks for the next batch while the last payloads are on their way: the link is not idle meanwhile. After the last
+// one it ends the repair.
 func (r *repair) goOn(s *session) {
 	if s.batch == nil && (len(s.waiting) == 0 || len(s.todo) > 0 && len(s.waiting) <= repairAhead) {
 		r.nextBatch(s)

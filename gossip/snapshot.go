@@ -351,8 +351,9 @@ func genesisOnly(m wire.Manifest) bool {
 	return !slices.ContainsFunc(m.Fragments, func(f wire.FragmentManifest) bool { return f.Round > 0 })
 }
 
-// done hands up the manifest: every chunk of it is stored.
+// done hands up the manifest: every chunk of it is stored, so nothing is asked for any more.
 func (s *snapshot) done() {
+	s.hangUpChunks(func(chunkCall) bool { return true })
 	s.stage = installing
 	if genesisOnly(s.manifest) {
 		s.stage, s.resume = idle, nil // there is nothing to install

@@ -294,8 +294,8 @@ func specMissingFetched(t *testing.T, _ *spectest.Spec) {
 }
 
 // batches begins a repair in which a peer shows a delta of a key in rounds that
-// fill two batches, answers the first with two headers more than may be on their way, and
-// returns these.
+// fill two batches. It answers the first, with two headers more than may be on their way,
+// and returns them.
 func (a *alone) batches(t testing.TB) (first []wire.SignedHeader) {
 	t.Helper()
 	a.holds(9, 0, 70, 1)
