@@ -19,6 +19,12 @@ type ballot struct {
 	asked int
 	open  int // answers still awaited
 	until Time
+	over  bool // it was decided
+}
+
+// newBallot has the author of a manifest as its first voter.
+func newBallot(now Time, m wire.Manifest) ballot {
+	return ballot{camps: []camp{{position: positionOf(m), peers: 1}}, until: now + attestMs}
 }
 
 type camp struct {
@@ -60,7 +66,7 @@ func (b *ballot) result() (yes, rival, known int) {
 // attest asks other peers what they know of the manifest's rounds, unless the
 // donor is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
-	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
+	s.ballot = newBallot(s.now, s.manifest)
 	if s.only || s.trusts(s.donor) {
 		s.begin()
 		return
@@ -69,7 +75,7 @@ func (s *snapshot) attest() {
 	if genesisOnly(s.manifest) {
 		s.attestGenesis()
 	} else {
-		s.askAttesters()
+		s.askAttesters(s.manifest, &s.ballot, s.count)
 	}
 	s.count()
 }
@@ -89,7 +95,7 @@ func positionOf(m wire.Manifest) wire.Digest {
 // something is not at genesis.
 func (s *snapshot) attestGenesis() {
 	began := wire.Sum([]byte("began"))
-	for _, p := range s.attesters() {
+	for _, p := range s.attesters(s.donor) {
 		switch {
 		case p.beat == nil:
 		case p.beat.Folded > 0:
@@ -100,13 +106,13 @@ func (s *snapshot) attestGenesis() {
 	}
 }
 
-// attesters are the peers that may know something of the run, without the donor.
+// attesters are the peers that may know something of the run, without a donor.
 // Contributors come first, then the rest by lot: keys are free, and a liar can choose
 // the ids of its own.
-func (s *snapshot) attesters() []*peer {
+func (s *snapshot) attesters(donor wire.PeerID) []*peer {
 	var out []*peer
 	for _, p := range s.peers.list {
-		if p.id != s.donor && s.mayDonate(p) {
+		if p.id != donor && s.mayDonate(p) {
 			out = append(out, p)
 		}
 	}
@@ -116,32 +122,32 @@ func (s *snapshot) attesters() []*peer {
 	return out[:min(len(out), maxAttesters)]
 }
 
-// askAttesters asks for chain and state at the rounds of the manifest, which
-// stand in front of the range that begins after each.
-func (s *snapshot) askAttesters() {
+// askAttesters asks for chain and state at the rounds of a manifest, which
+// stand in front of the range that begins after each. counted is told of each answer.
+func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, counted func()) {
 	var ranges []wire.Range
-	for f, fm := range s.manifest.Fragments {
+	for f, fm := range m.Fragments {
 		if fm.Round > 0 && fm.Round < ^uint32(0) {
 			ranges = append(ranges, wire.Range{Fragment: uint16(f), From: fm.Round + 1, To: fm.Round + 1})
 		}
 	}
 	attempt := s.attempt
-	for _, p := range s.attesters() {
-		s.ballot.asked++
-		s.ballot.open++
+	for _, p := range s.attesters(m.Author) {
+		b.asked++
+		b.open++
 		request := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
-		s.call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(b []byte, err error) {
-			if attempt == s.attempt && s.stage == attesting {
-				s.ballot.open--
-				s.attested(p, ranges, b, err)
-				s.count()
+		s.call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(body []byte, err error) {
+			if attempt == s.attempt && !b.over {
+				b.open--
+				s.attested(b, p, ranges, body, err)
+				counted()
 			}
 		})
 	}
 }
 
 // attested counts the answer of one peer, if it knows the rounds.
-func (s *snapshot) attested(p *peer, asked []wire.Range, body []byte, err error) {
+func (s *snapshot) attested(votes *ballot, p *peer, asked []wire.Range, body []byte, err error) {
 	if err != nil {
 		return
 	}
@@ -157,7 +163,7 @@ func (s *snapshot) attested(p *peer, asked []wire.Range, body []byte, err error)
 		}
 		b = append(append(b, a.Chain[:]...), a.State[:]...)
 	}
-	s.ballot.add(wire.Sum(b))
+	votes.add(wire.Sum(b))
 }
 
 // count decides once everybody has answered, or the time is up.
@@ -165,6 +171,7 @@ func (s *snapshot) count() {
 	if s.ballot.open > 0 && s.now < s.ballot.until {
 		return
 	}
+	s.ballot.over = true
 	yes, rival, known := s.ballot.result()
 	switch {
 	case 2*yes > known:

@@ -15,6 +15,7 @@ import (
 // while. So the fetch goes on where it was when its first donor dies.
 type transfer struct {
 	chunks   []chunk             // those not stored from an earlier attempt
+	begun    []bool              // of fragments: some chunk of it was asked for
 	at       map[wire.Digest]int // places of chunks in the list
 	first    int                 // no chunk before this one is missing
 	missing  int                 // chunks not stored yet
@@ -24,6 +25,7 @@ type transfer struct {
 	recruits map[wire.PeerID]bool // peers asked to donate; false: in vain
 	gave     map[wire.PeerID]bool // peers that gave a chunk
 	progress Time                 // when the last chunk came
+	renewal  renewal
 }
 
 // snapshotPeer is what snapshot knows of a peer.
@@ -81,27 +83,42 @@ func (t *transfer) String() string {
 func (s *snapshot) begin() {
 	s.stage, s.resume = fetching, roundsOf(s.manifest)
 	s.transfer = transfer{
-		at: map[wire.Digest]int{}, holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+		begun: make([]bool, len(s.manifest.Fragments)), holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
 	}
 	if genesisOnly(s.manifest) {
 		s.done()
 		return
 	}
+	s.list()
+	t := &s.transfer
+	s.adopt()
+	t.renewal.next(s.now, t)
+	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
+	s.emit(Fetching{At: s.resume})
+	s.donates(s.donor, s.manifest, s.resume)
+	s.pump()
+}
+
+// list lists the chunks of the manifest. Those that are listed already stay what they are.
+func (s *snapshot) list() {
+	t := &s.transfer
+	before, places := t.chunks, t.at
+	t.chunks, t.at = nil, map[wire.Digest]int{}
+	t.first, t.missing, t.have, t.total = 0, 0, 0, 0
 	listed := map[wire.Digest]bool{}
 	for f, fm := range s.manifest.Fragments {
 		for i, d := range fm.Chunks {
-			if !listed[d] {
-				listed[d] = true
-				s.list(chunk{digest: d, fragment: f, index: i, size: fm.ChunkLen(i)})
+			if listed[d] {
+				continue
 			}
+			listed[d] = true
+			c := chunk{digest: d, fragment: f, index: i, size: fm.ChunkLen(i)}
+			if j, ok := places[d]; ok {
+				c.state, c.by, c.tries = before[j].state, before[j].by, before[j].tries
+			}
+			s.add(c)
 		}
 	}
-	t := &s.transfer
-	s.adopt()
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
-	s.emit(Fetching{At: s.resume})
-	s.donates(s.donor, s.manifest)
-	s.pump()
 }
 
 // roundsOf are the rounds of a manifest's tips.
@@ -113,14 +130,20 @@ func roundsOf(m wire.Manifest) []uint32 {
 	return at
 }
 
-func (s *snapshot) list(c chunk) {
+// add lists a chunk, unless an earlier attempt has stored it.
+func (s *snapshot) add(c chunk) {
 	t := &s.transfer
 	t.total += int64(c.size)
-	if s.cfg.HasChunk(c.digest) {
+	if c.state == chunkMissing && s.cfg.HasChunk(c.digest) {
 		t.have += int64(c.size)
+		t.begun[c.fragment] = true
 		return
 	}
-	t.missing++
+	if c.state == chunkStored {
+		t.have += int64(c.size)
+	} else {
+		t.missing++
+	}
 	t.at[c.digest] = len(t.chunks)
 	t.chunks = append(t.chunks, c)
 }
@@ -132,6 +155,7 @@ func (s *snapshot) adopt() {
 		if listed {
 			c := &s.transfer.chunks[i]
 			c.state, c.by = chunkAsked, f.by
+			s.transfer.begun[c.fragment] = true
 		}
 		return !listed
 	})
@@ -146,20 +170,25 @@ func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 	}
 }
 
-// donates notes which chunks a peer can give: those that its own tips of the
+// donates notes which chunks a peer can give of the fragments that it was asked for: those that its own tips of the
 // same rounds begin with.
-func (s *snapshot) donates(id wire.PeerID, m wire.Manifest) {
-	useful := false
-	for f, fm := range m.Fragments {
-		want := s.manifest.Fragments[f].Chunks
+func (s *snapshot) donates(id wire.PeerID, m wire.Manifest, at []uint32) {
+	t := &s.transfer
+	for f, round := range at {
+		if round == wire.NoTip {
+			continue
+		}
+		want, has := s.manifest.Fragments[f].Chunks, m.Fragments[f].Chunks
 		n := 0
-		for n < len(want) && n < len(fm.Chunks) && want[n] == fm.Chunks[n] {
+		for n < len(want) && n < len(has) && want[n] == has[n] {
 			n++
 		}
-		s.transfer.holds[holding{id, f}] = n
-		useful = useful || n > 0
+		t.holds[holding{id, f}] = n
 	}
-	s.transfer.recruits[id] = useful
+	t.recruits[id] = false
+	for f := range at {
+		t.recruits[id] = t.recruits[id] || t.holds[holding{id, f}] > 0
+	}
 }
 
 // drop takes a peer from the donors.
@@ -191,7 +220,7 @@ func (s *snapshot) recruit() {
 		return bytes.Compare(a[:], b[:])
 	})
 	for _, p := range others[:min(len(others), max(0, maxDonors-donors))] {
-		s.askTips(p)
+		s.askTips(p, s.resume)
 	}
 }
 
@@ -200,19 +229,20 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 	return wire.Sum(append(s.cfg.Self[:], id[:]...))
 }
 
-// askTips asks a peer to donate as well.
-func (s *snapshot) askTips(p *peer) {
+// askTips asks a peer to donate the tips of these rounds as well.
+func (s *snapshot) askTips(p *peer, at []uint32) {
 	s.transfer.recruits[p.id] = true
 	attempt := s.attempt
-	request := wire.Request{Kind: wire.GetTips, At: s.resume}
+	request := wire.Request{Kind: wire.GetTips, At: at}
 	s.call(p.id, request, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
-		s.transfer.recruits[p.id] = false
-		if m, err := s.open(p, b, err); err == nil {
-			s.donates(p.id, m)
+		m, err := s.open(p, b, err)
+		if err != nil {
+			m.Fragments = make([]wire.FragmentManifest, len(at)) // it gives none of them
 		}
+		s.donates(p.id, m, at)
 		s.pump()
 	})
 }
@@ -225,6 +255,7 @@ func (s *snapshot) pump() {
 		return
 	}
 	s.recruit()
+	s.renew()
 	for t.chunks[t.first].state == chunkStored {
 		t.first++
 	}
@@ -368,6 +399,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	c := &s.transfer.chunks[i]
 	c.state, c.by = chunkAsked, p
 	c.tries++
+	s.transfer.begun[c.fragment] = true
 	if p.snapshot.calls == 0 {
 		p.snapshot.lastAt = s.now
 	}

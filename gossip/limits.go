@@ -387,6 +387,13 @@ const (
 	mostTipsMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
+	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments
+	// not begun: with eight it gets them half a part too old on average, a sixteenth, and each donor
+	// hashes its tips four or five times. renewMs is the least time between two such requests, within
+	// what tipAsksMs allows, and renewRounds how many rounds the donor must have closed since.
+	renewParts  = 8
+	renewMs     = 4_000
+	renewRounds = 2
 	// gatherBeats is how many beat periods a joiner without a peer of its link
 	// waits for others that could attest what the first one shows.
 	gatherBeats = 2

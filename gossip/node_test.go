@@ -314,12 +314,13 @@ func (n *node) manifest(at []uint32) wire.Manifest {
 	var m wire.Manifest
 	for f := range n.chain.closed {
 		fm := wire.FragmentManifest{Round: n.chain.closed[f], Closed: n.chain.closed[f]}
-		if at != nil {
+		newest := at == nil || at[f] == wire.NewestTip
+		if !newest {
 			fm.Round = min(at[f], fm.Closed)
 		}
 		fm.Chain, _ = n.chain.ChainDigest(f, fm.Round)
 		fm.State, _ = n.chain.StateDigest(f, fm.Round)
-		if fm.Round > 0 && (at == nil || at[f] == fm.Round && at[f] >= n.chain.base[f]) {
+		if fm.Round > 0 && (newest || at[f] == fm.Round && at[f] >= n.chain.base[f]) {
 			fm.Size, fm.Chunks = uint64(n.w.tipBytes()), n.cut(f, fm.Round)
 		} else {
 			fm.Round = 0

@@ -12,7 +12,7 @@ import (
 
 func TestSpecTips(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
-		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
+		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-1.3": specNewerTips, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
 	})
 }
@@ -44,7 +44,7 @@ func (a *alone) begins(t testing.TB) question {
 
 func TestTipsDonor(t *testing.T) {
 	s := spectest.Load(t)
-	numbers(t, s, "tips", map[string]int64{"gather": gatherBeats, "disputes": maxDisputes})
+	numbers(t, s, "tips", map[string]int64{"gather": gatherBeats, "disputes": maxDisputes, "newer": renewRounds})
 	for name, prepare := range map[string]func(a *alone, ids []wire.PeerID) wire.PeerID{
 		"most tokens": func(_ *alone, ids []wire.PeerID) wire.PeerID { return ids[0] },
 		"joining": func(a *alone, ids []wire.PeerID) wire.PeerID {
@@ -220,6 +220,44 @@ func specWhoVotes(t *testing.T, _ *spectest.Spec) {
 	a.vote(q[0], against)
 	if e := a.fails(q[1], wire.Busy); fetchesChunks(t, e) { // one to one
 		t.Error("a peer that does not answer has a vote")
+	}
+}
+
+// moves has a joiner take a quarter of fragment 0 while its donor closes some rounds more, and returns what it
+// asks then.
+func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
+	t.Helper()
+	const chunks = 32
+	asked := questions(t, a.gives(a.begins(t), 1, a.tipsOf(id, 7, chunks)), wire.GetChunk)
+	a.saidBy(id, func(b *wire.Beat) { b.Closed = []uint32{7 + closed, 7 + closed} })
+	e := a.wait(renewMs)
+	for i := range chunks / 4 {
+		e = append(e, a.answer(asked[i], specChunk(0, i, chunks))...)
+		asked = append(asked, questions(t, e, wire.GetChunk)...)
+		if q := questions(t, e, wire.GetTips); len(q) > 0 {
+			return q
+		}
+		e = nil
+	}
+	return nil
+}
+
+func specNewerTips(t *testing.T, s *spectest.Spec) {
+	enough := uint32(s.Number(t, "tips", "newer"))
+	a, ids := joins(1)
+	a.core.cfg.Trusted = ids
+	if q := a.moves(t, ids[0], enough-1); len(q) != 0 {
+		t.Errorf("asks %+v for tips that are hardly newer", q)
+	}
+	a, ids = joins(1)
+	a.core.cfg.Trusted = ids
+	q := a.moves(t, ids[0], enough)
+	if len(q) != 1 || !slices.Equal(q[0].At, []uint32{wire.NoTip, wire.NewestTip}) {
+		t.Fatalf("asks %+v", q)
+	}
+	e := a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32))
+	if f := find[Fetching](e); len(f) != 1 || !slices.Equal(f[0].At, []uint32{7, 9}) {
+		t.Errorf("fetches %+v", f)
 	}
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 )
 
 // RequestKind says what is asked for.
@@ -101,6 +102,12 @@ type RoundKey struct {
 	Round    uint32
 }
 
+// Rounds that no tip has, in a request for tips.
+const (
+	NewestTip = math.MaxUint32     // the newest that the peer would give in a manifest
+	NoTip     = math.MaxUint32 - 1 // nothing of this fragment
+)
+
 // Request is one question on a stream. Only the fields of its kind travel.
 type Request struct {
 	Kind   RequestKind
@@ -109,7 +116,7 @@ type Request struct {
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
-	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment
+	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment, or NewestTip or NoTip
 
 	Certificates []Digest // GetCertificates, as the next
 	Authors      []PeerID

@@ -154,6 +154,15 @@ func specGetTips(t *testing.T, s *spectest.Spec) {
 	refused(t, "tips of more fragments", err, wire.ErrInvalid)
 }
 
+func specNewerTips(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "request newer tips")
+	r := must[wire.Request](t)(wire.DecodeRequest(raw))
+	same(t, "newer tips", r.Encode(), raw)
+	if want := []uint32{7, wire.NewestTip, wire.NoTip}; !slices.Equal(r.At, want) {
+		t.Errorf("asks for %v, by the text %v", want, r.At)
+	}
+}
+
 func specGetPayload(t *testing.T, s *spectest.Spec) {
 	r, fields := requested(t, s, "payload")
 	same(t, "id", r.Digest[:], fields[0].([]byte))

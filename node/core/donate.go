@@ -57,8 +57,11 @@ func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
 }
 
 // DonateAt is the tip of a given round: a kept base, or folded again from the
-// one below it. A round that this node cannot make is left without links.
+// one below it. A round that this node cannot make is left without links. For wire.NewestTip it is that of Donate.
 func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donation {
+	if round == wire.NewestTip {
+		return Donate(params, m, p)
+	}
 	d := Donation{Closed: m.Fragment(p).Closed()}
 	base, found := uint32(0), false
 	for _, b := range m.Fragment(p).Bases() {

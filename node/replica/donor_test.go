@@ -163,6 +163,18 @@ func TestDonorsOfOneRoundAgree(t *testing.T) {
 	}
 }
 
+// Who has taken a part of the tips asks for the newest of the others, and gets what it would have got of them in
+// the first place.
+func TestDonorGivesTheNewestOfSome(t *testing.T) {
+	g := newRig(t).start().closes(0, 8).closes(1, 8)
+	newest := g.offer().Fragments[1]
+	some := g.offer(wire.NoTip, wire.NewestTip).Fragments
+	if len(some[0].Chunks) != 0 || some[1].Round != newest.Round || !slices.Equal(some[1].Chunks, newest.Chunks) {
+		t.Errorf("gives %+v, the newest is %+v", some, newest)
+	}
+	g.refuses("nothing was asked for", wire.NoTip, wire.NoTip)
+}
+
 // The tip of a round whose base is gone is folded again from the one below it. Between
 // two such folds a donor rests, and gives only what it has: anybody may ask.
 func TestDonorFoldsAgainAndRests(t *testing.T) {

@@ -1,0 +1,101 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+
+	"atoll/gossip/wire"
+)
+
+// moving is a world of n donors whose tips take half a minute over a joiner's link, and that go on training.
+func moving(t *testing.T, n int) *world {
+	w := ran(t, 80, n, options{fragments: 12, tipBytes: 8 * wire.ChunkSize, link: 1000})
+	w.trains(1000, 1000)
+	return w
+}
+
+// taken are the rounds of the tips that a joiner took.
+func (n *node) taken() (rounds []uint32) {
+	for _, e := range n.effects {
+		if s, ok := e.(Snapshot); ok {
+			return roundsOf(s.Manifest)
+		}
+	}
+	return nil
+}
+
+// A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one donor,
+// from four, from such as the link names and others.
+func TestJoinTakesNewerTips(t *testing.T) {
+	for _, donors := range []int{1, 4} {
+		for _, trusted := range []bool{true, false} {
+			w := moving(t, donors)
+			var link []wire.PeerID
+			if trusted {
+				link = append(link, w.nodes[0].id)
+			}
+			first := w.nodes[0].chain.closed[0]
+			n := w.join(link...)
+			if !w.runUntilTrue(w.now+180_000, n.joined) {
+				t.Fatalf("%d donors: not in: %v", donors, n.core.snapshot.transfer.String())
+			}
+			last, took := w.nodes[0].chain.closed[0], n.taken()
+			if !slices.IsSorted(took) {
+				t.Errorf("%d donors: tips of rounds %v, those of later fragments are older", donors, took)
+			}
+			if age := last - took[len(took)-1]; age > (last-first)/2 {
+				t.Errorf("%d donors: the last tip is of round %d, the run went from %d to %d", donors, took[len(took)-1], first, last)
+			}
+			if came := n.link.got + n.link.cut; came > w.tipsSize()+wire.ChunkSize {
+				t.Errorf("%d donors: %d bytes came for tips of %d", donors, came, w.tipsSize())
+			}
+			if !w.runUntilTrue(w.now+60_000, w.equal) {
+				t.Errorf("%d donors: never equal", donors)
+			}
+		}
+	}
+}
+
+// Newer tips are taken only if most peers know them, as the first were. With those of a liar a joiner goes on with what
+// it has.
+func TestJoinRefusesInventedNewerTips(t *testing.T) {
+	w := moving(t, 5)
+	liar := w.nodes[0]
+	liar.boasts()
+	n := w.join()
+	w.runUntil(w.now + 2000)
+	if n.core.snapshot.donor != liar.id {
+		t.Fatal("the liar is not the donor")
+	}
+	liar.lies(func(f *wire.FragmentManifest) {
+		if f.Round > 0 {
+			f.Chain = wire.Sum([]byte{1})
+		}
+	})
+	if !w.runUntilTrue(w.now+240_000, func() bool { return equal(append([]*node{n}, w.nodes[1:5]...)) }) {
+		t.Fatal("the joiner never had the tips of the others")
+	}
+	if n.core.FailedDonors() > 0 || !n.joined() {
+		t.Error("it gave up what it had")
+	}
+}
+
+// A donor that cannot give newer tips, or goes away meanwhile, costs no byte.
+func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
+	for name, fault := range map[string]func(w *world){
+		"answers none": func(w *world) { w.nodes[0].ignores = wire.GetTips },
+		"dies":         func(w *world) { w.after(10_000, func() { w.kill(0) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := moving(t, 3)
+			n := w.join(w.nodes[0].id)
+			fault(w)
+			if !w.runUntilTrue(w.now+180_000, n.joined) {
+				t.Fatalf("not in: %v", n.core.snapshot.transfer.String())
+			}
+			if came := n.link.got + n.link.cut; came > w.tipsSize()+2*wire.ChunkSize {
+				t.Errorf("%d bytes came for tips of %d", came, w.tipsSize())
+			}
+		})
+	}
+}
