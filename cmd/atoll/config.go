@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,41 +18,52 @@ const maxConfigFile = 1 << 20
 // tomlFile gives flags the values of a TOML file. A key is the name of a flag.
 // Keys at the top are for every command, keys in a table are for the command of
 // that name and go first.
-type tomlFile map[string]any
+type tomlFile struct {
+	name   string // for messages
+	values map[string]any
+}
 
 // loadTOML reads a configuration file for kong.
 func loadTOML(r io.Reader) (kong.Resolver, error) {
+	t := tomlFile{name: "configuration file"}
+	if f, ok := r.(*os.File); ok {
+		t.name += " " + f.Name()
+	}
 	b, err := io.ReadAll(io.LimitReader(r, maxConfigFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	if len(b) > maxConfigFile {
-		return nil, fmt.Errorf("configuration file: more than %d bytes; is it the right file?", maxConfigFile)
+		return nil, fmt.Errorf("%s: more than %d bytes; is it the right file?", t.name, maxConfigFile)
 	}
-	var values tomlFile
-	if err := toml.Unmarshal(b, &values); err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+	err = toml.Unmarshal(b, &t.values)
+	if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
+		line, _ := at.Position()
+		return nil, fmt.Errorf("%s, line %d: %w", t.name, line, err)
 	}
-	return values, nil
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return t, nil
 }
 
 // Validate refuses keys that no command knows: a misspelt one would be ignored.
 func (t tomlFile) Validate(app *kong.Application) error {
-	for key, value := range t {
+	for key, value := range t.values {
 		table, isTable := value.(map[string]any)
 		if !isTable {
 			if !slices.ContainsFunc(app.Leaves(true), func(n *kong.Node) bool { return hasFlag(n, key) }) {
-				return fmt.Errorf("configuration file: no command has a flag %q", key)
+				return fmt.Errorf("%s: no command has a flag %q", t.name, key)
 			}
 			continue
 		}
 		node := commandNamed(app, key)
 		if node == nil {
-			return fmt.Errorf("configuration file: table [%s]: there is no such command", key)
+			return fmt.Errorf("%s: table [%s]: there is no such command", t.name, key)
 		}
 		for key := range table {
 			if !hasFlag(node, key) {
-				return fmt.Errorf("configuration file: table [%s]: atoll %s has no flag %q", node.Name, node.Name, key)
+				return fmt.Errorf("%s: table [%s]: atoll %s has no flag %q", t.name, node.Name, node.Name, key)
 			}
 		}
 	}
@@ -85,8 +97,8 @@ func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 			return nil, nil
 		}
 	}
-	table, _ := t[strings.Fields(ctx.Command() + " ")[0]].(map[string]any)
-	for _, values := range []map[string]any{table, t} {
+	table, _ := t.values[strings.Fields(ctx.Command() + " ")[0]].(map[string]any)
+	for _, values := range []map[string]any{table, t.values} {
 		for _, name := range namesOf(flag) {
 			value, ok := values[name]
 			if _, isTable := value.(map[string]any); ok && !isTable {

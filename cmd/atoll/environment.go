@@ -70,13 +70,39 @@ func unread(n *kong.Node) (found [][2]string) {
 	return found
 }
 
+// misspelt are the variables that nearly have the name of one that some command reads, each with that name.
+func misspelt(app *kong.Node) (found [][2]string) {
+	known := variables(app)
+	for _, setting := range os.Environ() {
+		name, _, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, envPrefix+"_") || slices.Contains(known, name) {
+			continue
+		}
+		if meant := nearest(name, known); meant != "" {
+			found = append(found, [2]string{name, meant})
+		}
+	}
+	return found
+}
+
+// variables are those of the flags of a command and of all below it.
+func variables(n *kong.Node) (names []string) {
+	for _, f := range n.Flags {
+		names = append(names, f.Envs...)
+	}
+	for _, child := range n.Children {
+		names = append(names, variables(child)...)
+	}
+	return names
+}
+
 // sayUnread tells of them: a setting that nobody reads would surprise later.
 func (c *console) sayUnread(typed *kong.Context) {
 	selected := typed.Selected()
 	if selected == nil {
 		return
 	}
-	for _, v := range unread(selected) {
+	for _, v := range append(unread(selected), misspelt(typed.Model.Node)...) {
 		c.say("note: %s is not read; use %s", v[0], v[1])
 	}
 }

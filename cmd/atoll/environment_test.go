@@ -56,6 +56,16 @@ func TestVariablesDoNotLeak(t *testing.T) {
 	}
 }
 
+func TestMisspeltVariables(t *testing.T) {
+	t.Setenv("ATOLL_JION_UP", "5")
+	t.Setenv("ATOLL_JOIN_DOWN", "")
+	t.Setenv("ATOLL_OF_ANOTHER_PROGRAM", "5")
+	_, _, stderr := typed(t, "key", "show", "--dir", "absent")
+	if want := "note: ATOLL_JION_UP is not read; use ATOLL_JOIN_UP"; strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("%q does not say %q alone", stderr, want)
+	}
+}
+
 // A unit of systemd has the link from a file, so that it stands in no list of processes.
 func TestLinkFromItsVariable(t *testing.T) {
 	t.Setenv("ATOLL_JOIN_LINK", "atoll:cut")

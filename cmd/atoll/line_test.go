@@ -55,6 +55,10 @@ func TestCommandLines(t *testing.T) {
 		{"new --codec int3", 2, "", "--codec must be one of"},
 		{"new --profile moon", 2, "", "--profile must be one of"},
 		{"new --tokens many", 2, "", "is not a whole number"},
+		{"new --tokens -5", 2, "", "\"-5\""},
+		{"join --dir absent --batch -1", 2, "", "--batch is -1"},
+		{"join --dir absent --up -5mbit", 2, "", "\"-5mbit\""},
+		{"key -5", 2, "", "unknown flag -5"},
 		{"new --seed=-1", 2, "", "--seed"},
 		{"join", 2, "", "which run? Pass a join link"},
 		{"join http://example.org", 2, "", `does not begin with "atoll:"`},
@@ -253,10 +257,10 @@ func TestConfigFile(t *testing.T) {
 		{"tokens = -3", "--tokens is -3"},
 		{"tokens = 5\n[generate]\ntokens = -4", "--tokens is -4"},
 		{"[generate]\ntemperature = -0.5", "--temperature is -0.5"},
-		{"tokns = 5", `no command has a flag "tokns"`},
+		{"tokns = 5", path + `: no command has a flag "tokns"`},
 		{"[generate]\ndata = \"x\"", `atoll generate has no flag "data"`},
 		{"[paint]\ndata = \"x\"", "table [paint]: there is no such command"},
-		{"tokens = ", "configuration file: toml"},
+		{"[generate]\ntokens = ", path + ", line 2: toml"},
 		{"name = \"" + strings.Repeat("x", maxConfigFile) + "\"", "is it the right file?"},
 	} {
 		if err := os.WriteFile(path, []byte(c.toml), 0o600); err != nil {

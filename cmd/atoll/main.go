@@ -21,7 +21,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -162,15 +161,27 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	return c.fail(suggesting(err, args), helpFor(parsed))
 }
 
-// respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash.
-func respelled(args []string) []string {
-	args = slices.Clone(args)
-	for i, arg := range args {
+// respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash. It
+// puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.
+func respelled(args []string) (spelled []string) {
+	for _, arg := range args {
 		if arg == "--H" || strings.HasPrefix(arg, "--H=") {
-			args[i] = strings.Replace(arg, "--H", "--h", 1)
+			arg = strings.Replace(arg, "--H", "--h", 1)
 		}
+		last := len(spelled) - 1
+		if negative(arg) && last >= 0 && strings.HasPrefix(spelled[last], "--") && !strings.Contains(spelled[last], "=") {
+			spelled[last] += "=" + arg
+			continue
+		}
+		spelled = append(spelled, arg)
 	}
-	return args
+	return spelled
+}
+
+// negative reports whether an argument is a number below zero, with or without a unit. No flag begins so.
+func negative(arg string) bool {
+	digits, dash := strings.CutPrefix(arg, "-")
+	return dash && digits != "" && strings.ContainsRune(".0123456789", rune(digits[0]))
 }
 
 // console is what a command talks to.

@@ -118,7 +118,7 @@ const askTimeout = 10 * time.Second
 func lastStatus(dir string) (status.Snapshot, error) {
 	s, err := status.ReadFinal(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
+		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join LINK --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
 	}
 	return s, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -119,6 +120,10 @@ func (d *doctor) askNode() {
 
 func (d *doctor) checkKey() {
 	key, err := store.ReadKey(d.dir)
+	if errors.Is(err, fs.ErrPermission) {
+		d.bad("key", err.Error(), "run this as the user that started the node")
+		return
+	}
 	if err != nil {
 		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key import`, and let only its owner read it")
 		return

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -195,10 +196,18 @@ func Dial(dir string) (*Client, error) {
 func wayTo(dir string) (way, error) {
 	b, err := os.ReadFile(filepath.Join(dir, controlFile))
 	w, whole := parseWay(string(b))
-	if err != nil || !whole {
-		return w, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+	if err == nil && whole {
+		return w, nil
 	}
-	return w, nil
+	return w, noWay(dir, err)
+}
+
+// noWay says why a node cannot be asked. One of another user may well run.
+func noWay(dir string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s is of another user: run this as the user that started the node: %w", dir, err)
+	}
+	return fmt.Errorf("%s: %w", dir, ErrNotRunning)
 }
 
 // Died reports of a folder on which no node runs whether the last one there did not end in order:

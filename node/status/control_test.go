@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -116,6 +117,14 @@ func TestControlNotRunning(t *testing.T) {
 		if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("Dial: %v", err)
 		}
+	}
+}
+
+// Of a folder that this user may not read nobody knows that no node runs there.
+func TestControlOfAnotherUser(t *testing.T) {
+	err := noWay("folder", &fs.PathError{Op: "open", Path: "folder/control", Err: fs.ErrPermission})
+	if errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "run this as the user that started the node") {
+		t.Error(err)
 	}
 }
 
