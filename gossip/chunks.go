@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -60,6 +61,7 @@ type chunkCall struct {
 	id     uint64 // of the call
 	digest wire.Digest
 	size   int
+	packed bool // it travels so
 	by     *peer
 }
 
@@ -405,10 +407,10 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	}
 	p.snapshot.calls++
 	s.makeRoom()
-	f := chunkCall{digest: c.digest, size: c.size, by: p}
-	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
+	request := wire.Request{Kind: s.chunkKind(p), Digest: c.digest}
+	f := chunkCall{digest: c.digest, size: c.size, packed: request.Kind == wire.GetPacked, by: p}
 	takes := min(p.rate.transferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
-	f.id = s.call(p.id, request, wire.GetChunk.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
+	f.id = s.call(p.id, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
 		if errors.Is(err, errHungUp) {
 			s.hungUp(f)
 			return
@@ -421,6 +423,14 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		s.landed(f, b, err)
 	})
 	s.chunkCalls = append(s.chunkCalls, f)
+}
+
+// chunkKind is how p is asked for a chunk: packed, unless its program is older than that.
+func (s *snapshot) chunkKind(p *peer) wire.RequestKind {
+	if s.cfg.Unpack == nil || p.roster.record.Minor < hello.MinorPacked {
+		return wire.GetChunk
+	}
+	return wire.GetPacked
 }
 
 // ended forgets a request.
@@ -452,9 +462,13 @@ func (s *snapshot) measure(p *peer, bytes int) {
 
 // landed takes what came of a request. What comes between two attempts is kept for the next.
 func (s *snapshot) landed(f chunkCall, b []byte, err error) {
+	came := len(b)
+	if err == nil && f.packed {
+		b, _ = s.cfg.Unpack(b, f.size) // what does not unpack is not the chunk
+	}
 	good := err == nil && wire.CheckChunk(f.size, f.digest, b) == nil
 	if err == nil && !good {
-		s.misbehaved(f.by.id, fmt.Sprintf("%d bytes that are not chunk %v", len(b), f.digest))
+		s.misbehaved(f.by.id, fmt.Sprintf("%d bytes that are not chunk %v", came, f.digest))
 	}
 	i, listed := s.transfer.at[f.digest]
 	switch {

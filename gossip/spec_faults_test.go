@@ -274,6 +274,12 @@ var specFaultsOf = map[string]fault{
 		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 1, 1)), wire.GetChunk)
 		return a.answer(chunks[0], make([]byte, 100)), id
 	},
+	"packed chunk that C-18 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		id, q := a.fetches(t, 1)
+		a.speaks(id, 1)
+		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 1, 1)), wire.GetPacked)
+		return a.answer(chunks[0], specChunk(0, 0, 1)), id
+	},
 }
 
 func specFaultTable(t *testing.T, s *spectest.Spec) {

@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
 )
 
 // learnFirst makes sure that the folder has what training begins with: from --init, from an
@@ -109,7 +111,7 @@ func (n *node) fetchFirst(ctx context.Context) error {
 // list fetches the list of chunks.
 func (f *linkFetch) list(ctx context.Context) (list [][]byte, err error) {
 	for _, d := range f.n.genesis.FirstDigests() {
-		b, err := f.chunk(ctx, d)
+		b, err := f.chunk(ctx, d, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +134,7 @@ func (f *linkFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
 	for range firstAtOnce {
 		work.Go(func() {
 			for i := range chunks {
-				b, err := f.chunk(ctx, part.Digest(i))
+				b, err := f.chunk(ctx, part.Digest(i), part.Size(i))
 				if err == nil {
 					err = part.Put(i, b)
 				}
@@ -158,17 +160,35 @@ func (f *linkFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
 	return context.Cause(ctx)
 }
 
-// chunk asks one peer after the other for a chunk, until one gives it.
-func (f *linkFetch) chunk(ctx context.Context, d wire.Digest) (chunk []byte, err error) {
-	request := wire.Request{Kind: wire.GetChunk, Run: f.n.run, Digest: d}
+// chunk asks one peer after the other for a chunk, until one gives it. size is that of a chunk of values, and 0 for one
+// of the list: digests do not pack.
+func (f *linkFetch) chunk(ctx context.Context, d wire.Digest, size int) (chunk []byte, err error) {
 	err = f.any(ctx, func(ctx context.Context, addr string) error {
-		chunk, err = f.ask(ctx, addr, request)
+		chunk, err = f.askChunk(ctx, addr, d, size)
 		if err == nil && wire.Sum(chunk) != d {
 			err = errors.New("it does not have this part of the initial values")
 		}
 		return err
 	})
 	return chunk, err
+}
+
+// askChunk asks the peer at an address for a chunk: packed, unless its program is older than that.
+func (f *linkFetch) askChunk(ctx context.Context, addr string, d wire.Digest, size int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkCall)
+	defer cancel()
+	id, err := f.reach(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if size == 0 || f.n.host.Session(id).Minor < hello.MinorPacked {
+		return f.call(ctx, id, wire.Request{Kind: wire.GetChunk, Digest: d})
+	}
+	b, err := f.call(ctx, id, wire.Request{Kind: wire.GetPacked, Digest: d})
+	if err != nil {
+		return nil, err
+	}
+	return codec.Unpack(b, size)
 }
 
 // any tries one address after the other, again and again, until one does.
@@ -197,16 +217,27 @@ func (f *linkFetch) any(ctx context.Context, try func(ctx context.Context, addr 
 func (f *linkFetch) ask(ctx context.Context, addr string, request wire.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkCall)
 	defer cancel()
-	id, err := p2p.PeerIDOf(addr)
+	id, err := f.reach(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
+	return f.call(ctx, id, request)
+}
+
+// reach connects to the peer at an address.
+func (f *linkFetch) reach(ctx context.Context, addr string) (wire.PeerID, error) {
+	id, err := p2p.PeerIDOf(addr)
+	if err != nil {
+		return id, err
+	}
 	if id == f.n.self {
-		return nil, errors.New("that is this node")
+		return id, errors.New("that is this node")
 	}
-	if id, err = f.n.host.Dial(ctx, addr); err != nil {
-		return nil, err
-	}
+	return f.n.host.Dial(ctx, addr)
+}
+
+// call asks a peer that is connected.
+func (f *linkFetch) call(ctx context.Context, id wire.PeerID, request wire.Request) ([]byte, error) {
 	raw, err := f.n.host.Call(ctx, id, request.Encode(), request.Kind.MaxResponse())
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 	}{
 		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "atoll/9" }, []string{"2 (atoll/0.1.0)", "3 (atoll/9)", "this node is the older one: install the peer's version of atoll here"}},
 		{FieldProtocol, func(r *Record) { r.Protocol, r.Minor = Protocol-1, 7 }, []string{"peer has 1.0..1.7 (atoll/0.1.0)", "the peer is the older one: install this version of atoll there"}},
-		{FieldProtocol, func(r *Record) { r.Minor, r.LeastMinor = Minor+2, Minor+1 }, []string{"we have 2 (", "peer has 2.1..2.2 (", "this node is the older one"}},
-		{FieldProtocol, func(r *Record) { r.Minor, r.LeastMinor = Minor+2, Minor+2 }, []string{"peer has 2.2 (", "this node is the older one"}},
+		{FieldProtocol, func(r *Record) { r.Minor, r.LeastMinor = 2, 1 }, []string{"we have 2 (", "peer has 2.1..2.2 (", "this node is the older one"}},
+		{FieldProtocol, func(r *Record) { r.Minor, r.LeastMinor = 2, 2 }, []string{"peer has 2.2 (", "this node is the older one"}},
 		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "" }, []string{"peer has 3:", "install"}},
 		{FieldRun, func(r *Record) { r.Run = wire.RunID{9} }, []string{"0102030000", "0900000000", "another run", "link"}},
 		{FieldAuthor, func(r *Record) { r.Author = testRecord(1).Author }, []string{"one key", "--dir"}},

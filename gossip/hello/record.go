@@ -10,9 +10,12 @@ import (
 // give up nodes of before.
 const (
 	Protocol   = 2
-	Minor      = 0
+	Minor      = 1
 	LeastMinor = 0
 )
+
+// MinorPacked is the minor version from which on nodes give chunks of tips packed, wire.GetPacked.
+const MinorPacked = 1
 
 // Roles of a node and kinds of a trainer.
 const (

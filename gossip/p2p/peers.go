@@ -139,6 +139,20 @@ func (ps *peers) up(p peer.ID) *link {
 	return nil
 }
 
+// Session is what the handshake with a peer agreed on; nothing if it is not connected.
+func (h *Host) Session(id wire.PeerID) hello.Session {
+	pid, err := libp2pID(id)
+	if err != nil {
+		return hello.Session{}
+	}
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	if l := h.peers.links[pid]; l != nil && l.passed {
+		return l.session
+	}
+	return hello.Session{}
+}
+
 // accepted reports whether this node accepts the record of a connected peer.
 func (ps *peers) accepted(p peer.ID) bool {
 	ps.mu.Lock()

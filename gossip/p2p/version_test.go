@@ -39,6 +39,9 @@ func TestMinorVersionsSettleOnTheLower(t *testing.T) {
 			if got, err := h.Call(t.Context(), peer.ID(), []byte("hi"), 10); err != nil || string(got[1:]) != "hi" {
 				t.Errorf("older dials %v: %q, %v", olderDials, got, err)
 			}
+			if s := h.Session(peer.ID()); s.Minor != 1 {
+				t.Errorf("older dials %v: %+v", olderDials, s)
+			}
 		}
 	}
 }

@@ -24,13 +24,14 @@ const (
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
 	GetVotes                               // Height, Known -> EncodeVotes: votes of the height that are not known
 	GetFinals                              // Height -> EncodeFinals: the certificates of the height and those above
+	GetPacked                              // Digest -> the chunk's bytes, packed: of peers that speak hello.MinorPacked
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "votes", "finals"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "votes", "finals", "packed"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetFinals {
+	if k < GetGenesis || k > GetPacked {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -54,6 +55,8 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + MaxManifest
 	case GetChunk:
 		return statusSize + ChunkSize
+	case GetPacked:
+		return statusSize + maxPackedBody
 	case GetCertificates:
 		return statusSize + maxCertificatesBody
 	case GetHoldings:
@@ -112,7 +115,7 @@ const (
 type Request struct {
 	Kind   RequestKind
 	Run    RunID      // GetGenesis
-	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest; GetPart: the blob's
+	Digest Digest     // GetPayload: the delta's id; GetChunk, GetPacked: the chunk's digest; GetPart: the blob's
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
@@ -193,7 +196,7 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(roundsFields{Ranges: r.Ranges})...)
 	case GetHeaders:
 		b = append(b, Marshal(headersFields{Rounds: r.Rounds})...)
-	case GetChunk:
+	case GetChunk, GetPacked:
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
 	case GetTips:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
@@ -240,7 +243,7 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f roundsFields) { r.Ranges = f.Ranges })
 	case GetHeaders:
 		err = withFields(b, func(f headersFields) { r.Rounds = f.Rounds })
-	case GetChunk:
+	case GetChunk, GetPacked:
 		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
 	case GetTips:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })

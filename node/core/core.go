@@ -13,6 +13,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
+	"atoll/tensor/codec"
 )
 
 // Time is milliseconds since the Unix epoch by a clock that stands still while
@@ -168,6 +169,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 	}, tips)
 	cfg.Gossip.Finality = m.final.votes(cfg)
 	cfg.Gossip.SweepMs = cfg.Params.SweepMs()
+	cfg.Gossip.Unpack = codec.Unpack
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
 	m.askMarks()
 	return m

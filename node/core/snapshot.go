@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
+	"atoll/tensor/codec"
 )
 
 // A snapshot blob is one fragment as a joiner takes it: the encoded tip, then
@@ -100,6 +101,14 @@ func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, c
 		chunks[id] = bytes.Clone(b.Next(f.ChunkLen(i)))
 	}
 	return f, chunks
+}
+
+// PackChunk is a chunk as wire.GetPacked has it, and nil for none: nearly all of it are the float32 values of a tip.
+func PackChunk(chunk []byte) []byte {
+	if chunk == nil {
+		return nil
+	}
+	return codec.Pack(chunk)
 }
 
 // ErrUnfit: tips are not what the run's can be, so their donor is to blame.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"atoll/node/core"
 	"atoll/optimizer/outer"
 	"atoll/tensor"
+	"atoll/tensor/codec"
 	"pgregory.net/rapid"
 )
 
@@ -254,6 +256,27 @@ func TestSnapshotAgainstManifest(t *testing.T) {
 	p.Mu = 0.9
 	if _, _, err := core.DecodeSnapshot(b, m, f, p); err == nil {
 		t.Error("took a tip without the momentum that the run has")
+	}
+}
+
+// Whatever is in a chunk, it fits into an answer when it is packed, and comes back.
+func TestPackedChunksFit(t *testing.T) {
+	noise := make([]byte, wire.ChunkSize)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	for name, chunk := range map[string][]byte{"noise": noise, "one byte": {1}, "zeros": make([]byte, wire.ChunkSize)} {
+		packed := core.PackChunk(chunk)
+		if n := len(wire.Found(packed)); n > wire.GetPacked.MaxResponse() {
+			t.Errorf("%s: an answer of %d bytes, at most %d are read", name, n, wire.GetPacked.MaxResponse())
+		}
+		if got, err := codec.Unpack(packed, len(chunk)); err != nil || !bytes.Equal(got, chunk) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	if core.PackChunk(nil) != nil {
+		t.Error("no chunk is packed to one")
 	}
 }
 

@@ -145,12 +145,18 @@ func (f First) read(file io.ReaderAt, begin int64, chunk int) ([]byte, error) {
 func (p *FirstPart) Digest(chunk int) wire.Digest { return p.first.Chunks[chunk] }
 func (p *FirstPart) Chunks() int                  { return len(p.first.Chunks) }
 
+// Size is how many bytes a chunk has.
+func (p *FirstPart) Size(chunk int) int {
+	from, to := p.first.Span(chunk)
+	return 4 * (to - from)
+}
+
 // Put takes a chunk, if it is what its digest says.
 func (p *FirstPart) Put(chunk int, b []byte) error {
-	from, to := p.first.Span(chunk)
-	if len(b) != 4*(to-from) || wire.Sum(b) != p.first.Chunks[chunk] {
+	if len(b) != p.Size(chunk) || wire.Sum(b) != p.first.Chunks[chunk] {
 		return fmt.Errorf("chunk %d of the initial values is not what its digest %v says", chunk, p.first.Chunks[chunk])
 	}
+	from, _ := p.first.Span(chunk)
 	_, err := p.file.WriteAt(b, p.begin+4*int64(from))
 	return err
 }

@@ -80,6 +80,21 @@ func TestDonorGivesWhatJoinersCanRead(t *testing.T) {
 	}
 }
 
+func TestDonorPacksChunks(t *testing.T) {
+	g := newRig(t).write(4, true).write(2, false).start()
+	packed := func(id wire.Digest) []byte {
+		return g.do(gossip.ReplyChunk{Handle: 1, Digest: id, Packed: true}).answer()
+	}
+	for _, f := range g.offer().Fragments {
+		for _, id := range f.Chunks {
+			want(t, "packed", bytes.Equal(packed(id), core.PackChunk(g.chunk(id))), true)
+		}
+	}
+	if packed(wire.Digest{}) != nil {
+		t.Error("it has a chunk that nobody made")
+	}
+}
+
 // A manifest serves joiners that come at once. It is made anew when it is old, when many
 // rounds have closed, and when a late delta changed the chain that leads to it.
 func TestDonorSharesAndRenewsManifests(t *testing.T) {

@@ -74,6 +74,12 @@
 // The streams follow from the values: Decode refuses others. Modes of chunks are an
 // encoder's choice, as for all kinds.
 //
+// # Packed bytes
+//
+// What has to stay as it is to the bit, such as a tip, is packed without a container: the bytes as
+// four streams, each a chunk unless it is empty. Pack takes any bytes, and saves
+// where they are values of float32. For normal values that is 16 % (TestPackSizes).
+//
 // # What is promised
 //
 // Encode and Decode give the same bits on every architecture: products that

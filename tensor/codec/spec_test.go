@@ -27,6 +27,7 @@ func TestSpec(t *testing.T) {
 		"C-15.6": specFarGaps, "C-15.7": specSparseCodes, "C-15.8": specSparseZeros, "C-15.9": specSparse8, "C-16": specCases("C-16"), "C-16.2": specCases("C-16.2"),
 		"C-16.3": specCases("C-16.3"), "C-16.4": specCases("C-16.4"), "C-16.5": specOneEncoding, "C-17": specGreatest, "C-17.2": specLeastError,
 		"C-17.3": specMean, "C-17.4": specZeroPart, "C-17.5": specOneLevel,
+		"C-18": specPacked, "C-18.2": specPackedStreams, "C-18.3": specPackedBehind,
 	})
 }
 

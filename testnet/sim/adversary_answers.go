@@ -1,6 +1,11 @@
 package sim
 
-import "atoll/gossip/wire"
+import (
+	"slices"
+
+	"atoll/gossip/wire"
+	"atoll/node/core"
+)
 
 func answerNoPayload(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	if q.Kind == wire.GetPayload {
@@ -16,10 +21,10 @@ func answerNoPayloadToHalf(l *liar, to *Node, q wire.Request, honest []byte) []b
 	return answerNoPayload(l, to, q, honest)
 }
 
-// answerWrong changes a byte of each answer of a kind.
-func answerWrong(kind wire.RequestKind) func(*liar, *Node, wire.Request, []byte) []byte {
+// answerWrong changes a byte of each answer of some kinds.
+func answerWrong(kinds ...wire.RequestKind) func(*liar, *Node, wire.Request, []byte) []byte {
 	return func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
-		if q.Kind != kind || len(honest) < 2 {
+		if !slices.Contains(kinds, q.Kind) || len(honest) < 2 {
 			return honest
 		}
 		wrong := append([]byte(nil), honest...)
@@ -28,9 +33,20 @@ func answerWrong(kind wire.RequestKind) func(*liar, *Node, wire.Request, []byte)
 	}
 }
 
+// chunkKinds are the requests for chunks of tips.
+var chunkKinds = []wire.RequestKind{wire.GetChunk, wire.GetPacked}
+
+// chunkAnswer gives a chunk, or none, as it was asked for.
+func chunkAnswer(q wire.Request, chunk []byte) []byte {
+	if q.Kind == wire.GetPacked {
+		chunk = core.PackChunk(chunk)
+	}
+	return wire.Found(chunk)
+}
+
 // answerShort cuts chunks in half.
 func answerShort(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
-	if q.Kind == wire.GetChunk {
+	if slices.Contains(chunkKinds, q.Kind) {
 		return honest[:1+len(honest)/2]
 	}
 	return honest

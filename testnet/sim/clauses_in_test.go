@@ -240,7 +240,7 @@ func TestWaitsForAHolder(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		w := atWork(t, calmScenario(1, 20_000))
 		donor := w.nodes[0]
-		donor.deaf(wire.GetManifest, always)
+		donor.deaf(always, wire.GetManifest)
 		n := w.comes(donor)
 		w.until(t, "a donor is in sight", 10_000, func() bool {
 			seen := false

@@ -33,7 +33,7 @@ func specKeyOnly(t *testing.T, _ *spectest.Spec) {
 	w, n := wiped(t, calmScenario(3, 3000))
 	deaf := true
 	for _, p := range w.nodes[:2] {
-		p.deaf(wire.GetOwn, func() bool { return deaf })
+		p.deaf(func() bool { return deaf }, wire.GetOwn)
 	}
 	n.restart()
 	before := n.Steps
@@ -50,7 +50,7 @@ func specKeyAlone(t *testing.T, s *spectest.Spec) {
 	for others, least := range map[int]Time{0: key, 1: 60_000} {
 		w, n := wiped(t, slow(1+others))
 		for _, p := range w.nodes[:others] {
-			p.deaf(wire.GetOwn, always)
+			p.deaf(always, wire.GetOwn)
 		}
 		n.restart()
 		began := w.now
@@ -66,7 +66,7 @@ func specComesBack(t *testing.T, _ *spectest.Spec) {
 	w, n := wiped(t, calmScenario(3, 600))
 	others := w.nodes[:2]
 	for _, p := range others {
-		p.deaf(wire.GetOwn, always)
+		p.deaf(always, wire.GetOwn)
 	}
 	n.restart()
 	w.until(t, "it is in", 30_000, func() bool { return n.machine.View().Phase() == core.Ready && n.unpublished() > 0 })

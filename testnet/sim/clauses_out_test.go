@@ -57,7 +57,7 @@ func specLeavesGuests(t *testing.T, _ *spectest.Spec) {
 		if !guests {
 			with = []int{n.index, 0}
 		}
-		n.deaf(wire.GetPayload, always)
+		n.deaf(always, wire.GetPayload)
 		w.partition(Fault{Others: with})
 		w.until(t, "who is away is no learner", 60_000, func() bool { return len(n.machine.Gossip().Peers().Learners(n.clock())) == 1 })
 		n.leave()

@@ -147,10 +147,10 @@ func (n *Node) answering(answer func(l *liar, to *Node, q wire.Request, honest [
 	n.liar = &liar{n: n, behaviour: behaviour{answer: answer}, payloads: map[wire.Digest][]byte{}, claimed: make([]uint64, len(n.w.plan))}
 }
 
-// deaf has a node answer no request of a kind while it is to be deaf.
-func (n *Node) deaf(kind wire.RequestKind, still func() bool) {
+// deaf has a node answer no request of some kinds while it is to be deaf.
+func (n *Node) deaf(still func() bool, kinds ...wire.RequestKind) {
 	n.answering(func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
-		if q.Kind == kind && still() {
+		if slices.Contains(kinds, q.Kind) && still() {
 			return nil
 		}
 		return honest
@@ -163,8 +163,8 @@ func always() bool { return true }
 func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	n := l.n
 	switch q.Kind {
-	case wire.GetChunk:
-		return wire.Found(l.payloads[q.Digest])
+	case wire.GetChunk, wire.GetPacked:
+		return chunkAnswer(q, l.payloads[q.Digest])
 	case wire.GetManifest, wire.GetTips:
 		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
 			tip, err := n.replica.Donated(p, d)
