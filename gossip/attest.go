@@ -22,11 +22,6 @@ type ballot struct {
 	over  bool // it was decided
 }
 
-// newBallot has the author of a manifest as its first voter.
-func newBallot(now Time, m wire.Manifest) ballot {
-	return ballot{camps: []camp{{position: positionOf(m), peers: 1}}, until: now + attestMs}
-}
-
 type camp struct {
 	position wire.Digest
 	peers    int
@@ -66,7 +61,7 @@ func (b *ballot) result() (yes, rival, known int) {
 // attest asks other peers what they know of the manifest's rounds, unless the
 // donor is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
-	s.ballot = newBallot(s.now, s.manifest)
+	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
 	if s.only || s.trusts(s.donor) {
 		s.begin()
 		return
@@ -75,7 +70,7 @@ func (s *snapshot) attest() {
 	if genesisOnly(s.manifest) {
 		s.attestGenesis()
 	} else {
-		s.askAttesters(s.manifest, &s.ballot, s.count)
+		s.askAttesters(s.manifest, &s.ballot, s.attesters(s.donor), s.count)
 	}
 	s.count()
 }
@@ -122,9 +117,9 @@ func (s *snapshot) attesters(donor wire.PeerID) []*peer {
 	return out[:min(len(out), maxAttesters)]
 }
 
-// askAttesters asks for chain and state at the rounds of a manifest, which
+// askAttesters asks peers for chain and state at the rounds of a manifest, which
 // stand in front of the range that begins after each. counted is told of each answer.
-func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, counted func()) {
+func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peer, counted func()) {
 	var ranges []wire.Range
 	for f, fm := range m.Fragments {
 		if fm.Round > 0 && fm.Round < ^uint32(0) {
@@ -132,7 +127,7 @@ func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, counted func()) {
 		}
 	}
 	attempt := s.attempt
-	for _, p := range s.attesters(m.Author) {
+	for _, p := range peers {
 		b.asked++
 		b.open++
 		request := wire.Request{Kind: wire.GetRounds, Ranges: ranges}

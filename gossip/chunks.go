@@ -15,8 +15,7 @@ import (
 // chunks. A peer that is asked for the tips of these rounds keeps them for a
 // while. So the fetch goes on where it was when its first donor dies.
 type transfer struct {
-	chunks   []chunk             // those not stored from an earlier attempt
-	begun    []bool              // of fragments: some chunk of it was asked for
+	chunks   []chunk
 	at       map[wire.Digest]int // places of chunks in the list
 	first    int                 // no chunk before this one is missing
 	missing  int                 // chunks not stored yet
@@ -81,11 +80,11 @@ func (t *transfer) String() string {
 	return fmt.Sprintf("snapshot %.1f of %.1f MB from %d peers", float64(t.have)/mb, float64(t.total)/mb, max(len(t.gave), 1))
 }
 
-// begin lists the chunks that are not stored from an earlier attempt.
+// begin fetches the chunks that are not stored from an earlier attempt.
 func (s *snapshot) begin() {
 	s.stage, s.resume = fetching, roundsOf(s.manifest)
 	s.transfer = transfer{
-		begun: make([]bool, len(s.manifest.Fragments)), holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
 	}
 	if genesisOnly(s.manifest) {
 		s.done()
@@ -97,7 +96,7 @@ func (s *snapshot) begin() {
 	t.renewal.next(s.now, t)
 	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
 	s.emit(Fetching{At: s.resume})
-	s.donates(s.donor, s.manifest, s.resume)
+	s.donates(s.donor, s.manifest)
 	s.pump()
 }
 
@@ -107,40 +106,24 @@ func (s *snapshot) list() {
 	before, places := t.chunks, t.at
 	t.chunks, t.at = nil, map[wire.Digest]int{}
 	t.first, t.missing, t.have, t.total = 0, 0, 0, 0
-	listed := map[wire.Digest]bool{}
 	for f, fm := range s.manifest.Fragments {
 		for i, d := range fm.Chunks {
-			if listed[d] {
+			if _, twice := t.at[d]; twice {
 				continue
 			}
-			listed[d] = true
 			c := chunk{digest: d, fragment: f, index: i, size: fm.ChunkLen(i)}
-			if j, ok := places[d]; ok {
+			if j, listed := places[d]; listed {
 				c.state, c.by, c.tries = before[j].state, before[j].by, before[j].tries
+			} else if s.cfg.HasChunk(d) {
+				c.state = chunkStored
 			}
-			s.add(c)
+			t.add(c)
 		}
 	}
 }
 
-// roundsOf are the rounds of a manifest's tips.
-func roundsOf(m wire.Manifest) []uint32 {
-	at := make([]uint32, len(m.Fragments))
-	for f, fm := range m.Fragments {
-		at[f] = fm.Round
-	}
-	return at
-}
-
-// add lists a chunk, unless an earlier attempt has stored it.
-func (s *snapshot) add(c chunk) {
-	t := &s.transfer
+func (t *transfer) add(c chunk) {
 	t.total += int64(c.size)
-	if c.state == chunkMissing && s.cfg.HasChunk(c.digest) {
-		t.have += int64(c.size)
-		t.begun[c.fragment] = true
-		return
-	}
 	if c.state == chunkStored {
 		t.have += int64(c.size)
 	} else {
@@ -154,12 +137,12 @@ func (s *snapshot) add(c chunk) {
 func (s *snapshot) adopt() {
 	s.hangUpChunks(func(f chunkCall) bool {
 		i, listed := s.transfer.at[f.digest]
-		if listed {
-			c := &s.transfer.chunks[i]
-			c.state, c.by = chunkAsked, f.by
-			s.transfer.begun[c.fragment] = true
+		if !listed || s.transfer.chunks[i].state == chunkStored {
+			return true
 		}
-		return !listed
+		c := &s.transfer.chunks[i]
+		c.state, c.by = chunkAsked, f.by
+		return false
 	})
 }
 
@@ -172,25 +155,24 @@ func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 	}
 }
 
-// donates notes which chunks a peer can give of the fragments that it was asked for: those that its own tips of the
+// donates notes which chunks a peer can give: those that its own tips of the
 // same rounds begin with.
-func (s *snapshot) donates(id wire.PeerID, m wire.Manifest, at []uint32) {
-	t := &s.transfer
-	for f, round := range at {
-		if round == wire.NoTip {
-			continue
-		}
-		want, has := s.manifest.Fragments[f].Chunks, m.Fragments[f].Chunks
-		n := 0
-		for n < len(want) && n < len(has) && want[n] == has[n] {
-			n++
-		}
-		t.holds[holding{id, f}] = n
+func (s *snapshot) donates(id wire.PeerID, m wire.Manifest) {
+	useful := false
+	for f, fm := range s.manifest.Fragments {
+		n := sameChunks(fm, m.Fragments[f])
+		s.transfer.holds[holding{id, f}] = n
+		useful = useful || n > 0
 	}
-	t.recruits[id] = false
-	for f := range at {
-		t.recruits[id] = t.recruits[id] || t.holds[holding{id, f}] > 0
+	s.transfer.recruits[id] = useful
+}
+
+// sameChunks is with how many chunks that are the same two tips begin.
+func sameChunks(a, b wire.FragmentManifest) (n int) {
+	for n < len(a.Chunks) && n < len(b.Chunks) && a.Chunks[n] == b.Chunks[n] {
+		n++
 	}
+	return n
 }
 
 // drop takes a peer from the donors.
@@ -222,7 +204,7 @@ func (s *snapshot) recruit() {
 		return bytes.Compare(a[:], b[:])
 	})
 	for _, p := range others[:min(len(others), max(0, maxDonors-donors))] {
-		s.askTips(p, s.resume)
+		s.askTips(p)
 	}
 }
 
@@ -231,21 +213,27 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 	return wire.Sum(append(s.cfg.Self[:], id[:]...))
 }
 
-// askTips asks a peer to donate the tips of these rounds as well.
-func (s *snapshot) askTips(p *peer, at []uint32) {
+// askTips asks a peer to donate as well.
+func (s *snapshot) askTips(p *peer) {
 	s.transfer.recruits[p.id] = true
+	s.askMore(p, s.resume, func(m wire.Manifest, err error) {
+		s.transfer.recruits[p.id] = false
+		if err == nil {
+			s.donates(p.id, m)
+		}
+		s.pump()
+	})
+}
+
+// askMore asks a peer for tips beside those that are fetched. Nothing comes of an answer to an earlier attempt.
+func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
-	request := wire.Request{Kind: wire.GetTips, At: at}
-	s.call(p.id, request, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
+	s.call(p.id, wire.Request{Kind: wire.GetTips, At: at}, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
 		m, err := s.open(p, b, err)
-		if err != nil {
-			m.Fragments = make([]wire.FragmentManifest, len(at)) // it gives none of them
-		}
-		s.donates(p.id, m, at)
-		s.pump()
+		answered(m, err)
 	})
 }
 
@@ -401,7 +389,6 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	c := &s.transfer.chunks[i]
 	c.state, c.by = chunkAsked, p
 	c.tries++
-	s.transfer.begun[c.fragment] = true
 	if p.snapshot.calls == 0 {
 		p.snapshot.lastAt = s.now
 	}

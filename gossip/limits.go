@@ -387,8 +387,8 @@ const (
 	mostTipsMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
-	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments
-	// not begun: with eight it gets them half a part too old on average, a sixteenth, and each donor
+	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
+	// With eight a tip is too old by a sixteenth of the transfer on average, and each donor
 	// hashes its tips four or five times. renewMs is the least time between two such requests, within
 	// what tipAsksMs allows, and renewRounds how many rounds the donor must have closed since.
 	renewParts  = 8
@@ -490,11 +490,11 @@ const (
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// roster, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
-	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks
-	// a donor once, or twice: for the tips whose chunks it has, then for newer ones.
+	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks for the
+	// tips whose chunks it has, then for others, and every renewMs for newer ones.
 	maxTipAsks = 4
 	tipAsksMs  = 10_000
-	// maxTipsMade bounds the manifests, made or waiting, of rounds that others
+	// maxTipsMade bounds the manifests, made or waiting, of fragments and rounds that others
 	// chose. Each may fold some rounds of all fragments again, for a few seconds,
 	// and an asker gives up after callMs.
 	maxTipsMade = 4

@@ -2,16 +2,18 @@ package gossip
 
 import (
 	"fmt"
+	"slices"
 
 	"atoll/gossip/wire"
 )
 
 // The run goes on while a joiner fetches tips, and what it folds meanwhile has to be fetched on top. So on its way the
-// joiner takes newer tips of the fragments of which it has asked for nothing yet: their deltas are in there.
+// joiner takes newer tips of the fragments that are not begun: their deltas are in there. It does so only if the donor is
+// still on the chains that it took tips of, and if no fewer peers have the newer tip than the older one.
 
-// renewal is when and how a transfer asks for newer tips.
+// renewal is when newer tips are asked for.
 type renewal struct {
-	asks  bool  // an answer, or a vote on it, is awaited
+	asks  bool  // it is under way
 	from  int64 // no sooner than that many bytes are stored
 	after Time  // and not before
 }
@@ -21,120 +23,195 @@ func (r *renewal) next(now Time, t *transfer) {
 	r.from, r.after = t.have+t.total/renewParts, now+renewMs
 }
 
-// renew asks a donor for newer tips, if it is time and there are any.
+// offer is newer tips that the donor has.
+type offer struct {
+	manifest wire.Manifest // of the transfer, with these in it
+	rounds   []uint32      // of them, and NoTip for all others
+	has      map[wire.PeerID]wire.Manifest
+	votes    ballot
+	open     int // answers of other donors still awaited
+}
+
+// renew asks the donor for newer tips, if it is time and it has some.
 func (s *snapshot) renew() {
 	r := &s.transfer.renewal
-	if r.asks || s.transfer.have < r.from || s.now < r.after || s.only || !s.joining() {
+	if r.asks || s.transfer.have < r.from || s.now < r.after || s.recruits() || s.crowd() {
 		return
 	}
-	r.next(s.now, &s.transfer)
-	p := s.renewer()
-	if p == nil {
-		return
+	old := s.outdated()
+	if slices.Contains(old, true) && s.askNewer(old) {
+		r.next(s.now, &s.transfer)
 	}
-	at, some := s.outdated(p)
-	if !some {
-		return
-	}
-	r.asks = true
-	attempt := s.attempt
-	s.call(p.id, wire.Request{Kind: wire.GetTips, At: at}, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
-		if attempt != s.attempt {
-			return
-		}
-		m, err := s.open(p, b, err)
-		if err != nil {
-			r.asks = false
-			return
-		}
-		s.attestRenewal(p, at, m)
+}
+
+// crowd reports whether others join as well. Who joins at the same time takes the same tips, and gives them to the others
+// once it is in. Donors keep few tips that they cut for joiners.
+func (s *snapshot) crowd() bool {
+	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
+		return s.usable(p) && p.beat != nil && p.beat.State == wire.Joining
 	})
 }
 
-// renewer is the peer to ask for newer tips: the donor, or another one that gives chunks.
-func (s *snapshot) renewer() (other *peer) {
-	for _, p := range s.peers.list {
-		switch {
-		case !s.transfer.recruits[p.id] || !s.mayDonate(p):
-		case p.id == s.donor:
-			return p
-		case other == nil:
-			other = p
-		}
-	}
-	return other
+// recruits reports whether a peer has yet to say whether it donates: what it would give are the tips that it was asked for.
+func (s *snapshot) recruits() bool {
+	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
+		_, answered := s.transfer.holds[holding{p.id, 0}]
+		return s.transfer.recruits[p.id] && !answered && s.usable(p)
+	})
 }
 
-// outdated asks for the newest tip of each fragment that is not begun and in which p has closed some rounds since, and
-// says whether there is one.
-func (s *snapshot) outdated(p *peer) (at []uint32, some bool) {
-	at = s.noTips()
+// notBegun reports of each fragment whether no chunk of it was stored or asked for.
+func (s *snapshot) notBegun() []bool {
+	out := make([]bool, len(s.manifest.Fragments))
 	for f, fm := range s.manifest.Fragments {
-		if p.beat != nil && !s.transfer.begun[f] && p.beat.Closed[f] >= fm.Closed+renewRounds {
-			at[f], some = wire.NewestTip, true
+		out[f] = !slices.ContainsFunc(fm.Chunks, func(d wire.Digest) bool {
+			return s.transfer.chunks[s.transfer.at[d]].state != chunkMissing
+		})
+	}
+	return out
+}
+
+// outdated reports of each fragment whether it is not begun, and the donor has closed some rounds of it since.
+func (s *snapshot) outdated() []bool {
+	p := s.peers.find(s.donor)
+	if p == nil || p.beat == nil {
+		return nil
+	}
+	out := s.notBegun()
+	for f, fm := range s.manifest.Fragments {
+		out[f] = out[f] && p.beat.Closed[f] > fm.Closed && p.beat.Closed[f]-fm.Closed >= renewRounds
+	}
+	return out
+}
+
+// askNewer asks the donor for its newest tips of some fragments. It reports whether it can be asked.
+func (s *snapshot) askNewer(fragments []bool) bool {
+	p := s.peers.find(s.donor)
+	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.donor] || !s.mayDonate(p) {
+		return false
+	}
+	at := s.noTips()
+	for f, asked := range fragments {
+		if asked {
+			at[f] = wire.NewestTip
 		}
 	}
-	return at, some
+	s.transfer.renewal.asks = true
+	s.askMore(p, at, func(m wire.Manifest, err error) {
+		if err == nil {
+			s.offered(p, fragments, m)
+		} else {
+			s.renewed()
+		}
+	})
+	return true
+}
+
+// renewed ends a renewal, whatever came of it.
+func (s *snapshot) renewed() {
+	s.transfer.renewal.asks = false
+	s.pump()
 }
 
 // noTips asks for no tip of any fragment.
 func (s *snapshot) noTips() []uint32 {
-	at := make([]uint32, len(s.manifest.Fragments))
-	for f := range at {
-		at[f] = wire.NoTip
-	}
-	return at
+	return slices.Repeat([]uint32{wire.NoTip}, len(s.manifest.Fragments))
 }
 
-// attestRenewal asks other peers what they know of newer tips, unless the donor is believed anyway.
-func (s *snapshot) attestRenewal(p *peer, at []uint32, m wire.Manifest) {
-	if s.trusts(p.id) {
-		s.transfer.renewal.asks = false
-		s.take(p, at, m)
+// offered asks others whether they have the tips that the donor offers, and what they and the donor know of the chains.
+func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
+	n := &offer{manifest: s.manifest, rounds: s.noTips(), has: map[wire.PeerID]wire.Manifest{p.id: m}}
+	n.manifest.Fragments = slices.Clone(s.manifest.Fragments)
+	some := false
+	for f, fm := range m.Fragments {
+		if asked[f] && fm.Size > 0 && fm.Round >= s.manifest.Fragments[f].Round {
+			n.manifest.Fragments[f], n.rounds[f], some = fm, fm.Round, true
+		}
+	}
+	if !some {
+		s.renewed()
 		return
 	}
-	b := newBallot(s.now, m)
-	count := func() {
-		if b.open > 0 {
-			return
-		}
-		b.over = true
-		s.transfer.renewal.asks = false
-		if yes, _, known := b.result(); 2*yes > known {
-			s.take(p, at, m)
+	n.votes = ballot{camps: []camp{{position: positionOf(n.manifest)}}}
+	voters := []*peer{p}
+	if !s.trusts(p.id) {
+		voters = append(voters, s.attesters(p.id)...)
+	}
+	decide := func() {
+		if n.open == 0 && n.votes.open == 0 {
+			s.decide(n)
 		}
 	}
-	s.askAttesters(m, &b, count)
-	count()
+	s.askAttesters(n.manifest, &n.votes, voters, decide)
+	for _, q := range s.peers.list {
+		if q != p && s.transfer.recruits[q.id] && s.usable(q) {
+			n.open++
+			s.askMore(q, n.rounds, func(m wire.Manifest, err error) {
+				n.open--
+				if err == nil {
+					n.has[q.id] = m
+				}
+				decide()
+			})
+		}
+	}
 }
 
-// take puts newer tips in the place of those that are still not begun, and asks the other donors for the same.
-func (s *snapshot) take(p *peer, asked []uint32, m wire.Manifest) {
-	t := &s.transfer
-	at, n := s.noTips(), 0
-	for f, fm := range m.Fragments {
-		if asked[f] == wire.NewestTip && !t.begun[f] && fm.Round > s.manifest.Fragments[f].Round {
-			s.manifest.Fragments[f], at[f] = fm, fm.Round
-			n++
+// decide puts the newer tips in the place of older ones that are still not begun, if most who know the chains show these.
+func (s *snapshot) decide(n *offer) {
+	if yes, _, known := n.votes.result(); 2*yes > known && s.transfer.recruits[s.donor] {
+		s.take(n)
+	}
+	s.renewed()
+}
+
+func (s *snapshot) take(n *offer) {
+	taken := 0
+	for f, open := range s.notBegun() {
+		fm := n.manifest.Fragments[f]
+		if n.rounds[f] == wire.NoTip || !open || n.holders(s, f) < s.holders(f) {
+			continue
+		}
+		taken++
+		s.manifest.Fragments[f] = fm
+		for _, p := range s.peers.list {
+			delete(s.transfer.holds, holding{p.id, f})
+			if m, told := n.has[p.id]; told {
+				s.transfer.holds[holding{p.id, f}] = sameChunks(fm, m.Fragments[f])
+			}
 		}
 	}
-	if n == 0 {
+	if taken == 0 {
 		return
 	}
 	s.list()
 	s.resume = roundsOf(s.manifest)
-	s.event(EventSnapshot, p.id, fmt.Sprintf("takes newer tips of %d fragments", n))
+	s.event(EventSnapshot, s.donor, fmt.Sprintf("takes newer tips of %d fragments", taken))
 	s.emit(Fetching{At: s.resume})
-	for h := range t.holds {
-		if at[h.fragment] != wire.NoTip {
-			delete(t.holds, h)
-		}
+}
+
+// holders counts the peers that have all chunks of a newer tip.
+func (n *offer) holders(s *snapshot, f int) (count int) {
+	fm := n.manifest.Fragments[f]
+	for id, m := range n.has {
+		count += boolRank(s.usable(s.peers.find(id)) && sameChunks(fm, m.Fragments[f]) == len(fm.Chunks))
 	}
-	s.donates(p.id, m, at)
-	for _, q := range s.peers.list {
-		if q != p && t.recruits[q.id] && s.usable(q) {
-			s.askTips(q, at)
-		}
+	return count
+}
+
+// holders counts the peers that have all chunks of the tip that is fetched.
+func (s *snapshot) holders(f int) (count int) {
+	for _, p := range s.peers.list {
+		count += boolRank(s.usable(p) && s.transfer.holds[holding{p.id, f}] == len(s.manifest.Fragments[f].Chunks))
 	}
-	s.pump()
+	return count
+}
+
+// roundsOf are the rounds of a manifest's tips.
+func roundsOf(m wire.Manifest) []uint32 {
+	at := make([]uint32, len(m.Fragments))
+	for f, fm := range m.Fragments {
+		at[f] = fm.Round
+	}
+	return at
 }

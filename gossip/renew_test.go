@@ -80,21 +80,37 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 	}
 }
 
-// A donor that cannot give newer tips, or goes away meanwhile, costs no byte.
+// A donor that cannot give newer tips, others that do not have them, and a donor that goes away meanwhile cost no byte.
 func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
-	for name, fault := range map[string]func(w *world){
-		"answers none": func(w *world) { w.nodes[0].ignores = wire.GetTips },
-		"dies":         func(w *world) { w.after(10_000, func() { w.kill(0) }) },
+	for name, c := range map[string]struct {
+		fault func(w *world)
+		newer bool
+	}{
+		"none":                   {func(*world) {}, true},
+		"the donor answers none": {func(w *world) { w.nodes[0].ignores = wire.GetTips }, false},
+		"others have none": {func(w *world) {
+			w.after(2000, func() {
+				for _, n := range w.nodes[1:3] {
+					n.ignores = wire.GetTips
+				}
+			})
+		}, false},
+		"the donor dies": {func(w *world) { w.after(10_000, func() { w.kill(0) }) }, true},
+		"another joins":  {func(w *world) { w.after(1, func() { w.join() }) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := moving(t, 3)
+			first := w.nodes[0].chain.closed[0]
 			n := w.join(w.nodes[0].id)
-			fault(w)
+			c.fault(w)
 			if !w.runUntilTrue(w.now+180_000, n.joined) {
 				t.Fatalf("not in: %v", n.core.snapshot.transfer.String())
 			}
 			if came := n.link.got + n.link.cut; came > w.tipsSize()+2*wire.ChunkSize {
 				t.Errorf("%d bytes came for tips of %d", came, w.tipsSize())
+			}
+			if newer := slices.Max(n.taken()) > first+1; newer != c.newer {
+				t.Errorf("took tips of rounds %v, the first were of %d", n.taken(), first)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestSpecTips(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
-		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-1.3": specNewerTips, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
+		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
 		"N-5": specRawChunks, "N-5.2": specPackedChunks,
 	})
@@ -256,9 +256,35 @@ func specNewerTips(t *testing.T, s *spectest.Spec) {
 	if len(q) != 1 || !slices.Equal(q[0].At, []uint32{wire.NoTip, wire.NewestTip}) {
 		t.Fatalf("asks %+v", q)
 	}
-	e := a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32))
+	votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
+	if len(votes) != 1 || !slices.Equal(votes[0].Ranges, []wire.Range{{From: 8, To: 8}, {Fragment: 1, From: 10, To: 10}}) {
+		t.Fatalf("asks %+v of the chains", votes)
+	}
+	e := a.vote(votes[0], nil)
 	if f := find[Fetching](e); len(f) != 1 || !slices.Equal(f[0].At, []uint32{7, 9}) {
 		t.Errorf("fetches %+v", f)
+	}
+}
+
+func specNewerVotes(t *testing.T, _ *spectest.Spec) {
+	for name, c := range map[string]struct {
+		vote  func(r *wire.RangeAnswer)
+		taken bool
+	}{
+		"shows them": {nil, true}, "shows another": {against, false}, "does not know": {knowsNothing, false},
+		"changed its chain": {func(r *wire.RangeAnswer) {
+			if r.Chain == (wire.Digest{1}) { // of the fragment that is begun
+				r.Chain = wire.Digest{99}
+			}
+		}, false},
+	} {
+		a, ids := joins(1)
+		a.core.cfg.Trusted = ids
+		q := a.moves(t, ids[0], renewRounds)
+		votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
+		if e := a.vote(votes[0], c.vote); (count[Fetching](e) == 1) != c.taken {
+			t.Errorf("a donor that %s: taken %v", name, !c.taken)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Manifest lists the tips that a node serves, all of one moment and one chain.
+// Manifest lists the tips that a node serves, all of one chain.
 type Manifest struct {
 	_ struct{} `cbor:",toarray"`
 

@@ -57,7 +57,8 @@ func Donate(params outer.Params, m *rounds.Machine, p int) (d Donation) {
 }
 
 // DonateAt is the tip of a given round: a kept base, or folded again from the
-// one below it. A round that this node cannot make is left without links. For wire.NewestTip it is that of Donate.
+// one below it. A round that this node cannot make is left without links, and wire.NoTip is one.
+// For wire.NewestTip it is that of Donate.
 func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donation {
 	if round == wire.NewestTip {
 		return Donate(params, m, p)

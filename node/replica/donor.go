@@ -249,7 +249,7 @@ func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool)
 		size += b.size()
 		return b.manifest, nil
 	})
-	if !own {
+	if slices.ContainsFunc(wants, func(w core.Donation) bool { return len(w.Sets) > 0 }) {
 		r.donor.rest(began, r.exec.Elapsed(), r.policy.Donor.Rest)
 	}
 	return m, size, err
