@@ -229,7 +229,7 @@ func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	case c.chain.Has(id) || c.headers.seen.isInvalid(id):
 	case inline != nil:
 		c.pull.deliver(id, s, inline)
-	case v == fresh && !c.headers.farAhead(s.Header):
+	case v == fresh && !c.headers.farAhead(s.Header) && !c.snapshot.brings(s.Header):
 		c.relays.announced(s.Header)
 		c.pull.announced(id, s, from)
 	default:

@@ -35,6 +35,7 @@ type node struct {
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
+	pulled   []wire.Header        // of payloads that came
 	shelf    shelf
 	rate     float64 // of its uplink in bytes per ms, which it measures; 0: options.link, and it does not
 	claims   float64 // what its beats say instead
@@ -365,6 +366,7 @@ func (n *node) store(e Fetched) {
 	n.fetched[id]++
 	if len(e.Payload) > wire.MaxInline {
 		n.received += int64(len(e.Payload))
+		n.pulled = append(n.pulled, e.Header.Header)
 	}
 	n.w.after(1, func() {
 		if !n.up {

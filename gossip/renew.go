@@ -63,12 +63,22 @@ func (s *snapshot) recruits() bool {
 // notBegun reports of each fragment whether no chunk of it was stored or asked for.
 func (s *snapshot) notBegun() []bool {
 	out := make([]bool, len(s.manifest.Fragments))
-	for f, fm := range s.manifest.Fragments {
-		out[f] = !slices.ContainsFunc(fm.Chunks, func(d wire.Digest) bool {
-			return s.transfer.chunks[s.transfer.at[d]].state != chunkMissing
-		})
+	for f := range out {
+		out[f] = !s.begun(f)
 	}
 	return out
+}
+
+func (s *snapshot) begun(f int) bool {
+	return slices.ContainsFunc(s.manifest.Fragments[f].Chunks, func(d wire.Digest) bool {
+		return s.transfer.chunks[s.transfer.at[d]].state != chunkMissing
+	})
+}
+
+// brings reports whether a tip that a joiner has yet to begin may have folded a delta by then. If not, the payload is
+// fetched with what else came since.
+func (s *snapshot) brings(h wire.Header) bool {
+	return s.stage == fetching && s.joining() && !s.begun(int(h.Fragment))
 }
 
 // outdated reports of each fragment whether it is not begun, and the donor has closed some rounds of it since.

@@ -10,7 +10,7 @@ import (
 // moving is a world of n donors whose tips take half a minute over a joiner's link, and that go on training.
 func moving(t *testing.T, n int) *world {
 	w := ran(t, 80, n, options{fragments: 12, tipBytes: 8 * wire.ChunkSize, link: 1000})
-	w.trains(1000, 1000)
+	w.trains(1000, 4000)
 	return w
 }
 
@@ -48,6 +48,11 @@ func TestJoinTakesNewerTips(t *testing.T) {
 			}
 			if came := n.link.got + n.link.cut; came > w.tipsSize()+wire.ChunkSize {
 				t.Errorf("%d donors: %d bytes came for tips of %d", donors, came, w.tipsSize())
+			}
+			for _, h := range n.pulled {
+				if open := first + 1; h.Round > open && h.Round <= took[h.Fragment] {
+					t.Fatalf("%d donors: the payload of fragment %d round %d came in vain: its tip is of round %d", donors, h.Fragment, h.Round, took[h.Fragment])
+				}
 			}
 			if !w.runUntilTrue(w.now+60_000, w.equal) {
 				t.Errorf("%d donors: never equal", donors)
