@@ -134,7 +134,7 @@ func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 	n.manifest.Fragments = slices.Clone(s.manifest.Fragments)
 	some := false
 	for f, fm := range m.Fragments {
-		if asked[f] && fm.Size > 0 && fm.Round >= s.manifest.Fragments[f].Round {
+		if asked[f] && fm.Round > s.manifest.Fragments[f].Round {
 			n.manifest.Fragments[f], n.rounds[f], some = fm, fm.Round, true
 		}
 	}
