@@ -35,7 +35,7 @@ type offer struct {
 // renew asks the donor for newer tips, if it is time and it has some.
 func (s *snapshot) renew() {
 	r := &s.transfer.renewal
-	if r.asks || s.transfer.have < r.from || s.now < r.after || s.recruits() || s.crowd() {
+	if r.asks || s.transfer.have < r.from || s.now < r.after || s.awaitsRecruits() || s.crowd() {
 		return
 	}
 	old := s.outdated()
@@ -52,23 +52,15 @@ func (s *snapshot) crowd() bool {
 	})
 }
 
-// recruits reports whether a peer has yet to say whether it donates: what it would give are the tips that it was asked for.
-func (s *snapshot) recruits() bool {
+// awaitsRecruits reports whether a peer has yet to say whether it donates: what it would give are the tips that it was asked for.
+func (s *snapshot) awaitsRecruits() bool {
 	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
 		_, answered := s.transfer.holds[holding{p.id, 0}]
 		return s.transfer.recruits[p.id] && !answered && s.usable(p)
 	})
 }
 
-// notBegun reports of each fragment whether no chunk of it was stored or asked for.
-func (s *snapshot) notBegun() []bool {
-	out := make([]bool, len(s.manifest.Fragments))
-	for f := range out {
-		out[f] = !s.begun(f)
-	}
-	return out
-}
-
+// begun reports whether some chunk of a fragment was stored or asked for.
 func (s *snapshot) begun(f int) bool {
 	return slices.ContainsFunc(s.manifest.Fragments[f].Chunks, func(d wire.Digest) bool {
 		return s.transfer.chunks[s.transfer.at[d]].state != chunkMissing
@@ -87,9 +79,10 @@ func (s *snapshot) outdated() []bool {
 	if p == nil || p.beat == nil {
 		return nil
 	}
-	out := s.notBegun()
+	out := make([]bool, len(s.manifest.Fragments))
 	for f, fm := range s.manifest.Fragments {
-		out[f] = out[f] && p.beat.Closed[f] > fm.Closed && p.beat.Closed[f]-fm.Closed >= renewRounds
+		closed := p.beat.Closed[f]
+		out[f] = closed > fm.Closed && closed-fm.Closed >= renewRounds && !s.begun(f)
 	}
 	return out
 }
@@ -177,9 +170,8 @@ func (s *snapshot) decide(n *offer) {
 
 func (s *snapshot) take(n *offer) {
 	taken := 0
-	for f, open := range s.notBegun() {
-		fm := n.manifest.Fragments[f]
-		if n.rounds[f] == wire.NoTip || !open || n.holders(s, f) < s.holders(f) {
+	for f, fm := range n.manifest.Fragments {
+		if n.rounds[f] == wire.NoTip || s.begun(f) || n.holders(s, f) < s.holders(f) {
 			continue
 		}
 		taken++
