@@ -60,7 +60,7 @@ func (v *view) evaluate(n *node) {
 		v.evaluing = true
 		whole := n.finished
 		n.train.commands.put(func() { n.evaluateByLearner(tips, whole, found) })
-	case n.genesis.BuiltIn() && (n.corpus == nil || n.corpus.heldOutHere()):
+	case n.genesis.BuiltIn() && (n.data != nil || n.corpus != nil && n.corpus.heldOutHere()): // the text may come later
 		v.evaluing = true
 		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
 	}

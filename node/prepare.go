@@ -18,11 +18,15 @@ import (
 	"atoll/tensor"
 )
 
-// prepareTrainer makes the trainer. What it measures of the machine's speed for this model chooses the precision and the batch,
-// and peers learn of it by a new record.
-func (n *node) prepareTrainer(ctx context.Context) error {
-	if n.cfg.Observe {
-		return nil
+// prepare reads the text and makes the trainer. What it measures of the machine's speed for this model chooses the precision and
+// the batch, and peers learn of it by a new record. A node that comes new asks for the model first, and does the most of that
+// while it comes.
+func (n *node) prepare(ctx context.Context) error {
+	later := n.preparesLater()
+	if !later || n.genesis.Corpus != nil { // shards come with the model, so the machine is told of them
+		if err := n.readText(ctx); err != nil || n.cfg.Observe {
+			return err
+		}
 	}
 	if n.cfg.Learner != "" {
 		return n.startLearner(ctx)
@@ -38,7 +42,7 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if note != "" {
 		n.view.event(n, "learner", "", note)
 	}
-	if n.comesNew() && tunedShare*uint64(cfg.MemoryBytes()) <= hardware.MemoryBytes() {
+	if later {
 		return n.tuneLater(cfg, among)
 	}
 	tuned, r, err := n.tuned(ctx, cfg, among)
@@ -48,18 +52,40 @@ func (n *node) prepareTrainer(ctx context.Context) error {
 	if err := n.tellSpeed(r, tuned.Batch); err != nil {
 		return err
 	}
-	if n.built, err = trainer.New(tuned, n.text()); err != nil {
+	if _, err := n.makeTrainer(tuned, n.text()); err != nil {
 		return err
 	}
-	n.check("remember the learner", n.rememberLearner())
 	return n.resumeOptimizer()
+}
+
+// makeTrainer makes the built-in trainer. data may be nil until it is tuned.
+func (n *node) makeTrainer(cfg trainer.Config, data trainer.Source) (*trainer.Builtin, error) {
+	built, err := trainer.New(cfg, data)
+	if err != nil {
+		return nil, err
+	}
+	n.built = built
+	if n.given == nil {
+		n.given = built.Slab() // of the run's seed: they need not be drawn again for the tips
+	}
+	n.check("remember the learner", n.rememberLearner())
+	return built, nil
 }
 
 // tunedShare is the part of the memory that a trainer may take beside one that is measured.
 const tunedShare = 8
 
+// preparesLater reports whether the built-in trainer of this node may wait for its text and its measurement.
+func (n *node) preparesLater() bool {
+	if n.cfg.Observe || n.cfg.Learner != "" || !n.genesis.BuiltIn() {
+		return false
+	}
+	cfg := n.trainerConfig(n.genesis.Batch)
+	return n.comesNew() && tunedShare*uint64(cfg.MemoryBytes()) <= hardware.MemoryBytes()
+}
+
 // comesNew reports whether this node comes to others for the first time, as far as it can tell: it has the model to fetch, which takes
-// longer than to measure how fast it trains.
+// longer than to read the text and to measure how fast it trains.
 func (n *node) comesNew() bool {
 	if len(n.cfg.addrs()) == 0 {
 		return false
@@ -71,26 +97,25 @@ func (n *node) comesNew() bool {
 	return errors.Is(err, store.ErrNotFound)
 }
 
-// tuneLater makes a trainer that is measured, and gets its batch and precision, on the training thread before it steps.
+// tuneLater makes a trainer that gets its text, batch and precision on the training thread before it steps.
 func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
-	built, err := trainer.New(cfg, n.text())
-	if err != nil {
-		return err
-	}
-	n.built = built
+	built, err := n.makeTrainer(cfg, nil)
 	n.tune = func(ctx context.Context) error {
-		tuned, r, err := n.tuned(ctx, cfg, among)
-		if err == nil {
-			err = built.Tune(tuned)
-		}
+		data, err := n.lateText()
 		if err != nil {
+			return err
+		}
+		tuned, r, err := n.tuned(ctx, cfg, among)
+		if err != nil {
+			return err
+		}
+		if err := built.Tune(tuned, data); err != nil {
 			return err
 		}
 		n.post(func(core.Time) { n.tellTuned(r, tuned) })
 		return nil
 	}
-	n.check("remember the learner", n.rememberLearner())
-	return nil
+	return err
 }
 
 // tellTuned tells peers, and the machine, how a trainer was tuned.

@@ -58,8 +58,7 @@ func (n *node) live(ctx context.Context) error {
 		n.open,
 		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
-		func() error { return n.readText(ctx) },
-		func() error { return n.prepareTrainer(ctx) },
+		func() error { return n.prepare(ctx) },
 		n.start, n.serveControl,
 	} {
 		if err := stage(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
+	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 )
 
@@ -27,18 +28,39 @@ func (n *node) readText(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.data, err = n.openText(path)
-	switch {
-	case err != nil && n.cfg.Observe && path == "":
+	text, err := n.openText(path)
+	if err != nil && n.cfg.Observe && path == "" {
 		n.evaluateNothing(err.Error())
 		return nil
-	case err != nil:
-		return err
-	case n.genesis.Data.SHA256 == "":
-		n.view.event(n, "text", "", fmt.Sprintf("the run does not say which text to train on; this node trains on %s", genesis.Data{Name: n.data.Name(), SHA256: n.data.SHA256()}))
 	}
-	n.check("remember the text", n.rememberText(path))
-	return nil
+	if err == nil {
+		n.hasText(text)
+	}
+	return err
+}
+
+// lateText is readText on the training thread, where the loop goes on already.
+func (n *node) lateText() (trainer.Source, error) {
+	if n.corpus != nil {
+		return n.corpus, nil
+	}
+	path, err := n.textPath()
+	if err != nil {
+		return nil, err
+	}
+	text, err := n.openText(path)
+	if err == nil {
+		n.post(func(core.Time) { n.hasText(text) })
+	}
+	return text, err
+}
+
+// hasText notes the text, before the loop or on it.
+func (n *node) hasText(text *corpus.Corpus) {
+	n.data = text
+	if n.genesis.Data.SHA256 == "" {
+		n.view.event(n, "text", "", fmt.Sprintf("the run does not say which text to train on; this node trains on %s", genesis.Data{Name: text.Name(), SHA256: text.SHA256()}))
+	}
 }
 
 // textPath is what corpus.Open opens: --data, or what an earlier start was told.
@@ -63,6 +85,7 @@ func (n *node) evaluateNothing(why string) {
 	n.view.event(n, "no evaluation", "", why)
 }
 
+// openText opens the text at a path, which the next start finds again.
 func (n *node) openText(path string) (*corpus.Corpus, error) {
 	text, err := corpus.Open(path)
 	if err != nil {
@@ -71,7 +94,11 @@ func (n *node) openText(path string) (*corpus.Corpus, error) {
 	if err := n.genesis.Data.Check(text.Name(), text.SHA256(), path); err != nil {
 		return nil, err
 	}
-	return text, text.Fits(n.genesis.Model.Context)
+	if err := text.Fits(n.genesis.Model.Context); err != nil {
+		return nil, err
+	}
+	n.check("remember the text", n.rememberText(path))
+	return text, nil
 }
 
 func (n *node) rememberText(path string) error {

@@ -31,13 +31,10 @@ type Builtin struct {
 var _ Trainer = (*Builtin)(nil)
 
 // New allocates a trainer with the initial parameters of the config's seed. It
-// sets the number of threads of the process. The error names the config's field,
-// or says how much text is missing.
+// sets the number of threads of the process. data may be nil until Tune brings it.
+// The error names the config's field, or says how much text is missing.
 func New(cfg Config, data Source) (*Builtin, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if err := data.Fits(cfg.Model.Context); err != nil {
+	if err := cfg.fits(data); err != nil {
 		return nil, err
 	}
 	tensor.SetThreads(cfg.Threads)
@@ -56,17 +53,25 @@ func New(cfg Config, data Source) (*Builtin, error) {
 	}, nil
 }
 
-// Tune gives a trainer that has taken no step another batch and precision.
-func (b *Builtin) Tune(cfg Config) error {
+// fits returns an error if a field is out of range, or data, unless it is nil, has too little text.
+func (c Config) fits(data Source) error {
+	if err := c.Validate(); err != nil || data == nil {
+		return err
+	}
+	return data.Fits(c.Model.Context)
+}
+
+// Tune gives a trainer that has taken no step another batch, precision and text.
+func (b *Builtin) Tune(cfg Config, data Source) error {
 	if b.Steps() > 0 {
 		return fmt.Errorf("tune a trainer: it has taken %d steps; make a new one", b.Steps())
 	}
 	tuned := b.config
 	tuned.Batch, tuned.MicroBatch, tuned.Precision = cfg.Batch, cfg.MicroBatch, cfg.Precision
-	if err := tuned.Validate(); err != nil {
+	if err := tuned.fits(data); err != nil {
 		return err
 	}
-	b.config = tuned
+	b.config, b.data = tuned, data
 	b.model = llama.NewModel(tuned.Model, tuned.rows())
 	b.model.Precision = tuned.Precision
 	b.inner = tuned.Optim.newInner(b.params.Views, tuned.Precision)

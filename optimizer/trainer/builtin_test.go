@@ -112,9 +112,13 @@ func TestTune(t *testing.T) { eachOptimizer(t, tunes) }
 func tunes(t *testing.T, cfg Config) {
 	want := cfg
 	want.Batch, want.MicroBatch, want.Precision = 6, 3, tensor.BF16
-	tuned, made := newTrainer(t, cfg), newTrainer(t, want)
+	made := newTrainer(t, want)
+	tuned, err := New(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	slab := tuned.Params()
-	if err := tuned.Tune(want); err != nil {
+	if err := tuned.Tune(want, alphabet()); err != nil {
 		t.Fatal(err)
 	}
 	steps(t, tuned, 3)
@@ -122,12 +126,15 @@ func tunes(t *testing.T, cfg Config) {
 	if !slices.Equal(slab, made.Params()) {
 		t.Error("the parameters after three steps differ")
 	}
-	if err := tuned.Tune(cfg); err == nil {
+	if err := tuned.Tune(cfg, alphabet()); err == nil {
 		t.Error("a trainer was tuned after its first step")
 	}
 	bad := want
-	if bad.Batch = 0; newTrainer(t, cfg).Tune(bad) == nil {
+	if bad.Batch = 0; newTrainer(t, cfg).Tune(bad, alphabet()) == nil {
 		t.Error("a trainer was tuned to a batch of no rows")
+	}
+	if newTrainer(t, cfg).Tune(want, corpus.New("short", []byte("a"))) == nil {
+		t.Error("a trainer was tuned to a text without a window")
 	}
 }
 
