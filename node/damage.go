@@ -27,7 +27,7 @@ func (n *node) keptGenesis() ([]byte, error) {
 	}
 	path := filepath.Join(n.cfg.Dir, genesisFile)
 	if n.cfg.Link.Run == (wire.RunID{}) || len(n.cfg.addrs()) == 0 {
-		return nil, fmt.Errorf("%s is damaged: %w: start once with the join link, so that a peer gives it again, or copy it from another node of the run", path, err)
+		return nil, fmt.Errorf("%s is damaged: %w: %s", path, err, store.GenesisRemedy)
 	}
 	if err := os.Rename(path, path+".damaged"); err != nil {
 		return nil, fmt.Errorf("set the damaged genesis aside: %w", err)

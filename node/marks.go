@@ -15,6 +15,9 @@ const marksKey = "marks"
 // restored from a backup, or the ledger was set aside. It may have signed rounds
 // that only peers know of, and signing one again would bar it from the run.
 func (n *node) keyOnly(was replica.Restored) (bool, error) {
+	if n.keyMade && was.Saved != nil {
+		n.view.event(n, "key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one stop it, and put the old key in place of the new one")
+	}
 	_, err := n.store.Get(marksKey)
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return false, err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,16 +90,21 @@ func TestKeyOnly(t *testing.T) {
 		made bool
 		was  replica.Restored
 		want bool
+		says string
 	}{
 		{what: "an old key, an empty ledger", want: true},
 		{what: "an old key that signed nothing here", was: replica.Restored{Saved: make([]core.Saved, 2)}, want: true},
 		{what: "a new key", made: true},
 		{what: "the same later", want: false},
+		{what: "a new key beside an old ledger", made: true, was: replica.Restored{Saved: make([]core.Saved, 2)}, says: "had no key"},
 	} {
-		n.keyMade = c.made
+		n.keyMade, n.view.events = c.made, nil
 		got, err := n.keyOnly(c.was)
 		if err != nil || got != c.want {
 			t.Errorf("%s: asks %v, %v; want %v", c.what, got, err, c.want)
+		}
+		if said := fmt.Sprint(n.view.events); c.says != "" && !strings.Contains(said, c.says) {
+			t.Errorf("%s: says %s", c.what, said)
 		}
 	}
 }

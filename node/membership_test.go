@@ -293,3 +293,13 @@ func certificatesOf(t *testing.T, dir, author string) map[wire.Digest]bool {
 	}
 	return named
 }
+
+// An invite that cannot be read is named, with what to do.
+func TestDamagedInvite(t *testing.T) {
+	n := newNode(Config{Dir: t.TempDir()})
+	path := filepath.Join(n.cfg.Dir, inviteFile)
+	must(t, os.WriteFile(path, []byte("junk"), 0o600))
+	if _, err := n.keptInvite(); err == nil || !strings.Contains(err.Error(), path+" is damaged: start once with the join link") {
+		t.Errorf("error %v", err)
+	}
+}

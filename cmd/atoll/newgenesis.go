@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"time"
 
 	"atoll/node/genesis"
@@ -116,6 +118,11 @@ func (c *NewCmd) check() error {
 		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
 	case c.OwnData && c.Data == "":
 		return badUsage("--own-data needs --data PATH with the text of this machine")
+	}
+	if dir := filepath.Dir(c.Out); c.Out != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return badUsage("--out %s: there is no folder %s: make it first, or name another file", c.Out, dir)
+		}
 	}
 	return cmp.Or(c.runFlags.check(), c.checkLinks())
 }

@@ -154,6 +154,9 @@ func (d Disk) SaveGenesis(dir string, b []byte) error {
 	return nil
 }
 
+// GenesisRemedy is what to do about a folder whose genesis file is damaged.
+const GenesisRemedy = "start once with the join link, so that a peer gives it again, or copy it from another node of the run"
+
 // LoadGenesis returns what SaveGenesis kept. It does not check the bytes: the
 // caller compares their hash with the run's id.
 func LoadGenesis(dir string) ([]byte, error) {
