@@ -245,8 +245,8 @@ func (f *linkFetch) call(ctx context.Context, id wire.PeerID, request wire.Reque
 	return wire.OpenResponse(raw, request.Kind.MaxResponse())
 }
 
-// firstTips are the tips of round 0. Given values are in memory until the replica is made, and
-// then read again where they are needed.
+// firstTips are the tips of round 0. Their values are in memory until the replica is made, and
+// then read or drawn again where they are needed.
 func (n *node) firstTips() []*outer.Tip {
 	if n.given != nil {
 		return n.genesis.TipsOf(n.given.Data)

@@ -11,6 +11,16 @@ import (
 // known to it.
 const marksKey = "marks"
 
+// markNewKey notes that all marks of a key are known which this process made: none.
+func (n *node) markNewKey() error {
+	if !n.keyMade {
+		return nil
+	}
+	return n.knowsMarks()
+}
+
+func (n *node) knowsMarks() error { return n.store.Put(marksKey, []byte{1}) }
+
 // keyOnly says whether the key is older than what the folder knows of it: it was
 // restored from a backup, or the ledger was set aside. It may have signed rounds
 // that only peers know of, and signing one again would bar it from the run.
@@ -22,8 +32,8 @@ func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	if n.keyMade || was.Marked() {
-		return false, n.store.Put(marksKey, []byte{1})
+	if was.Marked() {
+		return false, n.knowsMarks()
 	}
 	n.view.event(n, "key", n.self.String(), "the key is older than the ledger: publishes nothing until peers have said what the key signed")
 	return true, nil

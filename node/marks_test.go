@@ -2,9 +2,11 @@ package node
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +101,7 @@ func TestKeyOnly(t *testing.T) {
 		{what: "a new key beside an old ledger", made: true, was: replica.Restored{Saved: make([]core.Saved, 2)}, says: "had no key"},
 	} {
 		n.keyMade, n.view.events = c.made, nil
+		must(t, n.markNewKey())
 		got, err := n.keyOnly(c.was)
 		if err != nil || got != c.want {
 			t.Errorf("%s: asks %v, %v; want %v", c.what, got, err, c.want)
@@ -107,4 +110,25 @@ func TestKeyOnly(t *testing.T) {
 			t.Errorf("%s: says %s", c.what, said)
 		}
 	}
+}
+
+// A founder whose first start failed later finds that its key has signed nothing, however old the run is by then.
+func TestFounderStartsAgain(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	g, dir, text := toyGenesis(1<<40), t.TempDir(), toyText(t)
+	g.Outer.CreatedMs = time.Now().Add(-time.Hour).UnixMilli()
+	taken := "/ip4/127.0.0.1/tcp/" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	first := launch(t, Config{Dir: dir, Genesis: g.Encode(), Data: text, Listen: []string{taken}})
+	if <-first.ended; first.err == nil {
+		t.Fatal("it listens where somebody else does")
+	}
+	again := launch(t, Config{Dir: dir, Genesis: g.Encode(), Data: text, Pace: slowPace})
+	s := again.until("a step", func(s status.Snapshot) bool { return s.Step > 0 })
+	if hasEvent("key", "older than the ledger")(s) {
+		t.Error("it takes its key for an old one")
+	}
+	again.leave()
 }

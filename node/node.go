@@ -67,7 +67,7 @@ type shared struct {
 	genesis genesis.Genesis
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
-	given   *tensor.Slab         // the same in memory, until the tips are made
+	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's
 }
 
 // folder is what this node keeps, and what is known of its disk.
@@ -98,7 +98,8 @@ type learning struct {
 	corpus   *sharded  // instead of data, in a run that names a corpus
 	train    *training // nil for an observer
 	built    trainer.Trainer
-	tune     func(ctx context.Context) error // measures and tunes it, on the training thread; nil: it is tuned
+	tune     func(ctx context.Context) error // reads a long text, measures and tunes it, on the training thread; nil: it is tuned
+	tuning   atomic.Pointer[string]          // what tune is at; nil: nothing
 	external *external.Learner               // built, where it is a process of its own
 	toldLost error                           // the last loss of it that was told; of the learner's commands
 	slow     slowStart                       // of it

@@ -19,11 +19,10 @@ import (
 )
 
 // prepare reads the text and makes the trainer. What it measures of the machine's speed for this model chooses the precision and
-// the batch, and peers learn of it by a new record. A node that comes new asks for the model first, and does the most of that
-// while it comes.
+// the batch, and peers learn of it by a new record. A node that comes new measures, and reads a long text, while the model comes.
 func (n *node) prepare(ctx context.Context) error {
 	later := n.preparesLater()
-	if !later || n.genesis.Corpus != nil { // shards come with the model, so the machine is told of them
+	if !later || !n.readsLong() {
 		if err := n.readText(ctx); err != nil || n.cfg.Observe {
 			return err
 		}
@@ -75,7 +74,7 @@ func (n *node) makeTrainer(cfg trainer.Config, data trainer.Source) (*trainer.Bu
 // tunedShare is the part of the memory that a trainer may take beside one that is measured.
 const tunedShare = 8
 
-// preparesLater reports whether the built-in trainer of this node may wait for its text and its measurement.
+// preparesLater reports whether the built-in trainer of this node may wait for its measurement.
 func (n *node) preparesLater() bool {
 	if n.cfg.Observe || n.cfg.Learner != "" || !n.genesis.BuiltIn() {
 		return false
@@ -85,7 +84,7 @@ func (n *node) preparesLater() bool {
 }
 
 // comesNew reports whether this node comes to others for the first time, as far as it can tell: it has the model to fetch, which takes
-// longer than to read the text and to measure how fast it trains.
+// longer than to measure how fast it trains.
 func (n *node) comesNew() bool {
 	if len(n.cfg.addrs()) == 0 {
 		return false
@@ -101,10 +100,14 @@ func (n *node) comesNew() bool {
 func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 	built, err := n.makeTrainer(cfg, nil)
 	n.tune = func(ctx context.Context) error {
-		data, err := n.lateText()
+		at := func(what string) { n.tuning.Store(&what) }
+		defer n.tuning.Store(nil)
+		at("reads its text")
+		data, has, err := n.lateText(ctx)
 		if err != nil {
 			return err
 		}
+		at("measures how fast it trains")
 		tuned, r, err := n.tuned(ctx, cfg, among)
 		if err != nil {
 			return err
@@ -112,7 +115,10 @@ func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 		if err := built.Tune(tuned, data); err != nil {
 			return err
 		}
-		n.post(func(core.Time) { n.tellTuned(r, tuned) })
+		n.post(func(core.Time) {
+			has()
+			n.tellTuned(r, tuned)
+		})
 		return nil
 	}
 	return err

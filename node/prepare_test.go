@@ -1,14 +1,21 @@
 package node
 
 import (
+	"context"
 	"crypto/ed25519"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"
+	"atoll/node/status"
 	"atoll/node/store"
 )
 
@@ -28,44 +35,51 @@ func prepared(t *testing.T, cfg Config) *node {
 	return n
 }
 
-// A node that has the model to fetch reads its text and is measured on its training thread. One that founds a run, or was here
-// before, does so at once.
+// newcomer is a node that has the model to fetch, and is to train on the text at a path.
+func newcomer(t *testing.T, path string) *node {
+	t.Helper()
+	n := prepared(t, Config{Dir: t.TempDir(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}})
+	n.cfg.Data = path
+	return n
+}
+
+// A node that has the model to fetch is measured on its training thread, and reads a folder there. One that founds a run, or was
+// here before, does so at once.
 func TestNewcomerPreparesLater(t *testing.T) {
 	if prepared(t, Config{Dir: t.TempDir()}).preparesLater() {
 		t.Error("a founder lets others wait")
 	}
-	n := prepared(t, Config{Dir: t.TempDir(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}})
-	must(t, n.prepare(t.Context()))
-	before := n.record.get().TokensPerSecond
-	if n.tune == nil || before != 0 || n.data != nil {
-		t.Fatalf("it was measured before it dialled anybody, or read its text: %v tokens/s", before)
-	}
-	for p, tip := range n.genesis.Tips() {
-		if n.firstTips()[p].State != tip.State {
-			t.Errorf("fragment %d of the trainer's first values is not the run's", p)
+	for path, long := range map[string]bool{toyText(t): false, filepath.Dir(toyText(t)): true} {
+		n := newcomer(t, path)
+		must(t, n.prepare(t.Context()))
+		before := n.record.get().TokensPerSecond
+		if n.tune == nil || before != 0 || (n.data == nil) != long {
+			t.Fatalf("%s: it was measured before it dialled anybody: %v tokens/s; it has read %v", path, before, n.data)
 		}
-	}
-	must(t, n.tune(t.Context()))
-	if n.built.Steps() != 0 {
-		t.Errorf("%d steps of what was tuned", n.built.Steps())
-	}
-	said := 0
-	n.inbox.each(func(func(core.Time)) { said++ })
-	if said != 2 {
-		t.Errorf("the node hears %d things, not of its text and how it was tuned", said)
-	}
-	if res, err := n.built.Step(t.Context(), 0.001); err != nil || res.Tokens == 0 {
-		t.Errorf("a step: %v, %v", res, err)
-	}
-	must(t, n.store.PutCheckpoint(strings.NewReader("state")))
-	if n.preparesLater() {
-		t.Error("a node with a checkpoint comes new")
+		if n.given == nil {
+			t.Fatal("the first values will be drawn twice")
+		}
+		given, drawn := n.firstTips(), n.genesis.Tips()
+		for p := range drawn {
+			if given[p].State != drawn[p].State {
+				t.Errorf("fragment %d of the trainer's first values is not the run's", p)
+			}
+		}
+		must(t, n.tune(t.Context()))
+		n.inbox.each(func(func(core.Time)) {})
+		if res, err := n.built.Step(t.Context(), 0.001); err != nil || res.Tokens == 0 {
+			t.Errorf("a step: %v, %v", res, err)
+		}
+		must(t, n.store.PutCheckpoint(strings.NewReader("state")))
+		if n.preparesLater() {
+			t.Error("a node with a checkpoint comes new")
+		}
 	}
 }
 
 // A text that is not the run's is refused wherever it is read.
 func TestNewcomerRefusesAnotherText(t *testing.T) {
-	n := prepared(t, Config{Dir: t.TempDir(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}})
+	n := newcomer(t, filepath.Dir(toyText(t)))
 	n.genesis.Data = genesis.Data{Name: "another", SHA256: strings.Repeat("ab", 32)}
 	must(t, n.prepare(t.Context()))
 	if err := n.tune(t.Context()); err == nil || !strings.Contains(err.Error(), "another") {
@@ -74,4 +88,42 @@ func TestNewcomerRefusesAnotherText(t *testing.T) {
 	if path, err := store.LoadText(n.cfg.Dir); err != nil || path != "" {
 		t.Errorf("it remembers %q, %v", path, err)
 	}
+}
+
+// Nobody waits for what cannot be cut short.
+func TestWithin(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	begun, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	go func() { <-begun; leave() }()
+	_, err := within(ctx, func() (int, error) {
+		close(begun)
+		<-end
+		return 1, nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if got, err := within(t.Context(), func() (int, error) { return 2, io.EOF }); got != 2 || err != io.EOF {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+// A newcomer finds that a text which it reads late is another, and ends as one that never was there. With the run's it measures
+// the model on it.
+func TestNewcomerReadsLate(t *testing.T) {
+	t.Parallel()
+	text, dir := filepath.Dir(toyText(t)), t.TempDir()
+	first := launch(t, Config{Genesis: aboutText(t, 1<<40, text).Encode(), Data: text, Pace: slowPace})
+	wrong := launch(t, Config{Dir: dir, Link: first.link(), Data: filepath.Dir(otherText(t))})
+	if <-wrong.ended; wrong.err == nil || !strings.Contains(wrong.err.Error(), "the run trains on") || wrong.last.Step != 0 {
+		t.Errorf("%d steps, error %v", wrong.last.Step, wrong.err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "checkpoint")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it keeps a checkpoint of no step: %v", err)
+	}
+	m := launch(t, Config{Dir: dir, Link: first.link(), Data: text, Pace: slowPace, EvalBytes: 100, EvalEvery: 1})
+	m.until("a quality", func(s status.Snapshot) bool { return s.ValBPB > 0 })
+	m.leave()
+	first.leave()
 }

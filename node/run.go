@@ -52,7 +52,7 @@ func newNode(cfg Config) *node {
 // stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
-		n.identify, n.beAdmitted, n.recall, n.recallTraffic, n.listen,
+		n.identify, n.beAdmitted, n.recall, n.recallTraffic, n.openKnown, n.listen,
 		func() error { return n.learnGenesis(ctx) },
 		n.confirmAdmission,
 		n.open,
@@ -127,8 +127,20 @@ func (n *node) memoryRole() (hardware.Role, error) {
 	return hardware.Role{Observe: n.cfg.Observe, Batch: n.cfg.Batch, External: n.cfg.Learner != "", Precision: among[0]}, nil
 }
 
-// open opens the node's disk and what it keeps of the run.
+// openKnown opens the disk before anything is asked of the network, where the run is known: a start that fails there must leave
+// word that a key made by it has signed nothing.
+func (n *node) openKnown() error {
+	if n.genesis.Format == 0 {
+		return nil
+	}
+	return n.open()
+}
+
+// open opens the node's disk and what it keeps of the run, unless that is open.
 func (n *node) open() error {
+	if n.store != nil {
+		return nil
+	}
 	role, err := n.memoryRole()
 	if err != nil {
 		return err
@@ -144,6 +156,9 @@ func (n *node) open() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.store = s
+	if err := n.markNewKey(); err != nil {
+		return err
+	}
 	if err := n.cfg.disk.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
@@ -332,7 +347,7 @@ func (n *node) keepTips() {
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip))
 	}
 	if n.built != nil {
-		if state, err := n.built.SaveState(); err == nil {
+		if state, err := n.built.SaveState(); err == nil && n.built.Steps() > 0 {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
 	}

@@ -147,6 +147,9 @@ func (n *node) learnerStage() string {
 	if n.external != nil && n.external.Absent() {
 		return "waits for " + n.attaches()
 	}
+	if at := n.tuning.Load(); at != nil {
+		return *at
+	}
 	return n.slow.text()
 }
 

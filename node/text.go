@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"atoll/node/core"
@@ -39,20 +40,54 @@ func (n *node) readText(ctx context.Context) error {
 	return err
 }
 
-// lateText is readText on the training thread, where the loop goes on already.
-func (n *node) lateText() (trainer.Source, error) {
-	if n.corpus != nil {
-		return n.corpus, nil
+// longText is the size of a text whose reading delays a newcomer: it takes a tenth of a second.
+const longText = 64 << 20
+
+// readsLong reports whether the text takes long to read: it is large, or many files. Shards are not read, and peers are asked for
+// them together with the model.
+func (n *node) readsLong() bool {
+	path, err := n.textPath()
+	if err != nil || path == corpus.Prose || n.genesis.Corpus != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	return path == corpus.GoCode || err == nil && (info.IsDir() || info.Size() > longText)
+}
+
+// lateText is the text on the training thread, read there unless it was read before. The loop is to hear of it by has.
+func (n *node) lateText(ctx context.Context) (data trainer.Source, has func(), err error) {
+	if n.corpus != nil || n.data != nil {
+		return n.text(), func() {}, nil
 	}
 	path, err := n.textPath()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	text, err := n.openText(path)
+	text, err := within(ctx, func() (*corpus.Corpus, error) { return corpus.Open(path) }) // a leaver does not wait for it
 	if err == nil {
-		n.post(func(core.Time) { n.hasText(text) })
+		err = n.takeText(text, path)
 	}
-	return text, err
+	return text, func() { n.hasText(text) }, err
+}
+
+// within does what cannot be cut short, such as to read files, for which nobody waits longer than ctx lasts.
+func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	case r := <-done:
+		return r.value, r.err
+	}
 }
 
 // hasText notes the text, before the loop or on it.
@@ -85,20 +120,25 @@ func (n *node) evaluateNothing(why string) {
 	n.view.event(n, "no evaluation", "", why)
 }
 
-// openText opens the text at a path, which the next start finds again.
+// openText opens the text at a path.
 func (n *node) openText(path string) (*corpus.Corpus, error) {
 	text, err := corpus.Open(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = n.takeText(text, path)
 	}
+	return text, err
+}
+
+// takeText refuses a text that is not the run's, or is too short. The next start finds any other again at its path.
+func (n *node) takeText(text *corpus.Corpus, path string) error {
 	if err := n.genesis.Data.Check(text.Name(), text.SHA256(), path); err != nil {
-		return nil, err
+		return err
 	}
 	if err := text.Fits(n.genesis.Model.Context); err != nil {
-		return nil, err
+		return err
 	}
 	n.check("remember the text", n.rememberText(path))
-	return text, nil
+	return nil
 }
 
 func (n *node) rememberText(path string) error {

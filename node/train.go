@@ -27,7 +27,7 @@ type training struct {
 	woken    chan struct{}                                    // holds a token when there is something new to look at, see wake
 	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	saver    *saver                                           // checkpoints the inner optimizer
-	tune     func(ctx context.Context) error                  // suits the trainer to the machine, before its first step; nil: it is done
+	tune     func(ctx context.Context) error                  // suits the trainer to the text and the machine, before its first step; nil: it is done
 	back     func()                                           // says that a trainer that was gone trains again
 	lacking  func(err error)                                  // says what a step waits for
 	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish

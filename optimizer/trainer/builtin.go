@@ -68,6 +68,9 @@ func (b *Builtin) Tune(cfg Config, data Source) error {
 	}
 	tuned := b.config
 	tuned.Batch, tuned.MicroBatch, tuned.Precision = cfg.Batch, cfg.MicroBatch, cfg.Precision
+	if data == nil {
+		return errors.New("tune a trainer: there is no text")
+	}
 	if err := tuned.fits(data); err != nil {
 		return err
 	}
