@@ -11,7 +11,7 @@ import (
 // known to it.
 const marksKey = "marks"
 
-// markNewKey notes that all marks of a key are known which this process made: none.
+// markNewKey notes that a key which this process made has signed nothing: all its marks are known.
 func (n *node) markNewKey() error {
 	if !n.keyMade {
 		return nil
@@ -26,7 +26,7 @@ func (n *node) knowsMarks() error { return n.store.Put(marksKey, []byte{1}) }
 // that only peers know of, and signing one again would bar it from the run.
 func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if n.keyMade && was.Saved != nil {
-		n.view.event(n, "key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one stop it, and put the old key in place of the new one")
+		n.view.event(n, "key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one, stop this node and put the old key in place of the new one")
 	}
 	_, err := n.store.Get(marksKey)
 	if err == nil || !errors.Is(err, store.ErrNotFound) {

@@ -109,7 +109,7 @@ func (n *node) keptInvite() (*member.Pass, error) {
 	}
 	pass, err := member.ParsePass(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: start once with the join link, which brings the invite again", filepath.Join(n.cfg.Dir, inviteFile))
+		return nil, fmt.Errorf("%s is damaged: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, inviteFile))
 	}
 	return &pass, nil
 }

@@ -299,7 +299,7 @@ func TestDamagedInvite(t *testing.T) {
 	n := newNode(Config{Dir: t.TempDir()})
 	path := filepath.Join(n.cfg.Dir, inviteFile)
 	must(t, os.WriteFile(path, []byte("junk"), 0o600))
-	if _, err := n.keptInvite(); err == nil || !strings.Contains(err.Error(), path+" is damaged: start once with the join link") {
+	if _, err := n.keptInvite(); err == nil || !strings.Contains(err.Error(), path+" is damaged: delete it, then start with the join link") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func (n *node) makeTrainer(cfg trainer.Config, data trainer.Source) (*trainer.Bu
 // tunedShare is the part of the memory that a trainer may take beside one that is measured.
 const tunedShare = 8
 
-// preparesLater reports whether the built-in trainer of this node may wait for its measurement.
+// preparesLater reports whether the built-in trainer of this node may wait for its measurement, and for a long text.
 func (n *node) preparesLater() bool {
 	if n.cfg.Observe || n.cfg.Learner != "" || !n.genesis.BuiltIn() {
 		return false
@@ -99,6 +99,9 @@ func (n *node) comesNew() bool {
 // tuneLater makes a trainer that gets its text, batch and precision on the training thread before it steps.
 func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 	built, err := n.makeTrainer(cfg, nil)
+	if err != nil {
+		return err
+	}
 	n.tune = func(ctx context.Context) error {
 		at := func(what string) { n.tuning.Store(&what) }
 		defer n.tuning.Store(nil)
@@ -121,7 +124,7 @@ func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 		})
 		return nil
 	}
-	return err
+	return nil
 }
 
 // tellTuned tells peers, and the machine, how a trainer was tuned.

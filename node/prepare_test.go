@@ -47,7 +47,7 @@ func newcomer(t *testing.T, path string) *node {
 // here before, does so at once.
 func TestNewcomerPreparesLater(t *testing.T) {
 	if prepared(t, Config{Dir: t.TempDir()}).preparesLater() {
-		t.Error("a founder lets others wait")
+		t.Error("a founder prepares later")
 	}
 	for path, long := range map[string]bool{toyText(t): false, filepath.Dir(toyText(t)): true} {
 		n := newcomer(t, path)

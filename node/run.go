@@ -346,8 +346,8 @@ func (n *node) keepTips() {
 		tip := n.machine.Rounds().Fragment(p).Tip()
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip))
 	}
-	if n.built != nil {
-		if state, err := n.built.SaveState(); err == nil && n.built.Steps() > 0 {
+	if n.built != nil && n.built.Steps() > 0 {
+		if state, err := n.built.SaveState(); err == nil {
 			n.check("checkpoint", n.store.PutCheckpoint(state))
 		}
 	}

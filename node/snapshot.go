@@ -142,7 +142,7 @@ func (n *node) link() joinlink.Link {
 	return link
 }
 
-// learnerStage says what the learner is waited for.
+// learnerStage says what steps wait for.
 func (n *node) learnerStage() string {
 	if n.external != nil && n.external.Absent() {
 		return "waits for " + n.attaches()

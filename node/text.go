@@ -54,7 +54,7 @@ func (n *node) readsLong() bool {
 	return path == corpus.GoCode || err == nil && (info.IsDir() || info.Size() > longText)
 }
 
-// lateText is the text on the training thread, read there unless it was read before. The loop is to hear of it by has.
+// lateText is the text on the training thread, read there unless it was read before. The loop calls has to note it.
 func (n *node) lateText(ctx context.Context) (data trainer.Source, has func(), err error) {
 	if n.corpus != nil || n.data != nil {
 		return n.text(), func() {}, nil
@@ -70,7 +70,7 @@ func (n *node) lateText(ctx context.Context) (data trainer.Source, has func(), e
 	return text, func() { n.hasText(text) }, err
 }
 
-// within does what cannot be cut short, such as to read files, for which nobody waits longer than ctx lasts.
+// within returns what do comes to, or ctx's error as soon as ctx ends. Then do goes on beside: it cannot be cut short.
 func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -129,7 +129,7 @@ func (n *node) openText(path string) (*corpus.Corpus, error) {
 	return text, err
 }
 
-// takeText refuses a text that is not the run's, or is too short. The next start finds any other again at its path.
+// takeText refuses a text that is not the run's, or is too short. It remembers the path of any other.
 func (n *node) takeText(text *corpus.Corpus, path string) error {
 	if err := n.genesis.Data.Check(text.Name(), text.SHA256(), path); err != nil {
 		return err

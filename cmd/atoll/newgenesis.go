@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -120,7 +122,7 @@ func (c *NewCmd) check() error {
 		return badUsage("--own-data needs --data PATH with the text of this machine")
 	}
 	if dir := filepath.Dir(c.Out); c.Out != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 			return badUsage("--out %s: there is no folder %s: make it first, or name another file", c.Out, dir)
 		}
 	}

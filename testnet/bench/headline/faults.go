@@ -64,7 +64,7 @@ var killsRow = Row{
 			if !have {
 				continue
 			}
-			every := fmt.Sprintf("a kill every %v on average", k.every)
+			every := fmt.Sprintf("a kill every %v", k.every)
 			lines = append(lines, alone(every+": useful share of the time that processes lived", "", value(atoll.Report.GoodputUp), trials.AtLeast(k.least)),
 				alone(every+": kills", "", float64(atoll.Report.Kills), trials.Shown))
 			for _, system := range systems[1:] {
