@@ -40,7 +40,22 @@ func (n *node) recall() error {
 	if len(n.cfg.Listen) == 0 {
 		n.recalled = c.Listen
 	}
+	n.rememberLink(c)
 	return nil
+}
+
+// rememberLink keeps whom the first link names at once: a start that fails before it meets anybody must not leave a folder that
+// knows nobody, and so trains alone when it is started without the link. A later link is kept when somebody was met.
+func (n *node) rememberLink(kept store.Contacts) {
+	if len(kept.Named) > 0 || len(n.linked) == 0 {
+		return
+	}
+	kept.Named = n.linked
+	b, err := kept.Encode()
+	if err == nil {
+		err = n.cfg.disk.WriteFile(n.cfg.Dir, store.ContactsFile, b)
+	}
+	n.check("remember the link", err)
 }
 
 // remember writes the contacts, when there is news of them.

@@ -12,7 +12,7 @@ import (
 )
 
 // keptGenesis is the genesis file of the folder, nil if there is none. One that
-// is damaged is set aside where peers can give it again.
+// is damaged is set aside where the user or peers can give it again.
 func (n *node) keptGenesis() ([]byte, error) {
 	raw, err := store.LoadGenesis(n.cfg.Dir)
 	if errors.Is(err, store.ErrNotFound) {
@@ -26,13 +26,13 @@ func (n *node) keptGenesis() ([]byte, error) {
 		return raw, nil
 	}
 	path := filepath.Join(n.cfg.Dir, genesisFile)
-	if n.cfg.Link.Run == (wire.RunID{}) || len(n.cfg.addrs()) == 0 {
+	if n.cfg.Genesis == nil && (n.cfg.Link.Run == (wire.RunID{}) || len(n.cfg.addrs()) == 0) {
 		return nil, fmt.Errorf("%s is damaged: %w: %s", path, err, store.GenesisRemedy)
 	}
 	if err := os.Rename(path, path+".damaged"); err != nil {
 		return nil, fmt.Errorf("set the damaged genesis aside: %w", err)
 	}
-	n.log.Warn("the genesis file is damaged: asks the peers of the link for it", "file", path, "err", err)
+	n.log.Warn("the genesis file is damaged: takes it from --genesis, or asks the peers of the link for it", "file", path, "err", err)
 	return nil, nil
 }
 

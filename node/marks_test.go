@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -109,6 +110,19 @@ func TestKeyOnly(t *testing.T) {
 		if said := fmt.Sprint(n.view.events); c.says != "" && !strings.Contains(said, c.says) {
 			t.Errorf("%s: says %s", c.what, said)
 		}
+	}
+}
+
+// A genesis file that is damaged gives way to the one that a founder names.
+func TestFounderMendsItsGenesis(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, genesisFile), []byte("junk"), 0o600))
+	m := launch(t, Config{Dir: dir, Genesis: toyGenesis(1 << 40).Encode(), Data: toyText(t), Pace: slowPace})
+	m.until("a step", func(s status.Snapshot) bool { return s.Step > 0 })
+	m.leave()
+	if raw, err := store.LoadGenesis(dir); err != nil || !bytes.Equal(raw, m.cfg.Genesis) {
+		t.Errorf("the folder has %q, %v", raw, err)
 	}
 }
 

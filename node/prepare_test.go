@@ -122,8 +122,8 @@ func TestNewcomerReadsLate(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "checkpoint")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it keeps a checkpoint of no step: %v", err)
 	}
-	m := launch(t, Config{Dir: dir, Link: first.link(), Data: text, Pace: slowPace, EvalBytes: 100, EvalEvery: 1})
-	m.until("a quality", func(s status.Snapshot) bool { return s.ValBPB > 0 })
+	m := launch(t, Config{Dir: dir, Data: text, Pace: slowPace, EvalBytes: 100, EvalEvery: 1}) // the folder knows whom the link names
+	m.until("a quality", func(s status.Snapshot) bool { return s.ValBPB > 0 && len(s.Peers) > 0 })
 	m.leave()
 	first.leave()
 }

@@ -78,11 +78,12 @@ func (n *node) identify() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.key, n.self, n.keyMade = key, wire.PeerIDOf(key), made
-	raw := n.cfg.Genesis
-	if raw == nil {
-		if raw, err = n.keptGenesis(); err != nil {
-			return err
-		}
+	raw, err := n.keptGenesis()
+	if err != nil {
+		return err
+	}
+	if n.cfg.Genesis != nil {
+		raw = n.cfg.Genesis
 	}
 	if raw == nil {
 		n.run = n.cfg.Link.Run

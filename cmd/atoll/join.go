@@ -236,6 +236,9 @@ func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 			return badUsage("%s holds no node yet; pass a join link, or --genesis FILE for the first node", c.Dir)
 		}
 		cfg.Link.Run = g.RunID()
+		if err == nil && c.Owner != "" {
+			cfg.Owner, err = readOwner(c.Owner, g)
+		}
 		return err
 	}
 	return nil

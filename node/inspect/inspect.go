@@ -51,7 +51,7 @@ func FolderGenesis(dir string) (genesis.Genesis, error) {
 	}
 	g, err := genesis.Decode(raw)
 	if err != nil {
-		return genesis.Genesis{}, fmt.Errorf("the genesis file in %s cannot be read: %w; if it is damaged, %s", dir, err, store.GenesisRemedy)
+		return genesis.Genesis{}, fmt.Errorf("the genesis file in %s cannot be read (%w): if it is damaged, %s", dir, err, store.GenesisRemedy)
 	}
 	return g, nil
 }

@@ -155,7 +155,7 @@ func (d Disk) SaveGenesis(dir string, b []byte) error {
 }
 
 // GenesisRemedy is what to do about a folder whose genesis file is damaged.
-const GenesisRemedy = "start once with the join link, so that a peer gives it again, or copy it from another node of the run"
+const GenesisRemedy = "start once with the join link, so that a peer gives it again, or with --genesis and the file that atoll new wrote"
 
 // LoadGenesis returns what SaveGenesis kept. It does not check the bytes: the
 // caller compares their hash with the run's id.
