@@ -243,7 +243,7 @@ func (l ledger) LoseOwn(id wire.Digest) error {
 	return errors.Join(l.DropPayload(id), l.Store.ForgetOwn(id))
 }
 
-func (l ledger) PutMarksKnown() error { return l.Put(marksKey, []byte{1}) }
+func (l ledger) PutMarksKnown() error { return putMarksKnown(l.Store) }
 
 func (l ledger) BaseState(fragment int, round uint32) (outer.Digest, error) {
 	state, err := l.BaseDigest(fragment, round)

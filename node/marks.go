@@ -11,15 +11,16 @@ import (
 // known to it.
 const marksKey = "marks"
 
+// putMarksKnown notes that.
+func putMarksKnown(s *store.Store) error { return s.Put(marksKey, []byte{1}) }
+
 // markNewKey notes that a key which this process made has signed nothing: all its marks are known.
 func (n *node) markNewKey() error {
 	if !n.keyMade {
 		return nil
 	}
-	return n.knowsMarks()
+	return putMarksKnown(n.store)
 }
-
-func (n *node) knowsMarks() error { return n.store.Put(marksKey, []byte{1}) }
 
 // keyOnly says whether the key is older than what the folder knows of it: it was
 // restored from a backup, or the ledger was set aside. It may have signed rounds
@@ -33,7 +34,7 @@ func (n *node) keyOnly(was replica.Restored) (bool, error) {
 		return false, err
 	}
 	if was.Marked() {
-		return false, n.knowsMarks()
+		return false, putMarksKnown(n.store)
 	}
 	n.view.event(n, "key", n.self.String(), "the key is older than the ledger: publishes nothing until peers have said what the key signed")
 	return true, nil

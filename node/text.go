@@ -29,7 +29,7 @@ func (n *node) readText(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := n.openText(path)
+	text, err := n.openText(ctx, path)
 	if err != nil && n.cfg.Observe && path == "" {
 		n.evaluateNothing(err.Error())
 		return nil
@@ -63,10 +63,7 @@ func (n *node) lateText(ctx context.Context) (data trainer.Source, has func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := within(ctx, func() (*corpus.Corpus, error) { return corpus.Open(path) }) // a leaver does not wait for it
-	if err == nil {
-		err = n.takeText(text, path)
-	}
+	text, err := n.openText(ctx, path)
 	return text, func() { n.hasText(text) }, err
 }
 
@@ -120,25 +117,21 @@ func (n *node) evaluateNothing(why string) {
 	n.view.event(n, "no evaluation", "", why)
 }
 
-// openText opens the text at a path.
-func (n *node) openText(path string) (*corpus.Corpus, error) {
-	text, err := corpus.Open(path)
-	if err == nil {
-		err = n.takeText(text, path)
+// openText opens the text at a path, and remembers the path. It refuses a text that is not the run's, or is too short. A leaver
+// does not wait until it is read.
+func (n *node) openText(ctx context.Context, path string) (*corpus.Corpus, error) {
+	text, err := within(ctx, func() (*corpus.Corpus, error) { return corpus.Open(path) })
+	if err != nil {
+		return nil, err
 	}
-	return text, err
-}
-
-// takeText refuses a text that is not the run's, or is too short. It remembers the path of any other.
-func (n *node) takeText(text *corpus.Corpus, path string) error {
 	if err := n.genesis.Data.Check(text.Name(), text.SHA256(), path); err != nil {
-		return err
+		return nil, err
 	}
 	if err := text.Fits(n.genesis.Model.Context); err != nil {
-		return err
+		return nil, err
 	}
 	n.check("remember the text", n.rememberText(path))
-	return nil
+	return text, nil
 }
 
 func (n *node) rememberText(path string) error {
