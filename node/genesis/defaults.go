@@ -86,7 +86,7 @@ func Default(model string, tokens, seed uint64, createdMs int64) (Genesis, error
 		return Genesis{}, err
 	}
 	g := Genesis{
-		Format: Format, Rules: Rules, Name: modelLabel(model), Admission: Open, Model: sizes, Init: Seeded, Tokenizer: "byte", Seed: seed,
+		Format: Format, Rules: Rules, Name: ModelLabel(model), Admission: Open, Model: sizes, Init: Seeded, Tokenizer: "byte", Seed: seed,
 		Batch: defaultBatch(sizes),
 	}
 	g.propose(defaultFragments(sizes), tokens, createdMs)

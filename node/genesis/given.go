@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"atoll/optimizer"
-	"atoll/tensor/llama"
 	"atoll/tensor/safetensors"
 )
 
@@ -44,37 +43,42 @@ type sizes struct {
 	Types     int `json:"type_vocab_size"`
 }
 
-// FromModel describes a run that goes on with the model in a folder: config.json, or
-// adapter_config.json for adapters, and safetensors files. left are the tensors that the run does
-// not train, with why. The error names what is missing. The recipe follows from SetRecipe, once
-// the optimizer is chosen.
-func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, config json.RawMessage, left []string, err error) {
+// ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files. The
+// error names what is missing.
+func ReadModel(dir string) (*Source, error) {
 	src, err := readSource(dir)
 	if err != nil {
-		return g, nil, nil, err
+		return nil, err
 	}
-	g = Genesis{
-		Format: Format, Rules: Rules, Name: filepath.Base(filepath.Clean(dir)), Admission: Open, Init: Given, Tokenizer: OwnTokenizer, Seed: seed,
-		Model: llama.Config{Context: min(cmp.Or(src.sizes.Positions, src.sizes.OldPlaces, givenContext), givenContext)},
-		Batch: givenBatch,
+	m := &Source{Name: filepath.Base(filepath.Clean(dir)), Recipe: src.recipe(), Rows: cmp.Or(src.sizes.Positions, src.sizes.OldPlaces)}
+	if m.Layout, m.Left, err = src.layout(dir); err != nil {
+		return nil, err
 	}
-	g.propose(usualFragments, tokens, createdMs)
-	g.Inner.LR = givenRate
-	if g.Layout, left, err = src.layout(dir); err != nil {
-		return g, nil, nil, err
+	if len(m.Layout) == 0 {
+		return nil, fmt.Errorf("%s has no tensors to train", dir)
 	}
-	if len(g.Layout) == 0 {
-		return g, nil, nil, fmt.Errorf("%s has no tensors to train", dir)
+	if err := m.Layout.validate(); err != nil {
+		return nil, err
 	}
-	if err := g.Layout.validate(); err != nil {
-		return g, nil, nil, err
+	slab, err := Genesis{Layout: m.Layout}.LoadTensors(dir)
+	if err != nil {
+		return nil, err
 	}
-	slab, err := g.LoadTensors(dir)
+	m.First = CutFirst(slab.Data).Digests()
+	return m, nil
+}
+
+// FromModel is the former way.
+func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, config json.RawMessage, left []string, err error) {
+	m, err := ReadModel(dir)
 	if err != nil {
 		return g, nil, nil, err
 	}
-	g.First = CutFirst(slab.Data).Digests()
-	return g, src.recipe(), left, g.SetProfile("wan")
+	g = Genesis{Format: Format, Rules: Rules, Admission: Open, Seed: seed, Batch: givenBatch}
+	m.describe(&g)
+	g.propose(usualFragments, tokens, createdMs)
+	g.Inner.LR = givenRate
+	return g, m.Recipe, m.Left, g.SetProfile("wan")
 }
 
 // readSource reads the description of a model.

@@ -50,35 +50,41 @@ const (
 )
 
 // SetOptimizer gives the run an inner optimizer by its name, "" being AdamW. The rate that suits it comes with SetRate.
-func (g *Genesis) SetOptimizer(name string) error {
-	in := &g.Inner
+func (g *Genesis) SetOptimizer(name string) (err error) {
+	g.Inner, err = g.Inner.with(name)
+	return err
+}
+
+// with is the inner optimizer of a name, with what others have in common with it.
+func (in Inner) with(name string) (Inner, error) {
 	switch name {
 	case "", optimizer.NameAdamW:
 		in.Optimizer, in.Momentum = "", 0
 	case optimizer.NameMuon:
 		in.Optimizer, in.Momentum = name, trainer.DefaultMomentum
 	default:
-		return fmt.Errorf("optimizer %.80q: use %s or %s", name, optimizer.NameAdamW, optimizer.NameMuon)
+		return in, fmt.Errorf("optimizer %.80q: use %s or %s", name, optimizer.NameAdamW, optimizer.NameMuon)
 	}
-	return nil
+	return in, nil
 }
 
-// SetRate gives the run the peak learning rate that suits its inner optimizer, its model and its outer steps. Call it after
-// all of them are set. outerSteps says that there are outer steps. Learners differ, so the average of their updates is
-// short and wants a higher rate. Momentum makes it longer, and wants a lower one. Tiny came to the fewest bits with 4e-3 in
-// data parallelism, 8e-3 with the mean of 4 steps, and 4e-3 with momentum after 24. Each is the best of three rates on two
-// seeds.
-func (g *Genesis) SetRate(outerSteps bool) {
+// SetRate gives the run the rate that suits it.
+func (g *Genesis) SetRate(outerSteps bool) { g.Inner.LR = RateWith(*g, outerSteps) }
+
+// RateWith is the peak learning rate that suits a run's inner optimizer, its model and its outer steps. outerSteps says that
+// there are outer steps. Learners differ, so the average of their updates is short and wants a higher rate. Momentum makes
+// it longer, and wants a lower one. Tiny came to the fewest bits with 4e-3 in data parallelism, 8e-3 with the mean of 4
+// steps, and 4e-3 with momentum after 24. Each is the best of three rates on two seeds.
+func RateWith(g Genesis, outerSteps bool) float64 {
 	switch {
 	case g.Inner.OptimizerName() == optimizer.NameAdamW:
-		g.Inner.LR = adamWRate
+		return adamWRate
 	case !outerSteps:
-		g.Inner.LR = muonRateOf(g.Model.Hidden, 1)
+		return muonRateOf(g.Model.Hidden, 1)
 	case g.Outer.Mu > 0:
-		g.Inner.LR = muonRateOf(g.Model.Hidden, 1/math.Sqrt2)
-	default:
-		g.Inner.LR = muonRateOf(g.Model.Hidden, math.Sqrt2)
+		return muonRateOf(g.Model.Hidden, 1/math.Sqrt2)
 	}
+	return muonRateOf(g.Model.Hidden, math.Sqrt2)
 }
 
 // muonRateOf returns Muon's rate for matrices of so many columns, to two digits, so many times the usual. Entries of its updates have one size,

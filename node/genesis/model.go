@@ -12,8 +12,8 @@ import (
 	"atoll/tensor/llama"
 )
 
-// modelLabel is how a run is called that was given no name.
-func modelLabel(model string) string {
+// ModelLabel is how a run is called that was given no name.
+func ModelLabel(model string) string {
 	return strings.TrimSuffix(filepath.Base(model), ".json")
 }
 

@@ -1,0 +1,275 @@
+package genesis
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"atoll/gossip/wire"
+	"atoll/optimizer"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/tune"
+	"atoll/tensor/codec"
+	"atoll/tensor/llama"
+)
+
+// Spec is what people choose of a new run. Everything else of its genesis follows from it; zero is what suits the rest.
+type Spec struct {
+	Name      string
+	Model     llama.Config // a built-in one, with the vocabulary of bytes or that of the text
+	From      *Source      // a model that somebody brings, in place of Model
+	Text      Text
+	Seed      uint64
+	CreatedMs int64
+	Tokens    uint64 // budget; 0 = the fewest with which a run of Learners is not short
+
+	Context   int     // tokens of a row of From; 0 = what it takes, at most givenContext
+	Batch     int     // rows of a step of a learner of usual speed; 0 = by the model's size
+	Optimizer string  // "" = Muon, and AdamW with From
+	LR        float64 // peak; 0 = what measured best
+
+	H, Fragments, Answerers int        // 0 = what suits links, codec and model
+	Codec                   codec.Kind // 0 = what suits links
+	Merge                   string     // "" = what suits H and codec
+	Learners                int        // that are expected; 0 = 1
+	Links                   *Links     // nil = nobody described them
+
+	WindowBytes float64       // of deltas that each node keeps so that chains can be united; 0 = of as many rounds as are of use
+	Profile     string        // of the network: local, lan or wan; "" = wan
+	Owners      []wire.PeerID // who admit others; none = everybody contributes
+}
+
+// Links is what is known of the machines of a run.
+type Links struct {
+	BytesPerSecond float64 // that each node's link carries, each way
+	StepSeconds    float64 // of a step of a usual learner
+	FreeCores      bool    // cores do not train, as beside a GPU
+}
+
+// Text is what learners train on.
+type Text struct {
+	Name   string
+	SHA256 string // of a text of bytes; "" where learners have their own
+	Own    bool   // each learner has a text of its own
+	Train  int    // tokens to train on; 0 = not known
+	Corpus *Shards
+}
+
+// Shards is a corpus that atoll data build made.
+type Shards struct {
+	Manifest, Tokenizer string // digests in hex
+	Vocab               int
+	ShardTokens         int64 // on average
+}
+
+// Expected is what a run that is made so will take.
+type Expected struct {
+	Links      *tune.Choice // what its links decided; nil where nobody described them
+	Int4Bytes  float64      // per second that they would have to carry for int4, where they do not
+	RoundBytes float64      // of the deltas of one round of all fragments
+	Length     tune.Length  // zero where nobody knows how long the text is
+}
+
+// usualLink is what links are taken to carry of which nothing is known, in bytes per second: 100 Mbit/s.
+const usualLink = 100e6 / 8
+
+// Make returns the genesis of a run and what it will take. It is a pure function, and the only maker of a genesis.
+// The error says which of the choices cannot be.
+func (s Spec) Make() (Genesis, Expected, error) {
+	g, err := s.trained()
+	if err != nil {
+		return g, Expected{}, err
+	}
+	e, err := s.fold(&g)
+	if err != nil {
+		return g, e, err
+	}
+	return g, e, g.Validate()
+}
+
+// Trained is the genesis of the run as far as its learners go by it, for who wants to time a step of theirs.
+func (s Spec) Trained() (Genesis, error) {
+	g, err := s.trained()
+	if err == nil {
+		g.Outer = s.outer(g).Params()
+	}
+	return g, err
+}
+
+// trained is what the run trains, on what and how, without its outer steps.
+func (s Spec) trained() (g Genesis, err error) {
+	g = Genesis{
+		Format: Format, Rules: Rules, Name: s.Name, Admission: Open, Model: s.Model, Init: Seeded, Tokenizer: "byte", Seed: s.Seed,
+		Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
+	}
+	if len(s.Owners) > 0 {
+		g.Admission, g.Owners, g.Finality, g.Guests = Invite, s.Owners, true, true
+	}
+	if s.From != nil {
+		s.From.describe(&g)
+		g.Model.Context = cmp.Or(s.Context, g.Model.Context)
+		g.Batch = cmp.Or(s.Batch, givenBatch)
+	}
+	if err := s.Text.describe(&g); err != nil {
+		return g, err
+	}
+	if g.Inner, err = s.inner(); err != nil {
+		return g, err
+	}
+	if s.From != nil {
+		if g.Recipe, err = s.From.recipeWith(g.Inner); err != nil {
+			return g, err
+		}
+	}
+	return g, g.SetProfile(cmp.Or(s.Profile, "wan"))
+}
+
+// inner is the inner optimizer but its rate.
+func (s Spec) inner() (Inner, error) {
+	in := Inner{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: finalRate}
+	name := cmp.Or(s.Optimizer, optimizer.NameMuon)
+	if s.From != nil {
+		name = cmp.Or(s.Optimizer, optimizer.NameAdamW)
+	}
+	return in.with(name)
+}
+
+// outer is what is chosen of the outer step, where links decide nothing.
+func (s Spec) outer(g Genesis) outer.Spec {
+	fragments := usualFragments
+	if g.BuiltIn() {
+		fragments = defaultFragments(s.Model)
+	}
+	return outer.Spec{
+		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: max(s.Learners, 1),
+		StepTokens: uint64(g.Batch) * uint64(g.Model.Context), Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs,
+		OwnText: s.Text.Own, Owned: len(s.Owners) > 0,
+	}
+}
+
+// fold decides the outer steps of a run.
+func (s Spec) fold(g *Genesis) (e Expected, err error) {
+	o := s.outer(*g)
+	g.Outer = o.Params()
+	g.CutRows()
+	if s.Links != nil {
+		if e, err = s.suit(&o, *g); err != nil {
+			return e, err
+		}
+	}
+	if g.Outer = o.Params(); o.Merge == "" && !g.BuiltIn() && !g.TipsFit() {
+		o.Merge = outer.MergeRDA // it needs no momentum, which is half of what joiners are given
+		g.Outer = o.Params()
+	}
+	if s.Fragments == 0 || !g.BuiltIn() {
+		g.SplitToFit()
+		o.Fragments = g.Outer.Fragments
+	}
+	e.RoundBytes = float64(min(o.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
+	o.SweepSeconds = e.RoundBytes / usualLink
+	if e.Links != nil {
+		o.SweepSeconds = e.Links.SweepSeconds
+	}
+	if s.WindowBytes > 0 {
+		o.Window = s.WindowBytes / e.RoundBytes
+	}
+	g.Outer = o.Params()
+	g.Inner.LR = cmp.Or(s.LR, s.rate(*g))
+	s.length(g, &e)
+	return e, nil
+}
+
+// suit has the links decide what was left open.
+func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
+	means := tune.Means{
+		Params: g.Params(), Tensors: g.MostFragments(), Learners: o.Learners, Answerers: g.Outer.Answerers,
+		StepSeconds: s.Links.StepSeconds, BytesPerSecond: s.Links.BytesPerSecond, Codec: s.Codec, Merge: s.Merge, FreeCores: s.Links.FreeCores,
+	}
+	if s.Answerers == 0 {
+		means.LeastAnswerers = g.Outer.Quorum
+	}
+	choice, err := tune.Choose(means)
+	if err != nil {
+		return e, fmt.Errorf("links: %w", err)
+	}
+	if choice.Codec != s.Codec && choice.Codec != codec.Int4 {
+		means.Codec = g.Outer.Codec
+		e.Int4Bytes = means.Int4BytesPerSecond()
+	}
+	o.Codec, o.H, o.Answerers, o.Fragments = choice.Codec, choice.H, choice.Answerers, choice.Fragments
+	e.Links = &choice
+	return e, nil
+}
+
+// rate is the peak learning rate that measured best.
+func (s Spec) rate(g Genesis) float64 {
+	if s.From != nil {
+		return givenRate
+	}
+	return RateWith(g, true)
+}
+
+// length says how far the budget goes, and makes one where none was given.
+func (s Spec) length(g *Genesis, e *Expected) {
+	if !g.BuiltIn() {
+		return
+	}
+	r := tune.Run{
+		Params: g.Params(), Budget: s.Tokens, StepTokens: g.Batch * g.Model.Context,
+		H: g.Outer.H, Fixed: e.Links != nil, Learners: max(s.Learners, 1), Text: s.Text.Train,
+	}
+	if s.Tokens == 0 {
+		r.Budget = r.Enough()
+		g.Outer.Budget = r.Budget
+	}
+	e.Length = tune.LengthOf(r)
+}
+
+// describe puts the text into a genesis that has its model and batch.
+func (t Text) describe(g *Genesis) error {
+	if t.Corpus == nil {
+		g.Data = Data{Name: t.Name, SHA256: t.SHA256}
+		if t.Own {
+			g.Data = Data{Name: OwnText}
+		}
+		if !g.BuiltIn() {
+			return nil
+		}
+		return g.FitBytes()
+	}
+	if !g.BuiltIn() {
+		return fmt.Errorf("a corpus is for built-in models, and %s brings its own tokenizer: pass the text", g.Name)
+	}
+	c := t.Corpus
+	if err := g.FitVocab(c.Vocab); err != nil {
+		return err
+	}
+	g.SetCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab, c.ShardTokens)
+	if t.Own {
+		g.Data, g.Corpus.Own = Data{Name: OwnText}, true
+	}
+	return nil
+}
+
+// recipeWith is the recipe of the source's model and an inner optimizer.
+func (s *Source) recipeWith(in Inner) (string, error) {
+	g := Genesis{Inner: in}
+	err := g.SetRecipe(s.Recipe)
+	return g.Recipe, err
+}
+
+// Source is a model in a folder of Hugging Face's form, as far as a run goes by it.
+type Source struct {
+	Name   string
+	Recipe json.RawMessage // what learners have to agree on but the optimizer
+	Layout Layout
+	First  []string // of the lists of the chunks of its values
+	Rows   int      // the most tokens of a row that it takes; 0 = not known
+	Left   []string // tensors that the run does not train, with why
+}
+
+func (s *Source) describe(g *Genesis) {
+	g.Name = cmp.Or(g.Name, s.Name)
+	g.Init, g.Tokenizer, g.Layout, g.First = Given, OwnTokenizer, s.Layout, s.First
+	g.Model = llama.Config{Context: min(cmp.Or(s.Rows, givenContext), givenContext)}
+}

@@ -1,0 +1,112 @@
+package outer
+
+import (
+	"cmp"
+
+	"atoll/tensor/codec"
+)
+
+// Spec is what is chosen of a run's outer step. Params is all that follows from it, and is made by nothing else.
+type Spec struct {
+	Fragments int
+	Codec     codec.Kind // 0 = codec.Int4
+	H         int        // inner steps between two deltas; 0 = DefaultH of the codec
+	Merge     string     // "" = BestMerge
+	Answerers int        // learners that contribute to a round; 0 = UsualAnswerers
+	Learners  int        // that the run expects: more than Answerers take turns
+
+	StepTokens uint64 // of one step of a learner of usual speed
+	Budget     uint64 // tokens
+	CreatedMs  int64  // Unix milliseconds
+
+	SweepSeconds float64 // in which links carry the deltas of all fragments once; 0 = soon
+	Window       float64 // rounds that nodes can keep so that chains can be united; 0 = as many as are of use
+
+	OwnText bool // learners have texts of their own
+	Owned   bool // owners of the run may revoke
+}
+
+// UsualAnswerers is C of a run that asks for no other. What a node receives and folds grows with it.
+const UsualAnswerers = 16
+
+// Times and bounds that all runs have in common. Between them nodes follow what they measure, so that no network needs
+// others.
+const (
+	leastGraceMs = 50 // payloads take longer than that between any two machines that train
+	// leastRoundMs is far below the time of honest rounds. It keeps a flood of bells from using up the windows.
+	leastRoundMs = 20
+	// minority is the share of a round's weight that one delta may have, and minorityQuorum the least quorum with which that is
+	// a minority.
+	minority, minorityQuorum = 0.5, 3
+	// strongest is how many times the usual tokens of a step the strongest learner may bring.
+	strongest = 64
+
+	clipFactor  = 3    // leaves honest deltas alone and stops one from deciding a round
+	refDecay    = 0.9  // the last ten rounds make the reference of norms
+	staleFactor = 0.25 // a base four rounds late halves the weight
+	leastRoom   = 1024 // steps that a delta may claim, whatever H is
+
+	// Rounds within which gossip takes a delta, and within which repair unites. The least is long enough for a node
+	// that was away for some rounds, and for the links that a snapshot brings.
+	usualAccept, usualUnion, leastUnion = 16, 256, 32
+)
+
+// Params is what the run's genesis fixes of the outer step.
+func (s Spec) Params() Params {
+	s.Codec, s.Answerers = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.Answerers, UsualAnswerers)
+	s.H = cmp.Or(s.H, DefaultH(s.Codec))
+	s.Merge = cmp.Or(s.Merge, BestMerge(s.H, s.Codec))
+	p := Params{
+		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
+		ClipFactor: clipFactor, RefDecay: refDecay, StaleFactor: staleFactor, MaxShare: minority,
+		MaxSteps: s.mostSteps(), MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
+		Answerers: s.Answerers, Quorum: minorityQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
+		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),
+		Agreement: !s.OwnText, Alike: !s.OwnText, Revocations: s.Owned,
+	}
+	p.Eta, p.Mu = p.bestStep()
+	p.MaxPace = s.pace(p.MostH())
+	if s.turns() > 1 {
+		p.Eta *= float64(s.Answerers) / float64(s.Learners)
+	}
+	p.WindowUnion = s.union()
+	p.WindowAccept = min(usualAccept, p.WindowUnion/2)
+	return p
+}
+
+// turns is in how many rounds each learner has its turn, where more are expected than contribute to one.
+//
+// A delta of a turn has the progress of all rounds since the last one, and each round folds the mean of such deltas. So the
+// outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
+// 17 % of its bits with four, and diverges with sixteen (testnet/bench/RESULTS.md, "Past all-to-all").
+func (s Spec) turns() int { return max(1, (s.Learners+s.Answerers-1)/s.Answerers) }
+
+// mostSteps gives deltas room for the steps between two turns. If more learners join than were expected, their deltas
+// are full before their turn. Then they publish out of turn, and what each node receives begins to grow with their number.
+// More room lets a liar claim more, so it is not made for nobody.
+func (s Spec) mostSteps() uint32 {
+	room := roomInH
+	if s.turns() > 1 {
+		room = max(room, longestTurn*s.turns())
+	}
+	return uint32(max(leastRoom, min(int64(room)*int64(s.H), MaxStepsLimit)))
+}
+
+// pace has deltas count for what honest learners can make in a round: the longest plan that is of use with the codec, twice,
+// and the rounds of a turn.
+func (s Spec) pace(mostH int) int {
+	most := paceOfPlan * max(s.H, mostH)
+	pace := min((most+s.H-1)/s.H, MaxPaceLimit)
+	if s.turns() > 1 {
+		pace = max(pace, longestTurn)
+	}
+	return pace
+}
+
+// union is the window of repair.
+func (s Spec) union() uint32 {
+	if s.Window == 0 {
+		return usualUnion
+	}
+	return uint32(min(max(leastUnion, s.Window), usualUnion))
+}
