@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"atoll/optimizer/outer"
 )
 
 // memberTest is a lie of two of eight members.
@@ -40,9 +42,7 @@ const (
 func membersWorld(seed uint64, learners int) Scenario {
 	s := Small(learners, memberRounds, nil, seed)
 	p := &s.Params
-	p.SetH(24)
-	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
-	p.MaxTokensPerStep = 64 * TokensPerStep
+	*p = ParamsOf(outer.Spec{Fragments: 3, H: 24, Learners: learners})
 	p.Budget = 1 << 50
 	s.LimitMs = 4 * memberRounds * Time(p.H) * s.StepMs
 	return s

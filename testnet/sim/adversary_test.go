@@ -48,7 +48,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	p := &s.Params
 	*p = Params(1, 0, codec.F32)
 	p.Budget = uint64((honestNodes+1)*40*p.H) * TokensPerStep
-	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, a.agree, a.agree
+	p.Agreement, p.Alike = a.agree, a.agree
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs
@@ -57,8 +57,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	if a.spoil != nil {
 		a.spoil(&s)
 	}
-	if a.guest {
-		s.Invited = true
+	if s.Open = !a.guest; a.guest {
 		for i := range s.Founders {
 			s.Founders[i].Guest = s.Founders[i].Attack.Kind != ""
 		}

@@ -73,7 +73,7 @@ type admission struct {
 // enter begins a life in a world that admits by invitation.
 func (n *Node) enter() {
 	w := n.w
-	if n.admission = (admission{}); !w.s.Invited {
+	if n.admission = (admission{}); w.s.Open {
 		return
 	}
 	n.members = member.NewTable(w.run, []wire.PeerID{w.door.owner})
@@ -103,7 +103,7 @@ func (w *World) revoke(who *Node) bool {
 	i := slices.IndexFunc(w.nodes, func(n *Node) bool {
 		return n != who && n.up && n.paused == 0 && !n.spec.Outsider && n.liar == nil && n.machine.View().Phase() == core.Ready
 	})
-	if !w.s.Invited || i < 0 {
+	if w.s.Open || i < 0 {
 		return false
 	}
 	by, reason := w.nodes[i], []byte("of the world's")

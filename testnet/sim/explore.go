@@ -9,22 +9,23 @@ import (
 	"atoll/testnet/fault"
 )
 
-// Explore draws a scenario from a seed: 3 to 40 nodes, faults of every kind, and a
-// budget for exploreRounds rounds, or more where fewer than exploreLeast close. The
-// same seed gives the same scenario for as long as this function is not changed: who
-// changes it first stores what it drew from the seeds of testdata/seeds.txt.
+// Explore draws a scenario from a seed: 2 to 40 nodes, a third of the time two or three, under the rules that people can
+// choose; faults of every kind; guests, revocations, and somebody who lies; and a budget for exploreRounds rounds, or more
+// where fewer than exploreLeast close. The same seed gives the same scenario for as long as this function is not changed:
+// who changes it first stores what it drew from the seeds of testdata/seeds.txt.
 func Explore(seed uint64) Scenario {
 	x := explorer{Rand: rand.New(rand.NewPCG(seed, 3))}
 	founders := x.founders()
 	x.slowLink = max(slowLink, slowLinkEach*float64(len(founders)))
 	s := Scenario{
 		Seed: seed, Founders: founders, Link: x.weather(), StepMs: 100,
-		Params: x.params(len(founders)), AtLeast: exploreLeast,
+		Params: x.params(len(founders)), AtLeast: exploreLeast, Open: x.IntN(8) == 0,
 	}
 	if len(founders) > defaultDegree || x.IntN(4) == 0 {
 		s.Degree = 4 + x.IntN(3)
 	}
 	x.fill(&s)
+	x.company(&s)
 	return s
 }
 
@@ -48,14 +49,14 @@ type explorer struct {
 	slowLink float64
 }
 
-// founders are few most of the time: what goes wrong between forty nodes mostly
-// goes wrong between four, at a tenth of the cost.
+// founders are few most of the time: what goes wrong between forty nodes mostly goes wrong between four, at a tenth of the
+// cost, and most runs are of two or three.
 func (x explorer) founders() []NodeSpec {
-	n := 3 + x.IntN(4)
+	n := 2 + x.IntN(6)
 	switch x.IntN(10) {
 	case 0:
 		n = 10 + x.IntN(exploreMost-9)
-	case 1, 2:
+	case 1:
 		n = 7 + x.IntN(6)
 	}
 	specs := make([]NodeSpec, n)
@@ -77,29 +78,34 @@ func (x explorer) spec(index int) NodeSpec {
 	return spec
 }
 
-// params draw codec and fragments so that payloads travel inside headers in some
-// runs and are pulled in others.
+// params draw what people choose of a run, and sizes and times: codec and fragments so that payloads travel inside headers in
+// some runs and are pulled in others, learners as they are or as somebody thought that they would be.
 func (x explorer) params(learners int) outer.Params {
-	fragments, kind := 3, codec.Int4
+	spec := outer.Spec{
+		Fragments: 3, Codec: codec.Int4, H: 4 + x.IntN(5), Answerers: 3 + x.IntN(14), Learners: learners, OwnText: x.IntN(6) == 0,
+	}
 	switch x.IntN(4) {
 	case 0:
-		fragments, kind = 1, codec.F32
+		spec.Fragments, spec.Codec = 1, codec.F32
 	case 1:
-		fragments, kind = 2, codec.F32
+		spec.Fragments, spec.Codec = 2, codec.F32
 	case 2:
-		fragments = 1 + x.IntN(4)
+		spec.Fragments = 1 + x.IntN(4)
 	}
-	p := Params(fragments, 0, kind)
-	p.H = 4 + x.IntN(5)
+	if x.IntN(2) == 0 {
+		spec.H = 9 + x.IntN(8)
+	}
+	if x.IntN(4) == 0 {
+		spec.Merge = []string{outer.MergeMean, outer.MergeClip, outer.MergeRDA}[x.IntN(3)]
+	}
+	if x.IntN(3) == 0 {
+		spec.Learners = 1 + x.IntN(2*learners)
+	}
+	spec.Budget = uint64(exploreRounds*learners*spec.H) * TokensPerStep
+	p := ParamsOf(spec)
 	p.HMin = 1 + x.IntN(p.H/2)
-	p.Budget = uint64(exploreRounds*learners*p.H) * TokensPerStep
-	p.Answerers = 3 + x.IntN(14)
-	p.Quorum = 1 + x.IntN(3)
 	p.WindowAccept = 4 + uint32(x.IntN(13))
 	p.WindowUnion = p.WindowAccept + 8 + uint32(x.IntN(80))
-	if x.IntN(3) == 0 {
-		p.Mu, p.Eta = 0.5, 0.7
-	}
 	if x.IntN(8) == 0 {
 		p.MinRoundMs = 500
 	}
@@ -171,6 +177,74 @@ func (x explorer) fault(at Time, s *Scenario) Fault {
 		f.Factor = x.Int64N(120_000) - 60_000
 	}
 	return f
+}
+
+// company draws who else takes part: guests, members whom an owner revokes, and somebody who lies.
+func (x explorer) company(s *Scenario) {
+	members := len(s.Founders)
+	if !s.Open && x.IntN(4) == 0 {
+		x.guests(s)
+		if x.IntN(3) == 0 {
+			s.Faults = append(s.Faults, allAway(members, s.CalmMs/3, s.CalmMs*2/3)...)
+		}
+	}
+	if !s.Open && members >= enoughFounders && x.IntN(4) == 0 {
+		for range 1 + x.IntN(2) {
+			s.Faults = append(s.Faults, Fault{At: 1 + x.Int64N(s.CalmMs), Kind: fault.Revoke, Node: 1 + x.IntN(members-1)})
+		}
+	}
+	if x.IntN(4) == 0 {
+		x.liar(s, members)
+	}
+}
+
+// enoughFounders is how many nodes a world must have of which two are revoked.
+const enoughFounders = 6
+
+// guests makes some of the joiners guests, and has some begin with the run. Faults name joiners by their place behind the
+// founders, so founders are only added where nobody joins.
+func (x explorer) guests(s *Scenario) {
+	joins := false
+	for i := range s.Faults {
+		if s.Faults[i].Kind == fault.Join {
+			joins, s.Faults[i].Spec.Guest = true, x.IntN(3) > 0
+		}
+	}
+	if joins {
+		return
+	}
+	for range 1 + x.IntN(4) {
+		guest := x.spec(len(s.Founders))
+		guest.Guest = true
+		s.Founders = append(s.Founders, guest)
+	}
+}
+
+// allAway kills all members at once, and starts them again later.
+func allAway(members int, from, to Time) (faults []Fault) {
+	for i := range members {
+		faults = append(faults, Fault{At: from, Kind: fault.Kill, Node: i}, Fault{At: to, Kind: fault.Start, Node: i})
+	}
+	return faults
+}
+
+// liar has the last member lie, or the last guest, or a stranger in the place of a member. Nothing befalls it: it is what
+// befalls the others.
+func (x explorer) liar(s *Scenario, members int) {
+	who := members - 1
+	liar := &s.Founders[who]
+	lies := memberLies
+	switch x.IntN(3) {
+	case 0:
+		lies, liar.Observer, liar.Outsider = strangersLies, true, !s.Open
+	case 1:
+		if who = len(s.Founders) - 1; s.Founders[who].Guest {
+			liar, lies = &s.Founders[who], guestsLies
+		}
+	}
+	liar.Attack = lies[x.IntN(len(lies))]
+	liar.Attack.From = x.Int64N(s.CalmMs)
+	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Node == who })
 }
 
 // some draws nodes but one: half of them, or a single one.

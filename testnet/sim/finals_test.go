@@ -49,7 +49,6 @@ func (w *World) ends(t *testing.T) {
 func TestLateMembersVote(t *testing.T) {
 	t.Parallel()
 	s := voters(2, 6400)
-	s.Invited = true
 	s.Params.WindowUnion = 64
 	s.Founders[1] = NodeSpec{Guest: true, Observer: true, Attack: Attack{Kind: OneClaim, From: 3000}}
 	for range 3 {

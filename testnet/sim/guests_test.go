@@ -1,77 +1,19 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"testing"
 
-	"atoll/testnet/fault"
 )
 
 // hosted is a run of about so many rounds that folds as new runs do, of members and, after them, honest guests.
 func hosted(members, guests, rounds int, seed uint64) Scenario {
 	s := Small(members+guests, 0, nil, seed)
-	s.Invited = true
 	p := &s.Params
 	p.Budget = uint64(members*rounds*p.H) * TokensPerStep // what guests make is no part of it
-	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
-	usual(&s)
 	for i := range guests {
 		s.Founders[members+i].Guest = true
 	}
 	return s
-}
-
-// mostGuests is how many guests a drawn world begins with at most.
-const mostGuests = 12
-
-// exploreHosted draws a world of one, three or five members with guests, and faults that befall both. In every third all
-// members are away for a while.
-func exploreHosted(seed uint64) Scenario {
-	x := explorer{Rand: rand.New(rand.NewPCG(seed, 5))}
-	members := []int{1, 3, 5}[x.IntN(3)]
-	s := hosted(members, 1+x.IntN(mostGuests), exploreRounds, seed)
-	x.slowLink = max(slowLink, slowLinkEach*float64(len(s.Founders)))
-	for i := range s.Founders {
-		s.Founders[i] = x.spec(i)
-		s.Founders[i].Guest = i >= members
-		s.Founders[i].Observer = s.Founders[i].Observer && i >= members // the budget is for members to make
-	}
-	s.Link, s.AtLeast = x.weather(), exploreLeast
-	if x.IntN(2) == 0 {
-		narrow(&s)
-	}
-	x.fill(&s)
-	for i := range s.Faults {
-		if s.Faults[i].Kind == fault.Join {
-			s.Faults[i].Spec.Guest = x.IntN(3) > 0
-		}
-	}
-	if x.IntN(3) == 0 {
-		s.Faults = append(s.Faults, allAway(members, s.CalmMs/3, s.CalmMs*2/3)...)
-	}
-	return s
-}
-
-// allAway kills all members at once, and starts them again later.
-func allAway(members int, from, to Time) (faults []Fault) {
-	for i := range members {
-		faults = append(faults, Fault{At: from, Kind: fault.Kill, Node: i}, Fault{At: to, Kind: fault.Start, Node: i})
-	}
-	return faults
-}
-
-// hostedSeeds are few: drawn schedules without guests are many more.
-const hostedSeeds = 3
-
-// Random worlds keep every promise where some are guests, whatever befalls members and guests.
-func TestHostedSchedules(t *testing.T) {
-	t.Parallel()
-	from, to := seedsUnder(t, hostedSeeds)
-	for seed := from; seed < to; seed++ {
-		if r := played(t, exploreHosted(seed)); r.Err != nil {
-			t.Errorf("seed %d, with guests: %v", seed, r.Err)
-		}
-	}
 }
 
 // calmRounds are enough where nothing is drawn.

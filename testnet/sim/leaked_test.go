@@ -19,7 +19,6 @@ const mostOfCopies = 1.2
 // leaking is a world of members in which so many more came by an invite that was meant for one, and lie.
 func leaking(seed uint64, keys int, a Attack) Scenario {
 	s := membersWorld(seed, leakedKeys+keys)
-	invited(&s)
 	for i := range keys {
 		s.Founders[leakedKeys+i].Leaked, s.Founders[leakedKeys+i].Attack = true, a
 	}
@@ -114,7 +113,6 @@ func TestLeakedInviteIsRevoked(t *testing.T) {
 // It counts the messages that honest nodes send in a second, and the deltas folded of whoever the invite was for.
 func invitedFlood(t *testing.T, keys int) (sent float64, folded int) {
 	s := Small(honestNodes+1, 12, nil, attackSeed)
-	invited(&s)
 	s.Founders[honestNodes-1].Leaked = true
 	s.Founders[honestNodes] = NodeSpec{Leaked: true, Observer: true}
 	if keys > 0 {

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -14,7 +12,6 @@ import (
 // revoking is an invited world of five in which the last node is revoked after a third of the run.
 func revoking(more ...Fault) Scenario {
 	s := calmScenario(5, 1000)
-	invited(&s)
 	s.Params.Fragments = 3
 	s.Faults = append(s.Faults, Fault{At: 8_000, Kind: fault.Revoke, Node: 4})
 	s.Faults = append(s.Faults, more...)
@@ -124,38 +121,3 @@ func (n *Node) inLedgerOf(from *Node) map[wire.Digest]bool {
 	return mine
 }
 
-// Random worlds keep every promise while members are revoked, and where folds judge deltas.
-func TestRevokedSchedules(t *testing.T) {
-	t.Parallel()
-	revoked := 0
-	for seed := range revokedSeeds() {
-		s := Explore(seed)
-		if invited(&s); len(s.Founders) < enoughFounders {
-			continue // too few may be left to go on
-		}
-		s.Params.Agreement, s.Params.Alike = seed%2 == 0, seed%4 == 0
-		rng := rand.New(rand.NewPCG(seed, 9))
-		for range 1 + rng.IntN(2) {
-			s.Faults = append(s.Faults, Fault{At: 1 + rng.Int64N(max(s.CalmMs, 2)), Kind: fault.Revoke, Node: 1 + rng.IntN(len(s.Founders)-1)})
-		}
-		r := played(t, s)
-		if r.Err != nil {
-			t.Errorf("seed %d, with members revoked: %v", seed, r.Err)
-		}
-		revoked += r.Counts.Revocations
-	}
-	if revoked == 0 {
-		t.Error("no ledger has a revocation")
-	}
-}
-
-// enoughFounders is how many nodes a world must have of which two are revoked.
-const enoughFounders = 6
-
-// revokedSeeds is how many random worlds TestRevokedSchedules plays.
-func revokedSeeds() uint64 {
-	if os.Getenv("ATOLL_LONG") != "" {
-		return 1000
-	}
-	return 8
-}

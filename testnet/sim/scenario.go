@@ -36,7 +36,7 @@ type Scenario struct {
 	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
 	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
 	Deltas   int        `json:",omitempty"` // that a fold of one round takes; 0 = as many as SPEC.md says
-	Invited  bool       `json:",omitempty"` // the run admits by invitation, and all but outsiders are invited
+	Open     bool       `json:",omitempty"` // everybody may contribute; else the run admits by invitation, and all but outsiders are invited
 	Finality bool       `json:",omitempty"` // nodes vote on what is final
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Trace    bool       `json:"-"` // the result has the life of every delta
@@ -171,19 +171,29 @@ func (s Scenario) withDefaults() Scenario {
 			s.Task = wideTask{quadraticTask{s.Seed}, s.Scale}
 		}
 	}
-	s.Params.Revocations = s.Params.Revocations || s.Invited
+	s.Params.Revocations = !s.Open
 	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
 	s.Faults = slices.Clone(s.Faults)
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return s
 }
 
-// Params are for a small run of so many fragments that ends after about so many
-// inner steps of all learners together.
+// smallH is the H of worlds that ask for no other: short rounds, in which much happens.
+const smallH = 8
+
+// Params are those of a new run, as its maker has them, of so many fragments, that ends after about so many inner steps of all
+// learners together.
 func Params(fragments, steps int, kind codec.Kind) outer.Params {
-	p := outer.Defaults(fragments, uint64(steps)*TokensPerStep, Start)
-	p.H, p.HMin = 8, 2
-	p.GraceMinMs, p.GraceMaxMs = 50, 4000
-	p.Codec = kind
+	return ParamsOf(outer.Spec{Fragments: fragments, Codec: kind, H: smallH, Budget: uint64(steps) * TokensPerStep})
+}
+
+// ParamsOf are those of a new run for which so much is chosen. They differ from what its maker writes in what differs names.
+func ParamsOf(s outer.Spec) outer.Params {
+	s.StepTokens, s.CreatedMs, s.Owned = TokensPerStep, Start, true
+	p := s.Params()
+	p.GraceMaxMs = shortGraceMs
 	return p
 }
+
+// shortGraceMs is how long rounds stay open at most where nobody comes: a test profile's, a thirtieth of a real run's.
+const shortGraceMs = 4000

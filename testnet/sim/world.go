@@ -56,7 +56,7 @@ func New(s Scenario) (*World, error) {
 		byID: map[wire.PeerID]*Node{}, plan: planOf(s.Task, s.Params), cuts: map[pair]bool{}, refusals: map[pair]string{},
 		folder: newFolder(s.Lean), verifier: newVerifier(), checks: newChecks(), counts: Counts{Faults: map[fault.Verb]int{}},
 	}
-	if s.Invited {
+	if !s.Open {
 		w.door = newDoor(w.run)
 	}
 	if corrupts(s.Faults) {

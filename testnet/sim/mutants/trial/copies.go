@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"atoll/optimizer/outer"
 	"atoll/testnet/sim"
 )
 
@@ -18,8 +19,7 @@ const (
 func copyWorld(seed uint64, copiers int) sim.Scenario {
 	s := sim.Small(originals+copiers, 0, nil, seed)
 	p := &s.Params
-	p.SetH(24)
-	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
+	*p = sim.ParamsOf(outer.Spec{Fragments: 3, H: 24, Learners: originals + copiers})
 	p.Budget = uint64((originals+copiers)*16*p.H) * sim.TokensPerStep
 	for i := range copiers {
 		s.Founders[originals+i].Attack = sim.Attack{Kind: sim.Copy}

@@ -17,9 +17,6 @@ const (
 // guestWorld has five members, and a guest that lies with so many keys.
 func guestWorld(lie sim.Attack) sim.Scenario {
 	s := world(6, 40, "")
-	s.Invited = true
-	s.Params.MaxShare, s.Params.Quorum, s.Params.Agreement = 0.5, 3, true
-	s.Params.MaxSteps, s.Params.MaxTokensPerStep, s.Params.MaxPace = 1024, 64*sim.TokensPerStep, 6
 	s.Params.WindowAccept, s.Params.WindowUnion = 4, 10
 	s.Founders[5] = sim.NodeSpec{Guest: true, Observer: true, Attack: lie}
 	return s

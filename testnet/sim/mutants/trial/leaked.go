@@ -17,7 +17,6 @@ const mostLeakedMessages = 8
 // leakedWorld has four members, one by an invite for one, and another by the same.
 func leakedWorld(lie sim.Attack) sim.Scenario {
 	s := world(6, 12, "")
-	s.Invited = true
 	s.Founders[4].Leaked = true
 	s.Founders[5] = sim.NodeSpec{Leaked: true, Observer: true, Attack: lie}
 	return s

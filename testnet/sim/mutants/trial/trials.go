@@ -106,7 +106,6 @@ func worlds() []trialWorld {
 // revoke is a world of five members, the last of whom goes on when it is revoked.
 func revoke(faults string) sim.Scenario {
 	s := world(5, 40, faults)
-	s.Invited = true
 	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
 	return s
 }
