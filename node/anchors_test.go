@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/tensor"
 )
 
@@ -22,7 +23,7 @@ func TestAnchors(t *testing.T) {
 			slab.Data[i] = rapid.Float32().Draw(t, "value")
 		}
 		plan := outer.NewPlan(slab.Views, rapid.IntRange(1, len(specs)).Draw(t, "fragments"))
-		held := &anchors{plan: plan, tips: plan.Genesis(slab.Data, outer.Defaults(1, 1, 0))}
+		held := &anchors{plan: plan, tips: plan.Genesis(slab.Data, outertest.Plain(1, 1, 0))}
 		var file memoryFile
 		if err := held.write(&file); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"atoll/gossip/shape"
+	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 	"atoll/testnet/fault"
@@ -386,7 +387,7 @@ func TestMostClosed(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	for window, accept := range map[int]uint32{0: 16, 5: 5, 100: 16} {
-		g, err := settings(Config{Model: "tiny", Tokens: 1000, H: 24, Window: window}, time.Now())
+		g, err := settings(Config{Model: "tiny", Tokens: 1000, H: 24, Window: window}, genesis.Text{}, time.Now())
 		if err != nil || g.Outer.WindowAccept != accept || window > 0 && g.Outer.WindowUnion != uint32(window) {
 			t.Errorf("%d: %v, W_a %d, W_u %d", window, err, g.Outer.WindowAccept, g.Outer.WindowUnion)
 		}

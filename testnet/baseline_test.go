@@ -189,7 +189,7 @@ func settingsOf(t *testing.T, c Config) genesis.Genesis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := settings(c, time.UnixMilli(0))
+	g, err := settings(c, genesis.Text{}, time.UnixMilli(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/genesis"
 	"atoll/node/web"
 	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
@@ -144,7 +145,7 @@ func (c Config) Validate() error {
 		_, err = planChaos(c)
 	}
 	if err == nil {
-		_, err = settings(c, time.UnixMilli(0))
+		_, err = settings(c, genesis.Text{}, time.UnixMilli(0))
 	}
 	return err
 }

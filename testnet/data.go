@@ -14,8 +14,8 @@ import (
 
 // data is what a world trains on and measures with.
 type data interface {
-	// describe puts it into a genesis that has all else.
-	describe(g *genesis.Genesis) error
+	// describe is what a run goes by of it, if it suits the world's model.
+	describe(c Config) (genesis.Text, error)
 	// label is its name, and its SHA-256 if it has one.
 	label() (name, sha256 string)
 	// measure evaluates a model on about so many bytes of what is held out.
@@ -45,12 +45,12 @@ func openData(c Config) (data, error) {
 // plainText is a text of bytes.
 type plainText struct{ *corpus.Corpus }
 
-func (t plainText) describe(g *genesis.Genesis) error {
-	if err := g.FitBytes(); err != nil {
-		return err
+func (t plainText) describe(c Config) (genesis.Text, error) {
+	model, err := genesis.ModelConfig(c.Model)
+	if err != nil {
+		return genesis.Text{}, err
 	}
-	g.Data = genesis.Data{Name: t.Name(), SHA256: t.SHA256()}
-	return t.Fits(g.Model.Context)
+	return genesis.Text{Name: t.Name(), SHA256: t.SHA256(), Train: len(t.Train())}, t.Fits(model.Context)
 }
 
 func (t plainText) label() (name, sha256 string) { return t.Name(), t.SHA256() }
@@ -76,14 +76,12 @@ func (t plainText) measure(ctx context.Context, g genesis.Genesis, model *tensor
 // shardedText is a corpus of shards.
 type shardedText struct{ *shards.Dir }
 
-func (t shardedText) describe(g *genesis.Genesis) error {
-	m := t.Manifest
-	tokens, _ := shards.Tokens(m.Shards)
-	if err := g.FitVocab(m.Tokenizer.Size); err != nil {
-		return err
+func (t shardedText) describe(c Config) (genesis.Text, error) {
+	model, err := genesis.ModelConfig(c.Model)
+	if err != nil {
+		return genesis.Text{}, err
 	}
-	g.SetCorpus(m.Name, m.Digest().String(), m.Tokenizer.Digest.String(), m.Tokenizer.Size, tokens/int64(len(m.Shards)))
-	return m.Fits(g.Model.Context)
+	return genesis.Text{Name: t.Manifest.Name, Train: int(t.Manifest.Pass()), Corpus: genesis.ShardsOf(t.Manifest)}, t.Manifest.Fits(model.Context)
 }
 
 func (t shardedText) label() (name, sha256 string) { return t.Manifest.Name, "" }

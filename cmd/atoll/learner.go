@@ -79,11 +79,12 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 // genesis is that of the run, or one of the model.
 func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 	if c.Genesis == "" {
-		g, err := genesis.Default(c.Model, 1e6, 1, time.Now().UnixMilli())
+		sizes, err := genesis.ModelConfig(c.Model)
 		if err != nil {
-			return g, err
+			return genesis.Genesis{}, err
 		}
-		return g, g.SetOptimizer(builtinOptimizer(c.Optimizer))
+		g, _, err := genesis.Spec{Model: sizes, Tokens: 1e6, Seed: 1, CreatedMs: time.Now().UnixMilli(), Optimizer: asked(c.Optimizer)}.Make()
+		return g, err
 	}
 	if name := asked(c.Optimizer); name != "" {
 		return genesis.Genesis{}, badUsage("--optimizer is %s, and --genesis says what its run uses: leave one of them out", name)

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +15,6 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
-	"atoll/optimizer/outer/tune"
 )
 
 const newHelp = `
@@ -63,78 +62,65 @@ type NewCmd struct {
 // Help implements kong.HelpProvider.
 func (*NewCmd) Help() string { return newHelp }
 
-// Run makes the genesis and writes it.
 func (c *NewCmd) Run(ctx context.Context, out *console) error {
-	if c.From != "" {
-		return c.runFrom(ctx, out)
+	if err := c.check(); err != nil {
+		return err
 	}
-	if c.Base != "" {
-		return badUsage("--base is the model of adapters: name their folder by --from")
-	}
-	g, train, err := c.genesis(time.Now())
+	s, base, err := c.spec(time.Now())
 	if err != nil {
 		return err
 	}
-	e, err := c.chooseLinks(ctx, &g)
-	if err != nil {
-		return err
-	}
-	c.fit(&g, e)
-	run := runOf(g, c.Learners, train, e != nil)
-	if c.Tokens == nil {
-		run.Budget = run.Enough()
-		g.Outer.Budget = run.Budget
-	}
-	owner, err := c.admit(&g)
-	if err != nil {
-		return err
-	}
-	path, err := c.write(g)
-	if err != nil {
-		return err
-	}
-	id := g.RunID()
-	answer := created{
-		Owner: owner,
-
-		Run: hex.EncodeToString(id[:]), Name: g.Name, Genesis: path, Params: g.Model.Params(), Fragments: g.Outer.Fragments,
-		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
-		Expected: e, Sizes: c.sizesOf(g), Budget: g.Outer.Budget, Length: tune.LengthOf(run), Data: g.Data.Name, SHA256: g.Data.SHA256,
-		Next: fmt.Sprintf("atoll join --genesis %s --dir %s%s", status.ShellWord(path), status.ShellWord(defaultDir(id)), c.joinFlags()),
-	}
-	if c.JSON {
-		return out.json(answer)
-	}
-	return answer.print(out)
-}
-
-// write checks a genesis and writes it to a file that must not exist yet.
-func (c *NewCmd) write(g genesis.Genesis) (path string, err error) {
-	if err := g.Validate(); err != nil {
-		return "", err
-	}
-	path = c.out(g)
-	return path, writeNew(path, g.Encode(), 0o644)
-}
-
-// out is the file that the genesis goes to.
-func (c *NewCmd) out(g genesis.Genesis) string {
-	return cmp.Or(c.Out, fileName(g.Name)+genesisSuffix)
-}
-
-// admit says who may contribute to the run, and makes the key of its owner if there is none. It returns
-// the file of that key.
-func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
-	if g.Admission = c.Admission; c.Admission == genesis.Open {
-		if c.Owner != "" {
-			return "", badUsage("--owner is for runs with --admission invite: an open run has no owner")
+	measured := false
+	if c.Bandwidth != 0 {
+		if s.Links, measured, err = c.links(ctx, s); err != nil {
+			return err
 		}
+	}
+	g, e, err := s.Make()
+	if err != nil {
+		return c.explain(err)
+	}
+	owner, err := c.admit(&s, g.Name)
+	if err != nil {
+		return err
+	}
+	if owner != "" {
+		if g, e, err = s.Make(); err != nil {
+			return err
+		}
+	}
+	path := c.out(g.Name)
+	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+		return err
+	}
+	a := c.answer(g, s, e, measured)
+	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
+	a.Next = c.next(g, path)
+	if c.JSON {
+		return out.json(a)
+	}
+	return a.print(out)
+}
+
+// explain names the flags of an error of the maker.
+func (c *NewCmd) explain(err error) error {
+	if links := (genesis.LinksError{}); errors.As(err, &links) {
+		return badUsage("--bandwidth: %v", links)
+	}
+	return err
+}
+
+func (c *NewCmd) out(name string) string { return cmp.Or(c.Out, fileName(name)+genesisSuffix) }
+
+// admit makes the owner of a run that admits by invitation, and returns the file of its key.
+func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
+	if c.Admission == genesis.Open {
 		return "", nil
 	}
-	if _, err := os.Stat(c.out(*g)); err == nil {
-		return "", fmt.Errorf("%s exists already; choose another name", c.out(*g))
+	if _, err := os.Stat(c.out(name)); err == nil {
+		return "", fmt.Errorf("%s exists already; choose another name", c.out(name))
 	}
-	owner = cmp.Or(c.Owner, ownerFile(c.out(*g)))
+	owner = cmp.Or(c.Owner, ownerFile(c.out(name)))
 	key, err := store.ReadKeyFile(owner)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = store.MakeKeyFile(owner)
@@ -142,8 +128,35 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	g.Owners, g.Outer.Revocations, g.Finality, g.Guests = append(g.Owners, wire.PeerIDOf(key)), true, true, true
+	s.Owners = []wire.PeerID{wire.PeerIDOf(key)}
 	return owner, nil
+}
+
+// next is what to type on the first machine.
+func (c *NewCmd) next(g genesis.Genesis, path string) string {
+	line := "atoll join --genesis " + status.ShellWord(path)
+	if c.From != "" {
+		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g))
+	}
+	line += " --dir " + status.ShellWord(defaultDir(g.RunID())) + " --profile " + c.Profile
+	if c.Data != "" {
+		line += " --data " + status.ShellWord(c.Data)
+	}
+	return line
+}
+
+// learner is a program that can train the run: the one for Hugging Face's models where the
+// config names one, otherwise a script of the user.
+func (c *NewCmd) learner(g genesis.Genesis) string {
+	switch {
+	case !strings.Contains(g.Recipe, `"model_type":`) && !strings.Contains(g.Recipe, `"peft_type":`):
+		return "python3 train.py"
+	case genesis.Adapters(json.RawMessage(g.Recipe)):
+		return "hf --base " + cmp.Or(c.Base, "DIR") + " --data TEXT --tokenizer " + cmp.Or(c.Base, "DIR")
+	case c.Data == "":
+		return "hf --data TEXT --tokenizer " + c.From
+	}
+	return "hf --tokenizer " + c.From
 }
 
 // The file of the owner's key lies beside the genesis, unless the user says another.
@@ -154,15 +167,6 @@ const (
 
 func ownerFile(genesis string) string {
 	return strings.TrimSuffix(genesis, genesisSuffix) + ownerSuffix
-}
-
-// joinFlags are the flags that the first node should have to match the run.
-func (c *NewCmd) joinFlags() string {
-	flags := " --profile " + c.Profile
-	if c.Data != "" {
-		flags += " --data " + status.ShellWord(c.Data)
-	}
-	return flags
 }
 
 // fileName makes a file name of a run's name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
@@ -27,9 +28,22 @@ func someText(t *testing.T) string {
 
 func tokens(n amount) *amount { return &n }
 
+// made is the genesis of flags.
+func made(c *NewCmd, now time.Time) (genesis.Genesis, error) {
+	if err := c.check(); err != nil {
+		return genesis.Genesis{}, err
+	}
+	s, _, err := c.spec(now)
+	if err != nil {
+		return genesis.Genesis{}, err
+	}
+	g, _, err := s.Make()
+	return g, err
+}
+
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
-		Name: "mine", runFlags: runFlags{Model: "tiny", Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Codec: "bf16"},
+		Name: "mine", runFlags: runFlags{Model: "tiny", Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Codec: "sparse8"},
 		Tokens: tokens(1000), Answerers: 40, Learners: 1000, Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
@@ -37,22 +51,22 @@ func TestGenesisOfFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, train, err := c.genesis(now)
-	if err != nil || train != len(text.Train()) {
-		t.Fatal(train, err)
+	g, err := made(&c, now)
+	if err != nil {
+		t.Fatal(err)
 	}
 	o := g.Outer
 	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {
 		t.Errorf("genesis %+v", g)
 	}
-	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.BF16 || o.CreatedMs != now.UnixMilli() {
+	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.Sparse8 || o.CreatedMs != now.UnixMilli() {
 		t.Errorf("outer %+v", o)
 	}
 	if o.MaxTokensPerStep != 64*8*128 {
 		t.Errorf("MaxTokensPerStep is %d: a larger usual batch raises the largest one", o.MaxTokensPerStep)
 	}
-	if g.Format != 2 || g.WayMs != 10 || o.GraceMinMs != 50 || o.GraceMaxMs != 120_000 || o.MinRoundMs != 20 {
-		t.Errorf("format %d with timing of the lan: %d %d %d", g.Format, g.WayMs, o.GraceMinMs, o.GraceMaxMs)
+	if g.WayMs != 10 || o.GraceMinMs != 50 || o.GraceMaxMs != 120_000 || o.MinRoundMs != 20 {
+		t.Errorf("timing of the lan: %d %d %d", g.WayMs, o.GraceMinMs, o.GraceMaxMs)
 	}
 }
 
@@ -114,7 +128,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 	} {
 		cmd := base
 		c.change(&cmd)
-		if _, _, err := cmd.genesis(time.UnixMilli(0)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := made(&cmd, time.UnixMilli(0)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}

@@ -1,16 +1,95 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"atoll/node/genesis"
+	"atoll/optimizer/outer"
+	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/codec"
 )
 
-// spec is what the flags choose of a run, but its owners.
-func (c *NewCmd) spec(now time.Time) (s genesis.Spec, err error) {
+// Bounds of flags.
+const (
+	maxName     = 200     // bytes of a run's name
+	maxLearners = 1 << 20 // of a run: more than there are machines that could join it
+
+	// How long and how often a step is timed where its time is not given.
+	stepTimes   = 3
+	stepTimeFor = time.Second
+)
+
+// check refuses flags that no run can have.
+func (c *NewCmd) check() error {
+	switch {
+	case len(c.Name) > maxName:
+		return badUsage("--name has %d bytes; use at most %d", len(c.Name), maxName)
+	case c.Tokens != nil && *c.Tokens < 1:
+		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
+	case c.OwnData && c.Data == "" && c.From == "":
+		return badUsage("--own-data needs --data PATH with the text of this machine")
+	case c.Answerers != 0 && (c.Answerers < outer.LeastQuorum || c.Answerers > outer.MaxAnswerers):
+		return badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, outer.LeastQuorum, outer.MaxAnswerers)
+	case c.Owner != "" && c.Admission == genesis.Open:
+		return badUsage("--owner is for runs with --admission invite: an open run has no owner")
+	case c.From == "" && c.Base != "":
+		return badUsage("--base is the model of adapters: name their folder by --from")
+	}
+	if dir := filepath.Dir(c.Out); c.Out != "" {
+		if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+			return badUsage("--out %s: there is no folder %s: make it first, or name another file", c.Out, dir)
+		}
+	}
+	return cmp.Or(c.runFlags.check(), c.checkLinks(), c.checkFrom())
+}
+
+func (c *NewCmd) checkLinks() error {
+	switch {
+	case c.Learners < 1 || c.Learners > maxLearners:
+		return badUsage("--learners is %d; use 1 to %d", c.Learners, maxLearners)
+	case c.Bandwidth == 0 && c.Step != 0:
+		return badUsage("--step is for --bandwidth; pass both, or leave out --step")
+	case c.Bandwidth == 0:
+		return nil
+	case c.H != 0 || c.Fragments != 0:
+		return badUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or leave out --bandwidth")
+	case c.Step < 0:
+		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
+	}
+	return nil
+}
+
+// checkFrom refuses flags that a model which somebody brings leaves no room for.
+func (c *NewCmd) checkFrom() error {
+	switch {
+	case c.From == "":
+		return nil
+	case c.Model != "":
+		return badUsage("--from and --model %s are two models: leave one of them out", c.Model)
+	case c.Tokens == nil:
+		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
+	case c.Bandwidth != 0 && c.Step == 0:
+		return badUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll learner check measures it")
+	case c.OwnData:
+		return badUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
+	case c.Context < 0:
+		return badUsage("--context is %d; use 1 or more tokens of a row", c.Context)
+	case shards.IsDir(c.Data):
+		return badUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
+	}
+	return checkOtherOptimizer(c.Optimizer, "a run made by --from")
+}
+
+// spec is what the flags choose of a run, but its owners and links, and the model that adapters belong to.
+func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
 		Name: c.Name, Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
 		H: c.H, Fragments: c.Fragments, Answerers: c.Answerers, Merge: asked(c.Merge), Learners: c.Learners,
@@ -19,62 +98,85 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, err error) {
 	if c.Tokens != nil {
 		s.Tokens = uint64(*c.Tokens)
 	}
-	if c.Codec != auto {
-		if s.Codec, err = codec.Parse(c.Codec); err != nil {
-			return s, err
+	if name := asked(c.Codec); name != "" {
+		if s.Codec, err = codec.Parse(name); err != nil {
+			return s, b, err
 		}
 	}
 	if c.From != "" {
-		s.From, err = genesis.ReadModel(c.From)
+		if s.From, err = genesis.ReadModel(c.From); err == nil {
+			b, err = c.base(s.From)
+		}
 	} else {
+		s.Name = cmp.Or(c.Name, genesis.ModelLabel(c.model()))
 		s.Model, err = genesis.ModelConfig(c.model())
-		set(&s.Name, c.modelName())
 	}
 	if err != nil {
-		return s, err
+		return s, b, err
 	}
-	s.Text, err = c.text()
-	return s, err
+	if most := len(s.Model.Specs()); c.From == "" && c.Fragments > most {
+		return s, b, badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
+	}
+	s.Text, err = c.text(s)
+	return s, b, err
 }
 
-// modelName is what the run is called where nobody named it.
-func (c *NewCmd) modelName() string {
-	if c.Name != "" {
-		return c.Name
+// base is the model that adapters belong to.
+type base struct{ name, digest string }
+
+// base puts the digest of the model that adapters belong to into their recipe.
+func (c *NewCmd) base(m *genesis.Source) (b base, err error) {
+	if !genesis.Adapters(m.Recipe) {
+		if c.Base != "" {
+			return b, badUsage("--base is the model of adapters, and %s has a whole model", c.From)
+		}
+		return b, nil
 	}
-	return genesis.ModelLabel(c.model())
+	m.Recipe, b.name, b.digest, err = genesis.AddBase(m.Recipe, c.Base)
+	if b.digest != "" {
+		c.Base = b.name
+	}
+	return b, err
 }
 
-// text is what --data names, as far as a run goes by it.
-func (c *NewCmd) text() (t genesis.Text, err error) {
-	t.Own = c.OwnData
-	switch {
-	case c.From != "" && c.Data == "":
+// text is what --data names, as far as a run goes by it. It has to suit the model's context.
+func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
+	if c.From != "" && c.Data == "" {
 		return t, nil // learners bring their own
-	case shards.IsDir(c.Data):
+	}
+	if shards.IsDir(c.Data) {
 		dir, err := shards.OpenDir(c.Data)
 		if err != nil {
 			return t, err
 		}
-		m := dir.Manifest
-		tokens, _ := shards.Tokens(m.Shards)
-		t.Name, t.Train = m.Name, int(m.Pass())
-		t.Corpus = &genesis.Shards{
-			Manifest: m.Digest().String(), Tokenizer: m.Tokenizer.Digest.String(), Vocab: m.Tokenizer.Size, ShardTokens: tokens / int64(len(m.Shards)),
-		}
-		return t, nil
+		return genesis.Text{Name: dir.Manifest.Name, Train: int(dir.Manifest.Pass()), Own: c.OwnData, Corpus: genesis.ShardsOf(dir.Manifest)}, dir.Manifest.Fits(s.Model.Context)
 	}
 	text, err := corpus.Open(c.Data)
 	if err != nil {
 		return t, err
 	}
-	t.Name, t.SHA256, t.Train = text.Name(), text.SHA256(), len(text.Train())
-	return t, nil
+	t = genesis.Text{Name: text.Name(), SHA256: text.SHA256(), Train: len(text.Train()), Own: c.OwnData}
+	if c.From != "" {
+		return t, nil
+	}
+	return t, text.Fits(s.Model.Context)
 }
 
-// links is what --bandwidth says of the machines of the run.
-func (c *NewCmd) links(g genesis.Genesis, step time.Duration) *genesis.Links {
-	return &genesis.Links{
-		BytesPerSecond: c.Bandwidth.bytesPerSecond(), StepSeconds: step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large(),
+// links is what --bandwidth and --step say of the machines of the run. A step of which nothing is said is timed here.
+func (c *NewCmd) links(ctx context.Context, s genesis.Spec) (l *genesis.Links, measured bool, err error) {
+	g, err := s.Trained()
+	if err != nil {
+		return nil, false, err
 	}
+	l = &genesis.Links{BytesPerSecond: c.Bandwidth.bytesPerSecond(), StepSeconds: c.Step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large()}
+	if c.Step != 0 {
+		return l, false, nil
+	}
+	among, _, err := trainer.Precisions(trainer.AutoPrecision)
+	if err != nil {
+		return nil, false, err
+	}
+	took, _, err := trainer.MeasureBest(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, among, stepTimes, stepTimeFor, time.Now)
+	l.StepSeconds = took.Step.Seconds()
+	return l, true, err
 }

@@ -7,6 +7,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 )
 
@@ -35,7 +36,7 @@ const finalUnion = 16 // a value every 4 rounds
 // loaded reads a disk whose machine begins to call rounds final after first, and knows no deltas up to base.
 func (d finalDisk) loaded(t *testing.T, first, base uint32) *Machine {
 	t.Helper()
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outertest.Plain(1, 1<<40, 0)
 	p.WindowUnion = finalUnion
 	saved := []Saved{{Restored: rounds.Restored{Bases: []uint32{base}, History: chainOf(1, first, base, func(uint32) bool { return true })}}}
 	k, err := LoadFinality(d, wire.RunID{1}, p, saved, nil)
@@ -150,7 +151,7 @@ func TestHistoryAwaitsMembers(t *testing.T) {
 
 // A state that cannot be read is one that is forgotten, and a certificate that cannot ends those that are known.
 func TestDamagedVotes(t *testing.T) {
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outertest.Plain(1, 1<<40, 0)
 	value := finality.Value{Round: 4, Points: []finality.Point{{Round: 4}}, Voters: []wire.PeerID{leaver}}
 	one := func(height uint32) []byte {
 		value.Round = 4 * (height + 1)

@@ -9,6 +9,7 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
@@ -69,7 +70,7 @@ func TestPublishedPayloadsLeaveMemory(t *testing.T) {
 
 // lone is the machine of an observer of a run of one fragment of so many values.
 func lone(values int, accept, union uint32) *Machine {
-	p := outer.Defaults(1, 1<<40, 1)
+	p := outertest.Plain(1, 1<<40, 1)
 	p.WindowAccept, p.WindowUnion, p.Codec, p.MinRoundMs = accept, union, codec.F32, 0
 	plan := outer.NewPlan(tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{values}}}).Views, 1)
 	key := testKey(1)

@@ -14,6 +14,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 	"pgregory.net/rapid"
@@ -21,7 +22,7 @@ import (
 
 // tiny is a run of one fragment of three values.
 func tiny() (outer.Params, outer.Fragment) {
-	p := outer.Defaults(1, 1000, 0)
+	p := outertest.Plain(1, 1000, 0)
 	views := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1}}}).Views
 	return p, outer.NewPlan(views, 1)[0]
 }
@@ -118,7 +119,7 @@ func large(t *testing.T) (*outer.Tip, []outer.Link) {
 	for i := range values {
 		values[i] = float32(i)
 	}
-	tip := outer.Genesis(f, values, outer.Defaults(1, 1<<40, 0))
+	tip := outer.Genesis(f, values, outertest.Plain(1, 1<<40, 0))
 	return tip, []outer.Link{core.LinkOf(tip, nil)}
 }
 

@@ -16,6 +16,7 @@ import (
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 	"atoll/tensor"
 )
@@ -45,7 +46,7 @@ func TestNumbersOfLife(t *testing.T) {
 
 // specRun is the run and fragment of the text's example of folds.
 func specRun() (outer.Params, outer.Fragment) {
-	p := outer.Defaults(1, 150, 0)
+	p := outertest.Plain(1, 150, 0)
 	p.Mu = 0.5
 	views := tensor.Layout([]tensor.Spec{{Name: "model.embed_tokens.weight", Shape: []int{2}}, {Name: "w", Shape: []int{3}}})
 	return p, outer.NewPlan(views, 1)[0]

@@ -23,16 +23,17 @@ func TestBaseOfAdapters(t *testing.T) {
 	}
 	for config, dir := range map[string]string{string(named): "", `{"peft_type":"LORA","base_model_name_or_path":"somebody/model"}`: base} {
 		adapters, _ := modelFolder(t, config, spec("a.lora_A.weight", 4, 30))
-		g, recipe, _, err := FromModel(adapters, 1e6, 1, 1)
-		if err != nil || !Adapters(recipe) {
-			t.Fatal(err, string(recipe))
+		m, err := ReadModel(adapters)
+		if err != nil || !Adapters(m.Recipe) {
+			t.Fatal(err)
 		}
-		with, where, digest, err := AddBase(recipe, dir)
+		with, where, digest, err := AddBase(m.Recipe, dir)
 		if err != nil || where != base || digest != want {
 			t.Errorf("%v: digest %s of %s, want %s of %s", err, digest, where, want, base)
 		}
-		if err := g.SetRecipe(with); err != nil || !strings.Contains(g.Recipe, `"base_sha256":"`+want+`"`) || !strings.Contains(g.Recipe, `"LORA"`) {
-			t.Errorf("%v: recipe %s", err, g.Recipe)
+		m.Recipe = with
+		if g := madeFrom(t, m); !strings.Contains(g.Recipe, `"base_sha256":"`+want+`"`) || !strings.Contains(g.Recipe, `"LORA"`) {
+			t.Errorf("recipe %s", g.Recipe)
 		}
 	}
 	for config, wantErr := range map[string]error{

@@ -25,11 +25,11 @@ const (
 // enough to hold and to fetch.
 const windowShards = 4
 
-// SetCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer
+// setCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer
 // in hex, its ids, and the tokens of a shard on average. A window moves on by a shard when a
 // learner of the usual batch has read as many tokens as a shard has. Call it when Batch is
 // set.
-func (g *Genesis) SetCorpus(name, manifest, tokenizer string, vocab int, shardTokens int64) {
+func (g *Genesis) setCorpus(name, manifest, tokenizer string, vocab int, shardTokens int64) {
 	g.Data, g.Tokenizer, g.Model.Vocab = Data{Name: name}, CorpusTokenizer, vocab
 	g.Corpus = &Corpus{Manifest: manifest, Tokenizer: tokenizer, Shards: windowShards,
 		Steps: max(1, shardTokens/int64(g.Batch*g.Model.Context))}
@@ -41,11 +41,11 @@ const bytesVocab = 256
 // ErrVocab says that a model's vocabulary does not suit its text.
 var ErrVocab = errors.New("another vocabulary than the text's")
 
-// FitVocab refuses a model whose vocabulary a tokenizer of so many tokens does not fill, or
+// fitVocab refuses a model whose vocabulary a tokenizer of so many tokens does not fill, or
 // overflows. Rows that no token reaches cost memory and bytes of every delta, and learn nothing. A model
-// with the vocabulary of bytes, or one that has a name, is taken for any corpus: SetCorpus gives it
+// with the vocabulary of bytes, or one that has a name, is taken for any corpus: setCorpus gives it
 // the vocabulary of the tokenizer.
-func (g Genesis) FitVocab(tokens int) error {
+func (g Genesis) fitVocab(tokens int) error {
 	switch v := g.Model.Vocab; {
 	case v == tokens:
 		return nil
@@ -58,8 +58,8 @@ func (g Genesis) FitVocab(tokens int) error {
 	}
 }
 
-// FitBytes is FitVocab for texts whose tokens are bytes.
-func (g Genesis) FitBytes() error { return g.FitVocab(bytesVocab) }
+// fitBytes is fitVocab for texts whose tokens are bytes.
+func (g Genesis) fitBytes() error { return g.fitVocab(bytesVocab) }
 
 // validateCorpus makes sure that the run says one thing of its text.
 func (g Genesis) validateCorpus() error {

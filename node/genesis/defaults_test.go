@@ -75,10 +75,6 @@ func TestMuonRateFallsWithTheWidth(t *testing.T) {
 
 // Momentum wants half the rate that an average wants, and what has no outer steps one between.
 func TestRateGoesWithTheOuterSteps(t *testing.T) {
-	g, err := Default("tiny", 1000, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		optimizer string
 		h         int
@@ -88,12 +84,12 @@ func TestRateGoesWithTheOuterSteps(t *testing.T) {
 		{optimizer.NameMuon, 24, true, 0.004}, {optimizer.NameMuon, 4, true, 0.008}, {optimizer.NameMuon, 24, false, 0.0057}, {optimizer.NameMuon, 4, false, 0.0057},
 		{optimizer.NameAdamW, 24, true, 0.002}, {optimizer.NameAdamW, 4, true, 0.002}, {optimizer.NameAdamW, 4, false, 0.002},
 	} {
-		g.Outer.SetH(c.h)
-		if err := g.SetOptimizer(c.optimizer); err != nil {
+		g, _, err := Spec{Model: llama.Tiny, H: c.h, Optimizer: c.optimizer}.Make()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if g.SetRate(c.outer); g.Inner.LR != c.want {
-			t.Errorf("%+v: %v", c, g.Inner.LR)
+		if rate := RateWith(g, c.outer); rate != c.want || c.outer && g.Inner.LR != rate {
+			t.Errorf("%+v: %v, in the run %v", c, rate, g.Inner.LR)
 		}
 	}
 }
@@ -115,25 +111,15 @@ func TestModelConfigFile(t *testing.T) {
 	}
 }
 
-// A model whose tips are too large with momentum and not without it has a default genesis,
-// which says so when it is used as it is.
-func TestDefaultGenesisOfALargeModel(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "large.json")
-	const sizes = `{"vocab":256,"hidden":2048,"layers":24,"heads":16,"kvheads":16,"intermediate":5632,"context":1024}`
-	if err := os.WriteFile(path, []byte(strings.Replace(sizes, `"layers":24`, `"layers":80`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g, err := Default(path, 1000, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+// A model whose tips are too large with momentum is refused, with what to do about it.
+func TestTipsOfALargeModel(t *testing.T) {
+	c := llama.Config{Vocab: 256, Hidden: 2048, Layers: 80, Heads: 16, KVHeads: 16, Intermediate: 5632, Context: 1024, RopeTheta: 10000, NormEps: 1e-5, Tied: true}
 	const want = "use a smaller model, or no outer momentum, as with the merge rda"
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := (Spec{Model: c, Tokens: 1000}).Make(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
-	g.SplitToFit()
-	if g.Outer.SetMerge(outer.MergeRDA); g.Validate() != nil {
-		t.Errorf("without momentum: %v", g.Validate())
+	if _, _, err := (Spec{Model: c, Tokens: 1000, Merge: outer.MergeRDA}).Make(); err != nil {
+		t.Errorf("without momentum: %v", err)
 	}
 }
 
@@ -157,7 +143,6 @@ func TestDefaultGenesisErrors(t *testing.T) {
 		{"bad size", write("size.json", `{"vocab":256,"hidden":0,"layers":1,"heads":1,"kvheads":1,"intermediate":1,"context":1}`), 1, "Hidden is 0"},
 		{"small vocabulary", write("vocab.json", `{"vocab":16,"hidden":16,"layers":1,"heads":2,"kvheads":1,"intermediate":32,"context":8}`), 1, "Vocab is 16"},
 		{"too long", write("long.json", strings.Repeat(" ", maxModelFile+1)), 1, "at most"},
-		{"no budget", "tiny", 0, "Budget is 0"},
 	} {
 		if _, err := Default(c.model, c.tokens, 1, 0); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)

@@ -88,14 +88,16 @@ func TestFormerGenesis(t *testing.T) {
 func TestGenesisWithMuon(t *testing.T) {
 	adamw, muon := fixedGenesis(), fixedGenesis()
 	for _, name := range []string{optimizer.NameMuon, optimizer.NameAdamW, ""} {
-		if err := adamw.SetOptimizer(name); err != nil {
+		var err error
+		if adamw.Inner, err = adamw.Inner.with(name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !reflect.DeepEqual(adamw, fixedGenesis()) || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
 		t.Errorf("there and back: %+v", adamw.Inner)
 	}
-	if err := muon.SetOptimizer(optimizer.NameMuon); err != nil {
+	var err error
+	if muon.Inner, err = muon.Inner.with(optimizer.NameMuon); err != nil {
 		t.Fatal(err)
 	}
 	const want = `"FinalFraction":0.1,"Optimizer":"muon","Momentum":0.95},`
@@ -108,7 +110,7 @@ func TestGenesisWithMuon(t *testing.T) {
 	if o := muon.Inner.Optim(); o.Name != optimizer.NameMuon || o.Momentum != 0.95 || o.Clip != 1 || o.AdamW != adamw.Inner.Optim().AdamW {
 		t.Errorf("trainers take %+v", o)
 	}
-	if err := muon.SetOptimizer("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
+	if _, err := muon.Inner.with("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -260,7 +262,7 @@ func TestSplitToFit(t *testing.T) {
 		if c.want == 0 {
 			c.want = len(g.Model.Specs())
 		}
-		g.SplitToFit()
+		g.splitToFit()
 		if g.Outer.Fragments != c.want {
 			t.Errorf("%d x %d: %d fragments, want %d", c.hidden, c.intermediate, g.Outer.Fragments, c.want)
 		}
@@ -288,12 +290,12 @@ func TestFitVocab(t *testing.T) {
 		{llama.Tiny, 256, true}, {llama.Tiny, 8192, true}, {llama.Base, 8192, true}, {llama.Base, 256, false},
 		{own(256), 256, true}, {own(256), 270, true}, {own(1000), 256, false}, {own(1000), 1000, true}, {own(1000), 999, false},
 	} {
-		err := Genesis{Model: c.model}.FitVocab(c.tokens)
+		err := Genesis{Model: c.model}.fitVocab(c.tokens)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrVocab) {
 			t.Errorf("%d and %d tokens: %v", c.model.Vocab, c.tokens, err)
 		}
 	}
-	if err := (Genesis{Model: own(300)}).FitBytes(); !errors.Is(err, ErrVocab) {
+	if err := (Genesis{Model: own(300)}).fitBytes(); !errors.Is(err, ErrVocab) {
 		t.Errorf("bytes: %v", err)
 	}
 }

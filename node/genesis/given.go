@@ -68,19 +68,6 @@ func ReadModel(dir string) (*Source, error) {
 	return m, nil
 }
 
-// FromModel is the former way.
-func FromModel(dir string, tokens, seed uint64, createdMs int64) (g Genesis, config json.RawMessage, left []string, err error) {
-	m, err := ReadModel(dir)
-	if err != nil {
-		return g, nil, nil, err
-	}
-	g = Genesis{Format: Format, Rules: Rules, Admission: Open, Seed: seed, Batch: givenBatch}
-	m.describe(&g)
-	g.propose(usualFragments, tokens, createdMs)
-	g.Inner.LR = givenRate
-	return g, m.Recipe, m.Left, g.SetProfile("wan")
-}
-
 // readSource reads the description of a model.
 func readSource(dir string) (s source, err error) {
 	s.family = peftFamily
@@ -107,23 +94,21 @@ func (s source) recipe() json.RawMessage {
 	return b
 }
 
-// SetRecipe makes the recipe of what FromModel found and of the run's inner optimizer.
-func (g *Genesis) SetRecipe(config json.RawMessage) error {
+// recipeWith is the recipe of the source's model and an inner optimizer.
+func (s *Source) recipeWith(in Inner) (string, error) {
 	var recipe map[string]json.RawMessage // as it stands: numbers keep their digits
-	if err := json.Unmarshal(config, &recipe); err != nil {
-		return err
+	if err := json.Unmarshal(s.Recipe, &recipe); err != nil {
+		return "", err
 	}
-	in := g.Inner
 	settings, err := json.Marshal(map[string]any{
 		"name": optimizer.NameAdamW, "beta1": in.Beta1, "beta2": in.Beta2, "eps": in.Eps, "weight_decay": in.WeightDecay, "clip": in.Clip,
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	recipe["optimizer"] = settings
 	b, err := json.Marshal(recipe)
-	g.Recipe = string(b)
-	return err
+	return string(b), err
 }
 
 // layout lists the tensors of a folder that can be trained, in the order of files and places.

@@ -38,6 +38,16 @@ func modelFolder(t *testing.T, config string, specs ...tensor.Spec) (dir string,
 	return dir, s
 }
 
+// madeFrom is a run that goes on with a model.
+func madeFrom(t *testing.T, m *Source) Genesis {
+	t.Helper()
+	g, _, err := Spec{From: m, Fragments: 1, Tokens: 1e6, Seed: 1, CreatedMs: 1}.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func spec(name string, shape ...int) tensor.Spec { return tensor.Spec{Name: name, Shape: shape} }
 
 // Which tensors of GPT-2 are merged by mean does not go by the names of Llama, and its masks are
@@ -46,10 +56,11 @@ func TestGPT2IsDescribed(t *testing.T) {
 	dir, _ := modelFolder(t, `{"model_type":"gpt2","vocab_size":300,"n_positions":64}`,
 		spec("wte.weight", 300, 16), spec("wpe.weight", 64, 16), spec("h.0.attn.c_attn.weight", 16, 48), spec("h.0.attn.c_attn.bias", 48),
 		spec("h.0.attn.bias", 1, 1, 64, 64), spec("h.0.attn.masked_bias"), spec("h.0.mlp.c_fc.weight", 16, 80), spec("ln_f.weight", 16))
-	g, config, left, err := FromModel(dir, 1e6, 1, 1)
+	m, err := ReadModel(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := madeFrom(t, m)
 	var mean, direction []string
 	for _, l := range g.Layout {
 		if l.Mean {
@@ -64,15 +75,11 @@ func TestGPT2IsDescribed(t *testing.T) {
 	if want := []string{"h.0.attn.c_attn.weight", "h.0.mlp.c_fc.weight"}; !slices.Equal(direction, want) {
 		t.Errorf("merged by direction: %v, want %v", direction, want)
 	}
-	if len(left) != 2 || g.Model.Context != 64 {
+	if left := m.Left; len(left) != 2 || g.Model.Context != 64 {
 		t.Errorf("left out %v; context %d", left, g.Model.Context)
 	}
-	if err := g.SetRecipe(config); err != nil || !strings.Contains(g.Recipe, `"family":"transformers"`) || !strings.Contains(g.Recipe, `"vocab_size":300`) || !strings.Contains(g.Recipe, `"adamw"`) {
-		t.Errorf("%v: recipe %s", err, g.Recipe)
-	}
-	g.Outer.Fragments = 2
-	if err := g.Validate(); err != nil {
-		t.Error(err)
+	if !strings.Contains(g.Recipe, `"family":"transformers"`) || !strings.Contains(g.Recipe, `"vocab_size":300`) || !strings.Contains(g.Recipe, `"adamw"`) {
+		t.Errorf("recipe %s", g.Recipe)
 	}
 }
 
@@ -83,13 +90,11 @@ func TestModelGoesInAndOut(t *testing.T) {
 		"peft":         `{"peft_type":"LORA","r":4}`,
 	} {
 		dir, s := modelFolder(t, config, spec("a.lora_A.weight", 4, 30), spec("b.weight", 40, 8), spec("scale"))
-		g, recipe, _, err := FromModel(dir, 1e6, 1, 1)
+		m, err := ReadModel(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.SetRecipe(recipe); err != nil {
-			t.Fatal(err)
-		}
+		g := madeFrom(t, m)
 		in, err := g.LoadTensors(dir)
 		if err != nil || !slices.Equal(in.Data, s.Data) {
 			t.Fatalf("%s: %v", name, err)
@@ -128,10 +133,11 @@ func sameJSON(t *testing.T, path, want string) bool {
 // Shards are one model, and what is missing or of another shape is named.
 func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	dir, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3), spec("b", 2, 2))
-	g, _, _, err := FromModel(dir, 1e6, 1, 1)
+	m, err := ReadModel(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := madeFrom(t, m)
 	other, _ := modelFolder(t, `{}`, spec("a", 4), spec("b", 2, 2))
 	less, _ := modelFolder(t, `{}`, spec("a", 3))
 	none := t.TempDir()
@@ -143,13 +149,13 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, _, _, err := FromModel(none, 1e6, 1, 1); err == nil || !strings.Contains(err.Error(), "config.json") {
+	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(none, "config.json"), []byte("[]"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := FromModel(none, 1e6, 1, 1); err == nil || !strings.Contains(err.Error(), "no JSON object") {
+	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "no JSON object") {
 		t.Error(err)
 	}
 }

@@ -49,12 +49,6 @@ const (
 	muonWidth = 64
 )
 
-// SetOptimizer gives the run an inner optimizer by its name, "" being AdamW. The rate that suits it comes with SetRate.
-func (g *Genesis) SetOptimizer(name string) (err error) {
-	g.Inner, err = g.Inner.with(name)
-	return err
-}
-
 // with is the inner optimizer of a name, with what others have in common with it.
 func (in Inner) with(name string) (Inner, error) {
 	switch name {
@@ -67,9 +61,6 @@ func (in Inner) with(name string) (Inner, error) {
 	}
 	return in, nil
 }
-
-// SetRate gives the run the rate that suits it.
-func (g *Genesis) SetRate(outerSteps bool) { g.Inner.LR = RateWith(*g, outerSteps) }
 
 // RateWith is the peak learning rate that suits a run's inner optimizer, its model and its outer steps. outerSteps says that
 // there are outer steps. Learners differ, so the average of their updates is short and wants a higher rate. Momentum makes

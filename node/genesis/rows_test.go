@@ -16,24 +16,22 @@ import (
 // billion has the shapes of Llama 3.2 1B.
 var billion = llama.Config{Vocab: 128_256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, Intermediate: 8192, Context: 1024, RopeTheta: 500_000, NormEps: 1e-5, Tied: true}
 
-// ofSizes is a new run of a model of these sizes, by file as users give it.
-func ofSizes(c llama.Config) Genesis {
-	g := fixedGenesis()
-	g.Model, g.Batch = c, largeBatch
-	g.propose(usualFragments, 1_000_000, 0)
+// ofSizes is a new run of a model of these sizes, by file as users give it, with the vocabulary that it has.
+func ofSizes(t *testing.T, c llama.Config, k codec.Kind) Genesis {
+	t.Helper()
+	g, _, err := Spec{Model: c, Tokens: 1_000_000, Codec: k, Seed: 1}.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return g
 }
 
 // A model of a billion values and a large vocabulary has even fragments that travel, with momentum.
 func TestABillionParameters(t *testing.T) {
-	g := ofSizes(billion)
+	g := ofSizes(t, billion, 0)
 	if n := g.Params(); n < 1_200_000_000 || n > 1_300_000_000 {
 		t.Fatalf("%d parameters", n)
 	}
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "Rows where a fragment is one tensor") {
-		t.Errorf("in whole tensors: %v", err)
-	}
-	g.SplitToFit()
 	if err := g.Validate(); err != nil || !g.Rows || g.Outer.Mu == 0 || g.Outer.Fragments != usualFragments {
 		t.Fatalf("Rows %v, momentum %v, %d fragments: %v", g.Rows, g.Outer.Mu, g.Outer.Fragments, err)
 	}
@@ -64,8 +62,7 @@ func TestABillionParameters(t *testing.T) {
 
 // The manifest of all tips of a billion values is within what such a node reads. One of a small run reads a twentieth of it.
 func TestManifestsFollowTheRun(t *testing.T) {
-	g := ofSizes(billion)
-	g.SplitToFit()
+	g := ofSizes(t, billion, 0)
 	m := wire.Manifest{}
 	for _, f := range g.Plan() {
 		size := outer.TipSize(f, g.Outer)
@@ -90,14 +87,11 @@ func TestRowsAreCutWhereTensorsAreUneven(t *testing.T) {
 		model llama.Config
 		cut   bool
 	}{{llama.Tiny, false}, {llama.Base, false}, {words, false}, {billion, true}} {
-		g := ofSizes(c.model)
-		if g.SplitToFit(); g.Rows != c.cut {
+		if g := ofSizes(t, c.model, 0); g.Rows != c.cut {
 			t.Errorf("%d parameters: cut %v", g.Params(), g.Rows)
 		}
 	}
-	thin := ofSizes(billion)
-	thin.Outer.Codec = codec.Sparse // the embedding alone would travel
-	if thin.SplitToFit(); !thin.Rows {
+	if thin := ofSizes(t, billion, codec.Sparse); !thin.Rows { // the embedding alone would travel
 		t.Error("a fragment has a fifth of the model")
 	}
 }

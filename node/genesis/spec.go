@@ -9,6 +9,7 @@ import (
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
@@ -62,6 +63,14 @@ type Shards struct {
 	ShardTokens         int64 // on average
 }
 
+// ShardsOf is the corpus of a manifest, as far as a run goes by it.
+func ShardsOf(m *shards.Manifest) *Shards {
+	tokens, _ := shards.Tokens(m.Shards)
+	return &Shards{
+		Manifest: m.Digest().String(), Tokenizer: m.Tokenizer.Digest.String(), Vocab: m.Tokenizer.Size, ShardTokens: tokens / int64(len(m.Shards)),
+	}
+}
+
 // Expected is what a run that is made so will take.
 type Expected struct {
 	Links      *tune.Choice // what its links decided; nil where nobody described them
@@ -69,6 +78,9 @@ type Expected struct {
 	RoundBytes float64      // of the deltas of one round of all fragments
 	Length     tune.Length  // zero where nobody knows how long the text is
 }
+
+// LinksError says that links do not carry what a run needs.
+type LinksError struct{ error }
 
 // usualLink is what links are taken to carry of which nothing is known, in bytes per second: 100 Mbit/s.
 const usualLink = 100e6 / 8
@@ -121,7 +133,8 @@ func (s Spec) trained() (g Genesis, err error) {
 			return g, err
 		}
 	}
-	return g, g.SetProfile(cmp.Or(s.Profile, "wan"))
+	g.WayMs, err = wayOf(cmp.Or(s.Profile, "wan"))
+	return g, err
 }
 
 // inner is the inner optimizer but its rate.
@@ -151,18 +164,18 @@ func (s Spec) outer(g Genesis) outer.Spec {
 func (s Spec) fold(g *Genesis) (e Expected, err error) {
 	o := s.outer(*g)
 	g.Outer = o.Params()
-	g.CutRows()
+	g.cutRows()
 	if s.Links != nil {
 		if e, err = s.suit(&o, *g); err != nil {
 			return e, err
 		}
 	}
-	if g.Outer = o.Params(); o.Merge == "" && !g.BuiltIn() && !g.TipsFit() {
+	if g.Outer = o.Params(); o.Merge == "" && !g.BuiltIn() && !g.tipsFit() {
 		o.Merge = outer.MergeRDA // it needs no momentum, which is half of what joiners are given
 		g.Outer = o.Params()
 	}
 	if s.Fragments == 0 || !g.BuiltIn() {
-		g.SplitToFit()
+		g.splitToFit()
 		o.Fragments = g.Outer.Fragments
 	}
 	e.RoundBytes = float64(min(o.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
@@ -190,7 +203,7 @@ func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
 	}
 	choice, err := tune.Choose(means)
 	if err != nil {
-		return e, fmt.Errorf("links: %w", err)
+		return e, LinksError{err}
 	}
 	if choice.Codec != s.Codec && choice.Codec != codec.Int4 {
 		means.Codec = g.Outer.Codec
@@ -232,30 +245,23 @@ func (t Text) describe(g *Genesis) error {
 		if t.Own {
 			g.Data = Data{Name: OwnText}
 		}
-		if !g.BuiltIn() {
+		if !g.BuiltIn() || g.Data.Name == "" { // it may be a corpus that nobody has read yet
 			return nil
 		}
-		return g.FitBytes()
+		return g.fitBytes()
 	}
 	if !g.BuiltIn() {
 		return fmt.Errorf("a corpus is for built-in models, and %s brings its own tokenizer: pass the text", g.Name)
 	}
 	c := t.Corpus
-	if err := g.FitVocab(c.Vocab); err != nil {
+	if err := g.fitVocab(c.Vocab); err != nil {
 		return err
 	}
-	g.SetCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab, c.ShardTokens)
+	g.setCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab, c.ShardTokens)
 	if t.Own {
 		g.Data, g.Corpus.Own = Data{Name: OwnText}, true
 	}
 	return nil
-}
-
-// recipeWith is the recipe of the source's model and an inner optimizer.
-func (s *Source) recipeWith(in Inner) (string, error) {
-	g := Genesis{Inner: in}
-	err := g.SetRecipe(s.Recipe)
-	return g.Recipe, err
 }
 
 // Source is a model in a folder of Hugging Face's form, as far as a run goes by it.

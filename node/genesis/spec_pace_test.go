@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip/wire/spectest"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 )
 
 func specPace(t *testing.T, s *spectest.Spec) {
@@ -64,7 +65,8 @@ func specNobodyRevokes(t *testing.T, s *spectest.Spec) {
 
 func specNoRevocation(t *testing.T, _ *spectest.Spec) {
 	d := outer.Delta{Round: 1, Steps: 1, Size: 1, Revokes: [32]byte{1}}
-	p := outer.Defaults(1, 1000, 0)
+	p := outertest.Plain(1, 1000, 0)
+	p.Revocations = false
 	if err := p.Check(d); err == nil {
 		t.Error("taken")
 	}

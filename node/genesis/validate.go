@@ -224,15 +224,15 @@ func (g Genesis) travels(f outer.Fragment) bool {
 	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
 }
 
-// CutRows has the tensors of a large built-in model cut between rows if whole ones make no even fragments.
-func (g *Genesis) CutRows() {
+// cutRows has the tensors of a large built-in model cut between rows if whole ones make no even fragments.
+func (g *Genesis) cutRows() {
 	g.Rows = g.Rows || g.BuiltIn() && g.Params() > largeParams && g.uneven()
 }
 
-// SplitToFit has large tensors cut, see CutRows. Then it doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1 to what the
+// splitToFit has large tensors cut, see cutRows. Then it doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1 to what the
 // model can be cut into.
-func (g *Genesis) SplitToFit() {
-	g.CutRows()
+func (g *Genesis) splitToFit() {
+	g.cutRows()
 	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
 	for most := g.MostFragments(); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
 		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
@@ -263,8 +263,8 @@ func (g Genesis) withoutMomentum(plan outer.Plan) string {
 	return ", or no outer momentum, as with the merge rda"
 }
 
-// TipsFit says whether joiners can be given the tips of all fragments.
-func (g Genesis) TipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
+// tipsFit says whether joiners can be given the tips of all fragments.
+func (g Genesis) tipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
 
 // TipsSize is the size of the encoded tips of all fragments.
 func (g Genesis) TipsSize(plan outer.Plan) int {

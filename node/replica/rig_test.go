@@ -15,6 +15,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 	"atoll/tensor"
 	"atoll/tensor/codec"
@@ -63,7 +64,7 @@ var run = wire.RunID{7}
 // newRig has an empty disk, and a policy of real nodes.
 func newRig(t rapid.TB) *rig {
 	g := &rig{
-		t: t, errs: map[string]error{}, params: outer.Defaults(2, 1<<40, 0), policy: replica.NodePolicy(),
+		t: t, errs: map[string]error{}, params: outertest.Plain(2, 1<<40, 0), policy: replica.NodePolicy(),
 		now: 1_000_000, ms: 1000, work: map[string][]func(){}, replies: map[uint64]replica.Reply{},
 	}
 	g.params.Codec, g.params.MinRoundMs = codec.F32, 0

@@ -63,21 +63,3 @@ func TestCountedIsMonotone(t *testing.T) {
 		}
 	})
 }
-
-// New runs have a bound that no honest learner comes to: two rounds of the longest plan for
-// each round, and a turn's worth where learners take turns. It leaves a claim no more room for a
-// round than those of before had for a whole delta.
-func TestNewRunsBoundThePace(t *testing.T) {
-	for h, want := range map[int]int{1: 128, 4: 32, 24: 6, 64: 2, 100: 2} {
-		p := toyParams()
-		if p.SetH(h); p.MaxPace != want || p.MaxPace*h < paceOfPlan*p.MostH() || p.Validate() != nil {
-			t.Errorf("H %d: a pace of %d, want %d (%v)", h, p.MaxPace, want, p.Validate())
-		}
-		if p.SetLearners(p.Answerers); p.MaxPace != want {
-			t.Errorf("H %d: a pace of %d where nobody waits for a turn, want %d", h, p.MaxPace, want)
-		}
-		if p.SetLearners(p.Answerers + 1); p.MaxPace != max(want, longestTurn) {
-			t.Errorf("H %d: a pace of %d where learners take turns, want %d", h, p.MaxPace, max(want, longestTurn))
-		}
-	}
-}

@@ -111,21 +111,6 @@ type Params struct {
 	Alike bool `json:",omitempty"`
 }
 
-// Defaults returns the parameters that a run starts from, for a number of fragments, a
-// budget in tokens and a creation time in Unix milliseconds. They are the plainest; what
-// measured best with an H is what SetH sets.
-func Defaults(fragments int, budget uint64, createdMs int64) Params {
-	return Params{
-		Fragments: fragments, H: DefaultH(codec.Int4), HMin: 6,
-		Eta: 1, Mu: 0, Merge: MergeRDA,
-		ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 1,
-		MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4,
-		WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 1,
-		Budget: budget, MinRoundMs: 20, CreatedMs: createdMs,
-		GraceMinMs: 100, GraceMaxMs: 30_000,
-	}
-}
-
 // DefaultH is the H of a run whose links nobody described. sparse has 4, for about the bytes of sparse8 at 24; with 24,
 // four learners come to no more than one alone (DESIGN.md).
 func DefaultH(k codec.Kind) int {
@@ -188,15 +173,6 @@ const roomInH = 42
 // at most. Learners come and go, one is fast, and rounds get longer than H steps.
 const longestTurn = 4
 
-// SetH gives a run so many inner steps a round and what goes with them: the fewest steps of an
-// answer, room for the steps of a delta, and the best measured merge for its codec.
-func (p *Params) SetH(h int) {
-	p.H, p.HMin = h, max(1, h/4)
-	p.makeRoom(roomInH)
-	p.setPace()
-	p.SetMerge(BestMerge(h, p.Codec))
-}
-
 // BestMerge is the merge that measured best, and withstands liars where that costs nothing. Sparse deltas differ in
 // where they have values at all, over few steps too: RDA keeps their length.
 func BestMerge(h int, k codec.Kind) string {
@@ -209,13 +185,6 @@ func BestMerge(h int, k codec.Kind) string {
 	return MergeClip
 }
 
-// SetMerge gives a run a merge, and the outer rate and momentum that measured best with it
-// at the run's H.
-func (p *Params) SetMerge(merge string) {
-	p.Merge = merge
-	p.Eta, p.Mu = p.bestStep()
-}
-
 // bestStep is the outer rate and momentum that measured best with the run's merge, H and codec, where all answer.
 func (p *Params) bestStep() (eta, mu float64) {
 	if p.Merge != MergeRDA && p.H > averageUpTo && p.Codec != codec.Sparse {
@@ -224,41 +193,9 @@ func (p *Params) bestStep() (eta, mu float64) {
 	return 1, 0
 }
 
-// SetLearners gives the deltas of a run that expects so many learners room for the steps
-// between two turns, with the merge, H and Answerers that it has. If more of them join, their
-// deltas are full before their turn. Then they publish out of turn, and what each node
-// receives begins to grow with their number. More room lets a liar claim more, so it is
-// not made for nobody.
-//
-// A delta of a turn has the progress of all rounds since the last one, and each round folds the
-// mean of such deltas. So the outer rate is less by the share that answers, or the model would move
-// as many times too far as there are turns: it loses 17 % of its bits with four, and diverges with
-// sixteen (testnet/bench/RESULTS.md, "Past all-to-all"). Call it after SetH and SetMerge.
-func (p *Params) SetLearners(n int) {
-	if n > p.Answerers {
-		n = min(n, MaxStepsLimit)
-		p.MaxPace = max(p.MaxPace, longestTurn) // and the rounds of its turn, from its base on
-		p.makeRoom(longestTurn * ((n + p.Answerers - 1) / p.Answerers))
-		eta, _ := p.bestStep()
-		p.Eta = eta * float64(p.Answerers) / float64(n)
-	}
-}
-
 // paceOfPlan is how many times the steps of the longest plan count for one round: learners
 // plan up to MostH steps for thin links, and some rounds wait for a delta as long again.
 const paceOfPlan = 2
-
-// setPace has deltas count for what honest learners can make in a round.
-func (p *Params) setPace() {
-	most := paceOfPlan * max(p.H, p.MostH())
-	p.MaxPace = min((most+max(p.H, 1)-1)/max(p.H, 1), MaxPaceLimit)
-}
-
-// makeRoom lets a delta have so many times H steps.
-func (p *Params) makeRoom(inH int) {
-	room := min(int64(inH)*int64(max(p.H, 0)), MaxStepsLimit)
-	p.MaxSteps = max(p.MaxSteps, uint32(room))
-}
 
 // Validate returns an error that names the first field out of range, its value and what
 // is allowed.

@@ -35,9 +35,9 @@ const (
 	leastGraceMs = 50 // payloads take longer than that between any two machines that train
 	// leastRoundMs is far below the time of honest rounds. It keeps a flood of bells from using up the windows.
 	leastRoundMs = 20
-	// minority is the share of a round's weight that one delta may have, and minorityQuorum the least quorum with which that is
+	// minority is the share of a round's weight that one delta may have, and LeastQuorum the least quorum with which that is
 	// a minority.
-	minority, minorityQuorum = 0.5, 3
+	minority, LeastQuorum = 0.5, 3
 	// strongest is how many times the usual tokens of a step the strongest learner may bring.
 	strongest = 64
 
@@ -60,7 +60,7 @@ func (s Spec) Params() Params {
 		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
 		ClipFactor: clipFactor, RefDecay: refDecay, StaleFactor: staleFactor, MaxShare: minority,
 		MaxSteps: s.mostSteps(), MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
-		Answerers: s.Answerers, Quorum: minorityQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
+		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),
 		Agreement: !s.OwnText, Alike: !s.OwnText, Revocations: s.Owned,
 	}
@@ -79,7 +79,9 @@ func (s Spec) Params() Params {
 // A delta of a turn has the progress of all rounds since the last one, and each round folds the mean of such deltas. So the
 // outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
 // 17 % of its bits with four, and diverges with sixteen (testnet/bench/RESULTS.md, "Past all-to-all").
-func (s Spec) turns() int { return max(1, (s.Learners+s.Answerers-1)/s.Answerers) }
+func (s Spec) turns() int {
+	return max(1, (min(s.Learners, MaxStepsLimit)+s.Answerers-1)/s.Answerers)
+}
 
 // mostSteps gives deltas room for the steps between two turns. If more learners join than were expected, their deltas
 // are full before their turn. Then they publish out of turn, and what each node receives begins to grow with their number.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ type rig struct {
 
 // roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
 func roundsParams(fragments int) outer.Params {
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outertest.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	p.Fragments, p.H, p.HMin = fragments, 8, 2
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = 100, 1000, 0

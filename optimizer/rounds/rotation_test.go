@@ -89,11 +89,10 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 // rounds of H steps follow each other.
 func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := outer.Defaults(1, 1, 0)
-		p.Answerers = rapid.IntRange(1, 64).Draw(t, "C")
-		p.SetH(rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"))
 		n := rapid.IntRange(1, 4096).Draw(t, "live")
-		p.SetLearners(n)
+		p := outer.Spec{
+			Fragments: 1, Answerers: rapid.IntRange(1, 64).Draw(t, "C"), H: rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"), Learners: n, StepTokens: 1, Budget: 1,
+		}.Params()
 		m := New(Config{Params: p, Self: outer.Author{}, Learner: true}, []*outer.Tip{{}})
 		live := make([]outer.Author, n)
 		for i := range live {

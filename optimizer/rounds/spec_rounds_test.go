@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip/wire/spectest"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
@@ -47,7 +48,7 @@ type world struct {
 var self = outer.Author{200}
 
 func newWorld(t testing.TB, change func(p *outer.Params)) *world {
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outertest.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	p.H, p.HMin, p.WindowAccept, p.WindowUnion, p.MinRoundMs, p.GraceMinMs, p.GraceMaxMs = 4, 1, 4, 8, 0, 100, 1000
 	if change != nil {

@@ -57,7 +57,7 @@ func newFoldRig(deltas int) (*foldRig, error) {
 		specs[i] = tensor.Spec{Name: fmt.Sprint("t", i), Shape: []int{foldSide, foldSide}}
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	r := &foldRig{params: outer.Defaults(1, 1<<40, 0), plan: outer.NewPlan(tensor.Layout(specs), 1)}
+	r := &foldRig{params: outer.Spec{Fragments: 1, Learners: 16, StepTokens: 1 << 10, Budget: 1 << 40}.Params(), plan: outer.NewPlan(tensor.Layout(specs), 1)}
 	f := r.plan[0]
 	r.tip = outer.Genesis(f, normal(rng, f.Len, 1), r.params)
 	for i := range deltas {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,17 +153,12 @@ func (r *outerRig) bestRatio() float64 {
 }
 
 func newOuterRig(c OuterConfig) (*outerRig, error) {
-	g, err := genesis.Default(c.Model, 1<<40, 1, 0)
+	sizes, err := genesis.ModelConfig(c.Model)
 	if err != nil {
 		return nil, err
 	}
-	g.Batch = cmp.Or(c.Batch, g.Batch)
-	g.Outer.Fragments, g.Outer.Codec = cmp.Or(c.Fragments, g.Outer.Fragments), c.Codec
-	g.Outer.SetH(cmp.Or(c.H, g.Outer.H))
-	if c.Merge != "" {
-		g.Outer.SetMerge(c.Merge)
-	}
-	if err := errors.Join(g.Outer.Validate(), g.Outer.CheckPlan(g.Plan())); err != nil {
+	g, _, err := genesis.Spec{Model: sizes, Tokens: 1 << 40, Seed: 1, Batch: c.Batch, Fragments: c.Fragments, Codec: c.Codec, H: c.H, Merge: c.Merge}.Make()
+	if err != nil {
 		return nil, err
 	}
 	cfg := trainer.Config{Model: g.Model, Batch: g.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim()}

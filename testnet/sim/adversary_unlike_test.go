@@ -42,8 +42,7 @@ const (
 func newUnlikeRun(t *testing.T, data *corpus.Corpus, others [2]*corpus.Corpus, liars int, seed uint64) *unlikeRun {
 	t.Helper()
 	r := &unlikeRun{modelRun: newModelRun(t, data, mergeOf{set: func(p *outer.Params) {
-		p.SetH(24)
-		p.Agreement, p.Alike = true, true
+		*p = ParamsOf(outer.Spec{Fragments: 4, H: 24, Learners: modelLearners, Budget: 1 << 40})
 	}}, liars, -1, seed)}
 	for i, text := range others {
 		l, err := trainer.New(trainer.Config{

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"testing"
-
 )
 
 // hosted is a run of about so many rounds that folds as new runs do, of members and, after them, honest guests.

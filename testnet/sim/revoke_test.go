@@ -120,4 +120,3 @@ func (n *Node) inLedgerOf(from *Node) map[wire.Digest]bool {
 	}
 	return mine
 }
-

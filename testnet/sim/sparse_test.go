@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -72,8 +73,7 @@ func TestHeldProgressDoesNotAddUp(t *testing.T) {
 				s := Explore(seed)
 				s.Params.Codec, s.Params.Budget = k, max(s.Params.Budget, heldBudget)
 				play(t, s) // which fails where a run learns less than it must
-				usual := s.Params
-				usual.SetH(24)
+				usual := ParamsOf(outer.Spec{Fragments: s.Params.Fragments, Codec: k, H: 24, Answerers: s.Params.Answerers, Learners: len(s.Founders)})
 				if usual.Merge != s.Params.Merge || usual.Mu != s.Params.Mu {
 					s.Params.Merge, s.Params.Eta, s.Params.Mu = usual.Merge, usual.Eta, usual.Mu
 					play(t, s)

@@ -15,6 +15,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
@@ -27,7 +28,7 @@ func Genesis(budget uint64) genesis.Genesis {
 		Format: 1, Rules: genesis.Rules, Name: "toy", Admission: genesis.Open, Init: genesis.Seeded, WayMs: 100, Tokenizer: "byte", Seed: 1, Batch: 2,
 		Model: llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true},
 		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
-		Outer: outer.Defaults(2, budget, time.Now().UnixMilli()), BeatMs: 100, QuietMs: 300,
+		Outer: outertest.Plain(2, budget, time.Now().UnixMilli()), BeatMs: 100, QuietMs: 300,
 	}
 	g.Outer.H, g.Outer.HMin, g.Outer.MinRoundMs, g.Outer.GraceMinMs, g.Outer.GraceMaxMs = 4, 1, 0, 20, 1000
 	return g

@@ -6,6 +6,7 @@ import (
 
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/oracle"
+	"atoll/optimizer/outer/outertest"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
@@ -26,7 +27,7 @@ func newRig(t *testing.T, k codec.Kind) *rig {
 	t.Helper()
 	views := tensor.NewSlab([]tensor.Spec{{Name: "a.weight", Shape: []int{40, 30}}}).Views
 	plan := outer.NewPlan(views, 1)
-	r := &rig{t: t, params: outer.Defaults(1, 1<<40, 0), f: plan[0], theta: make([]float32, 40*30)}
+	r := &rig{t: t, params: outertest.Plain(1, 1<<40, 0), f: plan[0], theta: make([]float32, 40*30)}
 	r.params.Codec = k
 	for i := range r.theta {
 		r.theta[i] = float32(i%7) / 8

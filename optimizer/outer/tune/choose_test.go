@@ -257,10 +257,8 @@ func TestChooseCodec(t *testing.T) {
 		if err != nil || got.Codec != c.want || got.H != c.h || BytesOf(got.Codec) > BytesOf(last) {
 			t.Errorf("%v bytes/s: %+v, %v; want %v every %d steps", c.bytesPerSecond, got, err, c.want, c.h)
 		}
-		p := outer.Defaults(1, 1, 0)
-		p.Codec = got.Codec
-		if p.SetH(got.H); p.Merge != c.merge {
-			t.Errorf("%v bytes/s: merge %s", c.bytesPerSecond, p.Merge)
+		if merge := outer.BestMerge(got.H, got.Codec); merge != c.merge {
+			t.Errorf("%v bytes/s: merge %s", c.bytesPerSecond, merge)
 		}
 		m.Codec = got.Codec
 		if asked, err := Choose(m); err != nil || asked != got {
@@ -314,8 +312,7 @@ func TestChooseFits(t *testing.T) {
 		if c.LinkShare > maxLinkShare+1e-9 || c.CoreShare > maxCoreShare+1e-9 {
 			t.Fatalf("%+v asks for more than there is", c)
 		}
-		p := outer.Defaults(c.Fragments, 1, 0)
-		p.H, p.HMin, p.Codec = c.H, 1, c.Codec
+		p := outer.Spec{Fragments: c.Fragments, H: c.H, Codec: c.Codec, StepTokens: 1, Budget: 1}.Params()
 		if err := p.Validate(); err != nil || c.Fragments > c.H || c.Fragments > m.Tensors {
 			t.Fatalf("%+v: %v", c, err)
 		}

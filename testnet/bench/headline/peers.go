@@ -250,10 +250,8 @@ type job struct {
 
 // jobOf is the job that a testnet of atoll has by default, with AdamW.
 func jobOf(tokens, seed uint64) (j job, g genesis.Genesis, err error) {
-	if g, err = genesis.Default("tiny", tokens, seed, 0); err != nil {
-		return j, g, err
-	}
-	if err = g.SetOptimizer("adamw"); err != nil {
+	g, _, err = genesis.Spec{Model: llama.Tiny, Tokens: tokens, Seed: seed, Optimizer: "adamw", Learners: peerNodes}.Make()
+	if err != nil {
 		return j, g, err
 	}
 	m, in := g.Model, g.Inner

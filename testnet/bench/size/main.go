@@ -56,12 +56,12 @@ func run(args []string, out io.Writer) error {
 	if *learners < 1 || *learners > mostLearners {
 		return fmt.Errorf("--learners is %d; use 1 to %d", *learners, mostLearners)
 	}
-	g, err := genesis.Default(*model, 1<<40, 1, 0)
+	sizes, err := genesis.ModelConfig(*model)
 	if err != nil {
 		return err
 	}
-	g.SplitToFit()
-	if err := g.Validate(); err != nil {
+	g, _, err := genesis.Spec{Model: sizes, Tokens: 1 << 40, Seed: 1, Learners: *learners, WindowBytes: windowBytes}.Make()
+	if err != nil {
 		return err
 	}
 	f := newFragment(g)
@@ -196,7 +196,6 @@ func (f *fragment) whole(out io.Writer, learners int) {
 	n := float64(f.g.Params())
 	gb := func(x float64) float64 { return x / 1e9 }
 	round := f.perValue(float64(f.payload)) * n * float64(learners)
-	f.g.SetWindow(windowBytes, round)
 	disk := hardware.Role{External: true}.DiskOf(f.g)
 	fmt.Fprintf(out, "computed\ta round of all fragments: %.2f GB of deltas, %.1f s of a core to fold and %.1f s for the own delta; tips of %.2f GB\n",
 		gb(round), f.perValue(f.folded.Seconds())*n, f.perValue(f.encoded.Seconds())*n, gb(float64(f.g.TipsSize(f.plan))))

@@ -83,10 +83,10 @@ type Setting struct {
 	LiarGroups int    `json:"liargroups"` // groups whose aggregators all do that with the merged delta, in every round
 }
 
-// Default is the setting that plans start from: a small model, AdamW, and outer.Defaults, whose
-// merge is RDA without momentum at any H. Plans say what differs from that.
+// Default is the setting that plans start from: a small model, AdamW, and the outer step of a new run. Plans say what differs
+// from that.
 func Default() Setting {
-	o := outer.Defaults(1, 1, 0)
+	o := outer.Spec{Fragments: 1, Learners: 4, StepTokens: 1, Budget: 1}.Params()
 	in := trainer.DefaultOptim()
 	return Setting{
 		Baseline: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
@@ -148,18 +148,19 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	if err != nil {
 		return outer.Params{}, fmt.Errorf("codec: %w", err)
 	}
-	p := outer.Defaults(fragments, tokens, sim.Start)
-	p.SetH(s.H)
-	p.HMin = cmp.Or(s.HMin, p.HMin)
-	if s.Answerers > 0 {
-		p.Answerers = s.Answerers
-		p.SetLearners(s.M)
+	c, err := s.config()
+	if err != nil {
+		return outer.Params{}, err
 	}
+	p := outer.Spec{
+		Fragments: fragments, Codec: kind, H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: s.M, StepTokens: uint64(s.stepTokens(c)), Budget: tokens,
+		CreatedMs: sim.Start, OwnText: s.Shards == ShardsSplit,
+	}.Params()
+	p.HMin = cmp.Or(s.HMin, p.HMin)
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
-	p.Codec, p.Overwrite = kind, s.Overwrite
+	p.Overwrite = s.Overwrite
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
-	p.MaxShare, p.Quorum = 0.5, 3 // an open run's
 	return p, p.Validate()
 }
 

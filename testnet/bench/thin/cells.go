@@ -159,15 +159,10 @@ const (
 
 // params are what a genesis of the model small has, with the choice.
 func (l Lab) params(c Cell, choice tune.Choice, tokens uint64) (outer.Params, error) {
-	g, err := genesis.Default("small", tokens, l.Seed, sim.Start)
-	if err != nil {
-		return outer.Params{}, err
-	}
-	o := g.Outer
-	o.Codec, o.Fragments = choice.Codec, choice.Fragments
-	o.SetH(choice.H)
-	o.SetLearners(c.Nodes)
-	return o, nil
+	g, _, err := genesis.Spec{
+		Model: llama.Small, Tokens: tokens, Seed: l.Seed, CreatedMs: sim.Start, Codec: choice.Codec, Fragments: choice.Fragments, H: choice.H, Learners: c.Nodes,
+	}.Make()
+	return g.Outer, err
 }
 
 // gauge looks at a world now and then.

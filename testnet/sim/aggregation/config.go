@@ -64,7 +64,7 @@ type Config struct {
 }
 
 // usualAnswerers is how many answer in a run where nobody chose it.
-var usualAnswerers = outer.Defaults(1, 0, 0).Answerers
+const usualAnswerers = outer.UsualAnswerers
 
 // Default is a run of 64 learners with a model of 124 M parameters over links of 1 Gbit/s.
 func Default() Config {

@@ -33,8 +33,7 @@ var specs = []tensor.Spec{{Name: "a.weight", Shape: []int{2, 2}}}
 // rules are the parameters of the run. A learner rings after each step, and as
 // eta is 1 and the codec exact, theta is the anchor once all is folded.
 func rules() outer.Params {
-	p := outer.Defaults(1, budget, start)
-	p.H, p.HMin, p.Codec = 1, 1, codec.F32
+	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: nodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = quantum, quantum, 0
 	p.WindowAccept, p.WindowUnion = 4, 8
 	return p

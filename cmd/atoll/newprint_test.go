@@ -4,17 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/node/genesis"
 	"atoll/optimizer/outer/tune"
 	"atoll/tensor/llama"
 )
 
 // ofLength is a run of tiny, of steps of 4 rows of 128 tokens.
-func ofLength(budget uint64, h int) genesis.Genesis {
-	g := genesis.Genesis{Model: llama.Tiny, Batch: 4}
-	g.Outer.Budget = budget
-	g.Outer.SetH(h)
-	return g
+func ofLength(budget uint64, h, learners int, chosen bool) tune.Run {
+	return tune.Run{Params: llama.Tiny.Params(), Budget: budget, StepTokens: 512, H: h, Fixed: chosen, Learners: learners, Text: 1000}
 }
 
 func TestLengthSaysWhatToDo(t *testing.T) {
@@ -35,7 +31,7 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 or more" + smaller},
 		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
 	} {
-		row := lengthRow(tune.LengthOf(runOf(ofLength(c.budget, c.h), c.learners, 1000, c.chosen)))
+		row := lengthRow(tune.LengthOf(ofLength(c.budget, c.h, c.learners, c.chosen)))
 		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {
 			t.Errorf("%q, want %q ... %q", row[1], c.begin, c.end)
 		}
