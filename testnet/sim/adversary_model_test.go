@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"atoll/optimizer/outer"
-	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
@@ -38,7 +37,7 @@ var modelSize = llama.Config{
 
 func newModelRun(t *testing.T, data *corpus.Corpus, merge mergeOf, liars int, times float64, seed uint64) *modelRun {
 	t.Helper()
-	r := &modelRun{params: outertest.Plain(4, 1<<40, Start), liars: liars, times: times}
+	r := &modelRun{params: Params(4, 1<<40, codec.Int4), liars: liars, times: times}
 	r.params.MaxShare, r.params.Quorum = 0.5, 3
 	merge.set(&r.params)
 	for i := range modelLearners {

@@ -34,7 +34,9 @@ const (
 	exploreMost    = 40
 	exploreRounds  = 40      // of the budget
 	exploreLeast   = 20      // that close, or the schedule tests too little
-	exploreLimitMs = 900_000 // within which a run ends, whatever befell it
+	exploreLimitMs = 900_000 // within which a run ends, whatever befell it,
+	// or as long as the last learner takes that is left, as slow as faults make it.
+	lastLearnerSlow = 8
 	recoverMs      = 4_000   // the faults end so long before the budget could be reached
 
 	// A slow link carries so many bytes per millisecond, or so many for each founder.
@@ -134,7 +136,7 @@ func (x explorer) fill(s *Scenario) {
 		s.Faults = append(s.Faults, x.fault(at, s))
 	}
 	s.CalmMs = span
-	s.LimitMs = span + exploreLimitMs
+	s.LimitMs = span + exploreLimitMs + lastLearnerSlow*s.StepMs*Time(s.Params.Budget/TokensPerStep)
 }
 
 // span is how long the faults last: between half and all of the time in which the
@@ -172,7 +174,7 @@ func (x explorer) fault(at Time, s *Scenario) Fault {
 	case fault.Weather:
 		f.Link = x.weather()
 	case fault.Slow:
-		f.Factor = 1 + x.Int64N(8)
+		f.Factor = 1 + x.Int64N(lastLearnerSlow)
 	case fault.Skew:
 		f.Factor = x.Int64N(120_000) - 60_000
 	}

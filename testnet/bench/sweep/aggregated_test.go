@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"atoll/optimizer/outer"
-	"atoll/optimizer/outer/outertest"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 )
@@ -69,7 +68,7 @@ func TestLiarsOfAnAggregation(t *testing.T) {
 // someGroup is a group of deltas, and what its aggregators know.
 func someGroup(t *rapid.T) (p outer.Params, f outer.Fragment, ref []float32, set []outer.Contribution) {
 	kind := rapid.SampledFrom(codec.Kinds()).Draw(t, "codec")
-	p = outertest.Plain(1, 1<<40, 0)
+	p = outer.Spec{Fragments: 1, StepTokens: 1 << 10, Budget: 1 << 40}.Params()
 	p.Merge = rapid.SampledFrom([]string{outer.MergeClip, outer.MergeRDA, outer.MergeMean}).Draw(t, "merge")
 	p.Codec, p.Agreement = kind, true
 	slab := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{20, 10}}, {Name: "b", Shape: []int{33}}})
