@@ -46,6 +46,26 @@ func (n *Node) gotAll(list []gossip.Blob, all map[wire.Digest]*kept) bool {
 	})
 }
 
+// allOut reports whether nodes have all parts of some blobs among them.
+func allOut(nodes []*Node, of map[wire.Digest]bool, all map[wire.Digest]*kept) bool {
+	for d := range of {
+		var out wire.PartSet
+		for _, n := range nodes {
+			if k := n.files.kept[d]; k != nil {
+				for i := range wire.PartCount(int64(len(k.bytes))) {
+					if k.has.Has(i) {
+						out.Add(i)
+					}
+				}
+			}
+		}
+		if out.Len() < all[d].has.Len() {
+			return false
+		}
+	}
+	return true
+}
+
 // Eight nodes join a run that trains, over links of 20 Mbit/s, and fetch shards while rounds go on:
 // held-out ones and their windows. The founder uploads at most 1.5 times the distinct bytes. One of them
 // is killed in the middle and goes on with what it had, the founder is killed once all parts are out and
@@ -103,9 +123,9 @@ func TestEightJoinersFetchShards(t *testing.T) {
 			bytes := int64(len(distinct)) * size
 			killed := false
 			done := w.RunUntil(w.now+300_000, func() bool {
-				if c.kills && !killed && founder.files.gave >= bytes {
+				if c.kills && !killed && allOut(w.nodes[1:], distinct, all) {
 					killed = true
-					w.after(3000, func() { founder.crash() })
+					founder.crash()
 				}
 				return !slices.ContainsFunc(w.nodes[1:], func(n *Node) bool { return !n.gotAll(wants[n], all) })
 			})

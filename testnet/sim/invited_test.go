@@ -8,6 +8,7 @@ import (
 // A run that admits by invitation goes as one that is open.
 func TestInvitedRun(t *testing.T) {
 	s := calmScenario(4, 200)
+	s.Open = false
 	w := newWorld(t, s)
 	w.Finish()
 	if w.Err() != nil {

@@ -12,6 +12,7 @@ import (
 // revoking is an invited world of five in which the last node is revoked after a third of the run.
 func revoking(more ...Fault) Scenario {
 	s := calmScenario(5, 1000)
+	s.Open = false
 	s.Params.Fragments = 3
 	s.Faults = append(s.Faults, Fault{At: 8_000, Kind: fault.Revoke, Node: 4})
 	s.Faults = append(s.Faults, more...)

@@ -6,10 +6,10 @@ import (
 	"atoll/tensor/codec"
 )
 
-// calmScenario is a world of n learners without faults.
+// calmScenario is a world of n learners without faults, in which anybody may speak: tests do so with keys that nobody invited.
 func calmScenario(n, steps int) Scenario {
 	return Scenario{
-		Seed: 1, Params: Params(3, steps, codec.Int4), Founders: make([]NodeSpec, n),
+		Seed: 1, Open: true, Params: Params(3, steps, codec.Int4), Founders: make([]NodeSpec, n),
 		Link: Link{LatencyMs: 10, JitterMs: 5}, StepMs: 100, LimitMs: 400_000,
 	}
 }
