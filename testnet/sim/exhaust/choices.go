@@ -39,7 +39,7 @@ func (s *search) choices(w *world) []choice {
 		}
 	}
 	b, u := s.bounds, w.used
-	for i, l := range w.at {
+	for i, l := range w.nodes() {
 		maySteps := l.up && l.may && int(u.steps) < b.Steps
 		mayCrash := l.up && int(u.crashes) < b.Crashes
 		add(maySteps, step, i)
@@ -98,7 +98,7 @@ func (s *search) apply(before *world, c choice) (w *world, possible bool) {
 // start boots a node and connects it with all that are up.
 func (s *search) start(w *world, i int) {
 	s.run(w, i, input{kind: inBoot})
-	for j, l := range w.at {
+	for j, l := range w.nodes() {
 		if j != i && l.up {
 			s.run(w, i, input{kind: inPeerUp, from: j})
 			s.run(w, j, input{kind: inPeerUp, from: i})
@@ -110,7 +110,7 @@ func (s *search) start(w *world, i int) {
 // it.
 func (s *search) parted(w *world, i int) {
 	w.flying = slices.DeleteFunc(w.flying, func(f flight) bool { return f.to == i })
-	for j, l := range w.at {
+	for j, l := range w.nodes() {
 		if j != i && l.up {
 			s.run(w, j, input{kind: inPeerDown, from: i})
 		}
@@ -162,10 +162,12 @@ func (s *search) errands(w *world, from int, o output) []errand {
 		return []errand{{o.to, input{kind: inRequest, from: from, call: o.call, bytes: o.bytes}}}
 	case outAnswer:
 		return []errand{{o.to, input{kind: inAnswer, call: o.call, bytes: o.bytes}}}
+	case outReconnect:
+		return reconnect(w, from, o.to)
 	}
 	var out []errand
 	isDelta := s.open(o.bytes).Header != nil
-	for to, l := range w.at {
+	for to, l := range w.nodes() {
 		switch {
 		case to == from || !l.up:
 		case isDelta:
@@ -180,10 +182,20 @@ func (s *search) errands(w *world, from int, o output) []errand {
 	return out
 }
 
+// reconnect closes a connection and makes it anew, with one that is up.
+func reconnect(w *world, a, b int) []errand {
+	if !w.at[b].up {
+		return nil
+	}
+	return []errand{
+		{a, input{kind: inPeerDown, from: b}}, {b, input{kind: inPeerDown, from: a}}, {a, input{kind: inPeerUp, from: b}}, {b, input{kind: inPeerUp, from: a}},
+	}
+}
+
 // unanswered ends the first call that nobody will answer: a request that is
 // parked, as the payload may still come, or one to a node that died.
 func unanswered(w *world) []errand {
-	for i, l := range w.at {
+	for i, l := range w.nodes() {
 		if l.up && len(l.open) > 0 {
 			return []errand{{i, input{kind: inAnswer, call: slices.Min(l.open)}}}
 		}

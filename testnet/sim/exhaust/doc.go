@@ -1,5 +1,5 @@
 // Package exhaust visits every interleaving of a small world of real replicas:
-// three nodes, one fragment, the first rounds of a run. Nodes crash, and deltas
+// two or three nodes, one fragment, the first rounds of a run. Nodes crash, and deltas
 // arrive twice or not at all.
 //
 // A node is a replica whose disk and folds take no time. It shares nothing with other nodes and is a function
@@ -18,9 +18,9 @@
 // These are not enumerated. Beats, requests and their answers, evidence and
 // handshakes arrive at once and in order, so between two choices only deltas are
 // under way. A delta has its payload inside the header's message, and receivers do
-// not pass it on. Disk and fold take no time. A connection breaks only with a node.
+// not pass it on. Disk and fold take no time. A connection breaks only with a node, or is made anew by one.
 // What is under way to a node that crashes is lost. Clocks drift apart by ticks
-// only. The codec is f32, eta is 1 and there is no momentum. Tips of even rounds
+// only. The rules are those of new runs with the codec f32 and H of 1: eta is 1 and there is no momentum. Tips of even rounds
 // are not on disk, others are.
 //
 // These hold in every state. The learner's account shows every token that it made.

@@ -84,7 +84,7 @@ func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a pl
 func (x executor) Keep(wire.PeerID)                  {}
 func (x executor) Drop(_ wire.PeerID, why string)    { x.n.broken("drops an honest peer: %s", why) }
 func (x executor) Reconnect(peer wire.PeerID) {
-	x.n.broken("connects again with node %d", indexOf(peer))
+	x.send(output{kind: outReconnect, to: indexOf(peer)})
 }
 
 // Saw implements replica.Watcher.

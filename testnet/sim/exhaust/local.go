@@ -52,6 +52,7 @@ const (
 	outMessage outputKind = iota
 	outCall
 	outAnswer
+	outReconnect
 )
 
 // local is a state of a node: the inputs that led there, and what can be seen.

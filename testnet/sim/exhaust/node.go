@@ -20,10 +20,10 @@ import (
 
 // The world that is searched: as small as the protocol lets it be.
 const (
-	nodes   = 3
-	quantum = 1000 // ms: a tick, which is the beat period and the grace as well
-	start   = core.Time(1_000_000_000)
-	budget  = 3 // tokens, one a step: two or three rounds
+	mostNodes = 3
+	quantum   = 1000 // ms: a tick, which is the beat period and the grace as well
+	start     = core.Time(1_000_000_000)
+	budget    = 3 // tokens, one a step: two or three rounds
 )
 
 var run = wire.RunID{9}
@@ -33,7 +33,7 @@ var specs = []tensor.Spec{{Name: "a.weight", Shape: []int{2, 2}}}
 // rules are the parameters of the run. A learner rings after each step, and as
 // eta is 1 and the codec exact, theta is the anchor once all is folded.
 func rules() outer.Params {
-	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: nodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
+	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: mostNodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = quantum, quantum, 0
 	p.WindowAccept, p.WindowUnion = 4, 8
 	return p
@@ -80,14 +80,14 @@ var (
 	params  = rules()
 	plan    = outer.NewPlan(tensor.NewSlab(specs).Views, 1)
 	genesis = outer.Genesis(plan[0], make([]float32, plan[0].Len), params)
-	keys    [nodes]ed25519.PrivateKey
-	ids     [nodes]wire.PeerID
-	records [nodes]hello.Record // capability records; they never change
-	signed  [nodes]hello.Signed
+	keys    [mostNodes]ed25519.PrivateKey
+	ids     [mostNodes]wire.PeerID
+	records [mostNodes]hello.Record // capability records; they never change
+	signed  [mostNodes]hello.Signed
 )
 
 func init() {
-	for i := range nodes {
+	for i := range mostNodes {
 		keys[i] = ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), byte(i+1)))
 		ids[i] = wire.PeerIDOf(keys[i])
 		records[i] = hello.Record{

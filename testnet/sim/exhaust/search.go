@@ -10,6 +10,7 @@ import (
 
 // Bounds are how often each thing may happen on one way through the search.
 type Bounds struct {
+	Nodes   int // 2 or 3
 	Steps   int // of all nodes together
 	Ticks   int // likewise
 	Crashes int
@@ -49,24 +50,27 @@ type flight struct {
 
 // world is a state of the world.
 type world struct {
-	at     [nodes]*local
+	at     [mostNodes]*local
+	count  int      // of them
 	flying []flight // sorted
 	used   used
 }
+
+func (w *world) nodes() []*local { return w.at[:w.count] }
 
 // used counts what happened on the way.
 type used struct{ steps, ticks, crashes, copies, drops uint8 }
 
 // key names a state of the world.
 type key struct {
-	at     [nodes]uint32
+	at     [mostNodes]uint32
 	flying string
 	used   used
 }
 
 func (w *world) key() key {
 	k := key{used: w.used}
-	for i, l := range w.at {
+	for i, l := range w.nodes() {
 		k.at[i] = l.id
 	}
 	b := make([]byte, 0, 3*len(w.flying))
@@ -122,15 +126,15 @@ const meetTicks = 3
 
 // begin is a world in which all nodes have met and trained nothing.
 func (s *search) begin() *world {
-	w := &world{}
-	for i := range w.at {
+	w := &world{count: s.bounds.Nodes}
+	for i := range w.nodes() {
 		w.at[i] = s.first(i)
 	}
-	for i := range w.at {
+	for i := range w.nodes() {
 		s.start(w, i)
 	}
 	for range meetTicks {
-		for i := range w.at {
+		for i := range w.nodes() {
 			s.run(w, i, input{kind: inTick})
 		}
 	}
@@ -218,7 +222,7 @@ func (s *search) look(e entry) *Broken {
 
 // quiet says that all nodes are up and nothing is under way.
 func (w *world) quiet() bool {
-	for _, l := range w.at {
+	for _, l := range w.nodes() {
 		if !l.up {
 			return false
 		}
@@ -266,7 +270,7 @@ func (s *search) rest(w *world) string {
 
 // calm is one turn of a world without faults.
 func (s *search) calm(w *world) {
-	for i, l := range w.at {
+	for i, l := range w.nodes() {
 		if !l.up {
 			s.start(w, i)
 		}
@@ -274,19 +278,19 @@ func (s *search) calm(w *world) {
 	for len(w.flying) > 0 {
 		s.deliver(w, 0, false)
 	}
-	for i := range w.at {
+	for i := range w.nodes() {
 		if w.at[i].may {
 			s.run(w, i, input{kind: inStep})
 		}
 	}
-	for i := range w.at {
+	for i := range w.nodes() {
 		s.run(w, i, input{kind: inTick})
 	}
 }
 
 // over says that nothing more will happen.
 func (w *world) over() bool {
-	for _, l := range w.at {
+	for _, l := range w.nodes() {
 		if !l.up || !l.done || !l.settled {
 			return false
 		}
@@ -298,7 +302,7 @@ func (w *world) over() bool {
 func (w *world) atRest() string {
 	first := w.at[0]
 	var made uint64
-	for _, l := range w.at {
+	for _, l := range w.nodes() {
 		made += l.mine
 		switch {
 		case l.chain != first.chain || l.closed != first.closed:
@@ -320,7 +324,7 @@ func (w *world) atRest() string {
 
 func (w *world) String() string {
 	var b strings.Builder
-	for i, l := range w.at {
+	for i, l := range w.nodes() {
 		fmt.Fprintf(&b, "[node %d up %v may %v done %v closed %d chain %x state %x tokens %d of its %d at rest %v] ",
 			i, l.up, l.may, l.done, l.closed, l.chain[:3], l.state[:3], l.tokens, l.mine, l.rest)
 	}

@@ -34,7 +34,7 @@ func trials() []trial {
 // and a crash can follow each other.
 func interleavings() (check string, err error) {
 	const states = 30_000
-	_, err = exhaust.Search(exhaust.Bounds{Steps: 2, Crashes: 1}, states)
+	_, err = exhaust.Search(exhaust.Bounds{Nodes: 3, Steps: 2, Crashes: 1}, states)
 	if broken := (*exhaust.Broken)(nil); errors.As(err, &broken) {
 		return "interleavings", err
 	}
