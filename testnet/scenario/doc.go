@@ -38,9 +38,10 @@
 //	keep N                 bytes that a ledger may take: above, payloads that nobody needs are dropped
 //	leave TIME             a leaver goes after that, though others have not taken what it made
 //	limit TIME             by then the run has ended (15 minutes after the last event)
-//	P, H, h_min, W_a, W_u, C, K, eta, mu, clip, max_share, max_steps,
-//	max_tokens_per_step N; min_round TIME; grace TIME TIME; codec NAME; merge NAME
-//	                       as a genesis has them, see outer.Params (3, 8, 2, 16, 256, 16, 1, ..., int4, rda)
+//	P, H, C N; codec NAME; merge NAME
+//	                       as people choose them of a run, see outer.Spec (3, 8, 16, int4, and the merge that suits H)
+//	h_min, W_a, W_u N; grace TIME TIME
+//	                       sizes and times that no run has, see outer.Params (H/4, 16, 256, 50ms 4s)
 //
 // NODES are numbers, ranges such as 1-4, or all (the nodes of the start). A node that joins has
 // the next number. TRAITS are

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"atoll/optimizer/outer"
 	"atoll/testnet/fault"
 	"atoll/testnet/sim"
 )
@@ -46,6 +47,9 @@ type compiler struct {
 	rounds int64          // of the budget; 0 means it is in steps
 	steps  int64
 	dated  []dated
+
+	outer   outer.Spec            // what people choose of a run,
+	changes []func(*outer.Params) // and what they do not
 }
 
 // statement is a kind of line.
@@ -173,6 +177,7 @@ func (c *compiler) finish() error {
 	if err := c.checkNodes(); err != nil {
 		return err
 	}
+	w.Params = c.params()
 	c.budget()
 	w.LimitMs = cmp.Or(w.LimitMs, w.CalmMs+defaultLimitMs)
 	if err := w.Validate(); err != nil {

@@ -131,8 +131,6 @@ h_min 1
 W_a 5
 W_u 6
 C 7
-K 3
-max_share 0.5
 grace 10ms 2s
 codec f32
 beat 1s

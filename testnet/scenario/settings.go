@@ -19,8 +19,9 @@ const (
 // begin is a world that nothing is said of.
 func (c *compiler) begin() {
 	c.rounds = defaultRounds
+	c.outer = outer.Spec{Fragments: 3, Codec: codec.Int4, H: 8}
 	c.script.World = sim.Scenario{
-		Seed: 1, Params: sim.Params(3, 0, codec.Int4), Link: sim.Link{LatencyMs: 10, JitterMs: 5},
+		Seed: 1, Link: sim.Link{LatencyMs: 10, JitterMs: 5},
 		StepMs: defaultStepMs, CalmMs: 1, Unmended: true,
 	}
 }
@@ -52,33 +53,44 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	},
 	"limit": func(c *compiler, r *fault.Reader) { c.script.World.LimitMs = sim.ReadMs(r, "the limit", 1) },
 
-	"P":     func(c *compiler, r *fault.Reader) { c.params().Fragments = int(r.Integer("P", 1, outer.MaxFragments)) },
-	"H":     func(c *compiler, r *fault.Reader) { c.params().H = int(r.Integer("H", 1, outer.MaxH)) },
-	"h_min": func(c *compiler, r *fault.Reader) { c.params().HMin = int(r.Integer("h_min", 1, outer.MaxH)) },
+	"P":     func(c *compiler, r *fault.Reader) { c.outer.Fragments = int(r.Integer("P", 1, outer.MaxFragments)) },
+	"H":     func(c *compiler, r *fault.Reader) { c.outer.H = int(r.Integer("H", 1, outer.MaxH)) },
+	"C":     func(c *compiler, r *fault.Reader) { c.outer.Answerers = int(r.Integer("C", 1, outer.MaxAnswerers)) },
+	"codec": func(c *compiler, r *fault.Reader) { c.outer.Codec = sim.ReadCodec(r) },
+	"merge": func(c *compiler, r *fault.Reader) { c.outer.Merge = r.OneOf("a merge", merges) },
+	"h_min": func(c *compiler, r *fault.Reader) {
+		n := int(r.Integer("h_min", 1, outer.MaxH))
+		c.unlike(func(p *outer.Params) { p.HMin = n })
+	},
 	"W_a": func(c *compiler, r *fault.Reader) {
-		c.params().WindowAccept = uint32(r.Integer("W_a", 1, outer.MaxWindow))
+		n := uint32(r.Integer("W_a", 1, outer.MaxWindow))
+		c.unlike(func(p *outer.Params) { p.WindowAccept = n })
 	},
 	"W_u": func(c *compiler, r *fault.Reader) {
-		c.params().WindowUnion = uint32(r.Integer("W_u", 1, outer.MaxWindow))
+		n := uint32(r.Integer("W_u", 1, outer.MaxWindow))
+		c.unlike(func(p *outer.Params) { p.WindowUnion = n })
 	},
-	"C":         func(c *compiler, r *fault.Reader) { c.params().Answerers = int(r.Integer("C", 1, outer.MaxAnswerers)) },
-	"K":         func(c *compiler, r *fault.Reader) { c.params().Quorum = int(r.Integer("K", 1, outer.MaxAnswerers)) },
-	"eta":       func(c *compiler, r *fault.Reader) { c.params().Eta = r.Float("eta", 0, outer.MaxEta) },
-	"mu":        func(c *compiler, r *fault.Reader) { c.params().Mu = r.Float("mu", 0, 1) },
-	"max_share": func(c *compiler, r *fault.Reader) { c.params().MaxShare = r.Float("max_share", 0, 1) },
-	"max_steps": func(c *compiler, r *fault.Reader) {
-		c.params().MaxSteps = uint32(r.Integer("max_steps", 1, outer.MaxStepsLimit))
-	},
-	"max_tokens_per_step": func(c *compiler, r *fault.Reader) {
-		c.params().MaxTokensPerStep = uint64(r.Integer("max_tokens_per_step", 1, outer.MaxTokensLimit))
-	},
-	"min_round": func(c *compiler, r *fault.Reader) { c.params().MinRoundMs = sim.ReadMs(r, "min_round", 0) },
 	"grace": func(c *compiler, r *fault.Reader) {
-		c.params().GraceMinMs, c.params().GraceMaxMs = sim.ReadMs(r, "the least grace", 0), sim.ReadMs(r, "grace_max", 0)
+		least, most := sim.ReadMs(r, "the least grace", 0), sim.ReadMs(r, "grace_max", 0)
+		c.unlike(func(p *outer.Params) { p.GraceMinMs, p.GraceMaxMs = least, most })
 	},
-	"codec": func(c *compiler, r *fault.Reader) { c.params().Codec = sim.ReadCodec(r) },
-	"merge": func(c *compiler, r *fault.Reader) { c.params().Merge = r.OneOf("a merge", merges) },
-	"clip":  func(c *compiler, r *fault.Reader) { c.params().ClipFactor = r.Float("clip", 1, 1e6) },
+}
+
+// unlike notes a size or a time that the world has otherwise than the maker of runs would choose it.
+func (c *compiler) unlike(change func(p *outer.Params)) { c.changes = append(c.changes, change) }
+
+// params makes the outer step of the world, once all of it is read.
+func (c *compiler) params() outer.Params {
+	for _, n := range c.script.World.Founders {
+		if !n.Observer {
+			c.outer.Learners++
+		}
+	}
+	p := sim.ParamsOf(c.outer)
+	for _, change := range c.changes {
+		change(&p)
+	}
+	return p
 }
 
 // readPayload takes the bytes of a delta of every fragment.
@@ -95,14 +107,10 @@ func readPayload(r *fault.Reader) (scale int) {
 // fieldOf are the fields of outer.Params that the settings set, for errors that
 // name these.
 var fieldOf = map[string]string{
-	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Answerers", "K": "Quorum",
-	"eta": "Eta", "mu": "Mu", "max_share": "MaxShare", "max_steps": "MaxSteps", "max_tokens_per_step": "MaxTokensPerStep",
-	"min_round": "MinRoundMs", "grace": "GraceMaxMs", "clip": "ClipFactor",
+	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Answerers", "grace": "GraceMaxMs",
 }
 
 var merges = []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip}
-
-func (c *compiler) params() *outer.Params { return &c.script.World.Params }
 
 // alone fails where the other way to set the budget is used as well.
 func (c *compiler) alone(r *fault.Reader, other string) {
