@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/codec"
 	"atoll/testnet/fault"
@@ -110,8 +111,8 @@ func (e endWorld) scenario(seed uint64) Scenario {
 	if e.demand > 0 {
 		task.values = 4 * 8192 // headers and beats are a small part of what travels
 	}
-	p := Params(endFragments, 0, codec.Int4)
-	p.H, p.HMin, p.Quorum, p.MaxShare, p.GraceMaxMs = 24, 6, 3, 0.5, 120_000
+	p := ParamsOf(outer.Spec{Fragments: endFragments, H: 24, Learners: e.nodes})
+	p.GraceMaxMs = outer.LongGraceMs
 	p.Budget = uint64(float64(e.nodes*endRounds*p.H)*(0.9+0.3*rng.Float64())) * TokensPerStep
 	step := Time(500 + rng.IntN(1500))
 	s := Scenario{

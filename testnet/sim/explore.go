@@ -37,7 +37,7 @@ const (
 	exploreLimitMs = 900_000 // within which a run ends, whatever befell it,
 	// or as long as the last learner takes that is left, as slow as faults make it.
 	lastLearnerSlow = 8
-	recoverMs      = 4_000   // the faults end so long before the budget could be reached
+	recoverMs       = 4_000 // the faults end so long before the budget could be reached
 
 	// A slow link carries so many bytes per millisecond, or so many for each founder.
 	// With many nodes beats alone, ten times as frequent as in a real run, come to
@@ -54,7 +54,7 @@ type explorer struct {
 // founders are few most of the time: what goes wrong between forty nodes mostly goes wrong between four, at a tenth of the
 // cost, and most runs are of two or three.
 func (x explorer) founders() []NodeSpec {
-	n := 2 + x.IntN(6)
+	n := 2 + x.IntN(5)
 	switch x.IntN(10) {
 	case 0:
 		n = 10 + x.IntN(exploreMost-9)

@@ -1,13 +1,15 @@
 package sim
 
-import "atoll/tensor/codec"
+import (
+	"atoll/optimizer/outer"
+	"atoll/tensor/codec"
+)
 
 // Large is a world of so many learners for so many rounds, without faults: what
 // shows how the cost of a node grows with the run. Neighbours are few, and what
 // thousands would compute from the same arguments is computed once.
 func Large(nodes int, rounds uint32, seed uint64) Scenario {
-	p := Params(2, 1<<40, codec.Int4)
-	p.H, p.HMin = 24, 6
+	p := ParamsOf(outer.Spec{Fragments: 2, Learners: nodes, Budget: 1 << 50})
 	p.GraceMinMs = 400 // covers six hops
 	founders := make([]NodeSpec, nodes)
 	for i := range founders {
@@ -48,9 +50,9 @@ func Small(nodes int, rounds uint32, faults []Fault, seed uint64) Scenario {
 func OnLinks(links []Link, rounds uint32, payload float64, everyMs Time, faults []Fault, seed uint64) Scenario {
 	s := Small(len(links), rounds, faults, seed)
 	s.Link = Link{LatencyMs: 1}
-	p := &s.Params
-	p.H, p.HMin, p.Codec = linkedH, linkedH/4, codec.F32
-	p.Budget = uint64(len(links)) * uint64(rounds) * uint64(p.H) * TokensPerStep
+	s.Params = ParamsOf(outer.Spec{
+		Fragments: 3, Codec: codec.F32, H: linkedH, Learners: len(links), Budget: uint64(len(links)) * uint64(rounds) * linkedH * TokensPerStep,
+	})
 	s.StepMs, s.TickMs, s.BeatMs = max(everyMs/linkedH, 1), thinTickMs, thinBeatMs
 	s.Scale = min(max(ScaleOf(payload), 1), MaxScale)
 	for i, l := range links {

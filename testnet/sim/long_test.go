@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -10,8 +11,8 @@ import (
 // takes 293 s, and a round of 24 steps 480. Bytes and rates are smaller by as much.
 func longRounds(seed uint64, graceMax Time) Scenario {
 	const nodes, scale, sweepMs = 8, 300, 293_000
-	p := Params(3, 0, codec.F32)
-	p.H, p.HMin, p.GraceMaxMs, p.Budget = 24, 6, graceMax, 1<<40
+	p := ParamsOf(outer.Spec{Fragments: 3, Codec: codec.F32, H: 24, Learners: nodes, Budget: 1 << 40})
+	p.GraceMaxMs = graceMax
 	rate := (nodes - 1) * bytesAt(scale) / sweepMs
 	return Scenario{
 		Seed: seed, Params: p, Founders: make([]NodeSpec, nodes), Link: Link{LatencyMs: 40, BytesMs: rate, DownMs: rate},

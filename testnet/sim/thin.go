@@ -110,11 +110,11 @@ func (w thinWorld) spanMs() Time {
 }
 
 func (w thinWorld) params() outer.Params {
-	p := Params(w.fragments, 0, codec.F32)
-	p.H, p.HMin = w.h, w.h/4
-	p.GraceMaxMs = 120_000
+	s := outer.Spec{Fragments: w.fragments, Codec: codec.F32, H: w.h, Learners: w.nodes}
+	s.Budget = uint64(thinRounds*max(1, w.demand/fills)*float64(w.h)) * uint64(w.nodes) * TokensPerStep
+	p := ParamsOf(s)
+	p.GraceMaxMs = outer.LongGraceMs
 	p.WindowAccept = 8
-	p.Budget = uint64(thinRounds*w.planned()) * uint64(w.nodes) * TokensPerStep
 	return p
 }
 
