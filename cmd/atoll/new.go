@@ -142,7 +142,7 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	g.Owners, g.Outer.Revocations, g.Finality, g.Guests = append(g.Owners, wire.PeerIDOf(key)), true, true, true
+	g.Owners, g.Outer.Revocations, g.Guests = append(g.Owners, wire.PeerIDOf(key)), true, true
 	return owner, nil
 }
 
