@@ -10,13 +10,12 @@ import (
 // beats says what this node holds and compares it with what others say.
 type beats struct {
 	*env
-	finals *finals
-	self   SelfState
-	said   *wire.Beat // the last own beat, nil before the first
-	next   Time       // when the following one is due
-	seq    uint64
-	at     Time // when said was said
-	size   int  // its bytes
+	self SelfState
+	said *wire.Beat // the last own beat, nil before the first
+	next Time       // when the following one is due
+	seq  uint64
+	at   Time // when said was said
+	size int  // its bytes
 
 	agreed      bool // as of the last tick, see agree
 	agreedSince Time
@@ -76,7 +75,6 @@ func (b *beats) send() {
 	}
 	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
 	copy(beat.Unpublished, b.self.Unpublished)
-	b.finals.tell(&beat)
 	beat.Chain, beat.StateDigest, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
 	raw := wire.EncodeBeat(b.cfg.Key, b.cfg.Run, beat)
 	b.said, b.at, b.next, b.size = &beat, b.now, b.now+b.period, len(raw)

@@ -44,9 +44,6 @@ type Config struct {
 	// Common is what Chains.Common said in an earlier process; nil for nothing.
 	Common []uint32
 
-	// Finality is what votes need; nil in a run without them.
-	Finality *Finality
-
 	// HasChunk reports whether a chunk of a snapshot is stored from an
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool

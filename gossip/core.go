@@ -23,7 +23,6 @@ type Core struct {
 	snapshot     snapshot
 	repair       repair
 	audit        audit
-	finals       finals
 	own          own
 	serve        serve
 	history      history
@@ -41,8 +40,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.roster = roster{env: e, joining: c.joining}
 	c.hints = hints{env: e, roster: &c.roster}
 	c.reserve = reserve{env: e, roster: &c.roster}
-	c.finals = newFinals(e)
-	c.beats = beats{env: e, finals: &c.finals}
+	c.beats = beats{env: e}
 	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}}
@@ -50,13 +48,13 @@ func New(cfg Config, chain Chain) *Core {
 	c.relays = relays{env: e, beats: &c.beats}
 	c.pull = newPull(e, &c.relays)
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, certificates: &c.certificates, finals: &c.finals, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
+	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, finals: &c.finals, joining: c.joining, beats: &c.beats}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, joining: c.joining, beats: &c.beats}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -97,7 +95,6 @@ func (c *Core) Tick(now Time) {
 	if c.cfg.Limiter != nil {
 		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed(), c.beats.fit())
 	}
-	c.finals.tick()
 }
 
 // SetSelf sets what the next beat says about this node.

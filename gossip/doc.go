@@ -11,7 +11,6 @@
 //	history            fetch the headers behind tips taken whole
 //	own                ask which of this node's deltas others know
 //	audit              find out whose state is wrong
-//	finals             vote on what is final, and fetch certificates
 //	serve, uplink      answer the same requests from others, the most urgent first
 //	rest               leave out all that is heavy while the owner has the node paused
 //

@@ -250,13 +250,12 @@ const (
 	EventEquivocation                      // two headers of one author for one round
 	EventJoin                              // something about the way in that people should know
 	EventAudit                             // a step of finding out whose state is wrong
-	EventFinal                             // something about what is final
 )
 
 // String names the kind as status screens show it.
 func (k EventKind) String() string {
 	names := [...]string{"", "joined", "left", "silent", "heard", "repair", "fork",
-		"gave up", "snapshot", "misbehaved", "equivocation", "join", "audit", "final"}
+		"gave up", "snapshot", "misbehaved", "equivocation", "join", "audit"}
 	if int(k) < len(names) {
 		return names[k]
 	}

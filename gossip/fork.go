@@ -50,8 +50,6 @@ const (
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
-// Where they are not of one chain a certified one wins over one that is not, whatever was folded; see finals.stand.
-//
 // A node that is far behind without a fork takes tips too if most peers are ahead
 // of it. One peer's word could be a lie, and union is safe. Not while the tips
 // that it took last are fresh: rounds closed while they travelled, and would while
@@ -64,9 +62,6 @@ func (r *repair) judge(s *session) decision {
 		at[r.relate(f, &s.fragments[f])]++
 	}
 	take, give := at[behind]+at[newerBase]+at[deepFork], at[before]+at[olderBase]+at[deepFork]
-	if d, decided := r.byCertificate(s, take+give > 0, at[newerBase]+at[olderBase]+at[deepFork] > 0); decided {
-		return d
-	}
 	switch {
 	case r.crossed(s.peer, at[before], at[behind]):
 		return r.byTokens(s.peer)
@@ -90,23 +85,6 @@ func (r *repair) judge(s *session) decision {
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
 	}
 	return decision{course: unite}
-}
-
-// byCertificate decides where one of two chains that do not unite is certified. While the two have yet to tell each other
-// of certificates, neither takes anything.
-func (r *repair) byCertificate(s *session, apart, differ bool) (d decision, decided bool) {
-	if !apart {
-		return d, false
-	}
-	switch r.finals.stand(r.beats.said, s.peer, differ) {
-	case oursStands:
-		return decision{hold, "fork: this node's chain is certified, the peer's is not"}, true
-	case theirsStands:
-		return decision{takeTips, "fork: the peer's chain is certified, this node's is not"}, r.believed(s)
-	case awaitsFinals:
-		return decision{hold, "fork, and one of the two has yet to fetch certificates"}, true
-	}
-	return d, false
 }
 
 // crossed reports whether the peer closed less than this node's base in some

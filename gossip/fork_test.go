@@ -28,7 +28,7 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 		chain.contributed[e.cfg.Self] = true
 	}
 	b := &beats{env: e}
-	r := &repair{env: e, beats: b, finals: &finals{env: e}, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Beat{}}
+	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Beat{}}
 	b.said = &wire.Beat{Folded: chain.FoldedTokens()}
 	rounds := make([]uint32, chain.Fragments())
 	for f := range rounds {

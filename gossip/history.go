@@ -81,27 +81,17 @@ func (h *history) plan() {
 			if !known {
 				break
 			}
-			if !set.IsZero() && h.lacks(f, r, set) {
+			if !set.IsZero() && h.lacks(f, r) {
 				h.todo = append(h.todo, wire.RoundKey{Fragment: uint16(f), Round: r})
 			}
 		}
 	}
 }
 
-// lacks reports whether headers of the deltas folded in a round are missing: all of them, or what admits an author, or, where
-// each author counts for who votes, some.
-func (h *history) lacks(f int, r uint32, set wire.Digest) bool {
+// lacks reports whether headers of the deltas folded in a round are missing: all of them, or what admits an author.
+func (h *history) lacks(f int, r uint32) bool {
 	signed := h.chain.Signed(f, r)
-	missing := len(signed) == 0 || slices.ContainsFunc(signed, h.unknown)
-	if missing || h.cfg.Finality == nil {
-		return missing
-	}
-	var ids []wire.Digest
-	for _, s := range signed {
-		ids = append(ids, s.Header.ID(h.cfg.Run))
-	}
-	slices.SortFunc(ids, wire.Digest.Compare)
-	return wire.SetDigest(ids) != set
+	return len(signed) == 0 || slices.ContainsFunc(signed, h.unknown)
 }
 
 // unknown reports whether what admits the author of a delta is not known here.
@@ -196,7 +186,7 @@ func (h *history) meet(p *peer, came []pastRound, asked []wire.Digest) {
 	})
 }
 
-// take keeps the headers of each round whose authors are all known: who counts as a voter, or has contributed, follows from
+// take keeps the headers of each round whose authors are all known: who has contributed follows from
 // their certificates. The next peer is asked for the others.
 func (h *history) take(came []pastRound) {
 	for _, r := range came {

@@ -193,8 +193,6 @@ func (c *Core) received(from wire.PeerID, m wire.Message) {
 		c.beat(from, m.Beat)
 	case m.Evidence != nil:
 		c.evidence.received(*m.Evidence)
-	case m.Vote != nil:
-		c.finals.received(*m.Vote)
 	}
 }
 

@@ -79,7 +79,7 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 // does. What this node says passes, also of others. Times are of one clock, which may be another than that
 // of the Core. A nil Limiter lets all pass.
 func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
-	if l == nil || from == l.cfg.Self || m.Vote != nil { // votes have a gate of their own
+	if l == nil || from == l.cfg.Self {
 		return nil
 	}
 	l.meters.of(authorOf(m)) // from now on there is one: the name is no forgery
@@ -101,7 +101,7 @@ func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
 	return tolls, nil
 }
 
-// authorOf is who signed a message that is no vote.
+// authorOf is who signed a message.
 func authorOf(m wire.Message) (author wire.PeerID) {
 	switch {
 	case m.Beat != nil:

@@ -145,22 +145,6 @@ const (
 	wantNeighbours = 4
 )
 
-// What is final.
-const (
-	// ticksPerStep is how often a voter looks at the time in one of its steps.
-	ticksPerStep = 8
-	// againSteps is the pause after certificates of another chain, in steps: the next peer may have the same ones.
-	againSteps = 12
-	// heightsApart is how many heights nodes may be apart that hear of each other: a certificate is fetched within a step
-	// or two, and heights take longer.
-	heightsApart = 2
-	// maxPendingFinals bounds the newest certificates that wait: as many as a node knows values of its own chain, so that
-	// one of them is borne out if any is. They take a few MB at most.
-	maxPendingFinals = 256
-	// maxFinalsPerSecond bounds the requests of one peer for certificates: each may have 256 KB for an answer.
-	maxFinalsPerSecond = 2
-)
-
 // Places at relays.
 const (
 	// wantPlaces is the number of relays of a node that others do not reach by themselves.

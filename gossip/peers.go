@@ -38,7 +38,6 @@ type peer struct {
 	audit    auditPeer
 	own      ownPeer
 	blobs    blobPeer
-	finals   finalsPeer
 }
 
 // peers is the table of peers: looked up by id, walked in order of id.

@@ -15,7 +15,6 @@ import (
 type repair struct {
 	*env
 	certificates *certificates
-	finals       *finals
 
 	headers  *headers
 	pull     *pull

@@ -15,7 +15,6 @@ type serve struct {
 	relays    *relays
 	roster    *roster
 	blobs     *blobs
-	finals    *finals
 	beats     *beats
 	joining   func() bool // this node holds nothing yet that it may donate
 	donate    donate
@@ -143,10 +142,6 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.ok(handle, s.blobs.holdings(r.Digests))
 		return
 	}
-	if r.Kind == wire.GetVotes || r.Kind == wire.GetFinals {
-		s.final(handle, p, r)
-		return
-	}
 	if s.joining() {
 		s.status(handle, wire.Busy)
 		return
@@ -162,20 +157,6 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.tips(handle, p, r.At)
 	case wire.GetOwn:
 		s.newest(handle, p)
-	}
-}
-
-// final answers what is asked about votes, in a run that has any.
-func (s *serve) final(handle uint64, p *peer, r wire.Request) {
-	switch {
-	case s.finals.voter == nil:
-		s.status(handle, wire.Refused)
-	case r.Kind == wire.GetVotes:
-		s.ok(handle, s.finals.votes(r))
-	case !p.finals.asks.spend(s.now, 1000, maxFinalsPerSecond):
-		s.status(handle, wire.Busy)
-	default:
-		s.emit(ReplyFinals{Handle: handle, Height: r.Height})
 	}
 }
 

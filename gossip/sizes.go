@@ -21,7 +21,6 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 		each("bytes of answers", c.serve.bytesAway, maxServing)
 	}
 	each("askers of chunks", len(c.serve.donate.askers), maxChunkAskers)
-	each("certificates that wait", len(c.finals.fetch.newest), maxPendingFinals)
 	each("repairs", len(c.repair.sessions), maxRepairs)
 	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), maxPeers)
 }

@@ -190,8 +190,7 @@ func (s *snapshot) best() *peer {
 }
 
 // better prefers the named donor, then donors whose tips were never refused, then peers of the
-// link, then those whose chains go through more certificates, then those that the roster dialled, then more
-// folded tokens, then the smaller id.
+// link, then those that the roster dialled, then more folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
@@ -201,9 +200,6 @@ func (s *snapshot) better(p, q *peer) bool {
 	}
 	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
 		return trusted
-	}
-	if p.certified() != q.certified() {
-		return p.certified() > q.certified()
 	}
 	if chosen := p.roster.chosen; s.joining() && chosen != q.roster.chosen {
 		return chosen

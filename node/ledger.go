@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"atoll/gossip/finality"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -146,29 +145,6 @@ func (l ledger) Members() (members []member.Certificate, err error) {
 // PutRevocation keeps an owner's word where members are kept: it is about them.
 func (l ledger) PutRevocation(word wire.SignedHeader) error {
 	return l.Store.PutMember(word.Append(nil))
-}
-
-// PutVotes is Store.PutVotes, with certificates encoded.
-func (l ledger) PutVotes(state []byte, certificates []finality.Certificate) error {
-	var first uint32
-	encoded := make([][]byte, len(certificates))
-	for i, c := range certificates {
-		encoded[i] = c.Encode()
-		first = certificates[0].Height
-	}
-	return l.Store.PutVotes(state, first, encoded)
-}
-
-// Votes is Store.Votes.
-func (l ledger) Votes() ([]byte, error) {
-	state, err := l.Store.Votes()
-	return state, gone(err)
-}
-
-// Finals is Store.Finals.
-func (l ledger) Finals(from uint32, most int) ([][]byte, error) {
-	list, err := l.Store.Finals(from, most)
-	return list, gone(err)
 }
 
 // Revocations are what PutRevocation kept.

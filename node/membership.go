@@ -12,18 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
-	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
 )
 
 // membership is what admits this node, and others at it, to a run that admits by invitation. It is
-// zero in a run that is open to everybody. In such a run nobody votes either.
+// zero in a run that is open to everybody.
 type membership struct {
 	members     *member.Table
 	invite      *member.Pass // that this node's link carries
@@ -207,14 +205,4 @@ func (n *node) checkMessage(from wire.PeerID, raw []byte) error {
 // sparesMessage is Config.Spares of the host.
 func (n *node) sparesMessage(from wire.PeerID, raw []byte) error {
 	return n.gate.Spares(n.clock.now(), from, raw)
-}
-
-// votes is what this node needs to vote on what is final, nil in a run that has no votes.
-func (n *node) votes() *core.Finality {
-	if !n.genesis.Finality {
-		return nil
-	}
-	gate := p2p.NewVoteGate(n.self, finality.DefaultStepMs)
-	n.gate.Votes.Store(gate)
-	return &core.Finality{StepMs: finality.DefaultStepMs, Gate: gate}
 }

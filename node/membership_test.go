@@ -90,32 +90,6 @@ func TestNobodyInvited(t *testing.T) {
 	}
 }
 
-// Nodes of a run that votes certify its rounds. A restart has the certificates, status and verify tell of them.
-func TestInvitedNodesCertify(t *testing.T) {
-	t.Parallel()
-	g, owner := ownedGenesis(400_000)
-	g.Finality, g.Outer.WindowAccept, g.Outer.WindowUnion = true, 2, 4
-	text := toyText(t)
-	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace, Lab: true})
-	// Who takes tips cannot vote on the first rounds, so the second must not have a part in them.
-	first.until("it has a certificate", func(s status.Snapshot) bool { return s.Final != nil && s.Final.Certificates > 0 })
-	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, Lab: true})
-	certified := func(s status.Snapshot) bool { return s.Final != nil && s.Final.Certificates > 1 }
-	first.until("it has certificates", certified)
-	second.until("it has certificates", certified)
-	second.leave()
-	first.leave()
-	result, err := inspect.Verify(t.Context(), first.cfg.Dir)
-	if err != nil || result.Final == nil || result.Final.Certificates < 2 || len(result.Final.Contradicted) > 0 {
-		t.Errorf("verify: %+v, %v", result.Final, err)
-	}
-	again := launch(t, Config{Dir: first.cfg.Dir, Data: text, Pace: slowPace, Lab: true})
-	s := again.until("it is there", func(s status.Snapshot) bool { return s.Final != nil })
-	if s.Final.Certificates < 2 || s.Final.Round == 0 || s.Final.OtherChain {
-		t.Errorf("after a restart: %+v", s.Final)
-	}
-}
-
 // guestsLink is a link like another, with an invite for guests.
 func guestsLink(owner ed25519.PrivateKey, link joinlink.Link) joinlink.Link {
 	pass := member.Issue(owner, link.Run, member.Invite{Guests: true}, ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), 7)))

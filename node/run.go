@@ -186,7 +186,7 @@ func (n *node) start() error {
 	cfg := core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Precision: precision, Certificate: n.id,
-		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(), Finality: n.votes(),
+		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
 	was, err := n.restore(cfg)
 	if err != nil {

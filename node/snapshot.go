@@ -69,7 +69,7 @@ func (n *node) snapshot() status.Snapshot {
 	if !n.view.joined.IsZero() {
 		s.JoinS = n.view.joined.Sub(n.started).Seconds()
 	}
-	s.Data, s.Final = n.dataStatus(), n.finalStatus()
+	s.Data = n.dataStatus()
 	if s.Stage == "" && s.Data != nil && s.Data.Waiting {
 		s.Stage = dataStage(s.Data)
 	}

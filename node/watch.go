@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"atoll/gossip"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -39,8 +38,6 @@ func (w watcher) Saw(event any) {
 		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger lacks: signs nothing up to round %d", e.Fragment, e.Round))
 	case core.Revoked:
 		n.revoked(e)
-	case gossip.VotedTwice:
-		n.votedTwice(e)
 	case core.MarksKnown:
 		n.log.Info("peers have said what this key signed")
 	case replica.Stored:

@@ -84,18 +84,16 @@ var layers = []rule{
 		"the handshake is a pure function of two records"},
 	{list("gossip/member"), list("gossip/wire gossip/hello"),
 		"who may take part follows from signatures; what they do there is decided elsewhere"},
-	{list("gossip/finality"), list("gossip/wire"),
-		"what is final follows from signed votes and from what a node says of its chain; how votes travel is decided elsewhere"},
-	{list("gossip"), list("gossip/wire gossip/hello gossip/member gossip/finality"),
+	{list("gossip"), list("gossip/wire gossip/hello gossip/member"),
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
 	{list("gossip/shape"), nil,
 		"what a link is like is words and numbers; p2p makes it, the simulator has it"},
-	{list("gossip/p2p"), list("gossip gossip/finality gossip/member gossip/wire gossip/hello gossip/shape"),
+	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/shape"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
-	{list("node/core"), list("gossip gossip/finality gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec optimizer/outer/outertest"),
+	{list("node/core"), list("gossip gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec optimizer/outer/outertest"),
 		"the node and the simulator share this core, so it has neither network nor disk nor model"},
-	{list("node/replica"), list("gossip gossip/finality gossip/member gossip/wire node/core optimizer/outer optimizer/rounds optimizer/outer/outertest"),
+	{list("node/replica"), list("gossip gossip/member gossip/wire node/core optimizer/outer optimizer/rounds optimizer/outer/outertest"),
 		"a replica is a node without goroutines, clock, disk or network: what it lacks stands behind ports"},
 	{list("node/trace"), list("gossip gossip/wire node/core node/replica optimizer/outer optimizer/rounds"),
 		"a trace is told by what passes through a replica's ports, in a node as in the simulator"},
@@ -117,7 +115,7 @@ var layers = []rule{
 		"the document that a run's nodes share follows from what people choose, and from what was measured of the outer step: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/member gossip/p2p gossip/wire"),
 		"a join link is a RunID, addresses and an invite; what the run is stands in its genesis"},
-	{list("node/relay"), list("gossip gossip/finality gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
+	{list("node/relay"), list("gossip gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
 	{list("node/wayin"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
 		"it tries a way into a run as a stranger does, before there is a node"},
@@ -125,7 +123,7 @@ var layers = []rule{
 		"what a node needs follows from the run and its arithmetic, what there is from the machine"},
 	{list("node/inspect/ledgertest"), list("gossip/member gossip/wire node/core node/genesis node/store optimizer/outer optimizer/outer/outertest tensor/codec tensor/llama"),
 		"a folder for tests is written as a node writes it, without a node"},
-	{list("node/inspect"), list("gossip/finality gossip/member gossip/wire node/core node/files node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor tensor/codec tensor/token"),
+	{list("node/inspect"), list("gossip/member gossip/wire node/core node/files node/genesis node/hardware node/joinlink node/status node/store optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor tensor/codec tensor/token"),
 		"it reads folders and asks nodes over their control sockets: never node, which runs one"},
 	{list("node"), list("node/... gossip/... optimizer/... tensor/..."),
 		"the node is where gossip, the outer step and the trainer meet; nothing above it may reach down into it"},
@@ -138,9 +136,9 @@ var layers = []rule{
 			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
 	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
 		"nodes as faults name them, links as shape has them"},
-	{list("testnet/sim/memory"), list("gossip/finality gossip/member gossip/wire node/core node/replica optimizer/outer"),
+	{list("testnet/sim/memory"), list("gossip/member gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/finality gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/fleet"), nil,
@@ -151,9 +149,7 @@ var layers = []rule{
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
 		"a file of lines, whatever they say"},
-	{list("testnet/sim/exhaust/votes"), list("gossip/finality gossip/wire testnet/sim/exhaust"),
-		"voters know nothing but votes and a chain's digests; states are told apart as in the other search"},
-	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust testnet/sim/exhaust/votes optimizer/outer tensor/codec"),
+	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust optimizer/outer tensor/codec"),
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
@@ -268,7 +264,7 @@ var exceptions = []rule{
 
 // pure are the packages whose output depends on their arguments alone, so that
 // a simulator can run them and two machines agree to the bit.
-var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/finality gossip/wire gossip/hello node/core")
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/wire gossip/hello node/core")
 
 // impure are the packages of the standard library that bring in what is not an
 // argument.

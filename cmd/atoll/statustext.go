@@ -22,7 +22,6 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
-		{"final", s.Final.Text()},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
 		{"data", dataText(s.Data)},

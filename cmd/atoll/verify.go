@@ -9,7 +9,7 @@ import (
 )
 
 const verifyHelp = `
-Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. Certificates of what is final are checked as well. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
+Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
 
     atoll verify first
     atoll verify testnet/node0 --json`
@@ -55,8 +55,8 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 }
 
 func verdictLine(r inspect.VerifyResult) string {
-	return fmt.Sprintf("ok: %d rounds with %d deltas, %d tokens folded, replayed from %s; chain %v, state %v%s",
-		r.Rounds, r.Deltas, r.Tokens, startText(r), r.Chain, r.State, certifiedText(r.Final))
+	return fmt.Sprintf("ok: %d rounds with %d deltas, %d tokens folded, replayed from %s; chain %v, state %v",
+		r.Rounds, r.Deltas, r.Tokens, startText(r), r.Chain, r.State)
 }
 
 // mostMissing is how many gaps are named before the others are counted.
@@ -73,18 +73,6 @@ func missingText(missing []inspect.Missing) string {
 	}
 	return "not looked at, as this folder has no record of them: " + strings.Join(gaps, ", ") +
 		". They are of before the node joined, or `atoll doctor --fix` set their headers aside. The node trains without them. To look at them run `atoll verify` on a node that was there."
-}
-
-// certifiedText says what the certificates of a folder come to.
-func certifiedText(c *inspect.Certified) string {
-	if c == nil {
-		return ""
-	}
-	text := fmt.Sprintf("; %d certificates up to round %d", c.Certificates, c.Round)
-	if len(c.Contradicted) > 0 {
-		return text + ", and this ledger is of another chain: " + c.Contradicted[0] + " differs"
-	}
-	return text + ", which the ledger bears out"
 }
 
 // startText says where a replay began.

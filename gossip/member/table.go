@@ -411,8 +411,6 @@ func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 				return s, true
 			}
 		}
-	case m.Vote != nil:
-		s.Author = m.Vote.Author
 	}
 	return s, !t.Member(s.Author)
 }

@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
 
@@ -11,16 +10,15 @@ import (
 )
 
 // MessageGate opens the gossip messages of a run, for Config.Check. What comes of nobody who was admitted goes no further, nor
-// what comes too often or too late, nor more votes than voters make. It is safe for concurrent use.
+// what comes too often or too late. It is safe for concurrent use.
 type MessageGate struct {
 	run     wire.RunID
 	members *member.Table
 
-	Votes   atomic.Pointer[VoteGate] // nil where there are none, or genesis is not known yet
-	Limiter atomic.Pointer[Limiter]  // nil until genesis is known: before that nothing is known of the run's pace
+	Limiter atomic.Pointer[Limiter] // nil until genesis is known: before that nothing is known of the run's pace
 }
 
-// NewMessageGate returns one that knows of no votes and has no limiter yet. members is nil in a run that is open to everybody.
+// NewMessageGate returns one that has no limiter yet. members is nil in a run that is open to everybody.
 func NewMessageGate(run wire.RunID, members *member.Table) *MessageGate {
 	return &MessageGate{run: run, members: members}
 }
@@ -33,14 +31,13 @@ func (g *MessageGate) Check(now int64, from wire.PeerID, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := g.spares(now, from, m); err != nil {
+	if err := g.Limiter.Load().spares(now, from, m); err != nil {
 		return err
 	}
-	votes, limiter := g.Votes.Load(), g.Limiter.Load()
 	if err := member.VerifyMessage(g.run, g.members, m, raw); err != nil {
 		return err
 	}
-	return cmp.Or(votes.Check(now, m), limiter.check(now, from, m))
+	return g.Limiter.Load().check(now, from, m)
 }
 
 // Spares returns gossip.ErrHeldBack for a message that goes no further whatever its signature is, or why it is none. It
@@ -50,11 +47,7 @@ func (g *MessageGate) Spares(now int64, from wire.PeerID, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return g.spares(now, from, m)
-}
-
-func (g *MessageGate) spares(now int64, from wire.PeerID, m wire.Message) error {
-	return cmp.Or(g.Votes.Load().Spares(now, m), g.Limiter.Load().spares(now, from, m))
+	return g.Limiter.Load().spares(now, from, m)
 }
 
 // Limiter is a gossip.Limiter that gossip's goroutines ask while another one tells it what the run is

@@ -52,22 +52,7 @@ type Beat struct {
 	Upload          float64  `cbor:"18,keyasint"` // the most bytes per second that its uplink was seen to carry of late; 0 if unknown
 	Plan            uint32   `cbor:"19,keyasint"` // inner steps that it plans for each delta; 0 for the run's H
 	Full            bool     `cbor:"20,keyasint"` // its uplink carries no more than Upload: it was full
-
-	// What it knows to be final; left out where it knows nothing. See package finality.
-	Certified   uint32 `cbor:"21,keyasint,omitempty"` // certificates that it has, of heights from 0
-	Certificate uint64 `cbor:"22,keyasint,omitempty"` // the first bytes of the digest of the last one's value
-	BorneOut    Bears  `cbor:"23,keyasint,omitempty"` // whether its own chain goes through that one
 }
-
-// Bears says whether a node's own chain goes through what is certified.
-type Bears uint8
-
-// What a node may say of that.
-const (
-	BearsUnknown Bears = iota // its chain begins after it, or has not got there
-	BearsYes
-	BearsNo
-)
 
 // Validate checks what holds in every run. Its error names the field.
 func (b Beat) Validate() error {
@@ -92,10 +77,6 @@ func (b Beat) Validate() error {
 		return invalid("upload", b.Upload, "in 0..%g bytes per second", float64(MaxUpload))
 	case b.Plan > MaxPlan:
 		return invalid("plan", b.Plan, "at most %d steps", MaxPlan)
-	case b.BorneOut > BearsNo:
-		return invalid("borne out", uint8(b.BorneOut), "at most %d", BearsNo)
-	case b.Certified == 0 && (b.Certificate != 0 || b.BorneOut != 0):
-		return invalid("certificate", b.Certificate, "0 without one, as borne out")
 	}
 	return nil
 }

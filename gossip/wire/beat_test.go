@@ -29,7 +29,6 @@ func largestBeat(fragments int) Beat {
 		Incarnation: math.MaxInt64, Seq: math.MaxUint64, State: Leaving, Steps: math.MaxUint64, Tokens: math.MaxUint64,
 		Lag: MaxLag, Capability: math.MaxUint64, TokensPerSecond: math.Pi, Folded: math.MaxUint64, Bits: 1.1,
 		PeriodMs: MaxPeriodMs, Paused: true, Upload: math.Pi, Plan: MaxPlan, Full: true,
-		Certified: math.MaxUint32, Certificate: math.MaxUint64, BorneOut: BearsNo,
 	}
 	for range fragments {
 		b.Unpublished = append(b.Unpublished, math.MaxUint64)

@@ -29,22 +29,6 @@ func FuzzEvidence(f *testing.F) {
 	exact(f, decodeEvidence, encode, encode(testEvidence()))
 }
 
-// FuzzVote stops before the signature, which no mutated input passes.
-func FuzzVote(f *testing.F) {
-	none := testVote()
-	none.Phase, none.Round, none.Value, none.Proof = Precommit, 0, Digest{}, 0
-	exact(f, decodeVote, SignedVote.Encode, SignVote(testKey(1), testRun, testVote()).Encode(), SignVote(testKey(1), testRun, none).Encode())
-}
-
-// FuzzVotes stops before the signatures.
-func FuzzVotes(f *testing.F) {
-	exact(f, DecodeVotes, EncodeVotes, EncodeVotes([]SignedVote{SignVote(testKey(1), testRun, testVote())}), EncodeVotes(nil))
-}
-
-func FuzzFinals(f *testing.F) {
-	exact(f, DecodeFinals, EncodeFinals, EncodeFinals([][]byte{{1}, {2, 3}}), EncodeFinals(nil))
-}
-
 func FuzzRequest(f *testing.F) {
 	var seeds [][]byte
 	for _, r := range testRequests() {

@@ -53,10 +53,6 @@ func testManifest() Manifest {
 	}}
 }
 
-func testVote() Vote {
-	return Vote{Author: PeerIDOf(testKey(1)), Phase: Propose, Height: 70000, View: 3, Round: 4096, Value: testDigest("value"), Proof: 2}
-}
-
 func testRequests() []Request {
 	return []Request{
 		{Kind: GetGenesis, Run: testRun},
@@ -70,9 +66,6 @@ func testRequests() []Request {
 		{Kind: GetOwn},
 		{Kind: GetHoldings, Digests: []Digest{testDigest("a"), testDigest("b")}},
 		{Kind: GetPart, Digest: testDigest("a"), Parts: AllParts(9)},
-		{Kind: GetVotes, Height: 7, Known: []uint64{1, 1 << 60}},
-		{Kind: GetVotes, Height: 1 << 31, Known: []uint64{}},
-		{Kind: GetFinals, Height: 300},
 		{Kind: GetPacked, Digest: testDigest("chunk")},
 	}
 }

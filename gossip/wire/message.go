@@ -12,13 +12,12 @@ const (
 	KindHeader   Kind = iota + 1 // signed header, then the payload if inlined
 	KindBeat                     // signed beat
 	KindEvidence                 // two signed headers
-	KindVote                     // signed vote, in runs that have finality
 )
 
 // messageHead is the length of version and kind.
 const messageHead = 2
 
-// Message is an opened gossip message: one of Header, Beat, Evidence and Vote is
+// Message is an opened gossip message: one of Header, Beat and Evidence is
 // set. Inline is the payload of Header if it came along, else nil. Size is how many bytes it came in.
 type Message struct {
 	Size     int
@@ -26,7 +25,6 @@ type Message struct {
 	Inline   []byte
 	Beat     *Beat
 	Evidence *Evidence
-	Vote     *SignedVote
 }
 
 // EncodeHeader returns the gossip message that announces s. inline is the
@@ -39,9 +37,6 @@ func EncodeHeader(s SignedHeader, inline []byte) []byte {
 	}
 	return append(b, inline...)
 }
-
-// EncodeVote returns the gossip message that spreads a vote.
-func EncodeVote(s SignedVote) []byte { return append([]byte{Version, byte(KindVote)}, s.Encode()...) }
 
 // Open decodes a gossip message of the run, within limits, and verifies its
 // signatures and the hash of an inlined payload. What it returns does not
@@ -72,8 +67,6 @@ func (m Message) verify(run RunID, body []byte) error {
 	case m.Beat != nil:
 		n := len(body) - len(Signature{})
 		return Verify(m.Beat.Author, domainBeat, run, body[:n], Signature(body[n:]))
-	case m.Vote != nil:
-		return m.Vote.Verify(run)
 	}
 	return m.Evidence.Check(run)
 }
@@ -101,10 +94,6 @@ func Decode(b []byte) (Message, error) {
 		var e Evidence
 		e, err = decodeEvidence(body)
 		m.Evidence = &e
-	case KindVote:
-		var v SignedVote
-		v, err = decodeVote(body)
-		m.Vote = &v
 	default:
 		err = fmt.Errorf("%w %d", ErrKind, b[1])
 	}

@@ -16,7 +16,6 @@ func messages() map[string][]byte {
 		"inline":   EncodeHeader(s, []byte("payload")),
 		"beat":     EncodeBeat(testKey(1), testRun, testBeat()),
 		"evidence": EncodeEvidence(testEvidence()),
-		"vote":     EncodeVote(SignVote(testKey(1), testRun, testVote())),
 	}
 }
 

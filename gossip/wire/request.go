@@ -22,12 +22,10 @@ const (
 	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
 	GetHoldings                            // Digests -> EncodeHoldings: which parts of these blobs the peer has
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
-	GetVotes                               // Height, Known -> EncodeVotes: votes of the height that are not known
-	GetFinals                              // Height -> EncodeFinals: the certificates of the height and those above
 	GetPacked                              // Digest -> the chunk's bytes, packed: of peers that speak hello.MinorPacked
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "votes", "finals", "packed"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "packed"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
@@ -63,10 +61,6 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + maxHoldingsBody
 	case GetPart:
 		return statusSize + maxPartBody
-	case GetVotes:
-		return statusSize + maxVotesBody
-	case GetFinals:
-		return statusSize + maxFinalsBody
 	}
 	return statusSize
 }
@@ -126,9 +120,6 @@ type Request struct {
 
 	Digests []Digest // GetHoldings: of the blobs
 	Parts   PartSet  // GetPart: those that would do
-
-	Height uint32   // GetVotes, GetFinals
-	Known  []uint64 // GetVotes: SignedVote.Short of those that the asker has
 }
 
 // The fields of each kind that has any, as they travel.
@@ -167,15 +158,6 @@ type (
 		_       struct{} `cbor:",toarray"`
 		Digests []Digest
 	}
-	votesFields struct {
-		_      struct{} `cbor:",toarray"`
-		Height uint32
-		Known  []uint64
-	}
-	finalsFields struct {
-		_      struct{} `cbor:",toarray"`
-		Height uint32
-	}
 	partFields struct {
 		_      struct{} `cbor:",toarray"`
 		Digest Digest
@@ -206,10 +188,6 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(holdingsFields{Digests: r.Digests})...)
 	case GetPart:
 		b = append(b, Marshal(partFields{Digest: r.Digest, Parts: r.Parts.bytes()})...)
-	case GetVotes:
-		b = append(b, Marshal(votesFields{Height: r.Height, Known: r.Known})...)
-	case GetFinals:
-		b = append(b, Marshal(finalsFields{Height: r.Height})...)
 	}
 	return b
 }
@@ -253,10 +231,6 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f holdingsFields) { r.Digests = f.Digests })
 	case GetPart:
 		r.Digest, r.Parts, err = decodeWanted(b)
-	case GetVotes:
-		err = withFields(b, func(f votesFields) { r.Height, r.Known = f.Height, f.Known })
-	case GetFinals:
-		err = withFields(b, func(f finalsFields) { r.Height = f.Height })
 	case GetRoster, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
@@ -304,9 +278,6 @@ func (r Request) Validate() error {
 	}
 	if len(r.Digests) > MaxHoldings {
 		return invalid("digests", len(r.Digests), "at most %d", MaxHoldings)
-	}
-	if len(r.Known) > MaxKnownVotes {
-		return invalid("known", len(r.Known), "at most %d votes", MaxKnownVotes)
 	}
 	return validateRoundKeys(r.Rounds)
 }

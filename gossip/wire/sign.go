@@ -16,7 +16,6 @@ const (
 	domainHeaderID = "atoll header id 1"
 	domainBeat     = "atoll beat 2"
 	domainManifest = "atoll manifest 1"
-	domainVote     = "atoll vote 1"
 	domainSet      = "atoll set 1"
 )
 

@@ -28,12 +28,11 @@ func TestSpec(t *testing.T) {
 		"W-11": specHeader, "W-11.2": specStated, "W-12": specHeaderFields, "W-12.2": specRevokesSomebody, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
 		"W-15.2": specOtherPayload,
 		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice, "W-18.2": specLeftOut,
-		"W-19": specBeat, "W-19.2": specBeatKeys, "W-19.3": specBeatEncodings, "W-19.4": specBeatRefused, "W-20": specBeatFields, "W-20.2": specCertifiedBeat, "W-20.3": specCertifiedBeatRefused, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence, "W-23.2": specRevokedTwice,
+		"W-19": specBeat, "W-19.2": specBeatKeys, "W-19.3": specBeatEncodings, "W-19.4": specBeatRefused, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence, "W-23.2": specRevokedTwice,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
 		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips, "W-28.2": specNewerTips, "W-28.3": specGetPacked,
 		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys, "W-31.3": specGetCertificates,
 		"W-42": specGetHoldings, "W-42.2": specGetPart, "W-42.3": specPartSet, "W-42.4": specOtherPartSet,
-		"W-45": specGetFinals, "W-45.2": specKnownVotes, "W-46": specVotesBody, "W-47": specFinalsBody,
 		"W-43": specHoldings, "W-43.2": specOtherHoldings, "W-44": specPart, "W-44.2": specPartBytes, "W-44.3": specTree, "W-44.4": specOtherPart,
 		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
 		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders, "W-36.3": specCertificates,
@@ -281,7 +280,6 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
 		"MaxAuthors": wire.MaxAuthors, "MaxCertificates": wire.MaxCertificates, "MaxCertificate": wire.MaxCertificate,
 		"MaxHoldings": wire.MaxHoldings, "PartSize": wire.PartSize, "MaxParts": wire.MaxParts,
-		"MaxVotes": wire.MaxVotes, "MaxKnownVotes": wire.MaxKnownVotes, "MaxFinals": wire.MaxFinals, "MaxFinal": wire.MaxFinal,
 	}
 	for name, value := range have {
 		if want := s.Number(t, "limits", name); want != value {

@@ -31,12 +31,11 @@ type Config struct {
 	Precision uint8 // class that own deltas carry
 	// Certificate is the digest of the node's certificate, zero in a run that is open to everybody.
 	Certificate wire.Digest
-	KeyOnly     bool          // the key may have signed rounds that the disk does not know of
-	Alone       bool          // the link names no peers: train from genesis at once
-	AloneMs     int64         // train from genesis when no peer was reached for so long
-	MostDeltas  int           // that a fold of one round takes, see rounds.Config; for tests
-	Gossip      gossip.Config // without Finality
-	Finality    *Finality     // nil in a run without
+	KeyOnly     bool  // the key may have signed rounds that the disk does not know of
+	Alone       bool  // the link names no peers: train from genesis at once
+	AloneMs     int64 // train from genesis when no peer was reached for so long
+	MostDeltas  int   // that a fold of one round takes, see rounds.Config; for tests
+	Gossip      gossip.Config
 }
 
 // Machine is the protocol of one node.
@@ -61,7 +60,6 @@ type Machine struct {
 	late        uint64
 	heard       heard
 	attendance  attendance
-	final       final
 	cache       cache
 }
 
@@ -157,7 +155,6 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		audited:     map[int]wire.PeerID{},
 		contributed: map[wire.PeerID]bool{},
 		cache:       cache{sets: map[roundKey]setSeen{}},
-		final:       newFinal(cfg),
 	}
 	m.rounds = rounds.New(rounds.Config{
 		Params: cfg.Params, Run: outer.Digest(cfg.Run), Self: outer.Author(m.self), Learner: cfg.Learner, MostDeltas: cfg.MostDeltas,
@@ -165,9 +162,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		Spent:        m.spent,
 		Invites:      m.invites,
 		Guest:        cfg.Gossip.Members.Guest(cfg.Gossip.Self),
-		Finality:     cfg.Finality != nil,
 	}, tips)
-	cfg.Gossip.Finality = m.final.votes(cfg)
 	cfg.Gossip.SweepMs = cfg.Params.SweepMs()
 	cfg.Gossip.Unpack = codec.Unpack
 	m.gossip = gossip.New(cfg.Gossip, chain{m})
@@ -208,7 +203,6 @@ func (m *Machine) Tick(now Time) {
 	}
 	m.gossip.Tick(now)
 	m.tickMarks(now)
-	m.tickFinal(now)
 	if !resting {
 		m.tickJoin(now)
 	}
@@ -282,9 +276,6 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
 		return
-	case rounds.Final:
-		m.finalRound(e)
-		return
 	case rounds.Revoked:
 		m.revoked(e)
 		return
@@ -323,15 +314,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.StoreHeader:
 		m.headers[e.Header.Header.ID(m.cfg.Run)] = &e.Header
 		m.Credit(e.Header.Header.Author)
-		m.recall(int(e.Header.Header.Fragment))
-		m.emit(e)
-	case gossip.SaveVotes:
-		for _, c := range e.Certificates {
-			m.final.history.Keep(c.Value.Round)
-		}
 		m.emit(e)
 	case gossip.OwnKnown:
-		m.marksKnown(now)
+		m.marksKnown()
 	case gossip.Audit:
 		m.audited[e.Fragment] = e.Peer
 		m.rounds.Recheck(now, e.Fragment, e.Shared)

@@ -321,7 +321,6 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 		return errors.Join(ErrInstall, err)
 	}
 	m.join.met = true
-	m.replaced(tips, history)
 	m.gossip.Installed(now, m.join.common, nil)
 	m.heard.forget() // the tips have deltas that never come by themselves
 	m.replay(now)

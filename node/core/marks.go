@@ -45,7 +45,7 @@ func (m *Machine) tickMarks(now Time) {
 	waited := now - m.marks.since
 	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.donorInSight() && !m.gossip.AwaitsOwn()
 	if nobody || waited >= keyOnlyMs {
-		m.marksKnown(now)
+		m.marksKnown()
 	}
 }
 
@@ -73,9 +73,8 @@ func (m *Machine) foundsNow() bool {
 // ComesBack says that this node may sign nothing yet, as peers may know of more that its key signed.
 func (v View) ComesBack() bool { return v.m.marks.asking }
 
-func (m *Machine) marksKnown(now Time) {
+func (m *Machine) marksKnown() {
 	if m.marks.asking {
-		m.voteFrom(now)
 		m.marks.asking = false
 		m.emit(MarksKnown{})
 		m.rounds.Hold(false)

@@ -10,7 +10,7 @@ import (
 // to be passed over: the promises rest on all of them.
 func News(e Effect) bool {
 	switch e.(type) {
-	case gossip.Offer, gossip.Event, gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, rounds.Closed, gossip.Certified, gossip.VotedTwice, Refused, Verdict:
+	case gossip.Offer, gossip.Event, gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, rounds.Closed, Refused, Verdict:
 		return true
 	}
 	return false

@@ -52,7 +52,6 @@ type Genesis struct {
 	First     []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst
 	Data      Data         // what the run's makers trained on: advice to joiners
 	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
-	Finality  bool         `json:",omitempty"` // nodes vote on what is final, see package finality
 	Guests    bool         `json:",omitempty"` // invites may be for guests, see package member
 
 	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.

@@ -115,7 +115,7 @@ func (s Spec) trained() (g Genesis, err error) {
 		Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
 	}
 	if len(s.Owners) > 0 {
-		g.Admission, g.Owners, g.Finality, g.Guests = Invite, s.Owners, true, true
+		g.Admission, g.Owners, g.Guests = Invite, s.Owners, true
 	}
 	if s.From != nil {
 		s.From.describe(&g)

@@ -129,36 +129,14 @@ func specAlikeAlone(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specFinality(t *testing.T, s *spectest.Spec) {
-	g, err := Decode([]byte(s.Text(t, "genesis")))
-	if err != nil || bytes.Contains(g.Encode(), []byte("Finality")) {
-		t.Fatal(err, "or false is not left out")
-	}
-	g.Admission, g.Owners, g.Finality = Invite, owners{{1}}, true
-	b := g.Encode()
-	if !bytes.HasSuffix(b, []byte(`,"Finality":true}`)) {
-		t.Errorf("it stands elsewhere in %s", b)
-	}
-	if again, err := Decode(b); err != nil || !again.Finality {
-		t.Errorf("%v, %v", again.Finality, err)
-	}
-}
-
-func specNoOpenFinality(t *testing.T, s *spectest.Spec) {
-	doc := strings.TrimSuffix(strings.TrimSpace(s.Text(t, "genesis")), "}") + `,"Finality":true}`
-	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Finality") {
-		t.Errorf("in an open run: %v", err)
-	}
-}
-
 func specGuests(t *testing.T, s *spectest.Spec) {
 	g, err := Decode([]byte(s.Text(t, "genesis")))
 	if err != nil || bytes.Contains(g.Encode(), []byte("Guests")) {
 		t.Fatal(err, "or false is not left out")
 	}
-	g.Admission, g.Owners, g.Finality, g.Guests = Invite, owners{{1}}, true, true
+	g.Admission, g.Owners, g.Guests = Invite, owners{{1}}, true
 	b := g.Encode()
-	if !bytes.HasSuffix(b, []byte(`,"Finality":true,"Guests":true}`)) {
+	if !bytes.HasSuffix(b, []byte(`,"Guests":true}`)) {
 		t.Errorf("it stands elsewhere in %s", b)
 	}
 	if again, err := Decode(b); err != nil || !again.Guests {

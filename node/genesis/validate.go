@@ -93,9 +93,6 @@ func (g Genesis) validateFields() error {
 	if g.Outer.Revocations && g.Admission != Invite {
 		return fmt.Errorf("genesis: Outer.Revocations is true; in a run with the admission %q nobody can revoke", g.Admission)
 	}
-	if g.Finality && g.Admission != Invite {
-		return fmt.Errorf("genesis: Finality is true, and Admission is %q, where keys cost nothing and votes would not either; use Finality with the admission %q", g.Admission, Invite)
-	}
 	if g.Guests && g.Admission != Invite {
 		return fmt.Errorf("genesis: Guests is true, and Admission is %q, where nobody invites; use Guests with the admission %q", g.Admission, Invite)
 	}

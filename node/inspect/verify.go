@@ -24,7 +24,6 @@ type VerifyResult struct {
 	Chain       wire.Digest `json:"chain_digest"`  // over the last tips of all fragments, as status shows it
 	State       wire.Digest `json:"state_digest"`
 	Missing     []Missing   `json:"missing,omitempty"`
-	Final       *Certified  `json:"final,omitempty"` // nil where nothing is certified
 }
 
 // Missing are rounds of a fragment that have no record in a folder: they are of before the node joined, or their segment was
@@ -63,10 +62,6 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 	if err == nil {
 		err = v.checkEnds(tips)
 	}
-	var final *Certified
-	if err == nil {
-		final, err = f.certified()
-	}
 	if err != nil {
 		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 	}
@@ -75,7 +70,6 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 		}
 	}
-	result.Final = final
 	return result, nil
 }
 

@@ -59,7 +59,6 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		x := scrape{out, node}
 		x.numbers(s)
 		x.run(s)
-		x.final(s.Final)
 		x.peers(s)
 		x.account(s)
 	}
@@ -172,19 +171,6 @@ func (x scrape) run(s status.Snapshot) {
 	for protocol, n := range s.Net.ByProtocol {
 		x.counter("atoll_protocol_received_bytes_total", "Bytes received by a protocol.", float64(n), "protocol", protocol)
 	}
-}
-
-// final writes how far the nodes have certified the run, in a run whose nodes vote.
-func (x scrape) final(f *status.Final) {
-	if f == nil {
-		return
-	}
-	x.gauge("atoll_final_certificates", "Certificates of the run that this node has.", float64(f.Certificates))
-	x.gauge("atoll_final_round", "Round up to which the run is certified.", float64(f.Round))
-	x.gauge("atoll_final_behind_rounds", "Rounds that have closed since the newest certificate's, of the fragment that has most.", float64(f.Behind))
-	x.gauge("atoll_final_voters", "Voters of the next certificate, 0 while they are not known.", float64(f.Voters))
-	x.gauge("atoll_final_silent_voters", "Voters of whom no vote for the next certificate has come.", float64(len(f.Silent)))
-	x.gauge("atoll_final_other_chain", "1 when the chain of this node is not the certified one.", truth(f.OtherChain))
 }
 
 // peers writes how many peers there are, and what is known of those who contribute most.

@@ -30,7 +30,6 @@ func full(self string) status.Snapshot {
 		Net:     status.Net{SentBytes: 1, ReceivedBytes: 2, ByProtocol: map[string]uint64{"gossip": 1}},
 		Limits:  status.Limits{Quota: &status.Quota{Left: 5}},
 		Data:    &status.Data{MissingBytes: 6, UsedBytes: 7},
-		Final:   &status.Final{Certificates: 3, Round: 64, Behind: 310, Voters: 5, Silent: []string{"a", "b"}, OtherChain: true},
 		Process: status.Process{RSSBytes: 1, Goroutines: 2, OpenFiles: 3},
 	}
 }
@@ -53,12 +52,6 @@ func TestMetrics(t *testing.T) {
 		`atoll_run_folded_tokens{node="11112222"} 1e+06`,
 		`atoll_validation_bpb{node="11112222"} 2.5`,
 		`atoll_own_tokens{node="11112222",part="folded"} 7`,
-		`atoll_final_certificates{node="11112222"} 3`,
-		`atoll_final_round{node="11112222"} 64`,
-		`atoll_final_behind_rounds{node="11112222"} 310`,
-		`atoll_final_voters{node="11112222"} 5`,
-		`atoll_final_silent_voters{node="11112222"} 2`,
-		`atoll_final_other_chain{node="11112222"} 1`,
 		`atoll_training_seconds_total{activity="step",node="11112222"} 50`,
 		`atoll_peers{node="11112222",state="live"} 1`,
 		`atoll_peers{node="11112222",state="silent"} 1`,

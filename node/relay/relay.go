@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"atoll/gossip"
-	"atoll/gossip/finality"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p"
@@ -156,14 +155,12 @@ func (s *server) begin(document []byte) {
 	s.follow(document)
 }
 
-// follow has gossip and admission keep to what genesis says. Nobody here knows who votes, so votes pass within what all voters together
-// make. Rounds are not known either, so deltas have no bound here, and beats have theirs.
+// follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound here, and beats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
-		Format   int
-		Finality bool
-		Owners   []wire.PeerID
-		Guests   bool
+		Format int
+		Owners []wire.PeerID
+		Guests bool
 	}
 	if json.Unmarshal(document, &g) != nil {
 		return
@@ -174,12 +171,8 @@ func (s *server) follow(document []byte) {
 	if g.Format < timedFormat {
 		return
 	}
-	self := wire.PeerIDOf(s.key)
 	// Several peers may give the document at once; what was counted since the first one stays.
-	s.gate.Limiter.CompareAndSwap(nil, p2p.NewLimiter(gossip.Config{Self: self, Run: s.run, Members: s.members}))
-	if g.Finality {
-		s.gate.Votes.CompareAndSwap(nil, p2p.NewVoteGate(self, finality.DefaultStepMs))
-	}
+	s.gate.Limiter.CompareAndSwap(nil, p2p.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}))
 }
 
 func (s *server) record() hello.Signed {

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"atoll/gossip"
-	"atoll/gossip/finality"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -48,7 +47,7 @@ type Reply struct {
 	Payload  wire.Digest // of the delta whose payload it is, or zero
 }
 
-// Ledger keeps what a restart finds again. What PutOwn, RaiseMark, PutVotes and Install
+// Ledger keeps what a restart finds again. What PutOwn, RaiseMark and Install
 // write is durable when they return, with all that was put before; the rest is
 // durable in order, soon after.
 //
@@ -69,9 +68,6 @@ type Ledger interface {
 	PutMember(c member.Certificate) error
 	Revocations() ([]wire.SignedHeader, error)
 	PutRevocation(word wire.SignedHeader) error
-	PutVotes(state []byte, certificates []finality.Certificate) error // durable when it returns; of heights that follow each other
-	Votes() ([]byte, error)                                           // the last state put that was not nil
-	Finals(from uint32, most int) ([][]byte, error)                   // encoded certificates, from a height on
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
 	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there

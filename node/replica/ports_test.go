@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"atoll/gossip"
-	"atoll/gossip/finality"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -125,13 +124,6 @@ func (f faulty) Base(p int, round uint32) (*outer.Tip, error) {
 		return nil, err
 	}
 	return f.Ledger.Base(p, round)
-}
-
-func (f faulty) PutVotes(state []byte, certificates []finality.Certificate) error {
-	if err := f.g.errs["PutVotes"]; err != nil {
-		return err
-	}
-	return f.Ledger.PutVotes(state, certificates)
 }
 
 func (f faulty) PutOwn(e core.StoreOwn) error {

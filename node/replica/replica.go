@@ -108,8 +108,6 @@ func (r *Replica) execute(e core.Effect) {
 		r.replyChunk(e)
 	case gossip.ReplyPart:
 		r.replyPart(e)
-	case gossip.ReplyFinals:
-		r.replyFinals(e)
 	default:
 		r.executeWrite(e)
 	}
@@ -127,8 +125,6 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storePart(e) })
 	case core.StoreOwn:
 		r.exec.Disk(func() { r.storeOwn(e) })
-	case gossip.SaveVotes:
-		r.exec.Disk(func() { r.saveVotes(e) })
 	case core.StoreDelta:
 		r.exec.Disk(func() { r.storeDelta(e) })
 	case core.ForgetDelta:

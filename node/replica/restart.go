@@ -16,7 +16,6 @@ type Restored struct {
 	Tips  []*outer.Tip // to begin with: of each fragment the newest base, or genesis
 	Saved []core.Saved // nil if there was nothing
 	Next  uint64       // above the numbers of all own deltas
-	Final core.KeptFinality
 }
 
 // Marked says whether the ledger knows of a round that this key signed.
@@ -49,11 +48,6 @@ func New(cfg Config) (*Replica, Restored, error) {
 	if was.Saved, err = core.Load(disk, r.self, r.params, was.Tips, cfg.Machine.Gossip.Members); err != nil {
 		return nil, was, err
 	}
-	if cfg.Machine.Finality != nil {
-		if was.Final, err = core.LoadFinality(r.ledger, r.run, r.params, was.Saved, cfg.Machine.Gossip.Members); err != nil {
-			return nil, was, err
-		}
-	}
 	for p, s := range was.Saved {
 		was.Tips[p] = s.Tip
 		if s.Bases[0] > 0 { // no fold begins at round 0 any more
@@ -72,11 +66,6 @@ func New(cfg Config) (*Replica, Restored, error) {
 // Start makes the machine, and puts it and the learner back to what the ledger had.
 // The learner is nil for a node that only holds and serves.
 func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner) error {
-	if cfg.Finality != nil {
-		votes := *cfg.Finality
-		votes.Kept = was.Final
-		cfg.Finality = &votes
-	}
 	r.machine = core.New(cfg, was.Tips)
 	r.learning = learning{learner: l, closed: make([]uint32, len(was.Tips))}
 	for p, tip := range was.Tips {

@@ -33,7 +33,6 @@ type rig struct {
 	params   outer.Params
 	plan     outer.Plan
 	policy   replica.Policy
-	finality *core.Finality       // nil in a run without votes
 	keys     []ed25519.PrivateKey // the first one is the replica's, the others contribute to each round
 	tips     []*outer.Tip         // to which the records on disk lead
 	was      replica.Restored
@@ -167,7 +166,7 @@ func (g *rig) start() *rig {
 // tryStart makes the replica and leaves its work for later.
 func (g *rig) tryStart() (err error) {
 	cfg := core.Config{
-		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: !g.joins, AloneMs: 1 << 40, Finality: g.finality,
+		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: !g.joins, AloneMs: 1 << 40,
 		Gossip: gossip.Config{
 			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
 			Common: g.common, Trusted: []wire.PeerID{wire.PeerIDOf(g.keys[1])},

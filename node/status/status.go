@@ -4,7 +4,6 @@
 package status
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -29,7 +28,6 @@ type Snapshot struct {
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Limits    Limits      `json:"limits,omitzero"`
 	Data      *Data       `json:"data,omitempty"`    // of a run on a corpus in shards
-	Final     *Final      `json:"final,omitempty"`   // of a run whose nodes vote on what is final
 	Rejoined  bool        `json:"rejoined"`          // this process began from a folder with state in it
 	Events    []Event     `json:"events"`            // newest last, bounded
 	History   []Point     `json:"history,omitempty"` // oldest first, bounded
@@ -90,40 +88,6 @@ type Agreement struct {
 	StateDigest string `json:"state_digest"`
 	Agreed      bool   `json:"agreed"`   // every live peer's newest beat shows the same digests
 	Finished    bool   `json:"finished"` // the run is over and this state is its model
-}
-
-// Final is what the nodes of a run have certified by votes.
-type Final struct {
-	Certificates uint32   `json:"certificates"`
-	Round        uint32   `json:"round"`                 // up to which all fragments are certified; 0 while nothing is
-	Behind       uint32   `json:"behind"`                // rounds that closed here since, of the fragment that has most
-	First        uint32   `json:"first"`                 // nothing is certified before this round has closed
-	OtherChain   bool     `json:"other_chain,omitempty"` // this node's chain is not the certified one
-	Waiting      int      `json:"waiting,omitempty"`     // certificates that came, and that this node's chain is too young to bear out
-	Voters       int      `json:"voters,omitempty"`      // of the next certificate; 0 while they are not known
-	Votes        bool     `json:"votes,omitempty"`       // this node is one of them
-	View         uint32   `json:"view,omitempty"`        // attempts at the next certificate that came to nothing
-	Silent       []string `json:"silent,omitempty"`      // voters of whom no vote for it has come
-}
-
-// Text says how far the nodes have certified the run, in a few words; "" in a run without votes, where f is nil.
-func (f *Final) Text() string {
-	if f == nil {
-		return ""
-	}
-	text := fmt.Sprintf("up to round %d, %d rounds behind", f.Round, f.Behind)
-	switch {
-	case f.Round == 0 && f.Waiting > 0:
-		text = fmt.Sprintf("not known yet: %d certificates came, and this node joined after their rounds", f.Waiting)
-	case f.Round == 0:
-		text = fmt.Sprintf("nothing yet: votes begin when round %d has closed", f.First)
-	case f.OtherChain:
-		text += ", and this node's chain is another one"
-	}
-	if f.View > 0 && len(f.Silent) > 0 {
-		text += fmt.Sprintf("; a vote is under way, and %d of %d voters are silent", len(f.Silent), f.Voters)
-	}
-	return text
 }
 
 // Plan is how many inner steps this node's deltas have.

@@ -47,7 +47,7 @@
 //
 //	call                         survives kill -9      survives power loss
 //	LoadKey, SaveGenesis         when it returns       when it returns
-//	PutOwn, RaiseMark, PutVotes  when it returns       when it returns, with all that was put before
+//	PutOwn, RaiseMark            when it returns       when it returns, with all that was put before
 //	Install, Seal                when it returns       when it returns, with all that was put before
 //	Flush, Close                 all that was put      all of the index; files as below
 //	PutCheckpoint                when it returns       when it returns
@@ -61,7 +61,7 @@
 // A call that fails changes nothing, and can be made again when the disk is
 // well. A commit that fails loses nothing either. What was pending stays
 // readable and waits for the next commit, up to a bound (ErrWaiting). Only
-// PutOwn, RaiseMark, PutVotes and Install, which promise a commit, fail with it and take
+// PutOwn, RaiseMark and Install, which promise a commit, fail with it and take
 // their change back. TroubleOf tells a full disk from a broken one. An index
 // that cannot be used ends the store (ErrIndex); SetAside makes room for a new
 // one.

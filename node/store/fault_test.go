@@ -136,7 +136,6 @@ type session struct {
 	own     []delta // that were made durable
 	mark    map[int]uint32
 	steps   int // logged
-	voted   int // states of a voter that were made durable, each with a certificate
 	sealed  bool
 	dark    bool // it ended with a loss of power
 	install bool
@@ -200,10 +199,6 @@ func (l *session) round(s *Store, log *StepLog, fragment int, round uint32) erro
 		return err
 	}
 	l.own, l.mark[fragment] = append(l.own, own), round
-	if err := s.PutVotes([]byte{byte(l.voted + 1)}, uint32(l.voted), [][]byte{{byte(round)}}); err != nil {
-		return err
-	}
-	l.voted++
 	return errors.Join(other.put(s), s.PutRound(fragment, round, Round{}), s.PutBase(fragment, round, encoded{byte(round)}),
 		s.PutCheckpoint(strings.NewReader("adam")), s.DropBase(fragment, round-1), s.ForgetOwn(makeDelta(1, 0, 1).id), s.Flush())
 }
@@ -230,12 +225,6 @@ func (l *session) check(t *testing.T, dir string) {
 		if other := deltaOf(1, fragment, round, []byte("another")); !errors.Is(other.putOwn(s, 99), ErrMark) {
 			t.Errorf("fragment %d round %d can be signed twice", fragment, round)
 		}
-	}
-	state, err := s.Votes()
-	must(t, err)
-	finals, err := s.Finals(0, wire.MaxFinals)
-	if must(t, err); len(finals) < l.voted || len(finals) > 0 && int(state[0]) != len(finals) {
-		t.Errorf("state %x and %d certificates, %d of each were durable", state, len(finals), l.voted)
 	}
 	if sum, err := SumSteps(dir); err != nil || int(sum.Steps+sum.Damaged) < l.steps {
 		t.Errorf("%+v steps of %d, %v", sum, l.steps, err)

@@ -42,7 +42,6 @@ var (
 	bucketBases    = []byte("bases")    // fragment round -> digest, size
 	bucketEvidence = []byte("evidence") // fragment round author -> two signed headers
 	bucketMembers  = []byte("members")  // digest of a certificate -> certificate
-	bucketFinals   = []byte("finals")   // height -> certificate of what is final
 	bucketMeta     = []byte("meta")     // the caller's keys
 	bucketHeld     = []byte("held")     // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
 	bucketUsage    = []byte("usage")    // fragment -> bytes of payloads
@@ -52,7 +51,7 @@ var (
 
 var buckets = [][]byte{
 	bucketFolder, bucketIDs, bucketHeaders, bucketOwn, bucketMarks,
-	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketFinals, bucketMeta,
+	bucketRounds, bucketBases, bucketEvidence, bucketMembers, bucketMeta,
 	bucketHeld, bucketUsage, bucketSegments, bucketAuthors,
 }
 

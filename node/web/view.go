@@ -53,7 +53,6 @@ type View struct {
 	Peers    []PeerView    `json:"peers"`
 	Links    []LinkView    `json:"links"`
 	Rounds   []RoundView   `json:"rounds"`
-	Final    string        `json:"final,omitempty"` // how far the nodes have certified the run, in a run whose nodes vote
 	Account  []AccountPart `json:"account"`
 	Trained  uint64        `json:"trained"` // tokens, by the nodes whose status is known
 	Traffic  Traffic       `json:"traffic"`
@@ -233,7 +232,6 @@ func (b *builder) run() {
 	s := b.lead.Status
 	b.view.Run = RunView{ID: s.Run, Name: status.Clip(plain(s.Name), longestName), Model: plain(s.Model), Params: s.Params, Optimizer: s.Optimizer, Version: s.Version, StartedMs: s.Started.UnixMilli(), H: s.Plan.H}
 	b.view.Folded, b.view.Budget, b.view.PerS, b.view.EtaS = s.TokensFolded, s.BudgetTokens, s.TokensPerS, s.ETASeconds
-	b.view.Final = s.Final.Text()
 	b.view.CanJoin, b.view.Flags = b.world.link() != "", b.world.Flags
 	for _, f := range s.Fragments {
 		b.view.Rounds = append(b.view.Rounds, RoundView{Closed: f.Closed, Contributors: f.Contributors, Tokens: f.Tokens, End: f.EndRound})

@@ -56,18 +56,6 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// The page says how far a run is certified where its nodes vote, and nothing where they do not.
-func TestFinalOfAView(t *testing.T) {
-	s := trainingStatus(2)
-	if v := view(oneNode(s)); v.Final != "" {
-		t.Errorf("without votes: %q", v.Final)
-	}
-	s.Final = &status.Final{Certificates: 1, Round: 64, Behind: 310}
-	if v := view(oneNode(s)); v.Final != "up to round 64, 310 rounds behind" {
-		t.Errorf("%q", v.Final)
-	}
-}
-
 // What others wrote has no characters that steer a screen, and is not endless.
 func TestTextOfOthersIsPlain(t *testing.T) {
 	s := trainingStatus(2)

@@ -15,7 +15,6 @@ type chain struct {
 	base   uint32       // oldest round with a kept tip: nothing at or below it can be refolded
 	bases  []uint32     // rounds with kept tips, ascending
 	tip    *outer.Tip   // newest folded tip
-	sealed uint32       // last round that was told as final
 }
 
 func (c *chain) last() outer.Link { return c.links[len(c.links)-1] }
@@ -79,9 +78,6 @@ func (c *chain) noteStates(job *foldJob, states []outer.Digest) {
 // which that window is refolded.
 func (m *Machine) expire(f *fragment) {
 	final := min(windowEdge(m.p, f.chain.closed), f.chain.base)
-	if m.seals {
-		final = min(final, f.chain.sealed)
-	}
 	if f.chain.first >= final {
 		return
 	}
@@ -92,20 +88,6 @@ func (m *Machine) expire(f *fragment) {
 	}
 	f.chain.links = slices.Delete(f.chain.links, 0, int(final-f.chain.first))
 	f.chain.first = final
-}
-
-// seal tells of the rounds that have left the union window. The first one whose set has changed since its link was
-// made waits for the fold that makes it anew.
-func (m *Machine) seal(f *fragment) {
-	if !m.seals {
-		return
-	}
-	c := &f.chain
-	for r := c.sealed + 1; r <= windowEdge(m.p, c.closed) && (f.folds.dirty == 0 || r < f.folds.dirty); r++ {
-		l, _ := c.link(r)
-		m.emit(Final{Fragment: f.index, Link: l, Deltas: f.deltas.rounds[r].set()})
-		c.sealed = r
-	}
 }
 
 // dropBases drops the bases that are no longer needed: of those up to the fold's

@@ -21,15 +21,6 @@ type Closed struct {
 	At       Time
 }
 
-// Final says that the set of a round cannot change any more, as it has left the union window: for each
-// fragment one round after the other, from the one after the tip that was installed, or after the first link that was
-// restored. Deltas are those of the link; of a restored round up to the oldest base they are not known.
-type Final struct {
-	Fragment int
-	Link     outer.Link
-	Deltas   []outer.Delta
-}
-
 // WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the
 // kept tip of round Start. The tips of rounds in Keep, and the last one, are
 // kept as bases until DropBase. Without sets it asks for that tip, read again

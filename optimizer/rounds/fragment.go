@@ -24,7 +24,7 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 		links[i].Revoked = outer.RevokedUpTo(t.Revoked, links[i].Round)
 	}
 	f.chain.tip, f.chain.links, f.chain.first = t, links, links[0].Round
-	f.chain.closed, f.chain.base, f.chain.bases, f.chain.sealed = t.Round, t.Round, []uint32{t.Round}, t.Round
+	f.chain.closed, f.chain.base, f.chain.bases = t.Round, t.Round, []uint32{t.Round}
 	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened = nil, 0, 0, 0
 	f.learn.stepped, f.learn.givenUp = min(f.learn.stepped, t.Round), false
 	f.folds.check, f.folds.reload = 0, false
@@ -63,7 +63,7 @@ func (f *fragment) needs(rnd uint32) bool {
 }
 
 // final says that the set of a round cannot change any more: it is older than
-// the union window, or than the oldest kept base, or was told as final.
+// the union window, or than the oldest kept base.
 func (m *Machine) final(f *fragment, rnd uint32) bool {
-	return rnd <= f.chain.base || m.seals && rnd <= f.chain.sealed || uint64(rnd)+uint64(m.p.WindowUnion) <= uint64(f.chain.closed)
+	return rnd <= f.chain.base || uint64(rnd)+uint64(m.p.WindowUnion) <= uint64(f.chain.closed)
 }

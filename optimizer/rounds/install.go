@@ -98,7 +98,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 	f := m.frags[fragment]
 	f.reset(s.Tip, slices.Clone(s.History))
 	f.chain.bases = slices.DeleteFunc(slices.Clone(s.Bases), func(b uint32) bool { return b < f.chain.first })
-	f.chain.base, f.chain.sealed = f.chain.bases[0], f.chain.first
+	f.chain.base = f.chain.bases[0]
 	f.own.mark = s.Mark
 	for _, d := range s.Held {
 		if d.Round > f.chain.base && (d.Guest || !slices.Contains(f.deltas.barred[d.Author], d.Round)) {

@@ -30,7 +30,6 @@ type Machine struct {
 	late         lateness
 	steps        stepClock
 	plan         planning
-	seals        bool // Config.Finality
 	hold         bool // publish nothing
 	stopped      bool // steps no more
 	flush        bool // publish whatever is unpublished, H or not
@@ -58,10 +57,6 @@ type Config struct {
 	// Guest says that Self is a guest of the run: it rings for no round, and answers every bell.
 	Guest bool
 
-	// Finality has the machine tell which rounds are final, one after the other, with Final. It changes none of
-	// them any more, whatever comes.
-	Finality bool
-
 	// Spent says whether an author steps no more and everything that it made of a fragment
 	// is announced; nil is never. Local knowledge: no round waits for its next delta.
 	Spent func(fragment int, a outer.Author) bool
@@ -70,7 +65,7 @@ type Config struct {
 // New returns the machine of a node that holds only genesis tips.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, guest: cfg.Guest, seals: cfg.Finality,
+		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, guest: cfg.Guest,
 		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
@@ -125,7 +120,6 @@ func (m *Machine) advance(now Time, f *fragment) {
 	m.giveUpLate(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
-	m.seal(f)
 }
 
 // Fragments is the number of fragments.

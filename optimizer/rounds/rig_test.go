@@ -35,7 +35,6 @@ type rig struct {
 	folds    int
 	seq      uint64
 	learner  func(Effect) // unless nil, is told of drafts and adoptions
-	seals    func(Final)  // is told of final rounds, where the machine tells of them
 }
 
 // roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
@@ -192,8 +191,6 @@ func (g *rig) execute(e Effect) {
 	switch e := e.(type) {
 	case WantDraft:
 		g.drafts = append(g.drafts, e.Fragment)
-	case Final:
-		g.seals(e)
 	case Closed:
 		g.closed = append(g.closed, e.Link)
 	case outer.Adopt:

@@ -64,9 +64,6 @@ const (
 	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
 	Undead      AttackKind = "undead"       // revoked, it signs for every open round all the same
 
-	// Votes.
-	TwoVotes AttackKind = "two-votes" // a second vote for each of its own, each shown to one half
-
 	// Answers.
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
 	WithholdSome  AttackKind = "withhold-some"  // payloads, from one half
@@ -123,8 +120,6 @@ var behaviours = map[AttackKind]behaviour{
 	BareHeaders: {act: actBareHeaders},
 	IdleCrowd:   {say: keepLast, act: actIdleCrowd},
 	Undead:      {answer: answerForged, act: actUndead},
-
-	TwoVotes: {say: sayTwoVotes},
 
 	WithholdAll:   {answer: answerNoPayload},
 	WithholdSome:  {answer: answerNoPayloadToHalf},

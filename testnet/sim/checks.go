@@ -26,7 +26,6 @@ type checks struct {
 	proven  map[wire.PeerID]bool // authors of deltas that came to others
 	unsure  []*Node              // whose deltas had come to nobody when the first learner stopped
 	told    map[*Node][]string   // what nodes said of their ways in and out
-	finals  finals
 	// Of rounds that closed while a liar spoiled its deltas: those had half of the weight or more, and nothing judged them.
 	outweighed map[chainKey]bool
 }

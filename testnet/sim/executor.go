@@ -111,13 +111,8 @@ func (x executor) Saw(event any) {
 	switch e := event.(type) {
 	case gossip.Event:
 		n.w.checks.noticed(n, e)
-		if e.Kind == gossip.EventFinal {
-			n.broken("final", "%s", e.Text)
-		}
 	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused:
 		n.w.checkBlame(n, e)
-	case gossip.Certified, gossip.VotedTwice:
-		n.sawVotes(event)
 	case core.Revoked:
 		n.revoked(e)
 	case core.MarksKnown:
@@ -193,7 +188,6 @@ func (n *Node) installed(e replica.Installed) {
 	n.Installs++
 	n.book.rebased = n.book.rebased || n.book.trained > 0
 	n.taken = slices.Clone(e.Tips)
-	n.checkRecords()
 }
 
 // ledger is the node's disk, with the world looking on.
@@ -219,14 +213,6 @@ func (l ledger) PutOwn(e core.StoreOwn) error {
 		n.w.counts.Deltas++
 	}
 	return err
-}
-
-// PutRounds has the world look whether what is certified stays.
-func (l ledger) PutRounds(p int, rounds []outer.Link) error {
-	for _, r := range rounds {
-		l.n.checkFinal(p, r)
-	}
-	return l.Ledger.PutRounds(p, rounds)
 }
 
 // Install has the world know of own deltas whose fate the new tips do not tell.

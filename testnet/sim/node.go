@@ -49,7 +49,6 @@ type Node struct {
 
 	life
 	admission
-	voting
 	wires
 	access
 	learning
@@ -114,7 +113,6 @@ type notes struct {
 	endedAt     Time   // when it last knew that the run is over
 	late        uint64 // deltas that came late, in lives that ended
 	bursts
-	borne  uint32 // certificates that the own chain went through
 	book   book
 	damage damage
 }
@@ -245,7 +243,7 @@ func (n *Node) unlimited() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32, Certificate: n.certified(),
-		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas, Finality: n.votes(),
+		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas,
 		Gossip: gossip.Config{
 			Members: n.members,
 

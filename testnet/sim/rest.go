@@ -74,9 +74,6 @@ func (w *World) checkAtRest() {
 	w.checkAgreement()
 	w.checkLedger()
 	w.checkFits()
-	for _, n := range w.alive() {
-		n.checkRecords()
-	}
 }
 
 // checkLoss: the run came to a model that is worth something, unless liars outweighed the honest.

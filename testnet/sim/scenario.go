@@ -37,7 +37,6 @@ type Scenario struct {
 	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
 	Deltas   int        `json:",omitempty"` // that a fold of one round takes; 0 = as many as SPEC.md says
 	Open     bool       `json:",omitempty"` // everybody may contribute; else the run admits by invitation, and all but outsiders are invited
-	Finality bool       `json:",omitempty"` // nodes vote on what is final
 	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
 	Trace    bool       `json:"-"` // the result has the life of every delta
 	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic

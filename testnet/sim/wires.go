@@ -138,7 +138,7 @@ func (n *Node) takes(from *Node, m *message) {
 // ignores reports whether a message goes no further, in the order of a node's validator. A liar knows no bounds.
 func (n *Node) ignores(from *Node, m wire.Message) bool {
 	held := func(err error) bool { return n.liar == nil && err != nil }
-	return held(n.limiter.Spares(n.clock(), from.id, m)) || n.stranger(from, m) || !n.passes(m) || held(n.limiter.Check(n.clock(), from.id, m))
+	return held(n.limiter.Spares(n.clock(), from.id, m)) || n.stranger(from, m) || held(n.limiter.Check(n.clock(), from.id, m))
 }
 
 // blocked says that nothing gets from a to b.

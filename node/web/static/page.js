@@ -42,7 +42,6 @@ function render(view) {
   show('peers-card', view.peers.length > 0);
   renderPeers(view);
   renderRounds(view.rounds);
-  set($('final'), view.final ? 'Certified by votes: ' + view.final + '.' : '');
   renderAccount(view);
   renderEvents(view);
   show('join-card', view.can_join && !report);

@@ -144,8 +144,6 @@ func authorOf(m wire.Message) wire.PeerID {
 		return m.Header.Header.Author
 	case m.Beat != nil:
 		return m.Beat.Author
-	case m.Vote != nil:
-		return m.Vote.Author
 	}
 	return wire.PeerID{}
 }

@@ -67,17 +67,12 @@ var shared = reflect.TypeFor[*wire.SignedHeader]()
 // the call's request, which is hashed with the node.
 type walker struct {
 	print
-	met  map[uintptr]uint64 // pointers, in order
-	idle map[string]bool    // names of fields that are passed over
+	met map[uintptr]uint64 // pointers, in order
 }
 
 // fingerprintOf is the same for values that are equal in all that may matter.
-func fingerprintOf(values ...any) uint64 { return Fingerprint(idle, values...) }
-
-// Fingerprint is the same for values that are equal in all fields, exported or not, but those of the names
-// that are idle. Different values have different fingerprints, as long as nobody looks for two that have not.
-func Fingerprint(idle map[string]bool, values ...any) uint64 {
-	w := walker{fnvOffset, map[uintptr]uint64{}, idle}
+func fingerprintOf(values ...any) uint64 {
+	w := walker{fnvOffset, map[uintptr]uint64{}}
 	for _, v := range values {
 		w.value(reflect.ValueOf(v))
 	}
@@ -151,7 +146,7 @@ func (w *walker) table(v reflect.Value) {
 	}
 	var pairs []pair
 	for it := v.MapRange(); it.Next(); {
-		k := walker{fnvOffset, nil, w.idle}
+		k := walker{fnvOffset, nil}
 		k.value(it.Key())
 		pairs = append(pairs, pair{uint64(k.print), it.Value()})
 	}
@@ -165,7 +160,7 @@ func (w *walker) table(v reflect.Value) {
 
 func (w *walker) fields(v reflect.Value) {
 	for i, name := range namesOf(v.Type()) {
-		if !w.idle[name] {
+		if !idle[name] {
 			w.value(v.Field(i))
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"atoll/gossip/finality"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -39,8 +38,6 @@ type Ledger struct {
 	evidence []wire.Evidence
 	members  []member.Certificate
 	revoked  []wire.SignedHeader
-	votes    []byte   // the state of a voter
-	finals   [][]byte // encoded certificates, by height
 	undo     []func() // takes back what was not committed, newest last
 	cache    struct {
 		newest []uint32 // no record of a fragment is of a later round
@@ -228,30 +225,6 @@ func (l *Ledger) PutRevocation(word wire.SignedHeader) error {
 
 // Revocations implements replica.Ledger.
 func (l *Ledger) Revocations() ([]wire.SignedHeader, error) { return l.revoked, nil }
-
-// PutVotes implements replica.Ledger.
-func (l *Ledger) PutVotes(state []byte, certificates []finality.Certificate) error {
-	if l.Full {
-		return ErrFull
-	}
-	for _, c := range certificates {
-		l.finals = append(l.finals[:c.Height], c.Encode())
-	}
-	if state != nil {
-		l.votes = state
-	}
-	l.Commit()
-	return nil
-}
-
-// Votes implements replica.Ledger.
-func (l *Ledger) Votes() ([]byte, error) { return l.votes, nil }
-
-// Finals implements replica.Ledger.
-func (l *Ledger) Finals(from uint32, most int) ([][]byte, error) {
-	list := l.finals[min(int(from), len(l.finals)):]
-	return slices.Clone(list[:min(most, len(list))]), nil
-}
 
 // Payload implements replica.Ledger.
 func (l *Ledger) Payload(id wire.Digest) ([]byte, error) {

@@ -32,36 +32,18 @@
 //  23. names lost with tips: who takes tips, or starts again, does not know whom the chain has revoked
 //  24. revoked from the start: what a revoked author made before is out as well, where it is not final
 //
-// These four are of votes on what is final, chosen before their search was written:
-//
-//  25. no lock: a voter prevotes for another value than the one that it precommitted for
-//  26. half of the voters: as many certify, not more than two thirds
-//  27. lock yields to any proof: prevotes of a view before the lock's release it
-//  28. votes counted over views: votes of several views add up
-//
-// These three are of the same votes in a run:
-//
-//  29. votes forgotten: what a voter signed is not read at a restart
-//  30. votes before they are durable: a vote leaves while what it must not forget is on its way to the disk
-//  31. tokens before certificates: a fork goes by folded tokens, whatever is certified
-//
-// These two are of votes after tips:
-//
-//  32. one voter vouches: the vote of a single voter shows that a chain goes on from the newest certificate
-//  33. vouched for another chain: votes for a value show it that the own chain does not have
-//
 // These four are of guests, chosen before their trial was written:
 //
-//  34. guests weigh what they claim: there is no bound on what they weigh together
-//  35. guests end a run: their tokens count for the budget
-//  36. guests close rounds: their deltas ring, close and are parked as those of members are
-//  37. guests are believed: who has folded a delta has a word where chains differ, and gives tips
+//  25. guests weigh what they claim: there is no bound on what they weigh together
+//  26. guests end a run: their tokens count for the budget
+//  27. guests close rounds: their deltas ring, close and are parked as those of members are
+//  28. guests are believed: who has folded a delta has a word where chains differ, and gives tips
 //
 // This one is of invites that have leaked:
 //
-//  38. each key has a rate of its own: those who came by one invite may say as much as there are keys
+//  29. each key has a rate of its own: those who came by one invite may say as much as there are keys
 //
 // This one is of members that lie:
 //
-//  39. copies count as work: a delta that is a copy of another weighs beside it
+//  30. copies count as work: a delta that is a copy of another weighs beside it
 package mutants

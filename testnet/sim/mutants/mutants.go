@@ -104,36 +104,6 @@ func All() []Mutant {
 		{"revoked from the start", "revoke-calm", []Edit{
 			{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
 		}},
-		{"no lock", "votes", []Edit{
-			{In: "Voter.lockForbids", New: "return false"},
-		}},
-		{"half of the voters", "votes", []Edit{
-			{In: "Table.Enough", New: "return 2*n >= len(t.ids)"},
-		}},
-		{"lock yields to any proof", "votes", []Edit{
-			{In: "Voter.lockForbids", Old: "l.At > proof", New: "l.At > 0 && proof == 0"},
-		}},
-		{"votes counted over views", "votes", []Edit{
-			{In: "votes.all", Old: "for _, s := range v.of ...", New: "for _, at := range v.kept() { " +
-				"if of := v.of(at, phase, id); len(of) > 0 && choiceOf(of[0].Vote) == c { list = append(list, of[0]); break } }"},
-		}},
-		{"votes forgotten", "voters", []Edit{
-			{In: "KeptFinality.loadVotes", Old: "k.State = &state", New: "_ = state"},
-		}},
-		{"votes before they are durable", "voters", []Edit{
-			{In: "finals.publish", Old: "f.save.votes = append(f.save.votes, s)", New: "f.said[s.Vote] = true; f.emit(Publish{Bytes: wire.EncodeVote(s)})"},
-			{In: "finals.votes", Old: "s.Author == f.cfg.Self && !f.said[s.Vote] ||"},
-			{In: "Replica.saveVotes", Old: "r.ledger.PutVotes(e.State, e.Certificates)", New: "r.ledger.PutVotes(nil, e.Certificates)"},
-		}},
-		{"tokens before certificates", "certified", []Edit{
-			{In: "repair.byCertificate", Old: "!apart", New: "true || !apart"},
-		}},
-		{"one voter vouches", "votes", []Edit{
-			{In: "Voter.vouched", Old: "3*len(by) < v.votes.table.Len()", New: "len(by) == 0"},
-		}},
-		{"vouched for another chain", "votes", []Edit{
-			{In: "Voter.vouched", Old: "_, same := v.valueOf(c); same", New: "true"},
-		}},
 		{"guests weigh what they claim", "guests", []Edit{
 			{In: "boundGuests", New: "return"},
 		}},

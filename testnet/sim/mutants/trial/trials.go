@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"atoll/tensor/codec"
 	"atoll/testnet/sim"
 	"atoll/testnet/sim/exhaust"
-	"atoll/testnet/sim/exhaust/votes"
 )
 
 // trial is one way to look for a broken promise.
@@ -23,7 +21,7 @@ var exploredSeeds = []uint64{0, 3, 4, 5, 6, 7, 8, 9, 105, 127}
 
 // trials are all, those first that are short.
 func trials() []trial {
-	all := []trial{{"interleavings", interleavings}, {"votes", ballots}, {"far-fork", takenOnce}, {"guests", guests}, {"leaked", leaked}, {"copies", copies}}
+	all := []trial{{"interleavings", interleavings}, {"far-fork", takenOnce}, {"guests", guests}, {"leaked", leaked}, {"copies", copies}}
 	for _, w := range worlds() {
 		all = append(all, trial{w.name, w.run})
 	}
@@ -37,24 +35,6 @@ func interleavings() (check string, err error) {
 	_, err = exhaust.Search(exhaust.Bounds{Nodes: 3, Steps: 2, Crashes: 1}, states)
 	if broken := (*exhaust.Broken)(nil); errors.As(err, &broken) {
 		return "interleavings", err
-	}
-	return "", err
-}
-
-// ballots searches the ways in which four voters, one of whom lies, can certify: all in one view, and in two and
-// three those in which all vote in each phase, in two also where voters went astray.
-func ballots() (check string, err error) {
-	const states = 1_000_000
-	for _, b := range []votes.Bounds{
-		{Views: 1, Liars: 0b1},
-		{Views: 2, Liars: 0b11, Together: true, Astray: 0b011},
-		{Views: 2, Liars: 0b11, Ordered: true, Together: true},
-		{Views: 3, Liars: 0b111, Ordered: true, Together: true},
-	} {
-		_, err = votes.Search(b, states)
-		if broken := (*votes.Broken)(nil); errors.As(err, &broken) {
-			return "votes", err
-		}
 	}
 	return "", err
 }
@@ -94,8 +74,6 @@ func worlds() []trialWorld {
 		{"full", full()},
 		{"revoke", revoke("partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")},
 		{"revoke-calm", revoke("revoke 4 @3500ms")},
-		{"certified", certified()},
-		{"voters", voters()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
@@ -108,37 +86,6 @@ func revoke(faults string) sim.Scenario {
 	s := world(5, 40, faults)
 	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
 	return s
-}
-
-// voting is a world whose learners vote, with windows so small that rounds are soon final.
-func voting(nodes int, rounds uint32, faults string) sim.Scenario {
-	s := world(nodes, rounds, faults)
-	s.Finality = true
-	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8
-	return s
-}
-
-// certified is a world in which the side of a partition that certifies folds fewer tokens: four of its five learners
-// are slow.
-func certified() sim.Scenario {
-	s := voting(7, 160, "partition 5+6 @30s, merge @60s")
-	s.Params.HMin = 1
-	for i := range 4 {
-		s.Founders[i].Slow = 6
-	}
-	return s
-}
-
-// voters is a world of three voters, all of whom are needed, and one of whom is down or comes back all the time.
-func voters() sim.Scenario {
-	var faults []string
-	for i, kind := range []string{"kill", "power-cut"} {
-		for at := 6000 + 900*i; at < 60_000; at += 1800 {
-			node := at / 900 % 3
-			faults = append(faults, fmt.Sprintf("%s %d @%dms", kind, node, at), fmt.Sprintf("start %d @%dms", node, at+500))
-		}
-	}
-	return voting(3, 200, strings.Join(faults, ", "))
 }
 
 // full is a world whose rounds take three deltas of eight learners'.
