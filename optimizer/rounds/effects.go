@@ -18,7 +18,7 @@ type WantDraft struct{ Fragment int }
 type Closed struct {
 	Fragment int
 	Link     outer.Link
-	At       Time
+	Why      Why
 }
 
 // Final says that the set of a round cannot change any more, as it has left the union window: for each
