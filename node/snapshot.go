@@ -206,9 +206,22 @@ func (n *node) fillChain(s *status.Snapshot) {
 		s.Fragments = append(s.Fragments, status.Fragment{
 			Closed: r.Fragment(p).Closed(), TipRound: tip.Round, Tokens: tip.Tokens, Params: n.plan[p].Len,
 			Contributors: n.view.contributors[p], EndRound: tip.EndRound, Unpublished: unpublished,
-			Chains: n.chains(p),
+			Open: openStatus(r.Fragment(p), now), Chains: n.chains(p),
 		})
 	}
+}
+
+// openStatus says what the open round of a fragment waits for.
+func openStatus(v rounds.View, now rounds.Time) status.Open {
+	why := v.Why(now)
+	o := status.Open{
+		Round: v.Closed() + 1, Why: why.String(), Text: why.Text(),
+		WaitedS: float64(why.Waited) / 1000, MostS: float64(why.Most) / 1000,
+	}
+	if why.For != (outer.Author{}) {
+		o.For = hex.EncodeToString(why.For[:])
+	}
+	return o
 }
 
 // chainsShown is how many rounds a status has for comparison: nodes that are

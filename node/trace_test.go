@@ -21,7 +21,7 @@ func checkTrace(t *testing.T, view inspect.LedgerView, dir, other string) {
 		}
 	}
 	lines, ways, self := map[string]trace.Line{}, 0, all.Lines[0].Node
-	for _, l := range all.Merge() {
+	for _, l := range all.Merge().Lines {
 		if l.Node == self {
 			lines[hex.EncodeToString(l.Delta[:])] = l
 		}

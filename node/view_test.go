@@ -17,6 +17,8 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
+	"atoll/tensor/codec"
 )
 
 // However often rounds are folded again, the tokens are from the last folds.
@@ -174,5 +176,30 @@ func TestAdoptedIsAccountedFor(t *testing.T) {
 	adopted(0, 7, outer.Folded)
 	if n.view.joined.IsZero() {
 		t.Error("its first folded delta is not noticed")
+	}
+}
+
+// A status has whom an open round waits for, and for how long.
+func TestStatusOfAnOpenRound(t *testing.T) {
+	p := outer.Defaults(1, 1<<40, 0)
+	p.Codec = codec.F32
+	f := outer.Fragment{Tensors: []outer.Tensor{{Name: "w", Len: 1}}, Len: 1}
+	m := rounds.New(rounds.Config{Params: p}, []*outer.Tip{outer.Genesis(f, []float32{0}, p)})
+	if got, want := openStatus(m.Fragment(0), 1000), (status.Open{Round: 1, Why: "no bell", Text: "waits for a learner to ring"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	m.SetLive([]outer.Author{{1}, {2}})
+	d := outer.Delta{ID: outer.ID{9}, Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 1, Precision: 1, Codec: p.Codec, Size: 4}
+	if err := m.Offer(1000, d, false); err != nil {
+		t.Fatal(err)
+	}
+	m.Payload(1000, 0, 1, d.ID, rounds.PayloadHeld)
+	got := openStatus(m.Fragment(0), 3100)
+	want := status.Open{
+		Round: 1, Why: "grace", For: "02" + strings.Repeat("00", 31), WaitedS: 2.1, MostS: got.MostS,
+		Text: fmt.Sprintf("waits for the delta of 0200000000, 2.1 s of at most %.1f s", got.MostS),
+	}
+	if got != want || got.MostS < 2.1 {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

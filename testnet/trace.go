@@ -22,14 +22,14 @@ func (w *world) traceOf() (*trace.Shares, error) {
 			return nil, err
 		}
 	}
-	lines := all.Merge()
-	if err := trace.WriteFile(w.path(trace.File), lines); err != nil {
+	merged := all.Merge()
+	if err := trace.WriteFile(w.path(trace.File), merged); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(lines)), 0o644); err != nil {
+	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(merged.Lines)), 0o644); err != nil {
 		return nil, fmt.Errorf("draw the trace: %w", err)
 	}
-	s := trace.Sum(lines)
+	s := trace.Sum(merged)
 	return &s, nil
 }
 

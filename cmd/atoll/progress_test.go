@@ -25,7 +25,10 @@ func trainingStatus() status.Snapshot {
 			Step: 120, TokensTrained: 250_000, TrainLoss: 2.5, ValBPB: 2.75, ValBytes: 16 << 10, ValAtTokens: 740_000, LearningRate: 2e-3,
 		},
 		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
-		Fragments: []status.Fragment{{Closed: 7, Contributors: 3}, {Closed: 8, Contributors: 2}},
+		Fragments: []status.Fragment{
+			{Closed: 7, Contributors: 3, Open: status.Open{Round: 8, Why: "no bell", Text: "waits for a learner to ring"}},
+			{Closed: 8, Contributors: 2, Open: status.Open{Round: 9, Why: "grace", Text: "waits for the delta of efefefefef, 2.1 s of at most 30.0 s", WaitedS: 2.1, MostS: 30}},
+		},
 		Peers: []status.Peer{
 			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, Upload: 2.5e6, UploadFull: true, MeasuredPerS: 7000},
 			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
@@ -138,6 +141,7 @@ func TestPrintStatus(t *testing.T) {
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
 		"traffic  2.0 KiB sent, 1.0 MiB received; the uplink carries 20.0 Mbit/s\n",
 		"rounds   7(3) 8(2)  closed(contributors) per fragment\n",
+		"open     round 9 of fragment 1: waits for the delta of efefefefef, 2.1 s of at most 30.0 s\n",
 		"03:04:05 connected efefefefef",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -26,6 +26,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"limits", limitsText(s.Limits)},
 		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
+		{"open", openText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
 	}
 	if rows = printable(rows); link && s.Link != "" {
@@ -177,6 +178,21 @@ func roundsText(fragments []status.Fragment) string {
 		parts = append(parts, fmt.Sprintf("%d(%d)", f.Closed, f.Contributors))
 	}
 	return strings.Join(parts, " ") + "  closed(contributors) per fragment"
+}
+
+// openText says what the round waits for that has been open for longest since it rang.
+func openText(fragments []status.Fragment) string {
+	longest := 0
+	for p, f := range fragments {
+		if f.Open.WaitedS > fragments[longest].Open.WaitedS {
+			longest = p
+		}
+	}
+	if len(fragments) == 0 || fragments[longest].Open.Round == 0 {
+		return ""
+	}
+	o := fragments[longest].Open
+	return fmt.Sprintf("round %d of fragment %d: %s", o.Round, longest, o.Text)
 }
 
 // planText says how many steps this node's deltas have, and why.

@@ -19,7 +19,7 @@ Shows where the time of deltas goes, from their author's draft to the models of 
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
     atoll trace world --author 3f2a
 
-A line of trace.jsonl is one delta at one node; go doc atoll/node/trace has its fields.`
+A line of trace.jsonl is one delta at one node, or a round that it closed and why; go doc atoll/node/trace has its fields.`
 
 // TraceCmd is `atoll trace`.
 type TraceCmd struct {
@@ -42,14 +42,14 @@ func (c *TraceCmd) Run(out *console) error {
 			return err
 		}
 	}
-	lines := c.pick(all.Merge())
-	if len(lines) == 0 {
+	merged := c.pick(all.Merge())
+	if len(merged.Lines) == 0 {
 		return errNoLines
 	}
-	if err := c.write(lines); err != nil {
+	if err := c.write(merged); err != nil {
 		return err
 	}
-	shares := trace.Sum(lines)
+	shares := trace.Sum(merged)
 	if c.JSON {
 		return out.json(shares)
 	}
@@ -60,11 +60,15 @@ func (c *TraceCmd) Run(out *console) error {
 // errNoLines says that there is nothing to tell of.
 var errNoLines = errors.New("no delta is traced there: wait until one is adopted, or look at --author and --node, which are ids as atoll peers shows them")
 
-// pick leaves out what was not asked for.
-func (c *TraceCmd) pick(lines []trace.Line) []trace.Line {
-	return slices.DeleteFunc(lines, func(l trace.Line) bool {
+// pick leaves out what was not asked for. Rounds have no author.
+func (c *TraceCmd) pick(t trace.Trace) trace.Trace {
+	t.Lines = slices.DeleteFunc(t.Lines, func(l trace.Line) bool {
 		return !isOf(c.Author, l.Author) || !isOf(c.Node, l.Node)
 	})
+	t.Closes = slices.DeleteFunc(t.Closes, func(r trace.Close) bool {
+		return c.Author != "" || !isOf(c.Node, r.Node)
+	})
+	return t
 }
 
 // isOf says whether an id begins so.
@@ -73,14 +77,14 @@ func isOf(begin string, id wire.PeerID) bool {
 }
 
 // write writes the files that were asked for.
-func (c *TraceCmd) write(lines []trace.Line) error {
+func (c *TraceCmd) write(t trace.Trace) error {
 	if c.SVG != "" {
-		if err := os.WriteFile(c.SVG, []byte(trace.SVG(lines)), 0o644); err != nil {
+		if err := os.WriteFile(c.SVG, []byte(trace.SVG(t.Lines)), 0o644); err != nil {
 			return fmt.Errorf("draw the trace: %w", err)
 		}
 	}
 	if c.Out != "" {
-		return trace.WriteFile(c.Out, lines)
+		return trace.WriteFile(c.Out, t)
 	}
 	return nil
 }

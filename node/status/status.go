@@ -146,10 +146,21 @@ type Fragment struct {
 	Contributors int    `json:"contributors"` // of the last closed round
 	EndRound     uint32 `json:"end_round,omitempty"`
 	Unpublished  uint64 `json:"unpublished"` // own tokens
+	Open         Open   `json:"open,omitzero"`
 
 	// Chains are the chain digests after the last rounds, oldest first: nodes
 	// whose closed rounds differ a little are compared there.
 	Chains []ChainAt `json:"chains,omitempty"`
+}
+
+// Open is what the open round of a fragment waits for.
+type Open struct {
+	Round   uint32  `json:"round"`
+	Why     string  `json:"why"`                // a word of the table closes of gossip/wire/SPEC.md
+	Text    string  `json:"text"`               // the same for people
+	For     string  `json:"for,omitempty"`      // whose delta is missing: a peer id, hex
+	WaitedS float64 `json:"waited_s,omitempty"` // since it rang
+	MostS   float64 `json:"most_s,omitempty"`   // for how long after that it waits at most
 }
 
 // MeanTokens is the mean of tokens per fragment, by the fragments' parameters: each step's tokens

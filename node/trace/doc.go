@@ -7,11 +7,12 @@
 // writes one Line of JSON when a delta is adopted here or given up, and for what is
 // still open when the node ends; of an own delta also when it is announced. A later line
 // about the same delta and node replaces the earlier one: an own delta that was adopted
-// may yet be discarded.
+// may yet be discarded. Of each round that closed it writes a Close, which says why.
 //
 // The command `atoll trace` merges such files, adds them up (Sum) and draws them (SVG). For all
-// else a line is easily asked, as here for the slowest payloads and who gave them:
+// else a line is easily asked, as here for those whom rounds waited for in vain, and for the slowest payloads and who gave them:
 //
+//	jq -c 'select(.close.why == "grace over") | .close | [.round, .for[:8], .waited_ms]' trace.jsonl
 //	jq -c 'select(.last_byte) | [.last_byte - .requested, .gave[:8], .size]' trace.jsonl | sort -t[ -k2 -n
 //
 // A process that is killed takes with it what was open: those deltas have no line there.

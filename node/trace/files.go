@@ -83,11 +83,11 @@ func dropCut(f *os.File) error {
 	return nil
 }
 
-// WriteFile writes lines to a file.
-func WriteFile(path string, lines []Line) error {
+// WriteFile writes a merged trace to a file.
+func WriteFile(path string, t Trace) error {
 	f, err := os.Create(path)
 	if err == nil {
-		err = errors.Join(Write(f, lines), f.Close())
+		err = errors.Join(Write(f, t), f.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("write the trace: %w", err)

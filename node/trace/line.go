@@ -75,6 +75,17 @@ type Served struct {
 	Begun   int64       `json:"begun"`
 }
 
+// Close is a round that closed at a node.
+type Close struct {
+	Node     wire.PeerID `json:"node"`
+	Fragment int         `json:"fragment"`
+	Round    uint32      `json:"round"`
+	At       int64       `json:"at"`
+	Why      string      `json:"why"`                // a word of the table closes of gossip/wire/SPEC.md
+	For      wire.PeerID `json:"for,omitzero"`       // whose delta it waited for in vain
+	WaitedMs int64       `json:"waited_ms,omitzero"` // since it rang
+}
+
 // End is what became of a delta at a node.
 type End string
 

@@ -20,12 +20,14 @@ const maxLine = 1 << 16
 type Trace struct {
 	Lines  []Line
 	Served []Served
+	Closes []Close
 }
 
-// entry is one line of a file: a Line, or what a giver knows.
+// entry is one line of a file: a Line, what a giver knows, or a round that closed.
 type entry struct {
 	*Line
 	Served *Served `json:"served,omitempty"`
+	Close  *Close  `json:"close,omitempty"`
 }
 
 // Read adds the lines of a file. A last line that is cut, as a process that was killed
@@ -41,6 +43,9 @@ func (t *Trace) Read(in io.Reader) error {
 		}
 		if e.Served != nil {
 			t.Served = append(t.Served, *e.Served)
+		}
+		if e.Close != nil {
+			t.Closes = append(t.Closes, *e.Close)
 		}
 		if e.Line != nil {
 			t.Lines = append(t.Lines, *e.Line)
@@ -60,12 +65,17 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// Write writes lines as a Recorder does.
-func Write(out io.Writer, lines []Line) error {
+// Write writes a merged trace as a Recorder does.
+func Write(out io.Writer, t Trace) error {
 	w := bufio.NewWriter(out)
 	e := json.NewEncoder(w)
-	for _, l := range lines {
+	for _, l := range t.Lines {
 		if err := e.Encode(l); err != nil {
+			return err
+		}
+	}
+	for i := range t.Closes {
+		if err := e.Encode(entry{Close: &t.Closes[i]}); err != nil {
 			return err
 		}
 	}
@@ -75,8 +85,8 @@ func Write(out io.Writer, lines []Line) error {
 // Merge makes one trace of what several nodes wrote. It keeps the last line of each delta
 // and node. The line learns from the author's when the delta was drafted and announced, and
 // from the giver when the request was there. The oldest delta comes first, its author's line
-// before the others.
-func (t Trace) Merge() []Line {
+// before the others. Of each round that a node closed the last time counts.
+func (t Trace) Merge() Trace {
 	type key struct {
 		delta wire.Digest
 		node  wire.PeerID
@@ -97,7 +107,7 @@ func (t Trace) Merge() []Line {
 		w := way{key{s.Delta, s.To}, s.Node}
 		gave[w] = append(gave[w], s)
 	}
-	var out []Line
+	out := Trace{Closes: t.mergeCloses()}
 	for i, l := range t.Lines {
 		k := key{l.Delta, l.Node}
 		if last[k] != i {
@@ -106,9 +116,29 @@ func (t Trace) Merge() []Line {
 		author, giver := authors[l.Delta], broughtBy(gave[way{k, l.Gave}], l.LastByte)
 		l.Drafted, l.Announced = cmp.Or(l.Drafted, author.Drafted), cmp.Or(l.Announced, author.Announced)
 		l.Reached, l.Begun = cmp.Or(l.Reached, giver.Reached), cmp.Or(l.Begun, giver.Begun)
-		out = append(out, l)
+		out.Lines = append(out.Lines, l)
 	}
-	slices.SortStableFunc(out, compareLines)
+	slices.SortStableFunc(out.Lines, compareLines)
+	return out
+}
+
+// mergeCloses keeps the last close of each round and node, the oldest first.
+func (t Trace) mergeCloses() (out []Close) {
+	type key struct {
+		node     wire.PeerID
+		fragment int
+		round    uint32
+	}
+	last := map[key]int{}
+	for i, c := range t.Closes {
+		last[key{c.Node, c.Fragment, c.Round}] = i
+	}
+	for i, c := range t.Closes {
+		if last[key{c.Node, c.Fragment, c.Round}] == i {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Close) int { return cmp.Or(cmp.Compare(a.At, b.At), bytes.Compare(a.Node[:], b.Node[:])) })
 	return out
 }
 

@@ -18,8 +18,9 @@ import (
 func TestLinesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.Custom(drawLine)).Draw(t, "lines")
+		closes := []Close{{Node: wire.PeerID{1}, Fragment: 2, Round: 3, At: 4, Why: "grace over", For: wire.PeerID{5}, WaitedMs: 6}}
 		var b bytes.Buffer
-		if err := Write(&b, lines); err != nil {
+		if err := Write(&b, Trace{Lines: lines, Closes: closes}); err != nil {
 			t.Fatal(err)
 		}
 		var got Trace
@@ -28,6 +29,9 @@ func TestLinesComeBack(t *testing.T) {
 		}
 		if len(lines)+len(got.Lines) > 0 && !reflect.DeepEqual(got.Lines, lines) {
 			t.Errorf("read %+v, wrote %+v", got.Lines, lines)
+		}
+		if !reflect.DeepEqual(got.Closes, closes) {
+			t.Errorf("read %+v, wrote %+v", got.Closes, closes)
 		}
 	})
 }
@@ -63,17 +67,22 @@ func TestMerge(t *testing.T) {
 			{Delta: first, Node: a, To: b, Reached: 40, Begun: 41}, // once more
 			{Delta: first, Node: b, To: b, Reached: 28, Begun: 29}, // another giver
 		},
+		Closes: []Close{
+			{Node: b, Round: 1, At: 32, Why: "grace over"},
+			{Node: a, Round: 1, At: 33, Why: "answered"},
+			{Node: b, Round: 1, At: 60, Why: "closed elsewhere"}, // after it took tips of an older round
+		},
 	}
-	want := []Line{
+	want := Trace{Closes: []Close{all.Closes[1], all.Closes[2]}, Lines: []Line{
 		line(first, a, Times{Drafted: 10, Announced: 11}, How{End: Returned}),
 		line(first, b, Times{Drafted: 10, Announced: 11, Heard: 20, Reached: 24, Begun: 25, FirstByte: 30, LastByte: 31}, How{Gave: a, End: Adopted}),
 		line(second, a, Times{Drafted: 50, Announced: 51}, How{End: Adopted}),
-	}
+	}}
 	got := all.Merge()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("merged %+v,\n want %+v", got, want)
 	}
-	if again := (Trace{Lines: got}).Merge(); !reflect.DeepEqual(again, want) {
+	if again := got.Merge(); !reflect.DeepEqual(again, want) {
 		t.Errorf("merged once more %+v", again)
 	}
 }
@@ -113,7 +122,7 @@ func TestReadPath(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, node), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteFile(filepath.Join(dir, node, File), []Line{{Node: wire.PeerID{byte(i)}, How: How{End: Open}}}); err != nil {
+		if err := WriteFile(filepath.Join(dir, node, File), Trace{Lines: []Line{{Node: wire.PeerID{byte(i)}, How: How{End: Open}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +141,7 @@ func TestReadPath(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"delta":"` + strings.Repeat("0a", 32) + `","node":"` + strings.Repeat("01", 32) + `","author":"` + strings.Repeat("02", 32) + `","round":3,"drafted":5,"adopted":9,"end":"adopted"}` + "\n",
-		`{"served":{"delta":"` + strings.Repeat("0a", 32) + `","reached":4}}` + "\n", "{}\n", "null\n", `{"drafted":1e3}` + "\n", `{"later":1}` + "\n{",
+		`{"served":{"delta":"` + strings.Repeat("0a", 32) + `","reached":4}}` + "\n", `{"close":{"round":2,"why":"answered"}}` + "\n", "{}\n", "null\n", `{"drafted":1e3}` + "\n", `{"later":1}` + "\n{",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -141,13 +150,13 @@ func FuzzRead(f *testing.F) {
 		if all.Read(bytes.NewReader(b)) != nil {
 			return
 		}
-		lines := all.Merge()
-		if len(lines) > len(all.Lines) {
-			t.Fatalf("%d lines became %d", len(all.Lines), len(lines))
+		merged := all.Merge()
+		if len(merged.Lines) > len(all.Lines) || len(merged.Closes) > len(all.Closes) {
+			t.Fatalf("%d lines became %d, %d rounds %d", len(all.Lines), len(merged.Lines), len(all.Closes), len(merged.Closes))
 		}
-		if _, err := json.Marshal(Sum(lines)); err != nil {
+		if _, err := json.Marshal(Sum(merged)); err != nil {
 			t.Fatal(err)
 		}
-		checkXML(t, SVG(lines))
+		checkXML(t, SVG(merged.Lines))
 	})
 }

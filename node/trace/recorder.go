@@ -175,6 +175,10 @@ func (r *Recorder) closed(now int64, e rounds.Closed) {
 		r.closes = append(r.closes, map[uint32]int64{})
 	}
 	round := e.Link.Round
+	r.put(entry{Close: &Close{
+		Node: r.cfg.Self, Fragment: e.Fragment, Round: round, At: now,
+		Why: e.Why.String(), For: wire.PeerID(e.Why.For), WaitedMs: e.Why.Waited,
+	}})
 	r.closes[e.Fragment][round] = now
 	delete(r.closes[e.Fragment], round-r.cfg.Window-1) // no delta comes later than that
 	for _, l := range r.open {

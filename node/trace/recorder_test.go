@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,17 +62,19 @@ func (g *rig) adopts(at int64, tip *outer.Tip, changes ...outer.Change) {
 	g.sees(at, replica.Adopted{Adopt: outer.Adopt{Tip: tip, Changes: changes}})
 }
 
-// lines are all that was written.
-func (g *rig) lines() []Line {
+// lines are those of deltas.
+func (g *rig) lines() []Line { return g.written().Lines }
+
+// written is all that was written.
+func (g *rig) written() (all Trace) {
 	g.t.Helper()
 	if err := g.Flush(); err != nil {
 		g.t.Fatal(err)
 	}
-	var all Trace
 	if err := all.Read(bytes.NewReader(g.out.Bytes())); err != nil {
 		g.t.Fatal(err)
 	}
-	return all.Lines
+	return all
 }
 
 // wantLast compares the last line that was written.
@@ -336,5 +339,19 @@ func TestFailures(t *testing.T) {
 		if got := failure(c.response, c.err); got != c.want {
 			t.Errorf("%v, %v: %q, want %q", c.response, c.err, got, c.want)
 		}
+	}
+}
+
+// A round that closes is written down with the reason, once for each time that it closes.
+func TestRoundsHaveReasons(t *testing.T) {
+	g := newRig(t)
+	g.sees(1500, rounds.Closed{Fragment: 1, Link: outer.Link{Round: 3}, Why: rounds.Why{Reason: rounds.GraceOver, For: outer.Author{7}, Waited: 400}})
+	g.sees(1600, rounds.Closed{Link: outer.Link{Round: 4}, Why: rounds.Why{Reason: rounds.NextHeld}})
+	want := []Close{
+		{Node: self, Fragment: 1, Round: 3, At: 1500, Why: "grace over", For: wire.PeerID{7}, WaitedMs: 400},
+		{Node: self, Round: 4, At: 1600, Why: "next"},
+	}
+	if got := g.written().Closes; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -57,8 +58,9 @@ type Shares struct {
 	P95S     float64    `json:"p95_s"`
 	Stages   []StageSum `json:"stages"`
 
-	Own    map[End]int `json:"own"`    // how deltas ended at their authors
-	Others map[End]int `json:"others"` // how deltas ended at other nodes
+	Own    map[End]int    `json:"own"`              // how deltas ended at their authors
+	Others map[End]int    `json:"others"`           // how deltas ended at other nodes
+	Closed map[string]int `json:"closed,omitempty"` // rounds at all nodes, by why they closed: see Close
 }
 
 // StageSum is one stage of all deltas.
@@ -73,9 +75,13 @@ type StageSum struct {
 // the author's line at hand.
 func (l *Line) way() bool { return !l.Own() && l.End == Adopted && l.Drafted != 0 }
 
-// Sum adds up the lines of a merged trace.
-func Sum(lines []Line) Shares {
-	s := Shares{Own: map[End]int{}, Others: map[End]int{}}
+// Sum adds up a merged trace.
+func Sum(t Trace) Shares {
+	s := Shares{Own: map[End]int{}, Others: map[End]int{}, Closed: map[string]int{}}
+	for _, c := range t.Closes {
+		s.Closed[c.Why]++
+	}
+	lines := t.Lines
 	took := make([][]int64, len(stages)+1) // in all last
 	for i := range lines {
 		l := &lines[i]
@@ -172,7 +178,20 @@ func (s Shares) Text() string {
 		text += fmt.Sprintf("; %d requests, %s busy, %s failed, %s for what was there",
 			s.Requests, percentText(ratio(s.Busy, s.Requests)), percentText(ratio(s.Failed, s.Requests)), percentText(ratio(s.Again, s.Requests)))
 	}
-	return text + lost("their authors", s.Own) + lost("other nodes", s.Others)
+	return text + lost("their authors", s.Own) + lost("other nodes", s.Others) + s.closedText()
+}
+
+// closedText says why rounds closed, the most frequent reason first.
+func (s Shares) closedText() string {
+	if len(s.Closed) == 0 {
+		return ""
+	}
+	whys := slices.Collect(maps.Keys(s.Closed))
+	slices.SortFunc(whys, func(a, b string) int { return cmp.Or(cmp.Compare(s.Closed[b], s.Closed[a]), cmp.Compare(a, b)) })
+	for i, why := range whys {
+		whys[i] = fmt.Sprintf("%d %s", s.Closed[why], why)
+	}
+	return "; rounds closed: " + strings.Join(whys, ", ")
 }
 
 // lost says which deltas did not come into the model, and where.

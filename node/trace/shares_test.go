@@ -17,13 +17,16 @@ func TestSum(t *testing.T) {
 	way := func(late bool, t Times) Line {
 		return Line{Node: b, What: What{Author: a}, Times: t, How: How{Gave: a, Requests: 2, Busy: 1, Late: late, End: Adopted}}
 	}
-	s := Sum([]Line{
+	s := Sum(Trace{Closes: []Close{{Why: "answered"}, {Why: "grace over"}, {Why: "answered"}}, Lines: []Line{
 		{Node: a, What: What{Author: a}, How: How{End: Returned}},
 		way(false, Times{Drafted: 1000, Announced: 1100, Heard: 1200, Asked: 1200, Requested: 1200, FirstByte: 1500, LastByte: 1600, Held: 1600, Closed: 1800, Folded: 1900, Adopted: 2000}),
 		way(true, Times{Drafted: 1000, Announced: 1100, Heard: 1200, Asked: 1200, Requested: 1200, FirstByte: 3500, LastByte: 3600, Held: 3600, Closed: 1800, Folded: 3900, Adopted: 4000}),
 		{Node: b, What: What{Author: a}, Times: Times{Drafted: 1000, Heard: 1300}, How: How{End: Open}},
 		{Node: b, What: What{Author: a}, Times: Times{Heard: 1300, Adopted: 1400}, How: How{End: Adopted}}, // its author's file is not here
-	})
+	}})
+	if s.Closed["answered"] != 2 || s.Closed["grace over"] != 1 {
+		t.Errorf("rounds closed: %v", s.Closed)
+	}
 	if s.Deltas != 2 || s.Late != 1 || s.ByAuthor != 2 || s.Requests != 4 || s.Busy != 2 || s.MeanS != 2 || s.P95S != 3 || s.Own[Returned] != 1 || s.Others[Adopted] != 3 || s.Others[Open] != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -50,7 +53,7 @@ func TestSharesAreTheWhole(t *testing.T) {
 		ms := func(name string) int64 { return rapid.Int64Range(0, 1e13).Draw(t, name) }
 		l.Times = Times{ms("drafted") + 1, ms("announced"), ms("heard"), ms("asked"), ms("requested"), ms("reached"), ms("begun"),
 			ms("first"), ms("last"), ms("verified"), ms("held"), ms("closed"), ms("folded"), ms("adopted")}
-		s := Sum([]Line{l})
+		s := Sum(Trace{Lines: []Line{l}})
 		shares, last := 0.0, int64(0)
 		for k, at := range l.elapsed() {
 			if at < last || s.Stages[k].Share < 0 {
@@ -94,7 +97,7 @@ func TestBands(t *testing.T) {
 
 func TestSharesText(t *testing.T) {
 	var b strings.Builder
-	s := Sum(nil)
+	s := Sum(Trace{})
 	if err := s.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +113,10 @@ func TestSharesText(t *testing.T) {
 	s = Shares{Deltas: 4, Late: 1, ByAuthor: 3, Requests: 10, Busy: 1, Failed: 2, Own: map[End]int{Adopted: 5, Returned: 2, Discarded: 1}}
 	want := "4 deltas in other nodes' models, 25.0 % of them late, 75.0 % given by their author; 10 requests, 10.0 % busy, 20.0 % failed, 0.0 % for what was there; at their authors 1 discarded, 2 returned"
 	if s.Text() != want {
+		t.Errorf("%q", s.Text())
+	}
+	s.Closed = map[string]int{"grace over": 2, "answered": 7, "next": 2}
+	if want += "; rounds closed: 7 answered, 2 grace over, 2 next"; s.Text() != want {
 		t.Errorf("%q", s.Text())
 	}
 }

@@ -35,7 +35,7 @@ var colours = []string{
 // and below that what each stage takes. It brings its own background, so it is as readable
 // on a dark page.
 func SVG(lines []Line) string {
-	p := picture{shares: Sum(lines)}
+	p := picture{shares: Sum(Trace{Lines: lines})}
 	for i := range lines {
 		if l := &lines[i]; l.way() {
 			p.ways = append(p.ways, l.elapsed())

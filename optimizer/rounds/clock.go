@@ -162,6 +162,53 @@ func ema(old, x Time) Time {
 	return (emaOld*old + x) / emaAll
 }
 
+// grace follows how late live peers' deltas arrive, is at least the time of
+// two steps (the overlap that costs no goodput) and at most a fixed part of
+// the time between two bells, or what most links take. In a run of long rounds it is at least what
+// the links take by its genesis: whose payloads share a link first changes from round to round.
+func (m *Machine) grace() Time {
+	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.p.SweepMs())
+	if m.late.unmeasured(m.roster.training) {
+		want = max(want, m.unmeasured())
+	}
+	if between := m.late.between(); between > 0 {
+		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
+			want = min(want, max(most, m.late.way(m.others())))
+		}
+	}
+	return min(want, m.p.GraceMaxMs)
+}
+
+// unmeasured is how long a round waits for learners of whom nothing has come yet. In runs of long rounds that is as long as
+// for a delta that does not come: with less, all of the first round would be late and folded again.
+func (m *Machine) unmeasured() Time {
+	if m.p.SweepMs() > 0 {
+		return m.Patience()
+	}
+	return leastPatienceMs
+}
+
+// Bounds of patience, beside genesis' GraceMaxMs.
+const (
+	// patienceLate is how many times what deltas usually take one may take.
+	patienceLate = 8
+	// leastPatienceMs is a few beat periods: what is seldom is not missed for a moment's load.
+	leastPatienceMs = 5_000
+)
+
+// Patience is how long in milliseconds a round may stay open for a delta that does not
+// come, and a delta may wait for somebody to take it: many times what deltas take on these
+// links, and no longer than genesis allows. Before something came of each learner it is at least what
+// the links take that the run was made for.
+func (m *Machine) Patience() Time {
+	least := Time(leastPatienceMs)
+	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.roster.training) {
+		least = sweep
+	}
+	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
+	return min(m.p.GraceMaxMs, max(least, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
+}
+
 // Rested says that the rounds of this node stood still until now, as its owner had it
 // paused: what a bell, a step or a delta took meanwhile is no measure of anything.
 func (m *Machine) Rested(now Time) {

@@ -31,24 +31,6 @@ const earlyRounds = 8
 // it has to catch up with them. It is bounded, as peers may lie.
 const attestedPace = 4
 
-// mayClose says whether the open round closes now.
-func (m *Machine) mayClose(now Time, f *fragment) bool {
-	open := f.chain.closed + 1
-	if f.chain.last().Ended() {
-		return false
-	}
-	if m.early(now, f) {
-		return false
-	}
-	if f.bell.target >= open || f.deltas.rounds[open+1].heldOfMembers() > 0 {
-		return true // a header alone rings, but closes nothing
-	}
-	if f.bell.at == 0 {
-		return false
-	}
-	return m.answered(f, open) || m.graceOver(now, f, open)
-}
-
 // early says that min_round forbids to close the open round yet. Rounds that were closed
 // before a restart were paced then.
 func (m *Machine) early(now Time, f *fragment) bool {
@@ -72,34 +54,32 @@ func (m *Machine) closedElsewhere(fragment int, rnd uint32) bool {
 	return m.closedByMost != nil && m.closedByMost(fragment, rnd)
 }
 
-// answered says whether every live learner expected to answer has its delta
-// held here.
-func (m *Machine) answered(f *fragment, open uint32) bool {
-	r := f.deltas.rounds[open]
-	if r.heldOfMembers() == 0 {
+// answered says whether something of the open round is held, and nothing more is to come.
+func (m *Machine) answered(f *fragment) bool {
+	if f.deltas.rounds[f.open()].heldOfMembers() == 0 {
 		return false
 	}
-	called := m.answerers(f, open)
-	if i := f.cache.missing; i < len(called) && m.awaits(f, r, open, called[i]) {
-		return false // the one missing before mostly still is
+	_, more := m.missing(f)
+	return !more
+}
+
+// missing is whose delta the open round waits for: of those called, or who announced one.
+func (m *Machine) missing(f *fragment) (a outer.Author, found bool) {
+	r, called := f.deltas.rounds[f.open()], m.answerers(f, f.open())
+	if r == nil {
+		return a, false
+	}
+	if i := f.cache.missing; i < len(called) && m.awaits(f, r, called[i]) {
+		return called[i], true // the one missing before mostly still is
 	}
 	for i, a := range called {
-		if m.awaits(f, r, open, a) {
+		if m.awaits(f, r, a) {
 			f.cache.missing = i
-			return false
+			return a, true
 		}
 	}
-	return !r.comes()
+	return r.comes()
 }
-
-// awaits says whether the open round waits for an author's delta.
-func (m *Machine) awaits(f *fragment, r *round, open uint32, a outer.Author) bool {
-	return !m.silenced(f, a) && !r.holds(a) && (m.due(f, open, a) || m.announced(r, a)) && !m.spent(f, r, a)
-}
-
-// announced says, in a run of long rounds, that a delta of an author is known and not here. It takes minutes, and comes whatever
-// plan its author says that it has: at first plans go by what links carried in a moment.
-func (m *Machine) announced(r *round, a outer.Author) bool { return m.p.SweepMs() > 0 && r.by(a) }
 
 // spent says whether nothing of an author is to come to the open round of a fragment: it
 // steps no more, and what it made is published.
@@ -113,18 +93,10 @@ func (m *Machine) spent(f *fragment, r *round, a outer.Author) bool {
 	return m.spentElse != nil && m.spentElse(f.index, a)
 }
 
-// graceOver says whether waiting has lasted long enough. With fewer deltas than the quorum it lasts as long as patience: a hung
-// peer stalls nothing. So it does for a learner that steps no more: nobody gains by a close without the last deltas of the others.
-func (m *Machine) graceOver(now Time, f *fragment, open uint32) bool {
-	waited := now - f.bell.at
-	if waited >= m.Patience() {
-		return true
-	}
-	if m.stopped {
-		return false
-	}
-	r := f.deltas.rounds[open]
-	return waited >= m.p.GraceMinMs && r.heldOfMembers() >= m.quorum(f, r) && waited >= m.grace()
+// fewerThanQuorum says that the open round has fewer deltas of members than it closes with once grace is over.
+func (m *Machine) fewerThanQuorum(f *fragment) bool {
+	r := f.deltas.rounds[f.open()]
+	return r.heldOfMembers() < m.quorum(f, r)
 }
 
 // quorum is how many deltas of members the open round closes with once grace is over. Where that takes all live learners, one may
@@ -144,54 +116,11 @@ func (m *Machine) quorum(f *fragment, r *round) int {
 // dueAgain says that this learner has its delta in the open round and has made the steps of its next one since. While a delta is
 // under way it is not.
 func (m *Machine) dueAgain(f *fragment, r *round) bool {
-	return r.holds(m.self) && !r.comes() && f.learn.since >= m.plan.Steps
-}
-
-// grace follows how late live peers' deltas arrive, is at least the time of
-// two steps (the overlap that costs no goodput) and at most a fixed part of
-// the time between two bells, or what most links take. In a run of long rounds it is at least what
-// the links take by its genesis: whose payloads share a link first changes from round to round.
-func (m *Machine) grace() Time {
-	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.p.SweepMs())
-	if m.late.unmeasured(m.roster.training) {
-		want = max(want, m.unmeasured())
+	if !r.holds(m.self) || f.learn.since < m.plan.Steps {
+		return false
 	}
-	if between := m.late.between(); between > 0 {
-		if most := max(m.p.GraceMinMs, between*graceShareNum/graceShareDen); want > most {
-			want = min(want, max(most, m.late.way(m.others())))
-		}
-	}
-	return min(want, m.p.GraceMaxMs)
-}
-
-// unmeasured is how long a round waits for learners of whom nothing has come yet. In runs of long rounds that is as long as
-// for a delta that does not come: with less, all of the first round would be late and folded again.
-func (m *Machine) unmeasured() Time {
-	if m.p.SweepMs() > 0 {
-		return m.Patience()
-	}
-	return leastPatienceMs
-}
-
-// Bounds of patience, beside genesis' GraceMaxMs.
-const (
-	// patienceLate is how many times what deltas usually take one may take.
-	patienceLate = 8
-	// leastPatienceMs is a few beat periods: what is seldom is not missed for a moment's load.
-	leastPatienceMs = 5_000
-)
-
-// Patience is how long in milliseconds a round may stay open for a delta that does not
-// come, and a delta may wait for somebody to take it: many times what deltas take on these
-// links, and no longer than genesis allows. Before something came of each learner it is at least what
-// the links take that the run was made for.
-func (m *Machine) Patience() Time {
-	least := Time(leastPatienceMs)
-	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.roster.training) {
-		least = sweep
-	}
-	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
-	return min(m.p.GraceMaxMs, max(least, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
+	_, comes := r.comes()
+	return !comes
 }
 
 // CloseTo says that a peer closed this far and that all it folded is held
@@ -204,7 +133,11 @@ func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 
 // close closes the open round: its link is fixed by the set held now, and is
 // recomputed when a late delta arrives.
-func (m *Machine) close(now Time, f *fragment) {
+func (m *Machine) close(now Time, f *fragment, r Reason) {
+	why := m.whyOf(now, f, r)
+	if r == LeftOut {
+		m.leaveOut(now, f)
+	}
 	m.pace(now, f)
 	f.chain.closed++
 	f.learn.opened = 0
@@ -214,5 +147,5 @@ func (m *Machine) close(now Time, f *fragment) {
 	f.chain.links = append(f.chain.links, outer.NextLink(m.p, f.chain.last(), f.deltas.rounds[f.chain.closed].set()))
 	f.reopen()
 	m.expire(f)
-	m.emit(Closed{Fragment: f.index, Link: f.chain.last(), At: now})
+	m.emit(Closed{Fragment: f.index, Link: f.chain.last(), Why: why})
 }

@@ -98,11 +98,11 @@ func TestLongRoundsWaitForWhatIsAnnounced(t *testing.T) {
 		g.m.SetPlans(map[outer.Author]uint32{{2}: 1000})
 		f, d := g.m.frags[0], g.delta(outer.Author{2}, 0, 1)
 		g.want(g.offer(d), nil)
-		if got := g.m.awaits(f, f.deltas.rounds[1], 1, outer.Author{2}); got != waits {
+		if got := g.m.awaits(f, f.deltas.rounds[1], outer.Author{2}); got != waits {
 			t.Errorf("rounds of %d ms: it is waited for: %v", most, got)
 		}
 		g.held(d)
-		if g.m.awaits(f, f.deltas.rounds[1], 1, outer.Author{2}) {
+		if g.m.awaits(f, f.deltas.rounds[1], outer.Author{2}) {
 			t.Errorf("rounds of %d ms: what is here is waited for", most)
 		}
 	}

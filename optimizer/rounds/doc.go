@@ -12,8 +12,11 @@
 //
 //   - A learner that has enough steps rings the bell of a round: its delta for the
 //     open round opens the time in which the others answer.
-//   - A round closes when those called to answer have, or when grace is over. A
-//     delta that comes later is folded into its round all the same, with every
+//   - A round closes when those called to answer have, or when grace is over. When
+//     exactly, and what an open round waits for, is one table: closing, in table.go, with
+//     awaiting below it. A [Reason] is one of its rows. Nothing else closes a round, and
+//     [View.Why] walks it for people.
+//   - A delta that comes later is folded into its round all the same, with every
 //     round after it, until the round is final.
 //   - Where more learners train than may answer, rounds call them in rotation.
 //   - Own deltas are those of this node's learner. They are in flight until a tip

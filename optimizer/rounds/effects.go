@@ -18,7 +18,7 @@ type WantDraft struct{ Fragment int }
 type Closed struct {
 	Fragment int
 	Link     outer.Link
-	At       Time
+	Why      Why
 }
 
 // WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the

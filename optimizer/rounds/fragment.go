@@ -25,7 +25,7 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	}
 	f.chain.tip, f.chain.links, f.chain.first = t, links, links[0].Round
 	f.chain.closed, f.chain.base, f.chain.bases = t.Round, t.Round, []uint32{t.Round}
-	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened = nil, 0, 0, 0
+	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened, f.learn.leaves = nil, 0, 0, 0, 0
 	f.learn.stepped, f.learn.givenUp = min(f.learn.stepped, t.Round), false
 	f.folds.check, f.folds.reload = 0, false
 	for r := range f.deltas.rounds {
@@ -35,6 +35,9 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	}
 	f.reopen()
 }
+
+// open is the round that closes next.
+func (f *fragment) open() uint32 { return f.chain.closed + 1 }
 
 // reopen sets the bell of the open round from the deltas known already.
 func (f *fragment) reopen() {

@@ -12,6 +12,7 @@ type learning struct {
 	stepped  uint32 // rounds closed when the last of them was made
 	givenUp  bool   // the learner was told to give them up
 	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
+	leaves   uint32 // the last round that it leaves out, as it signed it already
 	drafting bool   // a draft was asked for and is not yet durable
 	draftAt  Time   // no draft before: one could not be made durable
 }
@@ -25,7 +26,9 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 		f.learn.pending++
 		f.learn.stepped = f.chain.closed
 		f.learn.unsent += tokens
-		m.unstick(now, f)
+		for m.why(now, f) == LeftOut {
+			m.close(now, f, LeftOut)
+		}
 		m.askDraft(now, f)
 	}
 }
@@ -41,25 +44,24 @@ func (m *Machine) stuck(f *fragment) bool {
 	return m.learner && !m.guest && !m.hold && f.bell.at == 0 && f.chain.closed < f.own.mark
 }
 
-// unstick has a stuck learner wait no longer than for so many steps.
-func (m *Machine) unstick(now Time, f *fragment) {
+// stuckTooLong says that a stuck learner has waited for so many steps, or, where it steps no more and has something to
+// publish, as at the end of its budget, for as long as a round may stay open.
+func (m *Machine) stuckTooLong(now Time, f *fragment) bool {
 	groups := max(1, (len(m.roster.training)+m.p.Answerers-1)/m.p.Answerers)
-	if m.stuck(f) && f.learn.opened >= stuckAfter*m.plan.Common*groups {
-		m.leaveOut(now, f)
-	}
+	return m.stuck(f) && (f.learn.opened >= stuckAfter*m.plan.Common*groups ||
+		m.publishesLast(f) && f.learn.stuckAt != 0 && now-f.learn.stuckAt >= m.Patience())
 }
 
-// unstickAtRest does so for one that steps no more and has something to publish, as at
-// the end of its budget: it waits for as long as a round may stay open.
-func (m *Machine) unstickAtRest(now Time, f *fragment) {
+// publishesLast says that the learner steps no more and has something to publish.
+func (m *Machine) publishesLast(f *fragment) bool { return m.flush && f.learn.pending > 0 }
+
+// noteStuck notes since when a learner that steps no more is stuck.
+func (m *Machine) noteStuck(now Time, f *fragment) {
 	switch {
-	case !m.flush || f.learn.pending == 0 || !m.stuck(f):
+	case !m.publishesLast(f) || !m.stuck(f):
 		f.learn.stuckAt = 0
 	case f.learn.stuckAt == 0:
 		f.learn.stuckAt = now
-	case now-f.learn.stuckAt >= m.Patience():
-		f.learn.stuckAt = now
-		m.leaveOut(now, f)
 	}
 }
 
@@ -76,16 +78,16 @@ func (m *Machine) giveUpLate(f *fragment) {
 	m.emit(outer.Adopt{Fragment: f.index, Tip: f.chain.tip, GiveUp: true})
 }
 
-// leaveOut closes rounds without deltas up to the last that this learner has signed, as
-// it must leave out those in between; but so may all learners, and then nobody could ring
-// for a round that all have signed, ever. Deltas of these rounds that come after all are
-// late, and folded.
+// leaveOut has rounds close without deltas up to the last that this learner has signed, as
+// it must leave out those in between. Deltas of these rounds that come after all are
+// late, and folded. No more go at a time than others take by gossip: whoever is slow, and not stuck, is
+// not to find its rounds final here.
 func (m *Machine) leaveOut(now Time, f *fragment) {
-	// No more at a time than others take by gossip: whoever is slow, and not stuck, is
-	// not to find its rounds final here.
-	last := min(f.own.mark, f.chain.closed+m.p.WindowAccept)
-	for f.chain.closed < last && !f.chain.last().Ended() && !m.early(now, f) {
-		m.close(now, f)
-		f.learn.stepped++ // nobody has gone on in such a round
+	if f.learn.leaves < f.open() {
+		f.learn.leaves = min(f.own.mark, f.chain.closed+m.p.WindowAccept)
 	}
+	if f.learn.stuckAt != 0 {
+		f.learn.stuckAt = now
+	}
+	f.learn.stepped++ // nobody has gone on in such a round
 }

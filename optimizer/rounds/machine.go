@@ -113,10 +113,10 @@ func (m *Machine) each(now Time) {
 
 // advance runs every rule of one fragment until none applies.
 func (m *Machine) advance(now Time, f *fragment) {
-	for m.mayClose(now, f) {
-		m.close(now, f)
+	for r := m.why(now, f); r.Closes(); r = m.why(now, f) {
+		m.close(now, f, r)
 	}
-	m.unstickAtRest(now, f)
+	m.noteStuck(now, f)
 	m.giveUpLate(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)

@@ -7,69 +7,6 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// roster is the learners that this node knows of.
-type roster struct {
-	live     []outer.Author // can be heard, sorted
-	idle     []outer.Author // live ones that have nothing to publish, sorted
-	training []outer.Author // the others, sorted: they answer bells, in rotation
-	changes  int            // of training
-	guests   []outer.Author // others that are guests of the run
-
-	plans map[outer.Author]uint32 // steps that peers plan for a delta
-}
-
-// SetLive names the learners that can be expected to answer a bell. Local
-// knowledge: it may only delay a close.
-func (m *Machine) SetLive(live []outer.Author) {
-	sorted := slices.Clone(live)
-	slices.SortFunc(sorted, outer.CompareAuthors)
-	if slices.Equal(sorted, m.roster.live) {
-		return
-	}
-	m.roster.live = sorted
-	m.late.forgetAllBut(m.roster.isLive)
-	m.roster.rotate()
-}
-
-// SetIdle names the learners that say they have nothing to publish: no round waits
-// for them, calls them, nor counts them in its quorum. This node is one of them from
-// when it says so, or it would call others than they call themselves.
-func (m *Machine) SetIdle(idle []outer.Author) {
-	m.roster.idle = slices.Clone(idle)
-	slices.SortFunc(m.roster.idle, outer.CompareAuthors)
-	m.roster.rotate()
-}
-
-// rotate works out who answers bells in rotation.
-func (r *roster) rotate() {
-	training := slices.DeleteFunc(slices.Clone(r.live), r.isIdle)
-	if !slices.Equal(training, r.training) {
-		r.training = training
-		r.changes++
-	}
-}
-
-// SetGuests names the other guests that can be heard. They take turns with this node, if it is one.
-func (m *Machine) SetGuests(guests []outer.Author) { m.roster.guests = slices.Clone(guests) }
-
-func (r *roster) isIdle(a outer.Author) bool { return includes(r.idle, a) }
-
-func (r *roster) isLive(a outer.Author) bool { return includes(r.live, a) }
-
-// includes looks an author up in a sorted list.
-func includes(sorted []outer.Author, a outer.Author) bool {
-	_, ok := slices.BinarySearchFunc(sorted, a, outer.CompareAuthors)
-	return ok
-}
-
-// others is the number of learners that can be expected to answer beside this one.
-func (m *Machine) others() int {
-	if m.roster.isLive(m.self) {
-		return len(m.roster.live) - 1
-	}
-	return len(m.roster.live)
-}
-
 // Where more than C learners train they answer in rotation. Otherwise the cost of a run
 // would grow with all of them for each: everybody receives and folds every delta. They sit
 // in a circle, in the order of their names, and a round begins at a point of it: the C
@@ -101,20 +38,6 @@ func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
 		return m.inTurn(f, rnd)
 	}
 	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
-}
-
-// inTurn says whether a delta of this guest for a round has a place in its set, beside those of the others.
-func (m *Machine) inTurn(f *fragment, rnd uint32) bool {
-	placeOf := func(a outer.Author) outer.Place {
-		return outer.PlaceOf(m.run, outer.Delta{Author: a, Fragment: f.index, Round: rnd, Guest: true})
-	}
-	own, before := placeOf(m.self), 0
-	for _, g := range m.roster.guests {
-		if placeOf(g).Compare(own) < 0 {
-			before++
-		}
-	}
-	return before < f.deltas.guests
 }
 
 // answerers are the learners that are called to answer a round, sorted by name.

@@ -126,9 +126,16 @@ func (r *round) by(a outer.Author) bool {
 	return slices.ContainsFunc(r.of(a), func(e entry) bool { return !e.delta.Revocation() && !e.delta.Guest })
 }
 
-// comes says that a delta was announced whose payload is likely on its way.
-func (r *round) comes() bool {
-	return r.have() < len(r.entries) && slices.ContainsFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
+// comes is who announced a delta whose payload is likely on its way.
+func (r *round) comes() (a outer.Author, found bool) {
+	if r.have() == len(r.entries) {
+		return a, false
+	}
+	i := slices.IndexFunc(r.entries, func(e entry) bool { return e.trusted && !e.held })
+	if i < 0 {
+		return a, false
+	}
+	return r.entries[i].delta.Author, true
 }
 
 // waits says whether a payload of a member is yet to come.

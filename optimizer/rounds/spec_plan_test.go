@@ -37,22 +37,3 @@ func specPlan(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 }
-
-// specNotAwaited has author 2 plan one and a half times the node's 4 steps, or one less.
-func specNotAwaited(t *testing.T, _ *spectest.Spec) {
-	for plan, rounds := range map[uint32]uint32{5: 2, 6: 3, 8: 3, 9: 4} {
-		r := newWorld(t, nil)
-		r.m.SetLive([]outer.Author{self, {1}, {2}})
-		r.m.SetIdle([]outer.Author{self})
-		r.m.SetPlans(map[outer.Author]uint32{{2}: plan})
-		r.take(2, 1)
-		for round := uint32(1); round < 5; round++ {
-			if r.take(1, round); r.m.Fragment(0).Closed() < round {
-				if round != rounds {
-					t.Errorf("a plan of %d: round %d waits, want round %d", plan, round, rounds)
-				}
-				break
-			}
-		}
-	}
-}

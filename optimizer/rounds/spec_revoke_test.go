@@ -92,22 +92,6 @@ func specManyRevocations(t *testing.T, _ *spectest.Spec) {
 	r.refusedWith(rounds.ErrParked, r.word([32]byte{8}, 10+2+r.p.WindowAccept), false)
 }
 
-func specRevokedNotAwaited(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, withRevocations)
-	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
-	r.take(1, 1)
-	r.take(2, 1)
-	if r.m.Fragment(0).Closed() != 0 {
-		t.Fatal("it waits for nobody: this tests nothing")
-	}
-	if err := r.give(r.word([32]byte{3}, 1), false); err != nil {
-		t.Fatal(err)
-	}
-	if r.m.Fragment(0).Closed() != 1 {
-		t.Error("the round waits for who is revoked")
-	}
-}
-
 // A revocation and a delta of one author stand beside each other, in either order, evidence or not. A flood of headers
 // without payloads keeps none out.
 func TestRevocationBesideDeltas(t *testing.T) {

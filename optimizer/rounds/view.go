@@ -18,6 +18,9 @@ func (m *Machine) Fragment(p int) View { return View{m, m.frags[p]} }
 // Closed is the last closed round.
 func (v View) Closed() uint32 { return v.f.chain.closed }
 
+// Why says why the open round closes, or what it waits for.
+func (v View) Why(now Time) Why { return v.m.whyOf(now, v.f, v.m.why(now, v.f)) }
+
 // Base is the oldest round whose tip is kept: deltas of later rounds can still
 // be folded.
 func (v View) Base() uint32 { return v.f.chain.base }

@@ -50,7 +50,7 @@ type Result struct {
 	Error     string  `json:"error,omitempty"`
 	Err       error   `json:"-"`
 
-	Trace []trace.Line `json:"-"` // of a scenario that asks for it
+	Trace trace.Trace `json:"-"` // of a scenario that asks for it
 }
 
 // Pin is a line that differs for two histories: their digests, and how many events they had.

@@ -16,7 +16,7 @@ func (w *World) record(n *Node) *trace.Recorder {
 
 // Trace is the life of every delta so far, if the scenario asks for it. Nodes write it
 // down no further.
-func (w *World) Trace() []trace.Line {
+func (w *World) Trace() trace.Trace {
 	var all trace.Trace
 	for _, n := range w.nodes {
 		_ = n.trace.Close() // a buffer takes all

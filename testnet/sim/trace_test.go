@@ -30,7 +30,7 @@ func TestTraceHasEveryDelta(t *testing.T) {
 		node  wire.PeerID
 	}
 	lines, drafted := map[key]trace.Line{}, map[wire.Digest]int64{}
-	for _, l := range r.Trace {
+	for _, l := range r.Trace.Lines {
 		lines[key{l.Delta, l.Node}] = l
 		if l.Own() {
 			drafted[l.Delta] = l.Drafted
