@@ -24,18 +24,6 @@ func specPace(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specPaceOfFormer(t *testing.T, s *spectest.Spec) {
-	doc := s.Text(t, "former document")
-	if _, err := Decode([]byte(strings.Replace(doc, `"Overwrite":false`, `"Overwrite":false,"MaxPace":1`, 1))); err == nil {
-		t.Error("a document of format 1 has a MaxPace")
-	}
-	g := formerGenesis()
-	g.Outer.MaxPace = 1
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "MaxPace") {
-		t.Errorf("a genesis of format 1 with a MaxPace: %v", err)
-	}
-}
-
 func specRevocations(t *testing.T, s *spectest.Spec) {
 	g, err := Decode([]byte(s.Text(t, "genesis")))
 	if err != nil {
@@ -90,18 +78,6 @@ func specAgreement(t *testing.T, s *spectest.Spec) {
 	}
 	if again, err := Decode(b); err != nil || !again.Outer.Agreement {
 		t.Errorf("%+v, %v", again.Outer, err)
-	}
-}
-
-func specAgreementOfFormer(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "former document"), `"Overwrite":false`, `"Overwrite":false,"Agreement":true`, 1)
-	if _, err := Decode([]byte(doc)); err == nil {
-		t.Error("a document of format 1 has it")
-	}
-	g := formerGenesis()
-	g.Outer.Agreement = true
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "Agreement") {
-		t.Errorf("a genesis of format 1 with it: %v", err)
 	}
 }
 

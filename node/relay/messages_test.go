@@ -46,8 +46,8 @@ func TestVotesPassARelay(t *testing.T) {
 	}
 }
 
-// Of a member that beats without end a relay passes few beats on, as a node does. Runs of the first format chose their own
-// periods, and a relay has no bound there.
+// Of a member that beats without end a relay passes few beats on, as a node does. Before it has the
+// document it knows no bound.
 func TestBeatsAtARelayAreBounded(t *testing.T) {
 	const sent = 500
 	run, owner, author := wire.RunID{1}, key(20), key(3)
@@ -56,7 +56,7 @@ func TestBeatsAtARelayAreBounded(t *testing.T) {
 	if _, err := members.Add(invite.AdmitOther(run, wire.PeerIDOf(author))); err != nil {
 		t.Fatal(err)
 	}
-	for document, bounded := range map[string]bool{`{"Format":2}`: true, `{"Format":1}`: false, `no document`: false} {
+	for document, bounded := range map[string]bool{`{"Format":2}`: true, `no document`: false} {
 		s := &server{run: run, key: key(9), members: members, gate: p2p.NewMessageGate(run, members), began: time.Now(), log: slog.New(slog.DiscardHandler)}
 		s.follow([]byte(document))
 		passed := 0

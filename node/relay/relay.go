@@ -145,9 +145,6 @@ func (s *server) spares(from wire.PeerID, raw []byte) error {
 	return s.gate.Spares(time.Since(s.began).Milliseconds(), from, raw)
 }
 
-// timedFormat is the first format of genesis whose runs beat as the default of gossip.Config says. Those before chose a period.
-const timedFormat = 2
-
 // begin gives the document to others from now on, and follows it.
 func (s *server) begin(document []byte) {
 	s.mu.Lock()
@@ -160,7 +157,6 @@ func (s *server) begin(document []byte) {
 // make. Rounds are not known either, so deltas have no bound here, and beats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
-		Format   int
 		Finality bool
 		Owners   []wire.PeerID
 		Guests   bool
@@ -170,9 +166,6 @@ func (s *server) follow(document []byte) {
 	}
 	if err := s.confirm(g.Owners, g.Guests); err != nil {
 		s.log.Error("the invite of this relay does not fit the run", "err", err)
-	}
-	if g.Format < timedFormat {
-		return
 	}
 	self := wire.PeerIDOf(s.key)
 	// Several peers may give the document at once; what was counted since the first one stays.
