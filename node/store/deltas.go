@@ -93,7 +93,7 @@ func (s *Store) Payload(id wire.Digest) ([]byte, error) {
 	if !held {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), ErrNotFound)
 	}
-	b, err := readVerified(s.payloadPath(id, h.Header), int64(h.Header.Size), h.Header.Payload)
+	b, err := readVerified(s.path(payloadFile(id, h.Header)), int64(h.Header.Size), h.Header.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), err)
 	}
