@@ -31,7 +31,6 @@ type node struct {
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 	paused   bool
-	minor    uint32 // version that its record says it speaks
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
@@ -69,7 +68,7 @@ func (n *node) boot() {
 
 func (n *node) record() (hello.Signed, hello.Record) {
 	r := hello.Record{
-		Protocol: hello.Protocol, Minor: n.minor, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
 		Precision: "f32", Codecs: []uint8{1}, Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
 	}
 	s, err := hello.Sign(n.key, r)
@@ -353,10 +352,7 @@ func (n *node) replyChunk(e ReplyChunk) {
 		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
 		return
 	}
-	if e.Packed {
-		b = toyPack(b)
-	}
-	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: b}.Encode())
+	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: toyPack(b)}.Encode())
 }
 
 // store is the outer side's verdict on a payload: those that begin with 'X' do

@@ -73,7 +73,6 @@ func testRequests() []Request {
 		{Kind: GetVotes, Height: 7, Known: []uint64{1, 1 << 60}},
 		{Kind: GetVotes, Height: 1 << 31, Known: []uint64{}},
 		{Kind: GetFinals, Height: 300},
-		{Kind: GetPacked, Digest: testDigest("chunk")},
 	}
 }
 

@@ -66,11 +66,17 @@ func entrySum(k, v []byte) uint32 {
 
 // checkEntries looks every entry up; it panics like Get.
 func checkEntries(tx *bbolt.Tx) error {
+	if tx.Bucket(bucketFolder) == nil {
+		return nil // it is new
+	}
 	for _, name := range buckets {
 		if bytes.Equal(name, bucketFolder) {
 			continue
 		}
 		b := tx.Bucket(name)
+		if b == nil {
+			return fmt.Errorf("it has no bucket %s", name)
+		}
 		seek := b.Cursor()
 		err := b.ForEach(func(k, v []byte) error {
 			checked(k, v)

@@ -280,11 +280,6 @@ func (s *Store) readFolder() error {
 	if have := folder.Get([]byte("format")); string(have) != format {
 		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
 	}
-	for _, name := range buckets {
-		if s.tx.Bucket(name) == nil {
-			return s.broken(fmt.Errorf("it has no bucket %s", name))
-		}
-	}
 	run := folder.Get([]byte("run"))
 	if len(run) != len(s.run) {
 		return s.broken(fmt.Errorf("run id of %d bytes", len(run)))
