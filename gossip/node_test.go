@@ -69,7 +69,7 @@ func (n *node) boot() {
 func (n *node) record() (hello.Signed, hello.Record) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{1}, Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
+		Precision: "f32", Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
 	}
 	s, err := hello.Sign(n.key, r)
 	if err != nil {

@@ -55,14 +55,8 @@ func (r Record) checkNumbers() error {
 	if r.StartedMs < 0 {
 		return invalid("started", r.StartedMs, "unix milliseconds")
 	}
-	if r.LeastMinor > r.Minor {
-		return invalid("least minor version", r.LeastMinor, "at most the newest, %d", r.Minor)
-	}
 	if len(r.Certificate) > wire.MaxCertificate {
 		return invalid("certificate", len(r.Certificate), "at most %d bytes", wire.MaxCertificate)
-	}
-	if len(r.Codecs) == 0 || len(r.Codecs) > MaxCodecs {
-		return invalid("codecs", len(r.Codecs), "1..%d of them", MaxCodecs)
 	}
 	return nil
 }

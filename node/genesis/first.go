@@ -71,7 +71,9 @@ func (g Genesis) FirstDigests() (digests []wire.Digest) {
 }
 
 // listBytes is how long the list of the chunks of so many values is.
-func listBytes(values int) int { return len(wire.Digest{}) * ((values + chunkValues - 1) / chunkValues) }
+func listBytes(values int) int {
+	return len(wire.Digest{}) * ((values + chunkValues - 1) / chunkValues)
+}
 
 // ListSize is the number of bytes of a chunk of the list.
 func (g Genesis) ListSize(chunk int) int {

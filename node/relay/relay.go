@@ -26,7 +26,6 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
-	"atoll/tensor/codec"
 )
 
 // Config is what a relay is told.
@@ -108,9 +107,8 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.own = hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
-		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
+		Protocol: hello.Protocol, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Agent: cfg.Agent, StartedMs: now, Stateless: true,
 	}
 	if err := s.beAdmitted(cfg.Dir, link.Invite); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
-	"atoll/tensor/codec"
 	"atoll/optimizer/rounds"
+	"atoll/tensor/codec"
 )
 
 // ask asks for tips; nil where there is nothing to give.
