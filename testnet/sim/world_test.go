@@ -178,7 +178,7 @@ func TestOverwrite(t *testing.T) {
 // Nodes join and leave, one comes without its disk, another with a wrong clock.
 func TestComingAndGoing(t *testing.T) {
 	t.Parallel()
-	r := play(t, withFaults(t, 4, 60, "join @3s, leave 1 @5s, skew 2 x-5000 @1s, kill 2 @4s, start 2 @5s, lose 3 @6s, slow 0 x3 @6s"))
+	r := play(t, withFaults(t, 4, 60, "join @3s, leave 1 @5s, skew 2 by -5s @1s, kill 2 @4s, start 2 @5s, lose 3 @6s, slow 0 x3 @6s"))
 	if r.Nodes != 5 {
 		t.Errorf("%d nodes", r.Nodes)
 	}
