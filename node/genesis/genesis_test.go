@@ -36,7 +36,7 @@ func TestGenesisGolden(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "066209d872494bb80794085a040f3a245dd2ff4be3947ced71ec9b7c5f400a96"
+	const want = "b59702c26c7716e2bcf12f4505e80e66b237231926f4ea2ecef10033a5e29c9e"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())

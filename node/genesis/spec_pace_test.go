@@ -14,7 +14,7 @@ func specPace(t *testing.T, s *spectest.Spec) {
 	for more, ok := range map[string]bool{
 		``: true, `,"MaxPace":1`: true, `,"MaxPace":1024`: true, `,"MaxPace":0`: false, `,"MaxPace":-1`: false, `,"MaxPace":1025`: false, `,"MaxPace":1.5`: false,
 	} {
-		g, err := Decode([]byte(strings.Replace(doc, `"Overwrite":false`, `"Overwrite":false`+more, 1)))
+		g, err := Decode([]byte(strings.Replace(doc, `"GraceMaxMs":30000`, `"GraceMaxMs":30000`+more, 1)))
 		if (err == nil) != ok {
 			t.Errorf("%s: error %v", more, err)
 		}
@@ -44,7 +44,7 @@ func specRevocations(t *testing.T, s *spectest.Spec) {
 }
 
 func specNobodyRevokes(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Revocations":true`, 1)
+	doc := strings.Replace(s.Text(t, "genesis"), `"GraceMaxMs":30000`, `"GraceMaxMs":30000,"Revocations":true`, 1)
 	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "nobody can revoke") {
 		t.Errorf("in an open run: %v", err)
 	}
@@ -97,7 +97,7 @@ func specAlike(t *testing.T, s *spectest.Spec) {
 }
 
 func specAlikeAlone(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Alike":true`, 1)
+	doc := strings.Replace(s.Text(t, "genesis"), `"GraceMaxMs":30000`, `"GraceMaxMs":30000,"Alike":true`, 1)
 	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Agreement") {
 		t.Errorf("without agreement: %v", err)
 	}

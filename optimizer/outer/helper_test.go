@@ -128,7 +128,7 @@ func adopt(l *Learner, tip *Tip, changes ...[]Change) error {
 }
 
 func adoptAt(l *Learner, p int, tip *Tip, changes []Change) error {
-	_, err := l.Adopt(Adopt{Fragment: p, Tip: tip, Changes: changes})
+	err := l.Adopt(Adopt{Fragment: p, Tip: tip, Changes: changes})
 	return err
 }
 

@@ -17,7 +17,7 @@ func TestDefaultIsValid(t *testing.T) {
 // JSON.
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
-	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "kill_1_@9s;start_1_@20s", true, 3, 1.5e6
+	from.Speeds, from.Faults, from.HMin, from.Rate = "1:1:2:4", "kill_1_@9s;start_1_@20s", 3, 1.5e6
 	from.Step, from.RefDecay = 40, 0.5
 	from.Answerers, from.Groups, from.Regroup, from.Liars, from.LiarGroups = 3, "4:4", "f32", 1, 2
 	var to Setting
@@ -74,7 +74,7 @@ func TestSettingErrors(t *testing.T) {
 			t.Errorf("%s=%s: error %v, want %q", c.name, c.value, err, c.want)
 		}
 	}
-	for name, value := range map[string]string{"hh": "1", "h": "x", "tokens": "-1", "eta": "much", "overwrite": "perhaps"} {
+	for name, value := range map[string]string{"hh": "1", "h": "x", "tokens": "-1", "eta": "much"} {
 		s := Default()
 		if err := s.Set(name, value); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: error %v, want the name", name, value, err)
