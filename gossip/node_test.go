@@ -59,7 +59,7 @@ var errDown = errors.New("peer is not reachable")
 func (n *node) boot() {
 	n.core = New(Config{
 		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: n.w.now, BeatMinMs: 200, WindowUnion: n.w.opt.window,
-		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Unpack: toyUnpack, Resume: n.resume,
+		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Unpack: unpacked, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
 	n.core.Step(n.w.now, OwnRecord{Signed: signed})
@@ -352,7 +352,7 @@ func (n *node) replyChunk(e ReplyChunk) {
 		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
 		return
 	}
-	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: toyPack(b)}.Encode())
+	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: b}.Encode())
 }
 
 // store is the outer side's verdict on a payload: those that begin with 'X' do
