@@ -6,13 +6,6 @@ import (
 	"strconv"
 )
 
-// Session is what two nodes agreed on; both sides compute the same.
-type Session struct {
-	// BytesPerSecond is the slowest of the rates that the two measured for their
-	// links; 0 if they measured none. It is a first guess for deadlines.
-	BytesPerSecond float64
-}
-
 // Fields of a record over which a session can fail; see Refusal.
 const (
 	FieldProtocol = "protocol"
@@ -48,19 +41,19 @@ func (r *Refusal) remedy() string {
 }
 
 // Negotiate decides whether a, our record, and b, the peer's, make a session.
-// It is pure and symmetric: Negotiate(b, a) gives the same session, or the
-// same refusal with Ours and Theirs exchanged. The error is a *Refusal.
-func Negotiate(a, b Record) (Session, error) {
+// It is pure and symmetric: Negotiate(b, a) gives the same refusal with Ours and
+// Theirs exchanged, or none. The error is a *Refusal.
+func Negotiate(a, b Record) error {
 	if a.Protocol != b.Protocol {
-		return Session{}, &Refusal{FieldProtocol, a.version(), b.version(), cmp.Compare(a.Protocol, b.Protocol)}
+		return &Refusal{FieldProtocol, a.version(), b.version(), cmp.Compare(a.Protocol, b.Protocol)}
 	}
 	if a.Run != b.Run {
-		return Session{}, &Refusal{FieldRun, a.Run.String(), b.Run.String(), 0}
+		return &Refusal{FieldRun, a.Run.String(), b.Run.String(), 0}
 	}
 	if a.Author == b.Author {
-		return Session{}, &Refusal{FieldAuthor, a.Author.String(), b.Author.String(), 0}
+		return &Refusal{FieldAuthor, a.Author.String(), b.Author.String(), 0}
 	}
-	return Session{slowest(a, b)}, nil
+	return nil
 }
 
 // version is the protocol with the program that speaks it, which is what has to be replaced.
@@ -70,15 +63,4 @@ func (r Record) version() string {
 		v += " (" + r.Agent + ")"
 	}
 	return v
-}
-
-// slowest is the smallest of the four measured rates, 0 if none is.
-func slowest(a, b Record) float64 {
-	slow := 0.0
-	for _, rate := range []float64{a.UpBytesPerSecond, a.DownBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond} {
-		if rate > 0 && (slow == 0 || rate < slow) {
-			slow = rate
-		}
-	}
-	return slow
 }

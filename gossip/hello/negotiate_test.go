@@ -2,7 +2,6 @@ package hello
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -25,7 +24,7 @@ func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 	} {
 		b := testRecord(2)
 		c.change(&b)
-		_, err := Negotiate(testRecord(1), b)
+		err := Negotiate(testRecord(1), b)
 		var refusal *Refusal
 		if !errors.As(err, &refusal) || refusal.Field != c.field {
 			t.Errorf("%s: %v", c.field, err)
@@ -45,10 +44,9 @@ func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 func TestNegotiateIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawRecord(t, 1), drawRecord(t, rapid.ByteRange(1, 2).Draw(t, "key"))
-		there, err := Negotiate(a, b)
-		back, errBack := Negotiate(b, a)
-		if (err == nil) != (errBack == nil) || !reflect.DeepEqual(there, back) {
-			t.Fatalf("%v, %v one way and %v, %v the other", there, err, back, errBack)
+		err, errBack := Negotiate(a, b), Negotiate(b, a)
+		if (err == nil) != (errBack == nil) {
+			t.Fatalf("%v one way and %v the other", err, errBack)
 		}
 		if err == nil {
 			return

@@ -45,8 +45,6 @@ func (r Record) checkNumbers() error {
 		value float64
 	}{
 		{"tokens per second", r.TokensPerSecond},
-		{"up bytes per second", r.UpBytesPerSecond},
-		{"down bytes per second", r.DownBytesPerSecond},
 	} {
 		if math.IsNaN(n.value) || n.value < 0 || n.value > MaxRate {
 			return invalid(n.field, n.value, "0..%g", MaxRate)

@@ -67,7 +67,7 @@ func (w *World) session(a, b *Node) bool {
 
 // judges is what a node says to the record of another.
 func (n *Node) judges(p *Node) error {
-	if _, err := hello.Negotiate(n.said, p.said); err != nil {
+	if err := hello.Negotiate(n.said, p.said); err != nil {
 		return err
 	}
 	return n.members.Admit(p.said, n.clock())
