@@ -173,7 +173,7 @@ func checkLongGoldens(t *testing.T) {
 		{codec.F32, outer.MergeClip, 3, false, "11fecb7a5ac23836"},
 		{codec.Int4, outer.MergeRDA, 4, false, "2604f214caa5c1a5"},
 		{codec.Sparse, outer.MergeRDA, 5, true, "a111aa3c4c5a601d"},
-		{codec.F32, outer.MergeMean, 4, false, "PINA"},
+		{codec.F32, outer.MergeMean, 4, false, "53ffbe5672ecaf8b"},
 	} {
 		p := outer.Defaults(4, 1<<40, 0)
 		p.Codec, p.Merge, p.Mu, p.Eta, p.Agreement = g.kind, g.merge, 0.5, 0.9, g.agreement

@@ -247,8 +247,8 @@ func TestGoldenDigests(t *testing.T) {
 	}{
 		{codec.F32, MergeRDA, 0, 1, "c777392004a5c5ba6f2a77a522134cf50354bcdbdc63295cb7f1a9c41fb32947"},
 		{codec.Int4, MergeRDA, 0, 1, "07ed17881de6cc4cff287c3b91182f5d8bf306dbba34b1d751fcff8a1dc1a7d5"},
-		{codec.F32, MergeMean, 0.9, 0.7, "PINB"},
-		{codec.Int4, MergeRDA, 0.5, 0.9, "PINC"},
+		{codec.F32, MergeMean, 0.9, 0.7, "280abe4dc997d9557f5d780a586463043f7637bfe85f8665597b2dba6fffa90e"},
+		{codec.Int4, MergeRDA, 0.5, 0.9, "6ca9e30ac2d0a0df2fa96dc80988203b0e27ab4402d6a17e48a6af78ad901c4b"},
 	} {
 		p := toyParams()
 		p.Codec, p.Merge, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.merge, g.mu, g.eta, 0.5, 3

@@ -397,7 +397,7 @@ func TestVerdictsGolden(t *testing.T) {
 		kinds []Kind
 		want  string
 	}{
-		{[]Kind{F32, Int4}, "1739 e9a7ef7053ec7b88"},
+		{[]Kind{F32, Int4}, "1643 3f926cf4b3c76012"},
 		{[]Kind{Sparse}, "1283 a095ddafd9c33d7a"},
 		{[]Kind{Sparse8}, "1182 b2ef4e26128de92c"},
 	} {

@@ -377,7 +377,7 @@ func specCodesRefused(t *testing.T, s *spectest.Spec) {
 	for _, c := range []struct {
 		bits uint16
 		ok   bool
-	}{{0, true}, {0x8000, false}, {0xbd00, false}, {0x7f80, false}, {0x7d80, true}, {0x7e92, true}, {0x7e93, false}} {
+	}{{0, true}, {0x8000, false}, {0xbd00, false}, {0x7f80, false}, {0x7d80, true}, {0x7e12, true}, {0x7e13, false}} {
 		if _, err := decode(t, changed(changed(b, 7, byte(c.bits)), 9, byte(c.bits>>8)), 3); (err == nil) != c.ok {
 			t.Errorf("scale %04x: %v", c.bits, err)
 		}
