@@ -346,10 +346,14 @@ func specWords(t *testing.T, s *spectest.Spec) {
 	kind := func(k int64) func(g *Genesis) { return func(g *Genesis) { g.Outer.Codec = codec.Kind(k) } }
 	sum := func(text string) func(g *Genesis) { return func(g *Genesis) { g.Data.SHA256 = text } }
 	genesisVerdicts(t, true, merge("rda"), merge("mean"), merge("clip"), sum(""), sum(strings.Repeat("0aF9", 16)))
-	genesisVerdicts(t, false, merge(""), merge("median"), sum(strings.Repeat("0a", 31)), sum(strings.Repeat("0a", 33)), sum(strings.Repeat("0g", 32)), kind(0),
-		func(g *Genesis) { g.Tokenizer = "bpe" }, func(g *Genesis) { g.Tokenizer = "" }, kind(int64(len(s.Table(t, "codecs")))+1))
+	genesisVerdicts(t, false, merge(""), merge("median"), sum(strings.Repeat("0a", 31)), sum(strings.Repeat("0a", 33)), sum(strings.Repeat("0g", 32)),
+		func(g *Genesis) { g.Tokenizer = "bpe" }, func(g *Genesis) { g.Tokenizer = "" })
+	known := map[int64]bool{}
 	for _, row := range s.Table(t, "codecs") {
-		genesisVerdicts(t, true, kind(s.Number(t, "codecs", row[0])))
+		known[s.Number(t, "codecs", row[0])] = true
+	}
+	for k := range int64(256) {
+		genesisVerdicts(t, known[k], kind(k))
 	}
 }
 
