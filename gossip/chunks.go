@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -60,7 +59,6 @@ type chunkCall struct {
 	id     uint64 // of the call
 	digest wire.Digest
 	size   int
-	packed bool // it travels so
 	by     *peer
 }
 
@@ -394,8 +392,8 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	}
 	p.snapshot.calls++
 	s.makeRoom()
-	request := wire.Request{Kind: s.chunkKind(p), Digest: c.digest}
-	f := chunkCall{digest: c.digest, size: c.size, packed: request.Kind == wire.GetPacked, by: p}
+	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
+	f := chunkCall{digest: c.digest, size: c.size, by: p}
 	takes := min(p.rate.transferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
 	f.id = s.call(p.id, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
 		if errors.Is(err, errHungUp) {
@@ -410,14 +408,6 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		s.landed(f, b, err)
 	})
 	s.chunkCalls = append(s.chunkCalls, f)
-}
-
-// chunkKind is how p is asked for a chunk: packed, unless its program is older than that.
-func (s *snapshot) chunkKind(p *peer) wire.RequestKind {
-	if s.cfg.Unpack == nil || p.roster.record.Minor < hello.MinorPacked {
-		return wire.GetChunk
-	}
-	return wire.GetPacked
 }
 
 // ended forgets a request.
@@ -450,7 +440,7 @@ func (s *snapshot) measure(p *peer, bytes int) {
 // landed takes what came of a request. What comes between two attempts is kept for the next.
 func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 	came := len(b)
-	if err == nil && f.packed {
+	if err == nil {
 		b, _ = s.cfg.Unpack(b, f.size) // what does not unpack is not the chunk
 	}
 	good := err == nil && wire.CheckChunk(f.size, f.digest, b) == nil

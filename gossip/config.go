@@ -48,7 +48,7 @@ type Config struct {
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool
 	// Unpack returns the chunk of so many bytes that was packed, or why those are no packed chunk: what
-	// is in a chunk is not this package's business. nil means that no chunk is asked for packed.
+	// is in a chunk is not this package's business. Only a core that takes tips needs it.
 	Unpack func(packed []byte, size int) ([]byte, error)
 	// Resume are the rounds of the tips that such chunks belong to, as Fetching
 	// named them; nil if there are none.

@@ -31,7 +31,6 @@ type asker struct {
 type chunkRequest struct {
 	handle uint64
 	digest wire.Digest
-	packed bool         // a chunk is to travel so
 	parts  wire.PartSet // of the blob of that digest, one of which is asked for; empty for a chunk
 	until  Time
 }
@@ -129,7 +128,7 @@ func (d *donate) send(a *asker) bool {
 	a.sending, a.handle, a.since = true, r.handle, d.now
 	d.began = d.now
 	if r.parts.Empty() {
-		d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest, Packed: r.packed})
+		d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
 	} else {
 		d.emit(ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.choose(r.digest, r.parts)})
 	}

@@ -93,13 +93,12 @@ type (
 		At     []uint32
 	}
 
-	// ReplyChunk answers with the chunk of that digest, packed or as it is, or with NotFound. When
+	// ReplyChunk answers with the chunk of that digest, packed, or with NotFound. When
 	// the last byte left the caller may say Left, and once the asker has it
 	// all, or the stream failed, Replied.
 	ReplyChunk struct {
 		Handle uint64
 		Digest wire.Digest
-		Packed bool
 	}
 
 	// ReplyPart answers with a part of the blob of that digest, which is held, or with

@@ -165,7 +165,7 @@ func (p *person) step(in Input) {
 func (p *person) record() (hello.Signed, hello.Record) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: p.h.run, Author: p.id, Seq: p.seq, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{1}, Agent: "test", Relays: p.router == none,
+		Precision: "f32", Agent: "test", Relays: p.router == none,
 	}
 	if p.router == none {
 		r.Addrs = []string{p.address()}

@@ -12,13 +12,12 @@ type Input interface{ input() }
 // Inputs about connections.
 type (
 	// PeerUp says that a connection to a peer is up and its handshake done: Signed is
-	// the verified capability record, Record its content, Session what was negotiated.
+	// the verified capability record, Record its content.
 	PeerUp struct {
-		Peer    wire.PeerID
-		Signed  hello.Signed
-		Record  hello.Record
-		Session hello.Session
-		Near    bool // the peer is on this node's own network
+		Peer   wire.PeerID
+		Signed hello.Signed
+		Record hello.Record
+		Near   bool // the peer is on this node's own network
 	}
 
 	// PeerDown says that the last connection to a peer is gone.

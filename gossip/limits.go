@@ -422,8 +422,7 @@ const (
 	// maxHolders is how many peers are asked each time: more than a roster dials for, so that
 	// in small runs all are.
 	maxHolders = 16
-	// deafMs is how long a peer is not asked that refused to say what it has: an older program
-	// counts each request as a fault, and ends the session at the eighth.
+	// deafMs is how long a peer is not asked that refused to say what it has.
 	deafMs = 600_000
 	// maxChoice is among how many parts a server may choose. With few it may have given all of
 	// them already, with many the asker cannot ask others for them meanwhile.

@@ -22,7 +22,7 @@ func newAlone() *alone {
 	a := &alone{run: wire.RunID{3}}
 	a.chain = newFakeChain(a.run, 2)
 	key := testKey(0)
-	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, BeatMinMs: 1000}, a.chain)
+	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, BeatMinMs: 1000, Unpack: unpacked}, a.chain)
 	a.core.SetSelf(0, SelfState{State: wire.Training})
 	return a
 }

@@ -31,7 +31,6 @@ type node struct {
 	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
 	state    wire.State
 	paused   bool
-	minor    uint32 // version that its record says it speaks
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
@@ -60,7 +59,7 @@ var errDown = errors.New("peer is not reachable")
 func (n *node) boot() {
 	n.core = New(Config{
 		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: n.w.now, BeatMinMs: 200, WindowUnion: n.w.opt.window,
-		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Unpack: toyUnpack, Resume: n.resume,
+		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Unpack: unpacked, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
 	n.core.Step(n.w.now, OwnRecord{Signed: signed})
@@ -69,8 +68,8 @@ func (n *node) boot() {
 
 func (n *node) record() (hello.Signed, hello.Record) {
 	r := hello.Record{
-		Protocol: hello.Protocol, Minor: n.minor, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{1}, Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
+		Precision: "f32", Addrs: []string{fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", 1000+n.index)}, Agent: "test",
 	}
 	s, err := hello.Sign(n.key, r)
 	if err != nil {
@@ -352,9 +351,6 @@ func (n *node) replyChunk(e ReplyChunk) {
 	if b == nil {
 		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
 		return
-	}
-	if e.Packed {
-		b = toyPack(b)
 	}
 	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: b}.Encode())
 }

@@ -64,9 +64,6 @@ func (r *roster) up(in PeerUp) {
 	r.peers.link(p, true)
 	p.roster.dial, p.roster.isNear, p.roster.met = dialling{}, in.Near, true
 	p.roster.asked = p.roster.asked && rec.StartedMs == p.roster.record.StartedMs
-	if in.Session.BytesPerSecond > 0 {
-		p.rate = max(p.rate, rate(in.Session.BytesPerSecond/1000))
-	}
 	p.keep(in.Signed, &rec)
 	r.hear(p)
 	r.awaitBeat(p, rec.StartedMs)

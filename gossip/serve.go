@@ -99,8 +99,8 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		s.genesis(handle, r.Run)
 	case wire.GetPayload:
 		s.payload(handle, p, r)
-	case wire.GetChunk, wire.GetPacked:
-		s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest, packed: r.Kind == wire.GetPacked})
+	case wire.GetChunk:
+		s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest})
 	case wire.GetPart:
 		s.part(handle, p, r)
 	default:

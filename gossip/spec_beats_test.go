@@ -29,7 +29,7 @@ func (a *alone) beatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
 
 func specPeriod(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "beats", map[string]int64{
-		"each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "agree": agreeBeats, "silent": silentBeats,
+		"least": defaultBeatMinMs, "each": beatMsPerPeer, "ways": beatWays, "share": 1 / beatShare, "soon": soonParts, "quiet": quietBeats, "agree": agreeBeats, "silent": silentBeats,
 		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": beatsToRepair, "newcomers": leastNewcomers,
 	})
 	each := Time(s.Number(t, "beats", "each"))

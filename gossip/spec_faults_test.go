@@ -276,8 +276,8 @@ var specFaultsOf = map[string]fault{
 	},
 	"packed chunk that C-18 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		id, q := a.fetches(t, 1)
-		a.speaks(id, 1)
-		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 1, 1)), wire.GetPacked)
+		a.core.cfg.Unpack = toyUnpack
+		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 1, 1)), wire.GetChunk)
 		return a.answer(chunks[0], specChunk(0, 0, 1)), id
 	},
 }

@@ -136,7 +136,7 @@ func recordOf(t testing.TB, key int, run wire.RunID, change func(r *hello.Record
 	t.Helper()
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{1}, Agent: "test", Addrs: []string{"/ip4/10.0.0.1/tcp/1"},
+		Precision: "f32", Agent: "test", Addrs: []string{"/ip4/10.0.0.1/tcp/1"},
 	}
 	if change != nil {
 		change(&r)

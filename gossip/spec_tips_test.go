@@ -14,7 +14,6 @@ func TestSpecTips(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
 		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
-		"N-5": specRawChunks, "N-5.2": specPackedChunks,
 	})
 }
 

@@ -63,7 +63,7 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 }
 
 // inOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then
-// place in the record, so that all nodes with the same records come to the same. Keys decide only where older programs counted.
+// place in the record, so that all nodes with the same records come to the same.
 func inOrder(fragments []authorTokens) []wire.PeerID {
 	type place struct {
 		store.Place
@@ -79,7 +79,7 @@ func inOrder(fragments []authorTokens) []wire.PeerID {
 	}
 	return slices.SortedFunc(maps.Keys(first), func(a, b wire.PeerID) int {
 		x, y := first[a], first[b]
-		return cmp.Or(cmp.Compare(x.Round, y.Round), cmp.Compare(x.fragment, y.fragment), cmp.Compare(x.Nth, y.Nth), a.Compare(b))
+		return cmp.Or(cmp.Compare(x.Round, y.Round), cmp.Compare(x.fragment, y.fragment), cmp.Compare(x.Nth, y.Nth))
 	})
 }
 

@@ -51,7 +51,6 @@ func toyCorpus(t *testing.T, name string) *shards.Dir {
 func aboutCorpus(budget uint64, m *shards.Manifest) genesis.Genesis {
 	g := toyGenesis(budget)
 	digest := m.Digest()
-	g.Format, g.BeatMs, g.QuietMs = genesis.Format, 0, 0 // format 1 has no corpora
 	g.Data, g.Tokenizer = genesis.Data{Name: m.Name}, genesis.CorpusTokenizer
 	g.Corpus = &genesis.Corpus{Manifest: hex.EncodeToString(digest[:]), Tokenizer: m.Tokenizer.Digest.String(), Shards: 4, Steps: 100}
 	return g

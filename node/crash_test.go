@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
-	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
 	"atoll/node/status"
@@ -76,7 +75,8 @@ func TestCrashChild(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := Run(ctx, Config{
-		Dir: dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace,
+		beatMs: crashBeatMs,
+		Dir:    dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace,
 		disk: store.Disk{Before: func(op store.Op) error { reach(string(op.Kind) + " " + op.Path); return nil }},
 		send: reach,
 	})
@@ -129,19 +129,18 @@ func lineAfter(text, prefix string) (string, bool) {
 	return "", false
 }
 
-// crashGenesis is a run of about a second. Its beats are slow enough that the peer
+// crashBudget is that of a run of about a second. crashBeatMs is so slow that the peer
 // seldom takes the node for gone, and ends the run, before it is back.
-func crashGenesis() genesis.Genesis {
-	g := toyGenesis(12_000)
-	g.BeatMs, g.QuietMs = 250, 750
-	return g
-}
+const (
+	crashBudget = 12_000
+	crashBeatMs = 250
+)
 
 // crashAt is one run in which the victim dies at a point. It returns how many
 // points the victim passed, if it did not get to die.
 func crashAt(t *testing.T, point int) (points int) {
 	text := toyText(t)
-	peer := launch(t, Config{Genesis: crashGenesis().Encode(), Data: text, Pace: crashPace, Stay: true})
+	peer := launch(t, Config{Genesis: toyGenesis(crashBudget).Encode(), beatMs: crashBeatMs, Data: text, Pace: crashPace, Stay: true})
 	v := victim{t: t, dir: t.TempDir(), text: text, link: peer.link()}
 	killed, points := v.live(point)
 	if killed == "" && point > 0 {

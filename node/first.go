@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
@@ -110,8 +109,8 @@ func (n *node) fetchFirst(ctx context.Context) error {
 
 // list fetches the list of chunks.
 func (f *linkFetch) list(ctx context.Context) (list [][]byte, err error) {
-	for _, d := range f.n.genesis.FirstDigests() {
-		b, err := f.chunk(ctx, d, 0)
+	for i, d := range f.n.genesis.FirstDigests() {
+		b, err := f.chunk(ctx, d, f.n.genesis.ListSize(i))
 		if err != nil {
 			return nil, err
 		}
@@ -160,8 +159,7 @@ func (f *linkFetch) fill(ctx context.Context, part *genesis.FirstPart) error {
 	return context.Cause(ctx)
 }
 
-// chunk asks one peer after the other for a chunk, until one gives it. size is that of a chunk of values, and 0 for one
-// of the list: digests do not pack.
+// chunk asks one peer after the other for a chunk, until one gives it.
 func (f *linkFetch) chunk(ctx context.Context, d wire.Digest, size int) (chunk []byte, err error) {
 	err = f.any(ctx, func(ctx context.Context, addr string) error {
 		chunk, err = f.askChunk(ctx, addr, d, size)
@@ -173,7 +171,7 @@ func (f *linkFetch) chunk(ctx context.Context, d wire.Digest, size int) (chunk [
 	return chunk, err
 }
 
-// askChunk asks the peer at an address for a chunk: packed, unless its program is older than that.
+// askChunk asks the peer at an address for a chunk.
 func (f *linkFetch) askChunk(ctx context.Context, addr string, d wire.Digest, size int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkCall)
 	defer cancel()
@@ -181,10 +179,7 @@ func (f *linkFetch) askChunk(ctx context.Context, addr string, d wire.Digest, si
 	if err != nil {
 		return nil, err
 	}
-	if size == 0 || f.n.host.Session(id).Minor < hello.MinorPacked {
-		return f.call(ctx, id, wire.Request{Kind: wire.GetChunk, Digest: d})
-	}
-	b, err := f.call(ctx, id, wire.Request{Kind: wire.GetPacked, Digest: d})
+	b, err := f.call(ctx, id, wire.Request{Kind: wire.GetChunk, Digest: d})
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ func launch(t *testing.T, cfg Config) *launched {
 	if cfg.Batch == 0 {
 		cfg.Batch = 2
 	}
+	if cfg.beatMs == 0 {
+		cfg.beatMs = 100
+	}
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
 	}

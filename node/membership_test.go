@@ -23,7 +23,7 @@ import (
 func ownedGenesis(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	g := toyGenesis(budget)
-	g.Format, g.Rules, g.Init, g.WayMs = genesis.Format, genesis.Rules, genesis.Seeded, 1
+	g.WayMs = 1
 	g.Admission, g.Owners, g.Outer.Revocations, g.Guests = genesis.Invite, append(g.Owners, wire.PeerIDOf(owner)), true, true
 	return g, owner
 }

@@ -19,7 +19,7 @@ func (n *node) network(e p2p.Event) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)
 		n.duplicate.peerUp(now)
-		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Session: e.Session, Near: e.Near})
+		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Near: e.Near})
 	case p2p.PeerDown:
 		n.machine.Step(now, gossip.PeerDown{Peer: e.ID})
 	case p2p.RecordChanged:

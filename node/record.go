@@ -8,7 +8,6 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/node/hardware"
-	"atoll/tensor/codec"
 )
 
 // recordBox holds this node's newest signed capability record.
@@ -80,9 +79,8 @@ func (b *recordBox) seq() uint64 { return b.get().Seq }
 // firstRecord is what a node says of itself before it knows the model.
 func (n *node) firstRecord() hello.Record {
 	r := hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: n.run, Author: n.self, Role: n.role(),
+		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
 		Precision: "f32", MemoryBytes: hardware.MemoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
-		Codecs:  codec.Numbers(),
 		Devices: []hello.Device{{Kind: "cpu", Name: hardware.CPUName(), Count: 1, MemoryBytes: hardware.MemoryBytes()}},
 
 		Certificate: n.certificate,

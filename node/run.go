@@ -247,7 +247,7 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.Outer
 	cfg := gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: n.named, Members: n.members, BeatMinMs: n.genesis.LeastBeatMs(), WayMs: n.genesis.WayMs,
+		Trusted: n.named, Members: n.members, BeatMinMs: n.cfg.beatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), Tips: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,

@@ -17,6 +17,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 	"atoll/optimizer/rounds"
 	"atoll/tensor/codec"
 )
@@ -181,7 +182,7 @@ func TestAdoptedIsAccountedFor(t *testing.T) {
 
 // A status has whom an open round waits for, and for how long.
 func TestStatusOfAnOpenRound(t *testing.T) {
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outertest.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	f := outer.Fragment{Tensors: []outer.Tensor{{Name: "w", Len: 1}}, Len: 1}
 	m := rounds.New(rounds.Config{Params: p}, []*outer.Tip{outer.Genesis(f, []float32{0}, p)})

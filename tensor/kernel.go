@@ -49,9 +49,7 @@ type kernel struct {
 
 	maxBits func(x *Block) uint32
 	pack4   func(codes *Codes4, x *Block, inv float32)
-	pack8   func(codes *Codes8, x *Block, inv float32)
 	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
-	unpack8 func(x *Block, codes *Codes8, scale float32) (zero bool)
 
 	// Of these the operands are whole blocks, one or more; see quant.go.
 	anyZero4     func(codes []byte) (zero bool)
@@ -80,7 +78,7 @@ var plain = kernel{
 	squares: squaresGo, squaresWide: squaresWideGo, distances: distancesGo,
 	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
 	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
-	maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
+	maxBits: maxBitsGo, pack4: pack4Go, unpack4: unpack4Go,
 	anyZero4: anyZero4Go, addCodes4: addCodes4Go, squareCodes4: squareCodes4Go,
 	laneTops: laneTopsGo, reach: reachGo,
 }

@@ -14,7 +14,7 @@ func fastKernels() []kernel {
 		squares: squaresNEON, squaresWide: squaresWideNEON, distances: distancesNEON,
 		axpyWide: axpyWideNEON, scaleWide: scaleWideNEON, difference: differenceNEON,
 		moveNarrow: moveNarrowNEON, decayNarrow: decayNarrowNEON, narrow: narrowNEON,
-		maxBits: maxBitsGo, pack4: pack4Go, pack8: pack8Go, unpack4: unpack4Go, unpack8: unpack8Go,
+		maxBits: maxBitsGo, pack4: pack4Go, unpack4: unpack4Go,
 		anyZero4: anyZero4Go, addCodes4: addCodes4Go, squareCodes4: squareCodes4Go,
 		laneTops: laneTopsGo, reach: reachGo,
 		peak: &peakLoop{peakNEON, 2 * peakSums * 4},

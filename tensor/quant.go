@@ -9,11 +9,9 @@ import (
 // says what the codes mean, these are its loops.
 const BlockLen = 256
 
-// A block of values, of 8-bit codes, of 4-bit codes two to a byte, the earlier one in the low
-// nibble.
+// A block of values, and of 4-bit codes two to a byte, the earlier one in the low nibble.
 type (
 	Block  = [BlockLen]float32
-	Codes8 = [BlockLen]byte
 	Codes4 = [BlockLen / 2]byte
 )
 
@@ -21,10 +19,9 @@ const (
 	// magnitudeBits masks the sign off the bits of a float32.
 	magnitudeBits = 1<<31 - 1
 
-	// round4 and round8 added to |t| < 2^22 leave t, rounded to the nearest integer with ties to
-	// even, plus 8 or 128 in the low bits of the sum: 1.5 * 2^23 has a unit in the last place of 1.
+	// round4 added to |t| < 2^22 leaves t, rounded to the nearest integer with ties to even,
+	// plus 8 in the low bits of the sum: 1.5 * 2^23 has a unit in the last place of 1.
 	round4 float32 = roundMagic + 8
-	round8 float32 = roundMagic + 128
 )
 
 // MaxBits returns the bits of the largest magnitude in x. Those of infinity and NaN are larger
@@ -34,10 +31,6 @@ func MaxBits(x *Block) uint32 { return use.maxBits(x) }
 // Pack4 writes the codes x[i]*inv + 8, rounded to nearest, ties to even. Those of products
 // that round beyond -8..7 are meaningless.
 func Pack4(codes *Codes4, x *Block, inv float32) { use.pack4(codes, x, inv) }
-
-// Pack8 writes the codes x[i]*inv + 128, rounded to nearest, ties to even. Those of products
-// that round beyond -128..127 are meaningless.
-func Pack8(codes *Codes8, x *Block, inv float32) { use.pack8(codes, x, inv) }
 
 // Unpack4 sets x[i] to (code - 8)*scale. It reports whether no code is 0; if one is, x is
 // undefined.
@@ -60,10 +53,6 @@ func SquareCodes4(sum *Lanes, codes []byte, scales []float32) bool {
 	return !use.squareCodes4((*[lanes]float64)(sum), codes[:len(scales)*BlockLen/2], scales)
 }
 
-// Unpack8 sets x[i] to (code - 128)*scale. It reports whether no code is 0; if one is, x is
-// undefined.
-func Unpack8(x *Block, codes *Codes8, scale float32) bool { return !use.unpack8(x, codes, scale) }
-
 // maxBitsGo keeps four running maxima, so that comparisons need not wait for one another.
 func maxBitsGo(x *Block) uint32 {
 	var m0, m1, m2, m3 uint32
@@ -81,12 +70,6 @@ func pack4Go(codes *Codes4, x *Block, inv float32) {
 		low := math.Float32bits(float32(x[2*i]*inv) + round4)
 		high := math.Float32bits(float32(x[2*i+1]*inv) + round4)
 		codes[i] = byte(low&15 | high<<4)
-	}
-}
-
-func pack8Go(codes *Codes8, x *Block, inv float32) {
-	for i, v := range x {
-		codes[i] = byte(math.Float32bits(float32(v*inv) + round8))
 	}
 }
 
@@ -139,12 +122,4 @@ func anyZero4Go(codes []byte) bool {
 		found |= w & (w >> 1) & (w >> 2) & (w >> 3)
 	}
 	return found&0x1111111111111111 != 0
-}
-
-func unpack8Go(x *Block, codes *Codes8, scale float32) (zero bool) {
-	for i, q := range codes {
-		x[i] = float32(int32(q)-128) * scale
-		zero = zero || q == 0
-	}
-	return zero
 }

@@ -14,11 +14,6 @@ func maxBitsAVX512(x *[256]float32) uint32
 //go:noescape
 func pack4AVX512(codes *[128]byte, x *[256]float32, inv float32)
 
-// pack8AVX512 is pack8Go.
-//
-//go:noescape
-func pack8AVX512(codes *[256]byte, x *[256]float32, inv float32)
-
 // unpack4AVX512 is unpack4Go.
 //
 //go:noescape
@@ -39,11 +34,6 @@ func squareCodes4AVX512(sum *[16]float64, codes []byte, scales []float32) (zero 
 //go:noescape
 func anyZero4AVX512(codes []byte) (zero bool)
 
-// unpack8AVX512 is unpack8Go.
-//
-//go:noescape
-func unpack8AVX512(x *[256]float32, codes *[256]byte, scale float32) (zero bool)
-
 // maxBitsAVX2 is maxBitsGo.
 //
 //go:noescape
@@ -53,11 +43,6 @@ func maxBitsAVX2(x *[256]float32) uint32
 //
 //go:noescape
 func pack4AVX2(codes *[128]byte, x *[256]float32, inv float32)
-
-// pack8AVX2 is pack8Go.
-//
-//go:noescape
-func pack8AVX2(codes *[256]byte, x *[256]float32, inv float32)
 
 // unpack4AVX2 is unpack4Go.
 //
@@ -78,8 +63,3 @@ func squareCodes4AVX2(sum *[16]float64, codes []byte, scales []float32) (zero bo
 //
 //go:noescape
 func anyZero4AVX2(codes []byte) (zero bool)
-
-// unpack8AVX2 is unpack8Go.
-//
-//go:noescape
-func unpack8AVX2(x *[256]float32, codes *[256]byte, scale float32) (zero bool)

@@ -47,13 +47,10 @@ func TestPackLikePlain(t *testing.T) {
 		}
 		// Codes lie amid others, which must stay.
 		var want4, got4 [3]Codes4
-		var want8, got8 [3]Codes8
 		pack4Go(&want4[1], b, inv)
-		pack8Go(&want8[1], b, inv)
 		k.pack4(&got4[1], b, inv)
-		k.pack8(&got8[1], b, inv)
-		if got4 != want4 || got8 != want8 {
-			t.Fatalf("codes\n%x\n%x, want\n%x\n%x", got4, got8, want4, want8)
+		if got4 != want4 {
+			t.Fatalf("codes\n%x, want\n%x", got4, want4)
 		}
 	})
 }
@@ -64,24 +61,15 @@ func TestUnpackLikePlain(t *testing.T) {
 		scale := rapid.SampledFrom([]float32{1, 0, 1e-3, 0x1p-100, 0x1p127, 1e-45}).Draw(t, "scale")
 		zeros := rapid.IntRange(0, 2).Draw(t, "zeros")
 		var codes4 Codes4
-		var codes8 Codes8
-		for i := range codes8 {
-			codes8[i] = byte(1 + rng.IntN(255))
-		}
 		for i := range codes4 {
 			codes4[i] = byte(1+rng.IntN(15)) | byte(1+rng.IntN(15))<<4
 		}
 		for range zeros {
-			codes8[rng.IntN(len(codes8))] = 0
 			codes4[rng.IntN(len(codes4))] &= [2]byte{0x0f, 0xf0}[rng.IntN(2)]
 		}
 		var want, got [3]Block
 		if z := k.unpack4(&got[1], &codes4, scale); z != unpack4Go(&want[1], &codes4, scale) || z != (zeros > 0) || k.anyZero4(codes4[:]) != z || anyZero4Go(codes4[:]) != z {
-			t.Fatalf("a code of 4 bits is 0: %v, and %d are", z, zeros)
-		}
-		sameBlocks(t, &got, &want)
-		if z := k.unpack8(&got[1], &codes8, scale); z != unpack8Go(&want[1], &codes8, scale) || z != (zeros > 0) {
-			t.Fatalf("a code of 8 bits is 0: %v, and %d are", z, zeros)
+			t.Fatalf("a code is 0: %v, and %d are", z, zeros)
 		}
 		sameBlocks(t, &got, &want)
 	})
@@ -147,19 +135,14 @@ func TestEveryPlaceOfABlock(t *testing.T) {
 			var b Block
 			b[i] = -3
 			var codes4 Codes4
-			var codes8 Codes8
 			k.pack4(&codes4, &b, 1)
-			k.pack8(&codes8, &b, 1)
 			for j := range BlockLen {
 				want := 0
 				if j == i {
 					want = -3
 				}
 				if q := int(codes4[j/2]>>(4*(j%2))&15) - 8; q != want {
-					t.Fatalf("%s: with -3 at %d the code of 4 bits at %d is %d, want %d", k.name, i, j, q, want)
-				}
-				if q := int(codes8[j]) - 128; q != want {
-					t.Fatalf("%s: with -3 at %d the code of 8 bits at %d is %d, want %d", k.name, i, j, q, want)
+					t.Fatalf("%s: with -3 at %d the code at %d is %d, want %d", k.name, i, j, q, want)
 				}
 			}
 			if got := k.maxBits(&b); got != math.Float32bits(3) {
@@ -167,13 +150,10 @@ func TestEveryPlaceOfABlock(t *testing.T) {
 			}
 			var back Block
 			if k.unpack4(&back, &codes4, 1) || back != b {
-				t.Fatalf("%s: -3 at %d of 4 bits did not come back", k.name, i)
+				t.Fatalf("%s: -3 at %d did not come back", k.name, i)
 			}
-			if k.unpack8(&back, &codes8, 1) || back != b {
-				t.Fatalf("%s: -3 at %d of 8 bits did not come back", k.name, i)
-			}
-			codes4[i/2], codes8[i] = codes4[i/2]&^(15<<(4*(i%2))), 0
-			if !k.unpack4(&back, &codes4, 1) || !k.unpack8(&back, &codes8, 1) || !k.anyZero4(codes4[:]) {
+			codes4[i/2] &^= 15 << (4 * (i % 2))
+			if !k.unpack4(&back, &codes4, 1) || !k.anyZero4(codes4[:]) {
 				t.Fatalf("%s: a code of 0 at %d was not seen", k.name, i)
 			}
 		}

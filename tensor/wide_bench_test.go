@@ -46,15 +46,11 @@ func BenchmarkQuant(b *testing.B) {
 	var x Block
 	sum, scales := make([]float64, BlockLen), []float32{1}
 	var codes4 Codes4
-	var codes8 Codes8
 	for i := range x {
 		x[i] = float32(i%15) - 7
 	}
 	for i := range codes4 {
 		codes4[i] = 0x77
-	}
-	for i := range codes8 {
-		codes8[i] = 0x77
 	}
 	report := func(b *testing.B, op benchOp) {
 		gigabytes(b, op.size)
@@ -63,9 +59,7 @@ func BenchmarkQuant(b *testing.B) {
 	eachOp(b, report, []benchOp{
 		{"largest", 4 * BlockLen, func() { MaxBits(&x) }},
 		{"pack4", 4*BlockLen + len(codes4), func() { Pack4(&codes4, &x, 1) }},
-		{"pack8", 4*BlockLen + len(codes8), func() { Pack8(&codes8, &x, 1) }},
 		{"unpack4", 4*BlockLen + len(codes4), func() { Unpack4(&x, &codes4, 1) }},
 		{"addCodes4", 16*BlockLen + len(codes4), func() { AddCodes4(sum, 0.5, codes4[:], scales) }},
-		{"unpack8", 4*BlockLen + len(codes8), func() { Unpack8(&x, &codes8, 1) }},
 	})
 }

@@ -30,7 +30,7 @@ func texts(plan []*scheduled) (out []string) {
 }
 
 func TestRatesBecomeEvents(t *testing.T) {
-	got := texts(planned(t, "kill 1 every 20s down 5s, slow 0 x4 every 30s down 10s", 2, 1, time.Minute))
+	got := texts(planned(t, "kill 1 every 20s for 5s, slow 0 x4 every 30s for 10s", 2, 1, time.Minute))
 	want := []string{
 		"kill 1 @20s", "start 1 @25s", "slow 0 x4 @30s", "slow 0 x1 @40s", "kill 1 @40s", "start 1 @45s",
 	}
@@ -41,7 +41,7 @@ func TestRatesBecomeEvents(t *testing.T) {
 
 // Without a limit of time chance goes on for a while of its own.
 func TestChanceWithoutALimit(t *testing.T) {
-	plan := planned(t, "kill 1 every 60s down 10s", 2, 1, 0)
+	plan := planned(t, "kill 1 every 60s for 10s", 2, 1, 0)
 	if n := int(chanceFor/time.Minute) - 1; len(plan) < 2*(n-1) || len(plan) > 2*(n+1) {
 		t.Errorf("%d events: %q", len(plan), texts(plan))
 	}
@@ -55,12 +55,12 @@ func TestChanceWithoutALimit(t *testing.T) {
 // Nodes that the spec names are left to what it says of them, and the last node
 // that chance could take stays.
 func TestChanceLeavesNamedNodesAlone(t *testing.T) {
-	for _, s := range planned(t, "leave 0 @1s, kill any every 10s down 9s", 3, 1, 10*time.Minute) {
+	for _, s := range planned(t, "leave 0 @1s, kill any every 10s for 9s", 3, 1, 10*time.Minute) {
 		if s.drawn && s.Node() == 0 {
 			t.Errorf("%v", s)
 		}
 	}
-	if plan := planned(t, "leave 0 @1s, kill any every 10s down 9s", 2, 1, 10*time.Minute); len(plan) != 1 {
+	if plan := planned(t, "leave 0 @1s, kill any every 10s for 9s", 2, 1, 10*time.Minute); len(plan) != 1 {
 		t.Errorf("the last node is to be killed: %q", texts(plan))
 	}
 }
@@ -138,7 +138,7 @@ func TestRandomChaosIsPossible(t *testing.T) {
 		nodes := rapid.IntRange(1, 8).Draw(t, "nodes")
 		spec := fmt.Sprintf("random every %ds", rapid.IntRange(1, 20).Draw(t, "every"))
 		if rapid.Bool().Draw(t, "rates") {
-			spec += ", kill any every 11s down 10s, pause any every 7s down 3s, partition any every 13s down 12s"
+			spec += ", kill any every 11s for 10s, pause any every 7s for 3s, partition any every 13s for 12s"
 		}
 		plan := planned(t, spec, nodes, rapid.Uint64().Draw(t, "seed"), 10*time.Minute)
 		s := &stage{t: t, state: map[int]string{}, nodes: nodes}

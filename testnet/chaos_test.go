@@ -9,10 +9,10 @@ func TestChaosThatATestnetCarriesOut(t *testing.T) {
 	for spec, want := range map[string]string{
 		"kill 1 @1s, start 1 @2s, join @3%, leave 0 @4%, pause 2 @1s, resume 2 @2s": "",
 		"slow 1 x2 @1s, corrupt 2 @5s, partition 0,1|2 @1s..2s":                     "",
-		"kill any every 60s down 10s, random":                                       "",
+		"kill any every 60s for 10s, random":                                        "",
 		"join @1s, loss 1 1% @1s":                                                   "",
-		"byzantine uphill 1 @1s, attack uphill 2 @9%":                               "",
-		"byzantine signflip 1 @1s":                                                  "real nodes know the attack uphill alone: write attack uphill 1 @20%",
+		"attack uphill 1 @1s, attack uphill 2 @9%":                                  "",
+		"attack signflip 1 @1s":                                                     "real nodes know the attack uphill alone: write attack uphill 1 @20%",
 		"explode 1 @1s":                                                             `--chaos: "explode 1 @1s": "explode": there is no such event`,
 		"power-cut 1 @1s for 2s":                                                    "a testnet knows no power-cut: use one of join, leave, kill,",
 		"partition 0|1 @1s":                                                         "say when it ends: write partition 0,1|2,3 @40s..80s",

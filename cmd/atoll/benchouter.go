@@ -22,10 +22,10 @@ type BenchOuterCmd struct {
 	Model string `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
 	threadsFlag
 	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
-	H         int     `name:"h" aliases:"H" help:"Steps between two deltas of a fragment. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
+	H         int     `name:"h" help:"Steps between two deltas of a fragment. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
-	Codec     string  `help:"Encoding of deltas: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
+	Codec     string  `help:"Encoding of deltas: ${enum}." enum:"f32,int4,sparse8,sparse" default:"int4"`
 	Merge     string  `help:"How the deltas of a round become one: ${enum}. auto is what atoll new would take." enum:"auto,rda,mean,clip" default:"auto"`
 	Seconds   float64 `help:"Seconds to measure." default:"10"`
 	jsonFlag

@@ -81,14 +81,11 @@ func commandNamed(app *kong.Application, name string) *kong.Node {
 
 // hasFlag tells whether a command or one below it has a flag.
 func hasFlag(n *kong.Node, name string) bool {
-	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return slices.Contains(namesOf(f), name) }) {
+	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
 		return true
 	}
 	return slices.ContainsFunc(n.Children, func(c *kong.Node) bool { return hasFlag(c, name) })
 }
-
-// namesOf are the spellings of a flag.
-func namesOf(f *kong.Flag) []string { return append([]string{f.Name}, f.Aliases...) }
 
 // Resolve implements kong.Resolver. The environment goes before the file.
 func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
@@ -99,14 +96,12 @@ func (t tomlFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 	}
 	table, _ := t.values[strings.Fields(ctx.Command() + " ")[0]].(map[string]any)
 	for _, values := range []map[string]any{table, t.values} {
-		for _, name := range namesOf(flag) {
-			value, ok := values[name]
-			if _, isTable := value.(map[string]any); ok && !isTable {
-				if list, ok := value.([]any); ok && flag.Tag.Sep == noSep {
-					return list, nil
-				}
-				return flagText(value), nil
+		value, ok := values[flag.Name]
+		if _, isTable := value.(map[string]any); ok && !isTable {
+			if list, ok := value.([]any); ok && flag.Tag.Sep == noSep {
+				return list, nil
 			}
+			return flagText(value), nil
 		}
 	}
 	return nil, nil

@@ -115,7 +115,6 @@ func TestCommandLines(t *testing.T) {
 		{"sim bandwidth --params 10e9 --step 1s --utilisation 1", 2, "", "utilisation is 1; use a share above 0 and below 1"},
 		{"testnet --codec int3", 2, "", "--codec must be one of"},
 		{"testnet --baseline ring", 2, "", "--baseline must be one of"},
-		{"testnet --arm ring", 2, "", "--baseline must be one of"}, // its former name
 		{"testnet --link 100mbit", 2, "", `--link: link "100mbit"`},
 		{"testnet --link rate=1mbit,delay=4ms --link 4:up=1mbit", 2, "", "--link names node 4: there are only nodes 0 to 3"},
 		{"testnet --link 3:up=1mbit,jitter=1ms", 2, "", "jitter is 1ms: use at most the delay, 0s"},
@@ -172,7 +171,7 @@ func TestCommandLines(t *testing.T) {
 		{"bench step --compare torch --torch x --optimizer muon", 2, "", "--optimizer is muon; --compare torch has AdamW"},
 		{"bench step --optimizer sgd", 2, "", `--optimizer must be one of "auto","adamw","muon"`},
 		{"bench step --seconds 0 --threads 1 --batch 1 --json ", 0, `"optimizer":"muon"`, ""},
-		{"new --H=-1", 2, "", "--h is -1"},
+		{"new --h=-1", 2, "", "--h is -1"},
 		{"bench step --model absent.json", 1, "", "absent.json"},
 		{"bench step --model tiny,huge", 2, "", `model "huge": use tiny, small, base`},
 		{"bench step --threads 1,x", 2, "", "--threads"},

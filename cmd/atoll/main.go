@@ -161,13 +161,9 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	return c.fail(suggesting(err, args), helpFor(parsed))
 }
 
-// respelled puts --h for --H, its former spelling: kong takes an alias of one letter only after one dash. It
-// puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.
+// respelled puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.
 func respelled(args []string) (spelled []string) {
 	for _, arg := range args {
-		if arg == "--H" || strings.HasPrefix(arg, "--H=") {
-			arg = strings.Replace(arg, "--H", "--h", 1)
-		}
 		last := len(spelled) - 1
 		if negative(arg) && last >= 0 && strings.HasPrefix(spelled[last], "--") && !strings.Contains(spelled[last], "=") {
 			spelled[last] += "=" + arg

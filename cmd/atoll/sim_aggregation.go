@@ -34,8 +34,8 @@ type SimAggregationCmd struct {
 	Params      amount        `help:"Parameters of the model." default:"124000000" placeholder:"N"`
 	Fragments   int           `help:"Parts of the model." default:"24"`
 	H           int           `name:"h" help:"Steps between two rounds of a part." default:"24"`
-	Codec       string        `help:"Encoding of deltas: ${enum}." enum:"f32,bf16,int8,int4,sparse8,sparse" default:"int4"`
-	Merged      string        `help:"Encoding of merged deltas: ${enum}. auto is that of deltas, and int4 where that leaves values out." enum:"auto,f32,bf16,int8,int4,sparse8,sparse" default:"auto"`
+	Codec       string        `help:"Encoding of deltas: ${enum}." enum:"f32,int4,sparse8,sparse" default:"int4"`
+	Merged      string        `help:"Encoding of merged deltas: ${enum}. auto is that of deltas, and int4 where that leaves values out." enum:"auto,f32,int4,sparse8,sparse" default:"auto"`
 	Step        time.Duration `help:"Time of a step." default:"1s"`
 	Link        rate          `help:"What each node's link carries each way." default:"1gbit" placeholder:"RATE"`
 	Delay       time.Duration `help:"Delay of a link, one way." default:"40ms"`

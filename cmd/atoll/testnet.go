@@ -16,7 +16,7 @@ type TestnetCmd struct {
 	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
 	Speed     []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
 	Chaos     string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
-	Baseline  string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll" aliases:"arm"`
+	Baseline  string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll"`
 	Overlap   bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
 	Link      []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
 	Learner   []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
@@ -46,7 +46,7 @@ Examples:
   atoll testnet --nodes 4 --speed 1,1,2,4 --tokens 1e6
   atoll testnet --nodes 3 --chaos "join @33%, leave 1 @66%" --json
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
-  atoll testnet --chaos "kill any every 60s down 10s, pause any every 45s down 20s"
+  atoll testnet --chaos "kill any every 60s for 10s, pause any every 45s for 20s"
   atoll testnet --chaos random --seed 7
   atoll testnet --chaos "attack uphill 3 @20%, loss 1 1% @10%"
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%

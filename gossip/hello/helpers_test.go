@@ -22,8 +22,7 @@ func testRecord(n byte) Record {
 		Protocol: Protocol, Run: wire.RunID{1, 2, 3}, Author: wire.PeerIDOf(testKey(n)), Seq: 2,
 		Role: Learner, Trainer: Builtin,
 		Devices:         []Device{{Kind: "cpu", Name: "Xeon (AVX-512)", Count: 2, MemoryBytes: 8 << 30}},
-		TokensPerSecond: 12000, TokensPerStep: 512, Precision: "f32", Codecs: []uint8{1, 4}, MemoryBytes: 8 << 30,
-		UpBytesPerSecond: 1.25e6, DownBytesPerSecond: 1.25e7,
+		TokensPerSecond: 12000, TokensPerStep: 512, Precision: "f32", MemoryBytes: 8 << 30,
 		Addrs: []string{"/ip4/127.0.0.1/tcp/4001", "/dns4/example.org/udp/4001/quic-v1"},
 		Agent: "atoll/0.1.0", StartedMs: 1767225600000,
 	}
@@ -65,19 +64,14 @@ func drawRecord(t *rapid.T, n byte) Record {
 		Seq:      rapid.Uint64().Draw(t, "seq"),
 		Role:     Observer,
 		Devices:  []Device{},
-		Codecs:   rapid.SliceOfN(rapid.ByteRange(1, 6), 1, MaxCodecs).Draw(t, "codecs"),
 
-		TokensPerSecond:    rate.Draw(t, "tokens per second"),
-		TokensPerStep:      rapid.Uint64().Draw(t, "tokens per step"),
-		MemoryBytes:        rapid.Uint64().Draw(t, "memory"),
-		UpBytesPerSecond:   rate.Draw(t, "up"),
-		DownBytesPerSecond: rate.Draw(t, "down"),
-		Addrs:              rapid.SliceOfN(rapid.SampledFrom(testRecord(n).Addrs), 0, MaxAddrs).Draw(t, "addrs"),
-		Agent:              word.Draw(t, "agent"),
-		StartedMs:          rapid.Int64Range(0, 1<<62).Draw(t, "started"),
+		TokensPerSecond: rate.Draw(t, "tokens per second"),
+		TokensPerStep:   rapid.Uint64().Draw(t, "tokens per step"),
+		MemoryBytes:     rapid.Uint64().Draw(t, "memory"),
+		Addrs:           rapid.SliceOfN(rapid.SampledFrom(testRecord(n).Addrs), 0, MaxAddrs).Draw(t, "addrs"),
+		Agent:           word.Draw(t, "agent"),
+		StartedMs:       rapid.Int64Range(0, 1<<62).Draw(t, "started"),
 	}
-	r.Minor = rapid.Uint32Range(0, 9).Draw(t, "minor")
-	r.LeastMinor = rapid.Uint32Range(0, r.Minor).Draw(t, "least minor")
 	for range rapid.IntRange(0, MaxDevices).Draw(t, "devices") {
 		r.Devices = append(r.Devices, Device{
 			Kind: word.Draw(t, "kind"), Name: word.Draw(t, "name"),

@@ -13,8 +13,6 @@ const (
 	// MaxDeviceCount bounds that count: no machine has more, and shares that
 	// are shown per device stay sensible.
 	MaxDeviceCount = 1 << 16
-	// MaxCodecs bounds the codecs: there are six, and versions overlap.
-	MaxCodecs = 16
 	// MaxString bounds every other string: they are shown in one column.
 	MaxString = 64
 	// MaxRate bounds tokens and bytes per second: above any machine, and small

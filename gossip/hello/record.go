@@ -4,18 +4,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Protocol is the version of everything that nodes say to each other. Minor is the newest minor
-// version of it that this program speaks, and LeastMinor the oldest: raise Minor with a change that
-// older nodes must not meet, and do it only in sessions of that minor version. Raise LeastMinor to
-// give up nodes of before.
-const (
-	Protocol   = 2
-	Minor      = 1
-	LeastMinor = 0
-)
-
-// MinorPacked is the minor version from which on nodes give chunks of tips packed, wire.GetPacked.
-const MinorPacked = 1
+// Protocol is the version of everything that nodes say to each other.
+const Protocol = 2
 
 // Roles of a node and kinds of a trainer.
 const (
@@ -34,37 +24,31 @@ type Device struct {
 	MemoryBytes uint64 `cbor:"4,keyasint"` // of all of them together
 }
 
-// Record is what a node says about itself. Rates are measured, 0 if not yet.
+// Record is what a node says about itself. The speed is measured, 0 if not yet.
 type Record struct {
-	Protocol           uint32      `cbor:"1,keyasint"`
-	Run                wire.RunID  `cbor:"2,keyasint"`
-	Author             wire.PeerID `cbor:"3,keyasint"`
-	Seq                uint64      `cbor:"4,keyasint"` // a higher one replaces a lower
-	Role               string      `cbor:"5,keyasint"` // Learner or Observer
-	Trainer            string      `cbor:"6,keyasint"` // Builtin or External; empty for an observer
-	Devices            []Device    `cbor:"7,keyasint"`
-	TokensPerSecond    float64     `cbor:"8,keyasint"` // for this run's model
-	TokensPerStep      uint64      `cbor:"9,keyasint"`
-	Precision          string      `cbor:"10,keyasint"` // of the training arithmetic, see PrecisionClass
-	Codecs             []uint8     `cbor:"11,keyasint"` // that it can decode
-	MemoryBytes        uint64      `cbor:"12,keyasint"` // that training may use
-	UpBytesPerSecond   float64     `cbor:"13,keyasint"`
-	DownBytesPerSecond float64     `cbor:"14,keyasint"`
-	Addrs              []string    `cbor:"15,keyasint"` // multiaddrs at which it can be dialled
-	Agent              string      `cbor:"16,keyasint"` // name and version of the program
-	StartedMs          int64       `cbor:"17,keyasint"` // unix milliseconds
+	Protocol        uint32      `cbor:"1,keyasint"`
+	Run             wire.RunID  `cbor:"2,keyasint"`
+	Author          wire.PeerID `cbor:"3,keyasint"`
+	Seq             uint64      `cbor:"4,keyasint"` // a higher one replaces a lower
+	Role            string      `cbor:"5,keyasint"` // Learner or Observer
+	Trainer         string      `cbor:"6,keyasint"` // Builtin or External; empty for an observer
+	Devices         []Device    `cbor:"7,keyasint"`
+	TokensPerSecond float64     `cbor:"8,keyasint"` // for this run's model
+	TokensPerStep   uint64      `cbor:"9,keyasint"`
+	Precision       string      `cbor:"10,keyasint"` // of the training arithmetic, see PrecisionClass
+	MemoryBytes     uint64      `cbor:"11,keyasint"` // that training may use
+	Addrs           []string    `cbor:"12,keyasint"` // multiaddrs at which it can be dialled
+	Agent           string      `cbor:"13,keyasint"` // name and version of the program
+	StartedMs       int64       `cbor:"14,keyasint"` // unix milliseconds
 
 	// Relays says that others reach this node by themselves and may reserve a place at it.
-	Relays bool `cbor:"18,keyasint,omitempty"`
+	Relays bool `cbor:"15,keyasint,omitempty"`
 	// Near says that the addresses are of the author's own network, and that the record is
 	// for nodes there. Every other node gets one of the same number with the other addresses.
-	Near bool `cbor:"19,keyasint,omitempty"`
+	Near bool `cbor:"16,keyasint,omitempty"`
 	// Stateless says that this node holds nothing of the run and sends no beats, as a relay
 	// does: nobody waits for it.
-	Stateless bool `cbor:"20,keyasint,omitempty"`
+	Stateless bool `cbor:"17,keyasint,omitempty"`
 	// Certificate admits the author to a run that admits by invitation, see package member.
-	Certificate []byte `cbor:"21,keyasint,omitempty"`
-	// Minor and LeastMinor bound the minor versions of Protocol that this node speaks.
-	Minor      uint32 `cbor:"22,keyasint,omitempty"`
-	LeastMinor uint32 `cbor:"23,keyasint,omitempty"`
+	Certificate []byte `cbor:"18,keyasint,omitempty"`
 }

@@ -21,8 +21,8 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "H", map[string]spectest.Clause{
 		"H-1": specRecord, "H-1.2": specDeterministic, "H-1.3": specOptional, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
 		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
-		"H-6": specNumbers, "H-6.2": specLeastMinor, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
-		"H-9.4": specOtherWords, "H-10": specPrecision, "H-11": specSessions, "H-11.2": specRefusals, "H-12": specCodecs, "H-12.2": specRate, "H-12.3": specMinor,
+		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
+		"H-9.4": specOtherWords, "H-10": specPrecision, "H-11": specSessions, "H-11.2": specRefusals,
 	})
 }
 
@@ -119,16 +119,13 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 		case "certificate":
 			specCertificate(t, s, row)
 			continue
-		case "minor", "least minor":
-			specMinorKeys(t, s, row)
-			continue
 		}
 		key, err := strconv.Atoi(row[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The map has one entry more, and its last is the key with true.
-		want := slices.Concat([]byte{0xb2}, wire.Marshal(without)[1:], []byte{byte(key), 0xf5})
+		want := slices.Concat([]byte{0xaf}, wire.Marshal(without)[1:], []byte{byte(key), 0xf5})
 		if key < 24 && !bytes.Equal(wire.Marshal(r), want) {
 			t.Errorf("%s: %x, want %x", row[1], wire.Marshal(r), want)
 		}
@@ -138,45 +135,12 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// A range of minor versions travels as its two ends.
-func specMinorKeys(t *testing.T, s *spectest.Spec, row []string) {
-	r := record(t, s)
-	r.LeastMinor, r.Minor = 2, 7
-	raw := wire.Marshal(r)
-	if (row[0] != "22" || row[1] != "minor") && (row[0] != "23" || row[1] != "least minor") || !bytes.HasSuffix(raw, []byte{22, 7, 23, 2}) {
-		t.Errorf("row %v: %x", row, raw)
-	}
-	if err := open(sign(t, s, r.Run, raw)); err != nil {
-		t.Errorf("%s: %v", row[1], err)
-	}
-}
-
-func specLeastMinor(t *testing.T, s *spectest.Spec) {
-	bounds := func(least, newest uint32) func(r *hello.Record) {
-		return func(r *hello.Record) { r.LeastMinor, r.Minor = least, newest }
-	}
-	verdicts(t, s, nil, map[string]func(r *hello.Record){"one": bounds(3, 3), "some": bounds(0, 1<<32-1)})
-	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){"none": bounds(4, 3), "not even the first": bounds(1, 0)})
-}
-
-func specMinor(t *testing.T, s *spectest.Spec) {
-	a := record(t, s)
-	b := a
-	b.Author[0] ^= 1
-	a.LeastMinor, a.Minor, b.LeastMinor, b.Minor = 1, 5, 3, 9
-	for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
-		if got, err := hello.Negotiate(pair[0], pair[1]); err != nil || got.Minor != 5 {
-			t.Errorf("%+v, %v", got, err)
-		}
-	}
-}
-
 // A certificate travels as the bytes that it is, whatever they are: what they are worth is M-6.
 func specCertificate(t *testing.T, s *spectest.Spec, row []string) {
 	r := record(t, s)
 	r.Certificate = s.Hex(t, "member certificate")
 	raw := wire.Marshal(r)
-	if key := []byte{0x15, 0x58, 0xed}; row[0] != "21" || !bytes.HasSuffix(raw, slices.Concat(key, r.Certificate)) {
+	if key := []byte{0x12, 0x58, 0xed}; row[0] != "18" || !bytes.HasSuffix(raw, slices.Concat(key, r.Certificate)) {
 		t.Errorf("row %v: %x", row, raw)
 	}
 	signed, err := hello.Parse(sign(t, s, r.Run, raw))
@@ -329,7 +293,7 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 24 // the first key that the tables do not have
+	const free = 19 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
 		for key := free; key < free+n-len(s.Table(t, "record")); key++ {
@@ -402,20 +366,13 @@ func specPrintable(t *testing.T, s *spectest.Spec) {
 func specNumbers(t *testing.T, s *spectest.Spec) {
 	for name, field := range map[string]func(r *hello.Record) *float64{
 		"tokens": func(r *hello.Record) *float64 { return &r.TokensPerSecond },
-		"up":     func(r *hello.Record) *float64 { return &r.UpBytesPerSecond },
-		"down":   func(r *hello.Record) *float64 { return &r.DownBytesPerSecond },
 	} {
 		for v, want := range map[float64]error{0: nil, 1e15: nil, -1: hello.ErrInvalid, 1.1e15: hello.ErrInvalid, math.Inf(1): hello.ErrInvalid} {
 			verdicts(t, s, want, map[string]func(r *hello.Record){name: func(r *hello.Record) { *field(r) = v }})
 		}
 		verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){name: func(r *hello.Record) { *field(r) = math.NaN() }})
 	}
-	verdicts(t, s, nil, map[string]func(r *hello.Record){"16 codecs": func(r *hello.Record) { r.Codecs = make([]byte, 16) }})
-	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){
-		"no codec":  func(r *hello.Record) { r.Codecs = nil },
-		"17 codecs": func(r *hello.Record) { r.Codecs = make([]byte, 17) },
-		"started":   func(r *hello.Record) { r.StartedMs = -1 },
-	})
+	verdicts(t, s, hello.ErrInvalid, map[string]func(r *hello.Record){"started": func(r *hello.Record) { r.StartedMs = -1 }})
 }
 
 func specDevices(t *testing.T, s *spectest.Spec) {
@@ -507,19 +464,16 @@ func specSessions(t *testing.T, s *spectest.Spec) {
 	}{
 		"nothing else": {true, func(*hello.Record) {}},
 		"all else": {true, func(r *hello.Record) {
-			*r = hello.Record{Protocol: r.Protocol, Run: r.Run, Author: r.Author, Codecs: r.Codecs[:1], Seq: 99, Role: "observer", StartedMs: 7}
+			*r = hello.Record{Protocol: r.Protocol, Run: r.Run, Author: r.Author, Seq: 99, Role: "observer", StartedMs: 7}
 		}},
-		"protocol":                             {false, func(r *hello.Record) { r.Protocol++ }},
-		"a minor version that is newer":        {true, func(r *hello.Record) { r.Minor = 1 }},
-		"a minor version that has to be newer": {false, func(r *hello.Record) { r.Minor, r.LeastMinor = 1, 1 }},
-		"run":                                  {false, func(r *hello.Record) { r.Run[31] ^= 1 }},
-		"author":                               {false, func(r *hello.Record) { r.Author = a.Author }},
-		"codecs":                               {false, func(r *hello.Record) { r.Codecs = []byte{9} }},
+		"protocol": {false, func(r *hello.Record) { r.Protocol++ }},
+		"run":      {false, func(r *hello.Record) { r.Run[31] ^= 1 }},
+		"author":   {false, func(r *hello.Record) { r.Author = a.Author }},
 	} {
 		other := b
 		c.change(&other)
 		for _, pair := range [][2]hello.Record{{a, other}, {other, a}} {
-			if _, err := hello.Negotiate(pair[0], pair[1]); (err == nil) != c.ok {
+			if err := hello.Negotiate(pair[0], pair[1]); (err == nil) != c.ok {
 				t.Errorf("%s differs: %v", name, err)
 			}
 		}
@@ -535,46 +489,15 @@ func specRefusals(t *testing.T, s *spectest.Spec) {
 		field  string
 		change func()
 	}{
-		{"codecs", func() { b.Codecs = []byte{9} }},
 		{"author", func() { b.Author = a.Author }},
 		{"run", func() { b.Run[0] ^= 1 }},
-		{"protocol", func() { b.Minor, b.LeastMinor = 1, 1 }},
 		{"protocol", func() { b.Protocol++ }},
 	} {
 		c.change() // and all before: the earlier in order is named
 		for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
 			var refusal *hello.Refusal
-			if _, err := hello.Negotiate(pair[0], pair[1]); !errors.As(err, &refusal) || refusal.Field != c.field {
+			if err := hello.Negotiate(pair[0], pair[1]); !errors.As(err, &refusal) || refusal.Field != c.field {
 				t.Errorf("refused with %v, want %s", err, c.field)
-			}
-		}
-	}
-}
-
-func specCodecs(t *testing.T, s *spectest.Spec) {
-	a := record(t, s)
-	b := a
-	b.Author[0] ^= 1
-	a.Codecs, b.Codecs = []byte{4, 1, 2, 4}, []byte{3, 4, 2}
-	for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
-		got, err := hello.Negotiate(pair[0], pair[1])
-		if err != nil || got.Protocol != hello.Protocol || !bytes.Equal(got.Codecs, []byte{2, 4}) || !got.Supports(2) || got.Supports(1) {
-			t.Errorf("%+v, %v", got, err)
-		}
-	}
-}
-
-func specRate(t *testing.T, s *spectest.Spec) {
-	for _, c := range []struct{ up, down, theirUp, theirDown, want float64 }{
-		{0, 50, 30, 40, 30}, {10, 50, 30, 40, 10}, {60, 50, 0, 0, 50}, {60, 70, 80, 40, 40}, {0, 70, 0, 0, 70}, {0, 0, 0, 0, 0},
-	} {
-		a := record(t, s)
-		b := a
-		b.Author[0] ^= 1
-		a.UpBytesPerSecond, a.DownBytesPerSecond, b.UpBytesPerSecond, b.DownBytesPerSecond = c.up, c.down, c.theirUp, c.theirDown
-		for _, pair := range [][2]hello.Record{{a, b}, {b, a}} {
-			if got, err := hello.Negotiate(pair[0], pair[1]); err != nil || got.BytesPerSecond != c.want {
-				t.Errorf("%+v gives %v, %v", c, got.BytesPerSecond, err)
 			}
 		}
 	}

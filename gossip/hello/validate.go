@@ -45,8 +45,6 @@ func (r Record) checkNumbers() error {
 		value float64
 	}{
 		{"tokens per second", r.TokensPerSecond},
-		{"up bytes per second", r.UpBytesPerSecond},
-		{"down bytes per second", r.DownBytesPerSecond},
 	} {
 		if math.IsNaN(n.value) || n.value < 0 || n.value > MaxRate {
 			return invalid(n.field, n.value, "0..%g", MaxRate)
@@ -55,14 +53,8 @@ func (r Record) checkNumbers() error {
 	if r.StartedMs < 0 {
 		return invalid("started", r.StartedMs, "unix milliseconds")
 	}
-	if r.LeastMinor > r.Minor {
-		return invalid("least minor version", r.LeastMinor, "at most the newest, %d", r.Minor)
-	}
 	if len(r.Certificate) > wire.MaxCertificate {
 		return invalid("certificate", len(r.Certificate), "at most %d bytes", wire.MaxCertificate)
-	}
-	if len(r.Codecs) == 0 || len(r.Codecs) > MaxCodecs {
-		return invalid("codecs", len(r.Codecs), "1..%d of them", MaxCodecs)
 	}
 	return nil
 }

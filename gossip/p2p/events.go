@@ -14,20 +14,18 @@ type (
 	// PeerUp: the handshake with a peer was passed. There is one for each peer,
 	// however many connections lead to it.
 	PeerUp struct {
-		ID      wire.PeerID
-		Record  hello.Record
-		Signed  hello.Signed // Record as its author signed it, for the roster
-		Session hello.Session
-		Addr    string // the connection's, with /p2p/; where it dials from if it dialled
-		Near    bool   // it is on the same network as this node
+		ID     wire.PeerID
+		Record hello.Record
+		Signed hello.Signed // Record as its author signed it, for the roster
+		Addr   string       // the connection's, with /p2p/; where it dials from if it dialled
+		Near   bool         // it is on the same network as this node
 	}
 
 	// RecordChanged: a connected peer sent a newer record.
 	RecordChanged struct {
-		ID      wire.PeerID
-		Record  hello.Record
-		Signed  hello.Signed
-		Session hello.Session
+		ID     wire.PeerID
+		Record hello.Record
+		Signed hello.Signed
 	}
 
 	// PeerDown: the last connection to a peer that was up is gone.

@@ -127,7 +127,7 @@ func (h *Host) exchange(s network.Stream) error {
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
 	}
-	signed, record, session, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
+	signed, record, refused := h.judge(s.Conn().RemotePeer(), ours, theirs)
 	if refused == nil {
 		refused = h.duplicateKey(s.Conn(), record)
 	}
@@ -149,7 +149,7 @@ func (h *Host) exchange(s network.Stream) error {
 		return refusedAs(answer)
 	}
 	h.refusals.clear(s.Conn().RemotePeer())
-	if err := h.accept(s.Conn(), signed, record, session); err != nil {
+	if err := h.accept(s.Conn(), signed, record); err != nil {
 		return err
 	}
 	if h.cfg.Profile == WAN {
@@ -186,9 +186,9 @@ func readFrame(s network.Stream, limit int) ([]byte, error) {
 }
 
 // judge decides about the peer's record. Its error is a refusal.
-func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, hello.Record, hello.Session, error) {
-	fail := func(err error) (hello.Signed, hello.Record, hello.Session, error) {
-		return hello.Signed{}, hello.Record{}, hello.Session{}, err
+func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, hello.Record, error) {
+	fail := func(err error) (hello.Signed, hello.Record, error) {
+		return hello.Signed{}, hello.Record{}, err
 	}
 	if err := h.refusals.dropped(p); err != nil {
 		return fail(err)
@@ -208,8 +208,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 	if err != nil {
 		return fail(fmt.Errorf("own record: %w", err))
 	}
-	session, err := hello.Negotiate(mine, theirs)
-	if err != nil {
+	if err := hello.Negotiate(mine, theirs); err != nil {
 		return fail(err)
 	}
 	if h.cfg.Admit != nil {
@@ -217,7 +216,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 			return fail(fmt.Errorf("%w: %w", ErrNotAdmitted, err))
 		}
 	}
-	return signed, theirs, session, nil
+	return signed, theirs, nil
 }
 
 // refuse ends all connections to a peer, remembers why, and says so.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
 
@@ -105,7 +104,7 @@ func TestPeerUpTells(t *testing.T) {
 		hosts := w.hosts(2)
 		dial(t, hosts[0], hosts[1])
 		up := next[PeerUp](t, hosts[0])
-		if up.ID != hosts[1].ID() || up.Record.Author != up.ID || up.Session.Protocol != hello.Protocol {
+		if up.ID != hosts[1].ID() || up.Record.Author != up.ID {
 			t.Errorf("%+v", up)
 		}
 		if up.Addr != hosts[1].Addrs()[0] {

@@ -143,7 +143,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(newPerson(3).sign().Encode())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		signed, record, _, err := h.judge(pid, me.sign(), frame)
+		signed, record, err := h.judge(pid, me.sign(), frame)
 		if err != nil {
 			if !isRefusal(err) {
 				t.Errorf("%v is not a refusal", err)

@@ -41,7 +41,7 @@ func newPerson(seed byte) *person {
 		key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)),
 		record: hello.Record{
 			Protocol: hello.Protocol, Run: testRun, Role: hello.Learner, Trainer: hello.Builtin,
-			Precision: "f32", Codecs: []uint8{1, 4}, Agent: "atoll/test", StartedMs: 1000,
+			Precision: "f32", Agent: "atoll/test", StartedMs: 1000,
 		},
 	}
 	p.seq.Store(1)

@@ -31,7 +31,6 @@ type link struct {
 	passed  bool
 	accepts bool // this node accepts the record of the peer, which may have to say yet whether it accepts this node's
 	record  hello.Record
-	session hello.Session
 	// settled is closed when passed becomes true or the link is gone.
 	settled chan struct{}
 	serving int // requests of the peer that are being served
@@ -139,20 +138,6 @@ func (ps *peers) up(p peer.ID) *link {
 	return nil
 }
 
-// Session is what the handshake with a peer agreed on; nothing if it is not connected.
-func (h *Host) Session(id wire.PeerID) hello.Session {
-	pid, err := libp2pID(id)
-	if err != nil {
-		return hello.Session{}
-	}
-	h.peers.mu.Lock()
-	defer h.peers.mu.Unlock()
-	if l := h.peers.links[pid]; l != nil && l.passed {
-		return l.session
-	}
-	return hello.Session{}
-}
-
 // accepted reports whether this node accepts the record of a connected peer.
 func (ps *peers) accepted(p peer.ID) bool {
 	ps.mu.Lock()
@@ -194,8 +179,8 @@ func (h *Host) admitStreams(p peer.ID) {
 	h.strangers.admit(p)
 }
 
-// accept notes what the handshake agreed on and tells the inbox.
-func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hello.Session) error {
+// accept notes that the handshake was passed and tells the inbox.
+func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error {
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
 	l := h.peers.links[c.RemotePeer()]
@@ -205,17 +190,17 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record, s hel
 	if _, open := l.conns[c]; open {
 		l.conns[c] = r.StartedMs
 	}
-	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Session: s, Addr: fullAddr(c), Near: near(c)}
+	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Addr: fullAddr(c), Near: near(c)}
 	if l.passed {
 		if !newer(r, l.record) {
 			return nil
 		}
-		e = RecordChanged{ID: l.id, Record: r, Signed: signed, Session: s}
+		e = RecordChanged{ID: l.id, Record: r, Signed: signed}
 	}
 	if !h.inbox.put(e) {
 		return fmt.Errorf("handshake with %v: this node is too far behind with its events", r.Author)
 	}
-	l.record, l.session = r, s
+	l.record = r
 	if !l.passed {
 		l.passed, l.accepts = true, true
 		h.traffic.pass(c.RemotePeer())

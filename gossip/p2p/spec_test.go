@@ -261,8 +261,8 @@ func specForeignRecord(t *testing.T, _ *spectest.Spec) {
 
 func specNegotiated(t *testing.T, _ *spectest.Spec) {
 	for field, change := range map[string]func(r *hello.Record){
-		hello.FieldRun:    func(r *hello.Record) { r.Run = wire.RunID{9} },
-		hello.FieldCodecs: func(r *hello.Record) { r.Codecs = []uint8{9} },
+		hello.FieldRun:      func(r *hello.Record) { r.Run = wire.RunID{9} },
+		hello.FieldProtocol: func(r *hello.Record) { r.Protocol++ },
 	} {
 		p := newPerson(1)
 		change(&p.record)

@@ -37,8 +37,6 @@ const (
 	bareHeaderSize = 32 + 2 + 4 + 4 + 4 + 8 + 1 + 1 + 4 + 32
 	// SignedHeaderSize is the length of an encoded SignedHeader.
 	SignedHeaderSize = HeaderSize + ed25519.SignatureSize
-	// BareSize is the length of what ParseBare reads.
-	BareSize = bareHeaderSize + ed25519.SignatureSize
 )
 
 // Append appends the encoding of h to b.
@@ -56,8 +54,7 @@ func (h Header) Append(b []byte) []byte {
 }
 
 // stated is what is signed and hashed of h: its bytes up to the certificate, and the
-// certificate if it has one. So headers without one keep the ids and signatures that
-// they had before there were certificates.
+// certificate if it has one.
 func (h Header) stated() []byte {
 	b := h.Append(make([]byte, 0, HeaderSize))
 	if h.Certificate.IsZero() {
@@ -146,16 +143,4 @@ func ParseSignedHeader(b []byte) (SignedHeader, error) {
 		return SignedHeader{}, err
 	}
 	return SignedHeader{Header: h, Sig: Signature(b[HeaderSize:])}, nil
-}
-
-// ParseBare decodes a signed header as it was written before there were certificates,
-// which it has none of. Disks have such headers; peers never send them.
-func ParseBare(b []byte) (SignedHeader, error) {
-	if len(b) != BareSize {
-		return SignedHeader{}, fmt.Errorf("parse signed header: %w: %d bytes, want %d", ErrSize, len(b), BareSize)
-	}
-	full := make([]byte, SignedHeaderSize)
-	copy(full, b[:bareHeaderSize])
-	copy(full[HeaderSize:], b[bareHeaderSize:])
-	return ParseSignedHeader(full)
 }

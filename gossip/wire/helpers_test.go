@@ -66,7 +66,6 @@ func testRequests() []Request {
 		{Kind: GetOwn},
 		{Kind: GetHoldings, Digests: []Digest{testDigest("a"), testDigest("b")}},
 		{Kind: GetPart, Digest: testDigest("a"), Parts: AllParts(9)},
-		{Kind: GetPacked, Digest: testDigest("chunk")},
 	}
 }
 

@@ -105,7 +105,7 @@ const (
 	maxHoldingsBody = arrayHead + MaxHoldings*(2+MaxParts/8)
 	maxPartBody     = partIndex + treeHead + treeNode*(MaxParts-1) + PartSize
 
-	maxPackedBody = ChunkSize + 4 // a byte more for each of the four streams that stays as it is
+	maxChunkBody = ChunkSize + 4 // a byte more for each of the four streams that stays as it is
 )
 
 // Lengths of CBOR items at their longest.

@@ -16,20 +16,19 @@ const (
 	GetRounds                              // Ranges -> EncodeRounds
 	GetHeaders                             // Rounds -> EncodeHeaders
 	GetManifest                            // -> EncodeManifest
-	GetChunk                               // Digest -> the chunk's bytes
+	GetChunk                               // Digest -> the chunk's bytes, packed
 	GetTips                                // At -> EncodeManifest of the tips of those rounds
 	GetOwn                                 // -> EncodeHeaders: the newest known of the asker's own, one a fragment
 	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
 	GetHoldings                            // Digests -> EncodeHoldings: which parts of these blobs the peer has
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
-	GetPacked                              // Digest -> the chunk's bytes, packed: of peers that speak hello.MinorPacked
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part", "packed"}
+var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
-	if k < GetGenesis || k > GetPacked {
+	if k < GetGenesis || k > GetPart {
 		return fmt.Sprintf("request %d", uint8(k))
 	}
 	return requestNames[k]
@@ -52,9 +51,7 @@ func (k RequestKind) MaxResponse() int {
 	case GetManifest, GetTips:
 		return statusSize + MaxManifest
 	case GetChunk:
-		return statusSize + ChunkSize
-	case GetPacked:
-		return statusSize + maxPackedBody
+		return statusSize + maxChunkBody
 	case GetCertificates:
 		return statusSize + maxCertificatesBody
 	case GetHoldings:
@@ -109,7 +106,7 @@ const (
 type Request struct {
 	Kind   RequestKind
 	Run    RunID      // GetGenesis
-	Digest Digest     // GetPayload: the delta's id; GetChunk, GetPacked: the chunk's digest; GetPart: the blob's
+	Digest Digest     // GetPayload: the delta's id; GetChunk: the chunk's digest; GetPart: the blob's
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
@@ -178,7 +175,7 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(roundsFields{Ranges: r.Ranges})...)
 	case GetHeaders:
 		b = append(b, Marshal(headersFields{Rounds: r.Rounds})...)
-	case GetChunk, GetPacked:
+	case GetChunk:
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
 	case GetTips:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
@@ -221,7 +218,7 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f roundsFields) { r.Ranges = f.Ranges })
 	case GetHeaders:
 		err = withFields(b, func(f headersFields) { r.Rounds = f.Rounds })
-	case GetChunk, GetPacked:
+	case GetChunk:
 		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
 	case GetTips:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })

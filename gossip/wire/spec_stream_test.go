@@ -163,15 +163,6 @@ func specNewerTips(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specGetPacked(t *testing.T, s *spectest.Spec) {
-	r, fields := requested(t, s, "packed")
-	same(t, "digest", r.Digest[:], fields[0].([]byte))
-	chunk, _ := requested(t, s, "chunk")
-	if r.Kind = wire.GetChunk; !bytes.Equal(r.Encode(), chunk.Encode()) {
-		t.Errorf("it asks for %v, chunk for %v", r.Digest, chunk.Digest)
-	}
-}
-
 func specGetPayload(t *testing.T, s *spectest.Spec) {
 	r, fields := requested(t, s, "payload")
 	same(t, "id", r.Digest[:], fields[0].([]byte))

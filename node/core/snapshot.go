@@ -103,7 +103,7 @@ func CutSnapshot(tip *outer.Tip, links []outer.Link) (f wire.FragmentManifest, c
 	return f, chunks
 }
 
-// PackChunk is a chunk as wire.GetPacked has it, and nil for none: nearly all of it are the float32 values of a tip.
+// PackChunk is a chunk as it travels, and nil for none: nearly all of it are the float32 values of a tip.
 func PackChunk(chunk []byte) []byte {
 	if chunk == nil {
 		return nil

@@ -269,8 +269,8 @@ func TestPackedChunksFit(t *testing.T) {
 	}
 	for name, chunk := range map[string][]byte{"noise": noise, "one byte": {1}, "zeros": make([]byte, wire.ChunkSize)} {
 		packed := core.PackChunk(chunk)
-		if n := len(wire.Found(packed)); n > wire.GetPacked.MaxResponse() {
-			t.Errorf("%s: an answer of %d bytes, at most %d are read", name, n, wire.GetPacked.MaxResponse())
+		if n := len(wire.Found(packed)); n > wire.GetChunk.MaxResponse() {
+			t.Errorf("%s: an answer of %d bytes, at most %d are read", name, n, wire.GetChunk.MaxResponse())
 		}
 		if got, err := codec.Unpack(packed, len(chunk)); err != nil || !bytes.Equal(got, chunk) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)

@@ -69,8 +69,6 @@ func (g Genesis) validateCorpus() error {
 		return fmt.Errorf("genesis: Tokenizer is %q, and there is no Corpus", g.Tokenizer)
 	case c == nil:
 		return nil
-	case g.Format == 1:
-		return fmt.Errorf("genesis: Corpus is of format %d; Format is 1", Format)
 	case g.Tokenizer != CorpusTokenizer:
 		return fmt.Errorf("genesis: Tokenizer is %.80q; beside Corpus it is %q", g.Tokenizer, CorpusTokenizer)
 	case g.Data.SHA256 != "":

@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "ba0b765be2dec4cf5a2b1491eb3c52bf30b89736d41e6b51eb279b88f7f97892",
-		"small": "c9cbedb2f68c0c51565fe315993a1407f17280202d84a35c6996c86cf3567147",
-		"base":  "ba9319fce3bb6f58c93905bfeb9375e3a9a20ec1669d8da03e5365eb9fc4b0db",
+		"tiny":  "9305038caf1b6cf326b899ebdc59865ebb383c32d4e62ff0849118e93ebe968b",
+		"small": "48a521c3f77fc2703787505d23180eae250d45dbe6c09d0246254861daf5640d",
+		"base":  "39f0e5ee2903d92b815bc38d5e23d8147f40ba6caed0a9be235b4b997664a21d",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

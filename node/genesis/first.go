@@ -70,6 +70,16 @@ func (g Genesis) FirstDigests() (digests []wire.Digest) {
 	return digests
 }
 
+// listBytes is how long the list of the chunks of so many values is.
+func listBytes(values int) int {
+	return len(wire.Digest{}) * ((values + chunkValues - 1) / chunkValues)
+}
+
+// ListSize is the number of bytes of a chunk of the list.
+func (g Genesis) ListSize(chunk int) int {
+	return min(wire.ChunkSize, listBytes(g.Params())-chunk*wire.ChunkSize)
+}
+
 // validateFirst makes sure that First are digests.
 func (g Genesis) validateFirst() error {
 	for _, text := range g.First {
@@ -82,8 +92,7 @@ func (g Genesis) validateFirst() error {
 
 // validateFirstSize makes sure that the list is as long as that of so many values.
 func (g Genesis) validateFirstSize() error {
-	chunks := (g.Params() + chunkValues - 1) / chunkValues
-	if want := (len(wire.Digest{})*chunks + wire.ChunkSize - 1) / wire.ChunkSize; g.Init == Given && len(g.First) != want {
+	if want := (listBytes(g.Params()) + wire.ChunkSize - 1) / wire.ChunkSize; g.Init == Given && len(g.First) != want {
 		return fmt.Errorf("genesis: First has %d digests; the list of the chunks of %d values has %d", len(g.First), g.Params(), want)
 	}
 	return nil
@@ -96,7 +105,7 @@ func ReadFirst(list [][]byte, values int) (First, error) {
 	for _, b := range list {
 		all = append(all, b...)
 	}
-	if want := len(wire.Digest{}) * ((values + chunkValues - 1) / chunkValues); len(all) != want {
+	if want := listBytes(values); len(all) != want {
 		return f, fmt.Errorf("the list of the first values has %d bytes; %d values need %d: the genesis is of another model", len(all), values, want)
 	}
 	for ; len(all) > 0; all = all[len(wire.Digest{}):] {

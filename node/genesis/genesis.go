@@ -13,8 +13,7 @@ import (
 	"atoll/tensor/llama"
 )
 
-// Format is the version of the genesis document that this program makes. It reads
-// the one before as well, see format1.
+// Format is the version of the genesis document. This program knows no other.
 const Format = 2
 
 // What this program knows of runs. A later one may know more, and names it here.
@@ -33,7 +32,7 @@ const (
 // that decides bits is in here or in the ledger. Its canonical bytes are the
 // compact JSON of this struct; the RunID is their hash.
 type Genesis struct {
-	Format    int          // Format, or 1
+	Format    int          // Format
 	Rules     int          // Rules
 	Name      string       // for people
 	Admission string       // Open or Invite
@@ -53,23 +52,7 @@ type Genesis struct {
 	Data      Data         // what the run's makers trained on: advice to joiners
 	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
 	Guests    bool         `json:",omitempty"` // invites may be for guests, see package member
-
-	// BeatMs and QuietMs are of format 1 alone, where a run fixed its times.
-	BeatMs  int64 `json:"-"`
-	QuietMs int64 `json:"-"`
 }
-
-// LeastBeatMs is the shortest time between two beats of a node, in milliseconds.
-// Half a second shows a dead peer within five and costs some thousand bytes a second
-// for each peer.
-func (g Genesis) LeastBeatMs() int64 {
-	if g.Format == 1 {
-		return g.BeatMs
-	}
-	return leastBeatMs
-}
-
-const leastBeatMs = 500
 
 // Data names a corpus.
 type Data struct {
@@ -79,11 +62,7 @@ type Data struct {
 
 // Encode returns the canonical bytes.
 func (g Genesis) Encode() []byte {
-	var document any = g
-	if g.Format == 1 {
-		document = g.former()
-	}
-	b, err := json.Marshal(document)
+	b, err := json.Marshal(g)
 	if err != nil {
 		panic("encode genesis: " + err.Error()) // only a NaN could fail, and Validate refuses it
 	}
@@ -111,31 +90,19 @@ func Decode(b []byte) (Genesis, error) {
 	return g, nil
 }
 
-// parse reads a document of either format. Of another one it reads nothing else, so that
-// Validate can say which it is.
+// parse reads a document. Of another format it reads nothing else, so that Validate can say which it is.
 func parse(b []byte) (Genesis, error) {
 	var version struct{ Format int }
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&version); err != nil {
 		return Genesis{}, err
 	}
-	switch version.Format {
-	case 1:
-		var f format1
-		err := strict(b, &f)
-		return f.genesis(), err
-	case Format:
-		var g Genesis
-		err := strict(b, &g)
-		return g, err
+	if version.Format != Format {
+		return Genesis{Format: version.Format}, nil
 	}
-	return Genesis{Format: version.Format}, nil
-}
-
-// strict reads the first JSON value of b into v, without unknown fields.
-func strict(b []byte, v any) error {
+	var g Genesis
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode(v)
+	return g, d.Decode(&g)
 }
 
 // owners is a list of public keys, which is written as [] where there are none.

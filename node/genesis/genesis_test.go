@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
@@ -17,13 +15,6 @@ import (
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
-
-// formerGenesis is fixedGenesis in format 1.
-func formerGenesis() Genesis {
-	g := fixedGenesis()
-	g.Format, g.BeatMs, g.QuietMs = 1, 2000, 6000
-	return g
-}
 
 // fixedGenesis never changes: its RunID is a golden.
 func fixedGenesis() Genesis {
@@ -39,14 +30,13 @@ func fixedGenesis() Genesis {
 	}
 }
 
-// A change here makes every run of the format before unreadable: then
-// Format must change too.
+// A change here makes every run unreadable that was made before: then Format must change too.
 func TestGenesisGolden(t *testing.T) {
 	g := fixedGenesis()
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "066209d872494bb80794085a040f3a245dd2ff4be3947ced71ec9b7c5f400a96"
+	const want = "b59702c26c7716e2bcf12f4505e80e66b237231926f4ea2ecef10033a5e29c9e"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
@@ -54,32 +44,6 @@ func TestGenesisGolden(t *testing.T) {
 	back, err := Decode(g.Encode())
 	if err != nil || !reflect.DeepEqual(back, g) {
 		t.Errorf("read back %+v, %v", back, err)
-	}
-}
-
-// Runs of the format before keep their RunIDs, which are the names of the files. The
-// program of that time made them.
-func TestFormerGenesis(t *testing.T) {
-	files, err := filepath.Glob("testdata/format1/*.json")
-	if err != nil || len(files) != 10 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, path := range files {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := Decode(b)
-		if err != nil || string(g.Encode()) != string(b) {
-			t.Errorf("%s: read %+v, %v", path, g, err)
-		}
-		run := g.RunID()
-		if name := strings.TrimSuffix(filepath.Base(path), ".json"); hex.EncodeToString(run[:]) != name {
-			t.Errorf("%s: RunID %x", path, run)
-		}
-		if g.Rules != Rules || g.Admission != Open || g.Init != Seeded || g.LeastBeatMs() != g.BeatMs {
-			t.Errorf("%s: goes on as %+v", path, g)
-		}
 	}
 }
 
@@ -120,7 +84,7 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		want  string
 		spoil func(g *Genesis)
 	}{
-		{"Format is 3, this program reads 1 and 2; use the version of atoll that made the run", func(g *Genesis) { g.Format = 3 }},
+		{"Format is 3, this program reads 2; use the version of atoll that made the run", func(g *Genesis) { g.Format = 3 }},
 		{"Rules is \"2\", this program knows \"1\"", func(g *Genesis) { g.Rules = 2 }},
 		{"Admission is \"closed\", this program knows \"open\" and \"invite\"; use the version of atoll that made the run", func(g *Genesis) { g.Admission = "closed" }},
 		{"Owners has 0 keys; use 1 to 16 with the admission \"invite\"", func(g *Genesis) { g.Admission = Invite }},
@@ -160,8 +124,6 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		{"Inner.Optimizer is \"sgd\"", func(g *Genesis) { g.Inner.Optimizer = "sgd" }},
 		{"Inner.Momentum is 0.9; it is of muon alone", func(g *Genesis) { g.Inner.Momentum = 0.9 }},
 		{"Inner.Momentum is 1; use", func(g *Genesis) { g.Inner.Optimizer, g.Inner.Momentum = "muon", 1 }},
-		{"BeatMs is 1", func(g *Genesis) { *g = formerGenesis(); g.BeatMs = 1 }},
-		{"QuietMs is 1999", func(g *Genesis) { *g = formerGenesis(); g.QuietMs = 1999 }},
 	} {
 		g := fixedGenesis()
 		c.spoil(&g)
@@ -177,8 +139,7 @@ func TestDecodeGenesisErrors(t *testing.T) {
 		{"nothing", "", "another version"},
 		{"too long", strings.Repeat(" ", wire.MaxGenesis+1), "the limit is"},
 		{"unknown field", `{"Format":2,"Colour":1}`, `unknown field "Colour"`},
-		{"of the format before", `{"Format":1,"Rules":1}`, `unknown field "Rules"`},
-		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 1 and 2"},
+		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 2"},
 		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), "2 characters, want 64 hex digits"},
 		{"a layout without values", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `the first values of a Layout are "given"`},
 		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), "not in canonical form"},
@@ -230,7 +191,6 @@ func FuzzDecodeGenesis(f *testing.F) {
 	muon.Inner.Optimizer, muon.Inner.Momentum = optimizer.NameMuon, 0.95
 	f.Add(muon.Encode())
 	f.Add([]byte(`{"Format":1}`))
-	f.Add(formerGenesis().Encode())
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Layers":4`, `"Layers":1048576`, 1)))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Fragments":8`, `"Fragments":-1`, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -146,9 +146,6 @@ func (g Genesis) validateModel() error {
 	if g.BuiltIn() {
 		return g.validateBuiltIn()
 	}
-	if g.Format == 1 {
-		return fmt.Errorf("genesis: Layout is of format %d; Format is 1", Format)
-	}
 	if only := (llama.Config{Context: g.Model.Context}); g.Model != only {
 		return fmt.Errorf("genesis: Model is %+v beside a Layout; set its Context alone, the tokens of a row", g.Model)
 	}

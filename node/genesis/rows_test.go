@@ -127,14 +127,6 @@ func specRows(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRowsBeside(t *testing.T, s *spectest.Spec) {
+func specRowsBeside(t *testing.T, _ *spectest.Spec) {
 	spoiled(t, "Rows is true", func(g *Genesis) { g.Rows = true })
-	doc := strings.Replace(s.Text(t, "former document"), `"Tokenizer"`, `"Rows":true,"Tokenizer"`, 1)
-	if _, err := Decode([]byte(doc)); err == nil {
-		t.Error("a document of format 1 has Rows")
-	}
-	g := formerGenesis()
-	if g.Rows = true; g.Validate() == nil {
-		t.Error("a genesis of format 1 has Rows")
-	}
 }

@@ -38,25 +38,19 @@ func specCorpus(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specOneText: a run says one thing of its text, and a run of format 1 nothing of shards.
+// specOneText: a run says one thing of its text.
 func specOneText(t *testing.T, _ *spectest.Spec) {
 	for want, change := range map[string]func(*Genesis){
 		"":                      func(*Genesis) {},
 		"there is no Corpus":    func(g *Genesis) { g.Corpus = nil },
 		"beside Corpus it is":   func(g *Genesis) { g.Tokenizer = "byte" },
 		"both say what the tex": func(g *Genesis) { g.Data.SHA256 = strings.Repeat("0a", 32) },
-		"of format 2":           func(g *Genesis) { g.Format = 1 },
 	} {
 		g := corpusGenesis()
 		change(&g)
 		if err := g.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
-	}
-	former := formerGenesis()
-	b := strings.Replace(string(former.Encode()), `"Data":`, `"Corpus":null,"Data":`, 1)
-	if _, err := Decode([]byte(b)); err == nil {
-		t.Error("a document of format 1 may have the key Corpus")
 	}
 }
 

@@ -192,6 +192,11 @@ func specGiven(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%v is not given", d)
 		}
 	}
+	for i, d := range g.FirstDigests() {
+		if want := len(kept.Chunk(d)); g.ListSize(i) != want {
+			t.Errorf("chunk %d of the list has %d bytes, by its size %d", i, want, g.ListSize(i))
+		}
+	}
 	if kept.Chunk(wire.Digest{1}) != nil {
 		t.Error("gives what it has not")
 	}

@@ -15,25 +15,13 @@ func specPace(t *testing.T, s *spectest.Spec) {
 	for more, ok := range map[string]bool{
 		``: true, `,"MaxPace":1`: true, `,"MaxPace":1024`: true, `,"MaxPace":0`: false, `,"MaxPace":-1`: false, `,"MaxPace":1025`: false, `,"MaxPace":1.5`: false,
 	} {
-		g, err := Decode([]byte(strings.Replace(doc, `"Overwrite":false`, `"Overwrite":false`+more, 1)))
+		g, err := Decode([]byte(strings.Replace(doc, `"GraceMaxMs":30000`, `"GraceMaxMs":30000`+more, 1)))
 		if (err == nil) != ok {
 			t.Errorf("%s: error %v", more, err)
 		}
 		if ok && (g.Outer.MaxPace != 0) != (more != "") {
 			t.Errorf("%s is read as %d", more, g.Outer.MaxPace)
 		}
-	}
-}
-
-func specPaceOfFormer(t *testing.T, s *spectest.Spec) {
-	doc := s.Text(t, "former document")
-	if _, err := Decode([]byte(strings.Replace(doc, `"Overwrite":false`, `"Overwrite":false,"MaxPace":1`, 1))); err == nil {
-		t.Error("a document of format 1 has a MaxPace")
-	}
-	g := formerGenesis()
-	g.Outer.MaxPace = 1
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "MaxPace") {
-		t.Errorf("a genesis of format 1 with a MaxPace: %v", err)
 	}
 }
 
@@ -57,7 +45,7 @@ func specRevocations(t *testing.T, s *spectest.Spec) {
 }
 
 func specNobodyRevokes(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Revocations":true`, 1)
+	doc := strings.Replace(s.Text(t, "genesis"), `"GraceMaxMs":30000`, `"GraceMaxMs":30000,"Revocations":true`, 1)
 	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "nobody can revoke") {
 		t.Errorf("in an open run: %v", err)
 	}
@@ -95,18 +83,6 @@ func specAgreement(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specAgreementOfFormer(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "former document"), `"Overwrite":false`, `"Overwrite":false,"Agreement":true`, 1)
-	if _, err := Decode([]byte(doc)); err == nil {
-		t.Error("a document of format 1 has it")
-	}
-	g := formerGenesis()
-	g.Outer.Agreement = true
-	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "Agreement") {
-		t.Errorf("a genesis of format 1 with it: %v", err)
-	}
-}
-
 func specAlike(t *testing.T, s *spectest.Spec) {
 	g, err := Decode([]byte(s.Text(t, "genesis")))
 	if err != nil || bytes.Contains(g.Encode(), []byte("Alike")) {
@@ -123,7 +99,7 @@ func specAlike(t *testing.T, s *spectest.Spec) {
 }
 
 func specAlikeAlone(t *testing.T, s *spectest.Spec) {
-	doc := strings.Replace(s.Text(t, "genesis"), `"Overwrite":false`, `"Overwrite":false,"Alike":true`, 1)
+	doc := strings.Replace(s.Text(t, "genesis"), `"GraceMaxMs":30000`, `"GraceMaxMs":30000,"Alike":true`, 1)
 	if _, err := Decode([]byte(doc)); err == nil || !strings.Contains(err.Error(), "Agreement") {
 		t.Errorf("without agreement: %v", err)
 	}

@@ -20,9 +20,6 @@ import (
 const (
 	maxName  = 200     // characters: it is printed
 	MaxBatch = 1 << 12 // rows per step: more does not fit any one machine
-	minBeat  = wire.MinPeriodMs
-	maxBeat  = wire.MaxPeriodMs
-	maxQuiet = 600_000 // ms
 	maxWay   = 10_000  // ms: ten seconds are no link, not even over satellites
 
 	// maxLayers bounds the tensors that are listed before anything is known of
@@ -63,8 +60,8 @@ func (g Genesis) Validate() error {
 // validateFields checks each field by itself. What they make of the model together
 // is for validatePlan.
 func (g Genesis) validateFields() error {
-	if g.Format != Format && g.Format != 1 {
-		return fmt.Errorf("genesis: Format is %d, this program reads 1 and %d; use the version of atoll that made the run", g.Format, Format)
+	if g.Format != Format {
+		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, Format)
 	}
 	if err := g.validateKind(); err != nil {
 		return err
@@ -80,12 +77,6 @@ func (g Genesis) validateFields() error {
 	}
 	if err := g.Outer.Validate(); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
-	}
-	if g.Format == 1 && g.Outer.MaxPace != 0 {
-		return fmt.Errorf("genesis: Outer.MaxPace is %d; it is of format %d, and Format is 1", g.Outer.MaxPace, Format)
-	}
-	if g.Format == 1 && g.Outer.Agreement {
-		return fmt.Errorf("genesis: Outer.Agreement is true; it is of format %d, and Format is 1", Format)
 	}
 	if g.Outer.Alike && !g.Outer.Agreement {
 		return fmt.Errorf("genesis: Outer.Alike is true; it needs Outer.Agreement")
@@ -126,8 +117,6 @@ func (g Genesis) validateAdmission() error {
 		return fmt.Errorf("genesis: Owners has %d keys; a run with the admission %q has none", len(g.Owners), Open)
 	case g.Admission == Invite && (len(g.Owners) == 0 || len(g.Owners) > member.MaxOwners):
 		return fmt.Errorf("genesis: Owners has %d keys; use 1 to %d with the admission %q", len(g.Owners), member.MaxOwners, Invite)
-	case g.Admission == Invite && g.Format == 1:
-		return fmt.Errorf("genesis: Admission is %q, which is of format %d; Format is 1", Invite, Format)
 	}
 	for i, o := range g.Owners {
 		if slices.Contains(g.Owners[:i], o) {
@@ -148,10 +137,8 @@ func (g Genesis) validateInit() error {
 		return fmt.Errorf("genesis: First has %d digests; they are of Init %q, and Init is %q", len(g.First), Given, Seeded)
 	case g.Init == Seeded && !g.BuiltIn():
 		return fmt.Errorf("genesis: Init is %q; the first values of a Layout are %q", Seeded, Given)
-	case !g.BuiltIn() && g.Format == 1, g.Init == Given && g.Format == 1:
-		return fmt.Errorf("genesis: Layout and Init are of format %d; Format is 1", Format)
-	case g.Rows && (!g.BuiltIn() || g.Format == 1):
-		return fmt.Errorf("genesis: Rows is true; it is of built-in models in runs of format %d, and tensors of a Layout are always cut between rows", Format)
+	case g.Rows && !g.BuiltIn():
+		return fmt.Errorf("genesis: Rows is true; it is of built-in models, and tensors of a Layout are always cut between rows")
 	case g.BuiltIn() && g.Recipe != "":
 		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
 	}
@@ -294,10 +281,7 @@ func (g Genesis) validateNumbers() error {
 			return err
 		}
 	}
-	if g.Format != 1 {
-		return nil
-	}
-	return cmp.Or(inRange("BeatMs", float64(g.BeatMs), minBeat, maxBeat), inRange("QuietMs", float64(g.QuietMs), float64(g.BeatMs), maxQuiet))
+	return nil
 }
 
 // inRange refuses a number out of range, and what is none.

@@ -25,7 +25,6 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
-	"atoll/tensor/codec"
 )
 
 // Config is what a relay is told.
@@ -107,9 +106,8 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.own = hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Codecs: codec.Numbers(), // it decodes nothing, and has a session with everybody
-		Agent:  cfg.Agent, StartedMs: now, Stateless: true,
+		Protocol: hello.Protocol, Run: run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Agent: cfg.Agent, StartedMs: now, Stateless: true,
 	}
 	if err := s.beAdmitted(cfg.Dir, link.Invite); err != nil {
 		return nil, err
@@ -144,9 +142,6 @@ func (s *server) spares(from wire.PeerID, raw []byte) error {
 	return s.gate.Spares(time.Since(s.began).Milliseconds(), from, raw)
 }
 
-// timedFormat is the first format of genesis whose runs beat as the default of gossip.Config says. Those before chose a period.
-const timedFormat = 2
-
 // begin gives the document to others from now on, and follows it.
 func (s *server) begin(document []byte) {
 	s.mu.Lock()
@@ -158,7 +153,6 @@ func (s *server) begin(document []byte) {
 // follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound here, and beats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
-		Format int
 		Owners []wire.PeerID
 		Guests bool
 	}
@@ -167,9 +161,6 @@ func (s *server) follow(document []byte) {
 	}
 	if err := s.confirm(g.Owners, g.Guests); err != nil {
 		s.log.Error("the invite of this relay does not fit the run", "err", err)
-	}
-	if g.Format < timedFormat {
-		return
 	}
 	// Several peers may give the document at once; what was counted since the first one stays.
 	s.gate.Limiter.CompareAndSwap(nil, p2p.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}))

@@ -30,7 +30,7 @@ func invitedNode(t *testing.T, run wire.RunID, seed byte, pass *member.Pass) *p2
 	t.Helper()
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32",
-		Codecs: []uint8{4}, StartedMs: 1000, Addrs: []string{"/ip4/10.0.0.1/tcp/1"},
+		StartedMs: 1000, Addrs: []string{"/ip4/10.0.0.1/tcp/1"},
 	}
 	if pass != nil {
 		c, err := pass.Admit(run, key(seed))

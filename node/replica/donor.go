@@ -34,8 +34,8 @@ func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
 	r.exec.Post(func(core.Time) { r.net.Reply(handle, reply) })
 }
 
-// replyChunk serves a chunk of a manifest of late, or of the initial values, or none. One that is to travel
-// packed is packed here, anew for each asker: the disk keeps it as it is read by others.
+// replyChunk serves a chunk of a manifest of late, or of the initial values, or none. It is
+// packed here, anew for each asker: the disk keeps it as it is read by others.
 func (r *Replica) replyChunk(e gossip.ReplyChunk) {
 	b := r.donor.holds(e.Digest)
 	r.exec.Serve(e.Handle, func(func() bool) {
@@ -46,10 +46,7 @@ func (r *Replica) replyChunk(e gossip.ReplyChunk) {
 		case r.genesis.Chunk != nil:
 			chunk = r.genesis.Chunk(e.Digest)
 		}
-		if e.Packed {
-			chunk = core.PackChunk(chunk)
-		}
-		r.replyBulk(e.Handle, chunk, wire.Digest{})
+		r.replyBulk(e.Handle, core.PackChunk(chunk), wire.Digest{})
 	})
 }
 

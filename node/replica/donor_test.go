@@ -16,6 +16,7 @@ import (
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
+	"atoll/tensor/codec"
 )
 
 // ask asks for tips; nil where there is nothing to give.
@@ -44,7 +45,7 @@ func (g *rig) offer(at ...uint32) wire.Manifest {
 	return m
 }
 
-// chunk asks for a chunk.
+// chunk asks for a chunk, which comes packed.
 func (g *rig) chunk(id wire.Digest) []byte {
 	return g.do(gossip.ReplyChunk{Handle: 1, Digest: id}).answer()
 }
@@ -68,7 +69,13 @@ func TestDonorOfGenesis(t *testing.T) {
 
 func TestDonorGivesWhatJoinersCanRead(t *testing.T) {
 	g := newRig(t).write(4, true).write(2, false).start()
-	tips, links, err := core.Assemble(g.offer(), g.plan, g.params, func(id wire.Digest) ([]byte, error) { return g.chunk(id), nil })
+	m, sizes := g.offer(), map[wire.Digest]int{}
+	for _, f := range m.Fragments {
+		for i, id := range f.Chunks {
+			sizes[id] = f.ChunkLen(i)
+		}
+	}
+	tips, links, err := core.Assemble(m, g.plan, g.params, func(id wire.Digest) ([]byte, error) { return codec.Unpack(g.chunk(id), sizes[id]) })
 	g.check(err)
 	for p, tip := range tips {
 		if kept, _ := g.disk.Base(p, 4); tip.State != kept.State || len(links[p]) != 5 {
@@ -76,21 +83,6 @@ func TestDonorGivesWhatJoinersCanRead(t *testing.T) {
 		}
 	}
 	if g.chunk(wire.Digest{}) != nil {
-		t.Error("it has a chunk that nobody made")
-	}
-}
-
-func TestDonorPacksChunks(t *testing.T) {
-	g := newRig(t).write(4, true).write(2, false).start()
-	packed := func(id wire.Digest) []byte {
-		return g.do(gossip.ReplyChunk{Handle: 1, Digest: id, Packed: true}).answer()
-	}
-	for _, f := range g.offer().Fragments {
-		for _, id := range f.Chunks {
-			want(t, "packed", bytes.Equal(packed(id), core.PackChunk(g.chunk(id))), true)
-		}
-	}
-	if packed(wire.Digest{}) != nil {
 		t.Error("it has a chunk that nobody made")
 	}
 }

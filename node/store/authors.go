@@ -29,13 +29,8 @@ func (a AuthorSum) add(at Place, tokens, asGuest uint64) AuthorSum {
 	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.AsGuest + asGuest, a.First}
 }
 
-// authorSumSize is the length of an entry of an author. Older entries end with AsGuest, and those from before there were guests
-// with Tokens.
-const (
-	authorSumSize       = 4 * 8
-	placelessSumSize    = 3 * 8
-	beforeGuestsSumSize = 2 * 8
-)
+// authorSumSize is the length of an entry of an author.
+const authorSumSize = 4 * 8
 
 func (a AuthorSum) encode() []byte {
 	b := make([]byte, 0, authorSumSize)
@@ -48,16 +43,13 @@ func (a AuthorSum) encode() []byte {
 
 // decodeAuthorSum reads an entry; nothing is in one of another length.
 func decodeAuthorSum(b []byte) (a AuthorSum) {
-	switch len(b) {
-	case authorSumSize:
-		a.First = Place{binary.BigEndian.Uint32(b[placelessSumSize:]), binary.BigEndian.Uint32(b[placelessSumSize+4:])}
-		fallthrough
-	case placelessSumSize:
-		a.AsGuest = binary.BigEndian.Uint64(b[beforeGuestsSumSize:])
-		fallthrough
-	case beforeGuestsSumSize:
-		a.Deltas, a.Tokens = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	if len(b) != authorSumSize {
+		return a
 	}
+	for i, n := range []*uint64{&a.Deltas, &a.Tokens, &a.AsGuest} {
+		*n = binary.BigEndian.Uint64(b[8*i:])
+	}
+	a.First = Place{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
 	return a
 }
 
@@ -134,9 +126,6 @@ func putSums(tx *bbolt.Tx, fragment int, through uint32, sums map[wire.PeerID]Au
 
 // countedThrough is the last round of a fragment that is counted, 0 if none is.
 func countedThrough(tx *bbolt.Tx, fragment int) uint32 {
-	if tx.Bucket(bucketAuthors) == nil {
-		return 0
-	}
 	v := entriesOf(tx, bucketAuthors).Get(fragmentKey(fragment))
 	if v == nil {
 		return 0

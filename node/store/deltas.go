@@ -93,7 +93,7 @@ func (s *Store) Payload(id wire.Digest) ([]byte, error) {
 	if !held {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), ErrNotFound)
 	}
-	b, err := readVerified(s.payloadPath(id, h.Header), int64(h.Header.Size), h.Header.Payload)
+	b, err := readVerified(s.path(payloadFile(id, h.Header)), int64(h.Header.Size), h.Header.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", describe(id, h), err)
 	}
@@ -277,19 +277,10 @@ func parseEntry(id wire.Digest, v []byte) (h wire.SignedHeader, held bool, err e
 	if len(v) == 0 {
 		return h, false, fmt.Errorf("index entry of delta %v: %w: it is empty", id, ErrCorrupt)
 	}
-	if h, err = parseHeader(v[1:]); err != nil {
+	if h, err = wire.ParseSignedHeader(v[1:]); err != nil {
 		return h, false, fmt.Errorf("index entry of delta %v: %w: %w", id, ErrCorrupt, err)
 	}
 	return h, v[0] == payloadHeld, nil
-}
-
-// parseHeader decodes a signed header, or one that was written before headers had
-// certificates.
-func parseHeader(b []byte) (wire.SignedHeader, error) {
-	if len(b) == wire.BareSize {
-		return wire.ParseBare(b)
-	}
-	return wire.ParseSignedHeader(b)
 }
 
 // entryOf returns the entry of a delta, nil if there is none.

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
-
-	"go.etcd.io/bbolt"
 )
 
 func TestPutRefusesWhatDoesNotFit(t *testing.T) {
@@ -236,37 +234,5 @@ func TestMarkUnderConcurrency(t *testing.T) {
 	}
 	if succeeded != 1 {
 		t.Errorf("%d deltas were signed for one round", succeeded)
-	}
-}
-
-// Disks have headers and evidence from before headers had certificates.
-func TestBareEntriesAreRead(t *testing.T) {
-	bare := func(h wire.SignedHeader) []byte {
-		full := h.Append(nil)
-		return append(full[:wire.BareSize-len(h.Sig)], h.Sig[:]...)
-	}
-	s := openTest(t, t.TempDir())
-	a := makeDelta(1, 0, 1)
-	b := deltaOf(1, 0, 1, []byte("another"))
-	for _, d := range []delta{a, b} {
-		if err := s.PutHeader(d.id, d.h); err != nil {
-			t.Fatal(err)
-		}
-	}
-	prefix := append(roundKey(0, 1), a.h.Header.Author[:]...)
-	err := s.update(func(tx *bbolt.Tx) error {
-		if err := entriesOf(tx, bucketEvidence).Put(prefix, append(bare(a.h), bare(b.h)...)); err != nil {
-			return err
-		}
-		return entriesOf(tx, bucketHeaders).Put(append(bytes.Clone(prefix), a.id[:]...), append([]byte{0}, bare(a.h)...))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h, err := s.Header(a.id); err != nil || h != a.h {
-		t.Errorf("header %v, %v", h, err)
-	}
-	if all, err := s.Evidence(); err != nil || len(all) != 1 || all[0] != (wire.Evidence{A: a.h, B: b.h}) {
-		t.Errorf("evidence %v, %v", all, err)
 	}
 }

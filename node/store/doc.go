@@ -32,10 +32,6 @@
 // What payloads take is added up by round as they come and go, and what authors contributed
 // when rounds are sealed. So neither retention nor a start reads all headers.
 //
-// Folders of the format before have neither sums nor segments, and one flat folder of
-// payloads. Open changes them; OpenReadOnly reads them as they are. Programs of before
-// refuse a folder of this format and say so.
-//
 // # Durability
 //
 // Files are written under tmp/ and renamed, so a reader sees all of one or

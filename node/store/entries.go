@@ -24,7 +24,7 @@ const tailFill = 0.9
 // entriesOf is a bucket of checked entries.
 func entriesOf(tx *bbolt.Tx, name []byte) entries {
 	b := tx.Bucket(name)
-	if b != nil && (bytes.Equal(name, bucketHeaders) || bytes.Equal(name, bucketRounds)) {
+	if bytes.Equal(name, bucketHeaders) || bytes.Equal(name, bucketRounds) {
 		b.FillPercent = tailFill
 	}
 	return entries{b}
@@ -66,10 +66,16 @@ func entrySum(k, v []byte) uint32 {
 
 // checkEntries looks every entry up; it panics like Get.
 func checkEntries(tx *bbolt.Tx) error {
+	if tx.Bucket(bucketFolder) == nil {
+		return nil // it is new
+	}
 	for _, name := range buckets {
-		b := tx.Bucket(name)
-		if b == nil || bytes.Equal(name, bucketFolder) {
+		if bytes.Equal(name, bucketFolder) {
 			continue
+		}
+		b := tx.Bucket(name)
+		if b == nil {
+			return fmt.Errorf("it has no bucket %s", name)
 		}
 		seek := b.Cursor()
 		err := b.ForEach(func(k, v []byte) error {
@@ -89,9 +95,6 @@ func checkEntries(tx *bbolt.Tx) error {
 // checkIDs makes sure that there are as many headers as ids, and each has its own.
 func checkIDs(tx *bbolt.Tx) error {
 	ids, headers := tx.Bucket(bucketIDs), tx.Bucket(bucketHeaders)
-	if ids == nil || headers == nil {
-		return nil
-	}
 	n := 0
 	err := ids.ForEach(func(id, _ []byte) error {
 		n++
@@ -114,9 +117,6 @@ func checkIDs(tx *bbolt.Tx) error {
 // checkMarks makes sure that no mark is missing: no own delta is above one.
 func checkMarks(tx *bbolt.Tx) error {
 	own := tx.Bucket(bucketOwn)
-	if own == nil {
-		return nil
-	}
 	marks := entriesOf(tx, bucketMarks)
 	return own.ForEach(func(k, _ []byte) error {
 		mark := marks.Get(k[:2])

@@ -34,11 +34,11 @@ func (s *Store) Evidence() ([]wire.Evidence, error) {
 	var all []wire.Evidence
 	last := afterKey(wire.MaxFragments-1, math.MaxUint32)
 	err := s.scan(bucketEvidence, fragmentKey(0), last, func(_, v []byte) error {
-		a, err := parseHeader(v[:len(v)/2])
+		a, err := wire.ParseSignedHeader(v[:len(v)/2])
 		if err != nil {
 			return fmt.Errorf("evidence: %w: %w", ErrCorrupt, err)
 		}
-		b, err := parseHeader(v[len(v)/2:])
+		b, err := wire.ParseSignedHeader(v[len(v)/2:])
 		if err != nil {
 			return fmt.Errorf("evidence: %w: %w", ErrCorrupt, err)
 		}

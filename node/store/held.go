@@ -71,12 +71,10 @@ func payloadBytes(id wire.Digest, v []byte) int64 {
 
 // usage is what payloads and bases take.
 func usage(tx *bbolt.Tx) (kept Kept, err error) {
-	if b := tx.Bucket(bucketUsage); b != nil {
-		err = b.ForEach(func(k, v []byte) error {
-			kept.Payloads += heldBytes(checked(k, v))
-			return nil
-		})
-	}
+	err = tx.Bucket(bucketUsage).ForEach(func(k, v []byte) error {
+		kept.Payloads += heldBytes(checked(k, v))
+		return nil
+	})
 	if err != nil {
 		return kept, err
 	}
@@ -97,30 +95,4 @@ func firstHeld(tx *bbolt.Tx, fragment int, from, last uint32) uint64 {
 		return none
 	}
 	return uint64(roundOf(k))
-}
-
-// addUp makes what a folder of before lacks: the sums of what its payloads take.
-func addUp(tx *bbolt.Tx) error {
-	var at []byte // the round that is added up
-	var sum int64
-	done := func() error {
-		if at == nil {
-			return nil
-		}
-		return weigh(tx, int(binary.BigEndian.Uint16(at)), roundOf(at), sum)
-	}
-	err := tx.Bucket(bucketHeaders).ForEach(func(k, v []byte) error {
-		if !bytes.HasPrefix(k, at) || at == nil {
-			if err := done(); err != nil {
-				return err
-			}
-			at, sum = bytes.Clone(k[:roundKeySize]), 0
-		}
-		sum += payloadBytes(wire.Digest(k[len(k)-len(wire.Digest{}):]), checked(k, v))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return done()
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -38,19 +37,6 @@ func roundsOf(block uint32) (first, last uint32) {
 	return block * blockRounds, block*blockRounds + blockRounds - 1
 }
 
-// payloadPath is where a payload is read. A folder of the format before, which is open for
-// reading, has all in one folder.
-func (s *Store) payloadPath(id wire.Digest, h wire.Header) string {
-	blocked, flat := s.path(payloadFile(id, h)), s.path(file{deltasDir, hexName(id)})
-	if _, err := os.Stat(blocked); !errors.Is(err, fs.ErrNotExist) {
-		return blocked
-	}
-	if _, err := os.Stat(flat); err == nil {
-		return flat
-	}
-	return blocked
-}
-
 // payloadNamed reports whether a file is the payload of a delta, where it is expected. Where
 // a segment is damaged that may name it, it is.
 func (s *Store) payloadNamed(tx *bbolt.Tx, name string) bool {
@@ -75,70 +61,25 @@ func blockHeld(tx *bbolt.Tx, fragment int, block uint32) bool {
 	return firstHeld(tx, fragment, first, last) != none
 }
 
-// sweepDeltas removes payloads that are not named, and moves those of a folder of the format before
-// to their places. A block is looked at if a crash may have left something there. That is so in
+// sweepDeltas removes payloads that are not named. A block is looked at if a crash may have left something there. That is so in
 // those from the oldest kept base on, where payloads come, and in those up to the oldest
 // payload, where they go.
 func (s *Store) sweepDeltas() error {
-	root := filepath.Join(s.dir, deltasDir)
-	top, err := os.ReadDir(root)
+	top, err := os.ReadDir(filepath.Join(s.dir, deltasDir))
 	if err != nil {
 		return err
 	}
-	var flat []string
 	for _, e := range top {
-		if !e.IsDir() {
-			flat = append(flat, e.Name())
-		} else if err := s.sweepFragment(e.Name()); err != nil {
-			return err
-		}
-	}
-	if len(flat) == 0 {
-		return nil
-	}
-	return s.moveFlat(root, flat)
-}
-
-// moveFlat moves payloads of a folder of the format before to their places. It removes those
-// that are not named. All folders are there first: to make one syncs the folder that the payloads
-// leave, and no name may go for good before the other has come.
-func (s *Store) moveFlat(root string, names []string) error {
-	places := make([]file, len(names)) // empty for those that are not named
-	into := map[string]bool{}
-	for i, name := range names {
-		id, _ := parseHexName(name)
-		v := entryOf(s.tx, id)
-		if len(v) == 0 || v[0] != payloadHeld {
-			continue
-		}
-		h, _, err := parseEntry(id, v)
-		if err != nil {
-			return err
-		}
-		places[i] = payloadFile(id, h.Header)
-		into[filepath.Dir(s.path(places[i]))] = true
-		if err := s.makeFolder(places[i]); err != nil {
-			return err
-		}
-	}
-	for i, name := range names {
-		from := s.path(file{deltasDir, name})
-		var err error
-		if places[i] == (file{}) {
-			err = s.disk.remove(from)
+		if e.IsDir() {
+			err = s.sweepFragment(e.Name())
 		} else {
-			err = s.disk.install(from, s.path(places[i]), unsynced)
+			err = s.removeUnnamed(file{deltasDir, e.Name()})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for dir := range into {
-		if err := s.disk.syncDir(dir); err != nil {
-			return err
-		}
-	}
-	return s.disk.syncDir(root)
+	return nil
 }
 
 func (s *Store) sweepFragment(name string) error {

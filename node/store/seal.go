@@ -24,8 +24,7 @@ const (
 	// segmentHeaders ends a segment of rounds with very many deltas: more would be in
 	// memory, and in one transaction, at a time.
 	segmentHeaders = 1 << 14
-	// maxSeals bounds what one call of Seal does. A folder of the format before may have years
-	// to put away, while peers wait for the disk.
+	// maxSeals bounds what one call of Seal does, as peers wait for the disk meanwhile.
 	maxSeals = 64
 )
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
+
+	"go.etcd.io/bbolt"
 )
 
 // livedIn puts rounds from..to of two fragments into a store, with two deltas each.
@@ -417,4 +419,33 @@ func TestOwnInASegmentSetAside(t *testing.T) {
 	}
 	next := makeDelta(7, 0, 9)
 	must(t, s.PutOwn(next.id, next.h, next.payload, OwnMeta{Seq: 9}), s.Close(), Check(dir))
+}
+
+// checkHeld compares the sums of what payloads take with the headers.
+func checkHeld(t interface{ Fatalf(string, ...any) }, s *Store) {
+	var sum int64
+	rounds := map[string]bool{}
+	for fragment := range 3 {
+		err := s.Held(fragment, 0, MaxRound, func(_ wire.Digest, h wire.SignedHeader) error {
+			sum += int64(h.Header.Size)
+			rounds[string(roundKey(fragment, h.Header.Round))] = true
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	kept, err := s.Retain(0, nil, nil)
+	entries := map[string]bool{}
+	if err == nil {
+		err = s.view(func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucketHeld).ForEach(func(k, _ []byte) error {
+				entries[string(k[:roundKeySize])] = true
+				return nil
+			})
+		})
+	}
+	if err != nil || kept.Payloads != sum || len(entries) != len(rounds) {
+		t.Fatalf("payloads of %d rounds take %d, %v, and the headers say %d rounds and %d", len(entries), kept.Payloads, err, len(rounds), sum)
+	}
 }

@@ -80,11 +80,7 @@ func (e segmentEntry) isIn(tx *bbolt.Tx) bool {
 
 // segmentsIn are the segments with keys from..to, ascending.
 func segmentsIn(tx *bbolt.Tx, from, to []byte) (all []segmentEntry, err error) {
-	b := tx.Bucket(bucketSegments)
-	if b == nil {
-		return nil, nil // a folder of the format before
-	}
-	c := b.Cursor()
+	c := tx.Bucket(bucketSegments).Cursor()
 	for k, v := c.Seek(from); k != nil && bytes.Compare(k, to) < 0; k, v = c.Next() {
 		e, err := parseSegmentEntry(k, checked(k, v))
 		if err != nil {

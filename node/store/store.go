@@ -22,11 +22,8 @@ const (
 	// process that is just exiting, short enough not to look like a hang.
 	lockTimeout = 500 * time.Millisecond
 
-	// format is the version of the folder's layout. Of the one before, there were no
-	// sums of what payloads take, no segments, and deltas was one flat folder. Open
-	// makes it this one; OpenReadOnly reads both.
-	format       = "3"
-	formatBefore = "2"
+	// format is the version of the folder's layout.
+	format = "3"
 
 	indexFile = "index.db"
 )
@@ -247,10 +244,7 @@ func (s *Store) start() error {
 
 func (s *Store) startIn() error {
 	if s.tx.Bucket(bucketFolder) != nil {
-		if err := s.checkRun(); err != nil {
-			return err
-		}
-		return s.upgrade()
+		return s.checkRun()
 	}
 	for _, name := range buckets {
 		if _, err := s.tx.CreateBucket(name); err != nil {
@@ -262,23 +256,6 @@ func (s *Store) startIn() error {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	return folder.Put([]byte("run"), s.run[:])
-}
-
-// upgrade makes a folder of before one of now.
-func (s *Store) upgrade() error {
-	for _, name := range buckets { // folders of before lack some
-		if _, err := s.tx.CreateBucketIfNotExists(name); err != nil {
-			return fmt.Errorf("open store %s: %w", s.dir, err)
-		}
-	}
-	folder := s.tx.Bucket(bucketFolder)
-	if string(folder.Get([]byte("format"))) == format {
-		return nil
-	}
-	if err := errors.Join(addUp(s.tx), folder.Put([]byte("format"), []byte(format))); err != nil {
-		return fmt.Errorf("open store %s: upgrade from format %s: %w", s.dir, formatBefore, err)
-	}
-	return nil
 }
 
 // checkRun compares the folder's run with the wanted one.
@@ -299,8 +276,8 @@ func (s *Store) readFolder() error {
 	if folder == nil {
 		return s.broken(errors.New("it is empty"))
 	}
-	if have := folder.Get([]byte("format")); string(have) != format && string(have) != formatBefore {
-		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q and %q: use the atoll that made it", s.dir, have, formatBefore, format)
+	if have := folder.Get([]byte("format")); string(have) != format {
+		return fmt.Errorf("open store %s: folder format %q where this atoll knows %q: use the atoll that made it", s.dir, have, format)
 	}
 	run := folder.Get([]byte("run"))
 	if len(run) != len(s.run) {

@@ -19,7 +19,6 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
-	"atoll/tensor/codec"
 )
 
 // Config is what a check is told.
@@ -140,8 +139,8 @@ func (c *check) open() error {
 	}
 	now := time.Now().UnixMilli()
 	record := hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Codecs: codec.Numbers(), Agent: c.cfg.Agent, StartedMs: now, Stateless: true,
+		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Agent: c.cfg.Agent, StartedMs: now, Stateless: true,
 	}
 	if pass := c.cfg.Link.Invite; pass != nil {
 		if pass.Secret == nil {

@@ -17,7 +17,7 @@ import (
 func peer(t *testing.T, run wire.RunID, change func(*hello.Record)) *p2p.Host {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	r := hello.Record{Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32", Codecs: []uint8{4}, StartedMs: 1}
+	r := hello.Record{Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32", StartedMs: 1}
 	change(&r)
 	signed, err := hello.Sign(key, r)
 	if err != nil {

@@ -27,7 +27,7 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	case says("peer id mismatch"):
 		return fmt.Sprintf("another node than the link names answers at %s", at), "the link is old or mistyped: ask a member for a new one", true
 	case says("protocols not supported"):
-		return fmt.Sprintf("what answers at %s is no node of atoll, or one of a much older version", at), "ask a member for a new link", true
+		return fmt.Sprintf("what answers at %s is no node of atoll", at), "ask a member for a new link", true
 	case errors.Is(t.Err, syscall.ECONNREFUSED) || says("connection refused"):
 		return fmt.Sprintf("no node runs at %s any more", at), "", false
 	case errors.Is(t.Err, syscall.ENETUNREACH) || errors.Is(t.Err, syscall.EHOSTUNREACH) || says("unreachable") || says("no route"):

@@ -76,8 +76,8 @@ func TestLongFold(t *testing.T) {
 		{codec.Int4, outer.MergeRDA, 0.9, 2, true},
 		{codec.F32, outer.MergeRDA, 0, 5, false}, // two are kept without entropy coding, three are not
 		{codec.F32, outer.MergeClip, 0.9, 5, false},
-		{codec.Int8, outer.MergeMean, 0.5, 3, false},
-		{codec.BF16, outer.MergeClip, 0, 6, true},
+		{codec.F32, outer.MergeMean, 0.5, 3, false},
+		{codec.Int4, outer.MergeClip, 0, 6, true},
 	} {
 		t.Run(fmt.Sprintf("%v/%s/%d", c.codec, c.merge, c.deltas), func(t *testing.T) {
 			p := outer.Defaults(1, 1<<40, 0)
@@ -173,7 +173,7 @@ func checkLongGoldens(t *testing.T) {
 		{codec.F32, outer.MergeClip, 3, false, "11fecb7a5ac23836"},
 		{codec.Int4, outer.MergeRDA, 4, false, "2604f214caa5c1a5"},
 		{codec.Sparse, outer.MergeRDA, 5, true, "a111aa3c4c5a601d"},
-		{codec.Int8, outer.MergeMean, 4, false, "b92fba0f719da312"},
+		{codec.F32, outer.MergeMean, 4, false, "53ffbe5672ecaf8b"},
 	} {
 		p := outer.Defaults(4, 1<<40, 0)
 		p.Codec, p.Merge, p.Mu, p.Eta, p.Agreement = g.kind, g.merge, 0.5, 0.9, g.agreement

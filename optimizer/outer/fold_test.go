@@ -91,7 +91,7 @@ func TestFoldRefusesWhatIsInvalid(t *testing.T) {
 		"other round":   func(c *Contribution) { c.Delta.Round, c.Delta.Base = 2, 1 },
 		"no steps":      func(c *Contribution) { c.Delta.Steps = 0 },
 		"size":          func(c *Contribution) { c.Delta.Size++ },
-		"other codec":   func(c *Contribution) { c.Payload = encode(t, codec.Int8, v); c.Delta.Size = len(c.Payload) },
+		"other codec":   func(c *Contribution) { c.Payload = encode(t, codec.Int4, v); c.Delta.Size = len(c.Payload) },
 		"other length":  func(c *Contribution) { c.Payload = encode(t, p.Codec, v[1:]); c.Delta.Size = len(c.Payload) },
 		"corrupt":       func(c *Contribution) { c.Payload = bytes.Clone(c.Payload); c.Payload[6] ^= 0xff },
 		"empty payload": func(c *Contribution) { c.Payload, c.Delta.Size = nil, 0 },
@@ -247,8 +247,8 @@ func TestGoldenDigests(t *testing.T) {
 	}{
 		{codec.F32, MergeRDA, 0, 1, "c777392004a5c5ba6f2a77a522134cf50354bcdbdc63295cb7f1a9c41fb32947"},
 		{codec.Int4, MergeRDA, 0, 1, "07ed17881de6cc4cff287c3b91182f5d8bf306dbba34b1d751fcff8a1dc1a7d5"},
-		{codec.BF16, MergeMean, 0.9, 0.7, "3d3703cd2e771268c442b034fb02e57205d711b8317adbcf14b81ee68e4ae3a6"},
-		{codec.Int8, MergeRDA, 0.5, 0.9, "65f470eebed22fb45f44d0e856c04f8d4c55b86bbb8416b02a9e38499e38d4b7"},
+		{codec.F32, MergeMean, 0.9, 0.7, "280abe4dc997d9557f5d780a586463043f7637bfe85f8665597b2dba6fffa90e"},
+		{codec.Int4, MergeRDA, 0.5, 0.9, "6ca9e30ac2d0a0df2fa96dc80988203b0e27ab4402d6a17e48a6af78ad901c4b"},
 	} {
 		p := toyParams()
 		p.Codec, p.Merge, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.merge, g.mu, g.eta, 0.5, 3

@@ -228,20 +228,18 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 
 // Adopt moves a fragment to a tip: theta += (A' - A) + sum(n_k q_k : change k), with -s_k times q of what
 // was folded or dropped, s_k of what was unfolded, and 1-s_k of what is returned, which is pending again.
-//
-// With Params.Overwrite a close that folded something first overwrites U, except what no delta had room for, and what
-// is pending, and has done so even if what follows fails. Otherwise an error leaves theta and tip unchanged.
-func (l *Learner) Adopt(a Adopt) (overwritten Work, err error) {
+// An error leaves theta and tip unchanged.
+func (l *Learner) Adopt(a Adopt) error {
 	f := &l.frags[a.Fragment]
 	next, err := f.after(a)
 	if err == nil {
-		overwritten, err = l.adopt(f, a.Tip, next)
+		err = l.adopt(f, a.Tip, next)
 	}
 	if err != nil {
-		return overwritten, adoptError(a, err)
+		return adoptError(a, err)
 	}
 	l.load(f)
-	return overwritten, nil
+	return nil
 }
 
 func adoptError(a Adopt, err error) error {
@@ -249,35 +247,17 @@ func adoptError(a Adopt, err error) error {
 }
 
 // adopt moves theta and leaves the device at rest.
-func (l *Learner) adopt(f *learning, tip *Tip, next adoption) (overwritten Work, err error) {
-	if closed := tip.Round > f.tip.Round && tip.Tokens != f.tip.Tokens; l.p.Overwrite && closed {
-		if overwritten, err = l.overwrite(f); err != nil {
-			return overwritten, err
-		}
-	}
+func (l *Learner) adopt(f *learning, tip *Tip, next adoption) error {
 	if err := l.change(f, tip, next.adds); err != nil {
-		return overwritten, err
+		return err
 	}
 	if err := l.flush(f); err != nil {
-		return overwritten, err
+		return err
 	}
 	l.addSum(f)
 	l.noteLag(f, next.adds)
 	f.settle(tip, next)
-	return overwritten, nil
-}
-
-// overwrite discards what is pending, and U with it. The device has it all the same until it loads: it stays at rest.
-func (l *Learner) overwrite(f *learning) (overwritten Work, err error) {
-	if err := l.flush(f); err != nil {
-		return overwritten, err
-	}
-	if err := l.rebuild(f); err != nil {
-		return overwritten, err
-	}
-	l.load(f)
-	overwritten, f.pending = f.pending, Work{}
-	return overwritten, nil
+	return nil
 }
 
 // settle notes where an adoption leads, when theta is there or is about to be.

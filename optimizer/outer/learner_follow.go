@@ -8,14 +8,13 @@ import (
 // Loss is what an adoption cost a learner: unpublished work, and own deltas of which nothing is left here. Others
 // may hold and fold these all the same.
 type Loss struct {
-	Dropped     Work     // by GiveUp, or beside a damaged anchor or own delta, or of one that was returned
-	Overwritten Work     // by Params.Overwrite
-	Gone        []uint64 // seqs
-	Device      error    // an ErrDevice: what was stepped is gone with it
-	Found       error    // an ErrDamaged: the anchor that was left, and the Adopt did not know
+	Dropped Work     // by GiveUp, or beside a damaged anchor or own delta, or of one that was returned
+	Gone    []uint64 // seqs
+	Device  error    // an ErrDevice: what was stepped is gone with it
+	Found   error    // an ErrDamaged: the anchor that was left, and the Adopt did not know
 }
 
-// None says that nothing was lost without being overwritten, and nothing found.
+// None says that nothing was lost, and nothing found.
 func (l Loss) None() bool {
 	return l.Dropped == Work{} && len(l.Gone) == 0 && l.Found == nil && l.Device == nil
 }
@@ -48,7 +47,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 		return loss, adoptError(a, err)
 	}
 	if !repair {
-		loss.Overwritten, err = l.adopt(f, a.Tip, next)
+		err = l.adopt(f, a.Tip, next)
 	}
 	if errors.Is(err, ErrDevice) {
 		repair, loss.Device = true, err

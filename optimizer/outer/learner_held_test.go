@@ -9,15 +9,15 @@ import (
 )
 
 // sparseLearner has 12 values ahead of the anchor. A delta of its fragment has room for six.
-func sparseLearner(t *testing.T, overwrite bool) (l *Learner, theta []float32, tip *Tip) {
+func sparseLearner() (l *Learner, theta []float32) {
 	p := toyParams()
-	p.Codec, p.Overwrite = codec.Sparse, overwrite
-	l, theta, tip, _ = oneFragment(p)
+	p.Codec = codec.Sparse
+	l, theta, _, _ = oneFragment(p)
 	for i := range 6 {
 		theta[10*i], theta[10*i+1] = 8, -1
 	}
 	l.Stepped(512, []uint32{0})
-	return l, theta, tip
+	return l, theta
 }
 
 // sent drafts, and returns the draft and what its payload holds.
@@ -36,7 +36,7 @@ func sent(t *testing.T, l *Learner, n int) (Draft, []float32) {
 
 // Half of what a sparse delta leaves behind leaves theta with it, and all of it travels with the next one.
 func TestWhatIsNotSentIsHeld(t *testing.T) {
-	l, theta, _ := sparseLearner(t, false)
+	l, theta := sparseLearner()
 	_, q := sent(t, l, len(theta))
 	if q[0] != 8 || q[1] != 0 || theta[0] != 8 || theta[1] != -0.5 {
 		t.Fatalf("sent %v, theta is %v", q, theta)
@@ -54,7 +54,7 @@ func TestWhatIsNotSentIsHeld(t *testing.T) {
 
 // A draft that cannot be published is part of U again, beside what is held.
 func TestTakenBackWhileMoreIsHeld(t *testing.T) {
-	l, theta, _ := sparseLearner(t, false)
+	l, theta := sparseLearner()
 	d, _ := sent(t, l, len(theta))
 	if err := l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
@@ -69,27 +69,9 @@ func TestTakenBackWhileMoreIsHeld(t *testing.T) {
 	}
 }
 
-// Overwriting discards steps, not what earlier deltas had no room for.
-func TestOverwritingLeavesWhatIsHeld(t *testing.T) {
-	l, theta, tip := sparseLearner(t, true)
-	d, q := sent(t, l, len(theta))
-	theta[5] = 100
-	next := (&Tip{Round: 1, Anchor: q, Ref: tip.Ref, Tokens: d.Tokens}).seal()
-	if err := adopt(l, next, changed(Folded, d)); err != nil {
-		t.Fatal(err)
-	}
-	if theta[0] != 8 || theta[1] != -0.5 || theta[5] != 0 {
-		t.Errorf("theta is %v", theta)
-	}
-	l.Stepped(512, []uint32{1})
-	if _, q := sent(t, l, len(theta)); q[5] != 0 || math.Abs(float64(q[1]+1)) > 0.01 {
-		t.Errorf("sent %v", q)
-	}
-}
-
 // A learner that cannot encode its progress has not moved.
 func TestFailedSparseDraftChangesNothing(t *testing.T) {
-	l, theta, _ := sparseLearner(t, false)
+	l, theta := sparseLearner()
 	sent(t, l, len(theta))
 	theta[3] = float32(math.Inf(1))
 	l.Stepped(512, []uint32{0})

@@ -19,7 +19,7 @@ const (
 
 // share is what theta is to have of the next own delta of a fragment while it is in flight.
 func (l *Learner) share(f *learning) float64 {
-	if l.p.Overwrite || float64(f.lag) < lateSteps+float64(lateRound*float64(l.p.H)) {
+	if float64(f.lag) < lateSteps+float64(lateRound*float64(l.p.H)) {
 		return 1
 	}
 	return lateShare

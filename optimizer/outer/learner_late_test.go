@@ -17,9 +17,9 @@ type lateRig struct {
 	disk  map[uint64][]byte
 }
 
-func newLateRig(t *testing.T, overwrite bool, lag int) *lateRig {
+func newLateRig(t *testing.T, lag int) *lateRig {
 	p := toyParams()
-	p.H, p.Overwrite = 8, overwrite
+	p.H = 8
 	r := &lateRig{T: t}
 	r.l, r.theta, r.tip, r.disk = oneFragment(p)
 	r.steps(8)
@@ -79,7 +79,7 @@ func (r *lateRig) thetaIs(when string, want float64) {
 // elsewhere.
 func TestLateFoldsLowerTheShare(t *testing.T) {
 	for lag, share := range map[int]float64{0: 1, 1: 1, 2: 1, 3: 0.7, 8: 0.7, 16: 0.7} {
-		r := newLateRig(t, false, lag)
+		r := newLateRig(t, lag)
 		r.thetaIs("after the fold", 1+float64(lag))
 		r.steps(4)
 		r.draft()
@@ -90,7 +90,7 @@ func TestLateFoldsLowerTheShare(t *testing.T) {
 // Small H does not make every fold late: one step passes until any is adopted.
 func TestFoldsInTimeAtSmallH(t *testing.T) {
 	for _, h := range []int{1, 2, 4, 8} {
-		r := newLateRig(t, false, 1)
+		r := newLateRig(t, 1)
 		r.l.p.H = h
 		r.steps(1)
 		r.draft()
@@ -101,7 +101,7 @@ func TestFoldsInTimeAtSmallH(t *testing.T) {
 // All of a delta's progress is part of U again when it is not folded.
 func TestShareComesBackWhole(t *testing.T) {
 	const u = 4 + 4
-	r := newLateRig(t, false, 4)
+	r := newLateRig(t, 4)
 	r.steps(4)
 	d := r.draft()
 	r.thetaIs("drafted", 1+0.7*u)
@@ -123,7 +123,7 @@ func TestShareComesBackWhole(t *testing.T) {
 // An own delta that is unfolded is in flight as it was before, or returned whole.
 func TestUnfoldedHasItsShare(t *testing.T) {
 	for _, atOnce := range []bool{true, false} {
-		r := newLateRig(t, false, 8)
+		r := newLateRig(t, 8)
 		d := r.draft()
 		r.adopt(changed(Folded, d))
 		r.thetaIs("folded", 2)
@@ -141,7 +141,7 @@ func TestUnfoldedHasItsShare(t *testing.T) {
 // A second delta has what was made since the first, whatever of that theta has, and how late folds are is told by the
 // newest that is folded.
 func TestDraftBesideOneInFlight(t *testing.T) {
-	r := newLateRig(t, false, 4)
+	r := newLateRig(t, 4)
 	first := r.draft()
 	r.steps(2)
 	second := r.draft()
@@ -159,7 +159,7 @@ func TestDraftBesideOneInFlight(t *testing.T) {
 
 // A first delta's fold is as late as it is though a second was drafted meanwhile.
 func TestLagIsCountedFromItsOwnDelta(t *testing.T) {
-	r := newLateRig(t, false, 0)
+	r := newLateRig(t, 0)
 	first := r.draftAfter(1)
 	r.draftAfter(8)
 	r.adopt(changed(Folded, first))
@@ -176,7 +176,7 @@ func (r *lateRig) draftAfter(steps int) Draft {
 
 // A payload that cannot be read keeps theta, tip and what is pending or in flight as they were.
 func TestUnreadableReturnChangesNothing(t *testing.T) {
-	r := newLateRig(t, false, 4)
+	r := newLateRig(t, 4)
 	d := r.draft()
 	r.l.frags[0].own[1].payload = nil
 	delete(r.disk, d.Seq)
@@ -187,16 +187,4 @@ func TestUnreadableReturnChangesNothing(t *testing.T) {
 	if !slices.Equal(before, r.theta) || state != stateOf(r.l) {
 		t.Error("something changed")
 	}
-}
-
-// Who overwrites trains from the fold anyway.
-func TestOverwritingHasAllOfItsProgress(t *testing.T) {
-	r := newLateRig(t, true, 0)
-	d := r.draftAfter(2)
-	r.adopt()
-	r.steps(5)
-	r.move(r.tip, changed(Folded, d)) // folded late, into a round that is closed
-	r.thetaIs("folded", 2+5)
-	r.draft()
-	r.thetaIs("drafted", 2+5)
 }

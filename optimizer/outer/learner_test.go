@@ -44,7 +44,6 @@ type modelOwn struct {
 func newLearnerModel(t *rapid.T) *learnerModel {
 	p := toyParams()
 	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse, codec.Sparse8}).Draw(t, "codec")
-	p.Overwrite = rapid.Bool().Draw(t, "overwrite")
 	p.Fragments, p.MaxSteps, p.H = 2, 40, 8
 	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}
 	m.theta = make([]float32, 353)
@@ -132,7 +131,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 		t.Fatal(err)
 	}
 	share := 1.0
-	if m.lag[p] >= 3 && !m.p.Overwrite {
+	if m.lag[p] >= 3 {
 		share = 0.7
 	} else if !m.p.Codec.Partial() && !slices.Equal(before, m.theta) {
 		t.Fatal("a draft changed theta")
@@ -202,17 +201,8 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	returned = append(returned, slices.DeleteFunc(slices.Clone(unfold), func(uint64) bool { return rapid.Bool().Draw(t, "unfolded stays") })...)
 	changes := slices.Concat(m.changes(p, Folded, fold), m.changes(p, Unfolded, unfold), m.changes(p, Returned, returned))
 	m.meanwhile(t, func(d *modelDevice) *func() { return &d.onRest }, func(note func()) { note() })
-	overwritten, err := m.l.Adopt(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes})
-	if err != nil {
+	if err := m.l.Adopt(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes}); err != nil {
 		t.Fatal(err)
-	}
-	lost := uint64(0)
-	if m.p.Overwrite && tip.Round > old.Round && tip.Tokens != old.Tokens {
-		copy(m.u[p], m.held[p])
-		lost, m.pending[p] = m.pending[p], 0
-	}
-	if overwritten.Tokens != lost {
-		t.Fatalf("%d tokens were overwritten, want %d", overwritten.Tokens, lost)
 	}
 	if len(fold) > 0 {
 		m.lag[p] = m.steps

@@ -90,10 +90,6 @@ type Params struct {
 	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its bell.
 	GraceMinMs, GraceMaxMs int64
 
-	// Overwrite is the paper's adoption: a close that folds something discards the unpublished work
-	// of the learner, except what a sparse delta had no room for. False keeps it.
-	Overwrite bool
-
 	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see
 	// Counted. At 0 it counts for all that it claims, as in runs from before there was a bound.
 	MaxPace int `json:",omitempty"`

@@ -58,7 +58,7 @@ func TestCheckNamesWhatIsInvalid(t *testing.T) {
 		"0 tokens":  func(d *Delta) { d.Tokens = 0 },
 		"tokens":    func(d *Delta) { d.Tokens = uint64(d.Steps)*p.MaxTokensPerStep + 1 },
 		"precision": func(d *Delta) { d.Precision = 0 },
-		"codec":     func(d *Delta) { d.Codec = codec.Int8 },
+		"codec":     func(d *Delta) { d.Codec = codec.Sparse8 },
 		"payload":   func(d *Delta) { d.Size = 0 },
 	} {
 		d := contribution(t, p, 1, 5, vector(1, 4)).Delta

@@ -5,16 +5,15 @@ import "atoll/optimizer/outer"
 // Account says where the work of a learner on one fragment went. Every step taken, and every own
 // delta restored from disk, is in exactly one column.
 type Account struct {
-	Pending     outer.Work // not published
-	InFlight    outer.Work // published, neither folded nor returned
-	Folded      outer.Work // in the tip, or final in its chain
-	Overwritten outer.Work // discarded by Params.Overwrite
-	Discarded   outer.Work // folded on a chain that was lost, or unpublished on a damaged anchor
+	Pending   outer.Work // not published
+	InFlight  outer.Work // published, neither folded nor returned
+	Folded    outer.Work // in the tip, or final in its chain
+	Discarded outer.Work // folded on a chain that was lost, or unpublished on a damaged anchor
 }
 
 // Total is the sum of all columns.
 func (a Account) Total() (t outer.Work) {
-	for _, w := range []outer.Work{a.Pending, a.InFlight, a.Folded, a.Overwritten, a.Discarded} {
+	for _, w := range []outer.Work{a.Pending, a.InFlight, a.Folded, a.Discarded} {
 		t.Add(w)
 	}
 	return t
@@ -22,7 +21,7 @@ func (a Account) Total() (t outer.Work) {
 
 // account are the columns of work that comes back no more.
 type account struct {
-	folded, overwritten, discarded outer.Work
+	folded, discarded outer.Work
 }
 
 // Account is where the work of this process's learner went.
@@ -30,7 +29,7 @@ func (v View) Account() Account {
 	f := v.f
 	a := Account{
 		Pending: f.learn.unpublished(),
-		Folded:  f.account.folded, Overwritten: f.account.overwritten, Discarded: f.account.discarded,
+		Folded:  f.account.folded, Discarded: f.account.discarded,
 	}
 	for _, o := range f.own.list {
 		switch {
@@ -55,18 +54,6 @@ func (l *learning) spend(w outer.Work) outer.Work {
 	l.pending -= uint32(w.Steps)
 	l.unsent -= w.Tokens
 	return w
-}
-
-// overwrite discards what is unpublished, as the learner does when it adopts.
-func (f *fragment) overwrite() {
-	f.account.overwritten.Add(f.learn.spend(f.learn.unpublished()))
-}
-
-// publish takes the work of an own delta off what is unpublished. Where the learner made the delta before it
-// overwrote that, the work is not overwritten after all.
-func (f *fragment) publish(w outer.Work) {
-	w.Sub(f.learn.spend(w))
-	f.account.overwritten.Sub(w.Min(f.account.overwritten))
 }
 
 // drop discards unpublished work that the learner has given up.

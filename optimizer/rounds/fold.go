@@ -125,9 +125,6 @@ func (m *Machine) Folded(now Time, r FoldResult) error {
 		m.judge(f, job, r.States)
 	}
 	f.chain.noteStates(job, r.States)
-	if m.p.Overwrite && tip.Round > f.chain.tip.Round && tip.Tokens != f.chain.tip.Tokens {
-		f.overwrite()
-	}
 	f.chain.tip = tip
 	if len(job.links) > 0 {
 		m.dropBases(f, job)

@@ -276,26 +276,6 @@ func TestFoldedOwnDeltaIsForgottenWhenFinal(t *testing.T) {
 	}
 }
 
-// Overwrite discards what was pending when something was folded, as the learner
-// does, and no draft of it is waited for.
-func TestOverwriteDropsPending(t *testing.T) {
-	p := roundsParams(1)
-	p.Overwrite = true
-	g := newRig(t, p)
-	g.live(1)
-	g.step(1)
-	g.close(1)
-	if steps, _ := g.m.Fragment(0).Pending(); steps != 0 {
-		t.Fatalf("%d steps pending", steps)
-	}
-	g.step(1)
-	g.m.SetStopped(g.now, true, true)
-	g.m.Published(g.now, 0, OwnDelta{}, ErrNoDraft) // the learner had adopted after that step
-	if !g.m.Status().Flushed {
-		t.Fatal("waits for a draft of nothing")
-	}
-}
-
 // A barred learner publishes no more and holds up nobody's end.
 func TestBarredSelfIsSilent(t *testing.T) {
 	g := newRig(t, roundsParams(1))

@@ -70,8 +70,7 @@ func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
 	return max(next-1, f.own.mark) + 1, !m.hold && next > f.own.mark
 }
 
-// ErrNoDraft says that the learner had nothing to publish. With Overwrite that is
-// usual: an adoption was faster, and nothing is left.
+// ErrNoDraft says that the learner had nothing to publish.
 var ErrNoDraft = errors.New("the learner has nothing to publish")
 
 // draftRetryMs is the pause after a draft that could not be made durable: a full
@@ -89,8 +88,6 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 		m.published(now, f, d.Delta, d.Seq)
 	case !errors.Is(err, ErrNoDraft):
 		f.learn.draftAt = now + draftRetryMs
-	case m.p.Overwrite:
-		f.overwrite()
 	}
 }
 
@@ -104,7 +101,7 @@ func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
 	own := newOwn(OwnDelta{Seq: seq, Delta: d})
 	own.at = now
 	f.own.list = append(f.own.list, own)
-	f.publish(own.Work())
+	f.learn.spend(own.Work())
 	if m.Offer(now, d, true) == nil {
 		m.Payload(now, d.Fragment, d.Round, d.ID, PayloadHeld)
 	}

@@ -77,11 +77,11 @@ func (s *scratch) pieces(k Kind, streams [][]byte, from, to, n int, blocks func(
 		m := min(unit-skip, to-from)
 		if k == Int4 && m == blockLen {
 			first := from / blockLen
-			scales, err := quant4.scales(s.scales[:min(len(s.scales), (to-from)/blockLen)], streams, first)
+			scales, err := scalesOf(s.scales[:min(len(s.scales), (to-from)/blockLen)], streams, first)
 			if err != nil {
 				return err
 			}
-			if !blocks(from, streams[2][first*quant4.bytes:][:len(scales)*quant4.bytes], scales) {
+			if !blocks(from, streams[2][first*codeBytes:][:len(scales)*codeBytes], scales) {
 				return fmt.Errorf("blocks %d to %d: %w", first, first+len(scales)-1, errCode)
 			}
 			m = len(scales) * blockLen
@@ -150,7 +150,7 @@ func (s *scratch) square(k Kind, sum *tensor.Lanes, first int, streams [][]byte,
 		}
 		v := &s.last.values
 		for i, scale := range scales {
-			if !tensor.Unpack4(v, (*codes4)(codes[i*quant4.bytes:]), scale) {
+			if !tensor.Unpack4(v, (*codes4)(codes[i*codeBytes:]), scale) {
 				return false
 			}
 			sum.AddSquares(first+at+i*blockLen, v[:])

@@ -64,7 +64,7 @@ func storedInt4(tb testing.TB, v []float32) []byte {
 	s, payload := newScratch(), slices.Clone(mustEncode(tb, Int4, v)[:headerSize])
 	for at := 0; at < len(v); at += SegmentLen {
 		streams := s.segments[0].divide(nil, Int4, SegmentLen)
-		if i := quant4.quantize(streams, v[at:at+SegmentLen], &s.last); i >= 0 {
+		if i := quantize(streams, v[at:at+SegmentLen], &s.last); i >= 0 {
 			tb.Fatalf("value %d does not fit", i)
 		}
 		for _, raw := range streams {

@@ -3,6 +3,8 @@ package codec
 import (
 	"math"
 	"testing"
+
+	"atoll/tensor"
 )
 
 // Rates of 2^20 normal values, in millions of values a second.
@@ -60,14 +62,12 @@ func quality(v []float32, span float32) (db, bits float64) {
 	for at := 0; at < len(v); at += SegmentLen {
 		seg := v[at:min(at+SegmentLen, len(v))]
 		streams := s.segments[0].divide(nil, Int4, len(seg))
-		clipping := quant4
-		clipping.span, clipping.pack = span, packClipped
-		clipping.quantize(streams, seg, &s.last)
+		quantizeWith(streams, seg, span)
 		for _, stream := range streams {
 			size += len(s.appendChunk(nil, stream))
 		}
 		got := make([]float32, len(seg))
-		if err := quant4.dequantize(got, streams, 0, &s.last); err != nil {
+		if err := dequantize(got, streams, 0, &s.last); err != nil {
 			panic(err)
 		}
 		for i, x := range seg {
@@ -78,13 +78,18 @@ func quality(v []float32, span float32) (db, bits float64) {
 	return 10 * math.Log10(noise/signal), 8 * float64(size) / float64(len(v))
 }
 
-// packClipped is pack4 for spans that let values lie beyond the largest code.
-func packClipped(codes []byte, v *block, inv float32) {
-	clipped := *v
-	for i, x := range clipped {
-		clipped[i] = min(max(x, -7.49/inv), 7.49/inv)
+// quantizeWith is quantize of whole blocks with another span. Values that lie beyond the largest code are clipped.
+func quantizeWith(streams [][]byte, v []float32, span float32) {
+	for i := range streams[0] {
+		b := *(*block)(v[i*blockLen:])
+		scale := uint16((math.Float32bits(math.Float32frombits(tensor.MaxBits(&b))/span) + 0xffff) >> 16)
+		streams[0][i], streams[1][i] = byte(scale), byte(scale>>8)
+		inv := inverse(scale)
+		for j, x := range b {
+			b[j] = min(max(x, -7.49/inv), 7.49/inv)
+		}
+		tensor.Pack4((*codes4)(streams[2][i*codeBytes:]), &b, inv)
 	}
-	pack4(codes, &clipped, inv)
 }
 
 // Uniform steps followed by an entropy coder lie nearly on one curve of error
@@ -101,10 +106,10 @@ func TestScaleChoice(t *testing.T) {
 			t.Logf("%-8s max/%-5v %7.2f dB %6.3f bits", src.name, span, db, bits)
 			return db + 6.02*(bits-3)
 		}
-		chosen := atThreeBits(span4)
-		for _, span := range []float32{7, 8, 8.5, 9, 10} {
-			if other := atThreeBits(span); other < chosen-0.05 {
-				t.Errorf("%s: max/%v has %.2f dB at three bits, max/%v has %.2f", src.name, span, other, span4, chosen)
+		chosen := atThreeBits(span)
+		for _, another := range []float32{7, 8, 8.5, 9, 10} {
+			if other := atThreeBits(another); other < chosen-0.05 {
+				t.Errorf("%s: max/%v has %.2f dB at three bits, max/%v has %.2f", src.name, another, other, span, chosen)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ var ErrCorrupt = errors.New("corrupt payload")
 // whose magnitude is 2^127 or more, is an error that names its index.
 func Encode(k Kind, v []float32) ([]byte, error) {
 	if !k.Valid() {
-		return nil, fmt.Errorf("encode %v: unknown kind: use %s", k, alternatives())
+		return nil, fmt.Errorf("encode %v: unknown kind: use %s", k, alternatives)
 	}
 	if len(v) > MaxValues {
 		return nil, fmt.Errorf("encode %v: %d values exceed %d: use smaller fragments", k, len(v), MaxValues)
@@ -100,12 +100,8 @@ func encodeSegment(k Kind, s *scratch, v []float32) int {
 	switch k {
 	case F32:
 		return splitF32(streams, v)
-	case BF16:
-		return splitBF16(streams, v)
-	case Int8:
-		return quant8.quantize(streams, v, &s.last)
 	case Int4:
-		return quant4.quantize(streams, v, &s.last)
+		return quantize(streams, v, &s.last)
 	default: // Sparse, Sparse8
 		return s.sparse.sparsify(k, streams, v)
 	}

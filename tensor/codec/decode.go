@@ -301,12 +301,8 @@ func (s *scratch) join(k Kind, dst []float32, streams [][]byte, from int) error 
 	switch k {
 	case F32:
 		return joinF32(dst, streams, from)
-	case BF16:
-		return joinBF16(dst, streams, from)
-	case Int8:
-		return quant8.dequantize(dst, streams, from, &s.last)
 	case Int4:
-		return quant4.dequantize(dst, streams, from, &s.last)
+		return dequantize(dst, streams, from, &s.last)
 	default: // Sparse, Sparse8
 		return scatter(k, dst, streams, from)
 	}

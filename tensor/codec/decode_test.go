@@ -249,9 +249,9 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 }
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {
-	b := mustEncode(t, Int8, bell(1000, 1, 3))
+	b := mustEncode(t, F32, bell(1000, 1, 3))
 	if _, err := Open(Source{Payload: b, Memory: make([]byte, RawSize(Int4, 1000))}, 1000); err == nil {
-		t.Error("memory for int4 was taken for int8")
+		t.Error("memory for int4 was taken for f32")
 	}
 }
 
@@ -261,7 +261,7 @@ func TestRawSize(t *testing.T) {
 		n    int
 		want int
 	}{
-		{F32, 10, 40}, {BF16, 10, 20}, {Int8, 257, 257 + 4}, {Int4, 257, 129 + 4}, {Int4, SegmentLen, SegmentLen/2 + SegmentLen/128},
+		{F32, 10, 40}, {Int4, 257, 129 + 4}, {Int4, SegmentLen, SegmentLen/2 + SegmentLen/128},
 		{Int4, 2*SegmentLen + 1, SegmentLen + SegmentLen/64 + 3}, {Int4, 0, 0}, {Sparse, 1, 6}, {Sparse, 4097, 8 + 130}, {Sparse, SegmentLen, 128 + SegmentLen/32},
 		{Sparse8, 1, 6}, {Sparse8, 4097, 8 + 2*513}, {Sparse8, SegmentLen, 128 + SegmentLen/4},
 		{Int4, -1, 0}, {Int4, MaxValues + 1, 0}, {Kind(9), 5, 0},

@@ -15,8 +15,6 @@
 // the kind and the number n of values in the segment, so no length is stored:
 //
 //	f32    4 streams of n bytes: byte planes, least significant first
-//	bf16   2 streams of n bytes: byte planes, least significant first
-//	int8   low and high bytes of the scales (one a block), then n codes
 //	int4   low and high bytes of the scales (one a block), then n codes in
 //	       ceil(n/2) bytes, the earlier value in the low nibble
 //	sparse, sparse8
@@ -35,15 +33,13 @@
 // # Quantisation
 //
 // A block is 256 consecutive values (the last of a segment may be shorter)
-// with one scale s, a non-negative bfloat16. Codes are q+8 (int4, |q| <= 7) or
-// q+128 (int8, |q| <= 127); the value is q*s, which float32 holds exactly. The
-// code 0 does not exist and is refused. q is x/s rounded to nearest, ties to
-// even.
+// with one scale s, a non-negative bfloat16. Codes are q+8, |q| <= 7; the value
+// is q*s, which float32 holds exactly. The code 0 does not exist and is refused.
+// q is x/s rounded to nearest, ties to even.
 //
-// The scale is max|x| / (Q + 0.49), rounded up to a bfloat16, with Q the
-// largest q: the extremes then round down onto Q with the same error of at
-// most s/2 as every other value, and no clamp is needed. The usual max|x| / Q
-// has a step 7 % coarser at int4 and gains nothing by it. Clipping to the
+// The scale is max|x| / 7.49, rounded up to a bfloat16: the extremes then round down onto 7 with the same error of at
+// most s/2 as every other value, and no clamp is needed. The usual max|x| / 7
+// has a step 7 % coarser and gains nothing by it. Clipping to the
 // step of least squared error gains accuracy and pays it back in bytes,
 // because the step decides the entropy of the codes: see TestScaleChoice.
 //

@@ -9,7 +9,7 @@ import (
 // A payload names its codec, so that whoever has it can decode it.
 func ExampleEncode() {
 	progress := []float32{0.5, -1, 0.25, 1}
-	payload, err := codec.Encode(codec.Int8, progress)
+	payload, err := codec.Encode(codec.Int4, progress)
 	if err != nil {
 		panic(err)
 	}
@@ -17,5 +17,5 @@ func ExampleEncode() {
 	decoded := make([]float32, len(progress))
 	err = codec.Decode(payload, len(decoded), decoded)
 	fmt.Printf("%v %.2f %v\n", kind, decoded, err)
-	// Output: int8 [0.50 -1.00 0.25 1.00] <nil>
+	// Output: int4 [0.54 -0.94 0.27 0.94] <nil>
 }

@@ -1,17 +1,12 @@
 package codec
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Kind says how a value is represented. Numbers are part of the wire format.
 type Kind uint8
 
 const (
 	F32  Kind = 1 // float32, lossless
-	BF16 Kind = 2 // bfloat16, rounded to nearest even
-	Int8 Kind = 3 // 8 bits and a scale per block of 256
 	Int4 Kind = 4 // 4 bits and a scale per block of 256
 
 	// Sparse is the largest 64th of each block of 4096: a sign and one of two magnitudes each.
@@ -21,37 +16,26 @@ const (
 	Sparse8 Kind = 6
 )
 
-var names = [...]string{F32: "f32", BF16: "bf16", Int8: "int8", Int4: "int4", Sparse: "sparse", Sparse8: "sparse8"}
+var names = map[Kind]string{F32: "f32", Int4: "int4", Sparse: "sparse", Sparse8: "sparse8"}
+
+// alternatives are the names, for messages that say what to use.
+const alternatives = "f32, int4, sparse or sparse8"
 
 // Kinds returns all of them, by number.
-func Kinds() []Kind { return []Kind{F32, BF16, Int8, Int4, Sparse, Sparse8} }
+func Kinds() []Kind { return []Kind{F32, Int4, Sparse, Sparse8} }
 
-// Numbers returns the numbers of all of them, as records of peers name them.
-func Numbers() (numbers []uint8) {
-	for _, k := range Kinds() {
-		numbers = append(numbers, uint8(k))
-	}
-	return numbers
-}
-
-// Parse returns the kind called name: f32, bf16, int8, int4, sparse or sparse8.
+// Parse returns the kind called name: f32, int4, sparse or sparse8.
 func Parse(name string) (Kind, error) {
 	for _, k := range Kinds() {
 		if names[k] == name {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("codec %q is unknown: use %s", name, alternatives())
-}
-
-// alternatives lists the names for messages that say what to use.
-func alternatives() string {
-	last := len(names) - 1
-	return strings.Join(names[F32:last], ", ") + " or " + names[last]
+	return 0, fmt.Errorf("codec %q is unknown: use %s", name, alternatives)
 }
 
 // Valid reports whether k is one of the kinds above.
-func (k Kind) Valid() bool { return k >= F32 && k <= Sparse8 }
+func (k Kind) Valid() bool { return names[k] != "" }
 
 // Partial reports whether only some of the values travel: a caller must give the others to a later Encode.
 func (k Kind) Partial() bool { return k == Sparse || k == Sparse8 }
@@ -74,10 +58,6 @@ func (k Kind) layout(n int) (sizes [maxStreams]int, streams int) {
 	switch k {
 	case F32:
 		return [maxStreams]int{n, n, n, n}, 4
-	case BF16:
-		return [maxStreams]int{n, n}, 2
-	case Int8:
-		return [maxStreams]int{blocks, blocks, n}, 3
 	case Int4:
 		return [maxStreams]int{blocks, blocks, (n + 1) / 2}, 3
 	default: // Sparse, Sparse8

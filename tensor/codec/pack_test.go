@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -56,7 +57,10 @@ func TestPackLengths(t *testing.T) {
 // What travels as floats is smaller: a little for values as they come, half for those that were bfloat16.
 func TestPackSizes(t *testing.T) {
 	v := bell(chunkLen/4, 0.02, 1)
-	rounded := mustDecode(t, mustEncode(t, BF16, v), len(v))
+	rounded := slices.Clone(v)
+	for i, x := range rounded {
+		rounded[i] = math.Float32frombits(math.Float32bits(x) &^ 0xffff)
+	}
 	for name, c := range map[string]struct {
 		v    []float32
 		most float64 // of the bytes that they are

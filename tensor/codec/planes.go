@@ -39,37 +39,6 @@ func joinF32(dst []float32, planes [][]byte, from int) error {
 	return checkFinite(top)
 }
 
-// splitBF16 rounds each value to the nearest bfloat16, ties to even, and
-// writes its two bytes to the two planes. It returns the index of the first
-// value that cannot be encoded, or -1.
-func splitBF16(planes [][]byte, v []float32) int {
-	p0, p1 := planes[0][:len(v)], planes[1][:len(v)]
-	top := uint32(0)
-	for i, x := range v {
-		b := math.Float32bits(x)
-		top = max(top, b&magnitude)
-		b += 0x7fff + b>>16&1
-		p0[i], p1[i] = byte(b>>16), byte(b>>24)
-	}
-	if top >= limitBits {
-		return indexUnfit(v)
-	}
-	return -1
-}
-
-// joinBF16 widens the values of the two planes from number from on; one that is not finite is an error.
-func joinBF16(dst []float32, planes [][]byte, from int) error {
-	to := from + len(dst)
-	p0, p1 := planes[0][from:to], planes[1][from:to]
-	top := uint32(0)
-	for i := range dst {
-		b := uint32(p0[i])<<16 | uint32(p1[i])<<24
-		top = max(top, b&magnitude)
-		dst[i] = math.Float32frombits(b)
-	}
-	return checkFinite(top)
-}
-
 // checkFinite returns an error if top, the largest magnitude in bits, is not
 // that of a finite number.
 func checkFinite(top uint32) error {

@@ -12,10 +12,13 @@ const (
 	// blockLen is the number of values that share a scale.
 	blockLen = tensor.BlockLen
 
-	// span4 and span8 are what max|x| is divided by: slightly less than half
-	// a step beyond the largest code, so that nothing rounds past it.
-	span4 = 7.49
-	span8 = 127.49
+	// span is what max|x| is divided by: slightly less than half a step beyond the
+	// largest code, so that nothing rounds past it.
+	span    = 7.49
+	largest = 7 // the largest code, less its offset
+
+	codeBytes = blockLen / 2 // of the codes of a block, two to a byte
+	zeroCodes = 8<<4 | 8     // a byte of codes of 0
 
 	// minScale keeps the reciprocal of a scale and all products far from
 	// subnormal numbers. What is smaller than half of it becomes 0.
@@ -24,56 +27,28 @@ const (
 
 var errCode = errors.New("a code is 0")
 
-// A block of values, of 8-bit codes, of 4-bit codes two to a byte.
+// A block of values, and of codes.
 type (
 	block  = tensor.Block
-	codes8 = tensor.Codes8
 	codes4 = tensor.Codes4
 )
-
-// quant is how a quantised kind turns blocks into codes and back.
-type quant struct {
-	span    float32 // what max|x| is divided by
-	largest float32 // the largest code, less its offset
-	bytes   int     // of the codes of a block
-	zero    byte    // a byte of codes of 0
-	pack    func(codes []byte, v *block, inv float32)
-	unpack  func(v *block, codes []byte, scale float32) bool
-}
-
-var (
-	quant4 = quant{span4, 7, blockLen / 2, 8<<4 | 8, pack4, unpack4}
-	quant8 = quant{span8, 127, blockLen, 128, pack8, unpack8}
-)
-
-func pack4(codes []byte, v *block, inv float32) { tensor.Pack4((*codes4)(codes), v, inv) }
-func pack8(codes []byte, v *block, inv float32) { tensor.Pack8((*codes8)(codes), v, inv) }
-
-func unpack4(v *block, codes []byte, scale float32) bool {
-	return tensor.Unpack4(v, (*codes4)(codes), scale)
-}
-
-func unpack8(v *block, codes []byte, scale float32) bool {
-	return tensor.Unpack8(v, (*codes8)(codes), scale)
-}
 
 // lastBlock is room for a block that a segment does not fill.
 type lastBlock struct {
 	values block
-	codes  [blockLen]byte
+	codes  codes4
 }
 
 // quantize writes the low and high bytes of the scale of each block of v to
 // streams 0 and 1, and the codes to stream 2. It returns the index of the
 // first value that cannot be encoded, or -1. An odd value out of two to a byte
 // is followed by the code of 0.
-func (q *quant) quantize(streams [][]byte, v []float32, last *lastBlock) int {
-	codes := streams[2]
+func quantize(streams [][]byte, v []float32, last *lastBlock) int {
 	for i := range streams[0] {
 		at, end := i*blockLen, (i+1)*blockLen
-		b, c := &last.values, last.codes[:q.bytes]
+		b, c := &last.values, &last.codes
 		if end <= len(v) {
-			b, c = (*block)(v[at:]), codes[i*q.bytes:]
+			b, c = (*block)(v[at:]), (*codes4)(streams[2][i*codeBytes:])
 		} else {
 			clear(b[copy(b[:], v[at:]):])
 		}
@@ -81,11 +56,11 @@ func (q *quant) quantize(streams [][]byte, v []float32, last *lastBlock) int {
 		if top >= limitBits {
 			return at + indexUnfit(v[at:])
 		}
-		scale := scaleFor(top, q.span)
+		scale := scaleFor(top)
 		streams[0][i], streams[1][i] = byte(scale), byte(scale>>8)
-		q.pack(c, b, inverse(scale))
+		tensor.Pack4(c, b, inverse(scale))
 		if end > len(v) {
-			copy(codes[i*q.bytes:], c)
+			copy(streams[2][i*codeBytes:], c[:])
 		}
 	}
 	return -1
@@ -93,7 +68,7 @@ func (q *quant) quantize(streams [][]byte, v []float32, last *lastBlock) int {
 
 // scaleFor returns the bfloat16 bits of the scale for a block whose largest
 // magnitude has the bits top: 0 for a block of zeros.
-func scaleFor(top uint32, span float32) uint16 {
+func scaleFor(top uint32) uint16 {
 	if top == 0 {
 		return 0
 	}
@@ -112,22 +87,22 @@ func inverse(scale uint16) float32 {
 // widen returns the float32 of bfloat16 bits.
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// scale reads the scale of block i. One that carries the largest code beyond
+// scaleOf reads the scale of block i. One that carries the largest code beyond
 // finite numbers is an error.
-func (q *quant) scale(streams [][]byte, i int) (float32, error) {
+func scaleOf(streams [][]byte, i int) (float32, error) {
 	scale := widen(uint16(streams[0][i]) | uint16(streams[1][i])<<8)
-	if math.Float32bits(scale*q.largest) >= infBits { // negative ones too
+	if math.Float32bits(scale*largest) >= infBits { // negative ones too
 		return 0, fmt.Errorf("scale %d is %v", i, scale)
 	}
 	return scale, nil
 }
 
-// scales reads the scales of the blocks from number first on into dst, which it
+// scalesOf reads the scales of the blocks from number first on into dst, which it
 // returns.
-func (q *quant) scales(dst []float32, streams [][]byte, first int) ([]float32, error) {
+func scalesOf(dst []float32, streams [][]byte, first int) ([]float32, error) {
 	for i := range dst {
 		var err error
-		if dst[i], err = q.scale(streams, first+i); err != nil {
+		if dst[i], err = scaleOf(streams, first+i); err != nil {
 			return nil, err
 		}
 	}
@@ -136,24 +111,23 @@ func (q *quant) scales(dst []float32, streams [][]byte, first int) ([]float32, e
 
 // dequantize is the inverse of quantize, for the values from number from on, a
 // multiple of blockLen.
-func (q *quant) dequantize(dst []float32, streams [][]byte, from int, last *lastBlock) error {
-	codes := streams[2]
+func dequantize(dst []float32, streams [][]byte, from int, last *lastBlock) error {
 	for at := 0; at < len(dst); at += blockLen {
 		i := (from + at) / blockLen
-		scale, err := q.scale(streams, i)
+		scale, err := scaleOf(streams, i)
 		if err != nil {
 			return err
 		}
-		b, c := &last.values, last.codes[:q.bytes]
+		b, c := &last.values, &last.codes
 		whole := at+blockLen <= len(dst)
 		if whole {
-			b, c = (*block)(dst[at:]), codes[i*q.bytes:]
+			b, c = (*block)(dst[at:]), (*codes4)(streams[2][i*codeBytes:])
 		} else {
-			for j := copy(c, codes[i*q.bytes:]); j < len(c); j++ {
-				c[j] = q.zero
+			for j := copy(c[:], streams[2][i*codeBytes:]); j < len(c); j++ {
+				c[j] = zeroCodes
 			}
 		}
-		if !q.unpack(b, c, scale) {
+		if !tensor.Unpack4(b, c, scale) {
 			return fmt.Errorf("block %d: %w", i, errCode)
 		}
 		if !whole {

@@ -47,10 +47,6 @@ func streamsOf(k codec.Kind, n int) []int {
 	switch k {
 	case codec.F32:
 		return []int{n, n, n, n}
-	case codec.BF16:
-		return []int{n, n}
-	case codec.Int8:
-		return []int{blocks, blocks, n}
 	case codec.Int4:
 		return []int{blocks, blocks, (n + 1) / 2}
 	default:
@@ -92,16 +88,16 @@ func valuesOf(k codec.Kind, n int, streams [][]byte) ([]float32, error) {
 	for i := range v {
 		bits := uint32(0)
 		switch k {
-		case codec.F32, codec.BF16:
+		case codec.F32:
 			for plane, stream := range streams {
-				bits |= uint32(stream[i]) << (32 - 8*len(streams) + 8*plane)
+				bits |= uint32(stream[i]) << (8 * plane)
 			}
 			v[i] = math.Float32frombits(bits)
 			if bits>>23&0xff == 0xff {
 				return nil, errText
 			}
 		default:
-			if err := quantized(k, v, i, streams); err != nil {
+			if err := quantized(v, i, streams); err != nil {
 				return nil, err
 			}
 		}
@@ -111,19 +107,14 @@ func valuesOf(k codec.Kind, n int, streams [][]byte) ([]float32, error) {
 
 // quantized sets value i of a segment, and checks the half byte that follows
 // the last one.
-func quantized(k codec.Kind, v []float32, i int, streams [][]byte) error {
+func quantized(v []float32, i int, streams [][]byte) error {
 	scale := math.Float32frombits(uint32(streams[0][i/256])<<16 | uint32(streams[1][i/256])<<24)
-	code, offset, largest := int(0), 128, float32(127)
-	if k == codec.Int8 {
-		code = int(streams[2][i])
-	} else {
-		code, offset, largest = int(streams[2][i/2]>>(i%2*4)&15), 8, 7
-	}
-	if top := float64(scale * largest); code == 0 || math.Signbit(top) || math.IsInf(top, 0) || math.IsNaN(top) {
+	code := int(streams[2][i/2] >> (i % 2 * 4) & 15)
+	if top := float64(scale * 7); code == 0 || math.Signbit(top) || math.IsInf(top, 0) || math.IsNaN(top) {
 		return errText
 	}
-	v[i] = float32(code-offset) * scale
-	if k == codec.Int4 && i == len(v)-1 && i%2 == 0 {
+	v[i] = float32(code-8) * scale
+	if i == len(v)-1 && i%2 == 0 {
 		if pad := streams[2][i/2] >> 4; pad == 0 || pad != 8 && scale != 0 {
 			return errText
 		}

@@ -93,9 +93,9 @@ func packed(tree, weights, symbols []byte, parts []int, more string) []byte {
 	return append([]byte{2, byte(len(body)), byte(len(body) >> 8), 0}, body...)
 }
 
-// ofCodes is a payload of up to 256 values of int8, with the scale 1, and their codes in a chunk.
-func ofCodes(n int, chunk []byte) []byte {
-	return slices.Concat([]byte{0xa1, 3, byte(n), byte(n >> 8), 0, 0, 1, 0x80, 1, 0x3f}, chunk)
+// ofBytes is a payload of up to 256 values of f32, with their lowest bytes in a chunk and the others 0.
+func ofBytes(n int, chunk []byte) []byte {
+	return slices.Concat([]byte{0xa1, 1, byte(n), byte(n >> 8), 0, 0}, chunk, []byte{1, 0, 1, 0, 1, 0})
 }
 
 // deep are the weights of symbols 1 to bits+1 whose codes have up to that many bits: the first
@@ -168,8 +168,8 @@ func specParts(t *testing.T, s *spectest.Spec) {
 	weights := deep(4)
 	for _, n := range []int{64, 65, 66, 67, 250, 256} {
 		symbols := cycle(n, 5)
-		for i, x := range taken(t, "four parts", ofCodes(n, packed(direct(weights), weights, symbols, quarters(n), "")), n) {
-			if x != float32(symbols[i])-128 {
+		for i, x := range taken(t, "four parts", ofBytes(n, packed(direct(weights), weights, symbols, quarters(n), "")), n) {
+			if math.Float32bits(x) != uint32(symbols[i]) {
 				t.Fatalf("value %d of %d is %v, packed as %d", i, n, x, symbols[i])
 			}
 		}
@@ -177,7 +177,7 @@ func specParts(t *testing.T, s *spectest.Spec) {
 			parts := quarters(n)
 			parts[i]--
 			parts[i+1]++
-			refuse(t, "other parts", ofCodes(n, packed(direct(weights), weights, symbols, parts, "")), n)
+			refuse(t, "other parts", ofBytes(n, packed(direct(weights), weights, symbols, parts, "")), n)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func specCodeBits(t *testing.T, s *spectest.Spec) {
 		if got := len(codesOf(weights)[1]); got != bits {
 			t.Fatalf("the longest code has %d bits, want %d", got, bits)
 		}
-		if _, err := decode(t, ofCodes(256, packed(direct(weights), weights, symbols, quarters(256), "")), 256); (err == nil) != ok {
+		if _, err := decode(t, ofBytes(256, packed(direct(weights), weights, symbols, quarters(256), "")), 256); (err == nil) != ok {
 			t.Errorf("codes of up to %d bits: %v", bits, err)
 		}
 	}
@@ -197,7 +197,7 @@ func specCodeBits(t *testing.T, s *spectest.Spec) {
 func specLeftOver(t *testing.T, s *spectest.Spec) {
 	weights, symbols := deep(4), cycle(100, 5)
 	chunk := func(n int, more string) []byte {
-		return ofCodes(100, packed(direct(weights), weights, symbols[:n], []int{25, 25, 25, n - 75}, more))
+		return ofBytes(100, packed(direct(weights), weights, symbols[:n], []int{25, 25, 25, n - 75}, more))
 	}
 	taken(t, "no bit over", chunk(100, ""), 100)
 	for _, more := range []string{"0", "1", "00", "0000000", "00000000"} {
@@ -246,7 +246,7 @@ func trees(t *testing.T, s *spectest.Spec, do func(fse []byte, run fseRun)) {
 }
 
 // withTree is a payload with a tree by FSE and streams for its weights, where these make a
-// tree. Symbol 0 is not in the streams: that would be a code of 0.
+// tree. Symbol 0 is not in the streams.
 func withTree(fse, weights []byte) (b []byte, ok bool) {
 	if _, _, err := huffmanTable(slices.Clone(weights)); err != nil {
 		return nil, false
@@ -266,7 +266,7 @@ func withTree(fse, weights []byte) (b []byte, ok bool) {
 	}
 	symbols = append(symbols, bytes.Repeat([]byte{byte(short)}, 256-len(symbols))...)
 	chunk := packed(append([]byte{byte(len(fse))}, fse...), weights, symbols, quarters(256), "")
-	return ofCodes(256, chunk), len(chunk) <= 257
+	return ofBytes(256, chunk), len(chunk) <= 257
 }
 
 // judged decodes payloads with trees by FSE that the text takes, or refuses for a reason, and tells
@@ -312,7 +312,7 @@ func specManyWeights(t *testing.T, s *spectest.Spec) {
 	trees(t, s, func(fse []byte, run fseRun) {
 		if run.err == errMany && len(fse) < 128 {
 			n++
-			refuse(t, "many weights", ofCodes(256, slices.Concat([]byte{2, byte(7 + len(fse) + 4), 0, 0, byte(len(fse))}, fse, []byte{1, 0, 1, 0, 1, 0, 1, 1, 1, 1})), 256)
+			refuse(t, "many weights", ofBytes(256, slices.Concat([]byte{2, byte(7 + len(fse) + 4), 0, 0, byte(len(fse))}, fse, []byte{1, 0, 1, 0, 1, 0, 1, 1, 1, 1})), 256)
 		}
 	})
 	if n < 20 {
@@ -337,7 +337,7 @@ func specHuff0Length(t *testing.T, s *spectest.Spec) {
 		if c.length > 0 && len(chunk) != c.length {
 			t.Fatalf("the chunk has %d bytes, want %d", len(chunk), c.length)
 		}
-		if _, err := decode(t, ofCodes(c.n, chunk), c.n); (err == nil) != c.ok {
+		if _, err := decode(t, ofBytes(c.n, chunk), c.n); (err == nil) != c.ok {
 			t.Errorf("a chunk of %d bytes for %d: %v", len(chunk), c.n, err)
 		}
 	}
@@ -347,6 +347,6 @@ func specHuff0Length(t *testing.T, s *spectest.Spec) {
 	if chunk := packed(direct(weights), weights, symbols, quarters(256), ""); len(chunk) != 258 {
 		t.Fatalf("the chunk has %d bytes", len(chunk))
 	} else {
-		refuse(t, "a byte longer than stored", ofCodes(256, chunk), 256)
+		refuse(t, "a byte longer than stored", ofBytes(256, chunk), 256)
 	}
 }

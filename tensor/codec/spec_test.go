@@ -18,11 +18,11 @@ import (
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "C", map[string]spectest.Clause{
 		"C-1": specHead, "C-1.2": specHeadRefused, "C-2": specKinds, "C-3": specSegments, "C-3.2": specStreams, "C-3.3": specBehind,
-		"C-3.4": specNoValues, "C-4": specModes, "C-4.2": specModesRefused, "C-5": specF32, "C-5.2": specBF16, "C-5.3": specFinite,
+		"C-3.4": specNoValues, "C-4": specModes, "C-4.2": specModesRefused, "C-5": specF32, "C-5.2": specFinite,
 		"C-6": specScales, "C-6.2": specBlocks, "C-6.3": specCodes, "C-6.4": specValues, "C-7": specCodesRefused, "C-8": specPad,
 		"C-9": specHuff0, "C-9.2": specParts, "C-9.3": specCodeBits, "C-9.4": specLeftOver, "C-10": specTree, "C-10.2": specTurns,
 		"C-10.3": specIdle, "C-10.4": specOverrun, "C-10.5": specManyWeights, "C-11": specHuff0Length, "C-12": specLongest,
-		"C-13": specEncoderScale, "C-13.2": specEncoderCodes, "C-13.3": specEncoderModes, "C-13.4": specEncoderBF16, "C-14": specRange,
+		"C-13": specEncoderScale, "C-13.2": specEncoderCodes, "C-13.3": specEncoderModes, "C-14": specRange,
 		"C-15": specSparse, "C-15.2": specSparseBlocks, "C-15.3": specLevels, "C-15.4": specTravelling, "C-15.5": specGaps,
 		"C-15.6": specFarGaps, "C-15.7": specSparseCodes, "C-15.8": specSparseZeros, "C-15.9": specSparse8, "C-16": specCases("C-16"), "C-16.2": specCases("C-16.2"),
 		"C-16.3": specCases("C-16.3"), "C-16.4": specCases("C-16.4"), "C-16.5": specOneEncoding, "C-17": specGreatest, "C-17.2": specLeastError,
@@ -31,7 +31,7 @@ func TestSpec(t *testing.T) {
 	})
 }
 
-var kinds = map[string]codec.Kind{"f32": codec.F32, "bf16": codec.BF16, "int8": codec.Int8, "int4": codec.Int4, "sparse": codec.Sparse, "sparse8": codec.Sparse8}
+var kinds = map[string]codec.Kind{"f32": codec.F32, "int4": codec.Int4, "sparse": codec.Sparse, "sparse8": codec.Sparse8}
 
 // three are the values of the short examples.
 var three = []float32{0.75, -0.5, 0.125}
@@ -263,7 +263,7 @@ func specModes(t *testing.T, s *spectest.Spec) {
 }
 
 func specModesRefused(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int{"f32": 3, "bf16": 3, "int8": 3, "int4": 3, "huff0": 256, "sparse": 130, "sparse8": 20} {
+	for name, n := range map[string]int{"f32": 3, "int4": 3, "huff0": 256, "sparse": 130, "sparse8": 20} {
 		b := s.Hex(t, "payload "+name)
 		refuse(t, "mode 3", changed(b, 6, 3), n)
 		refuse(t, "mode 255", changed(b, 6, 255), n)
@@ -292,13 +292,6 @@ func specF32(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specBF16(t *testing.T, s *spectest.Spec) {
-	example(t, s, "bf16")
-	if v := taken(t, "two bytes", stored(codec.BF16, 2, []byte{0x34, 1}, []byte{0x12, 0}), 2); math.Float32bits(v[0]) != 0x12340000 || math.Float32bits(v[1]) != 0x10000 {
-		t.Errorf("decoded %v", v)
-	}
-}
-
 func specFinite(t *testing.T, s *spectest.Spec) {
 	for _, c := range []struct {
 		bits uint32
@@ -311,10 +304,8 @@ func specFinite(t *testing.T, s *spectest.Spec) {
 				planes[i] = make([]byte, 3)
 				planes[i][at] = b[i]
 			}
-			for k, streams := range map[codec.Kind][][]byte{codec.F32: planes, codec.BF16: planes[2:]} {
-				if _, err := decode(t, stored(k, 3, streams...), 3); (err == nil) != c.ok {
-					t.Errorf("%v with the bits %08x: %v", k, c.bits, err)
-				}
+			if _, err := decode(t, stored(codec.F32, 3, planes...), 3); (err == nil) != c.ok {
+				t.Errorf("the bits %08x: %v", c.bits, err)
 			}
 		}
 	}
@@ -325,10 +316,8 @@ func specFinite(t *testing.T, s *spectest.Spec) {
 
 // The low byte 80 and the high byte 3f are the scale 1.
 func specScales(t *testing.T, s *spectest.Spec) {
-	for k, codes := range map[codec.Kind][]byte{codec.Int8: {129, 126}, codec.Int4: {0x69}} {
-		if v := taken(t, "scale 1", stored(k, 2, []byte{0x80}, []byte{0x3f}, codes), 2); !slices.Equal(v, []float32{1, -2}) {
-			t.Errorf("%v: %v", k, v)
-		}
+	if v := taken(t, "scale 1", stored(codec.Int4, 2, []byte{0x80}, []byte{0x3f}, []byte{0x69}), 2); !slices.Equal(v, []float32{1, -2}) {
+		t.Error(v)
 	}
 }
 
@@ -346,24 +335,20 @@ func specBlocks(t *testing.T, s *spectest.Spec) {
 		if n%2 > 0 {
 			half = append(half, 0x89)
 		}
-		for k, codes := range map[codec.Kind][]byte{codec.Int8: bytes.Repeat([]byte{129}, n), codec.Int4: half} {
-			for i, x := range taken(t, "blocks", stored(k, n, low, high, codes), n) {
-				if x != float32(int(1)<<(i/256)) {
-					t.Fatalf("%v: value %d of %d is %v", k, i, n, x)
-				}
+		for i, x := range taken(t, "blocks", stored(codec.Int4, n, low, high, half), n) {
+			if x != float32(int(1)<<(i/256)) {
+				t.Fatalf("value %d of %d is %v", i, n, x)
 			}
 		}
 	}
 }
 
 func specCodes(t *testing.T, s *spectest.Spec) {
-	for name, want := range map[string][]float32{"int8": {127, -85, 21}, "int4": {7, -5, 1}} {
-		b := s.Hex(t, "payload "+name)
-		scale := math.Float32frombits(uint32(b[9])<<24 | uint32(b[7])<<16)
-		for i, v := range taken(t, name, b, 3) {
-			if v != want[i]*scale {
-				t.Errorf("%s: value %d is %v, want %v x %v", name, i, v, want[i], scale)
-			}
+	want, b := []float32{7, -5, 1}, s.Hex(t, "payload int4")
+	scale := math.Float32frombits(uint32(b[9])<<24 | uint32(b[7])<<16)
+	for i, v := range taken(t, "int4", b, 3) {
+		if v != want[i]*scale {
+			t.Errorf("value %d is %v, want %v x %v", i, v, want[i], scale)
 		}
 	}
 }
@@ -373,17 +358,9 @@ func specValues(t *testing.T, s *spectest.Spec) {
 	for _, scale := range []uint16{0, 1, 0x7f, 0x80, 0x3f80, 0x3fff, 0x4049, 0x7bff, 0x7c01} {
 		wide := float64(math.Float32frombits(uint32(scale) << 16))
 		low, high := []byte{byte(scale)}, []byte{byte(scale >> 8)}
-		var codes, half []byte
-		for code := 1; code < 256; code++ {
-			codes = append(codes, byte(code))
-		}
+		var half []byte
 		for code := byte(1); code < 16; code++ {
 			half = append(half, code<<4|code)
-		}
-		for i, x := range taken(t, "int8", stored(codec.Int8, 255, low, high, codes), 255) {
-			if float64(x) != float64(i+1-128)*wide {
-				t.Errorf("int8 code %d x %v is %v", i+1, wide, x)
-			}
 		}
 		for i, x := range taken(t, "int4", stored(codec.Int4, 30, low, high, half), 30) {
 			if float64(x) != float64(i/2+1-8)*wide {
@@ -394,20 +371,15 @@ func specValues(t *testing.T, s *spectest.Spec) {
 }
 
 func specCodesRefused(t *testing.T, s *spectest.Spec) {
-	b8, b4 := s.Hex(t, "payload int8"), s.Hex(t, "payload int4")
-	refuse(t, "code 0 of int8", changed(b8, -1, 0), 3)
-	refuse(t, "code 0 of int4, low", changed(b4, -2, 0xf0), 3)
-	refuse(t, "code 0 of int4, high", changed(b4, -2, 0x0f), 3)
-	scaled := func(b []byte, bits uint16) []byte { return changed(changed(b, 7, byte(bits)), 9, byte(bits>>8)) }
+	b := s.Hex(t, "payload int4")
+	refuse(t, "code 0, low", changed(b, -2, 0xf0), 3)
+	refuse(t, "code 0, high", changed(b, -2, 0x0f), 3)
 	for _, c := range []struct {
 		bits uint16
-		ok8  bool
-		ok4  bool
-	}{{0, true, true}, {0x8000, false, false}, {0xbd00, false, false}, {0x7f80, false, false}, {0x7d80, false, true}, {0x7c00, true, true}, {0x7e93, false, false}} {
-		for b, ok := range map[*[]byte]bool{&b8: c.ok8, &b4: c.ok4} {
-			if _, err := decode(t, scaled(*b, c.bits), 3); (err == nil) != ok {
-				t.Errorf("scale %04x, kind %d: %v", c.bits, (*b)[1], err)
-			}
+		ok   bool
+	}{{0, true}, {0x8000, false}, {0xbd00, false}, {0x7f80, false}, {0x7d80, true}, {0x7e12, true}, {0x7e13, false}} {
+		if _, err := decode(t, changed(changed(b, 7, byte(c.bits)), 9, byte(c.bits>>8)), 3); (err == nil) != c.ok {
+			t.Errorf("scale %04x: %v", c.bits, err)
 		}
 	}
 }
@@ -456,33 +428,31 @@ func waves() []float32 {
 	return v
 }
 
-// spans are what C-13 divides by.
-var spans = map[codec.Kind]float32{codec.Int4: 7.49, codec.Int8: 127.49}
-
 func specEncoderScale(t *testing.T, s *spectest.Spec) {
 	v := waves()
-	for k, span := range spans {
-		b := encode(t, k, v)
-		blocks := (len(v) + 255) / 256
-		low, rest, err := readChunk(b[6:], blocks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		high, _, err := readChunk(rest, blocks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range blocks {
-			want := scaleByText(v[256*i:min(256*i+256, len(v))], span)
-			if got := math.Float32frombits(uint32(low[i])<<16 | uint32(high[i])<<24); got != want {
-				t.Errorf("%v: block %d has scale %v, by the text %v", k, i, got, want)
-			}
+	b := encode(t, codec.Int4, v)
+	blocks := (len(v) + 255) / 256
+	low, rest, err := readChunk(b[6:], blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	high, _, err := readChunk(rest, blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range blocks {
+		want := scaleByText(v[256*i : min(256*i+256, len(v))])
+		if got := math.Float32frombits(uint32(low[i])<<16 | uint32(high[i])<<24); got != want {
+			t.Errorf("block %d has scale %v, by the text %v", i, got, want)
 		}
 	}
 }
 
+// span is what C-13 divides by.
+const span float32 = 7.49
+
 // scaleByText is the scale of C-13.
-func scaleByText(block []float32, span float32) float32 {
+func scaleByText(block []float32) float32 {
 	top := float32(0)
 	for _, x := range block {
 		top = max(top, float32(math.Abs(float64(x))))
@@ -496,21 +466,19 @@ func scaleByText(block []float32, span float32) float32 {
 
 func specEncoderCodes(t *testing.T, s *spectest.Spec) {
 	v := waves()
-	copy(v[1024:], []float32{7.49, 0.5, 1.5, 2.5, -0.5, -1.5}) // scale 1 of int4, and ties
+	copy(v[1024:], []float32{7.49, 0.5, 1.5, 2.5, -0.5, -1.5}) // scale 1, and ties
 	clear(v[1030:1280])
-	for k, span := range spans {
-		got := taken(t, "encoded", encode(t, k, v), len(v))
-		for at := 0; at < len(v); at += 256 {
-			block := v[at:min(at+256, len(v))]
-			scale := scaleByText(block, span)
-			for i, x := range block {
-				q := float32(0)
-				if scale > 0 {
-					q = float32(math.RoundToEven(float64(x * (1 / scale))))
-				}
-				if want := q * scale; got[at+i] != want || q > span || q < -span {
-					t.Fatalf("%v value %d: %v of %v, by the text %v", k, at+i, got[at+i], x, want)
-				}
+	got := taken(t, "encoded", encode(t, codec.Int4, v), len(v))
+	for at := 0; at < len(v); at += 256 {
+		block := v[at:min(at+256, len(v))]
+		scale := scaleByText(block)
+		for i, x := range block {
+			q := float32(0)
+			if scale > 0 {
+				q = float32(math.RoundToEven(float64(x * (1 / scale))))
+			}
+			if want := q * scale; got[at+i] != want || q > span || q < -span {
+				t.Fatalf("value %d: %v of %v, by the text %v", at+i, got[at+i], x, want)
 			}
 		}
 	}
@@ -532,8 +500,8 @@ func specEncoderModes(t *testing.T, s *spectest.Spec) {
 		{"alike", codec.F32, slices.Repeat([]float32{1.5}, 100), []byte{1, 1, 1, 1}},
 		{"one", codec.F32, []float32{1.5}, []byte{1, 1, 1, 1}},
 		{"noise", codec.F32, noise, []byte{0, 0, 2, 1}},
-		{"a bell", codec.Int8, bell, []byte{1, 1, 2}},
-		{"a few of it", codec.Int8, bell[:63], []byte{1, 1, 0}},
+		{"a bell", codec.Int4, bell, []byte{1, 1, 2}},
+		{"a few of it", codec.Int4, bell[:63], []byte{1, 1, 0}},
 	} {
 		var modes []byte
 		rest := encode(t, c.k, c.v)[6:]
@@ -547,16 +515,6 @@ func specEncoderModes(t *testing.T, s *spectest.Spec) {
 		}
 		if !bytes.Equal(modes, c.modes) {
 			t.Errorf("%s: modes %d, want %d", c.name, modes, c.modes)
-		}
-	}
-}
-
-func specEncoderBF16(t *testing.T, s *spectest.Spec) {
-	for bits, want := range map[uint32]uint32{
-		0x3f808000: 0x3f800000, 0x3f818000: 0x3f820000, 0x3f808001: 0x3f810000, 0x3f817fff: 0x3f810000, 0xbf818000: 0xbf820000, 0x3fffffff: 0x40000000,
-	} {
-		if v := taken(t, "rounded", encode(t, codec.BF16, []float32{math.Float32frombits(bits)}), 1); math.Float32bits(v[0]) != want {
-			t.Errorf("%08x becomes %08x, want %08x", bits, math.Float32bits(v[0]), want)
 		}
 	}
 }
@@ -576,7 +534,7 @@ func specRange(t *testing.T, s *spectest.Spec) {
 // FuzzSpec looks for payloads on which the package and the text disagree.
 func FuzzSpec(f *testing.F) {
 	s := spectest.Load(f)
-	for _, name := range []string{"f32", "bf16", "int8", "int4", "huff0", "sparse", "sparse8"} {
+	for _, name := range []string{"f32", "int4", "huff0", "sparse", "sparse8"} {
 		f.Add(s.Hex(f, "payload "+name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

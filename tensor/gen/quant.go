@@ -21,12 +21,10 @@ func emitQuant(c *build.Context) {
 		q := quant{s, tables}
 		q.emitMaxBits()
 		q.emitPack4()
-		q.emitPack8()
 		q.emitUnpack4()
 		q.emitAddCodes4()
 		q.emitSquareCodes4()
 		q.emitAnyZero4()
-		q.emitUnpack8()
 	}
 }
 
@@ -159,18 +157,6 @@ func (s quant) mendHalves(v reg.VecVirtual) {
 		}
 	}
 	s.VPERMQ(v, s.held(s.words32("halvesOrder"+s.suffix, order...)), v)
-}
-
-func (s quant) emitPack8() {
-	s.quantFunction("pack8", "func(codes *[256]byte, x *[256]float32, inv float32)")
-	codes, x, inv := s.arg("codes"), s.arg("x"), s.scalar("inv")
-	magic, mask := s.held(s.constant(0x1.8p23+128)), s.held(s.words(255))
-	order := s.held(s.byteOrder())
-	for i := 0; i < s.values(); i += 4 {
-		v := s.codes(x, i, inv, magic, mask, order)
-		s.VMOVUPS(v, operand.Mem{Base: codes, Disp: s.width * i})
-	}
-	s.finish()
 }
 
 // anyZero looks for bytes among the size ones at base that have no bit of one of the masks set:
@@ -428,20 +414,4 @@ func (s quant) emitSquareCodes4() {
 func (s quant) addTo(m operand.Mem, v reg.VecVirtual) {
 	s.VADDPD(m, v, v)
 	s.VMOVUPD(v, m)
-}
-
-func (s quant) emitUnpack8() {
-	s.quantFunction("unpack8", "func(x *[256]float32, codes *[256]byte, scale float32) (zero bool)")
-	x, codes, scale := s.arg("x"), s.arg("codes"), s.scalar("scale")
-	s.answer(s.anyZero(codes, quantBlock, s.held(s.words(0xffffffff))))
-	middle := s.held(s.words(128))
-	for i := range s.values() {
-		v := s.vec()
-		s.VPMOVZXBD(operand.Mem{Base: codes, Disp: s.width * i}, v)
-		s.VPSUBD(middle, v, v)
-		s.VCVTDQ2PS(v, v)
-		s.VMULPS(scale, v, v)
-		s.VMOVUPS(v, s.at(x, i))
-	}
-	s.finish()
 }

@@ -71,7 +71,7 @@ func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Log
 func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Author: wire.PeerIDOf(key), Seq: 1, Role: role,
-		Precision: "f32", Codecs: []uint8{1}, Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),
+		Precision: "f32", Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),
 	}
 	if role == hello.Learner {
 		r.Trainer = hello.Builtin

@@ -146,11 +146,10 @@ func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
 		return Adopt{}, fmt.Errorf("adopt: %w", err)
 	}
 	s, err := m.repeat(ctx, func() error {
-		if _, err := learner.Adopt(adoption(next, outer.Folded)); err != nil {
+		if err := learner.Adopt(adoption(next, outer.Folded)); err != nil {
 			return err
 		}
-		_, err := learner.Adopt(adoption(r.tip, outer.Unfolded))
-		return err
+		return learner.Adopt(adoption(r.tip, outer.Unfolded))
 	})
 	n := r.plan[0].Len
 	return Adopt{

@@ -86,7 +86,7 @@ func hostConfig(n byte) p2p.Config {
 	key, run := keyOf(n), wire.RunID{'b', 'e', 'n', 'c', 'h'}
 	record := hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{4}, Agent: node.Agent, StartedMs: 1,
+		Precision: "f32", Agent: node.Agent, StartedMs: 1,
 	}
 	signed, err := hello.Sign(key, record)
 	if err != nil {

@@ -60,11 +60,11 @@ func TestOuterRig(t *testing.T) {
 }
 
 func TestMeasureOuter(t *testing.T) {
-	o, err := MeasureOuter(t.Context(), Meter{}, OuterConfig{Model: miniFile(t), Threads: 1, Batch: 2, H: 3, Fragments: 2, Deltas: 2, Codec: codec.Int8})
+	o, err := MeasureOuter(t.Context(), Meter{}, OuterConfig{Model: miniFile(t), Threads: 1, Batch: 2, H: 3, Fragments: 2, Deltas: 2, Codec: codec.F32})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Pairs != leastParts || o.Params != mini().Params() || o.Batch != 2 || o.H != 3 || o.Fragments != 2 || o.Deltas != 2 || o.Codec != "int8" {
+	if o.Pairs != leastParts || o.Params != mini().Params() || o.Batch != 2 || o.H != 3 || o.Fragments != 2 || o.Deltas != 2 || o.Codec != "f32" {
 		t.Errorf("%+v", o)
 	}
 	if o.Merge != outer.MergeMean || o.Momentum != 0 {

@@ -46,7 +46,4 @@
 //	miscalculate NODES       the next fold comes out wrong
 //	attack KIND NODES        the node lies
 //	random [every TIME]      kill, pause, slow, partition, join and leave, by chance
-//
-// Former spellings are read as well: crash (kill), restart (start), heal (merge), byzantine
-// (attack), down TIME (for TIME), slow NODES times N (xN), and skew NODES xN (by N ms).
 package fault

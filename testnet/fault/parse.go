@@ -129,7 +129,7 @@ func (r *Reader) timing(e *Event) int {
 	case r.Took("every"):
 		r.every(e)
 		return 1
-	case r.Took("for"), r.Took("down"):
+	case r.Took("for"):
 		e.For = r.Duration("how long", time.Millisecond)
 	case r.Took("in", "turn"):
 		e.InTurn = true
@@ -205,7 +205,8 @@ func (r *Reader) extent(e *Event) {
 			e.Detail = []string{"rank", strconv.FormatInt(r.Integer("a process of the island", 0, maxRank), 10)}
 		}
 	case Skew:
-		e.By = r.skew()
+		r.Need("by")
+		e.By = r.Duration("the skew", -r.longest())
 	case Upgrade:
 		r.Need("to")
 		if e.Detail = r.detail(); len(e.Detail) == 0 {
@@ -214,27 +215,14 @@ func (r *Reader) extent(e *Event) {
 	}
 }
 
-// factor takes xN or times N.
+// factor takes xN.
 func (r *Reader) factor() float64 {
-	if r.Took("times") {
-		return r.Float("how much slower", 1, maxFactor)
-	}
 	word := r.Next("a factor such as x4")
 	number, ok := strings.CutPrefix(word, "x")
 	if !ok {
 		r.Fail(word, "a factor such as x4 should stand here")
 	}
 	return r.float(word, number, "how much slower", 1, maxFactor)
-}
-
-// skew takes `by TIME`, or milliseconds after an x.
-func (r *Reader) skew() time.Duration {
-	if r.More() && strings.HasPrefix(r.Words[0], "x") {
-		word := r.Next("the skew")
-		return r.duration(word, word[1:]+"ms", "the skew", -r.longest())
-	}
-	r.Need("by")
-	return r.Duration("the skew", -r.longest())
 }
 
 // kind takes the name of an attack.

@@ -80,9 +80,6 @@ var verbs = []struct {
 	{Revoke, "revoke 1 @20s", ""},
 }
 
-// former are other spellings of verbs.
-var former = map[Verb]Verb{"crash": Kill, "restart": Start, "heal": Merge, "byzantine": Attack}
-
 // Verbs are all of them.
 func Verbs() (all []Verb) {
 	for _, v := range verbs {
@@ -94,9 +91,6 @@ func Verbs() (all []Verb) {
 // known returns the verb that a word means.
 func known(word string) (Verb, bool) {
 	v := Verb(word)
-	if now, ok := former[v]; ok {
-		v = now
-	}
 	return v, slices.Contains(Verbs(), v)
 }
 
@@ -117,12 +111,6 @@ func (v Verb) undo() Verb {
 		}
 	}
 	return ""
-}
-
-// UnmarshalText reads a verb in stored worlds, where former spellings stand.
-func (v *Verb) UnmarshalText(text []byte) error {
-	*v, _ = known(string(text))
-	return nil
 }
 
 func list(verbs []Verb) string {

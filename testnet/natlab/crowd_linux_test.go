@@ -45,7 +45,7 @@ func newMember(run wire.RunID, i int) (*member, error) {
 	endian.BigEndian.PutUint64(seed, uint64(i+1))
 	key := ed25519.NewKeyFromSeed(seed)
 	signed, err := hello.Sign(key, hello.Record{
-		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32", Codecs: []uint8{4}, StartedMs: 1000,
+		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin, Precision: "f32", StartedMs: 1000,
 	})
 	if err != nil {
 		return nil, err

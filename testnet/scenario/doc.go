@@ -49,7 +49,7 @@
 //	slow N                 its steps take N times longer
 //	observer               it holds and serves, and never trains
 //	skew TIME, drift N     its clock is off, and goes wrong by N parts per million
-//	protocol N, codecs NAMES, other-run, newer
+//	protocol N, other-run, newer
 //	                       the version of its program: what it speaks, decodes, belongs to; newer says more
 //	                       of itself than others can read
 //	link LINK              its link, as a testnet has it: up=5mbit,down=100mbit,delay=40ms
@@ -137,7 +137,7 @@
 //	old-fork                   three and two parted for longer than W_u: one chain wins whole, and the account is 0.8 % too long
 //	old-fork-one               one parted for longer than W_u
 //	versions-newer             newer programs of the same protocol go on with the old
-//	versions-refused           joiners of another protocol, codec or run are refused by name and disturb nobody
+//	versions-refused           joiners of another protocol or run are refused by name and disturb nobody
 //	versions-upgrade           a rolling upgrade to a program that the old one refuses: two runs, and one again
 //	equivocator                two deltas for a round are found and the key is barred
 //	late-proof                 the proof comes twelve rounds later

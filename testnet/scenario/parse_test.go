@@ -57,7 +57,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nevery 1s kill 1 for 500ms", `s.txt:2: the simulator needs to know when this ends: write every 1s from TIME to TIME`},
 		{"nodes 3\nevery 1s from 2s", `s.txt:2: the line ends where the word "to" should stand`},
 		{"nodes 3\nevery 1ms from 0s to 1h kill 1", `s.txt:2: "kill": this makes more than 10000 events`},
-		{"nodes 3\nevery 1s from 2s to 3s heal in turn", `s.txt:2: "heal": this befalls no nodes that could take turns`},
+		{"nodes 3\nevery 1s from 2s to 3s merge in turn", `s.txt:2: "merge": this befalls no nodes that could take turns`},
 		{"nodes 3\nexpect joy at least 1", `s.txt:2: "joy": an outcome has no such thing; use one of time, rounds, loss,`},
 		{"nodes 3\nexpect idle below 1s", `s.txt:2: "below": a comparison should stand here: at most, at least, within or is`},
 		{"nodes 3\nexpect idle at most 1", `s.txt:2: "1": idle is written like 1.5s`},
@@ -95,10 +95,10 @@ func TestLinesBecomeFaults(t *testing.T) {
 		{"at 1s mend", []sim.Fault{{At: 1000, Kind: fault.Mend}}},
 		{"at 1s join 2 slow 3", []sim.Fault{
 			{At: 1000, Kind: fault.Join, Spec: sim.NodeSpec{Slow: 3}}, {At: 1000, Kind: fault.Join, Spec: sim.NodeSpec{Slow: 3}}}},
-		{"at 5s crash 0 2\nat 6s restart 0-2\nat 7s heal", []sim.Fault{ // former spellings
+		{"at 5s kill 0 2\nat 6s start 0-2\nat 7s merge", []sim.Fault{
 			{At: 5000, Kind: fault.Kill}, {At: 5000, Kind: fault.Kill, Node: 2}, {At: 6000, Kind: fault.Start}, {At: 6000, Kind: fault.Start, Node: 1},
 			{At: 6000, Kind: fault.Start, Node: 2}, {At: 7000, Kind: fault.Merge}}},
-		{"at 1s slow 2 times 4 for 1s", []sim.Fault{{At: 1000, Kind: fault.Slow, Node: 2, Factor: 4}, {At: 2000, Kind: fault.Slow, Node: 2, Factor: 1}}},
+		{"at 1s slow 2 x4 for 1s", []sim.Fault{{At: 1000, Kind: fault.Slow, Node: 2, Factor: 4}, {At: 2000, Kind: fault.Slow, Node: 2, Factor: 1}}},
 		{"at 1s skew 2 by -1m", []sim.Fault{{At: 1000, Kind: fault.Skew, Node: 2, Factor: -60_000}}},
 		{"at 1s weather latency 1s loss 5% for 1s\nlink latency 7ms", []sim.Fault{
 			{At: 1000, Kind: fault.Weather, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: fault.Weather}}},

@@ -124,7 +124,7 @@ var behaviours = map[AttackKind]behaviour{
 	WithholdAll:   {answer: answerNoPayload},
 	WithholdSome:  {answer: answerNoPayloadToHalf},
 	WrongPayloads: {answer: answerWrong(wire.GetPayload)},
-	WrongChunks:   {answer: answerWrong(chunkKinds...)},
+	WrongChunks:   {answer: answerWrong(wire.GetChunk)},
 	ShortChunks:   {answer: answerShort},
 	FalseStates:   {say: sayFalseState, answer: answerFalseState},
 	StallRepairs:  {say: sayRestless, answer: answerNoRepair},

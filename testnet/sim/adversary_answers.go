@@ -33,20 +33,12 @@ func answerWrong(kinds ...wire.RequestKind) func(*liar, *Node, wire.Request, []b
 	}
 }
 
-// chunkKinds are the requests for chunks of tips.
-var chunkKinds = []wire.RequestKind{wire.GetChunk, wire.GetPacked}
-
-// chunkAnswer gives a chunk, or none, as it was asked for.
-func chunkAnswer(q wire.Request, chunk []byte) []byte {
-	if q.Kind == wire.GetPacked {
-		chunk = core.PackChunk(chunk)
-	}
-	return wire.Found(chunk)
-}
+// chunkAnswer gives a chunk, or none.
+func chunkAnswer(chunk []byte) []byte { return wire.Found(core.PackChunk(chunk)) }
 
 // answerShort cuts chunks in half.
 func answerShort(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
-	if slices.Contains(chunkKinds, q.Kind) {
+	if q.Kind == wire.GetChunk {
 		return honest[:1+len(honest)/2]
 	}
 	return honest

@@ -135,8 +135,8 @@ func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 		return wire.Found(wire.EncodeRounds(v.rounds(q.Ranges)))
 	case wire.GetManifest, wire.GetTips:
 		return wire.Found(wire.EncodeManifest(l.n.key, l.n.w.run, v.manifest))
-	case wire.GetChunk, wire.GetPacked:
-		return chunkAnswer(q, v.blobs[q.Digest])
+	case wire.GetChunk:
+		return chunkAnswer(v.blobs[q.Digest])
 	}
 	return answerForged(l, to, q, honest)
 }

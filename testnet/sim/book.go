@@ -11,21 +11,20 @@ import (
 
 // book is what the world knows of a node's tokens, by means of its own. Each token
 // that was trained, or came back with a final and unfolded delta, is in an own delta,
-// or it is unpublished: pending, overwritten, or lost. And each own delta is folded,
+// or it is unpublished: pending or lost. And each own delta is folded,
 // or the book says why not.
 type book struct {
-	trained     uint64                    // by each fragment
-	lost        []uint64                  // by fragment: unpublished at a crash
-	dropped     []uint64                  // by fragment: unpublished, and given up; discarded in the machine's account
-	gone        []uint64                  // discarded or overwritten in earlier lives
-	overwritten []uint64                  // by fragment: unpublished, and discarded by Params.Overwrite
-	published   []uint64                  // by fragment: in own deltas that were durable once
-	back        []uint64                  // by fragment: returned, to be published once more
-	own         map[wire.Digest]*ownDelta // all that were durable once
-	closed      bool                      // the account of the last life is in the columns above
-	rebased     bool                      // it took tips whole, or lost its disk, while it had work of its own
-	base        []uint64                  // what this life began with, in the machine's account
-	before      uint64                    // trained when this life began
+	trained   uint64                    // by each fragment
+	lost      []uint64                  // by fragment: unpublished at a crash
+	dropped   []uint64                  // by fragment: unpublished, and given up; discarded in the machine's account
+	gone      []uint64                  // discarded in earlier lives
+	published []uint64                  // by fragment: in own deltas that were durable once
+	back      []uint64                  // by fragment: returned, to be published once more
+	own       map[wire.Digest]*ownDelta // all that were durable once
+	closed    bool                      // the account of the last life is in the columns above
+	rebased   bool                      // it took tips whole, or lost its disk, while it had work of its own
+	base      []uint64                  // what this life began with, in the machine's account
+	before    uint64                    // trained when this life began
 }
 
 // ownDelta is an own delta and what became of it on this node.
@@ -54,7 +53,7 @@ func (f fate) settled() bool { return f == returned || f == givenUp || f == forg
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
-	return book{lost: column(), dropped: column(), gone: column(), overwritten: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+	return book{lost: column(), dropped: column(), gone: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
 // publishes notes an own delta that is durable.
@@ -119,7 +118,7 @@ func (n *Node) settleBook() {
 		_, pending := n.learner.Pending(p)
 		n.book.lost[p] += pending
 		a := n.account(p)
-		n.book.gone[p] += a.Discarded.Tokens + a.Overwritten.Tokens
+		n.book.gone[p] += a.Discarded.Tokens
 	}
 	for _, d := range n.drafts {
 		n.book.lost[d.fragment] += d.tokens
@@ -154,7 +153,7 @@ func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
 func (n *Node) checkWork(p int) {
 	b := n.book
 	made := b.trained + b.back[p]
-	spent := b.published[p] + b.lost[p] + b.dropped[p] + b.overwritten[p]
+	spent := b.published[p] + b.lost[p] + b.dropped[p]
 	if !b.closed {
 		_, pending := n.learner.Pending(p)
 		spent += pending

@@ -179,7 +179,7 @@ func (w *World) checkTheta(n *Node, a outer.Adopt, repaired bool) {
 	if n.oracle != nil {
 		s := n.oracle[a.Fragment]
 		s.Adopted(a, repaired)
-		if off := s.Off(n.trainer.Params()); off > thetaSlack && !w.s.Params.Overwrite {
+		if off := s.Off(n.trainer.Params()); off > thetaSlack {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}

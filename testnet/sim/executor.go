@@ -163,7 +163,6 @@ func (n *Node) foldFailed(e replica.FoldFailed) {
 func (n *Node) adopted(e replica.Adopted) {
 	a, loss := e.Adopt, e.Loss
 	n.book.dropped[a.Fragment] += loss.Dropped.Tokens
-	n.book.overwritten[a.Fragment] += loss.Overwritten.Tokens
 	if e.MayRepair() {
 		n.damage.repairs++
 	}
@@ -235,7 +234,7 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 	n := l.n
 	d, err := n.learner.Draft(p)
 	if err != nil {
-		if !errors.Is(err, outer.ErrDamaged) && !n.w.s.Params.Overwrite { // with it an adoption may have been faster
+		if !errors.Is(err, outer.ErrDamaged) {
 			n.broken("core", "draft: %v", err)
 		}
 		return d, err

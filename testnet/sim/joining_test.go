@@ -119,7 +119,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 	w := nearTheEnd(t, 2)
 	founders := slices.Clone(w.nodes)
 	for _, n := range founders {
-		n.deaf(always, chunkKinds...)
+		n.deaf(always, wire.GetChunk)
 	}
 	joiner := w.comes(founders...)
 	w.until(t, "the founders finish", w.s.LimitMs, func() bool { return founders[0].finished && founders[1].finished })
@@ -154,7 +154,7 @@ func TestTheEndWaitsForThoseCutOff(t *testing.T) {
 	t.Parallel()
 	w := nearTheEnd(t, 1)
 	founder := w.nodes[0]
-	founder.deaf(always, chunkKinds...)
+	founder.deaf(always, wire.GetChunk)
 	joiner := w.comes(founder)
 	w.until(t, "the founder finishes", w.s.LimitMs, func() bool { return founder.finished })
 	founder.liar, joiner.side = nil, restSide<<1

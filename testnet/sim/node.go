@@ -265,8 +265,8 @@ func (n *Node) unlimited() core.Config {
 // introduce makes the capability record of this life.
 func (n *Node) introduce() {
 	n.said = hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: n.w.run, Author: n.id, Seq: uint64(n.lives), Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{uint8(n.w.s.Params.Codec)}, Agent: "sim", Addrs: []string{addrOf(n.index)}, StartedMs: n.started,
+		Protocol: hello.Protocol, Run: n.w.run, Author: n.id, Seq: uint64(n.lives), Role: hello.Learner, Trainer: hello.Builtin,
+		Precision: "f32", Agent: "sim", Addrs: []string{addrOf(n.index)}, StartedMs: n.started,
 	}
 	if n.spec.Observer {
 		n.said.Role, n.said.Trainer, n.said.Precision = hello.Observer, "", ""

@@ -13,7 +13,7 @@ type Tokens struct {
 	Folded    float64 // in the chain of the world
 	Pending   float64 // not published
 	InFlight  float64 // published, neither folded nor returned
-	Discarded float64 // with a chain that was left, or overwritten
+	Discarded float64 // with a chain that was left
 	Lost      float64 // unpublished at a crash
 }
 
@@ -120,7 +120,7 @@ func (n *Node) tokens(folded []uint64) (t Tokens) {
 		a := n.account(p)
 		t.Pending += share * float64(a.Pending.Tokens)
 		t.InFlight += share * float64(a.InFlight.Tokens)
-		t.Discarded += share * float64(a.Discarded.Tokens+a.Overwritten.Tokens)
+		t.Discarded += share * float64(a.Discarded.Tokens)
 	}
 	return t
 }

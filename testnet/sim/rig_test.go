@@ -163,8 +163,8 @@ func always() bool { return true }
 func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	n := l.n
 	switch q.Kind {
-	case wire.GetChunk, wire.GetPacked:
-		return chunkAnswer(q, l.payloads[q.Digest])
+	case wire.GetChunk:
+		return chunkAnswer(l.payloads[q.Digest])
 	case wire.GetManifest, wire.GetTips:
 		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
 			tip, err := n.replica.Donated(p, d)

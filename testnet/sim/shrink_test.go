@@ -10,7 +10,7 @@ import (
 // there are, and to as few nodes as it takes.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 5, 30, "slow 1 x2 @1s, skew 1 x5 @2s, kill 2 @3s, join @4s, skew 3 x7 @4s, slow 2 x2 @5s")
+	s := withFaults(t, 5, 30, "slow 1 x2 @1s, skew 1 by 5ms @2s, kill 2 @3s, join @4s, skew 3 by 7ms @4s, slow 2 x2 @5s")
 	s.LimitMs = s.CalmMs + 200 // nobody is done by then
 	small, r := Shrink(s, 60)
 	if r.Check != "converges" || len(small.Faults) != 0 || len(small.Founders) != 1 {

@@ -133,8 +133,6 @@ func ReadTraits(r *fault.Reader, s NodeSpec) NodeSpec {
 			s.DriftPPM = r.Integer("the drift in parts per million", -500_000, 500_000)
 		case "protocol":
 			s.Version.Protocol = uint32(r.Integer("the protocol's version", 1, 1<<20))
-		case "codecs":
-			s.Version.Codecs = readCodecs(r)
 		case "newer":
 			s.Version.Newer = true
 		case "other-run":
@@ -144,7 +142,7 @@ func ReadTraits(r *fault.Reader, s NodeSpec) NodeSpec {
 		case "link":
 			s.Link = readShape(r, r.Next("what the link is like, such as "+linkExample))
 		default:
-			r.Fail(word, "nodes have no such trait; use slow, observer, skew, drift, protocol, codecs, newer, other-run, attack or link")
+			r.Fail(word, "nodes have no such trait; use slow, observer, skew, drift, protocol, newer, other-run, attack or link")
 		}
 	}
 	return s
@@ -158,16 +156,6 @@ func ReadCodec(r *fault.Reader) codec.Kind {
 		r.Fail(word, "%v", err)
 	}
 	return k
-}
-
-// readCodecs takes one or more.
-func readCodecs(r *fault.Reader) (kinds []codec.Kind) {
-	for kinds = append(kinds, ReadCodec(r)); r.More(); kinds = append(kinds, ReadCodec(r)) {
-		if _, err := codec.Parse(r.Words[0]); err != nil {
-			break
-		}
-	}
-	return kinds
 }
 
 // readAttack takes `KIND [from TIME] [times X] [ahead N]`.

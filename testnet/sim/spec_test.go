@@ -10,7 +10,7 @@ import (
 )
 
 func TestParseFaults(t *testing.T) {
-	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 x-5000 @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s, link 0,1 up=8mbit,delay=40ms,jitter=10ms @7s..8s", 3)
+	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 by -5s @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s, link 0,1 up=8mbit,delay=40ms,jitter=10ms @7s..8s", 3)
 	want := []Fault{
 		{Kind: fault.Kill, Node: 1, At: 2000},
 		{Kind: fault.Partition, Others: []int{0, 2}, At: 3000},

@@ -7,16 +7,14 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/node/core"
-	"atoll/tensor/codec"
 )
 
 // Version is how a node's program differs from the program of the others. The
 // zero value differs in nothing.
 type Version struct {
-	Protocol uint32       `json:"protocol,omitempty"` // that it speaks; 0 means hello.Protocol
-	Codecs   []codec.Kind `json:"codecs,omitempty"`   // that it decodes; none means the run's
-	OtherRun bool         `json:"other_run,omitempty"`
-	Newer    bool         `json:"newer,omitempty"` // its record says what others cannot read
+	Protocol uint32 `json:"protocol,omitempty"` // that it speaks; 0 means hello.Protocol
+	OtherRun bool   `json:"other_run,omitempty"`
+	Newer    bool   `json:"newer,omitempty"` // its record says what others cannot read
 }
 
 // apply makes a record what a program of this version says.
@@ -24,12 +22,6 @@ func (v Version) apply(r *hello.Record) {
 	if v.Protocol != 0 {
 		r.Protocol = v.Protocol
 		r.Agent = fmt.Sprintf("sim %d", v.Protocol)
-	}
-	if len(v.Codecs) > 0 {
-		r.Codecs = nil
-		for _, k := range v.Codecs {
-			r.Codecs = append(r.Codecs, uint8(k))
-		}
 	}
 	if v.OtherRun {
 		r.Run = wire.RunID{8}
@@ -75,7 +67,7 @@ func (w *World) session(a, b *Node) bool {
 
 // judges is what a node says to the record of another.
 func (n *Node) judges(p *Node) error {
-	if _, err := hello.Negotiate(n.said, p.said); err != nil {
+	if err := hello.Negotiate(n.said, p.said); err != nil {
 		return err
 	}
 	return n.members.Admit(p.said, n.clock())

@@ -4,16 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/tensor/codec"
 	"atoll/testnet/fault"
 )
 
-// A joiner that speaks another protocol, decodes none of the codecs or is of
-// another run is refused by name, gives up, and disturbs nobody.
+// A joiner that speaks another protocol or is of another run is refused by name, gives up, and disturbs nobody.
 func TestStrangersAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for field, v := range map[string]Version{
-		"protocol": {Protocol: 1}, "codecs": {Codecs: []codec.Kind{codec.BF16}}, "run": {OtherRun: true},
+		"protocol": {Protocol: 1}, "run": {OtherRun: true},
 	} {
 		s := withFaults(t, 3, 30, "")
 		s.Faults = []Fault{{At: 3000, Kind: fault.Join, Spec: NodeSpec{Version: v}}}
@@ -37,11 +35,11 @@ func TestStrangersAreRefusedByName(t *testing.T) {
 }
 
 // Two versions that speak one protocol go on together, whatever else the newer
-// one says of itself and decodes.
+// one says of itself.
 func TestNewerVersionIsOneOfThem(t *testing.T) {
 	t.Parallel()
 	s := withFaults(t, 3, 40, "kill 1 @5s, start 1 @6s")
-	newer := NodeSpec{Version: Version{Newer: true, Codecs: []codec.Kind{codec.F32, codec.Int4}}}
+	newer := NodeSpec{Version: Version{Newer: true}}
 	s.Faults = append(s.Faults, Fault{At: 4000, Kind: fault.Upgrade, Node: 1, Spec: newer}, Fault{At: 7000, Kind: fault.Join, Spec: newer})
 	w, err := New(s)
 	if err != nil {

@@ -21,14 +21,13 @@ import (
 )
 
 // Genesis is a run that a test can afford: a model of some thousand
-// parameters and a budget of some hundred steps. It is of the format that lets
-// beats be so dense that a run is over within a second.
+// parameters and a budget of some hundred steps.
 func Genesis(budget uint64) genesis.Genesis {
 	g := genesis.Genesis{
-		Format: 1, Rules: genesis.Rules, Name: "toy", Admission: genesis.Open, Init: genesis.Seeded, WayMs: 100, Tokenizer: "byte", Seed: 1, Batch: 2,
+		Format: genesis.Format, Rules: genesis.Rules, Name: "toy", Admission: genesis.Open, Init: genesis.Seeded, WayMs: 100, Tokenizer: "byte", Seed: 1, Batch: 2,
 		Model: llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true},
 		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
-		Outer: outertest.Plain(2, budget, time.Now().UnixMilli()), BeatMs: 100, QuietMs: 300,
+		Outer: outertest.Plain(2, budget, time.Now().UnixMilli()),
 	}
 	g.Outer.H, g.Outer.HMin, g.Outer.MinRoundMs, g.Outer.GraceMinMs, g.Outer.GraceMaxMs = 4, 1, 0, 20, 1000
 	return g
@@ -53,7 +52,7 @@ type Writer struct {
 func Guests(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	g := Genesis(budget)
-	g.Format, g.WayMs, g.Admission, g.Guests = genesis.Format, 1, genesis.Invite, true
+	g.WayMs, g.Admission, g.Guests = 1, genesis.Invite, true
 	g.Owners, g.Outer.Revocations = append(g.Owners, wire.PeerIDOf(owner)), true
 	return g, owner
 }

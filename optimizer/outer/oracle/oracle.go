@@ -12,7 +12,7 @@ import (
 // Oracle keeps what a learner's theta must be for one fragment: theta = A + sum(s q of own deltas not folded) + U. U is
 // what steps changed, less what was published, plus what came back. Where folds come late, theta has a smaller share s
 // of what is in flight. With a sparse codec a learner moves half of what it could not publish out of theta until the
-// next delta. It knows nothing of Params.Overwrite. An Oracle is not for concurrent use.
+// next delta. An Oracle is not for concurrent use.
 type Oracle struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
@@ -52,7 +52,7 @@ func (o *Oracle) Moved(before, after []float32) {
 // has 0.7 of it where the last fold came two steps and an eighth of H late.
 func (o *Oracle) Published(p outer.Params, seq uint64, q []float32) {
 	o.own[seq], o.left[seq], o.share[seq] = q, o.steps, 1
-	if !p.Overwrite && 8*int(o.lag) >= 16+p.H {
+	if 8*int(o.lag) >= 16+p.H {
 		o.share[seq] = 0.7
 	}
 	for i, x := range q {

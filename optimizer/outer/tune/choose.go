@@ -69,8 +69,6 @@ const (
 // in int4 and 0.099 in sparse8.
 const (
 	f32Bytes     = 3.2
-	bf16Bytes    = 1.4
-	int8Bytes    = 0.92
 	int4Bytes    = 0.43
 	sparse8Bytes = 0.103
 	sparseBytes  = 0.0222
@@ -79,7 +77,7 @@ const (
 // BytesOf is what a value takes in a payload of the codec, entropy-coded, and 0 where that is none.
 func BytesOf(k codec.Kind) float64 {
 	return map[codec.Kind]float64{
-		codec.F32: f32Bytes, codec.BF16: bf16Bytes, codec.Int8: int8Bytes, codec.Int4: int4Bytes, codec.Sparse8: sparse8Bytes, codec.Sparse: sparseBytes,
+		codec.F32: f32Bytes, codec.Int4: int4Bytes, codec.Sparse8: sparse8Bytes, codec.Sparse: sparseBytes,
 	}[k]
 }
 

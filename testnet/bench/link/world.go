@@ -105,7 +105,7 @@ func config(n byte, link shape.Link) p2p.Config {
 	run := wire.RunID{'l', 'i', 'n', 'k'}
 	signed, err := hello.Sign(key, hello.Record{
 		Protocol: hello.Protocol, Run: run, Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-		Precision: "f32", Codecs: []uint8{4}, Agent: "atoll/link", StartedMs: 1,
+		Precision: "f32", Agent: "atoll/link", StartedMs: 1,
 	})
 	if err != nil {
 		panic("link: " + err.Error()) // a mistake in the record above

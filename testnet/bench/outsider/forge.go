@@ -22,7 +22,7 @@ type knowledge struct {
 	run       wire.RunID
 	fragments int
 	startedMs int64                // a time of before the run
-	codecs    []uint8              // that nodes decode
+	codec     uint8                // of the run
 	expired   member.Pass          // an invite of the run's owner that has expired
 	taken     member.Pass          // one that is for another node alone
 	used      member.Pass          // one for a single node, which has come by it
@@ -34,8 +34,8 @@ type knowledge struct {
 // record is a capability record that is valid in all but its certificate.
 func (k knowledge) record(key ed25519.PrivateKey, certificate []byte, addrs ...string) hello.Signed {
 	s, err := hello.Sign(key, hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: k.run, Seq: 1, Role: hello.Observer,
-		Precision: "f32", Codecs: k.codecs, Agent: "atoll/outsider", StartedMs: k.startedMs, Certificate: certificate, Addrs: addrs,
+		Protocol: hello.Protocol, Run: k.run, Seq: 1, Role: hello.Observer,
+		Precision: "f32", Agent: "atoll/outsider", StartedMs: k.startedMs, Certificate: certificate, Addrs: addrs,
 	})
 	if err != nil {
 		panic("outsider: " + err.Error()) // a mistake in the record above
@@ -126,7 +126,7 @@ func (k knowledge) header(key ed25519.PrivateKey, n int) []byte {
 	binary.BigEndian.PutUint64(payload, uint64(n))
 	h := wire.Header{
 		Author: wire.PeerIDOf(key), Fragment: uint16(n % k.fragments), Round: uint32(1 + n/k.fragments), Steps: 1, Tokens: 1, Precision: 1,
-		Codec: k.codecs[0], Size: inlineBytes, Payload: wire.Sum(payload), Certificate: wire.Sum([]byte(fmt.Sprint("certificate ", n))),
+		Codec: k.codec, Size: inlineBytes, Payload: wire.Sum(payload), Certificate: wire.Sum([]byte(fmt.Sprint("certificate ", n))),
 	}
 	h.Base = h.Round - 1
 	return wire.EncodeHeader(wire.SignHeader(key, k.run, h), payload)

@@ -51,8 +51,8 @@ func listen(ctx context.Context, k knowledge, pass member.Pass, nodes []string) 
 		return nil, err
 	}
 	record, err := hello.Sign(key, hello.Record{
-		Protocol: hello.Protocol, Minor: hello.Minor, LeastMinor: hello.LeastMinor, Run: k.run, Seq: 1, Role: hello.Observer, Precision: "f32",
-		Codecs: k.codecs, Agent: "atoll/listener", StartedMs: k.startedMs, Stateless: true, Certificate: c.Encode(),
+		Protocol: hello.Protocol, Run: k.run, Seq: 1, Role: hello.Observer, Precision: "f32",
+		Agent: "atoll/listener", StartedMs: k.startedMs, Stateless: true, Certificate: c.Encode(),
 	})
 	if err != nil {
 		return nil, err

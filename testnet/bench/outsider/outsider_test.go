@@ -24,7 +24,7 @@ func testRun() (k knowledge, members *member.Table, owner ed25519.PrivateKey) {
 	owner = keyOf("run owner", 0)
 	run := wire.RunID{4, 2}
 	k = knowledge{
-		run: run, fragments: 3, startedMs: 1_700_000_000_000, codecs: []uint8{1, 4}, elsewhere: "/ip4/127.0.0.77/tcp/9",
+		run: run, fragments: 3, startedMs: 1_700_000_000_000, codec: 4, elsewhere: "/ip4/127.0.0.77/tcp/9",
 		expired: member.Issue(owner, run, member.Invite{ExpiresMs: 1_700_000_000_001}, keyOf("invite", 1)),
 		used:    member.Issue(owner, run, member.Invite{Uses: 1}, keyOf("used invite", 0)),
 		taken:   member.Issue(owner, run, member.Invite{Key: wire.PeerIDOf(keyOf("taken", 0))}, nil),

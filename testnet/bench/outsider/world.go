@@ -21,7 +21,6 @@ import (
 	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
-	"atoll/tensor/codec"
 	"atoll/testnet/bench/program"
 )
 
@@ -238,7 +237,7 @@ func (w *world) knowledge() knowledge {
 	run := w.genesis.RunID()
 	secret := keyOf("invite", 1)
 	return knowledge{
-		run: run, fragments: w.genesis.Outer.Fragments, codecs: codec.Numbers(), startedMs: w.genesis.Outer.CreatedMs,
+		run: run, fragments: w.genesis.Outer.Fragments, codec: uint8(w.genesis.Outer.Codec), startedMs: w.genesis.Outer.CreatedMs,
 		expired: member.Issue(w.owner, run, member.Invite{ExpiresMs: w.genesis.Outer.CreatedMs + 1}, secret),
 		used:    w.used,
 		taken:   member.Issue(w.owner, run, member.Invite{Key: wire.PeerIDOf(keyOf("taken", 0))}, nil),

@@ -259,7 +259,7 @@ func (r *aggregation) adopt(called []int, drafts []outer.Own) error {
 		if at, published := slices.BinarySearch(called, i); published {
 			a.Changes = []outer.Change{{Own: drafts[at], Fate: outer.Folded}, {Own: drafts[at], Fate: outer.Forgotten}}
 		}
-		if _, err := l.outer.Adopt(a); err != nil {
+		if err := l.outer.Adopt(a); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,7 @@ func TestBaselines(t *testing.T) {
 // Learners that crash, come back, leave and join still make one model, and what a
 // crash loses is not folded.
 func TestAtollWithFaults(t *testing.T) {
-	s := micro("m=3", "tokens=6000", "faults=crash_1_@9s;restart_1_@20s;join_@15s;leave_2_@30s", "speeds=1:1:2")
+	s := micro("m=3", "tokens=6000", "faults=kill_1_@9s;start_1_@20s;join_@15s;leave_2_@30s", "speeds=1:1:2")
 	got := play(t, s, 1)
 	if got.Folded < s.Tokens || got.Trained < got.Folded || got.ValBPB > 6 || got.Rounds == 0 {
 		t.Errorf("%+v", got)

@@ -54,20 +54,19 @@ type Setting struct {
 	Final    float64 `json:"final"`  // share of the peak, at the end
 	Decay    float64 `json:"decay"`  // weight decay
 
-	H         int     `json:"h"`
-	P         int     `json:"p"`
-	Pieces    int     `json:"pieces"` // that each matrix is cut into by rows, or nearly so many; 0 means 1
-	HMin      int     `json:"hmin"`   // 0 means H/4
-	Eta       float64 `json:"eta"`
-	Mu        float64 `json:"mu"`
-	Merge     string  `json:"merge"`
-	Clip      float64 `json:"clip"`     // of the norm reference, 1e6 = none
-	RefDecay  float64 `json:"refdecay"` // of the norm reference, a round; 0 means the default
-	Stale     float64 `json:"stale"`    // staleness factor
-	Codec     string  `json:"codec"`
-	Overwrite bool    `json:"overwrite"`
-	Grace     float64 `json:"grace"`    // least grace in steps
-	GraceMax  float64 `json:"gracemax"` // in steps
+	H        int     `json:"h"`
+	P        int     `json:"p"`
+	Pieces   int     `json:"pieces"` // that each matrix is cut into by rows, or nearly so many; 0 means 1
+	HMin     int     `json:"hmin"`   // 0 means H/4
+	Eta      float64 `json:"eta"`
+	Mu       float64 `json:"mu"`
+	Merge    string  `json:"merge"`
+	Clip     float64 `json:"clip"`     // of the norm reference, 1e6 = none
+	RefDecay float64 `json:"refdecay"` // of the norm reference, a round; 0 means the default
+	Stale    float64 `json:"stale"`    // staleness factor
+	Codec    string  `json:"codec"`
+	Grace    float64 `json:"grace"`    // least grace in steps
+	GraceMax float64 `json:"gracemax"` // in steps
 
 	Step    int     `json:"step"`    // virtual ms of a step of speed 1; 0 means 1000. The protocol's own times are in ms
 	Speeds  string  `json:"speeds"`  // of atoll's learners, as divisors: 1:1:2:4; "" = all 1
@@ -159,7 +158,6 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	p.HMin = cmp.Or(s.HMin, p.HMin)
 	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
-	p.Overwrite = s.Overwrite
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	return p, p.Validate()
 }

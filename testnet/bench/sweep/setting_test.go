@@ -17,7 +17,7 @@ func TestDefaultIsValid(t *testing.T) {
 // JSON.
 func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
-	from.Speeds, from.Faults, from.Overwrite, from.HMin, from.Rate = "1:1:2:4", "crash_1_@9s;restart_1_@20s", true, 3, 1.5e6
+	from.Speeds, from.Faults, from.HMin, from.Rate = "1:1:2:4", "kill_1_@9s;start_1_@20s", 3, 1.5e6
 	from.Step, from.RefDecay = 40, 0.5
 	from.Answerers, from.Groups, from.Regroup, from.Liars, from.LiarGroups = 3, "4:4", "f32", 1, 2
 	var to Setting
@@ -48,7 +48,7 @@ func TestSettingErrors(t *testing.T) {
 		{"speeds", "1:2", "one for each of the 4 learners"},
 		{"speeds", "1:1:1:x", "use divisors such as"},
 		{"faults", "vanish_1_@2s", `"vanish": there is no such event`},
-		{"arm faults", "dp join_@1s;crash_1_@2s", "faults: join_@1s;crash_1_@2s: data parallelism knows no kill: use only join"},
+		{"arm faults", "dp join_@1s;kill_1_@2s", "faults: join_@1s;kill_1_@2s: data parallelism knows no kill: use only join"},
 		{"latency", "-1", "latency is -1"},
 		{"pieces", "-1", "pieces is -1"},
 		{"step", "-1", "step is -1 ms"},
@@ -74,7 +74,7 @@ func TestSettingErrors(t *testing.T) {
 			t.Errorf("%s=%s: error %v, want %q", c.name, c.value, err, c.want)
 		}
 	}
-	for name, value := range map[string]string{"hh": "1", "h": "x", "tokens": "-1", "eta": "much", "overwrite": "perhaps"} {
+	for name, value := range map[string]string{"hh": "1", "h": "x", "tokens": "-1", "eta": "much"} {
 		s := Default()
 		if err := s.Set(name, value); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: error %v, want the name", name, value, err)

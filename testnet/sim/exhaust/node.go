@@ -92,7 +92,7 @@ func init() {
 		ids[i] = wire.PeerIDOf(keys[i])
 		records[i] = hello.Record{
 			Protocol: hello.Protocol, Run: run, Author: ids[i], Seq: 1, Role: hello.Learner, Trainer: hello.Builtin,
-			Precision: "f32", Codecs: []uint8{uint8(params.Codec)}, Agent: "exhaust",
+			Precision: "f32", Agent: "exhaust",
 		}
 		var err error
 		if signed[i], err = hello.Sign(keys[i], records[i]); err != nil {

@@ -106,7 +106,7 @@ func openMix(c MixConfig) (*mixer, error) {
 // begin writes the part of the manifest that does not depend on what is in shards, and checks it.
 func (m *mixer) begin() error {
 	first := m.dirs[0].Manifest
-	m.manifest = shards.Manifest{Format: shards.MixtureFormat, Name: m.Name, Licence: m.Licence, Tokenizer: first.Tokenizer, Width: first.Width, Mirrors: m.Mirrors}
+	m.manifest = shards.Manifest{Format: shards.Format, Name: m.Name, Licence: m.Licence, Tokenizer: first.Tokenizer, Width: first.Width, Mirrors: m.Mirrors}
 	var licences []string
 	trial := m.manifest
 	for i, d := range m.dirs {

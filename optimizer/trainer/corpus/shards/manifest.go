@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Format is the version of manifests of one corpus.
+	// Format is the version of manifests.
 	Format = 1
 	// MaxShard bounds a shard: little enough to wait for on a slow link, enough that a
 	// corpus of terabytes has a manifest that fits a message.
@@ -60,7 +60,7 @@ type Manifest struct {
 	Seed      uint64    `json:"seed"`  // of the shuffle
 	Mirrors   []string  `json:"mirrors"`
 
-	Mixture []Component `json:"mixture,omitempty"` // format MixtureFormat has it
+	Mixture []Component `json:"mixture,omitempty"` // of corpora that are mixed
 
 	HeldOut []Shard `json:"held_out"`
 	Shards  []Shard `json:"shards"`
@@ -157,8 +157,8 @@ func parse(b []byte) (*Manifest, error) {
 
 // Validate refuses what no builder makes.
 func (m *Manifest) Validate() error {
-	if m.Format != Format && m.Format != MixtureFormat {
-		return fmt.Errorf("it has format %d, this program reads %d and %d: use the version of atoll that built it", m.Format, Format, MixtureFormat)
+	if m.Format != Format {
+		return fmt.Errorf("it has format %d, this program reads %d: use the version of atoll that built it", m.Format, Format)
 	}
 	for _, text := range []string{m.Name, m.Licence} {
 		if err := checkText(text); err != nil {

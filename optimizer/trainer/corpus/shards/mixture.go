@@ -7,9 +7,6 @@ import (
 )
 
 const (
-	// MixtureFormat is the version of manifests that have components. Programs that know Format alone
-	// refuse it: they would read the shards without the weights.
-	MixtureFormat = 2
 	// MaxComponents bounds the corpora of a mixture: a learner holds a shard of each at least, 8 MiB.
 	MaxComponents = 16
 	// MaxWeight bounds weights, so that the sum of all weights times the steps of a window fits 64 bits.
@@ -29,7 +26,7 @@ type Component struct {
 }
 
 // Mixed tells whether a corpus has components.
-func (m *Manifest) Mixed() bool { return m.Format == MixtureFormat }
+func (m *Manifest) Mixed() bool { return len(m.Mixture) > 0 }
 
 // Part is a corpus of a mixture with its shards.
 type Part struct {
@@ -103,9 +100,6 @@ func (m *Manifest) HasMirrors() bool {
 // validateMixture makes sure that the components have all shards between them.
 func (m *Manifest) validateMixture() error {
 	if !m.Mixed() {
-		if len(m.Mixture) > 0 {
-			return fmt.Errorf("it has a mixture, which format %d does not have", m.Format)
-		}
 		return nil
 	}
 	if n := len(m.Mixture); n < 2 || n > MaxComponents {

@@ -25,8 +25,8 @@ class Corpus:
         self.folder = folder
         with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
             self.manifest = json.load(file)
-        if self.manifest.get("atoll_corpus") not in (1, 2):  # a mixture has format 2
-            raise ValueError(f"{folder} has no corpus of format 1 or 2: build it with this version of atoll")
+        if self.manifest.get("atoll_corpus") != 1:
+            raise ValueError(f"{folder} has no corpus of format 1: build it with this version of atoll")
         self.width = self.manifest["width"]
         self._maps = {}
 
