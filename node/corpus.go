@@ -147,7 +147,7 @@ func (n *node) takeCorpus(ctx context.Context, dir, path string) error {
 
 // checkFolder refuses a folder that has the manifest of another corpus.
 func (n *node) checkFolder(path string) error {
-	if path == "" || !shards.IsDir(path) || n.genesis.Corpus.Own {
+	if path == "" || !shards.IsDir(path) || n.genesis.Outer.OwnText {
 		return nil
 	}
 	d, err := shards.OpenDir(path)
@@ -198,7 +198,7 @@ func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded,
 	}
 	fetch := c.fetch
 	c.trains = dir
-	if g.Corpus.Own && !observe {
+	if g.Outer.OwnText && !observe {
 		if c.trains, err = openOwn(g, dir.Manifest, data); err != nil {
 			return nil, err
 		}
@@ -243,7 +243,7 @@ func (n *node) openShelf(path string) (err error) {
 	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	if path == "" || n.genesis.Corpus.Own {
+	if path == "" || n.genesis.Outer.OwnText {
 		_, err := lend(c.shelf, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
 		return err
 	}

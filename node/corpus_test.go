@@ -411,7 +411,7 @@ func TestOwnCorpora(t *testing.T) {
 	t.Parallel()
 	makers, mine, dir := manyShards(t, 4, 5_000), manyShards(t, 3, 5_000), t.TempDir()
 	g := aboutCorpus(1<<40, makers.Manifest)
-	g.Corpus.Own = true
+	g.Outer.OwnText = true
 	first := launch(t, Config{Genesis: g.Encode(), Data: makers.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
 	link := first.link()
 	if err := fails(t, Config{Link: link}); !strings.Contains(err.Error(), "pass --data DIR with a corpus of yours") {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -149,11 +148,6 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 	n.members = member.NewTable(n.run, owners)
 	known := n.genesis.Format != 0
 	n.knows.Store(known)
-	if known {
-		if err := n.members.SetGuests(n.genesis.Guests); err != nil {
-			return err
-		}
-	}
 	if _, err := n.members.Add(c); err != nil {
 		return fmt.Errorf("the invite does not fit the run: %w", err)
 	}
@@ -175,7 +169,7 @@ func (n *node) confirmAdmission() error {
 	case n.members == nil:
 		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints", n.run)
 	}
-	if err := cmp.Or(n.members.SetOwners(g.Owners), n.members.SetGuests(g.Guests)); err != nil {
+	if err := n.members.SetOwners(g.Owners); err != nil {
 		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
 	}
 	n.knows.Store(true)

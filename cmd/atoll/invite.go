@@ -62,9 +62,6 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if g.Admission == genesis.Open {
 		return fmt.Errorf("run %v is open: whoever has its link joins, without an invite", g.RunID())
 	}
-	if c.Guests && !g.Guests {
-		return fmt.Errorf("run %v was made by an atoll that knew no guests: make a new run, with atoll new, or leave --guests out and invite members", g.RunID())
-	}
 	owner, err := ownerKey(c.Owner, dir, g)
 	if err != nil {
 		return err

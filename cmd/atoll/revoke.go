@@ -62,8 +62,8 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	if !g.Outer.Revocations {
-		return fmt.Errorf("run %v has no revocations: it is open, or older than they are", g.RunID())
+	if g.Admission == genesis.Open {
+		return fmt.Errorf("run %v is open: nobody can revoke there", g.RunID())
 	}
 	owner, err := ownerKey(c.Owner, dir, g)
 	if err != nil {

@@ -35,14 +35,13 @@ var ErrFull = errors.New("no room for more certificates")
 type Table struct {
 	run wire.RunID
 
-	mu        sync.RWMutex
-	owners    []wire.PeerID
-	guestless bool // the run was made before there were guests
-	byID      map[wire.Digest]Certificate
-	byAuthor  map[wire.PeerID][]wire.Digest
-	ofInvite  map[wire.PeerID]int               // certificates, by the invite's key
-	revoked   map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word
-	changes   uint64                            // of what a node is: see Changes
+	mu       sync.RWMutex
+	owners   []wire.PeerID
+	byID     map[wire.Digest]Certificate
+	byAuthor map[wire.PeerID][]wire.Digest
+	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
+	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word
+	changes  uint64                            // of what a node is: see Changes
 }
 
 // NewTable knows the owners of a run and nobody else.
@@ -71,9 +70,6 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.mayBeGuest(c); err != nil {
-		return false, err
-	}
 	if _, known := t.byID[id]; known {
 		return false, nil
 	}
@@ -113,35 +109,6 @@ func (t *Table) SetOwners(owners []wire.PeerID) error {
 	}
 	t.owners = slices.Clone(owners)
 	return nil
-}
-
-// SetGuests says whether the run has guests: nodes of an older program would not take what they make. It is for whoever
-// has the genesis, before others use the table. It fails if a guest was admitted to a run that has none.
-func (t *Table) SetGuests(has bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.guestless = !has
-	for _, c := range t.byID {
-		if err := t.mayBeGuest(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayBeGuest refuses the certificate of a guest in a run that has none. The caller holds the lock.
-func (t *Table) mayBeGuest(c Certificate) error {
-	if !c.Invite.Guests || !t.guestless {
-		return nil
-	}
-	return fmt.Errorf("certificate of %v: %w: its invite is for guests, and this run has none: it was made by an older atoll", c.Author, wire.ErrInvalid)
-}
-
-// guestOfNone is mayBeGuest for who does not hold the lock.
-func (t *Table) guestOfNone(c Certificate) error {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.mayBeGuest(c)
 }
 
 // owns reports whether a key is an owner's.
@@ -443,8 +410,6 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 		err = errors.New("its invite has expired")
 	case t.Revoked(c) != nil:
 		err = t.Revoked(c)
-	case t.guestOfNone(c) != nil:
-		err = t.guestOfNone(c)
 	case !t.hasRoom(c):
 		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:

@@ -11,7 +11,6 @@ type Corpus struct {
 	Tokenizer string // digest of tokenizer.json, in hex; zeros for bytes
 	Shards    int    // in the window that a learner reads from at a step
 	Steps     int64  // after which its window moves on by one shard
-	Own       bool   `json:",omitempty"` // each learner trains on a corpus of its own with this tokenizer; only held-out shards are common
 }
 
 const (

@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "9305038caf1b6cf326b899ebdc59865ebb383c32d4e62ff0849118e93ebe968b",
-		"small": "48a521c3f77fc2703787505d23180eae250d45dbe6c09d0246254861daf5640d",
-		"base":  "39f0e5ee2903d92b815bc38d5e23d8147f40ba6caed0a9be235b4b997664a21d",
+		"tiny":  "516cff03483b578cc2543ef042484499eb200357bb95e63cbecfd006b602fe0b",
+		"small": "e379f1ad549e04b2f7be13fcbc54d8357448c216bf7215b4639c43d9cfc7e011",
+		"base":  "40f8783ce12d1da99c21e79380cfddbe9ce5506b60b0273308d60d9a3d22c5b0",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

@@ -39,7 +39,6 @@ type Genesis struct {
 	Owners    owners       // keys of those who admit others
 	Model     llama.Config // sizes
 	Layout    Layout       // tensors of a model that is not built in
-	Rows      bool         `json:",omitempty"` // tensors of a built-in model are cut between rows, as those of a Layout are
 	Init      string       // Seeded, or Given
 	Recipe    string       // what learners of other frameworks have to agree on; empty
 	Tokenizer string       // "byte", OwnTokenizer or CorpusTokenizer
@@ -51,7 +50,6 @@ type Genesis struct {
 	First     []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst
 	Data      Data         // what the run's makers trained on: advice to joiners
 	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
-	Guests    bool         `json:",omitempty"` // invites may be for guests, see package member
 }
 
 // Data names a corpus.

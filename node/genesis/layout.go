@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -123,7 +124,7 @@ func (g Genesis) Params() int {
 // Plan is the fragment plan of the run.
 func (g Genesis) Plan() outer.Plan {
 	views := g.Views()
-	if g.BuiltIn() && !g.Rows {
+	if !g.cutsRows(views) {
 		return outer.NewPlan(views, g.Outer.Fragments)
 	}
 	list := outer.MergedByName(views)
@@ -133,9 +134,22 @@ func (g Genesis) Plan() outer.Plan {
 	return outer.NewRowPlan(list, g.Outer.Fragments)
 }
 
+// cutsRows says that tensors are cut between rows: those of a Layout, and those of a large built-in model where whole ones make no
+// even fragments. Each fragment costs memory, and a payload, by its own size.
+func (g Genesis) cutsRows(views []tensor.View) bool {
+	if !g.BuiltIn() || g.Params() <= largeParams {
+		return !g.BuiltIn()
+	}
+	if g.Outer.Fragments > len(views) {
+		return true
+	}
+	whole, all := outer.NewPlan(views, g.Outer.Fragments), g.Params()
+	return slices.ContainsFunc(whole, func(f outer.Fragment) bool { return f.Len > 2*(all/len(whole)) })
+}
+
 // MostFragments is the most that the run can be cut into.
 func (g Genesis) MostFragments() int {
-	if g.BuiltIn() && !g.Rows {
+	if g.BuiltIn() && !g.Large() {
 		return len(g.Model.Specs())
 	}
 	return wire.MaxFragments

@@ -1,7 +1,6 @@
 package genesis
 
 import (
-	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -32,8 +31,8 @@ func TestABillionParameters(t *testing.T) {
 	if n := g.Params(); n < 1_200_000_000 || n > 1_300_000_000 {
 		t.Fatalf("%d parameters", n)
 	}
-	if err := g.Validate(); err != nil || !g.Rows || g.Outer.Mu == 0 || g.Outer.Fragments != usualFragments {
-		t.Fatalf("Rows %v, momentum %v, %d fragments: %v", g.Rows, g.Outer.Mu, g.Outer.Fragments, err)
+	if err := g.Validate(); err != nil || !g.cutsRows(g.Views()) || g.Outer.Mu == 0 || g.Outer.Fragments != usualFragments {
+		t.Fatalf("momentum %v, %d fragments: %v", g.Outer.Mu, g.Outer.Fragments, err)
 	}
 	share, mean := g.Params()/usualFragments, 0
 	for p, f := range g.Plan() {
@@ -50,13 +49,8 @@ func TestABillionParameters(t *testing.T) {
 		t.Errorf("%d values are merged by mean", mean)
 	}
 	again, err := Decode(g.Encode())
-	if err != nil || !again.Rows || again.RunID() != g.RunID() {
+	if err != nil || again.RunID() != g.RunID() {
 		t.Errorf("read back: %+v, %v", again, err)
-	}
-	whole := g.Encode()
-	g.Rows = false
-	if bytes.Equal(whole, g.Encode()) || bytes.Contains(g.Encode(), []byte("Rows")) {
-		t.Errorf("whole tensors are written as %s", g.Encode())
 	}
 }
 
@@ -87,36 +81,22 @@ func TestRowsAreCutWhereTensorsAreUneven(t *testing.T) {
 		model llama.Config
 		cut   bool
 	}{{llama.Tiny, false}, {llama.Base, false}, {words, false}, {billion, true}} {
-		if g := ofSizes(t, c.model, 0); g.Rows != c.cut {
-			t.Errorf("%d parameters: cut %v", g.Params(), g.Rows)
+		if g := ofSizes(t, c.model, 0); g.cutsRows(g.Views()) != c.cut {
+			t.Errorf("%d parameters: cut %v", g.Params(), !c.cut)
 		}
 	}
-	if thin := ofSizes(t, billion, codec.Sparse); !thin.Rows { // the embedding alone would travel
+	if thin := ofSizes(t, billion, codec.Sparse); !thin.cutsRows(thin.Views()) { // the embedding alone would travel
 		t.Error("a fragment has a fifth of the model")
 	}
 }
 
 // specRows: pieces are those that the text says of a layout with the same tensors.
-func specRows(t *testing.T, s *spectest.Spec) {
-	g := fixedGenesis()
-	g.Rows = true
-	b := g.Encode()
-	if !bytes.Contains(b, []byte(`"Layout":[],"Rows":true,"Init"`)) {
-		t.Errorf("it stands elsewhere in %s", b)
-	}
-	if again, err := Decode(b); err != nil || !again.Rows {
-		t.Errorf("%v", err)
-	}
-	if _, err := Decode(bytes.Replace(b, []byte(`"Rows":true`), []byte(`"Rows":false`), 1)); err == nil {
-		t.Error("false is not left out")
-	}
+func specRows(t *testing.T, _ *spectest.Spec) {
+	g := ofSizes(t, billion, 0)
 	same := g
-	same.Rows, same.Layout = false, nil
-	for _, spec := range tensorsByText(t, s, g.Model) {
-		if spec.Name == "lm_head.weight" && g.Model.Tied {
-			continue
-		}
-		same.Layout = append(same.Layout, Tensor{Name: spec.Name, Shape: spec.Shape, Mean: strings.Contains(spec.Name, "embed_tokens") || strings.Contains(spec.Name, "lm_head")})
+	same.Layout = nil
+	for _, v := range g.Views() {
+		same.Layout = append(same.Layout, Tensor{Name: v.Name, Shape: v.Shape, Mean: strings.Contains(v.Name, "embed_tokens") || strings.Contains(v.Name, "lm_head")})
 	}
 	for p, f := range g.Plan() {
 		for i, piece := range f.Tensors {
@@ -125,8 +105,11 @@ func specRows(t *testing.T, s *spectest.Spec) {
 			}
 		}
 	}
-}
-
-func specRowsBeside(t *testing.T, _ *spectest.Spec) {
-	spoiled(t, "Rows is true", func(g *Genesis) { g.Rows = true })
+	few := ofSizes(t, llama.Base, 0)
+	if few.cutsRows(few.Views()) {
+		t.Error("even fragments are cut")
+	}
+	if few.Outer.Fragments = len(llama.Base.Specs()) + 1; !few.cutsRows(few.Views()) {
+		t.Error("more fragments than tensors are whole tensors")
+	}
 }

@@ -115,7 +115,7 @@ func (s Spec) trained() (g Genesis, err error) {
 		Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
 	}
 	if len(s.Owners) > 0 {
-		g.Admission, g.Owners, g.Guests = Invite, s.Owners, true
+		g.Admission, g.Owners = Invite, s.Owners
 	}
 	if s.From != nil {
 		s.From.describe(&g)
@@ -156,7 +156,7 @@ func (s Spec) outer(g Genesis) outer.Spec {
 	return outer.Spec{
 		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: max(s.Learners, 1),
 		StepTokens: uint64(g.Batch) * uint64(g.Model.Context), Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs,
-		OwnText: s.Text.Own, Owned: len(s.Owners) > 0,
+		OwnText: s.Text.Own || s.From != nil && s.Text.SHA256 == "",
 	}
 }
 
@@ -164,7 +164,6 @@ func (s Spec) outer(g Genesis) outer.Spec {
 func (s Spec) fold(g *Genesis) (e Expected, err error) {
 	o := s.outer(*g)
 	g.Outer = o.Params()
-	g.cutRows()
 	if s.Links != nil {
 		if e, err = s.suit(&o, *g); err != nil {
 			return e, err
@@ -259,7 +258,7 @@ func (t Text) describe(g *Genesis) error {
 	}
 	g.setCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab, c.ShardTokens)
 	if t.Own {
-		g.Data, g.Corpus.Own = Data{Name: OwnText}, true
+		g.Data = Data{Name: OwnText}
 	}
 	return nil
 }

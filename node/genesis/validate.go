@@ -78,15 +78,6 @@ func (g Genesis) validateFields() error {
 	if err := g.Outer.Validate(); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
-	if g.Outer.Alike && !g.Outer.Agreement {
-		return fmt.Errorf("genesis: Outer.Alike is true; it needs Outer.Agreement")
-	}
-	if g.Outer.Revocations && g.Admission != Invite {
-		return fmt.Errorf("genesis: Outer.Revocations is true; in a run with the admission %q nobody can revoke", g.Admission)
-	}
-	if g.Guests && g.Admission != Invite {
-		return fmt.Errorf("genesis: Guests is true, and Admission is %q, where nobody invites; use Guests with the admission %q", g.Admission, Invite)
-	}
 	if g.Outer.Fragments > wire.MaxFragments {
 		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}
@@ -137,8 +128,6 @@ func (g Genesis) validateInit() error {
 		return fmt.Errorf("genesis: First has %d digests; they are of Init %q, and Init is %q", len(g.First), Given, Seeded)
 	case g.Init == Seeded && !g.BuiltIn():
 		return fmt.Errorf("genesis: Init is %q; the first values of a Layout are %q", Seeded, Given)
-	case g.Rows && !g.BuiltIn():
-		return fmt.Errorf("genesis: Rows is true; it is of built-in models, and tensors of a Layout are always cut between rows")
 	case g.BuiltIn() && g.Recipe != "":
 		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
 	}
@@ -195,7 +184,7 @@ func (g Genesis) validatePlan() error {
 	}
 	for p, f := range plan {
 		if !g.travels(f) {
-			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments, and Rows where a fragment is one tensor",
+			return fmt.Errorf("genesis: Outer.Fragments is %d: fragment %d has %d values in %d tensors, too many for a payload of %d bytes in %v or a tip of %d bytes; use more Fragments",
 				g.Outer.Fragments, p, f.Len, len(f.Tensors), wire.MaxPayload, g.Outer.Codec, maxTip)
 		}
 	}
@@ -208,26 +197,13 @@ func (g Genesis) travels(f outer.Fragment) bool {
 	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
 }
 
-// cutRows has the tensors of a large built-in model cut between rows if whole ones make no even fragments.
-func (g *Genesis) cutRows() {
-	g.Rows = g.Rows || g.BuiltIn() && g.Params() > largeParams && g.uneven()
-}
-
-// splitToFit has large tensors cut, see cutRows. Then it doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1 to what the
-// model can be cut into.
+// splitToFit doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1
+// to what the model can be cut into.
 func (g *Genesis) splitToFit() {
-	g.cutRows()
 	tooLarge := func(f outer.Fragment) bool { return !g.travels(f) }
 	for most := g.MostFragments(); g.Outer.Fragments < most && slices.ContainsFunc(g.Plan(), tooLarge); {
 		g.Outer.Fragments = min(2*g.Outer.Fragments, most)
 	}
-}
-
-// uneven says that a fragment has more than twice its even share of the values: one tensor is most of it. Each
-// fragment costs memory, and a payload, by its own size.
-func (g Genesis) uneven() bool {
-	plan, all := g.Plan(), g.Params()
-	return slices.ContainsFunc(plan, func(f outer.Fragment) bool { return f.Len > 2*(all/len(plan)) })
 }
 
 // LargestTip is the most bytes that a donor may say a fragment has.

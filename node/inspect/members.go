@@ -42,9 +42,6 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 		return nil, err
 	}
 	table := member.NewTable(s.Run(), g.Owners)
-	if err := table.SetGuests(g.Guests); err != nil {
-		return nil, err
-	}
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
 			_, _ = table.AddHeld(c) // one that does not fit is nobody's

@@ -39,12 +39,12 @@ func (s *server) beAdmitted(dir string, pass *member.Pass) error {
 	return err
 }
 
-// confirm takes from genesis who owns the run, and whether it has guests.
-func (s *server) confirm(owners []wire.PeerID, guests bool) error {
+// confirm takes from genesis who owns the run.
+func (s *server) confirm(owners []wire.PeerID) error {
 	if s.members == nil {
 		return nil
 	}
-	return errors.Join(s.members.SetOwners(owners), s.members.SetGuests(guests))
+	return s.members.SetOwners(owners)
 }
 
 // recall makes those known again who were admitted before, as their invites may have expired, and those who were revoked.

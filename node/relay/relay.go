@@ -154,12 +154,11 @@ func (s *server) begin(document []byte) {
 func (s *server) follow(document []byte) {
 	var g struct {
 		Owners []wire.PeerID
-		Guests bool
 	}
 	if json.Unmarshal(document, &g) != nil {
 		return
 	}
-	if err := s.confirm(g.Owners, g.Guests); err != nil {
+	if err := s.confirm(g.Owners); err != nil {
 		s.log.Error("the invite of this relay does not fit the run", "err", err)
 	}
 	// Several peers may give the document at once; what was counted since the first one stays.

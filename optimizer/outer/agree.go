@@ -83,7 +83,7 @@ func agreementOf(table []Record, a Author) float64 {
 }
 
 // Trust is the part of its weight for which the next delta of an author counts, where it has as much in
-// common with others as its last ones; 1 in a run without Params.Agreement.
+// common with others as its last ones; 1 in a run with Params.OwnText.
 func (t *Tip) Trust(a Author) float64 { return trust(agreementOf(t.Records, a)) }
 
 // trust is the part of its weight for which a delta counts.

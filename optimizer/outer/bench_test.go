@@ -76,7 +76,7 @@ func BenchmarkAgreement(b *testing.B) {
 			for _, agreement := range []bool{false, true} {
 				b.Run(fmt.Sprint("values=", values, "/deltas=", deltas, "/agreement=", agreement), func(b *testing.B) {
 					p, f, set := benchSetOf(b, values, deltas, codec.Int4)
-					p.Merge, p.Agreement = MergeClip, agreement
+					p.Merge, p.OwnText = MergeClip, !agreement
 					benchFold(b, p, f, set)
 				})
 			}

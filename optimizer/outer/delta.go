@@ -76,9 +76,6 @@ func (p Params) Counted(d Delta) uint64 {
 // Claimed is how many tokens of a delta that passes Check count for its weight: those of the steps that its author can have
 // made since its base. A claim of more moves nothing.
 func (p Params) Claimed(d Delta) uint64 {
-	if p.MaxPace == 0 {
-		return d.Tokens
-	}
 	steps := min(uint64(d.Steps), uint64(p.MaxPace)*uint64(p.H)*uint64(d.Round-d.Base))
 	return min(d.Tokens, steps*p.MaxTokensPerStep)
 }

@@ -126,9 +126,6 @@ func (fold *folding) admit(set []Contribution) {
 // revoke leaves out what revocations of the set or of an earlier round name, and sets these apart
 // from what has values.
 func (fold *folding) revoke() {
-	if !fold.p.Revocations {
-		return
-	}
 	deltas := make([]Delta, len(fold.set))
 	for i, c := range fold.set {
 		deltas[i] = c.Delta
@@ -221,15 +218,13 @@ type progress func(at int, sum []float64)
 
 // weigh returns the weights of the set, whose deltas these are.
 func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
-	if !fold.p.Agreement {
+	if fold.p.OwnText {
 		return Weights(fold.p, deltas, fold.round)
 	}
 	w := fold.p.claimed(deltas, fold.round)
 	a := fold.agree(next)
 	bounded(w, deltas, a.trusts, a.claims, trustedLately(next.Records, fold.round))
-	if fold.p.Alike {
-		a.asOne(w)
-	}
+	a.asOne(w)
 	guests := 0.0
 	if a.judged {
 		guests = guestShare

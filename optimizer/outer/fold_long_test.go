@@ -176,7 +176,7 @@ func checkLongGoldens(t *testing.T) {
 		{codec.F32, outer.MergeMean, 4, false, "53ffbe5672ecaf8b"},
 	} {
 		p := outer.Defaults(4, 1<<40, 0)
-		p.Codec, p.Merge, p.Mu, p.Eta, p.Agreement = g.kind, g.merge, 0.5, 0.9, g.agreement
+		p.Codec, p.Merge, p.Mu, p.Eta, p.OwnText = g.kind, g.merge, 0.5, 0.9, !g.agreement
 		tip := outer.Genesis(f, make([]float32, f.Len), p)
 		for round := uint32(1); round <= 2; round++ {
 			next, _, err := outer.Fold(p, f, tip, round, exactSet(t, p, f, round, g.deltas))

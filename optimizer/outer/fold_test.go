@@ -171,7 +171,7 @@ func TestFoldAgreesWithLinks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawParams(rt)
 		p.Budget = rapid.Uint64Range(1, 1<<25).Draw(rt, "budget")
-		p.MaxPace = rapid.IntRange(0, 4).Draw(rt, "pace")
+		p.MaxPace = rapid.IntRange(1, 4).Draw(rt, "pace")
 		tip, link := Genesis(f, vector(7, f.Len), p), Link{}
 		for round := uint32(1); round <= 4; round++ {
 			set := drawSet(rt, t, p, f, round)

@@ -30,7 +30,7 @@ func toyFragment() Fragment { return NewPlan(toyViews(), 1)[0] }
 // Defaults are rules under which what a fold comes to can be told by hand, as package outertest has them.
 func Defaults(fragments int, budget uint64, createdMs int64) Params {
 	p := Spec{
-		Fragments: fragments, Codec: codec.Int4, Merge: MergeRDA, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true, Owned: true,
+		Fragments: fragments, Codec: codec.Int4, Merge: MergeRDA, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
 	}.Params()
 	p.Eta, p.Mu, p.MaxShare, p.Quorum, p.MaxPace = 1, 0, 1, 1, MaxPaceLimit
 	p.GraceMinMs, p.GraceMaxMs = 100, 30_000

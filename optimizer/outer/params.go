@@ -90,21 +90,13 @@ type Params struct {
 	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its bell.
 	GraceMinMs, GraceMaxMs int64
 
-	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see
-	// Counted. At 0 it counts for all that it claims, as in runs from before there was a bound.
-	MaxPace int `json:",omitempty"`
+	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see Counted.
+	MaxPace int
 
-	// Revocations says that owners of the run may revoke authors and invites: see Revoked. Runs that
-	// are open have no owners, and older runs no revocations.
-	Revocations bool `json:",omitempty"`
-
-	// Agreement says that deltas count by how they and their authors' earlier ones agree with those of
-	// others: see Record. Older runs weigh by claims alone.
-	Agreement bool `json:",omitempty"`
-
-	// Alike says that deltas that are alike beyond what all have in common, as copies are, weigh as one together.
-	// Runs without Agreement and older runs count copies as work.
-	Alike bool `json:",omitempty"`
+	// OwnText says that learners have texts of their own. What they have in common says little about their work, so folds weigh
+	// by claims alone. Otherwise deltas count by how they and their authors' earlier ones agree with those of others (see
+	// Record), and those that are alike beyond what all have in common, as copies are, weigh as one together.
+	OwnText bool
 }
 
 // DefaultH is the H of a run whose links nobody described. sparse has 4, for about the bytes of sparse8 at 24; with 24,
@@ -237,7 +229,7 @@ func (p Params) validateNumbers() error {
 		{"CreatedMs", float64(p.CreatedMs), 0, 1 << 50},
 		{"GraceMinMs", float64(p.GraceMinMs), 0, MaxMs},
 		{"GraceMaxMs", float64(p.GraceMaxMs), float64(p.GraceMinMs), MaxMs},
-		{"MaxPace", float64(p.MaxPace), 0, MaxPaceLimit},
+		{"MaxPace", float64(p.MaxPace), 1, MaxPaceLimit},
 	} {
 		if !(f.value >= f.lo && f.value <= f.hi) { // false for NaN
 			return fmt.Errorf("outer: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)

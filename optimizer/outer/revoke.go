@@ -31,8 +31,6 @@ func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
 // one word of an owner has one form.
 func (p Params) checkRevocation(d Delta) error {
 	switch {
-	case !p.Revocations:
-		return fmt.Errorf("outer: revocation of %x; this run has none", d.Revokes[:4])
 	case d.Base != d.Round-1 || d.Steps != 1 || d.Tokens != 0:
 		return fmt.Errorf("outer: revocation with base %d, %d steps and %d tokens in round %d; it has the base %d, 1 step and no tokens",
 			d.Base, d.Steps, d.Tokens, d.Round, d.Round-1)

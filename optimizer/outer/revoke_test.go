@@ -38,7 +38,7 @@ func TestFoldKeepsOutRevoked(t *testing.T) {
 	f := toyFragment()
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawParams(rt)
-		p.Revocations, p.Budget = true, 1<<40
+		p.Budget = 1 << 40
 		tip := Genesis(f, vector(1, f.Len), p)
 		plain, link := tip, Link{}
 		out := map[[32]byte]bool{}

@@ -23,7 +23,6 @@ type Spec struct {
 	Window       float64 // rounds that nodes can keep so that chains can be united; 0 = as many as are of use
 
 	OwnText bool // learners have texts of their own
-	Owned   bool // owners of the run may revoke
 }
 
 // UsualAnswerers is C of a run that asks for no other. What a node receives and folds grows with it.
@@ -62,7 +61,7 @@ func (s Spec) Params() Params {
 		MaxSteps: s.mostSteps(), MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
 		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),
-		Agreement: !s.OwnText, Alike: !s.OwnText, Revocations: s.Owned,
+		OwnText: s.OwnText,
 	}
 	p.Eta, p.Mu = p.bestStep()
 	p.MaxPace = s.pace(p.MostH())

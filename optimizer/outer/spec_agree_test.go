@@ -261,7 +261,7 @@ func (x *textFold) likeness(committee []int, i, j int) float64 {
 
 // asOne is F-34.5 to F-34.8.
 func (x *textFold) asOne(committee []int) {
-	if !x.p.Alike || len(committee) < 4 {
+	if len(committee) < 4 {
 		return
 	}
 	was := slices.Clone(x.weights)
@@ -290,7 +290,7 @@ func (x *textFold) asOne(committee []int) {
 // judged are parameters of a run with agreement.
 func judged() outer.Params {
 	p := plain()
-	p.Agreement = true
+	p.OwnText = false
 	return p
 }
 
@@ -325,7 +325,6 @@ func TestAgreementByText(t *testing.T) {
 				for i := range factors {
 					factors[i] = rapid.SampledFrom([]float64{1, 1, 1, 0.5, 0, -1, 1e6}).Draw(rt, "factor")
 				}
-				p.Alike = rapid.Bool().Draw(rt, "alike")
 				set := crowd(t, p, f, tip.Round+1, rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(rt, "noise"), factors...)
 				for i := range set {
 					set[i].Delta.Steps = rapid.SampledFrom([]uint32{1, 6, 24, 100}).Draw(rt, "steps")
@@ -344,7 +343,6 @@ func TestAgreementByText(t *testing.T) {
 // byText maps clauses to the comparison with the text, which has each of them by its number.
 func byText(t *testing.T, _ *spectest.Spec) {
 	p, f := judged(), fragment("a", 300, "b", 17)
-	p.Alike = true
 	tip := zeroTip(p, f)
 	for _, factors := range [][]float64{{1, 1, 1, 1, -1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {1, 1, 1}} {
 		var x *textFold

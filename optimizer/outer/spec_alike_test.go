@@ -14,7 +14,6 @@ import (
 // alike are parameters of a run in which copies weigh as one.
 func alike() outer.Params {
 	p := judged()
-	p.Alike = true
 	return p
 }
 
@@ -86,7 +85,7 @@ func TestHonestAreNotAlike(t *testing.T) {
 		}
 		w := weightsOf(t, p, f, set)
 		off := p
-		off.Alike = false
+		off.OwnText = true
 		for i, without := range weightsOf(t, off, f, set) {
 			if w[i] < mostlyOwn*without {
 				rt.Fatalf("delta %d has the weight %g, %g without the rule", i, w[i], without)
@@ -165,7 +164,7 @@ func specLiarsBetween(t *testing.T, s *spectest.Spec) {
 		set[liar] = delta(t, p, byte(liar+1), 1, lie...)
 	}
 	off := p
-	off.Alike = false
+	off.OwnText = true
 	for i, without := range weightsOf(t, off, f, set)[:6] {
 		if w := weightsOf(t, p, f, set); w[i] < mostlyOwn*without {
 			t.Errorf("honest delta %d has the weight %g, %g without the rule", i, w[i], without)

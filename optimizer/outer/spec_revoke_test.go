@@ -19,7 +19,6 @@ func revocation(e example, id byte, name [32]byte) outer.Contribution {
 // revoking is the text's example in a run that has revocations.
 func revoking(t *testing.T, s *spectest.Spec) example {
 	e := exampleOf(t, s)
-	e.p.Revocations = true
 	return e
 }
 
@@ -34,7 +33,6 @@ func (e example) fold(t *testing.T, set ...outer.Contribution) (*outer.Tip, oute
 
 func specRevocationValid(t *testing.T, s *spectest.Spec) {
 	p := outer.Defaults(4, 1000, 0)
-	p.Revocations = true
 	good := outer.Delta{Author: outer.Author{1}, Fragment: 3, Round: 17, Base: 16, Steps: 1, Size: 1, Revokes: [32]byte{1}}
 	for name, c := range map[string]struct {
 		change func(d *outer.Delta)
@@ -143,11 +141,6 @@ func specRevokedRefused(t *testing.T, s *spectest.Spec) {
 	b := tip.Encode()
 	if _, err := outer.DecodeTip(b, e.f, e.p); err != nil {
 		t.Fatal(err)
-	}
-	without := e.p
-	without.Revocations = false
-	if _, err := outer.DecodeTip(b, e.f, without); err == nil {
-		t.Error("in a run without revocations: taken")
 	}
 	at := len(b) - 72
 	many := bytes.Clone(b[:at])

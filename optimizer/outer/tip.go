@@ -24,7 +24,7 @@ type Tip struct {
 	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
 	Chain    Digest    // c_r: which deltas were folded, in which rounds
 	Revoked  []Revoked // names revoked up to this round, ordered
-	Records  []Record  // of authors, ordered by them; nil without Params.Agreement
+	Records  []Record  // of authors, ordered by them; nil with Params.OwnText
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
 
 	anchorCheck, check uint32 // checksums of Anchor, and of all the rest and anchorCheck
@@ -41,7 +41,7 @@ type Tip struct {
 //	momentum          float32 per value, if mu is not 0
 //	revoked           32 bytes and a uint32 per name
 //	records           32 bytes, an int16 and a uint32 per author, and their number as a uint16,
-//	                  in a run with Agreement
+//	                  in a run without OwnText
 const (
 	tipMagic    = "atollT\x00\x01"
 	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
@@ -65,7 +65,7 @@ func genesis(f Fragment, anchor, zeros []float32, p Params) *Tip {
 	if n := momentumLen(f, p); n > 0 {
 		t.Momentum = zeros[:n]
 	}
-	if p.Agreement {
+	if !p.OwnText {
 		t.Records = []Record{}
 	}
 	return t.seal()
@@ -170,7 +170,7 @@ func TipSize(f Fragment, p Params) int {
 		values += f.Len
 	}
 	size := tipHeadSize + 4*values
-	if p.Agreement {
+	if !p.OwnText {
 		size += 2
 	}
 	return size
@@ -314,13 +314,13 @@ func tipFits(b []byte, f Fragment, p Params) bool {
 	if tables < 0 {
 		return false
 	}
-	if p.Agreement {
+	if !p.OwnText {
 		n := recordsIn(b)
 		if tables -= n * recordSize; n > MaxRecords || tables < 0 {
 			return false
 		}
 	}
-	return tables%revokedSize == 0 && tables/revokedSize <= MaxRevoked && (tables == 0 || p.Revocations)
+	return tables%revokedSize == 0 && tables/revokedSize <= MaxRevoked
 }
 
 // recordsIn is how many records an encoded tip says that it has.
@@ -328,7 +328,7 @@ func recordsIn(b []byte) int { return int(binary.LittleEndian.Uint16(b[len(b)-2:
 
 // decodeRecords takes the records off the end of b, which the caller has found long enough.
 func (t *Tip) decodeRecords(b []byte, p Params) (rest []byte, err error) {
-	if !p.Agreement {
+	if p.OwnText {
 		return b, nil
 	}
 	n := recordsIn(b)

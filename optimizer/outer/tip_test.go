@@ -133,25 +133,22 @@ func TestTakes(t *testing.T) {
 
 func FuzzDecodeTip(f *testing.F) {
 	frag := Fragment{Tensors: []Tensor{{Name: "v", Len: 3}, {Name: "w", Len: 2}}, Len: 5}
-	for _, p := range []Params{{}, {Mu: 0.9}, {Agreement: true}, {Mu: 0.9, Agreement: true, Revocations: true}} {
+	for _, p := range []Params{{OwnText: true}, {Mu: 0.9, OwnText: true}, {}, {Mu: 0.9}} {
 		tip := Genesis(frag, vector(1, frag.Len), p)
 		f.Add(tip.Encode(), p.Mu != 0)
-		if p.Agreement {
+		if !p.OwnText {
 			tip.Round, tip.Records = 3, []Record{{Author{1}, 5, 2}, {Author{2}, -5, 3}}
 			f.Add(tip.Encode(), p.Mu != 0)
 		}
-		if p.Revocations {
-			tip.Revoked = []Revoked{{[32]byte{1}, 1}, {[32]byte{2}, 3}}
-			f.Add(tip.Encode(), p.Mu != 0)
-		}
+		tip.Round, tip.Revoked = 3, []Revoked{{[32]byte{1}, 1}, {[32]byte{2}, 3}}
+		f.Add(tip.Encode(), p.Mu != 0)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, momentum bool) {
 		p := Params{}
 		if momentum {
 			p.Mu = 0.9
 		}
-		for _, tables := range []bool{false, true} {
-			p.Agreement, p.Revocations = tables, tables
+		for _, p.OwnText = range []bool{false, true} {
 			if tip, err := DecodeTip(b, frag, p); err == nil && !bytes.Equal(tip.Encode(), b) {
 				t.Fatal("decodes and encodes differently")
 			}

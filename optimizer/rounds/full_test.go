@@ -147,7 +147,6 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const rounds = 3
 		p := roundsParams(1)
-		p.Revocations = true
 		most := rapid.IntRange(1, 4).Draw(t, "most")
 		var all []outer.Delta
 		var bad []outer.Author

@@ -9,9 +9,6 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// withRevocations is a run that has them.
-func withRevocations(p *outer.Params) { p.Revocations = true }
-
 // word is an owner's revocation of a name, from a round on.
 func (r *world) word(name [32]byte, round uint32) outer.Delta {
 	d := outer.Delta{
@@ -31,7 +28,7 @@ func (r *world) authors(round uint32) (names []byte) {
 
 func specKeptOut(t *testing.T, _ *spectest.Spec) {
 	for _, repair := range []bool{false, true} {
-		r := newWorld(t, withRevocations)
+		r := newWorld(t, nil)
 		r.closeTo(2)
 		r.take(5, 3)
 		invited := r.delta(6, 3)
@@ -63,7 +60,7 @@ func specKeptOut(t *testing.T, _ *spectest.Spec) {
 }
 
 func specRevocationsFirst(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, withRevocations)
+	r := newWorld(t, nil)
 	words := []outer.Delta{r.word([32]byte{5}, 1), r.word([32]byte{6}, 1)}
 	places := []outer.Place{outer.PlaceOf(outer.Digest{9}, words[0]), outer.PlaceOf(outer.Digest{9}, words[1])}
 	if places[0].Compare(places[1]) >= 0 {
@@ -77,7 +74,7 @@ func specRevocationsFirst(t *testing.T, _ *spectest.Spec) {
 }
 
 func specManyRevocations(t *testing.T, _ *spectest.Spec) {
-	r := newWorld(t, withRevocations)
+	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}})
 	for _, name := range []byte{5, 6, 7} {
 		if err := r.give(r.word([32]byte{name}, 1), false); err != nil {
@@ -96,7 +93,7 @@ func specManyRevocations(t *testing.T, _ *spectest.Spec) {
 // without payloads keeps none out.
 func TestRevocationBesideDeltas(t *testing.T) {
 	for _, wordFirst := range []bool{false, true} {
-		r := newWorld(t, withRevocations)
+		r := newWorld(t, nil)
 		r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 		ds := []outer.Delta{r.delta(240, 1), r.word([32]byte{5}, 1)} // of the same author
 		if wordFirst {
@@ -119,7 +116,7 @@ func TestRevocationBesideDeltas(t *testing.T) {
 		}
 		r.refusedWith(rounds.ErrRevoked, r.delta(5, 1), true)
 	}
-	r := newWorld(t, withRevocations)
+	r := newWorld(t, nil)
 	for i := range 600 {
 		_ = r.m.Offer(r.now, r.manyth(i), false) // some are too many
 	}

@@ -292,7 +292,7 @@ func rowSilenced(t *testing.T) {
 		"barred":  func(r *world) { r.m.Bar(r.now, 0, 9, outer.Author{3}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newWorld(t, withRevocations)
+			r := newWorld(t, nil)
 			r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 			r.take(1, 1)
 			r.take(2, 1)

@@ -31,7 +31,7 @@ func mergeWorld(seed uint64, merge mergeOf, liars int, attack Attack) Scenario {
 	const learners, rounds = 8, 40
 	s := Small(learners, rounds, nil, seed)
 	p := &s.Params
-	p.Agreement, p.Alike = false, false // merges are all that differs
+	p.OwnText = true // merges are all that differs
 	p.MaxSteps, p.MaxTokensPerStep = uint32(2*p.H), 2*TokensPerStep
 	merge.set(p)
 	for i := range liars {

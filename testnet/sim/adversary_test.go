@@ -48,7 +48,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	p := &s.Params
 	*p = Params(1, 0, codec.F32)
 	p.Budget = uint64((honestNodes+1)*40*p.H) * TokensPerStep
-	p.Agreement, p.Alike = a.agree, a.agree
+	p.OwnText = !a.agree
 	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs

@@ -113,7 +113,7 @@ func (r *unlikeRun) foldUnlike(t *testing.T, p int) {
 		t.Fatal(err)
 	}
 	unjudged := r.params
-	unjudged.Agreement, unjudged.Alike = false, false
+	unjudged.OwnText = true
 	_, claimed, err := outer.Fold(unjudged, f, tip, tip.Round+1, set)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func differences(p outer.Params) (fields []string) {
 	for learners := range mostPlanned {
 		made := outer.Spec{
 			Fragments: p.Fragments, Codec: p.Codec, H: p.H, Merge: p.Merge, Answerers: p.Answerers, Learners: learners, StepTokens: TokensPerStep,
-			Budget: p.Budget, CreatedMs: p.CreatedMs, OwnText: !p.Agreement, Owned: p.Revocations,
+			Budget: p.Budget, CreatedMs: p.CreatedMs, OwnText: p.OwnText,
 		}.Params()
 		var now []string
 		a, b := reflect.ValueOf(p), reflect.ValueOf(made)
@@ -84,7 +84,7 @@ func TestExploreDrawsWhatPeopleChoose(t *testing.T) {
 			hosted, sacked = hosted || f.Spec.Guest, sacked || f.Kind == "revoke"
 		}
 		few += is(members <= 3)
-		open, own, momentum = open+is(s.Open), own+is(!s.Params.Agreement), momentum+is(s.Params.Mu > 0)
+		open, own, momentum = open+is(s.Open), own+is(s.Params.OwnText), momentum+is(s.Params.Mu > 0)
 		guests, liars, revoked = guests+is(hosted), liars+is(lies), revoked+is(sacked)
 		company += is(hosted && lies)
 		merges[s.Params.Merge]++

@@ -170,7 +170,6 @@ func (s Scenario) withDefaults() Scenario {
 			s.Task = wideTask{quadraticTask{s.Seed}, s.Scale}
 		}
 	}
-	s.Params.Revocations = !s.Open
 	s.Link.LatencyMs = max(s.Link.LatencyMs, 1)
 	s.Faults = slices.Clone(s.Faults)
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
@@ -188,7 +187,7 @@ func Params(fragments, steps int, kind codec.Kind) outer.Params {
 
 // ParamsOf are those of a new run for which so much is chosen. They differ from what its maker writes in what differs names.
 func ParamsOf(s outer.Spec) outer.Params {
-	s.StepTokens, s.CreatedMs, s.Owned = TokensPerStep, Start, true
+	s.StepTokens, s.CreatedMs = TokensPerStep, Start
 	p := s.Params()
 	p.GraceMaxMs = shortGraceMs
 	return p

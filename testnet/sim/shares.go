@@ -47,7 +47,7 @@ func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
 			spoiled += weight
 		}
 	}
-	judged := w.s.Params.Agreement && members >= outer.MinVoices
+	judged := !w.s.Params.OwnText && members >= outer.MinVoices
 	w.checks.outweighed[chainKey{p, tip.Round, tip.Chain}] = !judged && spoiled > 0 && 2*spoiled >= all
 }
 

@@ -39,7 +39,7 @@ func TestStudy(t *testing.T) {
 						lie = string(f.Attack.Kind)
 					}
 				}
-				fmt.Fprintf(os.Stderr, "seed %d n=%d guests=%d lie=%s open=%v own=%v H=%d merge=%s mu=%g eta=%.2g planned? P=%d codec=%v C=%d faults=%d %.1fs rounds=%d %s\n", seed, len(s.Founders), guests, lie, s.Open, !s.Params.Agreement, s.Params.H, s.Params.Merge, s.Params.Mu, s.Params.Eta, s.Params.Fragments, s.Params.Codec, s.Params.Answerers, len(s.Faults), time.Since(begun).Seconds(), r.Rounds, text)
+				fmt.Fprintf(os.Stderr, "seed %d n=%d guests=%d lie=%s open=%v own=%v H=%d merge=%s mu=%g eta=%.2g planned? P=%d codec=%v C=%d faults=%d %.1fs rounds=%d %s\n", seed, len(s.Founders), guests, lie, s.Open, s.Params.OwnText, s.Params.H, s.Params.Merge, s.Params.Mu, s.Params.Eta, s.Params.Fragments, s.Params.Codec, s.Params.Answerers, len(s.Faults), time.Since(begun).Seconds(), r.Rounds, text)
 				mu.Unlock()
 			}
 		})

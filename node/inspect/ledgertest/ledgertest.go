@@ -48,12 +48,11 @@ type Writer struct {
 	named   map[int]wire.Digest // by key: the certificate that its headers name
 }
 
-// Guests is a run like that of Genesis that admits by invitation and may have guests, and its owner's key.
+// Guests is a run like that of Genesis that admits by invitation, and its owner's key.
 func Guests(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	g := Genesis(budget)
-	g.WayMs, g.Admission, g.Guests = 1, genesis.Invite, true
-	g.Owners, g.Outer.Revocations = append(g.Owners, wire.PeerIDOf(owner)), true
+	g.WayMs, g.Admission, g.Owners = 1, genesis.Invite, append(g.Owners, wire.PeerIDOf(owner))
 	return g, owner
 }
 

@@ -107,7 +107,7 @@ func (f *fragment) perValue(x float64) float64 { return x / float64(f.values()) 
 
 func (f *fragment) describe(out io.Writer) {
 	least := slices.MinFunc(f.plan, func(a, b outer.Fragment) int { return a.Len - b.Len }).Len
-	fmt.Fprintf(out, "model\t%d parameters, %d fragments of %d to %d values, cut between rows: %v\n", f.g.Params(), len(f.plan), least, f.values(), f.g.Rows)
+	fmt.Fprintf(out, "model\t%d parameters, %d fragments of %d to %d values\n", f.g.Params(), len(f.plan), least, f.values())
 }
 
 // progress is the standard deviation of deltas beside that of parameters.

@@ -108,7 +108,7 @@ func (b *bench) newAggregation() (*aggregation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Agreement, p.Answerers = true, cmp.Or(b.Answerers, b.M)
+	p.Answerers = cmp.Or(b.Answerers, b.M)
 	r := &aggregation{bench: b, run: b.lockstep(b.H), p: p, plan: outer.NewPlan(tensor.Layout(b.specs()), 1)}
 	r.tip = r.plan.Genesis(b.initial(), p)[0]
 	for _, s := range b.shards {
@@ -137,7 +137,7 @@ func (r *aggregation) addLevels() error {
 		p.Eta, p.Mu = 1, 0 // a group's fold makes a delta of its deltas, and no step
 		r.levels = append(r.levels, &level{group: n, p: p, out: out, ref: make([]float32, len(r.plan[0].Tensors)), records: []outer.Record{}})
 		// A merged delta has the steps of all that are in it. The pace bounds what one learner makes.
-		r.p.Codec, r.p.MaxSteps, r.p.MaxPace = out, outer.MaxStepsLimit, 0
+		r.p.Codec, r.p.MaxSteps, r.p.MaxPace = out, outer.MaxStepsLimit, outer.MaxPaceLimit
 	}
 	return nil
 }

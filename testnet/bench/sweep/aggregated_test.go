@@ -70,7 +70,7 @@ func someGroup(t *rapid.T) (p outer.Params, f outer.Fragment, ref []float32, set
 	kind := rapid.SampledFrom(codec.Kinds()).Draw(t, "codec")
 	p = outer.Spec{Fragments: 1, StepTokens: 1 << 10, Budget: 1 << 40}.Params()
 	p.Merge = rapid.SampledFrom([]string{outer.MergeClip, outer.MergeRDA, outer.MergeMean}).Draw(t, "merge")
-	p.Codec, p.Agreement = kind, true
+	p.Codec = kind
 	slab := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{20, 10}}, {Name: "b", Shape: []int{33}}})
 	f = outer.NewPlan(tensor.Layout([]tensor.Spec{{Name: "a", Shape: []int{20, 10}}, {Name: "b", Shape: []int{33}}}), 1)[0]
 	ref = []float32{1, 2}
