@@ -16,7 +16,7 @@ const (
 	smallBatch      = 4  // rows of a step of models that a core trains at thousands of tokens a second
 	largeBatch      = 2  // rows of larger ones, so that a step stays within a few seconds
 	largeParams     = 50_000_000
-	openMaxShare    = 0.5 // of a round's weight: admission is open, so one peer never decides
+	openMaxShare    = 0.4 // of a round's weight: admission is open, so one peer never decides
 	openQuorum      = 3   // the least with which a share of 0.5 is a minority
 	strongestLearns = 64  // times the usual batch is what the strongest learner may bring
 )

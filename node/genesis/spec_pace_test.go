@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,6 +72,25 @@ func specNoRevocation(t *testing.T, _ *spectest.Spec) {
 	p.Revocations = true
 	if err := p.Check(d); err != nil {
 		t.Error(err)
+	}
+}
+
+// specUsualTokens: what a usual step has comes last, and is no more than a step may have.
+func specUsualTokens(t *testing.T, s *spectest.Spec) {
+	g, err := Decode([]byte(s.Text(t, "genesis")))
+	if err != nil || bytes.Contains(g.Encode(), []byte("TokensPerStep\":0")) {
+		t.Fatal(err, "or 0 is not left out")
+	}
+	g.Outer.MaxPace, g.Outer.Agreement, g.Outer.TokensPerStep = 2, true, g.Outer.MaxTokensPerStep
+	b := g.Encode()
+	if !bytes.Contains(b, fmt.Appendf(nil, `"Agreement":true,"TokensPerStep":%d}`, g.Outer.TokensPerStep)) {
+		t.Errorf("it stands elsewhere in %s", b)
+	}
+	if again, err := Decode(b); err != nil || again.Outer.TokensPerStep != g.Outer.TokensPerStep {
+		t.Errorf("%+v, %v", again.Outer, err)
+	}
+	if g.Outer.TokensPerStep++; g.Validate() == nil {
+		t.Error("more than a step may have are taken")
 	}
 }
 

@@ -34,7 +34,7 @@ func TestSpec(t *testing.T) {
 		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside, "J-10.6": specMean,
 		"J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specPieces, "J-10.11": specTies, "J-10.12": specRows, "J-10.13": specRowsBeside,
 		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
-		"J-12": specCorpus, "J-12.2": specCorpus, "J-12.3": specOneText, "J-12.4": specOneText, "J-12.5": specOwnCorpus, "J-13": specPace, "J-13.2": specPaceOfFormer, "J-14": specRevocations, "J-14.2": specNobodyRevokes, "J-14.3": specNoRevocation, "J-16": specFinality, "J-16.2": specNoOpenFinality, "J-17": specGuests, "J-17.2": specNoOpenGuests, "J-15": specAgreement, "J-15.2": specAgreementOfFormer, "J-15.3": specAlike, "J-15.4": specAlikeAlone,
+		"J-12": specCorpus, "J-12.2": specCorpus, "J-12.3": specOneText, "J-12.4": specOneText, "J-12.5": specOwnCorpus, "J-13": specPace, "J-13.2": specPaceOfFormer, "J-13.3": specUsualTokens, "J-14": specRevocations, "J-14.2": specNobodyRevokes, "J-14.3": specNoRevocation, "J-16": specFinality, "J-16.2": specNoOpenFinality, "J-17": specGuests, "J-17.2": specNoOpenGuests, "J-15": specAgreement, "J-15.2": specAgreementOfFormer, "J-15.3": specAlike, "J-15.4": specAlikeAlone,
 	})
 }
 

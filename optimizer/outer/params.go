@@ -109,6 +109,10 @@ type Params struct {
 	// Alike says that deltas that are alike beyond what all have in common, as copies are, weigh as one together.
 	// Runs without Agreement and older runs count copies as work.
 	Alike bool `json:",omitempty"`
+
+	// TokensPerStep are the tokens of a usual step: the batch of genesis times the context. In a round of one or two at most four
+	// times as many count for a step; at 0 as many as may be claimed.
+	TokensPerStep uint64 `json:",omitempty"`
 }
 
 // Defaults returns the parameters that a run starts from, for a number of fragments, a
@@ -295,6 +299,7 @@ func (p Params) validateNumbers() error {
 		{"MaxShare", p.MaxShare, 1e-6, 1},
 		{"MaxSteps", float64(p.MaxSteps), float64(p.H), MaxStepsLimit},
 		{"MaxTokensPerStep", float64(p.MaxTokensPerStep), 1, MaxTokensLimit},
+		{"TokensPerStep", float64(p.TokensPerStep), 0, float64(p.MaxTokensPerStep)},
 		{"WindowAccept", float64(p.WindowAccept), 1, MaxWindow},
 		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
 		{"Answerers", float64(p.Answerers), 1, MaxAnswerers},

@@ -68,7 +68,7 @@ func TestChecksCatch(t *testing.T) {
 		}},
 		{"share", func(w *World, n *Node) {
 			w.s.Params.MaxShare = 0.5
-			w.checkShares(0, 1, []float64{3, 1, 1})
+			w.checkShares(0, 1, []float64{3, 1, 1}, []uint32{4, 4, 4})
 		}},
 		{"theta", func(w *World, n *Node) { // a step that nobody took
 			for i := range n.trainer.Params() {

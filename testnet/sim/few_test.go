@@ -29,7 +29,7 @@ const (
 	fewRounds = 12
 	fewBatch  = 4
 	fewRate   = 8e-3
-	fewSeeds  = 3
+	fewSeeds  = 1
 )
 
 // fewRun is a run of a small language model in which few learners fold in step, by the rules of a new run. The network,
@@ -61,7 +61,8 @@ type fewLearner struct {
 func newRunParams() outer.Params {
 	p := outer.Defaults(4, 1<<40, Start)
 	p.SetH(24)
-	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, true, true
+	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.4, 3, true, true
+	p.TokensPerStep = fewTokens
 	return p
 }
 

@@ -12,22 +12,27 @@ import (
 const shareSlack = 1e-9
 
 // checkShares: no delta has more of its round's weight than genesis allows, or
-// than its part of a round of so few. Those that count for nothing are none of them.
-func (w *World) checkShares(p int, round uint32, weights []float64) {
-	var sum, most, count float64
-	for _, x := range weights {
-		if x > 0 {
-			count++
+// than its part of all steps, H of each at most. Those that count for nothing are none of them.
+func (w *World) checkShares(p int, round uint32, weights []float64, steps []uint32) {
+	var sum, work float64
+	for i, x := range weights {
+		if sum += x; x > 0 {
+			work += float64(min(int(steps[i]), w.s.Params.H))
 		}
-		sum, most = sum+x, max(most, x)
 	}
-	if count == 0 {
-		return
+	for i, x := range weights {
+		if allowed := max(w.s.Params.MaxShare, float64(min(int(steps[i]), w.s.Params.H))/work); x > (allowed+shareSlack)*sum {
+			w.broken("share", "one delta of %d steps decides %.3f of round %d of fragment %d, at most %.3f is allowed", steps[i], x/sum, round, p, allowed)
+		}
 	}
-	allowed := max(w.s.Params.MaxShare, 1/count)
-	if most > (allowed+shareSlack)*sum {
-		w.broken("share", "one of %.0f deltas decides %.3f of round %d of fragment %d, at most %.3f is allowed", count, most/sum, round, p, allowed)
+}
+
+// stepsOf are the steps of the deltas that a fold weighed.
+func (w *World) stepsOf(r outer.Result) (steps []uint32) {
+	for i := range r.Weights {
+		steps = append(steps, w.checks.ledger[wire.Digest(r.Folded[i])].Steps)
 	}
+	return steps
 }
 
 // notesWeights notes of a round that closes while a liar spoils its deltas whether these outweigh the others and are judged
