@@ -7,7 +7,7 @@ import (
 	"atoll/node/inspect"
 )
 
-// What was made as a guest has a column of its own, which runs without guests do not show.
+// What does not count has a column of its own, which is not shown where all counts.
 func TestLedgerShowsGuests(t *testing.T) {
 	authors := []inspect.LedgerAuthor{{Author: "cdcdcdcdcdcd", Self: true, Deltas: 4, Tokens: 400, Share: 1}, {Author: "efefefefefef", Deltas: 3}}
 	text := func() string {

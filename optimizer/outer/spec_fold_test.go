@@ -295,6 +295,7 @@ func (x *textFold) cap() {
 			caps[i] = max(caps[i], workByText(x.p, x.set[i].Delta)/work)
 		}
 	}
+	members = slices.DeleteFunc(members, func(i int) bool { return x.weights[i] == 0 })
 	if len(members) == 0 {
 		return
 	}

@@ -151,21 +151,23 @@ func (p Params) shareCaps(w []float64, set []Delta) []float64 {
 // descending: R_k is the sum of the weights from k on, C_k that of the caps before, and the new sum is R_k/(1 - C_k) for the
 // smallest k from which on none has to be lowered. Rounding may hide it only where all are lowered; then the last one is not.
 func capShares(w, caps []float64) {
-	order := make([]int, len(w))
-	for i := range order {
-		order[i] = i
+	var order []int // without those that count for nothing
+	for i, x := range w {
+		if x > 0 {
+			order = append(order, i)
+		}
 	}
 	over := func(i int) float64 { return w[i] / caps[i] }
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(over(j), over(i)) })
-	below := make([]float64, len(w)+1)
-	for k := len(w) - 1; k >= 0; k-- {
+	below := make([]float64, len(order)+1)
+	for k := len(order) - 1; k >= 0; k-- {
 		below[k] = w[order[k]] + below[k+1]
 	}
 	sum, taken := math.Inf(1), 0.0
 	for k, i := range order {
 		room := 1 - taken
 		if sum = over(i); room <= 0 {
-			sum = over(order[len(w)-1])
+			sum = over(order[len(order)-1])
 			break
 		}
 		if x := below[k] / room; sum <= x {
@@ -174,7 +176,7 @@ func capShares(w, caps []float64) {
 		}
 		taken += caps[i]
 	}
-	for i := range w {
+	for _, i := range order {
 		w[i] = min(w[i], float64(caps[i]*sum))
 	}
 }

@@ -102,6 +102,29 @@ func TestOneBrokenOfFew(t *testing.T) {
 	}
 }
 
+// A machine of zeros beside one leaves it where it would be alone, and one that flips its sign and claims eight times as much leaves
+// two where they would be without it.
+func TestBrokenOfFewAtFirst(t *testing.T) {
+	const rounds = 4
+	play := func(members []fewMember) *fewRun {
+		r := newFewRun(t, members, 1)
+		r.playOn(t, rounds)
+		return r
+	}
+	for _, f := range fewFaults[:2] {
+		alone, beside := play(honest(1)), play(withFault(2, f.fault, 8))
+		for p := range alone.plan {
+			if !slices.Equal(alone.tips[p].Anchor, beside.tips[p].Anchor) {
+				t.Errorf("%s: fragment %d is not where it would be alone", f.name, p)
+			}
+		}
+	}
+	without, flipped := play(honest(2)).result(t), play(withFault(3, scaling(-1), 8)).result(t)
+	if flipped.bits > fewBar*without.bits || flipped.counted > 4.0/3 || flipped.trust > 0.1 {
+		t.Errorf("a flipped sign: %v; without it %v", flipped, without)
+	}
+}
+
 func brokenOf(t *testing.T, n int) {
 	without := playFew(t, fewSeeds, honest(n-1)...)
 	t.Logf("n=%d without it: %v", n, without)

@@ -29,7 +29,7 @@ const (
 	fewRounds = 12
 	fewBatch  = 4
 	fewRate   = 8e-3
-	fewSeeds  = 1
+	fewSeeds  = 3
 )
 
 // fewRun is a run of a small language model in which few learners fold in step, by the rules of a new run. The network,
