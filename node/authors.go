@@ -16,41 +16,35 @@ import (
 // authorTokens are the tokens folded by author of one fragment. Rounds can be
 // folded again with more deltas, so they are kept apart until they are final.
 type authorTokens struct {
-	params  outer.Params
-	total   map[wire.PeerID]uint64 // that count for the budget
-	asGuest map[wire.PeerID]uint64 // of what was made as a guest, which count for none
-	deltas  uint64
-	rounds  map[uint32][]outer.Delta
-	first   map[wire.PeerID]store.Place // of the first delta in the ledger
+	params outer.Params
+	total  map[wire.PeerID]uint64 // that count for the budget
+	beyond map[wire.PeerID]uint64 // claimed, and not counted
+	deltas uint64
+	rounds map[uint32][]outer.Delta
+	first  map[wire.PeerID]store.Place // of the first delta in the ledger
 }
 
 func newAuthorTokens(p outer.Params) authorTokens {
-	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, asGuest: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}, first: map[wire.PeerID]store.Place{}}
-}
-
-// tokensOf is how many tokens of a delta count for the budget, and how many were made as a guest.
-func tokensOf(p outer.Params, d outer.Delta) (count, asGuest uint64) {
-	count = p.Counted(d)
-	return count, p.Claimed(d) - count
+	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, beyond: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}, first: map[wire.PeerID]store.Place{}}
 }
 
 // made are the tokens that were folded of what an author made, whether or not they count.
-func (a *authorTokens) made(author wire.PeerID) uint64 { return a.total[author] + a.asGuest[author] }
+func (a *authorTokens) made(author wire.PeerID) uint64 { return a.total[author] + a.beyond[author] }
 
 // put takes the deltas folded in a round, in place of those it took before.
 func (a *authorTokens) put(round uint32, folded []outer.Delta) {
-	for _, d := range a.rounds[round] {
-		count, asGuest := tokensOf(a.params, d)
-		a.total[wire.PeerID(d.Author)] -= count
-		a.asGuest[wire.PeerID(d.Author)] -= asGuest
-		a.deltas--
+	before := a.rounds[round]
+	for i, count := range a.params.Counted(before) {
+		author := wire.PeerID(before[i].Author)
+		a.total[author] -= count
+		a.beyond[author] -= before[i].Tokens - count
 	}
-	for _, d := range folded {
-		count, asGuest := tokensOf(a.params, d)
-		a.total[wire.PeerID(d.Author)] += count
-		a.asGuest[wire.PeerID(d.Author)] += asGuest
-		a.deltas++
+	for i, count := range a.params.Counted(folded) {
+		author := wire.PeerID(folded[i].Author)
+		a.total[author] += count
+		a.beyond[author] += folded[i].Tokens - count
 	}
+	a.deltas += uint64(len(folded)) - uint64(len(before))
 	a.rounds[round] = folded
 	if final := a.params.WindowUnion; round > final {
 		delete(a.rounds, round-final-1)
@@ -96,7 +90,7 @@ func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.
 		return a, err
 	}
 	for author, sum := range sums {
-		a.total[author], a.asGuest[author], a.first[author] = sum.Tokens, sum.AsGuest, sum.First
+		a.total[author], a.beyond[author], a.first[author] = sum.Tokens, sum.Beyond, sum.First
 		a.deltas += sum.Deltas
 	}
 	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {

@@ -181,8 +181,12 @@ func (l ledger) Archive(limit []uint32) error {
 		last = min(last, newest-min(newest, l.params.WindowUnion))
 		unread[p] = last - min(last, 1)
 	}
-	_, err := l.Seal(unread, func(h wire.Header) (count, asGuest uint64) {
-		return tokensOf(l.params, core.DeltaOf(wire.Digest{}, h, l.members))
+	_, err := l.Seal(unread, func(round []wire.Header) []uint64 {
+		set := make([]outer.Delta, len(round))
+		for i, h := range round {
+			set[i] = core.DeltaOf(wire.Digest{}, h, l.members)
+		}
+		return l.params.Counted(set)
 	})
 	return err
 }

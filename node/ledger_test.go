@@ -227,7 +227,7 @@ func TestGuestsAreCountedApart(t *testing.T) {
 			a, err := countAuthors(l.Store, p, l.params, l.members)
 			w.Check(err)
 			if a.total[first] != 100*(asGuest+asMember) || a.made(first) != a.total[first] || a.total[second] != 200*asMember || a.made(second) != 200*(asGuest+asMember) {
-				t.Errorf("%s: fragment %d counts %v for the budget, and %v as guests", what, p, a.total, a.asGuest)
+				t.Errorf("%s: fragment %d counts %v for the budget, and %v as guests", what, p, a.total, a.beyond)
 			}
 			if sum := a.total[first] + a.total[second]; sum != w.Tips[p].Tokens {
 				t.Errorf("%s: fragment %d counts %d tokens, its tip has %d", what, p, sum, w.Tips[p].Tokens)

@@ -156,16 +156,18 @@ func lastRounds(s *store.Store, p int, back []ledgerRound) (part []ledgerRound, 
 
 func (c *chain) addRound(all ledgers, p int, r ledgerRound) error {
 	c.closed[p], c.tokens[p] = r.round, r.Tokens
+	var set []outer.Delta
 	for _, id := range r.Folded {
 		h, err := all.header(id)
 		if err != nil {
 			return err
 		}
+		set = append(set, core.DeltaOf(id, h.Header, nil)) // no node of a testnet is a guest
 		c.folded[p][id] = true
 		c.deltas++
-		c.counted[p] += core.Counted(c.run, h.Header, nil) // no node of a testnet is a guest
 		c.sums.add(h.Header.Author, p, c.fragments, h.Header.Tokens)
 	}
+	c.counted[p] += c.run.CountedOf(set)
 	return nil
 }
 

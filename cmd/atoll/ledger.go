@@ -9,7 +9,7 @@ import (
 )
 
 const ledgerHelp = `
-Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs. AS GUEST are tokens of what an author made as a guest: they count for no budget.
+Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs. NOT COUNTED are tokens that an author claimed and that count neither for the budget nor for the learning rate: what it made as a guest, and what is more than twice what others had in a round.
 
     atoll ledger --dir first
     atoll ledger --dir first --deltas
@@ -58,12 +58,12 @@ func (c *LedgerCmd) print(out *console, v inspect.LedgerView) error {
 	return table(out.out, deltaRows(v.Deltas)...)
 }
 
-// authorRows has a column for what was made as guests only where there are some: it is no part of the budget.
+// authorRows has a column for what is claimed and does not count, as guests' work and claims of more than is usual, only where there is some.
 func authorRows(authors []inspect.LedgerAuthor) [][]string {
 	rows := [][]string{{"AUTHOR", "FOLDED", "OPEN", "TOKENS", "SHARE", "BYTES"}}
-	guests := slices.ContainsFunc(authors, func(a inspect.LedgerAuthor) bool { return a.AsGuest > 0 })
-	if guests {
-		rows[0] = append(rows[0], "AS GUEST")
+	beyond := slices.ContainsFunc(authors, func(a inspect.LedgerAuthor) bool { return a.Beyond > 0 })
+	if beyond {
+		rows[0] = append(rows[0], "NOT COUNTED")
 	}
 	for _, a := range authors {
 		name := shortID(a.Author)
@@ -71,8 +71,8 @@ func authorRows(authors []inspect.LedgerAuthor) [][]string {
 			name += "*"
 		}
 		row := []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), status.Bytes(float64(a.Bytes))}
-		if guests {
-			row = append(row, fmt.Sprintf("%.0f", a.AsGuest))
+		if beyond {
+			row = append(row, fmt.Sprintf("%.0f", a.Beyond))
 		}
 		rows = append(rows, row)
 	}

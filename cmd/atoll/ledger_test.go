@@ -7,7 +7,7 @@ import (
 	"atoll/node/inspect"
 )
 
-// What was made as a guest has a column of its own, which runs without guests do not show.
+// What does not count has a column of its own, which is not shown where all counts.
 func TestLedgerShowsGuests(t *testing.T) {
 	authors := []inspect.LedgerAuthor{{Author: "cdcdcdcdcdcd", Self: true, Deltas: 4, Tokens: 400, Share: 1}, {Author: "efefefefefef", Deltas: 3}}
 	text := func() string {
@@ -20,10 +20,10 @@ func TestLedgerShowsGuests(t *testing.T) {
 	if got := text(); strings.Contains(got, "GUEST") {
 		t.Errorf("without guests:\n%s", got)
 	}
-	authors[1].AsGuest = 300
+	authors[1].Beyond = 300
 	got := text()
 	lines := strings.Split(strings.TrimSpace(got), "\n")
-	if len(lines) != 3 || !strings.HasSuffix(strings.TrimSpace(lines[0]), "AS GUEST") || !strings.HasSuffix(strings.TrimSpace(lines[2]), " 300") || !strings.Contains(lines[2], "0.0 %") {
+	if len(lines) != 3 || !strings.HasSuffix(strings.TrimSpace(lines[0]), "NOT COUNTED") || !strings.HasSuffix(strings.TrimSpace(lines[2]), " 300") || !strings.Contains(lines[2], "0.0 %") {
 		t.Errorf("with a guest:\n%s", got)
 	}
 }

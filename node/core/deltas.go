@@ -29,9 +29,13 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 	return d
 }
 
-// Counted is how many tokens of a delta with this header, whose certificate is one of members, count.
-func Counted(p outer.Params, h wire.Header, members *member.Table) uint64 {
-	return p.Counted(DeltaOf(wire.Digest{}, h, members))
+// worth is how many tokens of a delta with this header count at most, whatever else is in its round.
+func (m *Machine) worth(h wire.Header) uint64 {
+	d := m.deltaOf(wire.Digest{}, h)
+	if d.Guest {
+		return 0
+	}
+	return m.cfg.Params.Claimed(d)
 }
 
 // guest reports whether a peer is a guest of the run: its word counts nowhere.
@@ -227,7 +231,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 		m.late++
 	}
 	m.end.came = now
-	m.heard.delivered(h.Header.Author, Counted(m.cfg.Params, h.Header, m.cfg.Gossip.Members))
+	m.heard.delivered(h.Header.Author, m.worth(h.Header))
 	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
 	m.gossip.Settle(now, id, nil)
@@ -367,7 +371,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 			return nil, fmt.Errorf("restore fragment %d: delta %v is of fragment %d", fragment, id, h.Header.Fragment)
 		}
 		m.headers[id] = &h
-		m.heard.had(h.Header.Author, Counted(m.cfg.Params, h.Header, m.cfg.Gossip.Members))
+		m.heard.had(h.Header.Author, m.worth(h.Header))
 		m.attendance.attended(h.Header.Author)
 		m.gossip.Settle(now, id, nil)
 	}

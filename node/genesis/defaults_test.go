@@ -51,9 +51,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "516cff03483b578cc2543ef042484499eb200357bb95e63cbecfd006b602fe0b",
-		"small": "e379f1ad549e04b2f7be13fcbc54d8357448c216bf7215b4639c43d9cfc7e011",
-		"base":  "40f8783ce12d1da99c21e79380cfddbe9ce5506b60b0273308d60d9a3d22c5b0",
+		"tiny":  "ad09c3b59f4f6aec16966ef9a720e0daa2007e59065dc66a112bd36ec7fb12b5",
+		"small": "593b6ce55ad453b1ec698626dfbb56d4fa12d2a6803c30d58c7539d287917277",
+		"base":  "ad5a649bbc08b0df61d28e06786e5a345149ef10a79149d8902b5cd3f37da6f3",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

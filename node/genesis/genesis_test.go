@@ -24,7 +24,7 @@ func fixedGenesis() Genesis {
 		Outer: outer.Params{
 			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 0.5,
 			MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4, WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 3,
-			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000, MaxPace: 6,
+			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000, MaxPace: 6, TokensPerStep: 512,
 		},
 		WayMs: 100, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
 	}
@@ -36,7 +36,7 @@ func TestGenesisGolden(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "6d5fa8cc5ab58a25538fe97467226236607dfc8d61295ffb166e1e422bbc8a67"
+	const want = "78d5f75ccb6887ee065c96791107fe17362fbe729308ed6f43a81dfac3e2e95d"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
@@ -212,8 +212,8 @@ func TestSplitToFit(t *testing.T) {
 	for _, c := range []struct {
 		hidden, intermediate, want int
 	}{
-		{16, 32, 2},          // fits as it is
-		{4096, 16_384, 4},    // doubled
+		{16, 32, 2},                          // fits as it is
+		{4096, 16_384, 4},                    // doubled
 		{65_536, 1 << 18, wire.MaxFragments}, // rows of 2^36 values fit nothing
 	} {
 		g := fixedGenesis()

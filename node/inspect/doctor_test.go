@@ -173,7 +173,7 @@ func TestDoctorFixesSegments(t *testing.T) {
 			l.Check(l.Store.PutRound(p, round, store.Round{}))
 		}
 	}
-	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(wire.Header) (uint64, uint64) { return 0, 0 })
+	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(round []wire.Header) []uint64 { return make([]uint64, len(round)) })
 	if l.Check(err); made != 2 {
 		t.Fatalf("%d segments", made)
 	}
@@ -202,7 +202,7 @@ func TestDoctorFixesSegments(t *testing.T) {
 func TestVerifyNamesWhatWasSetAside(t *testing.T) {
 	const rounds, more = 128, 8
 	l := folderWithKey(t, rounds+more)
-	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(wire.Header) (uint64, uint64) { return 0, 0 })
+	made, err := l.Store.Seal([]uint32{rounds, rounds}, func(round []wire.Header) []uint64 { return make([]uint64, len(round)) })
 	if l.Check(err); made != 2 {
 		t.Fatalf("%d segments", made)
 	}

@@ -168,7 +168,7 @@ func TestLedgerOfGuests(t *testing.T) {
 		t.Fatalf("view %+v, %v", view, err)
 	}
 	host, guest := view.Authors[0], view.Authors[1]
-	if view.TokensFolded != 200 || host.Tokens != 200 || host.Share != 1 || host.AsGuest != 0 || guest.Tokens != 0 || guest.Share != 0 || guest.AsGuest != 400 || guest.Deltas != 4 {
+	if view.TokensFolded != 200 || host.Tokens != 200 || host.Share != 1 || host.Beyond != 0 || guest.Tokens != 0 || guest.Share != 0 || guest.Beyond != 400 || guest.Deltas != 4 {
 		t.Errorf("%v tokens folded, authors %+v", view.TokensFolded, view.Authors)
 	}
 	moments, err := Moments(dir)

@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/store"
+	"atoll/optimizer/outer"
 )
 
 // LedgerView is the account of every delta and token that a folder knows of.
@@ -46,12 +47,14 @@ type LedgerAuthor struct {
 	Author string  `json:"author"` // peer id, hex
 	Self   bool    `json:"self,omitempty"`
 	Deltas int     `json:"deltas"` // folded
-	Tokens float64 `json:"tokens"` // folded, that count for the budget
+	Tokens float64 `json:"tokens"` // folded, that count for the budget and for the learning rate
 	Share  float64 `json:"share"`  // of the folded tokens whose headers are held
 	Bytes  uint64  `json:"bytes"`  // payloads of the folded deltas
 	Open   int     `json:"open_deltas"`
 
-	AsGuest float64 `json:"tokens_as_guest,omitempty"` // folded, of what it made as a guest: they count for no budget
+	// Beyond are folded tokens that it claimed and that do not count: what it made as a guest, and what is more than twice what is
+	// usual in its rounds.
+	Beyond float64 `json:"tokens_not_counted,omitempty"`
 }
 
 // LedgerDelta is one delta.
@@ -127,6 +130,7 @@ func (b *ledgerBuilder) fragment(p int) error {
 	}
 	fragment.Missing = fragment.Closed - uint32(len(recorded))
 	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
+	sets := map[uint32][]outer.Delta{} // by round
 	err = b.store.Headers(p, 1, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
 		// Of a round without a record nobody here can say what it folded.
 		open := !folded[id] && (recorded[h.Header.Round] || h.Header.Round > fragment.Closed)
@@ -136,8 +140,14 @@ func (b *ledgerBuilder) fragment(p int) error {
 			fragment.Open++
 		}
 		b.delta(p, id, h.Header, folded[id], open)
+		if folded[id] {
+			sets[h.Header.Round] = append(sets[h.Header.Round], core.DeltaOf(id, h.Header, b.members))
+		}
 		return nil
 	})
+	for _, set := range sets {
+		b.count(p, set)
+	}
 	b.view.Fragments = append(b.view.Fragments, fragment)
 	return err
 }
@@ -161,10 +171,15 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded, open
 	}
 	a.Deltas++
 	a.Bytes += uint64(h.Size)
-	d := core.DeltaOf(id, h, b.members)
-	count := b.genesis.Outer.Counted(d)
-	a.Tokens += b.weight(p) * float64(count)
-	a.AsGuest += b.weight(p) * float64(b.genesis.Outer.Claimed(d)-count)
+}
+
+// count adds what a round folded to the tokens of its authors.
+func (b *ledgerBuilder) count(p int, set []outer.Delta) {
+	for i, count := range b.genesis.Outer.Counted(set) {
+		a := b.authors[wire.PeerID(set[i].Author)]
+		a.Tokens += b.weight(p) * float64(count)
+		a.Beyond += b.weight(p) * float64(set[i].Tokens-count)
+	}
 }
 
 // weight is the part of the parameters that a fragment has.
@@ -194,7 +209,7 @@ func (b *ledgerBuilder) finish() LedgerView {
 		if known > 0 {
 			a.Share = a.Tokens / known
 		}
-		a.Tokens, a.AsGuest = math.Round(a.Tokens), math.Round(a.AsGuest)
+		a.Tokens, a.Beyond = math.Round(a.Tokens), math.Round(a.Beyond)
 		b.view.Authors = append(b.view.Authors, *a)
 	}
 	slices.SortFunc(b.view.Authors, func(x, y LedgerAuthor) int {

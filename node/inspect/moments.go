@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/store"
+	"atoll/optimizer/outer"
 )
 
 // Moment is how far a run was when a round had closed, as a ledger tells it. A ledger has no
@@ -70,10 +71,14 @@ func (f *folder) moments(rounds []closing, headers map[wire.Digest]wire.Header) 
 	tokens := make([]uint64, len(f.plan))
 	for i, r := range rounds {
 		tokens[r.fragment], now.Closed[r.fragment], now.Contributors[r.fragment] = r.tokens, r.round, len(r.folded)
+		var set []outer.Delta
 		for _, id := range r.folded {
 			if h, held := headers[id]; held {
-				now.By[hex.EncodeToString(h.Author[:])] += b.weight(r.fragment) * float64(core.Counted(f.genesis.Outer, h, f.members))
+				set = append(set, core.DeltaOf(id, h, f.members))
 			}
+		}
+		for i, count := range f.genesis.Outer.Counted(set) {
+			now.By[hex.EncodeToString(set[i].Author[:])] += b.weight(r.fragment) * float64(count)
 		}
 		if (i+1)*maxMoments/len(rounds) == i*maxMoments/len(rounds) && len(rounds) > maxMoments {
 			continue

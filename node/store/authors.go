@@ -12,21 +12,21 @@ import (
 
 // AuthorSum is what was folded of one author's deltas.
 type AuthorSum struct {
-	Deltas  uint64
-	Tokens  uint64 // that count for the budget
-	AsGuest uint64 // tokens of what it made as a guest of the run, which count for none
-	First   Place  // of its first delta; zero where a program counted it that did not write that down
+	Deltas uint64
+	Tokens uint64 // that count for the budget
+	Beyond uint64 // tokens that it claimed and that do not count
+	First  Place  // of its first delta; zero where a program counted it that did not write that down
 }
 
 // Place is where a delta is in the records of a fragment.
 type Place struct{ Round, Nth uint32 }
 
-// add is the sum with another delta, of which so many tokens count, and so many were made as a guest.
-func (a AuthorSum) add(at Place, tokens, asGuest uint64) AuthorSum {
+// add is the sum with another delta, of which so many tokens count, and so many are beyond what counts.
+func (a AuthorSum) add(at Place, tokens, beyond uint64) AuthorSum {
 	if a.Deltas == 0 {
 		a.First = at
 	}
-	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.AsGuest + asGuest, a.First}
+	return AuthorSum{a.Deltas + 1, a.Tokens + tokens, a.Beyond + beyond, a.First}
 }
 
 // authorSumSize is the length of an entry of an author.
@@ -34,7 +34,7 @@ const authorSumSize = 4 * 8
 
 func (a AuthorSum) encode() []byte {
 	b := make([]byte, 0, authorSumSize)
-	for _, n := range []uint64{a.Deltas, a.Tokens, a.AsGuest} {
+	for _, n := range []uint64{a.Deltas, a.Tokens, a.Beyond} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	b = binary.BigEndian.AppendUint32(b, a.First.Round)
@@ -46,7 +46,7 @@ func decodeAuthorSum(b []byte) (a AuthorSum) {
 	if len(b) != authorSumSize {
 		return a
 	}
-	for i, n := range []*uint64{&a.Deltas, &a.Tokens, &a.AsGuest} {
+	for i, n := range []*uint64{&a.Deltas, &a.Tokens, &a.Beyond} {
 		*n = binary.BigEndian.Uint64(b[8*i:])
 	}
 	a.First = Place{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
@@ -74,16 +74,18 @@ func (s *Store) AuthorSums(fragment int) (through uint32, sums map[wire.PeerID]A
 }
 
 // CountAuthors counts the recorded rounds of a fragment up to a last one, so that nobody
-// has to read them again to know who contributed. They must be final. tokens says how many
-// tokens of a delta count, and how many were made as a guest. Deltas whose headers are not here are left out. Rounds that are
+// has to read them again to know who contributed. They must be final. counted says how many
+// tokens of each delta of a round count. Deltas whose headers are not here are left out. Rounds that are
 // taken back later (TruncateRounds, Install) undo the counting. Not durable before a commit.
-func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header) (count, asGuest uint64)) error {
+func (s *Store) CountAuthors(fragment int, last uint32, counted func([]wire.Header) []uint64) error {
 	through, sums, err := s.AuthorSums(fragment)
 	if err != nil || last <= through {
 		return err
 	}
 	began := s.takenBack.Load()
 	err = s.Rounds(fragment, through+1, last, func(round uint32, r Round) error {
+		var headers []wire.Header
+		var places []uint32
 		for nth, id := range r.Folded {
 			h, err := s.HeaderAt(fragment, round, id)
 			if errors.Is(err, ErrNotFound) {
@@ -92,8 +94,11 @@ func (s *Store) CountAuthors(fragment int, last uint32, tokens func(wire.Header)
 			if err != nil {
 				return err
 			}
-			count, asGuest := tokens(h.Header)
-			sums[h.Header.Author] = sums[h.Header.Author].add(Place{round, uint32(nth)}, count, asGuest)
+			headers, places = append(headers, h.Header), append(places, uint32(nth))
+		}
+		for i, count := range counted(headers) {
+			h := headers[i]
+			sums[h.Author] = sums[h.Author].add(Place{round, places[i]}, count, h.Tokens-count)
 		}
 		return nil
 	})

@@ -9,20 +9,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokensOf is how many tokens count in these tests, not all of them, and how many were made as a guest.
-func tokensOf(h wire.Header) (count, asGuest uint64) {
-	return h.Tokens - uint64(h.Round), uint64(h.Round)
+// tokensOf is how many tokens count in these tests, not all of them, and the fewer the more deltas a round has.
+func tokensOf(round []wire.Header) []uint64 {
+	counts := make([]uint64, len(round))
+	for i, h := range round {
+		counts[i] = h.Tokens - uint64(len(round))
+	}
+	return counts
 }
 
 // sumsBy adds up what CountAuthors should come to, from the records.
 func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) map[wire.PeerID]AuthorSum {
 	sums := map[wire.PeerID]AuthorSum{}
 	err := s.Rounds(fragment, 1, last, func(round uint32, r Round) error {
+		var headers []wire.Header
+		var places []uint32
 		for nth, id := range r.Folded {
 			if h, err := s.Header(id); err == nil {
-				count, asGuest := tokensOf(h.Header)
-				sums[h.Header.Author] = sums[h.Header.Author].add(Place{round, uint32(nth)}, count, asGuest)
+				headers, places = append(headers, h.Header), append(places, uint32(nth))
 			}
+		}
+		for i, count := range tokensOf(headers) {
+			h := headers[i]
+			sums[h.Author] = sums[h.Author].add(Place{round, places[i]}, count, h.Tokens-count)
 		}
 		return nil
 	})
@@ -97,9 +106,9 @@ func TestCountingWhatIsTakenBack(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	d := makeDelta(1, 0, 1)
 	must(t, d.put(s), s.PutRound(0, 1, Round{Folded: []wire.Digest{d.id}}))
-	must(t, s.CountAuthors(0, 1, func(h wire.Header) (uint64, uint64) {
+	must(t, s.CountAuthors(0, 1, func(round []wire.Header) []uint64 {
 		must(t, s.TruncateRounds(0, 0))
-		return h.Tokens, 0
+		return make([]uint64, len(round))
 	}))
 	if through, sums, err := s.AuthorSums(0); err != nil || through != 0 || len(sums) != 0 {
 		t.Errorf("through round %d: %v, %v", through, sums, err)
@@ -110,7 +119,7 @@ func TestCountingWhatIsTakenBack(t *testing.T) {
 }
 
 func TestAuthorSumEntries(t *testing.T) {
-	sum := AuthorSum{Deltas: 3, Tokens: 70, AsGuest: 9, First: Place{5, 1}}
+	sum := AuthorSum{Deltas: 3, Tokens: 70, Beyond: 9, First: Place{5, 1}}
 	if got := decodeAuthorSum(sum.encode()); got != sum {
 		t.Errorf("%+v is read as %+v", sum, got)
 	}

@@ -32,12 +32,12 @@ const (
 // index into segment files, as far as there are enough for a file. They are found as before. A
 // start does not read them. It counts their authors first (CountAuthors). It returns how many
 // segments it made. After an error what is not in a segment is in the index.
-func (s *Store) Seal(limit []uint32, tokens func(wire.Header) (count, asGuest uint64)) (made int, err error) {
+func (s *Store) Seal(limit []uint32, counted func([]wire.Header) []uint64) (made int, err error) {
 	for fragment, last := range limit {
 		for made < maxSeals {
 			g, err := s.gather(fragment, last)
 			if err == nil && g != nil {
-				err = s.CountAuthors(fragment, g.last, tokens)
+				err = s.CountAuthors(fragment, g.last, counted)
 			}
 			if err == nil && g != nil {
 				err = s.seal(g)

@@ -34,9 +34,11 @@ const (
 	// that was judged longest ago goes first.
 	MaxRecords = 1024
 
-	// MinVoices is how many deltas a round must have before one is judged by the others: of three, one
-	// that lies and two that do not can look alike.
-	MinVoices = 4
+	// MinVoices is how many deltas of members a round must have before one is judged by the others. Of three each is judged by the better
+	// of its two cosines: the two that are honest have each other.
+	MinVoices = 3
+	// leastCommittee is how many of them must have a voice.
+	leastCommittee = 2
 	// committee is how many deltas the others are compared with. The middle of seven others withstands
 	// three that lie, and the cost of a fold stays linear in its deltas.
 	committee = 8
@@ -62,8 +64,9 @@ const (
 	// missedFor is how many rounds must pass without a trusted author before a round of others moves
 	// anything: then those that were trusted have gone.
 	missedFor = 64
-	// FreeClaim is how many times the weight of the median delta an author may claim whose deltas agree
-	// as the median does. More weight is for more agreement: noise falls with the root of the tokens.
+	// FreeClaim is how many times the weight of the median delta, for equal steps, an author may claim whose deltas agree
+	// as the median does. More weight is for more agreement, as noise falls with the root of the tokens, and less for less, down to
+	// the median's.
 	FreeClaim = 2
 )
 
@@ -129,9 +132,12 @@ func (fold *folding) agree(next *Tip) *agreeing {
 		if judged {
 			record = min(record, agreement[i])
 		}
-		a.trusts[i], a.claims[i] = trust(record), math.Inf(1)
+		a.trusts[i], a.claims[i] = trust(record), math.MaxFloat64
+		if a.silent[i] {
+			a.trusts[i] = 0
+		}
 		if a.members >= MinVoices {
-			a.claims[i] = FreeClaim * max(1, float64(record*record))
+			a.claims[i] = max(1, float64(FreeClaim*float64(record*record)))
 		}
 	}
 	next.Records = newestRecords(next.Records)
@@ -160,7 +166,7 @@ func (a *agreeing) hear() {
 			continue
 		}
 		a.members++
-		if a.scales[i] > 0 {
+		if a.scales[i] > 0 && !a.silent[i] {
 			a.voices[i] = trust(agreementOf(a.prev.Records, c.Delta.Author))
 		}
 	}
@@ -169,7 +175,7 @@ func (a *agreeing) hear() {
 // judge finds the agreement of each delta in units of the median, for rounds that say something.
 func (a *agreeing) judge(chain Digest) (agreement []float64, judged bool) {
 	a.choose()
-	if len(a.judges) < MinVoices {
+	if a.members < MinVoices || len(a.judges) < leastCommittee {
 		return nil, false
 	}
 	a.compare(chain)
@@ -330,13 +336,16 @@ func (a *agreeing) gather(i int, starts []int, values []float32) {
 }
 
 // inCommon is the lower median, by voices, of the cosines between delta i and the others of the
-// committee.
+// committee, and of two the larger: one of these may lie.
 func (a *agreeing) inCommon(i int) float64 {
 	var cosines, voices []float64
 	for k, j := range a.judges {
 		if j != i {
 			cosines, voices = append(cosines, a.cosines[i][k]), append(voices, a.voices[j])
 		}
+	}
+	if len(cosines) == 2 {
+		return max(cosines[0], cosines[1])
 	}
 	return lowerMedian(cosines, voices)
 }
@@ -385,9 +394,9 @@ func trustedLately(table []Record, round uint32) bool {
 	})
 }
 
-// bounded lowers weights to the claims, in units of the members' median weight by trusts, and multiplies them by
-// the trusts. Where no member is trusted it does neither, unless somebody else was of late: then all are 0.
-func bounded(w []float64, set []Delta, trusts, claims []float64, lately bool) {
+// bounded lowers weights to the claims, in units of the members' median weight for a step by trusts, and multiplies them by
+// the trusts. Who is slow or fast is so by steps, which one round bounds (work). Where no member is trusted it does neither, unless somebody else was of late: then all are 0.
+func (p Params) bounded(w []float64, set []Delta, trusts, claims []float64, lately bool) {
 	words := slices.Clone(trusts)
 	for i, d := range set {
 		if d.Guest {
@@ -400,8 +409,12 @@ func bounded(w []float64, set []Delta, trusts, claims []float64, lately bool) {
 		}
 		return
 	}
-	median := lowerMedian(w, words)
-	for i := range w {
-		w[i] = float64(min(w[i], float64(claims[i]*median)) * trusts[i])
+	steady := make([]float64, len(w)) // what a step weighs
+	for i, d := range set {
+		steady[i] = w[i] / p.work(d)
+	}
+	median := lowerMedian(steady, words)
+	for i, d := range set {
+		w[i] = float64(min(w[i], float64(claims[i]*median*p.work(d))) * trusts[i])
 	}
 }

@@ -19,6 +19,8 @@ const (
 	// littleNoise is the expected cosine from which on nobody is compared: what is left of noise is too little to be
 	// told from errors of the model, and averaging it brings little.
 	littleNoise = 0.9
+	// leastTetrads is how many the committee must be for any two to have two others beside them.
+	leastTetrads = 4
 )
 
 // tellCopies finds how alike each delta is to each of the committee, from the trusts on.
@@ -102,7 +104,7 @@ func (a *agreeing) alike(i, j int) float64 {
 // asOne lowers the weights of deltas that are alike, so that together they are that of the heaviest. Deltas without
 // weight take nobody's.
 func (a *agreeing) asOne(w []float64) {
-	if len(a.judges) < MinVoices {
+	if len(a.judges) < leastTetrads {
 		return
 	}
 	a.tellCopies()

@@ -64,22 +64,6 @@ func (p Params) Check(d Delta) error {
 	return nil
 }
 
-// Counted is how many tokens of a delta that passes Check count for the budget and for the learning rate: none of a guest,
-// whose keys are free, and of a member those of Claimed.
-func (p Params) Counted(d Delta) uint64 {
-	if d.Guest {
-		return 0
-	}
-	return p.Claimed(d)
-}
-
-// Claimed is how many tokens of a delta that passes Check count for its weight: those of the steps that its author can have
-// made since its base. A claim of more moves nothing.
-func (p Params) Claimed(d Delta) uint64 {
-	steps := min(uint64(d.Steps), uint64(p.MaxPace)*uint64(p.H)*uint64(d.Round-d.Base))
-	return min(d.Tokens, steps*p.MaxTokensPerStep)
-}
-
 // CheckSize tells whether a payload of size bytes can hold the values of fragment f. It
 // needs the plan, so it stands apart from Check; no payload over it need be fetched.
 func (p Params) CheckSize(f Fragment, size int) error {

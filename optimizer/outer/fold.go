@@ -100,8 +100,12 @@ type folding struct {
 	revoked []Revoked      // names revoked up to this round
 	sources []source       // the values of set, from measure on
 	norms   [][]float64    // [delta][tensor] |v|, from measure on
+	speaks  [][]bool       // [delta][tensor] it says something, from listen on
+	silent  []bool         // it does nowhere
 	weights []float64      // of set, from apply on
 	total   float64        // of weights
+	spoken  [][]float64    // [delta][tensor] its weight where it speaks, from apply on
+	totals  []float64      // [tensor] of these
 	refused []Refusal
 
 	memory  *tensor.Workspace
@@ -187,9 +191,11 @@ func (fold *folding) apply(next *Tip) {
 	deltas := make([]Delta, len(fold.set))
 	for i, c := range fold.set {
 		deltas[i] = c.Delta
-		next.Tokens += fold.p.Counted(c.Delta)
 	}
+	next.Tokens += fold.p.CountedOf(deltas)
+	fold.listen()
 	fold.weights = fold.weigh(deltas, next)
+	fold.divide()
 	for _, w := range fold.weights {
 		fold.total += w
 	}
@@ -218,18 +224,22 @@ type progress func(at int, sum []float64)
 
 // weigh returns the weights of the set, whose deltas these are.
 func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
-	if fold.p.OwnText {
-		return Weights(fold.p, deltas, fold.round)
-	}
 	w := fold.p.claimed(deltas, fold.round)
-	a := fold.agree(next)
-	bounded(w, deltas, a.trusts, a.claims, trustedLately(next.Records, fold.round))
-	a.asOne(w)
-	guests := 0.0
-	if a.judged {
-		guests = guestShare
+	for i := range w {
+		if fold.silent[i] {
+			w[i] = 0
+		}
 	}
-	shareOut(w, deltas, fold.p.MaxShare, guests)
+	guests := guestShare
+	if !fold.p.OwnText {
+		a := fold.agree(next)
+		fold.p.bounded(w, deltas, a.trusts, a.claims, trustedLately(next.Records, fold.round))
+		a.asOne(w)
+		if !a.judged {
+			guests = 0
+		}
+	}
+	shareOut(fold.p, w, deltas, guests)
 	return w
 }
 

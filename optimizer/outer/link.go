@@ -29,10 +29,11 @@ func NextLink(p Params, prev Link, set []Delta) Link {
 	next := Link{Round: prev.Round + 1, Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: prev.Revoked}
 	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
 		next.Revoked = Revoke(prev.Revoked, set)
-		for _, d := range admitted(next.Revoked, set) {
+		taken := admitted(next.Revoked, set)
+		for _, d := range taken {
 			next.Folded = append(next.Folded, d.ID)
-			next.Tokens += p.Counted(d)
 		}
+		next.Tokens += p.CountedOf(taken)
 	}
 	slices.SortFunc(next.Folded, CompareIDs)
 	next.Chain = ChainDigest(prev.Chain, next.Folded)

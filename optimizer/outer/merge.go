@@ -77,7 +77,7 @@ func (fold *folding) unitNorm(i, t int) float64 {
 func (fold *folding) moving(t int) int {
 	n := 0
 	for i := range fold.set {
-		if fold.norms[i][t] > 0 {
+		if fold.norms[i][t] > 0 && fold.speaks[i][t] {
 			n++
 		}
 	}
@@ -89,7 +89,7 @@ func (fold *folding) moving(t int) int {
 func (fold *folding) medianNorm(t int, limit float64) float64 {
 	var norms, weights []float64
 	for i := range fold.set {
-		if n := fold.unitNorm(i, t); n > 0 {
+		if n := fold.unitNorm(i, t); n > 0 && fold.speaks[i][t] {
 			norms = append(norms, min(n, limit))
 			weights = append(weights, fold.weights[i])
 		}
@@ -129,7 +129,7 @@ func (fold *folding) merge(clips [][]float64) progress {
 		clear(sum)
 		fold.accumulate(at, sum, func(i, t int) float64 {
 			if mean[t] {
-				return fold.weights[i] * clips[i][t] / fold.total
+				return fold.meanFactor(i, t, clips[i][t])
 			}
 			return fold.directionFactor(i, t)
 		})
@@ -151,7 +151,15 @@ func (fold *folding) directionFactor(i, t int) float64 {
 	if fold.norms[i][t] == 0 {
 		return 0
 	}
-	return fold.weights[i] / fold.norms[i][t]
+	return fold.spoken[i][t] / fold.norms[i][t]
+}
+
+// meanFactor is w clip / sum w: a delta's part of the weighted mean.
+func (fold *folding) meanFactor(i, t int, clip float64) float64 {
+	if fold.spoken[i][t] == 0 {
+		return 0
+	}
+	return fold.spoken[i][t] * clip / fold.totals[t]
 }
 
 // stretch returns the scales that give the summed directions of each tensor their length r, and the tensors that get
@@ -207,17 +215,17 @@ func (fold *folding) directions(mean []bool) []tensor.Lanes {
 // radius is the weighted mean of the clipped norms in tensor t.
 func (fold *folding) radius(t int, clips [][]float64) float64 {
 	r := 0.0
-	for i, w := range fold.weights {
-		r += float64(w * float64(fold.norms[i][t]*clips[i][t]))
+	for i := range fold.set {
+		r += float64(fold.spoken[i][t] * float64(fold.norms[i][t]*clips[i][t]))
 	}
-	return r / fold.total
+	return r / fold.totals[t]
 }
 
 // randomWalk is the expected length of the sum of directions that have nothing in common.
 func (fold *folding) randomWalk(t int) float64 {
 	s := 0.0
-	for i, w := range fold.weights {
-		if fold.norms[i][t] > 0 {
+	for i := range fold.set {
+		if w := fold.spoken[i][t]; fold.norms[i][t] > 0 {
 			s += float64(w * w)
 		}
 	}

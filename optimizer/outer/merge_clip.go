@@ -71,14 +71,16 @@ func (fold *folding) perTensor() [][]float64 {
 
 // pullTensor fills pull[.][t] and returns its sum.
 func (fold *folding) pullTensor(t int, distances, pull [][]float64) (sum float64) {
-	of := make([]float64, len(distances))
+	var of, weights []float64
 	for i := range distances {
-		of[i] = distances[i][t]
+		if w := fold.spoken[i][t]; w > 0 {
+			of, weights = append(of, distances[i][t]), append(weights, w)
+		}
 	}
-	tau := lowerMedian(of, fold.weights)
-	for i, d := range of {
-		pull[i][t] = fold.weights[i] / fold.total
-		if d > tau {
+	tau := lowerMedian(of, weights)
+	for i := range distances {
+		pull[i][t] = fold.share(i, t)
+		if d := distances[i][t]; d > tau {
 			pull[i][t] = float64(pull[i][t]*tau) / d
 		}
 		sum += pull[i][t]

@@ -93,6 +93,10 @@ type Params struct {
 	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see Counted.
 	MaxPace int
 
+	// TokensPerStep are the tokens of a usual step: the batch of genesis times the context. In a round of one or two at most four
+	// times as many count for a step.
+	TokensPerStep uint64
+
 	// OwnText says that learners have texts of their own. What they have in common says little about their work, so folds weigh
 	// by claims alone. Otherwise deltas count by how they and their authors' earlier ones agree with those of others (see
 	// Record), and those that are alike beyond what all have in common, as copies are, weigh as one together.
@@ -220,6 +224,7 @@ func (p Params) validateNumbers() error {
 		{"MaxShare", p.MaxShare, 1e-6, 1},
 		{"MaxSteps", float64(p.MaxSteps), float64(p.H), MaxStepsLimit},
 		{"MaxTokensPerStep", float64(p.MaxTokensPerStep), 1, MaxTokensLimit},
+		{"TokensPerStep", float64(p.TokensPerStep), 1, float64(p.MaxTokensPerStep)},
 		{"WindowAccept", float64(p.WindowAccept), 1, MaxWindow},
 		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
 		{"Answerers", float64(p.Answerers), 1, MaxAnswerers},

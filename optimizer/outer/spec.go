@@ -36,7 +36,7 @@ const (
 	leastRoundMs = 20
 	// minority is the share of a round's weight that one delta may have, and LeastQuorum the least quorum with which that is
 	// a minority.
-	minority, LeastQuorum = 0.5, 3
+	minority, LeastQuorum = 0.4, 3
 	// strongest is how many times the usual tokens of a step the strongest learner may bring.
 	strongest = 64
 
@@ -58,7 +58,7 @@ func (s Spec) Params() Params {
 	p := Params{
 		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
 		ClipFactor: clipFactor, RefDecay: refDecay, StaleFactor: staleFactor, MaxShare: minority,
-		MaxSteps: s.mostSteps(), MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
+		MaxSteps: s.mostSteps(), TokensPerStep: s.StepTokens, MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
 		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),
 		OwnText: s.OwnText,

@@ -88,6 +88,8 @@ func (x *textFold) judge(chain outer.Digest) {
 		}
 		if sum > 0 {
 			scales[i] = 1 / math.Sqrt(sum)
+		}
+		if !x.silent(i) {
 			voices[i] = trustByText(float64(x.record(c.Delta.Author).Agreement) / 2048)
 		}
 		if c.Delta.Guest {
@@ -143,7 +145,13 @@ func (x *textFold) judge(chain outer.Digest) {
 
 // verdicts is F-31.5 to F-32.2; nil if the round judges nobody.
 func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales []float64) []float64 {
-	if len(committee) < 4 {
+	members := 0
+	for _, c := range x.set {
+		if !c.Delta.Guest {
+			members++
+		}
+	}
+	if members < 3 || len(committee) < 2 {
 		return nil
 	}
 	sample := sampleByText(chain, x.f.Len)
@@ -170,7 +178,9 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 			x.cos[i][j] = cos
 			cosines, weights = append(cosines, cos), append(weights, voices[j])
 		}
-		common[i] = medianByText(cosines, weights)
+		if common[i] = medianByText(cosines, weights); len(cosines) == 2 {
+			common[i] = max(cosines[0], cosines[1])
+		}
 		if voices[i] > 0 {
 			heard, by = append(heard, common[i]), append(by, voices[i])
 		}
@@ -204,6 +214,9 @@ func (x *textFold) bound(r []float64) {
 	trusts, ofMembers, members := make([]float64, len(r)), make([]float64, len(r)), 0
 	for i := range r {
 		trusts[i] = trustByText(r[i])
+		if x.silent(i) {
+			trusts[i] = 0
+		}
 		if !x.set[i].Delta.Guest {
 			ofMembers[i] = trusts[i]
 			members++
@@ -217,10 +230,14 @@ func (x *textFold) bound(r []float64) {
 		}
 		return
 	}
-	median := medianByText(x.weights, ofMembers)
-	for i := range x.set {
-		if members >= 4 {
-			x.weights[i] = min(x.weights[i], float64(2*max(1, float64(r[i]*r[i]))*median))
+	var steady []float64
+	for i, c := range x.set {
+		steady = append(steady, x.weights[i]/workByText(x.p, c.Delta))
+	}
+	median := medianByText(steady, ofMembers)
+	for i, c := range x.set {
+		if members >= 3 {
+			x.weights[i] = min(x.weights[i], float64(max(1, float64(2*float64(r[i]*r[i])))*median*workByText(x.p, c.Delta)))
 		}
 		x.weights[i] *= trusts[i]
 	}
@@ -403,12 +420,24 @@ func specRecordsRefused(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specFewJudge: three deltas judge nobody.
+// specFewJudge: of three the one that has nothing in common with either loses its trust, and two judge nobody.
 func specFewJudge(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
 	p, f := judged(), fragment("a", 300)
-	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, 1, -1)...); len(tip.Records) != 0 {
-		t.Errorf("three judge: %v", tip.Records)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, -1)...); len(tip.Records) != 0 {
+		t.Errorf("two judge: %v", tip.Records)
+	}
+	tip, x := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, 1, -1)...)
+	if len(tip.Records) != 3 || tip.Records[2].Agreement >= 2048 || tip.Records[0].Agreement != 2048 || x.weights[2] != 0 {
+		t.Errorf("three judge: %v, weights %v", tip.Records, x.weights)
+	}
+	for tip.Trust(outer.Author{3}) > 0 { // its voice goes, and the other two go on judging it
+		tip, _ = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 0.1, 1, 1, -1)...)
+	}
+	for rounds := 0; tip.Trust(outer.Author{3}) < 1; rounds++ { // so it comes back once it is mended
+		if tip, _ = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 0.1, 1, 1, 1)...); rounds > 20 {
+			t.Fatalf("mended, and never trusted again: %v", tip.Records)
+		}
 	}
 }
 

@@ -25,7 +25,10 @@ type textFold struct {
 	set     []outer.Contribution
 	values  [][]float32 // [delta][value]
 	norms   [][]float64 // [delta][tensor]
+	speaks  [][]bool    // [delta][tensor]
 	weights []float64
+	spoken  [][]float64 // [delta][tensor]
+	totals  []float64
 	records []outer.Record
 	total   float64
 	judges  bool        // the round judges
@@ -52,16 +55,16 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 	slices.SortFunc(ids, bytes.Compare)
 	next.Chain = blake3.Sum256(append(prev.Chain[:], slices.Concat(ids...)...))
 	if len(x.set) > 0 {
+		x.listen(prev)
 		x.weigh(next.Chain)
+		x.share()
 		if x.total > 0 {
 			next.Ref = x.clip(prev.Ref)
 			x.merge()
 			x.step(prev, &next)
 		}
-		for _, c := range x.set {
-			if !c.Delta.Guest {
-				next.Tokens += countedByText(p, c.Delta)
-			}
+		for _, n := range countedByText(p, x.set) {
+			next.Tokens += n
 		}
 		if next.EndRound == 0 && next.Tokens >= p.Budget {
 			next.EndRound = next.Round
@@ -148,33 +151,105 @@ func norm(v []float64) float64 {
 	return math.Sqrt(lane[0])
 }
 
+// listen is F-10.2 to F-10.6.
+func (x *textFold) listen(prev *outer.Tip) {
+	x.speaks = make([][]bool, len(x.set))
+	x.each(func(t, at, n int) {
+		var norms, voices []float64
+		longest := 0.0
+		for i, c := range x.set {
+			if v := x.scaled(i, t); v > 0 {
+				trust := 1.0
+				for _, r := range prev.Records {
+					if r.Author == c.Delta.Author {
+						trust = trustByText(float64(r.Agreement) / 2048)
+					}
+				}
+				if c.Delta.Guest {
+					trust = 0
+				}
+				norms, voices, longest = append(norms, v), append(voices, trust), max(longest, v)
+			}
+		}
+		usual := 0.0
+		switch {
+		case prev.Ref[t] > 0:
+			usual = min(float64(prev.Ref[t]), longest)
+		case len(norms) == 2:
+			usual = min(longest, norm(widen(prev.Anchor[at:at+n]))/8)
+		case len(norms) > 0:
+			usual = medianByText(norms, voices)
+		}
+		for i := range x.set {
+			x.speaks[i] = append(x.speaks[i], x.scaled(i, t) > 0 && x.scaled(i, t) >= usual/16)
+		}
+	})
+	if k := x.p.Codec; k == codec.Sparse || k == codec.Sparse8 {
+		for i := range x.set {
+			all := !x.silent(i)
+			for t := range x.speaks[i] {
+				x.speaks[i][t] = all
+			}
+		}
+	}
+}
+
+func (x *textFold) silent(i int) bool { return !slices.Contains(x.speaks[i], true) }
+
+// share is F-13.8.
+func (x *textFold) share() {
+	x.spoken = make([][]float64, len(x.set))
+	for t := range x.f.Tensors {
+		total := 0.0
+		for i, w := range x.weights {
+			if !x.speaks[i][t] {
+				w = 0
+			}
+			total += w
+			x.spoken[i] = append(x.spoken[i], w)
+		}
+		x.totals = append(x.totals, total)
+	}
+}
+
+// over is x / y, and 0 of nothing.
+func over(x, y float64) float64 {
+	if y == 0 {
+		return 0
+	}
+	return x / y
+}
+
+// pacedByText are the steps that count, of F-11.2.
+func pacedByText(p outer.Params, d outer.Delta) int {
+	if p.MaxPace == 0 {
+		return int(d.Steps)
+	}
+	return min(int(d.Steps), p.MaxPace*p.H*int(d.Round-d.Base))
+}
+
+// workByText is the work of F-13.2.
+func workByText(p outer.Params, d outer.Delta) float64 { return float64(min(pacedByText(p, d), p.H)) }
+
 // weigh is F-11 to F-13, and F-33.
 func (x *textFold) weigh(chain outer.Digest) {
 	factors := map[uint8]float64{1: 1, 2: 0.9375, 3: 0.9375, 4: 0.75}
 	for _, c := range x.set {
 		d := c.Delta
-		tokens := float64(countedByText(x.p, d))
+		tokens := float64(claimedByText(x.p, d))
 		w := tokens * tokens / float64(d.Steps)
 		late := float64(x.p.StaleFactor * float64(d.Round-1-d.Base))
 		x.weights = append(x.weights, w/(1+late)*factors[d.Precision])
 	}
+	for i := range x.set {
+		if x.silent(i) {
+			x.weights[i] = 0
+		}
+	}
 	if !x.p.OwnText {
 		x.judge(chain)
 	}
-	var members []float64
-	for i, c := range x.set {
-		if !c.Delta.Guest {
-			members = append(members, x.weights[i])
-		}
-	}
-	if len(members) > 0 {
-		cap := capByText(members, x.p.MaxShare)
-		for i, c := range x.set {
-			if !c.Delta.Guest {
-				x.weights[i] = min(x.weights[i], cap)
-			}
-		}
-	}
+	x.cap()
 	x.boundGuests()
 	for _, w := range x.weights {
 		x.total += w
@@ -202,31 +277,55 @@ func (x *textFold) boundGuests() {
 	}
 }
 
-func capByText(weights []float64, maxShare float64) float64 {
-	n, some := len(weights), 0
-	for _, w := range weights {
-		if w > 0 {
-			some++
+// cap is F-13 to F-13.3.
+func (x *textFold) cap() {
+	var members []int
+	work := 0.0
+	for i, c := range x.set {
+		if !c.Delta.Guest {
+			members = append(members, i)
+			if x.weights[i] > 0 {
+				work += workByText(x.p, c.Delta)
+			}
 		}
 	}
-	w := slices.Clone(weights)
-	slices.SortFunc(w, func(a, b float64) int { return cmp.Compare(b, a) })
-	share := max(maxShare, 1/float64(max(some, 1)))
-	for k := range n {
-		below := 0.0
-		for i := n - 1; i >= k; i-- {
-			below = w[i] + below
+	caps := make([]float64, len(x.set))
+	for _, i := range members {
+		if caps[i] = x.p.MaxShare; work > 0 {
+			caps[i] = max(caps[i], workByText(x.p, x.set[i].Delta)/work)
 		}
-		taken := float64(k) * share
-		room := 1 - float64(taken)
+	}
+	members = slices.DeleteFunc(members, func(i int) bool { return x.weights[i] == 0 })
+	if len(members) == 0 {
+		return
+	}
+	sum, _ := sumByText(members, x.weights, caps)
+	for _, i := range members {
+		x.weights[i] = min(x.weights[i], float64(caps[i]*sum))
+	}
+}
+
+// sumByText is S of F-13.3, and whether there is such a k.
+func sumByText(members []int, w, caps []float64) (sum float64, found bool) {
+	order := slices.Clone(members)
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w[j]/caps[j], w[i]/caps[i]) })
+	taken := 0.0
+	for k, i := range order {
+		below := 0.0
+		for n := len(order) - 1; n >= k; n-- {
+			below = w[order[n]] + below
+		}
+		room := 1 - taken
 		if room <= 0 {
 			break
 		}
-		if v := share * below / room; w[k] <= v {
-			return v
+		if s := below / room; w[i]/caps[i] <= s {
+			return s, true
 		}
+		taken += caps[i]
 	}
-	return w[n-1]
+	last := order[len(order)-1]
+	return w[last] / caps[last], false
 }
 
 func (x *textFold) scaled(i, t int) float64 {
@@ -240,7 +339,7 @@ func (x *textFold) clip(old []float32) (ref []float32) {
 		limit := float64(old[t])
 		more := 0
 		for i := range x.set {
-			if x.scaled(i, t) != 0 {
+			if x.speaks[i][t] && x.scaled(i, t) > 0 {
 				more++
 			}
 		}
@@ -279,7 +378,7 @@ func (x *textFold) median(t int, limit float64) float64 {
 	var order []int
 	all := 0.0
 	for i := range x.set {
-		if x.scaled(i, t) > 0 {
+		if x.speaks[i][t] && x.scaled(i, t) > 0 {
 			order = append(order, i)
 			all += x.weights[i]
 		}
@@ -311,7 +410,7 @@ func (x *textFold) merge() {
 		u := x.u[at : at+n]
 		if x.p.Merge == outer.MergeMean || x.f.Tensors[t].Mean || !x.direction(t, at, u) {
 			clear(u)
-			x.sum(u, at, func(i int) float64 { return x.weights[i] * x.clips[i][t] / x.total })
+			x.sum(u, at, func(i int) float64 { return over(x.spoken[i][t]*x.clips[i][t], x.totals[t]) })
 		}
 	})
 }
@@ -330,10 +429,16 @@ func (x *textFold) move(t, at int, u []float64, first bool) {
 			distances[i] = norm(from)
 		}
 	}
-	tau, pulled := x.lowerMedian(distances), 0.0
+	var far, shares []float64
+	for i, d := range distances {
+		if x.spoken[i][t] > 0 {
+			far, shares = append(far, d), append(shares, x.spoken[i][t])
+		}
+	}
+	tau, pulled := medianByText(far, shares), 0.0
 	pulls := make([]float64, len(x.set))
 	for i, d := range distances {
-		pulls[i] = x.weights[i] / x.total
+		pulls[i] = over(x.spoken[i][t], x.totals[t])
 		if d > tau {
 			pulls[i] = pulls[i] * tau / d
 		}
@@ -345,23 +450,6 @@ func (x *textFold) move(t, at int, u []float64, first bool) {
 		}
 	}
 	x.sum(u, at, func(i int) float64 { return pulls[i] * x.clips[i][t] })
-}
-
-// lowerMedian is the lower median of F-15 over all deltas.
-func (x *textFold) lowerMedian(values []float64) float64 {
-	var order []int
-	for i := range values {
-		order = append(order, i)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	sum, last := 0.0, 0.0
-	for _, i := range order {
-		sum += x.weights[i]
-		if last = values[i]; 2*sum >= x.total {
-			break
-		}
-	}
-	return last
 }
 
 // sum adds factor times the values of each delta.
@@ -378,7 +466,8 @@ func (x *textFold) sum(u []float64, at int, factor func(i int) float64) {
 // direction is F-18; false is F-19.
 func (x *textFold) direction(t, at int, u []float64) bool {
 	radius, walk := 0.0, 0.0
-	for i, w := range x.weights {
+	for i := range x.set {
+		w := x.spoken[i][t]
 		length := float64(x.norms[i][t] * x.clips[i][t])
 		radius += float64(w * length)
 		if x.norms[i][t] > 0 {
@@ -389,7 +478,7 @@ func (x *textFold) direction(t, at int, u []float64) bool {
 		if x.norms[i][t] == 0 {
 			return 0
 		}
-		return x.weights[i] / x.norms[i][t]
+		return x.spoken[i][t] / x.norms[i][t]
 	})
 	d := norm(u)
 	if d < 0.5*math.Sqrt(walk) {
@@ -397,7 +486,7 @@ func (x *textFold) direction(t, at int, u []float64) bool {
 	}
 	for j := range u {
 		if d > 0 {
-			u[j] *= radius / x.total / d
+			u[j] *= radius / x.totals[t] / d
 		} else {
 			u[j] = 0
 		}
@@ -435,15 +524,41 @@ func (x *textFold) step(prev, next *outer.Tip) {
 	}
 }
 
-// countedByText is F-11.2.
-func countedByText(p outer.Params, d outer.Delta) uint64 {
-	lesser := min(int(d.Steps), p.MaxPace*p.H*int(d.Round-d.Base))
-	return min(d.Tokens, p.MaxTokensPerStep*uint64(lesser))
+// claimedByText is F-11.2.
+func claimedByText(p outer.Params, d outer.Delta) uint64 {
+	return min(d.Tokens, p.MaxTokensPerStep*uint64(pacedByText(p, d)))
+}
+
+// countedByText is F-23.4 to F-23.6.
+func countedByText(p outer.Params, set []outer.Contribution) []uint64 {
+	usual := func(d outer.Delta) uint64 {
+		claimed := claimedByText(p, d)
+		return max(claimed, claimed/uint64(d.Steps)*uint64(p.H))
+	}
+	counts := make([]uint64, len(set))
+	for i, c := range set {
+		if c.Delta.Guest {
+			continue
+		}
+		var others []uint64
+		for j, o := range set {
+			if j != i && !o.Delta.Guest {
+				others = append(others, usual(o.Delta))
+			}
+		}
+		slices.Sort(others)
+		most := 4 * p.TokensPerStep * uint64(pacedByText(p, c.Delta))
+		if len(others) >= 2 {
+			most = 2 * others[len(others)/2]
+		}
+		counts[i] = min(claimedByText(p, c.Delta), most)
+	}
+	return counts
 }
 
 func specCounted(t *testing.T, _ *spectest.Spec) {
 	p, f := plain(), fragment("w", 1)
-	p.H, p.MaxTokensPerStep, p.MaxPace = 4, 100, 3
+	p.H, p.MaxTokensPerStep, p.MaxPace, p.TokensPerStep = 4, 100, 3, 25
 	late := delta(t, p, 1, 2, 1)
 	late.Delta.Base, late.Delta.Steps, late.Delta.Tokens = 0, 64, 6400
 	bounded := late.Delta
@@ -454,5 +569,34 @@ func specCounted(t *testing.T, _ *spectest.Spec) {
 	one, _ := agree(t, p, f, zeroTip(p, f))
 	if tip, _ := agree(t, p, f, one, late); tip.Tokens != bounded.Tokens {
 		t.Errorf("%d tokens, want %d", tip.Tokens, bounded.Tokens)
+	}
+}
+
+// specUsual: who claims more than twice what others do counts for twice that, and next to nothing takes nobody's tokens.
+func specUsual(t *testing.T, _ *spectest.Spec) {
+	p, f := plain(), fragment("w", 1)
+	p.H, p.TokensPerStep = 24, 500
+	for name, c := range map[string]struct {
+		steps  []uint32
+		tokens []uint64
+		want   uint64
+	}{
+		"equal":                      {[]uint32{24, 24, 24}, []uint64{12000, 12000, 12000}, 36000},
+		"one claims 64 times":        {[]uint32{24, 24, 24}, []uint64{12000, 12000, 768000}, 48000},
+		"one claims a token":         {[]uint32{24, 24, 1}, []uint64{12000, 12000, 1}, 24001},
+		"one is fast":                {[]uint32{24, 6, 6}, []uint64{12000, 3000, 3000}, 18000},
+		"two of five claim 64 times": {[]uint32{24, 24, 24, 24, 24}, []uint64{12000, 12000, 12000, 768000, 768000}, 84000},
+		"two":                        {[]uint32{24, 24}, []uint64{12000, 768000}, 60000},
+		"one":                        {[]uint32{48}, []uint64{1536000}, 96000},
+	} {
+		var set []outer.Contribution
+		for i := range c.steps {
+			one := delta(t, p, byte(i+1), 1, 1)
+			one.Delta.Steps, one.Delta.Tokens = c.steps[i], c.tokens[i]
+			set = append(set, one)
+		}
+		if tip, _ := agree(t, p, f, zeroTip(p, f), set...); tip.Tokens != c.want {
+			t.Errorf("%s: %d tokens count, want %d", name, tip.Tokens, c.want)
+		}
 	}
 }

@@ -28,11 +28,11 @@ func TestSpecFold(t *testing.T) {
 		"F-1": specValid, "F-1.2": specInvalidFolded, "F-1.3": specRevocationValid, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
-		"F-10": specNorms, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13.4": spectest.All(specGuests, specGuestsBesideCap), "F-13.5": specGuestsJudged, "F-13.6": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
-		"F-13.7": specTotal, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
+		"F-10": specNorms, "F-10.2": specSilent, "F-10.3": specSilent, "F-10.4": specTwoDisagree, "F-10.5": specSilent, "F-10.6": specSparseSpeaks, "F-11.3": specSilent, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13.4": spectest.All(specGuests, specGuestsBesideCap), "F-13.5": specGuestsJudged, "F-13.6": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
+		"F-13.7": specTotal, "F-13.8": specFrozen, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
-		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound,
+		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound, "F-23.4": spectest.All(specCounted, specUsual), "F-23.5": specUsual, "F-23.6": specGuests,
 		"F-23.3": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked, "F-25.5": specRecords,
 		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-27.3": specRecordsRefused,
 		"F-30": specRecords, "F-30.2": byText, "F-30.3": specGuestRecords, "F-31": byText, "F-31.2": byText, "F-31.3": specCrowdVoices, "F-31.4": byText, "F-31.5": specFewJudge, "F-31.6": specSample,
@@ -458,17 +458,27 @@ func specShare(t *testing.T, s *spectest.Spec) {
 		var set []outer.Delta
 		var weights []float64
 		for range rapid.IntRange(1, 12).Draw(rt, "n") {
-			tokens := rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens")
-			set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
-			weights = append(weights, float64(tokens)*float64(tokens))
+			d := outer.Delta{Round: 1, Steps: rapid.Uint32Range(1, 100).Draw(rt, "steps"), Precision: 1}
+			d.Tokens = uint64(d.Steps) * rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens")
+			set = append(set, d)
+			weights = append(weights, float64(d.Tokens)*float64(d.Tokens)/float64(d.Steps))
 		}
-		cap := capByText(weights, p.MaxShare)
 		for i, w := range outer.Weights(p, set, 1) {
-			if w != min(weights[i], cap) {
-				rt.Fatalf("weight %d is %v, by the text min(%v, %v)", i, w, weights[i], cap)
+			if capped := cappedByText(p, set, weights); w != capped[i] {
+				rt.Fatalf("weight %d is %v of %v, by the text %v", i, w, weights[i], capped[i])
 			}
 		}
 	})
+}
+
+// cappedByText are weights after F-13.
+func cappedByText(p outer.Params, set []outer.Delta, weights []float64) []float64 {
+	x := textFold{p: p, weights: slices.Clone(weights)}
+	for _, d := range set {
+		x.set = append(x.set, outer.Contribution{Delta: d})
+	}
+	x.cap()
+	return x.weights
 }
 
 func specMedian(t *testing.T, s *spectest.Spec) {

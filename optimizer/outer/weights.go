@@ -2,6 +2,7 @@ package outer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -38,20 +39,20 @@ func PrecisionFactor(class uint8) float64 {
 // matter.
 func Weights(p Params, set []Delta, round uint32) []float64 {
 	w := p.claimed(set, round)
-	shareOut(w, set, p.MaxShare, guestShare)
+	shareOut(p, w, set, guestShare)
 	return w
 }
 
 // shareOut lowers the largest weights of members, and then those of guests to a share of what members weigh. The other way
 // round a guest would keep what a member of the largest weight loses.
-func shareOut(w []float64, set []Delta, maxShare, guests float64) {
-	members := make([]float64, 0, len(w))
+func shareOut(p Params, w []float64, set []Delta, guests float64) {
+	members, deltas := make([]float64, 0, len(w)), make([]Delta, 0, len(w))
 	for i, d := range set {
 		if !d.Guest {
-			members = append(members, w[i])
+			members, deltas = append(members, w[i]), append(deltas, d)
 		}
 	}
-	capShares(members, maxShare)
+	capShares(members, p.shareCaps(members, deltas))
 	for i, d := range set {
 		if !d.Guest {
 			w[i], members = members[0], members[1:]
@@ -126,50 +127,56 @@ func (p Params) weight(d Delta, round uint32) float64 {
 	return w * PrecisionFactor(d.Precision)
 }
 
-// capShares lowers the largest weights to a common value x such that none is more than
-// max(maxShare, 1/n) of the new sum. In closed form, with the weights descending: R_k is the sum of
-// the weights below the k largest, and k is the smallest number of lowered ones with w_(k+1) <= x =
-// share R_k/(1 - k share).
-func capShares(w []float64, maxShare float64) {
-	if len(w) == 0 {
-		return
-	}
-	some := 0
-	for _, x := range w {
-		if x > 0 {
-			some++
+// work are the steps that a delta's part of a round is measured by: those of one round at most, so a claim of more is none.
+func (p Params) work(d Delta) float64 { return float64(min(p.paced(d), uint64(p.H))) }
+
+// shareCaps are the shares that deltas of these weights may have: MaxShare, or their part of all steps, if that is more. So no claim is
+// worth more than MaxShare, and no cap costs a fast machine its work: beside one a quarter as fast it has four fifths.
+func (p Params) shareCaps(w []float64, set []Delta) []float64 {
+	sum, caps := 0.0, make([]float64, len(set))
+	for i, d := range set {
+		if w[i] > 0 {
+			sum += p.work(d)
 		}
 	}
-	share := max(maxShare, 1/float64(max(some, 1)))
-	sorted := slices.Clone(w)
-	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
-	x := capValue(sorted, share)
-	for i := range w {
-		w[i] = min(w[i], x)
+	for i, d := range set {
+		if caps[i] = p.MaxShare; sum > 0 {
+			caps[i] = max(p.MaxShare, p.work(d)/sum)
+		}
 	}
+	return caps
 }
 
-// capValue is x of capShares for descending weights. Rounding may hide the solution only
-// where all weights become equal; the smallest weight is x there.
-func capValue(w []float64, share float64) float64 {
-	below := suffixSums(w)
-	for k := range w {
-		room := 1 - float64(float64(k)*share)
-		if room <= 0 {
+// capShares lowers weights so that each is at most its cap of the new sum. In closed form, with the deltas ordered by weight over cap,
+// descending: R_k is the sum of the weights from k on, C_k that of the caps before, and the new sum is R_k/(1 - C_k) for the
+// smallest k from which on none has to be lowered. Rounding may hide it only where all are lowered; then the last one is not.
+func capShares(w, caps []float64) {
+	var order []int // without those that count for nothing
+	for i, x := range w {
+		if x > 0 {
+			order = append(order, i)
+		}
+	}
+	over := func(i int) float64 { return w[i] / caps[i] }
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(over(j), over(i)) })
+	below := make([]float64, len(order)+1)
+	for k := len(order) - 1; k >= 0; k-- {
+		below[k] = w[order[k]] + below[k+1]
+	}
+	sum, taken := math.Inf(1), 0.0
+	for k, i := range order {
+		room := 1 - taken
+		if sum = over(i); room <= 0 {
+			sum = over(order[len(order)-1])
 			break
 		}
-		if x := share * below[k] / room; w[k] <= x {
-			return x
+		if x := below[k] / room; sum <= x {
+			sum = x
+			break
 		}
+		taken += caps[i]
 	}
-	return w[len(w)-1]
-}
-
-// suffixSums returns s with s[k] = w[k] + ... + w[n-1], added from the last on.
-func suffixSums(w []float64) []float64 {
-	s := slices.Clone(w)
-	for k := len(s) - 2; k >= 0; k-- {
-		s[k] += s[k+1]
+	for _, i := range order {
+		w[i] = min(w[i], float64(caps[i]*sum))
 	}
-	return s
 }

@@ -115,11 +115,25 @@ func (v View) Projected(now Time) uint64 {
 // for is up to what its author's word does.
 func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (projected uint64) {
 	projected = v.f.chain.last().Tokens
-	v.unlinked(func(r *round, e entry) {
-		if e.held || v.m.likely(now, r, e) {
-			projected += v.m.p.Counted(e.delta)
-		} else {
-			coming(e.delta.Author, v.m.p.Counted(e.delta))
+	v.unlinked(func(rnd uint32, r *round, unlinked []entry) {
+		var set, all []outer.Delta // with what is linked, as what counts follows from the whole set
+		for _, e := range r.entries {
+			if v.f.linked(rnd, e) {
+				set = append(set, e.delta)
+			}
+		}
+		projected -= v.m.p.CountedOf(set)
+		for _, e := range unlinked {
+			if e.held || v.m.likely(now, r, e) {
+				set = append(set, e.delta)
+			} else {
+				all = append(all, e.delta)
+			}
+		}
+		projected += v.m.p.CountedOf(set)
+		n := len(all)
+		for i, tokens := range v.m.p.Counted(append(all, set...))[:n] {
+			coming(all[i].Author, tokens)
 		}
 	})
 	return projected
@@ -131,19 +145,23 @@ func (m *Machine) likely(now Time, r *round, e entry) bool {
 	return e.trusted && now-r.rang < m.Patience()
 }
 
-// unlinked calls each with the deltas of the window that no link names, those parked ahead
+// unlinked calls each with the rounds of the window and their deltas that no link names, those parked ahead
 // included: others have closed these rounds. Those that a full round does not take are none.
-func (v View) unlinked(each func(r *round, e entry)) {
+func (v View) unlinked(each func(rnd uint32, r *round, unlinked []entry)) {
 	f, accept := v.f, v.m.p.WindowAccept
 	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
 		r := f.deltas.rounds[rnd]
 		if r == nil || r.have() == len(r.entries) && f.allLinked(rnd) {
 			continue
 		}
+		var unlinked []entry
 		for _, e := range r.entries {
 			if !f.linked(rnd, e) && !e.aside && (e.held || !r.roomFor(e.delta).beyond(e.place)) {
-				each(r, e)
+				unlinked = append(unlinked, e)
 			}
+		}
+		if len(unlinked) > 0 {
+			each(rnd, r, unlinked)
 		}
 	}
 }

@@ -86,8 +86,8 @@ func (f *folder) fold(w *World, p int, prev *outer.Tip, set []outer.Contribution
 	}
 	tip, result, err := outer.Fold(w.s.Params, w.plan[p], prev, prev.Round+1, set)
 	w.counts.Folds++
-	w.checkShares(p, prev.Round+1, result)
 	if err == nil {
+		w.checkShares(p, prev.Round+1, result)
 		w.notesWeights(p, tip, result)
 	}
 	switch {

@@ -11,22 +11,23 @@ import (
 // shareSlack is what rounding may add to a share.
 const shareSlack = 1e-9
 
-// checkShares: no member's delta has more of what members' deltas of its round weigh than genesis allows, or than its part of a
-// round of so few. Those that count for nothing are none of them.
+// checkShares: no member's delta has more of what members' deltas of its round weigh than genesis allows, or than its part of all
+// their steps, H of each at most. Those that count for nothing are none of them.
 func (w *World) checkShares(p int, round uint32, r outer.Result) {
-	var sum, most, count float64
+	var weights, works []float64
+	var sum, all float64
 	for i, x := range r.Weights {
-		if n := w.authorOf(r.Folded[i]); x == 0 || n != nil && n.spec.Guest {
+		h := w.checks.ledger[wire.Digest(r.Folded[i])]
+		if n := w.byID[h.Author]; x == 0 || n != nil && n.spec.Guest {
 			continue
 		}
-		sum, most, count = sum+x, max(most, x), count+1
+		work := float64(min(int(h.Steps), w.s.Params.H))
+		weights, works, sum, all = append(weights, x), append(works, work), sum+x, all+work
 	}
-	if count == 0 {
-		return
-	}
-	allowed := max(w.s.Params.MaxShare, 1/count)
-	if most > (allowed+shareSlack)*sum {
-		w.broken("share", "one of %.0f members' deltas decides %.3f of round %d of fragment %d, at most %.3f is allowed", count, most/sum, round, p, allowed)
+	for i, x := range weights {
+		if allowed := max(w.s.Params.MaxShare, works[i]/all); x > (allowed+shareSlack)*sum {
+			w.broken("share", "one member's delta of %.0f steps decides %.3f of round %d of fragment %d, at most %.3f is allowed", works[i], x/sum, round, p, allowed)
+		}
 	}
 }
 

@@ -132,7 +132,7 @@ func (m *maker) archive(last uint32) error {
 			return err
 		}
 	}
-	_, err := m.s.Seal(limit, tokens)
+	_, err := m.s.Seal(limit, counted)
 	return err
 }
 
@@ -146,5 +146,11 @@ func (m *maker) dropBases(p int, last uint32) error {
 	return err
 }
 
-// tokens says how many tokens of a delta count. There are no guests.
-func tokens(h wire.Header) (count, asGuest uint64) { return h.Tokens, 0 }
+// counted says that all tokens of a round count.
+func counted(round []wire.Header) []uint64 {
+	counts := make([]uint64, len(round))
+	for i, h := range round {
+		counts[i] = h.Tokens
+	}
+	return counts
+}

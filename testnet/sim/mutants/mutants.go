@@ -108,7 +108,7 @@ func All() []Mutant {
 			{In: "boundGuests", New: "return"},
 		}},
 		{"guests end a run", "guests", []Edit{
-			{In: "Params.Counted", Old: "d.Guest", New: "false"},
+			{In: "Params.Counted", Old: "!d.Guest", New: "true"},
 		}},
 		{"guests close rounds", "guests", []Edit{
 			{In: "round.heldOfMembers", Old: "r.members.have", New: "r.have()"},
