@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 
 	"atoll/gossip/wire"
@@ -208,13 +209,9 @@ func (c *fakeChain) close(f int, r uint32) { c.closed[f] = max(c.closed[f], r) }
 // round and the chain digest.
 func (c *fakeChain) tip(f int, r uint32, bytes int) []byte {
 	d, _ := c.ChainDigest(f, r)
-	b := binary.BigEndian.AppendUint32(nil, r)
-	b = append(b, d[:]...)
-	for len(b) < bytes {
-		sum := wire.Sum(b[max(0, len(b)-64):])
-		b = append(b, sum[:]...)
-	}
-	return b[:bytes]
+	b := make([]byte, bytes)
+	_, _ = rand.NewChaCha8(wire.Sum(binary.BigEndian.AppendUint32(d[:], r))).Read(b) // never fails
+	return b
 }
 
 // install replaces tips and forgets what is older, as a joiner does.

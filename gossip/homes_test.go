@@ -450,13 +450,16 @@ func (h *homes) look() {
 	h.after(1000, h.look)
 }
 
+// long is whether tests play all that they can, and not what shows the most in little time.
+var long = os.Getenv("ATOLL_LONG") != ""
+
 // An hour of two hundred nodes, most of them at home. One comes and one goes every 18 seconds,
 // and a public one every five minutes. Every three minutes half of them are cut off for
 // one. Nobody is apart for half a minute, and what it costs a
 // node is bounded: connections, dials, and what relays pass on.
 func TestHomesInAnHour(t *testing.T) {
 	span, size := Time(360_000), 60
-	if os.Getenv("ATOLL_LONG") != "" {
+	if long {
 		span, size = 3_600_000, 200
 	}
 	h := newHomes(t, 1)

@@ -310,8 +310,8 @@ func TestNobodyTrainsOnWhatIsHeldOut(t *testing.T) {
 	c := manyShards(t, 6, 5_000)
 	g := aboutCorpus(1<<40, c.Manifest)
 	g.Corpus.Shards, g.Corpus.Steps = 2, 3
-	cfg := Config{Pace: time.Millisecond, EvalBytes: 300, EvalEvery: 1}
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: time.Millisecond, EvalBytes: 300, EvalEvery: 1})
+	cfg := Config{Pace: slowPace / 4, EvalBytes: 300, EvalEvery: 1}
+	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
 	dirs := []string{first.cfg.Dir}
 	for i := range 3 {
 		cfg.Dir, cfg.Link, cfg.Batch, cfg.Learner = t.TempDir(), first.link(), 2+i, ""

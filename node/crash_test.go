@@ -76,7 +76,7 @@ func TestCrashChild(t *testing.T) {
 	defer cancel()
 	s, err := Run(ctx, Config{
 		beatMs: crashBeatMs,
-		Dir:    dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace,
+		Dir:    dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace, measure: measure,
 		disk: store.Disk{Before: func(op store.Op) error { reach(string(op.Kind) + " " + op.Path); return nil }},
 		send: reach,
 	})
@@ -290,12 +290,12 @@ func TestCrashPoints(t *testing.T) {
 }
 
 // crashSamples is how many points the ordinary test takes.
-const crashSamples = 12
+const crashSamples = 4
 
 // crashSample are the points to try: one of each stretch of the run, or all.
 func crashSample(points int) (sample []int) {
 	n := crashSamples
-	if os.Getenv("ATOLL_LONG") != "" {
+	if long {
 		n = points
 	}
 	r := rand.New(rand.NewPCG(3, uint64(points)))

@@ -12,7 +12,7 @@ import (
 
 // On a real file system that is full and then read-only: opt in, as root.
 func TestRealFullDisk(t *testing.T) {
-	if os.Getenv("ATOLL_LONG") == "" || os.Geteuid() != 0 {
+	if !long || os.Geteuid() != 0 {
 		t.Skip("mounts a file system: set ATOLL_LONG=1 and run as root")
 	}
 	mount := t.TempDir()
@@ -69,7 +69,7 @@ func fill(t *testing.T, path string) {
 // A joiner on a real file system with room for the shards of a window and no more: it says so, trains, and its
 // ledger is written. One that has no room for a window waits, and trains when there is room.
 func TestShardsOnARealFullDisk(t *testing.T) {
-	if os.Getenv("ATOLL_LONG") == "" || os.Geteuid() != 0 {
+	if !long || os.Geteuid() != 0 {
 		t.Skip("mounts a file system: set ATOLL_LONG=1 and run as root")
 	}
 	c := manyShards(t, 8, 1<<20) // 2 MiB each

@@ -25,7 +25,7 @@ import (
 // nothing left that the key could sign twice, and no mark to raise.
 func TestKeyWithoutItsLedger(t *testing.T) {
 	t.Parallel()
-	const budget = 40_000
+	const budget = 24_000
 	text := toyText(t)
 	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true, Lab: true})
 	cfg := Config{Dir: t.TempDir(), Link: first.link(), Data: text, Pace: slowPace}

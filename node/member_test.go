@@ -12,12 +12,18 @@ import (
 	"atoll/node/status"
 )
 
+// long is whether tests try all that they can, and not a sample.
+var long = os.Getenv("ATOLL_LONG") != ""
+
 // patience bounds every wait of a test for a whole node. Only a failure comes
 // near it.
 const patience = 4 * time.Minute
 
 // calm lets nodes that many others share a machine with, and the race detector, end in order.
 const calm = 9
+
+// measure spares each node of a test the half second in which others measure how fast they train.
+const measure = time.Millisecond
 
 // launched is a whole node under test, in this process.
 type launched struct {
@@ -36,7 +42,7 @@ func launch(t *testing.T, cfg Config) *launched {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
-	cfg.Profile, cfg.Threads, cfg.calm = "local", 1, calm
+	cfg.Profile, cfg.Threads, cfg.calm, cfg.measure = "local", 1, calm, measure
 	if cfg.Batch == 0 {
 		cfg.Batch = 2
 	}

@@ -145,7 +145,7 @@ func (n *node) tellTuned(r hello.Record, tuned trainer.Config) {
 // tuned measures this machine's speed for the model: the precision and batch that suit it, and the record that says so.
 func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Precision) (trainer.Config, hello.Record, error) {
 	r := n.record.get()
-	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, trainer.MeasureFor, time.Now)
+	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, n.cfg.measure, time.Now)
 	if err != nil {
 		return cfg, r, err
 	}

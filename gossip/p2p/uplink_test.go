@@ -100,17 +100,17 @@ var farLinks = []bore{
 // After a few bursts a link of which more is asked than it carries shows its rate. One of which
 // less is asked shows that, or nothing: a congestion window that grows is never taken for a
 // thin link. Where nothing but the pacers holds parts back, as no transport does, queues may
-// stand that none of them sees, and the link shows nothing.
+// stand that none of them sees, and the link shows nothing. ATOLL_LONG=1 has seven peers as well.
 func TestUploadIsTheLinksRate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes ten seconds, and minutes under the race detector")
+		t.Skip("takes seconds, and minutes under the race detector")
 	}
 	for _, windows := range []bool{false, true} {
 		for _, link := range append(uplinkLinks, farLinks...) {
 			for _, share := range []float64{1.5, 0.5, 0.1} {
 				for _, peers := range []int{1, 3, 7} {
-					if peers > 3 && testing.Short() {
-						continue // with the race detector they take minutes
+					if peers > 3 && !long {
+						continue
 					}
 					if peers > 3 && !windows || link.burst > 0 && windows {
 						// So many that nothing holds back keep a queue that none of them
