@@ -485,7 +485,7 @@ func specClaims(t *testing.T, s *spectest.Spec) {
 		_, x := agree(t, p, f, zeroTip(p, f), set...)
 		return fmt.Sprintf("%.1f", x.weights[0]/x.weights[1])
 	}
-	if got := shares(1); got != "2.0" && got != "2.1" && got != "2.2" {
+	if got := shares(1); got < "1.8" || got > "2.2" {
 		t.Errorf("one like the others weighs %s times as much", got)
 	}
 	if got := shares(0); got <= "2.1" {
