@@ -35,7 +35,7 @@ func blob(t rapid.TB, rounds int, ids func(round int) int) ([]byte, wire.Fragmen
 	for r := 1; r <= rounds; r++ {
 		var set []outer.Delta
 		for i := range ids(r) {
-			set = append(set, outer.Delta{ID: outer.ID{byte(r), byte(i)}, Tokens: 30})
+			set = append(set, outer.Delta{ID: outer.ID{byte(r), byte(i)}, Round: uint32(r), Base: uint32(r - 1), Steps: 1, Tokens: 30})
 		}
 		links = append(links, outer.NextLink(p, links[r-1], set))
 	}

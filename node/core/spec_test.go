@@ -316,7 +316,11 @@ func specTokensAhead(t *testing.T, s *spectest.Spec) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set = append(set, outer.Delta{ID: outer.ID(id), Tokens: tokens})
+			steps, err := strconv.ParseUint(row[4], 10, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set = append(set, outer.Delta{ID: outer.ID(id), Round: uint32(round + 1), Base: uint32(round), Steps: uint32(steps), Tokens: tokens})
 		}
 		if link = outer.NextLink(p, link, set); link.Tokens != tip.Tokens || link.EndRound != tip.EndRound || link.Chain != tip.Chain {
 			t.Errorf("round %d: %+v from the headers, the tip has %d tokens", round+1, link, tip.Tokens)

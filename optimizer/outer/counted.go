@@ -60,7 +60,7 @@ func (p Params) Counted(set []Delta) []uint64 {
 // ofRound is what a delta claims, or what as many tokens a step come to in H steps.
 func (p Params) ofRound(d Delta) uint64 {
 	claimed := p.Claimed(d)
-	return max(claimed, claimed/uint64(d.Steps)*uint64(p.H))
+	return max(claimed, claimed/max(uint64(d.Steps), 1)*uint64(p.H))
 }
 
 // CountedOf is the sum of Counted.

@@ -34,7 +34,7 @@ func TestMakerMakesValidParameters(t *testing.T) {
 		if p.WindowUnion < leastUnion || p.WindowUnion > usualUnion || s.Window >= leastUnion && float64(p.WindowUnion) > s.Window {
 			t.Fatalf("%d rounds of a window of %v", p.WindowUnion, s.Window)
 		}
-		if s.SweepSeconds < 1e9 && float64(p.GraceMaxMs) < 1000*GraceSweeps*s.SweepSeconds-1 {
+		if s.SweepSeconds < MaxMs/(1000*GraceSweeps) && float64(p.GraceMaxMs) < 1000*GraceSweeps*s.SweepSeconds-1 {
 			t.Fatalf("rounds are open for %d ms, and links need %v s", p.GraceMaxMs, s.SweepSeconds)
 		}
 	})

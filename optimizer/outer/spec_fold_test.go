@@ -529,7 +529,7 @@ func claimedByText(p outer.Params, d outer.Delta) uint64 {
 	return min(d.Tokens, p.MaxTokensPerStep*uint64(pacedByText(p, d)))
 }
 
-// countedByText is F-23.4 to F-23.6.
+// countedByText is F-23.3 to F-23.5.
 func countedByText(p outer.Params, set []outer.Contribution) []uint64 {
 	usual := func(d outer.Delta) uint64 {
 		claimed := claimedByText(p, d)

@@ -97,7 +97,7 @@ func TestDecodeTipRefuses(t *testing.T) {
 // The layout of an encoded tip, byte by byte.
 func TestGoldenTip(t *testing.T) {
 	f := Fragment{Tensors: []Tensor{{Name: "w", Len: 2}}, Len: 2}
-	p := Params{Mu: 0.5}
+	p := Params{Mu: 0.5, OwnText: true}
 	tip := &Tip{Round: 3, EndRound: 2, Tokens: 0x0102030405060708, Chain: Digest{0xaa, 31: 0xbb},
 		Ref: []float32{0.5}, Anchor: []float32{1, -2}, Momentum: []float32{0, math.MaxFloat32}}
 	want := "61746f6c6c540001" + "03000000" + "02000000" + "0807060504030201" +
