@@ -552,7 +552,11 @@ func countedByText(p outer.Params, set []outer.Contribution) []uint64 {
 			most = c.Delta.Tokens
 		}
 		if len(others) >= 2 {
-			most = 2 * others[len(others)/2]
+			batch := p.TokensPerStep
+			if batch == 0 {
+				batch = p.MaxTokensPerStep / 4
+			}
+			most = 2 * max(others[len(others)/2], uint64(p.H)*batch)
 		}
 		counts[i] = min(claimedByText(p, c.Delta), most)
 	}

@@ -49,7 +49,7 @@ func (a attackTest) scenario(seed uint64) Scenario {
 	*p = Params(1, 0, codec.F32)
 	p.Budget = uint64((honestNodes+1)*40*p.H) * TokensPerStep
 	p.MaxShare, p.Quorum, p.Agreement, p.Alike = 0.5, 3, a.agree, a.agree
-	p.MaxSteps, p.MaxTokensPerStep = 16, 2*TokensPerStep
+	p.MaxSteps, p.MaxTokensPerStep, p.TokensPerStep = 16, 2*TokensPerStep, TokensPerStep
 	p.WindowAccept, p.WindowUnion = 8, 24
 	s.LimitMs = attackLimitMs
 	liar := &s.Founders[honestNodes]
