@@ -52,6 +52,7 @@ func aboutCorpus(budget uint64, m *shards.Manifest) genesis.Genesis {
 	g := toyGenesis(budget)
 	digest := m.Digest()
 	g.Data, g.Tokenizer = genesis.Data{Name: m.Name}, genesis.CorpusTokenizer
+	g.Outer.OwnText = false
 	g.Corpus = &genesis.Corpus{Manifest: hex.EncodeToString(digest[:]), Tokenizer: m.Tokenizer.Digest.String(), Shards: 4, Steps: 100}
 	return g
 }

@@ -26,7 +26,9 @@ import (
 func TestAuthorTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 8
-		a := newAuthorTokens(outer.Params{WindowUnion: window})
+		p := outertest.Plain(1, 1<<40, 0)
+		p.WindowUnion = window
+		a := newAuthorTokens(p)
 		now := map[uint32][]outer.Delta{} // the model: what was put last
 		closed := uint32(0)
 		for range rapid.IntRange(1, 60).Draw(t, "folds") {
@@ -34,7 +36,7 @@ func TestAuthorTokens(t *testing.T) {
 			for round := start + 1; round <= closed+1; round++ {
 				var set []outer.Delta
 				for author := range rapid.IntRange(0, 3).Draw(t, "deltas") {
-					set = append(set, outer.Delta{Author: outer.Author{byte(author)}, Tokens: rapid.Uint64Range(1, 1000).Draw(t, "tokens"), Guest: rapid.Bool().Draw(t, "guest")})
+					set = append(set, outer.Delta{Author: outer.Author{byte(author)}, Round: round, Base: round - 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1000).Draw(t, "tokens"), Guest: rapid.Bool().Draw(t, "guest")})
 				}
 				a.put(round, set)
 				now[round] = set

@@ -13,6 +13,7 @@ import (
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/outer/outertest"
 )
 
 // fakeRun is the run of synthetic ledgers: two fragments, and the first has
@@ -22,7 +23,11 @@ var (
 	fakePlan = outer.Plan{{Len: 3}, {Len: 1}}
 )
 
-var fakeOuter = outer.Params{WindowUnion: 2}
+var fakeOuter = func() outer.Params {
+	p := outertest.Plain(len(fakePlan), 1<<40, 0)
+	p.WindowUnion = 2
+	return p
+}()
 
 // fakeNode is a node's folder in the making.
 type fakeNode struct {
@@ -59,7 +64,7 @@ func (n *fakeNode) publish(fragment int, round uint32, tokens uint64, others ...
 	n.t.Helper()
 	payload := []byte{byte(fragment), byte(round)}
 	h := wire.SignHeader(n.key, fakeRun, wire.Header{
-		Fragment: uint16(fragment), Round: round, Steps: 1, Tokens: tokens, Codec: 4, Size: uint32(len(payload)), Payload: wire.Sum(payload),
+		Fragment: uint16(fragment), Round: round, Base: round - 1, Steps: 1, Tokens: tokens, Codec: 4, Size: uint32(len(payload)), Payload: wire.Sum(payload),
 	})
 	id := h.Header.ID(fakeRun)
 	n.must(n.store.PutOwn(id, h, payload, store.OwnMeta{Seq: n.seq}))

@@ -46,13 +46,14 @@ func (p Params) Counted(set []Delta) []uint64 {
 		return counts
 	}
 	slices.SortFunc(members, func(i, j int) int { return cmp.Compare(p.ofRound(set[i]), p.ofRound(set[j])) })
+	least := uint64(p.H) * p.TokensPerStep // free keys that claim next to nothing take nobody's tokens away
 	middle := (len(members) - 1) / 2 // of the others
 	for place, i := range members {
 		usual := middle
 		if place <= middle {
 			usual++
 		}
-		counts[i] = min(p.Claimed(set[i]), mostTimes*p.ofRound(set[members[usual]]))
+		counts[i] = min(p.Claimed(set[i]), mostTimes*max(p.ofRound(set[members[usual]]), least))
 	}
 	return counts
 }

@@ -68,6 +68,7 @@ func TestClaimedIsMonotone(t *testing.T) {
 func TestNobodyEndsARunByClaims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := toyParams()
+		p.TokensPerStep = 512
 		n := rapid.IntRange(3, 12).Draw(t, "n")
 		set := make([]Delta, n)
 		for i := range set {

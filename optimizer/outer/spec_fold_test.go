@@ -549,7 +549,7 @@ func countedByText(p outer.Params, set []outer.Contribution) []uint64 {
 		slices.Sort(others)
 		most := 4 * p.TokensPerStep * uint64(pacedByText(p, c.Delta))
 		if len(others) >= 2 {
-			most = 2 * others[len(others)/2]
+			most = 2 * max(others[len(others)/2], uint64(p.H)*p.TokensPerStep)
 		}
 		counts[i] = min(claimedByText(p, c.Delta), most)
 	}

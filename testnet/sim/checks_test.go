@@ -68,7 +68,13 @@ func TestChecksCatch(t *testing.T) {
 		}},
 		{"share", func(w *World, n *Node) {
 			w.s.Params.MaxShare = 0.5
-			w.checkShares(0, 1, outer.Result{Folded: make([]outer.ID, 3), Weights: []float64{3, 1, 1}})
+			r := outer.Result{Weights: []float64{3, 1, 1}}
+			for i := range r.Weights {
+				id := wire.Digest{byte(i + 1)}
+				w.checks.ledger[id] = &wire.Header{Author: n.id, Steps: 4}
+				r.Folded = append(r.Folded, outer.ID(id))
+			}
+			w.checkShares(0, 1, r)
 		}},
 		{"theta", func(w *World, n *Node) { // a step that nobody took
 			for i := range n.trainer.Params() {

@@ -18,7 +18,7 @@ func (w *World) checkShares(p int, round uint32, r outer.Result) {
 	var sum, all float64
 	for i, x := range r.Weights {
 		h := w.checks.ledger[wire.Digest(r.Folded[i])]
-		if n := w.byID[h.Author]; x == 0 || n != nil && n.spec.Guest {
+		if x == 0 || h == nil || !w.waitedFor(h.Author) {
 			continue
 		}
 		work := float64(min(int(h.Steps), w.s.Params.H))

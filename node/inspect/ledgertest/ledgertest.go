@@ -29,6 +29,7 @@ func Genesis(budget uint64) genesis.Genesis {
 		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
 		Outer: outertest.Plain(2, budget, time.Now().UnixMilli()),
 	}
+	g.Outer.TokensPerStep = uint64(g.Batch * g.Model.Context)
 	g.Outer.H, g.Outer.HMin, g.Outer.MinRoundMs, g.Outer.GraceMinMs, g.Outer.GraceMaxMs = 4, 1, 0, 20, 1000
 	return g
 }
