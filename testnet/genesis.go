@@ -38,6 +38,12 @@ func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, er
 	if most := len(s.Model.Specs()); c.Fragments > most {
 		return g, fmt.Errorf("--fragments is %d: the model has only %d tensors", c.Fragments, most)
 	}
+	if c.Batch > genesis.MaxBatch {
+		return g, fmt.Errorf("--batch is %d: use at most %d", c.Batch, genesis.MaxBatch)
+	}
+	if err := genesis.CheckOptimizer(c.Optimizer); err != nil {
+		return g, fmt.Errorf("--optimizer: %w", err)
+	}
 	if c.Codec != "" {
 		if s.Codec, err = codec.Parse(c.Codec); err != nil {
 			return g, fmt.Errorf("--codec: %w", err)

@@ -49,6 +49,12 @@ const (
 	muonWidth = 64
 )
 
+// CheckOptimizer refuses a name of no inner optimizer; "" is one.
+func CheckOptimizer(name string) error {
+	_, err := Inner{}.with(name)
+	return err
+}
+
 // with is the inner optimizer of a name, with what others have in common with it.
 func (in Inner) with(name string) (Inner, error) {
 	switch name {

@@ -47,7 +47,7 @@ func (p Params) Counted(set []Delta) []uint64 {
 	}
 	slices.SortFunc(members, func(i, j int) int { return cmp.Compare(p.ofRound(set[i]), p.ofRound(set[j])) })
 	least := uint64(p.H) * p.TokensPerStep // free keys that claim next to nothing take nobody's tokens away
-	middle := (len(members) - 1) / 2 // of the others
+	middle := (len(members) - 1) / 2       // of the others
 	for place, i := range members {
 		usual := middle
 		if place <= middle {
