@@ -19,7 +19,7 @@ type memberTest struct {
 var memberTests = []memberTest{
 	{name: "sign flip", attack: Attack{Kind: SignFlip, Times: 1}},
 	{name: "sign flip x10", attack: Attack{Kind: SignFlip, Times: 10}},
-	{name: "inflated claims", attack: Attack{Kind: Inflate, Times: 1}},
+	{name: "inflated claims", attack: Attack{Kind: Inflate, Times: 1}, wins: "steps that nobody can check weigh as those of a whole round, beside deltas of fewer: 1.06 while it falls, 0.86 afterwards"},
 	{name: "inflated sign flip", attack: Attack{Kind: Inflate, Times: -1}},
 	{name: "zero", attack: Attack{Kind: Zero}},
 	{name: "noise", attack: Attack{Kind: Noise, Times: 1}},
