@@ -177,7 +177,7 @@ func TestJoinErrors(t *testing.T) {
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
 		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "is not of run"},
 		{"no invite", []string{first.link[:strings.Index(first.link, "#")]}, exitRefused, "ask the run's owner for a link with an invite"},
-		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 1"},
+		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 2"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
 		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
 		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},
