@@ -85,6 +85,7 @@
 //	trained          tokens of steps
 //	folded, unpublished, in flight, discarded, lost
 //	                 where they went; discarded with a chain that was left, lost at a crash
+//	not counted      folded, and no part of the budget: of who made more than twice what is usual in its round
 //	unaccounted      the rest; below 0 where some are counted twice
 //	late             deltas that came after their round had closed
 //	late share, planned, over budget, end

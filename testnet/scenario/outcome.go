@@ -17,7 +17,22 @@ func (o *Outcome) honest() []sim.Report {
 }
 
 func (o *Outcome) trained() float64 { return float64(o.Result.Trained) }
-func (o *Outcome) folded() float64  { return float64(o.Result.Tokens) }
+
+// folded are the tokens of the deltas in the chain, as far as some node has all of it.
+func (o *Outcome) folded() float64 {
+	if all := o.tokens(func(t sim.Tokens) float64 { return t.Folded }); all > 0 {
+		return all
+	}
+	return float64(o.Result.Tokens)
+}
+
+// uncounted are folded tokens that count for no budget: of who made more than twice what is usual in its round.
+func (o *Outcome) uncounted() float64 {
+	if x := o.folded() - float64(o.Result.Tokens); x >= rounding*float64(len(o.Reports)) {
+		return x
+	}
+	return 0
+}
 
 func (o *Outcome) unpublished() float64 {
 	return o.tokens(func(t sim.Tokens) float64 { return t.Pending })

@@ -85,6 +85,7 @@ var quantities = []quantity{
 	{name: "trained", unit: inCounts, world: (*Outcome).trained},
 	{name: "folded", unit: inCounts, world: (*Outcome).folded},
 	{name: "folded", unit: inShare, world: ofTrained((*Outcome).folded)},
+	{name: "not counted", unit: inCounts, world: (*Outcome).uncounted, rare: true},
 	{name: "unpublished", unit: inCounts, world: (*Outcome).unpublished},
 	{name: "unpublished", unit: inShare, world: ofTrained((*Outcome).unpublished)},
 	{name: "in flight", unit: inCounts, world: (*Outcome).inFlight},
