@@ -55,7 +55,7 @@ func All() []Mutant {
 			{In: "Params.claimed", Old: "p.weight(d, round)", New: "p.weight(d, round) * (1 + float64(time.Now().UnixNano()%1000)/1e6)", Import: "time"},
 		}},
 		{"share cap skipped", "share", []Edit{
-			{In: "shareOut", Old: "capShares(members, maxShare)"},
+			{In: "shareOut", Old: "capShares(members, p.shareCaps(members, deltas))"},
 		}},
 		{"evidence ignored", "equivocator", []Edit{
 			{In: "Machine.Bar", Old: "e.delta.Author == author", New: "false"},
