@@ -15,7 +15,7 @@ func benchSet(b *testing.B, deltas int, k codec.Kind) (Params, Fragment, []Contr
 
 // benchSetOf is benchSet of a fragment of about so many values.
 func benchSetOf(b *testing.B, values, deltas int, k codec.Kind) (Params, Fragment, []Contribution) {
-	p := Defaults(1, 1<<40, 0)
+	p := Plain(1, 1<<40, 0)
 	p.Codec = k
 	specs := make([]tensor.Spec, 16)
 	for i := range specs {

@@ -11,8 +11,7 @@ import (
 // Two nodes that fold the same deltas hold the same bits, whatever the order in which
 // the deltas came.
 func ExampleFold() {
-	params := outer.Defaults(1, 1_000, 0)
-	params.Codec = codec.F32
+	params := outer.Spec{Fragments: 1, Codec: codec.F32, Learners: 2, StepTokens: 25, Budget: 1_000}.Params()
 	slab := tensor.NewSlab([]tensor.Spec{{Name: "w", Shape: []int{4}}})
 	plan := outer.NewPlan(slab.Views, params.Fragments)
 	tip := outer.Genesis(plan[0], slab.Data, params)

@@ -80,7 +80,7 @@ func TestLongFold(t *testing.T) {
 		{codec.Int4, outer.MergeClip, 0, 6, true},
 	} {
 		t.Run(fmt.Sprintf("%v/%s/%d", c.codec, c.merge, c.deltas), func(t *testing.T) {
-			p := outer.Defaults(1, 1<<40, 0)
+			p := outer.Plain(1, 1<<40, 0)
 			p.Codec, p.Merge, p.Mu, p.Eta = c.codec, c.merge, c.mu, 0.7
 			tip := outer.Genesis(f, slices.Clone(anchor), p)
 			for round := uint32(1); round <= 2; round++ {
@@ -112,7 +112,7 @@ func firstUnequal(a, b []float32) int {
 // the others come to.
 func TestLongFoldRefusesDamage(t *testing.T) {
 	f := longFragment()
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outer.Plain(1, 1<<40, 0)
 	set := longSet(t, p, f, 1, 3, false)
 	start := outer.Genesis(f, make([]float32, f.Len), p)
 	want, _, err := outer.Fold(p, f, start, 1, []outer.Contribution{set[0], set[2]})
@@ -175,7 +175,7 @@ func checkLongGoldens(t *testing.T) {
 		{codec.Sparse, outer.MergeRDA, 5, true, "dc3e8790fd07b5bf"},
 		{codec.F32, outer.MergeMean, 4, false, "53ffbe5672ecaf8b"},
 	} {
-		p := outer.Defaults(4, 1<<40, 0)
+		p := outer.Plain(4, 1<<40, 0)
 		p.Codec, p.Merge, p.Mu, p.Eta, p.OwnText = g.kind, g.merge, 0.5, 0.9, !g.agreement
 		tip := outer.Genesis(f, make([]float32, f.Len), p)
 		for round := uint32(1); round <= 2; round++ {

@@ -27,8 +27,8 @@ func toyViews() []tensor.View {
 
 func toyFragment() Fragment { return NewPlan(toyViews(), 1)[0] }
 
-// Defaults are rules under which what a fold comes to can be told by hand, as package outertest has them.
-func Defaults(fragments int, budget uint64, createdMs int64) Params {
+// Plain are rules under which what a fold comes to can be told by hand, as package outertest has them.
+func Plain(fragments int, budget uint64, createdMs int64) Params {
 	p := Spec{
 		Fragments: fragments, Codec: codec.Int4, Merge: MergeRDA, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
 	}.Params()
@@ -38,7 +38,7 @@ func Defaults(fragments int, budget uint64, createdMs int64) Params {
 }
 
 func toyParams() Params {
-	p := Defaults(1, 1<<40, 0)
+	p := Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	return p
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDefaultsAreValid(t *testing.T) {
-	if err := Defaults(24, 1e9, 1).Validate(); err != nil {
+	if err := Plain(24, 1e9, 1).Validate(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -39,7 +39,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"GraceMinMs":       func(p *Params) { p.GraceMinMs = -1 },
 		"GraceMaxMs":       func(p *Params) { p.GraceMaxMs = p.GraceMinMs - 1 },
 	} {
-		p := Defaults(8, 1e6, 0)
+		p := Plain(8, 1e6, 0)
 		change(&p)
 		if err := p.Validate(); err == nil || !strings.HasPrefix(err.Error(), "outer: "+field+" is ") {
 			t.Errorf("%s: got %v", field, err)
@@ -71,7 +71,7 @@ func TestCheckNamesWhatIsInvalid(t *testing.T) {
 }
 
 func TestCheckSizeIsTheCodecsBound(t *testing.T) {
-	p, f := Defaults(1, 1, 0), toyFragment()
+	p, f := Plain(1, 1, 0), toyFragment()
 	most := codec.MaxSize(p.Codec, f.Len)
 	for size, valid := range map[int]bool{0: false, 1: true, most: true, most + 1: false} {
 		if err := p.CheckSize(f, size); (err == nil) != valid {

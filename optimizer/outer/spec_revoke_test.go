@@ -32,7 +32,7 @@ func (e example) fold(t *testing.T, set ...outer.Contribution) (*outer.Tip, oute
 }
 
 func specRevocationValid(t *testing.T, s *spectest.Spec) {
-	p := outer.Defaults(4, 1000, 0)
+	p := outer.Plain(4, 1000, 0)
 	good := outer.Delta{Author: outer.Author{1}, Fragment: 3, Round: 17, Base: 16, Steps: 1, Size: 1, Revokes: [32]byte{1}}
 	for name, c := range map[string]struct {
 		change func(d *outer.Delta)

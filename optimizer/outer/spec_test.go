@@ -73,7 +73,7 @@ func number(t testing.TB, text string) float64 {
 
 func exampleOf(t testing.TB, s *spectest.Spec) example {
 	t.Helper()
-	p := outer.Defaults(1, uint64(parameter(t, s, "Budget")), 0)
+	p := outer.Plain(1, uint64(parameter(t, s, "Budget")), 0)
 	p.H, p.HMin, p.Codec, p.Merge, p.Quorum = int(parameter(t, s, "H")), 1, codec.F32, outer.MergeRDA, 3
 	p.Eta, p.Mu, p.ClipFactor = parameter(t, s, "Eta"), parameter(t, s, "Mu"), parameter(t, s, "ClipFactor")
 	p.RefDecay, p.StaleFactor, p.MaxShare = parameter(t, s, "RefDecay"), parameter(t, s, "StaleFactor"), parameter(t, s, "MaxShare")
@@ -154,7 +154,7 @@ func delta(t testing.TB, p outer.Params, author byte, round uint32, v ...float32
 
 // plain are parameters without clipping or momentum, for f32 payloads.
 func plain() outer.Params {
-	p := outer.Defaults(1, 1<<40, 0)
+	p := outer.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	return p
 }

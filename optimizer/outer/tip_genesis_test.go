@@ -12,7 +12,7 @@ import (
 // changes of the parameters do not change them.
 func TestPlanGenesis(t *testing.T) {
 	views := []tensor.View{{Name: "a", Len: 3}, {Name: "b", Offset: 3, Len: 2}}
-	plan, p := outer.NewPlan(views, 2), outer.Defaults(2, 100, 1)
+	plan, p := outer.NewPlan(views, 2), outer.Plain(2, 100, 1)
 	params := []float32{1, 2, 3, 4, 5}
 	tips := plan.Genesis(params, p)
 	clear(params)

@@ -20,7 +20,7 @@ type Means struct {
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
 	FreeCores      bool       // cores do not train, as beside a GPU: outer steps may take half of one
-	Merge          string     // "" = what outer.Params.SetH chooses; outer.MergeClip takes more of a core
+	Merge          string     // "" = outer.BestMerge; outer.MergeClip takes more of a core
 }
 
 // Choice is how often a run of such means can merge, and what that takes at most: a round takes about one step more than H, so
