@@ -109,7 +109,10 @@ func meanOf(v []float64) (mean float64) {
 func TestLyingMembers(t *testing.T) {
 	without := map[uint64][]float64{} // by seed
 	var table strings.Builder
-	for _, m := range memberTests {
+	for i, m := range memberTests {
+		if !taken(i, 2) {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
 			falling, fallen := m.dearer(t, without)
 			fmt.Fprintf(&table, "| %s | %.3g | %.3g |\n", m.name, falling, fallen)

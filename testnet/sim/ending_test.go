@@ -213,7 +213,10 @@ func TestEndsSoonAndNearTheBudget(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("ATOLL_SIM_ENDS"))
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-26s%16s%16s%16s%16s%16s%16s\n", "world", "over %", "least over %", "idle s", "of all s", "payloads s", "idle/payloads")
-	for _, e := range endWorlds {
+	for i, e := range endWorlds {
+		if !taken(i, 2) {
+			continue
+		}
 		if only := os.Getenv("ATOLL_SIM_END"); only != "" && only != e.name {
 			continue
 		}

@@ -23,9 +23,9 @@ import (
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
-// 0-500 are; CI: 25-150, after the first 25); ATOLL_LONG=1 means longSeeds.
+// 0-500 are; CI: 12-150, after the first 12); ATOLL_LONG=1 means longSeeds.
 const (
-	shortSeeds = 25
+	shortSeeds = 12
 	longSeeds  = 10_000
 	wildSeeds  = 400 // in so many every kind of fault has its turn; fewer than CI plays at once
 )
@@ -138,10 +138,10 @@ func (f failedOnce) replay() string {
 
 // The schedules that failed once come first: those that are mended pass, and those
 // that are not fail by the checker that is known to. ATOLL_LONG=1 plays all of them, else every
-// second one, and the scenarios in files.
+// third one.
 func TestSeedsThatFailedOnce(t *testing.T) {
 	for i, old := range failed(t, "testdata/seeds.txt") {
-		if os.Getenv("ATOLL_LONG") == "" && i%2 == 1 && !strings.HasSuffix(old.name, ".json") {
+		if !taken(i, 3) {
 			continue
 		}
 		t.Run(old.name, func(t *testing.T) {
@@ -336,7 +336,7 @@ func (x *exploration) checkWild(t *testing.T) {
 // One seed, one history.
 func TestOneSeedOneHistory(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
+	for seed := range uint64(1 + 2*is(longMode())) {
 		a, b := explored(t, seed), explored(t, seed)
 		if a.History != b.History || a.State != b.State || a.Counts.Events != b.Counts.Events {
 			t.Errorf("seed %d: histories %s and %s, states %s and %s", seed, a.History, b.History, a.State, b.State)

@@ -32,8 +32,8 @@ func TestLeakedInvite(t *testing.T) {
 	var table strings.Builder
 	for _, m := range memberTests {
 		t.Run(m.name, func(t *testing.T) {
-			if testing.Short() && m.attack.Kind != Noise {
-				t.Skip("one lie is enough here")
+			if !longMode() && m.attack.Kind != Noise {
+				t.Skip("ATOLL_LONG=1 runs it")
 			}
 			cost := math.NaN()
 			for seed := range mergeSeeds() {
@@ -51,15 +51,12 @@ func TestLeakedInvite(t *testing.T) {
 				}
 			}
 			fmt.Fprintf(&table, "| %s | %.3g |\n", m.name, cost)
-			most, wins := mostMemberly, m.wins
+			most := mostMemberly
 			if m.attack.Kind == Copy {
-				most, wins = mostOfCopies, ""
+				most = mostOfCopies
 			}
-			switch over := !(cost <= most); { // true for NaN
-			case over && wins == "":
+			if !(cost <= most) { // true for NaN
 				t.Errorf("the loss is %.3g times what it is without them, at most %g times", cost, most)
-			case !over && wins != "":
-				t.Errorf("does not win any more: take away `wins: %q`", wins)
 			}
 		})
 	}

@@ -36,16 +36,16 @@ const chosenGrace = 2 * 293_000
 // With the grace that atoll new chooses no delta of long rounds is late, whoever rings first. With a minute nearly all
 // are, and every round is folded again.
 func TestLongRoundsWaitForTheirBytes(t *testing.T) {
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 1
+	seeds := uint64(1)
+	if longMode() {
+		seeds = 4
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if share, refolds := lateOf(t, longRounds(seed, chosenGrace)); share > 0 || refolds > 0 {
 			t.Errorf("seed %d: %.3f of the deltas are late, %d rounds folded again", seed, share, refolds)
 		}
 	}
-	if testing.Short() {
+	if !longMode() {
 		return
 	}
 	if share, refolds := lateOf(t, longRounds(1, 60_000)); share < 0.5 || refolds < 10 {
