@@ -53,20 +53,6 @@ func seedRange(t *testing.T) (from, to uint64) {
 	return from, to
 }
 
-// longOthers is how many of the same schedules ATOLL_LONG=1 plays under other rules.
-const longOthers = 200
-
-// seedsUnder is which of the schedules a test plays under other rules: the first few, else as seedRange says.
-func seedsUnder(t *testing.T, few uint64) (from, to uint64) {
-	switch {
-	case os.Getenv("ATOLL_SIM_SEEDS") != "":
-		return seedRange(t)
-	case longMode():
-		return 0, longOthers
-	}
-	return 0, few
-}
-
 // failedOnce is a schedule that failed once, or fails still.
 type failedOnce struct {
 	name  string // a seed of Explore, or a file of testdata with the scenario
