@@ -68,8 +68,12 @@ func RunContext(ctx context.Context, s Scenario) (Result, error) {
 		r, err := runOnce(ctx, s)
 		r.Longer = longer
 		switch {
-		case err != nil || r.Rounds >= s.AtLeast || r.Err != nil && r.Check != "learns": // so few rounds teach nothing
+		case err != nil || r.Err == nil && r.Rounds >= s.AtLeast:
 			return r, err
+		case r.Err != nil && (r.Check != "learns" || r.Rounds >= exploreLeast): // fewer rounds may teach too little
+			return r, nil
+		case longer == longerRuns && r.Err != nil:
+			return r, nil
 		case longer == longerRuns:
 			r.fail(&Broken{Check: "rounds", Seed: s.Seed, At: r.VirtualMs, Text: fmt.Sprintf("only %d of %d rounds", r.Rounds, s.AtLeast)})
 			return r, nil
