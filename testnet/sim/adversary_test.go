@@ -285,7 +285,7 @@ func playAttacks(t *testing.T, attacks []attackTest) {
 	calm := map[string]cost{} // by scenario: most attack tests share one
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			if a.heavy && !longMode() || !taken(i, 3) {
+			if a.heavy && !longMode() || !taken(i, 9) {
 				t.Skip("ATOLL_LONG=1 runs it")
 			}
 			var broken []error
@@ -603,6 +603,9 @@ func TestSybilsBelowHalf(t *testing.T) {
 // With 2 of 8 learners that lie together in each way that touches deltas and headers
 // the others still come to one chain.
 func TestTwoOfEight(t *testing.T) {
+	if !longMode() {
+		t.Skip("takes seconds: ATOLL_LONG=1 runs it")
+	}
 	for _, a := range []attackTest{
 		{kind: SignFlip, times: 1}, {kind: Equivocate, from: 5000},
 		{kind: LateProof, times: 9, spoil: narrow}, {kind: WithholdAll}, {kind: WrongPayloads, from: 5000},

@@ -267,6 +267,9 @@ func TestWaitsForAHolder(t *testing.T) {
 // A member that finds only guests waits no longer for the members that closed what guests hold than for one that fell silent.
 // Guests that hold nothing keep it no longer than newcomers do.
 func TestGuestsKeepNoMemberFromTraining(t *testing.T) {
+	if !longMode() {
+		t.Skip("takes seconds: ATOLL_LONG=1 runs it")
+	}
 	t.Parallel()
 	for name, c := range map[string]struct {
 		begun, back bool

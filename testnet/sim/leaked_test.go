@@ -130,6 +130,9 @@ func invitedFlood(t *testing.T, keys int) (sent float64, folded int) {
 // A leaked invite for one lets in keys without end, each of which beats no more often than an honest node. Together they may
 // say what one node may, so four times as many keys have others send no more. Whoever the invite was for loses nothing.
 func TestLeakedInviteFlood(t *testing.T) {
+	if !longMode() {
+		t.Skip("takes seconds: ATOLL_LONG=1 runs it")
+	}
 	const most = 2 // times what honest nodes send without the flood: a node may beat eight times a period, and six are here
 	calm, folded := invitedFlood(t, 0)
 	few, _ := invitedFlood(t, 50)

@@ -56,6 +56,9 @@ func TestLongRoundsWaitForTheirBytes(t *testing.T) {
 // Steps that are so short that links carry no round in 24 of them make rounds longer. What is late then is of the time
 // before that is known.
 func TestShortStepsWaitForTheirBytes(t *testing.T) {
+	if !longMode() {
+		t.Skip("takes seconds: ATOLL_LONG=1 runs it")
+	}
 	s := longRounds(1, chosenGrace)
 	s.StepMs = 5_000
 	if share, _ := lateOf(t, s); share > mostLate {
