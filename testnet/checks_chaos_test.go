@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func TestBudget(t *testing.T) {
 	} {
 		w.calibration.PaceMs = c.stepMs
 		r := Report{Tokens: Tokens{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}}
-		got := w.checkBudget(r, account{chain: &chain{tokens: c.fragments}})
+		got := w.checkBudget(r, account{chain: &chain{params: slices.Repeat([]uint64{1}, len(c.fragments)), tokens: c.fragments}})
 		if got.Passed != c.passed {
 			t.Errorf("%s: %+v", name, got)
 		}

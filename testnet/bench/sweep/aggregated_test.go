@@ -14,9 +14,10 @@ import (
 	"atoll/tensor/codec"
 )
 
-// exact is an aggregation in f32 by the mean, whose steps nothing clips.
+// exact is an aggregation in f32 by the mean, whose steps nothing clips, and whose deltas nobody judges, as each learner has a text
+// of its own.
 func exact(set ...string) Setting {
-	return micro(slices.Concat(constant, []string{"arm=aggregated", "merge=mean", "codec=f32", "clip=1e6", "eta=1", "mu=0", "p=1"}, set)...)
+	return micro(slices.Concat(constant, []string{"arm=aggregated", "merge=mean", "codec=f32", "clip=1e6", "eta=1", "mu=0", "p=1", "shards=split"}, set)...)
 }
 
 // Folding deltas by the mean, behind a barrier, is what DiLoCo does.

@@ -82,15 +82,15 @@ type Setting struct {
 	LiarGroups int    `json:"liargroups"` // groups whose aggregators all do that with the merged delta, in every round
 }
 
-// Default is the setting that plans start from: a small model, AdamW, and the outer step of a new run. Plans say what differs
-// from that.
+// Default is the setting that plans start from: a small model, AdamW, and RDA without momentum at any H, the plainest of outer
+// steps. Plans say what differs from that.
 func Default() Setting {
 	o := outer.Spec{Fragments: 1, Learners: 4, StepTokens: 1, Budget: 1}.Params()
 	in := trainer.DefaultOptim()
 	return Setting{
 		Baseline: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
 		Inner: optimizer.NameAdamW, LR: 2e-3, Warmup: 0.03, Final: 0.1, Decay: in.AdamW.WeightDecay,
-		H: o.H, P: 8, Eta: o.Eta, Mu: o.Mu, Merge: o.Merge, Clip: o.ClipFactor, Stale: o.StaleFactor,
+		H: o.H, P: 8, Eta: 1, Mu: 0, Merge: outer.MergeRDA, Clip: o.ClipFactor, Stale: o.StaleFactor,
 		Codec: o.Codec.String(), Grace: 1, GraceMax: 60, Latency: 0.05,
 	}
 }
@@ -150,6 +150,9 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 	c, err := s.config()
 	if err != nil {
 		return outer.Params{}, err
+	}
+	if s.H < 1 {
+		return outer.Params{}, fmt.Errorf("H is %d; use at least 1", s.H)
 	}
 	p := outer.Spec{
 		Fragments: fragments, Codec: kind, H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: s.M, StepTokens: uint64(s.stepTokens(c)), Budget: tokens,
