@@ -152,7 +152,7 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 		return outer.Params{}, err
 	}
 	if s.H < 1 {
-		return outer.Params{}, fmt.Errorf("H is %d; use at least 1", s.H)
+		return outer.Params{}, fmt.Errorf("sweep: H is %d; use at least 1", s.H)
 	}
 	p := outer.Spec{
 		Fragments: fragments, Codec: kind, H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: s.M, StepTokens: uint64(s.stepTokens(c)), Budget: tokens,
