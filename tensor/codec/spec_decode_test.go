@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"slices"
 
 	"atoll/tensor/codec"
 )
@@ -15,7 +16,7 @@ import (
 var errText = errors.New("the text refuses this")
 
 func decodeByText(b []byte, n int) (v []float32, err error) {
-	if len(b) < 6 || b[0] != 0xa1 || b[1] < 1 || b[1] > 6 || int(binary.LittleEndian.Uint32(b[2:])) != n {
+	if len(b) < 6 || b[0] != 0xa1 || !slices.Contains([]byte{1, 4, 5, 6}, b[1]) || int(binary.LittleEndian.Uint32(b[2:])) != n {
 		return nil, errText
 	}
 	k, b := codec.Kind(b[1]), b[6:]
