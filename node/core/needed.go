@@ -96,7 +96,7 @@ type voice struct {
 func (m *Machine) voices(now Time) (voices []voice) {
 	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
 		h := m.heard.of(id)
-		if !m.believes(id) || m.gossip.Peers().Gone(id) {
+		if !m.counts(id, h) || m.gossip.Peers().Gone(id) {
 			return
 		}
 		v := voice{author: outer.Author(id), heard: h, beat: b, most: min(m.mostClaimed(), m.heard.most(h))}
@@ -173,6 +173,8 @@ func (m *Machine) spent(fragment int, a outer.Author) bool {
 
 // believes says whether the word of a peer counts: a delta of it came since
 // peers were last doubted. Keys are free, work is not. What guests made is no part of the budget.
-func (m *Machine) believes(id wire.PeerID) bool {
-	return m.heard.of(id).believed && !m.guest(id) && !m.rounds.Barred(outer.Author(id))
+func (m *Machine) believes(id wire.PeerID) bool { return m.counts(id, m.heard.of(id)) }
+
+func (m *Machine) counts(id wire.PeerID, h heardAuthor) bool {
+	return h.believed && !m.guest(id) && !m.rounds.Barred(outer.Author(id))
 }

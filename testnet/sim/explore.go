@@ -51,14 +51,14 @@ type explorer struct {
 	slowLink float64
 }
 
-// founders are few most of the time: what goes wrong between forty nodes mostly goes wrong between four, at a tenth of the
+// founders are few most of the time: what goes wrong between forty nodes mostly goes wrong between four, at a fiftieth of the
 // cost, and most runs are of two or three.
 func (x explorer) founders() []NodeSpec {
 	n := 2 + x.IntN(5)
-	switch x.IntN(10) {
-	case 0:
+	switch k := x.IntN(40); {
+	case k == 0:
 		n = 10 + x.IntN(exploreMost-9)
-	case 1:
+	case k < 8:
 		n = 7 + x.IntN(6)
 	}
 	specs := make([]NodeSpec, n)
