@@ -153,10 +153,6 @@ func (n *node) tellLearner(l *external.Learner) error {
 			r.MemoryBytes += d.MemoryBytes
 		}
 	}
-	precision, err := hello.PrecisionClass(r.Precision)
-	if err != nil {
-		return fmt.Errorf("the learner %s: %w", l.Name(), err)
-	}
 	rows, _, err := n.planBatch(r)
 	if err != nil {
 		return err
@@ -164,7 +160,6 @@ func (n *node) tellLearner(l *external.Learner) error {
 	l.SetRows(rows)
 	text := fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows)
 	n.post(func(core.Time) {
-		n.machine.SetPrecision(precision)
 		n.view.unable = false
 		n.view.event(n, "learner", "", text)
 	})

@@ -127,19 +127,13 @@ func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 	return nil
 }
 
-// tellTuned tells peers, and the machine, how a trainer was tuned.
+// tellTuned tells peers how a trainer was tuned.
 func (n *node) tellTuned(r hello.Record, tuned trainer.Config) {
 	now := n.record.get()
 	now.TokensPerSecond, now.Precision = r.TokensPerSecond, r.Precision
-	class, err := hello.PrecisionClass(r.Precision)
-	if err == nil {
-		err = n.tellSpeed(now, tuned.Batch)
-	}
-	if err != nil {
+	if err := n.tellSpeed(now, tuned.Batch); err != nil {
 		n.fail(err)
-		return
 	}
-	n.machine.SetPrecision(class)
 }
 
 // tuned measures this machine's speed for the model: the precision and batch that suit it, and the record that says so.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"atoll/gossip"
-	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -179,13 +178,9 @@ func (n *node) open() error {
 
 // start makes the replica from what the disk has and starts the training thread.
 func (n *node) start() error {
-	precision, err := hello.PrecisionClass(n.record.get().Precision)
-	if err != nil {
-		return err
-	}
 	cfg := core.Config{
 		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
-		Learner: !n.cfg.Observe, Precision: precision, Certificate: n.id,
+		Learner: !n.cfg.Observe, Certificate: n.id,
 		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
 	was, err := n.restore(cfg)

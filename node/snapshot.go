@@ -298,7 +298,7 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	return status.Peer{
 		ID: hex.EncodeToString(id[:]), Guest: n.members.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
 		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
-		TokensFolded: n.foldedBy(id), Weight: n.view.weights[id],
+		TokensFolded: n.foldedBy(id), TokensBeyond: n.beyondOf(id), Weight: n.view.weights[id],
 	}
 }
 
@@ -306,6 +306,11 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 // node folded them itself: none of a guest. It is rounded, as there are no parts of tokens.
 func (n *node) foldedBy(id wire.PeerID) float64 {
 	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] }))
+}
+
+// beyondOf is the same of the tokens that do not count.
+func (n *node) beyondOf(id wire.PeerID) float64 {
+	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].beyond[id] }))
 }
 
 func (n *node) addShares(peers []status.Peer) []status.Peer {

@@ -192,7 +192,7 @@ func TestStatusOfAnOpenRound(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.SetLive([]outer.Author{{1}, {2}})
-	d := outer.Delta{ID: outer.ID{9}, Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 1, Precision: 1, Codec: p.Codec, Size: 4}
+	d := outer.Delta{ID: outer.ID{9}, Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 1, Codec: p.Codec, Size: 4}
 	if err := m.Offer(1000, d, false); err != nil {
 		t.Fatal(err)
 	}

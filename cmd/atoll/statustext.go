@@ -19,6 +19,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"guest", guestText(s.Peers)},
 		{"model", modelText(s)},
 		{"folded", foldedText(s)},
+		{"", beyondText(s)},
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
@@ -80,6 +81,18 @@ func foldedText(s status.Snapshot) string {
 		text += ", finished"
 	}
 	return text
+}
+
+// beyondText says how many tokens are folded and no part of the budget; "" where none are.
+func beyondText(s status.Snapshot) string {
+	var beyond float64
+	for _, p := range s.Peers {
+		beyond += p.TokensBeyond
+	}
+	if beyond == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s more are not counted: those of guests, and what is over twice the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)", big(beyond))
 }
 
 func qualityText(s status.Snapshot) string {

@@ -35,7 +35,7 @@ type Record struct {
 	Devices         []Device    `cbor:"7,keyasint"`
 	TokensPerSecond float64     `cbor:"8,keyasint"` // for this run's model
 	TokensPerStep   uint64      `cbor:"9,keyasint"`
-	Precision       string      `cbor:"10,keyasint"` // of the training arithmetic, see PrecisionClass
+	Precision       string      `cbor:"10,keyasint"` // of the training arithmetic: f32, bf16
 	MemoryBytes     uint64      `cbor:"11,keyasint"` // that training may use
 	Addrs           []string    `cbor:"12,keyasint"` // multiaddrs at which it can be dialled
 	Agent           string      `cbor:"13,keyasint"` // name and version of the program

@@ -22,7 +22,7 @@ func TestSpec(t *testing.T) {
 		"H-1": specRecord, "H-1.2": specDeterministic, "H-1.3": specOptional, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
 		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
 		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
-		"H-9.4": specOtherWords, "H-10": specPrecision, "H-11": specSessions, "H-11.2": specRefusals,
+		"H-9.4": specOtherWords, "H-11": specSessions, "H-11.2": specRefusals,
 	})
 }
 
@@ -421,14 +421,8 @@ func specLearner(t *testing.T, s *spectest.Spec) {
 	for _, word := range []string{"builtin", "external"} {
 		good[word] = func(r *hello.Record) { r.Trainer = word }
 	}
-	for _, row := range s.Table(t, "precisions") {
-		good[row[0]] = func(r *hello.Record) { r.Precision = row[0] }
-	}
 	for _, word := range []string{"", "python"} {
 		bad["trainer "+word] = func(r *hello.Record) { r.Trainer = word }
-	}
-	for _, word := range []string{"", "f64", "F32"} {
-		bad["precision "+word] = func(r *hello.Record) { r.Precision = word }
 	}
 	verdicts(t, s, nil, good)
 	verdicts(t, s, hello.ErrInvalid, bad)
@@ -438,20 +432,8 @@ func specOtherWords(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){
 		"role":      func(r *hello.Record) { r.Protocol, r.Role = 3, "judge" },
 		"trainer":   func(r *hello.Record) { r.Protocol, r.Trainer = 3, "python" },
-		"precision": func(r *hello.Record) { r.Protocol, r.Precision = 1, "f64" },
 		"observer":  func(r *hello.Record) { r.Protocol, r.Role = 3, "observer" },
 	})
-}
-
-func specPrecision(t *testing.T, s *spectest.Spec) {
-	for _, row := range s.Table(t, "precisions") {
-		if class, err := hello.PrecisionClass(row[0]); err != nil || int64(class) != s.Number(t, "precisions", row[0]) {
-			t.Errorf("%s has class %d, %v", row[0], class, err)
-		}
-	}
-	if _, err := hello.PrecisionClass("F32"); !errors.Is(err, hello.ErrInvalid) {
-		t.Errorf("F32: %v", err)
-	}
 }
 
 func specSessions(t *testing.T, s *spectest.Spec) {

@@ -108,8 +108,7 @@ func (r Record) checkWords() error {
 	case r.Trainer != Builtin && r.Trainer != External:
 		return invalid("trainer", r.Trainer, "%s or %s", Builtin, External)
 	}
-	_, err := PrecisionClass(r.Precision)
-	return err
+	return nil
 }
 
 // checkString keeps what is shown on screens short and free of control codes.

@@ -10,7 +10,7 @@
 //
 // A gossip message is a version byte, a kind byte and a body:
 //
-//	header    signed header (188 bytes, fixed) and, if it fits, the payload
+//	header    signed header (187 bytes, fixed) and, if it fits, the payload
 //	beat      CBOR map and a 64-byte signature over those very bytes
 //	evidence  two signed headers, the smaller first
 //

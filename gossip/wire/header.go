@@ -9,16 +9,15 @@ import (
 // Header announces a delta: one learner's outer gradient for one round of one
 // fragment. Its encoding is HeaderSize bytes, fields in order, big-endian.
 type Header struct {
-	Author    PeerID
-	Fragment  uint16 // below MaxFragments
-	Round     uint32 // from 1
-	Base      uint32 // rounds closed when the oldest step in it was taken; below Round
-	Steps     uint32 // inner steps, at least 1
-	Tokens    uint64 // tokens in those steps
-	Precision uint8  // precision class of the learner, see hello.PrecisionClass
-	Codec     uint8  // codec of the payload
-	Size      uint32 // payload bytes, 1..MaxPayload
-	Payload   Digest // BLAKE3 of the payload
+	Author   PeerID
+	Fragment uint16 // below MaxFragments
+	Round    uint32 // from 1
+	Base     uint32 // rounds closed when the oldest step in it was taken; below Round
+	Steps    uint32 // inner steps, at least 1
+	Tokens   uint64 // tokens in those steps
+	Codec    uint8  // codec of the payload
+	Size     uint32 // payload bytes, 1..MaxPayload
+	Payload  Digest // BLAKE3 of the payload
 	// Certificate is the digest of its author's certificate, zero in a run that is
 	// open to everybody. In a revocation it is the name revoked.
 	Certificate Digest
@@ -34,7 +33,7 @@ const (
 	// HeaderSize is the length of an encoded Header.
 	HeaderSize = bareHeaderSize + 32
 	// bareHeaderSize is its length up to the certificate.
-	bareHeaderSize = 32 + 2 + 4 + 4 + 4 + 8 + 1 + 1 + 4 + 32
+	bareHeaderSize = 32 + 2 + 4 + 4 + 4 + 8 + 1 + 4 + 32
 	// SignedHeaderSize is the length of an encoded SignedHeader.
 	SignedHeaderSize = HeaderSize + ed25519.SignatureSize
 )
@@ -47,7 +46,7 @@ func (h Header) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, h.Base)
 	b = binary.BigEndian.AppendUint32(b, h.Steps)
 	b = binary.BigEndian.AppendUint64(b, h.Tokens)
-	b = append(b, h.Precision, h.Codec)
+	b = append(b, h.Codec)
 	b = binary.BigEndian.AppendUint32(b, h.Size)
 	b = append(b, h.Payload[:]...)
 	return append(b, h.Certificate[:]...)
@@ -69,18 +68,17 @@ func ParseHeader(b []byte) (Header, error) {
 		return Header{}, fmt.Errorf("parse header: %w: %d bytes, want %d", ErrSize, len(b), HeaderSize)
 	}
 	h := Header{
-		Author:    PeerID(b[0:32]),
-		Fragment:  binary.BigEndian.Uint16(b[32:]),
-		Round:     binary.BigEndian.Uint32(b[34:]),
-		Base:      binary.BigEndian.Uint32(b[38:]),
-		Steps:     binary.BigEndian.Uint32(b[42:]),
-		Tokens:    binary.BigEndian.Uint64(b[46:]),
-		Precision: b[54],
-		Codec:     b[55],
-		Size:      binary.BigEndian.Uint32(b[56:]),
-		Payload:   Digest(b[60:92]),
+		Author:   PeerID(b[0:32]),
+		Fragment: binary.BigEndian.Uint16(b[32:]),
+		Round:    binary.BigEndian.Uint32(b[34:]),
+		Base:     binary.BigEndian.Uint32(b[38:]),
+		Steps:    binary.BigEndian.Uint32(b[42:]),
+		Tokens:   binary.BigEndian.Uint64(b[46:]),
+		Codec:    b[54],
+		Size:     binary.BigEndian.Uint32(b[55:]),
+		Payload:  Digest(b[59:91]),
 
-		Certificate: Digest(b[92:124]),
+		Certificate: Digest(b[91:123]),
 	}
 	if err := h.Validate(); err != nil {
 		return Header{}, fmt.Errorf("parse header: %w", err)

@@ -26,7 +26,7 @@ func testHeader() Header {
 	payload := []byte("payload")
 	return Header{
 		Author: PeerIDOf(testKey(1)), Fragment: 3, Round: 17, Base: 16, Steps: 24, Tokens: 12288,
-		Precision: 1, Codec: 4, Size: uint32(len(payload)), Payload: Sum(payload),
+		Codec: 4, Size: uint32(len(payload)), Payload: Sum(payload),
 	}
 }
 
@@ -123,16 +123,16 @@ func drawDigest(t *rapid.T) Digest {
 func drawHeader(t *rapid.T) Header {
 	round := rapid.Uint32Range(1, math.MaxUint32).Draw(t, "round")
 	return Header{
-		Author:    PeerID(drawDigest(t)),
-		Fragment:  rapid.Uint16Range(0, MaxFragments-1).Draw(t, "fragment"),
-		Round:     round,
-		Base:      rapid.Uint32Range(0, round-1).Draw(t, "base"),
-		Steps:     rapid.Uint32Range(1, math.MaxUint32).Draw(t, "steps"),
-		Tokens:    rapid.Uint64().Draw(t, "tokens"),
-		Precision: rapid.Byte().Draw(t, "precision"),
-		Codec:     rapid.ByteMax(CodecRevocation-1).Draw(t, "codec"),
-		Size:      rapid.Uint32Range(1, MaxPayload).Draw(t, "size"),
-		Payload:   drawDigest(t),
+		Author:   PeerID(drawDigest(t)),
+		Fragment: rapid.Uint16Range(0, MaxFragments-1).Draw(t, "fragment"),
+		Round:    round,
+		Base:     rapid.Uint32Range(0, round-1).Draw(t, "base"),
+		Steps:    rapid.Uint32Range(1, math.MaxUint32).Draw(t, "steps"),
+		Tokens:   rapid.Uint64().Draw(t, "tokens"),
+
+		Codec:   rapid.ByteMax(CodecRevocation-1).Draw(t, "codec"),
+		Size:    rapid.Uint32Range(1, MaxPayload).Draw(t, "size"),
+		Payload: drawDigest(t),
 
 		Certificate: rapid.SampledFrom([]Digest{{}, testDigest("certificate")}).Draw(t, "certificate"),
 	}

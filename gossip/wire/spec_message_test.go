@@ -52,7 +52,7 @@ func specInline(t *testing.T, s *spectest.Spec) {
 	if bare.Inline != nil || *bare.Header != *m.Header {
 		t.Errorf("without a payload %+v", bare)
 	}
-	same(t, "payload", m.Inline, raw[2+188:])
+	same(t, "payload", m.Inline, raw[2+187:])
 	same(t, "payload", m.Inline, []byte(s.Text(t, "payload")))
 	_, err := wire.Open(run, inlined(t, s, int(s.Number(t, "limits", "MaxInline"))))
 	refused(t, "the longest", err, nil)
@@ -242,8 +242,8 @@ func specStates(t *testing.T, s *spectest.Spec) {
 
 func specEvidence(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "message evidence")
-	a, b := raw[2:2+188], raw[2+188:]
-	if len(b) != 188 || bytes.Compare(a[:124], b[:124]) >= 0 {
+	a, b := raw[2:2+187], raw[2+187:]
+	if len(b) != 187 || bytes.Compare(a[:123], b[:123]) >= 0 {
 		t.Error("the smaller header does not come first")
 	}
 	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
@@ -255,7 +255,7 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 	invalid.Steps = 0
 	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{wire.Version, 3}, wire.SignHeader(keyOf(t, s), runOf(t, s), invalid).Append(nil), b))
 	refused(t, "a header that is not valid", err, wire.ErrInvalid)
-	for _, at := range []int{2 + 187, len(raw) - 1} {
+	for _, at := range []int{2 + 186, len(raw) - 1} {
 		_, err := wire.Open(runOf(t, s), changed(raw, at, raw[at]^1))
 		refused(t, "another signature", err, wire.ErrSignature)
 	}
@@ -265,7 +265,7 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 
 func specEvidenceOrder(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "message evidence")
-	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+188:], raw[2:2+188]))
+	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+187:], raw[2:2+187]))
 	refused(t, "the other order", err, wire.ErrInvalid)
 }
 

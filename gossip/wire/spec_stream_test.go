@@ -392,9 +392,9 @@ func specSetDigest(t *testing.T, s *spectest.Spec) {
 
 func specHeaders(t *testing.T, s *spectest.Spec) {
 	one := s.Hex(t, "message header")[2:]
-	two := slices.Concat(one, s.Hex(t, "message evidence")[2+188:])
+	two := slices.Concat(one, s.Hex(t, "message evidence")[2+187:])
 	headers := must[[]wire.SignedHeader](t)(wire.DecodeHeaders(two))
-	same(t, "second", headers[1].Append(nil), two[188:])
+	same(t, "second", headers[1].Append(nil), two[187:])
 	same(t, "encoded", wire.EncodeHeaders(headers), two)
 	most := int(s.Number(t, "limits", "MaxHeaders"))
 	_, err := wire.DecodeHeaders(bytes.Repeat(one, most))

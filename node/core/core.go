@@ -23,12 +23,11 @@ type Time = gossip.Time
 
 // Config is what a Machine is made of.
 type Config struct {
-	Params    outer.Params
-	Plan      outer.Plan
-	Key       ed25519.PrivateKey
-	Run       wire.RunID
-	Learner   bool  // false for an observer
-	Precision uint8 // class that own deltas carry
+	Params  outer.Params
+	Plan    outer.Plan
+	Key     ed25519.PrivateKey
+	Run     wire.RunID
+	Learner bool // false for an observer
 	// Certificate is the digest of the node's certificate, zero in a run that is open to everybody.
 	Certificate wire.Digest
 	KeyOnly     bool  // the key may have signed rounds that the disk does not know of

@@ -18,7 +18,7 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 	d := outer.Delta{
 		ID: outer.ID(id), Author: outer.Author(h.Author), Fragment: int(h.Fragment),
 		Round: h.Round, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens,
-		Precision: h.Precision, Codec: codec.Kind(h.Codec), Size: int(h.Size),
+		Codec: codec.Kind(h.Codec), Size: int(h.Size),
 	}
 	if h.Revocation() {
 		d.Revokes = h.Certificate
@@ -155,7 +155,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	h := wire.Header{
 		Author: m.self, Fragment: uint16(fragment), Round: round,
 		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
-		Steps: d.Steps, Tokens: d.Tokens, Precision: m.cfg.Precision, Codec: uint8(m.cfg.Params.Codec),
+		Steps: d.Steps, Tokens: d.Tokens, Codec: uint8(m.cfg.Params.Codec),
 		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload), Certificate: m.cfg.Certificate,
 	}
 	sh := wire.SignHeader(m.cfg.Key, m.cfg.Run, h)

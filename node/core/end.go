@@ -48,9 +48,6 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 	l.perSecond, l.bits, l.capability = perSecond, bits, capability
 }
 
-// SetPrecision sets the class that own deltas carry from now on: a learner may come later than its node.
-func (m *Machine) SetPrecision(class uint8) { m.cfg.Precision = class }
-
 // SetUpload sets the most bytes per second that the uplink of this node was seen to carry of
 // late, 0 while nothing is known, and whether it was full with them. The next beats say so.
 func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {

@@ -32,7 +32,7 @@ func TestFullRoundForgets(t *testing.T) {
 	for i := range keys {
 		var author wire.PeerID
 		binary.BigEndian.PutUint32(author[:], uint32(i)+1)
-		sh := wire.SignedHeader{Header: wire.Header{Author: author, Round: 1, Steps: 1, Tokens: 1, Precision: 1, Codec: uint8(m.cfg.Params.Codec), Size: 17}}
+		sh := wire.SignedHeader{Header: wire.Header{Author: author, Round: 1, Steps: 1, Tokens: 1, Codec: uint8(m.cfg.Params.Codec), Size: 17}}
 		id := sh.Header.ID(m.cfg.Run)
 		all[id] = sh
 		if m.offer(now, id, &sh, false); !m.knows(id) {

@@ -81,7 +81,7 @@ func lone(values int, accept, union uint32) *Machine {
 
 // signed is a header of the owner of a key.
 func signed(m *Machine, key ed25519.PrivateKey, h wire.Header) wire.SignedHeader {
-	h.Author, h.Precision, h.Codec = wire.PeerIDOf(key), outer.PrecisionF32, uint8(m.cfg.Params.Codec)
+	h.Author, h.Codec = wire.PeerIDOf(key), uint8(m.cfg.Params.Codec)
 	return wire.SignHeader(key, m.cfg.Run, h)
 }
 

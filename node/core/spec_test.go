@@ -334,7 +334,7 @@ func specUncertified(t *testing.T, s *spectest.Spec) {
 	for certificate, want := range map[wire.Digest]int{{}: 0, wire.Digest(s.Hex(t, "certificate")): 1} {
 		m := core.New(core.Config{Params: p, Plan: outer.Plan{f}, Key: key}, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
 		h := wire.SignHeader(key, wire.RunID{}, wire.Header{
-			Round: 1, Steps: 8, Tokens: 8, Precision: outer.PrecisionF32, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
+			Round: 1, Steps: 8, Tokens: 8, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
 		})
 		m.Step(1, gossip.Received{Message: wire.Message{Header: &h}})
 		if refused, _ := m.View().Counts(); refused != uint64(want) {
@@ -356,7 +356,7 @@ func specCertified(t *testing.T, s *spectest.Spec) {
 			Params: p, Plan: outer.Plan{f}, Key: key, Run: run, Gossip: gossip.Config{Run: run, Members: members},
 		}, []*outer.Tip{outer.Genesis(f, make([]float32, f.Len), p)})
 		h := wire.SignHeader(key, run, wire.Header{
-			Round: 1, Steps: 8, Tokens: 8, Precision: outer.PrecisionF32, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
+			Round: 1, Steps: 8, Tokens: 8, Codec: uint8(p.Codec), Size: 14, Certificate: certificate,
 		})
 		m.Step(1, gossip.Received{Message: wire.Message{Header: &h}})
 		refused, _ = m.View().Counts()

@@ -22,7 +22,7 @@ func fixedGenesis() Genesis {
 		Format: Format, Rules: 1, Name: "golden <run> é", Admission: "open", Model: llama.Tiny, Init: "seed", Tokenizer: "byte", Seed: 42, Batch: 4,
 		Inner: Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
 		Outer: outer.Params{
-			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, StaleFactor: 0.25, MaxShare: 0.5,
+			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, MaxShare: 0.5,
 			MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4, WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 3,
 			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000, MaxPace: 6, TokensPerStep: 512,
 		},

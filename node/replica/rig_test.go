@@ -116,7 +116,7 @@ func (g *rig) signed(p int, round uint32, key ed25519.PrivateKey) (wire.Digest, 
 	payload, err := codec.Encode(g.params.Codec, values)
 	g.check(err)
 	h := wire.SignHeader(key, run, wire.Header{
-		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 8, Tokens: 100, Precision: 1,
+		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 8, Tokens: 100,
 		Codec: uint8(g.params.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload),
 	})
 	return h.Header.ID(run), h, payload
@@ -166,7 +166,7 @@ func (g *rig) start() *rig {
 // tryStart makes the replica and leaves its work for later.
 func (g *rig) tryStart() (err error) {
 	cfg := core.Config{
-		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Precision: outer.PrecisionF32, Alone: !g.joins, AloneMs: 1 << 40,
+		Params: g.params, Plan: g.plan, Key: g.keys[0], Run: run, Learner: g.learner != nil, Alone: !g.joins, AloneMs: 1 << 40,
 		Gossip: gossip.Config{
 			Self: wire.PeerIDOf(g.keys[0]), Key: g.keys[0], Run: run,
 			Common: g.common, Trusted: []wire.PeerID{wire.PeerIDOf(g.keys[1])},

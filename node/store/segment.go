@@ -155,7 +155,7 @@ func (g *segment) appendHeader(b []byte, s sealedHeader, authors, certificates *
 	for _, n := range []uint64{uint64(h.Round - g.first), uint64(authors.place(wire.Digest(h.Author))), uint64(h.Round - h.Base), uint64(h.Steps), h.Tokens} {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = append(b, h.Precision, h.Codec)
+	b = append(b, h.Codec)
 	b = binary.AppendUvarint(b, uint64(h.Size))
 	b = binary.AppendUvarint(b, uint64(certificate))
 	b = append(append(b, h.Payload[:]...), s.Sig[:]...)
@@ -298,7 +298,7 @@ func (r *segmentReader) header(g *segment, authors, certificates []wire.Digest) 
 	h.Author = wire.PeerID(r.place(authors))
 	h.Base = h.Round - uint32(r.number(uint64(h.Round)))
 	h.Steps, h.Tokens = uint32(r.number(none-1)), r.number(1<<64-1)
-	h.Precision, h.Codec = r.bytes(1)[0], r.bytes(1)[0]
+	h.Codec = r.bytes(1)[0]
 	h.Size = uint32(r.number(none - 1))
 	if place := r.number(uint64(len(certificates))); place > 0 {
 		h.Certificate = certificates[place-1]

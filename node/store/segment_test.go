@@ -42,7 +42,7 @@ func drawSegment(t *rapid.T) *segment {
 func drawHeader(t *rapid.T, fragment int, round uint32) (s sealedHeader) {
 	s.Header = wire.Header{
 		Author: wire.PeerID{rapid.Byte().Draw(t, "author")}, Fragment: uint16(fragment), Round: round, Base: rapid.Uint32Range(0, round-1).Draw(t, "base"),
-		Steps: rapid.Uint32Min(1).Draw(t, "steps"), Tokens: rapid.Uint64().Draw(t, "tokens"), Precision: rapid.Byte().Draw(t, "precision"), Codec: rapid.Byte().Draw(t, "codec"),
+		Steps: rapid.Uint32Min(1).Draw(t, "steps"), Tokens: rapid.Uint64().Draw(t, "tokens"), Codec: rapid.Byte().Draw(t, "codec"),
 		Size: rapid.Uint32Range(1, wire.MaxPayload).Draw(t, "size"), Payload: wire.Digest{7},
 		Certificate: wire.Digest{rapid.ByteMax(2).Draw(t, "certificate")},
 	}

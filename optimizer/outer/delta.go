@@ -25,10 +25,8 @@ type Delta struct {
 	Base     uint32 // rounds closed when its oldest step was taken, below Round
 	Steps    uint32 // inner steps
 	Tokens   uint64 // tokens of these steps
-	// Precision is the class of the arithmetic it was trained in; see PrecisionFactor.
-	Precision uint8
-	Codec     codec.Kind
-	Size      int // payload bytes
+	Codec    codec.Kind
+	Size     int // payload bytes
 	// Invite names what admitted the author to the run, and Places how many authors that was meant
 	// for; 0 for any number, as in a run that is open. See Weights.
 	Invite [32]byte
@@ -54,8 +52,6 @@ func (p Params) Check(d Delta) error {
 		return fmt.Errorf("outer: %d steps; 1 to %d are allowed", d.Steps, p.MaxSteps)
 	case d.Tokens < 1 || d.Tokens > uint64(d.Steps)*p.MaxTokensPerStep:
 		return fmt.Errorf("outer: %d tokens in %d steps; 1 to %d a step are allowed", d.Tokens, d.Steps, p.MaxTokensPerStep)
-	case PrecisionFactor(d.Precision) == 0:
-		return fmt.Errorf("outer: precision class %d is unknown", d.Precision)
 	case d.Codec != p.Codec:
 		return fmt.Errorf("outer: codec %v; the run uses %v", d.Codec, p.Codec)
 	case d.Size < 1:

@@ -23,7 +23,7 @@ func ExampleFold() {
 		}
 		d := outer.Delta{
 			ID: outer.ID{author}, Author: outer.Author{author}, Round: 1, Steps: 4, Tokens: 100,
-			Codec: params.Codec, Size: len(payload), Precision: outer.PrecisionF32,
+			Codec: params.Codec, Size: len(payload),
 		}
 		return outer.Contribution{Delta: d, Payload: payload}
 	}

@@ -224,7 +224,7 @@ type progress func(at int, sum []float64)
 
 // weigh returns the weights of the set, whose deltas these are.
 func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
-	w := fold.p.claimed(deltas, fold.round)
+	w := fold.p.claimed(deltas)
 	for i := range w {
 		if fold.silent[i] {
 			w[i] = 0

@@ -49,7 +49,7 @@ func longSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, delta
 		}
 		d := outer.Delta{
 			Author: outer.Author{byte(i)}, Round: round, Base: round - 1, Steps: steps, Tokens: uint64(steps) * 512,
-			Precision: outer.PrecisionF32, Codec: p.Codec, Size: len(payload),
+			Codec: p.Codec, Size: len(payload),
 		}
 		d.ID = blake3.Sum256(binary.LittleEndian.AppendUint32([]byte{byte(i)}, round))
 		set = append(set, outer.Contribution{Delta: d, Payload: payload})

@@ -245,10 +245,10 @@ func TestGoldenDigests(t *testing.T) {
 		mu, eta float64
 		want    string
 	}{
-		{codec.F32, MergeRDA, 0, 1, "c777392004a5c5ba6f2a77a522134cf50354bcdbdc63295cb7f1a9c41fb32947"},
-		{codec.Int4, MergeRDA, 0, 1, "07ed17881de6cc4cff287c3b91182f5d8bf306dbba34b1d751fcff8a1dc1a7d5"},
-		{codec.F32, MergeMean, 0.9, 0.7, "280abe4dc997d9557f5d780a586463043f7637bfe85f8665597b2dba6fffa90e"},
-		{codec.Int4, MergeRDA, 0.5, 0.9, "6ca9e30ac2d0a0df2fa96dc80988203b0e27ab4402d6a17e48a6af78ad901c4b"},
+		{codec.F32, MergeRDA, 0, 1, "50cc26d2366e0167ebbe3b11b65e881f1002276d59091916def2f2eca6285f7e"},
+		{codec.Int4, MergeRDA, 0, 1, "8a4df2a673d3bdf5ef1b46c34c9f20969f5574844786b58a25e6da895db45e90"},
+		{codec.F32, MergeMean, 0.9, 0.7, "e7de6f0a3fc760496ed58a6551bf63fd924c3537dc12679edd652b48b84a41f0"},
+		{codec.Int4, MergeRDA, 0.5, 0.9, "0365464a66f6465e783aad32a3356d755508e0550ea58101c646bf2b1f09f8d0"},
 	} {
 		p := toyParams()
 		p.Codec, p.Merge, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.merge, g.mu, g.eta, 0.5, 3

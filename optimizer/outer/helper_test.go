@@ -62,7 +62,7 @@ func contribution(t testing.TB, p Params, author byte, round uint32, v []float32
 	}
 	d := Delta{
 		Author: Author{author}, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: PrecisionF32, Codec: p.Codec, Size: len(payload),
+		Codec: p.Codec, Size: len(payload),
 	}
 	d.ID = blake3.Sum256(binary.LittleEndian.AppendUint32([]byte{author}, round))
 	return Contribution{Delta: d, Payload: payload}
@@ -80,7 +80,6 @@ func drawSet(t *rapid.T, tb testing.TB, p Params, f Fragment, round uint32) []Co
 		d.Base = round - rapid.Uint32Range(1, round).Draw(t, "stale")
 		d.Steps = rapid.Uint32Range(1, p.MaxSteps).Draw(t, "steps")
 		d.Tokens = rapid.Uint64Range(1, uint64(d.Steps)*p.MaxTokensPerStep).Draw(t, "tokens")
-		d.Precision = rapid.Uint8Range(PrecisionF32, PrecisionInt8).Draw(t, "precision")
 	}
 	return set
 }

@@ -88,7 +88,7 @@ func alongHonest(t *testing.T, merge string, liars int) float64 {
 		}
 		set = append(set, Contribution{Payload: payload, Delta: Delta{
 			ID: ID{byte(i)}, Author: Author{byte(i)}, Round: 1, Steps: 24, Tokens: 24 * 512,
-			Precision: PrecisionF32, Codec: codec.F32, Size: len(payload),
+			Codec: codec.F32, Size: len(payload),
 		}})
 	}
 	tip, _, err := Fold(p, f, Genesis(f, make([]float32, f.Len), p), 1, set)

@@ -53,9 +53,6 @@ type Params struct {
 	ClipFactor float64
 	// RefDecay is the share of the old norm reference kept by a non-empty round, in [0, 1).
 	RefDecay float64
-	// StaleFactor is a in the staleness weight 1/(1 + a s), s the rounds by which a base
-	// is older than the round before.
-	StaleFactor float64
 	// MaxShare caps one delta's share of the weight of its round, in (0, 1]: 1 where
 	// admission is closed, 0.5 where it is open.
 	MaxShare float64
@@ -220,7 +217,6 @@ func (p Params) validateNumbers() error {
 		{"Mu", p.Mu, 0, below1},
 		{"ClipFactor", p.ClipFactor, 1, 1e6},
 		{"RefDecay", p.RefDecay, 0, below1},
-		{"StaleFactor", p.StaleFactor, 0, 1e6},
 		{"MaxShare", p.MaxShare, 1e-6, 1},
 		{"MaxSteps", float64(p.MaxSteps), float64(p.H), MaxStepsLimit},
 		{"MaxTokensPerStep", float64(p.MaxTokensPerStep), 1, MaxTokensLimit},

@@ -24,7 +24,6 @@ func TestValidateNamesTheField(t *testing.T) {
 		"Merge":            func(p *Params) { p.Merge = "median" },
 		"ClipFactor":       func(p *Params) { p.ClipFactor = 0 },
 		"RefDecay":         func(p *Params) { p.RefDecay = -0.1 },
-		"StaleFactor":      func(p *Params) { p.StaleFactor = math.Inf(1) },
 		"MaxShare":         func(p *Params) { p.MaxShare = 0 },
 		"MaxSteps":         func(p *Params) { p.MaxSteps = uint32(p.H) - 1 },
 		"MaxTokensPerStep": func(p *Params) { p.MaxTokensPerStep = 1 << 33 },
@@ -50,16 +49,15 @@ func TestValidateNamesTheField(t *testing.T) {
 func TestCheckNamesWhatIsInvalid(t *testing.T) {
 	p := toyParams()
 	for want, change := range map[string]func(*Delta){
-		"":          func(*Delta) {},
-		"fragment":  func(d *Delta) { d.Fragment = 1 },
-		"base 5":    func(d *Delta) { d.Base = d.Round },
-		"0 steps":   func(d *Delta) { d.Steps = 0 },
-		"steps":     func(d *Delta) { d.Steps = p.MaxSteps + 1 },
-		"0 tokens":  func(d *Delta) { d.Tokens = 0 },
-		"tokens":    func(d *Delta) { d.Tokens = uint64(d.Steps)*p.MaxTokensPerStep + 1 },
-		"precision": func(d *Delta) { d.Precision = 0 },
-		"codec":     func(d *Delta) { d.Codec = codec.Sparse8 },
-		"payload":   func(d *Delta) { d.Size = 0 },
+		"":         func(*Delta) {},
+		"fragment": func(d *Delta) { d.Fragment = 1 },
+		"base 5":   func(d *Delta) { d.Base = d.Round },
+		"0 steps":  func(d *Delta) { d.Steps = 0 },
+		"steps":    func(d *Delta) { d.Steps = p.MaxSteps + 1 },
+		"0 tokens": func(d *Delta) { d.Tokens = 0 },
+		"tokens":   func(d *Delta) { d.Tokens = uint64(d.Steps)*p.MaxTokensPerStep + 1 },
+		"codec":    func(d *Delta) { d.Codec = codec.Sparse8 },
+		"payload":  func(d *Delta) { d.Size = 0 },
 	} {
 		d := contribution(t, p, 1, 5, vector(1, 4)).Delta
 		change(&d)

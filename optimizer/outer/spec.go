@@ -40,10 +40,9 @@ const (
 	// strongest is how many times the usual tokens of a step the strongest learner may bring.
 	strongest = 64
 
-	clipFactor  = 3    // leaves honest deltas alone and stops one from deciding a round
-	refDecay    = 0.9  // the last ten rounds make the reference of norms
-	staleFactor = 0.25 // a base four rounds late halves the weight
-	leastRoom   = 1024 // steps that a delta may claim, whatever H is
+	clipFactor = 3    // leaves honest deltas alone and stops one from deciding a round
+	refDecay   = 0.9  // the last ten rounds make the reference of norms
+	leastRoom  = 1024 // steps that a delta may claim, whatever H is
 
 	// Rounds within which gossip takes a delta, and within which repair unites. The least is long enough for a node
 	// that was away for some rounds, and for the links that a snapshot brings.
@@ -57,7 +56,7 @@ func (s Spec) Params() Params {
 	s.Merge = cmp.Or(s.Merge, BestMerge(s.H, s.Codec))
 	p := Params{
 		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
-		ClipFactor: clipFactor, RefDecay: refDecay, StaleFactor: staleFactor, MaxShare: minority,
+		ClipFactor: clipFactor, RefDecay: refDecay, MaxShare: minority,
 		MaxSteps: s.mostSteps(), TokensPerStep: s.StepTokens, MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
 		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),

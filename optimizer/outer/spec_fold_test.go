@@ -97,10 +97,9 @@ func encodeByText(tip *outer.Tip) []byte {
 
 // validByText is F-1 to F-3, and the round.
 func (x *textFold) validByText(d outer.Delta, payload []byte) bool {
-	classes := d.Precision >= 1 && d.Precision <= 4
 	return d.Fragment >= 0 && d.Fragment < x.p.Fragments && d.Round == x.round && d.Base < d.Round &&
 		d.Steps >= 1 && d.Steps <= x.p.MaxSteps && d.Tokens >= 1 && d.Tokens <= uint64(d.Steps)*x.p.MaxTokensPerStep &&
-		classes && d.Codec == x.p.Codec && d.Size >= 1 && d.Size == len(payload) && payload[1] == byte(d.Codec)
+		d.Codec == x.p.Codec && d.Size >= 1 && d.Size == len(payload) && payload[1] == byte(d.Codec)
 }
 
 func (x *textFold) take(given []outer.Contribution) {
@@ -233,13 +232,10 @@ func workByText(p outer.Params, d outer.Delta) float64 { return float64(min(pace
 
 // weigh is F-11 to F-13, and F-33.
 func (x *textFold) weigh(chain outer.Digest) {
-	factors := map[uint8]float64{1: 1, 2: 0.9375, 3: 0.9375, 4: 0.75}
 	for _, c := range x.set {
 		d := c.Delta
 		tokens := float64(claimedByText(x.p, d))
-		w := tokens * tokens / float64(d.Steps)
-		late := float64(x.p.StaleFactor * float64(d.Round-1-d.Base))
-		x.weights = append(x.weights, w/(1+late)*factors[d.Precision])
+		x.weights = append(x.weights, tokens*tokens/float64(d.Steps))
 	}
 	for i := range x.set {
 		if x.silent(i) {
@@ -563,7 +559,7 @@ func specCounted(t *testing.T, _ *spectest.Spec) {
 	late.Delta.Base, late.Delta.Steps, late.Delta.Tokens = 0, 64, 6400
 	bounded := late.Delta
 	bounded.Tokens = 2 * 3 * 4 * 100
-	if got, want := outer.Weights(p, []outer.Delta{late.Delta}, 2), outer.Weights(p, []outer.Delta{bounded}, 2); got[0] != want[0] {
+	if got, want := outer.Weights(p, []outer.Delta{late.Delta}), outer.Weights(p, []outer.Delta{bounded}); got[0] != want[0] {
 		t.Errorf("weighs %v, want %v", got[0], want[0])
 	}
 	one, _ := agree(t, p, f, zeroTip(p, f))

@@ -169,18 +169,18 @@ func specCapped(t *testing.T, s *spectest.Spec) {
 	p.MaxShare = 0.5
 	var set []outer.Delta
 	for _, tokens := range []uint64{1, 100, 2, 1} {
-		set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
+		set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens})
 	}
-	if got := outer.Weights(p, set, 1); !slices.Equal(got, []float64{1, 6, 4, 1}) { // of 1, 10000, 4 and 1
+	if got := outer.Weights(p, set); !slices.Equal(got, []float64{1, 6, 4, 1}) { // of 1, 10000, 4 and 1
 		t.Errorf("weights %v", got)
 	}
 	two := set[:2]
 	two[0].Steps, two[0].Tokens, two[1].Steps, two[1].Tokens = 4, 40, 1, 10
-	if got := outer.Weights(p, two, 1); !slices.Equal(got, []float64{400, 100}) { // four of five steps
+	if got := outer.Weights(p, two); !slices.Equal(got, []float64{400, 100}) { // four of five steps
 		t.Errorf("weights of work %v", got)
 	}
 	two[1].Tokens = 1000
-	if got := outer.Weights(p, two, 1); !slices.Equal(got, []float64{400, 400}) { // a claim, up to a half
+	if got := outer.Weights(p, two); !slices.Equal(got, []float64{400, 400}) { // a claim, up to a half
 		t.Errorf("weights beside a claim %v", got)
 	}
 }
@@ -197,7 +197,7 @@ func specNoShare(t *testing.T, s *spectest.Spec) {
 		var members []int
 		for i := range 2 + r.IntN(11) {
 			tokens := 1 + r.Uint64N(1<<16)
-			set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens, Precision: 1})
+			set = append(set, outer.Delta{Round: 1, Steps: 1, Tokens: tokens})
 			weights, members = append(weights, float64(tokens)*float64(tokens)), append(members, i)
 		}
 		for range set {
@@ -206,7 +206,7 @@ func specNoShare(t *testing.T, s *spectest.Spec) {
 		if _, found := sumByText(members, weights, caps); !found {
 			none++
 		}
-		got := outer.Weights(p, set, 1)
+		got := outer.Weights(p, set)
 		if !slices.Equal(got, cappedByText(p, set, weights)) || slices.Max(got) > slices.Min(weights)*(1+1e-9) {
 			t.Fatalf("of %v become %v", weights, got)
 		}
@@ -218,7 +218,7 @@ func specNoShare(t *testing.T, s *spectest.Spec) {
 
 func specTotal(t *testing.T, s *spectest.Spec) {
 	_, _, x := round1(t, s)
-	if x.total != 60+100 {
+	if x.total != 64+64 {
 		t.Errorf("Total is %v", x.total)
 	}
 	p, f := meanRun()
@@ -474,13 +474,13 @@ func specCrowds(t *testing.T, _ *spectest.Spec) {
 		p.MaxShare = 1
 		var set, alone []outer.Delta
 		for i := range rapid.IntRange(1, 12).Draw(rt, "n") {
-			d := outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Precision: 1}
+			d := outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens")}
 			alone = append(alone, d)
 			d.Invite[0] = rapid.Byte().Draw(rt, "invite") % 3
 			d.Places = uint32(d.Invite[0]) * 2 // none, two and four
 			set = append(set, d)
 		}
-		plain, got := outer.Weights(p, alone, 1), outer.Weights(p, set, 1)
+		plain, got := outer.Weights(p, alone), outer.Weights(p, set)
 		for i, d := range set {
 			came := 0
 			for _, other := range set {
@@ -517,10 +517,10 @@ func specGuests(t *testing.T, _ *spectest.Spec) {
 		members, guests := 0.0, 0.0
 		for i := range rapid.IntRange(1, 40).Draw(rt, "n") {
 			set = append(set, outer.Delta{
-				Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Precision: 1, Guest: rapid.Bool().Draw(rt, "guest"),
+				Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens"), Guest: rapid.Bool().Draw(rt, "guest"),
 			})
 		}
-		for i, w := range outer.Weights(p, set, 1) {
+		for i, w := range outer.Weights(p, set) {
 			claimed := float64(set[i].Tokens) * float64(set[i].Tokens)
 			if !set[i].Guest && w != claimed || w > claimed {
 				rt.Errorf("%+v weighs %v", set[i], w)
@@ -535,8 +535,8 @@ func specGuests(t *testing.T, _ *spectest.Spec) {
 			rt.Errorf("guests weigh %v beside %v", guests, members)
 		}
 	})
-	few := []outer.Delta{{Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 90, Precision: 1}, {Author: outer.Author{2}, Round: 1, Steps: 1, Tokens: 30, Precision: 1, Guest: true}}
-	if w := outer.Weights(plain(), few, 1); w[1] != 900 {
+	few := []outer.Delta{{Author: outer.Author{1}, Round: 1, Steps: 1, Tokens: 90}, {Author: outer.Author{2}, Round: 1, Steps: 1, Tokens: 30, Guest: true}}
+	if w := outer.Weights(plain(), few); w[1] != 900 {
 		t.Errorf("a guest of a ninth of the weight weighs %v", w[1])
 	}
 }
@@ -548,13 +548,13 @@ func specGuestsBesideCap(t *testing.T, _ *spectest.Spec) {
 	for _, tokens := range [][]uint64{{1000}, {1000, 100, 100, 100}, {1000, 10}} {
 		var set []outer.Delta
 		for i, n := range tokens {
-			set = append(set, outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: n, Precision: 1})
+			set = append(set, outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: n})
 		}
-		alone := outer.Weights(p, set, 1)
+		alone := outer.Weights(p, set)
 		for i := range 3 {
-			set = append(set, outer.Delta{Author: outer.Author{9, byte(i)}, Round: 1, Steps: 1, Tokens: 1 << 16, Precision: 1, Guest: true})
+			set = append(set, outer.Delta{Author: outer.Author{9, byte(i)}, Round: 1, Steps: 1, Tokens: 1 << 16, Guest: true})
 		}
-		got, members, guests := outer.Weights(p, set, 1), 0.0, 0.0
+		got, members, guests := outer.Weights(p, set), 0.0, 0.0
 		for i, w := range got {
 			if i < len(tokens) {
 				members += w

@@ -28,7 +28,7 @@ func TestSpecFold(t *testing.T) {
 		"F-1": specValid, "F-1.2": specInvalidFolded, "F-1.3": specRevocationValid, "F-2": specSize, "F-3": specPayload, "F-4": specPlan,
 		"F-5": specVectors, "F-5.2": specEmbeddings, "F-6": specOrder, "F-6.2": specSet, "F-7": specEnd,
 		"F-8": specWide, "F-8.2": specSumsInOrder, "F-8.3": specArithmetic, "F-8.4": specRoot, "F-9": specLanes, "F-9.2": specNorm,
-		"F-10": specNorms, "F-10.2": specSilent, "F-10.3": specSilent, "F-10.4": specTwoDisagree, "F-10.5": specSilent, "F-10.6": specSparseSpeaks, "F-11.3": specSilent, "F-11": specWeight, "F-11.2": specCounted, "F-12": specPrecision, "F-12.2": specCrowds, "F-13.4": spectest.All(specGuests, specGuestsBesideCap), "F-13.5": specGuestsJudged, "F-13.6": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
+		"F-10": specNorms, "F-10.2": specSilent, "F-10.3": specSilent, "F-10.4": specTwoDisagree, "F-10.5": specSilent, "F-10.6": specSparseSpeaks, "F-11.3": specSilent, "F-11": specWeight, "F-11.2": specCounted, "F-12": specCrowds, "F-13.4": spectest.All(specGuests, specGuestsBesideCap), "F-13.5": specGuestsJudged, "F-13.6": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
 		"F-13.7": specTotal, "F-13.8": specFrozen, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference, "F-17": specMean,
 		"F-18": specDirection, "F-18.2": specDirections, "F-18.3": specLength, "F-19": specOpposition, "F-19.2": specWalk,
@@ -76,7 +76,7 @@ func exampleOf(t testing.TB, s *spectest.Spec) example {
 	p := outer.Plain(1, uint64(parameter(t, s, "Budget")), 0)
 	p.H, p.HMin, p.Codec, p.Merge, p.Quorum = int(parameter(t, s, "H")), 1, codec.F32, outer.MergeRDA, 3
 	p.Eta, p.Mu, p.ClipFactor = parameter(t, s, "Eta"), parameter(t, s, "Mu"), parameter(t, s, "ClipFactor")
-	p.RefDecay, p.StaleFactor, p.MaxShare = parameter(t, s, "RefDecay"), parameter(t, s, "StaleFactor"), parameter(t, s, "MaxShare")
+	p.RefDecay, p.MaxShare = parameter(t, s, "RefDecay"), parameter(t, s, "MaxShare")
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func exampleOf(t testing.TB, s *spectest.Spec) example {
 		e.tips[i] = s.Hex(t, fmt.Sprintf("tip %d", i))
 	}
 	for _, row := range s.Table(t, "deltas") {
-		payload, err := hex.DecodeString(strings.ReplaceAll(row[7], " ", ""))
+		payload, err := hex.DecodeString(strings.ReplaceAll(row[6], " ", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func exampleOf(t testing.TB, s *spectest.Spec) example {
 		}
 		e.set = append(e.set, outer.Contribution{Payload: payload, Delta: outer.Delta{
 			Author: repeat(row[0]), ID: repeat(row[1]), Round: uint32(number(t, row[2])), Base: uint32(number(t, row[3])),
-			Steps: uint32(number(t, row[4])), Tokens: uint64(number(t, row[5])), Precision: uint8(number(t, row[6])),
+			Steps: uint32(number(t, row[4])), Tokens: uint64(number(t, row[5])),
 			Codec: codec.F32, Size: len(payload),
 		}})
 	}
@@ -146,7 +146,7 @@ func delta(t testing.TB, p outer.Params, author byte, round uint32, v ...float32
 	}
 	d := outer.Delta{
 		Author: outer.Author{author}, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: 1, Codec: p.Codec, Size: len(payload),
+		Codec: p.Codec, Size: len(payload),
 	}
 	d.ID = blake3.Sum256(binary.LittleEndian.AppendUint32([]byte{author}, round))
 	return outer.Contribution{Delta: d, Payload: payload}
@@ -180,8 +180,6 @@ var invalid = map[string]func(d *outer.Delta){
 	"more steps":       func(d *outer.Delta) { d.Steps = 17 },
 	"no tokens":        func(d *outer.Delta) { d.Tokens = 0 },
 	"more tokens":      func(d *outer.Delta) { d.Tokens = uint64(d.Steps)*100 + 1 },
-	"precision 0":      func(d *outer.Delta) { d.Precision = 0 },
-	"precision 5":      func(d *outer.Delta) { d.Precision = 5 },
 	"another codec":    func(d *outer.Delta) { d.Codec = codec.Int4 },
 	"an empty payload": func(d *outer.Delta) { d.Size = 0 },
 }
@@ -210,7 +208,6 @@ func specValid(t *testing.T, s *spectest.Spec) {
 		"fragment":        func(d *outer.Delta) { d.Fragment = 1 },
 		"the most steps":  func(d *outer.Delta) { d.Steps = 16 },
 		"the most tokens": func(d *outer.Delta) { d.Tokens = uint64(d.Steps) * 100 },
-		"the last class":  func(d *outer.Delta) { d.Precision = 4 },
 		"one byte":        func(d *outer.Delta) { d.Size = 1 },
 	} {
 		d := good
@@ -337,7 +334,6 @@ func specSet(t *testing.T, s *spectest.Spec) {
 				c.Delta.Steps = rapid.Uint32Range(1, p.MaxSteps+1).Draw(rt, "steps")
 				c.Delta.Tokens = rapid.Uint64Range(0, uint64(c.Delta.Steps)*p.MaxTokensPerStep).Draw(rt, "tokens")
 				c.Delta.Base = round - rapid.Uint32Range(1, round).Draw(rt, "age")
-				c.Delta.Precision = rapid.Uint8Range(1, 4).Draw(rt, "precision")
 				set = append(set, c)
 			}
 			shuffled := rapid.Permutation(append(slices.Clone(set), set...)).Draw(rt, "order")
@@ -430,22 +426,10 @@ func specWeight(t *testing.T, s *spectest.Spec) {
 	e, _, _ := round1(t, s)
 	p := e.p
 	p.MaxShare = 1
-	w := outer.Weights(p, []outer.Delta{e.set[1].Delta, e.set[0].Delta}, 1)
+	w := outer.Weights(p, []outer.Delta{e.set[1].Delta, e.set[0].Delta})
 	quantities(t, s, "weight ", map[string]float64{"weight 10": w[0], "weight 20": w[1]})
-	if w := outer.Weights(p, []outer.Delta{e.set[2].Delta}, 2); w[0] != 90.0*90/1/(1+0.25*1)*0.75 {
+	if w := outer.Weights(p, []outer.Delta{e.set[2].Delta}); w[0] != 90.0*90/1 {
 		t.Errorf("the third delta weighs %v", w)
-	}
-}
-
-func specPrecision(t *testing.T, s *spectest.Spec) {
-	for _, row := range s.Table(t, "precisions") {
-		class := uint8(s.Number(t, "precisions", row[0]))
-		if got := outer.PrecisionFactor(class); got != number(t, row[2]) {
-			t.Errorf("class %d has factor %v, the text says %s", class, got, row[2])
-		}
-	}
-	if outer.PrecisionFactor(0) != 0 || outer.PrecisionFactor(uint8(len(s.Table(t, "precisions")))+1) != 0 {
-		t.Error("classes that the text does not have")
 	}
 }
 
@@ -458,12 +442,12 @@ func specShare(t *testing.T, s *spectest.Spec) {
 		var set []outer.Delta
 		var weights []float64
 		for range rapid.IntRange(1, 12).Draw(rt, "n") {
-			d := outer.Delta{Round: 1, Steps: rapid.Uint32Range(1, 100).Draw(rt, "steps"), Precision: 1}
+			d := outer.Delta{Round: 1, Steps: rapid.Uint32Range(1, 100).Draw(rt, "steps")}
 			d.Tokens = uint64(d.Steps) * rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens")
 			set = append(set, d)
 			weights = append(weights, float64(d.Tokens)*float64(d.Tokens)/float64(d.Steps))
 		}
-		for i, w := range outer.Weights(p, set, 1) {
+		for i, w := range outer.Weights(p, set) {
 			if capped := cappedByText(p, set, weights); w != capped[i] {
 				rt.Fatalf("weight %d is %v of %v, by the text %v", i, w, weights[i], capped[i])
 			}

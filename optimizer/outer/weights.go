@@ -6,39 +6,15 @@ import (
 	"slices"
 )
 
-// Precision classes of the arithmetic that a learner trains in, as headers carry them.
-const (
-	PrecisionF32  uint8 = 1
-	PrecisionBF16 uint8 = 2
-	PrecisionF16  uint8 = 3
-	PrecisionInt8 uint8 = 4
-)
-
-// PrecisionFactor is what a delta's weight is multiplied by for the arithmetic it was
-// trained in: coarser gradients carry more noise per token. All factors are exact in binary.
-// An unknown class has factor 0.
-func PrecisionFactor(class uint8) float64 {
-	switch class {
-	case PrecisionF32:
-		return 1
-	case PrecisionBF16, PrecisionF16:
-		return 0.9375 // half-width products, accumulated in f32
-	case PrecisionInt8:
-		return 0.75
-	}
-	return 0
-}
-
 // Weights returns the weight of each delta of a round's set, in the order of set:
 //
-//	w = tokens^2/steps x 1/(1 + StaleFactor s) x precision factor
+//	w = tokens^2/steps
 //
-// with the tokens that count (Params.Claimed) and s the rounds by which its base is older than
-// round-1, after crowds, guests and the share cap.
+// with the tokens that count (Params.Claimed), after crowds, guests and the share cap.
 // tokens^2/steps is Decoupled DiLoCo's. The deltas must pass Check. Only ratios of weights
 // matter.
-func Weights(p Params, set []Delta, round uint32) []float64 {
-	w := p.claimed(set, round)
+func Weights(p Params, set []Delta) []float64 {
+	w := p.claimed(set)
 	shareOut(p, w, set, guestShare)
 	return w
 }
@@ -62,10 +38,10 @@ func shareOut(p Params, w []float64, set []Delta, guests float64) {
 }
 
 // claimed are the weights of Weights before the share cap.
-func (p Params) claimed(set []Delta, round uint32) []float64 {
+func (p Params) claimed(set []Delta) []float64 {
 	w := make([]float64, len(set))
 	for i, d := range set {
-		w[i] = p.weight(d, round)
+		w[i] = p.weight(d)
 	}
 	thinCrowds(w, set)
 	return w
@@ -119,12 +95,9 @@ func boundGuests(w []float64, set []Delta, share float64) {
 	}
 }
 
-func (p Params) weight(d Delta, round uint32) float64 {
+func (p Params) weight(d Delta) float64 {
 	tokens, steps := float64(p.Claimed(d)), float64(d.Steps)
-	w := tokens * tokens / steps
-	stale := float64(round - 1 - d.Base)
-	w /= 1 + float64(p.StaleFactor*stale)
-	return w * PrecisionFactor(d.Precision)
+	return tokens * tokens / steps
 }
 
 // work are the steps that a delta's part of a round is measured by: those of one round at most, so a claim of more is none.

@@ -14,21 +14,11 @@ func TestWeightIsTheFormula(t *testing.T) {
 		d    Delta
 		want float64
 	}{
-		{Delta{Base: 9, Steps: 24, Tokens: 24 * 512, Precision: PrecisionF32}, 24 * 512 * 512},
-		{Delta{Base: 9, Steps: 48, Tokens: 24 * 512, Precision: PrecisionF32}, 12 * 512 * 512},
-		{Delta{Base: 5, Steps: 24, Tokens: 24 * 512, Precision: PrecisionF32}, 12 * 512 * 512},
-		{Delta{Base: 9, Steps: 24, Tokens: 24 * 512, Precision: PrecisionInt8}, 18 * 512 * 512},
+		{Delta{Base: 9, Steps: 24, Tokens: 24 * 512}, 24 * 512 * 512},
+		{Delta{Base: 9, Steps: 48, Tokens: 24 * 512}, 12 * 512 * 512},
 	} {
-		if got := Weights(p, []Delta{c.d}, 10); got[0] != c.want {
+		if got := Weights(p, []Delta{c.d}); got[0] != c.want {
 			t.Errorf("%+v: got %v, want %v", c.d, got[0], c.want)
-		}
-	}
-}
-
-func TestPrecisionFactors(t *testing.T) {
-	for class, want := range map[uint8]float64{0: 0, 1: 1, 2: 0.9375, 3: 0.9375, 4: 0.75, 5: 0} {
-		if got := PrecisionFactor(class); got != want {
-			t.Errorf("class %d: got %v, want %v", class, got, want)
 		}
 	}
 }

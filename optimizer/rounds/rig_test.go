@@ -78,7 +78,7 @@ func (g *rig) delta(author outer.Author, fragment int, round uint32) outer.Delta
 	g.payloads[id] = payload
 	return outer.Delta{
 		ID: id, Author: author, Fragment: fragment, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: outer.PrecisionF32, Codec: g.p.Codec, Size: len(payload),
+		Codec: g.p.Codec, Size: len(payload),
 	}
 }
 

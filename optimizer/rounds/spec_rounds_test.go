@@ -82,7 +82,7 @@ func delta(t testing.TB, p outer.Params, author byte, round uint32, v float32) o
 	}
 	d := outer.Delta{
 		Author: outer.Author{author}, Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: 1, Codec: p.Codec, Size: len(payload),
+		Codec: p.Codec, Size: len(payload),
 	}
 	d.ID = sha256.Sum256(binary.LittleEndian.AppendUint32([]byte{author}, round))
 	return outer.Contribution{Delta: d, Payload: payload}
@@ -606,8 +606,6 @@ var invalid = map[string]func(d *outer.Delta){
 	"more steps":       func(d *outer.Delta) { d.Steps = 17 },
 	"no tokens":        func(d *outer.Delta) { d.Tokens = 0 },
 	"more tokens":      func(d *outer.Delta) { d.Tokens = uint64(d.Steps)*100 + 1 },
-	"precision 0":      func(d *outer.Delta) { d.Precision = 0 },
-	"precision 5":      func(d *outer.Delta) { d.Precision = 5 },
 	"another codec":    func(d *outer.Delta) { d.Codec = codec.Int4 },
 	"an empty payload": func(d *outer.Delta) { d.Size = 0 },
 }

@@ -11,8 +11,8 @@ import (
 // AutoPrecision is the name of whichever precision is faster; "" means it too.
 const AutoPrecision = "auto"
 
-// bf16Gain is how much faster steps in bfloat16 must be where nobody asked for them. Their deltas weigh a
-// sixteenth less, and what measurements of a busy machine differ by is no reason.
+// bf16Gain is how much faster steps in bfloat16 must be where nobody asked for them: what measurements of a busy machine differ
+// by is no reason.
 const bf16Gain = 1.25
 
 // Precisions returns those that a name allows on this machine: "f32", "bf16" or "auto". The note says why bf16 is not

@@ -76,7 +76,7 @@ func contribution(p outer.Params, fragment int, prev *outer.Tip, author int, pay
 	id := outer.ID(wire.Sum(binary.LittleEndian.AppendUint32(name[:], prev.Round)))
 	return outer.Contribution{Payload: payload, Delta: outer.Delta{
 		ID: id, Author: name, Fragment: fragment, Round: prev.Round + 1, Base: prev.Round, Steps: steps, Tokens: tokens,
-		Precision: outer.PrecisionF32, Codec: p.Codec, Size: len(payload),
+		Codec: p.Codec, Size: len(payload),
 	}}
 }
 

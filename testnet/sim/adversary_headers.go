@@ -92,7 +92,7 @@ func (l *liar) forgeOf(key ed25519.PrivateKey, p int, round uint32, tokens uint6
 		panic("sim: a liar's payload: " + err.Error())
 	}
 	return l.sign(key, wire.Header{
-		Author: wire.PeerIDOf(key), Fragment: uint16(p), Round: round, Steps: 1, Tokens: tokens, Precision: 1,
+		Author: wire.PeerIDOf(key), Fragment: uint16(p), Round: round, Steps: 1, Tokens: tokens,
 	}, payload)
 }
 
@@ -150,7 +150,7 @@ func (l *liar) bareHeader(key ed25519.PrivateKey, p int, round uint32) []byte {
 	params := l.n.w.s.Params
 	h := wire.Header{
 		Fragment: uint16(p), Round: round, Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,
-		Precision: 1, Codec: uint8(params.Codec), Size: uint32(codec.MaxSize(params.Codec, l.n.w.plan[p].Len)), Payload: wire.Digest{1},
+		Codec: uint8(params.Codec), Size: uint32(codec.MaxSize(params.Codec, l.n.w.plan[p].Len)), Payload: wire.Digest{1},
 	}
 	return wire.EncodeHeader(wire.SignHeader(key, l.n.w.run, h), nil)
 }

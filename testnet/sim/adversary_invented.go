@@ -54,7 +54,7 @@ func (l *liar) inventRound(p int, tip *outer.Tip, rounds uint32) (*outer.Tip, []
 	}
 	steps := w.s.Params.MaxSteps
 	tokens := min(uint64(steps)*w.s.Params.MaxTokensPerStep, w.s.Params.Budget/uint64(rounds)-1)
-	sh := l.sign(l.n.key, wire.Header{Fragment: uint16(p), Round: tip.Round + 1, Base: tip.Round, Steps: steps, Tokens: tokens, Precision: 1}, payload)
+	sh := l.sign(l.n.key, wire.Header{Fragment: uint16(p), Round: tip.Round + 1, Base: tip.Round, Steps: steps, Tokens: tokens}, payload)
 	d := core.DeltaOf(sh.Header.ID(w.run), sh.Header, nil)
 	next, r, err := outer.Fold(w.s.Params, w.plan[p], tip, tip.Round+1, []outer.Contribution{{Delta: d, Payload: payload}})
 	if err != nil {

@@ -131,7 +131,7 @@ func (r *modelRun) contribute(t *testing.T, p, i int, u []float32) (outer.Contri
 	steps := uint32(r.params.H)
 	d := outer.Delta{
 		ID: outer.ID{byte(i)}, Author: outer.Author{byte(i)}, Fragment: p, Round: r.tips[p].Round + 1, Base: r.tips[p].Round,
-		Steps: steps, Tokens: uint64(steps) * 4 * uint64(modelSize.Context), Precision: outer.PrecisionF32, Codec: r.params.Codec, Size: len(payload),
+		Steps: steps, Tokens: uint64(steps) * 4 * uint64(modelSize.Context), Codec: r.params.Codec, Size: len(payload),
 	}
 	return outer.Contribution{Delta: d, Payload: payload}, q
 }

@@ -80,7 +80,7 @@ func (l *liar) constant(p int, value float32) []byte {
 func (l *liar) most(p int, round uint32) wire.Header {
 	params := l.n.w.s.Params
 	return wire.Header{
-		Fragment: uint16(p), Round: round, Precision: 1,
+		Fragment: uint16(p), Round: round,
 		Steps: params.MaxSteps, Tokens: uint64(params.MaxSteps) * params.MaxTokensPerStep,
 	}
 }
@@ -97,7 +97,7 @@ func (l *liar) heaviest(p int, round uint32) (h wire.Header) {
 			claim.Tokens = uint64(claim.Steps) * params.MaxTokensPerStep
 		}
 		d := core.DeltaOf(wire.Digest{}, claim, nil)
-		if w := outer.Weights(params, []outer.Delta{d}, round)[0]; w >= most {
+		if w := outer.Weights(params, []outer.Delta{d})[0]; w >= most {
 			h, most = claim, w
 		}
 	}

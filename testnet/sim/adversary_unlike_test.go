@@ -156,9 +156,6 @@ func (r *unlikeRun) publish(t *testing.T, p, i int, u []float32) (c *outer.Contr
 		}
 	}
 	now, q := r.contribute(t, p, i, u)
-	if i == coarse {
-		now.Delta.Precision = outer.PrecisionBF16
-	}
 	now.Delta.Steps = uint32(r.steps(i))
 	now.Delta.Tokens = uint64(now.Delta.Steps) * 4 * uint64(modelSize.Context)
 	for k := range u {

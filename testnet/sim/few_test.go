@@ -19,7 +19,6 @@ type fewMember struct {
 	text   *corpus.Corpus // nil is prose
 	slow   int            // it takes H steps in so many rounds; 0 is 1
 	batch  int            // sequences a step; 0 is fewBatch
-	class  uint8          // the precision that it trains in; 0 is f32
 	frozen bool           // it makes no progress in the second tensor of each fragment
 	fault  fewFault       // nil where it is honest
 	claims float64        // the tokens that it claims, in units of those it made; 0 is 1
@@ -80,9 +79,6 @@ func newFewLearner(t *testing.T, m fewMember, i, fragments int, seed uint64) *fe
 	m.slow, m.claims = max(m.slow, 1), max(m.claims, 1)
 	if m.batch == 0 {
 		m.batch = fewBatch
-	}
-	if m.class == 0 {
-		m.class = outer.PrecisionF32
 	}
 	if m.text == nil {
 		m.text = prose(t)
@@ -209,7 +205,7 @@ func (r *fewRun) contribute(t *testing.T, p, i int) (*outer.Contribution, []floa
 	r.made += made
 	d := outer.Delta{
 		ID: outer.ID{byte(i), byte(p), byte(tip.Round)}, Author: outer.Author{byte(i)}, Fragment: p, Round: tip.Round + 1, Base: l.base[p],
-		Steps: l.steps[p], Tokens: uint64(float64(made) * l.claims), Precision: l.class, Codec: r.params.Codec, Size: len(payload),
+		Steps: l.steps[p], Tokens: uint64(float64(made) * l.claims), Codec: r.params.Codec, Size: len(payload),
 	}
 	l.steps[p], l.base[p] = 0, tip.Round+1
 	return &outer.Contribution{Delta: d, Payload: payload}, u

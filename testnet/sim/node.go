@@ -242,7 +242,7 @@ func (n *Node) config() core.Config {
 func (n *Node) unlimited() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
-		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Precision: outer.PrecisionF32, Certificate: n.certified(),
+		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Certificate: n.certified(),
 		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas,
 		Gossip: gossip.Config{
 			Members: n.members,

@@ -9,7 +9,6 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
-	"atoll/optimizer/outer"
 	"atoll/tensor/codec"
 )
 
@@ -69,7 +68,7 @@ func (o *outsider) beats(n *Node, b wire.Beat) {
 
 // signs makes a header for a payload of its own; folding it is no surprise.
 func (o *outsider) signs(h wire.Header, payload []byte) wire.SignedHeader {
-	h.Author, h.Precision, h.Codec = o.id, outer.PrecisionF32, uint8(o.w.s.Params.Codec)
+	h.Author, h.Codec = o.id, uint8(o.w.s.Params.Codec)
 	h.Size, h.Payload = uint32(len(payload)), wire.Sum(payload)
 	sh := wire.SignHeader(o.key, o.w.run, h)
 	o.w.checks.ledger[sh.Header.ID(o.w.run)] = &sh.Header

@@ -122,7 +122,7 @@ func (l *Writer) Delta(p int, round uint32, i int, key ed25519.PrivateKey) outer
 	payload, err := codec.Encode(l.Genesis.Outer.Codec, values)
 	l.Check(err)
 	h := wire.SignHeader(key, l.Genesis.RunID(), wire.Header{
-		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 4, Tokens: uint64(100 * (i + 1)), Precision: 1,
+		Fragment: uint16(p), Round: round, Base: round - 1, Steps: 4, Tokens: uint64(100 * (i + 1)),
 		Codec: uint8(l.Genesis.Outer.Codec), Size: uint32(len(payload)), Payload: wire.Sum(payload),
 		Certificate: l.named[i],
 	})

@@ -112,7 +112,7 @@ func (m *maker) delta(p int, round uint32, author wire.PeerID) (wire.Digest, err
 	var h wire.SignedHeader
 	h.Header = wire.Header{
 		Author: author, Fragment: uint16(p), Round: round, Base: round - 1, Steps: 24, Tokens: 24 * 512,
-		Precision: 1, Codec: 4, Size: payloadBytes, Payload: wire.Sum(payload),
+		Codec: 4, Size: payloadBytes, Payload: wire.Sum(payload),
 	}
 	m.fill(h.Sig[:])
 	id := h.Header.ID(runID)

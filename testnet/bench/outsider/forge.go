@@ -125,7 +125,7 @@ func (k knowledge) header(key ed25519.PrivateKey, n int) []byte {
 	payload := make([]byte, inlineBytes)
 	binary.BigEndian.PutUint64(payload, uint64(n))
 	h := wire.Header{
-		Author: wire.PeerIDOf(key), Fragment: uint16(n % k.fragments), Round: uint32(1 + n/k.fragments), Steps: 1, Tokens: 1, Precision: 1,
+		Author: wire.PeerIDOf(key), Fragment: uint16(n % k.fragments), Round: uint32(1 + n/k.fragments), Steps: 1, Tokens: 1,
 		Codec: k.codec, Size: inlineBytes, Payload: wire.Sum(payload), Certificate: wire.Sum([]byte(fmt.Sprint("certificate ", n))),
 	}
 	h.Base = h.Round - 1

@@ -144,7 +144,7 @@ func (f *fragment) round(payload []byte, learners int) (set []outer.Contribution
 		steps := uint32(f.g.Outer.H)
 		set = append(set, outer.Contribution{Payload: payload, Delta: outer.Delta{
 			ID: outer.ID(wire.Sum(name[:])), Author: name, Fragment: f.index, Round: 1, Steps: steps, Tokens: uint64(steps) * uint64(f.g.Batch*f.g.Model.Context),
-			Precision: outer.PrecisionF32, Codec: f.g.Outer.Codec, Size: len(payload),
+			Codec: f.g.Outer.Codec, Size: len(payload),
 		}})
 	}
 	return set

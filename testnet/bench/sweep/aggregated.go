@@ -246,7 +246,7 @@ func (r *aggregation) draft(called []int) (drafts []outer.Own, set []outer.Contr
 		r.learners[i].pending -= uint64(d.Steps)
 		drafts = append(drafts, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
 		set = append(set, contribution(d.Payload, outer.Delta{
-			Author: nameOf(0, i), Round: r.tip.Round + 1, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens, Precision: outer.PrecisionF32,
+			Author: nameOf(0, i), Round: r.tip.Round + 1, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens,
 		}))
 	}
 	return drafts, set, nil
@@ -326,7 +326,7 @@ func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer
 	if len(result.Refused) > 0 {
 		return m, fmt.Errorf("a group's fold refused a delta: %w", result.Refused[0].Err)
 	}
-	m = merged{ref: next.Ref, records: next.Records, delta: outer.Delta{Round: round, Base: round - 1, Precision: outer.PrecisionF32}}
+	m = merged{ref: next.Ref, records: next.Records, delta: outer.Delta{Round: round, Base: round - 1}}
 	for _, c := range set {
 		m.delta.Steps += c.Delta.Steps
 		m.delta.Tokens += c.Delta.Tokens

@@ -86,7 +86,7 @@ func someGroup(t *rapid.T) (p outer.Params, f outer.Fragment, ref []float32, set
 		}
 		steps := rapid.Uint32Range(1, 100).Draw(t, "steps")
 		set = append(set, contribution(payload, outer.Delta{
-			Author: nameOf(0, i), Round: 7, Base: rapid.Uint32Range(0, 6).Draw(t, "base"), Steps: steps, Tokens: uint64(steps) * 64, Precision: outer.PrecisionF32,
+			Author: nameOf(0, i), Round: 7, Base: rapid.Uint32Range(0, 6).Draw(t, "base"), Steps: steps, Tokens: uint64(steps) * 64,
 		}))
 	}
 	return p, f, ref, set

@@ -63,7 +63,6 @@ type Setting struct {
 	Merge    string  `json:"merge"`
 	Clip     float64 `json:"clip"`     // of the norm reference, 1e6 = none
 	RefDecay float64 `json:"refdecay"` // of the norm reference, a round; 0 means the default
-	Stale    float64 `json:"stale"`    // staleness factor
 	Codec    string  `json:"codec"`
 	Grace    float64 `json:"grace"`    // least grace in steps
 	GraceMax float64 `json:"gracemax"` // in steps
@@ -90,7 +89,7 @@ func Default() Setting {
 	return Setting{
 		Baseline: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
 		Inner: optimizer.NameAdamW, LR: 2e-3, Warmup: 0.03, Final: 0.1, Decay: in.AdamW.WeightDecay,
-		H: o.H, P: 8, Eta: 1, Mu: 0, Merge: outer.MergeRDA, Clip: o.ClipFactor, Stale: o.StaleFactor,
+		H: o.H, P: 8, Eta: 1, Mu: 0, Merge: outer.MergeRDA, Clip: o.ClipFactor,
 		Codec: o.Codec.String(), Grace: 1, GraceMax: 60, Latency: 0.05,
 	}
 }
@@ -159,7 +158,7 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 		CreatedMs: sim.Start, OwnText: s.Shards == ShardsSplit,
 	}.Params()
 	p.HMin = cmp.Or(s.HMin, p.HMin)
-	p.Eta, p.Mu, p.Merge, p.ClipFactor, p.StaleFactor = s.Eta, s.Mu, s.Merge, s.Clip, s.Stale
+	p.Eta, p.Mu, p.Merge, p.ClipFactor = s.Eta, s.Mu, s.Merge, s.Clip
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	return p, p.Validate()

@@ -112,7 +112,7 @@ func (n *node) boot() {
 	n.up, n.life, n.may, n.done = true, n.life+1, false, false
 	n.asked, n.calls = map[uint64]request{}, map[uint64]string{}
 	cfg := core.Config{
-		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true, Precision: outer.PrecisionF32,
+		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true,
 		Alone: true,
 		Gossip: gossip.Config{
 			Self: ids[n.index], Key: keys[n.index], Run: run, Incarnation: int64(n.life), BeatMinMs: quantum,

@@ -52,7 +52,7 @@ func All() []Mutant {
 			{In: "Machine.Install", Old: "f.own.leave(", New: "if t.Tokens < f.chain.tip.Tokens { continue }; f.own.leave("},
 		}},
 		{"clock used in fold", "calm", []Edit{
-			{In: "Params.claimed", Old: "p.weight(d, round)", New: "p.weight(d, round) * (1 + float64(time.Now().UnixNano()%1000)/1e6)", Import: "time"},
+			{In: "Params.claimed", Old: "p.weight(d)", New: "p.weight(d) * (1 + float64(time.Now().UnixNano()%1000)/1e6)", Import: "time"},
 		}},
 		{"share cap skipped", "share", []Edit{
 			{In: "shareOut", Old: "capShares(members, p.shareCaps(members, deltas))"},
