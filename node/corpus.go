@@ -204,8 +204,7 @@ func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded,
 		}
 		fetch = c.trains.Fetch
 	}
-	window := shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}
-	if c.source, err = shards.NewSource(c.trains.Manifest, window, fetch); err != nil {
+	if c.source, err = shards.NewSource(c.trains.Manifest, g.Window(c.trains.Manifest), fetch); err != nil {
 		return nil, err
 	}
 	return c, c.source.Fits(g.Model.Context)
