@@ -86,7 +86,7 @@ func TestGenesisOfAWorld(t *testing.T) {
 	if o.Codec != codec.Sparse || o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Inner.Optimizer != "muon" || g.Seed != 3 {
 		t.Errorf("%+v", g)
 	}
-	if g.Format != 2 || g.WayMs != 1 || g.Data.SHA256 != data.SHA256() {
+	if g.WayMs != 1 || g.Data.SHA256 != data.SHA256() {
 		t.Errorf("%+v", g)
 	}
 	c.Fragments = 100
