@@ -47,11 +47,11 @@ func TestLostIsWhatIsNowhere(t *testing.T) {
 	w := ledgertest.New(t).Rounds(2)
 	defer w.Close()
 	n := newViewer()
-	n.view, n.plan, n.trained, n.self = newView(len(w.Plan), w.Genesis.Outer), w.Plan, trained, wire.PeerIDOf(w.Keys[0])
+	n.view, n.plan, n.trained, n.self = newView(len(w.Plan), w.Genesis.OuterParams()), w.Plan, trained, wire.PeerIDOf(w.Keys[0])
 	saved := make([]core.Saved, len(w.Plan))
 	for p := range w.Plan {
 		var err error
-		n.view.ledger[p], err = countAuthors(w.Store, p, w.Genesis.Outer, nil)
+		n.view.ledger[p], err = countAuthors(w.Store, p, w.Genesis.OuterParams(), nil)
 		must(t, err)
 		recorded, flying := n.view.ledger[p].rounds[2][0], w.Delta(p, 3, 0, w.Keys[0]).Delta
 		if recorded.Author != flying.Author {
@@ -83,18 +83,18 @@ func TestLastTipsAreAccountedFor(t *testing.T) {
 	w := ledgertest.New(t)
 	defer w.Close()
 	n := &node{log: slog.New(slog.DiscardHandler), clock: newClock(), inbox: newMailbox[func(core.Time)]()}
-	n.view = newView(len(w.Plan), w.Genesis.Outer)
+	n.view = newView(len(w.Plan), w.Genesis.OuterParams())
 	run, self := w.Genesis.RunID(), wire.PeerIDOf(w.Keys[0])
 	n.machine = core.New(core.Config{
-		Params: w.Genesis.Outer, Plan: w.Plan, Key: w.Keys[0], Run: run, Learner: true,
-		Gossip: gossip.Config{Self: self, Key: w.Keys[0], Run: run, WindowAccept: w.Genesis.Outer.WindowAccept, WindowUnion: w.Genesis.Outer.WindowUnion},
+		Params: w.Genesis.OuterParams(), Plan: w.Plan, Key: w.Keys[0], Run: run, Learner: true,
+		Gossip: gossip.Config{Self: self, Key: w.Keys[0], Run: run, WindowAccept: w.Genesis.OuterParams().WindowAccept, WindowUnion: w.Genesis.Outer.Window},
 	}, w.Tips)
 	var tips []*outer.Tip
 	var history [][]outer.Link
 	for p := range w.Plan {
 		before := core.LinkOf(w.Tips[p], nil)
 		fold := func(c outer.Contribution) (*outer.Tip, []outer.Link) {
-			tip, res, err := outer.Fold(w.Genesis.Outer, w.Plan[p], w.Tips[p], 1, []outer.Contribution{c})
+			tip, res, err := outer.Fold(w.Genesis.OuterParams(), w.Plan[p], w.Tips[p], 1, []outer.Contribution{c})
 			must(t, err)
 			return tip, []outer.Link{before, core.LinkOf(tip, res.Folded)}
 		}

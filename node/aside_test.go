@@ -46,7 +46,7 @@ func newFarBench(t *testing.T, takes, pace time.Duration) *bench {
 	b := makeBench(t, takes, pace)
 	far := farTrainer{b.fake, make([]float32, len(b.fake.params))}
 	b.training.trainer, b.aside = far, newAside(b.commands, b.genesis.Outer.Fragments)
-	l := outer.NewLearner(b.genesis.Outer, b.plan, far.slab, b.tips, nil)
+	l := outer.NewLearner(b.genesis.OuterParams(), b.plan, far.slab, b.tips, nil)
 	l.Use(device{far, b.aside})
 	b.learner = timed{l, b.training}
 	b.start(t)

@@ -16,6 +16,7 @@ import (
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
+	"atoll/optimizer/trainer/corpus/shards"
 )
 
 // Config is what one process of a run is told. Everything that its peers must
@@ -75,6 +76,7 @@ type Config struct {
 	send    func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
 	measure time.Duration                                     // how long it measures how fast it trains, 0 = trainer.MeasureFor: a test starts many nodes
 	calm    int                                               // how many times its time an ordered leave may take besides: tests share a machine
+	window  shards.Window                                     // of a corpus that a learner reads from; zero = the run's: tests have few shards
 	beatMs  int64                                             // shortest time between two beats; 0 = as gossip.Config has it: runs of tests are over sooner
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -73,7 +74,7 @@ func (n *node) takeAndOpen(ctx context.Context) error {
 	if err := n.takeCorpus(ctx, dir, path); err != nil {
 		return err
 	}
-	if n.corpus, err = openCorpus(n.genesis, dir, path, n.cfg.Observe); err != nil {
+	if n.corpus, err = openCorpus(n.genesis, dir, path, n.cfg); err != nil {
 		return err
 	}
 	n.corpus.reads.path = filepath.Join(n.cfg.Dir, ReadsFile)
@@ -181,7 +182,7 @@ func fileHas(path string, digest wire.Digest, most int64) []byte {
 
 // openCorpus opens the corpus in a folder that has the run's manifest and tokenizer. data is the folder
 // of the user, which a run on own text trains on.
-func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded, error) {
+func openCorpus(g genesis.Genesis, folder, data string, cfg Config) (*sharded, error) {
 	dir, err := shards.OpenDir(folder)
 	if err != nil {
 		return nil, err
@@ -198,14 +199,13 @@ func openCorpus(g genesis.Genesis, folder, data string, observe bool) (*sharded,
 	}
 	fetch := c.fetch
 	c.trains = dir
-	if g.Outer.OwnText && !observe {
+	if g.Outer.OwnText && !cfg.Observe {
 		if c.trains, err = openOwn(g, dir.Manifest, data); err != nil {
 			return nil, err
 		}
 		fetch = c.trains.Fetch
 	}
-	window := shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}
-	if c.source, err = shards.NewSource(c.trains.Manifest, window, fetch); err != nil {
+	if c.source, err = shards.NewSource(c.trains.Manifest, cmp.Or(cfg.window, g.Window(c.trains.Manifest)), fetch); err != nil {
 		return nil, err
 	}
 	return c, c.source.Fits(g.Model.Context)

@@ -51,9 +51,9 @@ func toyCorpus(t *testing.T, name string) *shards.Dir {
 func aboutCorpus(budget uint64, m *shards.Manifest) genesis.Genesis {
 	g := toyGenesis(budget)
 	digest := m.Digest()
-	g.Data, g.Tokenizer = genesis.Data{Name: m.Name}, genesis.CorpusTokenizer
+	g.Data = genesis.Data{Name: m.Name}
 	g.Outer.OwnText = false
-	g.Corpus = &genesis.Corpus{Manifest: hex.EncodeToString(digest[:]), Tokenizer: m.Tokenizer.Digest.String(), Shards: 4, Steps: 100}
+	g.Corpus = &genesis.Corpus{Manifest: hex.EncodeToString(digest[:]), Tokenizer: m.Tokenizer.Digest.String()}
 	return g
 }
 
@@ -130,9 +130,9 @@ func TestTheLinkIsEnough(t *testing.T) {
 	t.Parallel()
 	c, dir := manyShards(t, 12, 200_000), t.TempDir()
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 1<<30
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
-	second := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
+	w := shards.Window{Shards: 2, Steps: 1 << 30}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	second := launch(t, Config{window: w, Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
 	s := second.until("all shards that it needs", func(s status.Snapshot) bool {
 		return trains(s) && s.Data.Missing == 0 && !s.Data.Waiting && s.ValBPB > 0
 	})
@@ -140,7 +140,7 @@ func TestTheLinkIsEnough(t *testing.T) {
 		t.Errorf("fetched %d shards, %+v", len(fetched(t, dir)), s.Data)
 	}
 	first.leave()
-	third := launch(t, Config{Link: second.link(), Pace: slowPace})
+	third := launch(t, Config{window: w, Link: second.link(), Pace: slowPace})
 	third.until("held-out shards of the second", func(s status.Snapshot) bool { return s.Data != nil && s.Data.Missing <= 4 })
 	third.stop()
 	<-third.ended
@@ -150,7 +150,7 @@ func TestTheLinkIsEnough(t *testing.T) {
 			t.Errorf("%s is not what its name says: %v", file, err)
 		}
 	}
-	again := launch(t, Config{Dir: dir, Pace: slowPace})
+	again := launch(t, Config{window: w, Dir: dir, Pace: slowPace})
 	if s := again.until("a step", trains); s.Data.Missing != 0 || s.Data.UsedBytes != 6*400_000 {
 		t.Errorf("after a restart: %+v", s.Data)
 	}
@@ -209,13 +209,13 @@ func TestDataDisk(t *testing.T) {
 	t.Parallel()
 	c, dir := manyShards(t, 8, 5_000), t.TempDir()
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 1, 2
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	w := shards.Window{Shards: 1, Steps: 2}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := first.link()
-	if err := fails(t, Config{Link: link, DataDisk: 30_000}); !strings.Contains(err.Error(), "need 40 kB") {
+	if err := fails(t, Config{window: w, Link: link, DataDisk: 30_000}); !strings.Contains(err.Error(), "need 40 kB") {
 		t.Errorf("error %v", err)
 	}
-	m := launch(t, Config{Dir: dir, Link: link, Pace: time.Millisecond, DataDisk: 40_000})
+	m := launch(t, Config{window: w, Dir: dir, Link: link, Pace: time.Millisecond, DataDisk: 40_000})
 	s := m.until("many windows", func(s status.Snapshot) bool { return s.Step > 40 })
 	if s.Data.UsedBytes > 50_000 || s.Data.LimitBytes != 40_000 {
 		t.Errorf("%+v", s.Data)
@@ -248,15 +248,15 @@ func TestLearnersReadShards(t *testing.T) {
 	needsPython(t)
 	c, reads, dir := manyShards(t, 6, 5_000), filepath.Join(t.TempDir(), "reads"), t.TempDir()
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 3
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
-	m := launch(t, Config{Dir: dir, Link: first.link(), Learner: "idle --step-seconds 0.01 --reads " + reads, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
+	w := shards.Window{Shards: 2, Steps: 3}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	m := launch(t, Config{window: w, Dir: dir, Link: first.link(), Learner: "idle --step-seconds 0.01 --reads " + reads, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
 	m.until("steps and an evaluation", func(s status.Snapshot) bool { return s.Step >= 20 && s.ValBPB > 0 })
 	m.leave()
 	first.leave()
 	key, _, err := store.LoadKey(dir)
 	must(t, err)
-	source, err := shards.NewSource(c.Manifest, shards.Window{Shards: 2, Steps: 3}, c.Fetch)
+	source, err := shards.NewSource(c.Manifest, w, c.Fetch)
 	must(t, err)
 	raw, err := os.ReadFile(reads)
 	must(t, err)
@@ -310,9 +310,9 @@ func TestNobodyTrainsOnWhatIsHeldOut(t *testing.T) {
 	t.Parallel()
 	c := manyShards(t, 6, 5_000)
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 3
-	cfg := Config{Pace: slowPace / 4, EvalBytes: 300, EvalEvery: 1}
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
+	w := shards.Window{Shards: 2, Steps: 3}
+	cfg := Config{window: w, Pace: slowPace / 4, EvalBytes: 300, EvalEvery: 1}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace, EvalBytes: 300, EvalEvery: 1})
 	dirs := []string{first.cfg.Dir}
 	for i := range 3 {
 		cfg.Dir, cfg.Link, cfg.Batch, cfg.Learner = t.TempDir(), first.link(), 2+i, ""
@@ -329,16 +329,16 @@ func TestNobodyTrainsOnWhatIsHeldOut(t *testing.T) {
 	}
 	first.leave()
 	for _, dir := range dirs {
-		checkReads(t, c.Manifest, g, dir)
+		checkReads(t, c.Manifest, g, w, dir)
 	}
 }
 
 // checkReads holds what a folder says of its learner's data against the rule.
-func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string) {
+func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, w shards.Window, dir string) {
 	t.Helper()
 	key, _, err := store.LoadKey(dir)
 	must(t, err)
-	source, err := shards.NewSource(m, shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}, nil)
+	source, err := shards.NewSource(m, w, nil)
 	must(t, err)
 	held, read := map[shards.Digest]bool{}, map[int64]map[shards.Digest]bool{}
 	for _, s := range m.HeldOut {
@@ -349,7 +349,7 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string)
 	for line := range strings.Lines(string(raw)) {
 		var r Read
 		must(t, json.Unmarshal([]byte(line), &r))
-		window := r.Step / g.Corpus.Steps
+		window := r.Step / w.Steps
 		if read[window] == nil {
 			read[window] = map[shards.Digest]bool{}
 		}
@@ -367,8 +367,8 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, dir string)
 		step, rows := int64(s.Number)-1, int(s.Tokens)/g.Model.Context
 		for _, p := range source.Places(g.Seed, wire.PeerIDOf(key), step, rows, g.Model.Context) {
 			shard, noted := m.Shards[p.Shard].Digest, false
-			for w := step/g.Corpus.Steps - 3*int64(g.Corpus.Shards); w <= step/g.Corpus.Steps; w++ {
-				noted = noted || read[w][shard] // when the window first had it
+			for i := step/w.Steps - 3*int64(w.Shards); i <= step/w.Steps; i++ {
+				noted = noted || read[i][shard] // when the window first had it
 			}
 			if !noted {
 				t.Errorf("%s: step %d has a row of a shard that is not noted", dir, step)
@@ -391,9 +391,9 @@ func TestMixture(t *testing.T) {
 	c, err := shards.OpenDir(out)
 	must(t, err)
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 4, 1<<30
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
-	second := launch(t, Config{Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
+	w := shards.Window{Shards: 4, Steps: 1 << 30}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	second := launch(t, Config{window: w, Dir: dir, Link: first.link(), Pace: slowPace, EvalBytes: 500, EvalEvery: 1})
 	s := second.until("steps and an evaluation", func(s status.Snapshot) bool { return s.Step > 20 && s.Data.Missing == 0 && s.ValBPB > 0 })
 	if s.Data.Needed != 4+2*(3+1) || len(fetched(t, dir)) != s.Data.Needed {
 		t.Errorf("needs %d shards, fetched %d, want the 4 that are held out and 8 to train on", s.Data.Needed, len(fetched(t, dir)))
@@ -402,7 +402,7 @@ func TestMixture(t *testing.T) {
 	second.leave()
 	first.leave()
 	for _, dir := range []string{dir, first.cfg.Dir} {
-		checkReads(t, c.Manifest, g, dir)
+		checkReads(t, c.Manifest, g, w, dir)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"atoll/node/status"
+	"atoll/optimizer/trainer/corpus/shards"
 )
 
 // On a real file system that is full and then read-only: opt in, as root.
@@ -74,8 +75,8 @@ func TestShardsOnARealFullDisk(t *testing.T) {
 	}
 	c := manyShards(t, 8, 1<<20) // 2 MiB each
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 20
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	w := shards.Window{Shards: 2, Steps: 20}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	for size, fits := range map[string]bool{"size=6m": false, "size=11m": true} {
 		mount := t.TempDir()
 		if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, size); err != nil {
@@ -86,7 +87,7 @@ func TestShardsOnARealFullDisk(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		m := launch(t, Config{Dir: filepath.Join(mount, "node"), Link: first.link(), Pace: slowPace})
+		m := launch(t, Config{window: w, Dir: filepath.Join(mount, "node"), Link: first.link(), Pace: slowPace})
 		s := m.until("it says so", func(s status.Snapshot) bool { return len(diskEvents(s)) > 0 })
 		t.Log(diskEvents(s))
 		if !fits {
@@ -103,7 +104,7 @@ func TestShardsOnARealFullDisk(t *testing.T) {
 		}
 		end := m.leave()
 		shardsAreRight(t, m.cfg.Dir)
-		checkReads(t, c.Manifest, g, m.cfg.Dir)
+		checkReads(t, c.Manifest, g, w, m.cfg.Dir)
 		checkVerify(t, m.cfg.Dir, end)
 	}
 	first.leave()

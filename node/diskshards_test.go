@@ -51,13 +51,13 @@ func TestShardsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	c := manyShards(t, 12, 200_000)
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 8
-	first := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
+	w := shards.Window{Shards: 2, Steps: 8}
+	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := first.link()
 
 	var none roomFor
 	none.shards.Store(2)
-	waits := launch(t, Config{Link: link, Pace: slowPace, disk: none.disk()})
+	waits := launch(t, Config{window: w, Link: link, Pace: slowPace, disk: none.disk()})
 	s := waits.until("it says so", func(s status.Snapshot) bool { return len(diskEvents(s)) > 0 && s.Data.Waiting })
 	if said := diskEvents(s)[0]; !strings.Contains(said, "the disk is full") || !strings.Contains(said, "free space on the disk of "+waits.cfg.Dir) ||
 		!strings.Contains(said, "The shards that the next steps read need up to") || s.Step != 0 {
@@ -68,13 +68,13 @@ func TestShardsOnAFullDisk(t *testing.T) {
 
 	var tight roomFor
 	tight.shards.Store(2 + 2) // those that are held out, and a window
-	m := launch(t, Config{Link: link, Pace: slowPace, disk: tight.disk()})
+	m := launch(t, Config{window: w, Link: link, Pace: slowPace, disk: tight.disk()})
 	m.until("it says so", func(s status.Snapshot) bool { return len(diskEvents(s)) > 0 })
 	m.until("it trains past its first window", func(s status.Snapshot) bool { return s.Step > 17 })
 	for _, m := range []*launched{m, waits, first} {
 		m.leave()
 		shardsAreRight(t, m.cfg.Dir)
-		checkReads(t, c.Manifest, g, m.cfg.Dir)
+		checkReads(t, c.Manifest, g, w, m.cfg.Dir)
 	}
 }
 
@@ -82,10 +82,9 @@ func TestShardsOnAFullDisk(t *testing.T) {
 // killed in the middle, with ATOLL_LONG=1 before its first part and before a shard is whole as well.
 func TestKilledWhileItFetches(t *testing.T) {
 	t.Parallel()
-	const count = 2 + 4 // shards: those that are held out, and two windows
+	const count = 2 + 6 // shards: those that are held out, and two windows, which are all
 	c := manyShards(t, 8, 150_000)
 	g := aboutCorpus(1<<40, c.Manifest)
-	g.Corpus.Shards, g.Corpus.Steps = 2, 1<<30
 	peer := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := peer.link()
 	parts := filepath.Join(CorpusFolder, "shards")
@@ -111,7 +110,7 @@ func TestKilledWhileItFetches(t *testing.T) {
 		m.until("steps", func(s status.Snapshot) bool { return s.Step > 13 && s.Data.Missing == 0 })
 		end := m.leave()
 		checkVerify(t, v.dir, end)
-		checkReads(t, c.Manifest, g, v.dir)
+		checkReads(t, c.Manifest, g, g.Window(c.Manifest), v.dir)
 		shardsAreRight(t, v.dir)
 		if n := len(fetched(t, v.dir)); n != count {
 			t.Errorf("killed at %s: %d shards, want %d", killed, n, count)

@@ -19,7 +19,7 @@ import (
 // learnFirst makes sure that the folder has what training begins with: from --init, from an
 // earlier start, or from the peers of the link.
 func (n *node) learnFirst(ctx context.Context) error {
-	if n.genesis.Init != genesis.Given {
+	if !n.genesis.Given() {
 		return nil
 	}
 	if n.cfg.Init != "" {

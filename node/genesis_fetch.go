@@ -37,7 +37,7 @@ const (
 
 // learnGenesis asks peers for the genesis, unless it is known.
 func (n *node) learnGenesis(ctx context.Context) error {
-	if n.genesis.Format != 0 {
+	if n.genesis.Rules != 0 {
 		return nil
 	}
 	if len(n.cfg.addrs()) == 0 && n.cfg.Profile == p2p.Local {

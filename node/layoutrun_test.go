@@ -18,7 +18,7 @@ import (
 func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, dir string) {
 	t.Helper()
 	g = toyGenesis(budget)
-	g.Model, g.Tokenizer, g.Init, g.Data = llama.Config{Context: 32}, genesis.OwnTokenizer, genesis.Given, genesis.Data{}
+	g.Model, g.Data = llama.Config{Context: 32}, genesis.Data{}
 	g.Layout = genesis.Layout{{Name: "wte.weight", Shape: []int{400, 200}, Mean: true}, {Name: "h.0.weight", Shape: []int{64, 32}}, {Name: "scale", Mean: true}}
 	slab := g.NewSlab()
 	for i := range slab.Data {

@@ -57,7 +57,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	n.external, err = external.Start(ctx, external.Config{
 		Command: command, Dir: dir, Views: g.Views(),
 		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
-		State: state, MostTokens: g.Outer.MaxTokensPerStep,
+		State: state, MostTokens: g.OuterParams().MaxTokensPerStep,
 		Starts: n.starts, Leaving: ctx, Ready: n.tellLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) }, Slow: n.learnerIsSlow,
 	})

@@ -24,7 +24,7 @@ import (
 
 // ledgerOf is a folder as a replica keeps things in it.
 func ledgerOf(w *ledgertest.Writer) ledger {
-	return ledger{w.Store, w.Plan, w.Genesis.Outer, &atomic.Pointer[[]authorTokens]{}, w.Members}
+	return ledger{w.Store, w.Plan, w.Genesis.OuterParams(), &atomic.Pointer[[]authorTokens]{}, w.Members}
 }
 
 func second[T any](_ T, err error) error { return err }

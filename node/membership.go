@@ -38,8 +38,8 @@ const inviteFile = "invite"
 // beAdmitted makes this node's certificate from the invite of its link, of an earlier start, or from
 // the key of the run's owner. While genesis is not known the invite says who that is.
 func (n *node) beAdmitted() error {
-	known := n.genesis.Format != 0
-	if known && n.genesis.Admission == genesis.Open {
+	known := n.genesis.Rules != 0
+	if known && n.genesis.Admission() == genesis.Open {
 		return nil
 	}
 	pass, err := n.findInvite()
@@ -85,7 +85,7 @@ func (n *node) staysMember(kept member.Pass) bool {
 		return false
 	case !kept.Invite.Expired(time.Now().UnixMilli()):
 		return true
-	case n.cfg.Owner != nil || n.genesis.Format == 0:
+	case n.cfg.Owner != nil || n.genesis.Rules == 0:
 		return false
 	}
 	if n.cfg.Link.Invite != nil {
@@ -146,7 +146,7 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 		return err
 	}
 	n.members = member.NewTable(n.run, owners)
-	known := n.genesis.Format != 0
+	known := n.genesis.Rules != 0
 	n.knows.Store(known)
 	if _, err := n.members.Add(c); err != nil {
 		return fmt.Errorf("the invite does not fit the run: %w", err)
@@ -162,9 +162,9 @@ func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
 func (n *node) confirmAdmission() error {
 	g := n.genesis
 	switch {
-	case n.knows.Load() || g.Admission == genesis.Open && n.members == nil:
+	case n.knows.Load() || g.Admission() == genesis.Open && n.members == nil:
 		return nil
-	case g.Admission == genesis.Open:
+	case g.Admission() == genesis.Open:
 		return fmt.Errorf("run %v is open to everybody, and the link has an invite: it is not of this run", n.run)
 	case n.members == nil:
 		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints", n.run)

@@ -24,7 +24,7 @@ func ownedGenesis(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	g := toyGenesis(budget)
 	g.WayMs = 1
-	g.Admission, g.Owners = genesis.Invite, append(g.Owners, wire.PeerIDOf(owner))
+	g.Owners = append(g.Owners, wire.PeerIDOf(owner))
 	return g, owner
 }
 

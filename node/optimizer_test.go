@@ -8,7 +8,6 @@ import (
 
 	"atoll/node/status"
 	"atoll/optimizer"
-	"atoll/optimizer/trainer"
 )
 
 // began lists what a node said of a checkpoint that it could not use.
@@ -28,7 +27,7 @@ func TestMuonAndItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
 	adamw, muon := toyGenesis(1<<40), toyGenesis(1<<40)
-	muon.Inner.Optimizer, muon.Inner.Momentum = optimizer.NameMuon, trainer.DefaultMomentum
+	muon.Inner.Optimizer = optimizer.NameMuon
 	stepped := func(from status.Snapshot) func(status.Snapshot) bool {
 		return func(s status.Snapshot) bool { return s.Step > from.Step+2 }
 	}

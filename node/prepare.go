@@ -166,7 +166,7 @@ func (n *node) tellSpeed(r hello.Record, rows int) error {
 
 // planBatch is the rows of a step, and of one forward pass (0 = all of them).
 func (n *node) planBatch(r hello.Record) (batch, micro int, err error) {
-	most, context := n.genesis.Outer.MaxTokensPerStep, n.genesis.Model.Context
+	most, context := n.genesis.OuterParams().MaxTokensPerStep, n.genesis.Model.Context
 	if n.cfg.Batch == 0 {
 		batch, micro = hello.Plan(r, n.genesis.Batch, context, most)
 		return batch, micro, nil

@@ -130,7 +130,7 @@ func (n *node) memoryRole() (hardware.Role, error) {
 // openKnown opens the disk before anything is asked of the network, where the run is known: a start that fails there must leave
 // word that a key made by it has signed nothing.
 func (n *node) openKnown() error {
-	if n.genesis.Format == 0 {
+	if n.genesis.Rules == 0 {
 		return nil
 	}
 	return n.open()
@@ -167,7 +167,7 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	n.view = newView(len(n.plan), n.genesis.Outer)
+	n.view = newView(len(n.plan), n.genesis.OuterParams())
 	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
 		n.view.history = status.RestoreHistory(was.History)
 	}
@@ -179,7 +179,7 @@ func (n *node) open() error {
 // start makes the replica from what the disk has and starts the training thread.
 func (n *node) start() error {
 	cfg := core.Config{
-		Params: n.genesis.Outer, Plan: n.plan, Key: n.key, Run: n.run,
+		Params: n.genesis.OuterParams(), Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Certificate: n.id,
 		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
@@ -216,8 +216,8 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	policy.KeepBytes, policy.LeaveWithinMs = n.cfg.KeepBytes, n.cfg.leaves(leaveWithin).Milliseconds()
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
-		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.Outer, n.plan},
-		Ledger: ledger{n.store, n.plan, n.genesis.Outer, &n.counted, n.members}, Blobs: blobs{n}, Scratch: scratch{n.store},
+		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.OuterParams(), n.plan},
+		Ledger: ledger{n.store, n.plan, n.genesis.OuterParams(), &n.counted, n.members}, Blobs: blobs{n}, Scratch: scratch{n.store},
 	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
@@ -233,13 +233,13 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 		return nil
 	}
 	n.train = n.newTraining()
-	l := outer.NewLearner(n.genesis.Outer, n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
+	l := outer.NewLearner(n.genesis.OuterParams(), n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
 	l.Use(device{n.built, n.train.aside})
 	return timed{l, n.train}
 }
 
 func (n *node) gossipConfig() gossip.Config {
-	g := n.genesis.Outer
+	g := n.genesis.OuterParams()
 	cfg := gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, Members: n.members, BeatMinMs: n.cfg.beatMs, WayMs: n.genesis.WayMs,

@@ -104,7 +104,7 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 func (n *node) progress() status.Progress {
 	g := n.genesis
 	s := status.Progress{
-		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget,
+		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget,
 		TokensFolded: n.machine.View().FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, ValAtTokens: n.view.valAt,
 	}

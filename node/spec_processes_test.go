@@ -161,7 +161,7 @@ func specDonated(t *testing.T, _ *spectest.Spec) {
 	l := ledgertest.New(t).Rounds(6)
 	defer l.Close()
 	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
-		if d := core.Donate(l.Genesis.Outer, restored(l, c.bases, 6), 0); d.Round != c.want {
+		if d := core.Donate(l.Genesis.OuterParams(), restored(l, c.bases, 6), 0); d.Round != c.want {
 			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.Round)
 		}
 	}
@@ -172,7 +172,7 @@ func TestDonatesTipsOfChosenRounds(t *testing.T) {
 	defer l.Close()
 	machine := restored(l, 2, 8)
 	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
-		d := core.DonateAt(l.Genesis.Outer, machine, 0, round)
+		d := core.DonateAt(l.Genesis.OuterParams(), machine, 0, round)
 		if given := len(d.Links) > 0; given != want || given && d.Round != round {
 			t.Errorf("round %d: given %v, %+v", round, given, d.Round)
 		}
@@ -182,7 +182,7 @@ func TestDonatesTipsOfChosenRounds(t *testing.T) {
 // restored are the rounds of a node that closed so many and keeps two bases.
 func restored(l *ledgertest.Writer, base, closed uint32) *rounds.Machine {
 	l.T.Helper()
-	m := rounds.New(rounds.Config{Params: l.Genesis.Outer}, l.Genesis.Tips())
+	m := rounds.New(rounds.Config{Params: l.Genesis.OuterParams()}, l.Genesis.Tips())
 	for p, tip := range l.Tips {
 		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
 		kept := ledger{Store: l.Store}

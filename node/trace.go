@@ -27,7 +27,7 @@ func (n *node) openTrace() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.trace = tracing{file: f, Recorder: trace.New(trace.Config{
-		Self: n.self, Run: n.run, Window: n.genesis.Outer.WindowUnion, Now: func() int64 { return time.Now().UnixMilli() }, Out: f,
+		Self: n.self, Run: n.run, Window: n.genesis.Outer.Window, Now: func() int64 { return time.Now().UnixMilli() }, Out: f,
 	})}
 	return nil
 }

@@ -119,7 +119,7 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 
 // learns gives the bench its learner.
 func (b *bench) learns() {
-	b.learner = timed{outer.NewLearner(b.genesis.Outer, b.plan, b.fake.params, b.tips, nil), b.training}
+	b.learner = timed{outer.NewLearner(b.genesis.OuterParams(), b.plan, b.fake.params, b.tips, nil), b.training}
 }
 
 // makeBench makes a bench that has no learner yet.

@@ -134,7 +134,7 @@ func (n *node) retained(e replica.Retained) {
 	if e.Bytes > e.Budget && !n.budgetSaid {
 		n.budgetSaid = true
 		n.view.event(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the last %d rounds need more than the %s of --keep",
-			status.Bytes(float64(e.Bytes)), n.genesis.Outer.WindowUnion, status.Bytes(float64(e.Budget))))
+			status.Bytes(float64(e.Bytes)), n.genesis.Outer.Window, status.Bytes(float64(e.Budget))))
 	}
 }
 

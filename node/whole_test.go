@@ -308,8 +308,6 @@ func TestRunErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	encoded, text := toyGenesis(1000).Encode(), toyText(t)
-	smallSteps := toyGenesis(1000)
-	smallSteps.Outer.MaxTokensPerStep = 2 * 16
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -322,7 +320,7 @@ func TestRunErrors(t *testing.T) {
 		{"bad peer", Config{Genesis: encoded, Data: text, Peers: []string{"/ip4/127.0.0.1/tcp/80"}}, "ends in /p2p/ID"},
 		{"bad genesis", Config{Genesis: encoded[1:], Data: text}, "genesis"},
 		{"large batch", Config{Genesis: encoded, Data: text, Batch: genesis.MaxBatch + 1}, "Batch is 4097"},
-		{"batch beyond the run's", Config{Genesis: smallSteps.Encode(), Data: text, Batch: 3}, "at most 2 rows a step"},
+		{"batch beyond the run's", Config{Genesis: encoded, Data: text, Batch: 129}, "at most 128 rows a step"},
 		{"negative pace", Config{Genesis: encoded, Data: text, Pace: -1}, "Pace is -1ns"},
 	} {
 		if err := fails(t, c.cfg); !strings.Contains(err.Error(), c.want) {

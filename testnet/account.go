@@ -77,7 +77,7 @@ func (w *world) chainOf(m *member) (c *chain, err error) {
 		}
 		all = append(all, s)
 	}
-	return readChain(all, w.genesis.Plan(), w.genesis.Outer)
+	return readChain(all, w.genesis.Plan(), w.genesis.OuterParams())
 }
 
 // survivors are the nodes that saw the end of the run.

@@ -386,10 +386,10 @@ func TestMostClosed(t *testing.T) {
 }
 
 func TestWindow(t *testing.T) {
-	for window, accept := range map[int]uint32{0: 16, 5: 5, 100: 16} {
+	for window, accept := range map[int]uint32{0: 16, 5: 2, 100: 16} {
 		g, err := settings(Config{Model: "tiny", Tokens: 1000, H: 24, Window: window}, genesis.Text{}, time.Now())
-		if err != nil || g.Outer.WindowAccept != accept || window > 0 && g.Outer.WindowUnion != uint32(window) {
-			t.Errorf("%d: %v, W_a %d, W_u %d", window, err, g.Outer.WindowAccept, g.Outer.WindowUnion)
+		if err != nil || g.OuterParams().WindowAccept != accept || window > 0 && g.Outer.Window != uint32(window) {
+			t.Errorf("%d: %v, W_a %d, W_u %d", window, err, g.OuterParams().WindowAccept, g.Outer.Window)
 		}
 	}
 	if err := (Config{Window: outer.MaxWindow + 1}).Validate(); err == nil || !strings.Contains(err.Error(), "--window") {

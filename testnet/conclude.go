@@ -51,7 +51,7 @@ func (w *world) describe() Report {
 	return Report{
 		Setup: Setup{
 			Baseline: w.cfg.Baseline, Link: strings.Join(w.cfg.Link, " "), Nodes: w.cfg.Nodes, Model: w.cfg.Model, Params: w.genesis.Model.Params(),
-			Optimizer: w.genesis.Inner.OptimizerName(), Seed: w.genesis.Seed,
+			Optimizer: w.genesis.Inner.Optimizer, Seed: w.genesis.Seed,
 			Data: name, SHA256: sum, Dir: w.cfg.Dir, Run: hex.EncodeToString(run[:]),
 		},
 		Tokens: Tokens{TokensBudget: w.genesis.Outer.Budget}, Calibration: w.calibration,

@@ -41,16 +41,14 @@ type Config struct {
 
 	Place
 
-	Window    int      // rounds within which repair unites what nodes hold; 0 = as usual
-	H         int      // inner steps of a round; 0 = what goes with the codec
-	Fragments int      // 0 = as the model suggests
-	Batch     int      // rows of an inner step; 0 = as the model suggests
-	Optimizer string   // inner: adamw or muon; "" = adamw
-	Codec     string   // of the deltas of atoll; "" = as every run
-	Merge     string   // of the deltas of atoll: rda, mean or clip; "" = by H and codec
-	LR        float64  // peak learning rate; 0 = what measured best with the optimizer and the width of the model
-	Eta       *float64 // outer learning rate of Atoll and diloco; nil = 1 with a Mu, and else what goes with the merge
-	Mu        *float64 // outer Nesterov momentum of them; nil = none with an Eta, and else likewise
+	Window    int     // rounds within which repair unites what nodes hold; 0 = as usual
+	H         int     // inner steps of a round; 0 = what goes with the codec
+	Fragments int     // 0 = as the model suggests
+	Batch     int     // rows of an inner step; 0 = as the model suggests
+	Optimizer string  // inner: adamw or muon; "" = adamw
+	Codec     string  // of the deltas of atoll; "" = as every run
+	Merge     string  // of the deltas of atoll: rda, mean or clip; "" = by H and codec
+	LR        float64 // peak learning rate; 0 = what measured best with the optimizer and the width of the model
 
 	Console
 }
@@ -176,16 +174,12 @@ func (c Config) check() error {
 		return fmt.Errorf("--trace is of deltas, which %s has none of: leave it out", c.Baseline)
 	case len(c.Precision) > 0 && c.Baseline != Atoll:
 		return fmt.Errorf("--precision is of atoll, and %s trains in f32: leave it out", c.Baseline)
-	case c.Window < 0 || c.Window > outer.MaxWindow:
-		return fmt.Errorf("--window is %d: use 1 to %d rounds, or leave it out", c.Window, outer.MaxWindow)
+	case c.Window < 0 || c.Window > 0 && c.Window < outer.LeastWindow || c.Window > outer.MaxWindow:
+		return fmt.Errorf("--window is %d: use %d to %d rounds, or leave it out", c.Window, outer.LeastWindow, outer.MaxWindow)
 	case c.Fragments < 0:
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:
 		return fmt.Errorf("--batch is %d: use 1 or more, or leave it out", c.Batch)
-	case c.Eta != nil && !(*c.Eta > 0 && *c.Eta <= outer.MaxEta):
-		return fmt.Errorf("--eta is %v: use an outer learning rate above 0, at most %v", *c.Eta, outer.MaxEta)
-	case c.Mu != nil && !(*c.Mu >= 0 && *c.Mu < 1):
-		return fmt.Errorf("--mu is %v: use an outer momentum from 0 to below 1", *c.Mu)
 	case !(c.LR >= 0 && c.LR <= maxLR):
 		return fmt.Errorf("--lr is %v: use a learning rate between 0 and %d", c.LR, maxLR)
 	}

@@ -82,11 +82,11 @@ func TestGenesisOfAWorld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := g.Outer
-	if o.Codec != codec.Sparse || o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Seed != 3 {
+	o := g.OuterParams()
+	if o.Codec != codec.Sparse || o.H != 8 || o.HMin != 2 || o.Fragments != 4 || o.Budget != 5000 || o.CreatedMs != 1234 || g.Batch != 2 || g.Inner.LR != 1e-3 || g.Inner.Optimizer != "muon" || g.Seed != 3 {
 		t.Errorf("%+v", g)
 	}
-	if g.Format != 2 || g.WayMs != 1 || g.Data.SHA256 != data.SHA256() {
+	if g.WayMs != 1 || g.Data.SHA256 != data.SHA256() {
 		t.Errorf("%+v", g)
 	}
 	c.Fragments = 100
@@ -101,12 +101,11 @@ func TestGenesisOfAWorld(t *testing.T) {
 
 // Baselines without outer steps, and those with momentum or without, each have the rate that measured best with them.
 func TestRatesOfBaselines(t *testing.T) {
-	none := 0.0
 	for _, c := range []struct {
 		Config
 		want float64
 	}{
-		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Merge: outer.MergeRDA}, 0.008}, {Config{Mu: &none}, 0.008}, {Config{Codec: "sparse"}, 0.008},
+		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Merge: outer.MergeRDA}, 0.008}, {Config{Codec: "sparse"}, 0.008},
 		{Config{Baseline: baseline.DP}, 0.0057}, {Config{Baseline: baseline.Local}, 0.0057}, {Config{Baseline: baseline.DiLoCo}, 0.004}, {Config{Baseline: baseline.DiLoCo, H: 4}, 0.008},
 		{Config{LR: 0.03}, 0.03},
 	} {

@@ -61,7 +61,7 @@ func TestWorldOnACorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Corpus == nil || g.Tokenizer != genesis.CorpusTokenizer || g.Model.Vocab != 300 || g.Data.Name != "words" {
+	if g.Corpus == nil || g.Tokenizer() != genesis.CorpusTokenizer || g.Model.Vocab != 300 || g.Data.Name != "words" {
 		t.Errorf("genesis %+v", g)
 	}
 	all, err := d.measure(t.Context(), g, g.NewSlab(), 1e9)

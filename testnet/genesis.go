@@ -61,23 +61,10 @@ func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, er
 
 // override puts what only worlds on one machine let people choose into a genesis.
 func (c Config) override(g *genesis.Genesis) {
-	o := &g.Outer
-	if c.Eta != nil || c.Mu != nil {
-		o.Eta, o.Mu = valueOr(c.Eta, 1), valueOr(c.Mu, 0)
-	}
 	if c.LR == 0 {
 		g.Inner.LR = genesis.RateWith(*g, c.Baseline == Atoll || c.Baseline == baseline.DiLoCo)
 	}
 	if c.Window > 0 {
-		o.WindowUnion = uint32(c.Window)
-		o.WindowAccept = min(o.WindowAccept, o.WindowUnion)
+		g.Outer.Window = uint32(c.Window)
 	}
-}
-
-// valueOr is *p, or v where there is none.
-func valueOr(p *float64, v float64) float64 {
-	if p != nil {
-		return *p
-	}
-	return v
 }

@@ -59,7 +59,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	if g.Admission == genesis.Open {
+	if g.Admission() == genesis.Open {
 		return fmt.Errorf("run %v is open: whoever has its link joins, without an invite", g.RunID())
 	}
 	owner, err := ownerKey(c.Owner, dir, g)

@@ -250,7 +250,7 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 		return err
 	}
 	cfg.Link.Run, cfg.Genesis = g.RunID(), b
-	if g.Admission == genesis.Open {
+	if g.Admission() == genesis.Open {
 		return nil
 	}
 	cfg.Owner, err = readOwner(cmp.Or(c.Owner, ownerFile(c.Genesis)), g)

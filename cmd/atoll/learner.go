@@ -100,7 +100,7 @@ func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
 	cfg = external.Config{
 		Dir: dir, Views: g.Views(), Recipe: g.LearnerRecipe(), Seed: g.Seed, Rows: c.Rows, Context: g.Model.Context,
-		MostTokens: g.Outer.MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
+		MostTokens: g.OuterParams().MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
 		Starts: func(_ int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil },
 	}
 	if cfg.Command, err = external.Command(c.Command, dir); err != nil {

@@ -123,8 +123,6 @@ func TestCommandLines(t *testing.T) {
 		{"sim protocol --trace x --seeds 2", 2, "", "--trace is of one world"},
 		{"trace", 2, "", "expected \"<path> ...\""},
 		{"trace absent", 1, "", "read the trace: stat absent"},
-		{"testnet --mu 1", 2, "", "--mu is 1"},
-		{"testnet --eta=-1", 2, "", "--eta is -1"},
 		{"baseline --kind dp", 2, "", "missing flags"},
 		{"baseline --kind dp --genesis x --dir x --coordinator x --shape x", 2, "", "--shape: link"},
 		{"baseline --kind dp --genesis absent --dir x --coordinator x", 1, "", "genesis: open absent"},

@@ -55,8 +55,8 @@ func TestGenesisOfFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := g.Outer
-	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.OptimizerName() != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {
+	o := g.OuterParams()
+	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.Optimizer != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {
 		t.Errorf("genesis %+v", g)
 	}
 	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.Sparse8 || o.CreatedMs != now.UnixMilli() {

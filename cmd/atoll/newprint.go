@@ -51,7 +51,7 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected, m
 	id := g.RunID()
 	a := created{
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Params: g.Params(), Fragments: g.Outer.Fragments, Context: g.Model.Context,
-		Optimizer: g.Inner.OptimizerName(), LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
+		Optimizer: g.Inner.Optimizer, LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
 		Budget: g.Outer.Budget, Length: e.Length, Data: g.Data.Name, SHA256: g.Data.SHA256, Sizes: sizesOf(g, e),
 		Tensors: len(g.Layout), Expected: expectedOf(g, s, e, measured),
 	}
@@ -306,7 +306,7 @@ func sizesOf(g genesis.Genesis, e genesis.Expected) sizes {
 	deltas := e.RoundBytes / (float64(g.Params()) * tune.BytesOf(g.Outer.Codec))
 	disk := hardware.Role{External: !g.BuiltIn()}.DiskOf(g)
 	return sizes{
-		RoundBytes: e.RoundBytes, WindowRounds: g.Outer.WindowUnion, WindowBytes: e.RoundBytes * float64(g.Outer.WindowUnion), GraceMs: g.Outer.GraceMaxMs,
+		RoundBytes: e.RoundBytes, WindowRounds: g.Outer.Window, WindowBytes: e.RoundBytes * float64(g.Outer.Window), GraceMs: g.OuterParams().GraceMaxMs,
 		MemoryBytes: hardware.Role{}.Need(g), ExternalMemory: hardware.Role{External: true}.Need(g), BuiltIn: g.BuiltIn(),
 		BasesBytes: float64(disk.Bases), LearnerBytes: float64(disk.Learner), Received: e.RoundBytes * (deltas - 1) / deltas,
 	}

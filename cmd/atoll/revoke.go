@@ -62,7 +62,7 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	if g.Admission == genesis.Open {
+	if g.Admission() == genesis.Open {
 		return fmt.Errorf("run %v is open: nobody can revoke there", g.RunID())
 	}
 	owner, err := ownerKey(c.Owner, dir, g)

@@ -25,8 +25,6 @@ type TestnetCmd struct {
 	Pace      time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
 	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
 	Timeout   time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
-	Eta       *float64      `help:"Outer learning rate of atoll and diloco. Default: 1 if --mu is set, otherwise the default of the merge (mean for diloco)." placeholder:"RATE"`
-	Mu        *float64      `help:"Outer Nesterov momentum of atoll and diloco. Default: 0 if --eta is set, otherwise the default of the merge (mean for diloco)." placeholder:"MOMENTUM"`
 	Window    int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	webFlag
 	Eval  bool `help:"Evaluate the model at the end, which takes a minute with --model small." negatable:"" default:"true"`
@@ -65,7 +63,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
-		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval, Eta: cmd.Eta, Mu: cmd.Mu,
+		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
 	}

@@ -3,35 +3,31 @@ package genesis
 import (
 	"errors"
 	"fmt"
+
+	"atoll/optimizer/trainer/corpus/shards"
 )
 
 // Corpus is a corpus in shards, which all learners of the run read. Its manifest names them.
 type Corpus struct {
 	Manifest  string // digest, in hex
 	Tokenizer string // digest of tokenizer.json, in hex; zeros for bytes
-	Shards    int    // in the window that a learner reads from at a step
-	Steps     int64  // after which its window moves on by one shard
 }
 
-const (
-	// MaxWindow bounds the shards of a window: a learner holds them in memory, 8 MiB each.
-	MaxWindow = 64
-	// maxWindowSteps bounds the steps: more are as good as a window that never moves.
-	maxWindowSteps = 1 << 40
-)
-
-// windowShards is the usual window: enough that a batch mixes what was shuffled apart, few
-// enough to hold and to fetch.
+// windowShards is how many shards a learner reads from at a step: enough that a batch mixes what was shuffled apart, few enough to
+// hold and to fetch.
 const windowShards = 4
 
-// setCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer
-// in hex, its ids, and the tokens of a shard on average. A window moves on by a shard when a
-// learner of the usual batch has read as many tokens as a shard has. Call it when Batch is
-// set.
-func (g *Genesis) setCorpus(name, manifest, tokenizer string, vocab int, shardTokens int64) {
-	g.Data, g.Tokenizer, g.Model.Vocab = Data{Name: name}, CorpusTokenizer, vocab
-	g.Corpus = &Corpus{Manifest: manifest, Tokenizer: tokenizer, Shards: windowShards,
-		Steps: max(1, shardTokens/int64(g.Batch*g.Model.Context))}
+// Window is what a learner reads of a corpus at a step. It moves on by a shard when a learner of the usual batch has read as
+// many tokens as a shard has on average.
+func (g Genesis) Window(m *shards.Manifest) shards.Window {
+	tokens, _ := shards.Tokens(m.Shards)
+	return shards.Window{Shards: windowShards, Steps: max(1, tokens/int64(len(m.Shards))/int64(g.Batch*g.Model.Context))}
+}
+
+// setCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer in hex, and the tokenizer's ids.
+func (g *Genesis) setCorpus(name, manifest, tokenizer string, vocab int) {
+	g.Data, g.Model.Vocab = Data{Name: name}, vocab
+	g.Corpus = &Corpus{Manifest: manifest, Tokenizer: tokenizer}
 }
 
 // bytesVocab is the vocabulary of texts without a corpus: their tokens are bytes.
@@ -64,18 +60,10 @@ func (g Genesis) fitBytes() error { return g.fitVocab(bytesVocab) }
 func (g Genesis) validateCorpus() error {
 	c := g.Corpus
 	switch {
-	case c == nil && g.Tokenizer == CorpusTokenizer:
-		return fmt.Errorf("genesis: Tokenizer is %q, and there is no Corpus", g.Tokenizer)
 	case c == nil:
 		return nil
-	case g.Tokenizer != CorpusTokenizer:
-		return fmt.Errorf("genesis: Tokenizer is %.80q; beside Corpus it is %q", g.Tokenizer, CorpusTokenizer)
 	case g.Data.SHA256 != "":
 		return fmt.Errorf("genesis: Data.SHA256 and Corpus both say what the text is; use one")
-	case c.Shards < 1 || c.Shards > MaxWindow:
-		return fmt.Errorf("genesis: Corpus.Shards is %d; use 1 to %d", c.Shards, MaxWindow)
-	case c.Steps < 1 || c.Steps > maxWindowSteps:
-		return fmt.Errorf("genesis: Corpus.Steps is %d; use 1 to %d", c.Steps, int64(maxWindowSteps))
 	}
 	for _, f := range []struct{ name, value string }{{"Manifest", c.Manifest}, {"Tokenizer", c.Tokenizer}} {
 		if !isDigest(f.value) {

@@ -31,6 +31,9 @@ func wayOf(profile string) (int64, error) {
 // Large says that the run's model is one that people train on accelerators.
 func (g Genesis) Large() bool { return g.Params() > largeParams }
 
+// warmup is the share of the budget over which the learning rate rises.
+const warmup = 0.03
+
 // finalRate is the learning rate at the end of a run, of the peak. With 0.02 runs came to 0.3 to 0.6 % fewer bits than
 // with 0.1, the more so the larger their H (optimizer/outer/DESIGN.md).
 const finalRate = 0.02

@@ -124,7 +124,7 @@ func (g Genesis) Card(folded uint64) string {
 		{"run", hex.EncodeToString(id[:])}, {"model", g.ModelLabel()}, {"parameters", fmt.Sprint(g.Params())},
 		{"tokens folded", fmt.Sprint(folded)}, {"budget of tokens", fmt.Sprint(g.Outer.Budget)}, {"text", g.textLabel()},
 		{"rounds", fmt.Sprintf("every %d steps, %s, merged by %s", g.Outer.H, g.Outer.Codec, g.Outer.Merge)},
-		{"inner optimizer", fmt.Sprintf("%s, peak rate %v", g.Inner.OptimizerName(), g.Inner.LR)},
+		{"inner optimizer", fmt.Sprintf("%s, peak rate %v", g.Inner.Optimizer, g.Inner.LR)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
 	}

@@ -92,7 +92,7 @@ func (g Genesis) validateFirst() error {
 
 // validateFirstSize makes sure that the list is as long as that of so many values.
 func (g Genesis) validateFirstSize() error {
-	if want := (listBytes(g.Params()) + wire.ChunkSize - 1) / wire.ChunkSize; g.Init == Given && len(g.First) != want {
+	if want := (listBytes(g.Params()) + wire.ChunkSize - 1) / wire.ChunkSize; g.Given() && len(g.First) != want {
 		return fmt.Errorf("genesis: First has %d digests; the list of the chunks of %d values has %d", len(g.First), g.Params(), want)
 	}
 	return nil

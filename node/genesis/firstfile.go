@@ -217,7 +217,7 @@ func (g Genesis) LoadFirst(dir string) (*FirstValues, *tensor.Slab, error) {
 
 // TipsIn are the tips of round 0 of a run whose folder that is.
 func (g Genesis) TipsIn(dir string) ([]*outer.Tip, error) {
-	if g.Init != Given {
+	if !g.Given() {
 		return g.Tips(), nil
 	}
 	_, values, err := g.LoadFirst(dir)

@@ -13,49 +13,75 @@ import (
 	"atoll/tensor/llama"
 )
 
-// Format is the version of the genesis document. This program knows no other.
-const Format = 2
+// Rules is the version of the document and of all that follows from it. This program knows no other.
+const Rules = 1
 
-// What this program knows of runs. A later one may know more, and names it here.
+// Who may contribute to a run.
 const (
-	Rules  = 1        // of the outer step
-	Open   = "open"   // admission: everybody may contribute
-	Invite = "invite" // admission: who was invited by one of Owners
-	Seeded = "seed"   // initial values follow from the seed
-	Given  = "given"  // initial values are what First says
-
-	OwnTokenizer    = "own"    // learners of a Layout have one of their own
-	CorpusTokenizer = "corpus" // the one that the manifest of Corpus names
+	Open   = "open"   // everybody
+	Invite = "invite" // who was invited by one of Owners
 )
 
-// Genesis is the immutable document that the nodes of a run share. Everything
-// that decides bits is in here or in the ledger. Its canonical bytes are the
-// compact JSON of this struct; the RunID is their hash.
+// What cuts texts into tokens.
+const (
+	ByteTokenizer   = "byte"
+	OwnTokenizer    = "own"    // learners of a Layout have one of their own
+	CorpusTokenizer = "corpus" // the one that Corpus names
+)
+
+// Genesis is the immutable document that the nodes of a run share. It has what was chosen, and all else that decides bits
+// follows from it by the Rules or is in the ledger. Its canonical bytes are the compact JSON of this struct; the RunID is
+// their hash.
 type Genesis struct {
-	Format    int          // Format
-	Rules     int          // Rules
-	Name      string       // for people
-	Admission string       // Open or Invite
-	Owners    owners       // keys of those who admit others
-	Model     llama.Config // sizes
-	Layout    Layout       // tensors of a model that is not built in
-	Init      string       // Seeded, or Given
-	Recipe    string       // what learners of other frameworks have to agree on; empty
-	Tokenizer string       // "byte", OwnTokenizer or CorpusTokenizer
-	Seed      uint64       // of initial parameters and of every learner's batches
-	Batch     int          // rows of one inner step of a learner of usual speed
-	Inner     Inner        // inner optimizer
-	Outer     outer.Params // outer step, windows, budget, creation time
-	WayMs     int64        // first guess of the way between two nodes, milliseconds
-	First     []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst
-	Data      Data         // what the run's makers trained on: advice to joiners
-	Corpus    *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
+	Rules  int          // Rules
+	Name   string       // for people
+	Owners owners       // keys of those who admit others; none = everybody contributes
+	Model  llama.Config // sizes
+	Layout Layout       // tensors of a model that is not built in
+	Recipe string       // what learners of other frameworks have to agree on; empty
+	Seed   uint64       // of initial parameters and of every learner's batches
+	Batch  int          // rows of one inner step of a learner of usual speed
+	Inner  Inner        // inner optimizer
+	Outer  outer.Spec   // outer step, budget, creation time; StepTokens is 0, see OuterParams
+	WayMs  int64        // first guess of the way between two nodes, milliseconds
+	First  []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst; none = they follow from Seed
+	Data   Data         // what the run's makers trained on: advice to joiners
+	Corpus *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
 }
 
 // Data names a corpus.
 type Data struct {
 	Name   string
 	SHA256 string
+}
+
+// OuterParams is what follows from the choices of the outer step.
+func (g Genesis) OuterParams() outer.Params {
+	s := g.Outer
+	s.StepTokens = uint64(g.Batch) * uint64(g.Model.Context)
+	return s.Params()
+}
+
+// Admission says who may contribute.
+func (g Genesis) Admission() string {
+	if len(g.Owners) > 0 {
+		return Invite
+	}
+	return Open
+}
+
+// Given says that the initial values are what First says. Otherwise they follow from Seed.
+func (g Genesis) Given() bool { return len(g.First) > 0 }
+
+// Tokenizer is what cuts the run's text into tokens.
+func (g Genesis) Tokenizer() string {
+	switch {
+	case g.Corpus != nil:
+		return CorpusTokenizer
+	case !g.BuiltIn():
+		return OwnTokenizer
+	}
+	return ByteTokenizer
 }
 
 // Encode returns the canonical bytes.
@@ -88,14 +114,14 @@ func Decode(b []byte) (Genesis, error) {
 	return g, nil
 }
 
-// parse reads a document. Of another format it reads nothing else, so that Validate can say which it is.
+// parse reads a document. Of one with other rules it reads nothing else, so that Validate can say which they are.
 func parse(b []byte) (Genesis, error) {
-	var version struct{ Format int }
+	var version struct{ Rules int }
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&version); err != nil {
 		return Genesis{}, err
 	}
-	if version.Format != Format {
-		return Genesis{Format: version.Format}, nil
+	if version.Rules != Rules {
+		return Genesis{Rules: version.Rules}, nil
 	}
 	var g Genesis
 	d := json.NewDecoder(bytes.NewReader(b))

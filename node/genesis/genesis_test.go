@@ -19,24 +19,22 @@ import (
 // fixedGenesis never changes: its RunID is a golden.
 func fixedGenesis() Genesis {
 	return Genesis{
-		Format: Format, Rules: 1, Name: "golden <run> é", Admission: "open", Model: llama.Tiny, Init: "seed", Tokenizer: "byte", Seed: 42, Batch: 4,
-		Inner: Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
-		Outer: outer.Params{
-			Fragments: 8, H: 24, HMin: 6, Eta: 1, Merge: outer.MergeRDA, ClipFactor: 3, RefDecay: 0.9, MaxShare: 0.5,
-			MaxSteps: 1024, MaxTokensPerStep: 1 << 16, Codec: codec.Int4, WindowAccept: 16, WindowUnion: 256, Answerers: 16, Quorum: 3,
-			Budget: 3_000_000, MinRoundMs: 20, CreatedMs: 1_700_000_000_000, GraceMinMs: 200, GraceMaxMs: 30_000, MaxPace: 6, TokensPerStep: 512,
+		Rules: 1, Name: "golden <run> é", Model: llama.Tiny, Seed: 42, Batch: 4, Inner: Inner{Optimizer: optimizer.NameMuon, LR: 4e-3},
+		Outer: outer.Spec{
+			Fragments: 8, Codec: codec.Int4, H: 24, Merge: outer.MergeClip, Answerers: 16, Learners: 32, Budget: 3_000_000, CreatedMs: 1_700_000_000_000,
+			SweepMs: 90_000, Window: 200,
 		},
 		WayMs: 100, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
 	}
 }
 
-// A change here makes every run unreadable that was made before: then Format must change too.
+// A change here makes every run unreadable that was made before: then Rules must change too.
 func TestGenesisGolden(t *testing.T) {
 	g := fixedGenesis()
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "78d5f75ccb6887ee065c96791107fe17362fbe729308ed6f43a81dfac3e2e95d"
+	const want = "842d0504131af0040d96a6c8905bbea4e8b448569e59142f6192b9f8519af2d9"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
@@ -47,35 +45,32 @@ func TestGenesisGolden(t *testing.T) {
 	}
 }
 
-// The optimizer is part of the RunID, but AdamW needs no word: a genesis of
-// before there was a choice is one of today, with the RunID of TestGenesisGolden.
-func TestGenesisWithMuon(t *testing.T) {
-	adamw, muon := fixedGenesis(), fixedGenesis()
-	for _, name := range []string{optimizer.NameMuon, optimizer.NameAdamW, ""} {
-		var err error
-		if adamw.Inner, err = adamw.Inner.with(name); err != nil {
-			t.Fatal(err)
+// The optimizer is part of the RunID, and decides what trainers take.
+func TestInnerFollowsTheOptimizer(t *testing.T) {
+	for name, momentum := range map[string]float64{optimizer.NameMuon: 0.95, optimizer.NameAdamW: 0} {
+		o := Inner{Optimizer: name, LR: 1}.Optim()
+		if want := (optimizer.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}); o.Name != name || o.Momentum != momentum || o.Clip != 1 || o.AdamW != want {
+			t.Errorf("trainers take %+v", o)
 		}
 	}
-	if !reflect.DeepEqual(adamw, fixedGenesis()) || adamw.Inner.OptimizerName() != optimizer.NameAdamW {
-		t.Errorf("there and back: %+v", adamw.Inner)
+	if want := (optimizer.Schedule{Peak: 0.5, WarmupFraction: 0.03, FinalFraction: 0.02}); (Inner{LR: 0.5}).Schedule() != want {
+		t.Errorf("not %+v", want)
 	}
-	var err error
-	if muon.Inner, err = muon.Inner.with(optimizer.NameMuon); err != nil {
-		t.Fatal(err)
-	}
-	const want = `"FinalFraction":0.1,"Optimizer":"muon","Momentum":0.95},`
-	if !strings.Contains(string(muon.Encode()), want) || muon.RunID() == adamw.RunID() {
-		t.Errorf("no %s in %s, or the RunID of AdamW", want, muon.Encode())
-	}
-	if back, err := Decode(muon.Encode()); err != nil || !reflect.DeepEqual(back, muon) {
-		t.Errorf("read back %+v, %v", back, err)
-	}
-	if o := muon.Inner.Optim(); o.Name != optimizer.NameMuon || o.Momentum != 0.95 || o.Clip != 1 || o.AdamW != adamw.Inner.Optim().AdamW {
-		t.Errorf("trainers take %+v", o)
-	}
-	if _, err := muon.Inner.with("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
+	if err := CheckOptimizer("sgd"); err == nil || !strings.Contains(err.Error(), `optimizer "sgd": use adamw or muon`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What follows from the document has no field.
+func TestWhatFollows(t *testing.T) {
+	plain, layout := fixedGenesis(), corpusGenesis()
+	if plain.Admission() != Open || plain.Given() || plain.Tokenizer() != ByteTokenizer || layout.Tokenizer() != CorpusTokenizer {
+		t.Errorf("%s, %v, %s, %s", plain.Admission(), plain.Given(), plain.Tokenizer(), layout.Tokenizer())
+	}
+	layout, _ = layoutGenesis()
+	layout.Owners = owners{{1}}
+	if layout.Admission() != Invite || !layout.Given() || layout.Tokenizer() != OwnTokenizer {
+		t.Errorf("%s, %v, %s", layout.Admission(), layout.Given(), layout.Tokenizer())
 	}
 }
 
@@ -84,11 +79,8 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		want  string
 		spoil func(g *Genesis)
 	}{
-		{"Format is 3, this program reads 2; use the version of atoll that made the run", func(g *Genesis) { g.Format = 3 }},
-		{"Rules is \"2\", this program knows \"1\"", func(g *Genesis) { g.Rules = 2 }},
-		{"Admission is \"closed\", this program knows \"open\" and \"invite\"; use the version of atoll that made the run", func(g *Genesis) { g.Admission = "closed" }},
-		{"Owners has 0 keys; use 1 to 16 with the admission \"invite\"", func(g *Genesis) { g.Admission = Invite }},
-		{"Init is \"digests\"", func(g *Genesis) { g.Init = "digests" }},
+		{"Rules is 2, this program knows 1; use the version of atoll that made the run", func(g *Genesis) { g.Rules = 2 }},
+		{"Owners has 17 keys; use at most 16", func(g *Genesis) { g.Owners = make(owners, 17) }},
 		{"Recipe is \"{}\"", func(g *Genesis) { g.Recipe = "{}" }},
 		{"WayMs is 0", func(g *Genesis) { g.WayMs = 0 }},
 		{"WayMs is 10001", func(g *Genesis) { g.WayMs = 10_001 }},
@@ -98,7 +90,6 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		{"Data.Name has", func(g *Genesis) { g.Data.Name = strings.Repeat("x", maxName+1) }},
 		{"Data.SHA256", func(g *Genesis) { g.Data.SHA256 = "abcd" }},
 		{"Data.SHA256", func(g *Genesis) { g.Data.SHA256 = strings.Repeat("x", sha256Hex) }},
-		{"Tokenizer is \"bpe\"", func(g *Genesis) { g.Tokenizer = "bpe" }},
 		{"Hidden", func(g *Genesis) { g.Model.Hidden = -1 }},
 		{"Vocab is 255", func(g *Genesis) { g.Model.Vocab = 255 }},
 		{"Model.Layers is 1025", func(g *Genesis) { g.Model.Layers = maxLayers + 1 }},
@@ -110,20 +101,11 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 		{"Fragments is 257", func(g *Genesis) { g.Outer.Fragments = 257 }},
 		{"Outer: outer: Budget is 0", func(g *Genesis) { g.Outer.Budget = 0 }},
 		{"Batch is 0", func(g *Genesis) { g.Batch = 0 }},
-		{"Batch x Model.Context", func(g *Genesis) { g.Batch = 1 << 10 }},
+		{"Batch x Model.Context", func(g *Genesis) { g.Batch, g.Model.Context = MaxBatch, 1<<14+1 }},
 		{"Inner.LR is NaN", func(g *Genesis) { g.Inner.LR = math.NaN() }},
 		{"Inner.LR is +Inf", func(g *Genesis) { g.Inner.LR = math.Inf(1) }},
-		{"Inner.Beta1 is 1", func(g *Genesis) { g.Inner.Beta1 = 1 }},
-		{"Inner.Beta2 is -1", func(g *Genesis) { g.Inner.Beta2 = -1 }},
-		{"Inner.Eps is 0", func(g *Genesis) { g.Inner.Eps = 0 }},
-		{"Inner.WeightDecay", func(g *Genesis) { g.Inner.WeightDecay = 11 }},
-		{"Inner.Clip is 0", func(g *Genesis) { g.Inner.Clip = 0 }},
-		{"Inner.WarmupFraction", func(g *Genesis) { g.Inner.WarmupFraction = 2 }},
-		{"Inner.FinalFraction", func(g *Genesis) { g.Inner.FinalFraction = -0.1 }},
-		{"Inner.Optimizer is \"adamw\"; leave it out", func(g *Genesis) { g.Inner.Optimizer = "adamw" }},
+		{"Inner.Optimizer is \"\"; this version knows", func(g *Genesis) { g.Inner.Optimizer = "" }},
 		{"Inner.Optimizer is \"sgd\"", func(g *Genesis) { g.Inner.Optimizer = "sgd" }},
-		{"Inner.Momentum is 0.9; it is of muon alone", func(g *Genesis) { g.Inner.Momentum = 0.9 }},
-		{"Inner.Momentum is 1; use", func(g *Genesis) { g.Inner.Optimizer, g.Inner.Momentum = "muon", 1 }},
 	} {
 		g := fixedGenesis()
 		c.spoil(&g)
@@ -138,19 +120,16 @@ func TestDecodeGenesisErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "another version"},
 		{"too long", strings.Repeat(" ", wire.MaxGenesis+1), "the limit is"},
-		{"unknown field", `{"Format":2,"Colour":1}`, `unknown field "Colour"`},
-		{"a later format", `{"Format":3,"Colour":1}`, "Format is 3, this program reads 2"},
+		{"unknown field", `{"Rules":1,"Colour":1}`, `unknown field "Colour"`},
+		{"later rules", `{"Rules":2,"Colour":1}`, "Rules is 2, this program knows 1"},
 		{"owners", strings.Replace(good, `"Owners":[]`, `"Owners":["ab"]`, 1), "2 characters, want 64 hex digits"},
-		{"a layout without values", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), `the first values of a Layout are "given"`},
+		{"a layout without values", strings.Replace(good, `"Layout":[]`, `"Layout":[{"Name":"w"}]`, 1), "First is empty"},
 		{"no layout", strings.Replace(good, `"Layout":[]`, `"Layout":null`, 1), "not in canonical form"},
 		{"space", good + "\n", "not in canonical form"},
 		{"two documents", good + good, "not in canonical form"},
 		{"other order of letters", strings.Replace(good, `"Seed"`, `"seed"`, 1), "not in canonical form"},
 		{"field twice", strings.Replace(good, `"Seed":42`, `"Seed":1,"Seed":42`, 1), "not in canonical form"},
-		{"a name for AdamW", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Optimizer":"adamw"`, 1), "leave it out"},
-		{"no optimizer, spelt out", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Optimizer":""`, 1), "not in canonical form"},
-		{"no momentum, spelt out", strings.Replace(good, `"FinalFraction":0.1`, `"FinalFraction":0.1,"Momentum":0`, 1), "not in canonical form"},
-		{"number in another form", strings.Replace(good, `"LR":0.002`, `"LR":2e-3`, 1), "not in canonical form"},
+		{"number in another form", strings.Replace(good, `"LR":0.004`, `"LR":4e-3`, 1), "not in canonical form"},
 	} {
 		if _, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
@@ -187,10 +166,7 @@ func allocated(f func()) uint64 {
 
 func FuzzDecodeGenesis(f *testing.F) {
 	f.Add(fixedGenesis().Encode())
-	muon := fixedGenesis()
-	muon.Inner.Optimizer, muon.Inner.Momentum = optimizer.NameMuon, 0.95
-	f.Add(muon.Encode())
-	f.Add([]byte(`{"Format":1}`))
+	f.Add([]byte(`{"Rules":2}`))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Layers":4`, `"Layers":1048576`, 1)))
 	f.Add([]byte(strings.Replace(string(fixedGenesis().Encode()), `"Fragments":8`, `"Fragments":-1`, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -201,7 +177,7 @@ func FuzzDecodeGenesis(f *testing.F) {
 		if string(g.Encode()) != string(b) {
 			t.Errorf("%q is not canonical", b)
 		}
-		if err := g.Outer.CheckPlan(g.Plan()); err != nil {
+		if err := g.OuterParams().CheckPlan(g.Plan()); err != nil {
 			t.Error(err)
 		}
 	})

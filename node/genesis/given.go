@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"atoll/optimizer"
+	"atoll/optimizer/trainer"
 	"atoll/tensor/safetensors"
 )
 
@@ -95,13 +96,13 @@ func (s source) recipe() json.RawMessage {
 }
 
 // recipeWith is the recipe of the source's model and an inner optimizer.
-func (s *Source) recipeWith(in Inner) (string, error) {
+func (s *Source) recipeWith(o trainer.OptimConfig) (string, error) {
 	var recipe map[string]json.RawMessage // as it stands: numbers keep their digits
 	if err := json.Unmarshal(s.Recipe, &recipe); err != nil {
 		return "", err
 	}
 	settings, err := json.Marshal(map[string]any{
-		"name": optimizer.NameAdamW, "beta1": in.Beta1, "beta2": in.Beta2, "eps": in.Eps, "weight_decay": in.WeightDecay, "clip": in.Clip,
+		"name": optimizer.NameAdamW, "beta1": o.AdamW.Beta1, "beta2": o.AdamW.Beta2, "eps": o.AdamW.Eps, "weight_decay": o.AdamW.WeightDecay, "clip": o.Clip,
 	})
 	if err != nil {
 		return "", err

@@ -9,34 +9,17 @@ import (
 	"atoll/optimizer/trainer"
 )
 
-// Inner is the inner optimizer, AdamW or Muon, with linear warm-up and cosine
-// decay over the token budget. See optimizer.Muon for what Muon makes of the
-// learning rate. Fields that AdamW does not need are left out of the canonical
-// bytes where they are zero: runs that were made before there was a choice keep
-// their RunID.
+// Inner is the inner optimizer. What else it has follows from its name, and the rate warms up and decays over the token
+// budget. See optimizer.Muon for what Muon makes of the learning rate.
 type Inner struct {
-	LR             float64 // peak learning rate
-	Beta1, Beta2   float64
-	Eps            float64
-	WeightDecay    float64 // on matrices
-	Clip           float64 // global gradient norm
-	WarmupFraction float64 // of the token budget
-	FinalFraction  float64 // of the peak, at the end
-	Optimizer      string  `json:",omitempty"` // optimizer.NameMuon, or "" for AdamW, which has no second name
-	Momentum       float64 `json:",omitempty"` // of Muon
+	Optimizer string  // optimizer.NameAdamW or NameMuon
+	LR        float64 // peak learning rate
 }
 
-// validateOptimizer makes sure that one optimizer has one encoding.
-func (in Inner) validateOptimizer() error {
-	switch {
-	case in.Optimizer == optimizer.NameMuon:
-		return nil
-	case in.Optimizer == optimizer.NameAdamW:
-		return fmt.Errorf("genesis: Inner.Optimizer is %q; leave it out, which means the same", in.Optimizer)
-	case in.Optimizer != "":
-		return fmt.Errorf("genesis: Inner.Optimizer is %.80q; this version knows %q, and AdamW where it is left out", in.Optimizer, optimizer.NameMuon)
-	case in.Momentum != 0:
-		return fmt.Errorf("genesis: Inner.Momentum is %v; it is of %s alone, leave it out", in.Momentum, optimizer.NameMuon)
+// validate refuses a name of no inner optimizer.
+func (in Inner) validate() error {
+	if err := CheckOptimizer(in.Optimizer); err != nil || in.Optimizer == "" {
+		return fmt.Errorf("genesis: Inner.Optimizer is %.80q; this version knows %q and %q", in.Optimizer, optimizer.NameAdamW, optimizer.NameMuon)
 	}
 	return nil
 }
@@ -49,23 +32,12 @@ const (
 	muonWidth = 64
 )
 
-// CheckOptimizer refuses a name of no inner optimizer; "" is one.
+// CheckOptimizer refuses a name of no inner optimizer; "" leaves it open.
 func CheckOptimizer(name string) error {
-	_, err := Inner{}.with(name)
-	return err
-}
-
-// with is the inner optimizer of a name, with what others have in common with it.
-func (in Inner) with(name string) (Inner, error) {
-	switch name {
-	case "", optimizer.NameAdamW:
-		in.Optimizer, in.Momentum = "", 0
-	case optimizer.NameMuon:
-		in.Optimizer, in.Momentum = name, trainer.DefaultMomentum
-	default:
-		return in, fmt.Errorf("optimizer %.80q: use %s or %s", name, optimizer.NameAdamW, optimizer.NameMuon)
+	if name != "" && name != optimizer.NameAdamW && name != optimizer.NameMuon {
+		return fmt.Errorf("optimizer %.80q: use %s or %s", name, optimizer.NameAdamW, optimizer.NameMuon)
 	}
-	return in, nil
+	return nil
 }
 
 // RateWith is the peak learning rate that suits a run's inner optimizer, its model and its outer steps. outerSteps says that
@@ -74,11 +46,11 @@ func (in Inner) with(name string) (Inner, error) {
 // steps, and 4e-3 with momentum after 24. Each is the best of three rates on two seeds.
 func RateWith(g Genesis, outerSteps bool) float64 {
 	switch {
-	case g.Inner.OptimizerName() == optimizer.NameAdamW:
+	case g.Inner.Optimizer == optimizer.NameAdamW:
 		return adamWRate
 	case !outerSteps:
 		return muonRateOf(g.Model.Hidden, 1)
-	case g.Outer.Mu > 0:
+	case g.OuterParams().Mu > 0:
 		return muonRateOf(g.Model.Hidden, 1/math.Sqrt2)
 	}
 	return muonRateOf(g.Model.Hidden, math.Sqrt2)
@@ -94,22 +66,13 @@ func muonRateOf(hidden int, times float64) float64 {
 	return math.Round(rate/digits) / math.Round(1/digits)
 }
 
-// OptimizerName is what the inner optimizer is called.
-func (in Inner) OptimizerName() string {
-	if in.Optimizer == "" {
-		return optimizer.NameAdamW
-	}
-	return in.Optimizer
-}
-
 // Optim is the inner optimizer as trainers take it.
 func (in Inner) Optim() trainer.OptimConfig {
-	return trainer.OptimConfig{
-		Name:     in.OptimizerName(),
-		AdamW:    optimizer.AdamW{Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps, WeightDecay: in.WeightDecay},
-		Momentum: in.Momentum,
-		Clip:     in.Clip,
+	o := trainer.DefaultOptim()
+	if o.Name = in.Optimizer; o.Name == optimizer.NameMuon {
+		o.Momentum = trainer.DefaultMomentum
 	}
+	return o
 }
 
 // TrainerConfig is what the run asks of a trainer with so many rows a step.
@@ -144,15 +107,15 @@ func (g Genesis) LearnerRecipe() string {
 		Momentum    float64 `json:"momentum"`
 		Clip        float64 `json:"clip"`
 	}
-	in := g.Inner
+	o := g.Inner.Optim()
 	b, err := json.Marshal(struct {
 		Family    string `json:"family"`
 		Tokenizer string `json:"tokenizer"`
 		Model     model  `json:"model"`
 		Optimizer inner  `json:"optimizer"`
 	}{
-		"llama", g.Tokenizer, model(g.Model),
-		inner{in.OptimizerName(), in.Beta1, in.Beta2, in.Eps, in.WeightDecay, in.Momentum, in.Clip},
+		"llama", g.Tokenizer(), model(g.Model),
+		inner{o.Name, o.AdamW.Beta1, o.AdamW.Beta2, o.AdamW.Eps, o.AdamW.WeightDecay, o.Momentum, o.Clip},
 	})
 	if err != nil {
 		panic("encode recipe: " + err.Error()) // only a NaN could fail, and Validate refuses it
@@ -162,5 +125,5 @@ func (g Genesis) LearnerRecipe() string {
 
 // Schedule is the learning rate over the run.
 func (in Inner) Schedule() optimizer.Schedule {
-	return optimizer.Schedule{Peak: in.LR, FinalFraction: in.FinalFraction, WarmupFraction: in.WarmupFraction}
+	return optimizer.Schedule{Peak: in.LR, FinalFraction: finalRate, WarmupFraction: warmup}
 }

@@ -31,8 +31,8 @@ func TestABillionParameters(t *testing.T) {
 	if n := g.Params(); n < 1_200_000_000 || n > 1_300_000_000 {
 		t.Fatalf("%d parameters", n)
 	}
-	if err := g.Validate(); err != nil || !g.cutsRows(g.Views()) || g.Outer.Mu == 0 || g.Outer.Fragments != usualFragments {
-		t.Fatalf("momentum %v, %d fragments: %v", g.Outer.Mu, g.Outer.Fragments, err)
+	if err := g.Validate(); err != nil || !g.cutsRows(g.Views()) || g.OuterParams().Mu == 0 || g.Outer.Fragments != usualFragments {
+		t.Fatalf("momentum %v, %d fragments: %v", g.OuterParams().Mu, g.Outer.Fragments, err)
 	}
 	share, mean := g.Params()/usualFragments, 0
 	for p, f := range g.Plan() {
@@ -59,7 +59,7 @@ func TestManifestsFollowTheRun(t *testing.T) {
 	g := ofSizes(t, billion, 0)
 	m := wire.Manifest{}
 	for _, f := range g.Plan() {
-		size := outer.TipSize(f, g.Outer)
+		size := outer.TipSize(f, g.OuterParams())
 		m.Fragments = append(m.Fragments, wire.FragmentManifest{Round: math.MaxUint32, Closed: math.MaxUint32, Size: uint64(size), Chunks: make([]wire.Digest, (size+wire.ChunkSize-1)/wire.ChunkSize)})
 	}
 	b := wire.EncodeManifest(make([]byte, 64), wire.RunID{}, m)

@@ -60,15 +60,11 @@ type Text struct {
 type Shards struct {
 	Manifest, Tokenizer string // digests in hex
 	Vocab               int
-	ShardTokens         int64 // on average
 }
 
 // ShardsOf is the corpus of a manifest, as far as a run goes by it.
 func ShardsOf(m *shards.Manifest) *Shards {
-	tokens, _ := shards.Tokens(m.Shards)
-	return &Shards{
-		Manifest: m.Digest().String(), Tokenizer: m.Tokenizer.Digest.String(), Vocab: m.Tokenizer.Size, ShardTokens: tokens / int64(len(m.Shards)),
-	}
+	return &Shards{Manifest: m.Digest().String(), Tokenizer: m.Tokenizer.Digest.String(), Vocab: m.Tokenizer.Size}
 }
 
 // Expected is what a run that is made so will take.
@@ -103,7 +99,7 @@ func (s Spec) Make() (Genesis, Expected, error) {
 func (s Spec) Trained() (Genesis, error) {
 	g, err := s.trained()
 	if err == nil {
-		g.Outer = s.outer(g).Params()
+		g.Outer = s.outer(g).Resolved()
 	}
 	return g, err
 }
@@ -111,11 +107,7 @@ func (s Spec) Trained() (Genesis, error) {
 // trained is what the run trains, on what and how, without its outer steps.
 func (s Spec) trained() (g Genesis, err error) {
 	g = Genesis{
-		Format: Format, Rules: Rules, Name: s.Name, Admission: Open, Model: s.Model, Init: Seeded, Tokenizer: "byte", Seed: s.Seed,
-		Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
-	}
-	if len(s.Owners) > 0 {
-		g.Admission, g.Owners = Invite, s.Owners
+		Rules: Rules, Name: s.Name, Owners: s.Owners, Model: s.Model, Seed: s.Seed, Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
 	}
 	if s.From != nil {
 		s.From.describe(&g)
@@ -125,11 +117,11 @@ func (s Spec) trained() (g Genesis, err error) {
 	if err := s.Text.describe(&g); err != nil {
 		return g, err
 	}
-	if g.Inner, err = s.inner(); err != nil {
+	if g.Inner.Optimizer, err = s.optimizer(); err != nil {
 		return g, err
 	}
 	if s.From != nil {
-		if g.Recipe, err = s.From.recipeWith(g.Inner); err != nil {
+		if g.Recipe, err = s.From.recipeWith(g.Inner.Optim()); err != nil {
 			return g, err
 		}
 	}
@@ -137,14 +129,13 @@ func (s Spec) trained() (g Genesis, err error) {
 	return g, err
 }
 
-// inner is the inner optimizer but its rate.
-func (s Spec) inner() (Inner, error) {
-	in := Inner{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: finalRate}
-	name := cmp.Or(s.Optimizer, optimizer.NameMuon)
+// optimizer is the name of the inner optimizer.
+func (s Spec) optimizer() (string, error) {
+	usual := optimizer.NameMuon
 	if s.From != nil {
-		name = cmp.Or(s.Optimizer, optimizer.NameAdamW)
+		usual = optimizer.NameAdamW
 	}
-	return in.with(name)
+	return cmp.Or(s.Optimizer, usual), CheckOptimizer(s.Optimizer)
 }
 
 // outer is what is chosen of the outer step, where links decide nothing.
@@ -155,37 +146,34 @@ func (s Spec) outer(g Genesis) outer.Spec {
 	}
 	return outer.Spec{
 		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: max(s.Learners, 1),
-		StepTokens: uint64(g.Batch) * uint64(g.Model.Context), Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs,
-		OwnText: s.Text.Own || s.From != nil && s.Text.SHA256 == "",
+		Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs, OwnText: s.Text.Own || s.From != nil && s.Text.SHA256 == "",
 	}
 }
 
 // fold decides the outer steps of a run.
 func (s Spec) fold(g *Genesis) (e Expected, err error) {
 	o := s.outer(*g)
-	g.Outer = o.Params()
+	g.Outer = o.Resolved()
 	if s.Links != nil {
 		if e, err = s.suit(&o, *g); err != nil {
 			return e, err
 		}
 	}
-	if g.Outer = o.Params(); o.Merge == "" && !g.BuiltIn() && !g.tipsFit() {
-		o.Merge = outer.MergeRDA // it needs no momentum, which is half of what joiners are given
-		g.Outer = o.Params()
+	if g.Outer = o.Resolved(); o.Merge == "" && !g.BuiltIn() && !g.tipsFit() {
+		g.Outer.Merge = outer.MergeRDA // it needs no momentum, which is half of what joiners are given
 	}
 	if s.Fragments == 0 || !g.BuiltIn() {
 		g.splitToFit()
-		o.Fragments = g.Outer.Fragments
 	}
-	e.RoundBytes = float64(min(o.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
-	o.SweepSeconds = e.RoundBytes / usualLink
+	e.RoundBytes = float64(min(g.Outer.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
+	sweep := e.RoundBytes / usualLink
 	if e.Links != nil {
-		o.SweepSeconds = e.Links.SweepSeconds
+		sweep = e.Links.SweepSeconds
 	}
+	g.Outer.SweepMs = int64(min(1000*sweep, outer.MaxSweepMs))
 	if s.WindowBytes > 0 {
-		o.Window = s.WindowBytes / e.RoundBytes
+		g.Outer.Window = outer.WindowOf(s.WindowBytes / e.RoundBytes)
 	}
-	g.Outer = o.Params()
 	g.Inner.LR = cmp.Or(s.LR, s.rate(*g))
 	s.length(g, &e)
 	return e, nil
@@ -198,7 +186,7 @@ func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
 		StepSeconds: s.Links.StepSeconds, BytesPerSecond: s.Links.BytesPerSecond, Codec: s.Codec, Merge: s.Merge, FreeCores: s.Links.FreeCores,
 	}
 	if s.Answerers == 0 {
-		means.LeastAnswerers = g.Outer.Quorum
+		means.LeastAnswerers = outer.LeastQuorum
 	}
 	choice, err := tune.Choose(means)
 	if err != nil {
@@ -256,7 +244,7 @@ func (t Text) describe(g *Genesis) error {
 	if err := g.fitVocab(c.Vocab); err != nil {
 		return err
 	}
-	g.setCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab, c.ShardTokens)
+	g.setCorpus(t.Name, c.Manifest, c.Tokenizer, c.Vocab)
 	if t.Own {
 		g.Data = Data{Name: OwnText}
 	}
@@ -275,6 +263,6 @@ type Source struct {
 
 func (s *Source) describe(g *Genesis) {
 	g.Name = cmp.Or(g.Name, s.Name)
-	g.Init, g.Tokenizer, g.Layout, g.First = Given, OwnTokenizer, s.Layout, s.First
+	g.Layout, g.First = s.Layout, s.First
 	g.Model = llama.Config{Context: min(cmp.Or(s.Rows, givenContext), givenContext)}
 }

@@ -11,15 +11,15 @@ import (
 
 func corpusGenesis() Genesis {
 	g := fixedGenesis()
-	g.Tokenizer, g.Data = CorpusTokenizer, Data{Name: "web"}
-	g.Corpus = &Corpus{Manifest: strings.Repeat("0a", 32), Tokenizer: strings.Repeat("00", 32), Shards: 4, Steps: 1000}
+	g.Data = Data{Name: "web"}
+	g.Corpus = &Corpus{Manifest: strings.Repeat("0a", 32), Tokenizer: strings.Repeat("00", 32)}
 	return g
 }
 
 func specCorpus(t *testing.T, _ *spectest.Spec) {
 	g := corpusGenesis()
 	b := string(g.Encode())
-	want := `"Data":{"Name":"web","SHA256":""},"Corpus":{"Manifest":"` + g.Corpus.Manifest + `","Tokenizer":"` + g.Corpus.Tokenizer + `","Shards":4,"Steps":1000}}`
+	want := `"Data":{"Name":"web","SHA256":""},"Corpus":{"Manifest":"` + g.Corpus.Manifest + `","Tokenizer":"` + g.Corpus.Tokenizer + `"}}`
 	if !strings.HasSuffix(b, want) {
 		t.Errorf("%s ends otherwise than in %s", b, want)
 	}
@@ -27,8 +27,6 @@ func specCorpus(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 	for change, ok := range map[string]bool{
-		`"Shards":4>"Shards":64`: true, `"Shards":4>"Shards":65`: false, `"Shards":4>"Shards":0`: false,
-		`"Steps":1000>"Steps":1`: true, `"Steps":1000>"Steps":1099511627776`: true, `"Steps":1000>"Steps":1099511627777`: false, `"Steps":1000>"Steps":0`: false,
 		`"Manifest":"0a>"Manifest":"0b`: true, `"Manifest":"0a>"Manifest":"0A`: false, `"Manifest":"0a>"Manifest":"`: false, `"Manifest":"0a>"Manifest":"0a0a`: false, `"Manifest":"0a>"Manifest":"xx`: false,
 		`"Tokenizer":"00>"Tokenizer":"0f`: true, `"Tokenizer":"00>"Tokenizer":"`: false,
 	} {
@@ -43,8 +41,6 @@ func specCorpus(t *testing.T, _ *spectest.Spec) {
 func specOneText(t *testing.T, _ *spectest.Spec) {
 	for want, change := range map[string]func(*Genesis){
 		"":                      func(*Genesis) {},
-		"there is no Corpus":    func(g *Genesis) { g.Corpus = nil },
-		"beside Corpus it is":   func(g *Genesis) { g.Tokenizer = "byte" },
 		"both say what the tex": func(g *Genesis) { g.Data.SHA256 = strings.Repeat("0a", 32) },
 	} {
 		g := corpusGenesis()
@@ -57,7 +53,7 @@ func specOneText(t *testing.T, _ *spectest.Spec) {
 
 func specOwnCorpus(t *testing.T, _ *spectest.Spec) {
 	g, _, err := Spec{Model: llama.Tiny, Text: Text{Own: true, Train: 1000, Corpus: &Shards{
-		Manifest: strings.Repeat("0a", 32), Tokenizer: strings.Repeat("0b", 32), Vocab: 300, ShardTokens: 1000,
+		Manifest: strings.Repeat("0a", 32), Tokenizer: strings.Repeat("0b", 32), Vocab: 300,
 	}}}.Make()
 	if err != nil || !g.Outer.OwnText || g.Corpus == nil || g.Data.Name != OwnText {
 		t.Errorf("%+v, %v", g, err)

@@ -18,7 +18,9 @@ func (g Genesis) Tips() []*outer.Tip {
 }
 
 // TipsOf are the tips of round 0 of a run that begins with these values [Params()].
-func (g Genesis) TipsOf(values []float32) []*outer.Tip { return g.Plan().Genesis(values, g.Outer) }
+func (g Genesis) TipsOf(values []float32) []*outer.Tip {
+	return g.Plan().Genesis(values, g.OuterParams())
+}
 
 // Anchor puts the tips of all fragments together into one set of parameters.
 func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
@@ -57,7 +59,7 @@ func (g Genesis) ReadTips(b []byte) ([]*outer.Tip, error) {
 			return nil, fmt.Errorf("read tips: fragment %d is cut off", p)
 		}
 		n := binary.BigEndian.Uint64(b)
-		tip, err := outer.DecodeTip(b[8:8+n], f, g.Outer)
+		tip, err := outer.DecodeTip(b[8:8+n], f, g.OuterParams())
 		if err != nil {
 			return nil, fmt.Errorf("read tips: fragment %d: %w", p, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -60,10 +59,10 @@ func (g Genesis) Validate() error {
 // validateFields checks each field by itself. What they make of the model together
 // is for validatePlan.
 func (g Genesis) validateFields() error {
-	if g.Format != Format {
-		return fmt.Errorf("genesis: Format is %d, this program reads %d; use the version of atoll that made the run", g.Format, Format)
+	if g.Rules != Rules {
+		return fmt.Errorf("genesis: Rules is %d, this program knows %d; use the version of atoll that made the run", g.Rules, Rules)
 	}
-	if err := g.validateKind(); err != nil {
+	if err := cmp.Or(g.validateOwners(), g.validateGiven()); err != nil {
 		return err
 	}
 	if err := g.validateTexts(); err != nil {
@@ -84,30 +83,13 @@ func (g Genesis) validateFields() error {
 	if err := g.validateNumbers(); err != nil {
 		return err
 	}
-	return g.Inner.validateOptimizer()
+	return g.Inner.validate()
 }
 
-// validateKind refuses what only later programs know how to do.
-func (g Genesis) validateKind() error {
-	for _, f := range []struct{ name, value, known string }{
-		{"Rules", fmt.Sprint(g.Rules), fmt.Sprint(Rules)},
-	} {
-		if f.value != f.known {
-			return fmt.Errorf("genesis: %s is %.80q, this program knows %q; use the version of atoll that made the run", f.name, f.value, f.known)
-		}
-	}
-	return cmp.Or(g.validateAdmission(), g.validateInit())
-}
-
-// validateAdmission makes sure that there is somebody who can invite, if that is how nodes get in.
-func (g Genesis) validateAdmission() error {
-	switch {
-	case g.Admission != Open && g.Admission != Invite:
-		return fmt.Errorf("genesis: Admission is %.80q, this program knows %q and %q; use the version of atoll that made the run", g.Admission, Open, Invite)
-	case g.Admission == Open && len(g.Owners) > 0:
-		return fmt.Errorf("genesis: Owners has %d keys; a run with the admission %q has none", len(g.Owners), Open)
-	case g.Admission == Invite && (len(g.Owners) == 0 || len(g.Owners) > member.MaxOwners):
-		return fmt.Errorf("genesis: Owners has %d keys; use 1 to %d with the admission %q", len(g.Owners), member.MaxOwners, Invite)
+// validateOwners makes sure that no key is there twice.
+func (g Genesis) validateOwners() error {
+	if n := len(g.Owners); n > member.MaxOwners {
+		return fmt.Errorf("genesis: Owners has %d keys; use at most %d", n, member.MaxOwners)
 	}
 	for i, o := range g.Owners {
 		if slices.Contains(g.Owners[:i], o) {
@@ -117,17 +99,13 @@ func (g Genesis) validateAdmission() error {
 	return nil
 }
 
-// validateInit makes sure that it is known what training begins with.
-func (g Genesis) validateInit() error {
+// validateGiven makes sure that a model that is not built in brings its values, and that no other has a recipe.
+func (g Genesis) validateGiven() error {
 	switch {
-	case g.Init != Seeded && g.Init != Given:
-		return fmt.Errorf("genesis: Init is %.80q, this program knows %q and %q; use the version of atoll that made the run", g.Init, Seeded, Given)
-	case g.Init == Given && (len(g.First) == 0 || len(g.First) > maxFirst):
-		return fmt.Errorf("genesis: First has %d digests; use 1 to %d with Init %q", len(g.First), maxFirst, Given)
-	case g.Init == Seeded && len(g.First) > 0:
-		return fmt.Errorf("genesis: First has %d digests; they are of Init %q, and Init is %q", len(g.First), Given, Seeded)
-	case g.Init == Seeded && !g.BuiltIn():
-		return fmt.Errorf("genesis: Init is %q; the first values of a Layout are %q", Seeded, Given)
+	case len(g.First) > maxFirst:
+		return fmt.Errorf("genesis: First has %d digests; use at most %d", len(g.First), maxFirst)
+	case !g.Given() && !g.BuiltIn():
+		return fmt.Errorf("genesis: First is empty; it has digests of the first values of a Layout")
 	case g.BuiltIn() && g.Recipe != "":
 		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
 	}
@@ -146,13 +124,6 @@ func (g Genesis) validateTexts() error {
 	}
 	if _, err := hex.DecodeString(g.Data.SHA256); err != nil || g.Data.SHA256 != "" && len(g.Data.SHA256) != sha256Hex {
 		return fmt.Errorf("genesis: Data.SHA256 is %.80q; use %d hex digits, or nothing", g.Data.SHA256, sha256Hex)
-	}
-	known := "byte"
-	if !g.BuiltIn() {
-		known = OwnTokenizer
-	}
-	if g.Tokenizer != known && g.Tokenizer != CorpusTokenizer {
-		return fmt.Errorf("genesis: Tokenizer is %.80q; this version knows %q for this model", g.Tokenizer, known)
 	}
 	return nil
 }
@@ -176,7 +147,7 @@ func (g Genesis) validateBuiltIn() error {
 // validatePlan makes sure that deltas and tips of the fragments can travel.
 func (g Genesis) validatePlan() error {
 	plan := g.Plan()
-	if err := g.Outer.CheckPlan(plan); err != nil {
+	if err := g.OuterParams().CheckPlan(plan); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
 	if all := g.TipsSize(plan); all > maxTips {
@@ -194,7 +165,7 @@ func (g Genesis) validatePlan() error {
 // travels tells whether a delta and a tip of the fragment are within the limits of what peers exchange.
 func (g Genesis) travels(f outer.Fragment) bool {
 	size := codec.MaxSize(g.Outer.Codec, f.Len) // 0 = more values than any payload has
-	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.Outer) <= maxTip
+	return size > 0 && size <= wire.MaxPayload && outer.TipSize(f, g.OuterParams()) <= maxTip
 }
 
 // splitToFit doubles the fragments until deltas and tips of each can travel, or no more can be made. Outer.Fragments must be 1
@@ -210,14 +181,15 @@ func (g *Genesis) splitToFit() {
 func (g Genesis) LargestTip() uint64 {
 	size := 0
 	for _, f := range g.Plan() {
-		size = max(size, outer.TipSize(f, g.Outer))
+		size = max(size, outer.TipSize(f, g.OuterParams()))
 	}
 	return uint64(size + maxHistory)
 }
 
 // withoutMomentum is what helps tips that are too large, if it does.
 func (g Genesis) withoutMomentum(plan outer.Plan) string {
-	if g.Outer.Mu = 0; g.TipsSize(plan) > maxTips {
+	p := g.OuterParams()
+	if p.Mu = 0; tipsSize(plan, p) > maxTips {
 		return ""
 	}
 	return ", or no outer momentum, as with the merge rda"
@@ -227,10 +199,11 @@ func (g Genesis) withoutMomentum(plan outer.Plan) string {
 func (g Genesis) tipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
 
 // TipsSize is the size of the encoded tips of all fragments.
-func (g Genesis) TipsSize(plan outer.Plan) int {
-	all := 0
+func (g Genesis) TipsSize(plan outer.Plan) int { return tipsSize(plan, g.OuterParams()) }
+
+func tipsSize(plan outer.Plan, p outer.Params) (all int) {
 	for _, f := range plan {
-		all += outer.TipSize(f, g.Outer)
+		all += outer.TipSize(f, p)
 	}
 	return all
 }
@@ -241,16 +214,8 @@ func (g Genesis) validateNumbers() error {
 		value, lo, hi float64
 	}{
 		{"Batch", float64(g.Batch), 1, MaxBatch},
-		{"Batch x Model.Context", float64(g.Batch) * float64(g.Model.Context), 1, float64(g.Outer.MaxTokensPerStep)},
+		{"Batch x Model.Context", float64(g.Batch) * float64(g.Model.Context), 1, outer.MaxStepTokens},
 		{"Inner.LR", g.Inner.LR, 0, 10},
-		{"Inner.Beta1", g.Inner.Beta1, 0, math.Nextafter(1, 0)},
-		{"Inner.Beta2", g.Inner.Beta2, 0, math.Nextafter(1, 0)},
-		{"Inner.Eps", g.Inner.Eps, 1e-30, 1},
-		{"Inner.WeightDecay", g.Inner.WeightDecay, 0, 10},
-		{"Inner.Clip", g.Inner.Clip, 1e-6, 1e6},
-		{"Inner.WarmupFraction", g.Inner.WarmupFraction, 0, 1},
-		{"Inner.FinalFraction", g.Inner.FinalFraction, 0, 1},
-		{"Inner.Momentum", g.Inner.Momentum, 0, math.Nextafter(1, 0)},
 		{"WayMs", float64(g.WayMs), 1, maxWay},
 	} {
 		if err := inRange(f.name, f.value, f.lo, f.hi); err != nil {

@@ -70,7 +70,7 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 func (r Role) tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own
-	all := tips + first + int64(keptBases(g.Outer.WindowUnion)+shortBases)*tips
+	all := tips + first + int64(keptBases(g.Outer.Window)+shortBases)*tips
 	least := tips
 	if !r.Observe && (r.External || !g.BuiltIn()) {
 		least += first
@@ -102,7 +102,7 @@ type Disk struct {
 // DiskOf estimates that of a run whose union window is full. Learners keep two moments of each value. One in a process
 // of its own saves a state beside the one before, and has its values in a file while it evaluates others, or all the time if it attaches.
 func (r Role) DiskOf(g genesis.Genesis) Disk {
-	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.WindowUnion)
+	tips, kept := int64(g.TipsSize(g.Plan())), keptBases(g.Outer.Window)
 	if r.tipBytes(g) >= MaxTipBytes {
 		kept += shortBases
 	}

@@ -78,7 +78,7 @@ func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup,
 		return d.Checkup, nil
 	}
 	d.run = d.genesis.RunID()
-	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, d.genesis.ModelLabel(), d.genesis.Inner.OptimizerName()))
+	d.good("genesis", fmt.Sprintf("run %v, %s (%s, %s)", d.run, d.genesis.Name, d.genesis.ModelLabel(), d.genesis.Inner.Optimizer))
 	if d.checkIndex() {
 		d.checkSegments()
 		d.checkLedger()
@@ -270,7 +270,7 @@ func (f *folder) readWindow(p int, damaged *[]error) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	from := last - min(last, f.genesis.Outer.WindowUnion)
+	from := last - min(last, f.genesis.Outer.Window)
 	err = f.store.Held(p, from, store.MaxRound, func(id wire.Digest, _ wire.SignedHeader) error {
 		n++
 		if _, err := f.store.Payload(id); err != nil {

@@ -163,7 +163,7 @@ func (f *folder) firstBase(p int, rounds []uint32) (*outer.Tip, error) {
 		if err != nil {
 			return nil, err
 		}
-		tip, err := outer.DecodeTip(blob, f.plan[p], f.genesis.Outer)
+		tip, err := outer.DecodeTip(blob, f.plan[p], f.genesis.OuterParams())
 		if err != nil {
 			return nil, fmt.Errorf("base of fragment %d round %d: %w", p, round, err)
 		}
@@ -192,7 +192,7 @@ func checkRecord(r store.Round, tip *outer.Tip) error {
 // replay folds the recorded rounds on top of tips.
 func (f *folder) replay(tips []*outer.Tip, visit func(p int, tip *outer.Tip) error) ([]*outer.Tip, error) {
 	var broken error
-	end, err := outer.Replay(f.genesis.Outer, f.plan, tips, func(p int, round uint32) ([]outer.Contribution, bool) {
+	end, err := outer.Replay(f.genesis.OuterParams(), f.plan, tips, func(p int, round uint32) ([]outer.Contribution, bool) {
 		if broken != nil {
 			return nil, false
 		}

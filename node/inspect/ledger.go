@@ -175,7 +175,7 @@ func (b *ledgerBuilder) delta(p int, id wire.Digest, h wire.Header, folded, open
 
 // count adds what a round folded to the tokens of its authors.
 func (b *ledgerBuilder) count(p int, set []outer.Delta) {
-	for i, count := range b.genesis.Outer.Counted(set) {
+	for i, count := range b.genesis.OuterParams().Counted(set) {
 		a := b.authors[wire.PeerID(set[i].Author)]
 		a.Tokens += b.weight(p) * float64(count)
 		a.Beyond += b.weight(p) * float64(set[i].Tokens-count)

@@ -34,7 +34,7 @@ func Members(ctx context.Context, dir string) ([]status.Member, error) {
 
 // membersIn are the certificates that a node kept, nil in a run that is open to everybody.
 func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
-	if g.Admission == genesis.Open {
+	if g.Admission() == genesis.Open {
 		return nil, nil
 	}
 	kept, err := s.Members()

@@ -77,7 +77,7 @@ func (f *folder) moments(rounds []closing, headers map[wire.Digest]wire.Header) 
 				set = append(set, core.DeltaOf(id, h, f.members))
 			}
 		}
-		for i, count := range f.genesis.Outer.Counted(set) {
+		for i, count := range f.genesis.OuterParams().Counted(set) {
 			now.By[hex.EncodeToString(set[i].Author[:])] += b.weight(r.fragment) * float64(count)
 		}
 		if (i+1)*maxMoments/len(rounds) == i*maxMoments/len(rounds) && len(rounds) > maxMoments {

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
@@ -14,28 +15,27 @@ func drawnSpec(t *rapid.T) Spec {
 	return Spec{
 		Fragments: rapid.IntRange(1, 64).Draw(t, "P"), Codec: rapid.SampledFrom([]codec.Kind{0, codec.F32, codec.Int4, codec.Sparse8, codec.Sparse}).Draw(t, "codec"),
 		H: rapid.IntRange(0, MaxH).Draw(t, "H"), Merge: rapid.SampledFrom([]string{"", MergeRDA, MergeMean, MergeClip}).Draw(t, "merge"),
-		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, 1 << 20, math.MaxInt}).Draw(t, "learners"),
+		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxStepsLimit}).Draw(t, "learners"),
 		StepTokens: rapid.Uint64Range(1, 1<<26).Draw(t, "tokens"), Budget: rapid.Uint64Range(1, maxBudget).Draw(t, "budget"), CreatedMs: rapid.Int64Range(0, 1<<50).Draw(t, "created"),
-		SweepSeconds: rapid.Float64Range(0, 1e18).Draw(t, "sweep"), Window: rapid.Float64Range(0, 1e9).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
+		SweepMs: rapid.Int64Range(0, MaxSweepMs).Draw(t, "sweep"), Window: rapid.SampledFrom([]uint32{0, LeastWindow, 50, MaxWindow}).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
 	}
 }
 
-// Whatever people choose, the parameters are valid, and the same again. Rounds stay open as long as links may need.
+// Whatever people choose, the choices and the parameters are valid, and the same again from what genesis has. Rounds stay open
+// as long as links may need.
 func TestMakerMakesValidParameters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSpec(t)
 		p := s.Params()
-		if err := p.Validate(); err != nil {
+		made := s.Resolved()
+		if err := cmp.Or(made.Validate(), p.Validate()); err != nil {
 			t.Fatal(err)
 		}
-		if p != s.Params() {
+		if p != made.Params() || made != made.Resolved() {
 			t.Fatal("two calls differ")
 		}
-		if p.WindowUnion < leastUnion || p.WindowUnion > usualUnion || s.Window >= leastUnion && float64(p.WindowUnion) > s.Window {
-			t.Fatalf("%d rounds of a window of %v", p.WindowUnion, s.Window)
-		}
-		if s.SweepSeconds < MaxMs/(1000*GraceSweeps) && float64(p.GraceMaxMs) < 1000*GraceSweeps*s.SweepSeconds-1 {
-			t.Fatalf("rounds are open for %d ms, and links need %v s", p.GraceMaxMs, s.SweepSeconds)
+		if p.GraceMaxMs < GraceSweeps*s.SweepMs {
+			t.Fatalf("rounds are open for %d ms, and links need %d", p.GraceMaxMs, s.SweepMs)
 		}
 	})
 }
@@ -99,15 +99,19 @@ func TestMakerBoundsThePace(t *testing.T) {
 
 // A window takes a budget of bytes, within bounds.
 func TestMakerFollowsTheWindow(t *testing.T) {
-	for window, want := range map[float64][2]uint32{0: {256, 16}, 1e-9: {32, 16}, 50.7: {50, 16}, 256: {256, 16}, 20_000: {256, 16}} {
-		p := Spec{Fragments: 1, Window: window, StepTokens: 1, Budget: 1}.Params()
-		if p.WindowUnion != want[0] || p.WindowAccept != want[1] {
-			t.Errorf("%v rounds: %d and %d", window, p.WindowUnion, p.WindowAccept)
+	for rounds, want := range map[float64]uint32{1e-9: 32, 50.7: 50, 256: 256, 1e18: 256} {
+		if got := WindowOf(rounds); got != want {
+			t.Errorf("%v rounds: %d", rounds, got)
 		}
 	}
-	for sweep, want := range map[float64]int64{0: LongGraceMs, 60: LongGraceMs, 61: 122_000, 293: 586_000} {
-		if p := (Spec{SweepSeconds: sweep}).Params(); p.GraceMaxMs != want {
-			t.Errorf("%v s: %d ms, want %d", sweep, p.GraceMaxMs, want)
+	for window, want := range map[uint32][2]uint32{0: {256, 16}, 2: {2, 1}, 31: {31, 15}, 50: {50, 16}} {
+		if p := (Spec{Window: window}).Params(); p.WindowUnion != want[0] || p.WindowAccept != want[1] {
+			t.Errorf("%d rounds: %d and %d", window, p.WindowUnion, p.WindowAccept)
+		}
+	}
+	for sweep, want := range map[int64]int64{0: LongGraceMs, 60_000: LongGraceMs, 61_000: 122_000, 293_000: 586_000} {
+		if p := (Spec{SweepMs: sweep}).Params(); p.GraceMaxMs != want {
+			t.Errorf("%d ms: %d ms, want %d", sweep, p.GraceMaxMs, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -22,10 +23,13 @@ const (
 	MaxTokensLimit = 1 << 32 // tokens of one step: more than any batch in use
 	MaxEta         = 4.0     // Nesterov with a larger rate diverges at any momentum
 	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
+	LeastWindow    = 2       // rounds kept: gossip takes deltas of half of them
 	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
 	MaxPaceLimit   = 1 << 10 // keeps MaxPace x H x rounds inside 2^64
 	maxBudget      = 1 << 62 // far from overflow of sums
 	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64
+	MaxSweepMs     = MaxMs / GraceSweeps
+	maxCreated     = 1 << 50 // Unix milliseconds
 )
 
 // Params is what genesis fixes of the outer step. Equal Params are a condition for
@@ -192,11 +196,8 @@ func (p Params) Validate() error {
 	if err := p.validateNumbers(); err != nil {
 		return err
 	}
-	if p.Merge != MergeRDA && p.Merge != MergeMean && p.Merge != MergeClip {
-		return fmt.Errorf("outer: Merge is %q; use %q, %q or %q", p.Merge, MergeRDA, MergeMean, MergeClip)
-	}
-	if _, err := codec.Parse(p.Codec.String()); err != nil {
-		return fmt.Errorf("outer: Codec is %d: %w", p.Codec, err)
+	if err := checkWords(p.Merge, p.Codec); err != nil {
+		return err
 	}
 	if p.MaxShare < 1 && p.Quorum < 3 {
 		return fmt.Errorf("outer: Quorum is %d; with MaxShare %g below 1 it must be at least 3, or one or two peers decide a round", p.Quorum, p.MaxShare)
@@ -206,10 +207,7 @@ func (p Params) Validate() error {
 
 func (p Params) validateNumbers() error {
 	below1 := math.Nextafter(1, 0)
-	for _, f := range []struct {
-		name          string
-		value, lo, hi float64
-	}{
+	return cmp.Or(inRanges([]fieldRange{
 		{"Fragments", float64(p.Fragments), 1, MaxFragments},
 		{"H", float64(p.H), 1, MaxH},
 		{"HMin", float64(p.HMin), 1, float64(p.H)},
@@ -227,17 +225,42 @@ func (p Params) validateNumbers() error {
 		{"Quorum", float64(p.Quorum), 1, float64(p.Answerers)},
 		{"Budget", float64(p.Budget), 1, maxBudget},
 		{"MinRoundMs", float64(p.MinRoundMs), 0, MaxMs},
-		{"CreatedMs", float64(p.CreatedMs), 0, 1 << 50},
+		{"CreatedMs", float64(p.CreatedMs), 0, maxCreated},
 		{"GraceMinMs", float64(p.GraceMinMs), 0, MaxMs},
 		{"GraceMaxMs", float64(p.GraceMaxMs), float64(p.GraceMinMs), MaxMs},
 		{"MaxPace", float64(p.MaxPace), 1, MaxPaceLimit},
-	} {
+	}), checkBudget(p.Budget))
+}
+
+// fieldRange is a number, with what is allowed of it.
+type fieldRange struct {
+	name          string
+	value, lo, hi float64
+}
+
+func inRanges(fields []fieldRange) error {
+	for _, f := range fields {
 		if !(f.value >= f.lo && f.value <= f.hi) { // false for NaN
 			return fmt.Errorf("outer: %s is %v; use %v to %v", f.name, f.value, f.lo, f.hi)
 		}
 	}
-	if p.Budget > maxBudget { // a float64 does not tell those next to it apart
-		return fmt.Errorf("outer: Budget is %d; use 1 to %d", p.Budget, uint64(maxBudget))
+	return nil
+}
+
+// checkBudget tells numbers next to the largest apart, which a float64 does not.
+func checkBudget(budget uint64) error {
+	if budget > maxBudget {
+		return fmt.Errorf("outer: Budget is %d; use 1 to %d", budget, uint64(maxBudget))
+	}
+	return nil
+}
+
+func checkWords(merge string, kind codec.Kind) error {
+	if merge != MergeRDA && merge != MergeMean && merge != MergeClip {
+		return fmt.Errorf("outer: Merge is %q; use %q, %q or %q", merge, MergeRDA, MergeMean, MergeClip)
+	}
+	if _, err := codec.Parse(kind.String()); err != nil {
+		return fmt.Errorf("outer: Codec is %d: %w", kind, err)
 	}
 	return nil
 }

@@ -46,6 +46,31 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
+// What is left open is no choice, and makes no document.
+func TestSpecValidateNamesTheField(t *testing.T) {
+	if err := (Spec{Fragments: 1, Budget: 1}).Resolved().Validate(); err != nil {
+		t.Error(err)
+	}
+	for field, change := range map[string]func(*Spec){
+		"Fragments": func(s *Spec) { s.Fragments = 0 },
+		"Codec":     func(s *Spec) { s.Codec = 0 },
+		"H":         func(s *Spec) { s.H = 0 },
+		"Merge":     func(s *Spec) { s.Merge = "" },
+		"Answerers": func(s *Spec) { s.Answerers = LeastQuorum - 1 },
+		"Learners":  func(s *Spec) { s.Learners = 0 },
+		"Budget":    func(s *Spec) { s.Budget = maxBudget + 1 },
+		"CreatedMs": func(s *Spec) { s.CreatedMs = -1 },
+		"SweepMs":   func(s *Spec) { s.SweepMs = MaxSweepMs + 1 },
+		"Window":    func(s *Spec) { s.Window = LeastWindow - 1 },
+	} {
+		s := Spec{Fragments: 1, Budget: 1}.Resolved()
+		change(&s)
+		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), "outer: "+field+" is ") {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
 func TestCheckNamesWhatIsInvalid(t *testing.T) {
 	p := toyParams()
 	for want, change := range map[string]func(*Delta){

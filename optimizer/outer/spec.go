@@ -6,21 +6,22 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Spec is what is chosen of a run's outer step. Params is all that follows from it, and is made by nothing else.
+// Spec is what is chosen of a run's outer step. Params is all that follows from it, and is made by nothing else. Genesis has it
+// with every choice made, see Resolved.
 type Spec struct {
 	Fragments int
 	Codec     codec.Kind // 0 = codec.Int4
 	H         int        // inner steps between two deltas; 0 = DefaultH of the codec
 	Merge     string     // "" = BestMerge
 	Answerers int        // learners that contribute to a round; 0 = UsualAnswerers
-	Learners  int        // that the run expects: more than Answerers take turns
+	Learners  int        // that the run expects: more than Answerers take turns; 0 = 1
 
-	StepTokens uint64 // of one step of a learner of usual speed
+	StepTokens uint64 `json:"-"` // of one step of a learner of usual speed: genesis has the batch and the context
 	Budget     uint64 // tokens
 	CreatedMs  int64  // Unix milliseconds
 
-	SweepSeconds float64 // in which links carry the deltas of all fragments once; 0 = soon
-	Window       float64 // rounds that nodes can keep so that chains can be united; 0 = as many as are of use
+	SweepMs int64  // in which links carry the deltas of all fragments once, milliseconds; 0 = soon
+	Window  uint32 // rounds within which repair unites; 0 = as many as are of use
 
 	OwnText bool // learners have texts of their own
 }
@@ -39,6 +40,8 @@ const (
 	minority, LeastQuorum = 0.4, 3
 	// strongest is how many times the usual tokens of a step the strongest learner may bring.
 	strongest = 64
+	// MaxStepTokens bounds the tokens of a usual step, so that those of the strongest learner are within MaxTokensLimit.
+	MaxStepTokens = MaxTokensLimit / strongest
 
 	clipFactor = 3    // leaves honest deltas alone and stops one from deciding a round
 	refDecay   = 0.9  // the last ten rounds make the reference of norms
@@ -49,26 +52,44 @@ const (
 	usualAccept, usualUnion, leastUnion = 16, 256, 32
 )
 
+// Resolved is the spec with what suits the rest wherever nothing was chosen.
+func (s Spec) Resolved() Spec {
+	s.Codec, s.Answerers, s.Learners = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.Answerers, UsualAnswerers), cmp.Or(s.Learners, 1)
+	s.H, s.Window = cmp.Or(s.H, DefaultH(s.Codec)), cmp.Or(s.Window, usualUnion)
+	s.Merge = cmp.Or(s.Merge, BestMerge(s.H, s.Codec))
+	return s
+}
+
+// Validate refuses choices that no run can have, and what is left open. The error names the field, its value and what is allowed.
+func (s Spec) Validate() error {
+	return cmp.Or(inRanges([]fieldRange{
+		{"Fragments", float64(s.Fragments), 1, MaxFragments},
+		{"H", float64(s.H), 1, MaxH},
+		{"Answerers", float64(s.Answerers), LeastQuorum, MaxAnswerers},
+		{"Learners", float64(s.Learners), 1, MaxStepsLimit},
+		{"Budget", float64(s.Budget), 1, maxBudget},
+		{"CreatedMs", float64(s.CreatedMs), 0, maxCreated},
+		{"SweepMs", float64(s.SweepMs), 0, MaxSweepMs},
+		{"Window", float64(s.Window), LeastWindow, MaxWindow},
+	}), checkBudget(s.Budget), checkWords(s.Merge, s.Codec))
+}
+
 // Params is what the run's genesis fixes of the outer step.
 func (s Spec) Params() Params {
-	s.Codec, s.Answerers = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.Answerers, UsualAnswerers)
-	s.H = cmp.Or(s.H, DefaultH(s.Codec))
-	s.Merge = cmp.Or(s.Merge, BestMerge(s.H, s.Codec))
+	s = s.Resolved()
 	p := Params{
 		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
 		ClipFactor: clipFactor, RefDecay: refDecay, MaxShare: minority,
 		MaxSteps: s.mostSteps(), TokensPerStep: s.StepTokens, MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
 		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
-		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, int64(min(GraceSweeps*1000*s.SweepSeconds, MaxMs))),
-		OwnText: s.OwnText,
+		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, GraceSweeps*s.SweepMs),
+		WindowAccept: min(usualAccept, s.Window/2), WindowUnion: s.Window, OwnText: s.OwnText,
 	}
 	p.Eta, p.Mu = p.bestStep()
 	p.MaxPace = s.pace(p.MostH())
 	if s.turns() > 1 {
 		p.Eta *= float64(s.Answerers) / float64(s.Learners)
 	}
-	p.WindowUnion = s.union()
-	p.WindowAccept = min(usualAccept, p.WindowUnion/2)
 	return p
 }
 
@@ -103,10 +124,5 @@ func (s Spec) pace(mostH int) int {
 	return pace
 }
 
-// union is the window of repair.
-func (s Spec) union() uint32 {
-	if s.Window == 0 {
-		return usualUnion
-	}
-	return uint32(min(max(leastUnion, s.Window), usualUnion))
-}
+// WindowOf is the window of repair of nodes that can keep the deltas of so many rounds.
+func WindowOf(rounds float64) uint32 { return uint32(min(max(leastUnion, rounds), usualUnion)) }

@@ -197,7 +197,7 @@ type diloco struct {
 func newDiLoCo(c common, g genesis.Genesis) *diloco {
 	c.run.H = g.Outer.H
 	theta := c.builtin.Params()
-	return &diloco{common: c, outer: lockstep.NewOuter(g.Outer.Eta, g.Outer.Mu, slices.Clone(theta)), progress: make([]float32, len(theta))}
+	return &diloco{common: c, outer: lockstep.NewOuter(g.OuterParams().Eta, g.OuterParams().Mu, slices.Clone(theta)), progress: make([]float32, len(theta))}
 }
 
 // Vector is the progress of the round.

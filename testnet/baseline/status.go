@@ -32,7 +32,7 @@ func (p *process) snapshot() status.Snapshot {
 			Version: node.Agent, Run: hex.EncodeToString(run[:]), Name: g.Name, Self: hex.EncodeToString(self[:]),
 			Link: joinlink.Link{Run: run, Peers: p.host.Addrs()[:1]}.String(), Role: hello.Learner, Started: p.started, At: now,
 		},
-		Progress: status.Progress{Params: g.Model.Params(), Optimizer: g.Inner.OptimizerName(), BudgetTokens: g.Outer.Budget},
+		Progress: status.Progress{Params: g.Model.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget},
 		Net:      status.Net{SentBytes: traffic.Sent, ReceivedBytes: traffic.Received},
 		Process:  status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}

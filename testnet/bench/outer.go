@@ -139,7 +139,7 @@ func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 	return Outer{
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
 		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(),
-		Merge: r.g.Outer.Merge, Momentum: r.g.Outer.Mu, Pairs: pairs,
+		Merge: r.g.Outer.Merge, Momentum: r.g.OuterParams().Mu, Pairs: pairs,
 		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: hardware.PeakRSSBytes(),
 	}
 }
@@ -175,7 +175,7 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 // fill makes the tips of genesis and the payloads of peers.
 func (r *outerRig) fill(peers int) error {
 	rng := rand.New(rand.NewPCG(1, 1))
-	r.tips = r.plan.Genesis(r.trainer.Params(), r.g.Outer)
+	r.tips = r.plan.Genesis(r.trainer.Params(), r.g.OuterParams())
 	for _, f := range r.plan {
 		payloads := make([][]byte, peers)
 		for i := range payloads {
@@ -188,7 +188,7 @@ func (r *outerRig) fill(peers int) error {
 		r.peers = append(r.peers, payloads)
 	}
 	read := func(seq uint64) ([]byte, error) { return r.own[seq], nil }
-	r.learner = outer.NewLearner(r.g.Outer, r.plan, r.trainer.Params(), r.tips, read)
+	r.learner = outer.NewLearner(r.g.OuterParams(), r.plan, r.trainer.Params(), r.tips, read)
 	return nil
 }
 
@@ -257,9 +257,9 @@ func (r *outerRig) publish(p int) error {
 	r.draft.add(time.Since(began))
 	r.own[d.Seq] = d.Payload
 	prev := r.tips[p]
-	set := []outer.Contribution{contribution(r.g.Outer, p, prev, 0, d.Payload, d.Steps, d.Tokens)}
+	set := []outer.Contribution{contribution(r.g.OuterParams(), p, prev, 0, d.Payload, d.Steps, d.Tokens)}
 	for i, payload := range r.peers[p] {
-		set = append(set, contribution(r.g.Outer, p, prev, i+1, payload, d.Steps, d.Tokens))
+		set = append(set, contribution(r.g.OuterParams(), p, prev, i+1, payload, d.Steps, d.Tokens))
 	}
 	r.begun++
 	go func() {
@@ -277,14 +277,14 @@ func (r *outerRig) publish(p int) error {
 func (r *outerRig) foldRound(p int, prev *outer.Tip, set []outer.Contribution) (*outer.Tip, error) {
 	for _, c := range set[1:] {
 		wire.Sum(c.Payload)
-		if err := r.g.Outer.CheckPayload(r.plan[p], c.Delta, c.Payload); err != nil {
+		if err := r.g.OuterParams().CheckPayload(r.plan[p], c.Delta, c.Payload); err != nil {
 			return nil, err
 		}
 	}
 	if !prev.Sound() {
 		return nil, outer.ErrDamaged
 	}
-	tip, result, err := outer.Fold(r.g.Outer, r.plan[p], prev, prev.Round+1, set)
+	tip, result, err := outer.Fold(r.g.OuterParams(), r.plan[p], prev, prev.Round+1, set)
 	if err == nil && len(result.Refused) > 0 {
 		err = result.Refused[0].Err
 	}

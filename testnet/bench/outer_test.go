@@ -87,7 +87,7 @@ func TestOuterRigMerges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := r.g.Outer; o.Merge != c.want || o.Mu != c.mu {
+		if o := r.g.OuterParams(); o.Merge != c.want || o.Mu != c.mu {
 			t.Errorf("H = %d, %q asked for: %s, momentum %v", c.h, c.asked, o.Merge, o.Mu)
 		}
 	}

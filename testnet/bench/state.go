@@ -22,8 +22,8 @@ type State struct {
 	Training float64 `json:"bytes_per_param"`         // both; activations come on top
 }
 
-// usualMomentum stands for any: it is there or not.
-const usualMomentum = 0.9
+// shortH is a number of steps between two deltas with which there is no momentum.
+const shortH = 4
 
 // MeasureState allocates a trainer and a learner of a model, as genesis.ModelConfig knows it.
 func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (State, error) {
@@ -32,9 +32,8 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
-	g.Outer.Mu = 0
-	if momentum {
-		g.Outer.Mu = usualMomentum
+	if !momentum {
+		g.Outer.H = shortH
 	}
 	cfg := trainer.Config{Model: g.Model, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
 	data := trainer.Noise(g.Model.Context)
@@ -47,7 +46,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
-	around := grown(func() { learner, tips = learnerOf(built, g.Outer) })
+	around := grown(func() { learner, tips = learnerOf(built, g.OuterParams()) })
 	runtime.KeepAlive(built)
 	runtime.KeepAlive(learner)
 	runtime.KeepAlive(tips)

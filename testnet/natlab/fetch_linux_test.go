@@ -136,7 +136,7 @@ func chooseKeys(t *testing.T, l *Lab, m *shards.Manifest, machines []string, apa
 	must(t, err)
 	g, err := genesis.Decode(document)
 	must(t, err)
-	source, err := shards.NewSource(m, shards.Window{Shards: g.Corpus.Shards, Steps: g.Corpus.Steps}, nil)
+	source, err := shards.NewSource(m, g.Window(m), nil)
 	must(t, err)
 	taken := map[shards.Digest]bool{}
 	for _, machine := range machines {

@@ -14,8 +14,8 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/store"
+	"atoll/optimizer"
 	"atoll/optimizer/outer"
-	"atoll/optimizer/outer/outertest"
 	"atoll/tensor/codec"
 	"atoll/tensor/llama"
 )
@@ -23,15 +23,12 @@ import (
 // Genesis is a run that a test can afford: a model of some thousand
 // parameters and a budget of some hundred steps.
 func Genesis(budget uint64) genesis.Genesis {
-	g := genesis.Genesis{
-		Format: genesis.Format, Rules: genesis.Rules, Name: "toy", Admission: genesis.Open, Init: genesis.Seeded, WayMs: 100, Tokenizer: "byte", Seed: 1, Batch: 2,
+	return genesis.Genesis{
+		Rules: genesis.Rules, Name: "toy", WayMs: 100, Seed: 1, Batch: 2,
 		Model: llama.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, Intermediate: 24, Context: 16, RopeTheta: 10000, NormEps: 1e-5, Tied: true},
-		Inner: genesis.Inner{LR: 2e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, WarmupFraction: 0.03, FinalFraction: 0.1},
-		Outer: outertest.Plain(2, budget, time.Now().UnixMilli()),
+		Inner: genesis.Inner{Optimizer: optimizer.NameAdamW, LR: 2e-3},
+		Outer: outer.Spec{Fragments: 2, H: 4, Budget: budget, CreatedMs: time.Now().UnixMilli(), OwnText: true}.Resolved(),
 	}
-	g.Outer.TokensPerStep = uint64(g.Batch * g.Model.Context)
-	g.Outer.H, g.Outer.HMin, g.Outer.MinRoundMs, g.Outer.GraceMinMs, g.Outer.GraceMaxMs = 4, 1, 0, 20, 1000
-	return g
 }
 
 // Writer makes a node's folder by hand: two learners contribute to every
@@ -53,7 +50,7 @@ type Writer struct {
 func Guests(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 	owner := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	g := Genesis(budget)
-	g.WayMs, g.Admission, g.Owners = 1, genesis.Invite, append(g.Owners, wire.PeerIDOf(owner))
+	g.WayMs, g.Owners = 1, append(g.Owners, wire.PeerIDOf(owner))
 	return g, owner
 }
 
@@ -107,7 +104,7 @@ func (l *Writer) Round(p int) {
 	for i, key := range l.Keys {
 		set = append(set, l.Delta(p, tip.Round+1, i, key))
 	}
-	next, res, err := outer.Fold(l.Genesis.Outer, l.Plan[p], tip, tip.Round+1, set)
+	next, res, err := outer.Fold(l.Genesis.OuterParams(), l.Plan[p], tip, tip.Round+1, set)
 	l.Check(err)
 	l.Check(l.Store.PutRound(p, next.Round, roundRecord(next, res)))
 	l.Tips[p] = next

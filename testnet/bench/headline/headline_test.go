@@ -137,8 +137,8 @@ func TestSizes(t *testing.T) {
 		t.Errorf("small has %d parameters, not %d", n, smallParams)
 	}
 	g, err := genesis.Default("small", 1, 1, 0)
-	if err != nil || g.Model.Context != smallStep || g.Outer.Mu == 0 {
-		t.Errorf("a row of small has %d tokens, its outer momentum is %v (%v)", g.Model.Context, g.Outer.Mu, err)
+	if err != nil || g.Model.Context != smallStep || g.OuterParams().Mu == 0 {
+		t.Errorf("a row of small has %d tokens, its outer momentum is %v (%v)", g.Model.Context, g.OuterParams().Mu, err)
 	}
 	if g, err = genesis.Default("tiny", 1, 1, 0); err != nil || g.Batch*g.Model.Context != tinyStep {
 		t.Errorf("a step of tiny has %d tokens (%v)", g.Batch*g.Model.Context, err)
@@ -393,7 +393,7 @@ func TestStored(t *testing.T) {
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
 	g, err := writeJob(dir, mustText(t), "2000000", 7)
-	if err != nil || g.Inner.OptimizerName() != "adamw" || g.Outer.H != 24 {
+	if err != nil || g.Inner.Optimizer != "adamw" || g.Outer.H != 24 {
 		t.Fatalf("%+v, %v", g.Inner, err)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, "init.f32"))

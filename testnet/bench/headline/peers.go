@@ -254,14 +254,14 @@ func jobOf(tokens, seed uint64) (j job, g genesis.Genesis, err error) {
 	if err != nil {
 		return j, g, err
 	}
-	m, in := g.Model, g.Inner
+	m, o, s := g.Model, g.Inner.Optim(), g.Inner.Schedule()
 	return job{
 		Model: map[string]any{
 			"vocab": m.Vocab, "hidden": m.Hidden, "layers": m.Layers, "heads": m.Heads, "kv_heads": m.KVHeads, "intermediate": m.Intermediate,
 			"context": m.Context, "rope_theta": m.RopeTheta, "norm_eps": m.NormEps, "tied": m.Tied,
 		},
-		Learners: peerNodes, Tokens: tokens, Batch: g.Batch, H: g.Outer.H, Seed: seed, Rate: in.LR, Beta1: in.Beta1, Beta2: in.Beta2, Eps: in.Eps,
-		WeightDecay: in.WeightDecay, Clip: in.Clip, Warmup: in.WarmupFraction, Final: in.FinalFraction, Timeout: peerTimeout.Seconds(),
+		Learners: peerNodes, Tokens: tokens, Batch: g.Batch, H: g.Outer.H, Seed: seed, Rate: s.Peak, Beta1: o.AdamW.Beta1, Beta2: o.AdamW.Beta2, Eps: o.AdamW.Eps,
+		WeightDecay: o.AdamW.WeightDecay, Clip: o.Clip, Warmup: s.WarmupFraction, Final: s.FinalFraction, Timeout: peerTimeout.Seconds(),
 	}, g, nil
 }
 

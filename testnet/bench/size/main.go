@@ -123,9 +123,9 @@ func (f *fragment) fold(out io.Writer, learners int) error {
 		return err
 	}
 	f.encoded, f.payload = since(began), len(payload)
-	prev := outer.Genesis(f.plan[f.index], normal(rng, f.values(), 1), f.g.Outer)
+	prev := outer.Genesis(f.plan[f.index], normal(rng, f.values(), 1), f.g.OuterParams())
 	began, wall := hardware.ProcessorTime(), time.Now()
-	tip, result, err := outer.Fold(f.g.Outer, f.plan[f.index], prev, 1, f.round(payload, learners))
+	tip, result, err := outer.Fold(f.g.OuterParams(), f.plan[f.index], prev, 1, f.round(payload, learners))
 	if err == nil && len(result.Folded) != learners {
 		err = fmt.Errorf("%d of %d deltas were folded: %v", len(result.Folded), learners, result.Refused)
 	}
@@ -179,7 +179,7 @@ func (f *fragment) join(out io.Writer) error {
 	}
 	checked := since(began)
 	began = hardware.ProcessorTime()
-	tip, _, err := core.DecodeSnapshot(blob.Bytes(), m, f.plan[f.index], f.g.Outer)
+	tip, _, err := core.DecodeSnapshot(blob.Bytes(), m, f.plan[f.index], f.g.OuterParams())
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (f *fragment) whole(out io.Writer, learners int) {
 	fmt.Fprintf(out, "computed\ta round of all fragments: %.2f GB of deltas, %.1f s of a core to fold and %.1f s for the own delta; tips of %.2f GB\n",
 		gb(round), f.perValue(f.folded.Seconds())*n, f.perValue(f.encoded.Seconds())*n, gb(float64(f.g.TipsSize(f.plan))))
 	fmt.Fprintf(out, "computed\ta node beside its learner: %.2f GB of memory, %.2f GB of kept states and %.2f GB of the learner's on the disk; %d rounds of deltas are %.1f GB\n",
-		gb(float64(hardware.Role{External: true}.Need(f.g))), gb(float64(disk.Bases)), gb(float64(disk.Learner)), f.g.Outer.WindowUnion, gb(round*float64(f.g.Outer.WindowUnion)))
+		gb(float64(hardware.Role{External: true}.Need(f.g))), gb(float64(disk.Bases)), gb(float64(disk.Learner)), f.g.Outer.Window, gb(round*float64(f.g.Outer.Window)))
 }
 
 // since is the processor time that this process has taken since then: other work on the machine does not count.

@@ -162,7 +162,7 @@ func (l Lab) params(c Cell, choice tune.Choice, tokens uint64) (outer.Params, er
 	g, _, err := genesis.Spec{
 		Model: llama.Small, Tokens: tokens, Seed: l.Seed, CreatedMs: sim.Start, Codec: choice.Codec, Fragments: choice.Fragments, H: choice.H, Learners: c.Nodes,
 	}.Make()
-	return g.Outer, err
+	return g.OuterParams(), err
 }
 
 // gauge looks at a world now and then.

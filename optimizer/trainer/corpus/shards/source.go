@@ -35,7 +35,7 @@ func NewSource(m *Manifest, w Window, fetch Fetch) (*Source, error) {
 	return &Source{manifest: m, window: w, fetch: fetch, components: componentsOf(m, w), held: map[int][]byte{}, read: map[int]bool{}}, nil
 }
 
-// maxSteps is what a genesis allows (J-12).
+// maxSteps is as good as never: it keeps products far from overflow.
 const maxSteps = 1 << 40
 
 // Fits is that of the manifest.
