@@ -47,7 +47,6 @@ type Config struct {
 	Batch     int     // rows of an inner step; 0 = as the model suggests
 	Optimizer string  // inner: adamw or muon; "" = adamw
 	Codec     string  // of the deltas of atoll; "" = as every run
-	Merge     string  // of the deltas of atoll: rda, mean or clip; "" = by H and codec
 	LR        float64 // peak learning rate; 0 = what measured best with the optimizer and the width of the model
 
 	Console

@@ -6,7 +6,6 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/node/genesis"
-	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -30,7 +29,7 @@ func genesisOf(c Config, d data, now time.Time) (genesis.Genesis, error) {
 func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, err error) {
 	s := genesis.Spec{
 		Name: genesis.ModelLabel(c.Model), Text: text, Seed: c.Seed, CreatedMs: now.UnixMilli(), Tokens: c.Tokens, Profile: p2p.Local,
-		Batch: c.Batch, Optimizer: c.Optimizer, LR: c.LR, H: c.H, Fragments: c.Fragments, Merge: c.Merge, Learners: c.Nodes,
+		Batch: c.Batch, Optimizer: c.Optimizer, LR: c.LR, H: c.H, Fragments: c.Fragments, Learners: c.Nodes,
 	}
 	if s.Model, err = genesis.ModelConfig(c.Model); err != nil {
 		return g, err
@@ -50,7 +49,7 @@ func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, er
 		}
 	}
 	if c.Baseline != Atoll { // of these diloco has outer steps: a mean in f32, whatever atoll would have, of all at once
-		s.Codec, s.Merge, s.Learners = codec.Int4, outer.MergeMean, 1
+		s.Codec, s.Learners = codec.Int4, 1
 	}
 	if g, _, err = s.Make(); err != nil {
 		return g, err

@@ -26,7 +26,6 @@ type BenchOuterCmd struct {
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Deltas    int     `help:"Deltas of a round, the learner's own among them." default:"8"`
 	Codec     string  `help:"Encoding of deltas: ${enum}." enum:"f32,int4,sparse8,sparse" default:"int4"`
-	Merge     string  `help:"How the deltas of a round become one: ${enum}. auto is what atoll new would take." enum:"auto,rda,mean,clip" default:"auto"`
 	Seconds   float64 `help:"Seconds to measure." default:"10"`
 	jsonFlag
 }
@@ -52,7 +51,6 @@ func (c *BenchOuterCmd) measure(ctx context.Context, r *benchRun) error {
 	}
 	o, err := bench.MeasureOuter(ctx, r.meter, bench.OuterConfig{
 		Model: c.Model, Threads: c.Threads, Batch: c.Batch, H: c.H, Fragments: c.Fragments, Deltas: c.Deltas, Codec: kind,
-		Merge: asked(c.Merge),
 	})
 	if err != nil {
 		return err
@@ -69,8 +67,8 @@ func (c *BenchOuterCmd) check() error {
 }
 
 func (r *benchRun) outer(o bench.Outer) error {
-	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %s in %s, merged by %s, %s, every %s",
-		o.Model, threadsText(o.Threads), o.Batch, plural(o.Deltas, "delta", "deltas"), o.Codec, o.Merge, plural(o.Fragments, "fragment", "fragments"), plural(o.H, "step", "steps"))
+	title := fmt.Sprintf("A learner of %s, %s, batch %d: rounds of %s in %s, %s, every %s",
+		o.Model, threadsText(o.Threads), o.Batch, plural(o.Deltas, "delta", "deltas"), o.Codec, plural(o.Fragments, "fragment", "fragments"), plural(o.H, "step", "steps"))
 	header := []string{"TOKENS/S", "WITHOUT", "RATIO", "MIN..MAX", "BEST", "PAIRS", "MS/DRAFT", "MS/FOLD", "MS/ADOPT", "MEMORY"}
 	return show(r, title, header, []bench.Outer{o}, func(o bench.Outer) []string {
 		return []string{

@@ -71,7 +71,6 @@ type runFlags struct {
 	H         int     `name:"h" help:"Steps between two deltas of a fragment. Fewer steps train better and need more bandwidth. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Codec     string  `help:"Encoding of deltas: ${enum}. At the same H, sparse8 needs a quarter of the bytes of int4 and makes the model 1 to 4 % worse; sparse needs a twentieth and makes it 3 to 11 % worse. auto is int4, unless --bandwidth of atoll new chooses another." enum:"auto,f32,int4,sparse8,sparse" default:"auto"`
-	Merge     string  `help:"How the deltas of a round become one: ${enum}. clip withstands liars best and takes less than twice the time of mean. auto is mean up to H = 8 and clip above; rda with --codec sparse, and with sparse8 up to H = 8." enum:"auto,rda,mean,clip" default:"auto"`
 }
 
 // model is the model that a run is of, where it is a built-in one.

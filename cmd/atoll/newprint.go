@@ -29,7 +29,6 @@ type created struct {
 	LR        float64     `json:"learning_rate"` // peak
 	H         int         `json:"h"`             // this and the codec also where links did not choose them
 	Codec     string      `json:"codec"`
-	Merge     string      `json:"merge"`
 	Budget    uint64      `json:"budget_tokens"`
 	Length    tune.Length `json:"length,omitzero"` // where it is known how long the text is
 	Data      string      `json:"data"`
@@ -51,7 +50,7 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected, m
 	id := g.RunID()
 	a := created{
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Params: g.Params(), Fragments: g.Outer.Fragments, Context: g.Model.Context,
-		Optimizer: g.Inner.Optimizer, LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(), Merge: g.Outer.Merge,
+		Optimizer: g.Inner.Optimizer, LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(),
 		Budget: g.Outer.Budget, Length: e.Length, Data: g.Data.Name, SHA256: g.Data.SHA256, Sizes: sizesOf(g, e),
 		Tensors: len(g.Layout), Expected: expectedOf(g, s, e, measured),
 	}
@@ -59,13 +58,6 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected, m
 		a.Left = s.From.Left
 	}
 	return a
-}
-
-// robustness says what each merge makes of liars (optimizer/outer/DESIGN.md).
-var robustness = map[string]string{
-	outer.MergeRDA:  "which withstands one liar of eight and not two",
-	outer.MergeMean: "which does not withstand liars; --merge clip does",
-	outer.MergeClip: "which withstands two liars of eight",
 }
 
 func (a created) print(out *console) error {
@@ -81,7 +73,6 @@ func (a created) print(out *console) error {
 		{"model", model},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
 		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
-		{"merge", fmt.Sprintf("%s, %s", a.Merge, robustness[a.Merge])},
 	}
 	rows = append(rows, a.lengthRows()...)
 	if a.Expected != nil {

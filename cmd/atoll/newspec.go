@@ -92,7 +92,7 @@ func (c *NewCmd) checkFrom() error {
 func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
 		Name: c.Name, Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
-		H: c.H, Fragments: c.Fragments, Answerers: c.Answerers, Merge: asked(c.Merge), Learners: c.Learners,
+		H: c.H, Fragments: c.Fragments, Answerers: c.Answerers, Learners: c.Learners,
 		WindowBytes: float64(c.Window), Profile: c.Profile,
 	}
 	if c.Tokens != nil {

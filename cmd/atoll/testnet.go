@@ -62,7 +62,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Merge: asked(cmd.Merge), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},

@@ -123,7 +123,7 @@ func (g Genesis) Card(folded uint64) string {
 	for _, row := range [][2]string{
 		{"run", hex.EncodeToString(id[:])}, {"model", g.ModelLabel()}, {"parameters", fmt.Sprint(g.Params())},
 		{"tokens folded", fmt.Sprint(folded)}, {"budget of tokens", fmt.Sprint(g.Outer.Budget)}, {"text", g.textLabel()},
-		{"rounds", fmt.Sprintf("every %d steps, %s, merged by %s", g.Outer.H, g.Outer.Codec, g.Outer.Merge)},
+		{"rounds", fmt.Sprintf("every %d steps, %s", g.Outer.H, g.Outer.Codec)},
 		{"inner optimizer", fmt.Sprintf("%s, peak rate %v", g.Inner.Optimizer, g.Inner.LR)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"atoll/optimizer"
@@ -36,12 +35,10 @@ type source struct {
 	sizes  sizes
 }
 
-// sizes are what a config says of the rows of embeddings and heads, by the names in use.
+// sizes are what a config says of the tokens of a row, by the names in use.
 type sizes struct {
-	Vocab     int `json:"vocab_size"`
 	Positions int `json:"max_position_embeddings"`
 	OldPlaces int `json:"n_positions"`
-	Types     int `json:"type_vocab_size"`
 }
 
 // ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files. The
@@ -128,7 +125,7 @@ func (s source) layout(dir string) (layout Layout, left []string, err error) {
 				left = append(left, t.Name+" ("+why+")")
 				continue
 			}
-			layout = append(layout, Tensor{Name: t.Name, Shape: t.Shape, Mean: s.mean(t)})
+			layout = append(layout, Tensor{Name: t.Name, Shape: t.Shape})
 		}
 	}
 	return layout, left, nil
@@ -155,22 +152,4 @@ func untrained(t safetensors.Tensor) string {
 		return "a constant of the model"
 	}
 	return ""
-}
-
-// embeddings are parts of names that embeddings, heads and adapters have.
-var embeddings = []string{"embed", ".wte.", ".wpe.", "lm_head", "lora_"}
-
-// mean says that a tensor is merged by mean. Rows of embeddings and heads are touched by different
-// tokens, so a common direction means nothing for them: their first dimension is one of the
-// vocabularies of the config. Gains, biases and adapters are too small to have one.
-func (s source) mean(t safetensors.Tensor) bool {
-	if len(t.Shape) < 2 {
-		return true
-	}
-	rows := t.Shape[0]
-	if slices.Contains([]int{s.sizes.Vocab, s.sizes.Positions, s.sizes.OldPlaces, s.sizes.Types}, rows) {
-		return true
-	}
-	name := "." + t.Name
-	return slices.ContainsFunc(embeddings, func(part string) bool { return strings.Contains(name, part) })
 }

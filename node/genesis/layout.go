@@ -19,13 +19,10 @@ import (
 // parameter slab. Names are the canonical ones of Hugging Face or PEFT.
 type Layout []Tensor
 
-// Tensor is one tensor of a layout. Mean says that the outer step merges it by weighted mean:
-// embeddings, heads, gains, adapters and buffers, whose rows or values mean something each.
-// All others are merged by direction.
+// Tensor is one tensor of a layout.
 type Tensor struct {
 	Name  string
 	Shape []int `json:",omitempty"` // nothing for a scalar
-	Mean  bool  `json:",omitempty"`
 }
 
 // Limits of a layout.
@@ -127,11 +124,7 @@ func (g Genesis) Plan() outer.Plan {
 	if !g.cutsRows(views) {
 		return outer.NewPlan(views, g.Outer.Fragments)
 	}
-	list := outer.MergedByName(views)
-	for i, t := range g.Layout {
-		list[i].Mean = t.Mean
-	}
-	return outer.NewRowPlan(list, g.Outer.Fragments)
+	return outer.NewRowPlan(views, g.Outer.Fragments)
 }
 
 // cutsRows says that tensors are cut between rows: those of a Layout, and those of a large built-in model where whole ones make no

@@ -28,7 +28,6 @@ func (g Genesis) Settings() [][2]string {
 		{"steps of a delta", fmt.Sprint(g.Outer.H)},
 		{"fragments", fmt.Sprint(g.Outer.Fragments)},
 		{"codec", g.Outer.Codec.String()},
-		{"merge", g.Outer.Merge},
 		{"outer rate and momentum", fmt.Sprintf("%v, %v", p.Eta, p.Mu)},
 		{"repair unites", fmt.Sprintf("%d rounds", g.Outer.Window)},
 		{"seed", fmt.Sprint(g.Seed)},

@@ -31,7 +31,6 @@ type Spec struct {
 
 	H, Fragments, Answerers int        // 0 = what suits links, codec and model
 	Codec                   codec.Kind // 0 = what suits links
-	Merge                   string     // "" = what suits H and codec
 	Learners                int        // that are expected; 0 = 1
 	Links                   *Links     // nil = nobody described them
 
@@ -145,7 +144,7 @@ func (s Spec) outer(g Genesis) outer.Spec {
 		fragments = defaultFragments(s.Model)
 	}
 	return outer.Spec{
-		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: max(s.Learners, 1),
+		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Answerers: s.Answerers, Learners: max(s.Learners, 1),
 		Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs, OwnText: s.Text.Own || s.From != nil && s.Text.SHA256 == "",
 	}
 }
@@ -159,8 +158,8 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 			return e, err
 		}
 	}
-	if g.Outer = o.Resolved(); o.Merge == "" && !g.BuiltIn() && !g.tipsFit() {
-		g.Outer.Merge = outer.MergeRDA // it needs no momentum, which is half of what joiners are given
+	if g.Outer = o.Resolved(); !g.tipsFit() {
+		g.Outer.NoMomentum = true // half of what joiners are given
 	}
 	if s.Fragments == 0 || !g.BuiltIn() {
 		g.splitToFit()
@@ -183,7 +182,7 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
 	means := tune.Means{
 		Params: g.Params(), Tensors: g.MostFragments(), Learners: o.Learners, Answerers: g.Outer.Answerers,
-		StepSeconds: s.Links.StepSeconds, BytesPerSecond: s.Links.BytesPerSecond, Codec: s.Codec, Merge: s.Merge, FreeCores: s.Links.FreeCores,
+		StepSeconds: s.Links.StepSeconds, BytesPerSecond: s.Links.BytesPerSecond, Codec: s.Codec, FreeCores: s.Links.FreeCores,
 	}
 	if s.Answerers == 0 {
 		means.LeastAnswerers = outer.LeastQuorum

@@ -151,7 +151,7 @@ func (g Genesis) validatePlan() error {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
 	if all := g.TipsSize(plan); all > maxTips {
-		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model%s", g.Params(), all, maxTips, g.withoutMomentum(plan))
+		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Params(), all, maxTips)
 	}
 	for p, f := range plan {
 		if !g.travels(f) {
@@ -184,15 +184,6 @@ func (g Genesis) LargestTip() uint64 {
 		size = max(size, outer.TipSize(f, g.OuterParams()))
 	}
 	return uint64(size + maxHistory)
-}
-
-// withoutMomentum is what helps tips that are too large, if it does.
-func (g Genesis) withoutMomentum(plan outer.Plan) string {
-	p := g.OuterParams()
-	if p.Mu = 0; tipsSize(plan, p) > maxTips {
-		return ""
-	}
-	return ", or no outer momentum, as with the merge rda"
 }
 
 // tipsFit says whether joiners can be given the tips of all fragments.

@@ -49,20 +49,7 @@ func BenchmarkFold(b *testing.B) {
 				p, f, set := benchSet(b, deltas, k)
 				b.ReportAllocs()
 				benchFold(b, p, f, set)
-			})
-		}
-	}
-}
-
-// BenchmarkMerge folds rounds of int4 by each merge; tune.Choose goes by what they take of a core.
-func BenchmarkMerge(b *testing.B) {
-	for _, merge := range []string{MergeMean, MergeRDA, MergeClip} {
-		for _, deltas := range []int{1, 4, 16} {
-			b.Run(fmt.Sprint(merge, "/deltas=", deltas), func(b *testing.B) {
-				p, f, set := benchSet(b, deltas, codec.Int4)
-				p.Merge = merge
-				benchFold(b, p, f, set)
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*deltas*f.Len), "ns/value")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*deltas*f.Len), "ns/value") // tune.Choose goes by it
 			})
 		}
 	}
@@ -76,7 +63,7 @@ func BenchmarkAgreement(b *testing.B) {
 			for _, agreement := range []bool{false, true} {
 				b.Run(fmt.Sprint("values=", values, "/deltas=", deltas, "/agreement=", agreement), func(b *testing.B) {
 					p, f, set := benchSetOf(b, values, deltas, codec.Int4)
-					p.Merge, p.OwnText = MergeClip, !agreement
+					p.OwnText = !agreement
 					benchFold(b, p, f, set)
 				})
 			}

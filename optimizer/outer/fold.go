@@ -211,11 +211,7 @@ func (fold *folding) apply(next *Tip) {
 func (fold *folding) move(next *Tip) {
 	clips, ref := fold.clip()
 	next.Ref = ref
-	if fold.p.Merge == MergeClip {
-		fold.step(next, fold.centre(clips))
-	} else {
-		fold.step(next, fold.merge(clips))
-	}
+	fold.step(next, fold.centre(clips))
 }
 
 // progress writes the merged progress of the values from at on, a part, to sum. It is never kept whole: what

@@ -58,7 +58,7 @@ func longSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, delta
 }
 
 // A fold reads its deltas in segments and, beyond a budget of memory, decodes them again. The
-// bits are the bits of the text all the same, in every codec and merge.
+// bits are the bits of the text all the same, in every codec.
 func TestLongFold(t *testing.T) {
 	f := longFragment()
 	anchor := make([]float32, f.Len)
@@ -67,21 +67,19 @@ func TestLongFold(t *testing.T) {
 	}
 	for _, c := range []struct {
 		codec   codec.Kind
-		merge   string
 		mu      float64
 		deltas  int
 		opposed bool
 	}{
-		{codec.Int4, outer.MergeRDA, 0, 5, false},
-		{codec.Int4, outer.MergeRDA, 0.9, 2, true},
-		{codec.F32, outer.MergeRDA, 0, 5, false}, // two are kept without entropy coding, three are not
-		{codec.F32, outer.MergeClip, 0.9, 5, false},
-		{codec.F32, outer.MergeMean, 0.5, 3, false},
-		{codec.Int4, outer.MergeClip, 0, 6, true},
+		{codec.Int4, 0, 5, false},
+		{codec.Int4, 0.9, 2, true},
+		{codec.F32, 0, 5, false}, // two are kept without entropy coding, three are not
+		{codec.F32, 0.9, 3, false},
+		{codec.Int4, 0, 6, true},
 	} {
-		t.Run(fmt.Sprintf("%v/%s/%d", c.codec, c.merge, c.deltas), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v/%v/%d", c.codec, c.mu, c.deltas), func(t *testing.T) {
 			p := outer.Plain(1, 1<<40, 0)
-			p.Codec, p.Merge, p.Mu, p.Eta = c.codec, c.merge, c.mu, 0.7
+			p.Codec, p.Mu, p.Eta = c.codec, c.mu, 0.7
 			tip := outer.Genesis(f, slices.Clone(anchor), p)
 			for round := uint32(1); round <= 2; round++ {
 				set := longSet(t, p, f, round, c.deltas, c.opposed)
@@ -163,20 +161,19 @@ func checkLongGoldens(t *testing.T) {
 	f := longFragment()
 	for _, g := range []struct {
 		kind      codec.Kind
-		merge     string
 		deltas    int
 		agreement bool
 		want      string
 	}{
-		{codec.Int4, outer.MergeClip, 5, true, "5daff9d0ac5ace52"},
-		{codec.Int4, outer.MergeClip, 17, true, "08b656e678818ccd"},
-		{codec.F32, outer.MergeClip, 3, false, "11fecb7a5ac23836"},
-		{codec.Int4, outer.MergeRDA, 4, false, "2604f214caa5c1a5"},
-		{codec.Sparse, outer.MergeRDA, 5, true, "dc3e8790fd07b5bf"},
-		{codec.F32, outer.MergeMean, 4, false, "53ffbe5672ecaf8b"},
+		{codec.Int4, 5, true, "5daff9d0ac5ace52"},
+		{codec.Int4, 17, true, "08b656e678818ccd"},
+		{codec.F32, 3, false, "11fecb7a5ac23836"},
+		{codec.Int4, 4, false, "23a9ced0505dbd59"},
+		{codec.Sparse, 5, true, "d2361a16f36cd0a5"},
+		{codec.F32, 4, false, "2673ee1a3a2807be"},
 	} {
 		p := outer.Plain(4, 1<<40, 0)
-		p.Codec, p.Merge, p.Mu, p.Eta, p.OwnText = g.kind, g.merge, 0.5, 0.9, !g.agreement
+		p.Codec, p.Mu, p.Eta, p.OwnText = g.kind, 0.5, 0.9, !g.agreement
 		tip := outer.Genesis(f, make([]float32, f.Len), p)
 		for round := uint32(1); round <= 2; round++ {
 			next, _, err := outer.Fold(p, f, tip, round, exactSet(t, p, f, round, g.deltas))
@@ -186,7 +183,7 @@ func checkLongGoldens(t *testing.T) {
 			tip = next
 		}
 		if got := fmt.Sprintf("%x", tip.State[:8]); got != g.want {
-			t.Errorf("%v %s of %d: got %s, want %s", g.kind, g.merge, g.deltas, got, g.want)
+			t.Errorf("%v of %d: got %s, want %s", g.kind, g.deltas, got, g.want)
 		}
 	}
 }

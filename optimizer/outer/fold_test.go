@@ -68,7 +68,7 @@ func TestProgressIsAdded(t *testing.T) {
 
 func TestNesterovStep(t *testing.T) {
 	p, f := toyParams(), toyFragment()
-	p.Eta, p.Mu, p.Merge = 0.7, 0.9, MergeMean
+	p.Eta, p.Mu = 0.7, 0.9
 	start := vector(1, f.Len)
 	tip := Genesis(f, start, p)
 	a, m := float64(start[40]), 0.0
@@ -241,20 +241,19 @@ func goldenTip(t *testing.T, p Params) *Tip {
 func TestGoldenDigests(t *testing.T) {
 	for _, g := range []struct {
 		kind    codec.Kind
-		merge   string
 		mu, eta float64
 		want    string
 	}{
-		{codec.F32, MergeRDA, 0, 1, "50cc26d2366e0167ebbe3b11b65e881f1002276d59091916def2f2eca6285f7e"},
-		{codec.Int4, MergeRDA, 0, 1, "8a4df2a673d3bdf5ef1b46c34c9f20969f5574844786b58a25e6da895db45e90"},
-		{codec.F32, MergeMean, 0.9, 0.7, "e7de6f0a3fc760496ed58a6551bf63fd924c3537dc12679edd652b48b84a41f0"},
-		{codec.Int4, MergeRDA, 0.5, 0.9, "0365464a66f6465e783aad32a3356d755508e0550ea58101c646bf2b1f09f8d0"},
+		{codec.F32, 0, 1, "3a6ce43a56a0e1c397d185c684e23cdae5ac3ab04de72accbe59f6211cf40f80"},
+		{codec.Int4, 0, 1, "62ed95cff648f636e58e6b1e2e6e6687419550d6ff1d0edde956858b7f37e72a"},
+		{codec.F32, 0.9, 0.7, "70b62aad0d79c2a585b06c1ec8ee1628a94a9b05e338dbbc94a765e7a18ea13f"},
+		{codec.Int4, 0.5, 0.9, "dfc385b6ef60eb03adecbe19ffeb8f50338c33573c382ee964e35d69673c7273"},
 	} {
 		p := toyParams()
-		p.Codec, p.Merge, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.merge, g.mu, g.eta, 0.5, 3
+		p.Codec, p.Mu, p.Eta, p.MaxShare, p.Quorum = g.kind, g.mu, g.eta, 0.5, 3
 		tip := goldenTip(t, p)
 		if got := hex.EncodeToString(tip.State[:]); got != g.want {
-			t.Errorf("%v %s mu %v: got %s, want %s", g.kind, g.merge, g.mu, got, g.want)
+			t.Errorf("%v mu %v: got %s, want %s", g.kind, g.mu, got, g.want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func toyFragment() Fragment { return NewPlan(toyViews(), 1)[0] }
 // Plain are rules under which what a fold comes to can be told by hand, as package outertest has them.
 func Plain(fragments int, budget uint64, createdMs int64) Params {
 	p := Spec{
-		Fragments: fragments, Codec: codec.Int4, Merge: MergeRDA, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
+		Fragments: fragments, Codec: codec.Int4, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
 	}.Params()
 	p.Eta, p.Mu, p.MaxShare, p.Quorum, p.MaxPace = 1, 0, 1, 1, MaxPaceLimit
 	p.GraceMinMs, p.GraceMaxMs = 100, 30_000
@@ -88,7 +88,6 @@ func drawSet(t *rapid.T, tb testing.TB, p Params, f Fragment, round uint32) []Co
 func drawParams(t *rapid.T) Params {
 	p := toyParams()
 	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4}).Draw(t, "codec")
-	p.Merge = rapid.SampledFrom([]string{MergeRDA, MergeMean, MergeClip}).Draw(t, "merge")
 	p.Mu = rapid.SampledFrom([]float64{0, 0.5, 0.9}).Draw(t, "mu")
 	p.Eta = rapid.SampledFrom([]float64{0, 0.7, 1}).Draw(t, "eta")
 	if rapid.Bool().Draw(t, "open") {

@@ -14,7 +14,7 @@ import (
 func drawnSpec(t *rapid.T) Spec {
 	return Spec{
 		Fragments: rapid.IntRange(1, 64).Draw(t, "P"), Codec: rapid.SampledFrom([]codec.Kind{0, codec.F32, codec.Int4, codec.Sparse8, codec.Sparse}).Draw(t, "codec"),
-		H: rapid.IntRange(0, MaxH).Draw(t, "H"), Merge: rapid.SampledFrom([]string{"", MergeRDA, MergeMean, MergeClip}).Draw(t, "merge"),
+		H: rapid.IntRange(0, MaxH).Draw(t, "H"), NoMomentum: rapid.Bool().Draw(t, "no momentum"),
 		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxStepsLimit}).Draw(t, "learners"),
 		StepTokens: rapid.Uint64Range(1, 1<<26).Draw(t, "tokens"), Budget: rapid.Uint64Range(1, maxBudget).Draw(t, "budget"), CreatedMs: rapid.Int64Range(0, 1<<50).Draw(t, "created"),
 		SweepMs: rapid.Int64Range(0, MaxSweepMs).Draw(t, "sweep"), Window: rapid.SampledFrom([]uint32{0, LeastWindow, 50, MaxWindow}).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
@@ -40,26 +40,25 @@ func TestMakerMakesValidParameters(t *testing.T) {
 	})
 }
 
-// H decides room and merge, and the merge the outer step.
+// H decides room and outer step.
 func TestMakerFollowsH(t *testing.T) {
 	for _, c := range []struct {
 		k        codec.Kind
 		h, hmin  int
-		asked    string // "" = what suits them
 		maxSteps uint32
-		merge    string
 		eta, mu  float64
 	}{
-		{0, 1, 1, "", 1024, MergeMean, 1, 0}, {0, 8, 2, "", 1024, MergeMean, 1, 0}, {0, 9, 2, "", 1024, MergeClip, 0.8, 0.6}, {0, 24, 6, "", 1024, MergeClip, 0.8, 0.6},
-		{0, 25, 6, "", 1050, MergeClip, 0.8, 0.6}, {0, 5000, 1250, "", 210_000, MergeClip, 0.8, 0.6}, {0, MaxH, MaxH / 4, "", MaxStepsLimit, MergeClip, 0.8, 0.6},
-		{codec.Sparse, 4, 1, "", 1024, MergeRDA, 1, 0}, {codec.Sparse, 24, 6, "", 1024, MergeRDA, 1, 0},
-		{codec.Sparse8, 8, 2, "", 1024, MergeRDA, 1, 0}, {codec.Sparse8, 9, 2, "", 1024, MergeClip, 0.8, 0.6},
-		{codec.Sparse, 24, 6, MergeClip, 1024, MergeClip, 1, 0}, {codec.Sparse8, 24, 6, MergeMean, 1024, MergeMean, 0.8, 0.6},
+		{0, 1, 1, 1024, 1, 0}, {0, 8, 2, 1024, 1, 0}, {0, 9, 2, 1024, 0.8, 0.6}, {0, 24, 6, 1024, 0.8, 0.6},
+		{0, 25, 6, 1050, 0.8, 0.6}, {0, 5000, 1250, 210_000, 0.8, 0.6}, {0, MaxH, MaxH / 4, MaxStepsLimit, 0.8, 0.6},
+		{codec.Sparse, 4, 1, 1024, 1, 0}, {codec.Sparse, 24, 6, 1024, 1, 0}, {codec.Sparse8, 8, 2, 1024, 1, 0}, {codec.Sparse8, 9, 2, 1024, 0.8, 0.6},
 	} {
-		p := Spec{Fragments: 4, Codec: c.k, H: c.h, Merge: c.asked, StepTokens: 1, Budget: 1}.Params()
-		if p.HMin != c.hmin || p.MaxSteps != c.maxSteps || p.Merge != c.merge || p.Eta != c.eta || p.Mu != c.mu {
+		p := Spec{Fragments: 4, Codec: c.k, H: c.h, StepTokens: 1, Budget: 1}.Params()
+		if p.HMin != c.hmin || p.MaxSteps != c.maxSteps || p.Eta != c.eta || p.Mu != c.mu {
 			t.Errorf("%+v: %+v", c, p)
 		}
+	}
+	if p := (Spec{Fragments: 4, StepTokens: 1, Budget: 1, NoMomentum: true}).Params(); p.Eta != 1 || p.Mu != 0 {
+		t.Errorf("without momentum: %+v", p)
 	}
 	if p := (Spec{Fragments: 4, StepTokens: 1, Budget: 1}).Params(); p.H != 24 || p.Codec != codec.Int4 || p.Answerers != UsualAnswerers {
 		t.Errorf("%+v", p)
@@ -77,7 +76,7 @@ func TestMakerFollowsTurns(t *testing.T) {
 		{24, 16, 1, 1024, 1}, {24, 16, 16, 1024, 1}, {24, 16, 32, 1024, 0.5}, {24, 16, 1000, 4 * 63 * 24, 0.016},
 		{4, 16, 1000, 1024, 0.016}, {100, 16, 1000, 4 * 63 * 100, 0.016}, {24, 64, 1000, 4 * 16 * 24, 0.064}, {24, 16, 1 << 60, MaxStepsLimit, 16.0 / (1 << 60)},
 	} {
-		p := Spec{Fragments: 4, H: c.h, Answerers: c.answerers, Learners: c.learners, Merge: MergeRDA, StepTokens: 1, Budget: 1}.Params()
+		p := Spec{Fragments: 4, H: c.h, Answerers: c.answerers, Learners: c.learners, StepTokens: 1, Budget: 1, NoMomentum: true}.Params()
 		if p.MaxSteps != c.room || math.Abs(p.Eta-c.share) > 1e-12 {
 			t.Errorf("%+v: room for %d steps, eta %v", c, p.MaxSteps, p.Eta)
 		}

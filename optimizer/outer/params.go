@@ -8,13 +8,6 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Ways to merge the deltas of a round, for Params.Merge.
-const (
-	MergeRDA  = "rda"  // radial-directional averaging; embeddings and head by mean
-	MergeMean = "mean" // weighted mean of everything
-	MergeClip = "clip" // centred clipping of everything: withstands liars at the price of more decoding
-)
-
 // Limits on Params. A genesis comes from a stranger's link, so each field is bounded.
 const (
 	MaxFragments   = 4096    // headers carry 16 bits; more fragments than tensors are useless
@@ -50,8 +43,6 @@ type Params struct {
 	Eta float64
 	// Mu is the outer Nesterov momentum, in [0, 1). At 0 tips hold no momentum.
 	Mu float64
-	// Merge is MergeRDA, MergeMean or MergeClip.
-	Merge string
 	// ClipFactor is c: a delta's norm in a tensor is clipped to c times the reference.
 	// 3 leaves honest deltas alone and stops one from deciding a round.
 	ClipFactor float64
@@ -144,15 +135,14 @@ func (p Params) MostH() int {
 	return mostH
 }
 
-// averageUpTo is the largest H at which learners' progress is best averaged as it is.
-// Over few steps it is mostly noise, which averaging shortens. Over many it is mostly
-// signal in directions that differ, and the average falls short. Momentum, a little over
-// what keeps its length, makes up for that (DESIGN.md).
-const averageUpTo = 8
+// noMomentumUpTo is the largest H without outer momentum. Over few steps progress is mostly noise, which averaging shortens.
+// Over many it is mostly signal in directions that differ, and the average falls short. Momentum, a little over what keeps its
+// length, makes up for that (DESIGN.md).
+const noMomentumUpTo = 8
 
-// This goes with MergeMean and MergeClip above averageUpTo, except with codec.Sparse. There each value travels in
-// one of some 64 rounds, and momentum on top of what adds up until then is too much. It brings nothing on text, and
-// a simulated run diverges with it (testnet/sim, TestHeldProgressDoesNotAddUp).
+// This goes with more steps than that, except with codec.Sparse. There each value travels in one of some 64 rounds, and momentum on
+// top of what adds up until then is too much. It brings nothing on text, and a simulated run diverges with it (testnet/sim,
+// TestHeldProgressDoesNotAddUp).
 const (
 	longEta = 0.8
 	longMu  = 0.6
@@ -166,26 +156,6 @@ const roomInH = 42
 // at most. Learners come and go, one is fast, and rounds get longer than H steps.
 const longestTurn = 4
 
-// BestMerge is the merge that measured best, and withstands liars where that costs nothing. Sparse deltas differ in
-// where they have values at all, over few steps too: RDA keeps their length.
-func BestMerge(h int, k codec.Kind) string {
-	switch {
-	case k == codec.Sparse, k == codec.Sparse8 && h <= averageUpTo:
-		return MergeRDA
-	case h <= averageUpTo:
-		return MergeMean
-	}
-	return MergeClip
-}
-
-// bestStep is the outer rate and momentum that measured best with the run's merge, H and codec, where all answer.
-func (p *Params) bestStep() (eta, mu float64) {
-	if p.Merge != MergeRDA && p.H > averageUpTo && p.Codec != codec.Sparse {
-		return longEta, longMu
-	}
-	return 1, 0
-}
-
 // paceOfPlan is how many times the steps of the longest plan count for one round: learners
 // plan up to MostH steps for thin links, and some rounds wait for a delta as long again.
 const paceOfPlan = 2
@@ -196,7 +166,7 @@ func (p Params) Validate() error {
 	if err := p.validateNumbers(); err != nil {
 		return err
 	}
-	if err := checkWords(p.Merge, p.Codec); err != nil {
+	if err := checkCodec(p.Codec); err != nil {
 		return err
 	}
 	if p.MaxShare < 1 && p.Quorum < 3 {
@@ -255,10 +225,7 @@ func checkBudget(budget uint64) error {
 	return nil
 }
 
-func checkWords(merge string, kind codec.Kind) error {
-	if merge != MergeRDA && merge != MergeMean && merge != MergeClip {
-		return fmt.Errorf("outer: Merge is %q; use %q, %q or %q", merge, MergeRDA, MergeMean, MergeClip)
-	}
+func checkCodec(kind codec.Kind) error {
 	if _, err := codec.Parse(kind.String()); err != nil {
 		return fmt.Errorf("outer: Codec is %d: %w", kind, err)
 	}

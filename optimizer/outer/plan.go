@@ -12,7 +12,6 @@ import (
 type Tensor struct {
 	Name        string
 	Offset, Len int
-	Mean        bool // embedding or head: merged by weighted mean
 }
 
 // Fragment is a group of tensors that makes rounds together. Its vectors hold the
@@ -38,7 +37,7 @@ func NewPlan(views []tensor.View, fragments int) Plan {
 	})
 	tensors := make([]Tensor, len(sorted))
 	for i, v := range sorted {
-		tensors[i] = Tensor{Name: v.Name, Offset: v.Offset, Len: v.Len, Mean: isEmbedding(v.Name)}
+		tensors[i] = Tensor{Name: v.Name, Offset: v.Offset, Len: v.Len}
 	}
 	return spread(tensors, fragments)
 }
@@ -57,31 +56,15 @@ func spread(tensors []Tensor, fragments int) Plan {
 	return plan
 }
 
-// Merged is a tensor of a run that names its tensors, with how it is merged.
-type Merged struct {
-	tensor.View
-	Mean bool
-}
-
-// MergedByName are the tensors of a built-in model, merged as NewPlan has them.
-func MergedByName(views []tensor.View) []Merged {
-	list := make([]Merged, len(views))
-	for i, v := range views {
-		list[i] = Merged{View: v, Mean: isEmbedding(v.Name)}
-	}
-	return list
-}
-
 // piecesInShare is how many of the largest pieces a fragment's even share of values has: with fewer
 // fragments would differ by a third of it.
 const piecesInShare = 4
 
-// NewRowPlan is NewPlan for tensors that say themselves how they are merged, and with pieces: a
-// tensor with more than a quarter of a fragment's even share of values is cut between rows, into the
+// NewRowPlan is NewPlan with pieces: a tensor with more than a quarter of a fragment's even share of values is cut between rows, into the
 // fewest pieces of nearly equal rows that have no more than that, or one row. A piece is a tensor of its
 // own to the outer step: its norm and its direction are the piece's. No loss shows by that, also in 16 pieces
 // of 256 values (testnet/bench/RESULTS.md, "Tensors in pieces"). It depends on names, shapes and order alone.
-func NewRowPlan(list []Merged, fragments int) Plan {
+func NewRowPlan(list []tensor.View, fragments int) Plan {
 	all := 0
 	for _, m := range list {
 		all += m.Len
@@ -89,14 +72,14 @@ func NewRowPlan(list []Merged, fragments int) Plan {
 	share := max(1, (all+piecesInShare*fragments-1)/(piecesInShare*fragments))
 	var pieces []Tensor
 	for _, m := range list {
-		pieces = append(pieces, m.Pieces(share)...)
+		pieces = append(pieces, Pieces(m, share)...)
 	}
 	slices.SortStableFunc(pieces, func(a, b Tensor) int { return b.Len - a.Len })
 	return spread(pieces, fragments)
 }
 
 // Pieces cuts a tensor between rows into the fewest pieces of at most so many values, or one row.
-func (m Merged) Pieces(most int) (pieces []Tensor) {
+func Pieces(m tensor.View, most int) (pieces []Tensor) {
 	rows := 1
 	if len(m.Shape) > 0 {
 		rows = max(1, m.Shape[0])
@@ -106,7 +89,7 @@ func (m Merged) Pieces(most int) (pieces []Tensor) {
 	n := (rows + together - 1) / together
 	for i := range n {
 		from, to := i*rows/n, (i+1)*rows/n
-		pieces = append(pieces, Tensor{Name: m.Name, Offset: m.Offset + from*width, Len: (to - from) * width, Mean: m.Mean})
+		pieces = append(pieces, Tensor{Name: m.Name, Offset: m.Offset + from*width, Len: (to - from) * width})
 	}
 	return pieces
 }
@@ -130,12 +113,6 @@ func (plan Plan) smallest() *Fragment {
 		}
 	}
 	return best
-}
-
-// isEmbedding tells embeddings and heads by their Hugging Face names. Their rows are
-// touched by different tokens, so a common direction means nothing for them.
-func isEmbedding(name string) bool {
-	return strings.Contains(name, "embed_tokens") || strings.Contains(name, "lm_head")
 }
 
 // CheckPlan tells whether a plan suits the parameters: as many fragments, none empty.

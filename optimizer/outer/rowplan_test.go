@@ -21,10 +21,10 @@ func TestRowPlanCoversEverything(t *testing.T) {
 			}
 			specs = append(specs, spec)
 		}
-		var list []Merged
+		var list []tensor.View
 		all, widest := 0, 0
 		for _, v := range tensor.Layout(specs) {
-			list = append(list, Merged{v, rapid.Bool().Draw(t, "mean")})
+			list = append(list, v)
 			all += v.Len
 			row := v.Len
 			if len(v.Shape) > 0 {
@@ -48,13 +48,13 @@ func TestRowPlanCoversEverything(t *testing.T) {
 		slices.SortFunc(pieces, func(a, b Tensor) int { return a.Offset - b.Offset })
 		at := 0
 		for _, p := range pieces {
-			i := slices.IndexFunc(list, func(m Merged) bool { return m.Name == p.Name })
+			i := slices.IndexFunc(list, func(m tensor.View) bool { return m.Name == p.Name })
 			m := list[i]
 			row := m.Len
 			if len(m.Shape) > 0 {
 				row /= m.Shape[0]
 			}
-			if p.Offset != at || p.Len%row != 0 || p.Mean != m.Mean || p.Len == 0 {
+			if p.Offset != at || p.Len%row != 0 || p.Len == 0 {
 				t.Fatalf("%+v of %+v begins at %d", p, m, at)
 			}
 			at += p.Len
@@ -67,10 +67,10 @@ func TestRowPlanCoversEverything(t *testing.T) {
 
 // The embedding of Qwen 0.5B is larger than what a fragment has, and is cut.
 func TestRowPlanCutsAnEmbedding(t *testing.T) {
-	list := []Merged{{tensor.View{Name: "embed", Shape: []int{151_936, 896}, Len: 151_936 * 896}, true}}
+	list := []tensor.View{{Name: "embed", Shape: []int{151_936, 896}, Len: 151_936 * 896}}
 	offset := list[0].Len
 	for i := range 24 {
-		list = append(list, Merged{tensor.View{Name: string(rune('a' + i)), Shape: []int{4864, 896}, Offset: offset, Len: 4864 * 896}, false})
+		list = append(list, tensor.View{Name: string(rune('a' + i)), Shape: []int{4864, 896}, Offset: offset, Len: 4864 * 896})
 		offset += 4864 * 896
 	}
 	plan := NewRowPlan(list, 24)
@@ -80,28 +80,5 @@ func TestRowPlanCutsAnEmbedding(t *testing.T) {
 	}
 	if float64(most) > 1.2*float64(offset)/24 || float64(least) < 0.8*float64(offset)/24 {
 		t.Errorf("fragments of %d to %d values, evenly %d", least, most, offset/24)
-	}
-}
-
-// A weighted mean without clipping is the same to the bit, in however many pieces a tensor is.
-func TestMeanDoesNotDependOnPieces(t *testing.T) {
-	p := toyParams()
-	p.Merge, p.ClipFactor = MergeMean, 1e6
-	const rows, width = 64, 9
-	list := []Merged{{tensor.View{Name: "w", Shape: []int{rows, width}, Len: rows * width}, true}}
-	start := vector(1, rows*width)
-	var want []float32
-	for _, pieces := range []int{1, 4, 16} {
-		f := Fragment{Len: rows * width, Tensors: list[0].Pieces(rows * width / pieces)}
-		if len(f.Tensors) != pieces {
-			t.Fatalf("%d pieces, want %d", len(f.Tensors), pieces)
-		}
-		tip := mustFold(t, p, f, Genesis(f, start, p), contribution(t, p, 1, 1, vector(2, f.Len)), contribution(t, p, 2, 1, vector(3, f.Len)))
-		if want == nil {
-			want = tip.Anchor
-		}
-		if !slices.Equal(tip.Anchor, want) {
-			t.Errorf("in %d pieces the anchor is another", pieces)
-		}
 	}
 }

@@ -12,7 +12,6 @@ type Spec struct {
 	Fragments int
 	Codec     codec.Kind // 0 = codec.Int4
 	H         int        // inner steps between two deltas; 0 = DefaultH of the codec
-	Merge     string     // "" = BestMerge
 	Answerers int        // learners that contribute to a round; 0 = UsualAnswerers
 	Learners  int        // that the run expects: more than Answerers take turns; 0 = 1
 
@@ -23,7 +22,8 @@ type Spec struct {
 	SweepMs int64  // in which links carry the deltas of all fragments once, milliseconds; 0 = soon
 	Window  uint32 // rounds within which repair unites; 0 = as many as are of use
 
-	OwnText bool // learners have texts of their own
+	OwnText    bool // learners have texts of their own
+	NoMomentum bool // of the outer step: half of what joiners are given
 }
 
 // UsualAnswerers is C of a run that asks for no other. What a node receives and folds grows with it.
@@ -56,7 +56,6 @@ const (
 func (s Spec) Resolved() Spec {
 	s.Codec, s.Answerers, s.Learners = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.Answerers, UsualAnswerers), cmp.Or(s.Learners, 1)
 	s.H, s.Window = cmp.Or(s.H, DefaultH(s.Codec)), cmp.Or(s.Window, usualUnion)
-	s.Merge = cmp.Or(s.Merge, BestMerge(s.H, s.Codec))
 	return s
 }
 
@@ -71,26 +70,34 @@ func (s Spec) Validate() error {
 		{"CreatedMs", float64(s.CreatedMs), 0, maxCreated},
 		{"SweepMs", float64(s.SweepMs), 0, MaxSweepMs},
 		{"Window", float64(s.Window), LeastWindow, MaxWindow},
-	}), checkBudget(s.Budget), checkWords(s.Merge, s.Codec))
+	}), checkBudget(s.Budget), checkCodec(s.Codec))
 }
 
 // Params is what the run's genesis fixes of the outer step.
 func (s Spec) Params() Params {
 	s = s.Resolved()
 	p := Params{
-		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4), Merge: s.Merge,
+		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4),
 		ClipFactor: clipFactor, RefDecay: refDecay, MaxShare: minority,
 		MaxSteps: s.mostSteps(), TokensPerStep: s.StepTokens, MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
 		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, GraceSweeps*s.SweepMs),
 		WindowAccept: min(usualAccept, s.Window/2), WindowUnion: s.Window, OwnText: s.OwnText,
 	}
-	p.Eta, p.Mu = p.bestStep()
+	p.Eta, p.Mu = s.step()
 	p.MaxPace = s.pace(p.MostH())
 	if s.turns() > 1 {
 		p.Eta *= float64(s.Answerers) / float64(s.Learners)
 	}
 	return p
+}
+
+// step is the outer rate and momentum that measured best with the run's H and codec, where all answer.
+func (s Spec) step() (eta, mu float64) {
+	if s.H > noMomentumUpTo && s.Codec != codec.Sparse && !s.NoMomentum {
+		return longEta, longMu
+	}
+	return 1, 0
 }
 
 // turns is in how many rounds each learner has its turn, where more are expected than contribute to one.

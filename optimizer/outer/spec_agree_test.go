@@ -333,7 +333,6 @@ func TestAgreementByText(t *testing.T) {
 				return
 			}
 			p := judged()
-			p.Merge = rapid.SampledFrom([]string{outer.MergeMean, outer.MergeRDA, outer.MergeClip}).Draw(rt, "merge")
 			p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse8}).Draw(rt, "codec")
 			tip := zeroTip(p, f)
 			for range 4 {

@@ -391,22 +391,12 @@ func (x *textFold) median(t int, limit float64) float64 {
 	return last
 }
 
-// merge is F-17 to F-19, and F-29.
+// merge is F-29.
 func (x *textFold) merge() {
 	x.u = make([]float64, x.f.Len)
-	if x.p.Merge == outer.MergeClip {
-		x.each(func(t, at, n int) {
-			for move := range 2 {
-				x.move(t, at, x.u[at:at+n], move == 0)
-			}
-		})
-		return
-	}
 	x.each(func(t, at, n int) {
-		u := x.u[at : at+n]
-		if x.p.Merge == outer.MergeMean || x.f.Tensors[t].Mean || !x.direction(t, at, u) {
-			clear(u)
-			x.sum(u, at, func(i int) float64 { return over(x.spoken[i][t]*x.clips[i][t], x.totals[t]) })
+		for move := range 2 {
+			x.move(t, at, x.u[at:at+n], move == 0)
 		}
 	})
 }
@@ -457,37 +447,6 @@ func (x *textFold) sum(u []float64, at int, factor func(i int) float64) {
 			u[j] += float64(product)
 		}
 	}
-}
-
-// direction is F-18; false is F-19.
-func (x *textFold) direction(t, at int, u []float64) bool {
-	radius, walk := 0.0, 0.0
-	for i := range x.set {
-		w := x.spoken[i][t]
-		length := float64(x.norms[i][t] * x.clips[i][t])
-		radius += float64(w * length)
-		if x.norms[i][t] > 0 {
-			walk += float64(w * w)
-		}
-	}
-	x.sum(u, at, func(i int) float64 {
-		if x.norms[i][t] == 0 {
-			return 0
-		}
-		return x.spoken[i][t] / x.norms[i][t]
-	})
-	d := norm(u)
-	if d < 0.5*math.Sqrt(walk) {
-		return false
-	}
-	for j := range u {
-		if d > 0 {
-			u[j] *= radius / x.totals[t] / d
-		} else {
-			u[j] = 0
-		}
-	}
-	return true
 }
 
 // round32 is F-20.

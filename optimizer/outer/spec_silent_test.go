@@ -11,13 +11,11 @@ import (
 
 // Zeros, and what is a thousandth of what is usual, change nothing: neither the model nor the references, nor what the others weigh.
 func specSilent(t *testing.T, _ *spectest.Spec) {
-	for _, merge := range []string{outer.MergeMean, outer.MergeRDA, outer.MergeClip} {
-		for _, own := range []bool{false, true} {
-			for n := 1; n <= 4; n++ {
-				p, f := plain(), fragment("a", 300, "b", 17)
-				p.Merge, p.OwnText = merge, own
-				silentChangesNothing(t, p, f, n)
-			}
+	for _, own := range []bool{false, true} {
+		for n := 1; n <= 4; n++ {
+			p, f := plain(), fragment("a", 300, "b", 17)
+			p.OwnText = own
+			silentChangesNothing(t, p, f, n)
 		}
 	}
 }
@@ -35,7 +33,7 @@ func silentChangesNothing(t *testing.T, p outer.Params, f outer.Fragment, n int)
 	for name, values := range map[string][]float32{"zeros": make([]float32, f.Len), "a thousandth": v} {
 		got, x := agree(t, p, f, tip, append(slices.Clone(set), delta(t, p, 99, 1, values...))...)
 		if w := x.weights; w[n] != 0 || !slices.Equal(got.Anchor, want.Anchor) || !slices.Equal(got.Ref, want.Ref) {
-			t.Errorf("%s beside %d with merge %s: weights %v, the model differs: %v", name, n, p.Merge, w, !slices.Equal(got.Anchor, want.Anchor))
+			t.Errorf("%s beside %d: weights %v, the model differs: %v", name, n, w, !slices.Equal(got.Anchor, want.Anchor))
 		}
 	}
 }
@@ -66,7 +64,7 @@ func specSparseSpeaks(t *testing.T, _ *spectest.Spec) {
 		equal bool
 	}{{codec.F32, true}, {codec.Sparse8, false}} {
 		p := plain()
-		p.Merge, p.Codec = outer.MergeMean, c.codec
+		p.Codec = c.codec
 		alone, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, both...))
 		beside, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, both...), delta(t, p, 2, 1, one...))
 		if equal := slices.Equal(alone.Anchor[300:], beside.Anchor[300:]); equal != c.equal {
@@ -77,20 +75,17 @@ func specSparseSpeaks(t *testing.T, _ *spectest.Spec) {
 
 // specFrozen: a learner that leaves a tensor as it is leaves it to the others, and counts in the rest.
 func specFrozen(t *testing.T, _ *spectest.Spec) {
-	for _, merge := range []string{outer.MergeMean, outer.MergeRDA, outer.MergeClip} {
-		p, f := plain(), fragment("a", 300, "b", 300)
-		p.Merge = merge
-		set := crowd(t, p, f, 1, 1, 1, 1)
-		frozen := crowd(t, p, f, 1, 1, 1, 1, 1)[2]
-		v := make([]float32, f.Len)
-		if err := codec.Decode(frozen.Payload, f.Len, v); err != nil {
-			t.Fatal(err)
-		}
-		clear(v[:f.Tensors[0].Len])
-		alone, _ := agree(t, p, f, zeroTip(p, f), set...)
-		beside, _ := agree(t, p, f, zeroTip(p, f), append(set, delta(t, p, 3, 1, v...))...)
-		if n := f.Tensors[0].Len; !slices.Equal(alone.Anchor[:n], beside.Anchor[:n]) || slices.Equal(alone.Anchor[n:], beside.Anchor[n:]) {
-			t.Errorf("%s: a frozen tensor stops the others, or the whole delta counts for nothing", merge)
-		}
+	p, f := plain(), fragment("a", 300, "b", 300)
+	set := crowd(t, p, f, 1, 1, 1, 1)
+	frozen := crowd(t, p, f, 1, 1, 1, 1, 1)[2]
+	v := make([]float32, f.Len)
+	if err := codec.Decode(frozen.Payload, f.Len, v); err != nil {
+		t.Fatal(err)
+	}
+	clear(v[:f.Tensors[0].Len])
+	alone, _ := agree(t, p, f, zeroTip(p, f), set...)
+	beside, _ := agree(t, p, f, zeroTip(p, f), append(set, delta(t, p, 3, 1, v...))...)
+	if n := f.Tensors[0].Len; !slices.Equal(alone.Anchor[:n], beside.Anchor[:n]) || slices.Equal(alone.Anchor[n:], beside.Anchor[n:]) {
+		t.Error("a frozen tensor stops the others, or the whole delta counts for nothing")
 	}
 }

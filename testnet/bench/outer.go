@@ -31,7 +31,6 @@ type Outer struct {
 	Fragments  int     `json:"fragments"`
 	Deltas     int     `json:"deltas"` // of a round, the learner's own among them
 	Codec      string  `json:"codec"`
-	Merge      string  `json:"merge"`
 	Momentum   float64 `json:"momentum"` // outer
 	Pairs      int     `json:"pairs"`    // of H steps with and H steps without
 	TokensPerS float64 `json:"tokens_per_s"`
@@ -55,7 +54,6 @@ type OuterConfig struct {
 	Fragments int    // likewise
 	Deltas    int    // of a round
 	Codec     codec.Kind
-	Merge     string // "" = the merge of a run with such an H and codec
 }
 
 const (
@@ -139,7 +137,7 @@ func (r *outerRig) result(c OuterConfig, pairs int) Outer {
 	return Outer{
 		Bench: "outer", Model: c.Model, Params: r.g.Model.Params(), Threads: tensor.Threads(), Batch: r.g.Batch,
 		H: r.g.Outer.H, Fragments: len(r.plan), Deltas: c.Deltas, Codec: r.g.Outer.Codec.String(),
-		Merge: r.g.Outer.Merge, Momentum: r.g.OuterParams().Mu, Pairs: pairs,
+		Momentum: r.g.OuterParams().Mu, Pairs: pairs,
 		RatioBest: r.bestRatio(), MsDraft: r.draft.mean(), MsFold: r.fold.mean(), MsAdopt: r.adopt.mean(), RSSBytes: hardware.PeakRSSBytes(),
 	}
 }
@@ -157,7 +155,7 @@ func newOuterRig(c OuterConfig) (*outerRig, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, _, err := genesis.Spec{Model: sizes, Tokens: 1 << 40, Seed: 1, Batch: c.Batch, Fragments: c.Fragments, Codec: c.Codec, H: c.H, Merge: c.Merge}.Make()
+	g, _, err := genesis.Spec{Model: sizes, Tokens: 1 << 40, Seed: 1, Batch: c.Batch, Fragments: c.Fragments, Codec: c.Codec, H: c.H}.Make()
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,6 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	"H":     func(c *compiler, r *fault.Reader) { c.outer.H = int(r.Integer("H", 1, outer.MaxH)) },
 	"C":     func(c *compiler, r *fault.Reader) { c.outer.Answerers = int(r.Integer("C", 1, outer.MaxAnswerers)) },
 	"codec": func(c *compiler, r *fault.Reader) { c.outer.Codec = sim.ReadCodec(r) },
-	"merge": func(c *compiler, r *fault.Reader) { c.outer.Merge = r.OneOf("a merge", merges) },
 	"h_min": func(c *compiler, r *fault.Reader) {
 		n := int(r.Integer("h_min", 1, outer.MaxH))
 		c.unlike(func(p *outer.Params) { p.HMin = n })
@@ -109,8 +108,6 @@ func readPayload(r *fault.Reader) (scale int) {
 var fieldOf = map[string]string{
 	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Answerers", "grace": "GraceMaxMs",
 }
-
-var merges = []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip}
 
 // alone fails where the other way to set the budget is used as well.
 func (c *compiler) alone(r *fault.Reader, other string) {

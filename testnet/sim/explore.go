@@ -97,9 +97,6 @@ func (x explorer) params(learners int) outer.Params {
 	if x.IntN(2) == 0 {
 		spec.H = 9 + x.IntN(8)
 	}
-	if x.IntN(4) == 0 {
-		spec.Merge = []string{outer.MergeMean, outer.MergeClip, outer.MergeRDA}[x.IntN(3)]
-	}
 	if x.IntN(3) == 0 {
 		spec.Learners = 1 + x.IntN(2*learners)
 	}

@@ -20,7 +20,7 @@ const mostPlanned = 2 * exploreMost
 func differences(p outer.Params, nodes int) (fields []string) {
 	for learners := range max(mostPlanned, nodes+1) {
 		made := outer.Spec{
-			Fragments: p.Fragments, Codec: p.Codec, H: p.H, Merge: p.Merge, Answerers: p.Answerers, Learners: learners, StepTokens: TokensPerStep,
+			Fragments: p.Fragments, Codec: p.Codec, H: p.H, Answerers: p.Answerers, Learners: learners, StepTokens: TokensPerStep,
 			Budget: p.Budget, CreatedMs: p.CreatedMs, OwnText: p.OwnText,
 		}.Params()
 		var now []string
@@ -64,12 +64,11 @@ func TestWorldsPlayTheProduct(t *testing.T) {
 	}
 }
 
-// Explore draws what people can choose: two and three nodes a third of the time, merges, own texts, open runs, guests, liars
+// Explore draws what people can choose: two and three nodes a third of the time, own texts, open runs, guests, liars
 // and revocations, together.
 func TestExploreDrawsWhatPeopleChoose(t *testing.T) {
 	const seeds = 3000
 	var few, open, own, guests, liars, revoked, momentum, company int
-	merges := map[string]int{}
 	for seed := range uint64(seeds) {
 		s := Explore(seed)
 		members, lies := 0, false
@@ -87,13 +86,11 @@ func TestExploreDrawsWhatPeopleChoose(t *testing.T) {
 		open, own, momentum = open+is(s.Open), own+is(s.Params.OwnText), momentum+is(s.Params.Mu > 0)
 		guests, liars, revoked = guests+is(hosted), liars+is(lies), revoked+is(sacked)
 		company += is(hosted && lies)
-		merges[s.Params.Merge]++
 	}
-	t.Logf("few %d open %d own %d guests %d liars %d revoked %d momentum %d guests and liars %d of %d, %v", few, open, own, guests, liars, revoked, momentum, company, seeds, merges)
+	t.Logf("few %d open %d own %d guests %d liars %d revoked %d momentum %d guests and liars %d of %d", few, open, own, guests, liars, revoked, momentum, company, seeds)
 	for what, n := range map[string][2]int{
 		"two or three": {few, seeds / 4}, "open": {open, seeds / 12}, "own text": {own, seeds / 10}, "guests": {guests, seeds / 10}, "liars": {liars, seeds / 6},
 		"revocations": {revoked, seeds / 20}, "momentum": {momentum, seeds / 3}, "guests and liars": {company, seeds / 50},
-		"mean": {merges[outer.MergeMean], seeds / 10}, "clip": {merges[outer.MergeClip], seeds / 10},
 	} {
 		if n[0] < n[1] {
 			t.Errorf("%s: %d of %d worlds, want %d at least", what, n[0], seeds, n[1])

@@ -54,8 +54,8 @@ func TestSparseDeltasOfALostChain(t *testing.T) {
 const heldBudget = 1 << 20
 
 // What is held is progress towards an optimum near which a learner comes in each round, from the anchor again,
-// until it is sent. Little enough of it adds up that no run diverges, whatever else happens to it, with the merges of
-// Explore and those that such runs have by themselves. Seed 8 does with sparse where 0.7 of it is held, or with the momentum
+// until it is sent. Little enough of it adds up that no run diverges, whatever else happens to it, with the outer
+// steps that such runs have. Seed 8 does with sparse where 0.7 of it is held, or with the momentum
 // that sparse8 has.
 //
 // A run must be long enough to tell of most values: it learns late if it is not, and by chance of links and faults. With

@@ -10,7 +10,7 @@ import (
 // one learner's anchor is its own parameters, all weights are what deltas claim, and a round needs nobody else.
 func Plain(fragments int, budget uint64, createdMs int64) outer.Params {
 	p := outer.Spec{
-		Fragments: fragments, Codec: codec.Int4, Merge: outer.MergeRDA, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
+		Fragments: fragments, Codec: codec.Int4, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,
 	}.Params()
 	p.Eta, p.Mu, p.MaxShare, p.Quorum, p.MaxPace = 1, 0, 1, 1, outer.MaxPaceLimit
 	p.GraceMinMs, p.GraceMaxMs = 100, 30_000

@@ -20,7 +20,6 @@ type Means struct {
 	BytesPerSecond float64    // that each node's link carries, each way
 	Codec          codec.Kind // 0 = what suits the links
 	FreeCores      bool       // cores do not train, as beside a GPU: outer steps may take half of one
-	Merge          string     // "" = outer.BestMerge; outer.MergeClip takes more of a core
 }
 
 // Choice is how often a run of such means can merge, and what that takes at most: a round takes about one step more than H, so
@@ -56,10 +55,8 @@ const (
 	//
 	// roundSeconds is the time for one value of a round: encoding the own delta, folding, hashing and adopting.
 	roundSeconds = 16e-9
-	// valueSeconds is that for one value of each delta of it: checking and adding.
-	valueSeconds = 3e-9
-	// clipSeconds is what outer.MergeClip adds to that: the distances and moves of a second pass.
-	clipSeconds = 1e-9
+	// valueSeconds is that for one value of each delta of it: checking, adding, and the distances and moves of a second pass.
+	valueSeconds = 4e-9
 	// partialSeconds is what sparse codecs add for a value of a round: the choice of the part that travels, and
 	// holding the rest.
 	partialSeconds = 5e-9
@@ -128,13 +125,10 @@ func (m Means) withFewer() Means {
 	return m
 }
 
-// settled are the means with the codec and the merge that suit them, where these are open.
+// settled are the means with the codec that suits them, where it is open.
 func (m Means) settled() Means {
 	if m.Codec == 0 {
 		return m.suited()
-	}
-	if m.Merge == "" {
-		m.Merge = outer.BestMerge(int(min(m.least(), m.most())), m.Codec)
 	}
 	return m
 }
@@ -180,20 +174,17 @@ func (m Means) perSweep() float64 {
 
 // work is the time of one core for a round of all fragments.
 func (m Means) work() float64 {
-	return CoreSeconds(m.Codec, m.Merge, float64(m.Params), float64(m.deltas(m.Learners)))
+	return CoreSeconds(m.Codec, float64(m.Params), float64(m.deltas(m.Learners)))
 }
 
 // CoreSeconds is about what a round of so many values takes of a core that has so many deltas: encoding the own one, checking,
 // folding, hashing and adopting.
-func CoreSeconds(k codec.Kind, merge string, values, deltas float64) float64 {
-	round, value := roundSeconds, valueSeconds
+func CoreSeconds(k codec.Kind, values, deltas float64) float64 {
+	round := roundSeconds
 	if k.Partial() {
 		round += partialSeconds
 	}
-	if merge == outer.MergeClip {
-		value += clipSeconds
-	}
-	return values * (round + deltas*value)
+	return values * (round + deltas*valueSeconds)
 }
 
 // deltas is how many a round has of so many learners: more of them take turns.
@@ -248,19 +239,19 @@ func (m Means) validate() error {
 	return nil
 }
 
-// tooLittle says by how much the means fall short. open are the means with codec or merge left to Choose.
+// tooLittle says by how much the means fall short. open are the means with the codec left to Choose.
 func (m Means) tooLittle(open Means) error {
 	steps := fmt.Sprintf("steps of %.3g s are so short beside the outer steps that they would need H = %.0f", m.StepSeconds, math.Ceil(m.byCore()))
 	links := fmt.Sprintf("links of %.3g Mbit/s would need H = %.0f", mbit(m.BytesPerSecond), math.Ceil(m.byLink()))
 	limit := fmt.Sprintf("the codec %v allows at most %.0f", m.Codec, m.most())
 	if m.byLink() <= m.most() {
-		return fmt.Errorf("%s, and %s: %s", steps, limit, m.longer(open))
+		return fmt.Errorf("%s, and %s: %s", steps, limit, m.longer())
 	}
 	offer := fmt.Sprintf("offer %.3g Mbit/s", RoundUp(mbit(m.BytesPerSecond*m.byLink()/m.most()), 3))
 	if m.byCore() <= m.most() {
 		return fmt.Errorf("%s, and %s: %s, or take a larger batch, %s or a smaller model%s", links, limit, offer, m.fewer(), open.thinner())
 	}
-	return fmt.Errorf("%s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(open), offer)
+	return fmt.Errorf("%s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(), offer)
 }
 
 // fewer is what to have less of: deltas in a round, which learners who take turns do not add to.
@@ -272,15 +263,12 @@ func (m Means) fewer() string {
 }
 
 // longer is what to do about steps that are too short.
-func (m Means) longer(open Means) string {
+func (m Means) longer() string {
 	hint := fmt.Sprintf("take a larger batch (steps of %.3g s)", RoundUp(m.leastStep(), 2))
-	fewer, mean := m, m
-	fewer.Learners, mean.Merge = min(2, m.Learners), outer.MergeMean
+	fewer := m
+	fewer.Learners = min(2, m.Learners)
 	if fewer.byCore() <= m.most() {
 		hint += " or " + m.fewer()
-	}
-	if open.Merge == "" && mean.byCore() <= m.most() {
-		hint += ", or the merge mean, which takes less but does not withstand liars"
 	}
 	return hint
 }

@@ -60,7 +60,7 @@ type Setting struct {
 	HMin     int     `json:"hmin"`   // 0 means H/4
 	Eta      float64 `json:"eta"`
 	Mu       float64 `json:"mu"`
-	Merge    string  `json:"merge"`
+	Merge    string  `json:"merge"`    // clip; of stored trials rda and mean as well, which there were
 	Clip     float64 `json:"clip"`     // of the norm reference, 1e6 = none
 	RefDecay float64 `json:"refdecay"` // of the norm reference, a round; 0 means the default
 	Codec    string  `json:"codec"`
@@ -89,7 +89,7 @@ func Default() Setting {
 	return Setting{
 		Baseline: Atoll, Model: "mini", Data: "goroot", Shards: ShardsAll, Tokens: 1 << 19, M: 4, Batch: 4,
 		Inner: optimizer.NameAdamW, LR: 2e-3, Warmup: 0.03, Final: 0.1, Decay: in.AdamW.WeightDecay,
-		H: o.H, P: 8, Eta: 1, Mu: 0, Merge: outer.MergeRDA, Clip: o.ClipFactor,
+		H: o.H, P: 8, Eta: 1, Mu: 0, Merge: clip, Clip: o.ClipFactor,
 		Codec: o.Codec.String(), Grace: 1, GraceMax: 60, Latency: 0.05,
 	}
 }
@@ -154,11 +154,11 @@ func (s Setting) params(fragments int, tokens uint64) (outer.Params, error) {
 		return outer.Params{}, fmt.Errorf("sweep: H is %d; use at least 1", s.H)
 	}
 	p := outer.Spec{
-		Fragments: fragments, Codec: kind, H: s.H, Merge: s.Merge, Answerers: s.Answerers, Learners: s.M, StepTokens: uint64(s.stepTokens(c)), Budget: tokens,
+		Fragments: fragments, Codec: kind, H: s.H, Answerers: s.Answerers, Learners: s.M, StepTokens: uint64(s.stepTokens(c)), Budget: tokens,
 		CreatedMs: sim.Start, OwnText: s.Shards == ShardsSplit,
 	}.Params()
 	p.HMin = cmp.Or(s.HMin, p.HMin)
-	p.Eta, p.Mu, p.Merge, p.ClipFactor = s.Eta, s.Mu, s.Merge, s.Clip
+	p.Eta, p.Mu, p.ClipFactor = s.Eta, s.Mu, s.Clip
 	p.RefDecay = cmp.Or(s.RefDecay, p.RefDecay)
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = s.ms(s.Grace), s.ms(s.GraceMax), minRoundMs
 	return p, p.Validate()
@@ -192,6 +192,8 @@ func (s Setting) Validate() error {
 		return fmt.Errorf("tokens is %d; use at least one step of every learner, %d, and at most %d", s.Tokens, s.M*s.stepTokens(c), maxTokens)
 	case s.Shards != ShardsAll && s.Shards != ShardsSplit:
 		return fmt.Errorf("shards is %q; use %s or %s", s.Shards, ShardsAll, ShardsSplit)
+	case s.Merge != clip && s.Baseline == Atoll:
+		return fmt.Errorf("merge is %q; there is %s alone", s.Merge, clip)
 	case s.Step < 0 || s.Step > maxStepMs:
 		return fmt.Errorf("step is %d ms; use 1 to %d, or 0 for %d", s.Step, maxStepMs, defaultStepMs)
 	case s.Pieces < 0 || s.Pieces > maxPieces:
@@ -236,6 +238,9 @@ func (s Setting) shown(name string) string {
 	return cmp.Or(s.Get(name), "-")
 }
 
+// clip is the only way in which atoll merges deltas.
+const clip = "clip"
+
 // noClip is a norm reference that clips nothing.
 const noClip = 1e6
 
@@ -244,7 +249,7 @@ const noClip = 1e6
 func (s Setting) read() Setting {
 	switch s.Baseline {
 	case DiLoCo:
-		s.P, s.Merge, s.Clip = 1, outer.MergeMean, noClip
+		s.P, s.Merge, s.Clip = 1, "mean", noClip
 	case Aggregated:
 		s.P = 1
 	}

@@ -38,20 +38,20 @@ func (k task) Plan(fragments int) outer.Plan {
 	for p, f := range plan {
 		plan[p].Tensors = nil
 		for _, t := range f.Tensors {
-			plan[p].Tensors = append(plan[p].Tensors, k.pieces(outer.Merged{View: views[t.Name], Mean: t.Mean})...)
+			plan[p].Tensors = append(plan[p].Tensors, k.pieces(views[t.Name])...)
 		}
 	}
 	return plan
 }
 
 // pieces are those of a tensor.
-func (k task) pieces(m outer.Merged) []outer.Tensor {
-	if len(m.Shape) != 2 {
-		return m.Pieces(m.Len)
+func (k task) pieces(v tensor.View) []outer.Tensor {
+	if len(v.Shape) != 2 {
+		return outer.Pieces(v, v.Len)
 	}
 	n := cmp.Or(k.Pieces, 1)
-	rows := (m.Shape[0] + n - 1) / n
-	return m.Pieces(rows * m.Shape[1])
+	rows := (v.Shape[0] + n - 1) / n
+	return outer.Pieces(v, rows*v.Shape[1])
 }
 
 // Trainer implements sim.Task. A node that joins later reads what one of the

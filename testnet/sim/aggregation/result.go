@@ -1,7 +1,6 @@
 package aggregation
 
 import (
-	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
 )
 
@@ -83,7 +82,7 @@ func (c Config) foldSeconds(level int, deltas float64) float64 {
 	if level > 0 {
 		kind = c.merged()
 	}
-	return tune.CoreSeconds(kind, outer.MergeClip, c.values(), deltas)
+	return tune.CoreSeconds(kind, c.values(), deltas)
 }
 
 // mergeSeconds is what it takes to make a merged delta of a level: about a fold, as that encodes as well.

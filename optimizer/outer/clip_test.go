@@ -30,7 +30,7 @@ func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Cont
 		spoken, vs, ws := judgeSilence(m, p, float64(prev.Ref[k]), norm32(prev.Anchor[at:at+n]), set, vs, weights)
 		r, u := float64(prev.Ref[k]), make([]float64, n)
 		if len(vs) > 0 {
-			r, u = judgeTensor(m, p, f.Tensors[k].Mean, r, spoken, vs, ws, prev.Round+1)
+			r, u = judgeTensor(m, p, r, spoken, vs, ws, prev.Round+1)
 		}
 		ref = append(ref, r)
 		for i := range u {
@@ -68,7 +68,7 @@ func judgeSilence(m *medians, p Params, ref, anchor float64, set []Contribution,
 	return spoken, out, ws
 }
 
-func judgeTensor(m *medians, p Params, mean bool, ref float64, set []Contribution, vs [][]float64, weights []float64, round uint32) (float64, []float64) {
+func judgeTensor(m *medians, p Params, ref float64, set []Contribution, vs [][]float64, weights []float64, round uint32) (float64, []float64) {
 	perH := func(i int) float64 { return math.Sqrt(float64(p.H) / float64(set[i].Delta.Steps)) }
 	median := func() float64 {
 		var norms, ws []float64
@@ -102,49 +102,7 @@ func judgeTensor(m *medians, p Params, mean bool, ref float64, set []Contributio
 	case m != 0:
 		ref = p.RefDecay*ref + (1-p.RefDecay)*m
 	}
-	switch {
-	case p.Merge == MergeClip:
-		return ref, judgeClip(m, vs, weights)
-	case mean || p.Merge == MergeMean:
-		return ref, judgeMean(vs, weights)
-	}
-	return ref, judgeRDA(vs, weights)
-}
-
-func judgeMean(vs [][]float64, weights []float64) []float64 {
-	u, total := make([]float64, len(vs[0])), 0.0
-	for i, v := range vs {
-		total += weights[i]
-		for j, x := range v {
-			u[j] += weights[i] * x
-		}
-	}
-	scale(u, 1/total)
-	return u
-}
-
-func judgeRDA(vs [][]float64, weights []float64) []float64 {
-	var total, radius, squares float64
-	d := make([]float64, len(vs[0]))
-	for i, v := range vs {
-		n, w := length(v), weights[i]
-		total += w
-		radius += w * n
-		if n == 0 {
-			continue
-		}
-		squares += w * w
-		for j, x := range v {
-			d[j] += w * x / n
-		}
-	}
-	if length(d) < 0.5*math.Sqrt(squares) {
-		return judgeMean(vs, weights)
-	}
-	if length(d) > 0 {
-		scale(d, radius/total/length(d))
-	}
-	return d
+	return ref, judgeClip(m, vs, weights)
 }
 
 func length(v []float64) float64 {
@@ -236,7 +194,7 @@ func near(t *rapid.T, what string, got []float32, want []float64, tolerance floa
 	}
 }
 
-func TestRDAOfEqualDeltasIsThatDelta(t *testing.T) {
+func TestMergeOfEqualDeltasIsThatDelta(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	v := vector(3, f.Len)
 	var set []Contribution
@@ -250,52 +208,6 @@ func TestRDAOfEqualDeltasIsThatDelta(t *testing.T) {
 		if math.Abs(float64(a-v[i])) > 1e-6*math.Abs(float64(v[i])) {
 			t.Fatalf("value %d: %v became %v", i, v[i], a)
 		}
-	}
-}
-
-// Directions at right angles keep the length of the deltas, which a mean would shorten.
-func TestRDAKeepsLength(t *testing.T) {
-	p, f := toyParams(), toyFragment()
-	v, w := make([]float32, f.Len), make([]float32, f.Len)
-	for i := range v {
-		if i%2 == 0 {
-			v[i] = 1
-		} else {
-			w[i] = 1
-		}
-	}
-	start := Genesis(f, make([]float32, f.Len), p)
-	set := []Contribution{contribution(t, p, 1, 1, v), contribution(t, p, 2, 1, w)}
-	rda := mustFold(t, p, f, start, set...)
-	p.Merge = MergeMean
-	mean := mustFold(t, p, f, start, set...)
-	f.each(func(k, at, n int) {
-		got, plain := norm32(rda.Anchor[at:at+n]), norm32(mean.Anchor[at:at+n])
-		one := (norm32(v[at:at+n]) + norm32(w[at:at+n])) / 2
-		if f.Tensors[k].Mean {
-			one = plain // embeddings are merged by mean either way
-		} else if plain > 0.8*one {
-			t.Fatalf("%s: a mean of length %v is no contrast to %v", f.Tensors[k].Name, plain, one)
-		}
-		if math.Abs(got-one) > 1e-5*one {
-			t.Errorf("%s: length %v, want %v", f.Tensors[k].Name, got, one)
-		}
-	})
-}
-
-func TestOppositionFallsBackToTheMean(t *testing.T) {
-	p, f := toyParams(), toyFragment()
-	v := vector(3, f.Len)
-	back := slices.Clone(v)
-	tensor.Scale(-0.5, back)
-	back[0] += 1e-3
-	start := Genesis(f, make([]float32, f.Len), p)
-	set := []Contribution{contribution(t, p, 1, 1, v), contribution(t, p, 2, 1, back)}
-	rda := mustFold(t, p, f, start, set...)
-	p.Merge = MergeMean
-	mean := mustFold(t, p, f, start, set...)
-	if rda.State != mean.State {
-		t.Error("opposed deltas are not merged by their mean")
 	}
 }
 
@@ -340,7 +252,6 @@ func TestFirstRoundClipsByItsMedian(t *testing.T) {
 // not clipped. A delta that grew alone is, and so are two that agree on more.
 func TestYoungRoundsFollowTheirMedian(t *testing.T) {
 	p, f := toyParams(), toyFragment()
-	p.Merge = MergeMean
 	grown := func(author byte, round uint32, by float32) Contribution {
 		v := vector(uint64(author), f.Len)
 		tensor.Scale(by, v)
