@@ -82,7 +82,7 @@ func TestShardsOnAFullDisk(t *testing.T) {
 // killed in the middle, with ATOLL_LONG=1 before its first part and before a shard is whole as well.
 func TestKilledWhileItFetches(t *testing.T) {
 	t.Parallel()
-	const count = 2 + 6 // shards: those that are held out, and two windows, which are all
+	const count = 2 + 8 // shards: those that are held out, and two windows
 	c := manyShards(t, 8, 150_000)
 	g := aboutCorpus(1<<40, c.Manifest)
 	peer := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})

@@ -47,7 +47,7 @@ func TestLayoutRun(t *testing.T) {
 	needsPython(t)
 	const idle = "idle --step-seconds 0.02"
 	g, values := layoutRun(t, 60_000)
-	first := launch(t, Config{Genesis: g.Encode(), Init: values, Learner: idle, Pace: slowPace})
+	first := launch(t, Config{Genesis: g.Encode(), Init: values, Observe: true}) // a learner would stay for what it alone had folded
 	out := filepath.Join(t.TempDir(), "models")
 	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace, Export: out, ExportEvery: 20_000})
 	second.until("it contributes", contributes)

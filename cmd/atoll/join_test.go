@@ -161,7 +161,7 @@ func TestJoinErrors(t *testing.T) {
 	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
 	otherRun, _, _ := strings.Cut(strings.Repeat("01", 32)+first.link[len("atoll:")+64:], "#") // an invite is of one run
 	damaged := filepath.Join(dir, "damaged.genesis")
-	write(t, damaged, strings.Replace(read(t, genesis), `"Format":2`, `"Format":9`, 1))
+	write(t, damaged, strings.Replace(read(t, genesis), `"Rules":1`, `"Rules":9`, 1))
 	spaced := filepath.Join(dir, "spaced.genesis")
 	write(t, spaced, read(t, genesis)+"\n")
 	short := filepath.Join(dir, "short.txt")
@@ -177,7 +177,7 @@ func TestJoinErrors(t *testing.T) {
 		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
 		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "is not of run"},
 		{"no invite", []string{first.link[:strings.Index(first.link, "#")]}, exitRefused, "ask the run's owner for a link with an invite"},
-		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Format is 9, this program reads 2"},
+		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Rules is 9, this program knows 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
 		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
 		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},

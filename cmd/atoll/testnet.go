@@ -51,7 +51,7 @@ Examples:
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
   atoll testnet --learners "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
-  atoll testnet --baseline diloco --eta 0.7 --mu 0.9
+  atoll testnet --baseline diloco --h 48
   atoll testnet --link rate=20mbit,delay=40ms --trace --dir world
   atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it; with --shape rate=none in a testnet with --link)`
 }

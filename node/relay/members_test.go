@@ -15,7 +15,7 @@ import (
 // owned is a run of two owners, and its genesis as far as a relay reads it.
 func owned(t *testing.T) (run wire.RunID, document []byte) {
 	t.Helper()
-	document, err := json.Marshal(map[string]any{"Format": 2, "Owners": []wire.PeerID{wire.PeerIDOf(key(20)), wire.PeerIDOf(key(30))}})
+	document, err := json.Marshal(map[string]any{"Rules": 1, "Owners": []wire.PeerID{wire.PeerIDOf(key(20)), wire.PeerIDOf(key(30))}})
 	if err != nil {
 		t.Fatal(err)
 	}

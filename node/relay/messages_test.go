@@ -20,7 +20,7 @@ func TestBeatsAtARelayAreBounded(t *testing.T) {
 	if _, err := members.Add(invite.AdmitOther(run, wire.PeerIDOf(author))); err != nil {
 		t.Fatal(err)
 	}
-	for document, bounded := range map[string]bool{`{"Format":2}`: true, `no document`: false} {
+	for document, bounded := range map[string]bool{`{"Rules":1}`: true, `no document`: false} {
 		s := &server{run: run, key: key(9), members: members, gate: p2p.NewMessageGate(run, members), began: time.Now(), log: slog.New(slog.DiscardHandler)}
 		s.follow([]byte(document))
 		passed := 0
