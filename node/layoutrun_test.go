@@ -19,7 +19,7 @@ func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, dir string) {
 	t.Helper()
 	g = toyGenesis(budget)
 	g.Model, g.Data = llama.Config{Context: 32}, genesis.Data{}
-	g.Layout = genesis.Layout{{Name: "wte.weight", Shape: []int{400, 200}, Mean: true}, {Name: "h.0.weight", Shape: []int{64, 32}}, {Name: "scale", Mean: true}}
+	g.Layout = genesis.Layout{{Name: "wte.weight", Shape: []int{400, 200}}, {Name: "h.0.weight", Shape: []int{64, 32}}, {Name: "scale"}}
 	slab := g.NewSlab()
 	for i := range slab.Data {
 		slab.Data[i] = float32(i%101)/101 - 0.5

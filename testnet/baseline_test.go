@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"atoll/node/genesis"
-	"atoll/optimizer/outer"
 	"atoll/testnet/baseline"
 )
 
@@ -141,7 +140,6 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 		eta, mu float64
 	}{
 		"atoll":                  {Config{}, 0.8, 0.6},
-		"atoll, RDA":             {Config{Merge: outer.MergeRDA}, 1, 0},
 		"atoll, H = 4":           {Config{H: 4}, 1, 0},
 		"atoll, sparse":          {Config{Codec: "sparse"}, 1, 0},
 		"atoll, sparse8":         {Config{Codec: "sparse8"}, 0.8, 0.6},
@@ -149,7 +147,6 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 		"thirty-two, in turns":   {Config{Nodes: 32}, 0.4, 0.6},
 		"diloco of thirty-two":   {Config{Nodes: 32, Baseline: baseline.DiLoCo}, 0.8, 0.6},
 		"diloco":                 {Config{Baseline: baseline.DiLoCo}, 0.8, 0.6},
-		"diloco, atoll's RDA":    {Config{Baseline: baseline.DiLoCo, Merge: outer.MergeRDA}, 0.8, 0.6},
 		"diloco, atoll's sparse": {Config{Baseline: baseline.DiLoCo, Codec: "sparse"}, 0.8, 0.6},
 		"diloco, H = 4":          {Config{Baseline: baseline.DiLoCo, H: 4}, 1, 0},
 		"diloco, H = 4, sparse8": {Config{Baseline: baseline.DiLoCo, H: 4, Codec: "sparse8"}, 1, 0},
@@ -163,9 +160,9 @@ func TestOuterSettingsReachTheGenesis(t *testing.T) {
 			t.Errorf("codec %q: H = %d, want %d", c.Codec, h, want)
 		}
 	}
-	for h, merge := range map[int]string{4: outer.MergeMean, 24: outer.MergeClip, 2000: outer.MergeClip} {
-		if o := settingsOf(t, Config{H: h}).OuterParams(); o.H != h || o.HMin != h/4 || o.Merge != merge {
-			t.Errorf("H = %d: %d, at least %d, %s", h, o.H, o.HMin, o.Merge)
+	for _, h := range []int{4, 24, 2000} {
+		if o := settingsOf(t, Config{H: h}).OuterParams(); o.H != h || o.HMin != h/4 {
+			t.Errorf("H = %d: %d, at least %d", h, o.H, o.HMin)
 		}
 	}
 }
@@ -182,17 +179,6 @@ func settingsOf(t *testing.T, c Config) genesis.Genesis {
 		t.Fatal(err)
 	}
 	return g
-}
-
-// A merge that was asked for stays with every H.
-func TestMergeReachesTheGenesis(t *testing.T) {
-	for _, h := range []int{4, 24} {
-		for _, merge := range []string{outer.MergeRDA, outer.MergeMean, outer.MergeClip} {
-			if o := settingsOf(t, Config{H: h, Merge: merge}).Outer; o.Merge != merge || o.H != h {
-				t.Errorf("H = %d, %s: H = %d, %s", h, merge, o.H, o.Merge)
-			}
-		}
-	}
 }
 
 // TestBaselineReportHasNoDeltas: what a baseline does not have is absent, never zero, and

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor/codec"
 	"atoll/testnet/baseline"
@@ -33,7 +32,6 @@ func TestConfigErrorsNameTheFlag(t *testing.T) {
 		`model "huge"`:                      {Model: "huge"},
 		`--optimizer: optimizer "sgd"`:      {Optimizer: "sgd"},
 		`--codec: codec "int3"`:             {Codec: "int3"},
-		`Merge is "median"; use "rda"`:      {Merge: "median"},
 		`"explode": there is no such event`: {Chaos: "explode 1 @1s"},
 		"there are only nodes 0 to 3,":      {Chaos: "leave 4 @1s"},
 	} {
@@ -105,7 +103,7 @@ func TestRatesOfBaselines(t *testing.T) {
 		Config
 		want float64
 	}{
-		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Merge: outer.MergeRDA}, 0.008}, {Config{Codec: "sparse"}, 0.008},
+		{Config{}, 0.004}, {Config{H: 4}, 0.008}, {Config{Codec: "sparse"}, 0.008},
 		{Config{Baseline: baseline.DP}, 0.0057}, {Config{Baseline: baseline.Local}, 0.0057}, {Config{Baseline: baseline.DiLoCo}, 0.004}, {Config{Baseline: baseline.DiLoCo, H: 4}, 0.008},
 		{Config{LR: 0.03}, 0.03},
 	} {

@@ -60,7 +60,7 @@ func TestNewByDefaultIsGood(t *testing.T) {
 }
 
 func TestWornTextIsAWarning(t *testing.T) {
-	a := created{Run: "x", Merge: "mean", Codec: "int4", Budget: 200e6}
+	a := created{Run: "x", Codec: "int4", Budget: 200e6}
 	for passes, want := range map[float64]bool{39: false, 40: false, 41: true, 1958: true} {
 		a.Length = tune.Length{Passes: passes}
 		var b bytes.Buffer

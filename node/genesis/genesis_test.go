@@ -21,7 +21,7 @@ func fixedGenesis() Genesis {
 	return Genesis{
 		Rules: 1, Name: "golden <run> é", Model: llama.Tiny, Seed: 42, Batch: 4, Inner: Inner{Optimizer: optimizer.NameMuon, LR: 4e-3},
 		Outer: outer.Spec{
-			Fragments: 8, Codec: codec.Int4, H: 24, Merge: outer.MergeClip, Answerers: 16, Learners: 32, Budget: 3_000_000, CreatedMs: 1_700_000_000_000,
+			Fragments: 8, Codec: codec.Int4, H: 24, Answerers: 16, Learners: 32, Budget: 3_000_000, CreatedMs: 1_700_000_000_000,
 			SweepMs: 90_000, Window: 200,
 		},
 		WayMs: 100, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},
@@ -34,7 +34,7 @@ func TestGenesisGolden(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "842d0504131af0040d96a6c8905bbea4e8b448569e59142f6192b9f8519af2d9"
+	const want = "d14261ee9d6d769bf9bf2085f8834ab10226c345d40a87e1f807b1348f70c912"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())

@@ -19,8 +19,8 @@ func layoutGenesis() (Genesis, []float32) {
 	g := fixedGenesis()
 	g.Model = llama.Config{Context: 32}
 	g.Layout = Layout{
-		{Name: "wte.weight", Shape: []int{300, 400}, Mean: true}, {Name: "h.0.weight", Shape: []int{70, 8}},
-		{Name: "h.0.bias", Shape: []int{70}, Mean: true}, {Name: "scale", Mean: true},
+		{Name: "wte.weight", Shape: []int{300, 400}}, {Name: "h.0.weight", Shape: []int{70, 8}},
+		{Name: "h.0.bias", Shape: []int{70}}, {Name: "scale"},
 	}
 	g.Recipe = `{"family":"test"}`
 	g.Outer.Fragments = 3
@@ -35,23 +35,12 @@ func layoutGenesis() (Genesis, []float32) {
 func specLayout(t *testing.T, _ *spectest.Spec) {
 	g, _ := layoutGenesis()
 	b := g.Encode()
-	want := `"Layout":[{"Name":"wte.weight","Shape":[300,400],"Mean":true},{"Name":"h.0.weight","Shape":[70,8]},{"Name":"h.0.bias","Shape":[70],"Mean":true},{"Name":"scale","Mean":true}]`
+	want := `"Layout":[{"Name":"wte.weight","Shape":[300,400]},{"Name":"h.0.weight","Shape":[70,8]},{"Name":"h.0.bias","Shape":[70]},{"Name":"scale"}]`
 	if !strings.Contains(string(b), want) {
 		t.Errorf("%s", b)
 	}
 	if back, err := Decode(b); err != nil || !reflect.DeepEqual(back, g) {
 		t.Errorf("read back %+v, %v", back, err)
-	}
-}
-
-func specMean(t *testing.T, _ *spectest.Spec) {
-	g, _ := layoutGenesis()
-	for p, f := range g.Plan() {
-		for _, piece := range f.Tensors {
-			if piece.Mean != (piece.Name != "h.0.weight") {
-				t.Errorf("fragment %d: %+v", p, piece)
-			}
-		}
 	}
 }
 

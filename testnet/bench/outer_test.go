@@ -67,29 +67,11 @@ func TestMeasureOuter(t *testing.T) {
 	if o.Pairs != leastParts || o.Params != mini().Params() || o.Batch != 2 || o.H != 3 || o.Fragments != 2 || o.Deltas != 2 || o.Codec != "f32" {
 		t.Errorf("%+v", o)
 	}
-	if o.Merge != outer.MergeMean || o.Momentum != 0 {
-		t.Errorf("H = 3 is merged by %s with momentum %v", o.Merge, o.Momentum)
+	if o.Momentum != 0 {
+		t.Errorf("H = 3 has momentum %v", o.Momentum)
 	}
 	if !(o.RatioMin <= o.Ratio && o.Ratio <= o.RatioMax && o.RatioMin > 0) || o.TokensPerS <= 0 || o.AlonePerS <= 0 || o.MsFold <= 0 || o.RatioBest <= 0 || o.RatioBest >= 1 {
 		t.Errorf("%+v", o)
-	}
-}
-
-// The merge is the merge of a run unless one is asked for, for every H.
-func TestOuterRigMerges(t *testing.T) {
-	for _, c := range []struct {
-		h     int
-		asked string
-		want  string
-		mu    float64
-	}{{24, "", outer.MergeClip, 0.6}, {24, outer.MergeRDA, outer.MergeRDA, 0}, {4, outer.MergeClip, outer.MergeClip, 0}} {
-		r, err := newOuterRig(OuterConfig{Model: miniFile(t), Threads: 1, Batch: 1, H: c.h, Deltas: 1, Codec: codec.Int4, Merge: c.asked})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := r.g.OuterParams(); o.Merge != c.want || o.Mu != c.mu {
-			t.Errorf("H = %d, %q asked for: %s, momentum %v", c.h, c.asked, o.Merge, o.Mu)
-		}
 	}
 }
 

@@ -54,7 +54,7 @@ func TestFieldNames(t *testing.T) {
 		{Fold{}, "bench deltas params codec ms_per_fold fold_spread ms_decode fold_over_decode fold_over_decode_spread"},
 		{Adopt{}, "bench params ms_per_adopt gparam_per_s spread"},
 		{State{}, "bench model params outer_momentum trainer_bytes_per_param outer_bytes_per_param bytes_per_param"},
-		{Outer{}, "bench model params threads batch h fragments deltas codec merge momentum pairs tokens_per_s tokens_per_s_without ratio ratio_min ratio_max ratio_best ms_draft ms_fold ms_adopt"},
+		{Outer{}, "bench model params threads batch h fragments deltas codec momentum pairs tokens_per_s tokens_per_s_without ratio ratio_min ratio_max ratio_best ms_draft ms_fold ms_adopt"},
 		{Disk{}, "bench writes_per_s ms_per_write write_spread mb_per_s mb_spread delta_bytes ms_per_own_delta own_delta_spread ms_per_delta delta_spread"},
 		{Link{}, "bench transport response_bytes streams ms_per_call mb_per_s spread"},
 	} {

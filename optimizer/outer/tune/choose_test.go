@@ -23,21 +23,17 @@ func TestChooseByHand(t *testing.T) {
 		want Choice
 	}{
 		{"links decide", Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: 2.5e6},
-			Choice{H: 2, Fragments: 2, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.014}},
+			Choice{H: 2, Fragments: 2, BytesPerSecond: 645_000, LinkShare: 0.258, CoreShare: 0.016}},
 		{"cores decide", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9},
-			Choice{H: 4, Fragments: 4, BytesPerSecond: 6.84091e6, LinkShare: 0.00684091, CoreShare: 0.090909}},
-		{"clipping takes more", Means{Params: 1e6, Tensors: 20, Learners: 8, StepSeconds: 0.11, BytesPerSecond: 1e9, Merge: outer.MergeClip},
 			Choice{H: 5, Fragments: 5, BytesPerSecond: 5.47273e6, LinkShare: 0.00547273, CoreShare: 0.087273}},
 		{"alone", Means{Params: 1e6, Tensors: 20, Learners: 1, StepSeconds: 1, BytesPerSecond: 1},
-			Choice{H: 1, Fragments: 1, CoreShare: 0.019}},
+			Choice{H: 1, Fragments: 1, CoreShare: 0.02}},
 		{"few values", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6},
 			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.012308}},
-		{"few values, averaged", Means{Params: 10_000, Tensors: 20, Learners: 4, StepSeconds: 0.001, BytesPerSecond: 1e6, Merge: outer.MergeMean},
-			Choice{H: 26, Fragments: 2, BytesPerSecond: 496_153.8, LinkShare: 0.4962, CoreShare: 0.010769}},
 		{"sparse", Means{Params: 1e7, Tensors: 20, Learners: 11, StepSeconds: 1, BytesPerSecond: 222_000, Codec: codec.Sparse},
-			Choice{H: 20, Fragments: 20, BytesPerSecond: 111_000, LinkShare: 0.5, CoreShare: 0.027}},
+			Choice{H: 20, Fragments: 20, BytesPerSecond: 111_000, LinkShare: 0.5, CoreShare: 0.0325}},
 		{"few values in sparse", Means{Params: 200_000, Tensors: 20, Learners: 2, StepSeconds: 1, BytesPerSecond: 1110, Codec: codec.Sparse},
-			Choice{H: 8, Fragments: 2, BytesPerSecond: 555, LinkShare: 0.5, CoreShare: 0.000675}},
+			Choice{H: 8, Fragments: 2, BytesPerSecond: 555, LinkShare: 0.5, CoreShare: 0.000725}},
 	} {
 		if c.m.Codec == 0 {
 			c.m.Codec = codec.Int4
@@ -78,7 +74,7 @@ func TestChooseErrors(t *testing.T) {
 		{"links of 0.16 Mbit/s would need H = 129, and the codec int4 allows at most 64: offer 0.323 Mbit/s", func(m *Means) { m.BytesPerSecond = 20_000 }},
 		// Links that carry sparse deltas do not help who has no time for them.
 		{"H = 80, links of 16 Mbit/s would need H = 323, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners; and offer 80.7 Mbit/s, or less with a larger batch!", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 0.004, 2e6 }},
-		{"H = 72, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners, or the merge mean", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
+		{"H = 72, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners!", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.0045, 1e9 }},
 		// Cores are too slow for sparse deltas, which ask for a smaller H, and not for others: it is the link that falls short.
 		{"the codec sparse8 allows at most 64: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
 		{"a rate above 0", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 1e-200, 1e-200 }},
@@ -87,8 +83,7 @@ func TestChooseErrors(t *testing.T) {
 		{"take a larger batch, fewer answerers than 16 or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 17, 16, 20_000 }},
 		{"take a larger batch, fewer learners or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 16, 16, 20_000 }},
 		{"take a larger batch (steps of 6.3 s) or fewer learners!", func(m *Means) { m.Learners, m.BytesPerSecond = 10_000, 1e12 }},
-		// Between what the mean and what clipping takes: 16 + 4 x 3 ns, and 4 more; two learners take 16 + 2 x 4 ns.
-		{"H = 72, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners, or the merge mean", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
+		{"H = 72, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners!", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
 	} {
 		m := good
 		c.change(&m)
@@ -243,22 +238,18 @@ func TestChooseCodec(t *testing.T) {
 		bytesPerSecond float64
 		want           codec.Kind
 		h              int
-		merge          string
 	}{
-		{1e6, codec.Int4, 3, outer.MergeMean},
-		{54_000, codec.Int4, 48, outer.MergeClip},
-		{53_000, codec.Sparse8, 12, outer.MergeClip},
-		{12_900, codec.Sparse8, 48, outer.MergeClip},
-		{12_800, codec.Sparse, 11, outer.MergeRDA},
-		{5_600, codec.Sparse, 24, outer.MergeRDA},
+		{1e6, codec.Int4, 3},
+		{54_000, codec.Int4, 48},
+		{53_000, codec.Sparse8, 12},
+		{12_900, codec.Sparse8, 48},
+		{12_800, codec.Sparse, 11},
+		{5_600, codec.Sparse, 24},
 	} {
 		m := Means{Params: 1e6, Tensors: 20, Learners: 4, StepSeconds: 1, BytesPerSecond: c.bytesPerSecond}
 		got, err := Choose(m)
 		if err != nil || got.Codec != c.want || got.H != c.h || BytesOf(got.Codec) > BytesOf(last) {
 			t.Errorf("%v bytes/s: %+v, %v; want %v every %d steps", c.bytesPerSecond, got, err, c.want, c.h)
-		}
-		if merge := outer.BestMerge(got.H, got.Codec); merge != c.merge {
-			t.Errorf("%v bytes/s: merge %s", c.bytesPerSecond, merge)
 		}
 		m.Codec = got.Codec
 		if asked, err := Choose(m); err != nil || asked != got {

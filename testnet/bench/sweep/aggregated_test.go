@@ -14,26 +14,25 @@ import (
 	"atoll/tensor/codec"
 )
 
-// exact is an aggregation in f32 by the mean, whose steps nothing clips, and whose deltas nobody judges, as each learner has a text
-// of its own.
+// exact is an aggregation in f32, whose steps nothing clips, and whose deltas nobody judges, as each learner has a text of its own.
 func exact(set ...string) Setting {
-	return micro(slices.Concat(constant, []string{"arm=aggregated", "merge=mean", "codec=f32", "clip=1e6", "eta=1", "mu=0", "p=1", "shards=split"}, set)...)
+	return micro(slices.Concat(constant, []string{"arm=aggregated", "codec=f32", "clip=1e6", "eta=1", "mu=0", "p=1", "shards=split"}, set)...)
 }
 
-// Folding deltas by the mean, behind a barrier, is what DiLoCo does.
-func TestAggregatedByTheMeanIsDiLoCo(t *testing.T) {
-	a := play(t, exact(), 1)
-	b := play(t, exact("arm=diloco"), 1)
+// Folding one delta behind a barrier is what DiLoCo of one does.
+func TestAggregatedAloneIsDiLoCo(t *testing.T) {
+	a := play(t, exact("m=1"), 1)
+	b := play(t, exact("m=1", "arm=diloco"), 1)
 	if math.Abs(a.ValBPB-b.ValBPB) > 1e-4 || a.Folded != b.Folded {
 		t.Errorf("aggregated comes to %v bits, diloco to %v", a.ValBPB, b.ValBPB)
 	}
 }
 
-// The mean of the means of equal groups is the mean, also in groups of groups.
-func TestGroupsOfTheMeanAreTheMean(t *testing.T) {
+// Deltas merged in groups, also in groups of groups, come to about what all of them do.
+func TestGroupsAreAsGoodAsAll(t *testing.T) {
 	all := play(t, exact("m=8", "batch=1"), 1)
 	for _, groups := range []string{"4", "2:2"} {
-		if got := play(t, exact("m=8", "batch=1", "groups="+groups), 1); math.Abs(got.ValBPB-all.ValBPB) > 1e-4 || got.PayloadPerToken == all.PayloadPerToken {
+		if got := play(t, exact("m=8", "batch=1", "groups="+groups), 1); math.Abs(got.ValBPB-all.ValBPB) > 0.02*all.ValBPB || got.PayloadPerToken == all.PayloadPerToken {
 			t.Errorf("groups of %s come to %v bits, all to %v", groups, got.ValBPB, all.ValBPB)
 		}
 	}
@@ -50,9 +49,9 @@ func TestTurnsFoldEverything(t *testing.T) {
 	}
 }
 
-// A minority of liars that would ruin a mean is found out, in all deltas and in groups of four; so are aggregators.
+// A minority of liars is found out, in all deltas and in groups of four; so are aggregators.
 func TestLiarsOfAnAggregation(t *testing.T) {
-	const robust = "arm=aggregated m=16 batch=1 tokens=10240 merge=clip"
+	const robust = "arm=aggregated m=16 batch=1 tokens=10240"
 	honest := play(t, micro(strings.Fields(robust)...), 1)
 	for _, c := range []string{"liars=2", "groups=4 liars=2", "groups=4 liargroups=1"} {
 		got := play(t, micro(strings.Fields(robust+" "+c)...), 1)
@@ -60,9 +59,9 @@ func TestLiarsOfAnAggregation(t *testing.T) {
 			t.Errorf("%s: %v bits; without liars %v", c, got.ValBPB, honest.ValBPB)
 		}
 	}
-	ruined := play(t, micro(strings.Fields(robust+" merge=mean clip=1e6 liars=8")...), 1)
+	ruined := play(t, micro(strings.Fields(robust+" liars=9")...), 1)
 	if ruined.ValBPB < 1.1*honest.ValBPB {
-		t.Errorf("a mean with half of all lying comes to %v bits, without liars clipping to %v: lies do nothing", ruined.ValBPB, honest.ValBPB)
+		t.Errorf("with more than half of all lying it comes to %v bits, without liars to %v: lies do nothing", ruined.ValBPB, honest.ValBPB)
 	}
 }
 
@@ -70,7 +69,6 @@ func TestLiarsOfAnAggregation(t *testing.T) {
 func someGroup(t *rapid.T) (p outer.Params, f outer.Fragment, ref []float32, set []outer.Contribution) {
 	kind := rapid.SampledFrom(codec.Kinds()).Draw(t, "codec")
 	p = outer.Spec{Fragments: 1, StepTokens: 1 << 10, Budget: 1 << 40}.Params()
-	p.Merge = rapid.SampledFrom([]string{outer.MergeClip, outer.MergeRDA, outer.MergeMean}).Draw(t, "merge")
 	p.Codec = kind
 	slab := tensor.NewSlab([]tensor.Spec{{Name: "a", Shape: []int{20, 10}}, {Name: "b", Shape: []int{33}}})
 	f = outer.NewPlan(tensor.Layout([]tensor.Spec{{Name: "a", Shape: []int{20, 10}}, {Name: "b", Shape: []int{33}}}), 1)[0]

@@ -109,7 +109,9 @@ func (p *planner) grid(s Setting, words []string) error {
 }
 
 func (p *planner) add(s Setting) error {
-	s = s.read()
+	if s = s.read(); s.Merge != clip && s.Baseline != DiLoCo {
+		return fmt.Errorf("merge is %q; there is %s alone", s.Merge, clip)
+	}
 	if err := s.Validate(); err != nil {
 		return err
 	}

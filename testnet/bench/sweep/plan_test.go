@@ -75,11 +75,11 @@ func TestKeptTrials(t *testing.T) {
 
 // What DiLoCo does not read makes no other trial of it.
 func TestPlanOfWhatIsNotRead(t *testing.T) {
-	plan, err := ParsePlan("trial arm=diloco merge=rda,mean p=1,8")
+	plan, err := ParsePlan("trial arm=diloco clip=1,3 p=1,8")
 	if err != nil || len(plan) != 1 || plan[0].Setting.Merge != "mean" {
 		t.Errorf("%d trials, %v: %v", len(plan), plan, err)
 	}
-	if plan, err = ParsePlan("trial merge=rda,mean p=1,8"); err != nil || len(plan) != 4 {
+	if plan, err = ParsePlan("trial clip=1,3 p=1,8"); err != nil || len(plan) != 4 {
 		t.Errorf("%d trials, %v", len(plan), err)
 	}
 }

@@ -192,8 +192,6 @@ func (s Setting) Validate() error {
 		return fmt.Errorf("tokens is %d; use at least one step of every learner, %d, and at most %d", s.Tokens, s.M*s.stepTokens(c), maxTokens)
 	case s.Shards != ShardsAll && s.Shards != ShardsSplit:
 		return fmt.Errorf("shards is %q; use %s or %s", s.Shards, ShardsAll, ShardsSplit)
-	case s.Merge != clip && s.Baseline == Atoll:
-		return fmt.Errorf("merge is %q; there is %s alone", s.Merge, clip)
 	case s.Step < 0 || s.Step > maxStepMs:
 		return fmt.Errorf("step is %d ms; use 1 to %d, or 0 for %d", s.Step, maxStepMs, defaultStepMs)
 	case s.Pieces < 0 || s.Pieces > maxPieces:
