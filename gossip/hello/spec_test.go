@@ -22,7 +22,7 @@ func TestSpec(t *testing.T) {
 		"H-1": specRecord, "H-1.2": specDeterministic, "H-1.3": specOptional, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
 		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
 		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
-		"H-9.4": specOtherWords, "H-11": specSessions, "H-11.2": specRefusals,
+		"H-9.4": specOtherWords, "H-10": specSessions, "H-10.2": specRefusals,
 	})
 }
 

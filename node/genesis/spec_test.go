@@ -32,7 +32,7 @@ func TestSpec(t *testing.T) {
 		"J-5": specTravels, "J-5.2": specAllTips, "J-6": specTensors, "J-6.2": specTied, "J-7": specOnes, "J-7.2": specSplitmix,
 		"J-7.3": specStreams, "J-7.4": specBell, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specFollows, "J-9.2": specInner,
 		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside,
-		"J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specPieces, "J-10.11": specTies, "J-10.12": specRows,
+		"J-10.6": specPieces, "J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specTies, "J-10.11": specRows,
 		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
 		"J-12": specCorpus, "J-12.2": specCorpus, "J-12.3": specOneText, "J-12.4": specOwnCorpus,
 	})
@@ -342,7 +342,7 @@ func wide(vocab, hidden, layers, fragments int, kind codec.Kind) Genesis {
 	return g
 }
 
-// tipsByText is the length of all tips of a genesis with one head's width for keys, by F-25.
+// tipsByText is the length of all tips of a genesis with one head's width for keys, by F-22.
 func tipsByText(g Genesis) int {
 	m := g.Model
 	layer := 7*m.Hidden*m.Hidden + 2*m.Hidden

@@ -52,7 +52,7 @@ const (
 	segmentMagic = "atollsg1"
 	// headerLeast and recordLeast are the least bytes that one takes: what a file says
 	// it has must fit it before memory is taken.
-	headerLeast = 9 + 2*len(wire.Digest{}) + len(wire.Signature{})
+	headerLeast = 8 + 2*len(wire.Digest{}) + len(wire.Signature{})
 	recordLeast = 4 + 2*len(wire.Digest{})
 )
 

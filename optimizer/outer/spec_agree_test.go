@@ -26,7 +26,7 @@ func (x *textFold) record(a outer.Author) *outer.Record {
 	return &outer.Record{Author: a, Agreement: 2048}
 }
 
-// trustByText is F-30.2.
+// trustByText is F-27.2.
 func trustByText(v float64) float64 { return min(max((v-0.05)/0.2, 0), 1) }
 
 // medianByText is F-15.2 of values with weights.
@@ -46,7 +46,7 @@ func medianByText(values, weights []float64) float64 {
 	return last
 }
 
-// sampleByText is F-31.6 and F-31.7: the numbers of the values.
+// sampleByText is F-28.6 and F-28.7: the numbers of the values.
 func sampleByText(chain outer.Digest, n int) (sample []int) {
 	chosen := map[int]bool{}
 	pieces := (n + 255) / 256
@@ -77,7 +77,7 @@ func squaresByText(sample []int, value func(k int) float64) float64 {
 	return lane[0]
 }
 
-// judge is F-30 to F-33.
+// judge is F-27 to F-30.
 func (x *textFold) judge(chain outer.Digest) {
 	voices, scales := make([]float64, len(x.set)), make([]float64, len(x.set))
 	var committee []int
@@ -143,7 +143,7 @@ func (x *textFold) judge(chain outer.Digest) {
 	}
 }
 
-// verdicts is F-31.5 to F-32.2; nil if the round judges nobody.
+// verdicts is F-28.5 to F-29.2; nil if the round judges nobody.
 func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales []float64) []float64 {
 	members := 0
 	for _, c := range x.set {
@@ -199,7 +199,7 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 	return common
 }
 
-// enter is F-32.3.
+// enter is F-29.3.
 func (x *textFold) enter(a outer.Author, verdict float64) {
 	r := *x.record(a)
 	r.Agreement += int16((int(math.RoundToEven(2048*verdict)) - int(r.Agreement)) / 4)
@@ -209,7 +209,7 @@ func (x *textFold) enter(a outer.Author, verdict float64) {
 	slices.SortFunc(x.records, func(a, b outer.Record) int { return bytes.Compare(a.Author[:], b.Author[:]) })
 }
 
-// bound is F-33.
+// bound is F-30.
 func (x *textFold) bound(r []float64) {
 	trusts, ofMembers, members := make([]float64, len(r)), make([]float64, len(r)), 0
 	for i := range r {
@@ -243,7 +243,7 @@ func (x *textFold) bound(r []float64) {
 	}
 }
 
-// likeness is F-34 to F-34.4, for j of the committee.
+// likeness is F-31 to F-31.4, for j of the committee.
 func (x *textFold) likeness(committee []int, i, j int) float64 {
 	var all, by []float64
 	for _, k := range committee {
@@ -276,7 +276,7 @@ func (x *textFold) likeness(committee []int, i, j int) float64 {
 	return min(max((p-0.5)/0.25, 0), 1)
 }
 
-// asOne is F-34.5 to F-34.8.
+// asOne is F-31.5 to F-31.8.
 func (x *textFold) asOne(committee []int) {
 	if len(committee) < 4 {
 		return

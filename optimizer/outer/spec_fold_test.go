@@ -32,14 +32,14 @@ type textFold struct {
 	records []outer.Record
 	total   float64
 	judges  bool        // the round judges
-	r       []float64   // of F-33
+	r       []float64   // of F-30
 	cos     [][]float64 // [delta][delta of the committee]
 	limits  []float64   // by tensor
 	clips   [][]float64 // [delta][tensor]
 	u       []float64
 }
 
-// foldByText is F-6 to F-23.
+// foldByText is F-6 to F-20.
 func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip, given []outer.Contribution) (*outer.Tip, *textFold) {
 	x := &textFold{p: p, f: f, round: prev.Round + 1}
 	next := *prev
@@ -75,7 +75,7 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 	return &next, x
 }
 
-// encodeByText is F-25.
+// encodeByText is F-22.
 func encodeByText(tip *outer.Tip) []byte {
 	b := []byte("atollT\x00\x01")
 	b = binary.LittleEndian.AppendUint32(b, tip.Round)
@@ -230,7 +230,7 @@ func pacedByText(p outer.Params, d outer.Delta) int {
 // workByText is the work of F-13.2.
 func workByText(p outer.Params, d outer.Delta) float64 { return float64(min(pacedByText(p, d), p.H)) }
 
-// weigh is F-11 to F-13, and F-33.
+// weigh is F-11 to F-13, and F-30.
 func (x *textFold) weigh(chain outer.Digest) {
 	for _, c := range x.set {
 		d := c.Delta
@@ -391,7 +391,7 @@ func (x *textFold) median(t int, limit float64) float64 {
 	return last
 }
 
-// merge is F-29.
+// merge is F-26.
 func (x *textFold) merge() {
 	x.u = make([]float64, x.f.Len)
 	x.each(func(t, at, n int) {
@@ -401,7 +401,7 @@ func (x *textFold) merge() {
 	})
 }
 
-// move is one move of F-29.
+// move is one move of F-26.
 func (x *textFold) move(t, at int, u []float64, first bool) {
 	distances := make([]float64, len(x.set))
 	for i := range x.set {
@@ -449,7 +449,7 @@ func (x *textFold) sum(u []float64, at int, factor func(i int) float64) {
 	}
 }
 
-// round32 is F-20.
+// round32 is F-17.
 func round32(x float64) float32 {
 	const largest = 0x1.fffffep127
 	switch {
@@ -461,7 +461,7 @@ func round32(x float64) float32 {
 	return float32(x)
 }
 
-// step is F-21 and F-22.
+// step is F-18 and F-19.
 func (x *textFold) step(prev, next *outer.Tip) {
 	next.Anchor, next.Momentum = make([]float32, len(x.u)), nil
 	if x.p.Mu != 0 {
@@ -484,7 +484,7 @@ func claimedByText(p outer.Params, d outer.Delta) uint64 {
 	return min(d.Tokens, p.MaxTokensPerStep*uint64(pacedByText(p, d)))
 }
 
-// countedByText is F-23.3 to F-23.5.
+// countedByText is F-20.3 to F-20.5.
 func countedByText(p outer.Params, set []outer.Contribution) []uint64 {
 	usual := func(d outer.Delta) uint64 {
 		claimed := claimedByText(p, d)

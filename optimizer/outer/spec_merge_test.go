@@ -317,7 +317,7 @@ func centredRun() outer.Params {
 	return p
 }
 
-// centred makes moves of F-29 over values of equal weights, none of them clipped.
+// centred makes moves of F-26 over values of equal weights, none of them clipped.
 func centred(moves int, values ...float64) (u float64) {
 	for range moves {
 		distances := make([]float64, len(values))

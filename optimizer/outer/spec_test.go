@@ -31,14 +31,14 @@ func TestSpecFold(t *testing.T) {
 		"F-10": specNorms, "F-10.2": specSilent, "F-10.3": specSilent, "F-10.4": specTwoDisagree, "F-10.5": specSilent, "F-10.6": specSparseSpeaks, "F-11.3": specSilent, "F-11": specWeight, "F-11.2": specCounted, "F-12": specCrowds, "F-13.4": spectest.All(specGuests, specGuestsBesideCap), "F-13.5": specGuestsJudged, "F-13.6": specGuests, "F-13": specCapped, "F-13.2": spectest.All(specShare, specOneTrusted), "F-13.3": specNoShare,
 		"F-13.7": specTotal, "F-13.8": specFrozen, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference,
-		"F-20": specSaturation, "F-21": specPlainStep, "F-22": specMomentum, "F-23": specTokens, "F-23.2": specEndRound, "F-23.3": spectest.All(specCounted, specUsual), "F-23.4": specUsual, "F-23.5": specGuests,
-		"F-23.6": specEmptyRound, "F-24": specNoChain, "F-24.2": specChain, "F-24.3": specRevocationFolded, "F-24.4": specRevokedNames, "F-24.5": specMostRevoked, "F-25": specTip, "F-25.2": specMagic, "F-25.3": specNoEnd, "F-25.4": specTipOfRevoked, "F-25.5": specRecords,
-		"F-26": specState, "F-27": specTipRefused, "F-27.2": specRevokedRefused, "F-27.3": specRecordsRefused,
-		"F-30": specRecords, "F-30.2": byText, "F-30.3": specGuestRecords, "F-31": byText, "F-31.2": byText, "F-31.3": specCrowdVoices, "F-31.4": byText, "F-31.5": specFewJudge, "F-31.6": specSample,
-		"F-31.7": specSample, "F-31.8": byText, "F-31.9": byText, "F-31.10": byText, "F-31.11": specNoConsensus, "F-32": byText, "F-32.2": specLifted, "F-32.3": byText,
-		"F-32.4": specMostRecords, "F-33": specClaims, "F-33.2": byText,
-		"F-33.3": specNobodyTrusted, "F-33.4": specMissed, "F-34": specCopies, "F-34.2": specLiarsBetween, "F-34.9": specCopies, "F-34.3": specCopies, "F-34.4": specLittleNoise, "F-34.5": specFarCopies, "F-34.6": specGuestCopies, "F-34.7": byText, "F-34.8": specCopies, "F-28": specGenesisTip, "F-29": specCentred, "F-29.2": specDistances,
-		"F-29.3": specTau, "F-29.4": specPulls, "F-29.5": specStays, "F-29.6": specMove,
+		"F-17": specSaturation, "F-18": specPlainStep, "F-19": specMomentum, "F-20": specTokens, "F-20.2": specEndRound, "F-20.3": spectest.All(specCounted, specUsual), "F-20.4": specUsual, "F-20.5": specGuests,
+		"F-20.6": specEmptyRound, "F-21": specNoChain, "F-21.2": specChain, "F-21.3": specRevocationFolded, "F-21.4": specRevokedNames, "F-21.5": specMostRevoked, "F-22": specTip, "F-22.2": specMagic, "F-22.3": specNoEnd, "F-22.4": specTipOfRevoked, "F-22.5": specRecords,
+		"F-23": specState, "F-24": specTipRefused, "F-24.2": specRevokedRefused, "F-24.3": specRecordsRefused,
+		"F-27": specRecords, "F-27.2": byText, "F-27.3": specGuestRecords, "F-28": byText, "F-28.2": byText, "F-28.3": specCrowdVoices, "F-28.4": byText, "F-28.5": specFewJudge, "F-28.6": specSample,
+		"F-28.7": specSample, "F-28.8": byText, "F-28.9": byText, "F-28.10": byText, "F-28.11": specNoConsensus, "F-29": byText, "F-29.2": specLifted, "F-29.3": byText,
+		"F-29.4": specMostRecords, "F-30": specClaims, "F-30.2": byText,
+		"F-30.3": specNobodyTrusted, "F-30.4": specMissed, "F-31": specCopies, "F-31.2": specLiarsBetween, "F-31.9": specCopies, "F-31.3": specCopies, "F-31.4": specLittleNoise, "F-31.5": specFarCopies, "F-31.6": specGuestCopies, "F-31.7": byText, "F-31.8": specCopies, "F-25": specGenesisTip, "F-26": specCentred, "F-26.2": specDistances,
+		"F-26.3": specTau, "F-26.4": specPulls, "F-26.5": specStays, "F-26.6": specMove,
 	})
 }
 
