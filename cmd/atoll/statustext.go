@@ -85,14 +85,16 @@ func foldedText(s status.Snapshot) string {
 
 // beyondText says how many tokens are folded and no part of the budget; "" where none are.
 func beyondText(s status.Snapshot) string {
-	var beyond float64
+	beyond, whose := 0.0, ""
 	for _, p := range s.Peers {
-		beyond += p.TokensBeyond
+		if beyond += p.TokensBeyond; p.Guest && p.TokensBeyond > 0 {
+			whose = "those of guests, and "
+		}
 	}
 	if beyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s more are not counted: those of guests, and what is over twice the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)", big(beyond))
+	return fmt.Sprintf("%s more are not counted: %swhat is over twice the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)", big(beyond), whose)
 }
 
 func qualityText(s status.Snapshot) string {

@@ -37,7 +37,6 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nrounds 5\nsteps 5", "s.txt:3: the budget is set in rounds on line 2; remove one of the two"},
 		{"nodes 3\nh_min 9", `s.txt:2: "h_min": outer: HMin is 9; use 1 to 8`},
 		{"nodes 3\ncodec gif", `s.txt:2: "gif": codec "gif" is unknown`},
-		{"nodes 3\nmerge vote", `s.txt:2: "vote": a merge is one of [rda mean clip]`},
 		{"nodes 3\nnode 1 attack tickle", `s.txt:2: "tickle": an attack is one of [bare-headers bought-run`},
 		{"nodes 3\nat 5s", "s.txt:2: the line ends where an event should stand"},
 		{"nodes 3\nat noon kill 1", `s.txt:2: "noon": when is a time`},
