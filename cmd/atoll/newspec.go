@@ -19,8 +19,7 @@ import (
 
 // Bounds of flags.
 const (
-	maxName     = 200     // bytes of a run's name
-	maxLearners = 1 << 20 // of a run: more than there are machines that could join it
+	maxName = 200 // bytes of a run's name
 
 	// How long and how often a step is timed where its time is not given.
 	stepTimes   = 3
@@ -53,8 +52,8 @@ func (c *NewCmd) check() error {
 
 func (c *NewCmd) checkLinks() error {
 	switch {
-	case c.Learners < 1 || c.Learners > maxLearners:
-		return badUsage("--learners is %d; use 1 to %d", c.Learners, maxLearners)
+	case c.Learners < 1 || c.Learners > outer.MaxLearners:
+		return badUsage("--learners is %d; use 1 to %d", c.Learners, outer.MaxLearners)
 	case c.Bandwidth == 0 && c.Step != 0:
 		return badUsage("--step is for --bandwidth; pass both, or leave out --step")
 	case c.Bandwidth == 0:

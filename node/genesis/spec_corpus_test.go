@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire/spectest"
+	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/llama"
 )
 
@@ -57,5 +58,15 @@ func specOwnCorpus(t *testing.T, _ *spectest.Spec) {
 	}}}.Make()
 	if err != nil || !g.Outer.OwnText || g.Corpus == nil || g.Data.Name != OwnText {
 		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// A window moves on by a shard when a learner of the usual batch, of 512 tokens, has read as many tokens as one has.
+func TestWindow(t *testing.T) {
+	for tokens, steps := range map[int64]int64{1: 1, 511: 1, 1024: 2, 5120: 10} {
+		m := &shards.Manifest{Shards: []shards.Shard{{Tokens: tokens / 2}, {Tokens: tokens + tokens - tokens/2}}}
+		if w := corpusGenesis().Window(m); w.Shards != windowShards || w.Steps != steps {
+			t.Errorf("%d tokens a shard: %+v, want %d steps", tokens, w, steps)
+		}
 	}
 }

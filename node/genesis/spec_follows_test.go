@@ -64,7 +64,7 @@ func specFollows(t *testing.T, s *spectest.Spec) {
 		g.Batch, g.Outer = rapid.IntRange(1, MaxBatch).Draw(t, "batch"), outer.Spec{
 			Fragments: 8, Codec: rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse, codec.Sparse8}).Draw(t, "codec"), H: rapid.IntRange(1, outer.MaxH).Draw(t, "h"),
 			NoMomentum: rapid.Bool().Draw(t, "no momentum"), Answerers: rapid.IntRange(3, outer.MaxAnswerers).Draw(t, "answerers"),
-			Learners: rapid.IntRange(1, outer.MaxStepsLimit).Draw(t, "learners"), Budget: 1, SweepMs: rapid.Int64Range(0, outer.MaxSweepMs).Draw(t, "sweep"),
+			Learners: rapid.IntRange(1, outer.MaxLearners).Draw(t, "learners"), Budget: 1, SweepMs: rapid.Int64Range(0, outer.MaxSweepMs).Draw(t, "sweep"),
 			Window: rapid.Uint32Range(outer.LeastWindow, outer.MaxWindow).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
 		}
 		if err := g.Validate(); err != nil {

@@ -15,7 +15,7 @@ func drawnSpec(t *rapid.T) Spec {
 	return Spec{
 		Fragments: rapid.IntRange(1, 64).Draw(t, "P"), Codec: rapid.SampledFrom([]codec.Kind{0, codec.F32, codec.Int4, codec.Sparse8, codec.Sparse}).Draw(t, "codec"),
 		H: rapid.IntRange(0, MaxH).Draw(t, "H"), NoMomentum: rapid.Bool().Draw(t, "no momentum"),
-		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxStepsLimit}).Draw(t, "learners"),
+		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxLearners}).Draw(t, "learners"),
 		StepTokens: rapid.Uint64Range(1, 1<<26).Draw(t, "tokens"), Budget: rapid.Uint64Range(1, maxBudget).Draw(t, "budget"), CreatedMs: rapid.Int64Range(0, 1<<50).Draw(t, "created"),
 		SweepMs: rapid.Int64Range(0, MaxSweepMs).Draw(t, "sweep"), Window: rapid.SampledFrom([]uint32{0, LeastWindow, 50, MaxWindow}).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
 	}

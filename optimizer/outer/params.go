@@ -18,6 +18,7 @@ const (
 	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
 	LeastWindow    = 2       // rounds kept: gossip takes deltas of half of them
 	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
+	MaxLearners    = 1 << 20 // more than there are machines that could join a run
 	MaxPaceLimit   = 1 << 10 // keeps MaxPace x H x rounds inside 2^64
 	maxBudget      = 1 << 62 // far from overflow of sums
 	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64

@@ -65,7 +65,7 @@ func (s Spec) Validate() error {
 		{"Fragments", float64(s.Fragments), 1, MaxFragments},
 		{"H", float64(s.H), 1, MaxH},
 		{"Answerers", float64(s.Answerers), LeastQuorum, MaxAnswerers},
-		{"Learners", float64(s.Learners), 1, MaxStepsLimit},
+		{"Learners", float64(s.Learners), 1, MaxLearners},
 		{"Budget", float64(s.Budget), 1, maxBudget},
 		{"CreatedMs", float64(s.CreatedMs), 0, maxCreated},
 		{"SweepMs", float64(s.SweepMs), 0, MaxSweepMs},
@@ -106,7 +106,7 @@ func (s Spec) step() (eta, mu float64) {
 // outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
 // 17 % of its bits with four, and diverges with sixteen (testnet/bench/RESULTS.md, "Past all-to-all").
 func (s Spec) turns() int {
-	return max(1, (min(s.Learners, MaxStepsLimit)+s.Answerers-1)/s.Answerers)
+	return max(1, (min(s.Learners, MaxLearners)+s.Answerers-1)/s.Answerers)
 }
 
 // mostSteps gives deltas room for the steps between two turns. If more learners join than were expected, their deltas
