@@ -15,6 +15,9 @@ import (
 type certificates struct {
 	*env
 	asked map[wire.PeerID]Time // authors, and when a peer was last asked for theirs
+	// waiting are those for the next question to a peer that has not answered the last one. All meet each other at once when a large
+	// run starts, and a question for each author would be hundreds under way.
+	waiting map[wire.PeerID][]member.Stranger
 }
 
 // maxStrangers bounds the authors that are being asked for; those asked for longest ago are
@@ -35,11 +38,33 @@ func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 	if at, known := c.asked[s.Author]; known && c.now < at+strangerAgainMs {
 		return
 	}
+	waiting, asking := c.waiting[from]
+	if asking && len(waiting) == wire.MaxAuthors {
+		return
+	}
 	if len(c.asked) >= maxStrangers {
 		c.forget()
 	}
 	c.asked[s.Author] = c.now
-	q := s.Request()
+	if c.waiting[from] = append(waiting, s); !asking {
+		c.askOn(from)
+	}
+}
+
+// askOn asks a peer for all that wait, unless they came meanwhile.
+func (c *certificates) askOn(from wire.PeerID) {
+	q := wire.Request{Kind: wire.GetCertificates}
+	for _, s := range c.waiting[from] {
+		if !c.known(s) {
+			one := s.Request()
+			q.Authors, q.Certificates = append(q.Authors, one.Authors...), append(q.Certificates, one.Certificates...)
+		}
+	}
+	if len(q.Authors)+len(q.Certificates) == 0 || !c.usable(c.peers.find(from)) {
+		delete(c.waiting, from)
+		return
+	}
+	c.waiting[from] = nil
 	c.call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
 		if err == nil {
 			err = c.take(body, q, c.cfg.Members.Add)
@@ -47,6 +72,7 @@ func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 				c.misbehaved(from, err.Error())
 			}
 		}
+		c.askOn(from)
 	})
 }
 

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"crypto/ed25519"
+	"slices"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -93,9 +94,53 @@ func TestStrangersAreAskedFor(t *testing.T) {
 	for i := range 3 {
 		g.now += strangerAgainMs / 2
 		g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerID{77}}})
-		if asked := len(calls(g.core.Effects())) == 1; asked != (i%2 == 0) {
+		made := calls(g.core.Effects())
+		if asked := len(made) == 1; asked != (i%2 == 0) {
 			t.Errorf("after %d ms: asked is %v", (i+1)*strangerAgainMs/2, asked)
 		}
+		for _, c := range made {
+			g.core.Step(g.now, Answered{Call: c.ID, Response: wire.Found(wire.EncodeCertificates(nil)), TookMs: 1})
+		}
+	}
+}
+
+// Many strangers at once are asked for by one question at a time to a peer, and the next one has all that came meanwhile.
+func TestManyStrangersShareAQuestion(t *testing.T) {
+	g := newGuarded(t)
+	from := g.meets(t, testKey(1))
+	g.core.Effects()
+	var keys []ed25519.PrivateKey
+	for i := range 3 * wire.MaxAuthors {
+		keys = append(keys, testKey(10+i))
+		g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerIDOf(keys[i])}})
+	}
+	for _, want := range []int{1, wire.MaxAuthors, 0} {
+		made := calls(g.core.Effects())
+		if len(made) != min(want, 1) {
+			t.Fatalf("%d questions, want one of %d authors", len(made), want)
+		}
+		if want == 0 {
+			break
+		}
+		q, err := wire.DecodeRequest(made[0].Request)
+		if err != nil || len(q.Authors) != want {
+			t.Fatalf("%d authors, %v; want %d", len(q.Authors), err, want)
+		}
+		var list [][]byte
+		for _, k := range keys {
+			if slices.Contains(q.Authors, wire.PeerIDOf(k)) {
+				list = append(list, g.certificate(t, k).Encode())
+			}
+		}
+		g.core.Step(g.now, Answered{Call: made[0].ID, Response: wire.Found(wire.EncodeCertificates(list)), TookMs: 1})
+	}
+	if known := len(g.members.All()); known != 2+1+wire.MaxAuthors {
+		t.Errorf("%d members are known", known)
+	}
+	// Those beyond were not marked as asked for: the next message of theirs brings them up.
+	g.core.Step(g.now, Stranger{From: from, Stranger: member.Stranger{Author: wire.PeerIDOf(keys[len(keys)-1])}})
+	if n := len(calls(g.core.Effects())); n != 1 {
+		t.Errorf("%d questions about one that was left", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"atoll/gossip/member"
 	"errors"
 
 	"atoll/gossip/wire"
@@ -43,7 +44,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.beats = beats{env: e}
 	c.cache = learners{env: e}
 	c.evidence = newEvidence(e)
-	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}}
+	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
 	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
 	c.relays = relays{env: e, beats: &c.beats}
 	c.pull = newPull(e, &c.relays)

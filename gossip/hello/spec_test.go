@@ -430,9 +430,9 @@ func specLearner(t *testing.T, s *spectest.Spec) {
 
 func specOtherWords(t *testing.T, s *spectest.Spec) {
 	verdicts(t, s, nil, map[string]func(r *hello.Record){
-		"role":      func(r *hello.Record) { r.Protocol, r.Role = 3, "judge" },
-		"trainer":   func(r *hello.Record) { r.Protocol, r.Trainer = 3, "python" },
-		"observer":  func(r *hello.Record) { r.Protocol, r.Role = 3, "observer" },
+		"role":     func(r *hello.Record) { r.Protocol, r.Role = 3, "judge" },
+		"trainer":  func(r *hello.Record) { r.Protocol, r.Trainer = 3, "python" },
+		"observer": func(r *hello.Record) { r.Protocol, r.Role = 3, "observer" },
 	})
 }
 

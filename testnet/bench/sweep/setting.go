@@ -81,7 +81,7 @@ type Setting struct {
 	LiarGroups int    `json:"liargroups"` // groups whose aggregators all do that with the merged delta, in every round
 }
 
-// Default is the setting that plans start from: a small model, AdamW, and RDA without momentum at any H, the plainest of outer
+// Default is the setting that plans start from: a small model, AdamW, and no momentum at any H, the plainest of outer
 // steps. Plans say what differs from that.
 func Default() Setting {
 	o := outer.Spec{Fragments: 1, Learners: 4, StepTokens: 1, Budget: 1}.Params()
