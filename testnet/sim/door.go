@@ -77,6 +77,7 @@ func (n *Node) enter() {
 		return
 	}
 	n.members = member.NewTable(w.run, []wire.PeerID{w.door.owner})
+	n.members.Verify = func(c member.Certificate) error { return w.verifier.certificate(w.run, c) }
 	if n.spec.Outsider {
 		return
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -11,6 +12,8 @@ type verifier struct {
 	headers map[wire.SignedHeader]error
 	records map[string]opened
 	signed  int // messages that cores made
+
+	certificates map[member.Certificate]error
 }
 
 type opened struct {
@@ -32,11 +35,11 @@ func (v *verifier) ownMessage(run wire.RunID, b []byte) (wire.Message, error) {
 	return wire.Decode(b)
 }
 
-// maxVerified bounds each of the two memories; they begin anew beyond it.
+// maxVerified bounds each of the memories; they begin anew beyond it.
 const maxVerified = 1 << 17
 
 func newVerifier() verifier {
-	return verifier{headers: map[wire.SignedHeader]error{}, records: map[string]opened{}}
+	return verifier{headers: map[wire.SignedHeader]error{}, records: map[string]opened{}, certificates: map[member.Certificate]error{}}
 }
 
 func (v *verifier) header(run wire.RunID, h wire.SignedHeader) error {
@@ -47,6 +50,18 @@ func (v *verifier) header(run wire.RunID, h wire.SignedHeader) error {
 		}
 		err = h.Verify(run)
 		v.headers[h] = err
+	}
+	return err
+}
+
+func (v *verifier) certificate(run wire.RunID, c member.Certificate) error {
+	err, known := v.certificates[c]
+	if !known {
+		if len(v.certificates) >= maxVerified {
+			clear(v.certificates)
+		}
+		err = c.Verify(run)
+		v.certificates[c] = err
 	}
 	return err
 }
