@@ -105,7 +105,7 @@ func (n *node) progress() status.Progress {
 	g := n.genesis
 	s := status.Progress{
 		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget,
-		TokensFolded: n.machine.View().FoldedTokens(), TokensPerS: n.view.speed.perSecond(),
+		TokensFolded: n.machine.View().FoldedTokens(), TokensBeyond: n.beyond(), TokensPerS: n.view.speed.perSecond(),
 		Step: int64(n.steps), TokensTrained: n.trained, ValAtTokens: n.view.valAt,
 	}
 	if q := n.view.quality; q.Bytes > 0 {
@@ -298,7 +298,7 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	return status.Peer{
 		ID: hex.EncodeToString(id[:]), Guest: n.members.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
 		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
-		TokensFolded: n.foldedBy(id), TokensBeyond: n.beyondOf(id), Weight: n.view.weights[id],
+		TokensFolded: n.foldedBy(id), Weight: n.view.weights[id],
 	}
 }
 
@@ -308,9 +308,14 @@ func (n *node) foldedBy(id wire.PeerID) float64 {
 	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] }))
 }
 
-// beyondOf is the same of the tokens that do not count.
-func (n *node) beyondOf(id wire.PeerID) float64 {
-	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].beyond[id] }))
+// beyond is the same of the tokens of all authors that do not count.
+func (n *node) beyond() uint64 {
+	return uint64(math.Round(n.plan.Mean(func(p int) (sum uint64) {
+		for _, tokens := range n.view.ledger[p].beyond {
+			sum += tokens
+		}
+		return sum
+	})))
 }
 
 func (n *node) addShares(peers []status.Peer) []status.Peer {

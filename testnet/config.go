@@ -45,7 +45,7 @@ type Config struct {
 	H         int     // inner steps of a round; 0 = what goes with the codec
 	Fragments int     // 0 = as the model suggests
 	Batch     int     // rows of an inner step; 0 = as the model suggests
-	Optimizer string  // inner: adamw or muon; "" = adamw
+	Optimizer string  // inner: adamw or muon; "" = muon
 	Codec     string  // of the deltas of atoll; "" = as every run
 	LR        float64 // peak learning rate; 0 = what measured best with the optimizer and the width of the model
 

@@ -21,7 +21,7 @@ func trainingStatus() status.Snapshot {
 			Role: "learner", State: "training", At: at,
 		},
 		Progress: status.Progress{
-			Params: 824448, BudgetTokens: 3_000_000, TokensFolded: 750_000, TokensPerS: 12_000, ETASeconds: 187.6,
+			Params: 824448, BudgetTokens: 3_000_000, TokensFolded: 750_000, TokensBeyond: 12_345, TokensPerS: 12_000, ETASeconds: 187.6,
 			Step: 120, TokensTrained: 250_000, TrainLoss: 2.5, ValBPB: 2.75, ValBytes: 16 << 10, ValAtTokens: 740_000, LearningRate: 2e-3,
 		},
 		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
@@ -31,7 +31,7 @@ func trainingStatus() status.Snapshot {
 		},
 		Peers: []status.Peer{
 			{ID: strings.Repeat("cd", 32), Self: true, Role: "learner", State: "training", Hardware: "a CPU (2 threads)", Precision: "f32", Steps: 120, Tokens: 250_000, Share: 0.4, Weight: 0.5, TokensPerS: 6000, Upload: 2.5e6, UploadFull: true, MeasuredPerS: 7000},
-			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0, TokensBeyond: 12_345},
+			{ID: strings.Repeat("ef", 32), Role: "observer", State: "observing", LagS: 1.25, Share: 0},
 			{Addr: "/ip4/198.51.100.7/tcp/1", State: "refused", Reason: "run: we have aa, peer has bb"},
 		},
 		Events:  []status.Event{{At: at, Kind: "connected", Peer: strings.Repeat("ef", 32), Text: "observer at /ip4/192.0.2.9/tcp/1"}},
@@ -136,7 +136,7 @@ func TestPrintStatus(t *testing.T) {
 		"node     cdcdcdcdcd  learner, training\n",
 		"model    824k parameters in 2 fragments\n",
 		"folded   750k of 3.00M tokens (25.0 %), 12.0k tokens/s, 3m8s left\n",
-		"         12.3k more are not counted: what is over twice the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)\n",
+		"         12.3k more are not counted: what is far over the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)\n",
 		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
 		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
@@ -203,7 +203,7 @@ func TestGuestsAreNamed(t *testing.T) {
 		t.Errorf("of members:\n%s%s%s", peers, status, join)
 	}
 	s.Peers[1].Guest = true
-	if peers, status, _ := shownOf(); !strings.Contains(peers, "\nguests, whose work counts a little: efefefefef\n") || strings.Contains(status, "\nguest ") {
+	if peers, status, _ := shownOf(); !strings.Contains(peers, "\nguests, whose work counts a little: efefefefef\n") || strings.Contains(status, "\nguest ") || !strings.Contains(status, "are not counted: those of guests, and") {
 		t.Errorf("of another:\n%s%s", peers, status)
 	}
 	s.Peers[0].Guest = true

@@ -85,16 +85,14 @@ func foldedText(s status.Snapshot) string {
 
 // beyondText says how many tokens are folded and no part of the budget; "" where none are.
 func beyondText(s status.Snapshot) string {
-	beyond, whose := 0.0, ""
-	for _, p := range s.Peers {
-		if beyond += p.TokensBeyond; p.Guest && p.TokensBeyond > 0 {
-			whose = "those of guests, and "
-		}
-	}
-	if beyond == 0 {
+	if s.TokensBeyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s more are not counted: %swhat is over twice the usual in a round; budget and learning rate go without them (`atoll ledger` says whose)", big(beyond), whose)
+	what := "what is far over the usual in a round"
+	if slices.ContainsFunc(s.Peers, func(p status.Peer) bool { return p.Guest }) {
+		what = "those of guests, and " + what
+	}
+	return fmt.Sprintf("%s more are not counted: %s; budget and learning rate go without them (`atoll ledger` says whose)", big(float64(s.TokensBeyond)), what)
 }
 
 func qualityText(s status.Snapshot) string {

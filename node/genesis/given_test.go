@@ -50,8 +50,7 @@ func madeFrom(t *testing.T, m *Source) Genesis {
 
 func spec(name string, shape ...int) tensor.Spec { return tensor.Spec{Name: name, Shape: shape} }
 
-// The masks of GPT-2 are
-// no parameters.
+// The masks of GPT-2 are no parameters.
 func TestGPT2IsDescribed(t *testing.T) {
 	dir, _ := modelFolder(t, `{"model_type":"gpt2","vocab_size":300,"n_positions":64}`,
 		spec("wte.weight", 300, 16), spec("wpe.weight", 64, 16), spec("h.0.attn.c_attn.weight", 16, 48), spec("h.0.attn.c_attn.bias", 48),

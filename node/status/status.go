@@ -68,7 +68,8 @@ type Progress struct {
 	Optimizer     string  `json:"optimizer,omitempty"` // inner, of all learners
 	BudgetTokens  uint64  `json:"budget_tokens"`
 	TokensFolded  uint64  `json:"tokens_folded"`
-	TokensPerS    float64 `json:"tokens_per_s,omitempty"` // of the whole run, folded, averaged over the last minute
+	TokensBeyond  uint64  `json:"tokens_not_counted,omitempty"` // folded, and no part of the budget: those of guests, and what is far over the usual in a round
+	TokensPerS    float64 `json:"tokens_per_s,omitempty"`       // of the whole run, folded, averaged over the last minute
 	ETASeconds    float64 `json:"eta_s,omitempty"`
 	LastDeltasS   float64 `json:"last_deltas_s,omitempty"` // since the last own step, until all that was made was published and folded
 	Step          int64   `json:"step"`
@@ -201,7 +202,6 @@ type Peer struct {
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
 	Bits          float64 `json:"bits,omitempty"`               // what its beats say of the model on held-out text: per byte, or per token where tokens are no bytes
 	TokensFolded  float64 `json:"tokens_folded"`                // that count, by the ledger, fragment-weighted; none of a guest
-	TokensBeyond  float64 `json:"tokens_not_counted,omitempty"` // folded, and no part of the budget: a guest's, and what is more than twice the usual in its round
 	Share         float64 `json:"share"`                        // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
 	Trust         float64 `json:"trust"`                        // part of its weight for which it counts, by what its deltas have in common with others' of late

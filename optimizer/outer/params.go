@@ -49,8 +49,7 @@ type Params struct {
 	ClipFactor float64
 	// RefDecay is the share of the old norm reference kept by a non-empty round, in [0, 1).
 	RefDecay float64
-	// MaxShare caps one delta's share of the weight of its round, in (0, 1]: 1 where
-	// admission is closed, 0.5 where it is open.
+	// MaxShare caps one delta's share of the weight of its round, in (0, 1].
 	MaxShare float64
 
 	// MaxSteps is the most inner steps that one delta may claim. It bounds a liar's weight.

@@ -38,8 +38,8 @@
 //	keep N                 bytes that a ledger may take: above, payloads that nobody needs are dropped
 //	leave TIME             a leaver goes after that, though others have not taken what it made
 //	limit TIME             by then the run has ended (15 minutes after the last event)
-//	P, H, C N; codec NAME; merge NAME
-//	                       as people choose them of a run, see outer.Spec (3, 8, 16, int4, and the merge that suits H)
+//	P, H, C N; codec NAME
+//	                       as people choose them of a run, see outer.Spec (3, 8, 16, int4)
 //	h_min, W_a, W_u N; grace TIME TIME
 //	                       sizes and times that no run has, see outer.Params (H/4, 16, 256, 50ms 4s)
 //
@@ -85,7 +85,7 @@
 //	trained          tokens of steps
 //	folded, unpublished, in flight, discarded, lost
 //	                 where they went; discarded with a chain that was left, lost at a crash
-//	not counted      folded, and no part of the budget: of who made more than twice what is usual in its round
+//	not counted      folded, and no part of the budget: of who made far more than what is usual in its round
 //	unaccounted      the rest; below 0 where some are counted twice
 //	late             deltas that came after their round had closed
 //	late share, planned, over budget, end

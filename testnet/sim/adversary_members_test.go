@@ -37,7 +37,7 @@ const (
 	mostMemberly = 1.03 // times the loss without the liars, after the same tokens of the others
 )
 
-// membersWorld is a run with the steps and the merge of a new one, in which so many learn. Its
+// membersWorld is a run with the outer steps of a new one, in which so many learn. Its
 // budget is never reached: claims must not end it.
 func membersWorld(seed uint64, learners int) Scenario {
 	s := Small(learners, memberRounds, nil, seed)

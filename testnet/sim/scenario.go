@@ -185,7 +185,7 @@ func Params(fragments, steps int, kind codec.Kind) outer.Params {
 	return ParamsOf(outer.Spec{Fragments: fragments, Codec: kind, H: smallH, Budget: uint64(steps) * TokensPerStep})
 }
 
-// ParamsOf are those of a new run for which so much is chosen. They differ from what its maker writes in what differs names.
+// ParamsOf are those of a new run for which so much is chosen. They differ from what its maker writes in what unlikeRuns names.
 func ParamsOf(s outer.Spec) outer.Params {
 	s.StepTokens, s.CreatedMs = TokensPerStep, Start
 	p := s.Params()

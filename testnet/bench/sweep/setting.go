@@ -224,7 +224,7 @@ var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
 	joinable = strings.Fields("step faults")                                                                          // and data parallelism
-	folds    = strings.Fields("h p eta mu merge clip refdecay stale codec answerers groups regroup liars liargroups") // and aggregations
+	folds    = strings.Fields("h p eta mu merge clip refdecay codec answerers groups regroup liars liargroups") // and aggregations
 )
 
 // shown is what Get says of a field, or a dash where the baseline does not read it.

@@ -27,7 +27,7 @@ func (k task) Tokens() int          { return k.stepTokens(k.model) }
 
 // Plan implements sim.Planner. It is the plan of a built-in model, with matrices in pieces. Pieces stay in the
 // fragment of their tensor, so that fragments and payloads are the same however many there are: what differs is
-// what norms and directions are of.
+// what norms and distances are of.
 func (k task) Plan(fragments int) outer.Plan {
 	layout := tensor.Layout(k.specs())
 	views := map[string]tensor.View{}
