@@ -38,7 +38,6 @@ type kernel struct {
 
 	// Of these the operands are full blocks; see wide.go.
 	squares     func(sum *[lanes]float64, x []float32)
-	squaresWide func(sum *[lanes]float64, x []float64)
 	distances   func(sum *[lanes]float64, alpha float64, x []float32, y []float64)
 	axpyWide    func(alpha float64, x []float32, sum []float64)
 	scaleWide   func(alpha float64, x []float64)
@@ -75,7 +74,7 @@ var plain = kernel{
 	mul: mulGo, addMul: addMulGo, softmaxGrad: softmaxGradGo, rotate: rotateGo,
 	exp: expGo, expSum: expSumGo, swiglu: swigluGo, swigluGrad: swigluGradGo,
 	adamw: adamwGo, adamwBF16: adamwBF16Go,
-	squares: squaresGo, squaresWide: squaresWideGo, distances: distancesGo,
+	squares: squaresGo, distances: distancesGo,
 	axpyWide: axpyWideGo, scaleWide: scaleWideGo, difference: differenceGo,
 	moveNarrow: moveNarrowGo, decayNarrow: decayNarrowGo, narrow: narrowGo,
 	maxBits: maxBitsGo, pack4: pack4Go, unpack4: unpack4Go,

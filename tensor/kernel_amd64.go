@@ -19,7 +19,7 @@ func fastKernels() []kernel {
 			mul: mulAVX512, addMul: addMulAVX512, softmaxGrad: softmaxGradAVX512, rotate: rotateAVX512,
 			exp: expAVX512, expSum: expSumAVX512, swiglu: swigluAVX512, swigluGrad: swigluGradAVX512,
 			adamw: adamwAVX512, adamwBF16: adamwBF16AVX512,
-			squares: squaresAVX512, squaresWide: squaresWideAVX512, distances: distancesAVX512,
+			squares: squaresAVX512, distances: distancesAVX512,
 			axpyWide: axpyWideAVX512, scaleWide: scaleWideAVX512, difference: differenceAVX512,
 			moveNarrow: moveNarrowAVX512, decayNarrow: decayNarrowAVX512, narrow: narrowAVX512,
 			maxBits: maxBitsAVX512, pack4: pack4AVX512, unpack4: unpack4AVX512,
@@ -40,7 +40,7 @@ func fastKernels() []kernel {
 		mul: mulAVX2, addMul: addMulAVX2, softmaxGrad: softmaxGradAVX2, rotate: rotateAVX2,
 		exp: expAVX2, expSum: expSumAVX2, swiglu: swigluAVX2, swigluGrad: swigluGradAVX2,
 		adamw: adamwAVX2, adamwBF16: adamwBF16Go, // no processor without AVX-512 multiplies fast in bfloat16
-		squares: squaresAVX2, squaresWide: squaresWideAVX2, distances: distancesAVX2,
+		squares: squaresAVX2, distances: distancesAVX2,
 		axpyWide: axpyWideAVX2, scaleWide: scaleWideAVX2, difference: differenceAVX2,
 		moveNarrow: moveNarrowAVX2, decayNarrow: decayNarrowAVX2, narrow: narrowAVX2,
 		maxBits: maxBitsAVX2, pack4: pack4AVX2, unpack4: unpack4AVX2,

@@ -11,7 +11,7 @@ func fastKernels() []kernel {
 		mul: mulNEON, addMul: addMulNEON, softmaxGrad: softmaxGradNEON, rotate: rotateNEON,
 		exp: expNEON, expSum: expSumNEON, swiglu: swigluNEON, swigluGrad: swigluGradNEON,
 		adamw: adamwNEON, adamwBF16: adamwBF16Go,
-		squares: squaresNEON, squaresWide: squaresWideNEON, distances: distancesNEON,
+		squares: squaresNEON, distances: distancesNEON,
 		axpyWide: axpyWideNEON, scaleWide: scaleWideNEON, difference: differenceNEON,
 		moveNarrow: moveNarrowNEON, decayNarrow: decayNarrowNEON, narrow: narrowNEON,
 		maxBits: maxBitsGo, pack4: pack4Go, unpack4: unpack4Go,

@@ -27,19 +27,6 @@ func (l *Lanes) AddSquares(at int, x []float32) {
 	})
 }
 
-// AddSquaresWide adds x[i]*x[i], where x[0] is value number at of the vector.
-func (l *Lanes) AddSquaresWide(at int, x []float64) {
-	l.pieces(at, len(x), func(first int, sum *[lanes]float64, from, to int) {
-		if first == 0 && to-from >= lanes {
-			use.squaresWide(sum, x[from:to])
-			return
-		}
-		for i, v := range x[from:to] {
-			sum[first+i] += float64(v * v)
-		}
-	})
-}
-
 // AddDistances adds the squares of alpha*x[i] - y[i], where x[0] and y[0] are value number at
 // of their vectors.
 func (l *Lanes) AddDistances(at int, alpha float64, x []float32, y []float64) {
@@ -141,12 +128,6 @@ func Narrow(dst []float32, x []float64) {
 func squaresGo(sum *[lanes]float64, x []float32) {
 	for i, v := range x {
 		sum[i%lanes] += float64(v) * float64(v)
-	}
-}
-
-func squaresWideGo(sum *[lanes]float64, x []float64) {
-	for i, v := range x {
-		sum[i%lanes] += float64(v * v)
 	}
 }
 

@@ -9,11 +9,6 @@ package tensor
 //go:noescape
 func squaresAVX512(sum *[16]float64, x []float32)
 
-// squaresWideAVX512 is squaresWideGo for a positive number of full blocks of 16 values.
-//
-//go:noescape
-func squaresWideAVX512(sum *[16]float64, x []float64)
-
 // distancesAVX512 is distancesGo for a positive number of full blocks of 16 values.
 //
 //go:noescape
@@ -53,11 +48,6 @@ func narrowAVX512(dst []float32, x []float64)
 //
 //go:noescape
 func squaresAVX2(sum *[16]float64, x []float32)
-
-// squaresWideAVX2 is squaresWideGo for a positive number of full blocks of 16 values.
-//
-//go:noescape
-func squaresWideAVX2(sum *[16]float64, x []float64)
 
 // distancesAVX2 is distancesGo for a positive number of full blocks of 16 values.
 //

@@ -46,30 +46,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func squaresWideAVX512(sum *[16]float64, x []float64)
-// Requires: AVX, AVX512F
-TEXT ·squaresWideAVX512(SB), NOSPLIT, $0-32
-	MOVQ    sum+0(FP), AX
-	VMOVUPD (AX), Z0
-	VMOVUPD 64(AX), Z1
-	MOVQ    x_base+8(FP), CX
-	MOVQ    x_len+16(FP), DX
-
-loop:
-	VMOVUPD (CX), Z2
-	VMULPD  Z2, Z2, Z2
-	VADDPD  Z2, Z0, Z0
-	VMOVUPD 64(CX), Z2
-	VMULPD  Z2, Z2, Z2
-	VADDPD  Z2, Z1, Z1
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x10, DX
-	JNE     loop
-	VMOVUPD Z0, (AX)
-	VMOVUPD Z1, 64(AX)
-	VZEROUPPER
-	RET
-
 // func distancesAVX512(sum *[16]float64, alpha float64, x []float32, y []float64)
 // Requires: AVX, AVX512F
 TEXT ·distancesAVX512(SB), NOSPLIT, $0-64
@@ -296,40 +272,6 @@ loop:
 	VMOVUPD     Y1, 32(AX)
 	VMOVUPD     Y2, 64(AX)
 	VMOVUPD     Y3, 96(AX)
-	VZEROUPPER
-	RET
-
-// func squaresWideAVX2(sum *[16]float64, x []float64)
-// Requires: AVX
-TEXT ·squaresWideAVX2(SB), NOSPLIT, $0-32
-	MOVQ    sum+0(FP), AX
-	VMOVUPD (AX), Y0
-	VMOVUPD 32(AX), Y1
-	VMOVUPD 64(AX), Y2
-	VMOVUPD 96(AX), Y3
-	MOVQ    x_base+8(FP), CX
-	MOVQ    x_len+16(FP), DX
-
-loop:
-	VMOVUPD (CX), Y4
-	VMULPD  Y4, Y4, Y4
-	VADDPD  Y4, Y0, Y0
-	VMOVUPD 32(CX), Y4
-	VMULPD  Y4, Y4, Y4
-	VADDPD  Y4, Y1, Y1
-	VMOVUPD 64(CX), Y4
-	VMULPD  Y4, Y4, Y4
-	VADDPD  Y4, Y2, Y2
-	VMOVUPD 96(CX), Y4
-	VMULPD  Y4, Y4, Y4
-	VADDPD  Y4, Y3, Y3
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x10, DX
-	JNE     loop
-	VMOVUPD Y0, (AX)
-	VMOVUPD Y1, 32(AX)
-	VMOVUPD Y2, 64(AX)
-	VMOVUPD Y3, 96(AX)
 	VZEROUPPER
 	RET
 

@@ -9,11 +9,6 @@ package tensor
 //go:noescape
 func squaresNEON(sum *[16]float64, x []float32)
 
-// squaresWideNEON is squaresWideGo for a positive number of full blocks of 16 values.
-//
-//go:noescape
-func squaresWideNEON(sum *[16]float64, x []float64)
-
 // distancesNEON is distancesGo for a positive number of full blocks of 16 values.
 //
 //go:noescape

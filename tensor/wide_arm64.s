@@ -51,57 +51,6 @@ blocks:
 	FMOVQ   F7, 112(R2)
 	RET
 
-// func squaresWideNEON(sum *[16]float64, x []float64)
-TEXT ·squaresWideNEON(SB), NOSPLIT, $0-32
-	MOVD    x_len+16(FP), R0
-	MOVD    x_base+8(FP), R1
-	MOVD    sum+0(FP), R2
-	FMOVQ   0(R2), F0
-	FMOVQ   16(R2), F1
-	FMOVQ   32(R2), F2
-	FMOVQ   48(R2), F3
-	FMOVQ   64(R2), F4
-	FMOVQ   80(R2), F5
-	FMOVQ   96(R2), F6
-	FMOVQ   112(R2), F7
-blocks:
-	FMOVQ   0(R1), F8
-	FMOVQ   16(R1), F9
-	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
-	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
-	WORD    $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
-	WORD    $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
-	FMOVQ   32(R1), F8
-	FMOVQ   48(R1), F9
-	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
-	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
-	WORD    $0x4e68d442 // fadd v2.2d, v2.2d, v8.2d
-	WORD    $0x4e69d463 // fadd v3.2d, v3.2d, v9.2d
-	FMOVQ   64(R1), F8
-	FMOVQ   80(R1), F9
-	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
-	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
-	WORD    $0x4e68d484 // fadd v4.2d, v4.2d, v8.2d
-	WORD    $0x4e69d4a5 // fadd v5.2d, v5.2d, v9.2d
-	FMOVQ   96(R1), F8
-	FMOVQ   112(R1), F9
-	WORD    $0x6e68dd08 // fmul v8.2d, v8.2d, v8.2d
-	WORD    $0x6e69dd29 // fmul v9.2d, v9.2d, v9.2d
-	WORD    $0x4e68d4c6 // fadd v6.2d, v6.2d, v8.2d
-	WORD    $0x4e69d4e7 // fadd v7.2d, v7.2d, v9.2d
-	ADD     $128, R1
-	SUB     $16, R0
-	CBNZ    R0, blocks
-	FMOVQ   F0, 0(R2)
-	FMOVQ   F1, 16(R2)
-	FMOVQ   F2, 32(R2)
-	FMOVQ   F3, 48(R2)
-	FMOVQ   F4, 64(R2)
-	FMOVQ   F5, 80(R2)
-	FMOVQ   F6, 96(R2)
-	FMOVQ   F7, 112(R2)
-	RET
-
 // func distancesNEON(sum *[16]float64, alpha float64, x []float32, y []float64)
 TEXT ·distancesNEON(SB), NOSPLIT, $0-64
 	MOVD    x_len+24(FP), R0

@@ -30,7 +30,6 @@ func BenchmarkWide(b *testing.B) {
 	var l Lanes
 	eachOp(b, func(b *testing.B, op benchOp) { gigabytes(b, op.size*wideLen) }, []benchOp{
 		{"squares", 4, func() { l.AddSquares(0, x) }},
-		{"squares-wide", 8, func() { l.AddSquaresWide(0, u) }},
 		{"distances", 12, func() { l.AddDistances(0, 0.5, x, u) }},
 		{"axpy", 20, func() { AxpyWide(1e-9, x, u) }},
 		{"scale", 16, func() { ScaleWide(0.999, u) }},

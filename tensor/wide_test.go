@@ -77,16 +77,15 @@ func (c *wideCase) bits() (all []uint64) {
 
 // wideOps are the operations by name.
 var wideOps = map[string]func(c *wideCase){
-	"squares":      func(c *wideCase) { c.lanes.AddSquares(c.at, c.narrow[0]) },
-	"squares wide": func(c *wideCase) { c.lanes.AddSquaresWide(c.at, c.wide) },
-	"distances":    func(c *wideCase) { c.lanes.AddDistances(c.at, c.alpha, c.narrow[0], c.wide) },
-	"axpy":         func(c *wideCase) { AxpyWide(c.alpha, c.narrow[0], c.wide) },
-	"scale":        func(c *wideCase) { ScaleWide(c.alpha, c.wide) },
-	"difference":   func(c *wideCase) { Difference(c.wide, c.narrow[0], c.narrow[1]) },
-	"move":         func(c *wideCase) { MoveNarrow(c.narrow[0], c.narrow[1], c.alpha, c.wide) },
-	"decay":        func(c *wideCase) { DecayNarrow(c.narrow[0], c.alpha, c.narrow[1], c.wide) },
-	"narrow":       func(c *wideCase) { Narrow(c.narrow[0], c.wide) },
-	"in place":     func(c *wideCase) { MoveNarrow(c.narrow[0], c.narrow[0], c.alpha, c.wide) },
+	"squares":    func(c *wideCase) { c.lanes.AddSquares(c.at, c.narrow[0]) },
+	"distances":  func(c *wideCase) { c.lanes.AddDistances(c.at, c.alpha, c.narrow[0], c.wide) },
+	"axpy":       func(c *wideCase) { AxpyWide(c.alpha, c.narrow[0], c.wide) },
+	"scale":      func(c *wideCase) { ScaleWide(c.alpha, c.wide) },
+	"difference": func(c *wideCase) { Difference(c.wide, c.narrow[0], c.narrow[1]) },
+	"move":       func(c *wideCase) { MoveNarrow(c.narrow[0], c.narrow[1], c.alpha, c.wide) },
+	"decay":      func(c *wideCase) { DecayNarrow(c.narrow[0], c.alpha, c.narrow[1], c.wide) },
+	"narrow":     func(c *wideCase) { Narrow(c.narrow[0], c.wide) },
+	"in place":   func(c *wideCase) { MoveNarrow(c.narrow[0], c.narrow[0], c.alpha, c.wide) },
 }
 
 func TestWideLikePlain(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 // product fused with a sum but for squares of float32, which are exact.
 func emitNEONWide(s *neon) {
 	s.emitSquares()
-	s.emitSquaresWide()
 	s.emitDistances()
 	s.emitAxpyWide()
 	s.emitScaleWide()
@@ -121,19 +120,6 @@ func (s *neon) emitSquares() {
 		for j, v := range s.widened(at[0], i) {
 			s.op("VFMLA", "%[1]s, %[1]s, %[2]s", v.pair(), sums[i][j].pair())
 		}
-	})
-	save()
-	s.finish()
-}
-
-func (s *neon) emitSquaresWide() {
-	s.wideFunction("squaresWide", "func(sum *[16]float64, x []float64)")
-	n, at := s.slices("x")
-	sums, save := s.lanes()
-	s.wideBlocks(n, nil, at, func(i int) {
-		v := s.loadWide(at[0], i)
-		s.wide("fmul", v, v, v)
-		s.wide("fadd", sums[i], sums[i], v)
 	})
 	save()
 	s.finish()

@@ -19,7 +19,6 @@ func emitWide(c *build.Context) {
 	for _, s := range []isa{avx512(c), avx2(c)} {
 		w := wide{s, largest, lowest}
 		w.emitSquares()
-		w.emitSquaresWide()
 		w.emitDistances()
 		w.emitAxpyWide()
 		w.emitScaleWide()
@@ -151,19 +150,6 @@ func (s wide) emitSquares() {
 	s.blocks(s.size("x"), []reg.GPVirtual{x}, nil, func(i int) {
 		v := s.widened(x, i)
 		s.VFMADD231PD(v, v, sums[i])
-	})
-	save()
-	s.finish()
-}
-
-func (s wide) emitSquaresWide() {
-	s.wideFunction("squaresWide", "func(sum *[16]float64, x []float64)")
-	sums, save := s.lanes()
-	x := s.base("x")
-	s.blocks(s.size("x"), nil, []reg.GPVirtual{x}, func(i int) {
-		v := s.loadWide(x, i)
-		s.VMULPD(v, v, v)
-		s.VADDPD(v, sums[i], sums[i])
 	})
 	save()
 	s.finish()
