@@ -71,5 +71,5 @@ func (n *node) roundTime() time.Duration {
 		return 0
 	}
 	steps := max(n.genesis.Outer.H, n.machine.Rounds().Plan().Steps)
-	return time.Duration(float64(steps*n.genesis.Batch*n.genesis.Model.Context) / perSecond * float64(time.Second))
+	return time.Duration(float64(steps) * float64(n.genesis.StepTokens()) / perSecond * float64(time.Second))
 }

@@ -68,7 +68,7 @@ func (a baselineAccount) lost(i int) uint64 { return a.trained[i] - min(a.traine
 func (w *world) baselineAccount(history []baseline.Span) (baselineAccount, error) {
 	n := len(w.members)
 	a := baselineAccount{ids: make([]wire.PeerID, n), trained: make([]uint64, n), folded: make([]uint64, n)}
-	perStep := uint64(w.genesis.Batch * w.genesis.Model.Context)
+	perStep := w.genesis.StepTokens()
 	for i, m := range w.members {
 		key, _, err := store.LoadKey(m.dir)
 		if err != nil {

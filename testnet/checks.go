@@ -96,7 +96,7 @@ func (w *world) checkBudget(r Report, a account) Check {
 // mayExceed is how many tokens a run may end beyond its budget, where that many steps of every
 // learner may come on top.
 func (w *world) mayExceed(r Report, steps int) uint64 {
-	return max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(steps*len(w.members)*w.genesis.Batch*w.genesis.Model.Context))
+	return max(uint64(budgetSlack*float64(r.TokensBudget)), uint64(steps*len(w.members))*w.genesis.StepTokens())
 }
 
 // unheardSteps is how many steps of every learner a run may end beyond its budget: one was

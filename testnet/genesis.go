@@ -29,7 +29,7 @@ func genesisOf(c Config, d data, now time.Time) (genesis.Genesis, error) {
 func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, err error) {
 	s := genesis.Spec{
 		Name: genesis.ModelLabel(c.Model), Text: text, Seed: c.Seed, CreatedMs: now.UnixMilli(), Tokens: c.Tokens, Profile: p2p.Local,
-		Batch: c.Batch, Optimizer: c.Optimizer, LR: c.LR, H: c.H, Fragments: c.Fragments, Learners: c.Nodes,
+		Batch: c.Batch, Optimizer: c.Optimizer, LR: c.LR, H: c.H, Fragments: c.Fragments, Learners: c.Nodes, Window: uint32(c.Window),
 	}
 	if s.Model, err = genesis.ModelConfig(c.Model); err != nil {
 		return g, err
@@ -51,19 +51,12 @@ func settings(c Config, text genesis.Text, now time.Time) (g genesis.Genesis, er
 	if c.Baseline != Atoll { // of these diloco has outer steps: a mean in f32, whatever atoll would have, of all at once
 		s.Codec, s.Learners = codec.Int4, 1
 	}
-	if g, _, err = s.Make(); err != nil {
-		return g, err
+	if c.LR == 0 && c.Baseline != Atoll && c.Baseline != baseline.DiLoCo {
+		if g, err = s.Trained(); err != nil {
+			return g, err
+		}
+		s.LR = genesis.RateWith(g, false)
 	}
-	c.override(&g)
-	return g, g.Validate()
-}
-
-// override puts what only worlds on one machine let people choose into a genesis.
-func (c Config) override(g *genesis.Genesis) {
-	if c.LR == 0 {
-		g.Inner.LR = genesis.RateWith(*g, c.Baseline == Atoll || c.Baseline == baseline.DiLoCo)
-	}
-	if c.Window > 0 {
-		g.Outer.Window = uint32(c.Window)
-	}
+	g, _, err = s.Make()
+	return g, err
 }

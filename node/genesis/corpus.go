@@ -21,7 +21,7 @@ const windowShards = 4
 // many tokens as a shard has on average.
 func (g Genesis) Window(m *shards.Manifest) shards.Window {
 	tokens, _ := shards.Tokens(m.Shards)
-	return shards.Window{Shards: windowShards, Steps: max(1, tokens/int64(len(m.Shards))/int64(g.Batch*g.Model.Context))}
+	return shards.Window{Shards: windowShards, Steps: max(1, tokens/int64(len(m.Shards))/int64(g.StepTokens()))}
 }
 
 // setCorpus has learners train on a corpus: its name, the digests of manifest and tokenizer in hex, and the tokenizer's ids.

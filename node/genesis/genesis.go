@@ -55,10 +55,13 @@ type Data struct {
 	SHA256 string
 }
 
+// StepTokens are those of a step of a learner of usual speed.
+func (g Genesis) StepTokens() uint64 { return uint64(g.Batch) * uint64(g.Model.Context) }
+
 // OuterParams is what follows from the choices of the outer step.
 func (g Genesis) OuterParams() outer.Params {
 	s := g.Outer
-	s.StepTokens = uint64(g.Batch) * uint64(g.Model.Context)
+	s.StepTokens = g.StepTokens()
 	return s.Params()
 }
 

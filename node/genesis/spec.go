@@ -34,6 +34,7 @@ type Spec struct {
 	Learners                int        // that are expected; 0 = 1
 	Links                   *Links     // nil = nobody described them
 
+	Window      uint32        // rounds within which chains are united; 0 = by WindowBytes
 	WindowBytes float64       // of deltas that each node keeps so that chains can be united; 0 = of as many rounds as are of use
 	Profile     string        // of the network: local, lan or wan; "" = wan
 	Owners      []wire.PeerID // who admit others; none = everybody contributes
@@ -170,7 +171,10 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 		sweep = e.Links.SweepSeconds
 	}
 	g.Outer.SweepMs = int64(min(1000*sweep, outer.MaxSweepMs))
-	if s.WindowBytes > 0 {
+	switch {
+	case s.Window > 0:
+		g.Outer.Window = s.Window
+	case s.WindowBytes > 0:
 		g.Outer.Window = outer.WindowOf(s.WindowBytes / e.RoundBytes)
 	}
 	g.Inner.LR = cmp.Or(s.LR, s.rate(*g))

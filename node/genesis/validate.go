@@ -190,11 +190,9 @@ func (g Genesis) LargestTip() uint64 {
 func (g Genesis) tipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
 
 // TipsSize is the size of the encoded tips of all fragments.
-func (g Genesis) TipsSize(plan outer.Plan) int { return tipsSize(plan, g.OuterParams()) }
-
-func tipsSize(plan outer.Plan, p outer.Params) (all int) {
+func (g Genesis) TipsSize(plan outer.Plan) (all int) {
 	for _, f := range plan {
-		all += outer.TipSize(f, p)
+		all += outer.TipSize(f, g.OuterParams())
 	}
 	return all
 }
@@ -205,7 +203,7 @@ func (g Genesis) validateNumbers() error {
 		value, lo, hi float64
 	}{
 		{"Batch", float64(g.Batch), 1, MaxBatch},
-		{"Batch x Model.Context", float64(g.Batch) * float64(g.Model.Context), 1, outer.MaxStepTokens},
+		{"Batch x Model.Context", float64(g.StepTokens()), 1, outer.MaxStepTokens},
 		{"Inner.LR", g.Inner.LR, 0, 10},
 		{"WayMs", float64(g.WayMs), 1, maxWay},
 	} {

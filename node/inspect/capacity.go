@@ -28,7 +28,7 @@ func sweepBytes(g genesis.Genesis) (sum int64) {
 // ledgerBytes estimates what so many tokens add to the ledger: a learner
 // publishes every fragment once in H steps.
 func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
-	perSweep := float64(g.Outer.H) * float64(g.Batch*g.Model.Context)
+	perSweep := float64(g.Outer.H) * float64(g.StepTokens())
 	return int64(min(float64(sweepBytes(g))*float64(tokens)/perSweep, 1<<62))
 }
 
@@ -109,7 +109,7 @@ func (d *doctor) checkSpeed() {
 		return
 	}
 	g := d.genesis
-	round := time.Duration(float64(g.Outer.H*g.Batch*g.Model.Context) / perSecond * float64(time.Second))
+	round := time.Duration(float64(g.Outer.H) * float64(g.StepTokens()) / perSecond * float64(time.Second))
 	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
 	others := float64(g.Outer.Answerers - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",

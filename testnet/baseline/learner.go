@@ -64,7 +64,7 @@ func newCommon(g genesis.Genesis, b steps, pace *atomic.Int64, a *account, log *
 		return common{}, err
 	}
 	c := common{
-		run:     lockstep.Run{Budget: g.Outer.Budget, StepTokens: uint64(g.Batch * g.Model.Context), H: 1, Schedule: g.Inner.Schedule()},
+		run:     lockstep.Run{Budget: g.Outer.Budget, StepTokens: g.StepTokens(), H: 1, Schedule: g.Inner.Schedule()},
 		builtin: b, pace: pace, account: a, log: log, ends: buckets(b.Slab().Views), inner: len(state),
 	}
 	if n := len(c.ends) + 1; n > maxBuckets {

@@ -42,7 +42,7 @@ func (p *process) snapshot() status.Snapshot {
 	s.Peers = []status.Peer{{
 		ID: s.Self, Self: true, Role: s.Role, State: s.State, Hardware: hardware.CPUName(), Trainer: "builtin", Precision: "f32",
 		Steps: uint64(s.Step), Tokens: s.TokensTrained, TokensPerS: p.member.account.perSecond(now),
-		TokensPerStep: uint64(g.Batch * g.Model.Context),
+		TokensPerStep: g.StepTokens(),
 	}}
 	return s
 }

@@ -1,9 +1,5 @@
 package corpus
 
-// LiveSample is how many held-out bytes are scored for a live value: enough
-// for two digits of bits per byte, few enough to do while training.
-const LiveSample = 64 << 10
-
 // Windows cuts data into windows of context+1 bytes with stride context, so
 // that every byte but the first is the target of exactly one window. The last
 // window is shorter where the data ends; a window has at least one target.

@@ -28,7 +28,6 @@ func NewLab() *Lab { return &Lab{texts: map[string][]*corpus.Corpus{}} }
 // Names of texts beside paths.
 const (
 	dataProse = "prose"
-	dataCode  = "goroot"
 	dataBoth  = "both" // learners with even numbers read prose, the others code
 )
 

@@ -223,7 +223,7 @@ func (s Setting) Validate() error {
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
-	joinable = strings.Fields("step faults")                                                                          // and data parallelism
+	joinable = strings.Fields("step faults")                                                                    // and data parallelism
 	folds    = strings.Fields("h p eta mu merge clip refdecay codec answerers groups regroup liars liargroups") // and aggregations
 )
 
