@@ -88,11 +88,7 @@ func beyondText(s status.Snapshot) string {
 	if s.TokensBeyond == 0 {
 		return ""
 	}
-	what := "what is far over the usual in a round"
-	if slices.ContainsFunc(s.Peers, func(p status.Peer) bool { return p.Guest }) {
-		what = "those of guests, and " + what
-	}
-	return fmt.Sprintf("%s more are not counted: %s; budget and learning rate go without them (`atoll ledger` says whose)", big(float64(s.TokensBeyond)), what)
+	return fmt.Sprintf("%s more do not count for budget and learning rate: `atoll ledger` says whose, once the node is stopped", big(float64(s.TokensBeyond)))
 }
 
 func qualityText(s status.Snapshot) string {
