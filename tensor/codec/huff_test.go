@@ -73,14 +73,14 @@ func TestHuffLikeTheLibrary(t *testing.T) {
 }
 
 // checkPair has the loops decode two packed streams and
-// fails unless the library says the same of them. It returns whether the loops could.
-func checkPair(t *rapid.T, s *scratch, raw1, packed1, raw2, packed2 []byte) bool {
+// fails unless the library says the same of them, or if the loops do not take two whole ones.
+func checkPair(t *rapid.T, s *scratch, raw1, packed1, raw2, packed2 []byte) {
 	x, y := make([]byte, len(raw1)), make([]byte, len(raw2))
 	want := [2][]byte{}
 	for i, b := range [][]byte{packed1, packed2} {
 		library, parts, err := huff0.ReadTable(b, nil)
 		if err != nil {
-			return false // nor are the loops asked
+			return // nor are the loops asked
 		}
 		if want[i], err = library.Decoder().Decompress4X(make([]byte, 0, len(raw1)), parts); err != nil {
 			want[i] = nil
@@ -90,17 +90,15 @@ func checkPair(t *rapid.T, s *scratch, raw1, packed1, raw2, packed2 []byte) bool
 		if bytes.Equal(want[0], raw1) && bytes.Equal(want[1], raw2) && len(raw1) >= fastHuff && tensor.HasHuff() {
 			t.Fatalf("the loops do not decode %d bytes that are whole", len(raw1))
 		}
-		return false
+		return
 	}
 	if !bytes.Equal(x, want[0]) || !bytes.Equal(y, want[1]) {
 		t.Fatal("the loops take what the library does not, or make other bytes of it")
 	}
-	return true
 }
 
 // What the loops take, the library takes, with the same bytes: however it was damaged.
 func TestDamagedHuffLikeTheLibrary(t *testing.T) {
-	taken := 0
 	s := newScratch()
 	rapid.Check(t, func(t *rapid.T) {
 		raw1 := drawStream(t)
@@ -119,11 +117,6 @@ func TestDamagedHuffLikeTheLibrary(t *testing.T) {
 			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
 		}
 		cut := rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "cut")
-		if checkPair(t, s, raw1, packed[0], raw2, packed[1][:len(packed[1])-cut]) {
-			taken++
-		}
+		checkPair(t, s, raw1, packed[0], raw2, packed[1][:len(packed[1])-cut]) // which fails where whole ones are not taken
 	})
-	if taken == 0 && tensor.HasHuff() {
-		t.Error("the loops took nothing")
-	}
 }
