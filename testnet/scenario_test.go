@@ -66,6 +66,14 @@ func (r Report) check(t *testing.T, name string) Check {
 	return r.Checks[i]
 }
 
+// playedByChaos skips a world of half a minute of all cores, which the stage chaos of .ci/run plays.
+func playedByChaos(t *testing.T) {
+	t.Helper()
+	if !long() && os.Getenv("ATOLL_CHAOS") == "" {
+		t.Skip("takes half a minute of all cores: ATOLL_CHAOS=1 runs it")
+	}
+}
+
 // TestEverydayLife is what happens to a volunteer run: one joins, one is killed
 // and comes back, one sleeps, one leaves for good. Only the kill loses tokens.
 func TestEverydayLife(t *testing.T) {
@@ -86,6 +94,7 @@ func TestEverydayLife(t *testing.T) {
 
 // TestPowerCut kills all nodes at once: the run goes on from where the disks are.
 func TestPowerCut(t *testing.T) {
+	playedByChaos(t)
 	r := runWorld(t, chaosWorld(t, uint64(20*toyRate),
 		"kill 0 @12s, kill 1 @12s, kill 2 @12s, kill 3 @12s, start 0 @14s, start 1 @14s, start 2 @15s, start 3 @16s"))
 	if len(r.RecoverS) != 4 || r.Kills != 4 {
@@ -141,6 +150,7 @@ func firstStep(dir string) (at time.Time, err error) {
 // TestHalvesUnite parts the run in two halves that both train. Inside the window
 // both keep all that either did.
 func TestHalvesUnite(t *testing.T) {
+	playedByChaos(t)
 	chaos, tokens := "partition 0,1|2,3 @6s..14s", 22*toyRate
 	if long() {
 		chaos, tokens = "partition 0,1|2,3 @20s..80s", 120*toyRate
@@ -158,6 +168,7 @@ func TestHalvesUnite(t *testing.T) {
 // side becomes the chain of the run, and the report says whose work the other
 // one was.
 func TestOneChainWins(t *testing.T) {
+	playedByChaos(t)
 	cfg := chaosWorld(t, uint64(26*toyRate), "partition 0,1,2|3 @6s..19s")
 	cfg.H, cfg.Window = 12, 16 // a quarter of a second a round: the window is four
 	r := runWorld(t, cfg)

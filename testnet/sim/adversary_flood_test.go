@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 	"testing"
 
 	"atoll/gossip"
@@ -59,7 +61,11 @@ func TestFloodsAreBounded(t *testing.T) {
 			return wire.EncodeEvidence(wire.Evidence{A: l.forgeBy(key, 0, 1), B: l.forgeSecond(key, 0, 1)})
 		},
 	}
-	for name, flood := range floods {
+	for i, name := range slices.Sorted(maps.Keys(floods)) {
+		flood := floods[name]
+		if !taken(i, 2) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			s := attackTest{kind: PayloadMissing}.scenario(attackSeed)
 			w, err := New(s)
