@@ -22,9 +22,6 @@ type State struct {
 	Training float64 `json:"bytes_per_param"`         // both; activations come on top
 }
 
-// shortH is a number of steps between two deltas with which there is no momentum.
-const shortH = 4
-
 // MeasureState allocates a trainer and a learner of a model, as genesis.ModelConfig knows it.
 func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (State, error) {
 	m.note("training state of " + model)
@@ -32,9 +29,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)
 	}
-	if !momentum {
-		g.Outer.H = shortH
-	}
+	g.Outer.NoMomentum = !momentum
 	cfg := trainer.Config{Model: g.Model, Batch: 1, Threads: 1, Optim: trainer.DefaultOptim()}
 	data := trainer.Noise(g.Model.Context)
 	var (
