@@ -128,4 +128,4 @@ func TestLyingMembers(t *testing.T) {
 }
 
 // memberSeeds is how many worlds a lie is played in: one alone has noise of the size of the bar.
-func memberSeeds() uint64 { return max(mergeSeeds(), 2) }
+func memberSeeds() uint64 { return max(lossSeeds(), 2) }

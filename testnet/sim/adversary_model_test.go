@@ -15,7 +15,7 @@ import (
 )
 
 // modelRun is a run of a small language model in which learners fold in step, so
-// that merges are all that differs: no rounds, no network.
+// that outer steps are all that differs: no rounds, no network.
 type modelRun struct {
 	params   outer.Params
 	plan     outer.Plan
@@ -35,11 +35,11 @@ var modelSize = llama.Config{
 	Vocab: 256, Hidden: 48, Layers: 2, Heads: 2, KVHeads: 2, Intermediate: 128, Context: 64, RopeTheta: 10000, NormEps: 1e-5, Tied: true,
 }
 
-func newModelRun(t *testing.T, data *corpus.Corpus, merge mergeOf, liars int, times float64, seed uint64) *modelRun {
+func newModelRun(t *testing.T, data *corpus.Corpus, step outerStep, liars int, times float64, seed uint64) *modelRun {
 	t.Helper()
 	r := &modelRun{params: Params(4, 1<<40, codec.Int4), liars: liars, times: times}
 	r.params.MaxShare, r.params.Quorum = 0.5, 3
-	merge.set(&r.params)
+	step.set(&r.params)
 	for i := range modelLearners {
 		l, err := trainer.New(trainer.Config{
 			Model: modelSize, Batch: 4, Optim: trainer.DefaultOptim(), Seed: seed, Author: [32]byte{byte(i)}, Threads: 1,
@@ -151,7 +151,7 @@ func (r *modelRun) bits(t *testing.T, data *corpus.Corpus) float64 {
 }
 
 // modelBits are those at the end of a run.
-func modelBits(t *testing.T, data *corpus.Corpus, m mergeOf, liars int, seed uint64) float64 {
+func modelBits(t *testing.T, data *corpus.Corpus, m outerStep, liars int, seed uint64) float64 {
 	t.Helper()
 	r := newModelRun(t, data, m, liars, -10, seed)
 	for range modelRounds {
@@ -162,7 +162,7 @@ func modelBits(t *testing.T, data *corpus.Corpus, m mergeOf, liars int, seed uin
 
 // Bits per byte of a small language model with 0 (three seeds), 1 and 2 of 8 learners
 // that flip the sign of ten times what they made. It takes some minutes: ATOLL_LONG=1.
-func TestMergesOfAModel(t *testing.T) {
+func TestOuterStepsOfAModel(t *testing.T) {
 	if os.Getenv("ATOLL_LONG") == "" {
 		t.Skip("takes minutes: ATOLL_LONG=1 runs it")
 	}
@@ -170,7 +170,7 @@ func TestMergesOfAModel(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for _, m := range merges {
+	for _, m := range outerSteps {
 		t.Run(m.name, func(t *testing.T) {
 			row := ""
 			for seed := range uint64(3) {

@@ -41,7 +41,7 @@ const (
 // newUnlikeRun has the steps, the merge and the judgement of a new run.
 func newUnlikeRun(t *testing.T, data *corpus.Corpus, others [2]*corpus.Corpus, liars int, seed uint64) *unlikeRun {
 	t.Helper()
-	r := &unlikeRun{modelRun: newModelRun(t, data, mergeOf{set: func(p *outer.Params) {
+	r := &unlikeRun{modelRun: newModelRun(t, data, outerStep{set: func(p *outer.Params) {
 		*p = ParamsOf(outer.Spec{Fragments: 4, H: 24, Learners: modelLearners, Budget: 1 << 40})
 	}}, liars, -1, seed)}
 	for i, text := range others {

@@ -36,7 +36,7 @@ func TestLeakedInvite(t *testing.T) {
 				t.Skip("ATOLL_LONG=1 runs it")
 			}
 			cost := math.NaN()
-			for seed := range mergeSeeds() {
+			for seed := range lossSeeds() {
 				if without[seed] == nil {
 					without[seed] = curve(t, leaking(seed+1, 0, Attack{}))
 				}

@@ -10,34 +10,34 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// mergeOf are outer steps that are held against liars.
-type mergeOf struct {
+// outerStep are outer steps that are held against liars.
+type outerStep struct {
 	name string
 	set  func(p *outer.Params)
 }
 
-var merges = []mergeOf{
+var outerSteps = []outerStep{
 	{"no norm reference", func(p *outer.Params) { p.ClipFactor = 1e6 }},
 	{"no momentum (of these worlds)", func(*outer.Params) {}},
 	{"momentum (as runs with H above 8)", func(p *outer.Params) { p.Eta, p.Mu = 0.8, 0.6 }},
 }
 
-// mergeWorld is a run of eight learners. So many of them lie.
-func mergeWorld(seed uint64, merge mergeOf, liars int, attack Attack) Scenario {
+// liarsWorld is a run of eight learners. So many of them lie.
+func liarsWorld(seed uint64, step outerStep, liars int, attack Attack) Scenario {
 	const learners, rounds = 8, 40
 	s := Small(learners, rounds, nil, seed)
 	p := &s.Params
-	p.OwnText = true // merges are all that differs
+	p.OwnText = true // outer steps are all that differs
 	p.MaxSteps, p.MaxTokensPerStep = uint32(2*p.H), 2*TokensPerStep
-	merge.set(p)
+	step.set(p)
 	for i := range liars {
 		s.Founders[learners-1-i].Attack = attack
 	}
 	return s
 }
 
-// mergeSeeds is over how many seeds losses are averaged.
-func mergeSeeds() uint64 {
+// lossSeeds is over how many seeds losses are averaged.
+func lossSeeds() uint64 {
 	if longMode() {
 		return 5
 	}
@@ -45,11 +45,11 @@ func mergeSeeds() uint64 {
 }
 
 // lossOf is the geometric mean of the final losses of some seeds.
-func lossOf(t *testing.T, merge mergeOf, liars int, attack Attack) float64 {
+func lossOf(t *testing.T, step outerStep, liars int, attack Attack) float64 {
 	t.Helper()
-	sum, seeds := 0.0, mergeSeeds()
+	sum, seeds := 0.0, lossSeeds()
 	for seed := range seeds {
-		w, err := New(mergeWorld(seed+1, merge, liars, attack))
+		w, err := New(liarsWorld(seed+1, step, liars, attack))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,10 +70,10 @@ var bounded = map[string][]cell{"no momentum (of these worlds)": {{}, {1, 10}, {
 
 // Final losses with 0, 1 and 2 of 8 learners that flip the sign of what they made,
 // plainly or ten times as large. Centred clipping holds against what five of eight, the majority, do not.
-func TestMergesUnderLiars(t *testing.T) {
+func TestOuterStepsUnderLiars(t *testing.T) {
 	var table strings.Builder
 	losses := map[string]map[cell]float64{}
-	for _, m := range merges {
+	for _, m := range outerSteps {
 		losses[m.name] = map[cell]float64{}
 		fmt.Fprintf(&table, "| %s |", m.name)
 		for _, c := range []cell{{}, {1, 1}, {2, 1}, {1, 10}, {2, 10}, {5, 10}} {
@@ -111,11 +111,11 @@ func TestSharesUnderInflation(t *testing.T) {
 			continue
 		}
 		row := ""
-		for _, m := range merges {
+		for _, m := range outerSteps {
 			if m.name == "no norm reference" {
 				continue
 			}
-			capped := mergeOf{m.name, func(p *outer.Params) {
+			capped := outerStep{m.name, func(p *outer.Params) {
 				m.set(p)
 				p.MaxShare, p.Quorum = share, int(1/share)+1
 			}}
