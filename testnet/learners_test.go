@@ -161,7 +161,7 @@ func TestLearnersInProcesses(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 here: the learner of this test is a program in Python")
 	}
-	cfg := chaosWorld(t, uint64(12*toyRate), "kill learner 1 @30%")
+	cfg := chaosWorld(t, uint64(9*toyRate), "kill learner 1 @30%")
 	once := filepath.Join(t.TempDir(), "once")
 	cfg.Learner = []string{
 		"1:idle --step-seconds 0.02", "2:idle --step-seconds 0.02 --die-at-step 60 --once " + once + "2",

@@ -63,7 +63,7 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 	for i, name := range slices.Sorted(maps.Keys(floods)) {
 		flood := floods[name]
-		if !taken(i, 2) {
+		if !taken(i, 3) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

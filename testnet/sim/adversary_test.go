@@ -191,7 +191,7 @@ func joining(s *Scenario) {
 
 var attackTests = []attackTest{
 	{name: "sign flip", kind: SignFlip, times: 1},
-	{name: "sign flip x10", kind: SignFlip, times: 10, outvoted: true, wins: "its norm is clipped to three times the usual, and averaged directions follow it that far"},
+	{name: "sign flip x10", kind: SignFlip, times: 10},
 	{name: "scaled x1000", kind: Scale, times: 1000, seed: 8},
 	{name: "huge norms", kind: Scale, times: 1e37, seed: 8},
 	{name: "not finite", kind: Unfinite, from: 5000, shows: "a value is"},
@@ -201,7 +201,7 @@ var attackTests = []attackTest{
 	{name: "copies", kind: Copy, seed: 10},
 	{name: "garbage payloads", kind: Garbage, from: 5000, shows: "payload"},
 	{name: "inflated", kind: Inflate, times: -1, wins: "a liar of the largest weight cancels all others: its share is half, whatever it claims"},
-	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "a delta may claim more than the budget, and the run ends"},
+	{name: "inflated, usual limits", kind: Inflate, times: -1, from: 5000, spoil: usual, wins: "likewise"},
 	{name: "equivocation", kind: Equivocate, from: 5000, shows: "signed two deltas"},
 	{name: "equivocation inline", kind: Equivocate, from: 5000, spoil: inline, shows: "signed two deltas"},
 	{name: "late proof", kind: LateProof, times: 12, shows: "signed two deltas"},
@@ -234,7 +234,7 @@ var attackTests = []attackTest{
 	{name: "invented crowd", kind: InventedRun, times: 20, from: 15_000, spoil: strange},
 	{name: "invented crowd ahead", kind: InventedRun, times: 20, from: 5000, ahead: 200, spoil: strange},
 	{name: "invented insider", kind: InventedRun, from: 15_000, spoil: narrow},
-	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "its claims reach the budget after a third of the rounds"},
+	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "one delta gives a key standing, and its chain says that it has more tokens"},
 	{name: "invented insider ahead", kind: InventedRun, from: 15_000, ahead: 200, spoil: narrow},
 	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
 		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
@@ -285,7 +285,7 @@ func playAttacks(t *testing.T, attacks []attackTest) {
 	calm := map[string]cost{} // by scenario: most attack tests share one
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			if a.heavy && !longMode() || !taken(i, 9) {
+			if a.heavy && !longMode() || !taken(i, 14) {
 				t.Skip("ATOLL_LONG=1 runs it")
 			}
 			var broken []error

@@ -23,9 +23,9 @@ import (
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
-// 0-500 are; CI: 8-150, after the first 8); ATOLL_LONG=1 means longSeeds.
+// 0-500 are; CI: 6-150, after the first 6); ATOLL_LONG=1 means longSeeds.
 const (
-	shortSeeds = 8
+	shortSeeds = 6
 	longSeeds  = 10_000
 	wildSeeds  = 400 // in so many every kind of fault has its turn; fewer than CI plays at once
 )
