@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
 	if i < 0 {
-		return fmt.Errorf("there is no command %q: lab help lists all", args[0])
+		return fmt.Errorf("there is no command %q: go run -C testnet/lab . help lists all", args[0])
 	}
 	c := commands[i]
 	err := c.run(ctx, args[1:], out, log)
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case errors.Is(err, flag.ErrHelp):
 		err = nil
 	case errors.Is(err, program.ErrUsage):
-		err = fmt.Errorf("%s: %w; lab %s --help says what there is to type", c.name, err, c.name)
+		err = fmt.Errorf("%s: %w; go run -C testnet/lab . %s --help says what there is to type", c.name, err, c.name)
 	case err != nil:
 		err = fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 
 func help() string {
 	var b strings.Builder
-	b.WriteString("usage, from the top of the repository:\n\n  go run -C testnet/lab . COMMAND --help\n\ncommands:\n")
+	b.WriteString("usage, from the top of the repository:\n\n  go run -C testnet/lab . COMMAND --help\n\nlab in examples stands for go run -C testnet/lab . in front of a command. Paths begin at the top.\n\ncommands:\n")
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.about)
 	}

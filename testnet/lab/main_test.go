@@ -93,7 +93,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"paint":                                 `there is no command "paint": lab help lists all`,
+		"paint":                                 `there is no command "paint": go run -C testnet/lab . help lists all`,
 		"bench step --model absent.json":        "absent.json",
 		"bench step --model tiny,huge":          `model "huge": use tiny, small, base`,
 		"bench disk --seconds 0 --dir absent/x": "choose another folder with --dir",
