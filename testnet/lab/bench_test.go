@@ -39,6 +39,17 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
+// Steps are those of runs, unless somebody asks for another optimizer.
+func TestDefaultOptimizer(t *testing.T) {
+	for c, want := range map[*BenchStepCmd]string{
+		{}: "muon", {Optimizer: "auto"}: "muon", {Optimizer: "adamw"}: "adamw", {Optimizer: "auto", Compare: compareTorch}: "adamw",
+	} {
+		if got := c.optimizer(); got != want {
+			t.Errorf("%+v: %s, want %s", c, got, want)
+		}
+	}
+}
+
 // Only who waits hears what is measured.
 func TestStages(t *testing.T) {
 	var text bytes.Buffer

@@ -102,7 +102,7 @@ func (c *BenchStepCmd) runs() ([]bench.StepConfig, error) {
 // optimizer is that of runs, unless it is asked for.
 func (c *BenchStepCmd) optimizer() string {
 	switch {
-	case c.Optimizer != "auto":
+	case c.Optimizer != "" && c.Optimizer != "auto":
 		return c.Optimizer
 	case c.Compare == compareTorch:
 		return optimizer.NameAdamW
