@@ -11,7 +11,7 @@ func gflops(b *testing.B, flops float64) {
 	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
-// BenchmarkMultiplyAdds is the yardstick of `atoll bench`.
+// BenchmarkMultiplyAdds is the yardstick of the laboratory's bench.
 func BenchmarkMultiplyAdds(b *testing.B) {
 	for _, k := range available() {
 		b.Run(k.name, func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 )
 
 // This file holds the direction of the dependencies. A package may import the
-// standard library, the packages of this module that its rule in layers names,
+// standard library, the packages of this repository that its rule in layers names,
 // and the modules whose rule in modules names it. What is not listed is
 // forbidden. If you need more, change the table and say why there.
 
@@ -29,8 +29,8 @@ type rule struct {
 	reason   string
 }
 
-// layers is the order of this module's packages. The first rule that matches a
-// package is its rule.
+// layers is the order of the packages of the product and of its proof. The first rule that
+// matches a package is its rule. Those of the laboratory, a module of its own, are in labLayers.
 var layers = []rule{
 	{list("tensor"), nil,
 		"the numeric ground floor knows nobody above it"},
@@ -141,10 +141,6 @@ var layers = []rule{
 	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
-	{list("testnet/sim/fleet"), nil,
-		"chips that fail are arithmetic alone: what is known of the program are constants, with where they were measured"},
-	{list("testnet/sim/aggregation"), list("optimizer/outer optimizer/outer/tune tensor/codec"),
-		"who sends what to whom is arithmetic; bytes and seconds of a delta are those that tune goes by"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
 	{list("testnet/sim/pinned"), nil,
@@ -159,34 +155,7 @@ var layers = []rule{
 			"neither gossip nor node/core nor the outer step"},
 	{list("testnet/baseline/lockstep"), list("optimizer optimizer/trainer tensor"),
 		"what baselines compute knows nothing of what carries their vectors: processes, or a sweep's virtual time"},
-	{list("testnet/bench/trials testnet/bench/program"), nil,
-		"a file of lines, whatever they say; a program, whatever it does"},
-	{list("testnet/bench/sweep"), list("testnet/bench/trials testnet/baseline/lockstep testnet/fault testnet/sim node/core optimizer optimizer/outer optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
-		"a sweep is the simulator's worlds and the trainers beside them: no sockets, no processes, no node"},
-	{list("testnet/bench/sweep/cli"), list("testnet/bench/sweep"),
-		"the command reads flags, calls and prints"},
-	{list("testnet/bench/thin"), list("testnet/bench/trials testnet/bench/program testnet/sim node/genesis optimizer/outer optimizer/outer/tune tensor tensor/codec tensor/llama"),
-		"it starts programs as people do, and reads what they print; its cells are worlds of the simulator at what tune chooses"},
-	{list("testnet/bench/thin/cli"), list("testnet/bench/thin"),
-		"the command reads flags, calls and prints"},
-	{list("testnet/bench/headline"), list("testnet testnet/bench/sweep testnet/bench/trials testnet/bench/program testnet/sim/fleet node/genesis node/hardware node/status node/trace " +
-		"optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),
-		"it starts programs as people do, and reads what they leave; it evaluates what other programs trained, and draws as sweep draws"},
-	{list("testnet/bench/tokenizers"), list("testnet/bench/trials testnet/bench/program optimizer/trainer/corpus"),
-		"it starts programs as people do, and reads what they print; texts are those that come with atoll"},
-	{list("testnet/bench/outsider"), list("testnet/bench/trials testnet/bench/program gossip/hello gossip/member gossip/p2p gossip/wire node/genesis node/joinlink node/status node/store tensor/codec"),
-		"it starts programs as people do, hears on their side what they pass on, and forges what nodes show each other"},
-	{list("testnet/bench/size"), list("gossip/wire node/core node/genesis node/hardware optimizer/outer tensor/codec"),
-		"it does to one fragment what a node does to each, without one"},
-	{list("testnet/bench/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
-		"hosts that load a link know no model and no protocol of nodes"},
-	{list("testnet/bench/ledger"), list("gossip/wire node/store node/hardware"),
-		"a ledger by itself: who writes it and who reads it does not matter"},
-	{list("testnet/bench/python"), list("tensor"),
-		"starting a program needs to know the processor, and nothing of what is measured"},
-	{list("testnet/bench/torch"), list("testnet/bench/python optimizer optimizer/trainer optimizer/trainer/corpus tensor tensor/llama"),
-		"the command trains with the trainer alone, beside a program in Python"},
-	{list("testnet testnet/bench"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
+	{list("testnet"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 
 	{list("cmd/atoll/internal/top"), list("node/status"),
@@ -258,8 +227,6 @@ var modules = []rule{
 var exceptions = []rule{
 	{list("node/hardware"), list("github.com/klauspost/cpuid/v2"),
 		"names the CPU in the capability record"},
-	{list("testnet/bench/outsider"), list("github.com/libp2p/... github.com/multiformats/go-multiaddr/... github.com/multiformats/go-multistream"),
-		"an outsider does on a connection what p2p never does"},
 }
 
 // pure are the packages whose output depends on their arguments alone, so that
@@ -331,6 +298,12 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/baseline", "atoll/optimizer/outer", false, false},
 		{"testnet/baseline", "atoll/node/core", false, false},
 		{"testnet", "atoll/cmd/atoll", false, false},
+		{"testnet", "atoll/testnet/lab/trials", true, false},
+		{"cmd/atoll", "atoll/testnet/lab/bench", false, false},
+		{"testnet/lab/sweep", "atoll/node", false, false},
+		{"testnet/lab/fleet", "atoll/tensor", false, false},
+		{"testnet/lab/new", "atoll/tensor", false, false},
+		{"testnet/lab/headline", "github.com/libp2p/go-libp2p/core/peer", false, false},
 		{"node/status", "pgregory.net/rapid", false, false},
 		{"gossip", "time", false, false},
 		{"node/store", "log/slog", false, false},
@@ -349,6 +322,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"gossip", "time", true, true},
 		{"node/hardware", "github.com/klauspost/cpuid/v2", false, true},
 		{"cmd/atoll", "atoll/testnet", false, true},
+		{"testnet/lab/headline", "atoll/testnet", false, true},
+		{"testnet/lab/outsider", "github.com/libp2p/go-libp2p/core/peer", false, true},
 		{"testnet", "atoll/testnet", true, true},
 	} {
 		broken := brokenRule(c.pkg, c.imported, c.test)
@@ -375,10 +350,10 @@ func TestLayeringNamesWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range layers {
+	for _, r := range slices.Concat(layers, labLayers) {
 		wantThere(own, slices.Concat(r.packages, r.imports))
 	}
-	for _, r := range slices.Concat(modules, exceptions) {
+	for _, r := range slices.Concat(modules, exceptions, labExceptions) {
 		wantThere(own, r.packages)
 		wantThere(imported, r.imports)
 	}
@@ -406,7 +381,7 @@ func brokenRule(pkg, imported string, test bool) *rule {
 	switch {
 	case isOwn:
 		return brokenLayer(pkg, own, test)
-	case allows(exceptions, pkg, imported), test && matchesAny(testModules, imported):
+	case allows(exceptions, pkg, imported), allows(labExceptions, pkg, imported), test && matchesAny(testModules, imported):
 		return nil
 	case isStandard(imported) && test:
 		return nil
@@ -419,6 +394,8 @@ func brokenRule(pkg, imported string, test bool) *rule {
 func brokenLayer(pkg, imported string, test bool) *rule {
 	r := layerOf(pkg)
 	switch {
+	case isLab(imported) && !isLab(pkg):
+		return &rule{packages: []string{lab}, imports: []string{lab}, reason: "the laboratory is a module of its own, which nothing needs that people are given"}
 	case test && matchesAny(testPackages, imported):
 		return nil
 	case r == nil:
@@ -431,11 +408,15 @@ func brokenLayer(pkg, imported string, test bool) *rule {
 
 // layerOf returns the rule of a package, or nil.
 func layerOf(pkg string) *rule {
-	i := slices.IndexFunc(layers, func(r rule) bool { return matchesAny(r.packages, pkg) })
+	of := layers
+	if isLab(pkg) {
+		of = labLayers
+	}
+	i := slices.IndexFunc(of, func(r rule) bool { return matchesAny(r.packages, pkg) })
 	if i < 0 {
 		return nil
 	}
-	return &layers[i]
+	return &of[i]
 }
 
 // below tells whether a package is among the imports of a rule's imports, or of
@@ -498,7 +479,7 @@ func isStandard(imported string) bool {
 	return imported != "C" && !strings.Contains(first, ".")
 }
 
-// sourceFile is a Go file of this module.
+// sourceFile is a Go file of this module, or of the laboratory.
 type sourceFile struct {
 	path   string // relative to the module, with slashes
 	syntax *ast.File

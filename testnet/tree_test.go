@@ -60,6 +60,42 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
+// The laboratory is built with what the product is built with: else it measures something else.
+func TestLabRequiresTheSame(t *testing.T) {
+	const from, of = "go.mod", "testnet/lab/go.mod"
+	versions := map[string]string{}
+	for _, line := range required(t, from) {
+		name, version, _ := strings.Cut(line, " ")
+		versions[name] = version
+	}
+	lines := required(t, of)
+	for _, line := range lines {
+		name, version, _ := strings.Cut(line, " ")
+		if known := versions[name]; name != modulePath && version != known {
+			t.Errorf("%s requires %s, and %s %q: take the same", of, line, from, known)
+		}
+	}
+	if len(lines) < 20 {
+		t.Errorf("%s has %d lines of modules: this test looks in the wrong place", of, len(lines))
+	}
+	for _, name := range tracked(t) {
+		if path.Base(name) == "go.work" {
+			t.Errorf("%s: each of the two modules is built alone", name)
+		}
+	}
+}
+
+var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+([\w./-]+ v[\w.+-]+)`)
+
+// required are the modules with their versions that a go.mod names.
+func required(t *testing.T, file string) (lines []string) {
+	t.Helper()
+	for _, line := range requirement.FindAllStringSubmatch(string(read(t, file)), -1) {
+		lines = append(lines, line[1])
+	}
+	return lines
+}
+
 // foreign is text that means something on one machine only.
 var foreign = []struct {
 	pattern *regexp.Regexp
@@ -112,7 +148,7 @@ func tracked(t *testing.T) []string {
 	})
 }
 
-// sources returns the Go files that the go command sees, with slashes.
+// sources returns the Go files that the go command sees in both modules, the product's and the laboratory's, with slashes.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var names []string

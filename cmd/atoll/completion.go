@@ -32,7 +32,7 @@ func (c *CompletionCmd) Run(app *kong.Kong, out *console) error {
 
 // shellCommand is a command as a shell completes it.
 type shellCommand struct {
-	path     string // such as "atoll bench step"
+	path     string // such as "atoll data build"
 	help     string
 	commands []shellWord // below it
 	flags    []shellFlag

@@ -34,7 +34,7 @@ func TestVariablesAreByCommand(t *testing.T) {
 		}
 	}
 	look(app.Model.Node)
-	for _, env := range []string{"ATOLL_DIR", "ATOLL_CONFIG", "ATOLL_JOIN_UP", "ATOLL_JOIN_EVAL_BYTES", "ATOLL_BENCH_STEP_BATCH", "ATOLL_TESTNET_DIR"} {
+	for _, env := range []string{"ATOLL_DIR", "ATOLL_CONFIG", "ATOLL_JOIN_UP", "ATOLL_JOIN_EVAL_BYTES", "ATOLL_BENCH_MODEL", "ATOLL_TESTNET_DIR"} {
 		if owners[env] == "" {
 			t.Errorf("%s is of no flag", env)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
-	"atoll/tensor"
 )
 
 // jsonFlag is of commands that report one thing.
@@ -25,10 +24,8 @@ type threadsFlag struct {
 	Threads int `help:"Threads to compute with. Default: one per core." placeholder:"N"`
 }
 
-func (f threadsFlag) check() error { return checkThreads(f.Threads) }
-
-func checkThreads(n int) error {
-	return given{"--threads", n, 0, "for one per core"}.check()
+func (f threadsFlag) check() error {
+	return given{"--threads", f.Threads, 0, "for one per core"}.check()
 }
 
 // given is a whole number that a flag gave; 0 is none.
@@ -107,19 +104,4 @@ func checkOtherOptimizer(flag, of string) error {
 		return badUsage("--optimizer is %s, and learners of %s use %s: leave it out", name, of, optimizer.NameAdamW)
 	}
 	return nil
-}
-
-// precisionFlag is the arithmetic that a measurement is of.
-type precisionFlag struct {
-	Precision tensor.Precision `help:"Arithmetic of matrix products: f32, or bf16 where the processor has AMX." default:"f32" placeholder:"f32"`
-}
-
-// precision refuses one for which this machine has no instructions.
-func (f precisionFlag) precision() (tensor.Precision, error) {
-	if f.Precision == tensor.BF16 {
-		if fast, why := tensor.FastBF16(); !fast {
-			return f.Precision, badUsage("--precision is bf16, and %s: use f32", why)
-		}
-	}
-	return f.Precision, nil
 }

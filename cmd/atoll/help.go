@@ -7,7 +7,7 @@ Shows what a command does and which flags it has, as --help after the command do
 
     atoll help
     atoll help join
-    atoll help bench step
+    atoll help data build
     atoll help --man man1          the manual: a page for each command, atoll.1, atoll-join.1`
 
 // HelpCmd is `atoll help`.
@@ -31,7 +31,7 @@ func (c *HelpCmd) Run(app *kong.Kong, out *console) error {
 		}
 		return err
 	}
-	named, err := kong.Trace(app, append(c.Command, "--help")) // a default subcommand is not meant
+	named, err := kong.Trace(app, append(c.Command, "--help"))
 	if err == nil {
 		err = named.Error
 	}

@@ -158,7 +158,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		c.sayUnread(parsed)
 		err = parsed.Run()
 	}
-	return c.fail(suggesting(err, args), helpFor(parsed))
+	return c.fail(err, helpFor(parsed))
 }
 
 // respelled puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.

@@ -101,20 +101,6 @@ func TestEvalTakesASample(t *testing.T) {
 	}
 }
 
-// The optimizer is one and the same wherever nobody asks for another.
-func TestOneDefaultOptimizer(t *testing.T) {
-	for name, got := range map[string]string{
-		"new and testnet": builtinOptimizer(auto), "bench step": (&BenchStepCmd{Optimizer: auto}).optimizer(), "bench all": (&BenchStepCmd{}).optimizer(),
-	} {
-		if got != "muon" {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	if got := (&BenchStepCmd{Optimizer: auto, Compare: compareTorch}).optimizer(); got != "adamw" {
-		t.Errorf("beside PyTorch: %s", got)
-	}
-}
-
 // A folder that is written is measured until it is there.
 func TestWritingEnds(t *testing.T) {
 	var errs bytes.Buffer

@@ -90,7 +90,7 @@ func TestDefaultBudgetIsNotShort(t *testing.T) {
 
 // What commands have in common is typed and preset alike.
 func TestFlagsInCommon(t *testing.T) {
-	for _, line := range []string{"new --h=-1", "testnet --h=-1", "bench outer --h=-1"} {
+	for _, line := range []string{"new --h=-1", "testnet --h=-1"} {
 		if code, _, stderr := typed(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(stderr, "--h is -1") {
 			t.Errorf("%s: exit code %d: %s", line, code, stderr)
 		}

@@ -15,10 +15,7 @@ import (
 
 // SimCmd is `atoll sim`.
 type SimCmd struct {
-	Protocol    SimProtocolCmd    `cmd:"" help:"Run the real protocol cores of many nodes in virtual time."`
-	Goodput     SimGoodputCmd     `cmd:"" help:"Simulate up to millions of chips that fail: what share of their work counts."`
-	Bandwidth   SimBandwidthCmd   `cmd:"" help:"Say what links training methods need."`
-	Aggregation SimAggregationCmd `cmd:"" help:"Simulate how deltas reach thousands of learners: all, some in turns, or merged in groups."`
+	Protocol SimProtocolCmd `cmd:"" help:"Run the real protocol cores of many nodes in virtual time."`
 }
 
 const simProtocolHelp = `

@@ -1,58 +1,8 @@
 package main
 
-import (
-	"errors"
-	"slices"
-	"strings"
-
-	"github.com/alecthomas/kong"
-)
-
 // mostSlips is how many slips of the hand a mistyped command may have: a key too many, one
 // too few, a wrong one, or two in the wrong order.
 const mostSlips = 2
-
-// suggesting adds the command that was perhaps meant. The parser does so itself, except
-// below a command that does something by itself, such as bench.
-func suggesting(err error, args []string) error {
-	var wrong *kong.ParseError
-	if !errors.As(err, &wrong) || strings.Contains(err.Error(), "did you mean") {
-		return err
-	}
-	word, ok := strings.CutPrefix(err.Error(), "unexpected argument ")
-	if !ok || !slices.Contains(args, word) {
-		return err
-	}
-	for _, n := range parents(wrong.Context) {
-		if name := nearest(word, names(n)); name != "" {
-			return badUsage("%v, did you mean %q?", err, name)
-		}
-	}
-	return err
-}
-
-// parents are the commands that were understood and have others below them, the last first.
-func parents(typed *kong.Context) (found []*kong.Node) {
-	if typed == nil {
-		return nil
-	}
-	for n := typed.Selected(); n != nil; n = n.Parent {
-		if len(n.Children) > 0 {
-			found = append(found, n)
-		}
-	}
-	return found
-}
-
-// names are those of the commands below one.
-func names(n *kong.Node) (all []string) {
-	for _, child := range n.Children {
-		if !child.Hidden {
-			all = append(all, child.Name)
-		}
-	}
-	return all
-}
 
 // nearest is the name with the fewest slips, "" if all have too many or nothing is left of
 // the word.

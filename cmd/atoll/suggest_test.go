@@ -79,8 +79,8 @@ func TestSlips(t *testing.T) {
 			t.Errorf("%q, %q: %d, want %d", c.b, c.a, got, c.want)
 		}
 	}
-	for word, want := range map[string]string{"gmem": "gemm", "stpe": "step", "x": "", "paint": "", "": ""} {
-		if got := nearest(word, []string{"step", "gemm", "codec"}); got != want {
+	for word, want := range map[string]string{"shwo": "show", "biuld": "build", "x": "", "paint": "", "": ""} {
+		if got := nearest(word, []string{"build", "show", "mix"}); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 //
 // The peers of a node share its uplink, and each pacer sees the queue of them all.
 // So there is no sum of queues to bound: with three peers on 20 Mbit/s and 40 ms
-// (testnet/bench/link, up=) bulk takes 0.96 of the link, and the latest beat 0.28 s.
+// (testnet/lab/link, up=) bulk takes 0.96 of the link, and the latest beat 0.28 s.
 // A window that has grown stays over idle time.
 //
 // Neither a smaller send buffer of the sockets nor TCP_NOTSENT_LOWAT would help.

@@ -24,7 +24,7 @@ func (in Inner) validate() error {
 	return nil
 }
 
-// Peak learning rates that measured best (testnet/bench/RESULTS.md). Muon's was measured with a hidden size of muonWidth, without outer
+// Peak learning rates that measured best (testnet/lab/RESULTS.md). Muon's was measured with a hidden size of muonWidth, without outer
 // steps.
 const (
 	adamWRate = 2e-3

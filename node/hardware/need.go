@@ -46,7 +46,7 @@ type Role struct {
 }
 
 // Need estimates the bytes of memory that a node of the run will take at most. A node whose union window is not full
-// takes less where its model is small (testnet/bench/RESULTS.md, "Size").
+// takes less where its model is small (testnet/lab/RESULTS.md, "Size").
 func (r Role) Need(g genesis.Genesis) uint64 {
 	heap, mapped := r.tipBytes(g), int64(0)
 	plan := g.Plan()

@@ -97,7 +97,7 @@ func (d *doctor) judgeMemory(have, need uint64) {
 func (d *doctor) checkSpeed() {
 	perSecond, err := d.tokensPerSecond()
 	if err != nil {
-		d.bad("speed", err.Error(), "end what else takes memory on this machine, then ask again; if it stays so, `atoll bench step` shows whether any model trains here")
+		d.bad("speed", err.Error(), "end what else takes memory on this machine, then ask again; if it stays so, `atoll bench` shows whether any model trains here")
 		return
 	}
 	if perSecond <= 0 {

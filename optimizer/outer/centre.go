@@ -9,7 +9,7 @@ import (
 // centrePasses is how often centred clipping moves its centre, from zero. The first move is the mean of vectors cut to a
 // usual length. The second leaves out most of what liars moved. A third costs as much as the second and brings little.
 // With two liars of eight it takes 0 to 3 % off the loss with momentum, 8 to 10 % without. Without liars no difference
-// shows (testnet/bench/RESULTS.md).
+// shows (testnet/lab/RESULTS.md).
 const centrePasses = 2
 
 // centre is the merged progress of clipped deltas by centred clipping

@@ -10,7 +10,7 @@ import (
 // 1/(1-heldShare) times as much as a value needs adds up before it travels: with 0.7 a simulated run diverged whose
 // learners come near their optimum within a round, with 0.6 none did that merged as Params.SetMerge has it. With what is in theta a learner trains on
 // a model that no other has and that the anchor does not follow. Measured on text 0.5 and 0.7 are alike; 0.3 is
-// 2 % worse, and to hold all and let a fifth of it fade at each delta 3 % (testnet/bench/RESULTS.md).
+// 2 % worse, and to hold all and let a fifth of it fade at each delta 3 % (testnet/lab/RESULTS.md).
 const heldShare = 0.5
 
 // hold parts what of U, which l.sum has, does not travel with the payload: heldShare of it leaves theta until the next U,

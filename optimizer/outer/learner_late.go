@@ -6,7 +6,7 @@ import "atoll/tensor"
 // mostly noise that the average would have cancelled. So where folds come late theta has only lateShare of own
 // progress in flight: it is nearer to where the fold will be. What a delta holds and declares stays the same; a learner
 // chooses where it trains. Measured with payloads that take 10 and 20 steps at H = 24 and 64
-// (testnet/bench/RESULTS.md): shares of 0.6 to 0.8 are alike, and predicting the fold, from the outer momentum or from
+// (testnet/lab/RESULTS.md): shares of 0.6 to 0.8 are alike, and predicting the fold, from the outer momentum or from
 // the last one, is worse than nothing.
 const lateShare = 0.7
 

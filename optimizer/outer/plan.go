@@ -63,7 +63,7 @@ const piecesInShare = 4
 // NewRowPlan is NewPlan with pieces: a tensor with more than a quarter of a fragment's even share of values is cut between rows, into the
 // fewest pieces of nearly equal rows that have no more than that, or one row. A piece is a tensor of its
 // own to the outer step: its norms and distances are the piece's. No loss shows by that, also in 16 pieces
-// of 256 values (testnet/bench/RESULTS.md, "Tensors in pieces"). It depends on names, shapes and order alone.
+// of 256 values (testnet/lab/RESULTS.md, "Tensors in pieces"). It depends on names, shapes and order alone.
 func NewRowPlan(list []tensor.View, fragments int) Plan {
 	all := 0
 	for _, m := range list {

@@ -104,7 +104,7 @@ func (s Spec) step() (eta, mu float64) {
 //
 // A delta of a turn has the progress of all rounds since the last one, and each round folds the mean of such deltas. So the
 // outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
-// 17 % of its bits with four, and diverges with sixteen (testnet/bench/RESULTS.md, "Past all-to-all").
+// 17 % of its bits with four, and diverges with sixteen (testnet/lab/RESULTS.md, "Past all-to-all").
 func (s Spec) turns() int {
 	return max(1, (min(s.Learners, MaxLearners)+s.Answerers-1)/s.Answerers)
 }

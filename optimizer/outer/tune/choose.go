@@ -23,7 +23,7 @@ type Means struct {
 }
 
 // Choice is how often a run of such means can merge, and what that takes at most: a round takes about one step more than H, so
-// runs in the simulator took 0.86 to 0.97 of LinkShare (testnet/bench/thin).
+// runs in the simulator took 0.86 to 0.97 of LinkShare (testnet/lab/thin).
 type Choice struct {
 	Codec          codec.Kind
 	H, Fragments   int
