@@ -5,6 +5,10 @@ import (
 	"testing"
 )
 
+// quietByGuests are attacks of which nobody hears: nobody asks a guest for tips, nor first for payloads, and what it signs twice
+// is evidence against nobody (G-1.3).
+var quietByGuests = []AttackKind{WrongChunks, ShortChunks, PayloadMissing, Equivocate, LateProof, OneProof}
+
 // The same by guests of a run that admits by invitation and folds as new runs do: whoever has the invite for guests makes
 // keys without end. Five members stand against them. The short mode plays what wins by strangers of an open run.
 func TestAttacksOfGuests(t *testing.T) {
@@ -14,8 +18,8 @@ func TestAttacksOfGuests(t *testing.T) {
 			continue
 		}
 		a.guest, a.agree, a.wins = true, true, ""
-		if slices.Contains([]AttackKind{WrongChunks, ShortChunks, PayloadMissing}, a.kind) {
-			a.shows, a.says = "", "" // nobody asks a guest for tips, nor first for payloads
+		if slices.Contains(quietByGuests, a.kind) {
+			a.shows, a.says = "", ""
 		}
 		guests = append(guests, a)
 	}
