@@ -7,16 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"atoll/gossip/shape"
+	"atoll/gossip/wire"
 	"atoll/node/status"
+	"atoll/testnet/controls"
+	"atoll/testnet/shaping"
 )
 
-// instructions are what a process is to be told at its control socket: they
+// instructions are what a process is to be told at its controls: they
 // follow from what chaos does now, and stand until they change.
 type instructions struct {
 	pace   time.Duration
-	block  []string // peer ids
-	link   shape.Link
+	block  []wire.PeerID
+	link   shaping.Link
 	uphill bool // step away from where it should
 }
 
@@ -46,7 +48,8 @@ func (w *world) instruct(ctx context.Context) error {
 func (w *world) instructions(m *member) instructions {
 	want := instructions{pace: w.paceOf(m), link: m.link, uphill: m.uphill}
 	for _, other := range w.members {
-		if id := other.id(); id != "" && w.parted(m.index, other.index) {
+		var id wire.PeerID
+		if known := id.UnmarshalText([]byte(other.id())) == nil; known && w.parted(m.index, other.index) {
 			want.block = append(want.block, id)
 		}
 	}
@@ -71,15 +74,15 @@ func (m *member) id() string {
 // tell passes instructions on. A process that has gone or does not answer in
 // time is no error: it is told again.
 func (l *life) tell(ctx context.Context, want instructions) error {
-	err := l.client.Pace(ctx, want.pace)
+	err := l.steer.Pace(ctx, want.pace)
 	if err == nil {
-		err = l.client.Block(ctx, want.block)
+		err = l.steer.Block(ctx, want.block)
 	}
 	if err == nil && want.link != l.told.link {
-		err = l.client.Link(ctx, want.link.String())
+		err = l.steer.Link(ctx, want.link)
 	}
 	if err == nil && want.uphill != l.told.uphill {
-		err = l.client.Uphill(ctx, want.uphill)
+		err = l.steer.Uphill(ctx, want.uphill)
 	}
 	switch {
 	case err == nil:
@@ -95,10 +98,10 @@ func (l *life) tell(ctx context.Context, want instructions) error {
 func (w *world) corrupt(ctx context.Context, s *scheduled, m *member, now time.Time) error {
 	l := m.current()
 	p := w.rng.IntN(len(l.last.Fragments))
-	flip := status.BitFlip{Fragment: p, Value: w.rng.IntN(l.last.Fragments[p].Params), Bit: status.MantissaBits - 1}
+	flip := controls.BitFlip{Fragment: p, Value: w.rng.IntN(l.last.Fragments[p].Params), Bit: controls.MantissaBits - 1}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if err := l.client.Corrupt(ctx, flip); err != nil {
+	if err := l.steer.Corrupt(ctx, flip); err != nil {
 		if ctx.Err() != nil || errors.Is(err, status.ErrNotRunning) {
 			return nil // it comes up again
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
+	"atoll/testnet/shaping"
 )
 
 // This file holds what the links of a world's nodes are made: --link and the verb link.
@@ -24,7 +24,7 @@ func parseLinks(texts []string) (nodelink.Set, error) {
 
 // coordinatorLink is the link of a baseline's coordinator: what all nodes have that nothing is
 // said of; nil in a world whose links are as they are.
-func (w *world) coordinatorLink() *shape.Link {
+func (w *world) coordinatorLink() *shaping.Link {
 	if !w.shaped() {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (w *world) shaped() bool {
 }
 
 // shapeArgument is what the process of a node is told of its link when it starts.
-func (w *world) shapeArgument(link shape.Link) string {
+func (w *world) shapeArgument(link shaping.Link) string {
 	if !w.shaped() {
 		return ""
 	}
@@ -57,7 +57,7 @@ func (w *world) shapeArgument(link shape.Link) string {
 
 // changedLink is the link of a node with other traits; without any it is what it was at the
 // start.
-func changedLink(set nodelink.Set, node int, traits []string) (shape.Link, error) {
+func changedLink(set nodelink.Set, node int, traits []string) (shaping.Link, error) {
 	link := set.Of(node)
 	if len(traits) == 0 {
 		return link, nil

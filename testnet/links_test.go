@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/status"
 	"atoll/testnet/nodelink"
+	"atoll/testnet/shaping"
 )
 
 // The last that names a node wins, and what names none is for all.
@@ -98,7 +98,7 @@ func TestChaosOfLinks(t *testing.T) {
 func TestLinkUse(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := &life{last: status.Snapshot{Net: status.Net{SentBytes: 12_000}}}
-	m := &member{lives: []*life{l}, link: shape.Link{Up: 1000}}
+	m := &member{lives: []*life{l}, link: shaping.Link{Up: 1000}}
 	w := &world{members: []*member{m}, links: nodelink.Set{{Link: m.link}}}
 	for range 10 {
 		w.addCapacity(now)

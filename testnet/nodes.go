@@ -14,9 +14,8 @@ import (
 
 // What the nodes of a world are told.
 const (
-	localProfile = "local"  // a free port that only this machine reaches; after a restart the one of before
-	liveBytes    = 16 << 10 // held-out bytes that node 0 evaluates live: the nodes share the cores, and a new value every few seconds is worth more than its third digit
-	threads      = 1        // a learner is a slow machine here; the cores are shared
+	liveBytes = 16 << 10 // held-out bytes that node 0 evaluates live: the nodes share the cores, and a new value every few seconds is worth more than its third digit
+	threads   = 1        // a learner is a slow machine here; the cores are shared
 )
 
 // startNode starts the next node. The first one begins the run from the genesis
@@ -53,7 +52,7 @@ func (w *world) arguments(m *member) []string {
 		return w.baselineArguments(m)
 	}
 	args := []string{
-		"join", "--dir", m.dir, "--profile", localProfile, "--lab", "--keep", "all",
+		"testnet-node", "--dir", m.dir, "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
 	}

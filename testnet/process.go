@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/external/family"
+	"atoll/testnet/controls"
+	"atoll/testnet/shaping"
 )
 
 // member is one node of a world: a folder, and the processes that have run on
@@ -22,20 +23,21 @@ type member struct {
 	index   int
 	dir     string
 	divisor float64
-	slow    float64    // times slower than that, by chaos
-	uphill  bool       // it lies, by chaos
-	link    shape.Link // as it is now
-	traits  []string   // of its link, by chaos
-	lossy   []string   // the same, of the packets that are lost
-	could   capacity   // of its uplink
-	joiner  bool       // came by chaos
-	planned time.Time  // when it was to begin
+	slow    float64      // times slower than that, by chaos
+	uphill  bool         // it lies, by chaos
+	link    shaping.Link // as it is now
+	traits  []string     // of its link, by chaos
+	lossy   []string     // the same, of the packets that are lost
+	could   capacity     // of its uplink
+	joiner  bool         // came by chaos
+	planned time.Time    // when it was to begin
 	lives   []*life
 }
 
 // life is one process of a node.
 type life struct {
 	cmd    *exec.Cmd
+	steer  controls.Client
 	family *family.Family // the process and what it has started
 	log    *os.File
 	client *status.Client
@@ -86,7 +88,7 @@ func (m *member) start(binary string, args []string, exits chan<- exit) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.name(), err)
 	}
-	l := &life{cmd: exec.Command(binary, args...), log: log, began: time.Now()}
+	l := &life{cmd: exec.Command(binary, args...), steer: controls.Client{Dir: m.dir}, log: log, began: time.Now()}
 	l.cmd.Stdout, l.cmd.Stderr = log, log
 	l.cmd.Env = append(childEnv(os.Environ()), m.mark())
 	if err := l.begin(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/baseline"
+	"atoll/testnet/shaping"
 )
 
 // BaselineCmd is `atoll baseline`, a member of a baseline such as dp. It is hidden: `atoll testnet --baseline`
@@ -28,11 +28,11 @@ type BaselineCmd struct {
 }
 
 // shapeOf reads --shape; nil leaves the link as it is.
-func shapeOf(text string) (*shape.Link, error) {
+func shapeOf(text string) (*shaping.Link, error) {
 	if text == "" {
 		return nil, nil
 	}
-	link, err := shape.Parse(text)
+	link, err := shaping.Parse(text)
 	return &link, err
 }
 
@@ -54,6 +54,6 @@ func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	}
 	return baseline.Run(ctx, baseline.Config{
 		Kind: cmd.Kind, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
-		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: link, StandIn: cmd.StandIn, Log: slog.New(handler),
+		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Link: link, StandIn: cmd.StandIn, Log: slog.New(handler),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/testnet/shaping"
 )
 
 // Coordinator is the one place that decides who takes part in a run of a baseline.
@@ -51,12 +53,12 @@ func DefaultRules(expect int, budget uint64) Rules {
 }
 
 // NewCoordinator starts a coordinator of a run on this machine. The caller closes it.
-func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Logger) (*Coordinator, error) {
+func NewCoordinator(run wire.RunID, rules Rules, link *shaping.Link, log *slog.Logger) (*Coordinator, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
-	host, err := newHost(key, run, hello.Observer, shape, log)
+	host, err := newHost(key, run, hello.Observer, shaperOf(link, key), log)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
@@ -67,8 +69,16 @@ func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Log
 	return c, nil
 }
 
+// shaperOf is what makes a process's link as it is to be, nil for one that is as it is.
+func shaperOf(link *shaping.Link, key ed25519.PrivateKey) *shaping.Shaper {
+	if link == nil {
+		return nil
+	}
+	return shaping.New(*link, binary.LittleEndian.Uint64(key[len(key)-8:]))
+}
+
 // newHost is a host on the loopback that does not gossip.
-func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
+func newHost(key ed25519.PrivateKey, run wire.RunID, role string, link *shaping.Shaper, log *slog.Logger) (*p2p.Host, error) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Author: wire.PeerIDOf(key), Seq: 1, Role: role,
 		Precision: "f32", Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),
@@ -80,11 +90,15 @@ func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Sha
 	if err != nil {
 		return nil, err
 	}
-	return p2p.New(p2p.Config{
-		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log, Shape: shape,
+	cfg := p2p.Config{
+		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log,
 		Record: func() hello.Signed { return signed },
 		Check:  func(wire.PeerID, []byte) error { return errors.New("nobody gossips here") },
-	})
+	}
+	if link != nil {
+		cfg.OnConn = link.Conn
+	}
+	return p2p.New(cfg)
 }
 
 // Addr is where members dial the coordinator.
