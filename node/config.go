@@ -152,6 +152,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.power == nil {
 		c.power = hardware.OnBattery
 	}
+	if c.Started == nil {
+		c.Started = func(Handle) error { return nil }
+	}
 	if c.web == nil {
 		c.web = mirrorClient()
 	}

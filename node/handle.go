@@ -12,24 +12,13 @@ import (
 // Handle is what a program may do to the node that it runs, from any goroutine until Run returns.
 type Handle struct{ n *node }
 
-// tellStarted hands out the node's handle.
-func (n *node) tellStarted() error {
-	if n.cfg.Started == nil {
-		return nil
-	}
-	return n.cfg.Started(Handle{n})
-}
-
 // Block cuts the node off from these peers, and from no others: see p2p.Host.Block.
 func (h Handle) Block(peers []wire.PeerID) error { return h.n.host.Block(peers) }
 
 // Pace changes Config.Pace.
 func (h Handle) Pace(least time.Duration) error {
-	switch {
-	case h.n.train == nil:
+	if h.n.train == nil {
 		return fmt.Errorf("pace: this node does not train")
-	case least < 0:
-		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
 	}
 	h.n.train.setPace(least)
 	return nil

@@ -67,7 +67,6 @@ func TestHandle(t *testing.T) {
 
 	refuses(t, map[string]error{
 		"fragment 99; use 0 to": h.Anchor(99, nil),
-		"pace: -1s":             h.Pace(-time.Second),
 	})
 }
 

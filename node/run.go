@@ -58,7 +58,9 @@ func (n *node) live(ctx context.Context) error {
 		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
 		func() error { return n.prepare(ctx) },
-		n.start, n.tellStarted, n.serveControl,
+		n.start,
+		func() error { return n.cfg.Started(Handle{n}) },
+		n.serveControl,
 	} {
 		if err := stage(); err != nil {
 			return err

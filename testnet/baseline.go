@@ -43,8 +43,9 @@ func (w *world) baselineArguments(m *member) []string {
 	args := []string{
 		"baseline", "--kind", w.cfg.Baseline, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
-		"--log-level", "info", "--shape", w.shapeArgument(m.link),
+		"--log-level", "info",
 	}
+	args = append(args, w.shapeFlag(m.link)...)
 	if w.cfg.NoOverlap {
 		args = append(args, "--no-overlap")
 	}

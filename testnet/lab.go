@@ -3,28 +3,14 @@ package testnet
 import (
 	"context"
 	"errors"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
 	"atoll/gossip/wire"
 	"atoll/node/status"
 	"atoll/testnet/controls"
-	"atoll/testnet/shaping"
 )
-
-// instructions are what a process is to be told at its controls: they
-// follow from what chaos does now, and stand until they change.
-type instructions struct {
-	pace   time.Duration
-	block  []wire.PeerID
-	link   shaping.Link
-	uphill bool // step away from where it should
-}
-
-func (i instructions) equal(other instructions) bool {
-	return i.pace == other.pace && i.link == other.link && i.uphill == other.uphill && slices.Equal(i.block, other.block)
-}
 
 // instruct tells every process what it has not been told. One that does not
 // answer, because it starts or hangs, is told when it does.
@@ -34,23 +20,23 @@ func (w *world) instruct(ctx context.Context) error {
 	var wg sync.WaitGroup
 	failed := make([]error, len(w.members))
 	for i, m := range w.members {
-		l, want := m.current(), w.instructions(m)
-		if l == nil || !l.seen || l.paused || l.asked || l.killed || l.told.equal(want) {
+		l, want := m.current(), w.orders(m)
+		if l == nil || !l.seen || l.paused || l.asked || l.killed || reflect.DeepEqual(l.told, want) {
 			continue
 		}
-		wg.Go(func() { failed[i] = l.tell(ctx, want) })
+		wg.Go(func() { failed[i] = m.tell(ctx, l, want) })
 	}
 	wg.Wait()
 	return errors.Join(failed...)
 }
 
-// instructions are what a node is to be told now.
-func (w *world) instructions(m *member) instructions {
-	want := instructions{pace: w.paceOf(m), link: m.link, uphill: m.uphill}
+// orders are what a node is to be told now. They follow from what chaos does, and stand until they change.
+func (w *world) orders(m *member) controls.Orders {
+	want := controls.Orders{Pace: w.paceOf(m), Link: m.link, Uphill: m.uphill}
 	for _, other := range w.members {
 		var id wire.PeerID
 		if known := id.UnmarshalText([]byte(other.id())) == nil; known && w.parted(m.index, other.index) {
-			want.block = append(want.block, id)
+			want.Block = append(want.Block, id)
 		}
 	}
 	return want
@@ -71,19 +57,10 @@ func (m *member) id() string {
 	return ""
 }
 
-// tell passes instructions on. A process that has gone or does not answer in
+// tell passes orders on. A process that has gone or does not answer in
 // time is no error: it is told again.
-func (l *life) tell(ctx context.Context, want instructions) error {
-	err := l.steer.Pace(ctx, want.pace)
-	if err == nil {
-		err = l.steer.Block(ctx, want.block)
-	}
-	if err == nil && want.link != l.told.link {
-		err = l.steer.Link(ctx, want.link)
-	}
-	if err == nil && want.uphill != l.told.uphill {
-		err = l.steer.Uphill(ctx, want.uphill)
-	}
+func (m *member) tell(ctx context.Context, l *life, want controls.Orders) error {
+	err := controls.Order(ctx, m.dir, want)
 	switch {
 	case err == nil:
 		l.told = want
@@ -101,7 +78,7 @@ func (w *world) corrupt(ctx context.Context, s *scheduled, m *member, now time.T
 	flip := controls.BitFlip{Fragment: p, Value: w.rng.IntN(l.last.Fragments[p].Params), Bit: controls.MantissaBits - 1}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if err := l.steer.Corrupt(ctx, flip); err != nil {
+	if err := controls.Corrupt(ctx, m.dir, flip); err != nil {
 		if ctx.Err() != nil || errors.Is(err, status.ErrNotRunning) {
 			return nil // it comes up again
 		}

@@ -47,12 +47,12 @@ func (w *world) shaped() bool {
 	return len(w.links) > 0 || slices.ContainsFunc(w.chaos, func(s *scheduled) bool { return s.Verb == fault.Link || s.Verb == fault.Loss })
 }
 
-// shapeArgument is what the process of a node is told of its link when it starts.
-func (w *world) shapeArgument(link shaping.Link) string {
-	if !w.shaped() {
-		return ""
+// shapeFlag is what the process of a node is told of its link when it starts.
+func (w *world) shapeFlag(link shaping.Link) (flag []string) {
+	if w.shaped() {
+		flag = []string{"--shape", link.String()}
 	}
-	return link.String()
+	return flag
 }
 
 // changedLink is the link of a node with other traits; without any it is what it was at the

@@ -10,6 +10,7 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
+	"atoll/testnet/controls"
 )
 
 // What the nodes of a world are told.
@@ -41,7 +42,7 @@ func (w *world) spawn(m *member) error {
 	if err := m.start(w.cfg.Binary, w.arguments(m), w.exits); err != nil {
 		return err
 	}
-	m.newest().told = instructions{pace: w.paceOf(m), link: m.link}
+	m.newest().told = controls.Orders{Pace: w.paceOf(m), Link: m.link}
 	w.running++
 	return nil
 }
@@ -54,8 +55,9 @@ func (w *world) arguments(m *member) []string {
 	args := []string{
 		"testnet-node", "--dir", m.dir, "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
+		"--pace", w.paceOf(m).String(), "--log-level", "info",
 	}
+	args = append(args, w.shapeFlag(m.link)...)
 	if l := w.learners.of(m.index); l != "" {
 		args = append(args, "--learner", l)
 	}

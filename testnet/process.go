@@ -37,7 +37,6 @@ type member struct {
 // life is one process of a node.
 type life struct {
 	cmd    *exec.Cmd
-	steer  controls.Client
 	family *family.Family // the process and what it has started
 	log    *os.File
 	client *status.Client
@@ -49,7 +48,7 @@ type life struct {
 	seen   bool
 	last   status.Snapshot // newest that was seen; the final one after an orderly end
 	final  bool            // last is what the node wrote when it ended
-	told   instructions    // what it was told last
+	told   controls.Orders // what it was told last
 	usage  []usage         // what it took, as it was seen
 	plan   int             // the most steps that it planned for a delta, as it was seen
 }
@@ -88,7 +87,7 @@ func (m *member) start(binary string, args []string, exits chan<- exit) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.name(), err)
 	}
-	l := &life{cmd: exec.Command(binary, args...), steer: controls.Client{Dir: m.dir}, log: log, began: time.Now()}
+	l := &life{cmd: exec.Command(binary, args...), log: log, began: time.Now()}
 	l.cmd.Stdout, l.cmd.Stderr = log, log
 	l.cmd.Env = append(childEnv(os.Environ()), m.mark())
 	if err := l.begin(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -58,7 +57,7 @@ func NewCoordinator(run wire.RunID, rules Rules, link *shaping.Link, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
-	host, err := newHost(key, run, hello.Observer, shaperOf(link, key), log)
+	host, err := newHost(key, run, hello.Observer, shaping.New(link, "coordinator"), log)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
@@ -67,14 +66,6 @@ func NewCoordinator(run wire.RunID, rules Rules, link *shaping.Link, log *slog.L
 	c.wg.Go(c.listen)
 	c.wg.Go(c.desk.tick)
 	return c, nil
-}
-
-// shaperOf is what makes a process's link as it is to be, nil for one that is as it is.
-func shaperOf(link *shaping.Link, key ed25519.PrivateKey) *shaping.Shaper {
-	if link == nil {
-		return nil
-	}
-	return shaping.New(*link, binary.LittleEndian.Uint64(key[len(key)-8:]))
 }
 
 // newHost is a host on the loopback that does not gossip.
@@ -90,15 +81,11 @@ func newHost(key ed25519.PrivateKey, run wire.RunID, role string, link *shaping.
 	if err != nil {
 		return nil, err
 	}
-	cfg := p2p.Config{
-		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log,
+	return p2p.New(p2p.Config{
+		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log, OnConn: link.Conn,
 		Record: func() hello.Signed { return signed },
 		Check:  func(wire.PeerID, []byte) error { return errors.New("nobody gossips here") },
-	}
-	if link != nil {
-		cfg.OnConn = link.Conn
-	}
-	return p2p.New(cfg)
+	})
 }
 
 // Addr is where members dial the coordinator.

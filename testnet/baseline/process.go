@@ -126,7 +126,7 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	steered, err := controls.Serve(p.cfg.Dir, p.controls())
+	steered, err := controls.Serve(p.cfg.Dir, p.obey, p.corrupt)
 	if err != nil {
 		return errors.Join(err, control.Close())
 	}
@@ -137,13 +137,14 @@ func (p *process) run(ctx context.Context) error {
 	return errors.Join(err, steered.Close(), control.Close())
 }
 
-// controls is what a testnet may do to this member.
-func (p *process) controls() controls.Controls {
-	c := controls.Controls{Block: p.host.Block, Pace: func(least time.Duration) error { p.pace.Store(int64(least)); return nil }}
-	if p.link != nil {
-		c.Link = func(link shaping.Link) error { p.link.Become(link); return nil }
-	}
-	return c
+func (p *process) obey(o controls.Orders) error {
+	p.pace.Store(int64(o.Pace))
+	p.link.Become(o.Link)
+	return p.host.Block(o.Block)
+}
+
+func (p *process) corrupt(controls.BitFlip) error {
+	return errors.New("corrupt: a baseline does not look for damaged memory")
 }
 
 // open opens what the folder has.
@@ -163,7 +164,7 @@ func (p *process) open() (err error) {
 
 // listen starts the network.
 func (p *process) listen() (err error) {
-	p.link = shaperOf(p.cfg.Link, p.key)
+	p.link = shaping.New(p.cfg.Link, filepath.Base(p.cfg.Dir))
 	if p.host, err = newHost(p.key, p.genesis.RunID(), hello.Learner, p.link, p.cfg.Log); err != nil {
 		return err
 	}

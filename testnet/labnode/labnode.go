@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -25,7 +24,7 @@ type lab struct {
 	dir    string
 	log    *slog.Logger
 	link   *shaping.Shaper // nil: as it is
-	liar   *liar           // nil: it does not train
+	liar   liar
 	node   node.Handle
 	server *status.Server
 }
@@ -33,11 +32,8 @@ type lab struct {
 // Run is node.Run with controls, on this machine alone. A link that is not nil shapes its connections.
 func Run(ctx context.Context, cfg node.Config, link *shaping.Link) (status.Snapshot, error) {
 	l := &lab{dir: cfg.Dir, log: cfg.Log}
-	if link != nil {
-		l.link = shaping.New(*link, seed(cfg.Dir))
-		cfg.OnConn = l.link.Conn
-	}
-	cfg.Profile, cfg.Trainer, cfg.Started = p2p.Local, l.train, l.started
+	l.link = shaping.New(link, filepath.Base(cfg.Dir))
+	cfg.Profile, cfg.OnConn, cfg.Trainer, cfg.Started = p2p.Local, l.link.Conn, l.train, l.started
 	last, err := node.Run(ctx, cfg)
 	if l.server != nil {
 		err = errors.Join(err, l.server.Close())
@@ -45,29 +41,21 @@ func Run(ctx context.Context, cfg node.Config, link *shaping.Link) (status.Snaps
 	return last, err
 }
 
-// seed makes the chance of each node of a world its own.
-func seed(dir string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(filepath.Base(dir)))
-	return h.Sum64()
-}
-
 func (l *lab) train(t trainer.Trainer) trainer.Trainer {
-	l.liar = &liar{Trainer: t}
-	return l.liar
+	l.liar.Trainer = t
+	return &l.liar
 }
 
 func (l *lab) started(h node.Handle) (err error) {
 	l.node = h
-	c := controls.Controls{Block: h.Block, Pace: h.Pace, Corrupt: l.corrupt}
-	if l.liar != nil {
-		c.Uphill = func(on bool) error { l.liar.lies.Store(on); return nil }
-	}
-	if l.link != nil {
-		c.Link = func(link shaping.Link) error { l.link.Become(link); return nil }
-	}
-	l.server, err = controls.Serve(l.dir, c)
+	l.server, err = controls.Serve(l.dir, l.obey, l.corrupt)
 	return err
+}
+
+func (l *lab) obey(o controls.Orders) error {
+	l.link.Become(o.Link)
+	l.liar.lies.Store(o.Uphill)
+	return errors.Join(l.node.Pace(o.Pace), l.node.Block(o.Block))
 }
 
 // corrupt flips a bit of the newest anchor of a fragment.

@@ -37,6 +37,15 @@ func Parse(text string) (Link, error) {
 	return Link{}.Change(text)
 }
 
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Link) UnmarshalText(text []byte) (err error) {
+	*l, err = Parse(string(text))
+	return err
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Link) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
 // Change is the link with other traits in the place of its own; what is not named stays.
 func (l Link) Change(text string) (Link, error) {
 	for trait := range strings.SplitSeq(text, ",") {

@@ -1,6 +1,7 @@
 package shaping
 
 import (
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -43,24 +44,37 @@ const (
 	Segment = 1460
 )
 
-// New is the link of a node. Chance follows from the seed.
-func New(s Link, seed uint64) *Shaper {
-	l := &Shaper{rng: rand.New(rand.NewPCG(seed, 0))}
-	l.Become(s)
+// New is the link of a node, nil for one that is as it is. Chance follows from whose it is.
+func New(s *Link, whose string) *Shaper {
+	if s == nil {
+		return nil
+	}
+	seed := fnv.New64a()
+	seed.Write([]byte(whose))
+	l := &Shaper{rng: rand.New(rand.NewPCG(seed.Sum64(), 0))}
+	l.Become(*s)
 	return l
 }
 
-// Become makes the link another; what waits goes on waiting.
+// Become makes the link another, unless it is as it is; what waits goes on waiting.
 func (l *Shaper) Become(s Link) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.link, l.up.rate, l.down.rate = s, s.Up, s.Down
-	l.draw()
+	if s != l.link {
+		l.link, l.up.rate, l.down.rate = s, s.Up, s.Down
+		l.draw()
+	}
 }
 
 // Conn puts the link onto a connection. The caller runs run, which returns once that is closed and
 // what was sent has left.
 func (l *Shaper) Conn(c net.Conn) (on net.Conn, run func()) {
+	if l == nil {
+		return c, func() {}
+	}
 	s := newShapedConn(c, l)
 	return s, s.run
 }

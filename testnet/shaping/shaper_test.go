@@ -9,12 +9,56 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-func node(s Link) *Shaper { return New(s, 1) }
+// pipe connects two nodes in memory.
+func pipe(near, far *Shaper) (a, b net.Conn) {
+	x, y := net.Pipe()
+	return running(near.Conn(newPipeConn(x))), running(far.Conn(newPipeConn(y)))
+}
+
+func running(c net.Conn, run func()) net.Conn {
+	go run()
+	return c
+}
+
+// pipeConn is one end of a net.Pipe with a buffer as a socket has one: what has been written arrives even after Close.
+type pipeConn struct {
+	net.Conn
+	out  chan []byte
+	once *sync.Once
+}
+
+func newPipeConn(c net.Conn) pipeConn {
+	p := pipeConn{c, make(chan []byte, 1<<14), new(sync.Once)}
+	go func() {
+		defer c.Close()
+		for b := range p.out {
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p pipeConn) Write(b []byte) (int, error) {
+	p.out <- append([]byte(nil), b...)
+	return len(b), nil
+}
+
+func (p pipeConn) Close() error {
+	p.once.Do(func() { close(p.out) })
+	return nil
+}
+
+func (pipeConn) SetWriteDeadline(time.Time) error { return nil }
+
+func node(s Link) *Shaper { return New(&s, "node1") }
 
 // carried sends so many bytes from a to b, and returns how long they took.
 func carried(t *testing.T, a, b net.Conn, size int) time.Duration {
@@ -61,7 +105,7 @@ func TestShapedLinkCarriesItsRate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := Pipe(node(c.near), node(c.far))
+				a, b := pipe(node(c.near), node(c.far))
 				const size = 25_000_000
 				least := time.Duration(size/(20*mbit)) * time.Second
 				most := least + least/20 + 10*(c.near.Delay+c.far.Delay) // slow start
@@ -83,7 +127,7 @@ func TestLossTakesItsToll(t *testing.T) {
 	}{{0.001, 40 * time.Millisecond}, {0.01, 40 * time.Millisecond}, {0.02, 20 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
 			near := node(Link{Up: 1000 * mbit, Delay: c.delay, Loss: c.loss})
-			a, b := Pipe(near, node(Link{Delay: c.delay}))
+			a, b := pipe(near, node(Link{Delay: c.delay}))
 			mathis := Segment / (2 * c.delay).Seconds() * 1.22 / math.Sqrt(c.loss)
 			size := int(mathis * 120)
 			got := float64(size) / carried(t, a, b, size).Seconds()
@@ -104,7 +148,7 @@ func TestShapedConnectionsShareALink(t *testing.T) {
 		const each = 5_000_000
 		took := make(chan time.Duration, 2)
 		for range 2 {
-			a, b := Pipe(node(Link{Up: 100 * mbit, Delay: delay}), reader)
+			a, b := pipe(node(Link{Up: 100 * mbit, Delay: delay}), reader)
 			go func() { took <- carried(t, a, b, each) }()
 		}
 		first, last := <-took, <-took
@@ -114,7 +158,7 @@ func TestShapedConnectionsShareALink(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		delay := 40 * time.Millisecond
-		a, b := Pipe(node(Link{Up: 100 * mbit, Delay: delay}), node(Link{Down: 5 * mbit, Delay: delay}))
+		a, b := pipe(node(Link{Up: 100 * mbit, Delay: delay}), node(Link{Down: 5 * mbit, Delay: delay}))
 		go io.Copy(io.Discard, a)
 		stamp, worst := make([]byte, 1000), time.Duration(0)
 		go func() {
@@ -165,7 +209,7 @@ func TestJitterKeepsOrder(t *testing.T) {
 func TestShapedLinkChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near := node(Link{Up: 100 * mbit, Delay: 40 * time.Millisecond})
-		a, b := Pipe(near, node(Link{Delay: 40 * time.Millisecond}))
+		a, b := pipe(near, node(Link{Delay: 40 * time.Millisecond}))
 		go func() {
 			time.Sleep(5 * time.Second)
 			near.Become(Link{Up: 5 * mbit, Delay: 40 * time.Millisecond})
@@ -181,8 +225,8 @@ func TestShapedLinkChanges(t *testing.T) {
 
 // Chance follows from the seed.
 func TestLossFollowsFromItsSeed(t *testing.T) {
-	losses := func(seed uint64) (lost []int) {
-		l := New(Link{Loss: 0.01}, seed)
+	losses := func(whose string) (lost []int) {
+		l := New(&Link{Loss: 0.01}, whose)
 		for i := range 10_000 {
 			if _, is := l.cut(Segment); is {
 				lost = append(lost, i)
@@ -190,8 +234,8 @@ func TestLossFollowsFromItsSeed(t *testing.T) {
 		}
 		return lost
 	}
-	one := losses(1)
-	if !slices.Equal(one, losses(1)) || slices.Equal(one, losses(2)) {
+	one := losses("node1")
+	if !slices.Equal(one, losses("node1")) || slices.Equal(one, losses("node2")) {
 		t.Error("losses do not follow from the seed")
 	}
 	if len(one) < 70 || len(one) > 130 {
@@ -203,7 +247,7 @@ func TestLossFollowsFromItsSeed(t *testing.T) {
 // gone ends both.
 func TestShapedConnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := Pipe(node(Link{Up: 10}), node(Link{}))
+		a, b := pipe(node(Link{Up: 10}), node(Link{}))
 		ended := make(chan error, 2)
 		go func() { _, err := a.Write(make([]byte, 100_000)); ended <- err }()
 		go func() { _, err := a.Read(make([]byte, 1)); ended <- err }()

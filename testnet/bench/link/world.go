@@ -111,7 +111,7 @@ func config(n byte, link shaping.Link) p2p.Config {
 		panic("link: " + err.Error()) // a mistake in the record above
 	}
 	return p2p.Config{
-		Key: key, Run: run, Profile: p2p.Local, Agent: "atoll/link", OnConn: shaping.New(link, uint64(n)).Conn,
+		Key: key, Run: run, Profile: p2p.Local, Agent: "atoll/link", OnConn: shaping.New(&link, fmt.Sprint(n)).Conn,
 		Record: func() hello.Signed { return signed },
 		Check:  func(wire.PeerID, []byte) error { return nil },
 	}
