@@ -181,9 +181,9 @@ func TestOneChainWins(t *testing.T) {
 	}
 }
 
-// TestDamagedMemory flips a bit of one node's model: that node mends itself.
+// TestDamagedMemory flips a bit of one node's model: that node mends itself. Others are slow, far and lie meanwhile.
 func TestDamagedMemory(t *testing.T) {
-	r := runWorld(t, chaosWorld(t, uint64(15*toyRate), "corrupt 1 @6s"))
+	r := runWorld(t, chaosWorld(t, uint64(15*toyRate), "slow 0 x2 @3s, link 2 delay=20ms @3s, attack uphill 3 @4s, corrupt 1 @6s"))
 	if c := r.check(t, "damage noticed"); !strings.Contains(c.Detail, "node1") {
 		t.Error(c.Detail)
 	}
