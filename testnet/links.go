@@ -22,16 +22,6 @@ func parseLinks(texts []string) (nodelink.Set, error) {
 	return set, nil
 }
 
-// coordinatorLink is the link of a baseline's coordinator: what all nodes have that nothing is
-// said of; nil in a world whose links are as they are.
-func (w *world) coordinatorLink() *shaping.Link {
-	if !w.shaped() {
-		return nil
-	}
-	link := w.links.Of(nodelink.NoNode)
-	return &link
-}
-
 // checkLinkTargets returns an error for a node that there will never be.
 func checkLinkTargets(set nodelink.Set, all int) error {
 	for _, l := range set {
@@ -47,12 +37,12 @@ func (w *world) shaped() bool {
 	return len(w.links) > 0 || slices.ContainsFunc(w.chaos, func(s *scheduled) bool { return s.Verb == fault.Link || s.Verb == fault.Loss })
 }
 
-// shapeFlag is what the process of a node is told of its link when it starts.
-func (w *world) shapeFlag(link shaping.Link) (flag []string) {
-	if w.shaped() {
-		flag = []string{"--shape", link.String()}
+// shape is what a process makes of its link when it starts; nil in a world whose links are as they are.
+func (w *world) shape(link shaping.Link) *shaping.Link {
+	if !w.shaped() {
+		return nil
 	}
-	return flag
+	return &link
 }
 
 // changedLink is the link of a node with other traits; without any it is what it was at the

@@ -52,9 +52,9 @@ func TestShapedWorlds(t *testing.T) {
 	for _, c := range []struct{ link, chaos, want string }{
 		{"", "", ""},
 		{"", "slow 1 x2 @1s", ""},
-		{"", "link 1 rate=8kbit @1s", "--shape rate=none"},
-		{"", "loss 1 1% @1s", "--shape rate=none"},
-		{"rate=8kbit", "", "--shape rate=8kbit"},
+		{"", "link 1 rate=8kbit @1s", "rate=none"},
+		{"", "loss 1 1% @1s", "rate=none"},
+		{"rate=8kbit", "", "rate=8kbit"},
 	} {
 		cfg := toyWorld(t)
 		if cfg.Chaos = c.chaos; c.link != "" {
@@ -68,8 +68,8 @@ func TestShapedWorlds(t *testing.T) {
 		if w.links, err = parseLinks(cfg.Link); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(w.shapeFlag(w.links.Of(0)), " "); got != c.want || (w.coordinatorLink() == nil) != (c.want == "") {
-			t.Errorf("%+v: told %q", c, got)
+		if got := w.shape(w.links.Of(0)); (got == nil) != (c.want == "") || got != nil && got.String() != c.want {
+			t.Errorf("%+v: told %v", c, got)
 		}
 	}
 }

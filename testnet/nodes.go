@@ -57,7 +57,9 @@ func (w *world) arguments(m *member) []string {
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info",
 	}
-	args = append(args, w.shapeFlag(m.link)...)
+	if link := w.shape(m.link); link != nil {
+		args = append(args, "--shape", link.String())
+	}
 	if l := w.learners.of(m.index); l != "" {
 		args = append(args, "--learner", l)
 	}
