@@ -5,11 +5,11 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"time"
 
-	"atoll/gossip/p2p"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -48,8 +48,7 @@ type Config struct {
 	// window needs is always kept. 0 = keep all.
 	KeepBytes int64
 
-	Shape *p2p.Shape // nil, or what a laboratory makes of this node's link; profile local only
-	Init  string     // file or folder of the run's initial values, for the first node of a run whose values are given
+	Init string // file or folder of the run's initial values, for the first node of a run whose values are given
 
 	// Export is a folder in which the model is written, in a folder of its own each time that
 	// ExportEvery more tokens are folded. Empty = never.
@@ -60,12 +59,16 @@ type Config struct {
 	Learner string
 
 	Trace bool // write the life of every delta to trace.File in Dir
-	Lab   bool // take laboratory controls at the control socket; see status.Lab
 
 	JoinWithin time.Duration // give up when no peer of the link gives the genesis for so long
 	AloneAfter time.Duration // train from genesis when no peer of the link answers for so long
 	EvalBytes  int           // held-out bytes of a live evaluation; 0 = none
 	EvalEvery  time.Duration // least time between two live evaluations
+
+	// What a program puts into the node that it runs; nil = nothing.
+	OnConn  func(net.Conn) (on net.Conn, run func()) // put onto TCP connections, below what secures them: see p2p.Config
+	Trainer func(trainer.Trainer) trainer.Trainer    // put before what trains: steps go through it
+	Started func(Handle) error                       // called before the loop begins, with what may be done to the node from then on
 
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
@@ -148,6 +151,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.power == nil {
 		c.power = hardware.OnBattery
+	}
+	if c.Started == nil {
+		c.Started = func(Handle) error { return nil }
 	}
 	if c.web == nil {
 		c.web = mirrorClient()

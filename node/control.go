@@ -22,7 +22,6 @@ func (n *node) serveControl() (err error) {
 			}
 			return genesis.TipStream(*t), true
 		},
-		Lab:     n.lab(),
 		Members: func() []status.Member { return inspect.MembersOf(n.members) },
 		Revoke:  n.publishRevocation,
 		Pause: func(on bool) {

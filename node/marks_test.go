@@ -27,7 +27,7 @@ func TestKeyWithoutItsLedger(t *testing.T) {
 	t.Parallel()
 	const budget = 24_000
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true, Lab: true})
+	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
 	cfg := Config{Dir: t.TempDir(), Link: first.link(), Data: text, Pace: slowPace}
 	second := launch(t, cfg)
 	second.until("it contributes", contributes)
@@ -35,7 +35,7 @@ func TestKeyWithoutItsLedger(t *testing.T) {
 	first.until("the peer has a part in it", func(s status.Snapshot) bool {
 		return slices.ContainsFunc(s.Peers, func(p status.Peer) bool { return p.ID == self && p.TokensFolded > 0 })
 	})
-	must(t, dialNode(t, first).Pace(t.Context(), time.Hour))
+	must(t, first.handle().Pace(time.Hour))
 	before := second.leave()
 	keepOnlyKey(t, cfg.Dir)
 
@@ -45,7 +45,7 @@ func TestKeyWithoutItsLedger(t *testing.T) {
 			return e.Kind == "key" && strings.Contains(e.Text, "signs nothing up to")
 		})
 	})
-	must(t, dialNode(t, first).Pace(t.Context(), slowPace))
+	must(t, first.handle().Pace(slowPace))
 	s := second.until("it contributes again", contributes)
 	if s.Self != before.Self || s.Rejoined {
 		t.Errorf("came back as %s, rejoined %v; was %s", s.Self, s.Rejoined, before.Self)

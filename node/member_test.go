@@ -31,6 +31,7 @@ type launched struct {
 	cfg   Config
 	stop  context.CancelFunc // an ordered leave
 	news  *mailbox[status.Snapshot]
+	began chan Handle
 	ended chan struct{} // closed at the end; then last and err are set
 	last  status.Snapshot
 	err   error
@@ -52,8 +53,9 @@ func launch(t *testing.T, cfg Config) *launched {
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
 	}
-	m := &launched{t: t, news: newMailbox[status.Snapshot](), ended: make(chan struct{})}
+	m := &launched{t: t, news: newMailbox[status.Snapshot](), began: make(chan Handle, 1), ended: make(chan struct{})}
 	cfg.OnStatus = m.news.put
+	cfg.Started = func(h Handle) error { m.began <- h; return nil }
 	m.cfg = cfg
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	m.stop = cancel
@@ -63,6 +65,19 @@ func launch(t *testing.T, cfg Config) *launched {
 	}()
 	t.Cleanup(func() { cancel(); <-m.ended })
 	return m
+}
+
+// handle is what may be done to the node, once it has started.
+func (m *launched) handle() Handle {
+	m.t.Helper()
+	select {
+	case h := <-m.began:
+		m.began <- h
+		return h
+	case <-m.ended:
+		m.t.Fatalf("the node ended (%v) before it had started", m.err)
+		return Handle{}
+	}
 }
 
 // until waits for a status that a test wants to see.

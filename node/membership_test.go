@@ -34,12 +34,12 @@ func TestInvitedNodesTrain(t *testing.T) {
 	t.Parallel()
 	g, owner := ownedGenesis(20_000)
 	text := toyText(t)
-	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace, Lab: true})
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace})
 	link := first.link()
 	if link.Invite == nil {
 		t.Fatal("the link of the first node has no invite")
 	}
-	second := launch(t, Config{Link: link, Data: text, Pace: slowPace, Lab: true})
+	second := launch(t, Config{Link: link, Data: text, Pace: slowPace})
 	second.until("it contributes", contributes)
 	first.until("both are known", func(s status.Snapshot) bool { return len(s.Peers) == 2 })
 
@@ -56,14 +56,14 @@ func TestInvitedNodesTrain(t *testing.T) {
 	}
 
 	second.leave()
-	again := launch(t, Config{Dir: second.cfg.Dir, Link: bare, Data: text, Pace: slowPace, Lab: true})
+	again := launch(t, Config{Dir: second.cfg.Dir, Link: bare, Data: text, Pace: slowPace})
 	again.until("it contributes again", contributes)
 	members, err := inspect.Members(t.Context(), first.cfg.Dir)
 	if err != nil || len(members) != 2 {
 		t.Errorf("%d members, %v", len(members), err)
 	}
 	for _, m := range []*launched{first, again} {
-		must(t, dialNode(t, m).Pace(t.Context(), 0))
+		must(t, m.handle().Pace(0))
 	}
 	want, got := first.end(), again.end()
 	if !got.Finished || got.StateDigest != want.StateDigest || got.ChainDigest != want.ChainDigest {

@@ -32,17 +32,17 @@ func toyText(t *testing.T) string {
 func TestThreeNodesTrainOneModel(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(20_000).Encode(), Data: text, Pace: time.Second, Lab: true})
+	first := launch(t, Config{Genesis: toyGenesis(20_000).Encode(), Data: text, Pace: time.Second})
 	link := first.link()
 	members := []*launched{first}
 	for range 2 {
-		members = append(members, launch(t, Config{Link: link, Data: text, Pace: time.Second, Lab: true}))
+		members = append(members, launch(t, Config{Link: link, Data: text, Pace: time.Second}))
 	}
 	for _, m := range members[1:] {
 		m.until("it trains", func(s status.Snapshot) bool { return s.TokensTrained > 0 })
 	}
 	for _, m := range members {
-		must(t, dialNode(t, m).Pace(t.Context(), 5*time.Millisecond))
+		must(t, m.handle().Pace(5*time.Millisecond))
 	}
 	want := first.end()
 	for i, m := range members {
@@ -64,9 +64,9 @@ func TestThreeNodesTrainOneModel(t *testing.T) {
 func TestLateNodeTakesTheEnd(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(4_000).Encode(), Data: text, Pace: slowPace, Lab: true})
+	first := launch(t, Config{Genesis: toyGenesis(4_000).Encode(), Data: text, Pace: slowPace})
 	first.until("it has something to give", folded(1000))
-	must(t, dialNode(t, first).Pace(t.Context(), time.Hour))
+	must(t, first.handle().Pace(time.Hour))
 
 	fetching, over := make(chan struct{}), make(chan struct{})
 	begun, goOn := sync.OnceFunc(func() { close(fetching) }), sync.OnceFunc(func() { close(over) })
@@ -79,7 +79,7 @@ func TestLateNodeTakesTheEnd(t *testing.T) {
 	}}})
 	t.Cleanup(goOn)
 	<-fetching
-	must(t, dialNode(t, first).Pace(t.Context(), slowPace))
+	must(t, first.handle().Pace(slowPace))
 	first.until("the run is over", finished)
 	goOn()
 	want, got := first.end(), late.end()

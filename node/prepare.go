@@ -234,6 +234,9 @@ func (n *node) newTraining() *training {
 		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, tune: n.tune, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
 	}
+	if n.cfg.Trainer != nil {
+		t.trainer = n.cfg.Trainer(n.built)
+	}
 	t.saver = &saver{
 		clock: n.clock, state: n.built.SaveState, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
 		write: n.store.PutCheckpoint,

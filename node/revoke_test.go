@@ -33,10 +33,10 @@ func TestRevokedNodeEnds(t *testing.T) {
 	t.Parallel()
 	g, owner := ownedGenesis(20_000)
 	text := toyText(t)
-	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace, Lab: true})
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace})
 	link := first.link()
-	second := launch(t, Config{Link: link, Data: text, Pace: slowPace, Lab: true})
-	away := launch(t, Config{Link: link, Data: text, Pace: slowPace, Lab: true})
+	second := launch(t, Config{Link: link, Data: text, Pace: slowPace})
+	away := launch(t, Config{Link: link, Data: text, Pace: slowPace})
 	second.until("it contributes", contributes)
 	away.until("it contributes", contributes)
 	gone := away.leave().Self
@@ -67,7 +67,7 @@ func TestRevokedNodeEnds(t *testing.T) {
 			t.Errorf("member %.8s: revoked %v", m.ID, m.Revoked)
 		}
 	}
-	must(t, client.Pace(t.Context(), 0))
+	must(t, first.handle().Pace(0))
 	checkVerify(t, first.cfg.Dir, first.end())
 	if kept, err := inspect.Members(t.Context(), first.cfg.Dir); err != nil || !slices.Equal(kept, members) {
 		t.Errorf("on disk the members are %+v, %v; they were %+v", kept, err, members)

@@ -58,7 +58,9 @@ func (n *node) live(ctx context.Context) error {
 		func() error { return n.watchPower(ctx) },
 		func() error { return n.learnFirst(ctx) },
 		func() error { return n.prepare(ctx) },
-		n.start, n.serveControl,
+		n.start,
+		func() error { return n.cfg.Started(Handle{n}) },
+		n.serveControl,
 	} {
 		if err := stage(); err != nil {
 			return err
@@ -107,7 +109,7 @@ func (n *node) listen() error {
 	n.gate = p2p.NewMessageGate(n.run, n.members)
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
-		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, Shape: n.cfg.Shape,
+		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, OnConn: n.cfg.OnConn,
 		UploadBytesPerSecond: n.cfg.Limits.Up, DownloadBytesPerSecond: n.cfg.Limits.Down,
 		Check: n.checkMessage, Spares: n.sparesMessage, Admit: n.admits,
 	})

@@ -36,7 +36,6 @@ type training struct {
 	mu       sync.Mutex
 	doing    *float64      // in the account, what the last command did
 	pace     time.Duration // least time of a step
-	uphill   bool          // step away from where it should: it lies, in a laboratory
 	may      bool
 	paused   bool               // by its owner
 	stepping bool               // inside a step
@@ -140,13 +139,6 @@ func (t *training) setPace(least time.Duration) {
 	defer t.mu.Unlock()
 	t.pace = least
 	t.wake()
-}
-
-// setUphill has steps go away from where they should.
-func (t *training) setUphill(on bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.uphill = on
 }
 
 func (t *training) leastTime() time.Duration {
@@ -435,11 +427,7 @@ func (t *training) enter(ctx context.Context) (context.Context, float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ctx, t.cut = context.WithCancel(ctx)
-	lr := t.schedule.At(t.fraction)
-	if t.uphill {
-		lr = -lr
-	}
-	return ctx, lr
+	return ctx, t.schedule.At(t.fraction)
 }
 
 // exit ends the context of a step.

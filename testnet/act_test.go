@@ -2,6 +2,7 @@ package testnet
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -10,17 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
+	"atoll/testnet/controls"
 	"atoll/testnet/fault"
+	"atoll/testnet/shaping"
 )
 
-// labNode is a control socket that notes what it is told.
-type labNode struct{ told []string }
+// labNode is a socket of controls that notes what it is told.
+type labNode struct {
+	told []string
+	was  controls.Orders
+}
 
-// stageWorld is a world of so many nodes that stand behind control sockets, at
+// stageWorld is a world of so many nodes that stand behind such sockets, at
 // a pace of 10 ms and with a budget of 100 tokens.
 func stageWorld(t *testing.T, nodes int) (*world, []*labNode) {
 	t.Helper()
@@ -37,17 +42,28 @@ func stageWorld(t *testing.T, nodes int) (*world, []*labNode) {
 	return w, labs
 }
 
-// stand is a member with a process that is only a control socket.
+// stand is a member with a process that is only such a socket.
 func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 	t.Helper()
 	m := &member{index: index, dir: filepath.Join(t.TempDir()), divisor: 1, slow: 1}
-	s, err := status.Serve(m.dir, status.Handlers{Lab: &status.Lab{
-		Block:   func(peers []string) error { n.told = append(n.told, fmt.Sprint("block ", peers)); return nil },
-		Pace:    func(d time.Duration) error { n.told = append(n.told, fmt.Sprint("pace ", d)); return nil },
-		Link:    func(l string) error { n.told = append(n.told, "link "+l); return nil },
-		Uphill:  func(on bool) error { n.told = append(n.told, fmt.Sprint("uphill ", on)); return nil },
-		Corrupt: func(f status.BitFlip) error { n.told = append(n.told, fmt.Sprint("corrupt ", f.Fragment)); return nil },
-	}})
+	s, err := controls.Serve(m.dir, func(o controls.Orders) error {
+		ids := []string{}
+		for _, id := range o.Block {
+			ids = append(ids, fmt.Sprint("id", id[0]))
+		}
+		n.told = append(n.told, fmt.Sprint("pace ", o.Pace), fmt.Sprint("block ", ids))
+		if o.Link != n.was.Link {
+			n.told = append(n.told, "link "+o.Link.String())
+		}
+		if o.Uphill != n.was.Uphill {
+			n.told = append(n.told, fmt.Sprint("uphill ", o.Uphill))
+		}
+		n.was = o
+		return nil
+	}, func(f controls.BitFlip) error {
+		n.told = append(n.told, fmt.Sprint("corrupt ", f.Fragment))
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +72,8 @@ func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 			t.Error(err)
 		}
 	})
-	l := &life{seen: true, last: status.Snapshot{Identity: status.Identity{Self: fmt.Sprint("id", index)}, Fragments: []status.Fragment{{Params: 5}}}}
-	if l.client, err = status.Dial(m.dir); err != nil {
-		t.Fatal(err)
-	}
-	l.told.pace = w.paceOf(m)
+	l := &life{seen: true, last: status.Snapshot{Identity: status.Identity{Self: hex.EncodeToString(append([]byte{byte(index)}, make([]byte, 31)...))}, Fragments: []status.Fragment{{Params: 5}}}}
+	l.told.Pace = w.paceOf(m)
 	m.lives = []*life{l}
 	return m
 }
@@ -110,7 +123,7 @@ func TestNodesAreToldOfTheirLinks(t *testing.T) {
 	}
 	for _, m := range w.members {
 		m.link = w.links.Of(m.index)
-		m.current().told.link = m.link
+		m.current().told.Link, labs[m.index].was.Link = m.link, m.link
 	}
 	do := func(text string) {
 		t.Helper()
@@ -165,7 +178,7 @@ func TestLossesAndLinksAddUp(t *testing.T) {
 			t.Errorf("after %q: link %s, %v; want %s", c.text, m.link, err, c.want)
 		}
 	}
-	if other := w.members[0].link; other != (shape.Link{}) {
+	if other := w.members[0].link; other != (shaping.Link{}) {
 		t.Errorf("the other node's: %s", other)
 	}
 }
@@ -252,7 +265,7 @@ func TestLiarsAndLosses(t *testing.T) {
 	if w.counts.liars != 1 || w.counts.links != 1 {
 		t.Errorf("%+v", w.counts)
 	}
-	w.members[1].current().told = instructions{} // as of a process that has just started
+	w.members[1].current().told, labs[1].was = controls.Orders{}, controls.Orders{} // as of a process that has just started
 	w.mustInstruct(t)
 	labs[1].expect(t, "pace 10ms", "block []", "uphill true")
 }

@@ -17,6 +17,7 @@ import (
 	"atoll/tensor"
 	"atoll/tensor/llama"
 	"atoll/testnet/baseline"
+	"atoll/testnet/nodelink"
 )
 
 // This file holds what is different in a world of a baseline. The processes are members
@@ -34,7 +35,7 @@ func (w *world) startCoordinator() error {
 	p2p.LibraryLog(slog.DiscardHandler) // its connection errors are what chaos is for
 	rules := baseline.DefaultRules(w.cfg.Nodes, w.genesis.Outer.Budget)
 	var err error
-	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, w.coordinatorLink(), w.cfg.Log)
+	w.coordinator, err = baseline.NewCoordinator(w.genesis.RunID(), rules, w.shape(w.links.Of(nodelink.NoNode)), w.cfg.Log)
 	return err
 }
 
@@ -43,7 +44,10 @@ func (w *world) baselineArguments(m *member) []string {
 	args := []string{
 		"baseline", "--kind", w.cfg.Baseline, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
-		"--log-level", "info", "--shape", w.shapeArgument(m.link),
+		"--log-level", "info",
+	}
+	if link := w.shape(m.link); link != nil {
+		args = append(args, "--shape", link.String())
 	}
 	if w.cfg.NoOverlap {
 		args = append(args, "--no-overlap")

@@ -15,11 +15,12 @@
 // Chaos is a schedule of what happens to the nodes (package fault, chaos.go). What chance does
 // is drawn from the seed before the world begins (chaos_draw.go), and undone when most of the
 // budget is used up. Signals kill and stop processes. What needs the process's help, such as
-// dropping peers, goes to the control socket of a node that was started with --lab (lab.go).
+// dropping peers, goes to the controls of `atoll testnet-node` (lab.go; packages controls and
+// labnode): a node as any other knows of none.
 //
 // With Config.Link, or chaos that changes links, every process makes its own link as slow, far and
-// lossy as it is told (links.go; gossip/p2p says how). Both ends of a connection take part, so a
-// node that joins by hand needs --shape rate=none.
+// lossy as it is told (links.go; package shaping says how). Both ends of a connection take part, so
+// a node that joins by hand is an `atoll testnet-node` with --shape rate=none.
 //
 // With Config.Baseline the processes are members of a baseline instead (package baseline), and
 // this one is their coordinator. They are paced, shaped, killed and parted alike. The report

@@ -3,26 +3,14 @@ package testnet
 import (
 	"context"
 	"errors"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
-	"atoll/gossip/shape"
+	"atoll/gossip/wire"
 	"atoll/node/status"
+	"atoll/testnet/controls"
 )
-
-// instructions are what a process is to be told at its control socket: they
-// follow from what chaos does now, and stand until they change.
-type instructions struct {
-	pace   time.Duration
-	block  []string // peer ids
-	link   shape.Link
-	uphill bool // step away from where it should
-}
-
-func (i instructions) equal(other instructions) bool {
-	return i.pace == other.pace && i.link == other.link && i.uphill == other.uphill && slices.Equal(i.block, other.block)
-}
 
 // instruct tells every process what it has not been told. One that does not
 // answer, because it starts or hangs, is told when it does.
@@ -32,22 +20,23 @@ func (w *world) instruct(ctx context.Context) error {
 	var wg sync.WaitGroup
 	failed := make([]error, len(w.members))
 	for i, m := range w.members {
-		l, want := m.current(), w.instructions(m)
-		if l == nil || !l.seen || l.paused || l.asked || l.killed || l.told.equal(want) {
+		l, want := m.current(), w.orders(m)
+		if l == nil || !l.seen || l.paused || l.asked || l.killed || reflect.DeepEqual(l.told, want) {
 			continue
 		}
-		wg.Go(func() { failed[i] = l.tell(ctx, want) })
+		wg.Go(func() { failed[i] = m.tell(ctx, l, want) })
 	}
 	wg.Wait()
 	return errors.Join(failed...)
 }
 
-// instructions are what a node is to be told now.
-func (w *world) instructions(m *member) instructions {
-	want := instructions{pace: w.paceOf(m), link: m.link, uphill: m.uphill}
+// orders are what a node is to be told now. They follow from what chaos does, and stand until they change.
+func (w *world) orders(m *member) controls.Orders {
+	want := controls.Orders{Pace: w.paceOf(m), Link: m.link, Uphill: m.uphill}
 	for _, other := range w.members {
-		if id := other.id(); id != "" && w.parted(m.index, other.index) {
-			want.block = append(want.block, id)
+		var id wire.PeerID
+		if known := id.UnmarshalText([]byte(other.id())) == nil; known && w.parted(m.index, other.index) {
+			want.Block = append(want.Block, id)
 		}
 	}
 	return want
@@ -68,19 +57,10 @@ func (m *member) id() string {
 	return ""
 }
 
-// tell passes instructions on. A process that has gone or does not answer in
+// tell passes orders on. A process that has gone or does not answer in
 // time is no error: it is told again.
-func (l *life) tell(ctx context.Context, want instructions) error {
-	err := l.client.Pace(ctx, want.pace)
-	if err == nil {
-		err = l.client.Block(ctx, want.block)
-	}
-	if err == nil && want.link != l.told.link {
-		err = l.client.Link(ctx, want.link.String())
-	}
-	if err == nil && want.uphill != l.told.uphill {
-		err = l.client.Uphill(ctx, want.uphill)
-	}
+func (m *member) tell(ctx context.Context, l *life, want controls.Orders) error {
+	err := controls.Order(ctx, m.dir, want)
 	switch {
 	case err == nil:
 		l.told = want
@@ -95,10 +75,10 @@ func (l *life) tell(ctx context.Context, want instructions) error {
 func (w *world) corrupt(ctx context.Context, s *scheduled, m *member, now time.Time) error {
 	l := m.current()
 	p := w.rng.IntN(len(l.last.Fragments))
-	flip := status.BitFlip{Fragment: p, Value: w.rng.IntN(l.last.Fragments[p].Params), Bit: status.MantissaBits - 1}
+	flip := controls.BitFlip{Fragment: p, Value: w.rng.IntN(l.last.Fragments[p].Params), Bit: controls.MantissaBits - 1}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if err := l.client.Corrupt(ctx, flip); err != nil {
+	if err := controls.Corrupt(ctx, m.dir, flip); err != nil {
 		if ctx.Err() != nil || errors.Is(err, status.ErrNotRunning) {
 			return nil // it comes up again
 		}

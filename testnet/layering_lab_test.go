@@ -32,7 +32,7 @@ var labLayers = []rule{
 		"it starts programs as people do, hears on their side what they pass on, and forges what nodes show each other"},
 	{list("testnet/lab/size"), list("gossip/wire node/core node/genesis node/hardware optimizer/outer tensor/codec"),
 		"it does to one fragment what a node does to each, without one"},
-	{list("testnet/lab/link"), list("gossip/hello gossip/p2p gossip/shape gossip/wire"),
+	{list("testnet/lab/link"), list("gossip/hello gossip/p2p testnet/shaping gossip/wire"),
 		"hosts that load a link know no model and no protocol of nodes"},
 	{list("testnet/lab/ledger"), list("gossip/wire node/store node/hardware"),
 		"a ledger by itself: who writes it and who reads it does not matter"},
@@ -42,7 +42,7 @@ var labLayers = []rule{
 		"it trains with the trainer alone, beside a program in Python"},
 	{list("testnet/lab/bench"), list("testnet/lab/python node node/genesis node/hardware node/store gossip/hello gossip/p2p gossip/wire optimizer optimizer/outer optimizer/trainer tensor tensor/codec tensor/llama"),
 		"parts of a machine are measured with the packages that use them, each without the others"},
-	{list("testnet/lab"), list("testnet/lab/... gossip/shape node/genesis node/status optimizer optimizer/outer tensor tensor/codec tensor/llama"),
+	{list("testnet/lab"), list("testnet/lab/... node/limits node/genesis node/status optimizer optimizer/outer tensor tensor/codec tensor/llama"),
 		"the program reads flags, calls and prints"},
 }
 

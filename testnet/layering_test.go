@@ -86,9 +86,7 @@ var layers = []rule{
 		"who may take part follows from signatures; what they do there is decided elsewhere"},
 	{list("gossip"), list("gossip/wire gossip/hello gossip/member"),
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
-	{list("gossip/shape"), nil,
-		"what a link is like is words and numbers; p2p makes it, the simulator has it"},
-	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/shape"),
+	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello"),
 		"p2p moves bytes; what they mean is decided in the cores"},
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec optimizer/outer/outertest"),
@@ -134,11 +132,17 @@ var layers = []rule{
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
 			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
 			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
-	{list("testnet/nodelink"), list("testnet/fault gossip/shape"),
-		"nodes as faults name them, links as shape has them"},
+	{list("testnet/shaping"), list("node/limits"),
+		"a link is words and numbers, and a function on connections, whoever has these; rates are written as limits has them"},
+	{list("testnet/nodelink"), list("testnet/fault testnet/shaping"),
+		"nodes as faults name them, links as shaping has them"},
+	{list("testnet/controls"), list("node/status gossip/wire testnet/shaping"),
+		"what is asked of a process and how: what a process does about it is its own"},
+	{list("testnet/labnode"), list("node node/status gossip/p2p optimizer/trainer testnet/controls testnet/shaping"),
+		"a node as any other, with what its hooks let in"},
 	{list("testnet/sim/memory"), list("gossip/member gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello gossip/shape node/core node/replica node/trace testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello testnet/shaping node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
@@ -149,8 +153,8 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/shape gossip/wire " +
-		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep"),
+	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/wire " +
+		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep testnet/controls testnet/shaping"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
 	{list("testnet/baseline/lockstep"), list("optimizer optimizer/trainer tensor"),
@@ -184,7 +188,7 @@ var modules = []rule{
 	{list("gossip/wire"), list("lukechampine.com/blake3/..."),
 		"parts of a blob are checked against its digest by the tree of its hashes, which zeebo/blake3 does not show"},
 	{list("gossip/p2p"), list("golang.org/x/time/rate"),
-		"only streams and laboratory links have a rate in bytes"},
+		"only streams have a rate in bytes"},
 	{list("tensor/codec optimizer/trainer/corpus/documents"), list("github.com/klauspost/compress/..."),
 		"the codec is the one place that compresses; corpora come packed"},
 	{list("optimizer/trainer/corpus/documents"), list("github.com/parquet-go/parquet-go/..."),
@@ -251,8 +255,8 @@ var impure = []rule{
 // Every test may import testPackages, and so may other code where a rule says so: the
 // protocol's text, whose clauses are about many packages, the join link, whose clause is
 // among the clauses of the genesis, what simulated worlds came to, folders made by hand,
-// and the ledger in memory.
-var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory")
+// the ledger in memory, and links that are narrow and far.
+var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory testnet/shaping")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... golang.org/x/sys/unix")
@@ -294,6 +298,8 @@ func TestLayeringCatches(t *testing.T) {
 		{"node/genesis", "atoll/gossip/p2p", false, false},
 		{"node/inspect", "atoll/node", false, false},
 		{"testnet/sim", "atoll/gossip/p2p", false, false},
+		{"gossip/p2p", "atoll/testnet/shaping", false, false},
+		{"node", "atoll/testnet/controls", false, false},
 		{"testnet/scenario", "atoll/gossip", false, false},
 		{"testnet/baseline", "atoll/optimizer/outer", false, false},
 		{"testnet/baseline", "atoll/node/core", false, false},

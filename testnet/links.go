@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
+	"atoll/testnet/shaping"
 )
 
 // This file holds what the links of a world's nodes are made: --link and the verb link.
@@ -20,16 +20,6 @@ func parseLinks(texts []string) (nodelink.Set, error) {
 		return nil, fmt.Errorf("--link: %w", err)
 	}
 	return set, nil
-}
-
-// coordinatorLink is the link of a baseline's coordinator: what all nodes have that nothing is
-// said of; nil in a world whose links are as they are.
-func (w *world) coordinatorLink() *shape.Link {
-	if !w.shaped() {
-		return nil
-	}
-	link := w.links.Of(nodelink.NoNode)
-	return &link
 }
 
 // checkLinkTargets returns an error for a node that there will never be.
@@ -47,17 +37,17 @@ func (w *world) shaped() bool {
 	return len(w.links) > 0 || slices.ContainsFunc(w.chaos, func(s *scheduled) bool { return s.Verb == fault.Link || s.Verb == fault.Loss })
 }
 
-// shapeArgument is what the process of a node is told of its link when it starts.
-func (w *world) shapeArgument(link shape.Link) string {
+// shape is what a process makes of its link when it starts; nil in a world whose links are as they are.
+func (w *world) shape(link shaping.Link) *shaping.Link {
 	if !w.shaped() {
-		return ""
+		return nil
 	}
-	return link.String()
+	return &link
 }
 
 // changedLink is the link of a node with other traits; without any it is what it was at the
 // start.
-func changedLink(set nodelink.Set, node int, traits []string) (shape.Link, error) {
+func changedLink(set nodelink.Set, node int, traits []string) (shaping.Link, error) {
 	link := set.Of(node)
 	if len(traits) == 0 {
 		return link, nil

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/status"
 	"atoll/testnet/nodelink"
+	"atoll/testnet/shaping"
 )
 
 // The last that names a node wins, and what names none is for all.
@@ -68,8 +68,8 @@ func TestShapedWorlds(t *testing.T) {
 		if w.links, err = parseLinks(cfg.Link); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.shapeArgument(w.links.Of(0)); got != c.want || (w.coordinatorLink() == nil) != (c.want == "") {
-			t.Errorf("%+v: told %q", c, got)
+		if got := w.shape(w.links.Of(0)); (got == nil) != (c.want == "") || got != nil && got.String() != c.want {
+			t.Errorf("%+v: told %v", c, got)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestChaosOfLinks(t *testing.T) {
 func TestLinkUse(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := &life{last: status.Snapshot{Net: status.Net{SentBytes: 12_000}}}
-	m := &member{lives: []*life{l}, link: shape.Link{Up: 1000}}
+	m := &member{lives: []*life{l}, link: shaping.Link{Up: 1000}}
 	w := &world{members: []*member{m}, links: nodelink.Set{{Link: m.link}}}
 	for range 10 {
 		w.addCapacity(now)

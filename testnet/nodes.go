@@ -10,13 +10,13 @@ import (
 
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
+	"atoll/testnet/controls"
 )
 
 // What the nodes of a world are told.
 const (
-	localProfile = "local"  // a free port that only this machine reaches; after a restart the one of before
-	liveBytes    = 16 << 10 // held-out bytes that node 0 evaluates live: the nodes share the cores, and a new value every few seconds is worth more than its third digit
-	threads      = 1        // a learner is a slow machine here; the cores are shared
+	liveBytes = 16 << 10 // held-out bytes that node 0 evaluates live: the nodes share the cores, and a new value every few seconds is worth more than its third digit
+	threads   = 1        // a learner is a slow machine here; the cores are shared
 )
 
 // startNode starts the next node. The first one begins the run from the genesis
@@ -42,7 +42,7 @@ func (w *world) spawn(m *member) error {
 	if err := m.start(w.cfg.Binary, w.arguments(m), w.exits); err != nil {
 		return err
 	}
-	m.newest().told = instructions{pace: w.paceOf(m), link: m.link}
+	m.newest().told = controls.Orders{Pace: w.paceOf(m), Link: m.link}
 	w.running++
 	return nil
 }
@@ -53,9 +53,12 @@ func (w *world) arguments(m *member) []string {
 		return w.baselineArguments(m)
 	}
 	args := []string{
-		"join", "--dir", m.dir, "--profile", localProfile, "--lab", "--keep", "all",
+		"testnet-node", "--dir", m.dir, "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
-		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
+		"--pace", w.paceOf(m).String(), "--log-level", "info",
+	}
+	if link := w.shape(m.link); link != nil {
+		args = append(args, "--shape", link.String())
 	}
 	if l := w.learners.of(m.index); l != "" {
 		args = append(args, "--learner", l)

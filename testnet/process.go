@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/external/family"
+	"atoll/testnet/controls"
+	"atoll/testnet/shaping"
 )
 
 // member is one node of a world: a folder, and the processes that have run on
@@ -22,14 +23,14 @@ type member struct {
 	index   int
 	dir     string
 	divisor float64
-	slow    float64    // times slower than that, by chaos
-	uphill  bool       // it lies, by chaos
-	link    shape.Link // as it is now
-	traits  []string   // of its link, by chaos
-	lossy   []string   // the same, of the packets that are lost
-	could   capacity   // of its uplink
-	joiner  bool       // came by chaos
-	planned time.Time  // when it was to begin
+	slow    float64      // times slower than that, by chaos
+	uphill  bool         // it lies, by chaos
+	link    shaping.Link // as it is now
+	traits  []string     // of its link, by chaos
+	lossy   []string     // the same, of the packets that are lost
+	could   capacity     // of its uplink
+	joiner  bool         // came by chaos
+	planned time.Time    // when it was to begin
 	lives   []*life
 }
 
@@ -47,7 +48,7 @@ type life struct {
 	seen   bool
 	last   status.Snapshot // newest that was seen; the final one after an orderly end
 	final  bool            // last is what the node wrote when it ended
-	told   instructions    // what it was told last
+	told   controls.Orders // what it was told last
 	usage  []usage         // what it took, as it was seen
 	plan   int             // the most steps that it planned for a delta, as it was seen
 }

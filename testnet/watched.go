@@ -1,8 +1,7 @@
 package testnet
 
 import (
-	"strings"
-
+	"atoll/gossip/p2p"
 	"atoll/node/status"
 	"atoll/node/web"
 )
@@ -16,7 +15,7 @@ func (w *world) tellWatchers() {
 
 // watched is the world as its page shows it.
 func (w *world) watched() web.World {
-	watched := web.World{Link: w.link, Flags: w.joinFlags()}
+	watched := web.World{Link: w.link, Join: w.joinCommand()}
 	for _, m := range w.members {
 		n := web.Node{Name: m.name()}
 		if l := m.newest(); l != nil {
@@ -45,14 +44,14 @@ func (l *life) ending() string {
 	return ""
 }
 
-// joinFlags are what a node from outside needs beside the link.
-func (w *world) joinFlags() string {
-	flags := []string{"--dir", "me", "--profile", localProfile}
+// joinCommand is how a node from outside joins. One in a world that makes links needs one too.
+func (w *world) joinCommand() string {
+	command := "atoll join LINK --dir me --profile " + p2p.Local
+	if w.shaped() {
+		command = "atoll testnet-node LINK --dir me --shape rate=none"
+	}
 	if w.cfg.Data != "" {
-		flags = append(flags, "--data", status.ShellWord(w.cfg.Data))
+		command += " --data " + status.ShellWord(w.cfg.Data)
 	}
-	if len(w.cfg.Link) > 0 {
-		flags = append(flags, "--shape", "rate=none")
-	}
-	return strings.Join(flags, " ")
+	return command
 }

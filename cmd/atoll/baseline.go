@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/baseline"
+	"atoll/testnet/shaping"
 )
 
 // BaselineCmd is `atoll baseline`, a member of a baseline such as dp. It is hidden: `atoll testnet --baseline`
@@ -22,28 +22,15 @@ type BaselineCmd struct {
 	Threads     int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
 	Pace        time.Duration `help:"Least time of a step." placeholder:"DURATION"`
 	Overlap     bool          `help:"Send gradients while others are still being computed." negatable:"" default:"true"`
-	Shape       string        `help:"Make the member's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%." placeholder:"SHAPE"`
+	Shape       *shaping.Link `help:"Make the member's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%." placeholder:"SHAPE"`
 	StandIn     bool          `name:"standin" help:"Compute nothing and touch every value: --pace is the time of a step."`
 	LogLevel    string        `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
-}
-
-// shapeOf reads --shape; nil leaves the link as it is.
-func shapeOf(text string) (*shape.Link, error) {
-	if text == "" {
-		return nil, nil
-	}
-	link, err := shape.Parse(text)
-	return &link, err
 }
 
 // Run takes part until the run is over, or until it is interrupted: then the member ends
 // its round with the others.
 func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	collectEarly()
-	link, err := shapeOf(cmd.Shape)
-	if err != nil {
-		return badUsage("--shape: %v", err)
-	}
 	handler, err := logHandler(c, cmd.LogLevel)
 	if err != nil {
 		return err
@@ -54,6 +41,6 @@ func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
 	}
 	return baseline.Run(ctx, baseline.Config{
 		Kind: cmd.Kind, Genesis: genesis, Dir: cmd.Dir, Coordinator: cmd.Coordinator, Data: cmd.Data,
-		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Shape: link, StandIn: cmd.StandIn, Log: slog.New(handler),
+		Threads: cmd.Threads, Pace: cmd.Pace, Overlap: cmd.Overlap, Link: cmd.Shape, StandIn: cmd.StandIn, Log: slog.New(handler),
 	})
 }

@@ -64,7 +64,7 @@ func TestCompletionsHaveAll(t *testing.T) {
 				t.Errorf("%s: no %s", shell, n.FullPath())
 			}
 		})
-		for _, hidden := range []string{"standin", "atoll baseline", "--lab"} {
+		for _, hidden := range []string{"standin", "atoll baseline", "testnet-node", "--shape"} {
 			if strings.Contains(script, hidden) {
 				t.Errorf("%s: completes %s, which is hidden", shell, hidden)
 			}

@@ -24,7 +24,7 @@ func TestVariablesAreByCommand(t *testing.T) {
 					t.Errorf("%s is of --%s and of --%s", env, owner, f.Name)
 				}
 				owners[env] = f.Name
-				if len(strings.Fields(path)) > 0 && !strings.Contains(env, strings.ToUpper(n.Name)) && !isEverywhere(nil, f.Name) {
+				if len(strings.Fields(path)) > 0 && !strings.Contains(env, strings.ToUpper(strings.ReplaceAll(n.Name, "-", "_"))) && !isEverywhere(nil, f.Name) {
 					t.Errorf("%s is of atoll%s alone, and does not say so", env, path)
 				}
 			}

@@ -20,6 +20,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
+	"atoll/node/status"
 	"atoll/node/store"
 )
 
@@ -66,8 +67,6 @@ type JoinCmd struct {
 	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. What the last rounds need stays, however much it is. Default: 20GB." placeholder:"SIZE" default:"20GB"`
 	webFlag
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
-	Lab       bool   `hidden:"" help:"Take laboratory controls at the control socket: block, pace, corrupt. For testnet."`
-	Shape     string `help:"Make the node's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%. A node that meets such nodes, and is not slow itself, needs rate=none." placeholder:"SHAPE"`
 	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal or with --web, otherwise 0." placeholder:"N"`
 	LogLevel  string `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
 	JSON      bool   `name:"json" help:"Print the status as one line of JSON every few seconds."`
@@ -77,7 +76,10 @@ type JoinCmd struct {
 func (*JoinCmd) Help() string { return joinHelp }
 
 // Run takes part in the run.
-func (c *JoinCmd) Run(ctx context.Context, out *console) error {
+func (c *JoinCmd) Run(ctx context.Context, out *console) error { return c.takePart(ctx, out, node.Run) }
+
+// takePart shows a node that run is.
+func (c *JoinCmd) takePart(ctx context.Context, out *console, run func(context.Context, node.Config) (status.Snapshot, error)) error {
 	outliveReaders()
 	cfg, err := c.config(out)
 	if err != nil {
@@ -99,7 +101,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *console) error {
 		p.show()
 	}()
 	go func() {
-		last, err := node.Run(ctx, cfg)
+		last, err := run(ctx, cfg)
 		shownAt.offer(last)
 		p.finish(last, err)
 		ended <- err
@@ -142,7 +144,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer, NoMDNS: c.NoMDNS,
 		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
-		Stay: c.Stay, KeepBytes: int64(c.Keep), DataDisk: int64(c.DataDisk), Lab: c.Lab, Trace: c.Trace, EvalBytes: c.evalBytes(out),
+		Stay: c.Stay, KeepBytes: int64(c.Keep), DataDisk: int64(c.DataDisk), Trace: c.Trace, EvalBytes: c.evalBytes(out),
 		Log: slog.New(handler),
 	}
 	if err := c.check(); err != nil {
@@ -150,9 +152,6 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	}
 	if cfg.Limits, err = c.limits(); err != nil {
 		return cfg, err
-	}
-	if cfg.Shape, err = shapeOf(c.Shape); err != nil {
-		return cfg, badUsage("--shape: %v", err)
 	}
 	if err := c.findRun(&cfg); err != nil {
 		return cfg, err

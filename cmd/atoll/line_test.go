@@ -85,7 +85,7 @@ func TestCommandLines(t *testing.T) {
 		{"join --dir absent --battery full", 2, "", "--battery must be one of"},
 		{"pause --dir absent", 1, "", "no node is running"},
 		{"resume --dir absent", 1, "", "no node is running"},
-		{"join --dir absent --shape speed=1", 2, "", "--shape: link"},
+		{"testnet-node --dir absent --shape speed=1", 2, "", "--shape: link"},
 		{"sim protocol --seeds=-1", 2, "", "--seeds is -1"},
 		{"sim protocol --nodes=-1", 2, "", "--nodes is -1"},
 		{"sim protocol --nodes 3 --rounds 0", 2, "", "--rounds is 0; use 1 or more\nRun `atoll sim protocol --help`"},

@@ -37,39 +37,40 @@ type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values of flags. Those at the top are for every command, those in a table for the command of that name." placeholder:"FILE"`
 	Number versionFlag     `name:"version" help:"Show the version." env:"-"`
 
-	Testnet    TestnetCmd    `cmd:"" help:"Try it: train one model with several nodes on this machine."`
-	New        NewCmd        `cmd:"" help:"Describe a new run in a genesis file."`
-	Standin    StandInCmd    `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
-	Baseline   BaselineCmd   `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
-	Join       JoinCmd       `cmd:"" help:"Take part in a run."`
-	Relay      RelayCmd      `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
-	Status     StatusCmd     `cmd:"" help:"Show the whole run as one node sees it."`
-	Top        TopCmd        `cmd:"" help:"Show a node or a testnet on the full screen."`
-	Logs       LogsCmd       `cmd:"" help:"Show the events of a node."`
-	Peers      PeersCmd      `cmd:"" help:"Show the members of a run, their hardware and shares."`
-	Invite     InviteCmd     `cmd:"" help:"Make a join link with an invite."`
-	Members    MembersCmd    `cmd:"" help:"Show who was invited to a run."`
-	Revoke     RevokeCmd     `cmd:"" help:"Take the word back that admitted a node."`
-	Pause      PauseCmd      `cmd:"" help:"Make a running node cost nothing for now."`
-	Resume     ResumeCmd     `cmd:"" help:"Let a paused node go on."`
-	Leave      LeaveCmd      `cmd:"" help:"Make a running node leave in order."`
-	Ledger     LedgerCmd     `cmd:"" help:"Account for every delta and token."`
-	Report     ReportCmd     `cmd:"" help:"Write what came of a run as a page to keep."`
-	Replay     ReplayCmd     `cmd:"" help:"Write the course of a run as a page with a slider."`
-	Trace      TraceCmd      `cmd:"" help:"Show where the time of deltas goes."`
-	Verify     VerifyCmd     `cmd:"" help:"Replay a ledger and compare its digests."`
-	Doctor     DoctorCmd     `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
-	Eval       EvalCmd       `cmd:"" help:"Measure the model in bits per byte of held-out text."`
-	Export     ExportCmd     `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
-	Generate   GenerateCmd   `cmd:"" help:"Write text with the model."`
-	Learner    LearnerCmd    `cmd:"" help:"Try programs that train in a process of their own."`
-	Data       DataCmd       `cmd:"" help:"Make tokenizers and corpora."`
-	Key        KeyCmd        `cmd:"" help:"Show, export or import a node's identity."`
-	Bench      BenchCmd      `cmd:"" help:"Measure what this machine can do."`
-	Sim        SimCmd        `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
-	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
-	Version    VersionCmd    `cmd:"" help:"Show the version."`
-	Help       HelpCmd       `cmd:"" help:"Show what a command does."`
+	Testnet     TestnetCmd     `cmd:"" help:"Try it: train one model with several nodes on this machine."`
+	New         NewCmd         `cmd:"" help:"Describe a new run in a genesis file."`
+	Standin     StandInCmd     `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
+	Baseline    BaselineCmd    `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
+	TestnetNode TestnetNodeCmd `cmd:"" hidden:"" help:"Be a node of a testnet. For testnet."`
+	Join        JoinCmd        `cmd:"" help:"Take part in a run."`
+	Relay       RelayCmd       `cmd:"" help:"Introduce nodes at home to each other and pass on what they send."`
+	Status      StatusCmd      `cmd:"" help:"Show the whole run as one node sees it."`
+	Top         TopCmd         `cmd:"" help:"Show a node or a testnet on the full screen."`
+	Logs        LogsCmd        `cmd:"" help:"Show the events of a node."`
+	Peers       PeersCmd       `cmd:"" help:"Show the members of a run, their hardware and shares."`
+	Invite      InviteCmd      `cmd:"" help:"Make a join link with an invite."`
+	Members     MembersCmd     `cmd:"" help:"Show who was invited to a run."`
+	Revoke      RevokeCmd      `cmd:"" help:"Take the word back that admitted a node."`
+	Pause       PauseCmd       `cmd:"" help:"Make a running node cost nothing for now."`
+	Resume      ResumeCmd      `cmd:"" help:"Let a paused node go on."`
+	Leave       LeaveCmd       `cmd:"" help:"Make a running node leave in order."`
+	Ledger      LedgerCmd      `cmd:"" help:"Account for every delta and token."`
+	Report      ReportCmd      `cmd:"" help:"Write what came of a run as a page to keep."`
+	Replay      ReplayCmd      `cmd:"" help:"Write the course of a run as a page with a slider."`
+	Trace       TraceCmd       `cmd:"" help:"Show where the time of deltas goes."`
+	Verify      VerifyCmd      `cmd:"" help:"Replay a ledger and compare its digests."`
+	Doctor      DoctorCmd      `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
+	Eval        EvalCmd        `cmd:"" help:"Measure the model in bits per byte of held-out text."`
+	Export      ExportCmd      `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
+	Generate    GenerateCmd    `cmd:"" help:"Write text with the model."`
+	Learner     LearnerCmd     `cmd:"" help:"Try programs that train in a process of their own."`
+	Data        DataCmd        `cmd:"" help:"Make tokenizers and corpora."`
+	Key         KeyCmd         `cmd:"" help:"Show, export or import a node's identity."`
+	Bench       BenchCmd       `cmd:"" help:"Measure what this machine can do."`
+	Sim         SimCmd         `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
+	Completion  CompletionCmd  `cmd:"" help:"Print a script that completes commands in a shell."`
+	Version     VersionCmd     `cmd:"" help:"Show the version."`
+	Help        HelpCmd        `cmd:"" help:"Show what a command does."`
 }
 
 func main() {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"atoll/gossip/shape"
 	"atoll/node/limits"
 )
 
@@ -123,12 +122,12 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// rate is what a link carries, in bits per second, typed as shape.ParseRate reads it.
+// rate is what a link carries, in bits per second, typed as limits.ParseRate reads it.
 type rate float64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *rate) UnmarshalText(text []byte) error {
-	bits, err := shape.ParseRate(string(text))
+	bits, err := limits.ParseRate(string(text))
 	*r = rate(bits)
 	return err
 }

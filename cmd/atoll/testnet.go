@@ -53,7 +53,8 @@ Examples:
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --baseline diloco --h 48
   atoll testnet --link rate=20mbit,delay=40ms --trace --dir world
-  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it; with --shape rate=none in a testnet with --link)`
+  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)
+  atoll testnet-node $(cat DIR/link) --dir me --shape rate=none      (the same, in a testnet with --link)`
 }
 
 // Run is the command.

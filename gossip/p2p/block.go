@@ -61,9 +61,9 @@ func (b *blocked) InterceptUpgraded(c network.Conn) (bool, control.DisconnectRea
 }
 
 // Block cuts the connections to these peers at once and refuses new ones, both
-// ways, until it is called again: the set replaces the one before. It is how a
-// laboratory parts a network; Drop is for peers that broke the protocol. An
-// error means that one of the ids is no key, and that nothing has changed.
+// ways, until it is called again: the set replaces the one before. Drop is for peers
+// that broke the protocol. An error means that one of the ids is no key, and that
+// nothing has changed.
 func (h *Host) Block(ids []wire.PeerID) error {
 	var peers []peer.ID
 	for _, id := range ids {

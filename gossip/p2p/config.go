@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -78,11 +79,10 @@ type Config struct {
 	// RelayBytesPerSecond limits what this node passes on between other nodes that cannot
 	// reach each other, over all of them; 0 takes the default. WAN only.
 	RelayBytesPerSecond int64
-	// Shape makes the node's TCP connections as slow and far as those between two
-	// places, for measurements on one machine. Only Local has it: QUIC, which the
-	// other profiles listen on as well, is not shaped.
-	// nil leaves them as they are, and then SetShape cannot change them.
-	Shape *Shape
+	// OnConn puts something between the socket of every TCP connection and what secures it;
+	// nil is nothing. What it needs done beside is run, until the connection is closed. QUIC,
+	// which Local does not listen on, has none.
+	OnConn func(net.Conn) (on net.Conn, run func())
 	// Admit says why a peer may not take part in the run, by its capability record; nil admits
 	// everybody. Both sides show the error. It is called by several goroutines.
 	Admit func(hello.Record) error
@@ -144,10 +144,6 @@ func (c Config) validate() ([]ma.Multiaddr, error) {
 		return nil, fmt.Errorf("config Port: %d, want 1 to %d, or 0 for %d", c.Port, maxPort, DefaultPort)
 	case c.Inbox < 0:
 		return nil, fmt.Errorf("config Inbox: %d, want a number of events, or 0 for %d", c.Inbox, defaultInbox)
-	case c.Shape != nil && c.Profile != Local:
-		return nil, fmt.Errorf("config Shape: a shaped link needs the profile %s, this is %s", Local, c.Profile)
-	case c.Shape != nil && c.Shape.Validate() != nil:
-		return nil, fmt.Errorf("config Shape: %w", c.Shape.Validate())
 	case c.RelayBytesPerSecond < 0:
 		return nil, fmt.Errorf("config RelayBytesPerSecond: %d, want a rate, or 0 for %d", c.RelayBytesPerSecond, defaultRelayRate)
 	case c.UploadBytesPerSecond < 0:

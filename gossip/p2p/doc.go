@@ -13,9 +13,7 @@
 // the host what its own uplink carries (uplink.go, train.go). Caps of an owner bound both ways
 // (limiter.go). What happens comes out of Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
-// which the baselines of testnet do. Laboratories make links slow, far and lossy
-// (shape.go), with TCP's congestion window (shapewindow.go) and retransmissions
-// (shapesender.go).
+// which the baselines of testnet do.
 //
 // # Being reached
 //

@@ -103,7 +103,7 @@ func (h *Host) detour(p peer.ID) float64 {
 // scoring is mild: only messages that fail Check and abuse of gossip's own
 // control messages count. About ten bad messages in a minute make a peer
 // unheard; it is forgiven within minutes. Addresses do not count, as the nodes
-// of a testnet or a laboratory share one.
+// of one machine or behind one router share one.
 func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	decay := pubsub.ScoreParameterDecay(5 * time.Minute)
 	params := &pubsub.PeerScoreParams{

@@ -52,7 +52,6 @@ type Host struct {
 	inbox      *inbox
 	handler    atomic.Pointer[Handler]
 	caps       caps
-	shaper     *shaper // nil = links as they are
 	reach      reach
 	ports      basichost.NATManager // asks the router to forward ports; nil if nobody does
 	punches    punches
@@ -107,7 +106,6 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		regains:    newRegains(),
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
-		shaper:     newShaper(cfg.Shape, seedOf(cfg)),
 		reach:      newReach(cfg.Public),
 		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),

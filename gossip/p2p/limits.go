@@ -24,7 +24,7 @@ const (
 	// originBits4 and originBits6 are how much of an IP address tells one owner from another: a provider
 	// gives a customer one address of IPv4, and mostly all of IPv6 that begin with the same 56 bits. See originOf.
 	originBits4, originBits6 = 32, 56
-	// connsAddress bounds connections from one such address: a whole laboratory
+	// connsAddress bounds connections from one such address: a whole university
 	// may sit behind one. libp2p's own default is 8.
 	connsAddress = 64
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"atoll/testnet/shaping"
 )
 
 // bore is what a pipe can carry.
@@ -62,11 +64,11 @@ type path struct {
 // connection is a congestion window before a pipe.
 type connection struct {
 	turn   chan struct{} // whose turn it is; a mutex would stop the clock of a synctest bubble
-	sender sender
+	sender shaping.Sender
 }
 
 func newConnection() *connection {
-	return &connection{turn: make(chan struct{}, 1), sender: newSender()}
+	return &connection{turn: make(chan struct{}, 1), sender: shaping.NewSender()}
 }
 
 // send sends n bytes through the pipe as the window lets them, and returns when they are
@@ -76,15 +78,15 @@ func (c *connection) send(p *path, n int) (acked time.Time, queued time.Duration
 	defer func() { <-c.turn }()
 	for n > 0 {
 		now := time.Now()
-		c.sender.advance(now)
-		room := min(c.sender.room(n, now), shapeSegment)
+		c.sender.Advance(now)
+		room := min(c.sender.Room(n, now), shaping.Segment)
 		if room == 0 {
-			time.Sleep(time.Until(c.sender.wakes()))
+			time.Sleep(time.Until(c.sender.Wakes()))
 			continue
 		}
-		at := c.sender.send(room, nil, now)
+		at := c.sender.Send(room, nil, now)
 		acked, queued = p.pipe.send(room, now)
-		c.sender.acks = append(c.sender.acks, ack{at: at, due: acked.Add(p.far)})
+		c.sender.Acked(at, acked.Add(p.far))
 		n -= room
 	}
 	return acked, queued

@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcpreuse"
 	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
+	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
@@ -65,10 +66,27 @@ func openUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {
 }
 
 // onWire is a connection of this host as it is between its socket and what secures
-// it: counted, and shaped where the configuration says so.
+// it: counted, with what the configuration puts there.
 func (h *Host) onWire(c manet.Conn) manet.Conn {
-	return countingConn{h.shape(c), &h.wire}
+	if h.cfg.OnConn != nil && h.tasks.enter() { // one that comes while the host closes is closed at once
+		on, run := h.cfg.OnConn(c)
+		go func() {
+			defer h.tasks.leave()
+			run()
+		}()
+		c = onConn{on, c}
+	}
+	return countingConn{c, &h.wire}
 }
+
+// onConn is what is put onto a connection, at the addresses of that.
+type onConn struct {
+	net.Conn
+	below manet.Conn
+}
+
+func (c onConn) LocalMultiaddr() ma.Multiaddr  { return c.below.LocalMultiaddr() }
+func (c onConn) RemoteMultiaddr() ma.Multiaddr { return c.below.RemoteMultiaddr() }
 
 // wireUpgrader puts something between the socket of every connection that it
 // upgrades, in both directions, and what secures it.

@@ -40,48 +40,53 @@ type Handlers struct {
 	Leave    func()                                  // begins an ordered leave
 	Revoke   func(context.Context, Revocation) error // spreads what an owner of the run signed
 	Pause    func(on bool)                           // has the node pause, or go on where nothing else keeps it
-	Lab      *Lab                                    // nil: laboratory controls are refused
 }
 
 // Server is the local control API of one node.
 type Server struct {
 	http *http.Server
 	way  way
-	dir  string
+	file string // that says where it answers
 	done chan error
 }
 
 // Serve starts the control API of the node on dir.
-func Serve(dir string, h Handlers) (*Server, error) { return serveAt(defaultNetwork(), dir, h) }
+func Serve(dir string, h Handlers) (*Server, error) { return ServeBeside(dir, controlFile, mux(h)) }
 
-func serveAt(network, dir string, h Handlers) (*Server, error) {
-	if err := removeStale(dir); err != nil {
+// ServeBeside answers other questions at a socket of its own. A file of this name in the folder says where.
+func ServeBeside(dir, name string, h http.Handler) (*Server, error) {
+	return serveAt(defaultNetwork(), dir, name, h)
+}
+
+func serveAt(network, dir, name string, h http.Handler) (*Server, error) {
+	file := filepath.Join(dir, name)
+	if err := removeStale(file); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	w, l, err := openWay(network, dir)
+	w, l, err := openWay(network, file)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, controlFile), []byte(w.text()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(w.text()), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close(), w.remove())
 	}
-	s := &Server{way: w, dir: dir, done: make(chan error, 1)}
-	s.http = &http.Server{Handler: w.guard(mux(h)), ReadHeaderTimeout: controlTimeout}
+	s := &Server{way: w, file: file, done: make(chan error, 1)}
+	s.http = &http.Server{Handler: w.guard(h), ReadHeaderTimeout: controlTimeout}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
 
-// socketFile is the name of the socket. If its path in the node's folder would
-// be too long, it is in a temporary folder whose name begins with tempPrefix.
+// socketSuffix is what a socket's name has behind that of the file which says where it is. If
+// its path beside that would be too long, it is in a temporary folder whose name begins with tempPrefix.
 const (
-	socketFile = "control.sock"
-	tempPrefix = "atoll-control-"
+	socketSuffix = ".sock"
+	tempPrefix   = "atoll-control-"
 )
 
-// socketPath is in the folder, or in a folder for temporary files where that
+// socketPath is beside the file, or in a folder for temporary files where that
 // path would be too long for a socket.
-func socketPath(dir string) (string, error) {
-	abs, err := filepath.Abs(filepath.Join(dir, socketFile))
+func socketPath(file string) (string, error) {
+	abs, err := filepath.Abs(file + socketSuffix)
 	if err != nil {
 		return "", fmt.Errorf("control socket: %w", err)
 	}
@@ -92,24 +97,24 @@ func socketPath(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("control socket: %w", err)
 	}
-	return filepath.Join(tmp, socketFile), nil
+	return filepath.Join(tmp, filepath.Base(abs)), nil
 }
 
 // removeStale removes what a killed node left.
-func removeStale(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, controlFile))
+func removeStale(file string) error {
+	b, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return errors.Join(removeSocket(filepath.Join(dir, socketFile)), removeSocket(strings.TrimSpace(string(b))))
+	err = removeSocket(file + socketSuffix)
+	if said := strings.TrimSpace(string(b)); filepath.Base(said) == filepath.Base(file)+socketSuffix { // it is one of ours
+		err = errors.Join(err, removeSocket(said))
+	}
+	return err
 }
 
-// removeSocket removes a socket, if it is one of ours, and the folder that was
-// made for it.
+// removeSocket removes a socket and the folder that was made for it.
 func removeSocket(path string) error {
-	if filepath.Base(path) != socketFile {
-		return nil
-	}
 	err := os.Remove(path)
 	if tmp := filepath.Dir(path); strings.HasPrefix(filepath.Base(tmp), tempPrefix) {
 		err = errors.Join(err, os.Remove(tmp))
@@ -168,7 +173,6 @@ func mux(h Handlers) http.Handler {
 			w.WriteHeader(http.StatusAccepted)
 		})
 	}
-	h.Lab.addTo(m)
 	return m
 }
 
@@ -176,25 +180,28 @@ func mux(h Handlers) http.Handler {
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
-	return errors.Join(err, s.way.remove(), gone(files.Remove(filepath.Join(s.dir, controlFile))))
+	return errors.Join(err, s.way.remove(), gone(files.Remove(s.file)))
 }
 
 // Client asks the node that runs on a folder, also one that was started after another.
-type Client struct{ dir string }
+type Client struct{ dir, name string }
 
 // Dial finds the node that runs on dir. It is ErrNotRunning if there is none, or one
 // that is just writing down where it answers.
 func Dial(dir string) (*Client, error) {
-	_, err := wayTo(dir)
+	_, err := wayTo(dir, controlFile)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dir}, nil
+	return Beside(dir, controlFile), nil
 }
 
-// wayTo is where the node on dir says that it answers.
-func wayTo(dir string) (way, error) {
-	b, err := os.ReadFile(filepath.Join(dir, controlFile))
+// Beside asks what answers by ServeBeside under this name.
+func Beside(dir, name string) *Client { return &Client{dir, name} }
+
+// wayTo is where what has this name on dir says that it answers.
+func wayTo(dir, name string) (way, error) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
 	w, whole := parseWay(string(b))
 	if err == nil && whole {
 		return w, nil
@@ -213,7 +220,7 @@ func noWay(dir string, err error) error {
 // Died reports of a folder on which no node runs whether the last one there did not end in order:
 // it was killed, or its machine lost power. One that ends in order removes what says where it answers.
 func Died(dir string) bool {
-	_, err := wayTo(dir)
+	_, err := wayTo(dir, controlFile)
 	return err == nil
 }
 
@@ -248,10 +255,13 @@ func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 }
 
 // Revoke has the node spread what an owner of the run signed.
-func (c *Client) Revoke(ctx context.Context, v Revocation) error {
-	body, err := json.Marshal(v)
+func (c *Client) Revoke(ctx context.Context, v Revocation) error { return c.Post(ctx, "/revoke", v) }
+
+// Post sends a body in JSON.
+func (c *Client) Post(ctx context.Context, path string, body any) error {
+	b, err := json.Marshal(body)
 	if err == nil {
-		_, err = c.do(ctx, http.MethodPost, "/revoke", bytes.NewReader(body))
+		_, err = c.do(ctx, http.MethodPost, path, bytes.NewReader(b))
 	}
 	return err
 }
@@ -277,7 +287,7 @@ func (c *Client) do(ctx context.Context, method, path string, request io.Reader)
 	if err != nil {
 		return nil, err
 	}
-	w, err := wayTo(c.dir)
+	w, err := wayTo(c.dir, c.name)
 	if err != nil {
 		return nil, err
 	}

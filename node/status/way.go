@@ -29,8 +29,8 @@ func defaultNetwork() string {
 	return "unix"
 }
 
-// openWay begins to listen for those who ask the node on dir.
-func openWay(network, dir string) (way, net.Listener, error) {
+// openWay begins to listen; file is to say where.
+func openWay(network, file string) (way, net.Listener, error) {
 	w := way{network: network}
 	if network == "tcp" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func openWay(network, dir string) (way, net.Listener, error) {
 		w.address, w.token = l.Addr().String(), rand.Text()
 		return w, l, nil
 	}
-	socket, err := socketPath(dir)
+	socket, err := socketPath(file)
 	if err != nil {
 		return w, nil, err
 	}

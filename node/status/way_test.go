@@ -13,10 +13,10 @@ import (
 func TestControlPort(t *testing.T) {
 	dir := t.TempDir()
 	left := make(chan struct{}, 1)
-	s, err := serveAt("tcp", dir, Handlers{
+	s, err := serveAt("tcp", dir, controlFile, mux(Handlers{
 		Snapshot: func() (Snapshot, bool) { return snapshot(), true },
 		Leave:    func() { left <- struct{}{} },
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestControlPortAfterKill(t *testing.T) {
 	if _, err := c.Snapshot(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("killed: %v", err)
 	}
-	s, err := serveAt("tcp", dir, Handlers{Snapshot: func() (Snapshot, bool) { return snapshot(), true }})
+	s, err := serveAt("tcp", dir, controlFile, mux(Handlers{Snapshot: func() (Snapshot, bool) { return snapshot(), true }}))
 	if err != nil {
 		t.Fatal(err)
 	}

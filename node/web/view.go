@@ -11,7 +11,7 @@ import (
 // World is what a page is about: one node, or the nodes of a testnet.
 type World struct {
 	Link  string // to join by; "" = as the leading node has it
-	Flags string // of atoll join that one needs with it besides, if any
+	Join  string // the command that joins, with LINK for the link; "" = atoll join LINK
 	Nodes []Node
 }
 
@@ -58,7 +58,7 @@ type View struct {
 	Traffic  Traffic       `json:"traffic"`
 	Events   []EventView   `json:"events"`   // newest first
 	CanJoin  bool          `json:"can_join"` // there is a link to ask for
-	Flags    string        `json:"join_flags,omitempty"`
+	Join     string        `json:"join,omitempty"`
 	Many     bool          `json:"many"` // it is of several nodes' own statuses
 }
 
@@ -232,7 +232,7 @@ func (b *builder) run() {
 	s := b.lead.Status
 	b.view.Run = RunView{ID: s.Run, Name: status.Clip(plain(s.Name), longestName), Model: plain(s.Model), Params: s.Params, Optimizer: s.Optimizer, Version: s.Version, StartedMs: s.Started.UnixMilli(), H: s.Plan.H}
 	b.view.Folded, b.view.Budget, b.view.PerS, b.view.EtaS = s.TokensFolded, s.BudgetTokens, s.TokensPerS, s.ETASeconds
-	b.view.CanJoin, b.view.Flags = b.world.link() != "", b.world.Flags
+	b.view.CanJoin, b.view.Join = b.world.link() != "", b.world.Join
 	for _, f := range s.Fragments {
 		b.view.Rounds = append(b.view.Rounds, RoundView{Closed: f.Closed, Contributors: f.Contributors, Tokens: f.Tokens, End: f.EndRound})
 	}

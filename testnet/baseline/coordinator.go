@@ -13,6 +13,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/testnet/shaping"
 )
 
 // Coordinator is the one place that decides who takes part in a run of a baseline.
@@ -51,12 +52,12 @@ func DefaultRules(expect int, budget uint64) Rules {
 }
 
 // NewCoordinator starts a coordinator of a run on this machine. The caller closes it.
-func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Logger) (*Coordinator, error) {
+func NewCoordinator(run wire.RunID, rules Rules, link *shaping.Link, log *slog.Logger) (*Coordinator, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
-	host, err := newHost(key, run, hello.Observer, shape, log)
+	host, err := newHost(key, run, hello.Observer, shaping.New(link, "coordinator"), log)
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
@@ -68,7 +69,7 @@ func NewCoordinator(run wire.RunID, rules Rules, shape *p2p.Shape, log *slog.Log
 }
 
 // newHost is a host on the loopback that does not gossip.
-func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Shape, log *slog.Logger) (*p2p.Host, error) {
+func newHost(key ed25519.PrivateKey, run wire.RunID, role string, link *shaping.Shaper, log *slog.Logger) (*p2p.Host, error) {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: run, Author: wire.PeerIDOf(key), Seq: 1, Role: role,
 		Precision: "f32", Agent: "atoll-baseline", StartedMs: time.Now().UnixMilli(),
@@ -81,7 +82,7 @@ func newHost(key ed25519.PrivateKey, run wire.RunID, role string, shape *p2p.Sha
 		return nil, err
 	}
 	return p2p.New(p2p.Config{
-		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log, Shape: shape,
+		Key: key, Run: run, Profile: p2p.Local, Agent: r.Agent, Log: log, OnConn: link.Conn,
 		Record: func() hello.Signed { return signed },
 		Check:  func(wire.PeerID, []byte) error { return errors.New("nobody gossips here") },
 	})

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"atoll/gossip/p2p"
 	"atoll/node/genesis"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
 	"atoll/tensor/llama"
+	"atoll/testnet/shaping"
 )
 
 // toy is a genesis whose steps take a millisecond.
@@ -269,14 +269,14 @@ func TestBuckets(t *testing.T) {
 // TestRunInOneProcess runs a coordinator and three members over real connections, kills
 // nobody, and compares the models that they leave.
 func TestRunInOneProcess(t *testing.T) {
-	shape := &p2p.Shape{Delay: time.Millisecond}
+	link := &shaping.Link{Delay: time.Millisecond}
 	for _, kind := range []string{DP, DiLoCo} {
 		g := toy(t, 20_000)
 		text := filepath.Join(t.TempDir(), "fox.txt")
 		if err := os.WriteFile(text, []byte(fox), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		coordinator, err := NewCoordinator(g.RunID(), DefaultRules(3, g.Outer.Budget), shape, slog.New(slog.DiscardHandler))
+		coordinator, err := NewCoordinator(g.RunID(), DefaultRules(3, g.Outer.Budget), link, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestRunInOneProcess(t *testing.T) {
 		for _, dir := range dirs {
 			go func() {
 				ended <- Run(context.Background(), Config{
-					Kind: kind, Genesis: g.Encode(), Dir: dir, Coordinator: coordinator.Addr(), Data: text, Threads: 1, Overlap: true, Shape: shape,
+					Kind: kind, Genesis: g.Encode(), Dir: dir, Coordinator: coordinator.Addr(), Data: text, Threads: 1, Overlap: true, Link: link,
 				})
 			}()
 		}

@@ -19,13 +19,14 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
-	"atoll/node"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/tensor"
+	"atoll/testnet/controls"
+	"atoll/testnet/shaping"
 )
 
 // ModelFile has the parameters of the run's model, float32, little-endian, in the order
@@ -41,9 +42,9 @@ type Config struct {
 	Data        string // as corpus.Open takes it
 	Threads     int    // 0 = one per core
 	Pace        time.Duration
-	Overlap     bool       // dp: send gradients while others are still being computed
-	Shape       *p2p.Shape // nil = the link is as it is
-	StandIn     bool       // nothing is computed, and every value is touched
+	Overlap     bool          // dp: send gradients while others are still being computed
+	Link        *shaping.Link // nil = as it is
+	StandIn     bool          // nothing is computed, and every value is touched
 	Log         *slog.Logger
 }
 
@@ -72,6 +73,7 @@ type process struct {
 	key     ed25519.PrivateKey
 	store   *store.Store
 	steps   *store.StepLog
+	link    *shaping.Shaper // nil = as it is
 	host    *p2p.Host
 	events  sync.WaitGroup // reads the events of host
 	builtin steps
@@ -120,16 +122,29 @@ func (p *process) run(ctx context.Context) error {
 		Snapshot: func() (status.Snapshot, bool) { return p.snapshot(), true },
 		Tips:     func() (io.WriterTo, bool) { return nil, false },
 		Leave:    p.leave,
-		Lab:      &status.Lab{Block: p.block, Pace: p.setPace, Corrupt: refuseCorrupt, Link: p.host.SetShape},
 	})
 	if err != nil {
 		return err
+	}
+	steered, err := controls.Serve(p.cfg.Dir, p.obey, p.corrupt)
+	if err != nil {
+		return errors.Join(err, control.Close())
 	}
 	err = p.member.Run(ctx)
 	if err == nil {
 		err = p.conclude()
 	}
-	return errors.Join(err, control.Close())
+	return errors.Join(err, steered.Close(), control.Close())
+}
+
+func (p *process) obey(o controls.Orders) error {
+	p.pace.Store(int64(o.Pace))
+	p.link.Become(o.Link)
+	return p.host.Block(o.Block)
+}
+
+func (p *process) corrupt(controls.BitFlip) error {
+	return errors.New("corrupt: a baseline does not look for damaged memory")
 }
 
 // open opens what the folder has.
@@ -149,7 +164,8 @@ func (p *process) open() (err error) {
 
 // listen starts the network.
 func (p *process) listen() (err error) {
-	if p.host, err = newHost(p.key, p.genesis.RunID(), hello.Learner, p.cfg.Shape, p.cfg.Log); err != nil {
+	p.link = shaping.New(p.cfg.Link, filepath.Base(p.cfg.Dir))
+	if p.host, err = newHost(p.key, p.genesis.RunID(), hello.Learner, p.link, p.cfg.Log); err != nil {
 		return err
 	}
 	p.events.Go(func() {
@@ -192,27 +208,6 @@ func (p *process) trainer(data *corpus.Corpus) (steps, error) {
 	return trainer.New(trainer.Config{
 		Model: g.Model, Batch: g.Batch, Seed: g.Seed, Author: wire.PeerIDOf(p.key), Threads: p.cfg.Threads, Optim: g.Inner.Optim(),
 	}, data)
-}
-
-// block cuts this member off from some others.
-func (p *process) block(peers []string) error {
-	ids, err := node.PeerIDs(peers)
-	if err != nil {
-		return fmt.Errorf("block: %w", err)
-	}
-	return p.host.Block(ids)
-}
-
-func (p *process) setPace(least time.Duration) error {
-	if least < 0 {
-		return fmt.Errorf("pace: %v; use a duration, or 0 for as fast as it goes", least)
-	}
-	p.pace.Store(int64(least))
-	return nil
-}
-
-func refuseCorrupt(status.BitFlip) error {
-	return errors.New("corrupt: a baseline does not look for damaged memory")
 }
 
 // conclude keeps the model if the run is over and this member has it.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/fault"
+	"atoll/testnet/shaping"
 )
 
 // Set says which node has which link. The last that names a node wins.
@@ -18,7 +18,7 @@ type Set []Link
 type Link struct {
 	Text string // LINK, or NODES:LINK
 	Targets
-	shape.Link
+	shaping.Link
 }
 
 // Targets are the nodes that something is said of, as a fault names them; nil = all.
@@ -37,7 +37,7 @@ func Parse(texts []string, maxNodes int) (s Set, err error) {
 		if link == "" {
 			return nil, fmt.Errorf("%q names no link; write it like rate=100mbit,delay=40ms or 3:up=5mbit,down=100mbit", text)
 		}
-		if l.Link, err = shape.Parse(link); err != nil {
+		if l.Link, err = shaping.Parse(link); err != nil {
 			return nil, err
 		}
 		s = append(s, l)
@@ -57,7 +57,7 @@ func Nodes(text string, maxNodes int) (Targets, error) {
 }
 
 // Of is the link of a node; NoNode has the link that all have.
-func (s Set) Of(node int) (link shape.Link) {
+func (s Set) Of(node int) (link shaping.Link) {
 	for _, l := range s {
 		if l.Has(node) {
 			link = l.Link

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"atoll/gossip/shape"
 	"atoll/testnet/fault"
 	"atoll/testnet/nodelink"
+	"atoll/testnet/shaping"
 )
 
 // linkExample is how the links of a testnet are written, and of a world.
@@ -15,7 +15,7 @@ const linkExample = "up=20mbit,down=100mbit,delay=40ms"
 // ReadLink takes what links are like, in any order:
 //
 //	rate=RATE, up=RATE, down=RATE, delay=TIME, jitter=TIME, loss=SHARE
-//	                         as package shape has them, with commas between them
+//	                         as package shaping has them, with commas between them
 //	latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE, downlink RATE
 func ReadLink(r *fault.Reader) (l Link) {
 	for first := true; first || r.More(); first = false {
@@ -58,12 +58,12 @@ func readShape(r *fault.Reader, word string) Link {
 
 // parseLink reads a link as a testnet has it.
 func parseLink(text string) (Link, error) {
-	s, err := shape.Parse(text)
+	s, err := shaping.Parse(text)
 	return shaped(s), err
 }
 
 // shaped is a link as a testnet has it. Its jitter makes a delay shorter as well as longer.
-func shaped(s shape.Link) Link {
+func shaped(s shaping.Link) Link {
 	return Link{
 		LatencyMs: max((s.Delay - s.Jitter).Milliseconds(), 0), JitterMs: 2 * s.Jitter.Milliseconds(),
 		Loss: s.Loss, BytesMs: float64(s.Up) / 1000, DownMs: float64(s.Down) / 1000,

@@ -268,7 +268,7 @@ function renderFacts(view, known) {
 async function reveal() {
   const answer = await fetch('/link');
   const text = (await answer.text()).trim();
-  set($('command'), answer.ok ? 'atoll join ' + text + (lastView.join_flags ? ' ' + lastView.join_flags : '') : text);
+  set($('command'), answer.ok ? (lastView.join || 'atoll join LINK').replace('LINK', () => text) : text);
   show('join', true);
   show('join-ask', false);
   show('copy', answer.ok);

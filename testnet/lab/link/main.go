@@ -17,7 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"atoll/gossip/shape"
+	"atoll/testnet/shaping"
 )
 
 const usage = `usage, from the top of the repository:
@@ -43,7 +43,7 @@ func (l *links) String() string { return strings.Join(*l, " ") }
 // Set implements flag.Value.
 func (l *links) Set(words string) error {
 	*l = append(*l, words)
-	_, err := shape.Parse(words)
+	_, err := shaping.Parse(words)
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
-	"atoll/gossip/shape"
 	"atoll/gossip/wire"
+	"atoll/testnet/shaping"
 )
 
 const (
@@ -46,7 +46,7 @@ type world struct {
 
 // measure loads a world of n nodes with this link.
 func measure(ctx context.Context, words string, n int, p plan) (r result, err error) {
-	link, err := shape.Parse(words)
+	link, err := shaping.Parse(words)
 	if err != nil {
 		return r, err
 	}
@@ -81,7 +81,7 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // connect starts the hosts and connects each to all others.
-func (w *world) connect(ctx context.Context, n int, link shape.Link) error {
+func (w *world) connect(ctx context.Context, n int, link shaping.Link) error {
 	for i := range n {
 		h, err := p2p.New(config(byte(i+1), link))
 		if err != nil {
@@ -100,7 +100,7 @@ func (w *world) connect(ctx context.Context, n int, link shape.Link) error {
 }
 
 // config is a node of a run of its own.
-func config(n byte, link shape.Link) p2p.Config {
+func config(n byte, link shaping.Link) p2p.Config {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 	run := wire.RunID{'l', 'i', 'n', 'k'}
 	signed, err := hello.Sign(key, hello.Record{
@@ -111,7 +111,7 @@ func config(n byte, link shape.Link) p2p.Config {
 		panic("link: " + err.Error()) // a mistake in the record above
 	}
 	return p2p.Config{
-		Key: key, Run: run, Profile: p2p.Local, Agent: "atoll/link", Shape: &link,
+		Key: key, Run: run, Profile: p2p.Local, Agent: "atoll/link", OnConn: shaping.New(&link, fmt.Sprint(n)).Conn,
 		Record: func() hello.Signed { return signed },
 		Check:  func(wire.PeerID, []byte) error { return nil },
 	}
@@ -183,7 +183,7 @@ func (w *world) beat(ctx context.Context, h *p2p.Host, first time.Duration) {
 	}
 }
 
-func (w *world) result(r result, link shape.Link) result {
+func (w *world) result(r result, link shaping.Link) result {
 	for _, h := range w.hosts {
 		if upload, full := h.Upload(); full && link.Up > 0 {
 			r.UploadShare += upload / float64(link.Up)

@@ -1,4 +1,4 @@
-package shape
+package shaping
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package shape
+package shaping
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"atoll/node/limits"
 )
 
 // Link is what the link of a node is like.
@@ -23,7 +25,7 @@ const (
 )
 
 // MaxBytes is the largest rate in bytes/s.
-const MaxBytes = int64(MaxRate / 8)
+const MaxBytes = int64(limits.MaxRate / 8)
 
 const example = "rate=20mbit,delay=40ms or up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%"
 
@@ -34,6 +36,15 @@ func Parse(text string) (Link, error) {
 	}
 	return Link{}.Change(text)
 }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Link) UnmarshalText(text []byte) (err error) {
+	*l, err = Parse(string(text))
+	return err
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Link) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Change is the link with other traits in the place of its own; what is not named stays.
 func (l Link) Change(text string) (Link, error) {
@@ -78,7 +89,7 @@ func parseBytes(text string) (int64, error) {
 	if text == none {
 		return 0, nil
 	}
-	bits, err := ParseRate(text)
+	bits, err := limits.ParseRate(text)
 	return max(1, int64(math.Round(bits/8))), err
 }
 
@@ -126,16 +137,7 @@ func (l Link) String() string {
 	return strings.Join(traits, ",")
 }
 
-// rate is bytes/s in the largest unit of which there is one.
-func rate(bytesPerSecond int64) string {
-	bits := 8 * float64(bytesPerSecond)
-	for _, unit := range rateUnits {
-		if bits >= unit.bits {
-			return strconv.FormatFloat(bits/unit.bits, 'f', -1, 64) + unit.name
-		}
-	}
-	return none
-}
+func rate(bytesPerSecond int64) string { return limits.RateText(8 * float64(bytesPerSecond)) }
 
 // digits is how many a share is written with: what follows comes of binary fractions.
 const digits = 12

@@ -1,4 +1,4 @@
-package p2p
+package shaping
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func (f frame) append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(f.due.UnixNano()))
 }
 
-var errUnshaped = errors.New("the other end of a shaped link is not shaped: start both nodes with --shape; the one whose link is to stay as it is with --shape rate=none")
+var errUnshaped = errors.New("the other end of a shaped link is not shaped: start both nodes with atoll testnet-node and --shape, the one whose link is to stay as it is with --shape rate=none")
 
 // readMagic fails for an end that is not shaped.
 func readMagic(in *bufio.Reader) error {

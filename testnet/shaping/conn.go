@@ -1,4 +1,4 @@
-package p2p
+package shaping
 
 import (
 	"bufio"
@@ -7,14 +7,12 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// shapedConn is a connection over a shaped link: see Shape.
+// shapedConn is a connection over a shaped link: see Shaper.
 type shapedConn struct {
-	manet.Conn
-	link   *shaper
+	net.Conn
+	link   *Shaper
 	kick   chan struct{} // the state has changed: run looks at it
 	moved  chan struct{} // a writer may look again
 	closed chan struct{} // by Close
@@ -22,7 +20,7 @@ type shapedConn struct {
 
 	writing sync.Mutex // one Write at a time
 	mu      sync.Mutex
-	sender  sender
+	sender  Sender
 	way     travel // of what is sent
 	back    travel // of acknowledgements
 	out     []byte // frames for the socket
@@ -41,10 +39,10 @@ type shapedConn struct {
 // maxShapeEarly bounds what waits for something that was lost: no window is larger.
 const maxShapeEarly = 2 * maxWindowBytes
 
-func newShapedConn(c manet.Conn, link *shaper) *shapedConn {
+func newShapedConn(c net.Conn, link *Shaper) *shapedConn {
 	return &shapedConn{
 		Conn: c, link: link, kick: make(chan struct{}, 1), moved: make(chan struct{}, 1), closed: make(chan struct{}),
-		sender: newSender(), out: []byte(shapeMagic),
+		sender: NewSender(), out: []byte(shapeMagic),
 		in: bufio.NewReaderSize(c, maxShapeChunk+frameHeader), early: map[uint64][]byte{},
 	}
 }
@@ -90,7 +88,7 @@ func (c *shapedConn) launch(b []byte) (n int, wait time.Duration, err error) {
 	if wait := c.link.full(now); wait > 0 {
 		return 0, wait, nil
 	}
-	n = c.sender.room(len(b), now)
+	n = c.sender.Room(len(b), now)
 	if n == 0 {
 		return 0, -1, nil
 	}
@@ -99,7 +97,7 @@ func (c *shapedConn) launch(b []byte) (n int, wait time.Duration, err error) {
 	if lost {
 		kept = append(kept, b[:n]...)
 	}
-	c.send(c.sender.send(n, kept, now), b[:n], lost, now)
+	c.send(c.sender.Send(n, kept, now), b[:n], lost, now)
 	return n, 0, nil
 }
 
@@ -114,7 +112,7 @@ func (c *shapedConn) send(at uint64, b []byte, lost bool, now time.Time) {
 
 // advance takes in what is known by now, and sends again what was lost.
 func (c *shapedConn) advance(now time.Time) {
-	for _, again := range c.sender.advance(now) {
+	for _, again := range c.sender.Advance(now) {
 		_, lost := c.link.cut(again.size)
 		c.send(again.at, again.lost, lost, now)
 		if again.again = true; !lost {
@@ -168,7 +166,7 @@ func (c *shapedConn) run() {
 	for c.flush() {
 		c.mu.Lock()
 		c.advance(time.Now())
-		wakes, more := c.sender.wakes(), len(c.out) > 0
+		wakes, more := c.sender.Wakes(), len(c.out) > 0
 		c.mu.Unlock()
 		signal(c.moved)
 		if more {
@@ -210,6 +208,9 @@ func (c *shapedConn) flush() bool {
 	}
 	return err == nil
 }
+
+// stallTimeout ends a connection whose socket takes nothing.
+const stallTimeout = 30 * time.Second
 
 // shapeLinger is how long the other end may take to close after this one: some round trips, and
 // less than a node may take to leave.

@@ -1,4 +1,4 @@
-package p2p
+package shaping
 
 import (
 	"bytes"
@@ -9,17 +9,24 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	ma "github.com/multiformats/go-multiaddr"
 )
 
-// pipeConn is one end of a net.Pipe with the addresses that a manet.Conn has, and with a buffer
-// as a socket has one: what has been written arrives even after Close.
+// pipe connects two nodes in memory.
+func pipe(near, far *Shaper) (a, b net.Conn) {
+	x, y := net.Pipe()
+	return running(near.Conn(newPipeConn(x))), running(far.Conn(newPipeConn(y)))
+}
+
+func running(c net.Conn, run func()) net.Conn {
+	go run()
+	return c
+}
+
+// pipeConn is one end of a net.Pipe with a buffer as a socket has one: what has been written arrives even after Close.
 type pipeConn struct {
 	net.Conn
 	out  chan []byte
@@ -50,22 +57,11 @@ func (p pipeConn) Close() error {
 }
 
 func (pipeConn) SetWriteDeadline(time.Time) error { return nil }
-func (pipeConn) LocalMultiaddr() ma.Multiaddr     { return nil }
-func (pipeConn) RemoteMultiaddr() ma.Multiaddr    { return nil }
 
-// shapedPipe connects two nodes.
-func shapedPipe(near, far *shaper) (a, b *shapedConn) {
-	x, y := net.Pipe()
-	a, b = newShapedConn(newPipeConn(x), near), newShapedConn(newPipeConn(y), far)
-	go a.run()
-	go b.run()
-	return a, b
-}
-
-func shapedNode(s Shape) *shaper { return newShaper(&s, 1) }
+func node(s Link) *Shaper { return New(&s, "node1") }
 
 // carried sends so many bytes from a to b, and returns how long they took.
-func carried(t *testing.T, a, b *shapedConn, size int) time.Duration {
+func carried(t *testing.T, a, b net.Conn, size int) time.Duration {
 	t.Helper()
 	sent := make([]byte, size)
 	rand.NewChaCha8([32]byte{}).Read(sent)
@@ -98,18 +94,18 @@ const mbit = 125_000
 // A link carries what it says, after its delay, whichever end is the narrow one: the limits of
 // both do not add up.
 func TestShapedLinkCarriesItsRate(t *testing.T) {
-	for name, c := range map[string]struct{ near, far Shape }{
-		"no delay":        {Shape{Up: 20 * mbit}, Shape{Down: 20 * mbit}},
-		"20 mbit both":    {Shape{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}, Shape{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}},
-		"narrow up":       {Shape{Up: 20 * mbit, Delay: 40 * time.Millisecond}, Shape{Down: 100 * mbit, Delay: 40 * time.Millisecond}},
-		"narrow down":     {Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 40 * time.Millisecond}},
-		"far":             {Shape{Up: 20 * mbit, Delay: 150 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 150 * time.Millisecond}},
-		"jitter":          {Shape{Up: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}, Shape{Down: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}},
-		"answers are far": {Shape{Up: 20 * mbit}, Shape{Down: 20 * mbit, Delay: 200 * time.Millisecond}},
+	for name, c := range map[string]struct{ near, far Link }{
+		"no delay":        {Link{Up: 20 * mbit}, Link{Down: 20 * mbit}},
+		"20 mbit both":    {Link{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}, Link{Up: 20 * mbit, Down: 20 * mbit, Delay: 40 * time.Millisecond}},
+		"narrow up":       {Link{Up: 20 * mbit, Delay: 40 * time.Millisecond}, Link{Down: 100 * mbit, Delay: 40 * time.Millisecond}},
+		"narrow down":     {Link{Up: 100 * mbit, Delay: 40 * time.Millisecond}, Link{Down: 20 * mbit, Delay: 40 * time.Millisecond}},
+		"far":             {Link{Up: 20 * mbit, Delay: 150 * time.Millisecond}, Link{Down: 20 * mbit, Delay: 150 * time.Millisecond}},
+		"jitter":          {Link{Up: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}, Link{Down: 20 * mbit, Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}},
+		"answers are far": {Link{Up: 20 * mbit}, Link{Down: 20 * mbit, Delay: 200 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := shapedPipe(shapedNode(c.near), shapedNode(c.far))
+				a, b := pipe(node(c.near), node(c.far))
 				const size = 25_000_000
 				least := time.Duration(size/(20*mbit)) * time.Second
 				most := least + least/20 + 10*(c.near.Delay+c.far.Delay) // slow start
@@ -122,46 +118,6 @@ func TestShapedLinkCarriesItsRate(t *testing.T) {
 	}
 }
 
-// One stream of the muxer fills a link: its window does not stop it.
-func TestStreamFillsALink(t *testing.T) {
-	for _, rate := range []int64{20 * mbit, 100 * mbit} {
-		synctest.Test(t, func(t *testing.T) {
-			link := Shape{Up: rate, Down: rate, Delay: 40 * time.Millisecond}
-			a, b := shapedPipe(shapedNode(link), shapedNode(link))
-			near, err := muxer().NewConn(a, false, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			far, err := muxer().NewConn(b, true, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			size := 20 * rate
-			go func() {
-				s, err := near.OpenStream(t.Context())
-				if err == nil {
-					_, err = s.Write(make([]byte, size))
-				}
-				if err != nil {
-					t.Error(err)
-				}
-				s.Close()
-			}()
-			s, err := far.AcceptStream()
-			if err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			n, err := io.Copy(io.Discard, s)
-			if took := time.Since(began); n != size || err != nil || took > 22*time.Second {
-				t.Errorf("%d of %d bytes at %d bytes/s took %v, %v", n, size, rate, took, err)
-			}
-			near.Close()
-			far.Close()
-		})
-	}
-}
-
 // A connection that loses segments is as fast as Mathis' formula says, MSS/RTT 1.22/sqrt(p), and
 // loses no byte and no order.
 func TestLossTakesItsToll(t *testing.T) {
@@ -170,9 +126,9 @@ func TestLossTakesItsToll(t *testing.T) {
 		delay time.Duration
 	}{{0.001, 40 * time.Millisecond}, {0.01, 40 * time.Millisecond}, {0.02, 20 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
-			near := shapedNode(Shape{Up: 1000 * mbit, Delay: c.delay, Loss: c.loss})
-			a, b := shapedPipe(near, shapedNode(Shape{Delay: c.delay}))
-			mathis := shapeSegment / (2 * c.delay).Seconds() * 1.22 / math.Sqrt(c.loss)
+			near := node(Link{Up: 1000 * mbit, Delay: c.delay, Loss: c.loss})
+			a, b := pipe(near, node(Link{Delay: c.delay}))
+			mathis := Segment / (2 * c.delay).Seconds() * 1.22 / math.Sqrt(c.loss)
 			size := int(mathis * 120)
 			got := float64(size) / carried(t, a, b, size).Seconds()
 			if got < 0.75*mathis || got > 1.25*mathis {
@@ -188,11 +144,11 @@ func TestLossTakesItsToll(t *testing.T) {
 func TestShapedConnectionsShareALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delay := 40 * time.Millisecond
-		reader := shapedNode(Shape{Down: 5 * mbit, Delay: delay})
+		reader := node(Link{Down: 5 * mbit, Delay: delay})
 		const each = 5_000_000
 		took := make(chan time.Duration, 2)
 		for range 2 {
-			a, b := shapedPipe(shapedNode(Shape{Up: 100 * mbit, Delay: delay}), reader)
+			a, b := pipe(node(Link{Up: 100 * mbit, Delay: delay}), reader)
 			go func() { took <- carried(t, a, b, each) }()
 		}
 		first, last := <-took, <-took
@@ -202,7 +158,7 @@ func TestShapedConnectionsShareALink(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		delay := 40 * time.Millisecond
-		a, b := shapedPipe(shapedNode(Shape{Up: 100 * mbit, Delay: delay}), shapedNode(Shape{Down: 5 * mbit, Delay: delay}))
+		a, b := pipe(node(Link{Up: 100 * mbit, Delay: delay}), node(Link{Down: 5 * mbit, Delay: delay}))
 		go io.Copy(io.Discard, a)
 		stamp, worst := make([]byte, 1000), time.Duration(0)
 		go func() {
@@ -232,7 +188,7 @@ func TestShapedConnectionsShareALink(t *testing.T) {
 
 // What arrives keeps its order, spread over all of the jitter.
 func TestJitterKeepsOrder(t *testing.T) {
-	l := shapedNode(Shape{Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond})
+	l := node(Link{Delay: 40 * time.Millisecond, Jitter: 10 * time.Millisecond})
 	var way travel
 	now, last := time.Unix(1, 0), time.Time{}
 	least, most := time.Hour, time.Duration(0)
@@ -252,13 +208,13 @@ func TestJitterKeepsOrder(t *testing.T) {
 // A link that becomes another is so at once, and comes back.
 func TestShapedLinkChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near := shapedNode(Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond})
-		a, b := shapedPipe(near, shapedNode(Shape{Delay: 40 * time.Millisecond}))
+		near := node(Link{Up: 100 * mbit, Delay: 40 * time.Millisecond})
+		a, b := pipe(near, node(Link{Delay: 40 * time.Millisecond}))
 		go func() {
 			time.Sleep(5 * time.Second)
-			near.become(Shape{Up: 5 * mbit, Delay: 40 * time.Millisecond})
+			near.Become(Link{Up: 5 * mbit, Delay: 40 * time.Millisecond})
 			time.Sleep(20 * time.Second)
-			near.become(Shape{Up: 100 * mbit, Delay: 40 * time.Millisecond})
+			near.Become(Link{Up: 100 * mbit, Delay: 40 * time.Millisecond})
 		}()
 		took := carried(t, a, b, 100*mbit*10+5*mbit*20)
 		if took < 30*time.Second || took > 31*time.Second {
@@ -269,17 +225,17 @@ func TestShapedLinkChanges(t *testing.T) {
 
 // Chance follows from the seed.
 func TestLossFollowsFromItsSeed(t *testing.T) {
-	losses := func(seed uint64) (lost []int) {
-		l := newShaper(&Shape{Loss: 0.01}, seed)
+	losses := func(whose string) (lost []int) {
+		l := New(&Link{Loss: 0.01}, whose)
 		for i := range 10_000 {
-			if _, is := l.cut(shapeSegment); is {
+			if _, is := l.cut(Segment); is {
 				lost = append(lost, i)
 			}
 		}
 		return lost
 	}
-	one := losses(1)
-	if !slices.Equal(one, losses(1)) || slices.Equal(one, losses(2)) {
+	one := losses("node1")
+	if !slices.Equal(one, losses("node1")) || slices.Equal(one, losses("node2")) {
 		t.Error("losses do not follow from the seed")
 	}
 	if len(one) < 70 || len(one) > 130 {
@@ -291,7 +247,7 @@ func TestLossFollowsFromItsSeed(t *testing.T) {
 // gone ends both.
 func TestShapedConnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := shapedPipe(shapedNode(Shape{Up: 10}), shapedNode(Shape{}))
+		a, b := pipe(node(Link{Up: 10}), node(Link{}))
 		ended := make(chan error, 2)
 		go func() { _, err := a.Write(make([]byte, 100_000)); ended <- err }()
 		go func() { _, err := a.Read(make([]byte, 1)); ended <- err }()
@@ -306,8 +262,7 @@ func TestShapedConnEnds(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		x, y := net.Pipe()
-		a := newShapedConn(newPipeConn(x), shapedNode(Shape{Delay: time.Second}))
-		go a.run()
+		a := running(node(Link{Delay: time.Second}).Conn(newPipeConn(x)))
 		y.Close()
 		if _, err := a.Read(make([]byte, 1)); err == nil {
 			t.Error("a read from a peer that is gone gave no error")
@@ -320,8 +275,7 @@ func TestShapedConnEnds(t *testing.T) {
 func TestOtherEndIsNotShaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := net.Pipe()
-		a := newShapedConn(newPipeConn(x), shapedNode(Shape{}))
-		go a.run()
+		a := running(node(Link{}).Conn(newPipeConn(x)))
 		go y.Write([]byte("\x13/multistream/1.0.0\n"))
 		go io.Copy(io.Discard, y)
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, errUnshaped) {
@@ -333,30 +287,30 @@ func TestOtherEndIsNotShaped(t *testing.T) {
 }
 
 // flown is a sender with segments on their way.
-func flown(now time.Time, segments int, lost ...int) *sender {
-	s := newSender()
+func flown(now time.Time, segments int, lost ...int) *Sender {
+	s := NewSender()
 	for i := range segments {
 		var kept []byte
 		if slices.Contains(lost, i) {
-			kept = make([]byte, shapeSegment)
+			kept = make([]byte, Segment)
 		}
-		s.send(shapeSegment, kept, now)
+		s.Send(Segment, kept, now)
 	}
 	return &s
 }
 
 // hear brings acknowledgements after 80 ms.
-func (s *sender) hear(now time.Time, segments ...int) (again []int) {
+func (s *Sender) hear(now time.Time, segments ...int) (again []int) {
 	for _, i := range segments {
-		s.acks = append(s.acks, ack{at: uint64(i * shapeSegment), due: now.Add(80 * time.Millisecond)})
+		s.acks = append(s.acks, ack{at: uint64(i * Segment), due: now.Add(80 * time.Millisecond)})
 	}
 	return s.sentAgain(now.Add(80 * time.Millisecond))
 }
 
-func (s *sender) sentAgain(now time.Time) (again []int) {
-	for _, c := range s.advance(now) {
+func (s *Sender) sentAgain(now time.Time) (again []int) {
+	for _, c := range s.Advance(now) {
 		c.again = true
-		again = append(again, int(c.at)/shapeSegment)
+		again = append(again, int(c.at)/Segment)
 	}
 	return again
 }
@@ -387,7 +341,7 @@ func TestSenderTimesOut(t *testing.T) {
 		t.Errorf("%v again at once", again)
 	}
 	now = now.Add(80 * time.Millisecond)
-	first := s.wakes().Sub(now)
+	first := s.Wakes().Sub(now)
 	if first < leastTimeout || first > leastTimeout+90*time.Millisecond {
 		t.Errorf("a timeout of %v", first)
 	}
@@ -398,7 +352,7 @@ func TestSenderTimesOut(t *testing.T) {
 	if again := s.sentAgain(now); !slices.Equal(again, []int{9}) || s.window.size != 1 {
 		t.Errorf("%v again, window %v", again, s.window.size)
 	}
-	if second := s.wakes().Sub(now); second != 2*first {
+	if second := s.Wakes().Sub(now); second != 2*first {
 		t.Errorf("then %v, after %v", second, first)
 	}
 }
@@ -408,7 +362,7 @@ func TestSenderWaitsForTheSlow(t *testing.T) {
 	now := time.Unix(1, 0)
 	s := flown(now, 10)
 	for range 5 {
-		now = s.wakes()
+		now = s.Wakes()
 		if again := s.sentAgain(now); again != nil || s.window.size != windowAtFirst {
 			t.Fatalf("%v again, window %v", again, s.window.size)
 		}
@@ -422,51 +376,6 @@ func TestWindowRests(t *testing.T) {
 		w.size = 100
 		if w.rested(timeouts); w.size != want {
 			t.Errorf("after %v timeouts %v, want %v", timeouts, w.size, want)
-		}
-	}
-}
-
-func TestShapeNeedsTheLocalProfile(t *testing.T) {
-	c := newPerson(1).config()
-	c.Shape = &Shape{Delay: time.Millisecond}
-	for profile, ok := range map[string]bool{Local: true, LAN: false, WAN: false} {
-		c.Profile = profile
-		if _, err := c.validate(); (err == nil) != ok {
-			t.Errorf("%s: %v", profile, err)
-		}
-	}
-	c.Profile, c.Shape.Delay = Local, -1
-	if _, err := c.validate(); err == nil {
-		t.Error("a negative delay was taken")
-	}
-}
-
-// A handshake and requests pass a shaped link, also one that loses much and one that becomes
-// another.
-func TestShapedHostsTalk(t *testing.T) {
-	configs := []Config{newPerson(1).config(), newPerson(2).config(), newPerson(3).config()}
-	for i := range 2 {
-		configs[i].Shape = &Shape{Up: 1 << 30, Down: 1 << 30, Delay: time.Millisecond, Loss: 0.05}
-	}
-	a, b, plain := start(t, configs[0]), start(t, configs[1]), start(t, configs[2])
-	b.Handle(echo)
-	join(t, a, b)
-	if err := a.SetShape("delay=2ms"); err != nil {
-		t.Error(err)
-	}
-	request := bytes.Repeat([]byte("hello"), 1000)
-	got, err := a.Call(t.Context(), b.ID(), request, len(request)+1)
-	if err != nil || !bytes.Equal(got[1:], request) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	_, mixed := a.Dial(t.Context(), plain.Addrs()[0])
-	for text, err := range map[string]error{
-		"start both nodes with --shape":   mixed,
-		"is no trait of a link":           a.SetShape("speed=1"),
-		"start it with --shape rate=none": plain.SetShape("delay=2ms"),
-	} {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error %v, want %q", err, text)
 		}
 	}
 }

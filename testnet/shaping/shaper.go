@@ -1,21 +1,17 @@
-package p2p
+package shaping
 
 import (
-	"encoding/binary"
-	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
-
-	manet "github.com/multiformats/go-multiaddr/net"
-
-	"atoll/gossip/shape"
 )
 
-// Shape is what a laboratory makes of a node's link: TCP connections on one machine as slow, as
-// far apart and as lossy as those between two places. Both ends need one. The sockets are the
-// loopback's, where nothing is slow or lost; what TCP would make of the link is made here:
+// Shaper is one node's link. Its TCP connections on one machine are as slow, as far apart and
+// as lossy as those between two places. Both ends need one. The sockets are the loopback's, where
+// nothing is slow or lost; what TCP would make of the link is made here:
 //
 //   - What leaves waits for the uplink, one chunk after the other, over all connections of the
 //     node. A writer waits once the queue is as long as the buffer of a home router.
@@ -23,9 +19,15 @@ import (
 //   - What comes waits for the downlink of the receiver in the same way. Where that queue is
 //     longer than the buffer of a router, the sender is told, as if a packet were lost.
 //   - Each segment may be lost. What follows it on its connection waits at the receiver until it
-//     is sent again: see sender.
+//     is sent again: see Sender.
 //   - No more is on its way than the congestion window of the connection: see window.
-type Shape = shape.Link
+type Shaper struct {
+	mu       sync.Mutex
+	link     Link
+	up, down queue
+	passes   int // segments until one is lost
+	rng      *rand.Rand
+}
 
 const (
 	// shapeQueue is how long bytes may wait for a link: the buffer of a home router, which has
@@ -38,66 +40,43 @@ const (
 	shapeChunk = 4 * time.Millisecond
 	// maxShapeChunk is what leaves at once of a link without a rate.
 	maxShapeChunk = 64 << 10
-	// shapeSegment is the payload of a TCP segment in an Ethernet frame.
-	shapeSegment = 1460
+	// Segment is the payload of a TCP segment in an Ethernet frame.
+	Segment = 1460
 )
 
-// shaper is one node's link.
-type shaper struct {
-	mu       sync.Mutex
-	link     Shape
-	up, down queue
-	passes   int // segments until one is lost
-	rng      *rand.Rand
-}
-
-// newShaper is nil for a node whose link is as it is. Chance follows from the seed.
-func newShaper(s *Shape, seed uint64) *shaper {
+// New is the link of a node, nil for one that is as it is. Chance follows from whose it is.
+func New(s *Link, whose string) *Shaper {
 	if s == nil {
 		return nil
 	}
-	l := &shaper{rng: rand.New(rand.NewPCG(seed, 0))}
-	l.become(*s)
+	seed := fnv.New64a()
+	seed.Write([]byte(whose))
+	l := &Shaper{rng: rand.New(rand.NewPCG(seed.Sum64(), 0))}
+	l.Become(*s)
 	return l
 }
 
-// seedOf makes the chance of each node its own.
-func seedOf(c Config) uint64 { return binary.LittleEndian.Uint64(c.Key[len(c.Key)-8:]) }
-
-// become makes the link another; what waits goes on waiting.
-func (l *shaper) become(s Shape) {
+// Become makes the link another, unless it is as it is; what waits goes on waiting.
+func (l *Shaper) Become(s Link) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.link, l.up.rate, l.down.rate = s, s.Up, s.Down
-	l.draw()
+	if s != l.link {
+		l.link, l.up.rate, l.down.rate = s, s.Up, s.Down
+		l.draw()
+	}
 }
 
-// SetShape makes the node's link another, in the words of package shape. Only a host that
-// was started with a Shape can change it.
-func (h *Host) SetShape(words string) error {
-	s, err := shape.Parse(words)
-	switch {
-	case err != nil:
-		return err
-	case h.shaper == nil:
-		return fmt.Errorf("link %s: this node's link is as it is: start it with --shape rate=none to change it", s)
+// Conn puts the link onto a connection. The caller runs run, which returns once that is closed and
+// what was sent has left.
+func (l *Shaper) Conn(c net.Conn) (on net.Conn, run func()) {
+	if l == nil {
+		return c, func() {}
 	}
-	h.shaper.become(s)
-	return nil
-}
-
-// shape makes a connection pass the host's shaped link, if it has one. One that
-// comes while the host closes is left as it is: it is closed at once.
-func (h *Host) shape(c manet.Conn) manet.Conn {
-	if h.shaper == nil || !h.tasks.enter() {
-		return c
-	}
-	s := newShapedConn(c, h.shaper)
-	go func() {
-		defer h.tasks.leave()
-		s.run()
-	}()
-	return s
+	s := newShapedConn(c, l)
+	return s, s.run
 }
 
 // queue is one direction of a link: bytes leave one after the other.
@@ -127,7 +106,7 @@ func (q *queue) takes(n int) time.Duration {
 }
 
 // full is by how much a writer comes too early.
-func (l *shaper) full(now time.Time) time.Duration {
+func (l *Shaper) full(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.up.rate == 0 || l.up.free.Before(now) {
@@ -137,7 +116,7 @@ func (l *shaper) full(now time.Time) time.Duration {
 }
 
 // leave is when n bytes have left.
-func (l *shaper) leave(n int, now time.Time) time.Time {
+func (l *Shaper) leave(n int, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.up.reserve(n, now)
@@ -145,7 +124,7 @@ func (l *shaper) leave(n int, now time.Time) time.Time {
 
 // arrive is when n bytes have come that reach the downlink at some time, and whether a router
 // would have had no room for them.
-func (l *shaper) arrive(n int, at time.Time) (ready time.Time, full bool) {
+func (l *Shaper) arrive(n int, at time.Time) (ready time.Time, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ready = l.down.reserve(n, at)
@@ -153,28 +132,28 @@ func (l *shaper) arrive(n int, at time.Time) (ready time.Time, full bool) {
 }
 
 // cut is how much of n bytes leaves as one chunk, and whether that is lost: one segment.
-func (l *shaper) cut(n int) (chunk int, lost bool) {
+func (l *Shaper) cut(n int) (chunk int, lost bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := maxShapeChunk
 	if l.up.rate > 0 {
 		most = min(most, int(float64(l.up.rate)*shapeChunk.Seconds()))
 	}
-	n = min(n, max(most, shapeSegment))
+	n = min(n, max(most, Segment))
 	if l.link.Loss == 0 {
 		return n, false
 	}
 	if l.passes == 0 {
 		l.draw()
-		return min(n, shapeSegment), true
+		return min(n, Segment), true
 	}
-	n = min(n, l.passes*shapeSegment)
-	l.passes -= (n + shapeSegment - 1) / shapeSegment
+	n = min(n, l.passes*Segment)
+	l.passes -= (n + Segment - 1) / Segment
 	return n, false
 }
 
 // draw is how many segments pass until one is lost.
-func (l *shaper) draw() {
+func (l *Shaper) draw() {
 	l.passes = 0
 	if l.link.Loss > 0 {
 		l.passes = int(min(math.Log1p(-l.rng.Float64())/math.Log1p(-l.link.Loss), math.MaxInt32))
@@ -190,7 +169,7 @@ type travel struct {
 }
 
 // arrives is when something arrives that leaves the link at some time.
-func (t *travel) arrives(l *shaper, left time.Time) time.Time {
+func (t *travel) arrives(l *Shaper, left time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if j := l.link.Jitter; left.Sub(t.drawn) > 2*j {

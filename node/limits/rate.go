@@ -1,4 +1,4 @@
-package shape
+package limits
 
 import (
 	"fmt"
@@ -46,6 +46,16 @@ func ParseRate(text string) (float64, error) {
 
 // isBytes says whether a text speaks of bytes: Bps has a capital letter then.
 func isBytes(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "Bps") }
+
+// RateText is a rate as ParseRate reads it, in the largest unit of which there is one.
+func RateText(bits float64) string {
+	for _, unit := range rateUnits {
+		if bits >= unit.bits {
+			return strconv.FormatFloat(bits/unit.bits, 'f', -1, 64) + unit.name
+		}
+	}
+	return "0bit"
+}
 
 // whole takes back what a product with a power of ten added to a number of bits.
 func whole(x float64) float64 {

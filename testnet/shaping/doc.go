@@ -1,5 +1,6 @@
-// Package shape says in words what the link of a node is like: how much it carries, how far it
-// is, what it loses. Laboratories make such links, and the simulator has them.
+// Package shaping says in words what the link of a node is like: how much it carries, how far it
+// is, what it loses. A testnet makes such links of connections on one machine (Shaper), with TCP's
+// congestion window (window.go) and retransmissions (sender.go). The simulator has them as numbers.
 //
 // A link is a list of traits with commas between them, such as
 // up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%:
@@ -12,4 +13,4 @@
 //	loss=SHARE    of the packets that leave
 //
 // A trait that is written later takes the place of an earlier one.
-package shape
+package shaping

@@ -1,4 +1,4 @@
-package p2p
+package shaping
 
 import (
 	"math"
@@ -35,7 +35,7 @@ const (
 
 func newWindow() window { return window{size: windowAtFirst, threshold: math.Inf(1)} }
 
-func (w *window) bytes() int { return int(w.size * shapeSegment) }
+func (w *window) bytes() int { return int(w.size * Segment) }
 
 // acked lets the window grow by an acknowledgement of so many segments. One that did not bound
 // what was on its way stays as it is (RFC 9438, section 5.8).
@@ -52,7 +52,7 @@ func (w *window) acked(segments float64, bounds bool, rtt time.Duration, now tim
 	default:
 		w.avoid(segments, rtt, now)
 	}
-	w.size = min(w.size, maxWindowBytes/shapeSegment)
+	w.size = min(w.size, maxWindowBytes/Segment)
 }
 
 // avoid is congestion avoidance.

@@ -1,12 +1,18 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/status"
+	"atoll/optimizer/trainer"
 )
 
 // dialNode finds the control socket of a node that has shown a status.
@@ -36,34 +42,31 @@ func refuses(t *testing.T, reasons map[string]error) {
 	}
 }
 
-// A laboratory parts two nodes, and makes one so slow that the other does nearly
+// A program parts two nodes, and makes one so slow that the other does nearly
 // all the work. It flips a bit of its model, and the node notices by itself.
-func TestLaboratory(t *testing.T) {
+func TestHandle(t *testing.T) {
 	t.Parallel()
 	const budget = 24_000
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Lab: true, Stay: true})
+	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
 	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace})
 	peer := second.until("it contributes", contributes).Self
-	c := dialNode(t, first)
-	ctx := t.Context()
+	h := first.handle()
+	var id wire.PeerID
+	must(t, id.UnmarshalText([]byte(peer)))
 
-	must(t, c.Block(ctx, []string{peer}))
+	must(t, h.Block([]wire.PeerID{id}))
 	first.until("the other is gone", func(s status.Snapshot) bool { return !connectedTo(s, peer) })
-	must(t, c.Corrupt(ctx, status.BitFlip{Bit: status.MantissaBits - 1}))
+	must(t, h.Anchor(0, func(values []float32) { values[0] = math.Float32frombits(math.Float32bits(values[0]) ^ 1<<22) }))
 	// The next fold on that anchor notices, or the learner as it publishes or leaves it.
 	first.until("it notices", happened("memory damaged"))
-	must(t, c.Block(ctx, nil))
+	must(t, h.Block(nil))
 	first.until("the other is back", func(s status.Snapshot) bool { return connectedTo(s, peer) })
-	must(t, c.Pace(ctx, time.Hour))
+	must(t, h.Pace(time.Hour))
 	second.until("it ends alone", finished)
 
 	refuses(t, map[string]error{
-		"use 0 to 22":           c.Corrupt(ctx, status.BitFlip{Bit: status.MantissaBits}),
-		"fragment 99; use 0 to": c.Corrupt(ctx, status.BitFlip{Fragment: 99}),
-		"value 99999":           c.Corrupt(ctx, status.BitFlip{Value: 99_999}),
-		"pace: -1s":             c.Pace(ctx, -time.Second),
-		`"xy" is no peer id`:    c.Block(ctx, []string{"xy"}),
+		"fragment 99; use 0 to": h.Anchor(99, nil),
 	})
 }
 
@@ -80,22 +83,35 @@ func happened(kinds ...string) func(status.Snapshot) bool {
 	}
 }
 
-// Without --lab the controls do nothing, and an observer has no pace.
-func TestNodeWithoutLaboratory(t *testing.T) {
+// What a program puts before the trainer sees each step. An observer has no trainer, and no pace.
+func TestTrainerIsWrapped(t *testing.T) {
 	t.Parallel()
+	var steps atomic.Int64
+	count := func(inner trainer.Trainer) trainer.Trainer { return counted{inner, &steps} }
 	text := toyText(t)
-	first := launch(t, Config{Genesis: toyGenesis(24_000).Encode(), Data: text, Pace: slowPace})
-	observer := launch(t, Config{Link: first.link(), Observe: true, Lab: true})
+	first := launch(t, Config{Genesis: toyGenesis(24_000).Encode(), Data: text, Pace: slowPace, Trainer: count})
+	observer := launch(t, Config{Link: first.link(), Observe: true, Trainer: count})
 	observer.until("it can be reached", func(s status.Snapshot) bool { return s.Link != "" })
-	plain, watching := dialNode(t, first), dialNode(t, observer)
-	refuses(t, map[string]error{
-		"not started with --lab": plain.Block(t.Context(), nil),
-		"does not train":         watching.Pace(t.Context(), time.Second),
-		"uphill: this node":      watching.Uphill(t.Context(), true),
-	})
+	refuses(t, map[string]error{"does not train": observer.handle().Pace(time.Second)})
+	first.until("it steps", func(s status.Snapshot) bool { return steps.Load() > 0 })
 	for _, m := range []*launched{observer, first} {
 		m.leave()
 	}
+	failed := errors.New("not so")
+	if _, err := Run(t.Context(), Config{Dir: t.TempDir(), Genesis: toyGenesis(24_000).Encode(), Data: text, Profile: "local", measure: measure, Started: func(Handle) error { return failed }}); !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// counted is a trainer whose steps are counted.
+type counted struct {
+	trainer.Trainer
+	steps *atomic.Int64
+}
+
+func (c counted) Step(ctx context.Context, lr float64) (trainer.StepResult, error) {
+	c.steps.Add(1)
+	return c.Trainer.Step(ctx, lr)
 }
 
 func TestUsageIsShown(t *testing.T) {

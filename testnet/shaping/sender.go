@@ -1,14 +1,14 @@
-package p2p
+package shaping
 
 import (
 	"slices"
 	"time"
 )
 
-// sender is what one end of a shaped connection knows of what it has sent: TCP with selective
+// Sender is what one end of a shaped connection knows of what it has sent: TCP with selective
 // acknowledgements. A chunk counts as lost when segments are acknowledged that left after it
 // (RFC 6675), or when nothing is for too long (RFC 6298). It has no clock and no socket.
-type sender struct {
+type Sender struct {
 	window   window
 	next     uint64  // where the next byte stands in the stream
 	flight   []chunk // sent and not acknowledged, in the order of the stream
@@ -41,7 +41,7 @@ type ack struct {
 
 const (
 	// duplicates are the segments that have to arrive for one before them to count as lost.
-	duplicates = 3 * shapeSegment
+	duplicates = 3 * Segment
 	// windowParts are the chunks of a window at least: acknowledgements set the pace of what is
 	// sent, and one for a large part of the window would send a burst.
 	windowParts = 16
@@ -53,23 +53,27 @@ const (
 	maxBackoff = 6
 )
 
-func newSender() sender { return sender{window: newWindow()} }
+// NewSender is one that has sent nothing.
+func NewSender() Sender { return Sender{window: newWindow()} }
 
-// room is how many of n bytes may be sent. Less than a segment is not worth a packet.
-func (s *sender) room(n int, now time.Time) int {
+// Acked tells that what stands at a place of the stream has arrived, and when the sender knows it.
+func (s *Sender) Acked(at uint64, due time.Time) { s.acks = append(s.acks, ack{at: at, due: due}) }
+
+// Room is how many of n bytes may be sent. Less than a segment is not worth a packet.
+func (s *Sender) Room(n int, now time.Time) int {
 	if len(s.flight) == 0 && !s.waits.IsZero() {
 		s.window.rested(now.Sub(s.waits).Seconds() / s.timeout().Seconds())
 		s.waits = now
 	}
 	room := s.window.bytes() - s.inflight
-	if room < min(n, shapeSegment) && s.inflight > 0 {
+	if room < min(n, Segment) && s.inflight > 0 {
 		return 0
 	}
-	return min(n, max(min(room, s.window.bytes()/windowParts), shapeSegment))
+	return min(n, max(min(room, s.window.bytes()/windowParts), Segment))
 }
 
-// send notes that n bytes were sent; lost has them if they will not arrive.
-func (s *sender) send(n int, lost []byte, now time.Time) (at uint64) {
+// Send notes that n bytes were sent; lost has them if they will not arrive.
+func (s *Sender) Send(n int, lost []byte, now time.Time) (at uint64) {
 	if len(s.flight) == 0 {
 		s.waits = now
 	}
@@ -80,8 +84,8 @@ func (s *sender) send(n int, lost []byte, now time.Time) (at uint64) {
 	return at
 }
 
-// advance takes in what is known by now, and returns what is to be sent again.
-func (s *sender) advance(now time.Time) (again []*chunk) {
+// Advance takes in what is known by now, and returns what is to be sent again.
+func (s *Sender) Advance(now time.Time) (again []*chunk) {
 	for len(s.acks) > 0 && !s.acks[0].due.After(now) {
 		s.acked(s.acks[0])
 		s.acks = s.acks[1:]
@@ -97,7 +101,7 @@ func (s *sender) advance(now time.Time) (again []*chunk) {
 }
 
 // overtaken are the chunks that count as lost and were not sent again.
-func (s *sender) overtaken(now time.Time) (again []*chunk) {
+func (s *Sender) overtaken(now time.Time) (again []*chunk) {
 	for i := range s.flight {
 		if c := &s.flight[i]; c.passed >= duplicates && c.lost != nil && !c.again {
 			if s.congested(c.at); i == 0 {
@@ -110,13 +114,13 @@ func (s *sender) overtaken(now time.Time) (again []*chunk) {
 }
 
 // acked takes in an acknowledgement.
-func (s *sender) acked(a ack) {
+func (s *Sender) acked(a ack) {
 	i, ok := slices.BinarySearchFunc(s.flight, a.at, func(c chunk, at uint64) int { return int(int64(c.at - at)) })
 	if !ok {
 		return
 	}
 	c := s.flight[i]
-	bounds := s.inflight+max(c.size, shapeSegment) > s.window.bytes() ||
+	bounds := s.inflight+max(c.size, Segment) > s.window.bytes() ||
 		s.window.size < s.window.threshold && 2*s.inflight > s.window.bytes()
 	for k := range i {
 		s.flight[k].passed += c.size
@@ -135,11 +139,11 @@ func (s *sender) acked(a ack) {
 	if a.full {
 		s.congested(a.at)
 	}
-	s.window.acked(float64(c.size)/shapeSegment, bounds, s.smooth, a.due)
+	s.window.acked(float64(c.size)/Segment, bounds, s.smooth, a.due)
 }
 
 // congested cuts the window, once for all that was on its way.
-func (s *sender) congested(at uint64) {
+func (s *Sender) congested(at uint64) {
 	if at >= s.recover {
 		s.window.cut()
 		s.recover = s.next
@@ -147,7 +151,7 @@ func (s *sender) congested(at uint64) {
 }
 
 // timedOut sends again what is lost. Where nothing is, the other end is only slow.
-func (s *sender) timedOut(now time.Time) (again []*chunk) {
+func (s *Sender) timedOut(now time.Time) (again []*chunk) {
 	s.waits = now
 	for i := range s.flight {
 		if s.flight[i].lost != nil {
@@ -162,7 +166,7 @@ func (s *sender) timedOut(now time.Time) (again []*chunk) {
 }
 
 // measure takes in a round trip (RFC 6298).
-func (s *sender) measure(rtt time.Duration) {
+func (s *Sender) measure(rtt time.Duration) {
 	if s.smooth == 0 {
 		s.smooth, s.varies = rtt, rtt/2
 		return
@@ -172,7 +176,7 @@ func (s *sender) measure(rtt time.Duration) {
 }
 
 // timeout is how long an acknowledgement may take.
-func (s *sender) timeout() time.Duration {
+func (s *Sender) timeout() time.Duration {
 	if s.smooth == 0 {
 		return firstTimeout << s.backoff
 	}
@@ -180,15 +184,15 @@ func (s *sender) timeout() time.Duration {
 }
 
 // deadline is when the timeout is over; zero if nothing is waited for.
-func (s *sender) deadline() time.Time {
+func (s *Sender) deadline() time.Time {
 	if len(s.flight) == 0 {
 		return time.Time{}
 	}
 	return s.waits.Add(s.timeout())
 }
 
-// wakes is when advance has something to do; zero = not before something happens.
-func (s *sender) wakes() time.Time {
+// Wakes is when advance has something to do; zero = not before something happens.
+func (s *Sender) Wakes() time.Time {
 	end := s.deadline()
 	if len(s.acks) > 0 && (end.IsZero() || s.acks[0].due.Before(end)) {
 		return s.acks[0].due
