@@ -35,7 +35,7 @@ var specs = []tensor.Spec{{Name: "a.weight", Shape: []int{2, 2}}}
 func rules() outer.Params {
 	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: mostNodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = quantum, quantum, 0
-	p.WindowAccept, p.WindowUnion = 4, 8
+	p.WindowAccept, p.WindowUnion = 2*budget, 4*budget // nobody falls behind by more than half of one, and asks for tips
 	return p
 }
 
