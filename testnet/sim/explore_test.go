@@ -23,7 +23,7 @@ import (
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
-// 0-500 are; CI: 6-150, after the first 6); ATOLL_LONG=1 means longSeeds.
+// 0-500 are; CI: 6-120, after the first 6); ATOLL_LONG=1 means longSeeds.
 const (
 	shortSeeds = 6
 	longSeeds  = 10_000
