@@ -35,6 +35,15 @@ func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	}
 }
 
+// mostWords is how long a README may be that people read to its end.
+const mostWords = 1000
+
+func TestReadmeIsShort(t *testing.T) {
+	if n := len(strings.Fields(string(read(t, "README.md")))); n > mostWords {
+		t.Errorf("README.md has %d words; at most %d: what only some need belongs to a document that it links to", n, mostWords)
+	}
+}
+
 // A name follows a file within a cell of a table: the architecture would else speak of
 // functions that have moved.
 func TestArchitectureNamesWhatIsThere(t *testing.T) {
