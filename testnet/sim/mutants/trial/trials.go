@@ -108,6 +108,7 @@ func world(nodes int, rounds uint32, faults string) sim.Scenario {
 // the steps of each of the others.
 func shared() sim.Scenario {
 	s := world(4, 30, "")
+	s.Open = true
 	s.Params.MaxShare, s.Params.Quorum = 0.5, 3
 	for i := range s.Founders[1:] {
 		s.Founders[i+1].Slow = 4
@@ -126,7 +127,7 @@ func narrow(faults string) sim.Scenario {
 
 // farFork has long links, so that some rounds close while tips travel: as many as repair can bring before the next ones do.
 func farFork() sim.Scenario {
-	s := narrow("partition 0+1 @3s, merge @32s")
+	s := narrow("partition 0+1 @3s, merge @26s")
 	s.Link.LatencyMs, s.Link.JitterMs = 300, 100
 	return s
 }
@@ -187,6 +188,7 @@ func flooded() sim.Scenario {
 // attacked has open admission, payloads that are pulled, and one liar.
 func attacked(lie sim.AttackKind) sim.Scenario {
 	s := world(4, 15, "")
+	s.Open = true
 	s.Params.MaxShare, s.Params.Quorum = 0.5, 3
 	s.Params.Fragments, s.Params.Codec = 1, codec.F32
 	s.Founders[len(s.Founders)-1].Attack = sim.Attack{Kind: lie, From: 2000}
