@@ -166,7 +166,7 @@ func (r *repair) unheeded() bool {
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // hold for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
-	peers, yes := r.poll(r.contributed, func(p *peer) bool {
+	peers, yes := r.poll(r.votes, func(p *peer) bool {
 		for f := range p.beat.Closed {
 			if p.closed(f) < r.unionBase(f) {
 				return false
@@ -325,11 +325,15 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// attested reports whether more than half of the live contributors are ahead; with
+// votes says whose word counts on what others closed. Two sides of a partition do not know whose deltas the other one
+// folded, but they know the same members: each knows what the other side comes to.
+func (r *repair) votes(p *peer) bool { return r.known(p.id) }
+
+// attested reports whether more than half of the live peers that are known are ahead; with
 // fewer than minAttesters, the word of one has to do. Beats of strangers count
-// only where nobody has contributed yet, and then only from connected peers that are no guests.
+// only where nobody is known yet, and then only from connected peers that are no guests.
 func (r *repair) attested(ahead func(*peer) bool) bool {
-	peers, yes := r.poll(r.contributed, ahead)
+	peers, yes := r.poll(r.votes, ahead)
 	if peers == 0 {
 		peers, yes = r.poll(func(p *peer) bool { return p.connected && !r.guest(p.id) }, ahead)
 	}
