@@ -101,7 +101,7 @@ func (m *Machine) voices(now Time) (voices []voice) {
 		}
 		v := voice{author: outer.Author(id), heard: h, beat: b, most: min(m.mostClaimed(), m.heard.most(h))}
 		if b.State == wire.Training {
-			v.stepped = uint64(min(b.TokensPerSecond*float64(now-at)/1000, float64(v.most)))
+			v.stepped = uint64(min(b.TokensPerSecond*float64(max(0, now-at))/1000, float64(v.most)))
 			v.stepped -= v.stepped % max(1, b.Tokens/max(1, b.Steps))
 		}
 		voices = append(voices, v)

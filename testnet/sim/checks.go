@@ -314,7 +314,8 @@ func (n *Node) checkSize(what string, count, most int) {
 }
 
 // A learner may stand still on the word of others that then does not come true for as long as their silence and the
-// doubt after it last: idleBeats of its beat periods, and idleMs in any case. Who comes back and may not sign
+// doubt after it last: idleBeats of its beat periods, and idleMs in any case. It takes time to doubt them while it
+// runs only: for as long as its process is paused its clock stands still. Who comes back and may not sign
 // yet (L-4) does not wait for others: it has made what is missing.
 const (
 	idleBeats = 20
@@ -328,17 +329,18 @@ func (w *World) checkIdle(n *Node) {
 		n.idleFrom = 0
 		return
 	}
+	awake := w.now - n.slept
 	if n.idleFrom == 0 {
-		n.idleFrom = w.now
+		n.idleFrom = awake
 	}
 	made := w.made()
 	if made >= w.s.Params.Budget {
-		n.idleFrom = w.now // after a node gives up what it made the others step again
+		n.idleFrom = awake // after a node gives up what it made the others step again
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs
-	if w.now-n.idleFrom > max(idleMs, idleBeats*n.machine.Gossip().BeatPeriodMs()) {
-		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", w.now-n.idleFrom, made, w.s.Params.Budget)
+	if awake-n.idleFrom > max(idleMs, idleBeats*n.machine.Gossip().BeatPeriodMs()) {
+		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", awake-n.idleFrom, made, w.s.Params.Budget)
 	}
 }
 

@@ -165,6 +165,31 @@ func TestChecksCatch(t *testing.T) {
 	}
 }
 
+// A learner stands still for as long as its process runs: what it sleeps does not count, and what it stood still before
+// and after it does.
+func TestSleepIsNoWait(t *testing.T) {
+	t.Parallel()
+	w, err := New(calmScenario(3, 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.RunFor(5000)
+	n := w.nodes[0]
+	n.may = false
+	w.RunFor(idleMs / 2)
+	n.pause()
+	w.RunFor(2 * idleMs)
+	n.resume()
+	if w.RunFor(idleMs / 4); w.Err() != nil || n.may {
+		t.Fatalf("its sleep counts, or it steps: %v", w.Err())
+	}
+	w.RunFor(idleMs / 2)
+	var b *Broken
+	if !errors.As(w.Err(), &b) || b.Check != "no wait" {
+		t.Errorf("stood still for half a minute and more before and after a sleep: %v", w.Err())
+	}
+}
+
 // A lost disk is no reason to lose count. All that the node trained before and since
 // is published, pending or lost, and what vanishes is found.
 func TestAccountOfLostDisk(t *testing.T) {

@@ -103,7 +103,7 @@ type learning struct {
 type notes struct {
 	ticks       int
 	taken       []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
-	idleFrom    Time         // since when it does not step though it is in; 0 = it steps
+	idleFrom    Time         // since when it does not step though it is in, less what it slept; 0 = it steps
 	idle        Time         // in which it stood still though the tokens of the budget were never made
 	contributed Time         // when a delta of this life was first folded here
 	firstSeq    uint64       // own deltas below it are of earlier lives
