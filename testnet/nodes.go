@@ -53,7 +53,7 @@ func (w *world) arguments(m *member) []string {
 		return w.baselineArguments(m)
 	}
 	args := []string{
-		"join", "--dir", m.dir, "--profile", localProfile, "--lab", "--keep", "all",
+		"join", m.dir, "--profile", localProfile, "--lab", "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info", "--shape", w.shapeArgument(m.link),
 	}

@@ -47,7 +47,7 @@ func (l *life) ending() string {
 
 // joinFlags are what a node from outside needs beside the link.
 func (w *world) joinFlags() string {
-	flags := []string{"--dir", "me", "--profile", localProfile}
+	flags := []string{"me", "--profile", localProfile}
 	if w.cfg.Data != "" {
 		flags = append(flags, "--data", status.ShellWord(w.cfg.Data))
 	}

@@ -92,14 +92,14 @@ func TestBashCompletes(t *testing.T) {
 		not   string
 	}{
 		{"atoll jo", "join", "testnet"},
-		{"atoll ", "testnet", "--dir"},
+		{"atoll ", "testnet", "--json"},
 		{"atoll join --prof", "--profile", "--peer"},
-		{"atoll join --profile ", "wan", "--dir"},
+		{"atoll join --profile ", "wan", "--data"},
 		{"atoll join --profile = l", "lan", "wan"},
 		{"atoll data ", "build", "join"},
 		{"atoll data build --held", "--held-out", "--seed"},
 		{"atoll join link --batt", "--battery", "--batch"},
-		{"atoll join --dir ", "", "wan"},
+		{"atoll join --data ", "", "wan"},
 		{"atoll testnet --no-", "--no-overlap", "--nodes"},
 	} {
 		list := strings.Split(c.typed, " ")

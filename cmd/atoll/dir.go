@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/tensor"
 	"atoll/testnet"
@@ -22,6 +25,9 @@ type dirArg struct {
 // folder is the folder that was typed, or the only one here, of which the answer then tells.
 func (f dirArg) folder(out *console) (string, error) {
 	if f.Dir != "" {
+		if _, err := os.Stat(f.Dir); errors.Is(err, fs.ErrNotExist) {
+			return "", badUsage("there is no folder %q; a join link begins with %q, copy it whole, without quotes or brackets", quoted(f.Dir), linkScheme)
+		}
 		return f.Dir, nil
 	}
 	dir, err := findFolder(".", out.typed)
@@ -29,6 +35,15 @@ func (f dirArg) folder(out *console) (string, error) {
 		out.say("the folder here: %s", dir)
 	}
 	return dir, err
+}
+
+// quoted is what a message may quote of a word that should be a folder and could be an invite, whose secret has 43 characters.
+func quoted(word string) string {
+	const most = 40
+	if len(word) <= most && !strings.Contains(word, "#") {
+		return word
+	}
+	return joinlink.Shown(word)
 }
 
 // model is the folder, its run and the newest model, with the tokens that it has folded.

@@ -43,7 +43,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
+	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
 	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
 
 	Genesis  string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`
@@ -173,7 +173,7 @@ func (c *JoinCmd) sortWords() error {
 		return nil
 	}
 	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {
-		return badUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", joinlink.Shown(c.Link), joinlink.Shown(c.Dir), linkScheme)
+		return badUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), linkScheme)
 	}
 	c.Link, c.Dir = os.Getenv(envName([]string{"join"}, "link")), c.Link
 	return nil

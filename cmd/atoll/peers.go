@@ -17,7 +17,7 @@ import (
 const peersHelp = `
 Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below the table stands which peers count for less, because their deltas have little in common with others, who is reached through a relay, and who is a guest.
 
-In a run that admits by invitation, those who were admitted and are not here have a row too, and INVITE is the invite of each: "own" if it is for that node alone. Limits of invites stand below. A guest came by an invite for guests alone: its work counts a little, its word does not, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
+In a run that admits by invitation, those who were admitted and are not here have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Limits of invites stand below. A guest came by an invite for guests alone: its work counts a little, its word does not, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
 
     atoll peers first
     atoll peers first --json`
@@ -153,6 +153,9 @@ func printPeers(w io.Writer, peers []status.Peer) error {
 	return printPeersWith(w, peers, "", nil, nil)
 }
 
+// arithmetic is the place of the first of two columns that leave room for another: IN and STEPS.
+const arithmetic = 3
+
 // printPeersWith has one column more, unless its head is "", and notes of its own.
 func printPeersWith(w io.Writer, peers []status.Peer, head string, column, notes []string) error {
 	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
@@ -177,7 +180,7 @@ func printPeersWith(w io.Writer, peers []status.Peer, head string, column, notes
 	}
 	if head != "" {
 		for i, cell := range append([]string{head}, column...) {
-			rows[i] = append(rows[i], cell)
+			rows[i] = append(slices.Delete(rows[i], arithmetic, arithmetic+2), cell)
 		}
 	}
 	if err := table(w, printable(rows)...); err != nil {

@@ -215,13 +215,26 @@ func TestGuestsAreNamed(t *testing.T) {
 	}
 }
 
-func TestStandingOfMembers(t *testing.T) {
-	for want, m := range map[string]status.Member{
-		"": {}, "guest": {Guest: true}, "revoked": {Revoked: true}, "guest, revoked": {Guest: true, Revoked: true},
-	} {
-		if got := standing(m); got != want {
-			t.Errorf("%q, want %q", got, want)
+// Peers and members are one table: who is not here has a row too.
+func TestMembersAmongPeers(t *testing.T) {
+	here, gone, own, invite := strings.Repeat("cd", 32), strings.Repeat("ef", 32), strings.Repeat("ab", 32), strings.Repeat("01", 32)
+	rows := membersAmong([]status.Peer{{ID: here, State: "contributing", Trust: 1}}, []status.Member{
+		{ID: here, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000}, {ID: gone, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000, Revoked: true}, {ID: own, Invite: own, Guest: true},
+	})
+	var b strings.Builder
+	if err := printMembers(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "ababababab  away ", " own\n", "guests, whose work counts a little: ababababab\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+	if n := strings.Count(b.String(), "invite 0101010101 is for 3 nodes and expires 2023-11-1"); n != 1 {
+		t.Errorf("%d times the limits of one invite:\n%s", n, b.String())
+	}
+	if _, err := json.Marshal(rows); err != nil || len(rows) != 3 {
+		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
 
@@ -231,7 +244,7 @@ func TestPeersFitTheScreen(t *testing.T) {
 		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)", Precision: "bf16",
 		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6, UploadFull: true,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
-	if err := printPeers(&b, peers); err != nil {
+	if err := printPeersWith(&b, peers, "INVITE", []string{"own", "0101010101"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {

@@ -73,7 +73,7 @@ func (c *RelayCmd) sortWords() (runs []joinlink.Link, dir string, err error) {
 	for _, word := range c.Words {
 		if !isLink(word) {
 			if dir != "" {
-				return nil, "", badUsage("%q and %q are two folders: a join link begins with %q", joinlink.Shown(dir), joinlink.Shown(word), linkScheme)
+				return nil, "", badUsage("%q and %q are two folders: a join link begins with %q", quoted(dir), quoted(word), linkScheme)
 			}
 			dir = word
 			continue

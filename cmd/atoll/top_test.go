@@ -10,7 +10,7 @@ import (
 
 // What cannot show a full screen is told what can.
 func TestTopNeedsATerminal(t *testing.T) {
-	for _, args := range [][]string{{"top"}, {"top", "--dir", t.TempDir()}} {
+	for _, args := range [][]string{{"top"}, {"top", t.TempDir()}} {
 		code, stdout, stderr := typed(t, args...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, "stdout is no terminal; use `atoll status --watch` instead") {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, stdout, stderr)

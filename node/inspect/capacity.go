@@ -36,7 +36,7 @@ func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
 func (d *doctor) checkSpace() {
 	free, err := files.Free(d.dir)
 	if err != nil {
-		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check --dir")
+		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check the folder")
 		return
 	}
 	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
@@ -103,7 +103,7 @@ func (d *doctor) checkSpeed() {
 	if perSecond <= 0 {
 		text := "the running node has taken no step yet"
 		if !d.Running {
-			text = "another program trains on this node: start it to see how fast, or try it with `atoll learner check`"
+			text = "another program trains on this node: start it to see how fast, or try it with `atoll doctor --learner CMD --try`"
 		}
 		d.good("speed", text)
 		return

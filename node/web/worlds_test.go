@@ -83,7 +83,7 @@ func joiningWorld() World {
 // fourNodes is a testnet whose nodes are connected unless parted says that the first two
 // and the last two are not.
 func fourNodes(parted bool) World {
-	w := World{Link: "atoll:" + strings.Repeat("57e73ea9", 8) + ",/ip4/127.0.0.1/tcp/40001/p2p/12D3KooWGRUfHTGzXtnEvyCyzcM2LMTMUGCjcyLWqXR1WNqmhJ6m", Flags: "--dir me --profile local"}
+	w := World{Link: "atoll:" + strings.Repeat("57e73ea9", 8) + ",/ip4/127.0.0.1/tcp/40001/p2p/12D3KooWGRUfHTGzXtnEvyCyzcM2LMTMUGCjcyLWqXR1WNqmhJ6m", Flags: "me --profile local"}
 	for i := range 4 {
 		s := trainingStatus(4)
 		s.Self, s.TokensFolded = idOf(i), s.TokensFolded-uint64(i)
