@@ -124,7 +124,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},
 		{func(c *NewCmd) { c.Fragments = 39 }, "only 38 tensors"},
-		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "--name has 201 bytes"},
+		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "name has 201 bytes"},
 	} {
 		cmd := base
 		c.change(&cmd)

@@ -71,7 +71,8 @@ const (
 	revoked = "revoked"
 )
 
-// membersAmong puts the members to their peers, and those who are not here behind them.
+// membersAmong puts the members to their peers, and those who are not here behind them. Of several invites of one it has the one
+// that counts: none that is revoked, rather its own than that of a group.
 func membersAmong(peers []status.Peer, members []status.Member) []memberRow {
 	rows := []memberRow{}
 	for _, p := range peers {
@@ -84,9 +85,14 @@ func membersAmong(peers []status.Peer, members []status.Member) []memberRow {
 			rows = append(rows, memberRow{Peer: status.Peer{ID: m.ID, State: away, Trust: 1}})
 		}
 		r := &rows[i]
+		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
+			continue
+		}
 		r.Invite, r.Owner, r.Uses, r.ExpiresMs, r.Revoked, r.Guest = m.Invite, m.Owner, m.Uses, m.ExpiresMs, m.Revoked, m.Guest
-		if m.Revoked {
-			r.State = revoked
+	}
+	for i, r := range rows {
+		if r.Revoked {
+			rows[i].State = revoked
 		}
 	}
 	return rows

@@ -36,13 +36,13 @@ func TestRevoke(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"nobody", []string{"ffff"}, exitFailed, "no member and no invite has an id that begins with ffff"},
-		{"itself", []string{ask(t, a).Self}, exitFailed, "would revoke the node on " + a + " itself"},
-		{"no owner's key", []string{other, "--owner", genesis}, exitFailed, genesis},
-		{"no reason", []string{other, "--reason", ""}, exitUsage, "use 1 to 256"},
+		{"nobody", []string{"ffff", a}, exitFailed, "no member and no invite has an id that begins with ffff"},
+		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
+		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
+		{"no reason", []string{other, a, "--reason", ""}, exitUsage, "use 1 to 256"},
 		{"a folder without a node", []string{other, dir}, exitFailed, dir},
 	} {
-		line := append([]string{"revoke", a, "--owner", owner[0]}, c.args...)
+		line := append([]string{"revoke", "--owner", owner[0]}, c.args...)
 		if code, _, stderr := typed(t, line...); code != c.code || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
