@@ -16,6 +16,11 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
+	}
+	for _, a := range s.Alarms {
+		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + a.Line()})
+	}
+	rows = append(rows, [][]string{
 		{"guest", guestText(s.Peers)},
 		{"model", modelText(s)},
 		{"folded", foldedText(s)},
@@ -29,7 +34,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"rounds", roundsText(s.Fragments)},
 		{"open", openText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
-	}
+	}...)
 	if rows = printable(rows); link && s.Link != "" {
 		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
 	}
@@ -213,7 +218,7 @@ func planText(p status.Plan) string {
 	case status.BoundOwnLink:
 		text += fmt.Sprintf(": this node's uplink does not carry one every %d, the run's H", p.H)
 	case status.BoundThin:
-		text += fmt.Sprintf(": the links are too thin for this run even so; deltas come late. A larger batch or a sparse codec (`atoll new --bandwidth`) takes less; the run's H is %d", p.H)
+		text += ": the links are too thin for this run even so"
 	}
 	if p.Real > 0 {
 		text += fmt.Sprintf(" (%.0f of late)", p.Real)

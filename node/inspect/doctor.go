@@ -115,6 +115,11 @@ func (d *doctor) askNode() {
 	if d.snapshot, err = client.Snapshot(ctx); err == nil {
 		d.Running = true
 		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.State))
+		for _, a := range d.snapshot.Alarms {
+			if !a.Passing() {
+				d.bad(a.Kind, "since "+a.Since.Format(time.DateTime)+": "+a.Text, a.Remedy)
+			}
+		}
 	}
 }
 

@@ -64,6 +64,12 @@ func Quantity(n uint64) string {
 	return fmt.Sprintf("%.3g %cB", x, "kMGTP"[unit])
 }
 
+// shortID is how many digits of an id name a node, a run or a digest on every screen, as wire's String has them.
+const shortID = 10
+
+// ShortID is enough of an id in hex to tell nodes apart.
+func ShortID(hex string) string { return strings.ToValidUTF8(hex[:min(len(hex), shortID)], "") }
+
 // Clip shortens a text to at most so many characters. The last one then says
 // that there was more.
 func Clip(s string, width int) string {

@@ -54,7 +54,7 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
 	}
 	for i := range v.Alarms {
-		v.Alarms[i].Text = withoutAddresses(v.Alarms[i].Text)
+		v.Alarms[i].Text, v.Alarms[i].Remedy = withoutAddresses(v.Alarms[i].Text), withoutAddresses(v.Alarms[i].Remedy)
 	}
 	for i := range v.Peers {
 		v.Peers[i].Reason = withoutAddresses(v.Peers[i].Reason)
