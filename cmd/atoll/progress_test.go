@@ -140,7 +140,7 @@ func TestPrintStatus(t *testing.T) {
 		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
 		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
-		"traffic  2.0 KiB sent, 1.0 MiB received; the uplink carries 20.0 Mbit/s\n",
+		"traffic  2.05 kB sent, 1.05 MB received; the uplink carries 20.0 Mbit/s\n",
 		"rounds   7(3) 8(2)  closed(contributors) per fragment\n",
 		"open     round 9 of fragment 1: waits for the delta of efefefefef, 2.1 s of at most 30.0 s\n",
 		"03:04:05 connected efefefefef",

@@ -141,7 +141,7 @@ func agreedText(s status.Snapshot) string {
 }
 
 func trafficText(s status.Snapshot) string {
-	text := fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))
+	text := fmt.Sprintf("%s sent, %s received", status.Traffic(float64(s.Net.SentBytes)), status.Traffic(float64(s.Net.ReceivedBytes)))
 	if len(s.Peers) > 0 && s.Peers[0].Upload > 0 {
 		text += fmt.Sprintf("; the uplink carries %s Mbit/s", uplink(s.Peers[0]))
 	}
@@ -159,7 +159,7 @@ func limitsText(l status.Limits) string {
 	}
 	if q := l.Quota; q != nil {
 		parts = append(parts, fmt.Sprintf("%s of %s this %s used, %s left until %s",
-			status.Quantity(q.Used), status.Quantity(q.Bytes), q.Period, status.Quantity(q.Left), q.Ends.Format(time.DateOnly)))
+			status.Traffic(float64(q.Used)), status.Traffic(float64(q.Bytes)), q.Period, status.Traffic(float64(q.Left)), q.Ends.Format(time.DateOnly)))
 	}
 	if l.Hours != "" {
 		parts = append(parts, "works "+l.Hours)
@@ -177,7 +177,7 @@ func dataText(d *status.Data) string {
 	}
 	text := fmt.Sprintf("%d of %d shards that are needed now, %s fetched", d.Needed-d.Missing, d.Needed, status.Bytes(float64(d.UsedBytes)))
 	if d.LimitBytes > 0 {
-		text += fmt.Sprintf(" of at most %s", status.Quantity(uint64(d.LimitBytes)))
+		text += fmt.Sprintf(" of at most %s", status.Bytes(float64(d.LimitBytes)))
 	}
 	if d.Next != "" {
 		text += "; next " + d.Next

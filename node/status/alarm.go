@@ -10,7 +10,7 @@ import (
 // Alarm is something wrong with a node or its run, for which a person has to look. All screens show the same ones.
 type Alarm struct {
 	Kind   string    `json:"kind"`          // of the event, or AlarmSilent or AlarmThin
-	Who    string    `json:"who,omitempty"` // whom it is about, a peer's id in hex; "" = this node
+	Who    string    `json:"who,omitempty"` // whom it is about, a peer's id in hex or its first digits; "" = this node
 	Since  time.Time `json:"since"`
 	Text   string    `json:"text"` // what was found
 	Remedy string    `json:"remedy"`

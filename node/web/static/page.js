@@ -198,7 +198,7 @@ function trafficText(p, view) {
 }
 
 function uplinkText(p) {
-  return p.up_most ? (p.full ? 'full at ' : 'up to ') + bytes(p.up_most) + '/s' : '';
+  return p.up_most ? (p.full ? 'full at ' : 'up to ') + (8e-6 * p.up_most).toFixed(1) + ' Mbit/s' : '';
 }
 
 const closed = new Map(); // fragment: last round that was seen to close
