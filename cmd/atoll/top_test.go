@@ -57,7 +57,7 @@ func TestTopSaysHowItEnded(t *testing.T) {
 	}
 	dead := one
 	dead.Died, dead.Dir = true, "my node"
-	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs --dir 'my node'`") {
+	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs 'my node'`") {
 		t.Error(err)
 	}
 	if got, err := endOf([]top.Node{over, dead}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {
