@@ -43,7 +43,7 @@ func (c *LogsCmd) Run(ctx context.Context, out *console) error {
 	reader := status.ReadEvents(dir)
 	events, err := reader.Next()
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: no node has left a record of events here; start one with `atoll join LINK %s`, or type another folder", dir, status.ShellWord(dir))
+		return fmt.Errorf("%s: no node has left a record of events here; start one with `atoll join %s`, or type another folder", dir, status.ShellWord(dir))
 	}
 	if c.Last > 0 {
 		events = events[max(0, len(events)-c.Last):]
