@@ -215,6 +215,16 @@ func TestGuestsAreNamed(t *testing.T) {
 	}
 }
 
+// What is wrong stands at the top of a status, with what to do.
+func TestStatusShowsAlarms(t *testing.T) {
+	s := status.Snapshot{Peers: []status.Peer{{Self: true}}}
+	s.Alarms = []status.Alarm{{Kind: "state wrong", Who: strings.Repeat("ef", 32), Text: "what was found", Remedy: "test its memory"}}
+	var b strings.Builder
+	if err := printStatus(&b, s, false); err != nil || !strings.Contains(b.String(), "\nWRONG    00:00:00 state wrong efefefefef: what was found; do: test its memory\n") {
+		t.Errorf("%v:\n%s", err, b.String())
+	}
+}
+
 // Peers and members are one table: who is not here has a row too.
 func TestMembersAmongPeers(t *testing.T) {
 	here, gone, own, invite := strings.Repeat("cd", 32), strings.Repeat("ef", 32), strings.Repeat("ab", 32), strings.Repeat("01", 32)

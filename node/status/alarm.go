@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,10 +42,15 @@ const (
 	mostNamed  = 4
 )
 
+// ended are the kinds of alarms that last until an event says that they are over, by the kind of that event.
+var ended = map[string]string{"disk well": "disk", "learner back": "learner lost"}
+
 // AlarmsOf are the alarms of a status at its time, the newest first and those that pass by themselves last.
 func AlarmsOf(s Snapshot) (alarms []Alarm) {
+	over, lasting := map[string]bool{}, slices.Collect(maps.Values(ended))
 	for _, e := range slices.Backward(s.Events) {
-		if e.Remedy == "" || s.At.Sub(e.At) >= alarmFor {
+		over[ended[e.Kind]] = true
+		if e.Remedy == "" || over[e.Kind] || s.At.Sub(e.At) >= alarmFor && !slices.Contains(lasting, e.Kind) {
 			continue
 		}
 		a := Alarm{Kind: e.Kind, Who: e.Peer, Since: e.At, Text: e.Text, Remedy: e.Remedy}

@@ -37,6 +37,12 @@ func TestAlarms(t *testing.T) {
 	if alarms[1].Passing() || !alarms[2].Passing() {
 		t.Error("only silence passes by itself")
 	}
+	if s.Events = append(s.Events, at(time.Hour, "disk", "", "free some room")); AlarmsOf(s)[0].Kind != "disk" {
+		t.Errorf("what lasts is gone: %v", AlarmsOf(s))
+	}
+	if s.Events = append(s.Events, at(0, "disk well", "", "")); AlarmsOf(s)[0].Kind == "disk" {
+		t.Errorf("what is over is still there: %v", AlarmsOf(s))
+	}
 	if s.Finished = true; len(AlarmsOf(s)) != 2 {
 		t.Errorf("of a run that is over: %v", AlarmsOf(s))
 	}
