@@ -166,10 +166,16 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	return cfg, nil
 }
 
-// sortWords tells the link from the folder. What is not typed is taken from the environment, which kong has done for words that
+// sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
 // are where they would be if both were typed.
 func (c *JoinCmd) sortWords() error {
-	if c.Link == "" || isLink(c.Link) {
+	if isLink(c.Dir) {
+		c.Link, c.Dir = c.Dir, c.Link
+	}
+	switch {
+	case isLink(c.Dir):
+		return badUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
+	case c.Link == "" || isLink(c.Link):
 		return nil
 	}
 	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {

@@ -61,6 +61,8 @@ func TestCommandLines(t *testing.T) {
 		{"new --seed=-1", 2, "", "--seed"},
 		{"join", 2, "", "there is no atoll folder here: go to one, or type `atoll join DIR`; `atoll new` makes one"},
 		{"join http://example.org", 2, "", `there is no folder "http://example.org"; a join link begins with "atoll:"`},
+		{"join absent atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
+		{"join atoll:12 atoll:13", 2, "", "these are two join links"},
 		{"join absent other", 2, "", `"absent" and "other" are two folders: a join link begins with "atoll:"`},
 		{"join atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
 		{"join atoll:" + strings.Repeat("ab", 32) + ",/ip4/192.0.2.1/tcp/4001/p2p/12D3K", 2, "", `cut or mistyped near "...1/tcp/4001/p2p/12D3K"`},
