@@ -221,7 +221,7 @@ func (d *doctor) checkPeers() {
 		switch {
 		case p.Self:
 		case p.State == "refused":
-			refused = fmt.Sprintf("; refused: %s at %s: %s", p.ID[:min(10, len(p.ID))], p.Addr, p.Reason)
+			refused = fmt.Sprintf("; refused: %s at %s: %s", status.ShortID(p.ID), p.Addr, p.Reason)
 		case !strings.HasPrefix(p.State, "silent"):
 			connected++
 		}
