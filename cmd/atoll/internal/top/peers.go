@@ -108,7 +108,7 @@ var columns = []column{
 	{"DOWN/S", 6, 9, true, 5, func(r row) string { return traffic(r.down, r.known) }},
 	{"TOK/S", 6, 8, true, 2, func(r row) string { return count(r.TokensPerS) }},
 	{"STEPS", 6, 8, true, 1, func(r row) string { return count(float64(r.Steps)) }},
-	{"MBIT/S", 7, 9, true, 1, func(r row) string { return uplink(r.Peer) }},
+	{"MBIT/S", 10, 10, true, 1, func(r row) string { return uplink(r.Peer) }},
 }
 
 // peers is the table in so many lines, with its heading. Where not all fit, the last line says so.
