@@ -124,7 +124,7 @@ func (n *node) reasons(at time.Time) (why []string) {
 		why = append(why, "this machine runs on its battery")
 	}
 	if q := l.Quota; q.Limited() && n.traffic.Used(q.Period, at).Sum() >= q.Bulk() {
-		why = append(why, fmt.Sprintf("the quota of %s a %s is used up, until %s", status.Quantity(q.Bytes), q.Period, q.Period.Ends(at).Format("2 January 15:04")))
+		why = append(why, fmt.Sprintf("the quota of %s a %s is used up, until %s", status.Traffic(float64(q.Bytes)), q.Period, q.Period.Ends(at).Format("2 January 15:04")))
 	}
 	return why
 }

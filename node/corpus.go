@@ -237,7 +237,7 @@ func (n *node) openShelf(path string) (err error) {
 	least := c.leastDisk(n.cfg.EvalBytes > 0, n.cfg.Observe)
 	if n.cfg.DataDisk > 0 && n.cfg.DataDisk < least {
 		return fmt.Errorf("--data-disk %s: the held-out shards of %s and two windows of %d shards need %s: pass at least that",
-			status.Quantity(uint64(n.cfg.DataDisk)), corpusLabel(n.genesis), c.source.WindowShards(), status.Quantity(uint64(least)))
+			status.Bytes(float64(n.cfg.DataDisk)), corpusLabel(n.genesis), c.source.WindowShards(), status.Bytes(float64(least)))
 	}
 	before := func(path string) error { return n.cfg.disk.Ask(store.Op{Kind: store.OpWrite, Path: path}) }
 	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {

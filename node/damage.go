@@ -42,6 +42,9 @@ const genesisFile = "genesis"
 // tellDamage says what the start found damaged and went on without.
 func (n *node) tellDamage() {
 	if bad := n.steplog.Sum().Damaged; bad > 0 {
-		n.view.event(n, "damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted; check the disk of %s", bad, n.cfg.Dir))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted", bad), n.checkDisk())
 	}
 }
+
+// checkDisk is what to do about files that are not what was written.
+func (n *node) checkDisk() string { return "check the disk of " + n.cfg.Dir }

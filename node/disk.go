@@ -47,7 +47,7 @@ func (n *node) troubled(t store.Trouble, what string, err error) {
 		return
 	}
 	n.disk.trouble, n.disk.tried = t, time.Now()
-	n.view.event(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v): %s. %s", t, what, err, t.Remedy(n.cfg.Dir), n.untilWell(t)))
+	n.view.alarm(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v). %s", t, what, err, n.untilWell(t)), t.Remedy(n.cfg.Dir))
 }
 
 // untilWell says what this node does until its disk is well, and begins with it.

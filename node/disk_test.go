@@ -30,7 +30,7 @@ func (d *sickDisk) disk() store.Disk {
 func diskEvents(s status.Snapshot) (texts []string) {
 	for _, e := range s.Events {
 		if strings.HasPrefix(e.Kind, "disk") {
-			texts = append(texts, e.Text)
+			texts = append(texts, e.Said())
 		}
 	}
 	return texts

@@ -129,7 +129,7 @@ func (n *node) heardDuplicate(now core.Time, b wire.Beat) {
 	}
 	if !n.duplicate.said {
 		n.duplicate.said = true
-		n.view.event(n, "duplicate key", n.self.String(), "another process runs with this node's key: copy folders without their key file")
+		n.view.alarm(n, "duplicate key", n.self.String(), "another process runs with this node's key", "end one of the two, and copy folders without their key file")
 	}
 }
 

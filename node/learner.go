@@ -51,7 +51,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	state, err := n.learnerState()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		n.view.event(n, "damaged", "", fmt.Sprintf("the learner begins anew: %v", err))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("the learner begins anew: %v", err), n.checkDisk())
 	}
 	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
@@ -226,19 +226,22 @@ func (n *node) learnerLost(err error) {
 		}
 		n.toldLost = lost
 	}
-	kind, next := "learner lost", "it starts again"
+	kind, next, remedy := "learner lost", "it starts again", learnerRemedy
 	if n.cfg.Learner == external.Attach {
 		next = "waits for " + n.attaches()
 	}
 	if errors.Is(err, external.ErrLeft) {
-		kind = "learner left"
+		kind, remedy = "learner left", ""
 	}
 	if n.external.Owes() {
 		n.replica.LearnerLost()
 		n.external.Told()
 	}
-	n.post(func(core.Time) { n.view.event(n, kind, "", err.Error()+"; "+next) })
+	n.post(func(core.Time) { n.view.alarm(n, kind, "", err.Error()+"; "+next, remedy) })
 }
+
+// learnerRemedy is what to do about a program that trains and was lost.
+const learnerRemedy = "if it happens again, try it with `atoll doctor --learner CMD --try`"
 
 // learnerBack runs on the training thread: a learner that was lost trains again.
 func (n *node) learnerBack() {

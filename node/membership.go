@@ -89,7 +89,7 @@ func (n *node) staysMember(kept member.Pass) bool {
 		return false
 	}
 	if n.cfg.Link.Invite != nil {
-		n.log.Warn("the invite of this folder has expired, and the link is for guests: goes on as a member. If all nodes refuse it, take part as a guest: join with the same link and a new --dir",
+		n.log.Warn("the invite of this folder has expired, and the link is for guests: goes on as a member. If all nodes refuse it, take part as a guest: join with the same link and a new folder",
 			"dir", n.cfg.Dir, "expired", time.UnixMilli(kept.Invite.ExpiresMs).UTC().Format(time.RFC3339))
 	}
 	return true

@@ -215,7 +215,7 @@ func (n *node) resumeOptimizer() error {
 		}
 	}
 	if err != nil {
-		n.view.event(n, "damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err), n.checkDisk())
 	}
 	return nil
 }

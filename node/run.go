@@ -95,7 +95,7 @@ func (n *node) identify() error {
 	}
 	n.run = n.genesis.RunID()
 	if zero := (wire.RunID{}); n.cfg.Link.Run != zero && n.cfg.Link.Run != n.run {
-		return fmt.Errorf("node folder %s belongs to run %v, the link names run %v; use another --dir for it", n.cfg.Dir, n.run, n.cfg.Link.Run)
+		return fmt.Errorf("node folder %s belongs to run %v, the link names run %v; use another folder for it", n.cfg.Dir, n.run, n.cfg.Link.Run)
 	}
 	return nil
 }

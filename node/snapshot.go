@@ -80,6 +80,7 @@ func (n *node) snapshot() status.Snapshot {
 	carried := n.host.Stats()
 	n.fillNet(&s, carried)
 	s.Peers = n.peers(now, s, carried)
+	s.Alarms = status.AlarmsOf(s)
 	return s
 }
 

@@ -178,7 +178,7 @@ func (n *node) wantShards(now core.Time) {
 // shardLost says that a file was not what it says, and has it fetched again.
 func (n *node) shardLost(d wire.Digest, err error) {
 	n.post(func(now core.Time) {
-		n.view.event(n, "damaged", "", fmt.Sprintf("shard %v: %v: fetches it again; check that disk", d, err))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("shard %v: %v: fetches it again", d, err), "check that disk")
 		n.machine.DropBlob(now, d)
 		n.wantShards(now)
 	})

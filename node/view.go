@@ -69,9 +69,12 @@ func newView(fragments int, p outer.Params) view {
 }
 
 // event keeps something worth telling a person.
-func (v *view) event(n *node, kind, peer, text string) {
+func (v *view) event(n *node, kind, peer, text string) { v.alarm(n, kind, peer, text, "") }
+
+// alarm keeps what somebody has to look after, with what to do.
+func (v *view) alarm(n *node, kind, peer, text, remedy string) {
 	n.log.Info(text, "event", kind, "peer", peer)
-	e := status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text}
+	e := status.Event{At: time.Now(), Kind: kind, Peer: peer, Text: text, Remedy: remedy}
 	n.journalEvent(e)
 	v.events = append(v.events, e)
 	if len(v.events) > maxEvents {
@@ -86,7 +89,7 @@ func (v *view) note(n *node, e core.Effect) {
 		v.spreading(n, e)
 	case gossip.StateDiffers:
 		n.log.Error("state differs", "peer", e.Peer, "rounds", e.Rounds)
-		v.event(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state: compares with it to find out whose is wrong")
+		v.alarm(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state", "wait: the two compare, and it is said whose is wrong")
 	case core.Refused:
 		v.event(n, "delta refused", e.Header.Author.String(), fmt.Sprintf("fragment %d round %d: %v", e.Header.Fragment, e.Header.Round, e.Reason))
 	case rounds.Closed:
@@ -98,9 +101,12 @@ func (v *view) note(n *node, e core.Effect) {
 // otherStateAdvice is what to do about a fold that came to another result.
 const otherStateAdvice = "one of the two has corrupt memory or a bug: stop both, run `atoll verify` on each folder, and do not use the model of the one that fails"
 
+// testMemory is what to do about values that are not what they were.
+const testMemory = "if it happens again, test this machine's memory"
+
 // damaged tells of an anchor that is not what it was.
 func (v *view) damaged(n *node, err error) {
-	v.event(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on; if it happens again, test this machine's memory", err))
+	v.alarm(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on", err), testMemory)
 }
 
 // repaired tells that a sound tip has replaced a damaged one, or what was given up
@@ -112,11 +118,11 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 	fragment := a.Fragment
 	v.dropped[fragment] += loss.Dropped.Tokens
 	if loss.Device != nil {
-		v.event(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Dropped.Steps, loss.Device))
+		v.alarm(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Dropped.Steps, loss.Device), learnerRemedy)
 		return
 	}
 	if a.GiveUp && loss.Gone == nil {
-		v.event(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps))
+		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
 		return
 	}
 	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound anchor again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
@@ -125,10 +131,10 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 // verdict tells whose state was wrong.
 func (v *view) verdict(n *node, e core.Verdict) {
 	if e.Own {
-		v.event(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: folding the ledger again shows that this node's state was wrong from round %d on; it is repaired; test this machine's memory", e.Fragment, e.Round))
+		v.alarm(n, "state wrong", n.self.String(), fmt.Sprintf("fragment %d: folding the ledger again shows that this node's state was wrong from round %d on; it is repaired", e.Fragment, e.Round), "test this machine's memory")
 		return
 	}
-	v.event(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so this peer's state is wrong; it will find out by itself", e.Fragment, e.Round))
+	v.alarm(n, "state wrong", e.Peer.String(), fmt.Sprintf("fragment %d: folding the ledger again gives this node's state of round %d, so this peer's state is wrong", e.Fragment, e.Round), "it will find out by itself; tell its owner to test its memory")
 }
 
 // finished tells that the run is over, and what its model is worth: agreed says

@@ -108,7 +108,7 @@ func (n *node) draftFailed(e replica.DraftFailed) {
 	case errors.Is(e.Err, outer.ErrDamaged):
 		n.view.damaged(n, e.Err)
 	case errors.Is(e.Err, outer.ErrUnread):
-		n.view.event(n, "damaged", n.self.String(), fmt.Sprintf("%v: drops the unpublished work of its fragment; check the disk of %s", e.Err, n.cfg.Dir))
+		n.view.alarm(n, "damaged", n.self.String(), fmt.Sprintf("%v: drops the unpublished work of its fragment", e.Err), n.checkDisk())
 	}
 }
 
@@ -118,11 +118,11 @@ func (n *node) damaged(err error) {
 	case errors.Is(err, outer.ErrDamaged):
 		n.view.damaged(n, err)
 	case errors.Is(err, replica.ErrNoBase):
-		n.view.event(n, "damaged", "", fmt.Sprintf("%v: folds again from an older one; check the disk of %s", err, n.cfg.Dir))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("%v: folds again from an older one", err), n.checkDisk())
 	case errors.Is(err, replica.ErrOwnLost):
-		n.view.event(n, "damaged", "", fmt.Sprintf("%v; check the disk of %s", err, n.cfg.Dir))
+		n.view.alarm(n, "damaged", "", err.Error(), n.checkDisk())
 	default:
-		n.view.event(n, "damaged", "", fmt.Sprintf("%v: fetches it again; check the disk of %s", err, n.cfg.Dir))
+		n.view.alarm(n, "damaged", "", fmt.Sprintf("%v: fetches it again", err), n.checkDisk())
 	}
 }
 
@@ -133,8 +133,8 @@ func (n *node) retained(e replica.Retained) {
 	}
 	if e.Bytes > e.Budget && !n.budgetSaid {
 		n.budgetSaid = true
-		n.view.event(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the last %d rounds need more than the %s of --keep",
-			status.Bytes(float64(e.Bytes)), n.genesis.Outer.Window, status.Bytes(float64(e.Budget))))
+		n.view.alarm(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the last %d rounds need more than the %s of --keep",
+			status.Bytes(float64(e.Bytes)), n.genesis.Outer.Window, status.Bytes(float64(e.Budget))), "see that the disk has room for it")
 	}
 }
 

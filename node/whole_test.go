@@ -283,7 +283,7 @@ func TestWrongRun(t *testing.T) {
 	}
 	other := toyGenesis(1 << 30)
 	err = fails(t, Config{Link: link, Genesis: other.Encode(), Observe: true})
-	if !strings.Contains(err.Error(), "use another --dir") {
+	if !strings.Contains(err.Error(), "use another folder") {
 		t.Errorf("genesis of one run, link of another: %v", err)
 	}
 }

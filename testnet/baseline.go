@@ -42,7 +42,7 @@ func (w *world) startCoordinator() error {
 // baselineArguments are the command line of a member of a baseline.
 func (w *world) baselineArguments(m *member) []string {
 	args := []string{
-		"baseline", "--kind", w.cfg.Baseline, "--dir", m.dir, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
+		"baseline", m.dir, "--kind", w.cfg.Baseline, "--genesis", w.path(genesisFile), "--coordinator", w.coordinator.Addr(),
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--pace", w.paceOf(m).String(),
 		"--log-level", "info",
 	}

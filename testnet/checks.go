@@ -49,7 +49,7 @@ func (w *world) checkEqual(name string, equal bool, digest string) Check {
 	var each []string
 	for _, m := range w.survivors() {
 		s := m.newest().last
-		each = append(each, fmt.Sprintf("%s chain %.16s state %.16s", m.name(), s.ChainDigest, s.StateDigest))
+		each = append(each, fmt.Sprintf("%s chain %.10s state %.10s", m.name(), s.ChainDigest, s.StateDigest))
 	}
 	c.Detail = strings.Join(each, ", ")
 	return c
@@ -58,9 +58,9 @@ func (w *world) checkEqual(name string, equal bool, digest string) Check {
 // held says how many nodes hold something.
 func held(nodes int, digest string) string {
 	if nodes == 1 {
-		return fmt.Sprintf("1 node holds %.16s", digest)
+		return fmt.Sprintf("1 node holds %.10s", digest)
 	}
-	return fmt.Sprintf("%d nodes hold %.16s", nodes, digest)
+	return fmt.Sprintf("%d nodes hold %.10s", nodes, digest)
 }
 
 func checkAccount(r Report, a account) Check {

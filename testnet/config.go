@@ -174,7 +174,7 @@ func (c Config) check() error {
 	case len(c.Precision) > 0 && c.Baseline != Atoll:
 		return fmt.Errorf("--precision is of atoll, and %s trains in f32: leave it out", c.Baseline)
 	case c.Window < 0 || c.Window > 0 && c.Window < outer.LeastWindow || c.Window > outer.MaxWindow:
-		return fmt.Errorf("--window is %d: use %d to %d rounds, or leave it out", c.Window, outer.LeastWindow, outer.MaxWindow)
+		return fmt.Errorf("--merge-within is %d: use %d to %d rounds, or leave it out", c.Window, outer.LeastWindow, outer.MaxWindow)
 	case c.Fragments < 0:
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:
@@ -218,7 +218,7 @@ func makeDir(dir string) (string, error) {
 	}
 	for _, name := range []string{genesisFile, nodeName(0)} {
 		if _, err := os.Stat(filepath.Join(abs, name)); err == nil {
-			return "", fmt.Errorf("--dir %s holds an earlier testnet (%s): remove it or choose another --dir", dir, name)
+			return "", fmt.Errorf("%s holds an earlier testnet (%s): remove it or choose another folder", dir, name)
 		}
 	}
 	if err := os.MkdirAll(abs, 0o755); err != nil {

@@ -65,7 +65,7 @@ func TestMakeDirRefusesAnEarlierWorld(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, genesisFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := makeDir(dir); err == nil || !strings.Contains(err.Error(), "remove it or choose another --dir") {
+	if _, err := makeDir(dir); err == nil || !strings.Contains(err.Error(), "remove it or choose another folder") {
 		t.Errorf("a folder with a world in it: %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func (r Report) result() web.Section {
 	if r.Goodput != nil {
 		add("goodput", "%.0f %% of the learners' time is in the model", 100**r.Goodput)
 	}
-	add("traffic", "%s received, %.2f bytes per token", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken)
+	add("traffic", "%s received, %.2f bytes per token", status.Traffic(float64(r.BytesReceived)), r.BytesPerToken)
 	if r.Views != nil {
 		add("steps", "%d of every member, in %s", *r.Steps, plural(int(*r.Views), "view"))
 	} else {

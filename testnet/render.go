@@ -85,7 +85,7 @@ func (r row) line(state int) string {
 	}
 	return fmt.Sprintf(rowFormat, r.name, state, status.Clip(r.stateText(), state),
 		count(float64(r.s.TokensTrained)), fmt.Sprintf("%.1f%%", 100*r.share), r.speedText(), r.lossText(),
-		fmt.Sprint(r.closed), status.Bytes(r.up), status.Bytes(r.down))
+		fmt.Sprint(r.closed), status.Traffic(r.up), status.Traffic(r.down))
 }
 
 // stateText is what the node does, as precisely as it says.

@@ -74,7 +74,7 @@ func (r Report) writeQuality(b *strings.Builder) {
 		item(b, "end", "learners had nothing to step for %.1f s at most%s", *r.EndIdleS, r.endText())
 	}
 	item(b, "pace", "%.0f ms x divisor a step%s (%s)", r.Calibration.PaceMs, r.Calibration.utilisationText(), r.Calibration.Note)
-	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Bytes(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
+	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Traffic(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
 	if r.Link != "" {
 		item(b, "links", "%s", r.linkText())
 	}

@@ -46,9 +46,9 @@ func (l *life) ending() string {
 
 // joinCommand is how a node from outside joins. One in a world that makes links needs one too.
 func (w *world) joinCommand() string {
-	command := "atoll join LINK --dir me --profile " + p2p.Local
+	command := "atoll join LINK me --profile " + p2p.Local
 	if w.shaped() {
-		command = "atoll testnet-node LINK --dir me --shape rate=none"
+		command = "atoll testnet-node LINK me --shape rate=none"
 	}
 	if w.cfg.Data != "" {
 		command += " --data " + status.ShellWord(w.cfg.Data)

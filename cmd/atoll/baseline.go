@@ -14,9 +14,9 @@ import (
 // BaselineCmd is `atoll baseline`, a member of a baseline such as dp. It is hidden: `atoll testnet --baseline`
 // starts such processes, and the coordinator that they need.
 type BaselineCmd struct {
+	Dir         string        `arg:"" help:"The member's folder."`
 	Kind        string        `help:"Which one: ${enum}." enum:"dp,diloco,local" required:""`
 	Genesis     string        `help:"Genesis file." required:"" placeholder:"FILE"`
-	Dir         string        `help:"The member's folder." required:"" placeholder:"DIR"`
 	Coordinator string        `help:"Address of the coordinator, with /p2p/ID." required:"" placeholder:"MULTIADDR"`
 	Data        string        `help:"Text to train on: a file, a folder or goroot." placeholder:"PATH"`
 	Threads     int           `help:"Threads to train with. Default: one per core." placeholder:"N"`

@@ -13,12 +13,12 @@ const benchHelp = `
 Measures what this machine does for a run of a model: training steps in the faster precision, the encoding of a delta on one core, the fold of a round on all, and synced writes. Every figure is a median. Links are measured in a run: atoll status shows what each carries.
 
     atoll bench
-    atoll bench --model base --dir me --seconds 10 --json`
+    atoll bench me --model base --seconds 10 --json`
 
 // BenchCmd is `atoll bench`.
 type BenchCmd struct {
+	Dir     string  `arg:"" optional:"" help:"Folder on the disk to measure. Default: the current folder." default:"."`
 	Model   string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"small"`
-	Dir     string  `help:"Folder on the disk to measure. Default: the current folder." default:"." placeholder:"DIR"`
 	Seconds float64 `help:"Seconds to measure each thing." default:"1"`
 	threadsFlag
 	jsonFlag

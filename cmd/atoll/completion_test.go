@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,8 +38,27 @@ func flagsOf(n *kong.Node) (all []*kong.Flag) {
 	return all
 }
 
-// Every command and every flag is in each script.
+// mostCommands is how many commands there may be that people see. More than a page of them nobody reads.
+const mostCommands = 34
+
+// Every command and every flag is in each script, and a flag means the same wherever it is.
 func TestCompletionsHaveAll(t *testing.T) {
+	leaves, kinds := 0, map[string]string{}
+	eachCommand(t, func(n *kong.Node) {
+		if len(visible(n)) == 0 {
+			leaves++
+		}
+		for _, f := range flagsOf(n) {
+			kind := kindOf(f)
+			if other, known := kinds[f.Name]; known && other != kind {
+				t.Errorf("--%s of %s is %s, elsewhere it is %s", f.Name, n.FullPath(), kind, other)
+			}
+			kinds[f.Name] = kind
+		}
+	})
+	if t.Logf("%d commands, %d flags", leaves, len(kinds)); leaves > mostCommands {
+		t.Errorf("%d commands, more than %d", leaves, mostCommands)
+	}
 	for shell, line := range map[string]func(path, flag string) *regexp.Regexp{
 		"bash": func(path, flag string) *regexp.Regexp {
 			return regexp.MustCompile(`(?m)^  "` + path + `"\) commands='[^']*' flags='[^']*--` + flag + `[ ']`)
@@ -92,14 +112,14 @@ func TestBashCompletes(t *testing.T) {
 		not   string
 	}{
 		{"atoll jo", "join", "testnet"},
-		{"atoll ", "testnet", "--dir"},
+		{"atoll ", "testnet", "--json"},
 		{"atoll join --prof", "--profile", "--peer"},
-		{"atoll join --profile ", "wan", "--dir"},
+		{"atoll join --profile ", "wan", "--data"},
 		{"atoll join --profile = l", "lan", "wan"},
 		{"atoll data ", "build", "join"},
 		{"atoll data build --held", "--held-out", "--seed"},
 		{"atoll join link --batt", "--battery", "--batch"},
-		{"atoll join --dir ", "", "wan"},
+		{"atoll join --data ", "", "wan"},
 		{"atoll testnet --no-", "--no-overlap", "--nodes"},
 	} {
 		list := strings.Split(c.typed, " ")
@@ -128,6 +148,18 @@ func TestScriptsParse(t *testing.T) {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}
 	}
+}
+
+// kindOf is what sort of value a flag takes.
+func kindOf(f *kong.Flag) string {
+	kind := f.Target.Type()
+	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+		kind = kind.Elem()
+	}
+	if kind.PkgPath() == "" && kind.Kind() >= reflect.Int && kind.Kind() <= reflect.Uint64 {
+		return "a whole number"
+	}
+	return kind.String()
 }
 
 // Every command has a page with every flag, argument and variable of its.

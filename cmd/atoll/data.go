@@ -22,8 +22,7 @@ type DataCmd struct {
 	Tokenizer DataTokenizerCmd `cmd:"" help:"Train a tokenizer."`
 	Build     DataBuildCmd     `cmd:"" help:"Make a corpus of text."`
 	Mix       DataMixCmd       `cmd:"" help:"Make one corpus of several, with weights."`
-	Show      DataShowCmd      `cmd:"" help:"Show what a corpus has."`
-	Verify    DataVerifyCmd    `cmd:"" help:"Check every byte of a corpus."`
+	Show      DataShowCmd      `cmd:"" help:"Show what a corpus has, or check every byte of it."`
 }
 
 // Help implements kong.HelpProvider.

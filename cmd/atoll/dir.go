@@ -2,57 +2,65 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
+	"atoll/node/status"
 	"atoll/tensor"
-	"atoll/tensor/token"
+	"atoll/testnet"
 )
 
-// dirFlag is the folder of a node that exists already.
-type dirFlag struct {
-	Dir string `help:"The node's folder. Default: the only one in the current folder." placeholder:"DIR"`
+// dirArg is the folder of a node that exists already.
+type dirArg struct {
+	Dir string `arg:"" optional:"" help:"The node's folder. Default: the only one here, which is the current folder or one directly in it."`
 }
 
-// folder is the folder that was asked for, or the only one there is.
-func (f dirFlag) folder() (string, error) {
+// folder is the folder that was typed, or the only one here, of which the answer then tells.
+func (f dirArg) folder(out *console) (string, error) {
 	if f.Dir != "" {
+		if _, err := os.Stat(f.Dir); errors.Is(err, fs.ErrNotExist) {
+			return "", badUsage("there is no folder %q; a join link begins with %q, copy it whole, without quotes or brackets", quoted(f.Dir), linkScheme)
+		}
 		return f.Dir, nil
 	}
-	return findFolder(".")
+	dir, err := findFolder(".", out.typed)
+	if err == nil {
+		out.say("the folder here: %s", dir)
+	}
+	return dir, err
 }
 
-// model is the run and the newest model of that folder, with the tokens that it has folded.
-// Long replays say on stderr how far they are.
-func (f dirFlag) model(ctx context.Context, out *console) (g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
-	dir, err := f.folder()
-	if err != nil {
-		return g, nil, 0, err
+// quoted is what a message may quote of a word that should be a folder and could be an invite, whose secret has 43 characters.
+func quoted(word string) string {
+	const most = 40
+	if len(word) <= most && !strings.Contains(word, "#") {
+		return word
 	}
-	return inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
+	return joinlink.Shown(word)
+}
+
+// model is the folder, its run and the newest model, with the tokens that it has folded.
+// Long replays say on stderr how far they are.
+func (f dirArg) model(ctx context.Context, out *console) (dir string, g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
+	if dir, err = f.folder(out); err == nil {
+		g, slab, folded, err = inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
+	}
+	return dir, g, slab, folded, err
 }
 
 // loadingModel is what takes long in loading a model: the folding of rounds that the disk has as deltas.
 const loadingModel = "loading the model"
 
-// tokenizer is the run's, with its file, see inspect.Tokenizer.
-func (f dirFlag) tokenizer(g genesis.Genesis) (token.Tokenizer, []byte, error) {
-	dir, err := f.folder()
-	if err != nil {
-		return nil, nil, err
-	}
-	return inspect.Tokenizer(dir, g)
-}
-
-// nodeFiles are in every node's folder.
-var nodeFiles = []string{"key", "genesis"}
-
-// findFolder returns the only node folder among dir and the folders in it.
-func findFolder(dir string) (string, error) {
+// findFolder returns the only folder of a node among dir and the folders in it. If there are more or none, it says what to type
+// instead of what was.
+func findFolder(dir string, typed []string) (string, error) {
 	if isNodeFolder(dir) {
 		return dir, nil
 	}
@@ -66,20 +74,38 @@ func findFolder(dir string) (string, error) {
 			found = append(found, path)
 		}
 	}
+	again := "atoll"
+	for _, word := range typed {
+		again += " " + status.ShellWord(word)
+	}
 	switch len(found) {
 	case 0:
-		return "", badUsage("there is no node's folder here; pass --dir DIR, the folder that `atoll join` said it uses")
+		return "", badUsage("there is no atoll folder here: go to one, or type `%s DIR`; `atoll new` makes one, and so does `atoll join LINK`", again)
 	case 1:
 		return found[0], nil
 	}
-	return "", badUsage("there are several nodes' folders here; pass --dir with one of %s", strings.Join(found, ", "))
+	return "", badUsage("there are %d atoll folders here, %s: type which, such as `%s %s`", len(found), strings.Join(found, ", "), again, status.ShellWord(found[0]))
 }
 
-func isNodeFolder(dir string) bool {
-	for _, name := range nodeFiles {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
-			return false
-		}
+// isNodeFolder says whether a folder is that of a node, or of one that will be the first of a run.
+func isNodeFolder(dir string) bool { return isFile(dir, genesisName) && !testnet.IsWorld(dir) }
+
+// Files of a node's folder.
+const (
+	genesisName = "genesis"
+	ownerName   = "owner" // key of the run's owner, where it was made here
+	keyName     = "key"
+)
+
+func isFile(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && !info.IsDir()
+}
+
+// worldOrFolder is the folder that was typed, the testnet's here, or the only node's folder here.
+func (f dirArg) worldOrFolder(out *console) (string, error) {
+	if f.Dir == "" && testnet.IsWorld(".") {
+		return ".", nil
 	}
-	return true
+	return f.folder(out)
 }

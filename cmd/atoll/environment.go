@@ -16,11 +16,17 @@ const envPrefix = "ATOLL"
 // new is no number of tokens for generate to write.
 var everywhere = []string{"config", "dir", "log-level", "threads"}
 
-// notTheNodes are commands whose --dir is no node's folder.
-var notTheNodes = []string{"testnet", "relay", "bench"}
+// notTheNodes are commands whose folder is not one of a node that is there.
+var notTheNodes = []string{"testnet", "new", "bench", "baseline"}
+
+// dirEnv is the variable of the folder of a node.
+const dirEnv = "ATOLL_DIR"
+
+// inEnvironment are the arguments that have a variable.
+var inEnvironment = []string{"dir", "link"}
 
 // environment gives every flag its variable: ATOLL_JOIN_UP for --up of atoll join, and
-// ATOLL_DIR for --dir of every command.
+// ATOLL_DIR for the folder of every command.
 func environment(k *kong.Kong) error {
 	nameFlags(k.Model.Node, nil)
 	return nil
@@ -33,6 +39,11 @@ func nameFlags(n *kong.Node, path []string) {
 			continue
 		}
 		setEnv(f, envName(path, f.Name))
+	}
+	for _, p := range n.Positional {
+		if slices.Contains(inEnvironment, p.Name) && !p.IsCumulative() {
+			p.Tag.Envs = []string{envName(path, p.Name)}
+		}
 	}
 	for _, child := range n.Children {
 		nameFlags(child, append(slices.Clone(path), child.Name))
@@ -89,6 +100,9 @@ func misspelt(app *kong.Node) (found [][2]string) {
 func variables(n *kong.Node) (names []string) {
 	for _, f := range n.Flags {
 		names = append(names, f.Envs...)
+	}
+	for _, p := range n.Positional {
+		names = append(names, p.Tag.Envs...)
 	}
 	for _, child := range n.Children {
 		names = append(names, variables(child)...)

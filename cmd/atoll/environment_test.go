@@ -29,6 +29,11 @@ func TestVariablesAreByCommand(t *testing.T) {
 				}
 			}
 		}
+		for _, p := range n.Positional {
+			for _, env := range p.Tag.Envs {
+				owners[env] = p.Name
+			}
+		}
 		for _, child := range n.Children {
 			look(child)
 		}
@@ -42,13 +47,13 @@ func TestVariablesAreByCommand(t *testing.T) {
 }
 
 func TestVariablesDoNotLeak(t *testing.T) {
-	t.Setenv("ATOLL_TOKENS", "-1")
+	t.Setenv("ATOLL_LENGTH", "-1")
 	t.Setenv("ATOLL_NEW_TOKENS", "-1")
-	code, _, stderr := typed(t, "generate", "--dir", "absent")
-	if strings.Contains(stderr, "--tokens is") || code != exitFailed {
+	code, _, stderr := typed(t, "generate", t.TempDir())
+	if strings.Contains(stderr, "--length is") || code != exitFailed {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if want := "note: ATOLL_TOKENS is not read; use ATOLL_GENERATE_TOKENS"; !strings.Contains(stderr, want) {
+	if want := "note: ATOLL_LENGTH is not read; use ATOLL_GENERATE_LENGTH"; !strings.Contains(stderr, want) {
 		t.Errorf("%q does not say %q", stderr, want)
 	}
 	if _, _, stderr := typed(t, "new"); !strings.Contains(stderr, "ATOLL_NEW_TOKENS") || !strings.Contains(stderr, "whole number") {
@@ -60,7 +65,7 @@ func TestMisspeltVariables(t *testing.T) {
 	t.Setenv("ATOLL_JION_UP", "5")
 	t.Setenv("ATOLL_JOIN_DOWN", "")
 	t.Setenv("ATOLL_OF_ANOTHER_PROGRAM", "5")
-	_, _, stderr := typed(t, "key", "show", "--dir", "absent")
+	_, _, stderr := typed(t, "key", "absent")
 	if want := "note: ATOLL_JION_UP is not read; use ATOLL_JOIN_UP"; strings.Count(stderr, "note:") != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("%q does not say %q alone", stderr, want)
 	}

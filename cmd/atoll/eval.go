@@ -20,13 +20,13 @@ import (
 const evalHelp = `
 Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell). Of a mixture each corpus has its own figure too.
 
-    atoll eval --dir first
-    atoll eval --dir first --all
-    atoll eval --dir first --data book.txt --json`
+    atoll eval first
+    atoll eval first --all
+    atoll eval first --data book.txt --json`
 
 // EvalCmd is `atoll eval`.
 type EvalCmd struct {
-	dirFlag
+	dirArg
 	Data string `help:"Text to measure on: a file, a folder, a corpus with the run's tokenizer, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
 	All  bool   `help:"Measure on all that is held out. Default: a sample of 128 KiB."`
 	threadsFlag
@@ -67,7 +67,7 @@ type partEvaluation struct {
 
 // Run measures the model.
 func (c *EvalCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}

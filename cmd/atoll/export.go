@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"atoll/node/genesis"
+	"atoll/node/inspect"
 )
 
 // builtInOnly refuses what this program can do with the models alone that it knows.
@@ -18,12 +19,12 @@ func builtInOnly(g genesis.Genesis, command string) error {
 const exportHelp = `
 Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors in float32, the tokenizer that a built-in model was trained with, and a README.md that says what it is. Of a run that goes on with adapters it writes adapters, for PEFT.
 
-    atoll export --dir first --out model
+    atoll export first --out model
     python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('model')"`
 
 // ExportCmd is `atoll export`.
 type ExportCmd struct {
-	dirFlag
+	dirArg
 	Out string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
 	jsonFlag
 }
@@ -43,11 +44,11 @@ type exported struct {
 
 // Run writes the folder.
 func (c *ExportCmd) Run(ctx context.Context, out *console) error {
-	g, slab, folded, err := c.model(ctx, out)
+	dir, g, slab, folded, err := c.model(ctx, out)
 	if err != nil {
 		return err
 	}
-	_, tokenizer, err := c.tokenizer(g)
+	_, tokenizer, err := inspect.Tokenizer(dir, g)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"atoll/node/inspect"
 	"atoll/tensor"
 	"atoll/tensor/llama"
 	"atoll/tensor/token"
@@ -18,14 +19,14 @@ import (
 const generateHelp = `
 Continues a prompt with the newest model of a node, running or not. The same seed gives the same text.
 
-    atoll generate --dir first
-    atoll generate --dir first --prompt "The rays of light" --tokens 200 --temperature 0.6`
+    atoll generate first
+    atoll generate first --prompt "The rays of light" --length 200 --temperature 0.6`
 
 // GenerateCmd is `atoll generate`.
 type GenerateCmd struct {
-	dirFlag
+	dirArg
 	Prompt      string  `help:"Text to continue. Default: the start of a document, or of a line where tokens are bytes." placeholder:"TEXT"`
-	Tokens      int     `help:"Tokens to write." default:"400"`
+	Length      int     `help:"Tokens to write." default:"400"`
 	Temperature float64 `help:"Below 1 prefers likely tokens; 0 always takes the likeliest." default:"0.8"`
 	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
 	TopP        float64 `help:"Draw only from the likeliest tokens that together have this probability; 0 for all." default:"0"`
@@ -49,14 +50,14 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	g, slab, folded, err := c.model(ctx, out)
+	dir, g, slab, folded, err := c.model(ctx, out)
 	if err != nil {
 		return err
 	}
 	if err := builtInOnly(g, "generate"); err != nil {
 		return err
 	}
-	tokenizer, _, err := c.tokenizer(g)
+	tokenizer, _, err := inspect.Tokenizer(dir, g)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Confi
 			break
 		}
 		w.token(t.Bytes(id))
-		if n++; n >= c.Tokens || ctx.Err() != nil || w.err != nil {
+		if n++; n >= c.Length || ctx.Err() != nil || w.err != nil {
 			break
 		}
 	}
@@ -92,8 +93,8 @@ func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Confi
 
 func (c *GenerateCmd) check() error {
 	switch {
-	case c.Tokens < 1:
-		return badUsage("--tokens is %d; use 1 or more", c.Tokens)
+	case c.Length < 1:
+		return badUsage("--length is %d; use 1 or more", c.Length)
 	case !(c.Temperature >= 0):
 		return badUsage("--temperature is %v; use 0 or more", c.Temperature)
 	case c.TopK < 0:

@@ -16,13 +16,13 @@ import (
 )
 
 const inviteHelp = `
-Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. With --genesis the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Who has the link joins as a member, and a member can harm the run: send it as you would a password.
+Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. Where no node has run yet, after atoll new, the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Who has the link joins as a member, and a member can harm the run: send it as you would a password.
 
-    atoll invite --dir first --expires 7d
-    atoll invite --dir first --uses 5
-    atoll invite --dir first --for 8a88e3dd...          for one node alone, by its id: see atoll key show
-    atoll invite --dir first --guests                   for strangers: you may publish this link
-    atoll relay "$(atoll invite --genesis mine.genesis)"
+    atoll invite first --expires 7d
+    atoll invite first --uses 5
+    atoll invite first --for 8a88e3dd...          for one node alone, by its id: see atoll key
+    atoll invite first --guests                   for strangers: you may publish this link
+    atoll relay "$(atoll invite mine)"
 
 With --guests they join as guests: they train, all together count a little beside the members, and have no say. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
@@ -30,9 +30,8 @@ All nodes keep the limits. After --expires nobody new gets in, and who is in sta
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
-	dirFlag
-	Genesis string `help:"Genesis file, in place of a node's folder." placeholder:"FILE"`
-	Owner   string `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
+	dirArg
+	Owner   string `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
 	For     string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
 	Guests  bool   `help:"Admit guests, whose work counts a little and whose word does not. Such a link is for everybody."`
 	Uses    uint32 `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
@@ -46,7 +45,7 @@ func (*InviteCmd) Help() string { return inviteHelp }
 // invited is the answer of `atoll invite`.
 type invited struct {
 	Link   string `json:"link"`
-	Invite string `json:"invite"` // its public half, by which atoll members names it
+	Invite string `json:"invite"` // its public half, by which atoll peers names it
 	Guests bool   `json:"guests"` // it admits guests
 }
 
@@ -55,7 +54,11 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if c.Guests && c.For != "" {
 		return badUsage("--for makes one node a member, and --guests admits guests: leave one of the two out")
 	}
-	dir, g, err := c.run()
+	dir, err := c.folder(out)
+	if err != nil {
+		return err
+	}
+	g, err := inspect.FolderGenesis(dir)
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	link := joinlink.Link{Run: g.RunID()}
-	if c.Genesis == "" {
+	if isFile(dir, keyName) {
 		if link, err = linkOf(ctx, dir); err != nil {
 			return err
 		}
@@ -84,21 +87,6 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	return nil
 }
 
-// run is the run of --genesis or of the folder, and where to look for the owner's key.
-func (c *InviteCmd) run() (dir string, g genesis.Genesis, err error) {
-	if c.Genesis == "" {
-		if dir, err = c.folder(); err == nil {
-			g, err = inspect.FolderGenesis(dir)
-		}
-		return dir, g, err
-	}
-	if c.Dir != "" {
-		return "", g, badUsage("pass either --genesis or --dir, not both")
-	}
-	_, g, err = genesisFile(c.Genesis)
-	return filepath.Dir(c.Genesis), g, err
-}
-
 func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {
 	v := member.Invite{Guests: c.Guests, Uses: c.Uses}
 	if c.Expires != nil {
@@ -106,7 +94,7 @@ func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass,
 	}
 	if c.For != "" {
 		if err := v.Key.UnmarshalText([]byte(c.For)); err != nil {
-			return member.Pass{}, badUsage("--for %q is no node: pass the 64 digits that atoll key show prints as id", c.For)
+			return member.Pass{}, badUsage("--for %q is no node: pass the 64 digits that atoll key prints as id", c.For)
 		}
 		return member.Issue(owner, run, v, nil), nil
 	}
@@ -120,8 +108,9 @@ func ownerKey(file, dir string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 		return readOwner(file, g)
 	}
 	var wrong error
-	for _, place := range []string{".", dir, filepath.Dir(filepath.Clean(dir))} {
-		files, err := filepath.Glob(filepath.Join(place, "*"+ownerSuffix))
+	beside := filepath.Join(dir, "..")
+	for _, place := range []string{dir, beside, filepath.Join(beside, "*")} {
+		files, err := filepath.Glob(filepath.Join(place, ownerName))
 		if err != nil {
 			return nil, err
 		}

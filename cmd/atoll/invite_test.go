@@ -17,7 +17,7 @@ func TestGuests(t *testing.T) {
 	genesis := newRun(t, text)
 	invite := func(args ...string) (made invited) {
 		t.Helper()
-		code, stdout, stderr := typed(t, append([]string{"invite", "--dir", a, "--owner", ownerFile(genesis), "--json"}, args...)...)
+		code, stdout, stderr := typed(t, append([]string{"invite", a, "--owner", filepath.Join(filepath.Dir(genesis), ownerName), "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(stdout), &made); err != nil || code != 0 {
 			t.Fatalf("invite: exit code %d: %s%s", code, stdout, stderr)
 		}
@@ -29,9 +29,9 @@ func TestGuests(t *testing.T) {
 			t.Errorf("%v: exit code %d, no %q in %s%s", args, code, want, stdout, stderr)
 		}
 	}
-	first := startNode(t, "--genesis", genesis, "--dir", a, "--listen", anyPort, "--data", text)
+	first := startNode(t, "--genesis", genesis, a, "--listen", anyPort, "--data", text)
 	made := invite("--guests")
-	second := startNode(t, made.Link, "--dir", b, "--listen", anyPort, "--data", text)
+	second := startNode(t, made.Link, b, "--listen", anyPort, "--data", text)
 	asked, err := joinlink.Parse(made.Link)
 	if err != nil {
 		t.Fatal(err)
@@ -40,26 +40,25 @@ func TestGuests(t *testing.T) {
 		t.Errorf("the guest's link is %s, %v", second.link, err)
 	}
 	id := ask(t, b).Self
-	says("with `atoll invite --for "+id+"`", "status", "--dir", b)
+	says("with `atoll invite --for "+id+"`", "status", b)
 	for livePeers(ask(t, a)) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the guest was never seen")
 		}
 	}
-	says("guests, whose work counts a little: "+shortID(id), "peers", "--dir", a)
-	says(shortID(id)+"  "+shortID(made.Invite), "members", "--dir", a)
-	says("  guest\n", "members", "--dir", a)
-	says(`"guest":true`, "members", "--dir", a, "--json")
+	says("guests, whose work counts a little: "+shortID(id), "peers", a)
+	says("  "+shortID(made.Invite)+"\n", "peers", a)
+	says(`"guest":true`, "peers", a, "--json")
 	second.leave(t)
 
-	second = startNode(t, invite("--for", id).Link, "--dir", b, "--listen", anyPort, "--data", text)
+	second = startNode(t, invite("--for", id).Link, b, "--listen", anyPort, "--data", text)
 	if s := ask(t, b); s.Self != id || s.Peers[0].Guest {
 		t.Errorf("with a link for it: %+v", s.Peers[0])
 	}
 	second.leave(t)
 	first.leave(t)
-	says("for it alone", "members", "--dir", b)
-	if _, stdout, _ := typed(t, "members", "--dir", b); strings.Contains(stdout, "guest") {
+	says("  own\n", "peers", b)
+	if _, stdout, _ := typed(t, "peers", b); strings.Contains(stdout, "guest") {
 		t.Errorf("members: %s", stdout)
 	}
 }

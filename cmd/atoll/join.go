@@ -25,28 +25,29 @@ import (
 )
 
 const joinHelp = `
-Joins a run with the link that another node prints, or starts one with the genesis file of atoll new. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once. Join with the same --dir to go on where the node stopped.
+Joins a run with the link that another node prints, begins one in the folder that atoll new made, or goes on with the run of a folder. A word that begins with atoll: is a link, any other word is a folder. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once.
 
-    atoll join --genesis opticks.genesis --dir first        the first node of a run
+    atoll join first                                        the first node of a run, after atoll new first
     atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
-    atoll join 3f2a...                                      with a member that is on this network
-    atoll join LINK --dir second --threads 2 --batch 8
-    atoll join --dir second                                 go on after a stop
+    atoll join atoll:3f2a...                                with a member that is on this network
+    atoll join LINK second --threads 2 --batch 8
+    atoll join second                                       go on after a stop
+    atoll join                                              the same with the only folder here
     atoll join LINK --observe                               hold and serve, do not train
     atoll join LINK --learner torch                         train with PyTorch on this machine's accelerator
     atoll join LINK --learner "torchrun:8 --fsdp"           with eight of them as one learner, torch or hf
-    atoll join LINK --dir mine --learner attach             wait for a script that calls atoll.join(model, folder="mine")
+    atoll join LINK mine --learner attach                   wait for a script that calls atoll.join(model, folder="mine")
     atoll join LINK --up 5mbit --down 20mbit --quota 300GB/month --hours 22-07 --battery pause
 
 The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run, or its 64 digits alone if a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
+	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
+	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
 
-	Genesis  string   `help:"Genesis file, for the first node of a run." placeholder:"FILE"`
-	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: the name of the genesis file with .owner." placeholder:"FILE"`
-	Dir      string   `help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN." placeholder:"DIR"`
+	Genesis  string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`
+	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: owner in the folder, or beside --genesis." placeholder:"FILE"`
 	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. On a corpus that atoll data build made it is a folder that has some of its shards, and peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
@@ -124,7 +125,7 @@ func (c *JoinCmd) takePart(ctx context.Context, out *console, run func(context.C
 // plan says what happens first.
 func plan(cfg node.Config) string {
 	switch n := len(cfg.Link.Peers) + len(cfg.Peers); {
-	case n == 0 && cfg.Genesis != nil:
+	case n == 0 && (cfg.Genesis != nil || isNodeFolder(cfg.Dir) && !isFile(cfg.Dir, keyName)):
 		return "as its first node"
 	case n == 0 && !inspect.HasNode(cfg.Dir):
 		return "with a member on this network"
@@ -141,6 +142,9 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
+	if err := c.sortWords(); err != nil {
+		return node.Config{}, err
+	}
 	cfg := node.Config{
 		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer, NoMDNS: c.NoMDNS,
 		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
@@ -153,13 +157,30 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 	if cfg.Limits, err = c.limits(); err != nil {
 		return cfg, err
 	}
-	if err := c.findRun(&cfg); err != nil {
+	if err := c.findRun(&cfg, out); err != nil {
 		return cfg, err
 	}
-	if cfg.Dir == "" {
-		cfg.Dir = defaultDir(cfg.Link.Run)
-	}
+	cfg.Dir = cmp.Or(cfg.Dir, defaultDir(cfg.Link.Run))
 	return cfg, nil
+}
+
+// sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
+// are where they would be if both were typed.
+func (c *JoinCmd) sortWords() error {
+	if isLink(c.Dir) {
+		c.Link, c.Dir = c.Dir, c.Link
+	}
+	switch {
+	case isLink(c.Dir):
+		return badUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
+	case c.Link == "" || isLink(c.Link):
+		return nil
+	}
+	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {
+		return badUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), linkScheme)
+	}
+	c.Link, c.Dir = os.Getenv(envName([]string{"join"}, "link")), c.Link
+	return nil
 }
 
 // logHandler writes log lines of a level and above to stderr, also the lines of the
@@ -218,7 +239,7 @@ func (c *JoinCmd) evalBytes(out *console) int {
 }
 
 // findRun finds out which run is meant: by link, genesis file or folder.
-func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
+func (c *JoinCmd) findRun(cfg *node.Config, out *console) (err error) {
 	if c.Link != "" {
 		if cfg.Link, err = joinlink.Parse(c.Link); err != nil {
 			return badLink(c.Link, err)
@@ -226,33 +247,35 @@ func (c *JoinCmd) findRun(cfg *node.Config) (err error) {
 	}
 	switch {
 	case c.Genesis != "":
-		return c.readGenesis(cfg)
-	case c.Link == "" && c.Dir == "":
-		return badUsage("which run? Pass a join link, or --genesis FILE for the first node, or --dir DIR to go on with a node")
+		b, g, err := genesisFile(c.Genesis)
+		if err != nil {
+			return err
+		}
+		cfg.Genesis = b
+		return c.own(cfg, g, filepath.Dir(c.Genesis))
 	case c.Link == "":
-		g, err := inspect.FolderGenesis(c.Dir)
+		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); err != nil {
+			return err
+		}
+		g, err := inspect.FolderGenesis(cfg.Dir)
 		if errors.Is(err, inspect.ErrNoNodeFolder) {
-			return badUsage("%s holds no node yet; pass a join link, or --genesis FILE for the first node", c.Dir)
+			return badUsage("%s holds no run yet: pass a join link as well, which begins with %q, or make a run there with `atoll new %s`", cfg.Dir, linkScheme, status.ShellWord(cfg.Dir))
 		}
-		cfg.Link.Run = g.RunID()
-		if err == nil && c.Owner != "" {
-			cfg.Owner, err = readOwner(c.Owner, g)
+		if err != nil {
+			return err
 		}
-		return err
+		return c.own(cfg, g, cfg.Dir)
 	}
 	return nil
 }
 
-func (c *JoinCmd) readGenesis(cfg *node.Config) error {
-	b, g, err := genesisFile(c.Genesis)
-	if err != nil {
-		return err
-	}
-	cfg.Link.Run, cfg.Genesis = g.RunID(), b
+// own takes the run of a genesis, and the key of its owner from a folder, if it is there.
+func (c *JoinCmd) own(cfg *node.Config, g genesis.Genesis, dir string) (err error) {
+	cfg.Link.Run = g.RunID()
 	if g.Admission() == genesis.Open {
 		return nil
 	}
-	cfg.Owner, err = readOwner(cmp.Or(c.Owner, ownerFile(c.Genesis)), g)
+	cfg.Owner, err = readOwner(cmp.Or(c.Owner, filepath.Join(dir, ownerName)), g)
 	if errors.Is(err, fs.ErrNotExist) && c.Owner == "" {
 		return nil // a node that was here before has its invite in its folder
 	}
@@ -263,7 +286,7 @@ func (c *JoinCmd) readGenesis(cfg *node.Config) error {
 func genesisFile(path string) (raw []byte, g genesis.Genesis, err error) {
 	raw, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, g, fmt.Errorf("genesis %s does not exist; make one with `atoll new --out %s`", path, path)
+		return nil, g, fmt.Errorf("genesis %s does not exist; make one with `atoll new`", path)
 	}
 	if err != nil {
 		return nil, g, fmt.Errorf("genesis: %w", err)
@@ -286,12 +309,12 @@ func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 // linkScheme begins every join link.
 const linkScheme = "atoll:"
 
+// isLink tells a join link from a folder.
+func isLink(word string) bool { return strings.HasPrefix(strings.TrimSpace(word), linkScheme) }
+
 // badLink says where a join link is wrong: at the first of its parts up to which
 // it cannot be read.
 func badLink(link string, err error) error {
-	if !strings.HasPrefix(strings.TrimSpace(link), linkScheme) {
-		return badUsage("%q is no join link: it does not begin with %q, and it is no run's 64 digits; copy the link whole, without quotes or brackets", joinlink.Shown(link), linkScheme)
-	}
 	link, _, invited := strings.Cut(link, "#")
 	if _, whole := joinlink.Parse(link); whole == nil && invited {
 		return badUsage("%v", err) // no part of an invite is shown: whoever has it can join

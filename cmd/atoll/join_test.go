@@ -26,12 +26,12 @@ const nano = `{"vocab":256,"hidden":16,"layers":1,"heads":2,"kvheads":1,"interme
 func newRun(t *testing.T, text string, args ...string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
-	path = filepath.Join(dir, "run.genesis")
+	path = filepath.Join(dir, genesisName)
 	model := filepath.Join(dir, "nano.json")
 	if err := os.WriteFile(model, []byte(nano), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := append([]string{"new", "--model", model, "--tokens", "1e12", "--data", text, "--fragments", "3", "--h", "4", "--profile", "local", "--out", path}, args...)
+	line := append([]string{"new", "--model", model, "--tokens", "1e12", "--data", text, "--fragments", "3", "--h", "4", "--profile", "local", dir}, args...)
 	if code, _, stderr := typed(t, line...); code != 0 {
 		t.Fatalf("new: exit code %d: %s", code, stderr)
 	}
@@ -103,8 +103,8 @@ func TestSecondNodeJoins(t *testing.T) {
 	text := someText(t)
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	first := startNode(t, "--genesis", newRun(t, text), "--dir", a, "--listen", anyPort, "--data", text)
-	second := startNode(t, first.link, "--dir", b, "--listen", anyPort, "--data", text, "--json")
+	first := startNode(t, "--genesis", newRun(t, text), a, "--listen", anyPort, "--data", text)
+	second := startNode(t, first.link, b, "--listen", anyPort, "--data", text, "--json")
 	var s status.Snapshot
 	if err := json.Unmarshal([]byte(second.link), &s); err != nil || s.Run == "" {
 		t.Errorf("first line of --json: %q: %v", second.link, err)
@@ -116,20 +116,20 @@ func TestSecondNodeJoins(t *testing.T) {
 			t.Fatal("the second node was never seen")
 		}
 	}
-	if code, stdout, _ := typed(t, "peers", "--dir", a, "--json"); code != 0 || strings.Count(stdout, `"id"`) != 2 {
+	if code, stdout, _ := typed(t, "peers", a, "--json"); code != 0 || strings.Count(stdout, `"id"`) != 2 {
 		t.Errorf("peers: exit code %d: %s", code, stdout)
 	}
 	if p := ask(t, a).Peers; p[0].SentBytes != 0 || p[1].SentBytes == 0 || p[1].ReceivedBytes == 0 {
 		t.Errorf("bytes of the node itself and of its peer: %+v", p)
 	}
-	if code, _, stderr := typed(t, "ledger", "--dir", a); code != exitFailed || !strings.Contains(stderr, "a node runs on it; stop it with `atoll leave --dir") {
+	if code, _, stderr := typed(t, "ledger", a); code != exitFailed || !strings.Contains(stderr, "a node runs on it; stop it with `atoll leave ") {
 		t.Errorf("ledger of a running node: exit code %d: %s", code, stderr)
 	}
-	if code, stdout, stderr := typed(t, "generate", "--dir", a, "--tokens", "8", "--json"); code != 0 || !strings.Contains(stdout, `"tokens":8`) {
+	if code, stdout, stderr := typed(t, "generate", a, "--length", "8", "--json"); code != 0 || !strings.Contains(stdout, `"tokens":8`) {
 		t.Errorf("generate: exit code %d: %s%s", code, stdout, stderr)
 	}
 
-	if code, stdout, stderr := typed(t, "leave", "--dir", b); code != 0 || stdout != "left\n" {
+	if code, stdout, stderr := typed(t, "leave", b); code != 0 || stdout != "left\n" {
 		t.Errorf("leave: exit code %d: %s%s", code, stdout, stderr)
 	}
 	if code := <-second.ended; code != 0 {
@@ -146,7 +146,7 @@ func TestSecondNodeJoins(t *testing.T) {
 // ask is `atoll status --json`.
 func ask(t *testing.T, dir string) (s status.Snapshot) {
 	t.Helper()
-	code, stdout, stderr := typed(t, "status", "--dir", dir, "--json")
+	code, stdout, stderr := typed(t, "status", dir, "--json")
 	if err := json.Unmarshal([]byte(stdout), &s); err != nil || code != 0 {
 		t.Fatalf("status: exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -156,7 +156,7 @@ func ask(t *testing.T, dir string) (s status.Snapshot) {
 func TestJoinErrors(t *testing.T) {
 	text := someText(t)
 	genesis, dir := newRun(t, text), t.TempDir()
-	first := startNode(t, "--genesis", genesis, "--dir", filepath.Join(dir, "a"), "--listen", anyPort, "--data", text)
+	first := startNode(t, "--genesis", genesis, filepath.Join(dir, "a"), "--listen", anyPort, "--data", text)
 	defer first.leave(t)
 	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
 	otherRun, _, _ := strings.Cut(strings.Repeat("01", 32)+first.link[len("atoll:")+64:], "#") // an invite is of one run
@@ -181,12 +181,15 @@ func TestJoinErrors(t *testing.T) {
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
 		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
 		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},
-		{"folder in use", []string{first.link, "--dir", filepath.Join(dir, "a")}, exitFailed, "in use"},
+		{"folder in use", []string{first.link, filepath.Join(dir, "a")}, exitFailed, "in use"},
 		{"batch", []string{"--genesis", genesis, "--batch", "-4"}, exitUsage, "--batch"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			line := []string{"join", "--profile", "local", "--threads", "1", "--listen", anyPort, "--data", text, "--dir", t.TempDir()}
-			code, _, stderr := typed(t, append(line, c.args...)...)
+			line := append([]string{"join", "--profile", "local", "--threads", "1", "--listen", anyPort, "--data", text}, c.args...)
+			if c.name != "folder in use" {
+				line = append(line, t.TempDir())
+			}
+			code, _, stderr := typed(t, line...)
 			if code != c.code || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("exit code %d, stderr %q; want %d, %q", code, stderr, c.code, c.stderr)
 			}
@@ -241,7 +244,7 @@ func TestBadLinksHideInvites(t *testing.T) {
 		"atoll:" + run + "," + peer + "#" + secret, "atoll:" + run + "#" + secret, "atoll:#" + secret, "atoll:" + run + "," + secret, "#" + secret, secret,
 	} {
 		for _, command := range []string{"join", "relay", "doctor"} {
-			args := []string{command, link, "--dir", filepath.Join(t.TempDir(), "x")}
+			args := []string{command, link, filepath.Join(t.TempDir(), "x")}
 			code, stdout, stderr := typed(t, args...)
 			if code != exitUsage {
 				t.Errorf("%v: exit code %d: %s", args, code, stderr)
@@ -310,7 +313,7 @@ func TestSecondInterruptEndsJoin(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	dir := filepath.Join(root, "a")
-	j := startNode(t, "--genesis", newRun(t, text), "--dir", dir, "--listen", anyPort, "--data", text)
+	j := startNode(t, "--genesis", newRun(t, text), dir, "--listen", anyPort, "--data", text)
 	close(j.abort)
 	if code := <-j.ended; code != exitFailed || !strings.Contains(j.stderr.String(), "interrupted twice") {
 		t.Errorf("exit code %d: %s", code, j.stderr)

@@ -8,44 +8,27 @@ import (
 	"time"
 
 	"atoll/node/genesis"
+	"atoll/node/inspect"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/optimizer/trainer/external"
 )
 
-// LearnerCmd is `atoll learner`.
-type LearnerCmd struct {
-	Check LearnerCheckCmd `cmd:"" help:"Try a program that trains: is it fit for a run?"`
+// trial is a program that trains and the run that it is tried for: `atoll doctor --learner CMD --try`.
+type trial struct {
+	Try       bool   `help:"With --learner: start the program as a node does and have it do all that a run asks: load, step, flush, evaluate, save and resume, kill, values that are no numbers, stop, a run with another layout. For the run of the folder if one is typed, otherwise for one of --model."`
+	Init      string `help:"With --try: initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
+	Model     string `help:"With --try: built-in model: tiny, small, base, or a JSON file of sizes." default:"tiny"`
+	Optimizer string `help:"With --try: inner optimizer of that run: ${enum}. auto is muon, or what the folder's run says." enum:"auto,adamw,muon" default:"auto"`
+	Rows      int    `help:"With --try: rows of a step." default:"2"`
+	Steps     int    `help:"With --try: steps whose losses are compared with the built-in trainer's; 0 compares nothing, for programs that train in their own way." default:"20"`
 }
 
-const learnerCheckHelp = `
-Starts a program as atoll join --learner does, and does with it what a node does: start, load, step, flush, evaluate, save and resume, kill, values that are no numbers, stop, a run with another layout. It measures steps, flush and load, and says what is wrong or too slow. Authors of learners use it as their test.
-
-    atoll learner check torch                 hf, jax, mlx and idle come with atoll too
-    atoll learner check "torch --device cuda --precision bf16" --model small
-    atoll learner check "torchrun:2 --fsdp"   two processes that are one learner, with torch or hf
-    atoll learner check "python3 mine.py" --genesis my.genesis --init model
-    atoll learner check "python3 mine.py" --steps 0    one that trains in its own way
-
-For a built-in model it compares the first loss and the first step with those of the built-in trainer. A program in bf16 may differ by 2 % of the loss. Exit code 1 if something is wrong.`
-
-// LearnerCheckCmd is `atoll learner check`.
-type LearnerCheckCmd struct {
-	Command   string `arg:"" help:"Program, as for --learner of atoll join."`
-	Genesis   string `help:"Genesis of the run that it is for. Default: one of --model." placeholder:"FILE"`
-	Init      string `help:"Initial values of that run, where they are given: the file or folder of the model." placeholder:"PATH"`
-	Model     string `help:"Built-in model, if there is no --genesis: tiny, small, base, or a JSON file of sizes." default:"tiny"`
-	Optimizer string `help:"Inner optimizer of that run: ${enum}. auto is muon, or what --genesis says." enum:"auto,adamw,muon" default:"auto"`
-	Rows      int    `help:"Rows of a step." default:"2"`
-	Steps     int    `help:"Steps whose losses are compared with the built-in trainer's; 0 compares nothing, for programs that train in their own way." default:"20"`
-	jsonFlag
-}
-
-// Help implements kong.HelpProvider.
-func (*LearnerCheckCmd) Help() string { return learnerCheckHelp }
-
-// Run checks the program.
-func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
+// try checks the program.
+func (c *DoctorCmd) try(ctx context.Context, out *console) (err error) {
+	if c.Learner == "" || isLink(c.Dir) {
+		return badUsage("--try needs --learner CMD, and no link")
+	}
 	if c.Rows < 1 || c.Rows > maxBatch {
 		return badUsage("--rows is %d; use 1 to %d", c.Rows, maxBatch)
 	}
@@ -76,9 +59,9 @@ func (c *LearnerCheckCmd) Run(ctx context.Context, out *console) (err error) {
 	return err
 }
 
-// genesis is that of the run, or one of the model.
-func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
-	if c.Genesis == "" {
+// genesis is that of the folder's run, or one of the model.
+func (c *DoctorCmd) genesis() (genesis.Genesis, error) {
+	if c.Dir == "" {
 		sizes, err := genesis.ModelConfig(c.Model)
 		if err != nil {
 			return genesis.Genesis{}, err
@@ -87,23 +70,19 @@ func (c *LearnerCheckCmd) genesis() (genesis.Genesis, error) {
 		return g, err
 	}
 	if name := asked(c.Optimizer); name != "" {
-		return genesis.Genesis{}, badUsage("--optimizer is %s, and --genesis says what its run uses: leave one of them out", name)
+		return genesis.Genesis{}, badUsage("--optimizer is %s, and the run of %s says what it uses: leave one of them out", name, c.Dir)
 	}
-	b, err := os.ReadFile(c.Genesis)
-	if err != nil {
-		return genesis.Genesis{}, err
-	}
-	return genesis.Decode(b)
+	return inspect.FolderGenesis(c.Dir)
 }
 
 // config is what the learner is told of the run, with the text that comes with atoll.
-func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
+func (c *DoctorCmd) config(out *console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
 	cfg = external.Config{
 		Dir: dir, Views: g.Views(), Recipe: g.LearnerRecipe(), Seed: g.Seed, Rows: c.Rows, Context: g.Model.Context,
 		MostTokens: g.OuterParams().MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
 		Starts: func(_ int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil },
 	}
-	if cfg.Command, err = external.Command(c.Command, dir); err != nil {
+	if cfg.Command, err = external.Command(c.Learner, dir); err != nil {
 		return cfg, nil, err
 	}
 	if cfg.Command.Attach != "" {
@@ -124,7 +103,7 @@ func (c *LearnerCheckCmd) config(out *console, g genesis.Genesis, dir string) (c
 }
 
 // values are what the run begins with, and the judge of its first step, if there is one.
-func (c *LearnerCheckCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *external.Judge, error) {
+func (c *DoctorCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *external.Judge, error) {
 	if !g.BuiltIn() {
 		if c.Init == "" {
 			return nil, nil, badUsage("the run's initial values are given: pass --init with the file or folder of its model")
@@ -147,7 +126,7 @@ func (c *LearnerCheckCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]floa
 }
 
 // tell prints what was found.
-func (c *LearnerCheckCmd) tell(out *console, findings []external.Finding) error {
+func (c *DoctorCmd) tell(out *console, findings []external.Finding) error {
 	wrong := 0
 	var rows [][]string
 	for _, f := range findings {

@@ -12,11 +12,11 @@ import (
 const leaveHelp = `
 Asks the node of a folder to leave in order: it publishes what is unpublished, tells its peers, saves and ends. The command returns when the node has ended.
 
-    atoll leave --dir first`
+    atoll leave first`
 
 // LeaveCmd is `atoll leave`.
 type LeaveCmd struct {
-	dirFlag
+	dirArg
 	Timeout time.Duration `help:"How long to wait for the node to end." default:"30s"`
 }
 
@@ -31,7 +31,7 @@ func (c *LeaveCmd) Run(ctx context.Context, out *console) error {
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
 	}
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}

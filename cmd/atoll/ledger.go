@@ -11,13 +11,13 @@ import (
 const ledgerHelp = `
 Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs. NOT COUNTED are tokens that an author claimed and that count neither for the budget nor for the learning rate: what it made as a guest, and what is more than twice what others had in a round.
 
-    atoll ledger --dir first
-    atoll ledger --dir first --deltas
-    atoll ledger --dir first --deltas --json`
+    atoll ledger first
+    atoll ledger first --deltas
+    atoll ledger first --deltas --json`
 
 // LedgerCmd is `atoll ledger`.
 type LedgerCmd struct {
-	dirFlag
+	dirArg
 	Deltas bool `help:"List every delta."`
 	jsonFlag
 }
@@ -27,7 +27,7 @@ func (*LedgerCmd) Help() string { return ledgerHelp }
 
 // Run prints the ledger.
 func (c *LedgerCmd) Run(out *console) error {
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}

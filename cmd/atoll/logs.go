@@ -13,13 +13,13 @@ import (
 const logsHelp = `
 Shows the events of a node, running or not, over its restarts: who connected, what was refused, what was repaired, when it paused. The folder keeps the newest, one to two MiB of them.
 
-    atoll logs --dir first
-    atoll logs --dir first --follow
-    atoll logs --dir first --last 20 --json`
+    atoll logs first
+    atoll logs first --follow
+    atoll logs first --last 20 --json`
 
 // LogsCmd is `atoll logs`.
 type LogsCmd struct {
-	dirFlag
+	dirArg
 	Follow bool `help:"Go on with what happens, until Ctrl-C."`
 	Last   int  `help:"Begin with so many of the newest; 0 for all." default:"0" placeholder:"N"`
 	linesFlag
@@ -36,14 +36,14 @@ func (c *LogsCmd) Run(ctx context.Context, out *console) error {
 	if c.Last < 0 {
 		return badUsage("--last is %d; use 1 or more, or 0 for all", c.Last)
 	}
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}
 	reader := status.ReadEvents(dir)
 	events, err := reader.Next()
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: no node has left a record of events here; start one with `atoll join LINK --dir %s`, or check --dir", dir, dir)
+		return fmt.Errorf("%s: no node has left a record of events here; start one with `atoll join %s`, or type another folder", dir, status.ShellWord(dir))
 	}
 	if c.Last > 0 {
 		events = events[max(0, len(events)-c.Last):]

@@ -16,7 +16,7 @@ import (
 func folderWithEvents(t *testing.T, texts ...string) (dir string, l *status.EventLog) {
 	t.Helper()
 	dir = t.TempDir()
-	for _, name := range nodeFiles {
+	for _, name := range []string{keyName, genesisName} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -41,12 +41,12 @@ func tell(t *testing.T, l *status.EventLog, i int, text string) {
 
 func TestLogs(t *testing.T) {
 	dir, _ := folderWithEvents(t, "first", "a \x1b[2Jname\nof its own", "third")
-	code, stdout, stderr := typed(t, "logs", "--dir", dir)
+	code, stdout, stderr := typed(t, "logs", dir)
 	want := "2026-01-02 03:04:00 refused ababababab: first\n2026-01-02 03:04:01 refused ababababab: a \ufffd[2Jname of its own\n2026-01-02 03:04:02 refused ababababab: third\n"
 	if code != exitDone || stdout != want || stderr != "" {
 		t.Errorf("exit code %d, %q, %s", code, stdout, stderr)
 	}
-	if _, stdout, _ := typed(t, "logs", "--dir", dir, "--last", "1", "--json"); !strings.HasPrefix(stdout, `{"at":"2026-01-02T03:04:02`) || strings.Count(stdout, "\n") != 1 {
+	if _, stdout, _ := typed(t, "logs", dir, "--last", "1", "--json"); !strings.HasPrefix(stdout, `{"at":"2026-01-02T03:04:02`) || strings.Count(stdout, "\n") != 1 {
 		t.Errorf("%q", stdout)
 	}
 	for _, c := range []struct {
@@ -54,8 +54,8 @@ func TestLogs(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"--last is -1", exitUsage, []string{"logs", "--dir", dir, "--last=-1"}},
-		{"no node has left a record of events here; start one with", exitFailed, []string{"logs", "--dir", t.TempDir()}},
+		{"--last is -1", exitUsage, []string{"logs", dir, "--last=-1"}},
+		{"no node has left a record of events here; start one with", exitFailed, []string{"logs", t.TempDir()}},
 	} {
 		if code, _, stderr := typed(t, c.args...); code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
@@ -77,7 +77,7 @@ func TestLogsFollow(t *testing.T) {
 	defer cancel()
 	out, ended := make(lines), make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"logs", "--dir", dir, "--follow"}, &console{out: out, err: io.Discard})
+		ended <- run(ctx, []string{"logs", dir, "--follow"}, &console{out: out, err: io.Discard})
 	}()
 	if got := <-out; !strings.HasSuffix(got, ": first\n") {
 		t.Error(got)

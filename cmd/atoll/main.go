@@ -1,14 +1,14 @@
 // Command atoll trains one language model on many machines without a leader.
 //
 //	atoll testnet                         try it: several nodes on this machine train one model
-//	atoll new --model tiny                describe a run
+//	atoll new DIR                         begin a run
 //	atoll join LINK                       take part in one
 //
 // Every command has --help with an example. What a command answers goes to
 // stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
 // done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
 // not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
-// ATOLL_DIR for --dir of every command), then from the TOML file of --config.
+// ATOLL_DIR for the folder of every command), then from the TOML file of --config.
 //
 // Each command is one file: its help text, its flags, its Run. Commands read
 // what packages node and testnet offer and print it; they hold no logic of a run.
@@ -35,10 +35,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A 
 // commandLine is the whole command line. The help text has the same order.
 type commandLine struct {
 	Config kong.ConfigFlag `help:"TOML file with values of flags. Those at the top are for every command, those in a table for the command of that name." placeholder:"FILE"`
-	Number versionFlag     `name:"version" help:"Show the version." env:"-"`
 
 	Testnet     TestnetCmd     `cmd:"" help:"Try it: train one model with several nodes on this machine."`
-	New         NewCmd         `cmd:"" help:"Describe a new run in a genesis file."`
+	New         NewCmd         `cmd:"" help:"Make a folder with a new run."`
 	Standin     StandInCmd     `cmd:"" hidden:"" help:"Be a learner that computes nothing. For --learner standin."`
 	Baseline    BaselineCmd    `cmd:"" hidden:"" help:"Be a member of a baseline. For testnet."`
 	TestnetNode TestnetNodeCmd `cmd:"" hidden:"" help:"Be a node of a testnet. For testnet."`
@@ -47,23 +46,20 @@ type commandLine struct {
 	Status      StatusCmd      `cmd:"" help:"Show the whole run as one node sees it."`
 	Top         TopCmd         `cmd:"" help:"Show a node or a testnet on the full screen."`
 	Logs        LogsCmd        `cmd:"" help:"Show the events of a node."`
-	Peers       PeersCmd       `cmd:"" help:"Show the members of a run, their hardware and shares."`
+	Peers       PeersCmd       `cmd:"" help:"Show who takes part: hardware, shares, invites."`
 	Invite      InviteCmd      `cmd:"" help:"Make a join link with an invite."`
-	Members     MembersCmd     `cmd:"" help:"Show who was invited to a run."`
-	Revoke      RevokeCmd      `cmd:"" help:"Take the word back that admitted a node."`
+	Revoke      RevokeCmd      `cmd:"" help:"Revoke the admission of a node or of an invite."`
 	Pause       PauseCmd       `cmd:"" help:"Make a running node cost nothing for now."`
 	Resume      ResumeCmd      `cmd:"" help:"Let a paused node go on."`
 	Leave       LeaveCmd       `cmd:"" help:"Make a running node leave in order."`
 	Ledger      LedgerCmd      `cmd:"" help:"Account for every delta and token."`
 	Report      ReportCmd      `cmd:"" help:"Write what came of a run as a page to keep."`
-	Replay      ReplayCmd      `cmd:"" help:"Write the course of a run as a page with a slider."`
 	Trace       TraceCmd       `cmd:"" help:"Show where the time of deltas goes."`
 	Verify      VerifyCmd      `cmd:"" help:"Replay a ledger and compare its digests."`
-	Doctor      DoctorCmd      `cmd:"" help:"Check a node's folder and this machine, and say what to do."`
+	Doctor      DoctorCmd      `cmd:"" help:"Check a folder, a link or a learner, and say what to do."`
 	Eval        EvalCmd        `cmd:"" help:"Measure the model in bits per byte of held-out text."`
 	Export      ExportCmd      `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
 	Generate    GenerateCmd    `cmd:"" help:"Write text with the model."`
-	Learner     LearnerCmd     `cmd:"" help:"Try programs that train in a process of their own."`
 	Data        DataCmd        `cmd:"" help:"Make tokenizers and corpora."`
 	Key         KeyCmd         `cmd:"" help:"Show, export or import a node's identity."`
 	Bench       BenchCmd       `cmd:"" help:"Measure what this machine can do."`
@@ -147,13 +143,18 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parsed, err := parser.Parse(respelled(args))
+	args = respelled(args)
+	c.typed = args
+	parsed, err := parser.Parse(args)
 	if exited >= 0 { // help was asked for and shown
 		return exited
 	}
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
+	}
+	if ours := neighbour(args); ours != nil {
+		err = ours
 	}
 	if err == nil {
 		c.sayUnread(parsed)
@@ -164,6 +165,9 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 
 // respelled puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.
 func respelled(args []string) (spelled []string) {
+	if len(args) == 1 && args[0] == "--version" {
+		return []string{"version"}
+	}
 	for _, arg := range args {
 		last := len(spelled) - 1
 		if negative(arg) && last >= 0 && strings.HasPrefix(spelled[last], "--") && !strings.Contains(spelled[last], "=") {
@@ -187,6 +191,7 @@ type console struct {
 	out   io.Writer       // the answer
 	err   io.Writer       // everything else
 	abort <-chan struct{} // closed by the second interrupt; nil = never
+	typed []string        // the command line
 }
 
 // say prints a line that is not part of the answer.

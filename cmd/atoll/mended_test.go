@@ -49,7 +49,7 @@ func TestDoctorsLastLine(t *testing.T) {
 
 // What new makes by default is what its own advice calls good: long enough, and of a text that is not worn.
 func TestNewByDefaultIsGood(t *testing.T) {
-	code, stdout, stderr := typed(t, "new", "--json", "--out", t.TempDir()+"/x.genesis")
+	code, stdout, stderr := typed(t, "new", "--json", t.TempDir()+"/x")
 	var a created
 	if err := json.Unmarshal([]byte(stdout), &a); err != nil || code != exitDone {
 		t.Fatalf("exit code %d, %v, %s", code, err, stderr)

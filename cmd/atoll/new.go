@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,10 +19,10 @@ import (
 )
 
 const newHelp = `
-A genesis file describes a run: model, hyper-parameters, token budget, text, everything that its nodes must agree on. It never changes, and its hash is the RunID. The first machine joins with the file and prints a link. All others join with the link.
+Makes a folder with a genesis file, which describes a run: model, hyper-parameters, token budget, text, everything that its nodes must agree on. It never changes, and its hash is the RunID. The first machine joins in this folder and prints a link. All others join with the link.
 
-    atoll new --name opticks --out opticks.genesis
-    atoll join --genesis opticks.genesis --dir first
+    atoll new opticks
+    atoll join opticks
     atoll join LINK          on every other machine, with the link that the first one shows
 
 H, the steps between two deltas, decides how good the model becomes and how many bytes travel (optimizer/outer/DESIGN.md). --bandwidth chooses it to suit the links:
@@ -39,7 +40,8 @@ A model of other sizes is a JSON file: {"vocab":256,"hidden":192,"layers":6,"hea
 
 // NewCmd is `atoll new`.
 type NewCmd struct {
-	Name string `help:"What people call the run. Default: the model's name." placeholder:"TEXT"`
+	Dir  string `arg:"" optional:"" help:"Folder to make, for the genesis and the first node. Default: the name of the run."`
+	Name string `help:"What people call the run. Default: the name of the folder, otherwise that of the model." placeholder:"TEXT"`
 	runFlags
 	Tokens    *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
 	Answerers int           `help:"Learners that contribute to one round. If the run has more, they rotate, which costs quality: see optimizer/outer/DESIGN.md. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
@@ -54,8 +56,7 @@ type NewCmd struct {
 	Base      string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context   int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Admission string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more; atoll invite --guests makes a link by which strangers can help. With open any stranger can destroy the run." enum:"invite,open" default:"invite"`
-	Owner     string        `help:"With --admission invite: file of the owner's key, which signs invites. Made if it is not there. Default: the name of the genesis file with .owner." placeholder:"FILE"`
-	Out       string        `help:"File to write the genesis to. Default: NAME.genesis." placeholder:"FILE"`
+	Owner     string        `help:"With --admission invite: file of the owner's key, which signs invites. Made if it is not there. Default: owner in the folder." placeholder:"FILE"`
 	jsonFlag
 }
 
@@ -89,13 +90,13 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 			return err
 		}
 	}
-	path := c.out(g.Name)
+	path := filepath.Join(c.dir(g.Name), genesisName)
 	if err := writeNew(path, g.Encode(), 0o644); err != nil {
 		return err
 	}
 	a := c.answer(g, s, e, measured)
 	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
-	a.Next = c.next(g, path)
+	a.Next = c.next(g)
 	if c.JSON {
 		return out.json(a)
 	}
@@ -110,17 +111,18 @@ func (c *NewCmd) explain(err error) error {
 	return err
 }
 
-func (c *NewCmd) out(name string) string { return cmp.Or(c.Out, fileName(name)+genesisSuffix) }
+func (c *NewCmd) dir(name string) string { return cmp.Or(c.Dir, fileName(name)) }
 
-// admit makes the owner of a run that admits by invitation, and returns the file of its key.
+// admit makes the folder, and in it the owner of a run that admits by invitation. It returns the file of the owner's key.
 func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
-	if c.Admission == genesis.Open {
-		return "", nil
+	dir := c.dir(name)
+	if isFile(dir, genesisName) {
+		return "", fmt.Errorf("%s has a run already; choose another folder", dir)
 	}
-	if _, err := os.Stat(c.out(name)); err == nil {
-		return "", fmt.Errorf("%s exists already; choose another name", c.out(name))
+	if err := os.MkdirAll(dir, 0o755); err != nil || c.Admission == genesis.Open {
+		return "", err
 	}
-	owner = cmp.Or(c.Owner, ownerFile(c.out(name)))
+	owner = cmp.Or(c.Owner, filepath.Join(dir, ownerName))
 	key, err := store.ReadKeyFile(owner)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = store.MakeKeyFile(owner)
@@ -133,12 +135,12 @@ func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
 }
 
 // next is what to type on the first machine.
-func (c *NewCmd) next(g genesis.Genesis, path string) string {
-	line := "atoll join --genesis " + status.ShellWord(path)
+func (c *NewCmd) next(g genesis.Genesis) string {
+	line := "atoll join " + status.ShellWord(c.dir(g.Name))
 	if c.From != "" {
 		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g))
 	}
-	line += " --dir " + status.ShellWord(defaultDir(g.RunID())) + " --profile " + c.Profile
+	line += " --profile " + c.Profile
 	if c.Data != "" {
 		line += " --data " + status.ShellWord(c.Data)
 	}
@@ -159,17 +161,7 @@ func (c *NewCmd) learner(g genesis.Genesis) string {
 	return "hf --tokenizer " + c.From
 }
 
-// The file of the owner's key lies beside the genesis, unless the user says another.
-const (
-	genesisSuffix = ".genesis"
-	ownerSuffix   = ".owner"
-)
-
-func ownerFile(genesis string) string {
-	return strings.TrimSuffix(genesis, genesisSuffix) + ownerSuffix
-}
-
-// fileName makes a file name of a run's name.
+// fileName makes the name of a folder of a run's name.
 func fileName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || strings.ContainsRune(`/\:*?"<>|`, r) { // Windows has most of these

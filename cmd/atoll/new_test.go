@@ -76,7 +76,7 @@ func TestDefaultBudgetIsNotShort(t *testing.T) {
 		"", "--model small", "--learners 1", "--learners 2", "--learners 64", "--h 100", "--batch 1", "--codec sparse",
 		"--bandwidth 20mbit --step 50ms", "--bandwidth 2mbit --learners 8 --step 50ms",
 	} {
-		line := append(strings.Fields("new --json --out "+filepath.Join(t.TempDir(), "run.genesis")), strings.Fields(flags)...)
+		line := append(strings.Fields("new --json "+filepath.Join(t.TempDir(), "run")), strings.Fields(flags)...)
 		code, stdout, stderr := typed(t, line...)
 		var answer created
 		if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != exitDone {
@@ -124,7 +124,7 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		{func(c *NewCmd) { c.LR = 11 }, "--lr is 11"},
 		{func(c *NewCmd) { c.Fragments = -1 }, "--fragments is -1"},
 		{func(c *NewCmd) { c.Fragments = 39 }, "only 38 tensors"},
-		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "--name has 201 bytes"},
+		{func(c *NewCmd) { c.Name = strings.Repeat("x", 201) }, "name has 201 bytes"},
 	} {
 		cmd := base
 		c.change(&cmd)

@@ -310,7 +310,7 @@ func (s sizes) rows() [][]string {
 		memory = fmt.Sprintf("about %s for a node that trains itself, %s beside a learner of another program", status.Bytes(float64(s.MemoryBytes)), status.Bytes(float64(s.ExternalMemory)))
 	}
 	return [][]string{
-		{"traffic", fmt.Sprintf("each node receives about %s in a round of all fragments, and sends as much; a round stays open for %s at most", status.Bytes(s.Received), seconds(float64(s.GraceMs)/1000))},
+		{"traffic", fmt.Sprintf("each node receives about %s in a round of all fragments, and sends as much; a round stays open for %s at most", status.Traffic(s.Received), seconds(float64(s.GraceMs)/1000))},
 		{"memory", memory},
 		{"disk", fmt.Sprintf("%s of deltas of the last %d rounds, which repair needs, %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
 			status.Bytes(s.WindowBytes), s.WindowRounds, status.Bytes(s.BasesBytes), status.Bytes(s.LearnerBytes))},

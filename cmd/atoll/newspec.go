@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"atoll/node/genesis"
+	"atoll/node/joinlink"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -29,8 +27,8 @@ const (
 // check refuses flags that no run can have.
 func (c *NewCmd) check() error {
 	switch {
-	case len(c.Name) > maxName:
-		return badUsage("--name has %d bytes; use at most %d", len(c.Name), maxName)
+	case len(c.name()) > maxName:
+		return badUsage("the run's name has %d bytes; use at most %d", len(c.name()), maxName)
 	case c.Tokens != nil && *c.Tokens < 1:
 		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
 	case c.OwnData && c.Data == "" && c.From == "":
@@ -42,10 +40,8 @@ func (c *NewCmd) check() error {
 	case c.From == "" && c.Base != "":
 		return badUsage("--base is the model of adapters: name their folder by --from")
 	}
-	if dir := filepath.Dir(c.Out); c.Out != "" {
-		if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-			return badUsage("--out %s: there is no folder %s: make it first, or name another file", c.Out, dir)
-		}
+	if isLink(c.Dir) {
+		return badUsage("%s is a join link: `atoll join` takes it, and atoll new makes a run of its own", joinlink.Shown(c.Dir))
 	}
 	return cmp.Or(c.runFlags.check(), c.checkLinks(), c.checkFrom())
 }
@@ -76,7 +72,7 @@ func (c *NewCmd) checkFrom() error {
 	case c.Tokens == nil:
 		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
 	case c.Bandwidth != 0 && c.Step == 0:
-		return badUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll learner check measures it")
+		return badUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll doctor --learner CMD --try measures it")
 	case c.OwnData:
 		return badUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
@@ -90,7 +86,7 @@ func (c *NewCmd) checkFrom() error {
 // spec is what the flags choose of a run, but its owners and links, and the model that adapters belong to.
 func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
-		Name: c.Name, Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
+		Name: c.name(), Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
 		H: c.H, Fragments: c.Fragments, Answerers: c.Answerers, Learners: c.Learners,
 		WindowBytes: float64(c.Window), Profile: c.Profile,
 	}
@@ -107,7 +103,7 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 			b, err = c.base(s.From)
 		}
 	} else {
-		s.Name = cmp.Or(c.Name, genesis.ModelLabel(c.model()))
+		s.Name = cmp.Or(s.Name, genesis.ModelLabel(c.model()))
 		s.Model, err = genesis.ModelConfig(c.model())
 	}
 	if err != nil {
@@ -118,6 +114,18 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	}
 	s.Text, err = c.text(s)
 	return s, b, err
+}
+
+// name is what people call the run, "" if that is left to the model.
+func (c *NewCmd) name() string {
+	if c.Name != "" || c.Dir == "" {
+		return c.Name
+	}
+	path, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(path)
 }
 
 // base is the model that adapters belong to.

@@ -12,25 +12,25 @@ import (
 const pauseHelp = `
 Asks the node of a folder to cost nothing for now: it publishes what is unpublished, takes no more steps, and fetches and serves nothing heavy. It stays connected, and its peers do not wait for it. The command returns when the node has published what it had.
 
-    atoll pause --dir first
-    atoll resume --dir first      it goes on
+    atoll pause first
+    atoll resume first      it goes on
 
 A pause ends with the process. For pauses by the clock, by a quota or on battery see atoll join --help.`
 
 const resumeHelp = `
 Lets the node of a folder go on that atoll pause has paused. If its hours, its quota or its battery keep it paused as well, the command says so.
 
-    atoll resume --dir first`
+    atoll resume first`
 
 // PauseCmd is `atoll pause`.
 type PauseCmd struct {
-	dirFlag
+	dirArg
 	Timeout time.Duration `help:"How long to wait until it has published what it had." default:"90s"`
 }
 
 // ResumeCmd is `atoll resume`.
 type ResumeCmd struct {
-	dirFlag
+	dirArg
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 }
 
@@ -42,7 +42,7 @@ func (*ResumeCmd) Help() string { return resumeHelp }
 
 // Run makes the node pause.
 func (c *PauseCmd) Run(ctx context.Context, out *console) error {
-	_, err := askToPause(ctx, c.dirFlag, true, c.Timeout, func(s status.Snapshot) bool { return s.Limits.Asked && s.Limits.Resting })
+	_, err := askToPause(ctx, out, c.dirArg, true, c.Timeout, func(s status.Snapshot) bool { return s.Limits.Asked && s.Limits.Resting })
 	if err == nil {
 		out.answer("paused")
 	}
@@ -51,7 +51,7 @@ func (c *PauseCmd) Run(ctx context.Context, out *console) error {
 
 // Run lets the node go on.
 func (c *ResumeCmd) Run(ctx context.Context, out *console) error {
-	s, err := askToPause(ctx, c.dirFlag, false, c.Timeout, func(s status.Snapshot) bool { return !s.Limits.Asked })
+	s, err := askToPause(ctx, out, c.dirArg, false, c.Timeout, func(s status.Snapshot) bool { return !s.Limits.Asked })
 	switch {
 	case err != nil:
 		return err
@@ -64,11 +64,11 @@ func (c *ResumeCmd) Run(ctx context.Context, out *console) error {
 }
 
 // askToPause asks the node of a folder to pause or to go on, and waits until it is done.
-func askToPause(ctx context.Context, in dirFlag, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
+func askToPause(ctx context.Context, out *console, in dirArg, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
 	if err := checkTimeout(within); err != nil {
 		return s, err
 	}
-	dir, err := in.folder()
+	dir, err := in.folder(out)
 	if err != nil {
 		return s, err
 	}
@@ -90,7 +90,7 @@ func askToPause(ctx context.Context, in dirFlag, on bool, within time.Duration, 
 		}
 		select {
 		case <-ctx.Done():
-			return s, fmt.Errorf("the node on %s has not done so within %v: %w; look at `atoll status --dir %s`", dir, within, ctx.Err(), dir)
+			return s, fmt.Errorf("the node on %s has not done so within %v: %w; look at `atoll status %s`", dir, within, ctx.Err(), dir)
 		case <-time.After(pollEvery):
 		}
 	}

@@ -2,22 +2,29 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
+	"atoll/node/inspect"
 	"atoll/node/status"
+	"atoll/node/store"
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. Below the table stands which peers count for less, because their deltas have little in common with others. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below stands who is reached through a relay, and who is a guest. --json has more: role, measured speed, addresses, traffic.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below the table stands which peers count for less, because their deltas have little in common with others, who is reached through a relay, and who is a guest.
 
-    atoll peers --dir first
-    atoll peers --dir first --json`
+In a run that admits by invitation, those who were admitted and are not here have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Limits of invites stand below. A guest came by an invite for guests alone: its work counts a little, its word does not, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
+
+    atoll peers first
+    atoll peers first --json`
 
 // PeersCmd is `atoll peers`.
 type PeersCmd struct {
-	dirFlag
+	dirArg
 	JSON bool `name:"json" help:"Answer with a JSON array."`
 }
 
@@ -26,7 +33,7 @@ func (*PeersCmd) Help() string { return peersHelp }
 
 // Run lists the peers.
 func (c *PeersCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}
@@ -37,10 +44,103 @@ func (c *PeersCmd) Run(ctx context.Context, out *console) error {
 	if !running {
 		out.say("no node runs on this folder; these are the peers that it knew last")
 	}
-	if c.JSON {
-		return out.json(s.Peers)
+	members, err := inspect.Members(ctx, dir)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
 	}
-	return printPeers(out.out, s.Peers)
+	rows := membersAmong(s.Peers, members)
+	if c.JSON {
+		return out.json(rows)
+	}
+	return printMembers(out.out, rows)
+}
+
+// memberRow is a peer with the invite by which it was admitted, in a run that admits by invitation.
+type memberRow struct {
+	status.Peer
+	Invite    string `json:"invite,omitempty"`
+	Owner     string `json:"owner,omitempty"`
+	Uses      uint32 `json:"uses,omitempty"`
+	ExpiresMs int64  `json:"expires_ms,omitempty"`
+	Revoked   bool   `json:"revoked,omitempty"`
+}
+
+// States of members that are no peers.
+const (
+	away    = "away"
+	revoked = "revoked"
+)
+
+// membersAmong puts the members to their peers, and those who are not here behind them. Of several invites of one it has the one
+// that counts: none that is revoked, rather its own than that of a group.
+func membersAmong(peers []status.Peer, members []status.Member) []memberRow {
+	rows := []memberRow{}
+	for _, p := range peers {
+		rows = append(rows, memberRow{Peer: p})
+	}
+	for _, m := range members {
+		i := slices.IndexFunc(rows, func(r memberRow) bool { return r.ID == m.ID })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, memberRow{Peer: status.Peer{ID: m.ID, State: away, Trust: 1}})
+		}
+		r := &rows[i]
+		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
+			continue
+		}
+		r.Invite, r.Owner, r.Uses, r.ExpiresMs, r.Revoked, r.Guest = m.Invite, m.Owner, m.Uses, m.ExpiresMs, m.Revoked, m.Guest
+	}
+	for i, r := range rows {
+		if r.Revoked {
+			rows[i].State = revoked
+		}
+	}
+	return rows
+}
+
+// printMembers writes the table of peers with their invites, if there are any, and what limits these have.
+func printMembers(w io.Writer, rows []memberRow) error {
+	if !slices.ContainsFunc(rows, func(r memberRow) bool { return r.Invite != "" }) {
+		return printPeers(w, peersOf(rows))
+	}
+	var invites []string
+	var limits []string
+	for _, r := range rows {
+		invites = append(invites, inviteText(r))
+		if limit := limitOf(r); limit != "" && !slices.Contains(limits, limit) {
+			limits = append(limits, limit)
+		}
+	}
+	return printPeersWith(w, peersOf(rows), "INVITE", invites, limits)
+}
+
+func peersOf(rows []memberRow) (peers []status.Peer) {
+	for _, r := range rows {
+		peers = append(peers, r.Peer)
+	}
+	return peers
+}
+
+func inviteText(r memberRow) string {
+	if r.Invite == r.ID && r.ID != "" {
+		return "own"
+	}
+	return orUnknown(shortID(r.Invite))
+}
+
+// limitOf says what limits an invite has; "" for none.
+func limitOf(r memberRow) string {
+	var parts []string
+	if r.Uses > 0 {
+		parts = append(parts, "is for "+plural(int(r.Uses), "node", "nodes"))
+	}
+	if r.ExpiresMs > 0 {
+		parts = append(parts, "expires "+time.UnixMilli(r.ExpiresMs).Format("2006-01-02 15:04"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "invite " + shortID(r.Invite) + " " + strings.Join(parts, " and ")
 }
 
 // Widths of the columns whose values know no bound, so that a row fits 100
@@ -56,8 +156,16 @@ const fullTrust = 0.995
 // printPeers writes a row per peer, and below it who is relayed, why those are not in
 // who are not, and who is a guest.
 func printPeers(w io.Writer, peers []status.Peer) error {
+	return printPeersWith(w, peers, "", nil, nil)
+}
+
+// arithmetic is the place of the first of two columns that leave room for another: IN and STEPS.
+const arithmetic = 3
+
+// printPeersWith has one column more, unless its head is "", and notes of its own.
+func printPeersWith(w io.Writer, peers []status.Peer, head string, column, notes []string) error {
 	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
-	var notes, guests []string
+	var guests []string
 	for _, p := range peers {
 		rows = append(rows, peerRow(p))
 		if text := detour(p); text != "" {
@@ -75,6 +183,11 @@ func printPeers(w io.Writer, peers []status.Peer) error {
 	}
 	if len(guests) > 0 {
 		notes = append(notes, "guests, whose work counts a little: "+strings.Join(guests, ", "))
+	}
+	if head != "" {
+		for i, cell := range append([]string{head}, column...) {
+			rows[i] = append(slices.Delete(rows[i], arithmetic, arithmetic+2), cell)
+		}
 	}
 	if err := table(w, printable(rows)...); err != nil {
 		return err

@@ -36,8 +36,8 @@ func table(w io.Writer, rows ...[]string) error {
 // Text for values that were not measured.
 const unknown = "-"
 
-// shortID is enough of a hex id to tell nodes apart on a screen.
-func shortID(hex string) string { return hex[:min(len(hex), 10)] }
+// shortID is enough of an id to tell nodes apart, as every screen has it.
+func shortID(hex string) string { return status.ShortID(hex) }
 
 // big writes a number with three significant digits, as every screen does.
 func big(x float64) string { return status.Count(x) }

@@ -124,7 +124,7 @@ func eventLine(e status.Event) string {
 	if e.Peer != "" {
 		text += " " + shortID(e.Peer)
 	}
-	return status.Printable(text + ": " + e.Text)
+	return status.Printable(text + ": " + e.Said())
 }
 
 // progressLine is the state of a run in one line.

@@ -140,7 +140,7 @@ func TestPrintStatus(t *testing.T) {
 		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
 		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
-		"traffic  2.0 KiB sent, 1.0 MiB received; the uplink carries 20.0 Mbit/s\n",
+		"traffic  2.05 kB sent, 1.05 MB received; the uplink carries 20.0 Mbit/s\n",
 		"rounds   7(3) 8(2)  closed(contributors) per fragment\n",
 		"open     round 9 of fragment 1: waits for the delta of efefefefef, 2.1 s of at most 30.0 s\n",
 		"03:04:05 connected efefefefef",
@@ -215,13 +215,36 @@ func TestGuestsAreNamed(t *testing.T) {
 	}
 }
 
-func TestStandingOfMembers(t *testing.T) {
-	for want, m := range map[string]status.Member{
-		"": {}, "guest": {Guest: true}, "revoked": {Revoked: true}, "guest, revoked": {Guest: true, Revoked: true},
-	} {
-		if got := standing(m); got != want {
-			t.Errorf("%q, want %q", got, want)
+// What is wrong stands at the top of a status, with what to do.
+func TestStatusShowsAlarms(t *testing.T) {
+	s := status.Snapshot{Peers: []status.Peer{{Self: true}}}
+	s.Alarms = []status.Alarm{{Kind: "state wrong", Who: strings.Repeat("ef", 32), Text: "what was found", Remedy: "test its memory"}}
+	var b strings.Builder
+	if err := printStatus(&b, s, false); err != nil || !strings.Contains(b.String(), "\nWRONG    00:00:00 state wrong efefefefef: what was found; do: test its memory\n") {
+		t.Errorf("%v:\n%s", err, b.String())
+	}
+}
+
+// Peers and members are one table: who is not here has a row too.
+func TestMembersAmongPeers(t *testing.T) {
+	here, gone, own, invite := strings.Repeat("cd", 32), strings.Repeat("ef", 32), strings.Repeat("ab", 32), strings.Repeat("01", 32)
+	rows := membersAmong([]status.Peer{{ID: here, State: "contributing", Trust: 1}}, []status.Member{
+		{ID: here, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000}, {ID: gone, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000, Revoked: true}, {ID: own, Invite: own, Guest: true},
+	})
+	var b strings.Builder
+	if err := printMembers(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "ababababab  away ", " own\n", "guests, whose work counts a little: ababababab\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+	if n := strings.Count(b.String(), "invite 0101010101 is for 3 nodes and expires 2023-11-1"); n != 1 {
+		t.Errorf("%d times the limits of one invite:\n%s", n, b.String())
+	}
+	if _, err := json.Marshal(rows); err != nil || len(rows) != 3 {
+		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
 
@@ -231,7 +254,7 @@ func TestPeersFitTheScreen(t *testing.T) {
 		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)", Precision: "bf16",
 		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6, UploadFull: true,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
-	if err := printPeers(&b, peers); err != nil {
+	if err := printPeersWith(&b, peers, "INVITE", []string{"own", "0101010101"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {

@@ -2,24 +2,28 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"atoll/node/inspect"
+	"atoll/node/store"
 	"atoll/node/web"
 	"atoll/testnet"
 )
 
 const reportHelp = `
-Writes what came of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, who contributed, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or that of a testnet.
+Writes what came of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, who contributed, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or that of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. A ledger that --keep has shortened, or that a node got late, begins later.
 
     atoll report second
     atoll report DIR --out opticks.html`
 
 // ReportCmd is `atoll report`.
 type ReportCmd struct {
-	Dir string `arg:"" optional:"" help:"Folder of a node or of a testnet. Default: the only node's folder in the current one." placeholder:"DIR"`
+	dirArg
 	Out string `help:"File to write. Default: report.html in DIR." placeholder:"FILE"`
 	jsonFlag
 }
@@ -35,26 +39,30 @@ type reported struct {
 
 // Run writes the file.
 func (c *ReportCmd) Run(ctx context.Context, out *console) error {
-	dir, err := dirFlag{Dir: c.Dir}.folder()
+	dir, err := c.worldOrFolder(out)
 	if err != nil {
 		return err
 	}
-	page, err := reportPage(ctx, dir, nil)
+	page, err := reportPage(ctx, dir)
 	if err != nil {
 		return err
 	}
-	file := c.Out
-	if file == "" {
-		file = filepath.Join(dir, testnet.PageFile)
+	file := cmp.Or(c.Out, filepath.Join(dir, testnet.PageFile))
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		return fmt.Errorf("write the page: %w", err)
 	}
-	return writePage(out, file, page, c.JSON)
+	if c.JSON {
+		return out.json(reported{file, len(page)})
+	}
+	out.answer("%s", file)
+	return nil
 }
 
-// framesOf are the frames of a replay by the ledger of a node's folder.
+// framesOf are the moments of a slider, by the ledger of a node's folder; none while a node runs on it.
 func framesOf(dir string) (frames []web.Frame, err error) {
 	moments, err := inspect.Moments(dir)
-	if err == nil && len(moments) == 0 {
-		err = fmt.Errorf("%s: its ledger has no closed round yet, so there is nothing to replay", dir)
+	if errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNotFound) {
+		return nil, nil
 	}
 	for _, m := range moments {
 		frames = append(frames, web.Frame(m))
@@ -62,9 +70,17 @@ func framesOf(dir string) (frames []web.Frame, err error) {
 	return frames, err
 }
 
-// reportPage is the report of the folder of a node or a testnet, with frames if it is a replay.
-func reportPage(ctx context.Context, dir string, frames []web.Frame) ([]byte, error) {
+// reportPage is the report of the folder of a node or a testnet.
+func reportPage(ctx context.Context, dir string) ([]byte, error) {
 	if testnet.IsWorld(dir) {
+		ledger, err := testnet.LongestLedger(dir)
+		if err != nil {
+			return nil, err
+		}
+		frames, err := framesOf(ledger)
+		if err != nil {
+			return nil, err
+		}
 		return testnet.Page(dir, frames)
 	}
 	g, err := inspect.FolderGenesis(dir)
@@ -76,8 +92,12 @@ func reportPage(ctx context.Context, dir string, frames []web.Frame) ([]byte, er
 		return nil, err
 	}
 	n := web.Node{Status: s}
+	var frames []web.Frame
 	if !running {
 		n.End = web.EndLeft
+		if frames, err = framesOf(dir); err != nil {
+			return nil, err
+		}
 	}
 	settings := web.Section{Title: "Settings"}
 	for _, row := range g.Settings() {

@@ -18,19 +18,19 @@ import (
 )
 
 const revokeHelp = `
-Takes the word back that admitted a node to a run which admits by invitation, or an invite with all who came by it. It takes the owner's key, which atoll new wrote, and a folder on which a node of the run runs. That node tells the others.
+Revokes the admission of a node to a run which admits by invitation, or an invite with all who came by it. It takes the owner's key, which atoll new wrote, and a folder on which a node of the run runs. That node tells the others.
 
-    atoll members --dir first                             who there is, and by which invite
-    atoll revoke 8a88e3dd74 --dir first
-    atoll revoke 8a88e3dd74 --dir first --reason "its text was not ours"
+    atoll peers first                               who there is, and by which invite
+    atoll revoke 8a88e3dd74 first
+    atoll revoke 8a88e3dd74 first --reason "its text was not ours"
 
 From the open round of that folder's node on, nothing that the revoked node makes counts. What it made before stays in the model. The others end their sessions with it, and it ends when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
-	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll members prints it." placeholder:"ID"`
-	dirFlag
-	Owner   string        `help:"File of the owner's key. Default: the only file that ends in .owner here or beside the folder, and is of the run's owner." placeholder:"FILE"`
+	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll peers prints it." placeholder:"ID"`
+	dirArg
+	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 	jsonFlag
@@ -54,7 +54,7 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
 	}
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func countText(members int) string {
 func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, owner ed25519.PrivateKey) (a revokedAnswer, err error) {
 	client, err := status.Dial(dir)
 	if errors.Is(err, status.ErrNotRunning) {
-		return a, fmt.Errorf("%w: start it with `atoll join --dir %s`, so that it tells the others", err, dir)
+		return a, fmt.Errorf("%w: start it with `atoll join %s`, so that it tells the others", err, dir)
 	} else if err != nil {
 		return a, err
 	}
@@ -142,7 +142,7 @@ func nameOf(members []status.Member, digits string) (name wire.PeerID, err error
 	}
 	switch len(found) {
 	case 0:
-		return name, fmt.Errorf("no member and no invite has an id that begins with %s: `atoll members` lists them", digits)
+		return name, fmt.Errorf("no member and no invite has an id that begins with %s: `atoll peers` lists them", digits)
 	case 1:
 		return name, name.UnmarshalText([]byte(found[0]))
 	}

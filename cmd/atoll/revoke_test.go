@@ -13,17 +13,17 @@ func TestRevoke(t *testing.T) {
 	text, dir := someText(t), t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	genesis := newRun(t, text)
-	owner, err := filepath.Glob(filepath.Join(filepath.Dir(genesis), "*"+ownerSuffix))
+	owner, err := filepath.Glob(filepath.Join(filepath.Dir(genesis), ownerName))
 	if err != nil || len(owner) != 1 {
 		t.Fatal(owner, err)
 	}
-	first := startNode(t, "--genesis", genesis, "--dir", a, "--listen", anyPort, "--data", text)
-	code, link, stderr := typed(t, "invite", "--dir", a, "--owner", owner[0], "--json")
+	first := startNode(t, "--genesis", genesis, a, "--listen", anyPort, "--data", text)
+	code, link, stderr := typed(t, "invite", a, "--owner", owner[0], "--json")
 	var made invited
 	if err := json.Unmarshal([]byte(link), &made); err != nil || code != 0 {
 		t.Fatalf("invite: exit code %d: %s%s", code, link, stderr)
 	}
-	second := startNode(t, made.Link, "--dir", b, "--listen", anyPort, "--data", text)
+	second := startNode(t, made.Link, b, "--listen", anyPort, "--data", text)
 	other := ask(t, b).Self
 	for livePeers(ask(t, a)) == 0 {
 		if t.Context().Err() != nil {
@@ -36,28 +36,28 @@ func TestRevoke(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"nobody", []string{"ffff"}, exitFailed, "no member and no invite has an id that begins with ffff"},
-		{"itself", []string{ask(t, a).Self}, exitFailed, "would revoke the node on " + a + " itself"},
-		{"no owner's key", []string{other, "--owner", genesis}, exitFailed, genesis},
-		{"no reason", []string{other, "--reason", ""}, exitUsage, "use 1 to 256"},
-		{"a folder without a node", []string{other, "--dir", dir}, exitFailed, dir},
+		{"nobody", []string{"ffff", a}, exitFailed, "no member and no invite has an id that begins with ffff"},
+		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
+		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
+		{"no reason", []string{other, a, "--reason", ""}, exitUsage, "use 1 to 256"},
+		{"a folder without a node", []string{other, dir}, exitFailed, dir},
 	} {
-		line := append([]string{"revoke", "--dir", a, "--owner", owner[0]}, c.args...)
+		line := append([]string{"revoke", "--owner", owner[0]}, c.args...)
 		if code, _, stderr := typed(t, line...); code != c.code || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
 	}
-	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], "--dir", a, "--owner", owner[0], "--reason", "left the lab")
+	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab")
 	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	if code := <-second.ended; code != exitRefused || !strings.Contains(second.stderr.String(), "an owner of the run has revoked this node or its invite") {
 		t.Errorf("the revoked node: exit code %d: %s", code, second.stderr)
 	}
-	if code, stdout, stderr := typed(t, "members", "--dir", a); code != 0 || strings.Count(stdout, "revoked") != 1 {
+	if code, stdout, stderr := typed(t, "peers", a); code != 0 || strings.Count(stdout, "revoked") != 1 {
 		t.Errorf("members: exit code %d: %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := typed(t, "join", "--dir", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
+	if code, _, stderr := typed(t, "join", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
 		t.Errorf("started again: exit code %d: %s", code, stderr)
 	}
 	first.leave(t)

@@ -13,61 +13,56 @@ import (
 	"atoll/testnet/sim"
 )
 
-// SimCmd is `atoll sim`.
-type SimCmd struct {
-	Protocol SimProtocolCmd `cmd:"" help:"Run the real protocol cores of many nodes in virtual time."`
-}
-
-const simProtocolHelp = `
+const simHelp = `
 Runs whole nodes in virtual time, with the cores of real nodes and under faults, and checks every promise of the protocol at every event. A seed always gives the same history, so its digest is the same each time.
 
 Without --nodes the seed draws everything: nodes, links, faults. The same command replays a seed that fails. --shrink makes its scenario smaller, --save writes it, and --scenario plays what was written. Exit code 1 if a promise is broken.
 
---thin draws schedules in which payloads take a good share of what the links carry. --link gives --nodes such a link, in the words of atoll testnet --link; then they run to their budget, --payload says how long a delta of every fragment is, and --every how long a learner takes between two.
+--thin draws schedules in which payloads take a good share of what the links carry. --link gives --nodes such a link, in the words of atoll testnet --link; then they run to their budget, --payload says how long a delta of every fragment is, and --delta-time how long a learner takes between two.
 
 --script plays a script: words that say what happens to a world and what is expected of it. testnet/scenario/testdata has examples, and the documentation of package testnet/scenario has the grammar. A script decides everything, so --seed and --nodes do not go with it.
 
-    atoll sim protocol --seed 7
-    atoll sim protocol --seed 7 --seeds 100
-    atoll sim protocol --seed 7 --shrink 200 --save small.json
-    atoll sim protocol --nodes 5 --faults "partition 0,1 @5s..20s, kill 2 @8s for 1s, disk-full 0 @9s for 3s"
-    atoll sim protocol --nodes 4 --link rate=20mbit,delay=40ms --payload 1.2MB --every 5s --json
-    atoll sim protocol --nodes 1000 --rounds 20 --json
-    atoll sim protocol --script testnet/scenario/testdata/old-fork.txt`
+    atoll sim --seed 7
+    atoll sim --seed 7 --seeds 100
+    atoll sim --seed 7 --shrink 200 --save small.json
+    atoll sim --nodes 5 --faults "partition 0,1 @5s..20s, kill 2 @8s for 1s, disk-full 0 @9s for 3s"
+    atoll sim --nodes 4 --link rate=20mbit,delay=40ms --payload 1.2MB --delta-time 5s --json
+    atoll sim --nodes 1000 --rounds 20 --json
+    atoll sim --script testnet/scenario/testdata/old-fork.txt`
 
-// SimProtocolCmd is `atoll sim protocol`.
-type SimProtocolCmd struct {
-	Seed     uint64        `help:"Decides everything that is drawn by chance." default:"1"`
-	Seeds    int           `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
-	Nodes    int           `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
-	Rounds   uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
-	Faults   string        `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
-	Thin     bool          `help:"Draw schedules over thin links."`
-	Link     []string      `help:"What the links of --nodes are like, as atoll testnet has it: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"rate=20mbit,delay=40ms"`
-	Payload  string        `help:"With --link: what a delta of every fragment has, such as 1.2MB." default:"100kB"`
-	Every    time.Duration `help:"With --link: time in which a learner takes the steps of a delta." default:"5s"`
-	Scenario string        `help:"Play the scenario in this file." placeholder:"FILE"`
-	Script   string        `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
-	Save     string        `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
-	Shrink   int           `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
-	Trace    string        `help:"Write the life of every delta to this file, for atoll trace." placeholder:"FILE"`
-	JSON     bool          `name:"json" help:"Answer with one JSON object per seed."`
+// SimCmd is `atoll sim`.
+type SimCmd struct {
+	Seed      uint64        `help:"Decides everything that is drawn by chance." default:"1"`
+	Seeds     int           `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
+	Nodes     int           `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
+	Rounds    uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
+	Faults    string        `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
+	Thin      bool          `help:"Draw schedules over thin links."`
+	Link      []string      `help:"What the links of --nodes are like, as atoll testnet has it: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"rate=20mbit,delay=40ms"`
+	Payload   string        `help:"With --link: what a delta of every fragment has, such as 1.2MB." default:"100kB"`
+	DeltaTime time.Duration `help:"With --link: time in which a learner takes the steps of a delta." default:"5s"`
+	Scenario  string        `help:"Play the scenario in this file." placeholder:"FILE"`
+	Script    string        `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
+	Save      string        `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`
+	Shrink    int           `help:"Make a failing scenario smaller, in at most this many trials." placeholder:"TRIALS"`
+	TraceOut  string        `help:"Write the life of every delta to this file, for atoll trace." placeholder:"FILE"`
+	JSON      bool          `name:"json" help:"Answer with one JSON object per seed."`
 }
 
 // Help implements kong.HelpProvider.
-func (*SimProtocolCmd) Help() string { return simProtocolHelp }
+func (*SimCmd) Help() string { return simHelp }
 
-// simResult is the answer of `atoll sim protocol --json`.
+// simResult is the answer of `atoll sim --json`.
 type simResult struct {
 	sim.Result
 	WallS float64 `json:"wall_s"`
 }
 
 // Run plays one scenario for each seed.
-func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
+func (c *SimCmd) Run(ctx context.Context, out *console) error {
 	if c.Script != "" {
 		if c.Nodes != 0 || c.Thin || len(c.Link) > 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
-			return badUsage("--script describes the whole world; only --save, --trace and --json go with it")
+			return badUsage("--script describes the whole world; only --save, --trace-out and --json go with it")
 		}
 		return c.playScript(out)
 	}
@@ -93,14 +88,14 @@ func (c *SimProtocolCmd) Run(ctx context.Context, out *console) error {
 var errUnfinished = errors.New("interrupted: an unfinished world has no result; the same command plays the same history again")
 
 // check refuses flags that describe no world.
-func (c *SimProtocolCmd) check() error {
+func (c *SimCmd) check() error {
 	switch {
 	case c.Seeds < 0:
 		return badUsage("--seeds is %d; use 1 or more", c.Seeds)
 	case c.Nodes < 0:
 		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
-	case c.Trace != "" && c.Seeds > 1:
-		return badUsage("--trace is of one world: leave --seeds out")
+	case c.TraceOut != "" && c.Seeds > 1:
+		return badUsage("--trace-out is of one world: leave --seeds out")
 	case c.Nodes > 0 && c.Thin:
 		return badUsage("--thin draws the nodes; use it without --nodes, or --link with it")
 	case c.Nodes > 0 && c.Rounds < 1:
@@ -110,7 +105,7 @@ func (c *SimProtocolCmd) check() error {
 }
 
 // scenario is what the flags describe.
-func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
+func (c *SimCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 	switch {
 	case c.Scenario != "":
 		var b []byte
@@ -135,7 +130,7 @@ func (c *SimProtocolCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 
 // named is a world of --nodes: with links or faults one that runs to its budget, else a
 // large one.
-func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
+func (c *SimCmd) named(seed uint64) (sim.Scenario, error) {
 	if c.Faults == "" && len(c.Link) == 0 {
 		return sim.Large(c.Nodes, c.Rounds, seed), nil
 	}
@@ -154,12 +149,12 @@ func (c *SimProtocolCmd) named(seed uint64) (sim.Scenario, error) {
 	if !ok {
 		return sim.Scenario{}, badUsage("--payload %q: write an amount such as 100kB or 1.2MB", c.Payload)
 	}
-	return sim.OnLinks(links, c.Rounds, payload, c.Every.Milliseconds(), faults, seed), nil
+	return sim.OnLinks(links, c.Rounds, payload, c.DeltaTime.Milliseconds(), faults, seed), nil
 }
 
-func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
+func (c *SimCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
 	began := time.Now()
-	s.Trace = c.Trace != ""
+	s.Trace = c.TraceOut != ""
 	r, err := sim.RunContext(ctx, s)
 	if ctx.Err() != nil {
 		return errUnfinished
@@ -184,14 +179,14 @@ func (c *SimProtocolCmd) play(ctx context.Context, s sim.Scenario, out *console)
 }
 
 // keep writes the files that were asked for.
-func (c *SimProtocolCmd) keep(s sim.Scenario, r sim.Result) error {
+func (c *SimCmd) keep(s sim.Scenario, r sim.Result) error {
 	if c.Save != "" {
 		if err := saveScenario(c.Save, s); err != nil {
 			return err
 		}
 	}
-	if c.Trace != "" {
-		return trace.WriteFile(c.Trace, r.Trace)
+	if c.TraceOut != "" {
+		return trace.WriteFile(c.TraceOut, r.Trace)
 	}
 	return nil
 }
@@ -207,7 +202,7 @@ func saveScenario(path string, s sim.Scenario) error {
 	return nil
 }
 
-func (c *SimProtocolCmd) print(r simResult, out *console) error {
+func (c *SimCmd) print(r simResult, out *console) error {
 	if c.JSON {
 		return out.json(r)
 	}

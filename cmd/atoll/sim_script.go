@@ -10,7 +10,7 @@ import (
 	"atoll/testnet/sim"
 )
 
-// scriptResult is the answer of `atoll sim protocol --script --json`.
+// scriptResult is the answer of `atoll sim --script --json`.
 type scriptResult struct {
 	sim.Result
 	Script   string        `json:"script"`
@@ -30,7 +30,7 @@ type expectation struct {
 // playScript plays a script, shows what came of it, and holds that against what
 // the script expects. The outcome that is written in it is for its tests: it is
 // not compared here, so that a script may be changed to see what happens.
-func (c *SimProtocolCmd) playScript(out *console) error {
+func (c *SimCmd) playScript(out *console) error {
 	text, err := os.ReadFile(c.Script)
 	if err != nil {
 		return fmt.Errorf("read the script: %w", err)
@@ -39,7 +39,7 @@ func (c *SimProtocolCmd) playScript(out *console) error {
 	if err != nil {
 		return badUsage("%v", err)
 	}
-	s.World.Trace = c.Trace != ""
+	s.World.Trace = c.TraceOut != ""
 	o, err := scenario.Play(s)
 	if err != nil {
 		return badUsage("%s: %v", s.Name, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // script writes a script and plays it.
-func script(t *testing.T, c SimProtocolCmd, text string) (out string, err error) {
+func script(t *testing.T, c SimCmd, text string) (out string, err error) {
 	t.Helper()
 	c.Script = filepath.Join(t.TempDir(), "try.txt")
 	if err := os.WriteFile(c.Script, []byte(text), 0o600); err != nil {
@@ -26,15 +26,15 @@ func script(t *testing.T, c SimProtocolCmd, text string) (out string, err error)
 func TestSimPlaysScripts(t *testing.T) {
 	t.Parallel()
 	const world = "nodes 3\nrounds 10\nat 2s kill 1 for 1s\n"
-	out, err := script(t, SimProtocolCmd{}, world+"expect discarded at most 0")
+	out, err := script(t, SimCmd{}, world+"expect discarded at most 0")
 	if err != nil || !strings.Contains(out, "promises      all kept") || !strings.Contains(out, "line 4: expect discarded at most 0: holds") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err = script(t, SimProtocolCmd{}, world+"expect rounds at least 1000")
+	out, err = script(t, SimCmd{}, world+"expect rounds at least 1000")
 	if !errors.Is(err, errSilent) || !strings.Contains(out, "does not hold") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err = script(t, SimProtocolCmd{JSON: true}, world+"expect rounds at least 5")
+	out, err = script(t, SimCmd{JSON: true}, world+"expect rounds at least 5")
 	var r scriptResult
 	if jsonErr := json.Unmarshal([]byte(out), &r); err != nil || jsonErr != nil || len(r.Expected) != 1 || !r.Expected[0].Good || r.Rounds < 5 {
 		t.Errorf("%v %v\n%s", err, jsonErr, out)
@@ -46,11 +46,11 @@ func TestSimPlaysScripts(t *testing.T) {
 func TestSimRefusesScripts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		cmd        SimProtocolCmd
+		cmd        SimCmd
 		text, want string
 	}{
-		{SimProtocolCmd{}, "nodes 3\nat 2s krash 1", `try.txt:2: "krash": there is no such event; use one of kill,`},
-		{SimProtocolCmd{Nodes: 3}, "nodes 3", "--script describes the whole world"},
+		{SimCmd{}, "nodes 3\nat 2s krash 1", `try.txt:2: "krash": there is no such event; use one of kill,`},
+		{SimCmd{Nodes: 3}, "nodes 3", "--script describes the whole world"},
 	} {
 		_, err := script(t, c.cmd, c.text)
 		var usage *usageError

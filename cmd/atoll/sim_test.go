@@ -15,7 +15,7 @@ import (
 func TestSimReplaysWhatItSaved(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "scenario.json")
-	first := SimProtocolCmd{Seed: 3, Nodes: 3, Rounds: 10, Faults: "kill 1 @2s, start 1 @3s"}
+	first := SimCmd{Seed: 3, Nodes: 3, Rounds: 10, Faults: "kill 1 @2s, start 1 @3s"}
 	s, err := first.scenario(first.Seed)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestSimReplaysWhatItSaved(t *testing.T) {
 	if err := saveScenario(file, s); err != nil {
 		t.Fatal(err)
 	}
-	again, err := (&SimProtocolCmd{Scenario: file}).scenario(0)
+	again, err := (&SimCmd{Scenario: file}).scenario(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestSimRefuses(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []SimProtocolCmd{
+	for _, c := range []SimCmd{
 		{Faults: "kill 1 @2s"},
 		{Nodes: 3, Faults: "sneeze"},
 		{Scenario: bad},
@@ -75,7 +75,7 @@ func TestSimIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, c := range []SimProtocolCmd{{Seed: 1, Seeds: 2}, {Seed: 1, Nodes: 3, Rounds: 5}} {
+	for _, c := range []SimCmd{{Seed: 1, Seeds: 2}, {Seed: 1, Nodes: 3, Rounds: 5}} {
 		if err := c.Run(ctx, nil); !errors.Is(err, errUnfinished) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -14,13 +14,13 @@ import (
 const statusHelp = `
 Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may have an invite in it, so treat the answer as you would a password. If the node does not run, shows what it knew last.
 
-    atoll status --dir first
-    atoll status --dir first --watch
-    atoll status --dir first --json`
+    atoll status first
+    atoll status first --watch
+    atoll status first --json`
 
 // StatusCmd is `atoll status`.
 type StatusCmd struct {
-	dirFlag
+	dirArg
 	Watch bool `help:"Show it again every two seconds until Ctrl-C."`
 	JSON  bool `name:"json" help:"Answer with one JSON object, or with --watch with one per line."`
 }
@@ -33,7 +33,7 @@ const watchEvery = 2 * time.Second
 
 // Run shows the status.
 func (c *StatusCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder()
+	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ const askTimeout = 10 * time.Second
 func lastStatus(dir string) (status.Snapshot, error) {
 	s, err := status.ReadFinal(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join LINK --dir %s`, or check --dir", dir, status.ErrNotRunning, dir)
+		return s, fmt.Errorf("%s: %w, and none has left a status there; start one with `atoll join %s`, or type another folder", dir, status.ErrNotRunning, status.ShellWord(dir))
 	}
 	return s, err
 }

@@ -16,6 +16,11 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
+	}
+	for _, a := range s.Alarms {
+		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + a.Line()})
+	}
+	rows = append(rows, [][]string{
 		{"guest", guestText(s.Peers)},
 		{"model", modelText(s)},
 		{"folded", foldedText(s)},
@@ -29,7 +34,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"rounds", roundsText(s.Fragments)},
 		{"open", openText(s.Fragments)},
 		{"deltas", planText(s.Plan)},
-	}
+	}...)
 	if rows = printable(rows); link && s.Link != "" {
 		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
 	}
@@ -136,7 +141,7 @@ func agreedText(s status.Snapshot) string {
 }
 
 func trafficText(s status.Snapshot) string {
-	text := fmt.Sprintf("%s sent, %s received", status.Bytes(float64(s.Net.SentBytes)), status.Bytes(float64(s.Net.ReceivedBytes)))
+	text := fmt.Sprintf("%s sent, %s received", status.Traffic(float64(s.Net.SentBytes)), status.Traffic(float64(s.Net.ReceivedBytes)))
 	if len(s.Peers) > 0 && s.Peers[0].Upload > 0 {
 		text += fmt.Sprintf("; the uplink carries %s Mbit/s", uplink(s.Peers[0]))
 	}
@@ -154,7 +159,7 @@ func limitsText(l status.Limits) string {
 	}
 	if q := l.Quota; q != nil {
 		parts = append(parts, fmt.Sprintf("%s of %s this %s used, %s left until %s",
-			status.Quantity(q.Used), status.Quantity(q.Bytes), q.Period, status.Quantity(q.Left), q.Ends.Format(time.DateOnly)))
+			status.Traffic(float64(q.Used)), status.Traffic(float64(q.Bytes)), q.Period, status.Traffic(float64(q.Left)), q.Ends.Format(time.DateOnly)))
 	}
 	if l.Hours != "" {
 		parts = append(parts, "works "+l.Hours)
@@ -172,7 +177,7 @@ func dataText(d *status.Data) string {
 	}
 	text := fmt.Sprintf("%d of %d shards that are needed now, %s fetched", d.Needed-d.Missing, d.Needed, status.Bytes(float64(d.UsedBytes)))
 	if d.LimitBytes > 0 {
-		text += fmt.Sprintf(" of at most %s", status.Quantity(uint64(d.LimitBytes)))
+		text += fmt.Sprintf(" of at most %s", status.Bytes(float64(d.LimitBytes)))
 	}
 	if d.Next != "" {
 		text += "; next " + d.Next
@@ -213,7 +218,7 @@ func planText(p status.Plan) string {
 	case status.BoundOwnLink:
 		text += fmt.Sprintf(": this node's uplink does not carry one every %d, the run's H", p.H)
 	case status.BoundThin:
-		text += fmt.Sprintf(": the links are too thin for this run even so; deltas come late. A larger batch or a sparse codec (`atoll new --bandwidth`) takes less; the run's H is %d", p.H)
+		text += ": the links are too thin for this run even so"
 	}
 	if p.Real > 0 {
 		text += fmt.Sprintf(" (%.0f of late)", p.Real)

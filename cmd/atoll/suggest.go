@@ -1,5 +1,19 @@
 package main
 
+// elsewhere are the names that other programs have for what ours do.
+var elsewhere = map[string]string{
+	"start": "join", "run": "join", "train": "join", "up": "join", "serve": "join LINK --observe", "stop": "leave", "down": "leave",
+	"init": "new", "create": "new", "ps": "peers", "ls": "status", "list": "status", "log": "logs", "info": "status", "chat": "generate",
+}
+
+// neighbour is the error of a command that is another program's, with ours in its place; nil for others.
+func neighbour(args []string) error {
+	if len(args) == 0 || elsewhere[args[0]] == "" {
+		return nil
+	}
+	return badUsage("atoll has no %s: type `atoll %s`", args[0], elsewhere[args[0]])
+}
+
 // mostSlips is how many slips of the hand a mistyped command may have: a key too many, one
 // too few, a wrong one, or two in the wrong order.
 const mostSlips = 2

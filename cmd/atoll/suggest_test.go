@@ -30,7 +30,7 @@ func TestEverySlipIsUnderstood(t *testing.T) {
 			t.Skip("two equal letters")
 		}
 		if nearOther(app.Model.Node, path[:at], word, slipped) {
-			t.Skip("as near to another command, as relay and replay are")
+			t.Skip("as near to another command")
 		}
 		code, stdout, stderr := typedIn(context.Background(), append(append([]string{}, path[:at]...), slipped))
 		if code == exitDone && strings.Contains(stdout, "Usage") {
@@ -65,6 +65,24 @@ func slip(t *rapid.T, word string) string {
 		return word[:i] + "x" + word[i+1:]
 	}
 	return word[:i] + word[i+1:i+2] + word[i:i+1] + word[i+2:]
+}
+
+// A word of another program leads to ours, and is none of ours.
+func TestNeighboursLeadHere(t *testing.T) {
+	var line commandLine
+	app, err := kong.New(&line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, ours := range elsewhere {
+		name, _, _ := strings.Cut(ours, " ")
+		if commandNamed(app.Model, name) == nil || commandNamed(app.Model, word) != nil {
+			t.Errorf("%s: %s", word, ours)
+		}
+		if code, _, stderr := typed(t, word, "x"); code != exitUsage || !strings.Contains(stderr, "type `atoll "+ours+"`") {
+			t.Errorf("%s: exit code %d, %s", word, code, stderr)
+		}
+	}
 }
 
 func TestSlips(t *testing.T) {

@@ -10,25 +10,25 @@ import (
 
 // TestnetCmd is `atoll testnet`.
 type TestnetCmd struct {
-	Nodes *int `help:"Nodes to start. Default: as many as --learners names, otherwise 4." placeholder:"N"`
+	Dir   string `arg:"" optional:"" help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept."`
+	Nodes *int   `help:"Nodes to start. Default: as many as --learner-list names, otherwise 4." placeholder:"N"`
 	runFlags
-	Data      string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
-	Tokens    amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
-	Speed     []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
-	Chaos     string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
-	Baseline  string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll"`
-	Overlap   bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
-	Link      []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
-	Learner   []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
-	Learners  []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
-	Precision []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:bf16 is for these nodes alone." sep:"none" placeholder:"1:bf16"`
-	Pace      time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
-	Dir       string        `help:"Folder for the nodes' folders, the join link and the report. Default: a new temporary folder, which is kept." placeholder:"DIR"`
-	Timeout   time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
-	Window    int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
+	Data        string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
+	Tokens      amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
+	Speed       []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
+	Chaos       string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
+	Baseline    string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll"`
+	Overlap     bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
+	Link        []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
+	Learner     []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
+	LearnerList []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
+	Precision   []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:bf16 is for these nodes alone." sep:"none" placeholder:"1:bf16"`
+	Pace        time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
+	Timeout     time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
+	MergeWithin int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	webFlag
 	Eval  bool `help:"Evaluate the model at the end, which takes a minute with --model small." negatable:"" default:"true"`
-	Trace bool `help:"Write the life of every delta to trace.jsonl in --dir, draw it in trace.svg, and report where its time goes."`
+	Trace bool `help:"Write the life of every delta to trace.jsonl in the folder, draw it in trace.svg, and report where its time goes."`
 	JSON  bool `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 
@@ -49,12 +49,12 @@ Examples:
   atoll testnet --chaos "attack uphill 3 @20%, loss 1 1% @10%"
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
-  atoll testnet --learners "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
+  atoll testnet --learner-list "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"
   atoll testnet --baseline dp --link rate=100mbit,delay=40ms --chaos "kill 1 @20s, start 1 @30s"
   atoll testnet --baseline diloco --h 48
-  atoll testnet --link rate=20mbit,delay=40ms --trace --dir world
-  atoll join $(cat DIR/link) --dir me      (in a second terminal: takes part in it)
-  atoll testnet-node $(cat DIR/link) --dir me --shape rate=none      (the same, in a testnet with --link)`
+  atoll testnet world --link rate=20mbit,delay=40ms --trace
+  atoll join $(cat DIR/link) me            (in a second terminal: takes part in it)
+  atoll testnet-node $(cat DIR/link) me --shape rate=none      (the same, in a testnet with --link)`
 }
 
 // Run is the command.
@@ -63,7 +63,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.Window,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.MergeWithin,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
@@ -111,15 +111,15 @@ func (cmd TestnetCmd) nodes() int {
 	switch {
 	case cmd.Nodes != nil:
 		return *cmd.Nodes
-	case len(cmd.Learners) > 0:
-		return len(cmd.Learners)
+	case len(cmd.LearnerList) > 0:
+		return len(cmd.LearnerList)
 	}
 	return usualNodes
 }
 
-// learner are the programs of --learners and then those of --learner, which win.
+// learner are the programs of --learner-list and then those of --learner, which win.
 func (cmd TestnetCmd) learner() (all []string) {
-	for i, l := range cmd.Learners {
+	for i, l := range cmd.LearnerList {
 		all = append(all, fmt.Sprintf("%d:%s", i, l))
 	}
 	return append(all, cmd.Learner...)

@@ -11,13 +11,13 @@ import (
 	"atoll/testnet"
 )
 
-// --learners is one list by node, which also says how many there are; --learner wins.
+// --learner-list is one list by node, which also says how many there are; --learner wins.
 func TestLearnersOfATestnet(t *testing.T) {
 	for line, want := range map[string][]string{
-		"testnet":                          {"4"},
-		"testnet --learners go,torchrun:2": {"2", "0:go", "1:torchrun:2"},
-		"testnet --nodes 5 --learners torch --learner 3:jax --learner 0:a,b": {"5", "0:torch", "3:jax", "0:a,b"},
-		"testnet --nodes 0 --learners go":                                    {"0", "0:go"},
+		"testnet":                              {"4"},
+		"testnet --learner-list go,torchrun:2": {"2", "0:go", "1:torchrun:2"},
+		"testnet --nodes 5 --learner-list torch --learner 3:jax --learner 0:a,b": {"5", "0:torch", "3:jax", "0:a,b"},
+		"testnet --nodes 0 --learner-list go":                                    {"0", "0:go"},
 	} {
 		var parsed commandLine
 		parser, err := kong.New(&parsed)

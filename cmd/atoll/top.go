@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,15 +14,15 @@ import (
 const topHelp = `
 Shows a running node, or all the nodes of a testnet, on the full screen: the loss of the model, how far the run is, its peers, the rounds of each fragment, what happens. It works over ssh, from 80 columns and 24 lines on, and without colour if NO_COLOR is set. q or Ctrl-C quits; the node goes on. It ends when the node ends, with exit code 1 if the node died.
 
-    atoll top --dir first
-    atoll top --dir world            all nodes of atoll testnet --dir world
+    atoll top first
+    atoll top world                  all nodes of atoll testnet world
     NO_COLOR=1 atoll top
 
-GOODPUT is the part of what learners train that is folded into the model. LAG is the time since a peer's last message. UP/S and DOWN/S are bytes a second, of nodes on this machine. UPLINK is what a node's link carries.`
+GOODPUT is the part of what learners train that is folded into the model. LAG is the time since a peer's last message. UP/S and DOWN/S are bytes a second, of nodes on this machine. MBIT/S is what a node's uplink carries.`
 
 // TopCmd is `atoll top`.
 type TopCmd struct {
-	Dir string `help:"Folder of a node or of a testnet. Default: the node's folder, or the nodes' folders, in the current folder." placeholder:"DIR"`
+	Dir string `arg:"" optional:"" help:"Folder of a node or of a testnet. Default: all nodes' folders here."`
 }
 
 // Help implements kong.HelpProvider.
@@ -29,20 +30,17 @@ func (*TopCmd) Help() string { return topHelp }
 
 // Run shows the screen.
 func (c *TopCmd) Run(ctx context.Context, out *console) error {
-	dir := c.Dir
-	if dir == "" {
-		dir = "."
-	}
+	dir := cmp.Or(c.Dir, ".")
 	if err := fullScreen(out, os.Getenv("TERM")); err != nil {
 		return err
 	}
 	list := func() []string { return top.Folders(dir, isNodeFolder) }
 	if len(list()) == 0 {
-		return badUsage("there is no node's folder in %s; pass --dir DIR, the folder that `atoll join` or `atoll testnet` said it uses", dir)
+		return badUsage("there is no atoll folder in %s; type `atoll top DIR` with the one that `atoll join` or `atoll testnet` said it uses", dir)
 	}
 	source := top.NewSource(list)
 	if source.Poll(ctx); source.Idle() {
-		return fmt.Errorf("%s: %w; `atoll status --dir %s` shows what it knew last", list()[0], status.ErrNotRunning, list()[0])
+		return fmt.Errorf("%s: %w; `atoll status %s` shows what it knew last", list()[0], status.ErrNotRunning, list()[0])
 	}
 	nodes, err := top.Run(ctx, top.Config{Source: source, In: out.in, Out: out.out, ASCII: !speaksUTF8(os.Getenv)})
 	switch {
@@ -104,6 +102,6 @@ func endOf(nodes []top.Node) (string, error) {
 	if len(died) == 0 || last.Finished {
 		return who + ": " + endLine(last), nil
 	}
-	return "", fmt.Errorf("%s, and died without leaving in order: %s; `atoll logs --dir %[3]s` shows what happened before, and `atoll join --dir %[3]s` goes on from what was published",
+	return "", fmt.Errorf("%s, and died without leaving in order: %s; `atoll logs %[3]s` shows what happened before, and `atoll join %[3]s` goes on from what was published",
 		who, strings.Join(died, ", "), status.ShellWord(died[0]))
 }

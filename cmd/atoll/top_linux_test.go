@@ -58,7 +58,7 @@ func watch(t *testing.T, dir string) *watched {
 	w := &watched{t: t, wrote: make(chan []byte)}
 	w.person, w.program = pseudoTerminal(t)
 	w.before = w.modes()
-	w.cmd = exec.Command("atoll", "top", "--dir", dir)
+	w.cmd = exec.Command("atoll", "top", dir)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = w.program, w.program, w.program
 	w.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8")
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -45,7 +45,7 @@ func nodeOfStatus(t *testing.T, s status.Snapshot) (dir string, process *exec.Cm
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range nodeFiles {
+	for _, name := range []string{keyName, genesisName} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 // What cannot show a full screen is told what can.
 func TestTopNeedsATerminal(t *testing.T) {
-	for _, args := range [][]string{{"top"}, {"top", "--dir", t.TempDir()}} {
+	for _, args := range [][]string{{"top"}, {"top", t.TempDir()}} {
 		code, stdout, stderr := typed(t, args...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, "stdout is no terminal; use `atoll status --watch` instead") {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, stdout, stderr)
@@ -57,7 +57,7 @@ func TestTopSaysHowItEnded(t *testing.T) {
 	}
 	dead := one
 	dead.Died, dead.Dir = true, "my node"
-	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs --dir 'my node'`") {
+	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs 'my node'`") {
 		t.Error(err)
 	}
 	if got, err := endOf([]top.Node{over, dead}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {

@@ -15,7 +15,7 @@ import (
 const traceHelp = `
 Shows where the time of deltas goes, from their author's draft to the models of other nodes. It reads what nodes wrote that were started with --trace: the folder of a node or a testnet, or trace.jsonl of several machines. What happens between two machines is as right as their clocks agree.
 
-    atoll testnet --trace --dir world && atoll trace world --svg trace.svg
+    atoll testnet world --trace && atoll trace world --svg trace.svg
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
     atoll trace world --author 3f2a
 
@@ -23,7 +23,7 @@ A line of trace.jsonl is one delta at one node, or a round that it closed and wh
 
 // TraceCmd is `atoll trace`.
 type TraceCmd struct {
-	Path   []string `arg:"" help:"Folders or files with traces."`
+	Path   []string `arg:"" optional:"" help:"Folders or files with traces. Default: the only atoll folder here."`
 	Author string   `help:"Only deltas of this learner: the first digits of its id." placeholder:"ID"`
 	Node   string   `help:"Only what befell deltas at this node: the first digits of its id." placeholder:"ID"`
 	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
@@ -36,6 +36,13 @@ func (*TraceCmd) Help() string { return traceHelp }
 
 // Run merges traces and says what they come to.
 func (c *TraceCmd) Run(out *console) error {
+	if len(c.Path) == 0 {
+		dir, err := dirArg{}.worldOrFolder(out)
+		if err != nil {
+			return err
+		}
+		c.Path = []string{dir}
+	}
 	var all trace.Trace
 	for _, path := range c.Path {
 		if err := all.ReadPath(path); err != nil {

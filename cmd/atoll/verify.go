@@ -9,14 +9,14 @@ import (
 )
 
 const verifyHelp = `
-Replays the ledger of a node's folder and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
+Replays the ledger of a node that does not run and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
 
     atoll verify first
     atoll verify testnet/node0 --json`
 
 // VerifyCmd is `atoll verify`.
 type VerifyCmd struct {
-	Dir string `arg:"" help:"Folder of a node that does not run."`
+	dirArg
 	jsonFlag
 }
 
@@ -32,7 +32,11 @@ type verdict struct {
 
 // Run replays the ledger.
 func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
-	result, err := inspect.Verify(replaying(ctx, out, "replaying rounds"), c.Dir)
+	dir, err := c.folder(out)
+	if err != nil {
+		return err
+	}
+	result, err := inspect.Verify(replaying(ctx, out, "replaying rounds"), dir)
 	if !c.JSON {
 		if err == nil {
 			out.answer("%s", verdictLine(result))

@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/alecthomas/kong"
-
 	"atoll/node"
 	"atoll/tensor"
 )
@@ -47,16 +45,6 @@ func (c *VersionCmd) Run(out *console) error {
 		rows = append(rows, []string{"commit", v.Commit})
 	}
 	return table(out.out, rows...)
-}
-
-// versionFlag is `atoll --version`, which answers as `atoll version` does.
-type versionFlag bool
-
-// BeforeReset is called by kong where the flag is given, whatever else is.
-func (versionFlag) BeforeReset(app *kong.Kong, out *console) error {
-	err := (&VersionCmd{}).Run(out)
-	app.Exit(exitCode(err))
-	return err
 }
 
 // commit is the revision that the binary was built from, if it is known.

@@ -35,7 +35,7 @@ func (r *Refusal) remedy() string {
 	case FieldRun:
 		return "the peer is in another run; join with that run's link, or give the address of a peer of this one"
 	case FieldAuthor:
-		return "both use one key; give each node its own --dir (a copied folder needs a new key)"
+		return "both use one key; give each node a folder of its own (a copied folder needs a new key)"
 	}
 	return "the records do not fit together"
 }

@@ -20,7 +20,7 @@ func TestRefusalsNameTheFieldAndTheRemedy(t *testing.T) {
 		{FieldProtocol, func(r *Record) { r.Protocol = Protocol - 1 }, []string{"peer has 1 (atoll/0.1.0)", "the peer is the older one: install this version of atoll there"}},
 		{FieldProtocol, func(r *Record) { r.Protocol, r.Agent = Protocol+1, "" }, []string{"peer has 3:", "install"}},
 		{FieldRun, func(r *Record) { r.Run = wire.RunID{9} }, []string{"0102030000", "0900000000", "another run", "link"}},
-		{FieldAuthor, func(r *Record) { r.Author = testRecord(1).Author }, []string{"one key", "--dir"}},
+		{FieldAuthor, func(r *Record) { r.Author = testRecord(1).Author }, []string{"one key", "folder of its own"}},
 	} {
 		b := testRecord(2)
 		c.change(&b)

@@ -149,7 +149,7 @@ func normal(rng *rand.Rand, n int, deviation float64) []float32 {
 func (b *Bench) disk(t timer, dir string) (err error) {
 	own, err := os.MkdirTemp(dir, "atoll-bench-")
 	if err != nil {
-		return fmt.Errorf("disk: %w: choose another folder with --dir", err)
+		return fmt.Errorf("disk: %w: choose another folder", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
 	f, err := os.Create(filepath.Join(own, "file"))

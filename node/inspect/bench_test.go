@@ -27,7 +27,7 @@ func TestMeasure(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if _, err := Measure(t.Context(), model, filepath.Join(dir, "absent"), 1, 0); err == nil || !strings.Contains(err.Error(), "--dir") {
+	if _, err := Measure(t.Context(), model, filepath.Join(dir, "absent"), 1, 0); err == nil || !strings.Contains(err.Error(), "choose another folder") {
 		t.Errorf("without the folder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

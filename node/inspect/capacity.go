@@ -36,7 +36,7 @@ func ledgerBytes(g genesis.Genesis, tokens uint64) int64 {
 func (d *doctor) checkSpace() {
 	free, err := files.Free(d.dir)
 	if err != nil {
-		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check --dir")
+		d.bad("space", fmt.Sprintf("free space is unknown: %v", err), "check the folder")
 		return
 	}
 	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
@@ -103,7 +103,7 @@ func (d *doctor) checkSpeed() {
 	if perSecond <= 0 {
 		text := "the running node has taken no step yet"
 		if !d.Running {
-			text = "another program trains on this node: start it to see how fast, or try it with `atoll learner check`"
+			text = "another program trains on this node: start it to see how fast, or try it with `atoll doctor --learner CMD --try`"
 		}
 		d.good("speed", text)
 		return
@@ -113,7 +113,7 @@ func (d *doctor) checkSpeed() {
 	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
 	others := float64(g.Outer.Answerers - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
-		perSecond, g.Outer.H, threeDigits(round), status.Bytes(float64(sweepBytes(g))), out, others*out, others))
+		perSecond, g.Outer.H, threeDigits(round), status.Traffic(float64(sweepBytes(g))), out, others*out, others))
 }
 
 // threeDigits rounds a time to three digits: 2.39s.
@@ -221,7 +221,7 @@ func (d *doctor) checkPeers() {
 		switch {
 		case p.Self:
 		case p.State == "refused":
-			refused = fmt.Sprintf("; refused: %s at %s: %s", p.ID[:min(10, len(p.ID))], p.Addr, p.Reason)
+			refused = fmt.Sprintf("; refused: %s at %s: %s", status.ShortID(p.ID), p.Addr, p.Reason)
 		case !strings.HasPrefix(p.State, "silent"):
 			connected++
 		}

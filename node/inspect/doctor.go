@@ -115,6 +115,11 @@ func (d *doctor) askNode() {
 	if d.snapshot, err = client.Snapshot(ctx); err == nil {
 		d.Running = true
 		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.State))
+		for _, a := range d.snapshot.Alarms {
+			if !a.Passing() {
+				d.bad(a.Kind, "since "+a.Since.Format(time.DateTime)+": "+a.Text, a.Remedy)
+			}
+		}
 	}
 }
 
@@ -125,7 +130,7 @@ func (d *doctor) checkKey() {
 		return
 	}
 	if err != nil {
-		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key import`, and let only its owner read it")
+		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key --import`, and let only its owner read it")
 		return
 	}
 	d.good("key", fmt.Sprintf("node %v, readable by its owner only", wire.PeerIDOf(key)))
@@ -168,7 +173,7 @@ func (d *doctor) fixIndex(damage error) {
 		damage = damaged.Why // the rest is the remedy below
 	}
 	if !d.fix {
-		d.bad("index", fmt.Sprintf("is damaged: %v", damage), fmt.Sprintf("run `atoll doctor --dir %s --fix`: it sets the index aside, and the node takes the run from its peers again with the key it has", d.dir))
+		d.bad("index", fmt.Sprintf("is damaged: %v", damage), fmt.Sprintf("run `atoll doctor %s --fix`: it sets the index aside, and the node takes the run from its peers again with the key it has", d.dir))
 		return
 	}
 	aside, err := store.SetAside(d.dir, d.now)
@@ -194,7 +199,7 @@ func (d *doctor) checkSegments() {
 		d.fixSegments()
 	case len(damaged) > 0:
 		d.bad("segments", fmt.Sprintf("%d of %d files with headers of old rounds are damaged, the first: %v", len(damaged), whole+len(damaged), damaged[0]),
-			fmt.Sprintf("run `atoll doctor --dir %s --fix`: it sets them aside, and the node goes on without these headers; then check the disk", d.dir))
+			fmt.Sprintf("run `atoll doctor %s --fix`: it sets them aside, and the node goes on without these headers; then check the disk", d.dir))
 	case whole > 0:
 		d.good("segments", fmt.Sprintf("%d files with headers of old rounds are whole", whole))
 	}

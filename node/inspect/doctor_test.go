@@ -95,7 +95,7 @@ func TestDoctorFindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFindings(t, checkup(t, dir), map[string][2]string{
-		"key":       {"there is no key", "atoll key import"},
+		"key":       {"there is no key", "atoll key --import"},
 		"ledger":    {"2 files are damaged", "start the node"},
 		"step log":  {"2 of 2 records", "only the count"},
 		"addresses": {"another program listens", "--listen"},

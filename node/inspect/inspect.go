@@ -44,7 +44,7 @@ func HasNode(dir string) bool {
 func FolderGenesis(dir string) (genesis.Genesis, error) {
 	raw, err := store.LoadGenesis(dir)
 	if errors.Is(err, store.ErrNotFound) {
-		return genesis.Genesis{}, fmt.Errorf("%s: %w: there is no genesis in it; pass the folder that `atoll join --dir` made, or DIR/node0 of a testnet", dir, ErrNoNodeFolder)
+		return genesis.Genesis{}, fmt.Errorf("%s: %w: there is no genesis in it; pass the folder that `atoll join` uses, or DIR/node0 of a testnet", dir, ErrNoNodeFolder)
 	}
 	if err != nil {
 		return genesis.Genesis{}, err
@@ -65,7 +65,7 @@ func openFolder(dir string) (*folder, error) {
 	}
 	s, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%s: %w: a node runs on it; stop it with `atoll leave --dir %s` first, or ask it with `atoll status --dir %s`", dir, store.ErrLocked, dir, dir)
+		return nil, fmt.Errorf("%s: %w: a node runs on it; stop it with `atoll leave %s` first, or ask it with `atoll status %s`", dir, store.ErrLocked, dir, dir)
 	}
 	if err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func TestLoadModelPassesOverUnrecordedBase(t *testing.T) {
 
 func TestInspectErrors(t *testing.T) {
 	empty := t.TempDir()
-	if _, _, _, err := LoadModel(t.Context(), empty); !errors.Is(err, ErrNoNodeFolder) || !strings.Contains(err.Error(), "atoll join --dir") {
+	if _, _, _, err := LoadModel(t.Context(), empty); !errors.Is(err, ErrNoNodeFolder) || !strings.Contains(err.Error(), "atoll join") {
 		t.Errorf("LoadModel: %v", err)
 	}
 	if _, err := Verify(t.Context(), empty); !errors.Is(err, ErrNoNodeFolder) {

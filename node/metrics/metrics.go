@@ -19,7 +19,6 @@ import (
 const (
 	maxScrapes = 4   // at once: one Prometheus, its replica, and people
 	maxPeers   = 128 // with a series of their own, by contribution: a database keeps each for long
-	shortID    = 8   // digits of an id that name a node, as in all commands
 )
 
 // Handler answers with the metrics of the statuses that it is given.
@@ -65,7 +64,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // short is the name of a node. Its digits come from keys, but a status is read from a file too.
-func short(id string) string { return strings.ToValidUTF8(id[:min(len(id), shortID)], "") }
+func short(id string) string { return status.ShortID(id) }
 
 // scrape writes the metrics of one node.
 type scrape struct {
@@ -162,6 +161,13 @@ func (x scrape) run(s status.Snapshot) {
 		"run", short(s.Run), "name", s.Name, "model", s.Model, "optimizer", s.Optimizer, "role", s.Role, "version", s.Version)
 	for _, state := range states {
 		x.gauge("atoll_state", "1 for the state in which the node is.", truth(s.State == state), "state", state)
+	}
+	wrong := map[string]int{}
+	for _, a := range s.Alarms {
+		wrong[a.Kind]++
+	}
+	for kind, n := range wrong {
+		x.gauge("atoll_alarms", "What is wrong and a person has to look after, by its kind.", float64(n), "kind", kind)
 	}
 	for i, f := range s.Fragments {
 		fragment := strconv.Itoa(i)

@@ -31,6 +31,7 @@ func full(self string) status.Snapshot {
 		Limits:  status.Limits{Quota: &status.Quota{Left: 5}},
 		Data:    &status.Data{MissingBytes: 6, UsedBytes: 7},
 		Process: status.Process{RSSBytes: 1, Goroutines: 2, OpenFiles: 3},
+		Alarms:  []status.Alarm{{Kind: status.AlarmSilent}},
 	}
 }
 
@@ -49,21 +50,22 @@ func scraped(t *testing.T, all ...status.Snapshot) string {
 func TestMetrics(t *testing.T) {
 	text := scraped(t, full("11112222333344445555"))
 	for _, want := range []string{
-		`atoll_run_folded_tokens{node="11112222"} 1e+06`,
-		`atoll_validation_bpb{node="11112222"} 2.5`,
-		`atoll_own_tokens{node="11112222",part="folded"} 7`,
-		`atoll_training_seconds_total{activity="step",node="11112222"} 50`,
-		`atoll_peers{node="11112222",state="live"} 1`,
-		`atoll_peers{node="11112222",state="silent"} 1`,
-		`atoll_peers{node="11112222",state="paused"} 1`,
-		`atoll_peers{node="11112222",state="refused"} 1`,
-		`atoll_connections{kind="relayed",node="11112222"} 1`,
-		`atoll_peer_lag_seconds{node="11112222",peer="aaaabbbb"} 9`,
-		`atoll_peer_sent_bytes_total{node="11112222",peer="aaaabbbb"} 3000`,
-		`atoll_peer_received_bytes_total{node="11112222",peer="aaaabbbb"} 4000`,
-		`atoll_state{node="11112222",state="training"} 1`,
-		`atoll_state{node="11112222",state="joining"} 0`,
-		`atoll_fragment_closed_rounds{fragment="1",node="11112222"} 4`,
+		`atoll_run_folded_tokens{node="1111222233"} 1e+06`,
+		`atoll_validation_bpb{node="1111222233"} 2.5`,
+		`atoll_own_tokens{node="1111222233",part="folded"} 7`,
+		`atoll_training_seconds_total{activity="step",node="1111222233"} 50`,
+		`atoll_peers{node="1111222233",state="live"} 1`,
+		`atoll_peers{node="1111222233",state="silent"} 1`,
+		`atoll_peers{node="1111222233",state="paused"} 1`,
+		`atoll_peers{node="1111222233",state="refused"} 1`,
+		`atoll_connections{kind="relayed",node="1111222233"} 1`,
+		`atoll_peer_lag_seconds{node="1111222233",peer="aaaabbbbcc"} 9`,
+		`atoll_peer_sent_bytes_total{node="1111222233",peer="aaaabbbbcc"} 3000`,
+		`atoll_peer_received_bytes_total{node="1111222233",peer="aaaabbbbcc"} 4000`,
+		`atoll_state{node="1111222233",state="training"} 1`,
+		`atoll_state{node="1111222233",state="joining"} 0`,
+		`atoll_alarms{kind="silent",node="1111222233"} 1`,
+		`atoll_fragment_closed_rounds{fragment="1",node="1111222233"} 4`,
 		`name="opticks \"\"\n"`,
 		`# TYPE atoll_sent_bytes_total counter`,
 	} {

@@ -29,6 +29,7 @@ type Snapshot struct {
 	Limits    Limits      `json:"limits,omitzero"`
 	Data      *Data       `json:"data,omitempty"`    // of a run on a corpus in shards
 	Rejoined  bool        `json:"rejoined"`          // this process began from a folder with state in it
+	Alarms    []Alarm     `json:"alarms,omitempty"`  // what is wrong, newest first
 	Events    []Event     `json:"events"`            // newest last, bounded
 	History   []Point     `json:"history,omitempty"` // oldest first, bounded
 
@@ -292,4 +293,14 @@ type Event struct {
 	Kind string    `json:"kind"`
 	Peer string    `json:"peer,omitempty"`
 	Text string    `json:"text"`
+
+	Remedy string `json:"remedy,omitempty"` // what a person has to do: the event is an alarm
+}
+
+// Said is the text, with what to do.
+func (e Event) Said() string {
+	if e.Remedy == "" {
+		return e.Text
+	}
+	return e.Text + "; do: " + e.Remedy
 }

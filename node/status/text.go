@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Bytes writes an amount of bytes in binary units, as every screen does.
+// Bytes writes an amount of memory or disk in binary units, as every screen does.
 func Bytes(n float64) string {
 	const step = 1024
 	if n < step {
@@ -50,19 +50,25 @@ func ThreeDigits(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// Quantity writes an amount of bytes in units of a thousand, as people buy traffic and type
-// quotas.
-func Quantity(n uint64) string {
+// Traffic writes an amount of bytes that a network carries in units of a thousand, as every screen does: so people buy it and
+// type quotas, and so it fits with Mbit/s.
+func Traffic(n float64) string {
 	const step = 1000
 	if n < step {
-		return fmt.Sprintf("%d B", n)
+		return fmt.Sprintf("%.0f B", n)
 	}
-	x, unit := float64(n)/step, 0
+	x, unit := n/step, 0
 	for x >= step && unit < 4 {
 		x, unit = x/step, unit+1
 	}
-	return fmt.Sprintf("%.3g %cB", x, "kMGTP"[unit])
+	return fmt.Sprintf("%s %cB", ThreeDigits(x), "kMGTP"[unit])
 }
+
+// shortID is how many digits of an id name a node, a run or a digest on every screen, as wire's String has them.
+const shortID = 10
+
+// ShortID is enough of an id in hex to tell nodes apart.
+func ShortID(hex string) string { return strings.ToValidUTF8(hex[:min(len(hex), shortID)], "") }
 
 // Clip shortens a text to at most so many characters. The last one then says
 // that there was more.

@@ -105,7 +105,7 @@ func TestCutIndex(t *testing.T) {
 			err = Check(dir)
 		}
 		if err != nil { // what is cut off may be free pages
-			wantErr(t, err, ErrIndex, path, "atoll doctor --dir "+dir+" --fix")
+			wantErr(t, err, ErrIndex, path, "atoll doctor "+dir+" --fix")
 			_, err = Open(dir, testRun)
 			wantErr(t, err, ErrIndex, path)
 		}

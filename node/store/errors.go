@@ -39,7 +39,7 @@ func indexError(dir string, why error) error { return &IndexError{dir, why} }
 
 // Error names the file, the damage and the remedy.
 func (e *IndexError) Error() string {
-	return fmt.Sprintf("%s: %v: %v: stop the node and run `atoll doctor --dir %s --fix`, which sets the index aside; the node then takes the run from its peers again and keeps its key",
+	return fmt.Sprintf("%s: %v: %v: stop the node and run `atoll doctor %s --fix`, which sets the index aside; the node then takes the run from its peers again and keeps its key",
 		filepath.Join(e.Dir, indexFile), ErrIndex, e.Why, e.Dir)
 }
 

@@ -71,7 +71,7 @@ func ReadKeyFile(path string) (ed25519.PrivateKey, error) { return readKey(path)
 func ReadKey(dir string) (ed25519.PrivateKey, error) {
 	key, err := readKey(filepath.Join(dir, keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no key in it; `atoll join --dir %s` makes one, `atoll key import` restores one", dir, dir)
+		return nil, fmt.Errorf("%s: there is no key in it; `atoll join %s` makes one, `atoll key --import` restores one", dir, dir)
 	}
 	return key, err
 }
@@ -83,7 +83,7 @@ func ImportKey(dir string, key ed25519.PrivateKey) error {
 		return fmt.Errorf("import key: %w", err)
 	}
 	if !created {
-		return fmt.Errorf("import key: %s has a key already; choose another --dir, or move that key away if the node is never to run again", dir)
+		return fmt.Errorf("import key: %s has a key already; choose another folder, or move that key away if the node is never to run again", dir)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (d Disk) SaveGenesis(dir string, b []byte) error {
 	case err == nil && bytes.Equal(have, b):
 		return nil
 	case err == nil:
-		return fmt.Errorf("save genesis in %s: %w: it has %v, wanted is %v: choose another --dir", dir, ErrOtherRun, wire.Sum(have), wire.Sum(b))
+		return fmt.Errorf("save genesis in %s: %w: it has %v, wanted is %v: choose another folder", dir, ErrOtherRun, wire.Sum(have), wire.Sum(b))
 	case !errors.Is(err, ErrNotFound):
 		return err
 	}

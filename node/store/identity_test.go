@@ -74,7 +74,7 @@ func TestGenesis(t *testing.T) {
 // An imported key is the folder's from then on. None is made by reading, and none is replaced.
 func TestImportKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	if _, err := ReadKey(dir); err == nil || !strings.Contains(err.Error(), "atoll key import") {
+	if _, err := ReadKey(dir); err == nil || !strings.Contains(err.Error(), "atoll key --import") {
 		t.Errorf("a folder without a key: %v", err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)

@@ -353,7 +353,7 @@ func TestDamagedSegment(t *testing.T) {
 
 			s = sealing(t, dir)
 			err = s.Rounds(0, 1, MaxRound, func(uint32, Round) error { return nil })
-			wantErr(t, err, ErrCorrupt, bad, "fragment 0 rounds 5 to 8", "atoll doctor --dir "+dir+" --fix")
+			wantErr(t, err, ErrCorrupt, bad, "fragment 0 rounds 5 to 8", "atoll doctor "+dir+" --fix")
 			_, err = s.Payload(all[4*5].id)
 			wantErr(t, err, ErrCorrupt, bad)
 			must(t, s.Rounds(0, 1, 4, func(uint32, Round) error { return nil }), s.Rounds(0, 9, 12, func(uint32, Round) error { return nil }))
@@ -400,7 +400,7 @@ func TestOwnInASegmentSetAside(t *testing.T) {
 	damage(t, filepath.Join(dir, segmentsDir, "000", "00000001"))
 	s = sealing(t, dir)
 	_, err = s.Own()
-	wantErr(t, err, ErrCorrupt, "atoll doctor --dir "+dir+" --fix")
+	wantErr(t, err, ErrCorrupt, "atoll doctor "+dir+" --fix")
 	_, moved, err := s.SetSegmentsAside(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if must(t, err); moved != 1 {
 		t.Fatalf("%d segments set aside", moved)

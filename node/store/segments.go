@@ -164,7 +164,7 @@ func (s *Store) segmentOf(e segmentEntry) (*segment, error) {
 	}
 	g, err := s.openSegment(e)
 	if errors.Is(err, ErrCorrupt) {
-		err = fmt.Errorf("%w: run `atoll doctor --dir %s --fix`, which sets it aside; the node goes on without it", err, s.dir)
+		err = fmt.Errorf("%w: run `atoll doctor %s --fix`, which sets it aside; the node goes on without it", err, s.dir)
 	}
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func (d Disk) Open(dir string, run wire.RunID) (*Store, error) {
 // not while a node runs on it (ErrLocked).
 func OpenReadOnly(dir string) (*Store, error) {
 	if _, err := os.Stat(filepath.Join(dir, indexFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open store %s: %w: no node has run there: check --dir", dir, ErrNotFound)
+		return nil, fmt.Errorf("open store %s: %w: no node has run there: check the folder", dir, ErrNotFound)
 	}
 	db, file, err := openIndex(dir, true)
 	if err != nil {
@@ -195,7 +195,7 @@ func openIndex(dir string, readOnly bool) (db *bbolt.DB, opened *os.File, err er
 	}, func(why error) error { return errors.Join(indexError(dir, why), letGo(opened)) })
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil, nil, fmt.Errorf("open store %s: %w by another atoll process: wait if it is one that only reads, like `atoll doctor`, else stop it or choose another --dir", dir, ErrLocked)
+		return nil, nil, fmt.Errorf("open store %s: %w by another atoll process: wait if it is one that only reads, like `atoll doctor`, else stop it or choose another folder", dir, ErrLocked)
 	case errors.Is(err, ErrIndex):
 		return nil, nil, err
 	case err != nil && opened != nil:
@@ -265,7 +265,7 @@ func (s *Store) checkRun() error {
 		return err
 	}
 	if s.run != want {
-		return fmt.Errorf("open store %s: %w: it has %x, wanted is %x: choose another --dir", s.dir, ErrOtherRun, s.run[:], want[:])
+		return fmt.Errorf("open store %s: %w: it has %x, wanted is %x: choose another folder", s.dir, ErrOtherRun, s.run[:], want[:])
 	}
 	return nil
 }

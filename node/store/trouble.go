@@ -43,11 +43,11 @@ func (t Trouble) Remedy(dir string) string {
 	case Full:
 		return fmt.Sprintf("free space on the disk of %s, or give the node less to keep with --keep", dir)
 	case ReadOnly:
-		return fmt.Sprintf("make the file system of %s writable again (mount -o remount,rw), or choose another --dir", dir)
+		return fmt.Sprintf("make the file system of %s writable again (mount -o remount,rw), or choose another folder", dir)
 	case Failing:
 		return fmt.Sprintf("the device of %s does not read or write what it is told: copy the folder to another disk, its key first", dir)
 	case Denied:
-		return fmt.Sprintf("give this user the right to write to %s, or choose another --dir", dir)
+		return fmt.Sprintf("give this user the right to write to %s, or choose another folder", dir)
 	}
 	return ""
 }

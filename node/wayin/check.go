@@ -144,7 +144,7 @@ func (c *check) open() error {
 	}
 	if pass := c.cfg.Link.Invite; pass != nil {
 		if pass.Secret == nil {
-			return errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor --dir on the node's folder")
+			return errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor with the node's folder")
 		}
 		key = trialKey(pass.Secret)
 		record.Author = wire.PeerIDOf(key)

@@ -76,7 +76,7 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 		}
 		return fmt.Sprintf("the run is of an older atoll: this one speaks protocol %s, the peer at %s %s", r.Ours, at, r.Theirs), "install the version here that the run's members have"
 	case hello.FieldAuthor:
-		return fmt.Sprintf("the peer at %s has the key of this node", at), "a folder was copied: give this node another --dir"
+		return fmt.Sprintf("the peer at %s has the key of this node", at), "a folder was copied: give this node another folder"
 	}
 	return fmt.Sprintf("the peer at %s and this machine do not fit together: %v", at, r), "install one version of atoll on both"
 }

@@ -76,7 +76,7 @@ func TestWords(t *testing.T) {
 		{"another program at the address", in(failed(dialled("failed to negotiate protocol: protocols not supported: [/atoll/hello/1]"))), "link", "is no node of atoll", "new link", false},
 		{"a version that is too old", in(failed(&hello.Refusal{Field: hello.FieldProtocol, Ours: "2 (atoll/1)", Theirs: "10 (atoll/9)", Ahead: -1})), "link", "this atoll is too old for the run: it speaks protocol 2 (atoll/1), the peer at 5.0.0.1:27182 10 (atoll/9)", "install the newest version", false},
 		{"a run that is too old", in(failed(&hello.Refusal{Field: hello.FieldProtocol, Ours: "2", Theirs: "1", Ahead: 1})), "link", "the run is of an older atoll", "install the version", false},
-		{"the key of another", in(failed(&hello.Refusal{Field: hello.FieldAuthor})), "link", "has the key of this node", "another --dir", false},
+		{"the key of another", in(failed(&hello.Refusal{Field: hello.FieldAuthor})), "link", "has the key of this node", "another folder", false},
 		{"a refusal", in(failed(fmt.Errorf("%w: no", p2p.ErrRefusedByPeer))), "link", "refuses", "version", false},
 		{"a run that is over", in(func(f *Facts) { f.Run.Over = true }), "run", "the run tiny (tiny) is over: its 1000 tokens are folded", "join another one", false},
 		{"a clock ahead", in(func(f *Facts) { f.Clock.Ahead = time.Hour + 10*time.Millisecond }), "clock", "this machine's clock is 1h0m0s ahead of the peer's", "NTP", false},

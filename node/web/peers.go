@@ -13,9 +13,6 @@ import (
 // reads. The known nodes come first, then who contributed most.
 const maxPeers = 128
 
-// shortName is how much of an id names a node, as in all commands.
-const shortName = 8
-
 // name is what a node is called on the page.
 func (b *builder) name(id string) string {
 	for _, n := range b.world.Nodes {
@@ -23,11 +20,13 @@ func (b *builder) name(id string) string {
 			return n.Name
 		}
 	}
-	return plain(id[:min(len(id), shortName)])
+	return status.ShortID(id)
 }
 
 // isNode says whether a name that an event has is that of a node: events shorten ids.
-func isNode(id, name string) bool { return len(name) >= shortName && strings.HasPrefix(id, name) }
+func isNode(id, name string) bool {
+	return len(name) >= len(status.ShortID(id)) && strings.HasPrefix(id, name)
+}
 
 // peers lists the known nodes, and whom the leading one knows besides.
 func (b *builder) peers() {
@@ -114,7 +113,7 @@ func learnerOf(p status.Peer) string {
 // classOf is what the state of a peer comes to.
 func classOf(p status.Peer) string {
 	switch {
-	case p.State == "refused", p.State == "leaving", p.State == "left":
+	case p.State == status.Refused, p.State == "leaving", p.State == "left":
 		return ClassGone
 	case strings.HasPrefix(p.State, "silent"):
 		return ClassSilent

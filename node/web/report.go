@@ -54,7 +54,7 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
 	}
 	for i := range v.Alarms {
-		v.Alarms[i].Text = withoutAddresses(v.Alarms[i].Text)
+		v.Alarms[i].Text, v.Alarms[i].Remedy = withoutAddresses(v.Alarms[i].Text), withoutAddresses(v.Alarms[i].Remedy)
 	}
 	for i := range v.Peers {
 		v.Peers[i].Reason = withoutAddresses(v.Peers[i].Reason)
@@ -181,7 +181,7 @@ func NodeSummary(s status.Snapshot) Section {
 	rows := []Row{
 		{"node", s.Self}, {"started", s.Started.UTC().Format(time.DateTime) + " UTC"}, {"as of", s.At.UTC().Format(time.DateTime) + " UTC"},
 		{"steps here", fmt.Sprint(s.Step)}, {"tokens trained here", fmt.Sprint(s.TokensTrained)},
-		{"sent", status.Bytes(float64(s.Net.SentBytes))}, {"received", status.Bytes(float64(s.Net.ReceivedBytes))},
+		{"sent", status.Traffic(float64(s.Net.SentBytes))}, {"received", status.Traffic(float64(s.Net.ReceivedBytes))},
 		{"deltas folded", fmt.Sprint(s.Account.Deltas)}, {"deltas that came late", fmt.Sprint(s.Account.Late)}, {"deltas refused", fmt.Sprint(s.Account.Refused)},
 		{"digest of the chain", s.ChainDigest}, {"digest of the model", s.StateDigest},
 	}

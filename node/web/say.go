@@ -39,7 +39,7 @@ func (b *builder) say() {
 	default:
 		b.tell(ToneGood, s.State, b.trainingText(), b.progressText(s))
 	}
-	if len(b.view.Alarms) > 0 {
+	if b.grave {
 		b.view.Tone = ToneBad
 	}
 }
@@ -91,21 +91,8 @@ func (b *builder) count(class string) (n int) {
 	return n
 }
 
-// Bounds on what is shown above everything else.
-const (
-	alarmsShown = 3
-	alarmFor    = 15 * time.Minute // somebody comes to the page in that time; after that it is one of the events
-)
-
-// alarms are the newest events that a person has to look at.
-func alarms(events []EventView, now time.Time) (found []EventView) {
-	for _, e := range events {
-		if status.Alarming(e.Kind) && now.Sub(time.UnixMilli(e.AtMs)) < alarmFor && len(found) < alarmsShown {
-			found = append(found, e)
-		}
-	}
-	return found
-}
+// alarmsShown bounds what is shown above everything else.
+const alarmsShown = 3
 
 // longestText bounds a text that others wrote, in characters.
 const longestText = 400

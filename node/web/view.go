@@ -41,7 +41,7 @@ type View struct {
 	State    string        `json:"state"` // one word
 	Headline string        `json:"headline"`
 	Detail   string        `json:"detail,omitempty"`
-	Alarms   []EventView   `json:"alarms,omitempty"`
+	Alarms   []AlarmView   `json:"alarms,omitempty"`
 	Run      RunView       `json:"run"`
 	Folded   uint64        `json:"folded"` // tokens
 	Budget   uint64        `json:"budget"` // tokens
@@ -175,6 +175,12 @@ type EventView struct {
 	Text string `json:"text"`
 }
 
+// AlarmView is something wrong, with what to do.
+type AlarmView struct {
+	EventView
+	Remedy string `json:"remedy"`
+}
+
 // shownEvents bounds the events of a view: a person reads no more.
 const shownEvents = 60
 
@@ -204,6 +210,7 @@ type builder struct {
 	lead  *Node          // whose word on the run is taken
 	index map[string]int // places in view.Peers, by id
 	view  View
+	grave bool // something is wrong that does not pass by itself
 }
 
 // leading is the node that has folded most, of those that run if there are any.
@@ -342,15 +349,12 @@ const restShown = 0.01
 // events are those of all known nodes, newest first.
 func (b *builder) events() {
 	for _, n := range b.world.Nodes {
+		for _, a := range n.Status.Alarms {
+			b.view.Alarms = append(b.view.Alarms, AlarmView{EventView{AtMs: a.Since.UnixMilli(), Kind: plain(a.Kind), Who: b.about(n, a.Who), Text: plain(a.Text)}, plain(a.Remedy)})
+			b.grave = b.grave || !a.Passing()
+		}
 		for _, e := range n.Status.Events {
-			who := ""
-			if b.view.Many {
-				who = b.name(n.Status.Self)
-			}
-			if e.Peer != "" && !isNode(n.Status.Self, e.Peer) {
-				who = joined(who, b.name(e.Peer))
-			}
-			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: who, Text: plain(e.Text)})
+			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: b.about(n, e.Peer), Text: plain(e.Said())})
 		}
 	}
 	for _, e := range b.view.Events {
@@ -359,8 +363,20 @@ func (b *builder) events() {
 		}
 	}
 	slices.SortStableFunc(b.view.Events, func(x, y EventView) int { return cmp.Compare(y.AtMs, x.AtMs) })
-	b.view.Alarms = alarms(b.view.Events, b.now)
+	slices.SortStableFunc(b.view.Alarms, func(x, y AlarmView) int { return cmp.Compare(y.AtMs, x.AtMs) })
+	b.view.Alarms = b.view.Alarms[:min(len(b.view.Alarms), alarmsShown)]
 	b.view.Events = b.view.Events[:min(len(b.view.Events), shownEvents)]
+}
+
+// about says which node tells, where there are several, and of which peer.
+func (b *builder) about(n Node, peer string) (who string) {
+	if b.view.Many {
+		who = b.name(n.Status.Self)
+	}
+	if peer != "" && !isNode(n.Status.Self, peer) {
+		who = joined(who, b.name(peer))
+	}
+	return who
 }
 
 // joined says who tells of whom.

@@ -29,7 +29,8 @@ func TestSentences(t *testing.T) {
 		left.Nodes[i].End, left.Nodes[i].Status.State = EndLeft, "joining"
 	}
 	late := trainingStatus(3)
-	late.Events = []status.Event{{At: testTime.Add(-alarmFor), Kind: "state wrong", Text: "long ago"}}
+	late.Events = []status.Event{{At: testTime.Add(-time.Hour), Kind: "state wrong", Text: "long ago", Remedy: "none"}}
+	late.Alarms = status.AlarmsOf(late)
 	for _, c := range []struct {
 		name, tone, state, headline, detail string
 		world                               World

@@ -62,7 +62,7 @@ func trainingStatus(n int) status.Snapshot {
 		})
 	}
 	for i, p := range s.Peers[1:min(n, 5)] {
-		s.Events = append(s.Events, status.Event{At: testTime.Add(time.Duration(i-230) * time.Second), Kind: "connected", Peer: p.ID[:8], Text: "learner at /ip4/198.51.100.7/tcp/27182"})
+		s.Events = append(s.Events, status.Event{At: testTime.Add(time.Duration(i-230) * time.Second), Kind: "connected", Peer: p.ID[:10], Text: "learner at /ip4/198.51.100.7/tcp/27182"})
 	}
 	s.Events = append(s.Events, status.Event{At: testTime.Add(-200 * time.Second), Kind: "contributing", Text: "first own delta is folded"})
 	return s
@@ -83,7 +83,7 @@ func joiningWorld() World {
 // fourNodes is a testnet whose nodes are connected unless parted says that the first two
 // and the last two are not.
 func fourNodes(parted bool) World {
-	w := World{Link: "atoll:" + strings.Repeat("57e73ea9", 8) + ",/ip4/127.0.0.1/tcp/40001/p2p/12D3KooWGRUfHTGzXtnEvyCyzcM2LMTMUGCjcyLWqXR1WNqmhJ6m", Join: "atoll join LINK --dir me --profile local"}
+	w := World{Link: "atoll:" + strings.Repeat("57e73ea9", 8) + ",/ip4/127.0.0.1/tcp/40001/p2p/12D3KooWGRUfHTGzXtnEvyCyzcM2LMTMUGCjcyLWqXR1WNqmhJ6m", Join: "atoll join LINK me --profile local"}
 	for i := range 4 {
 		s := trainingStatus(4)
 		s.Self, s.TokensFolded = idOf(i), s.TokensFolded-uint64(i)
@@ -107,8 +107,9 @@ func alarmWorld() World {
 	s.Peers[2].State, s.Peers[2].LagS, s.Peers[2].Link = "silent 72 s", 72, ""
 	s.Peers[3].State, s.Peers[3].Reason, s.Peers[3].Link = "refused", "it is of another run: "+hostile, ""
 	s.Events = append(s.Events,
-		status.Event{At: testTime.Add(-50 * time.Second), Kind: "refused", Peer: s.Peers[3].ID[:8], Text: hostile},
-		status.Event{At: testTime.Add(-40 * time.Second), Kind: "memory damaged", Peer: s.Self, Text: "fragment 3: the anchor is not what it was: folds it again and goes on; if it happens again, test this machine's memory"})
+		status.Event{At: testTime.Add(-50 * time.Second), Kind: "refused", Peer: s.Peers[3].ID[:10], Text: hostile},
+		status.Event{At: testTime.Add(-40 * time.Second), Kind: "memory damaged", Peer: s.Self, Text: "fragment 3: the anchor is not what it was: folds it again and goes on", Remedy: "if it happens again, test this machine's memory"})
+	s.Alarms = status.AlarmsOf(s)
 	return oneNode(s)
 }
 

@@ -96,7 +96,7 @@ func TestRefuses(t *testing.T) {
 		"paint":                                 `there is no command "paint": go run -C testnet/lab . help lists all`,
 		"bench step --model absent.json":        "absent.json",
 		"bench step --model tiny,huge":          `model "huge": use tiny, small, base`,
-		"bench disk --seconds 0 --dir absent/x": "choose another folder with --dir",
+		"bench disk --seconds 0 --dir absent/x": "choose another folder",
 		"bench step --compare torch --torch x --python absent-python": "python3-torch",
 	} {
 		if _, err := typed(t, line); err == nil || errors.Is(err, program.ErrUsage) || !strings.Contains(err.Error(), want) {

@@ -57,7 +57,7 @@ func TestOnlyTheWeb(t *testing.T) {
 	if err := l.Run("--tokens", "3e4"); err != nil {
 		t.Fatal(err)
 	}
-	_, link, err := l.Relay(within(t, patience), "vps", "--web")
+	_, link, err := l.Relay(within(t, patience), "vps", "--port-443")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Node struct {
 // Run describes the run of the laboratory's nodes, which is open: who meets whom is what worlds are about. Flags are those
 // of atoll new.
 func (l *Lab) Run(flags ...string) error {
-	answer, err := command(l.binary, append([]string{"new", "--json", "--admission", "open", "--out", l.path("genesis")}, flags...)...)
+	answer, err := command(l.binary, append([]string{"new", "--json", "--admission", "open", l.path("")}, flags...)...)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (l *Lab) Run(flags ...string) error {
 
 // Relay starts a relay for the run on a machine, and returns the link that it prints.
 func (l *Lab) Relay(ctx context.Context, machine string, flags ...string) (n *Node, link string, err error) {
-	n, err = l.Start(machine, append([]string{"relay", l.run, "--dir", l.path(machine)}, flags...)...)
+	n, err = l.Start(machine, append([]string{"relay", "atoll:" + l.run, l.path(machine)}, flags...)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,12 +105,12 @@ func (n *Node) Memory() (int, error) {
 
 // First starts the first node of the run, on a machine; flags are those of atoll join.
 func (l *Lab) First(machine string, flags ...string) (*Node, error) {
-	return l.Start(machine, append([]string{"join", "--genesis", l.path("genesis"), "--dir", l.path(machine)}, flags...)...)
+	return l.Start(machine, append([]string{"join", "--genesis", l.path("genesis"), l.path(machine)}, flags...)...)
 }
 
 // Join starts a node that joins by a link.
 func (l *Lab) Join(machine, link string, flags ...string) (*Node, error) {
-	return l.Start(machine, append([]string{"join", link, "--dir", l.path(machine)}, flags...)...)
+	return l.Start(machine, append([]string{"join", link, l.path(machine)}, flags...)...)
 }
 
 // Start runs the program on a machine. What it writes is in the file log of its folder.

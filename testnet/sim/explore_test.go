@@ -98,7 +98,7 @@ func (f failedOnce) scenario(t *testing.T) Scenario {
 	return Explore(seed)
 }
 
-// stored reads what `atoll sim protocol --save` wrote. A field that the scenario has no
+// stored reads what `atoll sim --save` wrote. A field that the scenario has no
 // more fails the test: without it the file would be another world.
 func stored(t *testing.T, file string) (s Scenario) {
 	t.Helper()
@@ -117,7 +117,7 @@ func stored(t *testing.T, file string) (s Scenario) {
 // replay is the command that plays it.
 func (f failedOnce) replay() string {
 	if strings.HasSuffix(f.name, ".json") {
-		return "replay: go run ./cmd/atoll sim protocol --scenario testnet/sim/testdata/" + f.name
+		return "replay: go run ./cmd/atoll sim --scenario testnet/sim/testdata/" + f.name
 	}
 	return replay(f.name)
 }
@@ -176,7 +176,7 @@ func TestStoredScenarioIsTheOneDrawn(t *testing.T) {
 }
 
 func replay(seed string) string {
-	return "replay: go run ./cmd/atoll sim protocol --seed " + seed + " --shrink 100 --save small.json"
+	return "replay: go run ./cmd/atoll sim --seed " + seed + " --shrink 100 --save small.json"
 }
 
 func explored(t *testing.T, seed uint64) Result {

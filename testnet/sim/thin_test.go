@@ -44,7 +44,7 @@ func (x *thinly) judge(t *testing.T, name string, r Result) {
 	listed := slices.ContainsFunc(x.known, func(f failedOnce) bool { return f.name == name })
 	switch {
 	case r.Err != nil && !knownToFail(x.known, name, r):
-		t.Errorf("%v\nreplay: go run ./cmd/atoll sim protocol --thin --seed %s --shrink 100 --save small.json", r.Err, name)
+		t.Errorf("%v\nreplay: go run ./cmd/atoll sim --thin --seed %s --shrink 100 --save small.json", r.Err, name)
 	case r.Err == nil && listed && *update:
 		x.mended[name] = true
 	case r.Err == nil && listed:

@@ -9,12 +9,12 @@ function big(x) {
   return x < 10 ? String(Number(x.toPrecision(2))) : String(Math.round(x));
 }
 
-// bytes writes an amount of bytes in binary units, as every screen does.
+// bytes writes an amount of bytes that a network carries, as every screen does.
 function bytes(n) {
-  if (n < 1024) return Math.round(n) + ' B';
+  if (n < 1000) return Math.round(n) + ' B';
   let unit = -1;
-  while (n >= 1024 && unit < 4) { n /= 1024; unit++; }
-  return n.toFixed(1) + ' ' + 'KMGTP'[unit] + 'iB';
+  while (n >= 1000 && unit < 4) { n /= 1000; unit++; }
+  return (n >= 100 ? n.toFixed(0) : String(Number(n.toPrecision(3)))) + ' ' + 'kMGTP'[unit] + 'B';
 }
 
 // span writes seconds with at most two units.

@@ -60,7 +60,7 @@ function renderAlarms(alarms) {
   show('alarms', alarms.length > 0);
   $('alarms').replaceChildren(...alarms.map(a => {
     const item = make('li');
-    item.append(make('b', '', a.kind), (a.who ? ' (' + a.who + ')' : '') + ': ' + a.text);
+    item.append(make('b', '', a.kind), (a.who ? ' (' + a.who + ')' : '') + ': ' + a.text + '; do: ' + a.remedy);
     return item;
   }));
 }
@@ -198,7 +198,7 @@ function trafficText(p, view) {
 }
 
 function uplinkText(p) {
-  return p.up_most ? (p.full ? 'full at ' : 'up to ') + bytes(p.up_most) + '/s' : '';
+  return p.up_most ? (p.full ? 'full at ' : 'up to ') + (8e-6 * p.up_most).toFixed(1) + ' Mbit/s' : '';
 }
 
 const closed = new Map(); // fragment: last round that was seen to close
@@ -257,7 +257,7 @@ function renderEvents(view) {
 
 function renderFacts(view, known) {
   if (!known) return set($('facts'), '');
-  const facts = ['run ' + view.run.id.slice(0, 8), view.run.model, big(view.run.params) + ' parameters'];
+  const facts = ['run ' + view.run.id.slice(0, 10), view.run.model, big(view.run.params) + ' parameters'];
   if (view.run.optimizer) facts.push(view.run.optimizer);
   if (view.run.h) facts.push('a delta every ' + view.run.h + ' steps');
   facts.push(view.run.version, 'as of ' + clock(view.at_ms, Date.now()));

@@ -54,7 +54,7 @@ func (l *Learner) Evaluate(fill func(values []float32) error, starts []uint64) (
 		return e, err
 	}
 	if err := l.putAside(); err != nil {
-		return e, fmt.Errorf("put the learner's values aside for an evaluation: %w: free some disk space, or use a folder on a larger disk with --dir", err)
+		return e, fmt.Errorf("put the learner's values aside for an evaluation: %w: free some disk space, or use a folder on a larger disk", err)
 	}
 	l.current = false
 	if err = fill(l.slab.values); err == nil {

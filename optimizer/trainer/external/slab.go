@@ -52,7 +52,7 @@ func newSlab(cfg Config) (*slab, error) {
 
 // What to do where a slab has no room.
 const (
-	diskRemedy   = "free some room, or use a folder on a larger disk with --dir"
+	diskRemedy   = "free some room, or use a folder on a larger disk"
 	memoryRemedy = "end other programs, or use a machine with more memory"
 )
 

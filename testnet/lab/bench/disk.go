@@ -45,7 +45,7 @@ const (
 func Disks(ctx context.Context, m Meter, dir string) (d Disk, err error) {
 	own, err := os.MkdirTemp(dir, "atoll-bench-")
 	if err != nil {
-		return d, fmt.Errorf("disk: %w: choose another folder with --dir", err)
+		return d, fmt.Errorf("disk: %w: choose another folder", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
 	d = Disk{Bench: "disk", DeltaBytes: deltaBytes}

@@ -159,7 +159,7 @@ func TestDisks(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, err := Disks(t.Context(), Meter{}, dir+"/absent"); err == nil || !strings.Contains(err.Error(), "choose another folder with --dir") {
+	if _, err := Disks(t.Context(), Meter{}, dir+"/absent"); err == nil || !strings.Contains(err.Error(), "choose another folder") {
 		t.Errorf("error %v", err)
 	}
 }

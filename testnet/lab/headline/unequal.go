@@ -41,7 +41,7 @@ var unequalRow = Row{
 			world("2 equal", "--nodes", "2"),
 			world("1:10", "--nodes", "2", "--speed", "1,10"),
 			world("3 equal", "--nodes", "3"),
-			world("mixed", "--learners", mixed),
+			world("mixed", "--learner-list", mixed),
 		}
 		if s.Quick {
 			return worlds[:2]

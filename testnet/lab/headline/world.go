@@ -46,7 +46,7 @@ func testnetWorld(name string, args ...string) World {
 
 // runTestnet runs a world. One whose checks fail has a report as well; without one the outcome says why.
 func runTestnet(ctx context.Context, l lab, w World, dir string) (Outcome, error) {
-	args := append([]string{"testnet", "--json", "--dir", filepath.Join(dir, "world")}, w.Command[2:]...)
+	args := append([]string{"testnet", "--json", filepath.Join(dir, "world")}, w.Command[2:]...)
 	if l.pace > 0 {
 		args = append(args, "--pace", l.pace.String())
 	}

@@ -73,7 +73,7 @@ func (s settings) start(ctx context.Context, dir string) (w *world, err error) {
 	if err := w.describe(ctx); err != nil {
 		return w, err
 	}
-	first, err := w.join(0, "--genesis", w.path("run.genesis"))
+	first, err := w.join(0, "--genesis", w.path("run/genesis"))
 	if err != nil {
 		return w, err
 	}
@@ -110,18 +110,18 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
 // describe makes the genesis.
 func (w *world) describe(ctx context.Context) error {
-	file := w.path("run.genesis")
+	dir := w.path("run")
 	_, err := program.Output(ctx, w.log, nil, w.atoll, "new", "--name", "run", "--model", "tiny", "--profile", "local", "--h", stepsOfDelta,
-		"--batch", batch, "--tokens", budget, "--learners", strconv.Itoa(w.settings.nodes), "--seed", seed, "--out", file)
+		"--batch", batch, "--tokens", budget, "--learners", strconv.Itoa(w.settings.nodes), "--seed", seed, dir)
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(filepath.Join(dir, "genesis"))
 	if err == nil {
 		w.genesis, err = genesis.Decode(b)
 	}
 	if err == nil {
-		w.owner, err = store.ReadKeyFile(w.path("run.owner"))
+		w.owner, err = store.ReadKeyFile(filepath.Join(dir, "owner"))
 	}
 	if err == nil {
 		w.used = member.Issue(w.owner, w.genesis.RunID(), member.Invite{Uses: 1}, keyOf("used invite", 0))
@@ -136,7 +136,7 @@ func (w *world) join(i int, args ...string) (*node, error) {
 	if n.log, err = os.Create(w.path(fmt.Sprintf("node%d.log", i))); err != nil {
 		return nil, err
 	}
-	n.cmd = exec.Command(w.atoll, append([]string{"join", "--dir", n.dir, "--profile", "local", "--threads", "1", "--batch", batch,
+	n.cmd = exec.Command(w.atoll, append([]string{"join", n.dir, "--profile", "local", "--threads", "1", "--batch", batch,
 		"--pace", w.pace.String(), "--precision", "f32", "--eval-bytes", "0"}, args...)...)
 	n.cmd.Stderr = n.log
 	return n, w.begin(n)

@@ -34,7 +34,7 @@ func (p caller) testnet(ctx context.Context, args []string) (Outcome, error) {
 	if !p.keep {
 		defer os.RemoveAll(dir)
 	}
-	full := append([]string{"testnet", "--json", "--dir", filepath.Join(dir, "world")}, args...)
+	full := append([]string{"testnet", "--json", filepath.Join(dir, "world")}, args...)
 	out, ended := p.run(ctx, full...)
 	if ctx.Err() != nil {
 		return Outcome{}, ended
@@ -71,7 +71,7 @@ func (p caller) choose(ctx context.Context, model string, l links) (c chosen, er
 	}
 	defer os.RemoveAll(dir)
 	out, err := p.run(ctx, "new", "--json", "--model", model, "--bandwidth", l.bits, "--learners", fmt.Sprint(l.learners),
-		"--step", l.step.String(), "--out", filepath.Join(dir, "genesis"))
+		"--step", l.step.String(), filepath.Join(dir, "run"))
 	if err == nil {
 		err = json.Unmarshal(out, &c)
 	}

@@ -5,72 +5,31 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"atoll/node/status"
 )
 
-// alarmFor is how long an alarming event stays at the top.
-const alarmFor = 5 * time.Minute
-
-// alarm is what is wrong, "" if nothing is known to be.
-func (h *History) alarm() string {
-	for _, e := range slices.Backward(h.events) {
-		if status.Alarming(e.Kind) && h.now.Sub(e.At) < alarmFor {
-			text := e.Kind
-			if e.Peer != "" {
-				text += " " + short(e.Peer)
-			}
-			if e.node != "" {
-				text = e.node + ": " + text
-			}
-			return text + ": " + e.Text
-		}
-	}
-	return h.partition()
-}
-
-// partition says that some of the peers are silent: of the node that hears least.
-func (h *History) partition() string {
-	var worst, others int
-	var names []string
+// alarm is what is wrong with one of the nodes, "" if nothing is known to be: rather what does not pass by itself, then the newest.
+func (h *History) alarm() (text string) {
+	var worst status.Alarm
 	for _, n := range h.nodes {
-		if !n.Running || n.Status.Finished {
-			continue
-		}
-		var quiet []string
-		peers := 0
-		for _, p := range n.Status.Peers {
-			if p.Self || p.State == refused {
+		for _, a := range n.Status.Alarms {
+			newer := a.Since.After(worst.Since)
+			if !n.Running || text != "" && (a.Passing() && !worst.Passing() || a.Passing() == worst.Passing() && !newer) {
 				continue
 			}
-			peers++
-			if silent(p) {
-				quiet = append(quiet, h.name(p))
+			if worst, text = a, a.Line(); len(h.nodes) > 1 {
+				text = n.Name + ": " + text
 			}
 		}
-		if len(quiet) > worst {
-			worst, others, names = len(quiet), peers, quiet
-		}
 	}
-	if worst == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %s silent: %s: cut off, or switched off", worst, counted(others, "peer is", "peers are"), strings.Join(names, ", "))
+	return text
 }
-
-// States of peers that are no state of a beat.
-const (
-	refused      = "refused"
-	silentPrefix = "silent"
-)
-
-func silent(p status.Peer) bool { return strings.HasPrefix(p.State, silentPrefix) }
 
 // livePeers counts the others that are heard.
 func livePeers(s status.Snapshot) (n int) {
 	for _, p := range s.Peers {
-		if !p.Self && !silent(p) && p.State != refused {
+		if !p.Self && !p.Silent() && p.State != status.Refused {
 			n++
 		}
 	}

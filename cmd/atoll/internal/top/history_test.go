@@ -148,20 +148,21 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
-// An alarm goes after a while, and a run that is over has no partition.
-func TestAlarmsGo(t *testing.T) {
+// What does not pass by itself comes first, and of nodes that do not run there are no alarms.
+func TestAlarms(t *testing.T) {
 	h := scenes["alarm"]()
-	if h.alarm() == "" {
-		t.Error("no alarm")
-	}
-	if h.now = h.now.Add(alarmFor); h.alarm() != "" {
-		t.Errorf("an old alarm: %s", h.alarm())
-	}
-	h = scenes["partition"]()
-	if want := "2 of 3 peers are silent: " + short(id(2)) + ", " + short(id(3)); !strings.HasPrefix(h.alarm(), want) {
+	if want := "state differs " + short(id(2)) + ": "; !strings.HasPrefix(h.alarm(), want) {
 		t.Errorf("%q, want %q", h.alarm(), want)
 	}
-	if h.nodes[0].Status.Finished = true; h.alarm() != "" {
-		t.Error("a run that is over has no partition")
+	h.nodes = append(h.nodes, scenes["partition"]().nodes...)
+	if want := "node0: state differs "; !strings.HasPrefix(h.alarm(), want) {
+		t.Errorf("%q, want %q", h.alarm(), want)
+	}
+	h.nodes = h.nodes[1:]
+	if want := "silent: 2 of 3 peers not heard (" + short(id(2)) + ", " + short(id(3)) + ")"; !strings.HasPrefix(h.alarm(), want) {
+		t.Errorf("%q, want %q", h.alarm(), want)
+	}
+	if h.nodes[0].Running = false; h.alarm() != "" {
+		t.Errorf("of a node that is gone: %s", h.alarm())
 	}
 }

@@ -1,6 +1,10 @@
 package top
 
-import "charm.land/lipgloss/v2"
+import (
+	"charm.land/lipgloss/v2"
+
+	"atoll/node/status"
+)
 
 // ink is how a text looks. It uses the sixteen colours that every theme of a terminal has chosen.
 type ink int
@@ -37,7 +41,7 @@ func (s Screen) paint(i ink, text string) string {
 // styleOf is the look of a peer's row.
 func styleOf(r row) ink {
 	switch {
-	case silent(r.Peer) || r.State == refused:
+	case r.Silent() || r.State == status.Refused:
 		return bad
 	case r.State == "training" || r.State == "observing":
 		return plain

@@ -108,7 +108,7 @@ var columns = []column{
 	{"DOWN/S", 6, 9, true, 5, func(r row) string { return traffic(r.down, r.known) }},
 	{"TOK/S", 6, 8, true, 2, func(r row) string { return count(r.TokensPerS) }},
 	{"STEPS", 6, 8, true, 1, func(r row) string { return count(float64(r.Steps)) }},
-	{"UPLINK", 10, 12, true, 1, func(r row) string { return uplink(r.Peer) }},
+	{"MBIT/S", 10, 10, true, 1, func(r row) string { return uplink(r.Peer) }},
 }
 
 // peers is the table in so many lines, with its heading. Where not all fit, the last line says so.
@@ -215,7 +215,7 @@ func traffic(bytes float64, known bool) string {
 
 // uplink is what a peer's link carries upwards, in Mbit/s.
 func uplink(p status.Peer) string {
-	text := measured(8e-6*p.Upload, "%.1f Mb/s")
+	text := measured(8e-6*p.Upload, "%.1f")
 	if p.Upload > 0 && !p.UploadFull {
 		return ">" + text
 	}

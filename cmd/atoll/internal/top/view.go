@@ -165,7 +165,7 @@ func (s Screen) progress(lead status.Snapshot) string {
 func goodput(s status.Snapshot) float64 {
 	made := 0.0
 	for _, p := range s.Peers {
-		if !silent(p) {
+		if !p.Silent() {
 			made += p.TokensPerS
 		}
 	}
@@ -255,10 +255,10 @@ func (s Screen) events(events []event, lines int) []string {
 			text += " " + short(e.Peer)
 		}
 		style := plain
-		if status.Alarming(e.Kind) {
+		if e.Remedy != "" {
 			style = bad
 		}
-		out = append(out, s.paint(style, ansi.Truncate(text+": "+e.Text, s.Width, "…")))
+		out = append(out, s.paint(style, ansi.Truncate(text+": "+e.Said(), s.Width, "…")))
 	}
 	return out
 }
@@ -277,10 +277,7 @@ func (s Screen) keys(h *History, hidden int) string {
 }
 
 // short is enough of an id to tell nodes apart.
-func short(id string) string {
-	r := []rune(id)
-	return string(r[:min(len(r), 10)])
-}
+func short(id string) string { return status.ShortID(id) }
 
 func counted(n int, one, many string) string {
 	if n == 1 {

@@ -122,13 +122,16 @@ var scenes = map[string]func() *History{
 				n.Status.Peers[i].State, n.Status.Peers[i].LagS = "silent 31 s", 31
 				n.Status.Peers[i].Link = ""
 			}
+			n.Status.Alarms = status.AlarmsOf(n.Status)
 			return []Node{n}
 		})
 	},
 	"alarm": func() *History {
 		return play(90, func(second int) []Node {
 			n := nodeOf(0, 4, second)
-			happened(&n, 80, "state differs", id(2), "this peer folded the same deltas to another state: compares with it to find out whose is wrong")
+			happened(&n, 80, "state differs", id(2), "this peer folded the same deltas to another state")
+			n.Status.Events[len(n.Status.Events)-1].Remedy = "wait: the two compare, and it is said whose is wrong"
+			n.Status.Alarms = status.AlarmsOf(n.Status)
 			return []Node{n}
 		})
 	},

@@ -133,7 +133,7 @@ func (m *mixer) read(ctx context.Context, d *shards.Dir, s shards.Shard) ([]byte
 		err = d.Manifest.Check(s, b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: `atoll data verify %s` tells all that is wrong with it", d.Path, err, d.Path)
+		return nil, fmt.Errorf("%s: %w: `atoll data show %s --verify` tells all that is wrong with it", d.Path, err, d.Path)
 	}
 	m.done += int64(len(b))
 	if m.Progress != nil {

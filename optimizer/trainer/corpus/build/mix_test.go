@@ -181,7 +181,7 @@ func TestMixRefuses(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(mixOf(t, dirs...), "its bytes are damaged: `atoll data verify")
+	refused(mixOf(t, dirs...), "its bytes are damaged: `atoll data show")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ def _connect(folder, notice):
 
 
 def _again(folder):
-    return f"start it by `atoll join --dir {folder} --learner attach`"
+    return f"start it by `atoll join {folder} --learner attach`"
 
 
 def _read(folder):
@@ -77,9 +77,9 @@ def _foreign(path, status):
 def _nobody(folder):
     """Says why there is no file."""
     if not os.path.isdir(folder):
-        return LearnerError(f"there is no folder {os.path.abspath(folder)}", "give the --dir of a node on this machine")
+        return LearnerError(f"there is no folder {os.path.abspath(folder)}", "give the folder of a node on this machine")
     if not os.path.exists(os.path.join(folder, "genesis")):
-        return LearnerError(f"{folder} is no node's folder", "give the --dir of a node on this machine")
+        return LearnerError(f"{folder} is no node's folder", "give the folder of a node on this machine")
     learner = _learner(folder)
     if learner != "attach":
         how = f"with {learner!r}" if learner else "by itself"

@@ -18,7 +18,7 @@ import sys
 class Corpus:
     """The corpus in a folder. Its shards are mapped when they are read first, so that many learners share their memory.
 
-    It does not compare shards with their digests: `atoll data verify` does, and so does a node before it trains.
+    It does not compare shards with their digests: `atoll data show` does, and so does a node before it trains.
     """
 
     def __init__(self, folder):

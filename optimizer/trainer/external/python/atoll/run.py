@@ -1,7 +1,7 @@
 """run = atoll.join(model): a training script of a user's own takes part in a run.
 
 The node starts the script: atoll join LINK --learner "python3 train.py". Or the script runs already, and attaches to a
-node that waits for it: atoll join LINK --learner attach --dir FOLDER. Importing this file loads no framework.
+node that waits for it: atoll join LINK FOLDER --learner attach. Importing this file loads no framework.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ def join(model, optimizer=None, folder=None, evaluate=None, tensorboard=None, wa
     """Meets the node that started this script, or attaches to the node of a folder, and loads the run's values into the model.
 
     The trainable parameters must be the run's tensors. The state of an optimizer given here is kept with the node's
-    checkpoints. folder is the node's --dir; without it ATOLL_DIR names one. A script that a node has started meets that node.
+    checkpoints. folder is the node's folder; without it ATOLL_DIR names one. A script that a node has started meets that node.
     evaluate(run) returns the model's mean loss in nats per token on text that is held out, or (loss, tokens), or (loss, tokens,
     bytes of text): the node shows it as the run's quality. tensorboard is a folder for curves, wandb a project of Weights & Biases.
     Returns a JoinedRun once the node asks for the first step.

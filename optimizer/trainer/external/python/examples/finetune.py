@@ -1,8 +1,8 @@
 """Fine-tunes a causal model of transformers on a text file. The folder has config.json, safetensors and a tokenizer.
 
-    atoll new --from DIR --context 256 --batch 8 --tokens 1e6 --out tuned.genesis
-    atoll join --genesis tuned.genesis --init DIR --learner "python3 finetune.py --model DIR --text FILE"    and others with the link
-    atoll join LINK --dir mine --learner attach            and then: python3 finetune.py --model DIR --text FILE --dir mine
+    atoll new --from DIR --context 256 --batch 8 --tokens 1e6 tuned
+    atoll join tuned --init DIR --learner "python3 finetune.py --model DIR --text FILE"    and others with the link
+    atoll join LINK mine --learner attach            and then: python3 finetune.py --model DIR --text FILE --dir mine
 """
 
 import argparse

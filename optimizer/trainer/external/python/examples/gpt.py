@@ -1,8 +1,8 @@
 """A small GPT from scratch, with a data loader of its own: the files in Python that come with Python, byte by byte.
 
-    python3 gpt.py --save gpt; atoll new --from gpt --context 128 --batch 16 --lr 1e-3 --tokens 2e6 --out gpt.genesis
-    atoll join --genesis gpt.genesis --init gpt --learner "python3 gpt.py"        and others: atoll join LINK --learner "python3 gpt.py"
-    atoll join LINK --dir mine --learner attach                                   and then: python3 gpt.py --dir mine
+    python3 gpt.py --save gpt; atoll new --from gpt --context 128 --batch 16 --lr 1e-3 --tokens 2e6 first
+    atoll join first --init gpt --learner "python3 gpt.py"        and others: atoll join LINK --learner "python3 gpt.py"
+    atoll join LINK mine --learner attach                                   and then: python3 gpt.py --dir mine
 """
 
 import argparse

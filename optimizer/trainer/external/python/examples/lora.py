@@ -1,8 +1,8 @@
 """LoRA with PEFT: the base model is frozen and stays on its machine, and the run trains the adapters alone.
 
-    python3 lora.py --base DIR --save lora; atoll new --from lora --base DIR --context 256 --batch 8 --lr 1e-3 --tokens 1e6 --out lora.genesis
-    atoll join --genesis lora.genesis --init lora --learner "python3 lora.py --base DIR --text FILE"         and others with the link
-    atoll join LINK --dir mine --learner attach            and then: python3 lora.py --base DIR --text FILE --dir mine
+    python3 lora.py --base DIR --save lora; atoll new --from lora --base DIR --context 256 --batch 8 --lr 1e-3 --tokens 1e6 first
+    atoll join first --init lora --learner "python3 lora.py --base DIR --text FILE"         and others with the link
+    atoll join LINK mine --learner attach            and then: python3 lora.py --base DIR --text FILE --dir mine
 """
 
 import argparse

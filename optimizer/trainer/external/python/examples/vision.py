@@ -1,8 +1,8 @@
 """No language model: an MLP that tells ten kinds of synthetic images apart. A token of the run is an image.
 
-    python3 vision.py --save mlp; atoll new --from mlp --context 1 --batch 64 --lr 1e-3 --tokens 2e5 --out mlp.genesis
-    atoll join --genesis mlp.genesis --init mlp --learner "python3 vision.py"     and others: atoll join LINK --learner "python3 vision.py"
-    atoll join LINK --dir mine --learner attach                                   and then: python3 vision.py --dir mine
+    python3 vision.py --save mlp; atoll new --from mlp --context 1 --batch 64 --lr 1e-3 --tokens 2e5 first
+    atoll join first --init mlp --learner "python3 vision.py"     and others: atoll join LINK --learner "python3 vision.py"
+    atoll join LINK mine --learner attach                                   and then: python3 vision.py --dir mine
 """
 
 import argparse

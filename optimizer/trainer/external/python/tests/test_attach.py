@@ -36,7 +36,7 @@ class Folders(unittest.TestCase):
         return place.name
 
     def test_no_node(self):
-        self.fails("/no/such/folder", "there is no folder /no/such/folder", "--dir")
+        self.fails("/no/such/folder", "there is no folder /no/such/folder", "the folder of a node")
         self.fails(self.folder(), "is no node's folder")
 
     def test_another_learner(self):
@@ -45,7 +45,7 @@ class Folders(unittest.TestCase):
 
     def test_a_node_that_does_not_run(self):
         folder = self.folder("genesis", learner="attach")
-        self.fails(folder, "does not run", f"atoll join --dir {folder} --learner attach")
+        self.fails(folder, "does not run", f"atoll join {folder} --learner attach")
 
     def test_a_stale_file(self):
         node = FakeNode(self)

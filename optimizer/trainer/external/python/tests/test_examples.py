@@ -126,7 +126,7 @@ class Texts(unittest.TestCase):
             text = (EXAMPLES / name).read_text(encoding="utf-8")
             compile(text, name, "exec")
             top = text.split('"""')[1]
-            for words in ("atoll new --from", f"python3 {name}", "--learner attach", "atoll join --genesis"):
+            for words in ("atoll new --from", f"python3 {name}", "--learner attach", " --init "):
                 self.assertIn(words, top, name)
             for line in ("atoll.join(", "run.step(", "run.leave()"):
                 self.assertEqual(text.count(line), 1, name)

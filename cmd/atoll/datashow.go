@@ -12,11 +12,15 @@ import (
 const dataShowHelp = `
 Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder. Of a mixture it shows each corpus and its share of the rows that are read.
 
-    atoll data show corpus`
+With --verify it reads every shard instead and compares it with the manifest, and the tokenizer too. Exit code 0 if all is there and right. If not, exit code 1, and the answer names what is damaged and what is missing.
+
+    atoll data show corpus
+    atoll data show corpus --verify`
 
 // DataShowCmd is `atoll data show`.
 type DataShowCmd struct {
-	Dir string `arg:"" help:"Folder of the corpus."`
+	Corpus string `arg:"" help:"Folder of the corpus."`
+	Verify bool   `help:"Check every byte."`
 	jsonFlag
 }
 
@@ -24,29 +28,18 @@ type DataShowCmd struct {
 func (*DataShowCmd) Help() string { return dataShowHelp }
 
 // Run shows.
-func (c *DataShowCmd) Run(out *console) error {
-	d, err := shards.OpenDir(c.Dir)
+func (c *DataShowCmd) Run(ctx context.Context, out *console) error {
+	d, err := shards.OpenDir(c.Corpus)
 	if err != nil {
 		return err
 	}
-	return printCorpus(out, c.JSON, c.Dir, d.Manifest)
+	if c.Verify {
+		return c.verify(ctx, out, d)
+	}
+	return printCorpus(out, c.JSON, c.Corpus, d.Manifest)
 }
 
-const dataVerifyHelp = `
-Reads every shard of a corpus and compares it with the manifest, and the tokenizer too. Exit code 0 if all is there and right. If not, exit code 1, and the answer names what is damaged and what is missing.
-
-    atoll data verify corpus`
-
-// DataVerifyCmd is `atoll data verify`.
-type DataVerifyCmd struct {
-	Dir string `arg:"" help:"Folder of the corpus."`
-	jsonFlag
-}
-
-// Help implements kong.HelpProvider.
-func (*DataVerifyCmd) Help() string { return dataVerifyHelp }
-
-// corpusVerdict is the answer of `atoll data verify`.
+// corpusVerdict is the answer of `atoll data show --verify`.
 type corpusVerdict struct {
 	OK      bool     `json:"ok"`
 	Digest  string   `json:"digest"`
@@ -55,12 +48,7 @@ type corpusVerdict struct {
 	Errors  []string `json:"errors"`
 }
 
-// Run verifies.
-func (c *DataVerifyCmd) Run(ctx context.Context, out *console) error {
-	d, err := shards.OpenDir(c.Dir)
-	if err != nil {
-		return err
-	}
+func (c *DataShowCmd) verify(ctx context.Context, out *console, d *shards.Dir) error {
 	v, err := verifyCorpus(ctx, out, d)
 	if err != nil {
 		return err
@@ -75,7 +63,7 @@ func (c *DataVerifyCmd) Run(ctx context.Context, out *console) error {
 	}
 	if err == nil && !v.OK {
 		err = fmt.Errorf("%s: %d shards are right, %d missing, and %s: build the corpus anew, or copy those files again",
-			c.Dir, v.Shards, len(v.Missing), plural(len(v.Errors), "file is wrong", "files are wrong"))
+			c.Corpus, v.Shards, len(v.Missing), plural(len(v.Errors), "file is wrong", "files are wrong"))
 	}
 	return err
 }
