@@ -211,7 +211,9 @@ type (
 
 	// OwnKnown says that AskOwn is answered. A peer that connects later may still
 	// bring an OwnHeader.
-	OwnKnown struct{}
+	OwnKnown struct {
+		Closed []uint32 // the last round that any of those who answered has closed, by fragment
+	}
 
 	// EvidenceFound hands up verified evidence, once for each (author,
 	// fragment, round).

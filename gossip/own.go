@@ -45,7 +45,7 @@ func (o *own) tick() {
 	o.note()
 	if !o.known && o.enough() {
 		o.known = true
-		o.emit(OwnKnown{})
+		o.emit(OwnKnown{Closed: o.closed()})
 	}
 }
 
@@ -55,6 +55,20 @@ func (o *own) tick() {
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
 	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
+}
+
+// closed are the rounds that those who answered have closed. Who has dropped the headers of a round tells none of it.
+func (o *own) closed() []uint32 {
+	closed := make([]uint32, o.chain.Fragments())
+	for _, p := range o.peers.list {
+		if !o.told[p.id] || o.guest(p.id) || p.beat == nil {
+			continue
+		}
+		for f, round := range p.beat.Closed {
+			closed[f] = max(closed[f], round)
+		}
+	}
+	return closed
 }
 
 // counts reports whether p has answered and may have met what this key signed. It is no guest, whose answer

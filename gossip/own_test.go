@@ -6,6 +6,16 @@ import (
 	"atoll/gossip/wire"
 )
 
+// ownClosed are the rounds that those had closed who told a node of its deltas.
+func (n *node) ownClosed() (closed []uint32) {
+	for _, e := range n.effects {
+		if known, is := e.(OwnKnown); is {
+			closed = known.Closed
+		}
+	}
+	return closed
+}
+
 // ownHeaders are those that a node was told of.
 func (n *node) ownHeaders() (rounds map[uint16]uint32, known bool) {
 	rounds = map[uint16]uint32{}
@@ -41,6 +51,14 @@ func TestOwnDeltasAreRemembered(t *testing.T) {
 	rounds, known := n.ownHeaders()
 	if !known || rounds[2] != 9 || rounds[0] == 0 || rounds[0] != rounds[1] {
 		t.Errorf("told of rounds %v, done %t", rounds, known)
+	}
+	for f, closed := range n.ownClosed() {
+		if most := max(w.nodes[0].chain.Closed(f), w.nodes[2].chain.Closed(f)); closed != most || most == 0 {
+			t.Errorf("fragment %d: told that round %d is closed, want %d", f, closed, most)
+		}
+	}
+	if len(n.ownClosed()) != 3 {
+		t.Errorf("told of %d fragments, want 3", len(n.ownClosed()))
 	}
 }
 

@@ -315,7 +315,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.Credit(e.Header.Header.Author)
 		m.emit(e)
 	case gossip.OwnKnown:
-		m.marksKnown()
+		m.ownKnown(e.Closed)
 	case gossip.Audit:
 		m.audited[e.Fragment] = e.Peer
 		m.rounds.Recheck(now, e.Fragment, e.Shared)

@@ -11,7 +11,8 @@ import (
 // side of a cut follows from nothing that is known on this one.
 type marks struct {
 	asking bool
-	since  Time // when this process began
+	since  Time     // when this process began
+	closed []uint32 // by those who answered, by fragment; nil until they are enough
 }
 
 // markMargin is how many rounds above the highest known own one are left out too.
@@ -44,9 +45,27 @@ func (m *Machine) tickMarks(now Time) {
 	m.beginMarks(now)
 	waited := now - m.marks.since
 	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.donorInSight() && !m.gossip.AwaitsOwn()
-	if nobody || waited >= keyOnlyMs {
+	if nobody || waited >= keyOnlyMs || m.reached() {
 		m.marksKnown()
 	}
+}
+
+// ownKnown takes it that peers have told what they know.
+func (m *Machine) ownKnown(closed []uint32) {
+	if m.marks.closed = closed; m.reached() {
+		m.marksKnown()
+	}
+}
+
+// reached says that peers have told what they know, and that every round which they closed is closed here too. They know
+// nothing of rounds below their bases, and may be on another chain than this node: what it signed there it would sign again.
+func (m *Machine) reached() bool {
+	for p, closed := range m.marks.closed {
+		if m.rounds.Fragment(p).Closed() < closed {
+			return false
+		}
+	}
+	return m.marks.closed != nil
 }
 
 // beginMarks notes when this process began, and asks.
