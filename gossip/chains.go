@@ -62,6 +62,17 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 	return false, live
 }
 
+// Outran is how many repairs with one live peer that is no guest left nothing out of what it had closed, while it showed the
+// digests of later rounds when they ended.
+func (v Chains) Outran() (most int) {
+	for _, p := range v.core.peers.list {
+		if v.core.live(p) && p.refused == "" && !v.core.guest(p.id) {
+			most = max(most, p.repair.outran)
+		}
+	}
+	return most
+}
+
 // OtherStates returns, sorted by id, the live peers whose newest beat shows
 // this node's chain and another state. Then one of the two has damaged memory
 // or a bug. Peers marked as breaking the protocol are not looked at.

@@ -33,6 +33,7 @@ type repairPeer struct {
 	pauseMs int64 // after the next fruitless one
 	stalls  bool  // it did not answer the last one
 	spent   int   // repairs in a row after which nothing more is to be had of the peer
+	outran  int   // repairs that left nothing out of what the peer had closed, and it shows digests of later rounds by now
 }
 
 // session is one repair with one peer: ranges are compared, then the headers
@@ -363,6 +364,9 @@ func (r *repair) tooOld(id wire.Digest) bool {
 
 // finish tells the outer side how far it may close. A guest closes nothing for others.
 func (r *repair) finish(s *session) {
+	if r.outran(s) {
+		s.peer.repair.outran++
+	}
 	for f, c := range s.fragments {
 		round := min(c.theirs.Closed, c.to)
 		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
@@ -376,6 +380,23 @@ func (r *repair) finish(s *session) {
 		s.peer.repair.spent = 0
 	}
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
+}
+
+// outran reports whether a repair left nothing out of what the peer had closed, and the peer shows digests of later rounds by
+// now.
+func (r *repair) outran(s *session) bool {
+	if s.peer.beat == nil {
+		return false
+	}
+	later := false
+	for f, shown := range lagged(s.peer.beat.Closed, s.peer.beat.Lag) {
+		c := &s.fragments[f]
+		if c.partial {
+			return false
+		}
+		later = later || shown > max(r.chain.Closed(f), min(c.theirs.Closed, c.to))
+	}
+	return later
 }
 
 // atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others

@@ -35,6 +35,10 @@ const (
 	// beside training.
 	replayMs   = 60_000
 	replayPart = 2
+	// outrunTimes is how many repairs with one peer give a joiner all that the peer had closed, and not its digests, before
+	// it trains. Where rounds are shorter than the way of a delta it would never show these: a learner that is alone waits
+	// for nobody, and its rounds become longer only once others train.
+	outrunTimes = 4
 	// catchUpBeats is for how many beat periods a node that came back with its
 	// disk waits for a peer's beat, and then again for its digests.
 	catchUpBeats = 1
@@ -174,6 +178,8 @@ func (m *Machine) tickReplay(now Time) {
 	switch {
 	case equal:
 		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
+	case live && m.outrun():
+		m.tell(m.join.donor, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
 	case now < m.replayUntil(live), !m.rounds.Status().Settled && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
 			m.join.asked = now
@@ -185,6 +191,9 @@ func (m *Machine) tickReplay(now Time) {
 	}
 	m.enter(now, Ready)
 }
+
+// outrun says that this node does not come nearer to a peer by replaying: it closes rounds faster than deltas travel.
+func (m *Machine) outrun() bool { return m.gossip.Chains().Outran() >= outrunTimes }
 
 // replayUntil is when replaying ends whatever the digests are. With no live peer
 // there is nobody to be equal to. A node that came back with its disk waits no

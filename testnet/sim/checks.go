@@ -26,8 +26,8 @@ type checks struct {
 	proven  map[wire.PeerID]bool // authors of deltas that came to others
 	unsure  []*Node              // whose deltas had come to nobody when the first learner stopped
 	told    map[*Node][]string   // what nodes said of their ways in and out
-	// Of rounds that closed while a liar spoiled its deltas: those had half of the weight or more, and nothing judged them.
-	outweighed map[chainKey]bool
+	spoilt  map[chainKey]spoilt  // rounds that closed while a liar spoiled its deltas
+	misled  map[chainKey]uint32  // rounds of whatever chain that lies swayed, unjudged, and the base of the last honest delta made on them
 }
 
 type chainKey struct {
@@ -47,7 +47,7 @@ func newChecks() checks {
 	return checks{
 		states: map[chainKey]outer.Digest{}, signed: map[slot]wire.Digest{},
 		ledger: map[wire.Digest]*wire.Header{}, faulty: map[wire.PeerID]bool{}, caught: map[string]int{}, proven: map[wire.PeerID]bool{}, told: map[*Node][]string{},
-		outweighed: map[chainKey]bool{},
+		spoilt: map[chainKey]spoilt{}, misled: map[chainKey]uint32{},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
+	"atoll/tensor/codec"
 )
 
 func specJoining(t *testing.T, _ *spectest.Spec) {
@@ -156,6 +157,32 @@ func specEqualDigests(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("seed %d: equal by beats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
 		}
 		w.Finish()
+	}
+}
+
+// Deltas take longer than the rounds of the learner that is alone.
+func specOutrun(t *testing.T, s *spectest.Spec) {
+	times, replay := s.Number(t, "life", "outrun"), s.Number(t, "life", "replay")
+	for seed := range uint64(2) {
+		c := calmScenario(1, 20_000)
+		c.Seed, c.Params, c.Link.LatencyMs = seed, Params(1, 20_000, codec.F32), 500
+		w := atWork(t, c)
+		repairs := int64(0)
+		w.nodes[0].answering(func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+			if q.Kind == wire.GetHeaders {
+				repairs++ // the rounds that differ fit into one answer
+			}
+			return honest
+		})
+		n := w.comes(w.nodes[0])
+		w.look(t, "it is ready", 1, replay/2, n.ready)
+		if repairs != times || !n.told("all that a peer had closed") {
+			t.Errorf("seed %d: ready after %d repairs, said %q", seed, repairs, w.checks.told[n])
+		}
+		w.RunFor(replay)
+		if !w.oneChain() {
+			t.Errorf("seed %d: no chain in common\n%s", seed, w)
+		}
 	}
 }
 

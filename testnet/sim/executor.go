@@ -240,6 +240,7 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 		return d, err
 	}
 	n.drafts[d.Seq] = draftWork{p, d.Tokens}
+	n.w.notesMisled(n, p, d.Base)
 	if n.oracle != nil {
 		n.oracle[p].Published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"atoll/testnet/fault"
 )
 
 func TestTooManyWon(t *testing.T) {
@@ -47,15 +49,34 @@ func doubtful(nodes int) Scenario {
 	return s
 }
 
+// parted is a world of three in which one of the honest is away with what would show that the liar lies, until its deltas come
+// late and those of the other one are folded without the lies that they were made against.
+func parted(until Time) Scenario {
+	s := doubtful(3)
+	s.Founders[2].Attack.From = 1000
+	s.Faults = []Fault{{At: 1000, Kind: fault.Partition, Node: 0, Others: []int{1, 2}}, {At: until, Kind: fault.Merge}}
+	s.CalmMs = until + 1
+	return s
+}
+
 // A world promises no loss where a liar outweighs the honest in rounds that judge nobody, and promises it in all others.
 func TestLossIsPromisedUnlessLiarsOutweigh(t *testing.T) {
 	t.Parallel()
 	if r := played(t, doubtful(2)); r.Err != nil {
 		t.Error("of two nobody knows who lies:", r.Err)
 	}
+	late := parted(32_000)
+	if r := played(t, late); r.Err != nil {
+		t.Error("late deltas show who lied, and the run is over:", r.Err)
+	}
+	late.Task = nil
+	if r := played(t, late); r.Err != nil || r.Loss < r.LossStart/2 {
+		t.Errorf("after the lies went the loss is %g of %g at the start: %v", r.Loss, r.LossStart, r.Err)
+	}
 	for name, change := range map[string]func(s *Scenario){
 		"rounds of three are judged":         func(s *Scenario) { *s = doubtful(3) },
 		"a slow liar has less than half":     func(s *Scenario) { s.Founders[1].Slow = 3 },
+		"later rounds make it good":          func(s *Scenario) { *s = parted(8000) },
 		"it lies when the run has ended":     func(s *Scenario) { s.Founders[1].Attack.From = s.LimitMs },
 		"what it makes is what it publishes": func(s *Scenario) { s.Founders[1].Attack = Attack{Kind: FalseBeats} },
 	} {
