@@ -212,7 +212,7 @@ func TestDataDisk(t *testing.T) {
 	w := shards.Window{Shards: 1, Steps: 2}
 	first := launch(t, Config{window: w, Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := first.link()
-	if err := fails(t, Config{window: w, Link: link, DataDisk: 30_000}); !strings.Contains(err.Error(), "need 40 kB") {
+	if err := fails(t, Config{window: w, Link: link, DataDisk: 30_000}); !strings.Contains(err.Error(), "need 39.1 KiB") {
 		t.Errorf("error %v", err)
 	}
 	m := launch(t, Config{window: w, Dir: dir, Link: link, Pace: time.Millisecond, DataDisk: 40_000})

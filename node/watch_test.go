@@ -22,7 +22,7 @@ func TestWhatIsShown(t *testing.T) {
 	}{
 		{replica.Damaged{Err: fmt.Errorf("tip: %w", outer.ErrDamaged)}, "memory damaged", "folds it again"},
 		{replica.Damaged{Err: replica.ErrNoBase}, "damaged", "folds again from an older one"},
-		{replica.Damaged{Err: replica.ErrOwnLost}, "damaged", "lost unless a peer holds it; check"},
+		{replica.Damaged{Err: replica.ErrOwnLost}, "damaged", "lost unless a peer holds it"},
 		{replica.Damaged{Err: replica.ErrGone}, "damaged", "fetches it again"},
 		{replica.DraftFailed{Err: outer.ErrDamaged}, "memory damaged", "folds it again"},
 		{replica.DraftFailed{Err: outer.ErrUnread}, "damaged", "drops the unpublished work"},
