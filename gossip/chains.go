@@ -62,8 +62,8 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 	return false, live
 }
 
-// Outran is how many repairs with one live peer that is no guest left nothing out of what it had closed, while it showed the
-// digests of later rounds when they ended.
+// Outran is how many repairs in a row with one live peer that is no guest left nothing out of what it had closed, and brought
+// this node no nearer to what the peer shows.
 func (v Chains) Outran() (most int) {
 	for _, p := range v.core.peers.list {
 		if v.core.live(p) && p.refused == "" && !v.core.guest(p.id) {
@@ -111,7 +111,7 @@ func (v Chains) CommonWith(id wire.PeerID) []uint32 {
 	return common
 }
 
-// ClosedByMost reports whether more than half of the live contributors say that they
+// ClosedByMost reports whether more than half of the live peers that are heeded say that they
 // closed a round of a fragment, or one of them where they are few.
 func (v Chains) ClosedByMost(fragment int, round uint32) bool {
 	return v.core.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })

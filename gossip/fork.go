@@ -141,7 +141,7 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 }
 
 // trusted reports whether p may have this node give up its chain: keys are free,
-// so not everybody's word is enough. It has contributed, or most that have show
+// so not everybody's word is enough. It has contributed, or most that are heeded show
 // another chain as well, with as many tokens. Nobody takes the chain of a guest: it may be another one than they show.
 func (r *repair) trusted(p *peer) bool {
 	return r.contributed(p) || !r.guest(p.id) && r.attested(func(q *peer) bool {
@@ -166,7 +166,7 @@ func (r *repair) unheeded() bool {
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // hold for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
-	peers, yes := r.poll(r.votes, func(p *peer) bool {
+	peers, yes := r.heeded(func(p *peer) bool {
 		for f := range p.beat.Closed {
 			if p.closed(f) < r.unionBase(f) {
 				return false
@@ -325,15 +325,22 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// votes says whose word counts on what others closed. Two sides of a partition do not know whose deltas the other one
-// folded, but they know the same members: each knows what the other side comes to.
-func (r *repair) votes(p *peer) bool { return r.known(p.id) }
+// heeded counts the live peers whose word counts on what others closed, and how many of them say so. Two sides of a partition do
+// not know whose deltas the other one folded, but they know the same members: those that train count on both, of one invite no
+// more than it is meant for. Members that only look on bring nobody to move, and hold nobody up.
+func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
+	met := map[wire.PeerID]uint32{}
+	return r.poll(func(p *peer) bool {
+		trains := p.beat.State == wire.Training || p.beat.State == wire.Stopped
+		return r.contributed(p) || r.cfg.Members != nil && trains && r.known(p.id) && r.counts(p, met)
+	}, says)
+}
 
-// attested reports whether more than half of the live peers that are known are ahead; with
+// attested reports whether more than half of the live peers that are heeded are ahead; with
 // fewer than minAttesters, the word of one has to do. Beats of strangers count
-// only where nobody is known yet, and then only from connected peers that are no guests.
+// only where nobody is heeded yet, and then only from connected peers that are no guests.
 func (r *repair) attested(ahead func(*peer) bool) bool {
-	peers, yes := r.poll(r.votes, ahead)
+	peers, yes := r.heeded(ahead)
 	if peers == 0 {
 		peers, yes = r.poll(func(p *peer) bool { return p.connected && !r.guest(p.id) }, ahead)
 	}

@@ -20,6 +20,7 @@ type own struct {
 	came    map[wire.PeerID]bool // who was seen to join without tips
 	any     bool                 // the word of those who know nothing of the run will do
 	first   Time                 // when the first answer that counts had come
+	closed  []uint32             // the last rounds that any of those who answered had closed when they did, by fragment
 }
 
 // ownPeer is when a peer may be asked again.
@@ -43,9 +44,10 @@ func (o *own) tick() {
 		}
 	}
 	o.note()
+	o.noteClosed()
 	if !o.known && o.enough() {
 		o.known = true
-		o.emit(OwnKnown{Closed: o.closed()})
+		o.emit(OwnKnown{Closed: o.closed})
 	}
 }
 
@@ -54,21 +56,23 @@ func (o *own) tick() {
 // that name its authors. And some beats have passed since the first answer: the peer that
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
-	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits()
+	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits() &&
+		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.beat == nil && o.usable(p) }) // see noteClosed
 }
 
-// closed are the rounds that those who answered have closed. Who has dropped the headers of a round tells none of it.
-func (o *own) closed() []uint32 {
-	closed := make([]uint32, o.chain.Fragments())
+// noteClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
+func (o *own) noteClosed() {
+	if o.closed == nil {
+		o.closed = make([]uint32, o.chain.Fragments())
+	}
 	for _, p := range o.peers.list {
 		if !o.told[p.id] || o.guest(p.id) || p.beat == nil {
 			continue
 		}
 		for f, round := range p.beat.Closed {
-			closed[f] = max(closed[f], round)
+			o.closed[f] = max(o.closed[f], round)
 		}
 	}
-	return closed
 }
 
 // counts reports whether p has answered and may have met what this key signed. It is no guest, whose answer

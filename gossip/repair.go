@@ -30,10 +30,11 @@ type repair struct {
 // repairPeer is when the next repair with a peer may begin, and what there is to gain.
 type repairPeer struct {
 	after   Time
-	pauseMs int64 // after the next fruitless one
-	stalls  bool  // it did not answer the last one
-	spent   int   // repairs in a row after which nothing more is to be had of the peer
-	outran  int   // repairs that left nothing out of what the peer had closed, and it shows digests of later rounds by now
+	pauseMs int64  // after the next fruitless one
+	stalls  bool   // it did not answer the last one
+	spent   int    // repairs in a row after which nothing more is to be had of the peer
+	outran  int    // repairs in a row that left nothing out of what the peer had closed, and brought this node no nearer to it
+	ahead   uint32 // by how many rounds the peer was ahead after the last of these, over all fragments
 }
 
 // session is one repair with one peer: ranges are compared, then the headers
@@ -364,9 +365,7 @@ func (r *repair) tooOld(id wire.Digest) bool {
 
 // finish tells the outer side how far it may close. A guest closes nothing for others.
 func (r *repair) finish(s *session) {
-	if r.outran(s) {
-		s.peer.repair.outran++
-	}
+	r.noteOutrun(s)
 	for f, c := range s.fragments {
 		round := min(c.theirs.Closed, c.to)
 		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
@@ -382,21 +381,36 @@ func (r *repair) finish(s *session) {
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
 
-// outran reports whether a repair left nothing out of what the peer had closed, and the peer shows digests of later rounds by
-// now.
-func (r *repair) outran(s *session) bool {
+// nearer is by which part a repair has to bring a node nearer to a peer, so that it can be expected to reach it.
+const nearer = 0.25
+
+// noteOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
+// by now and is about as far ahead as it was.
+func (r *repair) noteOutrun(s *session) {
+	at := &s.peer.repair
+	ahead, later := r.aheadAfter(s)
+	if !later || float64(ahead) < (1-nearer)*float64(at.ahead) {
+		at.outran = 0
+	} else {
+		at.outran++
+	}
+	at.ahead = ahead
+}
+
+// aheadAfter is by how many rounds the peer of a whole repair is ahead, and whether it shows rounds that it had not closed then.
+func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 	if s.peer.beat == nil {
-		return false
+		return 0, false
 	}
-	later := false
 	for f, shown := range lagged(s.peer.beat.Closed, s.peer.beat.Lag) {
-		c := &s.fragments[f]
+		c, closed := &s.fragments[f], r.chain.Closed(f)
 		if c.partial {
-			return false
+			return 0, false
 		}
-		later = later || shown > max(r.chain.Closed(f), min(c.theirs.Closed, c.to))
+		ahead += shown - min(shown, closed)
+		later = later || shown > max(closed, min(c.theirs.Closed, c.to))
 	}
-	return later
+	return ahead, later
 }
 
 // atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others

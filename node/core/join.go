@@ -178,7 +178,7 @@ func (m *Machine) tickReplay(now Time) {
 	switch {
 	case equal:
 		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
-	case live && m.outrun():
+	case live && m.outrun() && m.rounds.Status().Settled:
 		m.tell(m.join.donor, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
 	case now < m.replayUntil(live), !m.rounds.Status().Settled && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
@@ -192,7 +192,7 @@ func (m *Machine) tickReplay(now Time) {
 	m.enter(now, Ready)
 }
 
-// outrun says that this node does not come nearer to a peer by replaying: it closes rounds faster than deltas travel.
+// outrun says that this node does not come nearer to a peer by replaying: the peer closes rounds faster than deltas travel.
 func (m *Machine) outrun() bool { return m.gossip.Chains().Outran() >= outrunTimes }
 
 // replayUntil is when replaying ends whatever the digests are. With no live peer
