@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,16 +26,34 @@ type dirArg struct {
 // folder is the folder that was typed, or the only one here, of which the answer then tells.
 func (f dirArg) folder(out *console) (string, error) {
 	if f.Dir != "" {
-		if _, err := os.Stat(f.Dir); errors.Is(err, fs.ErrNotExist) {
-			return "", badUsage("there is no folder %q; a join link begins with %q, copy it whole, without quotes or brackets", quoted(f.Dir), linkScheme)
-		}
-		return f.Dir, nil
+		return f.Dir, checkFolder(f.Dir)
 	}
 	dir, err := findFolder(".", out.typed)
 	if err == nil {
 		out.say("the folder here: %s", dir)
 	}
 	return dir, err
+}
+
+// checkFolder says what is wrong with a word that should be the folder of a node.
+func checkFolder(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return badUsage("there is no folder %q", quoted(dir))
+	case err == nil && !info.IsDir():
+		return badUsage("%q is a file: type a folder", quoted(dir))
+	case testnet.IsWorld(dir):
+		return badUsage("%s is a testnet: type one of its nodes, such as %s", dir, status.ShellWord(filepath.Join(dir, "node0")))
+	}
+	return nil
+}
+
+// mayBeFolder is checkFolder for one that need not be there yet.
+func mayBeFolder(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return checkFolder(dir)
 }
 
 // quoted is what a message may quote of a word that should be a folder and could be an invite, whose secret has 43 characters.
@@ -104,8 +123,8 @@ func isFile(dir, name string) bool {
 
 // worldOrFolder is the folder that was typed, the testnet's here, or the only node's folder here.
 func (f dirArg) worldOrFolder(out *console) (string, error) {
-	if f.Dir == "" && testnet.IsWorld(".") {
-		return ".", nil
+	if dir := cmp.Or(f.Dir, "."); testnet.IsWorld(dir) {
+		return dir, nil
 	}
 	return f.folder(out)
 }

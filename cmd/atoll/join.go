@@ -161,7 +161,7 @@ func (c *JoinCmd) config(out *console) (node.Config, error) {
 		return cfg, err
 	}
 	cfg.Dir = cmp.Or(cfg.Dir, defaultDir(cfg.Link.Run))
-	return cfg, nil
+	return cfg, mayBeFolder(cfg.Dir)
 }
 
 // sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
@@ -254,6 +254,9 @@ func (c *JoinCmd) findRun(cfg *node.Config, out *console) (err error) {
 		cfg.Genesis = b
 		return c.own(cfg, g, filepath.Dir(c.Genesis))
 	case c.Link == "":
+		if _, err := os.Stat(c.Dir); c.Dir != "" && errors.Is(err, fs.ErrNotExist) {
+			return badUsage("there is no folder %q; a join link begins with %q, copy it whole", quoted(c.Dir), linkScheme)
+		}
 		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -152,6 +153,9 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
+		if slices.ContainsFunc(args, func(word string) bool { return word == "--dir" || strings.HasPrefix(word, "--dir=") }) {
+			err = badUsage("a folder is typed without --dir")
+		}
 	}
 	if ours := neighbour(args); ours != nil {
 		err = ours

@@ -119,7 +119,10 @@ func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
 	if isFile(dir, genesisName) {
 		return "", fmt.Errorf("%s has a run already; choose another folder", dir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil || c.Admission == genesis.Open {
+	if err = mayBeFolder(dir); err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil || c.Admission == genesis.Open {
 		return "", err
 	}
 	owner = cmp.Or(c.Owner, filepath.Join(dir, ownerName))
