@@ -129,6 +129,10 @@ func (d *doctor) checkKey() {
 		d.bad("key", err.Error(), "run this as the user that started the node")
 		return
 	}
+	if store.IsFresh(d.dir) {
+		d.good("key", fmt.Sprintf("none yet: the first `atoll join %s` makes one", d.dir))
+		return
+	}
 	if err != nil {
 		d.bad("key", err.Error(), "restore the key file from a backup with `atoll key --import`, and let only its owner read it")
 		return

@@ -87,6 +87,16 @@ func Check(dir string) error {
 	return s.Close()
 }
 
+// IsFresh says that no node has run in a folder: it has neither a key nor an index.
+func IsFresh(dir string) bool {
+	for _, name := range []string{keyFile, indexFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
 // probeSize is what Probe writes: enough for the records of a minute, so that a
 // disk with less is as good as full.
 const probeSize = 1 << 20
@@ -94,6 +104,9 @@ const probeSize = 1 << 20
 // Probe writes and removes a file in a node's folder, synced: nil if there is
 // room and the disk takes it.
 func (d Disk) Probe(dir string) error {
+	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil { // of a run that no node has begun
+		return fmt.Errorf("try to write to %s: %w", dir, err)
+	}
 	tmp, err := d.writeTemp(dir, synced, make([]byte, probeSize))
 	if err != nil {
 		return fmt.Errorf("try to write to %s: %w", dir, err)
