@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -161,10 +162,25 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		err = ours
 	}
 	if err == nil {
+		err = typedZero(parsed)
+	}
+	if err == nil {
 		c.sayUnread(parsed)
 		err = parsed.Run()
 	}
 	return c.fail(err, helpFor(parsed))
+}
+
+// typedZero finds a number that was typed as 0, where 0 is what commands take for none: it would be the default, or no limit at
+// all, which nobody means who types it.
+func typedZero(parsed *kong.Context) error {
+	for _, f := range parsed.Flags() {
+		number := f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat()
+		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") && f.Target.Type() != reflect.TypeFor[time.Duration]() {
+			return badUsage("--%s is 0; use more, or leave it out for the default", f.Name)
+		}
+	}
+	return nil
 }
 
 // respelled puts --tokens=-5 for --tokens -5, which kong takes for two flags: whoever reads the number says better what is wrong.
