@@ -13,6 +13,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 )
@@ -23,12 +24,13 @@ Revokes the admission of a node to a run which admits by invitation, or an invit
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke 8a88e3dd74 first --reason "its text was not ours"
+    atoll revoke "atoll:...#..." first               the invite of a link, also if nobody has used it yet
 
 From the open round of that folder's node on, nothing that the revoked node makes counts. What it made before stays in the model. The others end their sessions with it, and it ends when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
-	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll peers prints it." placeholder:"ID"`
+	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll peers prints it, or the link of an invite." placeholder:"ID"`
 	dirArg
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
@@ -84,6 +86,9 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 
 // countText says how many nodes count.
 func countText(members int) string {
+	if members == 0 {
+		return "nobody came by it, and whoever would counts"
+	}
 	if members == 1 {
 		return "1 node counts"
 	}
@@ -108,7 +113,7 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	if err != nil {
 		return a, err
 	}
-	name, err := nameOf(members, c.Name)
+	name, err := c.name(members, g)
 	if err != nil {
 		return a, err
 	}
@@ -130,6 +135,23 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	return a, client.Revoke(ctx, v)
 }
 
+// name is what is to be revoked: the invite of a link, whether anybody came by it or not, or what some digits name.
+func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.PeerID, err error) {
+	if !isLink(c.Name) {
+		return nameOf(members, c.Name)
+	}
+	link, err := joinlink.Parse(c.Name)
+	switch {
+	case err != nil:
+		return name, badLink(c.Name, err)
+	case link.Run != g.RunID():
+		return name, badUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
+	case link.Invite == nil:
+		return name, badUsage("the link has no invite: there is nothing to revoke")
+	}
+	return link.Invite.Invite.Key, nil
+}
+
 // nameOf is the member or the invite whose id begins with some digits.
 func nameOf(members []status.Member, digits string) (name wire.PeerID, err error) {
 	var found []string
@@ -142,7 +164,7 @@ func nameOf(members []status.Member, digits string) (name wire.PeerID, err error
 	}
 	switch len(found) {
 	case 0:
-		return name, fmt.Errorf("no member and no invite has an id that begins with %s: `atoll peers` lists them", digits)
+		return name, fmt.Errorf("no member, and no invite by which somebody came, has an id that begins with %s: `atoll peers` lists them; pass the link of an invite that nobody has used", digits)
 	case 1:
 		return name, name.UnmarshalText([]byte(found[0]))
 	}

@@ -36,8 +36,9 @@ func TestRevoke(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"nobody", []string{"ffff", a}, exitFailed, "no member and no invite has an id that begins with ffff"},
+		{"nobody", []string{"ffff", a}, exitFailed, "no member, and no invite by which somebody came, has an id that begins with ffff"},
 		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
+		{"a link without an invite", []string{linkOnly(made.Link), a}, exitUsage, "there is nothing to revoke"},
 		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
 		{"no reason", []string{other, a, "--reason", ""}, exitUsage, "use 1 to 256"},
 		{"a folder without a node", []string{other, dir}, exitFailed, dir},
@@ -60,10 +61,32 @@ func TestRevoke(t *testing.T) {
 	if code, _, stderr := typed(t, "join", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
 		t.Errorf("started again: exit code %d: %s", code, stderr)
 	}
+	unused := revokeUnused(t, a, owner[0])
+	if code, _, stderr := typed(t, "join", unused, filepath.Join(dir, "c"), "--listen", anyPort, "--data", text); code != exitRefused {
+		t.Errorf("by an invite that was revoked before anybody used it: exit code %d: %s", code, stderr)
+	}
 	first.leave(t)
 	if code, stdout, stderr := typed(t, "verify", a); code != 0 {
 		t.Errorf("verify: exit code %d: %s%s", code, stdout, stderr)
 	}
+}
+
+// linkOnly is a link without its invite.
+func linkOnly(link string) string {
+	only, _, _ := strings.Cut(link, "#")
+	return only
+}
+
+// revokeUnused makes an invite, and revokes it before anybody came by it.
+func revokeUnused(t *testing.T, dir, owner string) (link string) {
+	t.Helper()
+	_, link, _ = typed(t, "invite", dir, "--owner", owner)
+	link = strings.TrimSpace(link)
+	code, stdout, stderr := typed(t, "revoke", link, dir, "--owner", owner)
+	if code != 0 || !strings.Contains(stdout, "nobody came by it, and whoever would counts no more") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	return link
 }
 
 // Of several ids that begin alike none is taken.
