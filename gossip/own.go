@@ -44,8 +44,11 @@ func (o *own) tick() {
 		}
 	}
 	o.note()
+	if o.known {
+		return
+	}
 	o.noteClosed()
-	if !o.known && o.enough() {
+	if o.enough() {
 		o.known = true
 		o.emit(OwnKnown{Closed: o.closed})
 	}

@@ -30,11 +30,10 @@ type repair struct {
 // repairPeer is when the next repair with a peer may begin, and what there is to gain.
 type repairPeer struct {
 	after   Time
-	pauseMs int64  // after the next fruitless one
-	stalls  bool   // it did not answer the last one
-	spent   int    // repairs in a row after which nothing more is to be had of the peer
-	outran  int    // repairs in a row that left nothing out of what the peer had closed, and brought this node no nearer to it
-	ahead   uint32 // by how many rounds the peer was ahead after the last of these, over all fragments
+	pauseMs int64 // after the next fruitless one
+	stalls  bool  // it did not answer the last one
+	spent   int   // repairs in a row after which nothing more is to be had of the peer
+	outran  int   // repairs in a row that left nothing out of what the peer had closed, and it shows digests of later rounds by now
 }
 
 // session is one repair with one peer: ranges are compared, then the headers
@@ -381,23 +380,17 @@ func (r *repair) finish(s *session) {
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
 
-// nearer is by which part a repair has to bring a node nearer to a peer, so that it can be expected to reach it.
-const nearer = 0.25
-
 // noteOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
-// by now and is about as far ahead as it was.
+// by now. A peer that is farther ahead than deltas are taken is to be followed first.
 func (r *repair) noteOutrun(s *session) {
-	at := &s.peer.repair
-	ahead, later := r.aheadAfter(s)
-	if !later || float64(ahead) < (1-nearer)*float64(at.ahead) {
-		at.outran = 0
+	if ahead, later := r.aheadAfter(s); later && ahead <= r.cfg.WindowAccept {
+		s.peer.repair.outran++
 	} else {
-		at.outran++
+		s.peer.repair.outran = 0
 	}
-	at.ahead = ahead
 }
 
-// aheadAfter is by how many rounds the peer of a whole repair is ahead, and whether it shows rounds that it had not closed then.
+// aheadAfter is by how many rounds of some fragment the peer of a whole repair is ahead at most, and whether it shows rounds that it had not closed then.
 func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 	if s.peer.beat == nil {
 		return 0, false
@@ -407,7 +400,7 @@ func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 		if c.partial {
 			return 0, false
 		}
-		ahead += shown - min(shown, closed)
+		ahead = max(ahead, shown-min(shown, closed))
 		later = later || shown > max(closed, min(c.theirs.Closed, c.to))
 	}
 	return ahead, later
