@@ -21,7 +21,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -172,11 +171,11 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 }
 
 // typedZero finds a number that was typed as 0, where 0 is what commands take for none: it would be the default, or no limit at
-// all, which nobody means who types it.
+// all, which nobody means who types it. Types of their own know words for none, such as --keep all.
 func typedZero(parsed *kong.Context) error {
 	for _, f := range parsed.Flags() {
-		number := f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat()
-		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") && f.Target.Type() != reflect.TypeFor[time.Duration]() {
+		number := f.Target.Type().PkgPath() == "" && (f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat())
+		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") {
 			return badUsage("--%s is 0; use more, or leave it out for the default", f.Name)
 		}
 	}
