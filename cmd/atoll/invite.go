@@ -13,6 +13,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
+	"atoll/node/limits"
 )
 
 const inviteHelp = `
@@ -31,11 +32,11 @@ All nodes keep the limits. After --expires nobody new gets in, and who is in sta
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
 	dirArg
-	Owner   string `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
-	For     string `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
-	Guests  bool   `help:"Admit guests, whose work counts a little and whose word does not. Such a link is for everybody."`
-	Uses    uint32 `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
-	Expires *span  `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
+	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
+	For     string       `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
+	Guests  bool         `help:"Admit guests, whose work counts a little and whose word does not. Such a link is for everybody."`
+	Uses    uint32       `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
+	Expires *limits.Span `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	jsonFlag
 }
 

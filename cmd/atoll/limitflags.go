@@ -7,11 +7,11 @@ import (
 
 // limitFlags are what the owner of a node lets it cost.
 type limitFlags struct {
-	Up      rate   `help:"Most that the node sends, such as 5mbit. Beats come before bulk. Default: as the link carries." placeholder:"RATE"`
-	Down    rate   `help:"Most that it receives, such as 20mbit. Default: as the link carries." placeholder:"RATE"`
-	Quota   quota  `help:"Bytes that it may send and receive, both together, such as 300GB/month or 2GB/day, by the local calendar. It pauses when 98 % are used: the rest is for its last deltas and its beats. The folder counts them over restarts. Default: no limit." placeholder:"SIZE/PERIOD"`
-	Hours   string `help:"When it may work, by local time: 22-07, or several with weekdays, such as 'mon-fri 22-07, sat-sun'. Outside of them it is paused. Default: always." placeholder:"HOURS"`
-	Battery string `help:"While the machine runs on its battery: ${enum}." enum:"go,pause" default:"go"`
+	Up      limits.Rate `help:"Most that the node sends, such as 5mbit. Beats come before bulk. Default: as the link carries." placeholder:"RATE"`
+	Down    limits.Rate `help:"Most that it receives, such as 20mbit. Default: as the link carries." placeholder:"RATE"`
+	Quota   quota       `help:"Bytes that it may send and receive, both together, such as 300GB/month or 2GB/day, by the local calendar. It pauses when 98 % are used: the rest is for its last deltas and its beats. The folder counts them over restarts. Default: no limit." placeholder:"SIZE/PERIOD"`
+	Hours   string      `help:"When it may work, by local time: 22-07, or several with weekdays, such as 'mon-fri 22-07, sat-sun'. Outside of them it is paused. Default: always." placeholder:"HOURS"`
+	Battery string      `help:"While the machine runs on its battery: ${enum}." enum:"go,pause" default:"go"`
 }
 
 // limits checks the flags.
@@ -21,7 +21,7 @@ func (f limitFlags) limits() (node.Limits, error) {
 		return node.Limits{}, badUsage("--hours: %v", err)
 	}
 	return node.Limits{
-		Up: int64(f.Up.bytesPerSecond()), Down: int64(f.Down.bytesPerSecond()),
+		Up: int64(f.Up.BytesPerSecond()), Down: int64(f.Down.BytesPerSecond()),
 		Quota: limits.Quota(f.Quota), Hours: hours, Battery: f.Battery == "pause",
 	}, nil
 }

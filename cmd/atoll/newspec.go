@@ -175,7 +175,7 @@ func (c *NewCmd) links(ctx context.Context, s genesis.Spec) (l *genesis.Links, m
 	if err != nil {
 		return nil, false, err
 	}
-	l = &genesis.Links{BytesPerSecond: c.Bandwidth.bytesPerSecond(), StepSeconds: c.Step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large()}
+	l = &genesis.Links{BytesPerSecond: c.Bandwidth.BytesPerSecond(), StepSeconds: c.Step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large()}
 	if c.Step != 0 {
 		return l, false, nil
 	}

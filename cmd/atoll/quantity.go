@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"atoll/node/limits"
 )
@@ -100,38 +99,6 @@ func (k *keep) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// span is a time that may be typed as 90m, 12h or 7d.
-type span time.Duration
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *span) UnmarshalText(text []byte) error {
-	const day = 24 * time.Hour
-	if days, ok := strings.CutSuffix(string(text), "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n > 0 && n < float64(math.MaxInt64/day)) {
-			return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
-		}
-		*s = span(n * float64(day))
-		return nil
-	}
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
-	}
-	*s = span(d)
-	return nil
-}
-
-// rate is what a link carries, in bits per second, typed as limits.ParseRate reads it.
-type rate float64
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (r *rate) UnmarshalText(text []byte) error {
-	bits, err := limits.ParseRate(string(text))
-	*r = rate(bits)
-	return err
-}
-
 // quota is how many bytes may pass in a month or a day, typed as 300GB/month or 2GB/day.
 type quota limits.Quota
 
@@ -146,6 +113,3 @@ func (q *quota) UnmarshalText(text []byte) error {
 	*q = quota{Bytes: uint64(of), Period: p}
 	return err
 }
-
-// bytesPerSecond of the link.
-func (r rate) bytesPerSecond() float64 { return float64(r) / 8 }

@@ -18,7 +18,7 @@ func TestQuantities(t *testing.T) {
 	}{
 		{new(amount), map[string]float64{"0": 0, "3000000": 3e6, "3e6": 3e6, "2.5e3": 2500, "20M": 20e6, "1.5B": 1.5e9, "2.3m": 2.3e6, "300 k": 3e5, "1T": 1e12, "1.001M": 1.001e6}, "|x|1.5|-1|1e300|NaN|M|20X|20MB|1.5K1", "3e6"},
 		{new(size), map[string]float64{"10GB": 10e9, "500 mb": 5e8, "1.5TB": 1.5e12, "4096B": 4096, "10G": 10e9, "10GiB": 10 << 30, "1.1GB": 1.1e9, "7b": 7, "2kB": 2000, "0": 0}, "|GB|-1GB|ten|1e30TB|NaN|5XB|10|4096|1e9", "10GB"},
-		{new(rate), map[string]float64{"20mbit": 20e6, "1.5 Gbit": 1.5e9, "20Mbps": 20e6, "2.3Mbit/s": 2.3e6, "9.6kbps": 9600, "1gbps": 1e9, "500kbit/s": 5e5, "1KBIT": 1000}, "|20|mbit|-1mbit|0mbit|NaNmbit|Infgbit|20MB|20MBps|1e9gbit|20MB/s|bps", "bit"},
+		{new(limits.Rate), map[string]float64{"20mbit": 20e6, "1.5 Gbit": 1.5e9, "20Mbps": 20e6, "2.3Mbit/s": 2.3e6, "9.6kbps": 9600, "1gbps": 1e9, "500kbit/s": 5e5, "1KBIT": 1000}, "|20|mbit|-1mbit|0mbit|NaNmbit|Infgbit|20MB|20MBps|1e9gbit|20MB/s|bps", "bit"},
 	} {
 		value := reflect.ValueOf(c.quantity).Elem()
 		for text, want := range c.good {
@@ -46,7 +46,7 @@ func TestQuantities(t *testing.T) {
 			t.Errorf("quota %q is taken", text)
 		}
 	}
-	if got := rate(16e6).bytesPerSecond(); got != 2e6 {
+	if got := limits.Rate(16e6).BytesPerSecond(); got != 2e6 {
 		t.Errorf("16 Mbit/s are %v bytes a second", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/joinlink"
+	"atoll/node/limits"
 	"atoll/node/relay"
 	"atoll/node/store"
 )
@@ -28,12 +29,12 @@ It prints a join link for each run. Ctrl-C ends it; direct connections between n
 
 // RelayCmd is `atoll relay`.
 type RelayCmd struct {
-	Words    []string `arg:"" name:"link" help:"Join links of the runs to relay for, and the folder of the relay's key, so that its address stays. Default: ./atoll-relay."`
-	Listen   []string `help:"Addresses to listen on for the first run. Default: port 27182, and the next ones for other runs; any free one where that is taken." placeholder:"MULTIADDR"`
-	Port443  bool     `name:"port-443" help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network lets only the web out take part through it. For the first run. Needs root, or the right to low ports."`
-	Up       rate     `help:"What each run's nodes may send each other through this one, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
-	LogLevel string   `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"info"`
-	JSON     bool     `name:"json" help:"Print each link as a line of JSON."`
+	Words    []string    `arg:"" name:"link" help:"Join links of the runs to relay for, and the folder of the relay's key, so that its address stays. Default: ./atoll-relay."`
+	Listen   []string    `help:"Addresses to listen on for the first run. Default: port 27182, and the next ones for other runs; any free one where that is taken." placeholder:"MULTIADDR"`
+	Port443  bool        `name:"port-443" help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network lets only the web out take part through it. For the first run. Needs root, or the right to low ports."`
+	Up       limits.Rate `help:"What each run's nodes may send each other through this one, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
+	LogLevel string      `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	JSON     bool        `name:"json" help:"Print each link as a line of JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -61,7 +62,7 @@ func (c *RelayCmd) Run(ctx context.Context, out *console) error {
 		return store.Explain(err, dir)
 	}
 	cfg := relay.Config{
-		Key: key, Dir: dir, Runs: runs, Listen: c.Listen, Web: c.Port443, BytesPerSecond: int64(c.Up.bytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
+		Key: key, Dir: dir, Runs: runs, Listen: c.Listen, Web: c.Port443, BytesPerSecond: int64(c.Up.BytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
 	}
 	var printed error
 	err = relay.Run(ctx, cfg, func(l joinlink.Link) { printed = errors.Join(printed, c.print(out, l)) })

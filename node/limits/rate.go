@@ -44,6 +44,19 @@ func ParseRate(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is not the rate of a link; write it like 20mbit, 20Mbps or 1gbit, from 8bit to 1000gbit", text)
 }
 
+// Rate is what a link carries, in bits per second.
+type Rate float64
+
+// UnmarshalText reads it as ParseRate does.
+func (r *Rate) UnmarshalText(text []byte) error {
+	bits, err := ParseRate(string(text))
+	*r = Rate(bits)
+	return err
+}
+
+// BytesPerSecond are the bytes that the link carries.
+func (r Rate) BytesPerSecond() float64 { return float64(r) / 8 }
+
 // isBytes says whether a text speaks of bytes: Bps has a capital letter then.
 func isBytes(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "Bps") }
 

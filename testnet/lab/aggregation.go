@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/node/limits"
 	"atoll/node/status"
 	"atoll/tensor/codec"
 	"atoll/testnet/lab/aggregation"
@@ -37,7 +38,7 @@ type AggregationCmd struct {
 	Codec       string        `help:"Encoding of deltas: ${enum}." enum:"f32,int4,sparse8,sparse" default:"int4"`
 	Merged      string        `help:"Encoding of merged deltas: ${enum}. auto is that of deltas, and int4 where that leaves values out." enum:"auto,f32,int4,sparse8,sparse" default:"auto"`
 	Step        time.Duration `help:"Time of a step." default:"1s"`
-	Link        rate          `help:"What each node's link carries each way." default:"1gbit" placeholder:"RATE"`
+	Link        limits.Rate   `help:"What each node's link carries each way." default:"1gbit" placeholder:"RATE"`
 	Delay       time.Duration `help:"Delay of a link, one way." default:"40ms"`
 	Seed        uint64        `help:"Decides what is drawn by chance." default:"1"`
 	jsonFlag

@@ -8,12 +8,9 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 
-	"atoll/node/limits"
 	"atoll/testnet/lab/program"
 )
 
@@ -89,36 +86,4 @@ func (a *amount) UnmarshalText(text []byte) error {
 	}
 	*a = amount(x)
 	return nil
-}
-
-// span is a time that may be typed as 90m, 12h or 7d.
-type span time.Duration
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *span) UnmarshalText(text []byte) error {
-	const day = 24 * time.Hour
-	if days, ok := strings.CutSuffix(string(text), "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n > 0 && n < float64(math.MaxInt64/day)) {
-			return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
-		}
-		*s = span(n * float64(day))
-		return nil
-	}
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a time; write it like 12h or 7d", text)
-	}
-	*s = span(d)
-	return nil
-}
-
-// rate is what a link carries, in bits per second, typed as limits.ParseRate reads it.
-type rate float64
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (r *rate) UnmarshalText(text []byte) error {
-	bits, err := limits.ParseRate(string(text))
-	*r = rate(bits)
-	return err
 }

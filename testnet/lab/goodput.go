@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/node/limits"
 	"atoll/node/status"
 	"atoll/testnet/lab/fleet"
 )
@@ -30,7 +31,7 @@ type GoodputCmd struct {
 	System    string        `help:"How they train together: ${enum}." enum:"dp,elastic,decoupled,atoll,all" default:"atoll"`
 	Days      float64       `help:"Length of the run." default:"1"`
 	Seed      uint64        `help:"Decides what is drawn by chance." default:"1"`
-	MTBF      span          `name:"mtbf" help:"Mean time between failures of one chip." default:"365.25d"`
+	MTBF      limits.Span   `name:"mtbf" help:"Mean time between failures of one chip." default:"365.25d"`
 	Slice     int           `help:"Chips that a failure takes out." default:"1"`
 	Repair    time.Duration `help:"Time until they are back." default:"1h"`
 	Preempt   time.Duration `help:"Mean time until a slice is taken away by its owner, as spot instances are. Default: never." placeholder:"24h"`
@@ -42,7 +43,7 @@ type GoodputCmd struct {
 	Tokens    amount        `help:"Tokens of a chip's step." default:"1024" placeholder:"N"`
 	Params    amount        `help:"Parameters of the model." default:"10e9" placeholder:"N"`
 	H         int           `name:"h" help:"Steps between two exchanges of each part of the model, of decoupled and atoll." default:"24"`
-	Link      rate          `help:"What a learner's link to the others carries each way, such as 5gbit. Default: it limits nothing." placeholder:"RATE"`
+	Link      limits.Rate   `help:"What a learner's link to the others carries each way, such as 5gbit. Default: it limits nothing." placeholder:"RATE"`
 	Delay     time.Duration `help:"Delay of that link." default:"40ms"`
 	Partition time.Duration `help:"Time in which half of the learners do not reach the others, in the middle of the run." placeholder:"12h"`
 	Published bool          `help:"Print the published table beside this simulation, and nothing else. Only --seed goes with it."`
