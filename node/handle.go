@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ func (h Handle) Block(peers []wire.PeerID) error { return h.n.host.Block(peers) 
 // Pace changes Config.Pace.
 func (h Handle) Pace(least time.Duration) error {
 	if h.n.train == nil {
-		return fmt.Errorf("pace: this node does not train")
+		return errors.New("pace: this node does not train")
 	}
 	h.n.train.setPace(least)
 	return nil

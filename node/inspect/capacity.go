@@ -220,9 +220,9 @@ func (d *doctor) checkPeers() {
 	for _, p := range d.snapshot.Peers {
 		switch {
 		case p.Self:
-		case p.State == "refused":
+		case p.State == status.Refused:
 			refused = fmt.Sprintf("; refused: %s at %s: %s", status.ShortID(p.ID), p.Addr, p.Reason)
-		case !strings.HasPrefix(p.State, "silent"):
+		case !p.Silent():
 			connected++
 		}
 	}

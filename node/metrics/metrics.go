@@ -50,7 +50,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	seen := map[string]bool{}
 	for _, s := range c.statuses() {
-		node := short(s.Self)
+		node := status.ShortID(s.Self)
 		if seen[node] {
 			continue // two processes of one key: the registry refuses what is there twice
 		}
@@ -62,9 +62,6 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		x.account(s)
 	}
 }
-
-// short is the name of a node. Its digits come from keys, but a status is read from a file too.
-func short(id string) string { return status.ShortID(id) }
 
 // scrape writes the metrics of one node.
 type scrape struct {
@@ -158,7 +155,7 @@ var states = []string{"joining", "training", "stopped", "observing", "leaving", 
 // run writes which run it is, what the node does in it, and how far its fragments are.
 func (x scrape) run(s status.Snapshot) {
 	x.gauge("atoll_info", "Always 1; the labels say which node of which run this is.", 1,
-		"run", short(s.Run), "name", s.Name, "model", s.Model, "optimizer", s.Optimizer, "role", s.Role, "version", s.Version)
+		"run", status.ShortID(s.Run), "name", s.Name, "model", s.Model, "optimizer", s.Optimizer, "role", s.Role, "version", s.Version)
 	for _, state := range states {
 		x.gauge("atoll_state", "1 for the state in which the node is.", truth(s.State == state), "state", state)
 	}
@@ -188,7 +185,7 @@ func (x scrape) peers(s status.Snapshot) {
 			links[p.Link]++
 		}
 	}
-	for _, state := range []string{"live", status.Paused, "silent", "refused"} {
+	for _, state := range []string{"live", status.Paused, "silent", status.Refused} {
 		x.gauge("atoll_peers", "Other nodes that this one knows, by how they are.", float64(count[state]), "state", state)
 	}
 	for _, kind := range []string{status.LinkDirect, status.LinkRelayed, status.LinkPunching} {
@@ -196,7 +193,7 @@ func (x scrape) peers(s status.Snapshot) {
 	}
 	seen := map[string]bool{}
 	for _, p := range most(s.Peers) {
-		id := short(p.ID)
+		id := status.ShortID(p.ID)
 		if seen[id] {
 			continue
 		}
@@ -214,9 +211,9 @@ func (x scrape) peers(s status.Snapshot) {
 // peerState is one of few words for how a peer is.
 func peerState(p status.Peer) string {
 	switch {
-	case p.State == "refused", p.State == status.Paused:
+	case p.State == status.Refused, p.State == status.Paused:
 		return p.State
-	case strings.HasPrefix(p.State, "silent"):
+	case p.Silent():
 		return "silent"
 	}
 	return "live"

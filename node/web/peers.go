@@ -115,7 +115,7 @@ func classOf(p status.Peer) string {
 	switch {
 	case p.State == status.Refused, p.State == "leaving", p.State == "left":
 		return ClassGone
-	case strings.HasPrefix(p.State, "silent"):
+	case p.Silent():
 		return ClassSilent
 	case p.State == status.Paused, p.State == "observing":
 		return ClassRest
@@ -143,7 +143,7 @@ func (b *builder) links() {
 				continue
 			}
 			kind := p.Link
-			if kind == "" && !strings.HasPrefix(p.State, "silent") && !b.told(p.ID) {
+			if kind == "" && !p.Silent() && !b.told(p.ID) {
 				kind = LinkHeard
 			}
 			pair := [2]int{min(from, to), max(from, to)}
