@@ -62,8 +62,7 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 	return false, live
 }
 
-// Outran is how many repairs in a row with one live peer that is no guest left nothing out of what it had closed, while it showed
-// the digests of later rounds when they ended, and was no farther ahead than deltas are taken.
+// Outran is how often in a row one live peer that is no guest outran this node: see noteOutrun.
 func (v Chains) Outran() (most int) {
 	for _, p := range v.core.peers.list {
 		if v.core.live(p) && p.refused == "" && !v.core.guest(p.id) {

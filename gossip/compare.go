@@ -17,6 +17,9 @@ type comparison struct {
 	partial     bool             // do not follow the peer: something it listed is missing
 }
 
+// lastClosed is the last round that the peer had closed, of those compared.
+func (c *comparison) lastClosed() uint32 { return min(c.theirs.Closed, c.to) }
+
 // plan chooses the rounds to compare: from what this node can refold to what
 // the peer closed, at least one in each fragment for the chain digest before
 // it.

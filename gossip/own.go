@@ -20,7 +20,7 @@ type own struct {
 	came    map[wire.PeerID]bool // who was seen to join without tips
 	any     bool                 // the word of those who know nothing of the run will do
 	first   Time                 // when the first answer that counts had come
-	closed  []uint32             // the last rounds that any of those who answered had closed when they did, by fragment
+	closed  []uint32             // the last rounds that any of those who answered has closed, by fragment; fixed once they are enough
 }
 
 // ownPeer is when a peer may be asked again.

@@ -366,7 +366,7 @@ func (r *repair) tooOld(id wire.Digest) bool {
 func (r *repair) finish(s *session) {
 	r.noteOutrun(s)
 	for f, c := range s.fragments {
-		round := min(c.theirs.Closed, c.to)
+		round := c.lastClosed()
 		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
 			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
 			s.learned++
@@ -390,7 +390,8 @@ func (r *repair) noteOutrun(s *session) {
 	}
 }
 
-// aheadAfter is by how many rounds of some fragment the peer of a whole repair is ahead at most, and whether it shows rounds that it had not closed then.
+// aheadAfter is by how many rounds of some fragment the peer of a whole repair is ahead at most, and whether it shows rounds
+// that it had not closed then.
 func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 	if s.peer.beat == nil {
 		return 0, false
@@ -401,7 +402,7 @@ func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 			return 0, false
 		}
 		ahead = max(ahead, shown-min(shown, closed))
-		later = later || shown > max(closed, min(c.theirs.Closed, c.to))
+		later = later || shown > max(closed, c.lastClosed())
 	}
 	return ahead, later
 }

@@ -49,8 +49,8 @@ func doubtful(nodes int) Scenario {
 	return s
 }
 
-// parted is a world of three in which one of the honest is away with what would show that the liar lies, until its deltas come
-// late and those of the other one are folded without the lies that they were made against.
+// parted is a world of three in which one of the honest is away, with what would show that the liar lies. Then its deltas come
+// late, and those of the other one are folded without the lies that they were made against.
 func parted(until Time) Scenario {
 	s := doubtful(3)
 	s.Founders[2].Attack.From = 1000
