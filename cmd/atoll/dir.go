@@ -39,7 +39,7 @@ func (f dirArg) folder(out *console) (string, error) {
 func checkFolder(dir string) error {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		return badUsage("there is no folder %q", quoted(dir))
+		return &usageError{fmt.Sprintf("there is no folder %q", quoted(dir)), err}
 	case err == nil && !info.IsDir():
 		return badUsage("%q is a file: type a folder", quoted(dir))
 	case testnet.IsWorld(dir):
@@ -50,10 +50,10 @@ func checkFolder(dir string) error {
 
 // mayBeFolder is checkFolder for one that need not be there yet.
 func mayBeFolder(dir string) error {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err := checkFolder(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return checkFolder(dir)
+	return nil
 }
 
 // quoted is what a message may quote of a word that should be a folder and could be an invite, whose secret has 43 characters.

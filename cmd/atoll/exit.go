@@ -25,12 +25,17 @@ const (
 )
 
 // usageError is a command line that cannot be meant.
-type usageError struct{ text string }
+type usageError struct {
+	text string
+	why  error // nil, or what errors.Is is to find
+}
 
 func (e *usageError) Error() string { return e.text }
 
+func (e *usageError) Unwrap() error { return e.why }
+
 func badUsage(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
+	return &usageError{text: fmt.Sprintf(format, args...)}
 }
 
 // errAborted ends a command at the second interrupt.

@@ -254,10 +254,10 @@ func (c *JoinCmd) findRun(cfg *node.Config, out *console) (err error) {
 		cfg.Genesis = b
 		return c.own(cfg, g, filepath.Dir(c.Genesis))
 	case c.Link == "":
-		if _, err := os.Stat(c.Dir); c.Dir != "" && errors.Is(err, fs.ErrNotExist) {
-			return badUsage("there is no folder %q; a join link begins with %q, copy it whole", quoted(c.Dir), linkScheme)
+		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); errors.Is(err, fs.ErrNotExist) {
+			return badUsage("%v; a join link begins with %q, copy it whole", err, linkScheme)
 		}
-		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); err != nil {
+		if err != nil {
 			return err
 		}
 		g, err := inspect.FolderGenesis(cfg.Dir)
