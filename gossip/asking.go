@@ -40,13 +40,13 @@ func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
 // that is what it says that its uplink carries: one that claims much has little time.
 func (q *peer) expected() rate {
 	if !q.pull.measured && q.claims() {
-		return max(q.rate, rate(q.beat.Upload/1000))
+		return max(q.rate, rate(q.heartbeat.Upload/1000))
 	}
 	return q.rate
 }
 
 // claims reports whether a peer says what its uplink carries.
-func (q *peer) claims() bool { return q.beat != nil && q.beat.Upload > 0 }
+func (q *peer) claims() bool { return q.heartbeat != nil && q.heartbeat.Upload > 0 }
 
 // ask requests the payload of w from s. After patience another source is asked too; the
 // request goes on for as long as a transfer may take again, so that bytes under way need

@@ -15,7 +15,7 @@ import (
 // ballot counts the peers by what they show at the rounds of a manifest: each
 // camp has a position of its own.
 type ballot struct {
-	camps []camp // the donor is in the first
+	camps []camp // the snapshot source is in the first
 	asked int
 	open  int // answers still awaited
 	until Time
@@ -46,7 +46,7 @@ func (b *ballot) add(position wire.Digest) {
 	b.camps[i].peers++
 }
 
-// result is how many peers are of the donor's position, of the largest other
+// result is how many peers are of the snapshot source's position, of the largest other
 // one, and of any.
 func (b *ballot) result() (yes, rival, known int) {
 	yes = b.camps[0].peers
@@ -59,10 +59,10 @@ func (b *ballot) result() (yes, rival, known int) {
 }
 
 // attest asks other peers what they know of the manifest's rounds, unless the
-// donor is believed anyway: the link names it, or repair chose its chain.
+// snapshot source is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
 	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
-	if s.only || s.trusts(s.donor) {
+	if s.only || s.trusts(s.source) {
 		s.begin()
 		return
 	}
@@ -70,7 +70,7 @@ func (s *snapshot) attest() {
 	if genesisOnly(s.manifest) {
 		s.attestGenesis()
 	} else {
-		s.askAttesters(s.manifest, &s.ballot, s.attesters(s.donor), s.count)
+		s.askAttesters(s.manifest, &s.ballot, s.attesters(s.source), s.count)
 	}
 	s.count()
 }
@@ -86,14 +86,14 @@ func positionOf(m wire.Manifest) wire.Digest {
 	return wire.Sum(b)
 }
 
-// attestGenesis counts by what the last beats say: a run that has folded
+// attestGenesis counts by what the last heartbeats say: a run that has folded
 // something is not at genesis.
 func (s *snapshot) attestGenesis() {
 	began := wire.Sum([]byte("began"))
-	for _, p := range s.attesters(s.donor) {
+	for _, p := range s.attesters(s.source) {
 		switch {
-		case p.beat == nil:
-		case p.beat.Folded > 0:
+		case p.heartbeat == nil:
+		case p.heartbeat.Folded > 0:
 			s.ballot.add(began)
 		default:
 			s.ballot.add(s.ballot.camps[0].position)
@@ -101,13 +101,13 @@ func (s *snapshot) attestGenesis() {
 	}
 }
 
-// attesters are the peers that may know something of the run, without a donor.
+// attesters are the peers that may know something of the run, without a snapshot source.
 // Contributors come first, then the rest by lot: keys are free, and a liar can choose
 // the ids of its own.
-func (s *snapshot) attesters(donor wire.PeerID) []*peer {
+func (s *snapshot) attesters(source wire.PeerID) []*peer {
 	var out []*peer
 	for _, p := range s.peers.list {
-		if p.id != donor && s.mayDonate(p) {
+		if p.id != source && s.mayDonate(p) {
 			out = append(out, p)
 		}
 	}
@@ -170,10 +170,10 @@ func (s *snapshot) count() {
 	yes, rival, known := s.ballot.result()
 	switch {
 	case 2*yes > known:
-		s.event(EventJoin, s.donor, s.verdict(known))
+		s.event(EventJoin, s.source, s.verdict(known))
 		s.begin()
 	case s.disputes >= maxDisputes && yes >= rival:
-		s.event(EventJoin, s.donor, fmt.Sprintf("takes tips that only %d of %d peers show: after %d tries no other tips have more support", yes, known, s.disputes))
+		s.event(EventJoin, s.source, fmt.Sprintf("takes tips that only %d of %d peers show: after %d tries no other tips have more support", yes, known, s.disputes))
 		s.begin()
 	default:
 		s.dispute(known-yes, known)
@@ -188,14 +188,14 @@ func (s *snapshot) verdict(known int) string {
 	return "takes tips " + s.ballot.String()
 }
 
-// dispute leaves a donor for another one.
+// dispute leaves a snapshot source for another one.
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
-	if p := s.peers.find(s.donor); p != nil {
+	if p := s.peers.find(s.source); p != nil {
 		p.snapshot.badTips++
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)
-	s.event(EventJoin, s.donor, "does not take these tips: "+why)
+	s.event(EventJoin, s.source, "does not take these tips: "+why)
 	s.another(why)
 }

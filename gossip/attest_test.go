@@ -37,7 +37,7 @@ func (n *node) invent(size int) (chunks []wire.Digest) {
 	return chunks
 }
 
-// TestLyingManifest: whatever the donor that a joiner asks first makes up, tips
+// TestLyingManifest: whatever the snapshot source that a joiner asks first makes up, tips
 // that most others do not know are not taken, and nothing of them is fetched.
 func TestLyingManifest(t *testing.T) {
 	const size = 2 * wire.ChunkSize
@@ -60,11 +60,11 @@ func TestLyingManifest(t *testing.T) {
 			if !w.runUntilTrue(w.now+60_000, func() bool { return equal(append([]*node{n}, w.nodes[1:5]...)) }) {
 				t.Fatal("a liar keeps a joiner out")
 			}
-			if took := n.effects[slices.IndexFunc(n.effects, isSnapshot)].(Snapshot); took.Donor == liar.id {
+			if took := n.effects[slices.IndexFunc(n.effects, isSnapshot)].(Snapshot); took.Source == liar.id {
 				t.Error("took the liar's tips")
 			}
 			if !said(n, "4 of 5 peers that know these rounds show another chain or state") {
-				t.Error("does not say why it left its first donor")
+				t.Error("does not say why it left its first snapshot source")
 			}
 			for d := range n.chunks {
 				if w.nodes[1].keep[d] == nil {
@@ -104,22 +104,22 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
-// A donor whose tips could not be put in place comes after all others.
+// A snapshot source whose tips could not be put in place comes after all others.
 func TestRefusedTips(t *testing.T) {
 	w := ran(t, 75, 3, options{tipBytes: 1000})
 	n := w.join(w.nodes[0].id)
-	n.refuses = func(s Snapshot) bool { return s.Donor == w.nodes[0].id }
+	n.refuses = func(s Snapshot) bool { return s.Source == w.nodes[0].id }
 	if !w.runUntilTrue(w.now+20_000, w.equal) {
-		t.Fatal("a donor whose tips do not fit keeps a joiner out")
+		t.Fatal("a snapshot source whose tips do not fit keeps a joiner out")
 	}
-	var donors []wire.PeerID
+	var sources []wire.PeerID
 	for _, e := range n.effects {
 		if s, ok := e.(Snapshot); ok {
-			donors = append(donors, s.Donor)
+			sources = append(sources, s.Source)
 		}
 	}
-	if len(donors) != 2 || donors[0] != w.nodes[0].id {
-		t.Errorf("took the tips of %v", donors)
+	if len(sources) != 2 || sources[0] != w.nodes[0].id {
+		t.Errorf("took the tips of %v", sources)
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *audit) want(p *peer) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
 		a.strangersAfter = a.now + a.strangersPauseMs
 	}
-	a.locate(p, lagged(p.beat.Closed, p.beat.Lag))
+	a.locate(p, lagged(p.heartbeat.Closed, p.heartbeat.Lag))
 }
 
 // mayAsk reports whether the pauses allow an audit with p.
@@ -79,7 +79,7 @@ func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {
 	})
 }
 
-// locate finds the fragments whose states differ at the rounds of the beat.
+// locate finds the fragments whose states differ at the rounds of the heartbeat.
 func (a *audit) locate(p *peer, rounds []uint32) {
 	var all []doubt
 	for f, r := range rounds {

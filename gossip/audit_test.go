@@ -71,7 +71,7 @@ func TestAuditOfALiar(t *testing.T) {
 // suspects has a peer show another state, and returns what the core asks.
 func (a *alone) suspects(t testing.TB, id byte) []question {
 	t.Helper()
-	return questions(t, a.told(id, func(b *wire.Beat) { b.StateDigest[0] ^= 1 }), wire.GetRounds)
+	return questions(t, a.told(id, func(b *wire.Heartbeat) { b.StateDigest[0] ^= 1 }), wire.GetRounds)
 }
 
 func TestAuditBegins(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// shelf is where a node of a world keeps blobs.
-type shelf struct {
+// content store is where a node of a world keeps blobs.
+type content struct {
 	bytes map[wire.Digest][]byte // whole, or what is there of them
 	trees map[wire.Digest][]byte
 	has   map[wire.Digest]wire.PartSet
@@ -20,12 +20,12 @@ type shelf struct {
 	lost  map[wire.Digest]bool
 }
 
-func newShelf() shelf {
-	return shelf{bytes: map[wire.Digest][]byte{}, trees: map[wire.Digest][]byte{}, has: map[wire.Digest]wire.PartSet{}, lost: map[wire.Digest]bool{}}
+func newContent() content {
+	return content{bytes: map[wire.Digest][]byte{}, trees: map[wire.Digest][]byte{}, has: map[wire.Digest]wire.PartSet{}, lost: map[wire.Digest]bool{}}
 }
 
 func (n *node) storePart(e StorePart) {
-	s := &n.shelf
+	s := &n.content
 	if n.full {
 		n.w.after(1, func() { n.do(func() { n.core.PartStored(n.w.now, e.Digest, e.Part.Index, ErrNotStored) }) })
 		return
@@ -54,7 +54,7 @@ func setOf(parts ...int) (s wire.PartSet) {
 }
 
 func (n *node) replyPart(e ReplyPart) {
-	s := &n.shelf
+	s := &n.content
 	if s.lost[e.Digest] {
 		n.core.DropBlob(n.w.now, e.Digest)
 		n.reply(e.Handle, wire.Response{Status: wire.NotFound}.Encode())
@@ -99,8 +99,8 @@ func newFiles(t testing.TB, n, size int) files {
 func (n *node) holds(f files, which ...int) {
 	for _, i := range which {
 		b := f.list[i]
-		n.shelf.bytes[b.Digest], n.shelf.trees[b.Digest] = f.bytes[b.Digest], f.trees[b.Digest]
-		n.shelf.has[b.Digest] = wire.AllParts(wire.PartCount(b.Size))
+		n.content.bytes[b.Digest], n.content.trees[b.Digest] = f.bytes[b.Digest], f.trees[b.Digest]
+		n.content.has[b.Digest] = wire.AllParts(wire.PartCount(b.Size))
 		n.core.HoldBlob(n.w.now, b)
 	}
 }
@@ -119,7 +119,7 @@ func (n *node) wantsBlobs(list []Blob) {
 // got reports whether a node has files whole, as they are.
 func (n *node) got(f files, list []Blob) bool {
 	for _, b := range list {
-		if n.shelf.has[b.Digest].Len() != wire.PartCount(b.Size) || !bytes.Equal(n.shelf.bytes[b.Digest], f.bytes[b.Digest]) {
+		if n.content.has[b.Digest].Len() != wire.PartCount(b.Size) || !bytes.Equal(n.content.bytes[b.Digest], f.bytes[b.Digest]) {
 			return false
 		}
 	}
@@ -179,7 +179,7 @@ func TestEightFetchAtOnce(t *testing.T) {
 			}) {
 				t.Fatal("not all have what they want")
 			}
-			ratio := float64(w.nodes[0].shelf.gave) / float64(all)
+			ratio := float64(w.nodes[0].content.gave) / float64(all)
 			least := float64(max(all, (heldOut+window)*size)) / mbit20
 			t.Logf("the founder gave %.2f times the distinct bytes (%d MB), after %.1f s of at least %.1f", ratio, all>>20, float64(w.now-began)/1000, least/1000)
 			if ratio > 1.5 {
@@ -209,15 +209,15 @@ func TestBlobsComeInOrderOfNeed(t *testing.T) {
 	}
 }
 
-// Donors that lie, die, have lost the file, or say Busy for ever: what others have comes, and
+// Snapshot sources that lie, die, have lost the file, or say Busy for ever: what others have comes, and
 // nothing wrong is kept.
 func TestBlobsComeInSpiteOfFaults(t *testing.T) {
 	for name, spoil := range map[string]func(w *world, f files){
-		"one lies":    func(w *world, _ files) { w.nodes[0].shelf.wrong = true },
+		"one lies":    func(w *world, _ files) { w.nodes[0].content.wrong = true },
 		"one is mute": func(w *world, _ files) { w.nodes[0].ignores = wire.GetPart },
 		"one rests":   func(w *world, _ files) { w.nodes[0].do(func() { w.nodes[0].core.Rest(w.now, true) }) },
 		"one lost them": func(w *world, f files) {
-			w.nodes[0].shelf.lost = map[wire.Digest]bool{f.list[0].Digest: true, f.list[1].Digest: true}
+			w.nodes[0].content.lost = map[wire.Digest]bool{f.list[0].Digest: true, f.list[1].Digest: true}
 		},
 		"one dies": func(w *world, _ files) { w.after(800, func() { w.kill(0) }) },
 		"one claims all and has nothing": func(w *world, f files) {
@@ -268,13 +268,13 @@ func TestPartsOfAnEarlierProcess(t *testing.T) {
 	w := newWorld(t, 73, 2, options{link: mbit20})
 	w.nodes[0].holds(f, 0)
 	n, b := w.nodes[1], f.list[0]
-	n.shelf.bytes[b.Digest], n.shelf.trees[b.Digest], n.shelf.has[b.Digest] = bytes.Clone(f.bytes[b.Digest]), f.trees[b.Digest], setOf(0, 3)
+	n.content.bytes[b.Digest], n.content.trees[b.Digest], n.content.has[b.Digest] = bytes.Clone(f.bytes[b.Digest]), f.trees[b.Digest], setOf(0, 3)
 	n.core.HoldParts(w.now, b.Digest, setOf(0, 3))
 	n.wantsBlobs(f.list)
 	if !w.runUntilTrue(w.now+60_000, func() bool { return n.got(f, f.list) }) {
 		t.Fatal("the rest never came")
 	}
-	if gave := w.nodes[0].shelf.gave; gave != 3*wire.PartSize {
+	if gave := w.nodes[0].content.gave; gave != 3*wire.PartSize {
 		t.Errorf("%d bytes came, want three parts", gave)
 	}
 }

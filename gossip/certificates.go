@@ -25,7 +25,7 @@ type certificates struct {
 const maxStrangers = 1024
 
 // strangerAgainMs is the least time between two questions about one author: its messages come over
-// several peers, and its next beat brings it up again.
+// several peers, and its next heartbeat brings it up again.
 const strangerAgainMs = 1000
 
 // want asks the peer that forwarded something for what admits its author: the certificate that a

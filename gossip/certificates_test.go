@@ -26,7 +26,7 @@ func newGuarded(t *testing.T) *guarded {
 	if _, err := g.members.Add(g.certificate(t, key)); err != nil {
 		t.Fatal(err)
 	}
-	g.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: g.run, BeatMinMs: 1000, Members: g.members}, g.chain)
+	g.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: g.run, HeartbeatMinMs: 1000, Members: g.members}, g.chain)
 	g.core.SetSelf(0, SelfState{State: wire.Training})
 	return g
 }
@@ -165,7 +165,7 @@ func TestAnotherCertificateIsAskedFor(t *testing.T) {
 // Who came in while this node did not know yet who is admitted is given nothing but the genesis.
 func TestOutsidersAreServedTheGenesisAlone(t *testing.T) {
 	g := newGuarded(t)
-	for kind, want := range map[wire.RequestKind]wire.Status{wire.GetRoster: wire.Refused, wire.GetManifest: wire.Refused, wire.GetCertificates: wire.Refused} {
+	for kind, want := range map[wire.RequestKind]wire.Status{wire.GetPeerList: wire.Refused, wire.GetManifest: wire.Refused, wire.GetCertificates: wire.Refused} {
 		g.core.Step(g.now, Requested{Handle: 1, From: wire.PeerID{9}, Request: wire.Request{Kind: kind}.Encode()})
 		if st := status(g.core.Effects()); st != want {
 			t.Errorf("%v: %v", kind, st)
@@ -262,7 +262,7 @@ func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 		s := &session{peer: g.core.peers.find(from), until: g.now + repairTtlMs, waiting: map[wire.Digest]uint16{}, fragments: make([]comparison, g.chain.Fragments()),
 			todo: []wire.RoundKey{{Fragment: 0, Round: 1}}}
 		g.core.repair.sessions = append(g.core.repair.sessions, s)
-		g.core.repair.unite(s)
+		g.core.repair.reconcile(s)
 		for _, call := range calls(g.core.Effects()) {
 			g.core.Step(g.now, Answered{Call: call.ID, Response: wire.Found(wire.EncodeHeaders([]wire.SignedHeader{h})), TookMs: 1})
 		}

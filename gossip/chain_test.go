@@ -11,28 +11,28 @@ import (
 // fakeChain is an outer side that folds nothing. As in a node, its chain
 // digests follow from the sets that it holds.
 type fakeChain struct {
-	run         wire.RunID
-	closed      []uint32
-	base        []uint32
-	baseChain   []wire.Digest // chain digest at base
-	held        map[wire.Digest]wire.SignedHeader
-	payloads    map[wire.Digest][]byte
-	rounds      []map[uint32][]wire.Digest // ids held, sorted
-	evidence    map[slot]wire.Evidence
-	boast       uint64                   // tokens that it only says it folded
-	first       []map[wire.PeerID]uint32 // the first round with a delta of an author
-	chains      []map[uint32]wire.Digest // cache, dropped when a set changes
-	tokens      []map[uint32]uint64      // likewise: folded up to a round
-	bases       [][]uint32               // kept, unless nil
-	contributed map[wire.PeerID]bool     // who did, beside the authors of the deltas held
-	wrong       map[int]uint32           // by fragment: from which round on states are miscalculated
+	run          wire.RunID
+	closed       []uint32
+	base         []uint32
+	baseChain    []wire.Digest // chain digest at base
+	held         map[wire.Digest]wire.SignedHeader
+	payloads     map[wire.Digest][]byte
+	rounds       []map[uint32][]wire.Digest // ids held, sorted
+	equivocation map[slot]wire.Equivocation
+	boast        uint64                   // tokens that it only says it folded
+	first        []map[wire.PeerID]uint32 // the first round with a delta of an author
+	chains       []map[uint32]wire.Digest // cache, dropped when a set changes
+	tokens       []map[uint32]uint64      // likewise: folded up to a round
+	bases        [][]uint32               // kept, unless nil
+	contributed  map[wire.PeerID]bool     // who did, beside the authors of the deltas held
+	wrong        map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
 	c := &fakeChain{
 		run: run, closed: make([]uint32, fragments), base: make([]uint32, fragments),
 		baseChain: make([]wire.Digest, fragments), held: map[wire.Digest]wire.SignedHeader{},
-		payloads: map[wire.Digest][]byte{}, evidence: map[slot]wire.Evidence{},
+		payloads: map[wire.Digest][]byte{}, equivocation: map[slot]wire.Equivocation{},
 	}
 	for range fragments {
 		c.rounds = append(c.rounds, map[uint32][]wire.Digest{})
@@ -84,14 +84,14 @@ func (c *fakeChain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 // folded are the ids held whose author did not sign two.
 func (c *fakeChain) folded(f int, r uint32) []wire.Digest {
 	return slices.DeleteFunc(slices.Clone(c.rounds[f][r]), func(id wire.Digest) bool {
-		_, bad := c.evidence[slotOf(c.held[id].Header)]
+		_, bad := c.equivocation[slotOf(c.held[id].Header)]
 		return bad
 	})
 }
 
 func (c *fakeChain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	ids := c.folded(f, r)
-	for k := range c.evidence {
+	for k := range c.equivocation {
 		if int(k.fragment) == f && k.round == r {
 			ids = append(ids, wire.Sum(k.author[:]))
 		}
@@ -104,7 +104,7 @@ func (c *fakeChain) Signed(f int, r uint32) []wire.SignedHeader {
 	for _, id := range c.folded(f, r) {
 		out = append(out, c.held[id])
 	}
-	for k, e := range c.evidence {
+	for k, e := range c.equivocation {
 		if int(k.fragment) == f && k.round == r {
 			out = append(out, e.A, e.B)
 		}
@@ -198,8 +198,8 @@ func (c *fakeChain) store(s wire.SignedHeader, payload []byte) {
 	c.changed(f)
 }
 
-func (c *fakeChain) convict(e wire.Evidence) {
-	c.evidence[slotOf(e.A.Header)] = e
+func (c *fakeChain) convict(e wire.Equivocation) {
+	c.equivocation[slotOf(e.A.Header)] = e
 	c.changed(int(e.A.Header.Fragment))
 }
 

@@ -18,12 +18,12 @@ func (c *Core) Chains() Chains { return Chains{c} }
 // states: a run must end whatever one machine's memory does. See OtherStates.
 func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	v.core.at(now)
-	v.core.beats.agree()
-	return v.core.beats.agreed, v.core.beats.agreedSince
+	v.core.heartbeats.agree()
+	return v.core.heartbeats.agreed, v.core.heartbeats.agreedSince
 }
 
 // QuietMs is for how long Agreed has to hold until each live peer has beaten again:
-// agreeBeats of the longest period among them.
+// agreeHeartbeats of the longest period among them.
 func (v Chains) QuietMs() Time {
 	longest := v.core.period
 	for _, p := range v.core.peers.list {
@@ -31,19 +31,19 @@ func (v Chains) QuietMs() Time {
 			longest = max(longest, v.core.periodOf(p))
 		}
 	}
-	return agreeBeats * longest
+	return agreeHeartbeats * longest
 }
 
 // Lacking returns a connected peer that has yet to show the tips which this node
 // has, at rest, and whether there is one. It may be joining, or not even have begun
-// to beat.
+// to heartbeat.
 func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 	v.core.at(now)
-	return v.core.beats.lacking()
+	return v.core.heartbeats.lacking()
 }
 
 // Equal reports whether this node shows the chain and the state of a live peer in all
-// fragments, at the rounds of the peer's last beat. live says whether there is a live
+// fragments, at the rounds of the peer's last heartbeat. live says whether there is a live
 // peer at all. Where the peer does not know its state yet its chain is enough; this
 // node has to know its own.
 func (v Chains) Equal(now Time) (equal, live bool) {
@@ -53,9 +53,9 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 			continue
 		}
 		live = true
-		chain, state, known := v.core.beats.digestsAt(lagged(p.beat.Closed, p.beat.Lag))
-		theirs := p.beat.StateDigest
-		if known && chain == p.beat.Chain && !state.IsZero() && (theirs.IsZero() || state == theirs) {
+		chain, state, known := v.core.heartbeats.digestsAt(lagged(p.heartbeat.Closed, p.heartbeat.Lag))
+		theirs := p.heartbeat.StateDigest
+		if known && chain == p.heartbeat.Chain && !state.IsZero() && (theirs.IsZero() || state == theirs) {
 			return true, true
 		}
 	}
@@ -72,12 +72,12 @@ func (v Chains) Outran() (most int) {
 	return most
 }
 
-// OtherStates returns, sorted by id, the live peers whose newest beat shows
+// OtherStates returns, sorted by id, the live peers whose newest heartbeat shows
 // this node's chain and another state. Then one of the two has damaged memory
 // or a bug. Peers marked as breaking the protocol are not looked at.
 func (v Chains) OtherStates(now Time) []wire.PeerID {
 	v.core.at(now)
-	return v.core.beats.otherStates()
+	return v.core.heartbeats.otherStates()
 }
 
 // Common returns, for each fragment, the last round at which some peer showed the chain
@@ -89,17 +89,17 @@ func (v Chains) Common() []uint32 { return slices.Clone(v.core.common) }
 // show another chain now. Peers that still show this node's chain say nothing about the
 // other one.
 func (v Chains) CommonWith(id wire.PeerID) []uint32 {
-	if p := v.core.peers.find(id); p != nil && p.beats.equal != nil {
-		return slices.Clone(p.beats.equal)
+	if p := v.core.peers.find(id); p != nil && p.heartbeats.equal != nil {
+		return slices.Clone(p.heartbeats.equal)
 	}
 	var common []uint32
 	for _, p := range v.core.peers.list {
 		switch {
-		case p.beats.equal == nil || !p.left():
+		case p.heartbeats.equal == nil || !p.left():
 		case common == nil:
-			common = slices.Clone(p.beats.equal)
+			common = slices.Clone(p.heartbeats.equal)
 		default:
-			for f, r := range p.beats.equal {
+			for f, r := range p.heartbeats.equal {
 				common[f] = min(common[f], r)
 			}
 		}

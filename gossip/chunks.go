@@ -12,7 +12,7 @@ import (
 // transfer is the fetch of the chunks of one manifest. Tips are deterministic,
 // so every peer that still has a fragment's tip of that round has the same
 // chunks. A peer that is asked for the tips of these rounds keeps them for a
-// while. So the fetch goes on where it was when its first donor dies.
+// while. So the fetch goes on where it was when its first snapshot source dies.
 type transfer struct {
 	chunks   []chunk
 	at       map[wire.Digest]int // places of chunks in the list
@@ -92,9 +92,9 @@ func (s *snapshot) begin() {
 	t := &s.transfer
 	s.adopt()
 	t.renewal.next(s.now, t)
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
+	s.event(EventSnapshot, s.source, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
 	s.emit(Fetching{At: s.resume})
-	s.donates(s.donor, s.manifest)
+	s.donates(s.source, s.manifest)
 	s.pump()
 }
 
@@ -173,7 +173,7 @@ func sameChunks(a, b wire.FragmentManifest) (n int) {
 	return n
 }
 
-// drop takes a peer from the donors.
+// drop takes a peer from the snapshot sources.
 func (s *snapshot) drop(id wire.PeerID) {
 	for f := range s.manifest.Fragments {
 		delete(s.transfer.holds, holding{id, f})
@@ -185,14 +185,14 @@ func (s *snapshot) drop(id wire.PeerID) {
 // them donate. Each joiner has an order of its own, so that many who come at
 // once do not all ask the same.
 func (s *snapshot) recruit() {
-	donors := 0
+	sources := 0
 	var others []*peer
 	for _, p := range s.peers.list {
 		useful, asked := s.transfer.recruits[p.id]
 		switch {
 		case !s.mayDonate(p):
 		case useful:
-			donors++
+			sources++
 		case !asked:
 			others = append(others, p)
 		}
@@ -201,7 +201,7 @@ func (s *snapshot) recruit() {
 		a, b := s.lot(p.id), s.lot(q.id)
 		return bytes.Compare(a[:], b[:])
 	})
-	for _, p := range others[:min(len(others), max(0, maxDonors-donors))] {
+	for _, p := range others[:min(len(others), max(0, maxSources-sources))] {
 		s.askTips(p)
 	}
 }
@@ -247,14 +247,14 @@ func (s *snapshot) pump() {
 	for t.chunks[t.first].state == chunkStored {
 		t.first++
 	}
-	blocked := -1 // the fragment whose donors all have enough to do
+	blocked := -1 // the fragment whose snapshot sources all have enough to do
 	room := s.disk.takes(s.now, s.mostCalls()) - s.flying()
 	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
 			continue
 		}
-		p, left := s.source(c)
+		p, left := s.pick(c)
 		switch {
 		case p != nil:
 			s.askChunk(i, p)
@@ -271,10 +271,10 @@ func (s *snapshot) pump() {
 	}
 }
 
-// source returns the peer to ask for c. Among the peers that have it and may be
+// pick returns the peer to ask for c. Among the peers that have it and may be
 // asked for more it takes the one with the fewest chunks in flight, and the
-// donor on a tie. left is false if no peer has c or will have it.
-func (s *snapshot) source(c *chunk) (best *peer, left bool) {
+// snapshot source on a tie. left is false if no peer has c or will have it.
+func (s *snapshot) pick(c *chunk) (best *peer, left bool) {
 	if c.tries >= maxChunkTries {
 		return nil, false
 	}
@@ -287,7 +287,7 @@ func (s *snapshot) source(c *chunk) (best *peer, left bool) {
 		if n == 0 || s.now < p.snapshot.after || p.snapshot.calls >= p.chunksAhead() || s.stalled(p) {
 			continue
 		}
-		if best == nil || p.snapshot.calls < best.snapshot.calls || p.snapshot.calls == best.snapshot.calls && p.id == s.donor {
+		if best == nil || p.snapshot.calls < best.snapshot.calls || p.snapshot.calls == best.snapshot.calls && p.id == s.source {
 			best = p
 		}
 	}

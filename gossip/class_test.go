@@ -146,29 +146,29 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 	}
 }
 
-// Strangers that begin sessions leave some of the roster's places to peers of its own choice.
+// Strangers that begin sessions leave some of the peer list's places to peers of its own choice.
 func TestStrangersSessionsLeaveRoom(t *testing.T) {
 	a := begunWith(1)
 	full := a.core.cfg.TargetPeers
 	for i := range 3 * full {
 		a.core.Step(a.now, PeerUp{Peer: keyOf(uint32(i))})
 	}
-	if n := a.core.roster.connections(); n != full-mostChosen {
+	if n := a.core.peerList.connections(); n != full-mostChosen {
 		t.Errorf("%d of them count, want %d", n, full-mostChosen)
 	}
 	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}})
-	if n := a.core.roster.connections(); n != full-mostChosen+1 {
+	if n := a.core.peerList.connections(); n != full-mostChosen+1 {
 		t.Errorf("with one that is known %d count", n)
 	}
 	record := hello.Record{Run: a.run, Author: wire.PeerID{2}, Addrs: []string{"/ip4/10.0.0.1/tcp/1"}}
 	p := a.core.ensure(wire.PeerID{2}, true)
 	p.keep(hello.Signed{Bytes: []byte{1}}, &record)
-	a.core.roster.dialSome()
+	a.core.peerList.dialSome()
 	if dials := find[Dial](a.core.Effects()); len(dials) != 1 || dials[0].Peer != (wire.PeerID{2}) {
 		t.Fatalf("dials %v", dials)
 	}
 	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{2}})
-	if n := a.core.roster.connections(); n != full-mostChosen+2 {
+	if n := a.core.peerList.connections(); n != full-mostChosen+2 {
 		t.Errorf("with one of its own choice %d count", n)
 	}
 }
@@ -238,20 +238,20 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 	repairs(1, 2, 5) // whoever answers stays
 }
 
-// A donor that does not say what its tips are has another asked beside it.
-func TestAnotherDonorIsAskedBeside(t *testing.T) {
+// A snapshot source that does not say what its tips are has another asked beside it.
+func TestAnotherSourceIsAskedBeside(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
 	for id := byte(1); id <= 3; id++ {
 		a.up(id)
-		a.told(id, func(b *wire.Beat) { b.Folded = uint64(id) })
+		a.told(id, func(b *wire.Heartbeat) { b.Folded = uint64(id) })
 	}
 	a.core.FetchTips(a.now)
 	first := questions(t, a.core.Effects(), wire.GetManifest)
 	if len(first) != 1 || first[0].to != 3 {
 		t.Fatalf("asks %+v", first)
 	}
-	if early := questions(t, a.wait(anotherDonorMs-100, 1, 2, 3), wire.GetManifest); len(early) != 0 {
+	if early := questions(t, a.wait(anotherSourceMs-100, 1, 2, 3), wire.GetManifest); len(early) != 0 {
 		t.Errorf("asks %+v early", early)
 	}
 	second := questions(t, a.wait(300, 1, 2, 3), wire.GetManifest)

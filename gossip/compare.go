@@ -40,10 +40,10 @@ func (r *repair) plan(s *session) {
 // union window from here, so that a false number costs little.
 func (r *repair) reach(p *peer, f int) uint32 {
 	limit := r.chain.Closed(f) + r.cfg.WindowUnion
-	if p.beat == nil {
+	if p.heartbeat == nil {
 		return min(limit, r.chain.Closed(f)+r.cfg.WindowAccept)
 	}
-	return min(limit, p.beat.Closed[f])
+	return min(limit, p.heartbeat.Closed[f])
 }
 
 // compareNext asks for the next ranges that fit one request.

@@ -17,21 +17,21 @@ type Time = int64
 // Config is what a Core is made from. Zero fields marked with a default get it.
 type Config struct {
 	Self        wire.PeerID
-	Key         ed25519.PrivateKey // signs beats
+	Key         ed25519.PrivateKey // signs heartbeats
 	Run         wire.RunID
 	Incarnation int64         // process start, unix ms: a later one replaces an earlier
 	Trusted     []wire.PeerID // peers named in the join link
 	Members     *member.Table // who is admitted to the run; nil where everybody is
 
-	BeatMinMs    int64  // shortest beat period; default 500, test profiles use less
-	WayMs        int64  // first guess of the way to a peer; 0 for none
-	WindowAccept uint32 // W_a: rounds behind closed that gossip still brings; default 16
-	WindowUnion  uint32 // W_u: rounds behind closed that repair unites; default 256
-	MaxPayload   uint32 // bytes of the largest payload of the run; default wire.MaxPayload
-	MaxTip       uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
-	Tips         uint64 // bytes of all tips of the run together, which a donor hashes for a manifest; 0 for next to none
-	SweepMs      int64  // what links take for the deltas of all fragments of all other learners, as the run was made; 0 if that is short
-	TargetPeers  int    // connections that the roster dials for; default 12
+	HeartbeatMinMs int64  // shortest heartbeat period; default 500, test profiles use less
+	WayMs          int64  // first guess of the way to a peer; 0 for none
+	WindowAccept   uint32 // W_a: rounds behind closed that gossip still brings; default 16
+	WindowUnion    uint32 // W_u: rounds behind closed that repair reconciles; default 256
+	MaxPayload     uint32 // bytes of the largest payload of the run; default wire.MaxPayload
+	MaxTip         uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
+	Tips           uint64 // bytes of all tips of the run together, which a snapshot source hashes for a manifest; 0 for next to none
+	SweepMs        int64  // what links take for the deltas of all fragments of all other learners, as the run was made; 0 if that is short
+	TargetPeers    int    // connections that the peer list dials for; default 12
 
 	// Limiter is told what the run is like: the network side asks it which messages are passed
 	// on. nil where all are.
@@ -68,8 +68,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("gossip config: Key has %d bytes, want an ed25519 private key of %d", len(c.Key), ed25519.PrivateKeySize)
 	case wire.PeerIDOf(c.Key) != c.Self:
 		return fmt.Errorf("gossip config: Self is %v, but Key belongs to %v", c.Self, wire.PeerIDOf(c.Key))
-	case c.BeatMinMs < 0:
-		return fmt.Errorf("gossip config: BeatMinMs is %d, want at least 0 (0 means %d)", c.BeatMinMs, defaultBeatMinMs)
+	case c.HeartbeatMinMs < 0:
+		return fmt.Errorf("gossip config: HeartbeatMinMs is %d, want at least 0 (0 means %d)", c.HeartbeatMinMs, defaultHeartbeatMinMs)
 	case !(c.DownMs >= 0): // or NaN
 		return fmt.Errorf("gossip config: DownMs is %v, want a rate in bytes per ms, or 0 for no limit", c.DownMs)
 	case c.TargetPeers < 0:
@@ -79,8 +79,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.BeatMinMs == 0 {
-		c.BeatMinMs = defaultBeatMinMs
+	if c.HeartbeatMinMs == 0 {
+		c.HeartbeatMinMs = defaultHeartbeatMinMs
 	}
 	if c.WindowAccept == 0 {
 		c.WindowAccept = 16
@@ -134,10 +134,10 @@ type Chain interface {
 	ChainDigest(f int, r uint32) (wire.Digest, bool)
 	StateDigest(f int, r uint32) (wire.Digest, bool)
 	// SetDigest is wire.SetDigest of the deltas held for the round (header and
-	// payload); evidence must change it.
+	// payload); equivocation proof must change it.
 	SetDigest(f int, r uint32) (wire.Digest, bool)
 	// Signed returns the headers held for the round, both of a pair that is
-	// evidence, in any fixed order.
+	// equivocation proof, in any fixed order.
 	Signed(f int, r uint32) []wire.SignedHeader
 	// SignedBy is Signed for one author.
 	SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader
@@ -157,7 +157,7 @@ type Chain interface {
 	TokensAt(rounds []uint32) (tokens uint64, known bool)
 }
 
-// SelfState is what the next beat says about this node.
+// SelfState is what the next heartbeat says about this node.
 type SelfState struct {
 	State           wire.State
 	Steps, Tokens   uint64
@@ -173,7 +173,7 @@ type SelfState struct {
 	Unmet           bool    // its link names peers, and nothing of anybody has reached it yet
 }
 
-// lag is how many rounds behind closed the digests of a beat are: deltas of
+// lag is how many rounds behind closed the digests of a heartbeat are: deltas of
 // the last two rounds are still on their way while the run trains, and until
 // the last ones are folded.
 func (s SelfState) lag() uint8 {

@@ -11,12 +11,12 @@ import (
 // concurrent use: one loop feeds it inputs and executes its effects.
 type Core struct {
 	*env
-	roster   roster
-	hints    hints
-	reserve  reserve
-	beats    beats
-	evidence evidence
-	headers  headers
+	peerList     peerList
+	hints        hints
+	reserve      reserve
+	heartbeats   heartbeats
+	equivocation equivocation
+	headers      headers
 
 	certificates certificates
 	relays       relays
@@ -36,26 +36,26 @@ type Core struct {
 func New(cfg Config, chain Chain) *Core {
 	e := &env{cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
 	copy(e.common, cfg.Common)
-	e.period = e.cfg.BeatMinMs
+	e.period = e.cfg.HeartbeatMinMs
 	c := &Core{env: e}
-	c.roster = roster{env: e, joining: c.joining}
-	c.hints = hints{env: e, roster: &c.roster}
-	c.reserve = reserve{env: e, roster: &c.roster}
-	c.beats = beats{env: e}
+	c.peerList = peerList{env: e, joining: c.joining}
+	c.hints = hints{env: e, peerList: &c.peerList}
+	c.reserve = reserve{env: e, peerList: &c.peerList}
+	c.heartbeats = heartbeats{env: e}
 	c.cache = learners{env: e}
-	c.evidence = newEvidence(e)
+	c.equivocation = newEquivocation(e)
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
-	c.headers = headers{env: e, seen: newSeen(), evidence: &c.evidence}
-	c.relays = relays{env: e, beats: &c.beats}
+	c.headers = headers{env: e, seen: newSeen(), equivocation: &c.equivocation}
+	c.relays = relays{env: e, heartbeats: &c.heartbeats}
 	c.pull = newPull(e, &c.relays)
 	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, beats: &c.beats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Beat{}}
+	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, heartbeats: &c.heartbeats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Heartbeat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
 	c.pull.settled = c.settled
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, roster: &c.roster, blobs: &c.blobs, joining: c.joining, beats: &c.beats}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, peerList: &c.peerList, blobs: &c.blobs, joining: c.joining, heartbeats: &c.heartbeats}
 	c.serve.donate = donate{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -63,7 +63,7 @@ func New(cfg Config, chain Chain) *Core {
 
 // joining reports whether this node holds nothing yet that others may take.
 func (c *Core) joining() bool {
-	return c.beats.self.State == wire.Joining || c.beats.self.State == 0
+	return c.heartbeats.self.State == wire.Joining || c.heartbeats.self.State == 0
 }
 
 // Effects returns the effects queued since it was last called, in order.
@@ -76,14 +76,14 @@ func (c *Core) Effects() []Effect {
 // at sets the time of an input. A clock that goes back is held.
 func (c *Core) at(now Time) { c.now = max(c.now, now) }
 
-// Tick lets time pass: beats, deadlines, retries. A few times per beat period
+// Tick lets time pass: heartbeats, deadlines, retries. A few times per heartbeat period
 // is enough.
 func (c *Core) Tick(now Time) {
 	c.at(now)
 	c.expireCalls()
 	c.watch()
-	c.beats.tick()
-	c.roster.tick()
+	c.heartbeats.tick()
+	c.peerList.tick()
 	c.hints.tick()
 	c.reserve.fill()
 	c.pull.tick()
@@ -94,26 +94,26 @@ func (c *Core) Tick(now Time) {
 	c.history.tick()
 	c.blobs.tick()
 	if c.cfg.Limiter != nil {
-		c.cfg.Limiter.Tick(c.now, c.begun(), c.beats.closed(), c.beats.fit())
+		c.cfg.Limiter.Tick(c.now, c.begun(), c.heartbeats.closed(), c.heartbeats.fit())
 	}
 }
 
-// SetSelf sets what the next beat says about this node.
+// SetSelf sets what the next heartbeat says about this node.
 func (c *Core) SetSelf(now Time, s SelfState) {
 	c.at(now)
-	c.beats.set(s)
+	c.heartbeats.set(s)
 }
 
-// BeatSoon beats at once, or when the last beat is a part of a period old.
-func (c *Core) BeatSoon(now Time) {
+// HeartbeatSoon heartbeats at once, or when the last heartbeat is a part of a period old.
+func (c *Core) HeartbeatSoon(now Time) {
 	c.at(now)
-	c.beats.soon()
+	c.heartbeats.soon()
 }
 
-// BeatNow beats at once, as the state changed.
-func (c *Core) BeatNow(now Time) {
+// HeartbeatNow heartbeats at once, as the state changed.
+func (c *Core) HeartbeatNow(now Time) {
 	c.at(now)
-	c.beats.send()
+	c.heartbeats.send()
 }
 
 // Announce publishes this node's own delta, whose header and payload are
@@ -184,8 +184,8 @@ func (c *Core) settled(id wire.Digest, how outcome) {
 
 // FetchTips begins to fetch a snapshot: from a peer named in the link if one
 // is connected, else from the one with the most folded tokens. It goes on,
-// from one donor to the next, until a Snapshot effect or CancelFetch; in a node
-// that is past joining, until every donor was asked once.
+// from one snapshot source to the next, until a Snapshot effect or CancelFetch; in a node
+// that is past joining, until every snapshot source was asked once.
 func (c *Core) FetchTips(now Time) {
 	c.at(now)
 	c.snapshot.fetch(wire.PeerID{}, false)
@@ -204,12 +204,12 @@ func (c *Core) CancelFetch(now Time) {
 //     that this node had, by fragment.
 //   - ErrNotStored: this node could not keep them, or all chunks of them. A later fetch
 //     goes on where this one was, not before the disk may have recovered.
-//   - any other error: they do not fit the run. Other donors are asked before theirs.
+//   - any other error: they do not fit the run. Other snapshot sources are asked before theirs.
 func (c *Core) Installed(now Time, common []uint32, err error) {
 	c.at(now)
 	switch {
 	case err == nil:
-		c.beats.rebase(common)
+		c.heartbeats.rebase(common)
 		c.snapshot.installed()
 		c.history.taken()
 	case errors.Is(err, ErrNotStored):
@@ -238,7 +238,7 @@ func (c *Core) AskOwn(now Time, any bool) {
 // peer that is here, or a silent one that took part in the run.
 func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 
-// Compare starts a repair at once, without waiting for beats: a joiner that installed
+// Compare starts a repair at once, without waiting for heartbeats: a joiner that installed
 // tips fetches what came since. If id is zero, it compares with the live peer that
 // has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {

@@ -1,12 +1,12 @@
 // Package gossip is the core of spreading. Its machines share a table of peers, and each
 // keeps its own state of a peer in its own file:
 //
-//	roster             who is there, and whom to dial
+//	peer list             who is there, and whom to dial
 //	hints              dial where strangers say that peers are, and look for more
-//	beats, watchdog    what peers say they hold, and whether they still speak
+//	heartbeats, watchdog    what peers say they hold, and whether they still speak
 //	pull               fetch the payloads that headers announce
 //	relays             decide who gives them on where the author's uplink is thin
-//	repair             unite the sets of two nodes that differ, or choose whose tips win
+//	repair             reconcile the sets of two nodes that differ, or choose whose tips win
 //	snapshot           take tips whole
 //	history            fetch the headers behind tips taken whole
 //	own                ask which of this node's deltas others know
@@ -25,7 +25,7 @@
 //
 // Only the outer side (rounds and ledger) knows what a node holds. The core reads
 // it through the Chain interface and reports upward with effects: Offer, Fetched,
-// CatchUp, Snapshot, EvidenceFound.
+// CatchUp, Snapshot, EquivocationFound.
 //
 // Every machine here owns bounded state. The bounds are in limits.go, each
 // with its reason.

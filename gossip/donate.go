@@ -10,7 +10,7 @@ import (
 // count as chunks. Each asker gets one chunk at a time, so that a node that dies in the middle costs it at
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the
-// rounds. An asker without room is told Busy, and goes to another donor.
+// rounds. An asker without room is told Busy, and goes to another snapshot source.
 type donate struct {
 	*env
 	serve  *serve

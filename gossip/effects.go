@@ -202,7 +202,7 @@ type (
 	// has no chunks and means: start from genesis.
 	Snapshot struct {
 		Manifest wire.Manifest
-		Donor    wire.PeerID
+		Source   wire.PeerID
 	}
 
 	// OwnHeader hands up an own delta that a peer knows of: a disk that was lost
@@ -215,9 +215,9 @@ type (
 		Closed []uint32 // the last round that any of those who answered has closed, by fragment
 	}
 
-	// EvidenceFound hands up verified evidence, once for each (author,
+	// EquivocationFound hands up verified equivocation proof, once for each (author,
 	// fragment, round).
-	EvidenceFound struct{ Evidence wire.Evidence }
+	EquivocationFound struct{ Equivocation wire.Equivocation }
 
 	// Misbehaved says that a peer broke the protocol, for scoring and for
 	// the reason shown beside the peer.
@@ -241,7 +241,7 @@ type EventKind uint8
 const (
 	EventJoined       EventKind = iota + 1 // a peer connected
 	EventLeft                              // a peer said that it leaves
-	EventSilent                            // nothing heard for ten beat periods
+	EventSilent                            // nothing heard for ten heartbeat periods
 	EventHeard                             // heard again after silence
 	EventRepair                            // a repair began or ended
 	EventFork                              // two chains differ below the windows
@@ -263,37 +263,37 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-func (Publish) effect()       {}
-func (Call) effect()          {}
-func (Hangup) effect()        {}
-func (Dial) effect()          {}
-func (Seek) effect()          {}
-func (Reserve) effect()       {}
-func (Release) effect()       {}
-func (Keep) effect()          {}
-func (Drop) effect()          {}
-func (Reconnect) effect()     {}
-func (Admitted) effect()      {}
-func (Reply) effect()         {}
-func (ReplyPayload) effect()  {}
-func (ReplyGenesis) effect()  {}
-func (ReplyManifest) effect() {}
-func (ReplyChunk) effect()    {}
-func (ReplyPart) effect()     {}
-func (StorePart) effect()     {}
-func (Offer) effect()         {}
-func (Fetched) effect()       {}
-func (CatchUp) effect()       {}
-func (LeaveOut) effect()      {}
-func (BaseMismatch) effect()  {}
-func (StateDiffers) effect()  {}
-func (Audit) effect()         {}
-func (OwnHeader) effect()     {}
-func (OwnKnown) effect()      {}
-func (Fetching) effect()      {}
-func (StoreHeader) effect()   {}
-func (StoreChunk) effect()    {}
-func (Snapshot) effect()      {}
-func (EvidenceFound) effect() {}
-func (Misbehaved) effect()    {}
-func (Event) effect()         {}
+func (Publish) effect()           {}
+func (Call) effect()              {}
+func (Hangup) effect()            {}
+func (Dial) effect()              {}
+func (Seek) effect()              {}
+func (Reserve) effect()           {}
+func (Release) effect()           {}
+func (Keep) effect()              {}
+func (Drop) effect()              {}
+func (Reconnect) effect()         {}
+func (Admitted) effect()          {}
+func (Reply) effect()             {}
+func (ReplyPayload) effect()      {}
+func (ReplyGenesis) effect()      {}
+func (ReplyManifest) effect()     {}
+func (ReplyChunk) effect()        {}
+func (ReplyPart) effect()         {}
+func (StorePart) effect()         {}
+func (Offer) effect()             {}
+func (Fetched) effect()           {}
+func (CatchUp) effect()           {}
+func (LeaveOut) effect()          {}
+func (BaseMismatch) effect()      {}
+func (StateDiffers) effect()      {}
+func (Audit) effect()             {}
+func (OwnHeader) effect()         {}
+func (OwnKnown) effect()          {}
+func (Fetching) effect()          {}
+func (StoreHeader) effect()       {}
+func (StoreChunk) effect()        {}
+func (Snapshot) effect()          {}
+func (EquivocationFound) effect() {}
+func (Misbehaved) effect()        {}
+func (Event) effect()             {}

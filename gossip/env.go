@@ -21,7 +21,7 @@ type env struct {
 	calls   []call   // by id, as ids only grow
 	lastID  uint64
 	took    int64 // ms from first to last byte of the answer that is being taken, 0 if unknown
-	period  int64 // own beat period in ms, as of the last tick
+	period  int64 // own heartbeat period in ms, as of the last tick
 	resting bool  // nothing heavy is asked for or given: see Core.Rest
 	moves   bool  // addresses change while nodes run, as on the internet
 }
@@ -169,7 +169,7 @@ func (e *env) poll(votes, says func(*peer) bool) (peers, yes int) {
 // fragmentOf checks that f names a fragment of this run.
 func (e *env) fragmentOf(f uint16) bool { return int(f) < e.chain.Fragments() }
 
-// unionBase is the newest round of f below which this node unites nothing:
+// unionBase is the newest round of f below which this node reconciles nothing:
 // where its history begins, or where the union window does.
 func (e *env) unionBase(f int) uint32 {
 	closed := e.chain.Closed(f)

@@ -11,10 +11,10 @@ import (
 type course uint8
 
 const (
-	unite    course = iota // set union mends it
-	takeTips               // this node takes the peer's tips, all fragments
-	giveTips               // the peer takes this node's tips; its deltas are still united
-	hold                   // neither: the peer's chain is lost, or its lead is one peer's word
+	reconcile course = iota // set union mends it
+	takeTips                // this node takes the peer's tips, all fragments
+	giveTips                // the peer takes this node's tips; its deltas are still reconciled
+	hold                    // neither: the peer's chain is lost, or its lead is one peer's word
 )
 
 // decision is a course and, if it is not plain union, why.
@@ -39,11 +39,11 @@ const (
 // has too, so that it comes to the opposite course:
 //
 //   - a node behind the other's base takes tips;
-//   - chains that agree at the newer of the two bases unite;
+//   - chains that agree at the newer of the two bases reconcile;
 //   - chains that agree at neither base, or fragments that contradict each other:
 //     fewer folded tokens take tips, ties the larger digest;
 //   - chains that agree at the older base only: the node whose base is newer cannot
-//     refold across the fork, the other one unites what it can get. The rule is the
+//     refold across the fork, the other one reconciles what it can get. The rule is the
 //     same: the first takes tips once the other has more tokens, the other if it has
 //     fewer and gets nothing more. Were the older base to win whatever was folded,
 //     three chains could each win over the next, for ever;
@@ -53,7 +53,7 @@ const (
 // A node that is far behind without a fork takes tips too if most peers are ahead
 // of it. One peer's word could be a lie, and union is safe. Not while the tips
 // that it took last are fresh: rounds closed while they travelled, and would while
-// the next ones do. A base above what this node closed leaves nothing to unite,
+// the next ones do. A base above what this node closed leaves nothing to reconcile,
 // and needs more than one peer's word all the same: until it has it, this node
 // holds.
 func (r *repair) judge(s *session) decision {
@@ -84,7 +84,7 @@ func (r *repair) judge(s *session) decision {
 	case !r.snapshot.fresh() && r.farBehind(s):
 		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
 	}
-	return decision{course: unite}
+	return decision{course: reconcile}
 }
 
 // crossed reports whether the peer closed less than this node's base in some
@@ -92,14 +92,14 @@ func (r *repair) judge(s *session) decision {
 // round. On one chain it would not: late deltas let the one reach the budget in
 // fewer rounds.
 func (r *repair) crossed(p *peer, before, behind int) bool {
-	mine := r.beats.said
-	if mine == nil || p.beat == nil {
+	mine := r.heartbeats.said
+	if mine == nil || p.heartbeat == nil {
 		return false
 	}
 	if before > 0 && behind == 0 {
-		return p.beat.Folded > max(mine.Folded, r.chain.FoldedTokens())
+		return p.heartbeat.Folded > max(mine.Folded, r.chain.FoldedTokens())
 	}
-	return behind > 0 && before == 0 && p.beat.Folded < mine.Folded
+	return behind > 0 && before == 0 && p.heartbeat.Folded < mine.Folded
 }
 
 // relate classes one fragment.
@@ -145,7 +145,7 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 // another chain as well, with as many tokens. Nobody takes the chain of a guest: it may be another one than they show.
 func (r *repair) trusted(p *peer) bool {
 	return r.contributed(p) || !r.guest(p.id) && r.attested(func(q *peer) bool {
-		return q == p || q.left() && r.beats.said != nil && q.beat.Folded >= r.beats.said.Folded
+		return q == p || q.left() && r.heartbeats.said != nil && q.heartbeat.Folded >= r.heartbeats.said.Folded
 	})
 }
 
@@ -167,7 +167,7 @@ func (r *repair) unheeded() bool {
 // hold for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
 	peers, yes := r.heeded(func(p *peer) bool {
-		for f := range p.beat.Closed {
+		for f := range p.heartbeat.Closed {
 			if p.closed(f) < r.unionBase(f) {
 				return false
 			}
@@ -177,12 +177,12 @@ func (r *repair) followed() bool {
 	return peers < minAttesters || 2*(yes+1) > peers // this node says so, too
 }
 
-// byTokens compares what the two last beats say, as the peer does: its own
+// byTokens compares what the two last heartbeats say, as the peer does: its own
 // newest numbers are not known there yet.
 func (r *repair) byTokens(p *peer) decision {
-	mine, theirs := r.beats.said, p.beat
+	mine, theirs := r.heartbeats.said, p.heartbeat
 	if mine == nil || theirs == nil {
-		return decision{hold, "fork, and no beat yet to compare"}
+		return decision{hold, "fork, and no heartbeat yet to compare"}
 	}
 	reason := fmt.Sprintf("fork below the windows: %d tokens folded here, %d there", mine.Folded, theirs.Folded)
 	if r.loses(p) {
@@ -191,11 +191,11 @@ func (r *repair) byTokens(p *peer) decision {
 	return decision{hold, reason}
 }
 
-// loses reports whether the chain in the peer's last beat wins over the chain in this
+// loses reports whether the chain in the peer's last heartbeat wins over the chain in this
 // node's own. It orders chains, not nodes, with one exception: nobody would take a chain
 // that only this node holds if no delta of this node was ever folded.
 func (r *repair) loses(p *peer) bool {
-	mine, theirs := r.beats.said, p.beat
+	mine, theirs := r.heartbeats.said, p.heartbeat
 	if mine == nil || theirs == nil {
 		return false
 	}
@@ -209,18 +209,18 @@ func (r *repair) loses(p *peer) bool {
 }
 
 // outdone reports whether the chain of a peer that trains, and shows more tokens, really
-// has more, or whether its beat is only newer. While both train the newer beat always has
+// has more, or whether its heartbeat is only newer. While both train the newer heartbeat always has
 // more: two nodes that went by that alone would take tips of each other. The chain has
 // more in two cases:
 //
 //   - This node is behind by more tokens than its last rounds have. Two nodes can never
 //     say that of each other at one time.
 //   - Chains often differ by less than that. Then this node compares itself, as it was
-//     when it had closed what a beat of the peer shows, with that beat. If it has yet to
-//     close that it keeps the beat: of two nodes that go on side by side each may always
+//     when it had closed what a heartbeat of the peer shows, with that heartbeat. If it has yet to
+//     close that it keeps the heartbeat: of two nodes that go on side by side each may always
 //     be the later one in some fragment.
 func (r *repair) outdone(p *peer) bool {
-	mine, theirs := r.beats.said, p.beat
+	mine, theirs := r.heartbeats.said, p.heartbeat
 	if r.soon() < theirs.Folded {
 		return true
 	}
@@ -238,18 +238,18 @@ func (r *repair) outdone(p *peer) bool {
 }
 
 // soon estimates the tokens that this node will have folded when it has closed as
-// many more rounds as a beat lags behind. It takes them to be like the last ones.
+// many more rounds as a heartbeat lags behind. It takes them to be like the last ones.
 func (r *repair) soon() uint64 {
-	closed := r.beats.closed()
+	closed := r.heartbeats.closed()
 	now, _ := r.chain.TokensAt(closed)
-	if before, known := r.chain.TokensAt(lagged(closed, r.beats.said.Lag)); known {
+	if before, known := r.chain.TokensAt(lagged(closed, r.heartbeats.said.Lag)); known {
 		return now + now - before
 	}
 	return now
 }
 
-// reached reports whether this node has closed all that a beat shows.
-func (r *repair) reached(b *wire.Beat) bool {
+// reached reports whether this node has closed all that a heartbeat shows.
+func (r *repair) reached(b *wire.Heartbeat) bool {
 	for f, closed := range b.Closed {
 		if closed > r.chain.Closed(f) {
 			return false
@@ -258,9 +258,9 @@ func (r *repair) reached(b *wire.Beat) bool {
 	return true
 }
 
-// follows reports whether a beat may be of the chain of an earlier one: no round of
+// follows reports whether a heartbeat may be of the chain of an earlier one: no round of
 // that is open again.
-func follows(b, earlier *wire.Beat) bool {
+func follows(b, earlier *wire.Heartbeat) bool {
 	for f, closed := range earlier.Closed {
 		if b.Closed[f] < closed {
 			return false
@@ -269,17 +269,17 @@ func follows(b, earlier *wire.Beat) bool {
 	return b.Folded >= earlier.Folded
 }
 
-// forgetWeighed forgets the beats of peers that are gone, or show this node's chain.
+// forgetWeighed forgets the heartbeats of peers that are gone, or show this node's chain.
 func (r *repair) forgetWeighed() {
 	for id := range r.weighed {
-		if p := r.peers.find(id); p == nil || p.beats.apart == 0 {
+		if p := r.peers.find(id); p == nil || p.heartbeats.apart == 0 {
 			delete(r.weighed, id)
 		}
 	}
 }
 
 // believed reports whether this node may act on a base of the peer that is
-// ahead of its own closed rounds. The peer's own beat must say so, and either
+// ahead of its own closed rounds. The peer's own heartbeat must say so, and either
 // the link names the peer or most live peers closed that far.
 func (r *repair) believed(s *session) bool {
 	lead := false
@@ -297,12 +297,12 @@ func (r *repair) believed(s *session) bool {
 	return !lead || there(s.peer) && (r.trusts(s.peer.id) || r.attested(there))
 }
 
-// closed is the last round of f that p's last beat says it closed.
+// closed is the last round of f that p's last heartbeat says it closed.
 func (p *peer) closed(f int) uint32 {
-	if p.beat == nil {
+	if p.heartbeat == nil {
 		return 0
 	}
-	return p.beat.Closed[f]
+	return p.heartbeat.Closed[f]
 }
 
 // farBehind reports whether this node is far behind on one chain. The peer is more than
@@ -331,13 +331,13 @@ func (r *repair) farBehind(s *session) bool {
 func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
 	met := map[wire.PeerID]uint32{}
 	return r.poll(func(p *peer) bool {
-		trains := p.beat.State == wire.Training || p.beat.State == wire.Stopped
+		trains := p.heartbeat.State == wire.Training || p.heartbeat.State == wire.Stopped
 		return r.contributed(p) || r.cfg.Members != nil && trains && r.known(p.id) && r.counts(p, met)
 	}, says)
 }
 
 // attested reports whether more than half of the live peers that are heeded are ahead; with
-// fewer than minAttesters, the word of one has to do. Beats of strangers count
+// fewer than minAttesters, the word of one has to do. Heartbeats of strangers count
 // only where nobody is heeded yet, and then only from connected peers that are no guests.
 func (r *repair) attested(ahead func(*peer) bool) bool {
 	peers, yes := r.heeded(ahead)

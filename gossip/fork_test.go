@@ -27,9 +27,9 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 		}
 		chain.contributed[e.cfg.Self] = true
 	}
-	b := &beats{env: e}
-	r := &repair{env: e, beats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Beat{}}
-	b.said = &wire.Beat{Folded: chain.FoldedTokens()}
+	b := &heartbeats{env: e}
+	r := &repair{env: e, heartbeats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Heartbeat{}}
+	b.said = &wire.Heartbeat{Folded: chain.FoldedTokens()}
 	rounds := make([]uint32, chain.Fragments())
 	for f := range rounds {
 		rounds[f] = chain.Closed(f)
@@ -42,7 +42,7 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 // compares runs the questions of a repair of s with o, without a network.
 func (s side) compares(o side) *session {
 	p := s.env.ensure(wire.PeerID{1}, true)
-	p.connected, p.beat = true, o.repair.beats.said
+	p.connected, p.heartbeat = true, o.repair.heartbeats.said
 	p.shows(false)
 	s.env.hear(p)
 	ses := &session{peer: p, waiting: map[wire.Digest]uint16{}}
@@ -87,8 +87,8 @@ func drawChains(t *rapid.T, n int) []*fakeChain {
 }
 
 // TestBothSidesDecideTheSame checks three things. Two nodes never take tips of
-// each other at once. Where they cannot unite, one takes tips, at the latest when
-// the other has nothing more to give. They unite together.
+// each other at once. Where they cannot reconcile, one takes tips, at the latest when
+// the other has nothing more to give. They reconcile together.
 func TestBothSidesDecideTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chains := drawChains(t, 2)
@@ -106,19 +106,19 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameTips(ca, cb) {
 			t.Fatalf("nobody takes tips: %v and %v", da, db)
 		}
-		if da.course == unite && db.course != unite && db.course != takeTips {
-			t.Fatalf("one unites, the other waits: %v and %v", da, db)
+		if da.course == reconcile && db.course != reconcile && db.course != takeTips {
+			t.Fatalf("one reconciles, the other waits: %v and %v", da, db)
 		}
 	})
 }
 
 // race is two nodes that train side by side on chains that no union mends. Each has
-// its own pace and its own times of beats.
+// its own pace and its own times of heartbeats.
 type race struct {
 	t     *rapid.T
 	sides [2]side
 	known [2]*peer  // of each, the other one as it knows it
-	sent  [2]uint32 // beats
+	sent  [2]uint32 // heartbeats
 }
 
 func newRace(t *rapid.T) *race {
@@ -131,7 +131,7 @@ func newRace(t *rapid.T) *race {
 		r.known[i] = r.sides[i].hears(wire.PeerID{byte(2 - i)}, 0)
 		r.known[i].shows(false)
 		r.closes(i, []uint64{1, 1, 1})
-		r.beats(i)
+		r.heartbeats(i)
 	}
 	for i := range r.sides {
 		r.hears(i)
@@ -151,19 +151,19 @@ func (r *race) closes(i int, tokens []uint64) {
 	}
 }
 
-func (r *race) beats(i int) {
-	b := r.sides[i].repair.beats
+func (r *race) heartbeats(i int) {
+	b := r.sides[i].repair.heartbeats
 	r.sent[i]++
-	beat := wire.Beat{State: wire.Training, Seq: uint64(r.sent[i]), Lag: 2, Closed: b.closed()}
-	beat.Folded, _ = b.chain.TokensAt(beat.Closed)
-	beat.Chain, _, _ = b.digestsAt(lagged(beat.Closed, beat.Lag))
-	b.said = &beat
+	heartbeat := wire.Heartbeat{State: wire.Training, Seq: uint64(r.sent[i]), Lag: 2, Closed: b.closed()}
+	heartbeat.Folded, _ = b.chain.TokensAt(heartbeat.Closed)
+	heartbeat.Chain, _, _ = b.digestsAt(lagged(heartbeat.Closed, heartbeat.Lag))
+	b.said = &heartbeat
 }
 
-// hears has a side hear the last beat of the other.
-func (r *race) hears(i int) { r.known[i].beat = r.sides[1-i].repair.beats.said }
+// hears has a side hear the last heartbeat of the other.
+func (r *race) hears(i int) { r.known[i].heartbeat = r.sides[1-i].repair.heartbeats.said }
 
-// TestTwoThatTrainNeverBothLose has two forks go on side by side, that beat, hear
+// TestTwoThatTrainNeverBothLose has two forks go on side by side, that heartbeat, hear
 // each other and compare whenever they like: at no time do both lose.
 func TestTwoThatTrainNeverBothLose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,13 +174,13 @@ func TestTwoThatTrainNeverBothLose(t *testing.T) {
 			case 0:
 				r.closes(i, rapid.SliceOfN(rapid.Uint64Range(0, 3), 3, 3).Draw(t, "tokens"))
 			case 1:
-				r.beats(i)
+				r.heartbeats(i)
 			case 2:
 				r.hears(i)
 			}
 			a, b := r.sides[0].repair.loses(r.known[0]), r.sides[1].repair.loses(r.known[1])
 			if a && b {
-				t.Fatalf("both lose: %+v and %+v", r.known[0].beat, r.known[1].beat)
+				t.Fatalf("both lose: %+v and %+v", r.known[0].heartbeat, r.known[1].heartbeat)
 			}
 		}
 	})
@@ -188,16 +188,16 @@ func TestTwoThatTrainNeverBothLose(t *testing.T) {
 
 // pace is how one side of a race trains, in ticks and tokens.
 type pace struct {
-	every, phase int    // ticks to a round, and from one fragment's to the next one's
-	tokens       uint64 // of a round
-	beat, offset int    // ticks to a beat, and to the first
+	every, phase      int    // ticks to a round, and from one fragment's to the next one's
+	tokens            uint64 // of a round
+	heartbeat, offset int    // ticks to a heartbeat, and to the first
 }
 
 func drawPace(t *rapid.T) pace {
 	p := pace{every: rapid.IntRange(1, 3).Draw(t, "ticks to a round"), phase: rapid.IntRange(0, 2).Draw(t, "phase")}
 	p.tokens = uint64(p.every) * rapid.Uint64Range(20, 24).Draw(t, "tokens of a tick")
-	p.beat = rapid.IntRange(1, 6).Draw(t, "ticks to a beat")
-	p.offset = rapid.IntRange(0, p.beat-1).Draw(t, "first beat")
+	p.heartbeat = rapid.IntRange(1, 6).Draw(t, "ticks to a heartbeat")
+	p.offset = rapid.IntRange(0, p.heartbeat-1).Draw(t, "first heartbeat")
 	return p
 }
 
@@ -214,12 +214,12 @@ func (r *race) goOn(now int, paces [2]pace) (losers []int) {
 		r.closes(i, made)
 	}
 	for i, p := range paces {
-		if now%p.beat == p.offset {
-			r.beats(i)
+		if now%p.heartbeat == p.offset {
+			r.heartbeats(i)
 		}
 	}
 	for i := range paces {
-		if other := paces[1-i]; now%other.beat == other.offset {
+		if other := paces[1-i]; now%other.heartbeat == other.offset {
 			if r.hears(i); r.sides[i].repair.loses(r.known[i]) {
 				losers = append(losers, i)
 			}
@@ -305,18 +305,18 @@ func chainOf(base uint32, authors ...byte) *fakeChain {
 	return c
 }
 
-// hears adds a live peer whose beat says what it closed.
+// hears adds a live peer whose heartbeat says what it closed.
 func (s side) hears(id wire.PeerID, closed uint32) *peer {
 	p := s.env.ensure(id, true)
 	p.connected = true
-	p.beat = &wire.Beat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
+	p.heartbeat = &wire.Heartbeat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
 	s.env.hear(p)
 	return p
 }
 
-// shows says whether a peer's beats are of this node's chain.
+// shows says whether a peer's heartbeats are of this node's chain.
 func (p *peer) shows(same bool) {
-	if p.beats.same = same; !same {
-		p.beats.apart = beatsToRepair
+	if p.heartbeats.same = same; !same {
+		p.heartbeats.apart = heartbeatsToRepair
 	}
 }

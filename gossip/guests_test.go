@@ -53,7 +53,7 @@ func specGuestTips(t *testing.T, _ *spectest.Spec) {
 		a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 		for id := byte(2); id < 4; id++ {
 			for range 2 {
-				a.told(id, func(b *wire.Beat) { apart(b); b.Folded = 1000 })
+				a.told(id, func(b *wire.Heartbeat) { apart(b); b.Folded = 1000 })
 			}
 		}
 		a.core.repair.sessions = nil
@@ -82,7 +82,7 @@ func specGuestCloses(t *testing.T, _ *spectest.Spec) {
 }
 
 // A joiner whose link names a guest waits for others, and does not ask guests to vote.
-func specGuestDonors(t *testing.T, _ *spectest.Spec) {
+func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a, ids := joins(1)
 		if a.core.cfg.Trusted = ids; guest {
@@ -105,7 +105,7 @@ func TestGuestsDoNotSpeak(t *testing.T) {
 	a := specAlone(1, 2)
 	a.guests(t, []wire.PeerID{{1}}, peersOf(2, 3, 4, 9)...)
 	for id, speaks := range map[byte]bool{1: false, 2: true} {
-		if p := a.core.peers.find(wire.PeerID{id}); a.core.beats.speaks(p) != speaks {
+		if p := a.core.peers.find(wire.PeerID{id}); a.core.heartbeats.speaks(p) != speaks {
 			t.Errorf("%d speaks: %v", id, !speaks)
 		}
 	}
@@ -160,20 +160,20 @@ func specGuestsProveNothing(t *testing.T, _ *spectest.Spec) {
 				a.brought(1, one)
 			}
 			e := a.brought(1, two)
-			if count[EvidenceFound](e) != c.want || count[Publish](e) != c.want || count[Offer](e) != 1-c.want {
+			if count[EquivocationFound](e) != c.want || count[Publish](e) != c.want || count[Offer](e) != 1-c.want {
 				t.Errorf("%s, the first held %v: %v", name, held, e)
 			}
-			if marked := a.core.evidence.against(one.Header.Author) != ""; marked != (c.want == 1) {
+			if marked := a.core.equivocation.against(one.Header.Author) != ""; marked != (c.want == 1) {
 				t.Errorf("%s, the first held %v: marked %v", name, held, marked)
 			}
 			a = newAlone()
 			a.guests(t, nil, peersOf(1)...)
-			proof := wire.Evidence{A: a.admitted(t, 9, 1, 1, c.first), B: a.admitted(t, 9, 1, 2, c.second)}
-			a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &proof}})
-			if e := a.core.Effects(); count[EvidenceFound](e) != c.want {
+			proof := wire.Equivocation{A: a.admitted(t, 9, 1, 1, c.first), B: a.admitted(t, 9, 1, 2, c.second)}
+			a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Equivocation: &proof}})
+			if e := a.core.Effects(); count[EquivocationFound](e) != c.want {
 				t.Errorf("%s, by gossip: %v", name, e)
 			}
-			if _, stopped := a.core.cfg.Members.Stranger(wire.Message{Evidence: &proof}); stopped == (c.want == 1) {
+			if _, stopped := a.core.cfg.Members.Stranger(wire.Message{Equivocation: &proof}); stopped == (c.want == 1) {
 				t.Errorf("%s: passed on %v", name, !stopped)
 			}
 		}
@@ -182,24 +182,24 @@ func specGuestsProveNothing(t *testing.T, _ *spectest.Spec) {
 	a.guests(t, nil, peersOf(1)...)
 	a.brought(1, a.admitted(t, 9, 1, 1, true))
 	a.brought(1, a.admitted(t, 9, 1, 2, false))
-	if e := a.brought(1, a.admitted(t, 9, 1, 3, false)); count[EvidenceFound](e) != 1 {
+	if e := a.brought(1, a.admitted(t, 9, 1, 3, false)); count[EquivocationFound](e) != 1 {
 		t.Errorf("two deltas of a member that was a guest: %v", e)
 	}
 }
 
-// Evidence with a certificate that is not known is not taken until it is.
+// Equivocation proof with a certificate that is not known is not taken until it is.
 func specUnknownProveNothing(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	a.guests(t, nil, peersOf(1)...)
 	c := a.certificate(t, 9, false)
-	proof := wire.Evidence{A: a.names(9, 1, 1, c), B: a.names(9, 1, 2, c)}
+	proof := wire.Equivocation{A: a.names(9, 1, 1, c), B: a.names(9, 1, 2, c)}
 	for _, known := range []bool{false, true} {
 		if known {
 			a.admitted(t, 9, 1, 1, false)
 		}
-		_, stopped := a.core.cfg.Members.Stranger(wire.Message{Evidence: &proof})
-		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &proof}})
-		if e := a.core.Effects(); (count[EvidenceFound](e) == 1) != known || stopped == known {
+		_, stopped := a.core.cfg.Members.Stranger(wire.Message{Equivocation: &proof})
+		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Equivocation: &proof}})
+		if e := a.core.Effects(); (count[EquivocationFound](e) == 1) != known || stopped == known {
 			t.Errorf("known %v: passed on %v, %v", known, !stopped, e)
 		}
 	}
@@ -318,7 +318,7 @@ func TestGuestsHoldNoRepairs(t *testing.T) {
 			}
 		}
 		a.up(4)
-		a.told(4, func(b *wire.Beat) { b.Closed[0] = 7 })
+		a.told(4, func(b *wire.Heartbeat) { b.Closed[0] = 7 })
 		a.core.peers.find(wire.PeerID{4}).repair.stalls = stalls
 		a.core.Compare(a.now, wire.PeerID{4})
 		if q := questions(t, a.core.Effects(), wire.GetRounds); len(q) != 1 || q[0].to != 4 {

@@ -7,11 +7,11 @@ import (
 )
 
 // headers sorts the headers that arrive, by gossip or by repair: known, old,
-// evidence, or new.
+// equivocation proof, or new.
 type headers struct {
 	*env
-	seen     seen
-	evidence *evidence
+	seen         seen
+	equivocation *equivocation
 }
 
 // verdict on a header that was met.
@@ -21,11 +21,11 @@ const (
 	fresh    verdict = iota // first met now
 	known                   // met before
 	refused                 // no header of this run; its author was marked
-	conflict                // the second of its author for this round: now evidence
+	conflict                // the second of its author for this round: now equivocation proof
 )
 
 // meet classes a verified header, remembers it and turns a second one for a
-// slot into evidence.
+// slot into equivocation proof.
 func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 	id := s.Header.ID(h.cfg.Run)
 	if h.seen.find(id) != nil {
@@ -38,7 +38,7 @@ func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 	other := h.other(id, s.Header)
 	h.seen.add(id, s, h.cfg.Members.Binds(s.Header))
 	if other != nil {
-		h.evidence.found(*other, *s)
+		h.equivocation.found(*other, *s)
 		return id, conflict
 	}
 	if h.chain.Has(id) {

@@ -8,11 +8,11 @@ import (
 
 // hints are places where strangers say that peers of the run are: by multicast on the own
 // network, or where all runs meet. Anybody may say so. A hint is worth a few dials, and it is
-// kept apart from the roster, which holds what peers have signed. It also decides when
+// kept apart from the peer list, which holds what peers have signed. It also decides when
 // to look for more.
 type hints struct {
 	*env
-	roster   *roster
+	peerList *peerList
 	list     []hint
 	nextDial Time
 	nextSeek Time
@@ -59,9 +59,9 @@ func (h *hints) tick() {
 	h.seek()
 }
 
-// dial tries the first hint that is due, one after the other at the pace of the roster.
+// dial tries the first hint that is due, one after the other at the pace of the peer list.
 func (h *hints) dial() {
-	if h.now < h.nextDial || h.roster.connections() >= h.cfg.TargetPeers {
+	if h.now < h.nextDial || h.peerList.connections() >= h.cfg.TargetPeers {
 		return
 	}
 	due := func(x hint) bool { return h.now >= x.dial.after && x.tries < maxHintTries }
@@ -78,12 +78,12 @@ func (h *hints) dial() {
 }
 
 // seek looks for peers where it is time. On one network nobody has to: all are found by
-// multicast or by the roster.
+// multicast or by the peer list.
 func (h *hints) seek() {
-	if !h.roster.moves {
+	if !h.peerList.moves {
 		return
 	}
-	have := h.roster.connections()
+	have := h.peerList.connections()
 	if lonely := have == 0; lonely != h.lonely {
 		h.lonely, h.pauseMs = lonely, seekFirstMs
 		h.nextSeek = h.now + h.pause(have)

@@ -54,7 +54,7 @@ func TestHintsThatSayNothing(t *testing.T) {
 	}
 }
 
-// However many hints come, and from whom, the dials are as slow as those of the roster, what is
+// However many hints come, and from whom, the dials are as slow as those of the peer list, what is
 // kept is bounded, and nothing of it is passed on.
 func TestHintsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestHintsAreBounded(t *testing.T) {
 			t.Errorf("%d dials in %d ms, at most %d", dials, a.now-began, most)
 		}
 		if n := len(a.core.peers.list); n != 0 {
-			t.Errorf("%d peers from hints are in the roster", n)
+			t.Errorf("%d peers from hints are in the peer list", n)
 		}
 	})
 }

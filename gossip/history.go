@@ -117,7 +117,7 @@ func (h *history) ask(p *peer) {
 	h.asking = true
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
 	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
-		h.after, h.beside = h.now+h.beatPeriod(), h.now+historyBeats*h.beatPeriod()
+		h.after, h.beside = h.now+h.heartbeatPeriod(), h.now+historyHeartbeats*h.heartbeatPeriod()
 		if h.asking = false; !h.planned {
 			return // tips were taken meanwhile
 		}

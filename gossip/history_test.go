@@ -46,9 +46,9 @@ func taken() (*alone, tookTips) {
 	a.connect(1, 2)
 	a.now = 1
 	for id := range byte(2) {
-		b := wire.Beat{Author: wire.PeerID{id + 1}, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
-		b.Chain, _, _ = a.core.beats.digestsAt(b.Closed)
-		a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Beat: &b}})
+		b := wire.Heartbeat{Author: wire.PeerID{id + 1}, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
+		b.Chain, _, _ = a.core.heartbeats.digestsAt(b.Closed)
+		a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Heartbeat: &b}})
 	}
 	a.core.Effects()
 	return a, c
@@ -172,7 +172,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 			}
 		}
 	}
-	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyBeats*a.core.beatPeriod() {
+	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.heartbeatPeriod() {
 		t.Errorf("asks at %v with %d payloads on their way", at, len(a.core.pull.wants))
 	}
 }

@@ -61,9 +61,9 @@ type person struct {
 }
 
 const (
-	homesTick = 500
-	homesBeat = wire.MaxPeriodMs / 2 // beats say who lives; many more would only take time
-	punchMs   = 4000
+	homesTick      = 500
+	homesHeartbeat = wire.MaxPeriodMs / 2 // heartbeats say who lives; many more would only take time
+	punchMs        = 4000
 )
 
 func newHomes(t *testing.T, seed uint64) *homes {
@@ -94,7 +94,7 @@ func (h *homes) join(r router) *person {
 	p.known = h.link()
 	h.people = append(h.people, p)
 	p.core = New(Config{
-		Self: p.id, Key: p.key, Run: h.run, Incarnation: h.now + 1, BeatMinMs: homesBeat, OpenRecord: h.openRecord,
+		Self: p.id, Key: p.key, Run: h.run, Incarnation: h.now + 1, HeartbeatMinMs: homesHeartbeat, OpenRecord: h.openRecord,
 	}, newFakeChain(h.run, 1))
 	p.came = h.now
 	p.tell()

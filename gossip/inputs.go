@@ -30,7 +30,7 @@ type (
 		Record hello.Record
 	}
 
-	// OwnRecord brings this node's own capability record, which its roster carries, and
+	// OwnRecord brings this node's own capability record, which its peer list carries, and
 	// the one for peers of its own network, if that is another.
 	OwnRecord struct{ Signed, Near hello.Signed }
 
@@ -130,16 +130,16 @@ func (c *Core) Step(now Time, in Input) {
 	c.at(now)
 	switch in := in.(type) {
 	case PeerUp:
-		c.roster.up(in)
+		c.peerList.up(in)
 		c.reserve.fill()
 		c.pull.pump()
 	case PeerDown:
 		c.peerDown(in.Peer)
 	case RecordChanged:
-		c.roster.changed(in.Peer, in.Signed, in.Record)
+		c.peerList.changed(in.Peer, in.Signed, in.Record)
 		c.reserve.fill()
 	case OwnRecord:
-		c.roster.own, c.roster.ownNear = in.Signed, in.Near
+		c.peerList.own, c.peerList.ownNear = in.Signed, in.Near
 	case Reached:
 		c.moves = true
 		c.reserve.reached(in.Public)
@@ -168,7 +168,7 @@ func (c *Core) Step(now Time, in Input) {
 }
 
 func (c *Core) peerDown(id wire.PeerID) {
-	c.roster.down(id)
+	c.peerList.down(id)
 	c.reserve.down(id)
 	c.repair.tick()
 	c.snapshot.gone(id)
@@ -188,27 +188,27 @@ func (c *Core) received(from wire.PeerID, m wire.Message) {
 	switch {
 	case m.Header != nil:
 		c.header(from, m.Header, m.Inline)
-	case m.Beat != nil:
-		c.beat(from, m.Beat)
-	case m.Evidence != nil:
-		c.evidence.received(*m.Evidence)
+	case m.Heartbeat != nil:
+		c.heartbeat(from, m.Heartbeat)
+	case m.Equivocation != nil:
+		c.equivocation.received(*m.Equivocation)
 	}
 }
 
-func (c *Core) beat(from wire.PeerID, b *wire.Beat) {
-	p := c.beats.receive(b)
+func (c *Core) heartbeat(from wire.PeerID, b *wire.Heartbeat) {
+	p := c.heartbeats.receive(b)
 	if p == nil {
 		return
 	}
-	c.roster.said(p, b.Capability, from)
-	if p.beats.unequal == 0 && c.live(p) {
+	c.peerList.said(p, b.Capability, from)
+	if p.heartbeats.unequal == 0 && c.live(p) {
 		c.snapshot.equal()
 		c.repair.equal(p)
 	}
-	if p.beats.stateDiffers {
+	if p.heartbeats.stateDiffers {
 		c.audit.want(p)
 	}
-	if p.beats.unequal >= beatsToRepair {
+	if p.heartbeats.unequal >= heartbeatsToRepair {
 		c.repair.want(p)
 	}
 }

@@ -43,7 +43,7 @@ func TestJoinTakesTipsFromManyPeers(t *testing.T) {
 		}
 	}
 	if !said(n, "takes tips attested by 4 of 4") {
-		t.Error("a joiner whose link names nobody does not say who attests its donor's tips")
+		t.Error("a joiner whose link names nobody does not say who attests its snapshot source's tips")
 	}
 }
 

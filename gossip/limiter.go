@@ -10,7 +10,7 @@ import (
 // one does, and what the authors of one invite, or strangers, say beyond their share, which is one of the uplink
 // as well. It drops what is too
 // old to be of use as well, such as a recording. The network side asks it, and a Core tells it what the run
-// is like. It delays only: repair brings the deltas and the evidence that it drops. It is not safe for concurrent use.
+// is like. It delays only: repair brings the deltas and the equivocation proof that it drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
 // Check after it. Spares takes nothing from an author, and remembers none, as anybody can write that author's name.
@@ -26,24 +26,24 @@ type Limiter struct {
 	meters    recent[meter]          // of authors
 	unknown   recent[bucket]         // of peers that bring messages of nobody that is known here
 	shares    map[wire.PeerID]*share // by the key of an invite
-	strangers bucket                 // beats of all strangers
+	strangers bucket                 // heartbeats of all strangers
 	most      float64                // so many of them pass in the shortest period
-	usual     int                    // bytes of a beat that counts as one of them; 0 = any
+	usual     int                    // bytes of a heartbeat that counts as one of them; 0 = any
 	tolls     []toll                 // reused
 }
 
 // Kinds of messages that authors have a rate for, each.
 const (
-	beatKind = iota
+	heartbeatKind = iota
 	headerKind
-	evidenceKind
+	equivocationKind
 	kinds
 )
 
 // meter is what was heard of one author.
 type meter struct {
 	of          [kinds]bucket
-	others      bucket // beats of earlier processes, which may be recordings
+	others      bucket // heartbeats of earlier processes, which may be recordings
 	incarnation int64  // of its last process
 	seq         uint64 // the highest of that
 }
@@ -54,7 +54,7 @@ var ErrHeldBack = errors.New("one message too many, or too old")
 // NewLimiter returns the limiter of a node, for Config.Limiter of its Core. Of cfg it reads what the
 // Core does.
 func NewLimiter(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg.withDefaults(), most: strangersBeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
+	return &Limiter{cfg: cfg.withDefaults(), most: strangersHeartbeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
 }
 
 // Spares returns ErrHeldBack for a message that a peer brings if it goes no further whatever its
@@ -104,12 +104,12 @@ func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
 // authorOf is who signed a message.
 func authorOf(m wire.Message) (author wire.PeerID) {
 	switch {
-	case m.Beat != nil:
-		return m.Beat.Author
+	case m.Heartbeat != nil:
+		return m.Heartbeat.Author
 	case m.Header != nil:
 		return m.Header.Header.Author
-	case m.Evidence != nil:
-		return m.Evidence.A.Header.Author
+	case m.Equivocation != nil:
+		return m.Equivocation.A.Header.Author
 	}
 	return author
 }
@@ -125,37 +125,37 @@ func (l *Limiter) isUnknown(m wire.Message) bool {
 func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 	l.tolls = l.tolls[:0]
 	switch {
-	case m.Beat != nil && m.Beat.Author != l.cfg.Self:
-		late = l.beat(m.Beat, m.Size)
+	case m.Heartbeat != nil && m.Heartbeat.Author != l.cfg.Self:
+		late = l.heartbeat(m.Heartbeat, m.Size)
 	case m.Header != nil && m.Header.Header.Author != l.cfg.Self:
 		late = l.header(m.Header.Header)
-	case m.Evidence != nil:
-		l.evidence(m.Evidence.A.Header)
+	case m.Equivocation != nil:
+		l.equivocation(m.Equivocation.A.Header)
 	}
 	return l.tolls, late
 }
 
-// beat drops what is older than what its author's process said since, unless a longer way may have
-// made it late. Beats of earlier processes, one of which may be at work still, have a bucket of their
+// heartbeat drops what is older than what its author's process said since, unless a longer way may have
+// made it late. Heartbeats of earlier processes, one of which may be at work still, have a bucket of their
 // own: recordings of them must take nothing from the last one.
-func (l *Limiter) beat(b *wire.Beat, bytes int) (late bool) {
+func (l *Limiter) heartbeat(b *wire.Heartbeat, bytes int) (late bool) {
 	x := l.meters.peek(b.Author)
-	own := toll{perMs: beatsOfPeriod / float64(l.cfg.BeatMinMs), size: beatsAtOnce}
+	own := toll{perMs: heartbeatsOfPeriod / float64(l.cfg.HeartbeatMinMs), size: heartbeatsAtOnce}
 	switch {
-	case b.Incarnation == x.incarnation && b.Seq+lateBeats < x.seq:
+	case b.Incarnation == x.incarnation && b.Seq+lateHeartbeats < x.seq:
 		return true
 	case b.Incarnation < x.incarnation:
 		own.from = &x.others
 	}
 	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
-		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.BeatMinMs), size: strangersBeats, more: l.longer(bytes)})
+		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.HeartbeatMinMs), size: strangersHeartbeats, more: l.longer(bytes)})
 	}
 	invite, uses := l.shareOf(b.Author)
-	l.charge(b.Author, invite, uses, beatKind, own)
+	l.charge(b.Author, invite, uses, heartbeatKind, own)
 	return false
 }
 
-// longer is how many beats more a stranger's beat of so many bytes counts as: what it says beyond what this version knows
+// longer is how many heartbeats more a stranger's heartbeat of so many bytes counts as: what it says beyond what this version knows
 // takes an uplink as well.
 func (l *Limiter) longer(bytes int) float64 {
 	if l.usual == 0 {
@@ -166,7 +166,7 @@ func (l *Limiter) longer(bytes int) float64 {
 
 // note keeps of a message that passed what shows others to be late.
 func (l *Limiter) note(m wire.Message) {
-	b := m.Beat
+	b := m.Heartbeat
 	if b == nil || b.Author == l.cfg.Self {
 		return
 	}
@@ -199,12 +199,12 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 	return false
 }
 
-// evidence drops more of it against an author than a Core remembers. Who lies can sign proofs of that without end,
+// equivocation proof drops more of it against an author than a Core remembers. Who lies can sign proofs of that without end,
 // and nobody else can.
-func (l *Limiter) evidence(h wire.Header) {
+func (l *Limiter) equivocation(h wire.Header) {
 	if l.begun {
 		invite, uses := l.placeOf(h)
-		l.charge(h.Author, invite, uses, evidenceKind, toll{perMs: l.pace, size: maxEvidencePerAuthor})
+		l.charge(h.Author, invite, uses, equivocationKind, toll{perMs: l.pace, size: maxEquivocationPerAuthor})
 	}
 }
 
@@ -234,11 +234,11 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	}
 }
 
-// Fit says how many beats in a second take all that the own uplink carries, all copies counted, each of so many bytes. It
+// Fit says how many heartbeats in a second take all that the own uplink carries, all copies counted, each of so many bytes. It
 // is zero where that is not known.
 type Fit struct {
-	Beats float64
-	Bytes int
+	Heartbeats float64
+	Bytes      int
 }
 
 // Tick says whether anything was folded, up to which rounds this node has closed, by fragment, and what fits its uplink.
@@ -252,9 +252,9 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
 	}
 	l.begun, l.closed = begun, closed
 	l.usual = fit.Bytes
-	if l.most = strangersBeats; fit.Beats > 0 {
-		part := fit.Beats / strangersShare * float64(l.cfg.BeatMinMs) / 1000
-		l.most = min(max(part, leastStrangersBeats), strangersBeats)
+	if l.most = strangersHeartbeats; fit.Heartbeats > 0 {
+		part := fit.Heartbeats / strangersShare * float64(l.cfg.HeartbeatMinMs) / 1000
+		l.most = min(max(part, leastStrangersHeartbeats), strangersHeartbeats)
 	}
 	least := leastPace * float64(len(closed))
 	// What has closed already counts at once. A run of short rounds would fall silent in its first paceMs otherwise, and one

@@ -14,22 +14,22 @@ import (
 
 // limited is the limiter of a run of two fragments that has begun, and so many rounds of each closed.
 func limited(closed uint32) *Limiter {
-	l := NewLimiter(Config{Self: wire.PeerID{99}, BeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
+	l := NewLimiter(Config{Self: wire.PeerID{99}, HeartbeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
 	l.Tick(0, true, []uint32{closed, closed}, Fit{})
 	return l
 }
 
-func beatOf(author wire.PeerID, process int64, seq uint64) wire.Message {
-	return wire.Message{Beat: &wire.Beat{Author: author, Incarnation: process, Seq: seq}}
+func heartbeatOf(author wire.PeerID, process int64, seq uint64) wire.Message {
+	return wire.Message{Heartbeat: &wire.Heartbeat{Author: author, Incarnation: process, Seq: seq}}
 }
 
 func headerOf(author wire.PeerID, fragment uint16, round uint32) wire.Message {
 	return wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: author, Fragment: fragment, Round: round}}}
 }
 
-func evidenceOf(author wire.PeerID) wire.Message {
+func equivocationOf(author wire.PeerID) wire.Message {
 	h := *headerOf(author, 0, 1).Header
-	return wire.Message{Evidence: &wire.Evidence{A: h, B: h}}
+	return wire.Message{Equivocation: &wire.Equivocation{A: h, B: h}}
 }
 
 // passing counts the messages that pass.
@@ -43,19 +43,19 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 }
 
 func specPassing(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "passing", map[string]int64{"beats": beatsOfPeriod, "beats at once": beatsAtOnce, "strangers": strangersBeats, "part of strangers": strangersShare, "strangers at least": leastStrangersBeats, "late beats": lateBeats, "headers": paceTimes, "old": oldWindows,
-		"guests": guestsPlaces, "evidence": maxEvidencePerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
+	numbers(t, s, "passing", map[string]int64{"heartbeats": heartbeatsOfPeriod, "heartbeats at once": heartbeatsAtOnce, "strangers": strangersHeartbeats, "part of strangers": strangersShare, "strangers at least": leastStrangersHeartbeats, "late heartbeats": lateHeartbeats, "headers": paceTimes, "old": oldWindows,
+		"guests": guestsPlaces, "equivocation proof": maxEquivocationPerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
 	seq := uint64(0)
 	flood := func(now Time) int {
-		return passing(l, now, 500, func(int) wire.Message { seq++; return beatOf(author, 1, seq) })
+		return passing(l, now, 500, func(int) wire.Message { seq++; return heartbeatOf(author, 1, seq) })
 	}
-	if n := flood(0); n != beatsAtOnce {
-		t.Errorf("%d beats at once", n)
+	if n := flood(0); n != heartbeatsAtOnce {
+		t.Errorf("%d heartbeats at once", n)
 	}
-	if n := flood(500); n != beatsOfPeriod {
-		t.Errorf("%d beats in a period", n)
+	if n := flood(500); n != heartbeatsOfPeriod {
+		t.Errorf("%d heartbeats in a period", n)
 	}
 	size := 2 * headersOfRound * (3*4 + 2)
 	headers := func(now Time, author wire.PeerID) int {
@@ -96,15 +96,15 @@ func TestShortRoundsPass(t *testing.T) {
 func specTooLate(t *testing.T, _ *spectest.Spec) {
 	l, author := limited(20), wire.PeerID{1}
 	l.Know(author)
-	for seq, passes := range map[uint64]bool{100 - lateBeats: true, 99 - lateBeats: false, 1: false} {
+	for seq, passes := range map[uint64]bool{100 - lateHeartbeats: true, 99 - lateHeartbeats: false, 1: false} {
 		l := limited(20)
 		l.Know(author)
-		l.Check(0, wire.PeerID{7}, beatOf(author, 5, 100))
-		if got := l.Check(0, wire.PeerID{7}, beatOf(author, 5, seq)) == nil; got != passes {
-			t.Errorf("beat %d after beat 100 passes: %v", seq, got)
+		l.Check(0, wire.PeerID{7}, heartbeatOf(author, 5, 100))
+		if got := l.Check(0, wire.PeerID{7}, heartbeatOf(author, 5, seq)) == nil; got != passes {
+			t.Errorf("heartbeat %d after heartbeat 100 passes: %v", seq, got)
 		}
-		if l.Check(0, wire.PeerID{7}, beatOf(author, 4, seq)) != nil || l.Check(0, wire.PeerID{7}, beatOf(author, 6, seq)) != nil {
-			t.Errorf("beat %d of another process does not pass", seq)
+		if l.Check(0, wire.PeerID{7}, heartbeatOf(author, 4, seq)) != nil || l.Check(0, wire.PeerID{7}, heartbeatOf(author, 6, seq)) != nil {
+			t.Errorf("heartbeat %d of another process does not pass", seq)
 		}
 	}
 	for round, passes := range map[uint32]bool{0: false, 11: false, 12: true, 20: true, 21: true, math.MaxUint32: true} {
@@ -115,19 +115,19 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specEvidencePasses(t *testing.T, _ *spectest.Spec) {
+func specEquivocationPasses(t *testing.T, _ *spectest.Spec) {
 	l := limited(1000)
 	for author := range byte(3) {
-		if n := passing(l, 0, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{author}) }); n != maxEvidencePerAuthor {
+		if n := passing(l, 0, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{author}) }); n != maxEquivocationPerAuthor {
 			t.Errorf("%d pieces pass", n)
 		}
 	}
-	own := evidenceOf(wire.PeerID{1})
+	own := equivocationOf(wire.PeerID{1})
 	if err := l.Check(0, l.cfg.Self, own); err != nil {
 		t.Errorf("a piece that this node found: %v", err)
 	}
 	l.Tick(paceMs, true, []uint32{1003, 1004}, Fit{})
-	if n := passing(l, paceMs, 5000, func(int) wire.Message { return evidenceOf(wire.PeerID{1}) }); n != 7 {
+	if n := passing(l, paceMs, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{1}) }); n != 7 {
 		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
 }
@@ -152,28 +152,28 @@ func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
 }
 
 // Strangers share what they may say; those that are known, and a run that has not begun, do not.
-func TestStrangersBeatsShare(t *testing.T) {
+func TestStrangersHeartbeatsShare(t *testing.T) {
 	crowd := func(l *Limiter, now Time) int {
-		return passing(l, now, 1000, func(i int) wire.Message { return beatOf(keyOf(uint32(i)), 1, uint64(now)+1) })
+		return passing(l, now, 1000, func(i int) wire.Message { return heartbeatOf(keyOf(uint32(i)), 1, uint64(now)+1) })
 	}
 	l := limited(1)
-	if n := crowd(l, 0); n != strangersBeats {
-		t.Errorf("%d beats of a crowd at once", n)
+	if n := crowd(l, 0); n != strangersHeartbeats {
+		t.Errorf("%d heartbeats of a crowd at once", n)
 	}
-	if n := crowd(l, 500); n != strangersBeats {
-		t.Errorf("%d beats of a crowd in a period", n)
+	if n := crowd(l, 500); n != strangersHeartbeats {
+		t.Errorf("%d heartbeats of a crowd in a period", n)
 	}
-	if l.Know(wire.PeerID{1}); l.Check(500, wire.PeerID{7}, beatOf(wire.PeerID{1}, 1, 1)) != nil {
+	if l.Know(wire.PeerID{1}); l.Check(500, wire.PeerID{7}, heartbeatOf(wire.PeerID{1}, 1, 1)) != nil {
 		t.Error("one who is known waits for the crowd")
 	}
-	l = NewLimiter(Config{BeatMinMs: 500})
+	l = NewLimiter(Config{HeartbeatMinMs: 500})
 	l.Tick(0, false, []uint32{0}, Fit{})
 	if n := crowd(l, 0); n != 1000 {
-		t.Errorf("%d beats before the run began", n)
+		t.Errorf("%d heartbeats before the run began", n)
 	}
 }
 
-// What strangers say takes a part of an uplink that is known, in as many copies as beats leave in. On any uplink something
+// What strangers say takes a part of an uplink that is known, in as many copies as heartbeats leave in. On any uplink something
 // of it passes, and on no uplink more than before.
 func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 	part, least, most := s.Number(t, "passing", "part of strangers"), s.Number(t, "passing", "strangers at least"), s.Number(t, "passing", "strangers")
@@ -182,21 +182,21 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 		upload float64
 		full   bool
 		peers  int
-		times  int  // as long as an own beat
+		times  int  // as long as an own heartbeat
 		bound  bool // by the uplink
 	}{
-		"not measured":       {0, false, 7, 1, false},
-		"long, not measured": {0, false, 7, 8, false},
-		"carries more":       {20_000, false, 7, 1, false},
-		"wide":               {1e7, true, 7, 1, false},
-		"thin":               {125_000, true, 7, 1, true},
-		"of few copies":      {30_000, true, 1, 1, true},
-		"of no more copies":  {125_000, true, 40, 1, true},
-		"as good as nothing": {100, true, 7, 1, true},
-		"long beats":         {125_000, true, 7, 8, true},
-		"long beats, wide":   {1e7, true, 7, 8, true},
-		"longer than all":    {1000, true, 7, 100, true},
-		"short beats":        {125_000, true, 7, 0, true},
+		"not measured":          {0, false, 7, 1, false},
+		"long, not measured":    {0, false, 7, 8, false},
+		"carries more":          {20_000, false, 7, 1, false},
+		"wide":                  {1e7, true, 7, 1, false},
+		"thin":                  {125_000, true, 7, 1, true},
+		"of few copies":         {30_000, true, 1, 1, true},
+		"of no more copies":     {125_000, true, 40, 1, true},
+		"as good as nothing":    {100, true, 7, 1, true},
+		"long heartbeats":       {125_000, true, 7, 8, true},
+		"long heartbeats, wide": {1e7, true, 7, 8, true},
+		"longer than all":       {1000, true, 7, 100, true},
+		"short heartbeats":      {125_000, true, 7, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone()
@@ -210,11 +210,11 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			author := uint32(0)
 			crowd := func(int) wire.Message {
 				author++
-				m := beatOf(keyOf(author), 1, 1)
-				m.Size = c.times * a.core.beats.size
+				m := heartbeatOf(keyOf(author), 1, 1)
+				m.Size = c.times * a.core.heartbeats.size
 				return m
 			}
-			each := 1.0 // of these beats counts as so many
+			each := 1.0 // of these heartbeats counts as so many
 			if c.bound {
 				each = float64(min(max(c.times, 1), int(most)))
 			}
@@ -228,7 +228,7 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			}
 			want := float64(most) * seconds
 			if c.bound {
-				copies := float64(min(c.peers, beatCopies) * a.core.beats.size)
+				copies := float64(min(c.peers, heartbeatCopies) * a.core.heartbeats.size)
 				want = min(max(c.upload/float64(part)/copies, float64(least)), float64(most)) / each * seconds
 			}
 			if math.Abs(float64(passed)-want) > 0.02*want+1 {
@@ -238,15 +238,15 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// Recordings of an author take nothing from what it says now: beats of an earlier process have a
+// Recordings of an author take nothing from what it says now: heartbeats of an earlier process have a
 // bucket of their own, and all headers that are left to show fill half of theirs.
 func TestRecordingsDelayNobody(t *testing.T) {
 	l, author := limited(40), wire.PeerID{1}
 	l.Know(author)
-	l.Check(0, wire.PeerID{7}, beatOf(author, 5, 1))
-	passing(l, 0, 5000, func(i int) wire.Message { return beatOf(author, 4, uint64(i)) })
-	if l.Check(0, wire.PeerID{7}, beatOf(author, 5, 2)) != nil {
-		t.Error("recorded beats keep a new one out")
+	l.Check(0, wire.PeerID{7}, heartbeatOf(author, 5, 1))
+	passing(l, 0, 5000, func(i int) wire.Message { return heartbeatOf(author, 4, uint64(i)) })
+	if l.Check(0, wire.PeerID{7}, heartbeatOf(author, 5, 2)) != nil {
+		t.Error("recorded heartbeats keep a new one out")
 	}
 	for round := range uint32(41) {
 		for fragment := range uint16(2) {
@@ -267,12 +267,12 @@ func TestHonestMessagesPass(t *testing.T) {
 		l.Know(honest)
 		now, closed, seq, round := Time(0), uint32(0), uint64(0), uint32(0)
 		for range rapid.IntRange(1, 80).Draw(t, "inputs") {
-			switch rapid.SampledFrom([]string{"beat", "round", "flood", "late"}).Draw(t, "input") {
-			case "beat":
+			switch rapid.SampledFrom([]string{"heartbeat", "round", "flood", "late"}).Draw(t, "input") {
+			case "heartbeat":
 				now += Time(rapid.IntRange(500/soonParts, 2000).Draw(t, "ms"))
 				seq++
-				if l.Check(now, wire.PeerID{7}, beatOf(honest, 7, seq)) != nil {
-					t.Fatalf("beat %d", seq)
+				if l.Check(now, wire.PeerID{7}, heartbeatOf(honest, 7, seq)) != nil {
+					t.Fatalf("heartbeat %d", seq)
 				}
 			case "round":
 				round++
@@ -286,12 +286,12 @@ func TestHonestMessagesPass(t *testing.T) {
 				l.Tick(now, true, []uint32{closed, closed}, Fit{})
 			case "flood":
 				for i := range 200 {
-					l.Check(now, wire.PeerID{7}, beatOf(keyOf(uint32(i)), 1, uint64(i)))
+					l.Check(now, wire.PeerID{7}, heartbeatOf(keyOf(uint32(i)), 1, uint64(i)))
 					l.Check(now, wire.PeerID{7}, headerOf(wire.PeerID{2}, 0, closed+uint32(i)))
 				}
 			case "late":
-				l.Check(now, wire.PeerID{7}, beatOf(honest, 6, rapid.Uint64Range(0, 500).Draw(t, "seq")))
-				l.Check(now, wire.PeerID{7}, beatOf(honest, 7, rapid.Uint64Range(0, seq).Draw(t, "seq")))
+				l.Check(now, wire.PeerID{7}, heartbeatOf(honest, 6, rapid.Uint64Range(0, 500).Draw(t, "seq")))
+				l.Check(now, wire.PeerID{7}, heartbeatOf(honest, 7, rapid.Uint64Range(0, seq).Draw(t, "seq")))
 			}
 		}
 	})
@@ -313,18 +313,18 @@ func TestLimiterIsBounded(t *testing.T) {
 func TestForgeriesAreNotRemembered(t *testing.T) {
 	l, author := limited(1), wire.PeerID{1}
 	l.Know(author)
-	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != beatsAtOnce {
-		t.Errorf("%d beats pass", n)
+	if n := passing(l, 0, 500, func(i int) wire.Message { return heartbeatOf(author, 1, uint64(i)) }); n != heartbeatsAtOnce {
+		t.Errorf("%d heartbeats pass", n)
 	}
 	for i := range uint32(5 * maxPeers) {
-		for _, forged := range []wire.Message{beatOf(keyOf(i), 1, 1), headerOf(keyOf(i), 0, 2), evidenceOf(keyOf(i))} {
+		for _, forged := range []wire.Message{heartbeatOf(keyOf(i), 1, 1), headerOf(keyOf(i), 0, 2), equivocationOf(keyOf(i))} {
 			_ = l.Spares(0, wire.PeerID{7}, forged)
 		}
 	}
 	if n := l.meters.len(); n != 1 {
 		t.Errorf("%d authors are remembered, one has signed anything", n)
 	}
-	if n := passing(l, 0, 500, func(i int) wire.Message { return beatOf(author, 1, uint64(i)) }); n != 0 {
-		t.Errorf("%d more beats pass of an author who has said all that it may", n)
+	if n := passing(l, 0, 500, func(i int) wire.Message { return heartbeatOf(author, 1, uint64(i)) }); n != 0 {
+		t.Errorf("%d more heartbeats pass of an author who has said all that it may", n)
 	}
 }

@@ -2,50 +2,50 @@ package gossip
 
 import "atoll/gossip/wire"
 
-// Beats and the roster.
+// Heartbeats and the peer list.
 const (
-	// defaultBeatMinMs is the shortest beat period: half a second shows a dead peer
+	// defaultHeartbeatMinMs is the shortest heartbeat period: half a second shows a dead peer
 	// within five and costs a thousand bytes a second for each peer.
-	defaultBeatMinMs = 500
-	// beatMsPerPeer lengthens the period with the run, so that a node receives
-	// at most 50 beats a second however many peers there are.
-	beatMsPerPeer = 20
+	defaultHeartbeatMinMs = 500
+	// heartbeatMsPerPeer lengthens the period with the run, so that a node receives
+	// at most 50 heartbeats a second however many peers there are.
+	heartbeatMsPerPeer = 20
 	// leastNewcomers is how many strangers that came after the run had begun count for the
 	// period in any case. Beyond it no more do than there are others: a run may double
 	// before the first of them is folded, and a crowd of keys slows nobody down.
 	leastNewcomers = 16
-	// beatWays is how many ways to other nodes a period has at least: what a beat says
-	// is as old as its way. With four, repair began late: it waits for a beat or two.
-	beatWays = 2
-	// beatShare is the part of a node's uplink that its own beats may take. A beat leaves
+	// heartbeatWays is how many ways to other nodes a period has at least: what a heartbeat says
+	// is as old as its way. With four, repair began late: it waits for a heartbeat or two.
+	heartbeatWays = 2
+	// heartbeatShare is the part of a node's uplink that its own heartbeats may take. A heartbeat leaves
 	// in so many copies at most: gossipsub has a mesh of 6 to 12 peers.
-	beatShare  = 0.01
-	beatCopies = 8
-	// soonParts is the part of a period after which a beat may follow another at once.
+	heartbeatShare  = 0.01
+	heartbeatCopies = 8
+	// soonParts is the part of a period after which a heartbeat may follow another at once.
 	soonParts = 4
-	// quietBeats is how many of its own periods without a byte make a peer quiet: no
-	// round waits for it. One or two beats may be lost or late.
-	quietBeats = 3
-	// agreeBeats is how many of the longest period all have to agree at the end: in one each
-	// beats again. Who stopped and does not lag has nothing left to publish or to fold.
-	agreeBeats = 1
+	// quietHeartbeats is how many of its own periods without a byte make a peer quiet: no
+	// round waits for it. One or two heartbeats may be lost or late.
+	quietHeartbeats = 3
+	// agreeHeartbeats is how many of the longest period all have to agree at the end: in one each
+	// heartbeats again. Who stopped and does not lag has nothing left to publish or to fold.
+	agreeHeartbeats = 1
 	// backMs is how long after its last sign of life a peer without a connection is waited for
 	// at the end, where addresses change: the connections that a new address made useless
 	// are found dead and made anew in half of it.
 	backMs = 30_000
-	// silentBeats is how many of its own periods without a byte make a peer silent:
-	// gossip may lose a few beats in a row under load, not ten.
-	silentBeats = 10
+	// silentHeartbeats is how many of its own periods without a byte make a peer silent:
+	// gossip may lose a few heartbeats in a row under load, not ten.
+	silentHeartbeats = 10
 	// wayWindowMs is how long the smallest way counts, and for as long again at most:
-	// in small runs a peer is asked for its roster every few minutes. Round trips of
+	// in small runs a peer is asked for its peer list every few minutes. Round trips of
 	// answers above wayMaxBytes measure the link if nobody saw their first byte.
 	wayWindowMs = 300_000
 	wayMaxBytes = 4 << 10
-	// deafBeats is how many beat periods a connected peer may be without a beat
-	// before it is connected anew. It allows for a few lost beats, and the peer is
+	// deafHeartbeats is how many heartbeat periods a connected peer may be without a heartbeat
+	// before it is connected anew. It allows for a few lost heartbeats, and the peer is
 	// heard again before it would count as silent. The pause until the next time
 	// doubles up to reconnectPauseMaxMs.
-	deafBeats           = 4
+	deafHeartbeats      = 4
 	reconnectPauseMaxMs = 600_000
 	// maxPeers bounds the table of peers, connected or only heard of. Four
 	// times the largest run simulated; an entry takes a few KiB.
@@ -55,16 +55,16 @@ const (
 	// disk shows once or twice, more is a waste of everybody's time.
 	maxFaults = 8
 
-	// rosterPeriodMs is how often a node below its target asks for the roster.
-	rosterPeriodMs = 60_000
-	// rosterAgainMs is the least time between two roster requests to one peer:
+	// peerListPeriodMs is how often a node below its target asks for the peer list.
+	peerListPeriodMs = 60_000
+	// peerListAgainMs is the least time between two peer list requests to one peer:
 	// records change every few minutes at most.
-	rosterAgainMs = 10_000
-	// defaultTargetPeers is the number of connections that the roster dials
+	peerListAgainMs = 10_000
+	// defaultTargetPeers is the number of connections that the peer list dials
 	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
 	defaultTargetPeers = 12
 	// mostChosen connections, and one in chosenShare of those where fewer are dialled for, are
-	// with peers that the roster dialled, or that are known: enough to hear of the run whoever
+	// with peers that the peer list dialled, or that are known: enough to hear of the run whoever
 	// else comes.
 	mostChosen  = 4
 	chosenShare = 3
@@ -87,22 +87,22 @@ const (
 
 // Messages that are passed on.
 const (
-	// beatsOfPeriod is how many beats of an author may pass in the shortest period: as often as
-	// one may follow another, of two processes with one key. beatsAtOnce may come together, as
+	// heartbeatsOfPeriod is how many heartbeats of an author may pass in the shortest period: as often as
+	// one may follow another, of two processes with one key. heartbeatsAtOnce may come together, as
 	// after a stall on their way.
-	beatsOfPeriod = 2 * soonParts
-	beatsAtOnce   = 4 * beatsOfPeriod
-	// lateBeats is how many beats a beat may be behind the newest of its process, and still
+	heartbeatsOfPeriod = 2 * soonParts
+	heartbeatsAtOnce   = 4 * heartbeatsOfPeriod
+	// lateHeartbeats is how many heartbeats a heartbeat may be behind the newest of its process, and still
 	// pass: ways differ by a few periods.
-	lateBeats = 4 * soonParts
-	// strangersBeats is how many beats of strangers pass in the shortest period, all together:
+	lateHeartbeats = 4 * soonParts
+	// strangersHeartbeats is how many heartbeats of strangers pass in the shortest period, all together:
 	// of as many newcomers as count for the period, and as many again at once.
-	strangersBeats = 2 * leastNewcomers
-	// leastStrangersBeats is how many pass where that is more than their part of the uplink: one newcomer
-	// beats as often.
-	leastStrangersBeats = 1
+	strangersHeartbeats = 2 * leastNewcomers
+	// leastStrangersHeartbeats is how many pass where that is more than their part of the uplink: one newcomer
+	// heartbeats as often.
+	leastStrangersHeartbeats = 1
 	// headersOfRound is how many headers of an author may pass for each round: a second is
-	// evidence, and no more are of use. As many rounds come at once as gossip brings.
+	// equivocation proof, and no more are of use. As many rounds come at once as gossip brings.
 	headersOfRound = 2
 	// oldWindows is how many accept windows a header may be behind the rounds closed here, and
 	// still pass: others are behind this node.
@@ -114,7 +114,7 @@ const (
 	leastPace = 1e-4
 	paceMs    = 10_000
 	// guestsPlaces is as many authors' headers as those of all guests may be. Rounds take some of each
-	// tried: in a run with the usual 16 learners that answer a bell it is 16 headers a round.
+	// tried: in a run with the usual 16 learners that answer a proposal it is 16 headers a round.
 	guestsPlaces = leastNewcomers
 	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
 	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
@@ -138,7 +138,7 @@ const (
 	seekFirstMs = 3_000
 	seekMaxMs   = 300_000
 	// seekFewMs and seekManyMs are the pauses of one that has some peers, fewer or not fewer
-	// than wantNeighbours. Two islands of a run find each other in that time, and a
+	// than wantNeighbours. Two data-parallel groups of a run find each other in that time, and a
 	// search is some kilobytes.
 	seekFewMs      = 300_000
 	seekManyMs     = 1_800_000
@@ -159,17 +159,17 @@ const (
 	placePauseMaxMs = 300_000
 )
 
-// Headers and evidence.
+// Headers and equivocation proof.
 const (
 	// maxSeen bounds the ring of headers met: ten sweeps of 24 fragments with
 	// 16 deltas each, about 2 MiB. What falls out is known to the Chain.
 	maxSeen = 4096
-	// maxEvidence bounds the evidence remembered; what falls out may be handed
+	// maxEquivocation bounds the equivocation proof remembered; what falls out may be handed
 	// up twice, which does no harm.
-	maxEvidence = 4096
-	// maxEvidencePerAuthor bounds what gossip brings against one author: a few
+	maxEquivocation = 4096
+	// maxEquivocationPerAuthor bounds what gossip brings against one author: a few
 	// pieces bar it from all later rounds. Repair passes on what it lacks.
-	maxEvidencePerAuthor = 64
+	maxEquivocationPerAuthor = 64
 )
 
 // Pulling payloads.
@@ -185,9 +185,9 @@ const (
 	// MostOwed is how many of an author's payloads nobody may have had, without one of its that
 	// came in between, before what it announces comes last, and no round waits for it.
 	MostOwed = 2
-	// maxSources bounds the peers remembered as holding one payload; gossipsub
+	// maxPayloadSources bounds the peers remembered as holding one payload; gossipsub
 	// has a mesh degree of 6 to 12.
-	maxSources = 8
+	maxPayloadSources = 8
 	// maxTries is how often each source is asked before giving up; repair
 	// finds the payload again.
 	maxTries = 2
@@ -256,13 +256,13 @@ const (
 	flowMs    = 60_000
 	flowMinMs = 5_000
 	// uplinkFill is how much of an uplink payloads may take: runs are planned for three
-	// quarters of all uplinks together, and beats and repair need some.
+	// quarters of all uplinks together, and heartbeats and repair need some.
 	uplinkFill = 0.85
 	// relayThinner is by how much an author's uplink has to be thinner than most before its
 	// deltas are relayed. Measured rates of equal uplinks differ by a half: nodes that relay
 	// for each other by such figures do not agree who does, and win nothing.
 	relayThinner = 2
-	// maxRelayed is the largest run with relays: twice the connections that the roster
+	// maxRelayed is the largest run with relays: twice the connections that the peer list
 	// dials for, as all must be connected to all. In a larger one a header has come over
 	// several hops, and its payload is asked for along these.
 	maxRelayed = 2 * defaultTargetPeers
@@ -286,9 +286,9 @@ const (
 
 // Repair.
 const (
-	// beatsToRepair unequal beats in a row start a repair: one may only have
+	// heartbeatsToRepair unequal heartbeats in a row start a repair: one may only have
 	// crossed a closing round.
-	beatsToRepair = 2
+	heartbeatsToRepair = 2
 	// maxRepairs bounds the repairs at a time: they mostly fetch the same. Those with strangers,
 	// and with peers that did not answer, give way to others.
 	maxRepairs = 3
@@ -307,13 +307,13 @@ const (
 	// repairBackoffMaxMs bounds the doubling pause between fruitless repairs
 	// with one peer.
 	repairBackoffMaxMs = 60_000
-	// The pause after a repair that brought deltas is a beat period divided by
+	// The pause after a repair that brought deltas is a heartbeat period divided by
 	// fruitfulParts. Each delta is work that a peer has done, so nobody can keep a node
 	// busy for nothing.
 	fruitfulParts = 8
 	// repairTtlMs ends a repair that does not get on.
 	repairTtlMs = 600_000
-	// callMs is the time for a small answer (roster, rounds, headers, manifest).
+	// callMs is the time for a small answer (peer list, rounds, headers, manifest).
 	callMs = 20_000
 	// auditPauseMs is the least time between two audits, and the first pause for one peer.
 	// For that peer, and for all strangers together, it doubles up to auditPauseMaxMs. An
@@ -329,12 +329,12 @@ const (
 	// lost asks once in its life.
 	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
-	// once a beat period, where tips were taken whole. With eight deltas a round
+	// once a heartbeat period, where tips were taken whole. With eight deltas a round
 	// these are 64 KiB and 20 ms of signatures. A window of 256 rounds of 24
 	// fragments takes minutes and nobody notices. While payloads are on their way it
-	// is once in historyBeats beat periods.
-	historyBatch = 32
-	historyBeats = 5
+	// is once in historyHeartbeats heartbeat periods.
+	historyBatch      = 32
+	historyHeartbeats = 5
 	// maxFruitless answers in a row end it for historyRetryMs: nobody who is there
 	// now has the headers.
 	maxFruitless   = 8
@@ -349,7 +349,7 @@ const (
 	// maxChunkCalls bounds the chunks asked for at once: 8 MiB, which is what
 	// they take in memory.
 	maxChunkCalls = 32
-	// minChunkAhead and maxChunkAhead bound the chunks asked of one donor, by its rate:
+	// minChunkAhead and maxChunkAhead bound the chunks asked of one snapshot source, by its rate:
 	// on any link one that leaves and one behind it, on a fast link 2 MiB. So its link is
 	// never idle for a round trip (100 Mbit/s x 80 ms are four chunks). chunkAheadMs is
 	// the time that they cover. Where a chunk takes longer than chunkAloneMs, as at 0.5
@@ -359,46 +359,46 @@ const (
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
 	chunkAloneMs  = 4_000
-	// maxDonors is how many peers give the chunks of one snapshot: four links
-	// fill most others, and each donor holds the tips in memory meanwhile.
-	maxDonors = 4
-	// maxAttesters is how many peers are asked what they know of a donor's
+	// maxSources is how many peers give the chunks of one snapshot: four links
+	// fill most others, and each snapshot source holds the tips in memory meanwhile.
+	maxSources = 4
+	// maxAttesters is how many peers are asked what they know of a snapshot source's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16
-	// tipsBytesMs is how many bytes of tips a donor hashes for a manifest in a millisecond, at least: a slow core with a slow
+	// tipsBytesMs is how many bytes of tips a snapshot source hashes for a manifest in a millisecond, at least: a slow core with a slow
 	// disk does. mostTipsMs is less than the time that p2p gives an answer to begin.
 	tipsBytesMs = 200_000
 	mostTipsMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
-	// With eight a tip is too old by a sixteenth of the transfer on average, and each donor
+	// With eight a tip is too old by a sixteenth of the transfer on average, and each snapshot source
 	// hashes its tips four or five times. renewMs is the least time between two such requests, within
-	// what tipAsksMs allows, and renewRounds how many rounds the donor must have closed since.
+	// what tipAsksMs allows, and renewRounds how many rounds the snapshot source must have closed since.
 	renewParts  = 8
 	renewMs     = 4_000
 	renewRounds = 2
-	// gatherBeats is how many beat periods a joiner without a peer of its link
+	// gatherHeartbeats is how many heartbeat periods a joiner without a peer of its link
 	// waits for others that could attest what the first one shows.
-	gatherBeats = 2
+	gatherHeartbeats = 2
 	// maxDisputes is how many manifests a majority may speak against. After
 	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
-	// anotherDonorMs is how long a donor may take to say what its tips are before another is asked
+	// anotherSourceMs is how long a snapshot source may take to say what its tips are before another is asked
 	// as well. To list the chunks of large tips takes a second or two.
-	anotherDonorMs = 4_000
-	// snapshotRetryMs is the pause before another donor is asked, triedMs how
+	anotherSourceMs = 4_000
+	// snapshotRetryMs is the pause before another snapshot source is asked, triedMs how
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000
 	triedMs         = 60_000
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
-	// anew: its donors are gone or have moved on.
+	// anew: its snapshot sources are gone or have moved on.
 	maxChunkTries = 16
 	// chunkCallMs is the least time for one chunk: longer than a request may wait for
-	// its turn at a donor that has many askers. Over a thin link it has more, by its rate.
+	// its turn at a snapshot source that has many askers. Over a thin link it has more, by its rate.
 	chunkCallMs = 90_000
-	// stallMs is how long a donor that owes chunks may be still before an idle
+	// stallMs is how long a snapshot source that owes chunks may be still before an idle
 	// one is asked for them as well. A slow link gets more time, by its rate, but no more
 	// than mostChunkMs: a chunk at 0.1 Mbit/s, with four others. Who drips bytes holds one
 	// chunk for no longer.
@@ -410,7 +410,7 @@ const (
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
 	// progressMs is how long at least nothing may come from anybody before the manifest
-	// is taken anew, from another donor.
+	// is taken anew, from another snapshot source.
 	progressMs = 30_000
 )
 
@@ -419,7 +419,7 @@ const (
 	// holdingsMs is the time between two looks at what peers have of a blob. While many fetch
 	// the same a part spreads a look later, and a look costs some hundred bytes.
 	holdingsMs = 500
-	// maxHolders is how many peers are asked each time: more than a roster dials for, so that
+	// maxHolders is how many peers are asked each time: more than a peer list dials for, so that
 	// in small runs all are.
 	maxHolders = 16
 	// deafMs is how long a peer is not asked that refused to say what it has.
@@ -471,7 +471,7 @@ const (
 	// said Replied.
 	servingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
-	// roster, manifest) per peer: a repair needs a few a second.
+	// peer list, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
 	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks for the
 	// tips whose chunks it has, then for others, and every renewMs for newer ones.
@@ -482,11 +482,11 @@ const (
 	// and an asker gives up after callMs.
 	maxTipsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
-	// share of the link that is worth having, the others find another donor.
+	// share of the link that is worth having, the others find another snapshot source.
 	maxChunkAskers = 8
 	// chunkTurnMs is how long an asker keeps its place when others want it. It is
 	// enough for some chunks on a slow link, and less than progressMs, after which
-	// waiting askers look for another donor.
+	// waiting askers look for another snapshot source.
 	chunkTurnMs = 20_000
 	// maxChunksAway bounds the chunks that leave at once to all askers: four
 	// connections fill a link that one far connection does not. maxChunksBeside

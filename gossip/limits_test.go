@@ -22,7 +22,7 @@ func newAlone() *alone {
 	a := &alone{run: wire.RunID{3}}
 	a.chain = newFakeChain(a.run, 2)
 	key := testKey(0)
-	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, BeatMinMs: 1000, Unpack: unpacked}, a.chain)
+	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, HeartbeatMinMs: 1000, Unpack: unpacked}, a.chain)
 	a.core.SetSelf(0, SelfState{State: wire.Training})
 	return a
 }
@@ -83,9 +83,9 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	}
 }
 
-func TestEvidenceRing(t *testing.T) {
-	v := newEvidence(&env{})
-	for i := range uint32(3 * maxEvidence) {
+func TestEquivocationRing(t *testing.T) {
+	v := newEquivocation(&env{})
+	for i := range uint32(3 * maxEquivocation) {
 		k := slot{author: wire.PeerID{byte(i), byte(i >> 8)}, round: i}
 		if !v.remember(k) || v.remember(k) {
 			t.Fatalf("slot %d is not remembered once", i)
@@ -95,8 +95,8 @@ func TestEvidenceRing(t *testing.T) {
 	for _, n := range v.counts {
 		sum += n
 	}
-	if len(v.known) != maxEvidence || sum != maxEvidence {
-		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, maxEvidence)
+	if len(v.known) != maxEquivocation || sum != maxEquivocation {
+		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, maxEquivocation)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestBoundsUnderAnyInput(t *testing.T) {
 				s := a.header(peer.Draw(t, "author")[0], rapid.Uint32Range(1, 40).Draw(t, "round"), rapid.Uint32Range(0, 3).Draw(t, "salt"))
 				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Header: &s}})
 			},
-			"beat": func(t *rapid.T) {
-				b := wire.Beat{Author: peer.Draw(t, "author"), Seq: uint64(a.now), State: wire.State(rapid.IntRange(1, 5).Draw(t, "state")),
+			"heartbeat": func(t *rapid.T) {
+				b := wire.Heartbeat{Author: peer.Draw(t, "author"), Seq: uint64(a.now), State: wire.State(rapid.IntRange(1, 5).Draw(t, "state")),
 					Closed: []uint32{rapid.Uint32().Draw(t, "closed"), 3}, Unpublished: []uint64{0, 0}, Folded: 5}
-				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Beat: &b}})
+				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Heartbeat: &b}})
 			},
 			"answer": func(t *rapid.T) {
 				if len(a.core.calls) > 0 {
@@ -175,7 +175,7 @@ func TestConfigValidateNamesTheField(t *testing.T) {
 	for _, change := range []func(*Config){
 		func(c *Config) { c.Key = nil },
 		func(c *Config) { c.Self = wire.PeerID{1} },
-		func(c *Config) { c.BeatMinMs = -1 },
+		func(c *Config) { c.HeartbeatMinMs = -1 },
 		func(c *Config) { c.TargetPeers = -1 },
 	} {
 		bad := good
@@ -256,22 +256,22 @@ func TestOutrunRepairEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	p := a.core.peers.find(wire.PeerID{1})
-	p.beat = &wire.Beat{State: wire.Training, Closed: make([]uint32, 2)}
+	p.heartbeat = &wire.Heartbeat{State: wire.Training, Closed: make([]uint32, 2)}
 	s := &session{peer: p, until: repairTtlMs, waiting: map[wire.Digest]uint16{{1}: 0}, fragments: make([]comparison, 2)}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
 	for _, c := range []struct {
-		closed  uint32
-		uniting bool
-		ends    bool
+		closed      uint32
+		reconciling bool
+		ends        bool
 	}{
 		{a.core.cfg.WindowUnion, true, false},
 		{a.core.cfg.WindowUnion + 1, false, false}, // it may be about to take tips
 		{a.core.cfg.WindowUnion + 1, true, true},
 	} {
-		p.beat.Closed[1], s.uniting = c.closed, c.uniting
+		p.heartbeat.Closed[1], s.reconciling = c.closed, c.reconciling
 		a.core.Tick(a.now)
 		if ended := len(a.core.repair.sessions) == 0; ended != c.ends {
-			t.Errorf("peer at round %d of 0, uniting %t: ended %t", c.closed, c.uniting, ended)
+			t.Errorf("peer at round %d of 0, reconciling %t: ended %t", c.closed, c.reconciling, ended)
 		}
 	}
 }

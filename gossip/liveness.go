@@ -10,7 +10,7 @@ import (
 )
 
 // The set of live peers changes seldom, and is asked for several times a second. So it
-// looks at all peers in two cases only. One is a change: a beat of another state or
+// looks at all peers in two cases only. One is a change: a heartbeat of another state or
 // period, a peer heard again, a peer given up. The other is that the peer heard longest
 // ago may have fallen quiet or silent. In a run of a thousand that is a few times a
 // minute, not at each tick.
@@ -23,41 +23,41 @@ type lookCache struct {
 	watchAt Time   // before it no peer falls quiet or silent
 }
 
-// ownPeriod works out the time between two beats of this node in ms. With every node
+// ownPeriod works out the time between two heartbeats of this node in ms. With every node
 // its share of what a node receives grows. Peers further away hear no more from more
-// beats. A thin uplink is for deltas.
-func (b *beats) ownPeriod() int64 {
-	period := max(b.cfg.BeatMinMs, int64(b.peers.live+1)*beatMsPerPeer, beatWays*b.usualWay())
+// heartbeats. A thin uplink is for deltas.
+func (b *heartbeats) ownPeriod() int64 {
+	period := max(b.cfg.HeartbeatMinMs, int64(b.peers.live+1)*heartbeatMsPerPeer, heartbeatWays*b.usualWay())
 	if b.self.Full {
-		period = max(period, int64(float64(b.copied())/(beatShare*b.self.Upload)*1000))
+		period = max(period, int64(float64(b.copied())/(heartbeatShare*b.self.Upload)*1000))
 	}
 	return min(period, wire.MaxPeriodMs)
 }
 
-// copied is how many bytes leave for a beat like the last own one, in all its copies; 0 before the first.
-func (b *beats) copied() int { return b.size * max(1, min(len(b.peers.linked), beatCopies)) }
+// copied is how many bytes leave for a heartbeat like the last own one, in all its copies; 0 before the first.
+func (b *heartbeats) copied() int { return b.size * max(1, min(len(b.peers.linked), heartbeatCopies)) }
 
-// fit is how many such beats in a second take all that the uplink carries.
-func (b *beats) fit() Fit {
+// fit is how many such heartbeats in a second take all that the uplink carries.
+func (b *heartbeats) fit() Fit {
 	if !b.self.Full || b.size == 0 {
 		return Fit{}
 	}
-	return Fit{Beats: b.self.Upload / float64(b.copied()), Bytes: b.size}
+	return Fit{Heartbeats: b.self.Upload / float64(b.copied()), Bytes: b.size}
 }
 
-// beatPeriod is the time between two beats of the run as this node sees it: its own, or
+// heartbeatPeriod is the time between two heartbeats of the run as this node sees it: its own, or
 // that of half of its live peers whose deltas were folded, if that is longer. A few
 // liars, and keys that cost nothing, lengthen it for nobody.
-func (e *env) beatPeriod() int64 { return max(e.period, e.peers.usual) }
+func (e *env) heartbeatPeriod() int64 { return max(e.period, e.peers.usual) }
 
-// periodOf is the time between two beats of p in ms: what it says, once it has said
-// something. One that is shorter than beats of the run are apart would have p fall silent and
+// periodOf is the time between two heartbeats of p in ms: what it says, once it has said
+// something. One that is shorter than heartbeats of the run are apart would have p fall silent and
 // be heard again several times a second.
 func (e *env) periodOf(p *peer) int64 {
-	if p.beat == nil || p.beat.PeriodMs == 0 {
-		return e.beatPeriod()
+	if p.heartbeat == nil || p.heartbeat.PeriodMs == 0 {
+		return e.heartbeatPeriod()
 	}
-	return max(int64(p.beat.PeriodMs), e.cfg.BeatMinMs)
+	return max(int64(p.heartbeat.PeriodMs), e.cfg.HeartbeatMinMs)
 }
 
 func (e *env) heardLately(p *peer) bool {
@@ -77,7 +77,7 @@ func (e *env) hear(p *peer) {
 	}
 }
 
-// watch marks the peers that fell quiet or silent, and counts those whose beats share
+// watch marks the peers that fell quiet or silent, and counts those whose heartbeats share
 // this node's downlink.
 func (e *env) watch() {
 	t := &e.peers
@@ -92,16 +92,16 @@ func (e *env) watch() {
 		if !p.everHeard {
 			continue
 		}
-		if p.heard+silentBeats*e.beatPeriod() >= e.now {
+		if p.heard+silentHeartbeats*e.heartbeatPeriod() >= e.now {
 			switch {
-			case !p.roster.founder && !e.known(p.id):
+			case !p.peerList.founder && !e.known(p.id):
 				newcomers++
 			case e.counts(p, came):
 				t.live++
 			}
 		}
 		e.look(p)
-		if p.beat != nil && !p.silent && e.contributed(p) {
+		if p.heartbeat != nil && !p.silent && e.contributed(p) {
 			periods = append(periods, e.periodOf(p))
 		}
 	}
@@ -110,7 +110,7 @@ func (e *env) watch() {
 }
 
 // counts reports whether a peer is one more node of the run. Of one invite no more count than it is meant for, as no more of
-// their beats pass (Limiter): keys of one that has leaked have nobody beat less often. came has how many were met of each.
+// their heartbeats pass (Limiter): keys of one that has leaked have nobody heartbeat less often. came has how many were met of each.
 func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
 	invite, uses := e.cfg.Members.Place(p.id)
 	if uses == 0 {
@@ -141,16 +141,16 @@ func (e *env) look(p *peer) {
 func (e *env) silence(p *peer) {
 	p.silent = true
 	e.peers.cache.changes++
-	if p.beat == nil || p.beat.State != wire.Leaving { // that one said so
+	if p.heartbeat == nil || p.heartbeat.State != wire.Leaving { // that one said so
 		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.now-p.heard))
 	}
 }
 
 // quietFrom and silentFrom are when p falls quiet, and silent, if nothing more is heard
 // of it.
-func (e *env) quietFrom(p *peer) Time { return p.heard + quietBeats*e.periodOf(p) + 1 }
+func (e *env) quietFrom(p *peer) Time { return p.heard + quietHeartbeats*e.periodOf(p) + 1 }
 
-func (e *env) silentFrom(p *peer) Time { return p.heard + silentBeats*e.periodOf(p) + 1 }
+func (e *env) silentFrom(p *peer) Time { return p.heard + silentHeartbeats*e.periodOf(p) + 1 }
 
 // never is after every time.
 const never Time = math.MaxInt64
@@ -161,9 +161,9 @@ func (e *env) live(p *peer) bool {
 	return e.heardLately(p) && e.takesPart(p)
 }
 
-// takesPart reports whether p was neither still joining nor leaving nor paused when it last beat.
+// takesPart reports whether p was neither still joining nor leaving nor paused when it last heartbeat.
 func (e *env) takesPart(p *peer) bool {
-	return p.beat != nil && !p.pauses() && p.beat.State != wire.Joining && p.beat.State != wire.Leaving
+	return p.heartbeat != nil && !p.pauses() && p.heartbeat.State != wire.Joining && p.heartbeat.State != wire.Leaving
 }
 
 // learners are the live peers that train or have stopped at the budget, those that are
@@ -177,11 +177,11 @@ type learners struct {
 	until   Time   // one of them may fall silent then
 }
 
-// expected reports whether p is a learner with a session that has yet to beat: gossip takes
+// expected reports whether p is a learner with a session that has yet to heartbeat: gossip takes
 // a moment to reach it. Without it a run would begin with rounds of one delta each, and the
 // deltas of the others would all be late.
 func (e *env) expected(p *peer) bool {
-	return p.connected && p.beat == nil && e.heardLately(p) && p.roster.record.Role == hello.Learner
+	return p.connected && p.heartbeat == nil && e.heardLately(p) && p.peerList.record.Role == hello.Learner
 }
 
 // current returns the learners of this moment. The slice is never changed.
@@ -193,7 +193,7 @@ func (l *learners) current() []wire.PeerID {
 	l.made, l.changes, l.until = true, changes, never
 	var ids []wire.PeerID
 	for _, p := range l.peers.list {
-		if l.live(p) && (p.beat.State == wire.Training || p.beat.State == wire.Stopped) || l.expected(p) {
+		if l.live(p) && (p.heartbeat.State == wire.Training || p.heartbeat.State == wire.Stopped) || l.expected(p) {
 			ids = append(ids, p.id)
 			l.until = min(l.until, l.silentFrom(p))
 		}

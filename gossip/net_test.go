@@ -95,7 +95,7 @@ func (w *world) add() *node {
 		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){}, callsOut: map[uint64]func(){},
 		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, tips: map[wire.Digest][]wire.Digest{},
 		asked: map[int][]func([]byte, error){}, offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{}, stored: map[wire.Digest]Time{},
-		chain: newFakeChain(w.run, w.opt.fragments), shelf: newShelf(),
+		chain: newFakeChain(w.run, w.opt.fragments), content: newContent(),
 	}
 	w.nodes = append(w.nodes, n)
 	n.boot()

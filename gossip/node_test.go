@@ -35,9 +35,9 @@ type node struct {
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
 	pulled   []wire.Header        // of payloads that came
-	shelf    shelf
+	content  content
 	rate     float64 // of its uplink in bytes per ms, which it measures; 0: options.link, and it does not
-	claims   float64 // what its beats say instead
+	claims   float64 // what its heartbeats say instead
 	link     link
 	offers   map[wire.Digest]int
 	fetched  map[wire.Digest]int
@@ -58,7 +58,7 @@ var errDown = errors.New("peer is not reachable")
 // boot makes a fresh core over what the node has on disk.
 func (n *node) boot() {
 	n.core = New(Config{
-		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: n.w.now, BeatMinMs: 200, WindowUnion: n.w.opt.window,
+		Self: n.id, Key: n.key, Run: n.w.run, Incarnation: n.w.now, HeartbeatMinMs: 200, WindowUnion: n.w.opt.window,
 		HasChunk: func(d wire.Digest) bool { return n.chunks[d] != nil }, Unpack: unpacked, Resume: n.resume,
 	}, n.chain)
 	signed, _ := n.record()
@@ -117,8 +117,8 @@ func (n *node) execute(e Effect) {
 		n.store(e)
 	case CatchUp:
 		n.chain.close(e.Fragment, e.Round)
-	case EvidenceFound:
-		n.chain.convict(e.Evidence)
+	case EquivocationFound:
+		n.chain.convict(e.Equivocation)
 		n.effects = append(n.effects, e)
 	case Fetching:
 		n.resume = e.At
@@ -469,7 +469,7 @@ func (c *Core) overLimit() (what string, is, most int) {
 	c.Sizes(check)
 	check("seen by id", len(c.headers.seen.byID), maxSeen)
 	check("seen by slot", len(c.headers.seen.bySlot), maxSeen)
-	check("pieces of evidence", len(c.evidence.known), maxEvidence)
+	check("equivocation proofs", len(c.equivocation.known), maxEquivocation)
 	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
 	check("manifests", len(c.serve.manifests.making), len(c.peers.list))

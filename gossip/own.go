@@ -33,13 +33,13 @@ func (o *own) tick() {
 		return
 	}
 	for _, p := range o.peers.list {
-		if p.beat != nil && joinsEmpty(p.beat) && len(o.came) < maxPeers {
+		if p.heartbeat != nil && joinsEmpty(p.heartbeat) && len(o.came) < maxPeers {
 			o.came[p.id] = true
 		}
 		switch {
 		case o.usable(p):
 			o.askOnce(p)
-		case o.live(p) && p.beats.same:
+		case o.live(p) && p.heartbeats.same:
 			o.told[p.id] = true
 		}
 	}
@@ -56,11 +56,11 @@ func (o *own) tick() {
 
 // enough reports whether the answers so far will do. All peers that may know of a delta
 // have answered. The chain says who they are, so the chain is here first, with the headers
-// that name its authors. And some beats have passed since the first answer: the peer that
+// that name its authors. And some heartbeats have passed since the first answer: the peer that
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
-	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherBeats*o.beatPeriod() && !o.awaits() &&
-		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.beat == nil && o.usable(p) }) // see noteClosed
+	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherHeartbeats*o.heartbeatPeriod() && !o.awaits() &&
+		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see noteClosed
 }
 
 // noteClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
@@ -69,10 +69,10 @@ func (o *own) noteClosed() {
 		o.closed = make([]uint32, o.chain.Fragments())
 	}
 	for _, p := range o.peers.list {
-		if !o.told[p.id] || o.guest(p.id) || p.beat == nil {
+		if !o.told[p.id] || o.guest(p.id) || p.heartbeat == nil {
 			continue
 		}
-		for f, round := range p.beat.Closed {
+		for f, round := range p.heartbeat.Closed {
 			o.closed[f] = max(o.closed[f], round)
 		}
 	}
@@ -83,7 +83,7 @@ func (o *own) noteClosed() {
 // Newcomers that know only each other begin the run anew, while those that knew what was
 // signed are perhaps asleep.
 func (o *own) counts(p *peer) bool {
-	return o.told[p.id] && o.asked[p.id] && !o.guest(p.id) && (o.any || p.beat != nil && p.beat.Folded > 0 && !o.came[p.id])
+	return o.told[p.id] && o.asked[p.id] && !o.guest(p.id) && (o.any || p.heartbeat != nil && p.heartbeat.Folded > 0 && !o.came[p.id])
 }
 
 // note notes when the first answer that counts had come.
@@ -103,15 +103,15 @@ func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell
 // its neighbours, and a peer that joins with nothing knows nothing. Guests are asked, but
 // their keys are free: who waited for them would wait for as long as they like.
 func (o *own) mayTell(p *peer) bool {
-	if o.told[p.id] || o.guest(p.id) || p.beat != nil && (p.beat.State == wire.Leaving || joinsEmpty(p.beat)) {
+	if o.told[p.id] || o.guest(p.id) || p.heartbeat != nil && (p.heartbeat.State == wire.Leaving || joinsEmpty(p.heartbeat)) {
 		return false
 	}
 	_, asked := o.asked[p.id]
 	return asked || o.usable(p) || o.contributed(p)
 }
 
-// joinsEmpty reports whether a beat comes from a joiner without tips.
-func joinsEmpty(b *wire.Beat) bool { return b.State == wire.Joining && b.Folded == 0 }
+// joinsEmpty reports whether a heartbeat comes from a joiner without tips.
+func joinsEmpty(b *wire.Heartbeat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {
 	if o.asked[p.id] || o.now < p.own.after || len(o.asked) >= maxPeers {
@@ -158,7 +158,7 @@ func (s *serve) newest(handle uint64, p *peer) {
 	}
 	p.serve.toldOwn = s.now + ownToldMs
 	newest := s.newestOf(p.id)
-	if len(newest) == 0 && s.beats.self.Unmet {
+	if len(newest) == 0 && s.heartbeats.self.Unmet {
 		s.status(handle, wire.Busy)
 		return
 	}

@@ -58,7 +58,7 @@ func (b *blobs) tick() {
 
 // gives reports whether a peer can be asked for blobs.
 func (b *blobs) gives(p *peer) bool {
-	return b.usable(p) && !p.pauses() && !p.roster.record.Stateless
+	return b.usable(p) && !p.pauses() && !p.peerList.record.Stateless
 }
 
 // askHoldings asks some peers what they have of what is missing, the next ones each time.
@@ -150,7 +150,7 @@ func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
 		return free
 	}
 	if whole := wire.PartCount(w.Size); holds.Len() == whole {
-		full := p.beat != nil && p.beat.Full
+		full := p.heartbeat != nil && p.heartbeat.Full
 		for _, q := range b.peers.linked {
 			has := q.blobs.holds[w.Digest]
 			if has.Len() < whole && b.gives(q) && !b.stalled(q) && (full || b.idle(q)) {

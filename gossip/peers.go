@@ -10,34 +10,34 @@ import (
 // machines share comes first, then each machine's own state of the peer, which no other
 // machine changes.
 //
-// A large run is a beat of everybody, all the time, so what a beat touches stands
+// A large run is a heartbeat of everybody, all the time, so what a heartbeat touches stands
 // together.
 type peer struct {
-	id        wire.PeerID
-	connected bool
-	everHeard bool
-	silent    bool       // heard nothing for silentBeats of its periods; set by watch
-	quiet     bool       // heard nothing for quietBeats of its periods; set by watch
-	heard     Time       // last sign of life
-	beat      *wire.Beat // the newest
-	beatAt    Time       // when beat arrived
-	refused   string     // why it was marked, "" if it was not
-	faults    int        // breaches of the protocol since it was last dropped
-	rate      rate
-	way       way
+	id          wire.PeerID
+	connected   bool
+	everHeard   bool
+	silent      bool            // heard nothing for silentHeartbeats of its periods; set by watch
+	quiet       bool            // heard nothing for quietHeartbeats of its periods; set by watch
+	heard       Time            // last sign of life
+	heartbeat   *wire.Heartbeat // the newest
+	heartbeatAt Time            // when heartbeat arrived
+	refused     string          // why it was marked, "" if it was not
+	faults      int             // breaches of the protocol since it was last dropped
+	rate        rate
+	way         way
 
-	beats    beatsPeer
-	watch    watchPeer
-	roster   rosterPeer
-	place    placePeer
-	repair   repairPeer
-	pull     pullPeer
-	relay    relayPeer
-	snapshot snapshotPeer
-	serve    servePeer
-	audit    auditPeer
-	own      ownPeer
-	blobs    blobPeer
+	heartbeats heartbeatsPeer
+	watch      watchPeer
+	peerList   peerListPeer
+	place      placePeer
+	repair     repairPeer
+	pull       pullPeer
+	relay      relayPeer
+	snapshot   snapshotPeer
+	serve      servePeer
+	audit      auditPeer
+	own        ownPeer
+	blobs      blobPeer
 }
 
 // peers is the table of peers: looked up by id, walked in order of id.
@@ -46,7 +46,7 @@ type peers struct {
 	list   []*peer
 	linked []*peer // the connected ones
 	live   int     // heard of late, as of the last watch; of newcomers no more than count
-	usual  int64   // beat period of half of those that contributed, as of then; 0 if there are none
+	usual  int64   // heartbeat period of half of those that contributed, as of then; 0 if there are none
 	cache  lookCache
 }
 
@@ -55,7 +55,7 @@ func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
 func byPeerID(p *peer, id wire.PeerID) int { return p.id.Compare(id) }
 
 func (t *peers) add(id wire.PeerID) *peer {
-	p := &peer{id: id, rate: firstRate, roster: rosterPeer{record: noRecord}}
+	p := &peer{id: id, rate: firstRate, peerList: peerListPeer{record: noRecord}}
 	i, _ := slices.BinarySearchFunc(t.list, id, byPeerID)
 	t.list = slices.Insert(t.list, i, p)
 	t.byID[id] = p
@@ -119,15 +119,15 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 		e.peers.remove(v)
 	}
 	p := e.peers.add(id)
-	if p.roster.founder = !e.begun(); p.roster.founder {
+	if p.peerList.founder = !e.begun(); p.peerList.founder {
 		e.knows(id)
 	}
 	return p
 }
 
 // keeps reports whether an entry is worth more than a newcomer that is only heard of. Of
-// a peer that never contributed the period that it names does not count: with one beat
+// a peer that never contributed the period that it names does not count: with one heartbeat
 // in ten minutes, keys that cost nothing would fill the table.
 func (e *env) keeps(p *peer) bool {
-	return e.heardLately(p) && (e.now-p.heard <= silentBeats*e.beatPeriod() || e.contributed(p))
+	return e.heardLately(p) && (e.now-p.heard <= silentHeartbeats*e.heartbeatPeriod() || e.contributed(p))
 }

@@ -111,7 +111,7 @@ func (w *want) first(s source) {
 	}
 	w.sources = slices.DeleteFunc(w.sources, func(other source) bool { return other.id == s.id })
 	w.sources = slices.Insert(w.sources, 0, s)
-	w.sources = w.sources[:min(len(w.sources), maxSources)]
+	w.sources = w.sources[:min(len(w.sources), maxPayloadSources)]
 }
 
 // deliver hands up a payload that came along with its header.
@@ -165,7 +165,7 @@ func (p *pull) source(id wire.Digest, from wire.PeerID) {
 		return
 	}
 	listed := slices.ContainsFunc(w.sources, func(s source) bool { return s.id == from })
-	if !listed && from != w.author.id && len(w.sources) < maxSources {
+	if !listed && from != w.author.id && len(w.sources) < maxPayloadSources {
 		w.sources = append(w.sources, source{id: from})
 	}
 	p.advance(w)

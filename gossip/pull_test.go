@@ -166,7 +166,7 @@ func TestFetchFinalPayload(t *testing.T) {
 }
 
 func TestFetchSources(t *testing.T) {
-	most := byte(maxSources)
+	most := byte(maxPayloadSources)
 	a := specAlone()
 	for id := range most + 5 {
 		a.up(id + 20)
@@ -368,7 +368,7 @@ func TestFetchOfLongTransfers(t *testing.T) {
 		h.Header.Size, h.Header.Payload = size, wire.Sum(payload)
 		a.connect(1)
 		q := a.core.peers.find(wire.PeerID{1})
-		q.beat = &wire.Beat{Upload: upload}
+		q.heartbeat = &wire.Heartbeat{Upload: upload}
 		call := questions(t, a.brought(1, h), wire.GetPayload)[0]
 		if long := call.call.TimeoutMs >= 2*sweep; long != (upload == 0) {
 			t.Errorf("uplink of %g bytes/s: a timeout of %d ms", upload, call.call.TimeoutMs)

@@ -13,14 +13,14 @@ import (
 // hash of (delta, peer). The others ask that one, the relay, which parks their requests
 // until it has the payload.
 //
-// All receivers compute this from the beats and headers that all of them get. So they
+// All receivers compute this from the heartbeats and headers that all of them get. So they
 // mostly agree without a word. Where they do not, or a relay fails, a receiver asks the
 // others and the author. Where the author has room, or nobody else has, everybody asks
 // the author: that is one hop, and a second one would gain nothing.
 type relays struct {
 	*env
-	beats *beats
-	own   flow // of this node's deltas
+	heartbeats *heartbeats
+	own        flow // of this node's deltas
 }
 
 // relayPeer is what relays knows of a peer.
@@ -34,7 +34,7 @@ type relayPeer struct {
 // uplink is the load of one node's uplink, in bytes per ms.
 type uplink struct {
 	id     wire.PeerID
-	upload float64 // the most that it was seen to carry, as its beats say; 0 if unknown
+	upload float64 // the most that it was seen to carry, as its heartbeats say; 0 if unknown
 	full   bool    // it carries no more
 	copies float64 // what a copy of its deltas to everybody takes
 	relays bool    // others may rely on it
@@ -55,10 +55,10 @@ type load struct {
 // load is empty if this node does not take part, or is not connected to all that have
 // contributed: then others may be without a relay.
 func (r *relays) load() (l load) {
-	if r.beats.said == nil || r.beats.self.State == wire.Joining || r.peers.live > maxRelayed {
+	if r.heartbeats.said == nil || r.heartbeats.self.State == wire.Joining || r.peers.live > maxRelayed {
 		return l
 	}
-	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.beats.said.Upload / 1000, full: r.beats.said.Full, copies: r.own.rate(r.now), relays: true}}
+	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.said.Upload / 1000, full: r.heartbeats.said.Full, copies: r.own.rate(r.now), relays: true}}
 	for _, p := range r.peers.list {
 		if !r.live(p) {
 			continue
@@ -70,7 +70,7 @@ func (r *relays) load() (l load) {
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.beat.Upload / 1000, full: p.beat.Full, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
 	}
 	l.settle()
 	return l

@@ -15,13 +15,13 @@ func thin(own, publishes float64, uploads ...float64) *alone {
 	a.now = 2 * flowMinMs
 	watched := flow{from: a.now - flowMinMs, bytes: publishes * flowMinMs}
 	a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: 1000 * own, Full: own > 0})
-	a.core.BeatNow(a.now)
+	a.core.HeartbeatNow(a.now)
 	a.core.Effects()
 	a.core.relays.own = watched
 	for i, u := range uploads {
 		id := byte(i + 1)
 		a.up(id)
-		a.told(id, func(b *wire.Beat) { b.Upload, b.Full = 1000*u, u > 0 })
+		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 1000*u, u > 0 })
 		a.core.peers.find(wire.PeerID{id}).relay.publishes = watched
 	}
 	a.core.Tick(a.now)

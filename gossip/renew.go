@@ -8,7 +8,7 @@ import (
 )
 
 // The run goes on while a joiner fetches tips, and what it folds meanwhile has to be fetched on top. So on its way the
-// joiner takes newer tips of the fragments that are not begun: their deltas are in there. It does so only if the donor is
+// joiner takes newer tips of the fragments that are not begun: their deltas are in there. It does so only if the snapshot source is
 // still on the chains that it took tips of, and if no fewer peers have the newer tip than the older one.
 
 // renewal is when newer tips are asked for.
@@ -23,16 +23,16 @@ func (r *renewal) next(now Time, t *transfer) {
 	r.from, r.after = t.have+t.total/renewParts, now+renewMs
 }
 
-// offer is newer tips that the donor has.
+// offer is newer tips that the snapshot source has.
 type offer struct {
 	manifest wire.Manifest // of the transfer, with these in it
 	rounds   []uint32      // of them, and NoTip for all others
 	has      map[wire.PeerID]wire.Manifest
 	votes    ballot
-	open     int // answers of other donors still awaited
+	open     int // answers of other snapshot sources still awaited
 }
 
-// renew asks the donor for newer tips, if it is time and it has some.
+// renew asks the snapshot source for newer tips, if it is time and it has some.
 func (s *snapshot) renew() {
 	r := &s.transfer.renewal
 	if r.asks || s.transfer.have < r.from || s.now < r.after || s.awaitsRecruits() || s.crowd() {
@@ -45,10 +45,10 @@ func (s *snapshot) renew() {
 }
 
 // crowd reports whether others join as well. Who joins at the same time takes the same tips, and gives them to the others
-// once it is in. Donors keep few tips that they cut for joiners.
+// once it is in. Snapshot sources keep few tips that they cut for joiners.
 func (s *snapshot) crowd() bool {
 	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
-		return s.usable(p) && p.beat != nil && p.beat.State == wire.Joining
+		return s.usable(p) && p.heartbeat != nil && p.heartbeat.State == wire.Joining
 	})
 }
 
@@ -73,24 +73,24 @@ func (s *snapshot) brings(h wire.Header) bool {
 	return s.stage == fetching && s.joining() && !s.begun(int(h.Fragment))
 }
 
-// outdated reports of each fragment whether it is not begun, and the donor has closed some rounds of it since.
+// outdated reports of each fragment whether it is not begun, and the snapshot source has closed some rounds of it since.
 func (s *snapshot) outdated() []bool {
-	p := s.peers.find(s.donor)
-	if p == nil || p.beat == nil {
+	p := s.peers.find(s.source)
+	if p == nil || p.heartbeat == nil {
 		return nil
 	}
 	out := make([]bool, len(s.manifest.Fragments))
 	for f, fm := range s.manifest.Fragments {
-		closed := p.beat.Closed[f]
+		closed := p.heartbeat.Closed[f]
 		out[f] = closed > fm.Closed && closed-fm.Closed >= renewRounds && !s.begun(f)
 	}
 	return out
 }
 
-// askNewer asks the donor for its newest tips of some fragments. It reports whether it can be asked.
+// askNewer asks the snapshot source for its newest tips of some fragments. It reports whether it can be asked.
 func (s *snapshot) askNewer(fragments []bool) bool {
-	p := s.peers.find(s.donor)
-	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.donor] || !s.mayDonate(p) {
+	p := s.peers.find(s.source)
+	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.source] || !s.mayDonate(p) {
 		return false
 	}
 	at := s.noTips()
@@ -121,7 +121,7 @@ func (s *snapshot) noTips() []uint32 {
 	return slices.Repeat([]uint32{wire.NoTip}, len(s.manifest.Fragments))
 }
 
-// offered asks others whether they have the tips that the donor offers, and what they and the donor know of the chains.
+// offered asks others whether they have the tips that the snapshot source offers, and what they and the snapshot source know of the chains.
 func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 	n := &offer{manifest: s.manifest, rounds: s.noTips(), has: map[wire.PeerID]wire.Manifest{p.id: m}}
 	n.manifest.Fragments = slices.Clone(s.manifest.Fragments)
@@ -162,7 +162,7 @@ func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 
 // decide puts the newer tips in the place of older ones that are still not begun, if most who know the chains show these.
 func (s *snapshot) decide(n *offer) {
-	if yes, _, known := n.votes.result(); 2*yes > known && s.transfer.recruits[s.donor] {
+	if yes, _, known := n.votes.result(); 2*yes > known && s.transfer.recruits[s.source] {
 		s.take(n)
 	}
 	s.renewed()
@@ -188,7 +188,7 @@ func (s *snapshot) take(n *offer) {
 	}
 	s.list()
 	s.resume = roundsOf(s.manifest)
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("takes newer tips of %d fragments", taken))
+	s.event(EventSnapshot, s.source, fmt.Sprintf("takes newer tips of %d fragments", taken))
 	s.emit(Fetching{At: s.resume})
 }
 

@@ -7,7 +7,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// moving is a world of n donors whose tips take half a minute over a joiner's link, and that go on training.
+// moving is a world of n snapshot sources whose tips take half a minute over a joiner's link, and that go on training.
 func moving(t *testing.T, n int) *world {
 	w := ran(t, 80, n, options{fragments: 12, tipBytes: 8 * wire.ChunkSize, link: 1000})
 	w.trains(1000, 4000)
@@ -24,15 +24,15 @@ func (n *node) taken() (rounds []uint32) {
 	return nil
 }
 
-// A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one donor,
+// A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one snapshot source,
 // from four, from such as the link names and others; ATOLL_LONG=1 has all four of these worlds.
 func TestJoinTakesNewerTips(t *testing.T) {
-	for _, donors := range []int{1, 4} {
+	for _, sources := range []int{1, 4} {
 		for _, trusted := range []bool{true, false} {
-			if !long && trusted != (donors == 1) {
+			if !long && trusted != (sources == 1) {
 				continue
 			}
-			w := moving(t, donors)
+			w := moving(t, sources)
 			var link []wire.PeerID
 			if trusted {
 				link = append(link, w.nodes[0].id)
@@ -40,25 +40,25 @@ func TestJoinTakesNewerTips(t *testing.T) {
 			first := w.nodes[0].chain.closed[0]
 			n := w.join(link...)
 			if !w.runUntilTrue(w.now+180_000, n.joined) {
-				t.Fatalf("%d donors: not in: %v", donors, n.core.snapshot.transfer.String())
+				t.Fatalf("%d snapshot sources: not in: %v", sources, n.core.snapshot.transfer.String())
 			}
 			last, took := w.nodes[0].chain.closed[0], n.taken()
 			if !slices.IsSorted(took) {
-				t.Errorf("%d donors: tips of rounds %v, those of later fragments are older", donors, took)
+				t.Errorf("%d snapshot sources: tips of rounds %v, those of later fragments are older", sources, took)
 			}
 			if age := last - took[len(took)-1]; age > (last-first)/2 {
-				t.Errorf("%d donors: the last tip is of round %d, the run went from %d to %d", donors, took[len(took)-1], first, last)
+				t.Errorf("%d snapshot sources: the last tip is of round %d, the run went from %d to %d", sources, took[len(took)-1], first, last)
 			}
 			if came := n.link.got + n.link.cut; came > w.tipsSize()+wire.ChunkSize {
-				t.Errorf("%d donors: %d bytes came for tips of %d", donors, came, w.tipsSize())
+				t.Errorf("%d snapshot sources: %d bytes came for tips of %d", sources, came, w.tipsSize())
 			}
 			for _, h := range n.pulled {
 				if open := first + 1; h.Round > open && h.Round <= took[h.Fragment] {
-					t.Fatalf("%d donors: the payload of fragment %d round %d came in vain: its tip is of round %d", donors, h.Fragment, h.Round, took[h.Fragment])
+					t.Fatalf("%d snapshot sources: the payload of fragment %d round %d came in vain: its tip is of round %d", sources, h.Fragment, h.Round, took[h.Fragment])
 				}
 			}
 			if !w.runUntilTrue(w.now+60_000, w.equal) {
-				t.Errorf("%d donors: never equal", donors)
+				t.Errorf("%d snapshot sources: never equal", sources)
 			}
 		}
 	}
@@ -72,8 +72,8 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 	liar.boasts()
 	n := w.join()
 	w.runUntil(w.now + 2000)
-	if n.core.snapshot.donor != liar.id {
-		t.Fatal("the liar is not the donor")
+	if n.core.snapshot.source != liar.id {
+		t.Fatal("the liar is not the snapshot source")
 	}
 	liar.lies(func(f *wire.FragmentManifest) {
 		if f.Round > 0 {
@@ -83,19 +83,19 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 	if !w.runUntilTrue(w.now+240_000, func() bool { return equal(append([]*node{n}, w.nodes[1:5]...)) }) {
 		t.Fatal("the joiner never had the tips of the others")
 	}
-	if n.core.FailedDonors() > 0 || !n.joined() {
+	if n.core.FailedSources() > 0 || !n.joined() {
 		t.Error("it gave up what it had")
 	}
 }
 
-// A donor that cannot give newer tips, others that do not have them, and a donor that goes away meanwhile cost no byte.
+// A snapshot source that cannot give newer tips, others that do not have them, and a snapshot source that goes away meanwhile cost no byte.
 func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(w *world)
 		newer bool
 	}{
-		"none":                   {func(*world) {}, true},
-		"the donor answers none": {func(w *world) { w.nodes[0].ignores = wire.GetTips }, false},
+		"none":                             {func(*world) {}, true},
+		"the snapshot source answers none": {func(w *world) { w.nodes[0].ignores = wire.GetTips }, false},
 		"others have none": {func(w *world) {
 			w.after(2000, func() {
 				for _, n := range w.nodes[1:3] {
@@ -103,8 +103,8 @@ func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 				}
 			})
 		}, false},
-		"the donor dies": {func(w *world) { w.after(10_000, func() { w.kill(0) }) }, true},
-		"another joins":  {func(w *world) { w.after(1, func() { w.join() }) }, false},
+		"the snapshot source dies": {func(w *world) { w.after(10_000, func() { w.kill(0) }) }, true},
+		"another joins":            {func(w *world) { w.after(1, func() { w.join() }) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := moving(t, 3)

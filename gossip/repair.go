@@ -9,22 +9,22 @@ import (
 	"atoll/gossip/wire"
 )
 
-// repair unites the sets of this node and a peer that differ. Both sides run
+// repair reconciles the sets of this node and a peer that differ. Both sides run
 // it, so both end with the union. Where the chains differ below what union can
 // mend, or this node is far behind, it takes tips instead; see fork.go.
 type repair struct {
 	*env
 	certificates *certificates
 
-	headers  *headers
-	pull     *pull
-	beats    *beats
-	snapshot *snapshot
-	sessions []*session // at most maxRepairs, in order of beginning
+	headers    *headers
+	pull       *pull
+	heartbeats *heartbeats
+	snapshot   *snapshot
+	sessions   []*session // at most maxRepairs, in order of beginning
 
 	// Of peers that show another chain, what this node weighs its own against once it
 	// has closed as much; see outdone.
-	weighed map[wire.PeerID]*wire.Beat
+	weighed map[wire.PeerID]*wire.Heartbeat
 }
 
 // repairPeer is when the next repair with a peer may begin, and what there is to gain.
@@ -40,18 +40,18 @@ type repairPeer struct {
 // of differing rounds are fetched and their payloads pulled, batch after
 // batch.
 type session struct {
-	peer      *peer
-	until     Time
-	fragments []comparison
-	ranges    []wire.Range    // still to compare
-	todo      []wire.RoundKey // rounds that differ, still to fetch
-	batch     []wire.RoundKey // rounds whose headers were asked for
-	answered  bool            // the peer did, once or more
-	uniting   bool            // decided to
-	waiting   map[wire.Digest]uint16
-	learned   int  // deltas that came of it, and closings
-	brought   int  // of these, deltas
-	lost      bool // one that is too old for gossip could not be had
+	peer        *peer
+	until       Time
+	fragments   []comparison
+	ranges      []wire.Range    // still to compare
+	todo        []wire.RoundKey // rounds that differ, still to fetch
+	batch       []wire.RoundKey // rounds whose headers were asked for
+	answered    bool            // the peer did, once or more
+	reconciling bool            // decided to
+	waiting     map[wire.Digest]uint16
+	learned     int  // deltas that came of it, and closings
+	brought     int  // of these, deltas
+	lost        bool // one that is too old for gossip could not be had
 }
 
 // equal says that p shows the chain of this node.
@@ -163,17 +163,17 @@ func (r *repair) decide(s *session) {
 		for f := range s.fragments {
 			s.fragments[f].partial = true // what they have is taken, not followed
 		}
-		r.unite(s)
+		r.reconcile(s)
 	case hold:
 		r.end(s, "waits: neither takes anything of the other")
-	case unite:
-		r.unite(s)
+	case reconcile:
+		r.reconcile(s)
 	}
 }
 
-// unite fetches the differing rounds, the oldest of all fragments first.
-func (r *repair) unite(s *session) {
-	s.uniting = true
+// reconcile fetches the differing rounds, the oldest of all fragments first.
+func (r *repair) reconcile(s *session) {
+	s.reconciling = true
 	slices.SortStableFunc(s.todo, func(a, b wire.RoundKey) int { return cmp.Compare(a.Round, b.Round) })
 	r.nextBatch(s)
 }
@@ -215,7 +215,7 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 }
 
 // meet asks the peer for the certificates that headers name and that are not known here, each once,
-// and then takes the headers. Where the peer has none either, as in evidence against one that made it
+// and then takes the headers. Where the peer has none either, as in equivocation proof against one that made it
 // up, nobody is to blame: such a delta is not taken.
 func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
 	q := r.certificates.lacking(headers, asked)
@@ -316,7 +316,7 @@ func (r *repair) takeOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	return true
 }
 
-// keptApart reports whether evidence may keep the two sides apart in a round in which their sets differ: the peer folded it below
+// keptApart reports whether equivocation proof may keep the two sides apart in a round in which their sets differ: the peer folded it below
 // its base, one of a pair with it, and can leave nothing out any more.
 func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
 	paired := func(h wire.SignedHeader) bool { return r.headers.other(h.Header.ID(r.cfg.Run), h.Header) != nil }
@@ -393,10 +393,10 @@ func (r *repair) noteOutrun(s *session) {
 // aheadAfter is by how many rounds of some fragment the peer of a whole repair is ahead at most, and whether it shows rounds
 // that it had not closed then.
 func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
-	if s.peer.beat == nil {
+	if s.peer.heartbeat == nil {
 		return 0, false
 	}
-	for f, shown := range lagged(s.peer.beat.Closed, s.peer.beat.Lag) {
+	for f, shown := range lagged(s.peer.heartbeat.Closed, s.peer.heartbeat.Lag) {
 		c, closed := &s.fragments[f], r.chain.Closed(f)
 		if c.partial {
 			return 0, false
@@ -410,11 +410,11 @@ func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 // atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others
 // say, and a liar says for ever that more is to come. So an observer takes the word of each peer that has stopped.
 func (r *repair) atRest(p *peer) bool {
-	mine := r.beats.said
-	if mine == nil || p.beat == nil || p.beat.Lag > 0 {
+	mine := r.heartbeats.said
+	if mine == nil || p.heartbeat == nil || p.heartbeat.Lag > 0 {
 		return false
 	}
-	return mine.Lag == 0 || r.beats.self.watches() && p.beat.State == wire.Stopped
+	return mine.Lag == 0 || r.heartbeats.self.watches() && p.heartbeat.State == wire.Stopped
 }
 
 // end closes a session. One that brought nothing doubles the pause before the
@@ -424,14 +424,14 @@ func (r *repair) end(s *session, text string) {
 	i := slices.Index(r.sessions, s)
 	r.sessions = slices.Delete(r.sessions, i, i+1)
 	p := s.peer
-	p.beats.recount()
+	p.heartbeats.recount()
 	if s.learned > 0 {
 		p.repair.pauseMs = 0
 	}
-	p.repair.pauseMs = min(max(2*p.repair.pauseMs, r.beatPeriod()), repairBackoffMaxMs)
+	p.repair.pauseMs = min(max(2*p.repair.pauseMs, r.heartbeatPeriod()), repairBackoffMaxMs)
 	p.repair.after = r.now + p.repair.pauseMs
 	if s.brought > 0 {
-		p.repair.after = r.now + r.beatPeriod()/fruitfulParts
+		p.repair.after = r.now + r.heartbeatPeriod()/fruitfulParts
 	}
 	r.event(EventRepair, p.id, text)
 }
@@ -453,7 +453,7 @@ func (r *repair) tick() {
 			r.end(s, "ended: peer is gone")
 		case r.now > s.until:
 			r.end(s, "ended: took too long")
-		case s.uniting && r.outrun(s):
+		case s.reconciling && r.outrun(s):
 			r.end(s, "ended: the peer's window is past what this node has closed")
 		default:
 			r.despair(s)

@@ -9,8 +9,8 @@ import (
 // first follows from a hash of both ids, so that no relay gets all.
 type reserve struct {
 	*env
-	roster *roster
-	wanted bool
+	peerList *peerList
+	wanted   bool
 }
 
 // placePeer is what reserve knows of a peer.
@@ -61,9 +61,9 @@ func (s *reserve) held() (n int) {
 
 // seek dials a relay that is only known, even where there are neighbours enough.
 func (s *reserve) seek() {
-	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.roster.addrs) > 0 && s.now >= p.roster.dial.after })
+	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.now >= p.peerList.dial.after })
 	if p != nil {
-		s.roster.dialOne(p)
+		s.peerList.dialOne(p)
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *reserve) seek() {
 func (s *reserve) best(among []*peer, holds func(*peer) bool) (best *peer) {
 	least := 2.0
 	for _, p := range among {
-		if !p.roster.record.Relays || !holds(p) {
+		if !p.peerList.record.Relays || !holds(p) {
 			continue
 		}
 		if draw := lot(wire.Sum(s.cfg.Self[:]), p.id); draw < least {

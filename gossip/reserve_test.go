@@ -111,7 +111,7 @@ func TestReserveSeeksRelays(t *testing.T) {
 }
 
 // Addresses of a network are told to peers on it, and to nobody else.
-func specRosterNear(t *testing.T, _ *spectest.Spec) {
+func specPeerListNear(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	record := func(key int, near bool) hello.Signed {
 		s, err := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq, r.Near = uint64(100*key), near }))
@@ -128,12 +128,12 @@ func specRosterNear(t *testing.T, _ *spectest.Spec) {
 	}
 	a.step(OwnRecord{Signed: record(0, false), Near: record(0, true)})
 	inside, outside := up(2, true), up(3, false)
-	a.core.roster.learnAll(inside, wire.EncodeRoster([][]byte{record(2, false).Encode(), record(2, true).Encode(), record(4, true).Encode()}))
+	a.core.peerList.learnAll(inside, wire.EncodePeerList([][]byte{record(2, false).Encode(), record(2, true).Encode(), record(4, true).Encode()}))
 	for _, c := range []struct {
 		asker     wire.PeerID
 		near, all int
 	}{{inside, 3, 6}, {outside, 0, 3}, {wire.PeerID{77}, 0, 3}} {
-		records, err := wire.DecodeRoster(a.core.roster.body(a.core.peers.find(c.asker)))
+		records, err := wire.DecodePeerList(a.core.peerList.body(a.core.peers.find(c.asker)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func specRosterNear(t *testing.T, _ *spectest.Spec) {
 
 // A node dials what both records of a peer name, those of its own network first, and the
 // newer replace the older.
-func TestRosterKeepsBothKinds(t *testing.T) {
+func TestPeerListKeepsBothKinds(t *testing.T) {
 	a := newAlone()
 	p := a.core.ensure(wire.PeerID{9}, false)
 	keep := func(seq uint64, near bool, addr string) {
@@ -161,38 +161,38 @@ func TestRosterKeepsBothKinds(t *testing.T) {
 	keep(1, false, "out")
 	keep(1, true, "in")
 	keep(1, false, "again")
-	if !slices.Equal(p.roster.addrs, []string{"in", "out"}) {
-		t.Errorf("dials %v", p.roster.addrs)
+	if !slices.Equal(p.peerList.addrs, []string{"in", "out"}) {
+		t.Errorf("dials %v", p.peerList.addrs)
 	}
 	keep(2, true, "in2")
 	keep(1, false, "old")
-	if !slices.Equal(p.roster.addrs, []string{"in2"}) {
-		t.Errorf("dials %v", p.roster.addrs)
+	if !slices.Equal(p.peerList.addrs, []string{"in2"}) {
+		t.Errorf("dials %v", p.peerList.addrs)
 	}
 }
 
-// Who beats with a newer record, and is not connected, is asked for where the beat came from.
-func TestRosterNewerOfAStranger(t *testing.T) {
+// Who heartbeats with a newer record, and is not connected, is asked for where the heartbeat came from.
+func TestPeerListNewerOfAStranger(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	a.step(Reached{Public: true})
-	a.now = rosterAgainMs
-	if q := questions(t, a.toldBy(1, 2, func(b *wire.Beat) { b.Capability = 6 }), wire.GetRoster); len(q) != 1 || q[0].to != 1 {
+	a.now = peerListAgainMs
+	if q := questions(t, a.toldBy(1, 2, func(b *wire.Heartbeat) { b.Capability = 6 }), wire.GetPeerList); len(q) != 1 || q[0].to != 1 {
 		t.Errorf("asks %+v", q)
 	}
 }
 
 // Peers in networks where a node has no neighbour are dialled before others, those whose network
 // does not show as well, and these where there are no more.
-func TestRosterDialsOtherNetworksFirst(t *testing.T) {
+func TestPeerListDialsOtherNetworksFirst(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	a.core.peers.find(wire.PeerID{1}).roster.addrs = []string{"/ip4/5.0.0.1/tcp/1"}
+	a.core.peers.find(wire.PeerID{1}).peerList.addrs = []string{"/ip4/5.0.0.1/tcp/1"}
 	for id, addr := range map[byte]string{
 		2: "/ip4/5.0.7.2/tcp/1", 3: "/ip4/5.0.9.3/tcp/1", 4: "/ip4/6.0.0.4/tcp/1", 5: "/ip4/6.0.1.5/tcp/1",
 		6: "/ip6/2600:1::6/tcp/1", 7: "/ip6/2600:1:2::7/tcp/1", 8: "/ip4/5.0.0.1/tcp/1/p2p/x/p2p-circuit", 9: "/dns4/example.org/tcp/1",
 	} {
-		a.core.ensure(wire.PeerID{id}, false).roster.addrs = []string{addr}
+		a.core.ensure(wire.PeerID{id}, false).peerList.addrs = []string{addr}
 	}
 	networks := func(effects []Effect) (ids []byte) {
 		for _, e := range find[Dial](effects) {
@@ -201,11 +201,11 @@ func TestRosterDialsOtherNetworksFirst(t *testing.T) {
 		slices.Sort(ids)
 		return ids
 	}
-	a.core.roster.dialSome()
+	a.core.peerList.dialSome()
 	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{2, 4, 6, 9}) {
 		t.Errorf("dials %v first", got)
 	}
-	a.core.roster.dialSome()
+	a.core.peerList.dialSome()
 	if got := networks(a.core.Effects()); !slices.Equal(got, []byte{3, 5, 7, 8}) {
 		t.Errorf("dials %v then", got)
 	}
@@ -213,20 +213,20 @@ func TestRosterDialsOtherNetworksFirst(t *testing.T) {
 
 // Peers that are reached through relays which a node is connected to anyway come before those
 // whose relay it would have to dial, and are dialled through these alone at first.
-func TestRosterDialsThroughRelaysAtHand(t *testing.T) {
+func TestPeerListDialsThroughRelaysAtHand(t *testing.T) {
 	const here, there = "/ip4/5.0.0.1/tcp/1/p2p/h", "/ip4/6.0.0.1/tcp/1/p2p/t"
 	a := newAlone()
 	a.relay(1)
-	a.core.peers.find(wire.PeerID{1}).roster.addrs = []string{here}
+	a.core.peers.find(wire.PeerID{1}).peerList.addrs = []string{here}
 	for id := byte(2); id < 12; id++ {
 		addrs := []string{there + "/p2p-circuit/p2p/x"}
 		if id%3 == 0 {
 			addrs = append(addrs, here+"/p2p-circuit/p2p/x")
 		}
-		a.core.ensure(wire.PeerID{id}, false).roster.addrs = addrs
+		a.core.ensure(wire.PeerID{id}, false).peerList.addrs = addrs
 	}
 	a.core.Effects()
-	a.core.roster.dialSome()
+	a.core.peerList.dialSome()
 	dials := find[Dial](a.core.Effects())
 	for i, e := range dials {
 		at := e.Peer[0]%3 == 0
@@ -238,13 +238,13 @@ func TestRosterDialsThroughRelaysAtHand(t *testing.T) {
 		t.Errorf("%d dials", len(dials))
 	}
 	p := a.core.peers.find(wire.PeerID{3})
-	if again := a.core.roster.waysTo(p); len(again) != 2 {
+	if again := a.core.peerList.waysTo(p); len(again) != 2 {
 		t.Errorf("after an attempt in vain it is dialled at %v", again)
 	}
 }
 
 // Where addresses change, a peer that is lost is dialled soon.
-func TestRosterRedialsSoon(t *testing.T) {
+func TestPeerListRedialsSoon(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		a := newAlone()
 		if moves {
@@ -253,9 +253,9 @@ func TestRosterRedialsSoon(t *testing.T) {
 		a.connect(5)
 		a.hasAddrs([]byte{5}, "a")
 		p := a.core.peers.find(wire.PeerID{5})
-		p.roster.addrs = []string{"5a"}
+		p.peerList.addrs = []string{"5a"}
 		a.wait(redialMs, 5)
-		a.core.roster.nextDial = a.now + dialPeriodMs
+		a.core.peerList.nextDial = a.now + dialPeriodMs
 		a.step(PeerDown{Peer: p.id})
 		if got := dialled(a.wait(redialMs)); len(got) > 0 != moves {
 			t.Errorf("addresses change %v: dials %v", moves, got)
@@ -269,9 +269,9 @@ func TestStatelessIsNotAwaited(t *testing.T) {
 		a := newAlone()
 		a.step(PeerUp{Peer: wire.PeerID{5}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
 		p := a.core.peers.find(wire.PeerID{5})
-		_, lacking := a.core.beats.lacking()
-		if lacking == stateless || a.core.beats.awaited(p) == stateless || a.core.snapshot.mayDonate(p) == stateless {
-			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.beats.awaited(p), a.core.snapshot.mayDonate(p))
+		_, lacking := a.core.heartbeats.lacking()
+		if lacking == stateless || a.core.heartbeats.awaited(p) == stateless || a.core.snapshot.mayDonate(p) == stateless {
+			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.mayDonate(p))
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// A core rests while its owner has the node paused. What is cheap goes on: beats, headers,
-// the roster, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
+// A core rests while its owner has the node paused. What is cheap goes on: heartbeats, headers,
+// the peer list, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
 // given: no payloads, no tips. The rounds of the node stand still meanwhile, so it is as one
 // that sleeps and can be heard. It is brought up to date by repair, or takes tips, when it
 // goes on.
@@ -32,8 +32,8 @@ func (c *Core) Rest(now Time, on bool) {
 // Resting reports whether the core rests.
 func (c *Core) Resting() bool { return c.resting }
 
-// pauses reports whether the owner of p has it paused, as its newest beat says.
-func (p *peer) pauses() bool { return p.beat != nil && p.beat.Paused }
+// pauses reports whether the owner of p has it paused, as its newest heartbeat says.
+func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
 
 // hangUpHeavy ends the requests whose answers are not small.
 func (e *env) hangUpHeavy() {
@@ -51,13 +51,13 @@ func (r *repair) rest() {
 	}
 }
 
-// rest goes back to where a donor is chosen, and stays there. What is stored remains, and
+// rest goes back to where a snapshot source is chosen, and stays there. What is stored remains, and
 // tips whose chunks are all here are put in place.
 func (s *snapshot) rest() {
 	if s.stage == asking || s.stage == attesting || s.stage == fetching {
 		s.stage, s.transfer = choosing, transfer{}
 		s.attempt++
-		delete(s.tried, s.donor) // it did nothing wrong
+		delete(s.tried, s.source) // it did nothing wrong
 	}
 }
 

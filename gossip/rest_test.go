@@ -39,7 +39,7 @@ func specPausedAnswers(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	for _, r := range []wire.Request{
-		{Kind: wire.GetRoster}, {Kind: wire.GetOwn}, {Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: 1}}},
+		{Kind: wire.GetPeerList}, {Kind: wire.GetOwn}, {Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: 1}}},
 		{Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}},
 	} {
 		if e := a.ask(10, 1, r); status(e) != wire.OK {
@@ -80,12 +80,12 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 		t.Error("the fetch of tips is forgotten")
 	}
 	a.core.Rest(a.now, false)
-	if q := questions(t, a.wait(anotherDonorMs/2, 1, 2), wire.GetManifest); len(q) != 1 {
+	if q := questions(t, a.wait(anotherSourceMs/2, 1, 2), wire.GetManifest); len(q) != 1 {
 		t.Errorf("goes on with %+v, want a request for tips", q)
 	}
 }
 
-// A fetch of tips that rests in any of its stages begins again where donors are chosen.
+// A fetch of tips that rests in any of its stages begins again where snapshot sources are chosen.
 func TestRestInAFetch(t *testing.T) {
 	w := ran(t, 71, 3, options{tipBytes: 2 << 20, rate: 2000})
 	n := w.join(w.nodes[0].id)
@@ -112,12 +112,12 @@ func TestRestInAFetch(t *testing.T) {
 
 // Nobody looks for anything at a paused peer, nor waits for it at the end of a run.
 func TestPausedPeerIsLeftAlone(t *testing.T) {
-	paused := func(b *wire.Beat) { apart(b); b.State, b.Paused, b.Folded = wire.Stopped, true, 1000 }
+	paused := func(b *wire.Heartbeat) { apart(b); b.State, b.Paused, b.Folded = wire.Stopped, true, 1000 }
 	a := specAlone(1, 2)
 	var e []Effect
 	for range 4 {
 		e = append(e, a.told(1, paused)...)
-		e = append(e, a.told(2, func(b *wire.Beat) { b.State, b.Lag = wire.Stopped, 0 })...)
+		e = append(e, a.told(2, func(b *wire.Heartbeat) { b.State, b.Lag = wire.Stopped, 0 })...)
 		e = append(e, a.wait(500, 1, 2)...)
 	}
 	if q := questions(t, e, wire.GetRounds); len(q) != 0 {

@@ -10,19 +10,19 @@ import (
 // requests that wait, and hashing.
 type serve struct {
 	*env
-	seen      *seen
-	pull      *pull
-	relays    *relays
-	roster    *roster
-	blobs     *blobs
-	beats     *beats
-	joining   func() bool // this node holds nothing yet that it may donate
-	donate    donate
-	manifests manifests
-	parked    []parked
-	replies   []reply // under way
-	bytesAway int
-	backlog   backlog
+	seen       *seen
+	pull       *pull
+	relays     *relays
+	peerList   *peerList
+	blobs      *blobs
+	heartbeats *heartbeats
+	joining    func() bool // this node holds nothing yet that it may donate
+	donate     donate
+	manifests  manifests
+	parked     []parked
+	replies    []reply // under way
+	bytesAway  int
+	backlog    backlog
 }
 
 // servePeer is what serve, with donate and manifests, knows of a peer.
@@ -87,7 +87,7 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		return
 	}
 	s.hear(p)
-	if r.Kind != wire.GetGenesis && !p.roster.record.Stateless {
+	if r.Kind != wire.GetGenesis && !p.peerList.record.Stateless {
 		p.watch.runs(s.now)
 	}
 	if s.resting && heavy(r.Kind) {
@@ -130,8 +130,8 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.status(handle, wire.Busy)
 		return
 	}
-	if r.Kind == wire.GetRoster {
-		s.ok(handle, s.roster.body(p))
+	if r.Kind == wire.GetPeerList {
+		s.ok(handle, s.peerList.body(p))
 		return
 	}
 	if r.Kind == wire.GetCertificates {

@@ -104,21 +104,21 @@ func (m manyHeaders) Signed(f int, r uint32) []wire.SignedHeader {
 func TestStateMismatchIsToldOnce(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	chain, state, _ := a.core.beats.digestsAt([]uint32{0, 0})
+	chain, state, _ := a.core.heartbeats.digestsAt([]uint32{0, 0})
 	state[0]++
 	for seq := range uint64(3) {
-		b := wire.Beat{Author: wire.PeerID{1}, Seq: seq + 1, State: wire.Training, Closed: []uint32{0, 0},
+		b := wire.Heartbeat{Author: wire.PeerID{1}, Seq: seq + 1, State: wire.Training, Closed: []uint32{0, 0},
 			Unpublished: []uint64{0, 0}, Chain: chain, StateDigest: state}
-		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Beat: &b}})
+		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Heartbeat: &b}})
 	}
 	if n := count[StateDiffers](a.core.Effects()); n != 1 {
 		t.Errorf("told %d times, want once", n)
 	}
 }
 
-// TestAgreementAwaitsBeats has a node come back when the run ends: a peer that is
+// TestAgreementAwaitsHeartbeats has a node come back when the run ends: a peer that is
 // connected and has not beaten is waited for until it is silent.
-func TestAgreementAwaitsBeats(t *testing.T) {
+func TestAgreementAwaitsHeartbeats(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
 	a.connect(1)
@@ -140,13 +140,13 @@ func TestAgreementOfStates(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
 	a.connect(1, 2, 3)
-	chain, state, _ := a.core.beats.digestsAt([]uint32{0, 0})
+	chain, state, _ := a.core.heartbeats.digestsAt([]uint32{0, 0})
 	other := state
 	other[0]++
 	shows := func(id byte, seq uint64, state wire.Digest) {
-		b := wire.Beat{Author: wire.PeerID{id}, Seq: seq, State: wire.Stopped, Closed: []uint32{0, 0},
+		b := wire.Heartbeat{Author: wire.PeerID{id}, Seq: seq, State: wire.Stopped, Closed: []uint32{0, 0},
 			Unpublished: []uint64{0, 0}, Chain: chain, StateDigest: state}
-		a.core.Step(a.now, Received{From: wire.PeerID{id}, Message: wire.Message{Beat: &b}})
+		a.core.Step(a.now, Received{From: wire.PeerID{id}, Message: wire.Message{Heartbeat: &b}})
 	}
 	for i, c := range []struct {
 		states [3]wire.Digest
@@ -184,21 +184,21 @@ func TestCompareAndCancel(t *testing.T) {
 	if text, _ := a.core.JoinPhase(); text != "" {
 		t.Errorf("cancelled, but %q", text)
 	}
-	if a.core.BeatPeriodMs() != 1000 {
-		t.Errorf("beat period %d", a.core.BeatPeriodMs())
+	if a.core.HeartbeatPeriodMs() != 1000 {
+		t.Errorf("heartbeat period %d", a.core.HeartbeatPeriodMs())
 	}
 }
 
-// One that beats never, by its record, may ask for more than the genesis, and its connection is
+// One that heartbeats never, by its record, may ask for more than the genesis, and its connection is
 // left as it is.
 func TestStatelessMayAsk(t *testing.T) {
 	for _, stateless := range []bool{true, false} {
 		a := newAlone()
 		a.step(PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
-		a.ask(1, 1, wire.Request{Kind: wire.GetRoster})
+		a.ask(1, 1, wire.Request{Kind: wire.GetPeerList})
 		var anew int
 		for range 100 {
-			anew += len(find[Reconnect](a.wait(a.core.BeatPeriodMs()/2, 1)))
+			anew += len(find[Reconnect](a.wait(a.core.HeartbeatPeriodMs()/2, 1)))
 		}
 		if stateless == (anew > 0) {
 			t.Errorf("stateless %v: connects anew %d times", stateless, anew)

@@ -32,7 +32,7 @@ func (l *Limiter) hasPlace(s *share, author wire.PeerID, uses uint32) bool {
 	return s.places[author]
 }
 
-// shareOf is the invite whose share an author's beats are of, and for how many it is meant; for none where nothing bounds them. Of
+// shareOf is the invite whose share an author's heartbeats are of, and for how many it is meant; for none where nothing bounds them. Of
 // several it is one in which the author has a place: others may have given the author the rest, and used those up.
 func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 	places := l.cfg.Members.Places(author)

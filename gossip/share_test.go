@@ -42,16 +42,16 @@ func (v invites) admit(t testing.TB, number int, limits member.Invite, authors .
 func (v invites) says(kind int, author wire.PeerID, n int) wire.Message {
 	certified := func(m *wire.SignedHeader) { m.Header.Certificate = v.named[author] }
 	switch kind {
-	case beatKind:
-		return beatOf(author, 1, uint64(n))
+	case heartbeatKind:
+		return heartbeatOf(author, 1, uint64(n))
 	case headerKind:
 		m := headerOf(author, uint16(n%2), 1)
 		certified(m.Header)
 		return m
 	}
-	m := evidenceOf(author)
-	certified(&m.Evidence.A)
-	certified(&m.Evidence.B)
+	m := equivocationOf(author)
+	certified(&m.Equivocation.A)
+	certified(&m.Equivocation.B)
 	return m
 }
 
@@ -64,7 +64,7 @@ func crowd(first, count int) (authors []wire.PeerID) {
 }
 
 // ofOne is what passes of one author at once, by kind, in the run of limited.
-var ofOne = [kinds]int{beatsAtOnce, 2 * headersOfRound * (3*4 + 2), maxEvidencePerAuthor}
+var ofOne = [kinds]int{heartbeatsAtOnce, 2 * headersOfRound * (3*4 + 2), maxEquivocationPerAuthor}
 
 // 64 keys of an invite for 5 may say as much as 5 nodes, of each kind. Those of other invites do not notice.
 func specInvitesShare(t *testing.T, _ *spectest.Spec) {
@@ -89,9 +89,9 @@ func specInvitesShare(t *testing.T, _ *spectest.Spec) {
 					t.Errorf("%d of %d authors pass, want %d", n, len(c.of), want)
 				}
 			}
-			if kind == beatKind {
-				if n := passing(500, leaked); n != uses*beatsOfPeriod {
-					t.Errorf("%d beats pass in a period", n)
+			if kind == heartbeatKind {
+				if n := passing(500, leaked); n != uses*heartbeatsOfPeriod {
+					t.Errorf("%d heartbeats pass in a period", n)
 				}
 			}
 		})
@@ -116,10 +116,10 @@ func specGuestsHeadersShare(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Keys are free to guests before a run begins as well, and at a relay, which learns nothing of rounds: their beats share what
+// Keys are free to guests before a run begins as well, and at a relay, which learns nothing of rounds: their heartbeats share what
 // strangers may say. Those of members do not.
-func TestGuestsBeatsShare(t *testing.T) {
-	l := NewLimiter(Config{BeatMinMs: 500})
+func TestGuestsHeartbeatsShare(t *testing.T) {
+	l := NewLimiter(Config{HeartbeatMinMs: 500})
 	v := inviting(l)
 	guests, members := crowd(1, 100), crowd(200, 100)
 	v.admit(t, 1, member.Invite{Guests: true}, guests...)
@@ -127,9 +127,9 @@ func TestGuestsBeatsShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   []wire.PeerID
 		want int
-	}{"guests": {guests, strangersBeats}, "members": {members, 100}} {
-		if n := passing(l, 0, 100, func(i int) wire.Message { return v.says(beatKind, c.of[i], 1) }); n != c.want {
-			t.Errorf("%d beats of 100 %s at once, want %d", n, name, c.want)
+	}{"guests": {guests, strangersHeartbeats}, "members": {members, 100}} {
+		if n := passing(l, 0, 100, func(i int) wire.Message { return v.says(heartbeatKind, c.of[i], 1) }); n != c.want {
+			t.Errorf("%d heartbeats of 100 %s at once, want %d", n, name, c.want)
 		}
 	}
 }
@@ -168,9 +168,9 @@ func TestPlacesFollowFolds(t *testing.T) {
 	v.admit(t, 1, member.Invite{Uses: 1}, first, later)
 	l.Contributed(first)
 	l.Contributed(later)
-	_ = l.Spares(0, wire.PeerID{7}, v.says(beatKind, later, 1)) // perhaps a forgery
-	passing(l, 0, 200, func(i int) wire.Message { return v.says(beatKind, later, 1+i) })
-	if err := l.Check(0, wire.PeerID{7}, v.says(beatKind, first, 1)); err != nil {
+	_ = l.Spares(0, wire.PeerID{7}, v.says(heartbeatKind, later, 1)) // perhaps a forgery
+	passing(l, 0, 200, func(i int) wire.Message { return v.says(heartbeatKind, later, 1+i) })
+	if err := l.Check(0, wire.PeerID{7}, v.says(heartbeatKind, first, 1)); err != nil {
 		t.Errorf("the first whose delta was folded: %v", err)
 	}
 }
@@ -194,9 +194,9 @@ func TestForeignInviteSilencesNobody(t *testing.T) {
 			l.Contributed(victim)
 		}
 		for _, liar := range append(liars, keyOf(4)) {
-			passing(l, 0, 200, func(i int) wire.Message { return v.says(beatKind, liar, 1+i) })
+			passing(l, 0, 200, func(i int) wire.Message { return v.says(heartbeatKind, liar, 1+i) })
 		}
-		if err := l.Check(0, wire.PeerID{7}, v.says(beatKind, victim, 1)); err != nil {
+		if err := l.Check(0, wire.PeerID{7}, v.says(heartbeatKind, victim, 1)); err != nil {
 			t.Errorf("folded %s the invite was given: %v", folded, err)
 		}
 	}
@@ -208,20 +208,20 @@ func specForgeriesTakeNothing(t *testing.T, _ *spectest.Spec) {
 	v := inviting(l)
 	author := keyOf(1)
 	v.admit(t, 1, member.Invite{Uses: 1}, author)
-	spares := func(seq int) error { return l.Spares(0, wire.PeerID{7}, v.says(beatKind, author, seq)) }
+	spares := func(seq int) error { return l.Spares(0, wire.PeerID{7}, v.says(heartbeatKind, author, seq)) }
 	for i := range 1000 {
 		if err := spares(1000 + i); err != nil {
 			t.Fatalf("forgery %d: %v", i, err)
 		}
 	}
-	if n := passing(l, 0, 100, func(i int) wire.Message { return v.says(beatKind, author, i) }); n != beatsAtOnce {
-		t.Errorf("%d beats pass after forgeries", n)
+	if n := passing(l, 0, 100, func(i int) wire.Message { return v.says(heartbeatKind, author, i) }); n != heartbeatsAtOnce {
+		t.Errorf("%d heartbeats pass after forgeries", n)
 	}
 	// What would not pass costs no signature.
 	if err := spares(101); !errors.Is(err, ErrHeldBack) {
 		t.Errorf("one too many: %v", err)
 	}
-	if err := l.Spares(0, l.cfg.Self, v.says(beatKind, author, 101)); err != nil {
+	if err := l.Spares(0, l.cfg.Self, v.says(heartbeatKind, author, 101)); err != nil {
 		t.Errorf("what this node says: %v", err)
 	}
 }
@@ -233,7 +233,7 @@ func specUnknownOfAPeer(t *testing.T, _ *spectest.Spec) {
 	v.admit(t, 1, member.Invite{}, member1)
 	from := func(peer byte, now Time, of wire.PeerID) (n int) {
 		for i := range 1000 {
-			if l.Spares(now, wire.PeerID{peer}, v.says(beatKind, of, i)) == nil {
+			if l.Spares(now, wire.PeerID{peer}, v.says(heartbeatKind, of, i)) == nil {
 				n++
 			}
 		}
@@ -257,7 +257,7 @@ func specUnknownOfAPeer(t *testing.T, _ *spectest.Spec) {
 }
 
 func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
-	each := s.Number(t, "beats", "each")
+	each := s.Number(t, "heartbeats", "each")
 	for _, begun := range []bool{false, true} {
 		a := newAlone()
 		owner := testKey(50)
@@ -299,20 +299,20 @@ func TestInvitesShareProperty(t *testing.T) {
 		honest := min(uses, rapid.IntRange(0, keys).Draw(t, "honest"))
 		for _, a := range authors[:honest] {
 			l.Contributed(a)
-			l.Check(0, wire.PeerID{7}, v.says(beatKind, a, 1))
+			l.Check(0, wire.PeerID{7}, v.says(heartbeatKind, a, 1))
 		}
 		now, passed, seq, next := Time(0), honest, make([]int, keys), make([]Time, honest)
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
 			i := rapid.IntRange(0, keys-1).Draw(t, "author")
 			count := rapid.IntRange(1, 100).Draw(t, "count")
 			now += Time(rapid.IntRange(0, 300).Draw(t, "ms"))
-			if i < honest { // it beats when it may
+			if i < honest { // it heartbeats when it may
 				now, count = max(now, next[i]), 1
 				next[i] = now + 500/soonParts
 			}
 			for range count {
 				seq[i]++
-				m := v.says(beatKind, authors[i], 1+seq[i])
+				m := v.says(heartbeatKind, authors[i], 1+seq[i])
 				before := l.Spares(now, wire.PeerID{7}, m)
 				after := l.Check(now, wire.PeerID{7}, m)
 				if (before == nil) != (after == nil) {
@@ -321,12 +321,12 @@ func TestInvitesShareProperty(t *testing.T) {
 				if after == nil {
 					passed++
 				} else if i < honest {
-					t.Fatalf("a beat of one that has a place: %v", after)
+					t.Fatalf("a heartbeat of one that has a place: %v", after)
 				}
 			}
 		}
-		if most := uses * (2*beatsAtOnce + int(now)*beatsOfPeriod/500 + 1); passed > most {
-			t.Fatalf("%d beats pass in %d ms, at most %d", passed, now, most)
+		if most := uses * (2*heartbeatsAtOnce + int(now)*heartbeatsOfPeriod/500 + 1); passed > most {
+			t.Fatalf("%d heartbeats pass in %d ms, at most %d", passed, now, most)
 		}
 	})
 }

@@ -7,26 +7,26 @@ import (
 	"atoll/gossip/wire"
 )
 
-// snapshot takes tips whole. It gets a manifest from one donor, asks other
+// snapshot takes tips whole. It gets a manifest from one snapshot source, asks other
 // peers about its rounds (attest.go), and fetches the chunks from every peer
 // that can make the same tips (chunks.go).
 type snapshot struct {
 	*env
 	joining    func() bool // this node has no tips yet
 	stage      stage
-	prefer     wire.PeerID          // the donor to ask first, zero for none
+	prefer     wire.PeerID          // the snapshot source to ask first, zero for none
 	only       bool                 // ask no other: they are on other chains
-	tried      map[wire.PeerID]Time // donors asked of late: others come first
+	tried      map[wire.PeerID]Time // snapshot sources asked of late: others come first
 	began      Time                 // when this fetch did
-	after      Time                 // not before: pause between donors
+	after      Time                 // not before: pause between snapshot sources
 	attempt    int                  // counts manifests; answers to an earlier one are ignored, but chunks
-	failed     int                  // donors in a row that gave no chunk, or whose tips did not fit
+	failed     int                  // snapshot sources in a row that gave no chunk, or whose tips did not fit
 	disputes   int                  // manifests of this fetch that were spoken against
 	took       Time                 // when tips were last put in place; 0: digests were equal since
 	resume     []uint32             // rounds of the tips whose chunks are stored, nil for none
 	disk       diskPause
-	donor      wire.PeerID
-	asks       []uint64 // requests for a manifest that await an answer: of several donors the first to answer counts
+	source     wire.PeerID
+	asks       []uint64 // requests for a manifest that await an answer: of several snapshot sources the first to answer counts
 	asked      Time     // when the last one was sent
 	manifest   wire.Manifest
 	ballot     ballot
@@ -38,7 +38,7 @@ type stage uint8
 
 const (
 	idle       stage = iota
-	choosing         // wants a donor
+	choosing         // wants a snapshot source
 	asking           // awaits the manifest
 	attesting        // awaits what others know of it
 	fetching         // awaits chunks
@@ -48,7 +48,7 @@ const (
 func (s *snapshot) busy() bool { return s.stage != idle }
 
 // fetch begins, unless a fetch is under way. prefer is asked first, or alone;
-// zero leaves the choice to the roster.
+// zero leaves the choice to the peer list.
 func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 	if s.busy() {
 		return
@@ -83,10 +83,10 @@ func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlM
 // equal says that this node shows the digests of a peer.
 func (s *snapshot) equal() { s.took = 0 }
 
-// refused says that the tips could not be put in place: their donor comes after
+// refused says that the tips could not be put in place: their snapshot source comes after
 // all others from now on.
 func (s *snapshot) refused() {
-	if p := s.peers.find(s.donor); p != nil {
+	if p := s.peers.find(s.source); p != nil {
 		p.snapshot.badTips++
 	}
 	s.resume = nil
@@ -96,7 +96,7 @@ func (s *snapshot) refused() {
 
 // notStored says that the own disk could not take the tips.
 func (s *snapshot) notStored() {
-	delete(s.tried, s.donor)
+	delete(s.tried, s.source)
 	s.disk.failed(s.now)
 	s.cancel()
 }
@@ -126,7 +126,7 @@ func (s *snapshot) tick() {
 	}
 }
 
-// choose asks the best donor that was not tried of late, each in turn. After all of them
+// choose asks the best snapshot source that was not tried of late, each in turn. After all of them
 // a joiner begins again. A node that has tips gives up, as nothing is repaired meanwhile;
 // it may be told to fetch again.
 func (s *snapshot) choose() {
@@ -153,7 +153,7 @@ func (s *snapshot) choose() {
 // gathers reports whether to wait for more peers: none of the link is here, and
 // too few others to attest what one of them shows.
 func (s *snapshot) gathers() bool {
-	if s.only || s.now >= s.began+gatherBeats*s.beatPeriod() {
+	if s.only || s.now >= s.began+gatherHeartbeats*s.heartbeatPeriod() {
 		return false
 	}
 	witnesses := 0
@@ -161,7 +161,7 @@ func (s *snapshot) gathers() bool {
 		if s.mayDonate(p) && s.trusts(p.id) {
 			return false
 		}
-		if s.mayDonate(p) && p.beat != nil {
+		if s.mayDonate(p) && p.heartbeat != nil {
 			witnesses++
 		}
 	}
@@ -170,7 +170,7 @@ func (s *snapshot) gathers() bool {
 
 // mayDonate reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
 func (s *snapshot) mayDonate(p *peer) bool {
-	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.roster.record.Stateless && (p.beat == nil || p.beat.State != wire.Joining)
+	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.peerList.record.Stateless && (p.heartbeat == nil || p.heartbeat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peer {
@@ -189,8 +189,8 @@ func (s *snapshot) best() *peer {
 	return best
 }
 
-// better prefers the named donor, then donors whose tips were never refused, then peers of the
-// link, then those that the roster dialled, then more folded tokens, then the smaller id.
+// better prefers the named snapshot source, then snapshot sources whose tips were never refused, then peers of the
+// link, then those that the peer list dialled, then more folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
@@ -201,32 +201,32 @@ func (s *snapshot) better(p, q *peer) bool {
 	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
 		return trusted
 	}
-	if chosen := p.roster.chosen; s.joining() && chosen != q.roster.chosen {
+	if chosen := p.peerList.chosen; s.joining() && chosen != q.peerList.chosen {
 		return chosen
 	}
 	return p.folded() > q.folded()
 }
 
 func (p *peer) folded() uint64 {
-	if p.beat == nil {
+	if p.heartbeat == nil {
 		return 0
 	}
-	return p.beat.Folded
+	return p.heartbeat.Folded
 }
 
 // askManifest asks p for its tips. If chunks of some tips are stored already it asks for
 // those tips first.
 func (s *snapshot) askManifest(p *peer) {
-	s.stage, s.donor, s.transfer = asking, p.id, transfer{}
+	s.stage, s.source, s.transfer = asking, p.id, transfer{}
 	s.attempt++
 	s.asks = nil
 	s.askFor(p)
 }
 
-// askOneMore asks another donor as well where those asked take their time: one that never answers
+// askOneMore asks another snapshot source as well where those asked take their time: one that never answers
 // must not keep a joiner out for long.
 func (s *snapshot) askOneMore() {
-	if s.only || s.now < s.asked+anotherDonorMs {
+	if s.only || s.now < s.asked+anotherSourceMs {
 		return
 	}
 	if p := s.best(); p != nil {
@@ -239,14 +239,14 @@ func (s *snapshot) askFor(p *peer) {
 	s.asked = s.now
 	if s.resume == nil {
 		s.event(EventSnapshot, p.id, "asks for the tips")
-		s.askDonor(p, wire.Request{Kind: wire.GetManifest})
+		s.askSource(p, wire.Request{Kind: wire.GetManifest})
 		return
 	}
 	s.event(EventSnapshot, p.id, "asks for the tips whose chunks are stored")
-	s.askDonor(p, wire.Request{Kind: wire.GetTips, At: s.resume})
+	s.askSource(p, wire.Request{Kind: wire.GetTips, At: s.resume})
 }
 
-func (s *snapshot) askDonor(p *peer, q wire.Request) {
+func (s *snapshot) askSource(p *peer, q wire.Request) {
 	attempt := s.attempt
 	var call uint64
 	call = s.call(p.id, q, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
@@ -257,7 +257,7 @@ func (s *snapshot) askDonor(p *peer, q wire.Request) {
 		m, err := s.open(p, b, err)
 		switch {
 		case err == nil && (q.Kind == wire.GetManifest || s.resumes(m)):
-			s.donor, s.manifest = p.id, m
+			s.source, s.manifest = p.id, m
 			s.attempt++
 			for _, other := range slices.Clone(s.asks) {
 				s.hangUp(other)
@@ -267,7 +267,7 @@ func (s *snapshot) askDonor(p *peer, q wire.Request) {
 			s.resume = nil
 			s.askFor(p)
 		case len(s.asks) == 0:
-			s.donor = p.id
+			s.source = p.id
 			s.another(fmt.Sprintf("no manifest: %v", err))
 		}
 	})
@@ -280,7 +280,7 @@ func (s *snapshot) mostManifest() int {
 	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
 }
 
-// tipsMs is the time for an answer to a request for tips: a donor hashes all of them first.
+// tipsMs is the time for an answer to a request for tips: a snapshot source hashes all of them first.
 func (e *env) tipsMs() int64 {
 	return int64(min(callMs+float64(e.cfg.Tips)/tipsBytesMs, mostTipsMs))
 }
@@ -334,7 +334,7 @@ func (s *snapshot) resumes(m wire.Manifest) bool {
 
 // another pauses and chooses again.
 func (s *snapshot) another(why string) {
-	s.event(EventSnapshot, s.donor, "another donor: "+why)
+	s.event(EventSnapshot, s.source, "another snapshot source: "+why)
 	if len(s.transfer.gave) == 0 {
 		s.failed++
 	}
@@ -355,13 +355,13 @@ func (s *snapshot) done() {
 		s.stage, s.resume = idle, nil // there is nothing to install
 	}
 	s.attempt++
-	s.emit(Snapshot{Manifest: s.manifest, Donor: s.donor})
+	s.emit(Snapshot{Manifest: s.manifest, Source: s.source})
 	t := &s.transfer
-	s.event(EventSnapshot, s.donor, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
+	s.event(EventSnapshot, s.source, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
 	s.transfer = transfer{}
 }
 
-// search says what is missing before a donor is asked.
+// search says what is missing before a snapshot source is asked.
 func (s *snapshot) search() string {
 	if s.resting {
 		return "paused before it has the run's tips"
@@ -372,7 +372,7 @@ func (s *snapshot) search() string {
 	if s.gathers() {
 		return "no peer of the link is here: waits for others that can attest tips"
 	}
-	return "looks for a donor"
+	return "looks for a snapshot source"
 }
 
 // onlyGuests reports whether peers are here, and all that could give tips are guests.
@@ -393,9 +393,9 @@ func (s *snapshot) onlyGuests() bool {
 func (s *snapshot) phase() (string, float64) {
 	switch s.stage {
 	case asking:
-		return fmt.Sprintf("asking %v for its tips", s.donor), 0
+		return fmt.Sprintf("asking %v for its tips", s.source), 0
 	case attesting:
-		return "asking others about the donor's tips: " + s.ballot.String(), 0
+		return "asking others about the snapshot source's tips: " + s.ballot.String(), 0
 	case fetching:
 		return s.transfer.String(), s.transfer.share()
 	case installing:

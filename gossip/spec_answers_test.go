@@ -188,7 +188,7 @@ func TestAnswerGivenBack(t *testing.T) {
 // costly are requests that take hashing, which a node of two fragments answers.
 func (a *alone) costly() []wire.Request {
 	return []wire.Request{
-		{Kind: wire.GetRoster}, {Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}}, {Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: 1}}},
+		{Kind: wire.GetPeerList}, {Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}}, {Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: 1}}},
 		{Kind: wire.GetManifest}, {Kind: wire.GetTips, At: []uint32{0, 0}}, {Kind: wire.GetOwn},
 	}
 }
@@ -197,7 +197,7 @@ func specAsks(t *testing.T, s *spectest.Spec) {
 	for _, r := range newAlone().costly() {
 		a := newAlone()
 		for range s.Number(t, "answering", "asks") {
-			if st := status(a.ask(1, 1, wire.Request{Kind: wire.GetRoster})); st != wire.OK {
+			if st := status(a.ask(1, 1, wire.Request{Kind: wire.GetPeerList})); st != wire.OK {
 				t.Fatalf("%v", st)
 			}
 		}
@@ -218,7 +218,7 @@ func specJoiningAnswers(t *testing.T, _ *spectest.Spec) {
 	for _, r := range newAlone().costly() {
 		a := newAlone()
 		a.core.SetSelf(0, SelfState{State: wire.Joining})
-		if busy := status(a.ask(1, 1, r)) == wire.Busy; busy == (r.Kind == wire.GetRoster) {
+		if busy := status(a.ask(1, 1, r)) == wire.Busy; busy == (r.Kind == wire.GetPeerList) {
 			t.Errorf("%v: busy %v", r.Kind, busy)
 		}
 	}

@@ -32,7 +32,7 @@ func parseChain(t testing.TB, text string) *fakeChain {
 
 var (
 	relationNames = map[relation]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
-	courseNames   = map[course]string{unite: "unite", takeTips: "take", giveTips: "give", hold: "hold"}
+	courseNames   = map[course]string{reconcile: "reconcile", takeTips: "take", giveTips: "give", hold: "hold"}
 )
 
 func specRelations(t *testing.T, s *spectest.Spec) {
@@ -89,11 +89,11 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		change func(ses *session)
 		want   string
 	}{
-		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.beat.Folded = 50 }, "take"},
-		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.beat.Closed = []uint32{2} }, "hold"},
+		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.heartbeat.Folded = 50 }, "take"},
+		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.heartbeat.Closed = []uint32{2} }, "hold"},
 		"alone":        {newSide(t, two("2: 1 2 2", "5: 1 2 2 2 2 2")), newSide(t, two("0: 1 3 3", "0: 1")), nil, "take"}, // with more tokens
 		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
-			func(ses *session) { ses.peer.beat.Folded = 5 }, "hold"}, // it folded 6
+			func(ses *session) { ses.peer.heartbeat.Folded = 5 }, "hold"}, // it folded 6
 		"behind":       {one("0: 1"), one("3: 1 2 2 2"), nil, "take"},
 		"outweighed":   {one("2: 1 2 2"), one("0: 1 3 3 3"), nil, "take"},
 		"outweighs":    {one("2: 1 2 2 2"), one("0: 1 3 3"), nil, "give"},
@@ -101,7 +101,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		"spent":        {one("0: 1 3 3"), one("2: 1 2 2 2"), spent, "take"},
 		"give":         {one("0: 1 3 3 3"), one("2: 1 2 2"), spent, "give"},
 		"far":          {one("0: 0"), one("0: 0 0 0 0 0 0 0 0 0 0"), nil, "take"},
-		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "unite"},
+		"else":         {one("0: 1 2 2"), one("0: 1 3 3"), nil, "reconcile"},
 	}
 	for _, name := range []string{"not followed", "alone"} {
 		lone := cases[name]
@@ -123,10 +123,10 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 	}
 	// What is crossed comes first, what is not believed before what speaks for taking.
 	crossed := cases["crossed"]
-	if got := courseOf(crossed.a, crossed.b, func(ses *session) { ses.peer.beat.Folded = 3 }); got != "give" {
+	if got := courseOf(crossed.a, crossed.b, func(ses *session) { ses.peer.heartbeat.Folded = 3 }); got != "give" {
 		t.Errorf("not crossed: course %s", got)
 	}
-	if got := courseOf(cases["both"].a, cases["both"].b, func(ses *session) { ses.peer.beat.Folded = 7 }); got != "take" {
+	if got := courseOf(cases["both"].a, cases["both"].b, func(ses *session) { ses.peer.heartbeat.Folded = 7 }); got != "take" {
 		t.Errorf("both, fewer tokens here: course %s", got)
 	}
 }
@@ -134,7 +134,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 func TestForkCrossed(t *testing.T) {
 	for _, c := range []struct {
 		here, there string
-		folded      uint64 // that the peer's beat shows
+		folded      uint64 // that the peer's heartbeat shows
 		want        bool
 	}{
 		{"6: 1 1 1 1 1 1 1 1", "0: 2 2 2", 9, true},
@@ -145,7 +145,7 @@ func TestForkCrossed(t *testing.T) {
 	} {
 		a, b := newSide(t, parseChain(t, c.here)), newSide(t, parseChain(t, c.there))
 		ses := a.compares(b)
-		ses.peer.beat.Folded = c.folded
+		ses.peer.heartbeat.Folded = c.folded
 		var at [deepFork + 1]int
 		at[a.repair.relate(0, &ses.fragments[0])]++
 		if got := a.repair.crossed(ses.peer, at[before], at[behind]); got != c.want {
@@ -157,12 +157,12 @@ func TestForkCrossed(t *testing.T) {
 func TestForkBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		claim   uint32   // that the peer's beat says it closed
+		claim   uint32   // that the peer's heartbeat says it closed
 		others  []uint32 // that other live peers closed
 		trusted bool
 		want    string
 	}{
-		{"one word of one", 4, nil, false, "take"}, {"its beat says less", 2, nil, true, "hold"},
+		{"one word of one", 4, nil, false, "take"}, {"its heartbeat says less", 2, nil, true, "hold"},
 		{"others say less", 4, []uint32{1, 1, 1}, false, "hold"}, {"half say so", 4, []uint32{4, 1, 1}, false, "hold"},
 		{"most say so", 4, []uint32{4, 4, 1}, false, "take"}, {"the link says so", 4, []uint32{1, 1, 1}, true, "take"},
 	} {
@@ -175,7 +175,7 @@ func TestForkBelieved(t *testing.T) {
 		for i, closed := range c.others {
 			a.hears(wire.PeerID{byte(i + 2)}, closed)
 		}
-		if got := courseOf(a, b, func(ses *session) { ses.peer.beat.Closed = []uint32{c.claim} }); got != c.want {
+		if got := courseOf(a, b, func(ses *session) { ses.peer.heartbeat.Closed = []uint32{c.claim} }); got != c.want {
 			t.Errorf("%s: course %s", c.name, got)
 		}
 	}
@@ -236,7 +236,7 @@ func TestForkOthersBelieve(t *testing.T) {
 				closed = 5
 			}
 			a.up(id)
-			a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
+			a.told(id, func(b *wire.Heartbeat) { b.Closed[0] = closed })
 		}
 		if got := a.core.repair.followed(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
@@ -251,18 +251,18 @@ func TestForkFar(t *testing.T) {
 		change func(a side, ses *session)
 		want   string
 	}{
-		"far":             {10, nil, "take"},
-		"not far":         {9, nil, "unite"},
-		"behind":          {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "unite"},
-		"a round differs": {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "unite"},
-		"its beat is not": {10, func(_ side, ses *session) { ses.peer.beat.Closed = []uint32{9} }, "unite"},
-		"fresh tips":      {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "unite"},
+		"far":                  {10, nil, "take"},
+		"not far":              {9, nil, "reconcile"},
+		"behind":               {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "reconcile"},
+		"a round differs":      {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "reconcile"},
+		"its heartbeat is not": {10, func(_ side, ses *session) { ses.peer.heartbeat.Closed = []uint32{9} }, "reconcile"},
+		"fresh tips":           {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
 		"others are not": {10, func(a side, _ *session) {
 			for id := byte(2); id < 5; id++ {
 				a.hears(wire.PeerID{id}, 1)
 				a.env.chain.(*fakeChain).contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
 			}
-		}, "unite"},
+		}, "reconcile"},
 	} {
 		a, b := newSide(t, parseChain(t, zeros(1))), newSide(t, parseChain(t, zeros(c.rounds)))
 		got := courseOf(a, b, func(ses *session) {
@@ -297,10 +297,10 @@ func TestForkFresh(t *testing.T) {
 	}
 	a = took()
 	if a.told(1, apart); !a.core.snapshot.fresh() {
-		t.Error("not fresh after an unequal beat")
+		t.Error("not fresh after an unequal heartbeat")
 	}
 	if a.told(1, nil); a.core.snapshot.fresh() {
-		t.Error("fresh after an equal beat")
+		t.Error("fresh after an equal heartbeat")
 	}
 }
 
@@ -308,62 +308,62 @@ func TestForkByTokens(t *testing.T) {
 	for folded, want := range map[uint64]course{4: hold, 6: takeTips} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
-		a.repair.beats.said.Folded, p.beat.Folded = 5, folded
+		a.repair.heartbeats.said.Folded, p.heartbeat.Folded = 5, folded
 		if got := a.repair.byTokens(p); got.course != want {
 			t.Errorf("5 tokens here and %d there: %s", folded, courseNames[got.course])
 		}
 	}
 	a := newSide(t, parseChain(t, "0: 1"))
 	p := a.hears(wire.PeerID{1}, 1)
-	p.beat = nil
+	p.heartbeat = nil
 	if got := a.repair.byTokens(p); got.course != hold {
-		t.Errorf("without a beat: %s", courseNames[got.course])
+		t.Errorf("without a heartbeat: %s", courseNames[got.course])
 	}
 }
 
 func TestForkLoses(t *testing.T) {
 	for _, c := range []struct {
 		mine, theirs uint64
-		chain        int // of the peer's beat, compared with the node's
+		chain        int // of the peer's heartbeat, compared with the node's
 		want         bool
 	}{{5, 6, 1, true}, {6, 5, -1, false}, {5, 5, -1, true}, {5, 5, 1, false}, {5, 5, 0, false}} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
-		a.repair.beats.said.Folded, p.beat.Folded = c.mine, c.theirs
-		a.repair.beats.said.Chain, p.beat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
+		a.repair.heartbeats.said.Folded, p.heartbeat.Folded = c.mine, c.theirs
+		a.repair.heartbeats.said.Chain, p.heartbeat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%+v: loses %v", c, got)
 		}
 	}
-	// A peer with more tokens in its last beat, but not more than this node has by now,
+	// A peer with more tokens in its last heartbeat, but not more than this node has by now,
 	// nor had at that round.
 	for _, lags := range [][2]uint8{{2, 2}, {0, 2}, {2, 0}, {0, 0}} {
 		a := newSide(t, parseChain(t, "0: 1 1 1"))
-		a.repair.beats.said.Folded, a.repair.beats.said.Lag = 1, lags[0]
+		a.repair.heartbeats.said.Folded, a.repair.heartbeats.said.Lag = 1, lags[0]
 		p := a.hears(wire.PeerID{1}, 3)
-		p.beat.Folded, p.beat.Lag = 2, lags[1]
+		p.heartbeat.Folded, p.heartbeat.Lag = 2, lags[1]
 		if got, want := a.repair.loses(p), lags[0] == 0 || lags[1] == 0; got != want {
 			t.Errorf("lags %v: loses %v", lags, got)
 		}
 	}
 }
 
-// trains makes a side that trains beside a peer: its last beat is of one round, and
+// trains makes a side that trains beside a peer: its last heartbeat is of one round, and
 // has the digest 5.
 func trains(t *testing.T, chain string) (side, *peer) {
 	a := newSide(t, parseChain(t, chain))
-	said := a.repair.beats.said
+	said := a.repair.heartbeats.said
 	said.Lag, said.Closed, said.Folded, said.Chain = 2, []uint32{1}, 1, wire.Digest{5}
 	p := a.hears(wire.PeerID{1}, 0)
 	p.shows(false)
 	return a, p
 }
 
-// beatsAt has the peer show so many tokens at a round.
-func (p *peer) beatsAt(closed uint32, folded uint64, chain byte) {
-	beat := *p.beat
-	beat.Lag, beat.Closed, beat.Folded, beat.Chain = 2, []uint32{closed}, folded, wire.Digest{chain}
-	p.beat = &beat
+// heartbeatsAt has the peer show so many tokens at a round.
+func (p *peer) heartbeatsAt(closed uint32, folded uint64, chain byte) {
+	heartbeat := *p.heartbeat
+	heartbeat.Lag, heartbeat.Closed, heartbeat.Folded, heartbeat.Chain = 2, []uint32{closed}, folded, wire.Digest{chain}
+	p.heartbeat = &heartbeat
 }
 
 func TestForkOutdone(t *testing.T) {
@@ -384,25 +384,25 @@ func TestForkOutdone(t *testing.T) {
 		{"not known any more", "2: 1 1 1", 1, 3, 6, true},
 	} {
 		a, p := trains(t, c.here)
-		p.beatsAt(c.closed, c.folded, c.chain)
+		p.heartbeatsAt(c.closed, c.folded, c.chain)
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v", c.name, got)
 		}
 	}
 }
 
-func TestForkBeatIsRemembered(t *testing.T) {
+func TestForkHeartbeatIsRemembered(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		made  uint64   // by this node in rounds 4 and 5 of fragment 0
 		later []uint32 // what the peer says it closed when this node has closed these
-		equal bool     // its beats were meanwhile
+		equal bool     // its heartbeats were meanwhile
 		want  bool
 	}{
 		{"fewer then", 0, []uint32{7, 4}, false, true},
 		{"more then", 2, []uint32{7, 4}, false, false},
 		{"a round is open again", 0, []uint32{4, 6}, false, false},
-		{"its beats were equal meanwhile", 0, []uint32{6, 6}, true, false},
+		{"its heartbeats were equal meanwhile", 0, []uint32{6, 6}, true, false},
 	} {
 		chain := newFakeChain(wire.RunID{1}, 2)
 		close := func(f int, tokens ...uint64) {
@@ -415,20 +415,20 @@ func TestForkBeatIsRemembered(t *testing.T) {
 		close(0, 1, 1, 1)
 		close(1, 1, 1, 1, 1, 9)
 		a := newSide(t, chain)
-		*a.repair.beats.said = wire.Beat{Closed: []uint32{3, 4}, Lag: 2, Folded: 7, Chain: wire.Digest{5}}
+		*a.repair.heartbeats.said = wire.Heartbeat{Closed: []uint32{3, 4}, Lag: 2, Folded: 7, Chain: wire.Digest{5}}
 		p := a.hears(wire.PeerID{1}, 0)
 		p.shows(false)
-		p.beat = &wire.Beat{Author: p.id, State: wire.Training, Closed: []uint32{5, 3}, Lag: 2, Folded: 8, Chain: wire.Digest{6}}
+		p.heartbeat = &wire.Heartbeat{Author: p.id, State: wire.Training, Closed: []uint32{5, 3}, Lag: 2, Folded: 8, Chain: wire.Digest{6}}
 		if a.repair.loses(p) {
 			t.Errorf("%s: loses before it closed as much", c.name)
 		}
-		if p.beats.apart = 2; c.equal {
-			p.beats.apart = 0
+		if p.heartbeats.apart = 2; c.equal {
+			p.heartbeats.apart = 0
 		}
 		a.repair.tick()
-		p.beats.apart = 2
+		p.heartbeats.apart = 2
 		close(0, c.made, c.made)
-		p.beat = &wire.Beat{Author: p.id, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
+		p.heartbeat = &wire.Heartbeat{Author: p.id, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v", c.name, got)
 		}
@@ -459,9 +459,9 @@ func TestForkUnheeded(t *testing.T) {
 		a := newSide(t, chain)
 		for i, id := range three {
 			p := a.hears(id, 1)
-			p.beat.Folded = 0
-			if p.beats.same = i >= c.left; !p.beats.same {
-				p.beats.apart = int(s.Number(t, "beats", "unequal"))
+			p.heartbeat.Folded = 0
+			if p.heartbeats.same = i >= c.left; !p.heartbeats.same {
+				p.heartbeats.apart = int(s.Number(t, "heartbeats", "unequal"))
 			}
 		}
 		if got := a.repair.unheeded(); got != c.want {
@@ -483,7 +483,7 @@ func (a *alone) forks(t testing.TB, id byte) []Effect {
 	a.chain.base[0] = 4
 	a.wait(1000, 1, 2, 3, 4) // it has said what it folded
 	q := a.compares(t, id, 6, 0)
-	a.core.peers.find(wire.PeerID{id}).beat.Folded = 1000
+	a.core.peers.find(wire.PeerID{id}).heartbeat.Folded = 1000
 	e := a.shown(q, 6, func(i int, r *wire.RangeAnswer) {
 		if i == 0 {
 			r.Chain = wire.Digest{77}
@@ -506,7 +506,7 @@ func specTrusted(t *testing.T, _ *spectest.Spec) {
 			a.chain.contributed = map[wire.PeerID]bool{{2}: true, {3}: true, {4}: true}
 			for id := byte(2); id < 4; id++ {
 				for range 2 {
-					a.told(id, func(b *wire.Beat) { apart(b); b.Folded = 1000 })
+					a.told(id, func(b *wire.Heartbeat) { apart(b); b.Folded = 1000 })
 				}
 			}
 			a.core.repair.sessions = nil
@@ -579,7 +579,7 @@ func TestForkHolds(t *testing.T) {
 	if a.repairs(t, 1) {
 		t.Error("compares again at once")
 	}
-	a.wait(Time(a.core.BeatPeriodMs()), 1)
+	a.wait(Time(a.core.HeartbeatPeriodMs()), 1)
 	if !a.repairs(t, 1) {
 		t.Error("does not compare again")
 	}

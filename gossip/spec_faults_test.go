@@ -18,12 +18,12 @@ func (a *alone) keyed(key int) wire.PeerID {
 	return id
 }
 
-// saidBy has an ordinary beat of a peer with a key arrive.
-func (a *alone) saidBy(id wire.PeerID, change func(b *wire.Beat)) []Effect {
-	return a.told(0, func(b *wire.Beat) {
+// saidBy has an ordinary heartbeat of a peer with a key arrive.
+func (a *alone) saidBy(id wire.PeerID, change func(b *wire.Heartbeat)) []Effect {
+	return a.told(0, func(b *wire.Heartbeat) {
 		b.Author = id
-		if p := a.core.peers.find(id); p != nil && p.beat != nil {
-			b.Seq = p.beat.Seq + 1
+		if p := a.core.peers.find(id); p != nil && p.heartbeat != nil {
+			b.Seq = p.heartbeat.Seq + 1
 		}
 		if change != nil {
 			change(b)
@@ -90,7 +90,7 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 	}
 }
 
-// A donor of large tips has the time that hashing them takes, and never as long as p2p gives it.
+// A snapshot source of large tips has the time that hashing them takes, and never as long as p2p gives it.
 func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
 	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostTipsMs} {
 		a := newAlone()
@@ -106,7 +106,7 @@ func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
 func (a *alone) compares(t testing.TB, id byte, closed ...uint32) question {
 	t.Helper()
 	a.up(id)
-	a.told(id, func(b *wire.Beat) { b.Closed = closed })
+	a.told(id, func(b *wire.Heartbeat) { b.Closed = closed })
 	a.core.Compare(a.now, wire.PeerID{id})
 	q := questions(t, a.core.Effects(), wire.GetRounds)
 	if len(q) != 1 {
@@ -200,15 +200,15 @@ var specFaultsOf = map[string]fault{
 		a.core.Step(a.now, Requested{Handle: 1, From: specSender, Request: []byte{wire.Version, 99}})
 		return a.core.Effects(), specSender
 	},
-	"roster that W-33 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+	"peer list that W-33 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		return a.answer(questions(t, a.up(1))[0], []byte{0xff}), specSender
 	},
-	"roster with a record that does not open": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+	"peer list with a record that does not open": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		return a.learns(t, make([]byte, 200)), specSender
 	},
-	"beat with another number of fragments": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
-		b := wire.Beat{Author: specAuthor, Seq: 1, State: wire.Training, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
-		a.core.Step(a.now, Received{From: specSender, Message: wire.Message{Beat: &b}})
+	"heartbeat with another number of fragments": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		b := wire.Heartbeat{Author: specAuthor, Seq: 1, State: wire.Training, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}
+		a.core.Step(a.now, Received{From: specSender, Message: wire.Message{Heartbeat: &b}})
 		return a.core.Effects(), specAuthor
 	},
 	"header of a fragment that the run does not have": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {

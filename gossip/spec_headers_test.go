@@ -9,7 +9,7 @@ import (
 
 func TestSpecHeaders(t *testing.T) {
 	spectest.Run(t, "G", map[string]spectest.Clause{
-		"G-1": spectest.All(specTwoHeaders, specEvidenceInRepair), "G-1.2": specRevocations, "G-1.3": spectest.All(specGuestsProveNothing, specUnknownProveNothing), "G-2": specEvidencePublished, "G-3": specUnfit, "G-4": specPassing, "G-4.2": specPassing, "G-4.3": spectest.All(specInvitesShare, specGuestsHeadersShare), "G-4.4": specPlaces, "G-4.5": specForgeriesTakeNothing, "G-4.6": specUnknownOfAPeer, "G-4.7": specStrangersUplink, "G-4.8": specStrangersUplink, "G-5": specTooLate, "G-6": specEvidencePasses, "G-6.2": specRevocationPasses, "G-6.3": specEvidencePasses,
+		"G-1": spectest.All(specTwoHeaders, specEquivocationInRepair), "G-1.2": specRevocations, "G-1.3": spectest.All(specGuestsProveNothing, specUnknownProveNothing), "G-2": specEquivocationPublished, "G-3": specUnfit, "G-4": specPassing, "G-4.2": specPassing, "G-4.3": spectest.All(specInvitesShare, specGuestsHeadersShare), "G-4.4": specPlaces, "G-4.5": specForgeriesTakeNothing, "G-4.6": specUnknownOfAPeer, "G-4.7": specStrangersUplink, "G-4.8": specStrangersUplink, "G-5": specTooLate, "G-6": specEquivocationPasses, "G-6.2": specRevocationPasses, "G-6.3": specEquivocationPasses,
 	})
 }
 
@@ -75,7 +75,7 @@ func specTwoHeaders(t *testing.T, _ *spectest.Spec) {
 		first(a)
 		a.core.Effects()
 		e := a.brought(1, two(a))
-		found := find[EvidenceFound](e)
+		found := find[EquivocationFound](e)
 		if want := name != "not there"; (len(found) == 1) != want || (count[Offer](e) == 0) != want {
 			t.Errorf("%s: %v", name, e)
 		}
@@ -88,8 +88,8 @@ func specTwoHeaders(t *testing.T, _ *spectest.Spec) {
 	} {
 		h := two(a)
 		change(&h.Header)
-		if e := a.brought(1, h); count[EvidenceFound](e) != 0 {
-			t.Errorf("%s: evidence", name)
+		if e := a.brought(1, h); count[EquivocationFound](e) != 0 {
+			t.Errorf("%s: equivocation proof", name)
 		}
 	}
 }
@@ -112,14 +112,14 @@ func specRevocations(t *testing.T, _ *spectest.Spec) {
 				a.brought(1, first)
 			}
 			a.core.Effects()
-			if e := a.brought(1, second(a)); count[EvidenceFound](e) != 0 || count[Offer](e) != 1 {
+			if e := a.brought(1, second(a)); count[EquivocationFound](e) != 0 || count[Offer](e) != 1 {
 				t.Errorf("%s, the first held %v: %v", name, held, e)
 			}
 		}
 	}
 }
 
-func specEvidencePublished(t *testing.T, _ *spectest.Spec) {
+func specEquivocationPublished(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	a.connect(1)
 	h, other := a.signed(9, 1), wire.SignHeader(testKey(9), a.run, wire.Header{Round: 1, Steps: 1, Tokens: 2, Size: 1})
@@ -129,7 +129,7 @@ func specEvidencePublished(t *testing.T, _ *spectest.Spec) {
 		t.Fatalf("publishes %v", p)
 	}
 	m, err := wire.Open(a.run, p[0].Bytes)
-	if err != nil || m.Evidence == nil || m.Evidence.A.Header.Author != wire.PeerIDOf(testKey(9)) {
+	if err != nil || m.Equivocation == nil || m.Equivocation.A.Header.Author != wire.PeerIDOf(testKey(9)) {
 		t.Errorf("publishes %+v, %v", m, err)
 	}
 }
@@ -191,15 +191,15 @@ func TestHeaderWithItsPayload(t *testing.T) {
 	}
 }
 
-// proves has evidence arrive by gossip.
+// proves has equivocation proof arrive by gossip.
 func (a *alone) proves(author byte, fragment uint16, round uint32) []Effect {
-	e := wire.Evidence{A: a.header(author, round, 1), B: a.header(author, round, 2)}
+	e := wire.Equivocation{A: a.header(author, round, 1), B: a.header(author, round, 2)}
 	e.A.Header.Fragment, e.B.Header.Fragment = fragment, fragment
-	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Evidence: &e}})
+	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Equivocation: &e}})
 	return a.core.Effects()
 }
 
-func TestHeaderEvidenceOnce(t *testing.T) {
+func TestHeaderEquivocationOnce(t *testing.T) {
 	a := newAlone()
 	for _, c := range []struct {
 		author   byte
@@ -207,13 +207,13 @@ func TestHeaderEvidenceOnce(t *testing.T) {
 		round    uint32
 		want     int
 	}{{9, 0, 1, 1}, {9, 0, 1, 0}, {9, 0, 2, 1}, {9, 1, 1, 1}, {8, 0, 1, 1}, {9, 0, 2, 0}} {
-		if got := count[EvidenceFound](a.proves(c.author, c.fragment, c.round)); got != c.want {
+		if got := count[EquivocationFound](a.proves(c.author, c.fragment, c.round)); got != c.want {
 			t.Errorf("%+v: taken %d times", c, got)
 		}
 	}
 }
 
-func TestHeaderEvidenceFar(t *testing.T) {
+func TestHeaderEquivocationFar(t *testing.T) {
 	for _, c := range []struct {
 		fragment uint16
 		round    uint32
@@ -221,47 +221,47 @@ func TestHeaderEvidenceFar(t *testing.T) {
 	}{{0, 10 + 256, 1}, {0, 10 + 257, 0}, {2, 1, 0}} {
 		a := newAlone()
 		a.chain.closed[0] = 10
-		if got := count[EvidenceFound](a.proves(9, c.fragment, c.round)); got != c.want {
+		if got := count[EquivocationFound](a.proves(9, c.fragment, c.round)); got != c.want {
 			t.Errorf("%+v: taken %d times", c, got)
 		}
 	}
 }
 
-func TestHeaderEvidenceMany(t *testing.T) {
+func TestHeaderEquivocationMany(t *testing.T) {
 	a := newAlone()
-	most, got := int(maxEvidencePerAuthor), 0
+	most, got := int(maxEquivocationPerAuthor), 0
 	for round := range uint32(most + 20) {
-		got += count[EvidenceFound](a.proves(9, 0, round+1))
+		got += count[EquivocationFound](a.proves(9, 0, round+1))
 	}
 	if got != most {
 		t.Errorf("%d pieces taken, want %d", got, most)
 	}
-	if count[EvidenceFound](a.proves(8, 0, 1)) != 1 {
+	if count[EquivocationFound](a.proves(8, 0, 1)) != 1 {
 		t.Error("nothing is taken against another author")
 	}
 }
 
-func TestHeaderEvidenceNotRepeated(t *testing.T) {
+func TestHeaderEquivocationNotRepeated(t *testing.T) {
 	a := newAlone()
-	if e := a.proves(9, 0, 1); count[EvidenceFound](e) != 1 || count[Publish](e) != 0 {
-		t.Errorf("evidence by gossip: %v", e)
+	if e := a.proves(9, 0, 1); count[EquivocationFound](e) != 1 || count[Publish](e) != 0 {
+		t.Errorf("equivocation proof by gossip: %v", e)
 	}
 }
 
-func specEvidenceInRepair(t *testing.T, _ *spectest.Spec) {
+func specEquivocationInRepair(t *testing.T, _ *spectest.Spec) {
 	one := func(a *alone) wire.SignedHeader { return a.signed(9, 1) }
 	two := func(a *alone) wire.SignedHeader {
 		return wire.SignHeader(testKey(9), a.run, wire.Header{Round: 1, Steps: 1, Tokens: 2, Size: 1})
 	}
 	a := newAlone()
 	q := a.lists(t, 1)
-	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{one(a), two(a)})); count[EvidenceFound](e) != 1 || count[Publish](e) != 1 {
+	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{one(a), two(a)})); count[EquivocationFound](e) != 1 || count[Publish](e) != 1 {
 		t.Errorf("both in one answer: %v", e)
 	}
 	a = newAlone()
 	a.chain.store(one(a), []byte{1})
 	q = a.lists(t, 1)
-	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{two(a)})); count[EvidenceFound](e) != 1 {
+	if e := a.answer(q, wire.EncodeHeaders([]wire.SignedHeader{two(a)})); count[EquivocationFound](e) != 1 {
 		t.Errorf("one held: %v", e)
 	}
 }

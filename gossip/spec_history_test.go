@@ -37,7 +37,7 @@ func TestHistoryAsked(t *testing.T) {
 			a.answer(q, wire.EncodeHeaders(headers))
 		}
 	}
-	if len(asked) != 2*batch || at[1]-at[0] < Time(a.core.BeatPeriodMs()) {
+	if len(asked) != 2*batch || at[1]-at[0] < Time(a.core.HeartbeatPeriodMs()) {
 		t.Errorf("asks for %d rounds at %v", len(asked), at)
 	}
 }
@@ -105,9 +105,9 @@ func specOwnBelieved(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// ofBeat gives a peer a newest beat.
-func ofBeat(state wire.State, folded uint64) func(a *alone, p *peer) {
-	return func(_ *alone, p *peer) { p.beat = &wire.Beat{State: state, Folded: folded} }
+// ofHeartbeat gives a peer a newest heartbeat.
+func ofHeartbeat(state wire.State, folded uint64) func(a *alone, p *peer) {
+	return func(_ *alone, p *peer) { p.heartbeat = &wire.Heartbeat{State: state, Folded: folded} }
 }
 
 func specMayTell(t *testing.T, _ *spectest.Spec) {
@@ -122,11 +122,11 @@ func specMayTell(t *testing.T, _ *spectest.Spec) {
 		"usable":      {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.up(p.id[0]) }}, true},
 		"contributed": {[]func(a *alone, p *peer){stands}, true},
 		"told":        {[]func(a *alone, p *peer){stands, func(a *alone, p *peer) { a.core.own.told[p.id] = true }}, false},
-		"leaving":     {[]func(a *alone, p *peer){stands, ofBeat(wire.Leaving, 9)}, false},
-		"joining":     {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 0)}, false},
-		"coming in":   {[]func(a *alone, p *peer){stands, ofBeat(wire.Joining, 1)}, true},
-		"training":    {[]func(a *alone, p *peer){stands, ofBeat(wire.Training, 0)}, true},
-		"a guest":     {[]func(a *alone, p *peer){guests, func(a *alone, p *peer) { a.up(p.id[0]) }, ofBeat(wire.Training, 9)}, false},
+		"leaving":     {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Leaving, 9)}, false},
+		"joining":     {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Joining, 0)}, false},
+		"coming in":   {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Joining, 1)}, true},
+		"training":    {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Training, 0)}, true},
+		"a guest":     {[]func(a *alone, p *peer){guests, func(a *alone, p *peer) { a.up(p.id[0]) }, ofHeartbeat(wire.Training, 9)}, false},
 	} {
 		a := newAlone()
 		a.chain.contributed = map[wire.PeerID]bool{}
@@ -143,13 +143,13 @@ func specMayTell(t *testing.T, _ *spectest.Spec) {
 func specTold(t *testing.T, _ *spectest.Spec) {
 	for name, c := range map[string]struct {
 		session bool
-		change  func(b *wire.Beat)
+		change  func(b *wire.Heartbeat)
 		answers bool
 		want    bool
 	}{
 		"equal through others":   {false, nil, false, true},
 		"unequal through others": {false, apart, false, false},
-		"equal and joining":      {false, func(b *wire.Beat) { b.State, b.Folded = wire.Joining, 1 }, false, false},
+		"equal and joining":      {false, func(b *wire.Heartbeat) { b.State, b.Folded = wire.Joining, 1 }, false, false},
 		"equal with a session":   {true, nil, false, false},
 		"answers":                {true, apart, true, true},
 	} {
@@ -175,7 +175,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 	a := specAlone(1, 2)
 	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
-	gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.BeatPeriodMs())
+	gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.HeartbeatPeriodMs())
 	a.answer(q[0], wire.EncodeHeaders(nil))
 	if e := a.wait(2*gather, 1, 2); count[OwnKnown](e) != 0 {
 		t.Error("enough though one may know more")
@@ -212,7 +212,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 		"with a request for some of them": {false, func(a *alone) { a.core.history.asking = true }, 0},
 	} {
 		a := specAlone(1)
-		a.core.peers.find(wire.PeerID{1}).beat = &wire.Beat{State: wire.Training, Folded: 5}
+		a.core.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{State: wire.Training, Folded: 5}
 		c.unready(a)
 		a.core.AskOwn(a.now, c.begins)
 		for _, q := range questions(t, a.wait(100, 1), wire.GetOwn) {
@@ -225,7 +225,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 }
 
 func specOwnCounts(t *testing.T, s *spectest.Spec) {
-	trains, joins := ofBeat(wire.Training, 5), ofBeat(wire.Joining, 0)
+	trains, joins := ofHeartbeat(wire.Training, 5), ofHeartbeat(wire.Joining, 0)
 	guest := func(a *alone, p *peer) { a.guests(t, []wire.PeerID{p.id}); trains(a, p) }
 	for name, c := range map[string]struct {
 		any  bool // it begins the run
@@ -235,17 +235,17 @@ func specOwnCounts(t *testing.T, s *spectest.Spec) {
 		"folded tokens":                {false, []func(a *alone, p *peer){trains}, true},
 		"those, of a guest":            {false, []func(a *alone, p *peer){guest}, false},
 		"a guest's, at the beginning":  {true, []func(a *alone, p *peer){guest}, false},
-		"none":                         {false, []func(a *alone, p *peer){ofBeat(wire.Training, 0)}, false},
+		"none":                         {false, []func(a *alone, p *peer){ofHeartbeat(wire.Training, 0)}, false},
 		"nothing yet":                  {false, nil, false},
 		"those of what it began":       {false, []func(a *alone, p *peer){joins, trains}, false},
-		"comes back":                   {false, []func(a *alone, p *peer){ofBeat(wire.Joining, 5), trains}, true},
-		"none, where the run begins":   {true, []func(a *alone, p *peer){ofBeat(wire.Training, 0)}, true},
+		"comes back":                   {false, []func(a *alone, p *peer){ofHeartbeat(wire.Joining, 5), trains}, true},
+		"none, where the run begins":   {true, []func(a *alone, p *peer){ofHeartbeat(wire.Training, 0)}, true},
 		"joined, where the run begins": {true, []func(a *alone, p *peer){joins, trains}, true},
 	} {
 		a := newAlone()
 		a.up(1)
 		p := a.core.peers.find(wire.PeerID{1})
-		p.beat = nil
+		p.heartbeat = nil
 		a.core.AskOwn(a.now, c.any)
 		for _, says := range c.says {
 			says(a, p)
@@ -253,7 +253,7 @@ func specOwnCounts(t *testing.T, s *spectest.Spec) {
 				a.answer(q, wire.EncodeHeaders(nil))
 			}
 		}
-		gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.BeatPeriodMs())
+		gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.HeartbeatPeriodMs())
 		if e := a.wait(10*gather, 1); (count[OwnKnown](e) == 1) != c.want {
 			t.Errorf("%s: enough %v", name, count[OwnKnown](e))
 		}

@@ -14,26 +14,28 @@ import (
 // does besides. These tests drive one core whose peers the test plays: inputs go in,
 // and what it then asks, says and answers is compared with the text.
 
-// told has a peer's beat arrive: an ordinary one, changed by change.
-func (a *alone) told(id byte, change func(b *wire.Beat)) []Effect { return a.toldBy(id, id, change) }
+// told has a peer's heartbeat arrive: an ordinary one, changed by change.
+func (a *alone) told(id byte, change func(b *wire.Heartbeat)) []Effect {
+	return a.toldBy(id, id, change)
+}
 
-// toldBy is told where another peer brings the beat.
-func (a *alone) toldBy(from, id byte, change func(b *wire.Beat)) []Effect {
-	closed := a.core.beats.closed()
-	b := wire.Beat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
-	b.Chain, b.StateDigest, _ = a.core.beats.digestsAt(lagged(closed, 2))
-	if p := a.core.peers.find(b.Author); p != nil && p.beat != nil {
-		b.Incarnation, b.Seq = p.beat.Incarnation, p.beat.Seq+1
+// toldBy is told where another peer brings the heartbeat.
+func (a *alone) toldBy(from, id byte, change func(b *wire.Heartbeat)) []Effect {
+	closed := a.core.heartbeats.closed()
+	b := wire.Heartbeat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
+	b.Chain, b.StateDigest, _ = a.core.heartbeats.digestsAt(lagged(closed, 2))
+	if p := a.core.peers.find(b.Author); p != nil && p.heartbeat != nil {
+		b.Incarnation, b.Seq = p.heartbeat.Incarnation, p.heartbeat.Seq+1
 	}
 	if change != nil {
 		change(&b)
 	}
-	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Beat: &b}})
+	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Heartbeat: &b}})
 	return a.core.Effects()
 }
 
-// apart makes a beat unequal.
-func apart(b *wire.Beat) { b.Chain[0] ^= 1 }
+// apart makes a heartbeat unequal.
+func apart(b *wire.Heartbeat) { b.Chain[0] ^= 1 }
 
 // wait lets time pass, in which some peers give signs of life.
 func (a *alone) wait(ms Time, alive ...byte) (all []Effect) {
@@ -148,16 +150,16 @@ func recordOf(t testing.TB, key int, run wire.RunID, change func(r *hello.Record
 	return s.Encode()
 }
 
-// beatsIn are the own beats among effects.
-func (a *alone) beatsIn(t testing.TB, effects []Effect) (all []wire.Beat) {
+// heartbeatsIn are the own heartbeats among effects.
+func (a *alone) heartbeatsIn(t testing.TB, effects []Effect) (all []wire.Heartbeat) {
 	t.Helper()
 	for _, p := range find[Publish](effects) {
 		m, err := wire.Open(a.run, p.Bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Beat != nil {
-			all = append(all, *m.Beat)
+		if m.Heartbeat != nil {
+			all = append(all, *m.Heartbeat)
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ import (
 
 func TestSpecTips(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
-		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestDonors, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
+		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestSources, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
 	})
 }
@@ -24,14 +24,14 @@ func joins(keys ...int) (*alone, []wire.PeerID) {
 	var ids []wire.PeerID
 	for _, k := range keys {
 		id := a.keyed(k)
-		a.saidBy(id, func(b *wire.Beat) { b.Folded = 100 - uint64(k) })
+		a.saidBy(id, func(b *wire.Heartbeat) { b.Folded = 100 - uint64(k) })
 		ids = append(ids, id)
 	}
 	a.core.Effects()
 	return a, ids
 }
 
-// begins to fetch tips, and returns the request to the first donor.
+// begins to fetch tips, and returns the request to the first snapshot source.
 func (a *alone) begins(t testing.TB) question {
 	t.Helper()
 	a.core.FetchTips(a.now)
@@ -42,13 +42,13 @@ func (a *alone) begins(t testing.TB) question {
 	return q[0]
 }
 
-func TestTipsDonor(t *testing.T) {
+func TestTipsSource(t *testing.T) {
 	s := spectest.Load(t)
-	numbers(t, s, "tips", map[string]int64{"gather": gatherBeats, "disputes": maxDisputes, "newer": renewRounds})
+	numbers(t, s, "tips", map[string]int64{"gather": gatherHeartbeats, "disputes": maxDisputes, "newer": renewRounds})
 	for name, prepare := range map[string]func(a *alone, ids []wire.PeerID) wire.PeerID{
 		"most tokens": func(_ *alone, ids []wire.PeerID) wire.PeerID { return ids[0] },
 		"joining": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.saidBy(ids[0], func(b *wire.Beat) { b.State, b.Folded = wire.Joining, 999 })
+			a.saidBy(ids[0], func(b *wire.Heartbeat) { b.State, b.Folded = wire.Joining, 999 })
 			return ids[1]
 		},
 		"not connected": func(a *alone, ids []wire.PeerID) wire.PeerID {
@@ -85,7 +85,7 @@ func TestTipsGathers(t *testing.T) {
 	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(minAttesters)
 	a, _ := joins(1)
 	a.core.FetchTips(a.now)
-	wait := periods * Time(a.core.BeatPeriodMs())
+	wait := periods * Time(a.core.HeartbeatPeriodMs())
 	if q := questions(t, append(a.core.Effects(), a.wait(wait-100)...), wire.GetManifest); len(q) != 0 {
 		t.Errorf("asks %+v before the time", q)
 	}
@@ -167,7 +167,7 @@ func TestTipsVoters(t *testing.T) {
 	}
 	a, ids := joins(keys...)
 	a.chain.contributed = map[wire.PeerID]bool{ids[4]: true, ids[9]: true}
-	a.saidBy(ids[20], func(b *wire.Beat) { b.State = wire.Joining })
+	a.saidBy(ids[20], func(b *wire.Heartbeat) { b.State = wire.Joining })
 	others := slices.Clone(ids[1:])
 	lot := func(id wire.PeerID) wire.Digest { return wire.Sum(append(a.core.cfg.Self[:], id[:]...)) }
 	slices.SortFunc(others, func(p, q wire.PeerID) int {
@@ -211,7 +211,7 @@ func specWhoVotes(t *testing.T, _ *spectest.Spec) {
 		for _, q := range q[:3] {
 			a.vote(q, change)
 		}
-		if e := a.vote(q[3], nil); fetchesChunks(t, e) != (name != "what is against") { // the donor and one, to three
+		if e := a.vote(q[3], nil); fetchesChunks(t, e) != (name != "what is against") { // the snapshot source and one, to three
 			t.Errorf("three that do not know %s: %v", name, e)
 		}
 	}
@@ -223,13 +223,13 @@ func specWhoVotes(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// moves has a joiner take a quarter of fragment 0 while its donor closes some rounds more, and returns what it
+// moves has a joiner take a quarter of fragment 0 while its snapshot source closes some rounds more, and returns what it
 // asks then.
 func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 	t.Helper()
 	const chunks = 32
 	asked := questions(t, a.gives(a.begins(t), 1, a.tipsOf(id, 7, chunks)), wire.GetChunk)
-	a.saidBy(id, func(b *wire.Beat) { b.Closed = []uint32{7 + closed, 7 + closed} })
+	a.saidBy(id, func(b *wire.Heartbeat) { b.Closed = []uint32{7 + closed, 7 + closed} })
 	e := a.wait(renewMs)
 	for i := range chunks / 4 {
 		e = append(e, a.answer(asked[i], specChunk(0, i, chunks))...)
@@ -282,7 +282,7 @@ func specNewerVotes(t *testing.T, _ *spectest.Spec) {
 		q := a.moves(t, ids[0], renewRounds)
 		votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
 		if e := a.vote(votes[0], c.vote); (count[Fetching](e) == 1) != c.taken {
-			t.Errorf("a donor that %s: taken %v", name, !c.taken)
+			t.Errorf("a snapshot source that %s: taken %v", name, !c.taken)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func specMajority(t *testing.T, _ *spectest.Spec) {
 		against int
 		want    bool
 	}{{0, true}, {1, true}, {2, true}, {3, false}} {
-		a, ids := joins(1, 2, 3, 4, 5) // the donor and four
+		a, ids := joins(1, 2, 3, 4, 5) // the snapshot source and four
 		var e []Effect
 		for i, q := range a.voted(t, ids) {
 			change := against
@@ -335,24 +335,24 @@ func TestTipsNoVote(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	a.core.cfg.Trusted = ids[:1]
 	if q := a.voted(t, ids); len(q) == 0 || q[0].Kind != wire.GetChunk {
-		t.Errorf("the link names the donor: asks %+v", q)
+		t.Errorf("the link names the snapshot source: asks %+v", q)
 	}
 	a, ids = joins(1, 2, 3)
 	a.core.snapshot.fetch(ids[0], true)
 	q := questions(t, a.core.Effects(), wire.GetManifest)
 	if next := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 5, 1)), wire.GetRounds, wire.GetChunk); len(next) == 0 || next[0].Kind != wire.GetChunk {
-		t.Errorf("repair chose the donor: asks %+v", next)
+		t.Errorf("repair chose the snapshot source: asks %+v", next)
 	}
 }
 
 func specGenesisVote(t *testing.T, _ *spectest.Spec) {
 	for _, c := range []struct {
-		folded []uint64 // that the beats of others show
+		folded []uint64 // that the heartbeats of others show
 		want   int
 	}{{[]uint64{0, 0}, 1}, {[]uint64{5, 0}, 1}, {[]uint64{5, 5}, 0}} {
 		a, ids := joins(1, 2, 3)
 		for i, n := range c.folded {
-			a.saidBy(ids[i+1], func(b *wire.Beat) { b.Folded = n })
+			a.saidBy(ids[i+1], func(b *wire.Heartbeat) { b.Folded = n })
 		}
 		e := a.gives(a.begins(t), 1, wire.Manifest{Author: ids[0], Fragments: make([]wire.FragmentManifest, 2)})
 		if count[Snapshot](e) != c.want || len(questions(t, e, wire.GetRounds)) != 0 {
@@ -361,8 +361,8 @@ func specGenesisVote(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// outvotes has every voter speak against the donor's manifest, of tips that the
-// donor alone has.
+// outvotes has every voter speak against the snapshot source's manifest, of tips that the
+// snapshot source alone has.
 func (a *alone) outvotes(t testing.TB, q question, key int, ids []wire.PeerID) {
 	t.Helper()
 	m := a.tipsOf(ids[key-1], 5, 1)
@@ -460,10 +460,10 @@ func only(kind wire.RequestKind, all []question) []question {
 	return slices.DeleteFunc(slices.Clone(all), func(q question) bool { return q.Kind != kind })
 }
 
-func TestTipsChunkDonors(t *testing.T) {
+func TestTipsChunkSources(t *testing.T) {
 	a, ids, q := transfers(t, 3, 1, 2, 3, 4, 5, 6, 7)
 	tips := only(wire.GetTips, q)
-	if len(tips) != int(maxDonors)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
+	if len(tips) != int(maxSources)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
 		t.Fatalf("asks %+v", tips)
 	}
 	key := slices.Index(ids, tips[0].call.To) + 1
@@ -481,7 +481,7 @@ func TestTipsPrefix(t *testing.T) {
 	m.Fragments[1].Chunks[0] = wire.Digest{1} // none is
 	e := a.gives(only(wire.GetTips, q)[0], 2, m)
 	first := wire.Sum(specChunk(0, 0, 8))
-	for _, c := range only(wire.GetChunk, q) { // the donor is gone: all is asked of the other
+	for _, c := range only(wire.GetChunk, q) { // the snapshot source is gone: all is asked of the other
 		e = append(e, a.fails(c, wire.Busy)...)
 	}
 	asked := false
@@ -507,7 +507,7 @@ func TestTipsChunksFlying(t *testing.T) {
 		a.core.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30)), wire.GetChunk)
 		if len(q) != want {
-			t.Errorf("at %g bytes/ms %d chunks of one donor, want %d", sends, len(q), want)
+			t.Errorf("at %g bytes/ms %d chunks of one snapshot source, want %d", sends, len(q), want)
 		}
 	}
 	a, ids := joins(1, 2, 3, 4, 5)

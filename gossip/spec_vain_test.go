@@ -55,9 +55,9 @@ func TestForkVain(t *testing.T) {
 			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
 			a.core.repair.settled(id, missing)
 		}
-		said := *p.beat
-		said.Lag, p.beat.Lag = c.here, c.there
-		a.core.beats.said, ses.learned = &said, c.learned
+		said := *p.heartbeat
+		said.Lag, p.heartbeat.Lag = c.here, c.there
+		a.core.heartbeats.said, ses.learned = &said, c.learned
 		a.core.repair.finish(ses)
 		if got := p.repair.spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)
@@ -65,9 +65,9 @@ func TestForkVain(t *testing.T) {
 	}
 }
 
-// A peer that folded a delta before there was evidence against it, and cannot leave it out any more, has more than this node
+// A peer that folded a delta before there was equivocation proof against it, and cannot leave it out any more, has more than this node
 // ever may.
-func TestForkEvidence(t *testing.T) {
+func TestForkEquivocation(t *testing.T) {
 	a := specAlone(1)
 	first, second, other := a.header(9, 1, 0), a.header(9, 1, 1), a.header(8, 1, 0)
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestForkEvidence(t *testing.T) {
 		a.chain.store(first, []byte{1})
 		a.chain.store(other, []byte{1})
 		if c.proved {
-			a.chain.convict(wire.Evidence{A: first, B: second})
+			a.chain.convict(wire.Equivocation{A: first, B: second})
 		}
 		ses.fragments[0].theirs.Base, ses.learned, ses.batch = c.base, 1, []wire.RoundKey{{Round: 1}}
 		if a.core.repair.take(ses, c.listed); len(ses.waiting) == 0 != (name != "has what this node lacks") {
@@ -124,9 +124,9 @@ func TestForkWatches(t *testing.T) {
 		a.core.SetSelf(a.now, SelfState{State: c.here, Unsettled: c.unsettled})
 		a.core.Compare(a.now, wire.PeerID{1})
 		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
-		said := *p.beat
-		said.Lag, p.beat.Lag, p.beat.State = 2, c.lag, c.there
-		a.core.beats.said = &said
+		said := *p.heartbeat
+		said.Lag, p.heartbeat.Lag, p.heartbeat.State = 2, c.lag, c.there
+		a.core.heartbeats.said = &said
 		a.core.repair.finish(ses)
 		if got := p.repair.spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)

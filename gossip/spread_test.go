@@ -22,7 +22,7 @@ func (w *world) train(rounds int, sizes func() int) {
 			n.state = wire.Stopped
 			if n.up {
 				n.core.SetSelf(w.now, SelfState{State: n.state})
-				n.do(func() { n.core.BeatNow(w.now) })
+				n.do(func() { n.core.HeartbeatNow(w.now) })
 			}
 		})
 	}
@@ -252,7 +252,7 @@ func TestInvalidPayloadMarksItsAuthor(t *testing.T) {
 	}
 }
 
-func TestEvidenceSpreads(t *testing.T) {
+func TestEquivocationSpreads(t *testing.T) {
 	w := newWorld(t, 12, 5, options{loss: 0.2})
 	liar := w.nodes[0]
 	w.runUntil(500)
@@ -271,12 +271,12 @@ func TestEvidenceSpreads(t *testing.T) {
 	w.merge()
 	w.mustSettle(60_000)
 	for _, n := range w.nodes {
-		if len(n.chain.evidence) != 1 {
-			t.Errorf("node %d holds %d pieces of evidence, want 1", n.index, len(n.chain.evidence))
+		if len(n.chain.equivocation) != 1 {
+			t.Errorf("node %d holds %d equivocation proofs, want 1", n.index, len(n.chain.equivocation))
 		}
 		found := 0
 		for _, e := range n.effects {
-			if _, ok := e.(EvidenceFound); ok {
+			if _, ok := e.(EquivocationFound); ok {
 				found++
 			}
 		}
@@ -286,7 +286,7 @@ func TestEvidenceSpreads(t *testing.T) {
 	}
 }
 
-func TestRosterConnectsEveryone(t *testing.T) {
+func TestPeerListConnectsEveryone(t *testing.T) {
 	w := newWorld(t, 15, 0, options{})
 	for range 8 {
 		w.add()

@@ -8,7 +8,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Worlds with thin uplinks: what nodes that know nothing but beats and headers make of
+// Worlds with thin uplinks: what nodes that know nothing but heartbeats and headers make of
 // them together. Rates are bytes per ms: 625 are 5 Mbit/s, 12500 are 100 Mbit/s.
 
 // uplinks is a world of nodes with such uplinks and wide downlinks.

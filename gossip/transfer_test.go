@@ -8,9 +8,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// donors is a world of n nodes at rest that have trained. Each has a link of so
+// snapshot sources is a world of n nodes at rest that have trained. Each has a link of so
 // many bytes per ms and tips of so many chunks per fragment.
-func donors(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
+func sources(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
 	return ran(t, seed, n, options{tipBytes: chunks * wire.ChunkSize, link: rate})
 }
 
@@ -43,15 +43,15 @@ func (w *world) trains(period Time, size int) {
 }
 
 // A join takes at most a round and 1.3 times what its bytes take on the joiner's
-// link: with one donor, with four, and with one of four that dies midway.
+// link: with one snapshot source, with four, and with one of four that dies midway.
 func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 	const rate, period, size = 1000, 500, 4000
 	for _, c := range []struct {
-		donors int
-		dies   bool
+		sources int
+		dies    bool
 	}{{1, false}, {4, false}, {4, true}, {2, true}} {
-		t.Run(fmt.Sprintf("%d donors, one dies %v", c.donors, c.dies), func(t *testing.T) {
-			w := donors(t, 60, c.donors, 8, rate)
+		t.Run(fmt.Sprintf("%d snapshot sources, one dies %v", c.sources, c.dies), func(t *testing.T) {
+			w := sources(t, 60, c.sources, 8, rate)
 			w.trains(period, size)
 			w.runUntil(w.now + 2*period)
 			began := w.now
@@ -80,7 +80,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 }
 
 // Over the thinnest links a chunk takes longer than a node waits on others. What comes late counts all the same, so the
-// joiner is in about when its bytes had the time to come, and nobody counts as a failed donor. ATOLL_LONG=1 has links between
+// joiner is in about when its bytes had the time to come, and nobody counts as a failed snapshot source. ATOLL_LONG=1 has links between
 // the thinnest and the widest.
 func TestJoinOverThinLinks(t *testing.T) {
 	rates := []float64{12, 100} // bytes per ms: 0.1 and 0.8 Mbit/s
@@ -89,50 +89,50 @@ func TestJoinOverThinLinks(t *testing.T) {
 	}
 	for _, rate := range rates {
 		for _, n := range []int{1, 4} {
-			w := donors(t, 68, n, 4, rate)
+			w := sources(t, 68, n, 4, rate)
 			joiner := w.join(w.nodes[0].id)
 			needs := Time(float64(w.tipsSize()) / rate)
 			began, failed := w.now, 0
 			if !w.runUntilTrue(w.now+4*needs, func() bool {
-				failed = max(failed, joiner.core.FailedDonors())
+				failed = max(failed, joiner.core.FailedSources())
 				return joiner.joined()
 			}) {
-				t.Errorf("%g bytes/ms, %d donors: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
+				t.Errorf("%g bytes/ms, %d snapshot sources: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
 				continue
 			}
 			if took := w.now - began; took > needs*3/2 || failed > 0 {
-				t.Errorf("%g bytes/ms, %d donors: in after %d ms, its bytes take %d; %d donors failed", rate, n, took, needs, failed)
+				t.Errorf("%g bytes/ms, %d snapshot sources: in after %d ms, its bytes take %d; %d snapshot sources failed", rate, n, took, needs, failed)
 			}
 		}
 	}
 }
 
-// Wherever in the transfer its donor dies, what came is kept, and at most one
+// Wherever in the transfer its snapshot source dies, what came is kept, and at most one
 // chunk came in vain.
-func TestDonorDiesAtEachChunk(t *testing.T) {
+func TestSourceDiesAtEachChunk(t *testing.T) {
 	const chunks = 3
 	for k := range 3*chunks + 1 {
-		w := donors(t, 61, 3, chunks, 500)
+		w := sources(t, 61, 3, chunks, 500)
 		n := w.join(w.nodes[0].id)
 		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
 			t.Fatalf("%d chunks never came", k)
 		}
 		w.kill(0)
 		if !w.runUntilTrue(w.now+120_000, w.equal) {
-			t.Fatalf("donor died after %d chunks: the joiner did not get in", k)
+			t.Fatalf("snapshot source died after %d chunks: the joiner did not get in", k)
 		}
 		if n.link.got != w.tipsSize() || n.link.cut > wire.ChunkSize {
-			t.Errorf("donor died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.tipsSize())
+			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.tipsSize())
 		}
 	}
 }
 
 // Wherever in the transfer the joiner dies, it goes on where it was, with the
-// donor it had or with another.
+// snapshot source it had or with another.
 func TestJoinerDiesAtEachChunk(t *testing.T) {
 	const chunks = 3
 	for k := range 3 * chunks {
-		w := donors(t, 62, 3, chunks, 500)
+		w := sources(t, 62, 3, chunks, 500)
 		w.trains(2000, 2000) // a manifest of the present tips would be of other rounds
 		n := w.join(w.nodes[0].id)
 		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
@@ -159,13 +159,13 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 	}
 }
 
-// A donor that takes requests and answers none holds nothing up for long.
-func TestSilentDonor(t *testing.T) {
+// A snapshot source that takes requests and answers none holds nothing up for long.
+func TestSilentSource(t *testing.T) {
 	for name, mute := range map[string]wire.RequestKind{
 		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no tips of given rounds": wire.GetTips,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := donors(t, 63, 3, 3, 1000)
+			w := sources(t, 63, 3, 3, 1000)
 			w.nodes[0].ignores = mute
 			n := w.join(w.nodes[0].id)
 			if !w.runUntilTrue(w.now+60_000, w.equal) {
@@ -178,28 +178,28 @@ func TestSilentDonor(t *testing.T) {
 	}
 }
 
-// On a capped downlink, where few chunks are asked for at once, donors that never answer do not take all places.
-func TestMuteDonorsOnCappedLink(t *testing.T) {
-	w := donors(t, 69, 4, 3, 1000)
+// On a capped downlink, where few chunks are asked for at once, snapshot sources that never answer do not take all places.
+func TestMuteSourcesOnCappedLink(t *testing.T) {
+	w := sources(t, 69, 4, 3, 1000)
 	for _, n := range w.nodes[:3] {
 		n.ignores = wire.GetChunk
 	}
 	n := w.join(w.nodes[0].id)
 	n.core.cfg.DownMs = 100
-	const most = 120_000 // nine chunks, and a donor that is still for each
+	const most = 120_000 // nine chunks, and a snapshot source that is still for each
 	if !w.runUntilTrue(w.now+most, n.joined) {
 		t.Errorf("not in after %d ms: %v", most, n.core.snapshot.transfer.String())
 	}
 }
 
-// The only donor serves no chunks: the joiner tries on, and gets in when it does.
-func TestOnlyDonorIsSlowToAnswer(t *testing.T) {
-	w := donors(t, 64, 1, 2, 1000)
+// The only snapshot source serves no chunks: the joiner tries on, and gets in when it does.
+func TestOnlySourceIsSlowToAnswer(t *testing.T) {
+	w := sources(t, 64, 1, 2, 1000)
 	w.nodes[0].ignores = wire.GetChunk
 	n := w.join(w.nodes[0].id)
 	w.runUntil(w.now + 2*progressMs)
-	if n.core.FailedDonors() == 0 {
-		t.Error("a donor that gives nothing does not count as failed")
+	if n.core.FailedSources() == 0 {
+		t.Error("a snapshot source that gives nothing does not count as failed")
 	}
 	w.nodes[0].ignores = 0
 	if !w.runUntilTrue(w.now+4*progressMs, w.equal) {
@@ -212,7 +212,7 @@ func TestOnlyDonorIsSlowToAnswer(t *testing.T) {
 func TestFullDiskOfAJoiner(t *testing.T) {
 	const chunks, minutes = 4, 2
 	for _, k := range []int{0, 1, 3*chunks - 1, 3 * chunks} {
-		w := donors(t, 66, 2, chunks, 2000)
+		w := sources(t, 66, 2, chunks, 2000)
 		n := w.join(w.nodes[0].id)
 		n.full = k == 0
 		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
@@ -220,12 +220,12 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 		}
 		n.full = true
 		w.runUntil(w.now + minutes*60_000)
-		if n.core.FailedDonors() != 0 {
-			t.Errorf("full after %d chunks: %d donors are said to have failed", k, n.core.FailedDonors())
+		if n.core.FailedSources() != 0 {
+			t.Errorf("full after %d chunks: %d snapshot sources are said to have failed", k, n.core.FailedSources())
 		}
 		for _, p := range n.core.peers.list {
 			if p.snapshot.badTips != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a donor is blamed: %d, %q", k, p.snapshot.badTips, p.refused)
+				t.Errorf("full after %d chunks: a snapshot source is blamed: %d, %q", k, p.snapshot.badTips, p.refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize
@@ -244,9 +244,9 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 }
 
 // A node that is in the run and wants other tips, which nobody gives, goes on
-// uniting rounds with the others.
-func TestRepairGoesOnWithoutDonors(t *testing.T) {
-	w := donors(t, 67, 3, 1, 1000)
+// reconciling rounds with the others.
+func TestRepairGoesOnWithoutSources(t *testing.T) {
+	w := sources(t, 67, 3, 1, 1000)
 	for _, n := range w.nodes {
 		n.state = wire.Training
 		n.ignores = wire.GetManifest
@@ -270,15 +270,15 @@ func TestRepairGoesOnWithoutDonors(t *testing.T) {
 		w.runUntil(w.now + 2000)
 	}
 	if !w.equal() {
-		t.Error("nothing was repaired while no donor gave any tips")
+		t.Error("nothing was repaired while no snapshot source gave any tips")
 	}
 }
 
-// Eight joiners at once all get in, about as fast as the donors' links allow and
+// Eight joiners at once all get in, about as fast as the snapshot sources' links allow and
 // about as fast as each other. Meanwhile the payloads of every round go on.
 func TestEightJoinersAtOnce(t *testing.T) {
 	const rate, period, size = 1000, 1000, 4000
-	w := donors(t, 65, 3, 4, rate)
+	w := sources(t, 65, 3, 4, rate)
 	w.trains(period, size)
 	w.runUntil(w.now + period)
 	began := w.now

@@ -39,7 +39,7 @@ func (s *serve) mayBegin(bytes, leaving int) bool {
 
 // upload is what the own uplink carries, in bytes per ms; 0 if it was never full.
 func (s *serve) upload() float64 {
-	if self := s.relays.beats.self; self.Full {
+	if self := s.relays.heartbeats.self; self.Full {
 		return self.Upload / 1000
 	}
 	return 0

@@ -18,13 +18,13 @@ func (c *Core) Peers() Peers { return Peers{c} }
 type PeerView struct {
 	ID             wire.PeerID
 	Connected      bool
-	Record         hello.Record // zero if none is known
-	State          wire.State   // of its last beat, 0 if there is none
-	Beat           *wire.Beat   // not to be modified; nil before the first
-	LastBeat       Time         // when Beat arrived
-	Heard          bool         // ever
+	Record         hello.Record    // zero if none is known
+	State          wire.State      // of its last heartbeat, 0 if there is none
+	Heartbeat      *wire.Heartbeat // not to be modified; nil before the first
+	LastHeartbeat  Time            // when Heartbeat arrived
+	Heard          bool            // ever
 	LastHeard      Time
-	Quiet          bool    // heard nothing for three of its beat periods
+	Quiet          bool    // heard nothing for three of its heartbeat periods
 	Silent         bool    // heard nothing for ten of them
 	WayMs          int64   // measured of how long a message takes, 0 if unknown
 	Repairing      bool    // a repair with it is under way
@@ -50,7 +50,7 @@ func (v Peers) Contacts() []string {
 	})
 	var addrs []string
 	for _, p := range known {
-		addrs = append(addrs, p.roster.addrs[:min(len(p.roster.addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
+		addrs = append(addrs, p.peerList.addrs[:min(len(p.peerList.addrs), maxContactAddrs, MaxContacts-len(addrs))]...)
 	}
 	return addrs
 }
@@ -60,33 +60,33 @@ func (v Peers) All() []PeerView {
 	views := make([]PeerView, 0, len(v.core.peers.list))
 	for _, p := range v.core.peers.list {
 		view := PeerView{
-			ID: p.id, Connected: p.connected, Record: *p.roster.record, Beat: p.beat, LastBeat: p.beatAt,
+			ID: p.id, Connected: p.connected, Record: *p.peerList.record, Heartbeat: p.heartbeat, LastHeartbeat: p.heartbeatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Quiet: p.quiet, Silent: p.silent, WayMs: p.way.ms,
-			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: cmp.Or(p.refused, v.core.evidence.against(p.id)),
+			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.rate) * 1000, Refused: cmp.Or(p.refused, v.core.equivocation.against(p.id)),
 		}
-		if p.beat != nil {
-			view.State = p.beat.State
+		if p.heartbeat != nil {
+			view.State = p.heartbeat.State
 		}
 		views = append(views, view)
 	}
 	return views
 }
 
-// Beats calls f with the newest beat of each peer that is not silent, in order of
+// Heartbeats calls f with the newest heartbeat of each peer that is not silent, in order of
 // id, and when it came. It is what the outer side looks at several times a second, so nothing is
-// copied; f must not change the beat.
-func (v Peers) Beats(f func(id wire.PeerID, b *wire.Beat, at Time)) {
+// copied; f must not change the heartbeat.
+func (v Peers) Heartbeats(f func(id wire.PeerID, b *wire.Heartbeat, at Time)) {
 	for _, p := range v.core.peers.list {
-		if p.beat != nil && !p.silent {
-			f(p.id, p.beat, p.beatAt)
+		if p.heartbeat != nil && !p.silent {
+			f(p.id, p.heartbeat, p.heartbeatAt)
 		}
 	}
 }
 
-// Beat is the newest beat of a peer, nil if none came. It must not be changed.
-func (v Peers) Beat(id wire.PeerID) *wire.Beat {
+// Heartbeat is the newest heartbeat of a peer, nil if none came. It must not be changed.
+func (v Peers) Heartbeat(id wire.PeerID) *wire.Heartbeat {
 	if p := v.core.peers.find(id); p != nil {
-		return p.beat
+		return p.heartbeat
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (v Peers) Gone(id wire.PeerID) bool {
 func (v Peers) Known() int { return len(v.core.peers.list) }
 
 // Learners returns, sorted by id, the peers that train or have stopped at
-// the budget, and were heard within ten of their beat periods before now. This node is
+// the budget, and were heard within ten of their heartbeat periods before now. This node is
 // not among them. The slice must not be changed.
 func (v Peers) Learners(now Time) []wire.PeerID {
 	v.core.at(now)
@@ -112,12 +112,12 @@ func (v Peers) Learners(now Time) []wire.PeerID {
 // LearnersVersion is another number whenever Learners returned others.
 func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 
-// Version is another number whenever the peers that Beats shows, what they say that they
+// Version is another number whenever the peers that Heartbeats shows, what they say that they
 // are doing, or who of them rests, have changed.
 func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
 // Rests reports whether no round is to wait for a peer: its owner has it paused, or
-// nothing was heard of it for three of its beat periods.
+// nothing was heard of it for three of its heartbeat periods.
 func (v Peers) Rests(id wire.PeerID) bool {
 	p := v.core.peers.find(id)
 	return p != nil && (p.quiet || p.pauses())
@@ -135,6 +135,6 @@ func (v Peers) Way(id wire.PeerID) int64 {
 	return v.core.cfg.WayMs
 }
 
-// BeatPeriodMs is the present time between two beats of the run as this node sees it:
+// HeartbeatPeriodMs is the present time between two heartbeats of the run as this node sees it:
 // its own, or the usual one of peers whose deltas were folded, if that is longer.
-func (c *Core) BeatPeriodMs() int64 { return c.beatPeriod() }
+func (c *Core) HeartbeatPeriodMs() int64 { return c.heartbeatPeriod() }

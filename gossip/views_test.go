@@ -42,7 +42,7 @@ func TestClosedElsewhere(t *testing.T) {
 	a.chain.contributed = map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true}
 	for id, closed := range map[byte]uint32{1: 5, 2: 7, 3: 4, 4: 90} {
 		a.up(id)
-		a.told(id, func(b *wire.Beat) { b.Closed[0] = closed })
+		a.told(id, func(b *wire.Heartbeat) { b.Closed[0] = closed })
 	}
 	for round, want := range map[uint32]bool{4: true, 5: true, 6: false, 7: false, 90: false} {
 		if got := a.core.Chains().ClosedByMost(0, round); got != want {
@@ -56,8 +56,8 @@ func TestClosedElsewhere(t *testing.T) {
 func TestCommonWith(t *testing.T) {
 	a := specAlone()
 	show := func(id byte, closed uint32, same bool) {
-		a.core.peers.find(wire.PeerID{id}).beats.equal = []uint32{closed}
-		a.core.peers.find(wire.PeerID{id}).beats.apart = map[bool]int{false: beatsToRepair}[same]
+		a.core.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed}
+		a.core.peers.find(wire.PeerID{id}).heartbeats.apart = map[bool]int{false: heartbeatsToRepair}[same]
 	}
 	for id := range byte(5) {
 		a.up(id + 1)
@@ -82,7 +82,7 @@ func TestCommonWith(t *testing.T) {
 func TestCommonAfterTips(t *testing.T) {
 	a := specAlone(1, 2)
 	for id, closed := range map[byte]uint32{1: 900, 2: 400} {
-		a.core.peers.find(wire.PeerID{id}).beats.equal = []uint32{closed, closed}
+		a.core.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed, closed}
 	}
 	a.core.common = []uint32{900, 900}
 	a.core.Installed(a.now, []uint32{500, 1000}, nil)

@@ -9,55 +9,55 @@ import (
 // watchPeer is what the watchdog knows of a peer.
 type watchPeer struct {
 	asked   bool  // for something but genesis, so it runs
-	unheard bool  // connected and without a beat
+	unheard bool  // connected and without a heartbeat
 	started int64 // of the process that shook hands, unix ms
-	since   Time  // connected, or first known to run, without a beat
+	since   Time  // connected, or first known to run, without a heartbeat
 	after   Time  // no connection anew before
 	pauseMs int64 // the last pause
 }
 
-// watchdog connects a peer anew from which no beat comes. Something lost the gossip between
+// watchdog connects a peer anew from which no heartbeat comes. Something lost the gossip between
 // the two while requests still flow, so both would train side by side as if alone. It is
 // no fault of the peer, and is tried less and less often.
-func (b *beats) watchdog() {
+func (b *heartbeats) watchdog() {
 	if b.said == nil {
 		return // who says nothing itself has no claim to hear something
 	}
 	for _, p := range b.peers.linked {
 		since, deaf := b.deafSince(p)
-		if !deaf || b.now < max(since+deafBeats*b.periodOf(p), p.watch.after) {
+		if !deaf || b.now < max(since+deafHeartbeats*b.periodOf(p), p.watch.after) {
 			continue
 		}
 		if p.bulk() {
 			continue // it must not begin again
 		}
-		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafBeats*b.periodOf(p)), reconnectPauseMaxMs)
+		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafHeartbeats*b.periodOf(p)), reconnectPauseMaxMs)
 		p.watch.after = b.now + p.watch.pauseMs
-		b.event(EventSilent, p.id, fmt.Sprintf("connected, and no beat came for %d ms: connects anew", b.now-since))
+		b.event(EventSilent, p.id, fmt.Sprintf("connected, and no heartbeat came for %d ms: connects anew", b.now-since))
 		b.emit(Reconnect{Peer: p.id})
 	}
 }
 
-// deafSince is since when no beat of a connected peer came, if one is due. A peer that asked for
+// deafSince is since when no heartbeat of a connected peer came, if one is due. A peer that asked for
 // nothing but genesis may still be starting: it has nothing to say yet, and its way in must
-// not be cut. Where addresses change, others may have brought the beats of a peer while no
+// not be cut. Where addresses change, others may have brought the heartbeats of a peer while no
 // gossip flowed with itself: that shows when those others are gone.
-func (b *beats) deafSince(p *peer) (since Time, deaf bool) {
+func (b *heartbeats) deafSince(p *peer) (since Time, deaf bool) {
 	if p.watch.unheard {
 		return p.watch.since, p.watch.asked
 	}
-	return p.beatAt, b.moves && p.beat != nil && p.beat.State != wire.Leaving
+	return p.heartbeatAt, b.moves && p.heartbeat != nil && p.heartbeat.State != wire.Leaving
 }
 
-// awaitBeat notes that a process of p is connected from which no beat came yet.
-func (e *env) awaitBeat(p *peer, started int64) {
+// awaitHeartbeat notes that a process of p is connected from which no heartbeat came yet.
+func (e *env) awaitHeartbeat(p *peer, started int64) {
 	p.watch.unheard, p.watch.since, p.watch.started = true, e.now, started
 }
 
-// awaits reports whether no beat came yet of the process that started then.
+// awaits reports whether no heartbeat came yet of the process that started then.
 func (w *watchPeer) awaits(started int64) bool { return w.unheard && w.started == started }
 
-// gossips notes that a beat came.
+// gossips notes that a heartbeat came.
 func (w *watchPeer) gossips() { w.unheard, w.pauseMs, w.after = false, 0, 0 }
 
 // runs notes a request by which the peer is known to run.

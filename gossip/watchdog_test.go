@@ -38,7 +38,7 @@ func TestWatchdogReconnects(t *testing.T) {
 	w, reconnects := deafUntil(t, 1)
 	a, b := w.nodes[0], w.nodes[1]
 	heard := func() bool { return a.hears(b) && b.hears(a) }
-	if !w.runUntilTrue(Time(silentBeats)*200, heard) {
+	if !w.runUntilTrue(Time(silentHeartbeats)*200, heard) {
 		t.Fatalf("gossip does not flow after %d reconnects", reconnects())
 	}
 	w.runUntil(w.now + 60_000)

@@ -30,7 +30,7 @@ func (w *way) sampled(now Time, ms int64) {
 // showsWay reports whether requests of a kind are answered at once. Those for payloads
 // and tips may wait for what they ask for, or for a place.
 func showsWay(k wire.RequestKind) bool {
-	return k == wire.GetRoster || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
+	return k == wire.GetPeerList || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
 }
 
 // sampleWay takes the round trip of a call that was answered, without the time that the

@@ -12,7 +12,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// checking is a node of a run with one member, who came by an invite for one. Beats come once a day, so that no bucket fills
+// checking is a node of a run with one member, who came by an invite for one. Heartbeats come once a day, so that no bucket fills
 // again while a test runs.
 type checking struct {
 	*node
@@ -31,14 +31,14 @@ func newChecking(t testing.TB) *checking {
 		t.Fatal(err)
 	}
 	n.gate = p2p.NewMessageGate(run, n.members)
-	n.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, BeatMinMs: 24 * 3600 * 1000}))
+	n.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, HeartbeatMinMs: 24 * 3600 * 1000}))
 	return c
 }
 
-// beat is the next one that names an author, with a wrong signature if it is forged.
-func (c *checking) beat(of ed25519.PrivateKey, forged bool) []byte {
+// heartbeat is the next one that names an author, with a wrong signature if it is forged.
+func (c *checking) heartbeat(of ed25519.PrivateKey, forged bool) []byte {
 	c.seq++
-	raw := wire.EncodeBeat(of, c.run, wire.Beat{Incarnation: 1, Seq: c.seq, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
+	raw := wire.EncodeHeartbeat(of, c.run, wire.Heartbeat{Incarnation: 1, Seq: c.seq, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
 	if forged {
 		raw[len(raw)-1] ^= 1
 	}
@@ -48,29 +48,29 @@ func (c *checking) beat(of ed25519.PrivateKey, forged bool) []byte {
 // A message that would go no further has no signature checked, and one whose signature is wrong takes nothing from whoever it names.
 func TestSignaturesAreCheckedLast(t *testing.T) {
 	n, from := newChecking(t), wire.PeerID{8}
-	author, stranger, beat := n.member, n.stranger, n.beat
+	author, stranger, heartbeat := n.member, n.stranger, n.heartbeat
 	for range 200 {
-		if err := n.checkMessage(from, beat(author, true)); !errors.Is(err, wire.ErrSignature) {
-			t.Fatalf("a forged beat: %v", err)
+		if err := n.checkMessage(from, heartbeat(author, true)); !errors.Is(err, wire.ErrSignature) {
+			t.Fatalf("a forged heartbeat: %v", err)
 		}
 	}
 	passed := 0
 	for range 200 {
-		if n.checkMessage(from, beat(author, false)) == nil {
+		if n.checkMessage(from, heartbeat(author, false)) == nil {
 			passed++
 		}
 	}
 	if passed < 8 || passed > 100 {
-		t.Errorf("%d of 200 beats pass", passed)
+		t.Errorf("%d of 200 heartbeats pass", passed)
 	}
-	if err := n.checkMessage(from, beat(author, true)); !errors.Is(err, gossip.ErrHeldBack) {
-		t.Errorf("a forged beat where a true one would not pass: %v", err)
+	if err := n.checkMessage(from, heartbeat(author, true)); !errors.Is(err, gossip.ErrHeldBack) {
+		t.Errorf("a forged heartbeat where a true one would not pass: %v", err)
 	}
 	// Of authors that nobody knows a peer brings some, and no more are looked at.
 	asked, last := 0, error(nil)
 	for range 1000 {
 		var s *member.Stranger
-		if last = n.checkMessage(from, beat(stranger, false)); errors.As(last, &s) {
+		if last = n.checkMessage(from, heartbeat(stranger, false)); errors.As(last, &s) {
 			asked++
 		}
 	}
@@ -78,12 +78,12 @@ func TestSignaturesAreCheckedLast(t *testing.T) {
 		t.Errorf("%d messages of a stranger were looked at, then: %v", asked, last)
 	}
 	var s *member.Stranger
-	if err := n.checkMessage(wire.PeerID{7}, beat(stranger, false)); !errors.As(err, &s) {
+	if err := n.checkMessage(wire.PeerID{7}, heartbeat(stranger, false)); !errors.As(err, &s) {
 		t.Errorf("one that another peer brings: %v", err)
 	}
 }
 
-// What it takes to pass a beat on, and to hold one back.
+// What it takes to pass a heartbeat on, and to hold one back.
 func BenchmarkCheckMessage(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -91,7 +91,7 @@ func BenchmarkCheckMessage(b *testing.B) {
 	}{{"passes", true}, {"held back", false}} {
 		b.Run(c.name, func(b *testing.B) {
 			n := newChecking(b)
-			raw := n.beat(n.member, false)
+			raw := n.heartbeat(n.member, false)
 			for !c.passes && n.checkMessage(wire.PeerID{8}, raw) == nil { // until no more may pass
 			}
 			if c.passes {

@@ -73,14 +73,14 @@ type Config struct {
 	Log      *slog.Logger          // nil = discard
 	OnStatus func(status.Snapshot) // called from the loop about once a second; nil = none
 
-	web     *http.Client                                      // nil = one for mirrors
-	disk    store.Disk                                        // what tests make of the disk
-	power   func(context.Context) (onBattery bool, err error) // nil = the machine's
-	send    func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
-	measure time.Duration                                     // how long it measures how fast it trains, 0 = trainer.MeasureFor: a test starts many nodes
-	calm    int                                               // how many times its time an ordered leave may take besides: tests share a machine
-	window  shards.Window                                     // of a corpus that a learner reads from; zero = the run's: tests have few shards
-	beatMs  int64                                             // shortest time between two beats; 0 = as gossip.Config has it: runs of tests are over sooner
+	web         *http.Client                                      // nil = one for mirrors
+	disk        store.Disk                                        // what tests make of the disk
+	power       func(context.Context) (onBattery bool, err error) // nil = the machine's
+	send        func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
+	measure     time.Duration                                     // how long it measures how fast it trains, 0 = trainer.MeasureFor: a test starts many nodes
+	calm        int                                               // how many times its time an ordered leave may take besides: tests share a machine
+	window      shards.Window                                     // of a corpus that a learner reads from; zero = the run's: tests have few shards
+	heartbeatMs int64                                             // shortest time between two heartbeats; 0 = as gossip.Config has it: runs of tests are over sooner
 }
 
 // addrs are the addresses to dial: first the link's, then further ones.

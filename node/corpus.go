@@ -14,8 +14,8 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/node/content"
 	"atoll/node/genesis"
-	"atoll/node/shelf"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -33,11 +33,11 @@ const CorpusFolder = "corpus"
 type sharded struct {
 	dir       *shards.Dir // in the node's folder; it may lack shards
 	trains    *shards.Dir // what is trained on: dir, or a corpus of the user's own, which nobody is given
-	shelf     *shelf.Shelf
+	content   *content.Content
 	lent      string // folder of the user that may have shards, "" if there is none
 	source    *shards.Source
 	tokenizer token.Tokenizer
-	stock     stock
+	inventory inventory
 	mirrors   mirrors
 	reads     reads
 
@@ -78,8 +78,8 @@ func (n *node) takeAndOpen(ctx context.Context) error {
 		return err
 	}
 	n.corpus.reads.path = filepath.Join(n.cfg.Dir, ReadsFile)
-	n.corpus.stock.lost, n.corpus.stock.found, n.corpus.stock.check, n.corpus.lent = n.shardLost, n.shardFound, n.check, path
-	if err := n.openShelf(path); err != nil {
+	n.corpus.inventory.lost, n.corpus.inventory.found, n.corpus.inventory.check, n.corpus.lent = n.shardLost, n.shardFound, n.check, path
+	if err := n.openContent(path); err != nil {
 		return err
 	}
 	if path != "" {
@@ -231,8 +231,8 @@ func openOwn(g genesis.Genesis, common *shards.Manifest, path string) (*shards.D
 	return own, nil
 }
 
-// openShelf opens the place of the shards, and lends it what a folder of the user has.
-func (n *node) openShelf(path string) (err error) {
+// openContent opens the place of the shards, and lends it what a folder of the user has.
+func (n *node) openContent(path string) (err error) {
 	c := n.corpus
 	least := c.leastDisk(n.cfg.EvalBytes > 0, n.cfg.Observe)
 	if n.cfg.DataDisk > 0 && n.cfg.DataDisk < least {
@@ -240,14 +240,14 @@ func (n *node) openShelf(path string) (err error) {
 			status.Bytes(float64(n.cfg.DataDisk)), corpusLabel(n.genesis), c.source.WindowShards(), status.Bytes(float64(least)))
 	}
 	before := func(path string) error { return n.cfg.disk.Ask(store.Op{Kind: store.OpWrite, Path: path}) }
-	if c.shelf, err = shelf.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {
+	if c.content, err = content.Open(filepath.Dir(shards.ShardFile(c.dir.Path, shards.Digest{})), n.cfg.DataDisk, before); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	if path == "" || n.genesis.Outer.OwnText {
-		_, err := lend(c.shelf, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
+		_, err := lend(c.content, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
 		return err
 	}
-	lent, err := lend(c.shelf, slices.Concat(c.dir.Manifest.HeldOut, c.dir.Manifest.Shards), c.dir.Manifest, path)
+	lent, err := lend(c.content, slices.Concat(c.dir.Manifest.HeldOut, c.dir.Manifest.Shards), c.dir.Manifest, path)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -274,9 +274,9 @@ func (c *sharded) leastDisk(evaluates, observes bool) (least int64) {
 	return least + c.source.Room(2)
 }
 
-// lend puts the shards of a folder on a shelf, whatever their files are called. It goes by name
+// lend puts the shards of a folder on a content store, whatever their files are called. It goes by name
 // where the folder is one of a corpus, and otherwise reads each file that is as long as a shard.
-func lend(s *shelf.Shelf, all []shards.Shard, m *shards.Manifest, path string) (lent int, err error) {
+func lend(s *content.Content, all []shards.Shard, m *shards.Manifest, path string) (lent int, err error) {
 	if path == "" {
 		return 0, nil
 	}
@@ -322,8 +322,8 @@ func (c *sharded) lookAgain(s shards.Shard) bool {
 	if c.lent == "" || err != nil || info.Size() != c.dir.Manifest.Size(s) {
 		return false
 	}
-	c.shelf.Lend(wire.Digest(s.Digest), file, info.Size())
-	c.stock.found(c.blob(s))
+	c.content.Lend(wire.Digest(s.Digest), file, info.Size())
+	c.inventory.found(c.blob(s))
 	return true
 }
 
@@ -332,15 +332,15 @@ func (c *sharded) fetch(ctx context.Context, s shards.Shard) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	b, err := c.shelf.Read(wire.Digest(s.Digest))
-	if errors.Is(err, shelf.ErrMissing) && c.lookAgain(s) {
-		b, err = c.shelf.Read(wire.Digest(s.Digest))
+	b, err := c.content.Read(wire.Digest(s.Digest))
+	if errors.Is(err, content.ErrMissing) && c.lookAgain(s) {
+		b, err = c.content.Read(wire.Digest(s.Digest))
 	}
 	switch {
-	case errors.Is(err, shelf.ErrDamaged):
-		c.stock.lost(wire.Digest(s.Digest), err)
+	case errors.Is(err, content.ErrDamaged):
+		c.inventory.lost(wire.Digest(s.Digest), err)
 		err = shards.ErrMissing
-	case errors.Is(err, shelf.ErrMissing):
+	case errors.Is(err, content.ErrMissing):
 		err = shards.ErrMissing
 	}
 	if err != nil {
@@ -375,7 +375,7 @@ func (n *node) text() trainer.Source {
 
 // heldOutHere reports whether all held-out shards are here.
 func (c *sharded) heldOutHere() bool {
-	return !slices.ContainsFunc(c.dir.Manifest.HeldOut, func(s shards.Shard) bool { return !c.shelf.Has(wire.Digest(s.Digest)) })
+	return !slices.ContainsFunc(c.dir.Manifest.HeldOut, func(s shards.Shard) bool { return !c.content.Has(wire.Digest(s.Digest)) })
 }
 
 // readSample reads what evaluations measure, once. It keeps its own windows alone: the held-out part may be large.
@@ -396,13 +396,13 @@ func (c *sharded) readSample(ctx context.Context, text, length int) (shards.Samp
 	return sample, nil
 }
 
-// evaluate measures an anchor on a sample of so many bytes.
+// evaluate measures global parameters on a sample of so many bytes.
 func (c *sharded) evaluate(ctx context.Context, g genesis.Genesis, tips []*outer.Tip, text int) (external.Evaluation, error) {
 	sample, err := c.readSample(ctx, text, g.Model.Context)
 	if err != nil {
 		return external.Evaluation{}, err
 	}
-	bits, err := trainer.BitsPerByteOf(ctx, g.Model, g.Anchor(tips), sample.Windows, sample.Bytes)
+	bits, err := trainer.BitsPerByteOf(ctx, g.Model, g.Global(tips), sample.Windows, sample.Bytes)
 	targets := 0
 	for _, w := range sample.Windows {
 		targets += len(w) - 1

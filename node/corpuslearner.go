@@ -70,7 +70,7 @@ func (c *sharded) give(s shards.Shard) error {
 	if err := c.dir.Manifest.Check(s, b); err != nil {
 		return err
 	}
-	if err := c.shelf.Own(d); err != nil {
+	if err := c.content.Own(d); err != nil {
 		return err
 	}
 	c.gave.add(d)

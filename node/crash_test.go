@@ -75,8 +75,8 @@ func TestCrashChild(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := Run(ctx, Config{
-		beatMs: crashBeatMs,
-		Dir:    dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace, measure: measure,
+		heartbeatMs: crashHeartbeatMs,
+		Dir:         dir, Link: link, Data: os.Getenv(crashText), Profile: "local", Threads: 1, Batch: 2, Pace: crashPace, measure: measure,
 		disk: store.Disk{Before: func(op store.Op) error { reach(string(op.Kind) + " " + op.Path); return nil }},
 		send: reach,
 	})
@@ -129,18 +129,18 @@ func lineAfter(text, prefix string) (string, bool) {
 	return "", false
 }
 
-// crashBudget is that of a run of about a second. crashBeatMs is so slow that the peer
+// crashBudget is that of a run of about a second. crashHeartbeatMs is so slow that the peer
 // seldom takes the node for gone, and ends the run, before it is back.
 const (
-	crashBudget = 12_000
-	crashBeatMs = 250
+	crashBudget      = 12_000
+	crashHeartbeatMs = 250
 )
 
 // crashAt is one run in which the victim dies at a point. It returns how many
 // points the victim passed, if it did not get to die.
 func crashAt(t *testing.T, point int) (points int) {
 	text := toyText(t)
-	peer := launch(t, Config{Genesis: toyGenesis(crashBudget).Encode(), beatMs: crashBeatMs, Data: text, Pace: crashPace, Stay: true})
+	peer := launch(t, Config{Genesis: toyGenesis(crashBudget).Encode(), heartbeatMs: crashHeartbeatMs, Data: text, Pace: crashPace, Stay: true})
 	v := victim{t: t, dir: t.TempDir(), text: text, link: peer.link()}
 	killed, points := v.live(point)
 	if killed == "" && point > 0 {
@@ -263,8 +263,8 @@ func checkHonest(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if evidence, err := s.Evidence(); err != nil || len(evidence) > 0 {
-		t.Errorf("evidence %v, %v", evidence, err)
+	if equivocation, err := s.Equivocation(); err != nil || len(equivocation) > 0 {
+		t.Errorf("equivocation proof %v, %v", equivocation, err)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // A joiner without room for the chunks of the tips says so and waits with its
-// donor, which is not to blame; once there is room it gets in.
+// snapshot source, which is not to blame; once there is room it gets in.
 func TestFullDiskOfAJoiner(t *testing.T) {
 	t.Parallel()
 	text := toyText(t)
@@ -87,7 +87,7 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 	roomy.Store(true)
 	m.until("it contributes", contributes)
 	for _, e := range m.leave().Events {
-		if strings.Contains(e.Text, "another donor") || strings.Contains(e.Text, "from genesis") {
+		if strings.Contains(e.Text, "another snapshot source") || strings.Contains(e.Text, "from genesis") {
 			t.Errorf("%s: %s", e.Kind, e.Text)
 		}
 	}

@@ -22,21 +22,21 @@ func duplicateKeyError(says string) error {
 
 // Times of listening for another process with this key.
 const (
-	// echoMs is how long after its start a process takes beats with its key for
+	// echoMs is how long after its start a process takes heartbeats with its key for
 	// echoes of the process before it. Gossip repeats messages for five seconds
 	// after their author died.
 	echoMs = 10_000
-	// listenBeats is for how many beat periods a node that has reached others
+	// listenHeartbeats is for how many heartbeat periods a node that has reached others
 	// listens before it trains. Another process speaks in one of them.
-	listenBeats = 2
+	listenHeartbeats = 2
 	// listenMaxMs ends the listening, whatever is heard. A living process has
-	// shown something new by then; recorded beats must not keep a node from
+	// shown something new by then; recorded heartbeats must not keep a node from
 	// training.
 	listenMaxMs = 3 * echoMs
 )
 
-// keyWatch tells from beats with this node's own key whether another process is at
-// work with it. A beat alone proves nothing: it can be recorded, or come late from
+// keyWatch tells from heartbeats with this node's own key whether another process is at
+// work with it. A heartbeat alone proves nothing: it can be recorded, or come late from
 // a peer that slept. Its author lives if it shows more folded tokens than the run
 // had when this process caught up with it.
 type keyWatch struct {
@@ -66,10 +66,10 @@ func (w *keyWatch) follow(now core.Time, folded uint64, equal bool) {
 	}
 }
 
-// beat takes a beat of another process and reports whether that process lives and
+// heartbeat takes a heartbeat of another process and reports whether that process lives and
 // is at work. A process that still listens finds out by itself; of two that listen
 // the later one does.
-func (w *keyWatch) beat(now core.Time, b wire.Beat) bool {
+func (w *keyWatch) heartbeat(now core.Time, b wire.Heartbeat) bool {
 	listens := b.State == wire.Joining && (w.in || b.Incarnation > w.self)
 	if listens || b.State == wire.Leaving {
 		return false
@@ -79,13 +79,13 @@ func (w *keyWatch) beat(now core.Time, b wire.Beat) bool {
 }
 
 // listen reports whether this process has listened long enough. It need not listen
-// while no peer is there. Ask once everything else is ready. beatMs is the beat
+// while no peer is there. Ask once everything else is ready. heartbeatMs is the heartbeat
 // period.
-func (w *keyWatch) listen(now core.Time, beatMs int64) bool {
+func (w *keyWatch) listen(now core.Time, heartbeatMs int64) bool {
 	if w.up != 0 && w.from == 0 {
 		w.from = now
 	}
-	if w.up == 0 || now-max(w.up, w.heardAt) >= listenBeats*beatMs || now-w.from >= listenMaxMs {
+	if w.up == 0 || now-max(w.up, w.heardAt) >= listenHeartbeats*heartbeatMs || now-w.from >= listenMaxMs {
 		w.in = true
 	}
 	return w.in
@@ -111,20 +111,20 @@ func (n *node) allow(now core.Time) {
 		equal, _ := n.machine.Gossip().Chains().Equal(now)
 		t.follow(now, n.machine.View().FoldedTokens(), equal)
 	}
-	yes := n.machine.View().Phase() == core.Ready && t.listen(now, n.machine.Gossip().BeatPeriodMs()) && t.may
+	yes := n.machine.View().Phase() == core.Ready && t.listen(now, n.machine.Gossip().HeartbeatPeriodMs()) && t.may
 	if n.train != nil && yes != t.allowed {
 		t.allowed = yes
 		n.train.setMay(yes)
 	}
 }
 
-// heardDuplicate takes a beat of another process with this key.
-func (n *node) heardDuplicate(now core.Time, b wire.Beat) {
-	if !n.duplicate.beat(now, b) {
+// heardDuplicate takes a heartbeat of another process with this key.
+func (n *node) heardDuplicate(now core.Time, b wire.Heartbeat) {
+	if !n.duplicate.heartbeat(now, b) {
 		return
 	}
 	if n.duplicate.ends() {
-		n.fatal = duplicateKeyError("its beats are heard; it started at " + time.UnixMilli(b.Incarnation).Format(time.DateTime))
+		n.fatal = duplicateKeyError("its heartbeats are heard; it started at " + time.UnixMilli(b.Incarnation).Format(time.DateTime))
 		return
 	}
 	if !n.duplicate.said {

@@ -15,7 +15,7 @@ import (
 	"atoll/node/status"
 )
 
-// speech is a beat of another process, heard at a time.
+// speech is a heartbeat of another process, heard at a time.
 type speech struct {
 	at     core.Time
 	began  int64
@@ -49,10 +49,10 @@ func TestKeyWatch(t *testing.T) {
 		{"echoes of the process before, ahead of what this one has yet", false, []speech{
 			{100, 20_000, known, wire.Training}, {1200, 20_000, known, wire.Training}, {5000, 20_000, known + 50, wire.Training},
 		}, false, false},
-		{"beats of the process before, by way of a peer that slept", true, []speech{
+		{"heartbeats of the process before, by way of a peer that slept", true, []speech{
 			{40_000, 20_000, known - 20, wire.Training}, {40_001, 20_000, known - 10, wire.Training}, {40_002, 20_000, known, wire.Training},
 		}, false, false},
-		{"recorded beats of two earlier ones in turn", true, []speech{
+		{"recorded heartbeats of two earlier ones in turn", true, []speech{
 			{40_000, 20_000, known - 20, wire.Training}, {41_000, 10_000, 5, wire.Training}, {42_000, 20_000, known, wire.Training},
 		}, false, false},
 	} {
@@ -60,7 +60,7 @@ func TestKeyWatch(t *testing.T) {
 		lives := false
 		for _, s := range c.hears {
 			w.follow(s.at, known, true)
-			lives = w.beat(s.at, wire.Beat{Incarnation: s.began, Folded: s.folded, State: s.state}) || lives
+			lives = w.heartbeat(s.at, wire.Heartbeat{Incarnation: s.began, Folded: s.folded, State: s.state}) || lives
 		}
 		if lives != c.lives || lives && w.ends() != c.ends {
 			t.Errorf("%s: lives %v, ends %v; want %v, %v", c.name, lives, w.ends(), c.lives, c.ends)
@@ -71,23 +71,23 @@ func TestKeyWatch(t *testing.T) {
 // What the run folded before this process caught up with it proves nothing,
 // however long catching up takes.
 func TestKeyWatchCatchesUp(t *testing.T) {
-	earlier := wire.Beat{Incarnation: 20_000, Folded: 900, State: wire.Training}
+	earlier := wire.Heartbeat{Incarnation: 20_000, Folded: 900, State: wire.Training}
 	w := keyWatch{self: 50_000, in: true}
 	w.follow(20_000, 700, false)
-	if w.beat(20_000, earlier) {
-		t.Error("a beat from before the start ends a process that is behind the run")
+	if w.heartbeat(20_000, earlier) {
+		t.Error("a heartbeat from before the start ends a process that is behind the run")
 	}
 	w.follow(30_000, 950, true)
 	w.follow(31_000, 990, true)
-	if w.beat(31_000, earlier) {
-		t.Error("a beat from before the start ends a process")
+	if w.heartbeat(31_000, earlier) {
+		t.Error("a heartbeat from before the start ends a process")
 	}
-	if w.beat(31_000, wire.Beat{Incarnation: 20_000, Folded: 951, State: wire.Training}); w.known != 950 {
+	if w.heartbeat(31_000, wire.Heartbeat{Incarnation: 20_000, Folded: 951, State: wire.Training}); w.known != 950 {
 		t.Errorf("takes %d tokens for those at the start, want 950", w.known)
 	}
 }
 
-// A lone restart is slowed by two beat periods at most, and one that hears
+// A lone restart is slowed by two heartbeat periods at most, and one that hears
 // somebody with its key signs nothing before that is settled.
 func TestKeyWatchListens(t *testing.T) {
 	const period = 2000
@@ -107,14 +107,14 @@ func TestKeyWatchListens(t *testing.T) {
 	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
 	for at := core.Time(1500); at < echoMs+period; at += period {
-		w.beat(at, wire.Beat{Incarnation: 20_000, Seq: uint64(at), State: wire.Training})
+		w.heartbeat(at, wire.Heartbeat{Incarnation: 20_000, Seq: uint64(at), State: wire.Training})
 		if w.listen(at+period, period) {
 			t.Errorf("trains at %d beside a process with its key", at)
 		}
 	}
 }
 
-// A peer that plays recorded beats without end keeps nobody from training.
+// A peer that plays recorded heartbeats without end keeps nobody from training.
 func TestKeyWatchListensNotForEver(t *testing.T) {
 	const period = 2000
 	w := keyWatch{self: 50_000}
@@ -122,10 +122,10 @@ func TestKeyWatchListensNotForEver(t *testing.T) {
 	began := core.Time(2000)
 	w.listen(began, period)
 	for at := began; at < began+listenMaxMs; at += period / 2 {
-		w.beat(at, wire.Beat{Incarnation: 20_000 + int64(at)%2, State: wire.Training})
+		w.heartbeat(at, wire.Heartbeat{Incarnation: 20_000 + int64(at)%2, State: wire.Training})
 	}
 	if !w.listen(began+listenMaxMs, period) {
-		t.Error("listens to recorded beats for ever")
+		t.Error("listens to recorded heartbeats for ever")
 	}
 }
 

@@ -21,7 +21,7 @@ const evalShare = 10
 // evaluation is what the loop knows of live evaluations.
 type evaluation struct {
 	quality   external.Evaluation // the newest
-	valAt     uint64              // tokens folded by the anchor that it is of
+	valAt     uint64              // tokens folded by the global parameters that it is of
 	evaluing  bool                // one is under way
 	unable    bool                // the learner has no text, or no way to evaluate
 	slow      bool                // learners take too long for it here: none is asked again
@@ -29,8 +29,8 @@ type evaluation struct {
 	evalPause time.Duration // between two evaluations
 }
 
-// bits are what beats say of the quality: per byte where tokens are bytes, otherwise per token. A
-// learner's loss may be any number; a beat has none below 0.
+// bits are what heartbeats say of the quality: per byte where tokens are bytes, otherwise per token. A
+// learner's loss may be any number; a heartbeat has none below 0.
 func (v *evaluation) bits() float32 {
 	bits := v.quality.BitsPerToken()
 	if v.quality.Bytes > 0 {
@@ -39,7 +39,7 @@ func (v *evaluation) bits() float32 {
 	return float32(min(max(0, bits), math.MaxFloat32))
 }
 
-// evaluate starts a live evaluation of the newest anchor when one is due, on a sample of the
+// evaluate starts a live evaluation of the newest global parameters when one is due, on a sample of the
 // held-out text.
 func (v *view) evaluate(n *node) {
 	tokens := n.machine.View().FoldedTokens()
@@ -96,7 +96,7 @@ func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluat
 		return n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
 	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
-	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Anchor(tips), windows)
+	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Global(tips), windows)
 	return external.Evaluation{Loss: bits * math.Ln2, Tokens: n.cfg.EvalBytes, Bytes: n.cfg.EvalBytes}, err
 }
 
@@ -187,9 +187,9 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 		found(external.Evaluation{}, 0, err)
 		return
 	}
-	a := &anchors{plan: n.plan, tips: tips}
+	a := &globals{plan: n.plan, tips: tips}
 	if !whole {
-		a = n.holdAnchors(tips)
+		a = n.holdGlobals(tips)
 	}
 	n.evaluatePart(a, &measuring{starts: starts, bytes: bytes, own: n.data == nil && n.corpus == nil, whole: whole, rows: &n.evalRows,
 		found: func(q external.Evaluation, took time.Duration, err error) {
@@ -199,7 +199,7 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 }
 
 // evaluatePart does a part, and has the next one come after what the loop has asked for meanwhile.
-func (n *node) evaluatePart(a *anchors, m *measuring) {
+func (n *node) evaluatePart(a *globals, m *measuring) {
 	defer n.train.does(&n.train.account.Evaluate)()
 	n.train.aside.Rest()
 	defer func() {

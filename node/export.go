@@ -15,7 +15,7 @@ type exports struct {
 	writing bool
 }
 
-// export starts to write the newest anchor when one is due: each time so many more tokens are
+// export starts to write the newest global parameters when one is due: each time so many more tokens are
 // folded. It runs beside training.
 func (e *exports) export(n *node) {
 	every := n.cfg.ExportEvery
@@ -35,7 +35,7 @@ func (e *exports) export(n *node) {
 	n.work.goRun(func(context.Context) {
 		_, tokenizer, err := inspect.Tokenizer(n.cfg.Dir, n.genesis)
 		if err == nil {
-			err = n.genesis.Export(dir, n.genesis.Anchor(tips), tokens, tokenizer)
+			err = n.genesis.Export(dir, n.genesis.Global(tips), tokens, tokenizer)
 		}
 		n.post(func(core.Time) {
 			e.writing = false

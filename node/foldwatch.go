@@ -54,7 +54,7 @@ func (v *view) watchFolds(n *node) {
 // trainingPeers is how many others say that they train.
 func (n *node) trainingPeers() (count int) {
 	for _, p := range n.machine.Gossip().Peers().All() {
-		if p.Beat != nil && p.Beat.State == wire.Training && !p.Beat.Paused && !p.Silent {
+		if p.Heartbeat != nil && p.Heartbeat.State == wire.Training && !p.Heartbeat.Paused && !p.Silent {
 			count++
 		}
 	}
@@ -66,7 +66,7 @@ func (n *node) roundTime() time.Duration {
 	if n.train == nil {
 		return 0
 	}
-	perSecond := n.train.pulse().perSecond
+	perSecond := n.train.stats().perSecond
 	if !(perSecond > 0) {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
-	"atoll/node/wayin"
+	"atoll/node/preflight"
 )
 
 // ErrNoPeers says that no peer of the link could be reached.
@@ -157,7 +157,7 @@ func (s *search) run() ([]byte, error) {
 func (s *search) failed(a answer) {
 	addr := a.addrs[0]
 	if known := s.failures[addr]; known == nil || known.Error() != a.err.Error() {
-		s.n.log.Warn("ask for the genesis, trying on: "+wayin.Plain(addr, a.err), "addr", addr)
+		s.n.log.Warn("ask for the genesis, trying on: "+preflight.Plain(addr, a.err), "addr", addr)
 	}
 	s.failures[addr] = a.err
 }
@@ -197,7 +197,7 @@ func addresses(n int) string {
 func tried(failures map[string]error) string {
 	var parts []string
 	for addr, err := range failures {
-		parts = append(parts, addr+": "+wayin.Plain(addr, err))
+		parts = append(parts, addr+": "+preflight.Plain(addr, err))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")

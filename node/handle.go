@@ -25,21 +25,21 @@ func (h Handle) Pace(least time.Duration) error {
 	return nil
 }
 
-// Anchor has change see the newest anchor of a fragment, in the memory that rounds, folds and
+// Global parameters has change see the newest global parameters of a fragment, in the memory that rounds, folds and
 // the learner share. It does so on the fold queue while the training thread stands still, as
-// only these two read anchors all the time. A reader for a joiner or an evaluation sees what
+// only these two read global parameters all the time. A reader for a joiner or an evaluation sees what
 // was there before or after.
-func (h Handle) Anchor(fragment int, change func(values []float32)) error {
+func (h Handle) Global(fragment int, change func(values []float32)) error {
 	if fragment < 0 || fragment >= len(h.n.plan) {
 		return fmt.Errorf("fragment %d; use 0 to %d", fragment, len(h.n.plan)-1)
 	}
-	h.n.work.folds.put(func() { h.n.changeAnchor(fragment, change) })
+	h.n.work.folds.put(func() { h.n.changeGlobal(fragment, change) })
 	return nil
 }
 
-// changeAnchor runs on the fold queue. All requested folds are done and told, so the
+// changeGlobal runs on the fold queue. All requested folds are done and told, so the
 // tip that the loop has now is the base of the next one.
-func (n *node) changeAnchor(fragment int, change func(values []float32)) {
+func (n *node) changeGlobal(fragment int, change func(values []float32)) {
 	newest := make(chan *outer.Tip, 1)
 	n.post(func(core.Time) { newest <- n.machine.Rounds().Fragment(fragment).Tip() })
 	var tip *outer.Tip
@@ -50,7 +50,7 @@ func (n *node) changeAnchor(fragment int, change func(values []float32)) {
 	}
 	changed := make(chan struct{})
 	do := func() {
-		change(tip.Anchor)
+		change(tip.Global)
 		close(changed)
 	}
 	if n.train == nil {

@@ -57,8 +57,8 @@ func TestHandle(t *testing.T) {
 
 	must(t, h.Block([]wire.PeerID{id}))
 	first.until("the other is gone", func(s status.Snapshot) bool { return !connectedTo(s, peer) })
-	must(t, h.Anchor(0, func(values []float32) { values[0] = math.Float32frombits(math.Float32bits(values[0]) ^ 1<<22) }))
-	// The next fold on that anchor notices, or the learner as it publishes or leaves it.
+	must(t, h.Global(0, func(values []float32) { values[0] = math.Float32frombits(math.Float32bits(values[0]) ^ 1<<22) }))
+	// The next fold on that global parameters notices, or the learner as it publishes or leaves it.
 	first.until("it notices", happened("memory damaged"))
 	must(t, h.Block(nil))
 	first.until("the other is back", func(s status.Snapshot) bool { return connectedTo(s, peer) })
@@ -66,7 +66,7 @@ func TestHandle(t *testing.T) {
 	second.until("it ends alone", finished)
 
 	refuses(t, map[string]error{
-		"fragment 99; use 0 to": h.Anchor(99, nil),
+		"fragment 99; use 0 to": h.Global(99, nil),
 	})
 }
 

@@ -24,10 +24,10 @@ func TestHolders(t *testing.T) {
 	if had := h.came(message, delta); had != nil {
 		t.Errorf("once more: %v had it before", had)
 	}
-	beat := wire.Digest{3}
-	h.came(beat, wire.Digest{})
-	if got := h.has(beat, a); got != (wire.Digest{}) || h.early.Len() > 0 {
-		t.Errorf("a beat announces %v, and %d messages have not come", got, h.early.Len())
+	heartbeat := wire.Digest{3}
+	h.came(heartbeat, wire.Digest{})
+	if got := h.has(heartbeat, a); got != (wire.Digest{}) || h.early.Len() > 0 {
+		t.Errorf("a heartbeat announces %v, and %d messages have not come", got, h.early.Len())
 	}
 }
 

@@ -111,7 +111,7 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 	}
 }
 
-// A model that only its learners know has a live quality: what they say of the anchor.
+// A model that only its learners know has a live quality: what they say of the global parameters.
 func TestLearnersEvaluate(t *testing.T) {
 	t.Parallel()
 	needsPython(t)

@@ -153,7 +153,7 @@ func (l ledger) Revocations() ([]wire.SignedHeader, error) {
 	return inspect.RevocationsIn(kept), gone(err)
 }
 
-func (l ledger) PutEvidence(e wire.Evidence) error { return l.Store.PutEvidence(e.A, e.B) }
+func (l ledger) PutEquivocation(e wire.Equivocation) error { return l.Store.PutEquivocation(e.A, e.B) }
 
 func (l ledger) Payload(id wire.Digest) ([]byte, error) {
 	b, err := l.Store.Payload(id)

@@ -61,8 +61,8 @@ func TestKeyWithoutItsLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s2.Close()
-	if evidence, err := s2.Evidence(); err != nil || len(evidence) > 0 {
-		t.Errorf("%d rounds were signed twice, %v", len(evidence), err)
+	if equivocation, err := s2.Equivocation(); err != nil || len(equivocation) > 0 {
+		t.Errorf("%d rounds were signed twice, %v", len(equivocation), err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
-	"atoll/node/wayin"
+	"atoll/node/preflight"
 )
 
 // ownAddrs are where this node is dialled, those of the network first through which it reaches
@@ -119,9 +119,9 @@ func (n *node) tellAlone(failures map[string]error) {
 
 // whyAlone says in words why nobody answers, and what to do.
 func (n *node) whyAlone(failures map[string]error) string {
-	f := wayin.Facts{Networks: wayin.Networks()}
+	f := preflight.Facts{Networks: preflight.Networks()}
 	for _, addr := range slices.Sorted(maps.Keys(failures)) {
-		f.Tried = append(f.Tried, wayin.Tried{Addr: addr, Err: failures[addr]})
+		f.Tried = append(f.Tried, preflight.Tried{Addr: addr, Err: failures[addr]})
 	}
 	if n.cfg.Profile == p2p.WAN {
 		mapped, answers := n.host.Mapped()

@@ -47,8 +47,8 @@ func launch(t *testing.T, cfg Config) *launched {
 	if cfg.Batch == 0 {
 		cfg.Batch = 2
 	}
-	if cfg.beatMs == 0 {
-		cfg.beatMs = 100
+	if cfg.heartbeatMs == 0 {
+		cfg.heartbeatMs = 100
 	}
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))

@@ -108,7 +108,7 @@ func (n *node) askMirror(mirror string, b gossip.Blob) {
 	n.work.goRun(func(ctx context.Context) {
 		body, err := n.download(ctx, url, b.Size)
 		if err == nil {
-			err = c.shelf.Put(b.Digest, body)
+			err = c.content.Put(b.Digest, body)
 		}
 		n.post(func(now core.Time) { n.mirrored(now, mirror, b, len(body), err) })
 	})

@@ -48,13 +48,13 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		n.log.Warn("gossip message", "from", e.From, "err", err)
 		return
 	}
-	if b := msg.Beat; b != nil && b.Author == n.self && b.Incarnation != n.started.UnixMilli() {
+	if b := msg.Heartbeat; b != nil && b.Author == n.self && b.Incarnation != n.started.UnixMilli() {
 		n.heardDuplicate(now, *b)
 		return
 	}
 	n.view.inline(msg)
-	if msg.Beat != nil {
-		n.view.gaps.heard(now, msg.Beat)
+	if msg.Heartbeat != nil {
+		n.view.gaps.heard(now, msg.Heartbeat)
 	}
 	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
 	n.announced(now, e.ID, msg)

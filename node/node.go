@@ -136,7 +136,7 @@ type farewell struct {
 
 // Times of the loop.
 const (
-	tickEvery   = 20 * time.Millisecond // resolution of grace and beats
+	tickEvery   = 20 * time.Millisecond // resolution of grace and heartbeats
 	statusEvery = 500 * time.Millisecond
 )
 
@@ -205,7 +205,7 @@ func (n *node) tick() {
 	now := n.clock.now()
 	var perSecond float64
 	if n.train != nil {
-		perSecond = n.train.pulse().perSecond
+		perSecond = n.train.stats().perSecond
 	}
 	n.machine.SetLearning(n.steps, n.trained, perSecond, n.view.bits(), n.record.seq())
 	upload, full := n.host.Upload()

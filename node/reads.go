@@ -88,5 +88,5 @@ func (c *sharded) Batch(ctx context.Context, seed uint64, author [32]byte, step 
 }
 
 func (c *sharded) noteReads(seed uint64, author [32]byte, step int64, rows, context int, list []shards.Shard) {
-	c.stock.check("record what is read", c.reads.note(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
+	c.inventory.check("record what is read", c.reads.note(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
 }

@@ -47,7 +47,7 @@ func newNode(cfg Config) *node {
 	return n
 }
 
-// live is Run from the first file to the last beat. It looks at ctx between the
+// live is Run from the first file to the last heartbeat. It looks at ctx between the
 // stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
@@ -202,7 +202,7 @@ func (n *node) start() error {
 	}
 	n.recount()
 	n.findLost(was.Saved)
-	n.stockUp()
+	n.inventoryUp()
 	n.limit(time.Now())
 	n.startTraining()
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
@@ -244,7 +244,7 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.OuterParams()
 	cfg := gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: n.named, Members: n.members, BeatMinMs: n.cfg.beatMs, WayMs: n.genesis.WayMs,
+		Trusted: n.named, Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), Tips: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,

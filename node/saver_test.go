@@ -109,7 +109,7 @@ func TestLargeStateIsSavedInParts(t *testing.T) {
 			if b.saves.Load() == 0 || each > time.Second != (stepped > 20) || each < time.Second && stepped > 0 {
 				t.Errorf("%s: %d saves, %d steps during one", name, b.saves.Load(), stepped)
 			}
-			if took := b.pulse().account.Save; took > 2*checkpointAtOnce.Seconds() {
+			if took := b.stats().account.Save; took > 2*checkpointAtOnce.Seconds() {
 				t.Errorf("%s: the learner waited %.1f s for the disk", name, took)
 			}
 			b.stop(t)

@@ -176,7 +176,7 @@ func (n *node) fillTraining(s *status.Snapshot) {
 	if n.train == nil {
 		return
 	}
-	p := n.train.pulse()
+	p := n.train.stats()
 	s.TrainLoss, s.LearningRate, s.Time = p.loss, p.rate, p.account
 }
 
@@ -259,7 +259,7 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.why, "; ")
 	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
-		self.TokensPerS = n.train.pulse().perSecond
+		self.TokensPerS = n.train.stats().perSecond
 	}
 	out := []status.Peer{self}
 	for _, v := range n.machine.Gossip().Peers().All() {
@@ -269,10 +269,10 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 			n.pathOf(&p, path)
 		}
 		p.State, p.Reason = "connected", v.Refused
-		if v.Beat != nil {
-			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Beat.State.String(), v.Beat.Steps, v.Beat.Tokens, v.Beat.TokensPerSecond
-			p.Upload, p.UploadFull, p.Bits = v.Beat.Upload, v.Beat.Full, float64(v.Beat.Bits)
-			if v.Beat.Paused {
+		if v.Heartbeat != nil {
+			p.State, p.Steps, p.Tokens, p.TokensPerS = v.Heartbeat.State.String(), v.Heartbeat.Steps, v.Heartbeat.Tokens, v.Heartbeat.TokensPerSecond
+			p.Upload, p.UploadFull, p.Bits = v.Heartbeat.Upload, v.Heartbeat.Full, float64(v.Heartbeat.Bits)
+			if v.Heartbeat.Paused {
 				p.State = status.Paused
 			}
 		}
@@ -281,7 +281,7 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 		}
 		with := carried.Peers[v.ID]
 		p.SentBytes, p.ReceivedBytes = with.Sent, with.Received
-		p.BeatGapS = n.view.gaps.longestS(v.ID)
+		p.HeartbeatGapS = n.view.gaps.longestS(v.ID)
 		if v.Silent {
 			p.State = fmt.Sprintf("silent %.0f s", p.LagS)
 		}

@@ -25,7 +25,7 @@ func TestSpecProcesses(t *testing.T) {
 }
 
 func specRecordNumber(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int64{"listen": listenBeats, "longest listen": listenMaxMs} {
+	for name, n := range map[string]int64{"listen": listenHeartbeats, "longest listen": listenMaxMs} {
 		if got := s.Number(t, "processes", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
 		}
@@ -48,7 +48,7 @@ func specRecordNumber(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// specPeriod is the beat period of these tests.
+// specPeriod is the heartbeat period of these tests.
 const specPeriod = 2000
 
 func specListens(t *testing.T, s *spectest.Spec) {
@@ -63,20 +63,20 @@ func specListens(t *testing.T, s *spectest.Spec) {
 	}
 	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
-	w.beat(3000, wire.Beat{Incarnation: 20_000, State: wire.Training})
+	w.heartbeat(3000, wire.Heartbeat{Incarnation: 20_000, State: wire.Training})
 	if w.listen(3000+listen-1, specPeriod) || !w.listen(3000+listen, specPeriod) {
-		t.Error("another time since the last beat")
+		t.Error("another time since the last heartbeat")
 	}
 	w = keyWatch{self: 50_000}
 	w.peerUp(1000)
 	most, from := core.Time(s.Number(t, "processes", "longest listen")), core.Time(2000)
 	for at := from; at < from+most; at += specPeriod / 2 {
-		w.beat(at, wire.Beat{Incarnation: 20_000, State: wire.Training})
+		w.heartbeat(at, wire.Heartbeat{Incarnation: 20_000, State: wire.Training})
 		if w.listen(at, specPeriod) {
 			t.Fatalf("steps after %d", at-from)
 		}
 	}
-	w.beat(from+most, wire.Beat{Incarnation: 20_000, State: wire.Training})
+	w.heartbeat(from+most, wire.Heartbeat{Incarnation: 20_000, State: wire.Training})
 	if !w.listen(from+most, specPeriod) {
 		t.Error("listens for ever")
 	}
@@ -87,18 +87,18 @@ func TestDuplicateKeyIsTakenForAlive(t *testing.T) {
 	for _, c := range []struct {
 		equal  bool // the node shows a peer's digests
 		caught core.Time
-		folded uint64 // that the beat shows
+		folded uint64 // that the heartbeat shows
 		want   bool
 	}{{true, echo, 701, true}, {true, echo, 700, false}, {true, echo - 1, 701, false}, {false, echo, 701, false}} {
 		w := keyWatch{self: 50_000, in: true}
 		w.follow(c.caught, 700, c.equal)
-		if got := w.beat(c.caught+1, wire.Beat{Incarnation: 20_000, State: wire.Training, Folded: c.folded}); got != c.want {
+		if got := w.heartbeat(c.caught+1, wire.Heartbeat{Incarnation: 20_000, State: wire.Training, Folded: c.folded}); got != c.want {
 			t.Errorf("%+v: alive %v", c, got)
 		}
 	}
 }
 
-func TestBeatsThatProveNoDuplicateKey(t *testing.T) {
+func TestHeartbeatsThatProveNoDuplicateKey(t *testing.T) {
 	for _, c := range []struct {
 		state wire.State
 		in    bool  // the node is at work
@@ -110,7 +110,7 @@ func TestBeatsThatProveNoDuplicateKey(t *testing.T) {
 	} {
 		w := keyWatch{self: 50_000, in: c.in}
 		w.follow(echoMs, 700, true)
-		if got := w.beat(echoMs, wire.Beat{Incarnation: c.other, State: c.state, Folded: 999}); got != c.want {
+		if got := w.heartbeat(echoMs, wire.Heartbeat{Incarnation: c.other, State: c.state, Folded: 999}); got != c.want {
 			t.Errorf("%+v: alive %v", c, got)
 		}
 	}
@@ -125,7 +125,7 @@ func specDuplicateKeyEnds(t *testing.T, _ *spectest.Spec) {
 		n := &node{}
 		n.duplicate.keyWatch = keyWatch{self: 50_000, in: c.in, caught: true, known: 700}
 		n.duplicate.said = true
-		n.heardDuplicate(1, wire.Beat{Incarnation: c.other, State: wire.Training, Folded: 701})
+		n.heardDuplicate(1, wire.Heartbeat{Incarnation: c.other, State: wire.Training, Folded: 701})
 		if got := n.fatal != nil; got != c.want || got && !errors.Is(n.fatal, ErrDuplicateKey) {
 			t.Errorf("%+v: ends with %v", c, n.fatal)
 		}

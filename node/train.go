@@ -507,7 +507,7 @@ func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
 }
 
 // pulse is what the training thread says of itself.
-type pulse struct {
+type stats struct {
 	steps     int64
 	tokens    uint64
 	loss      float64
@@ -516,14 +516,14 @@ type pulse struct {
 	account   status.TimeAccount
 }
 
-func (t *training) pulse() pulse {
+func (t *training) stats() stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	active := t.active
 	if t.may {
 		active += t.since(t.trained)
 	}
-	p := pulse{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate}
+	p := stats{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate}
 	if active > 0 {
 		p.perSecond = float64(t.tokens) / active.Seconds()
 	}

@@ -168,10 +168,10 @@ func (b *bench) draft(fragment int, done func(outer.Draft, error)) {
 }
 
 // after lets time pass and returns what the thread says then.
-func (b *bench) after(d time.Duration) pulse {
+func (b *bench) after(d time.Duration) stats {
 	time.Sleep(d)
 	synctest.Wait()
-	return b.pulse()
+	return b.stats()
 }
 
 func (b *bench) stop(t *testing.T) {
@@ -407,7 +407,7 @@ func TestTrainingEnds(t *testing.T) {
 		b.setMay(true)
 		b.after(time.Second)
 		b.stop(t) // inside a step: no error, and the step does not count
-		if b.told.Load() != 0 || b.pulse().steps != 0 {
+		if b.told.Load() != 0 || b.stats().steps != 0 {
 			t.Errorf("%d steps told", b.told.Load())
 		}
 		b = newBench(t, time.Millisecond, 0)

@@ -25,7 +25,7 @@ type view struct {
 	ledger  []authorTokens   // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
-	gaps    beatGaps
+	gaps    heartbeatGaps
 	folds   foldWatch
 	evaluation
 
@@ -34,7 +34,7 @@ type view struct {
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
-	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged anchor
+	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged global parameters
 	lost         []uint64 // own tokens of earlier processes, per fragment: see findLost
 	rounds       uint64
 	payloadBytes uint64
@@ -58,7 +58,7 @@ const (
 func newView(fragments int, p outer.Params) view {
 	v := view{
 		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
-		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: beatGaps{},
+		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: heartbeatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		dropped: make([]uint64, fragments), lost: make([]uint64, fragments),
 	}
@@ -104,7 +104,7 @@ const otherStateAdvice = "one of the two has corrupt memory or a bug: stop both,
 // testMemory is what to do about values that are not what they were.
 const testMemory = "if it happens again, test this machine's memory"
 
-// damaged tells of an anchor that is not what it was.
+// damaged tells of global parameters that is not what it was.
 func (v *view) damaged(n *node, err error) {
 	v.alarm(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on", err), testMemory)
 }
@@ -125,7 +125,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
 		return
 	}
-	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound anchor again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
+	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.

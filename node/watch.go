@@ -139,7 +139,7 @@ func (n *node) retained(e replica.Retained) {
 }
 
 // left tells what was left behind with a chain.
-func (v *view) left(n *node, donor wire.PeerID, c core.Left) {
+func (v *view) left(n *node, source wire.PeerID, c core.Left) {
 	deltas, tokens := 0, uint64(0)
 	for p := range c.Own {
 		v.discarded[p] += c.Final[p]
@@ -148,6 +148,6 @@ func (v *view) left(n *node, donor wire.PeerID, c core.Left) {
 	}
 	tokens /= uint64(max(len(c.Own), 1)) // each step's tokens are in every fragment's deltas
 	if deltas > 0 {
-		v.event(n, "left a chain", donor.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain that this node left for the peer's; `atoll ledger` lists them", deltas, tokens))
+		v.event(n, "left a chain", source.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain that this node left for the peer's; `atoll ledger` lists them", deltas, tokens))
 	}
 }

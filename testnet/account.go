@@ -24,7 +24,7 @@ type entry struct {
 	folded      []uint64 // in the chain
 	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
 	discarded   []uint64 // published, not in the chain
-	dropped     []uint64 // unpublished on an anchor that memory had damaged
+	dropped     []uint64 // unpublished on global parameters that memory had damaged
 	unpublished []uint64 // at the end, by the last status
 	unknown     []uint64 // in the chain, but not in the node's own ledger
 }
@@ -165,7 +165,7 @@ func (m *member) tellReturned(e *entry) {
 }
 
 // dropped is what the node says that it threw away because its memory had damaged
-// the anchor below it.
+// the global parameters below it.
 func (m *member) dropped(fragments int) []uint64 {
 	sum := make([]uint64, fragments)
 	for _, l := range m.lives {

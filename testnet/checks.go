@@ -12,7 +12,7 @@ import (
 const (
 	// budgetSlack is how far beyond its budget a run may end.
 	budgetSlack = 0.01
-	// hearMs is how long a beat may take from one process to another where more want to
+	// hearMs is how long a heartbeat may take from one process to another where more want to
 	// run than there are cores.
 	hearMs = 50
 	// shareSlack is how far a learner's share may be from 1/divisor, relative to it.
@@ -100,8 +100,8 @@ func (w *world) mayExceed(r Report, steps int) uint64 {
 }
 
 // unheardSteps is how many steps of every learner a run may end beyond its budget: one was
-// under way when the others had enough, and short ones begin until the last beat has
-// come. Near the end beats tell of each step.
+// under way when the others had enough, and short ones begin until the last heartbeat has
+// come. Near the end heartbeats tell of each step.
 func (w *world) unheardSteps() int {
 	return 1 + int(hearMs/w.calibration.step())
 }

@@ -182,7 +182,7 @@ func (w *world) fillTraffic(r *Report) {
 		payload += l.last.Account.PayloadBytes
 		held += l.last.Account.PayloadHeld
 		for _, p := range l.last.Peers {
-			r.BeatGapS = max(r.BeatGapS, p.BeatGapS)
+			r.HeartbeatGapS = max(r.HeartbeatGapS, p.HeartbeatGapS)
 		}
 	}
 	if r.TokensFolded > 0 {

@@ -99,8 +99,8 @@ var layers = []rule{
 		"what systems do with files, whatever is in them"},
 	{list("node/store"), list("gossip/wire node/files"),
 		"the disk keeps headers and bytes, and decides nothing"},
-	{list("node/shelf"), list("gossip/wire node/files"),
-		"a shelf keeps bytes that a digest names, and does not know what they are of"},
+	{list("node/content"), list("gossip/wire node/files"),
+		"a content store keeps bytes that a digest names, and does not know what they are of"},
 	{list("node/status"), list("node/files"),
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/metrics"), list("node/status"),
@@ -115,7 +115,7 @@ var layers = []rule{
 		"a join link is a RunID, addresses and an invite; what the run is stands in its genesis"},
 	{list("node/relay"), list("gossip gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
-	{list("node/wayin"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
+	{list("node/preflight"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
 		"it tries a way into a run as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis tensor"),
 		"what a node needs follows from the run and its arithmetic, what there is from the machine"},
@@ -130,7 +130,7 @@ var layers = []rule{
 		"the language of faults is words and times: its executors say what they can execute"},
 	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/wire optimizer/trainer/corpus/shards"),
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
-			"A crowd of peers that only beat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
+			"A crowd of peers that only heartbeat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
 			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
 	{list("testnet/shaping"), list("node/limits"),
 		"a link is words and numbers, and a function on connections, whoever has these; rates are written as limits has them"},

@@ -58,7 +58,7 @@ type Tokens struct {
 	TokensFolded      uint64 `json:"tokens_folded"`
 	TokensReturned    uint64 `json:"tokens_returned"`
 	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
-	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on an anchor that memory had damaged
+	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on global parameters that memory had damaged
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
 }
@@ -106,7 +106,7 @@ type Traffic struct {
 	Amplification *float64 `json:"payload_amplification,omitempty"`
 	Goodput       *float64 `json:"goodput,omitempty"`
 	GoodputUp     *float64 `json:"goodput_up,omitempty"`
-	BeatGapS      float64  `json:"longest_beat_gap_s,omitempty"` // between two beats of a node as another heard them
+	HeartbeatGapS float64  `json:"longest_heartbeat_gap_s,omitempty"` // between two heartbeats of a node as another heard them
 }
 
 // Faults is what befell the nodes, and how long they took to get over it.
@@ -128,7 +128,7 @@ type Faults struct {
 	MergeS   []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 }
 
-// Digests are the digests of the last anchor, and whether all nodes have them.
+// Digests are the digests of the last global parameters, and whether all nodes have them.
 type Digests struct {
 	ChainDigest  string `json:"chain_digest"`
 	StateDigest  string `json:"state_digest"`

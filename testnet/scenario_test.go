@@ -151,9 +151,9 @@ func firstStep(dir string) (at time.Time, err error) {
 	return at, err
 }
 
-// TestHalvesUnite parts the run in two halves that both train. Inside the window
+// TestHalvesReconcile parts the run in two halves that both train. Inside the window
 // both keep all that either did.
-func TestHalvesUnite(t *testing.T) {
+func TestHalvesReconcile(t *testing.T) {
 	playedByChaos(t)
 	chaos, tokens := "partition 0,1|2,3 @6s..14s", 22*toyRate
 	if long() {

@@ -9,7 +9,7 @@ import (
 	"atoll/node"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
-	"atoll/node/wayin"
+	"atoll/node/preflight"
 )
 
 const doctorHelp = `
@@ -96,7 +96,7 @@ func (c *DoctorCmd) tryLink(ctx context.Context, out *console) (inspect.Checkup,
 		return inspect.Checkup{}, err
 	}
 	out.say("trying the link from this machine; this takes up to a minute")
-	facts, err := wayin.Check(ctx, wayin.Config{Link: link, Listen: c.Listen, NoMDNS: c.NoMDNS, Agent: node.Agent, Log: slog.New(handler)})
+	facts, err := preflight.Check(ctx, preflight.Config{Link: link, Listen: c.Listen, NoMDNS: c.NoMDNS, Agent: node.Agent, Log: slog.New(handler)})
 	if err != nil {
 		return inspect.Checkup{}, err
 	}

@@ -44,7 +44,7 @@ func made(c *NewCmd, now time.Time) (genesis.Genesis, error) {
 func TestGenesisOfFlags(t *testing.T) {
 	c := NewCmd{
 		Name: "mine", runFlags: runFlags{Model: "tiny", Seed: 9, Batch: 8, Optimizer: "muon", LR: 1e-3, H: 2000, Fragments: 5, Codec: "sparse8"},
-		Tokens: tokens(1000), Answerers: 40, Learners: 1000, Profile: "lan", Data: someText(t),
+		Tokens: tokens(1000), LearnersPerRound: 40, Learners: 1000, Profile: "lan", Data: someText(t),
 	}
 	now := time.UnixMilli(1_700_000_000_000)
 	text, err := corpus.Open(c.Data)
@@ -59,7 +59,7 @@ func TestGenesisOfFlags(t *testing.T) {
 	if g.Name != "mine" || g.Seed != 9 || g.Batch != 8 || g.Inner.LR != 1e-3 || g.Inner.Optimizer != "muon" || g.Data.Name != "text.txt" || g.Data.SHA256 != text.SHA256() {
 		t.Errorf("genesis %+v", g)
 	}
-	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.Answerers != 40 || o.Codec != codec.Sparse8 || o.CreatedMs != now.UnixMilli() {
+	if o.Budget != 1000 || o.H != 2000 || o.HMin != 500 || o.MaxSteps != 4*25*2000 || o.Fragments != 5 || o.LearnersPerRound != 40 || o.Codec != codec.Sparse8 || o.CreatedMs != now.UnixMilli() {
 		t.Errorf("outer %+v", o)
 	}
 	if o.MaxTokensPerStep != 64*8*128 {

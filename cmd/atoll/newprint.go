@@ -147,19 +147,19 @@ func dataHash(sha256 string) string {
 
 // expected is what `atoll new --bandwidth` chose, and what a run will take.
 type expected struct {
-	H            int     `json:"h"`
-	Fragments    int     `json:"fragments"`
-	Codec        string  `json:"codec"`
-	Learners     int     `json:"learners"`
-	StepSeconds  float64 `json:"step_s"`
-	Measured     bool    `json:"step_measured"` // here, not given
-	LinkMbitPerS float64 `json:"link_mbit_per_s"`
-	MbitPerS     float64 `json:"payload_mbit_per_s"` // that a node receives, and about as much sends
-	LinkShare    float64 `json:"link_share"`
-	SweepSeconds float64 `json:"sweep_s"`                   // in which the whole link carries what a node receives in H steps
-	Answerers    int     `json:"answerers,omitempty"`       // where they are fewer than without --bandwidth
-	CoreShare    float64 `json:"core_share"`                // of one core, for the outer steps
-	Int4MbitPerS float64 `json:"int4_mbit_per_s,omitempty"` // that links would have to carry, where they do not
+	H                int     `json:"h"`
+	Fragments        int     `json:"fragments"`
+	Codec            string  `json:"codec"`
+	Learners         int     `json:"learners"`
+	StepSeconds      float64 `json:"step_s"`
+	Measured         bool    `json:"step_measured"` // here, not given
+	LinkMbitPerS     float64 `json:"link_mbit_per_s"`
+	MbitPerS         float64 `json:"payload_mbit_per_s"` // that a node receives, and about as much sends
+	LinkShare        float64 `json:"link_share"`
+	SweepSeconds     float64 `json:"sweep_s"`                    // in which the whole link carries what a node receives in H steps
+	LearnersPerRound int     `json:"sampled learners,omitempty"` // where they are fewer than without --bandwidth
+	CoreShare        float64 `json:"core_share"`                 // of one core, for the outer steps
+	Int4MbitPerS     float64 `json:"int4_mbit_per_s,omitempty"`  // that links would have to carry, where they do not
 }
 
 // costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
@@ -179,8 +179,8 @@ func expectedOf(g genesis.Genesis, s genesis.Spec, e genesis.Expected, measured 
 		LinkMbitPerS: s.Links.BytesPerSecond * 8 / 1e6, MbitPerS: l.BytesPerSecond * 8 / 1e6, LinkShare: l.LinkShare, SweepSeconds: l.SweepSeconds,
 		CoreShare: l.CoreShare, Int4MbitPerS: e.Int4Bytes * 8 / 1e6,
 	}
-	if usual := s.Answerers; l.Answerers != usual && !(usual == 0 && l.Answerers == outer.UsualAnswerers) {
-		x.Answerers = l.Answerers
+	if usual := s.LearnersPerRound; l.LearnersPerRound != usual && !(usual == 0 && l.LearnersPerRound == outer.UsualLearnersPerRound) {
+		x.LearnersPerRound = l.LearnersPerRound
 	}
 	return x
 }
@@ -212,8 +212,8 @@ func (e *expected) rows() (rows [][]string) {
 		text += ", which has to be free: training on it would lose as much"
 	}
 	rows = append(rows, []string{"links", text})
-	if e.Answerers > 0 {
-		rows = append(rows, []string{"answerers", fmt.Sprintf("%d of %s contribute to a round, as links or cores carry no more: they take turns, and a round averages fewer deltas, each of more steps", e.Answerers, plural(e.Learners, "learner", "learners"))})
+	if e.LearnersPerRound > 0 {
+		rows = append(rows, []string{"sampled learners", fmt.Sprintf("%d of %s contribute to a round, as links or cores carry no more: they take turns, and a round averages fewer deltas, each of more steps", e.LearnersPerRound, plural(e.Learners, "learner", "learners"))})
 	}
 	return rows
 }
@@ -281,7 +281,7 @@ func twoDigits(x float64) string {
 // sizes are what a run will take of a node, estimated.
 type sizes struct {
 	RoundBytes     float64 `json:"round_bytes"`     // of the deltas of one round of all fragments
-	WindowRounds   uint32  `json:"window_rounds"`   // that repair unites
+	WindowRounds   uint32  `json:"window_rounds"`   // that repair reconciles
 	WindowBytes    float64 `json:"window_bytes"`    // of their deltas
 	GraceMs        int64   `json:"grace_ms"`        // that a round may stay open
 	MemoryBytes    uint64  `json:"memory_bytes"`    // of a node, with the built-in trainer where that can train the run

@@ -33,8 +33,8 @@ func (c *NewCmd) check() error {
 		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
 	case c.OwnData && c.Data == "" && c.From == "":
 		return badUsage("--own-data needs --data PATH with the text of this machine")
-	case c.Answerers != 0 && (c.Answerers < outer.LeastQuorum || c.Answerers > outer.MaxAnswerers):
-		return badUsage("--answerers is %d; use %d to %d, or leave it out", c.Answerers, outer.LeastQuorum, outer.MaxAnswerers)
+	case c.LearnersPerRound != 0 && (c.LearnersPerRound < outer.LeastQuorum || c.LearnersPerRound > outer.MaxLearnersPerRound):
+		return badUsage("--sampled-learners is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
 	case c.Owner != "" && c.Admission == genesis.Open:
 		return badUsage("--owner is for runs with --admission invite: an open run has no owner")
 	case c.From == "" && c.Base != "":
@@ -87,7 +87,7 @@ func (c *NewCmd) checkFrom() error {
 func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
 		Name: c.name(), Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
-		H: c.H, Fragments: c.Fragments, Answerers: c.Answerers, Learners: c.Learners,
+		H: c.H, Fragments: c.Fragments, LearnersPerRound: c.LearnersPerRound, Learners: c.Learners,
 		WindowBytes: float64(c.Window), Profile: c.Profile,
 	}
 	if c.Tokens != nil {

@@ -181,7 +181,7 @@ func livePeers(s status.Snapshot) int {
 	return n
 }
 
-// isLive tells whether a peer is here: it has a state of its own beat.
+// isLive tells whether a peer is here: it has a state of its own heartbeat.
 func isLive(p status.Peer) bool {
 	for _, s := range []wire.State{wire.Joining, wire.Training, wire.Stopped, wire.Observing} {
 		if p.State == s.String() {

@@ -46,7 +46,7 @@ type Record struct {
 	// Near says that the addresses are of the author's own network, and that the record is
 	// for nodes there. Every other node gets one of the same number with the other addresses.
 	Near bool `cbor:"16,keyasint,omitempty"`
-	// Stateless says that this node holds nothing of the run and sends no beats, as a relay
+	// Stateless says that this node holds nothing of the run and sends no heartbeats, as a relay
 	// does: nobody waits for it.
 	Stateless bool `cbor:"17,keyasint,omitempty"`
 	// Certificate admits the author to a run that admits by invitation, see package member.

@@ -51,7 +51,7 @@ func (s Signed) Open() (Record, error) {
 }
 
 // Encode returns the signed bytes and the signature, at most wire.MaxRecord
-// bytes: an entry of a roster, or a frame of the handshake.
+// bytes: an entry of a peer list, or a frame of the handshake.
 func (s Signed) Encode() []byte {
 	b := make([]byte, 0, len(s.Bytes)+len(s.Sig))
 	return append(append(b, s.Bytes...), s.Sig[:]...)

@@ -247,21 +247,21 @@ func TestStranger(t *testing.T) {
 	m := known(t, c, g)
 	signed := func(h wire.Header) *wire.SignedHeader { return &wire.SignedHeader{Header: h} }
 	proof := func(a, b wire.Header) wire.Message {
-		return wire.Message{Evidence: &wire.Evidence{A: *signed(a), B: *signed(b)}}
+		return wire.Message{Equivocation: &wire.Equivocation{A: *signed(a), B: *signed(b)}}
 	}
 	for name, test := range map[string]struct {
 		m    wire.Message
 		want bool
 	}{
-		"header":                      {wire.Message{Header: signed(header(first, c.ID(run), 1))}, false},
-		"header without certificate":  {wire.Message{Header: signed(header(first, wire.Digest{}, 1))}, true},
-		"header with another's":       {wire.Message{Header: signed(header(second, c.ID(run), 1))}, true},
-		"beat":                        {wire.Message{Beat: &wire.Beat{Author: id(first)}}, false},
-		"beat of a stranger":          {wire.Message{Beat: &wire.Beat{Author: id(second)}}, true},
-		"evidence":                    {proof(header(first, c.ID(run), 1), header(first, c.ID(run), 2)), false},
-		"evidence without":            {proof(header(first, c.ID(run), 1), header(first, wire.Digest{}, 1)), true},
-		"evidence against a stranger": {proof(header(second, wire.Digest{5}, 1), header(second, wire.Digest{5}, 2)), true},
-		"evidence against a guest":    {proof(header(third, g.ID(run), 1), header(third, g.ID(run), 2)), true},
+		"header":                                {wire.Message{Header: signed(header(first, c.ID(run), 1))}, false},
+		"header without certificate":            {wire.Message{Header: signed(header(first, wire.Digest{}, 1))}, true},
+		"header with another's":                 {wire.Message{Header: signed(header(second, c.ID(run), 1))}, true},
+		"heartbeat":                             {wire.Message{Heartbeat: &wire.Heartbeat{Author: id(first)}}, false},
+		"heartbeat of a stranger":               {wire.Message{Heartbeat: &wire.Heartbeat{Author: id(second)}}, true},
+		"equivocation proof":                    {proof(header(first, c.ID(run), 1), header(first, c.ID(run), 2)), false},
+		"equivocation proof without":            {proof(header(first, c.ID(run), 1), header(first, wire.Digest{}, 1)), true},
+		"equivocation proof against a stranger": {proof(header(second, wire.Digest{5}, 1), header(second, wire.Digest{5}, 2)), true},
+		"equivocation proof against a guest":    {proof(header(third, g.ID(run), 1), header(third, g.ID(run), 2)), true},
 	} {
 		if _, stranger := m.Stranger(test.m); stranger != test.want {
 			t.Errorf("%s: a stranger's is %v", name, stranger)

@@ -74,10 +74,10 @@ func specRevokedGossip(t *testing.T, s *spectest.Spec) {
 		if _, err := m.Add(c); err != nil {
 			t.Fatal(err)
 		}
-		beat := wire.Message{Beat: &wire.Beat{Author: c.Author}}
+		heartbeat := wire.Message{Heartbeat: &wire.Heartbeat{Author: c.Author}}
 		header := wire.Message{Header: &wire.SignedHeader{Header: wire.Header{Author: c.Author, Certificate: c.ID(run)}}}
 		for _, revoked := range []bool{false, true} {
-			for _, message := range []wire.Message{beat, header} {
+			for _, message := range []wire.Message{heartbeat, header} {
 				if _, stranger := m.Stranger(message); stranger != revoked {
 					t.Errorf("revoked %v: a stranger's is %v", revoked, stranger)
 				}

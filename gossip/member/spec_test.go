@@ -213,7 +213,7 @@ func specExpired(t *testing.T, s *spectest.Spec) {
 
 func specStrangers(t *testing.T, s *spectest.Spec) {
 	c, run := example(t, s)
-	for _, name := range []string{"message header", "message beat", "message evidence"} {
+	for _, name := range []string{"message header", "message heartbeat", "message equivocation proof"} {
 		message, err := wire.Open(run, s.Hex(t, name))
 		if err != nil {
 			t.Fatal(err)
@@ -226,14 +226,14 @@ func specStrangers(t *testing.T, s *spectest.Spec) {
 			t.Fatal(err)
 		}
 		// The headers of the examples have no certificate.
-		if _, stranger := m.Stranger(message); stranger != (message.Beat == nil) {
+		if _, stranger := m.Stranger(message); stranger != (message.Heartbeat == nil) {
 			t.Errorf("%s of a member: a stranger's is %v", name, stranger)
 		}
 		switch {
 		case message.Header != nil:
 			message.Header.Header.Certificate = c.ID(run)
-		case message.Evidence != nil:
-			message.Evidence.A.Header.Certificate, message.Evidence.B.Header.Certificate = c.ID(run), c.ID(run)
+		case message.Equivocation != nil:
+			message.Equivocation.A.Header.Certificate, message.Equivocation.B.Header.Certificate = c.ID(run), c.ID(run)
 		}
 		if _, stranger := m.Stranger(message); stranger {
 			t.Errorf("%s with its author's certificate is a stranger's", name)

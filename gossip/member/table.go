@@ -299,8 +299,8 @@ func (t *Table) Binds(h wire.Header) bool {
 	return known && !c.Invite.Guests
 }
 
-// Proves reports whether both headers of some evidence bind their author.
-func (t *Table) Proves(e wire.Evidence) bool { return t.Binds(e.A.Header) && t.Binds(e.B.Header) }
+// Proves reports whether both headers of some equivocation proof bind their author.
+func (t *Table) Proves(e wire.Equivocation) bool { return t.Binds(e.A.Header) && t.Binds(e.B.Header) }
 
 // Invites are the keys of the invites by which an author came.
 func (t *Table) Invites(author wire.PeerID) (keys [][32]byte) {
@@ -369,7 +369,7 @@ func (s Stranger) Request() wire.Request {
 }
 
 // Stranger returns the author of a gossip message if nobody here knows what admits it, or it is revoked, or the message is
-// evidence that proves nothing. Such a message is neither passed on nor counted against who sent it.
+// equivocation proof that proves nothing. Such a message is neither passed on nor counted against who sent it.
 func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	switch {
 	case t == nil:
@@ -380,10 +380,10 @@ func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 		h := m.Header.Header
 		c, known := t.Find(h.Certificate)
 		return Stranger{h.Author, h.Certificate}, !known || c.Author != h.Author || t.Revoked(c) != nil
-	case m.Beat != nil:
-		s.Author = m.Beat.Author
-	case m.Evidence != nil:
-		for _, h := range []wire.Header{m.Evidence.A.Header, m.Evidence.B.Header} {
+	case m.Heartbeat != nil:
+		s.Author = m.Heartbeat.Author
+	case m.Equivocation != nil:
+		for _, h := range []wire.Header{m.Equivocation.A.Header, m.Equivocation.B.Header} {
 			if s = (Stranger{h.Author, h.Certificate}); !t.Binds(h) {
 				return s, true
 			}

@@ -13,12 +13,12 @@ import (
 	"atoll/gossip/wire"
 )
 
-// crowd is nodes behind firewalls that have nothing but one relay. Each beats, and asks the next
+// crowd is nodes behind firewalls that have nothing but one relay. Each heartbeats, and asks the next
 // one for bulk all the time.
 type crowd struct {
 	all    []*Host
 	began  time.Time
-	counts []int           // beats that came, by who got them
+	counts []int           // heartbeats that came, by who got them
 	oldest []time.Duration // of those
 	bulk   []int           // bytes that came
 }
@@ -35,11 +35,11 @@ var crowdSize = func() int {
 }()
 
 const (
-	crowdBudget = 10_000_000 / 8 // bytes/s that the relay passes on
-	crowdBeat   = time.Second    // the period of so many
-	crowdBulk   = 64 << 10       // bytes of a payload
-	crowdWarm   = 5 * time.Second
-	crowdSpan   = 20 * time.Second // what is counted, after that
+	crowdBudget    = 10_000_000 / 8 // bytes/s that the relay passes on
+	crowdHeartbeat = time.Second    // the period of so many
+	crowdBulk      = 64 << 10       // bytes of a payload
+	crowdWarm      = 5 * time.Second
+	crowdSpan      = 20 * time.Second // what is counted, after that
 )
 
 // counted reports whether now is the time that counts.
@@ -79,7 +79,7 @@ func ask(ctx context.Context, h *Host, of wire.PeerID, size uint32) (time.Durati
 	return time.Since(began), err
 }
 
-// work has a node beat, and ask the next one for bulk, until ctx ends.
+// work has a node heartbeat, and ask the next one for bulk, until ctx ends.
 func (c *crowd) work(ctx context.Context, i int) {
 	h, other := c.all[i], c.all[(i+1)%len(c.all)].ID()
 	var both sync.WaitGroup
@@ -92,17 +92,17 @@ func (c *crowd) work(ctx context.Context, i int) {
 	})
 	both.Go(func() {
 		for ctx.Err() == nil {
-			beat := binary.BigEndian.AppendUint64(nil, uint64(time.Since(c.began)))
-			if err := h.Publish(append(beat, make([]byte, 300+i)...)); err != nil {
+			heartbeat := binary.BigEndian.AppendUint64(nil, uint64(time.Since(c.began)))
+			if err := h.Publish(append(heartbeat, make([]byte, 300+i)...)); err != nil {
 				return // closed
 			}
-			time.Sleep(crowdBeat)
+			time.Sleep(crowdHeartbeat)
 		}
 	})
 	both.Wait()
 }
 
-// Nodes behind firewalls, with ATOLL_LONG=1 fifty of them, have nothing but one relay with 10 Mbit/s. Beats of all arrive at
+// Nodes behind firewalls, with ATOLL_LONG=1 fifty of them, have nothing but one relay with 10 Mbit/s. Heartbeats of all arrive at
 // all, small calls are answered in time, and bulk gets what is left of the budget, each node
 // its share.
 func TestManyOverOneRelay(t *testing.T) {
@@ -139,7 +139,7 @@ func TestManyOverOneRelay(t *testing.T) {
 		relayed, since := relay.Stats().Relayed, time.Now()
 		var slowest time.Duration
 		for c.counted() || slowest == 0 {
-			time.Sleep(crowdBeat)
+			time.Sleep(crowdHeartbeat)
 			took, err := ask(ctx, c.all[0], c.all[1].ID(), 10)
 			if err != nil {
 				t.Errorf("a small call through the relay: %v", err)
@@ -156,11 +156,11 @@ func (c *crowd) check(t *testing.T, slowest time.Duration, relayed float64) {
 	for _, b := range c.bulk {
 		sum += b
 	}
-	share, beats := float64(sum)/crowdSpan.Seconds()/crowdBudget, float64(crowdSize-1)*crowdSpan.Seconds()/crowdBeat.Seconds()
-	t.Logf("of %.0f beats %d to %d came, the oldest after %v; a small call took %v at most", beats, slices.Min(c.counts), slices.Max(c.counts), slices.Max(c.oldest), slowest)
+	share, heartbeats := float64(sum)/crowdSpan.Seconds()/crowdBudget, float64(crowdSize-1)*crowdSpan.Seconds()/crowdHeartbeat.Seconds()
+	t.Logf("of %.0f heartbeats %d to %d came, the oldest after %v; a small call took %v at most", heartbeats, slices.Min(c.counts), slices.Max(c.counts), slices.Max(c.oldest), slowest)
 	t.Logf("bulk got %.2f of the budget, each node %d to %d KiB; %.2f of it was relayed", share, slices.Min(c.bulk)>>10, slices.Max(c.bulk)>>10, relayed/crowdBudget)
-	if float64(slices.Min(c.counts)) < 0.98*beats || slices.Max(c.oldest) > crowdBeat {
-		t.Error("beats are late or lost")
+	if float64(slices.Min(c.counts)) < 0.98*heartbeats || slices.Max(c.oldest) > crowdHeartbeat {
+		t.Error("heartbeats are late or lost")
 	}
 	if share < 0.8 || 2*slices.Min(c.bulk) < sum/len(c.bulk) || relayed > 1.05*crowdBudget {
 		t.Error("bulk does not share what is left of the budget")

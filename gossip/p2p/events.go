@@ -16,7 +16,7 @@ type (
 	PeerUp struct {
 		ID     wire.PeerID
 		Record hello.Record
-		Signed hello.Signed // Record as its author signed it, for the roster
+		Signed hello.Signed // Record as its author signed it, for the peer list
 		Addr   string       // the connection's, with /p2p/; where it dials from if it dialled
 		Near   bool         // it is on the same network as this node
 	}

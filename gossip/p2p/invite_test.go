@@ -45,10 +45,10 @@ func newFlood(t *testing.T) *flood {
 	return f
 }
 
-// beat is the next one of a key.
-func (f *flood) beat(key ed25519.PrivateKey) []byte {
+// heartbeat is the next one of a key.
+func (f *flood) heartbeat(key ed25519.PrivateKey) []byte {
 	f.seq++
-	return wire.EncodeBeat(key, testRun, wire.Beat{
+	return wire.EncodeHeartbeat(key, testRun, wire.Heartbeat{
 		Incarnation: 1, Seq: f.seq, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: wire.MinPeriodMs,
 	})
 }
@@ -56,7 +56,7 @@ func (f *flood) beat(key ed25519.PrivateKey) []byte {
 // limits has a host pass on what a node passes on.
 func (f *flood) limits(c *Config) {
 	gate, start := NewMessageGate(testRun, f.members), time.Now()
-	gate.Limiter.Store(NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, BeatMinMs: 500}))
+	gate.Limiter.Store(NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, HeartbeatMinMs: 500}))
 	c.Check = func(from wire.PeerID, raw []byte) error {
 		return gate.Check(time.Since(start).Milliseconds(), from, raw)
 	}
@@ -80,12 +80,12 @@ func TestInviteFloodIsNotForwarded(t *testing.T) {
 		said := map[string]bool{} // by the member
 		for range seconds {
 			for i := range 800 {
-				if err := a.Publish(f.beat(f.keys[i%floodKeys])); err != nil {
+				if err := a.Publish(f.heartbeat(f.keys[i%floodKeys])); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Second / 1000)
 			}
-			own := f.beat(f.member)
+			own := f.heartbeat(f.member)
 			said[string(own)] = true
 			if err := a.Publish(own); err != nil {
 				t.Fatal(err)
@@ -100,10 +100,10 @@ func TestInviteFloodIsNotForwarded(t *testing.T) {
 				passed++
 			}
 		}
-		const atOnce, perSecond = 32, 16 // of one author (gossip.Limiter), where beats may come every 500 ms
+		const atOnce, perSecond = 32, 16 // of one author (gossip.Limiter), where heartbeats may come every 500 ms
 		most := floodUses * (atOnce + perSecond*(seconds+1))
 		if passed > most || passed < floodUses*atOnce || mine != seconds {
-			t.Errorf("%d of %d beats of the flood were passed on, at most %d; %d of %d of a member", passed, seconds*800, most, mine, seconds)
+			t.Errorf("%d of %d heartbeats of the flood were passed on, at most %d; %d of %d of a member", passed, seconds*800, most, mine, seconds)
 		}
 	})
 }

@@ -14,7 +14,7 @@ const (
 	connsLow  = 96
 	connsHigh = 128
 	// connsGrace protects a new connection from being closed for want of value:
-	// longer than a handshake and the first beats take.
+	// longer than a handshake and the first heartbeats take.
 	connsGrace = time.Minute
 	// connsSystem is the hard limit, with room for handshakes under way.
 	connsSystem = 512
@@ -237,7 +237,7 @@ const (
 	validateQueue = 4096
 	// passOnAfter is how long a message waits before it is passed on: longer than two ways over the internet usually differ,
 	// where no queue is long. Nodes that are not connected with the author hear of it so much later, which is a part of a
-	// beat period.
+	// heartbeat period.
 	passOnAfter = 100 * time.Millisecond
 	// passing is how many messages wait for that at once: all that waited to be checked, which takes less than that time.
 	passing = validateQueue
@@ -279,7 +279,7 @@ const (
 	minWindow = 2 * segment
 	// maxWindow is what the muxer lets be in flight.
 	maxWindow = 16 << 20
-	// queueTarget is the delay that bulk may add to a connection. Beats share
+	// queueTarget is the delay that bulk may add to a connection. Heartbeats share
 	// it, and their period is at least 2 s. (RFC 6817 allows 100 ms as well.)
 	queueTarget = 100 * time.Millisecond
 	// baseEpoch is how long the smallest delay seen stands for the path's own.

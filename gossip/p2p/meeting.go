@@ -27,7 +27,7 @@ import (
 
 // The nodes that others reach by themselves, members and relays of any run, keep a DHT
 // (Kademlia) together: who is in which run. Within a run gossip tells more, and sooner. The DHT is for
-// a newcomer whose link names nobody that is up but a relay of other runs, and for islands of
+// a newcomer whose link names nobody that is up but a relay of other runs, and for data-parallel groups of
 // a run that know nothing of each other.
 //
 // A record is the word of a stranger, so what is found is handed up as a Hint.

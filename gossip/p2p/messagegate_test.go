@@ -18,8 +18,8 @@ func TestLimiterTakesTurns(t *testing.T) {
 		l.Know(wire.PeerID{byte(part + 1)})
 		asks.Go(func() {
 			for i := range 500 {
-				b := wire.Beat{Author: wire.PeerID{byte(part + 1)}, Incarnation: 1, Seq: uint64(i)}
-				if errors.Is(l.check(0, wire.PeerID{8}, wire.Message{Beat: &b}), gossip.ErrHeldBack) {
+				b := wire.Heartbeat{Author: wire.PeerID{byte(part + 1)}, Incarnation: 1, Seq: uint64(i)}
+				if errors.Is(l.check(0, wire.PeerID{8}, wire.Message{Heartbeat: &b}), gossip.ErrHeldBack) {
 					held[part]++
 				}
 			}
@@ -32,7 +32,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 	asks.Wait()
 	for part, n := range held {
 		if n == 0 || n == 500 {
-			t.Errorf("of 500 beats at once of author %d %d are held back", part, n)
+			t.Errorf("of 500 heartbeats at once of author %d %d are held back", part, n)
 		}
 	}
 	if none := (*Limiter)(nil); none.check(0, wire.PeerID{}, wire.Message{}) != nil {

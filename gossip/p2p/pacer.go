@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pacer bounds the bulk that is on its way to one peer, so that beats, which
+// pacer bounds the bulk that is on its way to one peer, so that heartbeats, which
 // share the connection, do not wait behind it.
 //
 // Neither the muxer (64 messages of 64 KiB, before streams take turns) nor the
@@ -18,17 +18,17 @@ import (
 // traffic.
 //
 // It was measured over TCP through a relay of 10 Mbit/s and 40 ms with a deep
-// buffer, during eight responses of 2 MiB. Without a pacer beats took 1.3 s on
+// buffer, during eight responses of 2 MiB. Without a pacer heartbeats took 1.3 s on
 // average and 1.9 s at worst; with it 0.13 and 0.17 s. Bulk took as long.
 //
 // The peers of a node share its uplink, and each pacer sees the queue of them all.
 // So there is no sum of queues to bound: with three peers on 20 Mbit/s and 40 ms
-// (testnet/lab/link, up=) bulk takes 0.96 of the link, and the latest beat 0.28 s.
+// (testnet/lab/link, up=) bulk takes 0.96 of the link, and the latest heartbeat 0.28 s.
 // A window that has grown stays over idle time.
 //
 // Neither a smaller send buffer of the sockets nor TCP_NOTSENT_LOWAT would help.
 // The muxer has one queue for all streams, so what a socket does not take waits
-// there, and a beat behind it. The window bounds both.
+// there, and a heartbeat behind it. The window bounds both.
 type pacer struct {
 	up    *uplink
 	birth time.Time // where the clock of stamps begins, in both directions

@@ -227,7 +227,7 @@ func TestUploadLimit(t *testing.T) {
 	})
 }
 
-// Beats share connections with bulk, and must arrive soon all the same.
+// Heartbeats share connections with bulk, and must arrive soon all the same.
 func TestBulkDoesNotStarveGossip(t *testing.T) {
 	const bits = 10e6
 	inPair(t, bits, func(t *testing.T, a, b *Host) {
@@ -245,7 +245,7 @@ func TestBulkDoesNotStarveGossip(t *testing.T) {
 		var worst time.Duration
 		for i := 0; ; i++ {
 			sent := time.Now()
-			if err := b.Publish([]byte(fmt.Sprint("beat ", i))); err != nil {
+			if err := b.Publish([]byte(fmt.Sprint("heartbeat ", i))); err != nil {
 				t.Fatal(err)
 			}
 			next[Message](t, a)
@@ -253,9 +253,9 @@ func TestBulkDoesNotStarveGossip(t *testing.T) {
 			select {
 			case d := <-done:
 				ideal := time.Duration(size * 8 / bits * float64(time.Second))
-				t.Logf("%d beats, the slowest after %v; bulk took %v of %v", i+1, worst, d, ideal)
+				t.Logf("%d heartbeats, the slowest after %v; bulk took %v of %v", i+1, worst, d, ideal)
 				if worst > 3*queueTarget {
-					t.Errorf("a beat took %v", worst)
+					t.Errorf("a heartbeat took %v", worst)
 				}
 				if d > 2*ideal {
 					t.Errorf("bulk took %v, at best %v", d, ideal)

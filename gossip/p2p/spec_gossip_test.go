@@ -296,9 +296,9 @@ func specForwards(t *testing.T, s *spectest.Spec) {
 		dial(t, b, c)
 		time.Sleep(5 * time.Second)
 		drain(c)
-		// Of an author that nobody knows: a header far ahead, a beat, evidence.
+		// Of an author that nobody knows: a header far ahead, a heartbeat, equivocation proof.
 		var want []string
-		for _, name := range []string{"message header", "message beat", "message evidence"} {
+		for _, name := range []string{"message header", "message heartbeat", "message equivocation proof"} {
 			m := string(s.Hex(t, name))
 			want = append(want, m)
 			if err := a.Publish([]byte(m)); err != nil {

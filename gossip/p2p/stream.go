@@ -30,7 +30,7 @@ type Stream interface {
 
 // Open opens a stream of a service to a peer. The peer must be connected; Open
 // never dials. Bulk on a stream is not paced: what opens one for bulk and gossips
-// on the same connection has beats that come late.
+// on the same connection has heartbeats that come late.
 func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream, error) {
 	pid, err := libp2pID(to)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Limits on any CBOR item, checked before its contents are looked at.
 const (
 	maxArray  = 4096 // the longest array there is: MaxRangeRounds sets, MaxChunks chunks
-	maxMap    = 64   // maps are capability records and beats, which have some twenty keys
+	maxMap    = 64   // maps are capability records and heartbeats, which have some twenty keys
 	maxNested = 4    // manifest, fragments, fragment, chunks
 )
 

@@ -24,9 +24,9 @@ func FuzzHeader(f *testing.F) {
 	exact(f, ParseSignedHeader, func(s SignedHeader) []byte { return s.Append(nil) }, SignHeader(testKey(1), testRun, testHeader()).Append(nil))
 }
 
-func FuzzEvidence(f *testing.F) {
-	encode := func(e Evidence) []byte { return EncodeEvidence(e)[messageHead:] }
-	exact(f, decodeEvidence, encode, encode(testEvidence()))
+func FuzzEquivocation(f *testing.F) {
+	encode := func(e Equivocation) []byte { return EncodeEquivocation(e)[messageHead:] }
+	exact(f, decodeEquivocation, encode, encode(testEquivocation()))
 }
 
 func FuzzRequest(f *testing.F) {
@@ -42,8 +42,8 @@ func FuzzResponse(f *testing.F) {
 	exact(f, decode, Response.Encode, Response{Status: OK, Body: []byte("body")}.Encode(), Response{Status: Busy}.Encode())
 }
 
-func FuzzRoster(f *testing.F) {
-	exact(f, DecodeRoster, EncodeRoster, EncodeRoster([][]byte{{1}, {2, 3}}))
+func FuzzPeerList(f *testing.F) {
+	exact(f, DecodePeerList, EncodePeerList, EncodePeerList([][]byte{{1}, {2, 3}}))
 }
 
 func FuzzRounds(f *testing.F) {
@@ -53,7 +53,7 @@ func FuzzRounds(f *testing.F) {
 }
 
 func FuzzHeaders(f *testing.F) {
-	exact(f, DecodeHeaders, EncodeHeaders, EncodeHeaders([]SignedHeader{testEvidence().A, testEvidence().B}))
+	exact(f, DecodeHeaders, EncodeHeaders, EncodeHeaders([]SignedHeader{testEquivocation().A, testEquivocation().B}))
 }
 
 func FuzzHoldings(f *testing.F) {
@@ -91,28 +91,28 @@ func FuzzOpen(f *testing.F) {
 		if m.Header != nil && !bytes.Equal(EncodeHeader(*m.Header, m.Inline), b) {
 			t.Error("another encoding of a header was accepted")
 		}
-		if m.Evidence != nil && !bytes.Equal(EncodeEvidence(*m.Evidence), b) {
-			t.Error("another encoding of evidence was accepted")
+		if m.Equivocation != nil && !bytes.Equal(EncodeEquivocation(*m.Equivocation), b) {
+			t.Error("another encoding of equivocation proof was accepted")
 		}
 	})
 }
 
-// FuzzBeat stops before the signature, which no mutated input passes.
-func FuzzBeat(f *testing.F) {
-	f.Add(EncodeBeat(testKey(1), testRun, testBeat())[messageHead:])
-	f.Add(EncodeBeat(testKey(1), testRun, largestBeat(MaxFragments))[messageHead:])
-	f.Add(seal(nil, testKey(1), domainBeat, testRun, map[int]any{16: 20, 17: true, 99: []string{"more"}}))
+// FuzzHeartbeat stops before the signature, which no mutated input passes.
+func FuzzHeartbeat(f *testing.F) {
+	f.Add(EncodeHeartbeat(testKey(1), testRun, testHeartbeat())[messageHead:])
+	f.Add(EncodeHeartbeat(testKey(1), testRun, largestHeartbeat(MaxFragments))[messageHead:])
+	f.Add(seal(nil, testKey(1), domainHeartbeat, testRun, map[int]any{16: 20, 17: true, 99: []string{"more"}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var beat Beat
+		var heartbeat Heartbeat
 		signed, _, err := cut(b)
-		if err != nil || UnmarshalOpen(signed, &beat) != nil || beat.Validate() != nil {
+		if err != nil || UnmarshalOpen(signed, &heartbeat) != nil || heartbeat.Validate() != nil {
 			return
 		}
-		var again Beat
-		if err := UnmarshalOpen(Marshal(beat), &again); err != nil || !bytes.Equal(Marshal(again), Marshal(beat)) {
-			t.Errorf("%+v came back as %+v, %v", beat, again, err)
+		var again Heartbeat
+		if err := UnmarshalOpen(Marshal(heartbeat), &again); err != nil || !bytes.Equal(Marshal(again), Marshal(heartbeat)) {
+			t.Errorf("%+v came back as %+v, %v", heartbeat, again, err)
 		}
-		_ = Verify(beat.Author, domainBeat, testRun, signed, Signature{})
+		_ = Verify(heartbeat.Author, domainHeartbeat, testRun, signed, Signature{})
 	})
 }
 

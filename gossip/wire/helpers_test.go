@@ -30,8 +30,8 @@ func testHeader() Header {
 	}
 }
 
-func testBeat() Beat {
-	return Beat{
+func testHeartbeat() Heartbeat {
+	return Heartbeat{
 		Author: PeerIDOf(testKey(1)), Incarnation: 1767225600000, Seq: 5, State: Training, Steps: 100, Tokens: 51200,
 		Unpublished: []uint64{512, 0, 12288}, Closed: []uint32{4, 3, 300}, Lag: 2,
 		Chain: testDigest("chain"), StateDigest: testDigest("state"), Capability: 1,
@@ -40,10 +40,10 @@ func testBeat() Beat {
 	}
 }
 
-func testEvidence() Evidence {
+func testEquivocation() Equivocation {
 	a, b := testHeader(), testHeader()
 	b.Tokens++
-	return Evidence{A: SignHeader(testKey(1), testRun, a), B: SignHeader(testKey(1), testRun, b)}.sorted()
+	return Equivocation{A: SignHeader(testKey(1), testRun, a), B: SignHeader(testKey(1), testRun, b)}.sorted()
 }
 
 func testManifest() Manifest {
@@ -56,7 +56,7 @@ func testManifest() Manifest {
 func testRequests() []Request {
 	return []Request{
 		{Kind: GetGenesis, Run: testRun},
-		{Kind: GetRoster},
+		{Kind: GetPeerList},
 		{Kind: GetPayload, Digest: testDigest("id"), WaitMs: 5000},
 		{Kind: GetRounds, Ranges: []Range{{Fragment: 0, From: 1, To: 16}, {Fragment: 255, From: 300, To: 300}}},
 		{Kind: GetHeaders, Rounds: []RoundKey{{Fragment: 1, Round: 2}, {Fragment: 3, Round: 70000}}},
@@ -138,9 +138,9 @@ func drawHeader(t *rapid.T) Header {
 	}
 }
 
-func drawBeat(t *rapid.T) Beat {
+func drawHeartbeat(t *rapid.T) Heartbeat {
 	n := rapid.IntRange(0, MaxFragments).Draw(t, "fragments")
-	return Beat{
+	return Heartbeat{
 		Incarnation:     rapid.Int64Range(0, math.MaxInt64).Draw(t, "incarnation"),
 		Seq:             rapid.Uint64().Draw(t, "seq"),
 		State:           State(rapid.Uint8Range(uint8(Joining), uint8(Leaving)).Draw(t, "state")),

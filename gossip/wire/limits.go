@@ -4,32 +4,32 @@ import "crypto/ed25519"
 
 // Version is the first byte of every gossip message and request. It changes
 // when the meaning of any byte after it does. A new kind of request or a new key
-// of a beat changes nothing: who does not know it refuses the one and skips the other.
+// of a heartbeat changes nothing: who does not know it refuses the one and skips the other.
 const Version = 2
 
 // Limits on gossip messages.
 const (
 	// MaxMessage bounds a gossip message. gossipsub repeats each message to
-	// several peers, so only small ones may travel by it. 4 KiB holds a beat of
+	// several peers, so only small ones may travel by it. 4 KiB holds a heartbeat of
 	// MaxFragments fragments with every number at its largest.
 	MaxMessage = 4 << 10
 	// MaxInline bounds a payload carried inside its header's message. Such a
 	// payload arrives several times; up to 1 KiB that costs less than a stream.
 	MaxInline = 1 << 10
 	// MaxFragments bounds the fragments of a model. It follows from MaxMessage:
-	// a beat has up to 14 bytes for each.
+	// a heartbeat has up to 14 bytes for each.
 	MaxFragments = 256
-	// MaxLag bounds Beat.Lag: digests older than that say nothing about now.
+	// MaxLag bounds Heartbeat.Lag: digests older than that say nothing about now.
 	MaxLag = 64
-	// MinPeriodMs bounds Beat.PeriodMs from below: more than fifty beats a second say
+	// MinPeriodMs bounds Heartbeat.PeriodMs from below: more than fifty heartbeats a second say
 	// nothing new, and MaxPeriodMs from above: a peer that names it counts as silent
 	// after ten minutes, and no claim keeps it alive for longer.
 	MinPeriodMs = 20
 	MaxPeriodMs = 60_000
-	// MaxUpload bounds Beat.Upload, in bytes per second: above any link, and small
+	// MaxUpload bounds Heartbeat.Upload, in bytes per second: above any link, and small
 	// enough that sums and products of rates stay finite.
 	MaxUpload = 1e15
-	// MaxPlan bounds Beat.Plan: the most steps that any run lets a delta claim.
+	// MaxPlan bounds Heartbeat.Plan: the most steps that any run lets a delta claim.
 	MaxPlan = 1 << 20
 )
 
@@ -63,9 +63,9 @@ const (
 	MaxGenesis = 1 << 20
 	// MaxRecord bounds a signed capability record: 16 addresses and some devices.
 	MaxRecord = 4 << 10
-	// MaxRoster bounds the capability records in one roster; a node tells about
+	// MaxPeerList bounds the capability records in one peer list; a node tells about
 	// those it heard last, and the rest are found through them.
-	MaxRoster = 256
+	MaxPeerList = 256
 	// MaxAuthors bounds the certificates that one request asks for, and the authors: who is new
 	// to a node comes a few at a time, or with a repair.
 	MaxAuthors = 64
@@ -81,12 +81,12 @@ const (
 	// takes more fragments.
 	MaxPayload = 64 << 20
 	// ChunkSize is the size of each chunk of a tip but the last: small enough to
-	// spread over many donors, large enough that its digest is cheap.
+	// spread over many snapshot sources, large enough that its digest is cheap.
 	ChunkSize = 256 << 10
-	// MaxChunks bounds the chunks of one tip: 1 GiB, anchor and momentum of the
+	// MaxChunks bounds the chunks of one tip: 1 GiB, global parameters and momentum of the
 	// 128 Mi values of the largest payload.
 	MaxChunks = 4096
-	// MaxManifest bounds a signed manifest: some 123,000 chunks, 30 GiB of tips, which is anchor
+	// MaxManifest bounds a signed manifest: some 123,000 chunks, 30 GiB of tips, which is global parameters
 	// and momentum of four billion values. A run's own bound is ManifestSize.
 	MaxManifest = 4 << 20
 	// PartSize is the size of each part of a blob but the last, as that of a chunk.
@@ -96,9 +96,9 @@ const (
 	// MaxBlob bounds a blob in bytes.
 	MaxBlob = MaxParts * PartSize
 
-	maxRosterBody  = arrayHead + MaxRoster*(arrayHead+MaxRecord)
-	maxRoundsBody  = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
-	maxHeadersBody = MaxHeaders * SignedHeaderSize
+	maxPeerListBody = arrayHead + MaxPeerList*(arrayHead+MaxRecord)
+	maxRoundsBody   = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
+	maxHeadersBody  = MaxHeaders * SignedHeaderSize
 
 	maxCertificatesBody = arrayHead + MaxCertificates*(arrayHead+MaxCertificate)
 

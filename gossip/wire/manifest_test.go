@@ -11,7 +11,7 @@ func TestManifestOfAnotherRunOrKindIsRefused(t *testing.T) {
 	b := EncodeManifest(testKey(1), testRun, testManifest())
 	_, err := OpenManifest(otherRun, b)
 	wantErr(t, err, ErrSignature)
-	_, err = OpenManifest(testRun, seal(nil, testKey(1), domainBeat, testRun, testManifest()))
+	_, err = OpenManifest(testRun, seal(nil, testKey(1), domainHeartbeat, testRun, testManifest()))
 	wantErr(t, err, ErrSignature)
 	_, err = OpenManifest(testRun, seal(nil, testKey(2), domainManifest, testRun, testManifest()))
 	wantErr(t, err, ErrSignature)

@@ -9,22 +9,22 @@ type Kind uint8
 
 // Kinds of gossip messages.
 const (
-	KindHeader   Kind = iota + 1 // signed header, then the payload if inlined
-	KindBeat                     // signed beat
-	KindEvidence                 // two signed headers
+	KindHeader       Kind = iota + 1 // signed header, then the payload if inlined
+	KindHeartbeat                    // signed heartbeat
+	KindEquivocation                 // two signed headers
 )
 
 // messageHead is the length of version and kind.
 const messageHead = 2
 
-// Message is an opened gossip message: one of Header, Beat and Evidence is
+// Message is an opened gossip message: one of Header, Heartbeat and Equivocation proof is
 // set. Inline is the payload of Header if it came along, else nil. Size is how many bytes it came in.
 type Message struct {
-	Size     int
-	Header   *SignedHeader
-	Inline   []byte
-	Beat     *Beat
-	Evidence *Evidence
+	Size         int
+	Header       *SignedHeader
+	Inline       []byte
+	Heartbeat    *Heartbeat
+	Equivocation *Equivocation
 }
 
 // EncodeHeader returns the gossip message that announces s. inline is the
@@ -64,11 +64,11 @@ func (m Message) verify(run RunID, body []byte) error {
 	switch {
 	case m.Header != nil:
 		return m.Header.Verify(run)
-	case m.Beat != nil:
+	case m.Heartbeat != nil:
 		n := len(body) - len(Signature{})
-		return Verify(m.Beat.Author, domainBeat, run, body[:n], Signature(body[n:]))
+		return Verify(m.Heartbeat.Author, domainHeartbeat, run, body[:n], Signature(body[n:]))
 	}
-	return m.Evidence.Check(run)
+	return m.Equivocation.Check(run)
 }
 
 // Decode is Open without the signatures, which are most of its time. It is for
@@ -86,14 +86,14 @@ func Decode(b []byte) (Message, error) {
 	switch Kind(b[1]) {
 	case KindHeader:
 		m, err = decodeHeader(body)
-	case KindBeat:
-		var beat Beat
-		beat, err = decodeBeat(body)
-		m.Beat = &beat
-	case KindEvidence:
-		var e Evidence
-		e, err = decodeEvidence(body)
-		m.Evidence = &e
+	case KindHeartbeat:
+		var heartbeat Heartbeat
+		heartbeat, err = decodeHeartbeat(body)
+		m.Heartbeat = &heartbeat
+	case KindEquivocation:
+		var e Equivocation
+		e, err = decodeEquivocation(body)
+		m.Equivocation = &e
 	default:
 		err = fmt.Errorf("%w %d", ErrKind, b[1])
 	}

@@ -12,10 +12,10 @@ import (
 func messages() map[string][]byte {
 	s := SignHeader(testKey(1), testRun, testHeader())
 	return map[string][]byte{
-		"header":   EncodeHeader(s, nil),
-		"inline":   EncodeHeader(s, []byte("payload")),
-		"beat":     EncodeBeat(testKey(1), testRun, testBeat()),
-		"evidence": EncodeEvidence(testEvidence()),
+		"header":             EncodeHeader(s, nil),
+		"inline":             EncodeHeader(s, []byte("payload")),
+		"heartbeat":          EncodeHeartbeat(testKey(1), testRun, testHeartbeat()),
+		"equivocation proof": EncodeEquivocation(testEquivocation()),
 	}
 }
 
@@ -26,7 +26,7 @@ func TestOpenHeader(t *testing.T) {
 		h.Size, h.Payload = uint32(len(payload)), Sum(payload)
 		s := SignHeader(testKey(1), testRun, h)
 		m, err := Open(testRun, EncodeHeader(s, payload))
-		if err != nil || *m.Header != s || m.Beat != nil || m.Evidence != nil {
+		if err != nil || *m.Header != s || m.Heartbeat != nil || m.Equivocation != nil {
 			t.Fatalf("%v came back as %v, %v", s, m, err)
 		}
 		if len(payload) > MaxInline {

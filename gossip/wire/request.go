@@ -11,7 +11,7 @@ type RequestKind uint8
 // Requests, and the body of an answer with status OK.
 const (
 	GetGenesis      RequestKind = iota + 1 // Run -> the genesis document's bytes
-	GetRoster                              // -> EncodeRoster
+	GetPeerList                            // -> EncodePeerList
 	GetPayload                             // Digest (delta id), WaitMs -> the payload's bytes
 	GetRounds                              // Ranges -> EncodeRounds
 	GetHeaders                             // Rounds -> EncodeHeaders
@@ -24,7 +24,7 @@ const (
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
 )
 
-var requestNames = [...]string{"", "genesis", "roster", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
+var requestNames = [...]string{"", "genesis", "peer list", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
@@ -40,8 +40,8 @@ func (k RequestKind) MaxResponse() int {
 	switch k {
 	case GetGenesis:
 		return statusSize + MaxGenesis
-	case GetRoster:
-		return statusSize + maxRosterBody
+	case GetPeerList:
+		return statusSize + maxPeerListBody
 	case GetPayload:
 		return statusSize + MaxPayload
 	case GetRounds:
@@ -228,7 +228,7 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f holdingsFields) { r.Digests = f.Digests })
 	case GetPart:
 		r.Digest, r.Parts, err = decodeWanted(b)
-	case GetRoster, GetManifest, GetOwn:
+	case GetPeerList, GetManifest, GetOwn:
 		if len(b) != 0 {
 			err = fmt.Errorf("%w: %d bytes after a kind without fields", ErrSize, len(b))
 		}

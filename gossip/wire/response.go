@@ -99,25 +99,25 @@ func CheckGenesis(run RunID, doc []byte) error {
 	return nil
 }
 
-// EncodeRoster returns the body that carries signed capability records, each
-// as hello.Signed.Encode made it, at most MaxRoster of them.
-func EncodeRoster(records [][]byte) []byte { return Marshal(records) }
+// EncodePeerList returns the body that carries signed capability records, each
+// as hello.Signed.Encode made it, at most MaxPeerList of them.
+func EncodePeerList(records [][]byte) []byte { return Marshal(records) }
 
-// DecodeRoster decodes a roster. The records are not opened.
-func DecodeRoster(b []byte) ([][]byte, error) {
-	if len(b) > maxRosterBody {
-		return nil, fmt.Errorf("decode roster: %w: %d bytes, at most %d", ErrSize, len(b), maxRosterBody)
+// DecodePeerList decodes a peer list. The records are not opened.
+func DecodePeerList(b []byte) ([][]byte, error) {
+	if len(b) > maxPeerListBody {
+		return nil, fmt.Errorf("decode peer list: %w: %d bytes, at most %d", ErrSize, len(b), maxPeerListBody)
 	}
 	var records [][]byte
 	if err := Unmarshal(b, &records); err != nil {
-		return nil, fmt.Errorf("decode roster: %w", err)
+		return nil, fmt.Errorf("decode peer list: %w", err)
 	}
-	if len(records) > MaxRoster {
-		return nil, fmt.Errorf("decode roster: %w: %d records, at most %d", ErrSize, len(records), MaxRoster)
+	if len(records) > MaxPeerList {
+		return nil, fmt.Errorf("decode peer list: %w: %d records, at most %d", ErrSize, len(records), MaxPeerList)
 	}
 	for _, r := range records {
 		if len(r) > MaxRecord {
-			return nil, fmt.Errorf("decode roster: %w: record of %d bytes, at most %d", ErrSize, len(r), MaxRecord)
+			return nil, fmt.Errorf("decode peer list: %w: record of %d bytes, at most %d", ErrSize, len(r), MaxRecord)
 		}
 	}
 	return records, nil

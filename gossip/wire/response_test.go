@@ -21,20 +21,20 @@ func TestResponseLimits(t *testing.T) {
 	wantErr(t, err, ErrSize)
 }
 
-func TestRosterLimits(t *testing.T) {
-	full := EncodeRoster(slices.Repeat([][]byte{make([]byte, MaxRecord)}, MaxRoster))
-	if len(full) > maxRosterBody {
-		t.Errorf("a full roster has %d bytes, limit %d", len(full), maxRosterBody)
+func TestPeerListLimits(t *testing.T) {
+	full := EncodePeerList(slices.Repeat([][]byte{make([]byte, MaxRecord)}, MaxPeerList))
+	if len(full) > maxPeerListBody {
+		t.Errorf("a full peer list has %d bytes, limit %d", len(full), maxPeerListBody)
 	}
-	_, err := DecodeRoster(full)
+	_, err := DecodePeerList(full)
 	ok(t, err)
-	got, err := DecodeRoster(EncodeRoster([][]byte{{}}))
+	got, err := DecodePeerList(EncodePeerList([][]byte{{}}))
 	if ok(t, err); len(got) != 1 || len(got[0]) != 0 {
 		t.Errorf("an empty record came back as %v", got)
 	}
-	_, err = DecodeRoster(make([]byte, maxRosterBody+1))
+	_, err = DecodePeerList(make([]byte, maxPeerListBody+1))
 	wantErr(t, err, ErrSize)
-	_, err = DecodeRoster([]byte{0x80, 0})
+	_, err = DecodePeerList([]byte{0x80, 0})
 	wantErr(t, err, ErrEncoding)
 }
 

@@ -12,11 +12,11 @@ import (
 // another. The digit of one changes when the meaning of what it is signed or hashed for
 // does.
 const (
-	domainHeader   = "atoll header 1"
-	domainHeaderID = "atoll header id 1"
-	domainBeat     = "atoll beat 2"
-	domainManifest = "atoll manifest 1"
-	domainSet      = "atoll set 1"
+	domainHeader    = "atoll header 1"
+	domainHeaderID  = "atoll header id 1"
+	domainHeartbeat = "atoll heartbeat 2"
+	domainManifest  = "atoll manifest 1"
+	domainSet       = "atoll set 1"
 )
 
 // Sum is the hash of the project: BLAKE3, 256 bits.

@@ -112,15 +112,15 @@ func fieldsOf(t testing.TB, s *spectest.Spec, table string, b []byte) (fields ma
 	return fields, b[:len(b)-len(sig)]
 }
 
-func specBeat(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "message beat")
-	f, signed := fieldsOf(t, s, "beat", raw[2:])
+func specHeartbeat(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message heartbeat")
+	f, signed := fieldsOf(t, s, "heartbeat", raw[2:])
 	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
 	if m.Size != len(raw) {
 		t.Errorf("a message of %d bytes says that it came in %d", len(raw), m.Size)
 	}
-	b := *m.Beat
-	want := wire.Beat{
+	b := *m.Heartbeat
+	want := wire.Heartbeat{
 		Author: wire.PeerID(f["author"].([]byte)), Incarnation: int64(f["incarnation"].(uint64)), Seq: f["seq"].(uint64),
 		State: wire.State(f["state"].(uint64)), Steps: f["steps"].(uint64), Tokens: f["tokens"].(uint64),
 		Lag: uint8(f["lag"].(uint64)), Chain: wire.Digest(f["chain"].([]byte)), StateDigest: wire.Digest(f["state digest"].([]byte)),
@@ -134,17 +134,17 @@ func specBeat(t *testing.T, s *spectest.Spec) {
 	}
 	same(t, "decoded", wire.Marshal(b), wire.Marshal(want))
 	sig := wire.Signature(raw[len(raw)-64:])
-	if err := wire.Verify(want.Author, domain(t, s, domainBeat), runOf(t, s), signed, sig); err != nil {
+	if err := wire.Verify(want.Author, domain(t, s, domainHeartbeat), runOf(t, s), signed, sig); err != nil {
 		t.Error(err)
 	}
-	same(t, "encoded", wire.EncodeBeat(keyOf(t, s), runOf(t, s), want), raw)
+	same(t, "encoded", wire.EncodeHeartbeat(keyOf(t, s), runOf(t, s), want), raw)
 }
 
-// beatOf opens the example's map with a change, signed.
-func beatOf(t *testing.T, s *spectest.Spec, change func(b []byte) []byte) error {
-	raw := s.Hex(t, "message beat")
+// heartbeatOf opens the example's map with a change, signed.
+func heartbeatOf(t *testing.T, s *spectest.Spec, change func(b []byte) []byte) error {
+	raw := s.Hex(t, "message heartbeat")
 	b := change(bytes.Clone(raw[2 : len(raw)-64]))
-	sig := wire.Sign(keyOf(t, s), domain(t, s, domainBeat), runOf(t, s), b)
+	sig := wire.Sign(keyOf(t, s), domain(t, s, domainHeartbeat), runOf(t, s), b)
 	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], b, sig[:]))
 	return err
 }
@@ -154,22 +154,22 @@ func moreKeys(b []byte, more ...byte) []byte {
 	return slices.Concat([]byte{b[0] + 1}, b[1:], more)
 }
 
-func specBeatKeys(t *testing.T, s *spectest.Spec) {
+func specHeartbeatKeys(t *testing.T, s *spectest.Spec) {
 	for name, more := range map[string][]byte{"a number": {0x18, 99, 0}, "a list": {0x18, 99, 0x82, 1, 0x61, 'x'}, "of text": {0x61, 'x', 0xf6}} {
-		refused(t, name, beatOf(t, s, func(b []byte) []byte { return moreKeys(b, more...) }), nil)
+		refused(t, name, heartbeatOf(t, s, func(b []byte) []byte { return moreKeys(b, more...) }), nil)
 	}
 }
 
-func specBeatEncodings(t *testing.T, s *spectest.Spec) {
+func specHeartbeatEncodings(t *testing.T, s *spectest.Spec) {
 	for name, change := range map[string]func(b []byte) []byte{
 		"a longer length": func(b []byte) []byte { return slices.Concat([]byte{0xb8, b[0] & 31}, b[1:]) },
 		"a longer key":    func(b []byte) []byte { return slices.Concat(b[:1], []byte{0x18}, b[1:]) },
 	} {
-		refused(t, name, beatOf(t, s, change), nil)
+		refused(t, name, heartbeatOf(t, s, change), nil)
 	}
 }
 
-func specBeatRefused(t *testing.T, s *spectest.Spec) {
+func specHeartbeatRefused(t *testing.T, s *spectest.Spec) {
 	for name, change := range map[string]func(b []byte) []byte{
 		"a key twice":          func(b []byte) []byte { return moreKeys(b, 3, 5) },
 		"an indefinite length": func(b []byte) []byte { return slices.Concat([]byte{0xbf}, b[1:], []byte{0xff}) },
@@ -177,52 +177,52 @@ func specBeatRefused(t *testing.T, s *spectest.Spec) {
 		"a tag":                func(b []byte) []byte { return slices.Concat(b[:2], []byte{0xc1}, b[2:]) },
 		"an array":             func(b []byte) []byte { return []byte{0x80} },
 	} {
-		refused(t, name, beatOf(t, s, change), wire.ErrEncoding)
+		refused(t, name, heartbeatOf(t, s, change), wire.ErrEncoding)
 	}
 }
 
-func specBeatFields(t *testing.T, s *spectest.Spec) {
-	open := func(change func(b *wire.Beat)) error {
-		m := must[wire.Message](t)(wire.Open(runOf(t, s), s.Hex(t, "message beat")))
-		change(m.Beat)
-		_, err := wire.Open(runOf(t, s), append([]byte{wire.Version, 2}, sealed(t, s, domainBeat, m.Beat)...))
+func specHeartbeatFields(t *testing.T, s *spectest.Spec) {
+	open := func(change func(b *wire.Heartbeat)) error {
+		m := must[wire.Message](t)(wire.Open(runOf(t, s), s.Hex(t, "message heartbeat")))
+		change(m.Heartbeat)
+		_, err := wire.Open(runOf(t, s), append([]byte{wire.Version, 2}, sealed(t, s, domainHeartbeat, m.Heartbeat)...))
 		return err
 	}
-	refused(t, "as it is", open(func(*wire.Beat) {}), nil)
+	refused(t, "as it is", open(func(*wire.Heartbeat) {}), nil)
 	maxFragments := int(s.Number(t, "limits", "MaxFragments"))
-	size := func(n int) func(b *wire.Beat) {
-		return func(b *wire.Beat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) }
+	size := func(n int) func(b *wire.Heartbeat) {
+		return func(b *wire.Heartbeat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) }
 	}
 	refused(t, "the most fragments", open(size(maxFragments)), nil)
-	refused(t, "the largest lag", open(func(b *wire.Beat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) }), nil)
+	refused(t, "the largest lag", open(func(b *wire.Heartbeat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) }), nil)
 	limit := func(name string) int64 { return s.Number(t, "limits", name) }
-	refused(t, "the least", open(func(b *wire.Beat) { b.PeriodMs, b.Upload, b.Plan = uint32(limit("MinPeriodMs")), 0, 0 }), nil)
-	refused(t, "the most", open(func(b *wire.Beat) {
+	refused(t, "the least", open(func(b *wire.Heartbeat) { b.PeriodMs, b.Upload, b.Plan = uint32(limit("MinPeriodMs")), 0, 0 }), nil)
+	refused(t, "the most", open(func(b *wire.Heartbeat) {
 		b.PeriodMs, b.Upload, b.Plan = uint32(limit("MaxPeriodMs")), float64(limit("MaxUpload")), uint32(limit("MaxPlan"))
 	}), nil)
-	for name, change := range map[string]func(b *wire.Beat){
-		"incarnation":       func(b *wire.Beat) { b.Incarnation = -1 },
-		"state 0":           func(b *wire.Beat) { b.State = 0 },
-		"state 6":           func(b *wire.Beat) { b.State = 6 },
+	for name, change := range map[string]func(b *wire.Heartbeat){
+		"incarnation":       func(b *wire.Heartbeat) { b.Incarnation = -1 },
+		"state 0":           func(b *wire.Heartbeat) { b.State = 0 },
+		"state 6":           func(b *wire.Heartbeat) { b.State = 6 },
 		"fragments":         size(maxFragments + 1),
-		"unequal lists":     func(b *wire.Beat) { b.Closed = b.Closed[1:] },
-		"lag":               func(b *wire.Beat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) + 1 },
-		"minus zero":        func(b *wire.Beat) { b.TokensPerSecond = math.Copysign(0, -1) },
-		"negative":          func(b *wire.Beat) { b.TokensPerSecond = -1 },
-		"not a number":      func(b *wire.Beat) { b.TokensPerSecond = math.NaN() },
-		"infinite":          func(b *wire.Beat) { b.TokensPerSecond = math.Inf(1) },
-		"bits":              func(b *wire.Beat) { b.Bits = -1 },
-		"bits not a number": func(b *wire.Beat) { b.Bits = float32(math.NaN()) },
-		"bits infinite":     func(b *wire.Beat) { b.Bits = float32(math.Inf(1)) },
-		"bits minus zero":   func(b *wire.Beat) { b.Bits = float32(math.Copysign(0, -1)) },
-		"no period":         func(b *wire.Beat) { b.PeriodMs = 0 },
-		"a short period":    func(b *wire.Beat) { b.PeriodMs = uint32(limit("MinPeriodMs")) - 1 },
-		"a long period":     func(b *wire.Beat) { b.PeriodMs = uint32(limit("MaxPeriodMs")) + 1 },
-		"negative upload":   func(b *wire.Beat) { b.Upload = -1 },
-		"a high upload":     func(b *wire.Beat) { b.Upload = 1.1 * float64(limit("MaxUpload")) },
-		"no upload":         func(b *wire.Beat) { b.Upload = math.NaN() },
-		"upload minus zero": func(b *wire.Beat) { b.Upload = math.Copysign(0, -1) },
-		"a long plan":       func(b *wire.Beat) { b.Plan = uint32(limit("MaxPlan")) + 1 },
+		"unequal lists":     func(b *wire.Heartbeat) { b.Closed = b.Closed[1:] },
+		"lag":               func(b *wire.Heartbeat) { b.Lag = uint8(s.Number(t, "limits", "MaxLag")) + 1 },
+		"minus zero":        func(b *wire.Heartbeat) { b.TokensPerSecond = math.Copysign(0, -1) },
+		"negative":          func(b *wire.Heartbeat) { b.TokensPerSecond = -1 },
+		"not a number":      func(b *wire.Heartbeat) { b.TokensPerSecond = math.NaN() },
+		"infinite":          func(b *wire.Heartbeat) { b.TokensPerSecond = math.Inf(1) },
+		"bits":              func(b *wire.Heartbeat) { b.Bits = -1 },
+		"bits not a number": func(b *wire.Heartbeat) { b.Bits = float32(math.NaN()) },
+		"bits infinite":     func(b *wire.Heartbeat) { b.Bits = float32(math.Inf(1)) },
+		"bits minus zero":   func(b *wire.Heartbeat) { b.Bits = float32(math.Copysign(0, -1)) },
+		"no period":         func(b *wire.Heartbeat) { b.PeriodMs = 0 },
+		"a short period":    func(b *wire.Heartbeat) { b.PeriodMs = uint32(limit("MinPeriodMs")) - 1 },
+		"a long period":     func(b *wire.Heartbeat) { b.PeriodMs = uint32(limit("MaxPeriodMs")) + 1 },
+		"negative upload":   func(b *wire.Heartbeat) { b.Upload = -1 },
+		"a high upload":     func(b *wire.Heartbeat) { b.Upload = 1.1 * float64(limit("MaxUpload")) },
+		"no upload":         func(b *wire.Heartbeat) { b.Upload = math.NaN() },
+		"upload minus zero": func(b *wire.Heartbeat) { b.Upload = math.Copysign(0, -1) },
+		"a long plan":       func(b *wire.Heartbeat) { b.Plan = uint32(limit("MaxPlan")) + 1 },
 	} {
 		refused(t, name, open(change), wire.ErrInvalid)
 	}
@@ -240,18 +240,18 @@ func specStates(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specEvidence(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "message evidence")
+func specEquivocation(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message equivocation proof")
 	a, b := raw[2:2+187], raw[2+187:]
 	if len(b) != 187 || bytes.Compare(a[:123], b[:123]) >= 0 {
 		t.Error("the smaller header does not come first")
 	}
 	m := must[wire.Message](t)(wire.Open(runOf(t, s), raw))
-	same(t, "first", m.Evidence.A.Append(nil), a)
-	same(t, "second", m.Evidence.B.Append(nil), b)
-	swapped := wire.Evidence{A: m.Evidence.B, B: m.Evidence.A}
-	same(t, "sorted when encoded", wire.EncodeEvidence(swapped), raw)
-	invalid := m.Evidence.B.Header
+	same(t, "first", m.Equivocation.A.Append(nil), a)
+	same(t, "second", m.Equivocation.B.Append(nil), b)
+	swapped := wire.Equivocation{A: m.Equivocation.B, B: m.Equivocation.A}
+	same(t, "sorted when encoded", wire.EncodeEquivocation(swapped), raw)
+	invalid := m.Equivocation.B.Header
 	invalid.Steps = 0
 	_, err := wire.Open(runOf(t, s), slices.Concat([]byte{wire.Version, 3}, wire.SignHeader(keyOf(t, s), runOf(t, s), invalid).Append(nil), b))
 	refused(t, "a header that is not valid", err, wire.ErrInvalid)
@@ -263,19 +263,19 @@ func specEvidence(t *testing.T, s *spectest.Spec) {
 	refused(t, "cut off", err, wire.ErrSize)
 }
 
-func specEvidenceOrder(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "message evidence")
+func specEquivocationOrder(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "message equivocation proof")
 	_, err := wire.Open(runOf(t, s), slices.Concat(raw[:2], raw[2+187:], raw[2:2+187]))
 	refused(t, "the other order", err, wire.ErrInvalid)
 }
 
-func specNoEvidence(t *testing.T, s *spectest.Spec) {
+func specNoEquivocation(t *testing.T, s *spectest.Spec) {
 	first := must[wire.SignedHeader](t)(wire.ParseSignedHeader(s.Hex(t, "message header")[2:]))
 	open := func(change func(h *wire.Header)) error {
 		h := first.Header
 		change(&h)
 		second := wire.SignHeader(keyOf(t, s), runOf(t, s), h)
-		_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(wire.Evidence{A: first, B: second}))
+		_, err := wire.Open(runOf(t, s), wire.EncodeEquivocation(wire.Equivocation{A: first, B: second}))
 		return err
 	}
 	refused(t, "two deltas", open(func(h *wire.Header) { h.Tokens++ }), nil)
@@ -284,7 +284,7 @@ func specNoEvidence(t *testing.T, s *spectest.Spec) {
 	refused(t, "two rounds", open(func(h *wire.Header) { h.Round++ }), wire.ErrInvalid)
 	other := first
 	binary.BigEndian.PutUint64(other.Header.Author[:], 1)
-	_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(wire.Evidence{A: first, B: other}))
+	_, err := wire.Open(runOf(t, s), wire.EncodeEquivocation(wire.Equivocation{A: first, B: other}))
 	refused(t, "two authors", err, wire.ErrInvalid)
 }
 
@@ -314,8 +314,8 @@ func specRevokedTwice(t *testing.T, s *spectest.Spec) {
 	} {
 		a, b := h, h
 		change(&b)
-		e := wire.Evidence{A: wire.SignHeader(keyOf(t, s), runOf(t, s), a), B: wire.SignHeader(keyOf(t, s), runOf(t, s), b)}
-		_, err := wire.Open(runOf(t, s), wire.EncodeEvidence(e))
+		e := wire.Equivocation{A: wire.SignHeader(keyOf(t, s), runOf(t, s), a), B: wire.SignHeader(keyOf(t, s), runOf(t, s), b)}
+		_, err := wire.Open(runOf(t, s), wire.EncodeEquivocation(e))
 		refused(t, name, err, wire.ErrInvalid)
 	}
 }

@@ -48,7 +48,7 @@ func specRequest(t *testing.T, s *spectest.Spec) {
 }
 
 func specOtherRequest(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "request roster")
+	raw := s.Hex(t, "request peer list")
 	for _, kind := range []byte{0, byte(len(s.Table(t, "requests")) + 1), 255} {
 		_, err := wire.DecodeRequest([]byte{wire.Version, kind})
 		refused(t, "kind", err, wire.ErrKind)
@@ -83,7 +83,7 @@ func specOtherGenesis(t *testing.T, s *spectest.Spec) {
 	refused(t, "cut off", wire.CheckGenesis(run, doc[:len(doc)-1]), wire.ErrInvalid)
 }
 
-func specGetRoster(t *testing.T, s *spectest.Spec) { asksAlone(t, s, "roster", wire.GetRoster) }
+func specGetPeerList(t *testing.T, s *spectest.Spec) { asksAlone(t, s, "peer list", wire.GetPeerList) }
 
 func specGetOwn(t *testing.T, s *spectest.Spec) { asksAlone(t, s, "own", wire.GetOwn) }
 
@@ -278,16 +278,16 @@ func specOtherStatus(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-func specRoster(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "body roster")
+func specPeerList(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "body peer list")
 	item, rest := decodeCBOR(t, raw)
-	records := must[[][]byte](t)(wire.DecodeRoster(raw))
+	records := must[[][]byte](t)(wire.DecodePeerList(raw))
 	for i, r := range item.([]any) {
 		same(t, "record", records[i], r.([]byte))
 	}
-	same(t, "encoded", wire.EncodeRoster(records), raw)
+	same(t, "encoded", wire.EncodePeerList(records), raw)
 	same(t, "rest", rest, nil)
-	long, many := int(s.Number(t, "limits", "MaxRecord")), int(s.Number(t, "limits", "MaxRoster"))
+	long, many := int(s.Number(t, "limits", "MaxRecord")), int(s.Number(t, "limits", "MaxPeerList"))
 	for name, c := range map[string]struct {
 		records [][]byte
 		want    error
@@ -302,14 +302,14 @@ func specRoster(t *testing.T, s *spectest.Spec) {
 				c.records[i] = []byte{1}
 			}
 		}
-		_, err := wire.DecodeRoster(wire.EncodeRoster(c.records))
+		_, err := wire.DecodePeerList(wire.EncodePeerList(c.records))
 		refused(t, name, err, c.want)
 	}
 }
 
 // The records of the example are no records.
-func specRosterUnopened(t *testing.T, s *spectest.Spec) {
-	for _, record := range must[[][]byte](t)(wire.DecodeRoster(s.Hex(t, "body roster"))) {
+func specPeerListUnopened(t *testing.T, s *spectest.Spec) {
+	for _, record := range must[[][]byte](t)(wire.DecodePeerList(s.Hex(t, "body peer list"))) {
 		if len(record) > 64 {
 			t.Errorf("a record of %d bytes could be one", len(record))
 		}
@@ -392,7 +392,7 @@ func specSetDigest(t *testing.T, s *spectest.Spec) {
 
 func specHeaders(t *testing.T, s *spectest.Spec) {
 	one := s.Hex(t, "message header")[2:]
-	two := slices.Concat(one, s.Hex(t, "message evidence")[2+187:])
+	two := slices.Concat(one, s.Hex(t, "message equivocation proof")[2+187:])
 	headers := must[[]wire.SignedHeader](t)(wire.DecodeHeaders(two))
 	same(t, "second", headers[1].Append(nil), two[187:])
 	same(t, "encoded", wire.EncodeHeaders(headers), two)

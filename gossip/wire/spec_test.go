@@ -28,13 +28,13 @@ func TestSpec(t *testing.T) {
 		"W-11": specHeader, "W-11.2": specStated, "W-12": specHeaderFields, "W-12.2": specRevokesSomebody, "W-13": specHeaderID, "W-14": specSignedHeader, "W-15": specPayload,
 		"W-15.2": specOtherPayload,
 		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice, "W-18.2": specLeftOut,
-		"W-19": specBeat, "W-19.2": specBeatKeys, "W-19.3": specBeatEncodings, "W-19.4": specBeatRefused, "W-20": specBeatFields, "W-21": specStates, "W-22": specEvidence, "W-22.2": specEvidenceOrder, "W-23": specNoEvidence, "W-23.2": specRevokedTwice,
+		"W-19": specHeartbeat, "W-19.2": specHeartbeatKeys, "W-19.3": specHeartbeatEncodings, "W-19.4": specHeartbeatRefused, "W-20": specHeartbeatFields, "W-21": specStates, "W-22": specEquivocation, "W-22.2": specEquivocationOrder, "W-23": specNoEquivocation, "W-23.2": specRevokedTwice,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
-		"W-27": specGetRoster, "W-27.2": specGetOwn, "W-28": specGetTips, "W-28.2": specNewerTips,
+		"W-27": specGetPeerList, "W-27.2": specGetOwn, "W-28": specGetTips, "W-28.2": specNewerTips,
 		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys, "W-31.3": specGetCertificates,
 		"W-42": specGetHoldings, "W-42.2": specGetPart, "W-42.3": specPartSet, "W-42.4": specOtherPartSet,
 		"W-43": specHoldings, "W-43.2": specOtherHoldings, "W-44": specPart, "W-44.2": specPartBytes, "W-44.3": specTree, "W-44.4": specOtherPart,
-		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specRoster, "W-33.2": specRosterUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
+		"W-32": specStatus, "W-32.2": specOtherStatus, "W-33": specPeerList, "W-33.2": specPeerListUnopened, "W-34": specRounds, "W-34.2": specRoundsFields,
 		"W-34.3": specOtherRounds, "W-34.4": specSetsLeftOut, "W-35": specSetDigest, "W-36": specHeaders, "W-36.2": specOtherHeaders, "W-36.3": specCertificates,
 		"W-37": specManifest, "W-37.2": specManifestFragment, "W-37.3": specManifestSize, "W-38": specManifestFields, "W-38.2": specEmptyFragment,
 		"W-39": specChunks, "W-39.2": specOtherChunk, "W-40": specFrame, "W-40.2": specLongFrame, "W-40.3": specCutFrame,
@@ -56,7 +56,7 @@ func domain(t testing.TB, s *spectest.Spec, row int) string { return s.Table(t, 
 const (
 	domainHeader = iota
 	domainHeaderID
-	domainBeat
+	domainHeartbeat
 	domainManifest
 	domainHello
 )
@@ -149,7 +149,7 @@ func specSignature(t *testing.T, s *spectest.Spec) {
 }
 
 func specForged(t *testing.T, s *spectest.Spec) {
-	for name, size := range map[string]int{"message header": 0, "message beat": 0, "message evidence": 187} {
+	for name, size := range map[string]int{"message header": 0, "message heartbeat": 0, "message equivocation proof": 187} {
 		b := s.Hex(t, name)
 		b[len(b)-size-1] ^= 1
 		_, err := wire.Open(runOf(t, s), b)
@@ -276,7 +276,7 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 		"MinPeriodMs": wire.MinPeriodMs, "MaxPeriodMs": wire.MaxPeriodMs, "MaxUpload": wire.MaxUpload, "MaxPlan": wire.MaxPlan,
 		"MaxRequest": wire.MaxRequest, "MaxWaitMs": wire.MaxWaitMs, "MaxRanges": wire.MaxRanges, "MaxRangeRounds": wire.MaxRangeRounds,
 		"MaxRangesRounds": wire.MaxRangesRounds, "MaxRoundKeys": wire.MaxRoundKeys, "MaxGenesis": wire.MaxGenesis, "MaxRecord": wire.MaxRecord,
-		"MaxRoster": wire.MaxRoster, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
+		"MaxPeerList": wire.MaxPeerList, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
 		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
 		"MaxAuthors": wire.MaxAuthors, "MaxCertificates": wire.MaxCertificates, "MaxCertificate": wire.MaxCertificate,
 		"MaxHoldings": wire.MaxHoldings, "PartSize": wire.PartSize, "MaxParts": wire.MaxParts,
@@ -306,12 +306,12 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 		_, err := wire.OpenManifest(run, sealed(t, s, domainManifest, wire.Manifest{Author: wire.PeerID(s.Hex(t, "author")), Fragments: []wire.FragmentManifest{f}}))
 		return err
 	}
-	beat := func(change func(b *wire.Beat)) error {
-		b := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message beat"))).Beat
+	heartbeat := func(change func(b *wire.Heartbeat)) error {
+		b := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message heartbeat"))).Heartbeat
 		change(b)
-		return open(append([]byte{wire.Version, 2}, sealed(t, s, domainBeat, b)...))
+		return open(append([]byte{wire.Version, 2}, sealed(t, s, domainHeartbeat, b)...))
 	}
-	roster := func(records [][]byte) error { _, err := wire.DecodeRoster(wire.EncodeRoster(records)); return err }
+	peerList := func(records [][]byte) error { _, err := wire.DecodePeerList(wire.EncodePeerList(records)); return err }
 	span := wire.Range{From: 1, To: uint32(s.Number(t, "limits", "MaxRangeRounds"))}
 	_, request := wire.DecodeRequest(make([]byte, over("MaxRequest")))
 	_, headers := wire.DecodeHeaders(bytes.Repeat(s.Hex(t, "message header")[2:], over("MaxHeaders")))
@@ -321,7 +321,7 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 		"MaxMessage":      open(make([]byte, over("MaxMessage"))),
 		"MaxInline":       open(inlined(t, s, over("MaxInline"))),
 		"MaxFragments":    asks(wire.Request{Kind: wire.GetTips, At: make([]uint32, over("MaxFragments"))}),
-		"MaxLag":          beat(func(b *wire.Beat) { b.Lag = uint8(over("MaxLag")) }),
+		"MaxLag":          heartbeat(func(b *wire.Heartbeat) { b.Lag = uint8(over("MaxLag")) }),
 		"MaxRequest":      request,
 		"MaxWaitMs":       asks(wire.Request{Kind: wire.GetPayload, WaitMs: uint32(over("MaxWaitMs"))}),
 		"MaxRanges":       asks(wire.Request{Kind: wire.GetRounds, Ranges: slices.Repeat([]wire.Range{{From: 1, To: 1}}, over("MaxRanges"))}),
@@ -329,8 +329,8 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 		"MaxRangesRounds": asks(wire.Request{Kind: wire.GetRounds, Ranges: slices.Repeat([]wire.Range{span}, over("MaxRangesRounds")/int(span.To)+1)}),
 		"MaxRoundKeys":    asks(wire.Request{Kind: wire.GetHeaders, Rounds: slices.Repeat([]wire.RoundKey{{Round: 1}}, over("MaxRoundKeys"))}),
 		"MaxGenesis":      genesis,
-		"MaxRecord":       roster([][]byte{make([]byte, over("MaxRecord"))}),
-		"MaxRoster":       roster(slices.Repeat([][]byte{{1}}, over("MaxRoster"))),
+		"MaxRecord":       peerList([][]byte{make([]byte, over("MaxRecord"))}),
+		"MaxPeerList":     peerList(slices.Repeat([][]byte{{1}}, over("MaxPeerList"))),
 		"MaxHeaders":      headers,
 		"MaxPayload":      header(func(h *wire.Header) { h.Size = uint32(over("MaxPayload")) }),
 		"ChunkSize":       wire.CheckChunk(int(s.Number(t, "limits", "ChunkSize")), wire.Digest{}, make([]byte, over("ChunkSize"))),
@@ -506,7 +506,7 @@ func specCutFrame(t *testing.T, s *spectest.Spec) {
 }
 
 func specVersions(t *testing.T, s *spectest.Spec) {
-	for _, name := range []string{"message header", "message beat", "message evidence", "request genesis"} {
+	for _, name := range []string{"message header", "message heartbeat", "message equivocation proof", "request genesis"} {
 		if b := s.Hex(t, name); b[0] != wire.Version {
 			t.Errorf("%s begins with %d", name, b[0])
 		}
@@ -514,7 +514,7 @@ func specVersions(t *testing.T, s *spectest.Spec) {
 }
 
 func specHelloDomain(t *testing.T, s *spectest.Spec) {
-	for i, digit := range map[int]string{domainHeader: " 1", domainHeaderID: " 1", domainBeat: " 2", domainManifest: " 1"} {
+	for i, digit := range map[int]string{domainHeader: " 1", domainHeaderID: " 1", domainHeartbeat: " 2", domainManifest: " 1"} {
 		if name := domain(t, s, i); !strings.HasSuffix(name, digit) {
 			t.Errorf("domain %q", name)
 		}
@@ -527,6 +527,6 @@ func specHelloDomain(t *testing.T, s *spectest.Spec) {
 func specOtherVersion(t *testing.T, s *spectest.Spec) {
 	_, err := wire.Open(runOf(t, s), changed(s.Hex(t, "message header"), 0, wire.Version+1))
 	refused(t, "message", err, wire.ErrVersion)
-	_, err = wire.DecodeRequest(changed(s.Hex(t, "request roster"), 0, wire.Version+1))
+	_, err = wire.DecodeRequest(changed(s.Hex(t, "request peer list"), 0, wire.Version+1))
 	refused(t, "request", err, wire.ErrVersion)
 }

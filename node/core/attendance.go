@@ -5,7 +5,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Rounds wait for the learners that answer them. That a key beats as a learner, or announces
+// Rounds wait for the learners that answer them. That a key heartbeats as a learner, or announces
 // deltas, costs nothing: what counts is a payload that came. Who is left out here loses nothing
 // else: its next payload is folded, late at worst, and the rounds wait for it again.
 
@@ -118,17 +118,17 @@ func (m *Machine) absentLearners(learners []wire.PeerID) (absent []outer.Author)
 
 // absent says that no round is to wait for a learner: it owes payloads that it announced, or gave none in too
 // many rounds. One that answers in rotation, or whose plan is longer than the others', may miss as many more
-// rounds, and one for each other fragment: at first each has a bell of its own.
+// rounds, and one for each other fragment: at first each has a proposal of its own.
 func (m *Machine) absent(id wire.PeerID) bool {
 	if m.gossip.Peers().Owes(id) {
 		return true
 	}
-	answerers, common := uint64(m.cfg.Params.Answerers), uint64(max(1, m.rounds.Plan().Common))
+	learnersPerRound, common := uint64(m.cfg.Params.LearnersPerRound), uint64(max(1, m.rounds.Plan().Common))
 	plan := common
-	if b := m.gossip.Peers().Beat(id); b != nil {
+	if b := m.gossip.Peers().Heartbeat(id); b != nil {
 		plan = max(plan, uint64(b.Plan))
 	}
-	groups := (uint64(m.attendance.present) + answerers - 1) / answerers
+	groups := (uint64(m.attendance.present) + learnersPerRound - 1) / learnersPerRound
 	times := min((plan+common-1)/common, uint64(m.cfg.Params.WindowAccept))
 	return m.attendance.absent(id, groups*times, uint64(m.rounds.Fragments()-1))
 }

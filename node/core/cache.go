@@ -5,15 +5,15 @@ import "atoll/gossip/wire"
 // cache is what was computed or told before: without it the machine would do the
 // same, and take longer.
 type cache struct {
-	roster  rosterSeen
-	linksAt Time                 // when beats were looked through for links last
-	sweepMs Time                 // what a delta of each fragment takes from one node to all, by then
-	sets    map[roundKey]setSeen // digests of the sets of rounds in the window
+	peerList peerListSeen
+	linksAt  Time                 // when heartbeats were looked through for links last
+	sweepMs  Time                 // what a delta of each fragment takes from one node to all, by then
+	sets     map[roundKey]setSeen // digests of the sets of rounds in the window
 }
 
-// rosterSeen is what the rounds were last told of the roster: it is looked
+// peerListSeen is what the rounds were last told of the peer list: it is looked
 // through when it changed, not at every tick.
-type rosterSeen struct {
+type peerListSeen struct {
 	told       bool
 	live       uint64 // gossip.Peers.LearnersVersion
 	peers      uint64 // gossip.Peers.Version

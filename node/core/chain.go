@@ -19,7 +19,7 @@ func (c chain) SignedBy(f int, r uint32, author wire.PeerID) (out []wire.SignedH
 			out = append(out, *h)
 		}
 	}
-	for _, h := range c.m.evidence[roundKey{f, r}] {
+	for _, h := range c.m.equivocation[roundKey{f, r}] {
 		if h.Header.Author == author {
 			out = append(out, h)
 		}
@@ -86,12 +86,12 @@ func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 	return wire.Digest(l.State), ok && l.State != outer.Digest{}
 }
 
-// SetDigest covers the ids held for a round, evidence included. Of rounds
+// SetDigest covers the ids held for a round, equivocation proof included. Of rounds
 // below the tips that a joiner took it knows the ids folded.
 func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	key := roundKey{f, r}
 	version := c.m.rounds.Fragment(f).Version(r)
-	if version == 0 || len(c.m.evidence[key]) > 0 {
+	if version == 0 || len(c.m.equivocation[key]) > 0 {
 		return c.setDigest(f, r)
 	}
 	if s := c.m.cache.sets[key]; s.version == version {
@@ -121,7 +121,7 @@ func (c chain) ids(f int, r uint32) []wire.Digest {
 	for _, d := range c.m.rounds.Fragment(f).Set(r) {
 		ids = append(ids, wire.Digest(d.ID))
 	}
-	for _, h := range c.m.evidence[roundKey{f, r}] {
+	for _, h := range c.m.equivocation[roundKey{f, r}] {
 		ids = append(ids, h.Header.ID(c.m.cfg.Run))
 	}
 	return ids
@@ -144,5 +144,5 @@ func (c chain) Signed(f int, r uint32) []wire.SignedHeader {
 			}
 		}
 	}
-	return append(out, c.m.evidence[roundKey{f, r}]...)
+	return append(out, c.m.equivocation[roundKey{f, r}]...)
 }

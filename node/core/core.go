@@ -39,17 +39,17 @@ type Config struct {
 
 // Machine is the protocol of one node.
 type Machine struct {
-	cfg      Config
-	self     wire.PeerID
-	rounds   *rounds.Machine
-	gossip   *gossip.Core
-	headers  map[wire.Digest]*wire.SignedHeader // of deltas in rounds inside the window
-	evidence map[roundKey][]wire.SignedHeader   // both headers, by fragment and round
-	out      []Effect
-	join     join
-	end      ending
-	pause    pause
-	learning learning // what the training thread last said of itself
+	cfg          Config
+	self         wire.PeerID
+	rounds       *rounds.Machine
+	gossip       *gossip.Core
+	headers      map[wire.Digest]*wire.SignedHeader // of deltas in rounds inside the window
+	equivocation map[roundKey][]wire.SignedHeader   // both headers, by fragment and round
+	out          []Effect
+	join         join
+	end          ending
+	pause        pause
+	learning     learning // what the training thread last said of itself
 
 	stepTokens  uint64 // of the last own step
 	marks       marks
@@ -105,9 +105,9 @@ type (
 	}
 	// ForgetDelta drops what is kept of a delta: its round has no room for it. There may be nothing.
 	ForgetDelta struct{ ID wire.Digest }
-	// StoreEvidence keeps the proof that an author signed two deltas for one
+	// StoreEquivocation keeps the proof that an author signed two deltas for one
 	// round.
-	StoreEvidence struct{ Evidence wire.Evidence }
+	StoreEquivocation struct{ Equivocation wire.Equivocation }
 	// InstallTips assembles the chunks of a manifest and answers with Installed.
 	// Common are, by fragment, the last rounds up to which this node's chain is known
 	// to be the chain of the tips. Closed are the last rounds that it has closed.
@@ -136,7 +136,7 @@ type (
 		Own   bool
 	}
 	// Finished says that the run is over here: all live nodes showed the same
-	// digests for the longest of their beat periods.
+	// digests for the longest of their heartbeat periods.
 	Finished struct{}
 )
 
@@ -144,11 +144,11 @@ type (
 // or, before Restore, the newest that its disk has.
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
-		cfg:      cfg,
-		self:     wire.PeerIDOf(cfg.Key),
-		headers:  map[wire.Digest]*wire.SignedHeader{},
-		evidence: map[roundKey][]wire.SignedHeader{},
-		heard:    newHeard(cfg.Params.Fragments),
+		cfg:          cfg,
+		self:         wire.PeerIDOf(cfg.Key),
+		headers:      map[wire.Digest]*wire.SignedHeader{},
+		equivocation: map[roundKey][]wire.SignedHeader{},
+		heard:        newHeard(cfg.Params.Fragments),
 
 		attendance:  newAttendance(),
 		audited:     map[int]wire.PeerID{},
@@ -194,7 +194,7 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 // Tick lets time pass.
 func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
-	m.tellRoster(now)
+	m.tellPeerList(now)
 	m.tellLinks(now)
 	resting := m.pause.resting
 	if !resting {
@@ -227,15 +227,15 @@ func (m *Machine) Step(now Time, in gossip.Input) {
 	case gossip.Replied:
 		m.handedOver(now, in.Payload)
 	case gossip.Received:
-		m.beatCame(now, in.Message.Beat)
+		m.heartbeatCame(now, in.Message.Heartbeat)
 	}
 	m.pump(now)
 }
 
-// beatCame counts what a beat says is made and published, if it is the newest of its author.
-func (m *Machine) beatCame(now Time, b *wire.Beat) {
-	if b != nil && m.gossip.Peers().Beat(b.Author) == b {
-		m.heard.says(now, b.Author, b, max(owedBeats*m.gossip.BeatPeriodMs(), lastTimes*m.cache.sweepMs))
+// heartbeatCame counts what a heartbeat says is made and published, if it is the newest of its author.
+func (m *Machine) heartbeatCame(now Time, b *wire.Heartbeat) {
+	if b != nil && m.gossip.Peers().Heartbeat(b.Author) == b {
+		m.heard.says(now, b.Author, b, max(owedHeartbeats*m.gossip.HeartbeatPeriodMs(), lastTimes*m.cache.sweepMs))
 	}
 }
 
@@ -302,9 +302,9 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		m.rounds.CloseTo(now, e.Fragment, e.Round)
 	case gossip.LeaveOut:
 		m.rounds.Payload(now, e.Fragment, e.Round, outer.ID(e.ID), rounds.PayloadLost)
-	case gossip.EvidenceFound:
-		if m.bar(now, e.Evidence, false) {
-			m.emit(StoreEvidence{Evidence: e.Evidence})
+	case gossip.EquivocationFound:
+		if m.bar(now, e.Equivocation, false) {
+			m.emit(StoreEquivocation{Equivocation: e.Equivocation})
 		}
 	case gossip.Snapshot:
 		m.snapshot(now, e)

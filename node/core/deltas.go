@@ -140,7 +140,7 @@ var errTakenBack = errors.New("the draft was taken back")
 
 // Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
 // round, is signed and goes to disk. If that round must not be signed, it goes back to
-// the learner. Where there is none, err may say that an anchor or an own delta is
+// the learner. Where there is none, err may say that global parameters or an own delta is
 // damaged; then the fragment is repaired.
 func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	if err != nil {
@@ -284,29 +284,29 @@ func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	m.pump(now)
 }
 
-// Evidence takes proof that this node kept from before a restart.
-func (m *Machine) Evidence(now Time, e wire.Evidence) {
+// Equivocation proof takes proof that this node kept from before a restart.
+func (m *Machine) Equivocation(now Time, e wire.Equivocation) {
 	m.bar(now, e, true)
 	m.pump(now)
 }
 
-// bar leaves both deltas of an equivocator out. Where no more evidence is kept,
+// bar leaves both deltas of an equivocator out. Where no more equivocation proof is kept,
 // a key that nothing is known of is let be: there is nothing to leave out. What was
-// stored was of use. It reports whether this evidence is, and was not known: then it
+// stored was of use. It reports whether this equivocation proof is, and was not known: then it
 // is to be stored. What a store has of guests, or of certificates that are not known, proves nothing.
-func (m *Machine) bar(now Time, e wire.Evidence, stored bool) bool {
+func (m *Machine) bar(now Time, e wire.Equivocation, stored bool) bool {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
 	if p >= m.rounds.Fragments() || !m.cfg.Gossip.Members.Proves(e) {
 		return false
 	}
 	key := roundKey{p, r}
 	a, b := e.A.Header.ID(m.cfg.Run), e.B.Header.ID(m.cfg.Run)
-	kept := m.evidence[key]
+	kept := m.equivocation[key]
 	switch {
 	case slices.ContainsFunc(kept, func(h wire.SignedHeader) bool { return h.Header.Author == e.A.Header.Author }):
 		return false // handed up once more, after a restart or a flood
-	case len(kept) < maxEvidence && (kept != nil || len(m.evidence) < maxEvidenceRounds):
-		m.evidence[key] = append(kept, e.A, e.B)
+	case len(kept) < maxEquivocation && (kept != nil || len(m.equivocation) < maxEquivocationRounds):
+		m.equivocation[key] = append(kept, e.A, e.B)
 	case !stored && !m.knows(a) && !m.knows(b):
 		return false
 	}
@@ -325,13 +325,13 @@ func (m *Machine) knows(id wire.Digest) bool {
 	return known
 }
 
-// maxEvidence bounds the headers kept as evidence for one round: each pair
+// maxEquivocation bounds the headers kept as equivocation proof for one round: each pair
 // costs its author its place in the run, so there are few.
-const maxEvidence = 64
+const maxEquivocation = 64
 
-// maxEvidenceRounds bounds the rounds for which evidence is kept: keys are free
+// maxEquivocationRounds bounds the rounds for which equivocation proof is kept: keys are free
 // to make, memory is not.
-const maxEvidenceRounds = 4096
+const maxEquivocationRounds = 4096
 
 // forgetHeaders drops the headers of rounds that left the union window. They
 // stay in the ledger. Rounds above the oldest kept base are still of use,
@@ -348,9 +348,9 @@ func (m *Machine) forgetHeaders(fragment int) {
 			delete(m.headers, id)
 		}
 	}
-	for key := range m.evidence {
+	for key := range m.equivocation {
 		if key.fragment == fragment && key.round <= final {
-			delete(m.evidence, key)
+			delete(m.equivocation, key)
 		}
 	}
 	for key := range m.cache.sets {

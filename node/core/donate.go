@@ -9,14 +9,14 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// donatedLag is how many rounds behind its own tip a donor gives. The deltas of
+// donatedLag is how many rounds behind its own tip a snapshot source gives. The deltas of
 // the last rounds may still be on their way, and the joiner must fold them
 // itself.
 const donatedLag = 2
 
-// maxDonatedFolds is how many rounds a donor folds again for the tip of a round
+// maxDonatedFolds is how many rounds a snapshot source folds again for the tip of a round
 // whose base it has dropped already. Bases of odd rounds stay for two rounds,
-// and two donors are seldom further apart.
+// and two snapshot sources are seldom further apart.
 const maxDonatedFolds = 4
 
 // Donation is what a manifest says of one fragment.
@@ -27,7 +27,7 @@ type Donation struct {
 	Sets          [][]outer.Delta // of the rounds from there to Round
 }
 
-// Donations chooses what a donor gives of each fragment: the tips of given rounds,
+// Donations chooses what a snapshot source gives of each fragment: the tips of given rounds,
 // or, without any, those that suit a joiner.
 func Donations(params outer.Params, m *rounds.Machine, at []uint32) []Donation {
 	all := make([]Donation, m.Fragments())
@@ -104,10 +104,10 @@ func (d Donation) Tip(base *outer.Tip, fold func(tip *outer.Tip, set []outer.Del
 }
 
 // ErrNothingToGive says that none of the tips asked for can be given, or, of tips of
-// the donor's own choice, not all.
+// the snapshot source's own choice, not all.
 var ErrNothingToGive = errors.New("the tips asked for are not held")
 
-// ManifestOf is the manifest of donations; own says that they are the donor's own
+// ManifestOf is the manifest of donations; own says that they are the snapshot source's own
 // choice. describe cuts one fragment's tip into chunks and says what they are. Given
 // rounds that cannot be made are left out. Of the own choice all must be there. A
 // run that has folded nothing yet needs no chunks, as every joiner can make genesis.

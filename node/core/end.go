@@ -38,7 +38,7 @@ type ending struct {
 // travels inside gossip messages has no receipt, so it gets time to go out.
 const leaveMs = 500
 
-// SetLearning sets what the next beats say of the training thread: steps and
+// SetLearning sets what the next heartbeats say of the training thread: steps and
 // tokens since its first start, its speed in tokens per second, the last live
 // bits per byte (0 = none), and the sequence number of its capability record. Steps
 // that Stepped counted already and the caller has not are counted once.
@@ -49,7 +49,7 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 }
 
 // SetUpload sets the most bytes per second that the uplink of this node was seen to carry of
-// late, 0 while nothing is known, and whether it was full with them. The next beats say so.
+// late, 0 while nothing is known, and whether it was full with them. The next heartbeats say so.
 func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {
 	l := &m.learning
 	l.upload, l.full = 0, false
@@ -63,7 +63,7 @@ func (m *Machine) Leave(now Time) {
 	m.end.leaving = true
 	m.goOn(now) // what is not published yet has to be given
 	m.tickEnd(now)
-	m.gossip.BeatNow(now)
+	m.gossip.HeartbeatNow(now)
 	m.pump(now)
 }
 
@@ -93,27 +93,27 @@ func (m *Machine) tickEnd(now Time) {
 	if stopped && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}
-	m.tellBeats(now)
+	m.tellHeartbeats(now)
 	if ready && !m.end.finished && m.over(now) {
 		m.end.finished, m.end.over = true, now
-		m.gossip.BeatSoon(now)
+		m.gossip.HeartbeatSoon(now)
 		m.emit(Finished{})
 	}
 	m.share(now)
 }
 
-// lastStepsBeats is for how many beat periods after its last step a learner that steps no more keeps what it has while
+// lastStepsHeartbeats is for how many heartbeat periods after its last step a learner that steps no more keeps what it has while
 // others step: what it publishes late is folded late, and the others may be slow.
-const lastStepsBeats = 2
+const lastStepsHeartbeats = 2
 
 // lastStepsMade says whether a learner that does not step publishes all that it has, however few steps that is. The last
-// steps are dealt out as beats come, so while others step it may get one more, and then all its fragments would go out twice.
+// steps are dealt out as heartbeats come, so while others step it may get one more, and then all its fragments would go out twice.
 func (m *Machine) lastStepsMade(now Time, needed bool) bool {
-	if needed || m.end.leaving || m.pause.on || now-m.end.stepped >= lastStepsBeats*m.gossip.BeatPeriodMs() {
+	if needed || m.end.leaving || m.pause.on || now-m.end.stepped >= lastStepsHeartbeats*m.gossip.HeartbeatPeriodMs() {
 		return true
 	}
 	step := false
-	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
 		step = step || b.State == wire.Training && !b.Paused && m.believes(id) && !m.gossip.Peers().Gone(id)
 	})
 	return !step
@@ -123,9 +123,9 @@ func (m *Machine) lastStepsMade(now Time, needed bool) bool {
 // as long as a joiner would wait for its return.
 const shareMs = holderMs
 
-// farewellBeats is for how many beat periods it stays in any case, so that the
-// others hear that it agrees: it has beaten since it does, and beats once more.
-const farewellBeats = 1
+// farewellHeartbeats is for how many heartbeat periods it stays in any case, so that the
+// others hear that it agrees: it has beaten since it does, and heartbeats once more.
+const farewellHeartbeats = 1
 
 // share looks for peers that lack the end of the run. A node that is joining
 // when the others end has nobody else to take their model from.
@@ -147,16 +147,16 @@ func (m *Machine) share(now Time) {
 // more. A peer that lacked its end and fell silent, or lost its connection, is given
 // the time to come back.
 func (v View) MayEnd(now Time) bool {
-	period := v.m.gossip.BeatPeriodMs()
-	if v.m.end.lacked > 0 && now-v.m.end.lacked < lingerBeats*period {
+	period := v.m.gossip.HeartbeatPeriodMs()
+	if v.m.end.lacked > 0 && now-v.m.end.lacked < lingerHeartbeats*period {
 		return false
 	}
-	return v.m.end.finished && now-v.m.end.over >= farewellBeats*period
+	return v.m.end.finished && now-v.m.end.over >= farewellHeartbeats*period
 }
 
-// doubtBeats is how many beat periods a run may stand still because peers say
+// doubtHeartbeats is how many heartbeat periods a run may stand still because peers say
 // they have what is missing: as many as make a peer silent.
-const doubtBeats = 10
+const doubtHeartbeats = 10
 
 // doubt stops believing peers that say they will publish when the budget is not
 // reached, nobody steps for it, and they published nothing. A peer is believed again
@@ -166,16 +166,16 @@ func (m *Machine) doubt(now Time) {
 	if m.rounds.Status().Ended {
 		return
 	}
-	if m.long(now-m.end.stepped, doubtBeats) {
+	if m.long(now-m.end.stepped, doubtHeartbeats) {
 		m.heard.weighed = true
 	}
-	if m.stoodStill(now, doubtBeats) {
+	if m.stoodStill(now, doubtHeartbeats) {
 		m.heard.doubt()
 	}
 }
 
 // stoodStill says that no tip changed, nothing came and the own learner did not step for so
-// many beat periods, and for as long as deltas may be under way.
+// many heartbeat periods, and for as long as deltas may be under way.
 func (m *Machine) stoodStill(now Time, periods int64) bool {
 	return m.long(now-max(m.end.moved, m.end.came, m.end.stepped), periods)
 }
@@ -183,11 +183,11 @@ func (m *Machine) stoodStill(now Time, periods int64) bool {
 // lastTimes is how many times what the last deltas of all should take nothing may come.
 const lastTimes = 3
 
-// long says that a time is as long as so many beat periods, and as deltas may be under way:
+// long says that a time is as long as so many heartbeat periods, and as deltas may be under way:
 // one of usual size at usual times, or one of each fragment over the thinnest uplink.
 func (m *Machine) long(still Time, periods int64) bool {
 	way := max(min(m.rounds.Patience(), m.cfg.Params.GraceMaxMs), lastTimes*m.cache.sweepMs)
-	return still >= max(periods*m.gossip.BeatPeriodMs(), way)
+	return still >= max(periods*m.gossip.HeartbeatPeriodMs(), way)
 }
 
 // State is what this node is doing; see said.
@@ -211,7 +211,7 @@ func (m *Machine) quiet() bool {
 	return s.Flushed && s.Settled
 }
 
-func (m *Machine) tellBeats(now Time) {
+func (m *Machine) tellHeartbeats(now Time) {
 	s := gossip.SelfState{
 		State: m.said(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
@@ -224,7 +224,7 @@ func (m *Machine) tellBeats(now Time) {
 	m.gossip.SetSelf(now, s)
 }
 
-// said is what beats say that this node is doing. One that may sign nothing is to others as
+// said is what heartbeats say that this node is doing. One that may sign nothing is to others as
 // one that never trains: nobody is to wait for it.
 func (m *Machine) said() wire.State {
 	state := m.View().State()
@@ -245,33 +245,33 @@ func (m *Machine) promised(p int) uint64 {
 
 // over says whether the run has ended. Every fragment reached its budget, this
 // node has nothing left that it may publish or that it folds, and all live peers have shown
-// the same digests for the longest of their beat periods. A peer that goes on saying otherwise and
+// the same digests for the longest of their heartbeat periods. A peer that goes on saying otherwise and
 // brings nothing is waited for only so long.
 func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed && !m.marks.asking {
 		return false
 	}
-	if m.stoodStill(now, lingerBeats) || m.reachedFor(now, changesTimes) {
+	if m.stoodStill(now, lingerHeartbeats) || m.reachedFor(now, changesTimes) {
 		return true
 	}
 	agreed, since := m.gossip.Chains().Agreed(now)
 	return agreed && now-max(since, m.end.moved) >= m.gossip.Chains().QuietMs()
 }
 
-// lingerBeats is for how many beat periods without a change peers can hold up
+// lingerHeartbeats is for how many heartbeat periods without a change peers can hold up
 // the end by showing other digests, or that they train. It is three times what
 // makes a peer silent; an honest one publishes or repairs within it.
-const lingerBeats = 30
+const lingerHeartbeats = 30
 
 // changesTimes is how many times as long a node waits at the end while changes come: the last
-// deltas of others come within one, and what is united after that within another.
+// deltas of others come within one, and what is reconciled after that within another.
 const changesTimes = 3
 
 // reachedFor says that the budget was reached so many times as long ago as peers can hold up the end
 // without a change. What changes since then is no work that the run needs, and keys that cost
 // nothing can bring changes for ever.
 func (m *Machine) reachedFor(now Time, times int64) bool {
-	return m.end.reached > 0 && m.long((now-m.end.reached)/times, lingerBeats)
+	return m.end.reached > 0 && m.long((now-m.end.reached)/times, lingerHeartbeats)
 }
 
 // tooLate says whether gossip brings a delta of a closed round no more, as the end was reached long ago. Whoever has

@@ -12,8 +12,8 @@ func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.To
 
 // Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
-	"replay": replayMs, "replay times": replayPart, "outrun": outrunTimes, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellBeats,
-	"owed": gossip.MostOwed, "last steps": lastStepsBeats, "missed": mostMissed, "missed at first": mostMissedAtFirst,
+	"replay": replayMs, "replay times": replayPart, "outrun": outrunTimes, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellHeartbeats,
+	"owed": gossip.MostOwed, "last steps": lastStepsHeartbeats, "missed": mostMissed, "missed at first": mostMissedAtFirst,
 }
 
 // EncodeSnapshot returns the blob of a fragment, whose tip need not be one.

@@ -64,8 +64,8 @@ func (m *Machine) meets(now Time, key byte) wire.PeerID {
 	id := wire.PeerIDOf(testKey(key))
 	c := m.cfg.Gossip.Members.Of(id)[0]
 	m.Step(now, gossip.PeerUp{Peer: id, Record: hello.Record{Author: id, Certificate: c.Encode(), Role: hello.Learner, Trainer: hello.Builtin}})
-	b := wire.Beat{Author: id, Incarnation: 1, Seq: 1, State: wire.Training, Closed: []uint32{0}, Unpublished: []uint64{5}, Tokens: 5, Steps: 5}
-	m.Step(now, gossip.Received{From: id, Message: wire.Message{Beat: &b}})
+	b := wire.Heartbeat{Author: id, Incarnation: 1, Seq: 1, State: wire.Training, Closed: []uint32{0}, Unpublished: []uint64{5}, Tokens: 5, Steps: 5}
+	m.Step(now, gossip.Received{From: id, Message: wire.Message{Heartbeat: &b}})
 	m.heard.delivered(id, 8)
 	m.attendance.attended(id)
 	return id
@@ -85,12 +85,12 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 		if live := m.liveLearners(learners); !slices.Contains(live, outer.Author(one)) || slices.Contains(live, outer.Author(guest)) {
 			t.Errorf("rounds wait for %v", live)
 		}
-		m.tellRoster(now)
+		m.tellPeerList(now)
 		if m.attendance.present != 2 {
 			t.Errorf("%d are here, want the member and this node", m.attendance.present)
 		}
-		if m.cache.roster.idle != self {
-			t.Errorf("a guest %v: waits for itself %v", self, !m.cache.roster.idle)
+		if m.cache.peerList.idle != self {
+			t.Errorf("a guest %v: waits for itself %v", self, !m.cache.peerList.idle)
 		}
 		if voices := m.voices(now); !m.believes(one) || m.believes(guest) || len(voices) != 1 || voices[0].author != outer.Author(one) {
 			t.Errorf("believes the member %v, the guest %v; voices %v", m.believes(one), m.believes(guest), voices)
@@ -100,7 +100,7 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 
 // awaited is how many learners rounds wait for, this one among them. Rounds tell nobody: it shows in when they close.
 func (m *Machine) awaited() int {
-	return reflect.ValueOf(m.rounds).Elem().FieldByName("roster").FieldByName("live").Len()
+	return reflect.ValueOf(m.rounds).Elem().FieldByName("peer list").FieldByName("live").Len()
 }
 
 // A guest that comes by an invite for members is waited for at once, whoever else comes and goes. Rounds are told of revocations as well.
@@ -109,7 +109,7 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	m := invited(t, map[byte]bool{1: false, 2: false, 3: true}, func(cfg *Config) { cfg.Learner = true })
 	m.meets(now, 2)
 	guest := m.meets(now, 3)
-	m.tellRoster(now)
+	m.tellPeerList(now)
 	if n := m.awaited(); n != 2 || m.attendance.present != 2 {
 		t.Fatalf("rounds wait for %d, %d are here: want this node and the member", n, m.attendance.present)
 	}
@@ -122,7 +122,7 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	if _, err := members.Add(c); err != nil {
 		t.Fatal(err)
 	}
-	m.tellRoster(now)
+	m.tellPeerList(now)
 	if n := m.awaited(); n != 3 || m.attendance.present != 3 {
 		t.Errorf("rounds wait for %d, %d are here: want the new member too", n, m.attendance.present)
 	}
@@ -130,8 +130,8 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	if _, err := members.AddRevocation(word); err != nil {
 		t.Fatal(err)
 	}
-	m.tellRoster(now)
-	if before := m.cache.roster.members; before != members.Changes() {
+	m.tellPeerList(now)
+	if before := m.cache.peerList.members; before != members.Changes() {
 		t.Errorf("the rounds were told at change %d of %d", before, members.Changes())
 	}
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // maxHeard bounds how many authors' deltas are counted, and how many are believed; a
-// roster is smaller.
+// peer list is smaller.
 const maxHeard = 4096
 
-// heard is what was heard of authors: what their deltas fall short of their beats, and
+// heard is what was heard of authors: what their deltas fall short of their heartbeats, and
 // whether their word counts. Each of the two is of at most maxHeard authors.
 type heard struct {
 	fragments int
@@ -22,16 +22,16 @@ type heard struct {
 
 // heardAuthor is what was heard of one author.
 type heardAuthor struct {
-	beat     *wire.Beat // the newest that was counted
-	at       Time       // when it came
-	made     uint64     // the most tokens that a beat said
-	owed     []int64    // tokens by fragment that beats say are published, and that came in no delta; nil = not counted
-	least    []int64    // the least of that since a time
-	since    Time       // that time
-	early    []int64    // tokens of deltas that came and may be newer than the beat
-	newest   []uint32   // the last round that these are of
-	believed bool       // a delta came since peers were last doubted
-	worth    uint64     // tokens of its largest delta, halved with each later one
+	heartbeat *wire.Heartbeat // the newest that was counted
+	at        Time            // when it came
+	made      uint64          // the most tokens that a heartbeat said
+	owed      []int64         // tokens by fragment that heartbeats say are published, and that came in no delta; nil = not counted
+	least     []int64         // the least of that since a time
+	since     Time            // that time
+	early     []int64         // tokens of deltas that came and may be newer than the heartbeat
+	newest    []uint32        // the last round that these are of
+	believed  bool            // a delta came since peers were last doubted
+	worth     uint64          // tokens of its largest delta, halved with each later one
 }
 
 func newHeard(fragments int) heard {
@@ -97,12 +97,12 @@ func (h *heard) doubt() {
 	h.forget()
 }
 
-// says takes the newest beat of an author. What it made since the beat before and has not
+// says takes the newest heartbeat of an author. What it made since the heartbeat before and has not
 // unpublished any more is in deltas, and their headers may be lost, late, or here before the
-// beat. So what an author owes lasts until they come, or for so long: then they never will, as
+// heartbeat. So what an author owes lasts until they come, or for so long: then they never will, as
 // where it left a chain. In a new process, or if it was not heard for that long, it may have
 // lost something, and owes nothing. One that observes publishes nothing.
-func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
+func (h *heard) says(now Time, a wire.PeerID, b *wire.Heartbeat, long Time) {
 	x := h.authors[a]
 	if x.owed == nil {
 		if h.counted >= maxHeard {
@@ -111,9 +111,9 @@ func (h *heard) says(now Time, a wire.PeerID, b *wire.Beat, long Time) {
 		h.counted++
 		x.counts(h.fragments)
 	}
-	last, made := x.beat, b.Tokens-min(b.Tokens, x.made)
+	last, made := x.heartbeat, b.Tokens-min(b.Tokens, x.made)
 	gap := last == nil || last.Incarnation != b.Incarnation || now-x.at > long || b.State == wire.Observing
-	x.beat, x.at, x.made = b, now, max(x.made, b.Tokens)
+	x.heartbeat, x.at, x.made = b, now, max(x.made, b.Tokens)
 	if gap {
 		x.counts(h.fragments)
 		x.since, x.made = now, b.Tokens
@@ -141,40 +141,40 @@ func (x heardAuthor) writeOff() {
 	}
 }
 
-// publishes counts what was published between a beat and the newest one. Where that says that
+// publishes counts what was published between a heartbeat and the newest one. Where that says that
 // the rounds of all early deltas are closed, it has counted them as published.
-func (x heardAuthor) publishes(last *wire.Beat, made uint64) {
-	for p := range min(len(x.owed), len(x.beat.Unpublished), len(last.Unpublished), len(x.beat.Closed)) {
-		x.owed[p] = max(0, min(x.owed[p]+published(last.Unpublished[p], made, x.beat.Unpublished[p]), mostCounted))
-		if x.newest[p] <= x.beat.Closed[p] {
+func (x heardAuthor) publishes(last *wire.Heartbeat, made uint64) {
+	for p := range min(len(x.owed), len(x.heartbeat.Unpublished), len(last.Unpublished), len(x.heartbeat.Closed)) {
+		x.owed[p] = max(0, min(x.owed[p]+published(last.Unpublished[p], made, x.heartbeat.Unpublished[p]), mostCounted))
+		if x.newest[p] <= x.heartbeat.Closed[p] {
 			x.owed[p], x.early[p] = max(0, x.owed[p]-x.early[p]), 0
 		}
 		x.least[p] = min(x.least[p], x.owed[p]-x.early[p])
 	}
 }
 
-// owedBeats is for how many beat periods what an author owes is waited for, at least: two
-// unequal beats begin a repair, which brings the header. Over thin links it takes longer.
-const owedBeats = 4
+// owedHeartbeats is for how many heartbeat periods what an author owes is waited for, at least: two
+// unequal heartbeats begin a repair, which brings the header. Over thin links it takes longer.
+const owedHeartbeats = 4
 
 // mostCounted is the most tokens that one count adds: more than a run of years has, and so few
 // that no sum of them overflows. What an author owes is bounded by it on both sides.
 const mostCounted = 1 << 52
 
-// published is how many tokens of a fragment went into deltas between two beats, where so
+// published is how many tokens of a fragment went into deltas between two heartbeats, where so
 // many were unpublished before, made meanwhile and unpublished after. It is negative where
 // tokens came back to their author.
 func published(before, made, after uint64) int64 {
 	return int64(min(before, mostCounted)+min(made, mostCounted)) - int64(min(after, mostCounted))
 }
 
-// delta counts the tokens of a delta that came. One of a round that its author's last beat
-// says is closed is older than the beat, and pays no more than what is owed.
+// delta counts the tokens of a delta that came. One of a round that its author's last heartbeat
+// says is closed is older than the heartbeat, and pays no more than what is owed.
 func (h *heard) delta(d wire.Header) {
 	x, p, tokens := h.authors[d.Author], int(d.Fragment), int64(min(d.Tokens, mostCounted))
 	switch {
 	case x.owed == nil:
-	case d.Round <= x.beat.Closed[p]:
+	case d.Round <= x.heartbeat.Closed[p]:
 		x.owed[p] = max(0, x.owed[p]-tokens)
 		x.least[p] = min(x.least[p], x.owed[p])
 	default:
@@ -184,10 +184,10 @@ func (h *heard) delta(d wire.Header) {
 }
 
 // unpublished are the tokens of a fragment that an author has in no delta that came, by its
-// last beat.
-func (x heardAuthor) unpublished(b *wire.Beat, p int) uint64 {
+// last heartbeat.
+func (x heardAuthor) unpublished(b *wire.Heartbeat, p int) uint64 {
 	said := min(b.Unpublished[p], mostCounted)
-	if x.owed == nil || x.beat != b {
+	if x.owed == nil || x.heartbeat != b {
 		return said
 	}
 	return uint64(max(0, int64(said)+x.owed[p]-x.early[p]))
@@ -198,7 +198,7 @@ func (x heardAuthor) unpublished(b *wire.Beat, p int) uint64 {
 func (h *heard) forget() {
 	h.counted = 0
 	for a, x := range h.authors {
-		x.beat, x.owed, x.least, x.early, x.newest = nil, nil, nil, nil, nil
+		x.heartbeat, x.owed, x.least, x.early, x.newest = nil, nil, nil, nil, nil
 		h.set(a, x)
 	}
 }

@@ -54,7 +54,7 @@ func TestBelievedAreBounded(t *testing.T) {
 	}
 }
 
-// author is a peer whose beats and deltas reach a node late, or in another order.
+// author is a peer whose heartbeats and deltas reach a node late, or in another order.
 type author struct {
 	h                 heard
 	id                wire.PeerID
@@ -63,9 +63,9 @@ type author struct {
 	rounds            uint32
 }
 
-func (a *author) beat() *wire.Beat {
+func (a *author) heartbeat() *wire.Heartbeat {
 	a.seq++
-	return &wire.Beat{Author: a.id, Seq: a.seq, Incarnation: 1, Tokens: a.tokens, Unpublished: []uint64{a.tokens - a.published}, Closed: []uint32{a.rounds}}
+	return &wire.Heartbeat{Author: a.id, Seq: a.seq, Incarnation: 1, Tokens: a.tokens, Unpublished: []uint64{a.tokens - a.published}, Closed: []uint32{a.rounds}}
 }
 
 func (a *author) publishes() wire.Header {
@@ -75,27 +75,27 @@ func (a *author) publishes() wire.Header {
 	return h
 }
 
-// In whatever order beats and headers come, and however many are lost, what came and what
-// an author has left is all that it made. Where a header overtook beats it is so from the next
-// beat on that knows of it.
+// In whatever order heartbeats and headers come, and however many are lost, what came and what
+// an author has left is all that it made. Where a header overtook heartbeats it is so from the next
+// heartbeat on that knows of it.
 func TestNothingThatIsMadeIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := &author{h: newHeard(1), id: wire.PeerID{1}}
-		beats, headers := []*wire.Beat{a.beat()}, []wire.Header(nil)
-		a.h.says(0, a.id, beats[0], 1000)
+		heartbeats, headers := []*wire.Heartbeat{a.heartbeat()}, []wire.Header(nil)
+		a.h.says(0, a.id, heartbeats[0], 1000)
 		heard, came := 0, uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			switch rapid.IntRange(0, 4).Draw(t, "event") {
 			case 0:
 				a.tokens += 10
-				beats = append(beats, a.beat())
+				heartbeats = append(heartbeats, a.heartbeat())
 			case 1, 2:
 				headers = append(headers, a.publishes())
-				beats = append(beats, a.beat())
-			case 3: // any beat that is newer than the last
-				if heard < len(beats)-1 {
-					heard += rapid.IntRange(1, len(beats)-1-heard).Draw(t, "beat")
-					a.h.says(0, a.id, beats[heard], 1000)
+				heartbeats = append(heartbeats, a.heartbeat())
+			case 3: // any heartbeat that is newer than the last
+				if heard < len(heartbeats)-1 {
+					heard += rapid.IntRange(1, len(heartbeats)-1-heard).Draw(t, "heartbeat")
+					a.h.says(0, a.id, heartbeats[heard], 1000)
 				}
 			case 4: // any header
 				if n := len(headers); n > 0 {
@@ -106,7 +106,7 @@ func TestNothingThatIsMadeIsMissed(t *testing.T) {
 				}
 			}
 		}
-		for _, b := range []*wire.Beat{a.beat(), a.beat()} {
+		for _, b := range []*wire.Heartbeat{a.heartbeat(), a.heartbeat()} {
 			a.h.says(0, a.id, b, 1000)
 			if got := came + a.h.of(a.id).unpublished(b, 0); got != a.tokens {
 				t.Fatalf("%d tokens are known of %d", got, a.tokens)
@@ -115,21 +115,21 @@ func TestNothingThatIsMadeIsMissed(t *testing.T) {
 	})
 }
 
-// What came of a time before the first beat is no part of what beats say later.
+// What came of a time before the first heartbeat is no part of what heartbeats say later.
 func TestOldDeltasPayNoDebts(t *testing.T) {
 	a := &author{h: newHeard(1), id: wire.PeerID{1}, tokens: 100}
 	old := a.publishes()
-	a.h.says(0, a.id, a.beat(), 1000)
+	a.h.says(0, a.id, a.heartbeat(), 1000)
 	a.h.delta(old)
 	a.tokens += 10
-	a.h.says(0, a.id, a.beat(), 1000)
+	a.h.says(0, a.id, a.heartbeat(), 1000)
 	a.tokens += 10
-	b := a.beat()
+	b := a.heartbeat()
 	if a.h.says(0, a.id, b, 1000); a.h.of(a.id).unpublished(b, 0) != 20 {
 		t.Errorf("%d tokens are unpublished, want 20", a.h.of(a.id).unpublished(b, 0))
 	}
 	a.tokens, a.published, a.seq = 30, 30, 0
-	b = a.beat()
+	b = a.heartbeat()
 	b.Incarnation = 2
 	if a.h.says(0, a.id, b, 1000); a.h.of(a.id).unpublished(b, 0) != 0 {
 		t.Errorf("a new process owes %d tokens", a.h.of(a.id).unpublished(b, 0))
@@ -139,13 +139,13 @@ func TestOldDeltasPayNoDebts(t *testing.T) {
 // What is owed for long never comes.
 func TestDebtsAreWrittenOff(t *testing.T) {
 	a := &author{h: newHeard(1), id: wire.PeerID{1}}
-	a.h.says(0, a.id, a.beat(), 1000)
+	a.h.says(0, a.id, a.heartbeat(), 1000)
 	a.tokens = 50
 	lost := a.publishes()
 	for at, want := range []uint64{50, 50, 50, 50, 0, 0} {
 		a.tokens += 10
 		late := a.publishes()
-		b := a.beat()
+		b := a.heartbeat()
 		a.h.says(int64(at)*600, a.id, b, 1000)
 		a.h.delta(late)
 		if got := a.h.of(a.id).unpublished(b, 0); got != want {

@@ -39,12 +39,12 @@ const (
 	// it trains. Where rounds are shorter than the way of a delta it would never show these: a learner that is alone waits
 	// for nobody, and its rounds become longer only once others train.
 	outrunTimes = 4
-	// catchUpBeats is for how many beat periods a node that came back with its
-	// disk waits for a peer's beat, and then again for its digests.
-	catchUpBeats = 1
-	// maxFailedDonors is how many donors in a row may give nothing that fits
+	// catchUpHeartbeats is for how many heartbeat periods a node that came back with its
+	// disk waits for a peer's heartbeat, and then again for its digests.
+	catchUpHeartbeats = 1
+	// maxFailedSources is how many snapshot sources in a row may give nothing that fits
 	// before a node with nobody else trains from genesis.
-	maxFailedDonors = 16
+	maxFailedSources = 16
 	// holderMs is how long a joiner waits for a silent peer that holds more than
 	// genesis: a machine that starts again, a laptop that was closed for a moment.
 	// What it would make of genesis meanwhile, that peer's return undoes. Where guests alone hold more,
@@ -69,10 +69,10 @@ type join struct {
 	waits    bool // for its return
 	restored bool // the disk had tips
 	met      bool // something of others has reached this node: tips, or a delta of a member that it folded
-	donor    wire.PeerID
+	source   wire.PeerID
 	common   []uint32 // of the tips being installed
 	asked    Time     // when a peer was last asked what is missing
-	rounds   int      // to close when replaying began, as the donor had them
+	rounds   int      // to close when replaying began, as the snapshot source had them
 }
 
 // Phase is how far this node is on its way into the run.
@@ -131,7 +131,7 @@ func (m *Machine) dialMs() int64 {
 	case m.cfg.Alone:
 		return 0
 	case m.join.restored:
-		return min(m.cfg.AloneMs, catchUpBeats*m.gossip.BeatPeriodMs())
+		return min(m.cfg.AloneMs, catchUpHeartbeats*m.gossip.HeartbeatPeriodMs())
 	}
 	return m.cfg.AloneMs
 }
@@ -143,16 +143,16 @@ func (m *Machine) tickFetch(now Time) {
 	if now-m.join.fetching < m.cfg.AloneMs {
 		return
 	}
-	failed := m.gossip.FailedDonors()
-	donor := m.inSight(func(id wire.PeerID, _ *wire.Beat) bool { return !m.guest(id) }) // guests are never asked
+	failed := m.gossip.FailedSources()
+	source := m.inSight(func(id wire.PeerID, _ *wire.Heartbeat) bool { return !m.guest(id) }) // guests are never asked
 	switch {
-	case !donor && (m.comesBack() || m.mayReturn(now)):
+	case !source && (m.comesBack() || m.mayReturn(now)):
 		m.waitForHolder()
 		return
-	case !donor:
-		m.tell(m.join.donor, "no peer in sight gives tips of more than genesis: trains from genesis")
-	case failed >= maxFailedDonors:
-		m.tell(m.join.donor, fmt.Sprintf("%d donors in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
+	case !source:
+		m.tell(m.join.source, "no peer in sight gives tips of more than genesis: trains from genesis")
+	case failed >= maxFailedSources:
+		m.tell(m.join.source, fmt.Sprintf("%d snapshot sources in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
 		return
 	}
@@ -167,7 +167,7 @@ func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.j
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
 		m.join.waits = true
-		m.tell(m.join.donor, fmt.Sprintf("no peer in sight gives tips of more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
+		m.tell(m.join.source, fmt.Sprintf("no peer in sight gives tips of more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
 	}
 }
 
@@ -177,17 +177,17 @@ func (m *Machine) tickReplay(now Time) {
 	equal, live := m.gossip.Chains().Equal(now)
 	switch {
 	case equal:
-		m.tell(m.join.donor, "digest equal to that of a live peer: trains")
+		m.tell(m.join.source, "digest equal to that of a live peer: trains")
 	case live && m.outrun() && m.rounds.Status().Settled:
-		m.tell(m.join.donor, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
+		m.tell(m.join.source, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
 	case now < m.replayUntil(live), !m.rounds.Status().Settled && now < m.replayUntil(live)+replayMs:
-		if live && now-m.join.asked >= m.gossip.BeatPeriodMs() {
+		if live && now-m.join.asked >= m.gossip.HeartbeatPeriodMs() {
 			m.join.asked = now
 			m.gossip.Compare(now, wire.PeerID{})
 		}
 		return
 	case live && !m.join.restored:
-		m.tell(m.join.donor, fmt.Sprintf("no live peer shows the same digests after %d s: trains on what it has, repair goes on", (now-m.join.since)/1000))
+		m.tell(m.join.source, fmt.Sprintf("no live peer shows the same digests after %d s: trains on what it has, repair goes on", (now-m.join.since)/1000))
 	}
 	m.enter(now, Ready)
 }
@@ -197,18 +197,18 @@ func (m *Machine) outrun() bool { return m.gossip.Chains().Outran() >= outrunTim
 
 // replayUntil is when replaying ends whatever the digests are. With no live peer
 // there is nobody to be equal to. A node that came back with its disk waits no
-// longer for a peer than the peer's next beat takes.
+// longer for a peer than the peer's next heartbeat takes.
 func (m *Machine) replayUntil(live bool) Time {
-	beat := catchUpBeats * m.gossip.BeatPeriodMs()
+	heartbeat := catchUpHeartbeats * m.gossip.HeartbeatPeriodMs()
 	switch {
 	case m.join.restored && live:
-		return m.join.began + 2*beat
+		return m.join.began + 2*heartbeat
 	case m.join.restored:
-		return m.join.began + beat
+		return m.join.began + heartbeat
 	case live:
 		return m.join.since + max(replayMs, replayPart*(m.join.since-m.join.fetching))
 	}
-	return m.join.since + 2*beat
+	return m.join.since + 2*heartbeat
 }
 
 // tell says something to people about the way in.
@@ -216,18 +216,18 @@ func (m *Machine) tell(peer wire.PeerID, text string) {
 	m.emit(gossip.Event{Kind: gossip.EventJoin, Peer: peer, Text: text})
 }
 
-// donorInSight says whether some live peer is past joining itself. Newcomers
+// sourceInSight says whether some live peer is past joining itself. Newcomers
 // that know only each other begin the run from genesis.
-func (m *Machine) donorInSight() bool {
-	return m.inSight(func(wire.PeerID, *wire.Beat) bool { return true })
+func (m *Machine) sourceInSight() bool {
+	return m.inSight(func(wire.PeerID, *wire.Heartbeat) bool { return true })
 }
 
 // noteHolder notes when a peer was in sight that holds more than genesis. Of guests only the first
 // sight counts. A member closed what they hold and may return, but who gives no tips is no reason to
 // wait for ever.
 func (m *Machine) noteHolder(now Time) {
-	switch holds := func(_ wire.PeerID, b *wire.Beat) bool { return b.Folded > 0 }; {
-	case m.inSight(func(id wire.PeerID, b *wire.Beat) bool { return holds(id, b) && !m.guest(id) }):
+	switch holds := func(_ wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 }; {
+	case m.inSight(func(id wire.PeerID, b *wire.Heartbeat) bool { return holds(id, b) && !m.guest(id) }):
 		m.join.holder, m.join.waits = now, false
 	case m.join.holder == 0 && m.inSight(holds):
 		m.join.holder = now
@@ -235,9 +235,9 @@ func (m *Machine) noteHolder(now Time) {
 }
 
 // inSight says whether some live peer that is past joining itself is one of these.
-func (m *Machine) inSight(is func(wire.PeerID, *wire.Beat) bool) bool {
+func (m *Machine) inSight(is func(wire.PeerID, *wire.Heartbeat) bool) bool {
 	seen := false
-	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
 		seen = seen || b.State != wire.Joining && is(id, b)
 	})
 	return seen
@@ -269,8 +269,8 @@ func (m *Machine) behind() (rounds int) {
 	for p := range m.rounds.Fragments() {
 		ahead := m.rounds.Fragment(p).Closed()
 		for _, v := range m.gossip.Peers().All() {
-			if v.Beat != nil && !v.Silent && v.Refused == "" {
-				ahead = max(ahead, v.Beat.Closed[p])
+			if v.Heartbeat != nil && !v.Silent && v.Refused == "" {
+				ahead = max(ahead, v.Heartbeat.Closed[p])
 			}
 		}
 		rounds += int(ahead - m.rounds.Fragment(p).Tip().Round)
@@ -290,7 +290,7 @@ func (m *Machine) closed() []uint32 {
 // snapshot takes a manifest whose chunks are all stored. One that says round 0
 // everywhere is a run that has not begun: genesis is the tip.
 func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
-	m.join.donor = e.Donor
+	m.join.source = e.Source
 	for _, f := range e.Manifest.Fragments {
 		if f.Round > 0 {
 			if m.joins() {
@@ -310,7 +310,7 @@ func (m *Machine) replay(now Time) {
 		m.enter(now, Replaying)
 		m.join.asked = now
 	}
-	m.gossip.Compare(now, m.join.donor)
+	m.gossip.Compare(now, m.join.source)
 }
 
 // ErrInstall says that tips taken from a peer do not fit this run.

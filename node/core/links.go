@@ -10,8 +10,8 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// linksMs is the time between two looks at what beats say of links: no beats are more frequent.
-// One look takes less than a microsecond for each peer. With linksMsPerPeer, for which beats
+// linksMs is the time between two looks at what heartbeats say of links: no heartbeats are more frequent.
+// One look takes less than a microsecond for each peer. With linksMsPerPeer, for which heartbeats
 // wait too, looks take the same small share of time however many peers there are. Keys cost
 // nothing: however many somebody invents, a look comes after linksMostMs.
 const (
@@ -25,7 +25,7 @@ const (
 // send a thousand times as much, or publish a thousand times as seldom.
 const claimMost = 4
 
-// links are what beats say of the nodes' links and speeds.
+// links are what heartbeats say of the nodes' links and speeds.
 type links struct {
 	steps   []float64 // per second, of those that train
 	uploads []float64 // bytes per second, of uplinks that were seen full
@@ -34,7 +34,7 @@ type links struct {
 	plans   map[outer.Author]uint32
 }
 
-// tellLinks tells the rounds what beats say of links and speeds.
+// tellLinks tells the rounds what heartbeats say of links and speeds.
 func (m *Machine) tellLinks(now Time) {
 	if now-m.cache.linksAt < linksEvery(m.gossip.Peers().Known()) {
 		return
@@ -54,14 +54,14 @@ func linksEvery(peers int) Time {
 	return min(max(linksMs, linksMsPerPeer*Time(peers)), linksMostMs)
 }
 
-// links sums up the beats of others, and what this node knows of itself.
+// links sums up the heartbeats of others, and what this node knows of itself.
 func (m *Machine) links() links {
 	l := links{plans: map[outer.Author]uint32{}}
 	if m.end.may {
 		l.steps = append(l.steps, m.ownSteps())
 	}
 	l.carries(m.learning.upload, m.learning.full)
-	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
 		if b.State == wire.Leaving || b.Paused {
 			return
 		}

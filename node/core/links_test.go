@@ -62,7 +62,7 @@ func TestUnknownUplinks(t *testing.T) {
 	}
 }
 
-// Few peers are looked at as often as they beat, many more seldom, and invented ones stop no look.
+// Few peers are looked at as often as they heartbeat, many more seldom, and invented ones stop no look.
 func TestLooksAtLinks(t *testing.T) {
 	for peers, want := range map[int]Time{0: linksMs, 25: linksMs, 300: 6000, 4096: linksMostMs} {
 		if got := linksEvery(peers); got != want {

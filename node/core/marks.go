@@ -23,7 +23,7 @@ const markMargin = 2
 // keyOnlyMs is how long a key without its disk waits for all peers that may know
 // what it signed (see gossip.Core.AwaitsOwn). It is long enough for peers that
 // restart or are cut off; after it, peers that could contradict are gone. Should one
-// come back after all, what both sides hold of a round is evidence, and the key is
+// come back after all, what both sides hold of a round is equivocation proof, and the key is
 // barred.
 const keyOnlyMs = 600_000
 
@@ -44,7 +44,7 @@ func (m *Machine) tickMarks(now Time) {
 	}
 	m.beginMarks(now)
 	waited := now - m.marks.since
-	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.donorInSight() && !m.gossip.AwaitsOwn()
+	nobody := m.foundsNow() && waited >= m.cfg.AloneMs && !m.sourceInSight() && !m.gossip.AwaitsOwn()
 	if nobody || waited >= keyOnlyMs || m.reached() {
 		m.marksKnown()
 	}

@@ -49,7 +49,7 @@ func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
 // others stop for what is made, and what they have not heard of yet would come on top.
 const nearSteps = 2
 
-// tellStep beats after a step near the end.
+// tellStep heartbeats after a step near the end.
 func (m *Machine) tellStep(now Time) {
 	learners := m.gossip.Peers().Learners(now)
 	if !m.end.may || len(learners) == 0 || m.farFromBudget(now, len(learners)) {
@@ -60,7 +60,7 @@ func (m *Machine) tellStep(now Time) {
 		most = max(most, m.missing(now, p, voices))
 	}
 	if most <= nearSteps*m.stepTokens*uint64(len(learners)+1) {
-		m.gossip.BeatSoon(now)
+		m.gossip.HeartbeatSoon(now)
 	}
 }
 
@@ -81,25 +81,25 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 	return false
 }
 
-// voice is a learner whose word counts, and its newest beat.
+// voice is a learner whose word counts, and its newest heartbeat.
 type voice struct {
-	author  outer.Author
-	heard   heardAuthor
-	beat    *wire.Beat
-	most    uint64 // tokens that it counts for at most
-	stepped uint64 // tokens of the steps since the beat, by the speed that it says
+	author    outer.Author
+	heard     heardAuthor
+	heartbeat *wire.Heartbeat
+	most      uint64 // tokens that it counts for at most
+	stepped   uint64 // tokens of the steps since the heartbeat, by the speed that it says
 }
 
 // voices are the learners whose words count: a delta of them came, and they are here.
 // They never count for more than one delta can carry, nor, once words are weighed, than
 // their deltas bear out.
 func (m *Machine) voices(now Time) (voices []voice) {
-	m.gossip.Peers().Beats(func(id wire.PeerID, b *wire.Beat, at gossip.Time) {
+	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, at gossip.Time) {
 		h := m.heard.of(id)
 		if !m.counts(id, h) || m.gossip.Peers().Gone(id) {
 			return
 		}
-		v := voice{author: outer.Author(id), heard: h, beat: b, most: min(m.mostClaimed(), m.heard.most(h))}
+		v := voice{author: outer.Author(id), heard: h, heartbeat: b, most: min(m.mostClaimed(), m.heard.most(h))}
 		if b.State == wire.Training {
 			v.stepped = uint64(min(b.TokensPerSecond*float64(max(0, now-at))/1000, float64(v.most)))
 			v.stepped -= v.stepped % max(1, b.Tokens/max(1, b.Steps))
@@ -110,13 +110,13 @@ func (m *Machine) voices(now Time) (voices []voice) {
 }
 
 // claimed estimates the tokens of a fragment that others have made and that are in no delta yet.
-// That is what their beats said, less the deltas that came. The whole steps since the last beat, at
+// That is what their heartbeats said, less the deltas that came. The whole steps since the last heartbeat, at
 // the speed that they said, come on top, and so do deltas that were announced and are still coming.
 func (m *Machine) claimed(p int, voices []voice, coming map[outer.Author]uint64) (claimed uint64) {
 	for i := range voices {
 		v := &voices[i]
-		if p < len(v.beat.Unpublished) {
-			u := min(v.heard.unpublished(v.beat, p), v.most) + v.stepped + coming[v.author]
+		if p < len(v.heartbeat.Unpublished) {
+			u := min(v.heard.unpublished(v.heartbeat, p), v.most) + v.stepped + coming[v.author]
 			claimed += min(u, v.most, m.cfg.Params.Budget)
 		}
 	}
@@ -161,10 +161,10 @@ func (m *Machine) mostClaimed() uint64 {
 }
 
 // spent says whether an author steps no more and every delta of a fragment that it makes
-// of its last steps was announced, as its last beat and the headers since then tell.
+// of its last steps was announced, as its last heartbeat and the headers since then tell.
 func (m *Machine) spent(fragment int, a outer.Author) bool {
 	id := wire.PeerID(a)
-	b := m.gossip.Peers().Beat(id)
+	b := m.gossip.Peers().Heartbeat(id)
 	if b == nil || b.State != wire.Stopped || fragment >= len(b.Unpublished) {
 		return false
 	}

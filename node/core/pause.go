@@ -4,7 +4,7 @@ import "atoll/gossip/wire"
 
 // pause is the wish of the owner that this node costs nothing for now. It steps no more and
 // publishes what it has, as one that leaves. Then it rests: its rounds stand still, it
-// fetches nothing and gives nothing away. It beats, so that others know that they need not
+// fetches nothing and gives nothing away. It heartbeats, so that others know that they need not
 // wait. When it goes on it is as one that slept.
 type pause struct {
 	on      bool

@@ -87,11 +87,11 @@ func TestLeaveWhileResting(t *testing.T) {
 	if m.View().Resting() || m.View().State() != wire.Leaving || !m.View().MayLeave() {
 		t.Errorf("rests %v, says %v, may leave %v", m.View().Resting(), m.View().State(), m.View().MayLeave())
 	}
-	beats := func(b gossip.Publish) bool {
+	heartbeats := func(b gossip.Publish) bool {
 		m, err := wire.Open(m.cfg.Run, b.Bytes)
-		return err == nil && m.Beat != nil && m.Beat.State == wire.Leaving
+		return err == nil && m.Heartbeat != nil && m.Heartbeat.State == wire.Leaving
 	}
-	if !slices.ContainsFunc(find[gossip.Publish](m.Effects()), beats) {
+	if !slices.ContainsFunc(find[gossip.Publish](m.Effects()), heartbeats) {
 		t.Error("it does not say so")
 	}
 }

@@ -7,7 +7,7 @@ const maxLead = 0.05
 
 // Progress is the share of the budget that is folded or known to be made and not
 // folded yet: what the learning rate follows. It is local knowledge, and the same
-// everywhere within a beat or two. By what is folded alone the rate would come a
+// everywhere within a heartbeat or two. By what is folded alone the rate would come a
 // round late, a good part of a short run. The first H steps would have the rate of
 // the start, and none the rate of the end.
 //

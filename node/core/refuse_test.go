@@ -12,7 +12,7 @@ import (
 )
 
 // A header that breaks the rules is refused by name. Its payload is neither fetched nor
-// stored, and it rings no bell.
+// stored, and it rings no proposal.
 func TestBadHeadersAreRefused(t *testing.T) {
 	payload := make([]byte, 17)
 	good := wire.Header{Round: 1, Steps: 8, Tokens: 8, Size: 17, Payload: wire.Sum(payload)}
@@ -54,16 +54,16 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// proof is evidence that the owner of a key signed two deltas for one round.
-func proof(m *Machine, key byte, round uint32) wire.Evidence {
+// proof is equivocation proof that the owner of a key signed two deltas for one round.
+func proof(m *Machine, key byte, round uint32) wire.Equivocation {
 	h := wire.Header{Round: round, Steps: 1, Tokens: 1, Size: 17}
 	a := signed(m, testKey(key), h)
 	h.Tokens++
-	return wire.Evidence{A: a, B: signed(m, testKey(key), h)}
+	return wire.Equivocation{A: a, B: signed(m, testKey(key), h)}
 }
 
 // Two deltas of a guest for one round, or of a key that nobody here knows, bar nobody, also where an older store has them as
-// evidence.
+// equivocation proof.
 func TestGuestsAreNotBarred(t *testing.T) {
 	const now = 1_000_000
 	for name, c := range map[string]struct{ guest, unknown, barred bool }{"a member": {barred: true}, "a guest": {guest: true}, "unknown": {unknown: true}} {
@@ -72,16 +72,16 @@ func TestGuestsAreNotBarred(t *testing.T) {
 		if c.unknown {
 			h.Certificate[0] ^= 1
 		}
-		e := wire.Evidence{A: signed(m, testKey(2), h)}
+		e := wire.Equivocation{A: signed(m, testKey(2), h)}
 		h.Tokens++
 		e.B = signed(m, testKey(2), h)
 		for _, restart := range []bool{false, true} {
 			if restart {
-				m.Evidence(now, e)
+				m.Equivocation(now, e)
 			} else {
-				m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: wire.Message{Evidence: &e}})
+				m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: wire.Message{Equivocation: &e}})
 			}
-			stored := slices.ContainsFunc(m.Effects(), func(e Effect) bool { _, is := e.(StoreEvidence); return is })
+			stored := slices.ContainsFunc(m.Effects(), func(e Effect) bool { _, is := e.(StoreEquivocation); return is })
 			if m.Rounds().Barred(outer.Author(e.A.Header.Author)) != c.barred || !restart && stored != c.barred {
 				t.Errorf("%s, after a restart %v: stored %v", name, restart, stored)
 			}
@@ -89,41 +89,41 @@ func TestGuestsAreNotBarred(t *testing.T) {
 	}
 }
 
-// No more evidence of strangers is kept for one round than there is room for, and none
-// about rounds far ahead. Evidence against a delta that the node holds is used all the
+// No more equivocation proof of strangers is kept for one round than there is room for, and none
+// about rounds far ahead. Equivocation proof against a delta that the node holds is used all the
 // same, and stored once. After a restart the author is out of the round as well.
-func TestEvidenceThatIsUsedIsStored(t *testing.T) {
+func TestEquivocationThatIsUsedIsStored(t *testing.T) {
 	const now = 1_000_000
 	m := lone(4, 4, 8)
-	var stored []wire.Evidence
+	var stored []wire.Equivocation
 	says := func(msg wire.Message) {
 		m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: msg})
 		for _, e := range m.Effects() {
-			if e, ok := e.(StoreEvidence); ok {
-				stored = append(stored, e.Evidence)
+			if e, ok := e.(StoreEquivocation); ok {
+				stored = append(stored, e.Equivocation)
 			}
 		}
 	}
 	for i := range byte(40) {
 		e := proof(m, 100+i, 1)
-		says(wire.Message{Evidence: &e})
+		says(wire.Message{Equivocation: &e})
 	}
 	far := proof(m, 90, 1000)
-	says(wire.Message{Evidence: &far})
+	says(wire.Message{Equivocation: &far})
 	if m.Rounds().Barred(outer.Author(far.A.Header.Author)) {
 		t.Error("a proof about a round far ahead is kept")
 	}
 	used := proof(m, 91, 1)
 	says(wire.Message{Header: &used.A})
 	for range 2 {
-		says(wire.Message{Evidence: &used})
+		says(wire.Message{Equivocation: &used})
 	}
 	if len(stored) != 33 || stored[32] != used {
 		t.Fatalf("%d proofs are stored, want the 32 that are kept and the one that is used", len(stored))
 	}
 	m = lone(4, 4, 8)
 	for _, e := range stored {
-		m.Evidence(now, e)
+		m.Equivocation(now, e)
 	}
 	d := DeltaOf(used.A.Header.ID(m.cfg.Run), used.A.Header, nil)
 	if err := m.Rounds().Offer(now, d, true); !errors.Is(err, rounds.ErrBarred) {

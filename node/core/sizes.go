@@ -6,9 +6,9 @@ func (m *Machine) Sizes(each func(what string, count, most int)) {
 	m.gossip.Sizes(each)
 	m.rounds.Sizes(each)
 	largest := 0
-	for _, kept := range m.evidence {
+	for _, kept := range m.equivocation {
 		largest = max(largest, len(kept))
 	}
-	each("rounds with evidence", len(m.evidence), maxEvidenceRounds)
-	each("headers of evidence for one round", largest, maxEvidence)
+	each("rounds with equivocation proof", len(m.equivocation), maxEquivocationRounds)
+	each("headers of equivocation proof for one round", largest, maxEquivocation)
 }

@@ -20,7 +20,7 @@ import (
 // are in. The tip's length stands first.
 
 // History are the links that a snapshot of a fragment's tip brings: the links of
-// the union window up to the round, without some at its beginning. Every donor
+// the union window up to the round, without some at its beginning. Every snapshot source
 // that has closed a few rounds more or less, and holds the window, thus cuts the
 // same chunks.
 func History(p outer.Params, m *rounds.Machine, fragment int, round uint32) []outer.Link {
@@ -111,7 +111,7 @@ func PackChunk(chunk []byte) []byte {
 	return codec.Pack(chunk)
 }
 
-// ErrUnfit: tips are not what the run's can be, so their donor is to blame.
+// ErrUnfit: tips are not what the run's can be, so their snapshot source is to blame.
 var ErrUnfit = errors.New("the tips do not fit this run")
 
 // Assemble puts the chunks of a manifest together: the tip of each fragment, and the

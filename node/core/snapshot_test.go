@@ -73,7 +73,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 }
 
 // What is cut into chunks is put together again. What the disk lacks is no fault of the
-// donor; what does not fit the run is.
+// snapshot source; what does not fit the run is.
 func TestAssemble(t *testing.T) {
 	p, f := tiny()
 	b, m, links := blob(t, 12, func(int) int { return 2 })

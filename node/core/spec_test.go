@@ -248,7 +248,7 @@ func specManifest(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// tenRounds are the links that a donor with windows of 10 and that many rounds sends with
+// tenRounds are the links that a snapshot source with windows of 10 and that many rounds sends with
 // the tip of round 10, and all that it has.
 func tenRounds(t testing.TB, accept uint32) (sent, history []outer.Link) {
 	p, f := tiny()

@@ -21,7 +21,7 @@ func fixedGenesis() Genesis {
 	return Genesis{
 		Rules: 1, Name: "golden <run> é", Model: llama.Tiny, Seed: 42, Batch: 4, Inner: Inner{Optimizer: optimizer.NameMuon, LR: 4e-3},
 		Outer: outer.Spec{
-			Fragments: 8, Codec: codec.Int4, H: 24, Answerers: 16, Learners: 32, Budget: 3_000_000, CreatedMs: 1_700_000_000_000,
+			Fragments: 8, Codec: codec.Int4, H: 24, LearnersPerRound: 16, Learners: 32, Budget: 3_000_000, CreatedMs: 1_700_000_000_000,
 			SweepMs: 90_000, Window: 200,
 		},
 		WayMs: 100, Data: Data{Name: "prose", SHA256: strings.Repeat("0a", 32)},

@@ -29,13 +29,13 @@ type Spec struct {
 	Optimizer string  // "" = Muon, and AdamW with From
 	LR        float64 // peak; 0 = what measured best
 
-	H, Fragments, Answerers int        // 0 = what suits links, codec and model
-	Codec                   codec.Kind // 0 = what suits links
-	Learners                int        // that are expected; 0 = 1
-	Links                   *Links     // nil = nobody described them
+	H, Fragments, LearnersPerRound int        // 0 = what suits links, codec and model
+	Codec                          codec.Kind // 0 = what suits links
+	Learners                       int        // that are expected; 0 = 1
+	Links                          *Links     // nil = nobody described them
 
-	Window      uint32        // rounds within which chains are united; 0 = by WindowBytes
-	WindowBytes float64       // of deltas that each node keeps so that chains can be united; 0 = of as many rounds as are of use
+	Window      uint32        // rounds within which chains are reconciled; 0 = by WindowBytes
+	WindowBytes float64       // of deltas that each node keeps so that chains can be reconciled; 0 = of as many rounds as are of use
 	Profile     string        // of the network: local, lan or wan; "" = wan
 	Owners      []wire.PeerID // who admit others; none = everybody contributes
 }
@@ -145,7 +145,7 @@ func (s Spec) outer(g Genesis) outer.Spec {
 		fragments = defaultFragments(s.Model)
 	}
 	return outer.Spec{
-		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, Answerers: s.Answerers, Learners: max(s.Learners, 1),
+		Fragments: cmp.Or(s.Fragments, fragments), Codec: cmp.Or(s.Codec, codec.Int4), H: s.H, LearnersPerRound: s.LearnersPerRound, Learners: max(s.Learners, 1),
 		Budget: cmp.Or(s.Tokens, 1), CreatedMs: s.CreatedMs, OwnText: s.Text.Own || s.From != nil && s.Text.SHA256 == "",
 	}
 }
@@ -165,7 +165,7 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 	if s.Fragments == 0 || !g.BuiltIn() {
 		g.splitToFit()
 	}
-	e.RoundBytes = float64(min(g.Outer.Learners, g.Outer.Answerers)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
+	e.RoundBytes = float64(min(g.Outer.Learners, g.Outer.LearnersPerRound)) * float64(g.Params()) * tune.BytesOf(g.Outer.Codec)
 	sweep := e.RoundBytes / usualLink
 	if e.Links != nil {
 		sweep = e.Links.SweepSeconds
@@ -185,11 +185,11 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 // suit has the links decide what was left open.
 func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
 	means := tune.Means{
-		Params: g.Params(), Tensors: g.MostFragments(), Learners: o.Learners, Answerers: g.Outer.Answerers,
+		Params: g.Params(), Tensors: g.MostFragments(), Learners: o.Learners, LearnersPerRound: g.Outer.LearnersPerRound,
 		StepSeconds: s.Links.StepSeconds, BytesPerSecond: s.Links.BytesPerSecond, Codec: s.Codec, FreeCores: s.Links.FreeCores,
 	}
-	if s.Answerers == 0 {
-		means.LeastAnswerers = outer.LeastQuorum
+	if s.LearnersPerRound == 0 {
+		means.LeastLearnersPerRound = outer.LeastQuorum
 	}
 	choice, err := tune.Choose(means)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s Spec) suit(o *outer.Spec, g Genesis) (e Expected, err error) {
 		means.Codec = g.Outer.Codec
 		e.Int4Bytes = means.Int4BytesPerSecond()
 	}
-	o.Codec, o.H, o.Answerers, o.Fragments = choice.Codec, choice.H, choice.Answerers, choice.Fragments
+	o.Codec, o.H, o.LearnersPerRound, o.Fragments = choice.Codec, choice.H, choice.LearnersPerRound, choice.Fragments
 	e.Links = &choice
 	return e, nil
 }

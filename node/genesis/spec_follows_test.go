@@ -18,7 +18,7 @@ func followsByText(g Genesis) outer.Params {
 	o := g.Outer
 	up := func(x, y int) int { return (x + y - 1) / y }
 	p := outer.Params{
-		Fragments: o.Fragments, H: o.H, Codec: o.Codec, Answerers: o.Answerers, Budget: o.Budget, CreatedMs: o.CreatedMs, OwnText: o.OwnText,
+		Fragments: o.Fragments, H: o.H, Codec: o.Codec, LearnersPerRound: o.LearnersPerRound, Budget: o.Budget, CreatedMs: o.CreatedMs, OwnText: o.OwnText,
 		HMin: max(o.H/4, 1), Eta: 1, ClipFactor: 3, RefDecay: 0.9, MaxShare: 0.4, Quorum: 3,
 		TokensPerStep: uint64(g.Batch) * uint64(g.Model.Context), MaxTokensPerStep: 64 * uint64(g.Batch) * uint64(g.Model.Context),
 		WindowUnion: o.Window, WindowAccept: min(o.Window/2, 16), MinRoundMs: 20, GraceMinMs: 50, GraceMaxMs: max(2*o.SweepMs, 120_000),
@@ -30,10 +30,10 @@ func followsByText(g Genesis) outer.Params {
 	if o.Codec == 5 {
 		longest = 24
 	}
-	room, turns := 42, up(o.Learners, o.Answerers)
+	room, turns := 42, up(o.Learners, o.LearnersPerRound)
 	p.MaxPace = min(up(2*max(o.H, longest), o.H), 1024)
 	if turns > 1 {
-		p.Eta *= float64(o.Answerers) / float64(o.Learners)
+		p.Eta *= float64(o.LearnersPerRound) / float64(o.Learners)
 		p.MaxPace = max(p.MaxPace, 4)
 	}
 	if turns > 10 {
@@ -63,7 +63,7 @@ func specFollows(t *testing.T, s *spectest.Spec) {
 		g := fixedGenesis()
 		g.Batch, g.Outer = rapid.IntRange(1, MaxBatch).Draw(t, "batch"), outer.Spec{
 			Fragments: 8, Codec: rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse, codec.Sparse8}).Draw(t, "codec"), H: rapid.IntRange(1, outer.MaxH).Draw(t, "h"),
-			NoMomentum: rapid.Bool().Draw(t, "no momentum"), Answerers: rapid.IntRange(3, outer.MaxAnswerers).Draw(t, "answerers"),
+			NoMomentum: rapid.Bool().Draw(t, "no momentum"), LearnersPerRound: rapid.IntRange(3, outer.MaxLearnersPerRound).Draw(t, "sampled learners"),
 			Learners: rapid.IntRange(1, outer.MaxLearners).Draw(t, "learners"), Budget: 1, SweepMs: rapid.Int64Range(0, outer.MaxSweepMs).Draw(t, "sweep"),
 			Window: rapid.Uint32Range(outer.LeastWindow, outer.MaxWindow).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
 		}

@@ -30,7 +30,7 @@ func TestSpec(t *testing.T) {
 		"J-1": specDocument, "J-2": specText, "J-2.2": specIntegers, "J-2.3": specNumbers, "J-3": specRunID, "J-4": specOneEncoding,
 		"J-4.2": specRanges, "J-4.3": specHeads, "J-4.4": specNames, "J-4.5": specWords, "J-4.6": specStep, "J-4.7": specOwners,
 		"J-5": specTravels, "J-5.2": specAllTips, "J-6": specTensors, "J-6.2": specTied, "J-7": specOnes, "J-7.2": specSplitmix,
-		"J-7.3": specStreams, "J-7.4": specBell, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specFollows, "J-9.2": specInner,
+		"J-7.3": specStreams, "J-7.4": specProposal, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specFollows, "J-9.2": specInner,
 		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside,
 		"J-10.6": specPieces, "J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specTies, "J-10.11": specRows,
 		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
@@ -246,7 +246,7 @@ func specRanges(t *testing.T, s *spectest.Spec) {
 	for _, row := range s.Table(t, "genesis numbers") {
 		numbers[row[0]] = true
 		name := row[0][strings.LastIndex(row[0], ".")+1:]
-		of := regexp.MustCompile(`[ .]` + name + ` is [^ ;:]+[;:] (use [-0-9.e+]+ to|use at most|must be|the byte tokenizer|a beat has room)`)
+		of := regexp.MustCompile(`[ .]` + name + ` is [^ ;:]+[;:] (use [-0-9.e+]+ to|use at most|must be|the byte tokenizer|a heartbeat has room)`)
 		judge := func(x float64, ok bool) {
 			g := fixedGenesis()
 			switch v := fieldOf(&g, row[0]); {
@@ -528,7 +528,7 @@ func specStreams(t *testing.T, _ *spectest.Spec) {
 	sums(t, small, math.MaxUint64)
 }
 
-func specBell(t *testing.T, _ *spectest.Spec) {
+func specProposal(t *testing.T, _ *spectest.Spec) {
 	initial(oddSizes, 42, func(v tensor.View, x []float32) {
 		stream := streamByText(42, v.Name)
 		for i, y := range x {
@@ -554,9 +554,9 @@ func specInit(t *testing.T, s *spectest.Spec) {
 	}
 	states := s.Hex(t, "genesis states")
 	for p, tip := range g.Tips() {
-		anchor := make([]float32, len(tip.Anchor))
-		g.Plan()[p].Gather(slab.Data, anchor)
-		if !reflect.DeepEqual(anchor, tip.Anchor) {
+		global := make([]float32, len(tip.Global))
+		g.Plan()[p].Gather(slab.Data, global)
+		if !reflect.DeepEqual(global, tip.Global) {
 			t.Errorf("fragment %d begins with other values", p)
 		}
 		if want := states[32*p : 32*p+32]; !bytes.Equal(tip.State[:], want) {

@@ -22,11 +22,11 @@ func (g Genesis) TipsOf(values []float32) []*outer.Tip {
 	return g.Plan().Genesis(values, g.OuterParams())
 }
 
-// Anchor puts the tips of all fragments together into one set of parameters.
-func (g Genesis) Anchor(tips []*outer.Tip) *tensor.Slab {
+// Global parameters puts the tips of all fragments together into one set of parameters.
+func (g Genesis) Global(tips []*outer.Tip) *tensor.Slab {
 	slab := g.NewSlab()
 	for p, f := range g.Plan() {
-		f.Scatter(tips[p].Anchor, slab.Data)
+		f.Scatter(tips[p].Global, slab.Data)
 	}
 	return slab
 }

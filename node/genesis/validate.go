@@ -78,7 +78,7 @@ func (g Genesis) validateFields() error {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
 	if g.Outer.Fragments > wire.MaxFragments {
-		return fmt.Errorf("genesis: Outer.Fragments is %d; a beat has room for %d", g.Outer.Fragments, wire.MaxFragments)
+		return fmt.Errorf("genesis: Outer.Fragments is %d; a heartbeat has room for %d", g.Outer.Fragments, wire.MaxFragments)
 	}
 	if err := g.validateNumbers(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (g *Genesis) splitToFit() {
 	}
 }
 
-// LargestTip is the most bytes that a donor may say a fragment has.
+// LargestTip is the most bytes that a snapshot source may say a fragment has.
 func (g Genesis) LargestTip() uint64 {
 	size := 0
 	for _, f := range g.Plan() {

@@ -111,7 +111,7 @@ func (d *doctor) checkSpeed() {
 	g := d.genesis
 	round := time.Duration(float64(g.Outer.H) * float64(g.StepTokens()) / perSecond * float64(time.Second))
 	out := 8 * float64(sweepBytes(g)) / round.Seconds() / 1e6
-	others := float64(g.Outer.Answerers - 1)
+	others := float64(g.Outer.LearnersPerRound - 1)
 	d.good("speed", fmt.Sprintf("%.0f tokens/s: %d steps and a delta of each fragment every %v; sends %s then (%.2f Mbit/s), and receives as much from each other learner, at most %.1f Mbit/s from %.0f",
 		perSecond, g.Outer.H, threeDigits(round), status.Traffic(float64(sweepBytes(g))), out, others*out, others))
 }

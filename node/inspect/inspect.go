@@ -82,7 +82,7 @@ func openFolder(dir string) (*folder, error) {
 
 func (f *folder) close() error { return f.store.Close() }
 
-// LoadModel returns the newest anchor of a node's folder: from the node that
+// LoadModel returns the newest global parameters of a node's folder: from the node that
 // runs on it, or else from disk. The tokens are those that it has folded.
 func LoadModel(ctx context.Context, dir string) (genesis.Genesis, *tensor.Slab, uint64, error) {
 	g, err := FolderGenesis(dir)
@@ -96,7 +96,7 @@ func LoadModel(ctx context.Context, dir string) (genesis.Genesis, *tensor.Slab, 
 	if err != nil {
 		return genesis.Genesis{}, nil, 0, fmt.Errorf("load the model of %s: %w", dir, err)
 	}
-	return g, g.Anchor(tips), foldedTokens(g.Plan(), tips), nil
+	return g, g.Global(tips), foldedTokens(g.Plan(), tips), nil
 }
 
 func runningTips(ctx context.Context, dir string, g genesis.Genesis) ([]*outer.Tip, error) {

@@ -83,7 +83,7 @@ func TestVerifyErrors(t *testing.T) {
 
 func TestLoadModel(t *testing.T) {
 	l := ledgertest.New(t).Rounds(3).Bases().Rounds(1)
-	want := l.Genesis.Anchor(l.Tips)
+	want := l.Genesis.Global(l.Tips)
 	g, slab, tokens, err := LoadModel(context.Background(), l.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestLoadModel(t *testing.T) {
 // A crash may leave a base of a fold that was not recorded any more.
 func TestLoadModelPassesOverUnrecordedBase(t *testing.T) {
 	l := ledgertest.New(t).Rounds(2).Bases().Rounds(1)
-	good := l.Genesis.Anchor(l.Tips)
+	good := l.Genesis.Global(l.Tips)
 	stale := *l.Tips[0]
 	stale.Chain[0] ^= 1
 	l.Check(l.Store.PutBase(0, stale.Round, &stale))

@@ -108,15 +108,15 @@ var numbers = []number{
 	{"atoll_run_tokens_per_second", "Tokens folded per second by the whole run, over the last minute.", varies, true, func(s status.Snapshot) float64 { return s.TokensPerS }},
 	{"atoll_run_remaining_seconds", "Time until the end of the run at this speed.", varies, true, func(s status.Snapshot) float64 { return s.ETASeconds }},
 	{"atoll_finished", "1 when the run is over and this node holds its model.", varies, false, func(s status.Snapshot) float64 { return truth(s.Finished) }},
-	{"atoll_agreed", "1 when the newest beats of all live peers show the digests of this node.", varies, false, func(s status.Snapshot) float64 { return truth(s.Agreed) }},
+	{"atoll_agreed", "1 when the newest heartbeats of all live peers show the digests of this node.", varies, false, func(s status.Snapshot) float64 { return truth(s.Agreed) }},
 	{"atoll_parameters", "Parameters of the model.", varies, false, func(s status.Snapshot) float64 { return float64(s.Params) }},
 	{"atoll_steps_total", "Inner steps that this node has taken.", grows, false, func(s status.Snapshot) float64 { return float64(s.Step) }},
 	{"atoll_trained_tokens_total", "Tokens that this node has trained on.", grows, false, func(s status.Snapshot) float64 { return float64(s.TokensTrained) }},
 	{"atoll_train_loss", "Training loss of this node, in nats per token.", varies, true, func(s status.Snapshot) float64 { return s.TrainLoss }},
 	{"atoll_learning_rate", "Learning rate of the inner optimizer.", varies, true, func(s status.Snapshot) float64 { return s.LearningRate }},
-	{"atoll_validation_bpb", "Bits per byte of the newest anchor on held-out text, where tokens are bytes of text.", varies, true, func(s status.Snapshot) float64 { return s.ValBPB }},
-	{"atoll_validation_loss", "Loss of the newest anchor on held-out text in nats per token, where tokens are no bytes.", varies, true, func(s status.Snapshot) float64 { return s.ValLoss }},
-	{"atoll_validation_folded_tokens", "Tokens folded by the anchor that was measured.", varies, true, func(s status.Snapshot) float64 { return float64(s.ValAtTokens) }},
+	{"atoll_validation_bpb", "Bits per byte of the newest global parameters on held-out text, where tokens are bytes of text.", varies, true, func(s status.Snapshot) float64 { return s.ValBPB }},
+	{"atoll_validation_loss", "Loss of the newest global parameters on held-out text in nats per token, where tokens are no bytes.", varies, true, func(s status.Snapshot) float64 { return s.ValLoss }},
+	{"atoll_validation_folded_tokens", "Tokens folded by the global parameters that was measured.", varies, true, func(s status.Snapshot) float64 { return float64(s.ValAtTokens) }},
 	{"atoll_delta_planned_steps", "Inner steps that this node plans for a delta.", varies, true, func(s status.Snapshot) float64 { return float64(s.Plan.Planned) }},
 	{"atoll_rounds_closed_total", "Rounds that closed on this node, all fragments together.", grows, false, func(s status.Snapshot) float64 { return float64(s.Account.Rounds) }},
 	{"atoll_deltas_folded", "Deltas in the chain that this node holds.", varies, false, func(s status.Snapshot) float64 { return float64(s.Account.Deltas) }},
@@ -199,7 +199,7 @@ func (x scrape) peers(s status.Snapshot) {
 		}
 		seen[id] = true
 		x.gauge("atoll_peer_share_ratio", "Part of all folded tokens that a node has contributed.", p.Share, "peer", id)
-		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its beats say.", p.TokensPerS, "peer", id)
+		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its heartbeats say.", p.TokensPerS, "peer", id)
 		if !p.Self {
 			x.gauge("atoll_peer_lag_seconds", "Time since a node was last heard.", p.LagS, "peer", id)
 			x.counter("atoll_peer_sent_bytes_total", "Bytes that this node has sent to a peer.", float64(p.SentBytes), "peer", id)

@@ -47,8 +47,8 @@ func admit(t *testing.T, s *server, owner, seed byte) error {
 
 // passes reports whether a relay passes on what a node says.
 func passes(s *server, seed byte) bool {
-	beat := wire.EncodeBeat(key(seed), s.run, wire.Beat{Incarnation: 1, Seq: 1, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
-	return s.check(wire.PeerID{8}, beat) == nil
+	heartbeat := wire.EncodeHeartbeat(key(seed), s.run, wire.Heartbeat{Incarnation: 1, Seq: 1, State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
+	return s.check(wire.PeerID{8}, heartbeat) == nil
 }
 
 // A relay lets in whom any owner of the run invited, and passes on nothing of whom any owner revoked; also after a restart,

@@ -10,9 +10,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Of a member that beats without end a relay passes few beats on, as a node does. Runs of the first format chose their own
+// Of a member that heartbeats without end a relay passes few heartbeats on, as a node does. Runs of the first format chose their own
 // periods, and a relay has no bound there.
-func TestBeatsAtARelayAreBounded(t *testing.T) {
+func TestHeartbeatsAtARelayAreBounded(t *testing.T) {
 	const sent = 500
 	run, owner, author := wire.RunID{1}, key(20), key(3)
 	members := member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})
@@ -25,13 +25,13 @@ func TestBeatsAtARelayAreBounded(t *testing.T) {
 		s.follow([]byte(document))
 		passed := 0
 		for i := range sent {
-			beat := wire.EncodeBeat(author, run, wire.Beat{Incarnation: 1, Seq: uint64(i + 1), State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
-			if s.gate.Check(0, wire.PeerID{8}, beat) == nil {
+			heartbeat := wire.EncodeHeartbeat(author, run, wire.Heartbeat{Incarnation: 1, Seq: uint64(i + 1), State: wire.Observing, Unpublished: []uint64{0}, Closed: []uint32{0}, PeriodMs: 500})
+			if s.gate.Check(0, wire.PeerID{8}, heartbeat) == nil {
 				passed++
 			}
 		}
 		if passed == 0 || bounded == (passed > sent/10) {
-			t.Errorf("%s: %d of %d beats at once are passed on", document, passed, sent)
+			t.Errorf("%s: %d of %d heartbeats at once are passed on", document, passed, sent)
 		}
 	}
 }

@@ -3,8 +3,8 @@
 // no direct way, and spreads gossip. It holds nothing of a run but the genesis document,
 // so that a newcomer who knows no other address gets in, and who was admitted to it and revoked.
 //
-// To its peers a relay is an observer that says nothing: it sends no beats and asks for no
-// rosters, so nobody waits for it.
+// To its peers a relay is an observer that says nothing: it sends no heartbeats and asks for no
+// peer lists, so nobody waits for it.
 package relay
 
 import (
@@ -88,7 +88,7 @@ type server struct {
 	members *member.Table // nil in a run that is open to everybody
 	files   files         // that remember them
 
-	asking atomic.Bool // for a certificate: one at a time, as beats come again
+	asking atomic.Bool // for a certificate: one at a time, as heartbeats come again
 	gate   *p2p.MessageGate
 	began  time.Time
 
@@ -150,7 +150,7 @@ func (s *server) begin(document []byte) {
 	s.follow(document)
 }
 
-// follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound here, and beats have theirs.
+// follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound here, and heartbeats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
 		Owners []wire.PeerID
@@ -273,7 +273,7 @@ func (s *server) take(document []byte) {
 }
 
 // fetchCertificates asks the peer that forwarded something of an author for what admits that one. Its
-// next beat passes.
+// next heartbeat passes.
 func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
 	if !s.asking.CompareAndSwap(false, true) {
 		return
@@ -318,8 +318,8 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 		return wire.Response{Status: wire.Refused}.Encode()
 	}
 	switch r.Kind {
-	case wire.GetRoster:
-		return wire.Found(s.roster(from))
+	case wire.GetPeerList:
+		return wire.Found(s.peerList(from))
 	case wire.GetCertificates:
 		return wire.Found(s.members.Answer(r))
 	case wire.GetOwn:
@@ -332,8 +332,8 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 	return wire.Response{Status: wire.NotFound}.Encode()
 }
 
-// roster is the own record and those of the connected peers, without the asker's.
-func (s *server) roster(asker wire.PeerID) []byte {
+// peer list is the own record and those of the connected peers, without the asker's.
+func (s *server) peerList(asker wire.PeerID) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids := make([]wire.PeerID, 0, len(s.records))
@@ -344,8 +344,8 @@ func (s *server) roster(asker wire.PeerID) []byte {
 	}
 	slices.SortFunc(ids, wire.PeerID.Compare)
 	records := [][]byte{s.signed.Encode()}
-	for _, id := range ids[:min(len(ids), wire.MaxRoster-1)] {
+	for _, id := range ids[:min(len(ids), wire.MaxPeerList-1)] {
 		records = append(records, s.records[id].Encode())
 	}
-	return wire.EncodeRoster(records)
+	return wire.EncodePeerList(records)
 }

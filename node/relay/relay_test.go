@@ -120,11 +120,11 @@ func TestIntroduces(t *testing.T) {
 			t.Fatalf("genesis %q, %v", got, err)
 		}
 	}
-	body, err := ask(t, second, id, wire.Request{Kind: wire.GetRoster})
+	body, err := ask(t, second, id, wire.Request{Kind: wire.GetPeerList})
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := wire.DecodeRoster(body)
+	records, err := wire.DecodePeerList(body)
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%d records, %v: want the relay and the first node", len(records), err)
 	}

@@ -153,7 +153,7 @@ func (b *bases) restart(installed []*outer.Tip) {
 	}
 }
 
-func baseBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Anchor) + len(t.Momentum) + len(t.Ref))) }
+func baseBytes(t *outer.Tip) int64 { return int64(4 * (len(t.Global) + len(t.Momentum) + len(t.Ref))) }
 
 // forget drops a base from memory, under mu.
 func (b *bases) forget(k baseKey) {

@@ -143,7 +143,7 @@ func TestDamagedBaseInMemory(t *testing.T) {
 		copied, err := outer.DecodeTip(kept.Encode(), g.plan[0], g.params)
 		g.check(err)
 		g.check(g.disk.PutBase(0, copied))
-		kept.Anchor[0]++
+		kept.Global[0]++
 		_, err = g.base(0, 4)
 		if trusted {
 			g.check(err)
@@ -161,7 +161,7 @@ func TestDamagedGenesisIsMadeAnew(t *testing.T) {
 	g := newRig(t).start()
 	tip, err := g.base(0, 0)
 	g.check(err)
-	tip.Anchor[0]++
+	tip.Global[0]++
 	_, err = g.base(0, 0)
 	wantError(t, "damaged", err, outer.ErrDamaged)
 	again, err := g.base(0, 0)

@@ -104,12 +104,12 @@ func TestLostBase(t *testing.T) {
 	}
 }
 
-// An anchor that memory has damaged is not folded from: the machine hears of it, and
+// Global parameters that memory has damaged is not folded from: the machine hears of it, and
 // the next fold begins at what the disk has.
 func TestDamagedMemory(t *testing.T) {
 	g := newRig(t).write(4, true).start()
 	tip := g.Machine().Rounds().Fragment(0).Tip()
-	tip.Anchor[0]++
+	tip.Global[0]++
 	g.closes(0, 1)
 	if told := saw[replica.Damaged](g); len(told) != 1 || !errors.Is(told[0].Err, outer.ErrDamaged) {
 		t.Fatalf("told %v", told)
@@ -124,7 +124,7 @@ func TestDamagedMemory(t *testing.T) {
 func TestDamagedTipIsReadAgain(t *testing.T) {
 	g := newRig(t).start()
 	tip := g.Machine().Rounds().Fragment(0).Tip()
-	tip.Anchor[0]++
+	tip.Global[0]++
 	g.Machine().Damaged(g.now, 0, rounds.DamagedTip, 0)
 	g.settle().tick(3_600_000)
 	if repaired := g.Machine().Rounds().Fragment(0).Tip(); repaired == tip || !repaired.Sound() || g.failed != nil {

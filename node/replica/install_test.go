@@ -21,7 +21,7 @@ func inWindow(t *testing.T) *rig {
 	return g
 }
 
-// another is a donor of the tips of a round, on a chain whose rounds lack a delta.
+// another is a snapshot source of the tips of a round, on a chain whose rounds lack a delta.
 func another(t *testing.T, round int) *rig {
 	g := inWindow(t)
 	g.keys = slices.Clone(g.keys[1:2])
@@ -29,11 +29,11 @@ func another(t *testing.T, round int) *rig {
 	return g.write(round, true).write(2, false).start()
 }
 
-// fetch brings the chunks of a donor's tips, and returns what installs them.
-func (g *rig) fetch(donor *rig) core.InstallTips {
+// fetch brings the chunks of a snapshot source's tips, and returns what installs them.
+func (g *rig) fetch(source *rig) core.InstallTips {
 	g.t.Helper()
-	g.donor = donor
-	g.Machine().Step(g.now, gossip.PeerUp{Peer: wire.PeerIDOf(donor.keys[0])})
+	g.source = source
+	g.Machine().Step(g.now, gossip.PeerUp{Peer: wire.PeerIDOf(source.keys[0])})
 	g.Machine().Gossip().FetchTips(g.now)
 	for g.Execute(); len(g.work["install"]) == 0; g.Execute() {
 		if g.run("loop")+g.run("disk")+g.run("fold") == 0 {
@@ -46,7 +46,7 @@ func (g *rig) fetch(donor *rig) core.InstallTips {
 	for p := range last {
 		last[p], _ = g.disk.LastRound(p) // which has no errors
 	}
-	return core.InstallTips{Manifest: donor.offer(), Common: g.Machine().Gossip().Chains().Common(), Closed: last}
+	return core.InstallTips{Manifest: source.offer(), Common: g.Machine().Gossip().Chains().Common(), Closed: last}
 }
 
 // ownRound puts a round of fragment 0 on the disk that folded an own delta alone.
@@ -149,7 +149,7 @@ func TestInstallOnABadDisk(t *testing.T) {
 	}
 }
 
-// A failed install is the donor's doing only where the tips do not fit the run: then the
+// A failed install is the snapshot source's doing only where the tips do not fit the run: then the
 // chunks go.
 func TestWhoseTipsDoNotFit(t *testing.T) {
 	for _, c := range []struct {

@@ -126,7 +126,7 @@ func TestDraftThatFails(t *testing.T) {
 		g.closes(0, 1)
 		l.err = c.err
 		if errors.Is(c.err, outer.ErrDamaged) {
-			g.Machine().Rounds().Fragment(0).Tip().Anchor[0]++
+			g.Machine().Rounds().Fragment(0).Tip().Global[0]++
 		}
 		g.Do(rounds.WantDraft{Fragment: 0})
 		g.run("learn")
@@ -198,7 +198,7 @@ func TestWrites(t *testing.T) {
 	g := newRig(t).start()
 	_, h, _ := g.signed(0, 1, g.keys[1])
 	g.do(core.RaiseMark{Fragment: 1, Round: 6}, core.MarksKnown{})
-	g.do(gossip.StoreHeader{Header: h}, gossip.Fetching{At: []uint32{3, 4}}, core.StoreEvidence{Evidence: wire.Evidence{A: h, B: h}})
+	g.do(gossip.StoreHeader{Header: h}, gossip.Fetching{At: []uint32{3, 4}}, core.StoreEquivocation{Equivocation: wire.Equivocation{A: h, B: h}})
 	mark, _ := g.disk.Mark(1) // which has no errors
 	want(t, "mark", mark, 6)
 	_, known, _ := g.disk.Header(h.Header.ID(run))

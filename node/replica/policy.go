@@ -21,22 +21,22 @@ type Policy struct {
 	// made: it is in the ledger, and goes out after the next start. 0 = it waits.
 	LeaveWithinMs int64
 
-	Donor DonorPolicy
+	Source SourcePolicy
 }
 
-// DonorPolicy says how tips are given away.
-type DonorPolicy struct {
-	// A manifest of the donor's own choice serves all askers for so many
+// SourcePolicy says how tips are given away.
+type SourcePolicy struct {
+	// A manifest of the snapshot source's own choice serves all askers for so many
 	// milliseconds, and for so many rounds that close meanwhile: the joiner has to
 	// fetch these too.
 	FreshMs     int64
 	FreshRounds uint32
-	// How often a donor chooses what it gives. Rounds close and are folded again
+	// How often a snapshot source chooses what it gives. Rounds close and are folded again
 	// between its choice and the reading of a base, which may be gone then; for the
 	// asker a pause is a long time.
 	Tries int
-	// For how many times as long as it folded for others a donor folds nothing for
-	// them: anybody may ask for it. Other donors may have a base of those rounds.
+	// For how many times as long as it folded for others a snapshot source folds nothing for
+	// them: anybody may ask for it. Other snapshot sources may have a base of those rounds.
 	Rest int64
 	// Once there are more chunks than so many whole manifests have, chunks that
 	// nobody asked for lately go first. So a slow joiner can finish, and memory is
@@ -54,6 +54,6 @@ const largeTip = 4 << 20
 func NodePolicy() Policy {
 	return Policy{
 		BaseEvery: 4, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
-		Donor: DonorPolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2, InMemory: largeTip},
+		Source: SourcePolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2, InMemory: largeTip},
 	}
 }

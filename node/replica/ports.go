@@ -59,11 +59,11 @@ type Ledger interface {
 	Mark(fragment int) (uint32, error)
 	Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error
 	Authors(f func(author wire.PeerID)) error // of all deltas in the records, in the order in which they were folded first
-	Evidence() ([]wire.Evidence, error)
+	Equivocation() ([]wire.Equivocation, error)
 
 	PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error
 	PutHeader(id wire.Digest, h wire.SignedHeader) error
-	PutEvidence(e wire.Evidence) error
+	PutEquivocation(e wire.Equivocation) error
 	Members() ([]member.Certificate, error)
 	PutMember(c member.Certificate) error
 	Revocations() ([]wire.SignedHeader, error)

@@ -53,14 +53,14 @@ func (g *rig) Drop(peer wire.PeerID, reason string) {
 func (g *rig) Reconnect(peer wire.PeerID)           { g.sent = append(g.sent, gossip.Reconnect{Peer: peer}) }
 func (g *rig) Reply(handle uint64, r replica.Reply) { g.replies[handle] = r }
 
-// Call has the donor answer, if there is one.
+// Call has the snapshot source answer, if there is one.
 func (g *rig) Call(e gossip.Call) {
 	g.sent = append(g.sent, e)
-	if g.donor == nil {
+	if g.source == nil {
 		return
 	}
 	g.post(func(now core.Time) {
-		response, err := g.donor.serves(e.Request)
+		response, err := g.source.serves(e.Request)
 		g.Machine().Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err})
 	})
 }
@@ -145,9 +145,9 @@ func (f faulty) Own() ([]core.OwnRecord, error) {
 	return own, errors.Join(f.g.errs["Own"], err)
 }
 
-func (f faulty) Evidence() ([]wire.Evidence, error) {
-	e, err := f.Ledger.Evidence()
-	return e, errors.Join(f.g.errs["Evidence"], err)
+func (f faulty) Equivocation() ([]wire.Equivocation, error) {
+	e, err := f.Ledger.Equivocation()
+	return e, errors.Join(f.g.errs["Equivocation proof"], err)
 }
 
 func (f faulty) Rounds(p int, from, to uint32, do func(outer.Link) error) error {

@@ -55,7 +55,7 @@ type Replica struct {
 	own       ownDeltas
 	bases     *bases
 	waiting   unrecorded
-	donor     donor
+	source    source
 	retention retention
 	epoch     int   // of the machine's tips: counts installs
 	leftAt    int64 // Elapsed when an ordered leave began; 0 = it did not
@@ -103,7 +103,7 @@ func (r *Replica) execute(e core.Effect) {
 	case gossip.ReplyPayload:
 		r.replyPayload(e)
 	case gossip.ReplyManifest:
-		r.replyManifest(e.Handle, e.At, max(r.policy.Donor.Tries, 1))
+		r.replyManifest(e.Handle, e.At, max(r.policy.Source.Tries, 1))
 	case gossip.ReplyChunk:
 		r.replyChunk(e)
 	case gossip.ReplyPart:
@@ -129,8 +129,8 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeDelta(e) })
 	case core.ForgetDelta:
 		r.write("forget a delta", func() error { return r.ledger.ForgetDelta(e.ID) })
-	case core.StoreEvidence:
-		r.write("store evidence", func() error { return r.ledger.PutEvidence(e.Evidence) })
+	case core.StoreEquivocation:
+		r.write("store equivocation proof", func() error { return r.ledger.PutEquivocation(e.Equivocation) })
 	case core.StoreRevocation:
 		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Word) })
 	case gossip.Admitted:

@@ -75,12 +75,12 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 	if was.Saved == nil {
 		return nil
 	}
-	evidence, err := r.ledger.Evidence()
+	equivocation, err := r.ledger.Equivocation()
 	if err != nil {
 		return err
 	}
-	for _, e := range evidence {
-		r.machine.Evidence(now, e)
+	for _, e := range equivocation {
+		r.machine.Equivocation(now, e)
 	}
 	for p, s := range was.Saved {
 		folded, err := r.machine.Restore(now, p, s.Restored, s.Headers)

@@ -26,7 +26,7 @@ func TestRestart(t *testing.T) {
 	g.check(g.disk.RaiseMark(1, 9))
 	_, a, _ := g.signed(0, 9, g.keys[2])
 	_, b, _ := g.signed(1, 9, g.keys[2])
-	g.check(g.disk.PutEvidence(wire.Evidence{A: a, B: b}))
+	g.check(g.disk.PutEquivocation(wire.Equivocation{A: a, B: b}))
 	g.start()
 	for p, s := range g.was.Saved {
 		if tip := g.was.Tips[p]; tip.Round != 4 || s.Closed != 6 || len(s.Held) != 12 || len(s.Headers) != 12 || s.History[len(s.History)-1].Chain != tip.Chain {
@@ -138,7 +138,7 @@ func TestRestartOfOwnDeltas(t *testing.T) {
 // A disk that cannot be read is no ground to begin on.
 func TestRestartOfABadDisk(t *testing.T) {
 	bad := errors.New("cannot be read")
-	for _, what := range []string{"Bases", "Rounds", "Own", "Evidence", "Payload", "Restore"} {
+	for _, what := range []string{"Bases", "Rounds", "Own", "Equivocation proof", "Payload", "Restore"} {
 		g := newRig(t).write(3, true)
 		g.learner = &learner{g: g}
 		id, h, payload := g.signed(0, 4, g.keys[0])

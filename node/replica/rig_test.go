@@ -44,7 +44,7 @@ type rig struct {
 	ms         int64
 	elapsed    func()   // is called when somebody asks for the time
 	gone       bool     // streams have ended
-	donor      *rig     // answers calls
+	source     *rig     // answers calls
 	common     []uint32 // what earlier processes had in common with others
 	joins      bool     // takes the tips of others before it trains
 	cut        bool     // folds are to end

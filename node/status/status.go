@@ -76,11 +76,11 @@ type Progress struct {
 	Step          int64   `json:"step"`
 	TokensTrained uint64  `json:"tokens_trained"` // by this node, from its step log
 	TrainLoss     float64 `json:"train_loss,omitempty"`
-	ValBPB        float64 `json:"val_bpb,omitempty"` // newest anchor on ValBytes held-out bytes
+	ValBPB        float64 `json:"val_bpb,omitempty"` // newest global parameters on ValBytes held-out bytes
 	ValBytes      int     `json:"val_bytes,omitempty"`
 	ValLoss       float64 `json:"val_loss,omitempty"` // in place of ValBPB where tokens are no bytes: nats a token, on ValTokens of them
 	ValTokens     int     `json:"val_tokens,omitempty"`
-	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the anchor that these are of
+	ValAtTokens   uint64  `json:"val_at_tokens,omitempty"` // tokens folded by the global parameters that these are of
 	LearningRate  float64 `json:"learning_rate,omitempty"`
 }
 
@@ -88,7 +88,7 @@ type Progress struct {
 type Agreement struct {
 	ChainDigest string `json:"chain_digest"` // over all fragments at their closed rounds
 	StateDigest string `json:"state_digest"`
-	Agreed      bool   `json:"agreed"`   // every live peer's newest beat shows the same digests
+	Agreed      bool   `json:"agreed"`   // every live peer's newest heartbeat shows the same digests
 	Finished    bool   `json:"finished"` // the run is over and this state is its model
 }
 
@@ -108,7 +108,7 @@ const (
 	BoundThin    = "too thin" // links do not carry the run's deltas, however rare they are
 )
 
-// Paused is the state of a node that its owner has paused, whatever its beats say beside.
+// Paused is the state of a node that its owner has paused, whatever its heartbeats say beside.
 const Paused = "paused"
 
 // Limits are what the owner of this node lets it cost.
@@ -198,23 +198,23 @@ type Peer struct {
 	Addr          string  `json:"addr,omitempty"`
 	Steps         uint64  `json:"steps"`
 	Tokens        uint64  `json:"tokens"`
-	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its beats say
+	TokensPerS    float64 `json:"tokens_per_s,omitempty"`   // as its heartbeats say
 	MeasuredPerS  float64 `json:"measured_per_s,omitempty"` // what its capability record claims
 	TokensPerStep uint64  `json:"tokens_per_step,omitempty"`
-	Bits          float64 `json:"bits,omitempty"`               // what its beats say of the model on held-out text: per byte, or per token where tokens are no bytes
-	TokensFolded  float64 `json:"tokens_folded"`                // that count, by the ledger, fragment-weighted; none of a guest
-	Share         float64 `json:"share"`                        // of all folded tokens
-	Weight        float64 `json:"weight,omitempty"`             // mean share of the merge weight over the last rounds
-	Trust         float64 `json:"trust"`                        // part of its weight for which it counts, by what its deltas have in common with others' of late
-	LagS          float64 `json:"lag_s,omitempty"`              // since it was last heard
-	BeatGapS      float64 `json:"longest_beat_gap_s,omitempty"` // between two of its beats that came here one after the other
-	Upload        float64 `json:"upload_bytes_per_s,omitempty"` // the most that its link was seen to carry of late, by itself
-	UploadFull    bool    `json:"upload_full,omitempty"`        // it carries no more than that
-	SentBytes     uint64  `json:"sent_bytes,omitempty"`         // by this node to it, since this node's process began
-	ReceivedBytes uint64  `json:"received_bytes,omitempty"`     // by this node from it; what a third node passes on is that node's
-	Reason        string  `json:"reason,omitempty"`             // why it is refused or gone; of this node, why it is paused
-	Link          string  `json:"link,omitempty"`               // how it is reached, if it is connected: see the constants
-	Relay         string  `json:"relay,omitempty"`              // through whom, as in addresses
+	Bits          float64 `json:"bits,omitempty"`                    // what its heartbeats say of the model on held-out text: per byte, or per token where tokens are no bytes
+	TokensFolded  float64 `json:"tokens_folded"`                     // that count, by the ledger, fragment-weighted; none of a guest
+	Share         float64 `json:"share"`                             // of all folded tokens
+	Weight        float64 `json:"weight,omitempty"`                  // mean share of the merge weight over the last rounds
+	Trust         float64 `json:"trust"`                             // part of its weight for which it counts, by what its deltas have in common with others' of late
+	LagS          float64 `json:"lag_s,omitempty"`                   // since it was last heard
+	HeartbeatGapS float64 `json:"longest_heartbeat_gap_s,omitempty"` // between two of its heartbeats that came here one after the other
+	Upload        float64 `json:"upload_bytes_per_s,omitempty"`      // the most that its link was seen to carry of late, by itself
+	UploadFull    bool    `json:"upload_full,omitempty"`             // it carries no more than that
+	SentBytes     uint64  `json:"sent_bytes,omitempty"`              // by this node to it, since this node's process began
+	ReceivedBytes uint64  `json:"received_bytes,omitempty"`          // by this node from it; what a third node passes on is that node's
+	Reason        string  `json:"reason,omitempty"`                  // why it is refused or gone; of this node, why it is paused
+	Link          string  `json:"link,omitempty"`                    // how it is reached, if it is connected: see the constants
+	Relay         string  `json:"relay,omitempty"`                   // through whom, as in addresses
 }
 
 // StateText is the state for people, who see there that a peer is a guest.
@@ -252,7 +252,7 @@ type Account struct {
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
 	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again
 	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment, by this process, as those below
-	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on an anchor that memory had damaged
+	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on global parameters that memory had damaged
 	OwnLost        []uint64 `json:"own_lost_tokens"`        // per fragment: earlier processes trained them, and they are nowhere
 	PayloadBytes   uint64   `json:"payload_bytes"`          // payload bytes received, in any form
 	PayloadHeld    uint64   `json:"payload_held_bytes"`     // sizes of the others' deltas held
@@ -267,7 +267,7 @@ type TimeAccount struct {
 	Publish  float64 `json:"publish_s"` // copying and encoding own progress
 	Adopt    float64 `json:"adopt_s"`
 	Save     float64 `json:"save_s"`               // copying the inner optimizer's state for a checkpoint
-	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the anchor is worth
+	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the global parameters is worth
 	Joining  float64 `json:"joining_s"`
 	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
 	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again

@@ -21,8 +21,8 @@ func TestPutRefusesWhatDoesNotFit(t *testing.T) {
 		s.PutHeader(other.id, d.h),
 		s.PutOwn(other.id, d.h, d.payload, OwnMeta{}),
 		s.PutHeader(d.id, wire.SignedHeader{}),
-		s.PutEvidence(d.h, wire.SignedHeader{}),
-		s.PutEvidence(wire.SignedHeader{}, d.h),
+		s.PutEquivocation(d.h, wire.SignedHeader{}),
+		s.PutEquivocation(wire.SignedHeader{}, d.h),
 	} {
 		if err == nil {
 			t.Error("put what does not belong together")

@@ -132,7 +132,7 @@ func TestReopenKeepsAll(t *testing.T) {
 	d, own, bare := makeDelta(1, 0, 5), makeDelta(2, 3, 7), makeDelta(3, 0, 4)
 	round := Round{Chain: wire.Digest{1}, State: wire.Digest{2}, Folded: []wire.Digest{d.id}}
 	must(t, d.put(s), own.putOwn(s, 9), s.PutHeader(bare.id, bare.h), s.PutRound(0, 5, round),
-		s.PutBase(0, 5, encoded("tip")), s.Put("k", []byte("v")), s.PutEvidence(d.h, own.h),
+		s.PutBase(0, 5, encoded("tip")), s.Put("k", []byte("v")), s.PutEquivocation(d.h, own.h),
 		s.PutCheckpoint(strings.NewReader("adam")), s.PutChunk(wire.Sum([]byte("c")), []byte("c")), s.Close())
 
 	s = openTest(t, dir)
@@ -165,10 +165,10 @@ func TestReopenKeepsAll(t *testing.T) {
 	if all := fmt.Sprintf("%s %s %s", base, value, chunk); all != "tip v c" {
 		t.Errorf("came back: %s", all)
 	}
-	evidence, err := s.Evidence()
+	equivocation, err := s.Equivocation()
 	must(t, err)
-	if len(evidence) != 1 || evidence[0] != (wire.Evidence{A: d.h, B: own.h}) {
-		t.Errorf("evidence: %v", evidence)
+	if len(equivocation) != 1 || equivocation[0] != (wire.Equivocation{A: d.h, B: own.h}) {
+		t.Errorf("equivocation proof: %v", equivocation)
 	}
 	if s.Run() != testRun || s.Dir() != dir {
 		t.Errorf("run %v, dir %s", s.Run(), s.Dir())

@@ -60,7 +60,7 @@ func (b *builder) addKnown(n Node) {
 			own = p
 		}
 	}
-	own.State = n.Status.State // that of a joiner is no beat yet
+	own.State = n.Status.State // that of a joiner is no heartbeat yet
 	for _, p := range b.lead.Status.Peers {
 		if p.ID == own.ID {
 			own.Share, own.TokensFolded = p.Share, p.TokensFolded

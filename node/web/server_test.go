@@ -254,13 +254,13 @@ func TestViewersAreBounded(t *testing.T) {
 	}
 }
 
-// All viewers of a beat share one encoding, and nothing is encoded without viewers.
-func TestOneEncodingABeat(t *testing.T) {
+// All viewers of a heartbeat share one encoding, and nothing is encoded without viewers.
+func TestOneEncodingAHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFeed()
 		for range 100 {
 			f.Offer(fourNodes(false))
-			time.Sleep(beat / 10)
+			time.Sleep(heartbeat / 10)
 		}
 		if f.made != 0 {
 			t.Errorf("%d encodings while nobody looked", f.made)
@@ -270,10 +270,10 @@ func TestOneEncodingABeat(t *testing.T) {
 			for range 5 {
 				f.Encoded()
 			}
-			time.Sleep(beat / 10)
+			time.Sleep(heartbeat / 10)
 		}
 		if f.made != 3 {
-			t.Errorf("%d encodings in 3 beats of 5 viewers", f.made)
+			t.Errorf("%d encodings in 3 heartbeats of 5 viewers", f.made)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func alongHonest(t *testing.T, liars int) float64 {
 	}
 	var along, norm float64
 	for j, x := range honest {
-		along += float64(x) * float64(tip.Anchor[j])
+		along += float64(x) * float64(tip.Global[j])
 		norm += float64(x) * float64(x)
 	}
 	return along / norm

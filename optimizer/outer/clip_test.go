@@ -12,8 +12,8 @@ import (
 )
 
 // judge is the specification of a fold's arithmetic, written for reading: every delta
-// decoded at once, one tensor at a time, no lanes. It returns anchor and reference.
-func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, weights []float64) (anchor, ref []float64) {
+// decoded at once, one tensor at a time, no lanes. It returns global parameters and reference.
+func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Contribution, weights []float64) (global, ref []float64) {
 	f.each(func(k, at, n int) {
 		var vs [][]float64
 		for _, c := range set {
@@ -27,7 +27,7 @@ func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Cont
 			}
 			vs = append(vs, v)
 		}
-		spoken, vs, ws := judgeSilence(m, p, float64(prev.Ref[k]), norm32(prev.Anchor[at:at+n]), set, vs, weights)
+		spoken, vs, ws := judgeSilence(m, p, float64(prev.Ref[k]), norm32(prev.Global[at:at+n]), set, vs, weights)
 		r, u := float64(prev.Ref[k]), make([]float64, n)
 		if len(vs) > 0 {
 			r, u = judgeTensor(m, p, r, spoken, vs, ws, prev.Round+1)
@@ -38,14 +38,14 @@ func judge(m *medians, t testing.TB, p Params, f Fragment, prev *Tip, set []Cont
 			if p.Mu != 0 {
 				m += p.Mu * float64(prev.Momentum[at+i])
 			}
-			anchor = append(anchor, float64(prev.Anchor[at+i])+p.Eta*(u[i]+p.Mu*m))
+			global = append(global, float64(prev.Global[at+i])+p.Eta*(u[i]+p.Mu*m))
 		}
 	})
-	return anchor, ref
+	return global, ref
 }
 
 // judgeSilence leaves out who says nothing in a tensor of so much length.
-func judgeSilence(m *medians, p Params, ref, anchor float64, set []Contribution, vs [][]float64, weights []float64) (spoken []Contribution, out [][]float64, ws []float64) {
+func judgeSilence(m *medians, p Params, ref, global float64, set []Contribution, vs [][]float64, weights []float64) (spoken []Contribution, out [][]float64, ws []float64) {
 	var norms, ones []float64
 	unit := func(i int) float64 { return length(vs[i]) * math.Sqrt(float64(p.H)/float64(set[i].Delta.Steps)) }
 	most := 0.0
@@ -58,7 +58,7 @@ func judgeSilence(m *medians, p Params, ref, anchor float64, set []Contribution,
 	if ref > 0 {
 		usual = min(ref, most)
 	} else if len(norms) == 2 {
-		usual = min(most, anchor/8)
+		usual = min(most, global/8)
 	}
 	for i := range vs {
 		if n := unit(i); n > 0 && n >= usual/16 {
@@ -135,11 +135,11 @@ func TestFoldAgreesWithTheJudge(t *testing.T) {
 			}
 			if len(set) > 0 && slices.Max(r.Weights) > 0 {
 				var m medians
-				anchor, ref := judge(&m, t, p, f, tip, set, r.Weights)
+				global, ref := judge(&m, t, p, f, tip, set, r.Weights)
 				if folds++; m.torn {
 					torn++
 				} else {
-					near(rt, "anchor", next.Anchor, anchor, 1e-4)
+					near(rt, "global parameters", next.Global, global, 1e-4)
 					near(rt, "ref", next.Ref, ref, 1e-4)
 				}
 			}
@@ -204,7 +204,7 @@ func TestMergeOfEqualDeltasIsThatDelta(t *testing.T) {
 		set = append(set, c)
 	}
 	tip := mustFold(t, p, f, Genesis(f, make([]float32, f.Len), p), set...)
-	for i, a := range tip.Anchor {
+	for i, a := range tip.Global {
 		if math.Abs(float64(a-v[i])) > 1e-6*math.Abs(float64(v[i])) {
 			t.Fatalf("value %d: %v became %v", i, v[i], a)
 		}
@@ -222,7 +222,7 @@ func TestClipBoundsAnyDelta(t *testing.T) {
 	f.each(func(k, at, n int) {
 		moved := make([]float32, n)
 		for i := range moved {
-			moved[i] = next.Anchor[at+i] - tip.Anchor[at+i]
+			moved[i] = next.Global[at+i] - tip.Global[at+i]
 		}
 		want := p.ClipFactor * float64(tip.Ref[k]) * 2 // sqrt(steps/H)
 		if got := norm32(moved); math.Abs(got-want) > 1e-4*want {
@@ -242,7 +242,7 @@ func TestFirstRoundClipsByItsMedian(t *testing.T) {
 	tip := mustFold(t, p, f, Genesis(f, make([]float32, f.Len), p),
 		contribution(t, p, 1, 1, vector(1, f.Len)), contribution(t, p, 2, 1, vector(2, f.Len)), contribution(t, p, 3, 1, huge))
 	f.each(func(k, at, n int) {
-		if got, most := norm32(tip.Anchor[at:at+n]), 2*float64(tip.Ref[k]); got > most {
+		if got, most := norm32(tip.Global[at:at+n]), 2*float64(tip.Ref[k]); got > most {
 			t.Errorf("%s moved by %v with a reference of %v", f.Tensors[k].Name, got, tip.Ref[k])
 		}
 	})
@@ -259,7 +259,7 @@ func TestYoungRoundsFollowTheirMedian(t *testing.T) {
 	}
 	start := Genesis(f, make([]float32, f.Len), p)
 	first := mustFold(t, p, f, start, grown(1, 1, 1), grown(2, 1, 1))
-	// moved is by how much a round of these deltas moves the anchor, where the reference
+	// moved is by how much a round of these deltas moves the global parameters, where the reference
 	// is of a tenth of their norms.
 	moved := func(round uint32, set ...Contribution) float64 {
 		tip := Genesis(f, make([]float32, f.Len), p)
@@ -267,9 +267,9 @@ func TestYoungRoundsFollowTheirMedian(t *testing.T) {
 		for i := range tip.Ref {
 			tip.Ref[i] = first.Ref[i] / 10
 		}
-		return norm32(mustFold(t, p, f, tip, set...).Anchor)
+		return norm32(mustFold(t, p, f, tip, set...).Global)
 	}
-	free := norm32(first.Anchor)
+	free := norm32(first.Global)
 	const old = youngRounds + 1
 	for _, c := range []struct {
 		name        string
@@ -295,13 +295,13 @@ func TestZeroDeltas(t *testing.T) {
 	start := Genesis(f, vector(1, f.Len), p)
 	zero := make([]float32, f.Len)
 	still := mustFold(t, p, f, start, contribution(t, p, 1, 1, zero), contribution(t, p, 2, 1, zero))
-	if !slices.Equal(still.Anchor, start.Anchor) || !slices.Equal(still.Ref, start.Ref) {
-		t.Error("deltas of zero move the anchor or the reference")
+	if !slices.Equal(still.Global, start.Global) || !slices.Equal(still.Ref, start.Ref) {
+		t.Error("deltas of zero move the global parameters or the reference")
 	}
 	v := vector(5, f.Len)
 	moved := mustFold(t, p, f, still, contribution(t, p, 1, 2, zero), contribution(t, p, 2, 2, v))
-	for i, a := range moved.Anchor {
-		if want := float64(start.Anchor[i]) + float64(v[i]); math.Abs(float64(a)-want) > 1e-5 {
+	for i, a := range moved.Global {
+		if want := float64(start.Global[i]) + float64(v[i]); math.Abs(float64(a)-want) > 1e-5 {
 			t.Fatalf("value %d: got %v, want %v: beside a delta of zero all of the other is kept", i, a, want)
 		}
 	}

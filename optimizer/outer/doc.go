@@ -7,7 +7,7 @@
 // Global state is a deterministic fold over a replicated set of deltas. Nodes
 // that hold the same deltas hold the same bits, so agreeing on a set is enough,
 // and gossip is good at sets. The rule that everything rests on: whatever decides
-// bits is a pure function of [Params], deltas and payloads. Clocks, rosters and
+// bits is a pure function of [Params], deltas and payloads. Clocks, peer lists and
 // rates may delay a round; they never decide one.
 //
 // # Words
@@ -16,7 +16,7 @@
 //     [Plan] lists them. Each fragment has rounds of its own, counted from 1.
 //   - A [Delta] is what a signed header says of one learner's contribution to one
 //     (fragment, round). A [Contribution] is a delta with its compressed payload.
-//   - A [Tip] is the state of a fragment after a closed round: anchor A, outer
+//   - A [Tip] is the state of a fragment after a closed round: global parameters A, outer
 //     momentum m, norm reference ref, tokens folded.
 //   - [Fold] makes the next tip from a tip and a set of contributions.
 //   - A [Learner] keeps theta, the parameters that are trained, in step with the

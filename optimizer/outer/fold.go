@@ -40,10 +40,10 @@ var ErrRevoked = errors.New("outer: an owner of the run revoked the author")
 // Fold closes round prev.Round+1 of fragment f: it returns the tip after it, made from prev
 // and the deltas of the set, and what became of each delta. It is a pure function of its
 // arguments: the order of set does not matter, a delta given twice counts once, and neither
-// prev nor set is modified. Evidence must have been removed from set.
+// prev nor set is modified. Equivocation proof must have been removed from set.
 //
 // A delta that is statically invalid, does not decode or holds a value that is not finite is
-// refused, by every node alike. With nothing to fold the next tip has the anchor, momentum and
+// refused, by every node alike. With nothing to fold the next tip has the global parameters, momentum and
 // reference of prev and a longer chain.
 //
 // The error is for a caller's mistake: a round that does not follow prev or a tip of another
@@ -51,7 +51,7 @@ var ErrRevoked = errors.New("outer: an owner of the run revoked the author")
 //
 // It uses as many cores as are free, see tensor.SetThreads.
 //
-// Memory: the new anchor and momentum, float64 sums of a part of the fragment for each core, and at most 8 bytes
+// Memory: the new global parameters and momentum, float64 sums of a part of the fragment for each core, and at most 8 bytes
 // per value for payloads without their entropy coding. Those payloads that find room there, 15 of
 // int4, go through the entropy coding once, others once more each time they are read.
 func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*Tip, Result, error) {
@@ -66,7 +66,7 @@ func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*T
 		fold.measure()
 	}
 	next := &Tip{
-		Round: round, Anchor: prev.Anchor, Momentum: prev.Momentum, Ref: prev.Ref,
+		Round: round, Global: prev.Global, Momentum: prev.Momentum, Ref: prev.Ref,
 		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked, Records: prev.Records,
 	}
 	next.Chain = ChainDigest(prev.Chain, fold.sortedIDs())
@@ -80,9 +80,9 @@ func checkFold(p Params, f Fragment, prev *Tip, round uint32) error {
 	switch {
 	case round != prev.Round+1:
 		return fmt.Errorf("fold round %d: the tip is of round %d", round, prev.Round)
-	case len(prev.Anchor) != f.Len || len(prev.Ref) != len(f.Tensors):
+	case len(prev.Global) != f.Len || len(prev.Ref) != len(f.Tensors):
 		return fmt.Errorf("fold round %d: a tip of %d values in %d tensors; the fragment has %d in %d",
-			round, len(prev.Anchor), len(prev.Ref), f.Len, len(f.Tensors))
+			round, len(prev.Global), len(prev.Ref), f.Len, len(f.Tensors))
 	case p.Mu != 0 && len(prev.Momentum) != f.Len:
 		return fmt.Errorf("fold round %d: a tip with a momentum of %d values; the fragment has %d", round, len(prev.Momentum), f.Len)
 	}
@@ -243,9 +243,9 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 // through all of it.
 const stepLen = 1 << 11
 
-// step is the outer Nesterov step from the anchor and momentum of prev along some progress.
+// step is the outer Nesterov step from the global parameters and momentum of prev along some progress.
 func (fold *folding) step(next *Tip, along progress) {
-	next.Anchor = make([]float32, fold.f.Len)
+	next.Global = make([]float32, fold.f.Len)
 	if fold.p.Mu != 0 {
 		next.Momentum = make([]float32, fold.f.Len)
 	}
@@ -267,7 +267,7 @@ func (fold *folding) stepValues(next *Tip, at int, u []float64) {
 		tensor.DecayNarrow(m, p.Mu, fold.prev.Momentum[at:end], u)
 		tensor.AxpyWide(p.Mu, m, u)
 	}
-	tensor.MoveNarrow(next.Anchor[at:end], fold.prev.Anchor[at:end], p.Eta, u)
+	tensor.MoveNarrow(next.Global[at:end], fold.prev.Global[at:end], p.Eta, u)
 }
 
 func (fold *folding) sortedIDs() []ID {

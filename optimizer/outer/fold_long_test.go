@@ -61,9 +61,9 @@ func longSet(t *testing.T, p outer.Params, f outer.Fragment, round uint32, delta
 // bits are the bits of the text all the same, in every codec.
 func TestLongFold(t *testing.T) {
 	f := longFragment()
-	anchor := make([]float32, f.Len)
-	for i := range anchor {
-		anchor[i] = float32(i%19) - 9
+	global := make([]float32, f.Len)
+	for i := range global {
+		global[i] = float32(i%19) - 9
 	}
 	for _, c := range []struct {
 		codec   codec.Kind
@@ -80,7 +80,7 @@ func TestLongFold(t *testing.T) {
 		t.Run(fmt.Sprintf("%v/%v/%d", c.codec, c.mu, c.deltas), func(t *testing.T) {
 			p := outer.Plain(1, 1<<40, 0)
 			p.Codec, p.Mu, p.Eta = c.codec, c.mu, 0.7
-			tip := outer.Genesis(f, slices.Clone(anchor), p)
+			tip := outer.Genesis(f, slices.Clone(global), p)
 			for round := uint32(1); round <= 2; round++ {
 				set := longSet(t, p, f, round, c.deltas, c.opposed)
 				want, _ := foldByText(t, p, f, tip, set)
@@ -89,7 +89,7 @@ func TestLongFold(t *testing.T) {
 					t.Fatal(err, r.Refused)
 				}
 				if got.State != want.State {
-					t.Fatalf("round %d: the tip differs from the tip of the text, first at value %d", round, firstUnequal(got.Anchor, want.Anchor))
+					t.Fatalf("round %d: the tip differs from the tip of the text, first at value %d", round, firstUnequal(got.Global, want.Global))
 				}
 				tip = got
 			}

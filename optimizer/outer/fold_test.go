@@ -41,12 +41,12 @@ func TestSameSetSameBits(t *testing.T) {
 	})
 }
 
-func TestEmptyRoundSharesTheAnchor(t *testing.T) {
+func TestEmptyRoundSharesTheGlobal(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	p.Mu = 0.9
 	tip := mustFold(t, p, f, Genesis(f, vector(1, f.Len), p), contribution(t, p, 1, 1, vector(2, f.Len)))
 	next := mustFold(t, p, f, tip)
-	if &next.Anchor[0] != &tip.Anchor[0] || &next.Momentum[0] != &tip.Momentum[0] || &next.Ref[0] != &tip.Ref[0] {
+	if &next.Global[0] != &tip.Global[0] || &next.Momentum[0] != &tip.Momentum[0] || &next.Ref[0] != &tip.Ref[0] {
 		t.Error("an empty round copies or changes the state")
 	}
 	if next.Round != 2 || next.Tokens != tip.Tokens || next.Chain != ChainDigest(tip.Chain, nil) || next.State == tip.State {
@@ -54,12 +54,12 @@ func TestEmptyRoundSharesTheAnchor(t *testing.T) {
 	}
 }
 
-// A payload is progress: alone, with eta 1 and no momentum, a learner's anchor becomes its parameters.
+// A payload is progress: alone, with eta 1 and no momentum, a learner's global parameters becomes its parameters.
 func TestProgressIsAdded(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	start, u := vector(1, f.Len), vector(2, f.Len)
 	tip := mustFold(t, p, f, Genesis(f, start, p), contribution(t, p, 1, 1, u))
-	for i, a := range tip.Anchor {
+	for i, a := range tip.Global {
 		if want := start[i] + u[i]; math.Abs(float64(a-want)) > 1e-6 {
 			t.Fatalf("value %d is %v, want %v + %v", i, a, start[i], u[i])
 		}
@@ -78,8 +78,8 @@ func TestNesterovStep(t *testing.T) {
 		g := -float64(v[40]) // the outer gradient of the textbook
 		m = p.Mu*m + g
 		a -= p.Eta * (g + p.Mu*m)
-		if math.Abs(a-float64(tip.Anchor[40])) > 1e-5 || math.Abs(-m-float64(tip.Momentum[40])) > 1e-5 {
-			t.Fatalf("round %d: got %v and %v, want %v and %v", round, tip.Anchor[40], tip.Momentum[40], a, -m)
+		if math.Abs(a-float64(tip.Global[40])) > 1e-5 || math.Abs(-m-float64(tip.Momentum[40])) > 1e-5 {
+			t.Fatalf("round %d: got %v and %v, want %v and %v", round, tip.Global[40], tip.Momentum[40], a, -m)
 		}
 	}
 }

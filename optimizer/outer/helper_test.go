@@ -143,5 +143,5 @@ func adoptAt(l *Learner, p int, tip *Tip, changes []Change) error {
 // stateOf tells what a learner of one fragment has pending and in flight, on which tip.
 func stateOf(l *Learner) string {
 	f := &l.frags[0]
-	return fmt.Sprintf("%p %+v %d %d", &f.tip.Anchor[0], f.pending, f.base, l.InFlight(0))
+	return fmt.Sprintf("%p %+v %d %d", &f.tip.Global[0], f.pending, f.base, l.InFlight(0))
 }

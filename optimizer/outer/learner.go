@@ -21,7 +21,7 @@ import (
 // not for concurrent use, with one exception: Stepped may run beside a method while the device does not rest.
 type Learner struct {
 	p       Params
-	theta   []float32 // the trainer's slab, changed in place
+	local   []float32 // the trainer's slab, changed in place
 	payload func(seq uint64) ([]byte, error)
 	device  Device // nil: the trainer steps theta itself
 	frags   []learning
@@ -52,18 +52,18 @@ type Draft struct {
 	Payload  []byte
 }
 
-// NewLearner returns a learner at the tips of all fragments and writes their anchors to theta.
+// NewLearner returns a learner at the tips of all fragments and writes their global parameters to theta.
 // payload reads back the payload of an own delta that was made durable; it must keep those that
 // are not final.
-func NewLearner(p Params, plan Plan, theta []float32, tips []*Tip, payload func(seq uint64) ([]byte, error)) *Learner {
-	l := &Learner{p: p, theta: theta, payload: payload, frags: make([]learning, len(plan))}
+func NewLearner(p Params, plan Plan, local []float32, tips []*Tip, payload func(seq uint64) ([]byte, error)) *Learner {
+	l := &Learner{p: p, local: local, payload: payload, frags: make([]learning, len(plan))}
 	longest := 0
 	for i, f := range plan {
 		l.frags[i] = learning{Fragment: f, tip: tips[i].anchored()}
 		if p.Codec.Partial() {
 			l.frags[i].held = make([]float32, f.Len)
 		}
-		f.Scatter(tips[i].Anchor, theta)
+		f.Scatter(tips[i].Global, local)
 		longest = max(longest, f.Len)
 	}
 	l.values = make([]float32, longest)
@@ -87,15 +87,15 @@ func (l *Learner) Restore(p int, own, folded []uint64) error {
 // for.
 func (l *Learner) rebuild(f *learning) error {
 	sum := l.sum[:f.Len]
-	for i, a := range f.tip.Anchor {
+	for i, a := range f.tip.Global {
 		sum[i] = float64(a)
 	}
 	f.addKept(sum)
 	if err := l.addUnfolded(f, 1); err != nil {
 		return err
 	}
-	f.eachRun(l.theta, func(theta []float32, at int) {
-		tensor.Narrow(theta, sum[at:at+len(theta)])
+	f.eachRun(l.local, func(local []float32, at int) {
+		tensor.Narrow(local, sum[at:at+len(local)])
 	})
 	return nil
 }
@@ -119,9 +119,9 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 	return uint32(w.Steps), w.Tokens
 }
 
-// ErrDamaged says that the anchor which theta stands on is not what it was: memory is corrupt. What U
+// ErrDamaged says that the global parameters which theta stands on is not what it was: memory is corrupt. What U
 // would come out of it must not be published: the Damaged event of the round machine brings a sound one.
-var ErrDamaged = errors.New("the anchor in memory does not match its checksum")
+var ErrDamaged = errors.New("the global parameters in memory does not match its checksum")
 
 // ErrNothing says that no steps are pending: their learner was lost meanwhile.
 var ErrNothing = errors.New("there is nothing to publish")
@@ -129,10 +129,10 @@ var ErrNothing = errors.New("there is nothing to publish")
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
 // declares off the counters; theta moves only with a sparse codec, and where folds come late. Steps beyond
 // Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, use TakeBack. The error
-// is ErrDamaged if the anchor is, ErrUnread if an own delta in flight is.
+// is ErrDamaged if the global parameters is, ErrUnread if an own delta in flight is.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
-	if !f.tip.AnchorSound() {
+	if !f.tip.GlobalSound() {
 		return Draft{}, fmt.Errorf("draft fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
 	l.rest()
@@ -175,7 +175,7 @@ func (l *Learner) encode(f *learning, own *ownDelta) error {
 			return err
 		}
 	}
-	if err := l.addToTheta(f, own, own.share-1); err != nil { // not of a payload that was encoded just now
+	if err := l.addToLocal(f, own, own.share-1); err != nil { // not of a payload that was encoded just now
 		return err
 	}
 	l.load(f)
@@ -185,8 +185,8 @@ func (l *Learner) encode(f *learning, own *ownDelta) error {
 // unpublished computes U into l.sum, and rounded into l.values.
 func (l *Learner) unpublished(f *learning) ([]float32, error) {
 	sum := l.sum[:f.Len]
-	f.eachRun(l.theta, func(theta []float32, at int) {
-		tensor.Difference(sum[at:at+len(theta)], theta, f.tip.Anchor[at:at+len(theta)])
+	f.eachRun(l.local, func(local []float32, at int) {
+		tensor.Difference(sum[at:at+len(local)], local, f.tip.Global[at:at+len(local)])
 	})
 	if err := l.addUnfolded(f, -1); err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (f *learning) settle(tip *Tip, next adoption) {
 
 // change computes what a change of tip asks theta to get, into l.sum.
 func (l *Learner) change(f *learning, tip *Tip, adds []addend) error {
-	tensor.Difference(l.sum[:f.Len], tip.Anchor, f.tip.Anchor)
+	tensor.Difference(l.sum[:f.Len], tip.Global, f.tip.Global)
 	for i := range adds {
 		if err := l.addOwn(f, &adds[i].ownDelta, adds[i].times); err != nil {
 			return err
@@ -288,7 +288,7 @@ func (l *Learner) TakeBack(p int, o Own) error {
 	l.rest()
 	if share := f.own[i].share; share != 1 {
 		_ = l.flush(f) // where the device is gone, Lost takes off what it had stepped
-		if err := l.addToTheta(f, &f.own[i], 1-share); err != nil {
+		if err := l.addToLocal(f, &f.own[i], 1-share); err != nil {
 			return fmt.Errorf("fragment %d: %w", p, err)
 		}
 		l.load(f)

@@ -81,8 +81,8 @@ func (m *learnerModel) lost(t *rapid.T) {
 		return
 	}
 	m.device.dead, m.device.diverges = true, rapid.Bool().Draw(t, "diverges")
-	for i := range m.theta {
-		m.theta[i] = 99
+	for i := range m.local {
+		m.local[i] = 99
 	}
 	gone := slices.Clone(m.pending)
 	if rapid.Bool().Draw(t, "moves meanwhile") {

@@ -8,10 +8,10 @@ import (
 // Loss is what an adoption cost a learner: unpublished work, and own deltas of which nothing is left here. Others
 // may hold and fold these all the same.
 type Loss struct {
-	Dropped Work     // by GiveUp, or beside a damaged anchor or own delta, or of one that was returned
+	Dropped Work     // by GiveUp, or beside a damaged global parameters or own delta, or of one that was returned
 	Gone    []uint64 // seqs
 	Device  error    // an ErrDevice: what was stepped is gone with it
-	Found   error    // an ErrDamaged: the anchor that was left, and the Adopt did not know
+	Found   error    // an ErrDamaged: the global parameters that was left, and the Adopt did not know
 }
 
 // None says that nothing was lost, and nothing found.
@@ -38,7 +38,7 @@ func (u *unread) Unwrap() error { return u.err }
 // Loss, which the round machine wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 	f, repair := &l.frags[a.Fragment], a.Discards()
-	if !repair && !f.tip.AnchorSound() { // nothing must be told from an anchor that memory has damaged
+	if !repair && !f.tip.GlobalSound() { // nothing must be told from global parameters that memory has damaged
 		repair, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", a.Fragment, f.tip.Round, ErrDamaged)
 	}
 	l.readBack(f, a.Seqs(Unfolded), &loss)
@@ -81,7 +81,7 @@ func (l *Learner) readBack(f *learning, seqs []uint64, loss *Loss) {
 // repair moves a fragment to a tip that replaces a damaged one, or from own deltas that cannot be read. What theta
 // got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k in flight), and what was
 // unpublished or is returned is discarded. What earlier deltas had no room for stays: that was told from a
-// sound anchor.
+// sound global parameters.
 func (l *Learner) repair(f *learning, tip *Tip, next adoption, loss *Loss) error {
 	l.rest()
 	f.settle(tip, next)

@@ -9,10 +9,10 @@ import (
 
 // drafted is a learner with one own delta in flight and a step since, whose
 // payloads are read back from disk as after a restart.
-func drafted(t *testing.T) (l *Learner, theta []float32, tip *Tip, disk map[uint64][]byte) {
+func drafted(t *testing.T) (l *Learner, local []float32, tip *Tip, disk map[uint64][]byte) {
 	t.Helper()
-	l, theta, tip, disk = oneFragment(toyParams())
-	theta[0]++
+	l, local, tip, disk = oneFragment(toyParams())
+	local[0]++
 	l.Stepped(512, []uint32{0})
 	d, err := l.Draft(0)
 	if err != nil {
@@ -20,9 +20,9 @@ func drafted(t *testing.T) (l *Learner, theta []float32, tip *Tip, disk map[uint
 	}
 	disk[d.Seq] = d.Payload
 	l.find(0, d.Seq).payload = nil
-	theta[1]++
+	local[1]++
 	l.Stepped(256, []uint32{0})
-	return l, theta, tip, disk
+	return l, local, tip, disk
 }
 
 func (l *Learner) find(p int, seq uint64) *ownDelta { return l.frags[p].find(seq) }
@@ -39,7 +39,7 @@ func follow(t *testing.T, l *Learner, a Adopt) Loss {
 // An own delta in flight that the disk has lost stops neither drafts nor
 // adoptions for good: what cannot be told from it is given up.
 func TestLostOwnDeltaInFlight(t *testing.T) {
-	l, theta, tip, disk := drafted(t)
+	l, local, tip, disk := drafted(t)
 	clear(disk)
 	if _, err := l.Draft(0); !errors.Is(err, ErrUnread) {
 		t.Fatalf("a draft beside a lost delta: %v", err)
@@ -48,13 +48,13 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 	if loss.Dropped.Tokens != 256 || !slices.Equal(loss.Gone, []uint64{0}) {
 		t.Errorf("lost %+v", loss)
 	}
-	if theta[0] != tip.Anchor[0] || theta[1] != tip.Anchor[1] {
-		t.Errorf("theta is %v, the anchor %v", theta[:2], tip.Anchor[:2])
+	if local[0] != tip.Global[0] || local[1] != tip.Global[1] {
+		t.Errorf("theta is %v, the global parameters %v", local[:2], tip.Global[:2])
 	}
-	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", &tip.Anchor[0], Work{}) {
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", &tip.Global[0], Work{}) {
 		t.Errorf("left are %s", left)
 	}
-	theta[2]++
+	local[2]++
 	l.Stepped(128, []uint32{0})
 	if d, err := l.Draft(0); err != nil || d.Tokens != 128 {
 		t.Errorf("the next draft: %d tokens, %v", d.Tokens, err)
@@ -63,19 +63,19 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 
 // Others hold it all the same: a chain may fold it, or leave it out again.
 func TestLostOwnDeltaIsFolded(t *testing.T) {
-	l, theta, tip, disk := drafted(t)
+	l, local, tip, disk := drafted(t)
 	clear(disk)
-	next := (&Tip{Round: 1, Anchor: slices.Clone(tip.Anchor), Ref: tip.Ref, Tokens: 512}).seal()
-	next.Anchor[0]++
+	next := (&Tip{Round: 1, Global: slices.Clone(tip.Global), Ref: tip.Ref, Tokens: 512}).seal()
+	next.Global[0]++
 	next.seal()
 	own := Draft{Steps: 1, Tokens: 512}
 	loss := follow(t, l, Adopt{Tip: next, Changes: changed(Folded, own)}) // q cannot be taken off theta
-	if loss.Dropped.Tokens != 256 || loss.Gone != nil || theta[0] != next.Anchor[0] {
-		t.Errorf("lost %+v, theta %v, anchor %v", loss, theta[0], next.Anchor[0])
+	if loss.Dropped.Tokens != 256 || loss.Gone != nil || local[0] != next.Global[0] {
+		t.Errorf("lost %+v, theta %v, global parameters %v", loss, local[0], next.Global[0])
 	}
 	loss = follow(t, l, Adopt{Tip: tip, Changes: changed(Unfolded, own)}) // nor put back
-	if !slices.Equal(loss.Gone, []uint64{0}) || theta[0] != tip.Anchor[0] {
-		t.Errorf("lost %+v, theta %v, anchor %v", loss, theta[0], tip.Anchor[0])
+	if !slices.Equal(loss.Gone, []uint64{0}) || local[0] != tip.Global[0] {
+		t.Errorf("lost %+v, theta %v, global parameters %v", loss, local[0], tip.Global[0])
 	}
 	// What the round machine says of it before it has heard does not change theta. Work that it takes for
 	// pending again is dropped.
@@ -87,8 +87,8 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	} {
 		loss := follow(t, l, a)
 		dropped := []Work{3: {1, 512}}[i]
-		if steps, _ := l.Pending(0); loss.Dropped != dropped || loss.Gone != nil || theta[0] != a.Tip.Anchor[0] || steps != 0 || len(l.InFlight(0)) > 0 {
-			t.Errorf("lost %+v, %d steps are pending, theta %v, anchor %v", loss, steps, theta[0], a.Tip.Anchor[0])
+		if steps, _ := l.Pending(0); loss.Dropped != dropped || loss.Gone != nil || local[0] != a.Tip.Global[0] || steps != 0 || len(l.InFlight(0)) > 0 {
+			t.Errorf("lost %+v, %d steps are pending, theta %v, global parameters %v", loss, steps, local[0], a.Tip.Global[0])
 		}
 	}
 	if l.find(0, 0) != nil {
@@ -98,28 +98,28 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 
 // One that comes back only to be returned, and cannot be read, is given up.
 func TestLostOwnDeltaIsReturned(t *testing.T) {
-	l, theta, tip, disk := drafted(t)
+	l, local, tip, disk := drafted(t)
 	own := Draft{Steps: 1, Tokens: 512}
 	follow(t, l, Adopt{Tip: tip, Changes: changed(Folded, own)})
 	clear(disk)
-	was := theta[0]
+	was := local[0]
 	loss := follow(t, l, Adopt{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)})
-	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{1, 512}) || steps != 1 || theta[0] != was {
-		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, theta[0])
+	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{1, 512}) || steps != 1 || local[0] != was {
+		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, local[0])
 	}
 }
 
 // A learner that is told to gives up what is unpublished, and nothing else.
 func TestGiveUpDropsTheUnpublished(t *testing.T) {
-	l, theta, tip, _ := drafted(t)
+	l, local, tip, _ := drafted(t)
 	loss := follow(t, l, Adopt{Tip: tip, GiveUp: true})
 	if loss.Dropped != (Work{1, 256}) || loss.Gone != nil {
 		t.Errorf("lost %+v", loss)
 	}
-	if theta[0] == tip.Anchor[0] || theta[1] != tip.Anchor[1] {
-		t.Errorf("theta is %v, the anchor %v: want what is in flight and nothing else", theta[:2], tip.Anchor[:2])
+	if local[0] == tip.Global[0] || local[1] != tip.Global[1] {
+		t.Errorf("theta is %v, the global parameters %v: want what is in flight and nothing else", local[:2], tip.Global[:2])
 	}
-	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", &tip.Anchor[0], Work{}) {
+	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", &tip.Global[0], Work{}) {
 		t.Errorf("left are %s", left)
 	}
 }

@@ -6,10 +6,10 @@ import (
 )
 
 // heldShare is the part of what no delta had room for that theta is without until a delta has. What is outside theta is made
-// again from the anchor in each round, so that up to
+// again from the global parameters in each round, so that up to
 // 1/(1-heldShare) times as much as a value needs adds up before it travels: with 0.7 a simulated run diverged whose
 // learners come near their optimum within a round, with 0.6 none did that merged as Params.SetMerge has it. With what is in theta a learner trains on
-// a model that no other has and that the anchor does not follow. Measured on text 0.5 and 0.7 are alike; 0.3 is
+// a model that no other has and that the global parameters does not follow. Measured on text 0.5 and 0.7 are alike; 0.3 is
 // 2 % worse, and to hold all and let a fifth of it fade at each delta 3 % (testnet/lab/RESULTS.md).
 const heldShare = 0.5
 
@@ -20,12 +20,12 @@ func (l *Learner) hold(f *learning, payload []byte) error {
 	if err := codec.Add(payload, f.Len, -1, rest); err != nil {
 		return err
 	}
-	f.eachRun(l.theta, func(theta []float32, at int) {
-		held := f.held[at : at+len(theta)]
-		for i, x := range rest[at : at+len(theta)] {
+	f.eachRun(l.local, func(local []float32, at int) {
+		held := f.held[at : at+len(local)]
+		for i, x := range rest[at : at+len(local)] {
 			was := held[i]
 			held[i] = float32(heldShare * x)
-			theta[i] = float32(float64(theta[i]) + (float64(was) - float64(held[i])))
+			local[i] = float32(float64(local[i]) + (float64(was) - float64(held[i])))
 		}
 	})
 	return nil

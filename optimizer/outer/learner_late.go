@@ -36,8 +36,8 @@ func (l *Learner) noteLag(f *learning, adds []addend) {
 	}
 }
 
-// addToTheta adds so many times q of one own delta to theta.
-func (l *Learner) addToTheta(f *learning, o *ownDelta, times float64) error {
+// addToLocal adds so many times q of one own delta to theta.
+func (l *Learner) addToLocal(f *learning, o *ownDelta, times float64) error {
 	if times == 0 {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (l *Learner) addToTheta(f *learning, o *ownDelta, times float64) error {
 
 // addSum adds l.sum to theta.
 func (l *Learner) addSum(f *learning) {
-	f.eachRun(l.theta, func(theta []float32, at int) {
-		tensor.MoveNarrow(theta, theta, 1, l.sum[at:at+len(theta)])
+	f.eachRun(l.local, func(local []float32, at int) {
+		tensor.MoveNarrow(local, local, 1, l.sum[at:at+len(local)])
 	})
 }

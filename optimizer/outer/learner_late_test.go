@@ -8,11 +8,11 @@ import (
 )
 
 // lateRig is a learner of one fragment, H = 8, whose own delta of round 1 was folded so many steps after it was
-// drafted. Each step adds 1 to each value of theta, and all values of an anchor are the number of its round.
+// drafted. Each step adds 1 to each value of theta, and all values of global parameters are the number of its round.
 type lateRig struct {
 	*testing.T
 	l     *Learner
-	theta []float32
+	local []float32
 	tip   *Tip
 	disk  map[uint64][]byte
 }
@@ -21,7 +21,7 @@ func newLateRig(t *testing.T, lag int) *lateRig {
 	p := toyParams()
 	p.H = 8
 	r := &lateRig{T: t}
-	r.l, r.theta, r.tip, r.disk = oneFragment(p)
+	r.l, r.local, r.tip, r.disk = oneFragment(p)
 	r.steps(8)
 	d := r.draft()
 	r.steps(lag)
@@ -31,8 +31,8 @@ func newLateRig(t *testing.T, lag int) *lateRig {
 
 func (r *lateRig) steps(n int) {
 	for range n {
-		for i := range r.theta {
-			r.theta[i]++
+		for i := range r.local {
+			r.local[i]++
 		}
 		r.l.Stepped(512, []uint32{r.tip.Round})
 	}
@@ -51,9 +51,9 @@ func (r *lateRig) draft() Draft {
 // adopt closes a round.
 func (r *lateRig) adopt(changes ...[]Change) {
 	r.Helper()
-	next := &Tip{Round: r.tip.Round + 1, Anchor: make([]float32, len(r.theta)), Ref: r.tip.Ref, Tokens: r.tip.Tokens + 1}
-	for i := range next.Anchor {
-		next.Anchor[i] = float32(next.Round)
+	next := &Tip{Round: r.tip.Round + 1, Global: make([]float32, len(r.local)), Ref: r.tip.Ref, Tokens: r.tip.Tokens + 1}
+	for i := range next.Global {
+		next.Global[i] = float32(next.Round)
 	}
 	r.move(next.seal(), changes...)
 }
@@ -66,9 +66,9 @@ func (r *lateRig) move(tip *Tip, changes ...[]Change) {
 	r.tip = tip
 }
 
-func (r *lateRig) thetaIs(when string, want float64) {
+func (r *lateRig) localIs(when string, want float64) {
 	r.Helper()
-	for i, x := range r.theta {
+	for i, x := range r.local {
 		if math.Abs(float64(x)-want) > 1e-4 {
 			r.Fatalf("%s: value %d of theta is %v, want %v", when, i, x, want)
 		}
@@ -80,10 +80,10 @@ func (r *lateRig) thetaIs(when string, want float64) {
 func TestLateFoldsLowerTheShare(t *testing.T) {
 	for lag, share := range map[int]float64{0: 1, 1: 1, 2: 1, 3: 0.7, 8: 0.7, 16: 0.7} {
 		r := newLateRig(t, lag)
-		r.thetaIs("after the fold", 1+float64(lag))
+		r.localIs("after the fold", 1+float64(lag))
 		r.steps(4)
 		r.draft()
-		r.thetaIs("drafted", 1+share*float64(lag+4))
+		r.localIs("drafted", 1+share*float64(lag+4))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestFoldsInTimeAtSmallH(t *testing.T) {
 		r.l.p.H = h
 		r.steps(1)
 		r.draft()
-		r.thetaIs("drafted", 1+2)
+		r.localIs("drafted", 1+2)
 	}
 }
 
@@ -104,20 +104,20 @@ func TestShareComesBackWhole(t *testing.T) {
 	r := newLateRig(t, 4)
 	r.steps(4)
 	d := r.draft()
-	r.thetaIs("drafted", 1+0.7*u)
+	r.localIs("drafted", 1+0.7*u)
 	if err := r.l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
-	r.thetaIs("taken back", 1+u)
+	r.localIs("taken back", 1+u)
 	d = r.draft()
 	r.adopt(changed(Returned, d))
-	r.thetaIs("returned", 2+u)
+	r.localIs("returned", 2+u)
 	d = r.draft()
 	r.adopt(changed(Folded, d))
-	r.thetaIs("folded", 3)
+	r.localIs("folded", 3)
 	r.steps(1)
 	r.draft()
-	r.thetaIs("drafted after a fold that came at once", 4)
+	r.localIs("drafted after a fold that came at once", 4)
 }
 
 // An own delta that is unfolded is in flight as it was before, or returned whole.
@@ -126,15 +126,15 @@ func TestUnfoldedHasItsShare(t *testing.T) {
 		r := newLateRig(t, 8)
 		d := r.draft()
 		r.adopt(changed(Folded, d))
-		r.thetaIs("folded", 2)
+		r.localIs("folded", 2)
 		if atOnce {
 			r.adopt(changed(Unfolded, d), changed(Returned, d))
 		} else {
 			r.adopt(changed(Unfolded, d))
-			r.thetaIs("unfolded", 3+0.7*8)
+			r.localIs("unfolded", 3+0.7*8)
 			r.move(r.tip, changed(Returned, d))
 		}
-		r.thetaIs("returned", 3+8)
+		r.localIs("returned", 3+8)
 	}
 }
 
@@ -145,13 +145,13 @@ func TestDraftBesideOneInFlight(t *testing.T) {
 	first := r.draft()
 	r.steps(2)
 	second := r.draft()
-	r.thetaIs("drafted twice", 1+0.7*4+0.7*2)
+	r.localIs("drafted twice", 1+0.7*4+0.7*2)
 	if err := r.l.rebuild(&r.l.frags[0]); err != nil {
 		t.Fatal(err)
 	}
-	r.thetaIs("built from its definition", 1+0.7*4+0.7*2)
+	r.localIs("built from its definition", 1+0.7*4+0.7*2)
 	r.adopt(changed(Folded, first, second))
-	r.thetaIs("folded", 2)
+	r.localIs("folded", 2)
 	if lag := r.l.frags[0].lag; lag != 0 {
 		t.Errorf("the fold came %d steps after the newest delta, want 0", lag)
 	}
@@ -180,11 +180,11 @@ func TestUnreadableReturnChangesNothing(t *testing.T) {
 	d := r.draft()
 	r.l.frags[0].own[1].payload = nil
 	delete(r.disk, d.Seq)
-	before, state := slices.Clone(r.theta), stateOf(r.l)
+	before, state := slices.Clone(r.local), stateOf(r.l)
 	if err := adopt(r.l, r.tip, changed(Returned, d)); !errors.Is(err, ErrUnread) {
 		t.Errorf("a missing payload: %v", err)
 	}
-	if !slices.Equal(before, r.theta) || state != stateOf(r.l) {
+	if !slices.Equal(before, r.local) || state != stateOf(r.l) {
 		t.Error("something changed")
 	}
 }

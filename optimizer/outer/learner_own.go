@@ -32,8 +32,8 @@ type addend struct {
 // after tells what an Adopt comes to, or why it makes no sense: then the tip is of another fragment,
 // or an own delta is not where its change says.
 func (f *learning) after(a Adopt) (next adoption, err error) {
-	if len(a.Tip.Anchor) != f.Len {
-		return next, fmt.Errorf("the tip has %d values, the fragment %d", len(a.Tip.Anchor), f.Len)
+	if len(a.Tip.Global) != f.Len {
+		return next, fmt.Errorf("the tip has %d values, the fragment %d", len(a.Tip.Global), f.Len)
 	}
 	next.own = slices.Clone(f.own)
 	for _, c := range a.Changes {
@@ -109,7 +109,7 @@ func (f *learning) takeBack(back []Own) {
 	}
 }
 
-// InFlight are the seqs of own deltas of fragment p that theta has beside its anchor.
+// InFlight are the seqs of own deltas of fragment p that theta has beside its global parameters.
 func (l *Learner) InFlight(p int) (seqs []uint64) {
 	for _, o := range l.frags[p].own {
 		if o.in {

@@ -16,7 +16,7 @@ type learnerModel struct {
 	t       *rapid.T
 	p       Params
 	plan    Plan
-	theta   []float32 // what the trainer steps
+	local   []float32 // what the trainer steps
 	device  *modelDevice
 	l       *Learner
 	tips    []*Tip
@@ -46,7 +46,7 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 	p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse, codec.Sparse8}).Draw(t, "codec")
 	p.Fragments, p.MaxSteps, p.H = 2, 40, 8
 	m := &learnerModel{t: t, p: p, plan: NewPlan(toyViews(), 2), disk: map[uint64][]byte{}}
-	m.theta = make([]float32, 353)
+	m.local = make([]float32, 353)
 	m.closed = make([]uint32, 2)
 	for i, f := range m.plan {
 		m.tips = append(m.tips, Genesis(f, vector(uint64(i), f.Len), p))
@@ -65,10 +65,10 @@ func newLearnerModel(t *rapid.T) *learnerModel {
 // begin makes a new learner of the trainer's values, or of a slab that a device shares.
 func (m *learnerModel) begin(device bool) {
 	if !device {
-		m.l = NewLearner(m.p, m.plan, m.theta, m.tips, m.read)
+		m.l = NewLearner(m.p, m.plan, m.local, m.tips, m.read)
 		return
 	}
-	m.device = &modelDevice{values: m.theta, slab: make([]float32, len(m.theta))}
+	m.device = &modelDevice{values: m.local, slab: make([]float32, len(m.local))}
 	m.l = NewLearner(m.p, m.plan, m.device.slab, m.tips, m.read)
 	m.l.Use(m.device)
 	m.device.starts()
@@ -89,11 +89,11 @@ func (m *learnerModel) step(t *rapid.T) { m.stepped(t)() }
 // stepped has the trainer take a step. What it returns has the model do so.
 func (m *learnerModel) stepped(t *rapid.T) (note func()) {
 	tokens := rapid.IntRange(1, 1000).Draw(t, "tokens")
-	change := vector(rapid.Uint64().Draw(t, "change"), len(m.theta))
-	for i := range m.theta {
-		old := m.theta[i]
-		m.theta[i] += change[i] / 10
-		change[i] = m.theta[i] - old
+	change := vector(rapid.Uint64().Draw(t, "change"), len(m.local))
+	for i := range m.local {
+		old := m.local[i]
+		m.local[i] += change[i] / 10
+		change[i] = m.local[i] - old
 	}
 	m.l.Stepped(tokens, m.closed)
 	return func() {
@@ -111,12 +111,12 @@ func (m *learnerModel) stepped(t *rapid.T) (note func()) {
 
 func (m *learnerModel) draft(t *rapid.T) {
 	p := m.fragment()
-	before := slices.Clone(m.theta)
+	before := slices.Clone(m.local)
 	steps, tokens := m.l.Pending(p)
 	later := func() {}
 	m.meanwhile(t, func(d *modelDevice) *func() { return &d.onGoOn }, func(note func()) {
 		later = note // it is no part of the draft
-		before = slices.Clone(m.theta)
+		before = slices.Clone(m.local)
 	})
 	d, err := m.l.Draft(p)
 	defer func() { later() }()
@@ -133,7 +133,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 	share := 1.0
 	if m.lag[p] >= 3 {
 		share = 0.7
-	} else if !m.p.Codec.Partial() && !slices.Equal(before, m.theta) {
+	} else if !m.p.Codec.Partial() && !slices.Equal(before, m.local) {
 		t.Fatal("a draft changed theta")
 	}
 	if d.Steps != min(steps, m.p.MaxSteps) || d.Tokens > tokens || d.Steps == steps && d.Tokens != tokens {
@@ -191,9 +191,9 @@ func (m *learnerModel) adopt(t *rapid.T) {
 	p := m.fragment()
 	old := m.tips[p]
 	round := uint32(rapid.IntRange(0, int(old.Round)+2).Draw(t, "round"))
-	tip := &Tip{Round: round, Anchor: old.Anchor, Ref: old.Ref, Tokens: old.Tokens}
+	tip := &Tip{Round: round, Global: old.Global, Ref: old.Ref, Tokens: old.Tokens}
 	if rapid.Bool().Draw(t, "folded something") {
-		tip.Anchor = vector(rapid.Uint64().Draw(t, "anchor"), m.plan[p].Len)
+		tip.Global = vector(rapid.Uint64().Draw(t, "global parameters"), m.plan[p].Len)
 		tip.Tokens++
 	}
 	fold, unfold := m.some(p, false, "not folded"), m.some(p, true, "not unfolded")
@@ -257,12 +257,12 @@ func (m *learnerModel) takeBack(t *rapid.T) {
 func (m *learnerModel) repair(t *rapid.T) {
 	p := m.fragment()
 	bad := *m.tips[p]
-	bad.Anchor = slices.Clone(bad.Anchor)
-	bad.Anchor[0]++
+	bad.Global = slices.Clone(bad.Global)
+	bad.Global[0]++
 	m.l.frags[p].tip = &bad
 	if steps, _ := m.l.Pending(p); steps > 0 {
 		if _, err := m.l.Draft(p); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("a draft on a damaged anchor: %v", err)
+			t.Fatalf("a draft on a damaged global parameters: %v", err)
 		}
 	}
 	tip := *m.tips[p]
@@ -334,8 +334,8 @@ func (m *learnerModel) drop(t *rapid.T) {
 
 // restart makes a new learner from the disk: what was not published is gone.
 func (m *learnerModel) restart(t *rapid.T) {
-	for i := range m.theta {
-		m.theta[i] = 99
+	for i := range m.local {
+		m.local[i] = 99
 	}
 	m.begin(m.device != nil)
 	for p := range m.plan {
@@ -366,9 +366,9 @@ func (m *learnerModel) restart(t *rapid.T) {
 func (m *learnerModel) check(t *rapid.T) {
 	for p, f := range m.plan {
 		got := make([]float32, f.Len)
-		f.Gather(m.theta, got)
+		f.Gather(m.local, got)
 		for i := range got {
-			want := float64(m.tips[p].Anchor[i]) + m.u[p][i]
+			want := float64(m.tips[p].Global[i]) + m.u[p][i]
 			for _, o := range m.own[p] {
 				if !o.folded && !o.gone {
 					want += o.share * float64(o.q[i])
@@ -402,14 +402,14 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 // oneFragment is a learner of one fragment with a disk.
 func oneFragment(p Params) (*Learner, []float32, *Tip, map[uint64][]byte) {
 	f, disk := toyFragment(), map[uint64][]byte{}
-	theta, tip := make([]float32, f.Len), Genesis(f, make([]float32, f.Len), p)
+	local, tip := make([]float32, f.Len), Genesis(f, make([]float32, f.Len), p)
 	read := func(seq uint64) ([]byte, error) {
 		if b, ok := disk[seq]; ok {
 			return b, nil
 		}
 		return nil, errors.New("not on disk")
 	}
-	return NewLearner(p, Plan{f}, theta, []*Tip{tip}, read), theta, tip, disk
+	return NewLearner(p, Plan{f}, local, []*Tip{tip}, read), local, tip, disk
 }
 
 func TestDraftSplitsWhatAHeaderCannotCarry(t *testing.T) {
@@ -451,8 +451,8 @@ func TestDeclaredWorkIsAlwaysValid(t *testing.T) {
 }
 
 func TestDraftOfADivergedLearnerFails(t *testing.T) {
-	l, theta, _, _ := oneFragment(toyParams())
-	theta[3] = float32(math.NaN())
+	l, local, _, _ := oneFragment(toyParams())
+	local[3] = float32(math.NaN())
 	l.Stepped(512, []uint32{0})
 	if _, err := l.Draft(0); err == nil {
 		t.Error("drafted a NaN")
@@ -463,14 +463,14 @@ func TestDraftOfADivergedLearnerFails(t *testing.T) {
 }
 
 func TestFailedAdoptionChangesNothing(t *testing.T) {
-	l, theta, tip, _ := oneFragment(toyParams())
-	theta[0] = 1
+	l, local, tip, _ := oneFragment(toyParams())
+	local[0] = 1
 	l.Stepped(512, []uint32{0})
 	d, err := l.Draft(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := &Tip{Round: 1, Anchor: vector(1, len(theta)), Ref: tip.Ref, Tokens: 1}
+	next := &Tip{Round: 1, Global: vector(1, len(local)), Ref: tip.Ref, Tokens: 1}
 	for name, changes := range map[string][]Change{
 		"unknown":             changed(Folded, Draft{Seq: 77}),
 		"twice":               changed(Folded, d, d),
@@ -482,11 +482,11 @@ func TestFailedAdoptionChangesNothing(t *testing.T) {
 		"still in flight":     changed(Forgotten, d),
 		"not discarded":       changed(Regained, d),
 	} {
-		before, state := slices.Clone(theta), stateOf(l)
+		before, state := slices.Clone(local), stateOf(l)
 		if adopt(l, next, changes) == nil {
 			t.Errorf("%s: adopted", name)
 		}
-		if !slices.Equal(before, theta) || stateOf(l) != state {
+		if !slices.Equal(before, local) || stateOf(l) != state {
 			t.Errorf("%s: something changed", name)
 		}
 	}
@@ -497,26 +497,26 @@ func TestFailedAdoptionChangesNothing(t *testing.T) {
 
 // Once folded, a payload is read back from the disk; a disk that fails leaves theta alone.
 func TestUnfoldReadsThePayloadBack(t *testing.T) {
-	l, theta, tip, disk := oneFragment(toyParams())
-	theta[0] = 1
+	l, local, tip, disk := oneFragment(toyParams())
+	local[0] = 1
 	l.Stepped(512, []uint32{0})
 	d, err := l.Draft(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := (&Tip{Round: 1, Anchor: slices.Clone(theta), Ref: tip.Ref, Tokens: d.Tokens}).seal()
+	next := (&Tip{Round: 1, Global: slices.Clone(local), Ref: tip.Ref, Tokens: d.Tokens}).seal()
 	if err := adopt(l, next, changed(Folded, d)); err != nil {
 		t.Fatal(err)
 	}
-	if theta[0] != 1 {
-		t.Errorf("theta is %v: all of q left and all of it came back with the anchor", theta[0])
+	if local[0] != 1 {
+		t.Errorf("theta is %v: all of q left and all of it came back with the global parameters", local[0])
 	}
-	if err := adopt(l, tip, changed(Unfolded, d)); err == nil || theta[0] != 1 {
-		t.Errorf("a missing payload: %v, theta %v", err, theta[0])
+	if err := adopt(l, tip, changed(Unfolded, d)); err == nil || local[0] != 1 {
+		t.Errorf("a missing payload: %v, theta %v", err, local[0])
 	}
 	disk[d.Seq] = d.Payload
-	if err := adopt(l, tip, changed(Unfolded, d)); err != nil || theta[0] != 1 {
-		t.Errorf("%v, theta %v: q is back and the anchor gone", err, theta[0])
+	if err := adopt(l, tip, changed(Unfolded, d)); err != nil || local[0] != 1 {
+		t.Errorf("%v, theta %v: q is back and the global parameters gone", err, local[0])
 	}
 }
 
@@ -537,8 +537,8 @@ func TestReturnedWorkKeepsItsBase(t *testing.T) {
 	}
 }
 
-// Two learners that fold each other's work end with the same anchor and lose nothing: after all is
-// folded, theta is the anchor but for rounding.
+// Two learners that fold each other's work end with the same global parameters and lose nothing: after all is
+// folded, theta is the global parameters but for rounding.
 func TestLearnersMeet(t *testing.T) {
 	p := toyParams()
 	p.Codec = codec.Int4
@@ -574,10 +574,10 @@ func TestLearnersMeet(t *testing.T) {
 			}
 		}
 	}
-	for i, theta := range thetas {
-		for j, x := range theta {
-			if math.Abs(float64(x-tip.Anchor[j])) > 1e-3 {
-				t.Fatalf("learner %d value %d: theta %v, anchor %v", i, j, x, tip.Anchor[j])
+	for i, local := range thetas {
+		for j, x := range local {
+			if math.Abs(float64(x-tip.Global[j])) > 1e-3 {
+				t.Fatalf("learner %d value %d: theta %v, global parameters %v", i, j, x, tip.Global[j])
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func drawnSpec(t *rapid.T) Spec {
 	return Spec{
 		Fragments: rapid.IntRange(1, 64).Draw(t, "P"), Codec: rapid.SampledFrom([]codec.Kind{0, codec.F32, codec.Int4, codec.Sparse8, codec.Sparse}).Draw(t, "codec"),
 		H: rapid.IntRange(0, MaxH).Draw(t, "H"), NoMomentum: rapid.Bool().Draw(t, "no momentum"),
-		Answerers: rapid.SampledFrom([]int{0, 3, 16, MaxAnswerers}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxLearners}).Draw(t, "learners"),
+		LearnersPerRound: rapid.SampledFrom([]int{0, 3, 16, MaxLearnersPerRound}).Draw(t, "C"), Learners: rapid.SampledFrom([]int{0, 1, 2, 3, 17, MaxLearners}).Draw(t, "learners"),
 		StepTokens: rapid.Uint64Range(1, 1<<26).Draw(t, "tokens"), Budget: rapid.Uint64Range(1, maxBudget).Draw(t, "budget"), CreatedMs: rapid.Int64Range(0, 1<<50).Draw(t, "created"),
 		SweepMs: rapid.Int64Range(0, MaxSweepMs).Draw(t, "sweep"), Window: rapid.SampledFrom([]uint32{0, LeastWindow, 50, MaxWindow}).Draw(t, "window"), OwnText: rapid.Bool().Draw(t, "own"),
 	}
@@ -60,7 +60,7 @@ func TestMakerFollowsH(t *testing.T) {
 	if p := (Spec{Fragments: 4, StepTokens: 1, Budget: 1, NoMomentum: true}).Params(); p.Eta != 1 || p.Mu != 0 {
 		t.Errorf("without momentum: %+v", p)
 	}
-	if p := (Spec{Fragments: 4, StepTokens: 1, Budget: 1}).Params(); p.H != 24 || p.Codec != codec.Int4 || p.Answerers != UsualAnswerers {
+	if p := (Spec{Fragments: 4, StepTokens: 1, Budget: 1}).Params(); p.H != 24 || p.Codec != codec.Int4 || p.LearnersPerRound != UsualLearnersPerRound {
 		t.Errorf("%+v", p)
 	}
 }
@@ -69,14 +69,14 @@ func TestMakerFollowsH(t *testing.T) {
 // turns. Where all answer it is a whole one.
 func TestMakerFollowsTurns(t *testing.T) {
 	for _, c := range []struct {
-		h, answerers, learners int
-		room                   uint32
-		share                  float64
+		h, learnersPerRound, learners int
+		room                          uint32
+		share                         float64
 	}{
 		{24, 16, 1, 1024, 1}, {24, 16, 16, 1024, 1}, {24, 16, 32, 1024, 0.5}, {24, 16, 1000, 4 * 63 * 24, 0.016},
 		{4, 16, 1000, 1024, 0.016}, {100, 16, 1000, 4 * 63 * 100, 0.016}, {24, 64, 1000, 4 * 16 * 24, 0.064}, {24, 16, 1 << 60, MaxStepsLimit, 16.0 / (1 << 60)},
 	} {
-		p := Spec{Fragments: 4, H: c.h, Answerers: c.answerers, Learners: c.learners, StepTokens: 1, Budget: 1, NoMomentum: true}.Params()
+		p := Spec{Fragments: 4, H: c.h, LearnersPerRound: c.learnersPerRound, Learners: c.learners, StepTokens: 1, Budget: 1, NoMomentum: true}.Params()
 		if p.MaxSteps != c.room || math.Abs(p.Eta-c.share) > 1e-12 {
 			t.Errorf("%+v: room for %d steps, eta %v", c, p.MaxSteps, p.Eta)
 		}
@@ -90,8 +90,8 @@ func TestMakerBoundsThePace(t *testing.T) {
 		pace := func(learners int) int {
 			return Spec{Fragments: 1, H: h, Learners: learners, StepTokens: 1, Budget: 1}.Params().MaxPace
 		}
-		if pace(1) != want || pace(UsualAnswerers) != want || pace(UsualAnswerers+1) != max(want, longestTurn) {
-			t.Errorf("H %d: a pace of %d, %d and %d, want %d", h, pace(1), pace(UsualAnswerers), pace(UsualAnswerers+1), want)
+		if pace(1) != want || pace(UsualLearnersPerRound) != want || pace(UsualLearnersPerRound+1) != max(want, longestTurn) {
+			t.Errorf("H %d: a pace of %d, %d and %d, want %d", h, pace(1), pace(UsualLearnersPerRound), pace(UsualLearnersPerRound+1), want)
 		}
 	}
 }

@@ -10,20 +10,20 @@ import (
 
 // Limits on Params. A genesis comes from a stranger's link, so each field is bounded.
 const (
-	MaxFragments   = 4096    // headers carry 16 bits; more fragments than tensors are useless
-	MaxH           = 1 << 16 // a day at one step a second: no round is longer
-	MaxStepsLimit  = 1 << 20 // keeps steps x tokens per step far below 2^64
-	MaxTokensLimit = 1 << 32 // tokens of one step: more than any batch in use
-	MaxEta         = 4.0     // Nesterov with a larger rate diverges at any momentum
-	MaxWindow      = 1 << 16 // rounds kept: bounds the memory that repair may ask for
-	LeastWindow    = 2       // rounds kept: gossip takes deltas of half of them
-	MaxAnswerers   = 1 << 12 // deltas in a round: bounds what one fold decodes
-	MaxLearners    = 1 << 20 // more than there are machines that could join a run
-	MaxPaceLimit   = 1 << 10 // keeps MaxPace x H x rounds inside 2^64
-	maxBudget      = 1 << 62 // far from overflow of sums
-	MaxMs          = 1 << 40 // 34 years in milliseconds: keeps products inside int64
-	MaxSweepMs     = MaxMs / GraceSweeps
-	maxCreated     = 1 << 50 // Unix milliseconds
+	MaxFragments        = 4096    // headers carry 16 bits; more fragments than tensors are useless
+	MaxH                = 1 << 16 // a day at one step a second: no round is longer
+	MaxStepsLimit       = 1 << 20 // keeps steps x tokens per step far below 2^64
+	MaxTokensLimit      = 1 << 32 // tokens of one step: more than any batch in use
+	MaxEta              = 4.0     // Nesterov with a larger rate diverges at any momentum
+	MaxWindow           = 1 << 16 // rounds kept: bounds the memory that repair may ask for
+	LeastWindow         = 2       // rounds kept: gossip takes deltas of half of them
+	MaxLearnersPerRound = 1 << 12 // deltas in a round: bounds what one fold decodes
+	MaxLearners         = 1 << 20 // more than there are machines that could join a run
+	MaxPaceLimit        = 1 << 10 // keeps MaxPace x H x rounds inside 2^64
+	maxBudget           = 1 << 62 // far from overflow of sums
+	MaxMs               = 1 << 40 // 34 years in milliseconds: keeps products inside int64
+	MaxSweepMs          = MaxMs / GraceSweeps
+	maxCreated          = 1 << 50 // Unix milliseconds
 )
 
 // Params is what genesis fixes of the outer step. Equal Params are a condition for
@@ -39,7 +39,7 @@ type Params struct {
 	// Shorter deltas are mostly noise for their bytes.
 	HMin int
 
-	// Eta is the outer learning rate; 1 without momentum makes a lone learner's anchor
+	// Eta is the outer learning rate; 1 without momentum makes a lone learner's global parameters
 	// its own parameters.
 	Eta float64
 	// Mu is the outer Nesterov momentum, in [0, 1). At 0 tips hold no momentum.
@@ -63,11 +63,11 @@ type Params struct {
 
 	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
 	WindowAccept uint32
-	// WindowUnion is W_u in rounds, at least W_a: repair unites sets down to closed - W_u;
+	// WindowUnion is W_u in rounds, at least W_a: repair reconciles sets down to closed - W_u;
 	// what is older is final.
 	WindowUnion uint32
-	// Answerers is C, about how many learners answer a bell. Cost per node grows with it.
-	Answerers int
+	// Sampled learners is C, about how many learners answer a proposal. Cost per node grows with it.
+	LearnersPerRound int
 	// Quorum is K: with fewer deltas grace stretches to GraceMaxMs. Where K takes all learners, a round closes without one
 	// that is much slower.
 	Quorum int
@@ -79,7 +79,7 @@ type Params struct {
 	MinRoundMs int64
 	// CreatedMs is when the run was made, in Unix milliseconds.
 	CreatedMs int64
-	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its bell.
+	// GraceMinMs and GraceMaxMs bound the milliseconds a round stays open after its proposal.
 	GraceMinMs, GraceMaxMs int64
 
 	// MaxPace is k: a delta counts for at most k H steps for each round since its base, see Counted.
@@ -112,7 +112,7 @@ const (
 )
 
 // Genesis lets rounds stay open for LongGraceMs in most runs. Where links take longer, it is the time in which
-// they carry the deltas of all fragments GraceSweeps times over: bells come unevenly, and joiners and repair have their share.
+// they carry the deltas of all fragments GraceSweeps times over: proposals come unevenly, and joiners and repair have their share.
 const (
 	LongGraceMs = 120_000
 	GraceSweeps = 2
@@ -191,8 +191,8 @@ func (p Params) validateNumbers() error {
 		{"TokensPerStep", float64(p.TokensPerStep), 1, float64(p.MaxTokensPerStep)},
 		{"WindowAccept", float64(p.WindowAccept), 1, MaxWindow},
 		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
-		{"Answerers", float64(p.Answerers), 1, MaxAnswerers},
-		{"Quorum", float64(p.Quorum), 1, float64(p.Answerers)},
+		{"Sampled learners", float64(p.LearnersPerRound), 1, MaxLearnersPerRound},
+		{"Quorum", float64(p.Quorum), 1, float64(p.LearnersPerRound)},
 		{"Budget", float64(p.Budget), 1, maxBudget},
 		{"MinRoundMs", float64(p.MinRoundMs), 0, MaxMs},
 		{"CreatedMs", float64(p.CreatedMs), 0, maxCreated},

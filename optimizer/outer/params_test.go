@@ -29,7 +29,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"Codec":            func(p *Params) { p.Codec = codec.Kind(99) },
 		"WindowAccept":     func(p *Params) { p.WindowAccept = 0 },
 		"WindowUnion":      func(p *Params) { p.WindowUnion = p.WindowAccept - 1 },
-		"Answerers":        func(p *Params) { p.Answerers = 0 },
+		"Sampled learners": func(p *Params) { p.LearnersPerRound = 0 },
 		"Quorum":           func(p *Params) { p.MaxShare = 0.5 },
 		"Budget":           func(p *Params) { p.Budget = 0 },
 		"MinRoundMs":       func(p *Params) { p.MinRoundMs = -1 },
@@ -51,15 +51,15 @@ func TestSpecValidateNamesTheField(t *testing.T) {
 		t.Error(err)
 	}
 	for field, change := range map[string]func(*Spec){
-		"Fragments": func(s *Spec) { s.Fragments = 0 },
-		"Codec":     func(s *Spec) { s.Codec = 0 },
-		"H":         func(s *Spec) { s.H = 0 },
-		"Answerers": func(s *Spec) { s.Answerers = LeastQuorum - 1 },
-		"Learners":  func(s *Spec) { s.Learners = 0 },
-		"Budget":    func(s *Spec) { s.Budget = maxBudget + 1 },
-		"CreatedMs": func(s *Spec) { s.CreatedMs = -1 },
-		"SweepMs":   func(s *Spec) { s.SweepMs = MaxSweepMs + 1 },
-		"Window":    func(s *Spec) { s.Window = LeastWindow - 1 },
+		"Fragments":        func(s *Spec) { s.Fragments = 0 },
+		"Codec":            func(s *Spec) { s.Codec = 0 },
+		"H":                func(s *Spec) { s.H = 0 },
+		"Sampled learners": func(s *Spec) { s.LearnersPerRound = LeastQuorum - 1 },
+		"Learners":         func(s *Spec) { s.Learners = 0 },
+		"Budget":           func(s *Spec) { s.Budget = maxBudget + 1 },
+		"CreatedMs":        func(s *Spec) { s.CreatedMs = -1 },
+		"SweepMs":          func(s *Spec) { s.SweepMs = MaxSweepMs + 1 },
+		"Window":           func(s *Spec) { s.Window = LeastWindow - 1 },
 	} {
 		s := Spec{Fragments: 1, Budget: 1}.Resolved()
 		change(&s)

@@ -61,7 +61,7 @@ func TestFoldKeepsOutRevoked(t *testing.T) {
 			if plain, _, err = Fold(p, f, plain, round, kept); err != nil {
 				rt.Fatal(err)
 			}
-			if !slices.Equal(next.Anchor, plain.Anchor) || !slices.Equal(next.Momentum, plain.Momentum) || !slices.Equal(next.Ref, plain.Ref) || next.Tokens != plain.Tokens {
+			if !slices.Equal(next.Global, plain.Global) || !slices.Equal(next.Momentum, plain.Momentum) || !slices.Equal(next.Ref, plain.Ref) || next.Tokens != plain.Tokens {
 				rt.Fatalf("round %d differs from a fold without who is revoked", round)
 			}
 			if link.Chain != next.Chain || link.Tokens != next.Tokens || !slices.Equal(link.Revoked, next.Revoked) || len(next.Revoked) != len(out) {

@@ -59,7 +59,7 @@ func (fold *folding) usual(t int) float64 {
 	case old > 0:
 		return min(old, most)
 	case len(norms) == 2:
-		return min(most, firstMove*fold.anchorNorm(t))
+		return min(most, firstMove*fold.globalNorm(t))
 	}
 	return lowerMedian(norms, voices)
 }
@@ -72,14 +72,14 @@ func (fold *folding) voice(d Delta) float64 {
 	return trust(agreementOf(fold.prev.Records, d.Author))
 }
 
-// anchorNorm is the length of tensor t before the fold.
-func (fold *folding) anchorNorm(t int) float64 {
+// globalNorm is the length of tensor t before the fold.
+func (fold *folding) globalNorm(t int) float64 {
 	from := 0
 	for _, before := range fold.f.Tensors[:t] {
 		from += before.Len
 	}
 	var sum tensor.Lanes
-	sum.AddSquares(0, fold.prev.Anchor[from:from+fold.f.Tensors[t].Len])
+	sum.AddSquares(0, fold.prev.Global[from:from+fold.f.Tensors[t].Len])
 	return math.Sqrt(sum.Sum())
 }
 

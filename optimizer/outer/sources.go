@@ -15,7 +15,7 @@ import (
 const partLen = 4 * codec.PieceLen
 
 // rawBudget is the memory that payloads without their entropy coding may take, in bytes per value
-// of the fragment: as much as the new anchor and momentum.
+// of the fragment: as much as the new global parameters and momentum.
 const rawBudget = 8
 
 // source gives the values of a delta.

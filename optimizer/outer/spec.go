@@ -9,31 +9,31 @@ import (
 // Spec is what is chosen of a run's outer step. Params is all that follows from it, and is made by nothing else. Genesis has it
 // with every choice made, see Resolved.
 type Spec struct {
-	Fragments int
-	Codec     codec.Kind // 0 = codec.Int4
-	H         int        // inner steps between two deltas; 0 = DefaultH of the codec
-	Answerers int        // learners that contribute to a round; 0 = UsualAnswerers
-	Learners  int        // that the run expects: more than Answerers take turns; 0 = 1
+	Fragments        int
+	Codec            codec.Kind // 0 = codec.Int4
+	H                int        // inner steps between two deltas; 0 = DefaultH of the codec
+	LearnersPerRound int        // learners that contribute to a round; 0 = UsualLearnersPerRound
+	Learners         int        // that the run expects: more than Sampled learners take turns; 0 = 1
 
 	StepTokens uint64 `json:"-"` // of one step of a learner of usual speed: genesis has the batch and the context
 	Budget     uint64 // tokens
 	CreatedMs  int64  // Unix milliseconds
 
 	SweepMs int64  // in which links carry the deltas of all fragments once, milliseconds; 0 = soon
-	Window  uint32 // rounds within which repair unites; 0 = as many as are of use
+	Window  uint32 // rounds within which repair reconciles; 0 = as many as are of use
 
 	OwnText    bool // learners have texts of their own
 	NoMomentum bool // of the outer step: half of what joiners are given
 }
 
-// UsualAnswerers is C of a run that asks for no other. What a node receives and folds grows with it.
-const UsualAnswerers = 16
+// UsualLearnersPerRound is C of a run that asks for no other. What a node receives and folds grows with it.
+const UsualLearnersPerRound = 16
 
 // Times and bounds that all runs have in common. Between them nodes follow what they measure, so that no network needs
 // others.
 const (
 	leastGraceMs = 50 // payloads take longer than that between any two machines that train
-	// leastRoundMs is far below the time of honest rounds. It keeps a flood of bells from using up the windows.
+	// leastRoundMs is far below the time of honest rounds. It keeps a flood of proposals from using up the windows.
 	leastRoundMs = 20
 	// minority is the share of a round's weight that one delta may have, and LeastQuorum the least quorum with which that is
 	// a minority.
@@ -47,14 +47,14 @@ const (
 	refDecay   = 0.9  // the last ten rounds make the reference of norms
 	leastRoom  = 1024 // steps that a delta may claim, whatever H is
 
-	// Rounds within which gossip takes a delta, and within which repair unites. The least is long enough for a node
+	// Rounds within which gossip takes a delta, and within which repair reconciles. The least is long enough for a node
 	// that was away for some rounds, and for the links that a snapshot brings.
 	usualAccept, usualUnion, leastUnion = 16, 256, 32
 )
 
 // Resolved is the spec with what suits the rest wherever nothing was chosen.
 func (s Spec) Resolved() Spec {
-	s.Codec, s.Answerers, s.Learners = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.Answerers, UsualAnswerers), cmp.Or(s.Learners, 1)
+	s.Codec, s.LearnersPerRound, s.Learners = cmp.Or(s.Codec, codec.Int4), cmp.Or(s.LearnersPerRound, UsualLearnersPerRound), cmp.Or(s.Learners, 1)
 	s.H, s.Window = cmp.Or(s.H, DefaultH(s.Codec)), cmp.Or(s.Window, usualUnion)
 	return s
 }
@@ -64,7 +64,7 @@ func (s Spec) Validate() error {
 	return cmp.Or(inRanges([]fieldRange{
 		{"Fragments", float64(s.Fragments), 1, MaxFragments},
 		{"H", float64(s.H), 1, MaxH},
-		{"Answerers", float64(s.Answerers), LeastQuorum, MaxAnswerers},
+		{"Sampled learners", float64(s.LearnersPerRound), LeastQuorum, MaxLearnersPerRound},
 		{"Learners", float64(s.Learners), 1, MaxLearners},
 		{"Budget", float64(s.Budget), 1, maxBudget},
 		{"CreatedMs", float64(s.CreatedMs), 0, maxCreated},
@@ -80,14 +80,14 @@ func (s Spec) Params() Params {
 		Fragments: s.Fragments, H: s.H, HMin: max(1, s.H/4),
 		ClipFactor: clipFactor, RefDecay: refDecay, MaxShare: minority,
 		MaxSteps: s.mostSteps(), TokensPerStep: s.StepTokens, MaxTokensPerStep: strongest * s.StepTokens, Codec: s.Codec,
-		Answerers: s.Answerers, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
+		LearnersPerRound: s.LearnersPerRound, Quorum: LeastQuorum, Budget: s.Budget, MinRoundMs: leastRoundMs, CreatedMs: s.CreatedMs,
 		GraceMinMs: leastGraceMs, GraceMaxMs: max(LongGraceMs, GraceSweeps*s.SweepMs),
 		WindowAccept: min(usualAccept, s.Window/2), WindowUnion: s.Window, OwnText: s.OwnText,
 	}
 	p.Eta, p.Mu = s.step()
 	p.MaxPace = s.pace(p.MostH())
 	if s.turns() > 1 {
-		p.Eta *= float64(s.Answerers) / float64(s.Learners)
+		p.Eta *= float64(s.LearnersPerRound) / float64(s.Learners)
 	}
 	return p
 }
@@ -106,7 +106,7 @@ func (s Spec) step() (eta, mu float64) {
 // outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
 // 17 % of its bits with four, and diverges with sixteen (testnet/lab/RESULTS.md, "Past all-to-all").
 func (s Spec) turns() int {
-	return max(1, (min(s.Learners, MaxLearners)+s.Answerers-1)/s.Answerers)
+	return max(1, (min(s.Learners, MaxLearners)+s.LearnersPerRound-1)/s.LearnersPerRound)
 }
 
 // mostSteps gives deltas room for the steps between two turns. If more learners join than were expected, their deltas

@@ -556,7 +556,7 @@ func specMissed(t *testing.T, s *spectest.Spec) {
 		tip.Round = 99
 		tip.Records = []outer.Record{{Author: set[0].Delta.Author, Agreement: -2048, Round: 98}, {Author: outer.Author{9}, Agreement: 2048, Round: last}}
 		next, _ := agree(t, p, f, &tip, set...)
-		if moved := !slices.Equal(next.Anchor, tip.Anchor); moved != moves || next.Tokens != set[0].Delta.Tokens {
+		if moved := !slices.Equal(next.Global, tip.Global); moved != moves || next.Tokens != set[0].Delta.Tokens {
 			t.Errorf("somebody trusted was there in round %d: it moves %v, %d tokens", last, moved, next.Tokens)
 		}
 	}
@@ -594,7 +594,7 @@ func specOneTrusted(t *testing.T, _ *spectest.Spec) {
 		set[i].Delta.Round, set[i].Delta.Base = 2, 1
 	}
 	next, x := agree(t, p, f, &tip, set...)
-	if x.weights[0] == 0 || x.weights[1] != 0 || slices.Equal(next.Anchor, tip.Anchor) {
+	if x.weights[0] == 0 || x.weights[1] != 0 || slices.Equal(next.Global, tip.Global) {
 		t.Errorf("weights %v", x.weights)
 	}
 }

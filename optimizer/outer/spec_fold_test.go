@@ -82,7 +82,7 @@ func encodeByText(tip *outer.Tip) []byte {
 	b = binary.LittleEndian.AppendUint32(b, tip.EndRound)
 	b = binary.LittleEndian.AppendUint64(b, tip.Tokens)
 	b = append(b, tip.Chain[:]...)
-	for _, v := range slices.Concat(tip.Ref, tip.Anchor, tip.Momentum) {
+	for _, v := range slices.Concat(tip.Ref, tip.Global, tip.Momentum) {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
 	if tip.Records == nil {
@@ -175,7 +175,7 @@ func (x *textFold) listen(prev *outer.Tip) {
 		case prev.Ref[t] > 0:
 			usual = min(float64(prev.Ref[t]), longest)
 		case len(norms) == 2:
-			usual = min(longest, norm(widen(prev.Anchor[at:at+n]))/8)
+			usual = min(longest, norm(widen(prev.Global[at:at+n]))/8)
 		case len(norms) > 0:
 			usual = medianByText(norms, voices)
 		}
@@ -463,7 +463,7 @@ func round32(x float64) float32 {
 
 // step is F-18 and F-19.
 func (x *textFold) step(prev, next *outer.Tip) {
-	next.Anchor, next.Momentum = make([]float32, len(x.u)), nil
+	next.Global, next.Momentum = make([]float32, len(x.u)), nil
 	if x.p.Mu != 0 {
 		next.Momentum = make([]float32, len(x.u))
 	}
@@ -475,7 +475,7 @@ func (x *textFold) step(prev, next *outer.Tip) {
 			ahead = x.u[i] + float64(more)
 		}
 		move := x.p.Eta * ahead
-		next.Anchor[i] = round32(float64(prev.Anchor[i]) + float64(move))
+		next.Global[i] = round32(float64(prev.Global[i]) + float64(move))
 	}
 }
 

@@ -23,7 +23,7 @@ func plainRun() (outer.Params, outer.Fragment) {
 }
 
 // after is the tip after a round of deltas of one value each, by authors 1, 2, ... From a tip of that round
-// and reference, with the anchor 0.
+// and reference, with the global parameters 0.
 func after(t testing.TB, p outer.Params, round uint32, ref float32, values ...float32) *outer.Tip {
 	t.Helper()
 	f := fragment("w", 1)
@@ -46,7 +46,7 @@ func beside(t testing.TB, p outer.Params, values ...float32) float32 {
 		set = append(set, delta(t, p, byte(i+1), 1, v, 1))
 	}
 	tip, _ := agree(t, p, f, zeroTip(p, f), set...)
-	return tip.Anchor[0]
+	return tip.Global[0]
 }
 
 // near fails unless x is y up to the rounding of a few sums.
@@ -70,7 +70,7 @@ func specOrder(t *testing.T, s *spectest.Spec) {
 		}
 		slices.Reverse(set)
 		tip, _ := agree(t, p, f, zeroTip(p, f), set...)
-		return tip.Anchor[0]
+		return tip.Global[0]
 	}
 	near(t, "by author", fold([3]byte{1, 2, 3}, [3]byte{3, 2, 1}), 1.0/3)
 	near(t, "by id", fold([3]byte{1, 1, 1}, [3]byte{1, 2, 3}), 1.0/3)
@@ -242,11 +242,11 @@ func specScaled(t *testing.T, s *spectest.Spec) {
 func specOldLimit(t *testing.T, s *spectest.Spec) {
 	p, _ := plainRun()
 	for _, round := range []uint32{2, 9, 100} {
-		if x := after(t, p, round, 3, 100).Anchor[0]; x != 6 {
+		if x := after(t, p, round, 3, 100).Global[0]; x != 6 {
 			t.Errorf("round %d: 100 counts for %v, the reference is 3", round, x)
 		}
 	}
-	near(t, "two of them", after(t, p, 9, 3, 100, 5).Anchor[0], centred(2, 6, 5))
+	near(t, "two of them", after(t, p, 9, 3, 100, 5).Global[0], centred(2, 6, 5))
 }
 
 func specFirstLimit(t *testing.T, s *spectest.Spec) {
@@ -254,7 +254,7 @@ func specFirstLimit(t *testing.T, s *spectest.Spec) {
 	quantities(t, s, "limit ", map[string]float64{"limit embed": x.limits[0], "limit w": x.limits[1]})
 	p, _ := plainRun()
 	for _, round := range []uint32{1, 5, 50} {
-		near(t, "of 3, 3 and 100", after(t, p, round, 0, 3, 3, 100).Anchor[0], centred(2, 3, 3, 6))
+		near(t, "of 3, 3 and 100", after(t, p, round, 0, 3, 3, 100).Global[0], centred(2, 3, 3, 6))
 	}
 }
 
@@ -275,7 +275,7 @@ func specYoungLimit(t *testing.T, s *spectest.Spec) {
 		{8, []float32{3, 3.9, 7}, centred(2, 3, 3.9, 7)},       // below four times it
 		{8, []float32{4, 4.5, 100}, centred(2, 4, 4.5, 8)},     // above
 	} {
-		near(t, "a young round", after(t, p, c.round, 1, c.values...).Anchor[0], c.want)
+		near(t, "a young round", after(t, p, c.round, 1, c.values...).Global[0], c.want)
 	}
 }
 
@@ -284,7 +284,7 @@ func specClip(t *testing.T, s *spectest.Spec) {
 	quantities(t, s, "clip ", perTensor("clip", func(i, t int) float64 { return x.clips[i][t] }))
 	p, _ := plainRun()
 	for v, want := range map[float32]float32{1.5: 1.5, -2: -2, 2.5: 2, -100: -2} {
-		if x := after(t, p, 9, 1, v).Anchor[0]; x != want {
+		if x := after(t, p, 9, 1, v).Global[0]; x != want {
 			t.Errorf("with the limit 2 %v counts for %v, want %v", v, x, want)
 		}
 	}
@@ -354,7 +354,7 @@ func specCentred(t *testing.T, s *spectest.Spec) {
 		}
 		tip, _ = agree(t, p, f, tip, set...)
 	}
-	near(t, "in two moves", after(t, centredRun(), 1, 0, 2, 5, 30).Anchor[0], centred(2, 2, 5, 30))
+	near(t, "in two moves", after(t, centredRun(), 1, 0, 2, 5, 30).Global[0], centred(2, 2, 5, 30))
 	for _, moves := range []int{1, 3} {
 		if x := centred(moves, 2, 5, 30); math.Abs(x-centred(2, 2, 5, 30)) < 1e-3 {
 			t.Errorf("%d moves come to %v as well", moves, x)
@@ -367,14 +367,14 @@ func specCentred(t *testing.T, s *spectest.Spec) {
 func specDistances(t *testing.T, s *spectest.Spec) {
 	p := centredRun()
 	p.ClipFactor = 3
-	near(t, "a delta that is clipped", after(t, p, 9, 1, 1, 2, 1000).Anchor[0], centred(2, 1, 2, 3))
-	near(t, "others on both sides", after(t, p, 9, 1, -1, 2, 1.5).Anchor[0], centred(2, -1, 2, 1.5))
+	near(t, "a delta that is clipped", after(t, p, 9, 1, 1, 2, 1000).Global[0], centred(2, 1, 2, 3))
+	near(t, "others on both sides", after(t, p, 9, 1, -1, 2, 1.5).Global[0], centred(2, -1, 2, 1.5))
 }
 
 // After the first move two are at distance 0: with tau 0 the third has no pull any more.
 func specTau(t *testing.T, s *spectest.Spec) {
-	near(t, "1, 1 and 1000", after(t, centredRun(), 9, 1, 1, 1, 1000).Anchor[0], 1)
-	near(t, "an even number", after(t, centredRun(), 9, 1, 1, 2, 4, 9).Anchor[0], centred(2, 1, 2, 4, 9))
+	near(t, "1, 1 and 1000", after(t, centredRun(), 9, 1, 1, 1, 1000).Global[0], 1)
+	near(t, "an even number", after(t, centredRun(), 9, 1, 1, 2, 4, 9).Global[0], centred(2, 1, 2, 4, 9))
 }
 
 func specPulls(t *testing.T, s *spectest.Spec) {
@@ -383,21 +383,21 @@ func specPulls(t *testing.T, s *spectest.Spec) {
 		for _, x := range v {
 			wide = append(wide, float64(x))
 		}
-		near(t, "pulls", after(t, centredRun(), 9, 1, v...).Anchor[0], centred(2, wide...))
+		near(t, "pulls", after(t, centredRun(), 9, 1, v...).Global[0], centred(2, wide...))
 	}
 }
 
 // Where the pulls add up to less than 1 some of u stays. Of 1, 4 and 10 u is (1 + 4 + 4) / 3 = 3 after the first move;
 // then tau is 2, of 1 and 4 at distances 2 and 1, and 10 pulls with 2/7 of a third: 3 * (1 - 16/21) + (1 + 4 + 20/7) / 3.
 func specStays(t *testing.T, s *spectest.Spec) {
-	near(t, "1, 4 and 10", after(t, centredRun(), 9, 1, 1, 4, 10).Anchor[0], 10.0/3)
+	near(t, "1, 4 and 10", after(t, centredRun(), 9, 1, 1, 4, 10).Global[0], 10.0/3)
 }
 
 // A delta of zeros does not pull.
 func specMove(t *testing.T, s *spectest.Spec) {
-	near(t, "0, 4 and 8", after(t, centredRun(), 9, 1, 0, 4, 8).Anchor[0], centred(2, 4, 8))
-	near(t, "two alike", after(t, centredRun(), 9, 1, 6, 6).Anchor[0], 6)
-	if x := after(t, centredRun(), 9, 1, 0, 0, 5).Anchor[0]; x != 5 {
+	near(t, "0, 4 and 8", after(t, centredRun(), 9, 1, 0, 4, 8).Global[0], centred(2, 4, 8))
+	near(t, "two alike", after(t, centredRun(), 9, 1, 6, 6).Global[0], 6)
+	if x := after(t, centredRun(), 9, 1, 0, 0, 5).Global[0]; x != 5 {
 		t.Errorf("two zeros and 5 give %v", x)
 	}
 }

@@ -75,7 +75,7 @@ func specRevocationFolded(t *testing.T, s *spectest.Spec) {
 	if tip.Chain != outer.ChainDigest(outer.Digest{}, ids) || !slices.Equal(result.Weights, others.Weights) {
 		t.Errorf("chain %x, weights %v", tip.Chain, result.Weights)
 	}
-	if !slices.Equal(tip.Anchor, plain.Anchor) || !slices.Equal(tip.Momentum, plain.Momentum) || !slices.Equal(tip.Ref, plain.Ref) || tip.Tokens != plain.Tokens {
+	if !slices.Equal(tip.Global, plain.Global) || !slices.Equal(tip.Momentum, plain.Momentum) || !slices.Equal(tip.Ref, plain.Ref) || tip.Tokens != plain.Tokens {
 		t.Error("it changes what the others come to")
 	}
 }

@@ -32,8 +32,8 @@ func silentChangesNothing(t *testing.T, p outer.Params, f outer.Fragment, n int)
 	}
 	for name, values := range map[string][]float32{"zeros": make([]float32, f.Len), "a thousandth": v} {
 		got, x := agree(t, p, f, tip, append(slices.Clone(set), delta(t, p, 99, 1, values...))...)
-		if w := x.weights; w[n] != 0 || !slices.Equal(got.Anchor, want.Anchor) || !slices.Equal(got.Ref, want.Ref) {
-			t.Errorf("%s beside %d: weights %v, the model differs: %v", name, n, w, !slices.Equal(got.Anchor, want.Anchor))
+		if w := x.weights; w[n] != 0 || !slices.Equal(got.Global, want.Global) || !slices.Equal(got.Ref, want.Ref) {
+			t.Errorf("%s beside %d: weights %v, the model differs: %v", name, n, w, !slices.Equal(got.Global, want.Global))
 		}
 	}
 }
@@ -48,9 +48,9 @@ func specTwoDisagree(t *testing.T, _ *spectest.Spec) {
 		{0.5, 2, (0.5 + .5) / 2}, // neither
 	} {
 		tip := zeroTip(p, f)
-		tip.Anchor = []float32{8}
+		tip.Global = []float32{8}
 		got, _ := agree(t, p, f, tip, delta(t, p, 1, 1, c.short), delta(t, p, 2, 1, c.long))
-		near(t, "two that disagree", got.Anchor[0]-8, float64(c.want))
+		near(t, "two that disagree", got.Global[0]-8, float64(c.want))
 	}
 }
 
@@ -67,7 +67,7 @@ func specSparseSpeaks(t *testing.T, _ *spectest.Spec) {
 		p.Codec = c.codec
 		alone, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, both...))
 		beside, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, both...), delta(t, p, 2, 1, one...))
-		if equal := slices.Equal(alone.Anchor[300:], beside.Anchor[300:]); equal != c.equal {
+		if equal := slices.Equal(alone.Global[300:], beside.Global[300:]); equal != c.equal {
 			t.Errorf("%v: what one left out counts as nothing: %v", c.codec, equal)
 		}
 	}
@@ -85,7 +85,7 @@ func specFrozen(t *testing.T, _ *spectest.Spec) {
 	clear(v[:f.Tensors[0].Len])
 	alone, _ := agree(t, p, f, zeroTip(p, f), set...)
 	beside, _ := agree(t, p, f, zeroTip(p, f), append(set, delta(t, p, 3, 1, v...))...)
-	if n := f.Tensors[0].Len; !slices.Equal(alone.Anchor[:n], beside.Anchor[:n]) || slices.Equal(alone.Anchor[n:], beside.Anchor[n:]) {
+	if n := f.Tensors[0].Len; !slices.Equal(alone.Global[:n], beside.Global[:n]) || slices.Equal(alone.Global[n:], beside.Global[n:]) {
 		t.Error("a frozen tensor stops the others, or the whole delta counts for nothing")
 	}
 }

@@ -493,8 +493,8 @@ func specSaturation(t *testing.T, s *spectest.Spec) {
 	p, f := plain(), fragment("w", 2)
 	p.Eta = 4
 	tip, _ := agree(t, p, f, zeroTip(p, f), delta(t, p, 1, 1, 0x1.8p126, -0x1.8p126))
-	if tip.Anchor[0] != math.MaxFloat32 || tip.Anchor[1] != -math.MaxFloat32 {
-		t.Errorf("4 x 1.5 x 2^126 gives %v", tip.Anchor)
+	if tip.Global[0] != math.MaxFloat32 || tip.Global[1] != -math.MaxFloat32 {
+		t.Errorf("4 x 1.5 x 2^126 gives %v", tip.Global)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // tips of successive rounds may share memory.
 type Tip struct {
 	Round    uint32    // the last closed round, 0 at genesis
-	Anchor   []float32 // A [Len]
+	Global   []float32 // A [Len]
 	Momentum []float32 // outer momentum of progress [Len]; nil if Params.Mu is 0
 	Ref      []float32 // norm reference per tensor, 0 where not yet known
 	Tokens   uint64    // T_p: tokens folded so far, as they count
@@ -27,7 +27,7 @@ type Tip struct {
 	Records  []Record  // of authors, ordered by them; nil with Params.OwnText
 	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
 
-	anchorCheck, check uint32 // checksums of Anchor, and of all the rest and anchorCheck
+	globalCheck, check uint32 // checksums of Global parameters, and of all the rest and globalCheck
 }
 
 // An encoded tip is, with integers and floats little-endian,
@@ -37,7 +37,7 @@ type Tip struct {
 //	tokens            uint64
 //	chain             32 bytes
 //	ref               float32 per tensor
-//	anchor            float32 per value
+//	global parameters            float32 per value
 //	momentum          float32 per value, if mu is not 0
 //	revoked           32 bytes and a uint32 per name
 //	records           32 bytes, an int16 and a uint32 per author, and their number as a uint16,
@@ -53,15 +53,15 @@ const (
 // what BLAKE3 compresses side by side, and small enough for the cache.
 const tipBuffer = 64 << 10
 
-// Genesis returns the tip before the first round: anchor holds the fragment's initial
+// Genesis returns the tip before the first round: global parameters holds the fragment's initial
 // values [f.Len] and is kept, not copied.
-func Genesis(f Fragment, anchor []float32, p Params) *Tip {
-	return genesis(f, anchor, make([]float32, momentumLen(f, p)), p)
+func Genesis(f Fragment, global []float32, p Params) *Tip {
+	return genesis(f, global, make([]float32, momentumLen(f, p)), p)
 }
 
 // genesis is Genesis with a momentum of zeros, which the tip shares with others: nothing writes to a tip.
-func genesis(f Fragment, anchor, zeros []float32, p Params) *Tip {
-	t := &Tip{Anchor: anchor, Ref: make([]float32, len(f.Tensors))}
+func genesis(f Fragment, global, zeros []float32, p Params) *Tip {
+	t := &Tip{Global: global, Ref: make([]float32, len(f.Tensors))}
 	if n := momentumLen(f, p); n > 0 {
 		t.Momentum = zeros[:n]
 	}
@@ -89,9 +89,9 @@ func (plan Plan) Genesis(params []float32, p Params) []*Tip {
 	}
 	zeros := make([]float32, longest)
 	for i, f := range plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(params, anchor)
-		tips[i] = genesis(f, anchor, zeros, p)
+		global := make([]float32, f.Len)
+		f.Gather(params, global)
+		tips[i] = genesis(f, global, zeros, p)
 	}
 	return tips
 }
@@ -116,7 +116,7 @@ func ChainDigest(prev Digest, ids []ID) Digest {
 // seal computes the state digest and the checksums. The values are summed first: what changes before
 // they are hashed too is found by Sound.
 func (t *Tip) seal() *Tip {
-	t.anchorCheck = checksum(t.Anchor)
+	t.globalCheck = checksum(t.Global)
 	values := t.restChecksum()
 	h := blake3.New()
 	t.writeTo(h)
@@ -128,16 +128,16 @@ func (t *Tip) seal() *Tip {
 // Sound says whether the tip still is what it was sealed as: memory that flips bits changes it, or its state
 // digest, but not the checksums of both. It reads all values, some eight times as fast as it could hash them.
 func (t *Tip) Sound() bool {
-	return t.AnchorSound() && crc32.Update(t.restChecksum(), castagnoli, t.State[:]) == t.check
+	return t.GlobalSound() && crc32.Update(t.restChecksum(), castagnoli, t.State[:]) == t.check
 }
 
-// AnchorSound says the same of the anchor alone, which is all that a learner takes of a tip.
-func (t *Tip) AnchorSound() bool { return checksum(t.Anchor) == t.anchorCheck }
+// GlobalSound says the same of the global parameters alone, which is all that a learner takes of a tip.
+func (t *Tip) GlobalSound() bool { return checksum(t.Global) == t.globalCheck }
 
 // anchored is what a learner takes of a tip. Its momentum may go as soon as a newer tip is there, though a learner that is
-// in the middle of a long step, or saves, still stands on the anchor.
+// in the middle of a long step, or saves, still stands on the global parameters.
 func (t *Tip) anchored() *Tip {
-	return &Tip{Round: t.Round, Anchor: t.Anchor, Tokens: t.Tokens, anchorCheck: t.anchorCheck}
+	return &Tip{Round: t.Round, Global: t.Global, Tokens: t.Tokens, globalCheck: t.globalCheck}
 }
 
 // castagnoli is the polynomial for which processors have an instruction. In a tip of up to 2^31 bits it finds
@@ -152,12 +152,12 @@ func checksum(v []float32) uint32 {
 	return h.Sum32()
 }
 
-// restChecksum is a CRC of everything except the anchor and State. In place of the anchor it has anchorCheck.
+// restChecksum is a CRC of everything except the global parameters and State. In place of the global parameters it has globalCheck.
 func (t *Tip) restChecksum() uint32 {
 	h := crc32.New(castagnoli)
 	t.writeHead(h)
 	writeValues(h, t.Ref)
-	h.Write(binary.LittleEndian.AppendUint32(nil, t.anchorCheck))
+	h.Write(binary.LittleEndian.AppendUint32(nil, t.globalCheck))
 	writeValues(h, t.Momentum)
 	h.Write(t.tables())
 	return h.Sum32()
@@ -187,7 +187,7 @@ func (t *Tip) Encode() []byte {
 
 // Size is how many bytes Encode returns.
 func (t *Tip) Size() int {
-	size := tipHeadSize + 4*(len(t.Ref)+len(t.Anchor)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records)
+	size := tipHeadSize + 4*(len(t.Ref)+len(t.Global)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records)
 	if t.Records != nil {
 		size += 2
 	}
@@ -221,7 +221,7 @@ func (c *counter) Write(b []byte) (int, error) {
 // writeTo writes the encoding to what needs no look at its errors: a hash, a buffer, a counter.
 func (t *Tip) writeTo(w io.Writer) {
 	t.writeHead(w)
-	for _, v := range [][]float32{t.Ref, t.Anchor, t.Momentum} {
+	for _, v := range [][]float32{t.Ref, t.Global, t.Momentum} {
 		writeValues(w, v)
 	}
 	w.Write(t.tables())
@@ -290,7 +290,7 @@ func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 	if t.Ref, b, err = decodeFloats(b, len(f.Tensors), "norm reference"); err != nil {
 		return nil, err
 	}
-	if t.Anchor, b, err = decodeFloats(b, f.Len, "anchor"); err != nil {
+	if t.Global, b, err = decodeFloats(b, f.Len, "global parameters"); err != nil {
 		return nil, err
 	}
 	if p.Mu != 0 {

@@ -17,8 +17,8 @@ func TestPlanGenesis(t *testing.T) {
 	tips := plan.Genesis(params, p)
 	clear(params)
 	for i, want := range [][]float32{{1, 2, 3}, {4, 5}} {
-		if alone := outer.Genesis(plan[i], want, p); !slices.Equal(tips[i].Anchor, want) || tips[i].State != alone.State {
-			t.Errorf("fragment %d begins at %v", i, tips[i].Anchor)
+		if alone := outer.Genesis(plan[i], want, p); !slices.Equal(tips[i].Global, want) || tips[i].State != alone.State {
+			t.Errorf("fragment %d begins at %v", i, tips[i].Global)
 		}
 	}
 }

@@ -80,10 +80,10 @@ func TestDecodeTipRefuses(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	good := Genesis(f, vector(1, f.Len), p).Encode()
 	for want, change := range map[string]func(b []byte) []byte{
-		"bytes":          func(b []byte) []byte { return b[:len(b)-1] },
-		"begins":         func(b []byte) []byte { b[0]++; return b },
-		"norm reference": func(b []byte) []byte { copy(b[tipHeadSize:], "\x00\x00\x80\x7f"); return b },
-		"anchor value 2": func(b []byte) []byte { copy(b[tipHeadSize+4*6:], "\x01\x00\x80\xff"); return b },
+		"bytes":                     func(b []byte) []byte { return b[:len(b)-1] },
+		"begins":                    func(b []byte) []byte { b[0]++; return b },
+		"norm reference":            func(b []byte) []byte { copy(b[tipHeadSize:], "\x00\x00\x80\x7f"); return b },
+		"global parameters value 2": func(b []byte) []byte { copy(b[tipHeadSize+4*6:], "\x01\x00\x80\xff"); return b },
 	} {
 		if _, err := DecodeTip(change(bytes.Clone(good)), f, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error about %q, got %v", want, err)
@@ -99,7 +99,7 @@ func TestGoldenTip(t *testing.T) {
 	f := Fragment{Tensors: []Tensor{{Name: "w", Len: 2}}, Len: 2}
 	p := Params{Mu: 0.5, OwnText: true}
 	tip := &Tip{Round: 3, EndRound: 2, Tokens: 0x0102030405060708, Chain: Digest{0xaa, 31: 0xbb},
-		Ref: []float32{0.5}, Anchor: []float32{1, -2}, Momentum: []float32{0, math.MaxFloat32}}
+		Ref: []float32{0.5}, Global: []float32{1, -2}, Momentum: []float32{0, math.MaxFloat32}}
 	want := "61746f6c6c540001" + "03000000" + "02000000" + "0807060504030201" +
 		"aa" + strings.Repeat("00", 30) + "bb" + "0000003f" + "0000803f" + "000000c0" + "00000000" + "ffff7f7f"
 	if got := hex.EncodeToString(tip.Encode()); got != want {
@@ -172,7 +172,7 @@ func TestFloatsInMemory(t *testing.T) {
 }
 
 // A bit that flips anywhere in a tip, in its digest or in the checksums themselves, is found. A learner finds
-// flipped bits of the anchor.
+// flipped bits of the global parameters.
 func TestSoundFindsAnyFlippedBit(t *testing.T) {
 	f := Fragment{Tensors: []Tensor{{Name: "v", Len: 30}, {Name: "w", Len: 20}}, Len: 50}
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,7 +184,7 @@ func TestSoundFindsAnyFlippedBit(t *testing.T) {
 		number := func(v *uint32) *byte { return &(*[4]byte)(unsafe.Pointer(v))[rapid.IntRange(0, 3).Draw(t, "byte")] }
 		digest := func(d *Digest) *byte { return &d[rapid.IntRange(0, len(d)-1).Draw(t, "byte")] }
 		places := []*byte{
-			floats(tip.Anchor), number(&tip.anchorCheck), floats(tip.Momentum), floats(tip.Ref), digest(&tip.Chain), digest(&tip.State),
+			floats(tip.Global), number(&tip.globalCheck), floats(tip.Momentum), floats(tip.Ref), digest(&tip.Chain), digest(&tip.State),
 			number(&tip.Round), number(&tip.EndRound), number(&tip.check), &(*[8]byte)(unsafe.Pointer(&tip.Tokens))[0],
 		}
 		at := rapid.IntRange(0, len(places)-1).Draw(t, "place")
@@ -192,8 +192,8 @@ func TestSoundFindsAnyFlippedBit(t *testing.T) {
 		if tip.Sound() {
 			t.Fatalf("nothing is found at place %d", at)
 		}
-		if ofAnchor := at < 2; tip.AnchorSound() == ofAnchor {
-			t.Fatalf("place %d: the anchor is sound: %v", at, tip.AnchorSound())
+		if ofGlobal := at < 2; tip.GlobalSound() == ofGlobal {
+			t.Fatalf("place %d: the global parameters is sound: %v", at, tip.GlobalSound())
 		}
 	})
 }

@@ -8,7 +8,7 @@ type Account struct {
 	Pending   outer.Work // not published
 	InFlight  outer.Work // published, neither folded nor returned
 	Folded    outer.Work // in the tip, or final in its chain
-	Discarded outer.Work // folded on a chain that was lost, or unpublished on a damaged anchor
+	Discarded outer.Work // folded on a chain that was lost, or unpublished on a damaged global parameters
 }
 
 // Total is the sum of all columns.

@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Grace is at most graceShareNum/graceShareDen of the time between two bells
+// Grace is at most graceShareNum/graceShareDen of the time between two proposals
 // of a fragment: a round must be over well before the next one rings. Unless links
 // take longer: see lateness.way.
 const (
@@ -34,15 +34,15 @@ const (
 )
 
 // lateness keeps moving averages of how late each author's deltas arrive
-// after the bell, and of the time between two bells of a fragment.
+// after the bell, and of the time between two proposals of a fragment.
 type lateness struct {
-	self     outer.Author
-	byAuthor map[outer.Author]Time // live ones only
-	ways     map[outer.Author]Time // of the deltas for which nobody had to step first
-	lastBell map[int]Time
-	interval Time
-	cache    latest
-	half     halfWay
+	self         outer.Author
+	byAuthor     map[outer.Author]Time // live ones only
+	ways         map[outer.Author]Time // of the deltas for which nobody had to step first
+	lastProposal map[int]Time
+	interval     Time
+	cache        latest
+	half         halfWay
 }
 
 // latest is whose average is largest, as long as that is known.
@@ -67,8 +67,8 @@ func (l *lateness) observe(a outer.Author, late Time) {
 	}
 }
 
-// observeWay takes the lateness of a delta that was ready when the bell rang: what it
-// took is the way of the bell and its own.
+// observeWay takes the lateness of a delta that was ready when the proposal rang: what it
+// took is the way of the proposal and its own.
 func (l *lateness) observeWay(a outer.Author, late Time) {
 	if l.ways == nil {
 		l.ways = map[outer.Author]Time{}
@@ -86,7 +86,7 @@ type halfWay struct {
 }
 
 // way is the time, with its margin, within which deltas of half of the others come
-// that are ready at the bell; those of whom that is not known count as near. Where
+// that are ready at the proposal; those of whom that is not known count as near. Where
 // rounds are shorter than that, links do not let anybody fold what the others fold, and
 // each goes on by itself: a round has to take as long. Learners that are merely slow, bad
 // links and liars lengthen none where they are fewer than the others.
@@ -109,7 +109,7 @@ func (l *lateness) forgetAllBut(live func(outer.Author) bool) {
 	l.cache, l.half = latest{}, halfWay{}
 }
 
-// unmeasured says that nothing has come yet of a learner that answers bells: what its
+// unmeasured says that nothing has come yet of a learner that answers proposals: what its
 // deltas take may be much longer than a step.
 func (l *lateness) unmeasured(training []outer.Author) bool {
 	return slices.ContainsFunc(training, func(a outer.Author) bool { return a != l.self && l.byAuthor[a] == 0 })
@@ -128,14 +128,14 @@ func (l *lateness) worst() Time {
 	return l.cache.late * lateMarginNum / lateMarginDen
 }
 
-func (l *lateness) rang(fragment int, at Time) {
-	if l.lastBell == nil {
-		l.lastBell = map[int]Time{}
+func (l *lateness) proposed(fragment int, at Time) {
+	if l.lastProposal == nil {
+		l.lastProposal = map[int]Time{}
 	}
-	if last := l.lastBell[fragment]; last != 0 && at > last {
+	if last := l.lastProposal[fragment]; last != 0 && at > last {
 		l.interval = ema(l.interval, at-last)
 	}
-	l.lastBell[fragment] = at
+	l.lastProposal[fragment] = at
 }
 
 func (l *lateness) between() Time { return l.interval }
@@ -164,11 +164,11 @@ func ema(old, x Time) Time {
 
 // grace follows how late live peers' deltas arrive, is at least the time of
 // two steps (the overlap that costs no goodput) and at most a fixed part of
-// the time between two bells, or what most links take. In a run of long rounds it is at least what
+// the time between two proposals, or what most links take. In a run of long rounds it is at least what
 // the links take by its genesis: whose payloads share a link first changes from round to round.
 func (m *Machine) grace() Time {
 	want := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.p.SweepMs())
-	if m.late.unmeasured(m.roster.training) {
+	if m.late.unmeasured(m.peerList.training) {
 		want = max(want, m.unmeasured())
 	}
 	if between := m.late.between(); between > 0 {
@@ -192,7 +192,7 @@ func (m *Machine) unmeasured() Time {
 const (
 	// patienceLate is how many times what deltas usually take one may take.
 	patienceLate = 8
-	// leastPatienceMs is a few beat periods: what is seldom is not missed for a moment's load.
+	// leastPatienceMs is a few heartbeat periods: what is seldom is not missed for a moment's load.
 	leastPatienceMs = 5_000
 )
 
@@ -202,7 +202,7 @@ const (
 // the links take that the run was made for.
 func (m *Machine) Patience() Time {
 	least := Time(leastPatienceMs)
-	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.roster.training) {
+	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.peerList.training) {
 		least = sweep
 	}
 	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
@@ -213,14 +213,14 @@ func (m *Machine) Patience() Time {
 // paused: what a bell, a step or a delta took meanwhile is no measure of anything.
 func (m *Machine) Rested(now Time) {
 	m.steps.last = 0
-	m.late.lastBell = nil
+	m.late.lastProposal = nil
 	for _, f := range m.frags {
-		if f.bell.at != 0 {
-			f.bell.at = now
+		if f.proposal.at != 0 {
+			f.proposal.at = now
 		}
 		for _, r := range f.deltas.rounds {
-			if r.rang != 0 {
-				r.rang = now
+			if r.proposed != 0 {
+				r.proposed = now
 			}
 		}
 	}

@@ -2,27 +2,27 @@ package rounds
 
 import "atoll/optimizer/outer"
 
-// bell says when the open round rang and what else closes it.
-type bell struct {
+// proposal says when the open round rang and what else closes it.
+type proposal struct {
 	at     Time   // when the open round rang; 0 = not yet
 	paced  Time   // when the rounds closed here would have been closed, one each min_round
 	before uint32 // the last round that was closed before a restart
 	target uint32 // a peer closed this far and its deltas are held
 }
 
-// ring notes the first bell of a round. The open round rings with its own bells and the
-// bells of the next round.
+// ring notes the first proposal of a round. The open round rings with its own proposals and the
+// proposals of the next round.
 func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
-	if r := f.deltas.round(rnd); r.rang == 0 {
-		r.rang, r.parked = now, rnd > f.chain.closed+2
+	if r := f.deltas.round(rnd); r.proposed == 0 {
+		r.proposed, r.parked = now, rnd > f.chain.closed+2
 	}
-	if f.bell.at == 0 && (rnd == f.chain.closed+1 || rnd == f.chain.closed+2) {
-		f.bell.at = now
+	if f.proposal.at == 0 && (rnd == f.chain.closed+1 || rnd == f.chain.closed+2) {
+		f.proposal.at = now
 	}
 }
 
 // earlyRounds is how many rounds may close before min_round paces them: a run
-// starts with a burst, and a node that ticks seldom closes some at a time. A flood of bells
+// starts with a burst, and a node that ticks seldom closes some at a time. A flood of proposals
 // does not last. Time in which no round closed gives room for no more of them, or a moment
 // would close all that a day has saved up, and make late what others have under way.
 const earlyRounds = 8
@@ -34,19 +34,19 @@ const attestedPace = 4
 // early says that min_round forbids to close the open round yet. Rounds that were closed
 // before a restart were paced then.
 func (m *Machine) early(now Time, f *fragment) bool {
-	return now < f.bell.paced-(earlyRounds-1)*m.p.MinRoundMs && f.chain.closed >= f.bell.before
+	return now < f.proposal.paced-(earlyRounds-1)*m.p.MinRoundMs && f.chain.closed >= f.proposal.before
 }
 
 // pace counts the open round as closed.
 func (m *Machine) pace(now Time, f *fragment) {
 	open, takes := f.chain.closed+1, m.p.MinRoundMs
 	switch {
-	case open <= f.bell.before:
+	case open <= f.proposal.before:
 		return
 	case m.closedElsewhere(f.index, open):
 		takes = (takes + attestedPace - 1) / attestedPace
 	}
-	f.bell.paced = max(f.bell.paced, now) + takes
+	f.proposal.paced = max(f.proposal.paced, now) + takes
 }
 
 // closedElsewhere says whether most peers have closed a round.
@@ -65,7 +65,7 @@ func (m *Machine) answered(f *fragment) bool {
 
 // missing is whose delta the open round waits for: of those called, or who announced one.
 func (m *Machine) missing(f *fragment) (a outer.Author, found bool) {
-	r, called := f.deltas.rounds[f.open()], m.answerers(f, f.open())
+	r, called := f.deltas.rounds[f.open()], m.learnersPerRound(f, f.open())
 	if r == nil {
 		return a, false
 	}
@@ -103,7 +103,7 @@ func (m *Machine) fewerThanQuorum(f *fragment) bool {
 // be missing when this learner is due again. Otherwise the slowest would set the plan of all: of two learners, one ten times as
 // fast, the fast one made deltas of twice the steps, and their model was 9 % worse.
 func (m *Machine) quorum(f *fragment, r *round) int {
-	live := max(1, len(m.roster.training))
+	live := max(1, len(m.peerList.training))
 	switch {
 	case live > m.p.Quorum:
 		return m.p.Quorum
@@ -127,7 +127,7 @@ func (m *Machine) dueAgain(f *fragment, r *round) bool {
 // here: nothing is gained by waiting longer.
 func (m *Machine) CloseTo(now Time, fragment int, rnd uint32) {
 	f := m.frags[fragment]
-	f.bell.target = max(f.bell.target, rnd)
+	f.proposal.target = max(f.proposal.target, rnd)
 	m.advance(now, f)
 }
 
@@ -141,8 +141,8 @@ func (m *Machine) close(now Time, f *fragment, r Reason) {
 	m.pace(now, f)
 	f.chain.closed++
 	f.learn.opened = 0
-	if f.bell.at != 0 {
-		m.late.rang(f.index, f.bell.at)
+	if f.proposal.at != 0 {
+		m.late.proposed(f.index, f.proposal.at)
 	}
 	f.chain.links = append(f.chain.links, outer.NextLink(m.p, f.chain.last(), f.deltas.rounds[f.chain.closed].set()))
 	f.reopen()

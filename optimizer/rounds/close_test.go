@@ -65,7 +65,7 @@ func TestGraceOfUnknownLearners(t *testing.T) {
 }
 
 // In a run that was made for links on which deltas take minutes, rounds wait as long from the first on, for learners of whom nothing is
-// known, and later as well: for half of the time between two bells at most. In other runs nothing changes.
+// known, and later as well: for half of the time between two proposals at most. In other runs nothing changes.
 func TestGraceOfLongRounds(t *testing.T) {
 	for most, sweep := range map[Time]Time{outer.LongGraceMs: 0, 600_000: 300_000} {
 		p := roundsParams(1)
@@ -79,10 +79,10 @@ func TestGraceOfLongRounds(t *testing.T) {
 		if got := g.m.grace(); got != max(sweep, p.GraceMinMs) {
 			t.Errorf("rounds of %d ms: grace %d once all are known", most, got)
 		}
-		g.m.late.rang(0, 1000)
-		g.m.late.rang(0, 401_000)
+		g.m.late.proposed(0, 1000)
+		g.m.late.proposed(0, 401_000)
 		if got := g.m.grace(); got != min(max(sweep, p.GraceMinMs), 200_000) {
-			t.Errorf("rounds of %d ms: grace %d with bells every 400 s", most, got)
+			t.Errorf("rounds of %d ms: grace %d with proposals every 400 s", most, got)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestLongRoundsWaitForWhatIsAnnounced(t *testing.T) {
 	}
 }
 
-// In a round whose first bell was a payload, as no header was believed, nobody can tell how
+// In a round whose first proposal was a payload, as no header was believed, nobody can tell how
 // late the others are.
 func TestLatenessIsNotMeasuredBlindly(t *testing.T) {
 	g := newRig(t, roundsParams(1))
@@ -120,7 +120,7 @@ func TestLatenessIsNotMeasuredBlindly(t *testing.T) {
 			g.now += 300
 			g.held(d)
 		}
-		if known := !g.m.late.unmeasured(g.m.roster.training); known != (round == 2) {
+		if known := !g.m.late.unmeasured(g.m.peerList.training); known != (round == 2) {
 			t.Errorf("after round %d the lateness of all is known: %v", round, known)
 		}
 		g.step(2)
@@ -128,7 +128,7 @@ func TestLatenessIsNotMeasuredBlindly(t *testing.T) {
 	}
 }
 
-// Grace is at least GraceMinMs after the bell.
+// Grace is at least GraceMinMs after the proposal.
 func TestGraceMin(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
@@ -172,21 +172,21 @@ func TestGraceFollowsLateness(t *testing.T) {
 	}
 }
 
-// Grace is at most half of the time between two bells.
-func TestGraceWithinBells(t *testing.T) {
+// Grace is at most half of the time between two proposals.
+func TestGraceWithinProposals(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	for range 20 {
 		g.m.steps.stepped(g.now)
 		g.now += 400
 	}
-	g.m.late.rang(0, 1000)
-	g.m.late.rang(0, 1600)
+	g.m.late.proposed(0, 1000)
+	g.m.late.proposed(0, 1600)
 	if got := g.m.grace(); got != 300 {
-		t.Fatalf("grace %d with bells every 600 ms, want 300", got)
+		t.Fatalf("grace %d with proposals every 600 ms, want 300", got)
 	}
-	g.m.late.rang(1, 1700) // another fragment's bell says nothing of this one's
+	g.m.late.proposed(1, 1700) // another fragment's proposal says nothing of this one's
 	if got := g.m.grace(); got != 300 {
-		t.Fatalf("grace %d after another fragment's bell", got)
+		t.Fatalf("grace %d after another fragment's proposal", got)
 	}
 }
 
@@ -197,7 +197,7 @@ func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) 
 	began := g.now
 	g.want(g.m.Offer(g.now, d, repair), nil)
 	g.m.ring(g.now, g.m.frags[0], round)
-	g.m.frags[0].deltas.rounds[round].rang = began
+	g.m.frags[0].deltas.rounds[round].proposed = began
 	g.now += late
 	g.held(d)
 	g.now = began
@@ -205,14 +205,14 @@ func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) 
 }
 
 // Where the deltas of more than half of the others take longer than half of the time
-// between two bells, though they were ready, grace covers that: such a round is too short
+// between two proposals, though they were ready, grace covers that: such a round is too short
 // for the links. One bad link and learners that have to step first lengthen none.
 func TestGraceCoversTheLinks(t *testing.T) {
 	for name, c := range map[string]struct {
 		late   []Time // of the others
 		silent int    // others of whom nothing is known
 		steps  uint32 // of their deltas
-		want   Time   // 0 = half of the time between bells
+		want   Time   // 0 = half of the time between proposals
 	}{
 		"most links are long":       {[]Time{500, 500, 20}, 0, 9, 750},
 		"one link is long":          {[]Time{500, 20, 20}, 0, 9, 0},
@@ -239,7 +239,7 @@ func TestGraceCoversTheLinks(t *testing.T) {
 	}
 }
 
-// linkRig has so many others, and 350 ms between two bells.
+// linkRig has so many others, and 350 ms between two proposals.
 func linkRig(t *testing.T, others int) *rig {
 	p := roundsParams(1)
 	p.HMin = 2
@@ -250,8 +250,8 @@ func linkRig(t *testing.T, others int) *rig {
 		live = append(live, outer.Author{byte(i + 1)})
 	}
 	g.m.SetLive(live)
-	g.m.late.rang(0, 1000)
-	g.m.late.rang(0, 1350)
+	g.m.late.proposed(0, 1000)
+	g.m.late.proposed(0, 1350)
 	return g
 }
 
@@ -410,7 +410,7 @@ func TestIdleLearnersAreNotWaitedFor(t *testing.T) {
 	g.expectClosed(1)
 }
 
-// A bell whose payload never comes ends in an empty round.
+// A proposal whose payload never comes ends in an empty round.
 func TestEmptyRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
@@ -422,7 +422,7 @@ func TestEmptyRound(t *testing.T) {
 	g.after(1)
 	g.expectClosed(2)
 	tip := g.m.Fragment(0).Tip()
-	if tip.Round != 2 || &tip.Anchor[0] != &before.Anchor[0] || tip.Tokens != before.Tokens || tip.Chain == before.Chain {
+	if tip.Round != 2 || &tip.Global[0] != &before.Global[0] || tip.Tokens != before.Tokens || tip.Chain == before.Chain {
 		t.Fatalf("an empty round changed the tip: %+v", tip)
 	}
 }
@@ -439,8 +439,8 @@ func TestTwoAheadCloses(t *testing.T) {
 	g.expectClosed(0)
 	g.held(two)
 	g.expectClosed(2) // 2 closes 1, and then 3 closes 2
-	if g.m.frags[0].bell.at == 0 {
-		t.Fatal("round 3 has a delta and no bell")
+	if g.m.frags[0].proposal.at == 0 {
+		t.Fatal("round 3 has a delta and no proposal")
 	}
 	g.after(g.p.GraceMinMs)
 	g.expectClosed(3)
@@ -509,7 +509,7 @@ func TestMinRoundDelays(t *testing.T) {
 	burst(earlyRounds + 3)
 }
 
-// Within any time no more rounds close than a burst and one each min_round, whenever bells
+// Within any time no more rounds close than a burst and one each min_round, whenever proposals
 // come and whenever the machine is told the time.
 func TestMinRoundHoldsInAnyTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -599,7 +599,7 @@ func TestInvalidIsForgotten(t *testing.T) {
 	}
 }
 
-// Evidence leaves both deltas of an author out of the round, also when it is
+// Equivocation proof leaves both deltas of an author out of the round, also when it is
 // closed. It bars new ones, except deltas that a peer holds in its set.
 func TestBar(t *testing.T) {
 	g := newRig(t, roundsParams(1))
@@ -641,7 +641,7 @@ func TestOfferRefusesWhatCheckDoes(t *testing.T) {
 }
 
 // A machine whose rounds stood still for an hour goes on as if no time had passed: the open
-// round waits for its grace, and the hour is the measure of no step, no delta and no bell.
+// round waits for its grace, and the hour is the measure of no step, no delta and no proposal.
 func TestRested(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
@@ -656,7 +656,7 @@ func TestRested(t *testing.T) {
 	g.expectClosed(2)
 	interval, grace, late, between := g.m.steps.interval(), g.m.grace(), g.m.late.worst(), g.m.late.between()
 	if g.m.frags[0].deltas.rounds[3].blind || between == 0 {
-		t.Fatalf("a round without measure: bells %d ms apart", between)
+		t.Fatalf("a round without measure: proposals %d ms apart", between)
 	}
 	g.now += 3_600_000
 	g.m.Rested(g.now)
@@ -674,6 +674,6 @@ func TestRested(t *testing.T) {
 		t.Errorf("deltas are %d ms late, before the rest %d", got, late)
 	}
 	if got := g.m.late.between(); got > between+1000 {
-		t.Errorf("%d ms lie between two bells, before the rest %d", got, between)
+		t.Errorf("%d ms lie between two proposals, before the rest %d", got, between)
 	}
 }

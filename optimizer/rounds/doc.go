@@ -4,13 +4,13 @@
 // A [Machine] takes events with the time at which they happen and returns
 // effects: folds to compute, drafts to ask the learner for, tips to adopt, bases
 // to drop. It holds the headers of deltas and no values; package outer has the
-// arithmetic. What it decides from clocks and rosters may delay a round and never
+// arithmetic. What it decides from clocks and peer lists may delay a round and never
 // decides a bit of it: the chain of a fragment follows from the set of deltas
 // alone.
 //
 // # Words
 //
-//   - A learner that has enough steps rings the bell of a round: its delta for the
+//   - A learner that has enough steps rings the proposal of a round: its delta for the
 //     open round opens the time in which the others answer.
 //   - A round closes when those called to answer have, or when grace is over. When
 //     exactly, and what an open round waits for, is one table: closing, in table.go, with

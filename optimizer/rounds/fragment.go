@@ -4,16 +4,16 @@ import "atoll/optimizer/outer"
 
 // fragment is the state of one fragment: a machine for each thing that happens to its rounds.
 type fragment struct {
-	index   int
-	deltas  deltas   // what is known of its rounds
-	chain   chain    // the rounds that are closed
-	bell    bell     // when the open round rang, and may close
-	folds   folds    // which folds are asked for
-	learn   learning // what its learner has not published
-	own     own      // what its learner has, and is not final
-	account account  // where work went that comes back no more
-	called  called   // who answers the open round
-	cache   struct { // changes nothing but the time that things take
+	index    int
+	deltas   deltas   // what is known of its rounds
+	chain    chain    // the rounds that are closed
+	proposal proposal // when the open round rang, and may close
+	folds    folds    // which folds are asked for
+	learn    learning // what its learner has not published
+	own      own      // what its learner has, and is not final
+	account  account  // where work went that comes back no more
+	called   called   // who answers the open round
+	cache    struct { // changes nothing but the time that things take
 		missing int // place of the answerer that the open round waited for last
 	}
 }
@@ -25,7 +25,7 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 	}
 	f.chain.tip, f.chain.links, f.chain.first = t, links, links[0].Round
 	f.chain.closed, f.chain.base, f.chain.bases = t.Round, t.Round, []uint32{t.Round}
-	f.folds.job, f.folds.dirty, f.bell.target, f.learn.opened, f.learn.leaves = nil, 0, 0, 0, 0
+	f.folds.job, f.folds.dirty, f.proposal.target, f.learn.opened, f.learn.leaves = nil, 0, 0, 0, 0
 	f.learn.stepped, f.learn.givenUp = min(f.learn.stepped, t.Round), false
 	f.folds.check, f.folds.reload = 0, false
 	for r := range f.deltas.rounds {
@@ -39,12 +39,12 @@ func (f *fragment) reset(t *outer.Tip, links []outer.Link) {
 // open is the round that closes next.
 func (f *fragment) open() uint32 { return f.chain.closed + 1 }
 
-// reopen sets the bell of the open round from the deltas known already.
+// reopen sets the proposal of the open round from the deltas known already.
 func (f *fragment) reopen() {
-	f.bell.at = 0
+	f.proposal.at = 0
 	for _, rnd := range []uint32{f.chain.closed + 1, f.chain.closed + 2} {
-		if r := f.deltas.rounds[rnd]; f.bell.at == 0 && r != nil && len(r.entries) > 0 {
-			f.bell.at = r.rang
+		if r := f.deltas.rounds[rnd]; f.proposal.at == 0 && r != nil && len(r.entries) > 0 {
+			f.proposal.at = r.proposed
 		}
 	}
 }

@@ -54,7 +54,7 @@ func best(most int, ds ...outer.Delta) []outer.Delta {
 }
 
 // A union of deltas has the same set as the union of their sets, in whatever order deltas come.
-// So two nodes that unite their sets agree, and need not know what each of them left out.
+// So two nodes that reconcile their sets agree, and need not know what each of them left out.
 func TestBestOfTwoSets(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	all := g.crowd(24, 1)
@@ -78,7 +78,7 @@ func TestBestOfTwoSets(t *testing.T) {
 }
 
 // fullStory is what happens to a machine whose rounds are small: headers and payloads,
-// losses, evidence, and restarts from what its disk has.
+// losses, equivocation proof, and restarts from what its disk has.
 type fullStory struct {
 	*rig
 	most   int
@@ -141,7 +141,7 @@ func (s *fullStory) all() (ds []outer.Delta) {
 	return ds
 }
 
-// Any order of arrival of more deltas than rounds take, with losses, evidence, revocations and restarts
+// Any order of arrival of more deltas than rounds take, with losses, equivocation proof, revocations and restarts
 // in between, gives the same bits.
 func TestFullRoundsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -239,7 +239,7 @@ func (g *rig) before(n int) (ds []outer.Delta) {
 }
 
 // An own delta that a full round keeps out is not lost: it counts as in flight, no round and
-// no leave waits for it, evidence can bring it back in, and its work returns to the learner
+// no leave waits for it, equivocation proof can bring it back in, and its work returns to the learner
 // when the round is final, as for a delta that came too late.
 func TestOwnDeltaOfAFullRound(t *testing.T) {
 	p := roundsParams(1)
@@ -291,7 +291,7 @@ func TestOwnDeltaOfAFullRound(t *testing.T) {
 	g.drain()
 	g.after(p.GraceMaxMs)
 	if last := g.lastAdopt(); len(last.Changes) != 1 || last.Changes[0].Fate != outer.Folded || !slices.Contains(idsOf(g.m.Fragment(0).Set(1)), d.ID) {
-		t.Errorf("with evidence against another the learner hears %+v", last.Changes)
+		t.Errorf("with equivocation proof against another the learner hears %+v", last.Changes)
 	}
 }
 
@@ -341,9 +341,9 @@ func TestRoundForgets(t *testing.T) {
 	}
 }
 
-// Evidence comes once, to some before the payload and to others after it. However many were left
+// Equivocation proof comes once, to some before the payload and to others after it. However many were left
 // out before, all leave out the same.
-func TestEvidenceBeforeOrAfterThePayload(t *testing.T) {
+func TestEquivocationBeforeOrAfterThePayload(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		g := newRig(t, roundsParams(1))
 		d := g.delta(outer.Author{9}, 0, 1)
@@ -361,7 +361,7 @@ func TestEvidenceBeforeOrAfterThePayload(t *testing.T) {
 			g.m.Bar(g.now, 0, 1, d.Author)
 		}
 		if set := g.m.Fragment(0).Set(1); !g.m.Barred(d.Author) || len(set) != 0 {
-			t.Errorf("evidence first %v: the set has %d deltas", first, len(set))
+			t.Errorf("equivocation proof first %v: the set has %d deltas", first, len(set))
 		}
 	}
 }

@@ -58,7 +58,7 @@ type Restored struct {
 // ReachGenesis makes the tip of genesis, which no disk needs to keep, the oldest base
 // of a young fragment: one whose first round is in the union window still. Without it
 // a node that was restarted could not refold a fork that is older than the bases on its
-// disk, and would leave a chain that everybody else unites with. Held is to be the
+// disk, and would leave a chain that everybody else reconciles with. Held is to be the
 // deltas of all rounds; what it does not need is taken away: all up to the oldest
 // base if genesis is out of reach, as a record or a payload on the way is missing.
 func (s *Restored) ReachGenesis(p outer.Params, genesis *outer.Tip) {
@@ -104,7 +104,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		if d.Round > f.chain.base && (d.Guest || !slices.Contains(f.deltas.barred[d.Author], d.Round)) {
 			r := f.deltas.round(d.Round)
 			if !d.Guest {
-				r.rang = now
+				r.proposed = now
 			}
 			r.insert(entry{delta: d, place: outer.PlaceOf(m.run, d)})
 			r.hold(r.find(d.ID))
@@ -122,7 +122,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 		}
 		f.own.list = append(f.own.list, own)
 	}
-	f.bell.before = s.Closed
+	f.proposal.before = s.Closed
 	m.CloseTo(now, fragment, s.Closed)
 	return folded
 }

@@ -32,65 +32,65 @@ func (g *rig) install(from *rig) {
 }
 
 func TestInstall(t *testing.T) {
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.close(9)
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.close(9)
 	g := newRig(t, roundsParams(1))
-	g.payloads = donor.payloads
-	g.install(donor)
+	g.payloads = source.payloads
+	g.install(source)
 	g.expectClosed(9)
-	if a := g.lastAdopt(); a.Tip.State != donor.m.Fragment(0).Tip().State || a.Seqs(outer.Folded) != nil {
+	if a := g.lastAdopt(); a.Tip.State != source.m.Fragment(0).Tip().State || a.Seqs(outer.Folded) != nil {
 		t.Fatalf("adopted %+v", a)
 	}
 	if l, ok := g.m.Fragment(0).Link(3); !ok || len(l.Folded) != 1 {
 		t.Fatal("the history before the tip is not known")
 	}
-	g.want(g.offer(donor.delta(outer.Author{2}, 0, 9)), ErrFinal) // it has no base below
-	for _, r := range []*rig{g, donor} {
-		r.give(donor.delta(outer.Author{3}, 0, 10))
+	g.want(g.offer(source.delta(outer.Author{2}, 0, 9)), ErrFinal) // it has no base below
+	for _, r := range []*rig{g, source} {
+		r.give(source.delta(outer.Author{3}, 0, 10))
 		r.after(r.p.GraceMaxMs)
 	}
-	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State {
-		t.Fatal("joiner and donor part")
+	if g.m.Fragment(0).Tip().State != source.m.Fragment(0).Tip().State {
+		t.Fatal("joiner and snapshot source part")
 	}
 }
 
 // What follows the tips that were taken can be refolded as elsewhere, whatever
 // the round of the tips.
 func TestInstalledBaseStaysForTheWindow(t *testing.T) {
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.close(9)
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.close(9)
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.payloads = donor.payloads
-	g.install(donor)
-	for _, r := range []*rig{g, donor} {
+	g.payloads = source.payloads
+	g.install(source)
+	for _, r := range []*rig{g, source} {
 		r.close(6)
 	}
-	late := donor.delta(outer.Author{2}, 0, 10)
-	for _, r := range []*rig{g, donor} {
+	late := source.delta(outer.Author{2}, 0, 10)
+	for _, r := range []*rig{g, source} {
 		r.give(late)
 		r.after(r.p.GraceMaxMs)
 	}
-	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State {
-		t.Fatal("joiner and donor part over a late delta")
+	if g.m.Fragment(0).Tip().State != source.m.Fragment(0).Tip().State {
+		t.Fatal("joiner and snapshot source part over a late delta")
 	}
 }
 
 // The result of a fold that was asked for before tips were installed is void.
 func TestInstallOvertakesAFold(t *testing.T) {
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.close(9)
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.close(9)
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.hold = true
-	g.give(donor.delta(outer.Author{1}, 0, 1))
+	g.give(source.delta(outer.Author{1}, 0, 1))
 	g.after(g.p.GraceMaxMs)
 	stale := g.wanted[0]
 	g.wanted, g.hold = nil, false
-	g.install(donor)
+	g.install(source)
 	old, _, err := outer.Fold(g.p, g.plan[0], g.genesis()[0], 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -99,21 +99,21 @@ func TestInstallOvertakesAFold(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: stale.Job, Err: errDisk})
-	if g.m.Fragment(0).Tip().State != donor.m.Fragment(0).Tip().State || !g.m.Status().Settled {
+	if g.m.Fragment(0).Tip().State != source.m.Fragment(0).Tip().State || !g.m.Status().Settled {
 		t.Fatal("a stale fold moved the tip")
 	}
 }
 
 // Deltas that arrived before the tips ring the round that is open after them.
-func TestInstallKeepsTheBell(t *testing.T) {
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.close(3)
+func TestInstallKeepsTheProposal(t *testing.T) {
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.close(3)
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.payloads = donor.payloads
-	g.give(donor.delta(outer.Author{1}, 0, 4))
-	g.install(donor)
+	g.payloads = source.payloads
+	g.give(source.delta(outer.Author{1}, 0, 4))
+	g.install(source)
 	g.after(g.p.GraceMinMs)
 	g.expectClosed(4)
 }
@@ -122,17 +122,17 @@ func TestInstallKeepsTheBell(t *testing.T) {
 // it lists their round without them.
 func TestInstallSettlesOwn(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.payloads = g.payloads
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.payloads = g.payloads
 	g.step(8)
 	g.publish(0) // folds here at once, as g is alone
 	g.step(8)
 	second := g.publish(0)
-	donor.give(donor.delta(outer.Author{1}, 0, 1), second)
-	donor.after(donor.p.GraceMaxMs)
-	donor.close(3)
-	g.install(donor)
+	source.give(source.delta(outer.Author{1}, 0, 1), second)
+	source.after(source.p.GraceMaxMs)
+	source.close(3)
+	g.install(source)
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Discarded), []uint64{1}) || a.Seqs(outer.Folded) != nil || a.Seqs(outer.Unfolded) != nil {
 		t.Fatalf("adopted %+v", a)
 	}
@@ -145,24 +145,24 @@ func TestInstallSettlesOwn(t *testing.T) {
 // many steps that stayed there would come out of the others' model with the next deltas. It counts
 // again where a later tip folds it.
 func TestInstallDropsWhatIsInFlight(t *testing.T) {
-	g, donor := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
+	g, source := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
 	g.live(1, 2)
-	donor.live(1, 2)
-	donor.payloads = g.payloads
+	source.live(1, 2)
+	source.payloads = g.payloads
 	g.hold = true // what closes here is not folded
 	g.step(8)
 	mine := g.publish(0)
-	donor.close(3)
-	g.install(donor)
+	source.close(3)
+	g.install(source)
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Dropped), []uint64{1}) {
 		t.Fatalf("adopted %+v", a)
 	}
 	if got := g.m.Fragment(0).Account(); got.InFlight.Tokens != 0 || got.Discarded.Tokens != mine.Tokens {
 		t.Errorf("of %d tokens: %+v", mine.Tokens, got)
 	}
-	donor.give(mine)
-	donor.close(5) // by then what came late is folded
-	g.install(donor)
+	source.give(mine)
+	source.close(5) // by then what came late is folded
+	g.install(source)
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Regained), []uint64{1}) {
 		t.Errorf("adopted %+v", a)
 	}
@@ -175,12 +175,12 @@ func TestInstallOfAnEarlierTip(t *testing.T) {
 		g.step(8)
 		g.publish(0)
 	}
-	donor := newRig(t, roundsParams(1))
-	donor.live(1, 2)
-	donor.payloads = g.payloads
-	donor.close(1)
+	source := newRig(t, roundsParams(1))
+	source.live(1, 2)
+	source.payloads = g.payloads
+	source.close(1)
 	g.hold = true
-	g.install(donor)
+	g.install(source)
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Unfolded), []uint64{2, 3}) || !slices.Equal(a.Seqs(outer.Discarded), []uint64{1}) {
 		t.Fatalf("adopted %+v", a)
 	}
@@ -215,11 +215,11 @@ func TestNothingIsPublishedBelowTheMark(t *testing.T) {
 // An own delta that was signed just before tips of older rounds came is held all
 // the same: others have its header and ask for it.
 func TestOwnDeltaIsHeldBelowItsRound(t *testing.T) {
-	g, donor := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
+	g, source := newRig(t, roundsParams(1)), newRig(t, roundsParams(1))
 	g.close(int(2 * g.p.WindowAccept))
-	donor.close(1)
+	source.close(1)
 	own := g.delta(self, 0, g.m.Fragment(0).Closed()+1)
-	g.install(donor)
+	g.install(source)
 	g.m.Published(g.now, own.Fragment, OwnDelta{Seq: 1, Delta: own}, nil)
 	if _, held := g.m.Fragment(0).Known(own.Round, own.ID); !held {
 		t.Errorf("the own delta of round %d is not held with %d closed", own.Round, g.m.Fragment(0).Closed())
@@ -227,10 +227,10 @@ func TestOwnDeltaIsHeldBelowItsRound(t *testing.T) {
 }
 
 func TestInstallChecksHistory(t *testing.T) {
-	donor := newRig(t, roundsParams(2))
-	donor.live(1)
-	donor.close(2)
-	tips, history := donor.donate()
+	source := newRig(t, roundsParams(2))
+	source.live(1)
+	source.close(2)
+	tips, history := source.donate()
 	g := newRig(t, roundsParams(2))
 	for _, bad := range []func() error{
 		func() error { return g.m.Install(g.now, tips[:1], history, nil) },
@@ -273,7 +273,7 @@ func (g *rig) restored() Restored {
 func (g *rig) reboot() *rig {
 	h := newRig(g.t, g.p)
 	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
-	h.m.SetLive(g.m.roster.live)
+	h.m.SetLive(g.m.peerList.live)
 	h.m.Restore(h.now, 0, g.restored())
 	h.drain()
 	return h
@@ -293,7 +293,7 @@ func TestRestore(t *testing.T) {
 	h.step(9)
 	h.expectDrafts() // round 11 is signed
 	h.after(h.p.GraceMaxMs)
-	h.expectClosed(11) // its bell was restored with it
+	h.expectClosed(11) // its proposal was restored with it
 	if d := h.publish(0); d.Round != 12 {
 		t.Fatalf("published for round %d", d.Round)
 	}
@@ -345,8 +345,8 @@ func TestRestoreWithLateDelta(t *testing.T) {
 	h.sameAsReplay()
 }
 
-// Evidence that is restored first leaves both deltas of the round out.
-func TestRestoreWithEvidence(t *testing.T) {
+// Equivocation proof that is restored first leaves both deltas of the round out.
+func TestRestoreWithEquivocation(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.close(8)
@@ -397,10 +397,10 @@ func TestInstallAfterALongFork(t *testing.T) {
 			g.step(8)
 			g.publish(0)
 		}
-		donor := newRig(t, roundsParams(1))
-		donor.live(1, 2)
-		donor.close(6)
-		tips, history := donor.donate()
+		source := newRig(t, roundsParams(1))
+		source.live(1, 2)
+		source.close(6)
+		tips, history := source.donate()
 		g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}, []uint32{c.common}), nil)
 		g.drain()
@@ -421,13 +421,13 @@ func TestDiscardedMayComeBack(t *testing.T) {
 		g.step(8)
 		own = append(own, g.publish(0))
 	}
-	donor := newRig(t, p)
-	donor.live(1, 2)
-	donor.payloads = g.payloads
-	donor.close(4)
-	older := donor.bases[0][2] // a base below which nothing changes
+	source := newRig(t, p)
+	source.live(1, 2)
+	source.payloads = g.payloads
+	source.close(4)
+	older := source.bases[0][2] // a base below which nothing changes
 	tips := []*outer.Tip{older}
-	_, history := donor.donate()
+	_, history := source.donate()
 	g.bases[0] = map[uint32]*outer.Tip{2: older}
 	g.hold = true
 	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}, nil), nil)
@@ -475,10 +475,10 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	if handed {
 		g.m.HandedOver(g.now, 0, mine.ID)
 	}
-	donor := newRig(t, p)
-	donor.live(1, 2)
-	donor.close(6)
-	tips, history := donor.donate()
+	source := newRig(t, p)
+	source.live(1, 2)
+	source.close(6)
+	tips, history := source.donate()
 	g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][4:]}, nil), nil)
 	g.drain()

@@ -33,21 +33,21 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	}
 }
 
-// stuckAfter is after how many times the steps that a bell takes a learner stops
+// stuckAfter is after how many times the steps that a proposal takes a learner stops
 // waiting for one that it could answer, where it has signed the open round already: ten
 // times slower learners have rung by then.
 const stuckAfter = 16
 
-// stuck says that this learner waits for a bell of a round that it has signed already:
+// stuck says that this learner waits for a proposal of a round that it has signed already:
 // it took tips of older rounds. A guest rings for none anyway.
 func (m *Machine) stuck(f *fragment) bool {
-	return m.learner && !m.guest && !m.hold && f.bell.at == 0 && f.chain.closed < f.own.mark
+	return m.learner && !m.guest && !m.hold && f.proposal.at == 0 && f.chain.closed < f.own.mark
 }
 
 // stuckTooLong says that a stuck learner has waited for so many steps, or, where it steps no more and has something to
 // publish, as at the end of its budget, for as long as a round may stay open.
 func (m *Machine) stuckTooLong(now Time, f *fragment) bool {
-	groups := max(1, (len(m.roster.training)+m.p.Answerers-1)/m.p.Answerers)
+	groups := max(1, (len(m.peerList.training)+m.p.LearnersPerRound-1)/m.p.LearnersPerRound)
 	return m.stuck(f) && (f.learn.opened >= stuckAfter*m.plan.Common*groups ||
 		m.publishesLast(f) && f.learn.stuckAt != 0 && now-f.learn.stuckAt >= m.Patience())
 }

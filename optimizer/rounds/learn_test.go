@@ -38,7 +38,7 @@ func TestRingsOncePerRound(t *testing.T) {
 	g.expectDrafts(0) // H steps since: rings for round 2 as soon as it may
 }
 
-func TestAnswersABell(t *testing.T) {
+func TestAnswersAProposal(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.close(1)
@@ -54,7 +54,7 @@ func TestAnswersABell(t *testing.T) {
 
 // A header rings and counts before its payload came only if the payload of the
 // author's delta before it came.
-func TestNoBellWhilePayloadIsMissing(t *testing.T) {
+func TestNoProposalWhilePayloadIsMissing(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.step(int(g.p.HMin))
@@ -227,7 +227,7 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 	g.expectClosed(2)
 }
 
-// The life of an own delta that is folded, left out by evidence, and returned.
+// The life of an own delta that is folded, left out by equivocation proof, and returned.
 func TestSettle(t *testing.T) {
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 2, 4

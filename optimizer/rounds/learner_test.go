@@ -17,7 +17,7 @@ type pair struct {
 	*rig
 	rt       *rapid.T
 	l        *outer.Learner
-	theta    []float32
+	local    []float32
 	payload  map[uint64][]byte
 	commands []Effect
 	closed   []uint32
@@ -30,11 +30,11 @@ func newPair(t *rapid.T) *pair {
 	p.Codec = codec.Int4
 	p.WindowAccept, p.WindowUnion = 2, rapid.Uint32Range(3, 9).Draw(t, "union")
 	p.Budget = rapid.SampledFrom([]uint64{1 << 40, 200_000}).Draw(t, "budget")
-	c := &pair{rt: t, theta: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
+	c := &pair{rt: t, local: make([]float32, 353), payload: map[uint64][]byte{}, closed: make([]uint32, 2)}
 	c.rig = fullRig(t, p, rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "deltas of a round"))
 	c.live(1)
 	tips := []*outer.Tip{c.m.Fragment(0).Tip(), c.m.Fragment(1).Tip()}
-	c.l = outer.NewLearner(p, c.plan, c.theta, tips, c.read)
+	c.l = outer.NewLearner(p, c.plan, c.local, tips, c.read)
 	c.learner = func(e Effect) {
 		switch e.(type) {
 		case WantDraft, outer.Adopt:
@@ -97,8 +97,8 @@ func (c *pair) adopt(a outer.Adopt) {
 func (c *pair) train(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
 		c.boundary(t)
-		for i, x := range vector(c.made, len(c.theta)) {
-			c.theta[i] += x / 100
+		for i, x := range vector(c.made, len(c.local)) {
+			c.local[i] += x / 100
 		}
 		c.l.Stepped(512, c.closed)
 		c.made += 512
@@ -167,8 +167,8 @@ func (c *pair) check(t *rapid.T) {
 		if steps, tokens := c.l.Pending(p); a.Pending != (outer.Work{Steps: uint64(steps), Tokens: tokens}) {
 			t.Fatalf("fragment %d: %d steps and %d tokens are pending, the account has %+v", p, steps, tokens, a)
 		}
-		if theta, own := c.l.InFlight(p), v.InFlight(); !slices.Equal(theta, own) {
-			t.Fatalf("fragment %d: own deltas %d are in flight, theta has %d", p, own, theta)
+		if local, own := c.l.InFlight(p), v.InFlight(); !slices.Equal(local, own) {
+			t.Fatalf("fragment %d: own deltas %d are in flight, theta has %d", p, own, local)
 		}
 	}
 }

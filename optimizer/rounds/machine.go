@@ -13,7 +13,7 @@ type Time = int64
 // Machine is the state machine of the rounds of all fragments. It holds
 // metadata only: tensors live in outer.Learner and outer.Fold. Inputs are method
 // calls that carry the time; outputs are effects, drained with Effects. What
-// it decides from clocks and rosters may only delay: the bits of a tip follow
+// it decides from clocks and peer lists may only delay: the bits of a tip follow
 // from the set of deltas alone.
 type Machine struct {
 	p            outer.Params
@@ -24,7 +24,7 @@ type Machine struct {
 	spentElse    func(fragment int, a outer.Author) bool // Config.Spent
 	invites      func(a outer.Author) [][32]byte
 	guest        bool
-	roster       roster
+	peerList     peerList
 	frags        []*fragment
 	out          []Effect
 	late         lateness
@@ -54,7 +54,7 @@ type Config struct {
 	// Invites are the invites by which an author came; nil is none of anybody. Local knowledge: no
 	// round waits for an author all of whose invites are revoked.
 	Invites func(a outer.Author) [][32]byte
-	// Guest says that Self is a guest of the run: it rings for no round, and answers every bell.
+	// Guest says that Self is a guest of the run: it rings for no round, and answers every proposal.
 	Guest bool
 
 	// Spent says whether an author steps no more and everything that it made of a fragment
@@ -70,7 +70,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: max(1, cfg.Params.Answerers/guestPart)}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: max(1, cfg.Params.LearnersPerRound/guestPart)}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since
@@ -125,7 +125,7 @@ func (m *Machine) advance(now Time, f *fragment) {
 // Fragments is the number of fragments.
 func (m *Machine) Fragments() int { return len(m.frags) }
 
-// Barred says that there is evidence against an author, so that its new deltas
+// Barred says that there is equivocation proof against an author, so that its new deltas
 // are not taken.
 func (m *Machine) Barred(a outer.Author) bool { return m.barred[a] }
 

@@ -28,7 +28,7 @@ type Plan struct {
 // What planned steps go by. They follow from bytes and rates alone. By lateness or grace
 // they would feed on themselves: longer rounds have a longer grace.
 const (
-	// planShare is the share of the links that deltas may take. The rest is for beats,
+	// planShare is the share of the links that deltas may take. The rest is for heartbeats,
 	// repair and joiners, and for what a measured rate is off.
 	planShare = 0.75
 	// planAbove is how many times what is needed a new plan has, and planMost the most that
@@ -38,7 +38,7 @@ const (
 	// thinOwn is how many times the common plan a learner's own has to be before it leaves
 	// rounds out. Below that it is cheaper to answer with a little less.
 	thinOwn = 1.5
-	// plannedMs is the time between two looks at the links: beats, which bring the rates,
+	// plannedMs is the time between two looks at the links: heartbeats, which bring the rates,
 	// are no more frequent.
 	plannedMs = 1000
 )
@@ -57,7 +57,7 @@ func (m *Machine) SetLinks(now Time, l Links) {
 		return
 	}
 	p.at = now
-	bytes := m.SweepBytes() * min(1, float64(m.p.Answerers)/float64(max(1, len(m.roster.training))))
+	bytes := m.SweepBytes() * min(1, float64(m.p.LearnersPerRound)/float64(max(1, len(m.peerList.training))))
 	common := stepsFor(bytes*float64(l.Copies)*l.Steps, l.Upload)
 	own := stepsFor(bytes*l.OwnSteps, l.OwnUpload)
 	if l.OwnUpload > 0 {
@@ -137,12 +137,12 @@ func (m *Machine) noteSteps(steps uint32) {
 
 // SetPlans takes the steps that peers say they plan for each delta. One that is not named
 // answers every round.
-func (m *Machine) SetPlans(plans map[outer.Author]uint32) { m.roster.plans = plans }
+func (m *Machine) SetPlans(plans map[outer.Author]uint32) { m.peerList.plans = plans }
 
 // due says whether an author answers the open round: one whose own link is thinner than
 // those of the others leaves rounds out until its plan is full, and nobody waits for it.
 func (m *Machine) due(f *fragment, open uint32, a outer.Author) bool {
-	plan := float64(m.roster.plans[a])
+	plan := float64(m.peerList.plans[a])
 	if a == m.self {
 		plan = float64(m.plan.Steps)
 	}
@@ -170,7 +170,7 @@ func (m *Machine) leastAnswer() int {
 	return max(m.p.HMin, m.p.HMin*m.plan.Common/m.p.H)
 }
 
-// answersNow says whether this learner has enough steps to answer the bell of a fragment.
+// answersNow says whether this learner has enough steps to answer the proposal of a fragment.
 func (m *Machine) answersNow(f *fragment) bool {
 	if m.leavesOut() {
 		return f.learn.since >= m.plan.Steps

@@ -9,8 +9,8 @@ import (
 )
 
 // drawDeltas draws which of a few authors contribute to which rounds, some of
-// them twice: the other header is evidence.
-func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, evidence []outer.Delta) {
+// them twice: the other header is equivocation proof.
+func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, equivocation []outer.Delta) {
 	for r := uint32(1); r <= rounds; r++ {
 		for a := byte(1); a <= 3; a++ {
 			switch rapid.IntRange(0, 9).Draw(t, "contributes") {
@@ -20,18 +20,18 @@ func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, evidence []outer.Del
 				d.Tokens = uint64(d.Steps) * 512
 				deltas = append(deltas, d)
 			case 6:
-				evidence = append(evidence, g.delta(outer.Author{a}, 0, r))
+				equivocation = append(equivocation, g.delta(outer.Author{a}, 0, r))
 			}
 		}
 	}
-	return deltas, evidence
+	return deltas, equivocation
 }
 
-// deliver brings deltas and evidence in a drawn order, with headers and payloads
+// deliver brings deltas and equivocation proof in a drawn order, with headers and payloads
 // apart, some twice, folds held up and time passing in between.
-func (g *rig) deliver(t *rapid.T, deltas, evidence []outer.Delta, rounds uint32) {
+func (g *rig) deliver(t *rapid.T, deltas, equivocation []outer.Delta, rounds uint32) {
 	type arrival struct {
-		kind  int // 0 header, 1 payload, 2 evidence
+		kind  int // 0 header, 1 payload, 2 equivocation proof
 		delta outer.Delta
 	}
 	var queue []arrival
@@ -41,7 +41,7 @@ func (g *rig) deliver(t *rapid.T, deltas, evidence []outer.Delta, rounds uint32)
 			queue = append(queue, arrival{0, d}, arrival{1, d})
 		}
 	}
-	for _, d := range evidence {
+	for _, d := range equivocation {
 		queue = append(queue, arrival{2, d})
 		if rapid.Bool().Draw(t, "first is folded") {
 			queue = append(queue, arrival{0, d}, arrival{1, d})
@@ -114,11 +114,11 @@ func TestSameSetSameChain(t *testing.T) {
 		const rounds = 8
 		g := newRig(t, p)
 		g.live(1, 2, 3)
-		deltas, evidence := drawDeltas(t, g, rounds)
+		deltas, equivocation := drawDeltas(t, g, rounds)
 		h := newRig(t, p)
 		h.payloads = g.payloads
 		for _, r := range []*rig{g, h} {
-			r.deliver(t, deltas, evidence, rounds)
+			r.deliver(t, deltas, equivocation, rounds)
 			r.sameAsReplay()
 		}
 		if g.m.Fragment(0).Closed() != h.m.Fragment(0).Closed() || g.m.last(0) != h.m.last(0) {

@@ -12,14 +12,14 @@ import (
 const maxUnsent = 2
 
 // askDraft asks the learner for a copy of its unpublished progress when this
-// fragment is due: it rings (see mayRing), answers a bell
+// fragment is due: it rings (see mayRing), answers a proposal
 // (h_min steps), or flushes (any step, at the end).
 func (m *Machine) askDraft(now Time, f *fragment) {
 	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	rings := m.mayRing(f)
-	answers := f.bell.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, m.next(f))
+	answers := f.proposal.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, m.next(f))
 	full := f.learn.pending >= m.p.MaxSteps
 	if rings || answers || full || m.flush {
 		f.learn.drafting = true
@@ -55,7 +55,7 @@ func (m *Machine) over(f *fragment) bool {
 // longer than a round stays open or their way over the own link takes. A learner without
 // peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.roster.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep), f.standsAside) >= maxUnsent
+	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep), f.standsAside) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round

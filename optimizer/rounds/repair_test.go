@@ -13,8 +13,8 @@ func (g *rig) spoil() (right *outer.Tip) {
 	f := g.m.frags[0]
 	right = f.chain.tip
 	bad := *right
-	bad.Anchor = slices.Clone(right.Anchor)
-	bad.Anchor[3] += 0.5
+	bad.Global = slices.Clone(right.Global)
+	bad.Global[3] += 0.5
 	spoilt, err := outer.DecodeTip(bad.Encode(), g.plan[0], g.p) // computes the digests of a tip
 	if err != nil {
 		g.t.Fatal(err)
@@ -94,8 +94,8 @@ func TestDamagedTipIsFoldedAgain(t *testing.T) {
 	if g.folds != folds {
 		t.Fatal("a sound tip was folded again")
 	}
-	tip.Anchor = slices.Clone(tip.Anchor)
-	tip.Anchor[0]++
+	tip.Global = slices.Clone(tip.Global)
+	tip.Global[0]++
 	g.m.Damaged(g.now, 0, DamagedTip, 0)
 	g.drain()
 	if a := g.lastAdopt(); !a.Repair || a.Tip.State != tip.State || g.folds != folds+1 {
@@ -108,8 +108,8 @@ func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	wanted := watch[WantFold](g)
 	damaged := *g.m.Fragment(1).Tip()
-	damaged.Anchor = slices.Clone(damaged.Anchor)
-	damaged.Anchor[0]++
+	damaged.Global = slices.Clone(damaged.Global)
+	damaged.Global[0]++
 	g.m.frags[1].chain.tip = &damaged
 	g.m.Damaged(g.now, 1, DamagedTip, 0)
 	g.drain()

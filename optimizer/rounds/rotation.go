@@ -23,14 +23,14 @@ const fragmentStep = 0xC2B2AE3D27D4EB4F
 
 // called are the learners called to answer one round, sorted by name.
 type called struct {
-	round  uint32
-	roster int
-	sorted []outer.Author
-	group  int // of this node: 0 is called
+	round    uint32
+	peerList int
+	sorted   []outer.Author
+	group    int // of this node: 0 is called
 }
 
 // everybody says that no more learners train than may answer.
-func (m *Machine) everybody() bool { return len(m.roster.training) <= m.p.Answerers }
+func (m *Machine) everybody() bool { return len(m.peerList.training) <= m.p.LearnersPerRound }
 
 // mayAnswer says whether the author is called to answer a round.
 func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
@@ -40,10 +40,10 @@ func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
 	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
 }
 
-// answerers are the learners that are called to answer a round, sorted by name.
-func (m *Machine) answerers(f *fragment, rnd uint32) []outer.Author {
+// sampled learners are the learners that are called to answer a round, sorted by name.
+func (m *Machine) learnersPerRound(f *fragment, rnd uint32) []outer.Author {
 	if m.everybody() {
-		return m.roster.training
+		return m.peerList.training
 	}
 	return m.calls(f, rnd).sorted
 }
@@ -65,22 +65,22 @@ func (m *Machine) mayRing(f *fragment) bool {
 
 // calls draws who is called to a round, unless that is known.
 func (m *Machine) calls(f *fragment, rnd uint32) *called {
-	if f.called.round != rnd || f.called.roster != m.roster.changes {
+	if f.called.round != rnd || f.called.peerList != m.peerList.changes {
 		f.called = m.draw(f.index, rnd)
 	}
 	return &f.called
 }
 
 func (m *Machine) draw(fragment int, rnd uint32) called {
-	n, most := len(m.roster.training), m.p.Answerers
+	n, most := len(m.peerList.training), m.p.LearnersPerRound
 	point := uint64(rnd)*goldenStep + uint64(fragment)*fragmentStep
 	place, _ := bits.Mul64(point, uint64(n)) // point / 2^64 of the way round
-	c := called{round: rnd, roster: m.roster.changes, sorted: make([]outer.Author, most), group: n / most}
+	c := called{round: rnd, peerList: m.peerList.changes, sorted: make([]outer.Author, most), group: n / most}
 	for i := range c.sorted {
-		c.sorted[i] = m.roster.training[(int(place)+i)%n]
+		c.sorted[i] = m.peerList.training[(int(place)+i)%n]
 	}
 	slices.SortFunc(c.sorted, outer.CompareAuthors)
-	if own, ok := slices.BinarySearchFunc(m.roster.training, m.self, outer.CompareAuthors); ok {
+	if own, ok := slices.BinarySearchFunc(m.peerList.training, m.self, outer.CompareAuthors); ok {
 		c.group = (own - int(place) + n) % n / most
 	}
 	return c

@@ -14,9 +14,9 @@ import (
 func TestTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, c := rapid.IntRange(5, 80).Draw(t, "live"), rapid.IntRange(2, 5).Draw(t, "C")
-		churn := rapid.SampledFrom([]uint32{0, 7, 1}).Draw(t, "rounds to a change of the roster")
+		churn := rapid.SampledFrom([]uint32{0, 7, 1}).Draw(t, "rounds to a change of the peer list")
 		f := &fragment{index: rapid.IntRange(0, 40).Draw(t, "fragment")}
-		m := &Machine{p: outer.Params{Answerers: min(c, n-1), H: 8}, self: outer.Author{1}}
+		m := &Machine{p: outer.Params{LearnersPerRound: min(c, n-1), H: 8}, self: outer.Author{1}}
 		var live []outer.Author
 		for i := range n {
 			live = append(live, outer.Author{byte(i + 1)})
@@ -24,14 +24,14 @@ func TestTurns(t *testing.T) {
 		m.SetLive(live)
 		// Gaps between visits of the golden ratio to an arc are at most 2.62 times their
 		// mean, and change by Fibonacci numbers; one more comer shifts the rotation by less than one.
-		longest := uint32(4*n/m.p.Answerers + 2)
+		longest := uint32(4*n/m.p.LearnersPerRound + 2)
 		last := map[outer.Author]uint32{}
 		for round := uint32(1); round <= 400; round++ {
 			if churn > 0 && round%churn == 0 { // one comes or goes
 				m.SetLive(live[:n-int(round/churn)%2])
 			}
-			called := m.answerers(f, round)
-			if len(called) != m.p.Answerers || !slices.IsSortedFunc(called, outer.CompareAuthors) {
+			called := m.learnersPerRound(f, round)
+			if len(called) != m.p.LearnersPerRound || !slices.IsSortedFunc(called, outer.CompareAuthors) {
 				t.Fatalf("round %d calls %v", round, called)
 			}
 			for _, a := range called {
@@ -40,9 +40,9 @@ func TestTurns(t *testing.T) {
 				}
 				last[a] = round
 			}
-			for _, a := range m.roster.live[:min(n-1, len(m.roster.live))] {
+			for _, a := range m.peerList.live[:min(n-1, len(m.peerList.live))] {
 				if round-last[a] > longest {
-					t.Fatalf("author %d was not called for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.Answerers)
+					t.Fatalf("author %d was not called for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.LearnersPerRound)
 				}
 			}
 		}
@@ -66,11 +66,11 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 		for round := uint32(1); round <= 20; round++ {
 			var first []outer.Author
 			for i, self := range live {
-				m := &Machine{p: outer.Params{Answerers: c, H: 8}, self: self}
+				m := &Machine{p: outer.Params{LearnersPerRound: c, H: 8}, self: self}
 				m.SetLive(live)
 				m.SetIdle(idle)
 				f.called = called{}
-				got := slices.Clone(m.answerers(f, round))
+				got := slices.Clone(m.learnersPerRound(f, round))
 				if i == 0 {
 					first = got
 				}
@@ -91,7 +91,7 @@ func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4096).Draw(t, "live")
 		p := outer.Spec{
-			Fragments: 1, Answerers: rapid.IntRange(1, 64).Draw(t, "C"), H: rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"), Learners: n, StepTokens: 1, Budget: 1,
+			Fragments: 1, LearnersPerRound: rapid.IntRange(1, 64).Draw(t, "C"), H: rapid.SampledFrom([]int{1, 4, 24, 100}).Draw(t, "H"), Learners: n, StepTokens: 1, Budget: 1,
 		}.Params()
 		m := New(Config{Params: p, Self: outer.Author{}, Learner: true}, []*outer.Tip{{}})
 		live := make([]outer.Author, n)
@@ -101,7 +101,7 @@ func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 		m.SetLive(live)
 		self, last := live[rapid.IntRange(0, n-1).Draw(t, "author")], uint32(0)
 		first := rapid.Uint32Range(0, 1<<20).Draw(t, "round")
-		for round := uint32(1); round <= 2*uint32(4*n/p.Answerers+2); round++ {
+		for round := uint32(1); round <= 2*uint32(4*n/p.LearnersPerRound+2); round++ {
 			if steps := (round - last) * uint32(p.H); steps > p.MaxSteps {
 				t.Fatalf("a delta of author %d would have %d steps, and %d have room", self[:2], steps, p.MaxSteps)
 			}

@@ -10,18 +10,18 @@ import (
 
 // round is what is known of one round.
 type round struct {
-	entries []entry  // sorted by author, then id
-	keys    []uint64 // the first bytes of the ids of entries, to find one among hundreds
-	authors []uint64 // the first bytes of their authors, ascending as they are
-	members room     // for deltas of members
-	guests  room     // for those of guests
-	out     int      // left out, as there is evidence against their authors
-	met     uint64   // headers that were taken so far
-	tried   int      // those of guests that gossip brought
-	rang    Time     // when a header rang first, 0 = not yet
-	parked  bool     // that was ahead of the open round
-	blind   bool     // a payload rang, as no header was believed: how late deltas are is not known
-	cache   struct {
+	entries  []entry  // sorted by author, then id
+	keys     []uint64 // the first bytes of the ids of entries, to find one among hundreds
+	authors  []uint64 // the first bytes of their authors, ascending as they are
+	members  room     // for deltas of members
+	guests   room     // for those of guests
+	out      int      // left out, as there is equivocation proof against their authors
+	met      uint64   // headers that were taken so far
+	tried    int      // those of guests that gossip brought
+	proposed Time     // when a header rang first, 0 = not yet
+	parked   bool     // that was ahead of the open round
+	blind    bool     // a payload rang, as no header was believed: how late deltas are is not known
+	cache    struct {
 		version uint64 // another number after each change of the entries, see View.Version
 	}
 }
@@ -36,7 +36,7 @@ type room struct {
 	last      outer.Place // the last place in the set, once it is full
 }
 
-// newRound is a round without entries. Of guests one delta stands aside, as it may be an own one: no evidence makes room for
+// newRound is a round without entries. Of guests one delta stands aside, as it may be an own one: no equivocation proof makes room for
 // others.
 func newRound(members, guests int) *round {
 	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests, mostAside: 1}}
@@ -71,12 +71,12 @@ type entry struct {
 // ringers beyond them are few; a thousand is far above both.
 const maxEntries = 1024
 
-// guestPart is the part of Answerers that a round has room for of guests: they weigh little, and every delta is kept and sent
+// guestPart is the part of Sampled learners that a round has room for of guests: they weigh little, and every delta is kept and sent
 // on by all.
 const guestPart = 4
 
 // maxAside bounds the deltas that stand aside from a full round. They are known so that
-// nobody fetches them again, and come back in where evidence makes room. Others bring one
+// nobody fetches them again, and come back in where equivocation proof makes room. Others bring one
 // that was forgotten, if they have it in their set.
 const maxAside = maxEntries / 4
 
@@ -85,11 +85,11 @@ const maxAwaited = maxEntries
 
 // maxMissing bounds how many of them gossip may bring of authors that nothing came
 // of yet, so that a flood of fresh keys leaves room for the others. All learners
-// of a large run are such in its first round. What evidence left out counts, or keys that
+// of a large run are such in its first round. What equivocation proof left out counts, or keys that
 // sign twice would take memory without end.
 const maxMissing = maxEntries / 2
 
-// size is what is known of the round of members' deltas, and what evidence left out.
+// size is what is known of the round of members' deltas, and what equivocation proof left out.
 func (r *round) size() int { return r.members.known + r.out }
 
 func (r *round) find(id outer.ID) *entry {
@@ -144,7 +144,7 @@ func (r *round) waits(a outer.Author) bool {
 }
 
 // missing counts the entries that gossip brought and whose payload is not held and may never
-// come, and what evidence left out, where there is so much of both that it matters.
+// come, and what equivocation proof left out, where there is so much of both that it matters.
 func (r *round) missing() (n int) {
 	if r.size() < maxMissing {
 		return 0

@@ -20,7 +20,7 @@ func (r *world) guest(n int, round uint32) outer.Delta {
 }
 
 // room is how many deltas of guests a set has.
-func (r *world) room() int { return max(1, r.p.Answerers/4) }
+func (r *world) room() int { return max(1, r.p.LearnersPerRound/4) }
 
 // Guests neither ring nor close: not with deltas for the round after the next, not by being many, and no round waits for
 // what they announced.
@@ -153,7 +153,7 @@ func specGuestsUnheld(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// What a key signs twice as a guest are two deltas, and neither they nor evidence against it keep out what it makes as a member.
+// What a key signs twice as a guest are two deltas, and neither they nor equivocation proof against it keep out what it makes as a member.
 func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
@@ -175,7 +175,7 @@ func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
 	answered := map[bool]bool{}
 	for _, others := range []int{0, 3, 10, 30, 100, 250} {
-		r := newWorld(t, func(p *outer.Params) { p.Answerers = 2 })
+		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound = 2 })
 		r.m = rounds.New(rounds.Config{Params: r.p, Self: self, Learner: true, Guest: true}, []*outer.Tip{r.bases[0]})
 		r.m.SetLive([]outer.Author{{1}, {2}, {3}, self})
 		r.m.SetIdle([]outer.Author{self})
@@ -200,7 +200,7 @@ func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
 		}
 		r.take(2, 1)
 		if in := before < r.room(); in != (r.drafts == 1) {
-			t.Errorf("%d guests have places before it: %d drafts after a bell", before, r.drafts)
+			t.Errorf("%d guests have places before it: %d drafts after a proposal", before, r.drafts)
 		} else {
 			answered[in] = true
 		}

@@ -89,7 +89,7 @@ func specManyRevocations(t *testing.T, _ *spectest.Spec) {
 	r.refusedWith(rounds.ErrParked, r.word([32]byte{8}, 10+2+r.p.WindowAccept), false)
 }
 
-// A revocation and a delta of one author stand beside each other, in either order, evidence or not. A flood of headers
+// A revocation and a delta of one author stand beside each other, in either order, equivocation proof or not. A flood of headers
 // without payloads keeps none out.
 func TestRevocationBesideDeltas(t *testing.T) {
 	for _, wordFirst := range []bool{false, true} {
@@ -109,10 +109,10 @@ func TestRevocationBesideDeltas(t *testing.T) {
 		}
 		r.m.Bar(r.now, 0, 1, outer.Author{240})
 		if err := r.give(r.word([32]byte{6}, 1), false); err != nil {
-			t.Errorf("after evidence: %v", err)
+			t.Errorf("after equivocation proof: %v", err)
 		}
 		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
-			t.Errorf("word first %v: after evidence the set is of %v", wordFirst, got)
+			t.Errorf("word first %v: after equivocation proof the set is of %v", wordFirst, got)
 		}
 		r.refusedWith(rounds.ErrRevoked, r.delta(5, 1), true)
 	}

@@ -12,10 +12,10 @@ import (
 // Clauses about whose turn it is, and about learners that nobody rings for.
 
 // specAllAnswer has as many learners that train as answer, among more that do not: each
-// bell is answered.
+// proposal is answered.
 func specAllAnswer(t *testing.T, _ *spectest.Spec) {
 	for round := uint32(1); round <= 20; round++ {
-		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}, {4}, {5}})
 		r.m.SetIdle([]outer.Author{{3}, {4}, {5}})
@@ -26,10 +26,10 @@ func specAllAnswer(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specAnswerers has an own learner among nine others and draws who is called by the
-// text: who is asked for a draft by the bell of another, and after how many steps one
+// specLearnersPerRound has an own learner among nine others and draws who is called by the
+// text: who is asked for a draft by the proposal of another, and after how many steps one
 // rings that is not called.
-func specAnswerers(t *testing.T, _ *spectest.Spec) {
+func specLearnersPerRound(t *testing.T, _ *spectest.Spec) {
 	live := []outer.Author{self}
 	for i := range byte(9) {
 		live = append(live, outer.Author{i + 1})
@@ -46,7 +46,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 		group := slices.Index(slices.Concat(byName[place:], byName[:place]), self) / 3
 		groups[group]++
 
-		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 1000, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive(slices.Concat(live, stopped))
 		r.m.SetIdle(stopped)
@@ -55,7 +55,7 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("round %d: %d drafts, of group %d by the text", round, r.drafts, group)
 		}
 
-		r = newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.WindowUnion = 3, 10, 64 })
+		r = newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.WindowUnion = 3, 10, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive(slices.Concat(live, stopped))
 		r.m.SetIdle(stopped)
@@ -73,8 +73,8 @@ func specAnswerers(t *testing.T, _ *spectest.Spec) {
 
 // stepsToRing has a round close one step before one of three learners has made H = 10,
 // and counts its steps from there on until it rings.
-func stepsToRing(t *testing.T, answerers int) (steps int) {
-	r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.HMin = answerers, 10, 10 })
+func stepsToRing(t *testing.T, learnersPerRound int) (steps int) {
+	r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.HMin = learnersPerRound, 10, 10 })
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
 	for range 9 {
 		r.m.Stepped(r.now, 1)
@@ -96,7 +96,7 @@ func specRings(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specRingsInTurn has two of three answer: the third rings another H later. specAnswerers
+// specRingsInTurn has two of three answer: the third rings another H later. specLearnersPerRound
 // draws who is called.
 func specRingsInTurn(t *testing.T, _ *spectest.Spec) {
 	if steps := stepsToRing(t, 2); steps != 10 && steps != 20 {
@@ -107,7 +107,7 @@ func specRingsInTurn(t *testing.T, _ *spectest.Spec) {
 // specStuck has a learner that took tips of older rounds than it has signed.
 func specStuck(t *testing.T, _ *spectest.Spec) {
 	for live, groups := range map[int]int{3: 1, 9: 3} {
-		r := newWorld(t, func(p *outer.Params) { p.H, p.Answerers, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.H, p.LearnersPerRound, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })
 		r.closeTo(4)
 		r.m.RaiseMark(0, 9)
 		learners := []outer.Author{self}
@@ -179,7 +179,7 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 func specFull(t *testing.T, _ *spectest.Spec) {
 	drafts := map[int]int{} // by steps
 	for round := uint32(1); round <= 20; round++ {
-		r := newWorld(t, func(p *outer.Params) { p.Answerers, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
+		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.MaxSteps, p.WindowUnion = 1, 20, 30, 64 })
 		r.closeTo(round - 1)
 		r.m.SetLive([]outer.Author{self, {1}, {2}, {3}})
 		steps := 0

@@ -20,10 +20,10 @@ func TestSpecRounds(t *testing.T) {
 		"R-1": specInTurn, "R-1.2": specLate, "R-1.3": specSetOf, "R-2": specMinRound, "R-3": specCloses, "R-3.2": specClosesAtOnce, "R-3.3": specAwaited,
 		"R-4": specFinal, "R-4.2": specFinalRefused, "R-4.3": specInvalidOffered, "R-5": specOpen, "R-6": specParked, "R-6.2": specParkedByRepair, "R-6.3": specParkedMost,
 		"R-6.4": specParkedByGossip, "R-6.5": specGuestsInTime, "R-9.3": specGuestAnswers, "R-13.7": specGuestsSought, "R-13.8": specGuestsUnheld, "R-14.3": specGuestsCloseNothing, "R-15.3": specGuestAnswers,
-		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specAnswerers,
+		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specLearnersPerRound,
 		"R-10": specLink, "R-11": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": func(t *testing.T, s *spectest.Spec) { specCounts(t, s); specGuestsRoom(t, s) }, "R-13.2": specPlaces, "R-13.3": spectest.All(specBehind, specGuestsRoom),
-		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specBell, "R-14.2": specBellEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 		"R-20": specKeptOut, "R-20.2": specManyRevocations,
 		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan,
@@ -568,7 +568,7 @@ func specBarredCount(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specBell(t *testing.T, _ *spectest.Spec) {
+func specProposal(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, func(p *outer.Params) { p.H = 1000 })
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
 	r.m.Stepped(r.now, 1)
@@ -585,7 +585,7 @@ func specBell(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specBellEarly(t *testing.T, _ *spectest.Spec) {
+func specProposalEarly(t *testing.T, _ *spectest.Spec) {
 	proven := newWorld(t, func(p *outer.Params) { p.H = 1000 })
 	proven.closeTo(1)
 	proven.m.SetLive([]outer.Author{self, {1}, {2}})
@@ -644,6 +644,6 @@ func specSetOf(t *testing.T, s *spectest.Spec) {
 	r.m.Bar(r.now, 0, 1, outer.Author{3})
 	r.execute()
 	if got := authors(); !slices.Equal(got, []byte{1}) {
-		t.Errorf("with evidence against 3 the set has authors %d", got)
+		t.Errorf("with equivocation proof against 3 the set has authors %d", got)
 	}
 }

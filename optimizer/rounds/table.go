@@ -45,11 +45,11 @@ var closing = [...]struct {
 	// Nobody needs another round.
 	Over: {"over", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.chain.last().Ended() },
 		"the run has all its tokens"},
-	// A flood of bells is no reason to close rounds faster than learners make them.
+	// A flood of proposals is no reason to close rounds faster than learners make them.
 	TooSoon: {"too soon", waits, func(m *Machine, now Time, f *fragment) bool { return m.early(now, f) },
 		"rounds closed faster than min_round allows"},
 	// All that somebody folded is here: nothing is gained by waiting longer.
-	ClosedElsewhere: {"closed elsewhere", closes, func(_ *Machine, _ Time, f *fragment) bool { return f.bell.target >= f.open() },
+	ClosedElsewhere: {"closed elsewhere", closes, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.target >= f.open() },
 		"a peer closed it, or this node before its restart, and all that it folded is here"},
 	// Its author has closed the open round. A header alone says so for nothing, and closes nothing.
 	NextHeld: {"next", closes, func(_ *Machine, _ Time, f *fragment) bool { return f.deltas.rounds[f.open()+1].heldOfMembers() > 0 },
@@ -60,13 +60,13 @@ var closing = [...]struct {
 	},
 		"this learner has signed it already, and nobody rang"},
 	// Nobody has made enough steps, and an empty round is worth nothing.
-	NoBell: {"no bell", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.bell.at == 0 },
+	NoBell: {"no proposal", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.at == 0 },
 		"waits for a learner to ring"},
 	// Nothing is to come: see awaiting.
 	Answered: {"answered", closes, func(m *Machine, _ Time, f *fragment) bool { return m.answered(f) },
 		"all that were called have answered"},
-	// A hung peer stalls nothing, and a bell whose payload never comes ends in an empty round.
-	PatienceOver: {"patience over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.bell.at >= m.Patience() },
+	// A hung peer stalls nothing, and a proposal whose payload never comes ends in an empty round.
+	PatienceOver: {"patience over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.Patience() },
 		"waited in vain for %s"},
 	// Who steps no more gains nothing by a close without the last deltas of the others.
 	Leaving: {"leaving", waits, func(m *Machine, _ Time, _ *fragment) bool { return m.stopped },
@@ -76,7 +76,7 @@ var closing = [...]struct {
 		"waits for %s, as it has few"},
 	// What usually comes in time is no late delta yet.
 	InGrace: {"grace", waits, func(m *Machine, now Time, f *fragment) bool {
-		waited := now - f.bell.at
+		waited := now - f.proposal.at
 		return waited < m.p.GraceMinMs || waited < m.grace()
 	}, "waits for %s"},
 	// One that is slow has no right to hold up all others: its delta is folded late.
@@ -84,7 +84,7 @@ var closing = [...]struct {
 		"went on without %s"},
 }
 
-// awaiting is for whose delta the open round of a fragment waits, of those that are called to answer it (Machine.answerers):
+// awaiting is for whose delta the open round of a fragment waits, of those that are called to answer it (Machine.sampled learners):
 // the first row whose condition holds says it. The test of a row is TestAwaiting/WORD. It is the table awaited of SPEC.md.
 var awaiting = [...]struct {
 	word  string
@@ -141,8 +141,8 @@ type Why struct {
 // whyOf adds to a reason what people want to know.
 func (m *Machine) whyOf(now Time, f *fragment, r Reason) Why {
 	w := Why{Reason: r}
-	if f.bell.at != 0 {
-		w.Waited = now - f.bell.at
+	if f.proposal.at != 0 {
+		w.Waited = now - f.proposal.at
 	}
 	switch r {
 	case PatienceOver, Leaving, TooFew:

@@ -22,7 +22,7 @@ var closingRows = []row{
 	{"closed elsewhere", rowClosedElsewhere},
 	{"next", rowNext},
 	{"left out", rowLeftOut},
-	{"no bell", rowNoBell},
+	{"no proposal", rowNoProposal},
 	{"answered", rowAnswered},
 	{"patience over", rowPatienceOver},
 	{"leaving", rowLeaving},
@@ -185,12 +185,12 @@ func rowLeftOut(t *testing.T) {
 	}
 }
 
-func rowNoBell(t *testing.T) {
+func rowNoProposal(t *testing.T) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}})
 	r.pass(10 * r.p.GraceMaxMs)
 	if w := r.wants(0, rounds.NoBell); w.Waited != 0 || w.Most != 0 {
-		t.Errorf("it waited %d ms of %d for no bell", w.Waited, w.Most)
+		t.Errorf("it waited %d ms of %d for no proposal", w.Waited, w.Most)
 	}
 }
 
@@ -212,7 +212,7 @@ func rowAnswered(t *testing.T) {
 	r.wantsClosed(3, rounds.Answered)
 }
 
-// rowPatienceOver: a bell whose payload never comes.
+// rowPatienceOver: a proposal whose payload never comes.
 func rowPatienceOver(t *testing.T) {
 	r := measured(t, func(p *outer.Params) { p.Quorum = 2 }, 1, 2)
 	r.take(2, 3)

@@ -139,10 +139,10 @@ func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (p
 	return projected
 }
 
-// likely says whether a delta that is not held comes soon: a bell of its author rang not
+// likely says whether a delta that is not held comes soon: a proposal of its author rang not
 // long ago, and its payload before came.
 func (m *Machine) likely(now Time, r *round, e entry) bool {
-	return e.trusted && now-r.rang < m.Patience()
+	return e.trusted && now-r.proposed < m.Patience()
 }
 
 // unlinked calls each with the rounds of the window and their deltas that no link names, those parked ahead
@@ -228,7 +228,7 @@ func (f *fragment) ended() bool {
 // them to. Nobody takes one that stands aside from a full round. What nobody took for as
 // long as a round can stay open and is folded came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
-	return len(m.roster.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool {
+	return len(m.peerList.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool {
 		return !f.own.allHanded(now, m.p.GraceMaxMs, f.standsAside)
 	})
 }

@@ -23,7 +23,7 @@ const (
 const (
 	maxAddr    = 256 // bytes of a multiaddr with a peer id
 	maxRequest = wire.MaxRequest
-	// maxAnswer has room for a roster and a view of MaxMembers.
+	// maxAnswer has room for a peer list and a view of MaxMembers.
 	maxAnswer = 1 << 18
 )
 
@@ -55,10 +55,10 @@ type Report struct {
 
 // Order is what the coordinator answers.
 type Order struct {
-	Roster []Place `json:"roster,omitempty"` // all others that it knows: connect to them
-	View   *View   `json:"view,omitempty"`   // begin with it
-	Stop   bool    `json:"stop,omitempty"`   // end the view with the round that is under way
-	End    *Label  `json:"end,omitempty"`    // the run is over, and this is the state of its model
+	PeerList []Place `json:"peer list,omitempty"` // all others that it knows: connect to them
+	View     *View   `json:"view,omitempty"`      // begin with it
+	Stop     bool    `json:"stop,omitempty"`      // end the view with the round that is under way
+	End      *Label  `json:"end,omitempty"`       // the run is over, and this is the state of its model
 }
 
 // Place is where a member can be dialled.
@@ -69,11 +69,11 @@ type Place struct {
 
 // View is who makes rounds together from some state on.
 type View struct {
-	Number  uint64        `json:"number"`  // from 1
-	From    Label         `json:"from"`    // the state that it begins with
-	Members []wire.PeerID `json:"members"` // in the order of the ring
-	Donor   wire.PeerID   `json:"donor"`   // a member that holds that state
-	Lacking []wire.PeerID `json:"lacking"` // those that do not: the donor gives it to them
+	Number  uint64        `json:"number"`          // from 1
+	From    Label         `json:"from"`            // the state that it begins with
+	Members []wire.PeerID `json:"members"`         // in the order of the ring
+	Source  wire.PeerID   `json:"snapshot source"` // a member that holds that state
+	Lacking []wire.PeerID `json:"lacking"`         // those that do not: the snapshot source gives it to them
 }
 
 // place is a member's place in the ring, -1 if it has none.
@@ -112,10 +112,10 @@ func (r Report) validate() error {
 }
 
 func (o Order) validate() error {
-	if len(o.Roster) > MaxMembers {
-		return fmt.Errorf("order: roster has %d entries: at most %d", len(o.Roster), MaxMembers)
+	if len(o.PeerList) > MaxMembers {
+		return fmt.Errorf("order: peer list has %d entries: at most %d", len(o.PeerList), MaxMembers)
 	}
-	for _, p := range o.Roster {
+	for _, p := range o.PeerList {
 		if len(p.Addr) > maxAddr {
 			return fmt.Errorf("order: an address has %d bytes: at most %d", len(p.Addr), maxAddr)
 		}
@@ -145,8 +145,8 @@ func (v View) validate() error {
 		}
 		seen[m] = true
 	}
-	if !seen[v.Donor] || v.lacks(v.Donor) || len(v.Lacking) >= len(v.Members) {
-		return fmt.Errorf("view: donor %v is no member that has the state", v.Donor)
+	if !seen[v.Source] || v.lacks(v.Source) || len(v.Lacking) >= len(v.Members) {
+		return fmt.Errorf("view: snapshot source %v is no member that has the state", v.Source)
 	}
 	for _, m := range v.Lacking {
 		if !seen[m] {

@@ -119,14 +119,14 @@ func TestMessages(t *testing.T) {
 	if got, err := decode[Report](encode(r), maxRequest); err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	v := View{Number: 2, From: Label{1, 2, 3}, Members: ids(3), Donor: ids(3)[1], Lacking: ids(1)}
-	o := Order{Roster: []Place{{ids(1)[0], "x"}}, View: &v, Stop: true, End: &Label{1, 2, 3}}
+	v := View{Number: 2, From: Label{1, 2, 3}, Members: ids(3), Source: ids(3)[1], Lacking: ids(1)}
+	o := Order{PeerList: []Place{{ids(1)[0], "x"}}, View: &v, Stop: true, End: &Label{1, 2, 3}}
 	if got, err := decode[Order](encode(o), maxAnswer); err != nil || !reflect.DeepEqual(got, o) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	most := Order{View: &View{Number: 1, Members: ids(MaxMembers), Donor: ids(1)[0], Lacking: ids(MaxMembers)[1:]}}
+	most := Order{View: &View{Number: 1, Members: ids(MaxMembers), Source: ids(1)[0], Lacking: ids(MaxMembers)[1:]}}
 	for _, id := range ids(MaxMembers) {
-		most.Roster = append(most.Roster, Place{id, strings.Repeat("x", maxAddr)})
+		most.PeerList = append(most.PeerList, Place{id, strings.Repeat("x", maxAddr)})
 	}
 	if n := len(encode(most)); n > maxAnswer {
 		t.Errorf("the longest order has %d bytes, more than the limit of %d", n, maxAnswer)
@@ -144,10 +144,10 @@ func TestMessages(t *testing.T) {
 	}
 	one, two := ids(1), ids(2)
 	for _, bad := range []View{
-		{Number: 1}, {Members: one, Donor: one[0]}, {Number: 1, From: Label{View: 1}, Members: one, Donor: one[0]},
-		{Number: 1, Members: append(one, one...), Donor: one[0]}, {Number: 1, Members: one, Donor: two[1]},
-		{Number: 1, Members: two, Donor: two[0], Lacking: one}, {Number: 1, Members: one, Donor: one[0], Lacking: two[1:]},
-		{Number: 1, Members: ids(MaxMembers + 1), Donor: one[0]},
+		{Number: 1}, {Members: one, Source: one[0]}, {Number: 1, From: Label{View: 1}, Members: one, Source: one[0]},
+		{Number: 1, Members: append(one, one...), Source: one[0]}, {Number: 1, Members: one, Source: two[1]},
+		{Number: 1, Members: two, Source: two[0], Lacking: one}, {Number: 1, Members: one, Source: one[0], Lacking: two[1:]},
+		{Number: 1, Members: ids(MaxMembers + 1), Source: one[0]},
 	} {
 		if _, err := decode[Order](encode(Order{View: &bad}), maxAnswer); err == nil {
 			t.Errorf("%+v was taken", bad)
@@ -167,10 +167,10 @@ func TestMessages(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	f.Add(encode(Report{Op: opReady, Connected: ids(2)}))
 	f.Add(encode(Report{Op: opWatch, In: 1}))
-	f.Add(encode(Order{View: &View{Number: 1, Members: ids(2), Donor: ids(1)[0]}}))
+	f.Add(encode(Order{View: &View{Number: 1, Members: ids(2), Source: ids(1)[0]}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if o, err := decode[Order](b, maxAnswer); err == nil && o.View != nil && o.View.place(o.View.Donor) < 0 {
-			t.Fatalf("a view without its donor: %+v", o.View)
+		if o, err := decode[Order](b, maxAnswer); err == nil && o.View != nil && o.View.place(o.View.Source) < 0 {
+			t.Fatalf("a view without its snapshot source: %+v", o.View)
 		}
 		said, err := decode[Report](b, maxRequest)
 		if err != nil {

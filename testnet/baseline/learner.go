@@ -187,7 +187,7 @@ func (d *dp) SetState(b []byte) error {
 
 // diloco takes H inner steps at every member, averages what they led to, and takes an
 // outer step with it. The inner optimizer's state stays with each member. A round that fails
-// is made anew from its anchor.
+// is made anew from its global parameters.
 type diloco struct {
 	common
 	outer    *lockstep.Outer
@@ -196,23 +196,23 @@ type diloco struct {
 
 func newDiLoCo(c common, g genesis.Genesis) *diloco {
 	c.run.H = g.Outer.H
-	theta := c.builtin.Params()
-	return &diloco{common: c, outer: lockstep.NewOuter(g.OuterParams().Eta, g.OuterParams().Mu, slices.Clone(theta)), progress: make([]float32, len(theta))}
+	local := c.builtin.Params()
+	return &diloco{common: c, outer: lockstep.NewOuter(g.OuterParams().Eta, g.OuterParams().Mu, slices.Clone(local)), progress: make([]float32, len(local))}
 }
 
 // Vector is the progress of the round.
 func (d *diloco) Vector() []float32 { return d.progress }
 
-// Round takes the inner steps from the anchor.
+// Round takes the inner steps from the global parameters.
 func (d *diloco) Round(ctx context.Context, from Label, members int, ready func(lo int)) error {
-	theta := d.builtin.Params()
-	copy(theta, d.outer.Anchor)
+	local := d.builtin.Params()
+	copy(local, d.outer.Global)
 	for i := range d.run.Steps(from.Tokens, members) {
 		if err := d.step(ctx, d.run.Rate(from.Tokens, members, i)); err != nil {
 			return err
 		}
 	}
-	d.outer.Progress(d.progress, theta)
+	d.outer.Progress(d.progress, local)
 	ready(0)
 	return nil
 }
@@ -239,30 +239,30 @@ func (d *diloco) Apply(_ Label, members int) error {
 		}
 	})
 	if err == nil {
-		copy(d.builtin.Params(), d.outer.Anchor)
+		copy(d.builtin.Params(), d.outer.Global)
 	}
 	return err
 }
 
-// State is the anchor, its momentum, and an inner optimizer's state to begin with.
+// State is the global parameters, its momentum, and an inner optimizer's state to begin with.
 func (d *diloco) State() ([]byte, error) {
 	inner, err := stateOf(d.builtin)
-	return encodeState(inner, d.outer.Anchor, d.outer.Momentum), err
+	return encodeState(inner, d.outer.Global, d.outer.Momentum), err
 }
 
 // StateLimit is the length of a state.
-func (d *diloco) StateLimit() int { return 8 + d.inner + 8*len(d.outer.Anchor) }
+func (d *diloco) StateLimit() int { return 8 + d.inner + 8*len(d.outer.Global) }
 
 // SetState takes a state.
 func (d *diloco) SetState(b []byte) error {
-	inner, vectors, err := decodeState(b, len(d.outer.Anchor), len(d.outer.Momentum))
+	inner, vectors, err := decodeState(b, len(d.outer.Global), len(d.outer.Momentum))
 	if err == nil {
 		err = d.builtin.LoadState(bytes.NewReader(inner))
 	}
 	if err == nil {
-		copy(d.outer.Anchor, vectors[0])
+		copy(d.outer.Global, vectors[0])
 		copy(d.outer.Momentum, vectors[1])
-		copy(d.builtin.Params(), d.outer.Anchor)
+		copy(d.builtin.Params(), d.outer.Global)
 	}
 	return err
 }

@@ -163,7 +163,7 @@ func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 }
 
 // TestDiLoCoAloneIsTheInnerOptimizer: with eta 1 and without momentum, a lone member's
-// anchor is where its inner steps lead.
+// global parameters is where its inner steps lead.
 func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 	g := toy(t, 1e5)
 	d, plain := newDiLoCo(commonOf(t, g, 1), g), newTrainerOf(t, g, 1)
@@ -178,12 +178,12 @@ func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 		}
 	}
 	for i, x := range plain.Params() {
-		if diff := math.Abs(float64(x - d.outer.Anchor[i])); diff > 1e-5 {
-			t.Fatalf("parameter %d is %v, without rounds %v", i, d.outer.Anchor[i], x)
+		if diff := math.Abs(float64(x - d.outer.Global[i])); diff > 1e-5 {
+			t.Fatalf("parameter %d is %v, without rounds %v", i, d.outer.Global[i], x)
 		}
 	}
-	if !slices.Equal(d.outer.Anchor, d.builtin.Params()) {
-		t.Error("after a round, the parameters are not the anchor")
+	if !slices.Equal(d.outer.Global, d.builtin.Params()) {
+		t.Error("after a round, the parameters are not the global parameters")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestNesterov(t *testing.T) {
 	g := toy(t, 1e5)
 	g.Outer.H = 24
 	d := newDiLoCo(commonOf(t, g, 1), g)
-	a, m := float64(d.outer.Anchor[5]), 0.0
+	a, m := float64(d.outer.Global[5]), 0.0
 	for _, u := range []float32{0.5, -0.25, 1} {
 		d.progress[5] = 2 * u // the sum of two members
 		if err := d.Apply(Label{}, 2); err != nil {
@@ -200,8 +200,8 @@ func TestNesterov(t *testing.T) {
 		}
 		m = 0.6*m + float64(u)
 		a += 0.8 * (float64(u) + 0.6*m)
-		if math.Abs(float64(d.outer.Anchor[5])-a) > 1e-6 || math.Abs(float64(d.outer.Momentum[5])-m) > 1e-6 {
-			t.Fatalf("anchor %v, momentum %v; want %v, %v", d.outer.Anchor[5], d.outer.Momentum[5], a, m)
+		if math.Abs(float64(d.outer.Global[5])-a) > 1e-6 || math.Abs(float64(d.outer.Momentum[5])-m) > 1e-6 {
+			t.Fatalf("global parameters %v, momentum %v; want %v, %v", d.outer.Global[5], d.outer.Momentum[5], a, m)
 		}
 	}
 	d.progress[5] = float32(math.NaN())
@@ -210,7 +210,7 @@ func TestNesterov(t *testing.T) {
 	}
 }
 
-// TestStateGoesToAnotherMember: who takes a state makes the same next step as its donor
+// TestStateGoesToAnotherMember: who takes a state makes the same next step as its snapshot source
 // on the same batch.
 func TestStateGoesToAnotherMember(t *testing.T) {
 	g := toy(t, 1e5)
@@ -218,11 +218,11 @@ func TestStateGoesToAnotherMember(t *testing.T) {
 		DP:     func(n byte) Learner { return &dp{commonOf(t, g, n)} },
 		DiLoCo: func(n byte) Learner { return newDiLoCo(commonOf(t, g, n), g) },
 	} {
-		donor, taker := make(1), make(1)
-		at := roundOf(t, roundOf(t, Label{}, donor), donor)
-		b, err := donor.State()
-		if err != nil || len(b) > donor.StateLimit() {
-			t.Fatalf("%s: %d bytes of %d, %v", name, len(b), donor.StateLimit(), err)
+		source, taker := make(1), make(1)
+		at := roundOf(t, roundOf(t, Label{}, source), source)
+		b, err := source.State()
+		if err != nil || len(b) > source.StateLimit() {
+			t.Fatalf("%s: %d bytes of %d, %v", name, len(b), source.StateLimit(), err)
 		}
 		before, _ := taker.State()
 		for _, bad := range [][]byte{nil, b[:len(b)-4], append(slices.Clone(b), 0, 0, 0, 0)} {
@@ -236,9 +236,9 @@ func TestStateGoesToAnotherMember(t *testing.T) {
 		if err := taker.SetState(b); err != nil {
 			t.Fatal(err)
 		}
-		roundOf(t, at, donor)
+		roundOf(t, at, source)
 		roundOf(t, at, taker)
-		x, _ := donor.State()
+		x, _ := source.State()
 		if y, _ := taker.State(); !slices.Equal(x, y) {
 			t.Errorf("%s: the taker's next round leads elsewhere", name)
 		}

@@ -171,7 +171,7 @@ func (m *Member) await(ctx context.Context) (Order, error) {
 			return order, nil
 		case err == nil:
 			heard = time.Now()
-			m.connect(ctx, order.Roster)
+			m.connect(ctx, order.PeerList)
 		case ctx.Err() == nil && time.Since(later(began, heard)) > lostWithin:
 			return Order{}, fmt.Errorf("%w: %w", errLost, err)
 		default:
@@ -250,8 +250,8 @@ func (m *Member) report(op string, coordinator wire.PeerID) Report {
 	return r
 }
 
-// connect dials all nodes of the roster without a connection at once.
-func (m *Member) connect(ctx context.Context, roster []Place) {
+// connect dials all nodes of the peer list without a connection at once.
+func (m *Member) connect(ctx context.Context, peerList []Place) {
 	up := map[wire.PeerID]bool{m.net.ID(): true}
 	for _, id := range m.net.Connected() {
 		up[id] = true
@@ -259,7 +259,7 @@ func (m *Member) connect(ctx context.Context, roster []Place) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, p := range roster {
+	for _, p := range peerList {
 		if up[p.ID] {
 			continue
 		}
@@ -347,7 +347,7 @@ func (m *Member) watch(ctx context.Context) {
 // with.
 func (m *Member) join(ctx context.Context, fail context.CancelCauseFunc, v View) (*ringConn, error) {
 	defer m.account.spend(waiting, time.Now())
-	if v.Donor == m.net.ID() && len(v.Lacking) > 0 {
+	if v.Source == m.net.ID() && len(v.Lacking) > 0 {
 		b, err := m.learner.State()
 		if err != nil {
 			return nil, err
@@ -368,14 +368,14 @@ func (m *Member) join(ctx context.Context, fail context.CancelCauseFunc, v View)
 	return c, nil
 }
 
-// fetch takes the state of a view from its donor.
+// fetch takes the state of a view from its snapshot source.
 func (m *Member) fetch(ctx context.Context, v View) error {
-	b, err := fetchSnapshot(ctx, m.net, v.Donor, v.Number, m.learner.StateLimit())
+	b, err := fetchSnapshot(ctx, m.net, v.Source, v.Number, m.learner.StateLimit())
 	if err == nil {
 		err = m.learner.SetState(b)
 	}
 	if err != nil {
-		return fmt.Errorf("state of view %d from %v: %w", v.Number, v.Donor, err)
+		return fmt.Errorf("state of view %d from %v: %w", v.Number, v.Source, err)
 	}
 	m.reach(v.From)
 	return nil

@@ -127,7 +127,7 @@ func TestHangingMemberIsDropped(t *testing.T) {
 	})
 }
 
-// TestPartedMembers: the larger side goes on, the other waits, and they unite.
+// TestPartedMembers: the larger side goes on, the other waits, and they reconcile.
 func TestPartedMembers(t *testing.T) {
 	for _, sides := range [][2][]byte{{{1}, {2, 3, 4}}, {{1, 2}, {3, 4}}, {{1, 3}, {2, 4}}, {{1, 2, 3}, {4}}} {
 		inCloud(t, someRules(4, 300), func(c *cloud) func() {
@@ -250,8 +250,8 @@ func TestChurn(t *testing.T) {
 func TestViewsThatDoNotSuit(t *testing.T) {
 	self, other := idOf(1), idOf(2)
 	m := &Member{net: &memHost{id: self}, in: 3, label: Label{2, 5, 50}}
-	good := View{Number: 4, From: m.label, Members: []wire.PeerID{self, other}, Donor: self}
-	lacking := View{Number: 4, From: Label{3, 9, 90}, Members: good.Members, Donor: other, Lacking: []wire.PeerID{self}}
+	good := View{Number: 4, From: m.label, Members: []wire.PeerID{self, other}, Source: self}
+	lacking := View{Number: 4, From: Label{3, 9, 90}, Members: good.Members, Source: other, Lacking: []wire.PeerID{self}}
 	for _, v := range []View{good, lacking} {
 		if err := m.suits(v); err != nil {
 			t.Errorf("%+v: %v", v, err)

@@ -160,7 +160,7 @@ func (r *Registry) ready(now time.Time, from wire.PeerID, s *entry, said Report,
 		r.stopWatchers()
 	}
 	r.replace(&s.ready, ask)
-	for _, p := range r.roster(from) {
+	for _, p := range r.peerList(from) {
 		if !s.connected[p.ID] {
 			r.flush(from, s) // it has somebody to dial first
 			return
@@ -195,7 +195,7 @@ func (r *Registry) Gone(now time.Time, id wire.PeerID) {
 // Tick takes that time has passed.
 func (r *Registry) Tick(now time.Time) { r.decide(now) }
 
-// Renew answers questions that have waited long with the roster: a member asks
+// Renew answers questions that have waited long with the peer list: a member asks
 // again, with fresh news.
 func (r *Registry) Renew(now time.Time) {
 	for _, id := range r.ids() {
@@ -206,10 +206,10 @@ func (r *Registry) Renew(now time.Time) {
 	}
 }
 
-// flush answers who waits for a view with the roster.
+// flush answers who waits for a view with the peer list.
 func (r *Registry) flush(id wire.PeerID, s *entry) {
 	if s.ready != 0 {
-		r.answer(s.ready, Order{Roster: r.roster(id)})
+		r.answer(s.ready, Order{PeerList: r.peerList(id)})
 		s.ready = 0
 	}
 }
@@ -243,7 +243,7 @@ func (r *Registry) ids() []wire.PeerID {
 	return out
 }
 
-func (r *Registry) roster(but wire.PeerID) (out []Place) {
+func (r *Registry) peerList(but wire.PeerID) (out []Place) {
 	for _, id := range r.ids() {
 		if s := r.nodes[id]; id != but && s.addr != "" {
 			out = append(out, Place{id, s.addr})
@@ -351,7 +351,7 @@ func (r *Registry) form(now time.Time, ready []wire.PeerID) {
 	v := View{Number: r.view.Number + 1, Members: group}
 	for i, id := range group {
 		if l := r.nodes[id].said.Label; i == 0 || v.From.before(l) {
-			v.From, v.Donor = l, id
+			v.From, v.Source = l, id
 		}
 	}
 	for _, id := range group {

@@ -21,7 +21,7 @@ type Orders struct {
 	Uphill bool          // its learner steps away from where it should, as one that lies or is broken
 }
 
-// BitFlip names one bit of one value of the newest anchor of a fragment. It is there to see that
+// BitFlip names one bit of one value of the newest global parameters of a fragment. It is there to see that
 // the run notices a damaged memory, names whose it is, and mends it.
 type BitFlip struct {
 	Fragment int

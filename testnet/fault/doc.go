@@ -25,19 +25,19 @@
 //	kill NODES               without warning (kill -9); start NODES brings them back
 //	kill learner NODES       kills the program that trains for the node; the node starts it again
 //	kill learner NODES rank R
-//	                         kills one process of that program, where it is an island of several
+//	                         kills one process of that program, where it is an data-parallel group of several
 //	power-cut NODES          as kill, and files that were not synced may be damaged; start
 //	wipe NODES               as kill, and only the key stays; start
 //	lose NODES               gone for good, with disk and key
 //	pause NODES              stopped, with its connections open, like a closed lid; resume NODES
-//	rest NODES               paused by their owner: they take no steps and beat; work NODES
+//	rest NODES               paused by their owner: they take no steps and heartbeat; work NODES
 //	leave NODES              in order
 //	join [N] [TRAITS]        so many new nodes come
 //	slow NODES xN            steps take N times longer from now on
 //	partition NODES|NODES|.. nodes reach each other that share a group; merge ends it
 //	cut NODES > NODES        nothing gets through in this direction; mend [NODES > NODES] ends it
 //	disk-full NODES          writes fail; disk-free NODES ends it
-//	weather LINK             all links become so
+//	network LINK             all links become so
 //	link NODES TRAITS        their links become so, such as rate=5mbit,delay=40ms; the rest is as at the start
 //	skew NODES by TIME       the clock is off from the next start on
 //	upgrade NODES to TRAITS  the program is of another version from the next start on

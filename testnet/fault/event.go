@@ -51,7 +51,7 @@ type Event struct {
 	Percent float64       // Loss: 1% is 1
 	By      time.Duration // Skew
 	Kind    string        // Attack
-	Detail  []string      // words for the executor: a link of Weather, traits of Join, Upgrade and Link, a rank of KillLearner
+	Detail  []string      // words for the executor: a link of Network, traits of Join, Upgrade and Link, a rank of KillLearner
 
 	At     When          // with Every: when it begins
 	Until  *When         // when it is undone; with Every: before which it ends; nil = never
@@ -68,7 +68,7 @@ func (e Event) Node() int {
 	return e.Nodes[0]
 }
 
-// Rank is the process of an island that KillLearner names, "" for the whole learner.
+// Rank is the process of an data-parallel group that KillLearner names, "" for the whole learner.
 func (e Event) Rank() string {
 	if e.Verb != KillLearner || len(e.Detail) < 2 {
 		return ""

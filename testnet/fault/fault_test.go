@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 		{"corrupt 1 @50%", Schedule{{Verb: Corrupt, Nodes: []int{1}, At: percent(50)}}, ""},
 		{"attack signflip 1 @0s", Schedule{{Verb: Attack, Kind: "signflip", Nodes: []int{1}}}, ""},
 		{"skew 1 by -5s @1s, skew 2 by -1m @1s", Schedule{{Verb: Skew, Nodes: []int{1}, By: -5 * time.Second, At: seconds(1)}, {Verb: Skew, Nodes: []int{2}, By: -time.Minute, At: seconds(1)}}, "skew 1 by -5s @1s, skew 2 by -1m0s @1s"},
-		{"weather latency 1s loss 5% @1s for 1s", Schedule{{Verb: Weather, Detail: []string{"latency", "1s", "loss", "5%"}, At: seconds(1), For: time.Second}}, ""},
+		{"network latency 1s loss 5% @1s for 1s", Schedule{{Verb: Network, Detail: []string{"latency", "1s", "loss", "5%"}, At: seconds(1), For: time.Second}}, ""},
 		{"upgrade 1 to protocol 2 @1s", Schedule{{Verb: Upgrade, Nodes: []int{1}, Detail: []string{"protocol", "2"}, At: seconds(1)}}, ""},
 		{"  leave   any  @5s ", Schedule{{Verb: Leave, Nodes: []int{Any}, At: seconds(5)}}, "leave any @5s"},
 	} {
@@ -118,14 +118,14 @@ func TestParseErrors(t *testing.T) {
 		{"slow 1 xx @2s", "a number from 1"},
 		{"loss 1 y @1s", "does not end in %: write loss 2 1% @0s"},
 		{"attack SignFlip 1 @1s", "small letters: write attack signflip 1"},
-		{"weather @1s", "a trait of links should stand"},
+		{"network @1s", "a trait of links should stand"},
 		{"upgrade 1 protocol 2 @1s", `"protocol": the word "to" should stand here`},
 		{"upgrade 1 to @1s", "a trait of programs should stand"},
 		{"link 1 @1s", "it does not say what the link becomes: write link 0 rate=5mbit @60s..120s"},
 		{"link 1 rate 5mbit @1s", `"rate": this is no trait of a link: write link 0 rate=5mbit`},
 		{"rate=5mbit @1s", "there is no such event"},
 		{"kill learner @1s", `"@1s": a node should stand here`},
-		{"kill learner 1 rank x @1s", "a process of the island is a whole number from 0 to 1000"},
+		{"kill learner 1 rank x @1s", "a process of the data-parallel group is a whole number from 0 to 1000"},
 		{"kill learner 1 @1s for 2s", "this has no end"},
 		{"join x @1s", ""}, // the executor reads traits
 		{"kill " + strings.Repeat("0-9999 ", 3) + "@1s", "more than 20000 nodes"},
@@ -148,7 +148,7 @@ func TestExpand(t *testing.T) {
 		"cut 0 1>all @1s for 1s":                    "cut 0>0,1,2 @1s, mend 0>0,1,2 @2s, cut 1>0,1,2 @1s, mend 1>0,1,2 @2s",
 		"join 2 @1s":                                "join @1s, join @1s",
 		"kill any @1s for 1s":                       "kill any @1s, start any @2s",
-		"at 1s weather latency 1s for 1s":           "weather latency 1s @1s, weather @2s",
+		"at 1s network latency 1s for 1s":           "network latency 1s @1s, network @2s",
 		"link 0,1 rate=5mbit,loss=1% @1s..10%":      "link 0 rate=5mbit,loss=1% @1s, link 0 @10%, link 1 rate=5mbit,loss=1% @1s, link 1 @10%",
 		"kill any every 5s for 1s":                  "kill any every 5s for 1s",
 	} {
@@ -235,7 +235,7 @@ func drawn(t *rapid.T) Event {
 		return Event{Verb: Random, Every: ms(1000, 1e6)}
 	case Join:
 		e.Count, e.Detail = rapid.IntRange(1, 5).Draw(t, "count"), rapid.SampledFrom([][]string{nil, {"observer"}, {"5"}}).Draw(t, "traits")
-	case Weather:
+	case Network:
 		e.Detail = []string{"latency", "1s"}
 	case Partition:
 		e.Groups = rapid.SliceOfN(some, 0, 3).Draw(t, "groups")
@@ -308,7 +308,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("kill any every 60s for 10s, loss 2 1% @0s, corrupt 1 @50%, attack signflip 1 @0s, cut 0>1+2 @1s, skew 1 by -5s @1s")
 	f.Add("kill learner 1 @20s, kill-learner 2,3 rank 1 @30%, every 5s from 1s to 20s kill learner 0-2 in turn")
 	f.Add("link 0 rate=5mbit @60s..120s, link 1,2 up=5mbit,down=1gbit,delay=40ms,jitter=4ms,loss=0.1% @1s")
-	f.Add("at 5s join 3 slow 2 observer, weather latency 1s uplink 3kB/s @1s for 2s, upgrade all to newer @2s, mend @9s")
+	f.Add("at 5s join 3 slow 2 observer, network latency 1s uplink 3kB/s @1s for 2s, upgrade all to newer @2s, mend @9s")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(text)
 		if err != nil {

@@ -13,7 +13,7 @@ const (
 	maxLength  = 1 << 16 // bytes of a schedule
 	maxGroups  = 60      // of a partition
 	maxFactor  = 1e6     // times slower
-	maxRank    = 1000    // of an island's processes; one that is not there is never killed
+	maxRank    = 1000    // of an data-parallel group's processes; one that is not there is never killed
 	leastEvery = time.Second
 )
 
@@ -165,7 +165,7 @@ func (r *Reader) how(e *Event) {
 			e.Count = int(r.Integer("how many join", 1, int64(r.maxNodes())))
 		}
 		e.Detail = r.detail()
-	case Weather:
+	case Network:
 		if e.Detail = r.detail(); len(e.Detail) == 0 {
 			r.Fail("", "the line ends where a trait of links should stand")
 		}
@@ -202,7 +202,7 @@ func (r *Reader) extent(e *Event) {
 		e.Detail = r.traits()
 	case KillLearner:
 		if r.Took("rank") {
-			e.Detail = []string{"rank", strconv.FormatInt(r.Integer("a process of the island", 0, maxRank), 10)}
+			e.Detail = []string{"rank", strconv.FormatInt(r.Integer("a process of the data-parallel group", 0, maxRank), 10)}
 		}
 	case Skew:
 		r.Need("by")

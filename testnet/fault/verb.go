@@ -29,7 +29,7 @@ const (
 	Mend      Verb = "mend"
 	DiskFull  Verb = "disk-full"
 	DiskFree  Verb = "disk-free"
-	Weather   Verb = "weather"
+	Network   Verb = "network"
 	Link      Verb = "link"
 	Skew      Verb = "skew"
 	Upgrade   Verb = "upgrade"
@@ -71,7 +71,7 @@ var verbs = []struct {
 	{Lose, "lose 1 @20s", ""},
 	{DiskFull, "disk-full 1 @20s for 5s", DiskFree},
 	{DiskFree, "disk-free 1 @25s", ""},
-	{Weather, "weather latency 200ms loss 5% @20s for 10s", Weather},
+	{Network, "network latency 200ms loss 5% @20s for 10s", Network},
 	{Skew, "skew 1 by -5s @20s", ""},
 	{Upgrade, "upgrade 1 to protocol 3 @20s", ""},
 	{Miscalculate, "miscalculate 1 @20s", ""},

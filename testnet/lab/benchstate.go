@@ -8,7 +8,7 @@ import (
 )
 
 const benchStateHelp = `
-Allocates what a learner keeps and prints the bytes per parameter, without outer momentum and with it. The trainer keeps parameters, gradients and the moments of AdamW. The outer loop keeps anchors, outer momentum and buffers. Activations come on top; lab bench step shows the memory of a process that trains.
+Allocates what a learner keeps and prints the bytes per parameter, without outer momentum and with it. The trainer keeps parameters, gradients and the moments of AdamW. The outer loop keeps global parameters, outer momentum and buffers. Activations come on top; lab bench step shows the memory of a process that trains.
 
     lab bench state
     lab bench state --model tiny,small,base --json`

@@ -43,7 +43,7 @@ var commands = []command{
 	{"tokenizers", "models of bytes beside models of a BPE", tokenizers.Main, tokenizers.Usage},
 	{"torch", "the losses of atoll's trainer beside PyTorch's", torch.Main, nil},
 	{"bench", "parts of this machine: products, steps, codecs, folds, disk, links, the outer loop", flagged("bench"), nil},
-	{"link", "bulk and beats on shaped links", link.Main, link.Usage},
+	{"link", "bulk and heartbeats on shaped links", link.Main, link.Usage},
 	{"ledger", "ledgers of a million rounds", ledger.Main, ledger.Usage},
 	{"size", "what one fragment of a large model costs", size.Main, size.Usage},
 	{"goodput", "up to millions of chips that fail: what share of their work counts", flagged("goodput"), nil},

@@ -58,12 +58,12 @@ func (l *lab) obey(o controls.Orders) error {
 	return errors.Join(l.node.Pace(o.Pace), l.node.Block(o.Block))
 }
 
-// corrupt flips a bit of the newest anchor of a fragment.
+// corrupt flips a bit of the newest global parameters of a fragment.
 func (l *lab) corrupt(at controls.BitFlip) error {
 	if at.Bit < 0 || at.Bit >= controls.MantissaBits {
 		return fmt.Errorf("corrupt: bit %d; use 0 to %d, so that the value stays a number", at.Bit, controls.MantissaBits-1)
 	}
-	return l.node.Anchor(at.Fragment, func(values []float32) {
+	return l.node.Global(at.Fragment, func(values []float32) {
 		if at.Value < 0 || at.Value >= len(values) {
 			l.log.Error("corrupt: there is no such value", "fragment", at.Fragment, "value", at.Value, "values", len(values))
 			return

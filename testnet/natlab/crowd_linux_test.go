@@ -21,20 +21,20 @@ import (
 	"atoll/node/joinlink"
 )
 
-// member is a peer of a run that does not train: it beats, and asks the next one for bulk.
+// member is a peer of a run that does not train: it heartbeats, and asks the next one for bulk.
 type member struct {
-	host   *p2p.Host
-	run    wire.RunID
-	key    ed25519.PrivateKey
-	beat   wire.Beat     // the last own one
-	beats  atomic.Uint64 // of others that came
-	bulk   atomic.Uint64 // bytes that came
-	placed chan error
+	host       *p2p.Host
+	run        wire.RunID
+	key        ed25519.PrivateKey
+	heartbeat  wire.Heartbeat // the last own one
+	heartbeats atomic.Uint64  // of others that came
+	bulk       atomic.Uint64  // bytes that came
+	placed     chan error
 }
 
 const (
-	memberBeat = time.Second // what the period is in a run of fifty
-	memberBulk = 64 << 10
+	memberHeartbeat = time.Second // what the period is in a run of fifty
+	memberBulk      = 64 << 10
 
 	memberFragments = 24 // as large runs have
 )
@@ -51,8 +51,8 @@ func newMember(run wire.RunID, i int) (*member, error) {
 		return nil, err
 	}
 	m := &member{run: run, key: key, placed: make(chan error, 1)}
-	m.beat = wire.Beat{
-		Author: wire.PeerIDOf(key), Incarnation: 1000, State: wire.Training, PeriodMs: uint32(memberBeat.Milliseconds()),
+	m.heartbeat = wire.Heartbeat{
+		Author: wire.PeerIDOf(key), Incarnation: 1000, State: wire.Training, PeriodMs: uint32(memberHeartbeat.Milliseconds()),
 		Closed: make([]uint32, memberFragments), Unpublished: make([]uint64, memberFragments),
 	}
 	m.host, err = p2p.New(p2p.Config{
@@ -69,7 +69,7 @@ func newMember(run wire.RunID, i int) (*member, error) {
 		for e := range m.host.Events() {
 			switch e := e.(type) {
 			case p2p.Message:
-				m.beats.Add(1)
+				m.heartbeats.Add(1)
 			case p2p.Reserved:
 				m.placed <- e.Err
 			}
@@ -97,7 +97,7 @@ func (m *member) enter(ctx context.Context, link joinlink.Link) error {
 	}
 }
 
-// works beats, and asks another member for bulk, until ctx ends.
+// works heartbeats, and asks another member for bulk, until ctx ends.
 func (m *member) works(ctx context.Context, other *member) {
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -108,11 +108,11 @@ func (m *member) works(ctx context.Context, other *member) {
 		}
 	})
 	both.Go(func() {
-		tick := time.NewTicker(memberBeat)
+		tick := time.NewTicker(memberHeartbeat)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			m.beat.Seq++
-			if err := m.host.Publish(wire.EncodeBeat(m.key, m.run, m.beat)); err != nil {
+			m.heartbeat.Seq++
+			if err := m.host.Publish(wire.EncodeHeartbeat(m.key, m.run, m.heartbeat)); err != nil {
 				return
 			}
 			select {
@@ -125,7 +125,7 @@ func (m *member) works(ctx context.Context, other *member) {
 }
 
 // crowd has so many members meet through the relay of a link, all in this process. It says ready,
-// and after so many seconds of work how many bytes of bulk and how many beats came.
+// and after so many seconds of work how many bytes of bulk and how many heartbeats came.
 func crowd(count, seconds, text string) error {
 	n, bad := strconv.Atoi(count)
 	span, worse := time.ParseDuration(seconds + "s")
@@ -169,18 +169,18 @@ func crowd(count, seconds, text string) error {
 	}
 	<-working.Done()
 	took := time.Since(began).Seconds()
-	var bulk, beats uint64
+	var bulk, heartbeats uint64
 	for _, m := range all {
-		bulk, beats = bulk+m.bulk.Load(), beats+m.beats.Load()
+		bulk, heartbeats = bulk+m.bulk.Load(), heartbeats+m.heartbeats.Load()
 	}
 	work.Wait()
-	_, err := fmt.Printf("%.0f %.4f\n", float64(bulk)/took, float64(beats)/float64(n*(n-1))/(took/memberBeat.Seconds()))
+	_, err := fmt.Printf("%.0f %.4f\n", float64(bulk)/took, float64(heartbeats)/float64(n*(n-1))/(took/memberHeartbeat.Seconds()))
 	return err
 }
 
-// throng runs a crowd on a machine, and returns bytes/s of bulk and the part of all beats that
+// throng runs a crowd on a machine, and returns bytes/s of bulk and the part of all heartbeats that
 // came. during is called when all are connected and at work.
-func throng(t *testing.T, l *Lab, machine, link string, n int, span time.Duration, during func()) (bulk, beats float64) {
+func throng(t *testing.T, l *Lab, machine, link string, n int, span time.Duration, during func()) (bulk, heartbeats float64) {
 	t.Helper()
 	cmd := inside(l, machine, "crowd", strconv.Itoa(n), fmt.Sprint(span.Seconds()), link)
 	out, err := cmd.StdoutPipe()
@@ -201,10 +201,10 @@ func throng(t *testing.T, l *Lab, machine, link string, n int, span time.Duratio
 	if !lines.Scan() {
 		t.Fatalf("the crowd on %s ended: %s", machine, said.String())
 	}
-	if _, err := fmt.Sscan(lines.Text(), &bulk, &beats); err != nil {
+	if _, err := fmt.Sscan(lines.Text(), &bulk, &heartbeats); err != nil {
 		t.Fatalf("the crowd on %s says %q: %v", machine, lines.Text(), err)
 	}
-	return bulk, beats
+	return bulk, heartbeats
 }
 
 // maxRelayMemory is what a relay of fifty may take, in bytes.
@@ -223,7 +223,7 @@ func TestRelayOfFifty(t *testing.T) {
 		t.Fatal(err)
 	}
 	most := 0
-	bulk, beats := throng(t, l, "b", link, 50, 20*time.Second, func() {
+	bulk, heartbeats := throng(t, l, "b", link, 50, 20*time.Second, func() {
 		for range 20 {
 			time.Sleep(time.Second)
 			now, err := relay.Memory()
@@ -233,8 +233,8 @@ func TestRelayOfFifty(t *testing.T) {
 			most = max(most, now)
 		}
 	})
-	t.Logf("bulk has %.2f of the budget, %.3f of the beats came, the relay takes %d MiB", bulk/budget, beats, most>>20)
-	if bulk > 1.05*budget || bulk == 0 || beats == 0 {
+	t.Logf("bulk has %.2f of the budget, %.3f of the heartbeats came, the relay takes %d MiB", bulk/budget, heartbeats, most>>20)
+	if bulk > 1.05*budget || bulk == 0 || heartbeats == 0 {
 		t.Error("the relay passes on nothing, or more than its budget")
 	}
 	if most > maxRelayMemory {

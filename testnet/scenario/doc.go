@@ -30,7 +30,7 @@
 //	rounds N | steps N     the budget: so many rounds of H steps of every learner (60), or steps of all
 //	seed N                 of everything that is drawn by chance (1)
 //	step TIME              an inner step of a node that is not slow (100ms)
-//	beat TIME              the shortest beat period (200ms)
+//	heartbeat TIME              the shortest heartbeat period (200ms)
 //	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE, downlink RATE
 //	                       (10ms, 5ms), or as a testnet has it: rate=20mbit,delay=40ms
 //	payload AMOUNT         what a delta of every fragment has, so that links with a rate matter (less than 2kB)
@@ -108,18 +108,18 @@
 // The scripts of testdata, and what each shows:
 //
 //	calm                       six equal learners and nothing else: nothing late, lost or folded again
-//	bad-weather                links that lose, delay, reorder and repeat only slow a run down
+//	bad-network                links that lose, delay, reorder and repeat only slow a run down
 //	storm-passes               so do links that become bad for a while
 //	join-storm                 nine come at once to three and train within a second
 //	join-one-by-one            a run grows from one learner to eight
-//	join-after-merge           one comes while two sides unite, and takes tips several times
+//	join-after-merge           one comes while two sides reconcile, and takes tips several times
 //	churn-slow                 one of six is killed every ten seconds, for three
 //	churn-medium               every three seconds, for two
 //	churn-fast                 every second, for two: a twelfth of the tokens is lost at the kills, and nothing else
 //	churn-comers               new ones come while others are lost for good
 //	flapping-link              a node out of reach for two seconds out of four
 //	flapping-link-slow         for twelve out of twenty, alone meanwhile
-//	partition-halves           three against three, which unite without a loss
+//	partition-halves           three against three, which reconcile without a loss
 //	partition-one              one against five
 //	partition-three            three parts at once
 //	partition-one-way          a node that nobody hears
@@ -142,8 +142,8 @@
 //	versions-upgrade           a rolling upgrade to a program that the old one refuses: two runs, and one again
 //	equivocator                two deltas for a round are found and the key is barred
 //	late-proof                 the proof comes twelve rounds later
-//	lying-donor                wrong chunks of tips are found by their digests, and their donor is marked
-//	short-donor                likewise halves of chunks
+//	lying-source                wrong chunks of tips are found by their digests, and their snapshot source is marked
+//	short-source                likewise halves of chunks
 //	far-behind                 a lid closed for longer than W_a/2
 //	far-behind-unions          a lid closed for longer than W_u
 //	far-behind-two             two down for longer than W_u

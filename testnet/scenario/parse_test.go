@@ -52,7 +52,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		{"nodes 3\nat 5s cut 0 1", `s.txt:2: the line ends where the word ">" should stand`},
 		{"nodes 3\nat 5s kill any", `s.txt:2: the simulator leaves nothing to chance`},
 		{"nodes 3\nat 33% kill 1", `s.txt:2: the simulator has no shares of the tokens`},
-		{"nodes 3\nat 5s loss 1 1%", `s.txt:2: the simulator knows no loss: write weather,`},
+		{"nodes 3\nat 5s loss 1 1%", `s.txt:2: the simulator knows no loss: write network,`},
 		{"nodes 3\nevery 1s kill 1 for 500ms", `s.txt:2: the simulator needs to know when this ends: write every 1s from TIME to TIME`},
 		{"nodes 3\nevery 1s from 2s", `s.txt:2: the line ends where the word "to" should stand`},
 		{"nodes 3\nevery 1ms from 0s to 1h kill 1", `s.txt:2: "kill": this makes more than 10000 events`},
@@ -99,8 +99,8 @@ func TestLinesBecomeFaults(t *testing.T) {
 			{At: 6000, Kind: fault.Start, Node: 2}, {At: 7000, Kind: fault.Merge}}},
 		{"at 1s slow 2 x4 for 1s", []sim.Fault{{At: 1000, Kind: fault.Slow, Node: 2, Factor: 4}, {At: 2000, Kind: fault.Slow, Node: 2, Factor: 1}}},
 		{"at 1s skew 2 by -1m", []sim.Fault{{At: 1000, Kind: fault.Skew, Node: 2, Factor: -60_000}}},
-		{"at 1s weather latency 1s loss 5% for 1s\nlink latency 7ms", []sim.Fault{
-			{At: 1000, Kind: fault.Weather, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: fault.Weather}}},
+		{"at 1s network latency 1s loss 5% for 1s\nlink latency 7ms", []sim.Fault{
+			{At: 1000, Kind: fault.Network, Link: sim.Link{LatencyMs: 1000, Loss: 0.05}}, {At: 2000, Kind: fault.Network}}},
 		{"at 1s link 1 up=8kbit,delay=40ms,jitter=10ms for 1s", []sim.Fault{
 			{At: 1000, Kind: fault.Link, Node: 1, Link: sim.Link{LatencyMs: 30, JitterMs: 20, BytesMs: 1}}, {At: 2000, Kind: fault.Link, Node: 1}}},
 		{"at 1s upgrade 1 to protocol 2", []sim.Fault{
@@ -132,7 +132,7 @@ W_u 6
 C 7
 grace 10ms 2s
 codec f32
-beat 1s
+heartbeat 1s
 seed 9
 nodes 3 slow 2
 node 1-2 observer drift -5
@@ -141,8 +141,8 @@ node 1-2 observer drift -5
 		t.Fatal(err)
 	}
 	p, w := s.World.Params, s.World
-	got := []int64{int64(p.Fragments), int64(p.H), int64(p.HMin), int64(p.WindowAccept), int64(p.WindowUnion), int64(p.Answerers),
-		int64(p.Quorum), p.GraceMinMs, p.GraceMaxMs, w.BeatMs, int64(w.Seed), int64(p.Budget / sim.TokensPerStep)}
+	got := []int64{int64(p.Fragments), int64(p.H), int64(p.HMin), int64(p.WindowAccept), int64(p.WindowUnion), int64(p.LearnersPerRound),
+		int64(p.Quorum), p.GraceMinMs, p.GraceMaxMs, w.HeartbeatMs, int64(w.Seed), int64(p.Budget / sim.TokensPerStep)}
 	if want := []int64{2, 4, 1, 5, 6, 7, 3, 10, 2000, 1000, 9, 40}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -40,9 +40,11 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 		c.steps = r.Integer("the number of steps", 1, 1e9)
 		c.alone(r, "rounds")
 	},
-	"link":    func(c *compiler, r *fault.Reader) { c.script.World.Link = sim.ReadLink(r) },
-	"step":    func(c *compiler, r *fault.Reader) { c.script.World.StepMs = sim.ReadMs(r, "a step", 1) },
-	"beat":    func(c *compiler, r *fault.Reader) { c.script.World.BeatMs = sim.ReadMs(r, "the beat period", 1) },
+	"link": func(c *compiler, r *fault.Reader) { c.script.World.Link = sim.ReadLink(r) },
+	"step": func(c *compiler, r *fault.Reader) { c.script.World.StepMs = sim.ReadMs(r, "a step", 1) },
+	"heartbeat": func(c *compiler, r *fault.Reader) {
+		c.script.World.HeartbeatMs = sim.ReadMs(r, "the heartbeat period", 1)
+	},
 	"payload": func(c *compiler, r *fault.Reader) { c.script.World.Scale = readPayload(r) },
 	"degree":  func(c *compiler, r *fault.Reader) { c.script.World.Degree = int(r.Integer("the degree", 1, maxNodes)) },
 	"keep": func(c *compiler, r *fault.Reader) {
@@ -53,9 +55,11 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	},
 	"limit": func(c *compiler, r *fault.Reader) { c.script.World.LimitMs = sim.ReadMs(r, "the limit", 1) },
 
-	"P":     func(c *compiler, r *fault.Reader) { c.outer.Fragments = int(r.Integer("P", 1, outer.MaxFragments)) },
-	"H":     func(c *compiler, r *fault.Reader) { c.outer.H = int(r.Integer("H", 1, outer.MaxH)) },
-	"C":     func(c *compiler, r *fault.Reader) { c.outer.Answerers = int(r.Integer("C", 1, outer.MaxAnswerers)) },
+	"P": func(c *compiler, r *fault.Reader) { c.outer.Fragments = int(r.Integer("P", 1, outer.MaxFragments)) },
+	"H": func(c *compiler, r *fault.Reader) { c.outer.H = int(r.Integer("H", 1, outer.MaxH)) },
+	"C": func(c *compiler, r *fault.Reader) {
+		c.outer.LearnersPerRound = int(r.Integer("C", 1, outer.MaxLearnersPerRound))
+	},
 	"codec": func(c *compiler, r *fault.Reader) { c.outer.Codec = sim.ReadCodec(r) },
 	"h_min": func(c *compiler, r *fault.Reader) {
 		n := int(r.Integer("h_min", 1, outer.MaxH))
@@ -106,7 +110,7 @@ func readPayload(r *fault.Reader) (scale int) {
 // fieldOf are the fields of outer.Params that the settings set, for errors that
 // name these.
 var fieldOf = map[string]string{
-	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Answerers", "grace": "GraceMaxMs",
+	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Sampled learners", "grace": "GraceMaxMs",
 }
 
 // alone fails where the other way to set the budget is used as well.

@@ -8,7 +8,7 @@ import (
 // access is how a node hangs on the network: its link as it is now, and what is under
 // way over it.
 type access struct {
-	link             Link // as it is: what befell it, over what is its own, over the weather
+	link             Link // as it is: what befell it, over what is its own, over the network
 	befell           Link // of a fault of this link; none = nothing did
 	uplink, downlink side
 	gauge            gauge
@@ -80,8 +80,8 @@ func (n *Node) setLink() {
 	a.uplink.rate, a.downlink.rate = a.link.BytesMs, a.link.DownMs
 }
 
-// setWeather makes the links of all nodes what they now are.
-func (w *World) setWeather(l Link) {
+// setNetwork makes the links of all nodes what they now are.
+func (w *World) setNetwork(l Link) {
 	w.link = l
 	w.link.LatencyMs = max(w.link.LatencyMs, 1)
 	w.bulk.count(w.now)

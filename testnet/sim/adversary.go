@@ -38,18 +38,18 @@ const (
 	Copy     AttackKind = "copy"      // the newest delta of somebody else, and noise of its norm, times Times
 
 	// Headers.
-	Equivocate     AttackKind = "equivocate"      // two deltas for one round, each shown to one half
-	LateProof      AttackKind = "late-proof"      // likewise, but the second one Times rounds later
-	OneProof       AttackKind = "one-proof"       // likewise, for one round only, until that is known: deltas of later rounds are honest
-	ShownToHalf    AttackKind = "shown-to-half"   // headers leave over every other connection only
-	StaleRounds    AttackKind = "stale-rounds"    // fresh keys sign for rounds that are closed
-	FarRounds      AttackKind = "far-rounds"      // fresh keys sign for rounds far ahead
-	PayloadMissing AttackKind = "payload-missing" // fresh keys, and its own, sign for every open round; no payload follows
-	WindowsEdge    AttackKind = "windows-edge"    // a delta appears, for one half, when its round becomes final
-	FalseBeats     AttackKind = "false-beats"     // rounds, tokens, unpublished work and digests of no chain
-	FreshBeats     AttackKind = "fresh-beats"     // likewise, by Times fresh keys
-	InventedRun    AttackKind = "invented-run"    // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in beats
-	BoughtRun      AttackKind = "bought-run"      // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
+	Equivocate      AttackKind = "equivocate"       // two deltas for one round, each shown to one half
+	LateProof       AttackKind = "late-proof"       // likewise, but the second one Times rounds later
+	OneProof        AttackKind = "one-proof"        // likewise, for one round only, until that is known: deltas of later rounds are honest
+	ShownToHalf     AttackKind = "shown-to-half"    // headers leave over every other connection only
+	StaleRounds     AttackKind = "stale-rounds"     // fresh keys sign for rounds that are closed
+	FarRounds       AttackKind = "far-rounds"       // fresh keys sign for rounds far ahead
+	PayloadMissing  AttackKind = "payload-missing"  // fresh keys, and its own, sign for every open round; no payload follows
+	WindowsEdge     AttackKind = "windows-edge"     // a delta appears, for one half, when its round becomes final
+	FalseHeartbeats AttackKind = "false-heartbeats" // rounds, tokens, unpublished work and digests of no chain
+	FreshHeartbeats AttackKind = "fresh-heartbeats" // likewise, by Times fresh keys
+	InventedRun     AttackKind = "invented-run"     // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in heartbeats
+	BoughtRun       AttackKind = "bought-run"       // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
 
 	// Strangers: fresh keys, and nothing behind them.
 	SybilRun    AttackKind = "sybil-run"    // Times keys have one empty delta folded each, then show an invented run
@@ -58,10 +58,10 @@ const (
 	OneClaim    AttackKind = "one-claim"    // one empty delta for each fragment claims the most
 	BurstRounds AttackKind = "burst-rounds" // Times keys sign for Times rounds at one moment
 	FullRound   AttackKind = "full-round"   // Times keys fill the open round of one half, as many others that of the other half
-	LastRound   AttackKind = "last-round"   // a key a beat signs for the last closed round, for ever
+	LastRound   AttackKind = "last-round"   // a key a heartbeat signs for the last closed round, for ever
 	LateSets    AttackKind = "late-sets"    // likewise, and nobody hears of it but by repair: its sets have these deltas
 	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
-	IdleCrowd   AttackKind = "idle-crowd"   // Times keys beat as learners that make nothing
+	IdleCrowd   AttackKind = "idle-crowd"   // Times keys heartbeat as learners that make nothing
 	Undead      AttackKind = "undead"       // revoked, it signs for every open round all the same
 
 	// Answers.
@@ -70,8 +70,8 @@ const (
 	WrongPayloads AttackKind = "wrong-payloads" // other bytes than were signed
 	WrongChunks   AttackKind = "wrong-chunks"   // of tips
 	ShortChunks   AttackKind = "short-chunks"   // of tips, cut off
-	FalseStates   AttackKind = "false-states"   // the right chain with another state, in beats and answers
-	StallRepairs  AttackKind = "stall-repairs"  // other rounds in beats, and no answer to who compares them
+	FalseStates   AttackKind = "false-states"   // the right chain with another state, in heartbeats and answers
+	StallRepairs  AttackKind = "stall-repairs"  // other rounds in heartbeats, and no answer to who compares them
 	HoldSessions  AttackKind = "hold-sessions"  // sessions with everybody, and nothing over them
 )
 
@@ -80,7 +80,7 @@ type behaviour struct {
 	spoil  func(l *liar, p int, d *outer.Draft)                          // what its learner made
 	say    func(l *liar, m wire.Message) (said bool)                     // what it publishes
 	answer func(l *liar, to *Node, q wire.Request, honest []byte) []byte // nil: no answer
-	act    func(l *liar)                                                 // of its own accord, every beat
+	act    func(l *liar)                                                 // of its own accord, every heartbeat
 	mute   bool                                                          // it passes no gossip on
 }
 
@@ -95,16 +95,16 @@ var behaviours = map[AttackKind]behaviour{
 	Noise: {spoil: spoilNoise},
 	Copy:  {spoil: spoilCopy},
 
-	Equivocate:     {say: sayTwo, answer: answerForged},
-	LateProof:      {say: saveProof, act: actProofs},
-	OneProof:       {say: saveOneProof, act: actProofs},
-	ShownToHalf:    {say: sayToHalf},
-	StaleRounds:    {act: actStale},
-	FarRounds:      {act: actFar},
-	PayloadMissing: {act: actPayloadMissing},
-	WindowsEdge:    {say: sayRestless, answer: answerEdge, act: actEdge},
-	FalseBeats:     {say: sayFalseBeat},
-	FreshBeats:     {act: actFreshBeats},
+	Equivocate:      {say: sayTwo, answer: answerForged},
+	LateProof:       {say: saveProof, act: actProofs},
+	OneProof:        {say: saveOneProof, act: actProofs},
+	ShownToHalf:     {say: sayToHalf},
+	StaleRounds:     {act: actStale},
+	FarRounds:       {act: actFar},
+	PayloadMissing:  {act: actPayloadMissing},
+	WindowsEdge:     {say: sayRestless, answer: answerEdge, act: actEdge},
+	FalseHeartbeats: {say: sayFalseHeartbeat},
+	FreshHeartbeats: {act: actFreshHeartbeats},
 
 	BoughtRun:   {spoil: spoilInflate, say: sayInvented, answer: answerInvented, act: actBought},
 	InventedRun: {say: sayInvented, answer: answerInvented, act: actInvented},
@@ -128,7 +128,7 @@ var behaviours = map[AttackKind]behaviour{
 	ShortChunks:   {answer: answerShort},
 	FalseStates:   {say: sayFalseState, answer: answerFalseState},
 	StallRepairs:  {say: sayRestless, answer: answerNoRepair},
-	HoldSessions:  {mute: true, answer: answerRosterOnly, act: actSessions},
+	HoldSessions:  {mute: true, answer: answerPeerListOnly, act: actSessions},
 }
 
 // liar is the edge of a node that lies.
@@ -139,15 +139,15 @@ type liar struct {
 	made      map[uint64][]byte      // by seq: what its learner made, where it signed something else
 	payloads  map[wire.Digest][]byte // of deltas that its core knows nothing of
 	claimed   []uint64               // tokens in all that it signed, by fragment
-	proofs    []wire.Evidence        // to be published later
+	proofs    []wire.Equivocation    // to be published later
 	edge      []edgeDelta
 	invented  *invention
 	keys      []ed25519.PrivateKey // that it made, besides its own
 	forgotten int                  // keys made before those
 	acted     int
-	signed    map[int]uint32 // by fragment: the newest round that its keys signed for
-	shown     int            // headers without payloads
-	last      *wire.Beat     // of its core
+	signed    map[int]uint32  // by fragment: the newest round that its keys signed for
+	shown     int             // headers without payloads
+	last      *wire.Heartbeat // of its core
 }
 
 // newLiar returns nil for an honest node.
@@ -197,7 +197,7 @@ func (w *World) claimed(p int) (tokens float64) {
 	return tokens
 }
 
-func (l *liar) everyMs() Time { return l.n.w.s.BeatMs }
+func (l *liar) everyMs() Time { return l.n.w.s.HeartbeatMs }
 
 func (l *liar) acts() {
 	if l.n.lies() && l.act != nil {

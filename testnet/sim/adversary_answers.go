@@ -90,14 +90,14 @@ func actLateSets(l *liar) {
 	l.forgetEdge(lateDeltas * len(l.n.w.plan))
 }
 
-// sayRestless shows a chain of its own in each beat, so that others compare rounds.
+// sayRestless shows a chain of its own in each heartbeat, so that others compare rounds.
 func sayRestless(l *liar, m wire.Message) bool {
-	if m.Beat == nil {
+	if m.Heartbeat == nil {
 		return false
 	}
-	b := *m.Beat
+	b := *m.Heartbeat
 	b.Chain = wire.Digest{byte(b.Seq), 3}
-	l.tell(wire.EncodeBeat(l.n.key, l.n.w.run, b), everybody)
+	l.tell(wire.EncodeHeartbeat(l.n.key, l.n.w.run, b), everybody)
 	return true
 }
 

@@ -52,13 +52,13 @@ func TestFloodsAreBounded(t *testing.T) {
 		"headers of the open round": func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1) },
 		"headers of rounds ahead":   func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 3+uint32(l.forgotten)%6) },
 		"headers of no round":       func(l *liar) []byte { return l.bareHeader(l.freshKey(), 0, 1<<31) },
-		"beats": func(l *liar) []byte {
-			b := wire.Beat{Incarnation: 1, Seq: 1, State: wire.Training, PeriodMs: beat, Closed: []uint32{9}, Unpublished: []uint64{9}}
-			return wire.EncodeBeat(l.freshKey(), l.n.w.run, b)
+		"heartbeats": func(l *liar) []byte {
+			b := wire.Heartbeat{Incarnation: 1, Seq: 1, State: wire.Training, PeriodMs: heartbeat, Closed: []uint32{9}, Unpublished: []uint64{9}}
+			return wire.EncodeHeartbeat(l.freshKey(), l.n.w.run, b)
 		},
-		"evidence": func(l *liar) []byte {
+		"equivocation proof": func(l *liar) []byte {
 			key := l.freshKey()
-			return wire.EncodeEvidence(wire.Evidence{A: l.forgeBy(key, 0, 1), B: l.forgeSecond(key, 0, 1)})
+			return wire.EncodeEquivocation(wire.Equivocation{A: l.forgeBy(key, 0, 1), B: l.forgeSecond(key, 0, 1)})
 		},
 	}
 	for i, name := range slices.Sorted(maps.Keys(floods)) {
@@ -94,7 +94,7 @@ func TestFloodsAreBounded(t *testing.T) {
 // What fresh keys prove against themselves bars nobody who matters. A node stores what
 // it keeps in memory. That is little where it did not know their deltas, and no more
 // than a round has room for where it did.
-func TestEvidenceOnDiskIsBounded(t *testing.T) {
+func TestEquivocationOnDiskIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -103,7 +103,7 @@ func TestEvidenceOnDiskIsBounded(t *testing.T) {
 		most  int
 	}{
 		{"proofs", func(a, b wire.SignedHeader) [][]byte {
-			return [][]byte{wire.EncodeEvidence(wire.Evidence{A: a, B: b})}
+			return [][]byte{wire.EncodeEquivocation(wire.Equivocation{A: a, B: b})}
 		}, 32, 32},
 		{"two headers", func(a, b wire.SignedHeader) [][]byte {
 			return [][]byte{wire.EncodeHeader(a, nil), wire.EncodeHeader(b, nil)}

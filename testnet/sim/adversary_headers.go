@@ -42,7 +42,7 @@ func answerForged(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 // saveProof signs a second delta for each own one and keeps the proof of it.
 func saveProof(l *liar, m wire.Message) bool {
 	if m.Header != nil {
-		l.proofs = append(l.proofs, wire.Evidence{A: *m.Header, B: l.second(m)})
+		l.proofs = append(l.proofs, wire.Equivocation{A: *m.Header, B: l.second(m)})
 	}
 	return false
 }
@@ -59,7 +59,7 @@ func actProofs(l *liar) {
 		if h.Round+uint32(l.Times) > l.victim().machine.Rounds().Fragment(int(h.Fragment)).Closed() {
 			return
 		}
-		l.tell(wire.EncodeEvidence(l.proofs[0]), evenHalf)
+		l.tell(wire.EncodeEquivocation(l.proofs[0]), evenHalf)
 		l.proofs = l.proofs[1:]
 	}
 }

@@ -13,11 +13,11 @@ import (
 // invention is a chain that a liar folded by itself, from genesis, of deltas that
 // it signed for nobody: sound to the last bit, and worth nothing.
 type invention struct {
-	tips     []*outer.Tip
-	links    [][]outer.Link
-	blobs    map[wire.Digest][]byte
-	manifest wire.Manifest
-	beat     wire.Beat
+	tips      []*outer.Tip
+	links     [][]outer.Link
+	blobs     map[wire.Digest][]byte
+	manifest  wire.Manifest
+	heartbeat wire.Heartbeat
 }
 
 // invent folds so many rounds of each fragment, far from where training leads.
@@ -70,17 +70,17 @@ func (v *invention) cut(tip *outer.Tip, links []outer.Link) wire.FragmentManifes
 	return f
 }
 
-// show is the beat of a node that holds the chain.
+// show is the heartbeat of a node that holds the chain.
 func (v *invention) show(l *liar) {
 	var chains, states []byte
 	for _, tip := range v.tips {
 		chains, states = append(chains, tip.Chain[:]...), append(states, tip.State[:]...)
-		v.beat.Closed = append(v.beat.Closed, tip.Round)
-		v.beat.Unpublished = append(v.beat.Unpublished, 0)
-		v.beat.Folded = tip.Tokens
+		v.heartbeat.Closed = append(v.heartbeat.Closed, tip.Round)
+		v.heartbeat.Unpublished = append(v.heartbeat.Unpublished, 0)
+		v.heartbeat.Folded = tip.Tokens
 	}
-	v.beat.State, v.beat.Incarnation = wire.Training, l.n.clock()
-	v.beat.Chain, v.beat.StateDigest = wire.Sum(chains), wire.Sum(states)
+	v.heartbeat.State, v.heartbeat.Incarnation = wire.Training, l.n.clock()
+	v.heartbeat.Chain, v.heartbeat.StateDigest = wire.Sum(chains), wire.Sum(states)
 }
 
 // actInvented invents a chain of about as many rounds as the run has, so its base
@@ -98,10 +98,10 @@ func actInvented(l *liar) {
 		speakers = append(speakers, l.crowd()...)
 	}
 	for _, key := range speakers {
-		b := l.invented.beat
+		b := l.invented.heartbeat
 		b.Seq, b.PeriodMs = uint64(l.acted), uint32(l.everyMs())
-		b.Incarnation++ // later than the beats of its core
-		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
+		b.Incarnation++ // later than the heartbeats of its core
+		l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 	}
 }
 
@@ -122,8 +122,8 @@ func (w *World) invention() *invention {
 	return nil
 }
 
-// sayInvented keeps the beats of the core to itself.
-func sayInvented(l *liar, m wire.Message) bool { return m.Beat != nil && l.invented != nil }
+// sayInvented keeps the heartbeats of the core to itself.
+func sayInvented(l *liar, m wire.Message) bool { return m.Heartbeat != nil && l.invented != nil }
 
 func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	v := l.invented

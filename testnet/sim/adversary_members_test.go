@@ -64,7 +64,7 @@ func curve(t *testing.T, s Scenario) []float64 {
 			made += n.book.trained
 		}
 		if made >= round*uint64(len(losses)+1) && len(losses) < memberRounds {
-			losses = append(losses, Loss(w.Anchors()))
+			losses = append(losses, Loss(w.Globals()))
 		}
 	})
 	if !w.RunUntil(Start+s.LimitMs, func() bool { return len(losses) == memberRounds }) {

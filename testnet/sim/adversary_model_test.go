@@ -52,9 +52,9 @@ func newModelRun(t *testing.T, data *corpus.Corpus, step outerStep, liars int, t
 	slab := r.learners[0].Slab()
 	r.plan = outer.NewPlan(slab.Views, r.params.Fragments)
 	for _, f := range r.plan {
-		anchor := make([]float32, f.Len)
-		f.Gather(slab.Data, anchor)
-		r.tips = append(r.tips, outer.Genesis(f, anchor, r.params))
+		global := make([]float32, f.Len)
+		f.Gather(slab.Data, global)
+		r.tips = append(r.tips, outer.Genesis(f, global, r.params))
 	}
 	return r
 }
@@ -85,7 +85,7 @@ func (r *modelRun) fold(t *testing.T, p int) {
 		u := make([]float32, f.Len)
 		f.Gather(l.Params(), u)
 		for k := range u {
-			u[k] -= tip.Anchor[k]
+			u[k] -= tip.Global[k]
 		}
 		c, q := r.contribute(t, p, i, u)
 		set = append(set, c)
@@ -101,7 +101,7 @@ func (r *modelRun) fold(t *testing.T, p int) {
 	r.tips[p] = next
 	for i, l := range r.learners {
 		for k := range rest[i] {
-			rest[i][k] += next.Anchor[k]
+			rest[i][k] += next.Global[k]
 		}
 		f.Scatter(rest[i], l.Params())
 	}
@@ -136,12 +136,12 @@ func (r *modelRun) contribute(t *testing.T, p, i int, u []float32) (outer.Contri
 	return outer.Contribution{Delta: d, Payload: payload}, q
 }
 
-// bits are those per held-out byte of the anchors; infinite if the run diverged.
+// bits are those per held-out byte of the global parameters; infinite if the run diverged.
 func (r *modelRun) bits(t *testing.T, data *corpus.Corpus) float64 {
 	t.Helper()
 	slab := r.learners[0].Slab().Like()
 	for p, f := range r.plan {
-		f.Scatter(r.tips[p].Anchor, slab.Data)
+		f.Scatter(r.tips[p].Global, slab.Data)
 	}
 	bits, err := trainer.BitsPerByte(t.Context(), modelSize, slab, data.HeldOutSample(16<<10, modelSize.Context))
 	if err != nil {

@@ -57,7 +57,7 @@ func lossOf(t *testing.T, step outerStep, liars int, attack Attack) float64 {
 		if b, ok := w.Err().(*Broken); ok && b.Check != "learns" { // which is what is measured
 			t.Fatal(b)
 		}
-		sum += math.Log(Loss(w.Anchors()))
+		sum += math.Log(Loss(w.Globals()))
 	}
 	return math.Exp(sum / float64(seeds))
 }

@@ -182,7 +182,7 @@ func actBareHeaders(l *liar) {
 	}
 }
 
-// actIdleCrowd beats once a second for each of Times fresh keys what the liar's core says, but
+// actIdleCrowd heartbeats once a second for each of Times fresh keys what the liar's core says, but
 // that they learn.
 func actIdleCrowd(l *liar) {
 	if l.last == nil {
@@ -195,14 +195,14 @@ func actIdleCrowd(l *liar) {
 		}
 		b := *l.last
 		b.State, b.Seq, b.Capability = wire.Training, uint64(l.acted), 0
-		l.tell(wire.EncodeBeat(key, l.n.w.run, b), everybody)
+		l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 	}
 }
 
 // keepLast remembers what the core said of itself.
 func keepLast(l *liar, m wire.Message) bool {
-	if m.Beat != nil {
-		l.last = m.Beat
+	if m.Heartbeat != nil {
+		l.last = m.Heartbeat
 	}
 	return false
 }
@@ -224,9 +224,9 @@ func actSessions(l *liar) {
 	}
 }
 
-// answerRosterOnly lets all wait but those that ask who is there.
-func answerRosterOnly(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
-	if q.Kind == wire.GetRoster {
+// answerPeerListOnly lets all wait but those that ask who is there.
+func answerPeerListOnly(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
+	if q.Kind == wire.GetPeerList {
 		return honest
 	}
 	return nil

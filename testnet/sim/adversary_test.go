@@ -215,10 +215,10 @@ var attackTests = []attackTest{
 	{name: "windows edge for ever", kind: WindowsEdge, times: 1, spoil: narrow},
 	{name: "windows edge for ever, storm", kind: WindowsEdge, times: 1, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) }},
 	{name: "windows edge for ever, storm 4", kind: WindowsEdge, times: 1, seed: 4, spoil: func(s *Scenario) { narrow(s); stormy(s) }},
-	{name: "false beats", kind: FalseBeats, from: 5000},
-	{name: "false beats, usual limits", kind: FalseBeats, from: 5000, spoil: usual},
-	{name: "false beats, observer", kind: FalseBeats, spoil: observing},
-	{name: "fresh beats", kind: FreshBeats, times: 40},
+	{name: "false heartbeats", kind: FalseHeartbeats, from: 5000},
+	{name: "false heartbeats, usual limits", kind: FalseHeartbeats, from: 5000, spoil: usual},
+	{name: "false heartbeats, observer", kind: FalseHeartbeats, spoil: observing},
+	{name: "fresh heartbeats", kind: FreshHeartbeats, times: 40},
 	{name: "withheld from all", kind: WithholdAll, says: "no source had it"},
 	{name: "withheld from some", kind: WithholdSome},
 	{name: "wrong payloads", kind: WrongPayloads, shows: "payload"},
@@ -426,8 +426,8 @@ func (w *World) looksAtBursts() {
 // does not keep: the time after which the peer is doubted, and some ticks.
 const mostIdleMs = 6000
 
-// mostIdle is that time for a node whose beats, and with them its doubts, are rare.
-func (n *Node) mostIdle() Time { return max(mostIdleMs, 12*n.machine.Gossip().BeatPeriodMs()) }
+// mostIdle is that time for a node whose heartbeats, and with them its doubts, are rare.
+func (n *Node) mostIdle() Time { return max(mostIdleMs, 12*n.machine.Gossip().HeartbeatPeriodMs()) }
 
 // judge fails the test if an attack wins, or does not although it is known to.
 func (a attackTest) judge(t *testing.T, broken []error) {
@@ -548,7 +548,7 @@ type cost struct {
 }
 
 func costOf(w *World) cost {
-	c := cost{ms: float64(w.now - Start), rounds: float64(w.leastClosed()), loss: Loss(w.Anchors())}
+	c := cost{ms: float64(w.now - Start), rounds: float64(w.leastClosed()), loss: Loss(w.Globals())}
 	honest := w.alive()
 	share := 1 / float64(len(honest))
 	for _, n := range honest {

@@ -100,7 +100,7 @@ func (r *unlikeRun) foldUnlike(t *testing.T, p int) {
 		u := make([]float32, f.Len)
 		f.Gather(l.Params(), u)
 		for k := range u {
-			u[k] -= tip.Anchor[k]
+			u[k] -= tip.Global[k]
 		}
 		c, kept := r.publish(t, p, i, u)
 		if c != nil {
@@ -125,7 +125,7 @@ func (r *unlikeRun) foldUnlike(t *testing.T, p int) {
 	}
 	for i, l := range r.learners {
 		for k := range rest[i] {
-			rest[i][k] += next.Anchor[k]
+			rest[i][k] += next.Global[k]
 		}
 		f.Scatter(rest[i], l.Params())
 	}

@@ -9,7 +9,7 @@ import (
 func linked(t *testing.T, links ...Link) *World {
 	t.Helper()
 	s := calmScenario(len(links), 1000)
-	s.BeatMs = 60_000
+	s.HeartbeatMs = 60_000
 	for i, l := range links {
 		s.Founders[i] = NodeSpec{Link: l, Observer: i > 0, Slow: 1_000_000}
 	}
@@ -149,11 +149,11 @@ func TestUploadIsMeasured(t *testing.T) {
 	}
 }
 
-// What befalls a link is over what the node has of its own, and that over the weather; in
+// What befalls a link is over what the node has of its own, and that over the network; in
 // the end all is as at the start.
 func TestLinksOfNodes(t *testing.T) {
 	t.Parallel()
-	s := withFaults(t, 3, 20, "link 1 up=8mbit,delay=40ms @1s..3s, weather latency 5ms downlink 500kB/s @2s..4s")
+	s := withFaults(t, 3, 20, "link 1 up=8mbit,delay=40ms @1s..3s, network latency 5ms downlink 500kB/s @2s..4s")
 	s.Founders[1].Link = Link{BytesMs: 2000, DownMs: 3000}
 	s.Founders[2].Link = Link{LatencyMs: 100}
 	w, err := New(s)

@@ -169,17 +169,17 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set int, folded []oute
 	w.checks.states[key] = tip.State
 }
 
-// thetaSlack is what float32 rounding makes of theta over a run; a delta that is
+// localSlack is what float32 rounding makes of theta over a run; a delta that is
 // counted twice or never is a thousand times that.
-const thetaSlack = 1e-3
+const localSlack = 1e-3
 
-// checkTheta: theta is A + sum s q + U after each adoption, and the accounts of machine
+// checkLocal: theta is A + sum s q + U after each adoption, and the accounts of machine
 // and learner have every token of this life.
-func (w *World) checkTheta(n *Node, a outer.Adopt, repaired bool) {
+func (w *World) checkLocal(n *Node, a outer.Adopt, repaired bool) {
 	if n.oracle != nil {
 		s := n.oracle[a.Fragment]
 		s.Adopted(a, repaired)
-		if off := s.Off(n.trainer.Params()); off > thetaSlack {
+		if off := s.Off(n.trainer.Params()); off > localSlack {
 			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}
@@ -269,7 +269,7 @@ func (w *World) checkBlame(n *Node, e core.Effect) {
 // Limits of what a node may have open at a time. The cores' own constants add up
 // to less.
 const (
-	maxCalls   = 128  // pulls 64, chunks 16, repairs 3, and one roster for each peer
+	maxCalls   = 128  // pulls 64, chunks 16, repairs 3, and one peer list for each peer
 	maxWaiting = 2048 // parked 1024, and answers on their way
 )
 
@@ -314,12 +314,12 @@ func (n *Node) checkSize(what string, count, most int) {
 }
 
 // A learner may stand still on the word of others that then does not come true for as long as their silence and the
-// doubt after it last: idleBeats of its beat periods, and idleMs in any case. It takes time to doubt them while it
+// doubt after it last: idleHeartbeats of its heartbeat periods, and idleMs in any case. It takes time to doubt them while it
 // runs only: for as long as its process is paused its clock stands still. Who comes back and may not sign
 // yet (L-4) does not wait for others: it has made what is missing.
 const (
-	idleBeats = 20
-	idleMs    = 30_000
+	idleHeartbeats = 20
+	idleMs         = 30_000
 )
 
 func (w *World) checkIdle(n *Node) {
@@ -339,7 +339,7 @@ func (w *World) checkIdle(n *Node) {
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs
-	if awake-n.idleFrom > max(idleMs, idleBeats*n.machine.Gossip().BeatPeriodMs()) {
+	if awake-n.idleFrom > max(idleMs, idleHeartbeats*n.machine.Gossip().HeartbeatPeriodMs()) {
 		n.broken("no wait", "stands still for %d ms, though only %d tokens of %d were ever made", awake-n.idleFrom, made, w.s.Params.Budget)
 	}
 }
@@ -392,7 +392,7 @@ func (w *World) closed() (most uint32) {
 }
 
 // agreeLag is how many rounds behind the last one that all closed the chains are
-// compared: as a beat's digest, as the newest deltas are still on their way.
+// compared: as a heartbeat's digest, as the newest deltas are still on their way.
 const agreeLag = 2
 
 // oneChain says whether all nodes that are in have one chain up to the last

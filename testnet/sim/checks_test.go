@@ -136,7 +136,7 @@ func TestChecksCatch(t *testing.T) {
 			w.checkBudget()
 		}},
 		{"learns", func(w *World, n *Node) {
-			n.machine.Rounds().Fragment(0).Tip().Anchor[0] = 1e6
+			n.machine.Rounds().Fragment(0).Tip().Global[0] = 1e6
 			w.checkLoss()
 		}},
 		{"replay", func(w *World, n *Node) {

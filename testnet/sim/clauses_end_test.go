@@ -47,7 +47,7 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 			if met {
 				o.meets(t, w.nodes[0])
 			}
-			quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: state}) })
+			quiet := w.quietBefore(t, func() { o.heartbeats(w.nodes[0], wire.Heartbeat{State: state}) })
 			if (quiet > quietMs+500) != (holds && met) {
 				t.Errorf("beside one that says %v, with a session %v, it is over after %d ms", state, met, quiet)
 			}
@@ -80,13 +80,13 @@ func specLateAtTheEnd(t *testing.T, _ *spectest.Spec) {
 }
 
 // The run is not over while a peer that is heard has not beaten, unless it is silent.
-func TestEndWaitsForAFirstBeat(t *testing.T) {
+func TestEndWaitsForAFirstHeartbeat(t *testing.T) {
 	t.Parallel()
 	for _, heard := range []bool{true, false} {
 		w := few(t, 1, 100)
 		n, o := w.nodes[0], w.outsider(9)
 		o.meets(t, n)
-		w.RunFor(15 * beat) // it would be silent by now
+		w.RunFor(15 * heartbeat) // it would be silent by now
 		quiet := w.quietBefore(t, func() {
 			if heard {
 				n.machine.Step(n.clock(), gossip.Forwarded{From: o.id})
@@ -109,7 +109,7 @@ func TestEndLingers(t *testing.T) {
 	once := func() {
 		if !said {
 			said = true
-			o.beats(w.nodes[0], wire.Beat{State: wire.Stopped, PeriodMs: wire.MaxPeriodMs})
+			o.heartbeats(w.nodes[0], wire.Heartbeat{State: wire.Stopped, PeriodMs: wire.MaxPeriodMs})
 		}
 	}
 	if quiet := w.quietBefore(t, once); quiet > still+500 {
@@ -118,7 +118,7 @@ func TestEndLingers(t *testing.T) {
 	w = few(t, 1, 100)
 	o = w.outsider(9)
 	o.meets(t, w.nodes[0])
-	if quiet := w.quietBefore(t, func() { o.beats(w.nodes[0], wire.Beat{State: wire.Training}) }); quiet < still || quiet > still+500 {
+	if quiet := w.quietBefore(t, func() { o.heartbeats(w.nodes[0], wire.Heartbeat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
 	}
 }
@@ -146,7 +146,7 @@ func TestEndOutlastsChanges(t *testing.T) {
 // Else each takes the other for gone, and ends with what it has.
 func TestBackNearTheEnd(t *testing.T) {
 	t.Parallel()
-	for away := Time(10 * beat); away <= lingerMs; away += 5 * beat {
+	for away := Time(10 * heartbeat); away <= lingerMs; away += 5 * heartbeat {
 		w := few(t, 2, 200)
 		a, b := w.nodes[0], w.nodes[1]
 		for _, n := range w.nodes {
@@ -179,7 +179,7 @@ func TestEndWaitsForThoseThatVanished(t *testing.T) {
 				b.crash()
 			}
 		})
-		if waits := quiet > quietMs+4*beat; waits != moves || quiet > lingerMs+500 {
+		if waits := quiet > quietMs+4*heartbeat; waits != moves || quiet > lingerMs+500 {
 			t.Errorf("addresses change %v: over after %d ms", moves, quiet)
 		}
 	}
@@ -205,7 +205,7 @@ func asItIs(*Node, *outsider)       {}
 func silent(*Node, *outsider, Time) {}
 
 func specFarewell(t *testing.T, s *spectest.Spec) {
-	farewell := s.Number(t, "life", "farewell") * beat
+	farewell := s.Number(t, "life", "farewell") * heartbeat
 	if took := endsAfter(t, asItIs, silent); took < farewell || took > farewell+100 {
 		t.Errorf("stays for %d ms", took)
 	}
@@ -220,10 +220,10 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 				if session {
 					o.meets(t, n)
 				}
-				o.beats(n, wire.Beat{State: wire.Leaving})
+				o.heartbeats(n, wire.Heartbeat{State: wire.Leaving})
 			}, func(n *Node, o *outsider, since Time) {
 				if since < 2000 {
-					o.beats(n, wire.Beat{State: state})
+					o.heartbeats(n, wire.Heartbeat{State: state})
 				}
 			})
 			if (took > farewellMs+500) != (waits && session) {
@@ -233,18 +233,18 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 	}
 }
 
-// It stays only so long for peers that never beat or fall silent.
+// It stays only so long for peers that never heartbeat or fall silent.
 func TestStaysOnlySoLong(t *testing.T) {
 	t.Parallel()
 	meets := func(n *Node, o *outsider) { o.meets(t, n) }
 	if took := endsAfter(t, meets, silent); took < shareMs+lingerMs-200 || took > shareMs+lingerMs+200 {
-		t.Errorf("beside one that never beats it stays for %d ms", took)
+		t.Errorf("beside one that never heartbeats it stays for %d ms", took)
 	}
 	// One is heard for a while, and then falls silent.
 	const talks = 5000
 	took := endsAfter(t, meets, func(n *Node, o *outsider, since Time) {
 		if since < talks {
-			o.beats(n, wire.Beat{State: wire.Joining})
+			o.heartbeats(n, wire.Heartbeat{State: wire.Joining})
 		}
 	})
 	if want := Time(talks + silentMs + lingerMs); took < want-300 || took > want+300 {

@@ -12,7 +12,7 @@ import (
 
 func specJoining(t *testing.T, _ *spectest.Spec) {
 	w := atWork(t, calmScenario(2, 600))
-	w.setWeather(Link{LatencyMs: 40, JitterMs: w.link.JitterMs})
+	w.setNetwork(Link{LatencyMs: 40, JitterMs: w.link.JitterMs})
 	n := w.comes(w.nodes...)
 	w.look(t, "it is ready", 10, 20_000, func() bool {
 		if n.ready() {
@@ -40,7 +40,7 @@ func (w *World) waitsForKey(t *testing.T, nodes ...*Node) {
 	began := w.now
 	for _, n := range nodes {
 		w.readyAfter(t, n, 2*keyMs)
-		if took := w.now - began; took < keyMs || took > keyMs+20*beat || n.Installs > 0 {
+		if took := w.now - began; took < keyMs || took > keyMs+20*heartbeat || n.Installs > 0 {
 			t.Errorf("ready after %d ms, with %d installs", took, n.Installs)
 		}
 	}
@@ -63,7 +63,7 @@ func TestFounderBegins(t *testing.T) {
 	w.ageBy(10_000)
 	n := w.comesBack(true)
 	w.connect(n, w.nodes[0])
-	if took := w.readyAfter(t, n, 60_000); took > 20*beat || n.Installs != 1 {
+	if took := w.readyAfter(t, n, 60_000); took > 20*heartbeat || n.Installs != 1 {
 		t.Errorf("ready after %d ms beside others, with %d installs", took, n.Installs)
 	}
 }
@@ -126,8 +126,8 @@ func (n *Node) repairsWith() (ids []wire.PeerID) {
 	return ids
 }
 
-// When tips are in place, or the run has not begun, a joiner repairs with their donor.
-func TestRepairsWithItsDonor(t *testing.T) {
+// When tips are in place, or the run has not begun, a joiner repairs with their snapshot source.
+func TestRepairsWithItsSource(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]bool{"a run at work": true, "a run that has not begun": false} {
 		s := calmScenario(2, 600)
@@ -154,7 +154,7 @@ func specEqualDigests(t *testing.T, _ *spectest.Spec) {
 		equal, _ := n.machine.Gossip().Chains().Equal(n.clock())
 		one := n.equalTo(w.nodes[0]) || n.equalTo(w.nodes[1]) || n.equalTo(w.nodes[2])
 		if !equal || !one || !n.told("digest equal") {
-			t.Errorf("seed %d: equal by beats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
+			t.Errorf("seed %d: equal by heartbeats %v and by tips %v, said %q", seed, equal, one, w.checks.told[n])
 		}
 		w.Finish()
 	}
@@ -207,7 +207,7 @@ func specReplay(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// A node that comes back with its tips is ready within two beat periods. If others are
+// A node that comes back with its tips is ready within two heartbeat periods. If others are
 // there it shows their digests by then.
 func TestBackSoon(t *testing.T) {
 	t.Parallel()
@@ -215,9 +215,9 @@ func TestBackSoon(t *testing.T) {
 		others, mute bool
 		least, most  Time
 	}{
-		"nobody":      {false, false, 0, beat},
-		"a mute peer": {false, true, beat, 2 * beat},
-		"others":      {true, false, 0, 2 * beat},
+		"nobody":      {false, false, 0, heartbeat},
+		"a mute peer": {false, true, heartbeat, 2 * heartbeat},
+		"others":      {true, false, 0, 2 * heartbeat},
 	} {
 		w := atWork(t, calmScenario(3, 600))
 		n := w.nodes[0]
@@ -233,7 +233,7 @@ func TestBackSoon(t *testing.T) {
 		if c.mute {
 			w.outsider(9).meets(t, n)
 		}
-		if took := w.readyAfter(t, n, 4*beat); took < c.least || took > c.most+2*w.s.TickMs+5 || c.others && !n.equalTo(w.nodes[1]) {
+		if took := w.readyAfter(t, n, 4*heartbeat); took < c.least || took > c.most+2*w.s.TickMs+5 || c.others && !n.equalTo(w.nodes[1]) {
 			t.Errorf("%s: ready after %d ms", name, took)
 		}
 	}
@@ -246,7 +246,7 @@ func TestNewcomersBegin(t *testing.T) {
 	w := deserted(t, calmScenario(1, 600))
 	a := w.comes()
 	b := w.comes(a)
-	w.outsider(9).meets(t, a) // and never beats
+	w.outsider(9).meets(t, a) // and never heartbeats
 	if took := w.readyAfter(t, a, 10_000); took < aloneMs || took > aloneMs+200 {
 		t.Errorf("ready after %d ms", took)
 	}
@@ -266,27 +266,27 @@ func TestWaitsForAHolder(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {
 		w := atWork(t, calmScenario(1, 20_000))
-		donor := w.nodes[0]
-		donor.deaf(always, wire.GetManifest)
-		n := w.comes(donor)
-		w.until(t, "a donor is in sight", 10_000, func() bool {
+		source := w.nodes[0]
+		source.deaf(always, wire.GetManifest)
+		n := w.comes(source)
+		w.until(t, "a snapshot source is in sight", 10_000, func() bool {
 			seen := false
-			n.machine.Gossip().Peers().Beats(func(wire.PeerID, *wire.Beat, gossip.Time) { seen = true })
+			n.machine.Gossip().Peers().Heartbeats(func(wire.PeerID, *wire.Heartbeat, gossip.Time) { seen = true })
 			return seen
 		})
-		donor.crash()
+		source.crash()
 		gone := w.now
 		w.RunFor(holderMs / 2)
 		if stage, _ := n.machine.View().JoinStage(); n.ready() || stage != "waits for a peer that holds more than genesis and is silent" || !n.told("waits up to 10 minutes") {
 			t.Errorf("ready %v, shows %q, and said %q", n.ready(), stage, w.checks.told[n])
 		}
 		if back {
-			donor.liar = nil
-			donor.restart()
+			source.liar = nil
+			source.restart()
 		}
 		w.readyAfter(t, n, holderMs)
-		if took := w.now - gone; (n.Installs > 0) != back || !back && (took < holderMs || took > holderMs+20*beat || !n.told("trains from genesis")) {
-			t.Errorf("the donor is back %v: ready after %d ms, %d installs, said %q", back, took, n.Installs, w.checks.told[n])
+		if took := w.now - gone; (n.Installs > 0) != back || !back && (took < holderMs || took > holderMs+20*heartbeat || !n.told("trains from genesis")) {
+			t.Errorf("the snapshot source is back %v: ready after %d ms, %d installs, said %q", back, took, n.Installs, w.checks.told[n])
 		}
 	}
 }
@@ -302,9 +302,9 @@ func TestGuestsKeepNoMemberFromTraining(t *testing.T) {
 		begun, back bool
 		least, most Time
 	}{
-		"they hold nothing":          {false, false, aloneMs, aloneMs + 20*beat},
-		"the member does not return": {true, false, holderMs, holderMs + 20*beat},
-		"the member returns":         {true, true, holderMs / 2, holderMs/2 + 20*beat},
+		"they hold nothing":          {false, false, aloneMs, aloneMs + 20*heartbeat},
+		"the member does not return": {true, false, holderMs, holderMs + 20*heartbeat},
+		"the member returns":         {true, true, holderMs / 2, holderMs/2 + 20*heartbeat},
 	} {
 		s := hosted(1, 2, 200, 1)
 		s.LimitMs = 3 * holderMs
@@ -328,22 +328,22 @@ func TestGuestsKeepNoMemberFromTraining(t *testing.T) {
 	}
 }
 
-// A donor of broken tips is found out, and others are asked. Where there are none, the
+// A snapshot source of broken tips is found out, and others are asked. Where there are none, the
 // joiner begins from genesis, and says why.
-func TestDonorsOfBrokenTips(t *testing.T) {
+func TestSourcesOfBrokenTips(t *testing.T) {
 	t.Parallel()
-	for donors := range 2 {
-		w := atWork(t, calmScenario(1+donors, 6000))
+	for sources := range 2 {
+		w := atWork(t, calmScenario(1+sources, 6000))
 		w.nodes[0].answering(brokenTips)
 		n := w.comes(w.nodes[0])
 		failed := 0
 		w.look(t, "it is ready", 10, 200_000, func() bool {
-			failed = max(failed, n.machine.Gossip().FailedDonors())
+			failed = max(failed, n.machine.Gossip().FailedSources())
 			return n.ready()
 		})
-		alone := donors == 0
-		if alone != (n.Installs == 0) || alone != (failed == donorsInVain) || alone != n.told("gave nothing that fits this run") {
-			t.Errorf("beside %d honest donors: ready after %d in vain, %d installs, said %q", donors, failed, n.Installs, w.checks.told[n])
+		alone := sources == 0
+		if alone != (n.Installs == 0) || alone != (failed == sourcesInVain) || alone != n.told("gave nothing that fits this run") {
+			t.Errorf("beside %d honest snapshot sources: ready after %d in vain, %d installs, said %q", sources, failed, n.Installs, w.checks.told[n])
 		}
 	}
 }

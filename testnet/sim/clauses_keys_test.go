@@ -70,11 +70,11 @@ func specComesBack(t *testing.T, _ *spectest.Spec) {
 	}
 	n.restart()
 	w.until(t, "it is in", 30_000, func() bool { return n.machine.View().Phase() == core.Ready && n.unpublished() > 0 })
-	w.RunFor(2 * beat)
+	w.RunFor(2 * heartbeat)
 	still, longest := map[*Node]Time{}, Time(0)
 	w.look(t, "all are finished", 20, 60_000, func() bool {
 		for _, p := range others {
-			b := p.machine.Gossip().Peers().Beat(n.id)
+			b := p.machine.Gossip().Peers().Heartbeat(n.id)
 			if b.State != wire.Observing || slices.ContainsFunc(b.Unpublished, func(tokens uint64) bool { return tokens > 0 }) {
 				t.Fatalf("says %v, and that %d tokens are unpublished", b.State, b.Unpublished)
 			}
@@ -114,7 +114,7 @@ func specKeyUnknown(t *testing.T, s *spectest.Spec) {
 		began := w.now
 		for n.keyOnly && w.now < began+2*aloneMs {
 			if c.says != 0 {
-				peer.beats(n, wire.Beat{State: c.says})
+				peer.heartbeats(n, wire.Heartbeat{State: c.says})
 			}
 			w.RunFor(100)
 		}
@@ -251,7 +251,7 @@ func (n *Node) asked(r wire.Request) []byte {
 }
 
 // convicted is a node that holds a delta of its own for a round, one of another
-// author, and evidence against a third.
+// author, and equivocation proof against a third.
 func convicted(t *testing.T) (n *Node, round uint32, ids []wire.Digest) {
 	w := few(t, 1, 600)
 	w.RunFor(2500)

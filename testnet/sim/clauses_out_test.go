@@ -13,7 +13,7 @@ import (
 
 // stateAt is what a node's peer last heard of it.
 func (n *Node) stateAt(p *Node) (state wire.State) {
-	p.machine.Gossip().Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	p.machine.Gossip().Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
 		if id == n.id {
 			state = b.State
 		}
@@ -153,7 +153,7 @@ func TestLastStepsAreDealt(t *testing.T) {
 				claims[p] -= n.machine.Rounds().Fragment(p).Projected(n.clock()) + n.machine.Rounds().Fragment(p).Promised() + missing
 			}
 			o.life++ // owes nothing of what it claimed before
-			o.beats(n, wire.Beat{State: wire.Training, Unpublished: claims})
+			o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: claims})
 			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
 				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
 			}
@@ -171,21 +171,21 @@ func TestClaimsOfPeers(t *testing.T) {
 	n, o := worker(t, 9, true)
 	fast := 2 * float64(n.w.s.Params.Budget)
 	for i, c := range []struct {
-		beat wire.Beat
-		ms   Time
-		may  bool
-		what string
+		heartbeat wire.Heartbeat
+		ms        Time
+		may       bool
+		what      string
 	}{
-		{wire.Beat{State: wire.Training, Unpublished: n.w.all()}, 100, false, "what is missing is unpublished elsewhere"},
-		{wire.Beat{State: wire.Training}, 100, false, "it is published"},
-		{wire.Beat{State: wire.Training}, 100, true, "nothing is unpublished by a process that begins"},
-		{wire.Beat{State: wire.Training, TokensPerSecond: fast}, 200, true, "one steps the budget in half a second"},
-		{wire.Beat{}, 500, false, "half a second later"},
-		{wire.Beat{State: wire.Stopped, TokensPerSecond: fast}, 700, true, "a fast one does not step"},
+		{wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()}, 100, false, "what is missing is unpublished elsewhere"},
+		{wire.Heartbeat{State: wire.Training}, 100, false, "it is published"},
+		{wire.Heartbeat{State: wire.Training}, 100, true, "nothing is unpublished by a process that begins"},
+		{wire.Heartbeat{State: wire.Training, TokensPerSecond: fast}, 200, true, "one steps the budget in half a second"},
+		{wire.Heartbeat{}, 500, false, "half a second later"},
+		{wire.Heartbeat{State: wire.Stopped, TokensPerSecond: fast}, 700, true, "a fast one does not step"},
 	} {
-		if o.life = int64(i / 2); c.beat.State != 0 {
-			c.beat.PeriodMs = 1000 // or it would be gone before the next
-			o.beats(n, c.beat)
+		if o.life = int64(i / 2); c.heartbeat.State != 0 {
+			c.heartbeat.PeriodMs = 1000 // or it would be gone before the next
+			o.heartbeats(n, c.heartbeat)
 		}
 		if n.w.RunFor(c.ms); n.may != c.may {
 			t.Errorf("%s: steps %v", c.what, n.may)
@@ -198,7 +198,7 @@ func specPublishesNothing(t *testing.T, _ *spectest.Spec) {
 	for state, may := range map[wire.State]bool{wire.Observing: true, wire.Training: false} {
 		n, o := worker(t, 9, true)
 		for _, made := range []uint64{0, n.w.s.Params.Budget} {
-			o.beats(n, wire.Beat{State: state, Tokens: made, PeriodMs: 1000})
+			o.heartbeats(n, wire.Heartbeat{State: state, Tokens: made, PeriodMs: 1000})
 			n.w.RunFor(100)
 		}
 		if n.may != may {
@@ -215,7 +215,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 	liar := n.w.outsider(10)
 	n.every(500, func() {
 		liar.shows(n, headerAt(0, n.machine.Rounds().Fragment(0).Closed()))
-		liar.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
+		liar.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 	})
 	if n.w.RunFor(2000); n.may {
 		t.Error("steps though what is missing is unpublished elsewhere")
@@ -232,7 +232,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 func TestWordOfAStranger(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, false)
-	o.beats(n, wire.Beat{State: wire.Training, Unpublished: n.w.all()})
+	o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 	if n.w.RunFor(100); !n.may {
 		t.Error("believes one of whom no delta came")
 	}
@@ -243,7 +243,7 @@ func TestWordsAreDoubted(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)
 	w, still := n.w, max(doubtMs, n.w.s.Params.GraceMaxMs)
-	claims := func() { o.beats(n, wire.Beat{State: wire.Training, Unpublished: w.all(), PeriodMs: 400}) }
+	claims := func() { o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: w.all(), PeriodMs: 400}) }
 	claims()
 	w.RunFor(1000) // what it has is published and folded
 	began := w.now
@@ -266,7 +266,7 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 	w.join(NodeSpec{Observer: true})
 	p := w.nodes[1]
 	said := func() (state wire.State, lag uint8) {
-		p.machine.Gossip().Peers().Beats(func(_ wire.PeerID, b *wire.Beat, _ gossip.Time) { state, lag = b.State, b.Lag })
+		p.machine.Gossip().Peers().Heartbeats(func(_ wire.PeerID, b *wire.Heartbeat, _ gossip.Time) { state, lag = b.State, b.Lag })
 		return state, lag
 	}
 	w.look(t, "it need not step", 1, 60_000, func() bool { return n.Steps > 0 && !n.may })
@@ -283,12 +283,12 @@ func specStopped(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// A learner that need not step keeps what it has while another one steps, for some beat periods at most.
+// A learner that need not step keeps what it has while another one steps, for some heartbeat periods at most.
 func specLastSteps(t *testing.T, sp *spectest.Spec) {
-	keeps := Time(sp.Number(t, "life", "last steps")) * beat
+	keeps := Time(sp.Number(t, "life", "last steps")) * heartbeat
 	for state, steps := range map[wire.State]bool{wire.Training: true, wire.Stopped: false} {
 		n, o := worker(t, 9, true)
-		o.beats(n, wire.Beat{State: state, Unpublished: n.w.all()})
+		o.heartbeats(n, wire.Heartbeat{State: state, Unpublished: n.w.all()})
 		n.do(func() { n.machine.Tick(n.clock()) })
 		if n.may || n.unpublished() == 0 {
 			t.Fatalf("it steps %v, with %d steps unpublished", n.may, n.unpublished())

@@ -19,20 +19,20 @@ func TestSpecLife(t *testing.T) {
 	})
 }
 
-// beat is the shortest beat period.
-const beat = defaultBeatMs
+// heartbeat is the shortest heartbeat period.
+const heartbeat = defaultHeartbeatMs
 
 // quietMs is how long all have to agree in the end.
-const quietMs = beat
+const quietMs = heartbeat
 
 // How long nodes wait for what, where the text names no time or names the same.
 const (
-	keyMs        = 600_000   // for somebody who knows what a key signed
-	holderMs     = 600_000   // for a silent peer that has more than genesis
-	shareMs      = 600_000   // for peers that lack the end of the run
-	silentMs     = 10 * beat // until a peer counts as silent
-	doubtMs      = 10 * beat // until words are doubted
-	lingerMs     = 30 * beat // for peers that show another end
-	farewellMs   = beat      // after the end
-	donorsInVain = 16        // in a row
+	keyMs         = 600_000        // for somebody who knows what a key signed
+	holderMs      = 600_000        // for a silent peer that has more than genesis
+	shareMs       = 600_000        // for peers that lack the end of the run
+	silentMs      = 10 * heartbeat // until a peer counts as silent
+	doubtMs       = 10 * heartbeat // until words are doubted
+	lingerMs      = 30 * heartbeat // for peers that show another end
+	farewellMs    = heartbeat      // after the end
+	sourcesInVain = 16             // in a row
 )

@@ -25,7 +25,7 @@ func (n *Node) damaged(f Fault) bool {
 	}
 	if f.Kind == fault.Corrupt {
 		n.damage.corrupted = true
-		n.machine.Rounds().Fragment(int(f.Factor)).Tip().Anchor[0] += 100
+		n.machine.Rounds().Fragment(int(f.Factor)).Tip().Global[0] += 100
 		return true
 	}
 	n.damage.befell, n.damage.miscalculates, n.w.checks.faulty[n.id] = true, true, true
@@ -44,8 +44,8 @@ func (n *Node) computed(p int, tip *outer.Tip) *outer.Tip {
 	}
 	n.damage.miscalculates = false
 	wrong := *tip
-	wrong.Anchor = slices.Clone(tip.Anchor)
-	wrong.Anchor[0]++
+	wrong.Global = slices.Clone(tip.Global)
+	wrong.Global[0]++
 	sealed, err := outer.DecodeTip(wrong.Encode(), n.w.plan[p], n.w.s.Params)
 	if err != nil {
 		n.broken("sim", "a wrong tip: %v", err)

@@ -34,7 +34,7 @@ func (t manyTensors) Specs() (specs []tensor.Spec) {
 
 func (t manyTensors) Initial() []float32             { return initial(t.Specs()) }
 func (t manyTensors) Tokens() int                    { return TokensPerStep }
-func (t manyTensors) Loss(theta []float32) float64   { return Loss(theta) }
+func (t manyTensors) Loss(local []float32) float64   { return Loss(local) }
 func (t manyTensors) Learned([]float32) error        { return nil }
 func (t manyTensors) Trainer(node, life int) Trainer { return &drifting{t.Initial(), node<<8 + life} }
 
@@ -43,16 +43,16 @@ func (t manyTensors) payload() float64 { return float64(codec.MaxSize(codec.Int4
 
 // drifting is a trainer that moves a few values in a step: what it learns is not looked at.
 type drifting struct {
-	theta []float32
+	local []float32
 	at    int
 }
 
-func (c *drifting) Params() []float32 { return c.theta }
+func (c *drifting) Params() []float32 { return c.local }
 
 func (c *drifting) Step(func() float64) error {
 	c.at++
-	for i := c.at * 7919 % 61; i < len(c.theta); i += 61 {
-		c.theta[i] += float32(i%17-8) * 1e-3
+	for i := c.at * 7919 % 61; i < len(c.local); i += 61 {
+		c.local[i] += float32(i%17-8) * 1e-3
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (e endWorld) scenario(seed uint64) Scenario {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	task := manyTensors{8192}
 	if e.demand > 0 {
-		task.values = 4 * 8192 // headers and beats are a small part of what travels
+		task.values = 4 * 8192 // headers and heartbeats are a small part of what travels
 	}
 	p := ParamsOf(outer.Spec{Fragments: endFragments, H: 24, Learners: e.nodes})
 	p.GraceMaxMs = outer.LongGraceMs
@@ -117,7 +117,7 @@ func (e endWorld) scenario(seed uint64) Scenario {
 	step := Time(500 + rng.IntN(1500))
 	s := Scenario{
 		Seed: seed, Params: p, Founders: make([]NodeSpec, e.nodes), Link: Link{LatencyMs: max(e.latency, 1), JitterMs: e.latency / 8},
-		StepMs: step, BeatMs: 500, LimitMs: 600_000, Task: task, Lean: true,
+		StepMs: step, HeartbeatMs: 500, LimitMs: 600_000, Task: task, Lean: true,
 	}
 	for i := range s.Founders {
 		if len(e.speeds) > 0 {
@@ -146,7 +146,7 @@ type ended struct {
 	allowed     float64
 	idle        float64 // s from a learner's last step until it says that the run is over, of who waited longest
 	rest        float64 // s of that since the last step of any
-	payloads    float64 // s that the last deltas take, with a few round trips and a beat
+	payloads    float64 // s that the last deltas take, with a few round trips and a heartbeat
 	step        float64 // s of a step of the slowest
 }
 
@@ -195,7 +195,7 @@ func (e endWorld) play(t *testing.T, seed uint64) ended {
 	if s.Link.BytesMs > 0 {
 		way += Time(float64(len(w.nodes)-1) * endFragments * s.Task.(manyTensors).payload() / s.Link.BytesMs)
 	}
-	out.payloads = float64(way+max(s.BeatMs, w.first().machine.Gossip().BeatPeriodMs())) / 1000
+	out.payloads = float64(way+max(s.HeartbeatMs, w.first().machine.Gossip().HeartbeatPeriodMs())) / 1000
 	return out
 }
 

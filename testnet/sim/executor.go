@@ -175,7 +175,7 @@ func (n *Node) adopted(e replica.Adopted) {
 	n.book.settles(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
 	n.book.returns(n.disk.OwnIDs(returned))
 	n.w.history.bytes(a.Tip.State[:])
-	n.w.checkTheta(n, a, a.Discards() || loss.Found != nil)
+	n.w.checkLocal(n, a, a.Discards() || loss.Found != nil)
 	n.w.checkTaken(n, a)
 }
 

@@ -18,7 +18,7 @@ func Explore(seed uint64) Scenario {
 	founders := x.founders()
 	x.slowLink = max(slowLink, slowLinkEach*float64(len(founders)))
 	s := Scenario{
-		Seed: seed, Founders: founders, Link: x.weather(), StepMs: 100,
+		Seed: seed, Founders: founders, Link: x.network(), StepMs: 100,
 		Params: x.params(len(founders)), AtLeast: exploreLeast, Open: x.IntN(8) == 0,
 	}
 	if len(founders) > defaultDegree || x.IntN(4) == 0 {
@@ -40,7 +40,7 @@ const (
 	recoverMs       = 4_000 // the faults end so long before the budget could be reached
 
 	// A slow link carries so many bytes per millisecond, or so many for each founder.
-	// With many nodes beats alone, ten times as frequent as in a real run, come to
+	// With many nodes heartbeats alone, ten times as frequent as in a real run, come to
 	// that.
 	slowLink     = 100
 	slowLinkEach = 16
@@ -84,7 +84,7 @@ func (x explorer) spec(index int) NodeSpec {
 // some runs and are pulled in others, learners as they are or as somebody thought that they would be.
 func (x explorer) params(learners int) outer.Params {
 	spec := outer.Spec{
-		Fragments: 3, Codec: codec.Int4, H: 4 + x.IntN(5), Answerers: 3 + x.IntN(14), Learners: learners, OwnText: x.IntN(6) == 0,
+		Fragments: 3, Codec: codec.Int4, H: 4 + x.IntN(5), LearnersPerRound: 3 + x.IntN(14), Learners: learners, OwnText: x.IntN(6) == 0,
 	}
 	switch x.IntN(4) {
 	case 0:
@@ -111,7 +111,7 @@ func (x explorer) params(learners int) outer.Params {
 	return p
 }
 
-func (x explorer) weather() Link {
+func (x explorer) network() Link {
 	latency := []Time{2, 10, 40, 150}[x.IntN(4)]
 	return Link{
 		LatencyMs: latency, JitterMs: x.Int64N(2*latency + 1),
@@ -168,8 +168,8 @@ func (x explorer) fault(at Time, s *Scenario) Fault {
 		f.Spec = x.spec(nodes)
 	case fault.Partition, fault.Cut:
 		f.Others = x.some(nodes, f.Node)
-	case fault.Weather:
-		f.Link = x.weather()
+	case fault.Network:
+		f.Link = x.network()
 	case fault.Slow:
 		f.Factor = 1 + x.Int64N(lastLearnerSlow)
 	case fault.Skew:

@@ -25,8 +25,8 @@ func (w *World) disturb(f Fault) bool {
 		return w.merge()
 	case fault.Mend:
 		return w.mend(f)
-	case fault.Weather:
-		w.setWeather(cmp.Or(f.Link, w.s.Link))
+	case fault.Network:
+		w.setNetwork(cmp.Or(f.Link, w.s.Link))
 		return true
 	case fault.Join:
 		stays := func(n *Node) bool { return n.up && !n.left && !n.spec.Outsider } // a link names who does
@@ -292,7 +292,7 @@ func (w *World) mendAll() {
 	for _, n := range w.nodes {
 		n.befell = Link{}
 	}
-	w.setWeather(w.s.Link)
+	w.setNetwork(w.s.Link)
 	for _, n := range w.nodes {
 		n.disk.Full = false
 		n.slow = Time(max(n.spec.Slow, 1))

@@ -117,7 +117,7 @@ func TestBrokenOfFewAtFirst(t *testing.T) {
 		}
 		alone, beside := play(honest(1)), play(withFault(2, f.fault, 8))
 		for p := range alone.plan {
-			if !slices.Equal(alone.tips[p].Anchor, beside.tips[p].Anchor) {
+			if !slices.Equal(alone.tips[p].Global, beside.tips[p].Global) {
 				t.Errorf("%s: fragment %d is not where it would be alone", f.name, p)
 			}
 		}

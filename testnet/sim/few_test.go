@@ -119,7 +119,7 @@ func (r *fewRun) playOn(t *testing.T, rounds int) {
 	}
 }
 
-// train takes a round's steps. What diverged by the anchors of others goes on.
+// train takes a round's steps. What diverged by the global parameters of others goes on.
 func (l *fewLearner) train(t *testing.T, h int) {
 	t.Helper()
 	for l.owed += float64(h) / float64(l.slow); l.owed >= 1; l.owed-- {
@@ -155,7 +155,7 @@ func (r *fewRun) fold(t *testing.T, p int) {
 	r.tips[p] = next
 	for i, l := range r.learners {
 		for k := range rest[i] {
-			rest[i][k] += next.Anchor[k]
+			rest[i][k] += next.Global[k]
 		}
 		f.Scatter(rest[i], l.Params())
 	}
@@ -176,14 +176,14 @@ func (r *fewRun) note(result outer.Result) {
 }
 
 // contribute is the delta of learner i for the open round, nil where it has too few steps or its fault sends none, and
-// what the learner has beside the anchor once it is published.
+// what the learner has beside the global parameters once it is published.
 func (r *fewRun) contribute(t *testing.T, p, i int) (*outer.Contribution, []float32) {
 	t.Helper()
 	l, f, tip := r.learners[i], r.plan[p], r.tips[p]
 	u := make([]float32, f.Len)
 	f.Gather(l.Params(), u)
 	for k := range u {
-		u[k] = finite(u[k] - tip.Anchor[k])
+		u[k] = finite(u[k] - tip.Global[k])
 	}
 	l.freeze(f, u)
 	if int(l.steps[p]) < r.params.HMin {
@@ -256,7 +256,7 @@ func (r *fewRun) result(t *testing.T) (out fewResult) {
 	var counted uint64
 	last := outer.Author{byte(len(r.learners) - 1)}
 	for p, f := range r.plan {
-		f.Scatter(r.tips[p].Anchor, slab.Data)
+		f.Scatter(r.tips[p].Global, slab.Data)
 		counted += r.tips[p].Tokens
 		out.ended = out.ended || r.tips[p].EndRound != 0
 		out.trust += r.tips[p].Trust(last) / float64(len(r.plan))

@@ -20,12 +20,12 @@ type Fit struct {
 
 // Limits of what runs are promised that suit their links.
 const (
-	mostLate      = 0.10
-	mostOver      = 0.01
-	mostEndTravel = 3 // times what the last payloads travel
-	mostEndBeats  = 5 // and beat periods: three of silence, and those of the beats before and after it
-	settleRounds  = 5
-	mostPlans     = 1.25 // within which plans stay as they are, see optimizer/rounds
+	mostLate          = 0.10
+	mostOver          = 0.01
+	mostEndTravel     = 3 // times what the last payloads travel
+	mostEndHeartbeats = 5 // and heartbeat periods: three of silence, and those of the heartbeats before and after it
+	settleRounds      = 5
+	mostPlans         = 1.25 // within which plans stay as they are, see optimizer/rounds
 )
 
 // fit is a promise about links. It holds where applies says so.
@@ -110,7 +110,7 @@ func (w *World) Fit() Fit {
 			late += float64(n.lateNow())
 			f.EndMs = max(f.EndMs, n.endedAt)
 			travel = max(travel, n.travelMs())
-			period = max(period, n.machine.Gossip().BeatPeriodMs())
+			period = max(period, n.machine.Gossip().HeartbeatPeriodMs())
 		}
 	}
 	for p := range w.plan {
@@ -119,7 +119,7 @@ func (w *World) Fit() Fit {
 	f.EndMs = max(f.EndMs-last, 0)
 	f.Late = late / max(float64(w.counts.Deltas*(len(w.nodes)-1)), 1)
 	f.Discarded, f.Over, f.MostOver = discarded/max(trained, 1), over, w.mostOver()
-	f.MostEndMs = mostEndTravel*travel + mostEndBeats*period
+	f.MostEndMs = mostEndTravel*travel + mostEndHeartbeats*period
 	return f
 }
 

@@ -110,7 +110,7 @@ func setKey(prev outer.Digest, set []outer.Contribution) outer.Digest {
 }
 
 func (f *folder) remember(key foldKey, x folded) {
-	if len(f.order) < min(maxFolds, max(1, maxValues/len(x.tip.Anchor))) {
+	if len(f.order) < min(maxFolds, max(1, maxValues/len(x.tip.Global))) {
 		f.order = append(f.order, key)
 	} else {
 		f.next %= len(f.order)

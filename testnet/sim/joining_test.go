@@ -12,17 +12,17 @@ import (
 func TestJoinerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := atWork(t, calmScenario(2, 400))
-	donors := w.nodes
-	n := w.comes(donors...)
+	sources := w.nodes
+	n := w.comes(sources...)
 	w.look(t, "tips are installed", 1, 10_000, func() bool { return n.Installs > 0 })
 	if n.ready() {
 		t.Fatal("it trains already")
 	}
-	for _, d := range donors {
+	for _, d := range sources {
 		d.crash()
 	}
-	w.readyAfter(t, n, 100*beat)
-	for _, d := range donors {
+	w.readyAfter(t, n, 100*heartbeat)
+	for _, d := range sources {
 		d.restart()
 	}
 	w.Finish()
@@ -59,7 +59,7 @@ func TestStagesOfAJoin(t *testing.T) {
 		if done < 0 || done > 1 {
 			t.Fatalf("%s: share %g", text, done)
 		}
-		for _, stage := range []string{"dialling", "roster", "asking others", "asking", "snapshot", "replaying", "ready"} {
+		for _, stage := range []string{"dialling", "peer list", "asking others", "asking", "snapshot", "replaying", "ready"} {
 			if strings.HasPrefix(text, stage) && !slices.Contains(seen, stage) {
 				seen = append(seen, stage)
 			}
@@ -71,7 +71,7 @@ func TestStagesOfAJoin(t *testing.T) {
 		w.connect(n, p)
 	}
 	w.look(t, "it is ready", 5, 30_000, look)
-	if want := []string{"dialling", "roster", "asking", "asking others", "snapshot", "replaying", "ready"}; !slices.Equal(seen, want) {
+	if want := []string{"dialling", "peer list", "asking", "asking others", "snapshot", "replaying", "ready"}; !slices.Equal(seen, want) {
 		t.Errorf("stages %q, want %q", seen, want)
 	}
 }
@@ -143,7 +143,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 			t.Errorf("node %d said %q", n.index, w.checks.told[n])
 		}
 	}
-	w.until(t, "the founders may go", 40*beat, func() bool { return founders[0].mayEnd() && founders[1].mayEnd() })
+	w.until(t, "the founders may go", 40*heartbeat, func() bool { return founders[0].mayEnd() && founders[1].mayEnd() })
 }
 
 func (n *Node) mayEnd() bool { return n.machine.View().MayEnd(n.clock()) }
@@ -159,7 +159,7 @@ func TestTheEndWaitsForThoseCutOff(t *testing.T) {
 	w.until(t, "the founder finishes", w.s.LimitMs, func() bool { return founder.finished })
 	founder.liar, joiner.side = nil, restSide<<1
 	w.disconnect(founder, joiner)
-	w.RunFor(20 * beat)
+	w.RunFor(20 * heartbeat)
 	if founder.mayEnd() {
 		t.Error("the founder may go though a joiner has lost its connection just now")
 	}
@@ -175,7 +175,7 @@ func TestTheEndIsShort(t *testing.T) {
 	t.Parallel()
 	w := few(t, 3, 200)
 	w.until(t, "all finish", w.s.LimitMs, w.allFinished)
-	w.until(t, "all may go", 10*beat, func() bool {
+	w.until(t, "all may go", 10*heartbeat, func() bool {
 		return !slices.ContainsFunc(w.nodes, func(n *Node) bool { return !n.mayEnd() })
 	})
 }

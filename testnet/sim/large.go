@@ -13,11 +13,11 @@ func Large(nodes int, rounds uint32, seed uint64) Scenario {
 	p.GraceMinMs = 400 // covers six hops
 	founders := make([]NodeSpec, nodes)
 	for i := range founders {
-		founders[i].Slow = 1 + i%3 // so that bells are spread over time
+		founders[i].Slow = 1 + i%3 // so that proposals are spread over time
 	}
 	return Scenario{
 		Seed: seed, Params: p, Founders: founders, Link: Link{LatencyMs: 20, JitterMs: 20}, Degree: largeDegree,
-		StepMs: largeStepMs, TickMs: largeTickMs, BeatMs: 2000, Rounds: rounds,
+		StepMs: largeStepMs, TickMs: largeTickMs, HeartbeatMs: 2000, Rounds: rounds,
 		LimitMs: 10 * Time(rounds) * Time(p.H) * largeStepMs, Lean: true,
 	}
 }
@@ -53,7 +53,7 @@ func OnLinks(links []Link, rounds uint32, payload float64, everyMs Time, faults 
 	s.Params = ParamsOf(outer.Spec{
 		Fragments: 3, Codec: codec.F32, H: linkedH, Learners: len(links), Budget: uint64(len(links)) * uint64(rounds) * linkedH * TokensPerStep,
 	})
-	s.StepMs, s.TickMs, s.BeatMs = max(everyMs/linkedH, 1), thinTickMs, thinBeatMs
+	s.StepMs, s.TickMs, s.HeartbeatMs = max(everyMs/linkedH, 1), thinTickMs, thinHeartbeatMs
 	s.Scale = min(max(ScaleOf(payload), 1), MaxScale)
 	for i, l := range links {
 		s.Founders[i].Link = l

@@ -78,7 +78,7 @@ func TestLossIsPromisedUnlessLiarsOutweigh(t *testing.T) {
 		"a slow liar has less than half":     func(s *Scenario) { s.Founders[1].Slow = 3 },
 		"later rounds make it good":          func(s *Scenario) { *s = parted(8000) },
 		"it lies when the run has ended":     func(s *Scenario) { s.Founders[1].Attack.From = s.LimitMs },
-		"what it makes is what it publishes": func(s *Scenario) { s.Founders[1].Attack = Attack{Kind: FalseBeats} },
+		"what it makes is what it publishes": func(s *Scenario) { s.Founders[1].Attack = Attack{Kind: FalseHeartbeats} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := doubtful(2)

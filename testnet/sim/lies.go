@@ -6,13 +6,13 @@ import "slices"
 var memberLies = []Attack{
 	{Kind: SignFlip, Times: 1}, {Kind: Zero}, {Kind: Noise, Times: 1}, {Kind: Garbage}, {Kind: Unfinite},
 	{Kind: Equivocate}, {Kind: LateProof, Times: 3}, {Kind: OneProof, Times: 4}, {Kind: ShownToHalf}, {Kind: WindowsEdge},
-	{Kind: FalseBeats}, {Kind: WithholdAll}, {Kind: WithholdSome}, {Kind: WrongPayloads}, {Kind: WrongChunks}, {Kind: ShortChunks},
+	{Kind: FalseHeartbeats}, {Kind: WithholdAll}, {Kind: WithholdSome}, {Kind: WrongPayloads}, {Kind: WrongChunks}, {Kind: ShortChunks},
 	{Kind: FalseStates}, {Kind: StallRepairs},
 }
 
 // strangersLies are what one may do that never trains.
 var strangersLies = []Attack{
-	{Kind: StaleRounds}, {Kind: PayloadMissing, Times: 3}, {Kind: FreshBeats, Times: 20}, {Kind: FalseBeats},
+	{Kind: StaleRounds}, {Kind: PayloadMissing, Times: 3}, {Kind: FreshHeartbeats, Times: 20}, {Kind: FalseHeartbeats},
 	{Kind: BareHeaders, Times: 2}, {Kind: IdleCrowd, Times: 20}, {Kind: StallRepairs}, {Kind: WrongChunks},
 }
 

@@ -16,7 +16,7 @@ func longRounds(seed uint64, graceMax Time) Scenario {
 	rate := (nodes - 1) * bytesAt(scale) / sweepMs
 	return Scenario{
 		Seed: seed, Params: p, Founders: make([]NodeSpec, nodes), Link: Link{LatencyMs: 40, BytesMs: rate, DownMs: rate},
-		StepMs: 20_000, TickMs: 500, BeatMs: 2000, CalmMs: 1, LimitMs: 3 * 3_600_000, Scale: scale, Rounds: 6,
+		StepMs: 20_000, TickMs: 500, HeartbeatMs: 2000, CalmMs: 1, LimitMs: 3 * 3_600_000, Scale: scale, Rounds: 6,
 	}
 }
 

@@ -221,7 +221,7 @@ func (n *Node) boot() {
 func (n *Node) policy() replica.Policy {
 	p := replica.NodePolicy()
 	p.TrustMemory, p.ChunksStayMs = n.w.s.Lean, chunksStay
-	p.Donor.FreshMs /= 10
+	p.Source.FreshMs /= 10
 	p.KeepBytes, p.LeaveWithinMs = n.w.s.Policy.KeepBytes, n.w.s.Policy.LeaveWithinMs
 	return p
 }
@@ -247,7 +247,7 @@ func (n *Node) unlimited() core.Config {
 		Gossip: gossip.Config{
 			Members: n.members,
 
-			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, BeatMinMs: w.s.BeatMs, Common: n.disk.Common, Resume: n.disk.Fetching,
+			Self: n.id, Key: n.key, Run: w.run, Incarnation: n.started, HeartbeatMinMs: w.s.HeartbeatMs, Common: n.disk.Common, Resume: n.disk.Fetching,
 			WindowAccept: p.WindowAccept, WindowUnion: p.WindowUnion, TargetPeers: w.s.Degree,
 			HasChunk:     n.disk.HasChunk,
 			VerifyHeader: func(h wire.SignedHeader) error { return w.verifier.header(w.run, h) },

@@ -17,7 +17,7 @@ type outsider struct {
 	w    *World
 	key  ed25519.PrivateKey
 	id   wire.PeerID
-	seq  uint64 // of its beats
+	seq  uint64 // of its heartbeats
 	life int64  // of its process, counted from 0
 }
 
@@ -51,15 +51,15 @@ func (o *outsider) says(n *Node, m wire.Message) {
 	n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: o.id, Message: m}) })
 }
 
-// beats has a node hear a beat.
-func (o *outsider) beats(n *Node, b wire.Beat) {
+// heartbeats has a node hear a heartbeat.
+func (o *outsider) heartbeats(n *Node, b wire.Heartbeat) {
 	o.seq++
 	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1+o.life, o.seq, make([]uint32, len(o.w.plan))
-	b.PeriodMs = cmp.Or(b.PeriodMs, beat)
+	b.PeriodMs = cmp.Or(b.PeriodMs, heartbeat)
 	if b.Unpublished == nil {
 		b.Unpublished = make([]uint64, len(o.w.plan))
 	}
-	m, err := wire.Open(o.w.run, wire.EncodeBeat(o.key, o.w.run, b))
+	m, err := wire.Open(o.w.run, wire.EncodeHeartbeat(o.key, o.w.run, b))
 	if err != nil {
 		panic(err)
 	}
@@ -118,7 +118,7 @@ func TestBarredLearner(t *testing.T) {
 		h := headerAt(1, w.nodes[0].machine.Rounds().Fragment(1).Closed()+2)
 		a := o.signs(h, w.payload(1))
 		h.Tokens++
-		o.spreads(w.nodes[(i+1)%3], wire.EncodeEvidence(wire.Evidence{A: a, B: o.signs(h, w.payload(1))}))
+		o.spreads(w.nodes[(i+1)%3], wire.EncodeEquivocation(wire.Equivocation{A: a, B: o.signs(h, w.payload(1))}))
 		w.Finish()
 		for _, n := range w.nodes {
 			if !n.machine.Rounds().Barred(o.id) {

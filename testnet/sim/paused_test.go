@@ -8,9 +8,9 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// pausedAt says whether a node's newest beat at a peer says that it is paused.
+// pausedAt says whether a node's newest heartbeat at a peer says that it is paused.
 func (n *Node) pausedAt(p *Node) (paused bool) {
-	p.machine.Gossip().Peers().Beats(func(id wire.PeerID, b *wire.Beat, _ gossip.Time) {
+	p.machine.Gossip().Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
 		paused = paused || id == n.id && b.Paused
 	})
 	return paused
@@ -36,7 +36,7 @@ func specPaused(t *testing.T, _ *spectest.Spec) {
 		t.Fatal("nothing is unpublished")
 	}
 	n.rest(true)
-	w.look(t, "its peer knows", 1, beat, func() bool { return n.pausedAt(w.nodes[0]) })
+	w.look(t, "its peer knows", 1, heartbeat, func() bool { return n.pausedAt(w.nodes[0]) })
 	w.until(t, "it rests", 6000, n.machine.View().Resting)
 	if n.Steps != steps || len(n.book.own) <= published || n.unpublished() > 0 {
 		t.Errorf("%d steps more, %d deltas more, %d steps unpublished", n.Steps-steps, len(n.book.own)-published, n.unpublished())
@@ -179,11 +179,11 @@ func TestPausedBeforeItReachedAnybody(t *testing.T) {
 }
 
 // A laptop is closed for ten minutes, in which its connections end. It contributes again
-// within 20 s, beat periods as in a real run.
+// within 20 s, heartbeat periods as in a real run.
 func TestLidClosedForTenMinutes(t *testing.T) {
 	t.Parallel()
 	s := calmScenario(3, 20_000)
-	s.BeatMs = 2000
+	s.HeartbeatMs = 2000
 	w := newWorld(t, s)
 	w.RunFor(5000)
 	n := w.nodes[2]

@@ -20,7 +20,7 @@ const mostPlanned = 2 * exploreMost
 func differences(p outer.Params, nodes int) (fields []string) {
 	for learners := range max(mostPlanned, nodes+1) {
 		made := outer.Spec{
-			Fragments: p.Fragments, Codec: p.Codec, H: p.H, Answerers: p.Answerers, Learners: learners, StepTokens: TokensPerStep,
+			Fragments: p.Fragments, Codec: p.Codec, H: p.H, LearnersPerRound: p.LearnersPerRound, Learners: learners, StepTokens: TokensPerStep,
 			Budget: p.Budget, CreatedMs: p.CreatedMs, OwnText: p.OwnText,
 		}.Params()
 		var now []string

@@ -64,7 +64,7 @@ func (w *World) same() bool {
 const agreeRounds = 110
 
 // agreeMs is how long that may take however many rounds close: where ten close in
-// a second, beats, dialling and requests that nobody answers are still clocked in
+// a second, heartbeats, dialling and requests that nobody answers are still clocked in
 // seconds. It is the longest that a request waits for an answer.
 const agreeMs = 20_000
 
@@ -78,19 +78,19 @@ func (w *World) checkAtRest() {
 
 // checkLoss: the run came to a model that is worth something, unless liars outweighed the honest.
 func (w *World) checkLoss() {
-	if err := w.s.Task.Learned(w.Anchors()); err != nil && !w.outweighed() {
+	if err := w.s.Task.Learned(w.Globals()); err != nil && !w.outweighed() {
 		w.broken("learns", "%v", err)
 	}
 }
 
-// Anchors are the parameters that the run came to.
-func (w *World) Anchors() []float32 {
+// Global parameters are the parameters that the run came to.
+func (w *World) Globals() []float32 {
 	n := w.first()
-	theta := make([]float32, len(n.trainer.Params()))
+	local := make([]float32, len(n.trainer.Params()))
 	for p, f := range w.plan {
-		f.Scatter(n.machine.Rounds().Fragment(p).Tip().Anchor, theta)
+		f.Scatter(n.machine.Rounds().Fragment(p).Tip().Global, local)
 	}
-	return theta
+	return local
 }
 
 // checkBudget: every fragment reached the budget. At most what the last two

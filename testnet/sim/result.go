@@ -15,7 +15,7 @@ type Counts struct {
 	MessagesLost     int                `json:"messages_lost"`     // hops that did not arrive
 	Deltas           int                `json:"deltas"`            // published
 	Folds            int                `json:"folds"`             // computed, not remembered
-	FoldedForOthers  int                `json:"folded_for_others"` // rounds that donors folded again
+	FoldedForOthers  int                `json:"folded_for_others"` // rounds that snapshot sources folded again
 	FilesDamaged     int                `json:"files_damaged"`
 	LedgersUnchecked int                `json:"ledgers_unchecked"`          // no node had the whole chain
 	GivenUpAndFolded uint64             `json:"given_up_and_folded"`        // tokens: discarded where tips were taken whole, and folded by others
@@ -34,7 +34,7 @@ type Result struct {
 	Rounds    uint32  `json:"rounds"`     // closed, of the fragment that has the fewest
 	Tokens    uint64  `json:"tokens"`     // folded
 	Trained   uint64  `json:"trained"`    // tokens stepped by all learners
-	Loss      float64 `json:"loss"`       // of the anchors, at the start it is LossStart
+	Loss      float64 `json:"loss"`       // of the global parameters, at the start it is LossStart
 	LossStart float64 `json:"loss_start"`
 	AgreedMs  Time    `json:"agreed_ms,omitempty"`     // from the end of the faults to one chain
 	AgreedIn  uint32  `json:"agreed_rounds,omitempty"` // and the rounds closed meanwhile
@@ -130,7 +130,7 @@ func (w *World) leastClosed() uint32 {
 func (w *World) Result() Result {
 	r := Result{
 		Seed: w.s.Seed, Nodes: len(w.nodes), VirtualMs: w.now - Start, Rounds: w.leastClosed(),
-		Loss: w.s.Task.Loss(w.Anchors()), LossStart: w.s.Task.Loss(w.s.Task.Initial()), Counts: w.counts, Err: w.err,
+		Loss: w.s.Task.Loss(w.Globals()), LossStart: w.s.Task.Loss(w.s.Task.Initial()), Counts: w.counts, Err: w.err,
 	}
 	if w.checks.agreed != 0 {
 		r.AgreedMs, r.AgreedIn = w.checks.agreed-w.checks.calmed, w.checks.took

@@ -109,7 +109,7 @@ func (n *Node) told(text string) bool {
 }
 
 // equalTo reports whether two nodes have one chain and one state two rounds
-// below those that both have folded, as beats compare them.
+// below those that both have folded, as heartbeats compare them.
 func (n *Node) equalTo(p *Node) bool {
 	for f := range n.w.plan {
 		round := min(n.machine.Rounds().Fragment(f).Tip().Round, p.machine.Rounds().Fragment(f).Tip().Round)
@@ -185,7 +185,7 @@ func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 // bent is a tip with a value changed, and the digest of the right one.
 func bent(tip *outer.Tip) *outer.Tip {
 	wrong := *tip
-	wrong.Anchor = slices.Clone(tip.Anchor)
-	wrong.Anchor[0]++
+	wrong.Global = slices.Clone(tip.Global)
+	wrong.Global[0]++
 	return &wrong
 }

@@ -20,26 +20,26 @@ const Start Time = 1_000_000_000
 
 // Scenario is one world, as data. The same scenario has the same history.
 type Scenario struct {
-	Seed     uint64
-	Params   outer.Params
-	Founders []NodeSpec // begin the run together, connected
-	Link     Link       // of every pair of nodes
-	Degree   int        // connections that a node seeks; 0 means defaultDegree
-	StepMs   Time       // of an inner step of a node of speed 1
-	TickMs   Time       // between two ticks of a machine; 0 means as a real node
-	BeatMs   int64      // shortest beat period
-	Faults   []Fault    // by time
-	CalmMs   Time       // after the start: what is still disturbed ends then
-	Unmended bool       `json:",omitempty"` // at CalmMs nothing is mended: what is down stays down
-	LimitMs  Time       // after the start: by then the run must have ended
-	Rounds   uint32     // end when every fragment closed so many; 0 = at the budget
-	AtLeast  uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
-	Policy   Policy     `json:",omitzero"`  // what nodes decide by themselves
-	Deltas   int        `json:",omitempty"` // that a fold of one round takes; 0 = as many as SPEC.md says
-	Open     bool       `json:",omitempty"` // everybody may contribute; else the run admits by invitation, and all but outsiders are invited
-	Lean     bool       // for large worlds: see DESIGN.md, "Scale"
-	Trace    bool       `json:"-"` // the result has the life of every delta
-	Task     Task       `json:"-"` // what the nodes learn; nil means the quadratic
+	Seed        uint64
+	Params      outer.Params
+	Founders    []NodeSpec // begin the run together, connected
+	Link        Link       // of every pair of nodes
+	Degree      int        // connections that a node seeks; 0 means defaultDegree
+	StepMs      Time       // of an inner step of a node of speed 1
+	TickMs      Time       // between two ticks of a machine; 0 means as a real node
+	HeartbeatMs int64      // shortest heartbeat period
+	Faults      []Fault    // by time
+	CalmMs      Time       // after the start: what is still disturbed ends then
+	Unmended    bool       `json:",omitempty"` // at CalmMs nothing is mended: what is down stays down
+	LimitMs     Time       // after the start: by then the run must have ended
+	Rounds      uint32     // end when every fragment closed so many; 0 = at the budget
+	AtLeast     uint32     `json:",omitempty"` // rounds of a run to the budget: if fewer close it is run again with a larger one
+	Policy      Policy     `json:",omitzero"`  // what nodes decide by themselves
+	Deltas      int        `json:",omitempty"` // that a fold of one round takes; 0 = as many as SPEC.md says
+	Open        bool       `json:",omitempty"` // everybody may contribute; else the run admits by invitation, and all but outsiders are invited
+	Lean        bool       // for large worlds: see DESIGN.md, "Scale"
+	Trace       bool       `json:"-"` // the result has the life of every delta
+	Task        Task       `json:"-"` // what the nodes learn; nil means the quadratic
 
 	PayloadScale float64  `json:",omitempty"` // payloads have so many times their bytes on links, as those of a larger model; 0 = 1
 	Fits         []string `json:",omitempty"` // promises about links that are checked as well
@@ -80,17 +80,17 @@ type Link struct {
 
 // Limits and defaults of a scenario.
 const (
-	defaultDegree = 12  // as gossip's TargetPeers
-	nodeTickMs    = 20  // as node's tickEvery
-	defaultBeatMs = 200 // test profile: ten times faster than a real run's
-	maxNodes      = 20_000
+	defaultDegree      = 12  // as gossip's TargetPeers
+	nodeTickMs         = 20  // as node's tickEvery
+	defaultHeartbeatMs = 200 // test profile: ten times faster than a real run's
+	maxNodes           = 20_000
 )
 
 // Kinds are the faults of a world, in the order in which reports list them. One that makes
 // no sense when its time comes (a kill of a node that is down) does nothing and is not counted.
 var Kinds = []fault.Verb{
 	fault.Kill, fault.PowerCut, fault.Lose, fault.Wipe, fault.Start, fault.Pause, fault.Resume, fault.Join, fault.Leave,
-	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Weather, fault.Slow, fault.Skew,
+	fault.Partition, fault.Merge, fault.Cut, fault.Mend, fault.DiskFull, fault.DiskFree, fault.Network, fault.Slow, fault.Skew,
 	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link, fault.Rest, fault.Work, fault.Revoke,
 }
 
@@ -108,7 +108,7 @@ type Fault struct {
 	Parts  [][]int    `json:"parts,omitempty"`  // of Partition: nodes reach each other that share a part; those in none form one more
 	Factor int64      `json:"factor,omitempty"` // of Slow: times slower; of Skew: ms, from its next start on; of Corrupt: the fragment; of PowerCut: so many of the newest own deltas are lost, too
 	Spec   NodeSpec   `json:"spec,omitzero"`    // of Join; of Upgrade its Version, from its next start on
-	Link   Link       `json:"link,omitzero"`    // of Weather and Link; none = as at the start
+	Link   Link       `json:"link,omitzero"`    // of Network and Link; none = as at the start
 }
 
 // Validate returns an error that names the first field that cannot be.
@@ -163,7 +163,7 @@ func (l Link) isBad() bool {
 func (s Scenario) withDefaults() Scenario {
 	s.Degree = cmp.Or(s.Degree, defaultDegree)
 	s.TickMs = cmp.Or(s.TickMs, nodeTickMs)
-	s.BeatMs = cmp.Or(s.BeatMs, defaultBeatMs)
+	s.HeartbeatMs = cmp.Or(s.HeartbeatMs, defaultHeartbeatMs)
 	if s.Task == nil {
 		s.Task = quadraticTask{s.Seed}
 		if s.Scale > 1 {

@@ -27,7 +27,7 @@ func TestSparseDeltas(t *testing.T) {
 }
 
 // A partition that outlasts the union window ends with one side's chain lost. What its learners had folded into it is
-// discarded. What those deltas had no room for stays with the learners, though it was told from anchors that nobody
+// discarded. What those deltas had no room for stays with the learners, though it was told from global parameters that nobody
 // else ever had. It does not lead the run astray.
 func TestSparseDeltasOfALostChain(t *testing.T) {
 	for _, k := range sparseKinds {
@@ -53,7 +53,7 @@ func TestSparseDeltasOfALostChain(t *testing.T) {
 // heldBudget is how many tokens runs with held progress have at least.
 const heldBudget = 1 << 20
 
-// What is held is progress towards an optimum near which a learner comes in each round, from the anchor again,
+// What is held is progress towards an optimum near which a learner comes in each round, from the global parameters again,
 // until it is sent. Little enough of it adds up that no run diverges, whatever else happens to it, with the outer
 // steps that such runs have. Seed 8 does with sparse where 0.7 of it is held, or with the momentum
 // that sparse8 has.
@@ -72,7 +72,7 @@ func TestHeldProgressDoesNotAddUp(t *testing.T) {
 			for seed := uint64(0); seed < 12; seed += apart {
 				s := Explore(seed)
 				p := ParamsOf(outer.Spec{
-					Fragments: s.Params.Fragments, Codec: k, H: s.Params.H, Answerers: s.Params.Answerers, Learners: len(s.Founders), Budget: max(s.Params.Budget, heldBudget),
+					Fragments: s.Params.Fragments, Codec: k, H: s.Params.H, LearnersPerRound: s.Params.LearnersPerRound, Learners: len(s.Founders), Budget: max(s.Params.Budget, heldBudget),
 				})
 				p.HMin, p.WindowAccept, p.WindowUnion = s.Params.HMin, s.Params.WindowAccept, s.Params.WindowUnion
 				s.Params = p

@@ -15,7 +15,7 @@ import (
 
 // can is the part of the language of faults that a world executes.
 var can = fault.Can{Who: "the simulator", Verbs: Kinds, Instead: map[fault.Verb]string{
-	fault.Loss:   "write weather, such as weather latency 20ms loss 1% @0s",
+	fault.Loss:   "write network, such as network latency 20ms loss 1% @0s",
 	fault.Attack: "give the node that lies a trait in a script, such as node 1 attack sign-flip",
 }}
 
@@ -99,7 +99,7 @@ func appendFault(to []Fault, e fault.Event) ([]Fault, error) {
 		f.Factor = e.By.Milliseconds()
 	case e.Verb == fault.Slow && float64(f.Factor) != e.Factor:
 		r.Fail("x"+fault.Number(e.Factor), "the simulator takes whole factors: write x%d", f.Factor+1)
-	case (e.Verb == fault.Weather || e.Verb == fault.Link) && len(e.Detail) > 0:
+	case (e.Verb == fault.Network || e.Verb == fault.Link) && len(e.Detail) > 0:
 		f.Link = ReadLink(r)
 	default:
 		f.Spec = ReadTraits(r, NodeSpec{})

@@ -10,7 +10,7 @@ import (
 )
 
 func TestParseFaults(t *testing.T) {
-	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 by -5s @1s, join 2 slow 3 @5s, partition 0|1 @4s, weather latency 1s @1s for 1s, corrupt 1 @3s, link 0,1 up=8mbit,delay=40ms,jitter=10ms @7s..8s", 3)
+	got, err := ParseFaults("kill 1 @2s, partition 0+2 @3s, merge @1500ms, cut 0>1+2 @1s, slow 2 x4 @0s, skew 1 by -5s @1s, join 2 slow 3 @5s, partition 0|1 @4s, network latency 1s @1s for 1s, corrupt 1 @3s, link 0,1 up=8mbit,delay=40ms,jitter=10ms @7s..8s", 3)
 	want := []Fault{
 		{Kind: fault.Kill, Node: 1, At: 2000},
 		{Kind: fault.Partition, Others: []int{0, 2}, At: 3000},
@@ -21,8 +21,8 @@ func TestParseFaults(t *testing.T) {
 		{Kind: fault.Join, At: 5000, Spec: NodeSpec{Slow: 3}},
 		{Kind: fault.Join, At: 5000, Spec: NodeSpec{Slow: 3}},
 		{Kind: fault.Partition, Parts: [][]int{{0}, {1}}, At: 4000},
-		{Kind: fault.Weather, At: 1000, Link: Link{LatencyMs: 1000}},
-		{Kind: fault.Weather, At: 2000},
+		{Kind: fault.Network, At: 1000, Link: Link{LatencyMs: 1000}},
+		{Kind: fault.Network, At: 2000},
 		{Kind: fault.Corrupt, Node: 1, At: 3000},
 		{Kind: fault.Link, Node: 0, At: 7000, Link: Link{LatencyMs: 30, JitterMs: 20, BytesMs: 1000}},
 		{Kind: fault.Link, Node: 0, At: 8000},
@@ -41,13 +41,13 @@ func TestParseFaultsRefuses(t *testing.T) {
 		"kill any @2s":                `"kill any @2s": the simulator leaves nothing to chance`,
 		"kill 1 @33%":                 "the simulator has no shares of the tokens",
 		"kill 1 every 5s for 1s":      "the simulator needs to know when this ends: write every 5s from TIME to TIME",
-		"loss 1 1% @0s":               "the simulator knows no loss: write weather, such as weather latency 20ms loss 1% @0s",
+		"loss 1 1% @0s":               "the simulator knows no loss: write network, such as network latency 20ms loss 1% @0s",
 		"attack signflip 1 @0s":       "the simulator knows no attack: give the node",
 		"random":                      "the simulator knows no random: use one of kill,",
 		"slow 1 x1.5 @0s":             `"x1.5": the simulator takes whole factors: write x2`,
 		"join fast @1s":               `"fast": nodes have no such trait; use slow,`,
 		"link 1 speed=3mbit @1s":      `"speed=3mbit": link "speed=3mbit": "speed=3mbit" is no trait of a link`,
-		"weather colour @1s":          `"colour": links have no such trait`,
+		"network colour @1s":          `"colour": links have no such trait`,
 		"kill 3 @2s":                  "",
 		"join @1s, kill 4 @2s":        "",
 		"merge @2s":                   "",

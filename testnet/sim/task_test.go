@@ -27,7 +27,7 @@ func (*ramp) Initial() []float32 { return make([]float32, 7) }
 func (*ramp) Tokens() int        { return 64 }
 
 func (r *ramp) Trainer(node, _ int) Trainer {
-	t := &ramper{theta: r.Initial()}
+	t := &ramper{local: r.Initial()}
 	if node == 0 {
 		t.task, r.trainer = r, t
 	}
@@ -49,12 +49,12 @@ func (r *ramp) Learned(params []float32) error {
 }
 
 type ramper struct {
-	theta []float32
+	local []float32
 	task  *ramp // of node 0
 	steps int
 }
 
-func (r *ramper) Params() []float32 { return r.theta }
+func (r *ramper) Params() []float32 { return r.local }
 
 func (r *ramper) Step(made func() float64) error {
 	progress := made()
@@ -65,8 +65,8 @@ func (r *ramper) Step(made func() float64) error {
 			return errors.New("out of memory")
 		}
 	}
-	for i := range r.theta {
-		r.theta[i] += 0.01 * (1 - r.theta[i])
+	for i := range r.local {
+		r.local[i] += 0.01 * (1 - r.local[i])
 	}
 	return nil
 }
@@ -90,10 +90,10 @@ func TestTaskIsLearned(t *testing.T) {
 		t.Fatal(w.Err())
 	}
 	r := w.Result()
-	if r.LossStart != 7 || r.Loss != task.Loss(w.Anchors()) || r.Loss > 2 || r.Tokens%uint64(task.Tokens()) != 0 {
+	if r.LossStart != 7 || r.Loss != task.Loss(w.Globals()) || r.Loss > 2 || r.Tokens%uint64(task.Tokens()) != 0 {
 		t.Errorf("loss %v of %v, %d tokens", r.Loss, r.LossStart, r.Tokens)
 	}
-	if n := len(w.Anchors()); n != 7 {
+	if n := len(w.Globals()); n != 7 {
 		t.Errorf("%d parameters", n)
 	}
 	last := task.shares[len(task.shares)-1]

@@ -19,7 +19,7 @@ func ExploreThin(seed uint64) Scenario {
 	w := x.world(nodes)
 	s := Scenario{
 		Seed: seed, Params: w.params(), Founders: make([]NodeSpec, nodes), Link: x.link(w.uplink()),
-		Scale: w.scale, Degree: thinDegree, StepMs: w.stepMs, TickMs: thinTickMs, BeatMs: thinBeatMs,
+		Scale: w.scale, Degree: thinDegree, StepMs: w.stepMs, TickMs: thinTickMs, HeartbeatMs: thinHeartbeatMs,
 	}
 	x.unequal(&s, w)
 	x.trouble(&s, w)
@@ -30,21 +30,21 @@ func ExploreThin(seed uint64) Scenario {
 
 // Bounds of what ExploreThin draws.
 const (
-	thinMost     = 16
-	thinRounds   = 9 // of the budget, where a delta has as many steps as its link wants
-	thinBeatMs   = 1000
-	thinLeast    = 0.3 // demand of uplinks
-	thinGreatest = 3.0
-	thinFall     = 20  // so many times thinner a link becomes that falls, and one that is thin
-	homeDown     = 5   // so many times wider a home's downlink is
-	fills        = 0.7 // share of the uplinks that rounds are to fill
-	gossipEach   = 4   // bytes per ms that an uplink has at least, for each node
-	thinDegree   = 6   // as gossipsub's mesh
-	thinTickMs   = 50
-	leastRate    = 125  // bytes per ms of a link: 1 Mbit/s,
-	mostRate     = 1250 // and 10 Mbit/s; beats are nearly nothing there
-	leastScale   = 10
-	mostScale    = 45 // payloads of 76 kB
+	thinMost        = 16
+	thinRounds      = 9 // of the budget, where a delta has as many steps as its link wants
+	thinHeartbeatMs = 1000
+	thinLeast       = 0.3 // demand of uplinks
+	thinGreatest    = 3.0
+	thinFall        = 20  // so many times thinner a link becomes that falls, and one that is thin
+	homeDown        = 5   // so many times wider a home's downlink is
+	fills           = 0.7 // share of the uplinks that rounds are to fill
+	gossipEach      = 4   // bytes per ms that an uplink has at least, for each node
+	thinDegree      = 6   // as gossipsub's mesh
+	thinTickMs      = 50
+	leastRate       = 125  // bytes per ms of a link: 1 Mbit/s,
+	mostRate        = 1250 // and 10 Mbit/s; heartbeats are nearly nothing there
+	leastScale      = 10
+	mostScale       = 45 // payloads of 76 kB
 )
 
 type thinner struct{ *rand.Rand }

@@ -47,22 +47,22 @@ func quartered(params, first []float32) error {
 // initial are parameters of genesis for a model of these tensors.
 func initial(specs []tensor.Spec) []float32 {
 	rng := rand.New(rand.NewPCG(1, 1))
-	theta := tensor.NewSlab(specs).Data
-	for i := range theta {
-		theta[i] = float32(rng.NormFloat64())
+	local := tensor.NewSlab(specs).Data
+	for i := range local {
+		local[i] = float32(rng.NormFloat64())
 	}
-	return theta
+	return local
 }
 
 // quadratic is a trainer's stand-in: noisy gradient descent on
 // sum_i c_i (theta_i - best_i)^2 / 2, with curvatures c over two decades.
 type quadratic struct {
-	theta []float32
+	local []float32
 	rng   *rand.Rand
 }
 
 func newQuadratic(seed, node uint64, life int) *quadratic {
-	return &quadratic{theta: initial(specs), rng: rand.New(rand.NewPCG(seed, node<<16|uint64(life)))}
+	return &quadratic{local: initial(specs), rng: rand.New(rand.NewPCG(seed, node<<16|uint64(life)))}
 }
 
 // Step size and noise of a gradient: noise alone would end at a loss of about
@@ -76,21 +76,21 @@ func curvature(i int) float64 { return 0.02 + float64(i%50)/25 }
 func best(i int) float64      { return math.Sin(float64(i)) }
 
 // Params implements Trainer.
-func (q *quadratic) Params() []float32 { return q.theta }
+func (q *quadratic) Params() []float32 { return q.local }
 
 // Step implements Trainer. Its rate does not follow a schedule.
 func (q *quadratic) Step(func() float64) error {
-	for i, x := range q.theta {
+	for i, x := range q.local {
 		g := curvature(i)*(float64(x)-best(i)) + quadraticNoise*q.rng.NormFloat64()
-		q.theta[i] = float32(float64(x) - quadraticRate*g)
+		q.local[i] = float32(float64(x) - quadraticRate*g)
 	}
 	return nil
 }
 
 // Loss is the noiseless loss of parameters.
-func Loss(theta []float32) float64 {
+func Loss(local []float32) float64 {
 	var sum float64
-	for i, x := range theta {
+	for i, x := range local {
 		d := float64(x) - best(i)
 		sum += curvature(i) * d * d / 2
 	}

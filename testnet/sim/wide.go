@@ -35,34 +35,34 @@ func (t wideTask) Initial() []float32 { return initial(t.Specs()) }
 
 // Trainer implements Task.
 func (t wideTask) Trainer(node, life int) Trainer {
-	theta := t.Initial()
-	best32 := make([]float32, len(theta))
+	local := t.Initial()
+	best32 := make([]float32, len(local))
 	for i := range best32 {
 		best32[i] = float32(best(i))
 	}
-	return &wide{theta: theta, best: best32, noise: t.seed<<32 ^ uint64(node)<<16 ^ uint64(life)<<1 | 1}
+	return &wide{local: local, best: best32, noise: t.seed<<32 ^ uint64(node)<<16 ^ uint64(life)<<1 | 1}
 }
 
 // Learned implements Task.
 func (t wideTask) Learned(params []float32) error { return quartered(params, t.Initial()) }
 
 type wide struct {
-	theta, best []float32
+	local, best []float32
 	noise       uint64 // of a xorshift generator
 	steps       int
 }
 
 // Params implements Trainer.
-func (q *wide) Params() []float32 { return q.theta }
+func (q *wide) Params() []float32 { return q.local }
 
 // Step implements Trainer.
 func (q *wide) Step(func() float64) error {
-	part := (len(q.theta) + wideParts - 1) / wideParts
+	part := (len(q.local) + wideParts - 1) / wideParts
 	from := q.steps % wideParts * part
 	q.steps++
-	for i := from; i < min(from+part, len(q.theta)); i++ {
-		g := float32(curvature(i))*(q.theta[i]-q.best[i]) + q.uniform()
-		q.theta[i] -= float32(wideRate * g)
+	for i := from; i < min(from+part, len(q.local)); i++ {
+		g := float32(curvature(i))*(q.local[i]-q.best[i]) + q.uniform()
+		q.local[i] -= float32(wideRate * g)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 type Oracle struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
-	anchor   []float32
+	global   []float32
 	u        []float64            // that theta has
 	held     []float64            // and does not; 0 without a sparse codec
 	own      map[uint64][]float32 // q of deltas in flight, by seq
@@ -32,7 +32,7 @@ type Oracle struct {
 // New returns the oracle of a learner that was made with that tip of a fragment, before its first step.
 func New(f outer.Fragment, k codec.Kind, tip *outer.Tip) *Oracle {
 	return &Oracle{
-		fragment: f, sparse: k.Partial(), anchor: tip.Anchor, u: make([]float64, f.Len), held: make([]float64, f.Len),
+		fragment: f, sparse: k.Partial(), global: tip.Global, u: make([]float64, f.Len), held: make([]float64, f.Len),
 		own: map[uint64][]float32{}, folded: map[uint64][]float32{}, left: map[uint64]uint64{}, share: map[uint64]float64{},
 		was: make([]float32, f.Len), is: make([]float32, f.Len),
 	}
@@ -92,7 +92,7 @@ func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
 			o.lag = lag
 		}
 	}
-	o.anchor = a.Tip.Anchor
+	o.global = a.Tip.Global
 	if repaired {
 		copy(o.u, o.held)
 		defer copy(o.u, o.held) // of what is returned, too
@@ -117,12 +117,12 @@ func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
 // Off is the largest difference between the whole theta and its definition. Where a value
 // above one took part, it is in units of the largest: a liar may make values large, and
 // float32 rounds in proportion.
-func (o *Oracle) Off(theta []float32) float64 {
-	o.fragment.Gather(theta, o.is)
+func (o *Oracle) Off(local []float32) float64 {
+	o.fragment.Gather(local, o.is)
 	worst, largest := 0.0, 1.0
 	for i := range o.is {
-		want := float64(o.anchor[i]) + o.u[i]
-		largest = max(largest, o.largest, math.Abs(float64(o.anchor[i])), math.Abs(o.u[i]))
+		want := float64(o.global[i]) + o.u[i]
+		largest = max(largest, o.largest, math.Abs(float64(o.global[i])), math.Abs(o.u[i]))
 		for seq, q := range o.own {
 			want += o.share[seq] * float64(q[i])
 		}

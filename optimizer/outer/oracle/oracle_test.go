@@ -17,7 +17,7 @@ type rig struct {
 	params  outer.Params
 	f       outer.Fragment
 	tip     *outer.Tip
-	theta   []float32
+	local   []float32
 	learner *outer.Learner
 	oracle  *oracle.Oracle
 	steps   int
@@ -27,27 +27,27 @@ func newRig(t *testing.T, k codec.Kind) *rig {
 	t.Helper()
 	views := tensor.NewSlab([]tensor.Spec{{Name: "a.weight", Shape: []int{40, 30}}}).Views
 	plan := outer.NewPlan(views, 1)
-	r := &rig{t: t, params: outertest.Plain(1, 1<<40, 0), f: plan[0], theta: make([]float32, 40*30)}
+	r := &rig{t: t, params: outertest.Plain(1, 1<<40, 0), f: plan[0], local: make([]float32, 40*30)}
 	r.params.Codec = k
-	for i := range r.theta {
-		r.theta[i] = float32(i%7) / 8
+	for i := range r.local {
+		r.local[i] = float32(i%7) / 8
 	}
-	tips := plan.Genesis(r.theta, r.params)
+	tips := plan.Genesis(r.local, r.params)
 	r.tip = tips[0]
-	r.learner = outer.NewLearner(r.params, plan, r.theta, tips, func(uint64) ([]byte, error) { panic("all payloads are in memory") })
+	r.learner = outer.NewLearner(r.params, plan, r.local, tips, func(uint64) ([]byte, error) { panic("all payloads are in memory") })
 	r.oracle = oracle.New(r.f, k, r.tip)
 	return r
 }
 
 // step trains a step that the oracle sees.
 func (r *rig) step() {
-	before := slices.Clone(r.theta)
+	before := slices.Clone(r.local)
 	r.steps++
-	for i := range r.theta {
-		r.theta[i] += float32((i*r.steps)%11-5) / 256
+	for i := range r.local {
+		r.local[i] += float32((i*r.steps)%11-5) / 256
 	}
 	r.learner.Stepped(512, []uint32{r.tip.Round})
-	r.oracle.Moved(before, r.theta)
+	r.oracle.Moved(before, r.local)
 }
 
 // draft publishes what is unpublished, and returns what the oracle must know of it.
@@ -67,11 +67,11 @@ func (r *rig) draft() (seq uint64, q []float32) {
 // adopt moves the learner to a tip that has a round more and those own deltas.
 func (r *rig) adopt(fold []uint64) outer.Adopt {
 	r.t.Helper()
-	anchor := slices.Clone(r.tip.Anchor)
-	for i := range anchor {
-		anchor[i] += float32(i%5) / 64
+	global := slices.Clone(r.tip.Global)
+	for i := range global {
+		global[i] += float32(i%5) / 64
 	}
-	next := outer.Genesis(r.f, anchor, r.params)
+	next := outer.Genesis(r.f, global, r.params)
 	next.Round = r.tip.Round + 1
 	a := outer.Adopt{Tip: next, Changes: folded(fold)}
 	loss, err := r.learner.Follow(a)
@@ -92,7 +92,7 @@ func folded(seqs []uint64) (changes []outer.Change) {
 // slack is what rounding makes of theta in a few steps.
 const slack = 1e-5
 
-func (r *rig) follows() bool { return r.oracle.Off(r.theta) <= slack }
+func (r *rig) follows() bool { return r.oracle.Off(r.local) <= slack }
 
 func TestShadowFollowsALearner(t *testing.T) {
 	for _, k := range codec.Kinds() {
@@ -110,7 +110,7 @@ func TestShadowFollowsALearner(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.oracle.Returned([]uint64{second})
-			if off := r.oracle.Off(r.theta); off > slack {
+			if off := r.oracle.Off(r.local); off > slack {
 				t.Fatalf("%v: theta is %g off after %d steps", k, off, r.steps)
 			}
 		}
@@ -120,20 +120,20 @@ func TestShadowFollowsALearner(t *testing.T) {
 // Whatever a learner would forget or count twice must show.
 func TestShadowSeesWhatIsWrong(t *testing.T) {
 	for what, wrong := range map[string]func(*rig){
-		"a value that moved by itself": func(r *rig) { r.theta[7] += 1. / 64 },
-		"a step that was not taken":    func(r *rig) { r.oracle.Moved(r.theta, make([]float32, len(r.theta))) },
+		"a value that moved by itself": func(r *rig) { r.local[7] += 1. / 64 },
+		"a step that was not taken":    func(r *rig) { r.oracle.Moved(r.local, make([]float32, len(r.local))) },
 		"a delta in flight that theta has not": func(r *rig) {
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
 			for i, x := range q {
-				r.theta[i] -= x
+				r.local[i] -= x
 			}
 		},
 		"what is held, in theta": func(r *rig) {
-			before := slices.Clone(r.theta)
+			before := slices.Clone(r.local)
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
-			copy(r.theta, before)
+			copy(r.local, before)
 		},
 		"a fold that left a delta in theta": func(r *rig) {
 			seq, q := r.draft()
@@ -142,7 +142,7 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 			a.Changes = folded([]uint64{seq})
 			r.oracle.Adopted(a, false)
 		},
-		"an anchor that theta did not follow": func(r *rig) { r.adopt(nil) },
+		"global parameters that theta did not follow": func(r *rig) { r.adopt(nil) },
 	} {
 		r := newRig(t, codec.Sparse)
 		r.step()

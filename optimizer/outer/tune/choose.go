@@ -11,38 +11,38 @@ import (
 
 // Means is what the nodes of a run have to spend on its outer steps.
 type Means struct {
-	Params         int        // values of the model
-	Tensors        int        // of the model: more fragments than that there cannot be
-	Learners       int        // that are expected, 1 or more
-	Answerers      int        // whose deltas a round has, as outer.Params has it; 0 = all of them
-	LeastAnswerers int        // as few as Choose may make them where links or cores carry no more; 0 = it leaves them as they are
-	StepSeconds    float64    // of an inner step of a usual learner
-	BytesPerSecond float64    // that each node's link carries, each way
-	Codec          codec.Kind // 0 = what suits the links
-	FreeCores      bool       // cores do not train, as beside a GPU: outer steps may take half of one
+	Params                int        // values of the model
+	Tensors               int        // of the model: more fragments than that there cannot be
+	Learners              int        // that are expected, 1 or more
+	LearnersPerRound      int        // whose deltas a round has, as outer.Params has it; 0 = all of them
+	LeastLearnersPerRound int        // as few as Choose may make them where links or cores carry no more; 0 = it leaves them as they are
+	StepSeconds           float64    // of an inner step of a usual learner
+	BytesPerSecond        float64    // that each node's link carries, each way
+	Codec                 codec.Kind // 0 = what suits the links
+	FreeCores             bool       // cores do not train, as beside a GPU: outer steps may take half of one
 }
 
 // Choice is how often a run of such means can merge, and what that takes at most: a round takes about one step more than H, so
 // runs in the simulator took 0.86 to 0.97 of LinkShare (testnet/lab/thin).
 type Choice struct {
-	Codec          codec.Kind
-	H, Fragments   int
-	Answerers      int     // as the means have it, or fewer
-	SweepSeconds   float64 // in which the whole link carries what a node receives in H steps
-	BytesPerSecond float64 // of payloads, that a node receives and about as much sends
-	LinkShare      float64 // of the link, which that takes
-	CoreShare      float64 // of one core, which encoding, folding and adopting take
+	Codec            codec.Kind
+	H, Fragments     int
+	LearnersPerRound int     // as the means have it, or fewer
+	SweepSeconds     float64 // in which the whole link carries what a node receives in H steps
+	BytesPerSecond   float64 // of payloads, that a node receives and about as much sends
+	LinkShare        float64 // of the link, which that takes
+	CoreShare        float64 // of one core, which encoding, folding and adopting take
 }
 
 // What Choose goes by. Quality falls with H (DESIGN.md), so it takes the least H that
 // links and cores allow.
 const (
-	// maxLinkShare leaves room for beats, repair, joiners, and for the owner of the link.
+	// maxLinkShare leaves room for heartbeats, repair, joiners, and for the owner of the link.
 	maxLinkShare = 0.5
 	// maxCoreShare is what a learner gives of a core: training loses less than it
 	// gains by merging more often.
 	maxCoreShare = 0.1
-	// freeCoreShare is what outer steps may take of a core that does not train. One thread folds, and bells come
+	// freeCoreShare is what outer steps may take of a core that does not train. One thread folds, and proposals come
 	// unevenly: at half of its time a fold seldom waits for another.
 	freeCoreShare = 0.5
 	// paperFragments is the number beyond which smaller payloads only add headers.
@@ -103,7 +103,7 @@ func Choose(m Means) (Choice, error) {
 		return Choice{}, open.settled().tooLittle(open)
 	}
 	perSweep, work, h := m.perSweep(), m.work(), m.least()
-	c := Choice{H: int(h), Codec: m.Codec, Answerers: m.Answerers, SweepSeconds: perSweep / m.BytesPerSecond}
+	c := Choice{H: int(h), Codec: m.Codec, LearnersPerRound: m.LearnersPerRound, SweepSeconds: perSweep / m.BytesPerSecond}
 	c.Fragments = max(1, min(c.H, paperFragments, m.Tensors, m.Params/leastValues, int(float64(m.Params)*BytesOf(m.Codec)/leastPayload)))
 	c.BytesPerSecond = perSweep / (h * m.StepSeconds)
 	c.LinkShare = c.BytesPerSecond / m.BytesPerSecond
@@ -111,14 +111,14 @@ func Choose(m Means) (Choice, error) {
 	return c, nil
 }
 
-// withFewer are the means with the most answerers that links and cores allow, of those that Choose may take; with the
+// withFewer are the means with the most sampled learners that links and cores allow, of those that Choose may take; with the
 // fewest, if none do.
 func (m Means) withFewer() Means {
-	if m.LeastAnswerers == 0 {
+	if m.LeastLearnersPerRound == 0 {
 		return m
 	}
-	for n := m.deltas(m.Learners) - 1; n >= m.LeastAnswerers; n-- {
-		if m.Answerers = n; m.settled().fits() {
+	for n := m.deltas(m.Learners) - 1; n >= m.LeastLearnersPerRound; n-- {
+		if m.LearnersPerRound = n; m.settled().fits() {
 			break
 		}
 	}
@@ -189,8 +189,8 @@ func CoreSeconds(k codec.Kind, values, deltas float64) float64 {
 
 // deltas is how many a round has of so many learners: more of them take turns.
 func (m Means) deltas(learners int) int {
-	if m.Answerers > 0 {
-		return min(learners, m.Answerers)
+	if m.LearnersPerRound > 0 {
+		return min(learners, m.LearnersPerRound)
 	}
 	return learners
 }
@@ -227,10 +227,10 @@ func (m Means) validate() error {
 		return fmt.Errorf("a model of %d tensors with %d values; use 1 to that many", m.Tensors, m.Params)
 	case m.Learners < 1:
 		return fmt.Errorf("%d learners; use at least 1", m.Learners)
-	case m.LeastAnswerers < 0 || m.LeastAnswerers > 0 && m.Answerers > 0 && m.LeastAnswerers > m.Answerers:
-		return fmt.Errorf("at least %d of %d answerers; use 1 to that many, or 0 to leave them", m.LeastAnswerers, m.Answerers)
-	case m.Answerers < 0:
-		return fmt.Errorf("%d learners in a round; use at least 1, or 0 for all", m.Answerers)
+	case m.LeastLearnersPerRound < 0 || m.LeastLearnersPerRound > 0 && m.LearnersPerRound > 0 && m.LeastLearnersPerRound > m.LearnersPerRound:
+		return fmt.Errorf("at least %d of %d sampled learners; use 1 to that many, or 0 to leave them", m.LeastLearnersPerRound, m.LearnersPerRound)
+	case m.LearnersPerRound < 0:
+		return fmt.Errorf("%d learners in a round; use at least 1, or 0 for all", m.LearnersPerRound)
 	case !(m.StepSeconds > 0) || math.IsInf(m.StepSeconds, 1):
 		return fmt.Errorf("steps of %v s; use a time above 0", m.StepSeconds)
 	case !(m.BytesPerSecond*m.StepSeconds > 0):
@@ -256,8 +256,8 @@ func (m Means) tooLittle(open Means) error {
 
 // fewer is what to have less of: deltas in a round, which learners who take turns do not add to.
 func (m Means) fewer() string {
-	if m.Answerers > 0 && m.Learners > m.Answerers {
-		return fmt.Sprintf("fewer answerers than %d", m.Answerers)
+	if m.LearnersPerRound > 0 && m.Learners > m.LearnersPerRound {
+		return fmt.Sprintf("fewer sampled learners than %d", m.LearnersPerRound)
 	}
 	return "fewer learners"
 }

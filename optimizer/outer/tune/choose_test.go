@@ -60,8 +60,8 @@ func TestChooseErrors(t *testing.T) {
 	}{
 		{"a model of 0 values", func(m *Means) { m.Params = 0 }},
 		{"0 tensors", func(m *Means) { m.Tensors = 0 }},
-		{"-1 learners in a round", func(m *Means) { m.Answerers = -1 }},
-		{"at least 5 of 4 answerers", func(m *Means) { m.Answerers, m.LeastAnswerers = 4, 5 }},
+		{"-1 learners in a round", func(m *Means) { m.LearnersPerRound = -1 }},
+		{"at least 5 of 4 sampled learners", func(m *Means) { m.LearnersPerRound, m.LeastLearnersPerRound = 4, 5 }},
 		{"0 learners", func(m *Means) { m.Learners = 0 }},
 		{"steps of NaN s", func(m *Means) { m.StepSeconds = math.NaN() }},
 		{"links of 0 bytes/s", func(m *Means) { m.BytesPerSecond = 0 }},
@@ -79,9 +79,9 @@ func TestChooseErrors(t *testing.T) {
 		{"the codec sparse8 allows at most 64: offer 6.44 Mbit/s", func(m *Means) { m.Codec, m.StepSeconds, m.BytesPerSecond = 0, 0.012, 780_000 }},
 		{"a rate above 0", func(m *Means) { m.StepSeconds, m.BytesPerSecond = 1e-200, 1e-200 }},
 		{"take a larger batch (steps of 0.005 s)!", func(m *Means) { m.StepSeconds = 0.001; m.BytesPerSecond = 1e12 }},
-		{"take a larger batch (steps of 0.013 s) or fewer answerers than 16!", func(m *Means) { m.Learners, m.Answerers, m.StepSeconds, m.BytesPerSecond = 17, 16, 0.005, 1e12 }},
-		{"take a larger batch, fewer answerers than 16 or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 17, 16, 20_000 }},
-		{"take a larger batch, fewer learners or a smaller model", func(m *Means) { m.Learners, m.Answerers, m.BytesPerSecond = 16, 16, 20_000 }},
+		{"take a larger batch (steps of 0.013 s) or fewer sampled learners than 16!", func(m *Means) { m.Learners, m.LearnersPerRound, m.StepSeconds, m.BytesPerSecond = 17, 16, 0.005, 1e12 }},
+		{"take a larger batch, fewer sampled learners than 16 or a smaller model", func(m *Means) { m.Learners, m.LearnersPerRound, m.BytesPerSecond = 17, 16, 20_000 }},
+		{"take a larger batch, fewer learners or a smaller model", func(m *Means) { m.Learners, m.LearnersPerRound, m.BytesPerSecond = 16, 16, 20_000 }},
 		{"take a larger batch (steps of 6.3 s) or fewer learners!", func(m *Means) { m.Learners, m.BytesPerSecond = 10_000, 1e12 }},
 		{"H = 72, and the codec int4 allows at most 64: take a larger batch (steps of 0.005 s) or fewer learners!", func(m *Means) { m.StepSeconds = 0.0045; m.BytesPerSecond = 1e12 }},
 	} {
@@ -148,8 +148,8 @@ func TestChooseAsksForEnough(t *testing.T) {
 // Half of 1 Gbit/s carries 62.5 MB. Seven deltas of 1.236 G values take 3.72 GB in int4: 15 steps of 4 s. A core has
 // (16 + 8 x 4) x 1.236 = 59.3 s to do, 30 steps.
 func TestChooseForLargeModels(t *testing.T) {
-	of124M := Means{Params: 124e6, Tensors: 256, Learners: 8, Answerers: 16, LeastAnswerers: 3, BytesPerSecond: 2.5e6, StepSeconds: 1, FreeCores: true}
-	of1B := Means{Params: 1_236e6, Tensors: 256, Learners: 8, Answerers: 16, LeastAnswerers: 3, BytesPerSecond: 125e6, StepSeconds: 4, FreeCores: true}
+	of124M := Means{Params: 124e6, Tensors: 256, Learners: 8, LearnersPerRound: 16, LeastLearnersPerRound: 3, BytesPerSecond: 2.5e6, StepSeconds: 1, FreeCores: true}
+	of1B := Means{Params: 1_236e6, Tensors: 256, Learners: 8, LearnersPerRound: 16, LeastLearnersPerRound: 3, BytesPerSecond: 125e6, StepSeconds: 4, FreeCores: true}
 	slow := of124M
 	slow.StepSeconds = 20
 	many := of124M
@@ -157,11 +157,11 @@ func TestChooseForLargeModels(t *testing.T) {
 	short := of1B
 	short.StepSeconds = 1.4
 	for _, c := range []struct {
-		name      string
-		m         Means
-		codec     codec.Kind
-		h         int
-		answerers int
+		name             string
+		m                Means
+		codec            codec.Kind
+		h                int
+		learnersPerRound int
 	}{
 		{"124M, 20 Mbit/s", of124M, codec.Sparse, 16, 16},
 		{"124M, 20 Mbit/s, long steps", slow, codec.Int4, 15, 16},
@@ -170,16 +170,16 @@ func TestChooseForLargeModels(t *testing.T) {
 		{"1B, 1 Gbit/s, short steps", short, codec.Int4, 64, 5}, // 6 would need 71 by their cores
 	} {
 		got, err := Choose(c.m)
-		if err != nil || got.Codec != c.codec || got.H != c.h || got.Answerers != c.answerers || got.Fragments != min(c.h, paperFragments) {
-			t.Errorf("%s: %+v, %v; want %v every %d steps of %d", c.name, got, err, c.codec, c.h, c.answerers)
+		if err != nil || got.Codec != c.codec || got.H != c.h || got.LearnersPerRound != c.learnersPerRound || got.Fragments != min(c.h, paperFragments) {
+			t.Errorf("%s: %+v, %v; want %v every %d steps of %d", c.name, got, err, c.codec, c.h, c.learnersPerRound)
 		}
-		if sweep := float64(min(got.Answerers, c.m.Learners-1)) * float64(c.m.Params) * BytesOf(got.Codec) / c.m.BytesPerSecond; off(got.SweepSeconds, sweep) {
+		if sweep := float64(min(got.LearnersPerRound, c.m.Learners-1)) * float64(c.m.Params) * BytesOf(got.Codec) / c.m.BytesPerSecond; off(got.SweepSeconds, sweep) {
 			t.Errorf("%s: what all send takes %v s, want %v", c.name, got.SweepSeconds, sweep)
 		}
 	}
 	busy := of124M
-	busy.FreeCores = false // then no codec fits but with fewer answerers
-	if got, err := Choose(busy); err != nil || got.CoreShare > maxCoreShare || got.Answerers >= 8 {
+	busy.FreeCores = false // then no codec fits but with fewer sampled learners
+	if got, err := Choose(busy); err != nil || got.CoreShare > maxCoreShare || got.LearnersPerRound >= 8 {
 		t.Errorf("with cores that train: %+v, %v", got, err)
 	}
 	short.StepSeconds = 0.5
@@ -188,23 +188,23 @@ func TestChooseForLargeModels(t *testing.T) {
 	}
 }
 
-// What is chosen with fewer answerers fits, and one more would not.
-func TestChooseTakesTheMostAnswerers(t *testing.T) {
+// What is chosen with fewer sampled learners fits, and one more would not.
+func TestChooseTakesTheMostLearnersPerRound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Means{
-			Params: rapid.IntRange(1e6, 2e9).Draw(t, "params"), Tensors: 200, Learners: rapid.IntRange(4, 40).Draw(t, "learners"), Answerers: rapid.SampledFrom([]int{0, 8, 16}).Draw(t, "answerers"),
-			LeastAnswerers: 3, StepSeconds: rapid.Float64Range(0.1, 30).Draw(t, "step"), BytesPerSecond: rapid.Float64Range(1e5, 1e9).Draw(t, "rate"), FreeCores: rapid.Bool().Draw(t, "free"),
+			Params: rapid.IntRange(1e6, 2e9).Draw(t, "params"), Tensors: 200, Learners: rapid.IntRange(4, 40).Draw(t, "learners"), LearnersPerRound: rapid.SampledFrom([]int{0, 8, 16}).Draw(t, "sampled learners"),
+			LeastLearnersPerRound: 3, StepSeconds: rapid.Float64Range(0.1, 30).Draw(t, "step"), BytesPerSecond: rapid.Float64Range(1e5, 1e9).Draw(t, "rate"), FreeCores: rapid.Bool().Draw(t, "free"),
 		}
 		c, err := Choose(m)
-		if err != nil || c.Answerers == m.Answerers {
+		if err != nil || c.LearnersPerRound == m.LearnersPerRound {
 			return
 		}
-		m.LeastAnswerers = 0
-		m.Answerers = c.Answerers
+		m.LeastLearnersPerRound = 0
+		m.LearnersPerRound = c.LearnersPerRound
 		if same, err := Choose(m); err != nil || same != c {
 			t.Fatalf("%+v, asked for it %+v, %v", c, same, err)
 		}
-		if m.Answerers++; m.Answerers < min(m.Learners, 40) {
+		if m.LearnersPerRound++; m.LearnersPerRound < min(m.Learners, 40) {
 			if more, err := Choose(m); err == nil {
 				t.Fatalf("%+v, and one more %+v", c, more)
 			}
@@ -214,7 +214,7 @@ func TestChooseTakesTheMostAnswerers(t *testing.T) {
 
 // Learners beyond those whose deltas a round has cost nobody anything.
 func TestChooseCountsThoseWhoAnswer(t *testing.T) {
-	m := Means{Params: 1e6, Tensors: 20, Learners: 16, Answerers: 16, StepSeconds: 1, BytesPerSecond: 2.5e6, Codec: codec.Int4}
+	m := Means{Params: 1e6, Tensors: 20, Learners: 16, LearnersPerRound: 16, StepSeconds: 1, BytesPerSecond: 2.5e6, Codec: codec.Int4}
 	few, err := Choose(m)
 	if err != nil {
 		t.Fatal(err)

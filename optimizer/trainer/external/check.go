@@ -109,16 +109,16 @@ func (c *checker) starts() bool {
 
 // carries loads everything and flushes it: not a bit may change.
 func (c *checker) carries() bool {
-	theta := c.l.Params()
+	local := c.l.Params()
 	err := c.l.move("load", c.l.slab.whole())
 	c.l.current = err == nil
-	clear(theta)
+	clear(local)
 	if err == nil {
-		copy(theta, c.begin) // where it adds what has changed, that is nothing
+		copy(local, c.begin) // where it adds what has changed, that is nothing
 		err = c.l.Flush(c.l.slab.whole())
 	}
 	if err == nil {
-		err = sameBits(theta, c.begin)
+		err = sameBits(local, c.begin)
 	}
 	return c.found("load and then flush change nothing, to the bit", "", err)
 }
@@ -219,24 +219,24 @@ func distance(a, b []float32) float64 {
 
 // pieces moves part of the values.
 func (c *checker) pieces() bool {
-	theta, n := c.l.Params(), len(c.begin)
-	before := slices.Clone(theta)
+	local, n := c.l.Params(), len(c.begin)
+	before := slices.Clone(local)
 	piece := []optimizer.Span{{Offset: n / 3, Len: max(1, n/7)}}
 	_, err := c.l.Step(c.ctx, checkRate)
 	if err == nil {
 		err = c.l.Flush(piece)
 	}
 	inside := func(i int) bool { return i >= piece[0].Offset && i < piece[0].Offset+piece[0].Len }
-	for i := range theta {
-		if err == nil && !inside(i) && math.Float32bits(theta[i]) != math.Float32bits(before[i]) {
+	for i := range local {
+		if err == nil && !inside(i) && math.Float32bits(local[i]) != math.Float32bits(before[i]) {
 			err = fmt.Errorf("value %d has changed, which is outside of the piece that was flushed", i)
 		}
 	}
 	if err == nil {
-		theta[piece[0].Offset] = 0.125
+		local[piece[0].Offset] = 0.125
 		c.l.Load(piece)
-		if err = c.l.Flush(piece); err == nil && theta[piece[0].Offset] != 0.125 {
-			err = fmt.Errorf("value %d is %v after a load of 0.125", piece[0].Offset, theta[piece[0].Offset])
+		if err = c.l.Flush(piece); err == nil && local[piece[0].Offset] != 0.125 {
+			err = fmt.Errorf("value %d is %v after a load of 0.125", piece[0].Offset, local[piece[0].Offset])
 		}
 	}
 	return c.found("pieces are flushed and loaded alone", "", err)
@@ -336,7 +336,7 @@ func (c *checker) resumes() bool {
 func (c *checker) dies() bool {
 	c.l.session.process.all.Kill()
 	var err error
-	// The processes of an island end one after the other: the one that answers may have time for
+	// The processes of an data-parallel group end one after the other: the one that answers may have time for
 	// another step.
 	for until := time.Now().Add(stopWithin); err == nil && time.Now().Before(until); {
 		_, err = c.l.Step(c.ctx, checkRate)
@@ -352,14 +352,14 @@ func (c *checker) dies() bool {
 
 // diverges has it compute with values that are no numbers.
 func (c *checker) diverges() bool {
-	theta := c.l.Params()
-	before := slices.Clone(theta)
-	for i := range theta {
-		theta[i] = float32(math.NaN())
+	local := c.l.Params()
+	before := slices.Clone(local)
+	for i := range local {
+		local[i] = float32(math.NaN())
 	}
 	c.l.Load(c.l.slab.whole())
 	res, err := c.l.Step(c.ctx, checkRate)
-	copy(theta, before)
+	copy(local, before)
 	switch {
 	case err == nil && math.Abs(res.Loss) <= math.MaxFloat64:
 		return c.found("it says that it diverged", "", nil) // it does not look at its values: nothing can be said

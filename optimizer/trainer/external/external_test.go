@@ -249,22 +249,22 @@ func TestLearnerStepsFlushesAndLoads(t *testing.T) {
 	if l.Speed() != 1234.5 || l.Precision() != "bf16" || l.Name() != "fake 1" || len(l.Devices()) != 1 || l.Devices()[0].Kind != "cuda" {
 		t.Errorf("speed %v, precision %s, name %s, devices %v", l.Speed(), l.Precision(), l.Name(), l.Devices())
 	}
-	theta := l.Params()
-	for i := range theta {
-		theta[i] = float32(i)
+	local := l.Params()
+	for i := range local {
+		local[i] = float32(i)
 	}
 	for range 2 {
 		if res, err := l.Step(t.Context(), 0.5); err != nil || res.Tokens != 20 || res.Loss != 1.5 {
 			t.Fatal(res, err)
 		}
 	}
-	if theta[4] != 4 {
-		t.Errorf("before a flush value 4 is %v", theta[4])
+	if local[4] != 4 {
+		t.Errorf("before a flush value 4 is %v", local[4])
 	}
 	if err := l.Flush([]optimizer.Span{{Offset: 3, Len: 2}, {Offset: 20, Len: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	for i, x := range theta {
+	for i, x := range local {
 		want := float32(i)
 		if i == 3 || i == 4 || i >= 20 {
 			want++
@@ -273,10 +273,10 @@ func TestLearnerStepsFlushesAndLoads(t *testing.T) {
 			t.Errorf("after a flush value %d is %v, want %v", i, x, want)
 		}
 	}
-	theta[20] = 100
+	local[20] = 100
 	l.Load([]optimizer.Span{{Offset: 20, Len: 1}})
-	if err := l.Flush(all()); err != nil || theta[20] != 100 || theta[0] != 1 || l.Steps() != 2 {
-		t.Errorf("%v: after a load value 20 is %v, value 0 %v, %d steps", err, theta[20], theta[0], l.Steps())
+	if err := l.Flush(all()); err != nil || local[20] != 100 || local[0] != 1 || l.Steps() != 2 {
+		t.Errorf("%v: after a load value 20 is %v, value 0 %v, %d steps", err, local[20], local[0], l.Steps())
 	}
 }
 

@@ -26,23 +26,23 @@ var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "h
 // standIn is the learner that this program is itself: package standin.
 const standIn = "standin"
 
-// island is what --learner has before the number of an island's processes.
-const island = "torchrun:"
+// data-parallel group is what --learner has before the number of an data-parallel group's processes.
+const group = "torchrun:"
 
 // ErrProcesses says that a number of processes cannot be meant.
-var ErrProcesses = errors.New("the processes of an island")
+var ErrProcesses = errors.New("the processes of an data-parallel group")
 
-// islanders are the modules that can be islands; without a name it is the first.
+// islanders are the modules that can be data-parallel groups; without a name it is the first.
 var islanders = []string{"torch", "hf"}
 
-// maxProcesses bounds those of an island: no machine has more accelerators.
+// maxProcesses bounds those of an data-parallel group: no machine has more accelerators.
 const maxProcesses = 64
 
 // Command is how a command line is run whose learner has its folder in dir. A line is one of these:
 //
 //	attach                    see Attach
 //	NAME FLAGS                a name of modules, such as torch --device cuda
-//	torchrun:N [NAME] FLAGS   an island of N processes of such a program
+//	torchrun:N [NAME] FLAGS   an data-parallel group of N processes of such a program
 //	standin FLAGS             this program itself, see standIn
 //	anything else             a line for the system's shell, with the rules of quoting that users know
 //
@@ -81,13 +81,13 @@ func Command(line, dir string) (c Run, err error) {
 	default:
 		c.Args = []string{"sh", "-c", line}
 	}
-	if _, said := os.LookupEnv(threads); strings.HasPrefix(name, island) && !said {
+	if _, said := os.LookupEnv(threads); strings.HasPrefix(name, group) && !said {
 		c.Env = append(c.Env, threads+"=1") // which torchrun takes by itself, with a warning of five lines
 	}
 	return c, nil
 }
 
-// threads is how many each process of an island uses on the CPU, unless it has --threads.
+// threads is how many each process of an data-parallel group uses on the CPU, unless it has --threads.
 const threads = "OMP_NUM_THREADS"
 
 // python is the program that runs Python: installers for Windows leave out the 3.
@@ -98,12 +98,12 @@ func python() string {
 	return "python3"
 }
 
-// pythonLine is the shell's line for a name of modules or an island; named says that it is one.
+// pythonLine is the shell's line for a name of modules or an data-parallel group; named says that it is one.
 func pythonLine(name, flags string) (line string, named bool, err error) {
 	if module := modules[name]; module != "" {
 		return python() + " -m " + module + " " + flags, true, nil
 	}
-	number, is := strings.CutPrefix(name, island)
+	number, is := strings.CutPrefix(name, group)
 	if !is {
 		return "", false, nil
 	}
@@ -116,7 +116,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	case program == "" || strings.HasPrefix(program, "-"):
 		program, rest = islanders[0], flags
 	case !slices.Contains(islanders, program):
-		return "", false, fmt.Errorf("--learner %q: %q cannot be an island; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
+		return "", false, fmt.Errorf("--learner %q: %q cannot be an data-parallel group; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
 	}
 	return fmt.Sprintf("%s -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", python(), n, modules[program], rest), true, nil
 }
@@ -125,7 +125,7 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 // torchrun nobody knows how many processes it has.
 func HasRank(line, rank string) bool {
 	name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	number, is := strings.CutPrefix(name, island)
+	number, is := strings.CutPrefix(name, group)
 	if !is {
 		return strings.Contains(line, "torchrun") || strings.Contains(line, "torch.distributed")
 	}

@@ -46,18 +46,18 @@ func (r Run) all(members int) uint64 { return uint64(members) * r.StepTokens }
 // DiLoCo, 2023).
 type Outer struct {
 	Eta, Mu          float64
-	Anchor, Momentum []float32 // of the same length
+	Global, Momentum []float32 // of the same length
 }
 
-// NewOuter begins at an anchor, which it keeps.
-func NewOuter(eta, mu float64, anchor []float32) *Outer {
-	return &Outer{Eta: eta, Mu: mu, Anchor: anchor, Momentum: make([]float32, len(anchor))}
+// NewOuter begins at global parameters, which it keeps.
+func NewOuter(eta, mu float64, global []float32) *Outer {
+	return &Outer{Eta: eta, Mu: mu, Global: global, Momentum: make([]float32, len(global))}
 }
 
-// Progress sets dst to how far theta is from the anchor.
-func (o *Outer) Progress(dst, theta []float32) {
-	for i, x := range theta {
-		dst[i] = x - o.Anchor[i]
+// Progress sets dst to how far theta is from the global parameters.
+func (o *Outer) Progress(dst, local []float32) {
+	for i, x := range local {
+		dst[i] = x - o.Global[i]
 	}
 }
 
@@ -70,9 +70,9 @@ const stepLen = 1 << 11
 // no use.
 func (o *Outer) Step(mean func(at int, u []float64)) error {
 	var buffer [stepLen]float64
-	for at := 0; at < len(o.Anchor); at += stepLen {
-		end := min(at+stepLen, len(o.Anchor))
-		u, m, a := buffer[:end-at], o.Momentum[at:end], o.Anchor[at:end]
+	for at := 0; at < len(o.Global); at += stepLen {
+		end := min(at+stepLen, len(o.Global))
+		u, m, a := buffer[:end-at], o.Momentum[at:end], o.Global[at:end]
 		mean(at, u)
 		tensor.DecayNarrow(m, o.Mu, m, u)
 		tensor.AxpyWide(o.Mu, m, u)

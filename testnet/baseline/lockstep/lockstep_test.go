@@ -37,9 +37,9 @@ func TestNesterov(t *testing.T) {
 		}
 		m = 0.9*m + x
 		a += 0.7 * (x + 0.9*m)
-		for i := range o.Anchor {
-			if n := float64(i); math.Abs(float64(o.Anchor[i])-n*a) > 1e-6*(1+n) || math.Abs(float64(o.Momentum[i])-n*m) > 1e-6*(1+n) {
-				t.Fatalf("value %d: anchor %v, momentum %v; want %v, %v", i, o.Anchor[i], o.Momentum[i], n*a, n*m)
+		for i := range o.Global {
+			if n := float64(i); math.Abs(float64(o.Global[i])-n*a) > 1e-6*(1+n) || math.Abs(float64(o.Momentum[i])-n*m) > 1e-6*(1+n) {
+				t.Fatalf("value %d: global parameters %v, momentum %v; want %v, %v", i, o.Global[i], o.Momentum[i], n*a, n*m)
 			}
 		}
 	}

@@ -17,14 +17,14 @@ type Plan string
 
 // Plans.
 const (
-	AllToAll    Plan = "all-to-all"
-	Answerers   Plan = "answerers"
-	Aggregators Plan = "aggregators"
-	Tree        Plan = "tree"
+	AllToAll         Plan = "all-to-all"
+	LearnersPerRound Plan = "sampled learners"
+	Aggregators      Plan = "aggregators"
+	Tree             Plan = "tree"
 )
 
 // Plans are all of them.
-var Plans = []Plan{AllToAll, Answerers, Aggregators, Tree}
+var Plans = []Plan{AllToAll, LearnersPerRound, Aggregators, Tree}
 
 // Limits of a simulation. They keep it within a minute of a core and 2 GiB.
 const (
@@ -43,28 +43,28 @@ const (
 
 // Config describes a run. Default returns one that is whole.
 type Config struct {
-	Plan        Plan
-	Learners    int
-	Answerers   int        // learners that publish in a round; 0: all, or those of a usual run in the plan answerers
-	Levels      int        // times that deltas are merged; 0: what the plan has usually
-	Group       int        // members of a group; 0: so many that a fold has as many merged deltas
-	Aggregators int        // of a group
-	Auditors    int        // that make each merged delta again
-	Liars       float64    // share of the learners that one liar has
-	Gone        float64    // share of the learners that die within a round
-	Params      float64    // of the model
-	Fragments   int        // parts of it
-	H           int        // steps between two rounds of a part
-	Codec       codec.Kind // of deltas
-	Merged      codec.Kind // of merged deltas; 0: that of deltas, or int4 where that leaves values out
-	Step        time.Duration
-	Rate        float64 // of a link each way, bits/s
-	Delay       time.Duration
-	Seed        uint64
+	Plan             Plan
+	Learners         int
+	LearnersPerRound int        // learners that publish in a round; 0: all, or those of a usual run in the plan sampled learners
+	Levels           int        // times that deltas are merged; 0: what the plan has usually
+	Group            int        // members of a group; 0: so many that a fold has as many merged deltas
+	Aggregators      int        // of a group
+	Auditors         int        // that make each merged delta again
+	Liars            float64    // share of the learners that one liar has
+	Gone             float64    // share of the learners that die within a round
+	Params           float64    // of the model
+	Fragments        int        // parts of it
+	H                int        // steps between two rounds of a part
+	Codec            codec.Kind // of deltas
+	Merged           codec.Kind // of merged deltas; 0: that of deltas, or int4 where that leaves values out
+	Step             time.Duration
+	Rate             float64 // of a link each way, bits/s
+	Delay            time.Duration
+	Seed             uint64
 }
 
-// usualAnswerers is how many answer in a run where nobody chose it.
-const usualAnswerers = outer.UsualAnswerers
+// usualLearnersPerRound is how many answer in a run where nobody chose it.
+const usualLearnersPerRound = outer.UsualLearnersPerRound
 
 // Default is a run of 64 learners with a model of 124 M parameters over links of 1 Gbit/s.
 func Default() Config {
@@ -81,8 +81,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("plan is %q; use %s", c.Plan, planNames())
 	case c.Learners < 2 || c.Learners > MaxLearners:
 		return fmt.Errorf("learners is %d; use 2 to %d", c.Learners, MaxLearners)
-	case c.Answerers < 0 || c.Answerers > c.Learners:
-		return fmt.Errorf("answerers is %d; use 1 to the %d learners", c.Answerers, c.Learners)
+	case c.LearnersPerRound < 0 || c.LearnersPerRound > c.Learners:
+		return fmt.Errorf("sampled learners is %d; use 1 to the %d learners", c.LearnersPerRound, c.Learners)
 	case c.Levels < 0 || c.Levels > MaxLevels:
 		return fmt.Errorf("levels is %d; use 1 to %d", c.Levels, MaxLevels)
 	case c.Group < 0 || c.Group == 1 || c.Group > c.Learners:
@@ -128,9 +128,9 @@ func planNames() string {
 
 // publish is how many learners publish in a round.
 func (c Config) publish() int {
-	n := c.Answerers
-	if n == 0 && c.Plan == Answerers {
-		n = usualAnswerers
+	n := c.LearnersPerRound
+	if n == 0 && c.Plan == LearnersPerRound {
+		n = usualLearnersPerRound
 	}
 	if n == 0 || n > c.Learners {
 		return c.Learners
@@ -144,7 +144,7 @@ const usualTree = 2
 // levels is how often deltas are merged.
 func (c Config) levels() int {
 	switch {
-	case c.Plan == AllToAll || c.Plan == Answerers:
+	case c.Plan == AllToAll || c.Plan == LearnersPerRound:
 		return 0
 	case c.Levels > 0:
 		return c.Levels

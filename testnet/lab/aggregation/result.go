@@ -30,9 +30,9 @@ type Result struct {
 	// carry the plan: the latency grows with each round.
 	LinkShare float64 `json:"link_share"`
 
-	Bell    float64 `json:"bell_s"`    // until the last has heard that a round opens
-	Latency float64 `json:"latency_s"` // from the bell until a node has folded, in the mean
-	Last    float64 `json:"last_s"`    // the last node
+	Proposal float64 `json:"proposal_s"` // until the last has heard that a round opens
+	Latency  float64 `json:"latency_s"`  // from the proposal until a node has folded, in the mean
+	Last     float64 `json:"last_s"`     // the last node
 
 	Core        float64 `json:"core_s"` // of a node, in the mean, audits included
 	BusiestCore float64 `json:"busiest_core_s"`

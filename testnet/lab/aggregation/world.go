@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// world is all nodes and what is under way between them. Times are seconds since the first bell.
+// world is all nodes and what is under way between them. Times are seconds since the first proposal.
 type world struct {
 	Config
 	draws    *rand.Rand
@@ -39,17 +39,17 @@ type item struct {
 
 // round is one of a fragment.
 type round struct {
-	began   float64
-	levels  [][]*gathering // the groups of each level
-	lacks   []int32        // items of the last level that each node has yet to get
-	down    []float64      // bytes of each node
-	up      []float64
-	merging []float64 // seconds of each node's core
-	bell    float64   // until the last node hears it
-	sum     float64   // of the times until nodes have folded
-	last    float64
-	folded  int
-	publish []uint16
+	began    float64
+	levels   [][]*gathering // the groups of each level
+	lacks    []int32        // items of the last level that each node has yet to get
+	down     []float64      // bytes of each node
+	up       []float64
+	merging  []float64 // seconds of each node's core
+	proposal float64   // until the last node hears it
+	sum      float64   // of the times until nodes have folded
+	last     float64
+	folded   int
+	publish  []uint16
 }
 
 // gathering is a group, and what its aggregators wait for.
@@ -83,14 +83,14 @@ func hops(n int) float64 {
 	return depth
 }
 
-// begin rings the bell of a round: who publishes does so at the end of the step in which it hears it.
+// begin rings the proposal of a round: who publishes does so at the end of the step in which it hears it.
 func (w *world) begin(at float64) *round {
 	n := w.Learners
 	r := &round{began: at, lacks: make([]int32, n), down: make([]float64, n), up: make([]float64, n), merging: make([]float64, n), last: at}
 	hears := make([]float64, n)
 	for i, v := range w.draws.Perm(n) {
 		hears[v] = at + hops(i)*w.Delay.Seconds()
-		r.bell = max(r.bell, hears[v]-at)
+		r.proposal = max(r.proposal, hears[v]-at)
 	}
 	for _, v := range w.draws.Perm(n)[:w.publish()] {
 		r.publish = append(r.publish, uint16(v))
@@ -309,7 +309,7 @@ func (w *world) report(r *Result) {
 		r.Up += mean(rd.up) / rounds
 		r.BusiestDown = max(r.BusiestDown, slices.Max(rd.down))
 		r.BusiestUp = max(r.BusiestUp, slices.Max(rd.up))
-		r.Bell = max(r.Bell, rd.bell)
+		r.Proposal = max(r.Proposal, rd.proposal)
 		r.Latency += rd.sum / nodes / rounds
 		r.Last = max(r.Last, rd.last-rd.began)
 	}

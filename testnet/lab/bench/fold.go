@@ -130,7 +130,7 @@ func (r *foldRig) decode() func() error {
 }
 
 // Adoptions measures how a learner that contributed moves to the next tip. It goes there
-// and back: either way the anchors' difference and one payload are added to its parameters.
+// and back: either way the global parameters' difference and one payload are added to its parameters.
 func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
 	m.note("adopt")
 	r, err := newFoldRig(1)

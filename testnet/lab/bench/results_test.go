@@ -136,7 +136,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// Parameters, gradients and two moments take 16 bytes, an anchor 4, outer momentum 4; buffers for
+// Parameters, gradients and two moments take 16 bytes, global parameters 4, outer momentum 4; buffers for
 // the largest fragment come on top, and what Go's size classes add.
 func TestMeasureState(t *testing.T) {
 	for momentum, least := range map[bool]float64{false: 4, true: 8} {

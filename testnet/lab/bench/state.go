@@ -35,7 +35,7 @@ func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (St
 	var (
 		built   *trainer.Builtin
 		learner *outer.Learner
-		tips    []*outer.Tip // which a node holds; its learner keeps their anchors
+		tips    []*outer.Tip // which a node holds; its learner keeps their global parameters
 	)
 	inner := grown(func() { built, err = trainer.New(cfg, data) }) - cfg.Model.WorkspaceBytes(1)
 	if err != nil {

@@ -68,7 +68,7 @@ const sparseBytes = int4Bytes / 20
 func perPart(n Need) float64 { return n.h() / n.parts() }
 
 // atollDeltas are how many a node receives in a round.
-func atollDeltas(n Need) float64 { return min(float64(n.Learners-1), answerers) }
+func atollDeltas(n Need) float64 { return min(float64(n.Learners-1), learnersPerRound) }
 
 // Bandwidth is the link with which each method spends a share of the time in steps. An exchange goes on beside some steps
 // and holds up the others: rate = bits / (hidden steps + what may be lost). A model of the means, without delays.

@@ -4,13 +4,13 @@ import "math"
 
 // What was measured of atoll: testnet/lab/RESULTS.md, "Codecs, folds, the outer loop", and the settings of its runs.
 const (
-	int4Bytes    = 0.43    // of a value in a delta, entropy-coded
-	foldValue    = 3e-9    // seconds of a core for a value of a fold
-	foldDelta    = 1.2e-9  // and for that value in each of its deltas
-	answerers    = 16      // deltas of a round at most: larger runs take turns
-	windowRounds = 256     // rounds of a fragment for which halves that were parted still fold what the other one made
-	bf16Bytes    = 2.0     // of a value that the other systems exchange
-	hidden       = 3.0 / 5 // of a step, beside which an all-reduce runs: about the backward pass
+	int4Bytes        = 0.43    // of a value in a delta, entropy-coded
+	foldValue        = 3e-9    // seconds of a core for a value of a fold
+	foldDelta        = 1.2e-9  // and for that value in each of its deltas
+	learnersPerRound = 16      // deltas of a round at most: larger runs take turns
+	windowRounds     = 256     // rounds of a fragment for which halves that were parted still fold what the other one made
+	bf16Bytes        = 2.0     // of a value that the other systems exchange
+	hidden           = 3.0 / 5 // of a step, beside which an all-reduce runs: about the backward pass
 )
 
 // traffic is what units exchange.
@@ -58,7 +58,7 @@ func (c Config) traffic(step float64) (t traffic) {
 		t.unit = bf16Bytes * c.Params
 		t.busiest = merged * t.unit
 	case Atoll:
-		merged = min(merged, answerers)
+		merged = min(merged, learnersPerRound)
 		t.unit = min(merged, float64(c.Learners-1)) * int4Bytes * c.Params
 		t.busiest = t.unit
 	}

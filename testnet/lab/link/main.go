@@ -1,9 +1,9 @@
 // Package link loads shaped links with bulk in both directions at once, and
-// measures what of it arrives, how long beats take meanwhile, and what the nodes
+// measures what of it arrives, how long heartbeats take meanwhile, and what the nodes
 // take their uplinks for.
 //
 // Every node asks every other one for payloads without a pause, so each uplink has
-// more to send than it carries. Beats of 400 bytes are gossip, twice a second from
+// more to send than it carries. Heartbeats of 400 bytes are gossip, twice a second from
 // each node.
 package link
 
@@ -115,10 +115,10 @@ type result struct {
 	UploadShare float64 `json:"upload_share,omitempty"` // what nodes take their uplinks for, the mean of those that know
 	Full        int     `json:"full,omitempty"`         // nodes that know: they saw their uplink full
 	BulkMBPerS  float64 `json:"bulk_mb_per_s"`          // of all nodes
-	Beats       int     `json:"beats"`
-	MedianS     float64 `json:"beat_median_s"`
-	P99S        float64 `json:"beat_p99_s"`
-	WorstS      float64 `json:"beat_worst_s"`
+	Heartbeats  int     `json:"heartbeats"`
+	MedianS     float64 `json:"heartbeat_median_s"`
+	P99S        float64 `json:"heartbeat_p99_s"`
+	WorstS      float64 `json:"heartbeat_worst_s"`
 }
 
 func (r result) print(out io.Writer, table *tabwriter.Writer, asJSON bool) error {
@@ -126,6 +126,6 @@ func (r result) print(out io.Writer, table *tabwriter.Writer, asJSON bool) error
 		return json.NewEncoder(out).Encode(r)
 	}
 	_, err := fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%d\t%d\t%.3f s\t%.3f s\t%.3f s\n",
-		r.Link, r.Nodes, r.BulkShare, r.UploadShare, r.Full, r.Beats, r.MedianS, r.P99S, r.WorstS)
+		r.Link, r.Nodes, r.BulkShare, r.UploadShare, r.Full, r.Heartbeats, r.MedianS, r.P99S, r.WorstS)
 	return err
 }

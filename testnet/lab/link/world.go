@@ -27,9 +27,9 @@ const (
 	streams = 4
 	// warm is how long bulk runs before it is measured: slow start is over, and
 	// uplinks were measured.
-	warm       = 5 * time.Second
-	beatBytes  = 400
-	beatPeriod = 500 * time.Millisecond
+	warm            = 5 * time.Second
+	heartbeatBytes  = 400
+	heartbeatPeriod = 500 * time.Millisecond
 )
 
 // world is hosts that know each other.
@@ -40,7 +40,7 @@ type world struct {
 	work    sync.WaitGroup // ends with the hosts, or with the context of the load
 	bulk    atomic.Int64   // bytes that arrived
 	mu      sync.Mutex
-	delays  []time.Duration // of beats
+	delays  []time.Duration // of heartbeats
 	watched bool
 }
 
@@ -124,7 +124,7 @@ func (w *world) answer() p2p.Handler {
 	return func(context.Context, wire.PeerID, []byte) []byte { return payload }
 }
 
-// listen notes how long beats took.
+// listen notes how long heartbeats took.
 func (w *world) listen(h *p2p.Host) {
 	for e := range h.Events() {
 		m, ok := e.(p2p.Message)
@@ -147,10 +147,10 @@ func (w *world) watch() {
 	w.watched = true
 }
 
-// load has every node ask all others without a pause, and beat.
+// load has every node ask all others without a pause, and heartbeat.
 func (w *world) load(ctx context.Context, g *sync.WaitGroup) {
 	for i, h := range w.hosts {
-		g.Go(func() { w.beat(ctx, h, time.Duration(i)*beatPeriod/time.Duration(len(w.hosts))) })
+		g.Go(func() { w.heartbeat(ctx, h, time.Duration(i)*heartbeatPeriod/time.Duration(len(w.hosts))) })
 		for _, other := range w.hosts {
 			for range streams {
 				if other != h {
@@ -172,11 +172,11 @@ func (w *world) ask(ctx context.Context, h *p2p.Host, of wire.PeerID) {
 	}
 }
 
-func (w *world) beat(ctx context.Context, h *p2p.Host, first time.Duration) {
-	for pause := first; wait(ctx, pause) == nil; pause = beatPeriod {
+func (w *world) heartbeat(ctx context.Context, h *p2p.Host, first time.Duration) {
+	for pause := first; wait(ctx, pause) == nil; pause = heartbeatPeriod {
 		msg := binary.LittleEndian.AppendUint64(nil, uint64(time.Since(w.began)))
 		id := h.ID()
-		msg = append(append(msg, id[:]...), make([]byte, beatBytes-8-len(id))...)
+		msg = append(append(msg, id[:]...), make([]byte, heartbeatBytes-8-len(id))...)
 		if h.Publish(msg) != nil {
 			return // it closes
 		}
@@ -197,8 +197,8 @@ func (w *world) result(r result, link shaping.Link) result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.Sort(w.delays)
-	if r.Beats = len(w.delays); r.Beats > 0 {
-		at := func(q float64) float64 { return w.delays[int(q*float64(r.Beats-1))].Seconds() }
+	if r.Heartbeats = len(w.delays); r.Heartbeats > 0 {
+		at := func(q float64) float64 { return w.delays[int(q*float64(r.Heartbeats-1))].Seconds() }
 		r.MedianS, r.P99S, r.WorstS = at(0.5), at(0.99), at(1)
 	}
 	return r

@@ -23,29 +23,29 @@ type attack struct {
 // none of the limit from this machine: the outsider keeps to it by itself. It holds as many as a node keeps from one address
 // (connsAddress, 64), and leaves a few for those that end. What it does beyond takes the outsider's time more than the nodes'.
 const (
-	connsPerSecond = 25
-	connsHeld      = 60
-	connsAgain     = connsHeld * time.Second / connsPerSecond // from one connection of a lane to the next
-	connHeldFor    = 2 * time.Second                          // of those that come and go: fifty at a time
-	streamsTried   = 200                                      // of each connection: more than a node takes of a peer (streamsPeer, 160)
-	streamsAgain   = time.Second                              // those that the node has ended are opened again
-	floodLanes     = 8
-	floodEvery     = 100 * time.Millisecond
-	beatsAtOnce    = 10 // of one that was let in: many times what a node passes on of an author (gossip.Limiter)
-	floodMessages  = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
+	connsPerSecond   = 25
+	connsHeld        = 60
+	connsAgain       = connsHeld * time.Second / connsPerSecond // from one connection of a lane to the next
+	connHeldFor      = 2 * time.Second                          // of those that come and go: fifty at a time
+	streamsTried     = 200                                      // of each connection: more than a node takes of a peer (streamsPeer, 160)
+	streamsAgain     = time.Second                              // those that the node has ended are opened again
+	floodLanes       = 8
+	floodEvery       = 100 * time.Millisecond
+	heartbeatsAtOnce = 10 // of one that was let in: many times what a node passes on of an author (gossip.Limiter)
+	floodMessages    = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
 )
 
 // replays is the attack that says again what nodes said.
 const replays = "replay"
 
 var attacks = []attack{
-	{"flood", "8 connections that write 2,000 gossip messages a second, headers and beats that nobody admitted", floodLanes, time.Second, flood, false},
+	{"flood", "8 connections that write 2,000 gossip messages a second, headers and heartbeats that nobody admitted", floodLanes, time.Second, flood, false},
 	{"half-open", "60 connections that open as many streams as they may, of every protocol and of none, and say half a request on each", connsHeld, connsAgain, halfOpen, false},
 	{"connections", "25 connections a second, half of them without a word and half encrypted under fresh keys, held for 2 s", connsPerSecond * int(connHeldFor/time.Second), connHeldFor, connect, false},
 	{"forged", "25 handshakes a second with certificates of a wrong owner, of a wrong run, of another node, garbled, cut, none", connsPerSecond, time.Second, forge, false},
 	{"invites", "25 handshakes a second with invites of the owner that have expired, or are used by the node that they are for", connsPerSecond, time.Second, misuse, false},
 	{replays, "25 handshakes a second with records of honest nodes, and 250 of their gossip messages a second", connsPerSecond, time.Second, replay, false},
-	{"used-up", "8 connections, each with a key that came by an invite for one node, which is used: they are let in, and say 800 beats a second", floodLanes, time.Second, useUp, true},
+	{"used-up", "8 connections, each with a key that came by an invite for one node, which is used: they are let in, and say 800 heartbeats a second", floodLanes, time.Second, useUp, true},
 	{"addresses", "25 handshakes a second whose records and identities name addresses of a machine that has to do with nobody", connsPerSecond, time.Second, misdirect, false},
 }
 
@@ -175,7 +175,7 @@ func replay(ctx context.Context, o *outsider, t target, n int) error {
 	return o.greet(ctx, l, o.records[n%len(o.records)].Encode())
 }
 
-// useUp shows a certificate by an invite that is used, and beats far too often.
+// useUp shows a certificate by an invite that is used, and heartbeats far too often.
 func useUp(ctx context.Context, o *outsider, t target, n int) error {
 	key := keyOf("author", n%poolKeys) // the listener knows these
 	l, err := call(ctx, t, key)
@@ -195,11 +195,11 @@ func useUp(ctx context.Context, o *outsider, t target, n int) error {
 		return err
 	}
 	return l.again(ctx, func(round int) error {
-		beats := make([][]byte, beatsAtOnce)
-		for i := range beats {
-			beats[i] = o.beat(key, n+round*beatsAtOnce+i)
+		heartbeats := make([][]byte, heartbeatsAtOnce)
+		for i := range heartbeats {
+			heartbeats[i] = o.heartbeat(key, n+round*heartbeatsAtOnce+i)
 		}
-		return o.publish(s, beats, 0, beatsAtOnce)
+		return o.publish(s, heartbeats, 0, heartbeatsAtOnce)
 	})
 }
 

@@ -107,7 +107,7 @@ const (
 	inlineBytes  = 1000
 )
 
-// messages are gossip messages that are valid in all but that nobody admitted their authors: headers with a payload, and beats.
+// messages are gossip messages that are valid in all but that nobody admitted their authors: headers with a payload, and heartbeats.
 func (k knowledge) messages() [][]byte {
 	pool := make([][]byte, 0, poolMessages)
 	for i := range poolMessages {
@@ -115,7 +115,7 @@ func (k knowledge) messages() [][]byte {
 		if i%2 == 0 {
 			pool = append(pool, k.header(key, i))
 		} else {
-			pool = append(pool, k.beat(key, i))
+			pool = append(pool, k.heartbeat(key, i))
 		}
 	}
 	return pool
@@ -132,8 +132,8 @@ func (k knowledge) header(key ed25519.PrivateKey, n int) []byte {
 	return wire.EncodeHeader(wire.SignHeader(key, k.run, h), payload)
 }
 
-func (k knowledge) beat(key ed25519.PrivateKey, n int) []byte {
-	return wire.EncodeBeat(key, k.run, wire.Beat{
+func (k knowledge) heartbeat(key ed25519.PrivateKey, n int) []byte {
+	return wire.EncodeHeartbeat(key, k.run, wire.Heartbeat{
 		Incarnation: k.startedMs, Seq: uint64(n), State: wire.Observing, Steps: uint64(n), Unpublished: make([]uint64, k.fragments),
 		Closed: make([]uint32, k.fragments), PeriodMs: wire.MinPeriodMs,
 	})

@@ -137,13 +137,13 @@ func (l *listener) again(id wire.Digest, now time.Time) {
 	}
 }
 
-// authorOf is who wrote a message; nobody for evidence, which proves itself.
+// authorOf is who wrote a message; nobody for equivocation proof, which proves itself.
 func authorOf(m wire.Message) wire.PeerID {
 	switch {
 	case m.Header != nil:
 		return m.Header.Header.Author
-	case m.Beat != nil:
-		return m.Beat.Author
+	case m.Heartbeat != nil:
+		return m.Heartbeat.Author
 	}
 	return wire.PeerID{}
 }

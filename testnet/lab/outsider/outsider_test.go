@@ -134,7 +134,7 @@ func TestLanesHaveNumbersOfTheirOwn(t *testing.T) {
 func TestListenerTellsWhoWroteWhat(t *testing.T) {
 	k, _, _ := testRun()
 	l := &listener{strange: map[wire.PeerID]bool{wire.PeerIDOf(keyOf("author", 1)): true}, first: map[wire.Digest]time.Time{}}
-	honest, strange, began := k.beat(keyOf("member", 0), 1), k.beat(keyOf("author", 1), 1), time.Unix(1_700_000_000, 0)
+	honest, strange, began := k.heartbeat(keyOf("member", 0), 1), k.heartbeat(keyOf("author", 1), 1), time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		data []byte
 		at   time.Duration

@@ -178,7 +178,7 @@ func (f *fragment) join(out io.Writer) error {
 	if tip.State != f.tip.State {
 		return errors.New("the joiner has another tip")
 	}
-	fmt.Fprintf(out, "join\t%d bytes in %d chunks: the donor cuts them in %.2f s, the joiner checks them in %.2f s and has the same tip after %.2f s more\n",
+	fmt.Fprintf(out, "join\t%d bytes in %d chunks: the snapshot source cuts them in %.2f s, the joiner checks them in %.2f s and has the same tip after %.2f s more\n",
 		m.Size, len(m.Chunks), cut.Seconds(), checked.Seconds(), since(began).Seconds())
 	return nil
 }

@@ -79,8 +79,8 @@ func (s Setting) checkGroups() error {
 	switch {
 	case s.Baseline != Aggregated && (s.Groups != "" || s.Regroup != "" || s.Liars != 0 || s.LiarGroups != 0):
 		return fmt.Errorf("groups, regroup, liars and liargroups are for the arm %s", Aggregated)
-	case s.Answerers < 0 || s.Answerers > s.M:
-		return fmt.Errorf("answerers is %d; use 1 to the %d learners, or 0 for all", s.Answerers, s.M)
+	case s.LearnersPerRound < 0 || s.LearnersPerRound > s.M:
+		return fmt.Errorf("sampled learners is %d; use 1 to the %d learners, or 0 for all", s.LearnersPerRound, s.M)
 	case s.Liars < 0 || s.Liars > s.M || s.LiarGroups < 0 || s.LiarGroups > s.M:
 		return fmt.Errorf("liars is %d and liargroups %d; use 0 to the %d learners", s.Liars, s.LiarGroups, s.M)
 	}
@@ -100,7 +100,7 @@ func (b *bench) aggregated(t *Trial) error {
 	}
 	t.PayloadPerToken /= float64(t.Folded)
 	t.VirtualSteps = float64(t.Steps)
-	return b.judge(t, r.anchor())
+	return b.judge(t, r.global())
 }
 
 func (b *bench) newAggregation() (*aggregation, error) {
@@ -108,7 +108,7 @@ func (b *bench) newAggregation() (*aggregation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Answerers = cmp.Or(b.Answerers, b.M)
+	p.LearnersPerRound = cmp.Or(b.LearnersPerRound, b.M)
 	r := &aggregation{bench: b, run: b.lockstep(b.H), p: p, plan: outer.NewPlan(tensor.Layout(b.specs()), 1)}
 	r.tip = r.plan.Genesis(b.initial(), p)[0]
 	for _, s := range b.shards {
@@ -181,7 +181,7 @@ func (r *aggregation) round(t *Trial) error {
 		return err
 	}
 	t.Rounds++
-	return r.look(t.Folded, r.anchor)
+	return r.look(t.Folded, r.global)
 }
 
 // liars are the groups of a level whose aggregators all lie: of the last one alone.
@@ -223,7 +223,7 @@ func (r *aggregation) step(t *Trial) error {
 
 // called are the learners that publish in this round: as many as may, in a circle.
 func (r *aggregation) called() (called []int) {
-	n := cmp.Or(r.Answerers, r.M)
+	n := cmp.Or(r.LearnersPerRound, r.M)
 	for i := range n {
 		called = append(called, (int(r.tip.Round)*n+i)%r.M)
 	}
@@ -313,7 +313,7 @@ type merged struct {
 	records []outer.Record
 }
 
-// mergeGroup folds the deltas of a group as a round's are folded, from an anchor of zeros: the new anchor is their merged
+// mergeGroup folds the deltas of a group as a round's are folded, from global parameters of zeros: the new global parameters is their merged
 // progress. That is encoded again. It is a pure function of its arguments, whatever the order of set, so all that hold the
 // set make the same bytes. Steps and tokens are those of all, so that the weight of a merged delta is the sum of theirs.
 func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer.Record, round uint32, set []outer.Contribution, out codec.Kind) (m merged, err error) {
@@ -332,7 +332,7 @@ func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer
 		m.delta.Tokens += c.Delta.Tokens
 		m.delta.Base = min(m.delta.Base, c.Delta.Base)
 	}
-	m.payload, err = codec.Encode(out, next.Anchor)
+	m.payload, err = codec.Encode(out, next.Global)
 	return m, err
 }
 
@@ -378,9 +378,9 @@ func lieOf(payload []byte, n int) ([]byte, error) {
 	return codec.Encode(kind, v)
 }
 
-// anchor is the whole model in the order of the trainer.
-func (r *aggregation) anchor() []float32 {
+// global parameters is the whole model in the order of the trainer.
+func (r *aggregation) global() []float32 {
 	params := slices.Clone(r.learners[0].Params())
-	r.plan[0].Scatter(r.tip.Anchor, params)
+	r.plan[0].Scatter(r.tip.Global, params)
 	return params
 }

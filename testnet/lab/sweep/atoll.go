@@ -6,8 +6,8 @@ import (
 	"atoll/testnet/sim"
 )
 
-// beatMs is the shortest beat period: four times that of real runs, as only waits follow from it.
-const beatMs = 2000
+// heartbeatMs is the shortest heartbeat period: four times that of real runs, as only waits follow from it.
+const heartbeatMs = 2000
 
 // ticksPerStep is how often a machine ticks in a step, or 50 times a second where
 // steps are short: as real nodes do.
@@ -36,7 +36,7 @@ func (b *bench) atoll(t *Trial) error {
 	var broken error
 	w.Watch(b.stepMs(), func() {
 		if broken == nil {
-			broken = b.look(folded(w), w.Anchors)
+			broken = b.look(folded(w), w.Globals)
 		}
 	})
 	w.Finish()
@@ -52,7 +52,7 @@ func (b *bench) atoll(t *Trial) error {
 	t.Folded = folded(w)
 	t.VirtualSteps = float64(w.Now()-sim.Start) / float64(b.stepMs())
 	b.count(t, w)
-	return b.judge(t, w.Anchors())
+	return b.judge(t, w.Globals())
 }
 
 // scenario is the world.
@@ -70,7 +70,7 @@ func (b *bench) scenario() (sim.Scenario, error) {
 		return sim.Scenario{}, err
 	}
 	s := sim.Scenario{
-		Seed: b.seed, Params: p, StepMs: b.stepMs(), TickMs: max(leastTickMs, b.stepMs()/ticksPerStep), BeatMs: beatMs, Lean: true, Faults: faults, Task: task{b},
+		Seed: b.seed, Params: p, StepMs: b.stepMs(), TickMs: max(leastTickMs, b.stepMs()/ticksPerStep), HeartbeatMs: heartbeatMs, Lean: true, Faults: faults, Task: task{b},
 		Link: sim.Link{LatencyMs: b.ms(b.Latency), BytesMs: b.Rate / float64(b.stepMs())},
 	}
 	perStep := 0.0

@@ -30,9 +30,9 @@ func (b *bench) diloco(t *Trial) error {
 	if r.codec, err = codec.Parse(b.Codec); err != nil {
 		return err
 	}
-	anchor := make([]float32, r.fragment.Len)
-	r.fragment.Gather(b.initial(), anchor)
-	r.outer = lockstep.NewOuter(b.Eta, b.Mu, anchor)
+	global := make([]float32, r.fragment.Len)
+	r.fragment.Gather(b.initial(), global)
+	r.outer = lockstep.NewOuter(b.Eta, b.Mu, global)
 	for _, s := range b.shards {
 		tr, err := b.newTrainer(b.Batch, s.text, s.author)
 		if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) diloco(t *Trial) error {
 	}
 	t.Trained, t.VirtualSteps, t.Deltas = t.Folded, float64(t.Steps), t.Rounds*b.M
 	t.PayloadPerToken = lockstep.RingBytes(b.M, r.fragment.Len) * float64(t.Rounds) / float64(t.Folded)
-	return b.judge(t, r.anchor())
+	return b.judge(t, r.global())
 }
 
 // round takes H steps, or what is left of the budget, and the outer step.
@@ -72,9 +72,9 @@ func (r *barrier) round(t *Trial) error {
 	t.Folded += r.run.Tokens(t.Folded, r.M)
 	t.Steps, t.Rounds = t.Steps+int(steps), t.Rounds+1
 	for _, l := range r.learners {
-		r.fragment.Scatter(r.outer.Anchor, l.Params())
+		r.fragment.Scatter(r.outer.Global, l.Params())
 	}
-	return r.look(t.Folded, r.anchor)
+	return r.look(t.Folded, r.global)
 }
 
 // travel sets the progress of learner i to what others decode of it.
@@ -97,9 +97,9 @@ func (r *barrier) mean(at int, u []float64) {
 	}
 }
 
-// anchor is the whole model in the order of the trainer.
-func (r *barrier) anchor() []float32 {
+// global parameters is the whole model in the order of the trainer.
+func (r *barrier) global() []float32 {
 	params := slices.Clone(r.learners[0].Params())
-	r.fragment.Scatter(r.outer.Anchor, params)
+	r.fragment.Scatter(r.outer.Global, params)
 	return params
 }

@@ -19,7 +19,7 @@ func TestSetTakesWhatGetShows(t *testing.T) {
 	from := Default()
 	from.Speeds, from.Faults, from.HMin, from.Rate = "1:1:2:4", "kill_1_@9s;start_1_@20s", 3, 1.5e6
 	from.Step, from.RefDecay = 40, 0.5
-	from.Answerers, from.Groups, from.Regroup, from.Liars, from.LiarGroups = 3, "4:4", "f32", 1, 2
+	from.LearnersPerRound, from.Groups, from.Regroup, from.Liars, from.LiarGroups = 3, "4:4", "f32", 1, 2
 	var to Setting
 	for _, name := range Names() {
 		if err := to.Set(name, from.Get(name)); err != nil {
@@ -56,7 +56,7 @@ func TestSettingErrors(t *testing.T) {
 		{"arm groups", "aggregated 1", `groups is "1"; write the members of a group, 2 to 64`},
 		{"arm regroup", "aggregated int3", "regroup"},
 		{"arm liars", "aggregated 5", "liars is 5 and liargroups 0; use 0 to the 4 learners"},
-		{"answerers", "5", "answerers is 5; use 1 to the 4 learners"},
+		{"sampled learners", "5", "sampled learners is 5; use 1 to the 4 learners"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},
 		{"mu", "1", "Mu is 1"},

@@ -29,7 +29,7 @@ type Trial struct {
 	// for a folded token. Of dp and diloco they are computed, of a ring all-reduce in
 	// bf16.
 	PayloadPerToken float64 `json:"payload_per_token,omitempty"`
-	// BytesPerToken are all bytes, beats and headers with them.
+	// BytesPerToken are all bytes, heartbeats and headers with them.
 	BytesPerToken float64 `json:"bytes_per_token,omitempty"`
 
 	Curve   []Point `json:"curve,omitempty"`

@@ -126,7 +126,7 @@ func (l Lab) scenario(c Cell) (s sim.Scenario, choice tune.Choice, err error) {
 	s = sim.Scenario{
 		Seed: l.Seed, Params: p, Founders: make([]sim.NodeSpec, c.Nodes), Task: task, PayloadScale: task.scale(), Lean: true,
 		Link:   sim.Link{LatencyMs: c.DelayMs, BytesMs: bytes / 1000, DownMs: bytes / 1000},
-		StepMs: l.Step.Milliseconds(), BeatMs: beatMs, LimitMs: int64(patience*l.Rounds*choice.H)*l.Step.Milliseconds() + endMs,
+		StepMs: l.Step.Milliseconds(), HeartbeatMs: heartbeatMs, LimitMs: int64(patience*l.Rounds*choice.H)*l.Step.Milliseconds() + endMs,
 	}
 	return s, choice, nil
 }
@@ -151,10 +151,10 @@ const noLimit = 1e12
 
 // Times of the worlds of cells.
 const (
-	beatMs   = 500 // as in real runs
-	lookMs   = 500
-	patience = 4       // so many times what the steps take is the longest run
-	endMs    = 600_000 // and so much more its end
+	heartbeatMs = 500 // as in real runs
+	lookMs      = 500
+	patience    = 4       // so many times what the steps take is the longest run
+	endMs       = 600_000 // and so much more its end
 )
 
 // params are what a genesis of the model small has, with the choice.

@@ -22,7 +22,7 @@ type Outcome struct {
 	BytesSent       uint64   `json:"bytes_sent"`
 	PayloadBytes    uint64   `json:"payload_bytes"`
 	GoodputUp       *float64 `json:"goodput_up,omitempty"`
-	BeatGapS        float64  `json:"longest_beat_gap_s"`
+	HeartbeatGapS   float64  `json:"longest_heartbeat_gap_s"`
 	Progress        []Point  `json:"progress"`
 	Checks          []Check  `json:"checks"`
 	Calibration     Pace     `json:"calibration"`

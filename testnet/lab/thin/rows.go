@@ -175,8 +175,8 @@ func lossRow(s Settings) Row {
 		Figures: func(o map[string]Outcome) []Figure {
 			return append(kept(o[thin]), []Figure{
 				{"tokens/s of loopback", o[thin].TokensPerS / o[loopback].TokensPerS, trials.AtLeast(0.9)},
-				{"longest gap between beats, s", o[thin].BeatGapS, trials.AtMost(2)},
-				{"the same on the loopback, s", o[loopback].BeatGapS, trials.Shown},
+				{"longest gap between heartbeats, s", o[thin].HeartbeatGapS, trials.AtMost(2)},
+				{"the same on the loopback, s", o[loopback].HeartbeatGapS, trials.Shown},
 				{"late of deltas", o[thin].late(), trials.Shown},
 			}...)
 		},

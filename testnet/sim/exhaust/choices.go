@@ -132,7 +132,7 @@ type errand struct {
 	in input
 }
 
-// run gives a node an input, and carries beats, requests and answers to and fro
+// run gives a node an input, and carries heartbeats, requests and answers to and fro
 // until there are no more. Deltas stay under way.
 func (s *search) run(w *world, to int, in input) {
 	queue := []errand{{to, in}}

@@ -71,7 +71,7 @@ type local struct {
 	tokens        uint64       // folded in the tip
 	mine          uint64       // stepped in all lives, not lost at a crash and not on the way into the tip
 	rest          bool         // nothing unpublished or in flight
-	off           float64      // between theta and the anchor
+	off           float64      // between theta and the global parameters
 }
 
 // transition is what an input does to a node.
@@ -258,7 +258,7 @@ func (n *node) checkLearner() {
 
 func (n *node) fingerprint() uint64 {
 	return fingerprintOf(n.index, n.up, n.life, n.clock, n.may, n.done, n.steps, n.made, n.lost, n.handle,
-		n.asked, n.calls, n.disk, n.theta, n.replica, n.learner)
+		n.asked, n.calls, n.disk, n.local, n.replica, n.learner)
 }
 
 // observe notes what the search looks at.
@@ -277,8 +277,8 @@ func (n *node) observe() *local {
 	left := a.Pending.Tokens + a.InFlight.Tokens
 	l.mine -= left + a.Discarded.Tokens
 	l.rest = left == 0
-	for i, x := range tip.Anchor {
-		l.off = max(l.off, math.Abs(float64(x)-float64(n.theta[i])))
+	for i, x := range tip.Global {
+		l.off = max(l.off, math.Abs(float64(x)-float64(n.local[i])))
 	}
 	return l
 }

@@ -21,7 +21,7 @@ import (
 // The world that is searched: as small as the protocol lets it be.
 const (
 	mostNodes = 3
-	quantum   = 1000 // ms: a tick, which is the beat period and the grace as well
+	quantum   = 1000 // ms: a tick, which is the heartbeat period and the grace as well
 	start     = core.Time(1_000_000_000)
 	budget    = 3 // tokens, one a step: two or three rounds
 )
@@ -31,7 +31,7 @@ var run = wire.RunID{9}
 var specs = []tensor.Spec{{Name: "a.weight", Shape: []int{2, 2}}}
 
 // rules are the parameters of the run. A learner rings after each step, and as
-// eta is 1 and the codec exact, theta is the anchor once all is folded.
+// eta is 1 and the codec exact, theta is the global parameters once all is folded.
 func rules() outer.Params {
 	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: mostNodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = quantum, quantum, 0
@@ -48,7 +48,7 @@ type node struct {
 	clock   core.Time
 	replica *replica.Replica
 	learner *outer.Learner
-	theta   []float32
+	local   []float32
 	may     bool
 	done    bool   // the run is over here
 	steps   int    // of all lives
@@ -115,7 +115,7 @@ func (n *node) boot() {
 		Params: params, Plan: plan, Key: keys[n.index], Run: run, Learner: true,
 		Alone: true,
 		Gossip: gossip.Config{
-			Self: ids[n.index], Key: keys[n.index], Run: run, Incarnation: int64(n.life), BeatMinMs: quantum,
+			Self: ids[n.index], Key: keys[n.index], Run: run, Incarnation: int64(n.life), HeartbeatMinMs: quantum,
 			WindowAccept: params.WindowAccept, WindowUnion: params.WindowUnion,
 			OpenRecord: openRecord, VerifyHeader: n.verify,
 		},
@@ -129,8 +129,8 @@ func (n *node) boot() {
 		n.broken("load: %v", err)
 		return
 	}
-	n.replica, n.theta = r, make([]float32, plan[0].Len)
-	n.learner = outer.NewLearner(params, plan, n.theta, was.Tips, r.OwnPayload)
+	n.replica, n.local = r, make([]float32, plan[0].Len)
+	n.learner = outer.NewLearner(params, plan, n.local, was.Tips, r.OwnPayload)
 	if err := r.Start(n.clock, cfg, was, learner{n.learner, n}); err != nil {
 		n.broken("restore: %v", err)
 		return
@@ -171,7 +171,7 @@ func (n *node) verify(h wire.SignedHeader) error {
 func (n *node) crash() {
 	_, pending := n.learner.Pending(0)
 	n.lost += pending
-	n.up, n.replica, n.learner, n.theta = false, nil, nil, nil
+	n.up, n.replica, n.learner, n.local = false, nil, nil, nil
 	n.disk.Crash()
 }
 
@@ -179,8 +179,8 @@ func (n *node) crash() {
 // sums are exact.
 func (n *node) step() {
 	n.steps++
-	for i := range n.theta {
-		n.theta[i] += float32(n.steps*(i+1)) / float32(int(4)<<(4*n.index))
+	for i := range n.local {
+		n.local[i] += float32(n.steps*(i+1)) / float32(int(4)<<(4*n.index))
 	}
 	n.made++
 	n.replica.Stepped(1)

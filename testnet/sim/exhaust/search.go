@@ -237,7 +237,7 @@ func (w *world) clone() *world {
 }
 
 // restTicks is how many ticks of each node may pass until a world is at rest: ten
-// beats until a silent peer is given up, and as many until the run counts as over.
+// heartbeats until a silent peer is given up, and as many until the run counts as over.
 const restTicks = 60
 
 // rest ends all faults, delivers what is under way, and lets learners step and
@@ -310,7 +310,7 @@ func (w *world) atRest() string {
 		case l.state != first.state:
 			return "at rest with two states on one chain: " + w.String()
 		case l.rest && l.off > 1e-5 || math.IsNaN(l.off):
-			return fmt.Sprintf("theta of node %d is %g off the anchor with nothing in flight: %s", l.index, l.off, w)
+			return fmt.Sprintf("theta of node %d is %g off the global parameters with nothing in flight: %s", l.index, l.off, w)
 		}
 	}
 	switch {

@@ -27,19 +27,19 @@ type Ledger struct {
 	Full     bool     // every write fails
 	Synced   bool     // every write is durable at once
 
-	deltas   map[wire.Digest]*file
-	headers  map[wire.Digest]wire.Header // of deltas without payload
-	own      []ownRecord
-	unlisted []ownRecord // off that list since the start: adoptions on their way may need them
-	marks    []uint32
-	bases    []map[uint32]*outer.Tip
-	rounds   []map[uint32]outer.Link
-	chunks   map[wire.Digest][]byte
-	evidence []wire.Evidence
-	members  []member.Certificate
-	revoked  []wire.SignedHeader
-	undo     []func() // takes back what was not committed, newest last
-	cache    struct {
+	deltas       map[wire.Digest]*file
+	headers      map[wire.Digest]wire.Header // of deltas without payload
+	own          []ownRecord
+	unlisted     []ownRecord // off that list since the start: adoptions on their way may need them
+	marks        []uint32
+	bases        []map[uint32]*outer.Tip
+	rounds       []map[uint32]outer.Link
+	chunks       map[wire.Digest][]byte
+	equivocation []wire.Equivocation
+	members      []member.Certificate
+	revoked      []wire.SignedHeader
+	undo         []func() // takes back what was not committed, newest last
+	cache        struct {
 		newest []uint32 // no record of a fragment is of a later round
 	}
 	unsynced []*file // payloads written since the last power cut that could hurt
@@ -202,13 +202,13 @@ func keep[T any](l *Ledger, list *[]T, v T) error {
 	return l.room()
 }
 
-// PutEvidence implements replica.Ledger.
-func (l *Ledger) PutEvidence(e wire.Evidence) error {
-	return keep(l, &l.evidence, e)
+// PutEquivocation implements replica.Ledger.
+func (l *Ledger) PutEquivocation(e wire.Equivocation) error {
+	return keep(l, &l.equivocation, e)
 }
 
-// Evidence implements replica.Ledger.
-func (l *Ledger) Evidence() ([]wire.Evidence, error) { return l.evidence, nil }
+// Equivocation proof implements replica.Ledger.
+func (l *Ledger) Equivocation() ([]wire.Equivocation, error) { return l.equivocation, nil }
 
 // PutMember implements replica.Ledger.
 func (l *Ledger) PutMember(c member.Certificate) error {
@@ -613,7 +613,7 @@ func (l *Ledger) DamageOwn(newest int) (lost []wire.Digest) {
 
 // Sizes are how many deltas with payload, chunks of tips, and proofs there are.
 func (l *Ledger) Sizes() (deltas, chunks, proofs int) {
-	return len(l.deltas), len(l.chunks), len(l.evidence)
+	return len(l.deltas), len(l.chunks), len(l.equivocation)
 }
 
 // Deltas calls f with each delta and its payload, in no order. A damaged payload

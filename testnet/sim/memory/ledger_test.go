@@ -39,10 +39,10 @@ func TestCrash(t *testing.T) {
 	_ = d.PutRounds(0, []outer.Link{{Round: 4, Tokens: 2}})
 	_ = d.PutRounds(0, []outer.Link{{Round: 5}})
 	_ = d.DropBase(0, 4)
-	_ = d.PutEvidence(wire.Evidence{})
+	_ = d.PutEquivocation(wire.Equivocation{})
 	d.Crash()
-	if lost(d, wire.Digest{1}) || !lost(d, wire.Digest{2}) || len(d.deltas) != 1 || len(d.evidence) != 0 {
-		t.Errorf("deltas %v, evidence %v", d.deltas, d.evidence)
+	if lost(d, wire.Digest{1}) || !lost(d, wire.Digest{2}) || len(d.deltas) != 1 || len(d.equivocation) != 0 {
+		t.Errorf("deltas %v, equivocation proof %v", d.deltas, d.equivocation)
 	}
 	if len(d.bases[0]) != 1 || d.bases[0][4] == nil {
 		t.Errorf("bases %v", d.bases[0])

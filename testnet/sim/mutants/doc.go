@@ -12,7 +12,7 @@
 //  8. per-fragment fork choice: of two chains each fragment goes its own way
 //  9. clock used in fold: local time decides bits
 //  10. share cap skipped: one learner's weight is not limited where admission is open
-//  11. evidence ignored: an equivocator's two deltas are both folded
+//  11. equivocation proof ignored: an equivocator's two deltas are both folded
 //  12. payload unchecked: bytes that do not hash to what the header signed are taken
 //  13. signed twice: the durable mark is not honoured after a restart, a round is signed again
 //  14. end ignored: deltas past the last round of the budget are still made and folded

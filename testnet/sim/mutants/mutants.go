@@ -57,7 +57,7 @@ func All() []Mutant {
 		{"share cap skipped", "share", []Edit{
 			{In: "shareOut", Old: "capShares(members, p.shareCaps(members, deltas))"},
 		}},
-		{"evidence ignored", "equivocator", []Edit{
+		{"equivocation proof ignored", "equivocator", []Edit{
 			{In: "Machine.Bar", Old: "e.delta.Author == author", New: "false"},
 		}},
 		{"payload unchecked", "wrong-payloads", []Edit{

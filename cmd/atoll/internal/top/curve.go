@@ -13,10 +13,10 @@ type curveKind int
 
 // The kinds, the one that says most first.
 const (
-	heldOutBits  curveKind = iota // bits per byte of the anchor on held-out text
-	heldOutLoss                   // nats per token of it
-	beatBits                      // the bits that a peer's beats say
-	trainingLoss                  // of the batches of the nodes that are shown
+	heldOutBits   curveKind = iota // bits per byte of the global parameters on held-out text
+	heldOutLoss                    // nats per token of it
+	heartbeatBits                  // the bits that a peer's heartbeats say
+	trainingLoss                   // of the batches of the nodes that are shown
 	curveKinds
 )
 
@@ -38,7 +38,7 @@ func (k curveKind) of(nodes []Node, lead status.Snapshot) (at uint64, value floa
 			}
 		}
 		return at, value
-	case beatBits:
+	case heartbeatBits:
 		for _, p := range lead.Peers {
 			if p.Bits > 0 {
 				return lead.TokensFolded, p.Bits

@@ -1,5 +1,5 @@
 // Package top is the full screen of atoll top. It shows a node, or all the nodes of a testnet, in a
-// terminal of any size: the loss of the anchor, how far the run is, its peers, rounds and events.
+// terminal of any size: the loss of the global parameters, how far the run is, its peers, rounds and events.
 //
 // A Source asks nodes for their status. A History keeps what one status does not have: the curve, rates,
 // which rounds have just closed. View draws a history; it depends on nothing else. Run joins the three

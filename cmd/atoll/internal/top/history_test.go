@@ -69,13 +69,13 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// The curve is of what says most: held-out text before what beats say before the loss of batches.
+// The curve is of what says most: held-out text before what heartbeats say before the loss of batches.
 func TestBestCurve(t *testing.T) {
 	for want, change := range map[curveKind]func(*status.Snapshot){
-		heldOutBits:  func(s *status.Snapshot) { s.ValBPB, s.ValLoss = 2, 3 },
-		heldOutLoss:  func(s *status.Snapshot) { s.ValLoss = 3 },
-		beatBits:     func(s *status.Snapshot) { s.Peers = []status.Peer{{}, {Bits: 2}} },
-		trainingLoss: func(*status.Snapshot) {},
+		heldOutBits:   func(s *status.Snapshot) { s.ValBPB, s.ValLoss = 2, 3 },
+		heldOutLoss:   func(s *status.Snapshot) { s.ValLoss = 3 },
+		heartbeatBits: func(s *status.Snapshot) { s.Peers = []status.Peer{{}, {Bits: 2}} },
+		trainingLoss:  func(*status.Snapshot) {},
 	} {
 		s := status.Snapshot{Progress: status.Progress{TokensFolded: 5, ValAtTokens: 5, TrainLoss: 4}}
 		change(&s)

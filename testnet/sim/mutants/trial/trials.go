@@ -116,7 +116,7 @@ func shared() sim.Scenario {
 	return s
 }
 
-// narrow has windows so small that sides of a partition soon cannot unite.
+// narrow has windows so small that sides of a partition soon cannot reconcile.
 func narrow(faults string) sim.Scenario {
 	s := world(4, 100, faults)
 	s.Params.WindowAccept, s.Params.WindowUnion = 4, 8

@@ -39,13 +39,13 @@ def main(arguments=None):
     packages = [("torch", "PyTorch"), ("transformers", "Hugging Face's transformers")]
     if options.base:
         packages.append(("peft", "PEFT"))
-    return program.run(options, packages, lambda device, island: _learner(options, device, island))
+    return program.run(options, packages, lambda device, data-parallel group: _learner(options, device, data-parallel group))
 
 
-def _learner(options, device, island):
+def _learner(options, device, data-parallel group):
     from .hflearner import HFLearner
 
-    return HFLearner(options, device, island)
+    return HFLearner(options, device, data-parallel group)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The learner of atoll.hf: any causal model of transformers, on one process or on an island."""
+"""The learner of atoll.hf: any causal model of transformers, on one process or on an data-parallel group."""
 
 import torch
 import torch.nn.functional as F
 import transformers
 
-from . import hfrecipe, islands
+from . import hfrecipe, data-parallel groups
 from .serve import LearnerError
 from .text import Shards, Tokens, opened, seed
 from .torch.steps import Steps
@@ -13,8 +13,8 @@ from .version import __version__
 
 
 class HFLearner(Steps):
-    def __init__(self, options, device, island):
-        super().__init__(device, island, options.precision, options.micro_batch)
+    def __init__(self, options, device, data-parallel group):
+        super().__init__(device, data-parallel group, options.precision, options.micro_batch)
         self.options, self.of_bytes = options, not options.tokenizer
 
     def hello(self):
@@ -62,10 +62,10 @@ class HFLearner(Steps):
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.to(self.device).train()
         names = self._places(model)
-        self.model, holder = self.island.spread(model)
+        self.model, holder = self.group.spread(model)
         own = dict(holder.named_parameters())
         self.parameters = [own[name] for name in names]
-        self.values = self.island.values(self.run, self.parameters)
+        self.values = self.group.values(self.run, self.parameters)
         self.layout = self.values.digest()
         self.optimizer = _adamw(self.settings, self.parameters)
         self.taken = 0
@@ -84,7 +84,7 @@ class HFLearner(Steps):
         return self.held_out.spread(len(starts)) if self.options.data else starts
 
     def step(self, number, lr, starts):
-        torch.manual_seed(seed(self.run, number, f"dropout {self.island.rank}"))
+        torch.manual_seed(seed(self.run, number, f"dropout {self.group.rank}"))
         return super().step(number, lr, starts)
 
     def loss(self, tokens):
@@ -96,7 +96,7 @@ class HFLearner(Steps):
         self.optimizer.zero_grad(set_to_none=True)
 
     def clip(self):
-        return islands.whole(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)).item()
+        return data-parallel groups.whole(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)).item()
 
     def update(self, lr):
         for group in self.optimizer.param_groups:
@@ -108,8 +108,8 @@ class HFLearner(Steps):
         state = {"taken": self.taken, "m": [], "v": []}
         for p in self.parameters if self.taken else []:
             for key, name in (("m", "exp_avg"), ("v", "exp_avg_sq")):
-                full = islands.whole(self.optimizer.state[p][name])  # all ranks have to take part
-                if self.island.rank == 0:
+                full = data-parallel groups.whole(self.optimizer.state[p][name])  # all ranks have to take part
+                if self.group.rank == 0:
                     state[key].append(full.cpu())
         return state
 
@@ -127,7 +127,7 @@ class HFLearner(Steps):
         moments = {"step": torch.tensor(float(self.taken), device=p.device if fused else "cpu")}
         for name, full in (("exp_avg", m), ("exp_avg_sq", v)):
             moments[name] = torch.zeros_like(p, memory_format=torch.preserve_format)
-            islands.place(moments[name], full.to(self.device))
+            data-parallel groups.place(moments[name], full.to(self.device))
         return moments
 
 

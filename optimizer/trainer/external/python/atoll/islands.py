@@ -1,7 +1,7 @@
-"""Islands: several processes of torchrun that are one learner. Rank 0 speaks with the node and tells the others.
+"""Data-parallel groups: several processes of torchrun that are one learner. Rank 0 speaks with the node and tells the others.
 
 The others do what rank 0 does, in the same order, for all of them meet inside of PyTorch's collectives. Where one
-fails alone it ends, torchrun then ends all, and the node starts the island again.
+fails alone it ends, torchrun then ends all, and the node starts the data-parallel group again.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "hel
 
 
 class Alone:
-    """The island of one process."""
+    """The data-parallel group of one process."""
 
     rank, world = 0, 1
     cuts = False  # every rank has part of each tensor, in place of all of it
@@ -59,7 +59,7 @@ class Alone:
         return contextlib.nullcontext()
 
 
-class Island(Alone):
+class Data-parallel group(Alone):
     """A process of torchrun. With fsdp every rank has part of each tensor, otherwise all of it."""
 
     def __init__(self, device, fsdp):
@@ -125,9 +125,9 @@ def _layers(model):
 class _Elsewhere(Values):
     """Values of which rank 0 alone has the slab."""
 
-    def __init__(self, run, parameters, island):
-        self.island = island
-        if island.rank == 0:
+    def __init__(self, run, parameters, data-parallel group):
+        self.group = data-parallel group
+        if data-parallel group.rank == 0:
             super().__init__(run, parameters)
         else:
             self.run, self.parameters, self.slab = run, parameters, None
@@ -144,13 +144,13 @@ class Replicas(_Elsewhere):
     def load(self, pieces):
         for at, low, high, begin in self.parts(pieces):
             p = self.parameters[at]
-            values = self.slab[begin : begin + high - low] if self.island.rank == 0 else torch.empty(high - low)
+            values = self.slab[begin : begin + high - low] if self.group.rank == 0 else torch.empty(high - low)
             values = values.to(p.device, copy=True)
             dist.broadcast(values, src=0)
             write(p, low, high, values)
 
     def flush(self, pieces):
-        if self.island.rank == 0:
+        if self.group.rank == 0:
             super().flush(pieces)
 
 
@@ -163,7 +163,7 @@ class Shards(_Elsewhere):
             p = self.parameters[at]
             partial = high - low < p.numel()
             full = whole(p) if partial else torch.empty(p.shape, dtype=p.dtype, device=p.device)
-            if self.island.rank == 0:
+            if self.group.rank == 0:
                 full.view(-1)[low:high].copy_(self.slab[begin : begin + high - low])
             place(p, full)
 
@@ -172,7 +172,7 @@ class Shards(_Elsewhere):
         staged = []
         for at, low, high, begin in self.parts(pieces):
             full = whole(self.parameters[at])  # all ranks have to take part
-            if self.island.rank == 0:
+            if self.group.rank == 0:
                 staged.append((begin, full.reshape(-1)[low:high].to("cpu", copy=True)))
         for begin, values in staged:
             self.slab[begin : begin + len(values)].copy_(values)
@@ -215,14 +215,14 @@ def place(into, full):
 class Leader(Learner):
     """Rank 0's learner for the loop that speaks with the node: it tells the others of each request first."""
 
-    def __init__(self, learner, island):
-        self.learner, self.island = learner, island
+    def __init__(self, learner, data-parallel group):
+        self.learner, self.group = learner, data-parallel group
 
     def hello(self):
         return self.learner.hello()
 
     def start(self, run):
-        self.island.tell("start", {name: getattr(run, name) for name in _FIELDS}, len(run.slab))
+        self.group.tell("start", {name: getattr(run, name) for name in _FIELDS}, len(run.slab))
         return self.learner.start(run)
 
     def load(self, pieces):
@@ -235,7 +235,7 @@ class Leader(Learner):
         return self._all("step", number, lr, starts)
 
     def evaluate(self, starts):
-        self.learner.check_evaluate(starts)  # a rank that fails alone ends the island
+        self.learner.check_evaluate(starts)  # a rank that fails alone ends the data-parallel group
         return self._all("evaluate", starts)
 
     def save(self, path):
@@ -245,7 +245,7 @@ class Leader(Learner):
         self._all("stop")
 
     def _all(self, what, *arguments):
-        self.island.tell(what, *arguments)
+        self.group.tell(what, *arguments)
         return getattr(self.learner, what)(*arguments)
 
 
@@ -259,18 +259,18 @@ class _NoSlab(Slab):
         return self.count
 
 
-def follow(learner, island):
+def follow(learner, data-parallel group):
     """Does what rank 0 tells, until it tells to stop. Returns the exit code."""
     _ignore_interrupts()
     while True:
-        what, arguments = island.told()
+        what, arguments = data-parallel group.told()
         if what == "start":
             fields, count = arguments
             arguments = [types.SimpleNamespace(**fields, slab=_NoSlab(count))]
         try:
             getattr(learner, what)(*arguments)
         except Exception as failure:
-            _fail(island.rank, what, failure)
+            _fail(data-parallel group.rank, what, failure)
         if what == "stop":
             return 0
 

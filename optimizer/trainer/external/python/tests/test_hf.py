@@ -364,9 +364,9 @@ class Programs(Case):
         self.assertIn("steps 8 over True", text)
 
 
-class Islands(Case):
-    def island(self, *options, **fields):
-        path = self.folder() + "/island.py"
+class Data-parallel groups(Case):
+    def data-parallel group(self, *options, **fields):
+        path = self.folder() + "/group.py"
         pathlib.Path(path).write_text(
             "import sys\nfrom torch.distributed.run import main\n"
             "main(['--standalone', '--nproc-per-node', '2', '-m', 'atoll.hf', *sys.argv[1:]])\n"
@@ -388,7 +388,7 @@ class Islands(Case):
         self.quality = begin.evaluate(begin.values(), [0, 100, 200])["loss"]
         for options in ((), ("--fsdp",), ("--micro-batch", 1), ("--fsdp", "--micro-batch", 1)):
             with self.subTest(options):
-                node = self.island(*options, folder=folder)
+                node = self.group(*options, folder=folder)
                 first = node.values()
                 node.ask("flush", pieces=node.everything())
                 self.assertEqual(node.values(), first)
@@ -417,16 +417,16 @@ class Islands(Case):
         a, b = (torch.tensor(struct.unpack(f"<{n.count}f", n.values())[begin : begin + length]) for n in (node, other))
         self.assertLess((a - b).abs().max(), 1e-4)
 
-    def test_state_moves_between_islands(self):
+    def test_state_moves_between_group(self):
         folder = self.save()
-        node = self.island("--fsdp", folder=folder)
+        node = self.group("--fsdp", folder=folder)
         self.stepped(node, 0)
         node.ask("flush", pieces=node.everything())
         middle = node.values()
         node.ask("save", path=node.path("state"))
         self.stepped(node, 1)
         node.ask("flush", pieces=node.everything())
-        for start in (self.island, lambda **fields: self.begin(self.node(**fields))):
+        for start in (self.group, lambda **fields: self.begin(self.node(**fields))):
             other = start(folder=folder, resume=node.path("state"), steps=1)
             other.overwrite(middle)
             other.ask("load", pieces=other.everything())
@@ -435,7 +435,7 @@ class Islands(Case):
             self.near(other, node, 0, node.count)
 
     def test_diverged(self):
-        node = self.island()
+        node = self.group()
         node.overwrite(struct.pack("<f", float("nan")) * node.count)
         node.ask("load", pieces=node.everything())
         self.assertEqual(node.ask("step", number=0, lr=0.1, starts=[])["kind"], "diverged")
@@ -444,7 +444,7 @@ class Islands(Case):
     def test_the_death_of_one_ends_all(self):
         for victim in ("rank", "torchrun"):
             with self.subTest(victim):
-                node = self.island("--fsdp")
+                node = self.group("--fsdp")
                 ranks = workers(node.process.pid)
                 self.assertEqual(len(ranks), 2)
                 os.kill(ranks[1] if victim == "rank" else node.process.pid, signal.SIGKILL)

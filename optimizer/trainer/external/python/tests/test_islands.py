@@ -11,9 +11,9 @@ if importlib.util.find_spec("torch"):
     from atoll.torch.steps import share
 
     torch.set_num_threads(1)
-    ISLANDS = torch.distributed.is_available() and hasattr(torch, "compile")  # since PyTorch 2
+    DATA-PARALLEL GROUPS = torch.distributed.is_available() and hasattr(torch, "compile")  # since PyTorch 2
 else:
-    torch, ISLANDS = None, False
+    torch, DATA-PARALLEL GROUPS = None, False
 
 try:
     from torch.distributed.fsdp import fully_shard  # noqa: F401
@@ -43,9 +43,9 @@ class Shares(unittest.TestCase):
             self.assertAlmostEqual(mean, sum(places) / rows)
 
 
-@unittest.skipUnless(ISLANDS, "PyTorch 2 is missing")
-class Islands(unittest.TestCase):
-    def island(self, name, *options, **fields):
+@unittest.skipUnless(DATA-PARALLEL GROUPS, "PyTorch 2 is missing")
+class Data-parallel groups(unittest.TestCase):
+    def data-parallel group(self, name, *options, **fields):
         node = node_of(self, small(name, **ODD), **fields)
         ranks = ("--standalone", "--nproc-per-node", 2, "-m", "atoll.torch", "--device", "cpu", "--threads", 1)
         node.start("torch.distributed.run", *ranks, *options)
@@ -57,14 +57,14 @@ class Islands(unittest.TestCase):
         own = torch.tensor(struct.unpack(f"<{node.count}f", node.values()))
         self.assertLess((own - params).abs().max(), 2e-5)
 
-    def test_an_island_steps_as_one_process_does(self):
+    def test_an_group_steps_as_one_process_does(self):
         """With rows and tensors that cannot be shared evenly, and one process that has no row in some steps."""
         batches = [STARTS, STARTS[:3], STARTS[1:2], STARTS]
         for name, *options in [(name, *way) for name in ("muon", "adamw") for way in WAYS]:
             with self.subTest(name=name, options=options):
                 lone = learner_of(node_of(self, small(name, **ODD)))
                 want = [lone.step(number, 0.01, starts) for number, starts in enumerate(batches)]
-                node = self.island(name, *options, "--micro-batch", 1 if name == "muon" else 0)
+                node = self.group(name, *options, "--micro-batch", 1 if name == "muon" else 0)
                 first = node.values()
                 node.ask("flush", pieces=[[7, 100], [107, node.count - 107]])
                 self.assertEqual(node.values(), first)
@@ -78,7 +78,7 @@ class Islands(unittest.TestCase):
                 self.assertEqual(node.stderr()[0], 0)
 
     def goes_on(self, name, options, node, lone):
-        """The state of an island is one for a process alone, and the other way round."""
+        """The state of an data-parallel group is one for a process alone, and the other way round."""
         node.ask("save", path=node.path("state"))
         values = node.values()
         after = lone.step(4, 0.01, STARTS)
@@ -92,7 +92,7 @@ class Islands(unittest.TestCase):
             return
         learner.save(alone.path("state"))
         learner.flush(alone.everything())
-        other = self.island(name, *options, resume=alone.path("state"), steps=5)
+        other = self.group(name, *options, resume=alone.path("state"), steps=5)
         other.overwrite(alone.values())
         other.ask("load", pieces=other.everything())
         answer = other.ask("step", number=5, lr=0.01, starts=STARTS)
@@ -101,7 +101,7 @@ class Islands(unittest.TestCase):
         self.near(other, lone.params)
 
     def test_divergence_is_known_to_all(self):
-        node = self.island("muon", *WAYS[-1])
+        node = self.group("muon", *WAYS[-1])
         first = node.values()
         node.overwrite(struct.pack("<f", float("nan")) * node.count)
         node.ask("load", pieces=node.everything())

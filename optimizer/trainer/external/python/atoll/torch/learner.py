@@ -5,7 +5,7 @@ import types
 
 import torch
 
-from .. import islands, recipe
+from .. import data-parallel groups, recipe
 from ..serve import LearnerError
 from ..slab import layout_digest
 from ..text import opened
@@ -15,8 +15,8 @@ from .steps import Steps
 
 
 class TorchLearner(Steps):
-    def __init__(self, device, precision="f32", micro_batch=0, compile=False, island=None):
-        super().__init__(device, island or islands.Alone(), precision, micro_batch)
+    def __init__(self, device, precision="f32", micro_batch=0, compile=False, data-parallel group=None):
+        super().__init__(device, data-parallel group or data-parallel groups.Alone(), precision, micro_batch)
         self.compile = self.slow_start = compile
 
     def hello(self):
@@ -36,7 +36,7 @@ class TorchLearner(Steps):
 
     def _build(self, model, layout):
         self.layout = layout_digest(layout)
-        if self.island.cuts:
+        if self.group.cuts:
             self._cut(model, layout)
         else:
             self._bind(model, layout)
@@ -50,19 +50,19 @@ class TorchLearner(Steps):
         llama.bind(model, self.params, self.grads)
         self.optimizers = [optim.Optimizer(self.settings, layout, self.params, self.grads, precision=self.precision)]
         vector = types.SimpleNamespace(slab=self.run.slab, tensors=[("all", (len(self.run.slab),))])
-        self.values = self.island.values(vector, [self.params])
-        self.model, _ = self.island.spread(model)
+        self.values = self.group.values(vector, [self.params])
+        self.model, _ = self.group.spread(model)
 
     def _cut(self, model, layout):
         """Has part of each tensor on this rank. No rank ever has the whole model."""
-        self.model, _ = self.island.spread(model)
+        self.model, _ = self.group.spread(model)
         self.model.to_empty(device=self.device)
         parameters = list(self.model.parameters())
         for p in parameters:
             p.detach().zero_()
         work = optim.Workspace.of(self.settings, layout, parameters[0].to_local(), self.precision)
         self.optimizers = [optim.Part(self.settings, tensor, p, work) for tensor, p in zip(layout, parameters)]
-        self.values = self.island.values(self.run, parameters)
+        self.values = self.group.values(self.run, parameters)
 
     @property
     def taken(self):
@@ -81,7 +81,7 @@ class TorchLearner(Steps):
             optimizer.clear()
 
     def clip(self):
-        return optim.clip([optimizer.gradients() for optimizer in self.optimizers], self.settings.clip, self.island.total)
+        return optim.clip([optimizer.gradients() for optimizer in self.optimizers], self.settings.clip, self.group.total)
 
     def update(self, lr):
         for optimizer in self.optimizers:
@@ -91,7 +91,7 @@ class TorchLearner(Steps):
         parts = []
         for optimizer in self.optimizers:
             m, v = optimizer.moments()  # all ranks have to take part
-            if self.island.rank == 0:
+            if self.group.rank == 0:
                 parts.append((m.cpu(), v.cpu()))
         m, v = (torch.cat(moments) for moments in zip(*parts)) if parts else ((), ())
         return {"optimizer": self.settings.name, "taken": self.taken, "m": m, "v": v}

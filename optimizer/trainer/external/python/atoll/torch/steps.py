@@ -1,4 +1,4 @@
-"""What learners in PyTorch have in common: a step, on one process or on an island."""
+"""What learners in PyTorch have in common: a step, on one process or on an data-parallel group."""
 
 import contextlib
 import math
@@ -25,13 +25,13 @@ class Steps(Learner):
     held_out, of_bytes = None, True
     slow_start = False  # the first pass takes far longer than those that follow
 
-    def __init__(self, device, island, precision="f32", micro_batch=0):
-        self.device, self.island = device, island
+    def __init__(self, device, data-parallel group, precision="f32", micro_batch=0):
+        self.device, self.group = device, data-parallel group
         self.precision, self.micro_batch = precision, micro_batch
 
     def describe(self, name, version):
         """Returns hello."""
-        device = {**devices.describe(self.device), "count": self.island.world if self.device.type != "cpu" else 1}
+        device = {**devices.describe(self.device), "count": self.group.world if self.device.type != "cpu" else 1}
         return {"name": name, "version": version, "devices": [device], "precision": self.precision, "evaluates": True}
 
     def ready(self):
@@ -99,35 +99,35 @@ class Steps(Learner):
         """Leaves the mean gradient over all rows of all ranks, and returns their mean loss."""
         self.clear()
         losses = []
-        parts = share(places, self.island.rank, self.island.world, self.micro_batch)
+        parts = share(places, self.group.rank, self.group.world, self.micro_batch)
         for at, (rows, weight) in enumerate(parts):
             tokens = self.text.rows(rows, self.run.context + 1).to(self.device)
-            with self.island.hold(self.model, at == len(parts) - 1):
+            with self.group.hold(self.model, at == len(parts) - 1):
                 with self._autocast():
                     loss = self.loss(tokens)
                 (loss * weight).backward()
             losses.append(loss.detach() * weight)
-        return self.island.mean(math.fsum(torch.stack(losses).tolist()))
+        return self.group.mean(math.fsum(torch.stack(losses).tolist()))
 
     def check_evaluate(self, starts):
-        """Says that there is nothing to evaluate on: an island has to know before any of its ranks begins."""
+        """Says that there is nothing to evaluate on: an data-parallel group has to know before any of its ranks begins."""
         if self.held_out is None or not starts:
             raise LearnerError("there is no held-out text, or it is less than a row", "make the run with more text, or give more by --data")
 
     @torch.no_grad()
     def evaluate(self, starts):
         self.check_evaluate(starts)
-        places, world, losses = self.held_places(starts), self.island.world, []
+        places, world, losses = self.held_places(starts), self.group.world, []
         self.model.eval()
         try:
-            for rows, weight in share(places, self.island.rank, world, self.micro_batch or max(1, self.run.rows // world)):
+            for rows, weight in share(places, self.group.rank, world, self.micro_batch or max(1, self.run.rows // world)):
                 tokens = self.held_out.rows(rows, self.run.context + 1).to(self.device)
                 with self._autocast():
                     losses.append(self.loss(tokens).item() * weight)
         finally:
             self.model.train()
         count = len(places) * self.run.context
-        return count, self.island.mean(math.fsum(losses)), count if self.of_bytes else 0
+        return count, self.group.mean(math.fsum(losses)), count if self.of_bytes else 0
 
     def _autocast(self):
         if self.precision == "f32":
@@ -136,7 +136,7 @@ class Steps(Learner):
 
     def _measure(self):
         """Returns the tokens per second of forward and backward over all ranks. Values stay as they are."""
-        rows = min(self.run.rows, self.micro_batch * self.island.world or self.run.rows)
+        rows = min(self.run.rows, self.micro_batch * self.group.world or self.run.rows)
         if rows < 1:
             return 0
         places = self.text.windows(self.run, "speed", rows)
@@ -151,11 +151,11 @@ class Steps(Learner):
         begin = time.perf_counter()
         self._gradient(places)
         devices.synchronize(self.device)
-        return self.island.slowest(time.perf_counter() - begin)
+        return self.group.slowest(time.perf_counter() - begin)
 
     def save(self, path):
         state = {"format": self.format, "layout": self.layout, **self.state()}  # all ranks have to take part
-        if self.island.rank == 0:
+        if self.group.rank == 0:
             write_whole(path, lambda file: torch.save(state, file))
 
     def _resume(self, path):
@@ -165,7 +165,7 @@ class Steps(Learner):
             raise LearnerError(f"cannot resume from {path}: {first_line(failure)}", "start without it") from failure
 
     def stop(self):
-        if self.island.rank == 0:
+        if self.group.rank == 0:
             log(f"stopped after {self.taken} steps of this optimizer")
 
 

@@ -1,0 +1,397 @@
+package gossip
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+)
+
+// peer list learns who is in the run and dials until there are enough
+// connections. What it learns are signed capability records, so a peer can
+// withhold others but not invent their addresses.
+type peerList struct {
+	*env
+	joining  func() bool // this node knows nobody of the run yet
+	own      hello.Signed
+	ownNear  hello.Signed // for peers of the own network; empty if it is own
+	nextAsk  Time
+	nextDial Time
+	turn     int // whom to ask next
+}
+
+// peerListPeer is what peer list knows of a peer.
+type peerListPeer struct {
+	signed  hello.Signed  // newest capability record for everybody
+	near    hello.Signed  // newest for nodes of its own network, if it has such addresses and this node is there
+	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
+	addrs   []string      // of both, those of the own network first
+	isNear  bool          // it is on this node's own network
+	founder bool          // met before anything was folded here, when nobody could be more than a key
+	met     bool          // it was connected
+	chosen  bool          // it is connected, and was dialled by the peer list
+	kept    bool          // it is connected, and the connection is to be kept
+	asked   bool          // for its peer list, since its process is connected
+	askedAt Time
+	dial    dialling
+}
+
+// noRecord stands for a record that is not known.
+var noRecord = &hello.Record{}
+
+// dialling is the state of the attempts to reach one peer.
+type dialling struct {
+	after   Time  // not before
+	pauseMs int64 // pause after the last attempt
+}
+
+func (r *peerList) up(in PeerUp) {
+	id, rec := in.Peer, in.Record
+	if !r.admit(&rec) {
+		return // the transport refuses it as well
+	}
+	p := r.ensure(id, true)
+	if p == nil {
+		return // maxPeers connections: the transport has its own, lower limit
+	}
+	if !p.connected {
+		r.event(EventJoined, id, "connected")
+	}
+	p.peerList.chosen = p.peerList.chosen || !p.connected && p.peerList.dial.pauseMs > 0
+	r.peers.link(p, true)
+	p.peerList.dial, p.peerList.isNear, p.peerList.met = dialling{}, in.Near, true
+	p.peerList.asked = p.peerList.asked && rec.StartedMs == p.peerList.record.StartedMs
+	p.keep(in.Signed, &rec)
+	r.hear(p)
+	r.awaitHeartbeat(p, rec.StartedMs)
+	r.ask(p)
+}
+
+func (r *peerList) down(id wire.PeerID) {
+	if p := r.peers.find(id); p != nil {
+		r.peers.link(p, false)
+		p.peerList.chosen, p.peerList.kept = false, false
+		p.peerList.dial.after = r.now
+		if r.moves {
+			r.nextDial = min(r.nextDial, r.now+redialMs)
+		}
+	}
+}
+
+// changed takes a newer record of a connected peer.
+func (r *peerList) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
+	p := r.peers.find(id)
+	if p == nil || !r.admit(&rec) {
+		return
+	}
+	if rec.StartedMs != p.peerList.record.StartedMs {
+		r.awaitHeartbeat(p, rec.StartedMs) // it restarted before the old connection was seen to end
+		p.peerList.asked = false
+		r.ask(p)
+	}
+	p.keep(s, &rec)
+}
+
+// keep takes a record unless a newer one is known. Those for everybody and those for one
+// network come with the same numbers, so the newest of each kind is kept.
+func (p *peer) keep(s hello.Signed, rec *hello.Record) {
+	k := &p.peerList
+	kept := &k.signed
+	if rec.Near {
+		kept = &k.near
+	}
+	if rec.Seq < k.record.Seq || rec.Seq == k.record.Seq && len(kept.Bytes) > 0 {
+		return
+	}
+	switch {
+	case rec.Seq > k.record.Seq || len(k.addrs) == 0:
+		k.addrs = rec.Addrs
+	case rec.Near:
+		k.addrs = slices.Concat(rec.Addrs, k.addrs)
+	default:
+		k.addrs = slices.Concat(k.addrs, rec.Addrs)
+	}
+	*kept, k.record = s, rec
+}
+
+func (r *peerList) tick() {
+	if r.now >= r.nextAsk && r.connections() < r.cfg.TargetPeers {
+		r.nextAsk = r.now + peerListPeriodMs
+		r.askNext()
+	}
+	if r.now >= r.nextDial {
+		r.nextDial = r.now + dialPeriodMs
+		r.dialSome()
+		r.keepKnown()
+	}
+}
+
+// keepKnown has the connections to those kept that are known.
+func (r *peerList) keepKnown() {
+	for _, p := range r.peers.linked {
+		if !p.peerList.kept && r.known(p.id) {
+			p.peerList.kept = true
+			r.emit(Keep{Peer: p.id})
+		}
+	}
+}
+
+// connections is how many connections count for what the peer list dials for. Those that keys began
+// of whom nothing is known, though the run has begun, leave some places to peers of its own choice,
+// or a dozen of them would be all that a newcomer ever meets.
+func (r *peerList) connections() int {
+	if !r.begun() && !r.joining() {
+		return len(r.peers.linked)
+	}
+	strangers := 0
+	for _, p := range r.peers.linked {
+		if !p.peerList.chosen && !r.known(p.id) {
+			strangers++
+		}
+	}
+	chosen := min(mostChosen, r.cfg.TargetPeers/chosenShare)
+	return len(r.peers.linked) - strangers + min(strangers, r.cfg.TargetPeers-chosen)
+}
+
+// askNext asks one connected peer, each in turn.
+func (r *peerList) askNext() {
+	n := len(r.peers.list)
+	for i := range n {
+		p := r.peers.list[(r.turn+i)%n]
+		if r.usable(p) {
+			r.turn = (r.turn + i + 1) % n
+			r.ask(p)
+			return
+		}
+	}
+}
+
+// ask requests the peer list of p, unless it was asked a moment ago. Every process of a
+// peer is asked once it is connected: from that it knows that this node runs.
+func (r *peerList) ask(p *peer) {
+	if p.peerList.asked && r.now < p.peerList.askedAt+peerListAgainMs {
+		return
+	}
+	p.peerList.asked, p.peerList.askedAt = true, r.now
+	id := p.id
+	r.call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), callMs, func(b []byte, err error) {
+		if err == nil {
+			r.learnAll(id, b)
+		}
+	})
+}
+
+func (r *peerList) learnAll(from wire.PeerID, body []byte) {
+	records, err := wire.DecodePeerList(body)
+	if err != nil {
+		r.misbehaved(from, err.Error())
+		return
+	}
+	for _, b := range records {
+		if err := r.learn(b); err != nil {
+			r.misbehaved(from, err.Error())
+			return
+		}
+	}
+	r.dialSome()
+}
+
+// learn takes one record. It returns an error for a record that nobody should have
+// passed on.
+func (r *peerList) learn(b []byte) error {
+	s, err := hello.Parse(b)
+	if err != nil {
+		return err
+	}
+	rec, err := r.cfg.OpenRecord(s)
+	if err != nil {
+		return err
+	}
+	if rec.Run != r.cfg.Run || rec.Author == r.cfg.Self || !r.admit(rec) {
+		return nil
+	}
+	if p := r.ensure(rec.Author, false); p != nil {
+		p.keep(s, rec)
+	}
+	return nil
+}
+
+// dialSome tries up to maxDials peers that are known and not connected. It
+// starts behind its own place in the order of ids, so that not everybody
+// dials the same few. Those in networks where it has no neighbour yet come first: the failure
+// of one provider, or somebody who runs many nodes at one, is to cut off nobody.
+func (r *peerList) dialSome() {
+	missing := min(maxDials, r.cfg.TargetPeers-r.connections())
+	if missing <= 0 {
+		return
+	}
+	met, relays := map[string]bool{}, 0
+	for _, p := range r.peers.linked {
+		met[networkOf(p.peerList.addrs)] = true
+		relays += boolRank(p.peerList.record.Relays)
+	}
+	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
+	n := len(r.peers.list)
+	at := r.relayAddrs()
+	for pass := range 3 {
+		for i := 0; i < n && missing > 0; i++ {
+			p := r.peers.list[(start+i)%n]
+			if p.connected || !r.reachable(p) || r.now < p.peerList.dial.after {
+				continue
+			}
+			network := networkOf(p.peerList.addrs)
+			last := behindOthers(p.peerList.addrs, at) || r.moves && p.peerList.record.Relays && relays >= wantRelays
+			if pass < 2 && last || pass < 1 && network != "" && met[network] {
+				continue
+			}
+			met[network] = true
+			relays += boolRank(p.peerList.record.Relays)
+			r.dialOne(p)
+			missing--
+		}
+	}
+}
+
+// relayAddrs are the addresses of the relays that this node is connected to.
+func (r *peerList) relayAddrs() map[string]bool {
+	at := map[string]bool{}
+	for _, p := range r.peers.linked {
+		if p.peerList.record.Relays {
+			for _, addr := range p.peerList.addrs {
+				at[addr] = true
+			}
+		}
+	}
+	return at
+}
+
+// behindOthers reports whether a peer is reached only through relays other than those at the given
+// addresses. To dial it makes a connection to its relay as well: such peers come last, or in a
+// large run every node would be connected to every relay.
+func behindOthers(addrs []string, at map[string]bool) bool {
+	for _, addr := range addrs {
+		if relay, _, circuit := strings.Cut(addr, "/p2p-circuit"); !circuit || at[relay] {
+			return false
+		}
+	}
+	return len(addrs) > 0
+}
+
+// networkOf is the network that a peer is in, as far as its first address tells: what one
+// provider's machines mostly have in common, the first two numbers of an IPv4 or IPv6 address.
+// It is empty where the address is of a relay, or names no number.
+func networkOf(addrs []string) string {
+	if len(addrs) == 0 || strings.Contains(addrs[0], "/p2p-circuit") {
+		return ""
+	}
+	parts := strings.SplitN(addrs[0], "/", 4)
+	if len(parts) < 4 {
+		return ""
+	}
+	separator := map[string]string{"ip4": ".", "ip6": ":"}[parts[1]]
+	if numbers := strings.Split(parts[2], separator); separator != "" && len(numbers) > 2 {
+		return numbers[0] + separator + numbers[1]
+	}
+	return ""
+}
+
+// reachable reports whether something is known of where p is. Where addresses change, one that
+// was met of late may be where it was, though it tells no address any more: it had them of a
+// relay that is gone.
+func (r *peerList) reachable(p *peer) bool {
+	return len(p.peerList.addrs) > 0 || r.moves && p.peerList.met && r.lost(p)
+}
+
+// lost reports whether p was heard not long ago.
+func (r *peerList) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lostForMs }
+
+// dialOne tries the addresses of p. With each attempt the pause doubles.
+func (r *peerList) dialOne(p *peer) {
+	d := &p.peerList.dial
+	r.emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
+	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
+	d.after = r.now + d.pauseMs
+}
+
+// waysTo are the addresses to dial p at. At first those through relays that this node is not
+// connected to are left out where there are others.
+func (r *peerList) waysTo(p *peer) []string {
+	at := r.relayAddrs()
+	if p.peerList.dial.pauseMs > 0 || behindOthers(p.peerList.addrs, at) {
+		return p.peerList.addrs
+	}
+	return slices.DeleteFunc(slices.Clone(p.peerList.addrs), func(addr string) bool { return behindOthers([]string{addr}, at) })
+}
+
+// longestPause bounds the pause between two attempts to reach p.
+func (r *peerList) longestPause(p *peer) int64 {
+	if r.lost(p) {
+		return dialBackoffLostMs
+	}
+	return dialBackoffMaxMs
+}
+
+// said compares the record number in a heartbeat with the record held, and asks for the
+// newer one: its author, or, where addresses change, the peer that brought the heartbeat and is
+// nearer to it.
+func (r *peerList) said(p *peer, seq uint64, from wire.PeerID) {
+	if seq <= p.peerList.record.Seq {
+		return
+	}
+	if p.connected {
+		r.ask(p)
+	} else if q := r.peers.find(from); r.moves && q != nil && q.connected && r.connections() < r.cfg.TargetPeers {
+		r.ask(q)
+	}
+}
+
+// body is this node's peer list for a peer, nil for one that is not known: its own record
+// first, then its connected peers, then the others as they were last heard. Records for the
+// own network are for peers there.
+func (r *peerList) body(asker *peer) []byte {
+	isNear := asker != nil && asker.peerList.isNear
+	known := make([]*peer, 0, len(r.peers.list))
+	for _, p := range r.peers.list {
+		if len(p.peerList.signed.Bytes) > 0 || isNear && len(p.peerList.near.Bytes) > 0 {
+			known = append(known, p)
+		}
+	}
+	slices.SortStableFunc(known, func(p, q *peer) int {
+		if p.connected != q.connected {
+			return cmp.Compare(boolRank(q.connected), boolRank(p.connected))
+		}
+		return cmp.Compare(q.heard, p.heard)
+	})
+	records := make([][]byte, 0, wire.MaxPeerList)
+	add := func(s hello.Signed) {
+		if len(s.Bytes) > 0 && len(records) < wire.MaxPeerList {
+			records = append(records, s.Encode())
+		}
+	}
+	add(r.own)
+	if isNear {
+		add(r.ownNear)
+	}
+	for _, p := range known {
+		add(p.peerList.signed)
+		if isNear {
+			add(p.peerList.near)
+		}
+	}
+	return wire.EncodePeerList(records)
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// phase describes for people whom this node has found.
+func (r *peerList) phase() string {
+	return fmt.Sprintf("peer list: %d peers known, %d reached", len(r.peers.list), r.connections())
+}

@@ -1,0 +1,362 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
+)
+
+func TestSpecPeerList(t *testing.T) {
+	spectest.Run(t, "K", map[string]spectest.Clause{
+		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-3": specPeerListNewest, "K-4": specFaultTable,
+	})
+}
+
+func specPeerListAsked(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	for _, begin := range []func(started int64) []Effect{
+		func(started int64) []Effect {
+			a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: started, Seq: uint64(started)}})
+			return a.core.Effects()
+		},
+		func(started int64) []Effect { // before the old connection was seen to end
+			a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: started, Seq: uint64(started)}})
+			return a.core.Effects()
+		},
+	} {
+		for range 2 {
+			started := a.core.HeartbeatPeriodMs() + int64(len(a.core.calls))
+			if q := questions(t, begin(started)); len(q) != 1 || q[0].Kind != wire.GetPeerList || q[0].to != 1 {
+				t.Errorf("asks %+v", q)
+			}
+			if q := questions(t, begin(started)); len(q) != 0 {
+				t.Errorf("asks the same process again: %+v", q)
+			}
+		}
+	}
+}
+
+// What strangers said of a peer is in no peer list, whether it is known or not.
+func specPeerListHints(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1)
+	a.step(Hinted{Peer: wire.PeerID{2}, Addrs: []string{"/ip4/5.0.0.2/tcp/1"}})
+	a.step(Hinted{Peer: wire.PeerID{1}, Addrs: []string{"/ip4/5.0.0.1/tcp/1"}})
+	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetPeerList}))
+	if len(e) != 1 || strings.Contains(string(e[0].Response), "5.0.0") {
+		t.Errorf("answers %+v", e)
+	}
+}
+
+func TestPeerListPeriod(t *testing.T) {
+	a := newAlone()
+	a.connect(1, 2)
+	a.now = peerListAgainMs
+	var asked []byte
+	for range 3 {
+		for _, q := range questions(t, a.wait(Time(peerListPeriodMs), 1, 2), wire.GetPeerList) {
+			asked = append(asked, q.to)
+			a.answer(q, wire.EncodePeerList(nil))
+		}
+	}
+	if len(asked) != 3 || asked[0] == asked[1] || asked[0] != asked[2] {
+		t.Errorf("asks %v in three periods", asked)
+	}
+	a = newAlone()
+	many := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	a.connect(many...)
+	if q := questions(t, a.wait(Time(3*int64(peerListPeriodMs)), many...), wire.GetPeerList); len(q) != 0 {
+		t.Errorf("with %d sessions it asks %d times", len(many), len(q))
+	}
+}
+
+func TestPeerListAgain(t *testing.T) {
+	again := Time(peerListAgainMs)
+	a := newAlone()
+	a.connect(1)
+	newer := func(b *wire.Heartbeat) { b.Capability = 9 }
+	a.now = again - 1
+	if q := questions(t, a.told(1, newer)); len(q) != 0 {
+		t.Errorf("asks again after %d ms: %+v", a.now, q)
+	}
+	a.now = again
+	if q := questions(t, a.told(1, newer)); len(q) != 1 {
+		t.Errorf("asks %+v after %d ms", q, a.now)
+	}
+}
+
+func TestPeerListNewer(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	a.core.peers.find(wire.PeerID{1}).peerList.record.Seq = 5
+	a.now = peerListAgainMs
+	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.Capability = 5 })); len(q) != 0 {
+		t.Errorf("asks for the record that it has: %+v", q)
+	}
+	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.Capability = 6 })); len(q) != 1 || q[0].Kind != wire.GetPeerList || q[0].to != 1 {
+		t.Errorf("asks %+v", q)
+	}
+	if q := questions(t, a.told(2, func(b *wire.Heartbeat) { b.Capability = 6 })); len(q) != 0 {
+		t.Errorf("asks one that is not connected: %+v", q)
+	}
+}
+
+// peerListOf is what a node answers.
+func (a *alone) peerListOf(t testing.TB) (seqs []uint64) {
+	t.Helper()
+	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetPeerList}))
+	records, err := wire.DecodePeerList(e[0].Response[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range records {
+		signed, err := hello.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := signed.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, r.Seq)
+	}
+	return seqs
+}
+
+func specPeerListBody(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	own, err := hello.Parse(recordOf(t, 0, a.run, func(r *hello.Record) { r.Seq = 1000 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.core.Step(a.now, OwnRecord{Signed: own})
+	peer := func(key int, connected bool, heard Time) {
+		signed, _ := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq = uint64(key) }))
+		r, _ := signed.Open()
+		a.core.Step(heard, PeerUp{Peer: r.Author, Signed: signed, Record: r})
+		if !connected {
+			a.core.Step(heard, PeerDown{Peer: r.Author})
+		}
+	}
+	peer(1, false, 10)
+	peer(2, true, 20)
+	peer(3, false, 30)
+	peer(4, true, 40)
+	a.core.Effects()
+	if got := a.peerListOf(t); !slices.Equal(got, []uint64{1000, 4, 2, 3, 1}) {
+		t.Errorf("records of %v", got)
+	}
+	for key := 5; key < 400; key++ {
+		peer(key, false, Time(key))
+	}
+	a.core.Effects()
+	if got := a.peerListOf(t); len(got) != int(s.Number(t, "limits", "MaxPeerList")) {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+// learns gives a core a peer list.
+func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
+	t.Helper()
+	a.now += peerListAgainMs
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
+	q := questions(t, a.up(1), wire.GetPeerList)
+	if len(q) != 1 {
+		t.Fatalf("asked %+v", q)
+	}
+	return a.answer(q[0], wire.EncodePeerList(records))
+}
+
+func TestPeerListSkips(t *testing.T) {
+	a := newAlone()
+	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
+	if a.core.Peers().Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
+		t.Errorf("knows %v", a.core.Peers().All())
+	}
+	sameIDs(t, "blamed", blamed(e))
+}
+
+func specPeerListNewest(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	for _, seq := range []uint64{4, 6, 5} {
+		a.learns(t, recordOf(t, 8, a.run, func(r *hello.Record) { r.Seq = seq; r.StartedMs = int64(10 - seq) }))
+	}
+	if got := a.core.peers.find(wire.PeerIDOf(testKey(8))).peerList.record.Seq; got != 6 {
+		t.Errorf("keeps %d", got)
+	}
+}
+
+// hasAddrs makes peers known, with addresses.
+func (a *alone) hasAddrs(ids []byte, addrs ...string) {
+	for _, id := range ids {
+		p := a.core.ensure(wire.PeerID{id}, false)
+		named := make([]string, len(addrs))
+		for i := range addrs {
+			named[i] = fmt.Sprint(id, addrs[i])
+		}
+		p.keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: named})
+	}
+}
+
+func dialled(effects []Effect) (addrs []string) {
+	for _, d := range find[Dial](effects) {
+		addrs = append(addrs, d.Addrs...)
+	}
+	return addrs
+}
+
+func TestPeerListDials(t *testing.T) {
+	a := newAlone()
+	self := a.core.cfg.Self[0]
+	ids := []byte{self - 2, self - 1, self + 1, self + 2, self + 3}
+	for _, id := range ids {
+		a.hasAddrs([]byte{id}, "a")
+	}
+	want := []string{fmt.Sprint(self+1, "a"), fmt.Sprint(self+2, "a"), fmt.Sprint(self+3, "a"), fmt.Sprint(self-2, "a")}
+	if int64(len(want)) != int64(maxDials) {
+		t.Fatal("the example is of another number")
+	}
+	a.core.Tick(a.now)
+	if got := dialled(a.core.Effects()); !slices.Equal(got, want) {
+		t.Errorf("dials %v, want %v", got, want)
+	}
+	period := Time(dialPeriodMs)
+	if got := dialled(a.wait(period - 1)); len(got) != 0 {
+		t.Errorf("dials %v before the time", got)
+	}
+	if got := dialled(a.wait(1)); len(got) == 0 {
+		t.Error("dials nobody when it is time")
+	}
+	a = newAlone()
+	for id := range byte(defaultTargetPeers) {
+		a.connect(id + 100)
+	}
+	a.hasAddrs([]byte{1}, "a")
+	if got := dialled(a.wait(3 * period)); len(got) != 0 {
+		t.Errorf("dials %v with enough sessions", got)
+	}
+}
+
+// dialTimes are when a core that knows one peer dials each of its addresses.
+func dialTimes(n int, addrs ...string) (times []Time, order []string) {
+	a := newAlone()
+	a.hasAddrs([]byte{5}, addrs...)
+	for ; len(times) < n; a.now += 500 {
+		a.core.Tick(a.now)
+		for _, d := range dialled(a.core.Effects()) {
+			times, order = append(times, a.now), append(order, d[1:])
+		}
+	}
+	return times, order
+}
+
+func TestPeerListDialAll(t *testing.T) {
+	times, order := dialTimes(6, "a", "b", "c")
+	if !slices.Equal(order, []string{"a", "b", "c", "a", "b", "c"}) || times[2] != times[0] || times[3] != times[0]+dialBackoffMinMs {
+		t.Errorf("dials %v at %v", order, times)
+	}
+}
+
+func TestPeerListDialPause(t *testing.T) {
+	pause, longest := Time(dialBackoffMinMs), Time(dialBackoffMaxMs)
+	times, _ := dialTimes(10, "a")
+	for i, want := 1, pause; i < len(times); i, want = i+1, min(2*want, longest) {
+		if times[i]-times[i-1] != want {
+			t.Errorf("pause %d is %d, want %d", i, times[i]-times[i-1], want)
+		}
+	}
+}
+
+func TestPeerListDialLost(t *testing.T) {
+	a := newAlone()
+	a.connect(5)
+	a.hasAddrs([]byte{5}, "a")
+	p := a.core.peers.find(wire.PeerID{5})
+	p.peerList.addrs = []string{"a"}
+	a.core.Step(a.now, PeerDown{Peer: p.id})
+	lost, pause := Time(lostForMs), Time(dialBackoffMinMs)
+	longest, last := Time(0), a.now
+	for a.now < lost+20*pause {
+		a.now += 500
+		a.core.Tick(a.now)
+		if len(dialled(a.core.Effects())) > 0 {
+			if a.now < lost {
+				longest = max(longest, a.now-last)
+			}
+			last = a.now
+		}
+	}
+	if longest > pause+dialPeriodMs {
+		t.Errorf("a pause of %d for a peer that was lost", longest)
+	}
+	if a.now-last < 2*pause {
+		t.Error("no longer pause for one that is gone")
+	}
+}
+
+func TestPeerListKnown(t *testing.T) {
+	a := newAlone()
+	most := int(maxPeers)
+	for i := range most {
+		id := wire.PeerID{1, byte(i), byte(i >> 8)}
+		a.core.ensure(id, true)
+		if i != 7 {
+			a.core.heardOf(Time(most-i), id) // time is held: see below
+			a.core.peers.find(id).heard = Time(most - i)
+		}
+	}
+	id := func(i int) wire.PeerID { return wire.PeerID{1, byte(i), byte(i >> 8)} }
+	a.core.peers.find(id(most - 1)).connected = true
+	a.now = 1 << 40
+	a.core.at(a.now)
+	for i, gone := range []wire.PeerID{id(7), id(most - 2), id(most - 3)} {
+		a.told(byte(i+2), nil)
+		if a.core.Peers().Known() != most || a.core.peers.find(gone) != nil {
+			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Peers().Known())
+		}
+	}
+	if a.core.peers.find(id(most-1)) == nil {
+		t.Error("forgets one with a session")
+	}
+}
+
+func TestPeerListKnownHeard(t *testing.T) {
+	a := newAlone()
+	for i := range int64(maxPeers) {
+		p := a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
+		a.core.hear(p)
+	}
+	a.told(2, nil)
+	if a.core.peers.find(wire.PeerID{2}) != nil {
+		t.Error("a peer that is only heard of displaces one that is heard")
+	}
+	a.up(3)
+	if a.core.peers.find(wire.PeerID{3}) == nil {
+		t.Error("a session finds no room")
+	}
+}
+
+func TestPeerListFaults(t *testing.T) {
+	a := newAlone()
+	a.connect(1)
+	drops := 0
+	most := int64(maxFaults)
+	for i := range 2 * most {
+		a.core.Step(a.now, Requested{Handle: uint64(i), From: wire.PeerID{1}, Request: []byte{9, 9}})
+		n := count[Drop](a.core.Effects())
+		if drops += n; n > 0 != (i+1 == most || i+1 == 2*most) {
+			t.Errorf("%d drops after %d faults", drops, i+1)
+		}
+	}
+	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
+	for range most {
+		if a.core.Step(a.now, Requested{Handle: 99, From: wire.PeerID{1}, Request: nil}); count[Drop](a.core.Effects()) != 0 {
+			t.Error("drops one that is not connected")
+		}
+	}
+}
