@@ -39,13 +39,13 @@ def main(arguments=None):
     packages = [("torch", "PyTorch"), ("transformers", "Hugging Face's transformers")]
     if options.base:
         packages.append(("peft", "PEFT"))
-    return program.run(options, packages, lambda device, data-parallel group: _learner(options, device, data-parallel group))
+    return program.run(options, packages, lambda device, group: _learner(options, device, group))
 
 
-def _learner(options, device, data-parallel group):
+def _learner(options, device, group):
     from .hflearner import HFLearner
 
-    return HFLearner(options, device, data-parallel group)
+    return HFLearner(options, device, group)
 
 
 if __name__ == "__main__":

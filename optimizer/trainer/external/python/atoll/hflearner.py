@@ -1,10 +1,10 @@
-"""The learner of atoll.hf: any causal model of transformers, on one process or on an data-parallel group."""
+"""The learner of atoll.hf: any causal model of transformers, on one process or on a data-parallel group."""
 
 import torch
 import torch.nn.functional as F
 import transformers
 
-from . import hfrecipe, data-parallel groups
+from . import groups, hfrecipe
 from .serve import LearnerError
 from .text import Shards, Tokens, opened, seed
 from .torch.steps import Steps
@@ -13,8 +13,8 @@ from .version import __version__
 
 
 class HFLearner(Steps):
-    def __init__(self, options, device, data-parallel group):
-        super().__init__(device, data-parallel group, options.precision, options.micro_batch)
+    def __init__(self, options, device, group):
+        super().__init__(device, group, options.precision, options.micro_batch)
         self.options, self.of_bytes = options, not options.tokenizer
 
     def hello(self):
@@ -96,7 +96,7 @@ class HFLearner(Steps):
         self.optimizer.zero_grad(set_to_none=True)
 
     def clip(self):
-        return data-parallel groups.whole(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)).item()
+        return groups.whole(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)).item()
 
     def update(self, lr):
         for group in self.optimizer.param_groups:
@@ -108,7 +108,7 @@ class HFLearner(Steps):
         state = {"taken": self.taken, "m": [], "v": []}
         for p in self.parameters if self.taken else []:
             for key, name in (("m", "exp_avg"), ("v", "exp_avg_sq")):
-                full = data-parallel groups.whole(self.optimizer.state[p][name])  # all ranks have to take part
+                full = groups.whole(self.optimizer.state[p][name])  # all ranks have to take part
                 if self.group.rank == 0:
                     state[key].append(full.cpu())
         return state
@@ -127,7 +127,7 @@ class HFLearner(Steps):
         moments = {"step": torch.tensor(float(self.taken), device=p.device if fused else "cpu")}
         for name, full in (("exp_avg", m), ("exp_avg_sq", v)):
             moments[name] = torch.zeros_like(p, memory_format=torch.preserve_format)
-            data-parallel groups.place(moments[name], full.to(self.device))
+            groups.place(moments[name], full.to(self.device))
         return moments
 
 
@@ -140,13 +140,13 @@ def _tokenizer(folder):
 
 def _adamw(settings, parameters):
     """AdamW in one kernel where PyTorch has one. Weight decay is for tensors of two dimensions."""
-    groups = [
+    param_groups = [
         {"params": [p for p in parameters if p.dim() == 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.dim() != 2], "weight_decay": 0.0},
     ]
-    groups = [group for group in groups if group["params"]]
+    param_groups = [group for group in param_groups if group["params"]]
     fixed = {"lr": 0.0, "betas": (settings.beta1, settings.beta2), "eps": settings.eps}
     try:
-        return torch.optim.AdamW(groups, fused=True, **fixed)
+        return torch.optim.AdamW(param_groups, fused=True, **fixed)
     except (RuntimeError, TypeError, ValueError):
-        return torch.optim.AdamW(groups, **fixed)
+        return torch.optim.AdamW(param_groups, **fixed)

@@ -364,8 +364,8 @@ class Programs(Case):
         self.assertIn("steps 8 over True", text)
 
 
-class Data-parallel groups(Case):
-    def data-parallel group(self, *options, **fields):
+class Groups(Case):
+    def group(self, *options, **fields):
         path = self.folder() + "/group.py"
         pathlib.Path(path).write_text(
             "import sys\nfrom torch.distributed.run import main\n"
@@ -417,7 +417,7 @@ class Data-parallel groups(Case):
         a, b = (torch.tensor(struct.unpack(f"<{n.count}f", n.values())[begin : begin + length]) for n in (node, other))
         self.assertLess((a - b).abs().max(), 1e-4)
 
-    def test_state_moves_between_group(self):
+    def test_state_moves_between_groups(self):
         folder = self.save()
         node = self.group("--fsdp", folder=folder)
         self.stepped(node, 0)

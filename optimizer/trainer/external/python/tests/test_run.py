@@ -28,8 +28,8 @@ QUALITY = """atoll.join(model, evaluate=lambda run: (
 
 LAYOUT = [("2.bias", (2,)), ("0.weight", (5, 3)), ("0.bias", (5,)), ("2.weight", (2, 5))]
 COUNT = 32
-PROPOSAL = random.Random(4)
-VALUES = struct.pack(f"<{COUNT}f", *([-0.0, 1e-30] + [PROPOSAL.gauss(0, 0.5) for _ in range(COUNT - 2)]))
+NORMAL = random.Random(4)
+VALUES = struct.pack(f"<{COUNT}f", *([-0.0, 1e-30] + [NORMAL.gauss(0, 0.5) for _ in range(COUNT - 2)]))
 
 
 def script(node, text):

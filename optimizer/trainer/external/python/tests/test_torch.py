@@ -65,11 +65,11 @@ def llama_layout(m):
 
 
 def fresh(layout, seed=3):
-    """The bytes of first values: ones for norms, a proposal for matrices."""
-    bell, values = random.Random(seed), []
+    """The bytes of first values: ones for norms, a normal distribution for matrices."""
+    normal, values = random.Random(seed), []
     for _, shape in layout:
         length = math.prod(shape)
-        values += [1.0] * length if len(shape) == 1 else [proposal.gauss(0, 0.1) for _ in range(length)]
+        values += [1.0] * length if len(shape) == 1 else [normal.gauss(0, 0.1) for _ in range(length)]
     return struct.pack(f"<{len(values)}f", *values)
 
 
@@ -196,9 +196,9 @@ class Steps(unittest.TestCase):
     beta1, beta2, eps, decay, momentum = 0.9, 0.95, 1e-8, 0.1, 0.95
 
     def setUp(self):
-        self.proposal = random.Random(5)
+        self.random = random.Random(5)
         self.count = sum(math.prod(shape) for _, shape in self.layout)
-        self.start = [self.proposal.gauss(0, 1) for _ in range(self.count)]
+        self.start = [self.random.gauss(0, 1) for _ in range(self.count)]
 
     def compare(self, name, want):
         recipe = Optimizer(name, self.beta1, self.beta2, self.eps, self.decay, 1.0, self.momentum)
@@ -206,7 +206,7 @@ class Steps(unittest.TestCase):
         optimizer = optim.Optimizer(recipe, self.layout, params, grads)
         state = [{"m": [0.0] * self.count, "v": [0.0] * self.count}, list(params.tolist())]
         for t, lr in ((1, 0.01), (2, 0.02), (3, 0.005)):
-            grads.copy_(torch.tensor([self.proposal.gauss(0, 1) for _ in range(self.count)]))
+            grads.copy_(torch.tensor([self.random.gauss(0, 1) for _ in range(self.count)]))
             before = grads.tolist()
             optimizer.step(lr)
             state[1] = want(state[0], state[1], before, lr, t)
@@ -259,8 +259,8 @@ class Steps(unittest.TestCase):
         """Five layers after two steps of Muon, with so many values in one call."""
         layout = [(f"model.layers.{i}.{name}.weight", shape) for i in range(5) for name, shape in (("q_proj", (8, 8)), ("norm", (8,)), ("k_proj", (8, 8)), ("up", (12, 8)))]
         layout.append(("model.layers.5.up.weight", (12, 8)))  # which lies elsewhere
-        count, proposal = sum(math.prod(shape) for _, shape in layout), random.Random(7)
-        draw = lambda: torch.tensor([proposal.gauss(0, 1) for _ in range(count)])
+        count, normal = sum(math.prod(shape) for _, shape in layout), random.Random(7)
+        draw = lambda: torch.tensor([normal.gauss(0, 1) for _ in range(count)])
         params, grads = draw(), torch.zeros(count)
         optimizer = optim.Optimizer(Optimizer("muon", self.beta1, self.beta2, self.eps, self.decay, 1.0, self.momentum), layout, params, grads, stack=stack)
         if products != torch.float32:

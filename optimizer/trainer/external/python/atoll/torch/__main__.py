@@ -16,7 +16,7 @@ def _options(arguments):
     return program.parse(parser, arguments)
 
 
-def _learner(options, device, data-parallel group):
+def _learner(options, device, group):
     import torch
 
     from .devices import DeviceError
@@ -24,12 +24,12 @@ def _learner(options, device, data-parallel group):
 
     if options.compile and not hasattr(torch, "compile"):
         raise DeviceError(f"--compile needs PyTorch 2, this is {torch.__version__}: leave it out")
-    return TorchLearner(device, options.precision, options.micro_batch, options.compile, data-parallel group)
+    return TorchLearner(device, options.precision, options.micro_batch, options.compile, group)
 
 
 def main(arguments=None):
     options = _options(arguments)
-    return program.run(options, [("torch", "PyTorch")], lambda device, data-parallel group: _learner(options, device, data-parallel group))
+    return program.run(options, [("torch", "PyTorch")], lambda device, group: _learner(options, device, group))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import types
 
 import torch
 
-from .. import data-parallel groups, recipe
+from .. import groups, recipe
 from ..serve import LearnerError
 from ..slab import layout_digest
 from ..text import opened
@@ -15,8 +15,8 @@ from .steps import Steps
 
 
 class TorchLearner(Steps):
-    def __init__(self, device, precision="f32", micro_batch=0, compile=False, data-parallel group=None):
-        super().__init__(device, data-parallel group or data-parallel groups.Alone(), precision, micro_batch)
+    def __init__(self, device, precision="f32", micro_batch=0, compile=False, group=None):
+        super().__init__(device, group or groups.Alone(), precision, micro_batch)
         self.compile = self.slow_start = compile
 
     def hello(self):

@@ -21,7 +21,7 @@ import struct
 import torch
 import torch.nn.functional as F
 
-from .. import data-parallel groups
+from .. import groups
 
 # Newton-Schulz: each step turns every singular value x into ax + bx^3 + cx^5.
 SCHULZ_STEPS = 5
@@ -195,10 +195,10 @@ class Part(Optimizer):
 
     def _whole(self, own):
         """Gathers a vector of which every rank has the rows that it has of the tensor. All ranks have to ask."""
-        return data-parallel groups.whole(data-parallel groups.alike(own, self.parameter)).view(-1)
+        return groups.whole(groups.cut_like(own, self.parameter)).view(-1)
 
     def _own(self, whole):
-        return data-parallel groups.own(whole.view(self.tensor[1]), self.parameter).reshape(-1)
+        return groups.own(whole.view(self.tensor[1]), self.parameter).reshape(-1)
 
     def moments(self):
         return self._whole(self.m), self.v if self.stacks else self._whole(self.v)

@@ -37,7 +37,7 @@ def missing(packages):
 
 
 def run(options, packages, learner_of):
-    """Runs learner_of(device, data-parallel group) until the node says stop. Returns the exit code of the process."""
+    """Runs learner_of(device, group) until the node says stop. Returns the exit code of the process."""
     lacks = missing(packages)
     if lacks:
         log(lacks)
@@ -48,23 +48,23 @@ def run(options, packages, learner_of):
     from .devices import DeviceError
 
     try:
-        device, data-parallel group = _place(options)
-        learner = learner_of(device, data-parallel group)
-        tracking = Tracking(options.tensorboard, options.wandb) if data-parallel group.rank == 0 else None
+        device, group = _place(options)
+        learner = learner_of(device, group)
+        tracking = Tracking(options.tensorboard, options.wandb) if group.rank == 0 else None
     except DeviceError as failure:
         log(str(failure))
         return 2
     except LearnerError as failure:
         log(f"{failure.error}: {failure.remedy}")
         return 2
-    if data-parallel group.world == 1:
+    if group.world == 1:
         return serve(learner, tracking=tracking)
-    from ..group import Leader, follow
+    from ..groups import Leader, follow
 
-    code = serve(Leader(learner, data-parallel group), tracking=tracking) if data-parallel group.rank == 0 else follow(learner, data-parallel group)
+    code = serve(Leader(learner, group), tracking=tracking) if group.rank == 0 else follow(learner, group)
     if code == 0:  # otherwise the others may hang in a collective
         with contextlib.suppress(Exception):
-            data-parallel group.close()
+            group.close()
         # All is said and saved. Frameworks take many seconds to take themselves apart, and the node waits for all ranks.
         sys.stderr.flush()
         os._exit(0)
@@ -72,10 +72,10 @@ def run(options, packages, learner_of):
 
 
 def _place(options):
-    """Returns the device of this process, and its data-parallel group."""
+    """Returns the device of this process, and its group."""
     import torch
 
-    from ..group import Alone, Data-parallel group, end_with_parent
+    from ..groups import Alone, Group, end_with_parent
     from . import devices
 
     if options.threads:
@@ -90,7 +90,7 @@ def _place(options):
         device = devices.of_rank(device)
     if options.precision == "bf16":
         devices.check_bf16(device)
-    return device, Data-parallel group(device, options.fsdp) if world > 1 else Alone()
+    return device, Group(device, options.fsdp) if world > 1 else Alone()
 
 
 def _check_fsdp(world):

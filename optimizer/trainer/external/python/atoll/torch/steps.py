@@ -1,4 +1,4 @@
-"""What learners in PyTorch have in common: a step, on one process or on an data-parallel group."""
+"""What learners in PyTorch have in common: a step, on one process or on a data-parallel group."""
 
 import contextlib
 import math
@@ -25,8 +25,8 @@ class Steps(Learner):
     held_out, of_bytes = None, True
     slow_start = False  # the first pass takes far longer than those that follow
 
-    def __init__(self, device, data-parallel group, precision="f32", micro_batch=0):
-        self.device, self.group = device, data-parallel group
+    def __init__(self, device, group, precision="f32", micro_batch=0):
+        self.device, self.group = device, group
         self.precision, self.micro_batch = precision, micro_batch
 
     def describe(self, name, version):
@@ -110,7 +110,7 @@ class Steps(Learner):
         return self.group.mean(math.fsum(torch.stack(losses).tolist()))
 
     def check_evaluate(self, starts):
-        """Says that there is nothing to evaluate on: an data-parallel group has to know before any of its ranks begins."""
+        """Says that there is nothing to evaluate on: a group has to know before any of its ranks begins."""
         if self.held_out is None or not starts:
             raise LearnerError("there is no held-out text, or it is less than a row", "make the run with more text, or give more by --data")
 

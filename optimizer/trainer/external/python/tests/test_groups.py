@@ -11,9 +11,9 @@ if importlib.util.find_spec("torch"):
     from atoll.torch.steps import share
 
     torch.set_num_threads(1)
-    DATA-PARALLEL GROUPS = torch.distributed.is_available() and hasattr(torch, "compile")  # since PyTorch 2
+    GROUPS = torch.distributed.is_available() and hasattr(torch, "compile")  # since PyTorch 2
 else:
-    torch, DATA-PARALLEL GROUPS = None, False
+    torch, GROUPS = None, False
 
 try:
     from torch.distributed.fsdp import fully_shard  # noqa: F401
@@ -43,9 +43,9 @@ class Shares(unittest.TestCase):
             self.assertAlmostEqual(mean, sum(places) / rows)
 
 
-@unittest.skipUnless(DATA-PARALLEL GROUPS, "PyTorch 2 is missing")
-class Data-parallel groups(unittest.TestCase):
-    def data-parallel group(self, name, *options, **fields):
+@unittest.skipUnless(GROUPS, "PyTorch 2 is missing")
+class Groups(unittest.TestCase):
+    def group(self, name, *options, **fields):
         node = node_of(self, small(name, **ODD), **fields)
         ranks = ("--standalone", "--nproc-per-node", 2, "-m", "atoll.torch", "--device", "cpu", "--threads", 1)
         node.start("torch.distributed.run", *ranks, *options)
@@ -57,7 +57,7 @@ class Data-parallel groups(unittest.TestCase):
         own = torch.tensor(struct.unpack(f"<{node.count}f", node.values()))
         self.assertLess((own - params).abs().max(), 2e-5)
 
-    def test_an_group_steps_as_one_process_does(self):
+    def test_a_group_steps_as_one_process_does(self):
         """With rows and tensors that cannot be shared evenly, and one process that has no row in some steps."""
         batches = [STARTS, STARTS[:3], STARTS[1:2], STARTS]
         for name, *options in [(name, *way) for name in ("muon", "adamw") for way in WAYS]:
@@ -78,7 +78,7 @@ class Data-parallel groups(unittest.TestCase):
                 self.assertEqual(node.stderr()[0], 0)
 
     def goes_on(self, name, options, node, lone):
-        """The state of an data-parallel group is one for a process alone, and the other way round."""
+        """The state of a group is one for a process alone, and the other way round."""
         node.ask("save", path=node.path("state"))
         values = node.values()
         after = lone.step(4, 0.01, STARTS)

@@ -1,7 +1,7 @@
-"""Data-parallel groups: several processes of torchrun that are one learner. Rank 0 speaks with the node and tells the others.
+"""Data-parallel groups: processes of torchrun that are one learner. Rank 0 speaks with the node and tells the others.
 
 The others do what rank 0 does, in the same order, for all of them meet inside of PyTorch's collectives. Where one
-fails alone it ends, torchrun then ends all, and the node starts the data-parallel group again.
+fails alone it ends, torchrun then ends all, and the node starts the group again.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "hel
 
 
 class Alone:
-    """The data-parallel group of one process."""
+    """The group of one process."""
 
     rank, world = 0, 1
     cuts = False  # every rank has part of each tensor, in place of all of it
@@ -59,7 +59,7 @@ class Alone:
         return contextlib.nullcontext()
 
 
-class Data-parallel group(Alone):
+class Group(Alone):
     """A process of torchrun. With fsdp every rank has part of each tensor, otherwise all of it."""
 
     def __init__(self, device, fsdp):
@@ -125,9 +125,9 @@ def _layers(model):
 class _Elsewhere(Values):
     """Values of which rank 0 alone has the slab."""
 
-    def __init__(self, run, parameters, data-parallel group):
-        self.group = data-parallel group
-        if data-parallel group.rank == 0:
+    def __init__(self, run, parameters, group):
+        self.group = group
+        if group.rank == 0:
             super().__init__(run, parameters)
         else:
             self.run, self.parameters, self.slab = run, parameters, None
@@ -184,7 +184,7 @@ def whole(tensor):
     return tensor.full_tensor().contiguous() if hasattr(tensor, "full_tensor") else tensor
 
 
-def alike(own, tensor):
+def cut_like(own, tensor):
     """Makes a tensor cut like another of this rank's values of it, flat or not."""
     from torch.distributed.tensor import DTensor
 
@@ -215,8 +215,8 @@ def place(into, full):
 class Leader(Learner):
     """Rank 0's learner for the loop that speaks with the node: it tells the others of each request first."""
 
-    def __init__(self, learner, data-parallel group):
-        self.learner, self.group = learner, data-parallel group
+    def __init__(self, learner, group):
+        self.learner, self.group = learner, group
 
     def hello(self):
         return self.learner.hello()
@@ -235,7 +235,7 @@ class Leader(Learner):
         return self._all("step", number, lr, starts)
 
     def evaluate(self, starts):
-        self.learner.check_evaluate(starts)  # a rank that fails alone ends the data-parallel group
+        self.learner.check_evaluate(starts)  # a rank that fails alone ends the group
         return self._all("evaluate", starts)
 
     def save(self, path):
@@ -259,18 +259,18 @@ class _NoSlab(Slab):
         return self.count
 
 
-def follow(learner, data-parallel group):
+def follow(learner, group):
     """Does what rank 0 tells, until it tells to stop. Returns the exit code."""
     _ignore_interrupts()
     while True:
-        what, arguments = data-parallel group.told()
+        what, arguments = group.told()
         if what == "start":
             fields, count = arguments
             arguments = [types.SimpleNamespace(**fields, slab=_NoSlab(count))]
         try:
             getattr(learner, what)(*arguments)
         except Exception as failure:
-            _fail(data-parallel group.rank, what, failure)
+            _fail(group.rank, what, failure)
         if what == "stop":
             return 0
 
