@@ -83,7 +83,7 @@ func (l choices) inProcess(index int) bool {
 }
 
 // checkKills returns an error for a learner to kill that is no process of its own, and for a process
-// of an data-parallel group that no learner has. all is how many nodes there will be.
+// of a data-parallel group that no learner has. all is how many nodes there will be.
 func (l choices) checkKills(c chaos, all int) error {
 	for _, e := range c {
 		if e.Verb != fault.KillLearner {
@@ -128,7 +128,7 @@ func (l choices) mayKill(n int, rank string) error {
 	case rank == "" || external.HasRank(command, rank):
 		return nil
 	}
-	return fmt.Errorf("the learner %q of node %d has no process of rank %s; give it an data-parallel group, such as --learner %d:torchrun:2, or leave the rank out", command, n, rank, n)
+	return fmt.Errorf("the learner %q of node %d has no process of rank %s; give it a data-parallel group, such as --learner %d:torchrun:2, or leave the rank out", command, n, rank, n)
 }
 
 // isStandIn says whether a program is the one that computes nothing. Baselines have it as well; --pace is the time of its step there.

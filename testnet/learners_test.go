@@ -32,8 +32,8 @@ func TestLearnersOfNodes(t *testing.T) {
 	}
 }
 
-// A program is killed by the process group that its node gave it, an data-parallel group's process alone. What
-// a process of an data-parallel group starts has its rank too.
+// A program is killed by the process group that its node gave it, a data-parallel group's process alone. What
+// a process of a data-parallel group starts has its rank too.
 func TestVictim(t *testing.T) {
 	all := []relative{
 		{pid: 10, parent: 1, command: "atoll join"}, {pid: 14, parent: 13, rank: "1", command: "compiler"}, {pid: 11, parent: 10, command: "torchrun"},
@@ -100,13 +100,13 @@ func TestLearnerErrors(t *testing.T) {
 	}
 }
 
-// A process of an data-parallel group is killed only where there is one.
+// A process of a data-parallel group is killed only where there is one.
 func TestKillsOfRanks(t *testing.T) {
 	for _, c := range []struct{ learner, chaos, want string }{
 		{"1:torchrun:2 --fsdp", "kill learner 1 rank 1 @1s", ""},
 		{"1:torchrun --nproc-per-node 4 train.py", "kill learner 1 rank 3 @1s", ""},
-		{"1:torchrun:2", "kill learner 1 rank 2 @1s", `"kill-learner 1 rank 2 @1s": the learner "torchrun:2" of node 1 has no process of rank 2; give it an data-parallel group`},
-		{"1:torch", "kill learner 1 rank 0 @1s", `the learner "torch" of node 1 has no process of rank 0; give it an data-parallel group, such as --learner 1:torchrun:2`},
+		{"1:torchrun:2", "kill learner 1 rank 2 @1s", `"kill-learner 1 rank 2 @1s": the learner "torchrun:2" of node 1 has no process of rank 2; give it a data-parallel group`},
+		{"1:torch", "kill learner 1 rank 0 @1s", `the learner "torch" of node 1 has no process of rank 0; give it a data-parallel group, such as --learner 1:torchrun:2`},
 		{"1:torch", "kill learner any rank 0 @1s", "kill-learner any rank 0"},
 		{"1:torchrun:2", "kill learner any rank 1 @1s", ""},
 		{"1:torch", "kill learner any @1s", ""},

@@ -13,7 +13,7 @@ import (
 // relative is a process that a node has started, or that is the node.
 type relative struct {
 	pid, parent int
-	rank        string // in an data-parallel group, otherwise empty
+	rank        string // in a data-parallel group, otherwise empty
 	command     string
 }
 

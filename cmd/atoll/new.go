@@ -46,7 +46,7 @@ type NewCmd struct {
 	runFlags
 	Tokens           *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
 	LearnersPerRound int           `help:"Learners that contribute to one round. If the run has more, they rotate, which costs quality: see optimizer/outer/DESIGN.md. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
-	Bandwidth        limits.Rate   `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments, the codec and, where links carry no more, --sampled-learners, and says what to expect." placeholder:"RATE"`
+	Bandwidth        limits.Rate   `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments, the codec and, where links carry no more, --learners-per-round, and says what to expect." placeholder:"RATE"`
 	Learners         int           `help:"Learners that the run expects. --bandwidth, the default of --tokens, the steps that one delta may have and, where learners take turns, the outer rate follow from it. Default: 4." default:"4" placeholder:"N"`
 	Step             time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Of a model of 50M parameters and more that somebody knows it for, cores are taken to be free beside what trains. Default: measured on this machine." placeholder:"500ms"`
 	Window           size          `help:"Bytes of deltas that every node keeps so that chains can be reconciled, however little --keep of atoll join says. The rounds within which two sides of a partition are merged follow from it: 32 to 256." default:"20GB" placeholder:"SIZE"`

@@ -34,7 +34,7 @@ func (c *NewCmd) check() error {
 	case c.OwnData && c.Data == "" && c.From == "":
 		return badUsage("--own-data needs --data PATH with the text of this machine")
 	case c.LearnersPerRound != 0 && (c.LearnersPerRound < outer.LeastQuorum || c.LearnersPerRound > outer.MaxLearnersPerRound):
-		return badUsage("--sampled-learners is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
+		return badUsage("--learners-per-round is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
 	case c.Owner != "" && c.Admission == genesis.Open:
 		return badUsage("--owner is for runs with --admission invite: an open run has no owner")
 	case c.From == "" && c.Base != "":

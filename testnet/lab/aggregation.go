@@ -19,7 +19,7 @@ Two aggregators of a group make the same bytes, so anybody can make them again. 
 
     lab aggregation --learners 64
     lab aggregation --learners 10000 --plan tree --levels 3 --link 1gbit
-    lab aggregation --learners 1024 --plan aggregators --sampled-learners 256 --json`
+    lab aggregation --learners 1024 --plan aggregators --learners-per-round 256 --json`
 
 // AggregationCmd is `lab aggregation`.
 type AggregationCmd struct {
