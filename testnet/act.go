@@ -112,7 +112,7 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 		m.slow = e.Factor
 	case fault.Attack:
 		w.counts.liars++
-		m.uphill = true
+		m.inverted = true
 	case fault.Link, fault.Loss:
 		if len(linkTraits(e)) > 0 {
 			w.counts.links++

@@ -55,8 +55,8 @@ func (w *world) stand(t *testing.T, index int, n *labNode) *member {
 		if o.Link != n.was.Link {
 			n.told = append(n.told, "link "+o.Link.String())
 		}
-		if o.Uphill != n.was.Uphill {
-			n.told = append(n.told, fmt.Sprint("uphill ", o.Uphill))
+		if o.InvertedGradient != n.was.InvertedGradient {
+			n.told = append(n.told, fmt.Sprint("inverted ", o.InvertedGradient))
 		}
 		n.was = o
 		return nil
@@ -255,19 +255,19 @@ func TestSlowAndCorrupt(t *testing.T) {
 // A liar is told so, and again when it comes back from a kill. Losses are of its link.
 func TestLiarsAndLosses(t *testing.T) {
 	w, labs := stageWorld(t, 2)
-	w.chaos = spoken(t, "attack uphill 1 @1s, loss 0 1% @1s")
+	w.chaos = spoken(t, "attack inverted-gradient 1 @1s, loss 0 1% @1s")
 	if err := w.doChaos(t.Context(), w.began.Add(2*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	w.mustInstruct(t)
 	labs[0].expect(t, "pace 10ms", "block []", "link loss=1%")
-	labs[1].expect(t, "pace 10ms", "block []", "uphill true")
+	labs[1].expect(t, "pace 10ms", "block []", "inverted true")
 	if w.counts.liars != 1 || w.counts.links != 1 {
 		t.Errorf("%+v", w.counts)
 	}
 	w.members[1].current().told, labs[1].was = controls.Orders{}, controls.Orders{} // as of a process that has just started
 	w.mustInstruct(t)
-	labs[1].expect(t, "pace 10ms", "block []", "uphill true")
+	labs[1].expect(t, "pace 10ms", "block []", "inverted true")
 }
 
 // What mends waits for what it mends.

@@ -37,14 +37,14 @@ func parseChaos(text string) (chaos, error) {
 	return chaos(s), nil
 }
 
-// uphill is the attack that real nodes know: their learners step away from where they should.
-const uphill = "uphill"
+// invertedGradient is the attack that real nodes know: their learners step away from where they should.
+const invertedGradient = "inverted-gradient"
 
 // checkAttacks refuses attacks that only the simulator has.
 func (c chaos) checkAttacks() error {
 	for _, e := range c {
-		if e.Verb == fault.Attack && e.Kind != uphill {
-			return &fault.Error{File: strconv.Quote(e.String()), Text: "real nodes know the attack uphill alone: write attack uphill 1 @20%. Others are tested by the simulator's scripts"}
+		if e.Verb == fault.Attack && e.Kind != invertedGradient {
+			return &fault.Error{File: strconv.Quote(e.String()), Text: "real nodes know the attack inverted-gradient alone: write attack inverted-gradient 1 @20%. Others are tested by the simulator's scripts"}
 		}
 	}
 	return nil

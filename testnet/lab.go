@@ -32,7 +32,7 @@ func (w *world) instruct(ctx context.Context) error {
 
 // orders are what a node is to be told now. They follow from what chaos does, and stand until they change.
 func (w *world) orders(m *member) controls.Orders {
-	want := controls.Orders{Pace: w.paceOf(m), Link: m.link, Uphill: m.uphill}
+	want := controls.Orders{Pace: w.paceOf(m), Link: m.link, InvertedGradient: m.inverted}
 	for _, other := range w.members {
 		var id wire.PeerID
 		if known := id.UnmarshalText([]byte(other.id())) == nil; known && w.parted(m.index, other.index) {

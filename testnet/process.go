@@ -20,18 +20,18 @@ import (
 // member is one node of a world: a folder, and the processes that have run on
 // it one after the other.
 type member struct {
-	index   int
-	dir     string
-	divisor float64
-	slow    float64      // times slower than that, by chaos
-	uphill  bool         // it lies, by chaos
-	link    shaping.Link // as it is now
-	traits  []string     // of its link, by chaos
-	lossy   []string     // the same, of the packets that are lost
-	could   capacity     // of its uplink
-	joiner  bool         // came by chaos
-	planned time.Time    // when it was to begin
-	lives   []*life
+	index    int
+	dir      string
+	divisor  float64
+	slow     float64      // times slower than that, by chaos
+	inverted bool         // it lies, by chaos
+	link     shaping.Link // as it is now
+	traits   []string     // of its link, by chaos
+	lossy    []string     // the same, of the packets that are lost
+	could    capacity     // of its uplink
+	joiner   bool         // came by chaos
+	planned  time.Time    // when it was to begin
+	lives    []*life
 }
 
 // life is one process of a node.

@@ -78,7 +78,7 @@ func playedByChaos(t *testing.T) {
 // and comes back, one sleeps, one leaves for good, and a bit flips in the memory of
 // one, which mends itself. Others are slow, far and lie meanwhile. Only the kill loses tokens.
 func TestEverydayLife(t *testing.T) {
-	chaos, tokens := "slow 0 x2 @3s, link 2 delay=20ms @3s, attack uphill 3 @4s, join @4s, corrupt 0 @5s, kill 1 @7s, start 1 @9s, pause 2 @8s, resume 2 @12s, leave 3 @14s", 20*toyRate
+	chaos, tokens := "slow 0 x2 @3s, link 2 delay=20ms @3s, attack inverted-gradient 3 @4s, join @4s, corrupt 0 @5s, kill 1 @7s, start 1 @9s, pause 2 @8s, resume 2 @12s, leave 3 @14s", 20*toyRate
 	if long() {
 		chaos, tokens = "join @10s, corrupt 0 @12s, kill 1 @20s, start 1 @30s, pause 2 @35s, resume 2 @95s, leave 3 @100s", 120*toyRate
 	}

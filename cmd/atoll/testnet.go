@@ -46,7 +46,7 @@ Examples:
   atoll testnet --chaos "kill 1 @20s, start 1 @30s, partition 0,1|2,3 @40s..60s"
   atoll testnet --chaos "kill any every 60s for 10s, pause any every 45s for 20s"
   atoll testnet --chaos random --seed 7
-  atoll testnet --chaos "attack uphill 3 @20%, loss 1 1% @10%"
+  atoll testnet --chaos "attack inverted-gradient 3 @20%, loss 1 1% @10%"
   atoll testnet --link rate=100mbit,delay=40ms --link 3:up=5mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%
   atoll testnet --link rate=100mbit,delay=40ms --chaos "link 0 rate=5mbit @60s..120s"
   atoll testnet --learner-list "go,torch --threads 1,torchrun:2 --fsdp --threads 1" --chaos "kill learner 1 @30s, kill learner 2 rank 1 @60s"

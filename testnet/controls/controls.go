@@ -15,10 +15,10 @@ import (
 
 // Orders are how a process is to be from now on. They replace those before.
 type Orders struct {
-	Pace   time.Duration // least time of an inner step
-	Block  []wire.PeerID // no connection to these, either way
-	Link   shaping.Link  // what its link is like, where it has a shape
-	Uphill bool          // its learner steps away from where it should, as one that lies or is broken
+	Pace             time.Duration // least time of an inner step
+	Block            []wire.PeerID // no connection to these, either way
+	Link             shaping.Link  // what its link is like, where it has a shape
+	InvertedGradient bool          // its learner steps away from where it should, as one that lies or is broken
 }
 
 // BitFlip names one bit of one value of the newest global parameters of a fragment. It is there to see that

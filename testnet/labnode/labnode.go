@@ -54,7 +54,7 @@ func (l *lab) started(h node.Handle) (err error) {
 
 func (l *lab) obey(o controls.Orders) error {
 	l.link.Become(o.Link)
-	l.liar.lies.Store(o.Uphill)
+	l.liar.lies.Store(o.InvertedGradient)
 	return errors.Join(l.node.Pace(o.Pace), l.node.Block(o.Block))
 }
 

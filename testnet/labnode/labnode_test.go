@@ -20,7 +20,7 @@ func (r *rate) Step(_ context.Context, lr float64) (trainer.StepResult, error) {
 	return trainer.StepResult{}, nil
 }
 
-func TestLiarStepsUphill(t *testing.T) {
+func TestLiarInvertsTheGradient(t *testing.T) {
 	inner := &rate{}
 	l := liar{Trainer: inner}
 	for _, want := range []float64{0.5, -0.5, 0.5} {
