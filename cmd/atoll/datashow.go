@@ -10,7 +10,7 @@ import (
 )
 
 const dataShowHelp = `
-Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder. Of a mixture it shows each corpus and its share of the rows that are read.
+Shows what a corpus has: its digest, its tokenizer, what is trained on and what is held out, and how many of its shards are in the folder. For a mixture it shows each corpus and its share of the rows that are read.
 
 With --verify it reads every shard instead and compares it with the manifest, and the tokenizer too. Exit code 0 if all is there and right. If not, exit code 1, and the answer names what is damaged and what is missing.
 

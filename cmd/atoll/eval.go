@@ -18,7 +18,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. Beside it stands, for a text, what a simple model reaches that counts the last two bytes (interpolated Witten-Bell). Of a mixture each corpus has its own figure too.
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what a simple model reaches that counts the last two bytes (interpolated Witten-Bell); for a mixture, a figure for each corpus.
 
     atoll eval first
     atoll eval first --all
@@ -179,7 +179,7 @@ func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, s
 	}
 	bits := 0.0
 	for _, p := range dir.Manifest.Parts() {
-		// Of a mixture each corpus is measured by itself, on its part of the sample.
+		// Each corpus of a mixture is measured by itself, on its part of the sample.
 		m := *dir.Manifest
 		m.HeldOut = p.HeldOut
 		_, of := shards.Tokens(p.HeldOut)

@@ -17,7 +17,7 @@ func builtInOnly(g genesis.Genesis, command string) error {
 }
 
 const exportHelp = `
-Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors in float32, the tokenizer that a built-in model was trained with, and a README.md that says what it is. Of a run that goes on with adapters it writes adapters, for PEFT.
+Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors in float32, the tokenizer that a built-in model was trained with, and a README.md that says what it is. For a run that trains adapters it writes adapters, for PEFT.
 
     atoll export first --out model
     python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('model')"`

@@ -17,7 +17,7 @@ import (
 )
 
 const inviteHelp = `
-Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. Where no node has run yet, after atoll new, the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Who has the link joins as a member, and a member can harm the run: send it as you would a password.
+Prints a join link with an invite, for a run that admits by invitation. It takes the owner's key, which atoll new wrote, and a node's folder, for the addresses in the link. If no node has run yet, after atoll new, the link has no address: it is for a relay that starts before the first node, and for nodes on the first node's network. Whoever has the link joins as a member, and a member can harm the run: send it as you would a password.
 
     atoll invite first --expires 7d
     atoll invite first --uses 5
@@ -25,18 +25,18 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
     atoll invite first --guests                   for strangers: you may publish this link
     atoll relay "$(atoll invite mine)"
 
-With --guests they join as guests: they train, all together count a little beside the members, and have no say. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
+With --guests nodes join as guests: they train, all together count a little beside the members, and decide nothing. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
-All nodes keep the limits. After --expires nobody new gets in, and who is in stays. atoll revoke takes an invite back, with all who came by it: make one for each group of people. The link of the first node carries an invite without limits, by which that node came itself.`
+All nodes enforce the limits. After --expires no new node joins, and those that joined before stay. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The first node's own link carries an invite without limits, by which that node joined itself.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
 	dirArg
-	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
-	For     string       `help:"Id of the only node that may use it. Default: whoever has the link." placeholder:"ID"`
-	Guests  bool         `help:"Admit guests, whose work counts a little and whose word does not. Such a link is for everybody."`
-	Uses    uint32       `help:"Nodes that it is meant for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
-	Expires *limits.Span `help:"How long new nodes may come by it, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
+	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
+	For     string       `help:"Id of the only node that may use the link. Default: anybody who has it." placeholder:"ID"`
+	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
+	Uses    uint32       `help:"Number of nodes that the invite is for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
+	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	jsonFlag
 }
 

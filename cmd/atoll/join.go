@@ -50,8 +50,8 @@ type JoinCmd struct {
 	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: owner in the folder, or beside --genesis." placeholder:"FILE"`
 	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
 	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
-	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. On a corpus that atoll data build made it is a folder that has some of its shards, and peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
-	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. Those that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
+	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. If the run trains on a corpus that atoll data build made, a folder with some of its shards; peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
+	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. The shards that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
 	threadsFlag
 	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
@@ -59,13 +59,13 @@ type JoinCmd struct {
 	limitFlags
 	Init    string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
 	Learner string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
-	Export  string `help:"Folder in which the model is written as it goes on, as by atoll export, each time that --every more tokens are folded." placeholder:"DIR"`
-	Every   amount `help:"Tokens between two writings to --export." default:"1e8"`
-	NoMDNS  bool   `name:"no-mdns" help:"Announce nothing on this network by multicast, and look for nobody there."`
+	Export  string `help:"Folder to write the model to while it trains, as atoll export does, after every --every folded tokens." placeholder:"DIR"`
+	Every   amount `help:"Folded tokens between two writes to --export." default:"1e8"`
+	NoMDNS  bool   `name:"no-mdns" help:"Do not announce the node on this network by multicast, nor look for others there."`
 	Observe bool   `help:"Hold and serve the model without training."`
 	Profile string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
 	Stay    bool   `help:"Keep serving after the run has ended."`
-	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. What the last rounds need stays, however much it is. Default: 20GB." placeholder:"SIZE" default:"20GB"`
+	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. Payloads of the last rounds, see --window of atoll new, always stay. Default: 20GB." placeholder:"SIZE" default:"20GB"`
 	webFlag
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal or with --web, otherwise 0." placeholder:"N"`

@@ -102,7 +102,7 @@ func (c *DoctorCmd) config(out *console, g genesis.Genesis, dir string) (cfg ext
 	return cfg, text, os.WriteFile(cfg.Text, text.Train(), 0o600)
 }
 
-// values are what the run begins with, and the judge of its first step, if there is one.
+// values are what the run begins with, and the reference for its first steps, if there is one.
 func (c *DoctorCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *external.Judge, error) {
 	if !g.BuiltIn() {
 		if c.Init == "" {

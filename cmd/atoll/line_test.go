@@ -154,7 +154,7 @@ func TestCommandLines(t *testing.T) {
 		{"data mix --out x a=NaN b=1", 2, "", `"NaN" is no weight`},
 		{"data mix --out x a=1000000 b=0.000001", 2, "", "the weights are too far apart"},
 		{"data mix --out x a=1", 1, "", "a mixture is of 2 to 16 corpora, and these are 1"},
-		{"doctor --try --learner torchrun:0", 2, "", "the processes of a data-parallel group are 1 to"},
+		{"doctor --try --learner torchrun:0", 2, "", "data-parallel group are 1 to"},
 		{"doctor --try", 2, "", "--try needs --learner CMD"},
 		{"new --bandwidth 1kbit --step 1ms", 2, "", "--bandwidth: steps of 0.001 s are so short"},
 		{"new --h=-1", 2, "", "--h is -1"},

@@ -54,12 +54,12 @@ type commandLine struct {
 	Resume      ResumeCmd      `cmd:"" help:"Let a paused node go on."`
 	Leave       LeaveCmd       `cmd:"" help:"Make a running node leave in order."`
 	Ledger      LedgerCmd      `cmd:"" help:"Account for every delta and token."`
-	Report      ReportCmd      `cmd:"" help:"Write what came of a run as a page to keep."`
+	Report      ReportCmd      `cmd:"" help:"Write the results of a run as a page to keep."`
 	Trace       TraceCmd       `cmd:"" help:"Show where the time of deltas goes."`
 	Verify      VerifyCmd      `cmd:"" help:"Replay a ledger and compare its digests."`
 	Doctor      DoctorCmd      `cmd:"" help:"Check a folder, a link or a learner, and say what to do."`
 	Eval        EvalCmd        `cmd:"" help:"Measure the model in bits per byte of held-out text."`
-	Export      ExportCmd      `cmd:"" help:"Write the model for other programs: Hugging Face's form."`
+	Export      ExportCmd      `cmd:"" help:"Write the model in Hugging Face's form, for other programs."`
 	Generate    GenerateCmd    `cmd:"" help:"Write text with the model."`
 	Data        DataCmd        `cmd:"" help:"Make tokenizers and corpora."`
 	Key         KeyCmd         `cmd:"" help:"Show, export or import a node's identity."`

@@ -44,20 +44,20 @@ type NewCmd struct {
 	Dir  string `arg:"" optional:"" help:"Folder to make, for the genesis and the first node. Default: the name of the run."`
 	Name string `help:"What people call the run. Default: the name of the folder, otherwise that of the model." placeholder:"TEXT"`
 	runFlags
-	Tokens           *amount       `help:"Budget: the run ends when so many tokens are folded into the model. Default: the fewest with which a run of --learners is not short." placeholder:"N"`
+	Tokens           *amount       `help:"Budget: the run ends when this many tokens are folded into the model. Default: the fewest that train --learners well." placeholder:"N"`
 	LearnersPerRound int           `help:"Learners that contribute to one round. If the run has more, they rotate, which costs quality: see optimizer/outer/DESIGN.md. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
-	Bandwidth        limits.Rate   `help:"What each node's link carries each way, such as 20mbit. Chooses H, the fragments, the codec and, where links carry no more, --learners-per-round, and says what to expect." placeholder:"RATE"`
-	Learners         int           `help:"Learners that the run expects. --bandwidth, the default of --tokens, the steps that one delta may have and, where learners take turns, the outer rate follow from it. Default: 4." default:"4" placeholder:"N"`
-	Step             time.Duration `help:"Time of one step of a usual learner, for --bandwidth. Of a model of 50M parameters and more that somebody knows it for, cores are taken to be free beside what trains. Default: measured on this machine." placeholder:"500ms"`
-	Window           size          `help:"Bytes of deltas that every node keeps so that chains can be reconciled, however little --keep of atoll join says. The rounds within which two sides of a partition are merged follow from it: 32 to 256." default:"20GB" placeholder:"SIZE"`
-	Profile          string        `help:"Network between the nodes: ${enum}. Times begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
+	Bandwidth        limits.Rate   `help:"Rate of each node's link, each way, such as 20mbit. It chooses H, the fragments, the codec and, where links carry no more, --learners-per-round, and the command says what to expect." placeholder:"RATE"`
+	Learners         int           `help:"Number of learners to plan for. It decides what --bandwidth chooses, the default of --tokens, the most steps of one delta and, if learners rotate, the outer learning rate. Default: 4." default:"4" placeholder:"N"`
+	Step             time.Duration `help:"Time that a typical learner takes for one step, for --bandwidth. With a model of 50M parameters or more, learners are then expected to train on accelerators, which leave processor cores free for outer steps. Default: measured on this machine." placeholder:"500ms"`
+	Window           size          `help:"Bytes of deltas that every node keeps, even if --keep of atoll join is less. It decides within how many rounds, 32 to 256, two sides of a partition can be reconciled." default:"20GB" placeholder:"SIZE"`
+	Profile          string        `help:"Network between the nodes: ${enum}. Timeouts begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
 	Data             string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
-	OwnData          bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. Of a corpus that atoll data build made only the tokenizer and the held-out shards are then common to all, and nobody is given the others."`
+	OwnData          bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. If that is a corpus that atoll data build made, learners share only its tokenizer and its held-out shards."`
 	From             string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base             string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context          int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Admission        string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more; atoll invite --guests makes a link by which strangers can help. With open any stranger can destroy the run." enum:"invite,open" default:"invite"`
-	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Made if it is not there. Default: owner in the folder." placeholder:"FILE"`
+	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
 	jsonFlag
 }
 

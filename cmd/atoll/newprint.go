@@ -156,10 +156,10 @@ type expected struct {
 	LinkMbitPerS     float64 `json:"link_mbit_per_s"`
 	MbitPerS         float64 `json:"payload_mbit_per_s"` // that a node receives, and about as much sends
 	LinkShare        float64 `json:"link_share"`
-	SweepSeconds     float64 `json:"sweep_s"`                    // in which the whole link carries what a node receives in H steps
-	LearnersPerRound int     `json:"sampled learners,omitempty"` // where they are fewer than without --bandwidth
-	CoreShare        float64 `json:"core_share"`                 // of one core, for the outer steps
-	Int4MbitPerS     float64 `json:"int4_mbit_per_s,omitempty"`  // that links would have to carry, where they do not
+	SweepSeconds     float64 `json:"sweep_s"`                      // in which the whole link carries what a node receives in H steps
+	LearnersPerRound int     `json:"learners_per_round,omitempty"` // where they are fewer than without --bandwidth
+	CoreShare        float64 `json:"core_share"`                   // of one core, for the outer steps
+	Int4MbitPerS     float64 `json:"int4_mbit_per_s,omitempty"`    // that links would have to carry, where they do not
 }
 
 // costs say what the codecs cost that are chosen where links do not carry int4 (optimizer/outer/DESIGN.md).
@@ -213,7 +213,7 @@ func (e *expected) rows() (rows [][]string) {
 	}
 	rows = append(rows, []string{"links", text})
 	if e.LearnersPerRound > 0 {
-		rows = append(rows, []string{"sampled learners", fmt.Sprintf("%d of %s contribute to a round, as links or cores carry no more: they take turns, and a round averages fewer deltas, each of more steps", e.LearnersPerRound, plural(e.Learners, "learner", "learners"))})
+		rows = append(rows, []string{"learners per round", fmt.Sprintf("%d of %s, as links or cores carry no more: they rotate, and a round averages fewer deltas, each of more steps", e.LearnersPerRound, plural(e.Learners, "learner", "learners"))})
 	}
 	return rows
 }
@@ -281,7 +281,7 @@ func twoDigits(x float64) string {
 // sizes are what a run will take of a node, estimated.
 type sizes struct {
 	RoundBytes     float64 `json:"round_bytes"`     // of the deltas of one round of all fragments
-	WindowRounds   uint32  `json:"window_rounds"`   // that repair reconciles
+	WindowRounds   uint32  `json:"window_rounds"`   // within which repair reconciles chains
 	WindowBytes    float64 `json:"window_bytes"`    // of their deltas
 	GraceMs        int64   `json:"grace_ms"`        // that a round may stay open
 	MemoryBytes    uint64  `json:"memory_bytes"`    // of a node, with the built-in trainer where that can train the run

@@ -18,14 +18,14 @@ Asks the node of a folder to cost nothing for now: it publishes what is unpublis
 A pause ends with the process. For pauses by the clock, by a quota or on battery see atoll join --help.`
 
 const resumeHelp = `
-Lets the node of a folder go on that atoll pause has paused. If its hours, its quota or its battery keep it paused as well, the command says so.
+Lets a node that atoll pause has paused go on. If its hours, its quota or its battery keep it paused as well, the command says so.
 
     atoll resume first`
 
 // PauseCmd is `atoll pause`.
 type PauseCmd struct {
 	dirArg
-	Timeout time.Duration `help:"How long to wait until it has published what it had." default:"90s"`
+	Timeout time.Duration `help:"How long to wait until the node has published what it had." default:"90s"`
 }
 
 // ResumeCmd is `atoll resume`.

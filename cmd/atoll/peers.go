@@ -15,9 +15,9 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the arithmetic of its products, MBIT/S what a node's uplink carries, as it measured itself. HEARD is the time since a peer's last message. Below the table stands which peers count for less, because their deltas have little in common with others, who is reached through a relay, and who is a guest.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the precision in which it trains, MBIT/S what its uplink carries, as it measured itself. HEARD is the time since a peer's last message. Notes below the table name peers that count for less because their deltas have little in common with others, peers behind a relay, and guests.
 
-In a run that admits by invitation, those who were admitted and are not here have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Limits of invites stand below. A guest came by an invite for guests alone: its work counts a little, its word does not, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
+In a run that admits by invitation, absent members have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Notes give the limits of invites. A guest joined by an invite for guests: its work counts a little, it decides nothing, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
 
     atoll peers first
     atoll peers first --json`
@@ -71,8 +71,8 @@ const (
 	revoked = "revoked"
 )
 
-// membersAmong puts the members to their peers, and those who are not here behind them. Of several invites of one it has the one
-// that counts: none that is revoked, rather its own than that of a group.
+// membersAmong puts the members to their peers, and absent ones behind them. A member with several invites has the one that
+// counts: none that is revoked, rather its own than that of a group.
 func membersAmong(peers []status.Peer, members []status.Member) []memberRow {
 	rows := []memberRow{}
 	for _, p := range peers {
@@ -150,16 +150,16 @@ const (
 	hardwareWidth = 10
 )
 
-// fullTrust is the least trust that is worth no word.
+// fullTrust is the least trust that needs no note.
 const fullTrust = 0.995
 
-// printPeers writes a row per peer, and below it who is relayed, why those are not in
-// who are not, and who is a guest.
+// printPeers writes a row per peer, and below the table who is relayed, why peers were
+// refused, and who is a guest.
 func printPeers(w io.Writer, peers []status.Peer) error {
 	return printPeersWith(w, peers, "", nil, nil)
 }
 
-// arithmetic is the place of the first of two columns that leave room for another: IN and STEPS.
+// arithmetic is the index of the first of two columns that leave room for another: IN and STEPS.
 const arithmetic = 3
 
 // printPeersWith has one column more, unless its head is "", and notes of its own.

@@ -47,7 +47,7 @@ func number(text string, units []unit) (float64, error) {
 	return round(x * times), err
 }
 
-// round takes back what a product with a power of ten added: 2.3 x 1e6 is no whole number.
+// round removes what a product with a power of ten added: 2.3 x 1e6 is no whole number.
 func round(x float64) float64 {
 	if whole := math.Round(x); math.Abs(x-whole) <= 1e-9*math.Abs(x) {
 		return whole

@@ -17,13 +17,13 @@ import (
 )
 
 const relayHelp = `
-Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces them to each other and passes on what goes between two that find no direct way. It holds no model. It also answers members of any run who ask where others of theirs are, within limits. A word that begins with atoll: is a join link of a run, or atoll: and the 64 digits of a run that is open, as atoll new shows them; one relay serves several runs. Another word is the folder. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
+Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces nodes to each other, and forwards traffic between two that find no direct way. It holds no model. Within limits, it also helps members of any run to find each other. A word that begins with atoll: is a join link of a run, or atoll: and the 64 digits of a run that is open, as atoll new shows them; one relay serves several runs. Another word is the folder. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
 
     atoll relay "$(atoll invite opticks)" --up 50mbit
     atoll relay atoll:3f2a... DIR                            for a run that is open
     atoll join opticks --peer ADDR                           the first node, with the address that the relay shows
     atoll join atoll:3f2a...,ADDR                            all others
-    atoll relay atoll:3f2a... --port-443                     for nodes in offices, whose network lets only the web out
+    atoll relay atoll:3f2a... --port-443                     for nodes in offices whose network allows only web traffic
 
 It prints a join link for each run. Ctrl-C ends it; direct connections between nodes last.`
 
@@ -31,8 +31,8 @@ It prints a join link for each run. Ctrl-C ends it; direct connections between n
 type RelayCmd struct {
 	Words    []string    `arg:"" name:"link" help:"Join links of the runs to relay for, and the folder of the relay's key, so that its address stays. Default: ./atoll-relay."`
 	Listen   []string    `help:"Addresses to listen on for the first run. Default: port 27182, and the next ones for other runs; any free one where that is taken." placeholder:"MULTIADDR"`
-	Port443  bool        `name:"port-443" help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network lets only the web out take part through it. For the first run. Needs root, or the right to low ports."`
-	Up       limits.Rate `help:"What each run's nodes may send each other through this one, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
+	Port443  bool        `name:"port-443" help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network allows only web traffic take part through it. For the first run. Needs root, or the right to low ports."`
+	Up       limits.Rate `help:"Rate that each run's nodes may send each other through the relay, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
 	LogLevel string      `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	JSON     bool        `name:"json" help:"Print each link as a line of JSON."`
 }

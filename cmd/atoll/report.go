@@ -16,7 +16,7 @@ import (
 )
 
 const reportHelp = `
-Writes what came of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, who contributed, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or that of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. A ledger that --keep has shortened, or that a node got late, begins later.
+Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. That course begins later if --keep has shortened the ledger, or if the node joined late.
 
     atoll report second
     atoll report DIR --out opticks.html`

@@ -19,20 +19,20 @@ import (
 )
 
 const revokeHelp = `
-Revokes the admission of a node to a run which admits by invitation, or an invite with all who came by it. It takes the owner's key, which atoll new wrote, and a folder on which a node of the run runs. That node tells the others.
+Revokes the admission of one node, or an invite and with it the admission of every node that joined by it. Only runs that admit by invitation have it. The command needs the owner's key, which atoll new wrote, and the folder of a running node, which tells the others.
 
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke 8a88e3dd74 first --reason "its text was not ours"
-    atoll revoke "atoll:...#..." first               the invite of a link, also if nobody has used it yet
+    atoll revoke "atoll:...#..." first               the invite in a link, even if nobody has used it yet
 
-From the open round of that folder's node on, nothing that the revoked node makes counts. What it made before stays in the model. The others end their sessions with it, and it ends when it hears of it. It cannot come back with its key: it needs another invite and a new folder. A revocation cannot be taken back.`
+From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. It can come back only with a new folder, so a new key, and another invite. A revocation is final.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
 	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll peers prints it, or the link of an invite." placeholder:"ID"`
 	dirArg
-	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if it is of the run's owner." placeholder:"FILE"`
+	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 	jsonFlag

@@ -16,7 +16,7 @@ import (
 const simHelp = `
 Runs whole nodes in virtual time, with the cores of real nodes and under faults, and checks every promise of the protocol at every event. A seed always gives the same history, so its digest is the same each time.
 
-Without --nodes the seed draws everything: nodes, links, faults. The same command replays a seed that fails. --shrink makes its scenario smaller, --save writes it, and --scenario plays what was written. Exit code 1 if a promise is broken.
+Without --nodes the seed decides everything: nodes, links, faults. The same command replays a seed that fails. --shrink makes its scenario smaller, --save writes it, and --scenario plays what was written. Exit code 1 if a promise is broken.
 
 --thin draws schedules in which payloads take a good share of what the links carry. --link gives --nodes such a link, in the words of atoll testnet --link; then they run to their budget, --payload says how long a delta of every fragment is, and --delta-time how long a learner takes between two.
 
@@ -32,15 +32,15 @@ Without --nodes the seed draws everything: nodes, links, faults. The same comman
 
 // SimCmd is `atoll sim`.
 type SimCmd struct {
-	Seed      uint64        `help:"Decides everything that is drawn by chance." default:"1"`
-	Seeds     int           `help:"Run so many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
+	Seed      uint64        `help:"Seed of all chance." default:"1"`
+	Seeds     int           `help:"Run this many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
 	Nodes     int           `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
 	Rounds    uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
-	Faults    string        `help:"What happens to --nodes meanwhile: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
+	Faults    string        `help:"Faults of --nodes: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
 	Thin      bool          `help:"Draw schedules over thin links."`
 	Link      []string      `help:"What the links of --nodes are like, as atoll testnet has it: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"rate=20mbit,delay=40ms"`
-	Payload   string        `help:"With --link: what a delta of every fragment has, such as 1.2MB." default:"100kB"`
-	DeltaTime time.Duration `help:"With --link: time in which a learner takes the steps of a delta." default:"5s"`
+	Payload   string        `help:"With --link: size of a delta of every fragment, such as 1.2MB." default:"100kB"`
+	DeltaTime time.Duration `help:"With --link: time that a learner takes for the steps of a delta." default:"5s"`
 	Scenario  string        `help:"Play the scenario in this file." placeholder:"FILE"`
 	Script    string        `help:"Play the script in this file and check what it expects." placeholder:"FILE"`
 	Save      string        `help:"Write the scenario to this file, after --shrink." placeholder:"FILE"`

@@ -12,7 +12,7 @@ import (
 )
 
 const statusHelp = `
-Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may have an invite in it, so treat the answer as you would a password. If the node does not run, shows what it knew last.
+Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may contain an invite, so treat the answer as you would a password. If the node does not run, the answer is what it knew last.
 
     atoll status first
     atoll status first --watch

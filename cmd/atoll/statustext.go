@@ -194,7 +194,7 @@ func roundsText(fragments []status.Fragment) string {
 	return strings.Join(parts, " ") + "  closed(contributors) per fragment"
 }
 
-// openText says what the round waits for that has been open for longest since it rang.
+// openText says what the round waits for that was proposed first and is still open.
 func openText(fragments []status.Fragment) string {
 	longest := 0
 	for p, f := range fragments {
@@ -221,7 +221,7 @@ func planText(p status.Plan) string {
 		text += ": the links are too thin for this run even so"
 	}
 	if p.Real > 0 {
-		text += fmt.Sprintf(" (%.0f of late)", p.Real)
+		text += fmt.Sprintf(" (%.0f recently)", p.Real)
 	}
 	return text
 }

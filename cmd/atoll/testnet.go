@@ -14,7 +14,7 @@ type TestnetCmd struct {
 	Nodes *int   `help:"Nodes to start. Default: as many as --learner-list names, otherwise 4." placeholder:"N"`
 	runFlags
 	Data        string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
-	Tokens      amount        `help:"Budget: the run ends when so many tokens are folded into the model." default:"2e6"`
+	Tokens      amount        `help:"Budget: the run ends when this many tokens are folded into the model." default:"2e6"`
 	Speed       []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
 	Chaos       string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
 	Baseline    string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll"`
@@ -25,7 +25,7 @@ type TestnetCmd struct {
 	Precision   []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:bf16 is for these nodes alone." sep:"none" placeholder:"1:bf16"`
 	Pace        time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
 	Timeout     time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
-	MergeWithin int           `help:"Rounds within which two sides of a partition are merged when they meet. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
+	MergeWithin int           `help:"Rounds within which two sides of a partition are reconciled when they connect again. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	webFlag
 	Eval  bool `help:"Evaluate the model at the end, which takes a minute with --model small." negatable:"" default:"true"`
 	Trace bool `help:"Write the life of every delta to trace.jsonl in the folder, draw it in trace.svg, and report where its time goes."`

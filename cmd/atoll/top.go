@@ -18,7 +18,7 @@ Shows a running node, or all the nodes of a testnet, on the full screen: the los
     atoll top world                  all nodes of atoll testnet world
     NO_COLOR=1 atoll top
 
-GOODPUT is the part of what learners train that is folded into the model. LAG is the time since a peer's last message. UP/S and DOWN/S are bytes a second, of nodes on this machine. MBIT/S is what a node's uplink carries.`
+GOODPUT is the part of the trained tokens that is folded into the model. LAG is the time since a peer's last message. UP/S and DOWN/S are bytes a second, of nodes on this machine. MBIT/S is what a node's uplink carries.`
 
 // TopCmd is `atoll top`.
 type TopCmd struct {

@@ -13,7 +13,7 @@ import (
 )
 
 const traceHelp = `
-Shows where the time of deltas goes, from their author's draft to the models of other nodes. It reads what nodes wrote that were started with --trace: the folder of a node or a testnet, or trace.jsonl of several machines. What happens between two machines is as right as their clocks agree.
+Shows where the time of deltas goes, from their author's draft to the models of other nodes. It reads what nodes wrote with --trace: the folder of a node or a testnet, or trace.jsonl of several machines. Times between two machines are as right as their clocks agree.
 
     atoll testnet world --trace && atoll trace world --svg trace.svg
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
@@ -25,7 +25,7 @@ A line of trace.jsonl is one delta at one node, or a round that it closed and wh
 type TraceCmd struct {
 	Path   []string `arg:"" optional:"" help:"Folders or files with traces. Default: the only atoll folder here."`
 	Author string   `help:"Only deltas of this learner: the first digits of its id." placeholder:"ID"`
-	Node   string   `help:"Only what befell deltas at this node: the first digits of its id." placeholder:"ID"`
+	Node   string   `help:"Only what happened to deltas at this node: the first digits of its id." placeholder:"ID"`
 	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
 	Out    string   `help:"Write the merged lines to this file." placeholder:"FILE"`
 	jsonFlag

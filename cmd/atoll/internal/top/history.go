@@ -145,7 +145,7 @@ func (m *meter) add(s status.Snapshot) {
 	}
 }
 
-// rates are the bytes a second of late; known is false where there were too few polls.
+// rates are the recent bytes a second; known is false where there were too few polls.
 func (m *meter) rates() (up, down float64, known bool) {
 	if m == nil || len(m.samples) < 2 {
 		return 0, 0, false

@@ -14,7 +14,7 @@ import (
 type row struct {
 	status.Peer
 	name     string
-	up, down float64 // bytes a second of late
+	up, down float64 // recent bytes a second
 	known    bool    // they are
 }
 

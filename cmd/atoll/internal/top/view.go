@@ -160,7 +160,7 @@ func (s Screen) progress(lead status.Snapshot) string {
 	return s.paint(good, strings.Repeat("█", full)) + s.paint(faint, strings.Repeat("░", bar-full)) + "  " + text
 }
 
-// goodput is which part of what learners make is folded into the model, of late: folded tokens a second
+// goodput is which part of what learners make is recently folded into the model: folded tokens a second
 // over those that all learners train; 0 where that is not known.
 func goodput(s status.Snapshot) float64 {
 	made := 0.0
