@@ -24,7 +24,7 @@ type entry struct {
 	folded      []uint64 // in the chain
 	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
 	discarded   []uint64 // published, not in the chain
-	dropped     []uint64 // unpublished on global parameters that memory had damaged
+	dropped     []uint64 // unpublished, as memory had damaged the global parameters
 	unpublished []uint64 // at the end, by the last status
 	unknown     []uint64 // in the chain, but not in the node's own ledger
 }
@@ -138,16 +138,16 @@ func (m *member) entry(c *chain) (e entry, err error) {
 	}
 	err = e.publish(m.dir, c, closed)
 	if err == nil {
-		m.tellReturned(&e)
+		m.splitReturned(&e)
 	}
 	return e, err
 }
 
-// tellReturned takes the node's own word on which of its deltas outside of the
-// chain were returned. All others went with a lost chain, and by the ledger the
-// two look alike. Of a node that was killed the last word is missing, so that no
-// more is discarded than is not to be found elsewhere.
-func (m *member) tellReturned(e *entry) {
+// splitReturned takes from the node's last status which of its deltas outside of
+// the chain were returned. All others went with a lost chain, and by the ledger the
+// two look the same. A node that was killed left no last status: then no more is
+// discarded than is missing elsewhere.
+func (m *member) splitReturned(e *entry) {
 	for p := range e.discarded {
 		var returned uint64
 		for _, l := range m.lives {
@@ -165,7 +165,7 @@ func (m *member) tellReturned(e *entry) {
 }
 
 // dropped is what the node says that it threw away because its memory had damaged
-// the global parameters below it.
+// the global parameters that it stepped from.
 func (m *member) dropped(fragments int) []uint64 {
 	sum := make([]uint64, fragments)
 	for _, l := range m.lives {

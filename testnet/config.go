@@ -41,7 +41,7 @@ type Config struct {
 
 	Place
 
-	Window    int     // rounds within which repair reconciles what nodes hold; 0 = as usual
+	Window    int     // rounds within which repair reconciles chains; 0 = as usual
 	H         int     // inner steps of a round; 0 = what goes with the codec
 	Fragments int     // 0 = as the model suggests
 	Batch     int     // rows of an inner step; 0 = as the model suggests

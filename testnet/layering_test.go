@@ -58,7 +58,7 @@ var layers = []rule{
 	{list("optimizer/rounds"), list("optimizer/outer optimizer/outer/outertest"),
 		"rounds decide from headers which deltas a fold takes; the fold does not know why"},
 	{list("optimizer/outer/oracle"), list("optimizer/outer tensor/codec optimizer/outer/outertest"),
-		"it judges learners, so it has nothing of theirs but the names of what they are told"},
+		"it checks learners, so it has nothing of theirs but the names of what they are told"},
 	{list("optimizer/trainer/corpus/documents"), nil,
 		"files that others made are documents; who cuts them into tokens is not its business"},
 	{list("optimizer/trainer/corpus/shards"), list("tensor/token"),
@@ -116,7 +116,7 @@ var layers = []rule{
 	{list("node/relay"), list("gossip gossip/hello gossip/member gossip/p2p gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
 	{list("node/preflight"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
-		"it tries a way into a run as a stranger does, before there is a node"},
+		"it tries whether a link leads into its run, as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis tensor"),
 		"what a node needs follows from the run and its arithmetic, what there is from the machine"},
 	{list("node/inspect/ledgertest"), list("gossip/member gossip/wire node/core node/genesis node/store optimizer optimizer/outer tensor/codec tensor/llama"),
@@ -130,7 +130,7 @@ var layers = []rule{
 		"the language of faults is words and times: its executors say what they can execute"},
 	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/wire optimizer/trainer/corpus/shards"),
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
-			"A crowd of peers that only heartbeat and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
+			"A crowd of peers that only send heartbeats and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
 			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
 	{list("testnet/shaping"), list("node/limits"),
 		"a link is words and numbers, and a function on connections, whoever has these; rates are written as limits has them"},
@@ -184,7 +184,7 @@ var modules = []rule{
 	{list("optimizer/trainer/corpus/documents"), list("github.com/go-json-experiment/json/jsontext"),
 		"lines of JSON are read by a library that reads each once"},
 	{list("gossip/wire optimizer/outer optimizer/trainer/corpus/shards"), list("github.com/zeebo/blake3"),
-		"digests are made where items and shards are named and tips folded"},
+		"digests are made where items and shards are named and snapshots folded"},
 	{list("gossip/wire"), list("lukechampine.com/blake3/..."),
 		"parts of a blob are checked against its digest by the tree of its hashes, which zeebo/blake3 does not show"},
 	{list("gossip/p2p"), list("golang.org/x/time/rate"),

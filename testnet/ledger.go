@@ -66,7 +66,7 @@ type ledgerRound struct {
 }
 
 // readChain reads the whole chain of the first ledger. The ledger of a node
-// that took tips from another begins later than with round 1. Then the rounds
+// that took a snapshot from another begins later than with round 1. Then the rounds
 // before come from any ledger whose chain digests lead there.
 func readChain(all ledgers, plan outer.Plan, run outer.Params) (*chain, error) {
 	c := &chain{fragments: len(plan), run: run, sums: columns{}}

@@ -44,7 +44,7 @@ func (v view) head() []string {
 	if v.perS > 0 {
 		tokens += fmt.Sprintf(", %.0f a second now, %.0f on average", v.perS, v.average)
 	}
-	return []string{run, tokens, "global parameters  " + v.global()}
+	return []string{run, tokens, "model   " + v.quality()}
 }
 
 // progress is how far the run is.
@@ -61,13 +61,13 @@ func (v view) progress() string {
 
 func (v view) percent() float64 { return 100 * float64(v.folded) / float64(v.budget) }
 
-// evaluated says whether the global parameters is known after any training. The first
+// evaluated says whether the model was measured after any training. The first
 // value is of the initial parameters and would look like a run that does not
 // learn.
 func (v view) evaluated() bool { return v.val > 0 && v.valAt > 0 }
 
-// global parameters is how good the model is.
-func (v view) global() string {
+// quality is how good the model is.
+func (v view) quality() string {
 	if !v.evaluated() {
 		return "not measured yet"
 	}
@@ -116,7 +116,7 @@ func (r row) lossText() string {
 func (v view) line() string {
 	parts := []string{v.progress()}
 	if v.evaluated() {
-		parts = append(parts, fmt.Sprintf("global parameters %.3f bits per byte", v.val))
+		parts = append(parts, fmt.Sprintf("model %.3f bits per byte", v.val))
 	}
 	var nodes []string
 	for _, r := range v.rows {

@@ -67,7 +67,7 @@ func TestBlockFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestGlobalOfUntrainedModelIsNotShown(t *testing.T) {
+func TestQualityOfUntrainedModelIsNotShown(t *testing.T) {
 	v := someView()
 	v.valAt = 0
 	if text := drawn(v.block(80)) + v.line(); strings.Contains(text, "bits per byte") || !strings.Contains(text, "not measured yet") {

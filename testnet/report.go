@@ -58,7 +58,7 @@ type Tokens struct {
 	TokensFolded      uint64 `json:"tokens_folded"`
 	TokensReturned    uint64 `json:"tokens_returned"`
 	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
-	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished on global parameters that memory had damaged
+	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished, as memory had damaged the global parameters
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
 }
@@ -128,7 +128,7 @@ type Faults struct {
 	MergeS   []float64 `json:"heal_s,omitempty"`    // end of a partition until all nodes show one chain
 }
 
-// Digests are the digests of the last global parameters, and whether all nodes have them.
+// Digests are of the last global parameters; they say whether all nodes have the same.
 type Digests struct {
 	ChainDigest  string `json:"chain_digest"`
 	StateDigest  string `json:"state_digest"`

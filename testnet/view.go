@@ -16,8 +16,8 @@ type view struct {
 	perS    float64 // folded tokens per second over the last minute; 0 = not known
 	average float64 // since the start
 	left    time.Duration
-	val     float64 // newest bits per byte of the global parameters; 0 = not known
-	valAt   uint64  // tokens folded by that global parameters
+	val     float64 // newest bits per byte of the model; 0 = not known
+	valAt   uint64  // tokens folded into that model
 	curve   []float64
 	rows    []row
 }
@@ -119,7 +119,7 @@ func shareOf(lead *life, id string) float64 {
 // other one goes.
 const curvePoints = 128
 
-// lossCurve is the global parameters's bits per byte over the run, thinned evenly.
+// lossCurve is the model's bits per byte over the run, thinned evenly.
 type lossCurve struct{ status.Curve }
 
 // add notes a value unless there is none or it is known already.

@@ -55,7 +55,7 @@ type Report struct {
 
 // Order is what the coordinator answers.
 type Order struct {
-	PeerList []Place `json:"peer list,omitempty"` // all others that it knows: connect to them
+	PeerList []Place `json:"peer_list,omitempty"` // all others that it knows: connect to them
 	View     *View   `json:"view,omitempty"`      // begin with it
 	Stop     bool    `json:"stop,omitempty"`      // end the view with the round that is under way
 	End      *Label  `json:"end,omitempty"`       // the run is over, and this is the state of its model
@@ -69,11 +69,11 @@ type Place struct {
 
 // View is who makes rounds together from some state on.
 type View struct {
-	Number  uint64        `json:"number"`          // from 1
-	From    Label         `json:"from"`            // the state that it begins with
-	Members []wire.PeerID `json:"members"`         // in the order of the ring
-	Source  wire.PeerID   `json:"snapshot source"` // a member that holds that state
-	Lacking []wire.PeerID `json:"lacking"`         // those that do not: the snapshot source gives it to them
+	Number  uint64        `json:"number"`  // from 1
+	From    Label         `json:"from"`    // the state that it begins with
+	Members []wire.PeerID `json:"members"` // in the order of the ring
+	Source  wire.PeerID   `json:"source"`  // a member that holds that state
+	Lacking []wire.PeerID `json:"lacking"` // those that do not: the source gives it to them
 }
 
 // place is a member's place in the ring, -1 if it has none.
@@ -146,7 +146,7 @@ func (v View) validate() error {
 		seen[m] = true
 	}
 	if !seen[v.Source] || v.lacks(v.Source) || len(v.Lacking) >= len(v.Members) {
-		return fmt.Errorf("view: snapshot source %v is no member that has the state", v.Source)
+		return fmt.Errorf("view: source %v is no member that has the state", v.Source)
 	}
 	for _, m := range v.Lacking {
 		if !seen[m] {

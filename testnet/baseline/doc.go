@@ -30,7 +30,7 @@
 // state that they begin with. When a member dies, is cut off or sends nothing for some
 // seconds, the others break off the round and report what state they hold. They get a view
 // without it and make the round again. A member that comes (back) connects to all others. The
-// view ends after a round, and in the next one the member first takes the state from a snapshot source
+// view ends after a round, and in the next one the member first takes a snapshot of the state
 // (snapshot.go). Where members are cut off from each other, the largest group that is
 // connected goes on.
 //

@@ -170,7 +170,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(encode(Order{View: &View{Number: 1, Members: ids(2), Source: ids(1)[0]}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if o, err := decode[Order](b, maxAnswer); err == nil && o.View != nil && o.View.place(o.View.Source) < 0 {
-			t.Fatalf("a view without its snapshot source: %+v", o.View)
+			t.Fatalf("a view without its source: %+v", o.View)
 		}
 		said, err := decode[Report](b, maxRequest)
 		if err != nil {

@@ -244,7 +244,7 @@ func (d *diloco) Apply(_ Label, members int) error {
 	return err
 }
 
-// State is the global parameters, its momentum, and an inner optimizer's state to begin with.
+// State is the global parameters, their momentum, and an inner optimizer's state to begin with.
 func (d *diloco) State() ([]byte, error) {
 	inner, err := stateOf(d.builtin)
 	return encodeState(inner, d.outer.Global, d.outer.Momentum), err

@@ -162,8 +162,8 @@ func TestDPIsOneLearnerWithAllBatches(t *testing.T) {
 	}
 }
 
-// TestDiLoCoAloneIsTheInnerOptimizer: with eta 1 and without momentum, a lone member's
-// global parameters is where its inner steps lead.
+// TestDiLoCoAloneIsTheInnerOptimizer: with eta 1 and without momentum, the global
+// parameters of a lone member are where its inner steps lead.
 func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 	g := toy(t, 1e5)
 	d, plain := newDiLoCo(commonOf(t, g, 1), g), newTrainerOf(t, g, 1)
@@ -183,7 +183,7 @@ func TestDiLoCoAloneIsTheInnerOptimizer(t *testing.T) {
 		}
 	}
 	if !slices.Equal(d.outer.Global, d.builtin.Params()) {
-		t.Error("after a round, the parameters are not the global parameters")
+		t.Error("after a round, the local parameters are not the global ones")
 	}
 }
 
@@ -210,8 +210,8 @@ func TestNesterov(t *testing.T) {
 	}
 }
 
-// TestStateGoesToAnotherMember: who takes a state makes the same next step as its snapshot source
-// on the same batch.
+// TestStateGoesToAnotherMember: a member that takes a state makes the same next step as its
+// source on the same batch.
 func TestStateGoesToAnotherMember(t *testing.T) {
 	g := toy(t, 1e5)
 	for name, make := range map[string]func(n byte) Learner{

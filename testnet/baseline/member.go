@@ -368,7 +368,7 @@ func (m *Member) join(ctx context.Context, fail context.CancelCauseFunc, v View)
 	return c, nil
 }
 
-// fetch takes the state of a view from its snapshot source.
+// fetch takes the state of a view from its source.
 func (m *Member) fetch(ctx context.Context, v View) error {
 	b, err := fetchSnapshot(ctx, m.net, v.Source, v.Number, m.learner.StateLimit())
 	if err == nil {

@@ -127,7 +127,7 @@ func TestHangingMemberIsDropped(t *testing.T) {
 	})
 }
 
-// TestPartedMembers: the larger side goes on, the other waits, and they reconcile.
+// TestPartedMembers: the larger side goes on, the other waits, and then they are one view again.
 func TestPartedMembers(t *testing.T) {
 	for _, sides := range [][2][]byte{{{1}, {2, 3, 4}}, {{1, 2}, {3, 4}}, {{1, 3}, {2, 4}}, {{1, 2, 3}, {4}}} {
 		inCloud(t, someRules(4, 300), func(c *cloud) func() {

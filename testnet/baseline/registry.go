@@ -206,7 +206,7 @@ func (r *Registry) Renew(now time.Time) {
 	}
 }
 
-// flush answers who waits for a view with the peer list.
+// flush answers a member that waits for a view with the peer list.
 func (r *Registry) flush(id wire.PeerID, s *entry) {
 	if s.ready != 0 {
 		r.answer(s.ready, Order{PeerList: r.peerList(id)})
@@ -252,7 +252,7 @@ func (r *Registry) peerList(but wire.PeerID) (out []Place) {
 	return out
 }
 
-// candidates are those that wait for a view and have said so of late.
+// candidates are those that wait for a view and have said so recently.
 func (r *Registry) candidates(now time.Time) (out []wire.PeerID) {
 	for _, id := range r.ids() {
 		s := r.nodes[id]

@@ -15,7 +15,7 @@ import (
 )
 
 // A state travels on a stream of its own: the member that lacks it sends the number of
-// the view, the snapshot source answers with the length and the bytes. It is at rest meanwhile: no
+// the view, the source answers with the length and the bytes. The state rests meanwhile: no
 // member gets further than the first round of the view before all of them have it.
 
 // Limits on the way of a state.
@@ -138,7 +138,7 @@ func (g *snapshots) give(s p2p.Stream) error {
 	return nil
 }
 
-// fetchSnapshot takes the state of a view, at most limit bytes, from its snapshot source.
+// fetchSnapshot takes the state of a view, at most limit bytes, from its source.
 func fetchSnapshot(ctx context.Context, n Network, source wire.PeerID, view uint64, limit int) ([]byte, error) {
 	s, err := n.Open(ctx, source, stateService)
 	if err != nil {

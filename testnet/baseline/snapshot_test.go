@@ -39,7 +39,7 @@ func TestStatesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsBounded: a snapshot source that announces too much is refused before anything is
+// TestSnapshotIsBounded: a source that announces too much is refused before anything is
 // allocated for it, and one that says nothing is given up.
 func TestSnapshotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"atoll/node/joinlink"
 )
 
-// member is a peer of a run that does not train: it heartbeats, and asks the next one for bulk.
+// member is a peer of a run that does not train: it sends heartbeats, and asks the next one for bulk.
 type member struct {
 	host       *p2p.Host
 	run        wire.RunID
@@ -97,7 +97,7 @@ func (m *member) enter(ctx context.Context, link joinlink.Link) error {
 	}
 }
 
-// works heartbeats, and asks another member for bulk, until ctx ends.
+// works sends heartbeats, and asks another member for bulk, until ctx ends.
 func (m *member) works(ctx context.Context, other *member) {
 	var both sync.WaitGroup
 	both.Go(func() {

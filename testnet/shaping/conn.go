@@ -217,7 +217,7 @@ const stallTimeout = 30 * time.Second
 const shapeLinger = 2 * time.Second
 
 // linger sends what was lost and the end of the stream, and waits for the other end: a socket
-// that closes with something unread in it takes back what it has sent.
+// that closes with something unread in it discards what it has sent.
 func (c *shapedConn) linger() {
 	c.mu.Lock()
 	late := time.Now().Add(c.sender.timeout())

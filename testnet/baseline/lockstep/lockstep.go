@@ -49,12 +49,12 @@ type Outer struct {
 	Global, Momentum []float32 // of the same length
 }
 
-// NewOuter begins at global parameters, which it keeps.
+// NewOuter begins at these global parameters, and keeps the slice.
 func NewOuter(eta, mu float64, global []float32) *Outer {
 	return &Outer{Eta: eta, Mu: mu, Global: global, Momentum: make([]float32, len(global))}
 }
 
-// Progress sets dst to how far theta is from the global parameters.
+// Progress sets dst to how far local parameters are from the global ones.
 func (o *Outer) Progress(dst, local []float32) {
 	for i, x := range local {
 		dst[i] = x - o.Global[i]
