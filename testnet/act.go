@@ -86,7 +86,7 @@ func (w *world) do(ctx context.Context, s *scheduled, now time.Time) error {
 		return w.killLearner(s, m, now)
 	}
 	s.done = true
-	w.tell(now, m, s.Event)
+	w.announce(now, m, s.Event)
 	return w.doTo(m, s.Event, now)
 }
 
@@ -122,8 +122,8 @@ func (w *world) doTo(m *member, e fault.Event, now time.Time) error {
 	return nil
 }
 
-// tell says what happens to a node.
-func (w *world) tell(now time.Time, m *member, e fault.Event) {
+// announce says what happens to a node.
+func (w *world) announce(now time.Time, m *member, e fault.Event) {
 	text := toldAs[e.Verb]
 	if e.Verb == fault.Slow {
 		if text += fault.Number(e.Factor) + " times slower"; e.Factor == 1 {

@@ -187,9 +187,9 @@ func (d *draw) add(e fault.Event, mends ...fault.Event) {
 	}
 }
 
-// settled is a said event with what it leaves to the seed: how a partition of
+// decided is a typed event with what it leaves to the seed: how a partition of
 // any splits.
-func (d *draw) settled(e fault.Event) fault.Event {
+func (d *draw) decided(e fault.Event) fault.Event {
 	if e.Verb == fault.Partition && e.Groups == nil {
 		e.Groups = d.sides()
 	}

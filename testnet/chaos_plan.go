@@ -61,7 +61,7 @@ func planChaos(cfg Config) ([]*scheduled, error) {
 		return nil, err
 	}
 	for _, e := range said {
-		plan = append(plan, &scheduled{Event: d.settled(e)})
+		plan = append(plan, &scheduled{Event: d.decided(e)})
 	}
 	slices.SortStableFunc(plan, func(a, b *scheduled) int { return cmp.Compare(a.At.After, b.At.After) })
 	return plan, nil

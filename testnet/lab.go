@@ -24,7 +24,7 @@ func (w *world) instruct(ctx context.Context) error {
 		if l == nil || !l.seen || l.paused || l.asked || l.killed || reflect.DeepEqual(l.told, want) {
 			continue
 		}
-		wg.Go(func() { failed[i] = m.tell(ctx, l, want) })
+		wg.Go(func() { failed[i] = m.order(ctx, l, want) })
 	}
 	wg.Wait()
 	return errors.Join(failed...)
@@ -57,9 +57,9 @@ func (m *member) id() string {
 	return ""
 }
 
-// tell passes orders on. A process that has gone or does not answer in
+// order passes orders on. A process that has gone or does not answer in
 // time is no error: it is told again.
-func (m *member) tell(ctx context.Context, l *life, want controls.Orders) error {
+func (m *member) order(ctx context.Context, l *life, want controls.Orders) error {
 	err := controls.Order(ctx, m.dir, want)
 	switch {
 	case err == nil:

@@ -52,7 +52,7 @@ func (w *world) killLearner(s *scheduled, m *member, now time.Time) error {
 	s.done = true
 	w.counts.learners++
 	w.recoveries = append(w.recoveries, &recovery{kind: relearns, member: m, at: now})
-	w.tell(now, m, s.Event)
+	w.announce(now, m, s.Event)
 	return killProcess(pid)
 }
 

@@ -6,8 +6,8 @@ import (
 	"atoll/node/web"
 )
 
-// tellWatchers shows the world to those who watch it.
-func (w *world) tellWatchers() {
+// notifyWatchers shows the world to its watchers.
+func (w *world) notifyWatchers() {
 	if w.cfg.Watch != nil {
 		w.cfg.Watch(w.watched())
 	}

@@ -250,7 +250,7 @@ func (w *world) live(ctx context.Context) error {
 			w.exited(e)
 		}
 	}
-	w.tellWatchers()
+	w.notifyWatchers()
 	return w.ending
 }
 
@@ -271,7 +271,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.killAll()
 	}
 	w.screen.show(w.view(now))
-	w.tellWatchers()
+	w.notifyWatchers()
 }
 
 // wakeAtEnd lets the nodes go that are still paused when the run is over: nothing

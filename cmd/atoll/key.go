@@ -45,7 +45,7 @@ type keyIdentity struct {
 // Run shows the public id, after an import too, or exports the secret key.
 func (c *KeyCmd) Run(out *console) error {
 	if c.Import != "" {
-		if err := c.take(out.in); err != nil {
+		if err := c.put(out.in); err != nil {
 			return err
 		}
 	}
@@ -83,8 +83,8 @@ func (c *KeyCmd) export(out *console, key ed25519.PrivateKey) error {
 	return nil
 }
 
-// take puts a key into the folder.
-func (c *KeyCmd) take(in io.Reader) error {
+// put reads a key into the folder.
+func (c *KeyCmd) put(in io.Reader) error {
 	if c.Dir == "" {
 		return badUsage("--import needs the folder that gets the key: type `atoll key DIR --import %s`", status.ShellWord(c.Import))
 	}

@@ -48,11 +48,11 @@ func (c *DoctorCmd) try(ctx context.Context, out *console) (err error) {
 	if err != nil {
 		return err
 	}
-	values, judge, err := c.values(g, text)
+	values, reference, err := c.values(g, text)
 	if err != nil {
 		return err
 	}
-	err = c.tell(out, external.Check(ctx, cfg, values, external.Pace{H: g.Outer.H, Fragments: len(g.Plan())}, judge))
+	err = c.print(out, external.Check(ctx, cfg, values, external.Pace{H: g.Outer.H, Fragments: len(g.Plan())}, reference))
 	if err == nil {
 		err = ctx.Err() // what is left has not been looked at
 	}
@@ -125,8 +125,8 @@ func (c *DoctorCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *
 	return values, &external.Judge{Trainer: builtin, Steps: c.Steps}, nil
 }
 
-// tell prints what was found.
-func (c *DoctorCmd) tell(out *console, findings []external.Finding) error {
+// print writes what was found.
+func (c *DoctorCmd) print(out *console, findings []external.Finding) error {
 	wrong := 0
 	var rows [][]string
 	for _, f := range findings {

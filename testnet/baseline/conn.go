@@ -80,8 +80,8 @@ func (a *arrivals) add(from wire.PeerID, new arrival) bool {
 	return true
 }
 
-// take waits for the stream of a member for a view.
-func (a *arrivals) take(ctx context.Context, from wire.PeerID, view uint64) (p2p.Stream, error) {
+// await waits for the stream of a member for a view.
+func (a *arrivals) await(ctx context.Context, from wire.PeerID, view uint64) (p2p.Stream, error) {
 	for {
 		s, news := a.look(from, view)
 		if s != nil {
@@ -174,7 +174,7 @@ func (m *Member) openRing(ctx context.Context, c *ringConn, v View, place int) (
 	if err = writeHello(c.after, v.Number); err != nil {
 		return fmt.Errorf("ring stream to %v: %w", next, err)
 	}
-	c.before, err = m.arrived.take(ctx, before, v.Number)
+	c.before, err = m.arrived.await(ctx, before, v.Number)
 	return err
 }
 

@@ -88,8 +88,8 @@ func (c *common) Buckets() []int { return c.ends }
 // Tokens is the steps of a round of every member.
 func (c *common) Tokens(from Label, members int) uint64 { return c.run.Tokens(from.Tokens, members) }
 
-// note writes a step down before anything else hears of it.
-func (c *common) note(res trainer.StepResult, took time.Duration) error {
+// record writes a step to the log before anything else hears of it.
+func (c *common) record(res trainer.StepResult, took time.Duration) error {
 	c.account.stepped(res.Tokens, res.Loss)
 	err := c.log.Append(store.Step{
 		Number: uint64(c.builtin.Steps()), Tokens: uint64(res.Tokens), EndMs: time.Now().UnixMilli(),
@@ -155,7 +155,7 @@ func (d *dp) Round(ctx context.Context, _ Label, _ int, ready func(lo int)) erro
 	if err != nil {
 		return err
 	}
-	return d.note(res, took)
+	return d.record(res, took)
 }
 
 // Apply takes the optimizer's step with the mean gradient.
@@ -227,7 +227,7 @@ func (d *diloco) step(ctx context.Context, rate float64) error {
 	if err != nil {
 		return err
 	}
-	return d.note(res, took)
+	return d.record(res, took)
 }
 
 // Apply takes the outer step with the mean progress.

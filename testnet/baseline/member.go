@@ -137,7 +137,7 @@ func (m *Member) Run(ctx context.Context) error {
 			m.conclude(*order.End)
 			return nil
 		}
-		if err := m.take(hard, *order.View); err != nil {
+		if err := m.participate(hard, *order.View); err != nil {
 			return err
 		}
 		if m.leaving.Load() {
@@ -272,9 +272,9 @@ func (m *Member) connect(ctx context.Context, peerList []Place) {
 	wg.Wait()
 }
 
-// take makes rounds in a view until it ends. An error means that the member cannot go on
+// participate makes rounds in a view until it ends. An error means that the member cannot go on
 // at all; a failure between members only ends the view.
-func (m *Member) take(ctx context.Context, v View) error {
+func (m *Member) participate(ctx context.Context, v View) error {
 	m.enter(v)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

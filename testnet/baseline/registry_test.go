@@ -46,7 +46,7 @@ type crowd struct {
 	open    map[uint64]int // questions without an answer, by node
 	told    []View         // the last view that each node was told of
 	label   []Label
-	rest    []bool // reported ready, and makes no round until it is told of a view
+	waits   []bool // reported ready, and makes no round until it is told of a view
 }
 
 func (c *crowd) take(t *rapid.T) {
@@ -68,7 +68,7 @@ func (c *crowd) begin(t *rapid.T, node int, v View) {
 	if v.place(all[node]) < 0 || v.Number <= c.told[node].Number {
 		t.Fatalf("node %d was told of view %d with %v after view %d", node, v.Number, v.Members, c.told[node].Number)
 	}
-	c.told[node], c.rest[node] = v, false
+	c.told[node], c.waits[node] = v, false
 	if v.lacks(all[node]) {
 		c.label[node] = v.From
 	} else if c.label[node] != v.From {
@@ -82,7 +82,7 @@ func (c *crowd) begin(t *rapid.T, node int, v View) {
 func TestRegistryWithAnyReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "nodes")
-		c := &crowd{r: NewRegistry(someRules(n, 20)), now: epoch, open: map[uint64]int{}, told: make([]View, n), label: make([]Label, n), rest: make([]bool, n)}
+		c := &crowd{r: NewRegistry(someRules(n, 20)), now: epoch, open: map[uint64]int{}, told: make([]View, n), label: make([]Label, n), waits: make([]bool, n)}
 		all := ids(n)
 		for range rapid.IntRange(1, 120).Draw(t, "events") {
 			node := rapid.IntRange(0, n-1).Draw(t, "node")
@@ -93,7 +93,7 @@ func TestRegistryWithAnyReports(t *testing.T) {
 					c.r.Gone(c.now, all[node])
 				}
 				if how > 0 {
-					c.told[node], c.label[node], c.rest[node] = View{}, Label{}, false
+					c.told[node], c.label[node], c.waits[node] = View{}, Label{}, false
 					maps.DeleteFunc(c.open, func(_ uint64, of int) bool { return of == node })
 				}
 			case 1, 2:
@@ -101,7 +101,7 @@ func TestRegistryWithAnyReports(t *testing.T) {
 				c.r.Tick(c.now)
 				c.r.Renew(c.now)
 			case 3:
-				if v := c.told[node]; !c.rest[node] && v.Number == c.r.View().Number && v.Number > 0 && c.label[node].Round == v.From.Round {
+				if v := c.told[node]; !c.waits[node] && v.Number == c.r.View().Number && v.Number > 0 && c.label[node].Round == v.From.Round {
 					c.label[node] = Label{v.Number, v.From.Round + 1, v.From.Tokens + uint64(len(v.Members))*tokensEach}
 				}
 			default:
@@ -111,7 +111,7 @@ func TestRegistryWithAnyReports(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "watch") == 0 {
 					said.Op = opWatch
 				}
-				c.rest[node] = c.rest[node] || said.Op == opReady
+				c.waits[node] = c.waits[node] || said.Op == opReady
 				for _, id := range all {
 					if id != all[node] && rapid.IntRange(0, 9).Draw(t, "connected") > 0 {
 						said.Connected = append(said.Connected, id)

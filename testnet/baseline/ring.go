@@ -94,7 +94,7 @@ func (r *Ring) Contribute(b int, values []float32) []Frame {
 	early := k.early
 	k.early = nil
 	for _, payload := range early {
-		out = append(out, r.take(b, payload)...)
+		out = append(out, r.apply(b, payload)...)
 	}
 	return out
 }
@@ -120,11 +120,11 @@ func (r *Ring) Receive(f Frame) ([]Frame, error) {
 		k.early = append(k.early, f.Payload)
 		return nil, nil
 	}
-	return r.take(f.Bucket, f.Payload), nil
+	return r.apply(f.Bucket, f.Payload), nil
 }
 
-// take adds or takes what came in the next hop of a bucket and passes it on.
-func (r *Ring) take(b int, payload []byte) []Frame {
+// apply adds or copies what came in the next hop of a bucket and passes it on.
+func (r *Ring) apply(b int, payload []byte) []Frame {
 	k := &r.buckets[b]
 	h := k.hop
 	k.hop++

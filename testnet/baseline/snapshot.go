@@ -40,11 +40,11 @@ func (g *snapshots) offer(view uint64, state []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.view, g.state = view, state
-	g.tell()
+	g.notify()
 }
 
-// tell wakes those that wait. The caller holds mu.
-func (g *snapshots) tell() {
+// notify wakes those that wait. The caller holds mu.
+func (g *snapshots) notify() {
 	if g.news != nil {
 		close(g.news)
 		g.news = nil
@@ -56,7 +56,7 @@ func (g *snapshots) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed, g.state = true, nil
-	g.tell()
+	g.notify()
 }
 
 // withdraw forgets the state of a view.

@@ -135,10 +135,10 @@ func TestArrivals(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := a.take(ctx, idOf(1), 1); err == nil {
+		if _, err := a.await(ctx, idOf(1), 1); err == nil {
 			t.Error("a stream of another view was taken")
 		}
-		if s, err := a.take(context.Background(), idOf(1), 2); err != nil || s == nil {
+		if s, err := a.await(context.Background(), idOf(1), 2); err != nil || s == nil {
 			t.Errorf("%v", err)
 		}
 		three := open(3, 1)

@@ -161,11 +161,11 @@ func (l *Lab) attach(p, hub *place) error {
 		return err
 	}
 	hub.next++
-	return p.settle(p.net.addressesOf().place(hub.next))
+	return p.configure(p.net.addressesOf().place(hub.next))
 }
 
-// settle gives a place its address, and the way out of its network.
-func (p *place) settle(address string) error {
+// configure gives a place its address, and the way out of its network.
+func (p *place) configure(address string) error {
 	s := p.net.addressesOf()
 	p.address = address
 	if err := p.ip("addr", "add", fmt.Sprintf("%s/%d", address, s.bits), "dev", p.side); err != nil {
@@ -246,7 +246,7 @@ func (l *Lab) Move(name string) error {
 	if err != nil {
 		return err
 	}
-	return p.settle(fmt.Sprintf("%s.%d", s.prefix, last+2*maxPlaces))
+	return p.configure(fmt.Sprintf("%s.%d", s.prefix, last+2*maxPlaces))
 }
 
 // Unplug pulls the cable of a place.

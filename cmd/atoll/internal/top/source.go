@@ -14,8 +14,8 @@ import (
 // Times of polls.
 const (
 	pollEvery = time.Second
-	// patience is how long one node may take to answer: a screen that waits for a busy one stands still.
-	patience = 2 * time.Second
+	// answerWithin is how long one node may take to answer: a screen that waits for a busy one stands still.
+	answerWithin = 2 * time.Second
 	// missesToEnd is how many polls in a row a node may not run before it has ended: one that is started
 	// again is away for a moment.
 	missesToEnd = 3
@@ -56,7 +56,7 @@ func (s *Source) Poll(ctx context.Context) []Node {
 	var nodes []Node
 	s.starts = false
 	for i, dir := range dirs {
-		if s.note(dir, answers[i], errs[i]); s.known[dir] != nil {
+		if s.record(dir, answers[i], errs[i]); s.known[dir] != nil {
 			nodes = append(nodes, *s.known[dir])
 		}
 	}
@@ -73,8 +73,8 @@ func (s *Source) Idle() bool {
 	return !s.starts
 }
 
-// note keeps an answer, or that there was none.
-func (s *Source) note(dir string, answer status.Snapshot, err error) {
+// record keeps an answer, or that there was none.
+func (s *Source) record(dir string, answer status.Snapshot, err error) {
 	n := s.known[dir]
 	if err == nil {
 		clean(&answer)
@@ -120,7 +120,7 @@ func ask(ctx context.Context, dir string) (status.Snapshot, error) {
 	if err != nil {
 		return status.Snapshot{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return client.Snapshot(ctx)
 }
