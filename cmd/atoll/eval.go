@@ -18,7 +18,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what a simple model reaches that counts the last two bytes (interpolated Witten-Bell); for a mixture, a figure for each corpus.
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what an order-2 byte model reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
 
     atoll eval first
     atoll eval first --all

@@ -25,7 +25,7 @@ import (
 )
 
 const joinHelp = `
-Joins a run with the link that another node prints, begins one in the folder that atoll new made, or goes on with the run of a folder. A word that begins with atoll: is a link, any other word is a folder. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once.
+Joins a run with the link that another node prints, begins one in the folder that atoll new made, or goes on with the run of a folder. An argument that begins with atoll: is a link, any other is a folder. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once.
 
     atoll join first                                        the first node of a run, after atoll new first
     atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
@@ -43,7 +43,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes. They do not see the variable ${env}."`
+	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes; they do not see the variable ${env}."`
 	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
 
 	Genesis  string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`

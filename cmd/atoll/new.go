@@ -44,7 +44,7 @@ type NewCmd struct {
 	Dir  string `arg:"" optional:"" help:"Folder to make, for the genesis and the first node. Default: the name of the run."`
 	Name string `help:"What people call the run. Default: the name of the folder, otherwise that of the model." placeholder:"TEXT"`
 	runFlags
-	Tokens           *amount       `help:"Budget: the run ends when this many tokens are folded into the model. Default: the fewest that train --learners well." placeholder:"N"`
+	Tokens           *amount       `help:"Budget: the run ends when this many tokens are folded into the model. Default: enough for --learners learners." placeholder:"N"`
 	LearnersPerRound int           `help:"Learners that contribute to one round. If the run has more, they rotate, which costs quality: see optimizer/outer/DESIGN.md. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
 	Bandwidth        limits.Rate   `help:"Rate of each node's link, each way, such as 20mbit. It chooses H, the fragments, the codec and, where links carry no more, --learners-per-round, and the command says what to expect." placeholder:"RATE"`
 	Learners         int           `help:"Number of learners to plan for. It decides what --bandwidth chooses, the default of --tokens, the most steps of one delta and, if learners rotate, the outer learning rate. Default: 4." default:"4" placeholder:"N"`
@@ -53,10 +53,10 @@ type NewCmd struct {
 	Profile          string        `help:"Network between the nodes: ${enum}. Timeouts begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
 	Data             string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	OwnData          bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. If that is a corpus that atoll data build made, learners share only its tokenizer and its held-out shards."`
-	From             string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are programs then, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
+	From             string        `help:"Go on with the model in this folder instead of --model: config.json and safetensors of Hugging Face, or adapters of PEFT. Learners are then programs, see --learner of atoll join, and use AdamW." placeholder:"DIR"`
 	Base             string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context          int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
-	Admission        string        `help:"Who may contribute: ${enum}. With invite only nodes that come by a link with an invite, as the first node prints it and atoll invite makes more; atoll invite --guests makes a link by which strangers can help. With open any stranger can destroy the run." enum:"invite,open" default:"invite"`
+	Admission        string        `help:"Who may contribute: ${enum}. With invite, only nodes whose link has an invite: the first node prints such a link, and atoll invite makes more. Links of atoll invite --guests are for strangers. With open, any stranger can destroy the run." enum:"invite,open" default:"invite"`
 	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
 	jsonFlag
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the precision in which it trains, MBIT/S what its uplink carries, as it measured itself. HEARD is the time since a peer's last message. Notes below the table name peers that count for less because their deltas have little in common with others, peers behind a relay, and guests.
+Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the precision in which a node trains, MBIT/S what its uplink carries, as it measured itself. HEARD is the time since a peer's last message. Notes below the table name peers that count for less because their deltas have little in common with others, peers behind a relay, and guests.
 
 In a run that admits by invitation, absent members have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Notes give the limits of invites. A guest joined by an invite for guests: its work counts a little, it decides nothing, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
 

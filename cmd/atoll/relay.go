@@ -17,7 +17,7 @@ import (
 )
 
 const relayHelp = `
-Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces nodes to each other, and forwards traffic between two that find no direct way. It holds no model. Within limits, it also helps members of any run to find each other. A word that begins with atoll: is a join link of a run, or atoll: and the 64 digits of a run that is open, as atoll new shows them; one relay serves several runs. Another word is the folder. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
+Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces nodes to each other, and forwards traffic between two that find no direct way. It holds no model. Within limits, it also helps members of any run to find each other. An argument that begins with atoll: is a join link of a run, or atoll: and the 64 digits of a run that is open, as atoll new shows them; one relay serves several runs. Any other argument is the folder. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node.
 
     atoll relay "$(atoll invite opticks)" --up 50mbit
     atoll relay atoll:3f2a... DIR                            for a run that is open

@@ -19,14 +19,14 @@ import (
 )
 
 const revokeHelp = `
-Revokes the admission of one node, or an invite and with it the admission of every node that joined by it. Only runs that admit by invitation have it. The command needs the owner's key, which atoll new wrote, and the folder of a running node, which tells the others.
+Revokes the admission of one node, or an invite and with it the admission of every node that joined by it. It works in runs that admit by invitation. The command needs the owner's key, which atoll new wrote, and the folder of a running node, which tells the others.
 
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke 8a88e3dd74 first --reason "its text was not ours"
     atoll revoke "atoll:...#..." first               the invite in a link, even if nobody has used it yet
 
-From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. It can come back only with a new folder, so a new key, and another invite. A revocation is final.`
+From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. It can come back only with another invite and a new folder, which has a new key. A revocation is final.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
