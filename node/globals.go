@@ -8,18 +8,18 @@ import (
 	"atoll/tensor"
 )
 
-// mostHeld is how many bytes of global parameters stay in memory for an evaluation in parts, though the run goes on and has others by
-// then: below it a file would cost more time than the memory is worth.
+// mostHeld is how many bytes of global parameters stay in memory for an evaluation in parts, though the run goes on and has
+// others by then: below it a file would cost more time than the memory is worth.
 const mostHeld = 64 << 20
 
-// global parameters are the values of one moment, all fragments one after the other: in the tips, or in scratch.
+// globals are the values of one moment, all fragments one after the other: in the tips, or in scratch.
 type globals struct {
 	plan outer.Plan
 	tips []*outer.Tip
 	file replica.Scrap
 }
 
-// holdGlobals keeps those of tips. Where it cannot write a file it keeps the tips.
+// holdGlobals keeps the global parameters of tips. Where it cannot write a file it keeps the tips.
 func (n *node) holdGlobals(tips []*outer.Tip) *globals {
 	a := &globals{plan: n.plan, tips: tips}
 	if 4*n.genesis.Params() <= mostHeld {

@@ -25,10 +25,10 @@ func (h Handle) Pace(least time.Duration) error {
 	return nil
 }
 
-// Global parameters has change see the newest global parameters of a fragment, in the memory that rounds, folds and
-// the learner share. It does so on the fold queue while the training thread stands still, as
-// only these two read global parameters all the time. A reader for a joiner or an evaluation sees what
-// was there before or after.
+// Global has change see the newest global parameters of a fragment, in the memory that rounds, folds and
+// the learner share. It does so on the fold queue while the training thread stands still, as only
+// these two read them all the time. A reader for a joiner or an evaluation sees what was there
+// before or after.
 func (h Handle) Global(fragment int, change func(values []float32)) error {
 	if fragment < 0 || fragment >= len(h.n.plan) {
 		return fmt.Errorf("fragment %d; use 0 to %d", fragment, len(h.n.plan)-1)

@@ -58,7 +58,7 @@ func TestHandle(t *testing.T) {
 	must(t, h.Block([]wire.PeerID{id}))
 	first.until("the other is gone", func(s status.Snapshot) bool { return !connectedTo(s, peer) })
 	must(t, h.Global(0, func(values []float32) { values[0] = math.Float32frombits(math.Float32bits(values[0]) ^ 1<<22) }))
-	// The next fold on that global parameters notices, or the learner as it publishes or leaves it.
+	// The next fold on these parameters notices, or the learner as it publishes or leaves them.
 	first.until("it notices", happened("memory damaged"))
 	must(t, h.Block(nil))
 	first.until("the other is back", func(s status.Snapshot) bool { return connectedTo(s, peer) })

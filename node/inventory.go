@@ -15,7 +15,7 @@ import (
 	"atoll/optimizer/trainer/corpus/shards"
 )
 
-// stock is what a node needs of a corpus in shards. It belongs to the loop.
+// inventory is what a node needs of a corpus in shards. It belongs to the loop.
 type inventory struct {
 	lost    func(d wire.Digest, err error) // a file was not what it says; called from anywhere
 	found   func(b gossip.Blob)            // a file is here now; called from anywhere

@@ -506,7 +506,7 @@ func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
 	return l.Learner.Follow(a)
 }
 
-// pulse is what the training thread says of itself.
+// stats is what the training thread says of itself.
 type stats struct {
 	steps     int64
 	tokens    uint64

@@ -34,7 +34,7 @@ type view struct {
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
-	dropped      []uint64 // own tokens, per fragment: unpublished on a damaged global parameters
+	dropped      []uint64 // own tokens, per fragment: unpublished on damaged global parameters
 	lost         []uint64 // own tokens of earlier processes, per fragment: see findLost
 	rounds       uint64
 	payloadBytes uint64
@@ -104,9 +104,9 @@ const otherStateAdvice = "one of the two has corrupt memory or a bug: stop both,
 // testMemory is what to do about values that are not what they were.
 const testMemory = "if it happens again, test this machine's memory"
 
-// damaged tells of global parameters that is not what it was.
+// damaged tells of global parameters that are not what they were.
 func (v *view) damaged(n *node, err error) {
-	v.alarm(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds it again and goes on", err), testMemory)
+	v.alarm(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds them again and goes on", err), testMemory)
 }
 
 // repaired tells that a sound tip has replaced a damaged one, or what was given up
@@ -125,7 +125,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
 		return
 	}
-	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has a sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
+	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.

@@ -20,11 +20,11 @@ func TestWhatIsShown(t *testing.T) {
 		event      any
 		kind, text string
 	}{
-		{replica.Damaged{Err: fmt.Errorf("tip: %w", outer.ErrDamaged)}, "memory damaged", "folds it again"},
+		{replica.Damaged{Err: fmt.Errorf("tip: %w", outer.ErrDamaged)}, "memory damaged", "folds them again"},
 		{replica.Damaged{Err: replica.ErrNoBase}, "damaged", "folds again from an older one"},
 		{replica.Damaged{Err: replica.ErrOwnLost}, "damaged", "lost unless a peer holds it"},
 		{replica.Damaged{Err: replica.ErrGone}, "damaged", "fetches it again"},
-		{replica.DraftFailed{Err: outer.ErrDamaged}, "memory damaged", "folds it again"},
+		{replica.DraftFailed{Err: outer.ErrDamaged}, "memory damaged", "folds them again"},
 		{replica.DraftFailed{Err: outer.ErrUnread}, "damaged", "drops the unpublished work"},
 		{replica.DraftFailed{Err: errors.New("the codec does not like it")}, "", ""},
 		{replica.Installed{Tips: []*outer.Tip{{}}, Left: left}, "left a chain", "2 own deltas, about 300 tokens"},

@@ -20,9 +20,9 @@ import (
 
 // Errors of a content store.
 var (
-	// ErrMissing says that a file is not on the content store, or not whole.
+	// ErrMissing says that a file is not in the content store, or not whole.
 	ErrMissing = errors.New("it is not here yet")
-	// ErrDamaged says that a file was not what its name says. It is off the content store.
+	// ErrDamaged says that a file was not what its name says. It is no longer in the content store.
 	ErrDamaged = errors.New("it is damaged")
 )
 
@@ -33,7 +33,7 @@ const (
 	maxTrees = 1024
 )
 
-// Content store is a folder of files. Its methods may be called from any goroutine.
+// Content is a folder of files. Its methods may be called from any goroutine.
 type Content struct {
 	dir   string
 	limit int64 // bytes that files of its own may take; 0 = any
@@ -109,7 +109,7 @@ func (s *Content) find(e fs.DirEntry) error {
 	return nil
 }
 
-// Lend puts a file of the user on the content store, which says that it has that digest. It is verified
+// Lend puts a file of the user in the content store, which says that it has that digest. It is verified
 // when it is read.
 func (s *Content) Lend(d wire.Digest, path string, size int64) {
 	s.mu.Lock()
@@ -198,8 +198,7 @@ func (s *Content) Path(d wire.Digest) (string, error) {
 	return w.path, nil
 }
 
-// Read reads a file, after it has held it against its digest. One that is damaged is off the
-// content store after that.
+// Read reads a file and compares it with its digest. A damaged one is dropped.
 func (s *Content) Read(d wire.Digest) ([]byte, error) {
 	path, err := s.Path(d)
 	if err != nil {
@@ -213,7 +212,7 @@ func (s *Content) Read(d wire.Digest) ([]byte, error) {
 	if err == nil && wire.Sum(b) == d {
 		return b, nil
 	}
-	return nil, s.takeOff(d, path, err)
+	return nil, s.takeOut(d, path, err)
 }
 
 // reading opens a file and closes it again: Windows removes none that is open.
@@ -226,8 +225,8 @@ func reading(path string, read func(*os.File) error) error {
 	return read(f)
 }
 
-// takeOff takes a file off the content store that is not what it says.
-func (s *Content) takeOff(d wire.Digest, path string, why error) error {
+// takeOut drops a file that is not what its name says.
+func (s *Content) takeOut(d wire.Digest, path string, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.whole[d]
@@ -388,7 +387,7 @@ func (s *Content) grow(d wire.Digest, w *file) ([]byte, error) {
 		return err
 	})
 	if err != nil || got != d {
-		return nil, s.takeOff(d, w.path, err)
+		return nil, s.takeOut(d, w.path, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -399,18 +398,18 @@ func (s *Content) grow(d wire.Digest, w *file) ([]byte, error) {
 	return tree, nil
 }
 
-// damagedPart takes a file off the content store of which a part cannot be read.
+// damagedPart drops a file of which a part cannot be read.
 func (s *Content) damagedPart(d wire.Digest, path string, why error) error {
 	if s.Has(d) {
-		return s.takeOff(d, path, why)
+		return s.takeOut(d, path, why)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Errorf("%s: %w: %w", path, ErrDamaged, errors.Join(why, s.drop(d)))
 }
 
-// Own makes sure that a file of the user is in the content store's folder as well, for programs that read it
-// there: by a link where that is possible, otherwise as a copy.
+// Own makes sure that a file of the user is in the content store's folder as well, for programs that
+// read it there: by a link where that is possible, otherwise as a copy.
 func (s *Content) Own(d wire.Digest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -443,8 +442,7 @@ func linkOrCopy(from, to string) error {
 	return err
 }
 
-// Put puts a whole file on the content store that came otherwise than in parts. It refuses one of
-// another digest.
+// Put puts in a whole file that came otherwise than in parts. It refuses one of another digest.
 func (s *Content) Put(d wire.Digest, b []byte) error {
 	if wire.Sum(b) != d {
 		return fmt.Errorf("%w: %d bytes have the digest %v, want %v", ErrDamaged, len(b), wire.Sum(b), d)

@@ -64,7 +64,7 @@ func (s *Content) isWhole(b blob) bool {
 // the file is there with nothing around it.
 func TestPartsInAnyOrderWithRestarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "content store")
+		dir, err := os.MkdirTemp("", "content")
 		ok(t, err)
 		defer os.RemoveAll(dir)
 		b := newBlob(t, rapid.IntRange(1, 4*wire.PartSize).Draw(t, "size"), rapid.Uint64().Draw(t, "seed"))
@@ -146,8 +146,7 @@ func change(path string, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// A file that is damaged is neither read nor given, and off the content store: an own one is deleted, one
-// of the user is left alone.
+// A damaged file is neither read nor given, and is dropped: an own one is deleted, one of the user is left alone.
 func TestDamagedFiles(t *testing.T) {
 	b := newBlob(t, 2*wire.PartSize+1, 2)
 	for _, own := range []bool{true, false} {
@@ -175,7 +174,7 @@ func TestDamagedFiles(t *testing.T) {
 			}
 			_, there := os.Stat(path)
 			if !errors.Is(err, ErrDamaged) || s.Has(b.digest) || (there == nil) == own {
-				t.Errorf("own %v, by %s: %v, on the content store %v, file %v", own, by, err, s.Has(b.digest), there)
+				t.Errorf("own %v, by %s: %v, in the content store %v, file %v", own, by, err, s.Has(b.digest), there)
 			}
 		}
 	}
@@ -263,7 +262,7 @@ func TestFullDiskAtTheEnds(t *testing.T) {
 	}
 }
 
-// A blob whose process ended when it had all parts and not its name is whole when the content store is opened again.
+// A blob whose process ended when it had all parts and not its name is whole when the store is opened again.
 func TestEndedBeforeItWasWhole(t *testing.T) {
 	b, ended, dir := newBlob(t, 2*wire.PartSize, 1), errors.New("ended"), t.TempDir()
 	s := opened(t, dir, 0)

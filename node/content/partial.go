@@ -99,7 +99,7 @@ func readTail(f *os.File) (*partial, error) {
 	return p, nil
 }
 
-// PutPart keeps a verified part. The file is on the content store once it is whole.
+// PutPart keeps a verified part. The file is in the content store once it is whole.
 func (s *Content) PutPart(d wire.Digest, part wire.Part) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

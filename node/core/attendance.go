@@ -123,12 +123,12 @@ func (m *Machine) absent(id wire.PeerID) bool {
 	if m.gossip.Peers().Owes(id) {
 		return true
 	}
-	learnersPerRound, common := uint64(m.cfg.Params.LearnersPerRound), uint64(max(1, m.rounds.Plan().Common))
+	perRound, common := uint64(m.cfg.Params.LearnersPerRound), uint64(max(1, m.rounds.Plan().Common))
 	plan := common
 	if b := m.gossip.Peers().Heartbeat(id); b != nil {
 		plan = max(plan, uint64(b.Plan))
 	}
-	groups := (uint64(m.attendance.present) + learnersPerRound - 1) / learnersPerRound
+	groups := (uint64(m.attendance.present) + perRound - 1) / perRound
 	times := min((plan+common-1)/common, uint64(m.cfg.Params.WindowAccept))
 	return m.attendance.absent(id, groups*times, uint64(m.rounds.Fragments()-1))
 }

@@ -140,7 +140,7 @@ var errTakenBack = errors.New("the draft was taken back")
 
 // Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
 // round, is signed and goes to disk. If that round must not be signed, it goes back to
-// the learner. Where there is none, err may say that global parameters or an own delta is
+// the learner. Where there is none, err may say that global parameters or an own delta are
 // damaged; then the fragment is repaired.
 func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	if err != nil {
@@ -284,7 +284,7 @@ func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	m.pump(now)
 }
 
-// Equivocation proof takes proof that this node kept from before a restart.
+// Equivocation takes proof that this node kept from before a restart.
 func (m *Machine) Equivocation(now Time, e wire.Equivocation) {
 	m.bar(now, e, true)
 	m.pump(now)

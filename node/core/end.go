@@ -124,7 +124,7 @@ func (m *Machine) lastStepsMade(now Time, needed bool) bool {
 const shareMs = holderMs
 
 // farewellHeartbeats is for how many heartbeat periods it stays in any case, so that the
-// others hear that it agrees: it has beaten since it does, and heartbeats once more.
+// others hear that it agrees: it has sent a heartbeat since it does, and sends one more.
 const farewellHeartbeats = 1
 
 // share looks for peers that lack the end of the run. A node that is joining

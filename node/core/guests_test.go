@@ -100,7 +100,7 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 
 // awaited is how many learners rounds wait for, this one among them. Rounds tell nobody: it shows in when they close.
 func (m *Machine) awaited() int {
-	return reflect.ValueOf(m.rounds).Elem().FieldByName("peer list").FieldByName("live").Len()
+	return reflect.ValueOf(m.rounds).Elem().FieldByName("peerList").FieldByName("live").Len()
 }
 
 // A guest that comes by an invite for members is waited for at once, whoever else comes and goes. Rounds are told of revocations as well.

@@ -6,8 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// maxHeard bounds how many authors' deltas are counted, and how many are believed; a
-// peer list is smaller.
+// maxHeard bounds how many authors' deltas are counted, and how many are believed; a peer
+// list is smaller.
 const maxHeard = 4096
 
 // heard is what was heard of authors: what their deltas fall short of their heartbeats, and

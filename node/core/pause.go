@@ -4,8 +4,8 @@ import "atoll/gossip/wire"
 
 // pause is the wish of the owner that this node costs nothing for now. It steps no more and
 // publishes what it has, as one that leaves. Then it rests: its rounds stand still, it
-// fetches nothing and gives nothing away. It heartbeats, so that others know that they need not
-// wait. When it goes on it is as one that slept.
+// fetches nothing and gives nothing away. It sends heartbeats, so that others know that they
+// need not wait. When it goes on it is as one that slept.
 type pause struct {
 	on      bool
 	since   Time // when it was wished, or a step came that was under way then

@@ -54,7 +54,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// proof is equivocation proof that the owner of a key signed two deltas for one round.
+// proof shows that the owner of a key signed two deltas for one round.
 func proof(m *Machine, key byte, round uint32) wire.Equivocation {
 	h := wire.Header{Round: round, Steps: 1, Tokens: 1, Size: 17}
 	a := signed(m, testKey(key), h)

@@ -22,7 +22,7 @@ func (g Genesis) TipsOf(values []float32) []*outer.Tip {
 	return g.Plan().Genesis(values, g.OuterParams())
 }
 
-// Global parameters puts the tips of all fragments together into one set of parameters.
+// Global puts the tips of all fragments together into one set of parameters.
 func (g Genesis) Global(tips []*outer.Tip) *tensor.Slab {
 	slab := g.NewSlab()
 	for p, f := range g.Plan() {

@@ -65,8 +65,8 @@ func (r Role) Need(g genesis.Genesis) uint64 {
 }
 
 // tipBytes is what tips take of memory: the newest of each fragment, and bases. Beside a learner in a process of its own it is
-// the global parameters too on which that stands still: it adopts nothing while it starts or saves, and all fragments go on. The first
-// values are such global parameters when tips come from a peer.
+// the global parameters too on which that process still stands: it adopts nothing while it starts or saves, and all fragments
+// go on. The first values are such parameters when tips come from a peer.
 func (r Role) tipBytes(g genesis.Genesis) int64 {
 	tips := int64(g.TipsSize(g.Plan()))
 	first := 4 * int64(g.Params()) // round 0 has no momentum of its own

@@ -37,7 +37,7 @@ func ParsePeriod(text string) (Period, error) {
 func (q Quota) Limited() bool { return q.Bytes > 0 }
 
 // reserveParts is the part of a quota that bulk leaves: a node that is paused publishes what
-// it has, and heartbeats until the period ends.
+// it has, and sends only heartbeats until the period ends.
 const reserveParts = 50
 
 // Bulk is how much of the quota payloads and tips may take.

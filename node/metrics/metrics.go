@@ -116,7 +116,7 @@ var numbers = []number{
 	{"atoll_learning_rate", "Learning rate of the inner optimizer.", varies, true, func(s status.Snapshot) float64 { return s.LearningRate }},
 	{"atoll_validation_bpb", "Bits per byte of the newest global parameters on held-out text, where tokens are bytes of text.", varies, true, func(s status.Snapshot) float64 { return s.ValBPB }},
 	{"atoll_validation_loss", "Loss of the newest global parameters on held-out text in nats per token, where tokens are no bytes.", varies, true, func(s status.Snapshot) float64 { return s.ValLoss }},
-	{"atoll_validation_folded_tokens", "Tokens folded by the global parameters that was measured.", varies, true, func(s status.Snapshot) float64 { return float64(s.ValAtTokens) }},
+	{"atoll_validation_folded_tokens", "Tokens folded by the global parameters that were measured.", varies, true, func(s status.Snapshot) float64 { return float64(s.ValAtTokens) }},
 	{"atoll_delta_planned_steps", "Inner steps that this node plans for a delta.", varies, true, func(s status.Snapshot) float64 { return float64(s.Plan.Planned) }},
 	{"atoll_rounds_closed_total", "Rounds that closed on this node, all fragments together.", grows, false, func(s status.Snapshot) float64 { return float64(s.Account.Rounds) }},
 	{"atoll_deltas_folded", "Deltas in the chain that this node holds.", varies, false, func(s status.Snapshot) float64 { return float64(s.Account.Deltas) }},

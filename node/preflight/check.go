@@ -406,7 +406,7 @@ func (c *check) dial(ctx context.Context, addrs []string) (wire.PeerID, error) {
 	return id, c.host.DialPeer(ctx, id, addrs)
 }
 
-// peer list is the records that a peer has of members, its own included if it is one.
+// peerList is the records that a peer has of members, its own included if it is one.
 func (c *check) peerList(ctx context.Context, id wire.PeerID) (members []hello.Record) {
 	raw, err := c.ask(ctx, id, wire.Request{Kind: wire.GetPeerList})
 	if err == nil {

@@ -332,7 +332,7 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 	return wire.Response{Status: wire.NotFound}.Encode()
 }
 
-// peer list is the own record and those of the connected peers, without the asker's.
+// peerList is the own record and those of the connected peers, without the asker's.
 func (s *server) peerList(asker wire.PeerID) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

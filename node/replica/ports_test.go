@@ -147,7 +147,7 @@ func (f faulty) Own() ([]core.OwnRecord, error) {
 
 func (f faulty) Equivocation() ([]wire.Equivocation, error) {
 	e, err := f.Ledger.Equivocation()
-	return e, errors.Join(f.g.errs["Equivocation proof"], err)
+	return e, errors.Join(f.g.errs["Equivocation"], err)
 }
 
 func (f faulty) Rounds(p int, from, to uint32, do func(outer.Link) error) error {

@@ -138,7 +138,7 @@ func TestRestartOfOwnDeltas(t *testing.T) {
 // A disk that cannot be read is no ground to begin on.
 func TestRestartOfABadDisk(t *testing.T) {
 	bad := errors.New("cannot be read")
-	for _, what := range []string{"Bases", "Rounds", "Own", "Equivocation proof", "Payload", "Restore"} {
+	for _, what := range []string{"Bases", "Rounds", "Own", "Equivocation", "Payload", "Restore"} {
 		g := newRig(t).write(3, true)
 		g.learner = &learner{g: g}
 		id, h, payload := g.signed(0, 4, g.keys[0])

@@ -34,7 +34,7 @@ func (r *Replica) replyBulk(handle uint64, body []byte, payload wire.Digest) {
 	r.exec.Post(func(core.Time) { r.net.Reply(handle, reply) })
 }
 
-// replyChunk serves a chunk of a manifest of late, or of the initial values, or none. It is
+// replyChunk serves a chunk of a recent manifest, or of the initial values, or none. It is
 // packed here, anew for each asker: the disk keeps it as it is read by others.
 func (r *Replica) replyChunk(e gossip.ReplyChunk) {
 	b := r.source.holds(e.Digest)
@@ -89,7 +89,7 @@ func outdated(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, core.ErrOvertaken) || errors.Is(err, core.ErrNothingToGive)
 }
 
-// snapshot source keeps the chunks of the tips that it handed out of late.
+// source keeps the chunks of the tips that it handed out recently.
 type source struct {
 	making sync.Mutex // one manifest at a time: it takes memory and hashing
 	rested int64      // nothing is folded for others before; under making
@@ -146,7 +146,7 @@ func (d *source) fresh(policy SourcePolicy, now int64, machine *rounds.Machine) 
 	return d.manifest
 }
 
-// holds finds the blob of a chunk that some manifest of late named; nil if none did.
+// holds finds the blob of a chunk that a recent manifest named; nil if none did.
 func (d *source) holds(id wire.Digest) *blob {
 	d.mu.Lock()
 	defer d.mu.Unlock()

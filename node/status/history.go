@@ -20,7 +20,7 @@ type Point struct {
 	Tokens uint64  `json:"tokens"`           // folded
 	PerS   float32 `json:"per_s,omitempty"`  // folded tokens per second
 	Val    float32 `json:"val,omitempty"`    // of the global parameters on held-out text: bits per byte, or nats per token where tokens are no bytes
-	ValAt  uint64  `json:"val_at,omitempty"` // tokens folded by that global parameters
+	ValAt  uint64  `json:"val_at,omitempty"` // tokens folded by these global parameters
 	Loss   float32 `json:"loss,omitempty"`   // of this node's own training, nats per token
 }
 

@@ -205,10 +205,10 @@ type Peer struct {
 	TokensFolded  float64 `json:"tokens_folded"`                     // that count, by the ledger, fragment-weighted; none of a guest
 	Share         float64 `json:"share"`                             // of all folded tokens
 	Weight        float64 `json:"weight,omitempty"`                  // mean share of the merge weight over the last rounds
-	Trust         float64 `json:"trust"`                             // part of its weight for which it counts, by what its deltas have in common with others' of late
+	Trust         float64 `json:"trust"`                             // part of its weight for which it counts, by what its deltas have in common with others' recently
 	LagS          float64 `json:"lag_s,omitempty"`                   // since it was last heard
 	HeartbeatGapS float64 `json:"longest_heartbeat_gap_s,omitempty"` // between two of its heartbeats that came here one after the other
-	Upload        float64 `json:"upload_bytes_per_s,omitempty"`      // the most that its link was seen to carry of late, by itself
+	Upload        float64 `json:"upload_bytes_per_s,omitempty"`      // the most that its link was seen to carry recently, by itself
 	UploadFull    bool    `json:"upload_full,omitempty"`             // it carries no more than that
 	SentBytes     uint64  `json:"sent_bytes,omitempty"`              // by this node to it, since this node's process began
 	ReceivedBytes uint64  `json:"received_bytes,omitempty"`          // by this node from it; what a third node passes on is that node's
@@ -267,7 +267,7 @@ type TimeAccount struct {
 	Publish  float64 `json:"publish_s"` // copying and encoding own progress
 	Adopt    float64 `json:"adopt_s"`
 	Save     float64 `json:"save_s"`               // copying the inner optimizer's state for a checkpoint
-	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the global parameters is worth
+	Evaluate float64 `json:"evaluate_s,omitempty"` // the program that trains said what the global parameters are worth
 	Joining  float64 `json:"joining_s"`
 	Ending   float64 `json:"ending_s"`                 // budget reached, nothing left to step
 	Gone     float64 `json:"learner_gone_s,omitempty"` // the program that trains had to start again

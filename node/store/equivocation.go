@@ -29,7 +29,7 @@ func (s *Store) PutEquivocation(a, b wire.SignedHeader) error {
 	})
 }
 
-// Equivocation proof returns all proofs, by fragment, round and author.
+// Equivocation returns all proofs, by fragment, round and author.
 func (s *Store) Equivocation() ([]wire.Equivocation, error) {
 	var all []wire.Equivocation
 	last := afterKey(wire.MaxFragments-1, math.MaxUint32)

@@ -30,20 +30,20 @@ const (
 
 // Buckets of the index. Integers in keys are big-endian, so that keys sort.
 var (
-	bucketFolder       = []byte("folder")             // "format", "run"
-	bucketIDs          = []byte("ids")                // id -> fragment round author
-	bucketHeaders      = []byte("headers")            // fragment round author id -> held flag, signed header
-	bucketOwn          = []byte("own")                // fragment round -> id, meta
-	bucketMarks        = []byte("marks")              // fragment -> round
-	bucketRounds       = []byte("rounds")             // fragment round -> chain, state, folded ids
-	bucketBases        = []byte("bases")              // fragment round -> digest, size
-	bucketEquivocation = []byte("equivocation proof") // fragment round author -> two signed headers
-	bucketMembers      = []byte("members")            // digest of a certificate -> certificate
-	bucketMeta         = []byte("meta")               // the caller's keys
-	bucketHeld         = []byte("held")               // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
-	bucketUsage        = []byte("usage")              // fragment -> bytes of payloads
-	bucketSegments     = []byte("segments")           // fragment number -> first, last and last valid round, size, digest
-	bucketAuthors      = []byte("authors")            // fragment -> round counted through; fragment author -> deltas, tokens, tokens as a guest
+	bucketFolder       = []byte("folder")       // "format", "run"
+	bucketIDs          = []byte("ids")          // id -> fragment round author
+	bucketHeaders      = []byte("headers")      // fragment round author id -> held flag, signed header
+	bucketOwn          = []byte("own")          // fragment round -> id, meta
+	bucketMarks        = []byte("marks")        // fragment -> round
+	bucketRounds       = []byte("rounds")       // fragment round -> chain, state, folded ids
+	bucketBases        = []byte("bases")        // fragment round -> digest, size
+	bucketEquivocation = []byte("equivocation") // fragment round author -> two signed headers
+	bucketMembers      = []byte("members")      // digest of a certificate -> certificate
+	bucketMeta         = []byte("meta")         // the caller's keys
+	bucketHeld         = []byte("held")         // fragment round layer -> bytes of payloads; of a segment, which of its headers have them
+	bucketUsage        = []byte("usage")        // fragment -> bytes of payloads
+	bucketSegments     = []byte("segments")     // fragment number -> first, last and last valid round, size, digest
+	bucketAuthors      = []byte("authors")      // fragment -> round counted through; fragment author -> deltas, tokens, tokens as a guest
 )
 
 var buckets = [][]byte{

@@ -63,8 +63,8 @@ func (p *picture) printf(format string, args ...any) {
 	fmt.Fprintf(&p.b, format+"\n", args...)
 }
 
-func (p *picture) text(x, y float64, global, style, s string) {
-	p.printf(`<text x="%.1f" y="%.1f" text-global="%s" %s>%s</text>`, x, y, global, style, html.EscapeString(s))
+func (p *picture) text(x, y float64, anchor, style, s string) {
+	p.printf(`<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`, x, y, anchor, style, html.EscapeString(s))
 }
 
 func (p *picture) head() {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// BenchmarkHeartbeat is what one heartbeat costs with five viewers of a run of forty machines: the view,
+// BenchmarkView is what one view costs with five viewers of a run of forty machines: the view,
 // its one encoding, and writing it to five connections. The time of the readers, which are in
-// this process as well, is in it. A heartbeat is a second, so 10 ms would be one per cent of a core.
-func BenchmarkHeartbeat(b *testing.B) {
+// this process as well, is in it. A view is made each second, so 10 ms would be one per cent of a core.
+func BenchmarkView(b *testing.B) {
 	const viewers = 5
 	streams, end := make(chan stream), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -42,7 +42,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	f.now = func() time.Time { return now }
 	w := oneNode(trainingStatus(40))
 	for b.Loop() {
-		now = now.Add(heartbeat)
+		now = now.Add(viewEvery)
 		f.Offer(w)
 		view, _ := f.Encoded()
 		for _, s := range open {

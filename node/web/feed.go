@@ -10,8 +10,8 @@ import (
 	"atoll/node/status"
 )
 
-// heartbeat is the least time between two views: nodes have something new about once a second.
-const heartbeat = time.Second
+// viewEvery is the least time between two views: nodes have something new about once a second.
+const viewEvery = time.Second
 
 // Feed has the newest view of a world for all viewers. It is safe for concurrent use.
 type Feed struct {
@@ -56,12 +56,12 @@ func (f *Feed) Statuses() (all []status.Snapshot) {
 	return all
 }
 
-// Encoded is the newest view as JSON, and its number, which grows. All viewers of a heartbeat
+// Encoded is the newest view as JSON, and its number, which grows. All its viewers
 // share one encoding; nothing is encoded while nobody looks.
 func (f *Feed) Encoded() (view []byte, number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := f.now(); f.due && (f.encoded == nil || now.Sub(f.madeAt) >= heartbeat) {
+	if now := f.now(); f.due && (f.encoded == nil || now.Sub(f.madeAt) >= viewEvery) {
 		f.encoded, f.madeAt, f.due, f.made = encode(viewOf(f.world, f.rates, now)), now, false, f.made+1
 	}
 	return f.encoded, f.made

@@ -65,10 +65,10 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		if len(s.viewers) != 1 {
 			t.Fatalf("%d viewers, want 1", len(s.viewers))
 		}
-		time.Sleep(writeWithin + heartbeat)
+		time.Sleep(writeWithin + viewEvery)
 		synctest.Wait()
 		if len(s.viewers) != 0 {
-			t.Errorf("after %v a viewer that reads nothing is still served", writeWithin+heartbeat)
+			t.Errorf("after %v a viewer that reads nothing is still served", writeWithin+viewEvery)
 		}
 	})
 }

@@ -27,7 +27,7 @@ const (
 	maxViewers      = 32               // open event streams: a team with the page on its screens
 	maxConnections  = 128              // a browser opens up to six
 	headerWithin    = 5 * time.Second  // a request's header
-	writeWithin     = 10 * time.Second // one heartbeat, or one file: a reader that takes longer is cut off
+	writeWithin     = 10 * time.Second // one view, or one file: a reader that takes longer is cut off
 	idleWithin      = time.Minute      // a connection without a request
 	closeWithin     = 2 * time.Second  // for answers that are under way at the end
 	maxHeader       = 16 << 10         // bytes of a request's header
@@ -268,7 +268,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := stream{w, http.NewResponseController(w)}
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(viewEvery)
 	defer tick.Stop()
 	var last uint64
 	var said time.Time

@@ -254,13 +254,13 @@ func TestViewersAreBounded(t *testing.T) {
 	}
 }
 
-// All viewers of a heartbeat share one encoding, and nothing is encoded without viewers.
-func TestOneEncodingAHeartbeat(t *testing.T) {
+// All viewers of a view share one encoding, and nothing is encoded without viewers.
+func TestOneEncodingAView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFeed()
 		for range 100 {
 			f.Offer(fourNodes(false))
-			time.Sleep(heartbeat / 10)
+			time.Sleep(viewEvery / 10)
 		}
 		if f.made != 0 {
 			t.Errorf("%d encodings while nobody looked", f.made)
@@ -270,10 +270,10 @@ func TestOneEncodingAHeartbeat(t *testing.T) {
 			for range 5 {
 				f.Encoded()
 			}
-			time.Sleep(heartbeat / 10)
+			time.Sleep(viewEvery / 10)
 		}
 		if f.made != 3 {
-			t.Errorf("%d encodings in 3 heartbeats of 5 viewers", f.made)
+			t.Errorf("%d encodings in 3 seconds with 5 viewers", f.made)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func alarmWorld() World {
 	s.Peers[3].State, s.Peers[3].Reason, s.Peers[3].Link = "refused", "it is of another run: "+hostile, ""
 	s.Events = append(s.Events,
 		status.Event{At: testTime.Add(-50 * time.Second), Kind: "refused", Peer: s.Peers[3].ID[:10], Text: hostile},
-		status.Event{At: testTime.Add(-40 * time.Second), Kind: "memory damaged", Peer: s.Self, Text: "fragment 3: the global parameters is not what it was: folds it again and goes on", Remedy: "if it happens again, test this machine's memory"})
+		status.Event{At: testTime.Add(-40 * time.Second), Kind: "memory damaged", Peer: s.Self, Text: "fragment 3: the global parameters are not what they were: folds them again and goes on", Remedy: "if it happens again, test this machine's memory"})
 	s.Alarms = status.AlarmsOf(s)
 	return oneNode(s)
 }

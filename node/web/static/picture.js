@@ -47,7 +47,7 @@ function label(p, cx, cy, r, middle) {
   const x = side === 'start' ? cx + r + 6 : side === 'end' ? cx - r - 6 : cx;
   const y = side === 'middle' ? (cy < 135 ? cy - r - 7 : cy + r + 16) : cy + 4;
   const name = p.name.length > 14 ? p.name.slice(0, 13) + '\u2026' : p.name;
-  return shape('text', { x, y, 'text-global': side }, p.self ? name + ' (this one)' : name);
+  return shape('text', { x, y, 'text-anchor': side }, p.self ? name + ' (this one)' : name);
 }
 
 function linkText(kind) {
