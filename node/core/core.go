@@ -82,9 +82,8 @@ type (
 		Payload []byte
 		Seq     uint64
 	}
-	// TakeBack undoes an own draft that could not be published; see
-	// outer.Learner.
-	TakeBack struct {
+	// ReturnDraft returns an own draft that could not be published; see outer.Learner.
+	ReturnDraft struct {
 		Fragment int
 		Own      outer.Own
 	}

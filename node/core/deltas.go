@@ -135,8 +135,8 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.pump(now)
 }
 
-// errTakenBack is what the rounds are told of a draft that is not published.
-var errTakenBack = errors.New("the draft was taken back")
+// errReturned is what the rounds are told of a draft that is not published.
+var errReturned = errors.New("the draft was returned")
 
 // Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
 // round, is signed and goes to disk. If that round must not be signed, it goes back to
@@ -149,7 +149,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	}
 	round, may := m.rounds.Drafted(fragment)
 	if !may {
-		m.takeBack(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
+		m.returnDraft(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
 		return
 	}
 	h := wire.Header{
@@ -174,9 +174,9 @@ func (m *Machine) draftFailed(now Time, fragment int, err error) {
 	m.pump(now)
 }
 
-func (m *Machine) takeBack(now Time, fragment int, o outer.Own) {
-	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errTakenBack)
-	m.emit(TakeBack{Fragment: fragment, Own: o})
+func (m *Machine) returnDraft(now Time, fragment int, o outer.Own) {
+	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errReturned)
+	m.emit(ReturnDraft{Fragment: fragment, Own: o})
 	m.pump(now)
 }
 
@@ -186,7 +186,7 @@ func (m *Machine) takeBack(now Time, fragment int, o outer.Own) {
 func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	if err != nil {
 		h := e.Header.Header
-		m.takeBack(now, int(h.Fragment), outer.Own{Seq: e.Seq, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens})
+		m.returnDraft(now, int(h.Fragment), outer.Own{Seq: e.Seq, Base: h.Base, Steps: h.Steps, Tokens: h.Tokens})
 		return
 	}
 	h := e.Header // a pointer into e would hold the payload as long as the header

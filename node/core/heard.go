@@ -163,7 +163,7 @@ const mostCounted = 1 << 52
 
 // published is how many tokens of a fragment went into deltas between two heartbeats, where so
 // many were unpublished before, made meanwhile and unpublished after. It is negative where
-// tokens came back to their author.
+// tokens were returned to their author.
 func published(before, made, after uint64) int64 {
 	return int64(min(before, mostCounted)+min(made, mostCounted)) - int64(min(after, mostCounted))
 }

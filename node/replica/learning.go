@@ -36,8 +36,8 @@ func (r *Replica) draft(l Learner, fragment int) {
 	})
 }
 
-// takeBack undoes a draft that could not be made durable.
-func (r *Replica) takeBack(l Learner, e core.TakeBack) {
+// returnDraft returns a draft that could not be made durable.
+func (r *Replica) returnDraft(l Learner, e core.ReturnDraft) {
 	if err := l.TakeBack(e.Fragment, e.Own); err != nil {
 		r.watcher.Fail(err)
 	}

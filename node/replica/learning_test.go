@@ -20,7 +20,7 @@ type learner struct {
 	seq      uint64
 	err      error // of all methods
 	loss     outer.Loss
-	took     []outer.Own // back
+	returned []outer.Own
 	closed   []uint32    // at the last step
 	restored int
 	lost     []int
@@ -33,7 +33,7 @@ func (l *learner) Draft(p int) (outer.Draft, error) {
 }
 
 func (l *learner) TakeBack(_ int, o outer.Own) error {
-	l.took = append(l.took, o)
+	l.returned = append(l.returned, o)
 	return l.err
 }
 
@@ -99,15 +99,15 @@ func TestOwnDeltaThatIsNotStored(t *testing.T) {
 	g.disk.Full = true
 	id := g.storeOwn(3, 7)
 	g.settle()
-	if g.disk.Holds(id) || len(l.took) != 1 || l.took[0].Seq != 7 || l.took[0].Tokens != 100 || g.failed != nil {
-		t.Errorf("stored %v, taken back %v, failed with %v", g.disk.Holds(id), l.took, g.failed)
+	if g.disk.Holds(id) || len(l.returned) != 1 || l.returned[0].Seq != 7 || l.returned[0].Tokens != 100 || g.failed != nil {
+		t.Errorf("stored %v, returned %v, failed with %v", g.disk.Holds(id), l.returned, g.failed)
 	}
 	wantError(t, "told", g.checked[len(g.checked)-1], memory.ErrFull)
 	want(t, "own", g.readable(7), 0)
 
 	l.err = errors.New("no such draft")
-	g.do(core.TakeBack{Own: outer.Own{Seq: 8}})
-	wantError(t, "taken back twice", g.failed, l.err)
+	g.do(core.ReturnDraft{Own: outer.Own{Seq: 8}})
+	wantError(t, "returned twice", g.failed, l.err)
 
 	g.failed, g.errs["PutOwn"] = nil, fmt.Errorf("%w: a round is signed twice", replica.ErrFatal)
 	g.storeOwn(4, 9)
@@ -165,7 +165,7 @@ func TestAdopt(t *testing.T) {
 // An observer has no learner: nobody drafts, and tips are told of.
 func TestObserver(t *testing.T) {
 	g := newRig(t).start()
-	g.do(rounds.WantDraft{}, core.TakeBack{}, outer.Adopt{Tip: g.tips[0]})
+	g.do(rounds.WantDraft{}, core.ReturnDraft{}, outer.Adopt{Tip: g.tips[0]})
 	if len(saw[replica.Adopted](g)) != 1 || len(saw[replica.DraftFailed](g)) != 0 || g.failed != nil {
 		t.Errorf("failed with %v", g.failed)
 	}

@@ -152,8 +152,8 @@ func (r *Replica) executeOuter(e core.Effect) {
 	switch e := e.(type) {
 	case rounds.WantDraft:
 		r.learn(func(l Learner) { r.draft(l, e.Fragment) })
-	case core.TakeBack:
-		r.learn(func(l Learner) { r.takeBack(l, e) })
+	case core.ReturnDraft:
+		r.learn(func(l Learner) { r.returnDraft(l, e) })
 	case outer.Adopt:
 		r.adopt(e)
 	case rounds.WantFold:

@@ -8,7 +8,7 @@ import (
 )
 
 // storeOwn makes an own delta durable; only then is it announced. What cannot be
-// made durable never leaves: the learner takes it back.
+// made durable never leaves: it is returned to the learner.
 func (r *Replica) storeOwn(e core.StoreOwn) {
 	err := r.ledger.PutOwn(e)
 	r.watcher.Check("keep own delta", err)

@@ -176,7 +176,7 @@ func (n *Node) offers(t *testing.T, fragment int) (signed, back int) {
 			if got, want := e.Header.Header.Round, n.machine.Rounds().Fragment(fragment).Closed()+1; got != want {
 				t.Errorf("signs round %d where %d is open", got, want)
 			}
-		case core.TakeBack:
+		case core.ReturnDraft:
 			back++
 		}
 	}
