@@ -75,14 +75,14 @@ func (s *Store) AuthorSums(fragment int) (through uint32, sums map[wire.PeerID]A
 
 // CountAuthors counts the recorded rounds of a fragment up to a last one, so that nobody
 // has to read them again to know who contributed. They must be final. counted says how many
-// tokens of each delta of a round count. Deltas whose headers are not here are left out. Rounds that are
-// taken back later (TruncateRounds, Install) undo the counting. Not durable before a commit.
+// tokens of each delta of a round count. Deltas whose headers are not here are left out. Truncating
+// rounds later (TruncateRounds, Install) undoes the counting. Not durable before a commit.
 func (s *Store) CountAuthors(fragment int, last uint32, counted func([]wire.Header) []uint64) error {
 	through, sums, err := s.AuthorSums(fragment)
 	if err != nil || last <= through {
 		return err
 	}
-	began := s.takenBack.Load()
+	began := s.truncations.Load()
 	err = s.Rounds(fragment, through+1, last, func(round uint32, r Round) error {
 		var headers []wire.Header
 		var places []uint32
@@ -104,20 +104,20 @@ func (s *Store) CountAuthors(fragment int, last uint32, counted func([]wire.Head
 	})
 	if err == nil {
 		err = s.updateAfter(func() error {
-			if s.takenBack.Load() != began {
-				return errTakenBack
+			if s.truncations.Load() != began {
+				return errTruncated
 			}
 			return nil
 		}, func(tx *bbolt.Tx) error { return putSums(tx, fragment, last, sums) })
 	}
-	if errors.Is(err, errTakenBack) {
+	if errors.Is(err, errTruncated) {
 		return nil // the next count sees what is there instead
 	}
 	return err
 }
 
-// errTakenBack says that records were taken back while they were counted.
-var errTakenBack = errors.New("records were taken back")
+// errTruncated says that records were truncated while they were counted.
+var errTruncated = errors.New("records were truncated")
 
 func putSums(tx *bbolt.Tx, fragment int, through uint32, sums map[wire.PeerID]AuthorSum) error {
 	b := entriesOf(tx, bucketAuthors)

@@ -41,7 +41,7 @@ func sumsBy(t interface{ Fatal(...any) }, s *Store, fragment int, last uint32) m
 	return sums
 }
 
-// Whatever is recorded, counted, taken back and recorded otherwise: what is counted is
+// Whatever is recorded, counted, truncated and recorded otherwise: what is counted is
 // what is recorded.
 func TestAuthorSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +77,7 @@ func TestAuthorSums(t *testing.T) {
 				}
 				counts++
 			},
-			"take back": func(t *rapid.T) {
+			"truncate": func(t *rapid.T) {
 				last = rapid.Uint32Range(0, last).Draw(t, "after")
 				mustDo(t, s.TruncateRounds(1, last))
 			},
@@ -101,8 +101,8 @@ func TestAuthorSums(t *testing.T) {
 	})
 }
 
-// Records that are taken back while they are counted are not counted.
-func TestCountingWhatIsTakenBack(t *testing.T) {
+// Records that are truncated while they are counted are not counted.
+func TestCountingWhatIsTruncated(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	d := makeDelta(1, 0, 1)
 	must(t, d.put(s), s.PutRound(0, 1, Round{Folded: []wire.Digest{d.id}}))

@@ -26,7 +26,7 @@
 // SetSegmentsAside goes on without it.
 //
 // All is found as if it were in the index. What is in the index goes before what is in a segment: a
-// round may be recorded again. Records that are taken back
+// round may be recorded again. Records that are truncated
 // (TruncateRounds, Install) end the segment's validity there.
 //
 // What payloads take is added up by round as they come and go, and what authors contributed

@@ -424,7 +424,7 @@ func TestSlowFileHoldsUpNothing(t *testing.T) {
 }
 
 // A commit that fails at its last step may stand. The delta that it was for is
-// taken back all the same, before anything else can leave, and its round can be
+// withdrawn all the same, before anything else can leave, and its round can be
 // signed again.
 func TestCommitThatFailsAndStands(t *testing.T) {
 	failing := 0 // the commit that fails, counted down

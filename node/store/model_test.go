@@ -366,7 +366,7 @@ func (w *world) checkBases(t *rapid.T, fragment int) {
 }
 
 // Any sequence of calls, reopenings and kills leaves what plain maps would: a
-// kill takes back exactly what was put since the last commit.
+// kill undoes exactly what was put since the last commit.
 func TestStoreAgainstModel(t *testing.T) {
 	parent := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -61,7 +61,7 @@ func putOwn(tx *bbolt.Tx, id wire.Digest, h wire.SignedHeader, own OwnMeta) erro
 // slotOf is the key of the one delta that a node may sign for a round.
 func slotOf(h wire.SignedHeader) []byte { return roundKey(int(h.Header.Fragment), h.Header.Round) }
 
-// withdraw takes back an own delta whose commit failed. Such a commit may still
+// withdraw undoes an own delta whose commit failed. Such a commit may still
 // hold if it failed at its last step. Then the next commit undoes it, before
 // anything else can leave. A crash before that finds the delta as if PutOwn had
 // been cut off right after it.

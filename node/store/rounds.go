@@ -44,7 +44,7 @@ func (s *Store) PutRounds(fragment int, first uint32, rounds []Round) error {
 func (s *Store) putRounds(tx *bbolt.Tx, fragment int, first uint32, rounds []Round) error {
 	b := entriesOf(tx, bucketRounds)
 	if len(rounds) > 0 && b.Get(roundKey(fragment, first)) != nil {
-		s.takenBack.Add(1)
+		s.truncations.Add(1)
 	}
 	if err := uncount(tx, fragment, max(first, 1)-1); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (s *Store) TruncateRounds(fragment int, after uint32) error {
 }
 
 func (s *Store) truncateRounds(tx *bbolt.Tx, fragment int, after uint32) error {
-	s.takenBack.Add(1)
-	if err := errors.Join(uncount(tx, fragment, after), takeBack(tx, fragment, after)); err != nil {
+	s.truncations.Add(1)
+	if err := errors.Join(uncount(tx, fragment, after), truncateSegments(tx, fragment, after)); err != nil {
 		return err
 	}
 	b := entriesOf(tx, bucketRounds)

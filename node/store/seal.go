@@ -282,8 +282,8 @@ func forgetSealed(tx *bbolt.Tx, g *segment) error {
 	return nil
 }
 
-// takeBack makes the records above a round invalid that segments have.
-func takeBack(tx *bbolt.Tx, fragment int, after uint32) error {
+// truncateSegments invalidates the records above a round in segments.
+func truncateSegments(tx *bbolt.Tx, fragment int, after uint32) error {
 	all, err := segmentsOf(tx, fragment)
 	for _, e := range all {
 		if e.through > after && err == nil {

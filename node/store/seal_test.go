@@ -165,8 +165,8 @@ func TestRetainInSegments(t *testing.T) {
 	readsAll(t, s, all)
 }
 
-// Tips that are taken whole take records back that segments have; other records take their place,
-// and go into segments in their turn. Headers stay.
+// A snapshot truncates records that segments have; other records replace them, and go into
+// segments in their turn. Headers stay.
 func TestInstallOverSegments(t *testing.T) {
 	dir := t.TempDir()
 	s := sealing(t, dir)

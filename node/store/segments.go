@@ -25,7 +25,7 @@ type segmentEntry struct {
 	fragment    int
 	number      uint32 // from 1, by fragment
 	first, last uint32 // rounds, both included
-	through     uint32 // records above it were taken back
+	through     uint32 // records above it were truncated
 	size        int64
 	digest      wire.Digest // of the file
 }

@@ -62,9 +62,9 @@ type Store struct {
 
 	own sync.Mutex // held by PutOwn and RaiseMark from the check of the mark to its commit
 
-	takenBack atomic.Uint64 // counts the times that records were taken back
-	segments  openSegments
-	scraps    sync.Map // of *Scrap, those that are open
+	truncations atomic.Uint64 // counts the times that records were truncated
+	segments    openSegments
+	scraps      sync.Map // of *Scrap, those that are open
 
 	perSegment uint32 // segmentRounds, except in tests
 
