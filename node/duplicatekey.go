@@ -12,7 +12,7 @@ import (
 )
 
 // ErrDuplicateKey says that the node's key is at work in another process. Two of them
-// would sign two deltas for one round, and the run would bar both.
+// would sign two deltas for one round, and the run would exclude both.
 var ErrDuplicateKey = p2p.ErrDuplicateKey
 
 // duplicateKeyError names the remedy. says is how this process knows of the other.

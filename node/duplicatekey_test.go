@@ -137,7 +137,7 @@ func TestRefusedAsDuplicate(t *testing.T) {
 	n.refusedAsDuplicate(met, refusal)
 	n.refusedAsDuplicate(named, p2p.ErrRefusedByPeer)
 	if n.fatal != nil {
-		t.Errorf("ends on the word of a stranger, or for another reason: %v", n.fatal)
+		t.Errorf("ends as a stranger says so, or for another reason: %v", n.fatal)
 	}
 	for _, addr := range []string{named, given} {
 		n.fatal = nil

@@ -142,9 +142,9 @@ func (l ledger) Members() (members []member.Certificate, err error) {
 	return members, gone(err)
 }
 
-// PutRevocation keeps an owner's word where members are kept: it is about them.
-func (l ledger) PutRevocation(word wire.SignedHeader) error {
-	return l.Store.PutMember(word.Append(nil))
+// PutRevocation keeps an owner's signed statement where members are kept: it is about them.
+func (l ledger) PutRevocation(statement wire.SignedHeader) error {
+	return l.Store.PutMember(statement.Append(nil))
 }
 
 // Revocations are what PutRevocation kept.

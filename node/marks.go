@@ -24,7 +24,7 @@ func (n *node) markNewKey() error {
 
 // keyOnly says whether the key is older than what the folder knows of it: it was
 // restored from a backup, or the ledger was set aside. It may have signed rounds
-// that only peers know of, and signing one again would bar it from the run.
+// that only peers know of, and signing one again would exclude it from the run.
 func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if n.keyMade && was.Saved != nil {
 		n.view.event(n, "key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one, stop this node and put the old key in place of the new one")

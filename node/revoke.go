@@ -51,7 +51,7 @@ func (n *node) revoked(e core.Revoked) {
 	})
 }
 
-// stillMember refuses to begin where an owner's word against this node is known already.
+// stillMember refuses to begin where an owner's statement against this node is known already.
 func (n *node) stillMember() error {
 	if n.members == nil || n.members.Member(n.self) {
 		return nil

@@ -126,8 +126,8 @@ type (
 		Own      bool
 		Round    uint32
 	}
-	// StoreRevocation keeps an owner's word, for those whom it is about and who were away.
-	StoreRevocation struct{ Word wire.SignedHeader }
+	// StoreRevocation keeps an owner's signed statement, for those whom it is about and who were away.
+	StoreRevocation struct{ Statement wire.SignedHeader }
 	// Revoked says that an owner of the run revoked authors, or invites, since the last one. Own says
 	// that this node is one of those who count no more.
 	Revoked struct {
@@ -302,7 +302,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.LeaveOut:
 		m.rounds.Payload(now, e.Fragment, e.Round, outer.ID(e.ID), rounds.PayloadLost)
 	case gossip.EquivocationFound:
-		if m.bar(now, e.Equivocation, false) {
+		if m.exclude(now, e.Equivocation, false) {
 			m.emit(StoreEquivocation{Equivocation: e.Equivocation})
 		}
 	case gossip.Snapshot:

@@ -11,7 +11,7 @@ import (
 const maxContributed = 4096
 
 // Credit says that something of an author was folded on the chain held here, as
-// the ledger knows: its word counts where chains differ. That of a guest never does.
+// the ledger knows: its claims count where chains differ. Those of a guest never do.
 func (m *Machine) Credit(author wire.PeerID) {
 	if m.guest(author) {
 		return

@@ -38,7 +38,7 @@ func (m *Machine) worth(h wire.Header) uint64 {
 	return m.cfg.Params.Claimed(d)
 }
 
-// guest reports whether a peer is a guest of the run: its word counts nowhere.
+// guest reports whether a peer is a guest of the run: its claims count nowhere.
 func (m *Machine) guest(id wire.PeerID) bool { return m.cfg.Gossip.Members.Guest(id) }
 
 func (m *Machine) deltaOf(id wire.Digest, h wire.Header) outer.Delta {
@@ -286,15 +286,15 @@ func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 
 // Equivocation takes proof that this node kept from before a restart.
 func (m *Machine) Equivocation(now Time, e wire.Equivocation) {
-	m.bar(now, e, true)
+	m.exclude(now, e, true)
 	m.pump(now)
 }
 
-// bar leaves both deltas of an equivocator out. Where no more equivocation proof is kept,
-// a key that nothing is known of is let be: there is nothing to leave out. What was
-// stored was of use. It reports whether this equivocation proof is, and was not known: then it
-// is to be stored. What a store has of guests, or of certificates that are not known, proves nothing.
-func (m *Machine) bar(now Time, e wire.Equivocation, stored bool) bool {
+// exclude leaves out both deltas of an equivocator. Where no more proofs are kept, a key that
+// nothing is known of is let be: there is nothing to leave out. What was stored was of use. It
+// reports whether this proof is of use, and was not known: then it is to be stored. What a store
+// has of guests, or of certificates that are not known, proves nothing.
+func (m *Machine) exclude(now Time, e wire.Equivocation, stored bool) bool {
 	p, r := int(e.A.Header.Fragment), e.A.Header.Round
 	if p >= m.rounds.Fragments() || !m.cfg.Gossip.Members.Proves(e) {
 		return false
@@ -325,11 +325,11 @@ func (m *Machine) knows(id wire.Digest) bool {
 	return known
 }
 
-// maxEquivocation bounds the headers kept as equivocation proof for one round: each pair
-// costs its author its place in the run, so there are few.
+// maxEquivocation bounds the headers kept as equivocation proofs for one round: each pair
+// excludes its author from the run, so there are few.
 const maxEquivocation = 64
 
-// maxEquivocationRounds bounds the rounds for which equivocation proof is kept: keys are free
+// maxEquivocationRounds bounds the rounds for which equivocation proofs are kept: keys are free
 // to make, memory is not.
 const maxEquivocationRounds = 4096
 

@@ -161,7 +161,7 @@ const doubtHeartbeats = 10
 // doubt stops believing peers that say they will publish when the budget is not
 // reached, nobody steps for it, and they published nothing. A peer is believed again
 // when a delta of it comes. Where something came, and so little that this node has
-// stood still all the same, words are weighed from then on by what comes.
+// stood still all the same, claims are weighed from then on by what comes.
 func (m *Machine) doubt(now Time) {
 	if m.rounds.Status().Ended {
 		return

@@ -34,7 +34,7 @@ func invited(t testing.TB, keys map[byte]bool, change func(cfg *Config)) *Machin
 	return New(cfg, []*outer.Tip{outer.Genesis(cfg.Plan[0], make([]float32, 4), cfg.Params)})
 }
 
-// What was folded of guests gives them no word. Who was a member and is a guest now has none either.
+// What was folded of guests makes their claims count for nothing, as do those of a member that is a guest now.
 func TestGuestsGetNoCredit(t *testing.T) {
 	m := invited(t, map[byte]bool{2: false, 3: true}, nil)
 	for key, want := range map[byte]bool{2: true, 3: false} {
@@ -71,7 +71,7 @@ func (m *Machine) meets(now Time, key byte) wire.PeerID {
 	return id
 }
 
-// No round waits for a guest, no word of one counts, and none is counted among those that are here. A guest waits for members,
+// No round waits for a guest, no claim of one counts, and none is counted among those that are here. A guest waits for members,
 // not for itself.
 func TestGuestsAreNotWaitedFor(t *testing.T) {
 	const now = 1_000_000
@@ -92,8 +92,8 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 		if m.cache.peerList.idle != self {
 			t.Errorf("a guest %v: waits for itself %v", self, !m.cache.peerList.idle)
 		}
-		if voices := m.voices(now); !m.believes(one) || m.believes(guest) || len(voices) != 1 || voices[0].author != outer.Author(one) {
-			t.Errorf("believes the member %v, the guest %v; voices %v", m.believes(one), m.believes(guest), voices)
+		if claimants := m.claimants(now); !m.believes(one) || m.believes(guest) || len(claimants) != 1 || claimants[0].author != outer.Author(one) {
+			t.Errorf("believes the member %v, the guest %v; claimants %v", m.believes(one), m.believes(guest), claimants)
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 const maxHeard = 4096
 
 // heard is what was heard of authors: what their deltas fall short of their heartbeats, and
-// whether their word counts. Each of the two is of at most maxHeard authors.
+// whether their claims count. Each of the two is of at most maxHeard authors.
 type heard struct {
 	fragments int
 	authors   map[wire.PeerID]heardAuthor
 	counted   int // authors whose deltas are counted
 	believed  int
-	weighed   bool // words count for what deltas bear out only
+	weighed   bool // claims count for what deltas bear out only
 }
 
 // heardAuthor is what was heard of one author.
@@ -70,13 +70,13 @@ func (h *heard) believe(a wire.PeerID, worth uint64) {
 	h.set(a, x)
 }
 
-// trustTimes is how many times the tokens that an author last put into a delta its word
-// counts for once words are weighed. An honest peer mostly has about as many unpublished
+// trustTimes is how many times the tokens that an author last put into a delta its claims
+// count for once claims are weighed. An honest peer mostly has about as many unpublished
 // tokens as it publishes next. A node that stops stepping for an empty claim gets a few
 // deltas of the claimant instead, and each makes the claim worth less.
 const trustTimes = 2
 
-// most are the tokens that an author's word counts for at most.
+// most are the tokens that an author's claims count for at most.
 func (h *heard) most(x heardAuthor) uint64 {
 	if !h.weighed {
 		return math.MaxUint64

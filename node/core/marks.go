@@ -7,7 +7,7 @@ import (
 
 // marks is what a key without its disk does before it signs anything: peers say
 // which rounds it has signed. It trains meanwhile, and publishes what came of it
-// when it may. No bound but their word would do: how far a chain went on the other
+// when it may. No bound but what they say would do: how far a chain went on the other
 // side of a cut follows from nothing that is known on this one.
 type marks struct {
 	asking bool
@@ -23,8 +23,8 @@ const markMargin = 2
 // keyOnlyMs is how long a key without its disk waits for all peers that may know
 // what it signed (see gossip.Core.AwaitsOwn). It is long enough for peers that
 // restart or are cut off; after it, peers that could contradict are gone. Should one
-// come back after all, what both sides hold of a round is equivocation proof, and the key is
-// barred.
+// come back after all, what both sides hold of a round proves equivocation, and the key is
+// excluded.
 const keyOnlyMs = 600_000
 
 // askMarks holds all signing until marksKnown.

@@ -20,9 +20,9 @@ func (m *Machine) tokensNeeded(now Time) bool {
 		return true
 	}
 	first, _ := slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
-	most, voices := uint64(0), m.voices(now)
+	most, claimants := uint64(0), m.claimants(now)
 	for p := range m.rounds.Fragments() {
-		missing := m.missing(now, p, voices)
+		missing := m.missing(now, p, claimants)
 		if missing > m.stepTokens*uint64(first) {
 			return true // whoever of them steps
 		}
@@ -33,7 +33,7 @@ func (m *Machine) tokensNeeded(now Time) bool {
 	}
 	learners = m.stepping(learners)
 	first, _ = slices.BinarySearchFunc(learners, m.self, wire.PeerID.Compare)
-	return most > m.stepTokens*uint64(m.place(learners[:first]))
+	return most > m.stepTokens*uint64(m.believed(learners[:first]))
 }
 
 // stepping are the learners that can be expected to step.
@@ -55,9 +55,9 @@ func (m *Machine) tellStep(now Time) {
 	if !m.end.may || len(learners) == 0 || m.farFromBudget(now, len(learners)) {
 		return
 	}
-	most, voices := uint64(0), m.voices(now)
+	most, claimants := uint64(0), m.claimants(now)
 	for p := range m.rounds.Fragments() {
-		most = max(most, m.missing(now, p, voices))
+		most = max(most, m.missing(now, p, claimants))
 	}
 	if most <= nearSteps*m.stepTokens*uint64(len(learners)+1) {
 		m.gossip.HeartbeatSoon(now)
@@ -81,8 +81,8 @@ func (m *Machine) farFromBudget(now Time, learners int) bool {
 	return false
 }
 
-// voice is a learner whose word counts, and its newest heartbeat.
-type voice struct {
+// claimant is a learner whose claims count, and its newest heartbeat.
+type claimant struct {
 	author    outer.Author
 	heard     heardAuthor
 	heartbeat *wire.Heartbeat
@@ -90,31 +90,31 @@ type voice struct {
 	stepped   uint64 // tokens of the steps since the heartbeat, by the speed that it says
 }
 
-// voices are the learners whose words count: a delta of them came, and they are here.
-// They never count for more than one delta can carry, nor, once words are weighed, than
+// claimants are the learners whose claims count: a delta of them came, and they are here.
+// They never count for more than one delta can carry, nor, once claims are weighed, than
 // their deltas bear out.
-func (m *Machine) voices(now Time) (voices []voice) {
+func (m *Machine) claimants(now Time) (claimants []claimant) {
 	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, at gossip.Time) {
 		h := m.heard.of(id)
 		if !m.counts(id, h) || m.gossip.Peers().Gone(id) {
 			return
 		}
-		v := voice{author: outer.Author(id), heard: h, heartbeat: b, most: min(m.mostClaimed(), m.heard.most(h))}
+		v := claimant{author: outer.Author(id), heard: h, heartbeat: b, most: min(m.mostClaimed(), m.heard.most(h))}
 		if b.State == wire.Training {
 			v.stepped = uint64(min(b.TokensPerSecond*float64(max(0, now-at))/1000, float64(v.most)))
 			v.stepped -= v.stepped % max(1, b.Tokens/max(1, b.Steps))
 		}
-		voices = append(voices, v)
+		claimants = append(claimants, v)
 	})
-	return voices
+	return claimants
 }
 
 // claimed estimates the tokens of a fragment that others have made and that are in no delta yet.
 // That is what their heartbeats said, less the deltas that came. The whole steps since the last heartbeat, at
 // the speed that they said, come on top, and so do deltas that were announced and are still coming.
-func (m *Machine) claimed(p int, voices []voice, coming map[outer.Author]uint64) (claimed uint64) {
-	for i := range voices {
-		v := &voices[i]
+func (m *Machine) claimed(p int, claimants []claimant, coming map[outer.Author]uint64) (claimed uint64) {
+	for i := range claimants {
+		v := &claimants[i]
 		if p < len(v.heartbeat.Unpublished) {
 			u := min(v.heard.unpublished(v.heartbeat, p), v.most) + v.stepped + coming[v.author]
 			claimed += min(u, v.most, m.cfg.Params.Budget)
@@ -125,7 +125,7 @@ func (m *Machine) claimed(p int, voices []voice, coming map[outer.Author]uint64)
 
 // made are the tokens of a fragment that this node knows to be made, and those that others say
 // they have made beside them.
-func (m *Machine) made(now Time, p int, voices []voice) (seen, said uint64) {
+func (m *Machine) made(now Time, p int, claimants []claimant) (seen, said uint64) {
 	var coming map[outer.Author]uint64
 	seen = m.rounds.Fragment(p).Announced(now, func(a outer.Author, tokens uint64) {
 		if coming == nil {
@@ -133,19 +133,18 @@ func (m *Machine) made(now Time, p int, voices []voice) (seen, said uint64) {
 		}
 		coming[a] += tokens
 	})
-	return seen + m.rounds.Fragment(p).Promised(), m.claimed(p, voices, coming)
+	return seen + m.rounds.Fragment(p).Promised(), m.claimed(p, claimants, coming)
 }
 
 // missing is how many tokens of the budget a fragment lacks if all that is known
 // to be made were folded.
-func (m *Machine) missing(now Time, p int, voices []voice) uint64 {
-	seen, said := m.made(now, p, voices)
+func (m *Machine) missing(now Time, p int, claimants []claimant) uint64 {
+	seen, said := m.made(now, p, claimants)
 	return m.cfg.Params.Budget - min(seen+said, m.cfg.Params.Budget)
 }
 
-// place is how many of the live learners that come before this one, by id, are
-// those whose word counts.
-func (m *Machine) place(before []wire.PeerID) int {
+// believed is how many of these learners have claims that count.
+func (m *Machine) believed(before []wire.PeerID) int {
 	n := 0
 	for _, id := range before {
 		if m.believes(id) {
@@ -155,7 +154,7 @@ func (m *Machine) place(before []wire.PeerID) int {
 	return n
 }
 
-// mostClaimed is what one learner's word counts for at most: one delta.
+// mostClaimed is what one learner's claims count for at most: one delta.
 func (m *Machine) mostClaimed() uint64 {
 	return uint64(m.cfg.Params.MaxSteps) * m.cfg.Params.MaxTokensPerStep
 }
@@ -171,7 +170,7 @@ func (m *Machine) spent(fragment int, a outer.Author) bool {
 	return m.heard.of(id).unpublished(b, fragment) == 0
 }
 
-// believes says whether the word of a peer counts: a delta of it came since
+// believes says whether the claims of a peer count: a delta of it came since
 // peers were last doubted. Keys are free, work is not. What guests made is no part of the budget.
 func (m *Machine) believes(id wire.PeerID) bool { return m.counts(id, m.heard.of(id)) }
 

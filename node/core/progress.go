@@ -14,10 +14,10 @@ const maxLead = 0.05
 // What others only claim counts for no more than what this node has seen of all.
 // Otherwise one claim at the start would end the warm-up of everybody's rate.
 func (v View) Progress(now Time) float64 {
-	voices := v.m.voices(now)
+	claimants := v.m.claimants(now)
 	var seen, said, params float64
 	for p, f := range v.m.cfg.Plan {
-		known, claimed := v.m.made(now, p, voices)
+		known, claimed := v.m.made(now, p, claimants)
 		seen += float64(f.Len) * float64(known)
 		said += float64(f.Len) * float64(claimed)
 		params += float64(f.Len)

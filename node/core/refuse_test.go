@@ -62,11 +62,11 @@ func proof(m *Machine, key byte, round uint32) wire.Equivocation {
 	return wire.Equivocation{A: a, B: signed(m, testKey(key), h)}
 }
 
-// Two deltas of a guest for one round, or of a key that nobody here knows, bar nobody, also where an older store has them as
-// equivocation proof.
-func TestGuestsAreNotBarred(t *testing.T) {
+// Two deltas of a guest for one round, or of a key that nobody here knows, exclude nobody, also where an older store has
+// them as equivocation proof.
+func TestGuestsAreNotExcluded(t *testing.T) {
 	const now = 1_000_000
-	for name, c := range map[string]struct{ guest, unknown, barred bool }{"a member": {barred: true}, "a guest": {guest: true}, "unknown": {unknown: true}} {
+	for name, c := range map[string]struct{ guest, unknown, excluded bool }{"a member": {excluded: true}, "a guest": {guest: true}, "unknown": {unknown: true}} {
 		m := invited(t, map[byte]bool{2: c.guest}, nil)
 		h := wire.Header{Round: 1, Steps: 1, Tokens: 1, Size: 17, Certificate: m.cfg.Gossip.Members.Of(wire.PeerIDOf(testKey(2)))[0].ID(m.cfg.Run)}
 		if c.unknown {
@@ -82,7 +82,7 @@ func TestGuestsAreNotBarred(t *testing.T) {
 				m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: wire.Message{Equivocation: &e}})
 			}
 			stored := slices.ContainsFunc(m.Effects(), func(e Effect) bool { _, is := e.(StoreEquivocation); return is })
-			if m.Rounds().Barred(outer.Author(e.A.Header.Author)) != c.barred || !restart && stored != c.barred {
+			if m.Rounds().Barred(outer.Author(e.A.Header.Author)) != c.excluded || !restart && stored != c.excluded {
 				t.Errorf("%s, after a restart %v: stored %v", name, restart, stored)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// revoked has whom the rounds found revoked go by gossip no more, and no session with it begin, by the owner's
-// word. Of a name that tips alone tell there may be no word here, and tips can be anybody's: it keeps deltas out of
+// revoked ends gossip and sessions with the names that the rounds found revoked, where this node has the owner's signed
+// statement. A name that only a snapshot tells may have none here, and a snapshot can be anybody's: it keeps deltas out of
 // sets, as for all who have these tips, and does nothing else.
 func (m *Machine) revoked(e rounds.Revoked) {
 	members := m.cfg.Gossip.Members
@@ -25,7 +25,7 @@ func (m *Machine) revoked(e rounds.Revoked) {
 		if members.Knows(name) {
 			continue
 		}
-		if word := m.wordAgainst(name); word != nil && m.keepWord(*word) {
+		if statement := m.revocationOf(name); statement != nil && m.keepRevocation(*statement) {
 			fresh = append(fresh, name)
 		}
 	}
@@ -34,27 +34,27 @@ func (m *Machine) revoked(e rounds.Revoked) {
 	}
 }
 
-// keepWord has an owner's word count and be stored, and reports whether it is new here.
-func (m *Machine) keepWord(word wire.SignedHeader) bool {
-	fresh, err := m.cfg.Gossip.Members.AddRevocation(word)
+// keepRevocation has an owner's signed statement count and be stored, and reports whether it is new here.
+func (m *Machine) keepRevocation(statement wire.SignedHeader) bool {
+	fresh, err := m.cfg.Gossip.Members.AddRevocation(statement)
 	if err != nil || !fresh {
 		return false
 	}
-	m.emit(StoreRevocation{Word: word})
+	m.emit(StoreRevocation{Statement: statement})
 	return true
 }
 
-// wordAgainst is the owner's word by which a name is revoked, nil if there is none among the headers.
-func (m *Machine) wordAgainst(name wire.PeerID) (word *wire.SignedHeader) {
+// revocationOf is the owner's signed statement that revokes a name, nil if there is none among the headers.
+func (m *Machine) revocationOf(name wire.PeerID) (statement *wire.SignedHeader) {
 	for _, h := range m.headers {
-		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name && (word == nil || older(h.Header, word.Header)) {
-			word = h
+		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name && (statement == nil || older(h.Header, statement.Header)) {
+			statement = h
 		}
 	}
-	return word
+	return statement
 }
 
-// older orders the words about one name, so that the order of a map does not choose one.
+// older orders the statements about one name, so that the order of a map does not choose one.
 func older(a, b wire.Header) bool {
 	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload)) < 0
 }
@@ -64,16 +64,16 @@ func (m *Machine) ownRevoked(members *member.Table) bool {
 	return known && members.Revoked(c) != nil
 }
 
-// ToldRevoked takes what a peer says that refuses this node. If it shows an owner's word that this node
-// is revoked, the node ends.
+// ToldRevoked takes what a peer says that refuses this node. If it shows an owner's signed statement that
+// this node is revoked, the node ends.
 func (m *Machine) ToldRevoked(now Time, reason string) {
 	members := m.cfg.Gossip.Members
 	c, known := members.Find(m.cfg.Certificate)
 	if !known {
 		return
 	}
-	if word, ok := members.Proof(c, reason); ok && m.keepWord(word) {
-		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(word.Header.Certificate)}, Own: true})
+	if statement, ok := members.Proof(c, reason); ok && m.keepRevocation(statement) {
+		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(statement.Header.Certificate)}, Own: true})
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *server) admits(r hello.Record) error {
 	return err
 }
 
-// heard takes a message that was passed on. All that a relay makes of one is to keep an owner's word that a node counts no
+// heard takes a message that was passed on. All that a relay makes of one is to keep an owner's statement that a node counts no
 // more, and to part with that node: from then on nothing of it is passed on. An owner's words are few, so there is no
 // bound on them, as at nodes. A word that was spread while the relay was away does not come again; nodes have it from their sets.
 func (s *server) heard(e p2p.Message) {

@@ -21,7 +21,7 @@ type learner struct {
 	err      error // of all methods
 	loss     outer.Loss
 	returned []outer.Own
-	closed   []uint32    // at the last step
+	closed   []uint32 // at the last step
 	restored int
 	lost     []int
 }

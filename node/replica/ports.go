@@ -67,7 +67,7 @@ type Ledger interface {
 	Members() ([]member.Certificate, error)
 	PutMember(c member.Certificate) error
 	Revocations() ([]wire.SignedHeader, error)
-	PutRevocation(word wire.SignedHeader) error
+	PutRevocation(statement wire.SignedHeader) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
 	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there

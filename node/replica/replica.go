@@ -132,7 +132,7 @@ func (r *Replica) executeWrite(e core.Effect) {
 	case core.StoreEquivocation:
 		r.write("store equivocation proof", func() error { return r.ledger.PutEquivocation(e.Equivocation) })
 	case core.StoreRevocation:
-		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Word) })
+		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Statement) })
 	case gossip.Admitted:
 		r.write("store a certificate", func() error { return r.ledger.PutMember(e.Certificate) })
 	case core.RaiseMark:

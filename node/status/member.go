@@ -1,6 +1,6 @@
 package status
 
-// Revocation is an owner's word that a name counts no more, for each fragment.
+// Revocation is an owner's signed statement that a name counts no more, for each fragment.
 type Revocation struct {
 	Words  [][]byte `json:"words"` // signed headers
 	Reason string   `json:"reason"`

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// PutMember keeps a certificate or an owner's word about a member, which the caller has checked. Not
+// PutMember keeps a certificate or an owner's statement about a member, which the caller has checked. Not
 // durable before a commit.
 func (s *Store) PutMember(certificate []byte) error {
 	if n := len(certificate); n == 0 || n > wire.MaxCertificate {
