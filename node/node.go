@@ -49,7 +49,7 @@ type node struct {
 	finished bool
 	fatal    error
 	streams
-	farewell
+	shutdown
 }
 
 // identity is who this node is.
@@ -126,8 +126,8 @@ type streams struct {
 	handle  uint64                        // the last one given out
 }
 
-// farewell is an ordered leave.
-type farewell struct {
+// shutdown is an ordered leave.
+type shutdown struct {
 	quit    context.CancelFunc // begins it
 	leaving time.Time          // when it began
 	leftAt  time.Duration      // that moment by the time awake

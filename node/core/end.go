@@ -123,9 +123,9 @@ func (m *Machine) lastStepsMade(now Time, needed bool) bool {
 // as long as a joiner would wait for its return.
 const shareMs = holderMs
 
-// farewellHeartbeats is for how many heartbeat periods it stays in any case, so that the
+// lingerHeartbeats is for how many heartbeat periods it stays in any case, so that the
 // others hear that it agrees: it has sent a heartbeat since it does, and sends one more.
-const farewellHeartbeats = 1
+const lingerHeartbeats = 1
 
 // share looks for peers that lack the end of the run. A node that is joining
 // when the others end has nobody else to take their model from.
@@ -148,10 +148,10 @@ func (m *Machine) share(now Time) {
 // the time to come back.
 func (v View) MayEnd(now Time) bool {
 	period := v.m.gossip.HeartbeatPeriodMs()
-	if v.m.end.lacked > 0 && now-v.m.end.lacked < lingerHeartbeats*period {
+	if v.m.end.lacked > 0 && now-v.m.end.lacked < holdUpHeartbeats*period {
 		return false
 	}
-	return v.m.end.finished && now-v.m.end.over >= farewellHeartbeats*period
+	return v.m.end.finished && now-v.m.end.over >= lingerHeartbeats*period
 }
 
 // doubtHeartbeats is how many heartbeat periods a run may stand still because peers say
@@ -251,17 +251,17 @@ func (m *Machine) over(now Time) bool {
 	if s := m.rounds.Status(); !s.Ended || !s.Settled || m.cfg.Learner && !s.Flushed && !m.marks.asking {
 		return false
 	}
-	if m.stoodStill(now, lingerHeartbeats) || m.reachedFor(now, changesTimes) {
+	if m.stoodStill(now, holdUpHeartbeats) || m.reachedFor(now, changesTimes) {
 		return true
 	}
 	agreed, since := m.gossip.Chains().Agreed(now)
 	return agreed && now-max(since, m.end.moved) >= m.gossip.Chains().QuietMs()
 }
 
-// lingerHeartbeats is for how many heartbeat periods without a change peers can hold up
+// holdUpHeartbeats is for how many heartbeat periods without a change peers can hold up
 // the end by showing other digests, or that they train. It is three times what
 // makes a peer silent; an honest one publishes or repairs within it.
-const lingerHeartbeats = 30
+const holdUpHeartbeats = 30
 
 // changesTimes is how many times as long a node waits at the end while changes come: the last
 // deltas of others come within one, and what is reconciled after that within another.
@@ -271,7 +271,7 @@ const changesTimes = 3
 // without a change. What changes since then is no work that the run needs, and keys that cost
 // nothing can bring changes for ever.
 func (m *Machine) reachedFor(now Time, times int64) bool {
-	return m.end.reached > 0 && m.long((now-m.end.reached)/times, lingerHeartbeats)
+	return m.end.reached > 0 && m.long((now-m.end.reached)/times, holdUpHeartbeats)
 }
 
 // tooLate says whether gossip brings a delta of a closed round no more, as the end was reached long ago. Whoever has

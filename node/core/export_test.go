@@ -12,7 +12,7 @@ func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.To
 
 // Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
-	"replay": replayMs, "replay times": replayPart, "outrun": outrunTimes, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "farewell": farewellHeartbeats,
+	"replay": replayMs, "replay times": replayPart, "outrun": outrunTimes, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "linger": lingerHeartbeats,
 	"owed": gossip.MostOwed, "last steps": lastStepsHeartbeats, "missed": mostMissed, "missed at first": mostMissedAtFirst,
 }
 

@@ -69,7 +69,7 @@ func specLateAtTheEnd(t *testing.T, _ *spectest.Spec) {
 	w.until(t, "what comes soon is folded", 2000, func() bool { return a.folds(soon) && b.folds(soon) })
 	w.partition(Fault{Others: []int{b.index}})
 	parted := late(10, b)
-	w.RunFor(max(lingerMs, w.s.Params.GraceMaxMs))
+	w.RunFor(max(holdUpMs, w.s.Params.GraceMaxMs))
 	refused := late(11, a)
 	w.RunFor(2000)
 	if a.folds(refused) || a.folds(parted) || !b.folds(parted) {
@@ -104,7 +104,7 @@ func TestEndLingers(t *testing.T) {
 	w := few(t, 1, 100)
 	o := w.outsider(9)
 	o.meets(t, w.nodes[0])
-	still := max(lingerMs, w.s.Params.GraceMaxMs)
+	still := max(holdUpMs, w.s.Params.GraceMaxMs)
 	said := false
 	once := func() {
 		if !said {
@@ -133,7 +133,7 @@ func TestEndOutlastsChanges(t *testing.T) {
 	w.until(t, "the end is reached", 60_000, func() bool { return n.machine.Rounds().Status().Ended })
 	reached, tokens := w.now, n.machine.View().FoldedTokens()
 	w.until(t, "it is over", 120_000, func() bool { return n.finished })
-	want := 3 * max(lingerMs, w.s.Params.GraceMaxMs)
+	want := 3 * max(holdUpMs, w.s.Params.GraceMaxMs)
 	if took := w.now - reached; took < want-500 || took > want+500 {
 		t.Errorf("over after %d ms, want %d", took, want)
 	}
@@ -146,7 +146,7 @@ func TestEndOutlastsChanges(t *testing.T) {
 // Else each takes the other for gone, and ends with what it has.
 func TestBackNearTheEnd(t *testing.T) {
 	t.Parallel()
-	for away := Time(10 * heartbeat); away <= lingerMs; away += 5 * heartbeat {
+	for away := Time(10 * heartbeat); away <= holdUpMs; away += 5 * heartbeat {
 		w := few(t, 2, 200)
 		a, b := w.nodes[0], w.nodes[1]
 		for _, n := range w.nodes {
@@ -179,7 +179,7 @@ func TestEndWaitsForThoseThatVanished(t *testing.T) {
 				b.crash()
 			}
 		})
-		if waits := quiet > quietMs+4*heartbeat; waits != moves || quiet > lingerMs+500 {
+		if waits := quiet > quietMs+4*heartbeat; waits != moves || quiet > holdUpMs+500 {
 			t.Errorf("addresses change %v: over after %d ms", moves, quiet)
 		}
 	}
@@ -205,8 +205,8 @@ func asItIs(*Node, *outsider)       {}
 func silent(*Node, *outsider, Time) {}
 
 func specFarewell(t *testing.T, s *spectest.Spec) {
-	farewell := s.Number(t, "life", "farewell") * heartbeat
-	if took := endsAfter(t, asItIs, silent); took < farewell || took > farewell+100 {
+	linger := s.Number(t, "life", "linger") * heartbeat
+	if took := endsAfter(t, asItIs, silent); took < linger || took > linger+100 {
 		t.Errorf("stays for %d ms", took)
 	}
 }
@@ -226,7 +226,7 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 					o.heartbeats(n, wire.Heartbeat{State: state})
 				}
 			})
-			if (took > farewellMs+500) != (waits && session) {
+			if (took > lingerMs+500) != (waits && session) {
 				t.Errorf("beside one that says %v, in a session %v, it stays for %d ms", state, session, took)
 			}
 		}
@@ -237,7 +237,7 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 func TestStaysOnlySoLong(t *testing.T) {
 	t.Parallel()
 	meets := func(n *Node, o *outsider) { o.meets(t, n) }
-	if took := endsAfter(t, meets, silent); took < shareMs+lingerMs-200 || took > shareMs+lingerMs+200 {
+	if took := endsAfter(t, meets, silent); took < shareMs+holdUpMs-200 || took > shareMs+holdUpMs+200 {
 		t.Errorf("beside one that never heartbeats it stays for %d ms", took)
 	}
 	// One is heard for a while, and then falls silent.
@@ -247,7 +247,7 @@ func TestStaysOnlySoLong(t *testing.T) {
 			o.heartbeats(n, wire.Heartbeat{State: wire.Joining})
 		}
 	})
-	if want := Time(talks + silentMs + lingerMs); took < want-300 || took > want+300 {
+	if want := Time(talks + silentMs + holdUpMs); took < want-300 || took > want+300 {
 		t.Errorf("beside one that falls silent it stays for %d ms, want %d", took, want)
 	}
 }

@@ -32,7 +32,7 @@ const (
 	shareMs       = 600_000        // for peers that lack the end of the run
 	silentMs      = 10 * heartbeat // until a peer counts as silent
 	doubtMs       = 10 * heartbeat // until words are doubted
-	lingerMs      = 30 * heartbeat // for peers that show another end
-	farewellMs    = heartbeat      // after the end
+	holdUpMs      = 30 * heartbeat // for peers that show another end
+	lingerMs      = heartbeat      // after the end
 	sourcesInVain = 16             // in a row
 )
