@@ -78,8 +78,8 @@ func TestLostIsWhatIsNowhere(t *testing.T) {
 	}
 }
 
-// Tips that were taken when the loop was over take own deltas out of the chain. The account of the end has them.
-func TestLastTipsAreAccountedFor(t *testing.T) {
+// A snapshot that was taken when the loop was over takes own deltas out of the chain. The account of the end has them.
+func TestLastSnapshotIsAccountedFor(t *testing.T) {
 	w := ledgertest.New(t)
 	defer w.Close()
 	n := &node{log: slog.New(slog.DiscardHandler), clock: newClock(), inbox: newMailbox[func(core.Time)]()}

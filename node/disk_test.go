@@ -69,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A joiner without room for the chunks of the tips says so and waits with its
+// A joiner without room for the chunks of a snapshot says so and waits with its
 // snapshot source, which is not to blame; once there is room it gets in.
 func TestFullDiskOfAJoiner(t *testing.T) {
 	t.Parallel()

@@ -255,7 +255,7 @@ func (l ledger) Chunk(id wire.Digest) ([]byte, error) {
 	return b, err
 }
 
-// fetchingKey is where the rounds of fetched tips are kept while there are chunks
+// fetchingKey is where the rounds of a fetched snapshot are kept while there are chunks
 // of them.
 const fetchingKey = "fetching"
 
@@ -266,7 +266,7 @@ func (l ledger) PutFetching(at []uint32) error {
 	return l.Put(fetchingKey, wire.Marshal(at))
 }
 
-// fetching are the rounds of the tips that an earlier process was fetching, nil
+// fetching are the rounds of the snapshot that an earlier process was fetching, nil
 // if it was not.
 func (n *node) fetching() []uint32 {
 	var at []uint32

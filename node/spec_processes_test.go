@@ -17,7 +17,7 @@ import (
 )
 
 // One test for each clause of gossip/SPEC.md that is about processes with one key
-// and about donated tips.
+// and about snapshots that are given away.
 func TestSpecProcesses(t *testing.T) {
 	spectest.Run(t, "T", map[string]spectest.Clause{
 		"T-1": specRecordNumber, "T-2": specListens, "T-3": specDuplicateKeyEnds, "T-4": specDuplicateKeyNamed, "T-5": specDonated,
@@ -167,7 +167,7 @@ func specDonated(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func TestDonatesTipsOfChosenRounds(t *testing.T) {
+func TestGivesSnapshotsOfChosenRounds(t *testing.T) {
 	l := ledgertest.New(t).Rounds(8)
 	defer l.Close()
 	machine := restored(l, 2, 8)

@@ -275,7 +275,7 @@ func (v *view) adopted(n *node, a outer.Adopt) {
 
 // tick does what is due: a live evaluation, the notice of being alone.
 func (v *view) tick(n *node, now core.Time) {
-	if n.machine.View().Phase() == core.Ready { // before, tokens come with tips that others made
+	if n.machine.View().Phase() == core.Ready { // before, tokens come with a snapshot
 		v.speed.note(time.Now(), n.machine.View().FoldedTokens())
 	}
 	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {

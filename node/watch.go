@@ -77,7 +77,7 @@ func (n *node) sawTrouble(event core.Effect) {
 		n.log.Error("fold", "err", e.Err)
 	case replica.NotInstalled:
 		if errors.Is(e.Err, core.ErrUnfit) { // anything else is the disk's, and Check has said it
-			n.log.Error("install tips", "from", e.From, "err", e.Err)
+			n.log.Error("install a snapshot", "from", e.From, "err", e.Err)
 		}
 	case replica.GivenUp:
 		n.log.Warn("the disk took no record for too long: these rounds stay unrecorded", "fragment", e.Fragment, "from", e.Round)
@@ -88,11 +88,11 @@ func (n *node) sawTrouble(event core.Effect) {
 	}
 }
 
-// installed notes that tips were taken whole, and what was left for them.
+// installed records that a snapshot was taken, and what was left for it.
 func (n *node) installed(e replica.Installed) {
 	n.recount()
 	n.view.left(n, e.From, e.Left)
-	n.log.Info("install tips", "from", e.From, "round", e.Tips[0].Round)
+	n.log.Info("install a snapshot", "from", e.From, "round", e.Tips[0].Round)
 }
 
 // recount takes over what the ledger last counted.

@@ -216,10 +216,10 @@ func TestRestart(t *testing.T) {
 	second.until("it contributes again", func(s status.Snapshot) bool { stages[s.Stage] = true; return contributes(s) })
 	for stage := range stages {
 		if strings.Contains(stage, "snapshot") || strings.Contains(stage, "installing") {
-			t.Errorf("restarted node took tips from a peer: %q", stage)
+			t.Errorf("restarted node took a snapshot from a peer: %q", stage)
 		}
 	}
-	// A node that was restarted can give its tips to a newcomer.
+	// A node that was restarted can give a newcomer a snapshot.
 	observer := launch(t, Config{Link: second.link(), Observe: true})
 	observer.until("it is in", func(s status.Snapshot) bool { return s.State == wire.Observing.String() })
 	end := second.end()

@@ -107,10 +107,10 @@ type (
 	// StoreEquivocation keeps the proof that an author signed two deltas for one
 	// round.
 	StoreEquivocation struct{ Equivocation wire.Equivocation }
-	// InstallTips assembles the chunks of a manifest and answers with Installed.
+	// InstallSnapshot assembles the chunks of a manifest. Answer with Installed.
 	// Common are, by fragment, the last rounds up to which this node's chain is known
-	// to be the chain of the tips. Closed are the last rounds that it has closed.
-	InstallTips struct {
+	// to be the chain of the snapshot. Closed are the last rounds that it has closed.
+	InstallSnapshot struct {
 		Manifest       wire.Manifest
 		Common, Closed []uint32
 	}

@@ -154,7 +154,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 	}
 	h := wire.Header{
 		Author: m.self, Fragment: uint16(fragment), Round: round,
-		Base:  min(d.Base, round-1), // tips taken whole may be older than what the steps began on
+		Base:  min(d.Base, round-1), // a snapshot may be older than what the steps began on
 		Steps: d.Steps, Tokens: d.Tokens, Codec: uint8(m.cfg.Params.Codec),
 		Size: uint32(len(d.Payload)), Payload: wire.Sum(d.Payload), Certificate: m.cfg.Certificate,
 	}
@@ -335,8 +335,8 @@ const maxEquivocationRounds = 4096
 
 // forgetHeaders drops the headers of rounds that left the union window. They
 // stay in the ledger. Rounds above the oldest kept base are still of use,
-// however far the window is: the rounds hold their deltas, and tips taken whole
-// may put them inside of the window again.
+// however far the window is: the rounds hold their deltas, and a snapshot may put
+// them inside of the window again.
 func (m *Machine) forgetHeaders(fragment int) {
 	closed, union := m.rounds.Fragment(fragment).Closed(), m.cfg.Params.WindowUnion
 	if closed <= union || closed%forgetEvery != 0 {

@@ -9,14 +9,13 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// donatedLag is how many rounds behind its own tip a snapshot source gives. The deltas of
-// the last rounds may still be on their way, and the joiner must fold them
-// itself.
+// donatedLag is how many rounds behind its own tip a source gives. The deltas of the last
+// rounds may still be on their way, and the joiner must fold them itself.
 const donatedLag = 2
 
-// maxDonatedFolds is how many rounds a snapshot source folds again for the tip of a round
-// whose base it has dropped already. Bases of odd rounds stay for two rounds,
-// and two snapshot sources are seldom further apart.
+// maxDonatedFolds is how many rounds a source folds again for the tip of a round whose base
+// it has dropped already. Bases of odd rounds stay for two rounds, and two sources are
+// seldom further apart.
 const maxDonatedFolds = 4
 
 // Donation is what a manifest says of one fragment.
@@ -27,8 +26,8 @@ type Donation struct {
 	Sets          [][]outer.Delta // of the rounds from there to Round
 }
 
-// Donations chooses what a snapshot source gives of each fragment: the tips of given rounds,
-// or, without any, those that suit a joiner.
+// Donations chooses what a snapshot source gives of each fragment: the tips of given
+// rounds, or, without any, those that suit a joiner.
 func Donations(params outer.Params, m *rounds.Machine, at []uint32) []Donation {
 	all := make([]Donation, m.Fragments())
 	for p := range all {
@@ -83,7 +82,7 @@ func DonateAt(params outer.Params, m *rounds.Machine, p int, round uint32) Donat
 // Link is the link of the tip. There must be Links.
 func (d Donation) Link() outer.Link { return d.Links[len(d.Links)-1] }
 
-// ErrOvertaken: tips of another chain were installed, or rounds folded again, after
+// ErrOvertaken: a snapshot of another chain was installed, or rounds folded again, after
 // the machine asked.
 var ErrOvertaken = errors.New("overtaken by other tips")
 
@@ -103,14 +102,14 @@ func (d Donation) Tip(base *outer.Tip, fold func(tip *outer.Tip, set []outer.Del
 	return tip, nil
 }
 
-// ErrNothingToGive says that none of the tips asked for can be given, or, of tips of
-// the snapshot source's own choice, not all.
+// ErrNothingToGive says that none of the tips asked for can be given, or, where the source
+// chose them, not all.
 var ErrNothingToGive = errors.New("the tips asked for are not held")
 
-// ManifestOf is the manifest of donations; own says that they are the snapshot source's own
-// choice. describe cuts one fragment's tip into chunks and says what they are. Given
-// rounds that cannot be made are left out. Of the own choice all must be there. A
-// run that has folded nothing yet needs no chunks, as every joiner can make genesis.
+// ManifestOf is the manifest of donations; own says that they are the source's own choice.
+// describe cuts one fragment's tip into chunks and says what they are. Given rounds that
+// cannot be made are left out. Of the own choice all must be there. A run that has folded
+// nothing yet needs no chunks, as every joiner can make genesis.
 func ManifestOf(all []Donation, own bool, describe func(fragment int, d Donation) (wire.FragmentManifest, error)) (m wire.Manifest, err error) {
 	empty := own && allGenesis(all)
 	given := empty

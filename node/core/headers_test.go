@@ -16,7 +16,7 @@ import (
 )
 
 // A delta that the rounds hold can be listed to others, also where folds are so far
-// behind that its round has left the union window. Tips of an older round may bring
+// behind that its round has left the union window. A snapshot of an older round may bring
 // it back, and otherwise nobody else would ever hear of it.
 func TestHeadersStayAsLongAsTheirDeltas(t *testing.T) {
 	m := lone(4, 4, 8)

@@ -193,7 +193,7 @@ func (x heardAuthor) unpublished(b *wire.Heartbeat, p int) uint64 {
 	return uint64(max(0, int64(said)+x.owed[p]-x.early[p]))
 }
 
-// forget says that nobody owes anything, as tips were taken whole or more authors are
+// forget says that nobody owes anything, as a snapshot was taken or more authors are
 // heard than are counted.
 func (h *heard) forget() {
 	h.counted = 0

@@ -17,7 +17,7 @@ type Phase int
 const (
 	Dialling   Phase = iota // no peer reached yet
 	Fetching                // asking for a manifest, fetching chunks
-	Installing              // the tips are being put together
+	Installing              // the snapshot is being put together
 	Replaying               // folding the rounds since
 	Ready                   // trains, contributes and donates
 )
@@ -52,7 +52,7 @@ const (
 	holderMs = 600_000
 )
 
-// NeedsChunks says that chunks of others' tips are, or may soon be, asked for or put
+// NeedsChunks says that chunks of a snapshot are, or may soon be, asked for or put
 // together. Until then the store drops none.
 func (v View) NeedsChunks() bool {
 	text, _ := v.m.gossip.JoinPhase()
@@ -64,15 +64,15 @@ type join struct {
 	phase    Phase
 	since    Time // when the phase began
 	began    Time // when the first one did
-	fetching Time // when tips were first asked for
+	fetching Time // when a snapshot was first asked for
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
 	restored bool // the disk had tips
-	met      bool // something of others has reached this node: tips, or a delta of a member that it folded
+	met      bool // something of others has reached this node: a snapshot, or a delta of a member that it folded
 	source   wire.PeerID
-	common   []uint32 // of the tips being installed
+	common   []uint32 // of the snapshot being installed
 	asked    Time     // when a peer was last asked what is missing
-	rounds   int      // to close when replaying began, as the snapshot source had them
+	rounds   int      // to close when replaying began, as the source had them
 }
 
 // Phase is how far this node is on its way into the run.
@@ -87,11 +87,11 @@ func (m *Machine) enter(now Time, p Phase) {
 	m.end.stepped = now
 }
 
-// joins reports whether this node waits for tips taken whole. One that came back
-// with its disk does not: it trains, and takes them on the way if it must.
+// joins reports whether this node waits for a snapshot. One that came back with its disk
+// does not: it trains, and takes one on the way if it must.
 func (m *Machine) joins() bool { return m.join.phase != Ready && !m.join.restored }
 
-// joinPeerUp begins to fetch tips from the first peer that shows up.
+// joinPeerUp begins to fetch a snapshot from the first peer that shows up.
 func (m *Machine) joinPeerUp(now Time) {
 	if m.join.phase != Dialling || m.cfg.Alone && !m.comesBack() {
 		return
@@ -136,8 +136,8 @@ func (m *Machine) dialMs() int64 {
 	return m.cfg.AloneMs
 }
 
-// tickFetch gives up on tips where nobody is there to give them, or nobody
-// gives any that fit.
+// tickFetch gives up on a snapshot where nobody is there to give one, or nobody gives one
+// that fits.
 func (m *Machine) tickFetch(now Time) {
 	m.noteHolder(now)
 	if now-m.join.fetching < m.cfg.AloneMs {
@@ -150,7 +150,7 @@ func (m *Machine) tickFetch(now Time) {
 		m.waitForHolder()
 		return
 	case !source:
-		m.tell(m.join.source, "no peer in sight gives tips of more than genesis: trains from genesis")
+		m.tell(m.join.source, "no peer in sight gives a snapshot beyond genesis: trains from genesis")
 	case failed >= maxFailedSources:
 		m.tell(m.join.source, fmt.Sprintf("%d snapshot sources in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
@@ -160,14 +160,13 @@ func (m *Machine) tickFetch(now Time) {
 	m.enter(now, Ready)
 }
 
-// mayReturn reports whether a peer that holds more than genesis was in sight of
-// late.
+// mayReturn reports whether a peer that holds more than genesis was in sight recently.
 func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.join.holder < holderMs }
 
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
 		m.join.waits = true
-		m.tell(m.join.source, fmt.Sprintf("no peer in sight gives tips of more than genesis: waits up to %d minutes for one that does", holderMs/60_000))
+		m.tell(m.join.source, fmt.Sprintf("no peer in sight gives a snapshot beyond genesis: waits up to %d minutes for one that does", holderMs/60_000))
 	}
 }
 
@@ -223,7 +222,7 @@ func (m *Machine) sourceInSight() bool {
 }
 
 // noteHolder notes when a peer was in sight that holds more than genesis. Of guests only the first
-// sight counts. A member closed what they hold and may return, but who gives no tips is no reason to
+// sight counts. A member closed what they hold and may return, but who gives no snapshot is no reason to
 // wait for ever.
 func (m *Machine) noteHolder(now Time) {
 	switch holds := func(_ wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 }; {
@@ -288,7 +287,7 @@ func (m *Machine) closed() []uint32 {
 }
 
 // snapshot takes a manifest whose chunks are all stored. One that says round 0
-// everywhere is a run that has not begun: genesis is the tip.
+// everywhere is of a run that has not begun: genesis is the tip.
 func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 	m.join.source = e.Source
 	for _, f := range e.Manifest.Fragments {
@@ -297,14 +296,14 @@ func (m *Machine) snapshot(now Time, e gossip.Snapshot) {
 				m.enter(now, Installing)
 			}
 			m.join.common = m.gossip.Chains().CommonWith(e.Manifest.Author)
-			m.emit(InstallTips{Manifest: e.Manifest, Common: m.join.common, Closed: m.closed()})
+			m.emit(InstallSnapshot{Manifest: e.Manifest, Common: m.join.common, Closed: m.closed()})
 			return
 		}
 	}
 	m.replay(now) // rounds may have closed above it
 }
 
-// replay begins to fetch what came since the tips.
+// replay begins to fetch what came since the snapshot.
 func (m *Machine) replay(now Time) {
 	if m.joins() {
 		m.enter(now, Replaying)
@@ -313,14 +312,14 @@ func (m *Machine) replay(now Time) {
 	m.gossip.Compare(now, m.join.source)
 }
 
-// ErrInstall says that tips taken from a peer do not fit this run.
-var ErrInstall = errors.New("install tips")
+// ErrInstall says that a peer's snapshot does not fit this run.
+var ErrInstall = errors.New("install a snapshot")
 
-// Installed takes the tips that InstallTips came to, with the links that lead to each.
-// With ErrUnfit the tips do not fit: a joiner asks for others, and a node that has
-// joined goes on with what it has until repair decides anew. Any other err is of the
-// own disk, which could not take the tips or lost a part of them. In a while the node
-// fetches what is missing of the same tips.
+// Installed takes the tips that InstallSnapshot came to, with the links that lead to each.
+// With ErrUnfit they do not fit: a joiner asks for another snapshot, and a node that has
+// joined goes on with what it has until repair decides anew. Any other err is of the own
+// disk, which could not take the snapshot or lost a part of it. In a while the node fetches
+// what is missing of the same one.
 func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link, err error) error {
 	if err != nil {
 		m.notInstalled(now, err)
@@ -331,7 +330,7 @@ func (m *Machine) Installed(now Time, tips []*outer.Tip, history [][]outer.Link,
 	}
 	m.join.met = true
 	m.gossip.Installed(now, m.join.common, nil)
-	m.heard.forget() // the tips have deltas that never come by themselves
+	m.heard.forget() // the snapshot has deltas that never come by themselves
 	m.replay(now)
 	m.pump(now)
 	return nil

@@ -48,7 +48,7 @@ func (l ledger) HeaderAt(_ int, _ uint32, id wire.Digest) (wire.Header, bool, er
 }
 
 // TestLeaveChain has a node leave a chain, all of whose rounds fold a delta of its own,
-// for tips with a history that folds some of them.
+// for a snapshot with a history that folds some of them.
 func TestLeaveChain(t *testing.T) {
 	const union = 8
 	all, none := func(uint32) bool { return true }, func(uint32) bool { return false }
@@ -63,9 +63,9 @@ func TestLeaveChain(t *testing.T) {
 		"of a history that begins later": {20, 10, 20, all, []uint32{6, 7, 8, 9}, []uint32{6, 7, 8, 9}},
 		"none of them":                   {20, 14, 20, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, []uint32{6, 7, 8, 9, 10, 11, 12}},
 		"every other one":                {20, 6, 20, func(r uint32) bool { return r%2 == 0 }, []uint32{7, 9, 11, 13, 15, 17, 19}, []uint32{7, 9, 11}},
-		"tips of an older round":         {20, 10, 16, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, []uint32{6, 7, 8, 9, 10, 11, 12}},
-		"tips older than the window":     {25, 6, 10, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}},
-		"tips older, all folded":         {25, 6, 10, all, []uint32{11, 12, 13, 14, 15, 16, 17}, []uint32{11, 12, 13, 14, 15, 16, 17}},
+		"snapshot of an older round":     {20, 10, 16, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, []uint32{6, 7, 8, 9, 10, 11, 12}},
+		"snapshot older than the window": {25, 6, 10, none, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []uint32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}},
+		"snapshot older, all folded":     {25, 6, 10, all, []uint32{11, 12, 13, 14, 15, 16, 17}, []uint32{11, 12, 13, 14, 15, 16, 17}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := ledger{}

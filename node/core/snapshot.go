@@ -111,8 +111,8 @@ func PackChunk(chunk []byte) []byte {
 	return codec.Pack(chunk)
 }
 
-// ErrUnfit: tips are not what the run's can be, so their snapshot source is to blame.
-var ErrUnfit = errors.New("the tips do not fit this run")
+// ErrUnfit: a snapshot is not what the run's can be, so its source is to blame.
+var ErrUnfit = errors.New("the snapshot does not fit this run")
 
 // Assemble puts the chunks of a manifest together: the tip of each fragment, and the
 // links that lead to it. What chunk returns is an error of the disk; tips that do

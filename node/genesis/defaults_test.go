@@ -110,8 +110,8 @@ func TestModelConfigFile(t *testing.T) {
 	}
 }
 
-// A model whose tips are too large with momentum goes without, and one whose tips are too large in any case is refused.
-func TestTipsOfALargeModel(t *testing.T) {
+// A model whose snapshot is too large with momentum goes without, and one whose snapshot is too large anyway is refused.
+func TestSnapshotOfALargeModel(t *testing.T) {
 	c := llama.Config{Vocab: 256, Hidden: 2048, Layers: 80, Heads: 16, KVHeads: 16, Intermediate: 5632, Context: 1024, RopeTheta: 10000, NormEps: 1e-5, Tied: true}
 	if g, _, err := (Spec{Model: c, Tokens: 1000}).Make(); err != nil || !g.Outer.NoMomentum || g.OuterParams().Mu != 0 {
 		t.Errorf("%v, without momentum: %v", err, g.Outer.NoMomentum)

@@ -14,7 +14,7 @@ import (
 // chunks too, and Genesis.First has their digests. So a genesis stays small, and each chunk can
 // be checked by itself.
 
-// maxFirst bounds the chunks of the list: 65536 chunks of values, 16 GiB, more than the tips of a
+// maxFirst bounds the chunks of the list: 65536 chunks of values, 16 GiB, more than the snapshot of a
 // run may have.
 const maxFirst = 8
 

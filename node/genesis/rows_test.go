@@ -45,7 +45,7 @@ func TestABillionParameters(t *testing.T) {
 	}
 }
 
-// The manifest of all tips of a billion values is within what such a node reads. One of a small run reads a twentieth of it.
+// The manifest of a snapshot of a billion values is within what such a node reads. One of a small run reads a twentieth of it.
 func TestManifestsFollowTheRun(t *testing.T) {
 	g := ofSizes(t, billion, 0)
 	m := wire.Manifest{}

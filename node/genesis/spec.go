@@ -159,7 +159,7 @@ func (s Spec) fold(g *Genesis) (e Expected, err error) {
 			return e, err
 		}
 	}
-	if g.Outer = o.Resolved(); !g.tipsFit() {
+	if g.Outer = o.Resolved(); !g.snapshotFits() {
 		g.Outer.NoMomentum = true // half of what joiners are given
 	}
 	if s.Fragments == 0 || !g.BuiltIn() {

@@ -24,9 +24,9 @@ const (
 	// maxLayers bounds the tensors that are listed before anything is known of
 	// a model: ten times the deepest in use.
 	maxLayers = 1 << 10
-	// maxTips bounds the tips of all fragments together: their chunks' digests
+	// maxSnapshot bounds the tips of all fragments together: their chunks' digests
 	// must fit one manifest (wire.MaxManifest), and some room is for the links that lead to them.
-	maxTips = 28 << 30
+	maxSnapshot = 28 << 30
 	// maxHistory is the room for the links that lead to a tip: 256 rounds of a
 	// thousand deltas each are half of it.
 	maxHistory = 16 << 20
@@ -150,8 +150,8 @@ func (g Genesis) validatePlan() error {
 	if err := g.OuterParams().CheckPlan(plan); err != nil {
 		return fmt.Errorf("genesis: Outer: %w", err)
 	}
-	if all := g.TipsSize(plan); all > maxTips {
-		return fmt.Errorf("genesis: Model has %d parameters, whose tips take %d bytes; joiners can be given at most %d: use a smaller model", g.Params(), all, maxTips)
+	if all := g.TipsSize(plan); all > maxSnapshot {
+		return fmt.Errorf("genesis: Model has %d parameters, whose snapshot takes %d bytes; joiners can be given at most %d: use a smaller model", g.Params(), all, maxSnapshot)
 	}
 	for p, f := range plan {
 		if !g.travels(f) {
@@ -186,8 +186,8 @@ func (g Genesis) LargestTip() uint64 {
 	return uint64(size + maxHistory)
 }
 
-// tipsFit says whether joiners can be given the tips of all fragments.
-func (g Genesis) tipsFit() bool { return g.TipsSize(g.Plan()) <= maxTips }
+// snapshotFits says whether joiners can be given the tips of all fragments.
+func (g Genesis) snapshotFits() bool { return g.TipsSize(g.Plan()) <= maxSnapshot }
 
 // TipsSize is the size of the encoded tips of all fragments.
 func (g Genesis) TipsSize(plan outer.Plan) (all int) {

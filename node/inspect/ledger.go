@@ -35,7 +35,7 @@ type LedgerFragment struct {
 	Closed   uint32 `json:"closed"`              // last recorded round
 	EndRound uint32 `json:"end_round,omitempty"` // first round at which the budget was reached
 	Tokens   uint64 `json:"tokens"`              // folded, by the last record
-	Missing  uint32 `json:"missing_rounds"`      // up to Closed without a record: older than tips that were taken whole, or the disk took none for too long
+	Missing  uint32 `json:"missing_rounds"`      // up to Closed without a record: older than a snapshot that was taken, or the disk took none for too long
 	Deltas   int    `json:"deltas"`              // folded
 	Open     int    `json:"open_deltas"`         // known and not folded
 	Unknown  int    `json:"unknown_deltas"`      // folded before this node joined, header not held

@@ -40,7 +40,7 @@ func (q Quota) Limited() bool { return q.Bytes > 0 }
 // it has, and sends only heartbeats until the period ends.
 const reserveParts = 50
 
-// Bulk is how much of the quota payloads and tips may take.
+// Bulk is how much of the quota payloads and snapshots may take.
 func (q Quota) Bulk() uint64 { return q.Bytes - q.Bytes/reserveParts }
 
 // Ends is when the period of a time ends.

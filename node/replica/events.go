@@ -36,13 +36,13 @@ type (
 		Fragment int
 		Loss     outer.Loss
 	}
-	// Installed: tips were taken whole. It comes before the machine knows.
+	// Installed: a snapshot was taken. It comes before the machine knows.
 	Installed struct {
 		From wire.PeerID
 		Tips []*outer.Tip
 		Left core.Left // with the chain that they replace
 	}
-	// NotInstalled: tips do not fit, or the disk did not take them.
+	// NotInstalled: a snapshot does not fit, or the disk did not take it.
 	NotInstalled struct {
 		From wire.PeerID
 		Err  error

@@ -8,7 +8,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// install puts the chunks of a manifest together, in place of the tips held here.
+// install puts the chunks of a snapshot together, in place of the tips held here.
 // Nothing may ever mix fragments of two chains, so the order is:
 //
 //  1. one commit of the ledger, which names the new tips, drops all other bases
@@ -17,7 +17,7 @@ import (
 //
 // A crash or an error before the commit leaves the old chain with all its
 // bases; a crash after it, the new chain.
-func (r *Replica) install(e core.InstallTips) {
+func (r *Replica) install(e core.InstallSnapshot) {
 	from := e.Manifest.Author
 	tips, links, err := core.Assemble(e.Manifest, r.plan, r.params, r.ledger.Chunk)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *Replica) install(e core.InstallTips) {
 	})
 }
 
-// changeChain writes tips that were taken whole, and the links that lead to them.
+// changeChain writes a snapshot, and the links that lead to it.
 func (r *Replica) changeChain(tips []*outer.Tip, links [][]outer.Link, common, closed []uint32) (core.Left, error) {
 	own, err := r.ledger.Own()
 	if err != nil {
@@ -70,14 +70,14 @@ func (r *Replica) changeChain(tips []*outer.Tip, links [][]outer.Link, common, c
 	return left, nil
 }
 
-// notInstalled has other tips fetched where these do not fit. Anything else that went
+// notInstalled has another snapshot fetched where this one does not fit. Anything else that went
 // wrong is this disk's doing: the chunks stay, and what it lacks of them is
 // fetched again when it may have room.
 func (r *Replica) notInstalled(from wire.PeerID, err error) {
 	if errors.Is(err, core.ErrUnfit) {
 		r.watcher.Check("drop chunks", r.ledger.DropChunks())
 	} else {
-		r.watcher.Check("install tips", err)
+		r.watcher.Check("install a snapshot", err)
 	}
 	r.exec.Post(func(now core.Time) {
 		r.watcher.Saw(NotInstalled{from, err})

@@ -21,7 +21,7 @@ func inWindow(t *testing.T) *rig {
 	return g
 }
 
-// another is a snapshot source of the tips of a round, on a chain whose rounds lack a delta.
+// another is a source of the snapshot of a round, on a chain whose rounds lack a delta.
 func another(t *testing.T, round int) *rig {
 	g := inWindow(t)
 	g.keys = slices.Clone(g.keys[1:2])
@@ -29,15 +29,15 @@ func another(t *testing.T, round int) *rig {
 	return g.write(round, true).write(2, false).start()
 }
 
-// fetch brings the chunks of a snapshot source's tips, and returns what installs them.
-func (g *rig) fetch(source *rig) core.InstallTips {
+// fetch brings the chunks of a source's snapshot, and returns what installs them.
+func (g *rig) fetch(source *rig) core.InstallSnapshot {
 	g.t.Helper()
 	g.source = source
 	g.Machine().Step(g.now, gossip.PeerUp{Peer: wire.PeerIDOf(source.keys[0])})
 	g.Machine().Gossip().FetchTips(g.now)
 	for g.Execute(); len(g.work["install"]) == 0; g.Execute() {
 		if g.run("loop")+g.run("disk")+g.run("fold") == 0 {
-			g.t.Fatal("the tips do not come")
+			g.t.Fatal("the snapshot does not come")
 		}
 	}
 	g.run("disk")
@@ -46,7 +46,7 @@ func (g *rig) fetch(source *rig) core.InstallTips {
 	for p := range last {
 		last[p], _ = g.disk.LastRound(p) // which has no errors
 	}
-	return core.InstallTips{Manifest: source.offer(), Common: g.Machine().Gossip().Chains().Common(), Closed: last}
+	return core.InstallSnapshot{Manifest: source.offer(), Common: g.Machine().Gossip().Chains().Common(), Closed: last}
 }
 
 // ownRound puts a round of fragment 0 on the disk that folded an own delta alone.
@@ -62,7 +62,7 @@ func (g *rig) ownRound() wire.Digest {
 	return id
 }
 
-// Tips of another chain replace bases and records of all fragments. Folds and drops that
+// A snapshot of another chain replaces bases and records of all fragments. Folds and drops that
 // were wanted before do not touch them. A restart begins with them.
 func TestInstall(t *testing.T) {
 	other := another(t, 5)
@@ -107,7 +107,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Records below tips of the own chain stay.
+// Records below a snapshot of the own chain stay.
 func TestInstallOnTheOwnChain(t *testing.T) {
 	ahead := inWindow(t)
 	ahead.keys[0] = ahead.keys[1]
@@ -120,7 +120,7 @@ func TestInstallOnTheOwnChain(t *testing.T) {
 }
 
 // A disk that fails leaves the chain that was, on disk and in memory, and keeps the
-// chunks: the tips are taken once it has room.
+// chunks: the snapshot is taken once it has room.
 func TestInstallOnABadDisk(t *testing.T) {
 	bad := errors.New("cannot be read")
 	for _, what := range []string{"full", "Own", "Rounds"} {
@@ -144,14 +144,14 @@ func TestInstallOnABadDisk(t *testing.T) {
 			t.Errorf("%s: an old base: %v", what, err)
 		}
 		if g.do(install); len(saw[replica.Installed](g)) != 1 {
-			t.Errorf("%s: the same tips do not fit any more", what)
+			t.Errorf("%s: the same snapshot does not fit any more", what)
 		}
 	}
 }
 
-// A failed install is the snapshot source's doing only where the tips do not fit the run: then the
+// A failed install is the snapshot source's doing only where it does not fit the run: then the
 // chunks go.
-func TestWhoseTipsDoNotFit(t *testing.T) {
+func TestWhoseSnapshotDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		spoil func(*rig, *wire.Manifest)
@@ -198,7 +198,7 @@ func TestInstallForgetsWhatTheOtherChainLeavesOut(t *testing.T) {
 	}
 }
 
-// Where the history that comes with the tips begins after the fork, what is lost is what
+// Where the history that comes with the snapshot begins after the fork, what is lost is what
 // was folded since others last showed the same.
 func TestLeftBehindBeforeTheHistory(t *testing.T) {
 	g := inWindow(t)
@@ -211,7 +211,7 @@ func TestLeftBehindBeforeTheHistory(t *testing.T) {
 	want(t, "of fragment 1: all five", len(left.Own[1]), 5)
 }
 
-// Own deltas that both chains fold, older than the history that comes with the tips: their
+// Own deltas that both chains fold, older than the history that comes with the snapshot: their
 // records go, and a restart must not take them for in flight.
 func TestInstallForgetsWhatWasFoldedBeforeTheHistory(t *testing.T) {
 	g := inWindow(t).write(1, true)

@@ -13,8 +13,8 @@ type Policy struct {
 	// Bytes that the ledger may take before payloads that nobody can ask for any
 	// more are dropped; 0 = they stay.
 	KeepBytes int64
-	// Milliseconds that chunks of tips stay after the last one came: a node that
-	// has to take newer tips soon finds most of them again.
+	// Milliseconds that chunks of a snapshot stay after the last one came: a node that
+	// has to take a newer one soon finds most of them again.
 	ChunksStayMs int64
 
 	// Milliseconds after which a leaver goes though peers have not taken all that it
@@ -24,20 +24,19 @@ type Policy struct {
 	Source SourcePolicy
 }
 
-// SourcePolicy says how tips are given away.
+// SourcePolicy says how snapshots are given away.
 type SourcePolicy struct {
-	// A manifest of the snapshot source's own choice serves all askers for so many
-	// milliseconds, and for so many rounds that close meanwhile: the joiner has to
-	// fetch these too.
+	// A manifest of the source's own choice serves all askers for so many milliseconds,
+	// and for so many rounds that close meanwhile: the joiner has to fetch these too.
 	FreshMs     int64
 	FreshRounds uint32
-	// How often a snapshot source chooses what it gives. Rounds close and are folded again
-	// between its choice and the reading of a base, which may be gone then; for the
-	// asker a pause is a long time.
+	// How often a source chooses what it gives. Rounds close and are folded again between
+	// its choice and the reading of a base, which may be gone then; for the asker a pause
+	// is a long time.
 	Tries int
-	// For how many times as long as it folded for others a snapshot source folds nothing for
-	// them: anybody may ask for it. Other snapshot sources may have a base of those rounds.
-	Rest int64
+	// A source that folded for others folds nothing for them for this many times as long:
+	// anybody may ask for it. Other sources may have a base of those rounds.
+	Pause int64
 	// Once there are more chunks than so many whole manifests have, chunks that
 	// nobody asked for lately go first. So a slow joiner can finish, and memory is
 	// bounded.
@@ -54,6 +53,6 @@ const largeTip = 4 << 20
 func NodePolicy() Policy {
 	return Policy{
 		BaseEvery: 4, MaxUnrecorded: maxUnrecorded, ChunksStayMs: 60_000,
-		Source: SourcePolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Rest: 4, Sets: 2, InMemory: largeTip},
+		Source: SourcePolicy{FreshMs: 15_000, FreshRounds: 4, Tries: 4, Pause: 4, Sets: 2, InMemory: largeTip},
 	}
 }

@@ -96,7 +96,7 @@ type Ledger interface {
 	PutChunk(id wire.Digest, b []byte) error
 	Chunk(id wire.Digest) ([]byte, error)
 	DropChunks() error
-	PutFetching(at []uint32) error // rounds of the tips that the chunks are of; nil = none
+	PutFetching(at []uint32) error // rounds of the snapshot that the chunks are of; nil = none
 }
 
 // Errors of a Ledger.
@@ -105,7 +105,7 @@ var (
 	ErrFatal = errors.New("the node cannot go on")
 )
 
-// InstalledFragment is what replaces one fragment in the ledger when tips are taken whole.
+// InstalledFragment is what replaces one fragment in the ledger when a snapshot is taken.
 type InstalledFragment struct {
 	Tip    *outer.Tip
 	Links  []outer.Link // that lead to it, oldest first

@@ -65,7 +65,7 @@ func (g *rig) Call(e gossip.Call) {
 	})
 }
 
-// serves answers requests for tips.
+// serves answers requests for snapshots.
 func (g *rig) serves(request []byte) ([]byte, error) {
 	q, err := wire.DecodeRequest(request)
 	g.check(err)

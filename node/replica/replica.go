@@ -59,7 +59,7 @@ type Replica struct {
 	retention retention
 	epoch     int   // of the machine's tips: counts installs
 	leftAt    int64 // Elapsed when an ordered leave began; 0 = it did not
-	chunksAt  int64 // Elapsed when a chunk of others' tips was last stored, or this began; -1 = there are none
+	chunksAt  int64 // Elapsed when a chunk of a snapshot was last stored, or this began; -1 = there are none
 }
 
 // Machine is the protocol of this node.
@@ -141,7 +141,7 @@ func (r *Replica) executeWrite(e core.Effect) {
 	case core.MarksKnown:
 		r.watcher.Saw(e)
 		r.write("note the marks", r.ledger.PutMarksKnown)
-	case core.InstallTips:
+	case core.InstallSnapshot:
 		r.exec.Install(func() { r.install(e) })
 	default:
 		r.executeOuter(e)

@@ -46,7 +46,7 @@ type rig struct {
 	gone       bool     // streams have ended
 	source     *rig     // answers calls
 	common     []uint32 // what earlier processes had in common with others
-	joins      bool     // takes the tips of others before it trains
+	joins      bool     // takes a snapshot before it trains
 	cut        bool     // folds are to end
 	scratch    replica.Scratch
 

@@ -63,9 +63,9 @@ func (r *Replica) readChunk(b *blob, id wire.Digest) []byte {
 	return chunk
 }
 
-// replyManifest serves tips of given rounds, one for each fragment. Without rounds
-// it serves tips of one moment: of each fragment the newest base that still lets a
-// joiner fold deltas on their way. Where there is nothing to give the asker tries
+// replyManifest serves a snapshot: tips of given rounds, one for each fragment. Without
+// rounds it serves for each fragment the newest base that still lets a joiner fold deltas
+// on their way. Where there is nothing to give the asker tries
 // another snapshot source.
 func (r *Replica) replyManifest(handle uint64, at []uint32, tries int) {
 	machine, own := r.machine.Rounds(), at == nil
@@ -91,8 +91,8 @@ func outdated(err error) bool {
 
 // source keeps the chunks of the tips that it handed out recently.
 type source struct {
-	making sync.Mutex // one manifest at a time: it takes memory and hashing
-	rested int64      // nothing is folded for others before; under making
+	making  sync.Mutex // one manifest at a time: it takes memory and hashing
+	resumes int64      // nothing is folded for others before; under making
 
 	mu       sync.Mutex
 	manifest []byte // the last of the node's own choice
@@ -217,9 +217,9 @@ func (d *source) madeSince(asked int64) []byte {
 	return d.manifest
 }
 
-// afford leaves out, while the snapshot source rests, what would have to be folded.
+// afford leaves out, while the source pauses, what would have to be folded.
 func (r *Replica) afford(wants []core.Donation) []core.Donation {
-	if r.exec.Elapsed() >= r.source.rested {
+	if r.exec.Elapsed() >= r.source.resumes {
 		return wants
 	}
 	wants = slices.Clone(wants)
@@ -247,16 +247,16 @@ func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool)
 		return b.manifest, nil
 	})
 	if slices.ContainsFunc(wants, func(w core.Donation) bool { return len(w.Sets) > 0 }) {
-		r.source.rest(began, r.exec.Elapsed(), r.policy.Source.Rest)
+		r.source.pause(began, r.exec.Elapsed(), r.policy.Source.Pause)
 	}
 	return m, size, err
 }
 
 var errGone = errors.New("the asker is gone")
 
-// rest begins after what was folded for others from began to now.
-func (d *source) rest(began, now, times int64) {
-	d.rested = max(d.rested, now+times*(now-began))
+// pause begins after what was folded for others from began to now.
+func (d *source) pause(began, now, times int64) {
+	d.resumes = max(d.resumes, now+times*(now-began))
 }
 
 // blobOf returns the chunks of a donation, cut now if they are not at hand.

@@ -19,7 +19,7 @@ import (
 	"atoll/tensor/codec"
 )
 
-// ask asks for tips; nil where there is nothing to give.
+// ask asks for a snapshot; nil where there is nothing to give.
 func (g *rig) ask(at ...uint32) []byte { return g.do(gossip.ReplyManifest{Handle: 1, At: at}).answer() }
 
 // answer is the body of the last response to handle 1, nil for NotFound.
@@ -50,11 +50,11 @@ func (g *rig) chunk(id wire.Digest) []byte {
 	return g.do(gossip.ReplyChunk{Handle: 1, Digest: id}).answer()
 }
 
-// refuses fails where tips are given.
+// refuses fails where a snapshot is given.
 func (g *rig) refuses(why string, at ...uint32) {
 	g.t.Helper()
 	if g.ask(at...) != nil {
-		g.t.Errorf("%s, and it gives tips of rounds %v", why, at)
+		g.t.Errorf("%s, and it gives a snapshot of rounds %v", why, at)
 	}
 }
 
@@ -307,7 +307,7 @@ func (s *scrap) Close() error {
 	return nil
 }
 
-// givesFrom is what a snapshot source of eight rounds gives, with tips in scratch.
+// givesFrom is what a source of eight rounds gives, with tips in scratch.
 func givesFrom(t *testing.T, s *scraps) (*rig, wire.Manifest) {
 	t.Helper()
 	g := newRig(t)

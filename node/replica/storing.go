@@ -43,7 +43,7 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 	})
 }
 
-// storeChunk keeps a chunk of tips, or tells that it is still missing.
+// storeChunk keeps a chunk of a snapshot, or tells that it is still missing.
 func (r *Replica) storeChunk(e gossip.StoreChunk) {
 	err := r.ledger.PutChunk(e.Digest, e.Bytes)
 	r.watcher.Check("store chunk", err)
@@ -55,7 +55,7 @@ func (r *Replica) storeChunk(e gossip.StoreChunk) {
 	})
 }
 
-// DropOldChunks drops the chunks of tips that are of no use any more. It belongs to
+// DropOldChunks drops the chunks of snapshots that are of no use any more. It belongs to
 // the loop; some calls a minute are enough.
 func (r *Replica) DropOldChunks() {
 	if r.chunksAt < 0 || r.exec.Elapsed()-r.chunksAt < r.policy.ChunksStayMs || r.machine.View().NeedsChunks() {

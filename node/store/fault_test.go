@@ -251,7 +251,7 @@ func (l *session) checkFiles(t *testing.T, s *Store) {
 		bases, err := s.Bases(p)
 		must(t, err)
 		if l.install && (len(bases) != 1 || bases[0] != 9) {
-			t.Errorf("fragment %d: bases %v after tips were installed", p, bases)
+			t.Errorf("fragment %d: bases %v after a snapshot was installed", p, bases)
 		}
 		for _, round := range bases {
 			if _, err := s.Base(p, round); err != nil && !errors.Is(err, ErrCorrupt) {
@@ -391,8 +391,8 @@ func TestSlowFileHoldsUpNothing(t *testing.T) {
 		{"checkpoint", OpWrite, func(s *Store) error { return s.PutCheckpoint(strings.NewReader("adam")) }},
 		{"checkpoint", OpSync, func(s *Store) error { return s.PutCheckpoint(strings.NewReader("adam")) }},
 		{"kept state", OpWrite, func(s *Store) error { return s.PutBase(0, 1, encoded("tip")) }},
-		{"tips of a join", OpWrite, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
-		{"tips of a join", OpSync, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
+		{"snapshot of a join", OpWrite, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
+		{"snapshot of a join", OpSync, func(s *Store) error { return s.Install(tipsOf(9, 1)) }},
 		{"segment", OpWrite, seal}, {"segment", OpSync, seal},
 		{"payload", OpWrite, makeDelta(3, 0, 2).put},
 		{"scratch", OpWrite, scratch},

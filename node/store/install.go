@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Installed is what one fragment goes on from when tips are taken whole.
+// Installed is what one fragment goes on from when a snapshot is taken.
 type Installed struct {
 	Round  uint32        // that the tip is of
 	Tip    io.WriterTo   // as a file has it
@@ -29,7 +29,7 @@ type Installed struct {
 // names of their own before one commit of the index changes over to them.
 func (s *Store) Install(fragments []Installed) error {
 	if err := s.install(fragments); err != nil {
-		return fmt.Errorf("install tips of %d fragments: %w", len(fragments), err)
+		return fmt.Errorf("install a snapshot of %d fragments: %w", len(fragments), err)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ const (
 	Adopted   End = "adopted"   // it is in the model here
 	Missed    End = "missed"    // its round became final without it
 	Refused   End = "refused"   // it breaks the rules of the run
-	Installed End = "installed" // tips that were taken whole stand past its round
+	Installed End = "installed" // a snapshot stands past its round
 	Returned  End = "returned"  // an own one: its work is unpublished again
 	Discarded End = "discarded" // an own one: its work is lost
 )

@@ -70,7 +70,7 @@ func TestMerge(t *testing.T) {
 		Closes: []Close{
 			{Node: b, Round: 1, At: 32, Why: "grace over"},
 			{Node: a, Round: 1, At: 33, Why: "answered"},
-			{Node: b, Round: 1, At: 60, Why: "closed elsewhere"}, // after it took tips of an older round
+			{Node: b, Round: 1, At: 60, Why: "closed elsewhere"}, // after it took a snapshot of an older round
 		},
 	}
 	want := Trace{Closes: []Close{all.Closes[1], all.Closes[2]}, Lines: []Line{

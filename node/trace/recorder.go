@@ -182,7 +182,7 @@ func (r *Recorder) closed(now int64, e rounds.Closed) {
 	r.closes[e.Fragment][round] = now
 	delete(r.closes[e.Fragment], round-r.cfg.Window-1) // no delta comes later than that
 	for _, l := range r.open {
-		if l.Fragment == e.Fragment && l.Round == round && l.Closed == 0 { // tips taken whole may close it once more
+		if l.Fragment == e.Fragment && l.Round == round && l.Closed == 0 { // a snapshot may close it once more
 			l.Closed = now
 		}
 	}
@@ -241,7 +241,7 @@ func (r *Recorder) adopted(now int64, a outer.Adopt) {
 	r.folds = kept
 }
 
-// installed ends what tips that were taken whole have overtaken. What becomes of own
+// installed ends what a snapshot has overtaken. What becomes of own
 // deltas is told when they are adopted.
 func (r *Recorder) installed(e replica.Installed) {
 	r.folds = nil
