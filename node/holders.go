@@ -33,7 +33,7 @@ func newHolders() holders {
 	return holders{lru[wire.Digest](maxAnnounced), lru[[]wire.PeerID](maxEarlyMessages)}
 }
 
-// lru is a map that forgets what was used least of late.
+// lru is a map that forgets what was used least recently.
 func lru[V any](size int) *simplelru.LRU[wire.Digest, V] {
 	l, err := simplelru.NewLRU[wire.Digest, V](size, nil)
 	if err != nil {

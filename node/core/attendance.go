@@ -5,71 +5,71 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Rounds wait for the learners that answer them. That a key heartbeats as a learner, or announces
-// deltas, costs nothing: what counts is a payload that came. Who is left out here loses nothing
-// else: its next payload is folded, late at worst, and the rounds wait for it again.
+// Rounds wait for the learners that publish in them. To send heartbeats as a learner, or announce
+// deltas, costs a key nothing: what counts is a payload that came. A learner that is left out here
+// loses nothing else: its next payload is folded, late at worst, and the rounds wait for it again.
 
 const (
-	// mostMissed is how many rounds with deltas may close without a payload of a learner before
-	// none waits for it any more. On thin links many payloads in a row come late.
+	// mostMissed is how many rounds with deltas may close without a payload of a learner before no
+	// round waits for it any more. On thin links many payloads in a row come late.
 	mostMissed = 16
-	// mostMissedAtFirst is the same for one that was here before the run began, while nothing of it
-	// has come. What is not there within a round, whose grace is long then, may never come.
+	// mostMissedAtFirst is the same for a learner that was here before the run began, while nothing of
+	// it has come. What is not there within a round, whose grace is long then, may never come.
 	mostMissedAtFirst = 1
-	// maxAttending bounds the learners that are noted: as many as a table of peers has.
+	// maxAttending bounds the learners that are recorded: as many as a table of peers has.
 	maxAttending = 4096
 )
 
-// attendance is who answers rounds of late. It counts the rounds of all fragments, in the life of
-// this process.
+// attendance is which learners published recently. It counts the rounds of all fragments, in the
+// life of this process.
 type attendance struct {
-	closed  uint64                  // rounds closed that have deltas
-	answers map[wire.PeerID]answers // by learner
-	present int                     // learners that rounds wait for, this node among them, and no guests
-	changes uint64                  // changes whenever another learner may be waited for
+	closed   uint64                  // rounds closed that have deltas
+	arrivals map[wire.PeerID]arrival // by learner
+	present  int                     // learners that rounds wait for, this node among them, and no guests
+	changes  uint64                  // changes whenever another learner may be waited for
 }
 
-// answers is what came of a learner.
-type answers struct {
+// arrival is what came of a learner.
+type arrival struct {
 	came bool   // a payload did; else it was here before the run began
 	at   uint64 // closed, when the last one came
 }
 
 // newAttendance knows nobody.
 func newAttendance() attendance {
-	return attendance{answers: map[wire.PeerID]answers{}, present: 1}
+	return attendance{arrivals: map[wire.PeerID]arrival{}, present: 1}
 }
 
-// attended notes that a payload of a learner came.
-func (a *attendance) attended(id wire.PeerID) { a.note(id, answers{came: true, at: a.closed}) }
+// attended records that a payload of a learner came.
+func (a *attendance) attended(id wire.PeerID) { a.record(id, arrival{came: true, at: a.closed}) }
 
-func (a *attendance) note(id wire.PeerID, is answers) {
-	was, known := a.answers[id]
-	if known && was == is || !known && len(a.answers) >= maxAttending && !a.makeRoom() {
+func (a *attendance) record(id wire.PeerID, is arrival) {
+	was, known := a.arrivals[id]
+	if known && was == is || !known && len(a.arrivals) >= maxAttending && !a.makeRoom() {
 		return
 	}
-	a.answers[id] = is
+	a.arrivals[id] = is
 	a.changes++
 }
 
 // makeRoom forgets those of whom nothing came for the longest time, unless all came just now.
 func (a *attendance) makeRoom() bool {
 	oldest := a.closed
-	for _, x := range a.answers {
+	for _, x := range a.arrivals {
 		oldest = min(oldest, x.at)
 	}
 	if oldest == a.closed {
 		return false
 	}
-	for id, x := range a.answers {
+	for id, x := range a.arrivals {
 		if x.at == oldest {
-			delete(a.answers, id)
+			delete(a.arrivals, id)
 		}
 	}
 	return true
 }
 
-// roundClosed counts a round that has deltas. One without says nothing of anybody.
+// roundClosed counts a round that has deltas. A round without says nothing of anybody.
 func (a *attendance) roundClosed(deltas int) {
 	if deltas > 0 {
 		a.closed++
@@ -78,9 +78,9 @@ func (a *attendance) roundClosed(deltas int) {
 }
 
 // absent says that no round is to wait for a learner: more closed without a payload of it than may,
-// so many times, and some more. One that is not known here was never waited for.
+// so many times, and some more. A learner that is not known here was never waited for.
 func (a *attendance) absent(id wire.PeerID, times, more uint64) bool {
-	x, known := a.answers[id]
+	x, known := a.arrivals[id]
 	most := uint64(mostMissedAtFirst)
 	if x.came {
 		most = mostMissed
@@ -95,8 +95,8 @@ func (m *Machine) meetFounders(learners []wire.PeerID) {
 		return
 	}
 	for _, id := range learners {
-		if _, known := m.attendance.answers[id]; !known {
-			m.attendance.note(id, answers{at: m.attendance.closed})
+		if _, known := m.attendance.arrivals[id]; !known {
+			m.attendance.record(id, arrival{at: m.attendance.closed})
 		}
 	}
 }
@@ -117,8 +117,8 @@ func (m *Machine) absentLearners(learners []wire.PeerID) (absent []outer.Author)
 }
 
 // absent says that no round is to wait for a learner: it owes payloads that it announced, or gave none in too
-// many rounds. One that answers in rotation, or whose plan is longer than the others', may miss as many more
-// rounds, and one for each other fragment: at first each has a proposal of its own.
+// many rounds. A learner that publishes in rotation, or whose plan is longer than the others', may miss as many
+// more rounds, and one for each other fragment: at first each has a proposal of its own.
 func (m *Machine) absent(id wire.PeerID) bool {
 	if m.gossip.Peers().Owes(id) {
 		return true

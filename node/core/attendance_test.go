@@ -17,7 +17,7 @@ func TestAttendance(t *testing.T) {
 		times, more := rapid.Uint64Range(1, 3).Draw(t, "times"), rapid.Uint64Range(0, 4).Draw(t, "more")
 		most := map[bool]uint64{false: mostMissedAtFirst*times + more, true: mostMissed*times + more}
 		founder, busy, newcomer := wire.PeerID{1}, wire.PeerID{2}, wire.PeerID{3}
-		a.note(founder, answers{at: a.closed})
+		a.record(founder, arrival{at: a.closed})
 		missed := map[wire.PeerID]uint64{}
 		came := map[wire.PeerID]bool{}
 		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
@@ -57,8 +57,8 @@ func TestAttendanceIsBounded(t *testing.T) {
 			a.roundClosed(1)
 			a.attended(busy)
 		}
-		if len(a.answers) > maxAttending {
-			t.Fatalf("%d are remembered", len(a.answers))
+		if len(a.arrivals) > maxAttending {
+			t.Fatalf("%d are remembered", len(a.arrivals))
 		}
 	}
 	if a.absent(busy, 1, 0) {

@@ -6,7 +6,7 @@ import "atoll/gossip/wire"
 // same, and take longer.
 type cache struct {
 	peerList peerListSeen
-	linksAt  Time                 // when heartbeats were looked through for links last
+	linksAt  Time                 // when heartbeats were last looked through for links
 	sweepMs  Time                 // what a delta of each fragment takes from one node to all, by then
 	sets     map[roundKey]setSeen // digests of the sets of rounds in the window
 }

@@ -193,8 +193,8 @@ func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
 // Tick lets time pass.
 func (m *Machine) Tick(now Time) {
 	m.end.ticked = now
-	m.tellPeerList(now)
-	m.tellLinks(now)
+	m.updatePeerList(now)
+	m.updateLinks(now)
 	resting := m.pause.resting
 	if !resting {
 		m.rounds.Tick(now)

@@ -23,7 +23,7 @@ func (m *Machine) Credit(author wire.PeerID) {
 	}
 }
 
-// creditFold notes the authors of what is about to be folded, in a round that closed or
+// creditFold credits the authors of what is about to be folded, in a round that closed or
 // late in an older one. An author that is always late contributes as well.
 func (m *Machine) creditFold(e rounds.WantFold) {
 	for i := range e.Sets {
@@ -33,7 +33,7 @@ func (m *Machine) creditFold(e rounds.WantFold) {
 	}
 }
 
-// credit notes the authors of what a round folded.
+// credit credits the authors of what a round folded.
 func (m *Machine) credit(l outer.Link) {
 	for _, id := range l.Folded {
 		if h, known := m.headers[wire.Digest(id)]; known && !h.Header.Revocation() {

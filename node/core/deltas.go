@@ -131,7 +131,7 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 	m.learning.tokens += tokens
 	m.rounds.Stepped(now, tokens)
 	m.tickEnd(now)
-	m.tellStep(now)
+	m.announceStep(now)
 	m.pump(now)
 }
 

@@ -48,8 +48,8 @@ func (m *Machine) SetLearning(steps, tokens uint64, perSecond float64, bits floa
 	l.perSecond, l.bits, l.capability = perSecond, bits, capability
 }
 
-// SetUpload sets the most bytes per second that the uplink of this node was seen to carry of
-// late, 0 while nothing is known, and whether it was full with them. The next heartbeats say so.
+// SetUpload sets the most bytes per second that the uplink of this node was seen to carry
+// recently, 0 while nothing is known, and whether it was full with them. The next heartbeats say so.
 func (m *Machine) SetUpload(_ Time, bytesPerSecond float64, full bool) {
 	l := &m.learning
 	l.upload, l.full = 0, false
@@ -93,7 +93,7 @@ func (m *Machine) tickEnd(now Time) {
 	if stopped && !m.end.finished && !m.quiet() {
 		m.end.unsettled = now
 	}
-	m.tellHeartbeats(now)
+	m.updateHeartbeats(now)
 	if ready && !m.end.finished && m.over(now) {
 		m.end.finished, m.end.over = true, now
 		m.gossip.HeartbeatSoon(now)
@@ -138,7 +138,7 @@ func (m *Machine) share(now Time) {
 		return
 	}
 	if m.end.lacked == 0 {
-		m.tell(id, fmt.Sprintf("the run is over, but this peer has not reached its end: this node waits up to %d minutes for it", shareMs/60_000))
+		m.report(id, fmt.Sprintf("the run is over, but this peer has not reached its end: this node waits up to %d minutes for it", shareMs/60_000))
 	}
 	m.end.lacked = now
 }
@@ -211,7 +211,7 @@ func (m *Machine) quiet() bool {
 	return s.Flushed && s.Settled
 }
 
-func (m *Machine) tellHeartbeats(now Time) {
+func (m *Machine) updateHeartbeats(now Time) {
 	s := gossip.SelfState{
 		State: m.said(), Steps: m.learning.steps, Tokens: m.learning.tokens,
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,

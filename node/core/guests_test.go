@@ -85,7 +85,7 @@ func TestGuestsAreNotWaitedFor(t *testing.T) {
 		if live := m.liveLearners(learners); !slices.Contains(live, outer.Author(one)) || slices.Contains(live, outer.Author(guest)) {
 			t.Errorf("rounds wait for %v", live)
 		}
-		m.tellPeerList(now)
+		m.updatePeerList(now)
 		if m.attendance.present != 2 {
 			t.Errorf("%d are here, want the member and this node", m.attendance.present)
 		}
@@ -109,7 +109,7 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	m := invited(t, map[byte]bool{1: false, 2: false, 3: true}, func(cfg *Config) { cfg.Learner = true })
 	m.meets(now, 2)
 	guest := m.meets(now, 3)
-	m.tellPeerList(now)
+	m.updatePeerList(now)
 	if n := m.awaited(); n != 2 || m.attendance.present != 2 {
 		t.Fatalf("rounds wait for %d, %d are here: want this node and the member", n, m.attendance.present)
 	}
@@ -122,7 +122,7 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	if _, err := members.Add(c); err != nil {
 		t.Fatal(err)
 	}
-	m.tellPeerList(now)
+	m.updatePeerList(now)
 	if n := m.awaited(); n != 3 || m.attendance.present != 3 {
 		t.Errorf("rounds wait for %d, %d are here: want the new member too", n, m.attendance.present)
 	}
@@ -130,7 +130,7 @@ func TestChangeOfClassIsSeen(t *testing.T) {
 	if _, err := members.AddRevocation(word); err != nil {
 		t.Fatal(err)
 	}
-	m.tellPeerList(now)
+	m.updatePeerList(now)
 	if before := m.cache.peerList.members; before != members.Changes() {
 		t.Errorf("the rounds were told at change %d of %d", before, members.Changes())
 	}

@@ -139,7 +139,7 @@ func (m *Machine) dialMs() int64 {
 // tickFetch gives up on a snapshot where nobody is there to give one, or nobody gives one
 // that fits.
 func (m *Machine) tickFetch(now Time) {
-	m.noteHolder(now)
+	m.recordHolder(now)
 	if now-m.join.fetching < m.cfg.AloneMs {
 		return
 	}
@@ -150,9 +150,9 @@ func (m *Machine) tickFetch(now Time) {
 		m.waitForHolder()
 		return
 	case !source:
-		m.tell(m.join.source, "no peer in sight gives a snapshot beyond genesis: trains from genesis")
+		m.report(m.join.source, "no peer in sight gives a snapshot beyond genesis: trains from genesis")
 	case failed >= maxFailedSources:
-		m.tell(m.join.source, fmt.Sprintf("%d snapshot sources in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
+		m.report(m.join.source, fmt.Sprintf("%d snapshot sources in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
 	default:
 		return
 	}
@@ -166,7 +166,7 @@ func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.j
 func (m *Machine) waitForHolder() {
 	if !m.join.waits {
 		m.join.waits = true
-		m.tell(m.join.source, fmt.Sprintf("no peer in sight gives a snapshot beyond genesis: waits up to %d minutes for one that does", holderMs/60_000))
+		m.report(m.join.source, fmt.Sprintf("no peer in sight gives a snapshot beyond genesis: waits up to %d minutes for one that does", holderMs/60_000))
 	}
 }
 
@@ -176,9 +176,9 @@ func (m *Machine) tickReplay(now Time) {
 	equal, live := m.gossip.Chains().Equal(now)
 	switch {
 	case equal:
-		m.tell(m.join.source, "digest equal to that of a live peer: trains")
+		m.report(m.join.source, "digest equal to that of a live peer: trains")
 	case live && m.outrun() && m.rounds.Status().Settled:
-		m.tell(m.join.source, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
+		m.report(m.join.source, fmt.Sprintf("took %d times all that a peer had closed, which had closed more by then: trains, repair goes on", outrunTimes))
 	case now < m.replayUntil(live), !m.rounds.Status().Settled && now < m.replayUntil(live)+replayMs:
 		if live && now-m.join.asked >= m.gossip.HeartbeatPeriodMs() {
 			m.join.asked = now
@@ -186,7 +186,7 @@ func (m *Machine) tickReplay(now Time) {
 		}
 		return
 	case live && !m.join.restored:
-		m.tell(m.join.source, fmt.Sprintf("no live peer shows the same digests after %d s: trains on what it has, repair goes on", (now-m.join.since)/1000))
+		m.report(m.join.source, fmt.Sprintf("no live peer shows the same digests after %d s: trains on what it has, repair goes on", (now-m.join.since)/1000))
 	}
 	m.enter(now, Ready)
 }
@@ -210,8 +210,8 @@ func (m *Machine) replayUntil(live bool) Time {
 	return m.join.since + 2*heartbeat
 }
 
-// tell says something to people about the way in.
-func (m *Machine) tell(peer wire.PeerID, text string) {
+// report says something to people about the way in.
+func (m *Machine) report(peer wire.PeerID, text string) {
 	m.emit(gossip.Event{Kind: gossip.EventJoin, Peer: peer, Text: text})
 }
 
@@ -221,10 +221,9 @@ func (m *Machine) sourceInSight() bool {
 	return m.inSight(func(wire.PeerID, *wire.Heartbeat) bool { return true })
 }
 
-// noteHolder notes when a peer was in sight that holds more than genesis. Of guests only the first
-// sight counts. A member closed what they hold and may return, but who gives no snapshot is no reason to
+// recordHolder records when a peer was in sight that holds more than genesis. Of guests only the first// sight counts. A member closed what they hold and may return, but who gives no snapshot is no reason to
 // wait for ever.
-func (m *Machine) noteHolder(now Time) {
+func (m *Machine) recordHolder(now Time) {
 	switch holds := func(_ wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 }; {
 	case m.inSight(func(id wire.PeerID, b *wire.Heartbeat) bool { return holds(id, b) && !m.guest(id) }):
 		m.join.holder, m.join.waits = now, false

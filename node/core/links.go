@@ -10,10 +10,10 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// linksMs is the time between two looks at what heartbeats say of links: no heartbeats are more frequent.
-// One look takes less than a microsecond for each peer. With linksMsPerPeer, for which heartbeats
-// wait too, looks take the same small share of time however many peers there are. Keys cost
-// nothing: however many somebody invents, a look comes after linksMostMs.
+// linksMs is the time between two looks at what heartbeats say of links: no heartbeats are more
+// frequent. One look takes less than a microsecond for each peer. With linksMsPerPeer, for which
+// heartbeats wait too, looks take the same small share of time however many peers there are. Keys
+// cost nothing: however many somebody invents, a look comes after linksMostMs.
 const (
 	linksMs        = 500
 	linksMsPerPeer = 20
@@ -34,8 +34,8 @@ type links struct {
 	plans   map[outer.Author]uint32
 }
 
-// tellLinks tells the rounds what heartbeats say of links and speeds.
-func (m *Machine) tellLinks(now Time) {
+// updateLinks tells the rounds what heartbeats say of links and speeds.
+func (m *Machine) updateLinks(now Time) {
 	if now-m.cache.linksAt < linksEvery(m.gossip.Peers().Known()) {
 		return
 	}

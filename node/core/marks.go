@@ -68,7 +68,7 @@ func (m *Machine) reached() bool {
 	return m.marks.closed != nil
 }
 
-// beginMarks notes when this process began, and asks.
+// beginMarks records when this process began, and asks.
 func (m *Machine) beginMarks(now Time) {
 	if m.marks.asking && m.marks.since == 0 {
 		m.marks.since = now

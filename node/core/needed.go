@@ -49,8 +49,8 @@ func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
 // others stop for what is made, and what they have not heard of yet would come on top.
 const nearSteps = 2
 
-// tellStep sends a heartbeat after a step near the end.
-func (m *Machine) tellStep(now Time) {
+// announceStep sends a heartbeat after a step near the end.
+func (m *Machine) announceStep(now Time) {
 	learners := m.gossip.Peers().Learners(now)
 	if !m.end.may || len(learners) == 0 || m.farFromBudget(now, len(learners)) {
 		return

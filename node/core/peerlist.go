@@ -8,9 +8,9 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// tellPeerList tells the rounds who is live, and whom not to wait for: who has stopped, and who is
-// absent.
-func (m *Machine) tellPeerList(now Time) {
+// updatePeerList tells the rounds who is live, and whom not to wait for: who has stopped, and who
+// is absent.
+func (m *Machine) updatePeerList(now Time) {
 	learners := m.gossip.Peers().Learners(now)
 	m.meetFounders(learners)
 	seen := peerListSeen{
@@ -28,7 +28,7 @@ func (m *Machine) tellPeerList(now Time) {
 	m.cache.peerList = seen
 }
 
-// liveLearners are the authors that may answer a bell, this node among them. Nobody waits for guests.
+// liveLearners are the authors that may publish in a round, this node among them. Nobody waits for guests.
 func (m *Machine) liveLearners(others []wire.PeerID) []outer.Author {
 	live := make([]outer.Author, 0, len(others)+1)
 	for _, id := range others {

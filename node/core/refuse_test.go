@@ -12,7 +12,7 @@ import (
 )
 
 // A header that breaks the rules is refused by name. Its payload is neither fetched nor
-// stored, and it rings no proposal.
+// stored, and it opens no round.
 func TestBadHeadersAreRefused(t *testing.T) {
 	payload := make([]byte, 17)
 	good := wire.Header{Round: 1, Steps: 8, Tokens: 8, Size: 17, Payload: wire.Sum(payload)}
