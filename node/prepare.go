@@ -238,11 +238,11 @@ func (n *node) newTraining() *training {
 		t.trainer = n.cfg.Trainer(n.built)
 	}
 	t.saver = &saver{
-		clock: n.clock, state: n.built.SaveState, aside: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
+		clock: n.clock, state: n.built.SaveState, background: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
 		write: n.store.PutCheckpoint,
 	}
 	if n.external != nil {
-		t.aside = newAside(t.commands, n.genesis.Outer.Fragments)
+		t.background = newBackground(t.commands, n.genesis.Outer.Fragments)
 	}
 	if n.cfg.Learner == external.Attach {
 		t.absent = n.external.Absent

@@ -236,7 +236,7 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 	}
 	n.train = n.newTraining()
 	l := outer.NewLearner(n.genesis.OuterParams(), n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
-	l.Use(device{n.built, n.train.aside})
+	l.Use(device{n.built, n.train.background})
 	return timed{l, n.train}
 }
 

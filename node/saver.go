@@ -28,11 +28,11 @@ const checkpointAtOnce = 300 * time.Millisecond
 // written beside everything else. There is one part in memory at most: nothing is copied while one is
 // written, so a slow disk costs age and no memory.
 type saver struct {
-	clock *clock
-	state func() (io.Reader, error)    // what there is to save; a learner in another process has saved itself by then
-	write func(state io.Reader) error  // keeps it; it may take as long as the disk does, and an error of state is its own
-	aside func(write func())           // has that done on a goroutine of its own
-	tell  func(what string, err error) // what could not be saved; nil where it was
+	clock      *clock
+	state      func() (io.Reader, error)    // what there is to save; a learner in another process has saved itself by then
+	write      func(state io.Reader) error  // keeps it; it may take as long as the disk does, and an error of state is its own
+	background func(write func())           // has that done on a goroutine of its own
+	tell       func(what string, err error) // what could not be saved; nil where it was
 
 	rest   io.Reader     // of the state that is being saved, nil if none is
 	part   *handover     // through which it goes
@@ -109,7 +109,7 @@ func (s *saver) start() {
 	}
 	part := newHandover(s)
 	s.rest, s.part = state, part
-	s.aside(func() {
+	s.background(func() {
 		part.wrote = s.clock.awake()
 		err := s.write(part)
 		s.spend(part.wrote)

@@ -14,24 +14,24 @@ import (
 )
 
 // training is the thread that steps. It hears of tips and drafts at step
-// boundaries only, unless they are done aside. It tells the loop what it did
+// boundaries only, unless they are done in the background. It tells the loop what it did
 // through a mailbox that never blocks, so it never waits for a peer or for the
 // loop. Of the disk it needs one record of the step log per step, and own
 // payloads read back where an adoption asks for them.
 type training struct {
-	trainer  trainer.Trainer
-	schedule optimizer.Schedule
-	clock    *clock                                           // every time here is that awake: a sleep is no step and no wait
-	commands *mailbox[func()]                                 // to be done at a step boundary, or aside; these alone touch theta
-	aside    *aside                                           // nil: the trainer steps theta itself
-	woken    chan struct{}                                    // holds a token when there is something new to look at, see wake
-	stepped  func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
-	saver    *saver                                           // checkpoints the inner optimizer
-	tune     func(ctx context.Context) error                  // suits the trainer to the text and the machine, before its first step; nil: it is done
-	back     func()                                           // says that a trainer that was gone trains again
-	lacking  func(err error)                                  // says what a step waits for
-	lost     func(err error)                                  // takes off what a trainer that is gone had and did not publish
-	absent   func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
+	trainer    trainer.Trainer
+	schedule   optimizer.Schedule
+	clock      *clock                                           // every time here is that awake: a sleep is no step and no wait
+	commands   *mailbox[func()]                                 // to be done at a step boundary, or in the background; these alone touch theta
+	background *background                                      // nil: the trainer steps theta itself
+	woken      chan struct{}                                    // holds a token when there is something new to look at, see wake
+	stepped    func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
+	saver      *saver                                           // checkpoints the inner optimizer
+	tune       func(ctx context.Context) error                  // suits the trainer to the text and the machine, before its first step; nil: it is done
+	back       func()                                           // says that a trainer that was gone trains again
+	lacking    func(err error)                                  // says what a step waits for
+	lost       func(err error)                                  // takes off what a trainer that is gone had and did not publish
+	absent     func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
 
 	mu       sync.Mutex
 	doing    *float64      // in the account, what the last command did
@@ -180,10 +180,10 @@ func (t *training) run(ctx context.Context) error {
 	}
 	t.saver.begin()
 	defer t.saver.end()
-	if t.aside != nil {
+	if t.background != nil {
 		ctx, end := context.WithCancel(ctx)
-		go t.aside.run(ctx, func() { t.does(nil) })
-		defer func() { end(); <-t.aside.over }()
+		go t.background.run(ctx, func() { t.does(nil) })
+		defer func() { end(); <-t.background.over }()
 	}
 	for ctx.Err() == nil {
 		t.boundary()
@@ -310,9 +310,9 @@ func (t *training) begin(at timestamp) {
 	t.begun, t.booked = at, at
 }
 
-// boundary does what the loop asked for since the last step, unless that is done aside.
+// boundary does what the loop asked for since the last step, unless that is done in the background.
 func (t *training) boundary() {
-	if t.aside != nil {
+	if t.background != nil {
 		return
 	}
 	t.commands.each(run)
@@ -320,7 +320,7 @@ func (t *training) boundary() {
 
 // asked holds a token while there may be something to do at the boundary.
 func (t *training) asked() chan struct{} {
-	if t.aside != nil {
+	if t.background != nil {
 		return nil
 	}
 	return t.commands.ready
@@ -328,12 +328,12 @@ func (t *training) asked() chan struct{} {
 
 // turn waits until the trainer is this thread's to ask, and few commands wait for it. It returns what ends that.
 func (t *training) turn() (done func()) {
-	if t.aside == nil {
+	if t.background == nil {
 		return func() {}
 	}
 	began := t.now()
-	t.aside.catchUp()
-	<-t.aside.turn
+	t.background.catchUp()
+	<-t.background.turn
 	t.mu.Lock()
 	doing := t.doing
 	t.mu.Unlock()
@@ -341,12 +341,12 @@ func (t *training) turn() (done func()) {
 		doing = &t.account.Adopt // what commands do beside drafts is done with theta too
 	}
 	t.spend(doing, began)
-	return func() { t.aside.turn <- struct{}{} }
+	return func() { t.background.turn <- struct{}{} }
 }
 
 // does says what is being done, and returns what ends it.
 func (t *training) does(what *float64) (done func()) {
-	if t.aside == nil {
+	if t.background == nil {
 		began := t.now()
 		return func() { t.spend(what, began) }
 	}
@@ -358,7 +358,7 @@ func (t *training) does(what *float64) (done func()) {
 
 // tellLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
 func (t *training) tellLost(ctx context.Context, err error) {
-	if t.aside == nil {
+	if t.background == nil {
 		t.lost(err)
 		return
 	}

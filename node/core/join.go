@@ -221,8 +221,9 @@ func (m *Machine) sourceInSight() bool {
 	return m.inSight(func(wire.PeerID, *wire.Heartbeat) bool { return true })
 }
 
-// recordHolder records when a peer was in sight that holds more than genesis. Of guests only the first// sight counts. A member closed what they hold and may return, but who gives no snapshot is no reason to
-// wait for ever.
+// recordHolder records when a peer was in sight that holds more than genesis. A guest counts only
+// at first sight: a member closed what it holds and may return, but a guest that gives no snapshot
+// is no reason to wait for ever.
 func (m *Machine) recordHolder(now Time) {
 	switch holds := func(_ wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 }; {
 	case m.inSight(func(id wire.PeerID, b *wire.Heartbeat) bool { return holds(id, b) && !m.guest(id) }):

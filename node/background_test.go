@@ -45,9 +45,9 @@ func newFarBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
 	b := makeBench(t, takes, pace)
 	far := farTrainer{b.fake, make([]float32, len(b.fake.params))}
-	b.training.trainer, b.aside = far, newAside(b.commands, b.genesis.Outer.Fragments)
+	b.training.trainer, b.background = far, newBackground(b.commands, b.genesis.Outer.Fragments)
 	l := outer.NewLearner(b.genesis.OuterParams(), b.plan, far.slab, b.tips, nil)
-	l.Use(device{far, b.aside})
+	l.Use(device{far, b.background})
 	b.learner = timed{l, b.training}
 	b.start(t)
 	return b
@@ -64,8 +64,8 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 		finished time.Duration
 	}{
 		{"beside", func(b *bench) { time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1250 * time.Millisecond},
-		{"at rest", func(b *bench) { b.aside.Rest(); time.Sleep(time.Second) }, 250 * time.Millisecond, 10, 1, 1300 * time.Millisecond},
-		{"first at rest", func(b *bench) { b.aside.Rest(); b.aside.GoOn(); time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1300 * time.Millisecond},
+		{"at rest", func(b *bench) { b.background.Rest(); time.Sleep(time.Second) }, 250 * time.Millisecond, 10, 1, 1300 * time.Millisecond},
+		{"first at rest", func(b *bench) { b.background.Rest(); b.background.GoOn(); time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1300 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newFarBench(t, 100*time.Millisecond, 0)
@@ -98,7 +98,7 @@ func TestCommandsDoNotPileUp(t *testing.T) {
 		for range 500 {
 			asked := time.Now()
 			b.commands.put(func() {
-				b.aside.Rest()
+				b.background.Rest()
 				late = max(late, time.Since(asked))
 			})
 			b.after(20 * time.Millisecond)
@@ -111,8 +111,8 @@ func TestCommandsDoNotPileUp(t *testing.T) {
 	})
 }
 
-// Drafts and tips aside take nothing of the steps away that pass meanwhile.
-func TestLearnerAsideCountsEachStep(t *testing.T) {
+// Drafts and tips in the background take nothing away from the steps that pass meanwhile.
+func TestLearnerInTheBackgroundCountsEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFarBench(t, 10*time.Millisecond, 0)
 		b.setMay(true)

@@ -8,10 +8,10 @@ import (
 	"atoll/optimizer/trainer"
 )
 
-// aside does what the loop asks of the learner on a goroutine of its own, while a trainer in another
+// background does what the loop asks of the learner on a goroutine of its own, while a trainer in another
 // process steps: it encodes and decodes beside the steps, and keeps the trainer at rest only while it
 // moves values to or from it. What the loop asks for is done in order.
-type aside struct {
+type background struct {
 	// turn holds a token. Who has it may ask the trainer for something, and touch what its
 	// steps count. It goes to the one that has waited longest.
 	turn     chan struct{}
@@ -23,74 +23,74 @@ type aside struct {
 	over     chan struct{}
 }
 
-// newAside lets one command wait for each fragment of a run when a step begins.
-func newAside(commands *mailbox[func()], fragments int) *aside {
-	a := &aside{turn: make(chan struct{}, 1), commands: commands, most: uint64(fragments), did: make(chan struct{}, 1), over: make(chan struct{})}
-	a.turn <- struct{}{}
-	return a
+// newBackground lets one command wait for each fragment of a run when a step begins.
+func newBackground(commands *mailbox[func()], fragments int) *background {
+	b := &background{turn: make(chan struct{}, 1), commands: commands, most: uint64(fragments), did: make(chan struct{}, 1), over: make(chan struct{})}
+	b.turn <- struct{}{}
+	return b
 }
 
 // left is how many commands wait or are being done.
-func (a *aside) left() uint64 {
-	done := a.done.Load() // first: else one that comes and is done in between would count as less than none
-	return a.commands.count() - done
+func (b *background) left() uint64 {
+	done := b.done.Load() // first: else one that comes and is done in between would count as less than none
+	return b.commands.count() - done
 }
 
 // catchUp waits while too many commands wait. A command gets one turn between two steps. Where steps take long and rounds close
 // fast more come than that: without this they would pile up, each with the tips that it brings, and the learner would step a model
 // of long ago.
-func (a *aside) catchUp() {
-	for a != nil && a.left() > a.most+1 {
+func (b *background) catchUp() {
+	for b != nil && b.left() > b.most+1 {
 		select {
-		case <-a.did:
-		case <-a.over:
+		case <-b.did:
+		case <-b.over:
 			return
 		}
 	}
 }
 
 // run does commands until ctx ends, and then those that are left. before runs before each.
-func (a *aside) run(ctx context.Context, before func()) {
-	defer close(a.over)
+func (b *background) run(ctx context.Context, before func()) {
+	defer close(b.over)
 	for more := true; more; {
 		select {
-		case <-a.commands.ready:
+		case <-b.commands.ready:
 		case <-ctx.Done():
 			more = false
 		}
-		a.commands.each(func(do func()) {
+		b.commands.each(func(do func()) {
 			before()
 			do()
-			a.GoOn()
-			a.done.Add(1)
+			b.GoOn()
+			b.done.Add(1)
 			select {
-			case a.did <- struct{}{}:
+			case b.did <- struct{}{}:
 			default:
 			}
 		})
 	}
 }
 
-// Rest implements outer.Device for a command. Without an aside the trainer rests anyway: commands run between its steps.
-func (a *aside) Rest() {
-	if a != nil && !a.has {
-		<-a.turn
-		a.has = true
+// Rest implements outer.Device for a command. Without a background worker the trainer rests anyway: commands run between its steps.
+func (b *background) Rest() {
+	if b != nil && !b.has {
+		<-b.turn
+		b.has = true
 	}
 }
 
 // GoOn implements outer.Device for a command.
-func (a *aside) GoOn() {
-	if a != nil && a.has {
-		a.has = false
-		a.turn <- struct{}{}
+func (b *background) GoOn() {
+	if b != nil && b.has {
+		b.has = false
+		b.turn <- struct{}{}
 	}
 }
 
 // device is what a learner knows of the trainer: its values, and when it rests.
 type device struct {
 	trainer.Trainer
-	*aside
+	*background
 }
 
 var _ outer.Device = device{}
