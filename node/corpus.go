@@ -34,7 +34,7 @@ type sharded struct {
 	dir       *shards.Dir // in the node's folder; it may lack shards
 	trains    *shards.Dir // what is trained on: dir, or a corpus of the user's own, which nobody is given
 	content   *content.Content
-	lent      string // folder of the user that may have shards, "" if there is none
+	linked      string // folder of the user that may have shards, "" if there is none
 	source    *shards.Source
 	tokenizer token.Tokenizer
 	inventory inventory
@@ -78,7 +78,7 @@ func (n *node) takeAndOpen(ctx context.Context) error {
 		return err
 	}
 	n.corpus.reads.path = filepath.Join(n.cfg.Dir, ReadsFile)
-	n.corpus.inventory.lost, n.corpus.inventory.found, n.corpus.inventory.check, n.corpus.lent = n.shardLost, n.shardFound, n.check, path
+	n.corpus.inventory.lost, n.corpus.inventory.found, n.corpus.inventory.check, n.corpus.linked = n.shardLost, n.shardFound, n.check, path
 	if err := n.openContent(path); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func openOwn(g genesis.Genesis, common *shards.Manifest, path string) (*shards.D
 	return own, nil
 }
 
-// openContent opens the place of the shards, and lends it what a folder of the user has.
+// openContent opens the place of the shards, and links what a folder of the user has.
 func (n *node) openContent(path string) (err error) {
 	c := n.corpus
 	least := c.leastDisk(n.cfg.EvalBytes > 0, n.cfg.Observe)
@@ -244,18 +244,18 @@ func (n *node) openContent(path string) (err error) {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	if path == "" || n.genesis.Outer.OwnText {
-		_, err := lend(c.content, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
+		_, err := linkShards(c.content, c.dir.Manifest.HeldOut, c.dir.Manifest, path)
 		return err
 	}
-	lent, err := lend(c.content, slices.Concat(c.dir.Manifest.HeldOut, c.dir.Manifest.Shards), c.dir.Manifest, path)
+	linked, err := linkShards(c.content, slices.Concat(c.dir.Manifest.HeldOut, c.dir.Manifest.Shards), c.dir.Manifest, path)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	switch all := len(c.dir.Manifest.HeldOut) + len(c.dir.Manifest.Shards); {
-	case lent == 0 && len(n.cfg.addrs()) == 0 && !c.dir.Manifest.HasMirrors():
+	case linked == 0 && len(n.cfg.addrs()) == 0 && !c.dir.Manifest.HasMirrors():
 		return fmt.Errorf("the run trains on %s, and %s has none of its shards: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis), path)
-	case lent < all:
-		n.view.event(n, "text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, lent, all, corpusLabel(n.genesis)))
+	case linked < all:
+		n.view.event(n, "text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, linked, all, corpusLabel(n.genesis)))
 	}
 	return nil
 }
@@ -274,9 +274,9 @@ func (c *sharded) leastDisk(evaluates, observes bool) (least int64) {
 	return least + c.source.Room(2)
 }
 
-// lend puts the shards of a folder on a content store, whatever their files are called. It goes by name
+// linkShards links the shards of a folder, whatever their files are called. It goes by name
 // where the folder is one of a corpus, and otherwise reads each file that is as long as a shard.
-func lend(s *content.Content, all []shards.Shard, m *shards.Manifest, path string) (lent int, err error) {
+func linkShards(s *content.Content, all []shards.Shard, m *shards.Manifest, path string) (linked int, err error) {
 	if path == "" {
 		return 0, nil
 	}
@@ -284,14 +284,14 @@ func lend(s *content.Content, all []shards.Shard, m *shards.Manifest, path strin
 	for _, shard := range all {
 		file := shards.ShardFile(path, shard.Digest)
 		if info, err := os.Stat(file); err == nil && info.Size() == m.Size(shard) {
-			s.Lend(wire.Digest(shard.Digest), file, m.Size(shard))
-			lent++
+			s.Link(wire.Digest(shard.Digest), file, m.Size(shard))
+			linked++
 			continue
 		}
 		missing[wire.Digest(shard.Digest)], sizes[m.Size(shard)] = true, true
 	}
 	if len(missing) == 0 {
-		return lent, nil
+		return linked, nil
 	}
 	err = filepath.WalkDir(path, func(file string, e os.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -307,22 +307,22 @@ func lend(s *content.Content, all []shards.Shard, m *shards.Manifest, path strin
 		}
 		if d := wire.Sum(b); missing[d] {
 			delete(missing, d)
-			s.Lend(d, file, info.Size())
-			lent++
+			s.Link(d, file, info.Size())
+			linked++
 		}
 		return nil
 	})
-	return lent, err
+	return linked, err
 }
 
 // lookAgain looks whether a shard is in the folder of the user by now.
 func (c *sharded) lookAgain(s shards.Shard) bool {
-	file := shards.ShardFile(c.lent, s.Digest)
+	file := shards.ShardFile(c.linked, s.Digest)
 	info, err := os.Stat(file)
-	if c.lent == "" || err != nil || info.Size() != c.dir.Manifest.Size(s) {
+	if c.linked == "" || err != nil || info.Size() != c.dir.Manifest.Size(s) {
 		return false
 	}
-	c.content.Lend(wire.Digest(s.Digest), file, info.Size())
+	c.content.Link(wire.Digest(s.Digest), file, info.Size())
 	c.inventory.found(c.blob(s))
 	return true
 }

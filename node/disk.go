@@ -94,5 +94,5 @@ func (n *node) recovered() {
 	}
 	n.view.event(n, "disk well", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
 	n.disk.trouble = store.Well
-	n.restockNow()
+	n.replanShards()
 }

@@ -58,7 +58,7 @@ func (n *node) inventoryUp() {
 	for name, digest := range map[string]string{shards.ManifestFile: n.genesis.Corpus.Manifest, shards.TokenizerFile: n.genesis.Corpus.Tokenizer} {
 		path := filepath.Join(c.dir.Path, name)
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-			c.content.Lend(digestOf(digest), path, info.Size())
+			c.content.Link(digestOf(digest), path, info.Size())
 		}
 	}
 	now := n.clock.now()
@@ -67,19 +67,19 @@ func (n *node) inventoryUp() {
 	if n.built != nil { // which nobody steps yet
 		c.inventory.step = n.built.Steps()
 	}
-	n.restockNow()
+	n.replanShards()
 }
 
-// restockNow is restock from the next step on, whatever was known.
-func (n *node) restockNow() {
+// replanShards is planShards from the next step on, whatever was known.
+func (n *node) replanShards() {
 	if c := n.corpus; c != nil {
 		c.inventory.planned = false
-		n.restock(n.clock.now(), c.inventory.step)
+		n.planShards(n.clock.now(), c.inventory.step)
 	}
 }
 
-// restock says what is needed from a step on, unless that is known.
-func (n *node) restock(now core.Time, step int64) {
+// planShards says what is needed from a step on, unless that is known.
+func (n *node) planShards(now core.Time, step int64) {
 	c := n.corpus
 	if c == nil {
 		return

@@ -109,9 +109,9 @@ func (s *Content) find(e fs.DirEntry) error {
 	return nil
 }
 
-// Lend puts a file of the user in the content store, which says that it has that digest. It is verified
+// Link puts in a file of the user, which says that it has that digest. It is verified
 // when it is read.
-func (s *Content) Lend(d wire.Digest, path string, size int64) {
+func (s *Content) Link(d wire.Digest, path string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.whole[d] == nil {

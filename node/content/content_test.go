@@ -158,7 +158,7 @@ func TestDamagedFiles(t *testing.T) {
 				path, _ = s.Path(b.digest)
 			} else {
 				ok(t, os.WriteFile(path, b.bytes, 0o600))
-				s.Lend(b.digest, path, int64(len(b.bytes)))
+				s.Link(b.digest, path, int64(len(b.bytes)))
 			}
 			if by == "part" {
 				clear(s.trees)
@@ -190,7 +190,7 @@ func TestTrim(t *testing.T) {
 	}
 	mine := filepath.Join(t.TempDir(), "mine")
 	ok(t, os.WriteFile(mine, blobs[4].bytes, 0o600))
-	s.Lend(blobs[4].digest, mine, 100)
+	s.Link(blobs[4].digest, mine, 100)
 	for _, b := range blobs[:4] {
 		ok(t, s.Put(b.digest, b.bytes))
 	}
@@ -291,7 +291,7 @@ func TestShed(t *testing.T) {
 	}
 	mine := filepath.Join(t.TempDir(), "mine")
 	ok(t, os.WriteFile(mine, []byte("mine"), 0o600))
-	s.Lend(wire.Sum([]byte("mine")), mine, 4)
+	s.Link(wire.Sum([]byte("mine")), mine, 4)
 	s.Need([]wire.Digest{needed.digest})
 	dropped, err := s.Shed()
 	ok(t, err)
