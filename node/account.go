@@ -25,7 +25,7 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	s.Account = a
 }
 
-// findLost notes what earlier processes trained and this one finds neither folded nor in flight. One of them discarded it with
+// findLost records what earlier processes trained and this one finds neither folded nor in flight. One of them discarded it with
 // a chain, or ended before it was published. They count what they lose, but the step log and the ledger outlive their counts.
 func (n *node) findLost(saved []core.Saved) {
 	for p := range n.plan {
@@ -54,9 +54,9 @@ func (n *node) lostBefore(p int, a status.Account) uint64 {
 	return min(n.view.lost[p], n.trained-min(n.trained, known))
 }
 
-// takeLast takes what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What
+// countLast reads what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What
 // becomes of own deltas is in the account all the same: the machine counts them no longer where they were.
-func (n *node) takeLast() {
+func (n *node) countLast() {
 	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
 	for _, e := range n.machine.Effects() {
 		if a, is := e.(outer.Adopt); is {

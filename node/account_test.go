@@ -112,7 +112,7 @@ func TestLastSnapshotIsAccountedFor(t *testing.T) {
 		must(t, n.machine.Rounds().Install(now, tips, history, nil))
 		n.machine.Tick(now)
 	})
-	n.takeLast()
+	n.countLast()
 	for p, discarded := range n.view.discarded {
 		if a := n.machine.Rounds().Fragment(p).Account(); discarded != 100 || a.Discarded.Tokens != 100 {
 			t.Errorf("fragment %d: %d tokens are shown as discarded, the machine has %+v", p, discarded, a)

@@ -25,7 +25,7 @@ func (n *node) lastEvent() status.Event { return n.view.events[len(n.view.events
 // what to do about it.
 func TestOtherStateIsShown(t *testing.T) {
 	n, peer := newViewer(), wire.PeerID{7}
-	n.view.note(n, gossip.StateDiffers{Peer: peer, Rounds: []uint32{3}})
+	n.view.record(n, gossip.StateDiffers{Peer: peer, Rounds: []uint32{3}})
 	if e := n.lastEvent(); e.Peer != peer.String() || !strings.Contains(e.Text, "another state") {
 		t.Errorf("event %+v", e)
 	}

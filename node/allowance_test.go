@@ -133,7 +133,7 @@ func TestWatchPower(t *testing.T) {
 		}
 		on.Store(false)
 		time.Sleep(powerEvery + time.Second)
-		if n.takeInbox(); n.onBattery {
+		if n.readInbox(); n.onBattery {
 			t.Error("plugged in, and not noticed")
 		}
 		n.work.stop()

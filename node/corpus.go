@@ -34,7 +34,7 @@ type sharded struct {
 	dir       *shards.Dir // in the node's folder; it may lack shards
 	trains    *shards.Dir // what is trained on: dir, or a corpus of the user's own, which nobody is given
 	content   *content.Content
-	linked      string // folder of the user that may have shards, "" if there is none
+	linked    string // folder of the user that may have shards, "" if there is none
 	source    *shards.Source
 	tokenizer token.Tokenizer
 	inventory inventory
@@ -51,7 +51,7 @@ func (n *node) readCorpus(ctx context.Context) error {
 	if n.cfg.Observe && n.cfg.EvalBytes == 0 && n.cfg.Data == "" {
 		return nil
 	}
-	err := n.takeAndOpen(ctx)
+	err := n.loadAndOpen(ctx)
 	if err != nil && n.cfg.Observe && n.cfg.Data == "" && ctx.Err() == nil {
 		n.corpus = nil
 		n.evaluateNothing(err.Error())
@@ -60,9 +60,9 @@ func (n *node) readCorpus(ctx context.Context) error {
 	return err
 }
 
-// takeAndOpen opens what this node has of the run's corpus, and what tells the rest. Nobody trains on
+// loadAndOpen opens what this node has of the run's corpus, and what tells the rest. Nobody trains on
 // another one.
-func (n *node) takeAndOpen(ctx context.Context) error {
+func (n *node) loadAndOpen(ctx context.Context) error {
 	path, err := n.corpusPath()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (n *node) takeAndOpen(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	if err := n.takeCorpus(ctx, dir, path); err != nil {
+	if err := n.loadCorpus(ctx, dir, path); err != nil {
 		return err
 	}
 	if n.corpus, err = openCorpus(n.genesis, dir, path, n.cfg); err != nil {
@@ -112,9 +112,9 @@ func corpusLabel(g genesis.Genesis) string {
 	return fmt.Sprintf("the corpus %q (manifest %.16s)", g.Data.Name, g.Corpus.Manifest)
 }
 
-// takeCorpus makes sure that the folder has the manifest and the tokenizer of the run: from a
+// loadCorpus makes sure that the folder has the manifest and the tokenizer of the run: from a
 // folder of the user, or from the peers of the link.
-func (n *node) takeCorpus(ctx context.Context, dir, path string) error {
+func (n *node) loadCorpus(ctx context.Context, dir, path string) error {
 	if err := n.checkFolder(path); err != nil {
 		return err
 	}

@@ -366,12 +366,12 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, w shards.Wi
 		steps++
 		step, rows := int64(s.Number)-1, int(s.Tokens)/g.Model.Context
 		for _, p := range source.Places(g.Seed, wire.PeerIDOf(key), step, rows, g.Model.Context) {
-			shard, noted := m.Shards[p.Shard].Digest, false
+			shard, recorded := m.Shards[p.Shard].Digest, false
 			for i := step/w.Steps - 3*int64(w.Shards); i <= step/w.Steps; i++ {
-				noted = noted || read[i][shard] // when the window first had it
+				recorded = recorded || read[i][shard] // when the window first had it
 			}
-			if !noted {
-				t.Errorf("%s: step %d has a row of a shard that is not noted", dir, step)
+			if !recorded {
+				t.Errorf("%s: step %d has a row of a shard that is not recorded", dir, step)
 			}
 		}
 	}))

@@ -30,7 +30,7 @@ func (c *sharded) starts(g genesis.Genesis, author wire.PeerID, step int64, rows
 		starts[r] = begins[p.Shard] + uint64(p.Start)
 	}
 	c.forget(g, author, step)
-	c.noteReads(g.Seed, author, step, rows, g.Model.Context, read)
+	c.recordReads(g.Seed, author, step, rows, g.Model.Context, read)
 	return starts, nil
 }
 

@@ -39,8 +39,8 @@ func (n *node) keptGenesis() ([]byte, error) {
 // genesisFile is where store.SaveGenesis keeps the genesis.
 const genesisFile = "genesis"
 
-// tellDamage says what the start found damaged and went on without.
-func (n *node) tellDamage() {
+// reportDamage says what the start found damaged and went on without.
+func (n *node) reportDamage() {
 	if bad := n.steplog.Sum().Damaged; bad > 0 {
 		n.view.alarm(n, "damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted", bad), n.checkDisk())
 	}

@@ -57,7 +57,7 @@ func (w *keyWatch) peerUp(now core.Time) {
 	}
 }
 
-// follow notes how many tokens this node has folded until it has caught up with
+// follow records how many tokens this node has folded until it has caught up with
 // the run: equal says that a live peer shows the same digests.
 func (w *keyWatch) follow(now core.Time, folded uint64, equal bool) {
 	if !w.caught {

@@ -66,7 +66,7 @@ func (v *view) evaluate(n *node) {
 	}
 }
 
-// evaluated notes what an evaluation found.
+// evaluated records what an evaluation found.
 func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took time.Duration, err error) {
 	v.evaluing, v.evalAt = false, time.Now()
 	v.evalPause = max(n.cfg.EvalEvery, evalShare*took)
@@ -189,7 +189,7 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 	}
 	a := &globals{plan: n.plan, tips: tips}
 	if !whole {
-		a = n.holdGlobals(tips)
+		a = n.keepGlobals(tips)
 	}
 	n.evaluatePart(a, &measuring{starts: starts, bytes: bytes, own: n.data == nil && n.corpus == nil, whole: whole, rows: &n.evalRows,
 		found: func(q external.Evaluation, took time.Duration, err error) {

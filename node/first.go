@@ -23,7 +23,7 @@ func (n *node) learnFirst(ctx context.Context) error {
 		return nil
 	}
 	if n.cfg.Init != "" {
-		if err := n.takeFirst(); err != nil {
+		if err := n.copyFirst(); err != nil {
 			return err
 		}
 	}
@@ -47,8 +47,8 @@ func (n *node) learnFirst(ctx context.Context) error {
 	return err
 }
 
-// takeFirst copies the initial values that the user names into the folder.
-func (n *node) takeFirst() error {
+// copyFirst copies the initial values that the user names into the folder.
+func (n *node) copyFirst() error {
 	s, err := n.genesis.LoadTensors(n.cfg.Init)
 	if err != nil {
 		return fmt.Errorf("--init: %w", err)

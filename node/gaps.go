@@ -19,7 +19,7 @@ type heartbeatGap struct {
 	longest     int64     // ms between two that came one after the other, of one process
 }
 
-// heard notes a heartbeat that comes now.
+// heard records a heartbeat that comes now.
 func (g heartbeatGaps) heard(now core.Time, b *wire.Heartbeat) {
 	was, known := g[b.Author]
 	if !known && len(g) >= maxGaps {

@@ -24,9 +24,9 @@ var ErrNoPeers = errors.New("no peer of the join link answered")
 const (
 	// askAgain is the pause before one that failed is asked again.
 	askAgain = time.Second
-	// seekEvery is how often this node looks where all runs meet: at once, as a link may be
+	// discoverEvery is how often this node looks where all runs meet: at once, as a link may be
 	// old, and then a few times within the time that a join has.
-	seekEvery = 20 * time.Second
+	discoverEvery = 20 * time.Second
 	// othersWithin is how long somebody else may be found once all that the link names have
 	// refused: an answer by multicast and a search in the DHT.
 	othersWithin = 10 * time.Second
@@ -113,14 +113,14 @@ func (s *search) ask(addrs []string) {
 
 func (s *search) run() ([]byte, error) {
 	s.n.showStage("asking for the genesis at " + addresses(len(s.asked)))
-	seek := time.NewTicker(seekEvery)
-	defer seek.Stop()
-	s.n.host.Seek(s.n.meetings())
+	discover := time.NewTicker(discoverEvery)
+	defer discover.Stop()
+	s.n.host.Seek(s.n.discoveryPoints())
 	lonely := time.NewTimer(s.n.cfg.AloneAfter)
 	defer lonely.Stop()
-	patience := othersWithin
+	wait := othersWithin
 	if s.n.cfg.Profile == p2p.Local {
-		patience = 0 // nobody else is found there
+		wait = 0 // nobody else is found there
 	}
 	began := time.Now()
 	for {
@@ -135,25 +135,25 @@ func (s *search) run() ([]byte, error) {
 				return nil, duplicateKeyError(a.addrs[0] + " is connected to it")
 			}
 			s.failed(a)
-			if err := allRefused(s.failures, len(s.asked)); err != nil && time.Since(began) >= patience {
+			if err := allRefused(s.failures, len(s.asked)); err != nil && time.Since(began) >= wait {
 				return nil, err
 			}
 		case e := <-s.n.host.Events():
 			s.n.keepEarly(e)
-			if hint, ok := e.(p2p.Hint); ok {
-				s.ask(hint.Addrs)
+			if found, ok := e.(p2p.Hint); ok {
+				s.ask(found.Addrs)
 			}
-		case <-seek.C:
-			s.n.host.Seek(s.n.meetings())
+		case <-discover.C:
+			s.n.host.Seek(s.n.discoveryPoints())
 		case <-lonely.C:
-			s.n.tellAlone(s.failures)
+			s.n.reportAlone(s.failures)
 		case <-s.ctx.Done():
 			return nil, s.noPeers()
 		}
 	}
 }
 
-// failed notes a failure, and logs one that says something new.
+// failed records a failure, and logs one that says something new.
 func (s *search) failed(a answer) {
 	addr := a.addrs[0]
 	if known := s.failures[addr]; known == nil || known.Error() != a.err.Error() {

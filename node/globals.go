@@ -8,9 +8,9 @@ import (
 	"atoll/tensor"
 )
 
-// mostHeld is how many bytes of global parameters stay in memory for an evaluation in parts, though the run goes on and has
+// mostKept is how many bytes of global parameters stay in memory for an evaluation in parts, though the run goes on and has
 // others by then: below it a file would cost more time than the memory is worth.
-const mostHeld = 64 << 20
+const mostKept = 64 << 20
 
 // globals are the values of one moment, all fragments one after the other: in the tips, or in scratch.
 type globals struct {
@@ -19,10 +19,10 @@ type globals struct {
 	file replica.Scrap
 }
 
-// holdGlobals keeps the global parameters of tips. Where it cannot write a file it keeps the tips.
-func (n *node) holdGlobals(tips []*outer.Tip) *globals {
+// keepGlobals keeps the global parameters of tips. Where it cannot write a file it keeps the tips.
+func (n *node) keepGlobals(tips []*outer.Tip) *globals {
 	a := &globals{plan: n.plan, tips: tips}
-	if 4*n.genesis.Params() <= mostHeld {
+	if 4*n.genesis.Params() <= mostKept {
 		return a
 	}
 	file, err := n.store.Scratch(a.write)

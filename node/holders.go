@@ -42,7 +42,7 @@ func lru[V any](size int) *simplelru.LRU[wire.Digest, V] {
 	return l
 }
 
-// came notes what a message announces, and returns who has it already.
+// came records what a message announces, and returns who has it already.
 func (h *holders) came(id, delta wire.Digest) []wire.PeerID {
 	h.deltas.Add(id, delta)
 	had, _ := h.early.Peek(id)
@@ -50,7 +50,7 @@ func (h *holders) came(id, delta wire.Digest) []wire.PeerID {
 	return had
 }
 
-// has notes that a peer has a message, and returns the delta that it announces: zero if there is none, or
+// has records that a peer has a message, and returns the delta that it announces: zero if there is none, or
 // none is known yet.
 func (h *holders) has(id wire.Digest, peer wire.PeerID) (delta wire.Digest) {
 	if delta, came := h.deltas.Get(id); came {
@@ -63,7 +63,7 @@ func (h *holders) has(id wire.Digest, peer wire.PeerID) (delta wire.Digest) {
 	return wire.Digest{}
 }
 
-// announced notes what a message announces, and who has it beside the one that it came from.
+// announced records what a message announces, and who has it beside the one that it came from.
 func (n *node) announced(now core.Time, id wire.Digest, msg wire.Message) {
 	var delta wire.Digest
 	if msg.Header != nil {
@@ -74,7 +74,7 @@ func (n *node) announced(now core.Time, id wire.Digest, msg wire.Message) {
 	}
 }
 
-// has notes a further source of the delta that a message announces. A delta that was refused has an id
+// has records a further source of the delta that a message announces. A delta that was refused has an id
 // that nobody wants.
 func (n *node) has(now core.Time, e p2p.Has) {
 	n.forwarded(now, n.holders.has(e.ID, e.From), e.From)

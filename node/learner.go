@@ -58,7 +58,7 @@ func (n *node) startLearner(ctx context.Context) error {
 		Command: command, Dir: dir, Views: g.Views(),
 		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
 		State: state, MostTokens: g.OuterParams().MaxTokensPerStep,
-		Starts: n.starts, Leaving: ctx, Ready: n.tellLearner,
+		Starts: n.starts, Leaving: ctx, Ready: n.notifyLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) }, Slow: n.learnerIsSlow,
 	})
 	if err != nil {
@@ -142,8 +142,8 @@ func (n *node) rememberLearner() error {
 	return n.cfg.disk.WriteFile(n.cfg.Dir, store.LearnerFile, []byte(n.cfg.Learner))
 }
 
-// tellLearner tells peers what the learner is, once its batch is planned.
-func (n *node) tellLearner(l *external.Learner) error {
+// notifyLearner tells peers what the learner is, once its batch is planned.
+func (n *node) notifyLearner(l *external.Learner) error {
 	r := n.record.get()
 	r.Trainer, r.Precision, r.TokensPerSecond = hello.External, l.Precision(), l.Speed()
 	if devices := l.Devices(); len(devices) > 0 {
@@ -163,7 +163,7 @@ func (n *node) tellLearner(l *external.Learner) error {
 		n.view.unable = false
 		n.view.event(n, "learner", "", text)
 	})
-	return n.tellSpeed(r, rows)
+	return n.reportSpeed(r, rows)
 }
 
 // textFiles are the part of the text to train on and the part that is held out, in files that the learner reads.

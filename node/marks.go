@@ -11,10 +11,10 @@ import (
 // known to it.
 const marksKey = "marks"
 
-// putMarksKnown notes that.
+// putMarksKnown records that.
 func putMarksKnown(s *store.Store) error { return s.Put(marksKey, []byte{1}) }
 
-// markNewKey notes that a key which this process made has signed nothing: all its marks are known.
+// markNewKey records that a key which this process made has signed nothing: all its marks are known.
 func (n *node) markNewKey() error {
 	if !n.keyMade {
 		return nil

@@ -149,7 +149,7 @@ func (n *node) loop(ctx context.Context) error {
 	recall := time.NewTicker(contactsEvery)
 	defer recall.Stop()
 	done := ctx.Done()
-	n.takeEarly()
+	n.receiveEarly()
 	for !n.mayExit() {
 		var do func()
 		select {
@@ -164,7 +164,7 @@ func (n *node) loop(ctx context.Context) error {
 		case e := <-n.host.Events():
 			do = func() { n.network(e) }
 		case <-n.inbox.ready:
-			do = n.takeInbox
+			do = n.readInbox
 		}
 		n.wake() // before anything that the sleep may have made wrong
 		do()
@@ -188,7 +188,7 @@ func (n *node) show() {
 	n.askMirrors(time.Now())
 }
 
-func (n *node) takeInbox() {
+func (n *node) readInbox() {
 	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
 }
 

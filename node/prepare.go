@@ -48,7 +48,7 @@ func (n *node) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.tellSpeed(r, tuned.Batch); err != nil {
+	if err := n.reportSpeed(r, tuned.Batch); err != nil {
 		return err
 	}
 	if _, err := n.makeTrainer(tuned, n.text()); err != nil {
@@ -120,18 +120,18 @@ func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 		}
 		n.post(func(core.Time) {
 			has()
-			n.tellTuned(r, tuned)
+			n.reportTuned(r, tuned)
 		})
 		return nil
 	}
 	return nil
 }
 
-// tellTuned tells peers how a trainer was tuned.
-func (n *node) tellTuned(r hello.Record, tuned trainer.Config) {
+// reportTuned tells peers how a trainer was tuned.
+func (n *node) reportTuned(r hello.Record, tuned trainer.Config) {
 	now := n.record.get()
 	now.TokensPerSecond, now.Precision = r.TokensPerSecond, r.Precision
-	if err := n.tellSpeed(now, tuned.Batch); err != nil {
+	if err := n.reportSpeed(now, tuned.Batch); err != nil {
 		n.fail(err)
 	}
 }
@@ -151,8 +151,8 @@ func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Pre
 	return cfg, r, nil
 }
 
-// tellSpeed tells peers how fast this node trains with so many rows a step, and on what.
-func (n *node) tellSpeed(r hello.Record, rows int) error {
+// reportSpeed tells peers how fast this node trains with so many rows a step, and on what.
+func (n *node) reportSpeed(r hello.Record, rows int) error {
 	r.TokensPerStep = uint64(rows * n.genesis.Model.Context)
 	if pace := n.cfg.Pace.Seconds(); pace > 0 {
 		r.TokensPerSecond = min(r.TokensPerSecond, float64(r.TokensPerStep)/pace)

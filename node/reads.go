@@ -28,8 +28,8 @@ type reads struct {
 	waiting []byte
 }
 
-// note writes which shards a step reads that earlier ones did not.
-func (r *reads) note(step int64, rows int, list []shards.Shard, window func() []shards.Shard) error {
+// record writes which shards a step reads that earlier ones did not.
+func (r *reads) record(step int64, rows int, list []shards.Shard, window func() []shards.Shard) error {
 	fresh := false
 	for _, s := range list {
 		if r.seen[s.Digest] {
@@ -57,7 +57,7 @@ func (r *reads) note(step int64, rows int, list []shards.Shard, window func() []
 // moveOn keeps of what was read what is in the window.
 func (r *reads) moveOn(list, window []shards.Shard) {
 	was := r.seen
-	r.seen = map[shards.Digest]bool{} // what the window has left is noted anew when it comes back
+	r.seen = map[shards.Digest]bool{} // what the window has left is recorded anew when it comes back
 	for _, s := range window {
 		r.seen[s.Digest] = was[s.Digest]
 	}
@@ -83,10 +83,10 @@ func (c *sharded) Batch(ctx context.Context, seed uint64, author [32]byte, step 
 	if err := c.source.Batch(ctx, seed, author, step, rows, context, dst); err != nil {
 		return err
 	}
-	c.noteReads(seed, author, step, rows, context, c.source.Reads())
+	c.recordReads(seed, author, step, rows, context, c.source.Reads())
 	return nil
 }
 
-func (c *sharded) noteReads(seed uint64, author [32]byte, step int64, rows, context int, list []shards.Shard) {
-	c.inventory.check("record what is read", c.reads.note(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
+func (c *sharded) recordReads(seed uint64, author [32]byte, step int64, rows, context int, list []shards.Shard) {
+	c.inventory.check("record what is read", c.reads.record(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
 }

@@ -174,7 +174,7 @@ func (n *node) open() error {
 		n.view.history = status.RestoreHistory(was.History)
 	}
 	n.openJournal()
-	n.tellDamage()
+	n.reportDamage()
 	return n.openTrace()
 }
 
@@ -208,7 +208,7 @@ func (n *node) start() error {
 	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
-	n.tellMet()
+	n.dialEarlierPeers()
 	return nil
 }
 
@@ -313,7 +313,7 @@ func (n *node) close() error {
 		if n.machine != nil {
 			n.writeFinalStatus()
 			n.safe.Store(true)
-			n.keepTips()
+			n.saveTips()
 		}
 		if n.external != nil {
 			n.check("end the learner", n.external.Close())
@@ -332,14 +332,14 @@ func (n *node) drain() {
 	if n.machine == nil {
 		return
 	}
-	n.takeLast()
+	n.countLast()
 	n.publishStatus()
 }
 
-// keepTips writes the newest tips and the optimizer's state, so that a restart
+// saveTips writes the newest tips and the optimizer's state, so that a restart
 // and `atoll eval` find them without a replay. For a large model that takes
 // seconds, which a leaver need not have.
-func (n *node) keepTips() {
+func (n *node) saveTips() {
 	for p := range n.plan {
 		tip := n.machine.Rounds().Fragment(p).Tip()
 		n.check("keep tip", n.store.PutBase(p, tip.Round, tip))

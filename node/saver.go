@@ -147,7 +147,7 @@ func (s *saver) end() {
 	}
 }
 
-// over notes that the save under way is over.
+// over records that the save under way is over.
 func (s *saver) over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ func (n *node) readsLong() bool {
 	return path == corpus.GoCode || err == nil && (info.IsDir() || info.Size() > longText)
 }
 
-// lateText is the text on the training thread, read there unless it was read before. The loop calls has to note it.
+// lateText is the text on the training thread, read there unless it was read before. The loop calls has to record it.
 func (n *node) lateText(ctx context.Context) (data trainer.Source, has func(), err error) {
 	if n.corpus != nil || n.data != nil {
 		return n.text(), func() {}, nil
@@ -87,7 +87,7 @@ func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// hasText notes the text, before the loop or on it.
+// hasText records the text, before the loop or on it.
 func (n *node) hasText(text *corpus.Corpus) {
 	n.data = text
 	if n.genesis.Data.SHA256 == "" {

@@ -193,7 +193,7 @@ func (t *training) run(ctx context.Context) error {
 		done := t.turn()
 		if ctx.Err() != nil || !t.mayStep() { // it waited for its turn meanwhile
 			done()
-			t.rest()
+			t.settled()
 			continue
 		}
 		began := t.now()
@@ -202,7 +202,7 @@ func (t *training) run(ctx context.Context) error {
 		if errors.Is(err, trainer.ErrLost) {
 			if known == nil || !errors.Is(err, known) {
 				known = err
-				t.tellLost(ctx, err)
+				t.reportLost(ctx, err)
 				if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
 					return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
 				}
@@ -218,7 +218,7 @@ func (t *training) run(ctx context.Context) error {
 				t.lacking(err)
 			}
 			t.setLacks(true)
-			t.rests(ctx, dataAfter, &t.account.Data)
+			t.pause(ctx, dataAfter, &t.account.Data)
 			continue
 		}
 		if err != nil {
@@ -268,7 +268,7 @@ const hopeless = 3
 func (t *training) restart(ctx context.Context, before int) (begun bool) {
 	pause := min(restartAfter<<min(before, 10), restartMost)
 	for ctx.Err() == nil {
-		t.rests(ctx, pause, &t.account.Gone)
+		t.pause(ctx, pause, &t.account.Gone)
 		if !t.mayStep() {
 			return false // the next step finds it gone
 		}
@@ -286,7 +286,7 @@ func (t *training) restart(ctx context.Context, before int) (begun bool) {
 		if done(); err == nil || cut {
 			return err == nil
 		}
-		t.tellLost(ctx, err)
+		t.reportLost(ctx, err)
 		pause = min(2*pause, restartMost)
 	}
 	return false
@@ -296,8 +296,8 @@ func (t *training) restart(ctx context.Context, before int) (begun bool) {
 // beside the time that a shard travels.
 const dataAfter = 250 * time.Millisecond
 
-// rests does what the loop asks for, for some time in which theta is at rest, and books it.
-func (t *training) rests(ctx context.Context, d time.Duration, account *float64) {
+// pause does what the loop asks for, for some time in which theta is at rest, and books it.
+func (t *training) pause(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
 		t.idle(ctx, left, account)
@@ -356,8 +356,8 @@ func (t *training) does(what *float64) (done func()) {
 	return func() {}
 }
 
-// tellLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
-func (t *training) tellLost(ctx context.Context, err error) {
+// reportLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
+func (t *training) reportLost(ctx context.Context, err error) {
 	if t.background == nil {
 		t.lost(err)
 		return
@@ -408,14 +408,14 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 	t.exit()
 	if err == nil {
 		t.stepped(res, max(t.since(began), t.leastTime()))
-		t.note(res, lr)
+		t.record(res, lr)
 	}
 	account := &t.account.Step
 	if errors.Is(err, trainer.ErrNoBatch) {
 		account = &t.account.Data
 	}
 	t.spend(account, began)
-	t.rest()
+	t.settled()
 	if ended {
 		return nil
 	}
@@ -438,14 +438,14 @@ func (t *training) exit() {
 	t.cut = nil
 }
 
-// rest says that what was stepped has been told.
-func (t *training) rest() {
+// settled says that what was stepped has been told.
+func (t *training) settled() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stepping = false
 }
 
-func (t *training) note(res trainer.StepResult, lr float64) {
+func (t *training) record(res trainer.StepResult, lr float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps++

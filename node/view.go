@@ -82,8 +82,8 @@ func (v *view) alarm(n *node, kind, peer, text, remedy string) {
 	}
 }
 
-// note keeps effects that are only worth showing.
-func (v *view) note(n *node, e core.Effect) {
+// record keeps effects that are only worth showing.
+func (v *view) record(n *node, e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Event:
 		v.spreading(n, e)
@@ -188,7 +188,7 @@ func (v *view) refusedPeer(n *node, e p2p.Refused) {
 		v.refused = slices.Delete(v.refused, 0, 1)
 	}
 	v.refused = append(v.refused, status.Peer{ID: e.ID.String(), State: "refused", Addr: e.Addr, Reason: e.Reason.Error()})
-	told, more := v.refusals.take(time.Now())
+	told, more := v.refusals.count(time.Now())
 	if !told {
 		return
 	}
@@ -205,8 +205,8 @@ type refusalEvents struct {
 	more int       // refusals that made none since the last that did
 }
 
-// take says whether a refusal is an event, and how many before it were none.
-func (r *refusalEvents) take(now time.Time) (told bool, more int) {
+// count says whether a refusal is an event, and how many before it were none.
+func (r *refusalEvents) count(now time.Time) (told bool, more int) {
 	if r.full.Before(now) {
 		r.full = now
 	}
@@ -247,7 +247,7 @@ func (v *view) stored(e core.StoreDelta) { v.payloadHeld += uint64(len(e.Payload
 // weightDecay is the weight of the past in the mean share of an author.
 const weightDecay = 0.9
 
-// folded notes who contributed to the rounds of a fold, and with which weight.
+// folded records who contributed to the rounds of a fold, and with which weight.
 func (v *view) folded(e replica.Folded) {
 	for i, set := range e.Want.Sets {
 		v.ledger[e.Want.Fragment].put(e.Links[i].Round, foldedOf(set, e.Links[i].Folded))
@@ -260,7 +260,7 @@ func (v *view) folded(e replica.Folded) {
 	}
 }
 
-// adopted notes what became of own deltas, and the moment at which the node's
+// adopted records what became of own deltas, and the moment at which the node's
 // own work first counts.
 func (v *view) adopted(n *node, a outer.Adopt) {
 	v.returned[a.Fragment] += a.Tokens(outer.Returned)
@@ -276,7 +276,7 @@ func (v *view) adopted(n *node, a outer.Adopt) {
 // tick does what is due: a live evaluation, the notice of being alone.
 func (v *view) tick(n *node, now core.Time) {
 	if n.machine.View().Phase() == core.Ready { // before, tokens come with a snapshot
-		v.speed.note(time.Now(), n.machine.View().FoldedTokens())
+		v.speed.record(time.Now(), n.machine.View().FoldedTokens())
 	}
 	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
 		v.aloneSaid = true
@@ -303,7 +303,7 @@ const (
 	speedSamples = 60
 )
 
-func (s *speedometer) note(at time.Time, tokens uint64) {
+func (s *speedometer) record(at time.Time, tokens uint64) {
 	if n := len(s.at); n > 0 && at.Sub(s.at[n-1]) < speedEvery {
 		return
 	}

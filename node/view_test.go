@@ -82,18 +82,18 @@ func TestSpeedometer(t *testing.T) {
 		t.Error("a speed before anything was measured")
 	}
 	for i := range 100 { // ten seconds at 50 tokens a second
-		s.note(start.Add(time.Duration(i)*100*time.Millisecond), uint64(5*i))
+		s.record(start.Add(time.Duration(i)*100*time.Millisecond), uint64(5*i))
 	}
 	if got := s.perSecond(); got != 50 || len(s.at) != 10 {
 		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
 	}
 	for i := range 200 { // much later, 7 a second
-		s.note(start.Add(time.Duration(100+i)*time.Second), uint64(1000+7*i))
+		s.record(start.Add(time.Duration(100+i)*time.Second), uint64(1000+7*i))
 	}
 	if got := s.perSecond(); got != 7 || len(s.at) != speedSamples {
 		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
 	}
-	s.note(start.Add(time.Hour), 3) // another chain, with fewer tokens
+	s.record(start.Add(time.Hour), 3) // another chain, with fewer tokens
 	if got := s.perSecond(); got != 0 {
 		t.Errorf("%v tokens/s after the tokens shrank", got)
 	}
@@ -109,7 +109,7 @@ func TestViewIsBounded(t *testing.T) {
 		n.view.peerUp(n, p2p.PeerUp{ID: id, Addr: addr})
 		n.view.refusedPeer(n, p2p.Refused{ID: id, Addr: addr, Reason: errors.New("no")})
 		n.view.dialled(n, addr, errors.New("no answer"))
-		n.view.note(n, core.Refused{Header: wire.Header{Author: id}, Reason: errors.New("too many tokens")})
+		n.view.record(n, core.Refused{Header: wire.Header{Author: id}, Reason: errors.New("too many tokens")})
 	}
 	v := &n.view
 	if len(v.events) != maxEvents || len(v.refused) != maxRefused || len(v.dials) != maxDials || len(v.addrs) > maxRefused {

@@ -84,7 +84,7 @@ func (n *node) sawTrouble(event core.Effect) {
 	case replica.Damaged:
 		n.damaged(e.Err)
 	default:
-		n.view.note(n, event)
+		n.view.record(n, event)
 	}
 }
 

@@ -88,9 +88,9 @@ func (a *attendance) absent(id wire.PeerID, times, more uint64) bool {
 	return !known || a.closed-x.at > most*times+more
 }
 
-// meetFounders has rounds wait for learners that are here before anything is folded, of whom
+// awaitFounders has rounds wait for learners that are here before anything is folded, of whom
 // nothing can have come.
-func (m *Machine) meetFounders(learners []wire.PeerID) {
+func (m *Machine) awaitFounders(learners []wire.PeerID) {
 	if m.View().FoldedTokens() > 0 {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // is absent.
 func (m *Machine) updatePeerList(now Time) {
 	learners := m.gossip.Peers().Learners(now)
-	m.meetFounders(learners)
+	m.awaitFounders(learners)
 	seen := peerListSeen{
 		told: true, live: m.gossip.Peers().LearnersVersion(), peers: m.gossip.Peers().Version(), attendance: m.attendance.changes,
 		members: m.cfg.Gossip.Members.Changes(),

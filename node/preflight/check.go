@@ -249,7 +249,7 @@ func (c *check) enter(ctx context.Context) (first wire.PeerID, ok bool) {
 		select {
 		case o := <-came:
 			if o.err == nil {
-				c.note(o.id, named[o.id], false)
+				c.record(o.id, named[o.id], false)
 				return o.id, true
 			}
 			for _, addr := range named[o.id] {
@@ -287,7 +287,7 @@ func (c *check) enterNear(ctx context.Context) (first wire.PeerID, ok bool) {
 			continue
 		}
 		if id, err := c.dial(ctx, next); err == nil {
-			c.note(id, next, true)
+			c.record(id, next, true)
 			return id, true
 		}
 	}
@@ -301,8 +301,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// note keeps at which of its addresses a peer let this machine in.
-func (c *check) note(id wire.PeerID, addrs []string, elsewhere bool) {
+// record keeps at which of its addresses a peer let this machine in.
+func (c *check) record(id wire.PeerID, addrs []string, elsewhere bool) {
 	path, ok := c.host.Path(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()

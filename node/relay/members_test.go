@@ -61,7 +61,7 @@ func TestAllOwnersCountAtARelay(t *testing.T) {
 	if err := admit(t, s, first, 4); err != nil || admit(t, s, second, honest) == nil {
 		t.Errorf("before genesis, of the owner that invited it: %v", err)
 	}
-	s.take(document)
+	s.accept(document)
 	for owner, seed := range map[byte]byte{first: honest, second: revoked} {
 		if err := admit(t, s, owner, seed); err != nil {
 			t.Errorf("invited by owner %d: %v", owner, err)
@@ -145,7 +145,7 @@ func TestMembersOutliveGenesis(t *testing.T) {
 	run, document := owned(t)
 	dir := t.TempDir()
 	s := relayIn(t, dir, run)
-	s.take(document)
+	s.accept(document)
 	for _, seed := range []byte{honest, revoked} {
 		if err := admit(t, s, second, seed); err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestMembersOutliveGenesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = relayIn(t, dir, run)
-	s.take(document)
+	s.accept(document)
 	if !s.members.Member(wire.PeerIDOf(key(honest))) || s.members.Member(wire.PeerIDOf(key(revoked))) {
 		t.Error("not just the one that is not revoked is a member")
 	}

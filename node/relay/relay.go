@@ -258,13 +258,13 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 			s.log.Info("no genesis from this peer", "peer", from, "err", err)
 			return
 		}
-		s.take(raw)
+		s.accept(raw)
 	})
 }
 
-// take begins with a document that a peer gave. If one was remembered and lost, files have members by owners that nobody
+// accept begins with a document that a peer gave. If one was remembered and lost, files have members by owners that nobody
 // here knew since.
-func (s *server) take(document []byte) {
+func (s *server) accept(document []byte) {
 	s.begin(document)
 	s.keepGenesis(document)
 	if err := s.recallNames(); err != nil {

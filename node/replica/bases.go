@@ -59,7 +59,7 @@ func (b *bases) put(fragment int, tip *outer.Tip) {
 	if k.round%b.policy.BaseEvery == b.policy.BaseAt || b.onDisk(k) {
 		b.check("keep base", b.write(k, tip))
 	}
-	b.hold(fragment, tip)
+	b.keep(fragment, tip)
 	b.putAway(fragment)
 }
 
@@ -99,8 +99,8 @@ func (b *bases) olderHeld(fragment int) (rounds []uint32) {
 	return rounds[:max(len(rounds)-1, 0)]
 }
 
-// hold keeps a tip in memory.
-func (b *bases) hold(fragment int, tip *outer.Tip) {
+// keep keeps a tip in memory.
+func (b *bases) keep(fragment int, tip *outer.Tip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := baseKey{fragment, tip.Round}
@@ -149,7 +149,7 @@ func (b *bases) restart(installed []*outer.Tip) {
 	}
 	b.mu.Unlock()
 	for p, tip := range installed {
-		b.hold(p, tip)
+		b.keep(p, tip)
 	}
 }
 
@@ -197,7 +197,7 @@ func (b *bases) get(fragment int, round uint32) (*outer.Tip, error) {
 		return nil, &lostBase{fragment, round, err}
 	}
 	tip = b.genesis()[fragment] // made anew, for all fragments: a disk may have had no room for it
-	b.hold(fragment, tip)
+	b.keep(fragment, tip)
 	return tip, nil
 }
 

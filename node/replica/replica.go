@@ -140,7 +140,7 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
 	case core.MarksKnown:
 		r.watcher.Saw(e)
-		r.write("note the marks", r.ledger.PutMarksKnown)
+		r.write("record the marks", r.ledger.PutMarksKnown)
 	case core.InstallSnapshot:
 		r.exec.Install(func() { r.install(e) })
 	default:

@@ -40,7 +40,7 @@ func New(cfg Config) (*Replica, Restored, error) {
 	if r.bases, err = newBases(r.ledger, r.policy, r.genesis.Tips, r.watcher.Check, len(r.plan)); err != nil {
 		return nil, Restored{}, err
 	}
-	if err := r.meetMembers(cfg.Machine.Gossip.Members); err != nil {
+	if err := r.loadMembers(cfg.Machine.Gossip.Members); err != nil {
 		return nil, Restored{}, err
 	}
 	was := Restored{Tips: r.genesis.Tips()}
@@ -58,7 +58,7 @@ func New(cfg Config) (*Replica, Restored, error) {
 		}
 	}
 	for p, tip := range was.Tips {
-		r.bases.hold(p, tip)
+		r.bases.keep(p, tip)
 	}
 	return r, was, nil
 }
@@ -94,9 +94,9 @@ func (r *Replica) Start(now core.Time, cfg core.Config, was Restored, l Learner)
 	return nil
 }
 
-// meetMembers makes those known again whose certificates were kept, and keeps those that are known
+// loadMembers makes those known again whose certificates were kept, and keeps those that are known
 // already, the own one. One that does not fit the run any more is left out: its author shows it anew.
-func (r *Replica) meetMembers(members *member.Table) error {
+func (r *Replica) loadMembers(members *member.Table) error {
 	if members == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (d *restartDisk) DropBase(fragment int, round uint32) error {
 	return d.r.bases.drop(fragment, round)
 }
 
-// Own notes the numbers of the own deltas of earlier processes.
+// Own records the numbers of the own deltas of earlier processes.
 func (d *restartDisk) Own() ([]core.OwnRecord, error) {
 	own, err := d.Ledger.Own()
 	for _, o := range own {

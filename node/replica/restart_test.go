@@ -41,7 +41,7 @@ func TestRestart(t *testing.T) {
 	want(t, "excluded", g.Machine().Rounds().Barred(outer.Author(wire.PeerIDOf(g.keys[2]))), true)
 }
 
-// credited notes who has contributed, in the order in which it was told.
+// credited records who has contributed, in the order in which it was told.
 type credited struct{ authors []wire.PeerID }
 
 func (c *credited) Contributed(author wire.PeerID)               { c.authors = append(c.authors, author) }

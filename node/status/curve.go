@@ -6,7 +6,7 @@ type Curve struct {
 	Value []float64
 }
 
-// Add notes a value, unless one of as many tokens or more is there. most is even.
+// Add records a value, unless one of as many tokens or more is there. most is even.
 func (c *Curve) Add(at uint64, value float64, most int) {
 	if n := len(c.At); n > 0 && c.At[n-1] >= at {
 		return

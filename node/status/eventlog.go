@@ -123,7 +123,7 @@ func (r *EventReader) Next() (events []Event, err error) {
 		return nil, fmt.Errorf("record of events: %w", err)
 	}
 	if r.last == nil || !os.SameFile(r.last, info) {
-		if events, err = r.rest(); err != nil {
+		if events, err = r.remainder(); err != nil {
 			return nil, err
 		}
 		r.at = 0
@@ -134,8 +134,8 @@ func (r *EventReader) Next() (events []Event, err error) {
 	return append(events, newer...), err
 }
 
-// rest is what has not been read of the older file.
-func (r *EventReader) rest() ([]Event, error) {
+// remainder is what has not been read of the older file.
+func (r *EventReader) remainder() ([]Event, error) {
 	f, err := os.Open(filepath.Join(r.dir, olderEvents))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -57,7 +57,7 @@ func RestoreHistory(points []Point) (h History) {
 	return h
 }
 
-// Add notes a moment, unless it is too close to the one before or earlier than it.
+// Add records a moment, unless it is too close to the one before or earlier than it.
 func (h *History) Add(p Point) {
 	h.gapMs = max(h.gapMs, historyGapMs)
 	if n := len(h.points); n > 0 && p.AtMs-h.points[n-1].AtMs < h.gapMs {

@@ -27,14 +27,14 @@ func (s *Store) PutDelta(id wire.Digest, h wire.SignedHeader, payload []byte) er
 	if err := s.checkPayload(id, h, payload); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
-	if err := s.putFile(payloadFile(id, h.Header), payload, s.hold(id, h)); err != nil {
+	if err := s.putFile(payloadFile(id, h.Header), payload, s.enter(id, h)); err != nil {
 		return fmt.Errorf("put %s: %w", describe(id, h), err)
 	}
 	return nil
 }
 
-// hold is the change that enters a delta with its payload, wherever its header is.
-func (s *Store) hold(id wire.Digest, h wire.SignedHeader) change {
+// enter is the change that enters a delta with its payload, wherever its header is.
+func (s *Store) enter(id wire.Digest, h wire.SignedHeader) change {
 	var sealed *sealedAt
 	looked := false
 	return func(tx *bbolt.Tx) error {
@@ -44,7 +44,7 @@ func (s *Store) hold(id wire.Digest, h wire.SignedHeader) change {
 		}
 		looked = true
 		if sealed != nil {
-			return holdSealed(tx, sealed)
+			return keepSealed(tx, sealed)
 		}
 		return putHeader(tx, id, h, payloadHeld)
 	}

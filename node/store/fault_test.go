@@ -48,12 +48,12 @@ func (f *faulty) before(op Op) error {
 	if err := f.fail(f.count, op); err != nil {
 		return err
 	}
-	f.note(op)
+	f.record(op)
 	return nil
 }
 
-// note keeps track of what is not durable after an op.
-func (f *faulty) note(op Op) {
+// record keeps track of what is not durable after an op.
+func (f *faulty) record(op Op) {
 	switch op.Kind {
 	case OpWrite, OpTruncate:
 		f.unsynced[op.Path] = true

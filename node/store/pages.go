@@ -110,7 +110,7 @@ func (p *pages) head() ([]byte, error) {
 	return newest, nil
 }
 
-// use notes that the walk has come to a page.
+// use records that the walk has come to a page.
 func (p *pages) use(id uint64) error {
 	if id >= uint64(len(p.used)) {
 		return fmt.Errorf("page %d is beyond the last of %d", id, len(p.used))
@@ -122,7 +122,7 @@ func (p *pages) use(id uint64) error {
 	return nil
 }
 
-// read notes a page as used and returns it with the pages that it goes on for.
+// read records a page as used and returns it with the pages that it goes on for.
 func (p *pages) read(id uint64) ([]byte, error) {
 	if err := p.use(id); err != nil {
 		return nil, err

@@ -186,7 +186,7 @@ func (s *Store) seal(g *segment) error {
 			return err
 		}
 		named = e.file()
-		s.noteSealed(e)
+		s.recordSealed(e)
 		if err := unchanged(tx, g); err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func unchanged(tx *bbolt.Tx, g *segment) error {
 	return nil
 }
 
-// moveHeld notes which payloads are here whose headers move into a segment.
+// moveHeld records which payloads are here whose headers move into a segment.
 func moveHeld(tx *bbolt.Tx, e segmentEntry, g *segment) error {
 	held, headers := entriesOf(tx, bucketHeld), entriesOf(tx, bucketHeaders)
 	for from := 0; from < len(g.headers); {

@@ -200,13 +200,13 @@ func (s *Store) sealedTo(tx *bbolt.Tx, fragment int) (uint32, error) {
 	}
 	s.lastSealedRound[fragment] = 0
 	for _, e := range all {
-		s.noteSealed(e)
+		s.recordSealed(e)
 	}
 	return s.lastSealedRound[fragment], nil
 }
 
-// noteSealed takes note of a segment. One that is not committed after all does no harm.
-func (s *Store) noteSealed(e segmentEntry) {
+// recordSealed remembers a segment. One that is not committed after all does no harm.
+func (s *Store) recordSealed(e segmentEntry) {
 	if to, known := s.lastSealedRound[e.fragment]; known {
 		s.lastSealedRound[e.fragment] = max(to, e.last)
 	}
@@ -280,7 +280,7 @@ func heldBits(tx *bbolt.Tx, e segmentEntry, round uint32) bits {
 	return bits(v[8:])
 }
 
-// dropSealed notes that the payload of a header in a segment is not here any more.
+// dropSealed records that the payload of a header in a segment is not here any more.
 func (s *Store) dropSealed(tx *bbolt.Tx, a *sealedAt) error {
 	h := a.header().Header
 	held, key := entriesOf(tx, bucketHeld), heldKey(a.fragment(), h.Round, a.number)
@@ -300,8 +300,8 @@ func (s *Store) dropSealed(tx *bbolt.Tx, a *sealedAt) error {
 	return errors.Join(err, use(tx, a.fragment(), -int64(h.Size)))
 }
 
-// holdSealed notes that the payload of a header in a segment is here again.
-func holdSealed(tx *bbolt.Tx, a *sealedAt) error {
+// keepSealed records that the payload of a header in a segment is here again.
+func keepSealed(tx *bbolt.Tx, a *sealedAt) error {
 	h := a.header().Header
 	held, key := entriesOf(tx, bucketHeld), heldKey(a.fragment(), h.Round, a.number)
 	v := bytes.Clone(held.Get(key))

@@ -169,7 +169,7 @@ func (r *Recorder) closedAt(fragment int, round uint32) int64 {
 	return r.closes[fragment][round]
 }
 
-// closed notes that a round closed.
+// closed records that a round closed.
 func (r *Recorder) closed(now int64, e rounds.Closed) {
 	for len(r.closes) <= e.Fragment {
 		r.closes = append(r.closes, map[uint32]int64{})
@@ -201,7 +201,7 @@ func (r *Recorder) sweep(fragment int, closed uint32) {
 	}
 }
 
-// folded notes what a fold took.
+// folded records what a fold took.
 func (r *Recorder) folded(now int64, e replica.Folded) {
 	f := fold{fragment: e.Want.Fragment, tip: e.Tip}
 	for _, link := range e.Links {

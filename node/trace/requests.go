@@ -19,7 +19,7 @@ type request struct {
 	at    int64
 }
 
-// asked notes a request for the payload of a delta.
+// asked records a request for the payload of a delta.
 func (r *Recorder) asked(now int64, e gossip.Call, id wire.Digest) {
 	l := r.open[id]
 	if l == nil {
@@ -80,7 +80,7 @@ func (l *Line) fail(now int64, q request, why string) {
 	}
 }
 
-// Served notes that this node begins to give the payload of a delta to a peer whose
+// Served records that this node begins to give the payload of a delta to a peer whose
 // request came at a time. A Recorder that is nil takes nothing.
 func (r *Recorder) Served(delta wire.Digest, to wire.PeerID, reached int64) {
 	if r == nil || delta == (wire.Digest{}) {

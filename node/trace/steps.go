@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// durable notes an own delta, which is on the disk.
+// durable records an own delta, which is on the disk.
 func (r *Recorder) durable(now int64, e core.StoreOwn) {
 	l := r.begin(e.ID, e.Header.Header)
 	l.Drafted, l.Verified = r.drafts[e.Seq], now
@@ -17,7 +17,7 @@ func (r *Recorder) durable(now int64, e core.StoreOwn) {
 	}
 }
 
-// announced notes that the header of an own delta leaves; the round has the delta. That is
+// announced records that the header of an own delta leaves; the round has the delta. That is
 // written at once: others' lines are worth little without it, should this process be killed.
 func (r *Recorder) announced(now int64, id wire.Digest) {
 	l := r.open[id]
@@ -31,7 +31,7 @@ func (r *Recorder) announced(now int64, id wire.Digest) {
 	r.put(first)
 }
 
-// heard notes a header that is here for the first time.
+// heard records a header that is here for the first time.
 func (r *Recorder) heard(now int64, e gossip.Offer) {
 	l := r.begin(e.ID, e.Header.Header)
 	if l.Heard == 0 {
@@ -39,7 +39,7 @@ func (r *Recorder) heard(now int64, e gossip.Offer) {
 	}
 }
 
-// verified notes that a payload decodes and is stored.
+// verified records that a payload decodes and is stored.
 func (r *Recorder) verified(now int64, id wire.Digest) {
 	if l := r.open[id]; l != nil && l.Verified == 0 {
 		l.Verified = now
@@ -47,20 +47,20 @@ func (r *Recorder) verified(now int64, id wire.Digest) {
 	}
 }
 
-// stored notes that a delta goes into the set of its round.
+// stored records that a delta goes into the set of its round.
 func (r *Recorder) stored(now int64, id wire.Digest) {
 	if l := r.open[id]; l != nil {
-		l.hold(now)
+		l.holds(now)
 	}
 }
 
-func (l *Line) hold(now int64) {
+func (l *Line) holds(now int64) {
 	if l.Held == 0 {
 		l.Held, l.Late = now, l.Closed != 0
 	}
 }
 
-// fates notes what an adoption does to own deltas. What it folds is adopted by now, or
+// fates records what an adoption does to own deltas. What it folds is adopted by now, or
 // will be.
 func (r *Recorder) fates(now int64, a outer.Adopt) {
 	for _, c := range a.Changes {

@@ -35,7 +35,7 @@ func (f *Feed) Offer(w World) {
 	defer f.mu.Unlock()
 	f.world, f.due = w, true
 	for _, n := range w.Nodes {
-		f.rates.note(n.Status)
+		f.rates.record(n.Status)
 	}
 }
 
@@ -119,8 +119,8 @@ const (
 	meterMost = 1024            // nodes: a world has fewer
 )
 
-// note takes in what a status says of traffic.
-func (m meter) note(s status.Snapshot) {
+// record takes in what a status says of traffic.
+func (m meter) record(s status.Snapshot) {
 	now := sample{s.At, s.Net.SentBytes, s.Net.ReceivedBytes}
 	t := m[s.Self]
 	switch {

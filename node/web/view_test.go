@@ -179,13 +179,13 @@ func TestMeter(t *testing.T) {
 	for second := range 20 {
 		s.At = testTime.Add(time.Duration(second) * time.Second)
 		s.Net.SentBytes, s.Net.ReceivedBytes = uint64(1000*second), uint64(300*second)
-		m.note(s)
+		m.record(s)
 		if up, down := m.of(s); second > 0 && (up != 1000 || down != 300) {
 			t.Fatalf("after %d s: %v up and %v down, want 1000 and 300", second, up, down)
 		}
 	}
 	s.Net.SentBytes = 5 // a new process
-	m.note(s)
+	m.record(s)
 	if up, _ := m.of(s); up != 0 {
 		t.Errorf("a process that has just begun sends %v", up)
 	}

@@ -51,9 +51,9 @@ func (n *node) publicPeers() (addrs []string) {
 	return addrs
 }
 
-// meetings are places where members of any run may say who is in this one: all that this node
+// discoveryPoints are nodes where members of any run may say who is in this one: all that this node
 // knows. The host asks a few of them.
-func (n *node) meetings() []string {
+func (n *node) discoveryPoints() []string {
 	places := joinlink.Places(slices.Concat(n.cfg.addrs(), n.met))
 	if n.machine != nil {
 		places = append(places, n.publicPeers()...)
@@ -61,8 +61,8 @@ func (n *node) meetings() []string {
 	return places
 }
 
-// tellMet has gossip try the peers of an earlier start, where this one was given others.
-func (n *node) tellMet() {
+// dialEarlierPeers has gossip try the peers of an earlier start, where this one was given others.
+func (n *node) dialEarlierPeers() {
 	for _, addrs := range byPeer(n.met) {
 		if id, err := p2p.PeerIDOf(addrs[0]); err == nil {
 			n.machine.Step(n.clock.now(), gossip.Hinted{Peer: id, Addrs: addrs})
@@ -103,8 +103,8 @@ func (n *node) keepEarly(e p2p.Event) {
 	}
 }
 
-// takeEarly hands the loop what came before it began.
-func (n *node) takeEarly() {
+// receiveEarly hands the loop what came before it began.
+func (n *node) receiveEarly() {
 	for _, e := range n.early {
 		n.network(e)
 		n.replica.Execute()
@@ -112,8 +112,8 @@ func (n *node) takeEarly() {
 	n.early = nil
 }
 
-// tellAlone tells, before there is a loop, why nobody of the run may have answered yet.
-func (n *node) tellAlone(failures map[string]error) {
+// reportAlone logs, before there is a loop, why nobody of the run may have answered yet.
+func (n *node) reportAlone(failures map[string]error) {
 	n.log.Warn("nobody of the run answers yet: " + n.whyAlone(failures))
 }
 
