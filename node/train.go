@@ -22,8 +22,8 @@ type training struct {
 	trainer    trainer.Trainer
 	schedule   optimizer.Schedule
 	clock      *clock                                           // every time here is that awake: a sleep is no step and no wait
-	commands   *mailbox[func()]                                 // to be done at a step boundary, or in the background; these alone touch theta
-	background *background                                      // nil: the trainer steps theta itself
+	commands   *mailbox[func()]                                 // to be done at a step boundary, or in the background; these alone touch the local parameters
+	background *background                                      // nil: the trainer steps the local parameters itself
 	woken      chan struct{}                                    // holds a token when there is something new to look at, see wake
 	stepped    func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
 	saver      *saver                                           // checkpoints the inner optimizer
@@ -123,7 +123,7 @@ func (t *training) atRest() bool {
 	return !t.may && !t.stepping
 }
 
-// cutStep ends the step that is under way, if there is one: theta stays as it was
+// cutStep ends the step that is under way, if there is one: the parameters stay as they were
 // before, and the step is none.
 func (t *training) cutStep() {
 	t.mu.Lock()
@@ -296,7 +296,7 @@ func (t *training) restart(ctx context.Context, before int) (begun bool) {
 // beside the time that a shard travels.
 const dataAfter = 250 * time.Millisecond
 
-// pause does what the loop asks for, for some time in which theta is at rest, and books it.
+// pause does what the loop asks for, for some time in which no step is taken, and books it.
 func (t *training) pause(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
@@ -338,7 +338,7 @@ func (t *training) turn() (done func()) {
 	doing := t.doing
 	t.mu.Unlock()
 	if doing == nil {
-		doing = &t.account.Adopt // what commands do beside drafts is done with theta too
+		doing = &t.account.Adopt // what commands do beside drafts is done with the local parameters too
 	}
 	t.spend(doing, began)
 	return func() { t.background.turn <- struct{}{} }
@@ -455,7 +455,7 @@ func (t *training) record(res trainer.StepResult, lr float64) {
 }
 
 // keepPace waits for what is left of the least time of a step, but does at once
-// what the loop asks for meanwhile: theta is at rest.
+// what the loop asks for meanwhile: no step is taken.
 func (t *training) keepPace(ctx context.Context, began timestamp) {
 	for left := t.leastTime() - t.since(began); left > 0 && ctx.Err() == nil; left = t.leastTime() - t.since(began) {
 		t.idle(ctx, left, &t.account.Paced)

@@ -1,4 +1,4 @@
-// Package limits says what a node may cost the one who lends it: when it may work, and how
+// Package limits says what a node may cost its owner: when it may work, and how
 // much it may send and receive in a month. It is a pure function of times and counts, and
 // looks at no clock; package node does, and pauses the node.
 package limits

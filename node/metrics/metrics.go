@@ -69,7 +69,7 @@ type scrape struct {
 	node string
 }
 
-// put writes one value. Labels are names and values in turns, after that of the node.
+// put writes one value. Labels alternate between names and values, after that of the node.
 func (x scrape) put(kind prometheus.ValueType, name, help string, value float64, labels ...string) {
 	names, values := []string{"node"}, []string{x.node}
 	for i := 0; i+1 < len(labels); i += 2 {

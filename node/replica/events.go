@@ -26,7 +26,7 @@ type (
 		Want rounds.WantFold
 		Err  error
 	}
-	// Adopted: theta stands on a new tip, or on a sound one in place of a damaged one.
+	// Adopted: the learner stands on a new tip, or on a sound one in place of a damaged one.
 	Adopted struct {
 		outer.Adopt
 		Loss outer.Loss

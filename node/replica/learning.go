@@ -8,7 +8,7 @@ import (
 // learning is the learner and what its steps stand on. It belongs to the steps.
 type learning struct {
 	learner Learner  // nil for a node that only holds and serves
-	closed  []uint32 // rounds of the tips that theta stands on
+	closed  []uint32 // rounds of the tips that the local parameters stand on
 }
 
 // learn has the learner do something between two steps.
@@ -59,9 +59,9 @@ func (r *Replica) LearnerLost() {
 	}
 }
 
-// adopt moves theta to a new tip, or repairs it, and takes own deltas that are final
-// off the list that a restart reads. Those that were discarded may be regained until
-// they are forgotten.
+// adopt moves the local parameters to a new tip, or repairs them, and takes own deltas that are
+// final off the list that a restart reads. Those that were discarded may be regained until they
+// are forgotten.
 func (r *Replica) adopt(a outer.Adopt) {
 	if r.learning.learner == nil {
 		r.watcher.Saw(Adopted{Adopt: a})

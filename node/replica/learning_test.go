@@ -145,7 +145,7 @@ func TestDraftThatFails(t *testing.T) {
 	}
 }
 
-// The learner is told which rounds theta stands on. One that cannot adopt ends the node.
+// The learner is told which rounds its parameters stand on. One that cannot adopt ends the node.
 func TestAdopt(t *testing.T) {
 	g, l := learning(t)
 	tip := &outer.Tip{Round: 9}

@@ -161,7 +161,7 @@ type Open struct {
 	Why     string  `json:"why"`                // a word of the table closes of gossip/wire/SPEC.md
 	Text    string  `json:"text"`               // the same for people
 	For     string  `json:"for,omitempty"`      // whose delta is missing: a peer id, hex
-	WaitedS float64 `json:"waited_s,omitempty"` // since it rang
+	WaitedS float64 `json:"waited_s,omitempty"` // since it was proposed
 	MostS   float64 `json:"most_s,omitempty"`   // for how long after that it waits at most
 }
 

@@ -83,7 +83,7 @@ type Close struct {
 	At       int64       `json:"at"`
 	Why      string      `json:"why"`                // a word of the table closes of gossip/wire/SPEC.md
 	For      wire.PeerID `json:"for,omitzero"`       // whose delta it waited for in vain
-	WaitedMs int64       `json:"waited_ms,omitzero"` // since it rang
+	WaitedMs int64       `json:"waited_ms,omitzero"` // since it was proposed
 }
 
 // End is what became of a delta at a node.
