@@ -32,7 +32,7 @@ type Net interface {
 	Hangup(call uint64)                    // ends it; its outcome need not be reported
 	Dial(peer wire.PeerID, addrs []string) // there may be none
 	Seek()                                 // for peers of the run, where all runs meet
-	Reserve(peer wire.PeerID)              // a place at which it relays; Release gives it up
+	Reserve(peer wire.PeerID)              // a slot at a relay; Release gives it up
 	Release(peer wire.PeerID)
 	Keep(peer wire.PeerID) // its connection is closed after others, where there are too many
 	Drop(peer wire.PeerID, reason string)
