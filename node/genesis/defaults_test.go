@@ -50,9 +50,9 @@ func TestDefaultGenesis(t *testing.T) {
 // What is not asked for stays as it was: only a change of a default changes these.
 func TestDefaultRunIDs(t *testing.T) {
 	for model, want := range map[string]string{
-		"tiny":  "53dded0120dc976df38b3d59753f6817832a324172bc5b9e4241f9a8a2d7bc1b",
-		"small": "1bc1ff2e9683ee3fbee9b7b23b110e151fa83b06e39c9affe79650ed324414ed",
-		"base":  "d3b692915d221290be266cd79e838216fc3645c7ff53f3396e8e329cd9428e61",
+		"tiny":  "84ae2fa549f6e3c87f53895cda9f9450d8f0a65d32739e7d671d675c120a7fae",
+		"small": "091e7524067bfdd95713fcdb5ce0c74554f0275b4cd51e7c59808f29e6dac268",
+		"base":  "65ec4e5d5c229afbcee36edda93415b1acd60197b5a042c0125e78a64736e65d",
 	} {
 		g, err := Default(model, 3_000_000, 7, 1_700_000_000_000)
 		if err != nil {

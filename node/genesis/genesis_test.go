@@ -34,7 +34,7 @@ func TestGenesisGolden(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "d14261ee9d6d769bf9bf2085f8834ab10226c345d40a87e1f807b1348f70c912"
+	const want = "840d10c8aa83c546f3567d01170796aae7c0f4c7f88ef8a00db6ced1bd4f5dde"
 	run := g.RunID()
 	if got := hex.EncodeToString(run[:]); got != want {
 		t.Errorf("RunID %s, want %s\n%s", got, want, g.Encode())
