@@ -25,12 +25,12 @@
 //	kill NODES               without warning (kill -9); start NODES brings them back
 //	kill learner NODES       kills the program that trains for the node; the node starts it again
 //	kill learner NODES rank R
-//	                         kills one process of that program, where it is an data-parallel group of several
+//	                         kills one process of that program, where it is a data-parallel group of several
 //	power-cut NODES          as kill, and files that were not synced may be damaged; start
 //	wipe NODES               as kill, and only the key stays; start
 //	lose NODES               gone for good, with disk and key
 //	pause NODES              stopped, with its connections open, like a closed lid; resume NODES
-//	rest NODES               paused by their owner: they take no steps and heartbeat; work NODES
+//	rest NODES               paused by their owner: they take no steps, and send heartbeats; work NODES
 //	leave NODES              in order
 //	join [N] [TRAITS]        so many new nodes come
 //	slow NODES xN            steps take N times longer from now on

@@ -68,7 +68,7 @@ func (e Event) Node() int {
 	return e.Nodes[0]
 }
 
-// Rank is the process of an data-parallel group that KillLearner names, "" for the whole learner.
+// Rank is the process of a data-parallel group that KillLearner names, "" for the whole learner.
 func (e Event) Rank() string {
 	if e.Verb != KillLearner || len(e.Detail) < 2 {
 		return ""

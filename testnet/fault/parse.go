@@ -13,7 +13,7 @@ const (
 	maxLength  = 1 << 16 // bytes of a schedule
 	maxGroups  = 60      // of a partition
 	maxFactor  = 1e6     // times slower
-	maxRank    = 1000    // of an data-parallel group's processes; one that is not there is never killed
+	maxRank    = 1000    // of a data-parallel group's processes; one that is not there is never killed
 	leastEvery = time.Second
 )
 

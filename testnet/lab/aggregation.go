@@ -11,7 +11,7 @@ import (
 )
 
 const aggregationHelp = `
-Simulates how the deltas of a round reach all of up to 65,536 learners. In all-to-all every node receives every delta. With sampled learners so many learners publish in a round, in turns, as real runs do. With aggregators a hash draws groups for each round, and members of each who fetch its deltas, merge them and publish one merged delta. In a tree merged deltas are merged again.
+Simulates how the deltas of a round reach all of up to 65,536 learners. In all-to-all every node receives every delta. In sampled so many learners publish in a round, by rotation, as real runs do. With aggregators a hash draws groups for each round, and members of each who fetch its deltas, merge them and publish one merged delta. In a tree merged deltas are merged again.
 
 Bytes and seconds are of a round of one fragment. down and busiest down are the payloads that a node receives, in the mean and at most. busiest up is what the busiest node sends. link is the share of a node's link that payloads, headers and audits take while rounds follow each other: above 100 % the link does not carry the plan, and its latency grows with each round. latency is the time from the proposal until a node has folded, in the mean, and last that of the last node.
 
@@ -23,9 +23,9 @@ Two aggregators of a group make the same bytes, so anybody can make them again. 
 
 // AggregationCmd is `lab aggregation`.
 type AggregationCmd struct {
-	Plan             string        `help:"How deltas reach all learners: ${enum}." enum:"all-to-all,sampled learners,aggregators,tree,every" default:"every"`
+	Plan             string        `help:"How deltas reach all learners: ${enum}." enum:"all-to-all,sampled,aggregators,tree,every" default:"every"`
 	Learners         int           `help:"Learners." default:"64"`
-	LearnersPerRound int           `help:"Learners that publish in a round, in turns. Default: all, and 16 with the plan sampled learners." placeholder:"N"`
+	LearnersPerRound int           `help:"Learners that publish in a round, by rotation. Default: all, and 16 with the plan sampled." placeholder:"N"`
 	Levels           int           `help:"How often deltas are merged, with aggregators and tree. Default: once, and twice in a tree." placeholder:"N"`
 	Group            int           `help:"Members of a group. Default: so many that a fold has as many merged deltas." placeholder:"N"`
 	Aggregators      int           `help:"Aggregators of a group." default:"2"`

@@ -30,7 +30,7 @@
 //	rounds N | steps N     the budget: so many rounds of H steps of every learner (60), or steps of all
 //	seed N                 of everything that is drawn by chance (1)
 //	step TIME              an inner step of a node that is not slow (100ms)
-//	heartbeat TIME              the shortest heartbeat period (200ms)
+//	heartbeat TIME         the shortest heartbeat period (200ms)
 //	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE, downlink RATE
 //	                       (10ms, 5ms), or as a testnet has it: rate=20mbit,delay=40ms
 //	payload AMOUNT         what a delta of every fragment has, so that links with a rate matter (less than 2kB)
@@ -142,8 +142,8 @@
 //	versions-upgrade           a rolling upgrade to a program that the old one refuses: two runs, and one again
 //	equivocator                two deltas for a round are found and the key is barred
 //	late-proof                 the proof comes twelve rounds later
-//	lying-source                wrong chunks of tips are found by their digests, and their snapshot source is marked
-//	short-source                likewise halves of chunks
+//	lying-source               wrong chunks of tips are found by their digests, and their snapshot source is marked
+//	short-source               likewise halves of chunks
 //	far-behind                 a lid closed for longer than W_a/2
 //	far-behind-unions          a lid closed for longer than W_u
 //	far-behind-two             two down for longer than W_u

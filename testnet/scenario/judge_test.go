@@ -92,7 +92,7 @@ func TestNeverIsLaterThanAnyLimit(t *testing.T) {
 // known one fails it once it is kept.
 func TestBrokenPromisesAreJudgedFirst(t *testing.T) {
 	broken := &Outcome{Result: sim.Result{Check: "converges", Error: "converges: test", Err: errors.New("converges: test")}}
-	other := &Outcome{Result: sim.Result{Check: "theta", Error: "theta: test", Err: errors.New("theta: test")}}
+	other := &Outcome{Result: sim.Result{Check: "account", Error: "account: test", Err: errors.New("account: test")}}
 	plain, marked := "nodes 3\nexpect rounds at least 1", "nodes 3\nbreaks converges: for a test"
 	for _, c := range []struct {
 		text string
@@ -102,7 +102,7 @@ func TestBrokenPromisesAreJudgedFirst(t *testing.T) {
 		{plain, planted(), ""},
 		{plain, broken, "a promise is broken: converges"},
 		{marked, broken, ""},
-		{marked, other, `broken is "theta", not "converges"`},
+		{marked, other, `broken is "account", not "converges"`},
 		{marked, planted(), `the promise behind "converges" is kept now`},
 	} {
 		s, err := Parse("s.txt", []byte(c.text))

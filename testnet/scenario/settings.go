@@ -79,7 +79,7 @@ var settings = map[string]func(c *compiler, r *fault.Reader){
 	},
 }
 
-// unlike notes a size or a time that the world has otherwise than the maker of runs would choose it.
+// unlike keeps a size or a time that the world has otherwise than the maker of runs would choose it.
 func (c *compiler) unlike(change func(p *outer.Params)) { c.changes = append(c.changes, change) }
 
 // params makes the outer step of the world, once all of it is read.
@@ -110,7 +110,7 @@ func readPayload(r *fault.Reader) (scale int) {
 // fieldOf are the fields of outer.Params that the settings set, for errors that
 // name these.
 var fieldOf = map[string]string{
-	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "Sampled learners", "grace": "GraceMaxMs",
+	"P": "Fragments", "H": "H", "h_min": "HMin", "W_a": "WindowAccept", "W_u": "WindowUnion", "C": "LearnersPerRound", "grace": "GraceMaxMs",
 }
 
 // alone fails where the other way to set the budget is used as well.

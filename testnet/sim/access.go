@@ -8,7 +8,7 @@ import (
 // access is how a node hangs on the network: its link as it is now, and what is under
 // way over it.
 type access struct {
-	link             Link // as it is: what befell it, over what is its own, over the network
+	link             Link // as it is: what befell it, over what is its own, over that of all
 	befell           Link // of a fault of this link; none = nothing did
 	uplink, downlink side
 	gauge            gauge

@@ -58,10 +58,10 @@ const (
 	OneClaim    AttackKind = "one-claim"    // one empty delta for each fragment claims the most
 	BurstRounds AttackKind = "burst-rounds" // Times keys sign for Times rounds at one moment
 	FullRound   AttackKind = "full-round"   // Times keys fill the open round of one half, as many others that of the other half
-	LastRound   AttackKind = "last-round"   // a key a heartbeat signs for the last closed round, for ever
+	LastRound   AttackKind = "last-round"   // a fresh key every heartbeat period signs for the last closed round, for ever
 	LateSets    AttackKind = "late-sets"    // likewise, and nobody hears of it but by repair: its sets have these deltas
 	BareHeaders AttackKind = "bare-headers" // Times headers a second have no payload
-	IdleCrowd   AttackKind = "idle-crowd"   // Times keys heartbeat as learners that make nothing
+	IdleCrowd   AttackKind = "idle-crowd"   // Times keys send heartbeats as learners that make nothing
 	Undead      AttackKind = "undead"       // revoked, it signs for every open round all the same
 
 	// Answers.
@@ -80,7 +80,7 @@ type behaviour struct {
 	spoil  func(l *liar, p int, d *outer.Draft)                          // what its learner made
 	say    func(l *liar, m wire.Message) (said bool)                     // what it publishes
 	answer func(l *liar, to *Node, q wire.Request, honest []byte) []byte // nil: no answer
-	act    func(l *liar)                                                 // of its own accord, every heartbeat
+	act    func(l *liar)                                                 // of its own accord, every heartbeat period
 	mute   bool                                                          // it passes no gossip on
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // quietByGuests are attacks of which nobody hears: nobody asks a guest for tips, nor first for payloads, and what it signs twice
-// is equivocation proof against nobody (G-1.3).
+// is a proof against nobody (G-1.3).
 var quietByGuests = []AttackKind{WrongChunks, ShortChunks, PayloadMissing, Equivocate, LateProof, OneProof}
 
 // The same by guests of a run that admits by invitation and folds as new runs do: whoever has the invite for guests makes

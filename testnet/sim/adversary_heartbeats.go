@@ -28,7 +28,7 @@ func (l *liar) heartbeat(key ed25519.PrivateKey, b wire.Heartbeat) {
 	l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 }
 
-// actFreshHeartbeats heartbeats for Times keys that are nobody's.
+// actFreshHeartbeats sends heartbeats of Times keys that are nobody's.
 func actFreshHeartbeats(l *liar) {
 	for _, key := range l.crowd() {
 		l.heartbeat(key, wire.Heartbeat{Incarnation: l.n.clock(), Seq: uint64(l.acted), PeriodMs: uint32(l.everyMs())})

@@ -182,7 +182,7 @@ func actBareHeaders(l *liar) {
 	}
 }
 
-// actIdleCrowd heartbeats once a second for each of Times fresh keys what the liar's core says, but
+// actIdleCrowd sends once a second for each of Times fresh keys what the liar's core says, but
 // that they learn.
 func actIdleCrowd(l *liar) {
 	if l.last == nil {

@@ -149,7 +149,7 @@ func TestUploadIsMeasured(t *testing.T) {
 	}
 }
 
-// What befalls a link is over what the node has of its own, and that over the network; in
+// What befalls a link is over what the node has of its own, and that over what all have; in
 // the end all is as at the start.
 func TestLinksOfNodes(t *testing.T) {
 	t.Parallel()

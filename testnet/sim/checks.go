@@ -169,18 +169,18 @@ func (w *World) checkFold(n *Node, p int, tip *outer.Tip, set int, folded []oute
 	w.checks.states[key] = tip.State
 }
 
-// localSlack is what float32 rounding makes of theta over a run; a delta that is
+// localSlack is what float32 rounding makes of local parameters over a run; a delta that is
 // counted twice or never is a thousand times that.
 const localSlack = 1e-3
 
-// checkLocal: theta is A + sum s q + U after each adoption, and the accounts of machine
+// checkLocal: local parameters are A + sum s q + U after each adoption, and the accounts of machine
 // and learner have every token of this life.
 func (w *World) checkLocal(n *Node, a outer.Adopt, repaired bool) {
 	if n.oracle != nil {
 		s := n.oracle[a.Fragment]
 		s.Adopted(a, repaired)
 		if off := s.Off(n.trainer.Params()); off > localSlack {
-			n.broken("theta", "theta of fragment %d is %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
+			n.broken("local parameters", "those of fragment %d are %g off A + sum q + U after round %d", a.Fragment, off, a.Tip.Round)
 		}
 	}
 	if n.liar != nil {

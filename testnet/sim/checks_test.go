@@ -76,7 +76,7 @@ func TestChecksCatch(t *testing.T) {
 			}
 			w.checkShares(0, 1, r)
 		}},
-		{"theta", func(w *World, n *Node) { // a step that nobody took
+		{"local parameters", func(w *World, n *Node) { // a step that nobody took
 			for i := range n.trainer.Params() {
 				n.trainer.Params()[i] += 0.01
 			}

@@ -20,7 +20,7 @@ func specAbsent(t *testing.T, s *spectest.Spec) {
 		t.Helper()
 		for end := closed() + many; closed() < end; {
 			for _, o := range also {
-				o.heartbeats(n, wire.Heartbeat{State: wire.Training})
+				o.sends(n, wire.Heartbeat{State: wire.Training})
 			}
 			w.RunFor(heartbeat / 4)
 		}
@@ -32,13 +32,13 @@ func specAbsent(t *testing.T, s *spectest.Spec) {
 			t.Errorf("%s, after %d rounds: rounds wait for it: %v", when, closed(), got)
 		}
 	}
-	early.heartbeats(n, wire.Heartbeat{State: wire.Training})
+	early.sends(n, wire.Heartbeat{State: wire.Training})
 	waits(early, true, "a founder")
 	rounds(first, early)
 	waits(early, true, "a founder that missed what it may")
 	rounds(1, early)
 	waits(early, false, "a founder that gave nothing")
-	later.heartbeats(n, wire.Heartbeat{State: wire.Training})
+	later.sends(n, wire.Heartbeat{State: wire.Training})
 	waits(later, false, "a newcomer that says that it learns")
 	later.shows(n, headerAt(0, uint32(closed())))
 	w.RunFor(2 * diskMs)
@@ -97,7 +97,7 @@ func TestCrowdIsNotWaitedFor(t *testing.T) {
 		w.look(t, "some rounds are closed", heartbeat/4, 60_000, func() bool {
 			for _, o := range keys {
 				for _, n := range w.nodes {
-					o.heartbeats(n, wire.Heartbeat{State: wire.Training})
+					o.sends(n, wire.Heartbeat{State: wire.Training})
 				}
 			}
 			return w.nodes[0].machine.Rounds().Fragment(0).Closed() >= 12

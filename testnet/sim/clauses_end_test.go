@@ -47,7 +47,7 @@ func specOver(t *testing.T, _ *spectest.Spec) {
 			if met {
 				o.meets(t, w.nodes[0])
 			}
-			quiet := w.quietBefore(t, func() { o.heartbeats(w.nodes[0], wire.Heartbeat{State: state}) })
+			quiet := w.quietBefore(t, func() { o.sends(w.nodes[0], wire.Heartbeat{State: state}) })
 			if (quiet > quietMs+500) != (holds && met) {
 				t.Errorf("beside one that says %v, with a session %v, it is over after %d ms", state, met, quiet)
 			}
@@ -109,7 +109,7 @@ func TestEndLingers(t *testing.T) {
 	once := func() {
 		if !said {
 			said = true
-			o.heartbeats(w.nodes[0], wire.Heartbeat{State: wire.Stopped, PeriodMs: wire.MaxPeriodMs})
+			o.sends(w.nodes[0], wire.Heartbeat{State: wire.Stopped, PeriodMs: wire.MaxPeriodMs})
 		}
 	}
 	if quiet := w.quietBefore(t, once); quiet > still+500 {
@@ -118,7 +118,7 @@ func TestEndLingers(t *testing.T) {
 	w = few(t, 1, 100)
 	o = w.outsider(9)
 	o.meets(t, w.nodes[0])
-	if quiet := w.quietBefore(t, func() { o.heartbeats(w.nodes[0], wire.Heartbeat{State: wire.Training}) }); quiet < still || quiet > still+500 {
+	if quiet := w.quietBefore(t, func() { o.sends(w.nodes[0], wire.Heartbeat{State: wire.Training}) }); quiet < still || quiet > still+500 {
 		t.Errorf("over after %d ms, want %d", quiet, still)
 	}
 }
@@ -220,10 +220,10 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 				if session {
 					o.meets(t, n)
 				}
-				o.heartbeats(n, wire.Heartbeat{State: wire.Leaving})
+				o.sends(n, wire.Heartbeat{State: wire.Leaving})
 			}, func(n *Node, o *outsider, since Time) {
 				if since < 2000 {
-					o.heartbeats(n, wire.Heartbeat{State: state})
+					o.sends(n, wire.Heartbeat{State: state})
 				}
 			})
 			if (took > lingerMs+500) != (waits && session) {
@@ -233,18 +233,18 @@ func TestStaysForThoseThatLackTheEnd(t *testing.T) {
 	}
 }
 
-// It stays only so long for peers that never heartbeat or fall silent.
+// It stays only so long for peers that never send a heartbeat or fall silent.
 func TestStaysOnlySoLong(t *testing.T) {
 	t.Parallel()
 	meets := func(n *Node, o *outsider) { o.meets(t, n) }
 	if took := endsAfter(t, meets, silent); took < shareMs+holdUpMs-200 || took > shareMs+holdUpMs+200 {
-		t.Errorf("beside one that never heartbeats it stays for %d ms", took)
+		t.Errorf("beside one that never sends a heartbeat it stays for %d ms", took)
 	}
 	// One is heard for a while, and then falls silent.
 	const talks = 5000
 	took := endsAfter(t, meets, func(n *Node, o *outsider, since Time) {
 		if since < talks {
-			o.heartbeats(n, wire.Heartbeat{State: wire.Joining})
+			o.sends(n, wire.Heartbeat{State: wire.Joining})
 		}
 	})
 	if want := Time(talks + silentMs + holdUpMs); took < want-300 || took > want+300 {

@@ -246,7 +246,7 @@ func TestNewcomersBegin(t *testing.T) {
 	w := deserted(t, calmScenario(1, 600))
 	a := w.comes()
 	b := w.comes(a)
-	w.outsider(9).meets(t, a) // and never heartbeats
+	w.outsider(9).meets(t, a) // and never sends a heartbeat
 	if took := w.readyAfter(t, a, 10_000); took < aloneMs || took > aloneMs+200 {
 		t.Errorf("ready after %d ms", took)
 	}

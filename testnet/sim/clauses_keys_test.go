@@ -114,7 +114,7 @@ func specKeyUnknown(t *testing.T, s *spectest.Spec) {
 		began := w.now
 		for n.keyOnly && w.now < began+2*aloneMs {
 			if c.says != 0 {
-				peer.heartbeats(n, wire.Heartbeat{State: c.says})
+				peer.sends(n, wire.Heartbeat{State: c.says})
 			}
 			w.RunFor(100)
 		}
@@ -251,7 +251,7 @@ func (n *Node) asked(r wire.Request) []byte {
 }
 
 // convicted is a node that holds a delta of its own for a round, one of another
-// author, and equivocation proof against a third.
+// author, and an equivocation proof against a third.
 func convicted(t *testing.T) (n *Node, round uint32, ids []wire.Digest) {
 	w := few(t, 1, 600)
 	w.RunFor(2500)

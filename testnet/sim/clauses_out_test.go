@@ -153,7 +153,7 @@ func TestLastStepsAreDealt(t *testing.T) {
 				claims[p] -= n.machine.Rounds().Fragment(p).Projected(n.clock()) + n.machine.Rounds().Fragment(p).Promised() + missing
 			}
 			o.life++ // owes nothing of what it claimed before
-			o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: claims})
+			o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: claims})
 			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
 				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
 			}
@@ -185,7 +185,7 @@ func TestClaimsOfPeers(t *testing.T) {
 	} {
 		if o.life = int64(i / 2); c.heartbeat.State != 0 {
 			c.heartbeat.PeriodMs = 1000 // or it would be gone before the next
-			o.heartbeats(n, c.heartbeat)
+			o.sends(n, c.heartbeat)
 		}
 		if n.w.RunFor(c.ms); n.may != c.may {
 			t.Errorf("%s: steps %v", c.what, n.may)
@@ -198,7 +198,7 @@ func specPublishesNothing(t *testing.T, _ *spectest.Spec) {
 	for state, may := range map[wire.State]bool{wire.Observing: true, wire.Training: false} {
 		n, o := worker(t, 9, true)
 		for _, made := range []uint64{0, n.w.s.Params.Budget} {
-			o.heartbeats(n, wire.Heartbeat{State: state, Tokens: made, PeriodMs: 1000})
+			o.sends(n, wire.Heartbeat{State: state, Tokens: made, PeriodMs: 1000})
 			n.w.RunFor(100)
 		}
 		if n.may != may {
@@ -215,7 +215,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 	liar := n.w.outsider(10)
 	n.every(500, func() {
 		liar.shows(n, headerAt(0, n.machine.Rounds().Fragment(0).Closed()))
-		liar.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
+		liar.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 	})
 	if n.w.RunFor(2000); n.may {
 		t.Error("steps though what is missing is unpublished elsewhere")
@@ -232,7 +232,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 func TestWordOfAStranger(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, false)
-	o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
+	o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 	if n.w.RunFor(100); !n.may {
 		t.Error("believes one of whom no delta came")
 	}
@@ -243,7 +243,7 @@ func TestWordsAreDoubted(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)
 	w, still := n.w, max(doubtMs, n.w.s.Params.GraceMaxMs)
-	claims := func() { o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: w.all(), PeriodMs: 400}) }
+	claims := func() { o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: w.all(), PeriodMs: 400}) }
 	claims()
 	w.RunFor(1000) // what it has is published and folded
 	began := w.now
@@ -288,7 +288,7 @@ func specLastSteps(t *testing.T, sp *spectest.Spec) {
 	keeps := Time(sp.Number(t, "life", "last steps")) * heartbeat
 	for state, steps := range map[wire.State]bool{wire.Training: true, wire.Stopped: false} {
 		n, o := worker(t, 9, true)
-		o.heartbeats(n, wire.Heartbeat{State: state, Unpublished: n.w.all()})
+		o.sends(n, wire.Heartbeat{State: state, Unpublished: n.w.all()})
 		n.do(func() { n.machine.Tick(n.clock()) })
 		if n.may || n.unpublished() == 0 {
 			t.Fatalf("it steps %v, with %d steps unpublished", n.may, n.unpublished())

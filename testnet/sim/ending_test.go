@@ -34,7 +34,7 @@ func (t manyTensors) Specs() (specs []tensor.Spec) {
 
 func (t manyTensors) Initial() []float32             { return initial(t.Specs()) }
 func (t manyTensors) Tokens() int                    { return TokensPerStep }
-func (t manyTensors) Loss(local []float32) float64   { return Loss(local) }
+func (t manyTensors) Loss(params []float32) float64  { return Loss(params) }
 func (t manyTensors) Learned([]float32) error        { return nil }
 func (t manyTensors) Trainer(node, life int) Trainer { return &drifting{t.Initial(), node<<8 + life} }
 
@@ -43,16 +43,16 @@ func (t manyTensors) payload() float64 { return float64(codec.MaxSize(codec.Int4
 
 // drifting is a trainer that moves a few values in a step: what it learns is not looked at.
 type drifting struct {
-	local []float32
-	at    int
+	params []float32
+	at     int
 }
 
-func (c *drifting) Params() []float32 { return c.local }
+func (c *drifting) Params() []float32 { return c.params }
 
 func (c *drifting) Step(func() float64) error {
 	c.at++
-	for i := c.at * 7919 % 61; i < len(c.local); i += 61 {
-		c.local[i] += float32(i%17-8) * 1e-3
+	for i := c.at * 7919 % 61; i < len(c.params); i += 61 {
+		c.params[i] += float32(i%17-8) * 1e-3
 	}
 	return nil
 }

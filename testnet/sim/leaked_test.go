@@ -26,7 +26,7 @@ func leaking(seed uint64, keys int, a Attack) Scenario {
 }
 
 // An invite for one node that has leaked, and by which as many come as are honest, costs the others no more than the
-// bar of lying members allows: together they have the weight and the voice of one.
+// bar of lying members allows: together they have the weight of one and are one reference.
 func TestLeakedInvite(t *testing.T) {
 	without := map[uint64][]float64{}
 	var table strings.Builder
@@ -106,7 +106,7 @@ func TestLeakedInviteIsRevoked(t *testing.T) {
 	}
 }
 
-// invitedFlood plays a world in which one more came by an invite that was meant for one, who is there, and heartbeats with so many keys.
+// invitedFlood plays a world in which one more came by an invite that was meant for one, who is there, and sends heartbeats with so many keys.
 // It counts the messages that honest nodes send in a second, and the deltas folded of whoever the invite was for.
 func invitedFlood(t *testing.T, keys int) (sent float64, folded int) {
 	s := Small(honestNodes+1, 12, nil, attackSeed)
@@ -127,13 +127,13 @@ func invitedFlood(t *testing.T, keys int) (sent float64, folded int) {
 	return float64(messages) / float64(w.now-Start) * 1000, len(w.nodes[honestNodes-1].inLedgerOf(w.nodes[0]))
 }
 
-// A leaked invite for one lets in keys without end, each of which heartbeats no more often than an honest node. Together they may
+// A leaked invite for one lets in keys without end, each of which sends heartbeats no more often than an honest node. Together they may
 // say what one node may, so four times as many keys have others send no more. Whoever the invite was for loses nothing.
 func TestLeakedInviteFlood(t *testing.T) {
 	if !longMode() {
 		t.Skip("takes seconds: ATOLL_LONG=1 runs it")
 	}
-	const most = 2 // times what honest nodes send without the flood: a node may heartbeat eight times a period, and six are here
+	const most = 2 // times what honest nodes send without the flood: a node may send eight heartbeats a period, and six are here
 	calm, folded := invitedFlood(t, 0)
 	few, _ := invitedFlood(t, 50)
 	many, left := invitedFlood(t, 200)

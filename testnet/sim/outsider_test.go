@@ -51,8 +51,8 @@ func (o *outsider) says(n *Node, m wire.Message) {
 	n.do(func() { n.machine.Step(n.clock(), gossip.Received{From: o.id, Message: m}) })
 }
 
-// heartbeats has a node hear a heartbeat.
-func (o *outsider) heartbeats(n *Node, b wire.Heartbeat) {
+// sends has a node hear a heartbeat.
+func (o *outsider) sends(n *Node, b wire.Heartbeat) {
 	o.seq++
 	b.Author, b.Incarnation, b.Seq, b.Closed = o.id, 1+o.life, o.seq, make([]uint32, len(o.w.plan))
 	b.PeriodMs = cmp.Or(b.PeriodMs, heartbeat)

@@ -47,7 +47,7 @@ func TestProgressBelievesLittle(t *testing.T) {
 		}
 		n.w.until(t, "more than the share that claims may move is made", n.w.s.LimitMs, func() bool { return n.progress() > 0.06 })
 		before := lead()
-		o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
+		o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 		after := lead()
 		if known && (after < 0.0499 || after > 0.0501) {
 			t.Errorf("a learner's claim moves progress from %.3f to %.3f ahead of what is folded, want 0.05", before, after)
@@ -64,9 +64,9 @@ func TestProgressBelievesNoMoreThanItSees(t *testing.T) {
 	t.Parallel()
 	const warmUp = 0.03 // of a new run
 	n, o := worker(t, 9, true)
-	o.heartbeats(n, wire.Heartbeat{State: wire.Training})
+	o.sends(n, wire.Heartbeat{State: wire.Training})
 	seen := n.progress()
-	o.heartbeats(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
+	o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
 	if got := n.progress(); seen <= 0 || got > 2*seen || got > warmUp {
 		t.Errorf("progress is %.4f with a claim of the whole budget, and %.4f without it", got, seen)
 	}

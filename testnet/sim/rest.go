@@ -83,14 +83,14 @@ func (w *World) checkLoss() {
 	}
 }
 
-// Global parameters are the parameters that the run came to.
+// Globals are the global parameters that the run came to.
 func (w *World) Globals() []float32 {
 	n := w.first()
-	local := make([]float32, len(n.trainer.Params()))
+	params := make([]float32, len(n.trainer.Params()))
 	for p, f := range w.plan {
-		f.Scatter(n.machine.Rounds().Fragment(p).Tip().Global, local)
+		f.Scatter(n.machine.Rounds().Fragment(p).Tip().Global, params)
 	}
-	return local
+	return params
 }
 
 // checkBudget: every fragment reached the budget. At most what the last two

@@ -27,7 +27,7 @@ func (*ramp) Initial() []float32 { return make([]float32, 7) }
 func (*ramp) Tokens() int        { return 64 }
 
 func (r *ramp) Trainer(node, _ int) Trainer {
-	t := &ramper{local: r.Initial()}
+	t := &ramper{params: r.Initial()}
 	if node == 0 {
 		t.task, r.trainer = r, t
 	}
@@ -49,12 +49,12 @@ func (r *ramp) Learned(params []float32) error {
 }
 
 type ramper struct {
-	local []float32
-	task  *ramp // of node 0
-	steps int
+	params []float32
+	task   *ramp // of node 0
+	steps  int
 }
 
-func (r *ramper) Params() []float32 { return r.local }
+func (r *ramper) Params() []float32 { return r.params }
 
 func (r *ramper) Step(made func() float64) error {
 	progress := made()
@@ -65,8 +65,8 @@ func (r *ramper) Step(made func() float64) error {
 			return errors.New("out of memory")
 		}
 	}
-	for i := range r.local {
-		r.local[i] += 0.01 * (1 - r.local[i])
+	for i := range r.params {
+		r.params[i] += 0.01 * (1 - r.params[i])
 	}
 	return nil
 }

@@ -47,22 +47,22 @@ func quartered(params, first []float32) error {
 // initial are parameters of genesis for a model of these tensors.
 func initial(specs []tensor.Spec) []float32 {
 	rng := rand.New(rand.NewPCG(1, 1))
-	local := tensor.NewSlab(specs).Data
-	for i := range local {
-		local[i] = float32(rng.NormFloat64())
+	params := tensor.NewSlab(specs).Data
+	for i := range params {
+		params[i] = float32(rng.NormFloat64())
 	}
-	return local
+	return params
 }
 
 // quadratic is a trainer's stand-in: noisy gradient descent on
 // sum_i c_i (theta_i - best_i)^2 / 2, with curvatures c over two decades.
 type quadratic struct {
-	local []float32
-	rng   *rand.Rand
+	params []float32
+	rng    *rand.Rand
 }
 
 func newQuadratic(seed, node uint64, life int) *quadratic {
-	return &quadratic{local: initial(specs), rng: rand.New(rand.NewPCG(seed, node<<16|uint64(life)))}
+	return &quadratic{params: initial(specs), rng: rand.New(rand.NewPCG(seed, node<<16|uint64(life)))}
 }
 
 // Step size and noise of a gradient: noise alone would end at a loss of about
@@ -76,21 +76,21 @@ func curvature(i int) float64 { return 0.02 + float64(i%50)/25 }
 func best(i int) float64      { return math.Sin(float64(i)) }
 
 // Params implements Trainer.
-func (q *quadratic) Params() []float32 { return q.local }
+func (q *quadratic) Params() []float32 { return q.params }
 
 // Step implements Trainer. Its rate does not follow a schedule.
 func (q *quadratic) Step(func() float64) error {
-	for i, x := range q.local {
+	for i, x := range q.params {
 		g := curvature(i)*(float64(x)-best(i)) + quadraticNoise*q.rng.NormFloat64()
-		q.local[i] = float32(float64(x) - quadraticRate*g)
+		q.params[i] = float32(float64(x) - quadraticRate*g)
 	}
 	return nil
 }
 
 // Loss is the noiseless loss of parameters.
-func Loss(local []float32) float64 {
+func Loss(params []float32) float64 {
 	var sum float64
-	for i, x := range local {
+	for i, x := range params {
 		d := float64(x) - best(i)
 		sum += curvature(i) * d * d / 2
 	}

@@ -35,34 +35,34 @@ func (t wideTask) Initial() []float32 { return initial(t.Specs()) }
 
 // Trainer implements Task.
 func (t wideTask) Trainer(node, life int) Trainer {
-	local := t.Initial()
-	best32 := make([]float32, len(local))
+	params := t.Initial()
+	best32 := make([]float32, len(params))
 	for i := range best32 {
 		best32[i] = float32(best(i))
 	}
-	return &wide{local: local, best: best32, noise: t.seed<<32 ^ uint64(node)<<16 ^ uint64(life)<<1 | 1}
+	return &wide{params: params, best: best32, noise: t.seed<<32 ^ uint64(node)<<16 ^ uint64(life)<<1 | 1}
 }
 
 // Learned implements Task.
 func (t wideTask) Learned(params []float32) error { return quartered(params, t.Initial()) }
 
 type wide struct {
-	local, best []float32
-	noise       uint64 // of a xorshift generator
-	steps       int
+	params, best []float32
+	noise        uint64 // of a xorshift generator
+	steps        int
 }
 
 // Params implements Trainer.
-func (q *wide) Params() []float32 { return q.local }
+func (q *wide) Params() []float32 { return q.params }
 
 // Step implements Trainer.
 func (q *wide) Step(func() float64) error {
-	part := (len(q.local) + wideParts - 1) / wideParts
+	part := (len(q.params) + wideParts - 1) / wideParts
 	from := q.steps % wideParts * part
 	q.steps++
-	for i := from; i < min(from+part, len(q.local)); i++ {
-		g := float32(curvature(i))*(q.local[i]-q.best[i]) + q.uniform()
-		q.local[i] -= float32(wideRate * g)
+	for i := from; i < min(from+part, len(q.params)); i++ {
+		g := float32(curvature(i))*(q.params[i]-q.best[i]) + q.uniform()
+		q.params[i] -= float32(wideRate * g)
 	}
 	return nil
 }

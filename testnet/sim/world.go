@@ -26,7 +26,7 @@ type World struct {
 	run      wire.RunID
 	plan     outer.Plan
 	genesis  []*outer.Tip
-	link     Link // the network
+	link     Link // of all nodes
 	bulk     bulk
 	cuts     map[pair]bool   // nothing gets from a to b
 	refusals map[pair]string // why the handshake with b failed, as a sees it

@@ -155,7 +155,7 @@ func TestTwoLearners(t *testing.T) {
 func TestOneDeltaSpreadsByDoubling(t *testing.T) {
 	for learners, want := range map[int]float64{2: 1, 3: 2, 4: 2, 5: 3, 64: 6, 65: 7, 1000: 10} {
 		c := slow(learners)
-		c.Plan, c.LearnersPerRound = LearnersPerRound, 1
+		c.Plan, c.LearnersPerRound = Sampled, 1
 		if r := run(t, c); !near(r.Last, want) {
 			t.Errorf("%d learners: the last has it after %v s, want %v", learners, r.Last, want)
 		}
@@ -227,7 +227,7 @@ func TestTrust(t *testing.T) {
 		afterward float64
 	}{
 		{"a learner of 64", func(*Config) {}, func(t Trust) float64 { return t.Learner }, 2.0 / 65, true, 0},
-		{"a learner of 16 that answer", func(c *Config) { c.Plan = LearnersPerRound }, func(t Trust) float64 { return t.LearnerMean }, 2.0 / 17 / 4, true, 0},
+		{"a learner of 16 that answer", func(c *Config) { c.Plan = Sampled }, func(t Trust) float64 { return t.LearnerMean }, 2.0 / 17 / 4, true, 0},
 		{"a learner in a group of 8", func(c *Config) { c.Plan = Aggregators }, func(t Trust) float64 { return t.Learner }, 2.0 / 9 / 8, true, 0},
 		{"a learner in a group of 2 has all of it", func(c *Config) { c.Plan, c.Group = Aggregators, 2 }, func(t Trust) float64 { return t.Learner }, 1.0 / 32, false, 1.0 / 32},
 		{"one of two aggregators", func(c *Config) { c.Plan = Aggregators }, func(t Trust) float64 { return t.Aggregator }, 0, true, 0},
@@ -247,22 +247,22 @@ func TestTrust(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, set := range map[string]func(*Config){
-		"plan is":             func(c *Config) { c.Plan = "ring" },
-		"learners is 1":       func(c *Config) { c.Learners = 1 },
-		"sampled learners is": func(c *Config) { c.LearnersPerRound = 65 },
-		"levels is 9":         func(c *Config) { c.Levels = 9 },
-		"group is 1":          func(c *Config) { c.Group = 1 },
-		"too many":            func(c *Config) { c.Plan, c.Learners, c.Group = Aggregators, MaxLearners, 2 },
-		"aggregators is":      func(c *Config) { c.Aggregators = 0 },
-		"auditors is":         func(c *Config) { c.Auditors = 65 },
-		"liars is":            func(c *Config) { c.Liars = 1 },
-		"gone":                func(c *Config) { c.Gone = math.NaN() },
-		"params is":           func(c *Config) { c.Params = 0 },
-		"h is":                func(c *Config) { c.H = 0 },
-		"fragments is":        func(c *Config) { c.Fragments = 0 },
-		"codec is":            func(c *Config) { c.Codec = 99 },
-		"step is":             func(c *Config) { c.Step = 0 },
-		"link is":             func(c *Config) { c.Rate = math.Inf(1) },
+		"plan is":               func(c *Config) { c.Plan = "ring" },
+		"learners is 1":         func(c *Config) { c.Learners = 1 },
+		"learners per round is": func(c *Config) { c.LearnersPerRound = 65 },
+		"levels is 9":           func(c *Config) { c.Levels = 9 },
+		"group is 1":            func(c *Config) { c.Group = 1 },
+		"too many":              func(c *Config) { c.Plan, c.Learners, c.Group = Aggregators, MaxLearners, 2 },
+		"aggregators is":        func(c *Config) { c.Aggregators = 0 },
+		"auditors is":           func(c *Config) { c.Auditors = 65 },
+		"liars is":              func(c *Config) { c.Liars = 1 },
+		"gone":                  func(c *Config) { c.Gone = math.NaN() },
+		"params is":             func(c *Config) { c.Params = 0 },
+		"h is":                  func(c *Config) { c.H = 0 },
+		"fragments is":          func(c *Config) { c.Fragments = 0 },
+		"codec is":              func(c *Config) { c.Codec = 99 },
+		"step is":               func(c *Config) { c.Step = 0 },
+		"link is":               func(c *Config) { c.Rate = math.Inf(1) },
 	} {
 		c := Default()
 		set(&c)

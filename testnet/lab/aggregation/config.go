@@ -17,14 +17,14 @@ type Plan string
 
 // Plans.
 const (
-	AllToAll         Plan = "all-to-all"
-	LearnersPerRound Plan = "sampled learners"
-	Aggregators      Plan = "aggregators"
-	Tree             Plan = "tree"
+	AllToAll    Plan = "all-to-all"
+	Sampled     Plan = "sampled"
+	Aggregators Plan = "aggregators"
+	Tree        Plan = "tree"
 )
 
 // Plans are all of them.
-var Plans = []Plan{AllToAll, LearnersPerRound, Aggregators, Tree}
+var Plans = []Plan{AllToAll, Sampled, Aggregators, Tree}
 
 // Limits of a simulation. They keep it within a minute of a core and 2 GiB.
 const (
@@ -45,7 +45,7 @@ const (
 type Config struct {
 	Plan             Plan
 	Learners         int
-	LearnersPerRound int        // learners that publish in a round; 0: all, or those of a usual run in the plan sampled learners
+	LearnersPerRound int        // learners that publish in a round; 0: all, or those of a usual run in the plan sampled
 	Levels           int        // times that deltas are merged; 0: what the plan has usually
 	Group            int        // members of a group; 0: so many that a fold has as many merged deltas
 	Aggregators      int        // of a group
@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 	case c.Learners < 2 || c.Learners > MaxLearners:
 		return fmt.Errorf("learners is %d; use 2 to %d", c.Learners, MaxLearners)
 	case c.LearnersPerRound < 0 || c.LearnersPerRound > c.Learners:
-		return fmt.Errorf("sampled learners is %d; use 1 to the %d learners", c.LearnersPerRound, c.Learners)
+		return fmt.Errorf("learners per round is %d; use 1 to the %d learners", c.LearnersPerRound, c.Learners)
 	case c.Levels < 0 || c.Levels > MaxLevels:
 		return fmt.Errorf("levels is %d; use 1 to %d", c.Levels, MaxLevels)
 	case c.Group < 0 || c.Group == 1 || c.Group > c.Learners:
@@ -129,7 +129,7 @@ func planNames() string {
 // publish is how many learners publish in a round.
 func (c Config) publish() int {
 	n := c.LearnersPerRound
-	if n == 0 && c.Plan == LearnersPerRound {
+	if n == 0 && c.Plan == Sampled {
 		n = usualLearnersPerRound
 	}
 	if n == 0 || n > c.Learners {
@@ -144,7 +144,7 @@ const usualTree = 2
 // levels is how often deltas are merged.
 func (c Config) levels() int {
 	switch {
-	case c.Plan == AllToAll || c.Plan == LearnersPerRound:
+	case c.Plan == AllToAll || c.Plan == Sampled:
 		return 0
 	case c.Levels > 0:
 		return c.Levels

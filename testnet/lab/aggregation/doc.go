@@ -4,8 +4,8 @@
 // # Plans
 //
 //   - all-to-all: every learner receives every delta.
-//   - sampled learners: so many learners publish in a round, in turns. It is what atoll does where more learners train than
-//     outer.Params.Sampled learners.
+//   - sampled: so many learners publish in a round, by rotation. It is what atoll does where more learners train than
+//     outer.Params.LearnersPerRound.
 //   - aggregators: a hash draws groups for each fragment and round, and some members of each as its aggregators. These fetch
 //     the group's deltas, fold them, encode what comes out, and publish that as a merged delta. All fold the merged deltas.
 //   - tree: merged deltas are merged again, so many times over.
@@ -17,7 +17,7 @@
 // aggregators of its group that are there have signed the same bytes. Where they differ, each node makes it again before it
 // folds. Of each merged delta a hash draws auditors among all nodes, who make it again in any case. Who finds other bytes
 // publishes the aggregators' headers, which is equivocation proof once others have made it again. Then the round is folded anew with what
-// is right, as after a fork, and the aggregators are barred.
+// is right, as after a fork, and the aggregators are excluded.
 //
 // # The model of the network
 //

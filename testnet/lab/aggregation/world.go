@@ -83,7 +83,7 @@ func hops(n int) float64 {
 	return depth
 }
 
-// begin rings the proposal of a round: who publishes does so at the end of the step in which it hears it.
+// begin opens a round: each learner that publishes does so at the end of the step in which it hears the proposal.
 func (w *world) begin(at float64) *round {
 	n := w.Learners
 	r := &round{began: at, lacks: make([]int32, n), down: make([]float64, n), up: make([]float64, n), merging: make([]float64, n), last: at}

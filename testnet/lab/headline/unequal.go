@@ -22,7 +22,7 @@ const mixed = "go,torch --threads 1,torchrun:2 --threads 1"
 var unequalPairs = []struct{ what, world, equal string }{
 	{"speeds 1:1:2:4", "1:1:2:4", "4 equal"},
 	{"speeds 1:10", "1:10", "2 equal"},
-	{"a Go, a PyTorch and an data-parallel group learner", "mixed", "3 equal"},
+	{"a Go learner, a PyTorch learner and a data-parallel group", "mixed", "3 equal"},
 }
 
 // unequalPace leaves room for frameworks, which take some times what atoll's own trainer takes for a step on a core.

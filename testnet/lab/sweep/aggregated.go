@@ -80,7 +80,7 @@ func (s Setting) checkGroups() error {
 	case s.Baseline != Aggregated && (s.Groups != "" || s.Regroup != "" || s.Liars != 0 || s.LiarGroups != 0):
 		return fmt.Errorf("groups, regroup, liars and liargroups are for the arm %s", Aggregated)
 	case s.LearnersPerRound < 0 || s.LearnersPerRound > s.M:
-		return fmt.Errorf("sampled learners is %d; use 1 to the %d learners, or 0 for all", s.LearnersPerRound, s.M)
+		return fmt.Errorf("answerers is %d; use 1 to the %d learners, or 0 for all", s.LearnersPerRound, s.M)
 	case s.Liars < 0 || s.Liars > s.M || s.LiarGroups < 0 || s.LiarGroups > s.M:
 		return fmt.Errorf("liars is %d and liargroups %d; use 0 to the %d learners", s.Liars, s.LiarGroups, s.M)
 	}
@@ -313,7 +313,7 @@ type merged struct {
 	records []outer.Record
 }
 
-// mergeGroup folds the deltas of a group as a round's are folded, from global parameters of zeros: the new global parameters is their merged
+// mergeGroup folds the deltas of a group as a round's are folded, from global parameters of zeros: the new ones are their merged
 // progress. That is encoded again. It is a pure function of its arguments, whatever the order of set, so all that hold the
 // set make the same bytes. Steps and tokens are those of all, so that the weight of a merged delta is the sum of theirs.
 func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer.Record, round uint32, set []outer.Contribution, out codec.Kind) (m merged, err error) {
@@ -378,7 +378,7 @@ func lieOf(payload []byte, n int) ([]byte, error) {
 	return codec.Encode(kind, v)
 }
 
-// global parameters is the whole model in the order of the trainer.
+// global is the whole model in the order of the trainer.
 func (r *aggregation) global() []float32 {
 	params := slices.Clone(r.learners[0].Params())
 	r.plan[0].Scatter(r.tip.Global, params)

@@ -40,7 +40,7 @@ func TestGroupsAreAsGoodAsAll(t *testing.T) {
 
 // Learners that take turns leave nothing unpublished, and their number decides the deltas of a round.
 func TestTurnsFoldEverything(t *testing.T) {
-	got := play(t, micro("arm=aggregated", "m=6", "batch=1", "sampled learners=3", "eta=0.4"), 1)
+	got := play(t, micro("arm=aggregated", "m=6", "batch=1", "answerers=3", "eta=0.4"), 1)
 	if got.Folded != got.Trained || got.Folded < got.Tokens || got.Deltas > 3*got.Rounds || got.Rounds == 0 {
 		t.Errorf("%+v", got)
 	}

@@ -97,7 +97,7 @@ func (r *barrier) mean(at int, u []float64) {
 	}
 }
 
-// global parameters is the whole model in the order of the trainer.
+// global is the whole model in the order of the trainer.
 func (r *barrier) global() []float32 {
 	params := slices.Clone(r.learners[0].Params())
 	r.fragment.Scatter(r.outer.Global, params)

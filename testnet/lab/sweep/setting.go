@@ -73,7 +73,7 @@ type Setting struct {
 	Rate    float64 `json:"rate"`    // of a learner's uplink, bytes per step; 0 = without limit
 	Faults  string  `json:"faults"`  // as package fault reads them, with ; for commas and _ for spaces
 
-	LearnersPerRound int `json:"sampled learners"` // learners that publish in a round, in turns; 0 = the usual number of atoll, all of aggregated
+	LearnersPerRound int `json:"answerers"` // learners that publish in a round, by rotation, under the name of stored results; 0 = the usual number of atoll, all of aggregated
 	// Of the arm aggregated.
 	Groups     string `json:"groups"`     // members of a group whose deltas become one: 8, or 4:4 for groups of groups; "" = none
 	Regroup    string `json:"regroup"`    // codec of merged deltas; "" = that of deltas
@@ -223,8 +223,8 @@ func (s Setting) Validate() error {
 var (
 	common   = strings.Fields("arm model data shards tokens m batch inner lr warmup final decay")
 	barriers = strings.Fields("h eta mu codec")
-	joinable = strings.Fields("step faults")                                                                           // and data parallelism
-	folds    = strings.Fields("h p eta mu merge clip refdecay codec sampled learners groups regroup liars liargroups") // and aggregations
+	joinable = strings.Fields("step faults")                                                                    // and data parallelism
+	folds    = strings.Fields("h p eta mu merge clip refdecay codec answerers groups regroup liars liargroups") // and aggregations
 )
 
 // shown is what Get says of a field, or a dash where the baseline does not read it.

@@ -56,7 +56,7 @@ func TestSettingErrors(t *testing.T) {
 		{"arm groups", "aggregated 1", `groups is "1"; write the members of a group, 2 to 64`},
 		{"arm regroup", "aggregated int3", "regroup"},
 		{"arm liars", "aggregated 5", "liars is 5 and liargroups 0; use 0 to the 4 learners"},
-		{"sampled learners", "5", "sampled learners is 5; use 1 to the 4 learners"},
+		{"answerers", "5", "answerers is 5; use 1 to the 4 learners"},
 		{"codec", "int3", "codec"},
 		{"h", "0", "H is 0"},
 		{"mu", "1", "Mu is 1"},

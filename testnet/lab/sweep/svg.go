@@ -95,8 +95,8 @@ func (s Series) draw(b *strings.Builder, i int, x, y axis) {
 	text(b, plotWidth-plotRight+45, float64(at), "start", 12, s.Name)
 }
 
-func text[T int | float64](b *strings.Builder, x T, y float64, global string, size int, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-global="%s" font-size="%d">%s</text>`+"\n", float64(x), y, global, size, html.EscapeString(s))
+func text[T int | float64](b *strings.Builder, x T, y float64, align string, size int, s string) {
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d">%s</text>`+"\n", float64(x), y, align, size, html.EscapeString(s))
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -43,21 +43,21 @@ func (t task) Loss([]float32) float64 { return 0 }
 func (t task) Learned([]float32) error { return nil }
 
 func (t task) Trainer(node, life int) sim.Trainer {
-	return &walker{noise: t.noise, local: t.Initial(), rng: rand.New(rand.NewPCG(uint64(node), uint64(life)))}
+	return &walker{noise: t.noise, params: t.Initial(), rng: rand.New(rand.NewPCG(uint64(node), uint64(life)))}
 }
 
 // walker is a learner whose steps are noise: a place in a table that all share.
 type walker struct {
-	noise, local []float32
-	rng          *rand.Rand
+	noise, params []float32
+	rng           *rand.Rand
 }
 
-func (w *walker) Params() []float32 { return w.local }
+func (w *walker) Params() []float32 { return w.params }
 
 func (w *walker) Step(func() float64) error {
-	noise := w.noise[w.rng.IntN(len(w.noise)-len(w.local)):]
-	for i := range w.local {
-		w.local[i] += noise[i]
+	noise := w.noise[w.rng.IntN(len(w.noise)-len(w.params)):]
+	for i := range w.params {
+		w.params[i] += noise[i]
 	}
 	return nil
 }

@@ -15,7 +15,7 @@
 // of it has left yet. It starts again. Deltas under way overtake each other in
 // every way.
 //
-// These are not enumerated. Heartbeats, requests and their answers, equivocation proof and
+// These are not enumerated. Heartbeats, requests and their answers, equivocation proofs and
 // handshakes arrive at once and in order, so between two choices only deltas are
 // under way. A delta has its payload inside the header's message, and receivers do
 // not pass it on. Disk and fold take no time. A connection breaks only with a node, or is made anew by one.
@@ -28,6 +28,6 @@
 // Honest nodes refuse and blame nobody and take no tips whole. From every state in
 // which all nodes are up and nothing is under way the faults end, learners step
 // and clocks go on. Then the run ends with one chain and one state. The tip has
-// the tokens of all steps except the ones lost at a crash. theta is the global parameters
+// the tokens of all steps except the ones lost at a crash. The local parameters are the global ones
 // wherever nothing is in flight.
 package exhaust

@@ -114,10 +114,10 @@ func TestRestCatches(t *testing.T) {
 		t.Fatal(text)
 	}
 	for name, spoil := range map[string]func(l *local){
-		"two chains":    func(l *local) { l.chain[0]++ },
-		"two states":    func(l *local) { l.state[0]++ },
-		"a lost token":  func(l *local) { l.mine++ },
-		"another theta": func(l *local) { l.off = 1 },
+		"two chains":             func(l *local) { l.chain[0]++ },
+		"two states":             func(l *local) { l.state[0]++ },
+		"a lost token":           func(l *local) { l.mine++ },
+		"other local parameters": func(l *local) { l.off = 1 },
 	} {
 		spoiled := *w.at[2]
 		spoil(&spoiled)

@@ -71,7 +71,7 @@ type local struct {
 	tokens        uint64       // folded in the tip
 	mine          uint64       // stepped in all lives, not lost at a crash and not on the way into the tip
 	rest          bool         // nothing unpublished or in flight
-	off           float64      // between theta and the global parameters
+	off           float64      // between local and global parameters
 }
 
 // transition is what an input does to a node.
@@ -243,7 +243,7 @@ func (n *node) check() {
 	}
 }
 
-// checkLearner: the learner has pending what the machine counts, and in theta the own deltas
+// checkLearner: the learner has pending what the machine counts, and in its parameters the own deltas
 // that the machine has in flight.
 func (n *node) checkLearner() {
 	r := n.machine().Rounds().Fragment(0)
@@ -252,7 +252,7 @@ func (n *node) checkLearner() {
 		n.broken("the learner has %d steps and %d tokens pending, the machine %d and %d", steps, tokens, machineSteps, machineTokens)
 	}
 	if !slices.Equal(n.learner.InFlight(0), r.InFlight()) {
-		n.broken("the machine has own deltas %d in flight, theta %d", r.InFlight(), n.learner.InFlight(0))
+		n.broken("the machine has own deltas %d in flight, the learner %d", r.InFlight(), n.learner.InFlight(0))
 	}
 }
 

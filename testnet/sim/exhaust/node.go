@@ -30,12 +30,12 @@ var run = wire.RunID{9}
 
 var specs = []tensor.Spec{{Name: "a.weight", Shape: []int{2, 2}}}
 
-// rules are the parameters of the run. A learner rings after each step, and as
-// eta is 1 and the codec exact, theta is the global parameters once all is folded.
+// rules are the parameters of the run. A learner opens a round after each step, and as
+// eta is 1 and the codec exact, local parameters are the global ones once all is folded.
 func rules() outer.Params {
 	p := outer.Spec{Fragments: 1, H: 1, Codec: codec.F32, Learners: mostNodes, StepTokens: 1, Budget: budget, CreatedMs: start}.Params()
 	p.GraceMinMs, p.GraceMaxMs, p.MinRoundMs = quantum, quantum, 0
-	p.WindowAccept, p.WindowUnion = 2*budget, 4*budget // nobody falls behind by more than half of one, and asks for tips
+	p.WindowAccept, p.WindowUnion = 2*budget, 4*budget // nobody falls behind by more than half of one, and asks for a snapshot
 	return p
 }
 

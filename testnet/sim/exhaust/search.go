@@ -310,7 +310,7 @@ func (w *world) atRest() string {
 		case l.state != first.state:
 			return "at rest with two states on one chain: " + w.String()
 		case l.rest && l.off > 1e-5 || math.IsNaN(l.off):
-			return fmt.Sprintf("theta of node %d is %g off the global parameters with nothing in flight: %s", l.index, l.off, w)
+			return fmt.Sprintf("local parameters of node %d are %g off the global ones with nothing in flight: %s", l.index, l.off, w)
 		}
 	}
 	switch {

@@ -38,7 +38,7 @@ type Ledger struct {
 	equivocation []wire.Equivocation
 	members      []member.Certificate
 	revoked      []wire.SignedHeader
-	undo         []func() // takes back what was not committed, newest last
+	undo         []func() // undoes what was not committed, newest last
 	cache        struct {
 		newest []uint32 // no record of a fragment is of a later round
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) Commit() {
 	}
 }
 
-// undone notes how to take back what was just put.
+// undone keeps how to undo what was just put.
 func (l *Ledger) undone(undo func()) {
 	if !l.Synced {
 		l.undo = append(l.undo, undo)
@@ -207,7 +207,7 @@ func (l *Ledger) PutEquivocation(e wire.Equivocation) error {
 	return keep(l, &l.equivocation, e)
 }
 
-// Equivocation proof implements replica.Ledger.
+// Equivocation implements replica.Ledger.
 func (l *Ledger) Equivocation() ([]wire.Equivocation, error) { return l.equivocation, nil }
 
 // PutMember implements replica.Ledger.

@@ -27,7 +27,7 @@ func lost(d *Ledger, id wire.Digest) bool {
 	return errors.Is(err, replica.ErrGone)
 }
 
-// A kill takes back what was not committed, in all parts, and nothing else.
+// A kill undoes what was not committed, in all parts, and nothing else.
 func TestCrash(t *testing.T) {
 	d := New(1)
 	_ = d.PutDelta(wire.Digest{1}, headerOf(1), []byte("a"))

@@ -7,7 +7,7 @@ import (
 	"atoll/testnet/sim"
 )
 
-// leakedKeys heartbeat by one invite, each as often as an honest node.
+// leakedKeys send heartbeats by one invite, each as often as an honest node.
 const leakedKeys = 200
 
 // mostLeakedMessages is how many times as many messages nodes may send, beside a world in which nobody has such keys. What the
@@ -22,7 +22,7 @@ func leakedWorld(lie sim.Attack) sim.Scenario {
 	return s
 }
 
-// leaked plays an invite that has leaked and lets in keys that heartbeat, beside a calm world.
+// leaked plays an invite that has leaked and lets in keys that send heartbeats, beside a calm world.
 func leaked() (check string, err error) {
 	calm, err := sim.Run(leakedWorld(sim.Attack{}))
 	if err = errors.Join(err, calm.Err); err != nil {
