@@ -34,7 +34,7 @@
 //	link LINK              latency TIME, jitter TIME, loss SHARE, duplicate SHARE, uplink RATE, downlink RATE
 //	                       (10ms, 5ms), or as a testnet has it: rate=20mbit,delay=40ms
 //	payload AMOUNT         what a delta of every fragment has, so that links with a rate matter (less than 2kB)
-//	degree N               connections that a node seeks (12)
+//	degree N               connections that a node wants (12)
 //	keep N                 bytes that a ledger may take: above, payloads that nobody needs are dropped
 //	leave TIME             a leaver goes after that, though others have not taken what it made
 //	limit TIME             by then the run has ended (15 minutes after the last event)
@@ -70,7 +70,7 @@
 // # Expectations
 //
 //	expect WHAT [of NODE] at most|at least|within|is VALUE
-//	expect marked|barred|turned away NODES|nobody
+//	expect marked|excluded|turned away NODES|nobody
 //	expect said TEXT       some honest node says so of a liar
 //	expect refusal TEXT    some node refuses another in these words
 //	breaks CHECKER: WHY    a promise is known to be broken
@@ -85,7 +85,7 @@
 //	trained          tokens of steps
 //	folded, unpublished, in flight, discarded, lost
 //	                 where they went; discarded with a chain that was left, lost at a crash
-//	not counted      folded, and no part of the budget: of who made far more than what is usual in its round
+//	not counted      folded, and no part of the budget: of learners that made far more than what is usual in its round
 //	unaccounted      the rest; below 0 where some are counted twice
 //	late             deltas that came after their round had closed
 //	late share, planned, over budget, end
@@ -93,9 +93,9 @@
 //	                 allow a delta to have, at the end; by how much of the budget too much was folded; how
 //	                 long after the last step all knew that the run is over
 //	returned         deltas that became final outside of the chain
-//	taken back       deltas that could not be written
+//	unwritten        deltas that could not be written
 //	refolds          of rounds that were closed
-//	tips taken       how often a node took the state whole
+//	snapshots        how often a node took one
 //	idle             how long a learner stood still though tokens were missing, of the worst one
 //	one chain        the longest time from the end of a disturbance, or the coming of a node, until all
 //	                 nodes had one chain with nobody behind
@@ -112,7 +112,7 @@
 //	storm-passes               so do links that become bad for a while
 //	join-storm                 nine come at once to three and train within a second
 //	join-one-by-one            a run grows from one learner to eight
-//	join-after-merge           one comes while two sides reconcile, and takes tips several times
+//	join-after-merge           one comes while two sides reconcile, and takes a snapshot several times
 //	churn-slow                 one of six is killed every ten seconds, for three
 //	churn-medium               every three seconds, for two
 //	churn-fast                 every second, for two: a twelfth of the tokens is lost at the kills, and nothing else
@@ -127,7 +127,7 @@
 //	partition-bridge           two halves that both see one node never fork
 //	partition-ring             each sees its two neighbours only, and nobody forks
 //	partition-again            three partitions of different shapes in a row
-//	partition-restart          one node restarts before the merge, and takes no tips
+//	partition-restart          one node restarts before the merge, and takes no snapshot
 //	partition-restarts         a whole side restarts before the merge, and nothing of its work is discarded
 //	slow-minority              two of six ten times slower: nobody waits, and their work counts
 //	giant                      one a hundred times faster than four
@@ -140,9 +140,9 @@
 //	versions-newer             newer programs of the same protocol go on with the old
 //	versions-refused           joiners of another protocol or run are refused by name and disturb nobody
 //	versions-upgrade           a rolling upgrade to a program that the old one refuses: two runs, and one again
-//	equivocator                two deltas for a round are found and the key is barred
+//	equivocator                two deltas for a round are found and the key is excluded
 //	late-proof                 the proof comes twelve rounds later
-//	lying-source               wrong chunks of tips are found by their digests, and their snapshot source is marked
+//	lying-source               wrong chunks of a snapshot are found by their digests, and its source is marked
 //	short-source               likewise halves of chunks
 //	far-behind                 a lid closed for longer than W_a/2
 //	far-behind-unions          a lid closed for longer than W_u

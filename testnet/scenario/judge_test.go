@@ -44,7 +44,7 @@ func TestExpectationsHoldUpToTheirLimit(t *testing.T) {
 		{"contributing within 900ms", "contributing within 800ms"},
 		{"unaccounted at most 0", "unaccounted at least 1"},
 		{"marked 2", "marked nobody"},
-		{"barred nobody", "barred 1-2"},
+		{"excluded nobody", "excluded 1-2"},
 		{"said two deltas", "said nothing of the kind"},
 	} {
 		for text, want := range map[string]bool{c.good: true, c.bad: false} {

@@ -288,13 +288,13 @@ func spread(all []Recovery, a aspect) string {
 
 // writeNodes writes a row for each node.
 func (o *Outcome) writeNodes(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%-6s%6s%8s%7s%9s%6s%10s  %s\n", "node", "steps", "share", "idle", "refolds", "tips", "received", "is")
+	fmt.Fprintf(b, "\n%-6s%6s%8s%7s%9s%11s%10s  %s\n", "node", "steps", "share", "idle", "refolds", "snapshots", "received", "is")
 	for _, r := range o.Reports {
 		share := "?"
 		if o.WholeChain {
 			share = inShare.show(r.Tokens.Folded / max(o.folded(), 1))
 		}
-		row := fmt.Sprintf("%-6d%6d%8s%7s%9d%6d%10s  %s", r.Index, r.Did.Steps, share, seconds(float64(r.Idle)),
+		row := fmt.Sprintf("%-6d%6d%8s%7s%9d%11d%10s  %s", r.Index, r.Did.Steps, share, seconds(float64(r.Idle)),
 			r.Did.Refolds, r.Did.Installs, megabytes(float64(r.Did.BytesIn)), whatIs(r))
 		b.WriteString(strings.TrimRight(row, " ") + "\n")
 	}

@@ -107,10 +107,10 @@ var quantities = []quantity{
 	{name: "late", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Late) }),
 		note: func(*Outcome) string { return "over all nodes" }},
 	{name: "returned", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.Returns) })},
-	{name: "taken back", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.TakenBack) })},
+	{name: "unwritten", unit: inCounts, world: sum(func(r sim.Report) float64 { return float64(r.Did.Unwritten) })},
 	{name: "refolds", unit: inCounts, world: sum(refolds), node: of(refolds),
 		note: func(*Outcome) string { return "over all nodes" }},
-	{name: "tips taken", unit: inCounts, world: sum(tips), node: of(tips)},
+	{name: "snapshots", unit: inCounts, world: sum(snapshots), node: of(snapshots)},
 	{name: "files damaged", unit: inCounts, world: func(o *Outcome) float64 { return float64(o.Result.Counts.FilesDamaged) }},
 
 	{name: "dropped", unit: inCounts, rare: true, world: func(o *Outcome) float64 { return float64(o.Result.Counts.PayloadsDropped) }},
@@ -153,11 +153,11 @@ func (q quantity) of(o *Outcome, node int) float64 {
 	return math.NaN()
 }
 
-func refolds(r sim.Report) float64  { return float64(r.Did.Refolds) }
-func tips(r sim.Report) float64     { return float64(r.Did.Installs) }
-func idle(r sim.Report) float64     { return float64(r.Idle) }
-func planned(r sim.Report) float64  { return float64(r.Planned) }
-func received(r sim.Report) float64 { return float64(r.Did.BytesIn) }
+func refolds(r sim.Report) float64   { return float64(r.Did.Refolds) }
+func snapshots(r sim.Report) float64 { return float64(r.Did.Installs) }
+func idle(r sim.Report) float64      { return float64(r.Idle) }
+func planned(r sim.Report) float64   { return float64(r.Planned) }
+func received(r sim.Report) float64  { return float64(r.Did.BytesIn) }
 
 // of makes a quantity of a node from what does not depend on others.
 func of(what func(sim.Report) float64) func(*Outcome, sim.Report) float64 {
@@ -190,6 +190,6 @@ type set struct {
 
 var sets = []set{
 	{"marked", func(o *Outcome) []int { return o.anyOf(func(r sim.Report) []int { return r.Marks }) }},
-	{"barred", func(o *Outcome) []int { return o.anyOf(func(r sim.Report) []int { return r.Bars }) }},
+	{"excluded", func(o *Outcome) []int { return o.anyOf(func(r sim.Report) []int { return r.Excludes }) }},
 	{"turned away", (*Outcome).turnedAway},
 }

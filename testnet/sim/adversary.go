@@ -68,8 +68,8 @@ const (
 	WithholdAll   AttackKind = "withhold-all"   // payloads, from everybody
 	WithholdSome  AttackKind = "withhold-some"  // payloads, from one half
 	WrongPayloads AttackKind = "wrong-payloads" // other bytes than were signed
-	WrongChunks   AttackKind = "wrong-chunks"   // of tips
-	ShortChunks   AttackKind = "short-chunks"   // of tips, cut off
+	WrongChunks   AttackKind = "wrong-chunks"   // of a snapshot
+	ShortChunks   AttackKind = "short-chunks"   // of a snapshot, cut off
 	FalseStates   AttackKind = "false-states"   // the right chain with another state, in heartbeats and answers
 	StallRepairs  AttackKind = "stall-repairs"  // other rounds in heartbeats, and no answer to who compares them
 	HoldSessions  AttackKind = "hold-sessions"  // sessions with everybody, and nothing over them
@@ -236,8 +236,8 @@ func (l *liar) answers(q *exchange, honest []byte) []byte {
 	return l.answer(l, q.by, request, honest)
 }
 
-// tell publishes a message over the connections to those nodes; they pass it on.
-func (l *liar) tell(b []byte, to func(*Node) bool) {
+// publish sends a message over the connections to those nodes; they pass it on.
+func (l *liar) publish(b []byte, to func(*Node) bool) {
 	m := l.n.w.newMessage(b, wire.Open)
 	m.met(l.n.index)
 	for _, p := range l.n.links {

@@ -97,7 +97,7 @@ func sayRestless(l *liar, m wire.Message) bool {
 	}
 	b := *m.Heartbeat
 	b.Chain = wire.Digest{byte(b.Seq), 3}
-	l.tell(wire.EncodeHeartbeat(l.n.key, l.n.w.run, b), everybody)
+	l.publish(wire.EncodeHeartbeat(l.n.key, l.n.w.run, b), everybody)
 	return true
 }
 

@@ -91,7 +91,7 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 }
 
-// What fresh keys prove against themselves bars nobody who matters. A node stores what
+// What fresh keys prove against themselves excludes nobody who matters. A node stores what
 // it keeps in memory. That is little where it did not know their deltas, and no more
 // than a round has room for where it did.
 func TestEquivocationOnDiskIsBounded(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// quietByGuests are attacks of which nobody hears: nobody asks a guest for tips, nor first for payloads, and what it signs twice
+// quietByGuests are attacks of which nobody hears: nobody asks a guest for a snapshot, nor first for payloads, and what it signs twice
 // is a proof against nobody (G-1.3).
 var quietByGuests = []AttackKind{WrongChunks, ShortChunks, PayloadMissing, Equivocate, LateProof, OneProof}
 

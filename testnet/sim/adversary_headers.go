@@ -15,8 +15,8 @@ func sayTwo(l *liar, m wire.Message) bool {
 		return false
 	}
 	second := l.second(m)
-	l.tell(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
-	l.tell(wire.EncodeHeader(second, l.payloads[second.Header.ID(l.n.w.run)]), oddHalf)
+	l.publish(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
+	l.publish(wire.EncodeHeader(second, l.payloads[second.Header.ID(l.n.w.run)]), oddHalf)
 	return true
 }
 
@@ -59,7 +59,7 @@ func actProofs(l *liar) {
 		if h.Round+uint32(l.Times) > l.victim().machine.Rounds().Fragment(int(h.Fragment)).Closed() {
 			return
 		}
-		l.tell(wire.EncodeEquivocation(l.proofs[0]), evenHalf)
+		l.publish(wire.EncodeEquivocation(l.proofs[0]), evenHalf)
 		l.proofs = l.proofs[1:]
 	}
 }
@@ -68,7 +68,7 @@ func sayToHalf(l *liar, m wire.Message) bool {
 	if m.Header == nil {
 		return false
 	}
-	l.tell(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
+	l.publish(wire.EncodeHeader(*m.Header, m.Inline), evenHalf)
 	return true
 }
 
@@ -98,7 +98,7 @@ func (l *liar) forgeOf(key ed25519.PrivateKey, p int, round uint32, tokens uint6
 
 // announce publishes a forged header with its payload.
 func (l *liar) announce(sh wire.SignedHeader) {
-	l.tell(wire.EncodeHeader(sh, l.payloads[sh.Header.ID(l.n.w.run)]), everybody)
+	l.publish(wire.EncodeHeader(sh, l.payloads[sh.Header.ID(l.n.w.run)]), everybody)
 }
 
 // actStale signs for a closed round of each fragment: those that gossip still
@@ -142,7 +142,7 @@ func actPayloadMissing(l *liar) {
 }
 
 func (l *liar) announceOnly(key ed25519.PrivateKey, p int, round uint32) {
-	l.tell(l.bareHeader(key, p, round), everybody)
+	l.publish(l.bareHeader(key, p, round), everybody)
 }
 
 // bareHeader is the message of a header without a payload.

@@ -25,7 +25,7 @@ func (l *liar) heartbeat(key ed25519.PrivateKey, b wire.Heartbeat) {
 		b.Closed[p] = l.victim().machine.Rounds().Fragment(p).Closed() + 1000
 		b.Unpublished[p] = 1000 * budget
 	}
-	l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
+	l.publish(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 }
 
 // actFreshHeartbeats sends heartbeats of Times keys that are nobody's.
@@ -50,7 +50,7 @@ func sayFalseState(l *liar, m wire.Message) bool {
 	}
 	b := *m.Heartbeat
 	b.StateDigest = wire.Digest{1}
-	l.tell(wire.EncodeHeartbeat(l.n.key, l.n.w.run, b), everybody)
+	l.publish(wire.EncodeHeartbeat(l.n.key, l.n.w.run, b), everybody)
 	return true
 }
 

@@ -101,7 +101,7 @@ func actInvented(l *liar) {
 		b := l.invented.heartbeat
 		b.Seq, b.PeriodMs = uint64(l.acted), uint32(l.everyMs())
 		b.Incarnation++ // later than the heartbeats of its core
-		l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
+		l.publish(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 	}
 }
 

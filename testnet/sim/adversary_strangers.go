@@ -147,7 +147,7 @@ func actFullRound(l *liar) {
 	for _, half := range []func(*Node) bool{evenHalf, oddHalf} {
 		for range int(l.Times) {
 			sh := l.forge(0, open)
-			l.tell(wire.EncodeHeader(sh, l.payloads[sh.Header.ID(l.n.w.run)]), half)
+			l.publish(wire.EncodeHeader(sh, l.payloads[sh.Header.ID(l.n.w.run)]), half)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func actIdleCrowd(l *liar) {
 		}
 		b := *l.last
 		b.State, b.Seq, b.Capability = wire.Training, uint64(l.acted), 0
-		l.tell(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
+		l.publish(wire.EncodeHeartbeat(key, l.n.w.run, b), everybody)
 	}
 }
 

@@ -179,7 +179,7 @@ func guest(w *World) {
 	w.at(Start+guestAt, func() { w.comes(w.nodes[len(w.s.Founders)-1]) })
 }
 
-// joining lets two nodes come that need tips, and wipes the disk of a third.
+// joining lets two nodes come that need a snapshot, and wipes the disk of a third.
 func joining(s *Scenario) {
 	s.Faults = append(s.Faults,
 		Fault{At: 12_000, Kind: fault.Join}, Fault{At: 13_000, Kind: fault.Join},
@@ -235,17 +235,17 @@ var attackTests = []attackTest{
 	{name: "bought run", kind: BoughtRun, times: 1, from: 5000, spoil: bought, wins: "one delta gives a key standing, and its chain says that it has more tokens"},
 	{name: "invented insider ahead", kind: InventedRun, from: 15_000, ahead: 200, spoil: narrow},
 	{name: "invented insider ahead, storm", kind: InventedRun, from: 15_000, ahead: 200, seed: 3, spoil: func(s *Scenario) { narrow(s); stormy(s) },
-		wins: "of two that are parted with it, one's word is enough, and the claims of three outweigh the rest"},
+		wins: "of two that are parted with it, one's claim is enough, and the claims of three outweigh the rest"},
 	{name: "six empty deltas and an invented run", kind: SybilRun, times: 6, from: 5000, ahead: 200, spoil: strange, wins: "one delta of one token gives a key a vote on chains, and six keys outvote five"},
 	{name: "six that claim the most and an invented run", kind: ClaimRun, times: 6, from: 5000, ahead: 200, spoil: rich, wins: "likewise"},
-	{name: "one claim and a heavier run", kind: ClaimRun, from: 5000, spoil: rich, wins: "one delta makes a key's word for its tokens count"},
+	{name: "one claim and a heavier run", kind: ClaimRun, from: 5000, spoil: rich, wins: "one delta makes a key's claims of tokens count"},
 	{name: "three of them", kind: SybilRun, times: 3, from: 5000, ahead: 200, spoil: strange},
 	{name: "two that claim the most", kind: MostClaims, times: 2, from: 3000, spoil: crowded, wins: "weight is tokens that nobody counts: the others have 0.005 % of the fold"},
 	{name: "one claim", kind: OneClaim, from: 8000, spoil: stranger},
 	{name: "one claim of steps", kind: OneClaim, from: 5000, spoil: oneBatch},
 	{name: "a burst, a day later", kind: BurstRounds, times: 400, from: 8000, spoil: dayOld, wins: "keys that are free close rounds, and each round is kept"},
 	{name: "a shorter burst, a day later", kind: BurstRounds, times: 120, from: 8000, spoil: dayOld},
-	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "the 1,024 deltas of a full round are kept on disk, and 256 that stand aside"},
+	{name: "full round", kind: FullRound, times: 1024, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s) }, heavy: true, wins: "the 1,024 deltas of a full round are kept on disk, and 256 that overflow"},
 	{name: "full round of sixteen", kind: FullRound, times: 16, from: 8000, spoil: func(s *Scenario) { observing(s); usualWindows(s); s.Deltas = 16 }},
 	{name: "last round", kind: LastRound, from: 5000, spoil: observing},
 	{name: "late sets", kind: LateSets, from: 5000, spoil: observing},
@@ -257,13 +257,13 @@ var attackTests = []attackTest{
 }
 
 // Honest nodes end with one chain and one digest of a model that learned, whatever
-// one of six does, and at the price that the bar allows. Nobody honest is marked or barred,
-// and nobody stands still for longer than a word may be doubted. An attack that is known
+// one of six does, and at the price that the bar allows. Nobody honest is marked or excluded,
+// and nobody stands still for longer than until a claim is doubted. An attack that is known
 // to win does, so that nobody forgets to take the mark away once it does not.
 func TestAttacks(t *testing.T) { playAttacks(t, attackTests) }
 
 // The same in worlds that fold as new runs do: they judge deltas, and copies weigh as one.
-func TestAttacksWithAgreement(t *testing.T) {
+func TestAttacksWithScores(t *testing.T) {
 	if !longMode() {
 		t.Skip("takes half a minute: ATOLL_LONG=1 runs it")
 	}
@@ -375,16 +375,16 @@ func (a attackTest) calmCost(t *testing.T, seed uint64, known map[string]cost) c
 	return known[key]
 }
 
-// patience is how many times the calm world's time an attack's world is watched in the short
+// watchFactor is how many times the calm world's time an attack's world is watched in the short
 // mode. What it does not end by then is far beyond the bar.
-const patience = 2.25
+const watchFactor = 2.25
 
 // play runs the world of an attack test.
 func (a attackTest) play(t *testing.T, seed uint64, calm cost) *World {
 	t.Helper()
 	s := a.scenario(seed)
 	if !longMode() {
-		s.LimitMs = min(s.LimitMs, Time(patience*calm.ms))
+		s.LimitMs = min(s.LimitMs, Time(watchFactor*calm.ms))
 	}
 	return a.begin(t, s)
 }
@@ -524,11 +524,11 @@ func (c cost) above(calm cost) (what []error) {
 	return what
 }
 
-// dishonoured are the honest nodes that this one bars or marks.
+// dishonoured are the honest nodes that this one excludes or marks.
 func (n *Node) dishonoured() (what []error) {
 	for _, other := range n.w.alive() {
 		if n.machine.Rounds().Barred(other.id) {
-			what = append(what, fmt.Errorf("node %d bars node %d", n.index, other.index))
+			what = append(what, fmt.Errorf("node %d excludes node %d", n.index, other.index))
 		}
 	}
 	for _, v := range n.machine.Gossip().Peers().All() {
@@ -566,7 +566,7 @@ func costOf(w *World) cost {
 	return c
 }
 
-const costColumns = "loss (calm) | s (calm) | rounds (calm) | steps (calm) | idle s | MB in (calm) | MB out (calm) | refolds | tips taken | deltas held (calm) | peers known | rounds in a second"
+const costColumns = "loss (calm) | s (calm) | rounds (calm) | steps (calm) | idle s | MB in (calm) | MB out (calm) | refolds | snapshots | deltas held (calm) | peers known | rounds in a second"
 
 // against writes a row, with what the calm world cost in brackets.
 func (c cost) against(calm cost) string {

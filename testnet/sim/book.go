@@ -22,7 +22,7 @@ type book struct {
 	back      []uint64                  // by fragment: returned, to be published once more
 	own       map[wire.Digest]*ownDelta // all that were durable once
 	closed    bool                      // the account of the last life is in the columns above
-	rebased   bool                      // it took tips whole, or lost its disk, while it had work of its own
+	rebased   bool                      // it took a snapshot, or lost its disk, while it had work of its own
 	base      []uint64                  // what this life began with, in the machine's account
 	before    uint64                    // trained when this life began
 }
@@ -48,29 +48,29 @@ const (
 	diskLost              // the disk was lost, and who wrote it knows of nothing
 )
 
-// settled says that the tokens are in another column than the tokens of folded deltas.
-func (f fate) settled() bool { return f == returned || f == givenUp || f == forgotten }
+// counted says that the tokens are in another column than the tokens of folded deltas.
+func (f fate) counted() bool { return f == returned || f == givenUp || f == forgotten }
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
 	return book{lost: column(), dropped: column(), gone: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
-// publishes notes an own delta that is durable.
+// publishes records an own delta that is durable.
 func (b *book) publishes(id wire.Digest, h wire.Header, at Time) {
 	b.published[h.Fragment] += h.Tokens
 	b.own[id] = &ownDelta{fragment: int(h.Fragment), tokens: h.Tokens, at: at, handed: h.Size <= wire.MaxInline}
 }
 
-// hands notes that a peer has the whole payload of a delta, which may be an own one.
+// hands records that a peer has the whole payload of a delta, which may be an own one.
 func (b *book) hands(id wire.Digest) {
 	if o := b.own[id]; o != nil {
 		o.handed = true
 	}
 }
 
-// settles notes what became of own deltas.
-func (b *book) settles(what fate, ids []wire.Digest) {
+// records keeps what became of own deltas.
+func (b *book) records(what fate, ids []wire.Digest) {
 	for _, id := range ids {
 		if o := b.own[id]; o != nil {
 			o.fate = what
@@ -78,7 +78,7 @@ func (b *book) settles(what fate, ids []wire.Digest) {
 	}
 }
 
-// returns notes own deltas whose tokens are pending again. Where the payload is lost, the
+// returns records own deltas whose tokens are pending again. Where the payload is lost, the
 // learner drops them.
 func (b *book) returns(ids []wire.Digest) {
 	for _, id := range ids {
@@ -88,9 +88,9 @@ func (b *book) returns(ids []wire.Digest) {
 	}
 }
 
-// settleUnseen notes own deltas that are older than the history which came with the tips of
+// recordUnseen records own deltas that are older than the history which came with the snapshot of
 // another chain. Whether that folds them nobody here can say.
-func (n *Node) settleUnseen(fragments []replica.InstalledFragment) {
+func (n *Node) recordUnseen(fragments []replica.InstalledFragment) {
 	for id, o := range n.book.own {
 		first := fragments[o.fragment].Links[0]
 		record, _ := n.disk.Record(o.fragment, first.Round)
@@ -101,7 +101,7 @@ func (n *Node) settleUnseen(fragments []replica.InstalledFragment) {
 	}
 }
 
-// losesDisk notes that the records of all own deltas are gone.
+// losesDisk records that the records of all own deltas are gone.
 func (b *book) losesDisk() {
 	b.rebased = true
 	for _, o := range b.own {
@@ -111,9 +111,9 @@ func (b *book) losesDisk() {
 	}
 }
 
-// settleBook closes the account of a life that a crash ends: what was not
+// closeBook closes the account of a life that a crash ends: what was not
 // published is lost, and so are drafts that were not on disk.
-func (n *Node) settleBook() {
+func (n *Node) closeBook() {
 	for p := range n.w.plan {
 		_, pending := n.learner.Pending(p)
 		n.book.lost[p] += pending
@@ -172,7 +172,7 @@ func (n *Node) checkWork(p int) {
 // checkFates: an own delta that the final chain does not fold is in flight, or it is known
 // why not; one that it folds was not returned. Of a node that is gone or down nobody knows
 // what it still had in flight. A node that left a chain could not know the fate of deltas
-// older than the history that came with the tips. It gave them up, or had back what was
+// older than the history that came with the snapshot. It gave them up, or had back what was
 // final and unfolded there: they may be folded all the same. It takes deltas for folded
 // that others showed to have folded, and the chain may not fold them.
 func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
@@ -181,7 +181,7 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 	for id, o := range b.own {
 		switch {
 		case o.fragment != p:
-		case folds[id] && o.fate.settled():
+		case folds[id] && o.fate.counted():
 			twice += o.tokens
 		case !folds[id] && o.fate == current:
 			flying += o.tokens
@@ -204,8 +204,8 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 	}
 }
 
-// checkMachine: the learner has pending what the machine counts, and in theta the own deltas
-// that the machine has in flight.
+// checkMachine: the learner has pending what the machine counts, and in its parameters the
+// own deltas that the machine has in flight.
 func (n *Node) checkMachine(p int) {
 	steps, tokens := n.learner.Pending(p)
 	if a := n.account(p); a.Pending != (outer.Work{Steps: uint64(steps), Tokens: tokens}) {
@@ -213,7 +213,7 @@ func (n *Node) checkMachine(p int) {
 	}
 	learner, machine := n.learner.InFlight(p), n.machine.Rounds().Fragment(p).InFlight()
 	if !slices.Equal(learner, machine) {
-		n.broken("account", "fragment %d: the machine has own deltas %d in flight, theta %d", p, machine, learner)
+		n.broken("account", "fragment %d: the machine has own deltas %d in flight, the learner %d", p, machine, learner)
 	}
 }
 

@@ -51,7 +51,7 @@ func newChecks() checks {
 	}
 }
 
-// ends notes that a learner has stopped, and whose word others had no reason to count then.
+// ends records that a learner has stopped, and whose claims others had no reason to count then.
 func (c *checks) ends(w *World) {
 	if c.ending {
 		return
@@ -79,15 +79,15 @@ func (w *World) checkSigned(n *Node, id wire.Digest, sh wire.SignedHeader) {
 	w.history.bytes(id[:])
 }
 
-// revocation is an owner's word, and what of its author's was folded then by the node that spread it.
+// revocation is an owner's signed statement, and what of its author's was folded then by the node that spread it.
 type revocation struct {
 	header   *wire.Header
 	by       *Node
-	installs int           // tips that this node had taken whole
-	before   []wire.Digest // of rounds before the one that the word names
+	installs int           // snapshots that this node had taken
+	before   []wire.Digest // of rounds before the one that the statement names
 }
 
-// revokes notes a revocation, which is in the ledger as any delta.
+// revokes records a revocation, which is in the ledger as any delta.
 func (c *checks) revokes(by *Node, sh wire.SignedHeader) {
 	h := sh.Header
 	r := revocation{header: &h, by: by, installs: by.Installs}
@@ -104,7 +104,7 @@ func (c *checks) revokes(by *Node, sh wire.SignedHeader) {
 }
 
 // checkRevoked: where the ledger of a fragment has a revocation, it has nothing of who is revoked from
-// that round on, and all that a node had folded before, unless it took tips whole since.
+// that round on, and all that a node had folded before, unless it took a snapshot since.
 func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
 	for _, r := range w.checks.revoked {
 		if int(r.header.Fragment) != p || !folds[r.header.ID(w.run)] {
@@ -193,18 +193,18 @@ func (w *World) checkLocal(n *Node, a outer.Adopt, repaired bool) {
 	n.checkWork(a.Fragment)
 }
 
-// checkWhole: of a chain that is taken instead of the own one every fragment is
-// taken; stitched fragments are a broken model.
+// checkWhole: every fragment is taken of a chain that is taken instead of the own one;
+// stitched fragments are a broken model.
 func (w *World) checkWhole(n *Node, tips []*outer.Tip) {
 	for p, tip := range tips {
 		if own := n.machine.Rounds().Fragment(p).Tip(); own != tip {
-			n.broken("whole", "took tips of another chain and stays with round %d of fragment %d, not round %d of theirs", own.Round, p, tip.Round)
+			n.broken("whole", "took a snapshot of another chain and stays with round %d of fragment %d, not round %d of theirs", own.Round, p, tip.Round)
 		}
 	}
 }
 
-// checkTaken: own deltas folded on a chain that is left do not come back with the tips of
-// the other one, up to their rounds: the winners made something else of these.
+// checkTaken: own deltas folded on a chain that is left do not come back with a snapshot
+// of the other one, up to their rounds: the winners made something else of these.
 func (w *World) checkTaken(n *Node, a outer.Adopt) {
 	if n.taken == nil || a.Tip != n.taken[a.Fragment] {
 		return
@@ -212,14 +212,14 @@ func (w *World) checkTaken(n *Node, a outer.Adopt) {
 	n.taken[a.Fragment] = nil
 	for _, id := range n.disk.OwnIDs(a.Seqs(outer.Unfolded)) {
 		if h := w.checks.ledger[id]; h.Round <= a.Tip.Round {
-			n.broken("whole", "has the delta of fragment %d round %d back from a chain that lost, with tips of round %d", a.Fragment, h.Round, a.Tip.Round)
+			n.broken("whole", "has the delta of fragment %d round %d back from a chain that lost, with a snapshot of round %d", a.Fragment, h.Round, a.Tip.Round)
 		}
 	}
 }
 
 // checkLeft: a node that leaves others that train has handed over what it published. What
 // nobody else has is gone with it. What it folded long ago, or in an earlier life, came to
-// others with tips. It waits for no guest.
+// others with a snapshot. It waits for no guest.
 func (w *World) checkLeft(n *Node) {
 	r, kept := n.machine.Rounds(), 0
 	for id, o := range n.book.own {
@@ -313,7 +313,7 @@ func (n *Node) checkSize(what string, count, most int) {
 	}
 }
 
-// A learner may stand still on the word of others that then does not come true for as long as their silence and the
+// A learner may stand still on claims of others that then do not come true for as long as their silence and the
 // doubt after it last: idleHeartbeats of its heartbeat periods, and idleMs in any case. It takes time to doubt them while it
 // runs only: for as long as its process is paused its clock stands still. Who comes back and may not sign
 // yet (L-4) does not wait for others: it has made what is missing.
@@ -365,7 +365,7 @@ func (w *World) made() uint64 {
 	return least
 }
 
-// calm notes that the faults have ended, and begins to look for agreement.
+// calm records that the faults have ended, and begins to look for one chain.
 func (c *checks) calm(w *World) {
 	c.calmed, c.rounds = w.now, w.closed()
 	w.lookForAgreement()

@@ -90,7 +90,7 @@ func TestChecksCatch(t *testing.T) {
 			n.book.trained += TokensPerStep
 			w.RunFor(3000)
 		}},
-		{"account", func(w *World, n *Node) { // tokens that vanish where tips were taken whole
+		{"account", func(w *World, n *Node) { // tokens that vanish where a snapshot was taken
 			n.book.rebased = true
 			n.checkBook(0, w.folds(n)[0])
 			if w.Err() == nil {

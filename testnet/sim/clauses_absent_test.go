@@ -72,7 +72,7 @@ func specOwes(t *testing.T, s *spectest.Spec) {
 		t.Fatal("rounds do not wait for one that gives what it announces")
 	}
 	closed := n.machine.Rounds().Fragment(0).Closed()
-	w.until(t, "rounds wait no more for one that owes payloads", 60_000, func() bool { return !waits(o) })
+	w.until(t, "rounds wait no more for a failing source of payloads", 60_000, func() bool { return !waits(o) })
 	if took, most := int64(n.machine.Rounds().Fragment(0).Closed()-closed), s.Number(t, "life", "missed"); took > most/2 {
 		t.Errorf("%d rounds waited for it", took)
 	}

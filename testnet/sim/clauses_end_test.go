@@ -98,7 +98,7 @@ func TestEndWaitsForAFirstHeartbeat(t *testing.T) {
 	}
 }
 
-// The run is over without the word of peers that show another end when nothing changes.
+// The run is over without the consent of peers that show another end when nothing changes.
 func TestEndLingers(t *testing.T) {
 	t.Parallel()
 	w := few(t, 1, 100)

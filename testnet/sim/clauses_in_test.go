@@ -96,7 +96,7 @@ func TestFetchesWithTheFirstSession(t *testing.T) {
 	if w.connect(n, w.nodes[0]); n.machine.View().Phase() != core.Fetching {
 		t.Errorf("%v with one", n.machine.View().Phase())
 	}
-	w.until(t, "tips are in place", 5000, func() bool { return n.Installs == 1 })
+	w.until(t, "a snapshot is in place", 5000, func() bool { return n.Installs == 1 })
 }
 
 // A node that comes back with its tips fetches none.
@@ -126,7 +126,7 @@ func (n *Node) repairsWith() (ids []wire.PeerID) {
 	return ids
 }
 
-// When tips are in place, or the run has not begun, a joiner repairs with their snapshot source.
+// When a snapshot is in place, or the run has not begun, a joiner repairs with its source.
 func TestRepairsWithItsSource(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]bool{"a run at work": true, "a run that has not begun": false} {
@@ -189,7 +189,7 @@ func specOutrun(t *testing.T, s *spectest.Spec) {
 func specReplay(t *testing.T, s *spectest.Spec) {
 	replay := s.Number(t, "life", "replay")
 	const slow = 40_000
-	for name, hidden := range map[string]Time{"tips at once": 0, "tips after a while": slow} {
+	for name, hidden := range map[string]Time{"a snapshot at once": 0, "a snapshot after a while": slow} {
 		w := atWork(t, calmScenario(1, 20_000))
 		began := w.now
 		w.nodes[0].answering(func(_ *liar, _ *Node, q wire.Request, honest []byte) []byte {
@@ -199,7 +199,7 @@ func specReplay(t *testing.T, s *spectest.Spec) {
 			return honest
 		})
 		n := w.comes(w.nodes[0])
-		w.look(t, "tips are in place", 10, 100_000, func() bool { return n.Installs > 0 })
+		w.look(t, "a snapshot is in place", 10, 100_000, func() bool { return n.Installs > 0 })
 		want := max(replay, 2*(w.now-began))
 		if took := w.readyAfter(t, n, 4*replay); took < want-500 || took > want+500 || n.told("digest equal") || hidden > 0 && want < replay+1000 {
 			t.Errorf("%s: ready after %d ms, want %d, said %q", name, took, want, w.checks.told[n])
@@ -252,7 +252,7 @@ func TestNewcomersBegin(t *testing.T) {
 	}
 	w.readyAfter(t, b, 1000)
 	if a.Installs+b.Installs > 0 {
-		t.Error("one took tips of the other")
+		t.Error("one took a snapshot of the other")
 	}
 	w.Finish()
 	w = deserted(t, calmScenario(1, 600))
@@ -328,13 +328,13 @@ func TestGuestsKeepNoMemberFromTraining(t *testing.T) {
 	}
 }
 
-// A snapshot source of broken tips is found out, and others are asked. Where there are none, the
+// A source of broken snapshots is found out, and others are asked. Where there are none, the
 // joiner begins from genesis, and says why.
-func TestSourcesOfBrokenTips(t *testing.T) {
+func TestSourcesOfBrokenSnapshots(t *testing.T) {
 	t.Parallel()
 	for sources := range 2 {
 		w := atWork(t, calmScenario(1+sources, 6000))
-		w.nodes[0].answering(brokenTips)
+		w.nodes[0].answering(brokenSnapshot)
 		n := w.comes(w.nodes[0])
 		failed := 0
 		w.look(t, "it is ready", 10, 200_000, func() bool {

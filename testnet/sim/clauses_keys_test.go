@@ -226,7 +226,7 @@ func TestDraftsThatMayNotBeSigned(t *testing.T) {
 			n.machine.Rounds().RaiseMark(1, n.machine.Rounds().Fragment(1).Closed()+ahead)
 		}
 		if signed, back := n.offers(t, 1); signed != want || back != 1-want {
-			t.Errorf("a mark %d above closed: %d signed, %d taken back", ahead, signed, back)
+			t.Errorf("a mark %d above closed: %d signed, %d returned", ahead, signed, back)
 		}
 	}
 	_, n := wiped(t, calmScenario(3, 3000))
@@ -234,7 +234,7 @@ func TestDraftsThatMayNotBeSigned(t *testing.T) {
 		t.Fatal("it knows at once")
 	}
 	if signed, back := n.offers(t, 1); signed != 0 || back != 1 {
-		t.Errorf("before it knows what was signed: %d signed, %d taken back", signed, back)
+		t.Errorf("before it knows what was signed: %d signed, %d returned", signed, back)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestLastStepsAreDealt(t *testing.T) {
 			for p := range claims {
 				claims[p] -= n.machine.Rounds().Fragment(p).Projected(n.clock()) + n.machine.Rounds().Fragment(p).Promised() + missing
 			}
-			o.life++ // owes nothing of what it claimed before
+			o.life++ // a new process has nothing of what it claimed before
 			o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: claims})
 			if n.do(func() { n.machine.Tick(n.clock()) }); n.may != want {
 				t.Errorf("%d tokens are missing, the other one comes first %v: steps %v", missing, before, n.may)
@@ -228,7 +228,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 	}
 }
 
-// The word of a peer counts from when a delta of it is held.
+// The claims of a peer count from when a delta of it is held.
 func TestWordOfAStranger(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, false)
@@ -238,7 +238,7 @@ func TestWordOfAStranger(t *testing.T) {
 	}
 }
 
-// No word counts any more when nothing comes of it.
+// No claim counts any more when nothing comes of it.
 func TestWordsAreDoubted(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)

@@ -121,7 +121,7 @@ func (w *World) revoke(who *Node) bool {
 	return true
 }
 
-// revoked is what a process does when its owner's word comes: one that is revoked ends, and the
+// revoked is what a process does when its owner's statement comes: one that is revoked ends, and the
 // others end their sessions with it.
 func (n *Node) revoked(e core.Revoked) {
 	n.w.after(0, func() {

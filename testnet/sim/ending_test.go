@@ -62,7 +62,7 @@ type endWorld struct {
 	name    string
 	nodes   int
 	latency Time
-	demand  float64 // payload bytes of a run that rings after H steps, over what uplinks carry; 0 = no limit
+	demand  float64 // payload bytes of a run that opens a round after H steps, over what uplinks carry; 0 = no limit
 	speeds  []int
 	watched bool // by an observer
 	faults  func(rng *rand.Rand, whole Time) []Fault

@@ -147,7 +147,7 @@ func (n *Node) countRefold(w rounds.WantFold) {
 	}
 }
 
-// foldFailed: tips that were taken whole may overtake a fold, a disk may be full or
+// foldFailed: a snapshot may overtake a fold, a disk may be full or
 // damaged. Every base that a fold begins at is kept, unless it changed in memory.
 func (n *Node) foldFailed(e replica.FoldFailed) {
 	if errors.Is(e.Err, core.ErrOvertaken) {
@@ -159,7 +159,7 @@ func (n *Node) foldFailed(e replica.FoldFailed) {
 	}
 }
 
-// adopted keeps the book and checks what theta stands on.
+// adopted keeps the book and checks what the local parameters stand on.
 func (n *Node) adopted(e replica.Adopted) {
 	a, loss := e.Adopt, e.Loss
 	n.book.dropped[a.Fragment] += loss.Dropped.Tokens
@@ -171,8 +171,8 @@ func (n *Node) adopted(e replica.Adopted) {
 	n.Unfolds += len(a.Seqs(outer.Unfolded))
 	n.Returns += len(returned)
 	n.Discards += len(discarded)
-	n.book.settles(givenUp, n.disk.OwnIDs(slices.Concat(discarded, loss.Gone)))
-	n.book.settles(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
+	n.book.records(givenUp, n.disk.OwnIDs(slices.Concat(discarded, loss.Gone)))
+	n.book.records(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
 	n.book.returns(n.disk.OwnIDs(returned))
 	n.w.history.bytes(a.Tip.State[:])
 	n.w.checkLocal(n, a, a.Discards() || loss.Found != nil)
@@ -182,7 +182,7 @@ func (n *Node) adopted(e replica.Adopted) {
 func (n *Node) installed(e replica.Installed) {
 	for p, tokens := range e.Left.Final {
 		n.book.gone[p] += tokens
-		n.book.settles(forgotten, e.Left.Own[p])
+		n.book.records(forgotten, e.Left.Own[p])
 	}
 	n.Installs++
 	n.book.rebased = n.book.rebased || n.book.trained > 0
@@ -214,16 +214,16 @@ func (l ledger) PutOwn(e core.StoreOwn) error {
 	return err
 }
 
-// Install has the world know of own deltas whose fate the new tips do not tell.
+// Install has the world know of own deltas whose fate the snapshot does not tell.
 func (l ledger) Install(fragments []replica.InstalledFragment) error {
 	if !l.n.disk.Full {
-		l.n.settleUnseen(fragments)
+		l.n.recordUnseen(fragments)
 	}
 	return l.Ledger.Install(fragments)
 }
 
-// watched is the node's learner, with an oracle beside it that knows of theta by other
-// means, and the liar that it may have.
+// watched is the node's learner, with an oracle beside it that knows of local parameters by
+// other means, and the liar that it may have.
 type watched struct {
 	n     *Node
 	saved []core.Saved // what this life began with
@@ -240,7 +240,7 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 		return d, err
 	}
 	n.drafts[d.Seq] = draftWork{p, d.Tokens}
-	n.w.notesMisled(n, p, d.Base)
+	n.w.recordMisled(n, p, d.Base)
 	if n.oracle != nil {
 		n.oracle[p].Published(n.w.s.Params, d.Seq, n.decode(p, d.Payload))
 	}
@@ -255,7 +255,7 @@ func (l watched) TakeBack(p int, o outer.Own) error {
 	if err := n.learner.TakeBack(p, o); err != nil {
 		return err
 	}
-	n.TakenBack++
+	n.Unwritten++
 	delete(n.drafts, o.Seq)
 	if n.oracle != nil {
 		n.oracle[p].Returned([]uint64{o.Seq})

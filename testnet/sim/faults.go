@@ -111,7 +111,7 @@ func (n *Node) crash() bool {
 	if !n.up {
 		return false
 	}
-	n.settleBook()
+	n.closeBook()
 	n.remember()
 	n.keepCommon()
 	n.paused, n.asleep = 0, nil
@@ -133,7 +133,7 @@ func (n *Node) keepCommon() {
 func (n *Node) losesOwn(newest int64) {
 	if newest > 0 {
 		lost := n.disk.DamageOwn(int(newest))
-		n.book.settles(diskLost, lost)
+		n.book.records(diskLost, lost)
 		n.w.counts.FilesDamaged += len(lost)
 	}
 }

@@ -88,7 +88,7 @@ func (f *folder) fold(w *World, p int, prev *outer.Tip, set []outer.Contribution
 	w.counts.Folds++
 	if err == nil {
 		w.checkShares(p, prev.Round+1, result)
-		w.notesWeights(p, tip, result)
+		w.recordWeights(p, tip, result)
 	}
 	switch {
 	case err != nil:

@@ -4,7 +4,7 @@ import "cmp"
 
 // gauge is what a node measured of its uplink, as its host does from acknowledged bulk:
 // the bytes that flowed to all peers together, over the time in which some did. The most of
-// late counts. What is of late passes only with bulk on its way, so that a link which is used
+// late counts. What is recent passes only with bulk on its way, so that a link which is used
 // little does not look thin.
 type gauge struct {
 	bytes  float64

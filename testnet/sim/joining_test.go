@@ -8,13 +8,13 @@ import (
 	"atoll/gossip/wire"
 )
 
-// The peers that a joiner has tips of die before it has caught up: it trains.
+// The peers that a joiner has a snapshot of die before it has caught up: it trains.
 func TestJoinerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := atWork(t, calmScenario(2, 400))
 	sources := w.nodes
 	n := w.comes(sources...)
-	w.look(t, "tips are installed", 1, 10_000, func() bool { return n.Installs > 0 })
+	w.look(t, "a snapshot is installed", 1, 10_000, func() bool { return n.Installs > 0 })
 	if n.ready() {
 		t.Fatal("it trains already")
 	}
@@ -124,7 +124,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 	joiner := w.comes(founders...)
 	w.until(t, "the founders finish", w.s.LimitMs, func() bool { return founders[0].finished && founders[1].finished })
 	if joiner.Installs > 0 {
-		t.Fatal("the joiner has the tips already")
+		t.Fatal("the joiner has the snapshot already")
 	}
 	for _, n := range founders {
 		n.liar = nil
@@ -136,7 +136,7 @@ func TestTheEndWaitsForJoiners(t *testing.T) {
 		return joiner.finished
 	})
 	if joiner.Installs == 0 || !w.same() {
-		t.Errorf("the joiner took tips %d times\n%s", joiner.Installs, w)
+		t.Errorf("the joiner took %d snapshots\n%s", joiner.Installs, w)
 	}
 	for _, n := range founders {
 		if !n.told("has not reached its end") {
@@ -166,7 +166,7 @@ func TestTheEndWaitsForThoseCutOff(t *testing.T) {
 	joiner.side = restSide
 	w.until(t, "the joiner finishes", w.s.LimitMs, func() bool { return joiner.finished })
 	if joiner.Installs == 0 || !w.same() {
-		t.Errorf("the joiner took tips %d times\n%s", joiner.Installs, w)
+		t.Errorf("the joiner took %d snapshots\n%s", joiner.Installs, w)
 	}
 }
 

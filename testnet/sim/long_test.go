@@ -33,7 +33,7 @@ func lateOf(t *testing.T, s Scenario) (share float64, refolds int) {
 // chosenGrace is the grace that atoll new chooses by the bytes and links of longRounds.
 const chosenGrace = 2 * 293_000
 
-// With the grace that atoll new chooses no delta of long rounds is late, whoever rings first. With a minute nearly all
+// With the grace that atoll new chooses no delta of long rounds is late, whoever proposes first. With a minute nearly all
 // are, and every round is folded again.
 func TestLongRoundsWaitForTheirBytes(t *testing.T) {
 	seeds := uint64(1)

@@ -102,7 +102,7 @@ type learning struct {
 // notes are what the world's checkers keep of it.
 type notes struct {
 	ticks       int
-	taken       []*outer.Tip // tips taken whole that theta has yet to stand on, by fragment
+	taken       []*outer.Tip // a snapshot that the local parameters have yet to stand on, by fragment
 	idleFrom    Time         // since when it does not step though it is in, less what it slept; 0 = it steps
 	idle        Time         // in which it stood still though the tokens of the budget were never made
 	contributed Time         // when a delta of this life was first folded here
@@ -127,12 +127,12 @@ type bursts struct {
 // tally counts what a node did, over all its lives.
 type tally struct {
 	Steps     int   `json:"steps"`
-	Installs  int   `json:"installs"` // of tips taken whole
+	Installs  int   `json:"installs"` // of snapshots
 	Refolds   int   `json:"refolds"`
-	Unfolds   int   `json:"unfolds"`  // of own deltas that left the chain
-	Returns   int   `json:"returns"`  // of own deltas that became final outside of it
-	Discards  int   `json:"discards"` // of own deltas folded on a lost chain
-	TakenBack int   `json:"taken_back"`
+	Unfolds   int   `json:"unfolds"`   // of own deltas that left the chain
+	Returns   int   `json:"returns"`   // of own deltas that became final outside of it
+	Discards  int   `json:"discards"`  // of own deltas folded on a lost chain
+	Unwritten int   `json:"unwritten"` // drafts that could not be written
 	BytesOut  int64 `json:"bytes_out"`
 	BytesIn   int64 `json:"bytes_in"`
 	PayloadIn int64 `json:"payload_in"` // of BytesIn, payloads that were asked for

@@ -107,8 +107,8 @@ func (o *outsider) spreads(n *Node, b []byte) {
 	n.do(func() { n.takes(&Node{id: o.id}, m) })
 }
 
-// A learner is barred for a proof about one round of one fragment. The others
-// reach the budget, and all of them end, the barred one too.
+// A learner is excluded for a proof about one round of one fragment. The others
+// reach the budget, and all of them end, the excluded one too.
 func TestBarredLearner(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
@@ -122,7 +122,7 @@ func TestBarredLearner(t *testing.T) {
 		w.Finish()
 		for _, n := range w.nodes {
 			if !n.machine.Rounds().Barred(o.id) {
-				t.Errorf("node %d does not bar node %d", n.index, i)
+				t.Errorf("node %d does not exclude node %d", n.index, i)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ type Report struct {
 	Planned     int // steps that its deltas were to have when it last stepped
 	Did         tally
 	Marks       []int          // nodes that it says broke the protocol
-	Bars        []int          // nodes that it has a proof against, of two deltas for one round
+	Excludes    []int          // nodes that it has a proof against, of two deltas for one round
 	Refused     map[int]string // nodes with which it failed to agree on anything, and why
 }
 
@@ -88,7 +88,7 @@ func (n *Node) report(folded []uint64) Report {
 	}
 	for _, p := range n.w.nodes {
 		if n.machine.Rounds().Barred(p.id) {
-			r.Bars = append(r.Bars, p.index)
+			r.Excludes = append(r.Excludes, p.index)
 		}
 	}
 	slices.Sort(r.Marks)

@@ -59,8 +59,8 @@ func (w *World) same() bool {
 }
 
 // agreeRounds is how many rounds may close from the end of the faults until all
-// nodes have one chain: they find each other again, take tips, and repair. The most that is known are 101, beside a liar that
-// gives wrong chunks of tips (seed 17272), where it takes 84 without it.
+// nodes have one chain: they find each other again, take snapshots, and repair. The most that is known are 101, beside a liar that
+// gives wrong chunks of snapshots (seed 17272), where it takes 84 without it.
 const agreeRounds = 110
 
 // agreeMs is how long that may take however many rounds close: where ten close in
@@ -96,7 +96,7 @@ func (w *World) Globals() []float32 {
 // checkBudget: every fragment reached the budget. At most what the last two
 // rounds hold goes beyond it: each learner's round, and what it had at hand when
 // it was parted, paused, out of disk, or without its disk. What a learner made whose
-// first delta was still on its way comes on top: its word counted for nothing yet.
+// first delta was still on its way comes on top: its claims counted for nothing yet.
 // What guests make explains nothing: it is no part of the budget.
 func (w *World) checkBudget() {
 	budget := float64(w.s.Params.Budget)

@@ -18,8 +18,8 @@ type Counts struct {
 	FoldedForOthers  int                `json:"folded_for_others"` // rounds that snapshot sources folded again
 	FilesDamaged     int                `json:"files_damaged"`
 	LedgersUnchecked int                `json:"ledgers_unchecked"`          // no node had the whole chain
-	GivenUpAndFolded uint64             `json:"given_up_and_folded"`        // tokens: discarded where tips were taken whole, and folded by others
-	FoldedUnseen     uint64             `json:"folded_unseen"`              // tokens: taken for folded where tips were taken whole whose history is too short to tell, and not folded
+	GivenUpAndFolded uint64             `json:"given_up_and_folded"`        // tokens: discarded where a snapshot was taken, and folded by others
+	FoldedUnseen     uint64             `json:"folded_unseen"`              // tokens: taken for folded where a snapshot was taken whose history is too short to tell, and not folded
 	PayloadsDropped  int                `json:"payloads_dropped,omitempty"` // by retention
 	LeftBehind       int                `json:"left_behind,omitempty"`      // leavers that went before others took what they made
 	Revocations      int                `json:"revocations,omitempty"`      // in the ledger, of all fragments
@@ -170,7 +170,7 @@ func (t *tally) add(o tally) {
 	t.Unfolds += o.Unfolds
 	t.Returns += o.Returns
 	t.Discards += o.Discards
-	t.TakenBack += o.TakenBack
+	t.Unwritten += o.Unwritten
 	t.BytesOut += o.BytesOut
 	t.BytesIn += o.BytesIn
 	t.PayloadIn += o.PayloadIn

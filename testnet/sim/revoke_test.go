@@ -72,8 +72,8 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// A member that is revoked and goes on changes nothing. One that joins takes the names with its tips. It has not the
-// owner's word, so it has a session with the member, and folds nothing of it.
+// A member that is revoked and goes on changes nothing. One that joins takes the names with its snapshot. It has not the
+// owner's statement, so it has a session with the member, and folds nothing of it.
 func TestRevokedGoesOn(t *testing.T) {
 	s := revoking(Fault{At: 9_000, Kind: fault.Join}, Fault{At: 9_500, Kind: fault.Kill, Node: 1}, Fault{At: 10_000, Kind: fault.Start, Node: 1})
 	s.Founders[4].Attack = Attack{Kind: Undead}
@@ -95,7 +95,7 @@ func TestRevokedGoesOn(t *testing.T) {
 	}
 	for _, n := range w.nodes[:4] {
 		if who.linked(n) {
-			t.Errorf("node %d, which knows the owner's word, has a session with it", n.index)
+			t.Errorf("node %d, which knows the owner's statement, has a session with it", n.index)
 		}
 	}
 	state := w.nodes[0].machine.Rounds().Fragment(0).Tip().State

@@ -159,8 +159,8 @@ func (n *Node) deaf(still func() bool, kinds ...wire.RequestKind) {
 
 func always() bool { return true }
 
-// brokenTips gives tips with values that do not come to their state.
-func brokenTips(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
+// brokenSnapshot gives tips with values that do not come to their state.
+func brokenSnapshot(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	n := l.n
 	switch q.Kind {
 	case wire.GetChunk:

@@ -24,7 +24,7 @@ type Scenario struct {
 	Params      outer.Params
 	Founders    []NodeSpec // begin the run together, connected
 	Link        Link       // of every pair of nodes
-	Degree      int        // connections that a node seeks; 0 means defaultDegree
+	Degree      int        // connections that a node wants; 0 means defaultDegree
 	StepMs      Time       // of an inner step of a node of speed 1
 	TickMs      Time       // between two ticks of a machine; 0 means as a real node
 	HeartbeatMs int64      // shortest heartbeat period
@@ -94,7 +94,7 @@ var Kinds = []fault.Verb{
 	fault.Upgrade, fault.Miscalculate, fault.Corrupt, fault.Link, fault.Rest, fault.Work, fault.Revoke,
 }
 
-// drawn are the kinds that Explore draws from. Others have no place in it: nodes that
+// drawn are the kinds that Explore draws from. Others are not in it: nodes that
 // refuse each other never come to one chain, damage breaks promises until it is
 // repaired, and ExploreThin draws links.
 var drawn = Kinds[:slices.Index(Kinds, fault.Upgrade)]

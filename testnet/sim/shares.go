@@ -38,9 +38,9 @@ type spoilt struct {
 	none   bool // they had none
 }
 
-// notesWeights notes of a round that closes while a liar spoils its deltas whether these outweigh the others and are judged
+// recordWeights records of a round that closes while a liar spoils its deltas whether these outweigh the others and are judged
 // by nobody. A liar that is trusted wins then: no rule of the fold can tell which half lies.
-func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
+func (w *World) recordWeights(p int, tip *outer.Tip, r outer.Result) {
 	if len(w.checks.faulty) == 0 || !slices.ContainsFunc(w.nodes, (*Node).spoils) {
 		return
 	}
@@ -60,8 +60,8 @@ func (w *World) notesWeights(p int, tip *outer.Tip, r outer.Result) {
 	w.checks.spoilt[chainKey{p, tip.Round, tip.Chain}] = spoilt{swayed && 2*spoiled >= all, swayed, spoiled == 0}
 }
 
-// notesMisled notes of the rounds on which an honest learner made a delta that begins at base those that lies swayed.
-func (w *World) notesMisled(n *Node, p int, base uint32) {
+// recordMisled records of the rounds on which an honest learner made a delta that begins at base those that lies swayed.
+func (w *World) recordMisled(n *Node, p int, base uint32) {
 	if n.liar != nil || len(w.checks.spoilt) == 0 {
 		return
 	}

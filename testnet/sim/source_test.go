@@ -7,7 +7,7 @@ import (
 	"atoll/node/core"
 )
 
-// A joiner that is killed between two chunks goes on with the same tips after its
+// A joiner that is killed between two chunks goes on with the same snapshot after its
 // restart. Snapshot sources that have gone on fold them again, and it does not fetch chunks
 // twice.
 func TestJoinGoesOnAfterARestart(t *testing.T) {
@@ -40,7 +40,7 @@ func TestJoinGoesOnAfterARestart(t *testing.T) {
 	}
 	w.RunUntil(w.now+20_000, func() bool { return n.Installs > 0 })
 	if !slices.Equal(n.disk.Fetching, at) || n.Installs != 1 {
-		t.Errorf("took tips of rounds %v in place of %v, %d times", n.disk.Fetching, at, n.Installs)
+		t.Errorf("took a snapshot of rounds %v in place of %v, %d times", n.disk.Fetching, at, n.Installs)
 	}
 	if w.counts.FoldedForOthers == 0 {
 		t.Error("no snapshot source had gone on: nothing was folded again")

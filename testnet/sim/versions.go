@@ -65,7 +65,7 @@ func (w *World) session(a, b *Node) bool {
 	return false
 }
 
-// judges is what a node says to the record of another.
+// judges is what a node says to the capability record of another.
 func (n *Node) judges(p *Node) error {
 	if err := hello.Negotiate(n.said, p.said); err != nil {
 		return err

@@ -79,8 +79,8 @@ func TestOneSurvivorNeverWaits(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	r := play(t, withFaults(t, 3, 60, "disk-full 1 @3s, disk-free 1 @9s"))
-	if r.Did.TakenBack == 0 {
-		t.Error("no draft was taken back")
+	if r.Did.Unwritten == 0 {
+		t.Error("no draft was returned")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestPause(t *testing.T) {
 }
 
 // A node alone closes many rounds while the others, slower and with more tokens,
-// close few. It takes their tips, and cannot publish until they come to rounds
+// close few. It takes their snapshot, and cannot publish until they come to rounds
 // that it did not sign. Nobody stops for it meanwhile.
 func TestMarkAheadOfTheChain(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestMarkAheadOfTheChain(t *testing.T) {
 	w := newWorld(t, s)
 	fast := w.nodes[0]
 	w.RunFor(43_000)
-	w.until(t, "tips are taken", 20_000, func() bool { return fast.Installs > 0 })
+	w.until(t, "a snapshot is taken", 20_000, func() bool { return fast.Installs > 0 })
 	mark, _ := fast.disk.Mark(0) // which has no errors
 	if closed := w.nodes[1].machine.Rounds().Fragment(0).Closed(); mark < closed+10 {
 		t.Fatalf("the mark is %d, others closed %d", mark, closed)

@@ -140,7 +140,7 @@ func (s *search) run(w *world, to int, in input) {
 		e := queue[0]
 		queue = queue[1:]
 		if l := w.at[e.to]; l.up || e.in.kind == inBoot {
-			t := s.take(l, e.in)
+			t := s.transit(l, e.in)
 			w.at[e.to] = t.to
 			for _, o := range t.out {
 				queue = append(queue, s.errands(w, e.to, o)...)

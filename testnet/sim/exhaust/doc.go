@@ -25,7 +25,7 @@
 //
 // These hold in every state. The learner's account shows every token that it made.
 // A chain has one state, in whatever world it is folded. No round is signed twice.
-// Honest nodes refuse and blame nobody and take no tips whole. From every state in
+// Honest nodes refuse and blame nobody and take no snapshot. From every state in
 // which all nodes are up and nothing is under way the faults end, learners step
 // and clocks go on. Then the run ends with one chain and one state. The tip has
 // the tokens of all steps except the ones lost at a crash. The local parameters are the global ones

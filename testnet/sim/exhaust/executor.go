@@ -33,7 +33,7 @@ func (x executor) Serve(_ uint64, do func(gone func() bool)) {
 }
 
 // Install is never needed: nobody is so far behind.
-func (x executor) Install(func()) { x.n.broken("takes tips whole inside of the window") }
+func (x executor) Install(func()) { x.n.broken("takes a snapshot inside of the window") }
 
 // Announce is when a torn step ends: the delta is durable, and nothing of it has left.
 func (x executor) Announce(do func(now core.Time)) {
@@ -79,8 +79,8 @@ func (x executor) Hangup(uint64) {}
 // Dial and what follows is never needed: all nodes that are up are connected.
 func (x executor) Dial(peer wire.PeerID, _ []string) { x.n.broken("dials %v", peer) }
 func (x executor) Seek()                             { x.n.broken("looks for peers") }
-func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a place at a relay") }
-func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a place at a relay") }
+func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a slot at a relay") }
+func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a slot at a relay") }
 func (x executor) Keep(wire.PeerID)                  {}
 func (x executor) Drop(_ wire.PeerID, why string)    { x.n.broken("drops an honest peer: %s", why) }
 func (x executor) Reconnect(peer wire.PeerID) {

@@ -105,17 +105,17 @@ func newLocals() *locals {
 
 // first is a node that was never started.
 func (ls *locals) first(index int) *local {
-	return ls.note(newNode(index, ls), nil, input{})
+	return ls.known(newNode(index, ls), nil, input{})
 }
 
-// take gives a node in some state an input.
-func (ls *locals) take(l *local, in input) *transition {
+// transit gives a node in some state an input.
+func (ls *locals) transit(l *local, in input) *transition {
 	if t, ok := l.next[in]; ok {
 		return t
 	}
 	n := ls.nodeAt(l)
 	out := ls.feed(n, in)
-	t := &transition{ls.note(n, l, in), out}
+	t := &transition{ls.known(n, l, in), out}
 	l.next[in] = t
 	return t
 }
@@ -153,11 +153,11 @@ func (ls *locals) nodeAt(l *local) *node {
 	return n
 }
 
-// note finds the state that a node is in, or begins a new one.
-func (ls *locals) note(n *node, parent *local, in input) *local {
+// known finds the state that a node is in, or begins a new one.
+func (ls *locals) known(n *node, parent *local, in input) *local {
 	key := n.fingerprint()
-	l, known := ls.all[key]
-	if !known {
+	l, met := ls.all[key]
+	if !met {
 		l = n.observe()
 		l.id, l.parent, l.input = uint32(len(ls.all)), parent, in
 		ls.all[key] = l

@@ -211,7 +211,7 @@ func (s *search) look(e entry) *Broken {
 		return nil
 	}
 	s.report.Rests++
-	if text := s.rest(e.w.clone()); text != "" {
+	if text := s.finish(e.w.clone()); text != "" {
 		return s.broken(e.way, text)
 	}
 	if s.err != nil {
@@ -240,9 +240,9 @@ func (w *world) clone() *world {
 // heartbeats until a silent peer is given up, and as many until the run counts as over.
 const restTicks = 60
 
-// rest ends all faults, delivers what is under way, and lets learners step and
+// finish ends all faults, delivers what is under way, and lets learners step and
 // time pass until the run is over. It says what is wrong then.
-func (s *search) rest(w *world) string {
+func (s *search) finish(w *world) string {
 	w.used = used{}
 	var passed []key
 	for range restTicks {

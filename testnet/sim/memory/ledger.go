@@ -23,7 +23,7 @@ import (
 // cut.
 type Ledger struct {
 	Common   []uint32 // rounds up to which others are known to have folded the same
-	Fetching []uint32 // rounds of the tips that there are chunks of
+	Fetching []uint32 // rounds of the snapshot that there are chunks of
 	Full     bool     // every write fails
 	Synced   bool     // every write is durable at once
 
@@ -611,7 +611,7 @@ func (l *Ledger) DamageOwn(newest int) (lost []wire.Digest) {
 	return lost
 }
 
-// Sizes are how many deltas with payload, chunks of tips, and proofs there are.
+// Sizes are how many deltas with payload, chunks of snapshots, and proofs there are.
 func (l *Ledger) Sizes() (deltas, chunks, proofs int) {
 	return len(l.deltas), len(l.chunks), len(l.equivocation)
 }

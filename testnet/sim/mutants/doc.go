@@ -22,22 +22,22 @@
 // These five were chosen, from what the ones above hardly touch, without looking at the checkers:
 //
 //  17. repair by the rules of gossip: what a repair brings is judged as if gossip did, so that deltas which others hold
-//     in their sets (of a barred author, or far ahead) are not taken
+//     in their sets (of an excluded author, or far ahead) are not taken
 //  18. lost work put back: own deltas folded on a chain that lost go back to the parameters and count as in flight, where
 //     they are to be discarded
-//  19. forgotten while tips travelled: tips that are put in place take away the deltas of later rounds, too
+//  19. forgotten while a snapshot travelled: one that is put in place takes away the deltas of later rounds, too
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
-//  22. first come in a full round: what comes to a full round stands aside, whatever its place
-//  23. names lost with tips: who takes tips, or starts again, does not know whom the chain has revoked
+//  22. first come in a full round: what comes to a full round overflows, whatever its priority
+//  23. names lost with a snapshot: who takes one, or starts again, does not know whom the chain has revoked
 //  24. revoked from the start: what a revoked author made before is out as well, where it is not final
 //
 // These four are of guests, chosen before their trial was written:
 //
 //  25. guests weigh what they claim: there is no bound on what they weigh together
 //  26. guests end a run: their tokens count for the budget
-//  27. guests close rounds: their deltas ring, close and are parked as those of members are
-//  28. guests are believed: who has folded a delta has a word where chains differ, and gives tips
+//  27. guests close rounds: their deltas propose and close rounds and are parked as those of members are
+//  28. guests are believed: who has folded a delta counts where chains differ, and gives snapshots
 //
 // This one is of invites that have leaked:
 //

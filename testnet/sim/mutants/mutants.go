@@ -25,7 +25,7 @@ type Edit struct {
 func All() []Mutant {
 	return []Mutant{
 		{"unsorted fold", "seed-0", []Edit{
-			{In: "round.set", Old: "return out", New: "first := int(r.rang) % len(out); return append(out[first:], out[:first]...)"},
+			{In: "round.set", Old: "return out", New: "first := int(r.proposed) % len(out); return append(out[first:], out[:first]...)"},
 			{In: "folding.admit", Old: "slices.SortFunc(sorted ..."},
 		}},
 		{"lost late delta", "interleavings", []Edit{
@@ -86,7 +86,7 @@ func All() []Mutant {
 		{"lost work put back", "fork", []Edit{
 			{In: "ownDelta.move", Old: "o.gone || whole", New: "o.gone"},
 		}},
-		{"forgotten while tips travelled", "far-fork", []Edit{
+		{"forgotten while a snapshot travelled", "far-fork", []Edit{
 			{In: "fragment.reset", Old: "for r := range f.deltas.rounds ...", New: "clear(f.deltas.rounds)"},
 		}},
 		{"left too early", "leave", []Edit{
@@ -98,7 +98,7 @@ func All() []Mutant {
 		{"first come in a full round", "full", []Edit{
 			{In: "room.beyond", New: "return r.have >= r.most"},
 		}},
-		{"names lost with tips", "revoke", []Edit{
+		{"names lost with a snapshot", "revoke", []Edit{
 			{In: "fragment.reset", Old: "outer.RevokedUpTo(t.Revoked, links[i].Round)", New: "nil"},
 		}},
 		{"revoked from the start", "revoke-calm", []Edit{

@@ -125,22 +125,22 @@ func narrow(faults string) sim.Scenario {
 	return s
 }
 
-// farFork has long links, so that some rounds close while tips travel: as many as repair can bring before the next ones do.
+// farFork has long links, so that some rounds close while a snapshot travels: as many as repair can bring before the next ones do.
 func farFork() sim.Scenario {
 	s := narrow("partition 0+1 @3s, merge @26s")
 	s.Link.LatencyMs, s.Link.JitterMs = 300, 100
 	return s
 }
 
-// mostTaken is how often nodes may take tips in farFork. The two of the side that loses take them once each. Where what comes
-// meanwhile is lost they are behind again when the tips are in place, take others, and so on, twenty times and more.
+// mostTaken is how often nodes may take snapshots in farFork. The two of the side that loses take them once each. Where what comes
+// meanwhile is lost they are behind again when a snapshot is in place, take others, and so on, twenty times and more.
 const mostTaken = 8
 
 // takenOnce plays farFork and counts.
 func takenOnce() (check string, err error) {
 	r, err := sim.Run(farFork())
 	if err == nil && r.Err == nil && r.Did.Installs > mostTaken {
-		return "tips", fmt.Errorf("tips were taken %d times, at most %d are of use", r.Did.Installs, mostTaken)
+		return "snapshots", fmt.Errorf("snapshots were taken %d times, at most %d are of use", r.Did.Installs, mostTaken)
 	}
 	return r.Check, errors.Join(err, r.Err)
 }
