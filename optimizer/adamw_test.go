@@ -146,7 +146,7 @@ func TestClipNorm(t *testing.T) {
 func TestScaledStepsAreStepsOfClippedGradients(t *testing.T) {
 	blocks := mixed()
 	rng := rand.New(rand.NewPCG(6, 6))
-	params, grads := proposals(rng, mixedLen), proposals(rng, mixedLen)
+	params, grads := normals(rng, mixedLen), normals(rng, mixedLen)
 	clipped := slices.Clone(grads)
 	norm := ClipNorm(clipped, 0.3)
 	again, scale := ClipScale(grads, 0.3)

@@ -20,7 +20,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	blocks := []Block{{Span: Span{0, 900}, Decay: true}, {Span: Span{900, rows * cols}, Rows: rows}, {Span: Span{900 + rows*cols, 60}}}
 	n := 960 + rows*cols
 	rng := rand.New(rand.NewPCG(1, 1))
-	params, grads := proposals(rng, n), proposals(rng, n)
+	params, grads := normals(rng, n), normals(rng, n)
 	muon, work, adam := NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), NewAdamState(n, tensor.F32)
 	for name, step := range map[string]func(){
 		"muon":  func() { usualMuon.Step(params, grads, blocks, muon, work, 1e-3) },

@@ -14,9 +14,9 @@ func TestNarrowStepsFollowWide(t *testing.T) {
 	blocks := mixed()
 	run := func(p tensor.Precision, muon bool) []float32 {
 		rng := rand.New(rand.NewPCG(7, 7))
-		params, adam, state, work := proposals(rng, mixedLen), NewAdamState(mixedLen, p), NewMuonState(blocks, p), NewWorkspace(blocks)
+		params, adam, state, work := normals(rng, mixedLen), NewAdamState(mixedLen, p), NewMuonState(blocks, p), NewWorkspace(blocks)
 		for range steps {
-			grads := proposals(rng, mixedLen)
+			grads := normals(rng, mixedLen)
 			if muon {
 				usualMuon.Step(params, grads, blocks, state, work, lr)
 			} else {

@@ -72,10 +72,10 @@ func TestMuonAgainstJudge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		o := Muon{Momentum: rapid.Float64Range(0, 0.99).Draw(t, "momentum"), AdamW: usual}
-		params, blocks := proposals(rng, mixedLen), mixed()
+		params, blocks := normals(rng, mixedLen), mixed()
 		want, state, work := newMuonJudge(params), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 		for step := int64(1); step <= 4; step++ {
-			grads := proposals(rng, mixedLen)
+			grads := normals(rng, mixedLen)
 			lr := rapid.Float64Range(0, 0.01).Draw(t, "lr")
 			o.Step(params, grads, blocks, state, work, lr)
 			want.step(o, grads, blocks, step, lr)
@@ -95,7 +95,7 @@ func TestMuonUpdateSize(t *testing.T) {
 		blocks := onlyMatrix(shape[0], shape[1])
 		n := shape[0] * shape[1]
 		params, o := make([]float32, n), usualMuon
-		o.Step(params, proposals(rng, n), blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 1)
+		o.Step(params, normals(rng, n), blocks, NewMuonState(blocks, tensor.F32), NewWorkspace(blocks), 1)
 		if rms := math.Sqrt(tensor.SumSquares(params) / float64(n)); rms < 0.13 || rms > 0.25 {
 			t.Errorf("%v: root mean square %v, want about 0.2", shape, rms)
 		}
@@ -106,7 +106,7 @@ func TestMuonUpdateSize(t *testing.T) {
 func TestMuonWithoutMatrices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	blocks := []Block{{Span: Span{0, 30}, Decay: true}, {Span: Span{30, 10}}}
-	a, grads := proposals(rng, 40), proposals(rng, 40)
+	a, grads := normals(rng, 40), normals(rng, 40)
 	b := slices.Clone(a)
 	adam, state, work := NewAdamState(40, tensor.F32), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 	for range 3 {
@@ -126,9 +126,9 @@ func TestMuonThreadsAgree(t *testing.T) {
 	run := func(threads int) []float32 {
 		tensor.SetThreads(threads)
 		rng := rand.New(rand.NewPCG(4, 4))
-		params, state, work := proposals(rng, 8+rows*cols), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
+		params, state, work := normals(rng, 8+rows*cols), NewMuonState(blocks, tensor.F32), NewWorkspace(blocks)
 		for range 2 {
-			usualMuon.Step(params, proposals(rng, len(params)), blocks, state, work, 0.01)
+			usualMuon.Step(params, normals(rng, len(params)), blocks, state, work, 0.01)
 		}
 		return params
 	}

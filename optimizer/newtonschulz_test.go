@@ -139,7 +139,7 @@ func orthogonal(x []float32, rows int) []float32 {
 	return w.orthogonal(w.x, math.Sqrt(tensor.SumSquares(x)), rows, len(x)/rows)
 }
 
-func proposals(rng *rand.Rand, n int) []float32 {
+func normals(rng *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = float32(rng.NormFloat64())
@@ -150,7 +150,7 @@ func proposals(rng *rand.Rand, n int) []float32 {
 // product returns a rows x cols matrix of the given rank.
 func product(rng *rand.Rand, rows, rank, cols int) []float32 {
 	x := make([]float32, rows*cols)
-	tensor.Gemm(false, false, rows, cols, rank, proposals(rng, rows*rank), rank, proposals(rng, rank*cols), cols, x, cols, false)
+	tensor.Gemm(false, false, rows, cols, rank, normals(rng, rows*rank), rank, normals(rng, rank*cols), cols, x, cols, false)
 	return x
 }
 
@@ -210,7 +210,7 @@ func TestOrthogonalOfNothing(t *testing.T) {
 
 // TestOrthogonalIsScaleFree: gradients of any usual size give the same step.
 func TestOrthogonalIsScaleFree(t *testing.T) {
-	x := proposals(rand.New(rand.NewPCG(6, 6)), 8*12)
+	x := normals(rand.New(rand.NewPCG(6, 6)), 8*12)
 	want := orthogonal(x, 8)
 	for _, factor := range []float32{0x1p-10, 0x1p10, 0x1p60} {
 		scaled := slices.Clone(x)

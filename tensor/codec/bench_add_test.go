@@ -12,7 +12,7 @@ import (
 // as far as the values alone; and in one go with Add, 8 MiB of sums, and as a fold
 // does, with a Reader and 256 KiB.
 func BenchmarkDecodeAdd(b *testing.B) {
-	v := proposal(1<<20, 0.01, 1)
+	v := normal(1<<20, 0.01, 1)
 	sum := make([]float64, len(v))
 	payloads := map[string][]byte{"huff0": mustEncode(b, Int4, v), "stored": storedInt4(b, v)}
 	for _, payload := range []string{"huff0", "stored"} {

@@ -14,7 +14,7 @@ func reportRate(b *testing.B, values int) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	v := proposal(1<<20, 0.01, 1)
+	v := normal(1<<20, 0.01, 1)
 	for _, k := range kinds {
 		b.Run(k.String(), func(b *testing.B) {
 			size := 0
@@ -28,7 +28,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	v := proposal(1<<20, 0.01, 1)
+	v := normal(1<<20, 0.01, 1)
 	for _, k := range kinds {
 		b.Run(k.String(), func(b *testing.B) {
 			payload := mustEncode(b, k, v)
@@ -97,7 +97,7 @@ func quantizeWith(streams [][]byte, v []float32, span float32) {
 // good as any around it: coarser ones do not win, finer ones clip and lose.
 func TestScaleChoice(t *testing.T) {
 	for _, src := range sources {
-		v := proposal(1<<18, 1, 5)
+		v := normal(1<<18, 1, 5)
 		for i, x := range v {
 			v[i] = float32(src.draw(float64(x)))
 		}

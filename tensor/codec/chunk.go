@@ -118,7 +118,7 @@ func isRun(raw []byte) bool {
 }
 
 // readChunk fills raw from the chunk that b begins with and returns what
-// follows it. The filling of one may wait until settle.
+// follows it. The filling of one may wait until complete.
 func (s *scratch) readChunk(b, raw []byte) (rest []byte, err error) {
 	if len(b) < 2 { // the shortest chunk: a mode and one byte
 		return nil, errShort

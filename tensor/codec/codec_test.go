@@ -21,8 +21,8 @@ var kinds = Kinds()
 // lengths are those where a block, a byte or a segment is just full or not.
 var lengths = []int{0, 1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 1000, sparseLen - 1, sparseLen, sparseLen + 1, SegmentLen - 1, SegmentLen, SegmentLen + 1, 2*SegmentLen + 511}
 
-// proposal returns n normal values of deviation sd.
-func proposal(n int, sd float64, seed uint64) []float32 {
+// normal returns n normal values of deviation sd.
+func normal(n int, sd float64, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	v := make([]float32, n)
 	for i := range v {
@@ -93,7 +93,7 @@ func eachPayload(t *testing.T, test func(t *testing.T, k Kind, b []byte, values 
 	for _, k := range kinds {
 		for _, n := range lengths {
 			t.Run(fmt.Sprintf("%v/%d", k, n), func(t *testing.T) {
-				b := mustEncode(t, k, proposal(n, 0.01, uint64(n)))
+				b := mustEncode(t, k, normal(n, 0.01, uint64(n)))
 				test(t, k, b, mustDecode(t, b, n))
 			})
 		}
@@ -106,7 +106,7 @@ func TestRoundTripLengths(t *testing.T) {
 		if len(b) > MaxSize(k, n) {
 			t.Errorf("%d bytes, MaxSize is %d", len(b), MaxSize(k, n))
 		}
-		checkClose(t, k, proposal(n, 0.01, uint64(n)), values)
+		checkClose(t, k, normal(n, 0.01, uint64(n)), values)
 		if err := Check(b, n); err != nil {
 			t.Errorf("Check: %v", err)
 		}
@@ -196,7 +196,7 @@ func TestDecodeRefuses(t *testing.T) {
 	sparse := func(b0, b1, b2, b3 byte, code ...byte) []byte {
 		return join(header(Sparse, 130), []byte{modeStored, b0, b2, modeStored, b1, b3}, run(0), []byte{modeStored}, code)
 	}
-	packed := mustEncode(t, Int4, proposal(SegmentLen, 1, 1))
+	packed := mustEncode(t, Int4, normal(SegmentLen, 1, 1))
 	good := join(header(Int4, 3), run(0x80), run(0x3f), run(0x88))
 	if err := Check(good, 3); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func vectors() *rapid.Generator[[]float32] {
 	return rapid.Custom(func(t *rapid.T) []float32 {
 		n := rapid.IntRange(0, 3000).Draw(t, "n")
 		sd := math.Ldexp(1, rapid.IntRange(-140, 100).Draw(t, "exponent"))
-		v := proposal(n, sd, rapid.Uint64().Draw(t, "seed"))
+		v := normal(n, sd, rapid.Uint64().Draw(t, "seed"))
 		if n > 0 && rapid.Bool().Draw(t, "outlier") {
 			v[rapid.IntRange(0, n-1).Draw(t, "at")] *= 100
 		}
@@ -334,7 +334,7 @@ func agreePair(t interface{ Fatalf(string, ...any) }, b []byte, v []float32, che
 	if err != nil {
 		kind = Int4
 	}
-	whole, err := Encode(kind, proposal(len(v), 0.01, 3))
+	whole, err := Encode(kind, normal(len(v), 0.01, 3))
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -417,7 +417,7 @@ func verdicts(t *testing.T, kinds []Kind) string {
 		if kinds[0].Partial() {
 			n *= 8 // so that streams are packed
 		}
-		b := mustEncode(t, kinds[trial%len(kinds)], intProposal(n, r))
+		b := mustEncode(t, kinds[trial%len(kinds)], intNormal(n, r))
 		b[headerSize+r.IntN(len(b)-headerSize)] ^= 1 << r.IntN(8)
 		v := make([]float32, n)
 		if Decode(b, n, v) != nil {
@@ -434,9 +434,9 @@ func verdicts(t *testing.T, kinds []Kind) string {
 	return fmt.Sprintf("%d %x", accepted, h.Sum(nil)[:8])
 }
 
-// intProposal returns n proposal-shaped values made without math functions, so that
+// intNormal returns n normal values made without math functions, so that
 // they are equal on each architecture.
-func intProposal(n int, r *rand.Rand) []float32 {
+func intNormal(n int, r *rand.Rand) []float32 {
 	v := make([]float32, n)
 	for i := range v {
 		v[i] = float32(r.IntN(1000)+r.IntN(1000)+r.IntN(1000)-1500) / 4096
@@ -447,7 +447,7 @@ func intProposal(n int, r *rand.Rand) []float32 {
 func FuzzDecode(f *testing.F) {
 	for _, k := range kinds {
 		for _, n := range []int{0, 1, 255, 600, 5000} {
-			b, err := Encode(k, proposal(n, 0.1, 7))
+			b, err := Encode(k, normal(n, 0.1, 7))
 			if err != nil {
 				f.Fatal(err)
 			}

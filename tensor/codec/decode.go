@@ -143,7 +143,7 @@ func (r *Reader) segment(d *decoder, i int, do func(i int, streams [][]byte) err
 	var err error
 	if r.raw == nil {
 		if _, err = s.readStreams(r.b[r.starts[i]:], streams); err == nil {
-			err = s.settle()
+			err = s.complete()
 		}
 	}
 	if err == nil {
@@ -240,7 +240,7 @@ func (s *scratch) decode(jobs ...job) error {
 			return jobs[0].corrupt(err) // of a stream of this job, or of one before that waited for it
 		}
 	}
-	if err := s.settle(); err != nil {
+	if err := s.complete(); err != nil {
 		return jobs[0].corrupt(err)
 	}
 	for i, j := range jobs {
@@ -286,7 +286,7 @@ func (d *decoder) join(at, from, to int, streams [][]byte) error {
 }
 
 // readStreams fills the streams of a segment from the chunks that b begins with and returns what
-// follows them. The filling of one may wait until settle.
+// follows them. The filling of one may wait until complete.
 func (s *scratch) readStreams(b []byte, streams [][]byte) (rest []byte, err error) {
 	for i, stream := range streams {
 		if b, err = s.readChunk(b, stream); err != nil {

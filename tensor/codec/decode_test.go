@@ -137,7 +137,7 @@ func TestPairsAgreeWithOpen(t *testing.T) {
 	for i, k := range kinds {
 		for j, other := range kinds {
 			for _, n := range lengths {
-				payloads := [2][]byte{mustEncode(t, k, proposal(n, 0.01, uint64(n+i))), mustEncode(t, other, proposal(n, 0.3, uint64(n+j)+1))}
+				payloads := [2][]byte{mustEncode(t, k, normal(n, 0.01, uint64(n+i))), mustEncode(t, other, normal(n, 0.3, uint64(n+j)+1))}
 				var src [2]Source
 				for i, b := range payloads {
 					src[i] = Source{Payload: b, Parts: []Squares{{To: n / 2}, {From: n / 2, To: n}}}
@@ -167,7 +167,7 @@ func TestPairsAgreeWithOpen(t *testing.T) {
 }
 
 func TestAddRefusesSumsOfAnotherLength(t *testing.T) {
-	if err := Add(mustEncode(t, Int4, proposal(10, 1, 1)), 10, 1, make([]float64, 11)); err == nil {
+	if err := Add(mustEncode(t, Int4, normal(10, 1, 1)), 10, 1, make([]float64, 11)); err == nil {
 		t.Error("11 sums were taken for 10 values")
 	}
 }
@@ -204,7 +204,7 @@ func cut(rng *rand.Rand, n, step int) (parts []Squares) {
 }
 
 func TestOpenRefusesParts(t *testing.T) {
-	b := mustEncode(t, Int4, proposal(10, 1, 3))
+	b := mustEncode(t, Int4, normal(10, 1, 3))
 	for name, parts := range map[string][]Squares{
 		"none":      {},
 		"too few":   {{From: 0, To: 9}},
@@ -222,7 +222,7 @@ func TestOpenRefusesParts(t *testing.T) {
 // A Reader with memory does not look at the payload again.
 func TestReaderKeepsWhatWasRead(t *testing.T) {
 	n := SegmentLen + 100
-	b := mustEncode(t, Int4, proposal(n, 1, 3))
+	b := mustEncode(t, Int4, normal(n, 1, 3))
 	want := mustDecode(t, b, n)
 	r, err := Open(Source{Payload: b, Memory: make([]byte, RawSize(Int4, n))}, n)
 	if err != nil {
@@ -234,7 +234,7 @@ func TestReaderKeepsWhatWasRead(t *testing.T) {
 
 // Without memory it does, and a payload that changed under it is a mistake of the caller.
 func TestReaderPanicsOnAChangedPayload(t *testing.T) {
-	b := mustEncode(t, Int4, proposal(1000, 1, 3))
+	b := mustEncode(t, Int4, normal(1000, 1, 3))
 	r, err := Open(Source{Payload: b}, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestReaderPanicsOnAChangedPayload(t *testing.T) {
 }
 
 func TestOpenRefusesMemoryOfAnotherSize(t *testing.T) {
-	b := mustEncode(t, F32, proposal(1000, 1, 3))
+	b := mustEncode(t, F32, normal(1000, 1, 3))
 	if _, err := Open(Source{Payload: b, Memory: make([]byte, RawSize(Int4, 1000))}, 1000); err == nil {
 		t.Error("memory for int4 was taken for f32")
 	}

@@ -172,13 +172,13 @@ type waiting struct {
 }
 
 // put takes a stream whose table the library has accepted. It is decoded with the next one of the same
-// length, or by settle. It reports whether it did.
+// length, or by complete. It reports whether it did.
 func (s *scratch) put(raw, b []byte) (bool, error) {
 	if len(raw) < fastHuff || !tensor.HasHuff() {
 		return false, nil
 	}
 	if len(s.waiting.raw) != len(raw) {
-		err := s.settle()
+		err := s.complete()
 		s.waiting = waiting{raw, b}
 		return true, err
 	}
@@ -193,8 +193,8 @@ func (s *scratch) put(raw, b []byte) (bool, error) {
 	return true, s.decompress(pair[1])
 }
 
-// settle decodes the stream that waits, if one does.
-func (s *scratch) settle() error {
+// complete decodes the stream that waits, if one does.
+func (s *scratch) complete() error {
 	w := s.waiting
 	s.waiting = waiting{}
 	if w.raw == nil {

@@ -48,7 +48,7 @@ func Unpack(packed []byte, n int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: unpack %d bytes of %d: %w", ErrCorrupt, n, len(packed), err)
 	}
 	b := make([]byte, n)
-	reconcile(b, streams)
+	join(b, streams)
 	return b, nil
 }
 
@@ -67,7 +67,7 @@ func (s *scratch) readPlanes(b []byte, streams [][]byte) (err error) {
 	if len(b) > 0 {
 		return errFollow
 	}
-	return s.settle()
+	return s.complete()
 }
 
 // planes makes s.streams those of n bytes that are packed.
@@ -98,8 +98,8 @@ func part(streams [][]byte, b []byte) {
 	}
 }
 
-// reconcile is the inverse of part.
-func reconcile(b []byte, streams [][]byte) {
+// join is the inverse of part.
+func join(b []byte, streams [][]byte) {
 	n := len(b) / planes
 	p0, p1, p2, p3 := streams[0][:n], streams[1][:n], streams[2][:n], streams[3][:n]
 	for i := range n {

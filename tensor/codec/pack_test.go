@@ -50,13 +50,13 @@ func TestPackLengths(t *testing.T) {
 	for _, n := range append([]int{4, 5, 6, 7, 8, 9, chunkLen - 1, chunkLen, MaxPacked - 1, MaxPacked}, lengths...) {
 		packed(t, noise(n))
 		packed(t, make([]byte, n))
-		packed(t, bytesOf(proposal(n/4, 0.01, uint64(n))))
+		packed(t, bytesOf(normal(n/4, 0.01, uint64(n))))
 	}
 }
 
 // What travels as floats is smaller: a little for values as they come, half for those that were bfloat16.
 func TestPackSizes(t *testing.T) {
-	v := proposal(chunkLen/4, 0.02, 1)
+	v := normal(chunkLen/4, 0.02, 1)
 	rounded := slices.Clone(v)
 	for i, x := range rounded {
 		rounded[i] = math.Float32frombits(math.Float32bits(x) &^ 0xffff)
@@ -85,7 +85,7 @@ func TestPackedBytesComeBack(t *testing.T) {
 }
 
 func TestUnpackRefuses(t *testing.T) {
-	b := bytesOf(proposal(1000, 0.01, 1))
+	b := bytesOf(normal(1000, 0.01, 1))
 	p := Pack(b)
 	for i := range p {
 		if _, err := Unpack(p[:i], len(b)); !errors.Is(err, ErrCorrupt) {
@@ -127,7 +127,7 @@ func TestPackTooMuchPanics(t *testing.T) {
 // Working memory is lent, so little is allocated besides the bytes handed out, and nothing for what is refused.
 func TestPackAllocates(t *testing.T) {
 	const times = 32
-	b := bytesOf(proposal(chunkLen/4, 0.01, 1))
+	b := bytesOf(normal(chunkLen/4, 0.01, 1))
 	p := Pack(b)
 	for name, c := range map[string]struct {
 		do   func()
@@ -151,7 +151,7 @@ func TestPackAllocates(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	for _, n := range []int{0, 1, 3, 4, 255, 5000, 20_000} {
-		f.Add(Pack(bytesOf(proposal(n/4+1, 0.1, 7))[:n]), n)
+		f.Add(Pack(bytesOf(normal(n/4+1, 0.1, 7))[:n]), n)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		got, err := Unpack(b, n)
@@ -170,7 +170,7 @@ func FuzzUnpack(f *testing.F) {
 }
 
 func BenchmarkPack(b *testing.B) {
-	raw := bytesOf(proposal(chunkLen/4, 0.01, 1))
+	raw := bytesOf(normal(chunkLen/4, 0.01, 1))
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	size := 0
@@ -181,7 +181,7 @@ func BenchmarkPack(b *testing.B) {
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	raw := bytesOf(proposal(chunkLen/4, 0.01, 1))
+	raw := bytesOf(normal(chunkLen/4, 0.01, 1))
 	p := Pack(raw)
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()

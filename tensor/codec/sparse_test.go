@@ -45,12 +45,12 @@ func partial(t *rapid.T) Kind { return rapid.SampledFrom([]Kind{Sparse, Sparse8}
 // bitsOf are the bits of the magnitude of x, and 0 if it is too small to travel.
 func bitsOf(x float32) uint32 { return travelling(math.Float32bits(x) & magnitude) }
 
-// blocks draws values that make selection hard: proposal-shaped, few different ones, all large ones in one
+// blocks draws values that make selection hard: normal ones, few different ones, all large ones in one
 // place, ascending, zeros.
 func blocks() *rapid.Generator[[]float32] {
 	return rapid.Custom(func(t *rapid.T) []float32 {
 		n := rapid.SampledFrom([]int{1, 31, 32, 33, 64, 65, 129, 4095, sparseLen}).Draw(t, "n")
-		v := proposal(n, math.Ldexp(1, rapid.IntRange(-104, 100).Draw(t, "exponent")), rapid.Uint64().Draw(t, "seed"))
+		v := normal(n, math.Ldexp(1, rapid.IntRange(-104, 100).Draw(t, "exponent")), rapid.Uint64().Draw(t, "seed"))
 		switch rapid.IntRange(0, 6).Draw(t, "shape") {
 		case 1:
 			for i := range v {
@@ -149,7 +149,7 @@ func scatterOf(m []float64) (sum float64) {
 // is below the values', and after some passes all values have travelled.
 func TestSparseFeedbackConverges(t *testing.T) {
 	for k, passes := range map[Kind]int{Sparse: 300, Sparse8: 40} {
-		left := proposal(2*sparseLen+100, 1, 4)
+		left := normal(2*sparseLen+100, 1, 4)
 		got := make([]float32, len(left))
 		first := squares(left)
 		for pass := range passes {
@@ -195,7 +195,7 @@ func TestSortLikeTheLibrary(t *testing.T) {
 // lengthen them, which has no length that follows from the number of values; and three quarters of 12 bits each.
 func TestSparsePositions(t *testing.T) {
 	for _, src := range sources {
-		v := proposal(SegmentLen, 1, 8)
+		v := normal(SegmentLen, 1, 8)
 		for i, x := range v {
 			v[i] = float32(src.draw(float64(x)))
 		}

@@ -147,17 +147,17 @@ func specHuff0(t *testing.T, s *spectest.Spec) {
 	if !bytes.Equal(encode(t, codec.Int4, exampleValues()), b) {
 		t.Error("the example is encoded differently")
 	}
-	proposal := make([]float32, 70000)
-	for i := range proposal {
+	normal := make([]float32, 70000)
+	for i := range normal {
 		x := math.Sin(float64(i) * float64(i))
-		proposal[i] = float32(x * x * x)
+		normal[i] = float32(x * x * x)
 	}
 	for name, k := range kinds {
-		packed := encode(t, k, proposal)
-		if len(packed) >= codec.MaxSize(k, len(proposal)) {
+		packed := encode(t, k, normal)
+		if len(packed) >= codec.MaxSize(k, len(normal)) {
 			t.Errorf("%s: no stream is packed", name)
 		}
-		taken(t, name, packed, len(proposal))
+		taken(t, name, packed, len(normal))
 	}
 	jump := 6 + 2 + 2 + 4 + 17
 	refuse(t, "streams of other lengths", changed(b, jump, b[jump]+1), 256)

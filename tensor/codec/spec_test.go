@@ -485,11 +485,11 @@ func specEncoderCodes(t *testing.T, s *spectest.Spec) {
 }
 
 func specEncoderModes(t *testing.T, s *spectest.Spec) {
-	noise, proposal := make([]float32, 4096), make([]float32, 4096)
+	noise, normal := make([]float32, 4096), make([]float32, 4096)
 	for i := range noise {
 		noise[i] = math.Float32frombits(0x3f800000 | uint32(i+1)*2654435761>>9)
 		x := math.Sin(float64(i) * float64(i))
-		proposal[i] = float32(x * x * x)
+		normal[i] = float32(x * x * x)
 	}
 	for _, c := range []struct {
 		name  string
@@ -500,8 +500,8 @@ func specEncoderModes(t *testing.T, s *spectest.Spec) {
 		{"alike", codec.F32, slices.Repeat([]float32{1.5}, 100), []byte{1, 1, 1, 1}},
 		{"one", codec.F32, []float32{1.5}, []byte{1, 1, 1, 1}},
 		{"noise", codec.F32, noise, []byte{0, 0, 2, 1}},
-		{"a proposal", codec.Int4, proposal, []byte{1, 1, 2}},
-		{"a few of it", codec.Int4, proposal[:63], []byte{1, 1, 0}},
+		{"normal", codec.Int4, normal, []byte{1, 1, 2}},
+		{"a few", codec.Int4, normal[:63], []byte{1, 1, 0}},
 	} {
 		var modes []byte
 		rest := encode(t, c.k, c.v)[6:]

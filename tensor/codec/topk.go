@@ -22,7 +22,7 @@ type selection struct {
 	ends   [sparseMost + 1]int
 }
 
-// countShift leaves the exponent and three more bits of a magnitude: of proposal-shaped values few are alike in these.
+// countShift leaves the exponent and three more bits of a magnitude: of normal values few are alike in these.
 const countShift = 20
 
 // A key orders the values of a block: by magnitude, and among equal ones the earlier first. So all keys of
@@ -96,7 +96,7 @@ func (s *selection) withZeros(block *tensor.TopBlock, n, k int) []uint64 {
 	return keys
 }
 
-// byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Of proposal-shaped
+// byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Of normal
 // values half as many again reach it, if k is at most half of the lanes.
 func (s *selection) byLanes(block *tensor.TopBlock, k int) (least uint32, fit bool) {
 	tensor.LaneTops(&s.tops, block)
@@ -196,7 +196,7 @@ func (s *selection) levels(keys []uint64) (low, high uint16, split uint32) {
 const crowded = 16
 
 // sort returns m in ascending order. It puts each where it belongs if they are spread evenly, and moves
-// them from there: proposal-shaped ones not far.
+// them from there: normal ones not far.
 func (s *selection) sort(m []uint32) []uint32 {
 	low, high := slices.Min(m), slices.Max(m)
 	width := bits.Len(uint(len(m) - 1))

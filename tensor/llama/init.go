@@ -24,9 +24,9 @@ func Init(c Config, p *tensor.Slab, seed uint64) {
 		case len(v.Shape) == 1:
 			fill(x, 1)
 		case strings.HasSuffix(v.Name, ".o_proj.weight"), strings.HasSuffix(v.Name, ".down_proj.weight"):
-			fillProposal(x, residual, streamOf(seed, v.Name))
+			fillNormal(x, residual, streamOf(seed, v.Name))
 		default:
-			fillProposal(x, initStd, streamOf(seed, v.Name))
+			fillNormal(x, initStd, streamOf(seed, v.Name))
 		}
 	}
 }
@@ -37,10 +37,10 @@ func fill(x []float32, value float32) {
 	}
 }
 
-// fillProposal fills x with sums of 12 uniform 16-bit integers: the Irwin-Hall
+// fillNormal fills x with sums of 12 uniform 16-bit integers: the Irwin-Hall
 // approximation of a normal distribution, cut at 6 standard deviations. The
 // sums are exact, so the one multiplication is the only rounding.
-func fillProposal(x []float32, std float64, s stream) {
+func fillNormal(x []float32, std float64, s stream) {
 	const mean = 12 * math.MaxUint16 / 2
 	scale := std / math.Sqrt(1<<32-1) // variance of the sum: 12 * (2^32 - 1) / 12
 	for i := range x {
