@@ -4,7 +4,7 @@ import "math"
 
 // WittenBell trains an interpolated Witten-Bell model of order 2 on the bytes
 // of train. It returns the bits per byte that the model needs for held: the
-// baseline that a trained model has to heartbeat. With N(h) the number of times that
+// baseline that a trained model has to beat. With N(h) the number of times that
 // the context h was followed by anything and T(h) by how many different bytes,
 //
 //	P(b|h) = (count(hb) + T(h) P(b|h')) / (N(h) + T(h))

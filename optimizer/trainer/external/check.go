@@ -336,7 +336,7 @@ func (c *checker) resumes() bool {
 func (c *checker) dies() bool {
 	c.l.session.process.all.Kill()
 	var err error
-	// The processes of an data-parallel group end one after the other: the one that answers may have time for
+	// The processes of a data-parallel group end one after the other: the one that answers may have time for
 	// another step.
 	for until := time.Now().Add(stopWithin); err == nil && time.Now().Before(until); {
 		_, err = c.l.Step(c.ctx, checkRate)

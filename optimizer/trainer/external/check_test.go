@@ -118,8 +118,8 @@ func TestCommand(t *testing.T) {
 		"torchrun:2 torch":      "-m atoll.torch ",
 		"torchrun:0":            "! 1 to 64",
 		"torchrun:x torch":      "! 1 to 64",
-		"torchrun:2 jax":        `! "jax" cannot be an data-parallel group; use torchrun:2 torch or hf`,
-		"torchrun:2 train.py":   `! "train.py" cannot be an data-parallel group`,
+		"torchrun:2 jax":        `! "jax" cannot be a data-parallel group; use torchrun:2 torch or hf`,
+		"torchrun:2 train.py":   `! "train.py" cannot be a data-parallel group`,
 		"torchrun -m atoll.hf ": "",
 	} {
 		want, refused := strings.CutPrefix(want, "! ")

@@ -26,23 +26,23 @@ var modules = map[string]string{"torch": "atoll.torch", "idle": "atoll.idle", "h
 // standIn is the learner that this program is itself: package standin.
 const standIn = "standin"
 
-// data-parallel group is what --learner has before the number of an data-parallel group's processes.
+// group is what --learner has before the number of a data-parallel group's processes.
 const group = "torchrun:"
 
 // ErrProcesses says that a number of processes cannot be meant.
-var ErrProcesses = errors.New("the processes of an data-parallel group")
+var ErrProcesses = errors.New("the processes of a data-parallel group")
 
-// islanders are the modules that can be data-parallel groups; without a name it is the first.
-var islanders = []string{"torch", "hf"}
+// grouped are the modules that can be data-parallel groups; without a name it is the first.
+var grouped = []string{"torch", "hf"}
 
-// maxProcesses bounds those of an data-parallel group: no machine has more accelerators.
+// maxProcesses bounds those of a data-parallel group: no machine has more accelerators.
 const maxProcesses = 64
 
 // Command is how a command line is run whose learner has its folder in dir. A line is one of these:
 //
 //	attach                    see Attach
 //	NAME FLAGS                a name of modules, such as torch --device cuda
-//	torchrun:N [NAME] FLAGS   an data-parallel group of N processes of such a program
+//	torchrun:N [NAME] FLAGS   a data-parallel group of N processes of such a program
 //	standin FLAGS             this program itself, see standIn
 //	anything else             a line for the system's shell, with the rules of quoting that users know
 //
@@ -87,7 +87,7 @@ func Command(line, dir string) (c Run, err error) {
 	return c, nil
 }
 
-// threads is how many each process of an data-parallel group uses on the CPU, unless it has --threads.
+// threads is how many each process of a data-parallel group uses on the CPU, unless it has --threads.
 const threads = "OMP_NUM_THREADS"
 
 // python is the program that runs Python: installers for Windows leave out the 3.
@@ -98,7 +98,7 @@ func python() string {
 	return "python3"
 }
 
-// pythonLine is the shell's line for a name of modules or an data-parallel group; named says that it is one.
+// pythonLine is the shell's line for a name of modules or a data-parallel group; named says that it is one.
 func pythonLine(name, flags string) (line string, named bool, err error) {
 	if module := modules[name]; module != "" {
 		return python() + " -m " + module + " " + flags, true, nil
@@ -114,9 +114,9 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	program, rest, _ := strings.Cut(flags, " ")
 	switch {
 	case program == "" || strings.HasPrefix(program, "-"):
-		program, rest = islanders[0], flags
-	case !slices.Contains(islanders, program):
-		return "", false, fmt.Errorf("--learner %q: %q cannot be an data-parallel group; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(islanders, " or "))
+		program, rest = grouped[0], flags
+	case !slices.Contains(grouped, program):
+		return "", false, fmt.Errorf("--learner %q: %q cannot be a data-parallel group; use %s %s and flags, or write the line of your own torchrun", name+" "+flags, program, name, strings.Join(grouped, " or "))
 	}
 	return fmt.Sprintf("%s -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", python(), n, modules[program], rest), true, nil
 }

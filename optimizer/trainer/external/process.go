@@ -29,7 +29,7 @@ const (
 	// helloWithin is how long a start may take: a framework that is read from a slow disk for
 	// the first time takes a minute.
 	helloWithin = 3 * time.Minute
-	// stopWithin is how long a learner may take to end by itself, and to be found dead. An data-parallel group
+	// stopWithin is how long a learner may take to end by itself, and to be found dead. A data-parallel group
 	// has three processes to end, and a framework takes seconds for each on a busy machine.
 	stopWithin = 15 * time.Second
 	// tailWithin is how much longer than its process stderr is read: others that it started may
