@@ -66,7 +66,7 @@ type Params struct {
 	// WindowUnion is W_u in rounds, at least W_a: repair reconciles sets down to closed - W_u;
 	// what is older is final.
 	WindowUnion uint32
-	// Sampled learners is C, about how many learners answer a proposal. Cost per node grows with it.
+	// LearnersPerRound is C, about how many learners answer a proposal. Cost per node grows with it.
 	LearnersPerRound int
 	// Quorum is K: with fewer deltas grace stretches to GraceMaxMs. Where K takes all learners, a round closes without one
 	// that is much slower.
@@ -191,7 +191,7 @@ func (p Params) validateNumbers() error {
 		{"TokensPerStep", float64(p.TokensPerStep), 1, float64(p.MaxTokensPerStep)},
 		{"WindowAccept", float64(p.WindowAccept), 1, MaxWindow},
 		{"WindowUnion", float64(p.WindowUnion), float64(p.WindowAccept), MaxWindow},
-		{"Sampled learners", float64(p.LearnersPerRound), 1, MaxLearnersPerRound},
+		{"LearnersPerRound", float64(p.LearnersPerRound), 1, MaxLearnersPerRound},
 		{"Quorum", float64(p.Quorum), 1, float64(p.LearnersPerRound)},
 		{"Budget", float64(p.Budget), 1, maxBudget},
 		{"MinRoundMs", float64(p.MinRoundMs), 0, MaxMs},

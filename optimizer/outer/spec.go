@@ -13,7 +13,7 @@ type Spec struct {
 	Codec            codec.Kind // 0 = codec.Int4
 	H                int        // inner steps between two deltas; 0 = DefaultH of the codec
 	LearnersPerRound int        // learners that contribute to a round; 0 = UsualLearnersPerRound
-	Learners         int        // that the run expects: more than Sampled learners take turns; 0 = 1
+	Learners         int        // that the run expects: more than LearnersPerRound take turns; 0 = 1
 
 	StepTokens uint64 `json:"-"` // of one step of a learner of usual speed: genesis has the batch and the context
 	Budget     uint64 // tokens
@@ -64,7 +64,7 @@ func (s Spec) Validate() error {
 	return cmp.Or(inRanges([]fieldRange{
 		{"Fragments", float64(s.Fragments), 1, MaxFragments},
 		{"H", float64(s.H), 1, MaxH},
-		{"Sampled learners", float64(s.LearnersPerRound), LeastQuorum, MaxLearnersPerRound},
+		{"LearnersPerRound", float64(s.LearnersPerRound), LeastQuorum, MaxLearnersPerRound},
 		{"Learners", float64(s.Learners), 1, MaxLearners},
 		{"Budget", float64(s.Budget), 1, maxBudget},
 		{"CreatedMs", float64(s.CreatedMs), 0, maxCreated},

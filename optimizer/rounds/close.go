@@ -65,7 +65,7 @@ func (m *Machine) answered(f *fragment) bool {
 
 // missing is whose delta the open round waits for: of those called, or who announced one.
 func (m *Machine) missing(f *fragment) (a outer.Author, found bool) {
-	r, called := f.deltas.rounds[f.open()], m.learnersPerRound(f, f.open())
+	r, called := f.deltas.rounds[f.open()], m.sampled(f, f.open())
 	if r == nil {
 		return a, false
 	}

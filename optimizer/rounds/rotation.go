@@ -40,8 +40,8 @@ func (m *Machine) mayAnswer(f *fragment, a outer.Author, rnd uint32) bool {
 	return m.everybody() || includes(m.calls(f, rnd).sorted, a)
 }
 
-// sampled learners are the learners that are called to answer a round, sorted by name.
-func (m *Machine) learnersPerRound(f *fragment, rnd uint32) []outer.Author {
+// sampled are the learners that are called to answer a round, sorted by name.
+func (m *Machine) sampled(f *fragment, rnd uint32) []outer.Author {
 	if m.everybody() {
 		return m.peerList.training
 	}

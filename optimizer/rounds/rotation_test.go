@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 			if churn > 0 && round%churn == 0 { // one comes or goes
 				m.SetLive(live[:n-int(round/churn)%2])
 			}
-			called := m.learnersPerRound(f, round)
+			called := m.sampled(f, round)
 			if len(called) != m.p.LearnersPerRound || !slices.IsSortedFunc(called, outer.CompareAuthors) {
 				t.Fatalf("round %d calls %v", round, called)
 			}
@@ -70,7 +70,7 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 				m.SetLive(live)
 				m.SetIdle(idle)
 				f.called = called{}
-				got := slices.Clone(m.learnersPerRound(f, round))
+				got := slices.Clone(m.sampled(f, round))
 				if i == 0 {
 					first = got
 				}

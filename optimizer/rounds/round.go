@@ -71,7 +71,7 @@ type entry struct {
 // ringers beyond them are few; a thousand is far above both.
 const maxEntries = 1024
 
-// guestPart is the part of Sampled learners that a round has room for of guests: they weigh little, and every delta is kept and sent
+// guestPart is the part of LearnersPerRound that a round has room for of guests: they weigh little, and every delta is kept and sent
 // on by all.
 const guestPart = 4
 

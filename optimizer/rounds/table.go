@@ -84,7 +84,7 @@ var closing = [...]struct {
 		"went on without %s"},
 }
 
-// awaiting is for whose delta the open round of a fragment waits, of those that are called to answer it (Machine.sampled learners):
+// awaiting is for whose delta the open round of a fragment waits, of those that are called to answer it (Machine.sampled):
 // the first row whose condition holds says it. The test of a row is TestAwaiting/WORD. It is the table awaited of SPEC.md.
 var awaiting = [...]struct {
 	word  string
