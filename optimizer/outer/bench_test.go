@@ -60,10 +60,10 @@ func BenchmarkFold(b *testing.B) {
 func BenchmarkAgreement(b *testing.B) {
 	for _, values := range []int{100_000, 1_000_000} {
 		for _, deltas := range []int{4, 8, 16} {
-			for _, agreement := range []bool{false, true} {
-				b.Run(fmt.Sprint("values=", values, "/deltas=", deltas, "/agreement=", agreement), func(b *testing.B) {
+			for _, similarity := range []bool{false, true} {
+				b.Run(fmt.Sprint("values=", values, "/deltas=", deltas, "/similarity=", similarity), func(b *testing.B) {
 					p, f, set := benchSetOf(b, values, deltas, codec.Int4)
-					p.OwnText = !agreement
+					p.OwnText = !similarity
 					benchFold(b, p, f, set)
 				})
 			}

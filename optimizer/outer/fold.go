@@ -67,7 +67,7 @@ func Fold(p Params, f Fragment, prev *Tip, round uint32, set []Contribution) (*T
 	}
 	next := &Tip{
 		Round: round, Global: prev.Global, Momentum: prev.Momentum, Ref: prev.Ref,
-		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked, Records: prev.Records,
+		Tokens: prev.Tokens, EndRound: prev.EndRound, Revoked: fold.revoked, Reputations: prev.Reputations,
 	}
 	next.Chain = ChainDigest(prev.Chain, fold.sortedIDs())
 	if len(fold.set) > 0 {
@@ -91,22 +91,22 @@ func checkFold(p Params, f Fragment, prev *Tip, round uint32) error {
 
 // folding is one fold under way.
 type folding struct {
-	p       Params
-	f       Fragment
-	prev    *Tip
-	round   uint32
-	set     []Contribution // what has values, by author
-	words   []ID           // revocations, by author
-	revoked []Revoked      // names revoked up to this round
-	sources []source       // the values of set, from measure on
-	norms   [][]float64    // [delta][tensor] |v|, from measure on
-	speaks  [][]bool       // [delta][tensor] it says something, from listen on
-	silent  []bool         // it does nowhere
-	weights []float64      // of set, from apply on
-	total   float64        // of weights
-	spoken  [][]float64    // [delta][tensor] its weight where it speaks, from apply on
-	totals  []float64      // [tensor] of these
-	refused []Refusal
+	p           Params
+	f           Fragment
+	prev        *Tip
+	round       uint32
+	set         []Contribution // what has values, by author
+	revocations []ID           // revocations, by author
+	revoked     []Revoked      // names revoked up to this round
+	sources     []source       // the values of set, from measure on
+	norms       [][]float64    // [delta][tensor] |v|, from measure on
+	speaks      [][]bool       // [delta][tensor] it says something, from listen on
+	silent      []bool         // it does nowhere
+	weights     []float64      // of set, from apply on
+	total       float64        // of weights
+	spoken      [][]float64    // [delta][tensor] its weight where it speaks, from apply on
+	totals      []float64      // [tensor] of these
+	refused     []Refusal
 
 	memory  *tensor.Workspace
 	raw     []byte // what is left of the memory for payloads
@@ -146,7 +146,7 @@ func (fold *folding) revoke() {
 	})
 	fold.set = slices.DeleteFunc(fold.set, func(c Contribution) bool {
 		if c.Delta.Revocation() {
-			fold.words = append(fold.words, c.Delta.ID)
+			fold.revocations = append(fold.revocations, c.Delta.ID)
 		}
 		return c.Delta.Revocation()
 	})
@@ -228,10 +228,10 @@ func (fold *folding) weigh(deltas []Delta, next *Tip) []float64 {
 	}
 	guests := guestShare
 	if !fold.p.OwnText {
-		a := fold.agree(next)
-		fold.p.bounded(w, deltas, a.trusts, a.claims, trustedLately(next.Records, fold.round))
+		a := fold.compareSet(next)
+		fold.p.bounded(w, deltas, a.trusts, a.claims, trustedRecently(next.Reputations, fold.round))
 		a.asOne(w)
-		if !a.judged {
+		if !a.scored {
 			guests = 0
 		}
 	}
@@ -271,7 +271,7 @@ func (fold *folding) stepValues(next *Tip, at int, u []float64) {
 }
 
 func (fold *folding) sortedIDs() []ID {
-	ids := append(fold.ids(), fold.words...)
+	ids := append(fold.ids(), fold.revocations...)
 	slices.SortFunc(ids, CompareIDs)
 	return ids
 }
@@ -285,5 +285,5 @@ func (fold *folding) ids() []ID {
 }
 
 func (fold *folding) result() Result {
-	return Result{Folded: append(fold.ids(), fold.words...), Weights: fold.weights, Refused: fold.refused}
+	return Result{Folded: append(fold.ids(), fold.revocations...), Weights: fold.weights, Refused: fold.refused}
 }

@@ -160,10 +160,10 @@ func TestLongGoldenDigests(t *testing.T) {
 func checkLongGoldens(t *testing.T) {
 	f := longFragment()
 	for _, g := range []struct {
-		kind      codec.Kind
-		deltas    int
-		agreement bool
-		want      string
+		kind       codec.Kind
+		deltas     int
+		similarity bool
+		want       string
 	}{
 		{codec.Int4, 5, true, "5daff9d0ac5ace52"},
 		{codec.Int4, 17, true, "08b656e678818ccd"},
@@ -173,7 +173,7 @@ func checkLongGoldens(t *testing.T) {
 		{codec.F32, 4, false, "2673ee1a3a2807be"},
 	} {
 		p := outer.Plain(4, 1<<40, 0)
-		p.Codec, p.Mu, p.Eta, p.OwnText = g.kind, 0.5, 0.9, !g.agreement
+		p.Codec, p.Mu, p.Eta, p.OwnText = g.kind, 0.5, 0.9, !g.similarity
 		tip := outer.Genesis(f, make([]float32, f.Len), p)
 		for round := uint32(1); round <= 2; round++ {
 			next, _, err := outer.Fold(p, f, tip, round, exactSet(t, p, f, round, g.deltas))

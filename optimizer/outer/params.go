@@ -90,8 +90,8 @@ type Params struct {
 	TokensPerStep uint64
 
 	// OwnText says that learners have texts of their own. What they have in common says little about their work, so folds weigh
-	// by claims alone. Otherwise deltas count by how they and their authors' earlier ones agree with those of others (see
-	// Record), and those that are alike beyond what all have in common, as copies are, weigh as one together.
+	// by claims alone. Otherwise deltas count by how similar they and their authors' earlier ones are to those of others (see
+	// Reputation), and near-duplicates, which share more than all have in common, weigh as one together.
 	OwnText bool
 }
 

@@ -47,11 +47,11 @@ func (fold *folding) listen() {
 // usual is the length of a usual delta in tensor t, scaled to H steps: the reference, or the longest of this round where all are
 // shorter. Without a reference it is the median, and of two the longer one as far as it is believed.
 func (fold *folding) usual(t int) float64 {
-	var norms, voices []float64
+	var norms, trusts []float64
 	most := 0.0
 	for i, c := range fold.set {
 		if n := fold.unitNorm(i, t); n > 0 {
-			norms, voices = append(norms, n), append(voices, fold.voice(c.Delta))
+			norms, trusts = append(norms, n), append(trusts, fold.authorTrust(c.Delta))
 			most = max(most, n)
 		}
 	}
@@ -61,15 +61,15 @@ func (fold *folding) usual(t int) float64 {
 	case len(norms) == 2:
 		return min(most, firstMove*fold.globalNorm(t))
 	}
-	return lowerMedian(norms, voices)
+	return lowerMedian(norms, trusts)
 }
 
-// voice is how much a delta has to say about what is usual: what the record of its author says. Guests have no voice.
-func (fold *folding) voice(d Delta) float64 {
+// authorTrust is how much a delta counts in what is usual: the trust of its author's reputation, 0 for guests.
+func (fold *folding) authorTrust(d Delta) float64 {
 	if d.Guest {
 		return 0
 	}
-	return trust(agreementOf(fold.prev.Records, d.Author))
+	return trust(scoreOf(fold.prev.Reputations, d.Author))
 }
 
 // globalNorm is the length of tensor t before the fold.

@@ -19,24 +19,24 @@ import (
 
 // textFold is one round under way.
 type textFold struct {
-	p       outer.Params
-	f       outer.Fragment
-	round   uint32
-	set     []outer.Contribution
-	values  [][]float32 // [delta][value]
-	norms   [][]float64 // [delta][tensor]
-	speaks  [][]bool    // [delta][tensor]
-	weights []float64
-	spoken  [][]float64 // [delta][tensor]
-	totals  []float64
-	records []outer.Record
-	total   float64
-	judges  bool        // the round judges
-	r       []float64   // of F-30
-	cos     [][]float64 // [delta][delta of the committee]
-	limits  []float64   // by tensor
-	clips   [][]float64 // [delta][tensor]
-	u       []float64
+	p           outer.Params
+	f           outer.Fragment
+	round       uint32
+	set         []outer.Contribution
+	values      [][]float32 // [delta][value]
+	norms       [][]float64 // [delta][tensor]
+	speaks      [][]bool    // [delta][tensor]
+	weights     []float64
+	spoken      [][]float64 // [delta][tensor]
+	totals      []float64
+	reputations []outer.Reputation
+	total       float64
+	scored      bool        // the round scores its deltas
+	r           []float64   // of F-30
+	cos         [][]float64 // [delta][delta of the references]
+	limits      []float64   // by tensor
+	clips       [][]float64 // [delta][tensor]
+	u           []float64
 }
 
 // foldByText is F-6 to F-20.
@@ -47,7 +47,7 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 	if prev.EndRound == 0 || next.Round <= prev.EndRound+1 {
 		x.take(given)
 	}
-	x.records = slices.Clone(prev.Records)
+	x.reputations = slices.Clone(prev.Reputations)
 	var ids [][]byte
 	for _, c := range x.set {
 		ids = append(ids, c.Delta.ID[:])
@@ -70,7 +70,7 @@ func foldByText(t testing.TB, p outer.Params, f outer.Fragment, prev *outer.Tip,
 			next.EndRound = next.Round
 		}
 	}
-	next.Records = x.records
+	next.Reputations = x.reputations
 	next.State = blake3.Sum256(encodeByText(&next))
 	return &next, x
 }
@@ -85,14 +85,14 @@ func encodeByText(tip *outer.Tip) []byte {
 	for _, v := range slices.Concat(tip.Ref, tip.Global, tip.Momentum) {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
-	if tip.Records == nil {
+	if tip.Reputations == nil {
 		return b
 	}
-	for _, r := range tip.Records {
-		b = append(append(b, r.Author[:]...), byte(uint16(r.Agreement)), byte(uint16(r.Agreement)>>8))
+	for _, r := range tip.Reputations {
+		b = append(append(b, r.Author[:]...), byte(uint16(r.Score)), byte(uint16(r.Score)>>8))
 		b = binary.LittleEndian.AppendUint32(b, r.Round)
 	}
-	return binary.LittleEndian.AppendUint16(b, uint16(len(tip.Records)))
+	return binary.LittleEndian.AppendUint16(b, uint16(len(tip.Reputations)))
 }
 
 // validByText is F-1 to F-3, and the round.
@@ -154,20 +154,20 @@ func norm(v []float64) float64 {
 func (x *textFold) listen(prev *outer.Tip) {
 	x.speaks = make([][]bool, len(x.set))
 	x.each(func(t, at, n int) {
-		var norms, voices []float64
+		var norms, refWeights []float64
 		longest := 0.0
 		for i, c := range x.set {
 			if v := x.scaled(i, t); v > 0 {
 				trust := 1.0
-				for _, r := range prev.Records {
+				for _, r := range prev.Reputations {
 					if r.Author == c.Delta.Author {
-						trust = trustByText(float64(r.Agreement) / 2048)
+						trust = trustByText(float64(r.Score) / 2048)
 					}
 				}
 				if c.Delta.Guest {
 					trust = 0
 				}
-				norms, voices, longest = append(norms, v), append(voices, trust), max(longest, v)
+				norms, refWeights, longest = append(norms, v), append(refWeights, trust), max(longest, v)
 			}
 		}
 		usual := 0.0
@@ -177,7 +177,7 @@ func (x *textFold) listen(prev *outer.Tip) {
 		case len(norms) == 2:
 			usual = min(longest, norm(widen(prev.Global[at:at+n]))/8)
 		case len(norms) > 0:
-			usual = medianByText(norms, voices)
+			usual = medianByText(norms, refWeights)
 		}
 		for i := range x.set {
 			x.speaks[i] = append(x.speaks[i], x.scaled(i, t) > 0 && x.scaled(i, t) >= usual/16)
@@ -243,7 +243,7 @@ func (x *textFold) weigh(chain outer.Digest) {
 		}
 	}
 	if !x.p.OwnText {
-		x.judge(chain)
+		x.compareSet(chain)
 	}
 	x.cap()
 	x.boundGuests()
@@ -255,7 +255,7 @@ func (x *textFold) weigh(chain outer.Digest) {
 // boundGuests is F-13.4 to F-13.6.
 func (x *textFold) boundGuests() {
 	share, m, g := 1.0/9, 0.0, 0.0
-	if !x.p.OwnText && !x.judges {
+	if !x.p.OwnText && !x.scored {
 		share = 0
 	}
 	for i, c := range x.set {

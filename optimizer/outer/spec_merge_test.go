@@ -503,9 +503,9 @@ func specGuestsBesideCap(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specGuestsJudged: guests weigh something where three members judge them, and those that point against these nothing.
-func specGuestsJudged(t *testing.T, s *spectest.Spec) {
-	p, f := judged(), fragment("a", 3000)
+// specGuestsScored: guests weigh something where three members are compared with them, and those that point against these nothing.
+func specGuestsScored(t *testing.T, s *spectest.Spec) {
+	p, f := compared(), fragment("a", 3000)
 	p.MaxShare = 0.5
 	for members, want := range map[int]float64{3: 1.0 / 9, 2: 0} {
 		factors := slices.Repeat([]float64{1}, members+6)
@@ -526,14 +526,14 @@ func specGuestsJudged(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// specGuestRecords: guests have no record, be there ever so many, and what the record of their key says is nothing to them.
-func specGuestRecords(t *testing.T, s *spectest.Spec) {
-	p, f := judged(), fragment("a", 3000)
+// specGuestReputations: guests have no reputation, be there ever so many, and the reputation of their key is nothing to them.
+func specGuestReputations(t *testing.T, s *spectest.Spec) {
+	p, f := compared(), fragment("a", 3000)
 	tip := *zeroTip(p, f)
-	bad := outer.Record{Author: crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)[4].Delta.Author, Agreement: -2048}
-	tip.Records = []outer.Record{bad}
+	bad := outer.Reputation{Author: crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)[4].Delta.Author, Score: -2048}
+	tip.Reputations = []outer.Reputation{bad}
 	next, x := agree(t, p, f, &tip, guests(crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1), func(i int) bool { return i == 4 })...)
-	if len(next.Records) != 5 || !slices.Contains(next.Records, bad) || x.weights[4] == 0 {
-		t.Errorf("records %v, the guest weighs %v", next.Records, x.weights[4])
+	if len(next.Reputations) != 5 || !slices.Contains(next.Reputations, bad) || x.weights[4] == 0 {
+		t.Errorf("reputations %v, the guest weighs %v", next.Reputations, x.weights[4])
 	}
 }

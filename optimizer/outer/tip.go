@@ -16,18 +16,18 @@ import (
 // Tip is the state of a fragment after a closed round. It is never modified once made;
 // tips of successive rounds may share memory.
 type Tip struct {
-	Round    uint32    // the last closed round, 0 at genesis
-	Global   []float32 // A [Len]
-	Momentum []float32 // outer momentum of progress [Len]; nil if Params.Mu is 0
-	Ref      []float32 // norm reference per tensor, 0 where not yet known
-	Tokens   uint64    // T_p: tokens folded so far, as they count
-	EndRound uint32    // E_p: first round at which Tokens reached the budget, 0 before
-	Chain    Digest    // c_r: which deltas were folded, in which rounds
-	Revoked  []Revoked // names revoked up to this round, ordered
-	Records  []Record  // of authors, ordered by them; nil with Params.OwnText
-	State    Digest    // h_r: BLAKE3 of Encode, so of all of the above
+	Round       uint32       // the last closed round, 0 at genesis
+	Global      []float32    // A [Len]
+	Momentum    []float32    // outer momentum of progress [Len]; nil if Params.Mu is 0
+	Ref         []float32    // norm reference per tensor, 0 where not yet known
+	Tokens      uint64       // T_p: tokens folded so far, as they count
+	EndRound    uint32       // E_p: first round at which Tokens reached the budget, 0 before
+	Chain       Digest       // c_r: which deltas were folded, in which rounds
+	Revoked     []Revoked    // names revoked up to this round, ordered
+	Reputations []Reputation // of authors, ordered by them; nil with Params.OwnText
+	State       Digest       // h_r: BLAKE3 of Encode, so of all of the above
 
-	globalCheck, check uint32 // checksums of Global parameters, and of all the rest and globalCheck
+	globalCheck, check uint32 // checksums of Global, and of all the rest and globalCheck
 }
 
 // An encoded tip is, with integers and floats little-endian,
@@ -37,23 +37,23 @@ type Tip struct {
 //	tokens            uint64
 //	chain             32 bytes
 //	ref               float32 per tensor
-//	global parameters            float32 per value
+//	global parameters float32 per value
 //	momentum          float32 per value, if mu is not 0
 //	revoked           32 bytes and a uint32 per name
-//	records           32 bytes, an int16 and a uint32 per author, and their number as a uint16,
+//	reputations       32 bytes, an int16 and a uint32 per author, and their number as a uint16,
 //	                  in a run without OwnText
 const (
-	tipMagic    = "atollT\x00\x01"
-	tipHeadSize = len(tipMagic) + 4 + 4 + 8 + 32
-	revokedSize = 32 + 4
-	recordSize  = 32 + 2 + 4
+	tipMagic       = "atollT\x00\x01"
+	tipHeadSize    = len(tipMagic) + 4 + 4 + 8 + 32
+	revokedSize    = 32 + 4
+	reputationSize = 32 + 2 + 4
 )
 
 // tipBuffer is the bytes encoded at a time where memory has another order: a multiple of
 // what BLAKE3 compresses side by side, and small enough for the cache.
 const tipBuffer = 64 << 10
 
-// Genesis returns the tip before the first round: global parameters holds the fragment's initial
+// Genesis returns the tip before the first round: global has the fragment's initial
 // values [f.Len] and is kept, not copied.
 func Genesis(f Fragment, global []float32, p Params) *Tip {
 	return genesis(f, global, make([]float32, momentumLen(f, p)), p)
@@ -66,7 +66,7 @@ func genesis(f Fragment, global, zeros []float32, p Params) *Tip {
 		t.Momentum = zeros[:n]
 	}
 	if !p.OwnText {
-		t.Records = []Record{}
+		t.Reputations = []Reputation{}
 	}
 	return t.seal()
 }
@@ -163,7 +163,7 @@ func (t *Tip) restChecksum() uint32 {
 	return h.Sum32()
 }
 
-// TipSize is the length of an encoded tip of fragment f in which nobody is revoked or has a record.
+// TipSize is the length of an encoded tip of fragment f in which nobody is revoked or has a reputation.
 func TipSize(f Fragment, p Params) int {
 	values := len(f.Tensors) + f.Len
 	if p.Mu != 0 {
@@ -187,8 +187,8 @@ func (t *Tip) Encode() []byte {
 
 // Size is how many bytes Encode returns.
 func (t *Tip) Size() int {
-	size := tipHeadSize + 4*(len(t.Ref)+len(t.Global)+len(t.Momentum)) + revokedSize*len(t.Revoked) + recordSize*len(t.Records)
-	if t.Records != nil {
+	size := tipHeadSize + 4*(len(t.Ref)+len(t.Global)+len(t.Momentum)) + revokedSize*len(t.Revoked) + reputationSize*len(t.Reputations)
+	if t.Reputations != nil {
 		size += 2
 	}
 	return size
@@ -227,20 +227,20 @@ func (t *Tip) writeTo(w io.Writer) {
 	w.Write(t.tables())
 }
 
-// tables are the names and records, encoded.
+// tables are the names and reputations, encoded.
 func (t *Tip) tables() []byte {
-	b := make([]byte, 0, revokedSize*len(t.Revoked)+recordSize*len(t.Records)+2)
+	b := make([]byte, 0, revokedSize*len(t.Revoked)+reputationSize*len(t.Reputations)+2)
 	for _, r := range t.Revoked {
 		b = binary.LittleEndian.AppendUint32(append(b, r.Name[:]...), r.Round)
 	}
-	if t.Records == nil {
+	if t.Reputations == nil {
 		return b
 	}
-	for _, r := range t.Records {
-		b = binary.LittleEndian.AppendUint16(append(b, r.Author[:]...), uint16(r.Agreement))
+	for _, r := range t.Reputations {
+		b = binary.LittleEndian.AppendUint16(append(b, r.Author[:]...), uint16(r.Score))
 		b = binary.LittleEndian.AppendUint32(b, r.Round)
 	}
-	return binary.LittleEndian.AppendUint16(b, uint16(len(t.Records)))
+	return binary.LittleEndian.AppendUint16(b, uint16(len(t.Reputations)))
 }
 
 func (t *Tip) writeHead(w io.Writer) {
@@ -277,7 +277,7 @@ func writeFloats(w io.Writer, v []float32) {
 }
 
 // DecodeTip reads a tip of fragment f from exactly the bytes of Encode. It computes State and
-// does not judge it: compare it with the digest that was promised.
+// does not check it: compare it with the digest that was promised.
 func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 	if !tipFits(b, f, p) {
 		return nil, fmt.Errorf("decode tip: %d bytes; a tip of this fragment has %d, so it is of another run or cut off", len(b), TipSize(f, p))
@@ -298,7 +298,7 @@ func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 			return nil, err
 		}
 	}
-	if b, err = t.decodeRecords(b, p); err != nil {
+	if b, err = t.decodeReputations(b, p); err != nil {
 		return nil, err
 	}
 	if t.Revoked, err = decodeRevoked(b, t.Round); err != nil {
@@ -307,7 +307,7 @@ func DecodeTip(b []byte, f Fragment, p Params) (*Tip, error) {
 	return t.seal(), nil
 }
 
-// tipFits says whether an encoded tip has the length of one of fragment f with as many names and records
+// tipFits says whether an encoded tip has the length of one of fragment f with as many names and reputations
 // as it says that it has.
 func tipFits(b []byte, f Fragment, p Params) bool {
 	tables := len(b) - TipSize(f, p)
@@ -315,36 +315,36 @@ func tipFits(b []byte, f Fragment, p Params) bool {
 		return false
 	}
 	if !p.OwnText {
-		n := recordsIn(b)
-		if tables -= n * recordSize; n > MaxRecords || tables < 0 {
+		n := reputationsIn(b)
+		if tables -= n * reputationSize; n > MaxReputations || tables < 0 {
 			return false
 		}
 	}
 	return tables%revokedSize == 0 && tables/revokedSize <= MaxRevoked
 }
 
-// recordsIn is how many records an encoded tip says that it has.
-func recordsIn(b []byte) int { return int(binary.LittleEndian.Uint16(b[len(b)-2:])) }
+// reputationsIn is how many reputations an encoded tip says that it has.
+func reputationsIn(b []byte) int { return int(binary.LittleEndian.Uint16(b[len(b)-2:])) }
 
-// decodeRecords takes the records off the end of b, which the caller has found long enough.
-func (t *Tip) decodeRecords(b []byte, p Params) (rest []byte, err error) {
+// decodeReputations takes the reputations off the end of b, which the caller has found long enough.
+func (t *Tip) decodeReputations(b []byte, p Params) (rest []byte, err error) {
 	if p.OwnText {
 		return b, nil
 	}
-	n := recordsIn(b)
-	start := len(b) - 2 - n*recordSize
-	t.Records = make([]Record, 0, n)
-	for at := start; at < len(b)-2; at += recordSize {
-		r := Record{
-			Author: Author(b[at : at+32]), Agreement: int16(binary.LittleEndian.Uint16(b[at+32:])), Round: binary.LittleEndian.Uint32(b[at+34:]),
+	n := reputationsIn(b)
+	start := len(b) - 2 - n*reputationSize
+	t.Reputations = make([]Reputation, 0, n)
+	for at := start; at < len(b)-2; at += reputationSize {
+		r := Reputation{
+			Author: Author(b[at : at+32]), Score: int16(binary.LittleEndian.Uint16(b[at+32:])), Round: binary.LittleEndian.Uint32(b[at+34:]),
 		}
-		if n := len(t.Records); n > 0 && CompareAuthors(t.Records[n-1].Author, r.Author) >= 0 {
-			return nil, fmt.Errorf("decode tip: record %d does not follow the one before", n)
+		if n := len(t.Reputations); n > 0 && CompareAuthors(t.Reputations[n-1].Author, r.Author) >= 0 {
+			return nil, fmt.Errorf("decode tip: reputation %d does not follow the one before", n)
 		}
 		if r.Round < 1 || r.Round > t.Round {
-			return nil, fmt.Errorf("decode tip: record %d has round %d in a tip of round %d", len(t.Records), r.Round, t.Round)
+			return nil, fmt.Errorf("decode tip: reputation %d has round %d in a tip of round %d", len(t.Reputations), r.Round, t.Round)
 		}
-		t.Records = append(t.Records, r)
+		t.Reputations = append(t.Reputations, r)
 	}
 	return b[:start], nil
 }

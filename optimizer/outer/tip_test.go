@@ -137,7 +137,7 @@ func FuzzDecodeTip(f *testing.F) {
 		tip := Genesis(frag, vector(1, frag.Len), p)
 		f.Add(tip.Encode(), p.Mu != 0)
 		if !p.OwnText {
-			tip.Round, tip.Records = 3, []Record{{Author{1}, 5, 2}, {Author{2}, -5, 3}}
+			tip.Round, tip.Reputations = 3, []Reputation{{Author{1}, 5, 2}, {Author{2}, -5, 3}}
 			f.Add(tip.Encode(), p.Mu != 0)
 		}
 		tip.Round, tip.Revoked = 3, []Revoked{{[32]byte{1}, 1}, {[32]byte{2}, 3}}

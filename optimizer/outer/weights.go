@@ -70,7 +70,7 @@ func thinCrowds(w []float64, set []Delta) {
 // guestShare is what the deltas of guests weigh together at most, in units of what those of members weigh. Keys are free to
 // guests, so neither their number nor their claims count. A tenth of a step is little enough to leave the others what they
 // had. It is too much where members' deltas are mostly noise, which cancels while guests push one way. Such rounds
-// judge nobody, and where deltas count by their agreement guests weigh nothing in them.
+// score nobody, and where deltas count by their scores guests weigh nothing in them.
 const guestShare = 1.0 / 9
 
 // boundGuests lowers the weights of guests so that together they are at most share of the weights of members. Without a

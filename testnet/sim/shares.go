@@ -55,7 +55,7 @@ func (w *World) recordWeights(p int, tip *outer.Tip, r outer.Result) {
 			spoiled += weight
 		}
 	}
-	judged := !w.s.Params.OwnText && members >= outer.MinVoices
+	judged := !w.s.Params.OwnText && members >= outer.MinReferences
 	swayed := !judged && spoiled > 0
 	w.checks.spoilt[chainKey{p, tip.Round, tip.Chain}] = spoilt{swayed && 2*spoiled >= all, swayed, spoiled == 0}
 }

@@ -43,7 +43,7 @@ func (c Config) trust() (t Trust) {
 		judges = min(judges, float64(c.group()))
 		share = judges / float64(counts[0])
 	}
-	t.Judged = judges >= outer.MinVoices
+	t.Judged = judges >= outer.MinReferences
 	t.Learner = share
 	if t.Judged {
 		t.Learner *= outer.FreeClaim / (judges - 1 + outer.FreeClaim)

@@ -50,7 +50,7 @@ type level struct {
 	p       outer.Params // of a group's fold
 	out     codec.Kind   // of what it comes to
 	ref     []float32
-	records []outer.Record
+	records []outer.Reputation
 }
 
 // sizes of the groups, the first of deltas, the next of merged deltas.
@@ -135,7 +135,7 @@ func (r *aggregation) addLevels() error {
 	for _, n := range sizes {
 		p := r.p
 		p.Eta, p.Mu = 1, 0 // a group's fold makes a delta of its deltas, and no step
-		r.levels = append(r.levels, &level{group: n, p: p, out: out, ref: make([]float32, len(r.plan[0].Tensors)), records: []outer.Record{}})
+		r.levels = append(r.levels, &level{group: n, p: p, out: out, ref: make([]float32, len(r.plan[0].Tensors)), records: []outer.Reputation{}})
 		// A merged delta has the steps of all that are in it. The pace bounds what one learner makes.
 		r.p.Codec, r.p.MaxSteps, r.p.MaxPace = out, outer.MaxStepsLimit, outer.MaxPaceLimit
 	}
@@ -174,7 +174,7 @@ func (r *aggregation) round(t *Trial) error {
 		return err
 	}
 	if len(r.levels) > 0 {
-		tip.Records = []outer.Record{} // groups are drawn anew: what one was says nothing of the next
+		tip.Reputations = []outer.Reputation{} // groups are drawn anew: what one was says nothing of the next
 	}
 	r.tip = tip
 	if err := r.adopt(called, drafts); err != nil {
@@ -310,15 +310,15 @@ type merged struct {
 	delta   outer.Delta
 	payload []byte
 	ref     []float32
-	records []outer.Record
+	records []outer.Reputation
 }
 
 // mergeGroup folds the deltas of a group as a round's are folded, from global parameters of zeros: the new ones are their merged
 // progress. That is encoded again. It is a pure function of its arguments, whatever the order of set, so all that hold the
 // set make the same bytes. Steps and tokens are those of all, so that the weight of a merged delta is the sum of theirs.
-func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer.Record, round uint32, set []outer.Contribution, out codec.Kind) (m merged, err error) {
+func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer.Reputation, round uint32, set []outer.Contribution, out codec.Kind) (m merged, err error) {
 	prev := outer.Genesis(f, make([]float32, f.Len), p)
-	prev.Round, prev.Ref, prev.Records = round-1, ref, records
+	prev.Round, prev.Ref, prev.Reputations = round-1, ref, records
 	next, result, err := outer.Fold(p, f, prev, round, set)
 	if err != nil {
 		return m, err
@@ -326,7 +326,7 @@ func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer
 	if len(result.Refused) > 0 {
 		return m, fmt.Errorf("a group's fold refused a delta: %w", result.Refused[0].Err)
 	}
-	m = merged{ref: next.Ref, records: next.Records, delta: outer.Delta{Round: round, Base: round - 1}}
+	m = merged{ref: next.Ref, records: next.Reputations, delta: outer.Delta{Round: round, Base: round - 1}}
 	for _, c := range set {
 		m.delta.Steps += c.Delta.Steps
 		m.delta.Tokens += c.Delta.Tokens
@@ -337,12 +337,12 @@ func mergeGroup(p outer.Params, f outer.Fragment, ref []float32, records []outer
 }
 
 // judged takes over the records that a group's fold of a round has noted.
-func judged(all, noted []outer.Record, round uint32) []outer.Record {
+func judged(all, noted []outer.Reputation, round uint32) []outer.Reputation {
 	for _, n := range noted {
 		if n.Round != round {
 			continue
 		}
-		i, found := slices.BinarySearchFunc(all, n, func(a, b outer.Record) int { return outer.CompareAuthors(a.Author, b.Author) })
+		i, found := slices.BinarySearchFunc(all, n, func(a, b outer.Reputation) int { return outer.CompareAuthors(a.Author, b.Author) })
 		if !found {
 			all = slices.Insert(all, i, n)
 		}

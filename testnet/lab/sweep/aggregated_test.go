@@ -96,8 +96,8 @@ func TestTwoAggregatorsMakeTheSameBytes(t *testing.T) {
 		p, f, ref, set := someGroup(t)
 		out := rapid.SampledFrom(codec.Kinds()).Draw(t, "merged codec")
 		other := rapid.Permutation(set).Draw(t, "order")
-		a, errA := mergeGroup(p, f, ref, []outer.Record{}, 7, set, out)
-		b, errB := mergeGroup(p, f, slices.Clone(ref), []outer.Record{}, 7, other, out)
+		a, errA := mergeGroup(p, f, ref, []outer.Reputation{}, 7, set, out)
+		b, errB := mergeGroup(p, f, slices.Clone(ref), []outer.Reputation{}, 7, other, out)
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
@@ -124,8 +124,8 @@ func TestALeftOutDeltaIsSeen(t *testing.T) {
 		if len(set) < 2 {
 			t.Skip("there is none to leave out")
 		}
-		a, errA := mergeGroup(p, f, ref, []outer.Record{}, 7, set, codec.F32)
-		b, errB := mergeGroup(p, f, ref, []outer.Record{}, 7, set[1:], codec.F32)
+		a, errA := mergeGroup(p, f, ref, []outer.Reputation{}, 7, set, codec.F32)
+		b, errB := mergeGroup(p, f, ref, []outer.Reputation{}, 7, set[1:], codec.F32)
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}

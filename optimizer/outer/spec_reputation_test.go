@@ -16,14 +16,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record is the place of an author's record, made if there is none.
-func (x *textFold) record(a outer.Author) *outer.Record {
-	for i := range x.records {
-		if x.records[i].Author == a {
-			return &x.records[i]
+// reputation is the place of an author's reputation, made if there is none.
+func (x *textFold) reputation(a outer.Author) *outer.Reputation {
+	for i := range x.reputations {
+		if x.reputations[i].Author == a {
+			return &x.reputations[i]
 		}
 	}
-	return &outer.Record{Author: a, Agreement: 2048}
+	return &outer.Reputation{Author: a, Score: 2048}
 }
 
 // trustByText is F-27.2.
@@ -77,10 +77,10 @@ func squaresByText(sample []int, value func(k int) float64) float64 {
 	return lane[0]
 }
 
-// judge is F-27 to F-30.
-func (x *textFold) judge(chain outer.Digest) {
-	voices, scales := make([]float64, len(x.set)), make([]float64, len(x.set))
-	var committee []int
+// compareSet is F-27 to F-30.
+func (x *textFold) compareSet(chain outer.Digest) {
+	refWeights, scales := make([]float64, len(x.set)), make([]float64, len(x.set))
+	var references []int
 	for i, c := range x.set {
 		sum := 0.0
 		for _, n := range x.norms[i] {
@@ -90,68 +90,68 @@ func (x *textFold) judge(chain outer.Digest) {
 			scales[i] = 1 / math.Sqrt(sum)
 		}
 		if !x.silent(i) {
-			voices[i] = trustByText(float64(x.record(c.Delta.Author).Agreement) / 2048)
+			refWeights[i] = trustByText(float64(x.reputation(c.Delta.Author).Score) / 2048)
 		}
 		if c.Delta.Guest {
-			voices[i] = 0
+			refWeights[i] = 0
 		}
-		if voices[i] > 0 {
-			committee = append(committee, i)
+		if refWeights[i] > 0 {
+			references = append(references, i)
 		}
 	}
 	seed := binary.LittleEndian.AppendUint32(nil, x.round)
-	for _, i := range committee {
+	for _, i := range references {
 		seed = append(seed, x.set[i].Delta.Author[:]...)
 	}
 	place := func(i int) []byte {
 		sum := blake3.Sum256(append(slices.Clone(seed), x.set[i].Delta.Author[:]...))
 		return sum[:]
 	}
-	slices.SortFunc(committee, func(i, j int) int { return bytes.Compare(place(i), place(j)) })
+	slices.SortFunc(references, func(i, j int) int { return bytes.Compare(place(i), place(j)) })
 	came := map[[32]byte]uint32{}
-	committee = slices.DeleteFunc(committee, func(i int) bool {
+	references = slices.DeleteFunc(references, func(i int) bool {
 		d := x.set[i].Delta
 		came[d.Invite]++
 		if d.Places > 0 && came[d.Invite] > d.Places {
-			voices[i] = 0
+			refWeights[i] = 0
 		}
-		return voices[i] == 0
+		return refWeights[i] == 0
 	})
-	committee = committee[:min(len(committee), 8)]
-	verdicts := x.verdicts(chain, committee, voices, scales)
-	defer func() { x.asOne(committee) }()
+	references = references[:min(len(references), 8)]
+	scores := x.scores(chain, references, refWeights, scales)
+	defer func() { x.asOne(references) }()
 	r := make([]float64, len(x.set))
 	for i, c := range x.set {
-		if verdicts != nil && !c.Delta.Guest {
-			x.enter(c.Delta.Author, verdicts[i])
+		if scores != nil && !c.Delta.Guest {
+			x.enter(c.Delta.Author, scores[i])
 		}
 		if r[i] = 1; !c.Delta.Guest {
-			r[i] = float64(x.record(c.Delta.Author).Agreement) / 2048
+			r[i] = float64(x.reputation(c.Delta.Author).Score) / 2048
 		}
-		if verdicts != nil {
-			r[i] = min(r[i], verdicts[i])
+		if scores != nil {
+			r[i] = min(r[i], scores[i])
 		}
 	}
 	x.r = r
 	x.bound(r)
-	x.judges = verdicts != nil
-	for len(x.records) > 1024 {
-		oldest := slices.MinFunc(x.records, func(a, b outer.Record) int {
+	x.scored = scores != nil
+	for len(x.reputations) > 1024 {
+		oldest := slices.MinFunc(x.reputations, func(a, b outer.Reputation) int {
 			return cmp.Or(cmp.Compare(a.Round, b.Round), bytes.Compare(b.Author[:], a.Author[:]))
 		})
-		x.records = slices.DeleteFunc(x.records, func(r outer.Record) bool { return r == oldest })
+		x.reputations = slices.DeleteFunc(x.reputations, func(r outer.Reputation) bool { return r == oldest })
 	}
 }
 
-// verdicts is F-28.5 to F-29.2; nil if the round judges nobody.
-func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales []float64) []float64 {
+// scores is F-28.5 to F-29.2; nil if the round scores nobody.
+func (x *textFold) scores(chain outer.Digest, references []int, refWeights, scales []float64) []float64 {
 	members := 0
 	for _, c := range x.set {
 		if !c.Delta.Guest {
 			members++
 		}
 	}
-	if members < 3 || len(committee) < 2 {
+	if members < 3 || len(references) < 2 {
 		return nil
 	}
 	sample := sampleByText(chain, x.f.Len)
@@ -166,7 +166,7 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 	for i := range x.set {
 		var cosines, weights []float64
 		x.cos[i] = make([]float64, len(x.set))
-		for _, j := range committee {
+		for _, j := range references {
 			if j == i {
 				continue
 			}
@@ -176,13 +176,13 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 				cos = (square[i] + square[j] - d) / (2 * math.Sqrt(xy))
 			}
 			x.cos[i][j] = cos
-			cosines, weights = append(cosines, cos), append(weights, voices[j])
+			cosines, weights = append(cosines, cos), append(weights, refWeights[j])
 		}
 		if common[i] = medianByText(cosines, weights); len(cosines) == 2 {
 			common[i] = max(cosines[0], cosines[1])
 		}
-		if voices[i] > 0 {
-			heard, by = append(heard, common[i]), append(by, voices[i])
+		if refWeights[i] > 0 {
+			heard, by = append(heard, common[i]), append(by, refWeights[i])
 		}
 	}
 	m := medianByText(heard, by)
@@ -200,13 +200,13 @@ func (x *textFold) verdicts(chain outer.Digest, committee []int, voices, scales 
 }
 
 // enter is F-29.3.
-func (x *textFold) enter(a outer.Author, verdict float64) {
-	r := *x.record(a)
-	r.Agreement += int16((int(math.RoundToEven(2048*verdict)) - int(r.Agreement)) / 4)
+func (x *textFold) enter(a outer.Author, score float64) {
+	r := *x.reputation(a)
+	r.Score += int16((int(math.RoundToEven(2048*score)) - int(r.Score)) / 4)
 	r.Round = x.round
-	x.records = slices.DeleteFunc(x.records, func(o outer.Record) bool { return o.Author == a })
-	x.records = append(x.records, r)
-	slices.SortFunc(x.records, func(a, b outer.Record) int { return bytes.Compare(a.Author[:], b.Author[:]) })
+	x.reputations = slices.DeleteFunc(x.reputations, func(o outer.Reputation) bool { return o.Author == a })
+	x.reputations = append(x.reputations, r)
+	slices.SortFunc(x.reputations, func(a, b outer.Reputation) int { return bytes.Compare(a.Author[:], b.Author[:]) })
 }
 
 // bound is F-30.
@@ -223,8 +223,8 @@ func (x *textFold) bound(r []float64) {
 		}
 	}
 	if slices.Max(ofMembers) == 0 {
-		for _, r := range x.records {
-			if x.round-r.Round < 64 && trustByText(float64(r.Agreement)/2048) > 0 {
+		for _, r := range x.reputations {
+			if x.round-r.Round < 64 && trustByText(float64(r.Score)/2048) > 0 {
 				clear(x.weights)
 			}
 		}
@@ -243,12 +243,12 @@ func (x *textFold) bound(r []float64) {
 	}
 }
 
-// likeness is F-31 to F-31.4, for j of the committee.
-func (x *textFold) likeness(committee []int, i, j int) float64 {
+// likeness is F-31 to F-31.4, for j of the references.
+func (x *textFold) likeness(references []int, i, j int) float64 {
 	var all, by []float64
-	for _, k := range committee {
+	for _, k := range references {
 		var quotients, byOne []float64
-		for _, l := range committee {
+		for _, l := range references {
 			if slices.Contains([]int{i, j}, k) || slices.Contains([]int{i, j, k}, l) || trustByText(x.r[k]) == 0 || trustByText(x.r[l]) == 0 {
 				continue
 			}
@@ -277,8 +277,8 @@ func (x *textFold) likeness(committee []int, i, j int) float64 {
 }
 
 // asOne is F-31.5 to F-31.8.
-func (x *textFold) asOne(committee []int) {
-	if len(committee) < 4 {
+func (x *textFold) asOne(references []int) {
+	if len(references) < 4 {
 		return
 	}
 	was := slices.Clone(x.weights)
@@ -290,10 +290,10 @@ func (x *textFold) asOne(committee []int) {
 			case i == j:
 				like = 1
 			case x.set[j].Delta.Guest && !x.set[i].Delta.Guest:
-			case slices.Contains(committee, j):
-				like = x.likeness(committee, i, j)
-			case slices.Contains(committee, i):
-				like = x.likeness(committee, j, i)
+			case slices.Contains(references, j):
+				like = x.likeness(references, i, j)
+			case slices.Contains(references, i):
+				like = x.likeness(references, j, i)
 			}
 			part := float64(like * was[j])
 			s, m = s+part, max(m, part)
@@ -304,8 +304,8 @@ func (x *textFold) asOne(committee []int) {
 	}
 }
 
-// judged are parameters of a run with agreement.
-func judged() outer.Params {
+// compared are parameters of a run that compares deltas.
+func compared() outer.Params {
 	p := plain()
 	p.OwnText = false
 	return p
@@ -332,7 +332,7 @@ func TestAgreementByText(t *testing.T) {
 			if f.Len > 1000 && rapid.IntRange(0, 9).Draw(rt, "seldom") > 0 {
 				return
 			}
-			p := judged()
+			p := compared()
 			p.Codec = rapid.SampledFrom([]codec.Kind{codec.F32, codec.Int4, codec.Sparse8}).Draw(rt, "codec")
 			tip := zeroTip(p, f)
 			for range 4 {
@@ -358,36 +358,36 @@ func TestAgreementByText(t *testing.T) {
 
 // byText maps clauses to the comparison with the text, which has each of them by its number.
 func byText(t *testing.T, _ *spectest.Spec) {
-	p, f := judged(), fragment("a", 300, "b", 17)
+	p, f := compared(), fragment("a", 300, "b", 17)
 	tip := zeroTip(p, f)
 	for _, factors := range [][]float64{{1, 1, 1, 1, -1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {1, 1, 1}} {
 		var x *textFold
 		tip, x = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 1, factors...)...)
-		if len(factors) == 6 && (len(x.records) != 6 || x.weights[0] == 0 || x.weights[4] != 0) {
-			t.Errorf("records %v, weights %v", x.records, x.weights)
+		if len(factors) == 6 && (len(x.reputations) != 6 || x.weights[0] == 0 || x.weights[4] != 0) {
+			t.Errorf("reputations %v, weights %v", x.reputations, x.weights)
 		}
 	}
 }
 
 func specRecords(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 300)
+	p, f := compared(), fragment("a", 300)
 	tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1, -1)...)
-	if len(tip.Records) != 5 || tip.Records[4].Agreement >= 2048 || tip.Records[4].Round != 1 {
-		t.Errorf("records %v", tip.Records)
+	if len(tip.Reputations) != 5 || tip.Reputations[4].Score >= 2048 || tip.Reputations[4].Round != 1 {
+		t.Errorf("reputations %v", tip.Reputations)
 	}
 	encoded := tip.Encode()
 	if n := binary.LittleEndian.Uint16(encoded[len(encoded)-2:]); n != 5 {
-		t.Errorf("%d records by the last bytes", n)
+		t.Errorf("%d reputations by the last bytes", n)
 	}
 	again, err := outer.DecodeTip(encoded, f, p)
-	if err != nil || again.State != tip.State || !slices.Equal(again.Records, tip.Records) || !again.Sound() {
+	if err != nil || again.State != tip.State || !slices.Equal(again.Reputations, tip.Reputations) || !again.Sound() {
 		t.Errorf("decoded %+v, %v", again, err)
 	}
 }
 
 func specRecordsRefused(t *testing.T, _ *spectest.Spec) {
-	p, f := judged(), fragment("a", 300)
+	p, f := compared(), fragment("a", 300)
 	tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1)...)
 	b := tip.Encode()
 	at := len(b) - 2 - 4*38
@@ -419,62 +419,62 @@ func specRecordsRefused(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specFewJudge: of three the one that has nothing in common with either loses its trust, and two judge nobody.
-func specFewJudge(t *testing.T, s *spectest.Spec) {
+// specFewScore: of three the one that has nothing in common with either loses its trust, and two score nobody.
+func specFewScore(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 300)
-	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, -1)...); len(tip.Records) != 0 {
-		t.Errorf("two judge: %v", tip.Records)
+	p, f := compared(), fragment("a", 300)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, -1)...); len(tip.Reputations) != 0 {
+		t.Errorf("two score: %v", tip.Reputations)
 	}
 	tip, x := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 0.1, 1, 1, -1)...)
-	if len(tip.Records) != 3 || tip.Records[2].Agreement >= 2048 || tip.Records[0].Agreement != 2048 || x.weights[2] != 0 {
-		t.Errorf("three judge: %v, weights %v", tip.Records, x.weights)
+	if len(tip.Reputations) != 3 || tip.Reputations[2].Score >= 2048 || tip.Reputations[0].Score != 2048 || x.weights[2] != 0 {
+		t.Errorf("three score: %v, weights %v", tip.Reputations, x.weights)
 	}
-	for tip.Trust(outer.Author{3}) > 0 { // its voice goes, and the other two go on judging it
+	for tip.Trust(outer.Author{3}) > 0 { // it is no reference any more, and the other two go on scoring it
 		tip, _ = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 0.1, 1, 1, -1)...)
 	}
 	for rounds := 0; tip.Trust(outer.Author{3}) < 1; rounds++ { // so it comes back once it is mended
 		if tip, _ = agree(t, p, f, tip, crowd(t, p, f, tip.Round+1, 0.1, 1, 1, 1)...); rounds > 20 {
-			t.Fatalf("mended, and never trusted again: %v", tip.Records)
+			t.Fatalf("mended, and never trusted again: %v", tip.Reputations)
 		}
 	}
 }
 
-// specNoConsensus: noise judges nobody.
+// specNoConsensus: noise scores nobody.
 func specNoConsensus(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 3000)
-	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 0, 0, 0, 0, 0, 0)...); len(tip.Records) != 0 {
-		t.Errorf("noise judges: %v", tip.Records)
+	p, f := compared(), fragment("a", 3000)
+	if tip, _ := agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 0, 0, 0, 0, 0, 0)...); len(tip.Reputations) != 0 {
+		t.Errorf("noise scores: %v", tip.Reputations)
 	}
 }
 
-// specMostRecords: whoever was judged longest ago goes first, of equals the last author.
-func specMostRecords(t *testing.T, _ *spectest.Spec) {
-	p, f := judged(), fragment("a", 300)
+// specMostReputations: whoever was scored longest ago goes first, of equals the last author.
+func specMostReputations(t *testing.T, _ *spectest.Spec) {
+	p, f := compared(), fragment("a", 300)
 	tip := *zeroTip(p, f)
 	tip.Round = 9
 	for i := range 1024 {
-		r := outer.Record{Agreement: 2048, Round: 5}
+		r := outer.Reputation{Score: 2048, Round: 5}
 		binary.BigEndian.PutUint16(r.Author[:], uint16(0x8000+i))
 		if i == 7 {
 			r.Round = 3
 		}
-		tip.Records = append(tip.Records, r)
+		tip.Reputations = append(tip.Reputations, r)
 	}
 	next, _ := agree(t, p, f, &tip, crowd(t, p, f, 10, 1, 1, 1, 1, 1)...)
 	has := func(i int) bool {
-		return slices.ContainsFunc(next.Records, func(r outer.Record) bool { return binary.BigEndian.Uint16(r.Author[:]) == uint16(0x8000+i) })
+		return slices.ContainsFunc(next.Reputations, func(r outer.Reputation) bool { return binary.BigEndian.Uint16(r.Author[:]) == uint16(0x8000+i) })
 	}
-	if len(next.Records) != 1024 || has(7) || has(1023) || has(1022) || has(1021) || !has(1020) || !has(6) {
-		t.Errorf("%d records; 7: %v, 1023: %v, 1021: %v, 1020: %v", len(next.Records), has(7), has(1023), has(1021), has(1020))
+	if len(next.Reputations) != 1024 || has(7) || has(1023) || has(1022) || has(1021) || !has(1020) || !has(6) {
+		t.Errorf("%d reputations; 7: %v, 1023: %v, 1021: %v, 1020: %v", len(next.Reputations), has(7), has(1023), has(1021), has(1020))
 	}
 }
 
-// specClaims: a claim of more is worth twice the median, unless the author agrees better than that.
+// specClaims: a claim of more is worth twice the median, unless the author has a higher score.
 func specClaims(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 3000)
+	p, f := compared(), fragment("a", 3000)
 	p.MaxShare = 1
 	shares := func(noise float64) string {
 		set := crowd(t, p, f, 1, 1, 1, 1, 1, 1)
@@ -495,11 +495,11 @@ func specClaims(t *testing.T, s *spectest.Spec) {
 // specNobodyTrusted: where nobody is, all count as they did.
 func specNobodyTrusted(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 300)
+	p, f := compared(), fragment("a", 300)
 	tip := *zeroTip(p, f)
 	set := crowd(t, p, f, 1, 1, 1, 1)
 	for i := range set {
-		tip.Records = append(tip.Records, outer.Record{Author: set[i].Delta.Author, Agreement: -2048, Round: 1})
+		tip.Reputations = append(tip.Reputations, outer.Reputation{Author: set[i].Delta.Author, Score: -2048, Round: 1})
 	}
 	tip.Round = 3
 	for i := range set {
@@ -513,7 +513,7 @@ func specNobodyTrusted(t *testing.T, s *spectest.Spec) {
 // specSample: of a long fragment some pieces are compared, which the ids of the round choose.
 func specSample(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 40_000)
+	p, f := compared(), fragment("a", 40_000)
 	agree(t, p, f, zeroTip(p, f), crowd(t, p, f, 1, 1, 1, 1, 1, 1, -1)...)
 	one, other := sampleByText(outer.Digest{1}, f.Len), sampleByText(outer.Digest{2}, f.Len)
 	if len(one) > 16384 || len(one) < 63*256 || slices.Equal(one, other) {
@@ -521,10 +521,10 @@ func specSample(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// specCrowdVoices: an invite that came into many hands has as many voices as it is meant for. Its crowd, which agrees
-// with itself, is judged by the others and does not judge them.
-func specCrowdVoices(t *testing.T, _ *spectest.Spec) {
-	p, f := judged(), fragment("a", 3000)
+// specCrowdReferences: an invite that came into many hands has as many refWeights as it is meant for. Its crowd, which agrees
+// with itself, is scored by the others and does not score them.
+func specCrowdReferences(t *testing.T, _ *spectest.Spec) {
+	p, f := compared(), fragment("a", 3000)
 	set := crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)
 	for i, lie := 0, random(99, f.Len); i < 9; i++ {
 		c := delta(t, p, byte(100+i), 1, lie...)
@@ -545,16 +545,16 @@ func specCrowdVoices(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specMissed: who is not trusted moves nothing while somebody else was there of late.
+// specMissed: who is not trusted moves nothing while somebody else was there recently.
 func specMissed(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 300)
+	p, f := compared(), fragment("a", 300)
 	p.Mu = 0.9
 	set := crowd(t, p, f, 100, 1, 1)
 	for last, moves := range map[uint32]bool{99: false, 37: false, 36: true, 1: true} {
 		tip := *zeroTip(p, f)
 		tip.Round = 99
-		tip.Records = []outer.Record{{Author: set[0].Delta.Author, Agreement: -2048, Round: 98}, {Author: outer.Author{9}, Agreement: 2048, Round: last}}
+		tip.Reputations = []outer.Reputation{{Author: set[0].Delta.Author, Score: -2048, Round: 98}, {Author: outer.Author{9}, Score: 2048, Round: last}}
 		next, _ := agree(t, p, f, &tip, set...)
 		if moved := !slices.Equal(next.Global, tip.Global); moved != moves || next.Tokens != set[0].Delta.Tokens {
 			t.Errorf("somebody trusted was there in round %d: it moves %v, %d tokens", last, moved, next.Tokens)
@@ -565,31 +565,31 @@ func specMissed(t *testing.T, s *spectest.Spec) {
 // specLifted: few steps are made up for, and make nobody better than the median.
 func specLifted(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
-	p, f := judged(), fragment("a", 3000)
+	p, f := compared(), fragment("a", 3000)
 	p.HMin = 6
-	record := func(steps uint32, noise float64) int16 {
+	reputation := func(steps uint32, noise float64) int16 {
 		set := crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)
 		set[0] = crowd(t, p, f, 1, noise, 1)[0]
 		set[0].Delta.Steps, set[0].Delta.Tokens = steps, uint64(steps)*512
 		tip, _ := agree(t, p, f, zeroTip(p, f), set...)
-		return tip.Records[0].Agreement
+		return tip.Reputations[0].Score
 	}
-	noisy, few, fewer := record(24, 6), record(6, 6), record(1, 6)
-	if noisy >= few || few != fewer || few > outer.RecordUnit {
-		t.Errorf("records %d of 24 steps, %d of six, %d of one", noisy, few, fewer)
+	noisy, few, fewer := reputation(24, 6), reputation(6, 6), reputation(1, 6)
+	if noisy >= few || few != fewer || few > outer.ScoreUnit {
+		t.Errorf("reputations %d of 24 steps, %d of six, %d of one", noisy, few, fewer)
 	}
-	if clear, few := record(24, 0.1), record(6, 0.1); clear != few || clear <= outer.RecordUnit {
-		t.Errorf("records %d of 24 steps without noise, %d of six", clear, few)
+	if clear, few := reputation(24, 0.1), reputation(6, 0.1); clear != few || clear <= outer.ScoreUnit {
+		t.Errorf("reputations %d of 24 steps without noise, %d of six", clear, few)
 	}
 }
 
 // specOneTrusted: one that is trusted beside one that is not has all of the weight, with any share cap.
 func specOneTrusted(t *testing.T, _ *spectest.Spec) {
-	p, f := judged(), fragment("a", 300)
+	p, f := compared(), fragment("a", 300)
 	p.MaxShare, p.Quorum = 0.5, 3
 	set := crowd(t, p, f, 1, 1, 1, 1)
 	tip := *zeroTip(p, f)
-	tip.Round, tip.Records = 1, []outer.Record{{Author: set[1].Delta.Author, Agreement: -2048, Round: 1}}
+	tip.Round, tip.Reputations = 1, []outer.Reputation{{Author: set[1].Delta.Author, Score: -2048, Round: 1}}
 	for i := range set {
 		set[i].Delta.Round, set[i].Delta.Base = 2, 1
 	}

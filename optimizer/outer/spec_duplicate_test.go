@@ -13,7 +13,7 @@ import (
 
 // alike are parameters of a run in which copies weigh as one.
 func alike() outer.Params {
-	p := judged()
+	p := compared()
 	return p
 }
 
@@ -114,7 +114,7 @@ func specLittleNoise(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// specFarCopies: a copy outside of the committee is compared with an original in it, whichever comes first.
+// specFarCopies: a copy outside of the references is compared with an original in it, whichever comes first.
 func specFarCopies(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
 	p, f := alike(), fragment("a", 3000)
@@ -129,7 +129,7 @@ func specFarCopies(t *testing.T, s *spectest.Spec) {
 			t.Errorf("a copy of %d: weights %v", of, w)
 		}
 	}
-	if seen < 8 { // as many as the committee has, or all if the copy sits in it
+	if seen < 8 { // as many as the references has, or all if the copy sits in it
 		t.Errorf("%d of 11 copies are seen", seen)
 	}
 }
@@ -146,7 +146,7 @@ func specGuestCopies(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// specLiarsBetween: two liars of a committee of eight, whose deltas have something in common with all others but two
+// specLiarsBetween: two liars of a references of eight, whose deltas have something in common with all others but two
 // honest ones, take no weight from these two. Where there is little noise, these two have much in common.
 func specLiarsBetween(t *testing.T, s *spectest.Spec) {
 	byText(t, s)
