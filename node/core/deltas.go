@@ -95,7 +95,7 @@ func (m *Machine) check(h wire.Header) error {
 // refuse tells the core of spreading not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
-	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrLate, rounds.ErrBarred, rounds.ErrTwice, rounds.ErrRevoked} {
+	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrLate, rounds.ErrExcluded, rounds.ErrTwice, rounds.ErrRevoked} {
 		if errors.Is(err, passing) {
 			m.gossip.Settle(now, id, gossip.ErrUnwanted)
 			return
@@ -310,7 +310,7 @@ func (m *Machine) exclude(now Time, e wire.Equivocation, stored bool) bool {
 	case !stored && !m.knows(a) && !m.knows(b):
 		return false
 	}
-	m.rounds.Bar(now, p, r, outer.Author(e.A.Header.Author))
+	m.rounds.Exclude(now, p, r, outer.Author(e.A.Header.Author))
 	for _, id := range []wire.Digest{a, b} {
 		if known, _ := m.rounds.Fragment(p).Known(r, outer.ID(id)); m.knows(id) && !known {
 			delete(m.headers, id)

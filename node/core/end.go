@@ -83,7 +83,7 @@ func (m *Machine) tickEnd(now Time) {
 	if ready && !needed && !m.pause.resting {
 		m.doubt(now)
 	}
-	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.pause.on && !m.rounds.Barred(m.self)
+	may := m.cfg.Learner && ready && needed && !m.end.leaving && !m.pause.on && !m.rounds.Excluded(m.self)
 	if may != m.end.may {
 		m.end.may = may
 		m.emit(MayStep{Yes: may})
@@ -197,7 +197,7 @@ func (v View) State() wire.State {
 		return wire.Leaving
 	case v.m.join.phase != Ready:
 		return wire.Joining
-	case !v.m.cfg.Learner || v.m.rounds.Barred(v.m.self):
+	case !v.m.cfg.Learner || v.m.rounds.Excluded(v.m.self):
 		return wire.Observing
 	case !v.m.end.may:
 		return wire.Stopped

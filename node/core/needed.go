@@ -175,5 +175,5 @@ func (m *Machine) spent(fragment int, a outer.Author) bool {
 func (m *Machine) believes(id wire.PeerID) bool { return m.counts(id, m.heard.of(id)) }
 
 func (m *Machine) counts(id wire.PeerID, h heardAuthor) bool {
-	return h.believed && !m.guest(id) && !m.rounds.Barred(outer.Author(id))
+	return h.believed && !m.guest(id) && !m.rounds.Excluded(outer.Author(id))
 }

@@ -82,7 +82,7 @@ func TestGuestsAreNotExcluded(t *testing.T) {
 				m.Step(now, gossip.Received{From: wire.PeerID{9}, Message: wire.Message{Equivocation: &e}})
 			}
 			stored := slices.ContainsFunc(m.Effects(), func(e Effect) bool { _, is := e.(StoreEquivocation); return is })
-			if m.Rounds().Barred(outer.Author(e.A.Header.Author)) != c.excluded || !restart && stored != c.excluded {
+			if m.Rounds().Excluded(outer.Author(e.A.Header.Author)) != c.excluded || !restart && stored != c.excluded {
 				t.Errorf("%s, after a restart %v: stored %v", name, restart, stored)
 			}
 		}
@@ -110,7 +110,7 @@ func TestEquivocationThatIsUsedIsStored(t *testing.T) {
 	}
 	far := proof(m, 90, 1000)
 	says(wire.Message{Equivocation: &far})
-	if m.Rounds().Barred(outer.Author(far.A.Header.Author)) {
+	if m.Rounds().Excluded(outer.Author(far.A.Header.Author)) {
 		t.Error("a proof about a round far ahead is kept")
 	}
 	used := proof(m, 91, 1)
@@ -126,7 +126,7 @@ func TestEquivocationThatIsUsedIsStored(t *testing.T) {
 		m.Equivocation(now, e)
 	}
 	d := DeltaOf(used.A.Header.ID(m.cfg.Run), used.A.Header, nil)
-	if err := m.Rounds().Offer(now, d, true); !errors.Is(err, rounds.ErrBarred) {
+	if err := m.Rounds().Offer(now, d, true); !errors.Is(err, rounds.ErrExcluded) {
 		t.Errorf("after a restart a delta of its author is taken: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 	if g.was.Saved[0].Mark != 0 || g.was.Saved[1].Mark != 9 || !g.was.Marked() {
 		t.Errorf("marks %d %d", g.was.Saved[0].Mark, g.was.Saved[1].Mark)
 	}
-	want(t, "excluded", g.Machine().Rounds().Barred(outer.Author(wire.PeerIDOf(g.keys[2]))), true)
+	want(t, "excluded", g.Machine().Rounds().Excluded(outer.Author(wire.PeerIDOf(g.keys[2]))), true)
 }
 
 // credited records who has contributed, in the order in which it was told.

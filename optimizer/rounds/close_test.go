@@ -600,7 +600,7 @@ func TestInvalidIsForgotten(t *testing.T) {
 }
 
 // Equivocation proof leaves both deltas of an author out of the round, also when it is
-// closed. It bars new ones, except deltas that a peer holds in its set.
+// closed. It excludes new ones, except deltas that a peer holds in its set.
 func TestBar(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
@@ -608,22 +608,22 @@ func TestBar(t *testing.T) {
 	g.give(a, b)
 	g.after(g.p.GraceMaxMs)
 	g.expectClosed(1)
-	g.m.Bar(g.now, 0, 1, a.Author)
+	g.m.Exclude(g.now, 0, 1, a.Author)
 	g.after(g.p.GraceMaxMs)
 	if l, _ := g.m.Fragment(0).Link(1); !slices.Equal(l.Folded, []outer.ID{b.ID}) {
 		t.Fatalf("folded %x", l.Folded)
 	}
 	next := g.delta(a.Author, 0, 2)
-	g.want(g.offer(next), ErrBarred)
+	g.want(g.offer(next), ErrExcluded)
 	g.want(g.m.Offer(g.now, next, true), nil)
 	g.want(g.offer(g.delta(b.Author, 0, 2)), nil)
 }
 
-// The answer of a barred author is not waited for.
-func TestBarredAreNotExpected(t *testing.T) {
+// The answer of an excluded author is not waited for.
+func TestExcludedAreNotExpected(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
-	g.m.Bar(g.now, 0, 1, outer.Author{2})
+	g.m.Exclude(g.now, 0, 1, outer.Author{2})
 	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.step(2)
 	g.publish(0)

@@ -9,21 +9,21 @@ import (
 
 // Why a header is not taken.
 var (
-	ErrFinal   = errors.New("the round is final here: older than the window or than the oldest kept base")
-	ErrBarred  = errors.New("the author signed two deltas for one round")
-	ErrRevoked = errors.New("an owner of the run revoked the author")
-	ErrTwice   = errors.New("the author already has another delta in this round")
-	ErrLate    = errors.New("the round is closed here: a delta of a guest, or one after the end, comes by repair alone")
-	ErrFull    = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
-	ErrParked  = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
+	ErrFinal    = errors.New("the round is final here: older than the window or than the oldest kept base")
+	ErrExcluded = errors.New("the author signed two deltas for one round")
+	ErrRevoked  = errors.New("an owner of the run revoked the author")
+	ErrTwice    = errors.New("the author already has another delta in this round")
+	ErrLate     = errors.New("the round is closed here: a delta of a guest, or one after the end, comes by repair alone")
+	ErrFull     = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
+	ErrParked   = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
 // deltas are the deltas known of rounds above the base, and the equivocation proof against their authors.
 type deltas struct {
-	rounds map[uint32]*round
-	barred map[outer.Author][]uint32 // rounds for which there is equivocation proof against an author
-	most   int                       // deltas of members that a fold of one round takes
-	guests int                       // and of guests
+	rounds   map[uint32]*round
+	excluded map[outer.Author][]uint32 // rounds for which there is equivocation proof against an author
+	most     int                       // deltas of members that a fold of one round takes
+	guests   int                       // and of guests
 	// revoked are the names that the tip of the base and the sets above it revoke, ordered.
 	revoked []outer.Revoked
 	cache   struct {
@@ -151,9 +151,9 @@ func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
 		return ErrFinal
 	}
-	barred := m.barred[d.Author] && !repair || slices.Contains(f.deltas.barred[d.Author], d.Round)
-	if barred && !d.Revocation() && !d.Guest {
-		return ErrBarred
+	excluded := m.excluded[d.Author] && !repair || slices.Contains(f.deltas.excluded[d.Author], d.Round)
+	if excluded && !d.Revocation() && !d.Guest {
+		return ErrExcluded
 	}
 	if f.keptOut(d) {
 		return ErrRevoked
@@ -283,15 +283,15 @@ func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	}
 }
 
-// Bar takes equivocation proof that an author signed two deltas for one round. While the
+// Exclude takes equivocation proof that an author signed two deltas for one round. While the
 // round can still change both are left out of it; afterwards the author's new
 // deltas are. Nothing else decides it, as what is left out must be the same everywhere:
 // not how many were left out before, nor whether a payload came first.
-func (m *Machine) Bar(now Time, fragment int, rnd uint32, author outer.Author) {
+func (m *Machine) Exclude(now Time, fragment int, rnd uint32, author outer.Author) {
 	f := m.frags[fragment]
-	m.barred[author] = true
-	if !slices.Contains(f.deltas.barred[author], rnd) {
-		f.deltas.barred[author] = append(f.deltas.barred[author], rnd)
+	m.excluded[author] = true
+	if !slices.Contains(f.deltas.excluded[author], rnd) {
+		f.deltas.excluded[author] = append(f.deltas.excluded[author], rnd)
 	}
 	if r, ok := f.deltas.rounds[rnd]; ok && !m.final(f, rnd) {
 		r.out += r.leaveOut(func(e entry) bool { return e.delta.Author == author && !e.delta.Revocation() && !e.delta.Guest })

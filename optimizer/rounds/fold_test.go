@@ -159,7 +159,7 @@ func TestHeldTooLate(t *testing.T) {
 	g.close(5)
 	before := g.m.last(0)
 	g.held(late)
-	g.m.Bar(g.now, 0, 8, outer.Author{1})
+	g.m.Exclude(g.now, 0, 8, outer.Author{1})
 	g.after(g.p.GraceMaxMs)
 	if g.m.last(0) != before {
 		t.Fatal("a final round changed")

@@ -81,9 +81,9 @@ func TestBestOfTwoSets(t *testing.T) {
 // losses, equivocation proof, and restarts from what its disk has.
 type fullStory struct {
 	*rig
-	most   int
-	known  map[outer.ID]outer.Delta // on the disk
-	barred map[outer.Author]bool
+	most     int
+	known    map[outer.ID]outer.Delta // on the disk
+	excluded map[outer.Author]bool
 }
 
 func (s *fullStory) happens(t *rapid.T, d outer.Delta) {
@@ -105,7 +105,7 @@ func (s *fullStory) happens(t *rapid.T, d outer.Delta) {
 
 // comes brings a delta as repair does.
 func (s *fullStory) comes(d outer.Delta) {
-	if err := s.m.Offer(s.now, d, true); err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrBarred) && !errors.Is(err, ErrParked) && !errors.Is(err, ErrRevoked) {
+	if err := s.m.Offer(s.now, d, true); err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrExcluded) && !errors.Is(err, ErrParked) && !errors.Is(err, ErrRevoked) {
 		s.t.Fatalf("delta of round %d: %v", d.Round, err)
 	}
 	s.held(d)
@@ -119,9 +119,9 @@ func (s *fullStory) restart() {
 	closed := s.m.Fragment(0).Closed()
 	g := fullRig(s.t, s.p, s.most)
 	g.payloads, g.now = s.payloads, s.now
-	for a := range s.barred {
+	for a := range s.excluded {
 		for rnd := uint32(1); rnd <= 3; rnd++ {
-			g.m.Bar(g.now, 0, rnd, a)
+			g.m.Exclude(g.now, 0, rnd, a)
 		}
 	}
 	genesis := g.bases[0][0]
@@ -151,13 +151,13 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 		var all []outer.Delta
 		var bad []outer.Author
 		tell := func() *fullStory {
-			s := &fullStory{rig: fullRig(t, p, most), most: most, known: map[outer.ID]outer.Delta{}, barred: map[outer.Author]bool{}}
+			s := &fullStory{rig: fullRig(t, p, most), most: most, known: map[outer.ID]outer.Delta{}, excluded: map[outer.Author]bool{}}
 			if all == nil {
 				for rnd := uint32(1); rnd <= rounds; rnd++ {
 					all = append(all, s.crowd(7, rnd)...)
 				}
 				all = append(all, s.drawWords(t, all)...)
-				bad = []outer.Author{all[0].Author, all[3].Author}[:rapid.IntRange(0, 2).Draw(t, "barred")]
+				bad = []outer.Author{all[0].Author, all[3].Author}[:rapid.IntRange(0, 2).Draw(t, "excluded")]
 			}
 			for _, d := range all {
 				if s.delta(d.Author, 0, d.Round); d.Revocation() {
@@ -167,7 +167,7 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 			for i, d := range rapid.Permutation(all).Draw(t, "order") {
 				s.happens(t, d)
 				if i < len(bad) {
-					s.bar(bad[i])
+					s.exclude(bad[i])
 				}
 			}
 			for _, d := range all { // repair brings what is missing
@@ -211,11 +211,11 @@ func (s *fullStory) drawWords(t *rapid.T, all []outer.Delta) (words []outer.Delt
 	return words
 }
 
-// bar leaves an author out of all rounds.
-func (s *fullStory) bar(a outer.Author) {
-	s.barred[a] = true
+// exclude leaves an author out of all rounds.
+func (s *fullStory) exclude(a outer.Author) {
+	s.excluded[a] = true
 	for rnd := uint32(1); rnd <= 3; rnd++ {
-		s.m.Bar(s.now, 0, rnd, a)
+		s.m.Exclude(s.now, 0, rnd, a)
 	}
 	for id, d := range s.known {
 		if d.Author == a {
@@ -287,7 +287,7 @@ func TestOwnDeltaOfAFullRound(t *testing.T) {
 	g.step(p.H)
 	d := g.publish(0)
 	g.after(p.GraceMaxMs)
-	g.m.Bar(g.now, 0, 1, first[1].Author)
+	g.m.Exclude(g.now, 0, 1, first[1].Author)
 	g.drain()
 	g.after(p.GraceMaxMs)
 	if last := g.lastAdopt(); len(last.Changes) != 1 || last.Changes[0].Fate != outer.Folded || !slices.Contains(idsOf(g.m.Fragment(0).Set(1)), d.ID) {
@@ -349,18 +349,18 @@ func TestEquivocationBeforeOrAfterThePayload(t *testing.T) {
 		d := g.delta(outer.Author{9}, 0, 1)
 		for _, d := range g.crowd(maxEntries+100, 1) {
 			g.want(g.m.Offer(g.now, d, true), nil)
-			g.m.Bar(g.now, 0, 1, d.Author)
+			g.m.Exclude(g.now, 0, 1, d.Author)
 		}
 		g.want(g.m.Offer(g.now, d, true), nil)
 		if first {
-			g.m.Bar(g.now, 0, 1, d.Author)
+			g.m.Exclude(g.now, 0, 1, d.Author)
 			g.m.Payload(g.now, 0, 1, d.ID, PayloadHeld)
-			g.want(g.m.Offer(g.now, d, true), ErrBarred)
+			g.want(g.m.Offer(g.now, d, true), ErrExcluded)
 		} else {
 			g.held(d)
-			g.m.Bar(g.now, 0, 1, d.Author)
+			g.m.Exclude(g.now, 0, 1, d.Author)
 		}
-		if set := g.m.Fragment(0).Set(1); !g.m.Barred(d.Author) || len(set) != 0 {
+		if set := g.m.Fragment(0).Set(1); !g.m.Excluded(d.Author) || len(set) != 0 {
 			t.Errorf("equivocation proof first %v: the set has %d deltas", first, len(set))
 		}
 	}

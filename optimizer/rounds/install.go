@@ -101,7 +101,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 	f.chain.base = f.chain.bases[0]
 	f.own.mark = s.Mark
 	for _, d := range s.Held {
-		if d.Round > f.chain.base && (d.Guest || !slices.Contains(f.deltas.barred[d.Author], d.Round)) {
+		if d.Round > f.chain.base && (d.Guest || !slices.Contains(f.deltas.excluded[d.Author], d.Round)) {
 			r := f.deltas.round(d.Round)
 			if !d.Guest {
 				r.proposed = now

@@ -354,7 +354,7 @@ func TestRestoreWithEquivocation(t *testing.T) {
 	g.after(g.p.GraceMaxMs)
 	h := newRig(t, g.p)
 	h.now, h.payloads, h.bases = g.now+5, g.payloads, g.bases
-	h.m.Bar(h.now, 0, 6, outer.Author{2})
+	h.m.Exclude(h.now, 0, 6, outer.Author{2})
 	h.m.Restore(h.now, 0, g.restored())
 	h.drain()
 	h.after(h.p.GraceMaxMs)
@@ -364,7 +364,7 @@ func TestRestoreWithEquivocation(t *testing.T) {
 		}
 	}
 	h.sameAsReplay()
-	h.want(h.m.Offer(h.now, g.delta(outer.Author{2}, 0, 6), true), ErrBarred)
+	h.want(h.m.Offer(h.now, g.delta(outer.Author{2}, 0, 6), true), ErrExcluded)
 }
 
 // Bases from before the history cannot be linked to it and are not used.

@@ -238,7 +238,7 @@ func TestSettle(t *testing.T) {
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Folded), []uint64{1}) || a.Seqs(outer.Unfolded) != nil || a.Seqs(outer.Returned) != nil {
 		t.Fatalf("a folded own delta: %+v", a)
 	}
-	g.m.Bar(g.now, 0, 1, self) // as if another device had used the key
+	g.m.Exclude(g.now, 0, 1, self) // as if another device had used the key
 	g.drain()
 	g.after(g.p.GraceMaxMs)
 	if a := g.lastAdopt(); !slices.Equal(a.Seqs(outer.Unfolded), []uint64{1}) || a.Seqs(outer.Folded) != nil {
@@ -276,14 +276,14 @@ func TestFoldedOwnDeltaIsForgottenWhenFinal(t *testing.T) {
 	}
 }
 
-// A barred learner publishes no more and holds up nobody's end.
-func TestBarredSelfIsSilent(t *testing.T) {
+// An excluded learner publishes no more and holds up nobody's end.
+func TestExcludedSelfIsSilent(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	g.m.Bar(g.now, 0, 1, self)
+	g.m.Exclude(g.now, 0, 1, self)
 	g.step(20)
 	g.expectDrafts()
 	if !g.m.Status().Flushed {
-		t.Fatal("a barred learner waits to publish")
+		t.Fatal("an excluded learner waits to publish")
 	}
 }
 

@@ -187,8 +187,8 @@ func TestAccountOfRoundsAndLearner(t *testing.T) {
 				c.m.SetStopped(c.now, rapid.Bool().Draw(t, "stopped"), rapid.Bool().Draw(t, "flush"))
 				c.drain()
 			},
-			"bar": func(t *rapid.T) {
-				c.m.Bar(c.now, 0, c.m.Fragment(0).Closed(), outer.Author{1, byte(c.peers)})
+			"exclude": func(t *rapid.T) {
+				c.m.Exclude(c.now, 0, c.m.Fragment(0).Closed(), outer.Author{1, byte(c.peers)})
 				c.drain()
 			},
 			"tips": c.takeTips,

@@ -33,7 +33,7 @@ type Machine struct {
 	hold         bool // publish nothing
 	stopped      bool // steps no more
 	flush        bool // publish whatever is unpublished, H or not
-	barred       map[outer.Author]bool
+	excluded     map[outer.Author]bool
 }
 
 // Config is what a machine goes by.
@@ -66,11 +66,11 @@ type Config struct {
 func New(cfg Config, tips []*outer.Tip) *Machine {
 	m := &Machine{
 		p: cfg.Params, run: cfg.Run, self: cfg.Self, learner: cfg.Learner, closedByMost: cfg.ClosedByMost, spentElse: cfg.Spent, invites: cfg.Invites, guest: cfg.Guest,
-		barred: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
+		excluded: map[outer.Author]bool{}, late: lateness{self: cfg.Self},
 		plan: planning{Plan: Plan{Steps: cfg.Params.H, Common: cfg.Params.H}},
 	}
 	for i, t := range tips {
-		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, barred: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: max(1, cfg.Params.LearnersPerRound/guestPart)}}
+		f := &fragment{index: i, deltas: deltas{rounds: map[uint32]*round{}, excluded: map[outer.Author][]uint32{}, most: cmp.Or(cfg.MostDeltas, maxEntries), guests: max(1, cfg.Params.LearnersPerRound/guestPart)}}
 		f.reset(t, []outer.Link{{Round: t.Round, Chain: t.Chain, State: t.State, Tokens: t.Tokens, EndRound: t.EndRound}})
 		f.learn.since = i * m.p.H / m.p.Fragments
 		f.learn.opened = f.learn.since
@@ -125,9 +125,9 @@ func (m *Machine) advance(now Time, f *fragment) {
 // Fragments is the number of fragments.
 func (m *Machine) Fragments() int { return len(m.frags) }
 
-// Barred says that there is equivocation proof against an author, so that its new deltas
+// Excluded says that there is equivocation proof against an author, so that its new deltas
 // are not taken.
-func (m *Machine) Barred(a outer.Author) bool { return m.barred[a] }
+func (m *Machine) Excluded(a outer.Author) bool { return m.excluded[a] }
 
 // Sizes calls each with the most deltas that a round has, as R-13 counts them, and the
 // constant that bounds them. A learner's own finds room in a full round.

@@ -47,13 +47,13 @@ func (g *rig) deliver(t *rapid.T, deltas, equivocation []outer.Delta, rounds uin
 			queue = append(queue, arrival{0, d}, arrival{1, d})
 		}
 	}
-	barred := map[outer.ID]bool{}
+	excluded := map[outer.ID]bool{}
 	for _, a := range rapid.Permutation(queue).Draw(t, "order") {
 		switch {
 		case a.kind == 2:
-			barred[a.delta.ID] = true
-			g.m.Bar(g.now, 0, a.delta.Round, a.delta.Author)
-		case a.kind == 0 && !barred[a.delta.ID]:
+			excluded[a.delta.ID] = true
+			g.m.Exclude(g.now, 0, a.delta.Round, a.delta.Author)
+		case a.kind == 0 && !excluded[a.delta.ID]:
 			g.offerAnyhow(a.delta)
 		case a.kind == 1:
 			g.m.Payload(g.now, 0, a.delta.Round, a.delta.ID, PayloadHeld)

@@ -55,7 +55,7 @@ func (f *fragment) keptOut(d outer.Delta) bool {
 func (m *Machine) silenced(f *fragment, a outer.Author) bool {
 	table := f.deltas.revoked
 	switch {
-	case m.barred[a]:
+	case m.excluded[a]:
 		return true
 	case len(table) == 0:
 		return false

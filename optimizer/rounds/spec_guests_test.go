@@ -165,7 +165,7 @@ func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 			t.Fatalf("%+v: %v", d, err)
 		}
 	}
-	r.m.Bar(r.now, 0, 1, own.Author)
+	r.m.Exclude(r.now, 0, 1, own.Author)
 	if set := r.m.Fragment(0).Set(1); len(set) != 2 || !set[0].Guest || !set[1].Guest {
 		t.Errorf("the set is %+v", set)
 	}

@@ -107,7 +107,7 @@ func TestRevocationBesideDeltas(t *testing.T) {
 		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
 			t.Errorf("word first %v: the set is of %v", wordFirst, got)
 		}
-		r.m.Bar(r.now, 0, 1, outer.Author{240})
+		r.m.Exclude(r.now, 0, 1, outer.Author{240})
 		if err := r.give(r.word([32]byte{6}, 1), false); err != nil {
 			t.Errorf("after equivocation proof: %v", err)
 		}

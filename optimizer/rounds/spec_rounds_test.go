@@ -20,10 +20,10 @@ func TestSpecRounds(t *testing.T) {
 		"R-1": specInTurn, "R-1.2": specLate, "R-1.3": specSetOf, "R-2": specMinRound, "R-3": specCloses, "R-3.2": specClosesAtOnce, "R-3.3": specAwaited,
 		"R-4": specFinal, "R-4.2": specFinalRefused, "R-4.3": specInvalidOffered, "R-5": specOpen, "R-6": specParked, "R-6.2": specParkedByRepair, "R-6.3": specParkedMost,
 		"R-6.4": specParkedByGossip, "R-6.5": specGuestsInTime, "R-9.3": specGuestAnswers, "R-13.7": specGuestsSought, "R-13.8": specGuestsUnheld, "R-14.3": specGuestsCloseNothing, "R-15.3": specGuestAnswers,
-		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specBarred, "R-8.2": specBarredElsewhere, "R-9": specAllAnswer, "R-9.2": specLearnersPerRound,
+		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specExcluded, "R-8.2": specExcludedElsewhere, "R-9": specAllAnswer, "R-9.2": specLearnersPerRound,
 		"R-10": specLink, "R-11": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": func(t *testing.T, s *spectest.Spec) { specCounts(t, s); specGuestsRoom(t, s) }, "R-13.2": specPlaces, "R-13.3": spectest.All(specBehind, specGuestsRoom),
-		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specBarredCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specExcludedCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 		"R-20": specKeptOut, "R-20.2": specManyRevocations,
 		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan,
@@ -368,25 +368,25 @@ func specSecond(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-func specBarred(t *testing.T, _ *spectest.Spec) {
+func specExcluded(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	r.take(1, 1)
 	r.take(2, 1)
-	r.m.Bar(r.now, 0, 1, outer.Author{2})
+	r.m.Exclude(r.now, 0, 1, outer.Author{2})
 	r.execute()
 	if set := r.m.Fragment(0).Set(1); len(set) != 1 || set[0].Author != (outer.Author{1}) {
 		t.Errorf("the set is %v", set)
 	}
-	r.refusedWith(rounds.ErrBarred, r.delta(2, 1), true)
-	r.refusedWith(rounds.ErrBarred, r.delta(2, 1), false)
+	r.refusedWith(rounds.ErrExcluded, r.delta(2, 1), true)
+	r.refusedWith(rounds.ErrExcluded, r.delta(2, 1), false)
 }
 
-func specBarredElsewhere(t *testing.T, _ *spectest.Spec) {
+func specExcludedElsewhere(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
-	r.m.Bar(r.now, 0, 1, outer.Author{2})
-	r.refusedWith(rounds.ErrBarred, r.delta(2, 2), false)
+	r.m.Exclude(r.now, 0, 1, outer.Author{2})
+	r.refusedWith(rounds.ErrExcluded, r.delta(2, 2), false)
 	r.refusedWith(nil, r.delta(2, 2), true)
 }
 
@@ -424,12 +424,12 @@ func (r *world) own(value byte, round uint32) outer.Delta {
 	return d
 }
 
-// specSigned has what a learner signed barred, which does not let it sign again.
+// specSigned has what a learner signed excluded, which does not let it sign again.
 func specSigned(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
 	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
-	r.m.Bar(r.now, 0, 1, self)
+	r.m.Exclude(r.now, 0, 1, self)
 	for range 10 * r.p.H {
 		r.m.Stepped(r.now, 1)
 	}
@@ -558,10 +558,10 @@ func specForgets(t *testing.T, _ *spectest.Spec) {
 }
 
 // Keys that sign twice leave no room for others.
-func specBarredCount(t *testing.T, _ *spectest.Spec) {
+func specExcludedCount(t *testing.T, _ *spectest.Spec) {
 	r, n := newWorld(t, nil), 0
 	for ; r.m.Offer(r.now, r.manyth(n), false) == nil && n < 2000; n++ {
-		r.m.Bar(r.now, 0, 1, r.manyth(n).Author)
+		r.m.Exclude(r.now, 0, 1, r.manyth(n).Author)
 	}
 	if n != 512 {
 		t.Errorf("%d headers of keys that signed twice by gossip", n)
@@ -641,7 +641,7 @@ func specSetOf(t *testing.T, s *spectest.Spec) {
 	if got := authors(); !slices.Equal(got, []byte{1, 3}) {
 		t.Errorf("the set has authors %d", got)
 	}
-	r.m.Bar(r.now, 0, 1, outer.Author{3})
+	r.m.Exclude(r.now, 0, 1, outer.Author{3})
 	r.execute()
 	if got := authors(); !slices.Equal(got, []byte{1}) {
 		t.Errorf("with equivocation proof against 3 the set has authors %d", got)

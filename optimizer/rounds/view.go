@@ -92,7 +92,7 @@ func (v View) Known(rnd uint32, id outer.ID) (known, held bool) {
 func (v View) Pending() (steps uint32, tokens uint64) { return v.f.learn.pending, v.f.learn.unsent }
 
 // Promised are the tokens of Pending that this learner will be able to publish:
-// none of a guest, none where it is barred or the fragment is over, and none where it signed
+// none of a guest, none where it is excluded or the fragment is over, and none where it signed
 // rounds far ahead of the open one (on a chain that it left), which others have
 // to close first.
 func (v View) Promised() uint64 {

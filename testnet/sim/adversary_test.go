@@ -527,7 +527,7 @@ func (c cost) above(calm cost) (what []error) {
 // dishonoured are the honest nodes that this one excludes or marks.
 func (n *Node) dishonoured() (what []error) {
 	for _, other := range n.w.alive() {
-		if n.machine.Rounds().Barred(other.id) {
+		if n.machine.Rounds().Excluded(other.id) {
 			what = append(what, fmt.Errorf("node %d excludes node %d", n.index, other.index))
 		}
 	}

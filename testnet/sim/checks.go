@@ -324,7 +324,7 @@ const (
 
 func (w *World) checkIdle(n *Node) {
 	r := n.machine.Rounds()
-	idle := !n.spec.Observer && n.machine.View().Phase() == core.Ready && !n.may && !n.left && !n.machine.View().Paused() && !n.machine.View().ComesBack() && !r.Barred(n.id) && !r.Status().Ended
+	idle := !n.spec.Observer && n.machine.View().Phase() == core.Ready && !n.may && !n.left && !n.machine.View().Paused() && !n.machine.View().ComesBack() && !r.Excluded(n.id) && !r.Status().Ended
 	if !idle {
 		n.idleFrom = 0
 		return

@@ -121,7 +121,7 @@ func TestBarredLearner(t *testing.T) {
 		o.spreads(w.nodes[(i+1)%3], wire.EncodeEquivocation(wire.Equivocation{A: a, B: o.signs(h, w.payload(1))}))
 		w.Finish()
 		for _, n := range w.nodes {
-			if !n.machine.Rounds().Barred(o.id) {
+			if !n.machine.Rounds().Excluded(o.id) {
 				t.Errorf("node %d does not exclude node %d", n.index, i)
 			}
 		}

@@ -87,7 +87,7 @@ func (n *Node) report(folded []uint64) Report {
 		}
 	}
 	for _, p := range n.w.nodes {
-		if n.machine.Rounds().Barred(p.id) {
+		if n.machine.Rounds().Excluded(p.id) {
 			r.Excludes = append(r.Excludes, p.index)
 		}
 	}

@@ -58,7 +58,7 @@ func All() []Mutant {
 			{In: "shareOut", Old: "capShares(members, p.shareCaps(members, deltas))"},
 		}},
 		{"equivocation proof ignored", "equivocator", []Edit{
-			{In: "Machine.Bar", Old: "e.delta.Author == author", New: "false"},
+			{In: "Machine.Exclude", Old: "e.delta.Author == author", New: "false"},
 		}},
 		{"payload unchecked", "wrong-payloads", []Edit{
 			{In: "pull.came", Old: "bad != nil", New: "false && bad != nil"},
@@ -125,7 +125,7 @@ func All() []Mutant {
 			{In: "Limiter.charge", Old: "uses > 0", New: "false"},
 		}},
 		{"copies count as work", "copies", []Edit{
-			{In: "agreeing.alike", New: "if i == j { return 1 }; return 0"},
+			{In: "comparison.between", New: "if i == j { return 1 }; return 0"},
 		}},
 	}
 }
