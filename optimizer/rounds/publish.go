@@ -39,12 +39,12 @@ func (m *Machine) next(f *fragment) uint32 {
 // open says whether this learner may sign a delta for the fragment's next
 // round: it has not yet, and the round is not past the end of the run.
 func (m *Machine) open(f *fragment) bool {
-	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.silenced(f, m.self)
+	return !f.chain.last().Ended() && m.next(f) > f.own.mark && !m.muted(f, m.self)
 }
 
 // over says that the fragment takes no further delta of this learner.
 func (m *Machine) over(f *fragment) bool {
-	if m.silenced(f, m.self) {
+	if m.muted(f, m.self) {
 		return true
 	}
 	end := f.chain.last().EndRound

@@ -50,9 +50,9 @@ func (f *fragment) keptOut(d outer.Delta) bool {
 	return at != 0 && d.Round >= at
 }
 
-// silenced says whether nothing that an author publishes for a fragment is taken any more: it
+// muted says whether nothing that an author publishes for a fragment is taken any more: it
 // signed two deltas for a round, or is revoked, or so are all invites by which it came.
-func (m *Machine) silenced(f *fragment, a outer.Author) bool {
+func (m *Machine) muted(f *fragment, a outer.Author) bool {
 	table := f.deltas.revoked
 	switch {
 	case m.excluded[a]:

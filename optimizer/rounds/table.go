@@ -92,7 +92,7 @@ var awaiting = [...]struct {
 	when  func(m *Machine, f *fragment, r *round, a outer.Author) bool
 }{
 	// Nothing that it signs is taken any more.
-	{"silenced", false, func(m *Machine, f *fragment, _ *round, a outer.Author) bool { return m.silenced(f, a) }},
+	{"muted", false, func(m *Machine, f *fragment, _ *round, a outer.Author) bool { return m.muted(f, a) }},
 	{"held", false, func(_ *Machine, _ *fragment, r *round, a outer.Author) bool { return r.holds(a) }},
 	// It steps no more, and all that it made is announced.
 	{"spent", false, func(m *Machine, f *fragment, r *round, a outer.Author) bool { return m.spent(f, r, a) }},

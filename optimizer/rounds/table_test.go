@@ -33,7 +33,7 @@ var closingRows = []row{
 
 // awaitingRows has one for each row of the table that says whom a round waits for.
 var awaitingRows = []row{
-	{"silenced", rowSilenced},
+	{"muted", rowMuted},
 	{"held", rowHeld},
 	{"spent", rowSpent},
 	{"announced", rowAnnounced},
@@ -285,8 +285,8 @@ func TestReasonsHaveWords(t *testing.T) {
 	}
 }
 
-// rowSilenced has a round wait for an author until it is revoked, or signed twice.
-func rowSilenced(t *testing.T) {
+// rowMuted has a round wait for an author until it is revoked, or signed twice.
+func rowMuted(t *testing.T) {
 	for name, silence := range map[string]func(r *world){
 		"revoked":  func(r *world) { r.refusedWith(nil, r.word([32]byte{3}, 1), false) },
 		"excluded": func(r *world) { r.m.Exclude(r.now, 0, 9, outer.Author{3}) },
