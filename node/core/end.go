@@ -186,7 +186,7 @@ const lastTimes = 3
 // long says that a time is as long as so many heartbeat periods, and as deltas may be under way:
 // one of usual size at usual times, or one of each fragment over the thinnest uplink.
 func (m *Machine) long(still Time, periods int64) bool {
-	way := max(min(m.rounds.Patience(), m.cfg.Params.GraceMaxMs), lastTimes*m.cache.sweepMs)
+	way := max(min(m.rounds.GraceLimit(), m.cfg.Params.GraceMaxMs), lastTimes*m.cache.sweepMs)
 	return still >= max(periods*m.gossip.HeartbeatPeriodMs(), way)
 }
 

@@ -183,30 +183,30 @@ func (m *Machine) grace() Time {
 // for a delta that does not come: with less, all of the first round would be late and folded again.
 func (m *Machine) unmeasured() Time {
 	if m.p.SweepMs() > 0 {
-		return m.Patience()
+		return m.GraceLimit()
 	}
-	return leastPatienceMs
+	return leastLimitMs
 }
 
-// Bounds of patience, beside genesis' GraceMaxMs.
+// Bounds of the grace limit, beside genesis' GraceMaxMs.
 const (
-	// patienceLate is how many times what deltas usually take one may take.
-	patienceLate = 8
-	// leastPatienceMs is a few heartbeat periods: what is seldom is not missed for a moment's load.
-	leastPatienceMs = 5_000
+	// limitTimes is how many times what deltas usually take one may take.
+	limitTimes = 8
+	// leastLimitMs is a few heartbeat periods: what is seldom is not missed for a moment's load.
+	leastLimitMs = 5_000
 )
 
-// Patience is how long in milliseconds a round may stay open for a delta that does not
+// GraceLimit is how long in milliseconds a round may stay open for a delta that does not
 // come, and a delta may wait for somebody to take it: many times what deltas take on these
 // links, and no longer than genesis allows. Before something came of each learner it is at least what
 // the links take that the run was made for.
-func (m *Machine) Patience() Time {
-	least := Time(leastPatienceMs)
+func (m *Machine) GraceLimit() Time {
+	least := Time(leastLimitMs)
 	if sweep := m.p.SweepMs(); sweep > least && m.late.unmeasured(m.peerList.training) {
 		least = sweep
 	}
 	usual := max(m.p.GraceMinMs, 2*m.steps.interval(), m.late.worst(), m.late.way(m.others()))
-	return min(m.p.GraceMaxMs, max(least, patienceLate*usual, m.late.between()*graceShareNum/graceShareDen))
+	return min(m.p.GraceMaxMs, max(least, limitTimes*usual, m.late.between()*graceShareNum/graceShareDen))
 }
 
 // Rested says that the rounds of this node stood still until now, as its owner had it

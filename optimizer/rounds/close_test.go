@@ -55,7 +55,7 @@ func TestGraceOfUnknownLearners(t *testing.T) {
 	g := newRig(t, p)
 	g.unknown(1, 2)
 	g.measured(1)
-	if got := g.m.grace(); got != leastPatienceMs {
+	if got := g.m.grace(); got != leastLimitMs {
 		t.Errorf("grace %d while nothing is known of one", got)
 	}
 	g.measured(2)
@@ -72,8 +72,8 @@ func TestGraceOfLongRounds(t *testing.T) {
 		p.GraceMaxMs = most
 		g := newRig(t, p)
 		g.unknown(1, 2)
-		if grace, patience := g.m.grace(), g.m.Patience(); grace != max(sweep, leastPatienceMs) || patience != max(sweep, leastPatienceMs) {
-			t.Errorf("rounds of %d ms: grace %d, patience %d while nothing is known", most, grace, patience)
+		if grace, limit := g.m.grace(), g.m.GraceLimit(); grace != max(sweep, leastLimitMs) || limit != max(sweep, leastLimitMs) {
+			t.Errorf("rounds of %d ms: grace %d, limit %d while nothing is known", most, grace, limit)
 		}
 		g.measured(1, 2)
 		if got := g.m.grace(); got != max(sweep, p.GraceMinMs) {

@@ -49,7 +49,7 @@ func (m *Machine) stuck(f *fragment) bool {
 func (m *Machine) stuckTooLong(now Time, f *fragment) bool {
 	groups := max(1, (len(m.peerList.training)+m.p.LearnersPerRound-1)/m.p.LearnersPerRound)
 	return m.stuck(f) && (f.learn.opened >= stuckAfter*m.plan.Common*groups ||
-		m.publishesLast(f) && f.learn.stuckAt != 0 && now-f.learn.stuckAt >= m.Patience())
+		m.publishesLast(f) && f.learn.stuckAt != 0 && now-f.learn.stuckAt >= m.GraceLimit())
 }
 
 // publishesLast says that the learner steps no more and has something to publish.

@@ -41,9 +41,9 @@ func (o *own) allHanded(now Time, graceMax Time, unwanted func(ownDelta) bool) b
 // unhanded counts the own deltas that nobody took yet. After so long nobody wants one: it
 // came with a snapshot, or its author is excluded there. It must not stop those after it. Nor must
 // one that is unwanted, as its round is full.
-func (o *own) unhanded(now, patience Time, unwanted func(ownDelta) bool) (n int) {
+func (o *own) unhanded(now, limit Time, unwanted func(ownDelta) bool) (n int) {
 	for _, d := range o.list {
-		if !d.handed && now-d.at < patience && !unwanted(d) {
+		if !d.handed && now-d.at < limit && !unwanted(d) {
 			n++
 		}
 	}

@@ -205,21 +205,21 @@ func TestThinLinkLeavesRoundsOut(t *testing.T) {
 	}
 }
 
-// Patience follows what deltas take, within its bounds.
-func TestPatience(t *testing.T) {
+// The grace limit follows what deltas take, within its bounds.
+func TestGraceLimit(t *testing.T) {
 	p := roundsParams(1)
 	p.GraceMaxMs = 120_000
 	g := newRig(t, p)
-	if got := g.m.Patience(); got != leastPatienceMs {
+	if got := g.m.GraceLimit(); got != leastLimitMs {
 		t.Errorf("%d ms before anything was measured", got)
 	}
 	g.unknown(1)
 	g.m.late.observe(outer.Author{1}, 4000)
-	if got := g.m.Patience(); got != patienceLate*4000*lateMarginNum/lateMarginDen {
+	if got := g.m.GraceLimit(); got != limitTimes*4000*lateMarginNum/lateMarginDen {
 		t.Errorf("%d ms where deltas take 4 s", got)
 	}
 	g.m.late.observe(outer.Author{1}, math.MaxInt32)
-	if got := g.m.Patience(); got != p.GraceMaxMs {
+	if got := g.m.GraceLimit(); got != p.GraceMaxMs {
 		t.Errorf("%d ms, genesis allows %d", got, p.GraceMaxMs)
 	}
 }

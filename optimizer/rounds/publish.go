@@ -55,7 +55,7 @@ func (m *Machine) over(f *fragment) bool {
 // longer than a round stays open or their way over the own link takes. A learner without
 // peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.Patience(), m.plan.sweep), f.standsAside) >= maxUnsent
+	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.GraceLimit(), m.plan.sweep), f.standsAside) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round

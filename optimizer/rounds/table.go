@@ -20,7 +20,7 @@ const (
 	LeftOut
 	NoBell
 	Answered
-	PatienceOver
+	LimitOver
 	Leaving
 	TooFew
 	InGrace
@@ -66,7 +66,7 @@ var closing = [...]struct {
 	Answered: {"answered", closes, func(m *Machine, _ Time, f *fragment) bool { return m.answered(f) },
 		"all that were called have answered"},
 	// A hung peer stalls nothing, and a proposal whose payload never comes ends in an empty round.
-	PatienceOver: {"patience over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.Patience() },
+	LimitOver: {"limit over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.GraceLimit() },
 		"waited in vain for %s"},
 	// Who steps no more gains nothing by a close without the last deltas of the others.
 	Leaving: {"leaving", waits, func(m *Machine, _ Time, _ *fragment) bool { return m.stopped },
@@ -145,10 +145,10 @@ func (m *Machine) whyOf(now Time, f *fragment, r Reason) Why {
 		w.Waited = now - f.proposal.at
 	}
 	switch r {
-	case PatienceOver, Leaving, TooFew:
-		w.Most = m.Patience()
+	case LimitOver, Leaving, TooFew:
+		w.Most = m.GraceLimit()
 	case InGrace, GraceOver:
-		w.Most = min(m.Patience(), max(m.p.GraceMinMs, m.grace()))
+		w.Most = min(m.GraceLimit(), max(m.p.GraceMinMs, m.grace()))
 	default:
 		return w
 	}

@@ -24,7 +24,7 @@ var closingRows = []row{
 	{"left out", rowLeftOut},
 	{"no proposal", rowNoProposal},
 	{"answered", rowAnswered},
-	{"patience over", rowPatienceOver},
+	{"limit over", rowLimitOver},
 	{"leaving", rowLeaving},
 	{"too few", rowTooFew},
 	{"grace", rowGrace},
@@ -212,8 +212,8 @@ func rowAnswered(t *testing.T) {
 	r.wantsClosed(3, rounds.Answered)
 }
 
-// rowPatienceOver: a proposal whose payload never comes.
-func rowPatienceOver(t *testing.T) {
+// rowLimitOver: a proposal whose payload never comes.
+func rowLimitOver(t *testing.T) {
 	r := measured(t, func(p *outer.Params) { p.Quorum = 2 }, 1, 2)
 	r.take(2, 3)
 	if err := r.m.Offer(r.now, r.delta(1, 3), false); err != nil {
@@ -222,7 +222,7 @@ func rowPatienceOver(t *testing.T) {
 	r.pass(r.p.GraceMaxMs - 1)
 	r.wants(2, rounds.TooFew)
 	r.pass(1)
-	if w := r.wantsClosed(3, rounds.PatienceOver); w.Waited != r.p.GraceMaxMs || w.Most != r.p.GraceMaxMs || w.For != (outer.Author{1}) {
+	if w := r.wantsClosed(3, rounds.LimitOver); w.Waited != r.p.GraceMaxMs || w.Most != r.p.GraceMaxMs || w.For != (outer.Author{1}) {
 		t.Errorf("it waited %d ms of %d for %d", w.Waited, w.Most, w.For[0])
 	}
 }

@@ -142,7 +142,7 @@ func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (p
 // likely says whether a delta that is not held comes soon: a proposal of its author rang not
 // long ago, and its payload before came.
 func (m *Machine) likely(now Time, r *round, e entry) bool {
-	return e.trusted && now-r.proposed < m.Patience()
+	return e.trusted && now-r.proposed < m.GraceLimit()
 }
 
 // unlinked calls each with the rounds of the window and their deltas that no link names, those parked ahead
