@@ -188,7 +188,7 @@ func TestStatusOfAnOpenRound(t *testing.T) {
 	p.Codec = codec.F32
 	f := outer.Fragment{Tensors: []outer.Tensor{{Name: "w", Len: 1}}, Len: 1}
 	m := rounds.New(rounds.Config{Params: p}, []*outer.Tip{outer.Genesis(f, []float32{0}, p)})
-	if got, want := openStatus(m.Fragment(0), 1000), (status.Open{Round: 1, Why: "no proposal", Text: "waits for a learner to ring"}); got != want {
+	if got, want := openStatus(m.Fragment(0), 1000), (status.Open{Round: 1, Why: "no proposal", Text: "waits for a learner to propose it"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.SetLive([]outer.Author{{1}, {2}})

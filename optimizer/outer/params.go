@@ -32,10 +32,10 @@ type Params struct {
 	// Fragments is P, the number of fragments. More of them smooth the traffic, fewer
 	// make larger and rarer deltas.
 	Fragments int
-	// H is the number of inner steps after which a learner rings. Small H is better for
+	// H is the number of inner steps after which a learner proposes a round. Small H is better for
 	// the loss and costs bandwidth in inverse proportion.
 	H int
-	// HMin is the number of inner steps with which a learner answers a bell, at most H.
+	// HMin is the number of inner steps with which a learner publishes in a round, at most H.
 	// Shorter deltas are mostly noise for their bytes.
 	HMin int
 

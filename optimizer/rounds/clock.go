@@ -8,7 +8,7 @@ import (
 )
 
 // Grace is at most graceShareNum/graceShareDen of the time between two proposals
-// of a fragment: a round must be over well before the next one rings. Unless links
+// of a fragment: a round must be over well before the next one is proposed. Unless links
 // take longer: see lateness.way.
 const (
 	graceShareNum = 1
@@ -34,7 +34,7 @@ const (
 )
 
 // lateness keeps moving averages of how late each author's deltas arrive
-// after the bell, and of the time between two proposals of a fragment.
+// after the proposal, and of the time between two proposals of a fragment.
 type lateness struct {
 	self         outer.Author
 	byAuthor     map[outer.Author]Time // live ones only
@@ -67,7 +67,7 @@ func (l *lateness) observe(a outer.Author, late Time) {
 	}
 }
 
-// observeWay takes the lateness of a delta that was ready when the proposal rang: what it
+// observeWay takes the lateness of a delta that was ready when the round was proposed: what it
 // took is the way of the proposal and its own.
 func (l *lateness) observeWay(a outer.Author, late Time) {
 	if l.ways == nil {
@@ -210,7 +210,7 @@ func (m *Machine) GraceLimit() Time {
 }
 
 // Rested says that the rounds of this node stood still until now, as its owner had it
-// paused: what a bell, a step or a delta took meanwhile is no measure of anything.
+// paused: what a proposal, a step or a delta took meanwhile is no measure of anything.
 func (m *Machine) Rested(now Time) {
 	m.steps.last = 0
 	m.late.lastProposal = nil

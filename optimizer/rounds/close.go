@@ -2,17 +2,17 @@ package rounds
 
 import "atoll/optimizer/outer"
 
-// proposal says when the open round rang and what else closes it.
+// proposal says when the open round was proposed and what else closes it.
 type proposal struct {
-	at     Time   // when the open round rang; 0 = not yet
+	at     Time   // when the open round was proposed; 0 = not yet
 	paced  Time   // when the rounds closed here would have been closed, one each min_round
 	before uint32 // the last round that was closed before a restart
 	target uint32 // a peer closed this far and its deltas are held
 }
 
-// ring notes the first proposal of a round. The open round rings with its own proposals and the
-// proposals of the next round.
-func (m *Machine) ring(now Time, f *fragment, rnd uint32) {
+// propose records the first proposal of a round. The open round counts as proposed by one of its own and
+// by one of the next round.
+func (m *Machine) propose(now Time, f *fragment, rnd uint32) {
 	if r := f.deltas.round(rnd); r.proposed == 0 {
 		r.proposed, r.parked = now, rnd > f.chain.closed+2
 	}

@@ -17,7 +17,7 @@ func TestClosesWhenAllAnswered(t *testing.T) {
 	g.want(g.offer(g.delta(outer.Author{2}, 0, 1)), nil)
 	g.step(2)
 	g.publish(0)
-	g.expectClosed(0) // a header without payload rings and does not count
+	g.expectClosed(0) // a header without payload proposes and does not count
 	g.held(g.delta(outer.Author{2}, 0, 1))
 	g.expectClosed(1)
 	if n := len(g.closed[0].Folded); n != 3 {
@@ -190,13 +190,13 @@ func TestGraceWithinProposals(t *testing.T) {
 	}
 }
 
-// arrives has a delta of round 2 or later ring and its payload come so much later.
+// arrives has a delta of round 2 or later propose and its payload come so much later.
 func (g *rig) arrives(author byte, round, steps uint32, late Time, repair bool) outer.Delta {
 	d := g.delta(outer.Author{author}, 0, round)
 	d.Steps = steps
 	began := g.now
 	g.want(g.m.Offer(g.now, d, repair), nil)
-	g.m.ring(g.now, g.m.frags[0], round)
+	g.m.propose(g.now, g.m.frags[0], round)
 	g.m.frags[0].deltas.rounds[round].proposed = began
 	g.now += late
 	g.held(d)
@@ -277,8 +277,8 @@ func TestGraceKnowsWhatIsLate(t *testing.T) {
 			g.m.closedByMost = func(int, uint32) bool { return true }
 			g.arrives(1, 2, 9, late, false)
 		},
-		"rung ahead of the open round": func(g *rig) { g.arrives(1, 4, 9, late, false) },
-		"its own":                      func(g *rig) { g.arrives(self[0], 2, 9, late, false) },
+		"proposed ahead of the open round": func(g *rig) { g.arrives(1, 4, 9, late, false) },
+		"its own":                          func(g *rig) { g.arrives(self[0], 2, 9, late, false) },
 	} {
 		g := linkRig(t, 1)
 		come(g)
@@ -428,7 +428,7 @@ func TestEmptyRound(t *testing.T) {
 }
 
 // A delta of closed+2 closes closed+1 once its payload is held: a header alone
-// rings and closes nothing. One further ahead closes nothing.
+// proposes and closes nothing. One further ahead closes nothing.
 func TestTwoAheadCloses(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
@@ -524,7 +524,7 @@ func TestMinRoundHoldsInAnyTime(t *testing.T) {
 		}
 		var at []Time
 		for range 60 {
-			if rapid.Bool().Draw(t, "rings") {
+			if rapid.Bool().Draw(t, "proposes") {
 				g.give(g.delta(outer.Author{1}, 0, g.m.Fragment(0).Closed()+1))
 			}
 			g.after(rapid.SampledFrom([]Time{0, 1, 20, 100, 3000}).Draw(t, "ms"))

@@ -75,7 +75,7 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	m.forgetGuests(f, r, d.Round)
 	m.thin(f, r, d.Round)
 	if e.trusted {
-		m.ring(now, f, d.Round)
+		m.propose(now, f, d.Round)
 	}
 	m.advance(now, f)
 	return nil
@@ -117,8 +117,8 @@ func (m *Machine) thin(f *fragment, r *round, rnd uint32) {
 
 // trusts says whether a header is believed before its payload is held: whether
 // the payload of the author's delta before it is held. Keys are free, so a first
-// header, and one after a header whose payload never came, neither rings nor
-// counts. That of a guest never does.
+// header, and one after a header whose payload never came, neither proposes
+// nor counts. That of a guest never does.
 func (m *Machine) trusts(f *fragment, d outer.Delta) bool {
 	if d.Guest {
 		return false
@@ -145,7 +145,7 @@ const (
 
 // admits is the window: a final delta cannot be folded here, and each author may park
 // deltas ahead of the next round, the next one when the payload of the one before is
-// held, not far, and not everybody. Guests ring for no round, so gossip brings theirs for the two that are open alone:
+// held, not far, and not everybody. Guests propose no round, so gossip brings theirs for the two that are open alone:
 // each that came late would have all fold again.
 func (m *Machine) admits(f *fragment, d outer.Delta, repair bool) error {
 	if m.final(f, d.Round) {
@@ -240,10 +240,10 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	m.advance(now, f)
 }
 
-// answers notes when a held delta came: it rings, if none did before, and tells how late its author's are.
+// answers notes when a held delta came: it proposes the round, if none did before, and shows how late its author's are.
 func (m *Machine) answers(now Time, f *fragment, r *round, e *entry) {
 	r.blind = r.blind || r.proposed == 0
-	m.ring(now, f, e.delta.Round)
+	m.propose(now, f, e.delta.Round)
 	if !m.peerList.isLive(e.delta.Author) || r.blind {
 		return
 	}
@@ -256,7 +256,7 @@ func (m *Machine) answers(now Time, f *fragment, r *round, e *entry) {
 
 // showsWay says whether how late a delta comes is what the links take: where its
 // learner had to step first it took longer, and so it did where it comes by repair, where
-// somebody rang before the round was open, or where this node catches up with the others,
+// somebody proposed it before it was open, or where this node catches up with the others,
 // which takes a look at all peers: one that is not late needs none.
 func (m *Machine) showsWay(f *fragment, r *round, e *entry, late Time) bool {
 	ready := int(e.delta.Steps) > m.p.HMin && !e.repaired && !r.parked

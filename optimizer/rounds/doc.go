@@ -10,8 +10,8 @@
 //
 // # Words
 //
-//   - A learner that has enough steps rings the proposal of a round: its delta for the
-//     open round opens the time in which the others answer.
+//   - A learner that has enough steps proposes a round: its delta for the open round
+//     begins the time in which the others publish theirs.
 //   - A round closes when those called to answer have, or when grace is over. When
 //     exactly, and what an open round waits for, is one table: closing, in table.go, with
 //     awaiting below it. A [Reason] is one of its rows. Nothing else closes a round, and

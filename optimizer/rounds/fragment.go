@@ -7,7 +7,7 @@ type fragment struct {
 	index    int
 	deltas   deltas   // what is known of its rounds
 	chain    chain    // the rounds that are closed
-	proposal proposal // when the open round rang, and may close
+	proposal proposal // when the open round was proposed, and may close
 	folds    folds    // which folds are asked for
 	learn    learning // what its learner has not published
 	own      own      // what its learner has, and is not final

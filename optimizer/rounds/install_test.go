@@ -104,7 +104,7 @@ func TestInstallOvertakesAFold(t *testing.T) {
 	}
 }
 
-// Deltas that arrived before the tips ring the round that is open after them.
+// Deltas that arrived before the tips propose the round that is open after them.
 func TestInstallKeepsTheProposal(t *testing.T) {
 	source := newRig(t, roundsParams(1))
 	source.live(1, 2)

@@ -35,11 +35,11 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 
 // stuckAfter is after how many times the steps that a proposal takes a learner stops
 // waiting for one that it could answer, where it has signed the open round already: ten
-// times slower learners have rung by then.
+// times slower learners have proposed one by then.
 const stuckAfter = 16
 
 // stuck says that this learner waits for a proposal of a round that it has signed already:
-// it took tips of older rounds. A guest rings for none anyway.
+// it took tips of older rounds. A guest proposes none anyway.
 func (m *Machine) stuck(f *fragment) bool {
 	return m.learner && !m.guest && !m.hold && f.proposal.at == 0 && f.chain.closed < f.own.mark
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Fragments are staggered: the counter of fragment p begins at p*H/P.
-func TestRingsAtHStaggered(t *testing.T) {
+func TestProposesAtHStaggered(t *testing.T) {
 	g := newRig(t, roundsParams(4)) // H 8: fragment 3 begins at 6, 2 at 4, ...
 	g.step(1)
 	g.expectDrafts()
@@ -20,7 +20,7 @@ func TestRingsAtHStaggered(t *testing.T) {
 	g.expectDrafts(3, 2, 1, 0)
 }
 
-func TestRingsOncePerRound(t *testing.T) {
+func TestProposesOncePerRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.step(8)
@@ -35,7 +35,7 @@ func TestRingsOncePerRound(t *testing.T) {
 	g.expectClosed(0)
 	g.after(g.p.GraceMinMs)
 	g.expectClosed(1)
-	g.expectDrafts(0) // H steps since: rings for round 2 as soon as it may
+	g.expectDrafts(0) // H steps since: proposes round 2 as soon as it may
 }
 
 func TestAnswersAProposal(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAnswersAProposal(t *testing.T) {
 	}
 }
 
-// A header rings and counts before its payload came only if the payload of the
+// A header proposes and counts before its payload came only if the payload of the
 // author's delta before it came.
 func TestNoProposalWhilePayloadIsMissing(t *testing.T) {
 	g := newRig(t, roundsParams(1))

@@ -54,7 +54,7 @@ type Config struct {
 	// Invites are the invites by which an author came; nil is none of anybody. Local knowledge: no
 	// round waits for an author all of whose invites are revoked.
 	Invites func(a outer.Author) [][32]byte
-	// Guest says that Self is a guest of the run: it rings for no round, and answers every proposal.
+	// Guest says that Self is a guest of the run: it proposes no round, and publishes in every one.
 	Guest bool
 
 	// Spent says whether an author steps no more and everything that it made of a fragment

@@ -19,7 +19,7 @@ type Links struct {
 
 // Plan is how many steps this learner's deltas are to have.
 type Plan struct {
-	Steps  int     // after so many this learner rings: Common, or more if its own link is thinner
+	Steps  int     // after so many this learner proposes a round: Common, or more if its own link is thinner
 	Common int     // what the links of all nodes together carry, at least genesis' H
 	Thin   bool    // the links do not carry the run even with the largest H of use
 	Real   float64 // steps that its deltas had of late, on average; 0 before the first

@@ -149,7 +149,7 @@ func TestPlanIsNotOfLateness(t *testing.T) {
 	}
 }
 
-// A learner rings after the steps that it plans, and answers with a share of them.
+// A learner proposes a round after the steps that it plans, and publishes in one after a share of them.
 func TestPlannedSteps(t *testing.T) {
 	p := roundsParams(1)
 	p.MaxSteps = 1024
@@ -160,10 +160,10 @@ func TestPlannedSteps(t *testing.T) {
 		t.Fatalf("plan %+v", got)
 	}
 	if g.step(20); len(g.drafts) != 0 {
-		t.Error("rings before its plan")
+		t.Error("proposes before its plan")
 	}
 	if g.step(1); len(g.drafts) != 1 {
-		t.Error("does not ring after its plan")
+		t.Error("does not propose after its plan")
 	}
 	g.publish(0)
 	g.give(g.delta(outer.Author{1}, 0, 1))

@@ -12,16 +12,16 @@ import (
 const maxUnsent = 2
 
 // askDraft asks the learner for a copy of its unpublished progress when this
-// fragment is due: it rings (see mayRing), answers a proposal
-// (h_min steps), or flushes (any step, at the end).
+// fragment is due: it proposes a round (see mayPropose), publishes in
+// one (h_min steps), or flushes (any step, at the end).
 func (m *Machine) askDraft(now Time, f *fragment) {
 	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
-	rings := m.mayRing(f)
+	proposes := m.mayPropose(f)
 	answers := f.proposal.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, m.next(f))
 	full := f.learn.pending >= m.p.MaxSteps
-	if rings || answers || full || m.flush {
+	if proposes || answers || full || m.flush {
 		f.learn.drafting = true
 		m.emit(WantDraft{Fragment: f.index})
 	}

@@ -48,11 +48,11 @@ func (m *Machine) sampled(f *fragment, rnd uint32) []outer.Author {
 	return m.calls(f, rnd).sorted
 }
 
-// mayRing says whether this learner rings for the open round: when it has made the steps
+// mayPropose says whether this learner proposes the open round: when it has made the steps
 // that it plans since its last delta, and, where learners answer in rotation, as many in the
 // round for each group up to its own. So one of the called does; one of the next group if
 // none of them is well; or one so fast that it has made as many steps meanwhile.
-func (m *Machine) mayRing(f *fragment) bool {
+func (m *Machine) mayPropose(f *fragment) bool {
 	if m.guest {
 		return false
 	}

@@ -18,9 +18,9 @@ type round struct {
 	out      int      // left out, as there is equivocation proof against their authors
 	met      uint64   // headers that were taken so far
 	tried    int      // those of guests that gossip brought
-	proposed Time     // when a header rang first, 0 = not yet
+	proposed Time     // when a header proposed it first, 0 = not yet
 	parked   bool     // that was ahead of the open round
-	blind    bool     // a payload rang, as no header was believed: how late deltas are is not known
+	blind    bool     // a payload proposed it, as no header was believed: how late deltas are is not known
 	cache    struct {
 		version uint64 // another number after each change of the entries, see View.Version
 	}
@@ -68,7 +68,7 @@ type entry struct {
 }
 
 // maxEntries bounds the deltas that a fold of one round takes: C answer a round, and
-// ringers beyond them are few; a thousand is far above both.
+// those beyond that propose one are few; a thousand is far above both.
 const maxEntries = 1024
 
 // guestPart is the part of LearnersPerRound that a round has room for of guests: they weigh little, and every delta is kept and sent

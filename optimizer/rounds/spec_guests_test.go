@@ -22,7 +22,7 @@ func (r *world) guest(n int, round uint32) outer.Delta {
 // room is how many deltas of guests a set has.
 func (r *world) room() int { return max(1, r.p.LearnersPerRound/4) }
 
-// Guests neither ring nor close: not with deltas for the round after the next, not by being many, and no round waits for
+// Guests neither propose nor close rounds: not with deltas for the round after the next, not by being many, and no round waits for
 // what they announced.
 func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
@@ -171,7 +171,7 @@ func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// A guest that has made its steps waits for a bell, and answers it for the round after, if it has a place there.
+// A guest that has made its steps waits for a proposal, and publishes for the round after, if it has a place there.
 func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
 	answered := map[bool]bool{}
 	for _, others := range []int{0, 3, 10, 30, 100, 250} {
@@ -196,7 +196,7 @@ func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
 			r.execute()
 		}
 		if r.drafts != 0 {
-			t.Fatal("a guest rang")
+			t.Fatal("a guest proposed a round")
 		}
 		r.take(2, 1)
 		if in := before < r.room(); in != (r.drafts == 1) {

@@ -9,7 +9,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Clauses about whose turn it is, and about learners that nobody rings for.
+// Clauses about whose turn it is, and about learners for which nobody proposes a round.
 
 // specAllAnswer has as many learners that train as answer, among more that do not: each
 // proposal is answered.
@@ -28,7 +28,7 @@ func specAllAnswer(t *testing.T, _ *spectest.Spec) {
 
 // specLearnersPerRound has an own learner among nine others and draws who is called by the
 // text: who is asked for a draft by the proposal of another, and after how many steps one
-// rings that is not called.
+// proposes a round without being sampled.
 func specLearnersPerRound(t *testing.T, _ *spectest.Spec) {
 	live := []outer.Author{self}
 	for i := range byte(9) {
@@ -71,9 +71,9 @@ func specLearnersPerRound(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// stepsToRing has a round close one step before one of three learners has made H = 10,
-// and counts its steps from there on until it rings.
-func stepsToRing(t *testing.T, learnersPerRound int) (steps int) {
+// stepsToPropose has a round close one step before one of three learners has made H = 10,
+// and counts its steps from there on until it proposes.
+func stepsToPropose(t *testing.T, learnersPerRound int) (steps int) {
 	r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.HMin = learnersPerRound, 10, 10 })
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
 	for range 9 {
@@ -90,17 +90,17 @@ func stepsToRing(t *testing.T, learnersPerRound int) (steps int) {
 	return steps
 }
 
-func specRings(t *testing.T, _ *spectest.Spec) {
-	if steps := stepsToRing(t, 3); steps != 1 {
-		t.Errorf("where all answer it rings after %d more steps", steps)
+func specProposes(t *testing.T, _ *spectest.Spec) {
+	if steps := stepsToPropose(t, 3); steps != 1 {
+		t.Errorf("where all publish it proposes after %d more steps", steps)
 	}
 }
 
-// specRingsInTurn has two of three answer: the third rings another H later. specLearnersPerRound
+// specProposesInRotation has two of three publish: the third proposes another H later. specLearnersPerRound
 // draws who is called.
-func specRingsInTurn(t *testing.T, _ *spectest.Spec) {
-	if steps := stepsToRing(t, 2); steps != 10 && steps != 20 {
-		t.Errorf("where two of three answer it rings after %d more steps", steps)
+func specProposesInRotation(t *testing.T, _ *spectest.Spec) {
+	if steps := stepsToPropose(t, 2); steps != 10 && steps != 20 {
+		t.Errorf("where two of three publish it proposes after %d more steps", steps)
 	}
 }
 
@@ -121,7 +121,7 @@ func specStuck(t *testing.T, _ *spectest.Spec) {
 			r.execute()
 		}
 		if r.m.Fragment(0).Closed() != 4 || r.drafts != 0 {
-			t.Errorf("of %d: closed %d, %d drafts, though others may ring yet", live, r.m.Fragment(0).Closed(), r.drafts)
+			t.Errorf("of %d: closed %d, %d drafts, though others may propose yet", live, r.m.Fragment(0).Closed(), r.drafts)
 		}
 		r.m.Stepped(r.now, 1)
 		if r.execute(); r.m.Fragment(0).Closed() != 7 {

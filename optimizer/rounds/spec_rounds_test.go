@@ -23,7 +23,7 @@ func TestSpecRounds(t *testing.T) {
 		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specExcluded, "R-8.2": specExcludedElsewhere, "R-9": specAllAnswer, "R-9.2": specLearnersPerRound,
 		"R-10": specLink, "R-11": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": func(t *testing.T, s *spectest.Spec) { specCounts(t, s); specGuestsRoom(t, s) }, "R-13.2": specPlaces, "R-13.3": spectest.All(specBehind, specGuestsRoom),
-		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specExcludedCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specRings, "R-15.2": specRingsInTurn,
+		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specExcludedCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specProposes, "R-15.2": specProposesInRotation,
 		"R-16": func(t *testing.T, s *spectest.Spec) { specStuck(t, s); specStuckAtRest(t, s) },
 		"R-20": specKeptOut, "R-20.2": specManyRevocations,
 		"R-17": specFull, "R-18": specGivesUp, "R-19": specPlan,
@@ -577,7 +577,7 @@ func specProposal(t *testing.T, _ *spectest.Spec) {
 		t.Fatal(err)
 	}
 	if r.execute(); r.drafts != 0 {
-		t.Error("the first header of an author rings")
+		t.Error("the first header of an author proposes")
 	}
 	r.m.Payload(r.now, 0, 1, first.ID, rounds.PayloadHeld)
 	if r.execute(); r.drafts != 1 {
@@ -594,7 +594,7 @@ func specProposalEarly(t *testing.T, _ *spectest.Spec) {
 		t.Fatal(err)
 	}
 	if proven.execute(); proven.drafts != 1 {
-		t.Error("the header after a held delta does not ring")
+		t.Error("the header after a held delta does not propose")
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 	ClosedElsewhere
 	NextHeld
 	LeftOut
-	NoBell
+	NoProposal
 	Answered
 	LimitOver
 	Leaving
@@ -54,14 +54,14 @@ var closing = [...]struct {
 	// Its author has closed the open round. A header alone says so for nothing, and closes nothing.
 	NextHeld: {"next", closes, func(_ *Machine, _ Time, f *fragment) bool { return f.deltas.rounds[f.open()+1].heldOfMembers() > 0 },
 		"a delta of the next round is here"},
-	// All learners may have signed the round on a chain that they left, and then nobody could ever ring for it.
+	// All learners may have signed the round on a chain that they left, and then nobody could ever propose it.
 	LeftOut: {"left out", closes, func(m *Machine, now Time, f *fragment) bool {
 		return f.learn.leaves >= f.open() || m.stuckTooLong(now, f)
 	},
-		"this learner has signed it already, and nobody rang"},
+		"this learner has signed it already, and nobody proposed it"},
 	// Nobody has made enough steps, and an empty round is worth nothing.
-	NoBell: {"no proposal", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.at == 0 },
-		"waits for a learner to ring"},
+	NoProposal: {"no proposal", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.at == 0 },
+		"waits for a learner to propose it"},
 	// Nothing is to come: see awaiting.
 	Answered: {"answered", closes, func(m *Machine, _ Time, f *fragment) bool { return m.answered(f) },
 		"all that were called have answered"},
@@ -134,7 +134,7 @@ func (r Reason) String() string { return closing[r].word }
 type Why struct {
 	Reason
 	For    outer.Author // whose delta is missing, if it waits for one or waited in vain; else zero
-	Waited Time         // milliseconds since it rang; 0 before
+	Waited Time         // milliseconds since it was proposed; 0 before
 	Most   Time         // for how many after that it waits at most; 0 where that follows from no clock
 }
 

@@ -155,9 +155,9 @@ func rowNext(t *testing.T) {
 	if err := r.m.Offer(r.now, d, false); err != nil {
 		t.Fatal(err)
 	}
-	r.wants(0, rounds.NoBell) // a header alone closes nothing
+	r.wants(0, rounds.NoProposal) // a header alone closes nothing
 	r.take(2, 3)
-	r.wants(0, rounds.NoBell) // nor does a delta further ahead
+	r.wants(0, rounds.NoProposal) // nor does a delta further ahead
 	r.m.Payload(r.now, 0, 2, d.ID, rounds.PayloadHeld)
 	r.execute()
 	r.wantsClosed(2, rounds.NextHeld) // round 2 closes 1, and round 3, held already, then closes 2
@@ -173,7 +173,7 @@ func rowLeftOut(t *testing.T) {
 		for range 16*5 - 1 {
 			r.m.Stepped(r.now, 1)
 		}
-		r.wants(4, rounds.NoBell)
+		r.wants(4, rounds.NoProposal)
 		if rests {
 			r.m.SetStopped(r.now, true, true)
 			r.pass(r.p.GraceMaxMs)
@@ -189,7 +189,7 @@ func rowNoProposal(t *testing.T) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}})
 	r.pass(10 * r.p.GraceMaxMs)
-	if w := r.wants(0, rounds.NoBell); w.Waited != 0 || w.Most != 0 {
+	if w := r.wants(0, rounds.NoProposal); w.Waited != 0 || w.Most != 0 {
 		t.Errorf("it waited %d ms of %d for no proposal", w.Waited, w.Most)
 	}
 }

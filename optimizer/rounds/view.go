@@ -139,7 +139,7 @@ func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (p
 	return projected
 }
 
-// likely says whether a delta that is not held comes soon: a proposal of its author rang not
+// likely says whether a delta that is not held comes soon: its author proposed the round not
 // long ago, and its payload before came.
 func (m *Machine) likely(now Time, r *round, e entry) bool {
 	return e.trusted && now-r.proposed < m.GraceLimit()
