@@ -69,7 +69,7 @@ func TestMerge(t *testing.T) {
 		},
 		Closes: []Close{
 			{Node: b, Round: 1, At: 32, Why: "grace over"},
-			{Node: a, Round: 1, At: 33, Why: "answered"},
+			{Node: a, Round: 1, At: 33, Why: "complete"},
 			{Node: b, Round: 1, At: 60, Why: "closed elsewhere"}, // after it took a snapshot of an older round
 		},
 	}
@@ -141,7 +141,7 @@ func TestReadPath(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"delta":"` + strings.Repeat("0a", 32) + `","node":"` + strings.Repeat("01", 32) + `","author":"` + strings.Repeat("02", 32) + `","round":3,"drafted":5,"adopted":9,"end":"adopted"}` + "\n",
-		`{"served":{"delta":"` + strings.Repeat("0a", 32) + `","reached":4}}` + "\n", `{"close":{"round":2,"why":"answered"}}` + "\n", "{}\n", "null\n", `{"drafted":1e3}` + "\n", `{"later":1}` + "\n{",
+		`{"served":{"delta":"` + strings.Repeat("0a", 32) + `","reached":4}}` + "\n", `{"close":{"round":2,"why":"complete"}}` + "\n", "{}\n", "null\n", `{"drafted":1e3}` + "\n", `{"later":1}` + "\n{",
 	} {
 		f.Add([]byte(seed))
 	}

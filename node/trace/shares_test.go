@@ -17,14 +17,14 @@ func TestSum(t *testing.T) {
 	way := func(late bool, t Times) Line {
 		return Line{Node: b, What: What{Author: a}, Times: t, How: How{Gave: a, Requests: 2, Busy: 1, Late: late, End: Adopted}}
 	}
-	s := Sum(Trace{Closes: []Close{{Why: "answered"}, {Why: "grace over"}, {Why: "answered"}}, Lines: []Line{
+	s := Sum(Trace{Closes: []Close{{Why: "complete"}, {Why: "grace over"}, {Why: "complete"}}, Lines: []Line{
 		{Node: a, What: What{Author: a}, How: How{End: Returned}},
 		way(false, Times{Drafted: 1000, Announced: 1100, Heard: 1200, Asked: 1200, Requested: 1200, FirstByte: 1500, LastByte: 1600, Held: 1600, Closed: 1800, Folded: 1900, Adopted: 2000}),
 		way(true, Times{Drafted: 1000, Announced: 1100, Heard: 1200, Asked: 1200, Requested: 1200, FirstByte: 3500, LastByte: 3600, Held: 3600, Closed: 1800, Folded: 3900, Adopted: 4000}),
 		{Node: b, What: What{Author: a}, Times: Times{Drafted: 1000, Heard: 1300}, How: How{End: Open}},
 		{Node: b, What: What{Author: a}, Times: Times{Heard: 1300, Adopted: 1400}, How: How{End: Adopted}}, // its author's file is not here
 	}})
-	if s.Closed["answered"] != 2 || s.Closed["grace over"] != 1 {
+	if s.Closed["complete"] != 2 || s.Closed["grace over"] != 1 {
 		t.Errorf("rounds closed: %v", s.Closed)
 	}
 	if s.Deltas != 2 || s.Late != 1 || s.ByAuthor != 2 || s.Requests != 4 || s.Busy != 2 || s.MeanS != 2 || s.P95S != 3 || s.Own[Returned] != 1 || s.Others[Adopted] != 3 || s.Others[Open] != 1 {
@@ -115,8 +115,8 @@ func TestSharesText(t *testing.T) {
 	if s.Text() != want {
 		t.Errorf("%q", s.Text())
 	}
-	s.Closed = map[string]int{"grace over": 2, "answered": 7, "next": 2}
-	if want += "; rounds closed: 7 answered, 2 grace over, 2 next"; s.Text() != want {
+	s.Closed = map[string]int{"grace over": 2, "complete": 7, "next": 2}
+	if want += "; rounds closed: 7 complete, 2 grace over, 2 next"; s.Text() != want {
 		t.Errorf("%q", s.Text())
 	}
 }

@@ -109,7 +109,7 @@ func (l *lateness) forgetAllBut(live func(outer.Author) bool) {
 	l.cache, l.half = latest{}, halfWay{}
 }
 
-// unmeasured says that nothing has come yet of a learner that answers proposals: what its
+// unmeasured says that nothing has come yet of a learner that publishes: what its
 // deltas take may be much longer than a step.
 func (l *lateness) unmeasured(training []outer.Author) bool {
 	return slices.ContainsFunc(training, func(a outer.Author) bool { return a != l.self && l.byAuthor[a] == 0 })

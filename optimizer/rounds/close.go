@@ -54,8 +54,8 @@ func (m *Machine) closedElsewhere(fragment int, rnd uint32) bool {
 	return m.closedByMost != nil && m.closedByMost(fragment, rnd)
 }
 
-// answered says whether something of the open round is held, and nothing more is to come.
-func (m *Machine) answered(f *fragment) bool {
+// complete says whether something of the open round is held, and nothing more is to come.
+func (m *Machine) complete(f *fragment) bool {
 	if f.deltas.rounds[f.open()].heldOfMembers() == 0 {
 		return false
 	}
@@ -63,16 +63,16 @@ func (m *Machine) answered(f *fragment) bool {
 	return !more
 }
 
-// missing is whose delta the open round waits for: of those called, or who announced one.
+// missing is whose delta the open round waits for: of those sampled, or who announced one.
 func (m *Machine) missing(f *fragment) (a outer.Author, found bool) {
-	r, called := f.deltas.rounds[f.open()], m.sampled(f, f.open())
+	r, sampled := f.deltas.rounds[f.open()], m.sampled(f, f.open())
 	if r == nil {
 		return a, false
 	}
-	if i := f.cache.missing; i < len(called) && m.awaits(f, r, called[i]) {
-		return called[i], true // the one missing before mostly still is
+	if i := f.cache.missing; i < len(sampled) && m.awaits(f, r, sampled[i]) {
+		return sampled[i], true // the one missing before mostly still is
 	}
-	for i, a := range called {
+	for i, a := range sampled {
 		if m.awaits(f, r, a) {
 			f.cache.missing = i
 			return a, true

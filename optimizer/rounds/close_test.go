@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestClosesWhenAllAnswered(t *testing.T) {
+func TestClosesWhenAllPublished(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)
 	g.give(g.delta(outer.Author{1}, 0, 1))
@@ -48,7 +48,7 @@ func TestWaitsForWhatComes(t *testing.T) {
 	}
 }
 
-// Before anything is known of a learner that answers, grace covers what its deltas may take.
+// Before anything is known of a learner that publishes, grace covers what its deltas may take.
 func TestGraceOfUnknownLearners(t *testing.T) {
 	p := roundsParams(1)
 	p.GraceMaxMs = 60_000
@@ -619,7 +619,7 @@ func TestBar(t *testing.T) {
 	g.want(g.offer(g.delta(b.Author, 0, 2)), nil)
 }
 
-// The answer of an excluded author is not waited for.
+// No round waits for the delta of an excluded author.
 func TestExcludedAreNotExpected(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1, 2)

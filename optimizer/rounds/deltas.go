@@ -228,7 +228,7 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	}
 	changed := r.hold(e)
 	if !e.delta.Guest {
-		m.answers(now, f, r, e)
+		m.arrived(now, f, r, e)
 	}
 	m.thin(f, r, rnd)
 	if changed {
@@ -240,8 +240,8 @@ func (m *Machine) held(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	m.advance(now, f)
 }
 
-// answers notes when a held delta came: it proposes the round, if none did before, and shows how late its author's are.
-func (m *Machine) answers(now Time, f *fragment, r *round, e *entry) {
+// arrived records when a held delta came: it proposes the round, if none did before, and shows how late its author's are.
+func (m *Machine) arrived(now Time, f *fragment, r *round, e *entry) {
 	r.blind = r.blind || r.proposed == 0
 	m.propose(now, f, e.delta.Round)
 	if !m.peerList.isLive(e.delta.Author) || r.blind {

@@ -1,5 +1,5 @@
 // Package rounds decides, for every fragment of a run, when a round opens, is
-// answered and closes, and which deltas each closed round folds.
+// complete and closes, and which deltas each closed round folds.
 //
 // A [Machine] takes events with the time at which they happen and returns
 // effects: folds to compute, drafts to ask the learner for, tips to adopt, bases
@@ -12,13 +12,13 @@
 //
 //   - A learner that has enough steps proposes a round: its delta for the open round
 //     begins the time in which the others publish theirs.
-//   - A round closes when those called to answer have, or when grace is over. When
+//   - A round closes when those sampled for it have published, or when grace is over. When
 //     exactly, and what an open round waits for, is one table: closing, in table.go, with
 //     awaiting below it. A [Reason] is one of its rows. Nothing else closes a round, and
 //     [View.Why] walks it for people.
 //   - A delta that comes later is folded into its round all the same, with every
 //     round after it, until the round is final.
-//   - Where more learners train than may answer, rounds call them in rotation.
+//   - Where more learners train than may publish in a round, they do so in rotation.
 //   - Own deltas are those of this node's learner. They are in flight until a tip
 //     folds them, and returned to the learner if their round becomes final without
 //     them. What becomes of each is decided here alone; the learner is told what

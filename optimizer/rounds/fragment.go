@@ -12,9 +12,9 @@ type fragment struct {
 	learn    learning // what its learner has not published
 	own      own      // what its learner has, and is not final
 	account  account  // where work went that comes back no more
-	called   called   // who answers the open round
+	sample   sample   // who publishes in the open round
 	cache    struct { // changes nothing but the time that things take
-		missing int // place of the answerer that the open round waited for last
+		missing int // place of the author that the open round waited for last
 	}
 }
 

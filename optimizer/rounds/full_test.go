@@ -307,15 +307,15 @@ func TestRoundForgets(t *testing.T) {
 	}
 	g.step(g.p.H)
 	own := g.publish(0)
-	worst := byPlace(g.before(maxAside + 5 + 4))
+	worst := byPlace(g.before(maxOverflow + 5 + 4))
 	slices.Reverse(worst)
 	for _, d := range worst { // each takes the place of another
 		g.want(g.m.Offer(g.now, d, true), nil)
 		g.held(d)
 	}
 	r := g.m.frags[0].deltas.rounds[1]
-	if r.have() != 4 || r.members.aside != maxAside || len(forgot) != 6 || !slices.Equal(forgot[:6], namesOf(worst[:6])) {
-		t.Fatalf("%d in the set, %d aside, forgot %x, want %x", r.have(), r.members.aside, forgot, namesOf(worst[:6]))
+	if r.have() != 4 || r.members.overflow != maxOverflow || len(forgot) != 6 || !slices.Equal(forgot[:6], namesOf(worst[:6])) {
+		t.Fatalf("%d in the set, %d overflow, forgot %x, want %x", r.have(), r.members.overflow, forgot, namesOf(worst[:6]))
 	}
 	if _, held := g.m.Fragment(0).Known(1, own.ID); !held {
 		t.Error("the own delta is forgotten")

@@ -34,7 +34,7 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 }
 
 // stuckAfter is after how many times the steps that a proposal takes a learner stops
-// waiting for one that it could answer, where it has signed the open round already: ten
+// waiting for one in which it could publish, where it has signed the open round already: ten
 // times slower learners have proposed one by then.
 const stuckAfter = 16
 

@@ -38,7 +38,7 @@ func TestProposesOncePerRound(t *testing.T) {
 	g.expectDrafts(0) // H steps since: proposes round 2 as soon as it may
 }
 
-func TestAnswersAProposal(t *testing.T) {
+func TestPublishesInAProposedRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.live(1)
 	g.close(1)
@@ -48,7 +48,7 @@ func TestAnswersAProposal(t *testing.T) {
 	g.step(1)
 	g.expectDrafts(0)
 	if d := g.publish(0); d.Round != 2 || d.Steps != 2 {
-		t.Fatalf("answered with %+v", d)
+		t.Fatalf("published %+v", d)
 	}
 }
 

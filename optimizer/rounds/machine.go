@@ -138,5 +138,5 @@ func (m *Machine) Sizes(each func(what string, count, most int)) {
 			largest = max(largest, len(r.entries))
 		}
 	}
-	each("deltas of one round", largest, maxEntries+maxAside+maxAwaited+1)
+	each("deltas of one round", largest, maxEntries+maxOverflow+maxAwaited+1)
 }

@@ -10,14 +10,14 @@ import (
 type peerList struct {
 	live     []outer.Author // can be heard, sorted
 	idle     []outer.Author // live ones that have nothing to publish, sorted
-	training []outer.Author // the others, sorted: they answer proposals, in rotation where they are many
+	training []outer.Author // the others, sorted: they publish, in rotation where they are many
 	changes  int            // of training
 	guests   []outer.Author // others that are guests of the run
 
 	plans map[outer.Author]uint32 // steps that peers plan for a delta
 }
 
-// SetLive names the learners that can be expected to answer a proposal. Local
+// SetLive names the learners that can be expected to publish in a round. Local
 // knowledge: it may only delay a close.
 func (m *Machine) SetLive(live []outer.Author) {
 	sorted := slices.Clone(live)
@@ -31,15 +31,15 @@ func (m *Machine) SetLive(live []outer.Author) {
 }
 
 // SetIdle names the learners that say they have nothing to publish: no round waits
-// for them, calls them, nor counts them in its quorum. This node is one of them from
-// when it says so, or it would call others than they call themselves.
+// for them, samples them, nor counts them in its quorum. This node is one of them from
+// when it says so, or it would sample others than they do.
 func (m *Machine) SetIdle(idle []outer.Author) {
 	m.peerList.idle = slices.Clone(idle)
 	slices.SortFunc(m.peerList.idle, outer.CompareAuthors)
 	m.peerList.rotate()
 }
 
-// rotate works out who answers proposals in rotation.
+// rotate works out who publishes in rotation.
 func (r *peerList) rotate() {
 	training := slices.DeleteFunc(slices.Clone(r.live), r.isIdle)
 	if !slices.Equal(training, r.training) {
@@ -48,7 +48,7 @@ func (r *peerList) rotate() {
 	}
 }
 
-// SetGuests names the other guests that can be heard. They take turns with this node, if it is one.
+// SetGuests names the other guests that can be heard. This node publishes in rotation with them, if it is one.
 func (m *Machine) SetGuests(guests []outer.Author) { m.peerList.guests = slices.Clone(guests) }
 
 func (r *peerList) isIdle(a outer.Author) bool { return includes(r.idle, a) }
@@ -61,7 +61,7 @@ func includes(sorted []outer.Author, a outer.Author) bool {
 	return ok
 }
 
-// others is the number of learners that can be expected to answer beside this one.
+// others is the number of learners that can be expected to publish beside this one.
 func (m *Machine) others() int {
 	if m.peerList.isLive(m.self) {
 		return len(m.peerList.live) - 1
@@ -69,8 +69,8 @@ func (m *Machine) others() int {
 	return len(m.peerList.live)
 }
 
-// inTurn says whether a delta of this guest for a round has a place in its set, beside those of the others.
-func (m *Machine) inTurn(f *fragment, rnd uint32) bool {
+// hasPlace says whether a delta of this guest for a round has a place in its set, beside those of the others.
+func (m *Machine) hasPlace(f *fragment, rnd uint32) bool {
 	placeOf := func(a outer.Author) outer.Place {
 		return outer.PlaceOf(m.run, outer.Delta{Author: a, Fragment: f.index, Round: rnd, Guest: true})
 	}

@@ -36,7 +36,7 @@ const (
 	planAbove = 1.1
 	planMost  = 1.25
 	// thinOwn is how many times the common plan a learner's own has to be before it leaves
-	// rounds out. Below that it is cheaper to answer with a little less.
+	// rounds out. Below that it is cheaper to publish a little less.
 	thinOwn = 1.5
 	// plannedMs is the time between two looks at the links: heartbeats, which bring the rates,
 	// are no more frequent.
@@ -118,7 +118,7 @@ func (m *Machine) SweepBytes() float64 {
 func (m *Machine) Plan() Plan { return m.plan.Plan }
 
 // leavesOut says that the own link is so much thinner than those of the others that this
-// learner answers when its plan is full, and not every round.
+// learner publishes when its plan is full, and not every round.
 func (m *Machine) leavesOut() bool {
 	return float64(m.plan.Steps) >= thinOwn*float64(m.plan.Common)
 }
@@ -136,10 +136,10 @@ func (m *Machine) noteSteps(steps uint32) {
 }
 
 // SetPlans takes the steps that peers say they plan for each delta. One that is not named
-// answers every round.
+// publishes in every round.
 func (m *Machine) SetPlans(plans map[outer.Author]uint32) { m.peerList.plans = plans }
 
-// due says whether an author answers the open round: one whose own link is thinner than
+// due says whether an author publishes in the open round: one whose own link is thinner than
 // those of the others leaves rounds out until its plan is full, and nobody waits for it.
 func (m *Machine) due(f *fragment, open uint32, a outer.Author) bool {
 	plan := float64(m.peerList.plans[a])
@@ -165,15 +165,15 @@ func (d *deltas) lastOf(a outer.Author, before, window uint32) uint32 {
 	return last
 }
 
-// leastAnswer is the fewest steps of an answer: a share of the common plan, as HMin is of H.
-func (m *Machine) leastAnswer() int {
+// leastSteps is the fewest steps of a delta in a round that another learner proposed: a share of the common plan, as HMin is of H.
+func (m *Machine) leastSteps() int {
 	return max(m.p.HMin, m.p.HMin*m.plan.Common/m.p.H)
 }
 
-// answersNow says whether this learner has enough steps to answer the proposal of a fragment.
-func (m *Machine) answersNow(f *fragment) bool {
+// hasEnough says whether this learner has enough steps to publish in a round of a fragment.
+func (m *Machine) hasEnough(f *fragment) bool {
 	if m.leavesOut() {
 		return f.learn.since >= m.plan.Steps
 	}
-	return int(f.learn.pending) >= m.leastAnswer()
+	return int(f.learn.pending) >= m.leastSteps()
 }

@@ -169,10 +169,10 @@ func TestPlannedSteps(t *testing.T) {
 	g.give(g.delta(outer.Author{1}, 0, 1))
 	g.give(g.delta(outer.Author{1}, 0, 2))
 	if g.step(4); len(g.drafts) != 0 {
-		t.Error("answers with 4 steps of 21, where 2 of 8 are the least")
+		t.Error("publishes 4 steps of 21, where 2 of 8 are the least")
 	}
 	if g.step(1); len(g.drafts) != 1 {
-		t.Error("does not answer with 5")
+		t.Error("does not publish 5")
 	}
 }
 
@@ -198,10 +198,10 @@ func TestThinLinkLeavesRoundsOut(t *testing.T) {
 	own.links(Links{Steps: 1, Upload: 1e6, Copies: 1, OwnSteps: 1, OwnUpload: 64}) // 20.8 needed, 23 planned
 	own.give(own.delta(outer.Author{1}, 0, 1))
 	if own.step(22); len(own.drafts) != 0 {
-		t.Error("answers before its plan is full")
+		t.Error("publishes before its plan is full")
 	}
 	if own.step(1); len(own.drafts) != 1 {
-		t.Error("does not answer when its plan is full")
+		t.Error("does not publish when its plan is full")
 	}
 }
 

@@ -19,15 +19,15 @@ func (m *Machine) askDraft(now Time, f *fragment) {
 		return
 	}
 	proposes := m.mayPropose(f)
-	answers := f.proposal.at != 0 && m.answersNow(f) && m.mayAnswer(f, m.self, m.next(f))
+	publishes := f.proposal.at != 0 && m.hasEnough(f) && m.mayPublish(f, m.self, m.next(f))
 	full := f.learn.pending >= m.p.MaxSteps
-	if proposes || answers || full || m.flush {
+	if proposes || publishes || full || m.flush {
 		f.learn.drafting = true
 		m.emit(WantDraft{Fragment: f.index})
 	}
 }
 
-// next is the round that this learner signs for: the open one. A guest answers for the one after it, as nobody waits for
+// next is the round that this learner signs for: the open one. A guest publishes for the one after it, as nobody waits for
 // guests, and what comes late has all fold again; not at the end, after which no round may open.
 func (m *Machine) next(f *fragment) uint32 {
 	if m.guest && !m.stopped && f.chain.last().EndRound == 0 {
@@ -55,7 +55,7 @@ func (m *Machine) over(f *fragment) bool {
 // longer than a round stays open or their way over the own link takes. A learner without
 // peers publishes all the same.
 func (m *Machine) linkBusy(now Time, f *fragment) bool {
-	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.GraceLimit(), m.plan.sweep), f.standsAside) >= maxUnsent
+	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.GraceLimit(), m.plan.sweep), f.overflows) >= maxUnsent
 }
 
 // Drafted takes that the learner made a draft that was asked for, and names the round

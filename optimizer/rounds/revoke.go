@@ -34,7 +34,7 @@ func (m *Machine) keepOut(f *fragment, r *round, rnd uint32) {
 	r.leaveOut(func(e entry) bool {
 		out := f.keptOut(e.delta)
 		if out {
-			changed = changed || e.held && !e.aside
+			changed = changed || e.held && !e.overflow
 			m.emit(Forgot{Fragment: f.index, Round: rnd, ID: e.delta.ID})
 		}
 		return out

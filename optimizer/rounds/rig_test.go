@@ -37,7 +37,7 @@ type rig struct {
 	learner  func(Effect) // unless nil, is told of drafts and adoptions
 }
 
-// roundsParams: H 8, answers at 2, grace 100 to 1000 ms, no pacing by min_round.
+// roundsParams: H 8, publishes at 2, grace 100 to 1000 ms, no pacing by min_round.
 func roundsParams(fragments int) outer.Params {
 	p := outertest.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
@@ -157,7 +157,7 @@ func (g *rig) mayPublish(fragment int) bool {
 	return may
 }
 
-// publish answers the draft that was asked for with what is pending.
+// publish makes what is pending the draft that was asked for.
 func (g *rig) publish(fragment int) outer.Delta {
 	g.t.Helper()
 	i := slices.Index(g.drafts, fragment)

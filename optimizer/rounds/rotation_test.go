@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// With more live learners than C exactly C of them are called to each round, each
+// With more live learners than C exactly C of them are sampled for each round, each
 // every N/C rounds on average, and none has to wait for much longer, also where the
 // learners change meanwhile.
 func TestTurns(t *testing.T) {
@@ -30,26 +30,26 @@ func TestTurns(t *testing.T) {
 			if churn > 0 && round%churn == 0 { // one comes or goes
 				m.SetLive(live[:n-int(round/churn)%2])
 			}
-			called := m.sampled(f, round)
-			if len(called) != m.p.LearnersPerRound || !slices.IsSortedFunc(called, outer.CompareAuthors) {
-				t.Fatalf("round %d calls %v", round, called)
+			sampled := m.sampled(f, round)
+			if len(sampled) != m.p.LearnersPerRound || !slices.IsSortedFunc(sampled, outer.CompareAuthors) {
+				t.Fatalf("round %d samples %v", round, sampled)
 			}
-			for _, a := range called {
-				if !m.mayAnswer(f, a, round) {
-					t.Fatalf("author %d is called to round %d and may not answer", a[0], round)
+			for _, a := range sampled {
+				if !m.mayPublish(f, a, round) {
+					t.Fatalf("author %d is sampled for round %d and may not publish", a[0], round)
 				}
 				last[a] = round
 			}
 			for _, a := range m.peerList.live[:min(n-1, len(m.peerList.live))] {
 				if round-last[a] > longest {
-					t.Fatalf("author %d was not called for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.LearnersPerRound)
+					t.Fatalf("author %d was not sampled for %d rounds, of %d learners %d are", a[0], round-last[a], n, m.p.LearnersPerRound)
 				}
 			}
 		}
 	})
 }
 
-// Who is called follows from who trains, whichever node draws: also one that has
+// Who is sampled follows from who trains, whichever node draws: also one that has
 // stopped itself.
 func TestTurnsOfThoseThatTrain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,23 +69,23 @@ func TestTurnsOfThoseThatTrain(t *testing.T) {
 				m := &Machine{p: outer.Params{LearnersPerRound: c, H: 8}, self: self}
 				m.SetLive(live)
 				m.SetIdle(idle)
-				f.called = called{}
+				f.sample = sample{}
 				got := slices.Clone(m.sampled(f, round))
 				if i == 0 {
 					first = got
 				}
 				if !slices.Equal(got, first) {
-					t.Fatalf("round %d: author %d calls %v, author %d %v", round, self[0], got, live[0][0], first)
+					t.Fatalf("round %d: author %d samples %v, author %d %v", round, self[0], got, live[0][0], first)
 				}
 			}
 			if len(first) != min(c, len(trains)) || slices.ContainsFunc(first, func(a outer.Author) bool { return !slices.Contains(trains, a) }) {
-				t.Fatalf("round %d calls %v, and %v train", round, first, trains)
+				t.Fatalf("round %d samples %v, and %v train", round, first, trains)
 			}
 		}
 	})
 }
 
-// A learner of a run that was made for so many is called before its delta is full, as
+// A learner of a run that was made for so many is sampled before its delta is full, as
 // rounds of H steps follow each other.
 func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +105,7 @@ func TestTurnsComeBeforeDeltasAreFull(t *testing.T) {
 			if steps := (round - last) * uint32(p.H); steps > p.MaxSteps {
 				t.Fatalf("a delta of author %d would have %d steps, and %d have room", self[:2], steps, p.MaxSteps)
 			}
-			if m.mayAnswer(m.frags[0], self, first+round) {
+			if m.mayPublish(m.frags[0], self, first+round) {
 				last = round
 			}
 		}

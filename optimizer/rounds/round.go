@@ -28,18 +28,18 @@ type round struct {
 
 // room is what a round has room for of one class of authors. Classes take none from each other.
 type room struct {
-	most      int         // deltas that a fold takes: of more that are held, those whose places come first
-	mostAside int         // that are kept beside those
-	known     int         // entries
-	have      int         // entries that a fold takes
-	aside     int         // entries that are held, and that others keep out of the set
-	last      outer.Place // the last place in the set, once it is full
+	most         int         // deltas that a fold takes: of more that are held, those whose places come first
+	mostOverflow int         // that are kept beside those
+	known        int         // entries
+	have         int         // entries that a fold takes
+	overflow     int         // entries that are held, and that others keep out of the set
+	last         outer.Place // the last place in the set, once it is full
 }
 
-// newRound is a round without entries. Of guests one delta stands aside, as it may be an own one: no equivocation proof makes room for
-// others.
+// newRound is a round without entries. One delta of guests may overflow, as it may be an own one: no equivocation
+// proof makes room for others.
 func newRound(members, guests int) *round {
-	return &round{members: room{most: members, mostAside: maxAside}, guests: room{most: guests, mostAside: 1}}
+	return &round{members: room{most: members, mostOverflow: maxOverflow}, guests: room{most: guests, mostOverflow: 1}}
 }
 
 // roomFor is the room for the author of a delta.
@@ -62,12 +62,12 @@ type entry struct {
 	place    outer.Place
 	met      uint64 // how many headers of the round were taken before
 	held     bool   // its payload is verified and stored
-	aside    bool   // likewise, and the set is full of deltas whose places come first
+	overflow bool   // likewise, and the set is full of deltas whose places come first
 	trusted  bool   // its header is believed before that
 	repaired bool   // its header came by repair, or its payload by one
 }
 
-// maxEntries bounds the deltas that a fold of one round takes: C answer a round, and
+// maxEntries bounds the deltas that a fold of one round takes: C publish in a round, and
 // those beyond that propose one are few; a thousand is far above both.
 const maxEntries = 1024
 
@@ -75,10 +75,10 @@ const maxEntries = 1024
 // on by all.
 const guestPart = 4
 
-// maxAside bounds the deltas that stand aside from a full round. They are known so that
+// maxOverflow bounds the deltas that overflow a full round. They are known so that
 // nobody fetches them again, and come back in where equivocation proof makes room. Others bring one
 // that was forgotten, if they have it in their set.
-const maxAside = maxEntries / 4
+const maxOverflow = maxEntries / 4
 
 // maxAwaited bounds the headers of one round whose payload is not held: a fold takes no more.
 const maxAwaited = maxEntries
@@ -211,19 +211,19 @@ func compareEntries(a, b entry) int {
 func (r *room) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
 
 // hold notes that the payload of an entry is held, and says whether the set changes. In
-// a full room the entry takes the place of the last one, or stands aside itself.
+// a full room the entry takes the place of the last one, or overflows itself.
 func (r *round) hold(e *entry) (changed bool) {
 	r.cache.version++
 	e.held = true
 	room := r.roomFor(e.delta)
 	switch {
 	case room.beyond(e.place):
-		e.aside = true
-		room.aside++
+		e.overflow = true
+		room.overflow++
 		return false
 	case room.have >= room.most:
-		r.endOfSet(room).aside = true
-		room.aside++
+		r.endOfSet(room).overflow = true
+		room.overflow++
 	default:
 		room.have++
 	}
@@ -236,8 +236,8 @@ func (r *round) hold(e *entry) (changed bool) {
 func (r *round) unhold(e *entry) (changed bool) {
 	r.cache.version++
 	r.drop(*e)
-	changed = !e.aside
-	e.held, e.aside = false, false
+	changed = !e.overflow
+	e.held, e.overflow = false, false
 	r.fill()
 	return changed
 }
@@ -245,21 +245,21 @@ func (r *round) unhold(e *entry) (changed bool) {
 // drop counts an entry no longer.
 func (r *round) drop(e entry) {
 	switch room := r.roomFor(e.delta); {
-	case e.aside:
-		room.aside--
+	case e.overflow:
+		room.overflow--
 	case e.held:
 		room.have--
 	}
 }
 
-// fill takes into the set what stands aside, as far as there is room, and notes where it ends.
+// fill takes into the set what overflowed, as far as there is room, and notes where it ends.
 func (r *round) fill() {
 	for _, room := range r.rooms() {
-		for room.have < room.most && room.aside > 0 {
-			first := r.first(func(e entry) bool { return e.aside && r.roomFor(e.delta) == room },
+		for room.have < room.most && room.overflow > 0 {
+			first := r.first(func(e entry) bool { return e.overflow && r.roomFor(e.delta) == room },
 				func(a, b entry) int { return a.place.Compare(b.place) })
-			first.aside = false
-			room.aside--
+			first.overflow = false
+			room.overflow--
 			room.have++
 		}
 		if room.have >= room.most && room.have > 0 {
@@ -270,7 +270,7 @@ func (r *round) fill() {
 
 // endOfSet is the entry of a room that comes last in the set; nil if there is none.
 func (r *round) endOfSet(room *room) *entry {
-	return r.first(func(e entry) bool { return e.held && !e.aside && r.roomFor(e.delta) == room },
+	return r.first(func(e entry) bool { return e.held && !e.overflow && r.roomFor(e.delta) == room },
 		func(a, b entry) int { return b.place.Compare(a.place) })
 }
 
@@ -306,20 +306,20 @@ func (r *round) leaveOut(pick func(entry) bool) (count int) {
 }
 
 // thin forgets the entries for which there is no room, except those of one author, and
-// returns their ids: of those that stand aside the last, and of the headers without
+// returns their ids: of those that overflow the last, and of the headers without
 // payloads the oldest, first of those that nobody vouches for.
 func (r *round) thin(self outer.Author) (ids []outer.ID) {
 	for _, room := range r.rooms() {
-		aside := func(e entry) bool { return e.aside && e.delta.Author != self && r.roomFor(e.delta) == room }
-		for room.aside > room.mostAside {
-			id, found := r.forget(aside, func(a, b entry) int { return b.place.Compare(a.place) })
+		overflow := func(e entry) bool { return e.overflow && e.delta.Author != self && r.roomFor(e.delta) == room }
+		for room.overflow > room.mostOverflow {
+			id, found := r.forget(overflow, func(a, b entry) int { return b.place.Compare(a.place) })
 			if !found {
 				break // what is left is its own
 			}
 			ids = append(ids, id)
 		}
 	}
-	for len(r.entries)-r.have()-r.members.aside-r.guests.aside > maxAwaited {
+	for len(r.entries)-r.have()-r.members.overflow-r.guests.overflow > maxAwaited {
 		id, found := r.forget(func(e entry) bool { return !e.held && e.delta.Author != self }, oldestFirst)
 		if !found {
 			break
@@ -361,7 +361,7 @@ func (r *round) set() []outer.Delta {
 	}
 	out := make([]outer.Delta, 0, r.have())
 	for _, e := range r.entries {
-		if e.held && !e.aside {
+		if e.held && !e.overflow {
 			out = append(out, e.delta)
 		}
 	}

@@ -47,7 +47,7 @@ func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 		r.take(author, 1)
 	}
 	if closed := r.m.Fragment(0).Closed(); closed != 1 {
-		t.Errorf("%d rounds closed after all members answered", closed)
+		t.Errorf("%d rounds closed after all members published", closed)
 	}
 }
 
@@ -172,8 +172,8 @@ func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 }
 
 // A guest that has made its steps waits for a proposal, and publishes for the round after, if it has a place there.
-func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
-	answered := map[bool]bool{}
+func specGuestPublishes(t *testing.T, _ *spectest.Spec) {
+	published := map[bool]bool{}
 	for _, others := range []int{0, 3, 10, 30, 100, 250} {
 		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound = 2 })
 		r.m = rounds.New(rounds.Config{Params: r.p, Self: self, Learner: true, Guest: true}, []*outer.Tip{r.bases[0]})
@@ -202,19 +202,19 @@ func specGuestAnswers(t *testing.T, _ *spectest.Spec) {
 		if in := before < r.room(); in != (r.drafts == 1) {
 			t.Errorf("%d guests have places before it: %d drafts after a proposal", before, r.drafts)
 		} else {
-			answered[in] = true
+			published[in] = true
 		}
 		if round, may := r.m.Drafted(0); r.drafts == 1 && (!may || round != 2) {
 			t.Errorf("it signs for round %d, may %v", round, may)
 		}
 	}
-	if !answered[true] || !answered[false] {
-		t.Errorf("answered: %v", answered)
+	if !published[true] || !published[false] {
+		t.Errorf("published: %v", published)
 	}
 }
 
 // A guest keeps its own delta where others of its class come first, and goes on.
-func TestOwnGuestStandsAside(t *testing.T) {
+func TestOwnGuestOverflows(t *testing.T) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	own := r.own(1, 1)

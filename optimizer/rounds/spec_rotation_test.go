@@ -9,11 +9,11 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Clauses about whose turn it is, and about learners for which nobody proposes a round.
+// Clauses about the rotation, and about learners for which nobody proposes a round.
 
-// specAllAnswer has as many learners that train as answer, among more that do not: each
-// proposal is answered.
-func specAllAnswer(t *testing.T, _ *spectest.Spec) {
+// specAllPublish has as many learners that train as publish, among more that do not: each
+// publishes in every round.
+func specAllPublish(t *testing.T, _ *spectest.Spec) {
 	for round := uint32(1); round <= 20; round++ {
 		r := newWorld(t, func(p *outer.Params) { p.LearnersPerRound, p.H, p.WindowUnion = 3, 1000, 64 })
 		r.closeTo(round - 1)
@@ -21,12 +21,12 @@ func specAllAnswer(t *testing.T, _ *spectest.Spec) {
 		r.m.SetIdle([]outer.Author{{3}, {4}, {5}})
 		r.m.Stepped(r.now, 1)
 		if r.take(1, round); r.drafts == 0 {
-			t.Errorf("round %d: no answer", round)
+			t.Errorf("round %d: no delta", round)
 		}
 	}
 }
 
-// specLearnersPerRound has an own learner among nine others and draws who is called by the
+// specLearnersPerRound has an own learner among nine others and draws who is sampled by the
 // text: who is asked for a draft by the proposal of another, and after how many steps one
 // proposes a round without being sampled.
 func specLearnersPerRound(t *testing.T, _ *spectest.Spec) {
@@ -97,7 +97,7 @@ func specProposes(t *testing.T, _ *spectest.Spec) {
 }
 
 // specProposesInRotation has two of three publish: the third proposes another H later. specLearnersPerRound
-// draws who is called.
+// draws who is sampled.
 func specProposesInRotation(t *testing.T, _ *spectest.Spec) {
 	if steps := stepsToPropose(t, 2); steps != 10 && steps != 20 {
 		t.Errorf("where two of three publish it proposes after %d more steps", steps)
@@ -175,7 +175,7 @@ func specStuckAtRest(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specFull has a learner that is seldom called make as many steps as a delta may have.
+// specFull has a learner that is seldom sampled make as many steps as a delta may have.
 func specFull(t *testing.T, _ *spectest.Spec) {
 	drafts := map[int]int{} // by steps
 	for round := uint32(1); round <= 20; round++ {
@@ -190,7 +190,7 @@ func specFull(t *testing.T, _ *spectest.Spec) {
 		drafts[steps]++
 	}
 	if drafts[20] == 0 || drafts[30] < drafts[20] || drafts[20]+drafts[30] != 20 {
-		t.Errorf("drafts after so many steps: %v; the learner called first makes 20, others 30", drafts)
+		t.Errorf("drafts after so many steps: %v; the learner sampled first makes 20, others 30", drafts)
 	}
 }
 

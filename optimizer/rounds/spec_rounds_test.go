@@ -19,8 +19,8 @@ func TestSpecRounds(t *testing.T) {
 	spectest.Run(t, "R", map[string]spectest.Clause{
 		"R-1": specInTurn, "R-1.2": specLate, "R-1.3": specSetOf, "R-2": specMinRound, "R-3": specCloses, "R-3.2": specClosesAtOnce, "R-3.3": specAwaited,
 		"R-4": specFinal, "R-4.2": specFinalRefused, "R-4.3": specInvalidOffered, "R-5": specOpen, "R-6": specParked, "R-6.2": specParkedByRepair, "R-6.3": specParkedMost,
-		"R-6.4": specParkedByGossip, "R-6.5": specGuestsInTime, "R-9.3": specGuestAnswers, "R-13.7": specGuestsSought, "R-13.8": specGuestsUnheld, "R-14.3": specGuestsCloseNothing, "R-15.3": specGuestAnswers,
-		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specExcluded, "R-8.2": specExcludedElsewhere, "R-9": specAllAnswer, "R-9.2": specLearnersPerRound,
+		"R-6.4": specParkedByGossip, "R-6.5": specGuestsInTime, "R-9.3": specGuestPublishes, "R-13.7": specGuestsSought, "R-13.8": specGuestsUnheld, "R-14.3": specGuestsCloseNothing, "R-15.3": specGuestPublishes,
+		"R-7": specOnce, "R-7.2": spectest.All(specSecond, specGuestSignsTwice), "R-8": specExcluded, "R-8.2": specExcludedElsewhere, "R-9": specAllPublish, "R-9.2": specLearnersPerRound,
 		"R-10": specLink, "R-11": specEarlierEnd, "R-12": specSigned, "R-12.2": specPublishes, "R-12.3": specOwn,
 		"R-13": func(t *testing.T, s *spectest.Spec) { specCounts(t, s); specGuestsRoom(t, s) }, "R-13.2": specPlaces, "R-13.3": spectest.All(specBehind, specGuestsRoom),
 		"R-13.4": func(t *testing.T, s *spectest.Spec) { specCountsUnheld(t, s); specExcludedCount(t, s) }, "R-13.5": specForgets, "R-13.6": specRevocationsFirst, "R-14": specProposal, "R-14.2": specProposalEarly, "R-15": specProposes, "R-15.2": specProposesInRotation,

@@ -19,7 +19,7 @@ const (
 	NextHeld
 	LeftOut
 	NoProposal
-	Answered
+	Complete
 	LimitOver
 	Leaving
 	TooFew
@@ -63,8 +63,8 @@ var closing = [...]struct {
 	NoProposal: {"no proposal", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.at == 0 },
 		"waits for a learner to propose it"},
 	// Nothing is to come: see awaiting.
-	Answered: {"answered", closes, func(m *Machine, _ Time, f *fragment) bool { return m.answered(f) },
-		"all that were called have answered"},
+	Complete: {"complete", closes, func(m *Machine, _ Time, f *fragment) bool { return m.complete(f) },
+		"all that were sampled have published"},
 	// A hung peer stalls nothing, and a proposal whose payload never comes ends in an empty round.
 	LimitOver: {"limit over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.GraceLimit() },
 		"waited in vain for %s"},
@@ -84,7 +84,7 @@ var closing = [...]struct {
 		"went on without %s"},
 }
 
-// awaiting is for whose delta the open round of a fragment waits, of those that are called to answer it (Machine.sampled):
+// awaiting is for whose delta the open round of a fragment waits, of those sampled to publish in it (Machine.sampled):
 // the first row whose condition holds says it. The test of a row is TestAwaiting/WORD. It is the table awaited of SPEC.md.
 var awaiting = [...]struct {
 	word  string
@@ -101,7 +101,7 @@ var awaiting = [...]struct {
 	{"announced", true, func(m *Machine, _ *fragment, r *round, a outer.Author) bool { return m.p.SweepMs() > 0 && r.by(a) }},
 	// Its link is so thin that it leaves rounds out.
 	{"thin", false, func(m *Machine, f *fragment, _ *round, a outer.Author) bool { return !m.due(f, f.open(), a) }},
-	{"called", true, func(*Machine, *fragment, *round, outer.Author) bool { return true }},
+	{"sampled", true, func(*Machine, *fragment, *round, outer.Author) bool { return true }},
 }
 
 // why walks the table of closing.

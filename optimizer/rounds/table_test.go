@@ -23,7 +23,7 @@ var closingRows = []row{
 	{"next", rowNext},
 	{"left out", rowLeftOut},
 	{"no proposal", rowNoProposal},
-	{"answered", rowAnswered},
+	{"complete", rowComplete},
 	{"limit over", rowLimitOver},
 	{"leaving", rowLeaving},
 	{"too few", rowTooFew},
@@ -38,7 +38,7 @@ var awaitingRows = []row{
 	{"spent", rowSpent},
 	{"announced", rowAnnounced},
 	{"thin", rowThin},
-	{"called", rowHeld},
+	{"sampled", rowHeld},
 }
 
 func TestClosing(t *testing.T) { runRows(t, closingRows) }
@@ -101,7 +101,7 @@ func (r *world) wantsClosed(closed uint32, why rounds.Reason) rounds.Why {
 	return r.closed[len(r.closed)-1]
 }
 
-// measured has the authors answer two rounds at once: from then on grace is the least.
+// measured has the authors publish in two rounds at once: from then on grace is the least.
 func measured(t *testing.T, change func(p *outer.Params), authors ...byte) *world {
 	r := newWorld(t, change)
 	live := []outer.Author{self}
@@ -115,7 +115,7 @@ func measured(t *testing.T, change func(p *outer.Params), authors ...byte) *worl
 			r.take(a, round)
 		}
 	}
-	r.wantsClosed(2, rounds.Answered)
+	r.wantsClosed(2, rounds.Complete)
 	return r
 }
 
@@ -135,7 +135,7 @@ func rowTooSoon(t *testing.T) {
 	r.pass(499)
 	r.wants(8, rounds.TooSoon)
 	r.pass(1)
-	r.wantsClosed(9, rounds.Answered)
+	r.wantsClosed(9, rounds.Complete)
 }
 
 func rowClosedElsewhere(t *testing.T) {
@@ -194,8 +194,8 @@ func rowNoProposal(t *testing.T) {
 	}
 }
 
-// rowAnswered has a round close once all have answered, and not before what is on its way of somebody else is here.
-func rowAnswered(t *testing.T) {
+// rowComplete has a round close once all have published, and not before what is on its way of somebody else is here.
+func rowComplete(t *testing.T) {
 	r := measured(t, nil, 1, 2)
 	r.m.SetLive([]outer.Author{{1}})
 	d := r.delta(2, 3)
@@ -209,7 +209,7 @@ func rowAnswered(t *testing.T) {
 	}
 	r.m.Payload(r.now, 0, 3, d.ID, rounds.PayloadHeld)
 	r.execute()
-	r.wantsClosed(3, rounds.Answered)
+	r.wantsClosed(3, rounds.Complete)
 }
 
 // rowLimitOver: a proposal whose payload never comes.
@@ -239,7 +239,7 @@ func rowLeaving(t *testing.T) {
 		}
 		r.wants(2, rounds.Leaving)
 		r.take(2, 3)
-		r.wantsClosed(3, rounds.Answered)
+		r.wantsClosed(3, rounds.Complete)
 	}
 }
 
@@ -299,12 +299,12 @@ func rowMuted(t *testing.T) {
 			r.wants(0, rounds.InGrace)
 			silence(r)
 			r.execute()
-			r.wantsClosed(1, rounds.Answered)
+			r.wantsClosed(1, rounds.Complete)
 		})
 	}
 }
 
-// rowHeld has a round wait for each that is called until its delta is held.
+// rowHeld has a round wait for each that is sampled until its delta is held.
 func rowHeld(t *testing.T) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
@@ -317,7 +317,7 @@ func rowHeld(t *testing.T) {
 		t.Errorf("it waits for %d", w.For[0])
 	}
 	r.take(3, 1)
-	r.wantsClosed(1, rounds.Answered)
+	r.wantsClosed(1, rounds.Complete)
 }
 
 // rowSpent has an author step no more, with nothing on its way or with what was announced.
@@ -334,7 +334,7 @@ func rowSpent(t *testing.T) {
 		if r.take(1, 1); announced {
 			r.wants(0, rounds.InGrace)
 		} else {
-			r.wantsClosed(1, rounds.Answered)
+			r.wantsClosed(1, rounds.Complete)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func rowAnnounced(t *testing.T) {
 		if r.take(1, 1); waits {
 			r.wants(0, rounds.InGrace)
 		} else {
-			r.wantsClosed(1, rounds.Answered)
+			r.wantsClosed(1, rounds.Complete)
 		}
 	}
 }
@@ -366,7 +366,7 @@ func rowThin(t *testing.T) {
 		r.take(2, 1)
 		for round := uint32(1); round < waits; round++ {
 			r.take(1, round)
-			r.wantsClosed(round, rounds.Answered)
+			r.wantsClosed(round, rounds.Complete)
 		}
 		r.take(1, waits)
 		r.wants(waits-1, rounds.InGrace)

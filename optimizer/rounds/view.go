@@ -156,7 +156,7 @@ func (v View) unlinked(each func(rnd uint32, r *round, unlinked []entry)) {
 		}
 		var unlinked []entry
 		for _, e := range r.entries {
-			if !f.linked(rnd, e) && !e.aside && (e.held || !r.roomFor(e.delta).beyond(e.place)) {
+			if !f.linked(rnd, e) && !e.overflow && (e.held || !r.roomFor(e.delta).beyond(e.place)) {
 				unlinked = append(unlinked, e)
 			}
 		}
@@ -225,20 +225,20 @@ func (f *fragment) ended() bool {
 
 // AllHanded says that some peer holds every own delta that is not folded, and those
 // published of late, which others have yet to fold; or that there is nobody to hand
-// them to. Nobody takes one that stands aside from a full round. What nobody took for as
+// them to. Nobody takes one that overflows a full round. What nobody took for as
 // long as a round can stay open and is folded came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
 	return len(m.peerList.live) <= 1 || !slices.ContainsFunc(m.frags, func(f *fragment) bool {
-		return !f.own.allHanded(now, m.p.GraceMaxMs, f.standsAside)
+		return !f.own.allHanded(now, m.p.GraceMaxMs, f.overflows)
 	})
 }
 
-// standsAside says whether a full round keeps an own delta out of its set.
-func (f *fragment) standsAside(o ownDelta) bool {
+// overflows says whether a full round keeps an own delta out of its set.
+func (f *fragment) overflows(o ownDelta) bool {
 	r := f.deltas.rounds[o.round]
 	if r == nil {
 		return false
 	}
 	e := r.find(o.id)
-	return e != nil && e.aside
+	return e != nil && e.overflow
 }
