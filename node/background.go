@@ -61,7 +61,7 @@ func (b *background) run(ctx context.Context, before func()) {
 		b.commands.each(func(do func()) {
 			before()
 			do()
-			b.GoOn()
+			b.Resume()
 			b.done.Add(1)
 			select {
 			case b.did <- struct{}{}:
@@ -71,16 +71,16 @@ func (b *background) run(ctx context.Context, before func()) {
 	}
 }
 
-// Rest implements outer.Device for a command. Without a background worker the trainer rests anyway: commands run between its steps.
-func (b *background) Rest() {
+// Pause implements outer.Device for a command. Without a background worker the trainer rests anyway: commands run between its steps.
+func (b *background) Pause() {
 	if b != nil && !b.has {
 		<-b.turn
 		b.has = true
 	}
 }
 
-// GoOn implements outer.Device for a command.
-func (b *background) GoOn() {
+// Resume implements outer.Device for a command.
+func (b *background) Resume() {
 	if b != nil && b.has {
 		b.has = false
 		b.turn <- struct{}{}

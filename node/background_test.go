@@ -64,8 +64,8 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 		finished time.Duration
 	}{
 		{"beside", func(b *bench) { time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1250 * time.Millisecond},
-		{"at rest", func(b *bench) { b.background.Rest(); time.Sleep(time.Second) }, 250 * time.Millisecond, 10, 1, 1300 * time.Millisecond},
-		{"first at rest", func(b *bench) { b.background.Rest(); b.background.GoOn(); time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1300 * time.Millisecond},
+		{"at rest", func(b *bench) { b.background.Pause(); time.Sleep(time.Second) }, 250 * time.Millisecond, 10, 1, 1300 * time.Millisecond},
+		{"first at rest", func(b *bench) { b.background.Pause(); b.background.Resume(); time.Sleep(time.Second) }, 250 * time.Millisecond, 20, 0, 1300 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newFarBench(t, 100*time.Millisecond, 0)
@@ -98,7 +98,7 @@ func TestCommandsDoNotPileUp(t *testing.T) {
 		for range 500 {
 			asked := time.Now()
 			b.commands.put(func() {
-				b.background.Rest()
+				b.background.Pause()
 				late = max(late, time.Since(asked))
 			})
 			b.after(20 * time.Millisecond)

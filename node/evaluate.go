@@ -201,7 +201,7 @@ func (n *node) evaluateByLearner(tips []*outer.Tip, whole bool, found func(exter
 // evaluatePart does a part, and has the next one come after what the loop has asked for meanwhile.
 func (n *node) evaluatePart(a *globals, m *measuring) {
 	defer n.train.does(&n.train.account.Evaluate)()
-	n.train.background.Rest()
+	n.train.background.Pause()
 	defer func() {
 		if err := n.external.Lost(); err != nil {
 			n.learnerLost(err) // the next step may be far off

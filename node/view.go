@@ -116,16 +116,16 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		v.damaged(n, loss.Found)
 	}
 	fragment := a.Fragment
-	v.dropped[fragment] += loss.Dropped.Tokens
+	v.dropped[fragment] += loss.Lost.Tokens
 	if loss.Device != nil {
-		v.alarm(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Dropped.Steps, loss.Device), learnerRemedy)
+		v.alarm(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Lost.Steps, loss.Device), learnerRemedy)
 		return
 	}
 	if a.GiveUp && loss.Gone == nil {
-		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Dropped.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
+		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Lost.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
 		return
 	}
-	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Dropped.Steps, len(loss.Gone)))
+	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Lost.Steps, len(loss.Gone)))
 }
 
 // verdict tells whose state was wrong.

@@ -63,4 +63,4 @@ type (
 )
 
 // MayRepair says whether an adoption has cost something, or replaces what was damaged.
-func (a Adopted) MayRepair() bool { return a.Discards() || !a.Loss.None() }
+func (a Adopted) MayRepair() bool { return a.LosesUnpublished() || !a.Loss.None() }

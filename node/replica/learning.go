@@ -38,7 +38,7 @@ func (r *Replica) draft(l Learner, fragment int) {
 
 // returnDraft returns a draft that could not be made durable.
 func (r *Replica) returnDraft(l Learner, e core.ReturnDraft) {
-	if err := l.TakeBack(e.Fragment, e.Own); err != nil {
+	if err := l.Return(e.Fragment, e.Own); err != nil {
 		r.watcher.Fail(err)
 	}
 }

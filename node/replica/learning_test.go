@@ -32,7 +32,7 @@ func (l *learner) Draft(p int) (outer.Draft, error) {
 	return outer.Draft{Fragment: p, Seq: l.seq, Steps: 8, Tokens: 100, Payload: payload}, l.err
 }
 
-func (l *learner) TakeBack(_ int, o outer.Own) error {
+func (l *learner) Return(_ int, o outer.Own) error {
 	l.returned = append(l.returned, o)
 	return l.err
 }
@@ -41,7 +41,7 @@ func (l *learner) Follow(outer.Adopt) (outer.Loss, error) { return l.loss, l.err
 
 func (l *learner) Lost(p int) (outer.Loss, error) {
 	l.lost = append(l.lost, p)
-	return outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 1536}}, l.err
+	return outer.Loss{Lost: outer.Work{Steps: 3, Tokens: 1536}}, l.err
 }
 
 func (l *learner) Stepped(_ int, closed []uint32) { l.closed = closed }
@@ -263,7 +263,7 @@ func TestLearnerLost(t *testing.T) {
 	want(t, "events", len(events), len(l.closed))
 	for p, e := range events {
 		want(t, "fragment", e.Fragment, p)
-		want(t, "tokens", e.Loss.Dropped.Tokens, uint64(1536))
+		want(t, "tokens", e.Loss.Lost.Tokens, uint64(1536))
 	}
 	g2, l2 := learning(t)
 	l2.err = errors.New("the program is wrong")

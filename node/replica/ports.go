@@ -145,7 +145,7 @@ type Arithmetic interface {
 // Learner is outer.Learner, or what watches one.
 type Learner interface {
 	Draft(fragment int) (outer.Draft, error)
-	TakeBack(fragment int, o outer.Own) error
+	Return(fragment int, o outer.Own) error
 	Follow(a outer.Adopt) (outer.Loss, error)
 	Stepped(tokens int, closed []uint32)
 	Restore(fragment int, own, folded []uint64) error

@@ -46,9 +46,9 @@ func (l learner) Draft(fragment int) (outer.Draft, error) {
 }
 
 // TakeBack implements replica.Learner.
-func (l learner) TakeBack(fragment int, o outer.Own) error {
+func (l learner) Return(fragment int, o outer.Own) error {
 	l.r.at(func(int64) { delete(l.r.drafts, o.Seq) })
-	return l.Learner.TakeBack(fragment, o)
+	return l.Learner.Return(fragment, o)
 }
 
 type ledger struct {

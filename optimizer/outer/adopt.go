@@ -2,9 +2,9 @@ package outer
 
 import "slices"
 
-// Adopt hands the learner a new tip, and what it changes for own deltas, in the order in which
-// theta takes it. Repair says that the tip before it was damaged, GiveUp that the run has gone on
-// too long without what is unpublished: it is discarded either way. Learner.Follow executes it.
+// Adopt hands the learner a new tip, and what it changes for own deltas, in the order in which the
+// local parameters follow. Repair says that the tip before was damaged, GiveUp that the run has gone on
+// too long without what is unpublished: it is lost either way. Learner.Follow executes it.
 type Adopt struct {
 	Fragment       int
 	Tip            *Tip
@@ -32,22 +32,23 @@ type Change struct {
 // Fate says what a tip does to an own delta.
 type Fate uint8
 
-// The fates, in the order in which theta takes them.
+// The fates, in the order in which the local parameters follow them. Each has this meaning everywhere. Work is lost that
+// has none: it was unpublished when its learner crashed or was repaired, or its payload cannot be read.
 const (
 	// Folded: the delta entered the chain.
 	Folded Fate = iota
-	// Dropped: it was in flight, and is older than what is known of the chain: it is discarded.
+	// Dropped: it was in flight, and is older than what is known of the chain. Nobody publishes it again.
 	Dropped
 	// Unfolded: it left the chain and is in flight again.
 	Unfolded
 	// Returned: its round became final without it. It is unpublished again.
 	Returned
 	// Discarded: it was folded on a chain that is left for another, which does not fold it. Its
-	// progress left theta when it was folded and does not come back.
+	// progress left the local parameters when it was folded and does not come back.
 	Discarded
 	// Regained: it was discarded or dropped, and the chain folds it after all.
 	Regained
-	// Forgotten: it is folded or discarded for good.
+	// Forgotten: it is folded, dropped or discarded for good, and nothing of it is kept.
 	Forgotten
 )
 
@@ -55,8 +56,8 @@ func (f Fate) String() string {
 	return [...]string{"folded", "dropped", "unfolded", "returned", "discarded", "regained", "forgotten"}[f]
 }
 
-// Discards says that no unpublished work is left after it, except what sparse deltas had no room for.
-func (a Adopt) Discards() bool { return a.Repair || a.GiveUp }
+// LosesUnpublished says that no unpublished work is left after it, except what sparse deltas had no room for.
+func (a Adopt) LosesUnpublished() bool { return a.Repair || a.GiveUp }
 
 // Final are the seqs of own deltas that a restart must not take for in flight any more.
 func (a Adopt) Final() []uint64 { return a.Seqs(Forgotten, Returned, Discarded) }

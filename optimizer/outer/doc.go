@@ -19,12 +19,12 @@
 //   - A [Tip] is the state of a fragment after a closed round: global parameters A, outer
 //     momentum m, norm reference ref, tokens folded.
 //   - [Fold] makes the next tip from a tip and a set of contributions.
-//   - A [Learner] keeps theta, the parameters that are trained, in step with the
-//     tips: own deltas are its deltas that are not final yet, and
-//     U = theta - A - sum(s_k q_k : own k not folded) is what it has not published.
+//   - A [Learner] keeps the local parameters theta, which are trained, in step with
+//     the tips: own deltas are its deltas that are not final yet, and its unpublished
+//     progress is U = theta - A - sum(s_k q_k : own k not folded).
 //     The shares s_k are 1 unless folds come late. With a sparse codec most of U
-//     does not travel: half of that part is held outside theta and added to the
-//     next U.
+//     does not travel: half of that part is held outside the local parameters and
+//     added to the next U.
 //
 // # Sign
 //

@@ -9,26 +9,26 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Learner keeps theta, the parameters that a trainer steps, in step with the tips of all
-// fragments. What is unpublished is defined, not stored:
+// Learner keeps the local parameters theta, which a trainer steps, in step with the tips of all
+// fragments. The unpublished progress U is defined, not stored:
 //
 //	U = theta - A - sum(s_k q_k : own k not folded) + held
 //
 // with q_k the decoded progress of own delta k and s_k, its share, 1, or less if folds came late when it left
-// (see lateShare). So whatever a lossy codec or rounding loses stays in theta and is published with the next U.
-// Of what a sparse codec does not send a part is held outside theta until then (see hold). The methods
-// must not run while the trainer steps, unless it steps the values of a Device, which says when it rests. A Learner is
-// not for concurrent use, with one exception: Stepped may run beside a method while the device does not rest.
+// (see lateShare). So whatever a lossy codec or rounding loses stays in the local parameters and is published with the next
+// U. A part of what a sparse codec does not send is held outside of them until then (see withhold). The methods must not
+// run while the trainer steps, unless it steps the values of a Device, which says when it is paused. A Learner is not for
+// concurrent use, with one exception: Stepped may run beside a method while the device is not paused.
 type Learner struct {
 	p       Params
 	local   []float32 // the trainer's slab, changed in place
 	payload func(seq uint64) ([]byte, error)
-	device  Device // nil: the trainer steps theta itself
+	device  Device // nil: the trainer steps the local parameters themselves
 	frags   []learning
 	next    uint64    // Seq of the next draft
 	steps   uint64    // taken
 	values  []float32 // what is unpublished, as long as the largest fragment
-	sum     []float64 // what goes to or from theta, likewise
+	sum     []float64 // what is added to the local parameters or taken off, likewise
 }
 
 // learning is the state of one fragment.
@@ -38,7 +38,7 @@ type learning struct {
 	pending Work
 	base    uint32 // closed rounds when the oldest pending step was taken
 	own     []ownDelta
-	held    []float32 // of U, that theta does not have [Len]; nil without a sparse codec
+	held    []float32 // of U, outside the local parameters [Len]; nil without a sparse codec
 	lag     uint64    // steps from the draft of the last own delta that was folded until then
 }
 
@@ -52,7 +52,7 @@ type Draft struct {
 	Payload  []byte
 }
 
-// NewLearner returns a learner at the tips of all fragments and writes their global parameters to theta.
+// NewLearner returns a learner at the tips of all fragments and writes their global parameters to local.
 // payload reads back the payload of an own delta that was made durable; it must keep those that
 // are not final.
 func NewLearner(p Params, plan Plan, local []float32, tips []*Tip, payload func(seq uint64) ([]byte, error)) *Learner {
@@ -71,7 +71,7 @@ func NewLearner(p Params, plan Plan, local []float32, tips []*Tip, payload func(
 	return l
 }
 
-// Restore takes back own deltas of fragment p after a restart, with those that the tip of NewLearner folded among
+// Restore takes the own deltas of fragment p after a restart, with those that the tip of NewLearner folded among
 // them: theta = A + sum(q_k : own k not folded), with shares of 1. It follows NewLearner, before the first step.
 // What was unpublished at the crash is lost.
 func (l *Learner) Restore(p int, own, folded []uint64) error {
@@ -83,8 +83,8 @@ func (l *Learner) Restore(p int, own, folded []uint64) error {
 	return l.rebuild(f)
 }
 
-// rebuild sets theta of the fragment to A + sum(s_k q_k : own k not folded), so U to zero, but for what no delta had room
-// for.
+// rebuild sets the local parameters of the fragment to A + sum(s_k q_k : own k not folded), so U to zero, but for what no
+// delta had room for.
 func (l *Learner) rebuild(f *learning) error {
 	sum := l.sum[:f.Len]
 	for i, a := range f.tip.Global {
@@ -119,23 +119,23 @@ func (l *Learner) Pending(p int) (steps uint32, tokens uint64) {
 	return uint32(w.Steps), w.Tokens
 }
 
-// ErrDamaged says that the global parameters which theta stands on is not what it was: memory is corrupt. What U
-// would come out of it must not be published: the Damaged event of the round machine brings a sound one.
-var ErrDamaged = errors.New("the global parameters in memory does not match its checksum")
+// ErrDamaged says that the global parameters, on which the local ones stand, are not what they were: memory is corrupt.
+// The U that would come of them must not be published: the Damaged event of the round machine brings sound ones.
+var ErrDamaged = errors.New("the global parameters in memory do not match their checksum")
 
 // ErrNothing says that no steps are pending: their learner was lost meanwhile.
 var ErrNothing = errors.New("there is nothing to publish")
 
 // Draft encodes U of fragment p as a delta that is in flight from now on, and takes the steps and tokens it
-// declares off the counters; theta moves only with a sparse codec, and where folds come late. Steps beyond
-// Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, use TakeBack. The error
-// is ErrDamaged if the global parameters is, ErrUnread if an own delta in flight is.
+// declares off the counters; the local parameters change only with a sparse codec, and where folds come late. Steps beyond
+// Params.MaxSteps stay pending with their share of the tokens. If the draft cannot be published, use Return. The error
+// is ErrDamaged if the global parameters are damaged, ErrUnread if an own delta in flight cannot be read.
 func (l *Learner) Draft(p int) (Draft, error) {
 	f := &l.frags[p]
 	if !f.tip.GlobalSound() {
 		return Draft{}, fmt.Errorf("draft fragment %d round %d: %w", p, f.tip.Round, ErrDamaged)
 	}
-	l.rest()
+	l.pause()
 	work := f.pending.declare(l.p.MaxSteps, l.p.MaxTokensPerStep)
 	if work.Steps == 0 || work.Tokens == 0 {
 		return Draft{}, fmt.Errorf("draft fragment %d: %d steps and %d tokens are pending; %w", p, work.Steps, work.Tokens, ErrNothing)
@@ -146,10 +146,10 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	f.pending.Sub(work)
 	own := ownDelta{seq: l.next, in: true, share: l.share(f), left: l.steps}
 	declared := Own{Seq: own.seq, Base: f.base, Steps: uint32(work.Steps), Tokens: work.Tokens}
-	l.goOn()
+	l.resume()
 	if err := l.encode(f, &own); err != nil {
-		l.rest()
-		f.takeBack([]Own{declared})
+		l.pause()
+		f.putBack([]Own{declared})
 		return Draft{}, fmt.Errorf("draft fragment %d: %w", p, err)
 	}
 	l.next++
@@ -157,7 +157,8 @@ func (l *Learner) Draft(p int) (Draft, error) {
 	return Draft{Seq: own.seq, Fragment: p, Base: declared.Base, Steps: declared.Steps, Tokens: declared.Tokens, Payload: own.payload}, nil
 }
 
-// encode makes the payload of an own delta of U, and takes off theta what theta is without from then on.
+// encode makes the payload of an own delta from U. Then it lowers the local parameters by what they lack while the delta
+// is in flight: what a sparse delta had no room for and is held, and 1-share of what was sent.
 func (l *Learner) encode(f *learning, own *ownDelta) error {
 	u, err := l.unpublished(f)
 	if err != nil {
@@ -169,9 +170,9 @@ func (l *Learner) encode(f *learning, own *ownDelta) error {
 	if f.held == nil && own.share == 1 {
 		return nil
 	}
-	_ = l.flush(f) // the payload is whole: where the device is gone now, Lost takes off what it stepped since
+	_ = l.flush(f) // the payload is whole: where the device is gone now, Lost takes off what was stepped since
 	if f.held != nil {
-		if err := l.hold(f, own.payload); err != nil {
+		if err := l.withhold(f, own.payload); err != nil {
 			return err
 		}
 	}
@@ -228,7 +229,7 @@ func (l *Learner) addOwn(f *learning, o *ownDelta, times float64) error {
 
 // Adopt moves a fragment to a tip: theta += (A' - A) + sum(n_k q_k : change k), with -s_k times q of what
 // was folded or dropped, s_k of what was unfolded, and 1-s_k of what is returned, which is pending again.
-// An error leaves theta and tip unchanged.
+// An error leaves the local parameters and the tip unchanged.
 func (l *Learner) Adopt(a Adopt) error {
 	f := &l.frags[a.Fragment]
 	next, err := f.after(a)
@@ -246,7 +247,7 @@ func adoptError(a Adopt, err error) error {
 	return fmt.Errorf("adopt fragment %d round %d: %w", a.Fragment, a.Tip.Round, err)
 }
 
-// adopt moves theta and leaves the device at rest.
+// adopt moves the local parameters and leaves the device paused.
 func (l *Learner) adopt(f *learning, tip *Tip, next adoption) error {
 	if err := l.change(f, tip, next.adds); err != nil {
 		return err
@@ -255,18 +256,18 @@ func (l *Learner) adopt(f *learning, tip *Tip, next adoption) error {
 		return err
 	}
 	l.addSum(f)
-	l.noteLag(f, next.adds)
-	f.settle(tip, next)
+	l.recordLag(f, next.adds)
+	f.complete(tip, next)
 	return nil
 }
 
-// settle notes where an adoption leads, when theta is there or is about to be.
-func (f *learning) settle(tip *Tip, next adoption) {
+// complete records where an adoption leads, when the local parameters are there or are about to be.
+func (f *learning) complete(tip *Tip, next adoption) {
 	f.tip, f.own = tip.anchored(), next.own
-	f.takeBack(next.back)
+	f.putBack(next.back)
 }
 
-// change computes what a change of tip asks theta to get, into l.sum.
+// change computes what a change of tip adds to the local parameters, into l.sum.
 func (l *Learner) change(f *learning, tip *Tip, adds []addend) error {
 	tensor.Difference(l.sum[:f.Len], tip.Global, f.tip.Global)
 	for i := range adds {
@@ -277,15 +278,15 @@ func (l *Learner) change(f *learning, tip *Tip, adds []addend) error {
 	return nil
 }
 
-// TakeBack undoes the draft of an own delta, which could not be made durable: its steps and tokens are
+// Return undoes the draft of an own delta, which could not be made durable: its steps and tokens are
 // pending again, and its progress is part of U.
-func (l *Learner) TakeBack(p int, o Own) error {
+func (l *Learner) Return(p int, o Own) error {
 	f := &l.frags[p]
 	i := indexOf(f.own, o.Seq)
 	if i < 0 || !f.own[i].in {
-		return fmt.Errorf("take back own delta %d of fragment %d: it is not in flight", o.Seq, p)
+		return fmt.Errorf("return own delta %d of fragment %d: it is not in flight", o.Seq, p)
 	}
-	l.rest()
+	l.pause()
 	if share := f.own[i].share; share != 1 {
 		_ = l.flush(f) // where the device is gone, Lost takes off what it had stepped
 		if err := l.addToLocal(f, &f.own[i], 1-share); err != nil {
@@ -294,6 +295,6 @@ func (l *Learner) TakeBack(p int, o Own) error {
 		l.load(f)
 	}
 	f.own = slices.Delete(f.own, i, i+1)
-	f.takeBack([]Own{o})
+	f.putBack([]Own{o})
 	return nil
 }

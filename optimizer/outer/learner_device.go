@@ -6,22 +6,22 @@ import (
 	"atoll/optimizer"
 )
 
-// Device holds the values that a trainer steps where they are not in theta itself: on an
-// accelerator, or in another process.
+// Device holds the values that a trainer steps where they are not the local parameters themselves: on
+// an accelerator, or in another process.
 //
-// It steps while a Learner encodes a delta, or decodes some: theta is the Learner's between a
-// Flush and the next Load. Only what both touch waits for a step to end.
+// It steps while a Learner encodes a delta, or decodes some: the local parameters are the Learner's
+// between a Flush and the next Load. Only what both touch waits for a step to end.
 type Device interface {
-	// Rest returns once no step is under way, and none begins until GoOn or the end of the
+	// Pause returns once no step is under way, and none begins until Resume or the end of the
 	// Learner's method and of what its caller does with the result. Both may be called again.
-	Rest()
-	GoOn()
+	Pause()
+	Resume()
 
-	// Flush brings what the device has of these pieces to theta. After an error theta of these
-	// pieces is as it was, or has values that are no numbers, and what the device had and theta
-	// has not is gone. Lost sets theta anew in either case.
+	// Flush brings what the device has of these pieces to the local parameters. After an error these
+	// pieces are as they were, or have values that are no numbers, and what the device alone had is
+	// gone. Lost sets them anew in either case.
 	Flush(pieces []optimizer.Span) error
-	// Load has the device take these pieces from theta. A device that cannot is gone, which
+	// Load has the device take these pieces from the local parameters. A device that cannot is gone, which
 	// the next Flush says.
 	Load(pieces []optimizer.Span)
 }
@@ -41,31 +41,31 @@ func (f Fragment) pieces() (list []optimizer.Span) {
 // ErrDevice says that the device is gone, with what was stepped there since the last Flush.
 var ErrDevice = errors.New("the learner's device is gone")
 
-func (l *Learner) rest() {
+func (l *Learner) pause() {
 	if l.device != nil {
-		l.device.Rest()
+		l.device.Pause()
 	}
 }
 
-func (l *Learner) goOn() {
+func (l *Learner) resume() {
 	if l.device != nil {
-		l.device.GoOn()
+		l.device.Resume()
 	}
 }
 
-// flush brings theta of a fragment up to date. The device is at rest from then on.
+// flush brings the local parameters of a fragment up to date. The device is paused from then on.
 func (l *Learner) flush(f *learning) error {
 	if l.device == nil {
 		return nil
 	}
-	l.device.Rest()
+	l.device.Pause()
 	if err := l.device.Flush(f.pieces()); err != nil {
 		return errors.Join(ErrDevice, err)
 	}
 	return nil
 }
 
-// load has the device take what theta of a fragment has become.
+// load has the device take what the local parameters of a fragment have become.
 func (l *Learner) load(f *learning) {
 	if l.device != nil {
 		l.device.Load(f.pieces())
@@ -73,11 +73,11 @@ func (l *Learner) load(f *learning) {
 }
 
 // Lost says that the device of fragment p is gone. What it had stepped and nothing has
-// brought to theta cannot be told from what it had published: theta = A + sum(s_k q_k : own k
-// in flight), and what is pending is discarded. Damage is not an error, as in Follow.
+// brought to the local parameters cannot be told from what it had published: theta = A + sum(s_k q_k :
+// own k in flight), and what is pending is lost. Damage is not an error, as in Follow.
 func (l *Learner) Lost(p int) (loss Loss, err error) {
 	f := &l.frags[p]
-	l.rest()
-	err = l.discard(f, &loss)
+	l.pause()
+	err = l.lose(f, &loss)
 	return loss, err
 }

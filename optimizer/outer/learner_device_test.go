@@ -19,8 +19,8 @@ type modelDevice struct {
 	onGoOn       func() // and when it goes on next
 }
 
-func (d *modelDevice) Rest() { once(&d.onRest) }
-func (d *modelDevice) GoOn() {
+func (d *modelDevice) Pause() { once(&d.onRest) }
+func (d *modelDevice) Resume() {
 	once(&d.onGoOn)
 	d.dead, d.dies = d.dead || d.dies, false
 }
@@ -96,7 +96,7 @@ func (m *learnerModel) lost(t *rapid.T) {
 		tip := *m.tips[p]
 		tip.Round++
 		loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Changes: m.changes(p, Folded, fold)})
-		if err != nil || loss.Dropped.Tokens != m.pending[p] {
+		if err != nil || loss.Lost.Tokens != m.pending[p] {
 			t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 		}
 		m.moved(p, &tip, fold, nil)
@@ -104,7 +104,7 @@ func (m *learnerModel) lost(t *rapid.T) {
 	}
 	for p := range m.plan {
 		loss, err := m.l.Lost(p)
-		if err != nil || loss.Dropped.Tokens != gone[p] || len(loss.Gone) > 0 {
+		if err != nil || loss.Lost.Tokens != gone[p] || len(loss.Gone) > 0 {
 			t.Fatalf("fragment %d: %+v lost, %d tokens were pending: %v", p, loss, gone[p], err)
 		}
 		copy(m.u[p], m.held[p])

@@ -8,15 +8,15 @@ import (
 // Loss is what an adoption cost a learner: unpublished work, and own deltas of which nothing is left here. Others
 // may hold and fold these all the same.
 type Loss struct {
-	Dropped Work     // by GiveUp, or beside a damaged global parameters or own delta, or of one that was returned
-	Gone    []uint64 // seqs
-	Device  error    // an ErrDevice: what was stepped is gone with it
-	Found   error    // an ErrDamaged: the global parameters that was left, and the Adopt did not know
+	Lost   Work     // unpublished, by GiveUp, beside damaged global parameters or an own delta, or of one that was returned
+	Gone   []uint64 // seqs of own deltas
+	Device error    // an ErrDevice: what was stepped is gone with it
+	Found  error    // an ErrDamaged: the global parameters that were left were, and the Adopt did not know
 }
 
 // None says that nothing was lost, and nothing found.
 func (l Loss) None() bool {
-	return l.Dropped == Work{} && len(l.Gone) == 0 && l.Found == nil && l.Device == nil
+	return l.Lost == Work{} && len(l.Gone) == 0 && l.Found == nil && l.Device == nil
 }
 
 // ErrUnread says that the payload of an own delta cannot be read back: the disk is damaged.
@@ -37,7 +37,7 @@ func (u *unread) Unwrap() error { return u.err }
 // Follow executes an Adopt of the round machine. Damage is not an error: what it cost is the
 // Loss, which the round machine wants to know.
 func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
-	f, repair := &l.frags[a.Fragment], a.Discards()
+	f, repair := &l.frags[a.Fragment], a.LosesUnpublished()
 	if !repair && !f.tip.GlobalSound() { // nothing must be told from global parameters that memory has damaged
 		repair, loss.Found = true, fmt.Errorf("fragment %d round %d: %w", a.Fragment, f.tip.Round, ErrDamaged)
 	}
@@ -59,7 +59,7 @@ func (l *Learner) Follow(a Adopt) (loss Loss, err error) {
 		return loss, adoptError(a, err)
 	}
 	l.load(f)
-	loss.Dropped.Add(next.lost)
+	loss.Lost.Add(next.lost)
 	return loss, nil
 }
 
@@ -73,30 +73,30 @@ func (l *Learner) readBack(f *learning, seqs []uint64, loss *Loss) {
 		}
 		var err error
 		if o.payload, err = l.payload(seq); err != nil {
-			o.giveUp(loss)
+			o.lose(loss)
 		}
 	}
 }
 
-// repair moves a fragment to a tip that replaces a damaged one, or from own deltas that cannot be read. What theta
-// got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k in flight), and what was
-// unpublished or is returned is discarded. What earlier deltas had no room for stays: that was told from a
-// sound global parameters.
+// repair moves a fragment to a tip that replaces a damaged one, or from own deltas that cannot be read. What the
+// local parameters got from the damage cannot be told from work: theta = A + sum(s_k q_k : own k in flight), and what
+// was unpublished or is returned is lost. What earlier deltas had no room for stays: that was told from sound
+// global parameters.
 func (l *Learner) repair(f *learning, tip *Tip, next adoption, loss *Loss) error {
-	l.rest()
-	f.settle(tip, next)
-	return l.discard(f, loss)
+	l.pause()
+	f.complete(tip, next)
+	return l.lose(f, loss)
 }
 
-// discard takes what is pending off a fragment, and out of theta.
-func (l *Learner) discard(f *learning, loss *Loss) error {
-	loss.Dropped, f.pending = f.pending, Work{}
+// lose takes what is pending off a fragment, and out of the local parameters.
+func (l *Learner) lose(f *learning, loss *Loss) error {
+	loss.Lost, f.pending = f.pending, Work{}
 	for {
 		err := l.rebuild(f)
 		lost := (*unread)(nil)
 		if !errors.As(err, &lost) {
 			return err
 		}
-		f.find(lost.seq).giveUp(loss)
+		f.find(lost.seq).lose(loss)
 	}
 }

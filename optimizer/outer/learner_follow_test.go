@@ -45,7 +45,7 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 		t.Fatalf("a draft beside a lost delta: %v", err)
 	}
 	loss := follow(t, l, Adopt{Tip: tip, Repair: true})
-	if loss.Dropped.Tokens != 256 || !slices.Equal(loss.Gone, []uint64{0}) {
+	if loss.Lost.Tokens != 256 || !slices.Equal(loss.Gone, []uint64{0}) {
 		t.Errorf("lost %+v", loss)
 	}
 	if local[0] != tip.Global[0] || local[1] != tip.Global[1] {
@@ -70,7 +70,7 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	next.seal()
 	own := Draft{Steps: 1, Tokens: 512}
 	loss := follow(t, l, Adopt{Tip: next, Changes: changed(Folded, own)}) // q cannot be taken off theta
-	if loss.Dropped.Tokens != 256 || loss.Gone != nil || local[0] != next.Global[0] {
+	if loss.Lost.Tokens != 256 || loss.Gone != nil || local[0] != next.Global[0] {
 		t.Errorf("lost %+v, theta %v, global parameters %v", loss, local[0], next.Global[0])
 	}
 	loss = follow(t, l, Adopt{Tip: tip, Changes: changed(Unfolded, own)}) // nor put back
@@ -87,7 +87,7 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	} {
 		loss := follow(t, l, a)
 		dropped := []Work{3: {1, 512}}[i]
-		if steps, _ := l.Pending(0); loss.Dropped != dropped || loss.Gone != nil || local[0] != a.Tip.Global[0] || steps != 0 || len(l.InFlight(0)) > 0 {
+		if steps, _ := l.Pending(0); loss.Lost != dropped || loss.Gone != nil || local[0] != a.Tip.Global[0] || steps != 0 || len(l.InFlight(0)) > 0 {
 			t.Errorf("lost %+v, %d steps are pending, theta %v, global parameters %v", loss, steps, local[0], a.Tip.Global[0])
 		}
 	}
@@ -104,7 +104,7 @@ func TestLostOwnDeltaIsReturned(t *testing.T) {
 	clear(disk)
 	was := local[0]
 	loss := follow(t, l, Adopt{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)})
-	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Dropped != (Work{1, 512}) || steps != 1 || local[0] != was {
+	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Lost != (Work{1, 512}) || steps != 1 || local[0] != was {
 		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, local[0])
 	}
 }
@@ -113,7 +113,7 @@ func TestLostOwnDeltaIsReturned(t *testing.T) {
 func TestGiveUpDropsTheUnpublished(t *testing.T) {
 	l, local, tip, _ := drafted(t)
 	loss := follow(t, l, Adopt{Tip: tip, GiveUp: true})
-	if loss.Dropped != (Work{1, 256}) || loss.Gone != nil {
+	if loss.Lost != (Work{1, 256}) || loss.Gone != nil {
 		t.Errorf("lost %+v", loss)
 	}
 	if local[0] == tip.Global[0] || local[1] != tip.Global[1] {

@@ -56,7 +56,7 @@ func TestWhatIsNotSentIsHeld(t *testing.T) {
 func TestTakenBackWhileMoreIsHeld(t *testing.T) {
 	l, local := sparseLearner()
 	d, _ := sent(t, l, len(local))
-	if err := l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
+	if err := l.Return(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
 	again, q := sent(t, l, len(local))

@@ -105,7 +105,7 @@ func TestShareComesBackWhole(t *testing.T) {
 	r.steps(4)
 	d := r.draft()
 	r.localIs("drafted", 1+0.7*u)
-	if err := r.l.TakeBack(0, changed(Returned, d)[0].Own); err != nil {
+	if err := r.l.Return(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
 	r.localIs("taken back", 1+u)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// ownDelta is a delta of this learner that may enter or leave theta.
+// ownDelta is a delta of this learner that may enter or leave the local parameters.
 type ownDelta struct {
 	seq     uint64
-	in      bool    // theta has share of q: the delta is in flight
-	lost    bool    // its payload could not be read: theta has nothing of it, ever again
-	share   float64 // of q, that theta has while it is in flight
+	in      bool    // the local parameters have share of q: the delta is in flight
+	lost    bool    // its payload could not be read: the local parameters have nothing of it, ever again
+	share   float64 // of q, that the local parameters have while it is in flight
 	left    uint64  // steps that were taken when it was drafted
 	payload []byte  // nil once it is not in flight: then it is read back where needed
 }
@@ -18,7 +18,7 @@ type ownDelta struct {
 // adoption is what an Adopt comes to.
 type adoption struct {
 	own  []ownDelta // after it
-	adds []addend   // what theta gets, in order
+	adds []addend   // to the local parameters, in order
 	back []Own      // pending again
 	lost Work       // that would be pending again, if it could be read
 }
@@ -37,14 +37,14 @@ func (f *learning) after(a Adopt) (next adoption, err error) {
 	}
 	next.own = slices.Clone(f.own)
 	for _, c := range a.Changes {
-		if err := next.take(c); err != nil {
+		if err := next.apply(c); err != nil {
 			return next, err
 		}
 	}
 	return next, nil
 }
 
-func (n *adoption) take(c Change) error {
+func (n *adoption) apply(c Change) error {
 	i := indexOf(n.own, c.Seq)
 	if i < 0 {
 		return fmt.Errorf("own delta %d is %v: it is unknown", c.Seq, c.Fate)
@@ -72,7 +72,7 @@ func (n *adoption) take(c Change) error {
 	return nil
 }
 
-// times is how often theta gets q by a change.
+// times is how often a change adds q to the local parameters.
 func (o *ownDelta) times(fate Fate) float64 {
 	switch fate {
 	case Folded, Dropped:
@@ -86,21 +86,21 @@ func (o *ownDelta) times(fate Fate) float64 {
 	}
 }
 
-// move notes whether theta has it. The payload of one that it has not is seldom needed again.
+// move records whether the delta is in flight. The payload of one that is not is seldom needed again.
 func (o *ownDelta) move(in bool) {
 	if o.in = in; !in {
 		o.payload = nil
 	}
 }
 
-// giveUp takes an own delta whose payload is lost off what theta is made of.
-func (o *ownDelta) giveUp(loss *Loss) {
+// lose takes an own delta whose payload is lost off what the local parameters are made of.
+func (o *ownDelta) lose(loss *Loss) {
 	o.in, o.lost, o.payload = false, true, nil
 	loss.Gone = append(loss.Gone, o.seq)
 }
 
-// takeBack makes the work of own deltas pending again.
-func (f *learning) takeBack(back []Own) {
+// putBack makes the work of own deltas pending again.
+func (f *learning) putBack(back []Own) {
 	for _, o := range back {
 		if f.pending.Steps == 0 || o.Base < f.base {
 			f.base = o.Base
@@ -109,7 +109,7 @@ func (f *learning) takeBack(back []Own) {
 	}
 }
 
-// InFlight are the seqs of own deltas of fragment p that theta has beside its global parameters.
+// InFlight are the seqs of own deltas of fragment p that the local parameters have beside the global ones.
 func (l *Learner) InFlight(p int) (seqs []uint64) {
 	for _, o := range l.frags[p].own {
 		if o.in {

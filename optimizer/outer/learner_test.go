@@ -246,7 +246,7 @@ func (m *learnerModel) undraft(p int, seq uint64) {
 func (m *learnerModel) takeBack(t *rapid.T) {
 	p := m.fragment()
 	for _, seq := range m.some(p, false, "was stored") {
-		if err := m.l.TakeBack(p, m.changes(p, Returned, []uint64{seq})[0].Own); err != nil {
+		if err := m.l.Return(p, m.changes(p, Returned, []uint64{seq})[0].Own); err != nil {
 			t.Fatal(err)
 		}
 		m.undraft(p, seq)
@@ -271,7 +271,7 @@ func (m *learnerModel) repair(t *rapid.T) {
 	told := rapid.Bool().Draw(t, "the round machine knows")
 	changes := slices.Concat(m.changes(p, Folded, fold), m.changes(p, Unfolded, unfold))
 	loss, err := m.l.Follow(Adopt{Fragment: p, Tip: tip.seal(), Changes: changes, Repair: told})
-	if err != nil || loss.Dropped.Tokens != m.pending[p] || len(loss.Gone) > 0 {
+	if err != nil || loss.Lost.Tokens != m.pending[p] || len(loss.Gone) > 0 {
 		t.Fatalf("%+v lost, %d tokens were pending: %v", loss, m.pending[p], err)
 	}
 	if errors.Is(loss.Found, ErrDamaged) == told {

@@ -86,7 +86,7 @@ func (c *pair) adopt(a outer.Adopt) {
 	if err != nil {
 		c.rt.Fatal(err)
 	}
-	if a.Discards() || !loss.None() {
+	if a.LosesUnpublished() || !loss.None() {
 		c.m.Repaired(c.now, a.Fragment, loss)
 		c.drain()
 	}

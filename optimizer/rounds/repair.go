@@ -79,7 +79,7 @@ func (m *Machine) Recheck(now Time, fragment int, shared uint32) {
 // Repaired says what a damaged tip or own delta cost the learner.
 func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	f := m.frags[fragment]
-	f.drop(loss.Dropped)
+	f.drop(loss.Lost)
 	f.learn.givenUp = false
 	for i := range f.own.list {
 		f.own.list[i].gone = f.own.list[i].gone || slices.Contains(loss.Gone, f.own.list[i].Seq)

@@ -157,11 +157,11 @@ func TestLostBaseOfTheTipIsRepaired(t *testing.T) {
 func TestHealedWorkIsNotPending(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.step(5)
-	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 3, Tokens: 3 * 512}})
+	g.m.Repaired(g.now, 0, outer.Loss{Lost: outer.Work{Steps: 3, Tokens: 3 * 512}})
 	if steps, tokens := g.m.Fragment(0).Pending(); steps != 2 || tokens != 2*512 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}
-	g.m.Repaired(g.now, 0, outer.Loss{Dropped: outer.Work{Steps: 9, Tokens: 9 * 512}})
+	g.m.Repaired(g.now, 0, outer.Loss{Lost: outer.Work{Steps: 9, Tokens: 9 * 512}})
 	if steps, tokens := g.m.Fragment(0).Pending(); steps != 0 || tokens != 0 {
 		t.Errorf("%d steps, %d tokens are pending", steps, tokens)
 	}

@@ -226,7 +226,7 @@ func specGivesUp(t *testing.T, _ *spectest.Spec) {
 		if r.pass(1); c.want && r.givenUp != 1 {
 			t.Errorf("%s: gives up %d times before it is told that it has", name, r.givenUp)
 		}
-		r.m.Repaired(r.now, 0, outer.Loss{Dropped: outer.Work{Steps: 1, Tokens: 7}})
+		r.m.Repaired(r.now, 0, outer.Loss{Lost: outer.Work{Steps: 1, Tokens: 7}})
 		if r.pass(1); c.want && r.givenUp != 1 {
 			t.Errorf("%s: gives up %d times, though nothing is left", name, r.givenUp)
 		}

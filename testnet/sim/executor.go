@@ -162,7 +162,7 @@ func (n *Node) foldFailed(e replica.FoldFailed) {
 // adopted keeps the book and checks what the local parameters stand on.
 func (n *Node) adopted(e replica.Adopted) {
 	a, loss := e.Adopt, e.Loss
-	n.book.dropped[a.Fragment] += loss.Dropped.Tokens
+	n.book.dropped[a.Fragment] += loss.Lost.Tokens
 	if e.MayRepair() {
 		n.damage.repairs++
 	}
@@ -175,7 +175,7 @@ func (n *Node) adopted(e replica.Adopted) {
 	n.book.records(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
 	n.book.returns(n.disk.OwnIDs(returned))
 	n.w.history.bytes(a.Tip.State[:])
-	n.w.checkLocal(n, a, a.Discards() || loss.Found != nil)
+	n.w.checkLocal(n, a, a.LosesUnpublished() || loss.Found != nil)
 	n.w.checkTaken(n, a)
 }
 
@@ -250,9 +250,9 @@ func (l watched) Draft(p int) (outer.Draft, error) {
 	return d, nil
 }
 
-func (l watched) TakeBack(p int, o outer.Own) error {
+func (l watched) Return(p int, o outer.Own) error {
 	n := l.n
-	if err := n.learner.TakeBack(p, o); err != nil {
+	if err := n.learner.Return(p, o); err != nil {
 		return err
 	}
 	n.Unwritten++

@@ -106,7 +106,7 @@ func TestShadowFollowsALearner(t *testing.T) {
 			r.oracle.Published(r.params, second, q)
 			r.step()
 			r.oracle.Adopted(r.adopt([]uint64{first}), false)
-			if err := r.learner.TakeBack(0, outer.Own{Seq: second, Steps: 1, Tokens: 512}); err != nil {
+			if err := r.learner.Return(0, outer.Own{Seq: second, Steps: 1, Tokens: 512}); err != nil {
 				t.Fatal(err)
 			}
 			r.oracle.Returned([]uint64{second})

@@ -150,7 +150,7 @@ type learner struct {
 }
 
 // TakeBack implements replica.Learner.
-func (l learner) TakeBack(int, outer.Own) error {
+func (l learner) Return(int, outer.Own) error {
 	l.owner.broken("takes a draft back")
 	return nil
 }

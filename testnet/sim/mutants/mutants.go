@@ -32,7 +32,7 @@ func All() []Mutant {
 			{In: "Machine.held", Old: "f.touched(rnd)"},
 		}},
 		{"double count on return", "full-disk", []Edit{
-			{In: "Learner.TakeBack", Old: "f.own = slices.Delete(f.own, i, i+1)"},
+			{In: "Learner.Return", Old: "f.own = slices.Delete(f.own, i, i+1)"},
 		}},
 		{"double count on restart", "crash", []Edit{
 			{In: "Learner.Restore", Old: "!slices.Contains(folded, seq)", New: "true || slices.Contains(folded, seq)"},
@@ -74,7 +74,7 @@ func All() []Mutant {
 				New: "2*m.cfg.Params.Budget - min(seen+said, 2*m.cfg.Params.Budget)"},
 		}},
 		{"return forgotten", "seed-7", []Edit{
-			{In: "adoption.take", Old: "n.back = append(n.back, c.Own)"},
+			{In: "adoption.apply", Old: "n.back = append(n.back, c.Own)"},
 		}},
 		{"unbounded round", "flood", []Edit{
 			{In: "Machine.Offer", Old: "if d.Author != m.self && ..."},
