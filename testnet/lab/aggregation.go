@@ -15,7 +15,7 @@ Simulates how the deltas of a round reach all of up to 65,536 learners. In all-t
 
 Bytes and seconds are of a round of one fragment. down and busiest down are the payloads that a node receives, in the mean and at most. busiest up is what the busiest node sends. link is the share of a node's link that payloads, headers and audits take while rounds follow each other: above 100 % the link does not carry the plan, and its latency grows with each round. latency is the time from the proposal until a node has folded, in the mean, and last that of the last node.
 
-Two aggregators of a group make the same bytes, so anybody can make them again. Of each merged delta --auditors do. one liar is the share of a fold's weight that a lying learner moves at most before its delta is judged. group is what all aggregators of a group move together before somebody makes their delta again. captured is the share of groups whose aggregators are all of --liars.
+Two aggregators of a group make the same bytes, so anybody can make them again, and --auditors nodes do. one liar is the share of a fold's weight that a lying learner moves at most before its delta is judged. group is what all aggregators of a group move together before somebody makes their delta again. captured is the share of groups whose aggregators are all of --liars.
 
     lab aggregation --learners 64
     lab aggregation --learners 10000 --plan tree --levels 3 --link 1gbit

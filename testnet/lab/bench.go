@@ -148,12 +148,12 @@ type stages struct {
 
 func newStages(out *console, every time.Duration) *stages {
 	s := &stages{out: out, every: every, last: time.Now()}
-	s.timer = time.AfterFunc(every, func() { s.note("") })
+	s.timer = time.AfterFunc(every, func() { s.report("") })
 	return s
 }
 
-// note says what is measured from now on; empty is what was before.
-func (s *stages) note(what string) {
+// report says what is measured from now on; empty is what was before.
+func (s *stages) report(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if what != "" {

@@ -55,17 +55,17 @@ func TestStages(t *testing.T) {
 	var text bytes.Buffer
 	out := &console{err: &text}
 	quiet := newStages(out, time.Hour)
-	quiet.note("products")
+	quiet.report("products")
 	quiet.end()
 	if text.Len() > 0 {
 		t.Errorf("said %q at once", text.String())
 	}
 	s := &stages{out: out, timer: time.NewTimer(time.Hour)}
-	s.note("")
-	s.note("products")
-	s.note("")
+	s.report("")
+	s.report("products")
+	s.report("")
 	s.end()
-	s.note("steps")
+	s.report("steps")
 	if want := "measuring products\nmeasuring products\n"; text.String() != want {
 		t.Errorf("said %q, want %q", text.String(), want)
 	}

@@ -575,8 +575,8 @@ func (c cost) against(calm cost) string {
 		c.out/1e6, calm.out/1e6, c.refolds, c.installs, c.ledger, calm.ledger, c.peers, c.burst, calm.burst)
 }
 
-// Of nine nodes so many are strangers that lie together: they attest each other's
-// word. Below half of those that a node sees they bring nobody to give up a chain.
+// So many of nine nodes are strangers that lie together: they attest each other's
+// claims. Below half of those that a node sees they bring nobody to give up a chain.
 func TestSybilsBelowHalf(t *testing.T) {
 	for _, liars := range []int{1, 2, 4} {
 		for _, ahead := range []uint32{0, 200} {

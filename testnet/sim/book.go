@@ -170,8 +170,8 @@ func (n *Node) checkWork(p int) {
 }
 
 // checkFates: an own delta that the final chain does not fold is in flight, or it is known
-// why not; one that it folds was not returned. Of a node that is gone or down nobody knows
-// what it still had in flight. A node that left a chain could not know the fate of deltas
+// why not; one that it folds was not returned. Nobody knows what a node that is gone or down
+// still had in flight. A node that left a chain could not know the fate of deltas
 // older than the history that came with the snapshot. It gave them up, or had back what was
 // final and unfolded there: they may be folded all the same. It takes deltas for folded
 // that others showed to have folded, and the chain may not fold them.

@@ -90,7 +90,7 @@ func withFault(n int, fault fewFault, claims float64) []fewMember {
 // fewBar is how many times the bits of the run without the broken machine are allowed.
 const fewBar = 1.02
 
-// One broken machine among few costs the others little: by folds alone from three on. Of two no fold can tell who is right. There
+// One broken machine among few costs the others little: by folds alone from three on. No fold can tell which of two is right. There
 // only what says nothing or claims too much is held to the bar, and the rest is for the self-check. Play some rows by their
 // names: ATOLL_LONG=1 go test -run 'OneBroken/n=2/flip' -v ./testnet/sim.
 func TestOneBrokenOfFew(t *testing.T) {

@@ -15,14 +15,14 @@
 // A merged delta is a pure function of the deltas of its group and of the last tip, so two aggregators that hold one set make
 // the same bytes in any order, and anybody can make them again. Detection is that. A node folds a merged delta once all
 // aggregators of its group that are there have signed the same bytes. Where they differ, each node makes it again before it
-// folds. Of each merged delta a hash draws auditors among all nodes, who make it again in any case. Who finds other bytes
-// publishes the aggregators' headers, which is equivocation proof once others have made it again. Then the round is folded anew with what
-// is right, as after a fork, and the aggregators are excluded.
+// folds. A hash draws auditors of each merged delta among all nodes, who make it again in any case. A node that finds other bytes
+// publishes the aggregators' headers, which are a proof once others have made it again. Then the round is folded anew with
+// what is right, as after a fork, and the aggregators are excluded.
 //
 // # The model of the network
 //
-// Links are alike, carry so much each way, and have a delay. A header reaches a node after the hops of gossip. A payload is
-// announced, asked for and sent, as in gossip: three delays and its own time on the link. Who has it passes it on, to one
+// Links are equal, carry so much each way, and have a delay. A header reaches a node after the hops of gossip. A payload is
+// announced, asked for and sent, as in gossip: three delays and its own time on the link. A node that has it passes it on, to one
 // after the other, until all have it: so no uplink rests while it has what others lack. Uplinks and downlinks serve
 // what comes first. A delta leaves at the end of the step in which its learner heard the proposal.
 //

@@ -118,7 +118,7 @@ func CompareGemms(ctx context.Context, m Meter, b BLAS, threads int, products []
 	part := Meter{For: m.For / time.Duration(b.Rounds)}
 	var results []GemmComparison
 	for _, q := range products {
-		m.note(fmt.Sprintf("product %v, %s, in turn with %s", q, on(threads), b.Library))
+		m.report(fmt.Sprintf("product %v, %s, in turn with %s", q, on(threads), b.Library))
 		c, err := b.compare(ctx, part, p, q)
 		if err != nil {
 			return nil, fmt.Errorf("compare products: %w", err)

@@ -33,7 +33,7 @@ func Codecs(ctx context.Context, m Meter) ([]Codec, error) {
 	v := normal(rand.New(rand.NewPCG(1, 1)), codecValues, progress)
 	var results []Codec
 	for _, k := range codec.Kinds() {
-		m.note(fmt.Sprintf("codec %v", k))
+		m.report(fmt.Sprintf("codec %v", k))
 		r, err := measureCodec(ctx, m, k, v)
 		if err != nil {
 			return nil, fmt.Errorf("codec %v: %w", k, err)

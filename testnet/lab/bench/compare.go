@@ -143,11 +143,11 @@ func Compare(ctx context.Context, m Meter, c CompareConfig) (Comparison, error) 
 func (c CompareConfig) round(ctx context.Context, m Meter, i int) (ours Step, torch torchStep, err error) {
 	what := fmt.Sprintf("%s, %s, round %d of %d", c.Model, on(c.Threads), i+1, c.Rounds)
 	err = inTurn(i, func() (err error) {
-		m.note("torch: " + what)
+		m.report("torch: " + what)
 		torch, err = c.Torch.ask(ctx, c.Model, c.Threads, c.Seconds)
 		return err
 	}, func() error {
-		m.note("atoll: " + what)
+		m.report("atoll: " + what)
 		return c.Ours.Ask(ctx, &ours)
 	})
 	return ours, torch, err

@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Of several modes the fastest counts.
+// The fastest of several modes counts.
 func TestCompareModes(t *testing.T) {
 	torch := script(t, fmt.Sprintf(`rate=7; [ "$8" = --quick ] && rate=11; echo "{\"params\":%d,\"tokens_per_s\":$rate}"`, tinyParams))
 	for _, c := range []struct {

@@ -59,7 +59,7 @@ func Disks(ctx context.Context, m Meter, dir string) (d Disk, err error) {
 
 // pages appends pages to a file and syncs each.
 func (d *Disk) pages(ctx context.Context, m Meter, dir string) error {
-	m.note("synced writes")
+	m.report("synced writes")
 	f, err := os.Create(filepath.Join(dir, "pages"))
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (d *Disk) pages(ctx context.Context, m Meter, dir string) error {
 
 // long writes a file again and again.
 func (d *Disk) long(ctx context.Context, m Meter, dir string) error {
-	m.note("a long file")
+	m.report("a long file")
 	chunk := bytes.Repeat([]byte{0xa5}, chunkBytes)
 	s, err := m.collect(ctx, func() (float64, error) {
 		start := time.Now()
@@ -106,7 +106,7 @@ func (d *Disk) store(ctx context.Context, m Meter, dir string) error {
 	if err != nil {
 		return err
 	}
-	m.note("own deltas")
+	m.report("own deltas")
 	mine := deltaMaker{key: keyOf(1), run: run}
 	own, err := m.collect(ctx, mine.times(func(id wire.Digest, h wire.SignedHeader, payload []byte) error {
 		return s.PutOwn(id, h, payload, store.OwnMeta{Seq: uint64(h.Header.Round)})
@@ -114,7 +114,7 @@ func (d *Disk) store(ctx context.Context, m Meter, dir string) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	m.note("deltas of others")
+	m.report("deltas of others")
 	theirs := deltaMaker{key: keyOf(2), run: run}
 	others, err := m.collect(ctx, theirs.times(s.PutDelta))
 	d.MsPerOwn, d.OwnSpread = 1000*own.Median, own.Spread

@@ -84,7 +84,7 @@ func contribution(p outer.Params, fragment int, prev *outer.Tip, author int, pay
 func Folds(ctx context.Context, m Meter, sizes []int) ([]Fold, error) {
 	var results []Fold
 	for _, n := range sizes {
-		m.note(fmt.Sprintf("fold, number of deltas: %d", n))
+		m.report(fmt.Sprintf("fold, number of deltas: %d", n))
 		r, err := newFoldRig(n)
 		if err != nil {
 			return nil, fmt.Errorf("fold: %w", err)
@@ -132,7 +132,7 @@ func (r *foldRig) decode() func() error {
 // Adoptions measures how a learner that contributed moves to the next tip. It goes there
 // and back: either way the global parameters' difference and one payload are added to its parameters.
 func Adoptions(ctx context.Context, m Meter) (Adopt, error) {
-	m.note("adopt")
+	m.report("adopt")
 	r, err := newFoldRig(1)
 	if err != nil {
 		return Adopt{}, fmt.Errorf("adopt: %w", err)

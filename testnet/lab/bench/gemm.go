@@ -71,7 +71,7 @@ func Gemms(ctx context.Context, m Meter, peak Peak, products []Product) ([]Gemm,
 	tensor.SetThreads(peak.Threads)
 	results := make([]Gemm, 0, len(products))
 	for _, p := range products {
-		m.note(fmt.Sprintf("product %v, %s", p, on(peak.Threads)))
+		m.report(fmt.Sprintf("product %v, %s", p, on(peak.Threads)))
 		s, err := m.repeat(ctx, p.multiply(peak.Precision))
 		if err != nil {
 			return nil, fmt.Errorf("gemm: %w", err)

@@ -35,14 +35,14 @@ var Transfers = []Transfer{{1, 1}, {64 << 10, 1}, {64 << 10, 16}, {4 << 20, 1}, 
 
 // Links measures transfers between two hosts on the loopback device.
 func Links(ctx context.Context, m Meter, transfers []Transfer) (results []Link, err error) {
-	m.note("connect two hosts")
+	m.report("connect two hosts")
 	pair, err := newPair(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("link: %w", err)
 	}
 	defer func() { err = errors.Join(err, pair.close()) }()
 	for _, t := range transfers {
-		m.note(fmt.Sprintf("answers of %d bytes, %d at once", t.Bytes, t.Streams))
+		m.report(fmt.Sprintf("answers of %d bytes, %d at once", t.Bytes, t.Streams))
 		s, err := m.repeat(ctx, func() error { return pair.transfer(ctx, t) })
 		if err != nil {
 			return nil, fmt.Errorf("link: %w", err)

@@ -112,7 +112,7 @@ func MeasureOuter(ctx context.Context, m Meter, c OuterConfig) (Outer, error) {
 	if err != nil {
 		return Outer{}, fmt.Errorf("outer: %w", err)
 	}
-	m.note(fmt.Sprintf("outer loop of %s, %s", c.Model, on(tensor.Threads())))
+	m.report(fmt.Sprintf("outer loop of %s, %s", c.Model, on(tensor.Threads())))
 	if _, _, err := r.pair(ctx, 0); err != nil { // touches memory for the first time
 		return Outer{}, fmt.Errorf("outer: %w", err)
 	}

@@ -15,7 +15,7 @@ type Sample struct {
 	Spread           float64 // the middle half of the values, from end to end, over the median
 }
 
-// Summarize returns the sample of some values. Of an even number the median is the mean of
+// Summarize returns the sample of some values. The median of an even number is the mean of
 // the middle two; quartiles lie between values likewise.
 func Summarize(values []float64) Sample {
 	if len(values) == 0 {
@@ -55,7 +55,7 @@ const (
 	maxCalls = 1 << 20
 )
 
-func (m Meter) note(what string) {
+func (m Meter) report(what string) {
 	if m.Note != nil {
 		m.Note(what)
 	}

@@ -24,7 +24,7 @@ type State struct {
 
 // MeasureState allocates a trainer and a learner of a model, as genesis.ModelConfig knows it.
 func MeasureState(ctx context.Context, m Meter, model string, momentum bool) (State, error) {
-	m.note("training state of " + model)
+	m.report("training state of " + model)
 	g, err := genesis.Default(model, 1<<40, 1, 0)
 	if err != nil {
 		return State{}, fmt.Errorf("state: %w", err)

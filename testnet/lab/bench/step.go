@@ -75,7 +75,7 @@ func Steps(ctx context.Context, m Meter, c StepConfig) (Step, error) {
 	if err != nil {
 		return Step{}, fmt.Errorf("step: %w", err)
 	}
-	m.note(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
+	m.report(fmt.Sprintf("steps of %s, %s", c.Name, on(peak.Threads)))
 	cfg := trainer.Config{Model: c.Model, Batch: c.Batch, Threads: c.Threads, Optim: trainer.DefaultOptim(), Precision: c.Precision}
 	cfg.Optim.Name, cfg.Optim.Momentum = cmp.Or(c.Optimizer, optimizer.NameAdamW), trainer.DefaultMomentum
 	now := time.Now

@@ -94,7 +94,7 @@ func (u *unit) happens(until float64) (h happenings) {
 			h.replaced = max(h.replaced, u.lose())
 		} else {
 			h.grows = true
-			u.takeBack()
+			u.readmit()
 		}
 		u.drawLoss(at)
 	}
@@ -130,7 +130,7 @@ func first(queue []float64) float64 {
 	return queue[0]
 }
 
-func (u *unit) takeBack() {
+func (u *unit) readmit() {
 	if first(u.away) < first(u.back) {
 		u.away = u.away[1:]
 	} else {

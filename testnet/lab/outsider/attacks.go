@@ -250,7 +250,7 @@ func (o *outsider) greet(ctx context.Context, l *line, record []byte) error {
 		return nil
 	}
 	o.did.refused.Add(1)
-	o.did.note(verdict)
+	o.did.record(verdict)
 	return nil
 }
 

@@ -57,8 +57,8 @@ const mostVerdicts = 32
 
 var names = regexp.MustCompile(`[0-9a-f]{8,}`)
 
-// note keeps a reason for which a node refused the outsider.
-func (d *deeds) note(verdict string) {
+// record keeps a reason for which a node refused the outsider.
+func (d *deeds) record(verdict string) {
 	verdict = names.ReplaceAllString(verdict, "ID")
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -60,9 +60,9 @@ func (d *deeds) sum() did {
 	return did{d.sockets.Load(), d.lines.Load(), d.streams.Load(), d.messages.Load(), d.bytes.Load(), d.refused.Load(), d.admitted.Load(), d.failed.Load()}
 }
 
-// settle is how long the attack runs before it is measured: what nodes keep for ten seconds, such as connections without a
+// before is how long the attack runs before it is measured: what nodes keep for ten seconds, such as connections without a
 // handshake, has its full number then.
-const settle, quickSettle = 10 * time.Second, 3 * time.Second
+const before, quickBefore = 10 * time.Second, 3 * time.Second
 
 // play plays all turns and prints what came of them.
 func (s settings) play(ctx context.Context, out io.Writer) error {
@@ -231,11 +231,11 @@ func (w *world) look(ctx context.Context) (l look, err error) {
 
 // measure looks again and again for as long as was asked, after the attack has come to its full strength.
 func (w *world) measure(ctx context.Context) (o Outcome, err error) {
-	settled := settle
+	wait := before
 	if w.quick {
-		settled = quickSettle
+		wait = quickBefore
 	}
-	if err := sleep(ctx, settled); err != nil {
+	if err := sleep(ctx, wait); err != nil {
 		return o, err
 	}
 	first, err := w.look(ctx)

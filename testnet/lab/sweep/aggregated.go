@@ -278,7 +278,7 @@ func (r *aggregation) groups(set []outer.Contribution, size int) (groups [][]out
 	return groups
 }
 
-// merge makes the merged deltas of groups. Of the first liars what comes out is a lie.
+// merge makes the merged deltas of groups. Those of the first liars are lies.
 func (l *level) merge(f outer.Fragment, round uint32, groups [][]outer.Contribution, number, liars int) (set []outer.Contribution, err error) {
 	refs, records := make([]float64, len(l.ref)), slices.Clone(l.records)
 	for i, g := range groups {

@@ -26,7 +26,7 @@ type Trial struct {
 	Stale      float64 `json:"stale_mean,omitempty"`  // rounds that a base is older than the round before
 	DeltaSteps float64 `json:"delta_steps,omitempty"` // of a folded delta, mean
 	// PayloadPerToken are the bytes of payloads that all learners together receive
-	// for a folded token. Of dp and diloco they are computed, of a ring all-reduce in
+	// for a folded token. Those of dp and diloco are computed, of a ring all-reduce in
 	// bf16.
 	PayloadPerToken float64 `json:"payload_per_token,omitempty"`
 	// BytesPerToken are all bytes, heartbeats and headers with them.
