@@ -61,7 +61,7 @@ func (r *Reader) maxNodes() int {
 	return maxNodes
 }
 
-// Fail notes the first error.
+// Fail records the first error.
 func (r *Reader) Fail(word, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &Error{r.File, r.Line, word, fmt.Sprintf(format, args...)}

@@ -71,7 +71,7 @@ func benchmark(ctx context.Context, out *console, json bool, seconds float64, me
 	}
 	stages := newStages(out, stagesEvery)
 	defer stages.end()
-	err := measure(ctx, &benchRun{out: out, json: json, meter: bench.Meter{For: duration(seconds), Note: stages.note}})
+	err := measure(ctx, &benchRun{out: out, json: json, meter: bench.Meter{For: duration(seconds), Note: stages.report}})
 	if err != nil && ctx.Err() != nil {
 		return errInterrupted
 	}

@@ -54,8 +54,8 @@ func (s *side) queue(now Time) float64 {
 	return min(max(s.empty-float64(now), 0), queueTargetMs)
 }
 
-// takes counts what small things took of a stretch that ends now.
-func (s *side) takes(ms float64, now Time) {
+// countSmall counts what small things took of a stretch that ends now.
+func (s *side) countSmall(ms float64, now Time) {
 	if s.rate == 0 || s.lostAt == now {
 		return
 	}

@@ -305,7 +305,7 @@ func (l *liar) sign(key ed25519.PrivateKey, h wire.Header, payload []byte) wire.
 // victim is an honest node, for what an attacker can see of the run.
 func (l *liar) victim() *Node { return l.n.w.first() }
 
-// catch notes what an honest node found wrong with a liar.
+// catch records what an honest node found wrong with a liar.
 func (c *checks) catch(n *Node, who wire.PeerID, reason string) {
 	if n.liar == nil && c.faulty[who] {
 		c.caught[numbers.ReplaceAllString(reason, "#")]++
@@ -315,7 +315,7 @@ func (c *checks) catch(n *Node, who wire.PeerID, reason string) {
 // numbers are what differs between two reasons of one kind: counts and digests.
 var numbers = regexp.MustCompile(`\b[0-9a-f]*[0-9][0-9a-f]*\b`)
 
-// noticed notes what an honest node shows people of itself and of a liar.
+// noticed records what an honest node shows people of itself and of a liar.
 func (c *checks) noticed(n *Node, e gossip.Event) {
 	if e.Kind == gossip.EventJoin {
 		c.told[n] = append(c.told[n], e.Text)

@@ -411,7 +411,7 @@ func (a attackTest) begin(t *testing.T, s Scenario) *World {
 // burstMs is the time over which the rounds that close are counted.
 const burstMs = 1000
 
-// looksAtBursts notes how many rounds each honest node closed since the last look.
+// looksAtBursts records how many rounds each honest node closed since the last look.
 func (w *World) looksAtBursts() {
 	for _, n := range w.alive() {
 		closed := n.machine.Rounds().Fragment(0).Closed()

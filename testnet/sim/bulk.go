@@ -138,7 +138,7 @@ func (b *bulk) count(now Time) {
 	for _, s := range b.streams {
 		bytes := s.rate * ms
 		if s.narrow != nil {
-			s.narrow.takes(ms, now)
+			s.narrow.countSmall(ms, now)
 			bytes *= 1 - s.narrow.lost
 		}
 		if bytes > 0 {
@@ -179,7 +179,7 @@ func (b *bulk) share() {
 			if !s.sets(level, narrow) {
 				return false
 			}
-			s.takes(level, narrow)
+			s.setRate(level, narrow)
 			return true
 		})
 	}
@@ -237,8 +237,8 @@ func (s *stream) sets(level float64, narrow *side) bool {
 	return narrow == &s.from.uplink || narrow == &s.to.downlink
 }
 
-// takes gives a stream its rate.
-func (s *stream) takes(rate float64, narrow *side) {
+// setRate gives a stream its rate.
+func (s *stream) setRate(rate float64, narrow *side) {
 	s.rate, s.narrow = rate, narrow
 	for _, e := range s.ends() {
 		e.room -= rate
@@ -246,7 +246,7 @@ func (s *stream) takes(rate float64, narrow *side) {
 	}
 }
 
-// fills notes for small things how long the bulk of a stream stands in their way.
+// fills records for small things how long the bulk of a stream stands in their way.
 func (e *side) fills(now Time, s *stream) {
 	if e.rate == 0 || s.rate == 0 {
 		return

@@ -151,7 +151,7 @@ func (r *fewRun) fold(t *testing.T, p int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.note(result)
+	r.addShare(result)
 	r.tips[p] = next
 	for i, l := range r.learners {
 		for k := range rest[i] {
@@ -161,8 +161,8 @@ func (r *fewRun) fold(t *testing.T, p int) {
 	}
 }
 
-// note adds the last member's share of a fold to the sum.
-func (r *fewRun) note(result outer.Result) {
+// addShare adds the last member's share of a fold to the sum.
+func (r *fewRun) addShare(result outer.Result) {
 	total, last := 0.0, 0.0
 	for k, id := range result.Folded {
 		total += result.Weights[k]

@@ -160,7 +160,7 @@ func (w *World) checkFits() {
 // their plans differ; what settles is that of each.
 type plans struct{ least, most int }
 
-// looksAtPlan notes what a node plans that steps.
+// looksAtPlan records what a node plans that steps.
 func (w *World) looksAtPlan(n *Node) {
 	if !n.may {
 		return

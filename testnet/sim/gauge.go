@@ -34,7 +34,7 @@ const (
 // value is what the uplink carries in bytes per ms; 0 before the first measurement.
 func (g *gauge) value() float64 { return max(g.latest.best, g.before.best) }
 
-// carried notes bulk of a stream that left in a stretch of time that ends now.
+// carried records bulk of a stream that left in a stretch of time that ends now.
 func (n *Node) carried(s *stream, bytes float64, now Time, ms float64) {
 	g := &n.gauge
 	if g.at != now {
@@ -52,15 +52,15 @@ func (n *Node) measures() {
 	if g.ms < gaugeMs {
 		return
 	}
-	g.takes(g.bytes/g.ms, g.ms)
+	g.accept(g.bytes/g.ms, g.ms)
 	g.bytes, g.ms, g.full = 0, 0, false
 	if n.up {
 		n.machine.SetUpload(n.clock(), 1000*g.value()/cmp.Or(n.w.s.PayloadScale, 1), true)
 	}
 }
 
-// takes takes a measurement in.
-func (g *gauge) takes(rate, ms float64) {
+// accept adds a measurement.
+func (g *gauge) accept(rate, ms float64) {
 	g.latest.best = max(g.latest.best, rate)
 	if !g.full {
 		ms *= otherWeight

@@ -428,7 +428,7 @@ func (n *Node) stop() {
 	n.late += n.lateNow()
 }
 
-// broken notes a broken promise. What becomes of a liar is no promise.
+// broken records a broken promise. What becomes of a liar is no promise.
 func (n *Node) broken(check, format string, args ...any) {
 	if n.liar != nil {
 		return

@@ -104,7 +104,7 @@ func headerAt(p int, closed uint32) wire.Header {
 // spreads gives a message to one node, which passes it on.
 func (o *outsider) spreads(n *Node, b []byte) {
 	m := o.w.newMessage(b, wire.Open)
-	n.do(func() { n.takes(&Node{id: o.id}, m) })
+	n.do(func() { n.receive(&Node{id: o.id}, m) })
 }
 
 // A learner is excluded for a proof about one round of one fragment. The others

@@ -175,7 +175,7 @@ func (w *World) lookUpTo(t Time) {
 // on, was first folded here; 0 before.
 func (n *Node) Contributed() Time { return n.contributed }
 
-// contributes notes the first fold of a delta of this life.
+// contributes records the first fold of a delta of this life.
 func (n *Node) contributes(folded []uint64) {
 	if n.contributed != 0 {
 		return

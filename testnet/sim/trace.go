@@ -27,7 +27,7 @@ func (w *World) Trace() trace.Trace {
 	return all.Merge()
 }
 
-// came notes the answer to a request.
+// came records the answer to a request.
 func (x *exchange) came(b []byte, err error) {
 	x.by.trace.Answered(x.id, x.by.w.now-x.tookMs, x.by.w.now, b, err)
 }

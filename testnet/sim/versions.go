@@ -73,7 +73,7 @@ func (n *Node) judges(p *Node) error {
 	return n.members.Admit(p.said, n.clock())
 }
 
-// refuses notes that this node will not talk to another, and why.
+// refuses records that this node will not talk to another, and why.
 func (n *Node) refuses(p *Node, reason error) {
 	n.refused[p.index] = true
 	n.w.refusals[pair{n.index, p.index}] = reason.Error()

@@ -37,7 +37,7 @@ func (w *World) newMessage(b []byte, open func(wire.RunID, []byte) (wire.Message
 	return m
 }
 
-// met notes that a node has the message, and reports whether it had it before.
+// met records that a node has the message, and reports whether it had it before.
 func (m *message) met(index int) (again bool) {
 	m.grow(index)
 	again = m.nodes[index] == has
@@ -108,15 +108,15 @@ func (n *Node) arrives(from *Node, m *message) {
 	}
 	n.BytesIn += int64(m.size)
 	if n.paused != 0 {
-		n.asleep = append(n.asleep, func() { n.takes(from, m) })
+		n.asleep = append(n.asleep, func() { n.receive(from, m) })
 		return
 	}
-	n.takes(from, m)
+	n.receive(from, m)
 	n.replica.Execute()
 }
 
-// takes gives a message to the machine and passes it on, as a validator does.
-func (n *Node) takes(from *Node, m *message) {
+// receive gives a message to the machine and passes it on, as a validator does.
+func (n *Node) receive(from *Node, m *message) {
 	if m.met(n.index) {
 		if m.open.Header != nil {
 			n.machine.Step(n.clock(), gossip.Forwarded{From: from.id, ID: m.delta})

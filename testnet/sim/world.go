@@ -190,7 +190,7 @@ func (w *World) play(e *event) {
 	}
 }
 
-// broken notes the first promise that does not hold. name names a checker.
+// broken records the first promise that does not hold. name names a checker.
 func (w *World) broken(name, format string, args ...any) {
 	if w.err == nil {
 		w.err = &Broken{Check: name, At: w.now - Start, Text: fmt.Sprintf(format, args...), Seed: w.s.Seed}

@@ -171,7 +171,7 @@ func readRecovery(dir string, o *Outcome) error {
 	return nil
 }
 
-// add notes how long a stage took, unless it never came.
+// add records how long a stage took, unless it never came.
 func (o *Outcome) add(stage string, from, until time.Time) {
 	if !until.IsZero() {
 		o.Times[stage] = append(o.Times[stage], until.Sub(from).Seconds())

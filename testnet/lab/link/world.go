@@ -124,7 +124,7 @@ func (w *world) answer() p2p.Handler {
 	return func(context.Context, wire.PeerID, []byte) []byte { return payload }
 }
 
-// listen notes how long heartbeats took.
+// listen records how long heartbeats took.
 func (w *world) listen(h *p2p.Host) {
 	for e := range h.Events() {
 		m, ok := e.(p2p.Message)

@@ -85,7 +85,7 @@ func (l *listener) close() error {
 	return err
 }
 
-// follow notes what comes, until the host closes.
+// follow records what comes, until the host closes.
 func (l *listener) follow() {
 	for e := range l.host.Events() {
 		l.mu.Lock()

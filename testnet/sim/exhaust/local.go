@@ -261,7 +261,7 @@ func (n *node) fingerprint() uint64 {
 		n.asked, n.calls, n.disk, n.local, n.replica, n.learner)
 }
 
-// observe notes what the search looks at.
+// observe records what the search looks at.
 func (n *node) observe() *local {
 	l := &local{index: n.index, next: map[input]*transition{}, up: n.up, may: n.may, done: n.done}
 	l.mine = uint64(n.steps) - n.lost
