@@ -28,8 +28,8 @@ func miniFile(t *testing.T) string {
 	return path
 }
 
-// Every fragment has a round in H steps, and each is adopted: then theta stands on as many
-// rounds as were folded.
+// Every fragment has a round in H steps, and each is adopted: then local parameters stand on as
+// many rounds as were folded.
 func TestOuterRig(t *testing.T) {
 	r, err := newOuterRig(OuterConfig{Model: miniFile(t), Threads: 1, Batch: 1, H: 5, Fragments: 3, Deltas: 4, Codec: codec.Int4})
 	if err != nil {
