@@ -17,8 +17,8 @@ const drawStream = 1
 // broke is mended, and the rest of the run shows that the nodes agree.
 const mendAt = 80
 
-// settle is how long a node that comes back counts as away: until it trains.
-const settle = 5 * time.Second
+// untilTrains is how long a node that comes back counts as away.
+const untilTrains = 5 * time.Second
 
 // Random chaos: how long what it does lasts, and how much slower a node gets.
 const (
@@ -114,7 +114,7 @@ func (d *draw) harm(m moment, until time.Duration) {
 	if !ok {
 		return
 	}
-	d.away[node] = until + settle
+	d.away[node] = until + untilTrains
 	back := fault.Start
 	if m.Verb == fault.Pause {
 		back = fault.Resume
@@ -162,7 +162,7 @@ func (d *draw) join(when time.Duration) {
 	if d.newcomers >= (d.nodes+1)/2 {
 		return
 	}
-	d.away[d.count()] = when + settle
+	d.away[d.count()] = when + untilTrains
 	d.newcomers++
 	d.joined++
 	d.add(fault.Event{Verb: fault.Join, Count: 1, At: fault.At(when)})

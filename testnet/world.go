@@ -48,7 +48,7 @@ type world struct {
 	chanceOver  bool       // chance does nothing any more
 	rng         *rand.Rand // which node Any takes
 	began       time.Time
-	patience    patience
+	limit       timeLimit
 	ended       time.Time // when a node saw that the run was over
 	members     []*member
 	exits       chan exit
@@ -228,7 +228,7 @@ const leaveWithin = 15 * time.Second
 // live runs the nodes until the last has ended.
 func (w *world) live(ctx context.Context) error {
 	w.began = time.Now()
-	w.patience = newPatience(w.cfg.Timeout, w.roundTime(), w.began)
+	w.limit = newTimeLimit(w.cfg.Timeout, w.roundTime(), w.began)
 	defer w.screen.clear()
 	if err := w.startNode(w.cfg.Nodes > 1); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (w *world) tick(ctx context.Context, now time.Time) {
 		w.check(w.wakeAtEnd())
 		w.observe(now)
 		w.addCapacity(now)
-		w.check(w.patience.spent(now, w.foldedInSum()))
+		w.check(w.limit.exceeded(now, w.foldedInSum()))
 	}
 	if !w.killAt.IsZero() && now.After(w.killAt) {
 		w.killAll()

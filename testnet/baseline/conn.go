@@ -121,12 +121,12 @@ func (a *arrivals) close() {
 
 // ringConn is a member's two neighbours in one view.
 type ringConn struct {
-	bounds   []int // where the buckets of the vector end
-	sizes    []int // of all buckets; the last is the tail
-	in, out  chan roundFrame
-	patience func() time.Duration
-	fail     context.CancelCauseFunc // ends the view
-	gone     <-chan struct{}         // closed when it has ended
+	bounds      []int // where the buckets of the vector end
+	sizes       []int // of all buckets; the last is the tail
+	in, out     chan roundFrame
+	mostSilence func() time.Duration
+	fail        context.CancelCauseFunc // ends the view
+	gone        <-chan struct{}         // closed when it has ended
 
 	sent          chan struct{} // closed when nothing is sent any more
 	before, after p2p.Stream    // nil for a member alone
@@ -136,7 +136,7 @@ type ringConn struct {
 // connectRing opens a stream to the next member and takes one from the member before.
 // The caller ends ctx before it closes what is returned.
 func (m *Member) connectRing(ctx context.Context, fail context.CancelCauseFunc, v View) (*ringConn, error) {
-	c := &ringConn{bounds: m.learner.Buckets(), fail: fail, gone: ctx.Done(), patience: func() time.Duration { return m.patience(v) }}
+	c := &ringConn{bounds: m.learner.Buckets(), fail: fail, gone: ctx.Done(), mostSilence: func() time.Duration { return m.mostSilence(v) }}
 	begin := 0
 	for _, end := range c.bounds {
 		c.sizes = append(c.sizes, end-begin)
@@ -203,7 +203,7 @@ func (c *ringConn) write() {
 			if !more {
 				return
 			}
-			err := c.after.SetWriteDeadline(time.Now().Add(c.patience()))
+			err := c.after.SetWriteDeadline(time.Now().Add(c.mostSilence()))
 			if err == nil {
 				err = f.write(c.after)
 			}

@@ -399,8 +399,8 @@ func (m *Member) Label() Label {
 	return m.label
 }
 
-// patience is how long a neighbour may send nothing.
-func (m *Member) patience(v View) time.Duration {
+// mostSilence is how long a neighbour may send nothing.
+func (m *Member) mostSilence(v View) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := max(minPatience, patienceRounds*m.longest)

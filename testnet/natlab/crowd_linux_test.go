@@ -136,7 +136,7 @@ func crowd(count, seconds, text string) error {
 	link.Peers = slices.DeleteFunc(link.Peers, func(a string) bool {
 		return !strings.Contains(a, "/tcp/") || strings.Contains(a, "127.0.0.1") || strings.Contains(a, "/ip6/")
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience+span)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout+span)
 	defer cancel()
 	var all []*member
 	for i := range n {
@@ -218,7 +218,7 @@ func TestRelayOfFifty(t *testing.T) {
 	if err := l.Run("--tokens", "1e5"); err != nil {
 		t.Fatal(err)
 	}
-	relay, link, err := l.Relay(within(t, patience), "vps", "--up", "10mbit")
+	relay, link, err := l.Relay(within(t, stepTimeout), "vps", "--up", "10mbit")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestPayloadsThroughARelay(t *testing.T) {
 	if err := l.Run("--tokens", "1e5"); err != nil {
 		t.Fatal(err)
 	}
-	_, link, err := l.Relay(within(t, patience), "vps")
+	_, link, err := l.Relay(within(t, stepTimeout), "vps")
 	if err == nil {
 		err = l.Slow("vps", rate)
 	}

@@ -44,7 +44,7 @@ func TestDoctorOfALink(t *testing.T) {
 	if err := l.Run("--tokens", "1e9"); err != nil {
 		t.Fatal(err)
 	}
-	relay, link, err := l.Relay(within(t, patience), "d", "--port-443")
+	relay, link, err := l.Relay(within(t, stepTimeout), "d", "--port-443")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func eightFetch(t *testing.T, count int, apart bool) {
 	for i, m := range machines[1:] {
 		n := join(t, l, m, link)
 		all.Go(func() {
-			ctx := within(t, 5*patience)
+			ctx := within(t, 5*stepTimeout)
 			_, err := n.Await(ctx, "a step", func(s status.Snapshot) bool { return s.Step > 0 })
 			first[i] = time.Since(began)
 			if err == nil {

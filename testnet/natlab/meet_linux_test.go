@@ -17,7 +17,7 @@ func oneNetwork(machines ...string) Net {
 func says(t *testing.T, n *Node, text string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	for ctx := within(t, patience); !strings.Contains(n.Log(), text); time.Sleep(lookEvery) {
+	for ctx := within(t, stepTimeout); !strings.Contains(n.Log(), text); time.Sleep(lookEvery) {
 		if ctx.Err() != nil {
 			t.Fatalf("%s does not say %q:\n%s", n.Name, text, tail(n.Log()))
 		}
@@ -57,7 +57,7 @@ func TestOnlyTheWeb(t *testing.T) {
 	if err := l.Run("--tokens", "3e4"); err != nil {
 		t.Fatal(err)
 	}
-	_, link, err := l.Relay(within(t, patience), "vps", "--port-443")
+	_, link, err := l.Relay(within(t, stepTimeout), "vps", "--port-443")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestDeadLinkBesideARelayOfAnotherRun(t *testing.T) {
 	}
 	run := l.run
 	l.run = strings.Repeat("ab", 32)
-	_, other, err := l.Relay(within(t, patience), "r")
+	_, other, err := l.Relay(within(t, stepTimeout), "r")
 	if err != nil {
 		t.Fatal(err)
 	}

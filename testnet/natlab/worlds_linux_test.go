@@ -43,9 +43,9 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// patience is how long a step may take before a test gives up: far more than any bound, so
+// stepTimeout is how long a step may take before a test gives up: far more than any bound, so
 // that what is too slow is told with its time.
-const patience = 2 * time.Minute
+const stepTimeout = 2 * time.Minute
 
 // quick are the flags of nodes that share a machine: it has to have time to spare, or what is
 // measured is the machine.
@@ -91,7 +91,7 @@ func linkOf(t *testing.T, n *Node) (link string) {
 
 func await(t *testing.T, n *Node, what string, holds func(status.Snapshot) bool) time.Duration {
 	t.Helper()
-	d, err := n.Await(within(t, patience), what, holds)
+	d, err := n.Await(within(t, stepTimeout), what, holds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestAllAtHome(t *testing.T) {
 			if err := l.Run("--tokens", "2e4"); err != nil {
 				t.Fatal(err)
 			}
-			relay, link, err := l.Relay(within(t, patience), "vps")
+			relay, link, err := l.Relay(within(t, stepTimeout), "vps")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,48 +7,48 @@ import (
 	"time"
 )
 
-func TestPatienceWithALimit(t *testing.T) {
+func TestTimeLimit(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
-	p := newPatience(time.Hour, 0, began)
-	if err := p.spent(began.Add(time.Hour-1), 0); err != nil {
+	l := newTimeLimit(time.Hour, 0, began)
+	if err := l.exceeded(began.Add(time.Hour-1), 0); err != nil {
 		t.Errorf("a world that has folded nothing yet: %v", err)
 	}
-	err := p.spent(began.Add(time.Hour), 50)
+	err := l.exceeded(began.Add(time.Hour), 50)
 	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "did not end within 1h0m0s; raise --timeout") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestPatienceWhileItGoesOn(t *testing.T) {
+func TestTimeLimitWhileItGoesOn(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
-	p := newPatience(0, stallTime/stallRounds, began)
+	l := newTimeLimit(0, stallTime/stallRounds, began)
 	for i := range 100 { // more is folded just in time
-		if err := p.spent(began.Add(time.Duration(i)*(stallTime-1)), uint64(i)); err != nil {
+		if err := l.exceeded(began.Add(time.Duration(i)*(stallTime-1)), uint64(i)); err != nil {
 			t.Fatalf("after %d: %v", i, err)
 		}
 	}
 	last := began.Add(99 * (stallTime - 1))
-	if err := p.spent(last.Add(stallTime-1), 99); err != nil { // no more than before
+	if err := l.exceeded(last.Add(stallTime-1), 99); err != nil { // no more than before
 		t.Errorf("error %v", err)
 	}
-	err := p.spent(last.Add(stallTime), 99)
+	err := l.exceeded(last.Add(stallTime), 99)
 	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nothing was folded for 30m0s") {
 		t.Errorf("error %v", err)
 	}
-	if err := p.spent(last.Add(stallTime), 98); err != nil {
+	if err := l.exceeded(last.Add(stallTime), 98); err != nil {
 		t.Errorf("a node begins anew in the last moment: %v", err)
 	}
 }
 
 // A barrier waits for its slowest learner: with long rounds a world that goes on is not taken for one that hangs.
-func TestPatienceWithLongRounds(t *testing.T) {
+func TestTimeLimitWithLongRounds(t *testing.T) {
 	const round = time.Hour
 	began := time.UnixMilli(1_700_000_000_000)
-	p := newPatience(0, round, began)
-	if err := p.spent(began.Add(stallRounds*round-1), 0); err != nil {
+	l := newTimeLimit(0, round, began)
+	if err := l.exceeded(began.Add(stallRounds*round-1), 0); err != nil {
 		t.Errorf("before the first rounds end: %v", err)
 	}
-	if err := p.spent(began.Add(stallRounds*round), 0); !errors.Is(err, ErrTimeout) {
+	if err := l.exceeded(began.Add(stallRounds*round), 0); !errors.Is(err, ErrTimeout) {
 		t.Errorf("error %v", err)
 	}
 }

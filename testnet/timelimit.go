@@ -12,8 +12,8 @@ const (
 	stallRounds = 8
 )
 
-// patience is how long a world may take: that long in all, or, with no limit, for as long as it goes on.
-type patience struct {
+// timeLimit is how long a world may take: that long in all, or, with no limit, for as long as it goes on.
+type timeLimit struct {
 	most   time.Duration // 0 = no limit
 	stall  time.Duration // without progress
 	began  time.Time
@@ -21,22 +21,22 @@ type patience struct {
 	folded uint64
 }
 
-// newPatience is for a world whose rounds take so long.
-func newPatience(most, round time.Duration, began time.Time) patience {
-	return patience{most: most, stall: max(stallTime, stallRounds*round), began: began, moved: began}
+// newTimeLimit is for a world whose rounds take so long.
+func newTimeLimit(most, round time.Duration, began time.Time) timeLimit {
+	return timeLimit{most: most, stall: max(stallTime, stallRounds*round), began: began, moved: began}
 }
 
-// spent takes how many tokens the nodes say are folded now, in sum. It returns an ErrTimeout if the world takes too long
+// exceeded takes how many tokens the nodes say are folded now, in sum. It returns an ErrTimeout if the world takes too long
 // and must end.
-func (p *patience) spent(now time.Time, folded uint64) error {
-	if folded != p.folded {
-		p.moved, p.folded = now, folded
+func (l *timeLimit) exceeded(now time.Time, folded uint64) error {
+	if folded != l.folded {
+		l.moved, l.folded = now, folded
 	}
 	switch {
-	case p.most > 0 && now.Sub(p.began) >= p.most:
-		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, p.most)
-	case p.most == 0 && now.Sub(p.moved) >= p.stall:
-		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, raise --timeout", ErrTimeout, p.stall)
+	case l.most > 0 && now.Sub(l.began) >= l.most:
+		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, l.most)
+	case l.most == 0 && now.Sub(l.moved) >= l.stall:
+		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, raise --timeout", ErrTimeout, l.stall)
 	}
 	return nil
 }
