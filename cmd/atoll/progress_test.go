@@ -89,7 +89,7 @@ func shown(t *testing.T, asJSON bool, end error, all ...status.Snapshot) (stdout
 
 func TestProgress(t *testing.T) {
 	joining := trainingStatus()
-	joining.State, joining.Stage = "joining", "fetching tips (43 %)"
+	joining.State, joining.Stage = "joining", "fetching snapshot (43 %)"
 	joining.Events = nil
 	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), trainingStatus())
 	if want := joining.Link + "\n"; stdout != want {
@@ -97,7 +97,7 @@ func TestProgress(t *testing.T) {
 	}
 	want := []string{
 		"others join with",
-		"joining: fetching tips (43 %)",
+		"joining: fetching snapshot (43 %)",
 		"03:04:05 connected efefefefef: observer at /ip4/192.0.2.9/tcp/1",
 		progressLine(trainingStatus()), // the second status came too soon for another line
 		progressLine(trainingStatus()), // the last one always shows

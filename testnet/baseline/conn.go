@@ -124,7 +124,7 @@ type ringConn struct {
 	bounds      []int // where the buckets of the vector end
 	sizes       []int // of all buckets; the last is the tail
 	in, out     chan roundFrame
-	mostSilence func() time.Duration
+	silenceLimit func() time.Duration
 	fail        context.CancelCauseFunc // ends the view
 	gone        <-chan struct{}         // closed when it has ended
 
@@ -136,7 +136,7 @@ type ringConn struct {
 // connectRing opens a stream to the next member and takes one from the member before.
 // The caller ends ctx before it closes what is returned.
 func (m *Member) connectRing(ctx context.Context, fail context.CancelCauseFunc, v View) (*ringConn, error) {
-	c := &ringConn{bounds: m.learner.Buckets(), fail: fail, gone: ctx.Done(), mostSilence: func() time.Duration { return m.mostSilence(v) }}
+	c := &ringConn{bounds: m.learner.Buckets(), fail: fail, gone: ctx.Done(), silenceLimit: func() time.Duration { return m.silenceLimit(v) }}
 	begin := 0
 	for _, end := range c.bounds {
 		c.sizes = append(c.sizes, end-begin)
@@ -203,7 +203,7 @@ func (c *ringConn) write() {
 			if !more {
 				return
 			}
-			err := c.after.SetWriteDeadline(time.Now().Add(c.mostSilence()))
+			err := c.after.SetWriteDeadline(time.Now().Add(c.silenceLimit()))
 			if err == nil {
 				err = f.write(c.after)
 			}

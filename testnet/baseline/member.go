@@ -49,15 +49,15 @@ type Learner interface {
 
 // Times of a member.
 const (
-	// minPatience is the least time in which a neighbour may send nothing while this
+	// minSilenceLimit is the least time in which a neighbour may send nothing while this
 	// member waits. Below it, a busy machine would look like a dead member.
-	minPatience = 5 * time.Second
-	// patienceRounds is how many of the longest rounds so far it may be: members are not
+	minSilenceLimit = 5 * time.Second
+	// silenceRounds is how many of the longest rounds so far it may be: members are not
 	// equally fast, and one may become slower.
-	patienceRounds = 4
-	// firstPatience is the same for the first round of a view, when it is not known how
+	silenceRounds = 4
+	// firstSilenceLimit is the same for the first round of a view, when it is not known how
 	// long a round takes.
-	firstPatience = time.Minute
+	firstSilenceLimit = time.Minute
 	// snapshotPatience is what it takes at most to give a state to those that lack it.
 	snapshotPatience = 10 * time.Minute
 	// dialWithin is how long connecting to another member may take.
@@ -399,16 +399,16 @@ func (m *Member) Label() Label {
 	return m.label
 }
 
-// mostSilence is how long a neighbour may send nothing.
-func (m *Member) mostSilence(v View) time.Duration {
+// silenceLimit is how long a neighbour may send nothing.
+func (m *Member) silenceLimit(v View) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := max(minPatience, patienceRounds*m.longest)
+	p := max(minSilenceLimit, silenceRounds*m.longest)
 	switch first := m.label == v.From; {
 	case first && len(v.Lacking) > 0:
 		return max(p, snapshotPatience)
 	case first:
-		return max(p, firstPatience)
+		return max(p, firstSilenceLimit)
 	}
 	return p
 }

@@ -110,7 +110,7 @@ func TestHangingMemberIsDropped(t *testing.T) {
 		b.learner.mu.Lock()
 		b.learner.stuck = 30 * time.Second
 		b.learner.mu.Unlock()
-		time.Sleep(minPatience + c.rules.Grace + time.Second)
+		time.Sleep(minSilenceLimit + c.rules.Grace + time.Second)
 		if n := len(a.members()); n != 2 {
 			t.Errorf("a member that hangs: the view has %d", n)
 		}

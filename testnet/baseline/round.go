@@ -12,7 +12,7 @@ import (
 func (m *Member) round(ctx context.Context, v View, c *ringConn) (stop bool, err error) {
 	from, n := m.Label(), len(v.Members)
 	r := reduction{member: m, conn: c, from: from, ring: NewRing(v.place(m.net.ID()), n, c.sizes), trained: make(chan struct{})}
-	if err := r.run(ctx, m.mostSilence(v)); err != nil {
+	if err := r.run(ctx, m.silenceLimit(v)); err != nil {
 		return false, err
 	}
 	began := time.Now()
@@ -45,7 +45,7 @@ type reduction struct {
 
 // run trains and reduces at the same time. It returns when the sum is complete, or when
 // nothing came for so long that it never will be; the learner is at rest then.
-func (r *reduction) run(ctx context.Context, mostSilence time.Duration) error {
+func (r *reduction) run(ctx context.Context, silenceLimit time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	final := make(chan int) // offsets from which on the vector is final
@@ -53,7 +53,7 @@ func (r *reduction) run(ctx context.Context, mostSilence time.Duration) error {
 		defer close(r.trained)
 		r.own = r.train(ctx, final)
 	}()
-	err := r.exchange(ctx, mostSilence, final)
+	err := r.exchange(ctx, silenceLimit, final)
 	cancel()
 	<-r.trained
 	if r.own != nil && !errors.Is(r.own, context.Canceled) {
@@ -76,8 +76,8 @@ func (r *reduction) train(ctx context.Context, final chan<- int) error {
 }
 
 // exchange passes frames on until the ring is done and the learner as well.
-func (r *reduction) exchange(ctx context.Context, mostSilence time.Duration, final <-chan int) error {
-	idle := time.NewTimer(mostSilence)
+func (r *reduction) exchange(ctx context.Context, silenceLimit time.Duration, final <-chan int) error {
+	idle := time.NewTimer(silenceLimit)
 	defer idle.Stop()
 	trained, in := r.trained, r.conn.in
 	var waits time.Time // since when the learner is done
@@ -96,17 +96,17 @@ func (r *reduction) exchange(ctx context.Context, mostSilence time.Duration, fin
 			}
 			trained, waits = nil, time.Now()
 			r.finishTraining()
-			idle.Reset(mostSilence)
+			idle.Reset(silenceLimit)
 		case f := <-in:
 			if err := r.receive(f); err != nil {
 				return err
 			}
-			idle.Reset(mostSilence)
+			idle.Reset(silenceLimit)
 		case <-idle.C:
 			if trained == nil {
-				return fmt.Errorf("nothing came from the member before in the ring for %v", mostSilence)
+				return fmt.Errorf("nothing came from the member before in the ring for %v", silenceLimit)
 			}
-			idle.Reset(mostSilence) // this member is slow itself
+			idle.Reset(silenceLimit) // this member is slow itself
 		}
 	}
 	r.member.account.spend(waiting, waits)

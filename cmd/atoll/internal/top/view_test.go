@@ -85,7 +85,7 @@ var scenes = map[string]func() *History{
 	"joining": func() *History {
 		return play(3, func(second int) []Node {
 			n := nodeOf(0, 1, 0)
-			n.Status.State, n.Status.Stage, n.Status.Fragments, n.Status.TokensPerS, n.Status.ETASeconds = "joining", "fetching tips (43 %)", nil, 0, 0
+			n.Status.State, n.Status.Stage, n.Status.Fragments, n.Status.TokensPerS, n.Status.ETASeconds = "joining", "fetching snapshot (43 %)", nil, 0, 0
 			n.Status.ValBPB, n.Status.TrainLoss = 0, 0
 			n.Status.Peers = []status.Peer{{ID: id(0), Self: true, State: "joining", Hardware: "AMD EPYC 9R14 (2 threads)", Trainer: "atoll"}}
 			happened(&n, 1, "addresses", "", "only this network reaches this node as yet, at /ip4/192.168.1.5/tcp/27182")
