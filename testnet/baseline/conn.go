@@ -121,12 +121,12 @@ func (a *arrivals) close() {
 
 // ringConn is a member's two neighbours in one view.
 type ringConn struct {
-	bounds      []int // where the buckets of the vector end
-	sizes       []int // of all buckets; the last is the tail
-	in, out     chan roundFrame
+	bounds       []int // where the buckets of the vector end
+	sizes        []int // of all buckets; the last is the tail
+	in, out      chan roundFrame
 	silenceLimit func() time.Duration
-	fail        context.CancelCauseFunc // ends the view
-	gone        <-chan struct{}         // closed when it has ended
+	fail         context.CancelCauseFunc // ends the view
+	gone         <-chan struct{}         // closed when it has ended
 
 	sent          chan struct{} // closed when nothing is sent any more
 	before, after p2p.Stream    // nil for a member alone
