@@ -234,7 +234,7 @@ func TestInterrupts(t *testing.T) {
 	wait(t, died, "the third interrupt")
 }
 
-// Who has an invite can join, so what is said of a bad link leaves all but a little of one to guess.
+// Whoever has an invite can join, so what is said of a bad link leaves all but a little of one to guess.
 func TestBadLinksHideInvites(t *testing.T) {
 	const known = 20 // characters of base64, of 43 that a key has
 	run, peer := strings.Repeat("ab", 32), "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"

@@ -36,7 +36,7 @@ type created struct {
 	Expected  *expected   `json:"expected,omitempty"` // of --bandwidth
 	Sizes     sizes       `json:"sizes"`
 
-	// Of a model that --from names.
+	// The model that --from names.
 	Tensors    int      `json:"tensors,omitempty"`
 	Left       []string `json:"left,omitempty"`
 	Base       string   `json:"base,omitempty"`        // model that adapters belong to: its folder, or its name

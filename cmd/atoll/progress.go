@@ -24,7 +24,7 @@ type progress struct {
 	ended  bool
 	err    error
 
-	// Of the goroutine that shows.
+	// The fields of the goroutine that shows.
 	linked bool
 	stage  string
 	line   time.Time // of the last line

@@ -89,7 +89,7 @@ func revokeUnused(t *testing.T, dir, owner string) (link string) {
 	return link
 }
 
-// Of several ids that begin alike none is taken.
+// Among several ids that begin with the same digits none is taken.
 func TestNameOf(t *testing.T) {
 	id := func(c string) string { return strings.Repeat(c, 32) }
 	members := []status.Member{{ID: id("ab"), Invite: id("12")}, {ID: id("ac"), Invite: id("12")}, {ID: id("34"), Invite: id("34")}}

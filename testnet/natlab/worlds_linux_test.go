@@ -208,7 +208,7 @@ func TestPortScramblingRouters(t *testing.T) {
 		await(t, n, "places at two relays", func(s status.Snapshot) bool { return len(s.Net.Reach.Outside) >= 3 })
 	}
 	kill(t, a)
-	// Whom they reached through it they have lost, or reach through d already.
+	// Peers that they reached through it are lost, or reached through d already.
 	took(t, "relayed again after the death of the relay", max(through(t, b, c, d), through(t, c, b, d)), 10*time.Second)
 	endsAsOne(t, b, c, d)
 }
