@@ -12,8 +12,8 @@ import (
 // process steps: it encodes and decodes beside the steps, and keeps the trainer at rest only while it
 // moves values to or from it. What the loop asks for is done in order.
 type background struct {
-	// turn holds a token. Who has it may ask the trainer for something, and touch what its
-	// steps count. It goes to the one that has waited longest.
+	// turn holds a token. Its holder may ask the trainer for something, and touch what its
+	// steps count. It goes to the goroutine that has waited longest.
 	turn     chan struct{}
 	commands *mailbox[func()]
 	most     uint64        // commands that may wait behind the one that is being done, when a step begins

@@ -380,7 +380,7 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, w shards.Wi
 	}
 }
 
-// Of a mixture a joiner fetches what every component holds out, and the windows of each. Both nodes read the rows
+// A joiner fetches what every component of a mixture holds out, and the windows of each. Both nodes read the rows
 // that the weights draw, from their own windows alone, and nothing that is held out.
 func TestMixture(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func lru[V any](size int) *simplelru.LRU[wire.Digest, V] {
 	return l
 }
 
-// came records what a message announces, and returns who has it already.
+// came records what a message announces, and returns the peers that have it already.
 func (h *holders) came(id, delta wire.Digest) []wire.PeerID {
 	h.deltas.Add(id, delta)
 	had, _ := h.early.Peek(id)
@@ -63,7 +63,7 @@ func (h *holders) has(id wire.Digest, peer wire.PeerID) (delta wire.Digest) {
 	return wire.Digest{}
 }
 
-// announced records what a message announces, and who has it beside the one that it came from.
+// announced records what a message announces, and which peers have it beside the one that it came from.
 func (n *node) announced(now core.Time, id wire.Digest, msg wire.Message) {
 	var delta wire.Digest
 	if msg.Header != nil {
@@ -74,7 +74,7 @@ func (n *node) announced(now core.Time, id wire.Digest, msg wire.Message) {
 	}
 }
 
-// has records a further source of the delta that a message announces. A delta that was refused has an id
+// has records another peer that has the delta which a message announces. A delta that was refused has an id
 // that nobody wants.
 func (n *node) has(now core.Time, e p2p.Has) {
 	n.forwarded(now, n.holders.has(e.ID, e.From), e.From)

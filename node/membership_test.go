@@ -29,7 +29,7 @@ func ownedGenesis(budget uint64) (genesis.Genesis, ed25519.PrivateKey) {
 }
 
 // The owner's node invites another by its link. Both train one model, whose ledger replays, and each
-// comes back without owner and link. Who has no invite is refused.
+// comes back without owner and link. A node without an invite is refused.
 func TestInvitedNodesTrain(t *testing.T) {
 	t.Parallel()
 	g, owner := ownedGenesis(20_000)

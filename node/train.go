@@ -16,8 +16,8 @@ import (
 // training is the thread that steps. It hears of tips and drafts at step
 // boundaries only, unless they are done in the background. It tells the loop what it did
 // through a mailbox that never blocks, so it never waits for a peer or for the
-// loop. Of the disk it needs one record of the step log per step, and own
-// payloads read back where an adoption asks for them.
+// loop. It needs the disk for one record of the step log per step, and reads
+// own payloads back where an adoption asks for them.
 type training struct {
 	trainer    trainer.Trainer
 	schedule   optimizer.Schedule

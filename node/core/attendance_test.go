@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Who gives a payload in every few rounds is waited for, who gave none and came later never is,
-// and what is remembered is bounded however many keys there are.
+// A learner that gives a payload every few rounds is waited for, one that gave none and came later
+// never is, and what is remembered is bounded however many keys there are.
 func TestAttendance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAttendance()
@@ -46,7 +46,7 @@ func TestAttendance(t *testing.T) {
 	})
 }
 
-// Keys that give one delta each do not push out who gives more.
+// Keys that give one delta each do not push out learners that give more.
 func TestAttendanceIsBounded(t *testing.T) {
 	a, busy := newAttendance(), wire.PeerID{0, 0, 0, 0, 1}
 	for i := range uint32(3 * maxAttending) {

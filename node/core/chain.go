@@ -86,8 +86,8 @@ func (c chain) StateDigest(f int, r uint32) (wire.Digest, bool) {
 	return wire.Digest(l.State), ok && l.State != outer.Digest{}
 }
 
-// SetDigest covers the ids held for a round, equivocation proof included. Of rounds
-// below the tips that a joiner took it knows the ids folded.
+// SetDigest covers the ids held for a round, equivocation proofs included. For a round
+// below the snapshot that a joiner took it knows the ids folded.
 func (c chain) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	key := roundKey{f, r}
 	version := c.m.rounds.Fragment(f).Version(r)

@@ -108,7 +108,7 @@ var ErrNothingToGive = errors.New("the tips asked for are not held")
 
 // ManifestOf is the manifest of donations; own says that they are the source's own choice.
 // describe cuts one fragment's tip into chunks and says what they are. Given rounds that
-// cannot be made are left out. Of the own choice all must be there. A run that has folded
+// cannot be made are left out. What the source chose must all be there. A run that has folded
 // nothing yet needs no chunks, as every joiner can make genesis.
 func ManifestOf(all []Donation, own bool, describe func(fragment int, d Donation) (wire.FragmentManifest, error)) (m wire.Manifest, err error) {
 	empty := own && allGenesis(all)

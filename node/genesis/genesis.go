@@ -117,7 +117,7 @@ func Decode(b []byte) (Genesis, error) {
 	return g, nil
 }
 
-// parse reads a document. Of one with other rules it reads nothing else, so that Validate can say which they are.
+// parse reads a document. Where the rules are others it reads nothing else, so that Validate can say which they are.
 func parse(b []byte) (Genesis, error) {
 	var version struct{ Rules int }
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&version); err != nil {

@@ -95,7 +95,7 @@ func (s Spec) Make() (Genesis, Expected, error) {
 	return g, e, g.Validate()
 }
 
-// Trained is the genesis of the run as far as its learners go by it, for who wants to time a step of theirs.
+// Trained is the genesis of the run as far as its learners go by it, for callers that time a step of theirs.
 func (s Spec) Trained() (Genesis, error) {
 	g, err := s.trained()
 	if err == nil {

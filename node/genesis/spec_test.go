@@ -519,7 +519,7 @@ func sums(t *testing.T, c llama.Config, seed uint64) {
 	})
 }
 
-// Of two seeds, and two models whose tensors have other places and sizes.
+// Two seeds, and two models whose tensors have other places and sizes.
 func specStreams(t *testing.T, _ *spectest.Spec) {
 	small := oddSizes
 	small.Vocab, small.Layers = 256, 2

@@ -132,7 +132,7 @@ func (b *ledgerBuilder) fragment(p int) error {
 	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
 	sets := map[uint32][]outer.Delta{} // by round
 	err = b.store.Headers(p, 1, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
-		// Of a round without a record nobody here can say what it folded.
+		// What a round without a record folded is not known here.
 		open := !folded[id] && (recorded[h.Header.Round] || h.Header.Round > fragment.Closed)
 		if folded[id] {
 			fragment.Unknown--

@@ -52,7 +52,7 @@ func Plain(addr string, err error) string {
 const dialChain = "failed to dial"
 
 // cause is the last link of the chain of an error: what a library tried first and how often helps
-// nobody. Of several addresses that were tried it is that of the first.
+// nobody. Where several addresses were tried it is the error of the first.
 func cause(err error) string {
 	text := err.Error()
 	if _, tried, several := strings.Cut(text, "\n  * ["); several {

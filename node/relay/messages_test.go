@@ -10,8 +10,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Of a member that heartbeats without end a relay passes few heartbeats on, as a node does. Runs of the first format chose their own
-// periods, and a relay has no bound there.
+// A relay passes on few heartbeats of a member that sends them without end, as a node does. Runs of the first format chose
+// their own periods, and a relay has no bound there.
 func TestHeartbeatsAtARelayAreBounded(t *testing.T) {
 	const sent = 500
 	run, owner, author := wire.RunID{1}, key(20), key(3)

@@ -232,7 +232,7 @@ func (r *Replica) afford(wants []core.Donation) []core.Donation {
 }
 
 // cutManifest cuts the tips that can be given into chunks, and returns their size in
-// bytes. Of the node's own choice all must be there.
+// bytes. What the node itself chose must all be there.
 func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool) (m wire.Manifest, size int, err error) {
 	began := r.exec.Elapsed()
 	m, err = core.ManifestOf(wants, own, func(p int, w core.Donation) (wire.FragmentManifest, error) {

@@ -170,8 +170,8 @@ func TestSourcesOfOneRoundAgree(t *testing.T) {
 	}
 }
 
-// Who has taken a part of the tips asks for the newest of the others, and gets what it would have got of them in
-// the first place.
+// A joiner that has a part of a snapshot asks for the newest tips of the other fragments, and gets what it would have
+// got of them in the first place.
 func TestSourceGivesTheNewestOfSome(t *testing.T) {
 	g := newRig(t).start().closes(0, 8).closes(1, 8)
 	newest := g.offer().Fragments[1]

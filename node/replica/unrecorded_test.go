@@ -17,7 +17,7 @@ type recordsModel struct {
 	givenUp map[uint32]bool
 }
 
-// fold makes rounds anew from one on. Of those that wait only the newest may be kept.
+// fold makes rounds anew from one on. Only the newest of those that wait may be kept.
 func (m *recordsModel) fold(start int, made []uint64, full bool, most int) {
 	for r := start + 1; r <= len(m.rounds); r++ {
 		delete(m.wait, uint32(r))

@@ -120,7 +120,7 @@ func TestControlNotRunning(t *testing.T) {
 	}
 }
 
-// Of a folder that this user may not read nobody knows that no node runs there.
+// Nobody knows that no node runs in a folder that this user may not read.
 func TestControlOfAnotherUser(t *testing.T) {
 	err := noWay("folder", &fs.PathError{Op: "open", Path: "folder/control", Err: fs.ErrPermission})
 	if errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "run this as the user that started the node") {

@@ -75,7 +75,7 @@ func (p *scanned) cut(end []byte) {
 	p.keys, p.values, p.next = p.keys[:n], p.values[:n], end
 }
 
-// sort puts keys in order. Of those that are equal the first stays.
+// sort puts keys in order. The first of equal ones stays.
 func (p *scanned) sort() {
 	order := make([]int, len(p.keys))
 	for i := range order {

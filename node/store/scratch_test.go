@@ -104,7 +104,7 @@ func TestScratchAfterAKill(t *testing.T) {
 	}
 }
 
-// One that somebody else removed is gone, not closed: who asks has to make it anew.
+// One that somebody else removed is gone, not closed: the caller has to make it anew.
 func TestScratchThatIsGone(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	scrap := scrapOf(t, s, []byte("gone"))

@@ -97,7 +97,7 @@ func segmentsOf(tx *bbolt.Tx, fragment int) ([]segmentEntry, error) {
 }
 
 // maxOpenSegments bounds the segments in memory: one of 128 rounds with 16 deltas each
-// takes half a MiB there. Who reads a ledger goes through one segment after the other.
+// takes half a MiB there. A reader of a ledger goes through one segment after the other.
 const maxOpenSegments = 32
 
 // openSegments are the segments that were read last, the last one first.
@@ -234,7 +234,7 @@ func (s *Store) sealedIn(tx *bbolt.Tx, fragment int, first, last uint32, id wire
 }
 
 // sealed looks for a delta in all segments, nil if it is in none. Those that were read
-// last come first: who reads a record there asks for its headers next. If it is not
+// last come first: a reader of a record there asks for its headers next. If it is not
 // in those, all are read, which takes seconds for a million rounds.
 func (s *Store) sealed(tx *bbolt.Tx, id wire.Digest) (*sealedAt, error) {
 	var place int

@@ -7,7 +7,7 @@
 // writes one Line of JSON when a delta is adopted here or given up, and for what is
 // still open when the node ends; of an own delta also when it is announced. A later line
 // about the same delta and node replaces the earlier one: an own delta that was adopted
-// may yet be discarded. Of each round that closed it writes a Close, which says why.
+// may yet be discarded. It writes a Close of each round that closed, which says why.
 //
 // The command `atoll trace` merges such files, adds them up (Sum) and draws them (SVG). For all
 // else a line is easily asked, as here for those whom rounds waited for in vain, and for the slowest payloads and who gave them:

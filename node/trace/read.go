@@ -85,7 +85,7 @@ func Write(out io.Writer, t Trace) error {
 // Merge makes one trace of what several nodes wrote. It keeps the last line of each delta
 // and node. The line learns from the author's when the delta was drafted and announced, and
 // from the giver when the request was there. The oldest delta comes first, its author's line
-// before the others. Of each round that a node closed the last time counts.
+// before the others. Where a node closed a round several times, the last one counts.
 func (t Trace) Merge() Trace {
 	type key struct {
 		delta wire.Digest

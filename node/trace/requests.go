@@ -5,8 +5,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Bounds of what a line says of requests that failed: who asks again and again is seen
-// by the first, and by their number.
+// Bounds of what a line says of requests that failed: a node that asks again and again
+// is seen by the first, and by their number.
 const (
 	maxFailures = 8
 	maxWhy      = 160 // bytes of an error
