@@ -109,7 +109,7 @@ func (v *view) damaged(n *node, err error) {
 	v.alarm(n, "memory damaged", n.self.String(), fmt.Sprintf("%v: folds them again and goes on", err), testMemory)
 }
 
-// repaired tells that a sound tip has replaced a damaged one, or what was given up
+// repaired tells that a sound tip has replaced a damaged one, or that work was lost
 // because the run has gone on without it.
 func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 	if loss.Found != nil {
@@ -122,7 +122,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		return
 	}
 	if a.GiveUp && loss.Gone == nil {
-		v.alarm(n, "given up", n.self.String(), fmt.Sprintf("fragment %d: drops %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Lost.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
+		v.alarm(n, "steps lost", n.self.String(), fmt.Sprintf("fragment %d: loses %d unpublished steps: the run went on without them for too long, and they would make its model worse", fragment, loss.Lost.Steps), "if this machine did not sleep, `atoll doctor` says whether it or its link is too slow")
 		return
 	}
 	v.event(n, "repaired", n.self.String(), fmt.Sprintf("fragment %d has sound global parameters again; lost were %d unpublished steps and %d own deltas that could not be read", fragment, loss.Lost.Steps, len(loss.Gone)))

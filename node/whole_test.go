@@ -141,7 +141,7 @@ func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 	}
 	for p, n := range tokens {
 		rest, dropped := s.Account.OwnUnpublished[p], s.Account.OwnDropped[p]
-		if n+rest+dropped != s.TokensTrained || dropped > 0 && !happened("given up")(s) {
+		if n+rest+dropped != s.TokensTrained || dropped > 0 && !happened("steps lost")(s) {
 			t.Errorf("node %.8s trained %d tokens; fragment %d has %d in deltas, %d unpublished and %d dropped: %v", s.Self, s.TokensTrained, p, n, rest, dropped, s.Events)
 		}
 	}

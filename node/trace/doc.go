@@ -4,7 +4,7 @@
 //
 // A Recorder stands around the ports of a replica (Recorder.Wrap), so a node and
 // a simulated node are traced alike, and one that is not traced pays nothing. It
-// writes one Line of JSON when a delta is adopted here or given up, and for what is
+// writes one Line of JSON when a delta is adopted or ends here otherwise, and for what is
 // still open when the node ends; of an own delta also when it is announced. A later line
 // about the same delta and node replaces the earlier one: an own delta that was adopted
 // may yet be discarded. It writes a Close of each round that closed, which says why.
