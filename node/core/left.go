@@ -95,7 +95,7 @@ func (l *leaving) lose(p int, id wire.Digest, tokens uint64) {
 }
 
 // addOlder adds the own deltas of a fragment that are older than the links. Those
-// in flight are given up: nobody here can say whether the other chain folds them.
+// in flight are dropped: nobody here can say whether the other chain folds them.
 // Those that were folded left the parameters then, and their records go with the
 // chain, so that a restart could not know it.
 func (l *leaving) addOlder(p int, before uint32, own []OwnRecord) error {

@@ -31,7 +31,7 @@ type Net interface {
 	Call(call gossip.Call)
 	Hangup(call uint64)                    // ends it; its outcome need not be reported
 	Dial(peer wire.PeerID, addrs []string) // there may be none
-	Seek()                                 // for peers of the run, where all runs meet
+	Discover()                             // looks for peers of the run at the discovery points of all runs
 	Reserve(peer wire.PeerID)              // a slot at a relay; Release gives it up
 	Release(peer wire.PeerID)
 	Keep(peer wire.PeerID) // its connection is closed after others, where there are too many

@@ -85,7 +85,7 @@ func (r *Replica) execute(e core.Effect) {
 	case gossip.Dial:
 		r.net.Dial(e.Peer, e.Addrs)
 	case gossip.Seek:
-		r.net.Seek()
+		r.net.Discover()
 	case gossip.Reserve:
 		r.net.Reserve(e.Peer)
 	case gossip.Release:

@@ -58,7 +58,7 @@ func (x executor) Publish(message []byte) {
 func (x executor) Call(e gossip.Call)                 { x.n.call(e) }
 func (x executor) Hangup(call uint64)                 { x.n.hangs(call) }
 func (x executor) Dial(_ wire.PeerID, addrs []string) { x.n.w.dial(x.n, indexOf(addrs[0])) }
-func (x executor) Seek()                              {} // it has another way to find peers
+func (x executor) Discover()                          {} // it has another way to find peers
 func (x executor) Reserve(wire.PeerID)                {} // all nodes of a simulated world reach each other
 func (x executor) Release(wire.PeerID)                {}
 func (x executor) Keep(wire.PeerID)                   {} // no node here has too many connections

@@ -78,7 +78,7 @@ func (x executor) Hangup(uint64) {}
 
 // Dial and what follows is never needed: all nodes that are up are connected.
 func (x executor) Dial(peer wire.PeerID, _ []string) { x.n.broken("dials %v", peer) }
-func (x executor) Seek()                             { x.n.broken("looks for peers") }
+func (x executor) Discover()                         { x.n.broken("looks for peers") }
 func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a slot at a relay") }
 func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a slot at a relay") }
 func (x executor) Keep(wire.PeerID)                  {}
