@@ -54,11 +54,11 @@ func (n *node) publicPeers() (addrs []string) {
 // discoveryPoints are nodes where members of any run may say who is in this one: all that this node
 // knows. The host asks a few of them.
 func (n *node) discoveryPoints() []string {
-	places := joinlink.Places(slices.Concat(n.cfg.addrs(), n.met))
+	addrs := joinlink.WithRelays(slices.Concat(n.cfg.addrs(), n.met))
 	if n.machine != nil {
-		places = append(places, n.publicPeers()...)
+		addrs = append(addrs, n.publicPeers()...)
 	}
-	return places
+	return addrs
 }
 
 // dialEarlierPeers has gossip try the peers of an earlier start, where this one was given others.

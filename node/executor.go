@@ -86,7 +86,7 @@ func (x executor) Drop(peer wire.PeerID, reason string) {
 func (x executor) Reconnect(peer wire.PeerID) { x.n.host.Reconnect(peer) }
 
 // Reply hands the reply to the stream that waits for it. If the stream is gone its
-// place is free already.
+// slot is free already.
 func (x executor) Reply(handle uint64, r replica.Reply) {
 	if waiting, ok := x.n.handles[handle]; ok {
 		delete(x.n.handles, handle)

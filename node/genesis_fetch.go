@@ -78,7 +78,7 @@ func (n *node) askGenesis(parent context.Context) ([]byte, error) {
 	s := &search{n: n, ctx: ctx, answers: make(chan answer), asked: map[wire.PeerID]bool{}, failures: map[string]error{}}
 	defer s.work.Wait()
 	defer cancel()
-	for _, addrs := range byPeer(joinlink.Places(slices.Concat(n.cfg.addrs(), n.met))) {
+	for _, addrs := range byPeer(joinlink.WithRelays(slices.Concat(n.cfg.addrs(), n.met))) {
 		s.ask(addrs)
 	}
 	raw, err := s.run()

@@ -42,7 +42,7 @@ func (n *node) reserved(now core.Time, e p2p.Reserved) {
 	if e.Err == nil {
 		n.view.event(n, "relay", e.ID.String(), "relays to this node from now on")
 	} else {
-		n.log.Info("a relay has no place", "peer", e.ID, "err", e.Err)
+		n.log.Info("a relay has no slot", "peer", e.ID, "err", e.Err)
 	}
 	n.machine.Step(now, gossip.Reserved{Peer: e.ID, OK: e.Err == nil})
 }

@@ -193,7 +193,7 @@ func (t *training) run(ctx context.Context) error {
 		done := t.turn()
 		if ctx.Err() != nil || !t.mayStep() { // it waited for its turn meanwhile
 			done()
-			t.settled()
+			t.completed()
 			continue
 		}
 		began := t.now()
@@ -415,7 +415,7 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 		account = &t.account.Data
 	}
 	t.spend(account, began)
-	t.settled()
+	t.completed()
 	if ended {
 		return nil
 	}
@@ -438,8 +438,8 @@ func (t *training) exit() {
 	t.cut = nil
 }
 
-// settled says that what was stepped has been told.
-func (t *training) settled() {
+// completed says that what was stepped has been told.
+func (t *training) completed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stepping = false

@@ -20,18 +20,18 @@ type learning struct {
 
 // ending is what the machine knows about the end of the run and of itself.
 type ending struct {
-	may       bool // the last MayStep
-	leaving   bool
-	finished  bool
-	over      Time // when it was
-	lacked    Time // when a peer was last in sight that lacked the end of the run
-	moved     Time // when a tip last changed
-	came      Time // when a payload was last stored
-	stepped   Time // when the own learner last stepped, or became ready to
-	unsettled Time // when it last had something to publish or to fold, stepping no more
-	announced Time // when an own delta was last announced
-	ticked    Time // the last Tick
-	reached   Time // since when each fragment has folded its budget: the last Tick, while one has not; 0 before the first
+	may        bool // the last MayStep
+	leaving    bool
+	finished   bool
+	over       Time // when it was
+	lacked     Time // when a peer was last in sight that lacked the end of the run
+	moved      Time // when a tip last changed
+	came       Time // when a payload was last stored
+	stepped    Time // when the own learner last stepped, or became ready to
+	unfinished Time // when it last had something to publish or to fold, stepping no more
+	announced  Time // when an own delta was last announced
+	ticked     Time // the last Tick
+	reached    Time // since when each fragment has folded its budget: the last Tick, while one has not; 0 before the first
 }
 
 // leaveMs is how long a leaver stays after its last delta was announced: what
@@ -91,7 +91,7 @@ func (m *Machine) tickEnd(now Time) {
 	stopped := ready && !may
 	m.rounds.SetStopped(now, stopped, stopped && m.lastStepsMade(now, needed))
 	if stopped && !m.end.finished && !m.quiet() {
-		m.end.unsettled = now
+		m.end.unfinished = now
 	}
 	m.updateHeartbeats(now)
 	if ready && !m.end.finished && m.over(now) {

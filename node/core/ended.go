@@ -8,7 +8,7 @@ func (v View) LastDeltasMs() Time {
 	if v.m.end.may || v.m.pause.on {
 		return 0
 	}
-	return max(0, v.m.end.unsettled-v.m.end.stepped)
+	return max(0, v.m.end.unfinished-v.m.end.stepped)
 }
 
 // EndStage says what a learner that steps no more waits for, and how long that takes, in

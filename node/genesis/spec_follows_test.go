@@ -30,14 +30,14 @@ func followsByText(g Genesis) outer.Params {
 	if o.Codec == 5 {
 		longest = 24
 	}
-	room, turns := 42, up(o.Learners, o.LearnersPerRound)
+	room, rotation := 42, up(o.Learners, o.LearnersPerRound)
 	p.MaxPace = min(up(2*max(o.H, longest), o.H), 1024)
-	if turns > 1 {
+	if rotation > 1 {
 		p.Eta *= float64(o.LearnersPerRound) / float64(o.Learners)
 		p.MaxPace = max(p.MaxPace, 4)
 	}
-	if turns > 10 {
-		room = 4 * turns
+	if rotation > 10 {
+		room = 4 * rotation
 	}
 	p.MaxSteps = uint32(min(max(room*o.H, 1024), 1<<20))
 	return p

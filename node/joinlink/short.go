@@ -47,9 +47,9 @@ func second(first, own, others []string) string {
 	return ""
 }
 
-// Places are the addresses of a link, and those of the relays that they lead through: a relay
+// WithRelays are the addresses of a link, and those of the relays that they lead through: a relay
 // knows the run as well, and may be there when the peer behind it is gone.
-func Places(addrs []string) []string {
+func WithRelays(addrs []string) []string {
 	all := slices.Clone(addrs)
 	for _, a := range addrs {
 		if relay, ok := p2p.RelayOf(a); ok && !slices.Contains(all, relay) {

@@ -74,10 +74,10 @@ func TestShortIsOfWhatThereIs(t *testing.T) {
 
 // A relay is asked as well when the peer behind it may be gone.
 func TestPlaces(t *testing.T) {
-	if got, want := Places([]string{throughTCP, publicTCP}), []string{throughTCP, publicTCP, relayTCP}; !slices.Equal(got, want) {
+	if got, want := WithRelays([]string{throughTCP, publicTCP}), []string{throughTCP, publicTCP, relayTCP}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := Places([]string{throughTCP, relayTCP}); len(got) != 2 {
+	if got := WithRelays([]string{throughTCP, relayTCP}); len(got) != 2 {
 		t.Errorf("%q", got)
 	}
 }

@@ -230,7 +230,7 @@ func (c *check) enter(ctx context.Context) (first wire.PeerID, ok bool) {
 		err error
 	}
 	named := map[wire.PeerID][]string{}
-	for _, addr := range joinlink.Places(c.cfg.Link.Peers) {
+	for _, addr := range joinlink.WithRelays(c.cfg.Link.Peers) {
 		if id, err := p2p.PeerIDOf(addr); err == nil {
 			named[id] = append(named[id], addr)
 		}

@@ -101,9 +101,9 @@ func (f Facts) network() (inspect.Finding, bool) {
 func (f Facts) link() (inspect.Finding, bool) {
 	switch {
 	case f.Reached != "" && f.Elsewhere:
-		return good("link", fmt.Sprintf("a member of the run is on this network, at %s; nobody answers at the addresses of the link", place(f.Reached)), "")
+		return good("link", fmt.Sprintf("a member of the run is on this network, at %s; nobody answers at the addresses of the link", shown(f.Reached)), "")
 	case f.Reached != "":
-		return good("link", "a member of the run answers at "+place(f.Reached), "")
+		return good("link", "a member of the run answers at "+shown(f.Reached), "")
 	case len(f.Tried) == 0:
 		return bad("link", "the link names no address, and no member of the run is on this network", "ask a member for a link with addresses: its `atoll status` shows one")
 	}

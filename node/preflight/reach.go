@@ -24,9 +24,9 @@ func (f Facts) router() (inspect.Finding, bool) {
 	case len(f.Mapped) == 0:
 		return good("router", "the router answers UPnP, and forwards no port", "look whether its settings allow devices to open ports")
 	case f.providerShares():
-		return good("router", fmt.Sprintf("the router forwards %s by UPnP, but that is no address of the internet: the provider has another router in front of it", place(f.Mapped[0])), "")
+		return good("router", fmt.Sprintf("the router forwards %s by UPnP, but that is no address of the internet: the provider has another router in front of it", shown(f.Mapped[0])), "")
 	}
-	return good("router", fmt.Sprintf("the router forwards %s to this machine by UPnP", place(f.Mapped[0])), "")
+	return good("router", fmt.Sprintf("the router forwards %s to this machine by UPnP", shown(f.Mapped[0])), "")
 }
 
 // hasPublic reports whether this machine itself has an address of the internet.
@@ -84,7 +84,7 @@ func (f Facts) udp() (ports []int) {
 // reach says how others will reach this machine.
 func (f Facts) reach() (inspect.Finding, bool) {
 	if i := slices.IndexFunc(f.Back, func(b Back) bool { return b.Through }); i >= 0 {
-		return good("reach", fmt.Sprintf("others reach this machine: a peer dialled it at %s", place(f.Back[i].Addr)), "")
+		return good("reach", fmt.Sprintf("others reach this machine: a peer dialled it at %s", shown(f.Back[i].Addr)), "")
 	}
 	outside, known := f.outside()
 	switch {

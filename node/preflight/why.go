@@ -15,7 +15,7 @@ import (
 // WhyNot says in a sentence why a dial led nowhere, and what to do. It is told if a peer said
 // so itself: then there is nothing to wait for.
 func WhyNot(t Tried) (text, remedy string, told bool) {
-	at := place(t.Addr)
+	at := shown(t.Addr)
 	if refusal := (*hello.Refusal)(nil); errors.As(t.Err, &refusal) {
 		text, remedy = refused(at, refusal)
 		return text, remedy, true
@@ -81,9 +81,9 @@ func refused(at string, r *hello.Refusal) (text, remedy string) {
 	return fmt.Sprintf("the peer at %s and this machine do not fit together: %v", at, r), "install one version of atoll on both"
 }
 
-// place is an address for people: the machine and port, by which transport, and whether through
+// shown is an address for people: the machine and port, by which transport, and whether through
 // a relay.
-func place(addr string) string {
+func shown(addr string) string {
 	parts := strings.Split(strings.TrimPrefix(addr, "/"), "/")
 	if len(parts) < 4 {
 		return addr

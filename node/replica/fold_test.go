@@ -90,7 +90,7 @@ func TestLostBase(t *testing.T) {
 	id, _, _ := g.signed(0, 5, g.keys[1])
 	g.Machine().Lost(g.now, id)    // the rounds from there on have to be folded again
 	g.check(g.disk.DropBase(0, 4)) // while the replica takes it for written
-	g.settle()
+	g.finish()
 	wantRounds(t, "on disk", g.onDisk(0), 2, 6)
 	want(t, "kept", g.KeptBases(0), len(g.Machine().Rounds().Fragment(0).Bases()))
 	failed := saw[replica.FoldFailed](g)
@@ -126,7 +126,7 @@ func TestDamagedTipIsReadAgain(t *testing.T) {
 	tip := g.Machine().Rounds().Fragment(0).Tip()
 	tip.Global[0]++
 	g.Machine().Damaged(g.now, 0, rounds.DamagedTip, 0)
-	g.settle().tick(3_600_000)
+	g.finish().tick(3_600_000)
 	if repaired := g.Machine().Rounds().Fragment(0).Tip(); repaired == tip || !repaired.Sound() || g.failed != nil {
 		t.Errorf("the tip is sound: %t; failed with %v", repaired.Sound(), g.failed)
 	}

@@ -78,7 +78,7 @@ func TestInstall(t *testing.T) {
 	g.work["fold"] = nil
 	g.run("install")
 	g.work["fold"] = fold
-	g.settle()
+	g.finish()
 	if e := saw[replica.Installed](g); len(e) != 1 || e[0].From != install.Manifest.Author || g.failed != nil {
 		t.Fatalf("installed %+v, failed with %v", e, g.failed)
 	}

@@ -98,7 +98,7 @@ func TestOwnDeltaThatIsNotStored(t *testing.T) {
 	g, l := learning(t)
 	g.disk.Full = true
 	id := g.storeOwn(3, 7)
-	g.settle()
+	g.finish()
 	if g.disk.Holds(id) || len(l.returned) != 1 || l.returned[0].Seq != 7 || l.returned[0].Tokens != 100 || g.failed != nil {
 		t.Errorf("stored %v, returned %v, failed with %v", g.disk.Holds(id), l.returned, g.failed)
 	}
@@ -111,7 +111,7 @@ func TestOwnDeltaThatIsNotStored(t *testing.T) {
 
 	g.failed, g.errs["PutOwn"] = nil, fmt.Errorf("%w: a round is signed twice", replica.ErrFatal)
 	g.storeOwn(4, 9)
-	g.settle()
+	g.finish()
 	wantError(t, "signed twice", g.failed, replica.ErrFatal)
 }
 
@@ -132,7 +132,7 @@ func TestDraftThatFails(t *testing.T) {
 		g.run("learn")
 		l.err = nil
 		saw[replica.Adopted](g)
-		g.settle().tick(3_600_000)
+		g.finish().tick(3_600_000)
 		g.tick(3_600_000)
 		if e := saw[replica.DraftFailed](g); len(e) != 1 || !errors.Is(e[0].Err, c.err) || g.failed != nil {
 			t.Errorf("%v: told %v, failed with %v", c.err, e, g.failed)
@@ -152,7 +152,7 @@ func TestAdopt(t *testing.T) {
 	l.loss = outer.Loss{Found: outer.ErrDamaged}
 	g.Do(outer.Adopt{Fragment: 1, Tip: tip})
 	saw[replica.Adopted](g)
-	g.settle().Stepped(512)
+	g.finish().Stepped(512)
 	if e := saw[replica.Adopted](g); len(e) != 1 || !e[0].MayRepair() || l.closed[1] != 9 {
 		t.Errorf("adopted %+v, steps stand on rounds %v", e, l.closed)
 	}
@@ -220,7 +220,7 @@ func TestChunksGoWhenNobodyNeedsThem(t *testing.T) {
 		held bool
 	}{{59_999, true}, {1, false}, {1, false}} {
 		g.tick(c.ms).DropOldChunks()
-		g.settle()
+		g.finish()
 		want(t, "held", g.disk.HasChunk(store.Digest), c.held)
 	}
 	wantRounds(t, "fetching", g.disk.Fetching)
@@ -237,7 +237,7 @@ func TestChunksOfAJoinerStay(t *testing.T) {
 	g.joins = true
 	g.start().do(gossip.StoreChunk{Digest: wire.Digest{1}, Bytes: []byte("chunk")})
 	g.tick(100_000).DropOldChunks()
-	g.settle()
+	g.finish()
 	want(t, "held", g.disk.HasChunk(wire.Digest{1}), true)
 }
 
@@ -257,7 +257,7 @@ func TestUnknownEffects(t *testing.T) {
 func TestLearnerLost(t *testing.T) {
 	g, l := learning(t)
 	g.LearnerLost()
-	g.settle()
+	g.finish()
 	events := saw[replica.StepsLost](g)
 	want(t, "fragments", len(l.lost), len(l.closed))
 	want(t, "events", len(events), len(l.closed))

@@ -43,7 +43,7 @@ type Net interface {
 // Reply answers a stream request.
 type Reply struct {
 	Response []byte
-	Bulk     bool        // its place in the queue of answers is free once it has left
+	Bulk     bool        // its slot in the queue of answers is free once it has left
 	Payload  wire.Digest // of the delta whose payload it is, or zero
 }
 

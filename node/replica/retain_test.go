@@ -14,7 +14,7 @@ import (
 // retained are the payloads that Retain dropped; -1 if it did nothing.
 func (g *rig) retained() int {
 	g.Retain()
-	g.settle()
+	g.finish()
 	if events := saw[replica.Retained](g); len(events) > 0 {
 		return events[0].Dropped
 	}
@@ -104,7 +104,7 @@ func TestFinalOwnDeltasAreForgotten(t *testing.T) {
 	for seq := range uint64(4) {
 		ids = append(ids, g.storeOwn(uint32(seq)+1, seq))
 	}
-	g.settle()
+	g.finish()
 	a := outer.Adopt{Tip: g.tips[0]}
 	for seq, fate := range map[uint64]outer.Fate{0: outer.Forgotten, 9: outer.Forgotten, 2: outer.Returned, 3: outer.Discarded} {
 		a.Changes = append(a.Changes, outer.Change{Own: outer.Own{Seq: seq}, Fate: fate})
@@ -119,7 +119,7 @@ func TestFinalOwnDeltasAreForgotten(t *testing.T) {
 	g.Retain()
 	g.run("serve")
 	want(t, "the adoption can read", g.disk.Holds(ids[0]) && g.disk.Holds(ids[2]), true)
-	g.settle()
+	g.finish()
 	want(t, "final ones that can be read", g.readable(0, 2), 0)
 	want(t, "others that can be read", g.readable(1, 3), 2)
 	g.tick(30_000).retained()

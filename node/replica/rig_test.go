@@ -160,7 +160,7 @@ func (g *rig) write(rounds int, keep bool) *rig {
 func (g *rig) start() *rig {
 	g.t.Helper()
 	g.check(g.tryStart())
-	return g.settle()
+	return g.finish()
 }
 
 // tryStart makes the replica and leaves its work for later.
@@ -183,8 +183,8 @@ func (g *rig) tryStart() (err error) {
 	return g.Start(g.now, cfg, g.was, g.learner)
 }
 
-// settle runs all work until there is none.
-func (g *rig) settle() *rig {
+// finish runs all work until there is none.
+func (g *rig) finish() *rig {
 	for again := true; again; {
 		again = false
 		g.Execute()
@@ -210,7 +210,7 @@ func (g *rig) tick(ms int64) *rig {
 	g.now += ms
 	g.ms += ms
 	g.Machine().Tick(g.now)
-	return g.settle()
+	return g.finish()
 }
 
 // do executes effects, and what comes of them.
@@ -218,7 +218,7 @@ func (g *rig) do(effects ...core.Effect) *rig {
 	for _, e := range effects {
 		g.Do(e)
 	}
-	return g.settle()
+	return g.finish()
 }
 
 // closes closes more rounds of a fragment, one by one, with nothing in them.

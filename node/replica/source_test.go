@@ -228,7 +228,7 @@ func TestSourceMakesNothingInVain(t *testing.T) {
 		g.ms++
 		meanwhile[0]()
 	}
-	g.settle()
+	g.finish()
 	want(t, "made once", bytes.Equal(g.replies[1].Response, g.replies[2].Response), true)
 }
 

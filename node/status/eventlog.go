@@ -77,7 +77,7 @@ func (l *EventLog) Append(e Event) error {
 	e.Text = e.Text[:min(len(e.Text), maxEventText)]
 	b, err := json.Marshal(e)
 	if err == nil && l.size+int64(len(b)) > l.most {
-		err = l.turn()
+		err = l.rotate()
 	}
 	if err == nil {
 		err = l.write(append(b, '\n'))
@@ -88,8 +88,8 @@ func (l *EventLog) Append(e Event) error {
 	return nil
 }
 
-// turn begins a new file.
-func (l *EventLog) turn() error {
+// rotate begins a new file.
+func (l *EventLog) rotate() error {
 	err := errors.Join(l.file.Close(), files.Rename(l.path(), filepath.Join(l.dir, olderEvents)))
 	return errors.Join(err, l.open()) // the next event tries again what failed
 }

@@ -25,7 +25,7 @@ func openLog(t interface{ Fatal(...any) }, dir string) *EventLog {
 	return l
 }
 
-// What is written is read, over restarts, while it is written, and across the turn of files; a reader
+// What is written is read, over restarts, while it is written, and across the rotation of files; a reader
 // that looks often enough misses nothing, and the files stay bounded.
 func TestEventsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
