@@ -20,7 +20,7 @@ import (
 // and about snapshots that are given away.
 func TestSpecProcesses(t *testing.T) {
 	spectest.Run(t, "T", map[string]spectest.Clause{
-		"T-1": specRecordNumber, "T-2": specListens, "T-3": specDuplicateKeyEnds, "T-4": specDuplicateKeyNamed, "T-5": specDonated,
+		"T-1": specRecordNumber, "T-2": specListens, "T-3": specDuplicateKeyEnds, "T-4": specDuplicateKeyNamed, "T-5": specGiven,
 	})
 }
 
@@ -157,11 +157,11 @@ func TestAloneAfter(t *testing.T) {
 	}
 }
 
-func specDonated(t *testing.T, _ *spectest.Spec) {
+func specGiven(t *testing.T, _ *spectest.Spec) {
 	l := ledgertest.New(t).Rounds(6)
 	defer l.Close()
 	for _, c := range []struct{ bases, want uint32 }{{4, 4}, {3, 3}, {5, 5}} { // beside the tip of round 6
-		if d := core.Donate(l.Genesis.OuterParams(), restored(l, c.bases, 6), 0); d.Round != c.want {
+		if d := core.GiveTip(l.Genesis.OuterParams(), restored(l, c.bases, 6), 0); d.Round != c.want {
 			t.Errorf("with tips of rounds %d and 6: gives round %d", c.bases, d.Round)
 		}
 	}
@@ -172,7 +172,7 @@ func TestGivesSnapshotsOfChosenRounds(t *testing.T) {
 	defer l.Close()
 	machine := restored(l, 2, 8)
 	for round, want := range map[uint32]bool{1: false, 2: true, 3: true, 6: true, 7: false, 8: true, 9: false} {
-		d := core.DonateAt(l.Genesis.OuterParams(), machine, 0, round)
+		d := core.GiveTipAt(l.Genesis.OuterParams(), machine, 0, round)
 		if given := len(d.Links) > 0; given != want || given && d.Round != round {
 			t.Errorf("round %d: given %v, %+v", round, given, d.Round)
 		}

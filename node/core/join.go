@@ -19,7 +19,7 @@ const (
 	Fetching                // asking for a manifest, fetching chunks
 	Installing              // the snapshot is being put together
 	Replaying               // folding the rounds since
-	Ready                   // trains, contributes and donates
+	Ready                   // trains, contributes and gives snapshots
 )
 
 // String is what the screen shows.

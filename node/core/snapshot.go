@@ -39,7 +39,7 @@ func LinkOf(tip *outer.Tip, folded []outer.ID) outer.Link {
 
 // WriteSnapshot writes the blob of a tip and the links that lead to it, a chunk at a time, and describes it for a
 // manifest. Which round is closed is left to the manifest's maker. The round of the tip may have been
-// folded for this donation alone, so that its link does not know the state.
+// folded for this joiner alone, so that its link does not know the state.
 func WriteSnapshot(w io.Writer, tip *outer.Tip, links []outer.Link) (wire.FragmentManifest, error) {
 	links = slices.Clone(links)
 	links[len(links)-1].State = tip.State

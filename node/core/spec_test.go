@@ -111,15 +111,15 @@ func specLinksInOrder(t *testing.T, s *spectest.Spec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	donated, _ := tenRounds(t, 4)
-	for _, got := range [][]outer.Link{links, donated} {
+	given, _ := tenRounds(t, 4)
+	for _, got := range [][]outer.Link{links, given} {
 		for i, l := range got {
 			if l.Round != got[0].Round+uint32(i) {
 				t.Errorf("link %d is of round %d, the first of %d", i, l.Round, got[0].Round)
 			}
 		}
 	}
-	if links[1].Round != tip.Round || donated[len(donated)-1].Round != 10 {
+	if links[1].Round != tip.Round || given[len(given)-1].Round != 10 {
 		t.Error("the last link is not of the tip's round")
 	}
 }

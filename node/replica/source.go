@@ -73,7 +73,7 @@ func (r *Replica) replyManifest(handle uint64, at []uint32, tries int) {
 		r.exec.Serve(handle, func(func() bool) { r.replyBulk(handle, m, wire.Digest{}) })
 		return
 	}
-	wants := core.Donations(r.params, machine, at)
+	wants := core.GivenTips(r.params, machine, at)
 	r.exec.Serve(handle, func(gone func() bool) {
 		m, err := r.makeManifest(wants, own, gone)
 		if own && tries > 1 && outdated(err) {
@@ -97,7 +97,7 @@ type source struct {
 	mu       sync.Mutex
 	manifest []byte // the last of the node's own choice
 	madeAt   int64
-	wants    []core.Donation // what it was made of
+	wants    []core.GivenTip // what it was made of
 	blobs    []*blob         // the last used last
 	set      int             // of the largest manifest
 }
@@ -183,7 +183,7 @@ func (d *source) touch(i int) {
 
 // makeManifest signs a manifest of what can be given. One of its own choice that was
 // made while this one waited serves as well.
-func (r *Replica) makeManifest(wants []core.Donation, own bool, gone func() bool) ([]byte, error) {
+func (r *Replica) makeManifest(wants []core.GivenTip, own bool, gone func() bool) ([]byte, error) {
 	d, asked := &r.source, r.exec.Elapsed()
 	d.making.Lock()
 	defer d.making.Unlock()
@@ -218,14 +218,14 @@ func (d *source) madeSince(asked int64) []byte {
 }
 
 // afford leaves out, while the source pauses, what would have to be folded.
-func (r *Replica) afford(wants []core.Donation) []core.Donation {
+func (r *Replica) afford(wants []core.GivenTip) []core.GivenTip {
 	if r.exec.Elapsed() >= r.source.resumes {
 		return wants
 	}
 	wants = slices.Clone(wants)
 	for p, w := range wants {
 		if len(w.Sets) > 0 && (len(w.Links) == 0 || r.source.find(p, w) == nil) {
-			wants[p] = core.Donation{Closed: w.Closed}
+			wants[p] = core.GivenTip{Closed: w.Closed}
 		}
 	}
 	return wants
@@ -233,9 +233,9 @@ func (r *Replica) afford(wants []core.Donation) []core.Donation {
 
 // cutManifest cuts the tips that can be given into chunks, and returns their size in
 // bytes. What the node itself chose must all be there.
-func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool) (m wire.Manifest, size int, err error) {
+func (r *Replica) cutManifest(wants []core.GivenTip, own bool, gone func() bool) (m wire.Manifest, size int, err error) {
 	began := r.exec.Elapsed()
-	m, err = core.ManifestOf(wants, own, func(p int, w core.Donation) (wire.FragmentManifest, error) {
+	m, err = core.ManifestOf(wants, own, func(p int, w core.GivenTip) (wire.FragmentManifest, error) {
 		if gone() {
 			return wire.FragmentManifest{}, errGone
 		}
@@ -246,7 +246,7 @@ func (r *Replica) cutManifest(wants []core.Donation, own bool, gone func() bool)
 		size += b.size()
 		return b.manifest, nil
 	})
-	if slices.ContainsFunc(wants, func(w core.Donation) bool { return len(w.Sets) > 0 }) {
+	if slices.ContainsFunc(wants, func(w core.GivenTip) bool { return len(w.Sets) > 0 }) {
 		r.source.pause(began, r.exec.Elapsed(), r.policy.Source.Pause)
 	}
 	return m, size, err
@@ -259,12 +259,12 @@ func (d *source) pause(began, now, times int64) {
 	d.resumes = max(d.resumes, now+times*(now-began))
 }
 
-// blobOf returns the chunks of a donation, cut now if they are not at hand.
-func (r *Replica) blobOf(p int, w core.Donation) (*blob, error) {
+// blobOf returns the chunks of a tip to give, cut now if they are not at hand.
+func (r *Replica) blobOf(p int, w core.GivenTip) (*blob, error) {
 	if b := r.source.find(p, w); b != nil {
 		return b, nil
 	}
-	tip, err := r.Donated(p, w)
+	tip, err := r.GivenTip(p, w)
 	if err != nil {
 		return nil, err
 	}
@@ -316,8 +316,8 @@ type memoryScrap struct{ *bytes.Reader }
 // Close implements io.Closer.
 func (memoryScrap) Close() error { return nil }
 
-// Donated is the tip of a donation, from its base and what was folded since.
-func (r *Replica) Donated(p int, w core.Donation) (*outer.Tip, error) {
+// GivenTip is the tip to give, from its base and what was folded since.
+func (r *Replica) GivenTip(p int, w core.GivenTip) (*outer.Tip, error) {
 	base, err := r.bases.get(p, w.Start)
 	if err != nil {
 		return nil, err
@@ -335,7 +335,7 @@ func (d *source) add(b *blob) {
 }
 
 // find returns the blob of the same tip and links.
-func (d *source) find(p int, w core.Donation) *blob {
+func (d *source) find(p int, w core.GivenTip) *blob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, b := range d.blobs {

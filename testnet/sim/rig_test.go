@@ -166,8 +166,8 @@ func brokenSnapshot(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	case wire.GetChunk:
 		return chunkAnswer(l.payloads[q.Digest])
 	case wire.GetManifest, wire.GetTips:
-		m, err := core.ManifestOf(core.Donations(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.Donation) (wire.FragmentManifest, error) {
-			tip, err := n.replica.Donated(p, d)
+		m, err := core.ManifestOf(core.GivenTips(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.GivenTip) (wire.FragmentManifest, error) {
+			tip, err := n.replica.GivenTip(p, d)
 			if err != nil {
 				return wire.FragmentManifest{}, err
 			}
