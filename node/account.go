@@ -13,14 +13,14 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	a := status.Account{Rounds: n.view.rounds, PayloadBytes: n.view.payloadBytes, PayloadHeld: n.view.payloadHeld}
 	a.Refused, a.Late = n.machine.View().Counts()
 	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
-	a.OwnDropped = slices.Clone(n.view.dropped)
+	a.OwnLostHere = slices.Clone(n.view.lostHere)
 	for p := range n.plan {
 		a.Deltas += n.view.ledger[p].deltas
 		_, unpublished := r.Fragment(p).Pending()
 		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
 		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].made(n.self))
 		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
-		a.OwnLost = append(a.OwnLost, n.lostBefore(p, a))
+		a.OwnLostBefore = append(a.OwnLostBefore, n.lostBefore(p, a))
 	}
 	s.Account = a
 }
@@ -33,7 +33,7 @@ func (n *node) findLost(saved []core.Saved) {
 		if saved != nil {
 			found += n.view.ledger[p].tokensOutside(saved[p])
 		}
-		n.view.lost[p] = n.trained - min(n.trained, found)
+		n.view.lostBefore[p] = n.trained - min(n.trained, found)
 	}
 }
 
@@ -50,8 +50,8 @@ func (a *authorTokens) tokensOutside(saved core.Saved) (tokens uint64) {
 // lostBefore is what findLost found, less what was folded after all: others may hold a delta that was discarded here, and this
 // process no longer knows it from what it lost otherwise.
 func (n *node) lostBefore(p int, a status.Account) uint64 {
-	known := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p]
-	return min(n.view.lost[p], n.trained-min(n.trained, known))
+	known := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnLostHere[p]
+	return min(n.view.lostBefore[p], n.trained-min(n.trained, known))
 }
 
 // countLast reads what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What

@@ -32,9 +32,9 @@ func TestLossesOutliveProcesses(t *testing.T) {
 		trained = s.TokensTrained
 		a := s.Account
 		for p := range s.Fragments {
-			sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p] + a.OwnLost[p]
-			if sum != trained || a.OwnLost[p] != lost {
-				t.Errorf("process %d, fragment %d: %d tokens trained, the account has %d of them, of which %d are lost: %+v", process, p, trained, sum, a.OwnLost[p], a)
+			sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnLostHere[p] + a.OwnLostBefore[p]
+			if sum != trained || a.OwnLostBefore[p] != lost {
+				t.Errorf("process %d, fragment %d: %d tokens trained, the account has %d of them, of which %d are lost: %+v", process, p, trained, sum, a.OwnLostBefore[p], a)
 			}
 		}
 	}
@@ -60,12 +60,12 @@ func TestLostIsWhatIsNowhere(t *testing.T) {
 		saved[p].Own = []rounds.OwnDelta{{Seq: 1, Delta: recorded}, {Seq: 2, Delta: flying}}
 	}
 	n.findLost(saved)
-	for p, lost := range n.view.lost {
+	for p, lost := range n.view.lostBefore {
 		if lost != trained-2*100-100 {
 			t.Errorf("fragment %d: %d of %d tokens are lost", p, lost, trained)
 		}
 		for folded, want := range map[uint64]uint64{200: 400, 300: 300, 600: 0, 700: 0} {
-			a := status.Account{OwnFolded: make([]uint64, 2), OwnInFlight: []uint64{100, 100}, OwnUnpublished: make([]uint64, 2), OwnDiscarded: make([]uint64, 2), OwnDropped: make([]uint64, 2)}
+			a := status.Account{OwnFolded: make([]uint64, 2), OwnInFlight: []uint64{100, 100}, OwnUnpublished: make([]uint64, 2), OwnDiscarded: make([]uint64, 2), OwnLostHere: make([]uint64, 2)}
 			a.OwnFolded[p] = folded
 			if got := n.lostBefore(p, a); got != want {
 				t.Errorf("fragment %d: %d tokens lost with %d folded, want %d", p, got, folded, want)
@@ -73,7 +73,7 @@ func TestLostIsWhatIsNowhere(t *testing.T) {
 		}
 	}
 	n.findLost(nil)
-	if lost := n.view.lost[0]; lost != trained-2*100 {
+	if lost := n.view.lostBefore[0]; lost != trained-2*100 {
 		t.Errorf("%d of %d tokens are lost where no own delta is in flight", lost, trained)
 	}
 }

@@ -82,9 +82,9 @@ func TestScriptsLeaveANode(t *testing.T) {
 	}
 	attachIdle(t, m.cfg.Dir)
 	end := m.end()
-	for p, dropped := range end.Account.OwnDropped {
-		if dropped != 0 || end.Account.OwnDiscarded[p] != 0 {
-			t.Errorf("fragment %d: %d tokens are dropped, %d discarded", p, dropped, end.Account.OwnDiscarded[p])
+	for p, lost := range end.Account.OwnLostHere {
+		if lost != 0 || end.Account.OwnDiscarded[p] != 0 {
+			t.Errorf("fragment %d: %d tokens are lost, %d discarded", p, lost, end.Account.OwnDiscarded[p])
 		}
 	}
 	checkNothingLost(t, m.cfg.Dir, end)

@@ -230,16 +230,16 @@ func checkOwnAccount(t *testing.T, s status.Snapshot, guest bool, before ...stat
 	a, folded := s.Account, uint64(0)
 	for p := range s.Fragments {
 		folded += a.OwnFolded[p]
-		sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnDropped[p] + a.OwnLost[p]
+		sum := a.OwnFolded[p] + a.OwnInFlight[p] + a.OwnUnpublished[p] + a.OwnDiscarded[p] + a.OwnLostHere[p] + a.OwnLostBefore[p]
 		if sum != s.TokensTrained {
 			t.Errorf("fragment %d: %d tokens trained, the account has %d of them: %+v", p, s.TokensTrained, sum, a)
 		}
 		said := uint64(0)
 		for _, b := range before {
-			said += b.Account.OwnUnpublished[p] + b.Account.OwnDiscarded[p] + b.Account.OwnDropped[p]
+			said += b.Account.OwnUnpublished[p] + b.Account.OwnDiscarded[p] + b.Account.OwnLostHere[p]
 		}
-		if a.OwnLost[p] > said {
-			t.Errorf("fragment %d: %d tokens are lost, of which processes before said %d: %+v", p, a.OwnLost[p], said, a)
+		if a.OwnLostBefore[p] > said {
+			t.Errorf("fragment %d: %d tokens are lost, of which processes before said %d: %+v", p, a.OwnLostBefore[p], said, a)
 		}
 	}
 	if folded == 0 {

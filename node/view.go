@@ -34,8 +34,8 @@ type view struct {
 	contributors []int
 	returned     []uint64 // own tokens, per fragment
 	discarded    []uint64 // own tokens, per fragment
-	dropped      []uint64 // own tokens, per fragment: unpublished on damaged global parameters
-	lost         []uint64 // own tokens of earlier processes, per fragment: see findLost
+	lostHere     []uint64 // own tokens, per fragment: unpublished on damaged global parameters
+	lostBefore   []uint64 // own tokens of earlier processes, per fragment: see findLost
 	rounds       uint64
 	payloadBytes uint64
 	payloadHeld  uint64
@@ -60,7 +60,7 @@ func newView(fragments int, p outer.Params) view {
 		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
 		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: heartbeatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
-		dropped: make([]uint64, fragments), lost: make([]uint64, fragments),
+		lostHere: make([]uint64, fragments), lostBefore: make([]uint64, fragments),
 	}
 	for i := range v.ledger {
 		v.ledger[i] = newAuthorTokens(p)
@@ -116,7 +116,7 @@ func (v *view) repaired(n *node, a outer.Adopt, loss outer.Loss) {
 		v.damaged(n, loss.Found)
 	}
 	fragment := a.Fragment
-	v.dropped[fragment] += loss.Lost.Tokens
+	v.lostHere[fragment] += loss.Lost.Tokens
 	if loss.Device != nil {
 		v.alarm(n, "learner lost", n.self.String(), fmt.Sprintf("fragment %d: lost were %d unpublished steps: %v", fragment, loss.Lost.Steps, loss.Device), learnerRemedy)
 		return

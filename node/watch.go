@@ -50,7 +50,7 @@ func (w watcher) Saw(event any) {
 			n.view.repaired(n, e.Adopt, e.Loss)
 		}
 	case replica.StepsLost:
-		n.view.dropped[e.Fragment] += e.Loss.Lost.Tokens
+		n.view.lostHere[e.Fragment] += e.Loss.Lost.Tokens
 	case replica.Installed:
 		n.installed(e)
 	case replica.Retained:

@@ -140,9 +140,9 @@ func checkNothingLost(t *testing.T, dir string, s status.Snapshot) {
 		}
 	}
 	for p, n := range tokens {
-		rest, dropped := s.Account.OwnUnpublished[p], s.Account.OwnDropped[p]
-		if n+rest+dropped != s.TokensTrained || dropped > 0 && !happened("steps lost")(s) {
-			t.Errorf("node %.8s trained %d tokens; fragment %d has %d in deltas, %d unpublished and %d dropped: %v", s.Self, s.TokensTrained, p, n, rest, dropped, s.Events)
+		rest, lost := s.Account.OwnUnpublished[p], s.Account.OwnLostHere[p]
+		if n+rest+lost != s.TokensTrained || lost > 0 && !happened("steps lost")(s) {
+			t.Errorf("node %.8s trained %d tokens; fragment %d has %d in deltas, %d unpublished and %d lost: %v", s.Self, s.TokensTrained, p, n, rest, lost, s.Events)
 		}
 	}
 }

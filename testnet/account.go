@@ -169,7 +169,7 @@ func (m *member) splitReturned(e *entry) {
 func (m *member) dropped(fragments int) []uint64 {
 	sum := make([]uint64, fragments)
 	for _, l := range m.lives {
-		for p, tokens := range l.last.Account.OwnDropped {
+		for p, tokens := range l.last.Account.OwnLostHere {
 			sum[p] += tokens
 		}
 	}

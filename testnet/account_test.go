@@ -185,7 +185,7 @@ func TestAccount(t *testing.T) {
 		}
 		a.stop(c.a[0], c.a[1], c.a[2:]...)
 		b.stop(c.b[0], c.b[1], c.b[2:]...)
-		a.m.lives[0].last.Account.OwnReturned, a.m.lives[0].last.Account.OwnDropped = c.returned, c.dropped
+		a.m.lives[0].last.Account.OwnReturned, a.m.lives[0].last.Account.OwnLostHere = c.returned, c.dropped
 		b.m.lives[0].killed, b.m.lives[0].final = c.killed, !c.killed
 		nodes := []*fakeNode{a, b}
 		if c.guest {

@@ -226,8 +226,8 @@ func (x scrape) account(s status.Snapshot) {
 		tokens []uint64
 	}{
 		{"folded", s.Account.OwnFolded}, {"in_flight", s.Account.OwnInFlight}, {"unpublished", s.Account.OwnUnpublished},
-		{"returned", s.Account.OwnReturned}, {"discarded", s.Account.OwnDiscarded}, {"dropped", s.Account.OwnDropped},
-		{"lost", s.Account.OwnLost},
+		{"returned", s.Account.OwnReturned}, {"discarded", s.Account.OwnDiscarded}, {"lost_here", s.Account.OwnLostHere},
+		{"lost_before", s.Account.OwnLostBefore},
 	} {
 		x.gauge("atoll_own_tokens", "Where the tokens of this node are, as means over fragments by their parameters.", status.MeanTokens(s.Fragments, part.tokens), "part", part.name)
 	}

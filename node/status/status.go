@@ -252,8 +252,8 @@ type Account struct {
 	OwnUnpublished []uint64 `json:"own_unpublished_tokens"` // per fragment
 	OwnReturned    []uint64 `json:"own_returned_tokens"`    // per fragment, counted as unpublished again
 	OwnDiscarded   []uint64 `json:"own_discarded_tokens"`   // per fragment, by this process, as those below
-	OwnDropped     []uint64 `json:"own_dropped_tokens"`     // unpublished on global parameters that memory had damaged
-	OwnLost        []uint64 `json:"own_lost_tokens"`        // per fragment: earlier processes trained them, and they are nowhere
+	OwnLostHere    []uint64 `json:"own_lost_here_tokens"`   // per fragment: unpublished work that went with damaged memory, a learner, or a long absence
+	OwnLostBefore  []uint64 `json:"own_lost_before_tokens"` // per fragment: earlier processes trained them, and they are nowhere
 	PayloadBytes   uint64   `json:"payload_bytes"`          // payload bytes received, in any form
 	PayloadHeld    uint64   `json:"payload_held_bytes"`     // sizes of the others' deltas held
 }

@@ -314,7 +314,7 @@ func curveOf(points []status.Point, own bool) []CurvePoint {
 
 // account adds up the tokens of the known nodes.
 func (b *builder) account() {
-	var folded, flying, waiting, discarded, dropped, lost float64
+	var folded, flying, waiting, discarded, lostHere, lostBefore float64
 	for _, n := range b.world.Nodes {
 		if !n.seen() {
 			continue
@@ -325,18 +325,18 @@ func (b *builder) account() {
 		flying += status.MeanTokens(s.Fragments, s.Account.OwnInFlight)
 		waiting += status.MeanTokens(s.Fragments, s.Account.OwnUnpublished)
 		discarded += status.MeanTokens(s.Fragments, s.Account.OwnDiscarded)
-		dropped += status.MeanTokens(s.Fragments, s.Account.OwnDropped)
-		lost += status.MeanTokens(s.Fragments, s.Account.OwnLost)
+		lostHere += status.MeanTokens(s.Fragments, s.Account.OwnLostHere)
+		lostBefore += status.MeanTokens(s.Fragments, s.Account.OwnLostBefore)
 	}
 	b.view.Account = []AccountPart{
 		{"folded", folded, "in the model"},
 		{"in flight", flying, "published, not yet folded"},
 		{"unpublished", waiting, "waits for its delta"},
 		{"discarded", discarded, "published too late to count"},
-		{"dropped", dropped, "lost with a damaged memory"},
-		{"lost", lost, "before a node was started again"},
+		{"lost here", lostHere, "with damaged memory, a lost learner or a long absence"},
+		{"lost before", lostBefore, "before a node was started again"},
 	}
-	rest := float64(b.view.Trained) - folded - flying - waiting - discarded - dropped - lost
+	rest := float64(b.view.Trained) - folded - flying - waiting - discarded - lostHere - lostBefore
 	if rest > restShown*float64(b.view.Trained) {
 		b.view.Account = append(b.view.Account, AccountPart{"other", rest, "of processes that were killed, or on its way between two reports"})
 	}

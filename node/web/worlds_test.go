@@ -51,8 +51,8 @@ func trainingStatus(n int) status.Snapshot {
 		s.Account.OwnInFlight = append(s.Account.OwnInFlight, 18_000)
 		s.Account.OwnUnpublished = append(s.Account.OwnUnpublished, 12_000)
 		s.Account.OwnDiscarded = append(s.Account.OwnDiscarded, 0)
-		s.Account.OwnDropped = append(s.Account.OwnDropped, 0)
-		s.Account.OwnLost = append(s.Account.OwnLost, 0)
+		s.Account.OwnLostHere = append(s.Account.OwnLostHere, 0)
+		s.Account.OwnLostBefore = append(s.Account.OwnLostBefore, 0)
 	}
 	for i := range 120 {
 		at := uint64(7000 * i)
