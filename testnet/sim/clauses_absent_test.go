@@ -56,7 +56,7 @@ func specAbsent(t *testing.T, s *spectest.Spec) {
 }
 
 // Who announces what nobody has is not waited for, long before it missed too many rounds.
-func specOwes(t *testing.T, s *spectest.Spec) {
+func specFailingSource(t *testing.T, s *spectest.Spec) {
 	const withholds = 4000
 	w := newWorld(t, attackTest{kind: WithholdAll, from: withholds}.scenario(attackSeed))
 	n, o := w.nodes[0], w.nodes[honestNodes]

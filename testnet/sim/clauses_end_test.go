@@ -204,7 +204,7 @@ func endsAfter(t *testing.T, prepare func(n *Node, o *outsider), during func(n *
 func asItIs(*Node, *outsider)       {}
 func silent(*Node, *outsider, Time) {}
 
-func specFarewell(t *testing.T, s *spectest.Spec) {
+func specLinger(t *testing.T, s *spectest.Spec) {
 	linger := s.Number(t, "life", "linger") * heartbeat
 	if took := endsAfter(t, asItIs, silent); took < linger || took > linger+100 {
 		t.Errorf("stays for %d ms", took)

@@ -229,7 +229,7 @@ func TestClaimsAreWeighed(t *testing.T) {
 }
 
 // The claims of a peer count from when a delta of it is held.
-func TestWordOfAStranger(t *testing.T) {
+func TestClaimsOfAStranger(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, false)
 	o.sends(n, wire.Heartbeat{State: wire.Training, Unpublished: n.w.all()})
@@ -239,7 +239,7 @@ func TestWordOfAStranger(t *testing.T) {
 }
 
 // No claim counts any more when nothing comes of it.
-func TestWordsAreDoubted(t *testing.T) {
+func TestClaimsAreDoubted(t *testing.T) {
 	t.Parallel()
 	n, o := worker(t, 9, true)
 	w, still := n.w, max(doubtMs, n.w.s.Params.GraceMaxMs)

@@ -78,7 +78,7 @@ func TestStagesOfAJoin(t *testing.T) {
 
 // A joiner that is in fetches the headers of the rounds that lead to its tips,
 // beside training, until it has them all.
-func TestHeadersBeforeTheTips(t *testing.T) {
+func TestHeadersBeforeTheSnapshot(t *testing.T) {
 	t.Parallel()
 	w := atWork(t, calmScenario(3, 2000))
 	n := w.comes(w.nodes...)

@@ -109,7 +109,7 @@ func (o *outsider) spreads(n *Node, b []byte) {
 
 // A learner is excluded for a proof about one round of one fragment. The others
 // reach the budget, and all of them end, the excluded one too.
-func TestBarredLearner(t *testing.T) {
+func TestExcludedLearner(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
 		w := few(t, 3, 800)

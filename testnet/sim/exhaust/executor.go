@@ -143,14 +143,14 @@ func (l ledger) PutOwn(e core.StoreOwn) error {
 	return l.Ledger.PutOwn(e)
 }
 
-// learner takes nothing back: everything that it drafts can be published.
+// learner gets no draft back: everything that it drafts can be published.
 type learner struct {
 	*outer.Learner
 	owner *node
 }
 
-// TakeBack implements replica.Learner.
+// Return implements replica.Learner.
 func (l learner) Return(int, outer.Own) error {
-	l.owner.broken("takes a draft back")
+	l.owner.broken("returns a draft")
 	return nil
 }
