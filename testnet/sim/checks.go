@@ -315,7 +315,7 @@ func (n *Node) checkSize(what string, count, most int) {
 
 // A learner may stand still on claims of others that then do not come true for as long as their silence and the
 // doubt after it last: idleHeartbeats of its heartbeat periods, and idleMs in any case. It takes time to doubt them while it
-// runs only: for as long as its process is paused its clock stands still. Who comes back and may not sign
+// runs only: for as long as its process is paused its clock stands still. A learner that comes back and may not sign
 // yet (L-4) does not wait for others: it has made what is missing.
 const (
 	idleHeartbeats = 20

@@ -7,7 +7,7 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// A key that only says that it learns is not waited for; who was there from the beginning is at
+// A key that only says that it learns is not waited for; one that was there from the beginning is at
 // first, and so is who gave something, for some rounds each.
 func specAbsent(t *testing.T, s *spectest.Spec) {
 	missed, first := s.Number(t, "life", "missed"), s.Number(t, "life", "missed at first")

@@ -120,7 +120,7 @@ func (w *world) group0() int {
 	return w.group()
 }
 
-// gather draws the groups of a round. Who publishes was drawn in no order, so each so many in a row are a group.
+// gather draws the groups of a round. Publishers were drawn in no order, so each so many in a row are a group.
 func (w *world) gather(r *round) {
 	counts := w.counts()
 	for l := 1; l < len(counts); l++ {
@@ -163,7 +163,7 @@ func (w *world) drawAggregators(from []uint16) (drawn []uint16) {
 	return drawn
 }
 
-// add makes an item that some nodes have from the start. Who is to get it is drawn in some order.
+// add makes an item that some nodes have from the start. Its receivers are drawn in some order.
 func (w *world) add(r *round, level, group, deltas int, have []uint16) int32 {
 	it := item{round: r, level: level, group: group, bytes: float64(deltas) * w.payload(level)}
 	if level == w.levels() {

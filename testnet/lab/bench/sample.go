@@ -106,7 +106,7 @@ func (m Meter) alternate(ctx context.Context, first, second func() error) (a, b,
 	return Summarize(each[0]), Summarize(each[1]), ratio, err
 }
 
-// inTurn makes both measurements of round i. Who begins changes with it: neither always has the
+// inTurn makes both measurements of round i. Which begins changes with it: neither always has the
 // machine as the other left it.
 func inTurn(i int, first, second func() error) error {
 	if i%2 == 1 {

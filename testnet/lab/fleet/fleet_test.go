@@ -162,7 +162,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// Who steps together goes at the pace of the slowest; who does not goes at its own.
+// Learners that step together go at the pace of the slowest; others go at their own.
 func TestUnequalLearners(t *testing.T) {
 	c := Default()
 	c.Chips, c.Speeds = 800, []float64{1, 1, 2, 4}

@@ -117,7 +117,7 @@ func TestTwoAggregatorsMakeTheSameBytes(t *testing.T) {
 	})
 }
 
-// Another set has other bytes: who leaves a delta out is seen.
+// Another set has other bytes: a delta left out is seen.
 func TestALeftOutDeltaIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, f, ref, set := someGroup(t)

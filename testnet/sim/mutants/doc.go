@@ -29,7 +29,7 @@
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
 //  22. first come in a full round: what comes to a full round overflows, whatever its priority
-//  23. names lost with a snapshot: who takes one, or starts again, does not know whom the chain has revoked
+//  23. names lost with a snapshot: a node that takes one, or starts again, does not know whom the chain has revoked
 //  24. revoked from the start: what a revoked author made before is out as well, where it is not final
 //
 // These four are of guests, chosen before their trial was written:
@@ -37,7 +37,7 @@
 //  25. guests weigh what they claim: there is no bound on what they weigh together
 //  26. guests end a run: their tokens count for the budget
 //  27. guests close rounds: their deltas propose and close rounds and are parked as those of members are
-//  28. guests are believed: who has folded a delta counts where chains differ, and gives snapshots
+//  28. guests are believed: one that has folded a delta counts where chains differ, and gives snapshots
 //
 // This one is of invites that have leaked:
 //
