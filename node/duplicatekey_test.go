@@ -133,7 +133,7 @@ func TestRefusedAsDuplicate(t *testing.T) {
 	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
 	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrDuplicateKey)
 	// A start without the link dials whom an earlier one met.
-	n := &node{cfg: Config{Link: joinlink.Link{Peers: []string{named, met}}, Peers: []string{given}}, acquaintances: acquaintances{named: peerIDs([]string{named})}}
+	n := &node{cfg: Config{Link: joinlink.Link{Peers: []string{named, met}}, Peers: []string{given}}, knownPeers: knownPeers{named: peerIDs([]string{named})}}
 	n.refusedAsDuplicate(met, refusal)
 	n.refusedAsDuplicate(named, p2p.ErrRefusedByPeer)
 	if n.fatal != nil {

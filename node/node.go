@@ -36,7 +36,7 @@ type node struct {
 	membership
 	shared
 	folder
-	acquaintances
+	knownPeers
 	holders holders
 	allowance
 	learning
@@ -82,8 +82,8 @@ type folder struct {
 	commonKept []uint32 // rounds that others have in common, as last kept
 }
 
-// acquaintances are where peers are.
-type acquaintances struct {
+// knownPeers are addresses of peers.
+type knownPeers struct {
 	recalled []string      // where an earlier process listened
 	linked   []string      // addresses in the join link, of an earlier start if this one has none
 	named    []wire.PeerID // the peers at them

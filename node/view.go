@@ -86,7 +86,7 @@ func (v *view) alarm(n *node, kind, peer, text, remedy string) {
 func (v *view) record(n *node, e core.Effect) {
 	switch e := e.(type) {
 	case gossip.Event:
-		v.spreading(n, e)
+		v.gossiped(n, e)
 	case gossip.StateDiffers:
 		n.log.Error("state differs", "peer", e.Peer, "rounds", e.Rounds)
 		v.alarm(n, "state differs", e.Peer.String(), "this peer folded the same deltas to another state", "wait: the two compare, and it is said whose is wrong")
@@ -158,9 +158,9 @@ func nameOf(id wire.PeerID) string {
 	return id.String()
 }
 
-// spreading keeps the news of gossip. What is routine, or shown elsewhere, goes
+// gossiped keeps the news of gossip. What is routine, or shown elsewhere, goes
 // to the log only: a screen full of repairs hides the one line that matters.
-func (v *view) spreading(n *node, e gossip.Event) {
+func (v *view) gossiped(n *node, e gossip.Event) {
 	switch e.Kind {
 	case gossip.EventJoined, gossip.EventRepair, gossip.EventSnapshot, gossip.EventAudit:
 		n.log.Debug(e.Text, "event", e.Kind.String(), "peer", e.Peer)

@@ -5,7 +5,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// chain is what the core of spreading sees of rounds and ledger.
+// chain is what the gossip core sees of rounds and ledger.
 type chain struct{ m *Machine }
 
 func (c chain) Fragments() int      { return c.m.rounds.Fragments() }

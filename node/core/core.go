@@ -171,7 +171,7 @@ func New(cfg Config, tips []*outer.Tip) *Machine {
 // Rounds gives read access to the round machine.
 func (m *Machine) Rounds() *rounds.Machine { return m.rounds }
 
-// Gossip gives read access to the core of spreading.
+// Gossip gives read access to the gossip core.
 func (m *Machine) Gossip() *gossip.Core { return m.gossip }
 
 // View is what can be asked of a machine. It changes nothing, and is for the caller of

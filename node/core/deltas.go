@@ -92,7 +92,7 @@ func (m *Machine) check(h wire.Header) error {
 	return m.cfg.Params.CheckSize(m.cfg.Plan[d.Fragment], d.Size)
 }
 
-// refuse tells the core of spreading not to fetch what no node will fold. What
+// refuse tells the gossip core not to fetch what no node will fold. What
 // came at a bad time may be offered again by repair.
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrLate, rounds.ErrExcluded, rounds.ErrTwice, rounds.ErrRevoked} {

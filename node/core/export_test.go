@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// TokensAt is what the core of spreading is told.
+// TokensAt is what the gossip core is told.
 func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.TokensAt(rounds) }
 
 // Numbers are from the table of life in gossip/SPEC.md.

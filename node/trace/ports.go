@@ -45,7 +45,7 @@ func (l learner) Draft(fragment int) (outer.Draft, error) {
 	return d, err
 }
 
-// TakeBack implements replica.Learner.
+// Return implements replica.Learner.
 func (l learner) Return(fragment int, o outer.Own) error {
 	l.r.at(func(int64) { delete(l.r.drafts, o.Seq) })
 	return l.Learner.Return(fragment, o)
