@@ -71,7 +71,8 @@ func (b *background) run(ctx context.Context, before func()) {
 	}
 }
 
-// Pause implements outer.Device for a command. Without a background worker the trainer rests anyway: commands run between its steps.
+// Pause implements outer.Device for a command. Without a background worker the trainer rests anyway: commands run between its
+// steps.
 func (b *background) Pause() {
 	if b != nil && !b.has {
 		<-b.turn

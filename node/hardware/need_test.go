@@ -52,8 +52,8 @@ func TestModelFitsMemory(t *testing.T) {
 	}
 }
 
-// Beside a learner in a process of its own a large model takes the newest tips, one older copy of the global parameters and the shared values; outer
-// momentum is part of the tips alone.
+// Beside a learner in a process of its own a large model takes the newest tips, one older copy of the global parameters and
+// the shared values; outer momentum is part of the tips alone.
 func TestNeedBesideALearner(t *testing.T) {
 	g, err := genesis.Default("base", 3_000_000, 42, 1_700_000_000_000)
 	if err != nil {

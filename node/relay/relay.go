@@ -150,7 +150,8 @@ func (s *server) begin(document []byte) {
 	s.follow(document)
 }
 
-// follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound here, and heartbeats have theirs.
+// follow has gossip and admission keep to what genesis says. Rounds are not known here, so deltas have no bound, and
+// heartbeats have theirs.
 func (s *server) follow(document []byte) {
 	var g struct {
 		Owners []wire.PeerID
