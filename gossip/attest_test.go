@@ -13,7 +13,7 @@ import (
 // lies makes a node change its manifests, and serve chunks that fit them.
 func (n *node) lies(change func(*wire.FragmentManifest)) {
 	n.lie = func(k wire.RequestKind, b []byte) []byte {
-		if k != wire.GetManifest && k != wire.GetTips || b[0] != byte(wire.OK) {
+		if k != wire.GetManifest && k != wire.GetSnapshot || b[0] != byte(wire.OK) {
 			return b
 		}
 		m, err := wire.OpenManifest(n.w.run, b[1:])

@@ -226,7 +226,7 @@ func (s *snapshot) askTips(p *peer) {
 // askMore asks a peer for tips beside those that are fetched. Nothing comes of an answer to an earlier attempt.
 func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
-	s.call(p.id, wire.Request{Kind: wire.GetTips, At: at}, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
+	s.call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}

@@ -95,11 +95,11 @@ func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 		newer bool
 	}{
 		"none":                             {func(*world) {}, true},
-		"the snapshot source answers none": {func(w *world) { w.nodes[0].ignores = wire.GetTips }, false},
+		"the snapshot source answers none": {func(w *world) { w.nodes[0].ignores = wire.GetSnapshot }, false},
 		"others have none": {func(w *world) {
 			w.after(2000, func() {
 				for _, n := range w.nodes[1:3] {
-					n.ignores = wire.GetTips
+					n.ignores = wire.GetSnapshot
 				}
 			})
 		}, false},

@@ -84,5 +84,5 @@ func (s *serve) rest() {
 
 // heavy reports whether the answer to a request may be larger than a message.
 func heavy(k wire.RequestKind) bool {
-	return k == wire.GetPayload || k == wire.GetChunk || k == wire.GetPart || k == wire.GetManifest || k == wire.GetTips
+	return k == wire.GetPayload || k == wire.GetChunk || k == wire.GetPart || k == wire.GetManifest || k == wire.GetSnapshot
 }

@@ -33,7 +33,7 @@ func specPausedAnswers(t *testing.T, _ *spectest.Spec) {
 	if !slices.Equal(turned, []uint64{1, 8}) {
 		t.Errorf("turns %v away, want those that wait: 1 and 8", turned)
 	}
-	for _, r := range []wire.Request{payloadRequest(id, 5000), {Kind: wire.GetChunk}, {Kind: wire.GetManifest}, {Kind: wire.GetTips, At: []uint32{0, 0}}} {
+	for _, r := range []wire.Request{payloadRequest(id, 5000), {Kind: wire.GetChunk}, {Kind: wire.GetManifest}, {Kind: wire.GetSnapshot, At: []uint32{0, 0}}} {
 		if e := a.ask(9, 1, r); status(e) != wire.Busy {
 			t.Errorf("%v: %v", r.Kind, e)
 		}

@@ -153,7 +153,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.headers(handle, r.Rounds)
 	case wire.GetManifest:
 		s.manifests.request(handle, p, nil)
-	case wire.GetTips:
+	case wire.GetSnapshot:
 		s.tips(handle, p, r.At)
 	case wire.GetOwn:
 		s.newest(handle, p)

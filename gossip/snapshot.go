@@ -243,7 +243,7 @@ func (s *snapshot) askFor(p *peer) {
 		return
 	}
 	s.event(EventSnapshot, p.id, "asks for the tips whose chunks are stored")
-	s.askSource(p, wire.Request{Kind: wire.GetTips, At: s.resume})
+	s.askSource(p, wire.Request{Kind: wire.GetSnapshot, At: s.resume})
 }
 
 func (s *snapshot) askSource(p *peer, q wire.Request) {
@@ -263,7 +263,7 @@ func (s *snapshot) askSource(p *peer, q wire.Request) {
 				s.hangUp(other)
 			}
 			s.attest()
-		case q.Kind == wire.GetTips && s.usable(p):
+		case q.Kind == wire.GetSnapshot && s.usable(p):
 			s.resume = nil
 			s.askFor(p)
 		case len(s.asks) == 0:

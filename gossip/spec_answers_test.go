@@ -189,7 +189,7 @@ func TestAnswerGivenBack(t *testing.T) {
 func (a *alone) costly() []wire.Request {
 	return []wire.Request{
 		{Kind: wire.GetPeerList}, {Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}}}, {Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Round: 1}}},
-		{Kind: wire.GetManifest}, {Kind: wire.GetTips, At: []uint32{0, 0}}, {Kind: wire.GetOwn},
+		{Kind: wire.GetManifest}, {Kind: wire.GetSnapshot, At: []uint32{0, 0}}, {Kind: wire.GetOwn},
 	}
 }
 
@@ -233,9 +233,9 @@ func specOtherRun(t *testing.T, _ *spectest.Spec) {
 		{wire.Request{Kind: wire.GetRounds, Ranges: []wire.Range{{From: 1, To: 1}, {Fragment: 2, From: 1, To: 1}}}, wire.Refused},
 		{wire.Request{Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Fragment: 1, Round: 1}}}, wire.OK},
 		{wire.Request{Kind: wire.GetHeaders, Rounds: []wire.RoundKey{{Fragment: 2, Round: 1}}}, wire.Refused},
-		{wire.Request{Kind: wire.GetTips, At: []uint32{1}}, wire.Refused},
-		{wire.Request{Kind: wire.GetTips, At: []uint32{1, 1, 1}}, wire.Refused},
-		{wire.Request{Kind: wire.GetTips, At: []uint32{1, 1}}, 0},
+		{wire.Request{Kind: wire.GetSnapshot, At: []uint32{1}}, wire.Refused},
+		{wire.Request{Kind: wire.GetSnapshot, At: []uint32{1, 1, 1}}, wire.Refused},
+		{wire.Request{Kind: wire.GetSnapshot, At: []uint32{1, 1}}, 0},
 	} {
 		if st := status(newAlone().ask(1, 1, c.r)); st != c.want {
 			t.Errorf("%+v: %v, want %v", c.r, st, c.want)
@@ -476,7 +476,7 @@ func specSpread(t *testing.T, s *spectest.Spec) {
 func (a *alone) makes(handle uint64, peer byte, at ...uint32) bool {
 	r := wire.Request{Kind: wire.GetManifest}
 	if at != nil {
-		r = wire.Request{Kind: wire.GetTips, At: at}
+		r = wire.Request{Kind: wire.GetSnapshot, At: at}
 	}
 	e := a.ask(handle, peer, r)
 	return count[ReplyManifest](e) == 1 && status(e) != wire.Busy

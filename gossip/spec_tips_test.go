@@ -35,7 +35,7 @@ func joins(keys ...int) (*alone, []wire.PeerID) {
 func (a *alone) begins(t testing.TB) question {
 	t.Helper()
 	a.core.FetchTips(a.now)
-	q := questions(t, a.core.Effects(), wire.GetManifest, wire.GetTips)
+	q := questions(t, a.core.Effects(), wire.GetManifest, wire.GetSnapshot)
 	if len(q) != 1 {
 		t.Fatalf("asks %+v", q)
 	}
@@ -109,7 +109,7 @@ func TestTipsManifestAsked(t *testing.T) {
 	}
 	a, _ = joins(1, 2, 3)
 	a.core.snapshot.resume = []uint32{4, 7}
-	if q := a.begins(t); q.Kind != wire.GetTips || !slices.Equal(q.At, []uint32{4, 7}) {
+	if q := a.begins(t); q.Kind != wire.GetSnapshot || !slices.Equal(q.At, []uint32{4, 7}) {
 		t.Errorf("with chunks of rounds 4 and 7 asks for %v of %v", q.Kind, q.At)
 	}
 }
@@ -234,7 +234,7 @@ func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 	for i := range chunks / 4 {
 		e = append(e, a.answer(asked[i], specChunk(0, i, chunks))...)
 		asked = append(asked, questions(t, e, wire.GetChunk)...)
-		if q := questions(t, e, wire.GetTips); len(q) > 0 {
+		if q := questions(t, e, wire.GetSnapshot); len(q) > 0 {
 			return q
 		}
 		e = nil
@@ -452,7 +452,7 @@ func transfers(t testing.TB, chunks int, keys ...int) (*alone, []wire.PeerID, []
 	t.Helper()
 	a, ids := joins(keys...)
 	a.core.cfg.Trusted = ids[:1]
-	return a, ids, questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, chunks)), wire.GetChunk, wire.GetTips)
+	return a, ids, questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, chunks)), wire.GetChunk, wire.GetSnapshot)
 }
 
 // only are the questions of a kind.
@@ -462,14 +462,14 @@ func only(kind wire.RequestKind, all []question) []question {
 
 func TestTipsChunkSources(t *testing.T) {
 	a, ids, q := transfers(t, 3, 1, 2, 3, 4, 5, 6, 7)
-	tips := only(wire.GetTips, q)
+	tips := only(wire.GetSnapshot, q)
 	if len(tips) != int(maxSources)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
 		t.Fatalf("asks %+v", tips)
 	}
 	key := slices.Index(ids, tips[0].call.To) + 1
 	e := a.gives(tips[0], key, a.tipsOf(tips[0].call.To, 5, 3))
 	e = append(e, a.fails(tips[1], wire.NotFound)...)
-	if more := questions(t, e, wire.GetTips); len(more) != 1 {
+	if more := questions(t, e, wire.GetSnapshot); len(more) != 1 {
 		t.Errorf("after one that gives and one that does not: asks %+v", more)
 	}
 }
@@ -479,7 +479,7 @@ func TestTipsPrefix(t *testing.T) {
 	m := a.tipsOf(ids[1], 5, 8)
 	m.Fragments[0].Chunks[1] = wire.Digest{1} // the first is the same
 	m.Fragments[1].Chunks[0] = wire.Digest{1} // none is
-	e := a.gives(only(wire.GetTips, q)[0], 2, m)
+	e := a.gives(only(wire.GetSnapshot, q)[0], 2, m)
 	first := wire.Sum(specChunk(0, 0, 8))
 	for _, c := range only(wire.GetChunk, q) { // the snapshot source is gone: all is asked of the other
 		e = append(e, a.fails(c, wire.Busy)...)
@@ -517,7 +517,7 @@ func TestTipsChunksFlying(t *testing.T) {
 	a.core.cfg.Trusted = ids[:1]
 	e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30))
 	all := len(questions(t, e, wire.GetChunk))
-	for _, q := range questions(t, e, wire.GetTips) {
+	for _, q := range questions(t, e, wire.GetSnapshot) {
 		key := slices.Index(ids, q.call.To) + 1
 		all += len(questions(t, a.gives(q, key, a.tipsOf(q.call.To, 5, 30)), wire.GetChunk))
 	}
@@ -562,8 +562,8 @@ func TestTipsChunkStalls(t *testing.T) {
 		a, ids := joins(1, 2)
 		a.core.cfg.Trusted = ids[:1]
 		a.core.peers.find(ids[0]).rate = sends
-		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1)), wire.GetChunk, wire.GetTips)
-		a.gives(only(wire.GetTips, q)[0], 2, a.tipsOf(ids[1], 5, 1))
+		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1)), wire.GetChunk, wire.GetSnapshot)
+		a.gives(only(wire.GetSnapshot, q)[0], 2, a.tipsOf(ids[1], 5, 1))
 		again := func(ms Time) int {
 			n := 0
 			for end := a.now + ms; a.now < end; {
@@ -588,7 +588,7 @@ func TestTipsChunkStalls(t *testing.T) {
 }
 
 func TestTipsManifestGivenUp(t *testing.T) {
-	another := func(e []Effect) bool { return len(questions(t, e, wire.GetManifest, wire.GetTips)) > 0 }
+	another := func(e []Effect) bool { return len(questions(t, e, wire.GetManifest, wire.GetSnapshot)) > 0 }
 	a, _, q := transfers(t, 1, 1)
 	q = only(wire.GetChunk, q)
 	for i := 1; ; i++ {

@@ -162,7 +162,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 // A snapshot source that takes requests and answers none holds nothing up for long.
 func TestSilentSource(t *testing.T) {
 	for name, mute := range map[string]wire.RequestKind{
-		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no tips of given rounds": wire.GetTips,
+		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no tips of given rounds": wire.GetSnapshot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sources(t, 63, 3, 3, 1000)

@@ -11,7 +11,7 @@ type State uint8
 
 // States in the order in which a learner passes through them.
 const (
-	Joining   State = iota + 1 // fetching genesis and tips
+	Joining   State = iota + 1 // fetching genesis and a snapshot
 	Training                   // stepping
 	Stopped                    // takes no steps: the budget is reached, or what is missing is made
 	Observing                  // holds and serves state, never trains

@@ -62,7 +62,7 @@ func testRequests() []Request {
 		{Kind: GetHeaders, Rounds: []RoundKey{{Fragment: 1, Round: 2}, {Fragment: 3, Round: 70000}}},
 		{Kind: GetManifest},
 		{Kind: GetChunk, Digest: testDigest("chunk")},
-		{Kind: GetTips, At: []uint32{7, 0, 70000}},
+		{Kind: GetSnapshot, At: []uint32{7, 0, 70000}},
 		{Kind: GetOwn},
 		{Kind: GetHoldings, Digests: []Digest{testDigest("a"), testDigest("b")}},
 		{Kind: GetPart, Digest: testDigest("a"), Parts: AllParts(9)},

@@ -17,14 +17,14 @@ const (
 	GetHeaders                             // Rounds -> EncodeHeaders
 	GetManifest                            // -> EncodeManifest
 	GetChunk                               // Digest -> the chunk's bytes, packed
-	GetTips                                // At -> EncodeManifest of the tips of those rounds
+	GetSnapshot                            // At -> EncodeManifest of the tips of those rounds
 	GetOwn                                 // -> EncodeHeaders: the newest known of the asker's own, one a fragment
 	GetCertificates                        // Certificates, Authors -> EncodeCertificates: those, and one of each author
 	GetHoldings                            // Digests -> EncodeHoldings: which parts of these blobs the peer has
 	GetPart                                // Digest, Parts -> Part.Encode: one of these parts of a blob, as the server chooses
 )
 
-var requestNames = [...]string{"", "genesis", "peer list", "payload", "rounds", "headers", "manifest", "chunk", "tips", "own", "certificates", "holdings", "part"}
+var requestNames = [...]string{"", "genesis", "peer list", "payload", "rounds", "headers", "manifest", "chunk", "snapshot", "own", "certificates", "holdings", "part"}
 
 // String returns the kind as logs and counters name it.
 func (k RequestKind) String() string {
@@ -48,7 +48,7 @@ func (k RequestKind) MaxResponse() int {
 		return statusSize + maxRoundsBody
 	case GetHeaders, GetOwn:
 		return statusSize + maxHeadersBody
-	case GetManifest, GetTips:
+	case GetManifest, GetSnapshot:
 		return statusSize + MaxManifest
 	case GetChunk:
 		return statusSize + maxChunkBody
@@ -96,7 +96,7 @@ type RoundKey struct {
 	Round    uint32
 }
 
-// Rounds that no tip has, in a request for tips.
+// Rounds that no tip has, in a request for a snapshot.
 const (
 	NewestTip = math.MaxUint32     // the newest that the peer would give in a manifest
 	NoTip     = math.MaxUint32 - 1 // nothing of this fragment
@@ -110,7 +110,7 @@ type Request struct {
 	WaitMs uint32     // GetPayload: how long the server may wait for it, up to MaxWaitMs
 	Ranges []Range    // GetRounds
 	Rounds []RoundKey // GetHeaders
-	At     []uint32   // GetTips: the round of each fragment's tip, in order of fragment, or NewestTip or NoTip
+	At     []uint32   // GetSnapshot: the round of each fragment's tip, in order of fragment, or NewestTip or NoTip
 
 	Certificates []Digest // GetCertificates, as the next
 	Authors      []PeerID
@@ -177,7 +177,7 @@ func (r Request) Encode() []byte {
 		b = append(b, Marshal(headersFields{Rounds: r.Rounds})...)
 	case GetChunk:
 		b = append(b, Marshal(chunkFields{Digest: r.Digest})...)
-	case GetTips:
+	case GetSnapshot:
 		b = append(b, Marshal(tipsFields{At: r.At})...)
 	case GetCertificates:
 		b = append(b, Marshal(certificatesFields{Certificates: append([]Digest{}, r.Certificates...), Authors: append([]PeerID{}, r.Authors...)})...)
@@ -220,7 +220,7 @@ func decodeFields(k RequestKind, b []byte) (r Request, err error) {
 		err = withFields(b, func(f headersFields) { r.Rounds = f.Rounds })
 	case GetChunk:
 		err = withFields(b, func(f chunkFields) { r.Digest = f.Digest })
-	case GetTips:
+	case GetSnapshot:
 		err = withFields(b, func(f tipsFields) { r.At = f.At })
 	case GetCertificates:
 		err = withFields(b, func(f certificatesFields) { r.Certificates, r.Authors = f.Certificates, f.Authors })

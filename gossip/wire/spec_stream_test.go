@@ -137,13 +137,13 @@ func specCertificates(t *testing.T, s *spectest.Spec) {
 	refused(t, "a longer one", err, wire.ErrSize)
 }
 
-func specGetTips(t *testing.T, s *spectest.Spec) {
+func specGetSnapshot(t *testing.T, s *spectest.Spec) {
 	if _, fields := requested(t, s, "manifest"); fields != nil {
 		t.Error("manifest has fields")
 	}
 	r, fields := requested(t, s, "chunk")
 	same(t, "digest", r.Digest[:], fields[0].([]byte))
-	r, fields = requested(t, s, "tips")
+	r, fields = requested(t, s, "snapshot")
 	for i, round := range fields[0].([]any) {
 		if uint64(r.At[i]) != round.(uint64) {
 			t.Errorf("round %d of fragment %d, by the text %d", r.At[i], i, round)
@@ -154,10 +154,10 @@ func specGetTips(t *testing.T, s *spectest.Spec) {
 	refused(t, "tips of more fragments", err, wire.ErrInvalid)
 }
 
-func specNewerTips(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "request newer tips")
+func specNewerSnapshot(t *testing.T, s *spectest.Spec) {
+	raw := s.Hex(t, "request newer snapshot")
 	r := must[wire.Request](t)(wire.DecodeRequest(raw))
-	same(t, "newer tips", r.Encode(), raw)
+	same(t, "newer snapshot", r.Encode(), raw)
 	if want := []uint32{7, wire.NewestTip, wire.NoTip}; !slices.Equal(r.At, want) {
 		t.Errorf("asks for %v, by the text %v", want, r.At)
 	}

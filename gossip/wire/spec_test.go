@@ -30,7 +30,7 @@ func TestSpec(t *testing.T) {
 		"W-16":   specMessage, "W-16.2": specOtherMessage, "W-17": specInline, "W-17.2": specOtherInline, "W-18": specInlineChoice, "W-18.2": specLeftOut,
 		"W-19": specHeartbeat, "W-19.2": specHeartbeatKeys, "W-19.3": specHeartbeatEncodings, "W-19.4": specHeartbeatRefused, "W-20": specHeartbeatFields, "W-21": specStates, "W-22": specEquivocation, "W-22.2": specEquivocationOrder, "W-23": specNoEquivocation, "W-23.2": specRevokedTwice,
 		"W-24": specRequest, "W-24.2": specOtherRequest, "W-25": specRequestKinds, "W-26": specGetGenesis, "W-26.2": specOtherGenesis,
-		"W-27": specGetPeerList, "W-27.2": specGetOwn, "W-28": specGetTips, "W-28.2": specNewerTips,
+		"W-27": specGetPeerList, "W-27.2": specGetOwn, "W-28": specGetSnapshot, "W-28.2": specNewerSnapshot,
 		"W-29": specGetPayload, "W-29.2": specWait, "W-30": specGetRounds, "W-30.2": specOtherRanges, "W-31": specGetHeaders, "W-31.2": specOtherKeys, "W-31.3": specGetCertificates,
 		"W-42": specGetHoldings, "W-42.2": specGetPart, "W-42.3": specPartSet, "W-42.4": specOtherPartSet,
 		"W-43": specHoldings, "W-43.2": specOtherHoldings, "W-44": specPart, "W-44.2": specPartBytes, "W-44.3": specTree, "W-44.4": specOtherPart,
@@ -320,7 +320,7 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 	for limit, err := range map[string]error{
 		"MaxMessage":      open(make([]byte, over("MaxMessage"))),
 		"MaxInline":       open(inlined(t, s, over("MaxInline"))),
-		"MaxFragments":    asks(wire.Request{Kind: wire.GetTips, At: make([]uint32, over("MaxFragments"))}),
+		"MaxFragments":    asks(wire.Request{Kind: wire.GetSnapshot, At: make([]uint32, over("MaxFragments"))}),
 		"MaxLag":          heartbeat(func(b *wire.Heartbeat) { b.Lag = uint8(over("MaxLag")) }),
 		"MaxRequest":      request,
 		"MaxWaitMs":       asks(wire.Request{Kind: wire.GetPayload, WaitMs: uint32(over("MaxWaitMs"))}),

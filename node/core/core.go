@@ -280,7 +280,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	case rounds.Forgot:
 		m.forgot(wire.Digest(e.ID))
 		return
-	case rounds.WantTips:
+	case rounds.WantSnapshot:
 		m.gossip.FetchTips(now)
 		return
 	}

@@ -47,9 +47,9 @@ type Checked struct {
 	Round    uint32
 }
 
-// WantTips says that the only kept base of a fragment is lost: the tips have to
+// WantSnapshot says that the only kept base of a fragment is lost: the tips have to
 // come from another node.
-type WantTips struct{}
+type WantSnapshot struct{}
 
 // Revoked are the names that the chain of a fragment and the sets above it revoke, ordered. It
 // comes again when there are others.

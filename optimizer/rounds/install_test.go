@@ -7,9 +7,9 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// donate is what a joiner takes of a rig's fragments: the tip of a kept base
+// serve is what a joiner takes of a rig's fragments: the tip of a kept base
 // and the links to it.
-func (g *rig) donate() (tips []*outer.Tip, history [][]outer.Link) {
+func (g *rig) serve() (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range g.plan {
 		base := g.m.Fragment(p).Bases()[len(g.m.Fragment(p).Bases())-1]
 		tips = append(tips, g.bases[p][base])
@@ -21,7 +21,7 @@ func (g *rig) donate() (tips []*outer.Tip, history [][]outer.Link) {
 // install gives a rig the tips of another.
 func (g *rig) install(from *rig) {
 	g.t.Helper()
-	tips, history := from.donate()
+	tips, history := from.serve()
 	for p, tip := range tips {
 		g.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
@@ -230,7 +230,7 @@ func TestInstallChecksHistory(t *testing.T) {
 	source := newRig(t, roundsParams(2))
 	source.live(1)
 	source.close(2)
-	tips, history := source.donate()
+	tips, history := source.serve()
 	g := newRig(t, roundsParams(2))
 	for _, bad := range []func() error{
 		func() error { return g.m.Install(g.now, tips[:1], history, nil) },
@@ -400,7 +400,7 @@ func TestInstallAfterALongFork(t *testing.T) {
 		source := newRig(t, roundsParams(1))
 		source.live(1, 2)
 		source.close(6)
-		tips, history := source.donate()
+		tips, history := source.serve()
 		g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 		g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][c.first:]}, []uint32{c.common}), nil)
 		g.drain()
@@ -427,7 +427,7 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	source.close(4)
 	older := source.bases[0][2] // a base below which nothing changes
 	tips := []*outer.Tip{older}
-	_, history := source.donate()
+	_, history := source.serve()
 	g.bases[0] = map[uint32]*outer.Tip{2: older}
 	g.hold = true
 	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][:3]}, nil), nil)
@@ -478,7 +478,7 @@ func installOverOneInFlight(t *testing.T, handed bool) {
 	source := newRig(t, p)
 	source.live(1, 2)
 	source.close(6)
-	tips, history := source.donate()
+	tips, history := source.serve()
 	g.bases[0] = map[uint32]*outer.Tip{tips[0].Round: tips[0]}
 	g.want(g.m.Install(g.now, tips, [][]outer.Link{history[0][4:]}, nil), nil)
 	g.drain()

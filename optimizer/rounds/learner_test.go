@@ -123,7 +123,7 @@ func (c *pair) peer(t *rapid.T) {
 // takeTips installs tips that another node might have, of a kept base and with
 // nothing after it.
 func (c *pair) takeTips(t *rapid.T) {
-	tips, history := c.donateOlder(rapid.IntRange(0, 3).Draw(t, "base"))
+	tips, history := c.serveOlder(rapid.IntRange(0, 3).Draw(t, "base"))
 	for p, tip := range tips {
 		c.bases[p] = map[uint32]*outer.Tip{tip.Round: tip}
 	}
@@ -134,7 +134,7 @@ func (c *pair) takeTips(t *rapid.T) {
 	c.drain()
 }
 
-func (c *pair) donateOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
+func (c *pair) serveOlder(i int) (tips []*outer.Tip, history [][]outer.Link) {
 	for p := range c.plan {
 		bases := c.m.Fragment(p).Bases()
 		base := bases[min(i, len(bases)-1)]

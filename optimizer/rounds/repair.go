@@ -60,7 +60,7 @@ func (m *Machine) damagedBase(f *fragment, rnd uint32) {
 		f.folds.reload = false
 		f.touched(rnd) // folds begin below it from now on
 	case slices.Contains(f.chain.bases, rnd):
-		m.emit(WantTips{})
+		m.emit(WantSnapshot{})
 	}
 }
 

@@ -124,7 +124,7 @@ func TestDamagedLoneTipIsReadAgain(t *testing.T) {
 
 func TestLostLoneBaseNeedsAnotherNode(t *testing.T) {
 	g := newRig(t, roundsParams(2))
-	wanted := watch[WantTips](g)
+	wanted := watch[WantSnapshot](g)
 	g.m.Damaged(g.now, 0, DamagedBase, 5)
 	g.drain()
 	if len(*wanted) != 0 {

@@ -133,7 +133,7 @@ func answerInvented(l *liar, to *Node, q wire.Request, honest []byte) []byte {
 	switch q.Kind {
 	case wire.GetRounds:
 		return wire.Found(wire.EncodeRounds(v.rounds(q.Ranges)))
-	case wire.GetManifest, wire.GetTips:
+	case wire.GetManifest, wire.GetSnapshot:
 		return wire.Found(wire.EncodeManifest(l.n.key, l.n.w.run, v.manifest))
 	case wire.GetChunk:
 		return chunkAnswer(v.blobs[q.Digest])

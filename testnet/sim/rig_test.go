@@ -165,7 +165,7 @@ func brokenSnapshot(l *liar, _ *Node, q wire.Request, honest []byte) []byte {
 	switch q.Kind {
 	case wire.GetChunk:
 		return chunkAnswer(l.payloads[q.Digest])
-	case wire.GetManifest, wire.GetTips:
+	case wire.GetManifest, wire.GetSnapshot:
 		m, err := core.ManifestOf(core.GivenTips(n.w.s.Params, n.machine.Rounds(), q.At), q.At == nil, func(p int, d core.GivenTip) (wire.FragmentManifest, error) {
 			tip, err := n.replica.GivenTip(p, d)
 			if err != nil {
