@@ -33,7 +33,7 @@ func (m *Machine) askMarks() {
 		return
 	}
 	m.marks.asking = true
-	m.rounds.Hold(true)
+	m.rounds.Withhold(true)
 }
 
 // tickMarks gives up asking where nobody can answer: a founder that begins the run is
@@ -96,7 +96,7 @@ func (m *Machine) marksKnown() {
 	if m.marks.asking {
 		m.marks.asking = false
 		m.emit(MarksKnown{})
-		m.rounds.Hold(false)
+		m.rounds.Withhold(false)
 	}
 }
 

@@ -54,7 +54,7 @@ func (m *Machine) goOn(now Time) {
 	}
 	m.pause.resting = false
 	m.gossip.Rest(now, false)
-	m.rounds.Rested(now)
+	m.rounds.Resumed(now)
 	m.heard.forget() // peers published meanwhile, and may have lost it again
 	m.end.moved, m.end.came, m.end.reached = now, now, now
 	m.join.rested(now - m.pause.rested)

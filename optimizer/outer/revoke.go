@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A revocation is a delta without values: an owner's word that an author, or all whom an invite
+// A revocation is a delta without values: an owner's statement that an author, or all whom an invite
 // admitted, count no more. It is a member of the set of its round like any delta, so that it is
 // hashed into the chain, spread, repaired and final by the same rules, and a fold stays a function of
 // the tip before and its set.
@@ -28,7 +28,7 @@ const (
 func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
 
 // checkRevocation is Check of a revocation, whose other fields say nothing: they are fixed, so that
-// one word of an owner has one form.
+// one statement of an owner has one form.
 func (p Params) checkRevocation(d Delta) error {
 	switch {
 	case d.Base != d.Round-1 || d.Steps != 1 || d.Tokens != 0:

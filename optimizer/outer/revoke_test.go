@@ -8,21 +8,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawWords draws revocations of a round, of authors of drawSet and of invites.
-func drawWords(t *rapid.T, round uint32) (words []Contribution) {
-	for i := range rapid.IntRange(0, 3).Draw(t, "words") {
+// drawRevocations draws revocations of a round, of authors of drawSet and of invites.
+func drawRevocations(t *rapid.T, round uint32) (revocations []Contribution) {
+	for i := range rapid.IntRange(0, 3).Draw(t, "revocations") {
 		name := [32]byte{rapid.ByteRange(0, 6).Draw(t, "name")}
 		if rapid.Bool().Draw(t, "an invite") {
 			name[1] = 1
 		}
 		name[2] = 1 // no name is zero
 		d := Delta{ID: ID{200, byte(i), byte(round)}, Author: Author{100}, Round: round, Base: round - 1, Steps: 1, Size: 1, Revokes: name}
-		words = append(words, Contribution{Delta: d, Payload: []byte("x")})
+		revocations = append(revocations, Contribution{Delta: d, Payload: []byte("x")})
 	}
-	return words
+	return revocations
 }
 
-// named gives the deltas of a set authors and invites that drawWords names.
+// named gives the deltas of a set authors and invites that drawRevocations names.
 func named(set []Contribution) []Contribution {
 	for i := range set {
 		d := &set[i].Delta
@@ -43,12 +43,12 @@ func TestFoldKeepsOutRevoked(t *testing.T) {
 		plain, link := tip, Link{}
 		out := map[[32]byte]bool{}
 		for round := uint32(1); round <= 3; round++ {
-			words, set := drawWords(rt, round), named(drawSet(rt, t, p, f, round))
-			for _, w := range words {
+			revocations, set := drawRevocations(rt, round), named(drawSet(rt, t, p, f, round))
+			for _, w := range revocations {
 				out[w.Delta.Revokes] = true
 			}
 			kept := slices.DeleteFunc(slices.Clone(set), func(c Contribution) bool { return out[c.Delta.Author] || out[c.Delta.Invite] })
-			all := rapid.Permutation(slices.Concat(words, set)).Draw(rt, "order")
+			all := rapid.Permutation(slices.Concat(revocations, set)).Draw(rt, "order")
 			deltas := make([]Delta, len(all))
 			for i, c := range all {
 				deltas[i] = c.Delta
@@ -67,7 +67,7 @@ func TestFoldKeepsOutRevoked(t *testing.T) {
 			if link.Chain != next.Chain || link.Tokens != next.Tokens || !slices.Equal(link.Revoked, next.Revoked) || len(next.Revoked) != len(out) {
 				rt.Fatalf("the link says %+v, the tip has chain %x, %d tokens, names %v", link, next.Chain, next.Tokens, next.Revoked)
 			}
-			if refused := len(set) - len(kept); len(result.Refused) != refused || len(result.Folded) != len(kept)+len(words) {
+			if refused := len(set) - len(kept); len(result.Refused) != refused || len(result.Folded) != len(kept)+len(revocations) {
 				rt.Fatalf("%d refused of %d, %d folded", len(result.Refused), refused, len(result.Folded))
 			}
 			for _, r := range result.Refused {

@@ -55,12 +55,12 @@ func specRevocationValid(t *testing.T, s *spectest.Spec) {
 		}
 	}
 	e := revoking(t, s)
-	word := revocation(e, 1, [32]byte{7})
-	if _, result := e.fold(t, word); len(result.Folded) != 1 {
+	r := revocation(e, 1, [32]byte{7})
+	if _, result := e.fold(t, r); len(result.Folded) != 1 {
 		t.Errorf("refused: %v", result.Refused)
 	}
-	word.Delta.Steps = 2
-	if _, result := e.fold(t, word); len(result.Refused) != 1 {
+	r.Delta.Steps = 2
+	if _, result := e.fold(t, r); len(result.Refused) != 1 {
 		t.Error("one of two steps is folded")
 	}
 }
@@ -68,9 +68,9 @@ func specRevocationValid(t *testing.T, s *spectest.Spec) {
 func specRevocationFolded(t *testing.T, s *spectest.Spec) {
 	e := revoking(t, s)
 	plain, others := e.fold(t, e.set...)
-	word := revocation(e, 1, [32]byte{7})
-	tip, result := e.fold(t, append(slices.Clone(e.set), word)...)
-	ids := append(slices.Clone(others.Folded), word.Delta.ID)
+	r := revocation(e, 1, [32]byte{7})
+	tip, result := e.fold(t, append(slices.Clone(e.set), r)...)
+	ids := append(slices.Clone(others.Folded), r.Delta.ID)
 	slices.SortFunc(ids, outer.CompareIDs)
 	if tip.Chain != outer.ChainDigest(outer.Digest{}, ids) || !slices.Equal(result.Weights, others.Weights) {
 		t.Errorf("chain %x, weights %v", tip.Chain, result.Weights)
@@ -107,10 +107,10 @@ func specMostRevoked(t *testing.T, s *spectest.Spec) {
 	e := revoking(t, s)
 	var set []outer.Contribution
 	for i := range 1025 {
-		word := revocation(e, 0, [32]byte{1})
-		binary.BigEndian.PutUint16(word.Delta.ID[:], uint16(2000-i)) // the last one comes first
-		binary.BigEndian.PutUint16(word.Delta.Revokes[:], uint16(i+1))
-		set = append(set, word)
+		r := revocation(e, 0, [32]byte{1})
+		binary.BigEndian.PutUint16(r.Delta.ID[:], uint16(2000-i)) // the last one comes first
+		binary.BigEndian.PutUint16(r.Delta.Revokes[:], uint16(i+1))
+		set = append(set, r)
 	}
 	tip, _ := e.fold(t, set...)
 	if len(tip.Revoked) != 1024 || tip.Revoked[0].Name != set[1].Delta.Revokes {

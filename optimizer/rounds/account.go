@@ -8,7 +8,7 @@ type Account struct {
 	Pending   outer.Work // not published
 	InFlight  outer.Work // published, neither folded nor returned
 	Folded    outer.Work // in the tip, or final in its chain
-	Discarded outer.Work // folded on a chain that was lost, or unpublished on a damaged global parameters
+	Discarded outer.Work // dropped or discarded (see outer.Fate), or lost
 }
 
 // Total is the sum of all columns.
@@ -56,8 +56,8 @@ func (l *learning) spend(w outer.Work) outer.Work {
 	return w
 }
 
-// drop discards unpublished work that the learner has given up.
-func (f *fragment) drop(w outer.Work) {
+// lose enters unpublished work that the learner lost into its column.
+func (f *fragment) lose(w outer.Work) {
 	f.account.discarded.Add(f.learn.spend(w))
 }
 

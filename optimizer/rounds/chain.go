@@ -64,9 +64,9 @@ func (f *fragment) relink(p outer.Params, start uint32) {
 	}
 }
 
-// noteStates records the state digests of rounds whose chain is still the one
+// recordStates records the state digests of rounds whose chain is still the one
 // that was folded.
-func (c *chain) noteStates(job *foldJob, states []outer.Digest) {
+func (c *chain) recordStates(job *foldJob, states []outer.Digest) {
 	for i, l := range job.links {
 		if cur, ok := c.link(l.Round); ok && cur.Chain == l.Chain {
 			c.links[l.Round-c.first].State = states[i]

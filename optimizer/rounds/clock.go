@@ -197,7 +197,7 @@ const (
 )
 
 // GraceLimit is how long in milliseconds a round may stay open for a delta that does not
-// come, and a delta may wait for somebody to take it: many times what deltas take on these
+// come, and a delta may wait for somebody to fetch it: many times what deltas take on these
 // links, and no longer than genesis allows. Before something came of each learner it is at least what
 // the links take that the run was made for.
 func (m *Machine) GraceLimit() Time {
@@ -209,9 +209,9 @@ func (m *Machine) GraceLimit() Time {
 	return min(m.p.GraceMaxMs, max(least, limitTimes*usual, m.late.between()*graceShareNum/graceShareDen))
 }
 
-// Rested says that the rounds of this node stood still until now, as its owner had it
+// Resumed says that the rounds of this node stood still until now, as its owner had it
 // paused: what a proposal, a step or a delta took meanwhile is no measure of anything.
-func (m *Machine) Rested(now Time) {
+func (m *Machine) Resumed(now Time) {
 	m.steps.last = 0
 	m.late.lastProposal = nil
 	for _, f := range m.frags {

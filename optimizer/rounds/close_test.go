@@ -659,7 +659,7 @@ func TestRested(t *testing.T) {
 		t.Fatalf("a round without measure: proposals %d ms apart", between)
 	}
 	g.now += 3_600_000
-	g.m.Rested(g.now)
+	g.m.Resumed(g.now)
 	g.after(grace - 1)
 	g.expectClosed(2)
 	g.m.Stepped(g.now, 512)

@@ -18,10 +18,10 @@ var (
 	ErrParked   = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
-// deltas are the deltas known of rounds above the base, and the equivocation proof against their authors.
+// deltas are the deltas known of rounds above the base, and what equivocation proofs say of their authors.
 type deltas struct {
 	rounds   map[uint32]*round
-	excluded map[outer.Author][]uint32 // rounds for which there is equivocation proof against an author
+	excluded map[outer.Author][]uint32 // rounds for which there is an equivocation proof against an author
 	most     int                       // deltas of members that a fold of one round takes
 	guests   int                       // and of guests
 	// revoked are the names that the tip of the base and the sets above it revoke, ordered.
@@ -46,7 +46,7 @@ func (d *deltas) round(rnd uint32) *round {
 
 // Offer takes a verified header, its payload not yet held. The error says why
 // its payload is not wanted. repair says that a peer holds it in its set: what
-// one node took before equivocation proof reached it, all must take, or their sets would
+// one node took before an equivocation proof reached it, all must take, or their sets would
 // never be equal.
 func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	if err := m.p.Check(d); err != nil {
@@ -283,7 +283,7 @@ func (m *Machine) lost(now Time, f *fragment, r *round, rnd uint32, id outer.ID)
 	}
 }
 
-// Exclude takes equivocation proof that an author signed two deltas for one round. While the
+// Exclude takes an equivocation proof that an author signed two deltas for one round. While the
 // round can still change both are left out of it; afterwards the author's new
 // deltas are. Nothing else decides it, as what is left out must be the same everywhere:
 // not how many were left out before, nor whether a payload came first.

@@ -47,7 +47,7 @@ type Checked struct {
 	Round    uint32
 }
 
-// WantSnapshot says that the only kept base of a fragment is lost: the tips have to
+// WantSnapshot says that the only kept base of a fragment is lost: a snapshot has to
 // come from another node.
 type WantSnapshot struct{}
 

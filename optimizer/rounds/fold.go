@@ -122,9 +122,9 @@ func (m *Machine) Folded(now Time, r FoldResult) error {
 	}
 	tip := r.Tip
 	if job.check {
-		m.judge(f, job, r.States)
+		m.compareStates(f, job, r.States)
 	}
-	f.chain.noteStates(job, r.States)
+	f.chain.recordStates(job, r.States)
 	f.chain.tip = tip
 	if len(job.links) > 0 {
 		m.dropBases(f, job)
@@ -150,12 +150,11 @@ func (f *fragment) checkFold(job *foldJob, r FoldResult) error {
 	return nil
 }
 
-// adopt tells the learner what the new tip changes for it; whole if it was
-// taken from another node.
+// adopt has the learner follow the new tip; whole if it was taken from another node.
 func (m *Machine) adopt(f *fragment, whole bool) {
 	a := outer.Adopt{Fragment: f.index, Tip: f.chain.tip, Repair: f.folds.repair}
 	f.folds.repair = false
-	for _, d := range f.own.settle(m.p, &f.chain, &a, whole) {
+	for _, d := range f.own.update(m.p, &f.chain, &a, whole) {
 		if d.folded || d.gone {
 			f.forget(d)
 			continue

@@ -78,7 +78,7 @@ func TestBestOfTwoSets(t *testing.T) {
 }
 
 // fullStory is what happens to a machine whose rounds are small: headers and payloads,
-// losses, equivocation proof, and restarts from what its disk has.
+// losses, equivocation proofs, and restarts from what its disk has.
 type fullStory struct {
 	*rig
 	most     int
@@ -141,7 +141,7 @@ func (s *fullStory) all() (ds []outer.Delta) {
 	return ds
 }
 
-// Any order of arrival of more deltas than rounds take, with losses, equivocation proof, revocations and restarts
+// Any order of arrival of more deltas than rounds take, with losses, equivocation proofs, revocations and restarts
 // in between, gives the same bits.
 func TestFullRoundsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +156,7 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 				for rnd := uint32(1); rnd <= rounds; rnd++ {
 					all = append(all, s.crowd(7, rnd)...)
 				}
-				all = append(all, s.drawWords(t, all)...)
+				all = append(all, s.drawRevocations(t, all)...)
 				bad = []outer.Author{all[0].Author, all[3].Author}[:rapid.IntRange(0, 2).Draw(t, "excluded")]
 			}
 			for _, d := range all {
@@ -199,16 +199,16 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 	})
 }
 
-// drawWords draws up to three revocations of authors of deltas, by one owner.
-func (s *fullStory) drawWords(t *rapid.T, all []outer.Delta) (words []outer.Delta) {
-	for i := range rapid.IntRange(0, 3).Draw(t, "words") {
+// drawRevocations draws up to three revocations of authors of deltas, by one owner.
+func (s *fullStory) drawRevocations(t *rapid.T, all []outer.Delta) (revocations []outer.Delta) {
+	for i := range rapid.IntRange(0, 3).Draw(t, "revocations") {
 		rnd := rapid.Uint32Range(1, 3).Draw(t, "round")
-		words = append(words, outer.Delta{
+		revocations = append(revocations, outer.Delta{
 			ID: outer.ID{250, byte(i), byte(rnd)}, Author: outer.Author{240}, Round: rnd, Base: rnd - 1, Steps: 1, Size: 1,
 			Revokes: rapid.SampledFrom(all).Draw(t, "of").Author,
 		})
 	}
-	return words
+	return revocations
 }
 
 // exclude leaves an author out of all rounds.
@@ -239,7 +239,7 @@ func (g *rig) before(n int) (ds []outer.Delta) {
 }
 
 // An own delta that a full round keeps out is not lost: it counts as in flight, no round and
-// no leave waits for it, equivocation proof can bring it back in, and its work returns to the learner
+// no leave waits for it, an equivocation proof can bring it back in, and its work returns to the learner
 // when the round is final, as for a delta that came too late.
 func TestOwnDeltaOfAFullRound(t *testing.T) {
 	p := roundsParams(1)
@@ -291,7 +291,7 @@ func TestOwnDeltaOfAFullRound(t *testing.T) {
 	g.drain()
 	g.after(p.GraceMaxMs)
 	if last := g.lastAdopt(); len(last.Changes) != 1 || last.Changes[0].Fate != outer.Folded || !slices.Contains(idsOf(g.m.Fragment(0).Set(1)), d.ID) {
-		t.Errorf("with equivocation proof against another the learner hears %+v", last.Changes)
+		t.Errorf("with an equivocation proof against another the learner hears %+v", last.Changes)
 	}
 }
 

@@ -10,7 +10,7 @@ type learning struct {
 	pending  uint32 // steps not yet published
 	unsent   uint64 // tokens not yet published
 	stepped  uint32 // rounds closed when the last of them was made
-	givenUp  bool   // the learner was told to give them up
+	givenUp  bool   // the learner is to give them up
 	stuckAt  Time   // since when it waits, at rest, for a round that it may sign; 0 = it does not
 	leaves   uint32 // the last round that it leaves out, as it signed it already
 	drafting bool   // a draft was asked for and is not yet durable
@@ -41,7 +41,7 @@ const stuckAfter = 16
 // stuck says that this learner waits for a proposal of a round that it has signed already:
 // it took tips of older rounds. A guest proposes none anyway.
 func (m *Machine) stuck(f *fragment) bool {
-	return m.learner && !m.guest && !m.hold && f.proposal.at == 0 && f.chain.closed < f.own.mark
+	return m.learner && !m.guest && !m.withhold && f.proposal.at == 0 && f.chain.closed < f.own.mark
 }
 
 // stuckTooLong says that a stuck learner has waited for so many steps, or, where it steps no more and has something to
@@ -55,8 +55,8 @@ func (m *Machine) stuckTooLong(now Time, f *fragment) bool {
 // publishesLast says that the learner steps no more and has something to publish.
 func (m *Machine) publishesLast(f *fragment) bool { return m.flush && f.learn.pending > 0 }
 
-// noteStuck notes since when a learner that steps no more is stuck.
-func (m *Machine) noteStuck(now Time, f *fragment) {
+// recordStuck records since when a learner that steps no more is stuck.
+func (m *Machine) recordStuck(now Time, f *fragment) {
 	switch {
 	case !m.publishesLast(f) || !m.stuck(f):
 		f.learn.stuckAt = 0
@@ -65,8 +65,8 @@ func (m *Machine) noteStuck(now Time, f *fragment) {
 	}
 }
 
-// giveUpLate has a learner that steps no more drop what is unpublished when the run has
-// left it far behind: who was asleep, or might not sign, until the others came to the end. What
+// giveUpLate has a learner that steps no more give up what is unpublished when the run has
+// left it far behind: it was asleep, or might not sign, until the others came to the end. What
 // it made goes on from tips of that time; added to a model that went on without, often
 // as the only delta of its round, it would undo some of what others have learned since.
 func (m *Machine) giveUpLate(f *fragment) {

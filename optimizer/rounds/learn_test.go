@@ -227,7 +227,7 @@ func TestPublishesUpToTheRoundAfterTheEnd(t *testing.T) {
 	g.expectClosed(2)
 }
 
-// The life of an own delta that is folded, left out by equivocation proof, and returned.
+// The life of an own delta that is folded, left out by an equivocation proof, and returned.
 func TestSettle(t *testing.T) {
 	p := roundsParams(1)
 	p.WindowAccept, p.WindowUnion = 2, 4

@@ -168,7 +168,7 @@ func (c *pair) check(t *rapid.T) {
 			t.Fatalf("fragment %d: %d steps and %d tokens are pending, the account has %+v", p, steps, tokens, a)
 		}
 		if local, own := c.l.InFlight(p), v.InFlight(); !slices.Equal(local, own) {
-			t.Fatalf("fragment %d: own deltas %d are in flight, theta has %d", p, own, local)
+			t.Fatalf("fragment %d: own deltas %d are in flight, the learner has %d", p, own, local)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Machine struct {
 	late         lateness
 	steps        stepClock
 	plan         planning
-	hold         bool // publish nothing
+	withhold     bool // publish nothing
 	stopped      bool // steps no more
 	flush        bool // publish whatever is unpublished, H or not
 	excluded     map[outer.Author]bool
@@ -98,9 +98,9 @@ func (m *Machine) SetStopped(now Time, stopped, flush bool) {
 	m.each(now)
 }
 
-// Hold keeps the learner from publishing, or lets it: while it is not known which
+// Withhold keeps the learner from publishing, or lets it: while it is not known which
 // rounds its key has signed already.
-func (m *Machine) Hold(on bool) { m.hold = on }
+func (m *Machine) Withhold(on bool) { m.withhold = on }
 
 // Tick lets time pass: grace may be over, a refold may be due.
 func (m *Machine) Tick(now Time) { m.each(now) }
@@ -116,7 +116,7 @@ func (m *Machine) advance(now Time, f *fragment) {
 	for r := m.why(now, f); r.Closes(); r = m.why(now, f) {
 		m.close(now, f, r)
 	}
-	m.noteStuck(now, f)
+	m.recordStuck(now, f)
 	m.giveUpLate(f)
 	m.askDraft(now, f)
 	m.askFold(now, f)
@@ -125,7 +125,7 @@ func (m *Machine) advance(now Time, f *fragment) {
 // Fragments is the number of fragments.
 func (m *Machine) Fragments() int { return len(m.frags) }
 
-// Excluded says that there is equivocation proof against an author, so that its new deltas
+// Excluded says that there is an equivocation proof against an author, so that its new deltas
 // are not taken.
 func (m *Machine) Excluded(a outer.Author) bool { return m.excluded[a] }
 

@@ -22,7 +22,7 @@ type ownDelta struct {
 	id     outer.ID
 	round  uint32
 	folded bool // in the tip last adopted
-	gone   bool // from theta, as tips were taken whole that did not fold it
+	gone   bool // dropped or discarded, as tips were taken whole that did not fold it
 	handed bool // some peer has it
 }
 
@@ -50,7 +50,7 @@ func (o *own) unhanded(now, limit Time, unwanted func(ownDelta) bool) (n int) {
 	return n
 }
 
-// leave notes up to which round the chain that is left differs from the one that
+// leave records up to which round the chain that is left differs from the one that
 // is taken, whose history begins with a link: nowhere below it if both have it. Where they
 // differ there, what others showed of later rounds was of a third chain, and says nothing.
 func (o *own) leave(c *chain, first outer.Link) {
@@ -65,10 +65,10 @@ func (o *own) leave(c *chain, first outer.Link) {
 	}
 }
 
-// settle compares own deltas with the chain that a new tip follows and notes
+// update compares own deltas with the chain that a new tip follows and records
 // which entered it, left it, or became final inside or outside of it, in the order in
-// which theta takes them. It returns those that are final.
-func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (final []ownDelta) {
+// which the local parameters follow. It returns those that are final.
+func (o *own) update(p outer.Params, c *chain, a *outer.Adopt, whole bool) (final []ownDelta) {
 	kept := o.list[:0]
 	for _, d := range o.list {
 		l, known := c.link(d.round)
@@ -86,9 +86,9 @@ func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (fina
 		}
 		final = append(final, d)
 		if d.folded || d.gone {
-			d.tell(a, outer.Forgotten)
+			d.report(a, outer.Forgotten)
 		} else {
-			d.tell(a, outer.Returned)
+			d.report(a, outer.Returned)
 		}
 	}
 	o.list = kept
@@ -96,48 +96,48 @@ func (o *own) settle(p outer.Params, c *chain, a *outer.Adopt, whole bool) (fina
 	return final
 }
 
-// tell has the learner know what becomes of an own delta.
-func (o *ownDelta) tell(a *outer.Adopt, fate outer.Fate) {
+// report has the learner know the fate of an own delta.
+func (o *ownDelta) report(a *outer.Adopt, fate outer.Fate) {
 	a.Changes = append(a.Changes, outer.Change{Own: o.Own, Fate: fate})
 }
 
-// move notes what a tip does to an own delta: in says that its chain folds it,
+// move records what a tip does to an own delta: in says that its chain folds it,
 // whole that the tip was taken from another node. A delta that was folded here and
-// not there is gone from theta for good: the winner's learners have made
+// not there is discarded: the winner's learners have made
 // something else of that round. Repair may still bring it to them, and a later
 // tip fold it. So is one in flight: the round is final here now, so this node brings it to nobody. A learner
-// whose theta had it all the same would train towards the optimum less this delta, and its next
+// whose local parameters had it all the same would train towards the optimum less this delta, and its next
 // deltas would take that out of the model of all.
 func (o *ownDelta) move(a *outer.Adopt, in, whole bool) {
 	switch {
 	case whole && !in && !o.folded && !o.gone:
 		o.gone = true
-		o.tell(a, outer.Dropped)
+		o.report(a, outer.Dropped)
 	case in == o.folded:
 	case in && o.gone:
-		o.tell(a, outer.Regained)
+		o.report(a, outer.Regained)
 	case in:
-		o.tell(a, outer.Folded)
+		o.report(a, outer.Folded)
 	case o.gone || whole:
 		o.gone = true
-		o.tell(a, outer.Discarded)
+		o.report(a, outer.Discarded)
 	default:
-		o.tell(a, outer.Unfolded)
+		o.report(a, outer.Unfolded)
 	}
 	o.folded = in
 }
 
-// lose notes what becomes of an own delta that is older than the history which
+// lose records what becomes of an own delta that is older than the history which
 // came with a tip of another chain. One that was folded where others showed the
 // same is folded there, too. Of one in flight nobody here can say: published once
-// more it might count twice, so it is given up.
+// more it might count twice, so it is dropped.
 func (o *ownDelta) lose(a *outer.Adopt, common bool) {
 	switch {
 	case o.folded && !common:
 		o.move(a, false, true)
 	case !o.folded && !o.gone && o.mayBeOut():
 		o.gone = true
-		o.tell(a, outer.Dropped)
+		o.report(a, outer.Dropped)
 	}
 }
 

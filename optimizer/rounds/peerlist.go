@@ -6,7 +6,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// peer list is the learners that this node knows of.
+// peerList is the learners that this node knows of.
 type peerList struct {
 	live     []outer.Author // can be heard, sorted
 	idle     []outer.Author // live ones that have nothing to publish, sorted

@@ -22,7 +22,7 @@ type Plan struct {
 	Steps  int     // after so many this learner proposes a round: Common, or more if its own link is thinner
 	Common int     // what the links of all nodes together carry, at least genesis' H
 	Thin   bool    // the links do not carry the run even with the largest H of use
-	Real   float64 // steps that its deltas had of late, on average; 0 before the first
+	Real   float64 // steps that its deltas had recently, on average; 0 before the first
 }
 
 // What planned steps go by. They follow from bytes and rates alone. By lateness or grace
@@ -123,9 +123,9 @@ func (m *Machine) leavesOut() bool {
 	return float64(m.plan.Steps) >= thinOwn*float64(m.plan.Common)
 }
 
-// noteSteps takes the steps of an own delta into the average. What is published because a
+// averageSteps takes the steps of an own delta into the average. What is published because a
 // learner ends says nothing of the plan.
-func (m *Machine) noteSteps(steps uint32) {
+func (m *Machine) averageSteps(steps uint32) {
 	switch p := &m.plan; {
 	case m.flush:
 	case p.Real == 0:

@@ -9,7 +9,7 @@ import (
 )
 
 // drawDeltas draws which of a few authors contribute to which rounds, some of
-// them twice: the other header is equivocation proof.
+// them twice: the two headers are an equivocation proof.
 func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, equivocation []outer.Delta) {
 	for r := uint32(1); r <= rounds; r++ {
 		for a := byte(1); a <= 3; a++ {
@@ -27,7 +27,7 @@ func drawDeltas(t *rapid.T, g *rig, rounds uint32) (deltas, equivocation []outer
 	return deltas, equivocation
 }
 
-// deliver brings deltas and equivocation proof in a drawn order, with headers and payloads
+// deliver brings deltas and equivocation proofs in a drawn order, with headers and payloads
 // apart, some twice, folds held up and time passing in between.
 func (g *rig) deliver(t *rapid.T, deltas, equivocation []outer.Delta, rounds uint32) {
 	type arrival struct {

@@ -15,7 +15,7 @@ const maxUnsent = 2
 // fragment is due: it proposes a round (see mayPropose), publishes in
 // one (h_min steps), or flushes (any step, at the end).
 func (m *Machine) askDraft(now Time, f *fragment) {
-	if !m.learner || m.hold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
+	if !m.learner || m.withhold || f.learn.drafting || f.learn.givenUp || f.learn.pending == 0 || now < f.learn.draftAt || !m.open(f) || m.linkBusy(now, f) {
 		return
 	}
 	proposes := m.mayPropose(f)
@@ -58,16 +58,16 @@ func (m *Machine) linkBusy(now Time, f *fragment) bool {
 	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.GraceLimit(), m.plan.sweep), f.overflows) >= maxUnsent
 }
 
-// Drafted takes that the learner made a draft that was asked for, and names the round
+// Drafted says that the learner made a draft that was asked for, and names the round
 // that it is for: the next one at this moment. The caller signs it, makes it durable
-// and then calls Published. It must not be published, and is to be taken back, if
+// and then calls Published. It must not be published, and is to be returned, if
 // tips of older rounds were taken since or rounds turned out to be signed already:
 // the open round is then one that this learner must leave out, and a delta for a
 // later one would be parked everywhere, and here.
 func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
 	f := m.frags[fragment]
 	next := m.next(f)
-	return max(next-1, f.own.mark) + 1, !m.hold && next > f.own.mark
+	return max(next-1, f.own.mark) + 1, !m.withhold && next > f.own.mark
 }
 
 // ErrNoDraft says that the learner had nothing to publish.
@@ -78,7 +78,7 @@ var ErrNoDraft = errors.New("the learner has nothing to publish")
 const draftRetryMs = 5_000
 
 // Published takes what came of a draft of a fragment that was asked for: the own delta
-// that is durable now, ErrNoDraft, or why the draft was taken back, so that its work
+// that is durable now, ErrNoDraft, or why the draft was returned, so that its work
 // is unpublished again and is asked for later.
 func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 	f := m.frags[fragment]
@@ -96,7 +96,7 @@ func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
 // a delta that its author does not hold is missed by all.
 func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
 	f.learn.since, f.learn.size = 0, d.Size
-	m.noteSteps(d.Steps)
+	m.averageSteps(d.Steps)
 	f.own.mark = max(f.own.mark, d.Round)
 	own := newOwn(OwnDelta{Seq: seq, Delta: d})
 	own.at = now

@@ -12,7 +12,7 @@ type Damage uint8
 const (
 	// DamagedTip is the tip that the learner stands on: memory is corrupt.
 	DamagedTip Damage = iota
-	// DamagedOwn is an own delta that is lost: the learner cannot tell any more what
+	// DamagedOwn is an own delta that is lost: the learner does not know any more what
 	// is unpublished.
 	DamagedOwn
 	// DamagedBase is a kept base.
@@ -49,8 +49,8 @@ func (f *fragment) damagedTip() {
 }
 
 // damagedBase has the next older base take its place. Where there is none, another
-// node has to give the tips. If it is the tip itself, what theta got from it is not
-// to be trusted.
+// node has to serve a snapshot. If it is the tip itself, what the local parameters got
+// from it is not to be trusted.
 func (m *Machine) damagedBase(f *fragment, rnd uint32) {
 	f.folds.repair = f.folds.repair || rnd == f.chain.tip.Round
 	switch {
@@ -79,7 +79,7 @@ func (m *Machine) Recheck(now Time, fragment int, shared uint32) {
 // Repaired says what a damaged tip or own delta cost the learner.
 func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	f := m.frags[fragment]
-	f.drop(loss.Lost)
+	f.lose(loss.Lost)
 	f.learn.givenUp = false
 	for i := range f.own.list {
 		f.own.list[i].gone = f.own.list[i].gone || slices.Contains(loss.Gone, f.own.list[i].Seq)
@@ -87,9 +87,9 @@ func (m *Machine) Repaired(now Time, fragment int, loss outer.Loss) {
 	m.advance(now, f)
 }
 
-// judge compares the states of a fold that was a check with those recorded for
-// the same chain, and tells what came of it.
-func (m *Machine) judge(f *fragment, job *foldJob, states []outer.Digest) {
+// compareStates compares the states of a fold that was a check with those recorded for
+// the same chain, and reports what came of it.
+func (m *Machine) compareStates(f *fragment, job *foldJob, states []outer.Digest) {
 	for i, l := range job.links {
 		cur, known := f.chain.link(l.Round)
 		if known && cur.Chain == l.Chain && cur.State != (outer.Digest{}) && cur.State != states[i] {

@@ -137,7 +137,7 @@ func TestLostLoneBaseNeedsAnotherNode(t *testing.T) {
 	}
 }
 
-// The base of the tip itself is what theta stands on.
+// The base of the tip itself is what the local parameters stand on.
 func TestLostBaseOfTheTipIsRepaired(t *testing.T) {
 	g := newRig(t, roundsParams(2))
 	g.live(1)

@@ -15,7 +15,7 @@ type round struct {
 	authors  []uint64 // the first bytes of their authors, ascending as they are
 	members  room     // for deltas of members
 	guests   room     // for those of guests
-	out      int      // left out, as there is equivocation proof against their authors
+	out      int      // left out, by equivocation proofs against their authors
 	met      uint64   // headers that were taken so far
 	tried    int      // those of guests that gossip brought
 	proposed Time     // when a header proposed it first, 0 = not yet
@@ -76,7 +76,7 @@ const maxEntries = 1024
 const guestPart = 4
 
 // maxOverflow bounds the deltas that overflow a full round. They are known so that
-// nobody fetches them again, and come back in where equivocation proof makes room. Others bring one
+// nobody fetches them again, and come back in where an equivocation proof makes room. Others bring one
 // that was forgotten, if they have it in their set.
 const maxOverflow = maxEntries / 4
 
@@ -85,11 +85,11 @@ const maxAwaited = maxEntries
 
 // maxMissing bounds how many of them gossip may bring of authors that nothing came
 // of yet, so that a flood of fresh keys leaves room for the others. All learners
-// of a large run are such in its first round. What equivocation proof left out counts, or keys that
+// of a large run are such in its first round. What equivocation proofs left out counts, or keys that
 // sign twice would take memory without end.
 const maxMissing = maxEntries / 2
 
-// size is what is known of the round of members' deltas, and what equivocation proof left out.
+// size is what is known of the round of members' deltas, and what equivocation proofs left out.
 func (r *round) size() int { return r.members.known + r.out }
 
 func (r *round) find(id outer.ID) *entry {
@@ -144,7 +144,7 @@ func (r *round) waits(a outer.Author) bool {
 }
 
 // missing counts the entries that gossip brought and whose payload is not held and may never
-// come, and what equivocation proof left out, where there is so much of both that it matters.
+// come, and what equivocation proofs left out, where there is so much of both that it matters.
 func (r *round) missing() (n int) {
 	if r.size() < maxMissing {
 		return 0
@@ -210,7 +210,7 @@ func compareEntries(a, b entry) int {
 // beyond says that a place is behind all of a full set.
 func (r *room) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
 
-// hold notes that the payload of an entry is held, and says whether the set changes. In
+// hold records that the payload of an entry is held, and says whether the set changes. In
 // a full room the entry takes the place of the last one, or overflows itself.
 func (r *round) hold(e *entry) (changed bool) {
 	r.cache.version++
@@ -231,7 +231,7 @@ func (r *round) hold(e *entry) (changed bool) {
 	return true
 }
 
-// unhold notes that the payload of an entry is not held any more, and says whether the set
+// unhold records that the payload of an entry is not held any more, and says whether the set
 // changes.
 func (r *round) unhold(e *entry) (changed bool) {
 	r.cache.version++
@@ -252,7 +252,7 @@ func (r *round) drop(e entry) {
 	}
 }
 
-// fill takes into the set what overflowed, as far as there is room, and notes where it ends.
+// fill takes into the set what overflowed, as far as there is room, and records where it ends.
 func (r *round) fill() {
 	for _, room := range r.rooms() {
 		for room.have < room.most && room.overflow > 0 {

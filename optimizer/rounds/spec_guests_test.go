@@ -153,7 +153,7 @@ func specGuestsUnheld(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// What a key signs twice as a guest are two deltas, and neither they nor equivocation proof against it keep out what it makes as a member.
+// What a key signs twice as a guest are two deltas, and neither they nor an equivocation proof against it keep out what it makes as a member.
 func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})

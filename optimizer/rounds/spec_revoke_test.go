@@ -9,8 +9,8 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-// word is an owner's revocation of a name, from a round on.
-func (r *world) word(name [32]byte, round uint32) outer.Delta {
+// revocation is an owner's revocation of a name, from a round on.
+func (r *world) revocation(name [32]byte, round uint32) outer.Delta {
 	d := outer.Delta{
 		ID: outer.ID{250, name[0], byte(round)}, Author: outer.Author{240}, Round: round, Base: round - 1, Steps: 1, Size: 1, Revokes: name,
 	}
@@ -33,7 +33,7 @@ func specKeptOut(t *testing.T, _ *spectest.Spec) {
 		r.take(5, 3)
 		invited := r.delta(6, 3)
 		invited.Invite = [32]byte{66}
-		for _, d := range []outer.Delta{invited, r.word([32]byte{5}, 2), r.word([32]byte{66}, 3)} {
+		for _, d := range []outer.Delta{invited, r.revocation([32]byte{5}, 2), r.revocation([32]byte{66}, 3)} {
 			if err := r.give(d, repair); err != nil {
 				t.Fatal(err)
 			}
@@ -61,8 +61,8 @@ func specKeptOut(t *testing.T, _ *spectest.Spec) {
 
 func specRevocationsFirst(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
-	words := []outer.Delta{r.word([32]byte{5}, 1), r.word([32]byte{6}, 1)}
-	places := []outer.Place{outer.PlaceOf(outer.Digest{9}, words[0]), outer.PlaceOf(outer.Digest{9}, words[1])}
+	revocations := []outer.Delta{r.revocation([32]byte{5}, 1), r.revocation([32]byte{6}, 1)}
+	places := []outer.Place{outer.PlaceOf(outer.Digest{9}, revocations[0]), outer.PlaceOf(outer.Digest{9}, revocations[1])}
 	if places[0].Compare(places[1]) >= 0 {
 		t.Error("their ids do not order them")
 	}
@@ -77,7 +77,7 @@ func specManyRevocations(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}})
 	for _, name := range []byte{5, 6, 7} {
-		if err := r.give(r.word([32]byte{name}, 1), false); err != nil {
+		if err := r.give(r.revocation([32]byte{name}, 1), false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -85,34 +85,34 @@ func specManyRevocations(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("the set is of %v", got)
 	}
 	r.closeTo(10)
-	r.refusedWith(rounds.ErrFinal, r.word([32]byte{8}, 2), true)
-	r.refusedWith(rounds.ErrParked, r.word([32]byte{8}, 10+2+r.p.WindowAccept), false)
+	r.refusedWith(rounds.ErrFinal, r.revocation([32]byte{8}, 2), true)
+	r.refusedWith(rounds.ErrParked, r.revocation([32]byte{8}, 10+2+r.p.WindowAccept), false)
 }
 
-// A revocation and a delta of one author stand beside each other, in either order, equivocation proof or not. A flood of headers
+// A revocation and a delta of one author stand beside each other, in either order, with an equivocation proof or without. A flood of headers
 // without payloads keeps none out.
 func TestRevocationBesideDeltas(t *testing.T) {
-	for _, wordFirst := range []bool{false, true} {
+	for _, revokedFirst := range []bool{false, true} {
 		r := newWorld(t, nil)
 		r.m.SetLive([]outer.Author{{1}, {2}, {3}})
-		ds := []outer.Delta{r.delta(240, 1), r.word([32]byte{5}, 1)} // of the same author
-		if wordFirst {
+		ds := []outer.Delta{r.delta(240, 1), r.revocation([32]byte{5}, 1)} // of the same author
+		if revokedFirst {
 			slices.Reverse(ds)
 		}
 		for _, d := range ds {
 			if err := r.give(d, false); err != nil {
-				t.Errorf("word first %v: %v", wordFirst, err)
+				t.Errorf("revocation first %v: %v", revokedFirst, err)
 			}
 		}
 		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
-			t.Errorf("word first %v: the set is of %v", wordFirst, got)
+			t.Errorf("revocation first %v: the set is of %v", revokedFirst, got)
 		}
 		r.m.Exclude(r.now, 0, 1, outer.Author{240})
-		if err := r.give(r.word([32]byte{6}, 1), false); err != nil {
+		if err := r.give(r.revocation([32]byte{6}, 1), false); err != nil {
 			t.Errorf("after equivocation proof: %v", err)
 		}
 		if got := r.authors(1); !slices.Equal(got, []byte{240, 240}) {
-			t.Errorf("word first %v: after equivocation proof the set is of %v", wordFirst, got)
+			t.Errorf("revocation first %v: after equivocation proof the set is of %v", revokedFirst, got)
 		}
 		r.refusedWith(rounds.ErrRevoked, r.delta(5, 1), true)
 	}
@@ -120,7 +120,7 @@ func TestRevocationBesideDeltas(t *testing.T) {
 	for i := range 600 {
 		_ = r.m.Offer(r.now, r.manyth(i), false) // some are too many
 	}
-	if err := r.give(r.word([32]byte{5}, 1), false); err != nil {
+	if err := r.give(r.revocation([32]byte{5}, 1), false); err != nil {
 		t.Errorf("in a flood: %v", err)
 	}
 }

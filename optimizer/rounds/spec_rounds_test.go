@@ -644,6 +644,6 @@ func specSetOf(t *testing.T, s *spectest.Spec) {
 	r.m.Exclude(r.now, 0, 1, outer.Author{3})
 	r.execute()
 	if got := authors(); !slices.Equal(got, []byte{1}) {
-		t.Errorf("with equivocation proof against 3 the set has authors %d", got)
+		t.Errorf("with an equivocation proof against 3 the set has authors %d", got)
 	}
 }

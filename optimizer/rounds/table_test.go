@@ -288,7 +288,7 @@ func TestReasonsHaveWords(t *testing.T) {
 // rowMuted has a round wait for an author until it is revoked, or signed twice.
 func rowMuted(t *testing.T) {
 	for name, silence := range map[string]func(r *world){
-		"revoked":  func(r *world) { r.refusedWith(nil, r.word([32]byte{3}, 1), false) },
+		"revoked":  func(r *world) { r.refusedWith(nil, r.revocation([32]byte{3}, 1), false) },
 		"excluded": func(r *world) { r.m.Exclude(r.now, 0, 9, outer.Author{3}) },
 	} {
 		t.Run(name, func(t *testing.T) {

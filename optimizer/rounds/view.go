@@ -112,7 +112,7 @@ func (v View) Projected(now Time) uint64 {
 
 // Announced returns what Projected does. It calls coming with the author and the tokens of each delta
 // that was announced, and whose payload is neither held nor likely on its way. What such a delta counts
-// for is up to what its author's word does.
+// for is up to what its author's claim does.
 func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (projected uint64) {
 	projected = v.f.chain.last().Tokens
 	v.unlinked(func(rnd uint32, r *round, unlinked []entry) {
@@ -224,7 +224,7 @@ func (f *fragment) ended() bool {
 }
 
 // AllHanded says that some peer holds every own delta that is not folded, and those
-// published of late, which others have yet to fold; or that there is nobody to hand
+// published recently, which others have yet to fold; or that there is nobody to hand
 // them to. Nobody takes one that overflows a full round. What nobody took for as
 // long as a round can stay open and is folded came to the others with tips.
 func (m *Machine) AllHanded(now Time) bool {
