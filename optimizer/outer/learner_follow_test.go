@@ -49,7 +49,7 @@ func TestLostOwnDeltaInFlight(t *testing.T) {
 		t.Errorf("lost %+v", loss)
 	}
 	if local[0] != tip.Global[0] || local[1] != tip.Global[1] {
-		t.Errorf("theta is %v, the global parameters %v", local[:2], tip.Global[:2])
+		t.Errorf("the local value is %v, the global parameters %v", local[:2], tip.Global[:2])
 	}
 	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 []", &tip.Global[0], Work{}) {
 		t.Errorf("left are %s", left)
@@ -69,15 +69,15 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 	next.Global[0]++
 	next.seal()
 	own := Draft{Steps: 1, Tokens: 512}
-	loss := follow(t, l, Adopt{Tip: next, Changes: changed(Folded, own)}) // q cannot be taken off theta
+	loss := follow(t, l, Adopt{Tip: next, Changes: changed(Folded, own)}) // q cannot be taken off the local parameters
 	if loss.Lost.Tokens != 256 || loss.Gone != nil || local[0] != next.Global[0] {
-		t.Errorf("lost %+v, theta %v, global parameters %v", loss, local[0], next.Global[0])
+		t.Errorf("lost %+v, local %v, global parameters %v", loss, local[0], next.Global[0])
 	}
 	loss = follow(t, l, Adopt{Tip: tip, Changes: changed(Unfolded, own)}) // nor put back
 	if !slices.Equal(loss.Gone, []uint64{0}) || local[0] != tip.Global[0] {
-		t.Errorf("lost %+v, theta %v, global parameters %v", loss, local[0], tip.Global[0])
+		t.Errorf("lost %+v, local %v, global parameters %v", loss, local[0], tip.Global[0])
 	}
-	// What the round machine says of it before it has heard does not change theta. Work that it takes for
+	// What the round machine says of it before it has heard does not change the local parameters. Work that it takes for
 	// pending again is dropped.
 	for i, a := range []Adopt{
 		{Tip: next, Changes: changed(Folded, own)},
@@ -88,7 +88,7 @@ func TestLostOwnDeltaIsFolded(t *testing.T) {
 		loss := follow(t, l, a)
 		dropped := []Work{3: {1, 512}}[i]
 		if steps, _ := l.Pending(0); loss.Lost != dropped || loss.Gone != nil || local[0] != a.Tip.Global[0] || steps != 0 || len(l.InFlight(0)) > 0 {
-			t.Errorf("lost %+v, %d steps are pending, theta %v, global parameters %v", loss, steps, local[0], a.Tip.Global[0])
+			t.Errorf("lost %+v, %d steps are pending, local %v, global parameters %v", loss, steps, local[0], a.Tip.Global[0])
 		}
 	}
 	if l.find(0, 0) != nil {
@@ -105,7 +105,7 @@ func TestLostOwnDeltaIsReturned(t *testing.T) {
 	was := local[0]
 	loss := follow(t, l, Adopt{Tip: tip, Changes: append(changed(Unfolded, own), changed(Returned, own)...)})
 	if steps, _ := l.Pending(0); !slices.Equal(loss.Gone, []uint64{0}) || loss.Lost != (Work{1, 512}) || steps != 1 || local[0] != was {
-		t.Errorf("lost %+v, %d steps are pending, theta went from %v to %v", loss, steps, was, local[0])
+		t.Errorf("lost %+v, %d steps are pending, local went from %v to %v", loss, steps, was, local[0])
 	}
 }
 
@@ -117,7 +117,7 @@ func TestGiveUpDropsTheUnpublished(t *testing.T) {
 		t.Errorf("lost %+v", loss)
 	}
 	if local[0] == tip.Global[0] || local[1] != tip.Global[1] {
-		t.Errorf("theta is %v, the global parameters %v: want what is in flight and nothing else", local[:2], tip.Global[:2])
+		t.Errorf("the local value is %v, the global parameters %v: want what is in flight and nothing else", local[:2], tip.Global[:2])
 	}
 	if left := stateOf(l); left != fmt.Sprintf("%p %+v 0 [0]", &tip.Global[0], Work{}) {
 		t.Errorf("left are %s", left)

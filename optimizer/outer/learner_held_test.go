@@ -34,12 +34,12 @@ func sent(t *testing.T, l *Learner, n int) (Draft, []float32) {
 	return d, q
 }
 
-// Half of what a sparse delta leaves behind leaves theta with it, and all of it travels with the next one.
+// Half of what a sparse delta leaves behind leaves the local parameters with it, and all of it travels with the next one.
 func TestWhatIsNotSentIsHeld(t *testing.T) {
 	l, local := sparseLearner()
 	_, q := sent(t, l, len(local))
 	if q[0] != 8 || q[1] != 0 || local[0] != 8 || local[1] != -0.5 {
-		t.Fatalf("sent %v, theta is %v", q, local)
+		t.Fatalf("sent %v, local is %v", q, local)
 	}
 	local[1] -= 0.5 // the next step makes half of the progress again in one place
 	l.Stepped(512, []uint32{0})
@@ -48,7 +48,7 @@ func TestWhatIsNotSentIsHeld(t *testing.T) {
 		t.Errorf("sent %v", q)
 	}
 	if local[0] != 8 || local[1] != -1.5 || local[11] != -1 {
-		t.Errorf("theta is %v", local)
+		t.Errorf("the local value is %v", local)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestFailedSparseDraftChangesNothing(t *testing.T) {
 		t.Fatal("infinite progress was encoded")
 	}
 	if !slices.Equal(before, local) || !slices.Equal(held, l.frags[0].held) {
-		t.Error("theta or what is held has moved")
+		t.Error("the local parameters or what is held have moved")
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // lateRig is a learner of one fragment, H = 8, whose own delta of round 1 was folded so many steps after it was
-// drafted. Each step adds 1 to each value of theta, and all values of global parameters are the number of its round.
+// drafted. Each step adds 1 to each local parameter, and all global parameters are the number of their round.
 type lateRig struct {
 	*testing.T
 	l     *Learner
@@ -70,7 +70,7 @@ func (r *lateRig) localIs(when string, want float64) {
 	r.Helper()
 	for i, x := range r.local {
 		if math.Abs(float64(x)-want) > 1e-4 {
-			r.Fatalf("%s: value %d of theta is %v, want %v", when, i, x, want)
+			r.Fatalf("%s: local parameter %d is %v, want %v", when, i, x, want)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestUnfoldedHasItsShare(t *testing.T) {
 	}
 }
 
-// A second delta has what was made since the first, whatever of that theta has, and how late folds are is told by the
+// A second delta has what was made since the first, whatever of that the local parameters have, and how late folds are is shown by the
 // newest that is folded.
 func TestDraftBesideOneInFlight(t *testing.T) {
 	r := newLateRig(t, 4)
@@ -174,7 +174,7 @@ func (r *lateRig) draftAfter(steps int) Draft {
 	return r.draft()
 }
 
-// A payload that cannot be read keeps theta, tip and what is pending or in flight as they were.
+// A payload that cannot be read keeps the local parameters, the tip and what is pending or in flight as they were.
 func TestUnreadableReturnChangesNothing(t *testing.T) {
 	r := newLateRig(t, 4)
 	d := r.draft()

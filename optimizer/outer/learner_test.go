@@ -11,7 +11,7 @@ import (
 )
 
 // learnerModel is what a Learner promises, kept by other means: U as the sum of what steps changed
-// and codecs lost, theta by its definition, and the tokens that are pending.
+// and codecs lost, the local parameters by their definition, and the tokens that are pending.
 type learnerModel struct {
 	t       *rapid.T
 	p       Params
@@ -37,7 +37,7 @@ type modelOwn struct {
 	base   uint32
 	folded bool
 	gone   bool
-	share  float64 // of q, that theta has while it is in flight
+	share  float64 // of q, that the local parameters have while it is in flight
 	left   uint64  // steps taken when it was drafted
 }
 
@@ -83,7 +83,7 @@ func (m *learnerModel) read(seq uint64) ([]byte, error) {
 
 func (m *learnerModel) fragment() int { return rapid.IntRange(0, 1).Draw(m.t, "fragment") }
 
-// step moves theta at random.
+// step moves the local parameters at random.
 func (m *learnerModel) step(t *rapid.T) { m.stepped(t)() }
 
 // stepped has the trainer take a step. What it returns has the model do so.
@@ -134,7 +134,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 	if m.lag[p] >= 3 {
 		share = 0.7
 	} else if !m.p.Codec.Partial() && !slices.Equal(before, m.local) {
-		t.Fatal("a draft changed theta")
+		t.Fatal("a draft changed the local parameters")
 	}
 	if d.Steps != min(steps, m.p.MaxSteps) || d.Tokens > tokens || d.Steps == steps && d.Tokens != tokens {
 		t.Fatalf("%d steps, %d tokens drafted of %d, %d", d.Steps, d.Tokens, steps, tokens)
@@ -152,7 +152,7 @@ func (m *learnerModel) draft(t *rapid.T) {
 	}
 }
 
-// hold parts what a sparse draft has not sent in halves: theta has one, the other is held.
+// hold parts what a sparse draft has not sent in halves: the local parameters have one, the other is held.
 func (m *learnerModel) hold(p int) {
 	for i, x := range m.u[p] {
 		m.held[p][i] = (m.held[p][i] + x) / 2
@@ -262,7 +262,7 @@ func (m *learnerModel) repair(t *rapid.T) {
 	m.l.frags[p].tip = &bad
 	if steps, _ := m.l.Pending(p); steps > 0 {
 		if _, err := m.l.Draft(p); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("a draft on a damaged global parameters: %v", err)
+			t.Fatalf("a draft on damaged global parameters: %v", err)
 		}
 	}
 	tip := *m.tips[p]
@@ -282,7 +282,7 @@ func (m *learnerModel) repair(t *rapid.T) {
 	m.pending[p] = 0
 }
 
-// stays tells the learner what leaves theta as it is.
+// stays has the learner follow what leaves the local parameters as they are.
 func (m *learnerModel) stays(p int, fate Fate, seqs []uint64) {
 	if err := adoptAt(m.l, p, m.tips[p], m.changes(p, fate, seqs)); err != nil {
 		m.t.Fatal(err)
@@ -299,7 +299,7 @@ func (m *learnerModel) forget(*rapid.T) {
 }
 
 // discard leaves a chain for one that does not fold some of the own deltas, and
-// regain has it fold them after all: theta does not move.
+// regain has it fold them after all: the local parameters do not move.
 func (m *learnerModel) discard(*rapid.T) {
 	p := m.fragment()
 	seqs := m.which(p, "stays", func(o *modelOwn) bool { return o.folded })
@@ -318,7 +318,7 @@ func (m *learnerModel) regain(*rapid.T) {
 	}
 }
 
-// drop gives own deltas in flight up: theta is without them.
+// drop gives own deltas in flight up: the local parameters are without them.
 func (m *learnerModel) drop(t *rapid.T) {
 	p := m.fragment()
 	seqs := m.some(p, false, "stays in flight")
@@ -375,7 +375,7 @@ func (m *learnerModel) check(t *rapid.T) {
 				}
 			}
 			if math.Abs(float64(got[i])-want) > 1e-4 {
-				t.Fatalf("fragment %d value %d: theta is %v, A + sum q + U is %v", p, i, got[i], want)
+				t.Fatalf("fragment %d value %d: local is %v, A + sum q + U is %v", p, i, got[i], want)
 			}
 			if held := m.l.frags[p].held; held != nil && math.Abs(float64(held[i])-m.held[p][i]) > 1e-4 {
 				t.Fatalf("fragment %d value %d: %v is held, want %v", p, i, held[i], m.held[p][i])
@@ -495,7 +495,7 @@ func TestFailedAdoptionChangesNothing(t *testing.T) {
 	}
 }
 
-// Once folded, a payload is read back from the disk; a disk that fails leaves theta alone.
+// Once folded, a payload is read back from the disk; a disk that fails leaves the local parameters alone.
 func TestUnfoldReadsThePayloadBack(t *testing.T) {
 	l, local, tip, disk := oneFragment(toyParams())
 	local[0] = 1
@@ -509,14 +509,14 @@ func TestUnfoldReadsThePayloadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if local[0] != 1 {
-		t.Errorf("theta is %v: all of q left and all of it came back with the global parameters", local[0])
+		t.Errorf("the local value is %v: all of q left and all of it came back with the global parameters", local[0])
 	}
 	if err := adopt(l, tip, changed(Unfolded, d)); err == nil || local[0] != 1 {
-		t.Errorf("a missing payload: %v, theta %v", err, local[0])
+		t.Errorf("a missing payload: %v, local %v", err, local[0])
 	}
 	disk[d.Seq] = d.Payload
 	if err := adopt(l, tip, changed(Unfolded, d)); err != nil || local[0] != 1 {
-		t.Errorf("%v, theta %v: q is back and the global parameters gone", err, local[0])
+		t.Errorf("%v, local %v: q is back and the global parameters gone", err, local[0])
 	}
 }
 
@@ -538,16 +538,16 @@ func TestReturnedWorkKeepsItsBase(t *testing.T) {
 }
 
 // Two learners that fold each other's work end with the same global parameters and lose nothing: after all is
-// folded, theta is the global parameters but for rounding.
+// folded, the local parameters are the global ones but for rounding.
 func TestLearnersMeet(t *testing.T) {
 	p := toyParams()
 	p.Codec = codec.Int4
 	f := toyFragment()
 	tip := Genesis(f, vector(1, f.Len), p)
 	var learners []*Learner
-	thetas := [][]float32{make([]float32, f.Len), make([]float32, f.Len)}
-	for i := range thetas {
-		learners = append(learners, NewLearner(p, Plan{f}, thetas[i], []*Tip{tip}, nil))
+	locals := [][]float32{make([]float32, f.Len), make([]float32, f.Len)}
+	for i := range locals {
+		learners = append(learners, NewLearner(p, Plan{f}, locals[i], []*Tip{tip}, nil))
 	}
 	for round := uint32(1); round <= 8; round++ {
 		var set []Contribution
@@ -555,7 +555,7 @@ func TestLearnersMeet(t *testing.T) {
 		for i, l := range learners {
 			if round <= 3 { // then only what the codec lost is left
 				for j, x := range vector(uint64(round)*2+uint64(i), f.Len) {
-					thetas[i][j] += x
+					locals[i][j] += x
 				}
 			}
 			l.Stepped(512, []uint32{round - 1})
@@ -574,10 +574,10 @@ func TestLearnersMeet(t *testing.T) {
 			}
 		}
 	}
-	for i, local := range thetas {
+	for i, local := range locals {
 		for j, x := range local {
 			if math.Abs(float64(x-tip.Global[j])) > 1e-3 {
-				t.Fatalf("learner %d value %d: theta %v, global parameters %v", i, j, x, tip.Global[j])
+				t.Fatalf("learner %d value %d: local %v, global parameters %v", i, j, x, tip.Global[j])
 			}
 		}
 	}

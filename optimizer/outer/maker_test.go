@@ -65,8 +65,8 @@ func TestMakerFollowsH(t *testing.T) {
 	}
 }
 
-// Where learners take turns a round is a step for the share of them that answers, and a delta has room for the steps between two
-// turns. Where all answer it is a whole one.
+// Where learners publish in rotation a round is a step for the share of them that publishes, and a delta has room for the steps
+// of a rotation. Where all publish it is a whole one.
 func TestMakerFollowsTurns(t *testing.T) {
 	for _, c := range []struct {
 		h, learnersPerRound, learners int
@@ -83,14 +83,14 @@ func TestMakerFollowsTurns(t *testing.T) {
 	}
 }
 
-// A bound that no honest learner comes to: two rounds of the longest plan for each round, and a turn's worth where learners take
-// turns.
+// A bound that no honest learner comes to: two rounds of the longest plan for each round, and a rotation where learners publish in
+// rotation.
 func TestMakerBoundsThePace(t *testing.T) {
 	for h, want := range map[int]int{1: 128, 4: 32, 24: 6, 64: 2, 100: 2} {
 		pace := func(learners int) int {
 			return Spec{Fragments: 1, H: h, Learners: learners, StepTokens: 1, Budget: 1}.Params().MaxPace
 		}
-		if pace(1) != want || pace(UsualLearnersPerRound) != want || pace(UsualLearnersPerRound+1) != max(want, longestTurn) {
+		if pace(1) != want || pace(UsualLearnersPerRound) != want || pace(UsualLearnersPerRound+1) != max(want, longestRotation) {
 			t.Errorf("H %d: a pace of %d, %d and %d, want %d", h, pace(1), pace(UsualLearnersPerRound), pace(UsualLearnersPerRound+1), want)
 		}
 	}

@@ -66,7 +66,7 @@ type Params struct {
 	// WindowUnion is W_u in rounds, at least W_a: repair reconciles sets down to closed - W_u;
 	// what is older is final.
 	WindowUnion uint32
-	// LearnersPerRound is C, about how many learners answer a proposal. Cost per node grows with it.
+	// LearnersPerRound is C, about how many learners publish in a round. Cost per node grows with it.
 	LearnersPerRound int
 	// Quorum is K: with fewer deltas grace stretches to GraceMaxMs. Where K takes all learners, a round closes without one
 	// that is much slower.
@@ -152,9 +152,9 @@ const (
 // default H. So its norm is bounded by the same multiple of a usual norm for every H.
 const roomInH = 42
 
-// longestTurn is how many times the usual number of rounds a learner waits for its turn
-// at most. Learners come and go, one is fast, and rounds get longer than H steps.
-const longestTurn = 4
+// longestRotation is how many times the usual number of rounds a learner waits at most
+// until it is sampled again. Learners come and go, one is fast, and rounds get longer than H steps.
+const longestRotation = 4
 
 // paceOfPlan is how many times the steps of the longest plan count for one round: learners
 // plan up to MostH steps for thin links, and some rounds wait for a delta as long again.

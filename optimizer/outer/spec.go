@@ -13,7 +13,7 @@ type Spec struct {
 	Codec            codec.Kind // 0 = codec.Int4
 	H                int        // inner steps between two deltas; 0 = DefaultH of the codec
 	LearnersPerRound int        // learners that contribute to a round; 0 = UsualLearnersPerRound
-	Learners         int        // that the run expects: more than LearnersPerRound take turns; 0 = 1
+	Learners         int        // that the run expects: more than LearnersPerRound publish in rotation; 0 = 1
 
 	StepTokens uint64 `json:"-"` // of one step of a learner of usual speed: genesis has the batch and the context
 	Budget     uint64 // tokens
@@ -86,13 +86,13 @@ func (s Spec) Params() Params {
 	}
 	p.Eta, p.Mu = s.step()
 	p.MaxPace = s.pace(p.MostH())
-	if s.turns() > 1 {
+	if s.rotation() > 1 {
 		p.Eta *= float64(s.LearnersPerRound) / float64(s.Learners)
 	}
 	return p
 }
 
-// step is the outer rate and momentum that measured best with the run's H and codec, where all answer.
+// step is the outer rate and momentum that measured best with the run's H and codec, where all publish in every round.
 func (s Spec) step() (eta, mu float64) {
 	if s.H > noMomentumUpTo && s.Codec != codec.Sparse && !s.NoMomentum {
 		return longEta, longMu
@@ -100,33 +100,33 @@ func (s Spec) step() (eta, mu float64) {
 	return 1, 0
 }
 
-// turns is in how many rounds each learner has its turn, where more are expected than contribute to one.
+// rotation is in how many rounds each learner publishes once, where more are expected than publish in one.
 //
-// A delta of a turn has the progress of all rounds since the last one, and each round folds the mean of such deltas. So the
-// outer rate is less by the share that answers, or the model would move as many times too far as there are turns: it loses
+// A delta then has the progress of all rounds since the author's last one, and each round folds the mean of such deltas. So
+// the outer rate is less by the share that publishes, or the model would move too far by the length of the rotation: it loses
 // 17 % of its bits with four, and diverges with sixteen (testnet/lab/RESULTS.md, "Past all-to-all").
-func (s Spec) turns() int {
+func (s Spec) rotation() int {
 	return max(1, (min(s.Learners, MaxLearners)+s.LearnersPerRound-1)/s.LearnersPerRound)
 }
 
-// mostSteps gives deltas room for the steps between two turns. If more learners join than were expected, their deltas
-// are full before their turn. Then they publish out of turn, and what each node receives begins to grow with their number.
+// mostSteps gives deltas room for the steps of a rotation. If more learners join than were expected, their deltas are full
+// before they are sampled. Then they publish all the same, and what each node receives begins to grow with their number.
 // More room lets a liar claim more, so it is not made for nobody.
 func (s Spec) mostSteps() uint32 {
 	room := roomInH
-	if s.turns() > 1 {
-		room = max(room, longestTurn*s.turns())
+	if s.rotation() > 1 {
+		room = max(room, longestRotation*s.rotation())
 	}
 	return uint32(max(leastRoom, min(int64(room)*int64(s.H), MaxStepsLimit)))
 }
 
 // pace has deltas count for what honest learners can make in a round: the longest plan that is of use with the codec, twice,
-// and the rounds of a turn.
+// and the rounds of a rotation.
 func (s Spec) pace(mostH int) int {
 	most := paceOfPlan * max(s.H, mostH)
 	pace := min((most+s.H-1)/s.H, MaxPaceLimit)
-	if s.turns() > 1 {
-		pace = max(pace, longestTurn)
+	if s.rotation() > 1 {
+		pace = max(pace, longestRotation)
 	}
 	return pace
 }

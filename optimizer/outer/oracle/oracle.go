@@ -1,4 +1,4 @@
-// Package oracle computes what the theta of a learner must be, by other means than the learner. Tests and the simulator
+// Package oracle computes what the local parameters of a learner must be, by other means than the learner. Tests and the simulator
 // compare the two.
 package oracle
 
@@ -9,22 +9,22 @@ import (
 	"atoll/tensor/codec"
 )
 
-// Oracle keeps what a learner's theta must be for one fragment: theta = A + sum(s q of own deltas not folded) + U. U is
-// what steps changed, less what was published, plus what came back. Where folds come late, theta has a smaller share s
-// of what is in flight. With a sparse codec a learner moves half of what it could not publish out of theta until the
+// Oracle keeps what a learner's local parameters must be for one fragment: theta = A + sum(s q of own deltas not folded) + U. U is
+// what steps changed, less what was published, plus what came back. Where folds come late, they have a smaller share s
+// of what is in flight. With a sparse codec a learner moves half of what it could not publish out of them until the
 // next delta. An Oracle is not for concurrent use.
 type Oracle struct {
 	fragment outer.Fragment
 	sparse   bool // the codec
 	global   []float32
-	u        []float64            // that theta has
-	held     []float64            // and does not; 0 without a sparse codec
+	u        []float64            // that the local parameters have
+	held     []float64            // and lack; 0 without a sparse codec
 	own      map[uint64][]float32 // q of deltas in flight, by seq
 	folded   map[uint64][]float32
 	steps    uint64             // taken
 	left     map[uint64]uint64  // how many when a delta left
 	lag      uint64             // steps from when the last delta left that was folded until then
-	share    map[uint64]float64 // of q, that theta has while it is in flight
+	share    map[uint64]float64 // of q, that the local parameters have while it is in flight
 	was, is  []float32          // scratch
 	largest  float64            // value that took part so far: what it left of rounding stays
 }
@@ -38,7 +38,7 @@ func New(f outer.Fragment, k codec.Kind, tip *outer.Tip) *Oracle {
 	}
 }
 
-// Moved takes one step of the trainer, which changed all of theta from before to after.
+// Moved takes one step of the trainer, which changed all local parameters from before to after.
 func (o *Oracle) Moved(before, after []float32) {
 	o.steps++
 	o.fragment.Gather(before, o.was)
@@ -114,7 +114,7 @@ func (o *Oracle) Adopted(a outer.Adopt, repaired bool) {
 	}
 }
 
-// Off is the largest difference between the whole theta and its definition. Where a value
+// Off is the largest difference between the local parameters and their definition. Where a value
 // above one took part, it is in units of the largest: a liar may make values large, and
 // float32 rounds in proportion.
 func (o *Oracle) Off(local []float32) float64 {

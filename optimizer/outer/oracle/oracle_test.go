@@ -89,7 +89,7 @@ func folded(seqs []uint64) (changes []outer.Change) {
 	return changes
 }
 
-// slack is what rounding makes of theta in a few steps.
+// slack is what rounding makes of the local parameters in a few steps.
 const slack = 1e-5
 
 func (r *rig) follows() bool { return r.oracle.Off(r.local) <= slack }
@@ -111,7 +111,7 @@ func TestShadowFollowsALearner(t *testing.T) {
 			}
 			r.oracle.Returned([]uint64{second})
 			if off := r.oracle.Off(r.local); off > slack {
-				t.Fatalf("%v: theta is %g off after %d steps", k, off, r.steps)
+				t.Fatalf("%v: the local parameters are %g off after %d steps", k, off, r.steps)
 			}
 		}
 	}
@@ -122,32 +122,32 @@ func TestShadowSeesWhatIsWrong(t *testing.T) {
 	for what, wrong := range map[string]func(*rig){
 		"a value that moved by itself": func(r *rig) { r.local[7] += 1. / 64 },
 		"a step that was not taken":    func(r *rig) { r.oracle.Moved(r.local, make([]float32, len(r.local))) },
-		"a delta in flight that theta has not": func(r *rig) {
+		"a delta in flight that the local parameters lack": func(r *rig) {
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
 			for i, x := range q {
 				r.local[i] -= x
 			}
 		},
-		"what is held, in theta": func(r *rig) {
+		"what is held, in the local parameters": func(r *rig) {
 			before := slices.Clone(r.local)
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
 			copy(r.local, before)
 		},
-		"a fold that left a delta in theta": func(r *rig) {
+		"a fold that left a delta in the local parameters": func(r *rig) {
 			seq, q := r.draft()
 			r.oracle.Published(r.params, seq, q)
 			a := r.adopt(nil)
 			a.Changes = folded([]uint64{seq})
 			r.oracle.Adopted(a, false)
 		},
-		"global parameters that theta did not follow": func(r *rig) { r.adopt(nil) },
+		"global parameters that the local ones did not follow": func(r *rig) { r.adopt(nil) },
 	} {
 		r := newRig(t, codec.Sparse)
 		r.step()
 		if !r.follows() {
-			t.Fatal("theta is off before anything went wrong")
+			t.Fatal("the local parameters are off before anything went wrong")
 		}
 		if wrong(r); r.follows() {
 			t.Errorf("%s is not seen", what)

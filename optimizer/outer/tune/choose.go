@@ -96,11 +96,11 @@ func Choose(m Means) (Choice, error) {
 		return Choice{}, err
 	}
 	open := m
-	if m = m.settled(); !m.fits() {
-		m = open.withFewer().settled()
+	if m = m.completed(); !m.fits() {
+		m = open.withFewer().completed()
 	}
 	if !m.fits() {
-		return Choice{}, open.settled().tooLittle(open)
+		return Choice{}, open.completed().tooLittle(open)
 	}
 	perSweep, work, h := m.perSweep(), m.work(), m.least()
 	c := Choice{H: int(h), Codec: m.Codec, LearnersPerRound: m.LearnersPerRound, SweepSeconds: perSweep / m.BytesPerSecond}
@@ -118,15 +118,15 @@ func (m Means) withFewer() Means {
 		return m
 	}
 	for n := m.deltas(m.Learners) - 1; n >= m.LeastLearnersPerRound; n-- {
-		if m.LearnersPerRound = n; m.settled().fits() {
+		if m.LearnersPerRound = n; m.completed().fits() {
 			break
 		}
 	}
 	return m
 }
 
-// settled are the means with the codec that suits them, where it is open.
-func (m Means) settled() Means {
+// completed are the means with the codec that suits them, where it is open.
+func (m Means) completed() Means {
 	if m.Codec == 0 {
 		return m.suited()
 	}
@@ -139,7 +139,7 @@ func (m Means) suited() Means {
 	with := make([]Means, len(candidates))
 	for i, k := range candidates {
 		m.Codec = k
-		with[i] = m.settled()
+		with[i] = m.completed()
 	}
 	for i, own := range with {
 		h := own.least()
@@ -166,7 +166,7 @@ func (m Means) Int4BytesPerSecond() float64 {
 
 func (m Means) fits() bool { return m.least() <= m.most() }
 
-// perSweep is the bytes of payloads that a node receives for each H steps. Where learners answer in rotation, that is a
+// perSweep is the bytes of payloads that a node receives for each H steps. Where learners publish in rotation, that is a
 // node with no delta in the round.
 func (m Means) perSweep() float64 {
 	return float64(m.deltas(m.Learners-1)) * float64(m.Params) * BytesOf(m.Codec)
@@ -187,7 +187,7 @@ func CoreSeconds(k codec.Kind, values, deltas float64) float64 {
 	return values * (round + deltas*valueSeconds)
 }
 
-// deltas is how many a round has of so many learners: more of them take turns.
+// deltas is how many a round has of so many learners: more of them publish in rotation.
 func (m Means) deltas(learners int) int {
 	if m.LearnersPerRound > 0 {
 		return min(learners, m.LearnersPerRound)
@@ -254,7 +254,7 @@ func (m Means) tooLittle(open Means) error {
 	return fmt.Errorf("%s, %s, and %s: %s; and %s, or less with a larger batch", steps, links, limit, m.longer(), offer)
 }
 
-// fewer is what to have less of: deltas in a round, which learners who take turns do not add to.
+// fewer is what to have less of: deltas in a round, to which more learners in rotation add none.
 func (m Means) fewer() string {
 	if m.LearnersPerRound > 0 && m.Learners > m.LearnersPerRound {
 		return fmt.Sprintf("fewer sampled learners than %d", m.LearnersPerRound)
@@ -276,7 +276,7 @@ func (m Means) longer() string {
 // thinner is a hint at the codec with which the run would fit the means, if there is one.
 func (m Means) thinner() string {
 	m.Codec = 0
-	if m = m.settled(); !m.fits() {
+	if m = m.completed(); !m.fits() {
 		return ""
 	}
 	return fmt.Sprintf(", or the codec %v, whose deltas fit these links", m.Codec)

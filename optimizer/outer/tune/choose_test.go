@@ -213,7 +213,7 @@ func TestChooseTakesTheMostLearnersPerRound(t *testing.T) {
 }
 
 // Learners beyond those whose deltas a round has cost nobody anything.
-func TestChooseCountsThoseWhoAnswer(t *testing.T) {
+func TestChooseCountsThoseWhoPublish(t *testing.T) {
 	m := Means{Params: 1e6, Tensors: 20, Learners: 16, LearnersPerRound: 16, StepSeconds: 1, BytesPerSecond: 2.5e6, Codec: codec.Int4}
 	few, err := Choose(m)
 	if err != nil {
