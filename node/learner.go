@@ -233,9 +233,9 @@ func (n *node) learnerLost(err error) {
 	if errors.Is(err, external.ErrLeft) {
 		kind, remedy = "learner left", ""
 	}
-	if n.external.Owes() {
+	if n.external.Unflushed() {
 		n.replica.LearnerLost()
-		n.external.Told()
+		n.external.Accounted()
 	}
 	n.post(func(core.Time) { n.view.alarm(n, kind, "", err.Error()+"; "+next, remedy) })
 }

@@ -44,12 +44,12 @@ type Heartbeat struct {
 	Chain           Digest   `cbor:"10,keyasint"` // over the chain digests of all fragments
 	StateDigest     Digest   `cbor:"11,keyasint"` // over the state digests of all fragments
 	Capability      uint64   `cbor:"12,keyasint"` // sequence number of the newest capability record
-	TokensPerSecond float64  `cbor:"13,keyasint"` // measured of late; 0 if it does not train
+	TokensPerSecond float64  `cbor:"13,keyasint"` // measured recently; 0 if it does not train
 	Folded          uint64   `cbor:"14,keyasint"` // tokens folded, up to Closed
 	Bits            float32  `cbor:"15,keyasint"` // last live bits per byte, or per token where tokens are no bytes; 0 if there is none
 	PeriodMs        uint32   `cbor:"16,keyasint"` // its next heartbeat comes within this time
 	Paused          bool     `cbor:"17,keyasint"` // takes no steps for now, by its owner's wish
-	Upload          float64  `cbor:"18,keyasint"` // the most bytes per second that its uplink was seen to carry of late; 0 if unknown
+	Upload          float64  `cbor:"18,keyasint"` // the most bytes per second that its uplink was seen to carry recently; 0 if unknown
 	Plan            uint32   `cbor:"19,keyasint"` // inner steps that it plans for each delta; 0 for the run's H
 	Full            bool     `cbor:"20,keyasint"` // its uplink carries no more than Upload: it was full
 }

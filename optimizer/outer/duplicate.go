@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Near-duplicates. A copy has as much in common with the others as its original, so its score does not tell. But honest
+// Near-duplicates. A copy has as much in common with the others as its original, so its score does not show it. But honest
 // deltas share the gradient and no noise, and a copy shares the noise as well. With one common factor the cosine of i
 // and j is cos(i, k) cos(j, l) / cos(k, l) for all others k and l (the tetrads of Spearman). What two deltas have in
 // common beyond that is noise of the same source. Nobody has to know which of them was first: together they weigh as

@@ -28,9 +28,9 @@ func TestPlaceOf(t *testing.T) {
 			}
 		}
 	}
-	twin := ds[0]
-	twin.ID = ID{0, 1}
-	if PlaceOf(run, ds[0]).Compare(PlaceOf(run, twin)) >= 0 || PlaceOf(run, twin).Compare(PlaceOf(run, ds[0])) <= 0 {
+	other := ds[0]
+	other.ID = ID{0, 1}
+	if PlaceOf(run, ds[0]).Compare(PlaceOf(run, other)) >= 0 || PlaceOf(run, other).Compare(PlaceOf(run, ds[0])) <= 0 {
 		t.Error("two deltas of one author do not come in the order of their ids")
 	}
 	guest := ds[0]

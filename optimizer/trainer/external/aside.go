@@ -36,8 +36,8 @@ func (a aside) put(values []float32) error {
 	return err
 }
 
-// take reads what put wrote.
-func (a aside) take(values []float32) error {
+// read reads what put wrote.
+func (a aside) read(values []float32) error {
 	if _, err := a.ReadAt(tensor.Bytes(values), 0); err != nil {
 		return fmt.Errorf("read the values back that were put aside: %w", err)
 	}

@@ -62,7 +62,7 @@ type door struct {
 // openDoor begins to wait for a script.
 func openDoor(path string, log func(line string)) (*door, error) {
 	d := &door{path: path, log: log, ended: make(chan struct{}), closed: make(chan struct{})}
-	if err := d.tell(notice{}); err != nil {
+	if err := d.write(notice{}); err != nil {
 		return nil, fmt.Errorf("tell scripts of this node: %w", err)
 	}
 	go d.run()
@@ -101,7 +101,7 @@ func (d *door) wait() (*session, error) {
 	}
 	r := receive(l, token)
 	defer r.close()
-	if err := d.tell(notice{Address: l.Addr().String(), Token: token}); err != nil {
+	if err := d.write(notice{Address: l.Addr().String(), Token: token}); err != nil {
 		return nil, err
 	}
 	defer closeWhen(d.ended, l)()
@@ -109,7 +109,7 @@ func (d *door) wait() (*session, error) {
 		s, err := r.next()
 		switch {
 		case err == nil:
-			if err = d.tell(notice{Attached: s.name()}); err == nil {
+			if err = d.write(notice{Attached: s.name()}); err == nil {
 				return s, nil
 			}
 			s.kill()
@@ -168,8 +168,8 @@ func (d *door) wasTaken(s *session) bool {
 	return d.inside == s
 }
 
-// take returns the script that came, if there is one.
-func (d *door) take() *session {
+// accept returns the script that came, if there is one.
+func (d *door) accept() *session {
 	d.mu.Lock()
 	s, left := d.caller, d.left
 	if s != nil {
@@ -190,8 +190,8 @@ func (d *door) empty() bool {
 	return d.caller == nil && d.inside == nil
 }
 
-// tell replaces the file.
-func (d *door) tell(n notice) error {
+// write replaces the file.
+func (d *door) write(n notice) error {
 	b, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -227,7 +227,7 @@ func TestScriptRefusesAState(t *testing.T) {
 	if err := l.Flush(all()); !errors.Is(err, trainer.ErrLost) {
 		t.Errorf("flush: %v", err)
 	}
-	l.Told()
+	l.Accounted()
 	attached(t, l, path, "refuses a state and stays")
 	if _, err := l.Step(t.Context(), 1); err != nil || l.Steps() != 2 {
 		t.Errorf("%v after %d steps", err, l.Steps())

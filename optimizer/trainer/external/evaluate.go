@@ -42,7 +42,7 @@ const evaluateWithin = 2 * time.Minute
 // Evaluate has the learner say what given values are worth: fill writes them, and starts are the
 // places in Config.HeldOut at which rows begin. They pass through the slab, so that a learner needs no
 // second copy of its model: what it has is flushed and put aside before, and loaded again after. Params must
-// not be read meanwhile. A learner that is lost by it owes nothing, unless the disk was what failed.
+// not be read meanwhile. A learner that is lost by it has nothing unflushed, unless the disk was what failed.
 func (l *Learner) Evaluate(fill func(values []float32) error, starts []uint64) (e Evaluation, err error) {
 	if l.lost != nil {
 		return e, l.lost
@@ -60,7 +60,7 @@ func (l *Learner) Evaluate(fill func(values []float32) error, starts []uint64) (
 	if err = fill(l.slab.values); err == nil {
 		e, err = l.evaluate(starts)
 	}
-	if lost := l.aside.take(l.slab.values); lost != nil {
+	if lost := l.aside.read(l.slab.values); lost != nil {
 		return e, l.spoiled(lost)
 	}
 	if l.lost == nil && l.move("load", l.slab.whole()) == nil { // an error is what lost says
@@ -84,7 +84,7 @@ func (l *Learner) spoiled(err error) error {
 	if l.lost == nil {
 		err = l.end(err)
 	}
-	l.told = false
+	l.accounted = false
 	return err
 }
 

@@ -89,15 +89,15 @@ func TestEvaluateThatFails(t *testing.T) {
 	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) || l.Params()[5] != 1 {
 		t.Errorf("%v, value %v", err, l.Params()[5])
 	}
-	if l.Owes() || l.Flush(all()) != nil {
-		t.Errorf("it died with all flushed: owes %t, flush %v", l.Owes(), l.Flush(all()))
+	if l.Unflushed() || l.Flush(all()) != nil {
+		t.Errorf("it died with all flushed: unflushed %t, flush %v", l.Unflushed(), l.Flush(all()))
 	}
 	l = begin(t, "dies")
 	for err := error(nil); err == nil; {
 		_, err = l.Step(t.Context(), 1)
 	}
-	if !l.Owes() || l.Flush(all()) == nil {
-		t.Error("one that died in a step owes nothing")
+	if !l.Unflushed() || l.Flush(all()) == nil {
+		t.Error("one that died in a step has nothing unflushed")
 	}
 	if _, err := l.Evaluate(fillWith(3), nil); !errors.Is(err, trainer.ErrLost) {
 		t.Error(err)
@@ -141,7 +141,7 @@ func TestAsideOfAKilledNode(t *testing.T) {
 }
 
 // Values that cannot be filled in cost the evaluation alone. Those that cannot be read back cost what the learner had not
-// published: it owes them.
+// published: they are unflushed.
 func TestEvaluateOnABadDisk(t *testing.T) {
 	l := begin(t, "well")
 	if _, err := l.Step(t.Context(), 1); err != nil {
@@ -154,10 +154,10 @@ func TestEvaluateOnABadDisk(t *testing.T) {
 	if _, err := l.Step(t.Context(), 1); err != nil || l.Flush(all()) != nil || l.Params()[0] != 2 {
 		t.Errorf("%v: value %v after two steps of 1", err, l.Params()[0])
 	}
-	if _, err := l.Evaluate(func([]float32) error { return l.aside.Truncate(1) }, nil); !errors.Is(err, trainer.ErrLost) || !l.Owes() {
-		t.Errorf("%v, owes %v", err, l.Owes())
+	if _, err := l.Evaluate(func([]float32) error { return l.aside.Truncate(1) }, nil); !errors.Is(err, trainer.ErrLost) || !l.Unflushed() {
+		t.Errorf("%v, unflushed %v", err, l.Unflushed())
 	}
-	l.Told()
+	l.Accounted()
 	if err := l.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -464,10 +464,10 @@ func TestOverflowIsFound(t *testing.T) {
 	if err := l.Flush(all()); !errors.Is(err, trainer.ErrDiverged) || !errors.Is(err, trainer.ErrLost) {
 		t.Errorf("flush of infinite values: %v", err)
 	}
-	if x := l.Params()[3]; !math.IsInf(float64(x), 1) || !l.Owes() {
-		t.Errorf("value 3 is %v, owes %t: the caller sets it anew", x, l.Owes())
+	if x := l.Params()[3]; !math.IsInf(float64(x), 1) || !l.Unflushed() {
+		t.Errorf("value 3 is %v, unflushed %t: the caller sets it anew", x, l.Unflushed())
 	}
-	if l.Told(); l.Flush(all()) != nil {
+	if l.Accounted(); l.Flush(all()) != nil {
 		t.Error("once all is accounted for there is something to flush")
 	}
 }

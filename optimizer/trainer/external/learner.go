@@ -62,12 +62,12 @@ type Learner struct {
 	saved  state // the last that State returned
 	slot   int   // of the next save
 
-	door    *door // where scripts come that run already; nil where the node starts its learner
-	session *session
-	ready   answer
-	lost    error // why the learner is gone; nil while it answers
-	told    bool  // and nothing is left of it to account for
-	current bool  // the learner has taken all values from the slab
+	door      *door // where scripts come that run already; nil where the node starts its learner
+	session   *session
+	ready     answer
+	lost      error // why the learner is gone; nil while it answers
+	accounted bool  // and nothing is left of it to account for
+	current   bool  // the learner has taken all values from the slab
 }
 
 var _ trainer.Trainer = (*Learner)(nil)
@@ -101,7 +101,7 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("share values with the learner: %w", err)
 	}
-	l := &Learner{cfg: cfg, layout: LayoutDigest(cfg.Views), slab: s, rows: cfg.Rows, lost: ErrNobody, told: true}
+	l := &Learner{cfg: cfg, layout: LayoutDigest(cfg.Views), slab: s, rows: cfg.Rows, lost: ErrNobody, accounted: true}
 	if err := l.resume(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -143,13 +143,13 @@ func (l *Learner) remember(b []byte) error {
 // start meets a learner and tells it of the run.
 func (l *Learner) start(ctx context.Context) (err error) {
 	if l.door == nil && l.cfg.Slow != nil {
-		defer l.tellSlow()()
+		defer l.reportSlow()()
 	}
-	s, err := l.meet(ctx)
+	s, err := l.connect(ctx)
 	if err != nil {
 		return err
 	}
-	l.session, l.lost, l.told, l.current = s, nil, false, false
+	l.session, l.lost, l.accounted, l.current = s, nil, false, false
 	if err := l.begin(ctx); err != nil {
 		return fmt.Errorf("start the learner: %w", l.end(err))
 	}
@@ -161,8 +161,8 @@ func (l *Learner) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// tellSlow tells of a start that takes long, until stop is called.
-func (l *Learner) tellSlow() (stop func()) {
+// reportSlow reports a start that takes long, until stop is called.
+func (l *Learner) reportSlow() (stop func()) {
 	began, ended, over := time.Now(), make(chan struct{}), make(chan struct{})
 	pause := cmp.Or(l.cfg.SlowAfter, slowAfter)
 	go func() {
@@ -184,12 +184,12 @@ func (l *Learner) tellSlow() (stop func()) {
 	return func() { close(ended); <-over }
 }
 
-// meet starts the process, or takes the script that came.
-func (l *Learner) meet(ctx context.Context) (*session, error) {
+// connect starts the process, or takes the script that came.
+func (l *Learner) connect(ctx context.Context) (*session, error) {
 	if l.door == nil {
 		return start(ctx, l.cfg.Command, l.cfg.Log)
 	}
-	if s := l.door.take(); s != nil {
+	if s := l.door.accept(); s != nil {
 		return s, nil
 	}
 	return nil, ErrNobody
@@ -256,19 +256,19 @@ func (l *Learner) Restart(ctx context.Context) error {
 	if l.door == nil && l.forgets(err) {
 		err = l.start(ctx)
 	}
-	l.told = err != nil // the slab is whole, and nothing was stepped since
+	l.accounted = err != nil // the slab is whole, and nothing was stepped since
 	return err
 }
 
 // Lost is why the learner is gone, nil while it answers.
 func (l *Learner) Lost() error { return l.lost }
 
-// Owes says that a learner that is gone has stepped what the slab has not, and Told was not called since.
-func (l *Learner) Owes() bool { return l.lost != nil && !l.told }
+// Unflushed says that a learner that is gone has stepped what the slab has not, and Accounted was not called since.
+func (l *Learner) Unflushed() bool { return l.lost != nil && !l.accounted }
 
-// Told says that all is accounted for of a learner that is lost: Params are whole, and there is
+// Accounted says that all is accounted for of a learner that is lost: Params are whole, and there is
 // nothing to flush until it has stepped again.
-func (l *Learner) Told() { l.told = l.lost != nil }
+func (l *Learner) Accounted() { l.accounted = l.lost != nil }
 
 // Close ends the process, or tells the script to stop.
 func (l *Learner) Close() (err error) {
@@ -356,13 +356,13 @@ func (l *Learner) letGo() error {
 		return err
 	}
 	l.session.kill()
-	l.lost, l.told = fmt.Errorf("%s: %w", l.Name(), ErrLeft), true
+	l.lost, l.accounted = fmt.Errorf("%s: %w", l.Name(), ErrLeft), true
 	return l.lost
 }
 
 // Flush implements trainer.Trainer.
 func (l *Learner) Flush(pieces []optimizer.Span) error {
-	if l.told || l.lost == nil && !l.current {
+	if l.accounted || l.lost == nil && !l.current {
 		return nil // it has nothing that the slab has not
 	}
 	if err := l.move("flush", pieces); err != nil {
@@ -525,6 +525,6 @@ func (l *Learner) end(err error) error {
 	why := l.session.ended(err)
 	l.session.kill()
 	l.lost = fmt.Errorf("%w: %w", trainer.ErrLost, why)
-	l.told = !l.current // what it had loaded in part, or held for an evaluation, the slab has as well
+	l.accounted = !l.current // what it had loaded in part, or held for an evaluation, the slab has as well
 	return l.lost
 }

@@ -71,7 +71,7 @@ func start(ctx context.Context, command Run, log func(line string)) (*session, e
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("start the learner %q: %w; check the command of --learner", strings.Join(command.Args, " "), err)
 	}
-	s, err := p.meet(ctx, listener, token)
+	s, err := p.accept(ctx, listener, token)
 	if err != nil {
 		p.kill()
 		return nil, err
@@ -145,8 +145,8 @@ func (p *process) watch(stderr *os.File) {
 	close(p.ended)
 }
 
-// meet takes the connection of the learner, and its hello.
-func (p *process) meet(ctx context.Context, l net.Listener, token string) (*session, error) {
+// accept takes the connection of the learner, and its hello.
+func (p *process) accept(ctx context.Context, l net.Listener, token string) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWithin)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()

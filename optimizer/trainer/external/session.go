@@ -85,7 +85,7 @@ func (r *reception) accept() {
 	for {
 		conn, err := r.listener.Accept()
 		if err != nil {
-			r.tell(arrival{err: fmt.Errorf("%w: %w", errDeaf, err)})
+			r.report(arrival{err: fmt.Errorf("%w: %w", errDeaf, err)})
 			return
 		}
 		r.enter(conn)
@@ -100,13 +100,13 @@ func (r *reception) greet(conn net.Conn) {
 	if errors.Is(err, errStranger) {
 		return
 	}
-	if !r.tell(arrival{s, err}) {
+	if !r.report(arrival{s, err}) {
 		conn.Close()
 	}
 }
 
-// tell reports whether somebody has taken what it says.
-func (r *reception) tell(a arrival) bool {
+// report says whether somebody has taken an arrival.
+func (r *reception) report(a arrival) bool {
 	select {
 	case r.arrivals <- a:
 		return true
