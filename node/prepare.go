@@ -238,7 +238,7 @@ func (n *node) newTraining() *training {
 		t.trainer = n.cfg.Trainer(n.built)
 	}
 	t.saver = &saver{
-		clock: n.clock, state: n.built.SaveState, background: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, tell: n.check,
+		clock: n.clock, state: n.built.SaveState, background: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, report: n.check,
 		write: n.store.PutCheckpoint,
 	}
 	if n.external != nil {

@@ -32,7 +32,7 @@ type saver struct {
 	state      func() (io.Reader, error)    // what there is to save; a learner in another process has saved itself by then
 	write      func(state io.Reader) error  // keeps it; it may take as long as the disk does, and an error of state is its own
 	background func(write func())           // has that done on a goroutine of its own
-	tell       func(what string, err error) // what could not be saved; nil where it was
+	report     func(what string, err error) // what could not be saved; nil where it was
 
 	rest   io.Reader     // of the state that is being saved, nil if none is
 	part   *handover     // through which it goes
@@ -103,7 +103,7 @@ func (s *saver) start() {
 	state, err := s.state()
 	s.spend(began)
 	if err != nil {
-		s.tell("inner optimizer state", err)
+		s.report("inner optimizer state", err)
 		s.over()
 		return
 	}
@@ -114,7 +114,7 @@ func (s *saver) start() {
 		err := s.write(part)
 		s.spend(part.wrote)
 		if !errors.Is(err, errSaveCut) {
-			s.tell("checkpoint", err)
+			s.report("checkpoint", err)
 		}
 		s.over()
 		close(part.done)
@@ -131,7 +131,7 @@ func (s *saver) copy(b []byte) {
 		return
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		s.tell("inner optimizer state", err)
+		s.report("inner optimizer state", err)
 		s.end()
 		return
 	}

@@ -155,7 +155,7 @@ func TestSaverFails(t *testing.T) {
 			b := makeBench(t, 100*time.Millisecond, 0)
 			b.learns()
 			var told atomic.Int64
-			b.saver.tell = func(of string, err error) {
+			b.saver.report = func(of string, err error) {
 				if err == nil {
 					return
 				}

@@ -144,7 +144,7 @@ func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 			b.saves.Add(1)
 		}
 		return err
-	}, background: func(do func()) { go do() }, tell: func(_ string, err error) {
+	}, background: func(do func()) { go do() }, report: func(_ string, err error) {
 		if err != nil {
 			t.Error(err)
 		}

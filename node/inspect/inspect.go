@@ -136,7 +136,7 @@ func storedTips(ctx context.Context, dir string) (tips []*outer.Tip, err error) 
 			}
 		}
 	}
-	visit, err := f.telling(ctx, tips, nil)
+	visit, err := f.reporting(ctx, tips, nil)
 	if err != nil {
 		return nil, err
 	}

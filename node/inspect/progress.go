@@ -15,9 +15,9 @@ func WithProgress(ctx context.Context, told func(done, all uint64)) context.Cont
 	return context.WithValue(ctx, progressKey{}, told)
 }
 
-// telling is visit with the telling of progress before it, as the context has it: a replay that begins from
+// reporting is visit with a report of progress before it, as the context has it: a replay that begins from
 // these tips.
-func (f *folder) telling(ctx context.Context, start []*outer.Tip, visit func(p int, tip *outer.Tip) error) (func(p int, tip *outer.Tip) error, error) {
+func (f *folder) reporting(ctx context.Context, start []*outer.Tip, visit func(p int, tip *outer.Tip) error) (func(p int, tip *outer.Tip) error, error) {
 	told, ok := ctx.Value(progressKey{}).(func(done, all uint64))
 	if !ok {
 		return visit, nil

@@ -54,7 +54,7 @@ func Verify(ctx context.Context, dir string) (result VerifyResult, err error) {
 			return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 		}
 	}
-	visit, err := f.telling(ctx, start, v.visit)
+	visit, err := f.reporting(ctx, start, v.visit)
 	if err != nil {
 		return VerifyResult{}, fmt.Errorf("verify %s: %w", dir, err)
 	}

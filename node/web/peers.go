@@ -143,7 +143,7 @@ func (b *builder) links() {
 				continue
 			}
 			kind := p.Link
-			if kind == "" && !p.Silent() && !b.told(p.ID) {
+			if kind == "" && !p.Silent() && !b.known(p.ID) {
 				kind = LinkHeard
 			}
 			pair := [2]int{min(from, to), max(from, to)}
@@ -158,8 +158,8 @@ func (b *builder) links() {
 	slices.SortFunc(b.view.Links, func(x, y LinkView) int { return cmp.Or(x.A-y.A, x.B-y.B) })
 }
 
-// told says whether a peer's own status is known, so that its links are.
-func (b *builder) told(id string) bool {
+// known says whether a peer's own status is known, so that its links are.
+func (b *builder) known(id string) bool {
 	return slices.ContainsFunc(b.world.Nodes, func(n Node) bool { return n.Status.Self == id })
 }
 

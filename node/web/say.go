@@ -11,9 +11,9 @@ import (
 	"atoll/node/status"
 )
 
-// say puts the state of the run into one plain sentence, and one more that says what
+// headline puts the state of the run into one plain sentence, and one more that says what
 // it means.
-func (b *builder) say() {
+func (b *builder) headline() {
 	s := b.lead.Status
 	b.view.State = s.State
 	groups := b.groups()
@@ -22,34 +22,34 @@ func (b *builder) say() {
 	case s.Finished:
 		b.finished(s)
 	case b.lead.End != "":
-		b.tell(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
+		b.show(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "joining":
-		b.tell(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
+		b.show(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
 	case s.State == status.Paused:
-		b.tell(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
+		b.show(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
 	case len(groups) > 1:
-		b.tell(ToneWarn, "parted", fmt.Sprintf("The network is in %d parts, and each trains on.", len(groups)),
+		b.show(ToneWarn, "parted", fmt.Sprintf("The network is in %d parts, and each trains on.", len(groups)),
 			b.groupText(groups)+". They merge what they learned when they meet again.")
 	case silent > 0:
-		b.tell(ToneWarn, s.State, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
+		b.show(ToneWarn, s.State, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
 	case s.State == "observing":
-		b.tell(ToneGood, s.State, "This node holds and serves the model. It does not train.", b.progressText(s))
+		b.show(ToneGood, s.State, "This node holds and serves the model. It does not train.", b.progressText(s))
 	case s.State == "stopped":
-		b.tell(ToneGood, "ending", "All tokens are trained. The last deltas are being folded.", sentence(s.Stage))
+		b.show(ToneGood, "ending", "All tokens are trained. The last deltas are being folded.", sentence(s.Stage))
 	default:
-		b.tell(ToneGood, s.State, b.trainingText(), b.progressText(s))
+		b.show(ToneGood, s.State, b.trainingText(), b.progressText(s))
 	}
 	if b.grave {
 		b.view.Tone = ToneBad
 	}
 }
 
-func (b *builder) tell(tone, state, headline, detail string) {
+func (b *builder) show(tone, state, headline, detail string) {
 	b.view.Tone, b.view.State, b.view.Headline, b.view.Detail = tone, state, headline, detail
 }
 
 func (b *builder) finished(s status.Snapshot) {
-	b.tell(ToneGood, "finished", "The run is finished.", fmt.Sprintf("%s tokens are folded into the model.", big(float64(s.TokensFolded))))
+	b.show(ToneGood, "finished", "The run is finished.", fmt.Sprintf("%s tokens are folded into the model.", big(float64(s.TokensFolded))))
 	if s.Agreed {
 		b.view.Detail += " Every live node holds the same bits."
 	}

@@ -198,7 +198,7 @@ func viewOf(w World, rates meter, now time.Time) View {
 	b.curve()
 	b.account()
 	b.events()
-	b.say()
+	b.headline()
 	return b.view
 }
 
