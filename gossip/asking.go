@@ -20,7 +20,7 @@ func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && no
 
 // patience is how long a source of w may take: it may park the request for wait, and then
 // sends for transfer, with all that was asked of it before.
-func (p *pull) patience(w *want, s *source, q *peer) (wait, transfer int64) {
+func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)
 	bytes := q.pull.bytes + size
 	transfer = min(q.expected().transferMs(bytes)<<q.pull.late, deadlineMaxMs)
@@ -54,8 +54,8 @@ func (q *peer) claims() bool { return q.heartbeat != nil && q.heartbeat.Upload >
 func (p *pull) ask(w *want, s *source) {
 	q := p.peers.find(s.id)
 	size, from := int(w.header.Header.Size), s.id
-	wait, transfer := p.patience(w, s, q)
-	if !w.asked && !w.probe {
+	wait, transfer := p.timeouts(w, s, q)
+	if !w.asked && !w.speculative {
 		w.until = p.now + max(wantTtlMs, wantAsks*(wait+2*transfer)) // one that waited for its turn has as long as any
 	}
 	w.asked = true
@@ -125,8 +125,8 @@ func (p *pull) fly(w *want, s *source, q *peer, n int) {
 	q.pull.bytes += n * int(w.header.Header.Size)
 	p.bytes += n * int(w.header.Header.Size)
 	p.flying += n
-	if w.probe {
-		p.probes += n
+	if w.speculative {
+		p.speculative += n
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *snapshot) attestGenesis() {
 func (s *snapshot) attesters(source wire.PeerID) []*peer {
 	var out []*peer
 	for _, p := range s.peers.list {
-		if p.id != source && s.mayDonate(p) {
+		if p.id != source && s.isSource(p) {
 			out = append(out, p)
 		}
 	}
@@ -192,7 +192,7 @@ func (s *snapshot) verdict(known int) string {
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
 	if p := s.peers.find(s.source); p != nil {
-		p.snapshot.badTips++
+		p.snapshot.badSnapshots++
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)

@@ -86,7 +86,7 @@ func (b *blobs) choose(d wire.Digest, parts wire.PartSet) (index int) {
 }
 
 // HoldBlob says that this node has a blob whole, verified: it gives it from now on.
-func (c *Core) HoldBlob(now Time, blob Blob) {
+func (c *Core) KeepBlob(now Time, blob Blob) {
 	c.at(now)
 	all := wire.AllParts(wire.PartCount(blob.Size))
 	c.blobs.held[blob.Digest] = all
@@ -96,7 +96,7 @@ func (c *Core) HoldBlob(now Time, blob Blob) {
 }
 
 // HoldParts says that this node has parts of a blob from an earlier process.
-func (c *Core) HoldParts(now Time, d wire.Digest, parts wire.PartSet) {
+func (c *Core) KeepParts(now Time, d wire.Digest, parts wire.PartSet) {
 	c.at(now)
 	c.blobs.held[d] = parts
 }

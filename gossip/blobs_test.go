@@ -101,7 +101,7 @@ func (n *node) holds(f files, which ...int) {
 		b := f.list[i]
 		n.content.bytes[b.Digest], n.content.trees[b.Digest] = f.bytes[b.Digest], f.trees[b.Digest]
 		n.content.has[b.Digest] = wire.AllParts(wire.PartCount(b.Size))
-		n.core.HoldBlob(n.w.now, b)
+		n.core.KeepBlob(n.w.now, b)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestBlobsComeInSpiteOfFaults(t *testing.T) {
 	for name, spoil := range map[string]func(w *world, f files){
 		"one lies":    func(w *world, _ files) { w.nodes[0].content.wrong = true },
 		"one is mute": func(w *world, _ files) { w.nodes[0].ignores = wire.GetPart },
-		"one rests":   func(w *world, _ files) { w.nodes[0].do(func() { w.nodes[0].core.Rest(w.now, true) }) },
+		"one rests":   func(w *world, _ files) { w.nodes[0].do(func() { w.nodes[0].core.Pause(w.now, true) }) },
 		"one lost them": func(w *world, f files) {
 			w.nodes[0].content.lost = map[wire.Digest]bool{f.list[0].Digest: true, f.list[1].Digest: true}
 		},
@@ -269,7 +269,7 @@ func TestPartsOfAnEarlierProcess(t *testing.T) {
 	w.nodes[0].holds(f, 0)
 	n, b := w.nodes[1], f.list[0]
 	n.content.bytes[b.Digest], n.content.trees[b.Digest], n.content.has[b.Digest] = bytes.Clone(f.bytes[b.Digest]), f.trees[b.Digest], setOf(0, 3)
-	n.core.HoldParts(w.now, b.Digest, setOf(0, 3))
+	n.core.KeepParts(w.now, b.Digest, setOf(0, 3))
 	n.wantsBlobs(f.list)
 	if !w.runUntilTrue(w.now+60_000, func() bool { return n.got(f, f.list) }) {
 		t.Fatal("the rest never came")
@@ -299,7 +299,7 @@ func TestBlobsNotWantedAnyMore(t *testing.T) {
 // While rounds are made, payloads leave before parts; see maxChunksBeside.
 func TestPartsLeaveBesidePayloads(t *testing.T) {
 	a := newAlone()
-	a.core.HoldBlob(0, Blob{wire.Digest{1}, 8 * wire.PartSize})
+	a.core.KeepBlob(0, Blob{wire.Digest{1}, 8 * wire.PartSize})
 	id := a.hold(9, 1, 5000)
 	a.ask(7, 50, payloadRequest(id, 0))
 	var handles []uint64

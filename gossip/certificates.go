@@ -67,7 +67,7 @@ func (c *certificates) askOn(from wire.PeerID) {
 	c.waiting[from] = nil
 	c.call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
 		if err == nil {
-			err = c.take(body, q, c.cfg.Members.Add)
+			err = c.accept(body, q, c.cfg.Members.Add)
 			if err != nil {
 				c.misbehaved(from, err.Error())
 			}
@@ -114,7 +114,7 @@ func (c *certificates) forget() {
 
 // take keeps the certificates of an answer, by the table's Add or AddHeld. The error is for one that no
 // honest peer gives.
-func (c *certificates) take(body []byte, q wire.Request, add func(member.Certificate) (bool, error)) error {
+func (c *certificates) accept(body []byte, q wire.Request, add func(member.Certificate) (bool, error)) error {
 	list, err := wire.DecodeCertificates(body)
 	if err != nil {
 		return err

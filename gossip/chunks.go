@@ -29,11 +29,11 @@ type transfer struct {
 
 // snapshotPeer is what snapshot knows of a peer.
 type snapshotPeer struct {
-	calls    int  // chunks asked of it
-	lastAt   Time // when its last chunk came, or the first was asked for
-	after    Time // no chunk before: it was busy
-	measured bool // its rate was, by a chunk
-	badTips  int  // how often its tips were refused or spoken against
+	calls        int  // chunks asked of it
+	lastAt       Time // when its last chunk came, or the first was asked for
+	after        Time // no chunk before: it was busy
+	measured     bool // its rate was, by a chunk
+	badSnapshots int  // how often its tips were refused or spoken against
 }
 
 // holding names the tip of one fragment at one peer.
@@ -94,7 +94,7 @@ func (s *snapshot) begin() {
 	t.renewal.next(s.now, t)
 	s.event(EventSnapshot, s.source, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
 	s.emit(Fetching{At: s.resume})
-	s.donates(s.source, s.manifest)
+	s.recordChunks(s.source, s.manifest)
 	s.pump()
 }
 
@@ -155,7 +155,7 @@ func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 
 // donates notes which chunks a peer can give: those that its own tips of the
 // same rounds begin with.
-func (s *snapshot) donates(id wire.PeerID, m wire.Manifest) {
+func (s *snapshot) recordChunks(id wire.PeerID, m wire.Manifest) {
 	useful := false
 	for f, fm := range s.manifest.Fragments {
 		n := sameChunks(fm, m.Fragments[f])
@@ -190,7 +190,7 @@ func (s *snapshot) recruit() {
 	for _, p := range s.peers.list {
 		useful, asked := s.transfer.recruits[p.id]
 		switch {
-		case !s.mayDonate(p):
+		case !s.isSource(p):
 		case useful:
 			sources++
 		case !asked:
@@ -202,7 +202,7 @@ func (s *snapshot) recruit() {
 		return bytes.Compare(a[:], b[:])
 	})
 	for _, p := range others[:min(len(others), max(0, maxSources-sources))] {
-		s.askTips(p)
+		s.askSnapshot(p)
 	}
 }
 
@@ -212,12 +212,12 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 }
 
 // askTips asks a peer to donate as well.
-func (s *snapshot) askTips(p *peer) {
+func (s *snapshot) askSnapshot(p *peer) {
 	s.transfer.recruits[p.id] = true
 	s.askMore(p, s.resume, func(m wire.Manifest, err error) {
 		s.transfer.recruits[p.id] = false
 		if err == nil {
-			s.donates(p.id, m)
+			s.recordChunks(p.id, m)
 		}
 		s.pump()
 	})
@@ -226,7 +226,7 @@ func (s *snapshot) askTips(p *peer) {
 // askMore asks a peer for tips beside those that are fetched. Nothing comes of an answer to an earlier attempt.
 func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
-	s.call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
+	s.call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
@@ -248,7 +248,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose snapshot sources all have enough to do
-	room := s.disk.takes(s.now, s.mostCalls()) - s.flying()
+	room := s.disk.allows(s.now, s.mostCalls()) - s.flying()
 	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
@@ -315,12 +315,12 @@ func (p *peer) chunksAhead() int {
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.patience(p)
+	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.chunkTimeout(p)
 }
 
 // patience is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
 // where the link of this node is the thin one.
-func (s *snapshot) patience(p *peer) int64 {
+func (s *snapshot) chunkTimeout(p *peer) int64 {
 	chunks := 1
 	if p.guessed() {
 		chunks = s.senders()
@@ -366,7 +366,7 @@ func (s *snapshot) still() bool {
 	long := int64(progressMs)
 	for _, f := range s.chunkCalls {
 		if s.comes(f.by) {
-			long = max(long, s.patience(f.by))
+			long = max(long, s.chunkTimeout(f.by))
 		}
 	}
 	return s.now > s.transfer.progress+long
@@ -524,7 +524,7 @@ func (d *diskPause) worked() { d.fits = min(2*d.fits, maxWants) }
 
 // takes is how many requests may be in flight, at most of them on a disk that is
 // well.
-func (d *diskPause) takes(now Time, most int) int {
+func (d *diskPause) allows(now Time, most int) int {
 	switch {
 	case now < d.until:
 		return 0

@@ -137,11 +137,11 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 	a.fails(q[0], wire.NotFound)
 	next := a.header(1, 3, 1)
 	a.brought(1, next)
-	if w := a.core.pull.byID[next.Header.ID(a.run)]; !w.probe || w.strange {
+	if w := a.core.pull.byID[next.Header.ID(a.run)]; !w.speculative || w.strange {
 		t.Errorf("its next: %+v", w)
 	}
-	a.core.Settle(a.now, next.Header.ID(a.run), nil)
-	if a.core.pull.owes(wire.PeerID{1}) {
+	a.core.Complete(a.now, next.Header.ID(a.run), nil)
+	if a.core.pull.failing(wire.PeerID{1}) {
 		t.Error("it owes something after a payload came")
 	}
 }
@@ -246,7 +246,7 @@ func TestAnotherSourceIsAskedBeside(t *testing.T) {
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Folded = uint64(id) })
 	}
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	first := questions(t, a.core.Effects(), wire.GetManifest)
 	if len(first) != 1 || first[0].to != 3 {
 		t.Fatalf("asks %+v", first)
@@ -311,7 +311,7 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 	a := begunWith()
 	asks := func(id wire.PeerID) bool {
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.peers.find(id)) != nil
 	}
 	for i := range uint32(2 * maxChunkAskers) {
 		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
@@ -339,7 +339,7 @@ func TestMembersTakeTurns(t *testing.T) {
 	asks := func(i int) bool {
 		id := wire.PeerID{byte(i + 1)}
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.donate.asker(a.core.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.peers.find(id)) != nil
 	}
 	for i := range maxChunkAskers {
 		if !asks(i) {
@@ -362,7 +362,7 @@ func TestStrangersAnswersLeaveRoom(t *testing.T) {
 	places := func(id wire.PeerID) (bytes int) {
 		a.core.Step(a.now, PeerUp{Peer: id})
 		p := a.core.peers.find(id)
-		for a.core.serve.place(reply{to: p, bytes: wire.ChunkSize}) {
+		for a.core.serve.admit(reply{to: p, bytes: wire.ChunkSize}) {
 			bytes += wire.ChunkSize
 		}
 		return bytes

@@ -72,7 +72,7 @@ func (r *repair) compareNext(s *session) {
 		if len(s.ranges) > 0 {
 			r.compareNext(s)
 		} else {
-			r.probe(s)
+			r.askBases(s)
 		}
 		return nil
 	})
@@ -104,7 +104,7 @@ func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
 
 // probe asks for the peer's chain digests at its own bases, where those
 // differ from this node's, so that both sides decide on the same facts.
-func (r *repair) probe(s *session) {
+func (r *repair) askBases(s *session) {
 	var ranges []wire.Range
 	for f := range s.fragments {
 		c := &s.fragments[f]

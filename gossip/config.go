@@ -29,7 +29,7 @@ type Config struct {
 	WindowUnion    uint32 // W_u: rounds behind closed that repair reconciles; default 256
 	MaxPayload     uint32 // bytes of the largest payload of the run; default wire.MaxPayload
 	MaxTip         uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
-	Tips           uint64 // bytes of all tips of the run together, which a snapshot source hashes for a manifest; 0 for next to none
+	SnapshotBytes  uint64 // bytes of all tips of the run together, which a snapshot source hashes for a manifest; 0 for next to none
 	SweepMs        int64  // what links take for the deltas of all fragments of all other learners, as the run was made; 0 if that is short
 	TargetPeers    int    // connections that the peer list dials for; default 12
 
@@ -169,19 +169,19 @@ type SelfState struct {
 	Upload          float64 // the most bytes per second that the own uplink was seen to carry of late, 0 if unknown
 	Full            bool    // it carries no more than that
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
-	Unsettled       bool    // something is left to publish or to fold
-	Unmet           bool    // its link names peers, and nothing of anybody has reached it yet
+	Unfinished      bool    // something is left to publish or to fold
+	Unreached       bool    // its link names peers, and nothing of anybody has reached it yet
 }
 
 // lag is how many rounds behind closed the digests of a heartbeat are: deltas of
 // the last two rounds are still on their way while the run trains, and until
 // the last ones are folded.
 func (s SelfState) lag() uint8 {
-	if s.State == wire.Stopped && !s.Unsettled || s.State == wire.Leaving {
+	if s.State == wire.Stopped && !s.Unfinished || s.State == wire.Leaving {
 		return 0
 	}
 	return 2
 }
 
 // watches reports whether this is an observer that has nothing left to fold.
-func (s SelfState) watches() bool { return s.State == wire.Observing && !s.Unsettled }
+func (s SelfState) watches() bool { return s.State == wire.Observing && !s.Unfinished }

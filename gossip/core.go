@@ -53,10 +53,10 @@ func New(cfg Config, chain Chain) *Core {
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
-	c.pull.settled = c.settled
+	c.pull.completed = c.completed
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
 	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, peerList: &c.peerList, blobs: &c.blobs, joining: c.joining, heartbeats: &c.heartbeats}
-	c.serve.donate = donate{env: e, serve: &c.serve}
+	c.serve.chunkQueue = chunkQueue{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
 }
@@ -148,7 +148,7 @@ var (
 //     and catches up, without.
 //   - any other error: its payload has the right hash and does not decode. It is
 //     neither served nor fetched again, and its author is marked.
-func (c *Core) Settle(now Time, id wire.Digest, err error) {
+func (c *Core) Complete(now Time, id wire.Digest, err error) {
 	c.at(now)
 	switch {
 	case err == nil:
@@ -175,18 +175,18 @@ func (c *Core) invalid(id wire.Digest, reason string) {
 
 // settled tells those that wait for a payload that this node has it, or that it is
 // not going to.
-func (c *Core) settled(id wire.Digest, how outcome) {
+func (c *Core) completed(id wire.Digest, how outcome) {
 	if how != held {
 		c.serve.missing(id)
 	}
-	c.repair.settled(id, how)
+	c.repair.completed(id, how)
 }
 
 // FetchTips begins to fetch a snapshot: from a peer named in the link if one
 // is connected, else from the one with the most folded tokens. It goes on,
 // from one snapshot source to the next, until a Snapshot effect or CancelFetch; in a node
 // that is past joining, until every snapshot source was asked once.
-func (c *Core) FetchTips(now Time) {
+func (c *Core) FetchSnapshot(now Time) {
 	c.at(now)
 	c.snapshot.fetch(wire.PeerID{}, false)
 }
@@ -211,7 +211,7 @@ func (c *Core) Installed(now Time, common []uint32, err error) {
 	case err == nil:
 		c.heartbeats.rebase(common)
 		c.snapshot.installed()
-		c.history.taken()
+		c.history.installed()
 	case errors.Is(err, ErrNotStored):
 		c.snapshot.notStored()
 	default:

@@ -37,7 +37,7 @@ type (
 	}
 
 	// Seek looks for peers of the run where all runs meet. What is found comes as Hinted.
-	Seek struct{}
+	Discover struct{}
 
 	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
 	// that until Release or the connection is gone. Reserved says what came of it.
@@ -267,7 +267,7 @@ func (Publish) effect()           {}
 func (Call) effect()              {}
 func (Hangup) effect()            {}
 func (Dial) effect()              {}
-func (Seek) effect()              {}
+func (Discover) effect()          {}
 func (Reserve) effect()           {}
 func (Release) effect()           {}
 func (Keep) effect()              {}

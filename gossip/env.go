@@ -22,7 +22,7 @@ type env struct {
 	lastID  uint64
 	took    int64 // ms from first to last byte of the answer that is being taken, 0 if unknown
 	period  int64 // own heartbeat period in ms, as of the last tick
-	resting bool  // nothing heavy is asked for or given: see Core.Rest
+	paused  bool  // nothing heavy is asked for or given: see Core.Rest
 	moves   bool  // addresses change while nodes run, as on the internet
 }
 
@@ -86,7 +86,7 @@ func (e *env) call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, don
 
 // hangUp ends a call that nobody needs the answer of.
 func (e *env) hangUp(id uint64) {
-	if c, ok := e.take(id); ok {
+	if c, ok := e.finish(id); ok {
 		e.emit(Hangup{ID: id})
 		c.done(nil, errHungUp)
 	}
@@ -101,7 +101,7 @@ func openAnswer(b []byte, max int, err error) ([]byte, error) {
 
 // answered hands an answer to the machine that made the call. A late one is ignored.
 func (e *env) answered(id uint64, b []byte, err error) {
-	c, ok := e.take(id)
+	c, ok := e.finish(id)
 	if !ok {
 		return
 	}
@@ -112,7 +112,7 @@ func (e *env) answered(id uint64, b []byte, err error) {
 }
 
 // take forgets a call and returns it.
-func (e *env) take(id uint64) (c call, ok bool) {
+func (e *env) finish(id uint64) (c call, ok bool) {
 	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
 		return cmp.Compare(c.id, id)
 	})

@@ -11,10 +11,10 @@ import (
 type course uint8
 
 const (
-	reconcile course = iota // set union mends it
-	takeTips                // this node takes the peer's tips, all fragments
-	giveTips                // the peer takes this node's tips; its deltas are still reconciled
-	hold                    // neither: the peer's chain is lost, or its lead is one peer's word
+	reconcile    course = iota // set union mends it
+	takeSnapshot               // this node takes the peer's tips, all fragments
+	giveSnapshot               // the peer takes this node's tips; its deltas are still reconciled
+	wait                       // neither: the peer's chain is lost, or its lead is one peer's word
 )
 
 // decision is a course and, if it is not plain union, why.
@@ -66,23 +66,23 @@ func (r *repair) judge(s *session) decision {
 	case r.crossed(s.peer, at[before], at[behind]):
 		return r.byTokens(s.peer)
 	case !r.believed(s):
-		return decision{hold, "claims a base ahead of this node's, and neither the link nor most live peers confirm it"}
+		return decision{wait, "claims a base ahead of this node's, and neither the link nor most live peers confirm it"}
 	case at[before] > 0 && take > 0 && !r.followed(): // the peer would hold, as long as it has less
-		return decision{takeTips, "most peers would not believe the base of this node"}
+		return decision{takeSnapshot, "most peers would not believe the base of this node"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
 	case at[behind] > 0 || take > 0 && r.loses(s.peer):
-		return decision{takeTips, "the peer can refold the fork and this node cannot"}
+		return decision{takeSnapshot, "the peer can refold the fork and this node cannot"}
 	case take > 0:
-		return decision{giveTips, "this node cannot refold the fork, the peer can, and the chain of the peer does not win"}
+		return decision{giveSnapshot, "this node cannot refold the fork, the peer can, and the chain of the peer does not win"}
 	case at[before] > 0 && !r.followed():
-		return decision{takeTips, "most peers would not believe the base of this node"}
+		return decision{takeSnapshot, "most peers would not believe the base of this node"}
 	case at[before] == 0 && give > 0 && s.peer.repair.spent >= spentRepairs && r.loses(s.peer):
-		return decision{takeTips, "the peer folded more, and its deltas cannot be fetched any more"}
+		return decision{takeSnapshot, "the peer folded more, and its deltas cannot be fetched any more"}
 	case give > 0:
-		return decision{giveTips, "this node can refold the fork and the peer cannot"}
+		return decision{giveSnapshot, "this node can refold the fork and the peer cannot"}
 	case !r.snapshot.fresh() && r.farBehind(s):
-		return decision{takeTips, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
+		return decision{takeSnapshot, fmt.Sprintf("more than %d rounds behind", r.cfg.WindowAccept/2)}
 	}
 	return decision{course: reconcile}
 }
@@ -182,13 +182,13 @@ func (r *repair) followed() bool {
 func (r *repair) byTokens(p *peer) decision {
 	mine, theirs := r.heartbeats.said, p.heartbeat
 	if mine == nil || theirs == nil {
-		return decision{hold, "fork, and no heartbeat yet to compare"}
+		return decision{wait, "fork, and no heartbeat yet to compare"}
 	}
 	reason := fmt.Sprintf("fork below the windows: %d tokens folded here, %d there", mine.Folded, theirs.Folded)
 	if r.loses(p) {
-		return decision{takeTips, reason}
+		return decision{takeSnapshot, reason}
 	}
-	return decision{hold, reason}
+	return decision{wait, reason}
 }
 
 // loses reports whether the chain in the peer's last heartbeat wins over the chain in this
@@ -205,7 +205,7 @@ func (r *repair) loses(p *peer) bool {
 	if cmp.Or(cmp.Compare(mine.Folded, theirs.Folded), theirs.Chain.Compare(mine.Chain)) >= 0 {
 		return false
 	}
-	return mine.Lag == 0 || theirs.Lag == 0 || r.outdone(p)
+	return mine.Lag == 0 || theirs.Lag == 0 || r.behindInTokens(p)
 }
 
 // outdone reports whether the chain of a peer that trains, and shows more tokens, really
@@ -219,7 +219,7 @@ func (r *repair) loses(p *peer) bool {
 //     when it had closed what a heartbeat of the peer shows, with that heartbeat. If it has yet to
 //     close that it keeps the heartbeat: of two nodes that go on side by side each may always
 //     be the later one in some fragment.
-func (r *repair) outdone(p *peer) bool {
+func (r *repair) behindInTokens(p *peer) bool {
 	mine, theirs := r.heartbeats.said, p.heartbeat
 	if r.soon() < theirs.Folded {
 		return true

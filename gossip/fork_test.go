@@ -99,14 +99,14 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 			sa.peer.repair.spent, sb.peer.repair.spent = spentRepairs, spentRepairs
 		}
 		da, db := a.repair.judge(sa), b.repair.judge(sb)
-		if da.course == takeTips && db.course == takeTips {
+		if da.course == takeSnapshot && db.course == takeSnapshot {
 			t.Fatalf("both take tips: %v and %v", da, db)
 		}
-		stuck := func(c course) bool { return c == giveTips || c == hold }
-		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameTips(ca, cb) {
+		stuck := func(c course) bool { return c == giveSnapshot || c == wait }
+		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameSnapshot(ca, cb) {
 			t.Fatalf("nobody takes tips: %v and %v", da, db)
 		}
-		if da.course == reconcile && db.course != reconcile && db.course != takeTips {
+		if da.course == reconcile && db.course != reconcile && db.course != takeSnapshot {
 			t.Fatalf("one reconciles, the other waits: %v and %v", da, db)
 		}
 	})
@@ -273,7 +273,7 @@ func TestChoicesHaveNoCycle(t *testing.T) {
 			a, b := newSide(t, chains[i]), newSide(t, chains[j])
 			s := a.compares(b)
 			s.peer.repair.spent = spentRepairs
-			return a.repair.judge(s).course == takeTips
+			return a.repair.judge(s).course == takeSnapshot
 		}
 		if takes(0, 1) && takes(1, 2) && takes(2, 0) || takes(1, 0) && takes(2, 1) && takes(0, 2) {
 			t.Fatal("three nodes take tips of each other in a circle")
@@ -281,7 +281,7 @@ func TestChoicesHaveNoCycle(t *testing.T) {
 	})
 }
 
-func sameTips(a, b *fakeChain) bool {
+func sameSnapshot(a, b *fakeChain) bool {
 	for f := range a.closed {
 		x, _ := a.ChainDigest(f, a.closed[f])
 		y, _ := b.ChainDigest(f, b.closed[f])

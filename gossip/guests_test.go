@@ -75,7 +75,7 @@ func specGuestCloses(t *testing.T, _ *spectest.Spec) {
 	})
 	h := a.signed(9, 1)
 	e = append(e, a.answer(questions(t, e, wire.GetHeaders)[0], wire.EncodeHeaders([]wire.SignedHeader{h}))...)
-	a.core.Settle(a.now, h.Header.ID(a.run), nil)
+	a.core.Complete(a.now, h.Header.ID(a.run), nil)
 	if e = append(e, a.core.Effects()...); count[CatchUp](e) != 0 || count[Offer](e) != 1 {
 		t.Errorf("%v", e)
 	}
@@ -88,7 +88,7 @@ func specGuestSources(t *testing.T, _ *spectest.Spec) {
 		if a.core.cfg.Trusted = ids; guest {
 			a.guests(t, ids)
 		}
-		a.core.FetchTips(a.now)
+		a.core.FetchSnapshot(a.now)
 		if asked := len(questions(t, a.core.Effects(), wire.GetManifest)) > 0; asked == guest {
 			t.Errorf("a guest %v: asked %v", guest, asked)
 		}
@@ -332,7 +332,7 @@ func TestJoinerAmongGuests(t *testing.T) {
 	for guests := range 3 {
 		a, ids := joins(1, 2)
 		a.guests(t, ids[:guests], ids[guests:]...)
-		a.core.FetchTips(a.now)
+		a.core.FetchSnapshot(a.now)
 		if text, _ := a.core.JoinPhase(); strings.Contains(text, "waits for a member") != (guests == 2) {
 			t.Errorf("with %d guests of 2 peers: says %q", guests, text)
 		}

@@ -26,10 +26,10 @@ const (
 
 // meet classes a verified header, remembers it and turns a second one for a
 // slot into equivocation proof.
-func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
+func (h *headers) classify(s *wire.SignedHeader) (wire.Digest, verdict) {
 	id := s.Header.ID(h.cfg.Run)
 	if h.seen.find(id) != nil {
-		return id, h.settled(id, s)
+		return id, h.repeated(id, s)
 	}
 	if reason := h.unfit(s.Header); reason != "" {
 		h.misbehaved(s.Header.Author, reason)
@@ -48,7 +48,7 @@ func (h *headers) meet(s *wire.SignedHeader) (wire.Digest, verdict) {
 }
 
 // settled tells a header met before from the second of a pair met before.
-func (h *headers) settled(id wire.Digest, s *wire.SignedHeader) verdict {
+func (h *headers) repeated(id wire.Digest, s *wire.SignedHeader) verdict {
 	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id && !s.Header.Revocation() && h.cfg.Members.Binds(s.Header) {
 		return conflict
 	}

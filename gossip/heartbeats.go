@@ -230,7 +230,7 @@ func newer(a, b *wire.Heartbeat) bool {
 // names. Not being able to counts as unequal. A peer that is joining, leaving or
 // paused says nothing about the run, and one that rests does not look.
 func (b *heartbeats) compare(p *peer) {
-	if b.resting || !b.live(p) {
+	if b.paused || !b.live(p) {
 		return
 	}
 	rounds := lagged(p.heartbeat.Closed, p.heartbeat.Lag)

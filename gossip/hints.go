@@ -12,12 +12,12 @@ import (
 // to look for more.
 type hints struct {
 	*env
-	peerList *peerList
-	list     []hint
-	nextDial Time
-	nextSeek Time
-	pauseMs  int64 // after the last search of a node that has nobody
-	lonely   bool  // had nobody as of the last tick
+	peerList      *peerList
+	list          []hint
+	nextDial      Time
+	nextDiscovery Time
+	pauseMs       int64 // after the last search of a node that has nobody
+	lonely        bool  // had nobody as of the last tick
 }
 
 // hint is one of them.
@@ -56,7 +56,7 @@ func (h *hints) tick() {
 		return h.connectedTo(x.peer) || x.tries >= maxHintTries && h.now >= x.dial.after
 	})
 	h.dial()
-	h.seek()
+	h.discover()
 }
 
 // dial tries the first hint that is due, one after the other at the pace of the peer list.
@@ -79,21 +79,21 @@ func (h *hints) dial() {
 
 // seek looks for peers where it is time. On one network nobody has to: all are found by
 // multicast or by the peer list.
-func (h *hints) seek() {
+func (h *hints) discover() {
 	if !h.peerList.moves {
 		return
 	}
 	have := h.peerList.connections()
 	if lonely := have == 0; lonely != h.lonely {
-		h.lonely, h.pauseMs = lonely, seekFirstMs
-		h.nextSeek = h.now + h.pause(have)
+		h.lonely, h.pauseMs = lonely, discoverFirstMs
+		h.nextDiscovery = h.now + h.pause(have)
 	}
-	if h.now < h.nextSeek {
+	if h.now < h.nextDiscovery {
 		return
 	}
-	h.emit(Seek{})
-	h.pauseMs = min(2*h.pauseMs, seekMaxMs)
-	h.nextSeek = h.now + h.pause(have)
+	h.emit(Discover{})
+	h.pauseMs = min(2*h.pauseMs, discoverMaxMs)
+	h.nextDiscovery = h.now + h.pause(have)
 }
 
 // pause is the time before the next search of a node with so many connections.
@@ -102,7 +102,7 @@ func (h *hints) pause(have int) int64 {
 	case have == 0:
 		return h.pauseMs
 	case have < wantNeighbours:
-		return seekFewMs
+		return discoverFewMs
 	}
-	return seekManyMs
+	return discoverManyMs
 }

@@ -97,7 +97,7 @@ func TestHintsOfNoNeed(t *testing.T) {
 func TestSeek(t *testing.T) {
 	seeks := func(a *alone, ms int64) (n int) {
 		effects, _ := a.ticks(ms)
-		return len(find[Seek](effects))
+		return len(find[Discover](effects))
 	}
 	a := newAlone()
 	if got := seeks(a, 3_600_000); got != 0 {
@@ -105,12 +105,12 @@ func TestSeek(t *testing.T) {
 	}
 	a.step(Reached{})
 	effects, at := a.ticks(3_600_000)
-	if got := len(find[Seek](effects)); got < 12 || got > 24 {
+	if got := len(find[Discover](effects)); got < 12 || got > 24 {
 		t.Errorf("a node that has nobody looks %d times in an hour", got)
 	}
 	for i, e := range effects {
-		if _, ok := e.(Seek); ok {
-			if first := at[i] - (a.now - 3_600_000); first > seekFirstMs+1000 {
+		if _, ok := e.(Discover); ok {
+			if first := at[i] - (a.now - 3_600_000); first > discoverFirstMs+1000 {
 				t.Errorf("looks first after %d ms", first)
 			}
 			break

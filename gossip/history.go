@@ -43,10 +43,10 @@ func (h *history) complete() bool {
 }
 
 // taken says that tips were taken whole.
-func (h *history) taken() { h.planned, h.after = false, 0 }
+func (h *history) installed() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
-	if h.joining() || h.asking || h.resting || h.now < h.after || h.busy() {
+	if h.joining() || h.asking || h.paused || h.now < h.after || h.busy() {
 		return
 	}
 	if len(h.pull.wants) > 0 && h.now < h.beside {
@@ -131,7 +131,7 @@ func (h *history) ask(p *peer) {
 		if err != nil {
 			h.misbehaved(p.id, err.Error())
 		}
-		h.meet(p, h.sort(batch, headers), nil)
+		h.resolve(p, h.sort(batch, headers), nil)
 	})
 }
 
@@ -160,14 +160,14 @@ func (h *history) sort(batch []wire.RoundKey, headers []wire.SignedHeader) (came
 
 // meet asks the peer for the certificates that the headers name and that are not known here, each once, and then takes the
 // rounds. What was folded bounds them, so there is room for all.
-func (h *history) meet(p *peer, came []pastRound, asked []wire.Digest) {
+func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 	var headers []wire.SignedHeader
 	for _, r := range came {
 		headers = append(headers, r.headers...)
 	}
 	q := h.certificates.lacking(headers, asked)
 	if len(q.Certificates) == 0 {
-		h.take(came)
+		h.accept(came)
 		return
 	}
 	h.asking = true
@@ -176,19 +176,19 @@ func (h *history) meet(p *peer, came []pastRound, asked []wire.Digest) {
 			return // tips were taken meanwhile
 		}
 		if err != nil {
-			h.take(came)
+			h.accept(came)
 			return
 		}
-		if err := h.certificates.take(b, q, h.cfg.Members.AddHeld); err != nil {
+		if err := h.certificates.accept(b, q, h.cfg.Members.AddHeld); err != nil {
 			h.misbehaved(p.id, err.Error())
 		}
-		h.meet(p, came, append(asked, q.Certificates...))
+		h.resolve(p, came, append(asked, q.Certificates...))
 	})
 }
 
 // take keeps the headers of each round whose authors are all known: who has contributed follows from
 // their certificates. The next peer is asked for the others.
-func (h *history) take(came []pastRound) {
+func (h *history) accept(came []pastRound) {
 	for _, r := range came {
 		if slices.ContainsFunc(r.headers, h.unknown) {
 			h.todo = append(h.todo, r.key)

@@ -8,13 +8,13 @@ import (
 
 // tookTips is a chain that begins with tips of round 3 in each fragment, of
 // whose rounds it knows the ids folded.
-type tookTips struct {
+type tookSnapshot struct {
 	*fakeChain
 	folded map[wire.RoundKey][]wire.SignedHeader
 	kept   map[wire.Digest]bool
 }
 
-func (c tookTips) SetDigest(f int, r uint32) (wire.Digest, bool) {
+func (c tookSnapshot) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	var ids []wire.Digest
 	for _, h := range c.folded[wire.RoundKey{Fragment: uint16(f), Round: r}] {
 		ids = append(ids, h.Header.ID(c.run))
@@ -22,7 +22,7 @@ func (c tookTips) SetDigest(f int, r uint32) (wire.Digest, bool) {
 	return wire.SetDigest(ids), r > 0
 }
 
-func (c tookTips) Signed(f int, r uint32) (held []wire.SignedHeader) {
+func (c tookSnapshot) Signed(f int, r uint32) (held []wire.SignedHeader) {
 	for _, h := range c.folded[wire.RoundKey{Fragment: uint16(f), Round: r}] {
 		if c.kept[h.Header.ID(c.run)] {
 			held = append(held, h)
@@ -32,9 +32,9 @@ func (c tookTips) Signed(f int, r uint32) (held []wire.SignedHeader) {
 }
 
 // taken makes a core that took tips whole, with two peers that train.
-func taken() (*alone, tookTips) {
+func taken() (*alone, tookSnapshot) {
 	a := newAlone()
-	c := tookTips{a.chain, map[wire.RoundKey][]wire.SignedHeader{}, map[wire.Digest]bool{}}
+	c := tookSnapshot{a.chain, map[wire.RoundKey][]wire.SignedHeader{}, map[wire.Digest]bool{}}
 	for f := range uint16(2) {
 		a.chain.closed[f], a.chain.base[f] = 3, 3
 		for r := uint32(1); r <= 3; r++ {

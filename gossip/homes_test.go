@@ -49,7 +49,7 @@ type person struct {
 	up     bool
 	seq    uint64
 	links  map[*person]*person // peers, and the relay that each is reached through, nil if directly
-	places map[*person]bool    // relays that keep a place
+	slots  map[*person]bool    // relays that keep a place
 	known  []Dial              // those that its join link names, where they were then
 	most   int                 // connections at once
 	came   Time
@@ -88,7 +88,7 @@ func (h *homes) openRecord(s hello.Signed) (*hello.Record, error) {
 func (h *homes) join(r router) *person {
 	p := &person{
 		h: h, index: len(h.people), key: testKey(len(h.people)), router: r, up: true,
-		links: map[*person]*person{}, places: map[*person]bool{}, served: map[uint64]func([]byte){},
+		links: map[*person]*person{}, slots: map[*person]bool{}, served: map[uint64]func([]byte){},
 	}
 	p.id = wire.PeerIDOf(p.key)
 	p.known = h.link()
@@ -170,7 +170,7 @@ func (p *person) record() (hello.Signed, hello.Record) {
 	if p.router == none {
 		r.Addrs = []string{p.address()}
 	}
-	for relay := range p.places {
+	for relay := range p.slots {
 		r.Addrs = append(r.Addrs, relay.address()+"/p2p-circuit")
 	}
 	slices.Sort(r.Addrs)
@@ -219,7 +219,7 @@ func (p *person) act() {
 		case Reserve:
 			p.reserves(p.h.person(e.Peer))
 		case Release:
-			delete(p.places, p.h.person(e.Peer))
+			delete(p.slots, p.h.person(e.Peer))
 			p.tell()
 		case Call:
 			p.calls(e)
@@ -268,7 +268,7 @@ func (p *person) through(relay, q *person) {
 		return
 	}
 	h.join2(p, relay, nil)
-	if !q.places[relay] || q.links[relay] != nil {
+	if !q.slots[relay] || q.links[relay] != nil {
 		return
 	}
 	h.join2(p, q, relay)
@@ -313,7 +313,7 @@ func (h *homes) trim(p *person) {
 		if len(p.links) <= homesConns*3/4 {
 			return
 		}
-		if !q.places[p] && !needed[q] {
+		if !q.slots[p] && !needed[q] {
 			h.part(p, q)
 		}
 	}
@@ -326,8 +326,8 @@ func (h *homes) part(p, q *person) {
 	delete(p.links, q)
 	delete(q.links, p)
 	for _, pair := range [][2]*person{{p, q}, {q, p}} {
-		if pair[0].places[pair[1]] {
-			delete(pair[0].places, pair[1])
+		if pair[0].slots[pair[1]] {
+			delete(pair[0].slots, pair[1])
 			pair[0].tell()
 		}
 		pair[0].step(PeerDown{Peer: pair[1].id})
@@ -368,7 +368,7 @@ func (p *person) reserves(relay *person) {
 		via, linked := p.links[relay]
 		ok := linked && via == nil && relay.router == none
 		if ok {
-			p.places[relay] = true
+			p.slots[relay] = true
 			p.tell()
 		}
 		p.step(Reserved{Peer: relay.id, OK: ok})

@@ -172,7 +172,7 @@ func (c *Core) peerDown(id wire.PeerID) {
 	c.reserve.down(id)
 	c.repair.tick()
 	c.snapshot.gone(id)
-	c.serve.donate.gone(id)
+	c.serve.chunkQueue.gone(id)
 	c.blobs.reclaim()
 }
 
@@ -215,7 +215,7 @@ func (c *Core) heartbeat(from wire.PeerID, b *wire.Heartbeat) {
 
 // header offers a new header upward and begins to fetch its payload.
 func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
-	id, v := c.headers.meet(s)
+	id, v := c.headers.classify(s)
 	if v == refused || v == conflict || c.headers.old(s.Header) {
 		return
 	}

@@ -24,7 +24,7 @@ func (w *world) join(trusted ...wire.PeerID) *node {
 	for i := range w.nodes[:n.index] {
 		w.connect(n.index, i)
 	}
-	n.do(func() { n.core.FetchTips(w.now) })
+	n.do(func() { n.core.FetchSnapshot(w.now) })
 	return n
 }
 

@@ -88,7 +88,7 @@ func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
 		return err
 	}
 	pay(tolls)
-	l.note(m)
+	l.record(m)
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (l *Limiter) longer(bytes int) float64 {
 }
 
 // note keeps of a message that passed what shows others to be late.
-func (l *Limiter) note(m wire.Message) {
+func (l *Limiter) record(m wire.Message) {
 	b := m.Heartbeat
 	if b == nil || b.Author == l.cfg.Self {
 		return
@@ -194,7 +194,7 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 		return true
 	}
 	size := float64(len(l.closed)) * headersOfRound * float64((oldWindows+1)*l.cfg.WindowAccept+2)
-	invite, uses := l.placeOf(h)
+	invite, uses := l.inviteOf(h)
 	l.charge(h.Author, invite, uses, headerKind, toll{perMs: paceTimes * l.pace, size: size})
 	return false
 }
@@ -203,7 +203,7 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 // and nobody else can.
 func (l *Limiter) equivocation(h wire.Header) {
 	if l.begun {
-		invite, uses := l.placeOf(h)
+		invite, uses := l.inviteOf(h)
 		l.charge(h.Author, invite, uses, equivocationKind, toll{perMs: l.pace, size: maxEquivocationPerAuthor})
 	}
 }
@@ -226,9 +226,9 @@ func (l *Limiter) Contributed(id wire.PeerID) {
 	if len(l.folded) < maxPeers {
 		l.folded[id] = true
 	}
-	for _, v := range l.cfg.Members.Places(id) {
+	for _, v := range l.cfg.Members.Bounds(id) {
 		// Now: later it would be for who speaks first, or whose name is forged first.
-		if l.hasPlace(l.share(v.Key), id, v.Uses) {
+		if l.hasSlot(l.share(v.Key), id, v.Uses) {
 			return
 		}
 	}

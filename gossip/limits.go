@@ -115,7 +115,7 @@ const (
 	paceMs    = 10_000
 	// guestsPlaces is as many authors' headers as those of all guests may be. Rounds take some of each
 	// tried: in a run with the usual 16 learners that answer a proposal it is 16 headers a round.
-	guestsPlaces = leastNewcomers
+	guestsSlots = leastNewcomers
 	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
 	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
 	unknownPerSecond = maxAsksPerSecond
@@ -135,28 +135,28 @@ const (
 	maxHintTries = 3
 	// seekFirstMs is how long a node that has nobody waits before it looks where all runs
 	// meet: first the addresses that it has may answer. The pause doubles up to seekMaxMs.
-	seekFirstMs = 3_000
-	seekMaxMs   = 300_000
+	discoverFirstMs = 3_000
+	discoverMaxMs   = 300_000
 	// seekFewMs and seekManyMs are the pauses of one that has some peers, fewer or not fewer
 	// than wantNeighbours. Two data-parallel groups of a run find each other in that time, and a
 	// search is some kilobytes.
-	seekFewMs      = 300_000
-	seekManyMs     = 1_800_000
+	discoverFewMs  = 300_000
+	discoverManyMs = 1_800_000
 	wantNeighbours = 4
 )
 
 // Places at relays.
 const (
 	// wantPlaces is the number of relays of a node that others do not reach by themselves.
-	wantPlaces = 2
+	wantSlots = 2
 	// wantRelays is the number of relays among a node's neighbours beyond which others are dialled
 	// first: twice its places. Those that everybody reaches are few, and must not become
 	// neighbours of all.
-	wantRelays = 2 * wantPlaces
+	wantRelays = 2 * wantSlots
 	// placePauseMinMs doubles with each refusal up to placePauseMaxMs: a relay that has just
 	// begun, or is full, may have room later.
-	placePauseMinMs = 5_000
-	placePauseMaxMs = 300_000
+	slotPauseMinMs = 5_000
+	slotPauseMaxMs = 300_000
 )
 
 // Headers and equivocation proof.
@@ -209,8 +209,8 @@ const (
 	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers, and of authors
 	// that did not give what they announced: keys are free, and headers whose payload never
 	// comes must leave room for the others.
-	maxProbes        = maxPulls / 4
-	maxProbesPerPeer = maxPullsPerPeer / 4
+	maxSpeculative        = maxPulls / 4
+	maxSpeculativePerPeer = maxPullsPerPeer / 4
 	// maxFlights is how many peers may owe one payload: a second one is asked when the
 	// first is overdue, and one of the two is in time.
 	maxFlights = 2
@@ -367,8 +367,8 @@ const (
 	maxAttesters = 16
 	// tipsBytesMs is how many bytes of tips a snapshot source hashes for a manifest in a millisecond, at least: a slow core with a slow
 	// disk does. mostTipsMs is less than the time that p2p gives an answer to begin.
-	tipsBytesMs = 200_000
-	mostTipsMs  = 2*wire.MaxWaitMs - 10_000
+	snapshotBytesMs = 200_000
+	mostSnapshotMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
@@ -475,12 +475,12 @@ const (
 	maxAsksPerSecond = 16
 	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks for the
 	// tips whose chunks it has, then for others, and every renewMs for newer ones.
-	maxTipAsks = 4
-	tipAsksMs  = 10_000
+	maxSnapshotAsks = 4
+	snapshotAsksMs  = 10_000
 	// maxTipsMade bounds the manifests, made or waiting, of fragments and rounds that others
 	// chose. Each may fold some rounds of all fragments again, for a few seconds,
 	// and an asker gives up after callMs.
-	maxTipsMade = 4
+	maxSnapshotsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another snapshot source.
 	maxChunkAskers = 8

@@ -153,9 +153,9 @@ func TestBoundsUnderAnyInput(t *testing.T) {
 				r := wire.Request{Kind: kind, WaitMs: 5000, Digest: wire.Digest{rapid.Byte().Draw(t, "id")}}
 				a.core.Step(a.now, Requested{Handle: handle, From: peer.Draw(t, "from"), Request: r.Encode()})
 			},
-			"stored":  func(t *rapid.T) { a.core.Settle(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, nil) },
-			"invalid": func(t *rapid.T) { a.core.Settle(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, errors.New("no")) },
-			"fetch":   func(t *rapid.T) { a.core.FetchTips(a.now) },
+			"stored":  func(t *rapid.T) { a.core.Complete(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, nil) },
+			"invalid": func(t *rapid.T) { a.core.Complete(a.now, wire.Digest{rapid.Byte().Draw(t, "id")}, errors.New("no")) },
+			"fetch":   func(t *rapid.T) { a.core.FetchSnapshot(a.now) },
 			"": func(t *rapid.T) {
 				a.core.Effects()
 				if what, is, most := a.core.overLimit(); what != "" {
@@ -197,7 +197,7 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
 	a.core.pull.want(id, &h, p.id)
 	a.core.Effects()
-	a.core.Settle(a.now, id, ErrUnwanted)
+	a.core.Complete(a.now, id, ErrUnwanted)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
 	}
@@ -229,11 +229,11 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 	var d diskPause
 	for range 2 {
 		d.failed(1000)
-		if n := d.takes(1000+diskRetryMs-1, maxPulls); n != 0 {
+		if n := d.allows(1000+diskRetryMs-1, maxPulls); n != 0 {
 			t.Errorf("%d requests in the pause", n)
 		}
 		for want := 1; want < maxPulls; want *= 2 {
-			if n := d.takes(1000+diskRetryMs, maxPulls); n != want {
+			if n := d.allows(1000+diskRetryMs, maxPulls); n != want {
 				t.Errorf("%d requests, want %d", n, want)
 			}
 			d.worked()
@@ -241,11 +241,11 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 		for range 100 {
 			d.worked()
 		}
-		if n := d.takes(1000+diskRetryMs, maxPulls); n != maxPulls {
+		if n := d.allows(1000+diskRetryMs, maxPulls); n != maxPulls {
 			t.Errorf("%d requests, want %d", n, maxPulls)
 		}
 	}
-	if n := d.takes(1000+diskSlowMs, maxPulls); n != maxPulls {
+	if n := d.allows(1000+diskSlowMs, maxPulls); n != maxPulls {
 		t.Errorf("%d requests after a while", n)
 	}
 }

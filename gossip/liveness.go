@@ -112,7 +112,7 @@ func (e *env) watch() {
 // counts reports whether a peer is one more node of the run. Of one invite no more count than it is meant for, as no more of
 // their heartbeats pass (Limiter): keys of one that has leaked have nobody heartbeat less often. came has how many were met of each.
 func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
-	invite, uses := e.cfg.Members.Place(p.id)
+	invite, uses := e.cfg.Members.Bound(p.id)
 	if uses == 0 {
 		return true
 	}

@@ -26,11 +26,11 @@ type making struct {
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
 func (m *manifests) request(handle uint64, p *peer, at []uint32) {
-	if !p.serve.tipAsks.spend(m.now, tipAsksMs, maxTipAsks) || m.full(p, at != nil) {
+	if !p.serve.snapshotAsks.spend(m.now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}
-	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + m.tipsMs()})
+	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + m.snapshotMs()})
 	m.emit(ReplyManifest{Handle: handle, At: at})
 }
 
@@ -46,7 +46,7 @@ func (m *manifests) full(p *peer, at bool) bool {
 			chosen++
 		}
 	}
-	return at && chosen >= maxTipsMade
+	return at && chosen >= maxSnapshotsMade
 }
 
 // left says that a manifest is on its way, or that its asker is gone.

@@ -93,7 +93,7 @@ func (w *world) add() *node {
 	n := &node{
 		w: w, index: i, key: key, id: wire.PeerIDOf(key), up: true, state: wire.Training,
 		links: map[int]bool{}, messages: map[wire.Digest]bool{}, waiting: map[uint64]func([]byte){}, callsOut: map[uint64]func(){},
-		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, tips: map[wire.Digest][]wire.Digest{},
+		chunks: map[wire.Digest][]byte{}, keep: map[wire.Digest][]byte{}, snapshots: map[wire.Digest][]wire.Digest{},
 		asked: map[int][]func([]byte, error){}, offers: map[wire.Digest]int{}, fetched: map[wire.Digest]int{}, stored: map[wire.Digest]Time{},
 		chain: newFakeChain(w.run, w.opt.fragments), content: newContent(),
 	}

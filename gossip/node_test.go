@@ -11,26 +11,26 @@ import (
 
 // node is one core with its fake outer side.
 type node struct {
-	w        *world
-	index    int
-	key      ed25519.PrivateKey
-	id       wire.PeerID
-	core     *Core
-	chain    *fakeChain
-	up       bool
-	links    map[int]bool
-	side     int // of a partition
-	messages map[wire.Digest]bool
-	handles  uint64
-	asked    map[int][]func([]byte, error)  // what ends the calls to a peer
-	waiting  map[uint64]func(answer []byte) // by handle
-	callsOut map[uint64]func()              // what ends them
-	chunks   map[wire.Digest][]byte
-	resume   []uint32                      // what Fetching said
-	keep     map[wire.Digest][]byte        // chunks of manifests given out
-	tips     map[wire.Digest][]wire.Digest // those chunks by chain digest
-	state    wire.State
-	paused   bool
+	w         *world
+	index     int
+	key       ed25519.PrivateKey
+	id        wire.PeerID
+	core      *Core
+	chain     *fakeChain
+	up        bool
+	links     map[int]bool
+	side      int // of a partition
+	messages  map[wire.Digest]bool
+	handles   uint64
+	asked     map[int][]func([]byte, error)  // what ends the calls to a peer
+	waiting   map[uint64]func(answer []byte) // by handle
+	callsOut  map[uint64]func()              // what ends them
+	chunks    map[wire.Digest][]byte
+	resume    []uint32                      // what Fetching said
+	keep      map[wire.Digest][]byte        // chunks of manifests given out
+	snapshots map[wire.Digest][]wire.Digest // those chunks by chain digest
+	state     wire.State
+	paused    bool
 
 	stored   map[wire.Digest]Time // when payloads were, own ones when they were made
 	received int64                // payload bytes
@@ -336,14 +336,14 @@ func (w *world) tipBytes() int { return max(w.opt.tipBytes, 100) }
 // cut splits the tip of a round of f into chunks to serve.
 func (n *node) cut(f int, r uint32) []wire.Digest {
 	d, _ := n.chain.ChainDigest(f, r)
-	if n.tips[d] == nil {
+	if n.snapshots[d] == nil {
 		tip := n.chain.tip(f, r, n.w.tipBytes())
-		n.tips[d] = wire.ChunkDigests(tip)
-		for i, c := range n.tips[d] {
+		n.snapshots[d] = wire.ChunkDigests(tip)
+		for i, c := range n.snapshots[d] {
 			n.keep[c] = tip[i*wire.ChunkSize : min(len(tip), (i+1)*wire.ChunkSize)]
 		}
 	}
-	return n.tips[d]
+	return n.snapshots[d]
 }
 
 func (n *node) replyChunk(e ReplyChunk) {
@@ -369,16 +369,16 @@ func (n *node) store(e Fetched) {
 			return
 		}
 		if e.Payload[0] == 'X' {
-			n.do(func() { n.core.Settle(n.w.now, id, errors.New("begins with X")) })
+			n.do(func() { n.core.Complete(n.w.now, id, errors.New("begins with X")) })
 			return
 		}
 		if n.full {
-			n.do(func() { n.core.Settle(n.w.now, id, ErrNotStored) })
+			n.do(func() { n.core.Complete(n.w.now, id, ErrNotStored) })
 			return
 		}
 		n.stored[id] = n.w.now
 		n.chain.store(*e.Header, e.Payload)
-		n.do(func() { n.core.Settle(n.w.now, id, nil) })
+		n.do(func() { n.core.Complete(n.w.now, id, nil) })
 	})
 }
 
@@ -394,12 +394,12 @@ func (n *node) install(e Snapshot) {
 	n.effects = append(n.effects, e)
 	if n.refuses != nil && n.refuses(e) {
 		n.core.Installed(n.w.now, nil, errors.New("they do not fit"))
-		n.core.FetchTips(n.w.now)
+		n.core.FetchSnapshot(n.w.now)
 		return
 	}
 	if n.full {
 		n.core.Installed(n.w.now, nil, ErrNotStored)
-		n.core.FetchTips(n.w.now)
+		n.core.FetchSnapshot(n.w.now)
 		return
 	}
 	for _, fm := range e.Manifest.Fragments {
@@ -438,7 +438,7 @@ func (n *node) publish(f int, round uint32, payload []byte) wire.SignedHeader {
 	n.stored[s.Header.ID(n.w.run)] = n.w.now
 	n.do(func() {
 		n.core.Announce(n.w.now, s, payload)
-		n.core.Settle(n.w.now, s.Header.ID(n.w.run), nil)
+		n.core.Complete(n.w.now, s.Header.ID(n.w.run), nil)
 	})
 	return s
 }

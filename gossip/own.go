@@ -43,11 +43,11 @@ func (o *own) tick() {
 			o.told[p.id] = true
 		}
 	}
-	o.note()
+	o.recordFirst()
 	if o.known {
 		return
 	}
-	o.noteClosed()
+	o.recordClosed()
 	if o.enough() {
 		o.known = true
 		o.emit(OwnKnown{Closed: o.closed})
@@ -64,7 +64,7 @@ func (o *own) enough() bool {
 }
 
 // noteClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
-func (o *own) noteClosed() {
+func (o *own) recordClosed() {
 	if o.closed == nil {
 		o.closed = make([]uint32, o.chain.Fragments())
 	}
@@ -87,14 +87,14 @@ func (o *own) counts(p *peer) bool {
 }
 
 // note notes when the first answer that counts had come.
-func (o *own) note() {
+func (o *own) recordFirst() {
 	if o.first == 0 && slices.ContainsFunc(o.peers.list, o.counts) {
 		o.first = o.now
 	}
 }
 
 // awaits reports whether somebody may still know of a delta that nobody has told.
-func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell) }
+func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayKnowMore) }
 
 // mayTell reports whether p may know of a delta that nobody has told of. Each peer that
 // is or was here may know, and so may a silent contributor or a silent peer that the
@@ -102,7 +102,7 @@ func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayTell
 // peer that left has said what it knows, a peer that shows this node's chain has told
 // its neighbours, and a peer that joins with nothing knows nothing. Guests are asked, but
 // their keys are free: who waited for them would wait for as long as they like.
-func (o *own) mayTell(p *peer) bool {
+func (o *own) mayKnowMore(p *peer) bool {
 	if o.told[p.id] || o.guest(p.id) || p.heartbeat != nil && (p.heartbeat.State == wire.Leaving || joinsEmpty(p.heartbeat)) {
 		return false
 	}
@@ -120,7 +120,7 @@ func (o *own) askOnce(p *peer) {
 	o.asked[p.id] = true
 	o.call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
-			err = o.take(p, b)
+			err = o.accept(p, b)
 		}
 		if err != nil {
 			p.own.after = o.now + ownRetryMs
@@ -128,12 +128,12 @@ func (o *own) askOnce(p *peer) {
 			return
 		}
 		o.told[p.id] = true
-		o.note()
+		o.recordFirst()
 	})
 }
 
 // take believes what this node's own key has signed, from any peer.
-func (o *own) take(p *peer, b []byte) error {
+func (o *own) accept(p *peer, b []byte) error {
 	headers, err := wire.DecodeHeaders(b)
 	if err != nil {
 		o.misbehaved(p.id, err.Error())
@@ -158,7 +158,7 @@ func (s *serve) newest(handle uint64, p *peer) {
 	}
 	p.serve.toldOwn = s.now + ownToldMs
 	newest := s.newestOf(p.id)
-	if len(newest) == 0 && s.heartbeats.self.Unmet {
+	if len(newest) == 0 && s.heartbeats.self.Unreached {
 		s.status(handle, wire.Busy)
 		return
 	}

@@ -48,7 +48,7 @@ func (b *blobs) newWant(blob Blob) *wanted {
 }
 
 func (b *blobs) tick() {
-	if b.resting || !slices.ContainsFunc(b.wants, func(w *wanted) bool { return !w.missing.Empty() }) {
+	if b.paused || !slices.ContainsFunc(b.wants, func(w *wanted) bool { return !w.missing.Empty() }) {
 		return
 	}
 	b.reclaim()
@@ -110,10 +110,10 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 
 // pump asks for as many parts as may be in flight, of each peer in turn.
 func (b *blobs) pump() {
-	for asked := !b.resting; asked; {
+	for asked := !b.paused; asked; {
 		asked = false
 		for _, p := range b.peers.linked {
-			if len(b.flights) >= b.disk.takes(b.now, b.mostCalls()) {
+			if len(b.flights) >= b.disk.allows(b.now, b.mostCalls()) {
 				return
 			}
 			asked = b.askNext(p) || asked
@@ -216,7 +216,7 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 	p, w := f.to, b.find(f.digest)
 	switch {
 	case err == nil && w != nil:
-		b.take(w, f, body)
+		b.accept(w, f, body)
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		delete(p.blobs.holds, f.digest)
 	case err != nil:
@@ -225,7 +225,7 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 }
 
 // take keeps a part, if it is one of those that were asked for.
-func (b *blobs) take(w *wanted, f *flight, body []byte) {
+func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 	part, err := wire.OpenPart(w.Digest, body)
 	switch {
 	case err == nil && part.Size() != w.Size:

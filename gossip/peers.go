@@ -29,7 +29,7 @@ type peer struct {
 	heartbeats heartbeatsPeer
 	watch      watchPeer
 	peerList   peerListPeer
-	place      placePeer
+	slot       slotPeer
 	repair     repairPeer
 	pull       pullPeer
 	relay      relayPeer

@@ -14,20 +14,20 @@ import (
 // Each byte thus arrives about once.
 type pull struct {
 	*env
-	relays *relays
-	wants  []*want // in order of arrival
-	byID   map[wire.Digest]*want
-	counts map[wire.PeerID]int // wants per author
-	failed map[wire.PeerID]int // payloads that an author owes, since one of its came
-	disk   diskPause
-	flying int // requests in flight
-	bytes  int // that they are for
-	probes int // how many of them are for what may never come
+	relays      *relays
+	wants       []*want // in order of arrival
+	byID        map[wire.Digest]*want
+	counts      map[wire.PeerID]int // wants per author
+	failed      map[wire.PeerID]int // payloads that an author owes, since one of its came
+	disk        diskPause
+	flying      int // requests in flight
+	bytes       int // that they are for
+	speculative int // how many of them are for what may never come
 
 	strangers int // wants of strangers' deltas that nobody vouches for
 
 	// settled is told of each want that ended, and how.
-	settled func(id wire.Digest, how outcome)
+	completed func(id wire.Digest, how outcome)
 }
 
 // pullPeer are the requests for payloads that a peer has yet to answer.
@@ -50,19 +50,19 @@ const (
 
 // want is one payload that is missing.
 type want struct {
-	id      wire.Digest
-	header  *wire.SignedHeader
-	sources []source // beside the author
-	author  source
-	brought wire.PeerID // who brought the header first
-	outdone bool        // most have a wider uplink than the author
-	via     wire.PeerID // the author or a relay, to ask before the others; zero for none
-	flights flights
-	asked   bool // ever, of anybody
-	fetched bool // handed up, awaiting Settle
-	probe   bool // it may never come, by its author: see comesLast
-	strange bool // its author is a stranger, and nobody who is known has it
-	until   Time // nobody is asked any more then
+	id          wire.Digest
+	header      *wire.SignedHeader
+	sources     []source // beside the author
+	author      source
+	brought     wire.PeerID // who brought the header first
+	narrow      bool        // most have a wider uplink than the author
+	via         wire.PeerID // the author or a relay, to ask before the others; zero for none
+	flights     flights
+	asked       bool // ever, of anybody
+	fetched     bool // handed up, awaiting Settle
+	speculative bool // it may never come, by its author: see comesLast
+	strange     bool // its author is a stranger, and nobody who is known has it
+	until       Time // nobody is asked any more then
 }
 
 func newPull(e *env, r *relays) pull {
@@ -89,7 +89,7 @@ func (p *pull) announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID)
 	if p.byID[id] == nil {
 		if w := p.add(id, s, wantTtlMs, false); w != nil {
 			author, load := s.Header.Author, p.relays.load()
-			w.brought, w.outdone = from, load.outdone(author)
+			w.brought, w.narrow = from, load.narrow(author)
 			w.goVia(p.relays.via(load, id, author))
 		}
 	}
@@ -130,10 +130,10 @@ func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time, vouched bool) *want {
 	author := s.Header.Author
 	strange := !vouched && p.stranger(author)
-	if p.resting || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
+	if p.paused || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
 		return nil
 	}
-	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, probe: p.comesLast(author), strange: strange}
+	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, speculative: p.comesLast(author), strange: strange}
 	p.wants = append(p.wants, w)
 	p.byID[id] = w
 	p.counts[author]++
@@ -206,7 +206,7 @@ func (p *pull) tick() {
 // spent reports whether a want ends with its time: nothing of it is under way, and it had
 // its turn. A stranger's has none to wait for.
 func (p *pull) spent(w *want) bool {
-	return w.fetched || w.flights.n == 0 && (w.asked || w.probe)
+	return w.fetched || w.flights.n == 0 && (w.asked || w.speculative)
 }
 
 // final reports whether a delta is older than what this node can still fold.
@@ -214,15 +214,15 @@ func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.F
 
 // comesLast reports whether what an author announced may never come, and is asked for after all
 // others.
-func (p *pull) comesLast(author wire.PeerID) bool { return p.owes(author) || p.stranger(author) }
+func (p *pull) comesLast(author wire.PeerID) bool { return p.failing(author) || p.stranger(author) }
 
 // owes reports whether an author did not give what it announced of late.
-func (p *pull) owes(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
+func (p *pull) failing(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
 
 // doubtful reports whether a payload that is wanted may never come, and a peer that listed it does not give it.
 func (p *pull) doubtful(id wire.Digest, peer wire.PeerID) bool {
 	w := p.byID[id]
-	if w == nil || w.fetched || !w.probe || peer == w.author.id {
+	if w == nil || w.fetched || !w.speculative || peer == w.author.id {
 		return false
 	}
 	s := w.find(peer)
@@ -251,8 +251,8 @@ func (p *pull) acquaint(w *want) {
 		p.strangers--
 	}
 	if w.flights.n == 0 { // a request in flight is counted as what it was
-		last := w.probe || w.asked && p.begun() && !p.usable(p.peers.find(w.author.id))
-		w.probe = p.owes(w.author.id) || last && !p.known(w.author.id)
+		last := w.speculative || w.asked && p.begun() && !p.usable(p.peers.find(w.author.id))
+		w.speculative = p.failing(w.author.id) || last && !p.known(w.author.id)
 	}
 }
 
@@ -260,8 +260,8 @@ func (p *pull) acquaint(w *want) {
 // and of strangers' deltas the newest: what is old others were asked for in vain.
 func (p *pull) pump() {
 	for _, pass := range []func(w *want) bool{
-		func(w *want) bool { return !w.probe },
-		func(w *want) bool { return w.probe && !w.strange },
+		func(w *want) bool { return !w.speculative },
+		func(w *want) bool { return w.speculative && !w.strange },
 	} {
 		for i := 0; i < len(p.wants) && p.hasRoom(); {
 			w := p.wants[i]
@@ -273,20 +273,20 @@ func (p *pull) pump() {
 			}
 		}
 	}
-	for i := len(p.wants) - 1; i >= 0 && p.hasRoom() && p.probes < maxProbes; i-- {
-		if i < len(p.wants) && p.wants[i].probe && p.wants[i].strange {
+	for i := len(p.wants) - 1; i >= 0 && p.hasRoom() && p.speculative < maxSpeculative; i-- {
+		if i < len(p.wants) && p.wants[i].speculative && p.wants[i].strange {
 			p.advance(p.wants[i])
 		}
 	}
 }
 
 // hasRoom reports whether one more request may be in flight.
-func (p *pull) hasRoom() bool { return p.flying < p.disk.takes(p.now, maxPulls) }
+func (p *pull) hasRoom() bool { return p.flying < p.disk.allows(p.now, maxPulls) }
 
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left. One that waited for its turn longer than it may be asked for still has it.
 func (p *pull) advance(w *want) {
-	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.probe) || !p.hasRoom() || w.probe && p.probes >= maxProbes {
+	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.speculative) || !p.hasRoom() || w.speculative && p.speculative >= maxSpeculative {
 		return
 	}
 	s, left := p.pick(w)
@@ -319,20 +319,20 @@ func (p *pull) giveUp(w *want, why string) {
 	if w.asked {
 		p.fails(w.author.id, 1)
 	}
-	p.tell(w, why)
+	p.report(w, why)
 	p.end(w.id, missing)
 }
 
 // outlived ends a want whose round has become final.
 func (p *pull) outlived(w *want) {
 	if w.asked {
-		p.tell(w, "no source had it before the round was final")
+		p.report(w, "no source had it before the round was final")
 	}
 	p.end(w.id, unwanted)
 }
 
 // tell says why a payload is not asked for any more.
-func (p *pull) tell(w *want, why string) {
+func (p *pull) report(w *want, why string) {
 	h := w.header.Header
 	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
 }
@@ -354,5 +354,5 @@ func (p *pull) end(id wire.Digest, how outcome) {
 			delete(p.failed, w.author.id)
 		}
 	}
-	p.settled(id, how)
+	p.completed(id, how)
 }

@@ -400,7 +400,7 @@ func TestFetchInvalid(t *testing.T) {
 	if e := a.answer(q[0], payload); count[Fetched](e) != 1 {
 		t.Fatalf("%v", e)
 	}
-	a.core.Settle(a.now, id, errors.New("does not decode"))
+	a.core.Complete(a.now, id, errors.New("does not decode"))
 	a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: id})
 	if e := append(a.core.Effects(), a.brought(2, h)...); len(questions(t, e)) != 0 {
 		t.Errorf("fetches it again: %v", e)
@@ -461,11 +461,11 @@ func TestFetchStrangers(t *testing.T) {
 	for id := byte(1); id < 20; id++ {
 		a.up(id)
 		n := len(a.floods(t, id, 2, 30))
-		if all += n; n > int(maxProbesPerPeer) || id == 1 && n < int(maxProbesPerPeer) {
+		if all += n; n > int(maxSpeculativePerPeer) || id == 1 && n < int(maxSpeculativePerPeer) {
 			t.Errorf("%d requests to one peer", n)
 		}
 	}
-	if all != int(maxProbes) {
+	if all != int(maxSpeculative) {
 		t.Errorf("%d requests at once", all)
 	}
 }
@@ -487,7 +487,7 @@ func TestFetchAcquainted(t *testing.T) {
 	for _, q := range append(asked, more...) {
 		a.fails(q, wire.NotFound)
 	}
-	if p := a.core.pull.probes; p != 0 {
+	if p := a.core.pull.speculative; p != 0 {
 		t.Errorf("%d requests for strangers are counted still", p)
 	}
 }

@@ -72,12 +72,12 @@ func (r *relays) load() (l load) {
 		}
 		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
 	}
-	l.settle()
+	l.capClaims()
 	return l
 }
 
 // settle caps what peers claim, and works out who has room.
-func (l *load) settle() {
+func (l *load) capClaims() {
 	var known []float64
 	for _, u := range l.uplinks {
 		if u.upload > 0 {
@@ -103,7 +103,7 @@ func (l load) of(id wire.PeerID) uplink {
 
 // outdone reports whether most uplinks are known to be wider than an author's: they give what
 // they have of it sooner than it does.
-func (l load) outdone(author wire.PeerID) bool {
+func (l load) narrow(author wire.PeerID) bool {
 	u := l.of(author)
 	return u.full && relayThinner*u.upload <= l.median
 }
@@ -111,7 +111,7 @@ func (l load) outdone(author wire.PeerID) bool {
 // relay is who gets a delta from its author for all others. It is zero if everybody is to
 // ask the author.
 func (l load) relay(id wire.Digest, author wire.PeerID) (relay wire.PeerID) {
-	if !l.of(author).thin() || !l.outdone(author) || lot(id, author) >= l.spared() {
+	if !l.of(author).thin() || !l.narrow(author) || lot(id, author) >= l.spared() {
 		return relay
 	}
 	least := math.Inf(1)

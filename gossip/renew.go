@@ -90,7 +90,7 @@ func (s *snapshot) outdated() []bool {
 // askNewer asks the snapshot source for its newest tips of some fragments. It reports whether it can be asked.
 func (s *snapshot) askNewer(fragments []bool) bool {
 	p := s.peers.find(s.source)
-	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.source] || !s.mayDonate(p) {
+	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.source] || !s.isSource(p) {
 		return false
 	}
 	at := s.noTips()
@@ -163,12 +163,12 @@ func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 // decide puts the newer tips in the place of older ones that are still not begun, if most who know the chains show these.
 func (s *snapshot) decide(n *offer) {
 	if yes, _, known := n.votes.result(); 2*yes > known && s.transfer.recruits[s.source] {
-		s.take(n)
+		s.accept(n)
 	}
 	s.renewed()
 }
 
-func (s *snapshot) take(n *offer) {
+func (s *snapshot) accept(n *offer) {
 	taken := 0
 	for f, fm := range n.manifest.Fragments {
 		if n.rounds[f] == wire.NoTip || s.begun(f) || n.holders(s, f) < s.holders(f) {

@@ -49,8 +49,8 @@ func TestJoinTakesNewerTips(t *testing.T) {
 			if age := last - took[len(took)-1]; age > (last-first)/2 {
 				t.Errorf("%d snapshot sources: the last tip is of round %d, the run went from %d to %d", sources, took[len(took)-1], first, last)
 			}
-			if came := n.link.got + n.link.cut; came > w.tipsSize()+wire.ChunkSize {
-				t.Errorf("%d snapshot sources: %d bytes came for tips of %d", sources, came, w.tipsSize())
+			if came := n.link.got + n.link.cut; came > w.snapshotSize()+wire.ChunkSize {
+				t.Errorf("%d snapshot sources: %d bytes came for tips of %d", sources, came, w.snapshotSize())
 			}
 			for _, h := range n.pulled {
 				if open := first + 1; h.Round > open && h.Round <= took[h.Fragment] {
@@ -114,8 +114,8 @@ func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 			if !w.runUntilTrue(w.now+180_000, n.joined) {
 				t.Fatalf("not in: %v", n.core.snapshot.transfer.String())
 			}
-			if came := n.link.got + n.link.cut; came > w.tipsSize()+2*wire.ChunkSize {
-				t.Errorf("%d bytes came for tips of %d", came, w.tipsSize())
+			if came := n.link.got + n.link.cut; came > w.snapshotSize()+2*wire.ChunkSize {
+				t.Errorf("%d bytes came for tips of %d", came, w.snapshotSize())
 			}
 			if newer := slices.Max(n.taken()) > first+1; newer != c.newer {
 				t.Errorf("took tips of rounds %v, the first were of %d", n.taken(), first)

@@ -66,7 +66,7 @@ func (r *repair) begin(p *peer) {
 // want starts a repair with p unless there is one, too many, or a pause, or one of the two
 // is paused by its owner.
 func (r *repair) want(p *peer) {
-	if r.resting || !r.usable(p) || p.pauses() || r.now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
+	if r.paused || !r.usable(p) || p.pauses() || r.now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
 		return
 	}
 	s := &session{peer: p, until: r.now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
@@ -148,23 +148,23 @@ func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
 // decide takes tips or goes on with the union.
 func (r *repair) decide(s *session) {
 	d := r.judge(s)
-	if d.course == takeTips && !r.trusted(s.peer) {
-		d = decision{hold, d.reason + "; but this node never folded a delta of this peer, and too few contributors confirm it"}
+	if d.course == takeSnapshot && !r.trusted(s.peer) {
+		d = decision{wait, d.reason + "; but this node never folded a delta of this peer, and too few contributors confirm it"}
 	}
 	if d.reason != "" {
 		r.event(EventFork, s.peer.id, d.reason)
-		r.emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeTips, Reason: d.reason})
+		r.emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeSnapshot, Reason: d.reason})
 	}
 	switch d.course {
-	case takeTips:
+	case takeSnapshot:
 		r.end(s, "takes tips instead")
 		r.snapshot.fetch(s.peer.id, true)
-	case giveTips:
+	case giveSnapshot:
 		for f := range s.fragments {
 			s.fragments[f].partial = true // what they have is taken, not followed
 		}
 		r.reconcile(s)
-	case hold:
+	case wait:
 		r.end(s, "waits: neither takes anything of the other")
 	case reconcile:
 		r.reconcile(s)
@@ -195,7 +195,7 @@ func (r *repair) nextBatch(s *session) {
 		if err := r.verify(s, headers); err != nil {
 			return err
 		}
-		r.meet(s, headers, nil)
+		r.resolve(s, headers, nil)
 		return nil
 	})
 }
@@ -217,10 +217,10 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 // meet asks the peer for the certificates that headers name and that are not known here, each once,
 // and then takes the headers. Where the peer has none either, as in equivocation proof against one that made it
 // up, nobody is to blame: such a delta is not taken.
-func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
+func (r *repair) resolve(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
 	q := r.certificates.lacking(headers, asked)
 	if len(q.Certificates) == 0 {
-		r.take(s, headers)
+		r.accept(s, headers)
 		return
 	}
 	add := r.cfg.Members.AddHeld
@@ -228,22 +228,22 @@ func (r *repair) meet(s *session, headers []wire.SignedHeader, asked []wire.Dige
 		add = r.cfg.Members.Add // keys are free to guests: what they hold must fit
 	}
 	r.ask(s, q, func(body []byte) error {
-		if err := r.certificates.take(body, q, add); err != nil {
+		if err := r.certificates.accept(body, q, add); err != nil {
 			return err
 		}
-		r.meet(s, headers, append(asked, q.Certificates...))
+		r.resolve(s, headers, append(asked, q.Certificates...))
 		return nil
 	})
 }
 
 // take wants what is missing of a batch of headers and goes on when it is all held.
-func (r *repair) take(s *session, headers []wire.SignedHeader) {
+func (r *repair) accept(s *session, headers []wire.SignedHeader) {
 	s.requeue(headers)
 	r.conform(s, headers)
 	wanted := map[wire.RoundKey]bool{}
 	for _, h := range headers {
 		key := wire.RoundKey{Fragment: h.Header.Fragment, Round: h.Header.Round}
-		wanted[key] = r.takeOne(s, &h) || wanted[key]
+		wanted[key] = r.acceptOne(s, &h) || wanted[key]
 	}
 	for _, key := range s.batch {
 		s.lost = s.lost || !wanted[key] && !slices.Contains(s.todo, key) && r.keptApart(s, key)
@@ -294,12 +294,12 @@ func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
 }
 
 // takeOne wants the payload of a verified header that the peer holds. It reports whether this node lacks it.
-func (r *repair) takeOne(s *session, h *wire.SignedHeader) (lacks bool) {
+func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if r.leaves(s, h) {
 		return true
 	}
 	c := &s.fragments[h.Header.Fragment]
-	id, v := r.headers.meet(h)
+	id, v := r.headers.classify(h)
 	if v == refused {
 		c.partial = true
 	}
@@ -324,7 +324,7 @@ func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
 }
 
 // settled goes on with the repairs that waited for a payload.
-func (r *repair) settled(id wire.Digest, how outcome) {
+func (r *repair) completed(id wire.Digest, how outcome) {
 	for _, s := range slices.Clone(r.sessions) {
 		f, ok := s.waiting[id]
 		if !ok {
@@ -364,7 +364,7 @@ func (r *repair) tooOld(id wire.Digest) bool {
 
 // finish tells the outer side how far it may close. A guest closes nothing for others.
 func (r *repair) finish(s *session) {
-	r.noteOutrun(s)
+	r.countOutrun(s)
 	for f, c := range s.fragments {
 		round := c.lastClosed()
 		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
@@ -382,7 +382,7 @@ func (r *repair) finish(s *session) {
 
 // noteOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
 // by now. A peer that is farther ahead than deltas are taken is to be followed first.
-func (r *repair) noteOutrun(s *session) {
+func (r *repair) countOutrun(s *session) {
 	if ahead, later := r.aheadAfter(s); later && ahead <= r.cfg.WindowAccept {
 		s.peer.repair.outran++
 	} else {

@@ -14,7 +14,7 @@ type reserve struct {
 }
 
 // placePeer is what reserve knows of a peer.
-type placePeer struct {
+type slotPeer struct {
 	held    bool  // asked for, or had
 	after   Time  // not asked before
 	pauseMs int64 // after the last refusal
@@ -27,8 +27,8 @@ func (s *reserve) reached(public bool) {
 		return
 	}
 	for _, p := range s.peers.list {
-		if p.place.held {
-			p.place = placePeer{}
+		if p.slot.held {
+			p.slot = slotPeer{}
 			s.emit(Release{Peer: p.id})
 		}
 	}
@@ -39,20 +39,20 @@ func (s *reserve) fill() {
 	if !s.wanted {
 		return
 	}
-	for have := s.held(); have < wantPlaces; have++ {
-		p := s.best(s.peers.linked, func(p *peer) bool { return !p.place.held && s.now >= p.place.after })
+	for have := s.held(); have < wantSlots; have++ {
+		p := s.best(s.peers.linked, func(p *peer) bool { return !p.slot.held && s.now >= p.slot.after })
 		if p == nil {
-			s.seek()
+			s.dialRelay()
 			return
 		}
-		p.place.held = true
+		p.slot.held = true
 		s.emit(Reserve{Peer: p.id})
 	}
 }
 
 func (s *reserve) held() (n int) {
 	for _, p := range s.peers.linked {
-		if p.place.held {
+		if p.slot.held {
 			n++
 		}
 	}
@@ -60,7 +60,7 @@ func (s *reserve) held() (n int) {
 }
 
 // seek dials a relay that is only known, even where there are neighbours enough.
-func (s *reserve) seek() {
+func (s *reserve) dialRelay() {
 	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.now >= p.peerList.dial.after })
 	if p != nil {
 		s.peerList.dialOne(p)
@@ -89,19 +89,19 @@ func (s *reserve) outcome(id wire.PeerID, ok bool) {
 		return
 	}
 	if ok {
-		p.place.pauseMs = 0
+		p.slot.pauseMs = 0
 		return
 	}
-	p.place.held = false
-	p.place.pauseMs = min(max(2*p.place.pauseMs, placePauseMinMs), placePauseMaxMs)
-	p.place.after = s.now + p.place.pauseMs
+	p.slot.held = false
+	p.slot.pauseMs = min(max(2*p.slot.pauseMs, slotPauseMinMs), slotPauseMaxMs)
+	p.slot.after = s.now + p.slot.pauseMs
 	s.fill()
 }
 
 // down notes that a peer is gone, and the place at it.
 func (s *reserve) down(id wire.PeerID) {
-	if p := s.peers.find(id); p != nil && p.place.held {
-		p.place.held = false
+	if p := s.peers.find(id); p != nil && p.slot.held {
+		p.slot.held = false
 		s.fill()
 	}
 }

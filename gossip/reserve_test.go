@@ -20,7 +20,7 @@ func (a *alone) step(in Input) []Effect {
 }
 
 // placesAsked are the peers that the effects ask for places.
-func placesAsked(effects []Effect) (ids []byte) {
+func slotsAsked(effects []Effect) (ids []byte) {
 	for _, e := range find[Reserve](effects) {
 		ids = append(ids, e.Peer[0])
 	}
@@ -28,7 +28,7 @@ func placesAsked(effects []Effect) (ids []byte) {
 }
 
 // placesReleased are those at which they give them up.
-func placesReleased(effects []Effect) (ids []byte) {
+func slotsReleased(effects []Effect) (ids []byte) {
 	for _, e := range find[Release](effects) {
 		ids = append(ids, e.Peer[0])
 	}
@@ -39,23 +39,23 @@ func placesReleased(effects []Effect) (ids []byte) {
 func TestReserveTwoPlaces(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
-	got := placesAsked(a.step(Reached{}))
+	got := slotsAsked(a.step(Reached{}))
 	for id := byte(10); id < 15; id++ {
-		got = append(got, placesAsked(a.relay(id))...)
+		got = append(got, slotsAsked(a.relay(id))...)
 	}
 	if !slices.Equal(got, []byte{10, 11}) {
 		t.Fatalf("asks %v for places", got)
 	}
-	if got := placesAsked(a.wait(10*placePauseMinMs, 1, 2)); len(got) != 0 {
+	if got := slotsAsked(a.wait(10*slotPauseMinMs, 1, 2)); len(got) != 0 {
 		t.Errorf("asks %v again", got)
 	}
-	if got := placesAsked(a.step(PeerDown{Peer: wire.PeerID{10}})); len(got) != 1 || got[0] < 12 {
+	if got := slotsAsked(a.step(PeerDown{Peer: wire.PeerID{10}})); len(got) != 1 || got[0] < 12 {
 		t.Errorf("asks %v when a relay is gone", got)
 	}
-	if got := placesReleased(a.step(Reached{Public: true})); len(got) != 2 || !slices.Contains(got, 11) {
+	if got := slotsReleased(a.step(Reached{Public: true})); len(got) != 2 || !slices.Contains(got, 11) {
 		t.Errorf("gives up its places at %v once it is public", got)
 	}
-	if got := placesAsked(a.wait(10*placePauseMinMs, 1, 2)); len(got) != 0 {
+	if got := slotsAsked(a.wait(10*slotPauseMinMs, 1, 2)); len(got) != 0 {
 		t.Errorf("a public node asks %v", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestReserveTwoPlaces(t *testing.T) {
 // A node that says nothing of its reach, as on one network, asks for no places.
 func TestReserveOnlyWhereNeeded(t *testing.T) {
 	a := newAlone()
-	if got := append(placesAsked(a.relay(10)), placesAsked(a.wait(10*placePauseMinMs, 10))...); len(got) != 0 {
+	if got := append(slotsAsked(a.relay(10)), slotsAsked(a.wait(10*slotPauseMinMs, 10))...); len(got) != 0 {
 		t.Errorf("asks %v", got)
 	}
 }
@@ -75,7 +75,7 @@ func TestReserveRefused(t *testing.T) {
 	a.relay(10)
 	a.relay(11)
 	a.relay(12)
-	if got := placesAsked(a.step(Reserved{Peer: wire.PeerID{10}})); !slices.Equal(got, []byte{12}) {
+	if got := slotsAsked(a.step(Reserved{Peer: wire.PeerID{10}})); !slices.Equal(got, []byte{12}) {
 		t.Fatalf("asks %v", got)
 	}
 	a.step(PeerDown{Peer: wire.PeerID{11}})
@@ -84,12 +84,12 @@ func TestReserveRefused(t *testing.T) {
 	for len(times) < 5 {
 		a.now += 1000
 		a.core.Tick(a.now)
-		if slices.Contains(placesAsked(a.core.Effects()), 10) {
+		if slices.Contains(slotsAsked(a.core.Effects()), 10) {
 			times = append(times, a.now)
 			a.step(Reserved{Peer: wire.PeerID{10}})
 		}
 	}
-	for i, want := 0, Time(placePauseMinMs); i < len(times); i, want = i+1, 2*want {
+	for i, want := 0, Time(slotPauseMinMs); i < len(times); i, want = i+1, 2*want {
 		if last := (append([]Time{0}, times...))[i]; times[i]-last != want {
 			t.Errorf("pause %d is %d, want %d", i, times[i]-last, want)
 		}
@@ -270,8 +270,8 @@ func TestStatelessIsNotAwaited(t *testing.T) {
 		a.step(PeerUp{Peer: wire.PeerID{5}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
 		p := a.core.peers.find(wire.PeerID{5})
 		_, lacking := a.core.heartbeats.lacking()
-		if lacking == stateless || a.core.heartbeats.awaited(p) == stateless || a.core.snapshot.mayDonate(p) == stateless {
-			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.mayDonate(p))
+		if lacking == stateless || a.core.heartbeats.awaited(p) == stateless || a.core.snapshot.isSource(p) == stateless {
+			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.isSource(p))
 		}
 	}
 }

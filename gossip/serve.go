@@ -17,7 +17,7 @@ type serve struct {
 	blobs      *blobs
 	heartbeats *heartbeats
 	joining    func() bool // this node holds nothing yet that it may donate
-	donate     donate
+	chunkQueue chunkQueue
 	manifests  manifests
 	parked     []parked
 	replies    []reply // under way
@@ -27,12 +27,12 @@ type serve struct {
 
 // servePeer is what serve, with donate and manifests, knows of a peer.
 type servePeer struct {
-	parked  int   // its requests that wait
-	bytes   int   // under way to it
-	asks    quota // costly requests
-	tipAsks quota // requests for tips
-	turn    turn  // at being given chunks
-	toldOwn Time  // not before: it was told of its own deltas
+	parked       int   // its requests that wait
+	bytes        int   // under way to it
+	asks         quota // costly requests
+	snapshotAsks quota // requests for tips
+	turn         turn  // at being given chunks
+	toldOwn      Time  // not before: it was told of its own deltas
 }
 
 // quota counts what a peer asks for, a span of time after the other.
@@ -90,7 +90,7 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	if r.Kind != wire.GetGenesis && !p.peerList.record.Stateless {
 		p.watch.runs(s.now)
 	}
-	if s.resting && heavy(r.Kind) {
+	if s.paused && heavy(r.Kind) {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -100,7 +100,7 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	case wire.GetPayload:
 		s.payload(handle, p, r)
 	case wire.GetChunk:
-		s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest})
+		s.chunkQueue.request(p, chunkRequest{handle: handle, digest: r.Digest})
 	case wire.GetPart:
 		s.part(handle, p, r)
 	default:
@@ -154,7 +154,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 	case wire.GetManifest:
 		s.manifests.request(handle, p, nil)
 	case wire.GetSnapshot:
-		s.tips(handle, p, r.At)
+		s.snapshot(handle, p, r.At)
 	case wire.GetOwn:
 		s.newest(handle, p)
 	}
@@ -166,11 +166,11 @@ func (s *serve) part(handle uint64, p *peer, r wire.Request) {
 		s.status(handle, wire.NotFound)
 		return
 	}
-	s.donate.request(p, chunkRequest{handle: handle, digest: r.Digest, parts: r.Parts})
+	s.chunkQueue.request(p, chunkRequest{handle: handle, digest: r.Digest, parts: r.Parts})
 }
 
 // tips answers for given rounds, one for each fragment.
-func (s *serve) tips(handle uint64, p *peer, at []uint32) {
+func (s *serve) snapshot(handle uint64, p *peer, at []uint32) {
 	if len(at) != s.chain.Fragments() {
 		s.status(handle, wire.Refused)
 		return
@@ -311,7 +311,7 @@ func (s *serve) cannot(handle uint64, held bool) {
 
 // give sends a payload that is held, if there is a place for it.
 func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
-	if !s.place(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
+	if !s.admit(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
 		return false
 	}
 	if v := s.seen.find(id); v != nil {
@@ -331,7 +331,7 @@ func (s *serve) size(id wire.Digest) int {
 
 // place takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
 // have a part of the room.
-func (s *serve) place(r reply) bool {
+func (s *serve) admit(r reply) bool {
 	r.bytes, r.until = max(r.bytes, servingFloor), s.now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
@@ -390,7 +390,7 @@ func (s *serve) left(handle uint64) {
 		}
 	}
 	s.next()
-	s.donate.left(handle)
+	s.chunkQueue.left(handle)
 	s.manifests.left(handle)
 }
 
@@ -426,6 +426,6 @@ func (s *serve) tick() {
 		}
 		return over
 	})
-	s.donate.tick()
+	s.chunkQueue.tick()
 	s.manifests.tick()
 }

@@ -47,7 +47,7 @@ func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
 	a.connect(3)
 	a.core.pull.want(id, &h, wire.PeerID{3})
 	a.ask(1, 2, payloadRequest(id, 5000))
-	a.core.Settle(a.now, id, ErrUnwanted)
+	a.core.Complete(a.now, id, ErrUnwanted)
 	if s := status(a.core.Effects()); s != wire.NotFound {
 		t.Errorf("parked request got %v", s)
 	}
@@ -63,7 +63,7 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 	a.ask(1, 2, payloadRequest(h.Header.ID(a.run), 5000))
 	a.core.Step(a.now, Replied{Handle: 1})
 	a.chain.store(h, []byte{1})
-	a.core.Settle(a.now, h.Header.ID(a.run), nil)
+	a.core.Complete(a.now, h.Header.ID(a.run), nil)
 	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || a.core.peers.find(wire.PeerID{2}).serve.parked != 0 {
 		t.Errorf("answers %v", e)
 	}
@@ -176,7 +176,7 @@ func TestCompareAndCancel(t *testing.T) {
 	if len(a.core.repair.sessions) != 1 || !a.core.Peers().All()[0].Repairing {
 		t.Error("no repair was started")
 	}
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	if text, _ := a.core.JoinPhase(); text == "" {
 		t.Error("no fetch was started")
 	}

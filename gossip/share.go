@@ -10,34 +10,34 @@ import "atoll/gossip/wire"
 // What they say is taken from the share, and is held to their own rate alone. So all the others have
 // what these leave, and cannot silence them.
 type share struct {
-	of     [kinds]bucket
-	places map[wire.PeerID]bool
+	of    [kinds]bucket
+	slots map[wire.PeerID]bool
 }
 
 // share is that of an invite. Owners make few invites, and a table of members bounds how many are known.
 func (l *Limiter) share(invite wire.PeerID) *share {
 	s := l.shares[invite]
 	if s == nil {
-		s = &share{places: map[wire.PeerID]bool{}}
+		s = &share{slots: map[wire.PeerID]bool{}}
 		l.shares[invite] = s
 	}
 	return s
 }
 
 // hasPlace reports whether an author has one of so many places, and gives it one if there is one left.
-func (l *Limiter) hasPlace(s *share, author wire.PeerID, uses uint32) bool {
-	if !s.places[author] && l.folded[author] && len(s.places) < int(uses) {
-		s.places[author] = true
+func (l *Limiter) hasSlot(s *share, author wire.PeerID, uses uint32) bool {
+	if !s.slots[author] && l.folded[author] && len(s.slots) < int(uses) {
+		s.slots[author] = true
 	}
-	return s.places[author]
+	return s.slots[author]
 }
 
 // shareOf is the invite whose share an author's heartbeats are of, and for how many it is meant; for none where nothing bounds them. Of
 // several it is one in which the author has a place: others may have given the author the rest, and used those up.
 func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) {
-	places := l.cfg.Members.Places(author)
+	places := l.cfg.Members.Bounds(author)
 	for _, v := range places {
-		if s := l.shares[v.Key]; s != nil && s.places[author] {
+		if s := l.shares[v.Key]; s != nil && s.slots[author] {
 			return v.Key, v.Uses
 		}
 	}
@@ -56,19 +56,19 @@ func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own 
 	l.tolls = append(l.tolls, own)
 	if uses > 0 {
 		s := l.share(invite)
-		l.tolls = append(l.tolls, toll{from: &s.of[kind], perMs: own.perMs * float64(uses), size: own.size * float64(uses), owed: l.hasPlace(s, author, uses)})
+		l.tolls = append(l.tolls, toll{from: &s.of[kind], perMs: own.perMs * float64(uses), size: own.size * float64(uses), owed: l.hasSlot(s, author, uses)})
 	}
 }
 
 // placeOf is the invite by which a header's author came, and for how many it is meant; for none where
 // nothing bounds that.
-func (l *Limiter) placeOf(h wire.Header) (invite wire.PeerID, uses uint32) {
+func (l *Limiter) inviteOf(h wire.Header) (invite wire.PeerID, uses uint32) {
 	c, known := l.cfg.Members.Find(h.Certificate)
 	switch {
 	case !known:
 		return invite, 0
 	case c.Invite.Guests:
-		return invite, guestsPlaces
+		return invite, guestsSlots
 	}
 	return c.Invite.Key, c.Invite.Uses
 }

@@ -106,7 +106,7 @@ func specGuestsHeadersShare(t *testing.T, _ *spectest.Spec) {
 		v.admit(t, i%3, member.Invite{Guests: true}, guest)
 	}
 	n := passing(l, 0, 10_000, func(i int) wire.Message { return v.says(headerKind, guests[i%len(guests)], i) })
-	if n != guestsPlaces*ofOne[headerKind] {
+	if n != guestsSlots*ofOne[headerKind] {
 		t.Errorf("%d headers of guests pass", n)
 	}
 	// Nor does a guest become more by being there before the run begins.

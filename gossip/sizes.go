@@ -15,12 +15,12 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 	}
 	each("payloads wanted of one author", ofOne, maxWantsPerAuthor)
 	each("pulls", c.pull.flying, maxPulls)
-	each("pulls of what may never come", c.pull.probes, maxProbes)
+	each("pulls of what may never come", c.pull.speculative, maxSpeculative)
 	each("parked requests", len(c.serve.parked), maxParked)
 	if len(c.serve.replies) > 1 {
 		each("bytes of answers", c.serve.bytesAway, maxServing)
 	}
-	each("askers of chunks", len(c.serve.donate.askers), maxChunkAskers)
+	each("askers of chunks", len(c.serve.chunkQueue.askers), maxChunkAskers)
 	each("repairs", len(c.repair.sessions), maxRepairs)
 	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), maxPeers)
 }

@@ -87,7 +87,7 @@ func (s *snapshot) equal() { s.took = 0 }
 // all others from now on.
 func (s *snapshot) refused() {
 	if p := s.peers.find(s.source); p != nil {
-		p.snapshot.badTips++
+		p.snapshot.badSnapshots++
 	}
 	s.resume = nil
 	s.failed++
@@ -110,7 +110,7 @@ func (s *snapshot) gone(id wire.PeerID) {
 }
 
 func (s *snapshot) tick() {
-	if s.resting {
+	if s.paused {
 		return
 	}
 	switch s.stage {
@@ -158,10 +158,10 @@ func (s *snapshot) gathers() bool {
 	}
 	witnesses := 0
 	for _, p := range s.peers.list {
-		if s.mayDonate(p) && s.trusts(p.id) {
+		if s.isSource(p) && s.trusts(p.id) {
 			return false
 		}
-		if s.mayDonate(p) && p.heartbeat != nil {
+		if s.isSource(p) && p.heartbeat != nil {
 			witnesses++
 		}
 	}
@@ -169,14 +169,14 @@ func (s *snapshot) gathers() bool {
 }
 
 // mayDonate reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
-func (s *snapshot) mayDonate(p *peer) bool {
+func (s *snapshot) isSource(p *peer) bool {
 	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.peerList.record.Stateless && (p.heartbeat == nil || p.heartbeat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peer {
 	var best *peer
 	for _, p := range s.peers.list {
-		if !s.mayDonate(p) || s.only && p.id != s.prefer {
+		if !s.isSource(p) || s.only && p.id != s.prefer {
 			continue
 		}
 		if at, ok := s.tried[p.id]; ok && s.now < at+triedMs {
@@ -195,8 +195,8 @@ func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
 	}
-	if p.snapshot.badTips != q.snapshot.badTips {
-		return p.snapshot.badTips < q.snapshot.badTips
+	if p.snapshot.badSnapshots != q.snapshot.badSnapshots {
+		return p.snapshot.badSnapshots < q.snapshot.badSnapshots
 	}
 	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
 		return trusted
@@ -249,7 +249,7 @@ func (s *snapshot) askFor(p *peer) {
 func (s *snapshot) askSource(p *peer, q wire.Request) {
 	attempt := s.attempt
 	var call uint64
-	call = s.call(p.id, q, s.mostManifest(), s.tipsMs(), func(b []byte, err error) {
+	call = s.call(p.id, q, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		s.asks = slices.DeleteFunc(s.asks, func(id uint64) bool { return id == call })
 		if attempt != s.attempt {
 			return
@@ -281,8 +281,8 @@ func (s *snapshot) mostManifest() int {
 }
 
 // tipsMs is the time for an answer to a request for tips: a snapshot source hashes all of them first.
-func (e *env) tipsMs() int64 {
-	return int64(min(callMs+float64(e.cfg.Tips)/tipsBytesMs, mostTipsMs))
+func (e *env) snapshotMs() int64 {
+	return int64(min(callMs+float64(e.cfg.SnapshotBytes)/snapshotBytesMs, mostSnapshotMs))
 }
 
 // open takes an answer to a request for tips. What no honest peer sends is held
@@ -363,7 +363,7 @@ func (s *snapshot) done() {
 
 // search says what is missing before a snapshot source is asked.
 func (s *snapshot) search() string {
-	if s.resting {
+	if s.paused {
 		return "paused before it has the run's tips"
 	}
 	if s.onlyGuests() {
@@ -380,7 +380,7 @@ func (s *snapshot) onlyGuests() bool {
 	guests := false
 	for _, p := range s.peers.list {
 		switch {
-		case s.mayDonate(p):
+		case s.isSource(p):
 			return false
 		case s.usable(p) && s.guest(p.id):
 			guests = true

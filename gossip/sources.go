@@ -48,7 +48,7 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 
 // inTurn is the i-th source to ask, the author at its place among the others.
 func (w *want) inTurn(i int) *source {
-	switch place := w.authorsPlace(); {
+	switch place := w.authorsTurn(); {
 	case i == place:
 		return &w.author
 	case i > place:
@@ -61,8 +61,8 @@ func (w *want) inTurn(i int) *source {
 // itself and has as wide an uplink as most, or where this node gets it from there for others.
 // Otherwise it is the last. Others that forwarded the header mostly wait for the payload as
 // well: nodes that asked each other before an author that they know would all wait.
-func (w *want) authorsPlace() int {
-	direct := w.via == wire.PeerID{} && w.brought == w.author.id && !w.outdone
+func (w *want) authorsTurn() int {
+	direct := w.via == wire.PeerID{} && w.brought == w.author.id && !w.narrow
 	if direct || w.via == w.author.id {
 		return 0
 	}
@@ -89,8 +89,8 @@ func (p *pull) idlest(w *want) (best *source) {
 // take all.
 func (p *pull) room(w *want, s *source, q *peer) bool {
 	switch {
-	case w.probe:
-		return q.pull.calls+q.pull.relayed < maxProbesPerPeer
+	case w.speculative:
+		return q.pull.calls+q.pull.relayed < maxSpeculativePerPeer
 	case s.relay:
 		return q.pull.relayed < maxRelayCalls
 	case q.pull.calls < maxPullsPerPeer:
@@ -112,7 +112,7 @@ func (p *pull) parks(w *want, s *source) bool {
 		return false
 	}
 	author := p.peers.find(w.author.id)
-	return s.id == w.brought || author == nil || !p.usable(author) || w.outdone || w.author.tries > 0
+	return s.id == w.brought || author == nil || !p.usable(author) || w.narrow || w.author.tries > 0
 }
 
 // relies reports whether this node waits for id at a peer that is to relay it.

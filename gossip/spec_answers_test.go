@@ -20,7 +20,7 @@ func TestSpecAnswers(t *testing.T) {
 }
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxTipAsks, "manifest period": tipAsksMs, "spread": spreadMs})
+	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxSnapshotAsks, "manifest period": snapshotAsksMs, "spread": spreadMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {wire.Version, 99}, "a version": {1, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
@@ -49,7 +49,7 @@ func specPayloadHeld(t *testing.T, _ *spectest.Spec) {
 	}
 	a.now = 4000
 	a.chain.store(h, []byte{1})
-	a.core.Settle(a.now, id, nil)
+	a.core.Complete(a.now, id, nil)
 	for _, e := range [][]Effect{a.core.Effects(), a.ask(2, 2, payloadRequest(id, 0))} {
 		if r := find[ReplyPayload](e); len(r) != 1 || r[0].ID != id {
 			t.Errorf("held: %v", e)
@@ -82,7 +82,7 @@ func specPayloadInvalid(t *testing.T, _ *spectest.Spec) {
 	h := a.header(9, 1, 0)
 	a.brought(1, h)
 	a.ask(1, 2, payloadRequest(h.Header.ID(a.run), 5000))
-	a.core.Settle(a.now, h.Header.ID(a.run), errors.New("refused"))
+	a.core.Complete(a.now, h.Header.ID(a.run), errors.New("refused"))
 	if st := status(a.core.Effects()); st != wire.NotFound {
 		t.Errorf("one that waits gets %v", st)
 	}
@@ -359,7 +359,7 @@ func specOwnAnswered(t *testing.T, _ *spectest.Spec) {
 func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	ask := func() wire.Status { return status(a.ask(1, 1, wire.Request{Kind: wire.GetOwn})) }
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unmet: true})
+	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unreached: true})
 	if got := ask(); got != wire.Busy {
 		t.Errorf("one that met nobody answers %v", got)
 	}
@@ -369,7 +369,7 @@ func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
 		t.Errorf("one that met others since answers %v", got)
 	}
 	a = newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unmet: true})
+	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unreached: true})
 	a.brought(2, wire.SignHeader(testKey(5), a.run, wire.Header{Round: 4, Steps: 1, Size: 1}))
 	a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerIDOf(testKey(5)), Request: wire.Request{Kind: wire.GetOwn}.Encode()})
 	if got := status(a.core.Effects()); got != wire.OK {
@@ -401,8 +401,8 @@ func specPartsHeld(t *testing.T, _ *spectest.Spec) {
 	for _, state := range []wire.State{wire.Joining, wire.Training, wire.Stopped, wire.Observing} {
 		a := newAlone()
 		a.core.SetSelf(0, SelfState{State: state})
-		a.core.HoldBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
-		a.core.HoldParts(0, wire.Digest{2}, setOf(1))
+		a.core.KeepBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
+		a.core.KeepParts(0, wire.Digest{2}, setOf(1))
 		e := a.ask(1, 1, wire.Request{Kind: wire.GetHoldings, Digests: []wire.Digest{{2}, {3}, {1}}})
 		held, err := wire.DecodeHoldings(find[Reply](e)[0].Response[1:], 3)
 		if err != nil || held[0] != setOf(1) || !held[1].Empty() || held[2] != wire.AllParts(3) {
@@ -416,7 +416,7 @@ func specPartsHeld(t *testing.T, _ *spectest.Spec) {
 
 func specPartsNotHeld(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.HoldParts(0, wire.Digest{1}, setOf(2))
+	a.core.KeepParts(0, wire.Digest{1}, setOf(2))
 	for _, blob := range []wire.Digest{{1}, {9}} {
 		if st := status(a.part(1, 1, blob, 2)); st != wire.NotFound {
 			t.Errorf("blob %v: %v", blob, st)
@@ -443,7 +443,7 @@ func (a *alone) givesPart(handle uint64, peer byte, parts int) int {
 
 func specLeastGiven(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.HoldBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
+	a.core.KeepBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
 	var order []int
 	for i, parts := range []int{2, 2, 3, 2, 3, 3} {
 		order = append(order, a.givesPart(uint64(i), byte(i+1), parts))
@@ -456,7 +456,7 @@ func specLeastGiven(t *testing.T, _ *spectest.Spec) {
 func specSpread(t *testing.T, s *spectest.Spec) {
 	for _, full := range []bool{false, true} {
 		a := newAlone()
-		a.core.HoldBlob(0, Blob{wire.Digest{1}, 2 * wire.PartSize})
+		a.core.KeepBlob(0, Blob{wire.Digest{1}, 2 * wire.PartSize})
 		a.core.SetSelf(0, SelfState{State: wire.Training, Upload: 1e6, Full: full})
 		if a.givesPart(1, 1, 1) != 0 || a.givesPart(2, 2, 2) != 1 {
 			t.Error("the first copies are not given")
@@ -506,7 +506,7 @@ func specManifestsOfOne(t *testing.T, s *spectest.Spec) {
 
 func TestAnswerManifestsAtOnce(t *testing.T) {
 	a := newAlone()
-	most := byte(maxTipsMade)
+	most := byte(maxSnapshotsMade)
 	for i := range most {
 		if !a.makes(uint64(i), i+1, 1, 1) {
 			t.Fatalf("tips for peer %d are not answered", i+1)
@@ -668,7 +668,7 @@ func TestAnswerChunkWait(t *testing.T) {
 	}
 	a.core.Step(a.now, Left{Handle: 1})
 	a.core.Tick(a.now + 1)
-	if n := len(a.core.serve.donate.askers); n != 0 {
+	if n := len(a.core.serve.chunkQueue.askers); n != 0 {
 		t.Errorf("%d askers are remembered for nothing", n)
 	}
 }

@@ -32,7 +32,7 @@ func parseChain(t testing.TB, text string) *fakeChain {
 
 var (
 	relationNames = map[relation]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
-	courseNames   = map[course]string{reconcile: "reconcile", takeTips: "take", giveTips: "give", hold: "hold"}
+	courseNames   = map[course]string{reconcile: "reconcile", takeSnapshot: "take", giveSnapshot: "give", wait: "hold"}
 )
 
 func specRelations(t *testing.T, s *spectest.Spec) {
@@ -305,7 +305,7 @@ func TestForkFresh(t *testing.T) {
 }
 
 func TestForkByTokens(t *testing.T) {
-	for folded, want := range map[uint64]course{4: hold, 6: takeTips} {
+	for folded, want := range map[uint64]course{4: wait, 6: takeSnapshot} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
 		a.repair.heartbeats.said.Folded, p.heartbeat.Folded = 5, folded
@@ -316,7 +316,7 @@ func TestForkByTokens(t *testing.T) {
 	a := newSide(t, parseChain(t, "0: 1"))
 	p := a.hears(wire.PeerID{1}, 1)
 	p.heartbeat = nil
-	if got := a.repair.byTokens(p); got.course != hold {
+	if got := a.repair.byTokens(p); got.course != wait {
 		t.Errorf("without a heartbeat: %s", courseNames[got.course])
 	}
 }
@@ -563,7 +563,7 @@ func TestForkGives(t *testing.T) {
 	}
 	signed := a.signed(9, 1)
 	e = a.answer(h[0], wire.EncodeHeaders([]wire.SignedHeader{signed}))
-	a.core.Settle(a.now, signed.Header.ID(a.run), nil)
+	a.core.Complete(a.now, signed.Header.ID(a.run), nil)
 	if e = append(e, a.core.Effects()...); count[Offer](e) != 1 || count[CatchUp](e) != 0 || len(a.core.repair.sessions) != 0 {
 		t.Errorf("%v", e)
 	}

@@ -67,7 +67,7 @@ func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	id := a.keyed(key)
 	a.core.cfg.Trusted = []wire.PeerID{id}
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	q := questions(t, a.core.Effects(), wire.GetManifest)
 	if len(q) != 1 || q[0].call.To != id {
 		t.Fatalf("asked %+v", q)
@@ -92,9 +92,9 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 
 // A snapshot source of large tips has the time that hashing them takes, and never as long as p2p gives it.
 func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
-	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostTipsMs} {
+	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostSnapshotMs} {
 		a := newAlone()
-		a.core.cfg.Tips = tips
+		a.core.cfg.SnapshotBytes = tips
 		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
 			t.Errorf("tips of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
 		}
@@ -223,7 +223,7 @@ var specFaultsOf = map[string]fault{
 	"delta that F-1 to F-3 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		h := a.header(specAuthor[0], 1, 0)
 		a.brought(1, h)
-		a.core.Settle(a.now, h.Header.ID(a.run), errors.New("refused"))
+		a.core.Complete(a.now, h.Header.ID(a.run), errors.New("refused"))
 		return a.core.Effects(), specAuthor
 	},
 	"payload with another size or digest": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {

@@ -33,7 +33,7 @@ func TestHeaderIsMetOnce(t *testing.T) {
 	}
 	for i := range int64(maxSeen) {
 		h := a.header(8, uint32(i+10), 0)
-		a.core.headers.meet(&h)
+		a.core.headers.classify(&h)
 	}
 	if e := a.brought(1, h); count[Offer](e) != 1 {
 		t.Error("remembers more headers than the text says")
@@ -154,7 +154,7 @@ func TestHeaderIsOfferedToRounds(t *testing.T) {
 	a = specAlone(1)
 	h := a.header(8, 1, 0)
 	e := a.brought(1, h)
-	a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+	a.core.Complete(a.now, h.Header.ID(a.run), ErrUnwanted)
 	if len(questions(t, e)) != 1 || a.core.pull.byID[h.Header.ID(a.run)] != nil {
 		t.Error("what the rounds do not want is fetched on")
 	}

@@ -221,7 +221,7 @@ func specLag(t *testing.T, s *spectest.Spec) {
 			t.Errorf("%v: lag %d, want %d", state, got, want)
 		}
 	}
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped, Unsettled: true})
+	a.core.SetSelf(a.now, SelfState{State: wire.Stopped, Unfinished: true})
 	if b := a.heartbeatsIn(t, a.wait(1000)); int64(b[len(b)-1].Lag) != s.Number(t, "heartbeats", "lag") {
 		t.Errorf("stopped, with something left to publish: lag %d", b[len(b)-1].Lag)
 	}
@@ -334,7 +334,7 @@ func specTheirPeriod(t *testing.T, s *spectest.Spec) {
 		quiet, silent := Time(s.Number(t, "heartbeats", "quiet")*want), Time(s.Number(t, "heartbeats", "silent")*want)
 		seen := func() [2]bool {
 			p := a.core.Peers().All()[0]
-			return [2]bool{a.core.Peers().Rests(p.ID), p.Silent}
+			return [2]bool{a.core.Peers().Idle(p.ID), p.Silent}
 		}
 		var at []bool
 		for _, ms := range []Time{quiet, 100, silent - quiet - 100, 100} {
@@ -350,7 +350,7 @@ func specTheirPeriod(t *testing.T, s *spectest.Spec) {
 	}
 	a := specAlone(1)
 	version := a.core.Peers().Version()
-	if a.told(1, func(b *wire.Heartbeat) { b.Paused = true }); !a.core.Peers().Rests(wire.PeerID{1}) || a.isLive(1) || a.core.Peers().Version() == version {
+	if a.told(1, func(b *wire.Heartbeat) { b.Paused = true }); !a.core.Peers().Idle(wire.PeerID{1}) || a.isLive(1) || a.core.Peers().Version() == version {
 		t.Error("a paused peer is waited for, or live, or nobody is told")
 	}
 }

@@ -56,7 +56,7 @@ func TestRepairWaits(t *testing.T) {
 		t.Errorf("%d repairs at a time", n)
 	}
 	a = specAlone(1)
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	if a.core.Effects(); a.repairs(t, 1) {
 		t.Error("begins while it fetches tips")
 	}
@@ -117,7 +117,7 @@ func TestRepairPause(t *testing.T) {
 		if name == "a delta" {
 			h := a.signed(9, 1)
 			a.answer(questions(t, e, wire.GetHeaders)[0], wire.EncodeHeaders([]wire.SignedHeader{h}))
-			a.core.Settle(a.now, h.Header.ID(a.run), nil)
+			a.core.Complete(a.now, h.Header.ID(a.run), nil)
 			e = a.core.Effects()
 		}
 		if len(find[CatchUp](e)) == 0 {
@@ -281,7 +281,7 @@ func specMissingFetched(t *testing.T, _ *spectest.Spec) {
 	held, bad, missing := a.signed(7, 1), a.signed(8, 1), a.signed(9, 1)
 	a.chain.store(held, []byte{1})
 	a.brought(2, bad)
-	a.core.Settle(a.now, bad.Header.ID(a.run), errors.New("refused"))
+	a.core.Complete(a.now, bad.Header.ID(a.run), errors.New("refused"))
 	a.core.Effects()
 	e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{held, bad, missing}))
 	q := questions(t, e, wire.GetPayload)
@@ -319,9 +319,9 @@ func TestRepairNextBatch(t *testing.T) {
 	for i, h := range a.batches(t) {
 		if i == 0 {
 			a.chain.store(h, []byte{1})
-			a.core.Settle(a.now, h.Header.ID(a.run), nil)
+			a.core.Complete(a.now, h.Header.ID(a.run), nil)
 		} else {
-			a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+			a.core.Complete(a.now, h.Header.ID(a.run), ErrUnwanted)
 		}
 		q := questions(t, a.core.Effects(), wire.GetHeaders)
 		if i != 1 && len(q) != 0 || i == 1 && (len(q) != 1 || q[0].Rounds[0].Round != 65) {
@@ -335,14 +335,14 @@ func TestRepairEndsWithThePayloads(t *testing.T) {
 	a := newAlone()
 	first := a.batches(t)
 	for _, h := range first[:2] {
-		a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+		a.core.Complete(a.now, h.Header.ID(a.run), ErrUnwanted)
 	}
 	a.answer(questions(t, a.core.Effects(), wire.GetHeaders)[0], wire.EncodeHeaders(nil))
 	for i, h := range first[2:] {
 		if len(a.core.repair.sessions) != 1 {
 			t.Fatalf("ended before payload %d of %d", i+1, len(first)-2)
 		}
-		a.core.Settle(a.now, h.Header.ID(a.run), ErrUnwanted)
+		a.core.Complete(a.now, h.Header.ID(a.run), ErrUnwanted)
 	}
 	if len(a.core.repair.sessions) != 0 {
 		t.Error("goes on with nothing left")
@@ -369,11 +369,11 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 		end  func(a *alone, id wire.Digest)
 		want []CatchUp
 	}{
-		"held": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, nil) },
+		"held": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, nil) },
 			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
-		"not wanted by the run": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, ErrUnwanted) },
+		"not wanted by the run": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, ErrUnwanted) },
 			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
-		"missing": {func(a *alone, id wire.Digest) { a.core.Settle(a.now, id, errors.New("refused")) }, []CatchUp{{wire.PeerID{1}, 1, 3}}},
+		"missing": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, errors.New("refused")) }, []CatchUp{{wire.PeerID{1}, 1, 3}}},
 	} {
 		a := newAlone()
 		q := a.compares(t, 1, 4, 3)

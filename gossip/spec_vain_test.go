@@ -53,7 +53,7 @@ func TestForkVain(t *testing.T) {
 			id := h.Header.ID(a.run)
 			a.core.headers.seen.add(id, &h, true)
 			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
-			a.core.repair.settled(id, missing)
+			a.core.repair.completed(id, missing)
 		}
 		said := *p.heartbeat
 		said.Lag, p.heartbeat.Lag = c.here, c.there
@@ -92,7 +92,7 @@ func TestForkEquivocation(t *testing.T) {
 			a.chain.convict(wire.Equivocation{A: first, B: second})
 		}
 		ses.fragments[0].theirs.Base, ses.learned, ses.batch = c.base, 1, []wire.RoundKey{{Round: 1}}
-		if a.core.repair.take(ses, c.listed); len(ses.waiting) == 0 != (name != "has what this node lacks") {
+		if a.core.repair.accept(ses, c.listed); len(ses.waiting) == 0 != (name != "has what this node lacks") {
 			t.Fatalf("%s: waits for %d", name, len(ses.waiting))
 		}
 		if len(ses.waiting) > 0 {
@@ -121,7 +121,7 @@ func TestForkWatches(t *testing.T) {
 		{wire.Training, false, wire.Stopped, 0, false},
 	} {
 		a := specAlone(1)
-		a.core.SetSelf(a.now, SelfState{State: c.here, Unsettled: c.unsettled})
+		a.core.SetSelf(a.now, SelfState{State: c.here, Unfinished: c.unsettled})
 		a.core.Compare(a.now, wire.PeerID{1})
 		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
 		said := *p.heartbeat

@@ -38,7 +38,7 @@ func (n *node) round(r uint32, size int) {
 
 func (n *node) closeAll(r uint32) {
 	for f := range n.chain.closed {
-		if n.up && !n.core.Resting() && r == n.chain.closed[f]+1 {
+		if n.up && !n.core.Paused() && r == n.chain.closed[f]+1 {
 			n.chain.close(f, r)
 		}
 	}

@@ -15,7 +15,7 @@ func sources(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
 }
 
 // tips are the bytes of all tips.
-func (w *world) tipsSize() int64 { return int64(w.opt.fragments * w.tipBytes()) }
+func (w *world) snapshotSize() int64 { return int64(w.opt.fragments * w.tipBytes()) }
 
 func (n *node) joined() bool { return slices.ContainsFunc(n.effects, isSnapshot) }
 
@@ -57,7 +57,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 			began := w.now
 			n := w.join(w.nodes[0].id)
 			if c.dies {
-				w.after(w.tipsSize()/2/rate, func() { w.kill(0) })
+				w.after(w.snapshotSize()/2/rate, func() { w.kill(0) })
 			}
 			if !w.runUntilTrue(w.now+120_000, func() bool {
 				equal, _ := n.core.Chains().Equal(w.now)
@@ -65,15 +65,15 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 			}) {
 				t.Fatal("the joiner never shows the digests of a peer")
 			}
-			took, bytes := w.now-began, w.tipsSize()+n.received
+			took, bytes := w.now-began, w.snapshotSize()+n.received
 			if most := Time(1.3*float64(bytes)/rate) + period; took > most {
 				t.Errorf("joined after %d ms, %d bytes at %d bytes/ms and a round are %d", took, bytes, rate, most)
 			}
 			if n.received == 0 {
 				t.Error("no round closed while the joiner was on its way")
 			}
-			if n.link.got+n.link.cut > w.tipsSize()+wire.ChunkSize {
-				t.Errorf("%d bytes of chunks came, and %d of half ones, for tips of %d", n.link.got, n.link.cut, w.tipsSize())
+			if n.link.got+n.link.cut > w.snapshotSize()+wire.ChunkSize {
+				t.Errorf("%d bytes of chunks came, and %d of half ones, for tips of %d", n.link.got, n.link.cut, w.snapshotSize())
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestJoinOverThinLinks(t *testing.T) {
 		for _, n := range []int{1, 4} {
 			w := sources(t, 68, n, 4, rate)
 			joiner := w.join(w.nodes[0].id)
-			needs := Time(float64(w.tipsSize()) / rate)
+			needs := Time(float64(w.snapshotSize()) / rate)
 			began, failed := w.now, 0
 			if !w.runUntilTrue(w.now+4*needs, func() bool {
 				failed = max(failed, joiner.core.FailedSources())
@@ -121,8 +121,8 @@ func TestSourceDiesAtEachChunk(t *testing.T) {
 		if !w.runUntilTrue(w.now+120_000, w.equal) {
 			t.Fatalf("snapshot source died after %d chunks: the joiner did not get in", k)
 		}
-		if n.link.got != w.tipsSize() || n.link.cut > wire.ChunkSize {
-			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.tipsSize())
+		if n.link.got != w.snapshotSize() || n.link.cut > wire.ChunkSize {
+			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.snapshotSize())
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 		n.boot()
 		n.core.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
 		w.merge()
-		n.do(func() { n.core.FetchTips(w.now) })
+		n.do(func() { n.core.FetchSnapshot(w.now) })
 		if !w.runUntilTrue(w.now+60_000, n.joined) {
 			t.Fatalf("joiner died after %d chunks and did not get in", k)
 		}
@@ -171,8 +171,8 @@ func TestSilentSource(t *testing.T) {
 			if !w.runUntilTrue(w.now+60_000, w.equal) {
 				t.Fatalf("%v", n.core.snapshot.transfer)
 			}
-			if most := w.tipsSize() * 2; n.link.got > most {
-				t.Errorf("%d bytes came for tips of %d", n.link.got, w.tipsSize())
+			if most := w.snapshotSize() * 2; n.link.got > most {
+				t.Errorf("%d bytes came for tips of %d", n.link.got, w.snapshotSize())
 			}
 		})
 	}
@@ -224,8 +224,8 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 			t.Errorf("full after %d chunks: %d snapshot sources are said to have failed", k, n.core.FailedSources())
 		}
 		for _, p := range n.core.peers.list {
-			if p.snapshot.badTips != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a snapshot source is blamed: %d, %q", k, p.snapshot.badTips, p.refused)
+			if p.snapshot.badSnapshots != 0 || p.refused != "" {
+				t.Errorf("full after %d chunks: a snapshot source is blamed: %d, %q", k, p.snapshot.badSnapshots, p.refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize
@@ -252,7 +252,7 @@ func TestRepairGoesOnWithoutSources(t *testing.T) {
 		n.ignores = wire.GetManifest
 	}
 	n := w.nodes[0]
-	n.do(func() { n.core.FetchTips(w.now) })
+	n.do(func() { n.core.FetchSnapshot(w.now) })
 	w.partition(1)
 	w.runUntil(w.now + 2000)
 	for range 4 {
@@ -266,7 +266,7 @@ func TestRepairGoesOnWithoutSources(t *testing.T) {
 		t.Fatal("nothing to repair")
 	}
 	for range 30 { // a fold that fails asks again and again
-		n.do(func() { n.core.FetchTips(w.now) })
+		n.do(func() { n.core.FetchSnapshot(w.now) })
 		w.runUntil(w.now + 2000)
 	}
 	if !w.equal() {
@@ -303,14 +303,14 @@ func TestEightJoinersAtOnce(t *testing.T) {
 		first, last = min(first, done[n]), max(last, done[n])
 		came += n.link.got + n.link.cut
 	}
-	if most := Time(1.5 * 8 * float64(w.tipsSize()) / (3 * rate)); last > most {
+	if most := Time(1.5 * 8 * float64(w.snapshotSize()) / (3 * rate)); last > most {
 		t.Errorf("the last is in after %d ms, want %d", last, most)
 	}
 	if first*2 < last {
 		t.Errorf("the first is in after %d ms, the last after %d", first, last)
 	}
-	if came > 8*w.tipsSize()*5/4 {
-		t.Errorf("%d bytes of chunks for 8 times %d", came, w.tipsSize())
+	if came > 8*w.snapshotSize()*5/4 {
+		t.Errorf("%d bytes of chunks for 8 times %d", came, w.snapshotSize())
 	}
 	if rounds := Time(w.nodes[0].chain.closed[0]-6) * period; rounds < (w.now-began)*9/10 {
 		t.Errorf("rounds of %d ms closed in %d ms", rounds, w.now-began)

@@ -118,13 +118,13 @@ func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
 // Rests reports whether no round is to wait for a peer: its owner has it paused, or
 // nothing was heard of it for three of its heartbeat periods.
-func (v Peers) Rests(id wire.PeerID) bool {
+func (v Peers) Idle(id wire.PeerID) bool {
 	p := v.core.peers.find(id)
 	return p != nil && (p.quiet || p.pauses())
 }
 
 // Owes reports whether a peer announced deltas of late whose payloads nobody had.
-func (v Peers) Owes(id wire.PeerID) bool { return v.core.pull.owes(id) }
+func (v Peers) Failing(id wire.PeerID) bool { return v.core.pull.failing(id) }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
 // calls show: the smallest of late. While none was measured it is the run's first guess.

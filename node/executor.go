@@ -73,7 +73,7 @@ func (x executor) Dial(peer wire.PeerID, addrs []string) {
 	})
 }
 
-func (x executor) Discover()                { x.n.host.Seek(x.n.discoveryPoints()) }
+func (x executor) Discover()                { x.n.host.Discover(x.n.discoveryPoints()) }
 func (x executor) Reserve(peer wire.PeerID) { x.n.host.Reserve(peer) }
 func (x executor) Release(peer wire.PeerID) { x.n.host.Release(peer) }
 

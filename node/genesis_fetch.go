@@ -115,7 +115,7 @@ func (s *search) run() ([]byte, error) {
 	s.n.showStage("asking for the genesis at " + addresses(len(s.asked)))
 	discover := time.NewTicker(discoverEvery)
 	defer discover.Stop()
-	s.n.host.Seek(s.n.discoveryPoints())
+	s.n.host.Discover(s.n.discoveryPoints())
 	lonely := time.NewTimer(s.n.cfg.AloneAfter)
 	defer lonely.Stop()
 	wait := othersWithin
@@ -144,7 +144,7 @@ func (s *search) run() ([]byte, error) {
 				s.ask(found.Addrs)
 			}
 		case <-discover.C:
-			s.n.host.Seek(s.n.discoveryPoints())
+			s.n.host.Discover(s.n.discoveryPoints())
 		case <-lonely.C:
 			s.n.reportAlone(s.failures)
 		case <-s.ctx.Done():

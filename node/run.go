@@ -246,7 +246,7 @@ func (n *node) gossipConfig() gossip.Config {
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
-		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), Tips: uint64(n.genesis.TipsSize(n.plan)),
+		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
 	l := p2p.NewLimiter(cfg)

@@ -338,11 +338,11 @@ func TestPlace(t *testing.T) {
 		{[]Certificate{five, two}, five.Invite.Key, 5},
 		{[]Certificate{five, many, two}, wire.PeerID{}, 0},
 	} {
-		if invite, uses := known(t, c.of...).Place(id(first)); invite != c.invite || uses != c.uses {
+		if invite, uses := known(t, c.of...).Bound(id(first)); invite != c.invite || uses != c.uses {
 			t.Errorf("case %d: %v for %d, want %v for %d", i, invite, uses, c.invite, c.uses)
 		}
 	}
-	if _, uses := (*Table)(nil).Place(id(first)); uses != 0 {
+	if _, uses := (*Table)(nil).Bound(id(first)); uses != 0 {
 		t.Errorf("for %d in a run that is open", uses)
 	}
 	// An invite that is revoked bounds nothing, as nobody speaks by it.
@@ -350,7 +350,7 @@ func TestPlace(t *testing.T) {
 	if _, err := members.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(five.Invite.Key), []byte("gone")))); err != nil {
 		t.Fatal(err)
 	}
-	if invite, _ := members.Place(id(first)); invite != two.Invite.Key {
+	if invite, _ := members.Bound(id(first)); invite != two.Invite.Key {
 		t.Errorf("%v after its other invite was revoked", invite)
 	}
 }

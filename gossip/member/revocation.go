@@ -11,7 +11,7 @@ import (
 // RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
 // was away hears of it from peers that refuse it. These may lie, so the owner's word comes along.
 type RevokedError struct {
-	Word wire.SignedHeader
+	Statement wire.SignedHeader
 }
 
 // proofMark stands before the owner's word in the text of a RevokedError.
@@ -19,7 +19,7 @@ const proofMark = "proof "
 
 // Error is for people, and for the node that it is about.
 func (e *RevokedError) Error() string {
-	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Word.Append(nil))
+	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Statement.Append(nil))
 }
 
 // AddRevocation notes an owner's word, which it verifies, that an author, or all whom an invite admitted,
@@ -75,14 +75,14 @@ func (t *Table) checkOwner(author wire.PeerID) error {
 func (t *Table) Revoked(c Certificate) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if word, revoked := t.wordAgainst(c); revoked {
+	if word, revoked := t.statementAgainst(c); revoked {
 		return &RevokedError{word}
 	}
 	return nil
 }
 
 // wordAgainst is an owner's word by which a certificate is revoked. The caller holds the lock.
-func (t *Table) wordAgainst(c Certificate) (word wire.SignedHeader, revoked bool) {
+func (t *Table) statementAgainst(c Certificate) (word wire.SignedHeader, revoked bool) {
 	if word, revoked = t.revoked[c.Author]; !revoked {
 		word, revoked = t.revoked[c.Invite.Key]
 	}

@@ -221,7 +221,7 @@ func (t *Table) Member(author wire.PeerID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.ContainsFunc(t.byAuthor[author], func(id wire.Digest) bool {
-		_, revoked := t.wordAgainst(t.byID[id])
+		_, revoked := t.statementAgainst(t.byID[id])
 		return !revoked
 	})
 }
@@ -238,7 +238,7 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	guest, wasGuest, wasMember := false, false, false
 	for _, id := range t.byAuthor[author] {
 		c := t.byID[id]
-		switch _, revoked := t.wordAgainst(c); {
+		switch _, revoked := t.statementAgainst(c); {
 		case c.Invite.Guests && revoked:
 			wasGuest = true
 		case c.Invite.Guests:
@@ -253,8 +253,8 @@ func (t *Table) Guest(author wire.PeerID) bool {
 }
 
 // Place is the first of Places: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
-func (t *Table) Place(author wire.PeerID) (invite wire.PeerID, uses uint32) {
-	places := t.Places(author)
+func (t *Table) Bound(author wire.PeerID) (invite wire.PeerID, uses uint32) {
+	places := t.Bounds(author)
 	if len(places) == 0 {
 		return invite, 0
 	}
@@ -263,7 +263,7 @@ func (t *Table) Place(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 
 // Places are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
 // has an invite can give it to members that came by another, so none of these may be held against a member alone.
-func (t *Table) Places(author wire.PeerID) (places []Invite) {
+func (t *Table) Bounds(author wire.PeerID) (places []Invite) {
 	if t == nil {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (t *Table) Places(author wire.PeerID) (places []Invite) {
 	defer t.mu.RUnlock()
 	for _, id := range t.byAuthor[author] {
 		v := t.byID[id].Invite
-		switch _, revoked := t.wordAgainst(t.byID[id]); {
+		switch _, revoked := t.statementAgainst(t.byID[id]); {
 		case v.Guests || revoked:
 		case v.Uses == 0:
 			return nil

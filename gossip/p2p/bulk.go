@@ -277,7 +277,7 @@ func (t *transfer) room(n int) error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, stallTimeout)
 	defer cancel()
-	d, err := t.pace.take(ctx, n)
+	d, err := t.pace.acquire(ctx, n)
 	if err != nil {
 		return fmt.Errorf("wait for acknowledgements: %w", err)
 	}

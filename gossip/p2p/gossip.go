@@ -36,7 +36,7 @@ func (h *Host) startGossip() error {
 	ps, err := pubsub.NewGossipSub(h.ctx, gatedHost{h.host, h},
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // messages are signed inside
 		pubsub.WithNoAuthor(),
-		pubsub.WithDefaultValidator(h.take, pubsub.WithValidatorInline(true)),
+		pubsub.WithDefaultValidator(h.receive, pubsub.WithValidatorInline(true)),
 		pubsub.WithMessageIdFn(messageID),
 		pubsub.WithMaxMessageSize(wire.MaxMessage+maxEnvelope),
 		pubsub.WithPeerOutboundQueueSize(outboundQueue),
@@ -128,7 +128,7 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 }
 
 // take has what validate accepts, of others, in the inbox at once. It runs in gossip's workers, several at once.
-func (h *Host) take(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
+func (h *Host) receive(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	result := h.validate(ctx, from, m)
 	if id, err := wireID(from); result == pubsub.ValidationAccept && err == nil && from != h.host.ID() {
 		h.tracer.delivered.Add(1)

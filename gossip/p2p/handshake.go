@@ -35,7 +35,7 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 	h.traffic.track(c.RemotePeer())
 	h.tasks.start(func() { h.greet(c) })
 	if h.cfg.Profile == WAN {
-		h.tasks.start(func() { h.meet(c) })
+		h.tasks.start(func() { h.recordConn(c) })
 	}
 	if viaRelay(c) && c.Stat().Direction == network.DirInbound {
 		h.tasks.start(func() { h.keepPunching(c.RemotePeer()) })

@@ -55,10 +55,10 @@ type Host struct {
 	reach      reach
 	ports      basichost.NATManager // asks the router to forward ports; nil if nobody does
 	punches    punches
-	meeting    meeting
+	discovery  discovery
 	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
-	places     places        // of guests there
+	slots      slots         // of guests there
 	relayLimit *limiter      // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
 
@@ -182,11 +182,11 @@ func (h *Host) startReach() error {
 	if err := h.serveRelay(); err != nil {
 		return err
 	}
-	if err := h.startMeeting(); err != nil {
+	if err := h.startDiscovery(); err != nil {
 		return err
 	}
 	if h.cfg.Public {
-		h.serveMeeting()
+		h.serveDiscovery()
 	}
 	if h.noPunching {
 		return nil
@@ -325,7 +325,7 @@ func (h *Host) Close() error {
 	h.stop()
 	var err error
 	if first && h.host != nil {
-		err = errors.Join(h.meeting.close(), h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
+		err = errors.Join(h.discovery.close(), h.punches.close(), h.closeRelay(), h.regains.close(), h.host.Close(), h.closeQUIC())
 	}
 	h.tasks.wait()
 	if err != nil {

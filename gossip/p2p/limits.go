@@ -113,8 +113,8 @@ const (
 	maxReservations = connsHigh
 	// guestPlaces is how many of them guests have together, so half are left for members, and
 	// guestPlacesAddress those from one address (see originOf): the machines of a household.
-	guestPlaces        = maxReservations / 2
-	guestPlacesAddress = 8
+	guestSlots        = maxReservations / 2
+	guestSlotsAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
 	// node dials for, in both directions. They all come from the relay's address, and no more may from one: so
 	// strangers that a node meets through a relay have room for their streams beside each other (strangersAddress).
@@ -162,10 +162,10 @@ const (
 	// maxFound ends a search: as many peers as a node dials for, and some that are gone.
 	maxFound = 16
 	// searchTimeout bounds a search, meetTimeout a question in it, with the dial.
-	searchTimeout = 30 * time.Second
-	meetTimeout   = 10 * time.Second
+	searchTimeout    = 30 * time.Second
+	discoveryTimeout = 10 * time.Second
 	// maxMeetings bounds the places that a search begins at beside the known ones.
-	maxMeetings = 8
+	maxBootstraps = 8
 	// announceEvery is how often a node says again that it is in its run, recordsFor how
 	// long that is believed: one announcement may be lost. announceFirst is the pause before
 	// a failed one is tried again, doubling, and between two because of new addresses.
@@ -179,14 +179,14 @@ const (
 	maxMemberAddrs = 4
 	// maxMeetMessage bounds a message of the DHT: twenty peers with eight addresses each.
 	// libp2p's own bound is 4 MiB, which strangers could have this node allocate.
-	maxMeetMessage = 64 << 10
+	maxDiscoveryMessage = 64 << 10
 	// meetRate and meetBurst bound the streams of the DHT that are served, each second and
 	// at once, over all peers; maxMeetStreams those that are open. meetAddresses is how many addresses (see
 	// originOf) it takes to use them up: as many as take all connections.
-	meetRate       = 50
-	meetBurst      = 100
-	maxMeetStreams = 64
-	meetAddresses  = connsSystem / connsAddress
+	discoveryRate       = 50
+	discoveryBurst      = 100
+	maxDiscoveryStreams = 64
+	discoveryAddresses  = connsSystem / connsAddress
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is

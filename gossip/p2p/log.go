@@ -36,7 +36,7 @@ func (f fewLines) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
 		budget = f.errors
 	}
-	passes, left := budget.take(r.Time)
+	passes, left := budget.spend(r.Time)
 	if !passes {
 		return nil
 	}
@@ -66,7 +66,7 @@ type lineBudget struct {
 }
 
 // take says whether a line passes at this time, and how many did not since the last.
-func (b *lineBudget) take(now time.Time) (passes bool, left int) {
+func (b *lineBudget) spend(now time.Time) (passes bool, left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.minute) >= time.Minute {

@@ -32,7 +32,7 @@ func (m messenger) SendRequest(ctx context.Context, p peer.ID, request *pb.Messa
 			return err
 		}
 		answer = new(pb.Message)
-		return pbio.NewDelimitedReader(s, maxMeetMessage).ReadMsg(answer)
+		return pbio.NewDelimitedReader(s, maxDiscoveryMessage).ReadMsg(answer)
 	})
 	return answer, err
 }
@@ -59,7 +59,7 @@ func (messenger) OnDisconnect(context.Context, peer.ID) {}
 
 // talk opens a stream to p for one exchange.
 func (m messenger) talk(ctx context.Context, p peer.ID, exchange func(network.MuxedStream) error) error {
-	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	s, end, err := m.open(ctx, p)
 	if err != nil {
@@ -77,23 +77,23 @@ func (m messenger) talk(ctx context.Context, p peer.ID, exchange func(network.Mu
 // open opens a stream; end frees what it takes.
 func (m messenger) open(ctx context.Context, p peer.ID) (s network.MuxedStream, end func(), err error) {
 	if _, direct := m.h.conns(p); direct != nil {
-		s, err := m.h.host.NewStream(network.WithNoDial(ctx, "DHT"), p, meetProtocol)
+		s, err := m.h.host.NewStream(network.WithNoDial(ctx, "DHT"), p, dhtProtocol)
 		if err != nil {
 			return nil, nil, err
 		}
 		return s, func() { s.Close() }, nil
 	}
-	c, err := m.h.aside(ctx, p)
+	c, err := m.h.connectBeside(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = openAside(ctx, c, meetProtocol); err != nil {
+	if s, err = openBeside(ctx, c, dhtProtocol); err != nil {
 		c.Close()
 		return nil, nil, err
 	}
 	book := m.h.host.Peerstore()
 	book.UpdateAddrs(p, peerstore.TempAddrTTL, peerstore.RecentlyConnectedAddrTTL) // the DHT keeps them from there on
-	if err := book.AddProtocols(p, meetProtocol); err != nil {
+	if err := book.AddProtocols(p, dhtProtocol); err != nil {
 		m.h.log.Debug("note a peer of the DHT", "peer", p, "err", err)
 	}
 	return s, func() { s.Close(); c.Close() }, nil
@@ -101,7 +101,7 @@ func (m messenger) open(ctx context.Context, p peer.ID) (s network.MuxedStream, 
 
 // aside connects to p beside the swarm, at the first of its addresses that answers, in the order
 // and with the pauses of other dials.
-func (h *Host) aside(ctx context.Context, p peer.ID) (transport.CapableConn, error) {
+func (h *Host) connectBeside(ctx context.Context, p peer.ID) (transport.CapableConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ranked := tcpFirst(dialable(h.host.Peerstore().Addrs(p)))
@@ -116,7 +116,7 @@ func (h *Host) aside(ctx context.Context, p peer.ID) (transport.CapableConn, err
 			case <-time.After(a.Delay):
 			case <-ctx.Done():
 			}
-			c, err := h.dialAside(ctx, p, a.Addr)
+			c, err := h.dialBeside(ctx, p, a.Addr)
 			select {
 			case came <- outcome{c, err}:
 			case <-ctx.Done():
@@ -155,7 +155,7 @@ func dialable(addrs []ma.Multiaddr) (out []ma.Multiaddr) {
 
 // dialAside connects to p at an address beside the swarm, which keeps one connection to a peer and
 // hands it to whoever asks.
-func (h *Host) dialAside(ctx context.Context, p peer.ID, a ma.Multiaddr) (transport.CapableConn, error) {
+func (h *Host) dialBeside(ctx context.Context, p peer.ID, a ma.Multiaddr) (transport.CapableConn, error) {
 	nw, ok := h.host.Network().(interface {
 		TransportForDialing(ma.Multiaddr) transport.Transport
 	})
@@ -170,7 +170,7 @@ func (h *Host) dialAside(ctx context.Context, p peer.ID, a ma.Multiaddr) (transp
 }
 
 // openAside opens a stream of a protocol on a connection beside the swarm.
-func openAside(ctx context.Context, c transport.CapableConn, id protocol.ID) (network.MuxedStream, error) {
+func openBeside(ctx context.Context, c transport.CapableConn, id protocol.ID) (network.MuxedStream, error) {
 	s, err := c.OpenStream(ctx)
 	if err != nil {
 		return nil, err
@@ -214,8 +214,8 @@ func (b *bounded) fill() error {
 	if err != nil {
 		return err
 	}
-	if size > maxMeetMessage {
-		return fmt.Errorf("a message of %d bytes, at most %d", size, maxMeetMessage)
+	if size > maxDiscoveryMessage {
+		return fmt.Errorf("a message of %d bytes, at most %d", size, maxDiscoveryMessage)
 	}
 	message := binary.AppendUvarint(nil, size)
 	n := len(message)

@@ -107,9 +107,9 @@ func newResources() (network.ResourceManager, error) {
 }
 
 // newMeetRates limits the questions of the DHT that are answered in a second, in all and from one address.
-func newMeetRates() *connrate.Limiter {
-	limit := connrate.Limit{RPS: float64(meetRate) / meetAddresses, Burst: meetBurst / 2}
-	return &connrate.Limiter{GlobalLimit: connrate.Limit{RPS: meetRate, Burst: meetBurst}, SubnetRateLimiter: perAddress(limit)}
+func newDiscoveryRates() *connrate.Limiter {
+	limit := connrate.Limit{RPS: float64(discoveryRate) / discoveryAddresses, Burst: discoveryBurst / 2}
+	return &connrate.Limiter{GlobalLimit: connrate.Limit{RPS: discoveryRate, Burst: discoveryBurst}, SubnetRateLimiter: perAddress(limit)}
 }
 
 // newConnRates limits the connections that one address opens in a second. libp2p's own limit is

@@ -70,7 +70,7 @@ func (h *Host) SeenBy(ctx context.Context, id wire.PeerID) (seen []Seen, err err
 		if has(a, ma.P_UDP) {
 			done = &udp
 		}
-		if *done || !listenable(a) || !h.meets(p, a) {
+		if *done || !listenable(a) || !h.leadsTo(p, a) {
 			continue
 		}
 		at, err := h.seenBy(ctx, p, a)

@@ -60,9 +60,9 @@ type departure struct {
 
 // take waits until n bytes may be sent, or ctx is done. One segment may always
 // be in flight.
-func (p *pacer) take(ctx context.Context, n int) (departure, error) {
+func (p *pacer) acquire(ctx context.Context, n int) (departure, error) {
 	for {
-		d, room := p.tryTake(n, time.Now())
+		d, room := p.tryAcquire(n, time.Now())
 		if room == nil {
 			return d, nil
 		}
@@ -75,7 +75,7 @@ func (p *pacer) take(ctx context.Context, n int) (departure, error) {
 }
 
 // tryTake takes n bytes, or returns what is closed when there may be room for them.
-func (p *pacer) tryTake(n int, now time.Time) (departure, <-chan struct{}) {
+func (p *pacer) tryAcquire(n int, now time.Time) (departure, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inflight > 0 && p.inflight+n > p.window {
@@ -83,7 +83,7 @@ func (p *pacer) tryTake(n int, now time.Time) (departure, <-chan struct{}) {
 	}
 	p.inflight += n
 	d := departure{bytes: n, at: now}
-	p.up.taken(p, d)
+	p.up.departed(p, d)
 	return d, nil
 }
 

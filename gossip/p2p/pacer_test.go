@@ -99,7 +99,7 @@ func newPath(p *pipe, u *uplink, far time.Duration) *path {
 // send sends one part as soon as the pacer lets it, and returns how long it waits
 // in the pipe.
 func (p *path) send(t *testing.T, n int) (queued time.Duration) {
-	d, err := p.pace.take(t.Context(), n)
+	d, err := p.pace.acquire(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func stream(t *testing.T, b bore, n int) (worst, took time.Duration) {
 			worst = max(worst, queued)
 		}
 	}
-	if _, err := p.pace.take(t.Context(), p.pace.window); err != nil {
+	if _, err := p.pace.acquire(t.Context(), p.pace.window); err != nil {
 		t.Fatal(err)
 	}
 	return worst, time.Since(start)
@@ -191,15 +191,15 @@ func TestPacerWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for range minWindow / segment {
-			if _, err := p.take(ctx, segment); err != nil {
+			if _, err := p.acquire(ctx, segment); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.take(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.acquire(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("over the window: %v", err)
 		}
 		p.lost(segment)
-		if _, err := p.take(t.Context(), segment); err != nil {
+		if _, err := p.acquire(t.Context(), segment); err != nil {
 			t.Error(err)
 		}
 	})

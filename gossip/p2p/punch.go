@@ -205,7 +205,7 @@ func (h *Host) see(ctx context.Context, relay peer.ID) {
 	defer cancel()
 	h.awaitIdentity(ctx, relay)
 	for _, a := range h.host.Peerstore().Addrs(relay) {
-		if !has(a, ma.P_QUIC_V1) || has(a, ma.P_CIRCUIT) || has(a, ma.P_WEBTRANSPORT) || !h.meets(relay, a) {
+		if !has(a, ma.P_QUIC_V1) || has(a, ma.P_CIRCUIT) || has(a, ma.P_WEBTRANSPORT) || !h.leadsTo(relay, a) {
 			continue
 		}
 		seen, err := h.seenBy(ctx, relay, a)
@@ -213,7 +213,7 @@ func (h *Host) see(ctx context.Context, relay peer.ID) {
 			h.log.Debug("ask a relay where it sees this node", "addr", a, "seen", seen, "err", err)
 			continue
 		}
-		h.noteSeen(seen)
+		h.recordSeen(seen)
 	}
 }
 
@@ -233,7 +233,7 @@ func (h *Host) awaitIdentity(ctx context.Context, p peer.ID) {
 
 // noteSeen keeps where a relay saw this node. Another address than before says that a router
 // got a new one, of which this machine has no other sign.
-func (h *Host) noteSeen(seen ma.Multiaddr) {
+func (h *Host) recordSeen(seen ma.Multiaddr) {
 	first, _ := ma.SplitFirst(seen)
 	h.reach.mu.Lock()
 	before := h.reach.seen[first.Protocol().Name]
@@ -245,19 +245,19 @@ func (h *Host) noteSeen(seen ma.Multiaddr) {
 	moved := h.reach.moved
 	h.reach.mu.Unlock()
 	if moved {
-		h.tellReach()
+		h.notifyReach()
 	}
 }
 
 // seenBy asks over a QUIC connection of its own, which the swarm does not know: it
 // keeps one connection to a peer.
 func (h *Host) seenBy(ctx context.Context, p peer.ID, a ma.Multiaddr) (ma.Multiaddr, error) {
-	c, err := h.dialAside(ctx, p, a)
+	c, err := h.dialBeside(ctx, p, a)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	s, err := openAside(ctx, c, identify.ID)
+	s, err := openBeside(ctx, c, identify.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,9 @@ func (h *Host) watchReach() error {
 		for {
 			select {
 			case <-sub.Out():
-				h.tellReach()
+				h.notifyReach()
 			case <-tick.C:
-				h.tellReach()
+				h.notifyReach()
 			case <-h.ctx.Done():
 				return
 			}
@@ -66,7 +66,7 @@ func (h *Host) watchReach() error {
 }
 
 // tellReach sends an event if this node's addresses differ from what was told last.
-func (h *Host) tellReach() {
+func (h *Host) notifyReach() {
 	h.reach.mu.Lock()
 	defer h.reach.mu.Unlock()
 	now := h.addresses()
@@ -75,9 +75,9 @@ func (h *Host) tellReach() {
 		return
 	}
 	if now.Public {
-		h.serveMeeting()
+		h.serveDiscovery()
 	}
-	h.meeting.tellNews(h.reach.told, now)
+	h.discovery.announceChanges(h.reach.told, now)
 	h.reach.told, h.reach.known, h.reach.moved = now, true, false
 }
 
@@ -227,7 +227,7 @@ func (h *Host) onlyTrue(addrs []ma.Multiaddr) []ma.Multiaddr {
 // meet notes a connection. If it came in from outside, is the first that the two have of
 // each other, and this machine has an address that counts as public, then others get in
 // as well. Behind a router no such conclusion holds: an earlier flow may have left a hole.
-func (h *Host) meet(c network.Conn) {
+func (h *Host) recordConn(c network.Conn) {
 	h.reach.mu.Lock()
 	_, again := h.reach.met[c.RemotePeer()]
 	room := len(h.reach.met) < maxMet
@@ -241,7 +241,7 @@ func (h *Host) meet(c network.Conn) {
 	}
 	h.reach.mu.Unlock()
 	if proof {
-		h.tellReach()
+		h.notifyReach()
 	}
 }
 

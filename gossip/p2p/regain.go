@@ -108,14 +108,14 @@ func (h *Host) keepRegaining(p peer.ID) {
 		case h.regains.has(p):
 			h.refreshGossip(p)
 		default:
-			h.tellGossip(p)
+			h.notifyGossip(p)
 		}
 	}
 	h.connectAnew(p)
 }
 
 // tellGossip has gossip open a stream to a connected peer to which it has none.
-func (h *Host) tellGossip(p peer.ID) {
+func (h *Host) notifyGossip(p peer.ID) {
 	e := event.EvtPeerProtocolsUpdated{Peer: p, Added: []protocol.ID{pubsub.GossipSubID_v11}}
 	if err := h.regains.known.Emit(e); err != nil {
 		h.log.Debug("tell gossip of a peer", "peer", p, "err", err)

@@ -29,11 +29,11 @@ type relay struct {
 // nobody, so only nodes that are Public are asked. Its connections carry everything, for
 // as long as they last: what bounds them is this node's budget for all of them together.
 func (h *Host) serveRelay() (err error) {
-	h.places.who = h.standing
+	h.slots.who = h.standing
 	h.relay, err = relayv2.New(relayHost{h.host, h}, relayv2.WithResources(relayv2.Resources{
 		ReservationTTL: reservationTTL, MaxReservations: maxReservations, MaxCircuits: maxCircuits, BufferSize: relayBuffer,
 		MaxReservationsPerIP: maxReservations, MaxReservationsPerASN: maxReservations,
-	}), relayv2.WithACL(&h.places))
+	}), relayv2.WithACL(&h.slots))
 	if err != nil {
 		return fmt.Errorf("start relay: %w", err)
 	}
@@ -96,7 +96,7 @@ func (h *Host) Reserve(id wire.PeerID) {
 	h.reach.relays[p] = r
 	h.tasks.start(func() {
 		defer cancel()
-		h.keepPlace(ctx, id, p, r)
+		h.keepSlot(ctx, id, p, r)
 	})
 }
 
@@ -115,12 +115,12 @@ func (h *Host) leaveRelay(p peer.ID) {
 	h.reach.mu.Unlock()
 	if r != nil {
 		r.stop()
-		h.tellReach()
+		h.notifyReach()
 	}
 }
 
 // keepPlace reserves, and again before each time that the place would expire.
-func (h *Host) keepPlace(ctx context.Context, id wire.PeerID, p peer.ID, r *relay) {
+func (h *Host) keepSlot(ctx context.Context, id wire.PeerID, p peer.ID, r *relay) {
 	h.see(ctx, p)
 	for first := true; ; first = false {
 		expires, addrs, err := h.reserve(ctx, p)
@@ -136,7 +136,7 @@ func (h *Host) keepPlace(ctx context.Context, id wire.PeerID, p peer.ID, r *rela
 		h.reach.mu.Lock()
 		r.addrs = addrs
 		h.reach.mu.Unlock()
-		h.tellReach()
+		h.notifyReach()
 		if first {
 			h.inbox.put(Reserved{ID: id})
 		}
@@ -169,7 +169,7 @@ func (h *Host) circuits(p peer.ID, claimed []ma.Multiaddr) (addrs []ma.Multiaddr
 	tail := ma.StringCast("/p2p/" + p.String() + "/p2p-circuit")
 	for _, a := range claimed {
 		transport, _ := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_P2P })
-		if transport == nil || has(transport, ma.P_CIRCUIT) || !h.meets(p, transport) {
+		if transport == nil || has(transport, ma.P_CIRCUIT) || !h.leadsTo(p, transport) {
 			continue
 		}
 		addrs = append(addrs, transport.Encapsulate(tail))
@@ -186,7 +186,7 @@ func boolRank(b bool) int {
 }
 
 // meets reports whether a connection leads to the machine of an address.
-func (h *Host) meets(p peer.ID, a ma.Multiaddr) bool {
+func (h *Host) leadsTo(p peer.ID, a ma.Multiaddr) bool {
 	want, err := manet.ToIP(a)
 	if err != nil {
 		return false

@@ -15,7 +15,7 @@ type shares struct {
 }
 
 // take reports whether there is a place for one of an origin, who has it until give.
-func (s *shares) take(origin netip.Prefix) bool {
+func (s *shares) acquire(origin netip.Prefix) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count >= s.all || s.taken[origin] >= s.each {
@@ -30,7 +30,7 @@ func (s *shares) take(origin netip.Prefix) bool {
 }
 
 // give gives a place back.
-func (s *shares) give(origin netip.Prefix) {
+func (s *shares) release(origin netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.taken[origin]--; s.taken[origin] == 0 {

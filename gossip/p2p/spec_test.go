@@ -72,8 +72,8 @@ func specNames(t *testing.T, s *spectest.Spec) {
 	run := wire.RunID(s.Hex(t, "run"))
 	rows := s.Table(t, "names")
 	topic := strings.Replace(rows[2][0], "RUN", hex.EncodeToString(run[:]), 1)
-	if string(clockProtocol) != rows[3][0] || string(meetProtocol) != rows[4][0] {
-		t.Errorf("%s, %s", clockProtocol, meetProtocol)
+	if string(clockProtocol) != rows[3][0] || string(dhtProtocol) != rows[4][0] {
+		t.Errorf("%s, %s", clockProtocol, dhtProtocol)
 	}
 	if string(helloProtocol) != rows[0][0] || string(rpcProtocol) != rows[1][0] || topicName(run) != topic {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))

@@ -183,7 +183,7 @@ type strangerStream struct {
 // SetProtocol implements network.StreamManagementScope.
 func (s *strangerStream) SetProtocol(id protocol.ID) error {
 	err := s.StreamManagementScope.SetProtocol(id)
-	if err == nil && id == meetProtocol {
+	if err == nil && id == dhtProtocol {
 		s.once.Do(s.left)
 	}
 	return err

@@ -348,7 +348,7 @@ func TestRoomForAHerd(t *testing.T) {
 // Askers of the DHT never shake hands, and take no place of joiners. Streams of other protocols do.
 func TestAskersTakeNoPlace(t *testing.T) {
 	r := newRoom(t)
-	for id, want := range map[protocol.ID]int{meetProtocol: 0, rpcProtocol: 1} {
+	for id, want := range map[protocol.ID]int{dhtProtocol: 0, rpcProtocol: 1} {
 		for _, s := range r.opens(at(1, 1), 1) {
 			if err := s.SetProtocol(id); err != nil {
 				t.Fatal(err)
@@ -413,11 +413,11 @@ func TestAskersOfOneAddress(t *testing.T) {
 			o := silent(near, 100+n, over)
 			connect(t, o, h)
 			for range 8 {
-				openOne(t, o, h, meetProtocol)
+				openOne(t, o, h, dhtProtocol)
 			}
 		}
 		time.Sleep(time.Second)
-		if n := inbound(h.host.Network().Conns()); n < maxMeetStreams/meetAddresses || n > maxMeetStreams/2 {
+		if n := inbound(h.host.Network().Conns()); n < maxDiscoveryStreams/discoveryAddresses || n > maxDiscoveryStreams/2 {
 			t.Errorf("%d streams are held", n)
 		}
 		info, _, err := parseDial(publicAddr(h))
@@ -425,7 +425,7 @@ func TestAskersOfOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		asker.host.Peerstore().AddAddrs(info.ID, info.Addrs, time.Hour)
-		if err := asker.meeting.dht.Ping(t.Context(), h.pid); err != nil {
+		if err := asker.discovery.dht.Ping(t.Context(), h.pid); err != nil {
 			t.Errorf("an asker from elsewhere: %v", err)
 		}
 		dial(t, w.host(newPersonN(1000).config()), h)

@@ -66,7 +66,7 @@ const (
 	epochProof = time.Second
 	// settleTime is how much later than the end of a train the acknowledgements come of what
 	// left with it to other peers: the longest way back.
-	settleTime = 500 * time.Millisecond
+	ackTime = 500 * time.Millisecond
 	// thinShare: a peer that was never given more than this part of what the link
 	// carries may be thin itself. That it takes little proves thinWeight as much.
 	thinShare  = 0.5
@@ -82,7 +82,7 @@ func newUplink(bytesPerSecond int64) *uplink {
 func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.settle(time.Now())
+	u.complete(time.Now())
 	best := u.best()
 	if u.limit > 0 && (!u.known || best > u.limit) {
 		return u.limit, true
@@ -94,7 +94,7 @@ func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
 // taken notes that bytes to a peer enter flight.
-func (u *uplink) taken(p *pacer, d departure) {
+func (u *uplink) departed(p *pacer, d departure) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.flights[p] == nil {
@@ -123,7 +123,7 @@ func (u *uplink) acked(p *pacer, d departure, took, waited time.Duration, now ti
 	u.arrived += d.bytes
 	l := leaving{to: p, bytes: d.bytes, sent: d.at, left: d.at.Add(waited), there: d.at.Add(took)}
 	u.left.add(l)
-	u.settle(now)
+	u.complete(now)
 	f := u.flights[p]
 	if f == nil {
 		return
@@ -159,8 +159,8 @@ func (u *uplink) end(p *pacer, t *train) {
 }
 
 // settle takes in trains of which all is known by now.
-func (u *uplink) settle(now time.Time) {
-	for len(u.ended) > 0 && now.Sub(u.ended[0].train.latest.left) >= settleTime {
+func (u *uplink) complete(now time.Time) {
+	for len(u.ended) > 0 && now.Sub(u.ended[0].train.latest.left) >= ackTime {
 		u.count(u.ended[0].to, u.ended[0].train)
 		u.ended = u.ended[1:]
 	}

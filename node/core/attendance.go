@@ -120,7 +120,7 @@ func (m *Machine) absentLearners(learners []wire.PeerID) (absent []outer.Author)
 // many rounds. A learner that publishes in rotation, or whose plan is longer than the others', may miss as many
 // more rounds, and one for each other fragment: at first each has a proposal of its own.
 func (m *Machine) absent(id wire.PeerID) bool {
-	if m.gossip.Peers().Owes(id) {
+	if m.gossip.Peers().Failing(id) {
 		return true
 	}
 	perRound, common := uint64(m.cfg.Params.LearnersPerRound), uint64(max(1, m.rounds.Plan().Common))

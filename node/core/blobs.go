@@ -15,11 +15,11 @@ func (m *Machine) WantBlobs(now Time, list []gossip.Blob) {
 }
 
 // HoldBlob says that this node has a blob whole, and gives it.
-func (m *Machine) HoldBlob(now Time, b gossip.Blob) { m.gossip.HoldBlob(now, b) }
+func (m *Machine) HoldBlob(now Time, b gossip.Blob) { m.gossip.KeepBlob(now, b) }
 
 // HoldParts says that this node has parts of a blob, and gives them.
 func (m *Machine) HoldParts(now Time, d wire.Digest, parts wire.PartSet) {
-	m.gossip.HoldParts(now, d, parts)
+	m.gossip.KeepParts(now, d, parts)
 }
 
 // DropBlob says that a blob is not there any more.

@@ -281,7 +281,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		m.forgot(wire.Digest(e.ID))
 		return
 	case rounds.WantSnapshot:
-		m.gossip.FetchTips(now)
+		m.gossip.FetchSnapshot(now)
 		return
 	}
 	m.emit(e)

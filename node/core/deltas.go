@@ -97,13 +97,13 @@ func (m *Machine) check(h wire.Header) error {
 func (m *Machine) refuse(now Time, id wire.Digest, h wire.Header, err error) {
 	for _, passing := range []error{member.ErrUnknown, rounds.ErrParked, rounds.ErrFinal, rounds.ErrFull, rounds.ErrLate, rounds.ErrExcluded, rounds.ErrTwice, rounds.ErrRevoked} {
 		if errors.Is(err, passing) {
-			m.gossip.Settle(now, id, gossip.ErrUnwanted)
+			m.gossip.Complete(now, id, gossip.ErrUnwanted)
 			return
 		}
 	}
 	m.refused++
 	m.emit(Refused{ID: id, Header: h, Reason: err})
-	m.gossip.Settle(now, id, err)
+	m.gossip.Complete(now, id, err)
 }
 
 // fetched takes a payload whose hash fits. Its header may have been parked
@@ -117,7 +117,7 @@ func (m *Machine) fetched(now Time, e gossip.Fetched) {
 		m.offer(now, id, e.Header, false)
 	}
 	if _, known := m.headers[id]; !known {
-		m.gossip.Settle(now, id, gossip.ErrUnwanted)
+		m.gossip.Complete(now, id, gossip.ErrUnwanted)
 		return
 	}
 	m.emit(StoreDelta{ID: id, Header: e.Header, Payload: e.Payload})
@@ -194,7 +194,7 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	m.end.announced = now
 	m.rounds.Published(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: m.deltaOf(e.ID, h.Header)}, nil)
 	m.gossip.Announce(now, e.Header, e.Payload)
-	m.gossip.Settle(now, e.ID, nil)
+	m.gossip.Complete(now, e.ID, nil)
 	if len(e.Payload) <= wire.MaxInline {
 		m.rounds.HandedOver(now, int(e.Header.Header.Fragment), outer.ID(e.ID))
 	}
@@ -215,14 +215,14 @@ func (m *Machine) forgot(id wire.Digest) {
 // stored counts as missing until repair brings it again.
 func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	if err != nil {
-		m.gossip.Settle(now, id, gossip.ErrNotStored)
+		m.gossip.Complete(now, id, gossip.ErrNotStored)
 		m.pump(now)
 		return
 	}
 	h, ok := m.headers[id]
 	if !ok { // its round had no room for it any more
 		m.emit(ForgetDelta{ID: id})
-		m.gossip.Settle(now, id, gossip.ErrUnwanted)
+		m.gossip.Complete(now, id, gossip.ErrUnwanted)
 		m.pump(now)
 		return
 	}
@@ -234,7 +234,7 @@ func (m *Machine) Stored(now Time, id wire.Digest, err error) {
 	m.heard.delivered(h.Header.Author, m.worth(h.Header))
 	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)
-	m.gossip.Settle(now, id, nil)
+	m.gossip.Complete(now, id, nil)
 	m.pump(now)
 }
 
@@ -314,7 +314,7 @@ func (m *Machine) exclude(now Time, e wire.Equivocation, stored bool) bool {
 	for _, id := range []wire.Digest{a, b} {
 		if known, _ := m.rounds.Fragment(p).Known(r, outer.ID(id)); m.knows(id) && !known {
 			delete(m.headers, id)
-			m.gossip.Settle(now, id, gossip.ErrUnwanted)
+			m.gossip.Complete(now, id, gossip.ErrUnwanted)
 		}
 	}
 	return true
@@ -373,7 +373,7 @@ func (m *Machine) Restore(now Time, fragment int, s rounds.Restored, headers map
 		m.headers[id] = &h
 		m.heard.had(h.Header.Author, m.worth(h.Header))
 		m.attendance.attended(h.Header.Author)
-		m.gossip.Settle(now, id, nil)
+		m.gossip.Complete(now, id, nil)
 	}
 	for _, l := range s.History {
 		m.credit(l)

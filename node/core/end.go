@@ -217,7 +217,7 @@ func (m *Machine) updateHeartbeats(now Time) {
 		TokensPerSecond: m.learning.perSecond, Bits: m.learning.bits, Capability: m.learning.capability,
 		Upload: m.learning.upload, Full: m.learning.full, Plan: uint32(m.rounds.Plan().Steps), Paused: m.pause.on,
 	}
-	s.Unsettled, s.Unmet = !m.quiet(), !m.join.met && !m.cfg.Alone
+	s.Unfinished, s.Unreached = !m.quiet(), !m.join.met && !m.cfg.Alone
 	for p := range m.rounds.Fragments() {
 		s.Unpublished = append(s.Unpublished, m.promised(p))
 	}

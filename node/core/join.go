@@ -102,7 +102,7 @@ func (m *Machine) joinPeerUp(now Time) {
 	}
 	m.join.fetching = now
 	m.enter(now, Fetching)
-	m.gossip.FetchTips(now)
+	m.gossip.FetchSnapshot(now)
 }
 
 func (m *Machine) tickJoin(now Time) {
@@ -344,7 +344,7 @@ func (m *Machine) notInstalled(now Time, err error) {
 	}
 	if m.joins() {
 		m.enter(now, Fetching)
-		m.gossip.FetchTips(now)
+		m.gossip.FetchSnapshot(now)
 	}
 	m.pump(now)
 }

@@ -38,7 +38,7 @@ func (m *Machine) tokensNeeded(now Time) bool {
 
 // stepping are the learners that can be expected to step.
 func (m *Machine) stepping(learners []wire.PeerID) []wire.PeerID {
-	idles := func(id wire.PeerID) bool { return m.gossip.Peers().Rests(id) || m.absent(id) }
+	idles := func(id wire.PeerID) bool { return m.gossip.Peers().Idle(id) || m.absent(id) }
 	if !slices.ContainsFunc(learners, idles) {
 		return learners
 	}

@@ -44,7 +44,7 @@ func (m *Machine) tickPause(now Time) {
 		return
 	}
 	m.pause.resting, m.pause.rested = true, now
-	m.gossip.Rest(now, true)
+	m.gossip.Pause(now, true)
 }
 
 // goOn ends a rest.
@@ -53,7 +53,7 @@ func (m *Machine) goOn(now Time) {
 		return
 	}
 	m.pause.resting = false
-	m.gossip.Rest(now, false)
+	m.gossip.Pause(now, false)
 	m.rounds.Resumed(now)
 	m.heard.forget() // peers published meanwhile, and may have lost it again
 	m.end.moved, m.end.came, m.end.reached = now, now, now

@@ -60,7 +60,7 @@ func (m *Machine) idleLearners(self bool) []outer.Author {
 		idle = append(idle, m.self)
 	}
 	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, _ gossip.Time) {
-		if b.State == wire.Stopped && b.Lag == 0 || m.gossip.Peers().Rests(id) {
+		if b.State == wire.Stopped && b.Lag == 0 || m.gossip.Peers().Idle(id) {
 			idle = append(idle, outer.Author(id))
 		}
 	})

@@ -34,7 +34,7 @@ func (g *rig) fetch(source *rig) core.InstallSnapshot {
 	g.t.Helper()
 	g.source = source
 	g.Machine().Step(g.now, gossip.PeerUp{Peer: wire.PeerIDOf(source.keys[0])})
-	g.Machine().Gossip().FetchTips(g.now)
+	g.Machine().Gossip().FetchSnapshot(g.now)
 	for g.Execute(); len(g.work["install"]) == 0; g.Execute() {
 		if g.run("loop")+g.run("disk")+g.run("fold") == 0 {
 			g.t.Fatal("the snapshot does not come")

@@ -43,7 +43,7 @@ func (g *rig) Hangup(call uint64)     { g.sent = append(g.sent, gossip.Hangup{ID
 func (g *rig) Dial(peer wire.PeerID, addrs []string) {
 	g.sent = append(g.sent, gossip.Dial{Peer: peer, Addrs: addrs})
 }
-func (g *rig) Discover()             { g.sent = append(g.sent, gossip.Seek{}) }
+func (g *rig) Discover()             { g.sent = append(g.sent, gossip.Discover{}) }
 func (g *rig) Reserve(p wire.PeerID) { g.sent = append(g.sent, gossip.Reserve{Peer: p}) }
 func (g *rig) Release(p wire.PeerID) { g.sent = append(g.sent, gossip.Release{Peer: p}) }
 func (g *rig) Keep(p wire.PeerID)    { g.sent = append(g.sent, gossip.Keep{Peer: p}) }

@@ -84,7 +84,7 @@ func (r *Replica) execute(e core.Effect) {
 		r.net.Hangup(e.ID)
 	case gossip.Dial:
 		r.net.Dial(e.Peer, e.Addrs)
-	case gossip.Seek:
+	case gossip.Discover:
 		r.net.Discover()
 	case gossip.Reserve:
 		r.net.Reserve(e.Peer)

@@ -262,8 +262,8 @@ func TestEffectsForTheNetwork(t *testing.T) {
 	g := newRig(t).start()
 	g.sent = nil
 	peer := wire.PeerIDOf(ed25519.PrivateKey(g.keys[1]))
-	g.do(gossip.Publish{Bytes: []byte("heartbeat")}, gossip.Call{ID: 7}, gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
-	rest := []any{gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Seek{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
+	g.do(gossip.Publish{Bytes: []byte("heartbeat")}, gossip.Call{ID: 7}, gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Discover{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer})
+	rest := []any{gossip.Dial{Peer: peer, Addrs: []string{"there"}}, gossip.Discover{}, gossip.Reserve{Peer: peer}, gossip.Release{Peer: peer}, gossip.Keep{Peer: peer}, gossip.Drop{Peer: peer, Reason: "it lies"}, gossip.Reconnect{Peer: peer}}
 	if len(g.sent) != 9 || !reflect.DeepEqual(g.sent[2:], rest) {
 		t.Errorf("sent %+v", g.sent)
 	}

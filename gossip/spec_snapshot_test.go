@@ -34,7 +34,7 @@ func joins(keys ...int) (*alone, []wire.PeerID) {
 // begins to fetch tips, and returns the request to the first snapshot source.
 func (a *alone) begins(t testing.TB) question {
 	t.Helper()
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	q := questions(t, a.core.Effects(), wire.GetManifest, wire.GetSnapshot)
 	if len(q) != 1 {
 		t.Fatalf("asks %+v", q)
@@ -56,13 +56,13 @@ func TestTipsSource(t *testing.T) {
 			return ids[1]
 		},
 		"refused": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.core.peers.find(ids[0]).snapshot.badTips = 1
+			a.core.peers.find(ids[0]).snapshot.badSnapshots = 1
 			return ids[1]
 		},
 		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.cfg.Trusted = ids[2:3]; return ids[2] },
 		"refused, the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
 			a.core.cfg.Trusted = ids[2:3]
-			a.core.peers.find(ids[2]).snapshot.badTips = 1
+			a.core.peers.find(ids[2]).snapshot.badSnapshots = 1
 			return ids[0]
 		},
 	} {
@@ -84,7 +84,7 @@ func TestTipsGathers(t *testing.T) {
 	s := spectest.Load(t)
 	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(minAttesters)
 	a, _ := joins(1)
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	wait := periods * Time(a.core.HeartbeatPeriodMs())
 	if q := questions(t, append(a.core.Effects(), a.wait(wait-100)...), wire.GetManifest); len(q) != 0 {
 		t.Errorf("asks %+v before the time", q)

@@ -13,24 +13,24 @@ import (
 // goes on.
 
 // Rest has the core rest, or go on.
-func (c *Core) Rest(now Time, on bool) {
+func (c *Core) Pause(now Time, on bool) {
 	c.at(now)
-	if on == c.resting {
+	if on == c.paused {
 		return
 	}
-	c.resting = on
+	c.paused = on
 	if !on {
 		return // what waited for it begins with the next tick
 	}
-	c.repair.rest()
-	c.snapshot.rest()
-	c.pull.rest()
-	c.serve.rest()
+	c.repair.pause()
+	c.snapshot.pause()
+	c.pull.clear()
+	c.serve.pause()
 	c.hangUpHeavy()
 }
 
 // Resting reports whether the core rests.
-func (c *Core) Resting() bool { return c.resting }
+func (c *Core) Paused() bool { return c.paused }
 
 // pauses reports whether the owner of p has it paused, as its newest heartbeat says.
 func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
@@ -45,7 +45,7 @@ func (e *env) hangUpHeavy() {
 }
 
 // rest ends every session: what is missing is looked for anew later.
-func (r *repair) rest() {
+func (r *repair) pause() {
 	for len(r.sessions) > 0 {
 		r.end(r.sessions[0], "ended: this node is paused")
 	}
@@ -53,7 +53,7 @@ func (r *repair) rest() {
 
 // rest goes back to where a snapshot source is chosen, and stays there. What is stored remains, and
 // tips whose chunks are all here are put in place.
-func (s *snapshot) rest() {
+func (s *snapshot) pause() {
 	if s.stage == asking || s.stage == attesting || s.stage == fetching {
 		s.stage, s.transfer = choosing, transfer{}
 		s.attempt++
@@ -61,8 +61,8 @@ func (s *snapshot) rest() {
 	}
 }
 
-// rest forgets what is wanted. What came already is with the outer side.
-func (p *pull) rest() {
+// clear forgets what is wanted. What came already is with the outer side.
+func (p *pull) clear() {
 	for _, w := range slices.Clone(p.wants) {
 		if !w.fetched {
 			p.end(w.id, missing)
@@ -71,15 +71,15 @@ func (p *pull) rest() {
 }
 
 // rest turns away all that wait for something heavy.
-func (s *serve) rest() {
+func (s *serve) pause() {
 	s.unpark(func(q parked) bool {
 		s.status(q.handle, wire.Busy)
 		return true
 	})
-	for _, a := range s.donate.askers {
-		s.donate.turnAway(a, func(chunkRequest) bool { return true })
+	for _, a := range s.chunkQueue.askers {
+		s.chunkQueue.turnAway(a, func(chunkRequest) bool { return true })
 	}
-	s.donate.forget()
+	s.chunkQueue.forget()
 }
 
 // heavy reports whether the answer to a request may be larger than a message.

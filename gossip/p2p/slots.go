@@ -13,21 +13,21 @@ import (
 
 // places bounds the places that guests have at this relay. Their keys are free: whoever has a link for guests could take
 // all places, and members that need one would be reached by nobody. It is libp2p's ACLFilter.
-type places struct {
+type slots struct {
 	who func(peer.ID) (here, guest bool)
 
 	mu   sync.Mutex
-	held map[peer.ID]place // by guests
+	held map[peer.ID]slot // by guests
 }
 
 // place is one that a guest has.
-type place struct {
+type slot struct {
 	at    netip.Prefix // of the guest, see originOf
 	until time.Time    // the relay keeps it, unless the guest asks again
 }
 
 // AllowReserve implements relay.ACLFilter.
-func (r *places) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
+func (r *slots) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
 	here, guest := r.who(p)
 	if !here {
 		return false // relayHost has its request wait for the handshake, so its connections have ended since
@@ -41,21 +41,21 @@ func (r *places) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
 	before, asksAgain := r.held[p]
 	delete(r.held, p)
 	at := originOf(from)
-	if r.forgetOld(); !at.IsValid() || len(r.held) >= guestPlaces || r.from(at) >= guestPlacesAddress {
+	if r.forgetOld(); !at.IsValid() || len(r.held) >= guestSlots || r.from(at) >= guestSlotsAddress {
 		if asksAgain {
 			r.held[p] = before // the relay keeps it until its end
 		}
 		return false
 	}
 	if r.held == nil {
-		r.held = map[peer.ID]place{}
+		r.held = map[peer.ID]slot{}
 	}
-	r.held[p] = place{at, time.Now().Add(reservationTTL)}
+	r.held[p] = slot{at, time.Now().Add(reservationTTL)}
 	return true
 }
 
 // forgetOld forgets the places of who is gone, and those that were not asked for again. The caller holds the lock.
-func (r *places) forgetOld() {
+func (r *slots) forgetOld() {
 	for p, place := range r.held {
 		if here, _ := r.who(p); !here || !time.Now().Before(place.until) {
 			delete(r.held, p)
@@ -64,7 +64,7 @@ func (r *places) forgetOld() {
 }
 
 // from is the number of places of one origin. The caller holds the lock.
-func (r *places) from(at netip.Prefix) (n int) {
+func (r *slots) from(at netip.Prefix) (n int) {
 	for _, place := range r.held {
 		if place.at == at {
 			n++
@@ -74,7 +74,7 @@ func (r *places) from(at netip.Prefix) (n int) {
 }
 
 // AllowConnect implements relay.ACLFilter: who is at a place may be reached by all of the run.
-func (r *places) AllowConnect(peer.ID, ma.Multiaddr, peer.ID) bool { return true }
+func (r *slots) AllowConnect(peer.ID, ma.Multiaddr, peer.ID) bool { return true }
 
 // standing reports whether a peer is connected and has passed the handshake, and whether it came by an invite for guests.
 func (h *Host) standing(p peer.ID) (here, guest bool) {

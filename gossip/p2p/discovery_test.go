@@ -52,9 +52,9 @@ func TestMeetAtRelayOfOtherRuns(t *testing.T) {
 		c := w.inRun(4, testRun, false)
 		join(t, b, a)
 		placed(t, a, b)
-		b.Seek([]string{publicAddr(other)}) // as a node does that has nobody: from now on it knows this one
+		b.Discover([]string{publicAddr(other)}) // as a node does that has nobody: from now on it knows this one
 		time.Sleep(2 * announceFirst)
-		c.Seek([]string{publicAddr(other)})
+		c.Discover([]string{publicAddr(other)})
 		hint := next[Hint](t, c)
 		if hint.ID != b.ID() && hint.ID != a.ID() || hint.Near || len(hint.Addrs) == 0 {
 			t.Fatalf("hint %+v", hint)
@@ -79,14 +79,14 @@ func TestMeetNobody(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		b, c := w.inRun(1, testRun, false), w.inRun(2, testRun, false)
 		other := w.inRun(3, wire.RunID{9}, true)
-		c.Seek([]string{publicAddr(other), publicAddr(b), publicAddr(c), "nonsense"})
+		c.Discover([]string{publicAddr(other), publicAddr(b), publicAddr(c), "nonsense"})
 		time.Sleep(2 * searchTimeout)
 		for _, e := range drain(c) {
 			if hint, ok := e.(Hint); ok {
 				t.Errorf("hint %+v", hint)
 			}
 		}
-		if slices.Contains(b.host.Mux().Protocols(), meetProtocol) {
+		if slices.Contains(b.host.Mux().Protocols(), dhtProtocol) {
 			t.Error("a node that others do not reach takes part in the DHT as a server")
 		}
 	})
@@ -97,7 +97,7 @@ func TestMeetIdle(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		other := w.inRun(1, wire.RunID{9}, true)
 		a := w.inRun(2, testRun, true)
-		a.Seek([]string{publicAddr(other)})
+		a.Discover([]string{publicAddr(other)})
 		time.Sleep(time.Minute)
 		before := a.Stats()
 		time.Sleep(time.Hour)
@@ -162,7 +162,7 @@ func specAnnouncement(t *testing.T, _ *spectest.Spec) {
 	}
 	p.Addrs = append(p.Addrs, []byte("nonsense"))
 	m := &pb.Message{Type: pb.Message_ADD_PROVIDER, ProviderPeers: []*pb.Message_Peer{&p}}
-	onlyOwnPlaces(t.Context(), streamFrom{conn: connFrom{at: ma.StringCast("/ip4/5.0.0.1/tcp/999")}}, m)
+	onlyOwnAddrs(t.Context(), streamFrom{conn: connFrom{at: ma.StringCast("/ip4/5.0.0.1/tcp/999")}}, m)
 	var left []string
 	for _, b := range p.Addrs {
 		a, err := ma.NewMultiaddrBytes(b)
@@ -198,7 +198,7 @@ func FuzzBounded(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 1, 2, 3})
 	f.Add([]byte{48})
-	f.Add(binary.AppendUvarint(nil, maxMeetMessage+1))
+	f.Add(binary.AppendUvarint(nil, maxDiscoveryMessage+1))
 	f.Add(append(binary.AppendUvarint(nil, 2), 1))
 	f.Add(bytes.Repeat([]byte{0xff}, 12))
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -206,7 +206,7 @@ func FuzzBounded(f *testing.F) {
 		// What came out is whole messages.
 		for rest := out; len(rest) > 0; {
 			size, n := binary.Uvarint(rest)
-			if n <= 0 || size > maxMeetMessage || uint64(len(rest)-n) < size {
+			if n <= 0 || size > maxDiscoveryMessage || uint64(len(rest)-n) < size {
 				t.Fatalf("%x of %x", out, in)
 			}
 			rest = rest[n+int(size):]
@@ -280,7 +280,7 @@ func specMDNS(t *testing.T, s *spectest.Spec) {
 }
 
 func specMeeting(t *testing.T, s *spectest.Spec) {
-	if got, err := meetKey(wire.RunID(s.Hex(t, "run"))); err != nil || got.String() != s.Text(t, "meeting") {
+	if got, err := discoveryKey(wire.RunID(s.Hex(t, "run"))); err != nil || got.String() != s.Text(t, "meeting") {
 		t.Errorf("%s, %v, the text says %s", got, err, s.Text(t, "meeting"))
 	}
 }
@@ -294,7 +294,7 @@ func specMeetingServed(t *testing.T, _ *spectest.Spec) {
 			t.Fatal(err)
 		}
 		asker.host.Peerstore().AddAddrs(info.ID, info.Addrs, time.Hour)
-		if err := asker.meeting.dht.Ping(t.Context(), relay.pid); err != nil {
+		if err := asker.discovery.dht.Ping(t.Context(), relay.pid); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(helloTimeout)

@@ -32,8 +32,8 @@ import (
 //
 // A record is the word of a stranger, so what is found is handed up as a Hint.
 const (
-	meetPrefix   = protocol.ID("/atoll")
-	meetProtocol = meetPrefix + "/kad/1.0.0"
+	dhtPrefix   = protocol.ID("/atoll")
+	dhtProtocol = dhtPrefix + "/kad/1.0.0"
 )
 
 // sha256 is the number of that hash in multihashes.
@@ -41,12 +41,12 @@ const sha256 = 0x12
 
 // meetKey is where in the DHT the members of a run are. Who keeps the record does not learn the
 // run from it.
-func meetKey(run wire.RunID) (cid.Cid, error) {
+func discoveryKey(run wire.RunID) (cid.Cid, error) {
 	return cid.V1Builder{Codec: cid.Raw, MhType: sha256}.Sum(append([]byte("atoll run "), run[:]...))
 }
 
 // meeting is this node's part in the DHT.
-type meeting struct {
+type discovery struct {
 	dht     *dht.IpfsDHT
 	key     cid.Cid
 	records *Records
@@ -61,22 +61,22 @@ type meeting struct {
 
 // startMeeting begins to take part. A node asks from the start, and answers once others reach
 // it.
-func (h *Host) startMeeting() (err error) {
-	m := &h.meeting
+func (h *Host) startDiscovery() (err error) {
+	m := &h.discovery
 	m.records, m.limit = h.cfg.Records, newHintLimit()
 	if m.records == nil {
 		m.records = NewRecords()
 	}
-	m.served, m.renew = newMeetRates(), make(chan struct{}, 1)
-	m.open = shares{all: maxMeetStreams, each: maxMeetStreams / meetAddresses}
-	if m.key, err = meetKey(h.cfg.Run); err != nil {
+	m.served, m.renew = newDiscoveryRates(), make(chan struct{}, 1)
+	m.open = shares{all: maxDiscoveryStreams, each: maxDiscoveryStreams / discoveryAddresses}
+	if m.key, err = discoveryKey(h.cfg.Run); err != nil {
 		return fmt.Errorf("start the DHT: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it ends before the host, by Close
 	m.stop = stop
-	m.dht, err = dht.New(ctx, meetingHost{h.host, h},
-		dht.ProtocolPrefix(meetPrefix), dht.Mode(dht.ModeServer), dht.DisableValues(), dht.DisableAutoRefresh(),
-		dht.ProviderStore(ownRecords{m.records, h}), dht.OnRequestHook(onlyOwnPlaces), dht.AddressFilter(farAddrs),
+	m.dht, err = dht.New(ctx, discoveryHost{h.host, h},
+		dht.ProtocolPrefix(dhtPrefix), dht.Mode(dht.ModeServer), dht.DisableValues(), dht.DisableAutoRefresh(),
+		dht.ProviderStore(ownRecords{m.records, h}), dht.OnRequestHook(onlyOwnAddrs), dht.AddressFilter(farAddrs),
 		dht.WithCustomMessageSender(func(host.Host, []protocol.ID) pb.MessageSenderWithDisconnect { return messenger{h} }))
 	if err != nil {
 		stop()
@@ -86,7 +86,7 @@ func (h *Host) startMeeting() (err error) {
 	return nil
 }
 
-func (m *meeting) close() error {
+func (m *discovery) close() error {
 	if m.dht == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func farAddrs(addrs []ma.Multiaddr) (far []ma.Multiaddr) {
 // onlyOwnPlaces takes out of an announcement the addresses of other machines than the one that
 // it comes from: else members would dial whomever a liar names. Places at relays stay, as
 // a relay connects to nobody who did not reserve.
-func onlyOwnPlaces(_ context.Context, s network.Stream, m *pb.Message) {
+func onlyOwnAddrs(_ context.Context, s network.Stream, m *pb.Message) {
 	if m.GetType() != pb.Message_ADD_PROVIDER {
 		return
 	}
@@ -126,13 +126,13 @@ func onlyOwnPlaces(_ context.Context, s network.Stream, m *pb.Message) {
 
 // meetingHost is the libp2p host as the DHT sees it: no question makes a connection of the
 // swarm, and none is kept for it.
-type meetingHost struct {
+type discoveryHost struct {
 	host.Host
 	h *Host
 }
 
 // Addrs are those by which others find this node.
-func (m meetingHost) Addrs() (addrs []ma.Multiaddr) {
+func (m discoveryHost) Addrs() (addrs []ma.Multiaddr) {
 	for _, text := range m.h.Reach().Outside {
 		if info, _, err := parseDial(text); err == nil {
 			addrs = append(addrs, info.Addrs...)
@@ -142,16 +142,18 @@ func (m meetingHost) Addrs() (addrs []ma.Multiaddr) {
 }
 
 // Connect only notes the addresses: messenger dials when there is something to ask.
-func (m meetingHost) Connect(_ context.Context, info peer.AddrInfo) error {
+func (m discoveryHost) Connect(_ context.Context, info peer.AddrInfo) error {
 	m.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
 	return nil
 }
 
 // ConnManager keeps the DHT's wishes from the connection manager.
-func (m meetingHost) ConnManager() connmgr.ConnManager { return connmgr.NullConnMgr{} }
+func (m discoveryHost) ConnManager() connmgr.ConnManager { return connmgr.NullConnMgr{} }
 
 // SetStreamHandler keeps the handler until others reach this node; see serveMeeting.
-func (m meetingHost) SetStreamHandler(_ protocol.ID, f network.StreamHandler) { m.h.meeting.serve = f }
+func (m discoveryHost) SetStreamHandler(_ protocol.ID, f network.StreamHandler) {
+	m.h.discovery.serve = f
+}
 
 // ownRecords is the store as the DHT of one host sees it, which names this node without its
 // addresses.
@@ -163,48 +165,48 @@ type ownRecords struct {
 // AddProvider implements records.ProviderStore.
 func (r ownRecords) AddProvider(ctx context.Context, key []byte, p peer.AddrInfo) error {
 	if p.ID == r.h.pid {
-		p.Addrs = farAddrs(meetingHost{r.h.host, r.h}.Addrs())
+		p.Addrs = farAddrs(discoveryHost{r.h.host, r.h}.Addrs())
 	}
 	return r.Records.AddProvider(ctx, key, p)
 }
 
 // serveMeeting answers the questions of others from now on. Its caller knows that others
 // reach this node.
-func (h *Host) serveMeeting() {
-	if h.meeting.dht != nil {
-		h.meeting.serving.Do(h.answerMeeting)
+func (h *Host) serveDiscovery() {
+	if h.discovery.dht != nil {
+		h.discovery.serving.Do(h.answerDiscovery)
 	}
 }
 
 // answerMeeting bounds the streams of the DHT by itself: most askers are of other runs, and never shake hands.
-func (h *Host) answerMeeting() {
-	h.host.SetStreamHandler(meetProtocol, func(s network.Stream) {
+func (h *Host) answerDiscovery() {
+	h.host.SetStreamHandler(dhtProtocol, func(s network.Stream) {
 		from := originOf(s.Conn().RemoteMultiaddr())
-		if !h.meeting.served.Allow(from.Addr()) || !h.tasks.enter() {
+		if !h.discovery.served.Allow(from.Addr()) || !h.tasks.enter() {
 			s.Reset()
 			return
 		}
 		defer h.tasks.leave()
-		if !h.meeting.open.take(from) {
+		if !h.discovery.open.acquire(from) {
 			s.Reset()
 			return
 		}
-		defer h.meeting.open.give(from)
+		defer h.discovery.open.release(from)
 		if s.SetDeadline(time.Now().Add(searchTimeout)) == nil {
-			h.meeting.serve(&bounded{Stream: s})
+			h.discovery.serve(&bounded{Stream: s})
 		}
 	})
 }
 
 // tellNews has this node announced anew where others from far reach it otherwise than before.
-func (m *meeting) tellNews(before, now Addresses) {
+func (m *discovery) announceChanges(before, now Addresses) {
 	if m.dht == nil || slices.Equal(before.Outside, now.Outside) {
 		return
 	}
 	m.announceSoon()
 }
 
-func (m *meeting) announceSoon() {
+func (m *discovery) announceSoon() {
 	select {
 	case m.renew <- struct{}{}:
 	default:
@@ -217,7 +219,7 @@ func (h *Host) keepAnnouncing() {
 	for {
 		select {
 		case <-time.After(pause):
-		case <-h.meeting.renew:
+		case <-h.discovery.renew:
 			if pause = announceFirst; !h.pausedFor(announceFirst / 2) { // more may change
 				return
 			}
@@ -249,7 +251,7 @@ func (h *Host) announce() bool {
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
 	defer cancel()
-	if err := h.meeting.dht.Provide(ctx, h.meeting.key, true); err != nil {
+	if err := h.discovery.dht.Provide(ctx, h.discovery.key, true); err != nil {
 		h.log.Debug("announce this node in the DHT", "err", err)
 		return false
 	}
@@ -259,31 +261,31 @@ func (h *Host) announce() bool {
 
 // Seek looks for peers of the run in the DHT, beginning at what is known of it and at peers
 // at these addresses, of whatever run. It returns at once; what is found are Hints.
-func (h *Host) Seek(at []string) {
-	if h.meeting.dht == nil {
+func (h *Host) Discover(at []string) {
+	if h.discovery.dht == nil {
 		return
 	}
 	h.tasks.start(func() {
 		ctx, cancel := context.WithTimeout(h.ctx, searchTimeout)
 		defer cancel()
-		before := h.meeting.dht.RoutingTable().Size()
-		h.meetAt(ctx, at)
-		if before == 0 && h.meeting.dht.RoutingTable().Size() > 0 {
-			h.meeting.announceSoon() // what was tried before found nobody
+		before := h.discovery.dht.RoutingTable().Size()
+		h.bootstrap(ctx, at)
+		if before == 0 && h.discovery.dht.RoutingTable().Size() > 0 {
+			h.discovery.announceSoon() // what was tried before found nobody
 		}
-		for info := range h.meeting.dht.FindProvidersAsync(ctx, h.meeting.key, maxFound) {
-			h.hint(h.meeting.limit, false, info, func(a ma.Multiaddr) bool { return len(farAddrs([]ma.Multiaddr{a})) > 0 })
+		for info := range h.discovery.dht.FindProvidersAsync(ctx, h.discovery.key, maxFound) {
+			h.hint(h.discovery.limit, false, info, func(a ma.Multiaddr) bool { return len(farAddrs([]ma.Multiaddr{a})) > 0 })
 		}
 	})
 }
 
 // meetAt makes peers at addresses known to the DHT, if they answer.
-func (h *Host) meetAt(ctx context.Context, at []string) {
+func (h *Host) bootstrap(ctx context.Context, at []string) {
 	known := map[peer.ID]bool{}
 	var asked []peer.ID
 	for _, addr := range at {
 		info, _, err := parseDial(addr)
-		if err != nil || info.ID == h.pid || len(asked) >= maxMeetings && !known[info.ID] {
+		if err != nil || info.ID == h.pid || len(asked) >= maxBootstraps && !known[info.ID] {
 			continue
 		}
 		h.host.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
@@ -295,9 +297,9 @@ func (h *Host) meetAt(ctx context.Context, at []string) {
 	for _, p := range asked {
 		h.tasks.start(func() {
 			defer func() { answered <- struct{}{} }()
-			if err := h.meeting.dht.Ping(ctx, p); err != nil {
+			if err := h.discovery.dht.Ping(ctx, p); err != nil {
 				h.log.Debug("ask a peer of the DHT", "peer", p, "err", err)
-			} else if _, err := h.meeting.dht.RoutingTable().TryAddPeer(p, true, true); err != nil {
+			} else if _, err := h.discovery.dht.RoutingTable().TryAddPeer(p, true, true); err != nil {
 				h.log.Debug("remember a peer of the DHT", "peer", p, "err", err)
 			}
 		})

@@ -11,7 +11,7 @@ import (
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the
 // rounds. An asker without room is told Busy, and goes to another snapshot source.
-type donate struct {
+type chunkQueue struct {
 	*env
 	serve  *serve
 	askers []*asker // the next to be given a chunk first
@@ -48,7 +48,7 @@ func (t turn) goesOn(now Time) bool { return t.last > 0 && now < t.last+chunkTur
 func (t turn) pace(now Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
 
 // request queues a request for a chunk, or turns it away.
-func (d *donate) request(p *peer, r chunkRequest) {
+func (d *chunkQueue) request(p *peer, r chunkRequest) {
 	a := d.asker(p)
 	if a == nil || len(a.waiting) >= maxChunkAhead {
 		d.serve.status(r.handle, wire.Busy)
@@ -61,7 +61,7 @@ func (d *donate) request(p *peer, r chunkRequest) {
 }
 
 // asker returns the entry of p, nil if there is no room for one more.
-func (d *donate) asker(p *peer) *asker {
+func (d *chunkQueue) asker(p *peer) *asker {
 	for _, a := range d.askers {
 		if a.peer == p {
 			return a
@@ -80,7 +80,7 @@ func (d *donate) asker(p *peer) *asker {
 
 // makeRoom has the slowest of those give way whose turn has lasted long enough, or of those that are
 // not known where p is. Contributors keep their places.
-func (d *donate) makeRoom(p *peer) bool {
+func (d *chunkQueue) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
 		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
@@ -102,7 +102,7 @@ func (d *donate) makeRoom(p *peer) bool {
 }
 
 // pump gives the askers whose turn it is a chunk each, as many as may leave.
-func (d *donate) pump() {
+func (d *chunkQueue) pump() {
 	for i := 0; i < len(d.askers) && d.away() < d.mayLeave(); {
 		a := d.askers[i]
 		if a.sending || len(a.waiting) == 0 || !d.send(a) {
@@ -115,13 +115,13 @@ func (d *donate) pump() {
 }
 
 // send answers the first request of an asker, if there is a place.
-func (d *donate) send(a *asker) bool {
+func (d *chunkQueue) send(a *asker) bool {
 	d.skip(a)
 	if len(a.waiting) == 0 {
 		return false
 	}
 	r := a.waiting[0]
-	if !d.serve.place(reply{handle: r.handle, to: a.peer, bytes: wire.ChunkSize}) {
+	if !d.serve.admit(reply{handle: r.handle, to: a.peer, bytes: wire.ChunkSize}) {
 		return false
 	}
 	a.waiting = a.waiting[1:]
@@ -137,7 +137,7 @@ func (d *donate) send(a *asker) bool {
 
 // skip answers the first requests of an asker that are for parts that are not there any more,
 // or that others are about to have while the uplink is full.
-func (d *donate) skip(a *asker) {
+func (d *chunkQueue) skip(a *asker) {
 	for len(a.waiting) > 0 {
 		r := a.waiting[0]
 		switch {
@@ -156,7 +156,7 @@ func (d *donate) skip(a *asker) {
 
 // away counts the chunks that are leaving. One that is stuck does not count:
 // an asker that does not read must not keep the others out.
-func (d *donate) away() (n int) {
+func (d *chunkQueue) away() (n int) {
 	for _, a := range d.askers {
 		if a.sending && d.now < a.since+chunkSlotMs {
 			n++
@@ -166,7 +166,7 @@ func (d *donate) away() (n int) {
 }
 
 // mayLeave is how many chunks may leave at once.
-func (d *donate) mayLeave() int {
+func (d *chunkQueue) mayLeave() int {
 	if d.serve.crowded() && float64(d.now-d.began) < chunkParts*wire.ChunkSize/d.serve.upload() {
 		return 0
 	}
@@ -177,7 +177,7 @@ func (d *donate) mayLeave() int {
 }
 
 // left says that the last byte of a chunk left, or that its asker is gone.
-func (d *donate) left(handle uint64) {
+func (d *chunkQueue) left(handle uint64) {
 	for _, a := range d.askers {
 		if a.sending && a.handle == handle {
 			a.sending = false
@@ -190,12 +190,12 @@ func (d *donate) left(handle uint64) {
 }
 
 // forget drops the entries that say nothing.
-func (d *donate) forget() {
+func (d *chunkQueue) forget() {
 	d.askers = slices.DeleteFunc(d.askers, func(a *asker) bool { return !a.sending && len(a.waiting) == 0 })
 }
 
 // gone forgets a peer whose last connection was lost.
-func (d *donate) gone(id wire.PeerID) {
+func (d *chunkQueue) gone(id wire.PeerID) {
 	d.askers = slices.DeleteFunc(d.askers, func(a *asker) bool {
 		if a.peer.id == id {
 			d.turnAway(a, func(chunkRequest) bool { return true })
@@ -206,7 +206,7 @@ func (d *donate) gone(id wire.PeerID) {
 }
 
 // tick turns away what waited too long.
-func (d *donate) tick() {
+func (d *chunkQueue) tick() {
 	for _, a := range d.askers {
 		d.turnAway(a, func(r chunkRequest) bool { return d.now >= r.until })
 	}
@@ -214,7 +214,7 @@ func (d *donate) tick() {
 }
 
 // turnAway says Busy to the waiting requests that pick selects.
-func (d *donate) turnAway(a *asker, pick func(chunkRequest) bool) {
+func (d *chunkQueue) turnAway(a *asker, pick func(chunkRequest) bool) {
 	a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool {
 		out := pick(r)
 		if out {

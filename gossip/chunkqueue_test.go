@@ -59,7 +59,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 	a.now++
 	for p := range byte(maxChunkAskers - 2) {
 		e := a.wants(100+p, 0)
-		if !slices.ContainsFunc(a.core.serve.donate.askers, func(q *asker) bool { return q.peer.id == wire.PeerID{100 + p} }) {
+		if !slices.ContainsFunc(a.core.serve.chunkQueue.askers, func(q *asker) bool { return q.peer.id == wire.PeerID{100 + p} }) {
 			t.Fatalf("newcomer %d found no place: %v", p, e)
 		}
 	}
@@ -107,7 +107,7 @@ func TestAskerThatIsGone(t *testing.T) {
 	}
 	a.wants(9, 1)
 	a.core.Step(a.now, Replied{Handle: 9<<32 + 1}) // the stream of a request that waits has failed
-	if n := len(a.core.serve.donate.askers[0].waiting); n != 0 {
+	if n := len(a.core.serve.chunkQueue.askers[0].waiting); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
 }

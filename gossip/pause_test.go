@@ -23,7 +23,7 @@ func specPausedAnswers(t *testing.T, _ *spectest.Spec) {
 	if e := a.ask(3, 1, payloadRequest(id, 0)); count[ReplyPayload](e) != 1 {
 		t.Fatalf("paused, and with deltas to hand over, it answers %v", e)
 	}
-	a.core.Rest(a.now, true)
+	a.core.Pause(a.now, true)
 	var turned []uint64
 	for _, r := range find[Reply](a.core.Effects()) {
 		if wire.Status(r.Response[0]) == wire.Busy {
@@ -46,7 +46,7 @@ func specPausedAnswers(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("%v: %v", r.Kind, e)
 		}
 	}
-	a.core.Rest(a.now, false)
+	a.core.Pause(a.now, false)
 	if e := a.ask(11, 1, payloadRequest(id, 0)); count[ReplyPayload](e) != 1 {
 		t.Errorf("going on it answers %v", e)
 	}
@@ -59,7 +59,7 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 		t.Fatal("asks for no payload")
 	}
 	a.core.SetSelf(a.now, pausedSelf)
-	a.core.Rest(a.now, true)
+	a.core.Pause(a.now, true)
 	if e := a.core.Effects(); count[Hangup](e) != 1 {
 		t.Errorf("hangs up %d calls: %v", count[Hangup](e), e)
 	}
@@ -71,7 +71,7 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 		e = append(e, a.told(1, apart)...)
 		e = append(e, a.wait(1000, 1, 2)...)
 	}
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	e = append(e, a.wait(5000, 1, 2)...)
 	if q := questions(t, e, wire.GetPayload, wire.GetRounds, wire.GetManifest, wire.GetChunk); len(q) != 0 {
 		t.Errorf("asks %+v", q)
@@ -79,7 +79,7 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 	if text, _ := a.core.JoinPhase(); text == "" {
 		t.Error("the fetch of tips is forgotten")
 	}
-	a.core.Rest(a.now, false)
+	a.core.Pause(a.now, false)
 	if q := questions(t, a.wait(anotherSourceMs/2, 1, 2), wire.GetManifest); len(q) != 1 {
 		t.Errorf("goes on with %+v, want a request for tips", q)
 	}
@@ -91,7 +91,7 @@ func TestRestInAFetch(t *testing.T) {
 	n := w.join(w.nodes[0].id)
 	for i, ms := range []Time{0, 60, 150, 300, 400} {
 		w.runUntil(w.now + ms)
-		n.do(func() { n.core.Rest(w.now, true) })
+		n.do(func() { n.core.Pause(w.now, true) })
 		received := n.received
 		w.runUntil(w.now + 3000)
 		if n.joined() {
@@ -100,10 +100,10 @@ func TestRestInAFetch(t *testing.T) {
 		if n.received != received {
 			t.Errorf("rest %d: %d payload bytes come", i, n.received-received)
 		}
-		if text, _ := n.core.JoinPhase(); !n.core.Resting() || text == "" {
-			t.Errorf("rest %d: rests %v, %q", i, n.core.Resting(), text)
+		if text, _ := n.core.JoinPhase(); !n.core.Paused() || text == "" {
+			t.Errorf("rest %d: rests %v, %q", i, n.core.Paused(), text)
 		}
-		n.do(func() { n.core.Rest(w.now, false) })
+		n.do(func() { n.core.Pause(w.now, false) })
 	}
 	if !w.runUntilTrue(w.now+20_000, n.joined) {
 		t.Error("never has its tips")
@@ -130,7 +130,7 @@ func TestPausedPeerIsLeftAlone(t *testing.T) {
 	if id, lacking := a.core.Chains().Lacking(a.now); lacking {
 		t.Errorf("waits for %v to reach the end", id)
 	}
-	a.core.FetchTips(a.now)
+	a.core.FetchSnapshot(a.now)
 	if q := questions(t, append(a.core.Effects(), a.wait(3000, 1, 2)...), wire.GetManifest); len(q) != 1 || q[0].to != 2 {
 		t.Errorf("asks %+v for tips, want peer 2", q)
 	}
@@ -148,7 +148,7 @@ func TestRestInARun(t *testing.T) {
 	var received int64
 	w.after(2000, func() {
 		n.state, n.paused = wire.Stopped, true
-		n.do(func() { n.core.Rest(w.now, true) })
+		n.do(func() { n.core.Pause(w.now, true) })
 		received = n.received
 	})
 	w.after(6000, func() {
@@ -159,7 +159,7 @@ func TestRestInARun(t *testing.T) {
 			t.Errorf("the others closed round %d, the paused one %d: they wait", at, behind)
 		}
 		n.state, n.paused = wire.Training, false
-		n.do(func() { n.core.Rest(w.now, false) })
+		n.do(func() { n.core.Pause(w.now, false) })
 	})
 	w.mustSettle(60_000)
 }

@@ -26,7 +26,7 @@ func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
 
 func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 	here, guests := map[peer.ID]bool{}, true
-	r := &places{who: func(p peer.ID) (bool, bool) { return here[p], guests }}
+	r := &slots{who: func(p peer.ID) (bool, bool) { return here[p], guests }}
 	ask := func(at, n int) bool {
 		p := peer.ID(fmt.Sprint(at, " ", n))
 		here[p] = true
@@ -69,11 +69,11 @@ func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 // A place that its guest asks for no more counts until the relay gives it up, and no longer.
 func TestPlacesOfGuestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &places{who: func(peer.ID) (here, guest bool) { return true, true }}
+		r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
 		ask := func(n int) bool {
 			return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast("/ip4/10.0.0.1/tcp/1"))
 		}
-		for n := range guestPlacesAddress {
+		for n := range guestSlotsAddress {
 			if !ask(n) {
 				t.Fatalf("guest %d has no place", n)
 			}
@@ -87,7 +87,7 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 			t.Error("a place that the relay keeps is given twice")
 		}
 		time.Sleep(time.Second)
-		for n := range guestPlacesAddress - 1 {
+		for n := range guestSlotsAddress - 1 {
 			if !ask(200 + n) {
 				t.Errorf("place %d counts after its end", n)
 			}
@@ -101,15 +101,15 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 // A guest that is refused a place from another address keeps the one that it has, as the relay does: else an address would have as
 // many as it has guests.
 func TestRefusedGuestKeepsItsPlace(t *testing.T) {
-	r := &places{who: func(peer.ID) (here, guest bool) { return true, true }}
+	r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
 	ask := func(n int, from string) bool { return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast(from)) }
 	const near, other = "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"
-	for n := range guestPlacesAddress {
+	for n := range guestSlotsAddress {
 		if !ask(n, near) || !ask(1000+n, other) {
 			t.Fatalf("guest %d has no place", n)
 		}
 	}
-	for n := range guestPlacesAddress {
+	for n := range guestSlotsAddress {
 		if ask(n, other) || ask(n, "/dns4/example.org/tcp/1") {
 			t.Errorf("guest %d has a place where none is left", n)
 		}
@@ -129,7 +129,7 @@ func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 		if a.peers.get(early.pid) == nil {
 			t.Fatal("there is no connection")
 		}
-		if a.places.AllowReserve(early.pid, ma.StringCast("/ip4/10.0.0.1/tcp/1")) {
+		if a.slots.AllowReserve(early.pid, ma.StringCast("/ip4/10.0.0.1/tcp/1")) {
 			t.Error("a peer of which nothing is known gets a place")
 		}
 		close(over)
@@ -171,19 +171,19 @@ func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 		if !isGuest(b) || isGuest(c) {
 			t.Fatalf("takes the guest for one: %v, the member: %v", isGuest(b), isGuest(c))
 		}
-		a.places.mu.Lock()
-		others := map[peer.ID]place{}
-		for i := range guestPlaces {
-			others[peer.ID(fmt.Sprint(i))] = place{until: time.Now().Add(time.Hour)}
+		a.slots.mu.Lock()
+		others := map[peer.ID]slot{}
+		for i := range guestSlots {
+			others[peer.ID(fmt.Sprint(i))] = slot{until: time.Now().Add(time.Hour)}
 		}
-		a.places.held = maps.Clone(others)
-		a.places.who = func(p peer.ID) (here, guest bool) {
-			if others[p] != (place{}) {
+		a.slots.held = maps.Clone(others)
+		a.slots.who = func(p peer.ID) (here, guest bool) {
+			if others[p] != (slot{}) {
 				return true, true
 			}
 			return a.standing(p)
 		}
-		a.places.mu.Unlock()
+		a.slots.mu.Unlock()
 		b.Reserve(a.ID())
 		if e := next[Reserved](t, b); e.Err == nil {
 			t.Error("a guest gets a place beyond those for guests")
