@@ -18,7 +18,7 @@ type flights struct {
 // full reports whether no further peer may be asked now.
 func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && now < f.due }
 
-// patience is how long a source of w may take: it may park the request for wait, and then
+// timeouts is how long a source of w may take: it may park the request for wait, and then
 // sends for transfer, with all that was asked of it before.
 func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)

@@ -85,7 +85,7 @@ func (b *blobs) choose(d wire.Digest, parts wire.PartSet) (index int) {
 	return index
 }
 
-// HoldBlob says that this node has a blob whole, verified: it gives it from now on.
+// KeepBlob says that this node has a blob whole, verified: it gives it from now on.
 func (c *Core) KeepBlob(now Time, blob Blob) {
 	c.at(now)
 	all := wire.AllParts(wire.PartCount(blob.Size))
@@ -95,7 +95,7 @@ func (c *Core) KeepBlob(now Time, blob Blob) {
 	}
 }
 
-// HoldParts says that this node has parts of a blob from an earlier process.
+// KeepParts says that this node has parts of a blob from an earlier process.
 func (c *Core) KeepParts(now Time, d wire.Digest, parts wire.PartSet) {
 	c.at(now)
 	c.blobs.held[d] = parts

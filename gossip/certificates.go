@@ -112,7 +112,7 @@ func (c *certificates) forget() {
 	}
 }
 
-// take keeps the certificates of an answer, by the table's Add or AddHeld. The error is for one that no
+// accept keeps the certificates of an answer, by the table's Add or AddHeld. The error is for one that no
 // honest peer gives.
 func (c *certificates) accept(body []byte, q wire.Request, add func(member.Certificate) (bool, error)) error {
 	list, err := wire.DecodeCertificates(body)

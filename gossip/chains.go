@@ -62,7 +62,7 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 	return false, live
 }
 
-// Outran is how often in a row one live peer that is no guest outran this node: see noteOutrun.
+// Outran is how often in a row one live peer that is no guest outran this node: see countOutrun.
 func (v Chains) Outran() (most int) {
 	for _, p := range v.core.peers.list {
 		if v.core.live(p) && p.refused == "" && !v.core.guest(p.id) {

@@ -6,7 +6,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// donate shares this node's upload among those that fetch its tips, and parts of blobs, which
+// chunkQueue shares this node's upload among those that fetch its tips, and parts of blobs, which
 // count as chunks. Each asker gets one chunk at a time, so that a node that dies in the middle costs it at
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the

@@ -153,7 +153,7 @@ func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 	}
 }
 
-// donates notes which chunks a peer can give: those that its own tips of the
+// recordChunks notes which chunks a peer can give: those that its own tips of the
 // same rounds begin with.
 func (s *snapshot) recordChunks(id wire.PeerID, m wire.Manifest) {
 	useful := false
@@ -211,7 +211,7 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 	return wire.Sum(append(s.cfg.Self[:], id[:]...))
 }
 
-// askTips asks a peer to donate as well.
+// askSnapshot asks a peer to donate as well.
 func (s *snapshot) askSnapshot(p *peer) {
 	s.transfer.recruits[p.id] = true
 	s.askMore(p, s.resume, func(m wire.Manifest, err error) {
@@ -318,7 +318,7 @@ func (s *snapshot) stalled(p *peer) bool {
 	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.chunkTimeout(p)
 }
 
-// patience is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
+// chunkTimeout is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
 // where the link of this node is the thin one.
 func (s *snapshot) chunkTimeout(p *peer) int64 {
 	chunks := 1
@@ -522,7 +522,7 @@ func (d *diskPause) failed(now Time) { d.until, d.slow, d.fits = now+diskRetryMs
 // worked says that the disk took something again.
 func (d *diskPause) worked() { d.fits = min(2*d.fits, maxWants) }
 
-// takes is how many requests may be in flight, at most of them on a disk that is
+// allows is how many requests may be in flight, at most of them on a disk that is
 // well.
 func (d *diskPause) allows(now Time, most int) int {
 	switch {

@@ -102,7 +102,7 @@ func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
 	}
 }
 
-// probe asks for the peer's chain digests at its own bases, where those
+// askBases asks for the peer's chain digests at its own bases, where those
 // differ from this node's, so that both sides decide on the same facts.
 func (r *repair) askBases(s *session) {
 	var ranges []wire.Range

@@ -139,7 +139,7 @@ var (
 	ErrUnwanted = errors.New("no use for it")
 )
 
-// Settle says what became of the delta of id.
+// Complete says what became of the delta of id.
 //
 //   - nil: its payload is verified and held; it is served from now on.
 //   - ErrNotStored: its payload came and could not be kept. It is missing, for now:
@@ -173,7 +173,7 @@ func (c *Core) invalid(id wire.Digest, reason string) {
 	}
 }
 
-// settled tells those that wait for a payload that this node has it, or that it is
+// completed tells those that wait for a payload that this node has it, or that it is
 // not going to.
 func (c *Core) completed(id wire.Digest, how outcome) {
 	if how != held {
@@ -182,7 +182,7 @@ func (c *Core) completed(id wire.Digest, how outcome) {
 	c.repair.completed(id, how)
 }
 
-// FetchTips begins to fetch a snapshot: from a peer named in the link if one
+// FetchSnapshot begins to fetch a snapshot: from a peer named in the link if one
 // is connected, else from the one with the most folded tokens. It goes on,
 // from one snapshot source to the next, until a Snapshot effect or CancelFetch; in a node
 // that is past joining, until every snapshot source was asked once.

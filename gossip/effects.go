@@ -36,7 +36,7 @@ type (
 		Addrs []string
 	}
 
-	// Seek looks for peers of the run where all runs meet. What is found comes as Hinted.
+	// Discover looks for peers of the run where all runs meet. What is found comes as Hinted.
 	Discover struct{}
 
 	// Reserve asks a connected peer for a place at which it relays to this node, and keeps

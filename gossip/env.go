@@ -111,7 +111,7 @@ func (e *env) answered(id uint64, b []byte, err error) {
 	c.done(b, err)
 }
 
-// take forgets a call and returns it.
+// finish forgets a call and returns it.
 func (e *env) finish(id uint64) (c call, ok bool) {
 	i, ok := slices.BinarySearchFunc(e.calls, id, func(c call, id uint64) int {
 		return cmp.Compare(c.id, id)

@@ -208,7 +208,7 @@ func (r *repair) loses(p *peer) bool {
 	return mine.Lag == 0 || theirs.Lag == 0 || r.behindInTokens(p)
 }
 
-// outdone reports whether the chain of a peer that trains, and shows more tokens, really
+// behindInTokens reports whether the chain of a peer that trains, and shows more tokens, really
 // has more, or whether its heartbeat is only newer. While both train the newer heartbeat always has
 // more: two nodes that went by that alone would take tips of each other. The chain has
 // more in two cases:

@@ -24,7 +24,7 @@ const (
 	conflict                // the second of its author for this round: now equivocation proof
 )
 
-// meet classes a verified header, remembers it and turns a second one for a
+// classify classes a verified header, remembers it and turns a second one for a
 // slot into equivocation proof.
 func (h *headers) classify(s *wire.SignedHeader) (wire.Digest, verdict) {
 	id := s.Header.ID(h.cfg.Run)
@@ -47,7 +47,7 @@ func (h *headers) classify(s *wire.SignedHeader) (wire.Digest, verdict) {
 	return id, fresh
 }
 
-// settled tells a header met before from the second of a pair met before.
+// repeated tells a header met before from the second of a pair met before.
 func (h *headers) repeated(id wire.Digest, s *wire.SignedHeader) verdict {
 	if first := h.seen.filled(slotOf(s.Header)); first != nil && first.id != id && !s.Header.Revocation() && h.cfg.Members.Binds(s.Header) {
 		return conflict

@@ -77,7 +77,7 @@ func (h *hints) dial() {
 	h.nextDial = h.now + dialPeriodMs/maxDials
 }
 
-// seek looks for peers where it is time. On one network nobody has to: all are found by
+// discover looks for peers where it is time. On one network nobody has to: all are found by
 // multicast or by the peer list.
 func (h *hints) discover() {
 	if !h.peerList.moves {

@@ -42,7 +42,7 @@ func (h *history) complete() bool {
 	return len(h.todo) == 0
 }
 
-// taken says that tips were taken whole.
+// installed says that tips were taken whole.
 func (h *history) installed() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
@@ -158,7 +158,7 @@ func (h *history) sort(batch []wire.RoundKey, headers []wire.SignedHeader) (came
 	return came
 }
 
-// meet asks the peer for the certificates that the headers name and that are not known here, each once, and then takes the
+// resolve asks the peer for the certificates that the headers name and that are not known here, each once, and then takes the
 // rounds. What was folded bounds them, so there is room for all.
 func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 	var headers []wire.SignedHeader
@@ -186,7 +186,7 @@ func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 	})
 }
 
-// take keeps the headers of each round whose authors are all known: who has contributed follows from
+// accept keeps the headers of each round whose authors are all known: who has contributed follows from
 // their certificates. The next peer is asked for the others.
 func (h *history) accept(came []pastRound) {
 	for _, r := range came {

@@ -6,7 +6,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// tookTips is a chain that begins with tips of round 3 in each fragment, of
+// tookSnapshot is a chain that begins with tips of round 3 in each fragment, of
 // whose rounds it knows the ids folded.
 type tookSnapshot struct {
 	*fakeChain

@@ -164,7 +164,7 @@ func (l *Limiter) longer(bytes int) float64 {
 	return max(float64(bytes)/float64(l.usual)-1, 0)
 }
 
-// note keeps of a message that passed what shows others to be late.
+// record keeps of a message that passed what shows others to be late.
 func (l *Limiter) record(m wire.Message) {
 	b := m.Heartbeat
 	if b == nil || b.Author == l.cfg.Self {

@@ -113,7 +113,7 @@ const (
 	paceTimes = 4 * headersOfRound
 	leastPace = 1e-4
 	paceMs    = 10_000
-	// guestsPlaces is as many authors' headers as those of all guests may be. Rounds take some of each
+	// guestsSlots is as many authors' headers as those of all guests may be. Rounds take some of each
 	// tried: in a run with the usual 16 learners that answer a proposal it is 16 headers a round.
 	guestsSlots = leastNewcomers
 	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
@@ -133,11 +133,11 @@ const (
 	// maxHintTries is how often a hint is dialled before it is forgotten. One that is true
 	// is heard again.
 	maxHintTries = 3
-	// seekFirstMs is how long a node that has nobody waits before it looks where all runs
-	// meet: first the addresses that it has may answer. The pause doubles up to seekMaxMs.
+	// discoverFirstMs is how long a node that has nobody waits before it looks where all runs
+	// meet: first the addresses that it has may answer. The pause doubles up to discoverMaxMs.
 	discoverFirstMs = 3_000
 	discoverMaxMs   = 300_000
-	// seekFewMs and seekManyMs are the pauses of one that has some peers, fewer or not fewer
+	// discoverFewMs and discoverManyMs are the pauses of one that has some peers, fewer or not fewer
 	// than wantNeighbours. Two data-parallel groups of a run find each other in that time, and a
 	// search is some kilobytes.
 	discoverFewMs  = 300_000
@@ -147,13 +147,13 @@ const (
 
 // Places at relays.
 const (
-	// wantPlaces is the number of relays of a node that others do not reach by themselves.
+	// wantSlots is the number of relays of a node that others do not reach by themselves.
 	wantSlots = 2
 	// wantRelays is the number of relays among a node's neighbours beyond which others are dialled
 	// first: twice its places. Those that everybody reaches are few, and must not become
 	// neighbours of all.
 	wantRelays = 2 * wantSlots
-	// placePauseMinMs doubles with each refusal up to placePauseMaxMs: a relay that has just
+	// slotPauseMinMs doubles with each refusal up to slotPauseMaxMs: a relay that has just
 	// begun, or is full, may have room later.
 	slotPauseMinMs = 5_000
 	slotPauseMaxMs = 300_000
@@ -206,7 +206,7 @@ const (
 	// asked for on any.
 	downAheadMs  = 5_000
 	minDownCalls = 2
-	// maxProbes and maxProbesPerPeer are the bounds for deltas of strangers, and of authors
+	// maxSpeculative and maxSpeculativePerPeer are the bounds for deltas of strangers, and of authors
 	// that did not give what they announced: keys are free, and headers whose payload never
 	// comes must leave room for the others.
 	maxSpeculative        = maxPulls / 4
@@ -365,8 +365,8 @@ const (
 	// maxAttesters is how many peers are asked what they know of a snapshot source's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16
-	// tipsBytesMs is how many bytes of tips a snapshot source hashes for a manifest in a millisecond, at least: a slow core with a slow
-	// disk does. mostTipsMs is less than the time that p2p gives an answer to begin.
+	// snapshotBytesMs is how many bytes of tips a snapshot source hashes for a manifest in a millisecond, at least: a slow core with a slow
+	// disk does. mostSnapshotMs is less than the time that p2p gives an answer to begin.
 	snapshotBytesMs = 200_000
 	mostSnapshotMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
@@ -374,7 +374,7 @@ const (
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
 	// With eight a tip is too old by a sixteenth of the transfer on average, and each snapshot source
 	// hashes its tips four or five times. renewMs is the least time between two such requests, within
-	// what tipAsksMs allows, and renewRounds how many rounds the snapshot source must have closed since.
+	// what snapshotAsksMs allows, and renewRounds how many rounds the snapshot source must have closed since.
 	renewParts  = 8
 	renewMs     = 4_000
 	renewRounds = 2
@@ -473,11 +473,11 @@ const (
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// peer list, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
-	// maxTipAsks in tipAsksMs bounds the requests for tips per peer: a joiner asks for the
+	// maxSnapshotAsks in snapshotAsksMs bounds the requests for tips per peer: a joiner asks for the
 	// tips whose chunks it has, then for others, and every renewMs for newer ones.
 	maxSnapshotAsks = 4
 	snapshotAsksMs  = 10_000
-	// maxTipsMade bounds the manifests, made or waiting, of fragments and rounds that others
+	// maxSnapshotsMade bounds the manifests, made or waiting, of fragments and rounds that others
 	// chose. Each may fold some rounds of all fragments again, for a few seconds,
 	// and an asker gives up after callMs.
 	maxSnapshotsMade = 4

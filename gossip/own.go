@@ -60,10 +60,10 @@ func (o *own) tick() {
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
 	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherHeartbeats*o.heartbeatPeriod() && !o.awaits() &&
-		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see noteClosed
+		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see recordClosed
 }
 
-// noteClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
+// recordClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
 func (o *own) recordClosed() {
 	if o.closed == nil {
 		o.closed = make([]uint32, o.chain.Fragments())
@@ -86,7 +86,7 @@ func (o *own) counts(p *peer) bool {
 	return o.told[p.id] && o.asked[p.id] && !o.guest(p.id) && (o.any || p.heartbeat != nil && p.heartbeat.Folded > 0 && !o.came[p.id])
 }
 
-// note notes when the first answer that counts had come.
+// recordFirst notes when the first answer that counts had come.
 func (o *own) recordFirst() {
 	if o.first == 0 && slices.ContainsFunc(o.peers.list, o.counts) {
 		o.first = o.now
@@ -96,7 +96,7 @@ func (o *own) recordFirst() {
 // awaits reports whether somebody may still know of a delta that nobody has told.
 func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayKnowMore) }
 
-// mayTell reports whether p may know of a delta that nobody has told of. Each peer that
+// mayKnowMore reports whether p may know of a delta that nobody has told of. Each peer that
 // is or was here may know, and so may a silent contributor or a silent peer that the
 // link names. Perhaps it alone was on this node's side of a cut. Three kinds may not: a
 // peer that left has said what it knows, a peer that shows this node's chain has told
@@ -132,7 +132,7 @@ func (o *own) askOnce(p *peer) {
 	})
 }
 
-// take believes what this node's own key has signed, from any peer.
+// accept believes what this node's own key has signed, from any peer.
 func (o *own) accept(p *peer, b []byte) error {
 	headers, err := wire.DecodeHeaders(b)
 	if err != nil {

@@ -224,7 +224,7 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 	}
 }
 
-// take keeps a part, if it is one of those that were asked for.
+// accept keeps a part, if it is one of those that were asked for.
 func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 	part, err := wire.OpenPart(w.Digest, body)
 	switch {

@@ -12,7 +12,7 @@ import (
 // that sleeps and can be heard. It is brought up to date by repair, or takes tips, when it
 // goes on.
 
-// Rest has the core rest, or go on.
+// Pause has the core rest, or go on.
 func (c *Core) Pause(now Time, on bool) {
 	c.at(now)
 	if on == c.paused {
@@ -29,7 +29,7 @@ func (c *Core) Pause(now Time, on bool) {
 	c.hangUpHeavy()
 }
 
-// Resting reports whether the core rests.
+// Paused reports whether the core rests.
 func (c *Core) Paused() bool { return c.paused }
 
 // pauses reports whether the owner of p has it paused, as its newest heartbeat says.
@@ -44,14 +44,14 @@ func (e *env) hangUpHeavy() {
 	}
 }
 
-// rest ends every session: what is missing is looked for anew later.
+// pause ends every session: what is missing is looked for anew later.
 func (r *repair) pause() {
 	for len(r.sessions) > 0 {
 		r.end(r.sessions[0], "ended: this node is paused")
 	}
 }
 
-// rest goes back to where a snapshot source is chosen, and stays there. What is stored remains, and
+// pause goes back to where a snapshot source is chosen, and stays there. What is stored remains, and
 // tips whose chunks are all here are put in place.
 func (s *snapshot) pause() {
 	if s.stage == asking || s.stage == attesting || s.stage == fetching {
@@ -70,7 +70,7 @@ func (p *pull) clear() {
 	}
 }
 
-// rest turns away all that wait for something heavy.
+// pause turns away all that wait for something heavy.
 func (s *serve) pause() {
 	s.unpark(func(q parked) bool {
 		s.status(q.handle, wire.Busy)

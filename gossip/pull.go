@@ -26,7 +26,7 @@ type pull struct {
 
 	strangers int // wants of strangers' deltas that nobody vouches for
 
-	// settled is told of each want that ended, and how.
+	// completed is told of each want that ended, and how.
 	completed func(id wire.Digest, how outcome)
 }
 
@@ -216,7 +216,7 @@ func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.F
 // others.
 func (p *pull) comesLast(author wire.PeerID) bool { return p.failing(author) || p.stranger(author) }
 
-// owes reports whether an author did not give what it announced of late.
+// failing reports whether an author did not give what it announced of late.
 func (p *pull) failing(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
 
 // doubtful reports whether a payload that is wanted may never come, and a peer that listed it does not give it.
@@ -331,7 +331,7 @@ func (p *pull) outlived(w *want) {
 	p.end(w.id, unwanted)
 }
 
-// tell says why a payload is not asked for any more.
+// report says why a payload is not asked for any more.
 func (p *pull) report(w *want, why string) {
 	h := w.header.Header
 	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))

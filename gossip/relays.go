@@ -76,7 +76,7 @@ func (r *relays) load() (l load) {
 	return l
 }
 
-// settle caps what peers claim, and works out who has room.
+// capClaims caps what peers claim, and works out who has room.
 func (l *load) capClaims() {
 	var known []float64
 	for _, u := range l.uplinks {
@@ -101,7 +101,7 @@ func (l load) of(id wire.PeerID) uplink {
 	return uplink{}
 }
 
-// outdone reports whether most uplinks are known to be wider than an author's: they give what
+// narrow reports whether most uplinks are known to be wider than an author's: they give what
 // they have of it sooner than it does.
 func (l load) narrow(author wire.PeerID) bool {
 	u := l.of(author)

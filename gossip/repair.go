@@ -214,7 +214,7 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 	return nil
 }
 
-// meet asks the peer for the certificates that headers name and that are not known here, each once,
+// resolve asks the peer for the certificates that headers name and that are not known here, each once,
 // and then takes the headers. Where the peer has none either, as in equivocation proof against one that made it
 // up, nobody is to blame: such a delta is not taken.
 func (r *repair) resolve(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
@@ -236,7 +236,7 @@ func (r *repair) resolve(s *session, headers []wire.SignedHeader, asked []wire.D
 	})
 }
 
-// take wants what is missing of a batch of headers and goes on when it is all held.
+// accept wants what is missing of a batch of headers and goes on when it is all held.
 func (r *repair) accept(s *session, headers []wire.SignedHeader) {
 	s.requeue(headers)
 	r.conform(s, headers)
@@ -293,7 +293,7 @@ func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
 	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.guest(s.peer.id)
 }
 
-// takeOne wants the payload of a verified header that the peer holds. It reports whether this node lacks it.
+// acceptOne wants the payload of a verified header that the peer holds. It reports whether this node lacks it.
 func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if r.leaves(s, h) {
 		return true
@@ -323,7 +323,7 @@ func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
 	return key.Round <= s.fragments[key.Fragment].theirs.Base && slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), paired)
 }
 
-// settled goes on with the repairs that waited for a payload.
+// completed goes on with the repairs that waited for a payload.
 func (r *repair) completed(id wire.Digest, how outcome) {
 	for _, s := range slices.Clone(r.sessions) {
 		f, ok := s.waiting[id]
@@ -380,7 +380,7 @@ func (r *repair) finish(s *session) {
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
 
-// noteOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
+// countOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
 // by now. A peer that is farther ahead than deltas are taken is to be followed first.
 func (r *repair) countOutrun(s *session) {
 	if ahead, later := r.aheadAfter(s); later && ahead <= r.cfg.WindowAccept {

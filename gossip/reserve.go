@@ -13,7 +13,7 @@ type reserve struct {
 	wanted   bool
 }
 
-// placePeer is what reserve knows of a peer.
+// slotPeer is what reserve knows of a peer.
 type slotPeer struct {
 	held    bool  // asked for, or had
 	after   Time  // not asked before
@@ -59,7 +59,7 @@ func (s *reserve) held() (n int) {
 	return n
 }
 
-// seek dials a relay that is only known, even where there are neighbours enough.
+// dialRelay dials a relay that is only known, even where there are neighbours enough.
 func (s *reserve) dialRelay() {
 	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.now >= p.peerList.dial.after })
 	if p != nil {

@@ -19,7 +19,7 @@ func (a *alone) step(in Input) []Effect {
 	return a.core.Effects()
 }
 
-// placesAsked are the peers that the effects ask for places.
+// slotsAsked are the peers that the effects ask for places.
 func slotsAsked(effects []Effect) (ids []byte) {
 	for _, e := range find[Reserve](effects) {
 		ids = append(ids, e.Peer[0])
@@ -27,7 +27,7 @@ func slotsAsked(effects []Effect) (ids []byte) {
 	return ids
 }
 
-// placesReleased are those at which they give them up.
+// slotsReleased are those at which they give them up.
 func slotsReleased(effects []Effect) (ids []byte) {
 	for _, e := range find[Release](effects) {
 		ids = append(ids, e.Peer[0])

@@ -169,7 +169,7 @@ func (s *serve) part(handle uint64, p *peer, r wire.Request) {
 	s.chunkQueue.request(p, chunkRequest{handle: handle, digest: r.Digest, parts: r.Parts})
 }
 
-// tips answers for given rounds, one for each fragment.
+// snapshot answers for given rounds, one for each fragment.
 func (s *serve) snapshot(handle uint64, p *peer, at []uint32) {
 	if len(at) != s.chain.Fragments() {
 		s.status(handle, wire.Refused)
@@ -329,7 +329,7 @@ func (s *serve) size(id wire.Digest) int {
 	return wire.ChunkSize
 }
 
-// place takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
+// admit takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
 // have a part of the room.
 func (s *serve) admit(r reply) bool {
 	r.bytes, r.until = max(r.bytes, servingFloor), s.now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))

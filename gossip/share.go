@@ -24,7 +24,7 @@ func (l *Limiter) share(invite wire.PeerID) *share {
 	return s
 }
 
-// hasPlace reports whether an author has one of so many places, and gives it one if there is one left.
+// hasSlot reports whether an author has one of so many places, and gives it one if there is one left.
 func (l *Limiter) hasSlot(s *share, author wire.PeerID, uses uint32) bool {
 	if !s.slots[author] && l.folded[author] && len(s.slots) < int(uses) {
 		s.slots[author] = true
@@ -60,7 +60,7 @@ func (l *Limiter) charge(author, invite wire.PeerID, uses uint32, kind int, own 
 	}
 }
 
-// placeOf is the invite by which a header's author came, and for how many it is meant; for none where
+// inviteOf is the invite by which a header's author came, and for how many it is meant; for none where
 // nothing bounds that.
 func (l *Limiter) inviteOf(h wire.Header) (invite wire.PeerID, uses uint32) {
 	c, known := l.cfg.Members.Find(h.Certificate)

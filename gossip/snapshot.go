@@ -168,7 +168,7 @@ func (s *snapshot) gathers() bool {
 	return witnesses < minAttesters
 }
 
-// mayDonate reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
+// isSource reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
 func (s *snapshot) isSource(p *peer) bool {
 	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.peerList.record.Stateless && (p.heartbeat == nil || p.heartbeat.State != wire.Joining)
 }
@@ -280,7 +280,7 @@ func (s *snapshot) mostManifest() int {
 	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
 }
 
-// tipsMs is the time for an answer to a request for tips: a snapshot source hashes all of them first.
+// snapshotMs is the time for an answer to a request for tips: a snapshot source hashes all of them first.
 func (e *env) snapshotMs() int64 {
 	return int64(min(callMs+float64(e.cfg.SnapshotBytes)/snapshotBytesMs, mostSnapshotMs))
 }

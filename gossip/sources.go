@@ -57,7 +57,7 @@ func (w *want) inTurn(i int) *source {
 	return &w.sources[i]
 }
 
-// authorsPlace is the author's among the sources: the first where it brought the header
+// authorsTurn is the author's among the sources: the first where it brought the header
 // itself and has as wide an uplink as most, or where this node gets it from there for others.
 // Otherwise it is the last. Others that forwarded the header mostly wait for the payload as
 // well: nodes that asked each other before an author that they know would all wait.

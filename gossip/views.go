@@ -116,14 +116,14 @@ func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 // are doing, or who of them rests, have changed.
 func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
-// Rests reports whether no round is to wait for a peer: its owner has it paused, or
+// Idle reports whether no round is to wait for a peer: its owner has it paused, or
 // nothing was heard of it for three of its heartbeat periods.
 func (v Peers) Idle(id wire.PeerID) bool {
 	p := v.core.peers.find(id)
 	return p != nil && (p.quiet || p.pauses())
 }
 
-// Owes reports whether a peer announced deltas of late whose payloads nobody had.
+// Failing reports whether a peer announced deltas of late whose payloads nobody had.
 func (v Peers) Failing(id wire.PeerID) bool { return v.core.pull.failing(id) }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small

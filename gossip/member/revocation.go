@@ -81,7 +81,7 @@ func (t *Table) Revoked(c Certificate) error {
 	return nil
 }
 
-// wordAgainst is an owner's word by which a certificate is revoked. The caller holds the lock.
+// statementAgainst is an owner's word by which a certificate is revoked. The caller holds the lock.
 func (t *Table) statementAgainst(c Certificate) (word wire.SignedHeader, revoked bool) {
 	if word, revoked = t.revoked[c.Author]; !revoked {
 		word, revoked = t.revoked[c.Invite.Key]

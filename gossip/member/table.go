@@ -252,7 +252,7 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	return guest || wasGuest && !wasMember
 }
 
-// Place is the first of Places: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
+// Bound is the first of Places: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
 func (t *Table) Bound(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 	places := t.Bounds(author)
 	if len(places) == 0 {
@@ -261,7 +261,7 @@ func (t *Table) Bound(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 	return places[0].Key, places[0].Uses
 }
 
-// Places are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
+// Bounds are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
 // has an invite can give it to members that came by another, so none of these may be held against a member alone.
 func (t *Table) Bounds(author wire.PeerID) (places []Invite) {
 	if t == nil {

@@ -39,13 +39,13 @@ const (
 // sha256 is the number of that hash in multihashes.
 const sha256 = 0x12
 
-// meetKey is where in the DHT the members of a run are. Who keeps the record does not learn the
+// discoveryKey is where in the DHT the members of a run are. Who keeps the record does not learn the
 // run from it.
 func discoveryKey(run wire.RunID) (cid.Cid, error) {
 	return cid.V1Builder{Codec: cid.Raw, MhType: sha256}.Sum(append([]byte("atoll run "), run[:]...))
 }
 
-// meeting is this node's part in the DHT.
+// discovery is this node's part in the DHT.
 type discovery struct {
 	dht     *dht.IpfsDHT
 	key     cid.Cid
@@ -59,7 +59,7 @@ type discovery struct {
 	stop    context.CancelFunc
 }
 
-// startMeeting begins to take part. A node asks from the start, and answers once others reach
+// startDiscovery begins to take part. A node asks from the start, and answers once others reach
 // it.
 func (h *Host) startDiscovery() (err error) {
 	m := &h.discovery
@@ -104,7 +104,7 @@ func farAddrs(addrs []ma.Multiaddr) (far []ma.Multiaddr) {
 	return far
 }
 
-// onlyOwnPlaces takes out of an announcement the addresses of other machines than the one that
+// onlyOwnAddrs takes out of an announcement the addresses of other machines than the one that
 // it comes from: else members would dial whomever a liar names. Places at relays stay, as
 // a relay connects to nobody who did not reserve.
 func onlyOwnAddrs(_ context.Context, s network.Stream, m *pb.Message) {
@@ -124,7 +124,7 @@ func onlyOwnAddrs(_ context.Context, s network.Stream, m *pb.Message) {
 	}
 }
 
-// meetingHost is the libp2p host as the DHT sees it: no question makes a connection of the
+// discoveryHost is the libp2p host as the DHT sees it: no question makes a connection of the
 // swarm, and none is kept for it.
 type discoveryHost struct {
 	host.Host
@@ -150,7 +150,7 @@ func (m discoveryHost) Connect(_ context.Context, info peer.AddrInfo) error {
 // ConnManager keeps the DHT's wishes from the connection manager.
 func (m discoveryHost) ConnManager() connmgr.ConnManager { return connmgr.NullConnMgr{} }
 
-// SetStreamHandler keeps the handler until others reach this node; see serveMeeting.
+// SetStreamHandler keeps the handler until others reach this node; see serveDiscovery.
 func (m discoveryHost) SetStreamHandler(_ protocol.ID, f network.StreamHandler) {
 	m.h.discovery.serve = f
 }
@@ -170,7 +170,7 @@ func (r ownRecords) AddProvider(ctx context.Context, key []byte, p peer.AddrInfo
 	return r.Records.AddProvider(ctx, key, p)
 }
 
-// serveMeeting answers the questions of others from now on. Its caller knows that others
+// serveDiscovery answers the questions of others from now on. Its caller knows that others
 // reach this node.
 func (h *Host) serveDiscovery() {
 	if h.discovery.dht != nil {
@@ -178,7 +178,7 @@ func (h *Host) serveDiscovery() {
 	}
 }
 
-// answerMeeting bounds the streams of the DHT by itself: most askers are of other runs, and never shake hands.
+// answerDiscovery bounds the streams of the DHT by itself: most askers are of other runs, and never shake hands.
 func (h *Host) answerDiscovery() {
 	h.host.SetStreamHandler(dhtProtocol, func(s network.Stream) {
 		from := originOf(s.Conn().RemoteMultiaddr())
@@ -198,7 +198,7 @@ func (h *Host) answerDiscovery() {
 	})
 }
 
-// tellNews has this node announced anew where others from far reach it otherwise than before.
+// announceChanges has this node announced anew where others from far reach it otherwise than before.
 func (m *discovery) announceChanges(before, now Addresses) {
 	if m.dht == nil || slices.Equal(before.Outside, now.Outside) {
 		return
@@ -259,7 +259,7 @@ func (h *Host) announce() bool {
 	return true
 }
 
-// Seek looks for peers of the run in the DHT, beginning at what is known of it and at peers
+// Discover looks for peers of the run in the DHT, beginning at what is known of it and at peers
 // at these addresses, of whatever run. It returns at once; what is found are Hints.
 func (h *Host) Discover(at []string) {
 	if h.discovery.dht == nil {
@@ -279,7 +279,7 @@ func (h *Host) Discover(at []string) {
 	})
 }
 
-// meetAt makes peers at addresses known to the DHT, if they answer.
+// bootstrap makes peers at addresses known to the DHT, if they answer.
 func (h *Host) bootstrap(ctx context.Context, at []string) {
 	known := map[peer.ID]bool{}
 	var asked []peer.ID

@@ -127,7 +127,7 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 	return params, &pubsub.PeerScoreThresholds{GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100}
 }
 
-// take has what validate accepts, of others, in the inbox at once. It runs in gossip's workers, several at once.
+// receive has what validate accepts, of others, in the inbox at once. It runs in gossip's workers, several at once.
 func (h *Host) receive(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	result := h.validate(ctx, from, m)
 	if id, err := wireID(from); result == pubsub.ValidationAccept && err == nil && from != h.host.ID() {

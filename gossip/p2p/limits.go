@@ -111,8 +111,8 @@ const (
 	reservePause = time.Minute
 	// maxReservations is the number of places of a relay: one for each connection.
 	maxReservations = connsHigh
-	// guestPlaces is how many of them guests have together, so half are left for members, and
-	// guestPlacesAddress those from one address (see originOf): the machines of a household.
+	// guestSlots is how many of them guests have together, so half are left for members, and
+	// guestSlotsAddress those from one address (see originOf): the machines of a household.
 	guestSlots        = maxReservations / 2
 	guestSlotsAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
@@ -161,10 +161,10 @@ const (
 	maxHintsAtOnce = 16
 	// maxFound ends a search: as many peers as a node dials for, and some that are gone.
 	maxFound = 16
-	// searchTimeout bounds a search, meetTimeout a question in it, with the dial.
+	// searchTimeout bounds a search, discoveryTimeout a question in it, with the dial.
 	searchTimeout    = 30 * time.Second
 	discoveryTimeout = 10 * time.Second
-	// maxMeetings bounds the places that a search begins at beside the known ones.
+	// maxBootstraps bounds the places that a search begins at beside the known ones.
 	maxBootstraps = 8
 	// announceEvery is how often a node says again that it is in its run, recordsFor how
 	// long that is believed: one announcement may be lost. announceFirst is the pause before
@@ -177,11 +177,11 @@ const (
 	maxRuns        = 512
 	maxMembers     = 16
 	maxMemberAddrs = 4
-	// maxMeetMessage bounds a message of the DHT: twenty peers with eight addresses each.
+	// maxDiscoveryMessage bounds a message of the DHT: twenty peers with eight addresses each.
 	// libp2p's own bound is 4 MiB, which strangers could have this node allocate.
 	maxDiscoveryMessage = 64 << 10
-	// meetRate and meetBurst bound the streams of the DHT that are served, each second and
-	// at once, over all peers; maxMeetStreams those that are open. meetAddresses is how many addresses (see
+	// discoveryRate and discoveryBurst bound the streams of the DHT that are served, each second and
+	// at once, over all peers; maxDiscoveryStreams those that are open. discoveryAddresses is how many addresses (see
 	// originOf) it takes to use them up: as many as take all connections.
 	discoveryRate       = 50
 	discoveryBurst      = 100

@@ -65,7 +65,7 @@ type lineBudget struct {
 	left   int       // out, since a line passed
 }
 
-// take says whether a line passes at this time, and how many did not since the last.
+// spend says whether a line passes at this time, and how many did not since the last.
 func (b *lineBudget) spend(now time.Time) (passes bool, left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

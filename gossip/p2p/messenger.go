@@ -99,7 +99,7 @@ func (m messenger) open(ctx context.Context, p peer.ID) (s network.MuxedStream, 
 	return s, func() { s.Close(); c.Close() }, nil
 }
 
-// aside connects to p beside the swarm, at the first of its addresses that answers, in the order
+// connectBeside connects to p beside the swarm, at the first of its addresses that answers, in the order
 // and with the pauses of other dials.
 func (h *Host) connectBeside(ctx context.Context, p peer.ID) (transport.CapableConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -153,7 +153,7 @@ func dialable(addrs []ma.Multiaddr) (out []ma.Multiaddr) {
 	return out
 }
 
-// dialAside connects to p at an address beside the swarm, which keeps one connection to a peer and
+// dialBeside connects to p at an address beside the swarm, which keeps one connection to a peer and
 // hands it to whoever asks.
 func (h *Host) dialBeside(ctx context.Context, p peer.ID, a ma.Multiaddr) (transport.CapableConn, error) {
 	nw, ok := h.host.Network().(interface {
@@ -169,7 +169,7 @@ func (h *Host) dialBeside(ctx context.Context, p peer.ID, a ma.Multiaddr) (trans
 	return t.Dial(ctx, a, p)
 }
 
-// openAside opens a stream of a protocol on a connection beside the swarm.
+// openBeside opens a stream of a protocol on a connection beside the swarm.
 func openBeside(ctx context.Context, c transport.CapableConn, id protocol.ID) (network.MuxedStream, error) {
 	s, err := c.OpenStream(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func openBeside(ctx context.Context, c transport.CapableConn, id protocol.ID) (n
 }
 
 // bounded hands on the messages of a stream whole, and none that is longer than
-// maxMeetMessage: the library would make room for 4 MiB on the word of a stranger.
+// maxDiscoveryMessage: the library would make room for 4 MiB on the word of a stranger.
 type bounded struct {
 	network.Stream
 	in   *bufio.Reader

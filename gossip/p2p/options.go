@@ -106,7 +106,7 @@ func newResources() (network.ResourceManager, error) {
 	)
 }
 
-// newMeetRates limits the questions of the DHT that are answered in a second, in all and from one address.
+// newDiscoveryRates limits the questions of the DHT that are answered in a second, in all and from one address.
 func newDiscoveryRates() *connrate.Limiter {
 	limit := connrate.Limit{RPS: float64(discoveryRate) / discoveryAddresses, Burst: discoveryBurst / 2}
 	return &connrate.Limiter{GlobalLimit: connrate.Limit{RPS: discoveryRate, Burst: discoveryBurst}, SubnetRateLimiter: perAddress(limit)}

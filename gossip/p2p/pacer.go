@@ -58,7 +58,7 @@ type departure struct {
 	at    time.Time
 }
 
-// take waits until n bytes may be sent, or ctx is done. One segment may always
+// acquire waits until n bytes may be sent, or ctx is done. One segment may always
 // be in flight.
 func (p *pacer) acquire(ctx context.Context, n int) (departure, error) {
 	for {
@@ -74,7 +74,7 @@ func (p *pacer) acquire(ctx context.Context, n int) (departure, error) {
 	}
 }
 
-// tryTake takes n bytes, or returns what is closed when there may be room for them.
+// tryAcquire takes n bytes, or returns what is closed when there may be room for them.
 func (p *pacer) tryAcquire(n int, now time.Time) (departure, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

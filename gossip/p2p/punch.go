@@ -231,7 +231,7 @@ func (h *Host) awaitIdentity(ctx context.Context, p peer.ID) {
 	}
 }
 
-// noteSeen keeps where a relay saw this node. Another address than before says that a router
+// recordSeen keeps where a relay saw this node. Another address than before says that a router
 // got a new one, of which this machine has no other sign.
 func (h *Host) recordSeen(seen ma.Multiaddr) {
 	first, _ := ma.SplitFirst(seen)

@@ -65,7 +65,7 @@ func (h *Host) watchReach() error {
 	return nil
 }
 
-// tellReach sends an event if this node's addresses differ from what was told last.
+// notifyReach sends an event if this node's addresses differ from what was told last.
 func (h *Host) notifyReach() {
 	h.reach.mu.Lock()
 	defer h.reach.mu.Unlock()
@@ -224,7 +224,7 @@ func (h *Host) onlyTrue(addrs []ma.Multiaddr) []ma.Multiaddr {
 	})
 }
 
-// meet notes a connection. If it came in from outside, is the first that the two have of
+// recordConn notes a connection. If it came in from outside, is the first that the two have of
 // each other, and this machine has an address that counts as public, then others get in
 // as well. Behind a router no such conclusion holds: an earlier flow may have left a hole.
 func (h *Host) recordConn(c network.Conn) {

@@ -114,7 +114,7 @@ func (h *Host) keepRegaining(p peer.ID) {
 	h.connectAnew(p)
 }
 
-// tellGossip has gossip open a stream to a connected peer to which it has none.
+// notifyGossip has gossip open a stream to a connected peer to which it has none.
 func (h *Host) notifyGossip(p peer.ID) {
 	e := event.EvtPeerProtocolsUpdated{Peer: p, Added: []protocol.ID{pubsub.GossipSubID_v11}}
 	if err := h.regains.known.Emit(e); err != nil {

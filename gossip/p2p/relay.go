@@ -119,7 +119,7 @@ func (h *Host) leaveRelay(p peer.ID) {
 	}
 }
 
-// keepPlace reserves, and again before each time that the place would expire.
+// keepSlot reserves, and again before each time that the place would expire.
 func (h *Host) keepSlot(ctx context.Context, id wire.PeerID, p peer.ID, r *relay) {
 	h.see(ctx, p)
 	for first := true; ; first = false {
@@ -185,7 +185,7 @@ func boolRank(b bool) int {
 	return 0
 }
 
-// meets reports whether a connection leads to the machine of an address.
+// leadsTo reports whether a connection leads to the machine of an address.
 func (h *Host) leadsTo(p peer.ID, a ma.Multiaddr) bool {
 	want, err := manet.ToIP(a)
 	if err != nil {

@@ -14,7 +14,7 @@ type shares struct {
 	count int
 }
 
-// take reports whether there is a place for one of an origin, who has it until give.
+// acquire reports whether there is a place for one of an origin, who has it until give.
 func (s *shares) acquire(origin netip.Prefix) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *shares) acquire(origin netip.Prefix) bool {
 	return true
 }
 
-// give gives a place back.
+// release gives a place back.
 func (s *shares) release(origin netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

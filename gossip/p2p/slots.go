@@ -11,7 +11,7 @@ import (
 	"atoll/gossip/member"
 )
 
-// places bounds the places that guests have at this relay. Their keys are free: whoever has a link for guests could take
+// slots bounds the places that guests have at this relay. Their keys are free: whoever has a link for guests could take
 // all places, and members that need one would be reached by nobody. It is libp2p's ACLFilter.
 type slots struct {
 	who func(peer.ID) (here, guest bool)
@@ -20,7 +20,7 @@ type slots struct {
 	held map[peer.ID]slot // by guests
 }
 
-// place is one that a guest has.
+// slot is one that a guest has.
 type slot struct {
 	at    netip.Prefix // of the guest, see originOf
 	until time.Time    // the relay keeps it, unless the guest asks again

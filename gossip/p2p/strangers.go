@@ -18,7 +18,7 @@ import (
 // streams count for the key and for where it comes from (see originOf).
 //
 // Who is accepted is no stranger, though its own verdict may be on its way yet: once it has ours it asks for all that it may.
-// Askers of the DHT never shake hands, and their streams have bounds of their own (see answerMeeting).
+// Askers of the DHT never shake hands, and their streams have bounds of their own (see answerDiscovery).
 type strangers struct {
 	network.ResourceManager
 	accepted func(peer.ID) bool

@@ -64,7 +64,7 @@ const (
 	// epochProof is how long bulk is on the link in one of the two epochs. A full
 	// link that gets thinner shows it after at most two of these and a train.
 	epochProof = time.Second
-	// settleTime is how much later than the end of a train the acknowledgements come of what
+	// ackTime is how much later than the end of a train the acknowledgements come of what
 	// left with it to other peers: the longest way back.
 	ackTime = 500 * time.Millisecond
 	// thinShare: a peer that was never given more than this part of what the link
@@ -93,7 +93,7 @@ func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 // best is the most that the link was seen to carry of late, in bytes/s; 0 before the first.
 func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
-// taken notes that bytes to a peer enter flight.
+// departed notes that bytes to a peer enter flight.
 func (u *uplink) departed(p *pacer, d departure) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,7 +158,7 @@ func (u *uplink) end(p *pacer, t *train) {
 	}
 }
 
-// settle takes in trains of which all is known by now.
+// complete takes in trains of which all is known by now.
 func (u *uplink) complete(now time.Time) {
 	for len(u.ended) > 0 && now.Sub(u.ended[0].train.latest.left) >= ackTime {
 		u.count(u.ended[0].to, u.ended[0].train)
