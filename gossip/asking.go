@@ -133,7 +133,7 @@ func (p *pull) fly(w *want, s *source, q *peer, n int) {
 func (p *pull) answered(w *want, s *source, b []byte, err error) {
 	switch {
 	case p.byID[w.id] != w || w.fetched:
-		// Ended or came another way meanwhile: only the place is freed.
+		// Ended or came another way meanwhile: only the slot is freed.
 	case errors.Is(err, wire.ErrBusy):
 		p.again(w, s.id)
 	case err != nil:

@@ -8,8 +8,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Tips are taken on the word of a peer that the link names. Otherwise more than half
-// of the peers that know their rounds must show the same chain and state there. A peer
+// A snapshot is taken on the claim of a peer that the link names. Otherwise more than half
+// of the peers that know its rounds must show the same chain and state there. A peer
 // that has forgotten the rounds, or has not come to them, does not count.
 
 // ballot counts the peers by what they show at the rounds of a manifest: each
@@ -173,19 +173,19 @@ func (s *snapshot) count() {
 		s.event(EventJoin, s.source, s.verdict(known))
 		s.begin()
 	case s.disputes >= maxDisputes && yes >= rival:
-		s.event(EventJoin, s.source, fmt.Sprintf("takes tips that only %d of %d peers show: after %d tries no other tips have more support", yes, known, s.disputes))
+		s.event(EventJoin, s.source, fmt.Sprintf("takes a snapshot that only %d of %d peers show: after %d tries no other snapshot has more support", yes, known, s.disputes))
 		s.begin()
 	default:
 		s.dispute(known-yes, known)
 	}
 }
 
-// verdict says on whose word the tips are taken.
+// verdict says on whose claim the snapshot is taken.
 func (s *snapshot) verdict(known int) string {
 	if known < minAttesters {
-		return fmt.Sprintf("takes tips of a peer that the link does not name, %v: fewer than %d peers know their rounds", s.ballot, minAttesters)
+		return fmt.Sprintf("takes a snapshot of a peer that the link does not name, %v: fewer than %d peers know its rounds", s.ballot, minAttesters)
 	}
-	return "takes tips " + s.ballot.String()
+	return "takes a snapshot " + s.ballot.String()
 }
 
 // dispute leaves a snapshot source for another one.
@@ -196,6 +196,6 @@ func (s *snapshot) dispute(others, known int) {
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)
-	s.event(EventJoin, s.source, "does not take these tips: "+why)
+	s.event(EventJoin, s.source, "does not take this snapshot: "+why)
 	s.another(why)
 }

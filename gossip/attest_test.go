@@ -37,7 +37,7 @@ func (n *node) invent(size int) (chunks []wire.Digest) {
 	return chunks
 }
 
-// TestLyingManifest: whatever the snapshot source that a joiner asks first makes up, tips
+// TestLyingManifest: whatever the source that a joiner asks first makes up, tips
 // that most others do not know are not taken, and nothing of them is fetched.
 func TestLyingManifest(t *testing.T) {
 	const size = 2 * wire.ChunkSize
@@ -61,7 +61,7 @@ func TestLyingManifest(t *testing.T) {
 				t.Fatal("a liar keeps a joiner out")
 			}
 			if took := n.effects[slices.IndexFunc(n.effects, isSnapshot)].(Snapshot); took.Source == liar.id {
-				t.Error("took the liar's tips")
+				t.Error("took the liar's snapshot")
 			}
 			if !said(n, "4 of 5 peers that know these rounds show another chain or state") {
 				t.Error("does not say why it left its first snapshot source")
@@ -100,17 +100,17 @@ func TestNoMajority(t *testing.T) {
 		t.Fatal("did not get in")
 	}
 	if !said(n, fmt.Sprintf("after %d tries", maxDisputes)) {
-		t.Error("does not say that it took tips without a majority")
+		t.Error("does not say that it took a snapshot without a majority")
 	}
 }
 
-// A snapshot source whose tips could not be put in place comes after all others.
+// A snapshot source whose snapshot could not be put in place comes after all others.
 func TestRefusedTips(t *testing.T) {
 	w := ran(t, 75, 3, options{tipBytes: 1000})
 	n := w.join(w.nodes[0].id)
 	n.refuses = func(s Snapshot) bool { return s.Source == w.nodes[0].id }
 	if !w.runUntilTrue(w.now+20_000, w.equal) {
-		t.Fatal("a snapshot source whose tips do not fit keeps a joiner out")
+		t.Fatal("a snapshot source whose snapshot does not fit keeps a joiner out")
 	}
 	var sources []wire.PeerID
 	for _, e := range n.effects {
@@ -119,7 +119,7 @@ func TestRefusedTips(t *testing.T) {
 		}
 	}
 	if len(sources) != 2 || sources[0] != w.nodes[0].id {
-		t.Errorf("took the tips of %v", sources)
+		t.Errorf("took the snapshot of %v", sources)
 	}
 }
 

@@ -33,7 +33,7 @@ type doubt struct {
 	round    uint32
 }
 
-// want begins an audit with p, unless one is under way or was of late: an answer
+// want begins an audit with p, unless one is under way or was recently: an answer
 // may make this node fold hundreds of rounds again.
 func (a *audit) want(p *peer) {
 	if a.busy || a.now < a.after || !a.mayAsk(p) || !a.usable(p) {

@@ -10,7 +10,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// content store is where a node of a world keeps blobs.
+// content is where a node of a world keeps blobs.
 type content struct {
 	bytes map[wire.Digest][]byte // whole, or what is there of them
 	trees map[wire.Digest][]byte

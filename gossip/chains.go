@@ -22,7 +22,7 @@ func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	return v.core.heartbeats.agreed, v.core.heartbeats.agreedSince
 }
 
-// QuietMs is for how long Agreed has to hold until each live peer has beaten again:
+// QuietMs is for how long Agreed has to hold until each live peer has sent another heartbeat:
 // agreeHeartbeats of the longest period among them.
 func (v Chains) QuietMs() Time {
 	longest := v.core.period

@@ -6,11 +6,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// chunkQueue shares this node's upload among those that fetch its tips, and parts of blobs, which
+// chunkQueue shares this node's upload among those that fetch its snapshot or parts of blobs, which
 // count as chunks. Each asker gets one chunk at a time, so that a node that dies in the middle costs it at
 // most one; what it asks for beyond waits here. All askers together get few at
 // a time, and beside a payload of the run only one: joiners must not starve the
-// rounds. An asker without room is told Busy, and goes to another snapshot source.
+// rounds. An asker without room is told Busy, and goes to another source.
 type chunkQueue struct {
 	*env
 	serve  *serve
@@ -35,7 +35,7 @@ type chunkRequest struct {
 	until  Time
 }
 
-// turn is how an asker uses its place. It outlives a moment without requests.
+// turn is how an asker uses its slot. It outlives a moment without requests.
 type turn struct {
 	from, last Time // when it began, and when it was used last
 	chunks     int  // that have left since it began
@@ -79,7 +79,7 @@ func (d *chunkQueue) asker(p *peer) *asker {
 }
 
 // makeRoom has the slowest of those give way whose turn has lasted long enough, or of those that are
-// not known where p is. Contributors keep their places.
+// not known where p is. Contributors keep their slots.
 func (d *chunkQueue) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
@@ -114,7 +114,7 @@ func (d *chunkQueue) pump() {
 	d.forget()
 }
 
-// send answers the first request of an asker, if there is a place.
+// send answers the first request of an asker, if there is a slot.
 func (d *chunkQueue) send(a *asker) bool {
 	d.skip(a)
 	if len(a.waiting) == 0 {

@@ -42,7 +42,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 	}
 }
 
-// Peers that hold all places, and do not read or read slowly, give way in time; one
+// Peers that hold all slots, and do not read or read slowly, give way in time; one
 // that reads fast stays, and so do contributors.
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
@@ -60,7 +60,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 	for p := range byte(maxChunkAskers - 2) {
 		e := a.wants(100+p, 0)
 		if !slices.ContainsFunc(a.core.serve.chunkQueue.askers, func(q *asker) bool { return q.peer.id == wire.PeerID{100 + p} }) {
-			t.Fatalf("newcomer %d found no place: %v", p, e)
+			t.Fatalf("newcomer %d found no slot: %v", p, e)
 		}
 	}
 	if s := status(a.wants(3, 2)); s == wire.Busy {

@@ -11,7 +11,7 @@ import (
 
 // transfer is the fetch of the chunks of one manifest. Tips are deterministic,
 // so every peer that still has a fragment's tip of that round has the same
-// chunks. A peer that is asked for the tips of these rounds keeps them for a
+// chunks. A peer that is asked for the snapshot of these rounds keeps it for a
 // while. So the fetch goes on where it was when its first snapshot source dies.
 type transfer struct {
 	chunks   []chunk
@@ -33,7 +33,7 @@ type snapshotPeer struct {
 	lastAt       Time // when its last chunk came, or the first was asked for
 	after        Time // no chunk before: it was busy
 	measured     bool // its rate was, by a chunk
-	badSnapshots int  // how often its tips were refused or spoken against
+	badSnapshots int  // how often its snapshot was refused or spoken against
 }
 
 // holding names the tip of one fragment at one peer.
@@ -54,7 +54,7 @@ type chunk struct {
 }
 
 // chunkCall is a request for a chunk that awaits its answer. It outlives the attempt in which it was made: over a
-// thin link a chunk takes long, and most likely the next attempt is for the same tips.
+// thin link a chunk takes long, and most likely the next attempt is for the same snapshot.
 type chunkCall struct {
 	id     uint64 // of the call
 	digest wire.Digest
@@ -181,8 +181,8 @@ func (s *snapshot) drop(id wire.PeerID) {
 	s.transfer.recruits[id] = false
 }
 
-// recruit asks further peers for the tips of the same rounds, until enough of
-// them donate. Each joiner has an order of its own, so that many who come at
+// recruit asks further peers for the snapshot of the same rounds, until enough of
+// them are sources. Each joiner has an order of its own, so that many who come at
 // once do not all ask the same.
 func (s *snapshot) recruit() {
 	sources := 0
@@ -211,7 +211,7 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 	return wire.Sum(append(s.cfg.Self[:], id[:]...))
 }
 
-// askSnapshot asks a peer to donate as well.
+// askSnapshot asks a peer for the snapshot as well.
 func (s *snapshot) askSnapshot(p *peer) {
 	s.transfer.recruits[p.id] = true
 	s.askMore(p, s.resume, func(m wire.Manifest, err error) {
@@ -223,7 +223,7 @@ func (s *snapshot) askSnapshot(p *peer) {
 	})
 }
 
-// askMore asks a peer for tips beside those that are fetched. Nothing comes of an answer to an earlier attempt.
+// askMore asks a peer for its snapshot beside the one that is fetched. Nothing comes of an answer to an earlier attempt.
 func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
 	s.call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
@@ -262,7 +262,7 @@ func (s *snapshot) pump() {
 		case left:
 			blocked = c.fragment
 		default:
-			s.another("nobody left has the tips of these rounds")
+			s.another("nobody left has the snapshot of these rounds")
 			return
 		}
 	}
@@ -499,7 +499,7 @@ func (s *snapshot) chunkNotStored(id wire.Digest) {
 	t := &s.transfer
 	i, listed := t.at[id]
 	if !listed || t.chunks[i].state != chunkStored {
-		return // of an earlier fetch, or the last one: then the tips cannot be put together
+		return // of an earlier fetch, or the last one: then the snapshot cannot be put together
 	}
 	c := &t.chunks[i]
 	c.state = chunkMissing

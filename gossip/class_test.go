@@ -146,7 +146,7 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 	}
 }
 
-// Strangers that begin sessions leave some of the peer list's places to peers of its own choice.
+// Strangers that begin sessions leave some of the peer list's slots to peers of its own choice.
 func TestStrangersSessionsLeaveRoom(t *testing.T) {
 	a := begunWith(1)
 	full := a.core.cfg.TargetPeers
@@ -268,7 +268,7 @@ func TestAnotherSourceIsAskedBeside(t *testing.T) {
 	}
 }
 
-// Requests of strangers that wait have an eighth of the places, and give them to others.
+// Requests of strangers that wait have an eighth of the slots, and give them to others.
 func TestStrangersParkedGiveWay(t *testing.T) {
 	a := begunWith()
 	handle, busy := uint64(0), map[uint64]bool{}
@@ -315,14 +315,14 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 	}
 	for i := range uint32(2 * maxChunkAskers) {
 		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
-			t.Errorf("stranger %d has a place: %v", i, got)
+			t.Errorf("stranger %d has a slot: %v", i, got)
 		}
 	}
 	for i := range 2 * maxChunkAskers {
 		id := wire.PeerID{byte(i + 1)}
 		a.chain.contributed[id] = true
 		if got := asks(id); got != (i < maxChunkAskers) {
-			t.Errorf("member %d has a place: %v", i, got)
+			t.Errorf("member %d has a slot: %v", i, got)
 		}
 	}
 }
@@ -343,16 +343,16 @@ func TestMembersTakeTurns(t *testing.T) {
 	}
 	for i := range maxChunkAskers {
 		if !asks(i) {
-			t.Fatalf("member %d has no place", i)
+			t.Fatalf("member %d has no slot", i)
 		}
 	}
 	if asks(maxChunkAskers) {
-		t.Error("one more has a place at once")
+		t.Error("one more has a slot at once")
 	}
 	a.now += chunkTurnMs
 	a.core.Tick(a.now)
 	if !asks(maxChunkAskers) {
-		t.Error("one more has no place after a turn")
+		t.Error("one more has no slot after a turn")
 	}
 }
 

@@ -29,7 +29,7 @@ type Config struct {
 	WindowUnion    uint32 // W_u: rounds behind closed that repair reconciles; default 256
 	MaxPayload     uint32 // bytes of the largest payload of the run; default wire.MaxPayload
 	MaxTip         uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
-	SnapshotBytes  uint64 // bytes of all tips of the run together, which a snapshot source hashes for a manifest; 0 for next to none
+	SnapshotBytes  uint64 // bytes of a snapshot of the run, which its source hashes for a manifest; 0 for next to none
 	SweepMs        int64  // what links take for the deltas of all fragments of all other learners, as the run was made; 0 if that is short
 	TargetPeers    int    // connections that the peer list dials for; default 12
 
@@ -48,9 +48,9 @@ type Config struct {
 	// earlier attempt; nil means that none is.
 	HasChunk func(wire.Digest) bool
 	// Unpack returns the chunk of so many bytes that was packed, or why those are no packed chunk: what
-	// is in a chunk is not this package's business. Only a core that takes tips needs it.
+	// is in a chunk is not this package's business. Only a core that takes a snapshot needs it.
 	Unpack func(packed []byte, size int) ([]byte, error)
-	// Resume are the rounds of the tips that such chunks belong to, as Fetching
+	// Resume are the rounds of the snapshot that such chunks belong to, as Fetching
 	// named them; nil if there are none.
 	Resume []uint32
 
@@ -129,7 +129,7 @@ type Chain interface {
 	// Bases are the rounds of f whose tips this node keeps, ascending.
 	Bases(f int) []uint32
 	// ChainDigest and StateDigest are known for the closed rounds of this
-	// node's history, round 0 included; a node that took tips whole knows
+	// node's history, round 0 included; a node that took a snapshot knows
 	// nothing older.
 	ChainDigest(f int, r uint32) (wire.Digest, bool)
 	StateDigest(f int, r uint32) (wire.Digest, bool)
@@ -166,7 +166,7 @@ type SelfState struct {
 	Bits            float32 // last live bits per byte, 0 if there is none
 	Capability      uint64  // sequence number of the own capability record
 	Paused          bool    // takes no steps for now, by its owner's wish
-	Upload          float64 // the most bytes per second that the own uplink was seen to carry of late, 0 if unknown
+	Upload          float64 // the most bytes per second that the own uplink was seen to carry recently, 0 if unknown
 	Full            bool    // it carries no more than that
 	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
 	Unfinished      bool    // something is left to publish or to fold

@@ -104,13 +104,13 @@ func (c *Core) SetSelf(now Time, s SelfState) {
 	c.heartbeats.set(s)
 }
 
-// HeartbeatSoon heartbeats at once, or when the last heartbeat is a part of a period old.
+// HeartbeatSoon sends a heartbeat at once, or when the last heartbeat is a part of a period old.
 func (c *Core) HeartbeatSoon(now Time) {
 	c.at(now)
 	c.heartbeats.soon()
 }
 
-// HeartbeatNow heartbeats at once, as the state changed.
+// HeartbeatNow sends a heartbeat at once, as the state changed.
 func (c *Core) HeartbeatNow(now Time) {
 	c.at(now)
 	c.heartbeats.send()
@@ -197,14 +197,14 @@ func (c *Core) CancelFetch(now Time) {
 	c.snapshot.cancel()
 }
 
-// Installed says what became of the tips of the last Snapshot. Until then the
+// Installed says what became of the last Snapshot. Until then the
 // rounds of this node are about to change as a whole, and no repair begins.
 //
-//   - nil: they are in place. Common are the rounds up to which they are of the chain
-//     that this node had, by fragment.
-//   - ErrNotStored: this node could not keep them, or all chunks of them. A later fetch
+//   - nil: it is in place. Common are the rounds up to which it is of the chain that
+//     this node had, by fragment.
+//   - ErrNotStored: this node could not keep it, or all of its chunks. A later fetch
 //     goes on where this one was, not before the disk may have recovered.
-//   - any other error: they do not fit the run. Other snapshot sources are asked before theirs.
+//   - any other error: it does not fit the run. Other sources are asked before its own.
 func (c *Core) Installed(now Time, common []uint32, err error) {
 	c.at(now)
 	switch {
@@ -239,7 +239,7 @@ func (c *Core) AskOwn(now Time, any bool) {
 func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 
 // Compare starts a repair at once, without waiting for heartbeats: a joiner that installed
-// tips fetches what came since. If id is zero, it compares with the live peer that
+// a snapshot fetches what came since. If id is zero, it compares with the live peer that
 // has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)

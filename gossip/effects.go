@@ -29,7 +29,7 @@ type (
 	// does not travel. Its outcome need not be reported.
 	Hangup struct{ ID uint64 }
 
-	// Dial tries the addresses of one peer, and where it was met of late, without reporting
+	// Dial tries the addresses of one peer, and where it was met recently, without reporting
 	// back: success is a PeerUp. There may be no addresses.
 	Dial struct {
 		Peer  wire.PeerID
@@ -39,11 +39,11 @@ type (
 	// Discover looks for peers of the run where all runs meet. What is found comes as Hinted.
 	Discover struct{}
 
-	// Reserve asks a connected peer for a place at which it relays to this node, and keeps
+	// Reserve asks a connected peer for a slot at which it relays to this node, and keeps
 	// that until Release or the connection is gone. Reserved says what came of it.
 	Reserve struct{ Peer wire.PeerID }
 
-	// Release gives such a place up.
+	// Release gives such a slot up.
 	Release struct{ Peer wire.PeerID }
 
 	// Keep says that the connection to a peer is to be closed after those to others, where
@@ -83,9 +83,9 @@ type (
 	// ReplyGenesis answers with the genesis document.
 	ReplyGenesis struct{ Handle uint64 }
 
-	// ReplyManifest answers with a signed manifest of the node's tips. At names
-	// their rounds, one per fragment; a fragment whose tip of that round is not
-	// held gets no chunks. If At is empty, the caller chooses the tips. The
+	// ReplyManifest answers with a signed manifest of the node's snapshot. At names
+	// its rounds, one per fragment; a fragment whose tip of that round is not
+	// held gets no chunks. If At is empty, the caller chooses the rounds. The
 	// caller keeps the chunks it names for as long as a fetch may take, and
 	// says Left or Replied as for a chunk.
 	ReplyManifest struct {
@@ -150,7 +150,7 @@ type (
 	}
 
 	// BaseMismatch says that set union cannot repair the difference of two chains,
-	// or that one node is far behind. It says which one takes the other's tips.
+	// or that one node is far behind. It says which one takes the other's snapshot.
 	// When Take is true a snapshot fetch from Peer has begun.
 	BaseMismatch struct {
 		Peer   wire.PeerID
@@ -175,7 +175,7 @@ type (
 		Shared   uint32
 	}
 
-	// Fetching says that chunks of the tips of these rounds, one for each
+	// Fetching says that chunks of the snapshot of these rounds, one for each
 	// fragment, are about to be stored. Remember them beside the chunks: after
 	// a restart they are Config.Resume.
 	Fetching struct{ At []uint32 }
@@ -193,12 +193,12 @@ type (
 		Part   wire.Part
 	}
 
-	// StoreHeader keeps the header of a delta that was folded before the tips
+	// StoreHeader keeps the header of a delta that was folded before the snapshot
 	// that this node took, and whose payload it will not have.
 	StoreHeader struct{ Header wire.SignedHeader }
 
-	// Snapshot says that every chunk of Manifest is stored: install these
-	// tips, all fragments at once. A manifest with every fragment at round 0
+	// Snapshot says that every chunk of Manifest is stored: install it,
+	// all fragments at once. A manifest with every fragment at round 0
 	// has no chunks and means: start from genesis.
 	Snapshot struct {
 		Manifest wire.Manifest
@@ -215,7 +215,7 @@ type (
 		Closed []uint32 // the last round that any of those who answered has closed, by fragment
 	}
 
-	// EquivocationFound hands up verified equivocation proof, once for each (author,
+	// EquivocationFound hands up a verified equivocation proof, once for each (author,
 	// fragment, round).
 	EquivocationFound struct{ Equivocation wire.Equivocation }
 

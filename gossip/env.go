@@ -138,12 +138,12 @@ func (e *env) expireCalls() {
 	}
 }
 
-// usable reports whether p can be asked now: connected and heard of late.
+// usable reports whether p can be asked now: connected and heard recently.
 func (e *env) usable(p *peer) bool {
 	return p != nil && p.connected && e.heardLately(p)
 }
 
-// guest reports whether a peer is a guest of the run: keys are free to guests, so their word counts for nothing.
+// guest reports whether a peer is a guest of the run: keys are free to guests, so their claims count for nothing.
 func (e *env) guest(id wire.PeerID) bool { return e.cfg.Members.Guest(id) }
 
 // trusts reports whether the link names a peer that is no guest.

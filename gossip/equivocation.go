@@ -6,7 +6,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// equivocation proof hands up each proof that an author signed two deltas for one round,
+// equivocation hands up each proof that an author signed two deltas for one round,
 // and spreads those that this node found itself.
 type equivocation struct {
 	*env
@@ -29,7 +29,7 @@ func (v *equivocation) found(a, b wire.SignedHeader) {
 	}
 }
 
-// received takes verified equivocation proof from gossip, a bounded amount per author.
+// received takes a verified equivocation proof from gossip, a bounded amount per author.
 func (v *equivocation) received(e wire.Equivocation) {
 	h := e.A.Header
 	if !v.fragmentOf(h.Fragment) || v.far(h) || !v.cfg.Members.Proves(e) || v.counts[h.Author] >= maxEquivocationPerAuthor {

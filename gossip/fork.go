@@ -12,9 +12,9 @@ type course uint8
 
 const (
 	reconcile    course = iota // set union mends it
-	takeSnapshot               // this node takes the peer's tips, all fragments
-	giveSnapshot               // the peer takes this node's tips; its deltas are still reconciled
-	wait                       // neither: the peer's chain is lost, or its lead is one peer's word
+	takeSnapshot               // this node takes the peer's snapshot, all fragments
+	giveSnapshot               // the peer takes this node's snapshot; its deltas are still reconciled
+	wait                       // neither: the peer's chain is lost, or only one peer claims its lead
 )
 
 // decision is a course and, if it is not plain union, why.
@@ -38,24 +38,24 @@ const (
 // judge decides for the whole run, never per fragment, on facts that the peer
 // has too, so that it comes to the opposite course:
 //
-//   - a node behind the other's base takes tips;
+//   - a node behind the other's base takes a snapshot;
 //   - chains that agree at the newer of the two bases reconcile;
 //   - chains that agree at neither base, or fragments that contradict each other:
-//     fewer folded tokens take tips, ties the larger digest;
+//     fewer folded tokens take a snapshot, ties the larger digest;
 //   - chains that agree at the older base only: the node whose base is newer cannot
 //     refold across the fork, the other one reconciles what it can get. The rule is the
-//     same: the first takes tips once the other has more tokens, the other if it has
+//     same: the first takes a snapshot once the other has more tokens, the other if it has
 //     fewer and gets nothing more. Were the older base to win whatever was folded,
 //     three chains could each win over the next, for ever;
 //   - so do two whose rounds are too far apart to compare chains, if the one with
 //     fewer rounds has more tokens: on one chain it would have fewer.
 //
-// A node that is far behind without a fork takes tips too if most peers are ahead
-// of it. One peer's word could be a lie, and union is safe. Not while the tips
-// that it took last are fresh: rounds closed while they travelled, and would while
-// the next ones do. A base above what this node closed leaves nothing to reconcile,
-// and needs more than one peer's word all the same: until it has it, this node
-// holds.
+// A node that is far behind without a fork takes a snapshot too if most peers are ahead
+// of it. One peer's claim could be a lie, and union is safe. Not while the
+// snapshot that it took last is fresh: rounds closed while it travelled, and would while
+// the next one does. A base above what this node closed leaves nothing to reconcile,
+// and needs more than one peer's claim all the same: until it has it, this node
+// waits.
 func (r *repair) judge(s *session) decision {
 	var at [deepFork + 1]int
 	for f := range s.fragments {
@@ -141,7 +141,7 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 }
 
 // trusted reports whether p may have this node give up its chain: keys are free,
-// so not everybody's word is enough. It has contributed, or most that are heeded show
+// so not everybody's claim is enough. It has contributed, or most that are heeded show
 // another chain as well, with as many tokens. Nobody takes the chain of a guest: it may be another one than they show.
 func (r *repair) trusted(p *peer) bool {
 	return r.contributed(p) || !r.guest(p.id) && r.attested(func(q *peer) bool {
@@ -158,7 +158,7 @@ func (r *repair) unheeded() bool {
 	}
 	folded := func(p *peer) bool { return r.chain.Contributed(p.id) }
 	peers, left := r.poll(folded, (*peer).left)
-	// Where one is live it has nobody else to ask, and would take this node's word.
+	// Where one is live it has nobody else to ask, and would believe this node.
 	return peers > 1 && 2*left > peers
 }
 
@@ -210,7 +210,7 @@ func (r *repair) loses(p *peer) bool {
 
 // behindInTokens reports whether the chain of a peer that trains, and shows more tokens, really
 // has more, or whether its heartbeat is only newer. While both train the newer heartbeat always has
-// more: two nodes that went by that alone would take tips of each other. The chain has
+// more: two nodes that went by that alone would take a snapshot of each other. The chain has
 // more in two cases:
 //
 //   - This node is behind by more tokens than its last rounds have. Two nodes can never
@@ -325,7 +325,7 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// heeded counts the live peers whose word counts on what others closed, and how many of them say so. Two sides of a partition do
+// heeded counts the live peers whose claims count on what others closed, and how many of them say so. Two sides of a partition do
 // not know whose deltas the other one folded, but they know the same members: those that train count on both, of one invite no
 // more than it is meant for. Members that only look on bring nobody to move, and hold nobody up.
 func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
@@ -337,7 +337,7 @@ func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
 }
 
 // attested reports whether more than half of the live peers that are heeded are ahead; with
-// fewer than minAttesters, the word of one has to do. Heartbeats of strangers count
+// fewer than minAttesters, the claim of one has to do. Heartbeats of strangers count
 // only where nobody is heeded yet, and then only from connected peers that are no guests.
 func (r *repair) attested(ahead func(*peer) bool) bool {
 	peers, yes := r.heeded(ahead)

@@ -86,8 +86,8 @@ func drawChains(t *rapid.T, n int) []*fakeChain {
 	return chains
 }
 
-// TestBothSidesDecideTheSame checks three things. Two nodes never take tips of
-// each other at once. Where they cannot reconcile, one takes tips, at the latest when
+// TestBothSidesDecideTheSame checks three things. Two nodes never take a snapshot of
+// each other at once. Where they cannot reconcile, one takes a snapshot, at the latest when
 // the other has nothing more to give. They reconcile together.
 func TestBothSidesDecideTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,11 +100,11 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		}
 		da, db := a.repair.judge(sa), b.repair.judge(sb)
 		if da.course == takeSnapshot && db.course == takeSnapshot {
-			t.Fatalf("both take tips: %v and %v", da, db)
+			t.Fatalf("both take a snapshot: %v and %v", da, db)
 		}
 		stuck := func(c course) bool { return c == giveSnapshot || c == wait }
 		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameSnapshot(ca, cb) {
-			t.Fatalf("nobody takes tips: %v and %v", da, db)
+			t.Fatalf("nobody takes a snapshot: %v and %v", da, db)
 		}
 		if da.course == reconcile && db.course != reconcile && db.course != takeSnapshot {
 			t.Fatalf("one reconciles, the other waits: %v and %v", da, db)
@@ -163,7 +163,7 @@ func (r *race) heartbeats(i int) {
 // hears has a side hear the last heartbeat of the other.
 func (r *race) hears(i int) { r.known[i].heartbeat = r.sides[1-i].repair.heartbeats.said }
 
-// TestTwoThatTrainNeverBothLose has two forks go on side by side, that heartbeat, hear
+// TestTwoThatTrainNeverBothLose has two forks go on side by side, that send heartbeats, hear
 // each other and compare whenever they like: at no time do both lose.
 func TestTwoThatTrainNeverBothLose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -230,7 +230,7 @@ func (r *race) goOn(now int, paces [2]pace) (losers []int) {
 
 // TestOneOfTwoThatTrainLoses has two forks train side by side, at paces and phases
 // that may favour either. One of them loses soon, and the other does not lose while
-// the first takes tips.
+// the first takes a snapshot.
 func TestOneOfTwoThatTrainLoses(t *testing.T) {
 	const patience, transfer = 300, 100 // ticks
 	rapid.Check(t, func(t *rapid.T) {
@@ -255,12 +255,12 @@ func TestOneOfTwoThatTrainLoses(t *testing.T) {
 			losers = append(losers, r.goOn(now, paces)...)
 		}
 		if slices.Contains(losers, 0) && slices.Contains(losers, 1) {
-			t.Fatalf("one loses while the other takes its tips: %v", losers)
+			t.Fatalf("one loses while the other takes its snapshot: %v", losers)
 		}
 	})
 }
 
-// TestChoicesHaveNoCycle checks of three nodes at rest that they do not take tips
+// TestChoicesHaveNoCycle checks that three nodes at rest do not take snapshots
 // round in a circle: each would leave the next one's chain for ever.
 func TestChoicesHaveNoCycle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,7 +276,7 @@ func TestChoicesHaveNoCycle(t *testing.T) {
 			return a.repair.judge(s).course == takeSnapshot
 		}
 		if takes(0, 1) && takes(1, 2) && takes(2, 0) || takes(1, 0) && takes(2, 1) && takes(0, 2) {
-			t.Fatal("three nodes take tips of each other in a circle")
+			t.Fatal("three nodes take a snapshot of each other in a circle")
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestGuestsAreStrangers(t *testing.T) {
 	}
 }
 
-// Most members have left the chain of the node: then it takes the tips of anybody that is no guest.
+// Most members have left the chain of the node: then it takes the snapshot of anybody that is no guest.
 func specGuestTips(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a := specAlone(2, 3, 4)
@@ -96,7 +96,7 @@ func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	a, ids := joins(1, 2, 3, 4, 5)
 	a.guests(t, ids[3:], ids[:3]...)
 	if asked := a.voted(t, ids); len(asked) != 2 {
-		t.Errorf("%d of two members vote on the tips of a third", len(asked))
+		t.Errorf("%d of two members vote on the snapshot of a third", len(asked))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestGuestsFillTheirRoom(t *testing.T) {
 	}
 }
 
-// Headers before the tips are kept once what admits their authors is known. Where one peer does not have it, the next is
+// Headers before the snapshot are kept once what admits their authors is known. Where one peer does not have it, the next is
 // asked.
 func specHistoryAdmitted(t *testing.T, _ *spectest.Spec) {
 	a, chain := taken()
@@ -300,7 +300,7 @@ func specHistoryAdmitted(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Guests that answer one question and no other leave places for repairs with members, also with one that did not answer the
+// Guests that answer one question and no other leave slots for repairs with members, also with one that did not answer the
 // last time.
 func TestGuestsHoldNoRepairs(t *testing.T) {
 	for _, stalls := range []bool{false, true} {

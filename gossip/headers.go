@@ -7,7 +7,7 @@ import (
 )
 
 // headers sorts the headers that arrive, by gossip or by repair: known, old,
-// equivocation proof, or new.
+// an equivocation proof, or new.
 type headers struct {
 	*env
 	seen         seen
@@ -21,11 +21,11 @@ const (
 	fresh    verdict = iota // first met now
 	known                   // met before
 	refused                 // no header of this run; its author was marked
-	conflict                // the second of its author for this round: now equivocation proof
+	conflict                // the second of its author for this round: now an equivocation proof
 )
 
 // classify classes a verified header, remembers it and turns a second one for a
-// slot into equivocation proof.
+// slot into an equivocation proof.
 func (h *headers) classify(s *wire.SignedHeader) (wire.Digest, verdict) {
 	id := s.Header.ID(h.cfg.Run)
 	if h.seen.find(id) != nil {

@@ -22,7 +22,7 @@ type heartbeats struct {
 	agreedChain wire.Digest
 
 	digests []byte          // reused by digestsAt
-	sums    map[string]sums // what hashing them came to, of late
+	sums    map[string]sums // what hashing them came to recently
 }
 
 // heartbeatsPeer is what the heartbeats of a peer came to.
@@ -50,7 +50,7 @@ const maxSums = 64
 
 func (b *heartbeats) tick() {
 	if p := b.ownPeriod(); p != b.period {
-		b.period, b.peers.cache.watchAt = p, b.now // peers that have not beaten yet count in it
+		b.period, b.peers.cache.watchAt = p, b.now // peers that have sent no heartbeat yet count in it
 	}
 	if b.self.State != 0 && (b.said == nil || b.now >= b.next) {
 		b.send()
@@ -102,7 +102,7 @@ func (b *heartbeats) set(s SelfState) {
 }
 
 // soon has the next heartbeat come at once, or a part of a period after the last one if that is
-// later: nobody can make a node heartbeat without end.
+// later: nobody can make a node send heartbeats without end.
 func (b *heartbeats) soon() { b.next = min(b.next, b.at+b.period/soonParts) }
 
 // lag is how far the digests are behind. An observer lags as the learners do: once
@@ -139,7 +139,7 @@ func lagged(closed []uint32, lag uint8) []uint32 {
 
 // digestsAt hashes this node's chain and state digests at one round of each
 // fragment, for a heartbeat. ok is false if the node does not know a chain digest
-// because it is behind or took newer tips. The state is zero if a state digest
+// because it is behind or took a newer snapshot. The state is zero if a state digest
 // is not known.
 func (b *heartbeats) digestsAt(rounds []uint32) (chain, state wire.Digest, ok bool) {
 	d := b.digests[:0]
@@ -339,7 +339,7 @@ func (b *heartbeats) mayReturn(p *peer) bool {
 // has no connection to this node.
 func (p *peer) gone() bool { return p.quiet && !p.connected }
 
-// awaited reports whether p is connected and has yet to heartbeat or fall silent. A node
+// awaited reports whether p is connected and has yet to send a heartbeat or fall silent. A node
 // that comes back when the run ends must hear the others before it takes itself for
 // the last.
 func (b *heartbeats) awaited(p *peer) bool {
@@ -347,7 +347,7 @@ func (b *heartbeats) awaited(p *peer) bool {
 }
 
 // lacking returns a connected peer that has yet to show the tips which this node
-// has: it is on its way in, behind, or has not beaten yet. Peers that are leaving,
+// has: it is on its way in, behind, or has sent no heartbeat yet. Peers that are leaving,
 // paused, silent or marked are not counted.
 func (b *heartbeats) lacking() (id wire.PeerID, any bool) {
 	closed := b.closed()

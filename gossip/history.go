@@ -8,11 +8,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// history fetches the headers of the rounds that lead to tips taken whole, once
-// this node is in and has nothing better to do. The tips came with the ids that
+// history fetches the headers of the rounds that lead to a snapshot, once
+// this node is in and has nothing better to do. The snapshot came with the ids that
 // were folded, so each round's headers are known to be the right ones. With them
 // a peer that lacks a delta of such a round hears of it here too. Payloads of
-// these rounds are of no use: nothing below the tips is folded here.
+// these rounds are of no use: nothing below the snapshot is folded here.
 type history struct {
 	*env
 	certificates *certificates
@@ -21,7 +21,7 @@ type history struct {
 	pull      *pull
 	snapshot  *snapshot
 	joining   func() bool
-	planned   bool            // todo was listed since tips were last taken
+	planned   bool            // todo was listed since a snapshot was last taken
 	todo      []wire.RoundKey // rounds whose headers are missing
 	turn      int             // whom to ask next
 	fruitless int             // answers in a row that brought nothing
@@ -31,7 +31,7 @@ type history struct {
 }
 
 // complete reports whether this node has joined and knows who made the folded deltas
-// of all rounds up to its tips, as far as others do.
+// of all rounds up to its snapshot, as far as others do.
 func (h *history) complete() bool {
 	if h.joining() || h.asking || h.snapshot.busy() {
 		return false // nor is anything planned while an answer to the plan before is due
@@ -42,7 +42,7 @@ func (h *history) complete() bool {
 	return len(h.todo) == 0
 }
 
-// installed says that tips were taken whole.
+// installed says that a snapshot was taken.
 func (h *history) installed() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
@@ -72,7 +72,7 @@ func (h *history) busy() bool {
 	return h.snapshot.busy() || len(h.repair.sessions) > 0
 }
 
-// plan lists the rounds up to the tips' whose deltas are known by their ids only.
+// plan lists the rounds up to the snapshot's whose deltas are known by their ids only.
 func (h *history) plan() {
 	h.planned, h.todo, h.fruitless = true, nil, 0
 	for f := range h.chain.Fragments() {
@@ -119,7 +119,7 @@ func (h *history) ask(p *peer) {
 	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
 		h.after, h.beside = h.now+h.heartbeatPeriod(), h.now+historyHeartbeats*h.heartbeatPeriod()
 		if h.asking = false; !h.planned {
-			return // tips were taken meanwhile
+			return // a snapshot was taken meanwhile
 		}
 		h.todo = h.todo[len(batch):]
 		h.fruitless++
@@ -173,7 +173,7 @@ func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 	h.asking = true
 	h.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
 		if h.asking = false; !h.planned {
-			return // tips were taken meanwhile
+			return // a snapshot was taken meanwhile
 		}
 		if err != nil {
 			h.accept(came)

@@ -31,7 +31,7 @@ func (c tookSnapshot) Signed(f int, r uint32) (held []wire.SignedHeader) {
 	return held
 }
 
-// taken makes a core that took tips whole, with two peers that train.
+// taken makes a core that took a snapshot, with two peers that train.
 func taken() (*alone, tookSnapshot) {
 	a := newAlone()
 	c := tookSnapshot{a.chain, map[wire.RoundKey][]wire.SignedHeader{}, map[wire.Digest]bool{}}
@@ -113,7 +113,7 @@ func TestHistoryTakesTheRightHeaders(t *testing.T) {
 	}
 }
 
-// Where nobody has the headers it ends for minutes, or until tips are taken again.
+// Where nobody has the headers it ends for minutes, or until a snapshot is taken again.
 func TestHistoryGivesUp(t *testing.T) {
 	a, _ := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
@@ -136,7 +136,7 @@ func TestHistoryGivesUp(t *testing.T) {
 	}
 	a.core.Installed(a.now, []uint32{0, 0, 0, 0}, nil)
 	if _, asked := a.asked(t, nothing); !asked {
-		t.Error("does not ask for what leads to other tips")
+		t.Error("does not ask for what leads to another snapshot")
 	}
 }
 

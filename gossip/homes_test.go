@@ -49,7 +49,7 @@ type person struct {
 	up     bool
 	seq    uint64
 	links  map[*person]*person // peers, and the relay that each is reached through, nil if directly
-	slots  map[*person]bool    // relays that keep a place
+	slots  map[*person]bool    // relays that keep a slot
 	known  []Dial              // those that its join link names, where they were then
 	most   int                 // connections at once
 	came   Time
@@ -106,7 +106,7 @@ func (h *homes) join(r router) *person {
 }
 
 // link names two who are there, one of them public where anybody is. Who is at home is named by its
-// places at relays.
+// slots at relays.
 func (h *homes) link() (named []Dial) {
 	here := h.alive()
 	public := slices.DeleteFunc(slices.Clone(here), func(q *person) bool { return q.router != none })
@@ -260,7 +260,7 @@ func (p *person) dial(q *person) {
 	})
 }
 
-// through connects to a node that has a place at a relay. Where both routers keep ports a
+// through connects to a node that has a slot at a relay. Where both routers keep ports a
 // direct connection takes over.
 func (p *person) through(relay, q *person) {
 	h := p.h
@@ -298,7 +298,7 @@ func (h *homes) join2(p, q, relay *person) {
 }
 
 // trim closes connections of a node that has too many, as the transport does: not those of peers
-// that have a place there, nor those through which others are relayed.
+// that have a slot there, nor those through which others are relayed.
 func (h *homes) trim(p *person) {
 	p.trims = false
 	needed := map[*person]bool{}

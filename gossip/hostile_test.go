@@ -72,7 +72,7 @@ func TestLyingHeaders(t *testing.T) {
 
 // TestStrangersChainIsNotTaken has a newcomer show a longer chain that begins
 // where the others can no longer refold. They would have to give up theirs, on the
-// word of a node that never did anything for the run.
+// claim of a node that never did anything for the run.
 func TestStrangersChainIsNotTaken(t *testing.T) {
 	w := newWorld(t, 35, 4, options{window: 64})
 	w.train(10, fixed(1500))

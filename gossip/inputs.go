@@ -44,7 +44,7 @@ type (
 		Addrs []string
 	}
 
-	// Reserved is what came of a Reserve, or says that a place is lost.
+	// Reserved is what came of a Reserve, or says that a slot is lost.
 	Reserved struct {
 		Peer wire.PeerID
 		OK   bool
@@ -101,7 +101,7 @@ type (
 	Left struct{ Handle uint64 }
 
 	// Replied says that the answer of a ReplyPayload, ReplyManifest, ReplyChunk or ReplyPart has
-	// left, or failed to, or that the asker of a request that waits has hung up: its place
+	// left, or failed to, or that the asker of a request that waits has hung up: its slot
 	// goes to the next. Payload is the delta whose
 	// payload left whole, or zero.
 	Replied struct {

@@ -1,6 +1,6 @@
 package gossip
 
-// FailedSources is how many snapshot sources in a row gave no tips that could be put in
+// FailedSources is how many snapshot sources in a row gave no snapshot that could be put in
 // place, nor a part of them.
 func (c *Core) FailedSources() int { return c.snapshot.failed }
 

@@ -16,7 +16,7 @@ func ran(t *testing.T, seed uint64, n int, opt options) *world {
 	return w
 }
 
-// join adds a node that fetches tips from those it is connected to.
+// join adds a node that fetches a snapshot from those it is connected to.
 func (w *world) join(trusted ...wire.PeerID) *node {
 	n := w.add()
 	n.state = wire.Joining
@@ -33,7 +33,7 @@ func TestJoinTakesTipsFromManyPeers(t *testing.T) {
 	n := w.join()
 	n.core.Effects()
 	if !w.runUntilTrue(w.now+60_000, w.equal) {
-		t.Fatal("the joiner never had the tips of the others")
+		t.Fatal("the joiner never had the snapshot of the others")
 	}
 	for _, e := range n.effects {
 		if s, ok := e.(Event); ok && s.Kind == EventSnapshot {
@@ -42,8 +42,8 @@ func TestJoinTakesTipsFromManyPeers(t *testing.T) {
 			}
 		}
 	}
-	if !said(n, "takes tips attested by 4 of 4") {
-		t.Error("a joiner whose link names nobody does not say who attests its snapshot source's tips")
+	if !said(n, "takes a snapshot attested by 4 of 4") {
+		t.Error("a joiner whose link names nobody does not say who attests the snapshot")
 	}
 }
 

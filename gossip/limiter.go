@@ -10,7 +10,7 @@ import (
 // one does, and what the authors of one invite, or strangers, say beyond their share, which is one of the uplink
 // as well. It drops what is too
 // old to be of use as well, such as a recording. The network side asks it, and a Core tells it what the run
-// is like. It delays only: repair brings the deltas and the equivocation proof that it drops. It is not safe for concurrent use.
+// is like. It delays only: repair brings the deltas and the equivocation proofs that it drops. It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
 // Check after it. Spares takes nothing from an author, and remembers none, as anybody can write that author's name.
@@ -199,7 +199,7 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 	return false
 }
 
-// equivocation proof drops more of it against an author than a Core remembers. Who lies can sign proofs of that without end,
+// equivocation drops more of it against an author than a Core remembers. Who lies can sign proofs of that without end,
 // and nobody else can.
 func (l *Limiter) equivocation(h wire.Header) {
 	if l.begun {

@@ -44,7 +44,7 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 
 func specPassing(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "passing", map[string]int64{"heartbeats": heartbeatsOfPeriod, "heartbeats at once": heartbeatsAtOnce, "strangers": strangersHeartbeats, "part of strangers": strangersShare, "strangers at least": leastStrangersHeartbeats, "late heartbeats": lateHeartbeats, "headers": paceTimes, "old": oldWindows,
-		"guests": guestsSlots, "equivocation proof": maxEquivocationPerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
+		"guests": guestsSlots, "proofs": maxEquivocationPerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
 	seq := uint64(0)

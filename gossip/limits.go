@@ -27,7 +27,7 @@ const (
 	// round waits for it. One or two heartbeats may be lost or late.
 	quietHeartbeats = 3
 	// agreeHeartbeats is how many of the longest period all have to agree at the end: in one each
-	// heartbeats again. Who stopped and does not lag has nothing left to publish or to fold.
+	// sends another heartbeat. Who stopped and does not lag has nothing left to publish or to fold.
 	agreeHeartbeats = 1
 	// backMs is how long after its last sign of life a peer without a connection is waited for
 	// at the end, where addresses change: the connections that a new address made useless
@@ -99,7 +99,7 @@ const (
 	// of as many newcomers as count for the period, and as many again at once.
 	strangersHeartbeats = 2 * leastNewcomers
 	// leastStrangersHeartbeats is how many pass where that is more than their part of the uplink: one newcomer
-	// heartbeats as often.
+	// sends as many.
 	leastStrangersHeartbeats = 1
 	// headersOfRound is how many headers of an author may pass for each round: a second is
 	// equivocation proof, and no more are of use. As many rounds come at once as gossip brings.
@@ -114,7 +114,7 @@ const (
 	leastPace = 1e-4
 	paceMs    = 10_000
 	// guestsSlots is as many authors' headers as those of all guests may be. Rounds take some of each
-	// tried: in a run with the usual 16 learners that answer a proposal it is 16 headers a round.
+	// tried: in a run with the usual 16 sampled learners it is 16 headers a round.
 	guestsSlots = leastNewcomers
 	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
 	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
@@ -128,7 +128,7 @@ const (
 	// on a network can make them up.
 	maxHints = 32
 	// maxHintAddrs bounds the addresses of one: a few interfaces with two transports, or
-	// places at two relays.
+	// slots at two relays.
 	maxHintAddrs = 8
 	// maxHintTries is how often a hint is dialled before it is forgotten. One that is true
 	// is heard again.
@@ -138,19 +138,19 @@ const (
 	discoverFirstMs = 3_000
 	discoverMaxMs   = 300_000
 	// discoverFewMs and discoverManyMs are the pauses of one that has some peers, fewer or not fewer
-	// than wantNeighbours. Two data-parallel groups of a run find each other in that time, and a
+	// than wantNeighbours. Two parts of a run find each other in that time, and a
 	// search is some kilobytes.
 	discoverFewMs  = 300_000
 	discoverManyMs = 1_800_000
 	wantNeighbours = 4
 )
 
-// Places at relays.
+// Slots at relays.
 const (
 	// wantSlots is the number of relays of a node that others do not reach by themselves.
 	wantSlots = 2
 	// wantRelays is the number of relays among a node's neighbours beyond which others are dialled
-	// first: twice its places. Those that everybody reaches are few, and must not become
+	// first: twice its slots. Those that everybody reaches are few, and must not become
 	// neighbours of all.
 	wantRelays = 2 * wantSlots
 	// slotPauseMinMs doubles with each refusal up to slotPauseMaxMs: a relay that has just
@@ -159,16 +159,16 @@ const (
 	slotPauseMaxMs = 300_000
 )
 
-// Headers and equivocation proof.
+// Headers and equivocation proofs.
 const (
 	// maxSeen bounds the ring of headers met: ten sweeps of 24 fragments with
 	// 16 deltas each, about 2 MiB. What falls out is known to the Chain.
 	maxSeen = 4096
-	// maxEquivocation bounds the equivocation proof remembered; what falls out may be handed
+	// maxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
 	// up twice, which does no harm.
 	maxEquivocation = 4096
 	// maxEquivocationPerAuthor bounds what gossip brings against one author: a few
-	// pieces bar it from all later rounds. Repair passes on what it lacks.
+	// proofs exclude it from all later rounds. Repair passes on what it lacks.
 	maxEquivocationPerAuthor = 64
 )
 
@@ -183,7 +183,7 @@ const (
 	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
 	maxStrangersWants = maxWants / strangersShare
 	// MostOwed is how many of an author's payloads nobody may have had, without one of its that
-	// came in between, before what it announces comes last, and no round waits for it.
+	// came in between, before it is a failing source: what it announces comes last, and no round waits for it.
 	MostOwed = 2
 	// maxPayloadSources bounds the peers remembered as holding one payload; gossipsub
 	// has a mesh degree of 6 to 12.
@@ -329,7 +329,7 @@ const (
 	// lost asks once in its life.
 	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
-	// once a heartbeat period, where tips were taken whole. With eight deltas a round
+	// once a heartbeat period, where a snapshot was taken. With eight deltas a round
 	// these are 64 KiB and 20 ms of signatures. A window of 256 rounds of 24
 	// fragments takes minutes and nobody notices. While payloads are on their way it
 	// is once in historyHeartbeats heartbeat periods.
@@ -340,7 +340,7 @@ const (
 	maxFruitless   = 8
 	historyRetryMs = 600_000
 	// minAttesters is the number of live peers from which their majority
-	// counts; with fewer, one peer's word has to do.
+	// counts; with fewer, one peer's claim has to do.
 	minAttesters = 3
 )
 
@@ -360,20 +360,20 @@ const (
 	chunkAheadMs  = 300
 	chunkAloneMs  = 4_000
 	// maxSources is how many peers give the chunks of one snapshot: four links
-	// fill most others, and each snapshot source holds the tips in memory meanwhile.
+	// fill most others, and each snapshot source holds its snapshot in memory meanwhile.
 	maxSources = 4
 	// maxAttesters is how many peers are asked what they know of a snapshot source's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16
-	// snapshotBytesMs is how many bytes of tips a snapshot source hashes for a manifest in a millisecond, at least: a slow core with a slow
-	// disk does. mostSnapshotMs is less than the time that p2p gives an answer to begin.
+	// snapshotBytesMs is how many bytes a snapshot source hashes for a manifest in a millisecond, at least: a slow core
+	// with a slow disk does. mostSnapshotMs is less than the time that p2p gives an answer to begin.
 	snapshotBytesMs = 200_000
 	mostSnapshotMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
 	// With eight a tip is too old by a sixteenth of the transfer on average, and each snapshot source
-	// hashes its tips four or five times. renewMs is the least time between two such requests, within
+	// hashes its snapshot four or five times. renewMs is the least time between two such requests, within
 	// what snapshotAsksMs allows, and renewRounds how many rounds the snapshot source must have closed since.
 	renewParts  = 8
 	renewMs     = 4_000
@@ -385,8 +385,8 @@ const (
 	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
-	// anotherSourceMs is how long a snapshot source may take to say what its tips are before another is asked
-	// as well. To list the chunks of large tips takes a second or two.
+	// anotherSourceMs is how long a snapshot source may take to name its snapshot before another is asked
+	// as well. To list the chunks of a large one takes a second or two.
 	anotherSourceMs = 4_000
 	// snapshotRetryMs is the pause before another snapshot source is asked, triedMs how
 	// long one that was asked comes after all others.
@@ -414,7 +414,7 @@ const (
 	progressMs = 30_000
 )
 
-// Blobs. What chunks of tips have is not repeated here: parts share their places.
+// Blobs. What chunks of a snapshot have is not repeated here: parts share their slots.
 const (
 	// holdingsMs is the time between two looks at what peers have of a blob. While many fetch
 	// the same a part spreads a look later, and a look costs some hundred bytes.
@@ -433,7 +433,7 @@ const (
 	// maxGivenBlobs bounds the blobs of which it is remembered what was given.
 	maxGivenBlobs = 4096
 	// partStallMs is how long a peer that owes parts may be still. It may have as many askers as
-	// places, and each gets a part in turn: 16 s on an uplink of 1 Mbit/s.
+	// slots, and each gets a part in turn: 16 s on an uplink of 1 Mbit/s.
 	partStallMs = 20_000
 )
 
@@ -457,7 +457,7 @@ const (
 	// connected to in a mesh.
 	maxGiven = 16
 	// maxParked and maxParkedPerPeer bound the payload requests that wait for
-	// the payload or for a place.
+	// the payload or for a slot.
 	maxParked        = 1024
 	maxParkedPerPeer = 32
 	// maxServing and maxServingPerPeer bound the bytes of bulk answers on
@@ -467,14 +467,14 @@ const (
 	maxServingPerPeer = 16 << 20
 	// servingFloor is what a small answer counts at least, for its stream.
 	servingFloor = 4 << 10
-	// servingTtlMs frees the place of an answer for which the caller never
+	// servingTtlMs frees the slot of an answer for which the caller never
 	// said Replied.
 	servingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// peer list, manifest) per peer: a repair needs a few a second.
 	maxAsksPerSecond = 16
-	// maxSnapshotAsks in snapshotAsksMs bounds the requests for tips per peer: a joiner asks for the
-	// tips whose chunks it has, then for others, and every renewMs for newer ones.
+	// maxSnapshotAsks in snapshotAsksMs bounds the requests for a snapshot per peer: a joiner asks for the
+	// one whose chunks it has, then for another, and every renewMs for newer tips.
 	maxSnapshotAsks = 4
 	snapshotAsksMs  = 10_000
 	// maxSnapshotsMade bounds the manifests, made or waiting, of fragments and rounds that others
@@ -484,7 +484,7 @@ const (
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another snapshot source.
 	maxChunkAskers = 8
-	// chunkTurnMs is how long an asker keeps its place when others want it. It is
+	// chunkTurnMs is how long an asker keeps its slot when others want it. It is
 	// enough for some chunks on a slow link, and less than progressMs, after which
 	// waiting askers look for another snapshot source.
 	chunkTurnMs = 20_000

@@ -251,7 +251,7 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 }
 
 // A node whose disk is full for long cannot keep up with a repair. Once the peer
-// is past the window it begins another one, and takes tips.
+// is past the window it begins another one, and takes a snapshot.
 func TestOutrunRepairEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
@@ -265,7 +265,7 @@ func TestOutrunRepairEnds(t *testing.T) {
 		ends        bool
 	}{
 		{a.core.cfg.WindowUnion, true, false},
-		{a.core.cfg.WindowUnion + 1, false, false}, // it may be about to take tips
+		{a.core.cfg.WindowUnion + 1, false, false}, // it may be about to take a snapshot
 		{a.core.cfg.WindowUnion + 1, true, true},
 	} {
 		p.heartbeat.Closed[1], s.reconciling = c.closed, c.reconciling

@@ -110,7 +110,7 @@ func (e *env) watch() {
 }
 
 // counts reports whether a peer is one more node of the run. Of one invite no more count than it is meant for, as no more of
-// their heartbeats pass (Limiter): keys of one that has leaked have nobody heartbeat less often. came has how many were met of each.
+// their heartbeats pass (Limiter): keys of one that has leaked let nobody send heartbeats less often. came has how many were met of each.
 func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
 	invite, uses := e.cfg.Members.Bound(p.id)
 	if uses == 0 {
@@ -155,13 +155,13 @@ func (e *env) silentFrom(p *peer) Time { return p.heard + silentHeartbeats*e.per
 // never is after every time.
 const never Time = math.MaxInt64
 
-// live reports whether p takes part: heard of late, and neither still joining
+// live reports whether p takes part: heard recently, and neither still joining
 // nor leaving nor paused.
 func (e *env) live(p *peer) bool {
 	return e.heardLately(p) && e.takesPart(p)
 }
 
-// takesPart reports whether p was neither still joining nor leaving nor paused when it last heartbeat.
+// takesPart reports whether p was neither still joining nor leaving nor paused in its last heartbeat.
 func (e *env) takesPart(p *peer) bool {
 	return p.heartbeat != nil && !p.pauses() && p.heartbeat.State != wire.Joining && p.heartbeat.State != wire.Leaving
 }
@@ -177,7 +177,7 @@ type learners struct {
 	until   Time   // one of them may fall silent then
 }
 
-// expected reports whether p is a learner with a session that has yet to heartbeat: gossip takes
+// expected reports whether p is a learner with a session that has yet to send a heartbeat: gossip takes
 // a moment to reach it. Without it a run would begin with rounds of one delta each, and the
 // deltas of the others would all be late.
 func (e *env) expected(p *peer) bool {

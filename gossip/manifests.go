@@ -6,8 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// manifests bounds the manifests that others may have this node make of its tips. For a
-// request of a few bytes by anybody a manifest hashes all tips; for given rounds it folds
+// manifests bounds the manifests that others may have this node make of its snapshot. For a
+// request of a few bytes by anybody it hashes all tips; for given rounds it folds
 // as well.
 type manifests struct {
 	*env

@@ -46,8 +46,8 @@ type node struct {
 	// faults
 	withhold bool                // never answers payload requests
 	ignores  wire.RequestKind    // never answers those
-	refuses  func(Snapshot) bool // finds that the tips do not fit the run
-	full     bool                // has no room on its disk for payloads, chunks and tips
+	refuses  func(Snapshot) bool // finds that the snapshot does not fit the run
+	full     bool                // has no room on its disk for payloads, chunks and snapshots
 	corrupt  bool                // answers them with wrong bytes
 	mute     bool                // receives and says nothing
 	lie      func(kind wire.RequestKind, body []byte) []byte
@@ -310,7 +310,7 @@ func (n *node) replyPayload(e ReplyPayload) {
 	n.reply(e.Handle, wire.Response{Status: wire.OK, Body: payload}.Encode())
 }
 
-// manifest lists the tips of given rounds, or the present ones.
+// manifest lists the snapshot of given rounds, or the present one.
 func (n *node) manifest(at []uint32) wire.Manifest {
 	var m wire.Manifest
 	for f := range n.chain.closed {

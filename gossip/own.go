@@ -8,7 +8,7 @@ import (
 )
 
 // own asks peers which deltas of this node they know, for a key whose disk does
-// not know them. To sign one of those rounds again would bar the key from the
+// not know them. To sign one of those rounds again would exclude the key from the
 // run.
 type own struct {
 	*env
@@ -17,8 +17,8 @@ type own struct {
 	known   bool                 // OwnKnown was said
 	asked   map[wire.PeerID]bool // who was; false if it has to be asked again
 	told    map[wire.PeerID]bool // who has nothing more to tell
-	came    map[wire.PeerID]bool // who was seen to join without tips
-	any     bool                 // the word of those who know nothing of the run will do
+	came    map[wire.PeerID]bool // who was seen to join without a snapshot
+	any     bool                 // the claims of those who know nothing of the run will do
 	first   Time                 // when the first answer that counts had come
 	closed  []uint32             // the last rounds that any of those who answered has closed, by fragment; fixed once they are enough
 }
@@ -110,7 +110,7 @@ func (o *own) mayKnowMore(p *peer) bool {
 	return asked || o.usable(p) || o.contributed(p)
 }
 
-// joinsEmpty reports whether a heartbeat comes from a joiner without tips.
+// joinsEmpty reports whether a heartbeat comes from a joiner without a snapshot.
 func joinsEmpty(b *wire.Heartbeat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {

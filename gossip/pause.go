@@ -6,13 +6,13 @@ import (
 	"atoll/gossip/wire"
 )
 
-// A core rests while its owner has the node paused. What is cheap goes on: heartbeats, headers,
+// A core is paused while its owner has the node paused. What is cheap goes on: heartbeats, headers,
 // the peer list, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
-// given: no payloads, no tips. The rounds of the node stand still meanwhile, so it is as one
-// that sleeps and can be heard. It is brought up to date by repair, or takes tips, when it
+// given: no payloads, no snapshot. The rounds of the node stand still meanwhile, so it is as one
+// that sleeps and can be heard. It is brought up to date by repair, or takes a snapshot, when it
 // goes on.
 
-// Pause has the core rest, or go on.
+// Pause has the core pause, or go on.
 func (c *Core) Pause(now Time, on bool) {
 	c.at(now)
 	if on == c.paused {
@@ -29,7 +29,7 @@ func (c *Core) Pause(now Time, on bool) {
 	c.hangUpHeavy()
 }
 
-// Paused reports whether the core rests.
+// Paused reports whether the core is paused.
 func (c *Core) Paused() bool { return c.paused }
 
 // pauses reports whether the owner of p has it paused, as its newest heartbeat says.
@@ -52,7 +52,7 @@ func (r *repair) pause() {
 }
 
 // pause goes back to where a snapshot source is chosen, and stays there. What is stored remains, and
-// tips whose chunks are all here are put in place.
+// a snapshot whose chunks are all here is put in place.
 func (s *snapshot) pause() {
 	if s.stage == asking || s.stage == attesting || s.stage == fetching {
 		s.stage, s.transfer = choosing, transfer{}

@@ -77,15 +77,15 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 		t.Errorf("asks %+v", q)
 	}
 	if text, _ := a.core.JoinPhase(); text == "" {
-		t.Error("the fetch of tips is forgotten")
+		t.Error("the snapshot fetch is forgotten")
 	}
 	a.core.Pause(a.now, false)
 	if q := questions(t, a.wait(anotherSourceMs/2, 1, 2), wire.GetManifest); len(q) != 1 {
-		t.Errorf("goes on with %+v, want a request for tips", q)
+		t.Errorf("goes on with %+v, want a request for a snapshot", q)
 	}
 }
 
-// A fetch of tips that rests in any of its stages begins again where snapshot sources are chosen.
+// A snapshot fetch that rests in any of its stages begins again where snapshot sources are chosen.
 func TestRestInAFetch(t *testing.T) {
 	w := ran(t, 71, 3, options{tipBytes: 2 << 20, rate: 2000})
 	n := w.join(w.nodes[0].id)
@@ -95,7 +95,7 @@ func TestRestInAFetch(t *testing.T) {
 		received := n.received
 		w.runUntil(w.now + 3000)
 		if n.joined() {
-			t.Fatalf("rest %d: has its tips already", i)
+			t.Fatalf("rest %d: has its snapshot already", i)
 		}
 		if n.received != received {
 			t.Errorf("rest %d: %d payload bytes come", i, n.received-received)
@@ -106,7 +106,7 @@ func TestRestInAFetch(t *testing.T) {
 		n.do(func() { n.core.Pause(w.now, false) })
 	}
 	if !w.runUntilTrue(w.now+20_000, n.joined) {
-		t.Error("never has its tips")
+		t.Error("never has its snapshot")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestPausedPeerIsLeftAlone(t *testing.T) {
 	}
 	a.core.FetchSnapshot(a.now)
 	if q := questions(t, append(a.core.Effects(), a.wait(3000, 1, 2)...), wire.GetManifest); len(q) != 1 || q[0].to != 2 {
-		t.Errorf("asks %+v for tips, want peer 2", q)
+		t.Errorf("asks %+v for a snapshot, want peer 2", q)
 	}
 	if a.told(1, apart); !a.isLive(1) {
 		t.Error("not live once it goes on")

@@ -10,7 +10,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// peer list learns who is in the run and dials until there are enough
+// peerList learns who is in the run and dials until there are enough
 // connections. What it learns are signed capability records, so a peer can
 // withhold others but not invent their addresses.
 type peerList struct {
@@ -23,7 +23,7 @@ type peerList struct {
 	turn     int // whom to ask next
 }
 
-// peerListPeer is what peer list knows of a peer.
+// peerListPeer is what peerList knows of a peer.
 type peerListPeer struct {
 	signed  hello.Signed  // newest capability record for everybody
 	near    hello.Signed  // newest for nodes of its own network, if it has such addresses and this node is there
@@ -140,7 +140,7 @@ func (r *peerList) keepKnown() {
 }
 
 // connections is how many connections count for what the peer list dials for. Those that keys began
-// of whom nothing is known, though the run has begun, leave some places to peers of its own choice,
+// of whom nothing is known, though the run has begun, leave some slots to peers of its own choice,
 // or a dozen of them would be all that a newcomer ever meets.
 func (r *peerList) connections() int {
 	if !r.begun() && !r.joining() {
@@ -299,7 +299,7 @@ func networkOf(addrs []string) string {
 }
 
 // reachable reports whether something is known of where p is. Where addresses change, one that
-// was met of late may be where it was, though it tells no address any more: it had them of a
+// was met recently may be where it was, though it tells no address any more: it had them of a
 // relay that is gone.
 func (r *peerList) reachable(p *peer) bool {
 	return len(p.peerList.addrs) > 0 || r.moves && p.peerList.met && r.lost(p)

@@ -45,7 +45,7 @@ type peers struct {
 	byID   map[wire.PeerID]*peer
 	list   []*peer
 	linked []*peer // the connected ones
-	live   int     // heard of late, as of the last watch; of newcomers no more than count
+	live   int     // heard recently, as of the last watch; of newcomers no more than count
 	usual  int64   // heartbeat period of half of those that contributed, as of then; 0 if there are none
 	cache  lookCache
 }
@@ -77,7 +77,7 @@ func (t *peers) link(p *peer, connected bool) {
 		return
 	}
 	p.connected = connected
-	t.cache.changes++ // one that has not beaten yet is expected while it is connected
+	t.cache.changes++ // one that has sent no heartbeat yet is expected while it is connected
 	i, _ := slices.BinarySearchFunc(t.linked, p.id, byPeerID)
 	if connected {
 		t.linked = slices.Insert(t.linked, i, p)

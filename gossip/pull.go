@@ -55,7 +55,7 @@ type want struct {
 	sources     []source // beside the author
 	author      source
 	brought     wire.PeerID // who brought the header first
-	narrow      bool        // most have a wider uplink than the author
+	narrow      bool        // the author's uplink is narrower than most
 	via         wire.PeerID // the author or a relay, to ask before the others; zero for none
 	flights     flights
 	asked       bool // ever, of anybody
@@ -144,7 +144,7 @@ func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time, vouched bool)
 }
 
 // makeRoom reports whether there is room for one more want. A stranger's takes the place of the
-// oldest one of strangers that nobody is asked for now, as does any once all places are taken.
+// oldest one of strangers that nobody is asked for now, as does any once all slots are taken.
 func (p *pull) makeRoom(strange bool) bool {
 	if len(p.wants) < maxWants && !(strange && p.strangers >= maxStrangersWants) {
 		return true
@@ -212,11 +212,11 @@ func (p *pull) spent(w *want) bool {
 // final reports whether a delta is older than what this node can still fold.
 func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.Fragment)) }
 
-// comesLast reports whether what an author announced may never come, and is asked for after all
-// others.
+// comesLast reports whether an author's payloads may never come, so that they are asked for after
+// all others: it is a failing source, or a stranger.
 func (p *pull) comesLast(author wire.PeerID) bool { return p.failing(author) || p.stranger(author) }
 
-// failing reports whether an author did not give what it announced of late.
+// failing reports whether an author is a failing source: it did not give what it announced recently.
 func (p *pull) failing(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
 
 // doubtful reports whether a payload that is wanted may never come, and a peer that listed it does not give it.
@@ -241,10 +241,10 @@ func (p *pull) fails(author wire.PeerID, times int) {
 	p.failed[author] += times
 }
 
-// acquaint looks at an author anew: what it announced is as any other once something of it is
-// folded, and comes last once it does not give that. To a node that was stopped early in a run all
-// authors are strangers at first. What came before the run began comes last where its author is
-// not there to be asked, and another was in vain.
+// acquaint decides anew whether a want comes last: its author may have become known, or failed.
+// A stranger's delta is as any other once one of the same author was folded. A delta that came
+// before the run began, when nobody was a stranger, comes last if its author is still unknown and
+// cannot be asked, and another peer was asked in vain.
 func (p *pull) acquaint(w *want) {
 	if w.strange && p.known(w.author.id) {
 		w.strange = false
@@ -256,8 +256,9 @@ func (p *pull) acquaint(w *want) {
 	}
 }
 
-// pump asks for as much as there is room for: the oldest wants first, then what may never come,
-// and of strangers' deltas the newest: what is old others were asked for in vain.
+// pump asks for as much as there is room for: the oldest wants first, and after them those that
+// come last. The strangers' are the last of these, the newest first: the older ones were asked for
+// in vain.
 func (p *pull) pump() {
 	for _, pass := range []func(w *want) bool{
 		func(w *want) bool { return !w.speculative },

@@ -316,7 +316,7 @@ func TestFetchOverdue(t *testing.T) {
 			t.Errorf("answer %d is not wanted any more, and ended are %v", 1-late, ends)
 		}
 		if e := a.answer(q[1-late], payload); count[Fetched](e) != 0 || a.core.pull.flying != 0 {
-			t.Errorf("the other answer is taken too, or its place stays taken")
+			t.Errorf("the other answer is taken too, or its slot stays taken")
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (l load) relay(id wire.Digest, author wire.PeerID) (relay wire.PeerID) {
 	return relay
 }
 
-// spared is the share of what the thin uplinks lack a place for that the others have one
+// spared is the share of what the thin uplinks have no room for that the others have room
 // for. Only so many deltas are relayed: the rest would leave as late from there.
 func (l load) spared() float64 {
 	var spare, shed float64

@@ -83,7 +83,7 @@ func TestRelaysShareByRoom(t *testing.T) {
 
 // Only as much is relayed as others have room for.
 func TestRelayAsMuchAsThereIsRoom(t *testing.T) {
-	// The author lacks a place for 2/3 x 750 = 500 bytes/ms, and one has 0.85 x 1176.5 - 750 = 250.
+	// The author lacks room for 2/3 x 750 = 500 bytes/ms, and one has 0.85 x 1176.5 - 750 = 250.
 	a := thin(750/uplinkFill, 250, 400, 1176.5, 750/uplinkFill)
 	if direct := a.share(1)[0]; direct < 400 || direct > 600 {
 		t.Errorf("%d of 1000 are asked of the author", direct)
@@ -228,7 +228,7 @@ func TestRelayDoesNotWaitForItsChild(t *testing.T) {
 	}
 }
 
-// What waits at a relay leaves its places for what it holds.
+// What waits at a relay leaves its slots for what it holds.
 func TestFetchBesideARelay(t *testing.T) {
 	a := thin(12500, 250, 625, 12500)
 	var e []Effect

@@ -7,9 +7,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// The run goes on while a joiner fetches tips, and what it folds meanwhile has to be fetched on top. So on its way the
+// The run goes on while a joiner fetches a snapshot, and what it folds meanwhile has to be fetched on top. So on its way the
 // joiner takes newer tips of the fragments that are not begun: their deltas are in there. It does so only if the snapshot source is
-// still on the chains that it took tips of, and if no fewer peers have the newer tip than the older one.
+// still on the chains of the first snapshot, and if no fewer peers have the newer tip than the older one.
 
 // renewal is when newer tips are asked for.
 type renewal struct {
@@ -44,15 +44,15 @@ func (s *snapshot) renew() {
 	}
 }
 
-// crowd reports whether others join as well. Who joins at the same time takes the same tips, and gives them to the others
-// once it is in. Snapshot sources keep few tips that they cut for joiners.
+// crowd reports whether others join as well. Who joins at the same time takes the same snapshot, and gives it to the others
+// once it is in. Sources keep few snapshots that they cut for joiners.
 func (s *snapshot) crowd() bool {
 	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
 		return s.usable(p) && p.heartbeat != nil && p.heartbeat.State == wire.Joining
 	})
 }
 
-// awaitsRecruits reports whether a peer has yet to say whether it donates: what it would give are the tips that it was asked for.
+// awaitsRecruits reports whether a peer has yet to say whether it is a source: it would give the snapshot that it was asked for.
 func (s *snapshot) awaitsRecruits() bool {
 	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
 		_, answered := s.transfer.holds[holding{p.id, 0}]

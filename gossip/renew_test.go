@@ -50,7 +50,7 @@ func TestJoinTakesNewerTips(t *testing.T) {
 				t.Errorf("%d snapshot sources: the last tip is of round %d, the run went from %d to %d", sources, took[len(took)-1], first, last)
 			}
 			if came := n.link.got + n.link.cut; came > w.snapshotSize()+wire.ChunkSize {
-				t.Errorf("%d snapshot sources: %d bytes came for tips of %d", sources, came, w.snapshotSize())
+				t.Errorf("%d snapshot sources: %d bytes came for a snapshot of %d", sources, came, w.snapshotSize())
 			}
 			for _, h := range n.pulled {
 				if open := first + 1; h.Round > open && h.Round <= took[h.Fragment] {
@@ -81,7 +81,7 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 		}
 	})
 	if !w.runUntilTrue(w.now+240_000, func() bool { return equal(append([]*node{n}, w.nodes[1:5]...)) }) {
-		t.Fatal("the joiner never had the tips of the others")
+		t.Fatal("the joiner never had the snapshot of the others")
 	}
 	if n.core.FailedSources() > 0 || !n.joined() {
 		t.Error("it gave up what it had")
@@ -115,7 +115,7 @@ func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 				t.Fatalf("not in: %v", n.core.snapshot.transfer.String())
 			}
 			if came := n.link.got + n.link.cut; came > w.snapshotSize()+2*wire.ChunkSize {
-				t.Errorf("%d bytes came for tips of %d", came, w.snapshotSize())
+				t.Errorf("%d bytes came for a snapshot of %d", came, w.snapshotSize())
 			}
 			if newer := slices.Max(n.taken()) > first+1; newer != c.newer {
 				t.Errorf("took tips of rounds %v, the first were of %d", n.taken(), first)

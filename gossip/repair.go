@@ -11,7 +11,7 @@ import (
 
 // repair reconciles the sets of this node and a peer that differ. Both sides run
 // it, so both end with the union. Where the chains differ below what union can
-// mend, or this node is far behind, it takes tips instead; see fork.go.
+// mend, or this node is far behind, it takes a snapshot instead; see fork.go.
 type repair struct {
 	*env
 	certificates *certificates
@@ -88,7 +88,7 @@ func (r *repair) rank(p *peer) int {
 	return 0
 }
 
-// makeRoom reports whether there is a place for a repair with p: a free one, or the one of the last
+// makeRoom reports whether there is a slot for a repair with p: a free one, or the one of the last
 // in rank of those that give way to p.
 func (r *repair) makeRoom(p *peer) bool {
 	if len(r.sessions) < maxRepairs {
@@ -108,7 +108,7 @@ func (r *repair) makeRoom(p *peer) bool {
 }
 
 // givesWay reports whether a repair ends for one with p. One in which nothing was answered does for each peer that comes before.
-// One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all places. Other strangers
+// One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all slots. Other strangers
 // keep theirs, as what an honest newcomer made comes this way.
 func (r *repair) givesWay(s *session, p *peer) bool {
 	return r.guest(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
@@ -145,7 +145,7 @@ func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
 	})
 }
 
-// decide takes tips or goes on with the union.
+// decide takes a snapshot or goes on with the union.
 func (r *repair) decide(s *session) {
 	d := r.judge(s)
 	if d.course == takeSnapshot && !r.trusted(s.peer) {
@@ -157,7 +157,7 @@ func (r *repair) decide(s *session) {
 	}
 	switch d.course {
 	case takeSnapshot:
-		r.end(s, "takes tips instead")
+		r.end(s, "takes a snapshot instead")
 		r.snapshot.fetch(s.peer.id, true)
 	case giveSnapshot:
 		for f := range s.fragments {
@@ -408,7 +408,7 @@ func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 }
 
 // atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others
-// say, and a liar says for ever that more is to come. So an observer takes the word of each peer that has stopped.
+// say, and a liar says for ever that more is to come. So an observer believes each peer that has stopped.
 func (r *repair) atRest(p *peer) bool {
 	mine := r.heartbeats.said
 	if mine == nil || p.heartbeat == nil || p.heartbeat.Lag > 0 {
@@ -462,7 +462,7 @@ func (r *repair) tick() {
 }
 
 // despair has a repair wait no longer for payloads that its peer does not have, by authors that did not give what they
-// announced of late. They are asked for all the same, but whoever withholds them answers nobody, and holds up no repair of
+// announced recently. They are asked for all the same, but whoever withholds them answers nobody, and holds up no repair of
 // others.
 func (r *repair) despair(s *session) {
 	if len(s.waiting) == 0 {
@@ -478,7 +478,7 @@ func (r *repair) despair(s *session) {
 }
 
 // outrun reports whether the peer has closed so much since a repair began that it
-// has nothing more to give for it: what this node needs now are tips.
+// has nothing more to give for it: what this node needs now is a snapshot.
 func (r *repair) outrun(s *session) bool {
 	for f := range s.fragments {
 		if uint64(s.peer.closed(f)) > uint64(r.chain.Closed(f))+uint64(r.cfg.WindowUnion) {

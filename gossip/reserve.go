@@ -4,7 +4,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// reserve keeps places at peers that relay, while others do not reach this node by
+// reserve keeps slots at peers that relay, while others do not reach this node by
 // themselves. With two of them the loss of one cuts nobody off. Who is asked
 // first follows from a hash of both ids, so that no relay gets all.
 type reserve struct {
@@ -34,7 +34,7 @@ func (s *reserve) reached(public bool) {
 	}
 }
 
-// fill asks for the places that are missing.
+// fill asks for the slots that are missing.
 func (s *reserve) fill() {
 	if !s.wanted {
 		return
@@ -82,7 +82,7 @@ func (s *reserve) best(among []*peer, holds func(*peer) bool) (best *peer) {
 	return best
 }
 
-// outcome takes what a peer said to a request for a place.
+// outcome takes what a peer said to a request for a slot.
 func (s *reserve) outcome(id wire.PeerID, ok bool) {
 	p := s.peers.find(id)
 	if p == nil {
@@ -98,7 +98,7 @@ func (s *reserve) outcome(id wire.PeerID, ok bool) {
 	s.fill()
 }
 
-// down notes that a peer is gone, and the place at it.
+// down notes that a peer is gone, and the slot at it.
 func (s *reserve) down(id wire.PeerID) {
 	if p := s.peers.find(id); p != nil && p.slot.held {
 		p.slot.held = false

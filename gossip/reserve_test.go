@@ -19,7 +19,7 @@ func (a *alone) step(in Input) []Effect {
 	return a.core.Effects()
 }
 
-// slotsAsked are the peers that the effects ask for places.
+// slotsAsked are the peers that the effects ask for slots.
 func slotsAsked(effects []Effect) (ids []byte) {
 	for _, e := range find[Reserve](effects) {
 		ids = append(ids, e.Peer[0])
@@ -35,7 +35,7 @@ func slotsReleased(effects []Effect) (ids []byte) {
 	return ids
 }
 
-// A node that others do not reach has two places, at peers that relay.
+// A node that others do not reach has two slots, at peers that relay.
 func TestReserveTwoPlaces(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
@@ -44,7 +44,7 @@ func TestReserveTwoPlaces(t *testing.T) {
 		got = append(got, slotsAsked(a.relay(id))...)
 	}
 	if !slices.Equal(got, []byte{10, 11}) {
-		t.Fatalf("asks %v for places", got)
+		t.Fatalf("asks %v for slots", got)
 	}
 	if got := slotsAsked(a.wait(10*slotPauseMinMs, 1, 2)); len(got) != 0 {
 		t.Errorf("asks %v again", got)
@@ -53,14 +53,14 @@ func TestReserveTwoPlaces(t *testing.T) {
 		t.Errorf("asks %v when a relay is gone", got)
 	}
 	if got := slotsReleased(a.step(Reached{Public: true})); len(got) != 2 || !slices.Contains(got, 11) {
-		t.Errorf("gives up its places at %v once it is public", got)
+		t.Errorf("gives up its slots at %v once it is public", got)
 	}
 	if got := slotsAsked(a.wait(10*slotPauseMinMs, 1, 2)); len(got) != 0 {
 		t.Errorf("a public node asks %v", got)
 	}
 }
 
-// A node that says nothing of its reach, as on one network, asks for no places.
+// A node that says nothing of its reach, as on one network, asks for no slots.
 func TestReserveOnlyWhereNeeded(t *testing.T) {
 	a := newAlone()
 	if got := append(slotsAsked(a.relay(10)), slotsAsked(a.wait(10*slotPauseMinMs, 10))...); len(got) != 0 {
@@ -96,7 +96,7 @@ func TestReserveRefused(t *testing.T) {
 	}
 }
 
-// With a place missing, a relay that is only known is dialled, even with neighbours enough.
+// With a slot missing, a relay that is only known is dialled, even with neighbours enough.
 func TestReserveSeeksRelays(t *testing.T) {
 	a := newAlone()
 	for id := range byte(defaultTargetPeers) {
@@ -171,7 +171,7 @@ func TestPeerListKeepsBothKinds(t *testing.T) {
 	}
 }
 
-// Who heartbeats with a newer record, and is not connected, is asked for where the heartbeat came from.
+// A record that a heartbeat names as newer, of a peer that is not connected, is asked for where the heartbeat came from.
 func TestPeerListNewerOfAStranger(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
@@ -263,7 +263,7 @@ func TestPeerListRedialsSoon(t *testing.T) {
 	}
 }
 
-// Nobody waits for a peer that holds nothing of the run, or asks it for tips.
+// Nobody waits for a peer that holds nothing of the run, or asks it for a snapshot.
 func TestStatelessIsNotAwaited(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		a := newAlone()
@@ -271,7 +271,7 @@ func TestStatelessIsNotAwaited(t *testing.T) {
 		p := a.core.peers.find(wire.PeerID{5})
 		_, lacking := a.core.heartbeats.lacking()
 		if lacking == stateless || a.core.heartbeats.awaited(p) == stateless || a.core.snapshot.isSource(p) == stateless {
-			t.Errorf("stateless %v: lacking %v, awaited %v, may donate %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.isSource(p))
+			t.Errorf("stateless %v: lacking %v, awaited %v, is a source %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.isSource(p))
 		}
 	}
 }

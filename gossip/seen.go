@@ -6,7 +6,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// slot is what an author may fill once: a second header for it is equivocation proof.
+// slot is what an author may fill once: a second header for it is an equivocation proof.
 type slot struct {
 	author   wire.PeerID
 	fragment uint16

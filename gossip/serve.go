@@ -30,7 +30,7 @@ type servePeer struct {
 	parked       int   // its requests that wait
 	bytes        int   // under way to it
 	asks         quota // costly requests
-	snapshotAsks quota // requests for tips
+	snapshotAsks quota // requests for a snapshot
 	turn         turn  // at being given chunks
 	toldOwn      Time  // not before: it was told of its own deltas
 }
@@ -50,7 +50,7 @@ func (q *quota) spend(now Time, spanMs Time, most int) bool {
 	return q.n <= most
 }
 
-// parked is a payload request that waits for the payload or for a place.
+// parked is a payload request that waits for the payload or for a slot.
 type parked struct {
 	handle uint64
 	from   *peer
@@ -66,7 +66,7 @@ type reply struct {
 	bytes  int
 	id     wire.Digest // of the payload; zero for a chunk of a tip or a part of a blob
 	left   bool        // its last byte is on its way
-	until  Time        // its place is freed then
+	until  Time        // its slot is freed then
 }
 
 // request answers a stream request, at once or, for payloads, later.
@@ -247,7 +247,7 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 }
 
 // mayPark reports whether one more request of a peer may wait. Strangers' requests have a part of
-// the places, and give theirs to those of others.
+// the slots, and give theirs to those of others.
 func (s *serve) mayPark(p *peer) bool {
 	if p.serve.parked >= maxParkedPerPeer {
 		return false
@@ -273,7 +273,7 @@ func (s *serve) mayPark(p *peer) bool {
 	return true
 }
 
-// park has a request wait for the payload or for a place. One without a wait is answered
+// park has a request wait for the payload or for a slot. One without a wait is answered
 // at once.
 func (s *serve) park(q parked) {
 	s.parked = append(s.parked, q)
@@ -300,7 +300,7 @@ func (s *serve) expects(id wire.Digest) bool {
 	return s.seen.find(id) == nil || s.pull.byID[id] != nil || s.chain.Has(id)
 }
 
-// cannot says why a payload did not come in time: no place, or not held.
+// cannot says why a payload did not come in time: no slot, or not held.
 func (s *serve) cannot(handle uint64, held bool) {
 	if held {
 		s.status(handle, wire.Busy)
@@ -309,7 +309,7 @@ func (s *serve) cannot(handle uint64, held bool) {
 	s.status(handle, wire.NotFound)
 }
 
-// give sends a payload that is held, if there is a place for it.
+// give sends a payload that is held, if there is a slot for it.
 func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
 	if !s.admit(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
 		return false
@@ -366,7 +366,7 @@ func (s *serve) payloadsAway() bool {
 	return slices.ContainsFunc(s.replies, func(r reply) bool { return !r.id.IsZero() })
 }
 
-// replied frees the place of an answer and gives it to those that wait. payload is zero if
+// replied frees the slot of an answer and gives it to those that wait. payload is zero if
 // it did not come whole.
 func (s *serve) replied(handle uint64, payload wire.Digest) {
 	i := slices.IndexFunc(s.replies, func(r reply) bool { return r.handle == handle })
@@ -409,7 +409,7 @@ func (s *serve) missing(id wire.Digest) {
 	})
 }
 
-// tick ends waits that took too long, or are for nothing, and frees places nobody gave back.
+// tick ends waits that took too long, or are for nothing, and frees slots nobody gave back.
 func (s *serve) tick() {
 	s.replies = slices.DeleteFunc(s.replies, func(r reply) bool {
 		late := s.now > r.until

@@ -56,7 +56,7 @@ func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Who hangs up while it waits gets nothing, and takes no place.
+// Who hangs up while it waits gets nothing, and takes no slot.
 func TestHungUpRequestIsForgotten(t *testing.T) {
 	a := newAlone()
 	h := a.header(9, 1, 0)
@@ -69,23 +69,23 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 	}
 }
 
-// TestBytesUnderWayAreBounded: what has no place waits for one.
+// TestBytesUnderWayAreBounded: what has no slot waits for one.
 func TestBytesUnderWayAreBounded(t *testing.T) {
 	a := newAlone()
 	big := a.hold(9, 1, maxServingPerPeer-1)
 	a.ask(1, 2, payloadRequest(big, 0))
 	if s := status(a.ask(2, 2, payloadRequest(big, 0))); s != wire.Busy {
-		t.Errorf("status %v without a place, want busy", s)
+		t.Errorf("status %v without a slot, want busy", s)
 	}
 	if e := a.ask(3, 2, wire.Request{Kind: wire.GetChunk}); len(e) != 0 {
-		t.Errorf("a chunk without a place does not wait: %v", e)
+		t.Errorf("a chunk without a slot does not wait: %v", e)
 	}
 	if e := a.ask(4, 2, payloadRequest(big, 5000)); len(e) != 0 {
 		t.Fatalf("want it parked, got %v", e)
 	}
 	a.core.Step(a.now, Replied{Handle: 1})
 	if e := a.core.Effects(); count[ReplyPayload](e) != 1 || count[ReplyChunk](e) != 0 {
-		t.Errorf("a place is free and the waiting request gets %v", e)
+		t.Errorf("a slot is free and the waiting request gets %v", e)
 	}
 	a.core.Step(a.now, Replied{Handle: 77}) // unknown handles are nobody's
 }
@@ -117,7 +117,7 @@ func TestStateMismatchIsToldOnce(t *testing.T) {
 }
 
 // TestAgreementAwaitsHeartbeats has a node come back when the run ends: a peer that is
-// connected and has not beaten is waited for until it is silent.
+// connected and has sent no heartbeat yet is waited for until it is silent.
 func TestAgreementAwaitsHeartbeats(t *testing.T) {
 	a := newAlone()
 	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
@@ -189,7 +189,7 @@ func TestCompareAndCancel(t *testing.T) {
 	}
 }
 
-// One that heartbeats never, by its record, may ask for more than the genesis, and its connection is
+// One that sends no heartbeats, by its record, may ask for more than the genesis, and its connection is
 // left as it is.
 func TestStatelessMayAsk(t *testing.T) {
 	for _, stateless := range []bool{true, false} {

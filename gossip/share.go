@@ -6,7 +6,7 @@ import "atoll/gossip/wire"
 // is meant for. Keys are free to whoever has the invite, if it has leaked. Guests have one share, whatever
 // their invites are.
 //
-// As many authors as it is meant for have places: who has made a delta that was folded, in that order.
+// As many authors as it is meant for have slots: who has made a delta that was folded, in that order.
 // What they say is taken from the share, and is held to their own rate alone. So all the others have
 // what these leave, and cannot silence them.
 type share struct {
@@ -24,7 +24,7 @@ func (l *Limiter) share(invite wire.PeerID) *share {
 	return s
 }
 
-// hasSlot reports whether an author has one of so many places, and gives it one if there is one left.
+// hasSlot reports whether an author has one of so many slots, and gives it one if there is one left.
 func (l *Limiter) hasSlot(s *share, author wire.PeerID, uses uint32) bool {
 	if !s.slots[author] && l.folded[author] && len(s.slots) < int(uses) {
 		s.slots[author] = true
@@ -33,18 +33,18 @@ func (l *Limiter) hasSlot(s *share, author wire.PeerID, uses uint32) bool {
 }
 
 // shareOf is the invite whose share an author's heartbeats are of, and for how many it is meant; for none where nothing bounds them. Of
-// several it is one in which the author has a place: others may have given the author the rest, and used those up.
+// several it is one in which the author has a slot: others may have given the author the rest, and used those up.
 func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) {
-	places := l.cfg.Members.Bounds(author)
-	for _, v := range places {
+	bounds := l.cfg.Members.Bounds(author)
+	for _, v := range bounds {
 		if s := l.shares[v.Key]; s != nil && s.slots[author] {
 			return v.Key, v.Uses
 		}
 	}
-	if len(places) == 0 {
+	if len(bounds) == 0 {
 		return invite, 0
 	}
-	return places[0].Key, places[0].Uses
+	return bounds[0].Key, bounds[0].Uses
 }
 
 // charge notes what a message takes of its author's own, out of the bucket of its kind unless own names another, and what

@@ -134,7 +134,7 @@ func TestGuestsHeartbeatsShare(t *testing.T) {
 	}
 }
 
-// An author with a place says what it has to say, whatever others of its invite say. Those without one have what is left.
+// An author with a slot says what it has to say, whatever others of its invite say. Those without one have what is left.
 func specPlaces(t *testing.T, _ *spectest.Spec) {
 	for kind := range kinds {
 		l := limited(1)
@@ -149,18 +149,18 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 			return passing(l, 0, 100*len(of), func(i int) wire.Message { return v.says(kind, of[i%len(of)], 1+i) })
 		}
 		if n := flood(leaked[2:]); n != 2*ofOne[kind]-3 {
-			t.Errorf("kind %d: %d of those without a place", kind, n)
+			t.Errorf("kind %d: %d of those without a slot", kind, n)
 		}
 		if n := flood(leaked[:1]); n != ofOne[kind]-1 {
-			t.Errorf("kind %d: %d of one that has a place", kind, n)
+			t.Errorf("kind %d: %d of one that has a slot", kind, n)
 		}
 		if n := flood(leaked[2:3]); n != 0 {
-			t.Errorf("kind %d: %d of one that came when all places were taken", kind, n)
+			t.Errorf("kind %d: %d of one that came when all slots were taken", kind, n)
 		}
 	}
 }
 
-// Places are for whose deltas were folded first, not for who speaks first or whose name others write.
+// Slots are for whose deltas were folded first, not for who speaks first or whose name others write.
 func TestPlacesFollowFolds(t *testing.T) {
 	l := limited(1)
 	v := inviting(l)
@@ -175,7 +175,7 @@ func TestPlacesFollowFolds(t *testing.T) {
 	}
 }
 
-// Whoever has an invite can admit by it a member that came by another. When its share and its places are used up, that member is heard
+// Whoever has an invite can admit by it a member that came by another. When its share and its slots are used up, that member is heard
 // as before: whether its delta was folded before or after.
 func TestForeignInviteSilencesNobody(t *testing.T) {
 	for _, folded := range []string{"before", "after"} {
@@ -283,7 +283,7 @@ func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
 }
 
 // Whatever the authors of an invite say and when, no more of it passes than so many nodes may say, twice what may come at once
-// where places are taken. Those that have a place and keep to the rules have nothing dropped.
+// where slots are taken. Those that have a slot and keep to the rules have nothing dropped.
 func TestInvitesShareProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := limited(1)
@@ -306,7 +306,7 @@ func TestInvitesShareProperty(t *testing.T) {
 			i := rapid.IntRange(0, keys-1).Draw(t, "author")
 			count := rapid.IntRange(1, 100).Draw(t, "count")
 			now += Time(rapid.IntRange(0, 300).Draw(t, "ms"))
-			if i < honest { // it heartbeats when it may
+			if i < honest { // it sends a heartbeat when it may
 				now, count = max(now, next[i]), 1
 				next[i] = now + 500/soonParts
 			}
@@ -321,7 +321,7 @@ func TestInvitesShareProperty(t *testing.T) {
 				if after == nil {
 					passed++
 				} else if i < honest {
-					t.Fatalf("a heartbeat of one that has a place: %v", after)
+					t.Fatalf("a heartbeat of one that has a slot: %v", after)
 				}
 			}
 		}

@@ -7,23 +7,23 @@ import (
 	"atoll/gossip/wire"
 )
 
-// snapshot takes tips whole. It gets a manifest from one snapshot source, asks other
+// snapshot fetches a whole snapshot. It gets a manifest from one snapshot source, asks other
 // peers about its rounds (attest.go), and fetches the chunks from every peer
-// that can make the same tips (chunks.go).
+// that can make the same snapshot (chunks.go).
 type snapshot struct {
 	*env
-	joining    func() bool // this node has no tips yet
+	joining    func() bool // this node has no snapshot yet
 	stage      stage
 	prefer     wire.PeerID          // the snapshot source to ask first, zero for none
 	only       bool                 // ask no other: they are on other chains
-	tried      map[wire.PeerID]Time // snapshot sources asked of late: others come first
+	tried      map[wire.PeerID]Time // snapshot sources asked recently: others come first
 	began      Time                 // when this fetch did
 	after      Time                 // not before: pause between snapshot sources
 	attempt    int                  // counts manifests; answers to an earlier one are ignored, but chunks
-	failed     int                  // snapshot sources in a row that gave no chunk, or whose tips did not fit
+	failed     int                  // snapshot sources in a row that gave no chunk, or whose snapshot did not fit
 	disputes   int                  // manifests of this fetch that were spoken against
-	took       Time                 // when tips were last put in place; 0: digests were equal since
-	resume     []uint32             // rounds of the tips whose chunks are stored, nil for none
+	took       Time                 // when a snapshot was last put in place; 0: digests were equal since
+	resume     []uint32             // rounds of the snapshot whose chunks are stored, nil for none
 	disk       diskPause
 	source     wire.PeerID
 	asks       []uint64 // requests for a manifest that await an answer: of several snapshot sources the first to answer counts
@@ -68,7 +68,7 @@ func (s *snapshot) cancel() {
 	s.hangUpChunks(func(chunkCall) bool { return true })
 }
 
-// installed says that the tips are in place.
+// installed says that the snapshot is in place.
 func (s *snapshot) installed() {
 	if s.stage == installing {
 		s.stage, s.resume, s.failed = idle, nil, 0
@@ -76,14 +76,14 @@ func (s *snapshot) installed() {
 	}
 }
 
-// fresh reports whether the tips that this node took are still to be brought up
+// fresh reports whether the snapshot that this node took is still to be brought up
 // to date: it has not shown the digests of any peer since.
 func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlMs }
 
 // equal says that this node shows the digests of a peer.
 func (s *snapshot) equal() { s.took = 0 }
 
-// refused says that the tips could not be put in place: their snapshot source comes after
+// refused says that the snapshot could not be put in place: its source comes after
 // all others from now on.
 func (s *snapshot) refused() {
 	if p := s.peers.find(s.source); p != nil {
@@ -94,7 +94,7 @@ func (s *snapshot) refused() {
 	s.cancel()
 }
 
-// notStored says that the own disk could not take the tips.
+// notStored says that the own disk could not take the snapshot.
 func (s *snapshot) notStored() {
 	delete(s.tried, s.source)
 	s.disk.failed(s.now)
@@ -126,8 +126,8 @@ func (s *snapshot) tick() {
 	}
 }
 
-// choose asks the best snapshot source that was not tried of late, each in turn. After all of them
-// a joiner begins again. A node that has tips gives up, as nothing is repaired meanwhile;
+// choose asks the best snapshot source that was not tried recently, each in turn. After all of them
+// a joiner begins again. A node that has a snapshot gives up, as nothing is repaired meanwhile;
 // it may be told to fetch again.
 func (s *snapshot) choose() {
 	if s.now < s.after || s.gathers() {
@@ -135,7 +135,7 @@ func (s *snapshot) choose() {
 	}
 	p := s.best()
 	if p == nil && s.only {
-		s.event(EventSnapshot, s.prefer, "gives up on these tips: repair will look again")
+		s.event(EventSnapshot, s.prefer, "gives up on this snapshot: repair will look again")
 	}
 	if p == nil && (s.only || !s.joining()) {
 		s.cancel()
@@ -168,7 +168,7 @@ func (s *snapshot) gathers() bool {
 	return witnesses < minAttesters
 }
 
-// isSource reports whether p can be asked for tips. Those of guests may be invented, and nobody would vouch for them.
+// isSource reports whether p can be asked for its snapshot. Those of guests may be invented, and nobody would vouch for them.
 func (s *snapshot) isSource(p *peer) bool {
 	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.peerList.record.Stateless && (p.heartbeat == nil || p.heartbeat.State != wire.Joining)
 }
@@ -189,7 +189,7 @@ func (s *snapshot) best() *peer {
 	return best
 }
 
-// better prefers the named snapshot source, then snapshot sources whose tips were never refused, then peers of the
+// better prefers the named source, then sources whose snapshot was never refused, then peers of the
 // link, then those that the peer list dialled, then more folded tokens, then the smaller id.
 func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
@@ -214,8 +214,8 @@ func (p *peer) folded() uint64 {
 	return p.heartbeat.Folded
 }
 
-// askManifest asks p for its tips. If chunks of some tips are stored already it asks for
-// those tips first.
+// askManifest asks p for its snapshot. If chunks of some snapshot are stored already it asks for
+// that one first.
 func (s *snapshot) askManifest(p *peer) {
 	s.stage, s.source, s.transfer = asking, p.id, transfer{}
 	s.attempt++
@@ -238,11 +238,11 @@ func (s *snapshot) askOneMore() {
 func (s *snapshot) askFor(p *peer) {
 	s.asked = s.now
 	if s.resume == nil {
-		s.event(EventSnapshot, p.id, "asks for the tips")
+		s.event(EventSnapshot, p.id, "asks for the snapshot")
 		s.askSource(p, wire.Request{Kind: wire.GetManifest})
 		return
 	}
-	s.event(EventSnapshot, p.id, "asks for the tips whose chunks are stored")
+	s.event(EventSnapshot, p.id, "asks for the snapshot whose chunks are stored")
 	s.askSource(p, wire.Request{Kind: wire.GetSnapshot, At: s.resume})
 }
 
@@ -274,18 +274,18 @@ func (s *snapshot) askSource(p *peer, q wire.Request) {
 	s.asks = append(s.asks, call)
 }
 
-// mostManifest is the longest answer to a request for tips of this run, status included. So a peer of a
+// mostManifest is the longest answer to a request for a snapshot of this run, status included. So a peer of a
 // run of small tips cannot have a node read what a run of large ones may need.
 func (s *snapshot) mostManifest() int {
 	return len(wire.Response{Status: wire.OK}.Encode()) + wire.ManifestSize(s.chain.Fragments(), s.cfg.MaxTip)
 }
 
-// snapshotMs is the time for an answer to a request for tips: a snapshot source hashes all of them first.
+// snapshotMs is the time for an answer to a request for a snapshot: its source hashes all of it first.
 func (e *env) snapshotMs() int64 {
 	return int64(min(callMs+float64(e.cfg.SnapshotBytes)/snapshotBytesMs, mostSnapshotMs))
 }
 
-// open takes an answer to a request for tips. What no honest peer sends is held
+// open takes an answer to a request for a snapshot. What no honest peer sends is held
 // against it.
 func (s *snapshot) open(p *peer, b []byte, err error) (wire.Manifest, error) {
 	if err != nil {
@@ -364,18 +364,18 @@ func (s *snapshot) done() {
 // search says what is missing before a snapshot source is asked.
 func (s *snapshot) search() string {
 	if s.paused {
-		return "paused before it has the run's tips"
+		return "paused before it has the run's snapshot"
 	}
 	if s.onlyGuests() {
-		return "only guests of the run are here, and their tips may be invented: waits for a member"
+		return "only guests of the run are here, and their snapshot may be invented: waits for a member"
 	}
 	if s.gathers() {
-		return "no peer of the link is here: waits for others that can attest tips"
+		return "no peer of the link is here: waits for others that can attest a snapshot"
 	}
 	return "looks for a snapshot source"
 }
 
-// onlyGuests reports whether peers are here, and all that could give tips are guests.
+// onlyGuests reports whether peers are here, and all that could give a snapshot are guests.
 func (s *snapshot) onlyGuests() bool {
 	guests := false
 	for _, p := range s.peers.list {
@@ -393,13 +393,13 @@ func (s *snapshot) onlyGuests() bool {
 func (s *snapshot) phase() (string, float64) {
 	switch s.stage {
 	case asking:
-		return fmt.Sprintf("asking %v for its tips", s.source), 0
+		return fmt.Sprintf("asking %v for its snapshot", s.source), 0
 	case attesting:
-		return "asking others about the snapshot source's tips: " + s.ballot.String(), 0
+		return "asking others about this snapshot: " + s.ballot.String(), 0
 	case fetching:
 		return s.transfer.String(), s.transfer.share()
 	case installing:
-		return "putting the tips together", 1
+		return "putting the snapshot together", 1
 	}
 	return "", 0
 }

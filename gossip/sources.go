@@ -85,7 +85,7 @@ func (p *pull) idlest(w *want) (best *source) {
 }
 
 // room reports whether a peer may be asked for w as well. More than a few small ones are
-// asked of one only while half of the places are free: two that do not answer must not
+// asked of one only while half of the slots are free: two that do not answer must not
 // take all.
 func (p *pull) room(w *want, s *source, q *peer) bool {
 	switch {

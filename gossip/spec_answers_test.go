@@ -73,7 +73,7 @@ func specPayloadLate(t *testing.T, _ *spectest.Spec) {
 	a.ask(3, 1, payloadRequest(big, 0))
 	a.ask(4, 1, payloadRequest(big, 1000))
 	if st := status(a.wait(1000)); st != wire.Busy {
-		t.Errorf("held and without a place: %v", st)
+		t.Errorf("held and without a slot: %v", st)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestAnswerGivenBack(t *testing.T) {
 		a.wait(end(a))
 		free := count[ReplyPayload](a.ask(8, 1, payloadRequest(a.hold(9, 2, 1), 0))) == 1
 		if want := name == "is there" || name == "is unknown"; free != want {
-			t.Errorf("an answer that %s: its place is free %v", name, free)
+			t.Errorf("an answer that %s: its slot is free %v", name, free)
 		}
 	}
 }
@@ -472,7 +472,7 @@ func specSpread(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// makes reports whether a request for tips is answered.
+// makes reports whether a request for a snapshot is answered.
 func (a *alone) makes(handle uint64, peer byte, at ...uint32) bool {
 	r := wire.Request{Kind: wire.GetManifest}
 	if at != nil {
@@ -509,11 +509,11 @@ func TestAnswerManifestsAtOnce(t *testing.T) {
 	most := byte(maxSnapshotsMade)
 	for i := range most {
 		if !a.makes(uint64(i), i+1, 1, 1) {
-			t.Fatalf("tips for peer %d are not answered", i+1)
+			t.Fatalf("a snapshot for peer %d is not answered", i+1)
 		}
 	}
 	if a.makes(90, 90, 1, 1) || !a.makes(91, 91) {
-		t.Error("one more of tips, or none of the node's own choice")
+		t.Error("one more snapshot, or none of the node's own choice")
 	}
 }
 

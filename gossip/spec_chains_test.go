@@ -32,7 +32,7 @@ func parseChain(t testing.TB, text string) *fakeChain {
 
 var (
 	relationNames = map[relation]string{joined: "joined", behind: "behind", before: "before", newerBase: "newer base", olderBase: "older base", deepFork: "deep"}
-	courseNames   = map[course]string{reconcile: "reconcile", takeSnapshot: "take", giveSnapshot: "give", wait: "hold"}
+	courseNames   = map[course]string{reconcile: "reconcile", takeSnapshot: "take", giveSnapshot: "give", wait: "wait"}
 )
 
 func specRelations(t *testing.T, s *spectest.Spec) {
@@ -90,10 +90,10 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		want   string
 	}{
 		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.heartbeat.Folded = 50 }, "take"},
-		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.heartbeat.Closed = []uint32{2} }, "hold"},
+		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.heartbeat.Closed = []uint32{2} }, "wait"},
 		"alone":        {newSide(t, two("2: 1 2 2", "5: 1 2 2 2 2 2")), newSide(t, two("0: 1 3 3", "0: 1")), nil, "take"}, // with more tokens
 		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
-			func(ses *session) { ses.peer.heartbeat.Folded = 5 }, "hold"}, // it folded 6
+			func(ses *session) { ses.peer.heartbeat.Folded = 5 }, "wait"}, // it folded 6
 		"behind":       {one("0: 1"), one("3: 1 2 2 2"), nil, "take"},
 		"outweighed":   {one("2: 1 2 2"), one("0: 1 3 3 3"), nil, "take"},
 		"outweighs":    {one("2: 1 2 2 2"), one("0: 1 3 3"), nil, "give"},
@@ -162,8 +162,8 @@ func TestForkBelieved(t *testing.T) {
 		trusted bool
 		want    string
 	}{
-		{"one word of one", 4, nil, false, "take"}, {"its heartbeat says less", 2, nil, true, "hold"},
-		{"others say less", 4, []uint32{1, 1, 1}, false, "hold"}, {"half say so", 4, []uint32{4, 1, 1}, false, "hold"},
+		{"one claims it", 4, nil, false, "take"}, {"its heartbeat says less", 2, nil, true, "wait"},
+		{"others say less", 4, []uint32{1, 1, 1}, false, "wait"}, {"half say so", 4, []uint32{4, 1, 1}, false, "wait"},
 		{"most say so", 4, []uint32{4, 4, 1}, false, "take"}, {"the link says so", 4, []uint32{1, 1, 1}, true, "take"},
 	} {
 		a, b := newSide(t, parseChain(t, "0: 1")), newSide(t, parseChain(t, "3: 1 2 2 2"))
@@ -256,7 +256,7 @@ func TestForkFar(t *testing.T) {
 		"behind":               {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "reconcile"},
 		"a round differs":      {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "reconcile"},
 		"its heartbeat is not": {10, func(_ side, ses *session) { ses.peer.heartbeat.Closed = []uint32{9} }, "reconcile"},
-		"fresh tips":           {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
+		"fresh snapshot":       {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
 		"others are not": {10, func(a side, _ *session) {
 			for id := byte(2); id < 5; id++ {
 				a.hears(wire.PeerID{id}, 1)
@@ -539,7 +539,7 @@ func TestForkTakes(t *testing.T) {
 		t.Fatalf("asks %+v", q)
 	}
 	if e := append(a.fails(q[0], wire.NotFound), a.wait(20_000, 1, 2, 3)...); len(questions(t, e, wire.GetManifest)) != 0 {
-		t.Error("asks another one for other tips")
+		t.Error("asks another one for another snapshot")
 	}
 }
 

@@ -55,12 +55,12 @@ func (a *alone) tipsOf(author wire.PeerID, round uint32, chunks int) wire.Manife
 	return m
 }
 
-// gives answers a request for tips with a manifest that a key signs.
+// gives answers a request for a snapshot with a manifest that a key signs.
 func (a *alone) gives(q question, key int, m wire.Manifest) []Effect {
 	return a.answer(q, wire.EncodeManifest(testKey(key), a.run, m))
 }
 
-// fetches begins to fetch tips of a peer that the link names, and returns the
+// fetches begins to fetch a snapshot of a peer that the link names, and returns the
 // request for its manifest.
 func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	t.Helper()
@@ -85,7 +85,7 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 		a.core.cfg.MaxTip = c.tip
 		_, q := a.fetches(t, 1)
 		if got := q.call.MaxResponse; got > c.most || got < c.most/8 {
-			t.Errorf("tips of %d bytes: a manifest of %d is read, want at most %d", c.tip, got, c.most)
+			t.Errorf("a snapshot of %d bytes: a manifest of %d is read, want at most %d", c.tip, got, c.most)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
 		a := newAlone()
 		a.core.cfg.SnapshotBytes = tips
 		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
-			t.Errorf("tips of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
+			t.Errorf("a snapshot of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
 		}
 	}
 }

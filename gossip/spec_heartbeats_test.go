@@ -16,7 +16,7 @@ func TestSpecHeartbeats(t *testing.T) {
 	})
 }
 
-// heartbeatTimes are when a core heartbeats within some ms, in which some peers are heard.
+// heartbeatTimes are when a core sends heartbeats within some ms, in which some peers are heard.
 func (a *alone) heartbeatTimes(t testing.TB, ms Time, alive ...byte) (at []Time) {
 	t.Helper()
 	for end := a.now + ms; a.now < end; {
@@ -356,7 +356,7 @@ func specTheirPeriod(t *testing.T, s *spectest.Spec) {
 }
 
 // A few peers that name a long period lengthen no wait of the others, and keys that cost
-// nothing keep no place in the table by it.
+// nothing keep no slot in the table by it.
 func TestLongPeriodsOfAFew(t *testing.T) {
 	a := specAlone(1, 2, 3)
 	named := func(id byte, ms uint32) { a.told(id, func(b *wire.Heartbeat) { b.PeriodMs = ms }) }
@@ -449,7 +449,7 @@ func TestHeartbeatLive(t *testing.T) {
 	for _, row := range s.Table(t, "states") {
 		a := specAlone()
 		if a.up(1); a.isLive(1) {
-			t.Fatal("live before it has beaten")
+			t.Fatal("live before it sent a heartbeat")
 		}
 		n := s.Number(t, "states", row[0])
 		a.told(1, func(b *wire.Heartbeat) { b.State = wire.State(n) })

@@ -7,7 +7,7 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// What is asked once the tips are there: the headers before them, and what a
+// What is asked once the snapshot is there: the headers before them, and what a
 // restored key signed.
 
 func TestHistoryAsked(t *testing.T) {
@@ -175,7 +175,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 	a := specAlone(1, 2)
 	a.core.AskOwn(a.now, true)
 	q := questions(t, a.wait(100, 1, 2), wire.GetOwn)
-	gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.HeartbeatPeriodMs())
+	gather := Time(s.Number(t, "snapshot", "gather")) * Time(a.core.HeartbeatPeriodMs())
 	a.answer(q[0], wire.EncodeHeaders(nil))
 	if e := a.wait(2*gather, 1, 2); count[OwnKnown](e) != 0 {
 		t.Error("enough though one may know more")
@@ -253,7 +253,7 @@ func specOwnCounts(t *testing.T, s *spectest.Spec) {
 				a.answer(q, wire.EncodeHeaders(nil))
 			}
 		}
-		gather := Time(s.Number(t, "tips", "gather")) * Time(a.core.HeartbeatPeriodMs())
+		gather := Time(s.Number(t, "snapshot", "gather")) * Time(a.core.HeartbeatPeriodMs())
 		if e := a.wait(10*gather, 1); (count[OwnKnown](e) == 1) != c.want {
 			t.Errorf("%s: enough %v", name, count[OwnKnown](e))
 		}

@@ -22,7 +22,7 @@ func TestRepairBegins(t *testing.T) {
 	for name, begin := range map[string]func(a *alone) []Effect{
 		"unequal heartbeats": func(a *alone) []Effect { return append(a.told(1, apart), a.told(1, apart)...) },
 		"a header":           func(a *alone) []Effect { return a.brought(1, a.header(9, 3, 0)) },
-		"tips":               func(a *alone) []Effect { a.core.Compare(a.now, wire.PeerID{1}); return a.core.Effects() },
+		"snapshot":           func(a *alone) []Effect { a.core.Compare(a.now, wire.PeerID{1}); return a.core.Effects() },
 		"nothing":            func(a *alone) []Effect { return a.told(1, nil) },
 	} {
 		if q := questions(t, begin(specAlone(1)), wire.GetRounds); len(q) > 0 != (name != "nothing") {
@@ -58,11 +58,11 @@ func TestRepairWaits(t *testing.T) {
 	a = specAlone(1)
 	a.core.FetchSnapshot(a.now)
 	if a.core.Effects(); a.repairs(t, 1) {
-		t.Error("begins while it fetches tips")
+		t.Error("begins while it fetches a snapshot")
 	}
 	a.core.snapshot.stage = installing
 	if a.repairs(t, 1) {
-		t.Error("begins while it puts tips in place")
+		t.Error("begins while it puts a snapshot in place")
 	}
 	if a.core.Installed(a.now, []uint32{0, 0, 0, 0}, nil); !a.repairs(t, 1) {
 		t.Error("does not begin afterwards")
@@ -133,7 +133,7 @@ func TestRepairPause(t *testing.T) {
 	a.core.repair.end(a.core.repair.sessions[0], "ended")
 	a.core.Compare(a.now, wire.PeerID{1})
 	if len(a.core.repair.sessions) != 1 {
-		t.Error("waits though tips were taken")
+		t.Error("waits though a snapshot was taken")
 	}
 }
 
@@ -153,7 +153,7 @@ func TestRepairRangesAsked(t *testing.T) {
 	}
 	a = newAlone()
 	a.up(1)
-	q = questions(t, a.brought(1, a.header(9, 5, 0)), wire.GetRounds)[0] // it has not beaten
+	q = questions(t, a.brought(1, a.header(9, 5, 0)), wire.GetRounds)[0] // it has sent no heartbeat yet
 	if q.Ranges[0] != (wire.Range{From: 1, To: 16}) {
 		t.Errorf("asks one without a heartbeat for %v", q.Ranges)
 	}

@@ -17,7 +17,7 @@ func TestSpecTips(t *testing.T) {
 	})
 }
 
-// joins is a core without tips, beside peers with keys that have beaten.
+// joins is a core without a snapshot, beside peers with keys that sent a heartbeat.
 func joins(keys ...int) (*alone, []wire.PeerID) {
 	a := newAlone()
 	a.core.SetSelf(0, SelfState{State: wire.Joining})
@@ -31,7 +31,7 @@ func joins(keys ...int) (*alone, []wire.PeerID) {
 	return a, ids
 }
 
-// begins to fetch tips, and returns the request to the first snapshot source.
+// begins to fetch a snapshot, and returns the request to the first snapshot source.
 func (a *alone) begins(t testing.TB) question {
 	t.Helper()
 	a.core.FetchSnapshot(a.now)
@@ -44,7 +44,7 @@ func (a *alone) begins(t testing.TB) question {
 
 func TestTipsSource(t *testing.T) {
 	s := spectest.Load(t)
-	numbers(t, s, "tips", map[string]int64{"gather": gatherHeartbeats, "disputes": maxDisputes, "newer": renewRounds})
+	numbers(t, s, "snapshot", map[string]int64{"gather": gatherHeartbeats, "disputes": maxDisputes, "newer": renewRounds})
 	for name, prepare := range map[string]func(a *alone, ids []wire.PeerID) wire.PeerID{
 		"most tokens": func(_ *alone, ids []wire.PeerID) wire.PeerID { return ids[0] },
 		"joining": func(a *alone, ids []wire.PeerID) wire.PeerID {
@@ -82,7 +82,7 @@ func TestTipsSource(t *testing.T) {
 
 func TestTipsGathers(t *testing.T) {
 	s := spectest.Load(t)
-	periods, witnesses := Time(s.Number(t, "tips", "gather")), int(minAttesters)
+	periods, witnesses := Time(s.Number(t, "snapshot", "gather")), int(minAttesters)
 	a, _ := joins(1)
 	a.core.FetchSnapshot(a.now)
 	wait := periods * Time(a.core.HeartbeatPeriodMs())
@@ -243,7 +243,7 @@ func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 }
 
 func specNewerTips(t *testing.T, s *spectest.Spec) {
-	enough := uint32(s.Number(t, "tips", "newer"))
+	enough := uint32(s.Number(t, "snapshot", "newer"))
 	a, ids := joins(1)
 	a.core.cfg.Trusted = ids
 	if q := a.moves(t, ids[0], enough-1); len(q) != 0 {
@@ -389,7 +389,7 @@ func TestTipsOutvoted(t *testing.T) {
 }
 
 func specDisputes(t *testing.T, s *spectest.Spec) {
-	limit := int(s.Number(t, "tips", "disputes"))
+	limit := int(s.Number(t, "snapshot", "disputes"))
 	for _, rivals := range []int{1, 2} {
 		a, ids := joins(1, 2, 3)
 		q := a.begins(t)

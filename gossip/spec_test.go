@@ -100,7 +100,7 @@ func (a *alone) up(id byte) []Effect {
 	return a.core.Effects()
 }
 
-// at is a core with peers that have all beaten.
+// at is a core with peers that have all sent a heartbeat.
 func specAlone(peers ...byte) *alone {
 	a := newAlone()
 	for _, id := range peers {

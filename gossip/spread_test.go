@@ -57,7 +57,7 @@ func (w *world) settled() bool {
 
 func (w *world) equal() bool { return equal(w.nodes) }
 
-// equal reports whether the nodes that are up have the same tips.
+// equal reports whether the nodes that are up have the same snapshot.
 func equal(nodes []*node) bool {
 	first := nodes[0]
 	for _, n := range nodes[1:] {
@@ -172,7 +172,7 @@ func TestNodeFarBehindTakesTips(t *testing.T) {
 func isSnapshot(e Effect) bool { _, ok := e.(Snapshot); return ok }
 
 // TestForkBelowTheWindow has two sides that share nothing that either could
-// refold: the side with fewer folded tokens takes the other's tips.
+// refold: the side with fewer folded tokens takes the other's snapshot.
 func TestForkBelowTheWindow(t *testing.T) {
 	w := newWorld(t, 7, 5, options{window: 4, tipBytes: 1000})
 	w.train(30, fixed(1500))
@@ -182,7 +182,7 @@ func TestForkBelowTheWindow(t *testing.T) {
 	for i, n := range w.nodes {
 		took := slices.ContainsFunc(n.effects, isSnapshot)
 		if took != (i < 2) {
-			t.Errorf("node %d took tips: %v; the two nodes with fewer tokens should", i, took)
+			t.Errorf("node %d took a snapshot: %v; the two nodes with fewer tokens should", i, took)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 				t.Error("no round closed while the joiner was on its way")
 			}
 			if n.link.got+n.link.cut > w.snapshotSize()+wire.ChunkSize {
-				t.Errorf("%d bytes of chunks came, and %d of half ones, for tips of %d", n.link.got, n.link.cut, w.snapshotSize())
+				t.Errorf("%d bytes of chunks came, and %d of half ones, for a snapshot of %d", n.link.got, n.link.cut, w.snapshotSize())
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestSourceDiesAtEachChunk(t *testing.T) {
 			t.Fatalf("snapshot source died after %d chunks: the joiner did not get in", k)
 		}
 		if n.link.got != w.snapshotSize() || n.link.cut > wire.ChunkSize {
-			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for tips of %d", k, n.link.got, n.link.cut, w.snapshotSize())
+			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for a snapshot of %d", k, n.link.got, n.link.cut, w.snapshotSize())
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 	const chunks = 3
 	for k := range 3 * chunks {
 		w := sources(t, 62, 3, chunks, 500)
-		w.trains(2000, 2000) // a manifest of the present tips would be of other rounds
+		w.trains(2000, 2000) // a manifest of the present snapshot would be of other rounds
 		n := w.join(w.nodes[0].id)
 		if !w.runUntilTrue(w.now+60_000, func() bool { return len(n.chunks) >= k }) {
 			t.Fatalf("%d chunks never came", k)
@@ -162,7 +162,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 // A snapshot source that takes requests and answers none holds nothing up for long.
 func TestSilentSource(t *testing.T) {
 	for name, mute := range map[string]wire.RequestKind{
-		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no tips of given rounds": wire.GetSnapshot,
+		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no snapshot of given rounds": wire.GetSnapshot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sources(t, 63, 3, 3, 1000)
@@ -172,13 +172,13 @@ func TestSilentSource(t *testing.T) {
 				t.Fatalf("%v", n.core.snapshot.transfer)
 			}
 			if most := w.snapshotSize() * 2; n.link.got > most {
-				t.Errorf("%d bytes came for tips of %d", n.link.got, w.snapshotSize())
+				t.Errorf("%d bytes came for a snapshot of %d", n.link.got, w.snapshotSize())
 			}
 		})
 	}
 }
 
-// On a capped downlink, where few chunks are asked for at once, snapshot sources that never answer do not take all places.
+// On a capped downlink, where few chunks are asked for at once, snapshot sources that never answer do not take all slots.
 func TestMuteSourcesOnCappedLink(t *testing.T) {
 	w := sources(t, 69, 4, 3, 1000)
 	for _, n := range w.nodes[:3] {
@@ -243,7 +243,7 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 	}
 }
 
-// A node that is in the run and wants other tips, which nobody gives, goes on
+// A node that is in the run and wants another snapshot, which nobody gives, goes on
 // reconciling rounds with the others.
 func TestRepairGoesOnWithoutSources(t *testing.T) {
 	w := sources(t, 67, 3, 1, 1000)
@@ -270,7 +270,7 @@ func TestRepairGoesOnWithoutSources(t *testing.T) {
 		w.runUntil(w.now + 2000)
 	}
 	if !w.equal() {
-		t.Error("nothing was repaired while no snapshot source gave any tips")
+		t.Error("nothing was repaired while no snapshot source gave any snapshot")
 	}
 }
 

@@ -123,11 +123,11 @@ func (v Peers) Idle(id wire.PeerID) bool {
 	return p != nil && (p.quiet || p.pauses())
 }
 
-// Failing reports whether a peer announced deltas of late whose payloads nobody had.
+// Failing reports whether a peer recently announced deltas whose payloads nobody had.
 func (v Peers) Failing(id wire.PeerID) bool { return v.core.pull.failing(id) }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
-// calls show: the smallest of late. While none was measured it is the run's first guess.
+// calls show: the smallest recent one. While none was measured it is the run's first guess.
 func (v Peers) Way(id wire.PeerID) int64 {
 	if p := v.core.peers.find(id); p != nil && p.way.ms > 0 {
 		return p.way.ms

@@ -77,7 +77,7 @@ func TestCommonWith(t *testing.T) {
 	}
 }
 
-// Tips of another chain have only that in common with the chain before which both
+// A snapshot of another chain has only that in common with the chain before which both
 // had.
 func TestCommonAfterTips(t *testing.T) {
 	a := specAlone(1, 2)

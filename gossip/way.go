@@ -7,7 +7,7 @@ import (
 )
 
 // way is how long a message takes to a peer, in ms: half of the round trip of small
-// calls, of which the smallest of late counts. Others met a queue or a busy peer.
+// calls, of which the smallest recent one counts. Others met a queue or a busy peer.
 type way struct {
 	ms     int64 // smallest of the present window and the one before; 0 if unknown
 	window int64 // smallest of the present window
@@ -28,7 +28,7 @@ func (w *way) sampled(now Time, ms int64) {
 }
 
 // showsWay reports whether requests of a kind are answered at once. Those for payloads
-// and tips may wait for what they ask for, or for a place.
+// and snapshots may wait for what they ask for, or for a slot.
 func showsWay(k wire.RequestKind) bool {
 	return k == wire.GetPeerList || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
 }

@@ -41,7 +41,7 @@ type Record struct {
 	Agent           string      `cbor:"13,keyasint"` // name and version of the program
 	StartedMs       int64       `cbor:"14,keyasint"` // unix milliseconds
 
-	// Relays says that others reach this node by themselves and may reserve a place at it.
+	// Relays says that others reach this node by themselves and may reserve a slot at it.
 	Relays bool `cbor:"15,keyasint,omitempty"`
 	// Near says that the addresses are of the author's own network, and that the record is
 	// for nodes there. Every other node gets one of the same number with the other addresses.

@@ -7,9 +7,9 @@
 // certificate, and capability records carry the certificate.
 //
 // An invite can be for guests, and may then be given to everybody: keys are free to whoever has it. What guests make counts
-// a little beside the work of members, and their word counts for nothing.
+// a little beside the work of members, and their claims count for nothing.
 //
-// An owner takes its word back with a revocation, which is a header like that of a delta: see wire.NewRevocation.
+// An owner revokes an admission with a revocation, which is a header like that of a delta: see wire.NewRevocation.
 //
 // A Table holds the certificates that a node knows. Everything else here is a pure function.
 package member

@@ -18,7 +18,7 @@ const domainInvite = "atoll invite 1"
 type Invite struct {
 	Key       wire.PeerID // the public half: it signs nodes
 	Alone     bool        // Key is a node's own: it admits that one and no other
-	Guests    bool        // it admits guests, whose work counts a little and whose word does not; never Alone
+	Guests    bool        // it admits guests, whose work counts a little and whose claims do not; never Alone
 	Uses      uint32      // nodes that it is meant for: more of them weigh no more than so many; 0 for any number
 	ExpiresMs int64       // Unix ms after which no node is admitted that nobody knew before; 0 for never
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
-// was away hears of it from peers that refuse it. These may lie, so the owner's word comes along.
+// was away hears of it from peers that refuse it. These may lie, so the owner's signed statement comes along.
 type RevokedError struct {
 	Statement wire.SignedHeader
 }
 
-// proofMark stands before the owner's word in the text of a RevokedError.
+// proofMark stands before the owner's statement in the text of a RevokedError.
 const proofMark = "proof "
 
 // Error is for people, and for the node that it is about.
@@ -22,25 +22,25 @@ func (e *RevokedError) Error() string {
 	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Statement.Append(nil))
 }
 
-// AddRevocation notes an owner's word, which it verifies, that an author, or all whom an invite admitted,
+// AddRevocation records an owner's statement, which it verifies, that an author, or all whom an invite admitted,
 // count no more. It reports whether that is new. Their deltas from before stay in the run, so their
 // certificates are kept.
-func (t *Table) AddRevocation(word wire.SignedHeader) (fresh bool, err error) {
-	if err := t.checkRevocation(word); err != nil {
+func (t *Table) AddRevocation(statement wire.SignedHeader) (fresh bool, err error) {
+	if err := t.checkRevocation(statement); err != nil {
 		return false, err
 	}
-	name := wire.PeerID(word.Header.Certificate)
+	name := wire.PeerID(statement.Header.Certificate)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, known := t.revoked[name]
 	if !known {
-		t.revoked[name] = word
+		t.revoked[name] = statement
 		t.changes++
 	}
 	return !known, nil
 }
 
-// Knows reports whether an owner's word about a name is known.
+// Knows reports whether an owner's statement about a name is known.
 func (t *Table) Knows(name wire.PeerID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -48,8 +48,8 @@ func (t *Table) Knows(name wire.PeerID) bool {
 	return known
 }
 
-func (t *Table) checkRevocation(word wire.SignedHeader) error {
-	h := word.Header
+func (t *Table) checkRevocation(statement wire.SignedHeader) error {
+	h := statement.Header
 	if err := h.Validate(); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (t *Table) checkRevocation(word wire.SignedHeader) error {
 	if err := t.checkOwner(h.Author); err != nil {
 		return err
 	}
-	return word.Verify(t.run)
+	return statement.Verify(t.run)
 }
 
 // checkOwner tells whether an author may revoke others.
@@ -75,32 +75,32 @@ func (t *Table) checkOwner(author wire.PeerID) error {
 func (t *Table) Revoked(c Certificate) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if word, revoked := t.statementAgainst(c); revoked {
-		return &RevokedError{word}
+	if statement, revoked := t.statementAgainst(c); revoked {
+		return &RevokedError{statement}
 	}
 	return nil
 }
 
-// statementAgainst is an owner's word by which a certificate is revoked. The caller holds the lock.
-func (t *Table) statementAgainst(c Certificate) (word wire.SignedHeader, revoked bool) {
-	if word, revoked = t.revoked[c.Author]; !revoked {
-		word, revoked = t.revoked[c.Invite.Key]
+// statementAgainst is an owner's statement by which a certificate is revoked. The caller holds the lock.
+func (t *Table) statementAgainst(c Certificate) (statement wire.SignedHeader, revoked bool) {
+	if statement, revoked = t.revoked[c.Author]; !revoked {
+		statement, revoked = t.revoked[c.Invite.Key]
 	}
-	return word, revoked
+	return statement, revoked
 }
 
-// Proof is the owner's word in the text of a refusal, that a certificate is revoked. It is false where
+// Proof is the owner's statement in the text of a refusal, that a certificate is revoked. It is false where
 // there is none, or one that is not true.
-func (t *Table) Proof(c Certificate, text string) (word wire.SignedHeader, ok bool) {
+func (t *Table) Proof(c Certificate, text string) (statement wire.SignedHeader, ok bool) {
 	_, after, found := strings.Cut(text, proofMark)
 	if t == nil || !found {
-		return word, false
+		return statement, false
 	}
 	size := base64.RawURLEncoding.EncodedLen(wire.SignedHeaderSize)
 	b, err := base64.RawURLEncoding.DecodeString(after[:min(size, len(after))])
 	if err == nil {
-		word, err = wire.ParseSignedHeader(b)
+		statement, err = wire.ParseSignedHeader(b)
 	}
-	name := wire.PeerID(word.Header.Certificate)
-	return word, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(word) == nil
+	name := wire.PeerID(statement.Header.Certificate)
+	return statement, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(statement) == nil
 }

@@ -13,8 +13,8 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// wordOf is the revocation of the text, and its reason.
-func wordOf(t *testing.T, s *spectest.Spec) (wire.SignedHeader, []byte) {
+// statementOf is the revocation of the text, and its reason.
+func statementOf(t *testing.T, s *spectest.Spec) (wire.SignedHeader, []byte) {
 	t.Helper()
 	m, err := wire.Open(wire.RunID(s.Hex(t, "run")), s.Hex(t, "message revocation"))
 	if err != nil {
@@ -34,11 +34,11 @@ func revoke(t *testing.T, m *Table, run wire.RunID, name wire.PeerID) {
 }
 
 func specRevocation(t *testing.T, s *spectest.Spec) {
-	word, reason := wordOf(t, s)
+	statement, reason := statementOf(t, s)
 	h := wire.NewRevocation(3, 17, wire.Digest(s.Hex(t, "author")), []byte("left the lab"))
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
-	if signed := wire.SignHeader(key, wire.RunID(s.Hex(t, "run")), h); signed != word || string(reason) != "left the lab" {
-		t.Errorf("the text has %+v %q, we sign %+v", word, reason, signed)
+	if signed := wire.SignHeader(key, wire.RunID(s.Hex(t, "run")), h); signed != statement || string(reason) != "left the lab" {
+		t.Errorf("the text has %+v %q, we sign %+v", statement, reason, signed)
 	}
 	if !h.Revocation() || h.Codec != 255 || h.Certificate != wire.Digest(s.Hex(t, "author")) {
 		t.Errorf("%+v", h)
@@ -46,23 +46,23 @@ func specRevocation(t *testing.T, s *spectest.Spec) {
 }
 
 func specOwnersRevoke(t *testing.T, s *spectest.Spec) {
-	word, _ := wordOf(t, s)
+	statement, _ := statementOf(t, s)
 	run := wire.RunID(s.Hex(t, "run"))
-	if err := NewTable(run, []wire.PeerID{word.Header.Author}).CheckHeader(word.Header); err != nil {
+	if err := NewTable(run, []wire.PeerID{statement.Header.Author}).CheckHeader(statement.Header); err != nil {
 		t.Error(err)
 	}
 	other := NewTable(run, []wire.PeerID{{7}})
-	if err := other.CheckHeader(word.Header); !errors.Is(err, wire.ErrInvalid) {
+	if err := other.CheckHeader(statement.Header); !errors.Is(err, wire.ErrInvalid) {
 		t.Errorf("of no owner: %v", err)
 	}
-	if _, stranger := other.Stranger(wire.Message{Header: &word}); !stranger {
+	if _, stranger := other.Stranger(wire.Message{Header: &statement}); !stranger {
 		t.Error("the message of no owner is passed on")
 	}
-	if _, err := other.AddRevocation(word); err == nil {
-		t.Error("the word of no owner counts")
+	if _, err := other.AddRevocation(statement); err == nil {
+		t.Error("the statement of no owner counts")
 	}
 	var open *Table
-	if open.CheckHeader(word.Header) == nil {
+	if open.CheckHeader(statement.Header) == nil {
 		t.Error("in an open run: taken")
 	}
 }
@@ -106,18 +106,18 @@ func specRevokedSession(t *testing.T, s *spectest.Spec) {
 }
 
 func specProof(t *testing.T, s *spectest.Spec) {
-	word, _ := wordOf(t, s)
+	statement, _ := statementOf(t, s)
 	c, run := example(t, s)
 	m := NewTable(run, []wire.PeerID{c.Owner})
-	if fresh, err := m.AddRevocation(word); err != nil || !fresh {
+	if fresh, err := m.AddRevocation(statement); err != nil || !fresh {
 		t.Fatal(fresh, err)
 	}
 	err := m.Admit(hello.Record{Author: c.Author, Certificate: c.Encode()}, 0)
-	if err == nil || !strings.Contains(err.Error(), "proof "+base64.RawURLEncoding.EncodeToString(word.Append(nil))) {
+	if err == nil || !strings.Contains(err.Error(), "proof "+base64.RawURLEncoding.EncodeToString(statement.Append(nil))) {
 		t.Fatalf("the reason is %v", err)
 	}
 	away := NewTable(run, []wire.PeerID{c.Owner})
-	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got != word {
+	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got != statement {
 		t.Error("who was away does not see it")
 	}
 }
@@ -134,14 +134,14 @@ func TestNoProof(t *testing.T) {
 		text string
 		want bool
 	}{
-		"good":            {c, good, true},
-		"about another":   {other, good, false},
-		"by no owner":     {c, forged, false},
-		"a delta":         {c, (&RevokedError{delta}).Error(), false},
-		"an empty word":   {c, (&RevokedError{}).Error(), false},
-		"cut off":         {c, good[:len(good)-1], false},
-		"nothing":         {c, "", false},
-		"nothing like it": {c, "proof that", false},
+		"good":               {c, good, true},
+		"about another":      {other, good, false},
+		"by no owner":        {c, forged, false},
+		"a delta":            {c, (&RevokedError{delta}).Error(), false},
+		"an empty statement": {c, (&RevokedError{}).Error(), false},
+		"cut off":            {c, good[:len(good)-1], false},
+		"nothing":            {c, "", false},
+		"nothing like it":    {c, "proof that", false},
 	} {
 		if _, ok := table().Proof(test.c, test.text); ok != test.want {
 			t.Errorf("%s: proves it: %v", name, ok)
@@ -159,8 +159,8 @@ func FuzzProof(f *testing.F) {
 	f.Add((&RevokedError{wire.SignHeader(owner, run, h)}).Error())
 	f.Add("proof ")
 	f.Fuzz(func(t *testing.T, text string) {
-		if word, ok := table().Proof(c, text); ok && word.Header.Author != id(owner) {
-			t.Errorf("%q proves that %v revoked it", text, word.Header.Author)
+		if statement, ok := table().Proof(c, text); ok && statement.Header.Author != id(owner) {
+			t.Errorf("%q proves that %v revoked it", text, statement.Header.Author)
 		}
 	})
 }

@@ -43,7 +43,7 @@ type Table struct {
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
 	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
-	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's word
+	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's statement
 	changes  uint64                            // of what a node is: see Changes
 }
 
@@ -226,9 +226,9 @@ func (t *Table) Member(author wire.PeerID) bool {
 	})
 }
 
-// Guest reports whether a node came by invites for guests alone: its word counts nowhere. Certificates that are revoked do not
-// count while it has another, so who was a member and comes back by a link for guests is a guest. Of nobody's certificates it
-// says no.
+// Guest reports whether a node came by invites for guests alone: its claims count nowhere. Certificates that are revoked do not
+// count while it has another, so who was a member and comes back by a link for guests is a guest. It is false
+// for a node of which no certificate is known.
 func (t *Table) Guest(author wire.PeerID) bool {
 	if t == nil {
 		return false
@@ -252,18 +252,18 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	return guest || wasGuest && !wasMember
 }
 
-// Bound is the first of Places: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
+// Bound is the first of Bounds: an invite, and for how many nodes it is meant, 0 where nothing bounds a member.
 func (t *Table) Bound(author wire.PeerID) (invite wire.PeerID, uses uint32) {
-	places := t.Bounds(author)
-	if len(places) == 0 {
+	bounds := t.Bounds(author)
+	if len(bounds) == 0 {
 		return invite, 0
 	}
-	return places[0].Key, places[0].Uses
+	return bounds[0].Key, bounds[0].Uses
 }
 
 // Bounds are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
 // has an invite can give it to members that came by another, so none of these may be held against a member alone.
-func (t *Table) Bounds(author wire.PeerID) (places []Invite) {
+func (t *Table) Bounds(author wire.PeerID) (bounds []Invite) {
 	if t == nil {
 		return nil
 	}
@@ -276,14 +276,14 @@ func (t *Table) Bounds(author wire.PeerID) (places []Invite) {
 		case v.Uses == 0:
 			return nil
 		default:
-			places = append(places, v)
+			bounds = append(bounds, v)
 		}
 	}
-	slices.SortFunc(places, func(a, b Invite) int { return cmp.Or(cmp.Compare(b.Uses, a.Uses), a.Key.Compare(b.Key)) })
-	return places
+	slices.SortFunc(bounds, func(a, b Invite) int { return cmp.Or(cmp.Compare(b.Uses, a.Uses), a.Key.Compare(b.Key)) })
+	return bounds
 }
 
-// GuestHeader reports whether a header names the certificate of a guest. Of one that is not known here it says no.
+// GuestHeader reports whether a header names the certificate of a guest. It is false for one that is not known here.
 func (t *Table) GuestHeader(h wire.Header) bool {
 	c, known := t.Find(h.Certificate)
 	return known && c.Invite.Guests
@@ -299,7 +299,7 @@ func (t *Table) Binds(h wire.Header) bool {
 	return known && !c.Invite.Guests
 }
 
-// Proves reports whether both headers of some equivocation proof bind their author.
+// Proves reports whether both headers of an equivocation proof bind their author.
 func (t *Table) Proves(e wire.Equivocation) bool { return t.Binds(e.A.Header) && t.Binds(e.B.Header) }
 
 // Invites are the keys of the invites by which an author came.
@@ -369,7 +369,7 @@ func (s Stranger) Request() wire.Request {
 }
 
 // Stranger returns the author of a gossip message if nobody here knows what admits it, or it is revoked, or the message is
-// equivocation proof that proves nothing. Such a message is neither passed on nor counted against who sent it.
+// an equivocation proof that proves nothing. Such a message is neither passed on nor counted against who sent it.
 func (t *Table) Stranger(m wire.Message) (s Stranger, stranger bool) {
 	switch {
 	case t == nil:

@@ -13,7 +13,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// crowd is nodes behind firewalls that have nothing but one relay. Each heartbeats, and asks the next
+// crowd is nodes behind firewalls that have nothing but one relay. Each sends heartbeats, and asks the next
 // one for bulk all the time.
 type crowd struct {
 	all    []*Host
@@ -79,7 +79,7 @@ func ask(ctx context.Context, h *Host, of wire.PeerID, size uint32) (time.Durati
 	return time.Since(began), err
 }
 
-// work has a node heartbeat, and ask the next one for bulk, until ctx ends.
+// work has a node send heartbeats, and ask the next one for bulk, until ctx ends.
 func (c *crowd) work(ctx context.Context, i int) {
 	h, other := c.all[i], c.all[(i+1)%len(c.all)].ID()
 	var both sync.WaitGroup

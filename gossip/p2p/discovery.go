@@ -27,10 +27,10 @@ import (
 
 // The nodes that others reach by themselves, members and relays of any run, keep a DHT
 // (Kademlia) together: who is in which run. Within a run gossip tells more, and sooner. The DHT is for
-// a newcomer whose link names nobody that is up but a relay of other runs, and for data-parallel groups of
+// a newcomer whose link names nobody that is up but a relay of other runs, and for parts of
 // a run that know nothing of each other.
 //
-// A record is the word of a stranger, so what is found is handed up as a Hint.
+// A record is the claim of a stranger, so what is found is handed up as a Hint.
 const (
 	dhtPrefix   = protocol.ID("/atoll")
 	dhtProtocol = dhtPrefix + "/kad/1.0.0"
@@ -105,7 +105,7 @@ func farAddrs(addrs []ma.Multiaddr) (far []ma.Multiaddr) {
 }
 
 // onlyOwnAddrs takes out of an announcement the addresses of other machines than the one that
-// it comes from: else members would dial whomever a liar names. Places at relays stay, as
+// it comes from: else members would dial whomever a liar names. Slots at relays stay, as
 // a relay connects to nobody who did not reserve.
 func onlyOwnAddrs(_ context.Context, s network.Stream, m *pb.Message) {
 	if m.GetType() != pb.Message_ADD_PROVIDER {

@@ -280,8 +280,8 @@ func specMDNS(t *testing.T, s *spectest.Spec) {
 }
 
 func specMeeting(t *testing.T, s *spectest.Spec) {
-	if got, err := discoveryKey(wire.RunID(s.Hex(t, "run"))); err != nil || got.String() != s.Text(t, "meeting") {
-		t.Errorf("%s, %v, the text says %s", got, err, s.Text(t, "meeting"))
+	if got, err := discoveryKey(wire.RunID(s.Hex(t, "run"))); err != nil || got.String() != s.Text(t, "discovery") {
+		t.Errorf("%s, %v, the text says %s", got, err, s.Text(t, "discovery"))
 	}
 }
 

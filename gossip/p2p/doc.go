@@ -39,7 +39,7 @@
 // read, or does not read, costs a queue of known length and is given up after a
 // known time. Events never block the network: see inbox for what is dropped.
 // Peers that are not accepted yet have few streams, each, from one address and together (strangers.go), and guests have few
-// places at a relay (places.go).
+// slots at a relay (slots.go).
 //
 // Peers that come through a relay are of the relay's address: a node sees no other, and the key that the relay names costs
 // nothing. The relay takes circuits of those alone that it has accepted itself, maxCircuits to each node, and the streams of so many

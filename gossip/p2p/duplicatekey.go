@@ -18,8 +18,8 @@ import (
 var ErrDuplicateKey = errors.New("another process runs with this node's key")
 
 // duplicateKeyVerdict begins the verdict for a process whose key is at work already.
-// Peers of every version read it, so it keeps its word.
-const duplicateKeyVerdict = "twin: "
+// Peers of every version read it, so it stays as it is.
+const duplicateKeyVerdict = "duplicate key: "
 
 // duplicateKeyTimeout is what the older process gets to show that it lives: two round
 // trips over a bad link, and well within the newcomer's helloTimeout.

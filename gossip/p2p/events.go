@@ -80,7 +80,7 @@ type (
 		Near  bool // it was heard on the same network
 	}
 
-	// Reserved: a relay keeps a place for this node from now on, or refuses to.
+	// Reserved: a relay keeps a slot for this node from now on, or refuses to.
 	Reserved struct {
 		ID  wire.PeerID
 		Err error

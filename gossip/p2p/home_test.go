@@ -85,7 +85,7 @@ func placed(t *testing.T, a, b *Host) string {
 	}
 	at := slices.IndexFunc(b.Reach().Outside, func(addr string) bool { return strings.Contains(addr, "/p2p-circuit/") })
 	if at < 0 {
-		t.Fatalf("has a place at a relay, and tells %v", b.Reach().Outside)
+		t.Fatalf("has a slot at a relay, and tells %v", b.Reach().Outside)
 	}
 	return b.Reach().Outside[at]
 }
@@ -186,7 +186,7 @@ func keepDrained(t *testing.T, hosts ...*Host) {
 	}
 }
 
-// A relay gives places to peers of its run alone, and drops the place of one that is gone.
+// A relay gives slots to peers of its run alone, and drops the slot of one that is gone.
 func specRelayServesMembers(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, b := w.abroad(1, false), w.abroad(2, true)
@@ -204,7 +204,7 @@ func specRelayServesMembers(t *testing.T, _ *spectest.Spec) {
 		time.Sleep(helloTimeout)
 		for _, e := range drain(stranger) {
 			if e, ok := e.(Reserved); ok && e.Err == nil {
-				t.Error("a peer of another run has a place")
+				t.Error("a peer of another run has a slot")
 			}
 		}
 		b.disconnect(a.pid)

@@ -197,7 +197,7 @@ func (h *Host) startReach() error {
 // ID is this node's name.
 func (h *Host) ID() wire.PeerID { return h.self }
 
-// Upload is the most that this node's own link was seen to carry upwards of late, over
+// Upload is the most that this node's own link was seen to carry upwards recently, over
 // all peers together, in bytes/s of responses, and whether it was full with that. It is
 // no more than Config.UploadBytesPerSecond, and 0 before the first response.
 func (h *Host) Upload() (bytesPerSecond float64, full bool) { return h.peers.uplink.rate() }
@@ -228,7 +228,7 @@ func (h *Host) Addrs() []string {
 
 // Dial connects to the peer at addr, which ends in /p2p/ and its id, and
 // returns once the handshake is passed; at once if the peer is up. A peer that
-// was refused of late is not dialled again: the error is that refusal (a
+// was refused recently is not dialled again: the error is that refusal (a
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
@@ -293,7 +293,7 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 }
 
 // forgetBackoff lets the next dial of p happen at once. libp2p refuses to dial an
-// address that failed of late, for longer each time. That would come on top of the
+// address that failed recently, for longer each time. That would come on top of the
 // caller's own pauses, and keep peers apart long after a partition has merged.
 func (h *Host) forgetBackoff(p peer.ID) {
 	if s, ok := h.host.Network().(*swarm.Swarm); ok {

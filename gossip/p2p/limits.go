@@ -104,12 +104,12 @@ const (
 	// maxMet bounds the peers that are remembered until one of them proved that this
 	// node is public.
 	maxMet = 1024
-	// reservationTTL is how long a relay keeps a place that nobody asks for again.
+	// reservationTTL is how long a relay keeps a slot that nobody asks for again.
 	reservationTTL = time.Hour
-	// reservePause is the least time between two requests for one place, whatever the
+	// reservePause is the least time between two requests for one slot, whatever the
 	// relay says of its end.
 	reservePause = time.Minute
-	// maxReservations is the number of places of a relay: one for each connection.
+	// maxReservations is the number of slots of a relay: one for each connection.
 	maxReservations = connsHigh
 	// guestSlots is how many of them guests have together, so half are left for members, and
 	// guestSlotsAddress those from one address (see originOf): the machines of a household.
@@ -164,7 +164,7 @@ const (
 	// searchTimeout bounds a search, discoveryTimeout a question in it, with the dial.
 	searchTimeout    = 30 * time.Second
 	discoveryTimeout = 10 * time.Second
-	// maxBootstraps bounds the places that a search begins at beside the known ones.
+	// maxBootstraps bounds the addresses that a search begins at beside the known ones.
 	maxBootstraps = 8
 	// announceEvery is how often a node says again that it is in its run, recordsFor how
 	// long that is believed: one announcement may be lost. announceFirst is the pause before

@@ -21,7 +21,7 @@ import (
 )
 
 // messenger asks peers of the DHT. Most of them are of other runs: a connection for the time of
-// one question, beside the swarm, needs no handshake and takes nobody's place. A peer that is
+// one question, beside the swarm, needs no handshake and takes nobody's slot. A peer that is
 // connected anyway is asked over that connection.
 type messenger struct{ h *Host }
 
@@ -189,7 +189,7 @@ func openBeside(ctx context.Context, c transport.CapableConn, id protocol.ID) (n
 }
 
 // bounded hands on the messages of a stream whole, and none that is longer than
-// maxDiscoveryMessage: the library would make room for 4 MiB on the word of a stranger.
+// maxDiscoveryMessage: the library would make room for 4 MiB because a stranger says so.
 type bounded struct {
 	network.Stream
 	in   *bufio.Reader

@@ -18,7 +18,7 @@ const stampBytes = 2
 func stampOf(t, birth time.Time) stamp { return stamp(t.Sub(birth) / stampTick) }
 
 // oneWay follows how long segments take to a peer. The clocks of both ends share no
-// zero, so only differences say something: those to the smallest of late.
+// zero, so only differences say something: those to the smallest recent one.
 type oneWay struct {
 	base  time.Duration // smallest that a segment took, in this epoch and the one before
 	lower time.Duration // smallest of this epoch

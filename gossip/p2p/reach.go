@@ -175,7 +175,7 @@ func (h *Host) mapPorts(n network.Network) basichost.NATManager {
 	return h.ports
 }
 
-// forwarded is where the router says that it forwards ports of this node. Its own word is enough
+// forwarded is where the router says that it forwards ports of this node. Its own claim is enough
 // to tell the address, until a dial-back shows that it does not: a node that nobody has met
 // yet has no other way to be found. Behind two routers the address is not a public one.
 func (h *Host) forwarded() (addrs []ma.Multiaddr) {

@@ -17,7 +17,7 @@ type Records struct {
 	runs map[string][]record // by key; of each the oldest first
 }
 
-// record is the word of one peer.
+// record is the claim of one peer.
 type record struct {
 	peer.AddrInfo
 	until time.Time

@@ -18,7 +18,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// relay is a place that this node reserves at another, which then takes in connections
+// relay is a slot that this node reserves at another, which then takes in connections
 // for it.
 type relay struct {
 	addrs []ma.Multiaddr // by which others dial this node there; none before the first success
@@ -41,7 +41,7 @@ func (h *Host) serveRelay() (err error) {
 }
 
 // relayHost is the libp2p host as the relay sees it: only peers that passed the handshake
-// of this run get a place or a connection, and what passes counts against the budget.
+// of this run get a slot or a connection, and what passes counts against the budget.
 type relayHost struct {
 	host.Host
 	h *Host
@@ -79,7 +79,7 @@ func (b budgeted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Reserve keeps a place at a connected peer that relays, until Release or until the
+// Reserve keeps a slot at a connected peer that relays, until Release or until the
 // connection is gone. It returns at once; what came of it is a Reserved.
 func (h *Host) Reserve(id wire.PeerID) {
 	p, err := libp2pID(id)
@@ -100,14 +100,14 @@ func (h *Host) Reserve(id wire.PeerID) {
 	})
 }
 
-// Release gives a place up.
+// Release gives a slot up.
 func (h *Host) Release(id wire.PeerID) {
 	if p, err := libp2pID(id); err == nil {
 		h.leaveRelay(p)
 	}
 }
 
-// leaveRelay forgets the place at p, if there is one.
+// leaveRelay forgets the slot at p, if there is one.
 func (h *Host) leaveRelay(p peer.ID) {
 	h.reach.mu.Lock()
 	r := h.reach.relays[p]
@@ -119,7 +119,7 @@ func (h *Host) leaveRelay(p peer.ID) {
 	}
 }
 
-// keepSlot reserves, and again before each time that the place would expire.
+// keepSlot reserves, and again before each time that the slot would expire.
 func (h *Host) keepSlot(ctx context.Context, id wire.PeerID, p peer.ID, r *relay) {
 	h.see(ctx, p)
 	for first := true; ; first = false {
@@ -128,7 +128,7 @@ func (h *Host) keepSlot(ctx context.Context, id wire.PeerID, p peer.ID, r *relay
 			return
 		}
 		if err != nil {
-			h.log.Debug("reserve a place at a relay", "peer", p, "err", err)
+			h.log.Debug("reserve a slot at a relay", "peer", p, "err", err)
 			h.leaveRelay(p)
 			h.inbox.put(Reserved{ID: id, Err: err})
 			return
@@ -148,7 +148,7 @@ func (h *Host) keepSlot(ctx context.Context, id wire.PeerID, p peer.ID, r *relay
 	}
 }
 
-// reserve asks for a place, and says by which addresses this node is dialled there.
+// reserve asks for a slot, and says by which addresses this node is dialled there.
 func (h *Host) reserve(ctx context.Context, p peer.ID) (expires time.Time, addrs []ma.Multiaddr, err error) {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "reserve"), helloTimeout)
 	defer cancel()

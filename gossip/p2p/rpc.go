@@ -260,7 +260,7 @@ func (h *Host) sayBusy(s network.Stream) error {
 	return s.Close()
 }
 
-// admit counts a request in, or returns nil when there are too many. The last places are for peers
+// admit counts a request in, or returns nil when there are too many. The last slots are for peers
 // that have none.
 func (h *Host) admit(p peer.ID) *link {
 	h.peers.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// shares are places that peers take, of which those of one origin (see originOf) have a share.
+// shares are slots that peers take, of which those of one origin (see originOf) have a share.
 type shares struct {
 	all, each int
 
@@ -14,7 +14,7 @@ type shares struct {
 	count int
 }
 
-// acquire reports whether there is a place for one of an origin, who has it until give.
+// acquire reports whether there is a slot for one of an origin, who has it until release.
 func (s *shares) acquire(origin netip.Prefix) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *shares) acquire(origin netip.Prefix) bool {
 	return true
 }
 
-// release gives a place back.
+// release gives a slot back.
 func (s *shares) release(origin netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

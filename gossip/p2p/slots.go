@@ -11,8 +11,8 @@ import (
 	"atoll/gossip/member"
 )
 
-// slots bounds the places that guests have at this relay. Their keys are free: whoever has a link for guests could take
-// all places, and members that need one would be reached by nobody. It is libp2p's ACLFilter.
+// slots bounds the slots that guests have at this relay. Their keys are free: whoever has a link for guests could take
+// all slots, and members that need one would be reached by nobody. It is libp2p's ACLFilter.
 type slots struct {
 	who func(peer.ID) (here, guest bool)
 
@@ -54,7 +54,7 @@ func (r *slots) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
 	return true
 }
 
-// forgetOld forgets the places of who is gone, and those that were not asked for again. The caller holds the lock.
+// forgetOld forgets the slots of who is gone, and those that were not asked for again. The caller holds the lock.
 func (r *slots) forgetOld() {
 	for p, place := range r.held {
 		if here, _ := r.who(p); !here || !time.Now().Before(place.until) {
@@ -63,7 +63,7 @@ func (r *slots) forgetOld() {
 	}
 }
 
-// from is the number of places of one origin. The caller holds the lock.
+// from is the number of slots of one origin. The caller holds the lock.
 func (r *slots) from(at netip.Prefix) (n int) {
 	for _, place := range r.held {
 		if place.at == at {
@@ -73,7 +73,7 @@ func (r *slots) from(at netip.Prefix) (n int) {
 	return n
 }
 
-// AllowConnect implements relay.ACLFilter: who is at a place may be reached by all of the run.
+// AllowConnect implements relay.ACLFilter: who is at a slot may be reached by all of the run.
 func (r *slots) AllowConnect(peer.ID, ma.Multiaddr, peer.ID) bool { return true }
 
 // standing reports whether a peer is connected and has passed the handshake, and whether it came by an invite for guests.

@@ -16,9 +16,9 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// Guests of one address have few places, all of them half, and members get the others.
+// Guests of one address have few slots, all of them half, and members get the others.
 func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
-	together, near := int(s.Number(t, "connections", "places of guests")), int(s.Number(t, "connections", "places of an address"))
+	together, near := int(s.Number(t, "connections", "slots of guests")), int(s.Number(t, "connections", "slots of an address"))
 	for _, address := range []string{"/ip4/10.0.0.%d/tcp/%d", "/ip6/2001:db8:0:%d00::%x/tcp/1", "/ip6/2001:db8:0:%d00:1:2::/udp/%d/quic-v1"} {
 		testPlacesOfGuests(t, together, near, address)
 	}
@@ -40,25 +40,25 @@ func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 			}
 		}
 		if at == 0 && got != near {
-			t.Errorf("one address has %d places, want %d", got, near)
+			t.Errorf("one address has %d slots, want %d", got, near)
 		}
 	}
 	if got != together {
-		t.Errorf("guests have %d places, want %d", got, together)
+		t.Errorf("guests have %d slots, want %d", got, together)
 	}
 	for range 3 {
 		if !ask(0, 0) {
-			t.Error("who has a place does not keep it")
+			t.Error("who has a slot does not keep it")
 		}
 	}
 	clear(here)
 	if !ask(40, 0) || len(r.held) != 1 {
-		t.Errorf("%d guests that are gone keep their places", len(r.held)-1)
+		t.Errorf("%d guests that are gone keep their slots", len(r.held)-1)
 	}
 	guests = false
 	for n := range maxReservations {
 		if !ask(50, n) {
-			t.Fatalf("member %d gets no place", n)
+			t.Fatalf("member %d gets no slot", n)
 		}
 	}
 	if ask(40, 0); len(r.held) != 0 {
@@ -66,7 +66,7 @@ func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 	}
 }
 
-// A place that its guest asks for no more counts until the relay gives it up, and no longer.
+// A slot that its guest asks for no more counts until the relay gives it up, and no longer.
 func TestPlacesOfGuestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
@@ -75,30 +75,30 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 		}
 		for n := range guestSlotsAddress {
 			if !ask(n) {
-				t.Fatalf("guest %d has no place", n)
+				t.Fatalf("guest %d has no slot", n)
 			}
 		}
 		time.Sleep(reservationTTL / 2)
 		if !ask(0) {
-			t.Error("a guest that asks again loses its place")
+			t.Error("a guest that asks again loses its slot")
 		}
 		time.Sleep(reservationTTL/2 - time.Second)
 		if ask(100) {
-			t.Error("a place that the relay keeps is given twice")
+			t.Error("a slot that the relay keeps is given twice")
 		}
 		time.Sleep(time.Second)
 		for n := range guestSlotsAddress - 1 {
 			if !ask(200 + n) {
-				t.Errorf("place %d counts after its end", n)
+				t.Errorf("slot %d counts after its end", n)
 			}
 		}
 		if ask(300) {
-			t.Error("the place of who asked again does not count")
+			t.Error("the slot of who asked again does not count")
 		}
 	})
 }
 
-// A guest that is refused a place from another address keeps the one that it has, as the relay does: else an address would have as
+// A guest that is refused a slot from another address keeps the one that it has, as the relay does: else an address would have as
 // many as it has guests.
 func TestRefusedGuestKeepsItsPlace(t *testing.T) {
 	r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
@@ -106,20 +106,20 @@ func TestRefusedGuestKeepsItsPlace(t *testing.T) {
 	const near, other = "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"
 	for n := range guestSlotsAddress {
 		if !ask(n, near) || !ask(1000+n, other) {
-			t.Fatalf("guest %d has no place", n)
+			t.Fatalf("guest %d has no slot", n)
 		}
 	}
 	for n := range guestSlotsAddress {
 		if ask(n, other) || ask(n, "/dns4/example.org/tcp/1") {
-			t.Errorf("guest %d has a place where none is left", n)
+			t.Errorf("guest %d has a slot where none is left", n)
 		}
 	}
 	if ask(100, near) {
-		t.Error("places that the relay keeps are given twice")
+		t.Error("slots that the relay keeps are given twice")
 	}
 }
 
-// Who has not passed the handshake has no place, whatever it is. A request that comes early waits for the handshake.
+// Who has not passed the handshake has no slot, whatever it is. A request that comes early waits for the handshake.
 func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		over := make(chan struct{})
@@ -130,7 +130,7 @@ func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 			t.Fatal("there is no connection")
 		}
 		if a.slots.AllowReserve(early.pid, ma.StringCast("/ip4/10.0.0.1/tcp/1")) {
-			t.Error("a peer of which nothing is known gets a place")
+			t.Error("a peer of which nothing is known gets a slot")
 		}
 		close(over)
 		dialled := make(chan error, 1)
@@ -148,7 +148,7 @@ func TestNoPlaceBeforeTheHandshake(t *testing.T) {
 	})
 }
 
-// A relay knows guests by their certificates, and asks before it gives a place.
+// A relay knows guests by their certificates, and asks before it gives a slot.
 func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a, c := w.abroad(1, false), w.abroad(3, true)
@@ -186,7 +186,7 @@ func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 		a.slots.mu.Unlock()
 		b.Reserve(a.ID())
 		if e := next[Reserved](t, b); e.Err == nil {
-			t.Error("a guest gets a place beyond those for guests")
+			t.Error("a guest gets a slot beyond those for guests")
 		}
 		placed(t, a, c)
 	})

@@ -94,7 +94,7 @@ func specDuplicateKeyAsked(t *testing.T, s *spectest.Spec) {
 
 func specDuplicateKeyRefused(t *testing.T, _ *spectest.Spec) {
 	old := &oldConn{lives: true}
-	if _, err := shakesAgain(t, old, 2000); err == nil || !strings.HasPrefix(string(verdict(err)), "twin:") || old.closed {
+	if _, err := shakesAgain(t, old, 2000); err == nil || !strings.HasPrefix(string(verdict(err)), "duplicate key:") || old.closed {
 		t.Errorf("%v, closed %v", err, old.closed)
 	}
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {

@@ -296,7 +296,7 @@ func specForwards(t *testing.T, s *spectest.Spec) {
 		dial(t, b, c)
 		time.Sleep(5 * time.Second)
 		drain(c)
-		// Of an author that nobody knows: a header far ahead, a heartbeat, equivocation proof.
+		// From an author that nobody knows: a header far ahead, a heartbeat, an equivocation proof.
 		var want []string
 		for _, name := range []string{"message header", "message heartbeat", "message equivocation proof"} {
 			m := string(s.Hex(t, name))

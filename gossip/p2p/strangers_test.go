@@ -345,7 +345,7 @@ func TestRoomForAHerd(t *testing.T) {
 	r.drops(at(30, 0))
 }
 
-// Askers of the DHT never shake hands, and take no place of joiners. Streams of other protocols do.
+// Askers of the DHT never shake hands, and take no slot of joiners. Streams of other protocols do.
 func TestAskersTakeNoPlace(t *testing.T) {
 	r := newRoom(t)
 	for id, want := range map[protocol.ID]int{dhtProtocol: 0, rpcProtocol: 1} {
@@ -354,12 +354,12 @@ func TestAskersTakeNoPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.count != want {
-				t.Errorf("%s: %d places are taken, want %d", id, r.count, want)
+				t.Errorf("%s: %d slots are taken, want %d", id, r.count, want)
 			}
 			s.Done()
 		}
 		if r.count != 0 || len(r.known) != 0 {
-			t.Errorf("%s: %d places are taken at the end", id, r.count)
+			t.Errorf("%s: %d slots are taken at the end", id, r.count)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type flow struct {
 	passed         bool // of a peer: it has passed the handshake
 }
 
-// meter counts bytes, and their rate of late: each byte's share of the rate
+// meter counts bytes, and their recent rate: each byte's share of the rate
 // decays with time constant rateMemory.
 type meter struct {
 	bytes uint64

@@ -94,7 +94,7 @@ func (s *sample) done() bool {
 // leaves room for others, or has the link for itself at the end, brings more.
 const steadyShare = 0.35
 
-// departures are what left of late, about in order.
+// departures are what left recently, about in order.
 type departures struct{ entries []leaving }
 
 // maxDepartures is several times what a long train takes.

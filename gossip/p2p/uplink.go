@@ -15,7 +15,7 @@ import (
 // of ways nor the queues that acknowledgements meet count.
 //
 // What trains show may be less than the link carries: the peer's own link was thin,
-// or the peer was busy. So the largest of late is taken, and what is of late passes
+// or the peer was busy. So the largest recent one is taken, and what is recent passes
 // only with trains, which show the same link again. What is sent in any other way
 // shows a lower bound, and never more. However little a node sends, and in whatever
 // pattern, that alone never makes its link look thinner.
@@ -77,7 +77,7 @@ func newUplink(bytesPerSecond int64) *uplink {
 	return &uplink{limit: float64(bytesPerSecond), flights: map[*pacer]*flight{}}
 }
 
-// rate is the most that the link was seen to carry of late, in bytes/s, and whether that was
+// rate is the most that the link was seen to carry recently, in bytes/s, and whether that was
 // all that it carries: it was full.
 func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 	u.mu.Lock()
@@ -90,7 +90,7 @@ func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 	return best, u.known
 }
 
-// best is the most that the link was seen to carry of late, in bytes/s; 0 before the first.
+// best is the most that the link was seen to carry recently, in bytes/s; 0 before the first.
 func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
 // departed notes that bytes to a peer enter flight.
