@@ -46,7 +46,7 @@ func (b *ballot) add(position wire.Digest) {
 	b.camps[i].peers++
 }
 
-// result is how many peers are of the snapshot source's position, of the largest other
+// result is how many peers are of the source's position, of the largest other
 // one, and of any.
 func (b *ballot) result() (yes, rival, known int) {
 	yes = b.camps[0].peers
@@ -59,7 +59,7 @@ func (b *ballot) result() (yes, rival, known int) {
 }
 
 // attest asks other peers what they know of the manifest's rounds, unless the
-// snapshot source is believed anyway: the link names it, or repair chose its chain.
+// source is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
 	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
 	if s.only || s.trusts(s.source) {
@@ -101,7 +101,7 @@ func (s *snapshot) attestGenesis() {
 	}
 }
 
-// attesters are the peers that may know something of the run, without a snapshot source.
+// attesters are the peers that may know something of the run, without a source.
 // Contributors come first, then the rest by lot: keys are free, and a liar can choose
 // the ids of its own.
 func (s *snapshot) attesters(source wire.PeerID) []*peer {
@@ -188,7 +188,7 @@ func (s *snapshot) verdict(known int) string {
 	return "takes a snapshot " + s.ballot.String()
 }
 
-// dispute leaves a snapshot source for another one.
+// dispute leaves a source for another one.
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
 	if p := s.peers.find(s.source); p != nil {

@@ -104,13 +104,13 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
-// A snapshot source whose snapshot could not be put in place comes after all others.
+// A source whose snapshot could not be put in place comes after all others.
 func TestRefusedTips(t *testing.T) {
 	w := ran(t, 75, 3, options{tipBytes: 1000})
 	n := w.join(w.nodes[0].id)
 	n.refuses = func(s Snapshot) bool { return s.Source == w.nodes[0].id }
 	if !w.runUntilTrue(w.now+20_000, w.equal) {
-		t.Fatal("a snapshot source whose snapshot does not fit keeps a joiner out")
+		t.Fatal("a source whose snapshot does not fit keeps a joiner out")
 	}
 	var sources []wire.PeerID
 	for _, e := range n.effects {

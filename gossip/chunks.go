@@ -173,7 +173,7 @@ func sameChunks(a, b wire.FragmentManifest) (n int) {
 	return n
 }
 
-// drop takes a peer from the snapshot sources.
+// drop takes a peer from the sources.
 func (s *snapshot) drop(id wire.PeerID) {
 	for f := range s.manifest.Fragments {
 		delete(s.transfer.holds, holding{id, f})
@@ -247,7 +247,7 @@ func (s *snapshot) pump() {
 	for t.chunks[t.first].state == chunkStored {
 		t.first++
 	}
-	blocked := -1 // the fragment whose snapshot sources all have enough to do
+	blocked := -1 // the fragment whose sources all have enough to do
 	room := s.disk.allows(s.now, s.mostCalls()) - s.flying()
 	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
@@ -273,7 +273,7 @@ func (s *snapshot) pump() {
 
 // pick returns the peer to ask for c. Among the peers that have it and may be
 // asked for more it takes the one with the fewest chunks in flight, and the
-// snapshot source on a tie. left is false if no peer has c or will have it.
+// source on a tie. left is false if no peer has c or will have it.
 func (s *snapshot) pick(c *chunk) (best *peer, left bool) {
 	if c.tries >= maxChunkTries {
 		return nil, false

@@ -325,9 +325,9 @@ func (r *repair) farBehind(s *session) bool {
 	return far(s.peer) && r.attested(far)
 }
 
-// heeded counts the live peers whose claims count on what others closed, and how many of them say so. Two sides of a partition do
-// not know whose deltas the other one folded, but they know the same members: those that train count on both, of one invite no
-// more than it is meant for. Members that only look on bring nobody to move, and hold nobody up.
+// heeded counts the live peers whose claims count on what others closed, and how many of them say so. Two sides of a
+// partition do not know whose deltas the other one folded, but they know the same members: those that train count on
+// both, of one invite no more than it is meant for. Members that only look on bring nobody to move, and hold nobody up.
 func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
 	met := map[wire.PeerID]uint32{}
 	return r.poll(func(p *peer) bool {

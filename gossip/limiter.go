@@ -6,11 +6,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// A Limiter drops messages before they are passed on: what one author says more often than an honest
-// one does, and what the authors of one invite, or strangers, say beyond their share, which is one of the uplink
-// as well. It drops what is too
-// old to be of use as well, such as a recording. The network side asks it, and a Core tells it what the run
-// is like. It delays only: repair brings the deltas and the equivocation proofs that it drops. It is not safe for concurrent use.
+// A Limiter drops messages before they are passed on: what one author says more often than an honest one does,
+// and what the authors of one invite, or strangers, say beyond their share, which is one of the uplink as well.
+// It drops what is too old to be of use as well, such as a recording. The network side asks it, and a Core tells
+// it what the run is like. It delays only: repair brings the deltas and the equivocation proofs that it drops.
+// It is not safe for concurrent use.
 //
 // A signature takes longer to check than all else about a message. So Spares is asked before, and
 // Check after it. Spares takes nothing from an author, and remembers none, as anybody can write that author's name.
@@ -155,8 +155,8 @@ func (l *Limiter) heartbeat(b *wire.Heartbeat, bytes int) (late bool) {
 	return false
 }
 
-// longer is how many heartbeats more a stranger's heartbeat of so many bytes counts as: what it says beyond what this version knows
-// takes an uplink as well.
+// longer is how many heartbeats more a stranger's heartbeat of so many bytes counts as: what it
+// says beyond what this version knows takes an uplink as well.
 func (l *Limiter) longer(bytes int) float64 {
 	if l.usual == 0 {
 		return 0

@@ -173,8 +173,8 @@ func TestStrangersHeartbeatsShare(t *testing.T) {
 	}
 }
 
-// What strangers say takes a part of an uplink that is known, in as many copies as heartbeats leave in. On any uplink something
-// of it passes, and on no uplink more than before.
+// What strangers say takes a part of an uplink that is known, in as many copies as heartbeats leave
+// in. On any uplink something of it passes, and on no uplink more than before.
 func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 	part, least, most := s.Number(t, "passing", "part of strangers"), s.Number(t, "passing", "strangers at least"), s.Number(t, "passing", "strangers")
 	const seconds = 60

@@ -360,21 +360,21 @@ const (
 	chunkAheadMs  = 300
 	chunkAloneMs  = 4_000
 	// maxSources is how many peers give the chunks of one snapshot: four links
-	// fill most others, and each snapshot source holds its snapshot in memory meanwhile.
+	// fill most others, and each source holds its snapshot in memory meanwhile.
 	maxSources = 4
-	// maxAttesters is how many peers are asked what they know of a snapshot source's
+	// maxAttesters is how many peers are asked what they know of a source's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16
-	// snapshotBytesMs is how many bytes a snapshot source hashes for a manifest in a millisecond, at least: a slow core
+	// snapshotBytesMs is how many bytes a source hashes for a manifest in a millisecond, at least: a slow core
 	// with a slow disk does. mostSnapshotMs is less than the time that p2p gives an answer to begin.
 	snapshotBytesMs = 200_000
 	mostSnapshotMs  = 2*wire.MaxWaitMs - 10_000
 	// attestMs is how long their answers are awaited.
 	attestMs = 5_000
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
-	// With eight a tip is too old by a sixteenth of the transfer on average, and each snapshot source
+	// With eight a tip is too old by a sixteenth of the transfer on average, and each source
 	// hashes its snapshot four or five times. renewMs is the least time between two such requests, within
-	// what snapshotAsksMs allows, and renewRounds how many rounds the snapshot source must have closed since.
+	// what snapshotAsksMs allows, and renewRounds how many rounds the source must have closed since.
 	renewParts  = 8
 	renewMs     = 4_000
 	renewRounds = 2
@@ -385,20 +385,20 @@ const (
 	// that the joiner takes the one that most peers show. Honest peers may
 	// differ for a while, and no liar must keep a joiner out for good.
 	maxDisputes = 8
-	// anotherSourceMs is how long a snapshot source may take to name its snapshot before another is asked
+	// anotherSourceMs is how long a source may take to name its snapshot before another is asked
 	// as well. To list the chunks of a large one takes a second or two.
 	anotherSourceMs = 4_000
-	// snapshotRetryMs is the pause before another snapshot source is asked, triedMs how
+	// snapshotRetryMs is the pause before another source is asked, triedMs how
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000
 	triedMs         = 60_000
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
-	// anew: its snapshot sources are gone or have moved on.
+	// anew: its sources are gone or have moved on.
 	maxChunkTries = 16
 	// chunkCallMs is the least time for one chunk: longer than a request may wait for
-	// its turn at a snapshot source that has many askers. Over a thin link it has more, by its rate.
+	// its turn at a source that has many askers. Over a thin link it has more, by its rate.
 	chunkCallMs = 90_000
-	// stallMs is how long a snapshot source that owes chunks may be still before an idle
+	// stallMs is how long a source that owes chunks may be still before an idle
 	// one is asked for them as well. A slow link gets more time, by its rate, but no more
 	// than mostChunkMs: a chunk at 0.1 Mbit/s, with four others. Who drips bytes holds one
 	// chunk for no longer.
@@ -410,7 +410,7 @@ const (
 	diskRetryMs = 5_000
 	diskSlowMs  = 30_000
 	// progressMs is how long at least nothing may come from anybody before the manifest
-	// is taken anew, from another snapshot source.
+	// is taken anew, from another source.
 	progressMs = 30_000
 )
 
@@ -482,11 +482,11 @@ const (
 	// and an asker gives up after callMs.
 	maxSnapshotsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
-	// share of the link that is worth having, the others find another snapshot source.
+	// share of the link that is worth having, the others find another source.
 	maxChunkAskers = 8
 	// chunkTurnMs is how long an asker keeps its slot when others want it. It is
 	// enough for some chunks on a slow link, and less than progressMs, after which
-	// waiting askers look for another snapshot source.
+	// waiting askers look for another source.
 	chunkTurnMs = 20_000
 	// maxChunksAway bounds the chunks that leave at once to all askers: four
 	// connections fill a link that one far connection does not. maxChunksBeside

@@ -63,7 +63,8 @@ func (o *own) enough() bool {
 		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see recordClosed
 }
 
-// recordClosed notes what those who answered have closed, as they say it. Who has dropped the headers of a round tells none of it.
+// recordClosed notes what those who answered have closed, as they say it. Who has dropped the
+// headers of a round tells none of it.
 func (o *own) recordClosed() {
 	if o.closed == nil {
 		o.closed = make([]uint32, o.chain.Fragments())

@@ -7,9 +7,10 @@ import (
 	"atoll/gossip/wire"
 )
 
-// The run goes on while a joiner fetches a snapshot, and what it folds meanwhile has to be fetched on top. So on its way the
-// joiner takes newer tips of the fragments that are not begun: their deltas are in there. It does so only if the snapshot source is
-// still on the chains of the first snapshot, and if no fewer peers have the newer tip than the older one.
+// The run goes on while a joiner fetches a snapshot, and what it folds meanwhile has to be fetched
+// on top. So on its way the joiner takes newer tips of the fragments that are not begun: their
+// deltas are in there. It does so only if the snapshot source is still on the chains of the first
+// snapshot, and if no fewer peers have the newer tip than the older one.
 
 // renewal is when newer tips are asked for.
 type renewal struct {
@@ -23,16 +24,16 @@ func (r *renewal) next(now Time, t *transfer) {
 	r.from, r.after = t.have+t.total/renewParts, now+renewMs
 }
 
-// offer is newer tips that the snapshot source has.
+// offer is newer tips that the source has.
 type offer struct {
 	manifest wire.Manifest // of the transfer, with these in it
 	rounds   []uint32      // of them, and NoTip for all others
 	has      map[wire.PeerID]wire.Manifest
 	votes    ballot
-	open     int // answers of other snapshot sources still awaited
+	open     int // answers of other sources still awaited
 }
 
-// renew asks the snapshot source for newer tips, if it is time and it has some.
+// renew asks the source for newer tips, if it is time and it has some.
 func (s *snapshot) renew() {
 	r := &s.transfer.renewal
 	if r.asks || s.transfer.have < r.from || s.now < r.after || s.awaitsRecruits() || s.crowd() {
@@ -52,7 +53,8 @@ func (s *snapshot) crowd() bool {
 	})
 }
 
-// awaitsRecruits reports whether a peer has yet to say whether it is a source: it would give the snapshot that it was asked for.
+// awaitsRecruits reports whether a peer has yet to say whether it is a source: it would give the
+// snapshot that it was asked for.
 func (s *snapshot) awaitsRecruits() bool {
 	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
 		_, answered := s.transfer.holds[holding{p.id, 0}]
@@ -73,7 +75,7 @@ func (s *snapshot) brings(h wire.Header) bool {
 	return s.stage == fetching && s.joining() && !s.begun(int(h.Fragment))
 }
 
-// outdated reports of each fragment whether it is not begun, and the snapshot source has closed some rounds of it since.
+// outdated reports of each fragment whether it is not begun, and the source has closed some rounds of it since.
 func (s *snapshot) outdated() []bool {
 	p := s.peers.find(s.source)
 	if p == nil || p.heartbeat == nil {
@@ -87,7 +89,7 @@ func (s *snapshot) outdated() []bool {
 	return out
 }
 
-// askNewer asks the snapshot source for its newest tips of some fragments. It reports whether it can be asked.
+// askNewer asks the source for its newest tips of some fragments. It reports whether it can be asked.
 func (s *snapshot) askNewer(fragments []bool) bool {
 	p := s.peers.find(s.source)
 	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.source] || !s.isSource(p) {
@@ -121,7 +123,7 @@ func (s *snapshot) noTips() []uint32 {
 	return slices.Repeat([]uint32{wire.NoTip}, len(s.manifest.Fragments))
 }
 
-// offered asks others whether they have the tips that the snapshot source offers, and what they and the snapshot source know of the chains.
+// offered asks others whether they have the tips that the source offers, and what they and the source know of the chains.
 func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 	n := &offer{manifest: s.manifest, rounds: s.noTips(), has: map[wire.PeerID]wire.Manifest{p.id: m}}
 	n.manifest.Fragments = slices.Clone(s.manifest.Fragments)

@@ -24,7 +24,7 @@ func (n *node) taken() (rounds []uint32) {
 	return nil
 }
 
-// A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one snapshot source,
+// A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one source,
 // from four, from such as the link names and others; ATOLL_LONG=1 has all four of these worlds.
 func TestJoinTakesNewerTips(t *testing.T) {
 	for _, sources := range []int{1, 4} {
@@ -40,25 +40,25 @@ func TestJoinTakesNewerTips(t *testing.T) {
 			first := w.nodes[0].chain.closed[0]
 			n := w.join(link...)
 			if !w.runUntilTrue(w.now+180_000, n.joined) {
-				t.Fatalf("%d snapshot sources: not in: %v", sources, n.core.snapshot.transfer.String())
+				t.Fatalf("%d sources: not in: %v", sources, n.core.snapshot.transfer.String())
 			}
 			last, took := w.nodes[0].chain.closed[0], n.taken()
 			if !slices.IsSorted(took) {
-				t.Errorf("%d snapshot sources: tips of rounds %v, those of later fragments are older", sources, took)
+				t.Errorf("%d sources: tips of rounds %v, those of later fragments are older", sources, took)
 			}
 			if age := last - took[len(took)-1]; age > (last-first)/2 {
-				t.Errorf("%d snapshot sources: the last tip is of round %d, the run went from %d to %d", sources, took[len(took)-1], first, last)
+				t.Errorf("%d sources: the last tip is of round %d, the run went from %d to %d", sources, took[len(took)-1], first, last)
 			}
 			if came := n.link.got + n.link.cut; came > w.snapshotSize()+wire.ChunkSize {
-				t.Errorf("%d snapshot sources: %d bytes came for a snapshot of %d", sources, came, w.snapshotSize())
+				t.Errorf("%d sources: %d bytes came for a snapshot of %d", sources, came, w.snapshotSize())
 			}
 			for _, h := range n.pulled {
 				if open := first + 1; h.Round > open && h.Round <= took[h.Fragment] {
-					t.Fatalf("%d snapshot sources: the payload of fragment %d round %d came in vain: its tip is of round %d", sources, h.Fragment, h.Round, took[h.Fragment])
+					t.Fatalf("%d sources: the payload of fragment %d round %d came in vain: its tip is of round %d", sources, h.Fragment, h.Round, took[h.Fragment])
 				}
 			}
 			if !w.runUntilTrue(w.now+60_000, w.equal) {
-				t.Errorf("%d snapshot sources: never equal", sources)
+				t.Errorf("%d sources: never equal", sources)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 	n := w.join()
 	w.runUntil(w.now + 2000)
 	if n.core.snapshot.source != liar.id {
-		t.Fatal("the liar is not the snapshot source")
+		t.Fatal("the liar is not the source")
 	}
 	liar.lies(func(f *wire.FragmentManifest) {
 		if f.Round > 0 {
@@ -88,14 +88,14 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 	}
 }
 
-// A snapshot source that cannot give newer tips, others that do not have them, and a snapshot source that goes away meanwhile cost no byte.
+// A source that cannot give newer tips, others that do not have them, and a source that goes away meanwhile cost no byte.
 func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(w *world)
 		newer bool
 	}{
-		"none":                             {func(*world) {}, true},
-		"the snapshot source answers none": {func(w *world) { w.nodes[0].ignores = wire.GetSnapshot }, false},
+		"none":                    {func(*world) {}, true},
+		"the source answers none": {func(w *world) { w.nodes[0].ignores = wire.GetSnapshot }, false},
 		"others have none": {func(w *world) {
 			w.after(2000, func() {
 				for _, n := range w.nodes[1:3] {
@@ -103,8 +103,8 @@ func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
 				}
 			})
 		}, false},
-		"the snapshot source dies": {func(w *world) { w.after(10_000, func() { w.kill(0) }) }, true},
-		"another joins":            {func(w *world) { w.after(1, func() { w.join() }) }, false},
+		"the source dies": {func(w *world) { w.after(10_000, func() { w.kill(0) }) }, true},
+		"another joins":   {func(w *world) { w.after(1, func() { w.join() }) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := moving(t, 3)

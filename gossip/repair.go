@@ -107,9 +107,9 @@ func (r *repair) makeRoom(p *peer) bool {
 	return true
 }
 
-// givesWay reports whether a repair ends for one with p. One in which nothing was answered does for each peer that comes before.
-// One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all slots. Other strangers
-// keep theirs, as what an honest newcomer made comes this way.
+// givesWay reports whether a repair ends for one with p. One in which nothing was answered does for each peer that comes
+// before. One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all slots.
+// Other strangers keep theirs, as what an honest newcomer made comes this way.
 func (r *repair) givesWay(s *session, p *peer) bool {
 	return r.guest(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
 }
@@ -316,8 +316,9 @@ func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	return true
 }
 
-// keptApart reports whether equivocation proof may keep the two sides apart in a round in which their sets differ: the peer folded it below
-// its base, one of a pair with it, and can leave nothing out any more.
+// keptApart reports whether an equivocation proof may keep the two sides apart in a round in which
+// their sets differ: the peer folded it below its base, one of a pair with it, and can leave
+// nothing out any more.
 func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
 	paired := func(h wire.SignedHeader) bool { return r.headers.other(h.Header.ID(r.cfg.Run), h.Header) != nil }
 	return key.Round <= s.fragments[key.Fragment].theirs.Base && slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), paired)
@@ -380,8 +381,9 @@ func (r *repair) finish(s *session) {
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
 
-// countOutrun counts the repairs that left nothing out of what the peer had closed, though the peer shows digests of later rounds
-// by now. A peer that is farther ahead than deltas are taken is to be followed first.
+// countOutrun counts the repairs that left nothing out of what the peer had closed, though the peer
+// shows digests of later rounds by now. A peer that is farther ahead than deltas are taken is to be
+// followed first.
 func (r *repair) countOutrun(s *session) {
 	if ahead, later := r.aheadAfter(s); later && ahead <= r.cfg.WindowAccept {
 		s.peer.repair.outran++

@@ -32,8 +32,9 @@ func (l *Limiter) hasSlot(s *share, author wire.PeerID, uses uint32) bool {
 	return s.slots[author]
 }
 
-// shareOf is the invite whose share an author's heartbeats are of, and for how many it is meant; for none where nothing bounds them. Of
-// several it is one in which the author has a slot: others may have given the author the rest, and used those up.
+// shareOf is the invite whose share an author's heartbeats are of, and for how many it is meant;
+// for none where nothing bounds them. Of several it is one in which the author has a slot: others
+// may have given the author the rest, and used those up.
 func (l *Limiter) shareOf(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 	bounds := l.cfg.Members.Bounds(author)
 	for _, v := range bounds {

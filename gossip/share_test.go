@@ -116,8 +116,8 @@ func specGuestsHeadersShare(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Keys are free to guests before a run begins as well, and at a relay, which learns nothing of rounds: their heartbeats share what
-// strangers may say. Those of members do not.
+// Keys are free to guests before a run begins as well, and at a relay, which learns nothing of
+// rounds: their heartbeats share what strangers may say. Those of members do not.
 func TestGuestsHeartbeatsShare(t *testing.T) {
 	l := NewLimiter(Config{HeartbeatMinMs: 500})
 	v := inviting(l)
@@ -175,8 +175,8 @@ func TestPlacesFollowFolds(t *testing.T) {
 	}
 }
 
-// Whoever has an invite can admit by it a member that came by another. When its share and its slots are used up, that member is heard
-// as before: whether its delta was folded before or after.
+// Whoever has an invite can admit by it a member that came by another. When its share and its slots
+// are used up, that member is heard as before: whether its delta was folded before or after.
 func TestForeignInviteSilencesNobody(t *testing.T) {
 	for _, folded := range []string{"before", "after"} {
 		l := limited(1)

@@ -14,19 +14,19 @@ type snapshot struct {
 	*env
 	joining    func() bool // this node has no snapshot yet
 	stage      stage
-	prefer     wire.PeerID          // the snapshot source to ask first, zero for none
+	prefer     wire.PeerID          // the source to ask first, zero for none
 	only       bool                 // ask no other: they are on other chains
-	tried      map[wire.PeerID]Time // snapshot sources asked recently: others come first
+	tried      map[wire.PeerID]Time // sources asked recently: others come first
 	began      Time                 // when this fetch did
-	after      Time                 // not before: pause between snapshot sources
+	after      Time                 // not before: pause between sources
 	attempt    int                  // counts manifests; answers to an earlier one are ignored, but chunks
-	failed     int                  // snapshot sources in a row that gave no chunk, or whose snapshot did not fit
+	failed     int                  // sources in a row that gave no chunk, or whose snapshot did not fit
 	disputes   int                  // manifests of this fetch that were spoken against
 	took       Time                 // when a snapshot was last put in place; 0: digests were equal since
 	resume     []uint32             // rounds of the snapshot whose chunks are stored, nil for none
 	disk       diskPause
 	source     wire.PeerID
-	asks       []uint64 // requests for a manifest that await an answer: of several snapshot sources the first to answer counts
+	asks       []uint64 // requests for a manifest that await an answer: of several sources the first to answer counts
 	asked      Time     // when the last one was sent
 	manifest   wire.Manifest
 	ballot     ballot
@@ -38,7 +38,7 @@ type stage uint8
 
 const (
 	idle       stage = iota
-	choosing         // wants a snapshot source
+	choosing         // wants a source
 	asking           // awaits the manifest
 	attesting        // awaits what others know of it
 	fetching         // awaits chunks
@@ -126,7 +126,7 @@ func (s *snapshot) tick() {
 	}
 }
 
-// choose asks the best snapshot source that was not tried recently, each in turn. After all of them
+// choose asks the best source that was not tried recently, each in turn. After all of them
 // a joiner begins again. A node that has a snapshot gives up, as nothing is repaired meanwhile;
 // it may be told to fetch again.
 func (s *snapshot) choose() {
@@ -223,7 +223,7 @@ func (s *snapshot) askManifest(p *peer) {
 	s.askFor(p)
 }
 
-// askOneMore asks another snapshot source as well where those asked take their time: one that never answers
+// askOneMore asks another source as well where those asked take their time: one that never answers
 // must not keep a joiner out for long.
 func (s *snapshot) askOneMore() {
 	if s.only || s.now < s.asked+anotherSourceMs {
@@ -361,7 +361,7 @@ func (s *snapshot) done() {
 	s.transfer = transfer{}
 }
 
-// search says what is missing before a snapshot source is asked.
+// search says what is missing before a source is asked.
 func (s *snapshot) search() string {
 	if s.paused {
 		return "paused before it has the run's snapshot"

@@ -211,7 +211,7 @@ func specWhoVotes(t *testing.T, _ *spectest.Spec) {
 		for _, q := range q[:3] {
 			a.vote(q, change)
 		}
-		if e := a.vote(q[3], nil); fetchesChunks(t, e) != (name != "what is against") { // the snapshot source and one, to three
+		if e := a.vote(q[3], nil); fetchesChunks(t, e) != (name != "what is against") { // the source and one, to three
 			t.Errorf("three that do not know %s: %v", name, e)
 		}
 	}
@@ -223,7 +223,7 @@ func specWhoVotes(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// moves has a joiner take a quarter of fragment 0 while its snapshot source closes some rounds more, and returns what it
+// moves has a joiner take a quarter of fragment 0 while its source closes some rounds more, and returns what it
 // asks then.
 func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 	t.Helper()
@@ -282,7 +282,7 @@ func specNewerVotes(t *testing.T, _ *spectest.Spec) {
 		q := a.moves(t, ids[0], renewRounds)
 		votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
 		if e := a.vote(votes[0], c.vote); (count[Fetching](e) == 1) != c.taken {
-			t.Errorf("a snapshot source that %s: taken %v", name, !c.taken)
+			t.Errorf("a source that %s: taken %v", name, !c.taken)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func specMajority(t *testing.T, _ *spectest.Spec) {
 		against int
 		want    bool
 	}{{0, true}, {1, true}, {2, true}, {3, false}} {
-		a, ids := joins(1, 2, 3, 4, 5) // the snapshot source and four
+		a, ids := joins(1, 2, 3, 4, 5) // the source and four
 		var e []Effect
 		for i, q := range a.voted(t, ids) {
 			change := against
@@ -335,13 +335,13 @@ func TestTipsNoVote(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	a.core.cfg.Trusted = ids[:1]
 	if q := a.voted(t, ids); len(q) == 0 || q[0].Kind != wire.GetChunk {
-		t.Errorf("the link names the snapshot source: asks %+v", q)
+		t.Errorf("the link names the source: asks %+v", q)
 	}
 	a, ids = joins(1, 2, 3)
 	a.core.snapshot.fetch(ids[0], true)
 	q := questions(t, a.core.Effects(), wire.GetManifest)
 	if next := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 5, 1)), wire.GetRounds, wire.GetChunk); len(next) == 0 || next[0].Kind != wire.GetChunk {
-		t.Errorf("repair chose the snapshot source: asks %+v", next)
+		t.Errorf("repair chose the source: asks %+v", next)
 	}
 }
 
@@ -361,8 +361,8 @@ func specGenesisVote(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// outvotes has every voter speak against the snapshot source's manifest, of tips that the
-// snapshot source alone has.
+// outvotes has every voter speak against the source's manifest, of tips that the
+// source alone has.
 func (a *alone) outvotes(t testing.TB, q question, key int, ids []wire.PeerID) {
 	t.Helper()
 	m := a.tipsOf(ids[key-1], 5, 1)
@@ -481,7 +481,7 @@ func TestTipsPrefix(t *testing.T) {
 	m.Fragments[1].Chunks[0] = wire.Digest{1} // none is
 	e := a.gives(only(wire.GetSnapshot, q)[0], 2, m)
 	first := wire.Sum(specChunk(0, 0, 8))
-	for _, c := range only(wire.GetChunk, q) { // the snapshot source is gone: all is asked of the other
+	for _, c := range only(wire.GetChunk, q) { // the source is gone: all is asked of the other
 		e = append(e, a.fails(c, wire.Busy)...)
 	}
 	asked := false
@@ -507,7 +507,7 @@ func TestTipsChunksFlying(t *testing.T) {
 		a.core.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30)), wire.GetChunk)
 		if len(q) != want {
-			t.Errorf("at %g bytes/ms %d chunks of one snapshot source, want %d", sends, len(q), want)
+			t.Errorf("at %g bytes/ms %d chunks of one source, want %d", sends, len(q), want)
 		}
 	}
 	a, ids := joins(1, 2, 3, 4, 5)

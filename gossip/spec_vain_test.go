@@ -65,8 +65,8 @@ func TestForkVain(t *testing.T) {
 	}
 }
 
-// A peer that folded a delta before there was equivocation proof against it, and cannot leave it out any more, has more than this node
-// ever may.
+// A peer that folded a delta before there was an equivocation proof against it, and cannot leave it
+// out any more, has more than this node ever may.
 func TestForkEquivocation(t *testing.T) {
 	a := specAlone(1)
 	first, second, other := a.header(9, 1, 0), a.header(9, 1, 1), a.header(8, 1, 0)

@@ -43,14 +43,14 @@ func (w *world) trains(period Time, size int) {
 }
 
 // A join takes at most a round and 1.3 times what its bytes take on the joiner's
-// link: with one snapshot source, with four, and with one of four that dies midway.
+// link: with one source, with four, and with one of four that dies midway.
 func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 	const rate, period, size = 1000, 500, 4000
 	for _, c := range []struct {
 		sources int
 		dies    bool
 	}{{1, false}, {4, false}, {4, true}, {2, true}} {
-		t.Run(fmt.Sprintf("%d snapshot sources, one dies %v", c.sources, c.dies), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d sources, one dies %v", c.sources, c.dies), func(t *testing.T) {
 			w := sources(t, 60, c.sources, 8, rate)
 			w.trains(period, size)
 			w.runUntil(w.now + 2*period)
@@ -80,7 +80,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 }
 
 // Over the thinnest links a chunk takes longer than a node waits on others. What comes late counts all the same, so the
-// joiner is in about when its bytes had the time to come, and nobody counts as a failed snapshot source. ATOLL_LONG=1 has links between
+// joiner is in about when its bytes had the time to come, and nobody counts as a failed source. ATOLL_LONG=1 has links between
 // the thinnest and the widest.
 func TestJoinOverThinLinks(t *testing.T) {
 	rates := []float64{12, 100} // bytes per ms: 0.1 and 0.8 Mbit/s
@@ -97,17 +97,17 @@ func TestJoinOverThinLinks(t *testing.T) {
 				failed = max(failed, joiner.core.FailedSources())
 				return joiner.joined()
 			}) {
-				t.Errorf("%g bytes/ms, %d snapshot sources: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
+				t.Errorf("%g bytes/ms, %d sources: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
 				continue
 			}
 			if took := w.now - began; took > needs*3/2 || failed > 0 {
-				t.Errorf("%g bytes/ms, %d snapshot sources: in after %d ms, its bytes take %d; %d snapshot sources failed", rate, n, took, needs, failed)
+				t.Errorf("%g bytes/ms, %d sources: in after %d ms, its bytes take %d; %d sources failed", rate, n, took, needs, failed)
 			}
 		}
 	}
 }
 
-// Wherever in the transfer its snapshot source dies, what came is kept, and at most one
+// Wherever in the transfer its source dies, what came is kept, and at most one
 // chunk came in vain.
 func TestSourceDiesAtEachChunk(t *testing.T) {
 	const chunks = 3
@@ -119,16 +119,16 @@ func TestSourceDiesAtEachChunk(t *testing.T) {
 		}
 		w.kill(0)
 		if !w.runUntilTrue(w.now+120_000, w.equal) {
-			t.Fatalf("snapshot source died after %d chunks: the joiner did not get in", k)
+			t.Fatalf("source died after %d chunks: the joiner did not get in", k)
 		}
 		if n.link.got != w.snapshotSize() || n.link.cut > wire.ChunkSize {
-			t.Errorf("snapshot source died after %d chunks: %d bytes came whole and %d in vain, for a snapshot of %d", k, n.link.got, n.link.cut, w.snapshotSize())
+			t.Errorf("source died after %d chunks: %d bytes came whole and %d in vain, for a snapshot of %d", k, n.link.got, n.link.cut, w.snapshotSize())
 		}
 	}
 }
 
 // Wherever in the transfer the joiner dies, it goes on where it was, with the
-// snapshot source it had or with another.
+// source it had or with another.
 func TestJoinerDiesAtEachChunk(t *testing.T) {
 	const chunks = 3
 	for k := range 3 * chunks {
@@ -159,7 +159,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 	}
 }
 
-// A snapshot source that takes requests and answers none holds nothing up for long.
+// A source that takes requests and answers none holds nothing up for long.
 func TestSilentSource(t *testing.T) {
 	for name, mute := range map[string]wire.RequestKind{
 		"no manifest": wire.GetManifest, "no chunks": wire.GetChunk, "no snapshot of given rounds": wire.GetSnapshot,
@@ -178,7 +178,7 @@ func TestSilentSource(t *testing.T) {
 	}
 }
 
-// On a capped downlink, where few chunks are asked for at once, snapshot sources that never answer do not take all slots.
+// On a capped downlink, where few chunks are asked for at once, sources that never answer do not take all slots.
 func TestMuteSourcesOnCappedLink(t *testing.T) {
 	w := sources(t, 69, 4, 3, 1000)
 	for _, n := range w.nodes[:3] {
@@ -186,20 +186,20 @@ func TestMuteSourcesOnCappedLink(t *testing.T) {
 	}
 	n := w.join(w.nodes[0].id)
 	n.core.cfg.DownMs = 100
-	const most = 120_000 // nine chunks, and a snapshot source that is still for each
+	const most = 120_000 // nine chunks, and a source that is still for each
 	if !w.runUntilTrue(w.now+most, n.joined) {
 		t.Errorf("not in after %d ms: %v", most, n.core.snapshot.transfer.String())
 	}
 }
 
-// The only snapshot source serves no chunks: the joiner tries on, and gets in when it does.
+// The only source serves no chunks: the joiner tries on, and gets in when it does.
 func TestOnlySourceIsSlowToAnswer(t *testing.T) {
 	w := sources(t, 64, 1, 2, 1000)
 	w.nodes[0].ignores = wire.GetChunk
 	n := w.join(w.nodes[0].id)
 	w.runUntil(w.now + 2*progressMs)
 	if n.core.FailedSources() == 0 {
-		t.Error("a snapshot source that gives nothing does not count as failed")
+		t.Error("a source that gives nothing does not count as failed")
 	}
 	w.nodes[0].ignores = 0
 	if !w.runUntilTrue(w.now+4*progressMs, w.equal) {
@@ -221,11 +221,11 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 		n.full = true
 		w.runUntil(w.now + minutes*60_000)
 		if n.core.FailedSources() != 0 {
-			t.Errorf("full after %d chunks: %d snapshot sources are said to have failed", k, n.core.FailedSources())
+			t.Errorf("full after %d chunks: %d sources are said to have failed", k, n.core.FailedSources())
 		}
 		for _, p := range n.core.peers.list {
 			if p.snapshot.badSnapshots != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a snapshot source is blamed: %d, %q", k, p.snapshot.badSnapshots, p.refused)
+				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, p.snapshot.badSnapshots, p.refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize
@@ -270,11 +270,11 @@ func TestRepairGoesOnWithoutSources(t *testing.T) {
 		w.runUntil(w.now + 2000)
 	}
 	if !w.equal() {
-		t.Error("nothing was repaired while no snapshot source gave any snapshot")
+		t.Error("nothing was repaired while no source gave any snapshot")
 	}
 }
 
-// Eight joiners at once all get in, about as fast as the snapshot sources' links allow and
+// Eight joiners at once all get in, about as fast as the sources' links allow and
 // about as fast as each other. Meanwhile the payloads of every round go on.
 func TestEightJoinersAtOnce(t *testing.T) {
 	const rate, period, size = 1000, 1000, 4000

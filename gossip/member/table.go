@@ -226,9 +226,9 @@ func (t *Table) Member(author wire.PeerID) bool {
 	})
 }
 
-// Guest reports whether a node came by invites for guests alone: its claims count nowhere. Certificates that are revoked do not
-// count while it has another, so who was a member and comes back by a link for guests is a guest. It is false
-// for a node of which no certificate is known.
+// Guest reports whether a node came by invites for guests alone: its claims count nowhere.
+// Certificates that are revoked do not count while it has another, so who was a member and comes
+// back by a link for guests is a guest. It is false for a node of which no certificate is known.
 func (t *Table) Guest(author wire.PeerID) bool {
 	if t == nil {
 		return false
@@ -261,8 +261,9 @@ func (t *Table) Bound(author wire.PeerID) (invite wire.PeerID, uses uint32) {
 	return bounds[0].Key, bounds[0].Uses
 }
 
-// Bounds are the invites of a member that bound what it may say, the one for most nodes first: none where nothing bounds it. Whoever
-// has an invite can give it to members that came by another, so none of these may be held against a member alone.
+// Bounds are the invites of a member that bound what it may say, the one for most nodes first: none where nothing
+// bounds it. Whoever has an invite can give it to members that came by another, so none of these may be held
+// against a member alone.
 func (t *Table) Bounds(author wire.PeerID) (bounds []Invite) {
 	if t == nil {
 		return nil

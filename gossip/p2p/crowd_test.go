@@ -102,9 +102,9 @@ func (c *crowd) work(ctx context.Context, i int) {
 	both.Wait()
 }
 
-// Nodes behind firewalls, with ATOLL_LONG=1 fifty of them, have nothing but one relay with 10 Mbit/s. Heartbeats of all arrive at
-// all, small calls are answered in time, and bulk gets what is left of the budget, each node
-// its share.
+// Nodes behind firewalls, with ATOLL_LONG=1 fifty of them, have nothing but one relay with 10
+// Mbit/s. Heartbeats of all arrive at all, small calls are answered in time, and bulk gets what is
+// left of the budget, each node its share.
 func TestManyOverOneRelay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a dozen hosts take seconds")

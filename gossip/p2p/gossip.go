@@ -146,10 +146,10 @@ type taken struct{}
 
 // validate checks a message.
 //
-// A message that Check holds back counts as seen for seenFor: copies of it from others are dropped unchecked, and no IHAVE has it
-// asked for, even if there would be room for it by then. That is meant. A copy comes within a second, from each
-// neighbour, so to look at each would cost most where too much is said already. And nothing waits for it: the next heartbeat says more, and repair
-// brings the headers, and the equivocation proofs with them.
+// A message that Check holds back counts as seen for seenFor: copies of it from others are dropped unchecked, and no
+// IHAVE has it asked for, even if there would be room for it by then. That is meant. A copy comes within a second, from
+// each neighbour, so to look at each would cost most where too much is said already. And nothing waits for it: the next
+// heartbeat says more, and repair brings the headers, and the equivocation proofs with them.
 func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	id, err := wireID(from)
 	if err != nil {

@@ -98,8 +98,8 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 	})
 }
 
-// A guest that is refused a slot from another address keeps the one that it has, as the relay does: else an address would have as
-// many as it has guests.
+// A guest that is refused a slot from another address keeps the one that it has, as the relay does:
+// else an address would have as many as it has guests.
 func TestRefusedGuestKeepsItsPlace(t *testing.T) {
 	r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
 	ask := func(n int, from string) bool { return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast(from)) }
