@@ -95,8 +95,9 @@ func (p *pull) measure(q *peer, bytes int) {
 
 // ended notes how long a request took that might have taken so long, twice. A peer that
 // sends to several at once is slower than it says: with the same time at each try they
-// would break off and begin again for ever. Of requests that were under way together, with the time doubled late times, all
-// double it once: one that gives nothing would have the longest time of all after a few seconds.
+// would break off and begin again for ever. All requests that were under way together, with the
+// time doubled late times, double it once: else a peer that gives nothing would have the longest
+// time of all after a few seconds.
 func (q *pullPeer) ended(took, transfer int64, late int, err error) {
 	switch {
 	case err != nil && took >= 2*transfer:

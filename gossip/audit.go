@@ -15,8 +15,8 @@ type audit struct {
 	busy  bool
 	after Time // none before
 
-	// Of peers that have not contributed: not before, and the pause before that. Keys are
-	// free, so that they share one.
+	// strangersAfter and strangersPauseMs are the time of the next audit and the last pause of
+	// all peers together that have not contributed: keys are free.
 	strangersAfter   Time
 	strangersPauseMs int64
 }

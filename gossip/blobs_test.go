@@ -215,7 +215,7 @@ func TestBlobsComeInSpiteOfFaults(t *testing.T) {
 	for name, spoil := range map[string]func(w *world, f files){
 		"one lies":    func(w *world, _ files) { w.nodes[0].content.wrong = true },
 		"one is mute": func(w *world, _ files) { w.nodes[0].ignores = wire.GetPart },
-		"one rests":   func(w *world, _ files) { w.nodes[0].do(func() { w.nodes[0].core.Pause(w.now, true) }) },
+		"one pauses":  func(w *world, _ files) { w.nodes[0].do(func() { w.nodes[0].core.Pause(w.now, true) }) },
 		"one lost them": func(w *world, f files) {
 			w.nodes[0].content.lost = map[wire.Digest]bool{f.list[0].Digest: true, f.list[1].Digest: true}
 		},

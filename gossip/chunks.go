@@ -21,7 +21,7 @@ type transfer struct {
 	have     int64               // bytes stored, of total
 	total    int64
 	holds    map[holding]int      // how many chunks of its tip, from the first
-	recruits map[wire.PeerID]bool // peers asked to donate; false: in vain
+	recruits map[wire.PeerID]bool // peers asked for the snapshot; false: in vain
 	gave     map[wire.PeerID]bool // peers that gave a chunk
 	progress Time                 // when the last chunk came
 	renewal  renewal

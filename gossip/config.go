@@ -134,10 +134,10 @@ type Chain interface {
 	ChainDigest(f int, r uint32) (wire.Digest, bool)
 	StateDigest(f int, r uint32) (wire.Digest, bool)
 	// SetDigest is wire.SetDigest of the deltas held for the round (header and
-	// payload); equivocation proof must change it.
+	// payload); an equivocation proof must change it.
 	SetDigest(f int, r uint32) (wire.Digest, bool)
 	// Signed returns the headers held for the round, both of a pair that is
-	// equivocation proof, in any fixed order.
+	// an equivocation proof, in any fixed order.
 	Signed(f int, r uint32) []wire.SignedHeader
 	// SignedBy is Signed for one author.
 	SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader

@@ -12,7 +12,7 @@
 //	own                ask which of this node's deltas others know
 //	audit              find out whose state is wrong
 //	serve, uplink      answer the same requests from others, the most urgent first
-//	rest               leave out all that is heavy while the owner has the node paused
+//	pause              leave out all that is heavy while the owner has the node paused
 //
 // The core is sans-IO. What the network says goes in as values of type Input (Step),
 // time as Tick; the outer side says what it stored and what it wants by method calls.

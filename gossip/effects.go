@@ -36,7 +36,7 @@ type (
 		Addrs []string
 	}
 
-	// Discover looks for peers of the run where all runs meet. What is found comes as Hinted.
+	// Discover looks for peers of the run in the DHT of all runs. What is found comes as Hinted.
 	Discover struct{}
 
 	// Reserve asks a connected peer for a slot at which it relays to this node, and keeps

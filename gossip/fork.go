@@ -67,7 +67,7 @@ func (r *repair) judge(s *session) decision {
 		return r.byTokens(s.peer)
 	case !r.believed(s):
 		return decision{wait, "claims a base ahead of this node's, and neither the link nor most live peers confirm it"}
-	case at[before] > 0 && take > 0 && !r.followed(): // the peer would hold, as long as it has less
+	case at[before] > 0 && take > 0 && !r.followed(): // the peer would wait, as long as it has less
 		return decision{takeSnapshot, "most peers would not believe the base of this node"}
 	case take > 0 && give > 0:
 		return r.byTokens(s.peer)
@@ -164,7 +164,7 @@ func (r *repair) unheeded() bool {
 
 // followed reports whether others would believe that this node's base is ahead of
 // them, by the rule that it has for theirs; see believed. Where they would not, they
-// hold for ever, and it is this node that has to move.
+// wait for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
 	peers, yes := r.heeded(func(p *peer) bool {
 		for f := range p.heartbeat.Closed {

@@ -228,7 +228,7 @@ func newer(a, b *wire.Heartbeat) bool {
 
 // compare recomputes this node's digests at the rounds that the heartbeat of p
 // names. Not being able to counts as unequal. A peer that is joining, leaving or
-// paused says nothing about the run, and one that rests does not look.
+// paused says nothing about the run, and one that is paused does not look.
 func (b *heartbeats) compare(p *peer) {
 	if b.paused || !b.live(p) {
 		return

@@ -6,8 +6,8 @@ import (
 	"atoll/gossip/wire"
 )
 
-// hints are places where strangers say that peers of the run are: by multicast on the own
-// network, or where all runs meet. Anybody may say so. A hint is worth a few dials, and it is
+// hints are addresses where strangers say that peers of the run are: by multicast on the own
+// network, or in the DHT of all runs. Anybody may say so. A hint is worth a few dials, and it is
 // kept apart from the peer list, which holds what peers have signed. It also decides when
 // to look for more.
 type hints struct {
@@ -20,7 +20,7 @@ type hints struct {
 	lonely        bool  // had nobody as of the last tick
 }
 
-// hint is one of them.
+// hint is one such address hint.
 type hint struct {
 	peer  wire.PeerID
 	addrs []string

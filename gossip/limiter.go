@@ -51,8 +51,8 @@ type meter struct {
 // ErrHeldBack says that a message is not passed on. Nobody is to blame: it may be a late copy.
 var ErrHeldBack = errors.New("one message too many, or too old")
 
-// NewLimiter returns the limiter of a node, for Config.Limiter of its Core. Of cfg it reads what the
-// Core does.
+// NewLimiter returns the limiter of a node, for Config.Limiter of its Core. It reads the same cfg as
+// the Core.
 func NewLimiter(cfg Config) *Limiter {
 	return &Limiter{cfg: cfg.withDefaults(), most: strangersHeartbeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
 }

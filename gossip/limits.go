@@ -102,7 +102,7 @@ const (
 	// sends as many.
 	leastStrangersHeartbeats = 1
 	// headersOfRound is how many headers of an author may pass for each round: a second is
-	// equivocation proof, and no more are of use. As many rounds come at once as gossip brings.
+	// an equivocation proof, and no more are of use. As many rounds come at once as gossip brings.
 	headersOfRound = 2
 	// oldWindows is how many accept windows a header may be behind the rounds closed here, and
 	// still pass: others are behind this node.
@@ -133,8 +133,8 @@ const (
 	// maxHintTries is how often a hint is dialled before it is forgotten. One that is true
 	// is heard again.
 	maxHintTries = 3
-	// discoverFirstMs is how long a node that has nobody waits before it looks where all runs
-	// meet: first the addresses that it has may answer. The pause doubles up to discoverMaxMs.
+	// discoverFirstMs is how long a node that has nobody waits before it looks in the DHT of all
+	// runs: first the addresses that it has may answer. The pause doubles up to discoverMaxMs.
 	discoverFirstMs = 3_000
 	discoverMaxMs   = 300_000
 	// discoverFewMs and discoverManyMs are the pauses of one that has some peers, fewer or not fewer

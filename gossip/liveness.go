@@ -109,8 +109,8 @@ func (e *env) watch() {
 	t.usual = lowerMedian(periods)
 }
 
-// counts reports whether a peer is one more node of the run. Of one invite no more count than it is meant for, as no more
-// of their heartbeats pass (Limiter): keys of one that has leaked let nobody send heartbeats less often. came has how
+// counts reports whether a peer is one more node of the run. No more count by one invite than it is meant for, as no
+// more of their heartbeats pass (Limiter): keys of a leaked invite make nobody send heartbeats less often. came has how
 // many were met of each.
 func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
 	invite, uses := e.cfg.Members.Bound(p.id)

@@ -85,7 +85,7 @@ func TestRestAsksForNothingHeavy(t *testing.T) {
 	}
 }
 
-// A snapshot fetch that rests in any of its stages begins again where snapshot sources are chosen.
+// A snapshot fetch that is paused in any of its stages begins again where snapshot sources are chosen.
 func TestRestInAFetch(t *testing.T) {
 	w := ran(t, 71, 3, options{tipBytes: 2 << 20, rate: 2000})
 	n := w.join(w.nodes[0].id)
@@ -95,13 +95,13 @@ func TestRestInAFetch(t *testing.T) {
 		received := n.received
 		w.runUntil(w.now + 3000)
 		if n.joined() {
-			t.Fatalf("rest %d: has its snapshot already", i)
+			t.Fatalf("pause %d: has its snapshot already", i)
 		}
 		if n.received != received {
-			t.Errorf("rest %d: %d payload bytes come", i, n.received-received)
+			t.Errorf("pause %d: %d payload bytes come", i, n.received-received)
 		}
 		if text, _ := n.core.JoinPhase(); !n.core.Paused() || text == "" {
-			t.Errorf("rest %d: rests %v, %q", i, n.core.Paused(), text)
+			t.Errorf("pause %d: paused %v, %q", i, n.core.Paused(), text)
 		}
 		n.do(func() { n.core.Pause(w.now, false) })
 	}
@@ -153,7 +153,7 @@ func TestRestInARun(t *testing.T) {
 	})
 	w.after(6000, func() {
 		if n.received != received {
-			t.Errorf("%d payload bytes came while it rested", n.received-received)
+			t.Errorf("%d payload bytes came while it was paused", n.received-received)
 		}
 		if at, behind := w.nodes[0].chain.closed[0], n.chain.closed[0]; at < behind+8 {
 			t.Errorf("the others closed round %d, the paused one %d: they wait", at, behind)

@@ -22,8 +22,8 @@ type repair struct {
 	snapshot   *snapshot
 	sessions   []*session // at most maxRepairs, in order of beginning
 
-	// Of peers that show another chain, what this node weighs its own against once it
-	// has closed as much; see outdone.
+	// weighed is what this node compares its own tokens with, of peers that show another
+	// chain, once it has closed as much; see behindInTokens.
 	weighed map[wire.PeerID]*wire.Heartbeat
 }
 
@@ -215,7 +215,7 @@ func (r *repair) verify(s *session, headers []wire.SignedHeader) error {
 }
 
 // resolve asks the peer for the certificates that headers name and that are not known here, each once,
-// and then takes the headers. Where the peer has none either, as in equivocation proof against one that made it
+// and then takes the headers. Where the peer has none either, as in an equivocation proof against one that made it
 // up, nobody is to blame: such a delta is not taken.
 func (r *repair) resolve(s *session, headers []wire.SignedHeader, asked []wire.Digest) {
 	q := r.certificates.lacking(headers, asked)

@@ -16,7 +16,7 @@ type serve struct {
 	peerList   *peerList
 	blobs      *blobs
 	heartbeats *heartbeats
-	joining    func() bool // this node holds nothing yet that it may donate
+	joining    func() bool // this node holds nothing yet that others may take
 	chunkQueue chunkQueue
 	manifests  manifests
 	parked     []parked
@@ -25,7 +25,7 @@ type serve struct {
 	backlog    backlog
 }
 
-// servePeer is what serve, with donate and manifests, knows of a peer.
+// servePeer is what serve, with chunkQueue and manifests, knows of a peer.
 type servePeer struct {
 	parked       int   // its requests that wait
 	bytes        int   // under way to it

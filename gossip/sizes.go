@@ -5,7 +5,7 @@ package gossip
 func (c *Core) Sizes(each func(what string, count, most int)) {
 	each("peers", len(c.peers.list), maxPeers)
 	each("headers met", len(c.headers.seen.ring), maxSeen)
-	each("equivocation proof", len(c.equivocation.ring), maxEquivocation)
+	each("equivocation proofs", len(c.equivocation.ring), maxEquivocation)
 	each("payloads wanted", len(c.pull.wants), maxWants)
 	each("payloads wanted of strangers", c.pull.strangers, maxStrangersWants)
 	each("authors that owe payloads", len(c.pull.failed), maxWants)

@@ -8,7 +8,7 @@ import (
 	"atoll/gossip/wire"
 )
 
-// snapshot sources is a world of n nodes at rest that have trained. Each has a link of so
+// sources is a world of n nodes at rest that have trained. Each has a link of so
 // many bytes per ms and tips of so many chunks per fragment.
 func sources(t *testing.T, seed uint64, n, chunks int, rate float64) *world {
 	return ran(t, seed, n, options{tipBytes: chunks * wire.ChunkSize, link: rate})

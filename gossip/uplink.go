@@ -92,7 +92,7 @@ func (s *serve) relayed(v *sighting) bool {
 }
 
 // next answers the parked requests for payloads that are held, as far as there is room.
-// Of those that are as urgent, the one whose header came first goes first: its round is
+// Among those that are as urgent, the one whose header came first goes first: its round is
 // the next to close. A peer that nothing leaves to gets its own in any case: what another
 // reads slowly, and a rate that was measured by that, must not hold it up.
 func (s *serve) next() {

@@ -113,7 +113,7 @@ func (v Peers) Learners(now Time) []wire.PeerID {
 func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 
 // Version is another number whenever the peers that Heartbeats shows, what they say that they
-// are doing, or who of them rests, have changed.
+// are doing, or who of them is idle, have changed.
 func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
 
 // Idle reports whether no round is to wait for a peer: its owner has it paused, or

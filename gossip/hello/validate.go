@@ -16,7 +16,7 @@ var ErrInvalid = errors.New("invalid capability record")
 
 // Validate checks every field's bounds, whatever protocol the record is of:
 // strings short and printable, rates finite and not negative, addresses
-// multiaddrs. Of a record of this Protocol it also checks the words. Its error
+// multiaddrs. It also checks the words of a record of this Protocol. Its error
 // is ErrInvalid and names the field.
 func (r Record) Validate() error {
 	checks := []error{r.checkStrings(), r.checkNumbers(), r.checkDevices(), r.checkAddrs(), r.checkWords()}

@@ -320,8 +320,8 @@ func TestSetOwners(t *testing.T) {
 	}
 }
 
-// Of several invites the one for most bounds what a node may say, and none where one is without a bound.
-func TestPlace(t *testing.T) {
+// The invite for most nodes bounds what a node may say, and none does where one is without a bound.
+func TestBound(t *testing.T) {
 	by := func(invite byte, v Invite) Certificate {
 		return Issue(owner, run, v, key(invite)).AdmitOther(run, id(first))
 	}

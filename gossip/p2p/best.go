@@ -51,8 +51,8 @@ func worth(text string) int {
 	return 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6)) + transportRank(a)
 }
 
-// transportRank is lower for a transport that carries more. Those of the web come last. Of them
-// WebSocket gets through where plain TCP does, and in more places.
+// transportRank is lower for a transport that carries more. Those of the web come last, and
+// among them WebSocket gets through where plain TCP does, and in more places.
 func transportRank(a ma.Multiaddr) int {
 	switch {
 	case has(a, ma.P_WS):

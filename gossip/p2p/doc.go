@@ -29,7 +29,7 @@
 // # Finding peers
 //
 // On one network nodes of a run hear each other by multicast (mdns.go). Nodes that others reach
-// keep a DHT for all runs (meeting.go, messenger.go, records.go). What either says is handed
+// keep a DHT for all runs (discovery.go, messenger.go, records.go). What either says is handed
 // up as a Hint, and whom to dial is decided above. A Trial host finds out how others reach
 // this machine, for a person who has not joined yet (outside.go, clock.go).
 //

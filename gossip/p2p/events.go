@@ -73,7 +73,7 @@ type (
 	}
 
 	// Hint: somebody, who may lie, says that a peer of the run can be dialled at these
-	// addresses, with /p2p/: on the same network or where all runs meet.
+	// addresses, with /p2p/: on the same network or in the DHT of all runs.
 	Hint struct {
 		ID    wire.PeerID
 		Addrs []string

@@ -45,7 +45,7 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 // disconnected is libp2p's notice of a connection's end. It must not block.
 func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	if h.cfg.Profile == WAN && !viaRelay(c) && h.peers.passedOn(c) {
-		// Of a peer behind a router this may be the only place where it can be met again, while
+		// This may be the only address where a peer behind a router can be reached again, while
 		// the routers remember: both sides dial, and each opens the way for the other.
 		h.host.Peerstore().AddAddr(c.RemotePeer(), c.RemoteMultiaddr(), peerstore.RecentlyConnectedAddrTTL)
 	}

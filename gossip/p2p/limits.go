@@ -78,8 +78,8 @@ const (
 	// regainTries is how often its streams are mended before the connection is given up. That
 	// takes ten seconds: the connection may be the only one that can be had.
 	regainTries = 8
-	// refreshTime is what gossip gets to flow again before a request to connect anew is taken at
-	// its word: all that mending its streams takes, or a peer that starts on a busy machine.
+	// refreshTime is what gossip gets to flow again before a request to connect anew is
+	// believed: all that mending its streams takes, or a peer that starts on a busy machine.
 	refreshTime = regainTries * regainPause * 3 / 2
 	// refreshPause is the time for which a second request to connect anew is meant so: the
 	// streams of gossip began anew already, and nothing came of it.
@@ -151,7 +151,7 @@ const (
 	maxIdentify = 8 << 10
 )
 
-// Limits on hints, and on the DHT in which all runs meet.
+// Limits on hints, and on the DHT of all runs.
 const (
 	// maxHintAddrs bounds the addresses of one hint: a few interfaces with two transports.
 	maxHintAddrs = 8
@@ -173,7 +173,7 @@ const (
 	announceFirst = 10 * time.Second
 	recordsFor    = 50 * time.Minute
 	// maxRuns, maxMembers and maxMemberAddrs bound what a node keeps of who is where: 4 MiB
-	// at most. Of a run a newcomer needs a few members, of which some may be gone.
+	// at most. A newcomer needs a few members of a run, of which some may be gone.
 	maxRuns        = 512
 	maxMembers     = 16
 	maxMemberAddrs = 4

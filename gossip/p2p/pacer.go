@@ -42,8 +42,8 @@ type pacer struct {
 	room     chan struct{} // closed and replaced when bytes leave flight
 	measured average
 
-	// Of uplink: the most that it was seen to carry while this peer was sent bulk,
-	// in bytes/s, and what trains to the peer have shown since the last sample.
+	// reached is the most that the uplink was seen to carry while this peer was sent bulk,
+	// in bytes/s; sample is what trains to the peer have shown since the last one.
 	reached float64
 	sample  sample
 }

@@ -40,7 +40,7 @@ func (s *surplus) over(p peer.ID, now time.Time) bool {
 }
 
 // inspect looks at what a peer sends before gossip handles it, in gossip's loop. It reports what messages the
-// peer says it has. Of a peer that brings many messages which go no further it takes them out, so that neighbours hear
+// peer says it has. If a peer brings many messages that go no further, it takes them out, so that neighbours hear
 // nothing of them.
 func (h *Host) inspect(p peer.ID, rpc *pubsub.RPC) error {
 	from, err := wireID(p)
