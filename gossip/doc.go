@@ -1,18 +1,18 @@
 // Package gossip is the core of spreading. Its machines share a table of peers, and each
 // keeps its own state of a peer in its own file:
 //
-//	peerlist           who is there, and whom to dial
-//	hints              dial where strangers say that peers are, and look for more
-//	heartbeats, watchdog what peers say they hold, and whether they still speak
-//	pull               fetch the payloads that headers announce
-//	relays             decide who gives them on where the author's uplink is thin
-//	repair             reconcile the sets of two nodes that differ, or choose whose snapshot wins
-//	snapshot           take a snapshot
-//	history            fetch the headers behind a snapshot
-//	own                ask which of this node's deltas others know
-//	audit              find out whose state is wrong
-//	serve, uplink      answer the same requests from others, the most urgent first
-//	pause              leave out all that is heavy while the owner has the node paused
+//	peerlist              who is there, and whom to dial
+//	hints                 dial where strangers say that peers are, and look for more
+//	heartbeats, watchdog  what peers say they hold, and whether they still speak
+//	pull                  fetch the payloads that headers announce
+//	relays                decide who gives them on where the author's uplink is thin
+//	repair                reconcile the sets of two nodes that differ, or choose whose snapshot wins
+//	snapshot              take a snapshot
+//	history               fetch the headers behind a snapshot
+//	own                   ask which of this node's deltas others know
+//	audit                 find out whose state is wrong
+//	serve, uplink         answer the same requests from others, the most urgent first
+//	pause                 leave out all that is heavy while the owner has the node paused
 //
 // The core is sans-IO. What the network says goes in as values of type Input (Step),
 // time as Tick; the outer side says what it stored and what it wants by method calls.
