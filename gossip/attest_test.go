@@ -105,7 +105,7 @@ func TestNoMajority(t *testing.T) {
 }
 
 // A source whose snapshot could not be put in place comes after all others.
-func TestRefusedTips(t *testing.T) {
+func TestRefusedSnapshot(t *testing.T) {
 	w := ran(t, 75, 3, options{tipBytes: 1000})
 	n := w.join(w.nodes[0].id)
 	n.refuses = func(s Snapshot) bool { return s.Source == w.nodes[0].id }

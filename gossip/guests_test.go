@@ -44,7 +44,7 @@ func TestGuestsAreStrangers(t *testing.T) {
 }
 
 // Most members have left the chain of the node: then it takes the snapshot of anybody that is no guest.
-func specGuestTips(t *testing.T, _ *spectest.Spec) {
+func specGuestSnapshot(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a := specAlone(2, 3, 4)
 		if guest {

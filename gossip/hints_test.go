@@ -94,7 +94,7 @@ func TestHintsOfNoNeed(t *testing.T) {
 
 // Where addresses change, a node that has nobody looks for peers soon and then ever more
 // rarely, one with some now and then. On one network nobody looks.
-func TestSeek(t *testing.T) {
+func TestDiscover(t *testing.T) {
 	seeks := func(a *alone, ms int64) (n int) {
 		effects, _ := a.ticks(ms)
 		return len(find[Discover](effects))

@@ -28,7 +28,7 @@ func (w *world) join(trusted ...wire.PeerID) *node {
 	return n
 }
 
-func TestJoinTakesTipsFromManyPeers(t *testing.T) {
+func TestJoinTakesSnapshotFromManyPeers(t *testing.T) {
 	w := ran(t, 20, 4, options{tipBytes: 2 << 20})
 	n := w.join()
 	n.core.Effects()

@@ -36,7 +36,7 @@ func slotsReleased(effects []Effect) (ids []byte) {
 }
 
 // A node that others do not reach has two slots, at peers that relay.
-func TestReserveTwoPlaces(t *testing.T) {
+func TestReserveTwoSlots(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
 	got := slotsAsked(a.step(Reached{}))
@@ -97,7 +97,7 @@ func TestReserveRefused(t *testing.T) {
 }
 
 // With a slot missing, a relay that is only known is dialled, even with neighbours enough.
-func TestReserveSeeksRelays(t *testing.T) {
+func TestReserveDialsRelays(t *testing.T) {
 	a := newAlone()
 	for id := range byte(defaultTargetPeers) {
 		a.connect(id + 100)

@@ -135,7 +135,7 @@ func TestGuestsHeartbeatsShare(t *testing.T) {
 }
 
 // An author with a slot says what it has to say, whatever others of its invite say. Those without one have what is left.
-func specPlaces(t *testing.T, _ *spectest.Spec) {
+func specSlots(t *testing.T, _ *spectest.Spec) {
 	for kind := range kinds {
 		l := limited(1)
 		v := inviting(l)
@@ -161,7 +161,7 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 }
 
 // Slots are for whose deltas were folded first, not for who speaks first or whose name others write.
-func TestPlacesFollowFolds(t *testing.T) {
+func TestSlotsFollowFolds(t *testing.T) {
 	l := limited(1)
 	v := inviting(l)
 	first, later := keyOf(1), keyOf(2)
@@ -177,7 +177,7 @@ func TestPlacesFollowFolds(t *testing.T) {
 
 // Whoever has an invite can admit by it a member that came by another. When its share and its slots
 // are used up, that member is heard as before: whether its delta was folded before or after.
-func TestForeignInviteSilencesNobody(t *testing.T) {
+func TestForeignInviteMutesNobody(t *testing.T) {
 	for _, folded := range []string{"before", "after"} {
 		l := limited(1)
 		v := inviting(l)

@@ -375,7 +375,7 @@ func (s *snapshot) search() string {
 	return "looks for a snapshot source"
 }
 
-// onlyGuests reports whether peers are here, and all that could give a snapshot are guests.
+// onlyGuests reports whether peers are here, and only guests among those that could give a snapshot.
 func (s *snapshot) onlyGuests() bool {
 	guests := false
 	for _, p := range s.peers.list {

@@ -366,7 +366,7 @@ func (p *peer) heartbeatsAt(closed uint32, folded uint64, chain byte) {
 	p.heartbeat = &heartbeat
 }
 
-func TestForkOutdone(t *testing.T) {
+func TestForkBehindInTokens(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		here   string

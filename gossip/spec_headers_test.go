@@ -9,7 +9,7 @@ import (
 
 func TestSpecHeaders(t *testing.T) {
 	spectest.Run(t, "G", map[string]spectest.Clause{
-		"G-1": spectest.All(specTwoHeaders, specEquivocationInRepair), "G-1.2": specRevocations, "G-1.3": spectest.All(specGuestsProveNothing, specUnknownProveNothing), "G-2": specEquivocationPublished, "G-3": specUnfit, "G-4": specPassing, "G-4.2": specPassing, "G-4.3": spectest.All(specInvitesShare, specGuestsHeadersShare), "G-4.4": specPlaces, "G-4.5": specForgeriesTakeNothing, "G-4.6": specUnknownOfAPeer, "G-4.7": specStrangersUplink, "G-4.8": specStrangersUplink, "G-5": specTooLate, "G-6": specEquivocationPasses, "G-6.2": specRevocationPasses, "G-6.3": specEquivocationPasses,
+		"G-1": spectest.All(specTwoHeaders, specEquivocationInRepair), "G-1.2": specRevocations, "G-1.3": spectest.All(specGuestsProveNothing, specUnknownProveNothing), "G-2": specEquivocationPublished, "G-3": specUnfit, "G-4": specPassing, "G-4.2": specPassing, "G-4.3": spectest.All(specInvitesShare, specGuestsHeadersShare), "G-4.4": specSlots, "G-4.5": specForgeriesTakeNothing, "G-4.6": specUnknownOfAPeer, "G-4.7": specStrangersUplink, "G-4.8": specStrangersUplink, "G-5": specTooLate, "G-6": specEquivocationPasses, "G-6.2": specRevocationPasses, "G-6.3": specEquivocationPasses,
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-func TestSpecTips(t *testing.T) {
+func TestSpecSnapshot(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
 		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestSources, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
@@ -42,7 +42,7 @@ func (a *alone) begins(t testing.TB) question {
 	return q[0]
 }
 
-func TestTipsSource(t *testing.T) {
+func TestSnapshotSource(t *testing.T) {
 	s := spectest.Load(t)
 	numbers(t, s, "snapshot", map[string]int64{"gather": gatherHeartbeats, "disputes": maxDisputes, "newer": renewRounds})
 	for name, prepare := range map[string]func(a *alone, ids []wire.PeerID) wire.PeerID{
@@ -80,7 +80,7 @@ func TestTipsSource(t *testing.T) {
 	}
 }
 
-func TestTipsGathers(t *testing.T) {
+func TestSnapshotGathers(t *testing.T) {
 	s := spectest.Load(t)
 	periods, witnesses := Time(s.Number(t, "snapshot", "gather")), int(minAttesters)
 	a, _ := joins(1)

@@ -152,7 +152,7 @@ func (w *world) fault(at, lasts Time) {
 	})
 }
 
-func TestNodeFarBehindTakesTips(t *testing.T) {
+func TestNodeFarBehindTakesSnapshot(t *testing.T) {
 	w := newWorld(t, 6, 5, options{tipBytes: 600_000})
 	w.nodes[4].state = wire.Observing // it has nothing of its own to lose
 	w.after(500, func() { w.kill(4) })

@@ -79,7 +79,7 @@ func TestCommonWith(t *testing.T) {
 
 // A snapshot of another chain has only that in common with the chain before which both
 // had.
-func TestCommonAfterTips(t *testing.T) {
+func TestCommonAfterSnapshot(t *testing.T) {
 	a := specAlone(1, 2)
 	for id, closed := range map[byte]uint32{1: 900, 2: 400} {
 		a.core.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed, closed}

@@ -8,7 +8,7 @@ import (
 
 // Beside a connection of the swarm there may be another one for a question, over each
 // transport.
-func TestAsideOfTheSwarm(t *testing.T) {
+func TestBesideTheSwarm(t *testing.T) {
 	for _, listen := range []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/ws", "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		c := newPerson(2).config()
 		c.Listen = []string{listen}

@@ -75,7 +75,7 @@ func TestMeetAtRelayOfOtherRuns(t *testing.T) {
 }
 
 // Who is behind a firewall answers nobody, and nobody is found where nobody was announced.
-func TestMeetNobody(t *testing.T) {
+func TestDiscoverNobody(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		b, c := w.inRun(1, testRun, false), w.inRun(2, testRun, false)
 		other := w.inRun(3, wire.RunID{9}, true)

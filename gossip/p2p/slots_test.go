@@ -100,7 +100,7 @@ func TestPlacesOfGuestsEnd(t *testing.T) {
 
 // A guest that is refused a slot from another address keeps the one that it has, as the relay does:
 // else an address would have as many as it has guests.
-func TestRefusedGuestKeepsItsPlace(t *testing.T) {
+func TestRefusedGuestKeepsItsSlot(t *testing.T) {
 	r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
 	ask := func(n int, from string) bool { return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast(from)) }
 	const near, other = "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"
@@ -120,7 +120,7 @@ func TestRefusedGuestKeepsItsPlace(t *testing.T) {
 }
 
 // Who has not passed the handshake has no slot, whatever it is. A request that comes early waits for the handshake.
-func TestNoPlaceBeforeTheHandshake(t *testing.T) {
+func TestNoSlotBeforeTheHandshake(t *testing.T) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		over := make(chan struct{})
 		a, early, b := w.abroad(1, false), silent(w.host, 9, over), w.abroad(3, true)

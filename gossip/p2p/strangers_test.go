@@ -346,7 +346,7 @@ func TestRoomForAHerd(t *testing.T) {
 }
 
 // Askers of the DHT never shake hands, and take no slot of joiners. Streams of other protocols do.
-func TestAskersTakeNoPlace(t *testing.T) {
+func TestAskersTakeNoSlot(t *testing.T) {
 	r := newRoom(t)
 	for id, want := range map[protocol.ID]int{dhtProtocol: 0, rpcProtocol: 1} {
 		for _, s := range r.opens(at(1, 1), 1) {
