@@ -17,7 +17,7 @@ const (
 	rowBlock    = 336
 
 	// packedLayers is how many layers of depthBlock rows, of a block of full width, threads pack before they
-	// multiply: they wait for one another after each packing. Of a narrow block as many fit as have that size.
+	// multiply: they wait for one another after each packing. As many layers of a narrow block fit as have that size.
 	packedLayers = 3
 )
 

@@ -22,7 +22,7 @@ type HuffCode = [2]uint32
 // in the low byte, and the symbol, in the high byte.
 type HuffTable = [1 << HuffBits]uint16
 
-// HuffState is how far eight streams were read, backwards. Of each, in the first half, it has the bits
+// HuffState is how far eight streams were read, backwards. In the first half it has the bits of each
 // that come next, at the top of a word, behind them a one and then zeros: as many as bits were used
 // of the 8 bytes of the source from a place on; and in the second half these places.
 type HuffState = [16]uint64

@@ -36,7 +36,7 @@ type kernel struct {
 	adamw       func(p, g, m, v []float32, coef *[7]float32)
 	adamwBF16   func(p, g []float32, m, v []uint16, coef *[7]float32)
 
-	// Of these the operands are full blocks; see wide.go.
+	// The operands of these are full blocks; see wide.go.
 	squares     func(sum *[lanes]float64, x []float32)
 	distances   func(sum *[lanes]float64, alpha float64, x []float32, y []float64)
 	axpyWide    func(alpha float64, x []float32, sum []float64)
@@ -50,7 +50,7 @@ type kernel struct {
 	pack4   func(codes *Codes4, x *Block, inv float32)
 	unpack4 func(x *Block, codes *Codes4, scale float32) (zero bool)
 
-	// Of these the operands are whole blocks, one or more; see quant.go.
+	// The operands of these are whole blocks, one or more; see quant.go.
 	anyZero4     func(codes []byte) (zero bool)
 	squareCodes4 func(sum *[lanes]float64, codes []byte, scales []float32) (zero bool)
 	addCodes4    func(sum []float64, alpha float64, codes []byte, scales []float32) (zero bool)

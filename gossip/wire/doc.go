@@ -5,13 +5,13 @@
 // It is pure: no I/O of its own (the frame helpers read and write what they
 // are given), no clock, no randomness. Every decoder checks version, length
 // and counts before it allocates. It accepts exactly one encoding of each
-// value, so equal values have equal bytes and equal hashes. Heartbeats are the exception: nobody
-// hashes them, and a later version may add keys to them.
+// value, so equal values have equal bytes and equal hashes. Heartbeats are the
+// exception: nobody hashes them, and a later version may add keys to them.
 //
 // A gossip message is a version byte, a kind byte and a body:
 //
-//	header    signed header (187 bytes, fixed) and, if it fits, the payload
-//	heartbeat      CBOR map and a 64-byte signature over those very bytes
+//	header              signed header (187 bytes, fixed) and, if it fits, the payload
+//	heartbeat           CBOR map and a 64-byte signature over those very bytes
 //	equivocation proof  two signed headers, the smaller first
 //
 // A request is a version byte, a kind byte and the kind's CBOR fields; an

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Equivocation proof proves that a peer signed two deltas for one round of one fragment.
+// Equivocation is a proof that a peer signed two deltas for one round of one fragment.
 type Equivocation struct{ A, B SignedHeader }
 
 // Check verifies the proof: one author, fragment and round, two different

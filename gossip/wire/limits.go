@@ -86,8 +86,8 @@ const (
 	// MaxChunks bounds the chunks of one tip: 1 GiB, global parameters and momentum of the
 	// 128 Mi values of the largest payload.
 	MaxChunks = 4096
-	// MaxManifest bounds a signed manifest: some 123,000 chunks, 30 GiB of tips, which is global parameters
-	// and momentum of four billion values. A run's own bound is ManifestSize.
+	// MaxManifest bounds a signed manifest: some 123,000 chunks, 30 GiB of tips, which are global
+	// parameters and momentum of four billion values. A run's own bound is ManifestSize.
 	MaxManifest = 4 << 20
 	// PartSize is the size of each part of a blob but the last, as that of a chunk.
 	PartSize = ChunkSize

@@ -17,7 +17,7 @@ const (
 // messageHead is the length of version and kind.
 const messageHead = 2
 
-// Message is an opened gossip message: one of Header, Heartbeat and Equivocation proof is
+// Message is an opened gossip message: one of Header, Heartbeat and Equivocation is
 // set. Inline is the payload of Header if it came along, else nil. Size is how many bytes it came in.
 type Message struct {
 	Size         int

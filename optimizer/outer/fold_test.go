@@ -54,7 +54,7 @@ func TestEmptyRoundSharesTheGlobal(t *testing.T) {
 	}
 }
 
-// A payload is progress: alone, with eta 1 and no momentum, a learner's global parameters becomes its parameters.
+// A payload is progress: alone, with eta 1 and no momentum, a learner's local parameters become the global ones.
 func TestProgressIsAdded(t *testing.T) {
 	p, f := toyParams(), toyFragment()
 	start, u := vector(1, f.Len), vector(2, f.Len)

@@ -34,8 +34,8 @@ const (
 	// that was scored longest ago goes first.
 	MaxReputations = 1024
 
-	// MinReferences is how many deltas of members a round must have before they are compared with each other. Of three the
-	// better of its two cosines counts for each: the two that are honest have each other.
+	// MinReferences is how many deltas of members a round must have before they are compared with each other. In a round of
+	// three the better of its two cosines counts for each: the two that are honest have each other.
 	MinReferences = 3
 	// leastReferences is how many of them must be references.
 	leastReferences = 2
@@ -50,7 +50,7 @@ const (
 	// of a delta that passes so, a third has to be honest at least, and most of its harm is gone.
 	compareLen = tensor.BlockLen
 	// chance is how many standard deviations of the cosine of random directions, 1/sqrt(values), the
-	// median must have for a round to score anybody. Of a large fragment that is 0.03. Measured: 0.05 to 0.5
+	// median must have for a round to score anybody. That is 0.03 in a large fragment. Measured: 0.05 to 0.5
 	// where learning goes on (tiny, real text, four learners), and 0 where all is noise.
 	chance = 4
 	// reputationShare is a round's share in a reputation: 1/reputationShare. Three rounds halve what was before.
@@ -208,8 +208,8 @@ func (a *comparison) lifted(i int, score float64) float64 {
 }
 
 // chooseReferences draws the reference set from the deltas with a weight, by BLAKE3(round, all their authors, author). No
-// delta that its author makes changes it; only to stay away does. Of a crowd that came by one invite as
-// many keep a weight as it is meant for: keys are free to those who have an invite.
+// delta that its author makes changes it; only to stay away does. As many of a crowd that came by one
+// invite keep a weight as it is meant for: keys are free to those who have an invite.
 func (a *comparison) chooseReferences() {
 	seed := binary.LittleEndian.AppendUint32(nil, a.round)
 	var order []int

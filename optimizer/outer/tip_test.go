@@ -193,7 +193,7 @@ func TestSoundFindsAnyFlippedBit(t *testing.T) {
 			t.Fatalf("nothing is found at place %d", at)
 		}
 		if ofGlobal := at < 2; tip.GlobalSound() == ofGlobal {
-			t.Fatalf("place %d: the global parameters is sound: %v", at, tip.GlobalSound())
+			t.Fatalf("place %d: the global parameters are sound: %v", at, tip.GlobalSound())
 		}
 	})
 }

@@ -255,7 +255,7 @@ func linkRig(t *testing.T, others int) *rig {
 	return g
 }
 
-// Of what comes late for another reason than the links' nothing is learned of them.
+// What comes late for another reason than the links says nothing of them.
 func TestGraceKnowsWhatIsLate(t *testing.T) {
 	const late = 5000
 	for name, come := range map[string]func(g *rig){
@@ -465,7 +465,7 @@ func TestParksOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Of a round gossip brings so many headers of authors of whom nothing came yet. Deltas of
+// Gossip brings so many headers of a round by authors of whom nothing came yet. Deltas of
 // others, what repair brings, and an own delta still find room.
 func TestHeadersOfStrangersAreBounded(t *testing.T) {
 	g := newRig(t, roundsParams(1))

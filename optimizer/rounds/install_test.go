@@ -454,9 +454,8 @@ func TestDiscardedMayComeBack(t *testing.T) {
 	}
 }
 
-// Of an own delta in flight that is older than the history of another chain nobody
-// here can say whether it was folded there: it is given up rather than published
-// once more.
+// Nobody here can say whether an own delta in flight that is older than the history of
+// another chain was folded there: it is dropped rather than published once more.
 func TestInstallDropsWhatMayBeFolded(t *testing.T) {
 	for _, handed := range []bool{true, false} {
 		installOverOneInFlight(t, handed)

@@ -129,8 +129,8 @@ func (o *ownDelta) move(a *outer.Adopt, in, whole bool) {
 
 // lose records what becomes of an own delta that is older than the history which
 // came with a tip of another chain. One that was folded where others showed the
-// same is folded there, too. Of one in flight nobody here can say: published once
-// more it might count twice, so it is dropped.
+// same is folded there, too. Nobody here can say that of one in flight: published
+// once more it might count twice, so it is dropped.
 func (o *ownDelta) lose(a *outer.Adopt, common bool) {
 	switch {
 	case o.folded && !common:

@@ -53,8 +53,8 @@ func (v View) Bases() []uint32 {
 	})
 }
 
-// Set are the deltas of a round that a fold of it takes. Of a round below the
-// kept bases nothing but the ids folded is known; see Link.
+// Set are the deltas of a round that a fold of it takes. Below the kept bases
+// nothing but the ids folded is known of a round; see Link.
 func (v View) Set(rnd uint32) []outer.Delta { return v.f.deltas.rounds[rnd].set() }
 
 // Version is another number after each change of what Set returns for a round,

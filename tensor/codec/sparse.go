@@ -13,7 +13,7 @@ const (
 	// piece has a whole number of blocks.
 	sparseLen = tensor.TopBlockLen
 
-	// Of so many values one travels, rounded up.
+	// One of so many values travels, rounded up.
 	sparseOf  = 64
 	sparse8Of = 8
 

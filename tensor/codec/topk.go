@@ -96,8 +96,8 @@ func (s *selection) withZeros(block *tensor.TopBlock, n, k int) []uint64 {
 	return keys
 }
 
-// byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Of normal
-// values half as many again reach it, if k is at most half of the lanes.
+// byLanes finds the magnitude among the largest of each lane, as its bits: the one that k of these reach. Half as
+// many again of normal values reach it, if k is at most half of the lanes.
 func (s *selection) byLanes(block *tensor.TopBlock, k int) (least uint32, fit bool) {
 	tensor.LaneTops(&s.tops, block)
 	rest := s.rest[:len(s.tops)]

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Of tiles in bfloat16.
+// Sizes of tiles in bfloat16.
 const (
 	tileRows  = 16   // rows of a tile, and of a tile of sums its columns
 	tileBytes = 1024 // of a tile: 16 rows of 64 bytes

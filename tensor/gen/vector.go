@@ -110,7 +110,7 @@ func (s isa) emitMax() {
 	for _, v := range largest {
 		s.VMOVUPS(lowest, v)
 	}
-	// Of two operands VMAXPS returns the first one written here if they do not
+	// VMAXPS returns the first operand written here if the two do not
 	// compare: a NaN is passed over.
 	higher := func(x, y, sum reg.Register) { s.VMAXPS(y, x, sum) }
 	s.each("", n, at, func(part int, mask reg.Register) {

@@ -108,8 +108,8 @@ func (s wide) loadWide(base reg.GPVirtual, i int) reg.VecVirtual {
 }
 
 // saveNarrow writes the values of v as float32, those that do not fit as the nearest that does.
-// Of two operands VMINPD and VMAXPD return the first one written here if they do not compare: a
-// NaN stays one.
+// VMINPD and VMAXPD return the first operand written here if the two do not compare: a NaN
+// stays one.
 func (s wide) saveNarrow(v reg.VecVirtual, base reg.GPVirtual, i int) {
 	bound := s.vec()
 	s.VMOVUPD(s.largest, bound)

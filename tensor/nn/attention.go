@@ -42,8 +42,8 @@ type head struct {
 }
 
 // Attention computes softmax(q k^T / sqrt(HeadDim)) v for each head, position t
-// attending to positions up to t. Of the softmax only the logarithm of each
-// row's sum is kept; the backward pass computes the rest again (Dao et al.,
+// attending to positions up to t. Only the logarithm of each row's sum is
+// kept of the softmax; the backward pass computes the rest again (Dao et al.,
 // arXiv 2205.14135).
 //
 //	out     [Batch, Context, Heads*HeadDim]

@@ -18,7 +18,7 @@ type BPE struct {
 // pair is two neighbours.
 type pair struct{ left, right int32 }
 
-// merge is what becomes of a pair. Of several, the one of the least rank goes first.
+// merge is what becomes of a pair. The one of the least rank goes first.
 type merge struct{ rank, id int32 }
 
 // Size is one more than the highest id.

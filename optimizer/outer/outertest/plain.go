@@ -7,7 +7,7 @@ import (
 )
 
 // Plain are parameters of so many fragments, a budget in tokens and a creation time in Unix milliseconds, that nobody chooses:
-// one learner's global parameters is its own parameters, all weights are what deltas claim, and a round needs nobody else.
+// one learner's global parameters are its own, all weights are what deltas claim, and a round needs nobody else.
 func Plain(fragments int, budget uint64, createdMs int64) outer.Params {
 	p := outer.Spec{
 		Fragments: fragments, Codec: codec.Int4, Learners: 1, StepTokens: 1 << 10, Budget: budget, CreatedMs: createdMs, OwnText: true,

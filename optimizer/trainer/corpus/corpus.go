@@ -28,7 +28,7 @@ type Corpus struct {
 }
 
 // Open reads the corpus that path names: a file, a folder, Prose or GoCode. A
-// file is read as it is; of a .jsonl file the "text" field of each line. Of a
+// file is read as it is; of a .jsonl file the "text" field of each line. In a
 // folder it reads every text file in the order of paths, without hidden and
 // binary files and without symbolic links. A file or folder called "goroot" is
 // opened as "./goroot".

@@ -18,7 +18,7 @@ func TestWittenBellByHand(t *testing.T) {
 	}
 }
 
-// Of one window it is the same, less the byte that is context only; of nothing it is no number.
+// The code of one window is the same, less the byte that is context only; that of nothing is no number.
 func TestWittenBellOfWindows(t *testing.T) {
 	single := (2 + 2.0/256) / 6
 	want := -(math.Log2((2+single)/3) + math.Log2(single/4)) / 2

@@ -121,8 +121,8 @@ func pythonLine(name, flags string) (line string, named bool, err error) {
 	return fmt.Sprintf("%s -m torch.distributed.run --standalone --nproc-per-node %d -m %s %s", python(), n, modules[program], rest), true, nil
 }
 
-// HasRank says whether the learner of a command line may have a process of this rank. Of a line of somebody's own
-// torchrun nobody knows how many processes it has.
+// HasRank says whether the learner of a command line may have a process of this rank. Nobody knows how many
+// processes the line of somebody's own torchrun has.
 func HasRank(line, rank string) bool {
 	name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	number, is := strings.CutPrefix(name, group)

@@ -51,7 +51,7 @@ func (f File) format() (kind Format, packing string) {
 	return Text, packing
 }
 
-// List returns the files that inputs name, in the order of inputs. Of a folder it has all
+// List returns the files that inputs name, in the order of inputs. A folder stands for all its
 // files, by path, without hidden ones and without symbolic links: what they name is below
 // the folder anyway or was not asked for.
 func List(inputs []string) ([]File, error) {

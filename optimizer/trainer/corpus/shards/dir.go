@@ -58,7 +58,7 @@ func (d *Dir) Tokenizer() (token.Tokenizer, error) {
 	return t, err
 }
 
-// ReadTokenizer reads the tokenizer.json of a folder, which must have a digest. Of zeros it is
+// ReadTokenizer reads the tokenizer.json of a folder, which must have a digest. Zeros name
 // the tokenizer of bytes, which has no file.
 func ReadTokenizer(dir string, digest Digest) (token.Tokenizer, []byte, error) {
 	if digest == (Digest{}) {
