@@ -478,7 +478,7 @@ func TestHeadersOfStrangersAreBounded(t *testing.T) {
 	g.step(int(g.p.H))
 	d := g.publish(0)
 	if known, held := g.m.Fragment(0).Known(2, d.ID); !known || !held {
-		t.Fatal("a full round has no place for the own delta")
+		t.Fatal("a full round has no room for the own delta")
 	}
 }
 

@@ -14,7 +14,7 @@ var (
 	ErrRevoked  = errors.New("an owner of the run revoked the author")
 	ErrTwice    = errors.New("the author already has another delta in this round")
 	ErrLate     = errors.New("the round is closed here: a delta of a guest, or one after the end, comes by repair alone")
-	ErrFull     = errors.New("the round already has the most deltas that it takes, and their places come first, or too many headers without payloads")
+	ErrFull     = errors.New("the round already has the most deltas that it takes, all of higher priority, or too many headers without payloads")
 	ErrParked   = errors.New("ahead of the open round: too far, too many, or the payload of the author's delta before is yet to come")
 )
 
@@ -64,8 +64,8 @@ func (m *Machine) Offer(now Time, d outer.Delta, repair bool) error {
 	if r.by(d.Author) && !d.Revocation() && !d.Guest {
 		return ErrTwice
 	}
-	e := entry{delta: d, place: outer.PlaceOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
-	if d.Author != m.self && (r.roomFor(d).beyond(e.place) || r.crowded(e)) {
+	e := entry{delta: d, priority: outer.PriorityOf(m.run, d), trusted: m.trusts(f, d), repaired: repair}
+	if d.Author != m.self && (r.roomFor(d).beyond(e.priority) || r.crowded(e)) {
 		return ErrFull
 	}
 	if d.Guest && !repair {

@@ -15,11 +15,11 @@ func fullRig(t rapid.TB, p outer.Params, most int) *rig {
 	return newRigOf(t, Config{Params: p, MostDeltas: most})
 }
 
-// byPlace are deltas in the order of their places in a run without a name.
-func byPlace(ds []outer.Delta) []outer.Delta {
+// byPriority are deltas in the order of their priorities in a run without a name.
+func byPriority(ds []outer.Delta) []outer.Delta {
 	out := slices.Clone(ds)
 	slices.SortFunc(out, func(a, b outer.Delta) int {
-		return outer.PlaceOf(outer.Digest{}, a).Compare(outer.PlaceOf(outer.Digest{}, b))
+		return outer.PriorityOf(outer.Digest{}, a).Compare(outer.PriorityOf(outer.Digest{}, b))
 	})
 	return out
 }
@@ -46,7 +46,7 @@ func best(most int, ds ...outer.Delta) []outer.Delta {
 	r := newRound(most, most)
 	for _, d := range ds {
 		if r.find(d.ID) == nil {
-			r.insert(entry{delta: d, place: outer.PlaceOf(outer.Digest{}, d)})
+			r.insert(entry{delta: d, priority: outer.PriorityOf(outer.Digest{}, d)})
 			r.hold(r.find(d.ID))
 		}
 	}
@@ -70,9 +70,9 @@ func TestBestOfTwoSets(t *testing.T) {
 		}
 		both := slices.Concat(a, b)
 		slices.SortFunc(both, func(x, y outer.Delta) int { return outer.CompareIDs(x.ID, y.ID) })
-		want := byPlace(slices.CompactFunc(both, func(x, y outer.Delta) bool { return x.ID == y.ID }))
+		want := byPriority(slices.CompactFunc(both, func(x, y outer.Delta) bool { return x.ID == y.ID }))
 		if want := idsOf(want[:min(most, len(want))]); !slices.Equal(union, want) {
-			t.Fatalf("the best are %x, by their places %x", union, want)
+			t.Fatalf("the best are %x, by their priorities %x", union, want)
 		}
 	})
 }
@@ -187,13 +187,13 @@ func TestFullRoundsInAnyOrder(t *testing.T) {
 		}
 		revoked := map[[32]byte]bool{}
 		for rnd := uint32(1); rnd <= rounds; rnd++ {
-			honest := slices.DeleteFunc(byPlace(all), func(d outer.Delta) bool { return d.Round != rnd || slices.Contains(bad, d.Author) })
+			honest := slices.DeleteFunc(byPriority(all), func(d outer.Delta) bool { return d.Round != rnd || slices.Contains(bad, d.Author) })
 			for _, d := range honest[:most] {
 				revoked[d.Revokes] = d.Revocation()
 			}
 			honest = slices.DeleteFunc(honest, func(d outer.Delta) bool { return revoked[d.Author] })
 			if got, want := idsOf(a.m.Fragment(0).Set(rnd)), idsOf(honest[:min(most, len(honest))]); !slices.Equal(got, want) {
-				t.Fatalf("round %d folds %x, first by their places are %x", rnd, got, want)
+				t.Fatalf("round %d folds %x, first by their priorities are %x", rnd, got, want)
 			}
 		}
 	})
@@ -225,13 +225,13 @@ func (s *fullStory) exclude(a outer.Author) {
 	s.drain()
 }
 
-// before are deltas of round 1 whose places come before the machine's own.
+// before are deltas of round 1 with priority over the machine's own.
 func (g *rig) before(n int) (ds []outer.Delta) {
-	own := outer.PlaceOf(outer.Digest{}, outer.Delta{Author: self, Round: 1})
+	own := outer.PriorityOf(outer.Digest{}, outer.Delta{Author: self, Round: 1})
 	for i := uint16(0); len(ds) < n; i++ {
 		a := outer.Author{2}
 		binary.BigEndian.PutUint16(a[1:], i)
-		if outer.PlaceOf(outer.Digest{}, outer.Delta{Author: a, Round: 1}).Compare(own) < 0 {
+		if outer.PriorityOf(outer.Digest{}, outer.Delta{Author: a, Round: 1}).Compare(own) < 0 {
 			ds = append(ds, g.delta(a, 0, 1))
 		}
 	}
@@ -307,7 +307,7 @@ func TestRoundForgets(t *testing.T) {
 	}
 	g.step(g.p.H)
 	own := g.publish(0)
-	worst := byPlace(g.before(maxOverflow + 5 + 4))
+	worst := byPriority(g.before(maxOverflow + 5 + 4))
 	slices.Reverse(worst)
 	for _, d := range worst { // each takes the place of another
 		g.want(g.m.Offer(g.now, d, true), nil)
@@ -374,10 +374,10 @@ func namesOf(ds []outer.Delta) (ids []outer.ID) {
 	return ids
 }
 
-// A set is full at maxEntries, and its order is by place: to come first wins nothing.
+// A set is full at maxEntries, and its order is by priority: to come first wins nothing.
 func TestFloodTakesNoRound(t *testing.T) {
 	g := newRig(t, roundsParams(1))
-	crowd := byPlace(g.crowd(maxEntries+200, 1))
+	crowd := byPriority(g.crowd(maxEntries+200, 1))
 	late := crowd[:100]
 	for _, d := range crowd[100:] {
 		if err := g.m.Offer(g.now, d, true); err != nil && !errors.Is(err, ErrFull) {
@@ -390,6 +390,6 @@ func TestFloodTakesNoRound(t *testing.T) {
 		g.m.Payload(g.now, 0, 1, d.ID, PayloadHeld)
 	}
 	if got, want := idsOf(g.m.Fragment(0).Set(1)), idsOf(crowd[:maxEntries]); !slices.Equal(got, want) {
-		t.Errorf("the set has %d deltas, and not the first by their places", len(got))
+		t.Errorf("the set has %d deltas, and not the first by their priorities", len(got))
 	}
 }

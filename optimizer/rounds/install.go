@@ -106,7 +106,7 @@ func (m *Machine) Restore(now Time, fragment int, s Restored) (folded []uint64) 
 			if !d.Guest {
 				r.proposed = now
 			}
-			r.insert(entry{delta: d, place: outer.PlaceOf(m.run, d)})
+			r.insert(entry{delta: d, priority: outer.PriorityOf(m.run, d)})
 			r.hold(r.find(d.ID))
 			m.thin(f, r, d.Round)
 		}

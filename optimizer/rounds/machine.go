@@ -39,7 +39,7 @@ type Machine struct {
 // Config is what a machine goes by.
 type Config struct {
 	Params  outer.Params
-	Run     outer.Digest // the run's id, which places go by
+	Run     outer.Digest // the run's id, which priorities go by
 	Self    outer.Author
 	Learner bool // an observer folds and never publishes
 

@@ -69,14 +69,14 @@ func (m *Machine) others() int {
 	return len(m.peerList.live)
 }
 
-// hasPlace says whether a delta of this guest for a round has a place in its set, beside those of the others.
-func (m *Machine) hasPlace(f *fragment, rnd uint32) bool {
-	placeOf := func(a outer.Author) outer.Place {
-		return outer.PlaceOf(m.run, outer.Delta{Author: a, Fragment: f.index, Round: rnd, Guest: true})
+// hasRoom says whether a delta of this guest for a round has room in its set, beside those of the others.
+func (m *Machine) hasRoom(f *fragment, rnd uint32) bool {
+	priorityOf := func(a outer.Author) outer.Priority {
+		return outer.PriorityOf(m.run, outer.Delta{Author: a, Fragment: f.index, Round: rnd, Guest: true})
 	}
-	own, before := placeOf(m.self), 0
+	own, before := priorityOf(m.self), 0
 	for _, g := range m.peerList.guests {
-		if placeOf(g).Compare(own) < 0 {
+		if priorityOf(g).Compare(own) < 0 {
 			before++
 		}
 	}

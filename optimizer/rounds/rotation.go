@@ -35,7 +35,7 @@ func (m *Machine) everybody() bool { return len(m.peerList.training) <= m.p.Lear
 // mayPublish says whether the author is sampled to publish in a round.
 func (m *Machine) mayPublish(f *fragment, a outer.Author, rnd uint32) bool {
 	if a == m.self && m.guest {
-		return m.hasPlace(f, rnd)
+		return m.hasRoom(f, rnd)
 	}
 	return m.everybody() || includes(m.sampleOf(f, rnd).sorted, a)
 }

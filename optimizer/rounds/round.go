@@ -28,12 +28,12 @@ type round struct {
 
 // room is what a round has room for of one class of authors. Classes take none from each other.
 type room struct {
-	most         int         // deltas that a fold takes: of more that are held, those whose places come first
-	mostOverflow int         // that are kept beside those
-	known        int         // entries
-	have         int         // entries that a fold takes
-	overflow     int         // entries that are held, and that others keep out of the set
-	last         outer.Place // the last place in the set, once it is full
+	most         int            // deltas that a fold takes: of more that are held, those of the first priorities
+	mostOverflow int            // that are kept beside those
+	known        int            // entries
+	have         int            // entries that a fold takes
+	overflow     int            // entries that are held, and that others keep out of the set
+	last         outer.Priority // the last priority in the set, once it is full
 }
 
 // newRound is a round without entries. One delta of guests may overflow, as it may be an own one: no equivocation
@@ -59,10 +59,10 @@ func (r *round) have() int { return r.members.have + r.guests.have }
 // entry is one delta of a round.
 type entry struct {
 	delta    outer.Delta
-	place    outer.Place
+	priority outer.Priority
 	met      uint64 // how many headers of the round were taken before
 	held     bool   // its payload is verified and stored
-	overflow bool   // likewise, and the set is full of deltas whose places come first
+	overflow bool   // likewise, and the set is full of deltas of higher priority
 	trusted  bool   // its header is believed before that
 	repaired bool   // its header came by repair, or its payload by one
 }
@@ -207,8 +207,8 @@ func compareEntries(a, b entry) int {
 	return outer.CompareIDs(a.delta.ID, b.delta.ID)
 }
 
-// beyond says that a place is behind all of a full set.
-func (r *room) beyond(p outer.Place) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
+// beyond says that a priority is behind all of a full set.
+func (r *room) beyond(p outer.Priority) bool { return r.have >= r.most && p.Compare(r.last) > 0 }
 
 // hold records that the payload of an entry is held, and says whether the set changes. In
 // a full room the entry takes the place of the last one, or overflows itself.
@@ -217,7 +217,7 @@ func (r *round) hold(e *entry) (changed bool) {
 	e.held = true
 	room := r.roomFor(e.delta)
 	switch {
-	case room.beyond(e.place):
+	case room.beyond(e.priority):
 		e.overflow = true
 		room.overflow++
 		return false
@@ -257,13 +257,13 @@ func (r *round) fill() {
 	for _, room := range r.rooms() {
 		for room.have < room.most && room.overflow > 0 {
 			first := r.first(func(e entry) bool { return e.overflow && r.roomFor(e.delta) == room },
-				func(a, b entry) int { return a.place.Compare(b.place) })
+				func(a, b entry) int { return a.priority.Compare(b.priority) })
 			first.overflow = false
 			room.overflow--
 			room.have++
 		}
 		if room.have >= room.most && room.have > 0 {
-			room.last = r.endOfSet(room).place
+			room.last = r.endOfSet(room).priority
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (r *round) fill() {
 // endOfSet is the entry of a room that comes last in the set; nil if there is none.
 func (r *round) endOfSet(room *room) *entry {
 	return r.first(func(e entry) bool { return e.held && !e.overflow && r.roomFor(e.delta) == room },
-		func(a, b entry) int { return b.place.Compare(a.place) })
+		func(a, b entry) int { return b.priority.Compare(a.priority) })
 }
 
 // first is the first entry, in some order, of those that pick selects; nil if there is none.
@@ -312,7 +312,7 @@ func (r *round) thin(self outer.Author) (ids []outer.ID) {
 	for _, room := range r.rooms() {
 		overflow := func(e entry) bool { return e.overflow && e.delta.Author != self && r.roomFor(e.delta) == room }
 		for room.overflow > room.mostOverflow {
-			id, found := r.forget(overflow, func(a, b entry) int { return b.place.Compare(a.place) })
+			id, found := r.forget(overflow, func(a, b entry) int { return b.priority.Compare(a.priority) })
 			if !found {
 				break // what is left is its own
 			}
@@ -353,8 +353,8 @@ func (r *round) forget(pick func(entry) bool, order func(a, b entry) int) (id ou
 	return id, true
 }
 
-// set is what a fold of the round sees: of the deltas whose payload is held, those whose
-// places come first.
+// set is what a fold of the round sees: of the deltas whose payload is held, those of
+// the first priorities.
 func (r *round) set() []outer.Delta {
 	if r.held() == 0 {
 		return nil

@@ -38,7 +38,7 @@ func specGuestsCloseNothing(t *testing.T, _ *spectest.Spec) {
 	if closed := r.m.Fragment(0).Closed(); closed != 0 {
 		t.Fatalf("guests closed %d rounds", closed)
 	}
-	for n := 7; ; n++ { // one whose place is in the set, and whose payload never comes
+	for n := 7; ; n++ { // one whose priority is in the set, and whose payload never comes
 		if err := r.m.Offer(r.now, r.guest(n, 1), false); err == nil {
 			break
 		}
@@ -65,8 +65,8 @@ func specGuestsInTime(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// A set has some deltas of guests, those whose places come first, whatever members it has and in whatever order they
-// came. What has no place is forgotten, except one.
+// A set has some deltas of guests, those of the first priorities, whatever members it has and in whatever order they
+// came. What has no room is forgotten, except one.
 func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
@@ -79,13 +79,13 @@ func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 		all = append(all, d)
 	}
 	r.take(1, 1)
-	place := func(d outer.Delta) outer.Place { return outer.PlaceOf(outer.Digest{}, d) }
-	slices.SortFunc(all, func(a, b outer.Delta) int { return place(a).Compare(place(b)) })
+	priority := func(d outer.Delta) outer.Priority { return outer.PriorityOf(outer.Digest{}, d) }
+	slices.SortFunc(all, func(a, b outer.Delta) int { return priority(a).Compare(priority(b)) })
 	set := r.m.Fragment(0).Set(1)
 	knows := 0
 	for i, d := range all {
 		if in := slices.ContainsFunc(set, func(x outer.Delta) bool { return x.ID == d.ID }); in != (i < r.room()) {
-			t.Errorf("guest %d by place is in the set: %v", i, in)
+			t.Errorf("guest %d by priority is in the set: %v", i, in)
 		}
 		if known, _ := r.m.Fragment(0).Known(1, d.ID); known {
 			knows++
@@ -102,15 +102,15 @@ func specGuestsRoom(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// Keys whose places come before all that came cost a round no more than a few payloads.
+// Keys with priority over all that came cost a round no more than a few payloads.
 func specGuestsSought(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	var all []outer.Delta
 	for n := range 1000 {
 		all = append(all, r.guest(n, 1))
 	}
-	place := func(d outer.Delta) outer.Place { return outer.PlaceOf(outer.Digest{}, d) }
-	slices.SortFunc(all, func(a, b outer.Delta) int { return place(b).Compare(place(a)) })
+	priority := func(d outer.Delta) outer.Priority { return outer.PriorityOf(outer.Digest{}, d) }
+	slices.SortFunc(all, func(a, b outer.Delta) int { return priority(b).Compare(priority(a)) })
 	taken := 0
 	for _, d := range all {
 		if r.give(d, false) == nil {
@@ -118,7 +118,7 @@ func specGuestsSought(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	if taken != 4*r.room() {
-		t.Errorf("%d of keys in descending order of places are taken", taken)
+		t.Errorf("%d of keys in descending order of priorities are taken", taken)
 	}
 	if err := r.give(r.guest(2000, 1), true); err != nil && err != rounds.ErrFull {
 		t.Errorf("by repair: %v", err)
@@ -171,7 +171,7 @@ func specGuestSignsTwice(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// A guest that has made its steps waits for a proposal, and publishes for the round after, if it has a place there.
+// A guest that has made its steps waits for a proposal, and publishes for the round after, if there is room for it.
 func specGuestPublishes(t *testing.T, _ *spectest.Spec) {
 	published := map[bool]bool{}
 	for _, others := range []int{0, 3, 10, 30, 100, 250} {
@@ -181,12 +181,12 @@ func specGuestPublishes(t *testing.T, _ *spectest.Spec) {
 		r.m.SetIdle([]outer.Author{self})
 		var guests []outer.Author
 		before := 0
-		placeOf := func(a outer.Author) outer.Place {
-			return outer.PlaceOf(outer.Digest{}, outer.Delta{Author: a, Round: 2, Guest: true})
+		priorityOf := func(a outer.Author) outer.Priority {
+			return outer.PriorityOf(outer.Digest{}, outer.Delta{Author: a, Round: 2, Guest: true})
 		}
 		for n := range others {
 			guests = append(guests, outer.Author{7, byte(n)})
-			if placeOf(guests[n]).Compare(placeOf(self)) < 0 {
+			if priorityOf(guests[n]).Compare(priorityOf(self)) < 0 {
 				before++
 			}
 		}
@@ -200,7 +200,7 @@ func specGuestPublishes(t *testing.T, _ *spectest.Spec) {
 		}
 		r.take(2, 1)
 		if in := before < r.room(); in != (r.drafts == 1) {
-			t.Errorf("%d guests have places before it: %d drafts after a proposal", before, r.drafts)
+			t.Errorf("%d guests have priority over it: %d drafts after a proposal", before, r.drafts)
 		} else {
 			published[in] = true
 		}

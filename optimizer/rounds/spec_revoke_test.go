@@ -62,12 +62,12 @@ func specKeptOut(t *testing.T, _ *spectest.Spec) {
 func specRevocationsFirst(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	revocations := []outer.Delta{r.revocation([32]byte{5}, 1), r.revocation([32]byte{6}, 1)}
-	places := []outer.Place{outer.PlaceOf(outer.Digest{9}, revocations[0]), outer.PlaceOf(outer.Digest{9}, revocations[1])}
-	if places[0].Compare(places[1]) >= 0 {
+	priorities := []outer.Priority{outer.PriorityOf(outer.Digest{9}, revocations[0]), outer.PriorityOf(outer.Digest{9}, revocations[1])}
+	if priorities[0].Compare(priorities[1]) >= 0 {
 		t.Error("their ids do not order them")
 	}
 	for author := range byte(200) {
-		if places[1].Compare(outer.PlaceOf(outer.Digest{9}, r.delta(author, 1))) >= 0 {
+		if priorities[1].Compare(outer.PriorityOf(outer.Digest{9}, r.delta(author, 1))) >= 0 {
 			t.Errorf("author %d comes before", author)
 		}
 	}

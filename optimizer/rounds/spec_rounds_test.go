@@ -510,12 +510,12 @@ func specPlaces(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	refused := r.holdMany(2048)
 	set := r.m.Fragment(0).Set(1)
-	placeOf := func(d outer.Delta) outer.Place { return outer.PlaceOf(outer.Digest{}, d) } // TestPlaceOf has its bytes
-	last := slices.MaxFunc(set, func(a, b outer.Delta) int { return placeOf(a).Compare(placeOf(b)) })
+	priorityOf := func(d outer.Delta) outer.Priority { return outer.PriorityOf(outer.Digest{}, d) } // TestPriorityOf has its bytes
+	last := slices.MaxFunc(set, func(a, b outer.Delta) int { return priorityOf(a).Compare(priorityOf(b)) })
 	for i := range 2048 {
 		d := r.manyth(i)
 		in := slices.ContainsFunc(set, func(x outer.Delta) bool { return x.ID == d.ID })
-		if before := placeOf(d).Compare(placeOf(last)) <= 0; in != before {
+		if before := priorityOf(d).Compare(priorityOf(last)) <= 0; in != before {
 			t.Errorf("delta %d is in the set: %v, and comes before its last: %v", i, in, before)
 		}
 	}

@@ -156,7 +156,7 @@ func (v View) unlinked(each func(rnd uint32, r *round, unlinked []entry)) {
 		}
 		var unlinked []entry
 		for _, e := range r.entries {
-			if !f.linked(rnd, e) && !e.overflow && (e.held || !r.roomFor(e.delta).beyond(e.place)) {
+			if !f.linked(rnd, e) && !e.overflow && (e.held || !r.roomFor(e.delta).beyond(e.priority)) {
 				unlinked = append(unlinked, e)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Places follow from the bytes that SPEC.md names, and from ids among equal ones.
-func TestPlaceOf(t *testing.T) {
+// Priorities follow from the bytes that SPEC.md names, and from ids among equal ones.
+func TestPriorityOf(t *testing.T) {
 	run := Digest{1, 2, 3}
 	hashOf := func(d Delta) []byte {
 		b := append(run[:], d.Author[:]...)
@@ -23,24 +23,24 @@ func TestPlaceOf(t *testing.T) {
 	}
 	for _, a := range ds {
 		for _, b := range ds {
-			if got, want := PlaceOf(run, a).Compare(PlaceOf(run, b)), bytes.Compare(hashOf(a), hashOf(b)); got != want {
-				t.Fatalf("the places of %+v and %+v compare as %d, their hashes as %d", a, b, got, want)
+			if got, want := PriorityOf(run, a).Compare(PriorityOf(run, b)), bytes.Compare(hashOf(a), hashOf(b)); got != want {
+				t.Fatalf("the priorities of %+v and %+v compare as %d, their hashes as %d", a, b, got, want)
 			}
 		}
 	}
 	other := ds[0]
 	other.ID = ID{0, 1}
-	if PlaceOf(run, ds[0]).Compare(PlaceOf(run, other)) >= 0 || PlaceOf(run, other).Compare(PlaceOf(run, ds[0])) <= 0 {
+	if PriorityOf(run, ds[0]).Compare(PriorityOf(run, other)) >= 0 || PriorityOf(run, other).Compare(PriorityOf(run, ds[0])) <= 0 {
 		t.Error("two deltas of one author do not come in the order of their ids")
 	}
 	guest := ds[0]
 	for _, d := range ds {
-		if guest.Guest = true; PlaceOf(run, guest).Compare(PlaceOf(run, d)) <= 0 || PlaceOf(run, d).Compare(PlaceOf(run, guest)) >= 0 {
+		if guest.Guest = true; PriorityOf(run, guest).Compare(PriorityOf(run, d)) <= 0 || PriorityOf(run, d).Compare(PriorityOf(run, guest)) >= 0 {
 			t.Fatalf("a guest comes before %+v", d)
 		}
 	}
 	first := func(run Digest) Author {
-		return slices.MinFunc(ds, func(a, b Delta) int { return PlaceOf(run, a).Compare(PlaceOf(run, b)) }).Author
+		return slices.MinFunc(ds, func(a, b Delta) int { return PriorityOf(run, a).Compare(PriorityOf(run, b)) }).Author
 	}
 	firsts := map[Author]bool{}
 	for i := range 8 {
