@@ -25,7 +25,7 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 		return d
 	}
 	c, _ := members.Find(h.Certificate)
-	d.Invite, d.Places, d.Guest = c.Invite.Key, c.Invite.Uses, c.Invite.Guests
+	d.Invite, d.Uses, d.Guest = c.Invite.Key, c.Invite.Uses, c.Invite.Guests
 	return d
 }
 

@@ -27,10 +27,10 @@ type Delta struct {
 	Tokens   uint64 // tokens of these steps
 	Codec    codec.Kind
 	Size     int // payload bytes
-	// Invite names what admitted the author to the run, and Places how many authors that was meant
+	// Invite names what admitted the author to the run, and Uses how many authors that was meant
 	// for; 0 for any number, as in a run that is open. See Weights.
 	Invite [32]byte
-	Places uint32
+	Uses   uint32
 	// Guest says that the author is a guest of the run: what it made counts a little beside the deltas of members. See
 	// guestShare.
 	Guest bool

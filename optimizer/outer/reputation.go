@@ -226,7 +226,7 @@ func (a *comparison) chooseReferences() {
 	came := map[[32]byte]uint32{}
 	for _, i := range order {
 		d := a.set[i].Delta
-		if came[d.Invite]++; d.Places > 0 && came[d.Invite] > d.Places {
+		if came[d.Invite]++; d.Uses > 0 && came[d.Invite] > d.Uses {
 			a.asReference[i] = 0
 		} else if len(a.references) < mostReferences {
 			a.references = append(a.references, i)

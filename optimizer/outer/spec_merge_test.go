@@ -411,7 +411,7 @@ func specCrowds(t *testing.T, _ *spectest.Spec) {
 			d := outer.Delta{Author: outer.Author{byte(i)}, Round: 1, Steps: 1, Tokens: rapid.Uint64Range(1, 1<<16).Draw(rt, "tokens")}
 			alone = append(alone, d)
 			d.Invite[0] = rapid.Byte().Draw(rt, "invite") % 3
-			d.Places = uint32(d.Invite[0]) * 2 // none, two and four
+			d.Uses = uint32(d.Invite[0]) * 2 // none, two and four
 			set = append(set, d)
 		}
 		plain, got := outer.Weights(p, alone), outer.Weights(p, set)
@@ -423,11 +423,11 @@ func specCrowds(t *testing.T, _ *spectest.Spec) {
 				}
 			}
 			want := plain[i]
-			if d.Places > 0 && came > int(d.Places) {
-				want = plain[i] * (float64(d.Places) / float64(came))
+			if d.Uses > 0 && came > int(d.Uses) {
+				want = plain[i] * (float64(d.Uses) / float64(came))
 			}
 			if got[i] != want {
-				rt.Errorf("delta %d of %d by an invite for %d weighs %v, want %v", i, came, d.Places, got[i], want)
+				rt.Errorf("delta %d of %d by an invite for %d weighs %v, want %v", i, came, d.Uses, got[i], want)
 			}
 		}
 	})

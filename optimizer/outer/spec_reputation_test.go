@@ -112,7 +112,7 @@ func (x *textFold) compareSet(chain outer.Digest) {
 	references = slices.DeleteFunc(references, func(i int) bool {
 		d := x.set[i].Delta
 		came[d.Invite]++
-		if d.Places > 0 && came[d.Invite] > d.Places {
+		if d.Uses > 0 && came[d.Invite] > d.Uses {
 			refWeights[i] = 0
 		}
 		return refWeights[i] == 0
@@ -528,7 +528,7 @@ func specCrowdReferences(t *testing.T, _ *spectest.Spec) {
 	set := crowd(t, p, f, 1, 1, 1, 1, 1, 1, 1)
 	for i, lie := 0, random(99, f.Len); i < 9; i++ {
 		c := delta(t, p, byte(100+i), 1, lie...)
-		c.Delta.Invite, c.Delta.Places = [32]byte{1}, 2
+		c.Delta.Invite, c.Delta.Uses = [32]byte{1}, 2
 		set = append(set, c)
 	}
 	tip, result, err := outer.Fold(p, f, zeroTip(p, f), 1, set)

@@ -53,7 +53,7 @@ func (p Params) claimed(set []Delta) []float64 {
 func thinCrowds(w []float64, set []Delta) {
 	var came map[[32]byte]uint32
 	for _, d := range set {
-		if d.Places > 0 {
+		if d.Uses > 0 {
 			if came == nil {
 				came = map[[32]byte]uint32{}
 			}
@@ -61,8 +61,8 @@ func thinCrowds(w []float64, set []Delta) {
 		}
 	}
 	for i, d := range set {
-		if n := came[d.Invite]; d.Places > 0 && n > d.Places {
-			w[i] *= float64(d.Places) / float64(n)
+		if n := came[d.Invite]; d.Uses > 0 && n > d.Uses {
+			w[i] *= float64(d.Uses) / float64(n)
 		}
 	}
 }
