@@ -16,7 +16,7 @@ import (
 type book struct {
 	trained   uint64                    // by each fragment
 	lost      []uint64                  // by fragment: unpublished at a crash
-	dropped   []uint64                  // by fragment: unpublished, and given up; discarded in the machine's account
+	dropped   []uint64                  // by fragment: unpublished, and lost without a crash; discarded in the machine's account
 	gone      []uint64                  // discarded in earlier lives
 	published []uint64                  // by fragment: in own deltas that were durable once
 	back      []uint64                  // by fragment: returned, to be published once more
@@ -42,14 +42,14 @@ type fate uint8
 const (
 	current   fate = iota // it is in flight, or folded
 	returned              // its tokens are pending again
-	givenUp               // it was folded on a chain that was left, or nobody can say
+	discarded             // it was folded on a chain that was left, or nobody can say
 	forgotten             // likewise, by the disk alone: in this life it may be in flight
 	unseen                // it was folded, and is older than the history of the chain that was taken
 	diskLost              // the disk was lost, and who wrote it knows of nothing
 )
 
 // counted says that the tokens are in another column than the tokens of folded deltas.
-func (f fate) counted() bool { return f == returned || f == givenUp || f == forgotten }
+func (f fate) counted() bool { return f == returned || f == discarded || f == forgotten }
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
@@ -172,7 +172,7 @@ func (n *Node) checkWork(p int) {
 // checkFates: an own delta that the final chain does not fold is in flight, or it is known
 // why not; one that it folds was not returned. Nobody knows what a node that is gone or down
 // still had in flight. A node that left a chain could not know the fate of deltas
-// older than the history that came with the snapshot. It gave them up, or had back what was
+// older than the history that came with the snapshot. It discarded them, or had back what was
 // final and unfolded there: they may be folded all the same. It takes deltas for folded
 // that others showed to have folded, and the chain may not fold them.
 func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
@@ -192,9 +192,9 @@ func (n *Node) checkFates(p int, folds map[wire.Digest]bool) {
 		}
 	}
 	if twice > 0 && !b.rebased {
-		n.broken("account", "fragment %d: %d tokens came back or were given up, and are folded as well", p, twice)
+		n.broken("account", "fragment %d: %d tokens were returned or discarded, and are folded as well", p, twice)
 	}
-	n.w.counts.GivenUpAndFolded += twice
+	n.w.counts.DiscardedAndFolded += twice
 	n.w.counts.FoldedUnseen += unknown
 	if !n.up {
 		return

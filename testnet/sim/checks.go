@@ -335,7 +335,7 @@ func (w *World) checkIdle(n *Node) {
 	}
 	made := w.made()
 	if made >= w.s.Params.Budget {
-		n.idleFrom = awake // after a node gives up what it made the others step again
+		n.idleFrom = awake // after a node discards what it made the others step again
 		return
 	}
 	n.idle += checkEvery * w.s.TickMs

@@ -167,11 +167,11 @@ func (n *Node) adopted(e replica.Adopted) {
 		n.damage.repairs++
 	}
 	n.contributes(a.Seqs(outer.Folded))
-	returned, discarded := a.Seqs(outer.Returned), a.Seqs(outer.Discarded, outer.Dropped)
+	returned, left := a.Seqs(outer.Returned), a.Seqs(outer.Discarded, outer.Dropped)
 	n.Unfolds += len(a.Seqs(outer.Unfolded))
 	n.Returns += len(returned)
-	n.Discards += len(discarded)
-	n.book.records(givenUp, n.disk.OwnIDs(slices.Concat(discarded, loss.Gone)))
+	n.Discards += len(left)
+	n.book.records(discarded, n.disk.OwnIDs(slices.Concat(left, loss.Gone)))
 	n.book.records(current, n.disk.OwnIDs(a.Seqs(outer.Regained)))
 	n.book.returns(n.disk.OwnIDs(returned))
 	n.w.history.bytes(a.Tip.State[:])

@@ -10,20 +10,20 @@ import (
 
 // Counts are totals over a world.
 type Counts struct {
-	Events           int                `json:"events"`
-	Messages         int                `json:"messages"`          // hops of gossip messages
-	MessagesLost     int                `json:"messages_lost"`     // hops that did not arrive
-	Deltas           int                `json:"deltas"`            // published
-	Folds            int                `json:"folds"`             // computed, not remembered
-	FoldedForOthers  int                `json:"folded_for_others"` // rounds that snapshot sources folded again
-	FilesDamaged     int                `json:"files_damaged"`
-	LedgersUnchecked int                `json:"ledgers_unchecked"`          // no node had the whole chain
-	GivenUpAndFolded uint64             `json:"given_up_and_folded"`        // tokens: discarded where a snapshot was taken, and folded by others
-	FoldedUnseen     uint64             `json:"folded_unseen"`              // tokens: taken for folded where a snapshot was taken whose history is too short to tell, and not folded
-	PayloadsDropped  int                `json:"payloads_dropped,omitempty"` // by retention
-	LeftBehind       int                `json:"left_behind,omitempty"`      // leavers that went before others took what they made
-	Revocations      int                `json:"revocations,omitempty"`      // in the ledger, of all fragments
-	Faults           map[fault.Verb]int `json:"faults"`
+	Events             int                `json:"events"`
+	Messages           int                `json:"messages"`          // hops of gossip messages
+	MessagesLost       int                `json:"messages_lost"`     // hops that did not arrive
+	Deltas             int                `json:"deltas"`            // published
+	Folds              int                `json:"folds"`             // computed, not remembered
+	FoldedForOthers    int                `json:"folded_for_others"` // rounds that snapshot sources folded again
+	FilesDamaged       int                `json:"files_damaged"`
+	LedgersUnchecked   int                `json:"ledgers_unchecked"`          // no node had the whole chain
+	DiscardedAndFolded uint64             `json:"discarded_and_folded"`       // tokens: discarded where a snapshot was taken, and folded by others
+	FoldedUnseen       uint64             `json:"folded_unseen"`              // tokens: taken for folded where a snapshot was taken whose history is too short to tell, and not folded
+	PayloadsDropped    int                `json:"payloads_dropped,omitempty"` // by retention
+	LeftBehind         int                `json:"left_behind,omitempty"`      // leavers that went before others took what they made
+	Revocations        int                `json:"revocations,omitempty"`      // in the ledger, of all fragments
+	Faults             map[fault.Verb]int `json:"faults"`
 }
 
 // Result is what became of a scenario. It is a function of the scenario.
