@@ -72,7 +72,7 @@ func TestCrashChild(t *testing.T) {
 			dieNow()
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	s, err := Run(ctx, Config{
 		heartbeatMs: crashHeartbeatMs,

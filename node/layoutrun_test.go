@@ -102,7 +102,7 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 		m := launch(t, cfg)
 		select {
 		case <-m.ended:
-		case <-time.After(patience):
+		case <-time.After(longestWait):
 			t.Fatalf("%s: it runs", want)
 		}
 		if m.err == nil || !strings.Contains(m.err.Error(), want) {

@@ -15,9 +15,9 @@ import (
 // long is whether tests try all that they can, and not a sample.
 var long = os.Getenv("ATOLL_LONG") != ""
 
-// patience bounds every wait of a test for a whole node. Only a failure comes
+// longestWait bounds every wait of a test for a whole node. Only a failure comes
 // near it.
-const patience = 4 * time.Minute
+const longestWait = 4 * time.Minute
 
 // calm lets nodes that many others share a machine with, and the race detector, end in order.
 const calm = 9
@@ -57,7 +57,7 @@ func launch(t *testing.T, cfg Config) *launched {
 	cfg.OnStatus = m.news.put
 	cfg.Started = func(h Handle) error { m.began <- h; return nil }
 	m.cfg = cfg
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
 	m.stop = cancel
 	go func() {
 		defer close(m.ended)

@@ -277,7 +277,7 @@ func TestWrongRun(t *testing.T) {
 	m := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: toyText(t), Pace: slowPace})
 	link := m.link()
 	link.Run[0] ^= 1
-	err := fails(t, Config{Link: link, Observe: true, JoinWithin: patience})
+	err := fails(t, Config{Link: link, Observe: true, JoinWithin: longestWait})
 	if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) || refusal.Field != hello.FieldRun {
 		t.Errorf("error %v, want a refusal of the run", err)
 	}

@@ -13,8 +13,8 @@ import (
 // Windows does not replace or remove a file while somebody has it open. Readers here are done in
 // milliseconds; a scanner for viruses takes up to some seconds.
 const (
-	patience = 3 * time.Second
-	interval = 5 * time.Millisecond
+	longestWait = 3 * time.Second
+	interval    = 5 * time.Millisecond
 )
 
 // Rename gives a file another name, in place of the file that had it.
@@ -27,7 +27,7 @@ func Remove(path string) error { return patiently(func() error { return os.Remov
 
 // patiently tries again for as long as somebody else has the file open.
 func patiently(change func() error) error {
-	for until := time.Now().Add(patience); ; time.Sleep(interval) {
+	for until := time.Now().Add(longestWait); ; time.Sleep(interval) {
 		err := change()
 		if !isBusy(err) || time.Now().After(until) {
 			return err
