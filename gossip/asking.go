@@ -48,7 +48,7 @@ func (q *peer) expected() rate {
 // claims reports whether a peer says what its uplink carries.
 func (q *peer) claims() bool { return q.heartbeat != nil && q.heartbeat.Upload > 0 }
 
-// ask requests the payload of w from s. After patience another source is asked too; the
+// ask requests the payload of w from s. After its timeout another source is asked too; the
 // request goes on for as long as a transfer may take again, so that bytes under way need
 // not travel twice.
 func (p *pull) ask(w *want, s *source) {

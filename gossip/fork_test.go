@@ -232,7 +232,7 @@ func (r *race) goOn(now int, paces [2]pace) (losers []int) {
 // that may favour either. One of them loses soon, and the other does not lose while
 // the first takes a snapshot.
 func TestOneOfTwoThatTrainLoses(t *testing.T) {
-	const patience, transfer = 300, 100 // ticks
+	const limit, transfer = 300, 100 // ticks
 	rapid.Check(t, func(t *rapid.T) {
 		paces := [2]pace{drawPace(t), drawPace(t)}
 		a, b := paces[0], paces[1]
@@ -245,11 +245,11 @@ func TestOneOfTwoThatTrainLoses(t *testing.T) {
 		for ; now < 9; now++ { // what the last rounds bring is to be known
 			r.goOn(now, paces)
 		}
-		for ; len(losers) == 0 && now < patience; now++ {
+		for ; len(losers) == 0 && now < limit; now++ {
 			losers = r.goOn(now, paces)
 		}
 		if len(losers) == 0 {
-			t.Fatalf("nobody has lost after %d ticks", patience)
+			t.Fatalf("nobody has lost after %d ticks", limit)
 		}
 		for until := now + transfer; now < until; now++ {
 			losers = append(losers, r.goOn(now, paces)...)

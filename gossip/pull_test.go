@@ -297,8 +297,8 @@ func TestFetchOverdue(t *testing.T) {
 		h.Header.Payload = wire.Sum(payload)
 		q := questions(t, a.brought(1, h), wire.GetPayload)
 		a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
-		patience := Time(2 * deadlineMinMs)
-		if more := questions(t, a.wait(patience-1, 1, 2, 9), wire.GetPayload); len(more) != 0 {
+		timeout := Time(2 * deadlineMinMs)
+		if more := questions(t, a.wait(timeout-1, 1, 2, 9), wire.GetPayload); len(more) != 0 {
 			t.Fatalf("asks %+v before the first is overdue", more)
 		}
 		q = append(q, questions(t, a.wait(100, 1, 2, 9), wire.GetPayload)...)

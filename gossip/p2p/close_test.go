@@ -17,9 +17,9 @@ func TestWhyEnded(t *testing.T) {
 	broken, refused := errors.New("stream reset"), fmt.Errorf("%w: another run", ErrRefusedByPeer)
 	running, cancel := h.within(t.Context())
 	defer cancel()
-	patience := errors.New("the caller's patience")
+	timeout := errors.New("the caller's timeout")
 	impatient, give := context.WithCancelCause(t.Context())
-	give(patience)
+	give(timeout)
 	ended, cancel := h.within(impatient)
 	defer cancel()
 	for _, c := range []struct {
@@ -28,9 +28,9 @@ func TestWhyEnded(t *testing.T) {
 		err, want, too error // too is what it is on a host that closed
 	}{
 		{"nothing ended", running, broken, broken, ErrClosed},
-		{"the caller gave up", ended, broken, patience, ErrClosed},
+		{"the caller gave up", ended, broken, timeout, ErrClosed},
 		{"refused, and the caller gave up", ended, refused, refused, ErrClosed},
-		{"no connection, and the caller gave up", ended, ErrNotConnected, patience, ErrClosed},
+		{"no connection, and the caller gave up", ended, ErrNotConnected, timeout, ErrClosed},
 	} {
 		if got := h.whyEnded(c.ctx, c.err); !errors.Is(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
