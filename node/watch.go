@@ -148,6 +148,6 @@ func (v *view) left(n *node, source wire.PeerID, c core.Left) {
 	}
 	tokens /= uint64(max(len(c.Own), 1)) // each step's tokens are in every fragment's deltas
 	if deltas > 0 {
-		v.event(n, "left a chain", source.String(), fmt.Sprintf("%d own deltas, about %d tokens, were folded only on the chain that this node left for the peer's; `atoll ledger` lists them", deltas, tokens))
+		v.event(n, "left a chain", source.String(), fmt.Sprintf("%d own deltas, about %d tokens, are not folded on the peer's chain, for which this node left its own; `atoll ledger` lists them", deltas, tokens))
 	}
 }

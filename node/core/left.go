@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Left is what of a node's own work was folded on a chain that it leaves for
+// Left is what of a node's own work was folded, or in flight, on a chain that it leaves for
 // another, and is not folded there. Repair may still bring some of it in. All is by
 // fragment.
 type Left struct {
@@ -68,7 +68,16 @@ func (l *leaving) add(p int, links []outer.Link, common, closed uint32, own []Ow
 			return err
 		}
 	}
-	// What was folded beyond the tips is in flight again, except what the machine has forgotten.
+	if err := l.addFolded(p, from, links, closed); err != nil {
+		return err
+	}
+	l.addInFlight(p, links, own)
+	return nil
+}
+
+// addFolded adds the own deltas that records from a round on fold and the links do not. What was
+// folded beyond the tips is in flight again, except what the machine has forgotten.
+func (l *leaving) addFolded(p int, from uint32, links []outer.Link, closed uint32) error {
 	last, final := links[len(links)-1].Round, closed-min(closed, l.union)
 	return l.ledger.Rounds(p, from, max(last, final), func(at outer.Link) error {
 		for _, folded := range at.Folded {
@@ -87,6 +96,20 @@ func (l *leaving) add(p int, links []outer.Link, common, closed uint32, own []Ow
 		}
 		return nil
 	})
+}
+
+// addInFlight adds the own deltas of a fragment that were in flight, of rounds that the links
+// reach and do not fold them in. The machine takes them out of the parameters with the tips. A
+// restart that found them would put them back, to publish them a second time.
+func (l *leaving) addInFlight(p int, links []outer.Link, own []OwnRecord) {
+	first, last := links[0].Round, links[len(links)-1].Round
+	for _, o := range own {
+		round := o.Header.Round
+		reached := int(o.Header.Fragment) == p && first <= round && round <= last
+		if reached && !folds(links, round, o.ID) && !slices.Contains(l.Own[p], o.ID) {
+			l.lose(p, o.ID, o.Header.Tokens)
+		}
+	}
 }
 
 func (l *leaving) lose(p int, id wire.Digest, tokens uint64) {

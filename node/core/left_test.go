@@ -89,6 +89,31 @@ func TestLeaveChain(t *testing.T) {
 	}
 }
 
+// TestLeaveChainDropsWhatIsInFlight has a node take a snapshot of rounds 6 to 10 that fold its deltas of even
+// rounds, with own deltas on the disk of which its own chain folds that of round 9 alone. Those of the odd rounds up
+// to the tips are lost, each once; later ones may still be folded.
+func TestLeaveChainDropsWhatIsInFlight(t *testing.T) {
+	disk := ledger{}
+	for _, l := range chainOf(1, 1, 10, func(r uint32) bool { return r == 9 }) {
+		disk[l.Round] = l
+	}
+	var own []OwnRecord
+	for r := uint32(6); r <= 12; r++ {
+		own = append(own,
+			OwnRecord{ID: ownAt(r), Header: wire.Header{Author: leaver, Round: r, Tokens: tokensOf(r)}},
+			OwnRecord{ID: wire.Digest{100 + byte(r)}, Header: wire.Header{Author: leaver, Fragment: 1, Round: r, Tokens: 1}})
+	}
+	even := func(r uint32) bool { return r%2 == 0 }
+	left, err := LeaveChain(disk, leaver, 8, [][]outer.Link{chainOf(2, 6, 10, even)}, []uint32{5}, []uint32{10}, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []wire.Digest{ownAt(9), ownAt(7)}
+	if !slices.Equal(left.Own[0], want) || !slices.Equal(left.Forget[0], want) || left.Tokens[0] != sumOf([]uint32{7, 9}) || left.Final[0] != 0 {
+		t.Errorf("left behind %+v", left)
+	}
+}
+
 func sumOf(rounds []uint32) (tokens uint64) {
 	for _, r := range rounds {
 		tokens += tokensOf(r)

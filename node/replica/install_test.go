@@ -179,16 +179,19 @@ func TestWhoseSnapshotDoesNotFit(t *testing.T) {
 
 // An own delta that the chain which is left folded, and the new one does not, is no
 // longer in flight after a restart: its progress left the parameters when it was folded.
-// One that waits for its round still is.
+// Nor is one that was in flight, of a round that the new chain closed without it: that leaves
+// the parameters with the tips. One that waits for its round still is.
 func TestInstallForgetsWhatTheOtherChainLeavesOut(t *testing.T) {
 	g := inWindow(t).write(3, true)
 	mine := g.ownRound()
 	g.start()
-	waits, h, payload := g.signed(1, 4, g.keys[0])
-	g.check(g.disk.PutOwn(core.StoreOwn{ID: waits, Header: h, Payload: payload, Seq: 2}))
+	missed, h, payload := g.signed(1, 4, g.keys[0])
+	g.check(g.disk.PutOwn(core.StoreOwn{ID: missed, Header: h, Payload: payload, Seq: 2}))
+	waits, h, payload := g.signed(1, 6, g.keys[0])
+	g.check(g.disk.PutOwn(core.StoreOwn{ID: waits, Header: h, Payload: payload, Seq: 3}))
 	g.do(g.fetch(another(t, 5)))
 	left := saw[replica.Installed](g)[0].Left
-	if !slices.Equal(left.Own[0], []wire.Digest{mine}) || left.Tokens[0] != 100 || len(left.Own[1]) != 0 {
+	if !slices.Equal(left.Own[0], []wire.Digest{mine}) || left.Tokens[0] != 100 || !slices.Equal(left.Own[1], []wire.Digest{missed}) {
 		t.Errorf("left behind: %+v", left)
 	}
 	own, err := g.disk.Own()

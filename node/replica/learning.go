@@ -60,8 +60,8 @@ func (r *Replica) LearnerLost() {
 }
 
 // adopt moves the local parameters to a new tip, or repairs them, and takes own deltas that are
-// final off the list that a restart reads. Those that were discarded may be regained until they
-// are forgotten.
+// final off the list that a restart reads. Those that were discarded or dropped may be regained
+// until they are forgotten.
 func (r *Replica) adopt(a outer.Adopt) {
 	if r.learning.learner == nil {
 		r.watcher.Saw(Adopted{Adopt: a})

@@ -19,7 +19,7 @@ type Installed struct {
 	Keep   uint32        // recorded rounds up to it stay: they lead to First
 	First  uint32        // round of the first of Rounds
 	Rounds []Round       // consecutive
-	Forget []wire.Digest // own deltas that the chain before folded and this one does not
+	Forget []wire.Digest // own deltas that a restart must not take for in flight: see core.Left
 }
 
 // Install replaces what there is of fragments 0, 1, ...: of each, the tip
@@ -90,7 +90,7 @@ func (s *Store) installOne(tx *bbolt.Tx, p int, f Installed, tmp string, entry [
 }
 
 // forgetOwn takes deltas of a fragment off the list that Own returns: a restart
-// must not put back into the parameters what left them when it was folded.
+// must not put back into the parameters what left them when it was folded, or dropped.
 func forgetOwn(tx *bbolt.Tx, p int, ids []wire.Digest) error {
 	own := entriesOf(tx, bucketOwn)
 	for _, k := range keysBetween(own, fragmentKey(p), fragmentKey(p+1)) {

@@ -37,7 +37,8 @@ type Fate uint8
 const (
 	// Folded: the delta entered the chain.
 	Folded Fate = iota
-	// Dropped: it was in flight, and is older than what is known of the chain. Nobody publishes it again.
+	// Dropped: it was in flight, and a snapshot was taken that does not fold it, or of a chain that is
+	// known from later rounds on only. Nobody publishes it again.
 	Dropped
 	// Unfolded: it left the chain and is in flight again.
 	Unfolded
@@ -60,7 +61,7 @@ func (f Fate) String() string {
 func (a Adopt) LosesUnpublished() bool { return a.Repair || a.GiveUp }
 
 // Final are the seqs of own deltas that a restart must not take for in flight any more.
-func (a Adopt) Final() []uint64 { return a.Seqs(Forgotten, Returned, Discarded) }
+func (a Adopt) Final() []uint64 { return a.Seqs(Forgotten, Returned, Discarded, Dropped) }
 
 // Seqs are those of own deltas with one of these fates.
 func (a Adopt) Seqs(fates ...Fate) (seqs []uint64) {
