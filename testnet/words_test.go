@@ -16,13 +16,13 @@ import (
 
 // forbidden has the words that stay out, each with the one to write.
 var forbidden = []struct{ word, write string }{
-	{`beats?`, "heartbeat"},
-	{`donors?`, "snapshot source"},
+	{`beats?|beaten`, "heartbeat"},
+	{`donors?|donat\w+`, "snapshot source"},
 	{`rosters?`, "peer list"},
 	{`anchors?`, "global parameters"},
 	{`theta`, "local parameters"},
 	{`evidence`, "equivocation proof"},
-	{`bells?`, "proposal"},
+	{`bells?|rang`, "proposal"},
 	{`answerers?`, "sampled learners"},
 	{`patience`, "grace limit"},
 	{`unit(e|es|ed|ing)`, "reconcile"},
@@ -41,7 +41,8 @@ var forbidden = []struct{ word, write string }{
 	{`farewell`, "shutdown"},
 	{`pulse`, "statistics"},
 	{`tak(e|es|ing) back|taken back`, "return"},
-	{`giv(e|es|ing) up a delta`, "drop"},
+	{`taken whole`, "snapshot"},
+	{`word counts`, "claim"},
 	{`of late`, "recently"},
 }
 
