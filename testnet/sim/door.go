@@ -131,6 +131,7 @@ func (n *Node) revoked(e core.Revoked) {
 		if e.Own {
 			n.crash()
 			n.gone = true
+			n.w.relinkLonely()
 			return
 		}
 		for _, p := range slices.Clone(n.links) {

@@ -306,6 +306,19 @@ func (w *World) mendAll() {
 	w.flow()
 }
 
+// relinkLonely gives another link to who has no connection and knew only a node that has just gone. Before the faults end
+// that waits for mendAll. Who is revoked may hear of it, and go, only afterwards.
+func (w *World) relinkLonely() {
+	if w.checks.calmed == 0 || w.s.Unmended {
+		return
+	}
+	for _, n := range w.nodes {
+		if len(n.links) == 0 {
+			n.relink()
+		}
+	}
+}
+
 // relink gives a node another link whose own names only nodes that are gone, before
 // it met anybody: without it could never find the others. A founder that has a connection
 // has met somebody.

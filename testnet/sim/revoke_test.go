@@ -109,6 +109,27 @@ func TestRevokedGoesOn(t *testing.T) {
 	}
 }
 
+// One comes while the only node that its link can name is paused. That node is revoked, and hears of it after the faults.
+// Who came gets another link, as it could never find the others.
+func TestRevokedWasTheOnlyLink(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]NodeSpec{"a member comes": {}, "a guest comes": {Guest: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := revoking(Fault{At: 6_500, Kind: fault.Pause, Node: 4}, Fault{At: 6_600, Kind: fault.Join, Spec: spec})
+			for i := range 4 {
+				s.Faults = append(s.Faults, Fault{At: 6_000, Kind: fault.Kill, Node: i}, Fault{At: 6_700, Kind: fault.Start, Node: i})
+			}
+			s.CalmMs = 10_000
+			w := newWorld(t, s)
+			w.RunUntil(Start+s.CalmMs-1, func() bool { return false })
+			if who, came := w.nodes[4], w.nodes[5]; who.gone || !slices.Equal(came.contacts, []int{4}) {
+				t.Fatalf("before the faults end it is gone: %v, and the link names %v", who.gone, came.contacts)
+			}
+			w.Finish()
+		})
+	}
+}
+
 // inLedgerOf are the deltas of a node that another has folded.
 func (n *Node) inLedgerOf(from *Node) map[wire.Digest]bool {
 	mine := map[wire.Digest]bool{}
