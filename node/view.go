@@ -280,15 +280,24 @@ func (v *view) tick(n *node, now core.Time) {
 	}
 	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
 		v.aloneSaid = true
-		text := "no peer of the link answers, training alone and dialling on"
-		if len(v.dials) > 0 {
-			text += ": " + n.whyAlone(v.dials)
-		}
-		v.event(n, "alone", "", text)
+		v.event(n, "alone", "", n.aloneText())
 	}
 	v.watchFolds(n)
 	v.evaluate(n)
 	n.exports.export(n)
+}
+
+// aloneText says that nobody answers, and why as far as dials tell. A member alone goes on with the run. A guest closes no round,
+// and its owner would take its steps for progress.
+func (n *node) aloneText() string {
+	text := "no peer of the link answers, training alone and dialling on"
+	if n.members.Guest(n.self) {
+		text = "no peer of the link answers, training alone (a guest's rounds close only beside a member) and dialling on"
+	}
+	if len(n.view.dials) > 0 {
+		text += ": " + n.whyAlone(n.view.dials)
+	}
+	return text
 }
 
 // speedometer measures folded tokens per second over about a minute.

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -182,13 +183,29 @@ func TestAdoptedIsAccountedFor(t *testing.T) {
 	}
 }
 
+// The owner of a guest that meets nobody learns that no round closes.
+func TestAloneAsAGuest(t *testing.T) {
+	_, owner := ownedGenesis(1000)
+	run, self := wire.RunID{1}, key(9)
+	for _, guest := range []bool{false, true} {
+		c, err := member.Issue(owner, run, member.Invite{Guests: guest}, key(8)).Admit(run, self)
+		must(t, err)
+		n := &node{identity: identity{self: wire.PeerIDOf(self)}, membership: membership{members: member.NewTable(run, []wire.PeerID{c.Owner})}}
+		_, err = n.members.Add(c)
+		must(t, err)
+		if text := n.aloneText(); strings.Contains(text, "only beside a member") != guest {
+			t.Errorf("a guest (%v) reads %q", guest, text)
+		}
+	}
+}
+
 // A status has whom an open round waits for, and for how long.
 func TestStatusOfAnOpenRound(t *testing.T) {
 	p := outertest.Plain(1, 1<<40, 0)
 	p.Codec = codec.F32
 	f := outer.Fragment{Tensors: []outer.Tensor{{Name: "w", Len: 1}}, Len: 1}
 	m := rounds.New(rounds.Config{Params: p}, []*outer.Tip{outer.Genesis(f, []float32{0}, p)})
-	if got, want := openStatus(m.Fragment(0), 1000), (status.Open{Round: 1, Why: "no proposal", Text: "waits for a learner to propose it"}); got != want {
+	if got, want := openStatus(m.Fragment(0), 1000), (status.Open{Round: 1, Why: "no proposal", Text: "waits for a member to propose it"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.SetLive([]outer.Author{{1}, {2}})

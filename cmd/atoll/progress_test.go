@@ -26,7 +26,7 @@ func trainingStatus() status.Snapshot {
 		},
 		Agreement: status.Agreement{ChainDigest: strings.Repeat("12", 32), StateDigest: strings.Repeat("34", 32), Agreed: true},
 		Fragments: []status.Fragment{
-			{Closed: 7, Contributors: 3, Open: status.Open{Round: 8, Why: "no proposal", Text: "waits for a learner to propose it"}},
+			{Closed: 7, Contributors: 3, Open: status.Open{Round: 8, Why: "no proposal", Text: "waits for a member to propose it"}},
 			{Closed: 8, Contributors: 2, Open: status.Open{Round: 9, Why: "grace", Text: "waits for the delta of efefefefef, 2.1 s of at most 30.0 s", WaitedS: 2.1, MostS: 30}},
 		},
 		Peers: []status.Peer{

@@ -59,9 +59,9 @@ var closing = [...]struct {
 		return f.learn.leaves >= f.open() || m.stuckTooLong(now, f)
 	},
 		"this learner has signed it already, and nobody proposed it"},
-	// Nobody has made enough steps, and an empty round is worth nothing.
+	// No member has made enough steps, and an empty round is worth nothing. Guests propose none.
 	NoProposal: {"no proposal", waits, func(_ *Machine, _ Time, f *fragment) bool { return f.proposal.at == 0 },
-		"waits for a learner to propose it"},
+		"waits for a member to propose it"},
 	// Nothing is to come: see awaiting.
 	Complete: {"complete", closes, func(m *Machine, _ Time, f *fragment) bool { return m.complete(f) },
 		"all that were sampled have published"},
