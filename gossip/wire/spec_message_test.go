@@ -44,10 +44,15 @@ func specOtherMessage(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// inline is the example of a header with its payload behind it.
+func inline(t *testing.T, s *spectest.Spec) []byte {
+	return slices.Concat(s.Hex(t, "message header"), s.Hex(t, "inline"))
+}
+
 func specInline(t *testing.T, s *spectest.Spec) {
 	run := runOf(t, s)
 	bare := must[wire.Message](t)(wire.Open(run, s.Hex(t, "message header")))
-	raw := s.Hex(t, "message inline")
+	raw := inline(t, s)
 	m := must[wire.Message](t)(wire.Open(run, raw))
 	if bare.Inline != nil || *bare.Header != *m.Header {
 		t.Errorf("without a payload %+v", bare)
@@ -59,7 +64,7 @@ func specInline(t *testing.T, s *spectest.Spec) {
 }
 
 func specOtherInline(t *testing.T, s *spectest.Spec) {
-	run, raw := runOf(t, s), s.Hex(t, "message inline")
+	run, raw := runOf(t, s), inline(t, s)
 	_, err := wire.Open(run, changed(raw, len(raw)-1, 'f'))
 	refused(t, "another payload", err, wire.ErrInvalid)
 	_, err = wire.Open(run, raw[:len(raw)-1])
@@ -79,7 +84,7 @@ func inlined(t testing.TB, s *spectest.Spec, n int) []byte {
 
 func specInlineChoice(t *testing.T, s *spectest.Spec) {
 	h := must[wire.SignedHeader](t)(wire.ParseSignedHeader(s.Hex(t, "message header")[2:]))
-	same(t, "small", wire.EncodeHeader(h, []byte(s.Text(t, "payload"))), s.Hex(t, "message inline"))
+	same(t, "small", wire.EncodeHeader(h, []byte(s.Text(t, "payload"))), inline(t, s))
 	most := make([]byte, s.Number(t, "limits", "MaxInline"))
 	same(t, "the longest", wire.EncodeHeader(h, most), slices.Concat(s.Hex(t, "message header"), most))
 	same(t, "none", wire.EncodeHeader(h, nil), s.Hex(t, "message header"))

@@ -116,7 +116,7 @@ func specGetCertificates(t *testing.T, s *spectest.Spec) {
 }
 
 func specCertificates(t *testing.T, s *spectest.Spec) {
-	raw := s.Hex(t, "body certificates")
+	raw := slices.Concat(s.Hex(t, "body certificates"), s.Hex(t, "member certificate"))
 	list := must[[][]byte](t)(wire.DecodeCertificates(raw))
 	if len(list) != 1 {
 		t.Fatalf("%d certificates", len(list))
