@@ -243,7 +243,10 @@ func bound(t *testing.T, cell string, v reflect.Value, sign float64) (at, beyond
 
 func specRanges(t *testing.T, s *spectest.Spec) {
 	numbers := map[string]bool{"Rules": true, "Seed": true, "Outer.Codec": true} // have no range
-	for _, row := range s.Table(t, "genesis numbers") {
+	for _, row := range s.Table(t, "genesis") {
+		if row[2] == "" {
+			continue
+		}
 		numbers[row[0]] = true
 		name := row[0][strings.LastIndex(row[0], ".")+1:]
 		of := regexp.MustCompile(`[ .]` + name + ` is [^ ;:]+[;:] (use [-0-9.e+]+ to|use at most|must be|the byte tokenizer|a heartbeat has room)`)
@@ -266,7 +269,7 @@ func specRanges(t *testing.T, s *spectest.Spec) {
 		}
 		g := fixedGenesis()
 		for i, sign := range []float64{-1, 1} {
-			if at, beyond, ok := bound(t, row[i+1], fieldOf(&g, row[0]), sign); ok {
+			if at, beyond, ok := bound(t, row[i+2], fieldOf(&g, row[0]), sign); ok {
 				judge(at, true)
 				judge(beyond, false)
 			}
