@@ -26,7 +26,7 @@ type Config struct {
 	HeartbeatMinMs int64  // shortest heartbeat period; default 500, test profiles use less
 	WayMs          int64  // first guess of the way to a peer; 0 for none
 	WindowAccept   uint32 // W_a: rounds behind closed that gossip still brings; default 16
-	WindowUnion    uint32 // W_u: rounds behind closed that repair reconciles; default 256
+	WindowUnion    uint32 // W_u, the union window: rounds behind closed that repair reconciles; default 256
 	MaxPayload     uint32 // bytes of the largest payload of the run; default wire.MaxPayload
 	MaxTip         uint64 // bytes of the largest tip of the run, as manifests count; default what the wire allows
 	SnapshotBytes  uint64 // bytes of a snapshot of the run, which its source hashes for a manifest; 0 for next to none

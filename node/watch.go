@@ -133,7 +133,7 @@ func (n *node) retained(e replica.Retained) {
 	}
 	if e.Bytes > e.Budget && !n.budgetSaid {
 		n.budgetSaid = true
-		n.view.alarm(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the last %d rounds need more than the %s of --keep",
+		n.view.alarm(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the union window, the last %d rounds, needs more than the %s of --keep",
 			status.Bytes(float64(e.Bytes)), n.genesis.Outer.Window, status.Bytes(float64(e.Budget))), "see that the disk has room for it")
 	}
 }

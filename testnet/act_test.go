@@ -405,7 +405,7 @@ func TestWindow(t *testing.T) {
 			t.Errorf("%d: %v, W_a %d, W_u %d", window, err, g.OuterParams().WindowAccept, g.Outer.Window)
 		}
 	}
-	if err := (Config{Window: outer.MaxWindow + 1}).Validate(); err == nil || !strings.Contains(err.Error(), "--merge-within") {
+	if err := (Config{Window: outer.MaxWindow + 1}).Validate(); err == nil || !strings.Contains(err.Error(), "--union-window") {
 		t.Errorf("error %v", err)
 	}
 }

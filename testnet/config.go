@@ -41,7 +41,7 @@ type Config struct {
 
 	Place
 
-	Window    int     // rounds within which repair reconciles chains; 0 = as usual
+	Window    int     // union window in rounds; 0 = as usual
 	H         int     // inner steps of a round; 0 = what goes with the codec
 	Fragments int     // 0 = as the model suggests
 	Batch     int     // rows of an inner step; 0 = as the model suggests
@@ -174,7 +174,7 @@ func (c Config) check() error {
 	case len(c.Precision) > 0 && c.Baseline != Atoll:
 		return fmt.Errorf("--precision is of atoll, and %s trains in f32: leave it out", c.Baseline)
 	case c.Window < 0 || c.Window > 0 && c.Window < outer.LeastWindow || c.Window > outer.MaxWindow:
-		return fmt.Errorf("--merge-within is %d: use %d to %d rounds, or leave it out", c.Window, outer.LeastWindow, outer.MaxWindow)
+		return fmt.Errorf("--union-window is %d: use %d to %d rounds, or leave it out", c.Window, outer.LeastWindow, outer.MaxWindow)
 	case c.Fragments < 0:
 		return fmt.Errorf("--fragments is %d: use 1 or more, or leave it out", c.Fragments)
 	case c.Batch < 0:

@@ -20,7 +20,7 @@ type BaselineCmd struct {
 	Coordinator string        `help:"Address of the coordinator, with /p2p/ID." required:"" placeholder:"MULTIADDR"`
 	Data        string        `help:"Text to train on: a file, a folder or goroot." placeholder:"PATH"`
 	Threads     int           `help:"Threads to train with. Default: one per core." placeholder:"N"`
-	Pace        time.Duration `help:"Least time of a step." placeholder:"DURATION"`
+	Pace        time.Duration `help:"Least time of a step." placeholder:"TIME"`
 	Overlap     bool          `help:"Send gradients while others are still being computed." negatable:"" default:"true"`
 	Shape       *shaping.Link `help:"Make the member's link as slow and far as this, like up=20mbit,down=100mbit,delay=40ms,jitter=10ms,loss=0.1%." placeholder:"SHAPE"`
 	StandIn     bool          `name:"standin" help:"Compute nothing and touch every value: --pace is the time of a step."`

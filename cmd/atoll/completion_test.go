@@ -218,3 +218,17 @@ func TestRoff(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What stands behind = in help is the flag's default, or in capitals what to put there: an example would be taken for a default.
+func TestHelpShowsNoExampleAsDefault(t *testing.T) {
+	capitals := regexp.MustCompile(`^[A-Z][A-Z0-9]*([:/][A-Z0-9]+)*$`)
+	eachCommand(t, func(n *kong.Node) {
+		for _, f := range flagsOf(n) {
+			shown := strings.TrimSuffix(strings.Trim(f.FormatPlaceHolder(), `"`), ",...")
+			isDefault := f.HasDefault && shown == f.Default
+			if !f.IsBool() && !isDefault && !capitals.MatchString(shown) {
+				t.Errorf("%s --%s=%s is no default: name it in capitals, and give the example in the help", n.FullPath(), f.Name, shown)
+			}
+		}
+	})
+}

@@ -65,7 +65,7 @@ type runFlags struct {
 	Batch     int     `help:"Rows of text in one step. Default: by the model's size." placeholder:"ROWS"`
 	Optimizer string  `help:"Inner optimizer: ${enum}. A step of Muon takes up to twice as long and learns more. auto is muon for built-in models and adamw for others." enum:"auto,adamw,muon" default:"auto"`
 	LR        float64 `name:"lr" help:"Peak learning rate of the inner optimizer. Default: the best measured for the optimizer, the model's width and the outer momentum." placeholder:"RATE"`
-	H         int     `name:"h" help:"Steps between two deltas of a fragment. Fewer steps train better and need more bandwidth. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
+	H         int     `name:"h" help:"Steps between two deltas of a fragment. Fewer steps between deltas give a better model and need more bandwidth. Default: 24, or 4 with --codec sparse." placeholder:"STEPS"`
 	Fragments int     `help:"Parts of the model, each with rounds of its own. Default: by the model's size." placeholder:"N"`
 	Codec     string  `help:"Encoding of deltas: ${enum}. At the same H, sparse8 needs a quarter of the bytes of int4 and makes the model 1 to 4 % worse; sparse needs a twentieth and makes it 3 to 11 % worse. auto is int4, unless --bandwidth of atoll new chooses another." enum:"auto,f32,int4,sparse8,sparse" default:"auto"`
 }

@@ -55,7 +55,7 @@ type JoinCmd struct {
 	threadsFlag
 	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
-	Pace      time.Duration `help:"Least time of a step, to leave room for other work. Default: none." placeholder:"DURATION"`
+	Pace      time.Duration `help:"Least time of a step, such as 100ms, to leave room for other work. Default: none." placeholder:"TIME"`
 	limitFlags
 	Init    string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
 	Learner string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
@@ -63,9 +63,9 @@ type JoinCmd struct {
 	Every   amount `help:"Folded tokens between two writes to --export." default:"1e8"`
 	NoMDNS  bool   `name:"no-mdns" help:"Do not announce the node on this network by multicast, nor look for others there."`
 	Observe bool   `help:"Hold and serve the model without training."`
-	Profile string `help:"Network that the node is in: ${enum}." enum:"local,lan,wan" default:"wan"`
+	Profile string `help:"Network that the node is in: ${enum}. local is this machine alone, lan a network whose nodes reach each other directly, wan any other." enum:"local,lan,wan" default:"wan"`
 	Stay    bool   `help:"Keep serving after the run has ended."`
-	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. Payloads of the last rounds, see --window of atoll new, always stay. Default: 20GB." placeholder:"SIZE" default:"20GB"`
+	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. Payloads of the union window, see --union-window-size of atoll new, always stay. Default: 20GB." placeholder:"SIZE" default:"20GB"`
 	webFlag
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal or with --web, otherwise 0." placeholder:"N"`

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/limits"
@@ -48,8 +49,8 @@ type NewCmd struct {
 	LearnersPerRound int           `help:"Learners that contribute to one round. If the run has more, they rotate, which costs quality: see optimizer/outer/DESIGN.md. What a node receives and folds grows with this number. Default: 16." placeholder:"N"`
 	Bandwidth        limits.Rate   `help:"Rate of each node's link, each way, such as 20mbit. It chooses H, the fragments, the codec and, where links carry no more, --learners-per-round, and the command says what to expect." placeholder:"RATE"`
 	Learners         int           `help:"Number of learners to plan for. It decides what --bandwidth chooses, the default of --tokens, the most steps of one delta and, if learners rotate, the outer learning rate. Default: 4." default:"4" placeholder:"N"`
-	Step             time.Duration `help:"Time that a typical learner takes for one step, for --bandwidth. With a model of 50M parameters or more, learners are then expected to train on accelerators, which leave processor cores free for outer steps. Default: measured on this machine." placeholder:"500ms"`
-	Window           size          `help:"Bytes of deltas that every node keeps, even if --keep of atoll join is less. It decides within how many rounds, 32 to 256, two sides of a partition can be reconciled." default:"20GB" placeholder:"SIZE"`
+	Step             time.Duration `help:"Time that a typical learner takes for one step, such as 500ms, for --bandwidth. With a model of 50M parameters or more, learners are then expected to train on accelerators, which leave processor cores free for outer steps. Default: measured on this machine." placeholder:"TIME"`
+	UnionWindowSize  size          `help:"Disk space for the deltas of the union window, which every node keeps, even if --keep of atoll join is less. The union window is as many rounds, 32 to 256, as fit: two sides of a partition that close more are not reconciled, and the chain of one side wins." default:"20GB" placeholder:"SIZE"`
 	Profile          string        `help:"Network between the nodes: ${enum}. Timeouts begin with what suits it, and follow what the nodes measure." enum:"local,lan,wan" default:"wan"`
 	Data             string        `help:"Text of the run: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Nodes refuse to train on any other. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	OwnData          bool          `help:"Let each learner train on a text of its own. --data is then this machine's text, and its hash is not recorded. If that is a corpus that atoll data build made, learners share only its tokenizer and its held-out shards."`
@@ -144,7 +145,9 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 	if c.From != "" {
 		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g))
 	}
-	line += " --profile " + c.Profile
+	if c.Profile != p2p.WAN { // the default of join
+		line += " --profile " + c.Profile
+	}
 	if c.Data != "" {
 		line += " --data " + status.ShellWord(c.Data)
 	}

@@ -81,7 +81,7 @@ func (a created) print(out *console) error {
 	if cost := codecCost(a.Codec, a.H, a.Expected); cost != "" {
 		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
 	}
-	rows = append(append(rows, a.Sizes.rows()...), a.fromRows()...)
+	rows = append(append(rows, a.Sizes.rows(a.H)...), a.fromRows()...)
 	err := table(out.out, rows...)
 	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
@@ -242,7 +242,7 @@ func codecCost(name string, h int, e *expected) string {
 // lengthRow says so, and what to do about a run that is short.
 func lengthRow(l tune.Length) []string {
 	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
-		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round", "rounds"), twoDigits(l.PerParam))
+		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round of each fragment", "rounds of each fragment"), twoDigits(l.PerParam))
 	if l.Short {
 		text += fmt.Sprintf(": short (%s). Four learners in such runs came out more than 2 %% behind data parallelism. Use --tokens %s or more", lacking(l), short(l.Least))
 	}
@@ -281,7 +281,7 @@ func twoDigits(x float64) string {
 // sizes are what a run will take of a node, estimated.
 type sizes struct {
 	RoundBytes     float64 `json:"round_bytes"`     // of the deltas of one round of all fragments
-	WindowRounds   uint32  `json:"window_rounds"`   // within which repair reconciles chains
+	WindowRounds   uint32  `json:"window_rounds"`   // of the union window
 	WindowBytes    float64 `json:"window_bytes"`    // of their deltas
 	GraceMs        int64   `json:"grace_ms"`        // that a round may stay open
 	MemoryBytes    uint64  `json:"memory_bytes"`    // of a node, with the built-in trainer where that can train the run
@@ -303,16 +303,16 @@ func sizesOf(g genesis.Genesis, e genesis.Expected) sizes {
 	}
 }
 
-// rows say them.
-func (s sizes) rows() [][]string {
+// rows say them of a run of this H.
+func (s sizes) rows(h int) [][]string {
 	memory := fmt.Sprintf("about %s for a node, beside its learner", status.Bytes(float64(s.ExternalMemory)))
 	if s.BuiltIn {
 		memory = fmt.Sprintf("about %s for a node that trains itself, %s beside a learner of another program", status.Bytes(float64(s.MemoryBytes)), status.Bytes(float64(s.ExternalMemory)))
 	}
 	return [][]string{
-		{"traffic", fmt.Sprintf("each node receives about %s in a round of all fragments, and sends as much; a round stays open for %s at most", status.Traffic(s.Received), seconds(float64(s.GraceMs)/1000))},
+		{"traffic", fmt.Sprintf("each node receives about %s per %s (one round of each fragment), and sends as much; a round stays open for %s at most", status.Traffic(s.Received), plural(h, "step", "steps"), seconds(float64(s.GraceMs)/1000))},
 		{"memory", memory},
-		{"disk", fmt.Sprintf("%s of deltas of the last %d rounds, which repair needs, %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
+		{"disk", fmt.Sprintf("%s of deltas of the union window, which is the last %d rounds, %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
 			status.Bytes(s.WindowBytes), s.WindowRounds, status.Bytes(s.BasesBytes), status.Bytes(s.LearnerBytes))},
 	}
 }

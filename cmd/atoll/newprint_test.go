@@ -23,13 +23,13 @@ func TestLengthSaysWhatToDo(t *testing.T) {
 		chosen      bool
 		begin, end  string
 	}{
-		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: short (", rounds + ", " + params + ")" + behind + tokens + smaller},
-		{512 * 512, 2, 24, true, "256 steps of each of 2 learners, 10 rounds, 0.32 tokens a parameter: short (", ")" + behind + tokens},
-		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds, 0.32 tokens", " a parameter"},
-		{4e6, 4, 4, false, "1953 steps of each of 4 learners, 488 rounds, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
-		{tune.EnoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
-		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 or more" + smaller},
-		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds, 1212 tokens", " a parameter"},
+		{512 * 512, 2, 24, false, "256 steps of each of 2 learners, 10 rounds of each fragment, 0.32 tokens a parameter: short (", rounds + ", " + params + ")" + behind + tokens + smaller},
+		{512 * 512, 2, 24, true, "256 steps of each of 2 learners, 10 rounds of each fragment, 0.32 tokens a parameter: short (", ")" + behind + tokens},
+		{512 * 512, 1, 24, false, "512 steps of each of 1 learner, 21 rounds of each fragment, 0.32 tokens", " a parameter"},
+		{4e6, 4, 4, false, "1953 steps of each of 4 learners, 488 rounds of each fragment, 4.9 tokens a parameter: short (" + params + ")", behind + tokens},
+		{tune.EnoughTokens*824448 - 1, 4, 24, false, "7246 steps of each of 4 learners, 301 rounds of each fragment, 17 tokens a parameter: short (" + params + ")", behind + tokens + smaller},
+		{1e8, 64, 64, false, "3051 steps of each of 64 learners, 47 rounds of each fragment, 121 tokens a parameter: short (" + rounds + ")", behind + "1.7e8 or more" + smaller},
+		{1e9, 1, 24, false, "1953125 steps of each of 1 learner, 81380 rounds of each fragment, 1212 tokens", " a parameter"},
 	} {
 		row := lengthRow(tune.LengthOf(ofLength(c.budget, c.h, c.learners, c.chosen)))
 		if !strings.HasPrefix(row[1], c.begin) || !strings.HasSuffix(row[1], c.end) {

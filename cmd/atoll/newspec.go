@@ -88,7 +88,7 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
 		Name: c.name(), Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
 		H: c.H, Fragments: c.Fragments, LearnersPerRound: c.LearnersPerRound, Learners: c.Learners,
-		WindowBytes: float64(c.Window), Profile: c.Profile,
+		WindowBytes: float64(c.UnionWindowSize), Profile: c.Profile,
 	}
 	if c.Tokens != nil {
 		s.Tokens = uint64(*c.Tokens)

@@ -38,7 +38,7 @@ type SimCmd struct {
 	Rounds    uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
 	Faults    string        `help:"Faults of --nodes: VERB NODES @TIME, with commas between; the documentation of package testnet/fault has all verbs." placeholder:"SPEC"`
 	Thin      bool          `help:"Draw schedules over thin links."`
-	Link      []string      `help:"What the links of --nodes are like, as atoll testnet has it: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"rate=20mbit,delay=40ms"`
+	Link      []string      `help:"What the links of --nodes are like, as atoll testnet has it, such as rate=20mbit,delay=40ms: rate= or up= and down=, delay=, jitter=, loss=. NODES:LINK is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"LINK"`
 	Payload   string        `help:"With --link: size of a delta of every fragment, such as 1.2MB." default:"100kB"`
 	DeltaTime time.Duration `help:"With --link: time that a learner takes for the steps of a delta." default:"5s"`
 	Scenario  string        `help:"Play the scenario in this file." placeholder:"FILE"`

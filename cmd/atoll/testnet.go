@@ -15,17 +15,17 @@ type TestnetCmd struct {
 	runFlags
 	Data        string        `help:"Text to train on: a file, a folder, a corpus that atoll data build made, or goroot for the Go code that ships with Go. Default: Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	Tokens      amount        `help:"Budget: the run ends when this many tokens are folded into the model." default:"2e6"`
-	Speed       []float64     `help:"Divisor of each node's speed: 4 makes a node four times slower. A short list repeats. Default: 1 for all." placeholder:"1,1,2,4"`
+	Speed       []float64     `help:"Divisor of each node's speed: 1,1,2,4 makes node 3 four times slower than node 0. A short list repeats. Default: 1 for all." placeholder:"DIVISOR"`
 	Chaos       string        `help:"Faults during the run: VERB TARGET @WHEN, with commas between. WHEN is a time or a share of the tokens. Repeated faults end when four fifths of the tokens are folded, or after --timeout, or after half an hour without one. Default: none." placeholder:"SPEC"`
 	Baseline    string        `help:"What trains the model: ${enum}. dp, diloco and local are baselines to compare atoll with." enum:"atoll,dp,diloco,local" default:"atoll"`
 	Overlap     bool          `help:"With --baseline dp: send gradients while others are still being computed." negatable:"" default:"true"`
-	Link        []string      `help:"What links are like: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"rate=100mbit,delay=40ms"`
-	Learner     []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"1:torch"`
-	LearnerList []string      `help:"The same as one list, from node 0 on; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"go,torch,torchrun:2"`
-	Precision   []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:bf16 is for these nodes alone." sep:"none" placeholder:"1:bf16"`
-	Pace        time.Duration `help:"Least time of a step at full speed. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"100ms"`
-	Timeout     time.Duration `help:"Kill all nodes after this time and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"2h"`
-	MergeWithin int           `help:"Rounds within which two sides of a partition are reconciled when they connect again. Later, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
+	Link        []string      `help:"What links are like, such as rate=100mbit,delay=40ms: rate= or up= and down=, delay=, jitter=, loss=. May be given more than once: NODES:LINK is for these nodes alone, and the last that names a node wins. Default: no limits." sep:"none" placeholder:"LINK"`
+	Learner     []string      `help:"Program that trains instead of atoll's own trainer, as for atoll join. May be given more than once: NODES:CMD, such as 1:torch, is for these nodes alone, and the last that names a node wins." sep:"none" placeholder:"CMD"`
+	LearnerList []string      `help:"The same as one list, from node 0 on, such as go,torch,torchrun:2; go is atoll's own trainer, which nodes beyond the list have as well." placeholder:"CMD"`
+	Precision   []string      `help:"Arithmetic of matrix products in atoll's own trainer: f32, bf16, or auto for what is faster here. May be given more than once: NODES:PRECISION, such as 1:bf16, is for these nodes alone." sep:"none" placeholder:"PRECISION"`
+	Pace        time.Duration `help:"Least time of a step at full speed, such as 100ms. Default: calibrated so that all learners together use 80 % of the cores." placeholder:"TIME"`
+	Timeout     time.Duration `help:"Kill all nodes after this time, such as 2h, and exit with 4. Default: when nothing was folded for half an hour, or for eight rounds if that is longer." placeholder:"TIME"`
+	UnionWindow int           `help:"Union window: how many closed rounds of a fragment may change. Two sides of a partition that close no more are reconciled when they connect again. Beyond it, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	webFlag
 	Eval  bool `help:"Evaluate the model at the end, which takes a minute with --model small." negatable:"" default:"true"`
 	Trace bool `help:"Write the life of every delta to trace.jsonl in the folder, draw it in trace.svg, and report where its time goes."`
@@ -63,7 +63,7 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 	cfg := testnet.Config{
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
 		Speed: cmd.Speed, Chaos: cmd.Chaos, Pace: cmd.Pace, Timeout: cmd.Timeout,
-		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.MergeWithin,
+		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.UnionWindow,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval,
 		Place:   testnet.Place{Dir: cmd.Dir},
 		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},

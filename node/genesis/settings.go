@@ -29,7 +29,7 @@ func (g Genesis) Settings() [][2]string {
 		{"fragments", fmt.Sprint(g.Outer.Fragments)},
 		{"codec", g.Outer.Codec.String()},
 		{"outer rate and momentum", fmt.Sprintf("%v, %v", p.Eta, p.Mu)},
-		{"repair reconciles", fmt.Sprintf("%d rounds", g.Outer.Window)},
+		{"union window", fmt.Sprintf("%d rounds", g.Outer.Window)},
 		{"seed", fmt.Sprint(g.Seed)},
 	}...)
 }

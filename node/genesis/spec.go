@@ -34,8 +34,8 @@ type Spec struct {
 	Learners                       int        // that are expected; 0 = 1
 	Links                          *Links     // nil = nobody described them
 
-	Window      uint32        // rounds within which chains are reconciled; 0 = by WindowBytes
-	WindowBytes float64       // of deltas that each node keeps so that chains can be reconciled; 0 = of as many rounds as are of use
+	Window      uint32        // union window in rounds; 0 = by WindowBytes
+	WindowBytes float64       // of the deltas of the union window, which each node keeps; 0 = of as many rounds as are of use
 	Profile     string        // of the network: local, lan or wan; "" = wan
 	Owners      []wire.PeerID // who admit others; none = everybody contributes
 }

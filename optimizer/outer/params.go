@@ -63,7 +63,7 @@ type Params struct {
 
 	// WindowAccept is W_a in rounds: gossip takes deltas down to closed - W_a.
 	WindowAccept uint32
-	// WindowUnion is W_u in rounds, at least W_a: repair reconciles sets down to closed - W_u;
+	// WindowUnion is the union window W_u in rounds, at least W_a: repair reconciles sets down to closed - W_u;
 	// what is older is final.
 	WindowUnion uint32
 	// LearnersPerRound is C, about how many learners publish in a round. Cost per node grows with it.

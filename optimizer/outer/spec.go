@@ -20,7 +20,7 @@ type Spec struct {
 	CreatedMs  int64  // Unix milliseconds
 
 	SweepMs int64  // in which links carry the deltas of all fragments once, milliseconds; 0 = soon
-	Window  uint32 // rounds within which repair reconciles; 0 = as many as are of use
+	Window  uint32 // union window in rounds; 0 = as many as are of use
 
 	OwnText    bool // learners have texts of their own
 	NoMomentum bool // of the outer step: half of what joiners are given
@@ -47,7 +47,7 @@ const (
 	refDecay   = 0.9  // the last ten rounds make the reference of norms
 	leastRoom  = 1024 // steps that a delta may claim, whatever H is
 
-	// Rounds within which gossip takes a delta, and within which repair reconciles. The least is long enough for a node
+	// Rounds within which gossip takes a delta, and the union window. Its least is long enough for a node
 	// that was away for some rounds, and for the links that a snapshot brings.
 	usualAccept, usualUnion, leastUnion = 16, 256, 32
 )
@@ -131,5 +131,5 @@ func (s Spec) pace(mostH int) int {
 	return pace
 }
 
-// WindowOf is the window of repair of nodes that can keep the deltas of so many rounds.
+// WindowOf is the union window of nodes that can keep the deltas of so many rounds.
 func WindowOf(rounds float64) uint32 { return uint32(min(max(leastUnion, rounds), usualUnion)) }
