@@ -14,6 +14,7 @@ import (
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
 	"atoll/node/limits"
+	"atoll/node/status"
 )
 
 const inviteHelp = `
@@ -72,8 +73,15 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	}
 	link := joinlink.Link{Run: g.RunID()}
 	if isFile(dir, keyName) {
-		if link, err = linkOf(ctx, dir); err != nil {
+		s, _, err := snapshot(ctx, dir)
+		if err != nil {
 			return err
+		}
+		if link, err = joinlink.Parse(s.Link); err != nil {
+			return fmt.Errorf("the link of the node on %s: %w", dir, err)
+		}
+		if s.Finished {
+			out.say("note: %s", overText(dir))
 		}
 	}
 	pass, err := c.pass(owner, g.RunID())
@@ -126,15 +134,7 @@ func ownerKey(file, dir string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 	return nil, errors.Join(fmt.Errorf("there is no key of an owner of run %v here: pass the file that atoll new wrote, with --owner FILE", g.RunID()), wrong)
 }
 
-// linkOf is the join link of the node of a folder, that it has or had last.
-func linkOf(ctx context.Context, dir string) (joinlink.Link, error) {
-	s, _, err := snapshot(ctx, dir)
-	if err != nil {
-		return joinlink.Link{}, err
-	}
-	link, err := joinlink.Parse(s.Link)
-	if err != nil {
-		return joinlink.Link{}, fmt.Errorf("the link of the node on %s: %w", dir, err)
-	}
-	return link, nil
+// overText says what a link of a run that is over is still good for.
+func overText(dir string) string {
+	return fmt.Sprintf("this run is over: who joins trains nothing, and can fetch the model from a node that stays, such as `atoll join %s --stay`", status.ShellWord(dir))
 }

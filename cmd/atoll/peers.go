@@ -15,9 +15,9 @@ import (
 )
 
 const peersHelp = `
-Lists the members of a run as one node sees them: hardware and speed (from each node's capability record), share of the folded tokens, and why a peer is refused, or this node is paused. IN is the precision in which a node trains, MBIT/S what its uplink carries, as it measured itself. HEARD is the time since a peer's last message. Notes below the table name peers that count for less because their deltas have little in common with others, peers behind a relay, and guests.
+Lists the nodes of a run as one of them sees it: hardware and speed (from each node's capability record), and why a peer is refused, or this node is paused. SHARE is the node's part of the folded tokens that count for the budget, WEIGHT its mean part of the last folds. A guest's tokens do not count, so its SHARE is 0, and its WEIGHT is small. MBIT/S is what the uplink carries, as the node measured itself. HEARD is the time since a peer's last message, or when that came if the node of this folder does not run. Notes below the table name peers that count for less because their deltas have little in common with others, peers behind a relay, and guests.
 
-In a run that admits by invitation, absent members have a row too, and INVITE, in place of IN and STEPS, is the invite of each: "own" if it is for that node alone. Notes give the limits of invites. A guest joined by an invite for guests: its work counts a little, it decides nothing, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
+In a run that admits by invitation, absent members have a row too, and INVITE, in place of PRECISION and STEPS, is the invite of each: "own" if it is for that node alone. Notes give the limits of invites. A guest joined by an invite for guests: its work counts a little, it decides nothing, and atoll invite --for makes it a member. atoll revoke takes the name of a node or of an invite. --json has more: ids in full, role, measured speed, addresses, traffic.
 
     atoll peers first
     atoll peers first --json`
@@ -52,7 +52,7 @@ func (c *PeersCmd) Run(ctx context.Context, out *console) error {
 	if c.JSON {
 		return out.json(rows)
 	}
-	return printMembers(out.out, rows)
+	return printMembers(out.out, rows, stoppedAt(s, running))
 }
 
 // memberRow is a peer with the invite by which it was admitted, in a run that admits by invitation.
@@ -99,9 +99,9 @@ func membersAmong(peers []status.Peer, members []status.Member) []memberRow {
 }
 
 // printMembers writes the table of peers with their invites, if there are any, and what limits these have.
-func printMembers(w io.Writer, rows []memberRow) error {
+func printMembers(w io.Writer, rows []memberRow, stopped time.Time) error {
 	if !slices.ContainsFunc(rows, func(r memberRow) bool { return r.Invite != "" }) {
-		return printPeers(w, peersOf(rows))
+		return printPeers(w, peersOf(rows), stopped)
 	}
 	var invites []string
 	var limits []string
@@ -111,7 +111,7 @@ func printMembers(w io.Writer, rows []memberRow) error {
 			limits = append(limits, limit)
 		}
 	}
-	return printPeersWith(w, peersOf(rows), "INVITE", invites, limits)
+	return printPeersWith(w, peersOf(rows), stopped, "INVITE", invites, limits)
 }
 
 func peersOf(rows []memberRow) (peers []status.Peer) {
@@ -154,20 +154,20 @@ const (
 const fullTrust = 0.995
 
 // printPeers writes a row per peer, and below the table who is relayed, why peers were
-// refused, and who is a guest.
-func printPeers(w io.Writer, peers []status.Peer) error {
-	return printPeersWith(w, peers, "", nil, nil)
+// refused, and who is a guest. They are as a node saw them that stopped then; zero: that runs.
+func printPeers(w io.Writer, peers []status.Peer, stopped time.Time) error {
+	return printPeersWith(w, peers, stopped, "", nil, nil)
 }
 
-// arithmetic is the index of the first of two columns that leave room for another: IN and STEPS.
+// arithmetic is the index of the first of two columns that leave room for another: PRECISION and STEPS.
 const arithmetic = 3
 
 // printPeersWith has one column more, unless its head is "", and notes of its own.
-func printPeersWith(w io.Writer, peers []status.Peer, head string, column, notes []string) error {
-	rows := [][]string{{"PEER", "STATE", "HARDWARE", "IN", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
+func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head string, column, notes []string) error {
+	rows := [][]string{{"PEER", "STATE", "HARDWARE", "PRECISION", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
 	var guests []string
 	for _, p := range peers {
-		rows = append(rows, peerRow(p))
+		rows = append(rows, peerRow(p, stopped))
 		if text := detour(p); text != "" {
 			notes = append(notes, text)
 		}
@@ -220,16 +220,55 @@ func peerName(p status.Peer) string {
 	return shortID(p.ID)
 }
 
-func peerRow(p status.Peer) []string {
-	heard := measured(p.LagS, "%.1f s")
-	if p.Self {
-		heard = "here"
+func peerRow(p status.Peer, stopped time.Time) []string {
+	state := p.State
+	if !stopped.IsZero() && p.Silent() {
+		state = "silent"
 	}
 	return []string{
-		status.Clip(peerName(p), peerWidth), p.State, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
-		fmt.Sprint(p.Steps), big(float64(p.Tokens)), percent(p.Share, 1), measured(100*p.Weight, "%.1f %%"),
-		measured(p.TokensPerS, "%.0f"), uplink(p), heard,
+		status.Clip(peerName(p), peerWidth), state, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
+		big(float64(p.Steps)), big(float64(p.Tokens)), partText(p.Share), known(p.Weight, partText),
+		known(p.TokensPerS, big), uplink(p), heardText(p, stopped),
 	}
+}
+
+// known writes a number that is zero where it was not measured.
+func known(x float64, text func(float64) string) string {
+	if x == 0 {
+		return unknown
+	}
+	return text(x)
+}
+
+// partText is a part of a whole in a narrow column: 99.9 %, and 100 % for all.
+func partText(x float64) string {
+	if x > 0.9995 {
+		return "100 %"
+	}
+	return percent(x, 1)
+}
+
+// ageText is an age in a narrow column.
+func ageText(s float64) string {
+	if s >= 100 {
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// heardText says how long ago a peer was last heard, or when, by a node that stopped: an age would stand still.
+func heardText(p status.Peer, stopped time.Time) string {
+	switch {
+	case p.Self:
+		return "here"
+	case stopped.IsZero() || p.LagS == 0:
+		return known(p.LagS, ageText)
+	}
+	at := stopped.Add(-time.Duration(p.LagS * float64(time.Second)))
+	if stopped.Sub(at) < 24*time.Hour {
+		return at.Format("15:04")
+	}
+	return at.Format("Jan 02")
 }
 
 // uplink is what a peer's link carries upwards, in Mbit/s.

@@ -62,8 +62,13 @@ func TestLines(t *testing.T) {
 		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
 		{qualityText(unsaid), "loss 3.220 nats/token on what the learner holds out at 740k tokens"},
 		{qualityText(none), "not measured here; `atoll eval` does, for built-in models"},
-		{agreedText(moving), "moving; compared when the run rests"},
-		{agreedText(unequal), "not yet equal on every live node"},
+		{agreedText(training, true), "equal on every live node"},
+		{agreedText(over, false), "equal on every live node when this one ended"},
+		{agreedText(moving, true), "moving; compared when the run rests"},
+		{agreedText(moving, false), "not compared: rounds were open when this one ended"},
+		{agreedText(unequal, true), "not yet equal on every live node"},
+		{agreedText(unequal, false), "not yet equal on every live node when this one ended"},
+		{openText(over), "no round: the run is over"},
 		{verdictLine(whole), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"},
 		{startText(inspect.VerifyResult{From: []uint32{4, 4}}), "the kept state of round 4"},
 		{startText(inspect.VerifyResult{From: []uint32{4, 0, 6}}), "kept states of rounds 0 to 6"},
@@ -128,7 +133,7 @@ func TestProgressOfFailure(t *testing.T) {
 
 func TestPrintStatus(t *testing.T) {
 	var b strings.Builder
-	if err := printStatus(&b, trainingStatus(), false); err != nil {
+	if err := printStatus(&b, trainingStatus(), true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -153,13 +158,13 @@ func TestPrintStatus(t *testing.T) {
 
 func TestPrintPeers(t *testing.T) {
 	var b strings.Builder
-	if err := printPeers(&b, trainingStatus().Peers); err != nil {
+	if err := printPeers(&b, trainingStatus().Peers, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
 	for i, want := range []string{
-		"PEER STATE HARDWARE IN STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
-		"cdcdcdcdcd* training a CPU (2 … f32 120 250k 40.0 % 50.0 % 6000 20.0 here",
+		"PEER STATE HARDWARE PRECISION STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
+		"cdcdcdcdcd* training a CPU (2 … f32 120 250k 40.0 % 50.0 % 6.00k 20.0 here",
 		"efefefefef observing - - 0 0 0.0 % - - - 1.2 s",
 		"/ip4/198.5… refused - - 0 0 0.0 % - - - -",
 		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
@@ -170,6 +175,25 @@ func TestPrintPeers(t *testing.T) {
 	}
 }
 
+// A node that stopped shows when it heard its peers: their ages would stand still.
+func TestPeersOfAStoppedNode(t *testing.T) {
+	s := trainingStatus()
+	s.Peers[1].State, s.Peers[1].LagS = "silent 35 s", 35
+	s.Peers[2].LagS = 3 * 24 * 3600
+	var b strings.Builder
+	if err := printStatus(&b, s, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  here\n", " silent ", "  03:03\n", "  Dec 30\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "35 s") {
+		t.Errorf("an age stands still:\n%s", b.String())
+	}
+}
+
 func TestPrintPeersTellsWhoIsRelayed(t *testing.T) {
 	var b strings.Builder
 	peers := []status.Peer{
@@ -177,7 +201,7 @@ func TestPrintPeersTellsWhoIsRelayed(t *testing.T) {
 		{ID: strings.Repeat("cd", 32), State: "training", Link: status.LinkPunching, Relay: "12D3KooWB"},
 		{ID: strings.Repeat("ef", 32), State: "training", Link: status.LinkDirect},
 	}
-	if err := printPeers(&b, peers); err != nil {
+	if err := printPeers(&b, peers, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	_, notes, _ := strings.Cut(b.String(), "efefefefef")
@@ -193,7 +217,7 @@ func TestGuestsAreNamed(t *testing.T) {
 	s := trainingStatus()
 	shownOf := func() (peers, status, join string) {
 		var a, b strings.Builder
-		if err := errors.Join(printPeers(&a, s.Peers), printStatus(&b, s, true)); err != nil {
+		if err := errors.Join(printPeers(&a, s.Peers, time.Time{}), printStatus(&b, s, true)); err != nil {
 			t.Fatal(err)
 		}
 		_, join = shown(t, false, nil, s)
@@ -232,7 +256,7 @@ func TestMembersAmongPeers(t *testing.T) {
 		{ID: here, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000}, {ID: gone, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000, Revoked: true}, {ID: own, Invite: own, Guest: true},
 	})
 	var b strings.Builder
-	if err := printMembers(&b, rows); err != nil {
+	if err := printMembers(&b, rows, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "ababababab  away ", " own\n", "guests, whose work counts a little: ababababab\n"} {
@@ -249,12 +273,12 @@ func TestMembersAmongPeers(t *testing.T) {
 }
 
 func TestPeersFitTheScreen(t *testing.T) {
-	var b strings.Builder
 	peers := []status.Peer{{
 		ID: strings.Repeat("cd", 32), Self: true, State: "connecting", Hardware: "AMD EPYC 7B13 64-Core Processor (2 threads)", Precision: "bf16",
 		Steps: 123_456, Tokens: 123_456, Share: 1, Weight: 1, TokensPerS: 123_456, Upload: 125e6, UploadFull: true,
 	}, {Addr: "/ip4/198.51.100.7/tcp/4001/p2p/12D3KooW", State: "refused", LagS: 123.4}}
-	if err := printPeersWith(&b, peers, "INVITE", []string{"own", "0101010101"}, nil); err != nil {
+	var b strings.Builder
+	if err := errors.Join(printPeersWith(&b, peers, time.Time{}, "INVITE", []string{"own", "0101010101"}, nil), printPeers(&b, peers, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {

@@ -59,7 +59,8 @@ func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
 	}
 	if size := terminalSize(out.out); c.Watch && running && size != nil {
 		var text strings.Builder
-		err := printStatus(&text, s, false)
+		s.Link = "" // one that a terminal cuts off misleads
+		err := printStatus(&text, s, true)
 		columns, lines := size()
 		fmt.Fprint(out.out, frame(text.String(), columns, lines))
 		return err
@@ -109,6 +110,14 @@ func snapshot(ctx context.Context, dir string) (s status.Snapshot, running bool,
 	}
 	s, err = lastStatus(dir)
 	return s, false, err
+}
+
+// stoppedAt is when the node of a status stopped; zero if it runs.
+func stoppedAt(s status.Snapshot, running bool) time.Time {
+	if running {
+		return time.Time{}
+	}
+	return s.At
 }
 
 // askTimeout is how long a node on this machine may take to answer.

@@ -10,9 +10,8 @@ import (
 	"atoll/node/status"
 )
 
-// printStatus writes a status for people. With link it says how others join: the link of a
-// node that is gone leads nowhere, and one that a terminal cuts off misleads.
-func printStatus(w io.Writer, s status.Snapshot, link bool) error {
+// printStatus writes a status for people. The link of a node that does not run leads nowhere.
+func printStatus(w io.Writer, s status.Snapshot, running bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
 		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
@@ -27,15 +26,15 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		{"", beyondText(s)},
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
-		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s))},
+		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s, running))},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
 		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
-		{"open", openText(s.Fragments)},
+		{"open", openText(s)},
 		{"deltas", planText(s.Plan)},
 	}...)
-	if rows = printable(rows); link && s.Link != "" {
+	if rows = printable(rows); running && s.Link != "" {
 		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
@@ -43,7 +42,7 @@ func printStatus(w io.Writer, s status.Snapshot, link bool) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := printPeers(w, s.Peers); err != nil {
+	if err := printPeers(w, s.Peers, stoppedAt(s, running)); err != nil {
 		return err
 	}
 	return printEvents(w, s.Events)
@@ -128,14 +127,20 @@ func hereText(s status.Snapshot) string {
 	return text
 }
 
-func agreedText(s status.Snapshot) string {
+func agreedText(s status.Snapshot, running bool) string {
+	when := ""
+	if !running {
+		when = " when this one ended"
+	}
 	switch {
 	case livePeers(s) == 0:
-		return "no other node to compare with"
+		return "no other node to compare with" + when
 	case s.Agreed:
-		return "equal on every live node"
+		return "equal on every live node" + when
 	case s.Finished:
-		return "not yet equal on every live node"
+		return "not yet equal on every live node" + when
+	case !running:
+		return "not compared: rounds were open" + when
 	}
 	return "moving; compared when the run rests"
 }
@@ -195,8 +200,11 @@ func roundsText(fragments []status.Fragment) string {
 }
 
 // openText says what the round waits for that was proposed first and is still open.
-func openText(fragments []status.Fragment) string {
-	longest := 0
+func openText(s status.Snapshot) string {
+	if s.Finished {
+		return "no round: the run is over"
+	}
+	fragments, longest := s.Fragments, 0
 	for p, f := range fragments {
 		if f.Open.WaitedS > fragments[longest].Open.WaitedS {
 			longest = p
