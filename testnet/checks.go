@@ -122,7 +122,7 @@ func checkWaiting(r Report) Check {
 		most = max(most, share)
 		c.Passed = c.Passed && share <= waitingShare
 	}
-	c.Detail = fmt.Sprintf("at most %.2f %% of a learner's time is unaccounted for", 100*most)
+	c.Detail = fmt.Sprintf("a learner waited for %.2f %% of its time at most; %.0f %% are allowed", 100*most, 100*waitingShare)
 	return c
 }
 
@@ -163,10 +163,10 @@ func (w *world) checkShares(r Report) *Check {
 		expected := w.speed(i, m, r) / all
 		share := r.NodesReport[i].Share
 		worst = max(worst, math.Abs(share/expected-1))
-		shares = append(shares, fmt.Sprintf("%s %.1f %% of %.1f %%", m.name(), 100*share, 100*expected))
+		shares = append(shares, fmt.Sprintf("%s %.1f %%, expected %.1f %%", m.name(), 100*share, 100*expected))
 	}
 	return &Check{Name: "shares follow speed", Passed: worst <= shareSlack, Detail: fmt.Sprintf(
-		"%s; worst off by %.1f %%", strings.Join(shares, ", "), 100*worst)}
+		"%s; no share is off by more than %.1f %% of the expected one, %.0f %% are allowed", strings.Join(shares, "; "), 100*worst, 100*shareSlack)}
 }
 
 // speed is what a learner's share ought to follow.

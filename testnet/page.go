@@ -161,7 +161,7 @@ func (r Report) result() web.Section {
 		add("held-out text", "%.4f bits per byte on %s", *r.ValBPB, status.Bytes(float64(r.ValBytes)))
 	}
 	if r.ValBPB != nil && r.BaselineBPB != nil {
-		add("an order-2 byte model", "%.4f bits per byte", *r.BaselineBPB)
+		add("a trigram model of bytes", "%.4f bits per byte", *r.BaselineBPB)
 	}
 	add("tokens folded", "%d of %d", r.TokensFolded, r.TokensBudget)
 	add("time", "%.0f s, %.0f tokens/s", r.WallS, r.TokensPerS)
@@ -172,7 +172,7 @@ func (r Report) result() web.Section {
 	if r.Views != nil {
 		add("steps", "%d of every member, in %s", *r.Steps, plural(int(*r.Views), "view"))
 	} else {
-		add("rounds and deltas", "%d closed, %d folded, %d came late", r.Rounds, r.Deltas, r.Late)
+		add("rounds and deltas", "%d closed, %d folded, %d late (after their round had closed; folded anyway)", r.Rounds, r.Deltas, r.Late)
 	}
 	add("faults", "%s", r.faultText())
 	add("digest of the model", "%s", r.StateDigest)

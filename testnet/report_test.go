@@ -15,7 +15,7 @@ func someReport() Report {
 	return Report{
 		Setup:   Setup{Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd"},
 		Tokens:  Tokens{TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000},
-		Outcome: Outcome{WallS: 200, TokensPerS: 15010, ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
+		Outcome: Outcome{WallS: 200, TokensPerS: 15010, EndIdleS: measured(1.5), EndDeltasS: measured(0.9), ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
 		Ledger:  Ledger{Rounds: 480, Deltas: 1900, Late: 3},
 		Traffic: Traffic{BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02), Goodput: measured(0.91), GoodputUp: measured(0.95)},
 		Faults:  Faults{Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5}},
@@ -83,6 +83,16 @@ func TestReportLeavesOutWhatWasNotMeasured(t *testing.T) {
 	for _, name := range []string{"val_bpb", "baseline_bpb", "train_loss", "payload_amplification", "goodput", "goodput_up", "join_s", "recover_s"} {
 		if slices.Contains(have, name) {
 			t.Errorf("an empty report has %q", name)
+		}
+	}
+}
+
+// The check says how long a learner waited, and how long is too long.
+func TestCheckWaiting(t *testing.T) {
+	for waiting, want := range map[float64]string{0.03: "a learner waited for 0.03 % of its time at most; 2 % are allowed", 3: "a learner waited for 3.00 % of its time at most; 2 % are allowed"} {
+		got := checkWaiting(Report{NodesReport: []NodeReport{{Time: &status.TimeAccount{Waiting: waiting, Total: 100}}, {}}})
+		if got.Detail != want || got.Passed != (waiting < 2) {
+			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 }
@@ -174,7 +184,7 @@ func TestSharesCheck(t *testing.T) {
 func TestSharesOfPrograms(t *testing.T) {
 	w := &world{members: []*member{{divisor: 1}, {index: 1, divisor: 1}}, learners: choices{{value: "torch"}}}
 	r := Report{Outcome: Outcome{WallS: 60}, NodesReport: []NodeReport{{Share: 0.8, Tokens: 8000}, {Share: 0.2, Tokens: 2000}}}
-	if got := w.checkShares(r); got == nil || !got.Passed || !strings.Contains(got.Detail, "node1 20.0 % of 20.0 %") {
+	if got := w.checkShares(r); got == nil || !got.Passed || !strings.Contains(got.Detail, "node1 20.0 %, expected 20.0 %") {
 		t.Errorf("%+v", got)
 	}
 	r.NodesReport[1].Tokens = 3000

@@ -66,12 +66,12 @@ func (r Report) writeQuality(b *strings.Builder) {
 	case r.ValBPB != nil && r.BaselineBPB == nil:
 		item(b, "quality", "%.3f bits per byte of held-out text", *r.ValBPB)
 	case r.ValBPB != nil:
-		item(b, "quality", "%.3f bits per byte of held-out text: %.2f of the bits that an order-2 byte model needs (%.3f)",
+		item(b, "quality", "%.3f bits per byte of held-out text: %.2f of the bits that a trigram model of bytes needs (Witten-Bell, %.3f)",
 			*r.ValBPB, *r.ValBPB / *r.BaselineBPB, *r.BaselineBPB)
 	}
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
 	if r.EndIdleS != nil {
-		item(b, "end", "learners had nothing to step for %.1f s at most%s", *r.EndIdleS, r.endText())
+		item(b, "end", "once the budget was reached, a learner waited up to %.1f s for the run to end%s", *r.EndIdleS, r.endText())
 	}
 	item(b, "pace", "%.0f ms x divisor a step%s (%s)", r.Calibration.PaceMs, r.Calibration.utilisationText(), r.Calibration.Note)
 	item(b, "traffic", "%s received, %.2f bytes per token%s", status.Traffic(float64(r.BytesReceived)), r.BytesPerToken, r.amplificationText())
@@ -84,14 +84,14 @@ func (r Report) goodputText() string {
 	if r.Goodput == nil || r.GoodputUp == nil {
 		return ""
 	}
-	return fmt.Sprintf("; goodput %.1f %%, %.1f %% of the time that processes lived", 100**r.Goodput, 100**r.GoodputUp)
+	return fmt.Sprintf("; goodput %.1f %%: the part of the learners' time spent on steps that are in the model (%.1f %% without the time that their processes were down)", 100**r.Goodput, 100**r.GoodputUp)
 }
 
 func (r Report) endText() string {
 	if r.EndDeltasS == nil {
 		return ""
 	}
-	return fmt.Sprintf("; the last deltas took %.1f s", *r.EndDeltasS)
+	return fmt.Sprintf("; the last deltas were folded %.1f s after its last step", *r.EndDeltasS)
 }
 
 func (r Report) amplificationText() string {
@@ -108,7 +108,7 @@ func (r Report) writeAccount(b *strings.Builder) {
 		return
 	}
 	item(b, "account", "%s", r.accountText())
-	item(b, "rounds", "%d closed, %d deltas folded, %d late, %d refused", r.Rounds, r.Deltas, r.Late, r.Refused)
+	item(b, "rounds", "%d closed in all fragments, %d deltas folded, %d late (after their round had closed; folded anyway), %d refused", r.Rounds, r.Deltas, r.Late, r.Refused)
 }
 
 // accountText is where all tokens went.

@@ -18,7 +18,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what an order-2 byte model reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what a trigram model of bytes reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
 
     atoll eval first
     atoll eval first --all
@@ -212,7 +212,7 @@ func (c *EvalCmd) print(out *console, e evaluation) error {
 		rows = append(rows, []string{"", fmt.Sprintf("%.4f on %d bytes of %s", p.ValBPB, p.Bytes, p.Name)})
 	}
 	if e.BaselineBPB > 0 {
-		rows = append(rows, []string{"Witten-Bell", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
+		rows = append(rows, []string{"trigram model", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
 	}
 	return table(out.out, append(rows,
 		[]string{"text", e.text()},

@@ -54,7 +54,7 @@ Examples:
   atoll testnet --baseline diloco --h 48
   atoll testnet world --link rate=20mbit,delay=40ms --trace
   atoll join $(cat DIR/link) me            (in a second terminal: takes part in it)
-  atoll testnet-node $(cat DIR/link) me --shape rate=none      (the same, in a testnet with --link)`
+  atoll testnet-node $(cat DIR/link) me --shape rate=none      (the same in a testnet with --link; for scripts)`
 }
 
 // Run is the command.
