@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"atoll/node/status"
+	"atoll/testnet"
 )
 
 const statusHelp = `
-Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may contain an invite, so treat the answer as you would a password. If the node does not run, the answer is what it knew last.
+Shows the whole run as the node of a folder sees it: peers, hardware, shares, rounds, loss, bandwidth, and how others join. The join link may contain an invite, so treat the answer as you would a password. If the node does not run, the answer is what it knew last. Of a testnet's folder it shows a line for each node.
 
     atoll status first
+    atoll status world               all nodes of atoll testnet world
     atoll status first --watch
     atoll status first --json`
 
@@ -22,7 +24,7 @@ Shows the whole run as the node of a folder sees it: peers, hardware, shares, ro
 type StatusCmd struct {
 	dirArg
 	Watch bool `help:"Show it again every two seconds until Ctrl-C."`
-	JSON  bool `name:"json" help:"Answer with one JSON object, or with --watch with one per line."`
+	JSON  bool `name:"json" help:"Answer with one JSON object, or with --watch or of a testnet with one per line."`
 }
 
 // Help implements kong.HelpProvider.
@@ -33,9 +35,12 @@ const watchEvery = 2 * time.Second
 
 // Run shows the status.
 func (c *StatusCmd) Run(ctx context.Context, out *console) error {
-	dir, err := c.folder(out)
+	dir, err := c.worldOrFolder(out)
 	if err != nil {
 		return err
+	}
+	if testnet.IsWorld(dir) {
+		return c.testnetStatus(ctx, out, dir)
 	}
 	for {
 		s, running, err := snapshot(ctx, dir)
