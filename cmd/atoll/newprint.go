@@ -312,7 +312,7 @@ func (s sizes) rows(h int) [][]string {
 	return [][]string{
 		{"traffic", fmt.Sprintf("each node receives about %s per %s (one round of each fragment), and sends as much; a round stays open for %s at most", status.Traffic(s.Received), plural(h, "step", "steps"), seconds(float64(s.GraceMs)/1000))},
 		{"memory", memory},
-		{"disk", fmt.Sprintf("%s of deltas of the union window, which is the last %d rounds, %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
+		{"disk", fmt.Sprintf("%s of deltas of the union window (the last %d rounds), %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
 			status.Bytes(s.WindowBytes), s.WindowRounds, status.Bytes(s.BasesBytes), status.Bytes(s.LearnerBytes))},
 	}
 }
