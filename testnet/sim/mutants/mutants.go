@@ -81,7 +81,7 @@ func All() []Mutant {
 			{In: "Machine.thin", New: "return"},
 		}},
 		{"repair by the rules of gossip", "one-proof", []Edit{
-			{In: "repair.takeOne", Old: ", Repair: true"},
+			{In: "repair.acceptOne", Old: ", Repair: true"},
 		}},
 		{"lost work put back", "fork", []Edit{
 			{In: "ownDelta.move", Old: "o.gone || whole", New: "o.gone"},
