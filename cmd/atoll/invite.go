@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"atoll/gossip/member"
@@ -22,7 +24,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
 
     atoll invite first --expires 7d
     atoll invite first --uses 5
-    atoll invite first --for 8a88e3dd...          for one node alone, by its id: see atoll key
+    atoll invite first --for 8a88e3dd74           for one node alone, as atoll peers names it
     atoll invite first --guests                   for strangers: you may publish this link
     atoll relay "$(atoll invite mine)"
 
@@ -34,7 +36,7 @@ All nodes enforce the limits. After --expires no new node joins, and those that 
 type InviteCmd struct {
 	dirArg
 	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
-	For     string       `help:"Id of the only node that may use the link. Default: anybody who has it." placeholder:"ID"`
+	For     string       `help:"Id of the only node that may use the link: the 64 digits that atoll key prints, or the first ones of a node that atoll peers lists. Default: anybody who has the link." placeholder:"ID"`
 	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
 	Uses    uint32       `help:"Number of nodes that the invite is for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
 	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
@@ -71,7 +73,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	link := joinlink.Link{Run: g.RunID()}
+	link, peers := joinlink.Link{Run: g.RunID()}, []status.Peer(nil)
 	if isFile(dir, keyName) {
 		s, _, err := snapshot(ctx, dir)
 		if err != nil {
@@ -83,8 +85,9 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 		if s.Finished {
 			out.say("note: %s", overText(dir))
 		}
+		peers = s.Peers
 	}
-	pass, err := c.pass(owner, g.RunID())
+	pass, err := c.pass(owner, g.RunID(), peers)
 	if err != nil {
 		return err
 	}
@@ -96,19 +99,41 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	return nil
 }
 
-func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID) (member.Pass, error) {
+func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID, peers []status.Peer) (member.Pass, error) {
 	v := member.Invite{Guests: c.Guests, Uses: c.Uses}
 	if c.Expires != nil {
 		v.ExpiresMs = time.Now().Add(time.Duration(*c.Expires)).UnixMilli()
 	}
 	if c.For != "" {
-		if err := v.Key.UnmarshalText([]byte(c.For)); err != nil {
-			return member.Pass{}, badUsage("--for %q is no node: pass the 64 digits that atoll key prints as id", c.For)
+		key, err := invitee(peers, c.For)
+		if err != nil {
+			return member.Pass{}, err
 		}
+		v.Key = key
 		return member.Issue(owner, run, v, nil), nil
 	}
 	_, secret, err := ed25519.GenerateKey(nil)
 	return member.Issue(owner, run, v, secret), err
+}
+
+// invitee is the node with an id, or the peer whose id begins with some digits.
+func invitee(peers []status.Peer, digits string) (key wire.PeerID, err error) {
+	if key.UnmarshalText([]byte(digits)) == nil {
+		return key, nil
+	}
+	var found []string
+	for _, p := range peers {
+		if strings.HasPrefix(p.ID, strings.ToLower(digits)) && !slices.Contains(found, p.ID) {
+			found = append(found, p.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return key, badUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", digits)
+	case 1:
+		return key, key.UnmarshalText([]byte(found[0]))
+	}
+	return key, badUsage("--for %q is more than one node: pass more digits, such as %s", digits, found[0])
 }
 
 // ownerKey is the key in a file, or in the only file of one of the run's owners at hand.

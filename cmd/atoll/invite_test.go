@@ -51,7 +51,7 @@ func TestGuests(t *testing.T) {
 	says(`"guest":true`, "peers", a, "--json")
 	second.leave(t)
 
-	second = startNode(t, invite("--for", id).Link, b, "--listen", anyPort, "--data", text)
+	second = startNode(t, invite("--for", id[:10]).Link, b, "--listen", anyPort, "--data", text)
 	if s := ask(t, b); s.Self != id || s.Peers[0].Guest {
 		t.Errorf("with a link for it: %+v", s.Peers[0])
 	}
