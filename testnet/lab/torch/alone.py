@@ -12,7 +12,7 @@ import time
 import types
 
 import torch
-from atoll import data-parallel groups, recipe
+from atoll import groups, recipe
 from atoll.slab import BYTES, Slab
 from atoll.text import Bytes
 from atoll.torch import devices, llama
@@ -69,7 +69,7 @@ def main():
         given["vocab"], given["hidden"], given["layers"], given["heads"], given["kvheads"], given["intermediate"], given["context"], 10000.0, 1e-5, True
     )
     settings = recipe.Optimizer(options.optimizer, 0.9, 0.95, 1e-8, 0.1, 1.0, 0.95)
-    learner = Alone(devices.choose(options.device), options.precision, compile=options.compile, data-parallel group=data-parallel groups.Alone())
+    learner = Alone(devices.choose(options.device), options.precision, compile=options.compile, group=groups.Alone())
     with tempfile.TemporaryDirectory() as folder:
         params = learner.begin(sizes, settings, options.rows, options.data, folder)
         times = learner.timed(options.seconds)
