@@ -201,7 +201,7 @@ func (s *snapshot) recruit() {
 		a, b := s.lot(p.id), s.lot(q.id)
 		return bytes.Compare(a[:], b[:])
 	})
-	for _, p := range others[:min(len(others), max(0, maxSources-sources))] {
+	for _, p := range others[:min(len(others), max(0, maxSnapshotSources-sources))] {
 		s.askSnapshot(p)
 	}
 }

@@ -126,7 +126,7 @@ type (
 	}
 
 	// Fetched hands up a payload whose hash and size fit its header. The
-	// caller decodes and stores it and then says Settle.
+	// caller decodes and stores it and then says Complete.
 	Fetched struct {
 		ID      wire.Digest
 		Header  *wire.SignedHeader

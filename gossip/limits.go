@@ -219,7 +219,7 @@ const (
 	wantTtlMs = 180_000
 	// wantAsks is for how many requests there is time in any case: tens of megabytes take minutes on a link of many.
 	wantAsks = 2
-	// storeTtlMs is how long the outer side may take from Fetched to Settle
+	// storeTtlMs is how long the outer side may take from Fetched to Complete
 	// before the payload is forgotten: a disk that stalls, not one that works.
 	storeTtlMs = 120_000
 
@@ -359,9 +359,9 @@ const (
 	maxChunkAhead = 8
 	chunkAheadMs  = 300
 	chunkAloneMs  = 4_000
-	// maxSources is how many peers give the chunks of one snapshot: four links
+	// maxSnapshotSources is how many peers give the chunks of one snapshot: four links
 	// fill most others, and each source holds its snapshot in memory meanwhile.
-	maxSources = 4
+	maxSnapshotSources = 4
 	// maxAttesters is how many peers are asked what they know of a source's
 	// rounds: a majority of 16 is as good as one of a thousand.
 	maxAttesters = 16

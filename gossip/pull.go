@@ -59,7 +59,7 @@ type want struct {
 	via         wire.PeerID // the author or a relay, to ask before the others; zero for none
 	flights     flights
 	asked       bool // ever, of anybody
-	fetched     bool // handed up, awaiting Settle
+	fetched     bool // handed up, awaiting Complete
 	speculative bool // it may never come, by its author: see comesLast
 	strange     bool // its author is a stranger, and nobody who is known has it
 	until       Time // nobody is asked any more then

@@ -7,7 +7,7 @@ import (
 	"atoll/gossip/wire/spectest"
 )
 
-// What is asked once the snapshot is there: the headers before them, and what a
+// What is asked once the snapshot is there: the headers before it, and what a
 // restored key signed.
 
 func TestHistoryAsked(t *testing.T) {

@@ -463,7 +463,7 @@ func only(kind wire.RequestKind, all []question) []question {
 func TestTipsChunkSources(t *testing.T) {
 	a, ids, q := transfers(t, 3, 1, 2, 3, 4, 5, 6, 7)
 	tips := only(wire.GetSnapshot, q)
-	if len(tips) != int(maxSources)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
+	if len(tips) != int(maxSnapshotSources)-1 || !slices.Equal(tips[0].At, []uint32{5, 5}) {
 		t.Fatalf("asks %+v", tips)
 	}
 	key := slices.Index(ids, tips[0].call.To) + 1

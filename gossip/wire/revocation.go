@@ -1,6 +1,6 @@
 package wire
 
-// CodecRevocation is the codec of a header that is a revocation: an owner's word that an author, or
+// CodecRevocation is the codec of a header that is a revocation: an owner's signed statement that an author, or
 // all whom an invite admitted, count no more from its round on. It has no values. Its certificate is
 // the name revoked, and its payload a reason in words.
 const CodecRevocation uint8 = 255

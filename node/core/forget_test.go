@@ -10,7 +10,7 @@ import (
 )
 
 // What a full round has no room for leaves the disk at once: of what many keys sign no more is kept
-// than a round takes and what stands aside. A restart drops as much of a disk that has more.
+// than a round takes and what overflows it. A restart drops as much of a disk that has more.
 func TestFullRoundForgets(t *testing.T) {
 	const most, keys, now = 4, 400, Time(1_000_000)
 	begin := func() *Machine {

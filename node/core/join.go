@@ -316,7 +316,7 @@ func (m *Machine) replay(now Time) {
 var ErrInstall = errors.New("install a snapshot")
 
 // Installed takes the tips that InstallSnapshot came to, with the links that lead to each.
-// With ErrUnfit they do not fit: a joiner asks for another snapshot, and a node that has
+// With ErrUnfit the snapshot does not fit: a joiner asks for another snapshot, and a node that has
 // joined goes on with what it has until repair decides anew. Any other err is of the own
 // disk, which could not take the snapshot or lost a part of it. In a while the node fetches
 // what is missing of the same one.

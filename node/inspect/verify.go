@@ -113,7 +113,7 @@ func (v *verification) gap(p int) (uint32, error) {
 		return 0, err
 	}
 	if tip := v.newest[p]; tip != nil && tip.Round > last {
-		return tip.Round, nil // taken whole, without its history
+		return tip.Round, nil // of a snapshot, without its history
 	}
 	var gap, before uint32
 	err = v.eachRecord(p, func(round uint32, held bool) {

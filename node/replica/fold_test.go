@@ -104,7 +104,7 @@ func TestLostBase(t *testing.T) {
 	}
 }
 
-// Global parameters that memory has damaged is not folded from: the machine hears of it, and
+// Global parameters that memory has damaged are not folded from: the machine hears of it, and
 // the next fold begins at what the disk has.
 func TestDamagedMemory(t *testing.T) {
 	g := newRig(t).write(4, true).start()

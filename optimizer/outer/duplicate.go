@@ -25,9 +25,9 @@ const (
 
 // findDuplicates finds the likeness of each delta to each reference, once the trusts are known.
 func (a *comparison) findDuplicates() {
-	a.reference, a.likeness = make([]int, len(a.set)), make([][]float64, len(a.set))
+	a.refIndex, a.likeness = make([]int, len(a.set)), make([][]float64, len(a.set))
 	for i := range a.set {
-		a.reference[i] = slices.Index(a.references, i)
+		a.refIndex[i] = slices.Index(a.references, i)
 		a.likeness[i] = make([]float64, len(a.references))
 		for k, j := range a.references {
 			if i != j {
@@ -85,18 +85,18 @@ func (a *comparison) expectedBy(x, i, k int) (cos float64, known bool) {
 	return lowerMedian(tetrads, trusts), len(tetrads) > 0
 }
 
-// between is the likeness of deltas i and j, 0 where neither is a reference. To a member a guest has none: its keys are
+// likenessBetween is the likeness of deltas i and j, 0 where neither is a reference. To a member a guest has none: its keys are
 // free, and they would take the member's weight.
-func (a *comparison) between(i, j int) float64 {
+func (a *comparison) likenessBetween(i, j int) float64 {
 	switch {
 	case i == j:
 		return 1
 	case a.set[j].Delta.Guest && !a.set[i].Delta.Guest:
 		return 0
-	case a.reference[j] >= 0:
-		return a.likeness[i][a.reference[j]]
-	case a.reference[i] >= 0:
-		return a.likeness[j][a.reference[i]]
+	case a.refIndex[j] >= 0:
+		return a.likeness[i][a.refIndex[j]]
+	case a.refIndex[i] >= 0:
+		return a.likeness[j][a.refIndex[i]]
 	}
 	return 0
 }
@@ -112,7 +112,7 @@ func (a *comparison) asOne(w []float64) {
 	for i := range w {
 		sum, most := 0.0, 0.0
 		for j := range was {
-			part := float64(a.between(i, j) * was[j])
+			part := float64(a.likenessBetween(i, j) * was[j])
 			sum, most = sum+part, max(most, part)
 		}
 		if sum > 0 {

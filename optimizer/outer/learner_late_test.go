@@ -75,8 +75,8 @@ func (r *lateRig) localIs(when string, want float64) {
 	}
 }
 
-// Theta has 0.7 of what is in flight where the last fold came two steps and an eighth of H late, and all of it
-// elsewhere.
+// The local parameters have 0.7 of what is in flight where the last fold came two steps and an eighth of H late, and
+// all of it elsewhere.
 func TestLateFoldsLowerTheShare(t *testing.T) {
 	for lag, share := range map[int]float64{0: 1, 1: 1, 2: 1, 3: 0.7, 8: 0.7, 16: 0.7} {
 		r := newLateRig(t, lag)
@@ -108,7 +108,7 @@ func TestShareComesBackWhole(t *testing.T) {
 	if err := r.l.Return(0, changed(Returned, d)[0].Own); err != nil {
 		t.Fatal(err)
 	}
-	r.localIs("taken back", 1+u)
+	r.localIs("draft returned", 1+u)
 	d = r.draft()
 	r.adopt(changed(Returned, d))
 	r.localIs("returned", 2+u)

@@ -242,8 +242,8 @@ func (m *learnerModel) undraft(p int, seq uint64) {
 	delete(m.own[p], seq)
 }
 
-// takeBack undoes drafts that the disk refused.
-func (m *learnerModel) takeBack(t *rapid.T) {
+// returnDraft undoes drafts that the disk refused.
+func (m *learnerModel) returnDraft(t *rapid.T) {
 	p := m.fragment()
 	for _, seq := range m.some(p, false, "was stored") {
 		if err := m.l.Return(p, m.changes(p, Returned, []uint64{seq})[0].Own); err != nil {
@@ -394,7 +394,7 @@ func TestLearnerKeepsItsPromise(t *testing.T) {
 		m := newLearnerModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"step": m.step, "draft": m.draft, "adopt": m.adopt, "forget": m.forget,
-			"discard": m.discard, "regain": m.regain, "drop": m.drop, "take back": m.takeBack, "repair": m.repair, "restart": m.restart, "lost": m.lost, "dies in a draft": m.diesInADraft, "": m.check,
+			"discard": m.discard, "regain": m.regain, "drop": m.drop, "return": m.returnDraft, "repair": m.repair, "restart": m.restart, "lost": m.lost, "dies in a draft": m.diesInADraft, "": m.check,
 		})
 	})
 }

@@ -104,13 +104,13 @@ type comparison struct {
 	squares     []float64   // of the norms of each delta's sampled values, scaled
 	apart       [][]float64 // squared distances, [delta][reference]
 
-	scored         bool      // the round judged them
+	scored         bool      // the round scores its deltas
 	trusts, claims []float64 // what weights are multiplied by, and how many times the median weight each may have
 
 	cosines [][]float64 // [delta][reference]
 
-	reference []int       // of each delta in the reference set, or -1; these are of asOne
-	likeness  [][]float64 // [delta][reference]
+	refIndex []int       // of each delta in the reference set, or -1; these are of asOne
+	likeness [][]float64 // [delta][reference]
 }
 
 // compareSet compares the deltas of the set and brings the reputations of the next tip up to date.

@@ -7,7 +7,7 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// Install replaces every fragment by tips taken whole from another node (all
+// Install replaces every fragment by the tips of a snapshot of another node (all
 // of one chain). history[p] ends with the link of tips[p] and reaches back as
 // far as that node could show; own deltas named there count as folded, and
 // those folded here in rounds that it lists without them are discarded: adding

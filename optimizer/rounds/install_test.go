@@ -141,7 +141,7 @@ func TestInstallSettlesOwn(t *testing.T) {
 	}
 }
 
-// An own delta in flight of a round that tips taken whole do not fold leaves the local parameters: the round is final here. Progress of
+// An own delta in flight of a round that a snapshot does not fold leaves the local parameters: the round is final here. Progress of
 // many steps that stayed there would come out of the others' model with the next deltas. It counts
 // again where a later tip folds it.
 func TestInstallDropsWhatIsInFlight(t *testing.T) {

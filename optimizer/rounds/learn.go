@@ -39,7 +39,7 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 const stuckAfter = 16
 
 // stuck says that this learner waits for a proposal of a round that it has signed already:
-// it took tips of older rounds. A guest proposes none anyway.
+// it took a snapshot of older rounds. A guest proposes none anyway.
 func (m *Machine) stuck(f *fragment) bool {
 	return m.learner && !m.guest && !m.withhold && f.proposal.at == 0 && f.chain.closed < f.own.mark
 }

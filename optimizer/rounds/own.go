@@ -22,7 +22,7 @@ type ownDelta struct {
 	id     outer.ID
 	round  uint32
 	folded bool // in the tip last adopted
-	gone   bool // dropped or discarded, as tips were taken whole that did not fold it
+	gone   bool // dropped or discarded, as a snapshot was taken that did not fold it
 	handed bool // some peer has it
 }
 

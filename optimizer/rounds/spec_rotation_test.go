@@ -104,7 +104,7 @@ func specProposesInRotation(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
-// specStuck has a learner that took tips of older rounds than it has signed.
+// specStuck has a learner that took a snapshot of older rounds than it has signed.
 func specStuck(t *testing.T, _ *spectest.Spec) {
 	for live, groups := range map[int]int{3: 1, 9: 3} {
 		r := newWorld(t, func(p *outer.Params) { p.H, p.LearnersPerRound, p.WindowAccept, p.WindowUnion = 5, 3, 3, 64 })

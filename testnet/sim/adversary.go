@@ -48,7 +48,7 @@ const (
 	WindowsEdge     AttackKind = "windows-edge"     // a delta appears, for one half, when its round becomes final
 	FalseHeartbeats AttackKind = "false-heartbeats" // rounds, tokens, unpublished work and digests of no chain
 	FreshHeartbeats AttackKind = "fresh-heartbeats" // likewise, by Times fresh keys
-	InventedRun     AttackKind = "invented-run"     // shows and donates a chain that it folded by itself, with more tokens; so do Times fresh keys in heartbeats
+	InventedRun     AttackKind = "invented-run"     // shows and gives a chain that it folded by itself, with more tokens; so do Times fresh keys in heartbeats
 	BoughtRun       AttackKind = "bought-run"       // likewise, from 10 s after it began to claim the most tokens that it may for honest progress
 
 	// Strangers: fresh keys, and nothing behind them.

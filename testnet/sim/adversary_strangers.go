@@ -26,7 +26,7 @@ func actSybils(l *liar) {
 	}
 }
 
-// buy has the keys fold their deltas. In a run of claims the key that donates the run has one folded as well.
+// buy has the keys fold their deltas. In a run of claims the key that gives the run has one folded as well.
 func (l *liar) buy() {
 	round := l.openRound(0)
 	if l.Kind == SybilRun {

@@ -48,8 +48,8 @@ func (o *Oracle) Moved(before, after []float32) {
 	}
 }
 
-// Published takes a delta that left, with the progress q that its payload decodes to. Theta
-// has 0.7 of it where the last fold came two steps and an eighth of H late.
+// Published takes a delta that left, with the progress q that its payload decodes to. The
+// local parameters have 0.7 of it where the last fold came two steps and an eighth of H late.
 func (o *Oracle) Published(p outer.Params, seq uint64, q []float32) {
 	o.own[seq], o.left[seq], o.share[seq] = q, o.steps, 1
 	if 8*int(o.lag) >= 16+p.H {

@@ -125,7 +125,7 @@ func All() []Mutant {
 			{In: "Limiter.charge", Old: "uses > 0", New: "false"},
 		}},
 		{"copies count as work", "copies", []Edit{
-			{In: "comparison.between", New: "if i == j { return 1 }; return 0"},
+			{In: "comparison.likenessBetween", New: "if i == j { return 1 }; return 0"},
 		}},
 	}
 }
