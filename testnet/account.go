@@ -24,7 +24,7 @@ type entry struct {
 	folded      []uint64 // in the chain
 	returned    []uint64 // published, final without being folded, counted as unpublished again: in no sum
 	discarded   []uint64 // published, not in the chain
-	dropped     []uint64 // unpublished, as memory had damaged the global parameters
+	lostHere    []uint64 // unpublished, with damaged memory, a learner that died or a long absence: see status.Account
 	unpublished []uint64 // at the end, by the last status
 	unknown     []uint64 // in the chain, but not in the node's own ledger
 }
@@ -32,7 +32,7 @@ type entry struct {
 // lost is what is left of the tokens trained after all other columns. It is
 // zero for a node that never died.
 func (e entry) lost(p int) int64 {
-	return int64(e.trained) - int64(e.folded[p]) - int64(e.discarded[p]) - int64(e.dropped[p]) - int64(e.unpublished[p])
+	return int64(e.trained) - int64(e.folded[p]) - int64(e.discarded[p]) - int64(e.lostHere[p]) - int64(e.unpublished[p])
 }
 
 // account is the account of a run.
@@ -110,7 +110,7 @@ func (w *world) account(ref *member, c *chain) (account, error) {
 // entry is the account of one of the world's own nodes.
 func (m *member) entry(c *chain) (e entry, err error) {
 	n := len(c.params)
-	e = entry{name: m.name(), unpublished: make([]uint64, n), dropped: m.dropped(n)}
+	e = entry{name: m.name(), unpublished: make([]uint64, n), lostHere: m.lostHere(n)}
 	key, _, err := store.LoadKey(m.dir)
 	if err != nil {
 		return e, err
@@ -157,16 +157,15 @@ func (m *member) splitReturned(e *entry) {
 		}
 		all := e.returned[p] + e.discarded[p]
 		e.discarded[p] = all - min(all, returned)
-		if elsewhere := e.folded[p] + e.dropped[p] + e.unpublished[p]; e.died {
+		if elsewhere := e.folded[p] + e.lostHere[p] + e.unpublished[p]; e.died {
 			e.discarded[p] = min(e.discarded[p], e.trained-min(e.trained, elsewhere))
 		}
 		e.returned[p] = all - e.discarded[p]
 	}
 }
 
-// dropped is what the node says that it threw away because its memory had damaged
-// the global parameters that it stepped from.
-func (m *member) dropped(fragments int) []uint64 {
+// lostHere is what the node says that it lost without a crash of its own.
+func (m *member) lostHere(fragments int) []uint64 {
 	sum := make([]uint64, fragments)
 	for _, l := range m.lives {
 		for p, tokens := range l.last.Account.OwnLostHere {
@@ -201,7 +200,7 @@ func guestEntries(dir string, c *chain, ours map[wire.PeerID]bool) ([]entry, err
 		if ours[author] {
 			continue
 		}
-		e := entry{name: "guest " + author.String(), author: author, guest: true, folded: folded, unpublished: make([]uint64, len(folded)), dropped: make([]uint64, len(folded))}
+		e := entry{name: "guest " + author.String(), author: author, guest: true, folded: folded, unpublished: make([]uint64, len(folded)), lostHere: make([]uint64, len(folded))}
 		if err := e.publish(dir, c, c.closed); err != nil {
 			return nil, err
 		}
@@ -237,7 +236,7 @@ func (c *chain) divide(column func(p int) uint64) (whole, rest uint64) {
 
 // totals are the columns of the whole run as the report has them.
 type totals struct {
-	trained, folded, returned, discarded, dropped, unpublished, lost uint64
+	trained, folded, returned, discarded, lostHere, unpublished, lost uint64
 }
 
 // rounded is one column of the totals on its way.
@@ -257,9 +256,9 @@ func (a account) totals() totals {
 	t.trained, _ = a.sum(entry.made)
 	columns := []rounded{
 		{to: &t.discarded, from: func(e entry, p int) uint64 { return e.discarded[p] }},
-		{to: &t.dropped, from: func(e entry, p int) uint64 { return e.dropped[p] }},
+		{to: &t.lostHere, from: func(e entry, p int) uint64 { return e.lostHere[p] }},
 		{to: &t.unpublished, from: func(e entry, p int) uint64 { return e.unpublished[p] }},
-		{to: &t.lost, from: func(e entry, p int) uint64 { return uint64(max(0, e.lostHere(p))) }},
+		{to: &t.lost, from: func(e entry, p int) uint64 { return uint64(max(0, e.leftOver(p))) }},
 	}
 	left := t.trained - min(t.trained, t.folded)
 	for i, c := range columns {
@@ -291,8 +290,8 @@ func (e entry) made(p int) uint64 {
 	return e.trained
 }
 
-// lostHere is lost; nothing is known of it for a guest.
-func (e entry) lostHere(p int) int64 {
+// leftOver is lost as far as it is known: of a guest nothing is.
+func (e entry) leftOver(p int) int64 {
 	if e.guest {
 		return 0
 	}
@@ -304,9 +303,9 @@ func (a account) misfits() []string {
 	var out []string
 	for p := range a.chain.params {
 		for _, e := range a.entries {
-			if lost := e.lostHere(p); lost < 0 || lost > 0 && !e.died {
-				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d dropped, %d unpublished: %d left over",
-					e.name, p, e.trained, e.folded[p], e.discarded[p], e.dropped[p], e.unpublished[p], lost))
+			if lost := e.leftOver(p); lost < 0 || lost > 0 && !e.died {
+				out = append(out, fmt.Sprintf("%s fragment %d: %d tokens trained, %d folded, %d discarded, %d lost here, %d unpublished: %d left over",
+					e.name, p, e.trained, e.folded[p], e.discarded[p], e.lostHere[p], e.unpublished[p], lost))
 			}
 			if e.unknown[p] != 0 && !e.died {
 				out = append(out, fmt.Sprintf("%s fragment %d: %d folded tokens are missing in its own ledger", e.name, p, e.unknown[p]))

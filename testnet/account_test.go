@@ -152,7 +152,7 @@ func TestAccount(t *testing.T) {
 		a, b     []uint64 // trained, told, unpublished of each fragment
 		misfits  string   // "" = none
 		returned []uint64 // of a, as it says
-		dropped  []uint64
+		lostHere []uint64
 		killed   bool // b
 		guest    bool // b
 		first    func(e entry) bool
@@ -160,11 +160,11 @@ func TestAccount(t *testing.T) {
 		totals   func(s totals) bool
 	}{
 		"a step ended after the last status": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 58, 0, 3},
-			misfits: "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 0 dropped, 2 unpublished: -2 left over"},
+			misfits: "node1 fragment 0: 60 tokens trained, 60 folded, 0 discarded, 0 lost here, 2 unpublished: -2 left over"},
 		"honest": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5}, // folded 150 and 0, discarded 0 and 125, weighted 3 to 1
 			totals: func(s totals) bool { return s == totals{trained: 160, folded: 112, discarded: 32, unpublished: 16} }},
 		"a token is nowhere": {a: []uint64{100, 100, 9, 30}, b: []uint64{60, 60, 0, 5},
-			misfits: "node0 fragment 0: 100 tokens trained, 90 folded, 0 discarded, 0 dropped, 9 unpublished: 1 left over"},
+			misfits: "node0 fragment 0: 100 tokens trained, 90 folded, 0 discarded, 0 lost here, 9 unpublished: 1 left over"},
 		"killed": {a: []uint64{100, 100, 10, 30}, b: []uint64{75, 0}, killed: true,
 			second: func(e entry) bool { return e.lost(0) == 15 && e.lost(1) == 20 }},
 		"a delta returned": {before: finish, a: []uint64{100, 100, 10, 100}, b: []uint64{60, 60, 0, 5}, returned: []uint64{0, 70},
@@ -172,8 +172,8 @@ func TestAccount(t *testing.T) {
 		// What a lost chain took is final and in no chain, like what was returned; but the node did not count it again.
 		"a chain lost": {before: finish, a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5},
 			first: func(e entry) bool { return e.returned[1] == 0 && e.discarded[1] == 70 }},
-		"a memory damaged": {a: []uint64{100, 100, 6, 30}, b: []uint64{60, 60, 0, 5}, dropped: []uint64{4, 0},
-			totals: func(s totals) bool { return s.dropped == 3 && s.lost == 0 }}, // three quarters of 4
+		"a memory damaged": {a: []uint64{100, 100, 6, 30}, b: []uint64{60, 60, 0, 5}, lostHere: []uint64{4, 0},
+			totals: func(s totals) bool { return s.lostHere == 3 && s.lost == 0 }}, // three quarters of 4
 		"a guest": {a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5}, guest: true,
 			second: func(e entry) bool { return e.guest && e.made(0) == 60 && e.made(1) == 55 }},
 		"a tampered chain": {before: func(a, _ *fakeNode) { a.close(0, 3, 151) }, a: []uint64{100, 100, 10, 30}, b: []uint64{60, 60, 0, 5},
@@ -185,7 +185,7 @@ func TestAccount(t *testing.T) {
 		}
 		a.stop(c.a[0], c.a[1], c.a[2:]...)
 		b.stop(c.b[0], c.b[1], c.b[2:]...)
-		a.m.lives[0].last.Account.OwnReturned, a.m.lives[0].last.Account.OwnLostHere = c.returned, c.dropped
+		a.m.lives[0].last.Account.OwnReturned, a.m.lives[0].last.Account.OwnLostHere = c.returned, c.lostHere
 		b.m.lives[0].killed, b.m.lives[0].final = c.killed, !c.killed
 		nodes := []*fakeNode{a, b}
 		if c.guest {
@@ -290,7 +290,7 @@ func TestTotalsAddUpExactly(t *testing.T) {
 					u = rapid.Uint64Range(0, u).Draw(t, "unpublished")
 				}
 				e.folded, e.discarded = append(e.folded, f), append(e.discarded, d)
-				e.unpublished, e.returned, e.dropped = append(e.unpublished, u), append(e.returned, 0), append(e.dropped, 0)
+				e.unpublished, e.returned, e.lostHere = append(e.unpublished, u), append(e.returned, 0), append(e.lostHere, 0)
 			}
 			a.entries = append(a.entries, e)
 		}

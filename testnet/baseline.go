@@ -234,7 +234,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		plain
 		TokensReturned    absent        `json:"tokens_returned,omitempty"`
 		TokensDiscarded   absent        `json:"tokens_discarded,omitempty"`
-		TokensDropped     absent        `json:"tokens_dropped,omitempty"`
+		TokensLostHere    absent        `json:"tokens_lost_here,omitempty"`
 		TokensUnpublished absent        `json:"tokens_unpublished,omitempty"`
 		Rounds            absent        `json:"rounds,omitempty"`
 		Deltas            absent        `json:"deltas,omitempty"`

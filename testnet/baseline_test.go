@@ -187,7 +187,7 @@ func TestBaselineReportHasNoDeltas(t *testing.T) {
 	r := someReport()
 	steps, views := uint64(7), uint64(1)
 	r.Baseline, r.Steps, r.Views, r.Trace = baseline.DP, &steps, &views, nil
-	absent := []string{"trace", "tokens_returned", "tokens_discarded", "tokens_dropped", "tokens_unpublished", "rounds", "deltas", "late", "refused", "corruptions", "chain_digest", "chain_equal"}
+	absent := []string{"trace", "tokens_returned", "tokens_discarded", "tokens_lost_here", "tokens_unpublished", "rounds", "deltas", "late", "refused", "corruptions", "chain_digest", "chain_equal"}
 	have := fields(t, r)
 	for _, name := range absent {
 		if slices.Contains(have, name) {

@@ -84,7 +84,7 @@ func (w *world) checkBudget(r Report, a account) Check {
 	if r.TokensFolded > counted {
 		text = fmt.Sprintf(", and %d that count for no budget, as their authors made more than twice what is usual", r.TokensFolded-counted)
 	}
-	if r.TokensLost+r.TokensDiscarded+r.TokensDropped > 0 {
+	if r.TokensLost+r.TokensDiscarded+r.TokensLostHere > 0 {
 		judged, text = least, text+fmt.Sprintf(", %d in the fragment that lost most", least)
 	}
 	ok := judged >= r.TokensBudget && judged-r.TokensBudget <= slack

@@ -54,7 +54,7 @@ func (w *world) checkLost(a account) Check {
 	c := Check{Name: "nothing lost", Passed: true}
 	var lost []string
 	for i, e := range a.entries {
-		tokens := a.chain.mean(func(p int) uint64 { return uint64(max(0, e.lostHere(p))) })
+		tokens := a.chain.mean(func(p int) uint64 { return uint64(max(0, e.leftOver(p))) })
 		if tokens == 0 {
 			continue
 		}

@@ -172,7 +172,7 @@ func TestBudget(t *testing.T) {
 }
 
 func TestLostOnlyByKills(t *testing.T) {
-	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{{name: "node0", trained: 100, folded: []uint64{90}, discarded: []uint64{0}, dropped: []uint64{0}, unpublished: []uint64{4}}}}
+	a := account{chain: &chain{params: []uint64{1}}, entries: []entry{{name: "node0", trained: 100, folded: []uint64{90}, discarded: []uint64{0}, lostHere: []uint64{0}, unpublished: []uint64{4}}}}
 	m := lived(0, 1, flat)
 	w := &world{members: []*member{m}}
 	w.genesis.Outer.H, a.entries[0].perStep = 1, 2

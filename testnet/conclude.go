@@ -66,7 +66,7 @@ func (w *world) describe() Report {
 func (w *world) fillAccount(r *Report, a account) {
 	t := a.totals()
 	r.TokensTrained, r.TokensFolded, r.TokensReturned = t.trained, t.folded, t.returned
-	r.TokensDiscarded, r.TokensDropped, r.TokensUnpublished, r.TokensLost = t.discarded, t.dropped, t.unpublished, t.lost
+	r.TokensDiscarded, r.TokensLostHere, r.TokensUnpublished, r.TokensLost = t.discarded, t.lostHere, t.unpublished, t.lost
 	r.Rounds, r.Deltas = a.chain.rounds(), a.chain.deltas
 	for _, l := range w.lives() {
 		r.Late += l.last.Account.Late
@@ -202,7 +202,7 @@ func (w *world) nodeReports(a account, folded uint64) (rows []NodeReport) {
 		row.Tokens = a.chain.mean(e.made)
 		row.TokensReturned = a.chain.mean(func(p int) uint64 { return e.returned[p] })
 		row.TokensDiscarded = a.chain.mean(func(p int) uint64 { return e.discarded[p] })
-		row.TokensLost = a.chain.mean(func(p int) uint64 { return uint64(max(0, e.lostHere(p))) })
+		row.TokensLost = a.chain.mean(func(p int) uint64 { return uint64(max(0, e.leftOver(p))) })
 		if folded > 0 {
 			row.Share = float64(row.TokensFolded) / float64(folded)
 		}

@@ -50,7 +50,7 @@ type Setup struct {
 
 // Tokens says where they went: parameter-weighted means over the fragments of
 // what the ledgers, step logs and last status of the nodes say. Trained = folded +
-// discarded + dropped + unpublished + lost; returned tokens went on to be counted
+// discarded + lost here + unpublished + lost; returned tokens went on to be counted
 // elsewhere.
 type Tokens struct {
 	TokensBudget      uint64 `json:"tokens_budget"`
@@ -58,7 +58,7 @@ type Tokens struct {
 	TokensFolded      uint64 `json:"tokens_folded"`
 	TokensReturned    uint64 `json:"tokens_returned"`
 	TokensDiscarded   uint64 `json:"tokens_discarded"` // published, not in the chain
-	TokensDropped     uint64 `json:"tokens_dropped"`   // unpublished, as memory had damaged the global parameters
+	TokensLostHere    uint64 `json:"tokens_lost_here"` // unpublished, with damaged memory, a learner that died or a long absence
 	TokensUnpublished uint64 `json:"tokens_unpublished"`
 	TokensLost        uint64 `json:"tokens_lost"`
 }

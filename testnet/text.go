@@ -115,8 +115,8 @@ func (r Report) writeAccount(b *strings.Builder) {
 func (r Report) accountText() string {
 	text := fmt.Sprintf("%d tokens trained = %d folded + %d discarded + %d unpublished + %d lost",
 		r.TokensTrained, r.TokensFolded, r.TokensDiscarded, r.TokensUnpublished, r.TokensLost)
-	if r.TokensDropped > 0 {
-		text += fmt.Sprintf(" + %d dropped beside damage or a learner that died", r.TokensDropped)
+	if r.TokensLostHere > 0 {
+		text += fmt.Sprintf(" + %d lost with damaged memory, a learner that died or a long absence", r.TokensLostHere)
 	}
 	return text
 }

@@ -16,7 +16,7 @@ import (
 type book struct {
 	trained   uint64                    // by each fragment
 	lost      []uint64                  // by fragment: unpublished at a crash
-	dropped   []uint64                  // by fragment: unpublished, and lost without a crash; discarded in the machine's account
+	lostHere  []uint64                  // by fragment: unpublished, and lost without a crash; discarded in the machine's account
 	gone      []uint64                  // discarded in earlier lives
 	published []uint64                  // by fragment: in own deltas that were durable once
 	back      []uint64                  // by fragment: returned, to be published once more
@@ -53,7 +53,7 @@ func (f fate) counted() bool { return f == returned || f == discarded || f == fo
 
 func newBook(fragments int) book {
 	column := func() []uint64 { return make([]uint64, fragments) }
-	return book{lost: column(), dropped: column(), gone: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
+	return book{lost: column(), lostHere: column(), gone: column(), published: column(), back: column(), own: map[wire.Digest]*ownDelta{}}
 }
 
 // publishes records an own delta that is durable.
@@ -153,7 +153,7 @@ func (n *Node) checkBook(p int, folds map[wire.Digest]bool) {
 func (n *Node) checkWork(p int) {
 	b := n.book
 	made := b.trained + b.back[p]
-	spent := b.published[p] + b.lost[p] + b.dropped[p]
+	spent := b.published[p] + b.lost[p] + b.lostHere[p]
 	if !b.closed {
 		_, pending := n.learner.Pending(p)
 		spent += pending

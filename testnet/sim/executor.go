@@ -162,7 +162,7 @@ func (n *Node) foldFailed(e replica.FoldFailed) {
 // adopted keeps the book and checks what the local parameters stand on.
 func (n *Node) adopted(e replica.Adopted) {
 	a, loss := e.Adopt, e.Loss
-	n.book.dropped[a.Fragment] += loss.Lost.Tokens
+	n.book.lostHere[a.Fragment] += loss.Lost.Tokens
 	if e.MayRepair() {
 		n.damage.repairs++
 	}
