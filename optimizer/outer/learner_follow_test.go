@@ -110,7 +110,7 @@ func TestLostOwnDeltaIsReturned(t *testing.T) {
 }
 
 // A learner that is told to gives up what is unpublished, and nothing else.
-func TestGiveUpDropsTheUnpublished(t *testing.T) {
+func TestGiveUpLosesTheUnpublished(t *testing.T) {
 	l, local, tip, _ := drafted(t)
 	loss := follow(t, l, Adopt{Tip: tip, GiveUp: true})
 	if loss.Lost != (Work{1, 256}) || loss.Gone != nil {

@@ -20,7 +20,7 @@ const (
 	LeftOut
 	NoProposal
 	Complete
-	LimitOver
+	GraceLimitOver
 	Leaving
 	TooFew
 	InGrace
@@ -66,7 +66,7 @@ var closing = [...]struct {
 	Complete: {"complete", closes, func(m *Machine, _ Time, f *fragment) bool { return m.complete(f) },
 		"all that were sampled have published"},
 	// A hung peer stalls nothing, and a proposal whose payload never comes ends in an empty round.
-	LimitOver: {"limit over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.GraceLimit() },
+	GraceLimitOver: {"grace limit over", closes, func(m *Machine, now Time, f *fragment) bool { return now-f.proposal.at >= m.GraceLimit() },
 		"waited in vain for %s"},
 	// Who steps no more gains nothing by a close without the last deltas of the others.
 	Leaving: {"leaving", waits, func(m *Machine, _ Time, _ *fragment) bool { return m.stopped },
@@ -145,7 +145,7 @@ func (m *Machine) whyOf(now Time, f *fragment, r Reason) Why {
 		w.Waited = now - f.proposal.at
 	}
 	switch r {
-	case LimitOver, Leaving, TooFew:
+	case GraceLimitOver, Leaving, TooFew:
 		w.Most = m.GraceLimit()
 	case InGrace, GraceOver:
 		w.Most = min(m.GraceLimit(), max(m.p.GraceMinMs, m.grace()))

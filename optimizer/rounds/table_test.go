@@ -24,7 +24,7 @@ var closingRows = []row{
 	{"left out", rowLeftOut},
 	{"no proposal", rowNoProposal},
 	{"complete", rowComplete},
-	{"limit over", rowLimitOver},
+	{"grace limit over", rowLimitOver},
 	{"leaving", rowLeaving},
 	{"too few", rowTooFew},
 	{"grace", rowGrace},
@@ -222,7 +222,7 @@ func rowLimitOver(t *testing.T) {
 	r.pass(r.p.GraceMaxMs - 1)
 	r.wants(2, rounds.TooFew)
 	r.pass(1)
-	if w := r.wantsClosed(3, rounds.LimitOver); w.Waited != r.p.GraceMaxMs || w.Most != r.p.GraceMaxMs || w.For != (outer.Author{1}) {
+	if w := r.wantsClosed(3, rounds.GraceLimitOver); w.Waited != r.p.GraceMaxMs || w.Most != r.p.GraceMaxMs || w.For != (outer.Author{1}) {
 		t.Errorf("it waited %d ms of %d for %d", w.Waited, w.Most, w.For[0])
 	}
 }
