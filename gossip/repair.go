@@ -103,7 +103,7 @@ func (r *repair) makeRoom(p *peer) bool {
 	if last == nil {
 		return false
 	}
-	r.end(last, "ended: gives way to a peer with which more is to be had")
+	r.end(last, "ended: gives way to a peer that more can be fetched from")
 	return true
 }
 

@@ -8,7 +8,7 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 	each("equivocation proofs", len(c.equivocation.ring), maxEquivocation)
 	each("payloads wanted", len(c.pull.wants), maxWants)
 	each("payloads wanted of strangers", c.pull.strangers, maxStrangersWants)
-	each("authors that owe payloads", len(c.pull.failed), maxWants)
+	each("failing sources of payloads", len(c.pull.failed), maxWants)
 	ofOne := 0
 	for _, n := range c.pull.counts {
 		ofOne = max(ofOne, n)

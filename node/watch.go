@@ -108,7 +108,7 @@ func (n *node) draftFailed(e replica.DraftFailed) {
 	case errors.Is(e.Err, outer.ErrDamaged):
 		n.view.damaged(n, e.Err)
 	case errors.Is(e.Err, outer.ErrUnread):
-		n.view.alarm(n, "damaged", n.self.String(), fmt.Sprintf("%v: drops the unpublished work of its fragment", e.Err), n.checkDisk())
+		n.view.alarm(n, "damaged", n.self.String(), fmt.Sprintf("%v: loses the unpublished work of its fragment", e.Err), n.checkDisk())
 	}
 }
 

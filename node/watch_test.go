@@ -25,7 +25,7 @@ func TestWhatIsShown(t *testing.T) {
 		{replica.Damaged{Err: replica.ErrOwnLost}, "damaged", "lost unless a peer holds it"},
 		{replica.Damaged{Err: replica.ErrGone}, "damaged", "fetches it again"},
 		{replica.DraftFailed{Err: outer.ErrDamaged}, "memory damaged", "folds them again"},
-		{replica.DraftFailed{Err: outer.ErrUnread}, "damaged", "drops the unpublished work"},
+		{replica.DraftFailed{Err: outer.ErrUnread}, "damaged", "loses the unpublished work"},
 		{replica.DraftFailed{Err: errors.New("the codec does not like it")}, "", ""},
 		{replica.Installed{Tips: []*outer.Tip{{}}, Left: left}, "left a chain", "2 own deltas, about 300 tokens"},
 		{replica.Installed{Tips: []*outer.Tip{{}}}, "", ""},

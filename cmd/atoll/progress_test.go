@@ -64,7 +64,7 @@ func TestLines(t *testing.T) {
 		{qualityText(none), "not measured here; `atoll eval` does, for built-in models"},
 		{agreedText(training, true), "equal on every live node"},
 		{agreedText(over, false), "equal on every live node when this one ended"},
-		{agreedText(moving, true), "moving; compared when the run rests"},
+		{agreedText(moving, true), "changing; compared once nobody trains"},
 		{agreedText(moving, false), "not compared: rounds were open when this one ended"},
 		{agreedText(unequal, true), "not yet equal on every live node"},
 		{agreedText(unequal, false), "not yet equal on every live node when this one ended"},

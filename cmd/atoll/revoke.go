@@ -87,7 +87,7 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 // countText says how many nodes count.
 func countText(members int) string {
 	if members == 0 {
-		return "nobody came by it, and whoever would counts"
+		return "nobody joined by it, and whoever would counts"
 	}
 	if members == 1 {
 		return "1 node counts"
@@ -164,7 +164,7 @@ func nameOf(members []status.Member, digits string) (name wire.PeerID, err error
 	}
 	switch len(found) {
 	case 0:
-		return name, fmt.Errorf("no member, and no invite by which somebody came, has an id that begins with %s: `atoll peers` lists them; pass the link of an invite that nobody has used", digits)
+		return name, fmt.Errorf("no member and no invite in use has an id that begins with %s: `atoll peers` lists them; pass the link of an invite that nobody has used", digits)
 	case 1:
 		return name, name.UnmarshalText([]byte(found[0]))
 	}

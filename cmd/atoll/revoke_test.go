@@ -36,7 +36,7 @@ func TestRevoke(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"nobody", []string{"ffff", a}, exitFailed, "no member, and no invite by which somebody came, has an id that begins with ffff"},
+		{"nobody", []string{"ffff", a}, exitFailed, "no member and no invite in use has an id that begins with ffff"},
 		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
 		{"a link without an invite", []string{linkOnly(made.Link), a}, exitUsage, "there is nothing to revoke"},
 		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
@@ -83,7 +83,7 @@ func revokeUnused(t *testing.T, dir, owner string) (link string) {
 	_, link, _ = typed(t, "invite", dir, "--owner", owner)
 	link = strings.TrimSpace(link)
 	code, stdout, stderr := typed(t, "revoke", link, dir, "--owner", owner)
-	if code != 0 || !strings.Contains(stdout, "nobody came by it, and whoever would counts no more") {
+	if code != 0 || !strings.Contains(stdout, "nobody joined by it, and whoever would counts no more") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	return link

@@ -142,7 +142,7 @@ func agreedText(s status.Snapshot, running bool) string {
 	case !running:
 		return "not compared: rounds were open" + when
 	}
-	return "moving; compared when the run rests"
+	return "changing; compared once nobody trains"
 }
 
 func trafficText(s status.Snapshot) string {

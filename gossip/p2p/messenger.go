@@ -94,7 +94,7 @@ func (m messenger) open(ctx context.Context, p peer.ID) (s network.MuxedStream, 
 	book := m.h.host.Peerstore()
 	book.UpdateAddrs(p, peerstore.TempAddrTTL, peerstore.RecentlyConnectedAddrTTL) // the DHT keeps them from there on
 	if err := book.AddProtocols(p, dhtProtocol); err != nil {
-		m.h.log.Debug("note a peer of the DHT", "peer", p, "err", err)
+		m.h.log.Debug("record a peer of the DHT", "peer", p, "err", err)
 	}
 	return s, func() { s.Close(); c.Close() }, nil
 }

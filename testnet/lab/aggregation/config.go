@@ -63,7 +63,7 @@ type Config struct {
 	Seed             uint64
 }
 
-// usualLearnersPerRound is how many answer in a run where nobody chose it.
+// usualLearnersPerRound is how many publish in a round where nobody chose it.
 const usualLearnersPerRound = outer.UsualLearnersPerRound
 
 // Default is a run of 64 learners with a model of 124 M parameters over links of 1 Gbit/s.

@@ -147,7 +147,7 @@ func (w *world) watch() {
 	w.watched = true
 }
 
-// load has every node ask all others without a pause, and heartbeat.
+// load has every node ask all others without a pause, and send heartbeats.
 func (w *world) load(ctx context.Context, g *sync.WaitGroup) {
 	for i, h := range w.hosts {
 		g.Go(func() { w.heartbeat(ctx, h, time.Duration(i)*heartbeatPeriod/time.Duration(len(w.hosts))) })

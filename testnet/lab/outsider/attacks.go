@@ -175,7 +175,7 @@ func replay(ctx context.Context, o *outsider, t target, n int) error {
 	return o.greet(ctx, l, o.records[n%len(o.records)].Encode())
 }
 
-// useUp shows a certificate by an invite that is used, and heartbeats far too often.
+// useUp shows a certificate by an invite that is used, and sends heartbeats far too often.
 func useUp(ctx context.Context, o *outsider, t target, n int) error {
 	key := keyOf("author", n%poolKeys) // the listener knows these
 	l, err := call(ctx, t, key)

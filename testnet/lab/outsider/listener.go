@@ -137,7 +137,7 @@ func (l *listener) again(id wire.Digest, now time.Time) {
 	}
 }
 
-// authorOf is who wrote a message; nobody for equivocation proof, which proves itself.
+// authorOf is who wrote a message; nobody for an equivocation proof, which proves itself.
 func authorOf(m wire.Message) wire.PeerID {
 	switch {
 	case m.Header != nil:
