@@ -9,6 +9,6 @@ func (m *Machine) Sizes(each func(what string, count, most int)) {
 	for _, kept := range m.equivocation {
 		largest = max(largest, len(kept))
 	}
-	each("rounds with equivocation proof", len(m.equivocation), maxEquivocationRounds)
-	each("headers of equivocation proof for one round", largest, maxEquivocation)
+	each("rounds with equivocation proofs", len(m.equivocation), maxEquivocationRounds)
+	each("headers of equivocation proofs for one round", largest, maxEquivocation)
 }
