@@ -43,6 +43,8 @@ var forbidden = []struct{ word, write string }{
 	{`tak(e|es|ing) back|taken back`, "return"},
 	{`taken whole`, "snapshot"},
 	{`word counts`, "claim"},
+	{`owner's words?`, "signed statement"},
+	{`voices?`, "claimant, reference"},
 	{`of late`, "recently"},
 }
 

@@ -32,7 +32,7 @@ Without --nodes the seed decides everything: nodes, links, faults. The same comm
 
 // SimCmd is `atoll sim`.
 type SimCmd struct {
-	Seed      uint64        `help:"Seed of all chance." default:"1"`
+	Seed      uint64        `help:"Seed of all random draws." default:"1"`
 	Seeds     int           `help:"Run this many seeds, beginning with --seed, and stop at the first that fails." default:"1"`
 	Nodes     int           `help:"Number of learners. Default: drawn by the seed." placeholder:"N"`
 	Rounds    uint32        `help:"Rounds after which a world of --nodes ends." default:"20"`
