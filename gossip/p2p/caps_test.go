@@ -6,9 +6,9 @@ import (
 	"math"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -67,14 +67,14 @@ func TestCapsAreKept(t *testing.T) {
 			}
 		}
 		t.Logf("the slowest message came after %v", worst)
-		if worst > 3*queueTarget {
+		if worst > 3*bulk.QueueTarget {
 			t.Errorf("a message took %v", worst)
 		}
 	})
 }
 
 // Many transfers share a thin downlink, and none of them comes to a stop. All together take less
-// than stallTimeout: a server gives up what waits longer for its turn, and nodes ask for less.
+// than bulk.StallTimeout: a server gives up what waits longer for its turn, and nodes ask for less.
 func TestManyShareADownloadCap(t *testing.T) {
 	const size, down, calls = 64 << 10, 50_000, 16
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
@@ -93,43 +93,8 @@ func TestManyShareADownloadCap(t *testing.T) {
 			})
 		}
 		work.Wait()
-		if got, want := time.Since(start).Seconds(), float64(calls*size-limitBurst)/down; math.Abs(got/want-1) > 0.05 {
+		if got, want := time.Since(start).Seconds(), float64(calls*size-bulk.Burst)/down; math.Abs(got/want-1) > 0.05 {
 			t.Errorf("took %.1f s, want %.1f", got, want)
-		}
-	})
-}
-
-// Gossip passes without waiting and is taken off what bulk may have, within limitDebt: more
-// gossip than a cap allows slows bulk down and never stops it.
-func TestGossipComesBeforeBulk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const rate = 100_000
-		const streams = rate * (1 - limitFraming)
-		for _, c := range []struct{ gossip, bulk float64 }{{0, streams}, {30_000, streams - 30_000}, {80_000, streams - 80_000}, {10 * rate, 1}} {
-			l := newLimiter(rate)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			var gossip sync.WaitGroup
-			gossip.Go(func() {
-				for ctx.Err() == nil {
-					l.passed("gossip", int64(c.gossip/10), time.Now())
-					l.passed(rpcProtocol, 1<<30, time.Now()) // has waited
-					time.Sleep(100 * time.Millisecond)
-				}
-			})
-			bulk := 0
-			for l.wait(ctx, 1000) == nil {
-				bulk += 1000
-			}
-			cancel()
-			if got := float64(bulk) / 60; got < 0.9*c.bulk || c.bulk > 1 && got > 1.1*c.bulk+limitBurst/60 {
-				t.Errorf("beside %.0f bytes/s of gossip bulk has %.0f, want %.0f", c.gossip, got, c.bulk)
-			}
-			gossip.Wait()
-		}
-		var none *limiter
-		none.passed("gossip", 1<<40, time.Now())
-		if err := none.wait(t.Context(), 1<<40); err != nil {
-			t.Error(err)
 		}
 	})
 }

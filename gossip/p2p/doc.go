@@ -8,10 +8,8 @@
 // until that succeeded neither gossip nor requests pass. Gossip is one
 // gossipsub topic for the run (gossip.go). A request is a stream of its own
 // (rpc.go); long responses are paced so that gossip on the same connection is
-// not starved (bulk.go, pacer.go). Each acknowledgement of bulk has the receiver's
-// clock (oneway.go), from which a pacer knows the queue on the way to its peer, and
-// the host what its own uplink carries (uplink.go, train.go). Caps of an owner bound both ways
-// (limiter.go). What happens comes out of Events, in order.
+// not starved, and caps of an owner bound both ways (package bulk). What happens comes out of
+// Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
 // which the baselines of testnet do.
 //

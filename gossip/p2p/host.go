@@ -22,6 +22,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -59,7 +60,7 @@ type Host struct {
 	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
 	slots      slots         // of guests there
-	relayLimit *limiter      // what passes through this node for others
+	relayLimit *bulk.Limiter // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
 
 	wire    wireBytes
@@ -98,7 +99,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		cfg:        cfg,
 		self:       wire.PeerIDOf(cfg.Key),
 		log:        cfg.Log,
-		peers:      newPeers(newUplink(cfg.UploadBytesPerSecond)),
+		peers:      newPeers(bulk.NewUplink(cfg.UploadBytesPerSecond)),
 		refusals:   newRefusals(),
 		blocked:    newBlocked(),
 		reconnects: newSeldom(reconnectPause),
@@ -107,7 +108,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		inbox:      newInbox(cfg.Inbox),
 		caps:       newCaps(cfg),
 		reach:      newReach(cfg.Public),
-		relayLimit: newLimiter(cfg.RelayBytesPerSecond),
+		relayLimit: bulk.NewLimiter(cfg.RelayBytesPerSecond),
 		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		dialBacks:  dialBacks{awaited: map[uint64]chan struct{}{}},
@@ -200,7 +201,7 @@ func (h *Host) ID() wire.PeerID { return h.self }
 // Upload is the most that this node's own link was seen to carry upwards recently, over
 // all peers together, in bytes/s of responses, and whether it was full with that. It is
 // no more than Config.UploadBytesPerSecond, and 0 before the first response.
-func (h *Host) Upload() (bytesPerSecond float64, full bool) { return h.peers.uplink.rate() }
+func (h *Host) Upload() (bytesPerSecond float64, full bool) { return h.peers.uplink.Rate() }
 
 // Events returns the channel of what happens. It is closed by Close.
 func (h *Host) Events() <-chan Event { return h.inbox.out }

@@ -3,6 +3,7 @@ package p2p
 import (
 	"time"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -120,7 +121,7 @@ const (
 	// strangers that a node meets through a relay have room for their streams beside each other (strangersAddress).
 	maxCircuits = connsAddress
 	// relayBuffer is read at once from a relayed connection: a segment of bulk.
-	relayBuffer = segment
+	relayBuffer = bulk.Segment
 	// maxCircuitAddrs is the number of a relay's addresses that a node tells: TCP and QUIC.
 	maxCircuitAddrs = 2
 	// defaultRelayRate is what a node passes on for others unless told otherwise: 100
@@ -266,32 +267,4 @@ const (
 	requestTimeout = 30 * time.Second
 	// handleTimeout bounds the handler, parking (wire.MaxWaitMs) included.
 	handleTimeout = 2 * wire.MaxWaitMs * time.Millisecond
-	// stallTimeout ends a transfer that makes no progress.
-	stallTimeout = 30 * time.Second
-)
-
-// Limits on bulk transfers; see pacer.
-const (
-	// segment is what is sent between two acknowledgements. Below that a
-	// response is sent without waiting: 3 ms on a link of 100 Mbit/s.
-	segment = 32 << 10
-	// minWindow keeps a transfer alive on any link.
-	minWindow = 2 * segment
-	// maxWindow is what the muxer lets be in flight.
-	maxWindow = 16 << 20
-	// queueTarget is the delay that bulk may add to a connection. Heartbeats share
-	// it, and their period is at least 2 s. (RFC 6817 allows 100 ms as well.)
-	queueTarget = 100 * time.Millisecond
-	// baseEpoch is how long the smallest delay seen stands for the path's own.
-	baseEpoch = time.Minute
-	// limitBurst is what Config.UploadBytesPerSecond lets pass at once, and
-	// Config.DownloadBytesPerSecond.
-	limitBurst = 2 * segment
-	// limitFraming is the part of a cap that is left to what transports add to streams:
-	// measured with QUIC, headers of packets and their acknowledgements are 3 to 5 %, and
-	// TCP with noise and yamux adds less.
-	limitFraming = 0.03
-	// limitDebt is the time by which gossip, which does not wait, may be ahead of a
-	// cap: bulk gives way to it for so long, and is never starved by more of it.
-	limitDebt = time.Second
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -34,8 +35,7 @@ type link struct {
 	// settled is closed when passed becomes true or the link is gone.
 	settled chan struct{}
 	serving int // requests of the peer that are being served
-	pace    *pacer
-	down    *average // bytes/s at which bulk arrives
+	bulk    *bulk.Link
 }
 
 // keptTag is why the connection manager closes a connection last.
@@ -53,13 +53,13 @@ func (h *Host) Keep(id wire.PeerID) {
 // links are queued under its lock, so they have the order of the facts.
 type peers struct {
 	mu      sync.Mutex
-	uplink  *uplink
+	uplink  *bulk.Uplink
 	links   map[peer.ID]*link
 	serving int           // requests that are being served, of all peers
 	added   chan struct{} // closed, and made anew, when a connection is added
 }
 
-func newPeers(u *uplink) peers {
+func newPeers(u *bulk.Uplink) peers {
 	return peers{uplink: u, links: map[peer.ID]*link{}, added: make(chan struct{})}
 }
 
@@ -73,7 +73,7 @@ func (ps *peers) add(c network.Conn) bool {
 	defer ps.mu.Unlock()
 	l := ps.links[c.RemotePeer()]
 	if l == nil {
-		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), pace: newPacer(ps.uplink), down: &average{}}
+		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), bulk: bulk.NewLink(ps.uplink)}
 		ps.links[c.RemotePeer()] = l
 	}
 	l.conns[c] = 0

@@ -15,6 +15,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -69,9 +70,9 @@ type budgeted struct {
 }
 
 func (b budgeted) Read(p []byte) (int, error) {
-	n, err := b.Stream.Read(p[:min(len(p), limitBurst)])
+	n, err := b.Stream.Read(p[:min(len(p), bulk.Burst)])
 	if n > 0 {
-		if waited := b.h.relayLimit.wait(b.h.ctx, n); waited != nil && err == nil {
+		if waited := b.h.relayLimit.Wait(b.h.ctx, n); waited != nil && err == nil {
 			err = waited
 		}
 		b.h.relayed.Add(uint64(n))

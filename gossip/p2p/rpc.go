@@ -111,8 +111,7 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 	}
 	stop := context.AfterFunc(ctx, func() { s.Reset() })
 	defer stop()
-	r := &ackReader{s: s, birth: l.pace.birth, ctx: ctx, limit: h.caps.down}
-	response, err := r.ask(l, request, maxResponse, arrivalOf(ctx))
+	response, err := h.ask(ctx, s, l, request, maxResponse)
 	if err != nil {
 		s.Reset()
 		return nil, err
@@ -122,8 +121,7 @@ func (h *Host) call(ctx context.Context, pid peer.ID, request []byte, maxRespons
 }
 
 // ask sends the request and reads the response.
-func (r *ackReader) ask(l *link, request []byte, maxResponse int, noted *Arrival) ([]byte, error) {
-	s := r.s
+func (h *Host) ask(ctx context.Context, s network.Stream, l *link, request []byte, maxResponse int) ([]byte, error) {
 	if err := s.Scope().SetService(rpcService); err != nil {
 		return nil, err
 	}
@@ -136,20 +134,12 @@ func (r *ackReader) ask(l *link, request []byte, maxResponse int, noted *Arrival
 	if err := s.SetReadDeadline(time.Now().Add(requestTimeout + handleTimeout)); err != nil {
 		return nil, err
 	}
-	response, err := wire.ReadFrame(r, maxResponse)
-	if err != nil {
-		s.Reset()
-		r.acks.wait()
-		return nil, err
+	reserve := func(bytes int) error { return s.Scope().ReserveMemory(bytes, memoryPriority) }
+	response, first, last, err := l.bulk.Receive(ctx, s, h.caps.down, reserve, maxResponse)
+	if err == nil {
+		*arrivalOf(ctx) = Arrival{first, last}
 	}
-	noted.First, noted.Last = r.first, time.Now()
-	if err := r.end(); err != nil {
-		return response, nil // the server has gone, and the response is here
-	}
-	if rate := r.rate(); rate > 0 {
-		l.down.add(rate)
-	}
-	return response, nil
+	return response, err
 }
 
 // serveRPC answers the request on a stream that a peer opened.
@@ -194,13 +184,12 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 	}
 	ctx, gone := context.WithCancel(h.ctx)
 	defer gone()
-	t := newTransfer(ctx, s, l.pace, h.caps.up, gone)
+	t := l.bulk.Begin(ctx, s, h.caps.up, gone)
 	hook := new(leftHook)
-	t.left = hook.call
 	handling, over := context.WithCancelCause(context.WithValue(context.Background(), leftKey{}, hook))
 	outcome := ErrSent
 	defer func() {
-		t.end(err)
+		t.End(err)
 		over(cmp.Or(err, outcome))
 	}()
 	response, err := handle(ctx, handling, over, func() []byte { return f(handling, l.id, request) })
@@ -211,7 +200,7 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 		outcome = fmt.Errorf("response of %d bytes: %w", len(response), err)
 		response = []byte{byte(wire.Busy)}
 	}
-	return t.send(response)
+	return t.Send(response, hook.call)
 }
 
 // leftKey is the key of a leftHook in the context of a Handler.

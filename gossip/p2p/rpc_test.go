@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
 
@@ -39,7 +40,7 @@ func TestCallSizes(t *testing.T) {
 			}
 			return random(int(binary.BigEndian.Uint32(request)))
 		})
-		for _, n := range []int{1, 100, segment - 5, segment - 4, segment - 3, segment, segment + 1, 3*segment - 4, 1 << 20, 4<<20 + 7} {
+		for _, n := range []int{1, 100, bulk.Segment - 5, bulk.Segment - 4, bulk.Segment - 3, bulk.Segment, bulk.Segment + 1, 3*bulk.Segment - 4, 1 << 20, 4<<20 + 7} {
 			request := binary.BigEndian.AppendUint32(nil, uint32(n))
 			began, came := time.Now(), new(Arrival)
 			got, err := a.Call(WithArrival(t.Context(), came), b.ID(), request, n)
@@ -47,7 +48,7 @@ func TestCallSizes(t *testing.T) {
 				t.Errorf("%d bytes: got %d, %v", n, len(got), err)
 			}
 			took := time.Duration(came.TookMs()) * time.Millisecond
-			if came.First.Before(began) || came.Last.Before(came.First) || took < time.Duration(n-segment)*time.Second/rate*8 {
+			if came.First.Before(began) || came.Last.Before(came.First) || took < time.Duration(n-bulk.Segment)*time.Second/rate*8 {
 				t.Errorf("%d bytes: asked at %v, came from %v to %v", n, began, came.First, came.Last)
 			}
 			if _, err := a.Call(t.Context(), b.ID(), request, n-1); !errors.Is(err, wire.ErrSize) {
@@ -72,15 +73,9 @@ func checkIdle(t *testing.T, h, peer *Host) {
 	}
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
-	if n := inFlight(l.pace); n != 0 || l.serving != 0 || h.peers.serving != 0 {
+	if n := l.bulk.InFlight(); n != 0 || l.serving != 0 || h.peers.serving != 0 {
 		t.Errorf("left over: %d bytes in flight, %d and %d requests", n, l.serving, h.peers.serving)
 	}
-}
-
-func inFlight(p *pacer) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.inflight
 }
 
 func TestCallErrors(t *testing.T) {
@@ -155,7 +150,7 @@ func TestHandlerContextTellsTheOutcome(t *testing.T) {
 				return random(n)
 			})
 		}
-		for _, n := range []int{1, 1000, segment, 1 << 20} {
+		for _, n := range []int{1, 1000, bulk.Segment, 1 << 20} {
 			serve(n)
 			if _, err := a.Call(t.Context(), b.ID(), nil, n); err != nil {
 				t.Fatal(err)
@@ -254,7 +249,7 @@ func TestBulkDoesNotStarveGossip(t *testing.T) {
 			case d := <-done:
 				ideal := time.Duration(size * 8 / bits * float64(time.Second))
 				t.Logf("%d heartbeats, the slowest after %v; bulk took %v of %v", i+1, worst, d, ideal)
-				if worst > 3*queueTarget {
+				if worst > 3*bulk.QueueTarget {
 					t.Errorf("a heartbeat took %v", worst)
 				}
 				if d > 2*ideal {

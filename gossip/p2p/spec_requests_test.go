@@ -11,6 +11,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -29,7 +30,7 @@ func asks(t *testing.T, a, b *Host, frame []byte) network.Stream {
 var one = []byte{0, 0, 0, 1, 7}
 
 func specCall(t *testing.T, s *spectest.Spec) {
-	for name, n := range map[string]int64{"part": segment, "window": minWindow, "tick": stampTick.Microseconds(), "requests of one": servePeer, "pass on": passOnAfter.Milliseconds()} {
+	for name, n := range map[string]int64{"part": bulk.Segment, "window": bulk.MinWindow, "tick": bulk.StampTick.Microseconds(), "requests of one": servePeer, "pass on": passOnAfter.Milliseconds()} {
 		if got := s.Number(t, "connections", name); got != n {
 			t.Errorf("%s is %d, the text says %d", name, n, got)
 		}
@@ -50,7 +51,7 @@ func specServerEnds(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("answered %x, %v", got, err)
 		}
 	})
-	if _, _, err := bulk(t, 1, 0); err != nil { // it looks for the end of a long answer
+	if _, _, err := takeBulk(t, 1, 0); err != nil { // it looks for the end of a long answer
 		t.Error(err)
 	}
 }
@@ -62,10 +63,10 @@ func answerWith(answer []byte) Handler {
 	return func(context.Context, wire.PeerID, []byte) []byte { return answer }
 }
 
-// bulk asks for an answer of ten parts and reads it. It sends back so many stamps
+// takeBulk asks for an answer of ten parts and reads it. It sends back so many stamps
 // after each part, and ahead before the first. It returns what came, and how long
 // nothing had come before the end.
-func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error) {
+func takeBulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error) {
 	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		b.Handle(answerWith(make([]byte, bulkSize)))
 		s := asks(t, a, b, one)
@@ -94,7 +95,7 @@ func bulk(t *testing.T, back, ahead int) (got int, idle time.Duration, err error
 }
 
 func specAcknowledge(t *testing.T, s *spectest.Spec) {
-	if got, _, err := bulk(t, 1, 0); err != nil || got != bulkSize+4 {
+	if got, _, err := takeBulk(t, 1, 0); err != nil || got != bulkSize+4 {
 		t.Errorf("with one stamp for each part %d bytes, %v", got, err)
 	}
 }
@@ -142,25 +143,25 @@ func stamps(t *testing.T, size int, parts ...int) (back [][]byte) {
 }
 
 func specWindow(t *testing.T, s *spectest.Spec) {
-	if got, _, err := bulk(t, 0, 0); err == nil || int64(got) != s.Number(t, "connections", "window") {
+	if got, _, err := takeBulk(t, 0, 0); err == nil || int64(got) != s.Number(t, "connections", "window") {
 		t.Errorf("without a byte back %d bytes come, %v", got, err)
 	}
 	inPair(t, rate, func(t *testing.T, a, b *Host) { // less than a part is sent as it is
-		b.Handle(answerWith(make([]byte, segment-1)))
-		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || len(got) != segment+3 {
+		b.Handle(answerWith(make([]byte, bulk.Segment-1)))
+		if got, err := io.ReadAll(asks(t, a, b, one)); err != nil || len(got) != bulk.Segment+3 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})
 }
 
 func specTooManyAcks(t *testing.T, _ *spectest.Spec) {
-	if got, idle, err := bulk(t, 1, 32); !errors.Is(err, network.ErrReset) || idle > time.Second {
+	if got, idle, err := takeBulk(t, 1, 32); !errors.Is(err, network.ErrReset) || idle > time.Second {
 		t.Errorf("32 bytes too many: %d bytes come, %v after %v", got, err, idle)
 	}
 }
 
 func specStall(t *testing.T, s *spectest.Spec) {
-	_, idle, err := bulk(t, 0, 0)
+	_, idle, err := takeBulk(t, 0, 0)
 	if limit := ms(t, s, "stall"); !errors.Is(err, network.ErrReset) || idle < limit-time.Second || idle > limit+time.Second {
 		t.Errorf("%v after %v", err, idle)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -79,7 +80,7 @@ func specNames(t *testing.T, s *spectest.Spec) {
 		t.Errorf("%s, %s, %s", helloProtocol, rpcProtocol, topicName(run))
 	}
 	for name, d := range map[string]time.Duration{
-		"hello": helloTimeout, "duplicate key": duplicateKeyTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": stallTimeout,
+		"hello": helloTimeout, "duplicate key": duplicateKeyTimeout, "request": requestTimeout, "answer": handleTimeout, "stall": bulk.StallTimeout,
 	} {
 		if ms(t, s, name) != d {
 			t.Errorf("%s is %v, the text says %v", name, d, ms(t, s, name))

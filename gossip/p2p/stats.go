@@ -85,7 +85,7 @@ func (h *Host) peerStats() map[wire.PeerID]PeerStats {
 	}
 	h.peers.each(func(_ peer.ID, l *link) {
 		if s, ok := stats[l.id]; ok {
-			s.UpBytesPerSecond, s.DownBytesPerSecond = l.pace.rate(), l.down.value()
+			s.UpBytesPerSecond, s.DownBytesPerSecond = l.bulk.Rates()
 			stats[l.id] = s
 		}
 	})

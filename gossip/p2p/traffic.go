@@ -9,6 +9,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/metrics"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"atoll/gossip/p2p/bulk"
 )
 
 // traffic counts what streams carry, by protocol and by peer. It is libp2p's
@@ -26,6 +28,14 @@ type traffic struct {
 
 func newTraffic() *traffic {
 	return &traffic{protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}, past: map[peer.ID]*flow{}}
+}
+
+// caps are what a node may send and receive at most. Requests and answers wait for them, and
+// all else passes without waiting.
+type caps struct{ up, down *bulk.Limiter }
+
+func newCaps(cfg Config) caps {
+	return caps{up: bulk.NewLimiter(cfg.UploadBytesPerSecond), down: bulk.NewLimiter(cfg.DownloadBytesPerSecond)}
 }
 
 // flow counts both directions of something.
@@ -129,14 +139,18 @@ func (t *traffic) each(id protocol.ID, p peer.ID, f func(*flow)) {
 func (t *traffic) LogSentMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.sent.add(n, now) })
-	t.caps.up.passed(id, n, now)
+	if id != rpcProtocol {
+		t.caps.up.Passed(n, now)
+	}
 }
 
 // LogRecvMessageStream implements metrics.Reporter.
 func (t *traffic) LogRecvMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.received.add(n, now) })
-	t.caps.down.passed(id, n, now)
+	if id != rpcProtocol {
+		t.caps.down.Passed(n, now)
+	}
 }
 
 // LogSentMessage implements metrics.Reporter; each of its calls comes with one

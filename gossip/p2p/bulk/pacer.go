@@ -1,9 +1,25 @@
-package p2p
+package bulk
 
 import (
 	"context"
 	"sync"
 	"time"
+)
+
+// Limits of a pacer.
+const (
+	// Segment is what is sent between two acknowledgements. Below that a
+	// response is sent without waiting: 3 ms on a link of 100 Mbit/s.
+	Segment = 32 << 10
+	// MinWindow keeps a transfer alive on any link.
+	MinWindow = 2 * Segment
+	// maxWindow is what the muxer lets be in flight.
+	maxWindow = 16 << 20
+	// QueueTarget is the delay that bulk may add to a connection. Heartbeats share
+	// it, and their period is at least 2 s. (RFC 6817 allows 100 ms as well.)
+	QueueTarget = 100 * time.Millisecond
+	// StallTimeout ends a transfer that makes no progress.
+	StallTimeout = 30 * time.Second
 )
 
 // pacer bounds the bulk that is on its way to one peer, so that heartbeats, which
@@ -12,7 +28,7 @@ import (
 // Neither the muxer (64 messages of 64 KiB, before streams take turns) nor the
 // system's send buffer (megabytes) gives a small message a chance once they are
 // full. So what is in flight follows the delay of segments on their way to the peer,
-// as LEDBAT does (RFC 6817). It grows while bulk adds less than queueTarget to
+// as LEDBAT does (RFC 6817). It grows while bulk adds less than QueueTarget to
 // the smallest delay seen, and shrinks beyond. That keeps the rate just below
 // what the link carries, wherever its bottleneck is, and gives way to any other
 // traffic.
@@ -30,7 +46,7 @@ import (
 // The muxer has one queue for all streams, so what a socket does not take waits
 // there, and a heartbeat behind it. The window bounds both.
 type pacer struct {
-	up    *uplink
+	up    *Uplink
 	birth time.Time // where the clock of stamps begins, in both directions
 
 	mu       sync.Mutex
@@ -48,8 +64,8 @@ type pacer struct {
 	sample  sample
 }
 
-func newPacer(up *uplink) *pacer {
-	return &pacer{up: up, birth: time.Now(), window: minWindow, starting: true, room: make(chan struct{})}
+func newPacer(up *Uplink) *pacer {
+	return &pacer{up: up, birth: time.Now(), window: MinWindow, starting: true, room: make(chan struct{})}
 }
 
 // departure is a part of a response that left.
@@ -115,11 +131,11 @@ func (p *pacer) free(n int) {
 // delay and that waited in a queue on their way.
 func (p *pacer) adapt(n int, queue, delay time.Duration, now time.Time) {
 	switch {
-	case queue > 4*queueTarget && now.Sub(p.halved) > delay:
+	case queue > 4*QueueTarget && now.Sub(p.halved) > delay:
 		p.starting = false
 		p.halved = now
 		p.window /= 2
-	case p.starting && queue > queueTarget/2:
+	case p.starting && queue > QueueTarget/2:
 		p.starting = false
 		p.window /= 2
 	case p.inflight < p.window/2:
@@ -127,10 +143,10 @@ func (p *pacer) adapt(n int, queue, delay time.Duration, now time.Time) {
 	case p.starting:
 		p.window += n
 	default:
-		off := 1 - float64(queue)/float64(queueTarget)
-		p.window += int(max(off, -1) * float64(n) * segment / float64(p.window))
+		off := 1 - float64(queue)/float64(QueueTarget)
+		p.window += int(max(off, -1) * float64(n) * Segment / float64(p.window))
 	}
-	p.window = min(max(p.window, minWindow), maxWindow)
+	p.window = min(max(p.window, MinWindow), maxWindow)
 }
 
 // sent notes that a whole transfer of n bytes took d.

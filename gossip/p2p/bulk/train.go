@@ -1,10 +1,10 @@
-package p2p
+package bulk
 
 import "time"
 
 // headBytes leave at once from a link that is a token bucket; what follows has the
 // link's pace. The first part of any train is late by its own length.
-const headBytes = limitBurst
+const headBytes = Burst
 
 // flight is what is measured while bulk is in flight to a peer.
 type flight struct {
@@ -98,7 +98,7 @@ const steadyShare = 0.35
 type departures struct{ entries []leaving }
 
 // maxDepartures is several times what a long train takes.
-const maxDepartures = 4 * longBytes / segment
+const maxDepartures = 4 * longBytes / Segment
 
 func (d *departures) add(l leaving) {
 	if len(d.entries) >= 2*maxDepartures {

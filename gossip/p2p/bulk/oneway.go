@@ -1,4 +1,4 @@
-package p2p
+package bulk
 
 import "time"
 
@@ -7,15 +7,18 @@ import "time"
 // meets queues on its way is told from acknowledgements which meet them on theirs.
 type stamp uint16
 
-// stampTick is a fifth of what a segment takes at 200 Mbit/s. 65536 of them are
+// StampTick is a fifth of what a segment takes at 200 Mbit/s. 65536 of them are
 // 16 s: how long segments take may change by half of that.
-const stampTick = 250 * time.Microsecond
+const StampTick = 250 * time.Microsecond
+
+// baseEpoch is how long the smallest delay seen stands for the path's own.
+const baseEpoch = time.Minute
 
 // stampBytes is what a stamp takes on a stream.
 const stampBytes = 2
 
 // stampOf is the time on a clock that began at birth.
-func stampOf(t, birth time.Time) stamp { return stamp(t.Sub(birth) / stampTick) }
+func stampOf(t, birth time.Time) stamp { return stamp(t.Sub(birth) / StampTick) }
 
 // oneWay follows how long segments take to a peer. The clocks of both ends share no
 // zero, so only differences say something: those to the smallest recent one.
@@ -27,7 +30,7 @@ type oneWay struct {
 
 // took notes how long a segment took, and how much of that it waited.
 func (w *oneWay) took(sent, received stamp, now time.Time) (took, waited time.Duration) {
-	took = w.base + time.Duration(int16(received-sent-stamp(w.base/stampTick)))*stampTick
+	took = w.base + time.Duration(int16(received-sent-stamp(w.base/StampTick)))*StampTick
 	if w.epoch.IsZero() {
 		w.epoch, w.base, w.lower = now, took, took
 	}

@@ -1,17 +1,13 @@
-package p2p
+package bulk
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/testnet/shaping"
 )
@@ -92,7 +88,7 @@ func (c *connection) send(p *path, n int) (acked time.Time, queued time.Duration
 	return acked, queued
 }
 
-func newPath(p *pipe, u *uplink, far time.Duration) *path {
+func newPath(p *pipe, u *Uplink, far time.Duration) *path {
 	return &path{pipe: p, pace: newPacer(u), far: far, born: time.Now().Add(-far * 12345)}
 }
 
@@ -125,10 +121,10 @@ func (p *path) ack(d departure, acked time.Time) {
 // stream sends n segments through the pipe as fast as the pacer lets it, and
 // returns the longest queue after the first second and the time it took.
 func stream(t *testing.T, b bore, n int) (worst, took time.Duration) {
-	p := newPath(&pipe{bore: b}, newUplink(0), 0)
+	p := newPath(&pipe{bore: b}, NewUplink(0), 0)
 	start := time.Now()
 	for range n {
-		queued := p.send(t, segment)
+		queued := p.send(t, Segment)
 		if time.Since(start) > time.Second {
 			worst = max(worst, queued)
 		}
@@ -150,11 +146,11 @@ func TestPacerFillsLinksWithoutQueues(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			seconds := 20.0
-			n := int(seconds * link.rate / segment)
+			n := int(seconds * link.rate / Segment)
 			worst, took := stream(t, link, n)
-			used := float64(n*segment) / took.Seconds() / link.rate
+			used := float64(n*Segment) / took.Seconds() / link.rate
 			t.Logf("%.2f MB/s, %v: queue up to %v, %.2f of the rate", link.rate/1e6, link.delay, worst, used)
-			if slack := time.Duration(minWindow / link.rate * float64(time.Second)); worst > 2*queueTarget+slack {
+			if slack := time.Duration(MinWindow / link.rate * float64(time.Second)); worst > 2*QueueTarget+slack {
 				t.Errorf("%.2f MB/s, %v: queue of %v", link.rate/1e6, link.delay, worst)
 			}
 			if used < 0.85 {
@@ -168,17 +164,17 @@ func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowed := &pipe{bore: bore{rate: 12.5e6, delay: 40 * time.Millisecond}}
 		worst := time.Duration(0)
-		p, start := newPath(slowed, newUplink(0), 0), time.Now()
+		p, start := newPath(slowed, NewUplink(0), 0), time.Now()
 		for time.Since(start) < 20*time.Second {
 			if time.Since(start) > 5*time.Second {
 				slowed.setRate(1.25e6)
 			}
-			queued := p.send(t, segment)
+			queued := p.send(t, Segment)
 			if time.Since(start) > 10*time.Second {
 				worst = max(worst, queued)
 			}
 		}
-		if worst > 2*queueTarget {
+		if worst > 2*QueueTarget {
 			t.Errorf("five seconds after the link became slower the queue is still %v", worst)
 		}
 		time.Sleep(time.Minute)
@@ -187,98 +183,20 @@ func TestPacerLeavesWhenTheLinkGetsSlower(t *testing.T) {
 
 func TestPacerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(newUplink(0))
+		p := newPacer(NewUplink(0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for range minWindow / segment {
-			if _, err := p.acquire(ctx, segment); err != nil {
+		for range MinWindow / Segment {
+			if _, err := p.acquire(ctx, Segment); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.acquire(ctx, segment); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.acquire(ctx, Segment); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("over the window: %v", err)
 		}
-		p.lost(segment)
-		if _, err := p.acquire(t.Context(), segment); err != nil {
+		p.lost(Segment)
+		if _, err := p.acquire(t.Context(), Segment); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-func TestLimiterKeepsItsRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(100_000)
-		start := time.Now()
-		for range 100 {
-			if err := l.wait(t.Context(), 10_000); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := (1e6 - limitBurst) / (100_000 * (1 - limitFraming))
-		if got := time.Since(start).Seconds(); math.Abs(got-want) > 0.01 {
-			t.Errorf("1 MB at 100 kB/s took %.2f s, want %.2f", got, want)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Millisecond, cancel)
-		if err := l.wait(ctx, 10_000); !errors.Is(err, context.Canceled) {
-			t.Errorf("with an ended context: %v", err)
-		}
-		if err := newLimiter(0).wait(t.Context(), 1<<30); err != nil {
-			t.Errorf("no limit: %v", err)
-		}
-	})
-}
-
-func TestMeter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m meter
-		for range 1000 {
-			m.add(1000, time.Now())
-			time.Sleep(100 * time.Millisecond)
-		}
-		if got := m.rateAt(time.Now()); m.bytes != 1e6 || math.Abs(got-10_000) > 200 {
-			t.Errorf("%d bytes, %.0f bytes/s; want 1000000 and 10000", m.bytes, got)
-		}
-		time.Sleep(rateMemory)
-		if got := m.rateAt(time.Now()); math.Abs(got-10_000/math.E) > 200 {
-			t.Errorf("%.0f bytes/s after a pause of one time constant", got)
-		}
-	})
-}
-
-// A stranger is forgotten, and a peer that passed the handshake is not: it goes on where it was.
-func TestTrafficForgetsStrangers(t *testing.T) {
-	c := newTraffic()
-	c.track("p")
-	c.LogSentMessageStream(3, rpcProtocol, "p")
-	c.LogRecvMessageStream(5, rpcProtocol, "stranger")
-	if s := c.GetBandwidthForPeer("p"); s.TotalOut != 3 || s.TotalIn != 0 {
-		t.Errorf("%+v", s)
-	}
-	if s := c.GetBandwidthForProtocol(rpcProtocol); s.TotalOut != 3 || s.TotalIn != 5 || c.GetBandwidthTotals().TotalIn != 5 {
-		t.Errorf("%+v", s)
-	}
-	c.leave("p")
-	c.LogSentMessageStream(3, rpcProtocol, "p")
-	if n := len(c.byPeer()); n != 0 {
-		t.Errorf("%d peers, want none", n)
-	}
-	for range 3 {
-		c.track("p")
-		c.pass("p")
-		c.LogRecvMessageStream(7, rpcProtocol, "p")
-		c.leave("p")
-	}
-	if all := c.byPeer(); len(all) != 1 || all["p"].Received != 21 || len(c.GetBandwidthByPeer()) != 0 {
-		t.Errorf("%+v", all)
-	}
-	for i := range 2 * maxPast {
-		p := peer.ID(fmt.Sprint(i))
-		c.track(p)
-		c.pass(p)
-		c.leave(p)
-	}
-	if n := len(c.byPeer()); n != maxPast {
-		t.Errorf("%d peers are kept, want %d", n, maxPast)
-	}
 }

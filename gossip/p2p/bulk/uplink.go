@@ -1,11 +1,11 @@
-package p2p
+package bulk
 
 import (
 	"sync"
 	"time"
 )
 
-// uplink measures what the node's own link carries upwards, over all peers
+// Uplink measures what the node's own link carries upwards, over all peers
 // together.
 //
 // A link that is not full shows its rate all the same whenever several segments
@@ -19,7 +19,7 @@ import (
 // only with trains, which show the same link again. What is sent in any other way
 // shows a lower bound, and never more. However little a node sends, and in whatever
 // pattern, that alone never makes its link look thinner.
-type uplink struct {
+type Uplink struct {
 	limit float64 // bytes/s by configuration; 0 = none
 
 	mu       sync.Mutex
@@ -54,8 +54,8 @@ const (
 	// of less than fewBytes, as one of many peers gets on a thin link, would not show
 	// whether it is steady.
 	longTrain = time.Second
-	longBytes = 256 * segment
-	fewBytes  = 6 * segment
+	longBytes = 256 * Segment
+	fewBytes  = 6 * Segment
 	// sampleTime and sampleTrains are how many trains show a rate together: what a
 	// receiver dawdles at the beginning of one and at the end of another evens out.
 	// A long train does so alone.
@@ -73,13 +73,14 @@ const (
 	thinWeight = 1. / 8
 )
 
-func newUplink(bytesPerSecond int64) *uplink {
-	return &uplink{limit: float64(bytesPerSecond), flights: map[*pacer]*flight{}}
+// NewUplink returns one for a link that is configured to carry so much; 0 is not configured.
+func NewUplink(bytesPerSecond int64) *Uplink {
+	return &Uplink{limit: float64(bytesPerSecond), flights: map[*pacer]*flight{}}
 }
 
-// rate is the most that the link was seen to carry recently, in bytes/s, and whether that was
+// Rate is the most that the link was seen to carry recently, in bytes/s, and whether that was
 // all that it carries: it was full.
-func (u *uplink) rate() (bytesPerSecond float64, full bool) {
+func (u *Uplink) Rate() (bytesPerSecond float64, full bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.complete(time.Now())
@@ -91,10 +92,10 @@ func (u *uplink) rate() (bytesPerSecond float64, full bool) {
 }
 
 // best is the most that the link was seen to carry recently, in bytes/s; 0 before the first.
-func (u *uplink) best() float64 { return max(u.latest.best, u.before.best) }
+func (u *Uplink) best() float64 { return max(u.latest.best, u.before.best) }
 
 // departed notes that bytes to a peer enter flight.
-func (u *uplink) departed(p *pacer, d departure) {
+func (u *Uplink) departed(p *pacer, d departure) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.flights[p] == nil {
@@ -104,7 +105,7 @@ func (u *uplink) departed(p *pacer, d departure) {
 }
 
 // freed notes that bytes to a peer left flight, and whether more are there.
-func (u *uplink) freed(p *pacer, n int, more bool, now time.Time) {
+func (u *Uplink) freed(p *pacer, n int, more bool, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.inflight -= n
@@ -117,7 +118,7 @@ func (u *uplink) freed(p *pacer, n int, more bool, now time.Time) {
 
 // acked notes that a part has arrived at a peer, how long it took by both clocks,
 // and how much of that it waited.
-func (u *uplink) acked(p *pacer, d departure, took, waited time.Duration, now time.Time) {
+func (u *Uplink) acked(p *pacer, d departure, took, waited time.Duration, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.arrived += d.bytes
@@ -145,21 +146,21 @@ func (u *uplink) acked(p *pacer, d departure, took, waited time.Duration, now ti
 
 // bound takes in what a flight shows at least: what was sent and acknowledged
 // within it left within it, apart from what a token bucket had saved up.
-func (u *uplink) bound(p *pacer, f *flight, now time.Time) {
+func (u *Uplink) bound(p *pacer, f *flight, now time.Time) {
 	if took := now.Sub(f.start).Seconds(); took > 0 {
 		u.shown(p, float64(u.arrived-f.before-headBytes)/took)
 	}
 }
 
 // end notes that a train is over.
-func (u *uplink) end(p *pacer, t *train) {
+func (u *Uplink) end(p *pacer, t *train) {
 	if t.took() > 0 {
 		u.ended = append(u.ended, ended{p, t})
 	}
 }
 
 // complete takes in trains of which all is known by now.
-func (u *uplink) complete(now time.Time) {
+func (u *Uplink) complete(now time.Time) {
 	for len(u.ended) > 0 && now.Sub(u.ended[0].train.latest.left) >= ackTime {
 		u.count(u.ended[0].to, u.ended[0].train)
 		u.ended = u.ended[1:]
@@ -167,7 +168,7 @@ func (u *uplink) complete(now time.Time) {
 }
 
 // count takes in a train. One that is not steady shows no more than bound does.
-func (u *uplink) count(p *pacer, t *train) {
+func (u *Uplink) count(p *pacer, t *train) {
 	along := u.left.along(p, t)
 	if !along.steady() {
 		return
@@ -189,13 +190,13 @@ func (u *uplink) count(p *pacer, t *train) {
 }
 
 // shown takes in a rate that the link had for a while.
-func (u *uplink) shown(p *pacer, rate float64) {
+func (u *Uplink) shown(p *pacer, rate float64) {
 	u.latest.best = max(u.latest.best, rate)
 	p.reached = max(p.reached, rate)
 }
 
 // prove counts proof, and forgets the older epoch when the newer has enough.
-func (u *uplink) prove(p *pacer, d time.Duration) {
+func (u *Uplink) prove(p *pacer, d time.Duration) {
 	if p.reached < thinShare*u.best() {
 		d = time.Duration(thinWeight * float64(d))
 	}

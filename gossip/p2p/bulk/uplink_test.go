@@ -1,8 +1,9 @@
-package p2p
+package bulk
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,14 +19,17 @@ const payload = 190_000
 type uplinkWorld struct {
 	t     *testing.T
 	pipe  *pipe
-	up    *uplink
+	up    *Uplink
 	paths []*path
 	sends sync.WaitGroup
 	rng   *rand.Rand
 }
 
+// long plays all, with ATOLL_LONG=1.
+var long = os.Getenv("ATOLL_LONG") != ""
+
 func newUplinkWorld(t *testing.T, b bore, peers int) *uplinkWorld {
-	w := &uplinkWorld{t: t, pipe: &pipe{bore: b}, up: newUplink(0), rng: rand.New(rand.NewPCG(1, 2))}
+	w := &uplinkWorld{t: t, pipe: &pipe{bore: b}, up: NewUplink(0), rng: rand.New(rand.NewPCG(1, 2))}
 	for i := range peers {
 		w.paths = append(w.paths, newPath(w.pipe, w.up, time.Duration(i)*20*time.Millisecond))
 	}
@@ -47,8 +51,8 @@ func (w *uplinkWorld) transfer(p *path, n int) {
 	p.busy.Add(1)
 	w.sends.Go(func() {
 		defer p.busy.Add(-1)
-		for ; n > 0; n -= segment {
-			p.send(w.t, min(n, segment))
+		for ; n > 0; n -= Segment {
+			p.send(w.t, min(n, Segment))
 		}
 	})
 }
@@ -66,7 +70,7 @@ func (w *uplinkWorld) bursts(bytesPerSecond float64, d time.Duration) {
 
 // shown is what the link was seen to carry when it was full, in bytes/s; 0 if it never was.
 func (w *uplinkWorld) shown() float64 {
-	rate, full := w.up.rate()
+	rate, full := w.up.Rate()
 	if !full {
 		return 0
 	}
@@ -84,9 +88,9 @@ var uplinkLinks = []bore{
 	{rate: 2.5e6, delay: 80 * time.Millisecond},
 	{rate: 5.7e6, delay: 80 * time.Millisecond},
 	{rate: 12.5e6, delay: 80 * time.Millisecond},
-	{rate: 0.625e6, delay: 300 * time.Millisecond, burst: limitBurst},
-	{rate: 2.5e6, delay: 80 * time.Millisecond, burst: limitBurst},
-	{rate: 12.5e6, delay: 80 * time.Millisecond, burst: limitBurst},
+	{rate: 0.625e6, delay: 300 * time.Millisecond, burst: Burst},
+	{rate: 2.5e6, delay: 80 * time.Millisecond, burst: Burst},
+	{rate: 12.5e6, delay: 80 * time.Millisecond, burst: Burst},
 }
 
 // farLinks are as far apart, or as near, as congestion windows notice most.
@@ -138,7 +142,7 @@ func (w *uplinkWorld) shows(share float64) {
 	const times = 3
 	for i := range times {
 		w.bursts(share*link.rate, 10*time.Second)
-		rate, full := w.up.rate()
+		rate, full := w.up.Rate()
 		unseen := !full && share > 1 && w.paths[0].tcp != nil && i == times-1 // how soon depends on the order of parts
 		if shown := rate / link.rate; full && shown < 0.8 || shown > 1.2 || unseen {
 			w.t.Errorf("%v peers (windows: %v) ask %.2f MB/s (burst %.0f, %v) for %.1f of its rate: shown %.2f of it, full: %v",
@@ -216,7 +220,7 @@ func TestUploadNeverRunsAway(t *testing.T) {
 			w := newUplinkWorld(t, link, peers)
 			most := 0.
 			for range 200 {
-				n := 1 + rng.IntN(longest*segment)
+				n := 1 + rng.IntN(longest*Segment)
 				w.transfer(w.paths[rng.IntN(peers)], n)
 				time.Sleep(seconds(rng.ExpFloat64() * float64(n) / (load * link.rate)))
 				shown := w.shown() / link.rate

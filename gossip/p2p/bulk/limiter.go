@@ -1,0 +1,55 @@
+package bulk
+
+import (
+	"context"
+	"time"
+
+	ratelimit "golang.org/x/time/rate"
+)
+
+// Limits of a Limiter.
+const (
+	// Burst is what a Limiter lets pass at once.
+	Burst = 2 * Segment
+	// limitFraming is the part of a cap that is left to what transports add to streams:
+	// measured with QUIC, headers of packets and their acknowledgements are 3 to 5 %, and
+	// TCP with noise and yamux adds less.
+	limitFraming = 0.03
+	// limitDebt is the time by which gossip, which does not wait, may be ahead of a
+	// cap: bulk gives way to it for so long, and is never starved by more of it.
+	limitDebt = time.Second
+)
+
+// Limiter is a token bucket of bytes; nil lets all pass.
+type Limiter struct{ bucket *ratelimit.Limiter }
+
+// NewLimiter returns a bucket that lets bytes of streams pass so that sockets carry a rate,
+// with bursts of Burst; 0 lets all pass.
+func NewLimiter(bytesPerSecond int64) *Limiter {
+	if bytesPerSecond == 0 {
+		return nil
+	}
+	return &Limiter{ratelimit.NewLimiter(ratelimit.Limit(float64(bytesPerSecond)*(1-limitFraming)), Burst)}
+}
+
+// Wait waits until n bytes may pass, at most Burst.
+func (l *Limiter) Wait(ctx context.Context, n int) error {
+	if l == nil || n == 0 {
+		return nil
+	}
+	return l.bucket.WaitN(ctx, n)
+}
+
+// Passed takes out of the bucket what passed without waiting. What waits gives way to
+// it, within limitDebt.
+func (l *Limiter) Passed(n int64, now time.Time) {
+	if l == nil {
+		return
+	}
+	most := -limitDebt.Seconds() * float64(l.bucket.Limit())
+	for n > 0 && l.bucket.TokensAt(now) > most {
+		part := min(n, Burst)
+		l.bucket.ReserveN(now, int(part))
+		n -= part
+	}
+}

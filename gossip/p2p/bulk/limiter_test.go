@@ -1,0 +1,69 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLimiterKeepsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(100_000)
+		start := time.Now()
+		for range 100 {
+			if err := l.Wait(t.Context(), 10_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := (1e6 - Burst) / (100_000 * (1 - limitFraming))
+		if got := time.Since(start).Seconds(); math.Abs(got-want) > 0.01 {
+			t.Errorf("1 MB at 100 kB/s took %.2f s, want %.2f", got, want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := l.Wait(ctx, 10_000); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended context: %v", err)
+		}
+		if err := NewLimiter(0).Wait(t.Context(), 1<<30); err != nil {
+			t.Errorf("no limit: %v", err)
+		}
+	})
+}
+
+// Gossip passes without waiting and is taken off what bulk may have, within limitDebt: more
+// gossip than a cap allows slows bulk down and never stops it.
+func TestGossipComesBeforeBulk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate = 100_000
+		const streams = rate * (1 - limitFraming)
+		for _, c := range []struct{ gossip, bulk float64 }{{0, streams}, {30_000, streams - 30_000}, {80_000, streams - 80_000}, {10 * rate, 1}} {
+			l := NewLimiter(rate)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			var gossip sync.WaitGroup
+			gossip.Go(func() {
+				for ctx.Err() == nil {
+					l.Passed(int64(c.gossip/10), time.Now())
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+			bulk := 0
+			for l.Wait(ctx, 1000) == nil {
+				bulk += 1000
+			}
+			cancel()
+			if got := float64(bulk) / 60; got < 0.9*c.bulk || c.bulk > 1 && got > 1.1*c.bulk+Burst/60 {
+				t.Errorf("beside %.0f bytes/s of gossip bulk has %.0f, want %.0f", c.gossip, got, c.bulk)
+			}
+			gossip.Wait()
+		}
+		var none *Limiter
+		none.Passed(1<<40, time.Now())
+		if err := none.Wait(t.Context(), 1<<40); err != nil {
+			t.Error(err)
+		}
+	})
+}
