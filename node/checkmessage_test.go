@@ -8,7 +8,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/member"
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 )
 
@@ -30,8 +30,8 @@ func newChecking(t testing.TB) *checking {
 	if _, err := n.members.Add(invite.AdmitOther(run, wire.PeerIDOf(c.member))); err != nil {
 		t.Fatal(err)
 	}
-	n.gate = p2p.NewMessageGate(run, n.members)
-	n.gate.Limiter.Store(p2p.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, HeartbeatMinMs: 24 * 3600 * 1000}))
+	n.gate = messagegate.New(run, n.members)
+	n.gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, HeartbeatMinMs: 24 * 3600 * 1000}))
 	return c
 }
 

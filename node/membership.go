@@ -13,7 +13,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/store"
@@ -29,7 +29,7 @@ type membership struct {
 	knows       atomic.Bool // genesis, and so who the run's owners are
 	remembers   atomic.Bool // who was admitted before this start
 
-	gate *p2p.MessageGate // what gossip must pass; nil until the node listens
+	gate *messagegate.Gate // what gossip must pass; nil until the node listens
 }
 
 // inviteFile, in a node's folder, is the invite that it came with and gives on.

@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -106,7 +107,7 @@ func (n *node) listen() error {
 	if err := n.record.set(n.firstRecord()); err != nil {
 		return err
 	}
-	n.gate = p2p.NewMessageGate(n.run, n.members)
+	n.gate = messagegate.New(n.run, n.members)
 	host, err := n.newHost(p2p.Config{
 		Key: n.key, Run: n.run, Listen: n.cfg.Listen, Profile: n.cfg.Profile, NoMDNS: n.cfg.NoMDNS,
 		Record: n.record.latest, Near: n.record.latestNear, Agent: Agent, Log: n.log, OnConn: n.cfg.OnConn,
@@ -249,7 +250,7 @@ func (n *node) gossipConfig() gossip.Config {
 		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
-	l := p2p.NewLimiter(cfg)
+	l := messagegate.NewLimiter(cfg)
 	n.gate.Limiter.Store(l)
 	cfg.Limiter = l
 	return cfg

@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/member"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 )
 
@@ -55,8 +56,8 @@ func (f *flood) heartbeat(key ed25519.PrivateKey) []byte {
 
 // limits has a host pass on what a node passes on.
 func (f *flood) limits(c *Config) {
-	gate, start := NewMessageGate(testRun, f.members), time.Now()
-	gate.Limiter.Store(NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, HeartbeatMinMs: 500}))
+	gate, start := messagegate.New(testRun, f.members), time.Now()
+	gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, HeartbeatMinMs: 500}))
 	c.Check = func(from wire.PeerID, raw []byte) error {
 		return gate.Check(time.Since(start).Milliseconds(), from, raw)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"atoll/gossip/member"
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 )
 
@@ -21,7 +21,7 @@ func TestHeartbeatsAtARelayAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for document, bounded := range map[string]bool{`{"Rules":1}`: true, `no document`: false} {
-		s := &server{run: run, key: key(9), members: members, gate: p2p.NewMessageGate(run, members), began: time.Now(), log: slog.New(slog.DiscardHandler)}
+		s := &server{run: run, key: key(9), members: members, gate: messagegate.New(run, members), began: time.Now(), log: slog.New(slog.DiscardHandler)}
 		s.follow([]byte(document))
 		passed := 0
 		for i := range sent {

@@ -23,6 +23,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
 )
@@ -89,7 +90,7 @@ type server struct {
 	files   files         // that remember them
 
 	asking atomic.Bool // for a certificate: one at a time, as heartbeats come again
-	gate   *p2p.MessageGate
+	gate   *messagegate.Gate
 	began  time.Time
 
 	mu      sync.Mutex
@@ -112,7 +113,7 @@ func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*serv
 	if err := s.beAdmitted(cfg.Dir, link.Invite); err != nil {
 		return nil, err
 	}
-	s.gate = p2p.NewMessageGate(run, s.members)
+	s.gate = messagegate.New(run, s.members)
 	if err := s.recall(); err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (s *server) follow(document []byte) {
 		s.log.Error("the invite of this relay does not fit the run", "err", err)
 	}
 	// Several peers may give the document at once; what was counted since the first one stays.
-	s.gate.Limiter.CompareAndSwap(nil, p2p.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}))
+	s.gate.Limiter.CompareAndSwap(nil, messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}))
 }
 
 func (s *server) record() hello.Signed {

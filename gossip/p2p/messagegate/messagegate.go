@@ -1,4 +1,6 @@
-package p2p
+// Package messagegate decides which gossip messages of a run go further, before p2p passes them on. It knows wire messages, who
+// was admitted and the run's pace, and neither connections nor libp2p.
+package messagegate
 
 import (
 	"sync"
@@ -9,24 +11,24 @@ import (
 	"atoll/gossip/wire"
 )
 
-// MessageGate opens the gossip messages of a run, for Config.Check. What comes of nobody who was admitted goes no further, nor
+// Gate opens the gossip messages of a run, for Check and Spares of p2p.Config. What comes of nobody who was admitted goes no further, nor
 // what comes too often or too late. It is safe for concurrent use.
-type MessageGate struct {
+type Gate struct {
 	run     wire.RunID
 	members *member.Table
 
 	Limiter atomic.Pointer[Limiter] // nil until genesis is known: before that nothing is known of the run's pace
 }
 
-// NewMessageGate returns one that has no limiter yet. members is nil in a run that is open to everybody.
-func NewMessageGate(run wire.RunID, members *member.Table) *MessageGate {
-	return &MessageGate{run: run, members: members}
+// New returns one that has no limiter yet. members is nil in a run that is open to everybody.
+func New(run wire.RunID, members *member.Table) *Gate {
+	return &Gate{run: run, members: members}
 }
 
 // Check returns why a message that a peer brought goes no further, at a time in milliseconds. The error is a *member.Stranger
 // for one whose author nobody here knows to be admitted. Signatures take most of the time, so they are checked last, and what
 // authors have said is counted then: who wrote their names is known by nothing else.
-func (g *MessageGate) Check(now int64, from wire.PeerID, raw []byte) error {
+func (g *Gate) Check(now int64, from wire.PeerID, raw []byte) error {
 	m, err := wire.Decode(raw)
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func (g *MessageGate) Check(now int64, from wire.PeerID, raw []byte) error {
 
 // Spares returns gossip.ErrHeldBack for a message that goes no further whatever its signature is, or why it is none. It
 // takes a small part of Check's time.
-func (g *MessageGate) Spares(now int64, from wire.PeerID, raw []byte) error {
+func (g *Gate) Spares(now int64, from wire.PeerID, raw []byte) error {
 	m, err := wire.Decode(raw)
 	if err != nil {
 		return err
