@@ -90,7 +90,9 @@ var layers = []rule{
 		"long responses are paced by what their streams show: whose streams they are is not its business, so it has no libp2p"},
 	{list("gossip/p2p/messagegate"), list("gossip gossip/member gossip/wire"),
 		"which messages go further follows from what they say and who was admitted: what brings them is not its business"},
-	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/p2p/bulk gossip/p2p/messagegate"),
+	{list("gossip/p2p/guard"), nil,
+		"what one key or one address may take is counts and times: who a peer is and what it says is not its business"},
+	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/p2p/bulk gossip/p2p/guard gossip/p2p/messagegate"),
 		"p2p moves bytes; what they mean is decided in the cores. That a message gate keeps out whom it should is shown with hosts, by tests"},
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec optimizer/outer/outertest"),
@@ -175,9 +177,9 @@ var layers = []rule{
 // modules says which packages may import which foreign modules. The first rule
 // that matches an import is its rule.
 var modules = []rule{
-	{list("gossip/p2p"), list("github.com/libp2p/..."),
-		"gossip/p2p is the only importer of libp2p: everything else talks of raw keys and bytes"},
-	{list("gossip gossip/wire gossip/hello gossip/p2p"), list("github.com/multiformats/go-multiaddr/..."),
+	{list("gossip/p2p gossip/p2p/guard"), list("github.com/libp2p/..."),
+		"gossip/p2p is the only importer of libp2p, with what stands in libp2p's way: everything else talks of raw keys and bytes"},
+	{list("gossip gossip/wire gossip/hello gossip/p2p gossip/p2p/guard"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
 	{list("gossip/p2p"), list("github.com/ipfs/go-cid"),
 		"the DHT of libp2p names what it looks for in this form"},
@@ -191,8 +193,8 @@ var modules = []rule{
 		"digests are made where items and shards are named and snapshots folded"},
 	{list("gossip/wire"), list("lukechampine.com/blake3/..."),
 		"parts of a blob are checked against its digest by the tree of its hashes, which zeebo/blake3 does not show"},
-	{list("gossip/p2p gossip/p2p/bulk"), list("golang.org/x/time/rate"),
-		"only streams have a rate in bytes"},
+	{list("gossip/p2p gossip/p2p/bulk gossip/p2p/guard"), list("golang.org/x/time/rate"),
+		"only streams have a rate, in bytes or in themselves"},
 	{list("tensor/codec optimizer/trainer/corpus/documents"), list("github.com/klauspost/compress/..."),
 		"the codec is the one place that compresses; corpora come packed"},
 	{list("optimizer/trainer/corpus/documents"), list("github.com/parquet-go/parquet-go/..."),

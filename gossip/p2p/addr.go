@@ -2,12 +2,10 @@ package p2p
 
 import (
 	"fmt"
-	"net/netip"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 
 	"atoll/gossip/wire"
 )
@@ -72,26 +70,6 @@ func AddrOf(transport string, id wire.PeerID) (string, error) {
 		return "", err
 	}
 	return a.String() + "/p2p/" + pid.String(), nil
-}
-
-// originOf is what the peers at an address have in common, and are bounded by together where keys alone cost nothing: the
-// address of IPv4, or the network of IPv6 that one customer has. A relayed connection is of its relay. It is no valid prefix for an
-// address without an IP.
-func originOf(a ma.Multiaddr) netip.Prefix {
-	raw, err := manet.ToIP(a)
-	ip, ok := netip.AddrFromSlice(raw)
-	if err != nil || !ok {
-		return netip.Prefix{}
-	}
-	bits := originBits6
-	if ip = ip.Unmap().WithZone(""); ip.Is4() {
-		bits = originBits4
-	}
-	origin, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return origin
 }
 
 const addrExample = "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW..."

@@ -74,7 +74,7 @@ func TestBlockCatchesConnectionsOnTheirWay(t *testing.T) {
 	inPair(t, rate, func(t *testing.T, b, a *Host) {
 		c := a.host.Network().ConnsToPeer(b.pid)[0]
 		a.peers.remove(c, func(*link) {})
-		a.blocked.replace([]peer.ID{b.pid})
+		a.blocked.Replace([]peer.ID{b.pid})
 		a.connected(a.host.Network(), c)
 		next[PeerDown](t, b)
 		if len(a.Connected()) != 0 {

@@ -22,6 +22,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 	ratelimit "golang.org/x/time/rate"
 
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
 
@@ -52,7 +53,7 @@ type discovery struct {
 	records *Records
 	limit   *ratelimit.Limiter // of hints
 	served  *connrate.Limiter  // streams of others
-	open    shares             // of those that are open
+	open    *guard.Shares      // of those that are open
 	renew   chan struct{}      // something that others are told is new
 	serve   network.StreamHandler
 	serving sync.Once
@@ -68,7 +69,7 @@ func (h *Host) startDiscovery() (err error) {
 		m.records = NewRecords()
 	}
 	m.served, m.renew = newDiscoveryRates(), make(chan struct{}, 1)
-	m.open = shares{all: maxDiscoveryStreams, each: maxDiscoveryStreams / discoveryAddresses}
+	m.open = guard.NewShares(maxDiscoveryStreams, maxDiscoveryStreams/discoveryAddresses)
 	if m.key, err = discoveryKey(h.cfg.Run); err != nil {
 		return fmt.Errorf("start the DHT: %w", err)
 	}
@@ -181,17 +182,17 @@ func (h *Host) serveDiscovery() {
 // answerDiscovery bounds the streams of the DHT by itself: most askers are of other runs, and never shake hands.
 func (h *Host) answerDiscovery() {
 	h.host.SetStreamHandler(dhtProtocol, func(s network.Stream) {
-		from := originOf(s.Conn().RemoteMultiaddr())
+		from := guard.Origin(s.Conn().RemoteMultiaddr())
 		if !h.discovery.served.Allow(from.Addr()) || !h.tasks.enter() {
 			s.Reset()
 			return
 		}
 		defer h.tasks.leave()
-		if !h.discovery.open.acquire(from) {
+		if !h.discovery.open.Acquire(from) {
 			s.Reset()
 			return
 		}
-		defer h.discovery.open.release(from)
+		defer h.discovery.open.Release(from)
 		if s.SetDeadline(time.Now().Add(searchTimeout)) == nil {
 			h.discovery.serve(&bounded{Stream: s})
 		}

@@ -1,5 +1,5 @@
 // Package p2p carries bytes between nodes: connections, the handshake on each,
-// gossip, requests and their responses. It is the only importer of libp2p, and
+// gossip, requests and their responses. It is the only importer of libp2p, with package guard, and
 // knows nothing of rounds: what it is given to send it sends, what arrives it
 // hands up as events.
 //
@@ -33,16 +33,16 @@
 //
 // # Bounds
 //
-// Every number from the network has a limit in limits.go. A peer that is not
+// Every number from the network has a limit, in limits.go or beside what it bounds. A peer that is not
 // read, or does not read, costs a queue of known length and is given up after a
 // known time. Events never block the network: see inbox for what is dropped.
-// Peers that are not accepted yet have few streams, each, from one address and together (strangers.go), and guests have few
-// slots at a relay (slots.go).
+// Peers that are not accepted yet have few streams, each, from one address and together, and guests have few
+// slots at a relay (package guard).
 //
 // Peers that come through a relay are of the relay's address: a node sees no other, and the key that the relay names costs
 // nothing. The relay takes circuits of those alone that it has accepted itself, maxCircuits to each node, and the streams of so many
-// strangers fit (strangersAddress). What remains is that a few keys of members, or of anybody in an open run, can
-// take all of a node's circuits at one relay: connsPeer each, for helloTimeout or for as long as they behave. Others then
+// strangers fit (guard.StrangersAddress). What remains is that a few keys of members, or of anybody in an open run, can
+// take all of a node's circuits at one relay: guard.ConnsPeer each, for helloTimeout or for as long as they behave. Others then
 // reach that node through its other relays alone. The relay sees where they come from, but libp2p does not tell its ACL when a circuit
 // ends, so it cannot count them by that.
 //

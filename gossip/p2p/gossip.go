@@ -136,7 +136,7 @@ func (h *Host) receive(ctx context.Context, from peer.ID, m *pubsub.Message) pub
 		m.ValidatorData = taken{}
 	}
 	if result == pubsub.ValidationIgnore {
-		h.surplus.add(from, time.Now())
+		h.surplus.Add(from, time.Now())
 	}
 	return result
 }

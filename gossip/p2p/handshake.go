@@ -28,7 +28,7 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 	if c.Stat().Limited {
 		return // through a relay: good for hole punching only
 	}
-	if h.blocked.has(c.RemotePeer()) || !h.peers.add(c) { // blocked while it came to be
+	if h.blocked.Has(c.RemotePeer()) || !h.peers.add(c) { // blocked while it came to be
 		h.tasks.start(func() { c.Close() })
 		return
 	}
@@ -148,7 +148,7 @@ func (h *Host) exchange(s network.Stream) error {
 	case len(answer) > 0:
 		return refusedAs(answer)
 	}
-	h.refusals.clear(s.Conn().RemotePeer())
+	h.refusals.Clear(s.Conn().RemotePeer())
 	if err := h.accept(s.Conn(), signed, record); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 	fail := func(err error) (hello.Signed, hello.Record, error) {
 		return hello.Signed{}, hello.Record{}, err
 	}
-	if err := h.refusals.dropped(p); err != nil {
+	if err := h.dropped(p); err != nil {
 		return fail(err)
 	}
 	signed, err := hello.Parse(frame)
@@ -222,7 +222,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 // refuse ends all connections to a peer, remembers why, and says so.
 func (h *Host) refuse(s network.Stream, reason error) {
 	c := s.Conn()
-	h.refusals.put(c.RemotePeer(), reason, refusedMemory)
+	h.refusals.Put(c.RemotePeer(), reason, refusedMemory)
 	if id, err := wireID(c.RemotePeer()); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}

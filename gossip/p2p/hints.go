@@ -18,7 +18,7 @@ func newHintLimit() *ratelimit.Limiter {
 // are passed on: a hint must not send this node wherever its author likes.
 func (h *Host) hint(limit *ratelimit.Limiter, near bool, info peer.AddrInfo, holds func(ma.Multiaddr) bool) {
 	id, err := wireID(info.ID)
-	if err != nil || info.ID == h.pid || h.blocked.has(info.ID) || h.peers.up(info.ID) != nil {
+	if err != nil || info.ID == h.pid || h.blocked.Has(info.ID) || h.peers.up(info.ID) != nil {
 		return
 	}
 	e := Hint{ID: id, Near: near}

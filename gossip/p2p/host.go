@@ -23,6 +23,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/p2p/bulk"
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
 
@@ -44,9 +45,9 @@ type Host struct {
 	topic *pubsub.Topic
 
 	peers      peers
-	strangers  *strangers
-	refusals   *refusals
-	blocked    *blocked
+	strangers  *guard.Strangers
+	refusals   *guard.Refusals
+	blocked    *guard.Blocked
 	reconnects *seldom
 	refreshes  *seldom // of gossip's streams
 	regains    regains
@@ -59,13 +60,13 @@ type Host struct {
 	discovery  discovery
 	dialBacks  dialBacks
 	relay      io.Closer     // the service; nil without one
-	slots      slots         // of guests there
+	slots      *guard.Slots  // of guests there
 	relayLimit *bulk.Limiter // what passes through this node for others
 	relayed    atomic.Uint64 // bytes of that
 
 	wire    wireBytes
 	traffic *traffic
-	surplus surplus
+	surplus guard.Surplus
 	tracer  *tracer
 	busy    atomic.Uint64
 	reading reading // requests that begin to arrive
@@ -100,8 +101,8 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		self:       wire.PeerIDOf(cfg.Key),
 		log:        cfg.Log,
 		peers:      newPeers(bulk.NewUplink(cfg.UploadBytesPerSecond)),
-		refusals:   newRefusals(),
-		blocked:    newBlocked(),
+		refusals:   guard.NewRefusals(),
+		blocked:    guard.NewBlocked(),
 		reconnects: newSeldom(reconnectPause),
 		refreshes:  newSeldom(refreshPause),
 		regains:    newRegains(),
@@ -115,6 +116,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
 	h.traffic.caps = h.caps
+	h.slots = guard.NewSlots(maxReservations, reservationTTL, h.standing)
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}
@@ -262,10 +264,10 @@ func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) err
 
 // dialNamed dials; its errors begin with the name by which the caller knows the peer.
 func (h *Host) dialNamed(ctx context.Context, name string, info peer.AddrInfo) error {
-	if err := h.refusals.get(info.ID); err != nil {
+	if err := h.refusals.Get(info.ID); err != nil {
 		return fmt.Errorf("dial %s: %w", name, err)
 	}
-	if h.blocked.has(info.ID) {
+	if h.blocked.Has(info.ID) {
 		return fmt.Errorf("dial %s: %w", name, ErrBlocked)
 	}
 	if !h.tasks.enter() {

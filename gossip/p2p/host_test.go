@@ -179,25 +179,6 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-func TestRefusalsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRefusals()
-		first, _ := libp2pID(wire.PeerIDOf(newPerson(1).key))
-		r.put(first, ErrHandshake, refusedMemory)
-		for i := range maxRefusals {
-			time.Sleep(time.Microsecond)
-			p, err := libp2pID(wire.PeerIDOf(newPersonN(i + 300).key))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.put(p, ErrHandshake, refusedMemory)
-		}
-		if len(r.byID) != maxRefusals || r.get(first) != nil {
-			t.Errorf("%d remembered, want %d without the oldest", len(r.byID), maxRefusals)
-		}
-	})
-}
-
 func TestCloseEndsEverything(t *testing.T) {
 	a, err := New(newPerson(1).config())
 	if err != nil {

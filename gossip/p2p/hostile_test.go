@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
 
@@ -138,7 +139,7 @@ func FuzzJudge(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := &Host{refusals: newRefusals()}
+	h := &Host{refusals: guard.NewRefusals()}
 	f.Add(them.sign().Encode())
 	f.Add(newPerson(3).sign().Encode())
 	f.Add([]byte{})

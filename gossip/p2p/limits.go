@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p/bulk"
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
 
@@ -17,23 +18,12 @@ const (
 	// connsGrace protects a new connection from being closed for want of value:
 	// longer than a handshake and the first heartbeats take.
 	connsGrace = time.Minute
-	// connsSystem is the hard limit, with room for handshakes under way.
-	connsSystem = 512
-	// connsPeer bounds connections to one peer: simultaneous dials over TCP and
-	// QUIC in both directions make four, hole punching may double them.
-	connsPeer = 8
-	// originBits4 and originBits6 are how much of an IP address tells one owner from another: a provider
-	// gives a customer one address of IPv4, and mostly all of IPv6 that begin with the same 56 bits. See originOf.
-	originBits4, originBits6 = 32, 56
-	// connsAddress bounds connections from one such address: a whole university
-	// may sit behind one. libp2p's own default is 8.
-	connsAddress = 64
 
 	// connsRate and connsBurst bound the connections that one IP address opens in a second. As
 	// many nodes as may be connected from there each dial by TCP and QUIC every five
 	// seconds. A handshake takes about a millisecond.
-	connsRate  = 2 * connsAddress / 5
-	connsBurst = 4 * connsAddress
+	connsRate  = 2 * guard.ConnsAddress / 5
+	connsBurst = 4 * guard.ConnsAddress
 
 	// dialTimeout bounds one address; a full TCP and noise handshake takes four
 	// round trips, so 15 s is generous on any link worth training over.
@@ -58,7 +48,7 @@ const (
 	maxVerdict = 512
 	// helloStreams bounds handshake streams of one peer at once: one for each
 	// connection and one for a renewal.
-	helloStreams = connsPeer + 1
+	helloStreams = guard.ConnsPeer + 1
 
 	// refusedMemory is how long a refused peer is not dialled again: long
 	// enough to stop loops, short enough for a person who corrects a mistake.
@@ -88,8 +78,6 @@ const (
 	// maxPast bounds the peers that are gone and whose bytes are still known. A run
 	// of more has no use for a number for each.
 	maxPast = 1024
-	// maxRefusals bounds what is remembered; the oldest are forgotten first.
-	maxRefusals = 1024
 	// libraryLines bounds what libp2p logs in a minute, errors and the rest each: enough to see what is wrong, and
 	// some megabytes a day where a stranger makes it warn all the time.
 	libraryLines = 10
@@ -110,16 +98,12 @@ const (
 	// reservePause is the least time between two requests for one slot, whatever the
 	// relay says of its end.
 	reservePause = time.Minute
-	// maxReservations is the number of slots of a relay: one for each connection.
+	// maxReservations is the number of slots of a relay: one for each connection. Guests have half of them (see guard.Slots).
 	maxReservations = connsHigh
-	// guestSlots is how many of them guests have together, so half are left for members, and
-	// guestSlotsAddress those from one address (see originOf): the machines of a household.
-	guestSlots        = maxReservations / 2
-	guestSlotsAddress = 8
 	// maxCircuits bounds the relayed connections of one peer: more neighbours than a
 	// node dials for, in both directions. They all come from the relay's address, and no more may from one: so
-	// strangers that a node meets through a relay have room for their streams beside each other (strangersAddress).
-	maxCircuits = connsAddress
+	// strangers that a node meets through a relay have room for their streams beside each other (guard.StrangersAddress).
+	maxCircuits = guard.ConnsAddress
 	// relayBuffer is read at once from a relayed connection: a segment of bulk.
 	relayBuffer = bulk.Segment
 	// maxCircuitAddrs is the number of a relay's addresses that a node tells: TCP and QUIC.
@@ -183,11 +167,11 @@ const (
 	maxDiscoveryMessage = 64 << 10
 	// discoveryRate and discoveryBurst bound the streams of the DHT that are served, each second and
 	// at once, over all peers; maxDiscoveryStreams those that are open. discoveryAddresses is how many addresses (see
-	// originOf) it takes to use them up: as many as take all connections.
+	// guard.Origin) it takes to use them up: as many as take all connections.
 	discoveryRate       = 50
 	discoveryBurst      = 100
 	maxDiscoveryStreams = 64
-	discoveryAddresses  = connsSystem / connsAddress
+	discoveryAddresses  = guard.ConnsSystem / guard.ConnsAddress
 )
 
 // Limits on memory and streams that the resource manager enforces. Memory is
@@ -206,23 +190,7 @@ const (
 	// streamsPeer: requests both ways, gossip, identify and the handshake.
 	streamsPeer = 2*servePeer + 32
 	// streamsSystem lets every peer of a full node have a quarter of that, beside strangers.
-	streamsSystem = connsHigh*streamsPeer/4 + strangersStreams
-	// strangerStreams bounds the streams of a peer whose record this node has not accepted: one for each of
-	// its connections, identify, and questions about its own addresses.
-	strangerStreams = 2 * connsPeer
-	// strangerRefused is how many more it may try at once, and again in helloTimeout, where there is no room for
-	// any. Beyond it the peer loses its connections.
-	strangerRefused = 4 * strangerStreams
-	// greedyStreams is from how many streams on a stranger may lose its connections to others: a handshake, identify and
-	// gossip are fewer, and keys with one stream each must not push out who is just being let in.
-	greedyStreams = 4
-	// strangersAddress bounds the streams of strangers from one address (see originOf), and strangersStreams those of all:
-	// what all connections that there may be have without being greedy. So a herd of joiners finds room, and where
-	// there is none somebody is greedy and gives way. What a stranger sends on a stream that nobody reads is at most
-	// streamWindow, so 384 MiB come from an address and 3 GiB from all, if they send so much until helloTimeout; the
-	// resource manager knows of 256 KiB of each (see doc.go).
-	strangersAddress = (greedyStreams - 1) * connsAddress
-	strangersStreams = (greedyStreams - 1) * connsSystem
+	streamsSystem = connsHigh*streamsPeer/4 + guard.StrangersStreams
 )
 
 // Limits on gossip.
@@ -242,9 +210,6 @@ const (
 	passOnAfter = 100 * time.Millisecond
 	// passing is how many messages wait for that at once: all that waited to be checked, which takes less than that time.
 	passing = validateQueue
-	// mostSurplus is how many messages of a peer may go no further within a second before such messages are looked for, until
-	// the second is over. An honest neighbour brings some: its own limits let a little more pass, or it knows of newer members.
-	mostSurplus = 64
 	// defaultInbox is the number of events that may wait for the node's loop.
 	defaultInbox = 8192
 	// seenFor is how long a message is known as a duplicate: longer than any

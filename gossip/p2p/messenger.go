@@ -163,7 +163,7 @@ func (h *Host) dialBeside(ctx context.Context, p peer.ID, a ma.Multiaddr) (trans
 		return nil, fmt.Errorf("dial %s: the network has no transports", a)
 	}
 	t := nw.TransportForDialing(a)
-	if t == nil || h.blocked.has(p) {
+	if t == nil || h.blocked.Has(p) {
 		return nil, fmt.Errorf("dial %s: %w", a, errNoWay)
 	}
 	return t.Dial(ctx, a, p)

@@ -15,6 +15,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	connrate "github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"atoll/gossip/p2p/guard"
 )
 
 // options puts the libp2p host together; listening comes later, address by
@@ -28,7 +30,7 @@ func (h *Host) options() ([]libp2p.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.strangers = &strangers{ResourceManager: resources, accepted: h.peers.accepted, origin: h.peers.origin, drop: h.dropStranger}
+	h.strangers = guard.NewStrangers(resources, guard.Peers{Accepted: h.peers.accepted, Origin: h.peers.origin, Drop: h.dropStranger}, dhtProtocol, helloTimeout)
 	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connsGrace))
 	if err != nil {
 		return nil, err
@@ -88,9 +90,9 @@ func muxer() *yamux.Transport {
 // requests are counted in serve, where the peer can be told that we are busy.
 func newResources() (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
-		System:      rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsSystem, Memory: memorySystem},
-		Transient:   rcmgr.ResourceLimits{Conns: connsSystem, Streams: streamsSystem, Memory: memoryTransient},
-		PeerDefault: rcmgr.ResourceLimits{Conns: connsPeer, Streams: streamsPeer, Memory: memoryPeer},
+		System:      rcmgr.ResourceLimits{Conns: guard.ConnsSystem, Streams: streamsSystem, Memory: memorySystem},
+		Transient:   rcmgr.ResourceLimits{Conns: guard.ConnsSystem, Streams: streamsSystem, Memory: memoryTransient},
+		PeerDefault: rcmgr.ResourceLimits{Conns: guard.ConnsPeer, Streams: streamsPeer, Memory: memoryPeer},
 		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{
 			helloProtocol: {StreamsInbound: helloStreams, Streams: 2 * helloStreams},
 		},
@@ -100,8 +102,8 @@ func newResources() (network.ResourceManager, error) {
 		rcmgr.WithMetricsDisabled(),
 		rcmgr.WithConnRateLimiters(newConnRates()),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits4, ConnCount: connsAddress}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: originBits6, ConnCount: connsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: guard.OriginBits4, ConnCount: guard.ConnsAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: guard.OriginBits6, ConnCount: guard.ConnsAddress}},
 		),
 	)
 }
@@ -124,11 +126,11 @@ func newConnRates() *connrate.Limiter {
 	}
 }
 
-// perAddress is a limit for each address, see originOf.
+// perAddress is a limit for each address, see guard.Origin.
 func perAddress(limit connrate.Limit) connrate.SubnetLimiter {
 	return connrate.SubnetLimiter{
-		IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits4, Limit: limit}},
-		IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: originBits6, Limit: limit}},
+		IPv4SubnetLimits: []connrate.SubnetLimit{{PrefixLength: guard.OriginBits4, Limit: limit}},
+		IPv6SubnetLimits: []connrate.SubnetLimit{{PrefixLength: guard.OriginBits6, Limit: limit}},
 		GracePeriod:      time.Minute,
 	}
 }

@@ -1,10 +1,14 @@
 package p2p
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"atoll/gossip/p2p/guard"
 )
 
 // A whole household dials from one address, by two transports each, and some again.
@@ -26,8 +30,8 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	for s := open(); s != nil; s = open() {
 		held = append(held, s)
 	}
-	if len(held) != connsAddress {
-		t.Errorf("%d connections of one address at once, want %d", len(held), connsAddress)
+	if len(held) != guard.ConnsAddress {
+		t.Errorf("%d connections of one address at once, want %d", len(held), guard.ConnsAddress)
 	}
 	for _, s := range held {
 		s.Done()
@@ -39,5 +43,19 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 	if count < connsBurst-connsRate || count > 2*connsBurst {
 		t.Errorf("%d connections of one address within a moment, want about %d", count, connsBurst)
+	}
+}
+
+// The resource manager has room for all streams that strangers may have together, and for members beside them.
+func TestRoomForStreamsOfStrangers(t *testing.T) {
+	r, err := newResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for n := range guard.StrangersStreams + streamsPeer {
+		if _, err := r.OpenStream(peer.ID(fmt.Sprint(n/guard.StrangerStreams)), network.DirInbound); err != nil {
+			t.Fatalf("stream %d: %v", n, err)
+		}
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p/bulk"
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
 
@@ -146,16 +148,28 @@ func (ps *peers) accepted(p peer.ID) bool {
 	return l != nil && l.accepts
 }
 
-// origin is where a peer is connected from (see originOf), of several places any one.
+// origin is where a peer is connected from (see guard.Origin), of several places any one.
 func (ps *peers) origin(p peer.ID) (at netip.Prefix) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if l := ps.links[p]; l != nil {
 		for c := range l.conns {
-			return originOf(c.RemoteMultiaddr())
+			return guard.Origin(c.RemoteMultiaddr())
 		}
 	}
 	return at
+}
+
+// standing reports whether a peer is connected and has passed the handshake, and whether it came by an invite for guests.
+func (h *Host) standing(p peer.ID) (here, guest bool) {
+	h.peers.mu.Lock()
+	defer h.peers.mu.Unlock()
+	l := h.peers.links[p]
+	if l == nil || !l.passed {
+		return false, false
+	}
+	c, err := member.CertificateIn(l.record)
+	return true, err == nil && c.Invite.Guests
 }
 
 // each calls f for every peer that is up, under the lock.
@@ -176,7 +190,7 @@ func (h *Host) admitStreams(p peer.ID) {
 		l.accepts = true
 	}
 	h.peers.mu.Unlock()
-	h.strangers.admit(p)
+	h.strangers.Admit(p)
 }
 
 // accept notes that the handshake was passed and tells the inbox.
@@ -204,7 +218,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error
 	if !l.passed {
 		l.passed, l.accepts = true, true
 		h.traffic.pass(c.RemotePeer())
-		h.strangers.admit(c.RemotePeer())
+		h.strangers.Admit(c.RemotePeer())
 		close(l.settled)
 	}
 	return nil
@@ -245,7 +259,7 @@ func (h *Host) await(ctx context.Context, p peer.ID) error {
 
 // whyNot says why there is no usable connection to p.
 func (h *Host) whyNot(p peer.ID) error {
-	if err := h.refusals.get(p); err != nil {
+	if err := h.refusals.Get(p); err != nil {
 		return err
 	}
 	if h.host.Network().Connectedness(p) == network.Limited {

@@ -81,7 +81,7 @@ func (h *Host) reconnect(p peer.ID) {
 	case <-h.ctx.Done():
 		return
 	}
-	if h.blocked.has(p) || h.refusals.get(p) != nil {
+	if h.blocked.Has(p) || h.refusals.Get(p) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, dialTimeout)

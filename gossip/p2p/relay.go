@@ -30,11 +30,10 @@ type relay struct {
 // nobody, so only nodes that are Public are asked. Its connections carry everything, for
 // as long as they last: what bounds them is this node's budget for all of them together.
 func (h *Host) serveRelay() (err error) {
-	h.slots.who = h.standing
 	h.relay, err = relayv2.New(relayHost{h.host, h}, relayv2.WithResources(relayv2.Resources{
 		ReservationTTL: reservationTTL, MaxReservations: maxReservations, MaxCircuits: maxCircuits, BufferSize: relayBuffer,
 		MaxReservationsPerIP: maxReservations, MaxReservationsPerASN: maxReservations,
-	}), relayv2.WithACL(&h.slots))
+	}), relayv2.WithACL(h.slots))
 	if err != nil {
 		return fmt.Errorf("start relay: %w", err)
 	}

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"fmt"
-	"maps"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/member"
+	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire/spectest"
 )
 
@@ -26,7 +25,7 @@ func specPlacesOfGuests(t *testing.T, s *spectest.Spec) {
 
 func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 	here, guests := map[peer.ID]bool{}, true
-	r := &slots{who: func(p peer.ID) (bool, bool) { return here[p], guests }}
+	r := guard.NewSlots(maxReservations, reservationTTL, func(p peer.ID) (bool, bool) { return here[p], guests })
 	ask := func(at, n int) bool {
 		p := peer.ID(fmt.Sprint(at, " ", n))
 		here[p] = true
@@ -52,70 +51,11 @@ func testPlacesOfGuests(t *testing.T, together, near int, address string) {
 		}
 	}
 	clear(here)
-	if !ask(40, 0) || len(r.held) != 1 {
-		t.Errorf("%d guests that are gone keep their slots", len(r.held)-1)
-	}
 	guests = false
 	for n := range maxReservations {
 		if !ask(50, n) {
 			t.Fatalf("member %d gets no slot", n)
 		}
-	}
-	if ask(40, 0); len(r.held) != 0 {
-		t.Error("a guest that became a member counts as a guest")
-	}
-}
-
-// A slot that its guest asks for no more counts until the relay gives it up, and no longer.
-func TestPlacesOfGuestsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
-		ask := func(n int) bool {
-			return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast("/ip4/10.0.0.1/tcp/1"))
-		}
-		for n := range guestSlotsAddress {
-			if !ask(n) {
-				t.Fatalf("guest %d has no slot", n)
-			}
-		}
-		time.Sleep(reservationTTL / 2)
-		if !ask(0) {
-			t.Error("a guest that asks again loses its slot")
-		}
-		time.Sleep(reservationTTL/2 - time.Second)
-		if ask(100) {
-			t.Error("a slot that the relay keeps is given twice")
-		}
-		time.Sleep(time.Second)
-		for n := range guestSlotsAddress - 1 {
-			if !ask(200 + n) {
-				t.Errorf("slot %d counts after its end", n)
-			}
-		}
-		if ask(300) {
-			t.Error("the slot of who asked again does not count")
-		}
-	})
-}
-
-// A guest that is refused a slot from another address keeps the one that it has, as the relay does:
-// else an address would have as many as it has guests.
-func TestRefusedGuestKeepsItsSlot(t *testing.T) {
-	r := &slots{who: func(peer.ID) (here, guest bool) { return true, true }}
-	ask := func(n int, from string) bool { return r.AllowReserve(peer.ID(fmt.Sprint(n)), ma.StringCast(from)) }
-	const near, other = "/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"
-	for n := range guestSlotsAddress {
-		if !ask(n, near) || !ask(1000+n, other) {
-			t.Fatalf("guest %d has no slot", n)
-		}
-	}
-	for n := range guestSlotsAddress {
-		if ask(n, other) || ask(n, "/dns4/example.org/tcp/1") {
-			t.Errorf("guest %d has a slot where none is left", n)
-		}
-	}
-	if ask(100, near) {
-		t.Error("slots that the relay keeps are given twice")
 	}
 }
 
@@ -151,7 +91,15 @@ func TestNoSlotBeforeTheHandshake(t *testing.T) {
 // A relay knows guests by their certificates, and asks before it gives a slot.
 func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
-		a, c := w.abroad(1, false), w.abroad(3, true)
+		others := map[peer.ID]bool{}
+		a, c := w.abroad(1, false, func(h *Host) {
+			h.slots = guard.NewSlots(maxReservations, reservationTTL, func(p peer.ID) (here, guest bool) {
+				if others[p] {
+					return true, true
+				}
+				return h.standing(p)
+			})
+		}), w.abroad(3, true)
 		p := newPerson(2)
 		key := func(n byte) ed25519.PrivateKey {
 			return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
@@ -171,19 +119,13 @@ func specRelayBoundsGuests(t *testing.T, _ *spectest.Spec) {
 		if !isGuest(b) || isGuest(c) {
 			t.Fatalf("takes the guest for one: %v, the member: %v", isGuest(b), isGuest(c))
 		}
-		a.slots.mu.Lock()
-		others := map[peer.ID]slot{}
-		for i := range guestSlots {
-			others[peer.ID(fmt.Sprint(i))] = slot{until: time.Now().Add(time.Hour)}
-		}
-		a.slots.held = maps.Clone(others)
-		a.slots.who = func(p peer.ID) (here, guest bool) {
-			if others[p] != (slot{}) {
-				return true, true
+		for i := range maxReservations / 2 {
+			other := peer.ID(fmt.Sprint(i))
+			others[other] = true
+			if !a.slots.AllowReserve(other, ma.StringCast(fmt.Sprintf("/ip4/10.0.0.%d/tcp/1", i))) {
+				t.Fatalf("guest %d gets no slot", i)
 			}
-			return a.standing(p)
 		}
-		a.slots.mu.Unlock()
 		b.Reserve(a.ID())
 		if e := next[Reserved](t, b); e.Err == nil {
 			t.Error("a guest gets a slot beyond those for guests")
