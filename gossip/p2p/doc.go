@@ -1,5 +1,5 @@
 // Package p2p carries bytes between nodes: connections, the handshake on each,
-// gossip, requests and their responses. It is the only importer of libp2p, with package guard, and
+// gossip, requests and their responses. It is the only importer of libp2p, with packages guard and traffic, and
 // knows nothing of rounds: what it is given to send it sends, what arrives it
 // hands up as events.
 //
@@ -8,7 +8,7 @@
 // until that succeeded neither gossip nor requests pass. Gossip is one
 // gossipsub topic for the run (gossip.go). A request is a stream of its own
 // (rpc.go); long responses are paced so that gossip on the same connection is
-// not starved, and caps of an owner bound both ways (package bulk). What happens comes out of
+// not starved, and caps of an owner bound both ways (package bulk, and traffic, which counts). What happens comes out of
 // Events, in order.
 // Services that need more than a question and an answer open streams (stream.go),
 // which the baselines of testnet do.
@@ -105,5 +105,5 @@
 //   - The relay copies between streams of its host: see relayHost. Without limits in its
 //     Resources the connections are not Limited.
 //   - The bandwidth counter of libp2p starts a goroutine for the life of the
-//     process; traffic does not.
+//     process; package traffic does not.
 package p2p

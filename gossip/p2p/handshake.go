@@ -32,7 +32,7 @@ func (h *Host) connected(_ network.Network, c network.Conn) {
 		h.tasks.start(func() { c.Close() })
 		return
 	}
-	h.traffic.track(c.RemotePeer())
+	h.traffic.Track(c.RemotePeer())
 	h.tasks.start(func() { h.greet(c) })
 	if h.cfg.Profile == WAN {
 		h.tasks.start(func() { h.recordConn(c) })
@@ -51,7 +51,7 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	}
 	h.peers.remove(c, func(l *link) { h.inbox.put(PeerDown{ID: l.id}) })
 	if h.peers.get(c.RemotePeer()) == nil {
-		h.traffic.leave(c.RemotePeer())
+		h.traffic.Leave(c.RemotePeer())
 		h.tasks.start(func() { h.leaveRelay(c.RemotePeer()) })
 	}
 }

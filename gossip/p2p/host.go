@@ -24,6 +24,7 @@ import (
 
 	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/p2p/guard"
+	"atoll/gossip/p2p/traffic"
 	"atoll/gossip/wire"
 )
 
@@ -65,7 +66,7 @@ type Host struct {
 	relayed    atomic.Uint64 // bytes of that
 
 	wire    wireBytes
-	traffic *traffic
+	traffic *traffic.Counter
 	surplus guard.Surplus
 	tracer  *tracer
 	busy    atomic.Uint64
@@ -73,6 +74,10 @@ type Host struct {
 
 	sockets
 }
+
+// caps are what a node may send and receive at most. Requests and answers wait for them, and
+// all else passes without waiting.
+type caps struct{ up, down *bulk.Limiter }
 
 // sockets are the system's; tests have another.
 type sockets struct {
@@ -107,15 +112,14 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 		refreshes:  newSeldom(refreshPause),
 		regains:    newRegains(),
 		inbox:      newInbox(cfg.Inbox),
-		caps:       newCaps(cfg),
+		caps:       caps{up: bulk.NewLimiter(cfg.UploadBytesPerSecond), down: bulk.NewLimiter(cfg.DownloadBytesPerSecond)},
 		reach:      newReach(cfg.Public),
 		relayLimit: bulk.NewLimiter(cfg.RelayBytesPerSecond),
-		traffic:    newTraffic(),
 		made:       make(chan struct{}),
 		dialBacks:  dialBacks{awaited: map[uint64]chan struct{}{}},
 		sockets:    sockets{openUDP: openUDP, portFree: portFree},
 	}
-	h.traffic.caps = h.caps
+	h.traffic = traffic.New(h.caps.up, h.caps.down, rpcProtocol)
 	h.slots = guard.NewSlots(maxReservations, reservationTTL, h.standing)
 	if h.pid, err = libp2pID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)

@@ -75,9 +75,6 @@ const (
 	// refreshPause is the time for which a second request to connect anew is meant so: the
 	// streams of gossip began anew already, and nothing came of it.
 	refreshPause = time.Minute
-	// maxPast bounds the peers that are gone and whose bytes are still known. A run
-	// of more has no use for a number for each.
-	maxPast = 1024
 	// libraryLines bounds what libp2p logs in a minute, errors and the rest each: enough to see what is wrong, and
 	// some megabytes a day where a stranger makes it warn all the time.
 	libraryLines = 10

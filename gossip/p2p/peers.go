@@ -217,7 +217,7 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error
 	l.record = r
 	if !l.passed {
 		l.passed, l.accepts = true, true
-		h.traffic.pass(c.RemotePeer())
+		h.traffic.Pass(c.RemotePeer())
 		h.strangers.Admit(c.RemotePeer())
 		close(l.settled)
 	}

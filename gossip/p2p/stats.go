@@ -3,6 +3,7 @@ package p2p
 import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip/p2p/traffic"
 	"atoll/gossip/wire"
 )
 
@@ -16,8 +17,8 @@ type Stats struct {
 	Relayed uint64
 	// Protocols splits what streams carried (so without noise and yamux) by
 	// protocol; "" is the negotiation of streams.
-	Protocols map[string]Traffic
-	// Peers splits the same by peer: those that are connected, and up to maxPast of those
+	Protocols map[string]traffic.Traffic
+	// Peers splits the same by peer: those that are connected, and some of those
 	// that were and had passed the handshake.
 	Peers map[wire.PeerID]PeerStats
 	// Gossip counts messages.
@@ -26,15 +27,9 @@ type Stats struct {
 	Dropped Dropped
 }
 
-// Traffic is bytes and their rates over the last ten seconds or so.
-type Traffic struct {
-	Sent, Received                   uint64
-	SentPerSecond, ReceivedPerSecond float64
-}
-
 // PeerStats is the traffic with one peer and the measured rates of its link.
 type PeerStats struct {
-	Traffic
+	traffic.Traffic
 	// UpBytesPerSecond and DownBytesPerSecond are what the link carried when it
 	// carried bulk, averaged; 0 if it never did, or is gone.
 	UpBytesPerSecond, DownBytesPerSecond float64
@@ -64,11 +59,11 @@ func (h *Host) Stats() Stats {
 		Sent:      h.wire.sent.Load(),
 		Received:  h.wire.received.Load(),
 		Relayed:   h.relayed.Load(),
-		Protocols: map[string]Traffic{},
+		Protocols: map[string]traffic.Traffic{},
 		Peers:     h.peerStats(),
 		Dropped:   h.inbox.lost(),
 	}
-	for id, t := range snapshot(h.traffic, h.traffic.protocols, (*flow).traffic) {
+	for id, t := range h.traffic.ByProtocol() {
 		s.Protocols[string(id)] = t
 	}
 	h.tracer.read(&s)
@@ -78,7 +73,7 @@ func (h *Host) Stats() Stats {
 
 func (h *Host) peerStats() map[wire.PeerID]PeerStats {
 	stats := map[wire.PeerID]PeerStats{}
-	for pid, t := range h.traffic.byPeer() {
+	for pid, t := range h.traffic.ByPeer() {
 		if id, err := wireID(pid); err == nil {
 			stats[id] = PeerStats{Traffic: t}
 		}

@@ -1,4 +1,4 @@
-package p2p
+package traffic
 
 import (
 	"fmt"
@@ -12,6 +12,9 @@ import (
 
 	"atoll/gossip/p2p/bulk"
 )
+
+// waits is the protocol of what waits for caps.
+const waits = protocol.ID("waits")
 
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -32,37 +35,37 @@ func TestMeter(t *testing.T) {
 
 // A stranger is forgotten, and a peer that passed the handshake is not: it goes on where it was.
 func TestTrafficForgetsStrangers(t *testing.T) {
-	c := newTraffic()
-	c.track("p")
-	c.LogSentMessageStream(3, rpcProtocol, "p")
-	c.LogRecvMessageStream(5, rpcProtocol, "stranger")
+	c := New(nil, nil, waits)
+	c.Track("p")
+	c.LogSentMessageStream(3, waits, "p")
+	c.LogRecvMessageStream(5, waits, "stranger")
 	if s := c.GetBandwidthForPeer("p"); s.TotalOut != 3 || s.TotalIn != 0 {
 		t.Errorf("%+v", s)
 	}
-	if s := c.GetBandwidthForProtocol(rpcProtocol); s.TotalOut != 3 || s.TotalIn != 5 || c.GetBandwidthTotals().TotalIn != 5 {
+	if s := c.GetBandwidthForProtocol(waits); s.TotalOut != 3 || s.TotalIn != 5 || c.GetBandwidthTotals().TotalIn != 5 {
 		t.Errorf("%+v", s)
 	}
-	c.leave("p")
-	c.LogSentMessageStream(3, rpcProtocol, "p")
-	if n := len(c.byPeer()); n != 0 {
+	c.Leave("p")
+	c.LogSentMessageStream(3, waits, "p")
+	if n := len(c.ByPeer()); n != 0 {
 		t.Errorf("%d peers, want none", n)
 	}
 	for range 3 {
-		c.track("p")
-		c.pass("p")
-		c.LogRecvMessageStream(7, rpcProtocol, "p")
-		c.leave("p")
+		c.Track("p")
+		c.Pass("p")
+		c.LogRecvMessageStream(7, waits, "p")
+		c.Leave("p")
 	}
-	if all := c.byPeer(); len(all) != 1 || all["p"].Received != 21 || len(c.GetBandwidthByPeer()) != 0 {
+	if all := c.ByPeer(); len(all) != 1 || all["p"].Received != 21 || len(c.GetBandwidthByPeer()) != 0 {
 		t.Errorf("%+v", all)
 	}
 	for i := range 2 * maxPast {
 		p := peer.ID(fmt.Sprint(i))
-		c.track(p)
-		c.pass(p)
-		c.leave(p)
+		c.Track(p)
+		c.Pass(p)
+		c.Leave(p)
 	}
-	if n := len(c.byPeer()); n != maxPast {
+	if n := len(c.ByPeer()); n != maxPast {
 		t.Errorf("%d peers are kept, want %d", n, maxPast)
 	}
 }
@@ -70,10 +73,9 @@ func TestTrafficForgetsStrangers(t *testing.T) {
 // What is no request and no answer is taken off what these may have.
 func TestTrafficCountsAgainstCaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for id, want := range map[protocol.ID]time.Duration{rpcProtocol: 0, "gossip": time.Second} {
-			c := newTraffic()
-			c.caps = caps{up: bulk.NewLimiter(100_000), down: bulk.NewLimiter(100_000)}
-			for _, l := range []*bulk.Limiter{c.caps.up, c.caps.down} {
+		for id, want := range map[protocol.ID]time.Duration{waits: 0, "gossip": time.Second} {
+			c := New(bulk.NewLimiter(100_000), bulk.NewLimiter(100_000), waits)
+			for _, l := range []*bulk.Limiter{c.up, c.down} {
 				c.LogSentMessageStream(1<<30, id, "p")
 				c.LogRecvMessageStream(1<<30, id, "p")
 				began := time.Now()

@@ -1,4 +1,6 @@
-package p2p
+// Package traffic counts what streams carry, by protocol and by peer, and takes off a node's caps what passes without waiting for
+// them. It is told of bytes by libp2p, and knows no host.
+package traffic
 
 import (
 	"maps"
@@ -13,11 +15,12 @@ import (
 	"atoll/gossip/p2p/bulk"
 )
 
-// traffic counts what streams carry, by protocol and by peer. It is libp2p's
+// Counter counts what streams carry, by protocol and by peer. It is libp2p's
 // metrics.Reporter; libp2p's own keeps a goroutine of the process alive for ever
 // and forgets no peer.
-type traffic struct {
-	caps caps // what passes without waiting is taken from them
+type Counter struct {
+	up, down *bulk.Limiter // what passes without waiting is taken from them
+	waits    protocol.ID   // what waits for them
 
 	mu        sync.Mutex
 	total     flow
@@ -26,17 +29,20 @@ type traffic struct {
 	past      map[peer.ID]*flow // those that passed the handshake and are not connected now
 }
 
-func newTraffic() *traffic {
-	return &traffic{protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}, past: map[peer.ID]*flow{}}
+// New returns a counter that takes off up and down what is of another protocol than waits, which waits for them.
+func New(up, down *bulk.Limiter, waits protocol.ID) *Counter {
+	return &Counter{up: up, down: down, waits: waits, protocols: map[protocol.ID]*flow{}, peers: map[peer.ID]*flow{}, past: map[peer.ID]*flow{}}
 }
 
-// caps are what a node may send and receive at most. Requests and answers wait for them, and
-// all else passes without waiting.
-type caps struct{ up, down *bulk.Limiter }
-
-func newCaps(cfg Config) caps {
-	return caps{up: bulk.NewLimiter(cfg.UploadBytesPerSecond), down: bulk.NewLimiter(cfg.DownloadBytesPerSecond)}
+// Traffic is bytes and their rates over the last ten seconds or so.
+type Traffic struct {
+	Sent, Received                   uint64
+	SentPerSecond, ReceivedPerSecond float64
 }
+
+// maxPast bounds the peers that are gone and whose bytes are still known. A run
+// of more has no use for a number for each.
+const maxPast = 1024
 
 // flow counts both directions of something.
 type flow struct {
@@ -79,8 +85,8 @@ func (f *flow) stats(now time.Time) metrics.Stats {
 	return metrics.Stats{TotalIn: int64(t.Received), TotalOut: int64(t.Sent), RateIn: t.ReceivedPerSecond, RateOut: t.SentPerSecond}
 }
 
-// track begins to count for a peer, or goes on where it was; bytes of others count in the totals only.
-func (t *traffic) track(p peer.ID) {
+// Track begins to count for a peer, or goes on where it was; bytes of others count in the totals only.
+func (t *Counter) Track(p peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peers[p] != nil {
@@ -92,8 +98,8 @@ func (t *traffic) track(p peer.ID) {
 	delete(t.past, p)
 }
 
-// pass says that a connected peer has passed the handshake: what it has carried is kept.
-func (t *traffic) pass(p peer.ID) {
+// Pass says that a connected peer has passed the handshake: what it has carried is kept.
+func (t *Counter) Pass(p peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.peers[p]; f != nil {
@@ -101,8 +107,8 @@ func (t *traffic) pass(p peer.ID) {
 	}
 }
 
-// leave ends counting for a peer that is not connected any more.
-func (t *traffic) leave(p peer.ID) {
+// Leave ends counting for a peer that is not connected any more.
+func (t *Counter) Leave(p peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.peers[p]; f != nil && f.passed && len(t.past) < maxPast {
@@ -111,16 +117,21 @@ func (t *traffic) leave(p peer.ID) {
 	delete(t.peers, p)
 }
 
-// byPeer is what peers have carried, those that are connected and those that were.
-func (t *traffic) byPeer() map[peer.ID]Traffic {
+// ByPeer is what peers have carried, those that are connected and those that were.
+func (t *Counter) ByPeer() map[peer.ID]Traffic {
 	all := snapshot(t, t.past, (*flow).traffic)
 	maps.Copy(all, snapshot(t, t.peers, (*flow).traffic))
 	return all
 }
 
+// ByProtocol is what streams have carried, by their protocol.
+func (t *Counter) ByProtocol() map[protocol.ID]Traffic {
+	return snapshot(t, t.protocols, (*flow).traffic)
+}
+
 // each applies f to the flows that a stream counts in. The number of protocols
 // is bounded: a stream has one only once it is one that we speak.
-func (t *traffic) each(id protocol.ID, p peer.ID, f func(*flow)) {
+func (t *Counter) each(id protocol.ID, p peer.ID, f func(*flow)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f(&t.total)
@@ -136,65 +147,65 @@ func (t *traffic) each(id protocol.ID, p peer.ID, f func(*flow)) {
 }
 
 // LogSentMessageStream implements metrics.Reporter.
-func (t *traffic) LogSentMessageStream(n int64, id protocol.ID, p peer.ID) {
+func (t *Counter) LogSentMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.sent.add(n, now) })
-	if id != rpcProtocol {
-		t.caps.up.Passed(n, now)
+	if id != t.waits {
+		t.up.Passed(n, now)
 	}
 }
 
 // LogRecvMessageStream implements metrics.Reporter.
-func (t *traffic) LogRecvMessageStream(n int64, id protocol.ID, p peer.ID) {
+func (t *Counter) LogRecvMessageStream(n int64, id protocol.ID, p peer.ID) {
 	now := time.Now()
 	t.each(id, p, func(f *flow) { f.received.add(n, now) })
-	if id != rpcProtocol {
-		t.caps.down.Passed(n, now)
+	if id != t.waits {
+		t.down.Passed(n, now)
 	}
 }
 
 // LogSentMessage implements metrics.Reporter; each of its calls comes with one
 // of LogSentMessageStream, which counts.
-func (t *traffic) LogSentMessage(int64) {}
+func (t *Counter) LogSentMessage(int64) {}
 
 // LogRecvMessage implements metrics.Reporter, like LogSentMessage.
-func (t *traffic) LogRecvMessage(int64) {}
+func (t *Counter) LogRecvMessage(int64) {}
 
 // GetBandwidthForPeer implements metrics.Reporter.
-func (t *traffic) GetBandwidthForPeer(p peer.ID) metrics.Stats {
+func (t *Counter) GetBandwidthForPeer(p peer.ID) metrics.Stats {
 	return t.GetBandwidthByPeer()[p]
 }
 
 // GetBandwidthForProtocol implements metrics.Reporter.
-func (t *traffic) GetBandwidthForProtocol(id protocol.ID) metrics.Stats {
+func (t *Counter) GetBandwidthForProtocol(id protocol.ID) metrics.Stats {
 	return t.GetBandwidthByProtocol()[id]
 }
 
 // GetBandwidthTotals implements metrics.Reporter.
-func (t *traffic) GetBandwidthTotals() metrics.Stats {
+func (t *Counter) GetBandwidthTotals() metrics.Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total.stats(time.Now())
 }
 
 // GetBandwidthByPeer implements metrics.Reporter.
-func (t *traffic) GetBandwidthByPeer() map[peer.ID]metrics.Stats {
+func (t *Counter) GetBandwidthByPeer() map[peer.ID]metrics.Stats {
 	return snapshot(t, t.peers, (*flow).stats)
 }
 
 // GetBandwidthByProtocol implements metrics.Reporter.
-func (t *traffic) GetBandwidthByProtocol() map[protocol.ID]metrics.Stats {
+func (t *Counter) GetBandwidthByProtocol() map[protocol.ID]metrics.Stats {
 	return snapshot(t, t.protocols, (*flow).stats)
 }
 
 // Reset implements metrics.Reporter; nothing calls it.
-func (t *traffic) Reset() {}
+func (t *Counter) Reset() {}
 
-// TrimIdle implements metrics.Reporter; leave does its work.
-func (t *traffic) TrimIdle(time.Time) {}
+// TrimIdle implements metrics.Reporter; Leave does its work.
+func (t *Counter) TrimIdle(time.Time) {}
 
 // snapshot reads all flows of one kind at one moment.
-func snapshot[K comparable, V any](t *traffic, flows map[K]*flow, read func(*flow, time.Time) V) map[K]V {
+func snapshot[K comparable, V any](t *Counter, flows map[K]*flow, read func(*flow, time.Time) V) map[K]V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
