@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
 	"atoll/node/store"
@@ -52,5 +52,5 @@ func TestRecallTrustsOnlyTheLink(t *testing.T) {
 // peerAddr is the address of a peer that does not exist.
 func peerAddr(seed byte, transport string) string {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
-	return transport + "/p2p/" + p2p.PeerText(wire.PeerIDOf(key))
+	return transport + "/p2p/" + address.PeerText(wire.PeerIDOf(key))
 }

@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/joinlink"
 	"atoll/node/preflight"
@@ -17,7 +18,7 @@ func (n *node) ownAddrs() []string {
 	outward := p2p.Outward()
 	addrs := n.host.Addrs()
 	slices.SortStableFunc(addrs, func(a, b string) int {
-		return rankBool(p2p.Machine(a) != outward) - rankBool(p2p.Machine(b) != outward)
+		return rankBool(address.Machine(a) != outward) - rankBool(address.Machine(b) != outward)
 	})
 	return addrs
 }
@@ -64,7 +65,7 @@ func (n *node) discoveryPoints() []string {
 // dialEarlierPeers has gossip try the peers of an earlier start, where this one was given others.
 func (n *node) dialEarlierPeers() {
 	for _, addrs := range byPeer(n.met) {
-		if id, err := p2p.PeerIDOf(addrs[0]); err == nil {
+		if id, err := address.PeerIDOf(addrs[0]); err == nil {
 			n.machine.Step(n.clock.now(), gossip.Hinted{Peer: id, Addrs: addrs})
 		}
 	}
@@ -75,7 +76,7 @@ func (n *node) dialEarlierPeers() {
 func byPeer(addrs []string) (groups [][]string) {
 	at := map[wire.PeerID]int{}
 	for _, addr := range addrs {
-		id, err := p2p.PeerIDOf(addr)
+		id, err := address.PeerIDOf(addr)
 		if err != nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 )
@@ -140,7 +141,7 @@ func (n *node) refusedAsDuplicate(addr string, err error) {
 	if !errors.Is(err, p2p.ErrDuplicateKey) {
 		return
 	}
-	id, bad := p2p.PeerIDOf(addr)
+	id, bad := address.PeerIDOf(addr)
 	if bad == nil && (slices.Contains(n.named, id) || slices.Contains(peerIDs(n.cfg.Peers), id)) {
 		n.fatal = duplicateKeyError(addr + " is connected to it")
 	}

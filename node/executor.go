@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -69,7 +70,7 @@ func (x executor) Hangup(call uint64) {
 
 func (x executor) Dial(peer wire.PeerID, addrs []string) {
 	x.n.work.goRun(func(ctx context.Context) {
-		x.n.dialWith(ctx, p2p.PeerText(peer), func(ctx context.Context) error { return x.n.host.DialPeer(ctx, peer, addrs) })
+		x.n.dialWith(ctx, address.PeerText(peer), func(ctx context.Context) error { return x.n.host.DialPeer(ctx, peer, addrs) })
 	})
 }
 

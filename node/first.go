@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/store"
@@ -221,7 +221,7 @@ func (f *linkFetch) ask(ctx context.Context, addr string, request wire.Request) 
 
 // reach connects to the peer at an address.
 func (f *linkFetch) reach(ctx context.Context, addr string) (wire.PeerID, error) {
-	id, err := p2p.PeerIDOf(addr)
+	id, err := address.PeerIDOf(addr)
 	if err != nil {
 		return id, err
 	}

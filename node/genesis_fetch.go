@@ -11,6 +11,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
@@ -90,7 +91,7 @@ func (n *node) askGenesis(parent context.Context) ([]byte, error) {
 
 // ask begins to ask a peer.
 func (s *search) ask(addrs []string) {
-	id, err := p2p.PeerIDOf(addrs[0])
+	id, err := address.PeerIDOf(addrs[0])
 	if err != nil || id == s.n.self || s.asked[id] || len(s.asked) >= maxAsked {
 		return
 	}
@@ -208,7 +209,7 @@ func tried(failures map[string]error) string {
 func (n *node) genesisFrom(ctx context.Context, addr string, more ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	id, err := p2p.PeerIDOf(addr)
+	id, err := address.PeerIDOf(addr)
 	if err == nil {
 		err = n.host.DialPeer(ctx, id, append([]string{addr}, more...))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -260,7 +261,7 @@ func (n *node) gossipConfig() gossip.Config {
 func peerIDs(addrs []string) []wire.PeerID {
 	var ids []wire.PeerID
 	for _, addr := range addrs {
-		if id, err := p2p.PeerIDOf(addr); err == nil {
+		if id, err := address.PeerIDOf(addr); err == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -280,7 +281,7 @@ const redialEvery = 5 * time.Second
 
 func (n *node) keepDialling(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
-		if id, err := p2p.PeerIDOf(addr); err != nil || id == n.self {
+		if id, err := address.PeerIDOf(addr); err != nil || id == n.self {
 			return
 		}
 		n.dial(ctx, addr)

@@ -92,9 +92,11 @@ var layers = []rule{
 		"which messages go further follows from what they say and who was admitted: what brings them is not its business"},
 	{list("gossip/p2p/guard"), nil,
 		"what one key or one address may take is counts and times: who a peer is and what it says is not its business"},
+	{list("gossip/p2p/address"), list("gossip/wire"),
+		"names of peers and addresses are text to who writes links: none of them has a host"},
 	{list("gossip/p2p/traffic"), list("gossip/p2p/bulk"),
 		"bytes are counted where libp2p tells of them, and taken off the caps that bulk waits for"},
-	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/p2p/bulk gossip/p2p/guard gossip/p2p/messagegate gossip/p2p/traffic"),
+	{list("gossip/p2p"), list("gossip gossip/member gossip/wire gossip/hello gossip/p2p/address gossip/p2p/bulk gossip/p2p/guard gossip/p2p/messagegate gossip/p2p/traffic"),
 		"p2p moves bytes; what they mean is decided in the cores. That a message gate keeps out whom it should is shown with hosts, by tests"},
 
 	{list("node/core"), list("gossip gossip/wire gossip/hello gossip/member optimizer/outer optimizer/rounds tensor/codec optimizer/outer/outertest"),
@@ -119,11 +121,11 @@ var layers = []rule{
 		"what a node may cost follows from times and counts"},
 	{list("node/genesis"), list("gossip/member gossip/wire optimizer optimizer/outer optimizer/outer/tune optimizer/trainer optimizer/trainer/corpus/shards tensor tensor/codec tensor/llama tensor/safetensors"),
 		"the document that a run's nodes share follows from what people choose, and from what was measured of the outer step: it knows no peers and no folders"},
-	{list("node/joinlink"), list("gossip gossip/member gossip/p2p gossip/wire"),
+	{list("node/joinlink"), list("gossip gossip/member gossip/p2p/address gossip/wire"),
 		"a join link is a RunID, addresses and an invite; what the run is stands in its genesis"},
 	{list("node/relay"), list("gossip gossip/hello gossip/member gossip/p2p gossip/p2p/messagegate gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
-	{list("node/preflight"), list("gossip/hello gossip/p2p gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
+	{list("node/preflight"), list("gossip/hello gossip/p2p gossip/p2p/address gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
 		"it tries whether a link leads into its run, as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis tensor"),
 		"what a node needs follows from the run and its arithmetic, what there is from the machine"},
@@ -161,7 +163,7 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/wire " +
+	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/p2p/address gossip/wire " +
 		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep testnet/controls testnet/shaping"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},
@@ -179,9 +181,9 @@ var layers = []rule{
 // modules says which packages may import which foreign modules. The first rule
 // that matches an import is its rule.
 var modules = []rule{
-	{list("gossip/p2p gossip/p2p/guard gossip/p2p/traffic"), list("github.com/libp2p/..."),
-		"gossip/p2p is the only importer of libp2p, with what it has libp2p ask and tell: everything else talks of raw keys and bytes"},
-	{list("gossip gossip/wire gossip/hello gossip/p2p gossip/p2p/guard"), list("github.com/multiformats/go-multiaddr/..."),
+	{list("gossip/p2p gossip/p2p/address gossip/p2p/guard gossip/p2p/traffic"), list("github.com/libp2p/..."),
+		"gossip/p2p is the only importer of libp2p, with what it has libp2p ask and tell, and with libp2p's names: everything else talks of raw keys and bytes"},
+	{list("gossip gossip/wire gossip/hello gossip/p2p gossip/p2p/address gossip/p2p/guard"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
 	{list("gossip/p2p"), list("github.com/ipfs/go-cid"),
 		"the DHT of libp2p names what it looks for in this form"},

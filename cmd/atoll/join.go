@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node"
 	"atoll/node/genesis"
@@ -217,7 +218,7 @@ func (c *JoinCmd) check() error {
 		return badUsage("--listen: %v", err)
 	}
 	for _, addr := range c.Peer {
-		if _, err := p2p.PeerIDOf(addr); err != nil {
+		if _, err := address.PeerIDOf(addr); err != nil {
 			return badUsage("--peer %q is not an address that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", addr)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -61,7 +61,7 @@ func (c *KeyCmd) Run(out *console) error {
 		return c.export(out, key)
 	}
 	id := wire.PeerIDOf(key)
-	k := keyIdentity{ID: hex.EncodeToString(id[:]), PeerID: p2p.PeerText(id), Dir: dir}
+	k := keyIdentity{ID: hex.EncodeToString(id[:]), PeerID: address.PeerText(id), Dir: dir}
 	if c.JSON {
 		return out.json(k)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -19,7 +20,7 @@ var ErrBlocked = errors.New("blocked by this node")
 func (h *Host) Block(ids []wire.PeerID) error {
 	var peers []peer.ID
 	for _, id := range ids {
-		p, err := libp2pID(id)
+		p, err := address.ID(id)
 		if err != nil {
 			return fmt.Errorf("block: %w", err)
 		}

@@ -22,6 +22,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 	ratelimit "golang.org/x/time/rate"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
@@ -135,7 +136,7 @@ type discoveryHost struct {
 // Addrs are those by which others find this node.
 func (m discoveryHost) Addrs() (addrs []ma.Multiaddr) {
 	for _, text := range m.h.Reach().Outside {
-		if info, _, err := parseDial(text); err == nil {
+		if info, _, err := address.Parse(text); err == nil {
 			addrs = append(addrs, info.Addrs...)
 		}
 	}
@@ -285,7 +286,7 @@ func (h *Host) bootstrap(ctx context.Context, at []string) {
 	known := map[peer.ID]bool{}
 	var asked []peer.ID
 	for _, addr := range at {
-		info, _, err := parseDial(addr)
+		info, _, err := address.Parse(addr)
 		if err != nil || info.ID == h.pid || len(asked) >= maxBootstraps && !known[info.ID] {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"pgregory.net/rapid"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -155,7 +156,7 @@ func TestRecordsAreBounded(t *testing.T) {
 
 // An announcement leads to the machine that it comes from, or through relays, and nowhere else.
 func specAnnouncement(t *testing.T, _ *spectest.Spec) {
-	mine, relayed, others := "/ip4/5.0.0.1/tcp/1", "/ip4/5.0.0.9/tcp/1/p2p/"+PeerText(newPersonID(7))+"/p2p-circuit", "/ip4/5.0.0.2/tcp/1"
+	mine, relayed, others := "/ip4/5.0.0.1/tcp/1", "/ip4/5.0.0.9/tcp/1/p2p/"+address.PeerText(newPersonID(7))+"/p2p-circuit", "/ip4/5.0.0.2/tcp/1"
 	var p pb.Message_Peer
 	for _, a := range []string{mine, relayed, others} {
 		p.Addrs = append(p.Addrs, ma.StringCast(a).Bytes())
@@ -243,7 +244,7 @@ func TestHeardNearby(t *testing.T) {
 		t.Skip("this machine is on no network")
 	}
 	far, near := ma.StringCast("/ip4/5.0.0.1/tcp/1"), ma.StringCast("/ip4/"+own+"/tcp/1")
-	p, err := libp2pID(newPersonID(2))
+	p, err := address.ID(newPersonID(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +290,7 @@ func specMeeting(t *testing.T, s *spectest.Spec) {
 func specMeetingServed(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		relay, asker := w.inRun(1, wire.RunID{9}, true), w.inRun(2, testRun, false)
-		info, _, err := parseDial(publicAddr(relay))
+		info, _, err := address.Parse(publicAddr(relay))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
 // Package p2p carries bytes between nodes: connections, the handshake on each,
-// gossip, requests and their responses. It is the only importer of libp2p, with packages guard and traffic, and
+// gossip, requests and their responses. It is the only importer of libp2p, with packages address, guard and traffic, and
 // knows nothing of rounds: what it is given to send it sends, what arrives it
 // hands up as events.
 //

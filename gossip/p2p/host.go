@@ -22,6 +22,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/p2p/traffic"
@@ -121,7 +122,7 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 	}
 	h.traffic = traffic.New(h.caps.up, h.caps.down, rpcProtocol)
 	h.slots = guard.NewSlots(maxReservations, reservationTTL, h.standing)
-	if h.pid, err = libp2pID(h.self); err != nil {
+	if h.pid, err = address.ID(h.self); err != nil {
 		return nil, fmt.Errorf("config Key: %w", err)
 	}
 	h.tracer = &tracer{inbox: h.inbox, stream: h.regains.stream, lost: h.gossipLost}
@@ -239,7 +240,7 @@ func (h *Host) Addrs() []string {
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
-	info, id, err := parseDial(addr)
+	info, id, err := address.Parse(addr)
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
 	}
@@ -252,13 +253,13 @@ func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
 // DialPeer is Dial with all that is known of where a peer is: addresses, of which those of other
 // peers are left out, and where it was met in the last quarter of an hour.
 func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) error {
-	p, err := libp2pID(id)
+	p, err := address.ID(id)
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
 	}
 	info := peer.AddrInfo{ID: p}
 	for _, addr := range addrs {
-		if other, _, err := parseDial(addr); err == nil && other.ID == p {
+		if other, _, err := address.Parse(addr); err == nil && other.ID == p {
 			info.Addrs = append(info.Addrs, other.Addrs...)
 		}
 	}

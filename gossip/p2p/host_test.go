@@ -13,6 +13,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -121,7 +122,7 @@ func TestDialErrors(t *testing.T) {
 		hosts := w.hosts(2)
 		a, b := hosts[0], hosts[1]
 		transport, _, _ := strings.Cut(b.Addrs()[0], "/p2p/")
-		impostor, err := AddrOf(transport, wire.PeerIDOf(newPerson(7).key))
+		impostor, err := address.Of(transport, wire.PeerIDOf(newPerson(7).key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestDialErrors(t *testing.T) {
 			transport:    "has to end in /p2p/",
 			a.Addrs()[0]: "own address",
 			impostor:     "peer",
-			"/ip4/1.0.0.99/udp/8000/quic-v1/p2p/" + PeerText(b.ID()): "1.0.0.99",
+			"/ip4/1.0.0.99/udp/8000/quic-v1/p2p/" + address.PeerText(b.ID()): "1.0.0.99",
 		} {
 			_, err := a.Dial(t.Context(), addr)
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

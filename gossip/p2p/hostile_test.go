@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
@@ -135,7 +136,7 @@ func TestRenewalWithGarbageDisconnects(t *testing.T) {
 
 func FuzzJudge(f *testing.F) {
 	me, them := newPerson(1), newPerson(2)
-	pid, err := libp2pID(wire.PeerIDOf(them.key))
+	pid, err := address.ID(wire.PeerIDOf(them.key))
 	if err != nil {
 		f.Fatal(err)
 	}

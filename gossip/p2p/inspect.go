@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // peer says it has. If a peer brings many messages that go no further, it takes them out, so that neighbours hear
 // nothing of them.
 func (h *Host) inspect(p peer.ID, rpc *pubsub.RPC) error {
-	from, err := wireID(p)
+	from, err := address.PeerID(p)
 	if err != nil {
 		return nil // cannot be: the handshake compared it
 	}

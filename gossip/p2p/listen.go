@@ -11,6 +11,8 @@ import (
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"atoll/gossip/p2p/address"
 )
 
 const listenExample = "/ip4/0.0.0.0/tcp/4001, /ip4/0.0.0.0/udp/4001/quic-v1 or /ip4/0.0.0.0/tcp/443/ws"
@@ -128,7 +130,7 @@ func (h *Host) listenWeb() error {
 // onWebPort is WebSocket and TCP there, of which the first bytes of a connection say what it is.
 func onWebPort(kind, ip string) (addrs []ma.Multiaddr) {
 	for _, transport := range []string{"/ws", ""} {
-		addrs = append(addrs, ma.StringCast(fmt.Sprintf("/%s/%s/tcp/%s%s", kind, ip, webPort, transport)))
+		addrs = append(addrs, ma.StringCast(fmt.Sprintf("/%s/%s/tcp/%s%s", kind, ip, address.WebPort, transport)))
 	}
 	return addrs
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -75,7 +76,7 @@ type Path struct {
 
 // Path says how a peer is reached now; ok is false if it is not connected.
 func (h *Host) Path(id wire.PeerID) (path Path, ok bool) {
-	p, err := libp2pID(id)
+	p, err := address.ID(id)
 	if err != nil {
 		return Path{}, false
 	}

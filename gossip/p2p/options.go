@@ -16,6 +16,7 @@ import (
 	connrate "github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/guard"
 )
 
@@ -146,7 +147,7 @@ func tcpFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 		switch {
 		case has(a, ma.P_CIRCUIT):
 			delay = relayDelay
-		case onWeb(a):
+		case address.Web(a):
 			delay = webDelay
 		case has(a, ma.P_UDP):
 			delay = quicDelay
@@ -154,15 +155,6 @@ func tcpFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 		ranked = append(ranked, network.AddrDelay{Addr: a, Delay: delay})
 	}
 	return ranked
-}
-
-// webPort is the one that every network lets out.
-const webPort = "443"
-
-// onWeb reports whether an address may be dialled from where only the web is.
-func onWeb(a ma.Multiaddr) bool {
-	port, err := a.ValueForProtocol(ma.P_TCP)
-	return err == nil && (port == webPort || has(a, ma.P_WS))
 }
 
 func has(a ma.Multiaddr, code int) bool {

@@ -18,6 +18,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -53,7 +54,7 @@ type Seen struct {
 // missing. It does so on connections of its own. The peer may put streams that it opens meanwhile
 // on one of them, where they are lost: ask once those that are needed are open.
 func (h *Host) SeenBy(ctx context.Context, id wire.PeerID) (seen []Seen, err error) {
-	p, err := libp2pID(id)
+	p, err := address.ID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (h *Host) DialBack(ctx context.Context, id wire.PeerID, addr string) (throu
 	if err != nil {
 		return false, fmt.Errorf("dial back %q: %w", addr, err)
 	}
-	p, err := libp2pID(id)
+	p, err := address.ID(id)
 	if err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
@@ -46,7 +47,7 @@ const keptTag = "known"
 // Keep has the connections to a peer closed after those to others, where there are too many, for
 // as long as there is one.
 func (h *Host) Keep(id wire.PeerID) {
-	if pid, err := libp2pID(id); err == nil && h.peers.up(pid) != nil {
+	if pid, err := address.ID(id); err == nil && h.peers.up(pid) != nil {
 		h.host.ConnManager().TagPeer(pid, keptTag, 1)
 	}
 }
@@ -67,7 +68,7 @@ func newPeers(u *bulk.Uplink) peers {
 
 // add notes a new connection and reports whether it belongs to a node.
 func (ps *peers) add(c network.Conn) bool {
-	id, err := wireID(c.RemotePeer())
+	id, err := address.PeerID(c.RemotePeer())
 	if err != nil {
 		return false
 	}

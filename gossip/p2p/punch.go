@@ -16,6 +16,8 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"atoll/gossip/p2p/address"
 )
 
 // punches is the state of hole punching.
@@ -98,15 +100,9 @@ func (h *Host) holesTo(id peer.ID) []ma.Multiaddr {
 	h.punches.mu.Unlock()
 	met := map[string]bool{}
 	for _, a := range h.host.Peerstore().Addrs(id) {
-		met[machineOf(a)] = true
+		met[address.MachineOf(a)] = true
 	}
-	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return has(a, ma.P_CIRCUIT) || !met[machineOf(a)] })
-}
-
-// machineOf is the part of an address that names a machine.
-func machineOf(a ma.Multiaddr) string {
-	first, _ := ma.SplitFirst(a)
-	return first.String()
+	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return has(a, ma.P_CIRCUIT) || !met[address.MachineOf(a)] })
 }
 
 func (p *punches) running(id peer.ID) bool {

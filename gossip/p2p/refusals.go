@@ -7,6 +7,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -40,7 +41,7 @@ func (h *Host) dropped(p peer.ID) error {
 // Drop closes the connections to a peer and refuses it for a while, with the
 // reason. It is for peers that broke the protocol.
 func (h *Host) Drop(id wire.PeerID, reason string) {
-	pid, err := libp2pID(id)
+	pid, err := address.ID(id)
 	if err != nil {
 		return
 	}

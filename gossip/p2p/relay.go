@@ -15,6 +15,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 )
@@ -82,7 +83,7 @@ func (b budgeted) Read(p []byte) (int, error) {
 // Reserve keeps a slot at a connected peer that relays, until Release or until the
 // connection is gone. It returns at once; what came of it is a Reserved.
 func (h *Host) Reserve(id wire.PeerID) {
-	p, err := libp2pID(id)
+	p, err := address.ID(id)
 	if err != nil || h.cfg.Profile != WAN {
 		return
 	}
@@ -102,7 +103,7 @@ func (h *Host) Reserve(id wire.PeerID) {
 
 // Release gives a slot up.
 func (h *Host) Release(id wire.PeerID) {
-	if p, err := libp2pID(id); err == nil {
+	if p, err := address.ID(id); err == nil {
 		h.leaveRelay(p)
 	}
 }
@@ -174,15 +175,8 @@ func (h *Host) circuits(p peer.ID, claimed []ma.Multiaddr) (addrs []ma.Multiaddr
 		}
 		addrs = append(addrs, transport.Encapsulate(tail))
 	}
-	slices.SortStableFunc(addrs, func(a, b ma.Multiaddr) int { return transportRank(a) - transportRank(b) })
+	slices.SortStableFunc(addrs, func(a, b ma.Multiaddr) int { return address.TransportRank(a) - address.TransportRank(b) })
 	return addrs[:min(len(addrs), maxCircuitAddrs)]
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // leadsTo reports whether a connection leads to the machine of an address.

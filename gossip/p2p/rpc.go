@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -62,7 +63,7 @@ func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResp
 	if len(request) > wire.MaxRequest {
 		return nil, fmt.Errorf("call %v: request: %w: %d bytes, at most %d", to, wire.ErrSize, len(request), wire.MaxRequest)
 	}
-	pid, err := libp2pID(to)
+	pid, err := address.ID(to)
 	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}

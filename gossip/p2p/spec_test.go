@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/bulk"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -42,7 +43,7 @@ func ms(t testing.TB, s *spectest.Spec, name string) time.Duration {
 }
 
 func specIdentity(t *testing.T, s *spectest.Spec) {
-	if got := PeerText(wire.PeerID(s.Hex(t, "author"))); got != s.Text(t, "peer") {
+	if got := address.PeerText(wire.PeerID(s.Hex(t, "author"))); got != s.Text(t, "peer") {
 		t.Errorf("%s, the text says %s", got, s.Text(t, "peer"))
 	}
 }

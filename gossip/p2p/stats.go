@@ -3,6 +3,7 @@ package p2p
 import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/traffic"
 	"atoll/gossip/wire"
 )
@@ -74,7 +75,7 @@ func (h *Host) Stats() Stats {
 func (h *Host) peerStats() map[wire.PeerID]PeerStats {
 	stats := map[wire.PeerID]PeerStats{}
 	for pid, t := range h.traffic.ByPeer() {
-		if id, err := wireID(pid); err == nil {
+		if id, err := address.PeerID(pid); err == nil {
 			stats[id] = PeerStats{Traffic: t}
 		}
 	}

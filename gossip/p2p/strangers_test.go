@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -189,7 +190,7 @@ func TestAskersOfOneAddress(t *testing.T) {
 		if n := inbound(h.host.Network().Conns()); n < maxDiscoveryStreams/discoveryAddresses || n > maxDiscoveryStreams/2 {
 			t.Errorf("%d streams are held", n)
 		}
-		info, _, err := parseDial(publicAddr(h))
+		info, _, err := address.Parse(publicAddr(h))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -26,7 +27,7 @@ var _ pubsub.RawTracer = (*tracer)(nil)
 // DuplicateMessage reports who else has a message; no validator learns of it.
 func (t *tracer) DuplicateMessage(m *pubsub.Message) {
 	t.duplicates.Add(1)
-	if from, err := wireID(m.ReceivedFrom); err == nil {
+	if from, err := address.PeerID(m.ReceivedFrom); err == nil {
 		t.inbox.put(Has{From: from, ID: wire.Sum(m.GetData()), Brought: true})
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/member"
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -94,7 +94,7 @@ func Shown(text string) string {
 
 // CheckPeer makes sure that a peer's address can be dialled.
 func CheckPeer(addr string) error {
-	if _, err := p2p.PeerIDOf(addr); err != nil {
+	if _, err := address.PeerIDOf(addr); err != nil {
 		return fmt.Errorf("peer %.80q is not a multiaddr that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...: %w", addr, err)
 	}
 	return nil

@@ -10,14 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
 // peerAddr is the address of a peer that does not exist.
 func peerAddr(seed byte, transport string) string {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
-	return transport + "/p2p/" + p2p.PeerText(wire.PeerIDOf(key))
+	return transport + "/p2p/" + address.PeerText(wire.PeerIDOf(key))
 }
 
 func TestLinkRoundTrip(t *testing.T) {
@@ -79,7 +79,7 @@ func FuzzParseLink(f *testing.F) {
 			t.Errorf("%q: read %+v, back %+v, %v", s, l, back, err)
 		}
 		for _, p := range l.Peers {
-			if _, err := p2p.PeerIDOf(p); err != nil {
+			if _, err := address.PeerIDOf(p); err != nil {
 				t.Errorf("%q: peer %q cannot be dialled: %v", s, p, err)
 			}
 		}

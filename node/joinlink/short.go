@@ -3,7 +3,7 @@ package joinlink
 import (
 	"slices"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -12,7 +12,7 @@ import (
 // another way to the node. A newcomer learns the rest from whom it reaches.
 func Short(run wire.RunID, own, others []string) Link {
 	l := Link{Run: run}
-	own = p2p.BestAddrs(own)
+	own = address.Best(own)
 	if len(own) > 0 {
 		l.Peers = own[:1:1]
 	}
@@ -25,19 +25,19 @@ func Short(run wire.RunID, own, others []string) Link {
 // second is the address to name beside the first, empty if there is none. Port 443 goes first
 // where there is a choice: from some networks there is no other way.
 func second(first, own, others []string) string {
-	if len(first) > 0 && !p2p.FromAnywhere(first[0]) {
+	if len(first) > 0 && !address.FromAnywhere(first[0]) {
 		others = nil // who is on the same network is not helped by the address of one that is not
 	}
-	others = slices.DeleteFunc(p2p.BestAddrs(others), func(a string) bool { return !p2p.FromAnywhere(a) })
+	others = slices.DeleteFunc(address.Best(others), func(a string) bool { return !address.FromAnywhere(a) })
 	for _, choice := range []struct {
 		among []string
 		good  func(string) bool
 	}{
-		{others, p2p.OnWeb},
-		{own, p2p.OnWeb},
+		{others, address.OnWeb},
+		{own, address.OnWeb},
 		{others, func(string) bool { return true }},
 		{own, func(a string) bool {
-			return p2p.Machine(a) != p2p.Machine(first[0]) && p2p.FromAnywhere(a) == p2p.FromAnywhere(first[0])
+			return address.Machine(a) != address.Machine(first[0]) && address.FromAnywhere(a) == address.FromAnywhere(first[0])
 		}},
 	} {
 		if i := slices.IndexFunc(choice.among, func(a string) bool { return choice.good(a) && !slices.Contains(first, a) }); i >= 0 {
@@ -52,7 +52,7 @@ func second(first, own, others []string) string {
 func WithRelays(addrs []string) []string {
 	all := slices.Clone(addrs)
 	for _, a := range addrs {
-		if relay, ok := p2p.RelayOf(a); ok && !slices.Contains(all, relay) {
+		if relay, ok := address.RelayOf(a); ok && !slices.Contains(all, relay) {
 			all = append(all, relay)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -66,7 +66,7 @@ func TestShortIsOfWhatThereIs(t *testing.T) {
 				t.Errorf("%q is made up", a)
 			}
 		}
-		if slices.ContainsFunc(own, p2p.FromAnywhere) && !p2p.FromAnywhere(got[0]) {
+		if slices.ContainsFunc(own, address.FromAnywhere) && !address.FromAnywhere(got[0]) {
 			t.Errorf("%q leads nowhere from outside, though one of %q does", got[0], own)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
@@ -231,7 +232,7 @@ func (c *check) enter(ctx context.Context) (first wire.PeerID, ok bool) {
 	}
 	named := map[wire.PeerID][]string{}
 	for _, addr := range joinlink.WithRelays(c.cfg.Link.Peers) {
-		if id, err := p2p.PeerIDOf(addr); err == nil {
+		if id, err := address.PeerIDOf(addr); err == nil {
 			named[id] = append(named[id], addr)
 		}
 	}
@@ -399,7 +400,7 @@ func (c *check) ask(ctx context.Context, id wire.PeerID, r wire.Request) ([]byte
 
 // dial tries all addresses of one peer.
 func (c *check) dial(ctx context.Context, addrs []string) (wire.PeerID, error) {
-	id, err := p2p.PeerIDOf(addrs[0])
+	id, err := address.PeerIDOf(addrs[0])
 	if err != nil {
 		return id, err
 	}

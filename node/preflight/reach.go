@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/node/inspect"
 )
 
@@ -56,7 +56,7 @@ func machineOf(addrs []string) (a netip.Addr, ok bool) {
 	if len(addrs) == 0 {
 		return a, false
 	}
-	parts := strings.Split(p2p.Machine(addrs[0]), "/")
+	parts := strings.Split(address.Machine(addrs[0]), "/")
 	a, err := netip.ParseAddr(parts[len(parts)-1])
 	return a, err == nil
 }
@@ -95,7 +95,7 @@ func (f Facts) reach() (inspect.Finding, bool) {
 	case f.hasPublic():
 		return good("reach", "this machine has an address of the internet, and a firewall keeps others out: most connections come about by hole punching, else they are relayed",
 			fmt.Sprintf("let TCP and UDP port %d through the firewall", f.Port))
-	case len(f.udp()) == 0 && p2p.OnWeb(f.Reached):
+	case len(f.udp()) == 0 && address.OnWeb(f.Reached):
 		return good("reach", "this network lets out the web only: this machine will be relayed, by a relay that listens on port 443", "let TCP and UDP out as well, or ask for that; until then it works, and more slowly")
 	case len(f.udp()) == 0:
 		return good("reach", "this network lets no UDP out: most connections will be relayed", "let UDP out as well, or ask for that; until then it works, and more slowly")

@@ -18,6 +18,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/status"
@@ -59,7 +60,7 @@ func (c Config) validate() error {
 	case c.Pace < 0:
 		return fmt.Errorf("pace is %v: use a duration, or 0 for as fast as it goes", c.Pace)
 	}
-	if _, err := p2p.PeerIDOf(c.Coordinator); err != nil {
+	if _, err := address.PeerIDOf(c.Coordinator); err != nil {
 		return fmt.Errorf("coordinator %q is not an address that ends in /p2p/ID: %w", c.Coordinator, err)
 	}
 	return nil

@@ -1,8 +1,7 @@
-package p2p
+package address
 
 import (
 	"cmp"
-	"net"
 	"slices"
 	"strings"
 
@@ -33,10 +32,10 @@ func reachOf(a ma.Multiaddr) int {
 	return reachNear
 }
 
-// BestAddrs sorts addresses by what they are worth to somebody of whom nothing is known: public
+// Best sorts addresses by what they are worth to somebody of whom nothing is known: public
 // ones first, then those through relays, then those of a network, and among equals TCP with
 // IPv4. Those that are equal in this keep their order.
-func BestAddrs(addrs []string) []string {
+func Best(addrs []string) []string {
 	sorted := slices.Clone(addrs)
 	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(worth(a), worth(b)) })
 	return sorted
@@ -48,16 +47,16 @@ func worth(text string) int {
 	if err != nil {
 		return 100 * reachNone
 	}
-	return 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6)) + transportRank(a)
+	return 100*reachOf(a) + 10*boolRank(has(a, ma.P_IP6)) + TransportRank(a)
 }
 
-// transportRank is lower for a transport that carries more. Those of the web come last, and
+// TransportRank is lower for a transport that carries more. Those of the web come last, and
 // among them WebSocket gets through where plain TCP does, and in more places.
-func transportRank(a ma.Multiaddr) int {
+func TransportRank(a ma.Multiaddr) int {
 	switch {
 	case has(a, ma.P_WS):
 		return 2
-	case onWeb(a):
+	case Web(a):
 		return 3
 	case has(a, ma.P_UDP):
 		return 1
@@ -69,7 +68,7 @@ func transportRank(a ma.Multiaddr) int {
 // still be dialled.
 func OnWeb(addr string) bool {
 	a, err := ma.NewMultiaddr(addr)
-	return err == nil && !has(a, ma.P_CIRCUIT) && onWeb(a)
+	return err == nil && !has(a, ma.P_CIRCUIT) && Web(a)
 }
 
 // FromAnywhere reports whether an address leads to its node from anywhere, by itself or
@@ -82,15 +81,15 @@ func FromAnywhere(addr string) bool {
 // RelayOf is the address of the relay that an address leads through.
 func RelayOf(addr string) (relay string, ok bool) {
 	before, _, ok := strings.Cut(addr, "/p2p-circuit")
-	if !ok || CheckPeer(before) != nil {
+	if !ok || Check(before) != nil {
 		return "", false
 	}
 	return before, true
 }
 
-// CheckPeer makes sure that an address can be dialled: it names a place and a peer.
-func CheckPeer(addr string) error {
-	_, _, err := parseDial(addr)
+// Check makes sure that an address can be dialled: it names a place and a peer.
+func Check(addr string) error {
+	_, _, err := Parse(addr)
 	return err
 }
 
@@ -100,24 +99,32 @@ func Machine(addr string) string {
 	if err != nil {
 		return ""
 	}
-	return machineOf(a)
+	return MachineOf(a)
 }
 
-// Outward is the address that this machine has on the network through which it reaches others,
-// empty if it reaches none. No packet is sent.
-func Outward() string {
-	c, err := net.Dial("udp4", outwardProbe)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	a, err := manet.FromNetAddr(c.LocalAddr())
-	if err != nil {
-		return ""
-	}
+// MachineOf is the part of an address that names a machine.
+func MachineOf(a ma.Multiaddr) string {
 	first, _ := ma.SplitFirst(a)
 	return first.String()
 }
 
-// outwardProbe is a place on the internet that is only looked up in the table of routes.
-const outwardProbe = "192.0.2.1:9"
+// WebPort is the one that every network lets out.
+const WebPort = "443"
+
+// Web reports whether an address may be dialled from where only the web is.
+func Web(a ma.Multiaddr) bool {
+	port, err := a.ValueForProtocol(ma.P_TCP)
+	return err == nil && (port == WebPort || has(a, ma.P_WS))
+}
+
+func has(a ma.Multiaddr, code int) bool {
+	_, err := a.ValueForProtocol(code)
+	return err == nil
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

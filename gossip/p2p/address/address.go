@@ -1,4 +1,6 @@
-package p2p
+// Package address reads and writes the names of peers and the addresses at which they are: what libp2p calls them, and what an
+// address is worth. All of it follows from the text; it knows no host.
+package address
 
 import (
 	"fmt"
@@ -10,9 +12,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// libp2pID returns the libp2p form of id, which is the multihash of the
+// ID returns the libp2p form of id, which is the multihash of the
 // public key. It fails for 32 bytes that are no key.
-func libp2pID(id wire.PeerID) (peer.ID, error) {
+func ID(id wire.PeerID) (peer.ID, error) {
 	key, err := crypto.UnmarshalEd25519PublicKey(id[:])
 	if err != nil {
 		return "", fmt.Errorf("peer id %v: %w", id, err)
@@ -20,8 +22,8 @@ func libp2pID(id wire.PeerID) (peer.ID, error) {
 	return peer.IDFromPublicKey(key)
 }
 
-// wireID is the reverse of libp2pID. It fails for a key that is not ed25519.
-func wireID(pid peer.ID) (wire.PeerID, error) {
+// PeerID is the reverse of ID. It fails for a key that is not ed25519.
+func PeerID(pid peer.ID) (wire.PeerID, error) {
 	key, err := pid.ExtractPublicKey()
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("peer id %s: %w; atoll nodes have ed25519 keys", pid, err)
@@ -36,7 +38,7 @@ func wireID(pid peer.ID) (wire.PeerID, error) {
 // PeerText returns id as it stands in a multiaddr after /p2p/: 12D3KooW...
 // It is empty for an id that is no key.
 func PeerText(id wire.PeerID) string {
-	pid, err := libp2pID(id)
+	pid, err := ID(id)
 	if err != nil {
 		return ""
 	}
@@ -49,23 +51,23 @@ func ParsePeer(text string) (wire.PeerID, error) {
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("peer %q: %w; want the part of an address after /p2p/", text, err)
 	}
-	return wireID(pid)
+	return PeerID(pid)
 }
 
 // PeerIDOf returns the peer that a full address, like
 // /ip4/192.0.2.1/tcp/4001/p2p/12D3KooW..., leads to.
 func PeerIDOf(addr string) (wire.PeerID, error) {
-	_, id, err := parseDial(addr)
+	_, id, err := Parse(addr)
 	return id, err
 }
 
-// AddrOf completes a transport address with the peer that is found there.
-func AddrOf(transport string, id wire.PeerID) (string, error) {
+// Of completes a transport address with the peer that is found there.
+func Of(transport string, id wire.PeerID) (string, error) {
 	a, err := ma.NewMultiaddr(transport)
 	if err != nil {
 		return "", fmt.Errorf("address %q: %w", transport, err)
 	}
-	pid, err := libp2pID(id)
+	pid, err := ID(id)
 	if err != nil {
 		return "", err
 	}
@@ -74,8 +76,8 @@ func AddrOf(transport string, id wire.PeerID) (string, error) {
 
 const addrExample = "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW..."
 
-// parseDial checks an address that shall be dialled.
-func parseDial(addr string) (peer.AddrInfo, wire.PeerID, error) {
+// Parse checks an address that shall be dialled.
+func Parse(addr string) (peer.AddrInfo, wire.PeerID, error) {
 	a, err := ma.NewMultiaddr(addr)
 	if err != nil {
 		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: %w; want something like %s", addr, err, addrExample)
@@ -87,7 +89,7 @@ func parseDial(addr string) (peer.AddrInfo, wire.PeerID, error) {
 	if len(info.Addrs) == 0 {
 		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: names a peer but no place; want something like %s", addr, addrExample)
 	}
-	id, err := wireID(info.ID)
+	id, err := PeerID(info.ID)
 	if err != nil {
 		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: %w", addr, err)
 	}
