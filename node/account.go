@@ -57,7 +57,7 @@ func (n *node) lostBefore(p int, a status.Account) uint64 {
 // countLast reads what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What
 // becomes of own deltas is in the account all the same: the machine counts them no longer where they were.
 func (n *node) countLast() {
-	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.Now()) })
 	for _, e := range n.machine.Effects() {
 		if a, is := e.(outer.Adopt); is {
 			n.view.adopted(n, a)

@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/inspect/ledgertest"
 	"atoll/node/status"
@@ -82,7 +83,7 @@ func TestLostIsWhatIsNowhere(t *testing.T) {
 func TestLastSnapshotIsAccountedFor(t *testing.T) {
 	w := ledgertest.New(t)
 	defer w.Close()
-	n := &node{log: slog.New(slog.DiscardHandler), clock: newClock(), inbox: newMailbox[func(core.Time)]()}
+	n := &node{log: slog.New(slog.DiscardHandler), clock: clock.New(), inbox: newMailbox[func(core.Time)]()}
 	n.view = newView(len(w.Plan), w.Genesis.OuterParams())
 	run, self := w.Genesis.RunID(), wire.PeerIDOf(w.Keys[0])
 	n.machine = core.New(core.Config{

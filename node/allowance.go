@@ -99,7 +99,7 @@ func (n *node) limit(at time.Time) {
 		return
 	}
 	n.why = why
-	n.machine.Pause(n.clock.now(), len(why) > 0)
+	n.machine.Pause(n.clock.Now(), len(why) > 0)
 	switch {
 	case len(why) > 0:
 		n.view.event(n, "paused", "", strings.Join(why, "; "))

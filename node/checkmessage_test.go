@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
+	"atoll/node/clock"
 )
 
 // checking is a node of a run with one member, who came by an invite for one. Heartbeats come once a day, so that no bucket fills
@@ -23,7 +24,7 @@ type checking struct {
 func newChecking(t testing.TB) *checking {
 	key := func(n byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(append(make([]byte, 31), n)) }
 	run, owner := wire.RunID{7}, key(1)
-	n := &node{clock: newClock(), started: time.Now(), identity: identity{self: wire.PeerIDOf(key(9))}, shared: shared{run: run}}
+	n := &node{clock: clock.New(), started: time.Now(), identity: identity{self: wire.PeerIDOf(key(9))}, shared: shared{run: run}}
 	n.members = member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})
 	invite := member.Issue(owner, run, member.Invite{Uses: 1}, key(2))
 	c := &checking{node: n, member: key(3), stranger: key(4)}

@@ -66,7 +66,7 @@ func (n *node) discoveryPoints() []string {
 func (n *node) dialEarlierPeers() {
 	for _, addrs := range byPeer(n.met) {
 		if id, err := address.PeerIDOf(addrs[0]); err == nil {
-			n.machine.Step(n.clock.now(), gossip.Hinted{Peer: id, Addrs: addrs})
+			n.machine.Step(n.clock.Now(), gossip.Hinted{Peer: id, Addrs: addrs})
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (x executor) Serve(handle uint64, do func(gone func() bool)) {
 
 func (x executor) Post(do func(core.Time))     { x.n.post(do) }
 func (x executor) Announce(do func(core.Time)) { x.n.post(do) }
-func (x executor) Elapsed() int64              { return x.n.clock.awake().Milliseconds() }
+func (x executor) Elapsed() int64              { return x.n.clock.Awake().Milliseconds() }
 func (x executor) Cut() bool                   { return x.n.work.folding.Err() != nil }
 
 // Publish implements replica.Net, as do the methods up to Reply.

@@ -45,7 +45,7 @@ func (v *view) watchFolds(n *node) {
 	if n.train != nil && m.Phase() == core.Ready && m.State() == wire.Training && !m.Paused() {
 		training = 1 + n.trainingPeers()
 	}
-	if quiet, stalled := v.folds.look(n.clock.start.Add(n.clock.awake()), m.FoldedTokens(), training, n.roundTime()); stalled {
+	if quiet, stalled := v.folds.look(n.clock.Time(), m.FoldedTokens(), training, n.roundTime()); stalled {
 		v.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
 			quiet.Round(time.Second), training))
 	}

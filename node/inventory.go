@@ -61,7 +61,7 @@ func (n *node) inventoryUp() {
 			c.content.Link(digestOf(digest), path, info.Size())
 		}
 	}
-	now := n.clock.now()
+	now := n.clock.Now()
 	c.content.Whole(func(d wire.Digest, _ string, size int64) { n.machine.HoldBlob(now, gossip.Blob{Digest: d, Size: size}) })
 	c.content.Partly(func(d wire.Digest, parts wire.PartSet) { n.machine.HoldParts(now, d, parts) })
 	if n.built != nil { // which nobody steps yet
@@ -74,7 +74,7 @@ func (n *node) inventoryUp() {
 func (n *node) replanShards() {
 	if c := n.corpus; c != nil {
 		c.inventory.planned = false
-		n.planShards(n.clock.now(), c.inventory.step)
+		n.planShards(n.clock.Now(), c.inventory.step)
 	}
 }
 
@@ -100,7 +100,7 @@ func (n *node) tighten() (dropped int) {
 	c.inventory.tight = true
 	c.inventory.need = n.neededFrom(c.inventory.step)
 	before := c.content.Files()
-	n.wantShards(n.clock.now())
+	n.wantShards(n.clock.Now())
 	return before - c.content.Files()
 }
 

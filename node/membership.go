@@ -193,10 +193,10 @@ func (n *node) admits(r hello.Record) error {
 
 // checkMessage is Config.Check of the host.
 func (n *node) checkMessage(from wire.PeerID, raw []byte) error {
-	return n.gate.Check(n.clock.now(), from, raw)
+	return n.gate.Check(n.clock.Now(), from, raw)
 }
 
 // sparesMessage is Config.Spares of the host.
 func (n *node) sparesMessage(from wire.PeerID, raw []byte) error {
-	return n.gate.Spares(n.clock.now(), from, raw)
+	return n.gate.Spares(n.clock.Now(), from, raw)
 }

@@ -14,7 +14,7 @@ import (
 
 // network takes an event of the host.
 func (n *node) network(e p2p.Event) {
-	now := n.clock.now()
+	now := n.clock.Now()
 	switch e := e.(type) {
 	case p2p.PeerUp:
 		n.view.peerUp(n, e)

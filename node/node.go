@@ -10,6 +10,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/replica"
@@ -27,7 +28,7 @@ import (
 type node struct {
 	cfg     Config
 	log     *slog.Logger
-	clock   *clock
+	clock   *clock.Clock
 	started time.Time
 	work    *workers
 	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
@@ -189,7 +190,7 @@ func (n *node) show() {
 }
 
 func (n *node) readInbox() {
-	n.inbox.each(func(do func(core.Time)) { do(n.clock.now()) })
+	n.inbox.each(func(do func(core.Time)) { do(n.clock.Now()) })
 }
 
 // post hands something to the loop; it never blocks.
@@ -202,7 +203,7 @@ func (n *node) fail(err error) {
 
 // tick tells the machine the time and what the training thread has done.
 func (n *node) tick() {
-	now := n.clock.now()
+	now := n.clock.Now()
 	var perSecond float64
 	if n.train != nil {
 		perSecond = n.train.stats().perSecond

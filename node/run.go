@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
+	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
@@ -41,11 +42,11 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 // newNode is a node that has done nothing yet.
 func newNode(cfg Config) *node {
 	n := &node{
-		cfg: cfg, log: cfg.Log, started: time.Now(), clock: newClock(),
+		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
 		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
 		holders: newHolders(),
 	}
-	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.now()
+	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()
 	return n
 }
 
@@ -194,7 +195,7 @@ func (n *node) start() error {
 	if cfg.KeyOnly, err = n.keyOnly(was); err != nil {
 		return err
 	}
-	if err := n.replica.Start(n.clock.now(), cfg, was, n.trace.Learner(n.learnerOf(was))); err != nil {
+	if err := n.replica.Start(n.clock.Now(), cfg, was, n.trace.Learner(n.learnerOf(was))); err != nil {
 		return err
 	}
 	n.machine = n.replica.Machine()
@@ -207,7 +208,7 @@ func (n *node) start() error {
 	n.inventoryUp()
 	n.limit(time.Now())
 	n.startTraining()
-	n.machine.Step(n.clock.now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
+	n.machine.Step(n.clock.Now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	n.dialEarlierPeers()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"atoll/node/clock"
 )
 
 // checkpointEvery is how often the inner optimizer's state goes to disk: what
@@ -28,7 +30,7 @@ const checkpointAtOnce = 300 * time.Millisecond
 // written beside everything else. There is one part in memory at most: nothing is copied while one is
 // written, so a slow disk costs age and no memory.
 type saver struct {
-	clock      *clock
+	clock      *clock.Clock
 	state      func() (io.Reader, error)    // what there is to save; a learner in another process has saved itself by then
 	write      func(state io.Reader) error  // keeps it; it may take as long as the disk does, and an error of state is its own
 	background func(write func())           // has that done on a goroutine of its own
@@ -47,7 +49,7 @@ type saver struct {
 func (s *saver) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = s.clock.awake()
+	s.ended = s.clock.Awake()
 }
 
 // due reports whether there is something to copy: a save is under way, or it is time for another.
@@ -57,7 +59,7 @@ func (s *saver) due() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clock.awake()-s.ended > max(checkpointEvery, checkpointShare*s.took)
+	return s.clock.Awake()-s.ended > max(checkpointEvery, checkpointShare*s.took)
 }
 
 // save copies parts of the state and has them written, all of them if the disk is fast enough.
@@ -65,12 +67,12 @@ func (s *saver) save() {
 	if s.part == nil || s.part.over() {
 		s.start()
 	}
-	began := s.clock.awake()
+	began := s.clock.Awake()
 	late := time.NewTimer(checkpointAtOnce - s.waited)
 	defer late.Stop()
 	for s.rest != nil && s.next(late.C) {
 	}
-	s.waited += s.clock.awake() - began
+	s.waited += s.clock.Awake() - began
 	s.spend(began)
 }
 
@@ -95,7 +97,7 @@ func (s *saver) next(late <-chan time.Time) bool {
 
 // start begins to save another state.
 func (s *saver) start() {
-	began := s.clock.awake()
+	began := s.clock.Awake()
 	s.mu.Lock()
 	s.took = 0
 	s.mu.Unlock()
@@ -110,7 +112,7 @@ func (s *saver) start() {
 	part := newHandover(s)
 	s.rest, s.part = state, part
 	s.background(func() {
-		part.wrote = s.clock.awake()
+		part.wrote = s.clock.Awake()
 		err := s.write(part)
 		s.spend(part.wrote)
 		if !errors.Is(err, errSaveCut) {
@@ -151,14 +153,14 @@ func (s *saver) end() {
 func (s *saver) over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = s.clock.awake()
+	s.ended = s.clock.Awake()
 }
 
 // spend counts the time since then for the save under way.
 func (s *saver) spend(since time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.took += s.clock.awake() - since
+	s.took += s.clock.Awake() - since
 }
 
 // errSaveCut says that no more of a state will come.
@@ -198,7 +200,7 @@ func (h *handover) Read(b []byte) (int, error) {
 	for len(h.left) == 0 {
 		h.saver.spend(h.wrote)
 		err := h.next()
-		if h.wrote = h.saver.clock.awake(); err != nil {
+		if h.wrote = h.saver.clock.Awake(); err != nil {
 			return 0, err
 		}
 	}

@@ -43,7 +43,7 @@ var ErrHung = errors.New("the node did not end in order")
 func (n *node) takePart(ctx context.Context) (status.Snapshot, error) {
 	ctx, n.quit = context.WithCancel(ctx)
 	defer n.quit()
-	n.work.goRun(n.clock.look)
+	n.work.goRun(n.clock.Look)
 	ended := make(chan error, 1)
 	go func() {
 		err := n.live(ctx)
@@ -67,8 +67,8 @@ func (n *node) await(ctx context.Context, ended <-chan error) (inTime bool, err 
 	case <-ctx.Done():
 	}
 	defer time.AfterFunc(n.cfg.leaves(leaveWithin), n.work.cutFolds).Stop()
-	begun, gone := n.clock.awake(), n.cfg.leaves(goneWithin)
-	for left := gone; left > 0; left = gone - (n.clock.awake() - begun) {
+	begun, gone := n.clock.Awake(), n.cfg.leaves(goneWithin)
+	for left := gone; left > 0; left = gone - (n.clock.Awake() - begun) {
 		select {
 		case err := <-ended:
 			return true, err
@@ -97,8 +97,8 @@ func (n *node) leave() {
 		return
 	}
 	n.quit()
-	n.leaving, n.leftAt = time.Now(), n.clock.awake()
-	n.replica.Leave(n.clock.now())
+	n.leaving, n.leftAt = time.Now(), n.clock.Awake()
+	n.replica.Leave(n.clock.Now())
 }
 
 // mayExit says whether the loop is done. Either the run is over and nobody in
@@ -108,7 +108,7 @@ func (n *node) mayExit() bool {
 	if !n.leaving.IsZero() {
 		return n.allTold() && n.machine.View().MayLeave() || n.replica.LeftTooLong()
 	}
-	return !n.cfg.Stay && n.machine.View().MayEnd(n.clock.now())
+	return !n.cfg.Stay && n.machine.View().MayEnd(n.clock.Now())
 }
 
 // allTold says that the machine knows of every step that was taken.
@@ -118,7 +118,7 @@ func (n *node) allTold() bool {
 
 // endStep cuts a step that keeps a leaver from publishing what came before it.
 func (n *node) endStep() {
-	if n.leaving.IsZero() || n.cut || n.train == nil || n.clock.awake()-n.leftAt < n.cfg.within(stepWithin) {
+	if n.leaving.IsZero() || n.cut || n.train == nil || n.clock.Awake()-n.leftAt < n.cfg.within(stepWithin) {
 		return
 	}
 	n.cut = true

@@ -26,7 +26,7 @@ func TestAwaitGivesUpOnWhatHangs(t *testing.T) {
 			{"hangs", time.Minute, 0, false, time.Minute + goneWithin},
 		} {
 			n := newNode(Config{})
-			n.work.goRun(n.clock.look)
+			n.work.goRun(n.clock.Look)
 			ctx, leave := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			began := time.Now()

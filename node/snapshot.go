@@ -198,7 +198,7 @@ func (n *node) fillChain(s *status.Snapshot) {
 	r := n.machine.Rounds()
 	chain, state := n.machine.View().Digests()
 	s.ChainDigest, s.StateDigest = hex.EncodeToString(chain[:]), hex.EncodeToString(state[:])
-	now := n.clock.now()
+	now := n.clock.Now()
 	agreed, _ := n.machine.Gossip().Chains().Agreed(now)
 	s.Agreed = agreed && len(n.machine.Gossip().Chains().OtherStates(now)) == 0
 	for p := range n.plan {
@@ -277,7 +277,7 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 			}
 		}
 		if v.LastHeard > 0 {
-			p.LagS = float64(n.clock.now()-int64(v.LastHeard)) / 1000
+			p.LagS = float64(n.clock.Now()-int64(v.LastHeard)) / 1000
 		}
 		with := carried.Peers[v.ID]
 		p.SentBytes, p.ReceivedBytes = with.Sent, with.Received

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"atoll/node/clock"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -21,7 +22,7 @@ import (
 type training struct {
 	trainer    trainer.Trainer
 	schedule   optimizer.Schedule
-	clock      *clock                                           // every time here is that awake: a sleep is no step and no wait
+	clock      *clock.Clock                                     // every time here is that awake: a sleep is no step and no wait
 	commands   *mailbox[func()]                                 // to be done at a step boundary, or in the background; these alone touch the local parameters
 	background *background                                      // nil: the trainer steps the local parameters itself
 	woken      chan struct{}                                    // holds a token when there is something new to look at, see wake
@@ -59,12 +60,12 @@ type training struct {
 type timestamp struct{ awake, asleep time.Duration }
 
 func (t *training) now() timestamp {
-	awake, asleep := t.clock.read()
+	awake, asleep := t.clock.Read()
 	return timestamp{awake, asleep}
 }
 
 // since is the time awake since a moment.
-func (t *training) since(at timestamp) time.Duration { return t.clock.awake() - at.awake }
+func (t *training) since(at timestamp) time.Duration { return t.clock.Awake() - at.awake }
 
 // lossDecay is the weight of the past in the running mean of the loss: about
 // the last fifty steps count.

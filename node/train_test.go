@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"atoll/node/clock"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/optimizer"
@@ -129,7 +130,7 @@ func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 	b := &bench{genesis: g, plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
 	b.training = &training{
-		trainer: b.fake, pace: pace, clock: newClock(), commands: newMailbox[func()](), woken: make(chan struct{}, 1),
+		trainer: b.fake, pace: pace, clock: clock.New(), commands: newMailbox[func()](), woken: make(chan struct{}, 1),
 		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
 		stepped: func(res trainer.StepResult, _ time.Duration) {
 			b.told.Add(1)
@@ -158,7 +159,7 @@ func (b *bench) start(t *testing.T) {
 	b.cancel = cancel
 	watched, blind := context.WithCancel(ctx)
 	b.blind = blind
-	go b.clock.look(watched)
+	go b.clock.Look(watched)
 	go func() { b.ended <- b.run(ctx) }()
 }
 

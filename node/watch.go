@@ -26,10 +26,10 @@ func (w watcher) Saw(event any) {
 	switch e := event.(type) {
 	case core.MayStep:
 		n.duplicate.may = e.Yes
-		n.allow(n.clock.now())
+		n.allow(n.clock.Now())
 	case core.Finished:
 		n.finished = true
-		now := n.clock.now()
+		now := n.clock.Now()
 		agreed, _ := n.machine.Gossip().Chains().Agreed(now)
 		n.view.finished(n, agreed, n.machine.Gossip().Chains().OtherStates(now))
 	case core.Verdict:

@@ -117,6 +117,8 @@ var layers = []rule{
 		"metrics are numbers of statuses, under other names"},
 	{list("node/web"), list("node/status"),
 		"a page shows what statuses say; who made them, and whether there is one node or many, is not its business"},
+	{list("node/clock"), nil,
+		"how long a process was awake follows from two clocks, whatever it does meanwhile"},
 	{list("node/limits"), nil,
 		"what a node may cost follows from times and counts"},
 	{list("node/genesis"), list("gossip/member gossip/wire optimizer optimizer/outer optimizer/outer/tune optimizer/trainer optimizer/trainer/corpus/shards tensor tensor/codec tensor/llama tensor/safetensors"),

@@ -1,11 +1,10 @@
-package node
+// Package clock is the time of one process: that in which it was awake. It finds out about a sleep, and decides nothing about it.
+package clock
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"atoll/node/core"
 )
 
 // instant is a moment by the two clocks that a machine has, since one start.
@@ -41,21 +40,22 @@ func (w *sleepwatch) look(at instant) {
 	w.awake += mono
 }
 
-// clock is the time of a node: wall time at the start, and since then the time
+// Clock is the time of a node: wall time at the start, and since then the time
 // that it was awake. Any goroutine may read it, and whichever is the first to do
 // so after a sleep finds out about it.
-type clock struct {
+type Clock struct {
 	start time.Time
 
 	mu    sync.Mutex
 	watch sleepwatch
-	told  time.Duration // of the sleep, what news has said
+	told  time.Duration // of the sleep, what News has said
 }
 
-func newClock() *clock { return &clock{start: time.Now()} }
+// New is a clock that starts now.
+func New() *Clock { return &Clock{start: time.Now()} }
 
-// read takes the present and returns the time awake and asleep since the start.
-func (c *clock) read() (awake, asleep time.Duration) {
+// Read takes the present and returns the time awake and asleep since the start.
+func (c *Clock) Read() (awake, asleep time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.Now()
@@ -63,18 +63,21 @@ func (c *clock) read() (awake, asleep time.Duration) {
 	return c.watch.awake, c.watch.asleep
 }
 
-// awake is the time awake since the start.
-func (c *clock) awake() time.Duration {
-	awake, _ := c.read()
+// Awake is the time awake since the start.
+func (c *Clock) Awake() time.Duration {
+	awake, _ := c.Read()
 	return awake
 }
 
-// now is what the machine counts by: it stands still while the node sleeps.
-func (c *clock) now() core.Time { return c.start.UnixMilli() + c.awake().Milliseconds() }
+// Now is what the machine counts by, in milliseconds: it stands still while the node sleeps.
+func (c *Clock) Now() int64 { return c.start.UnixMilli() + c.Awake().Milliseconds() }
 
-// news is the sleep since news last said so.
-func (c *clock) news() time.Duration {
-	_, asleep := c.read()
+// Time is the same as a moment: wall time at the start, and the time awake since.
+func (c *Clock) Time() time.Time { return c.start.Add(c.Awake()) }
+
+// News is the sleep since News last said so.
+func (c *Clock) News() time.Duration {
+	_, asleep := c.Read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slept := asleep - c.told
@@ -85,9 +88,9 @@ func (c *clock) news() time.Duration {
 // lookEvery is how exact the moment is at which a sleep began.
 const lookEvery = 100 * time.Millisecond
 
-// look reads the clock regularly until ctx ends, so that a loop or a step that
+// Look reads the clock regularly until ctx ends, so that a loop or a step that
 // takes long is not taken for a sleep.
-func (c *clock) look(ctx context.Context) {
+func (c *Clock) Look(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -95,7 +98,7 @@ func (c *clock) look(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			c.read()
+			c.Read()
 		}
 	}
 }

@@ -1,6 +1,8 @@
-package node
+package clock
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,17 +63,17 @@ func TestSleepwatchAddsUp(t *testing.T) {
 
 func TestClockStandsStillAsleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		began := c.now()
+		c := New()
+		began := c.Now()
 		time.Sleep(time.Second)
-		if got := c.now() - began; got != 1000 || c.news() != 0 {
+		if got := c.Now() - began; got != 1000 || c.News() != 0 {
 			t.Errorf("after a second awake: %d ms", got)
 		}
 		time.Sleep(2 * time.Minute) // nobody looks
-		if got := c.now() - began; got != 1000 {
+		if got := c.Now() - began; got != 1000 {
 			t.Errorf("after a sleep: %d ms", got)
 		}
-		if first, again := c.news(), c.news(); first != 2*time.Minute || again != 0 {
+		if first, again := c.News(), c.News(); first != 2*time.Minute || again != 0 {
 			t.Errorf("slept %v, and then %v", first, again)
 		}
 	})
@@ -80,13 +82,15 @@ func TestClockStandsStillAsleep(t *testing.T) {
 // While somebody looks regularly, a long step is not taken for a sleep.
 func TestClockIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		work := newWorkers()
-		work.goRun(c.look)
+		c := New()
+		watched, stop := context.WithCancel(t.Context())
+		var watch sync.WaitGroup
+		watch.Go(func() { c.Look(watched) })
 		time.Sleep(time.Minute)
-		if awake, asleep := c.read(); awake != time.Minute || asleep != 0 {
+		if awake, asleep := c.Read(); awake != time.Minute || asleep != 0 {
 			t.Errorf("awake %v, asleep %v", awake, asleep)
 		}
-		work.stop()
+		stop()
+		watch.Wait()
 	})
 }
