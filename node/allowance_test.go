@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -12,8 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"atoll/node/allowance"
 	"atoll/node/hardware"
 	"atoll/node/limits"
 	"atoll/node/status"
@@ -29,89 +29,12 @@ func hoursOf(t testing.TB, text string) limits.Hours {
 	return h
 }
 
-func TestReasonsToPause(t *testing.T) {
-	evening := time.Date(2026, 11, 25, 21, 0, 0, 0, time.Local)
-	used := func(bytes uint64) (traffic limits.Traffic) {
-		traffic.Count(evening, limits.Bytes{Sent: bytes / 2, Received: bytes - bytes/2})
-		return traffic
-	}
-	month := limits.Quota{Bytes: 1000, Period: limits.Month}
-	for name, c := range map[string]struct {
-		limits    Limits
-		allowance allowance
-		at        time.Time
-		want      []string // parts of each reason
-	}{
-		"no limit":            {Limits{}, allowance{onBattery: true, traffic: used(1 << 40)}, evening, nil},
-		"asked":               {Limits{}, allowance{asked: true}, evening, []string{"atoll resume"}},
-		"before the hours":    {Limits{Hours: hoursOf(t, "22-07")}, allowance{}, evening, []string{"--hours 22-07, until Wed 22:00"}},
-		"in the hours":        {Limits{Hours: hoursOf(t, "22-07")}, allowance{}, evening.Add(time.Hour), nil},
-		"on battery":          {Limits{Battery: true}, allowance{onBattery: true}, evening, []string{"battery"}},
-		"plugged in":          {Limits{Battery: true}, allowance{}, evening, nil},
-		"quota left":          {Limits{Quota: month}, allowance{traffic: used(979)}, evening, nil},
-		"quota up to reserve": {Limits{Quota: month}, allowance{traffic: used(980)}, evening, []string{"until 1 December 00:00"}},
-		"a new month":         {Limits{Quota: month}, allowance{traffic: used(5000)}, evening.AddDate(0, 0, 6), nil},
-		"two of them":         {Limits{Quota: month, Battery: true}, allowance{onBattery: true, traffic: used(980)}, evening, []string{"battery", "quota"}},
-	} {
-		n := &node{cfg: Config{Limits: c.limits}, allowance: c.allowance}
-		got := n.reasons(c.at)
-		if !slices.EqualFunc(got, c.want, strings.Contains) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-// Whatever a node carries, and however often it is killed: what its folder counts is never
-// more than what was carried, and lacks at most what each kill found not yet written.
-func TestQuotaOutlivesKills(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "atoll-quota-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		cfg := Config{Dir: dir, Limits: Limits{Quota: limits.Quota{Bytes: 1 << 50, Period: limits.Month}}}
-		now := time.Date(2026, 11, 3, 12, 0, 0, 0, time.Local)
-		var total, unwritten, lost uint64
-		writes, began := 0, now
-		n := &node{cfg: cfg}
-		var carried limits.Bytes
-		for range rapid.IntRange(1, 80).Draw(t, "looks") {
-			now = now.Add(time.Duration(rapid.IntRange(1, 9000).Draw(t, "ms")) * time.Millisecond)
-			more := limits.Bytes{Sent: rapid.Uint64Range(0, 1e6).Draw(t, "sent"), Received: rapid.Uint64Range(0, 1e6).Draw(t, "received")}
-			carried.Sent, carried.Received = carried.Sent+more.Sent, carried.Received+more.Received
-			total, unwritten = total+more.Sum(), unwritten+more.Sum()
-			n.book(now, carried)
-			if b := n.due(now); b != nil {
-				if err := cfg.disk.SaveTraffic(dir, b); err != nil {
-					t.Fatal(err)
-				}
-				writes, unwritten = writes+1, 0
-			}
-			if rapid.IntRange(0, 9).Draw(t, "kill") == 0 {
-				lost, unwritten, carried = lost+unwritten, 0, limits.Bytes{}
-				n = &node{cfg: cfg}
-				if err := n.recallTraffic(); err != nil {
-					t.Fatal(err)
-				}
-				n.saved = now // a start counts as a writing
-			}
-			if used := n.traffic.Used(limits.Month, now).Sum(); used != total-lost {
-				t.Fatalf("%d bytes are counted of %d, %d were not written at kills", used, total, lost)
-			}
-		}
-		if most := 2 + int(now.Sub(began)/saveTrafficEvery); writes > most {
-			t.Fatalf("%d writings in %v, want %d at most", writes, now.Sub(began), most)
-		}
-	})
-}
-
 func TestDamagedTrafficIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, store.TrafficFile), []byte(`{"days":{"today":{}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{cfg: Config{Dir: dir, Limits: Limits{Quota: limits.Quota{Bytes: 1, Period: limits.Day}}}}
+	n := &node{cfg: Config{Dir: dir, Limits: allowance.Limits{Quota: limits.Quota{Bytes: 1, Period: limits.Day}}}}
 	if err := n.recallTraffic(); err == nil || !strings.Contains(err.Error(), "delete the file") {
 		t.Errorf("error %v names no remedy", err)
 	}
@@ -121,23 +44,39 @@ func TestDamagedTrafficIsRefused(t *testing.T) {
 	}
 }
 
+// What a node keeps of its traffic, the next one on the folder counts.
+func TestTrafficIsRecalled(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), Limits: allowance.Limits{Quota: limits.Quota{Bytes: 1000, Period: limits.Day}}}
+	a := allowance.New(cfg.Limits)
+	a.Count(time.Now(), limits.Bytes{Sent: 100, Received: 200})
+	must(t, cfg.disk.SaveTraffic(cfg.Dir, a.Traffic()))
+	n := &node{cfg: cfg, allowance: allowance.New(cfg.Limits)}
+	must(t, n.recallTraffic())
+	if !bytes.Equal(n.allowance.Traffic(), a.Traffic()) {
+		t.Errorf("recalls %s of %s", n.allowance.Traffic(), a.Traffic())
+	}
+}
+
+// onBattery says whether a node would pause for its battery.
+func onBattery(n *node) bool { return len(n.allowance.Reasons(time.Now())) > 0 }
+
 // A system that cannot tell says so once and changes nothing; one that can is looked at again.
 func TestWatchPower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var on atomic.Bool
 		on.Store(true)
-		n := newNode(Config{Limits: Limits{Battery: true}, power: func(context.Context) (bool, error) { return on.Load(), nil }})
+		n := newNode(Config{Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return on.Load(), nil }})
 		n.log = slog.New(slog.DiscardHandler)
-		if err := n.watchPower(t.Context()); err != nil || !n.onBattery {
-			t.Errorf("at the start: on battery %v, %v", n.onBattery, err)
+		if err := n.watchPower(t.Context()); err != nil || !onBattery(n) {
+			t.Errorf("at the start: on battery %v, %v", onBattery(n), err)
 		}
 		on.Store(false)
 		time.Sleep(powerEvery + time.Second)
-		if n.readInbox(); n.onBattery {
+		if n.readInbox(); onBattery(n) {
 			t.Error("plugged in, and not noticed")
 		}
 		n.work.stop()
-		none := newNode(Config{Limits: Limits{Battery: true}, power: func(context.Context) (bool, error) { return false, hardware.ErrPowerUnknown }})
+		none := newNode(Config{Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return false, hardware.ErrPowerUnknown }})
 		none.log = slog.New(slog.DiscardHandler)
 		if err := none.watchPower(t.Context()); err != nil || len(none.view.events) != 1 || !strings.Contains(none.view.events[0].Text, "changes nothing") {
 			t.Errorf("%v, events %+v", err, none.view.events)
@@ -153,7 +92,7 @@ func TestPauseAndResume(t *testing.T) {
 	const budget = 24_000
 	text := toyText(t)
 	first := launch(t, Config{Genesis: toyGenesis(budget).Encode(), Data: text, Pace: slowPace, Stay: true})
-	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, Stay: true, Limits: Limits{Quota: limits.Quota{Bytes: 1 << 40, Period: limits.Day}}})
+	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, Stay: true, Limits: allowance.Limits{Quota: limits.Quota{Bytes: 1 << 40, Period: limits.Day}}})
 	second.until("it contributes", contributes)
 	control, err := status.Dial(second.cfg.Dir)
 	if err != nil {
@@ -209,7 +148,7 @@ func TestFirstValuesWaitForTheHours(t *testing.T) {
 		opens := now.Add(2 * time.Hour).Truncate(time.Minute)
 		hours := hoursOf(t, opens.Format("15:04")+"-"+opens.Add(time.Hour).Format("15:04"))
 		var said []string
-		n := newNode(Config{Limits: Limits{Hours: hours}, OnStatus: func(s status.Snapshot) { said = append(said, s.Stage) }})
+		n := newNode(Config{Limits: allowance.Limits{Hours: hours}, OnStatus: func(s status.Snapshot) { said = append(said, s.Stage) }})
 		n.record = &recordBox{}
 		if err := n.allowed(t.Context()); err != nil {
 			t.Fatal(err)
@@ -221,7 +160,7 @@ func TestFirstValuesWaitForTheHours(t *testing.T) {
 			t.Errorf("says %q", said)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		n.asked = true
+		n.allowance.Ask(true)
 		time.AfterFunc(time.Minute, cancel)
 		if err := n.allowed(ctx); err == nil {
 			t.Error("one that is told to leave goes on waiting")

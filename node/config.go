@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"atoll/node/allowance"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -33,15 +34,15 @@ type Config struct {
 	Peers   []string // further addresses to dial
 	NoMDNS  bool     // neither announce this node on its own network nor look for peers there
 
-	Observe   bool          // hold and serve state without training
-	Data      string        // corpus: a file, a folder, "" = the text that comes with atoll, or what peers give
-	DataDisk  int64         // bytes that the shards which this node fetches may take; 0 = any
-	Threads   int           // training threads; 0 = one per core
-	Precision string        // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster
-	Batch     int           // rows per inner step; 0 = as planned from the measured speed
-	Pace      time.Duration // least time of an inner step; 0 = as fast as it goes
-	Limits    Limits        // what the node may cost
-	Stay      bool          // keep serving after the run has ended
+	Observe   bool             // hold and serve state without training
+	Data      string           // corpus: a file, a folder, "" = the text that comes with atoll, or what peers give
+	DataDisk  int64            // bytes that the shards which this node fetches may take; 0 = any
+	Threads   int              // training threads; 0 = one per core
+	Precision string           // of the built-in trainer, as trainer.Precisions reads it; "" = whichever is faster
+	Batch     int              // rows per inner step; 0 = as planned from the measured speed
+	Pace      time.Duration    // least time of an inner step; 0 = as fast as it goes
+	Limits    allowance.Limits // what the node may cost
+	Stay      bool             // keep serving after the run has ended
 
 	// KeepBytes bounds what payloads and bases take on disk. Payloads of final
 	// rounds go, oldest first; a replay then begins at a kept base. What the union

@@ -26,7 +26,7 @@ func (n *node) serveControl() (err error) {
 		Revoke:  n.publishRevocation,
 		Pause: func(on bool) {
 			n.post(func(core.Time) {
-				n.asked = on
+				n.allowance.Ask(on)
 				n.limit(time.Now())
 				n.publishStatus()
 			})

@@ -90,7 +90,7 @@ func fewRedirects(r *http.Request, via []*http.Request) error {
 // mirror may have.
 func (n *node) askMirrors(at time.Time) {
 	c := n.corpus
-	if c == nil || !c.dir.Manifest.HasMirrors() || c.mirrors.busy || len(n.why) > 0 || !n.leaving.IsZero() {
+	if c == nil || !c.dir.Manifest.HasMirrors() || c.mirrors.busy || n.allowance.Paused() || !n.leaving.IsZero() {
 		return
 	}
 	for _, b := range c.mirrors.notComing(n.machine.Gossip().Wanted(), at) {
@@ -195,7 +195,7 @@ func (n *node) mirrored(now core.Time, mirror string, b gossip.Blob, bytes int, 
 	m := &n.corpus.mirrors
 	m.busy = false
 	if n.cfg.Limits.Quota.Limited() {
-		n.traffic.Count(time.Now(), limits.Bytes{Received: uint64(bytes)})
+		n.allowance.Count(time.Now(), limits.Bytes{Received: uint64(bytes)})
 	}
 	if err == nil {
 		delete(m.failed, mirror)

@@ -13,6 +13,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
+	"atoll/node/allowance"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/shards"
 )
@@ -115,7 +116,7 @@ func TestMirrorsArePublic(t *testing.T) {
 
 func TestDownloadsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &node{cfg: Config{Limits: Limits{Down: mirrorBlock}}}
+		n := &node{cfg: Config{Limits: allowance.Limits{Down: mirrorBlock}}}
 		b := make([]byte, 3*mirrorBlock)
 		began := time.Now()
 		must(t, n.readPaced(t.Context(), bytes.NewReader(make([]byte, len(b))), b))

@@ -10,6 +10,7 @@ import (
 
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node/allowance"
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -38,8 +39,8 @@ type node struct {
 	shared
 	folder
 	knownPeers
-	holders holders
-	allowance
+	holders   holders
+	allowance allowance.Allowance
 	learning
 	shown
 	trace tracing

@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
+	"atoll/node/allowance"
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -44,7 +45,7 @@ func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
 		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
-		holders: newHolders(),
+		holders: newHolders(), allowance: allowance.New(cfg.Limits),
 	}
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()
 	return n

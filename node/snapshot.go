@@ -63,7 +63,7 @@ func (n *node) snapshot() status.Snapshot {
 	now := time.Now()
 	s := status.Snapshot{
 		Identity: n.whoAndWhat(now), Progress: n.progress(), Agreement: status.Agreement{Finished: n.finished},
-		Limits: n.limitsStatus(now), Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
+		Limits: n.allowance.Status(now, n.machine.View().Resting()), Rejoined: n.rejoined, Events: slices.Clone(n.view.events),
 		Process: status.Process{RSSBytes: hardware.RSSBytes(), Goroutines: runtime.NumGoroutine(), OpenFiles: hardware.OpenFiles()},
 	}
 	if !n.view.joined.IsZero() {
@@ -91,7 +91,7 @@ func (n *node) whoAndWhat(now time.Time) status.Identity {
 	}
 	switch {
 	case n.machine.View().Paused():
-		s.State, s.Stage = status.Paused, strings.Join(n.why, "; ")
+		s.State, s.Stage = status.Paused, strings.Join(n.allowance.Why(), "; ")
 	case s.State == wire.Joining.String():
 		s.Stage = n.stage()
 	default:
@@ -256,7 +256,7 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 	rec := n.record.get()
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
-	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.why, "; ")
+	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.allowance.Why(), "; ")
 	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
 		self.TokensPerS = n.train.stats().perSecond

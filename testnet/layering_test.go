@@ -121,6 +121,8 @@ var layers = []rule{
 		"how long a process was awake follows from two clocks, whatever it does meanwhile"},
 	{list("node/limits"), nil,
 		"what a node may cost follows from times and counts"},
+	{list("node/allowance"), list("node/limits node/status"),
+		"why a node has to pause follows from its owner's limits and from what was counted; who counts and who pauses is the node's business"},
 	{list("node/genesis"), list("gossip/member gossip/wire optimizer optimizer/outer optimizer/outer/tune optimizer/trainer optimizer/trainer/corpus/shards tensor tensor/codec tensor/llama tensor/safetensors"),
 		"the document that a run's nodes share follows from what people choose, and from what was measured of the outer step: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/member gossip/p2p/address gossip/wire"),

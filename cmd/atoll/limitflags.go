@@ -1,7 +1,7 @@
 package main
 
 import (
-	"atoll/node"
+	"atoll/node/allowance"
 	"atoll/node/limits"
 )
 
@@ -15,12 +15,12 @@ type limitFlags struct {
 }
 
 // limits checks the flags.
-func (f limitFlags) limits() (node.Limits, error) {
+func (f limitFlags) limits() (allowance.Limits, error) {
 	hours, err := limits.ParseHours(f.Hours)
 	if err != nil {
-		return node.Limits{}, badUsage("--hours: %v", err)
+		return allowance.Limits{}, badUsage("--hours: %v", err)
 	}
-	return node.Limits{
+	return allowance.Limits{
 		Up: int64(f.Up.BytesPerSecond()), Down: int64(f.Down.BytesPerSecond()),
 		Quota: limits.Quota(f.Quota), Hours: hours, Battery: f.Battery == "pause",
 	}, nil
