@@ -15,10 +15,10 @@ func (n *node) fillAccount(s *status.Snapshot) {
 	a.OwnReturned, a.OwnDiscarded = slices.Clone(n.view.returned), slices.Clone(n.view.discarded)
 	a.OwnLostHere = slices.Clone(n.view.lostHere)
 	for p := range n.plan {
-		a.Deltas += n.view.ledger[p].deltas
+		a.Deltas += n.view.ledger[p].Deltas()
 		_, unpublished := r.Fragment(p).Pending()
 		a.OwnUnpublished = append(a.OwnUnpublished, unpublished)
-		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].made(n.self))
+		a.OwnFolded = append(a.OwnFolded, n.view.ledger[p].Made(n.self))
 		a.OwnInFlight = append(a.OwnInFlight, r.Fragment(p).Account().InFlight.Tokens)
 		a.OwnLostBefore = append(a.OwnLostBefore, n.lostBefore(p, a))
 	}
@@ -29,22 +29,12 @@ func (n *node) fillAccount(s *status.Snapshot) {
 // a chain, or ended before it was published. They count what they lose, but the step log and the ledger outlive their counts.
 func (n *node) findLost(saved []core.Saved) {
 	for p := range n.plan {
-		found := n.view.ledger[p].made(n.self)
+		found := n.view.ledger[p].Made(n.self)
 		if saved != nil {
-			found += n.view.ledger[p].tokensOutside(saved[p])
+			found += n.view.ledger[p].Outside(saved[p])
 		}
 		n.view.lostBefore[p] = n.trained - min(n.trained, found)
 	}
-}
-
-// tokensOutside are the tokens of the own deltas that a disk has of a fragment, and that its records do not fold.
-func (a *authorTokens) tokensOutside(saved core.Saved) (tokens uint64) {
-	for _, o := range saved.Own {
-		if !slices.ContainsFunc(a.rounds[o.Delta.Round], func(d outer.Delta) bool { return d.ID == o.Delta.ID }) {
-			tokens += o.Delta.Tokens
-		}
-	}
-	return tokens
 }
 
 // lostBefore is what findLost found, less what was folded after all: others may hold a delta that was discarded here, and this

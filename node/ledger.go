@@ -10,6 +10,7 @@ import (
 
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
+	"atoll/node/authors"
 	"atoll/node/core"
 	"atoll/node/inspect"
 	"atoll/node/replica"
@@ -22,8 +23,8 @@ type ledger struct {
 	*store.Store
 	plan    outer.Plan
 	params  outer.Params
-	counted *atomic.Pointer[[]authorTokens] // what the last look at all records came to
-	members *member.Table                   // nil in a run that is open
+	counted *atomic.Pointer[[]authors.Tokens] // what the last look at all records came to
+	members *member.Table                     // nil in a run that is open
 }
 
 var _ replica.Ledger = ledger{}
@@ -101,7 +102,7 @@ func (l ledger) HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Hea
 
 // Held is Store.Held of a round and all later ones.
 func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
-	return l.Store.Held(fragment, from, maxRound, func(id wire.Digest, h wire.SignedHeader) error {
+	return l.Store.Held(fragment, from, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
 		f(id, h)
 		return nil
 	})
@@ -109,14 +110,14 @@ func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.Si
 
 // Authors tells the authors in the order in which they were folded first. It counts what they made as well, for the screen.
 func (l ledger) Authors(f func(wire.PeerID)) error {
-	counts := make([]authorTokens, len(l.plan))
+	counts := make([]authors.Tokens, len(l.plan))
 	for p := range counts {
 		var err error
-		if counts[p], err = countAuthors(l.Store, p, l.params, l.members); err != nil {
+		if counts[p], err = authors.Count(l.Store, p, l.params, l.members); err != nil {
 			return err
 		}
 	}
-	for _, author := range inOrder(counts) {
+	for _, author := range authors.InOrder(counts) {
 		f(author)
 	}
 	l.counted.Store(&counts)

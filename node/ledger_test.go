@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"atoll/gossip/wire"
+	"atoll/node/authors"
 	"atoll/node/core"
 	"atoll/node/inspect"
 	"atoll/node/inspect/ledgertest"
@@ -24,7 +24,7 @@ import (
 
 // ledgerOf is a folder as a replica keeps things in it.
 func ledgerOf(w *ledgertest.Writer) ledger {
-	return ledger{w.Store, w.Plan, w.Genesis.OuterParams(), &atomic.Pointer[[]authorTokens]{}, w.Members}
+	return ledger{w.Store, w.Plan, w.Genesis.OuterParams(), &atomic.Pointer[[]authors.Tokens]{}, w.Members}
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -77,7 +77,7 @@ func TestLedgerRoundTrip(t *testing.T) {
 	w := ledgertest.New(t).Rounds(5).Bases()
 	l := ledgerOf(w)
 	links := func(p int) (links []outer.Link) {
-		w.Check(l.Rounds(p, 1, maxRound, func(link outer.Link) error { links = append(links, link); return nil }))
+		w.Check(l.Rounds(p, 1, store.MaxRound, func(link outer.Link) error { links = append(links, link); return nil }))
 		return links
 	}
 	before := links(0)
@@ -176,11 +176,11 @@ func TestArchive(t *testing.T) {
 	w := ledgertest.New(t).Rounds(rounds).Bases()
 	l := ledgerOf(w)
 	l.params.WindowUnion = window
-	before, after := make([]authorTokens, len(w.Plan)), make([]authorTokens, len(w.Plan))
+	before, after := make([]authors.Tokens, len(w.Plan)), make([]authors.Tokens, len(w.Plan))
 	limit := make([]uint32, len(w.Plan))
 	for p := range w.Plan {
 		var err error
-		before[p], err = countAuthors(l.Store, p, l.params, l.members)
+		before[p], err = authors.Count(l.Store, p, l.params, l.members)
 		w.Check(err)
 		limit[p] = rounds
 	}
@@ -195,9 +195,14 @@ func TestArchive(t *testing.T) {
 		if through == 0 || through >= rounds-window {
 			t.Errorf("fragment %d is archived up to round %d", p, through)
 		}
-		after[p], err = countAuthors(l.Store, p, l.params, l.members)
-		if w.Check(err); !maps.Equal(before[p].total, after[p].total) || before[p].deltas != after[p].deltas {
-			t.Errorf("fragment %d: authors %v, were %v", p, after[p].total, before[p].total)
+		after[p], err = authors.Count(l.Store, p, l.params, l.members)
+		if w.Check(err); before[p].Deltas() != after[p].Deltas() || before[p].Beyond() != after[p].Beyond() {
+			t.Errorf("fragment %d: %d deltas, were %d", p, after[p].Deltas(), before[p].Deltas())
+		}
+		for _, k := range w.Keys {
+			if id := wire.PeerIDOf(k); before[p].Counted(id) != after[p].Counted(id) {
+				t.Errorf("fragment %d: %d tokens of %v, were %d", p, after[p].Counted(id), id, before[p].Counted(id))
+			}
 		}
 	}
 	w.Close()
@@ -224,12 +229,12 @@ func TestGuestsAreCountedApart(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		for p := range w.Plan {
-			a, err := countAuthors(l.Store, p, l.params, l.members)
+			a, err := authors.Count(l.Store, p, l.params, l.members)
 			w.Check(err)
-			if a.total[first] != 100*(asGuest+asMember) || a.made(first) != a.total[first] || a.total[second] != 200*asMember || a.made(second) != 200*(asGuest+asMember) {
-				t.Errorf("%s: fragment %d counts %v for the budget, and %v as guests", what, p, a.total, a.beyond)
+			if a.Counted(first) != 100*(asGuest+asMember) || a.Made(first) != a.Counted(first) || a.Counted(second) != 200*asMember || a.Made(second) != 200*(asGuest+asMember) {
+				t.Errorf("%s: fragment %d counts %d and %d for the budget, and %d as guests", what, p, a.Counted(first), a.Counted(second), a.Beyond())
 			}
-			if sum := a.total[first] + a.total[second]; sum != w.Tips[p].Tokens {
+			if sum := a.Counted(first) + a.Counted(second); sum != w.Tips[p].Tokens {
 				t.Errorf("%s: fragment %d counts %d tokens, its tip has %d", what, p, sum, w.Tips[p].Tokens)
 			}
 		}

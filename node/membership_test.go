@@ -258,7 +258,7 @@ func certificatesOf(t *testing.T, dir, author string) map[wire.Digest]bool {
 	defer s.Close()
 	named := map[wire.Digest]bool{}
 	for fragment := range toyGenesis(1).Plan() {
-		must(t, s.Headers(fragment, 0, maxRound, func(_ wire.Digest, h wire.SignedHeader) error {
+		must(t, s.Headers(fragment, 0, store.MaxRound, func(_ wire.Digest, h wire.SignedHeader) error {
 			if id, err := h.Header.Author.MarshalText(); err == nil && string(id) == author {
 				named[h.Header.Certificate] = true
 			}

@@ -11,6 +11,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/allowance"
+	"atoll/node/authors"
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
@@ -114,7 +115,7 @@ type learning struct {
 type shown struct {
 	view       view
 	control    *status.Server
-	counted    atomic.Pointer[[]authorTokens] // of the ledger, for the view
+	counted    atomic.Pointer[[]authors.Tokens] // of the ledger, for the view
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept

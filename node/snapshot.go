@@ -306,17 +306,12 @@ func (n *node) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 // foldedBy is the parameter-weighted mean over fragments of an author's folded tokens that count, as far as this
 // node folded them itself: none of a guest. It is rounded, as there are no parts of tokens.
 func (n *node) foldedBy(id wire.PeerID) float64 {
-	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].total[id] }))
+	return math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].Counted(id) }))
 }
 
 // beyond is the same of the tokens of all authors that do not count.
 func (n *node) beyond() uint64 {
-	return uint64(math.Round(n.plan.Mean(func(p int) (sum uint64) {
-		for _, tokens := range n.view.ledger[p].beyond {
-			sum += tokens
-		}
-		return sum
-	})))
+	return uint64(math.Round(n.plan.Mean(func(p int) uint64 { return n.view.ledger[p].Beyond() })))
 }
 
 func (n *node) addShares(peers []status.Peer) []status.Peer {

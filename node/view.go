@@ -8,6 +8,7 @@ import (
 	"atoll/gossip"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node/authors"
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/node/status"
@@ -22,7 +23,7 @@ type view struct {
 	addrs   map[wire.PeerID]string
 	refused []status.Peer    // who refused us or was refused, and why; each address once, the newest last
 	dials   map[string]error // by address: what the last dial came to
-	ledger  []authorTokens   // per fragment
+	ledger  []authors.Tokens // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    heartbeatGaps
@@ -58,12 +59,12 @@ const (
 func newView(fragments int, p outer.Params) view {
 	v := view{
 		addrs: map[wire.PeerID]string{}, dials: map[string]error{},
-		ledger: make([]authorTokens, fragments), weights: map[wire.PeerID]float64{}, gaps: heartbeatGaps{},
+		ledger: make([]authors.Tokens, fragments), weights: map[wire.PeerID]float64{}, gaps: heartbeatGaps{},
 		contributors: make([]int, fragments), returned: make([]uint64, fragments), discarded: make([]uint64, fragments),
 		lostHere: make([]uint64, fragments), lostBefore: make([]uint64, fragments),
 	}
 	for i := range v.ledger {
-		v.ledger[i] = newAuthorTokens(p)
+		v.ledger[i] = authors.New(p)
 	}
 	return v
 }
@@ -250,7 +251,7 @@ const weightDecay = 0.9
 // folded records who contributed to the rounds of a fold, and with which weight.
 func (v *view) folded(e replica.Folded) {
 	for i, set := range e.Want.Sets {
-		v.ledger[e.Want.Fragment].put(e.Links[i].Round, foldedOf(set, e.Links[i].Folded))
+		v.ledger[e.Want.Fragment].Fold(e.Links[i].Round, set, e.Links[i].Folded)
 	}
 	for id := range v.weights {
 		v.weights[id] *= weightDecay

@@ -109,6 +109,8 @@ var layers = []rule{
 		"what systems do with files, whatever is in them"},
 	{list("node/store"), list("gossip/wire node/files"),
 		"the disk keeps headers and bytes, and decides nothing"},
+	{list("node/authors"), list("gossip/member gossip/wire node/core node/store optimizer/outer"),
+		"who made how much follows from the records of a folder and from folds; who shows it is not its business"},
 	{list("node/content"), list("gossip/wire node/files"),
 		"a content store keeps bytes that a digest names, and does not know what they are of"},
 	{list("node/status"), list("node/files"),

@@ -1,4 +1,6 @@
-package node
+// Package authors counts the tokens of a run by the author that made them: from the records of a folder at a start, and from then on from
+// each fold.
+package authors
 
 import (
 	"cmp"
@@ -13,9 +15,9 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// authorTokens are the tokens folded by author of one fragment. Rounds can be
+// Tokens are the tokens folded by author of one fragment. Rounds can be
 // folded again with more deltas, so they are kept apart until they are final.
-type authorTokens struct {
+type Tokens struct {
 	params outer.Params
 	total  map[wire.PeerID]uint64 // that count for the budget
 	beyond map[wire.PeerID]uint64 // claimed, and not counted
@@ -24,15 +26,35 @@ type authorTokens struct {
 	first  map[wire.PeerID]store.Place // of the first delta in the ledger
 }
 
-func newAuthorTokens(p outer.Params) authorTokens {
-	return authorTokens{params: p, total: map[wire.PeerID]uint64{}, beyond: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}, first: map[wire.PeerID]store.Place{}}
+// New counts nothing yet.
+func New(p outer.Params) Tokens {
+	return Tokens{params: p, total: map[wire.PeerID]uint64{}, beyond: map[wire.PeerID]uint64{}, rounds: map[uint32][]outer.Delta{}, first: map[wire.PeerID]store.Place{}}
 }
 
-// made are the tokens that were folded of what an author made, whether or not they count.
-func (a *authorTokens) made(author wire.PeerID) uint64 { return a.total[author] + a.beyond[author] }
+// Deltas is how many were folded.
+func (a *Tokens) Deltas() uint64 { return a.deltas }
 
-// put takes the deltas folded in a round, in place of those it took before.
-func (a *authorTokens) put(round uint32, folded []outer.Delta) {
+// Counted are the tokens of an author that count for the budget.
+func (a *Tokens) Counted(author wire.PeerID) uint64 { return a.total[author] }
+
+// Beyond are the tokens of all authors that do not count.
+func (a *Tokens) Beyond() (sum uint64) {
+	for _, tokens := range a.beyond {
+		sum += tokens
+	}
+	return sum
+}
+
+// Made are the tokens that were folded of what an author made, whether or not they count.
+func (a *Tokens) Made(author wire.PeerID) uint64 { return a.total[author] + a.beyond[author] }
+
+// Fold takes those deltas of a set that were folded in a round, in place of those it took before.
+func (a *Tokens) Fold(round uint32, set []outer.Delta, folded []outer.ID) {
+	a.put(round, foldedOf(set, folded))
+}
+
+// put takes the deltas folded in a round.
+func (a *Tokens) put(round uint32, folded []outer.Delta) {
 	before := a.rounds[round]
 	for i, count := range a.params.Counted(before) {
 		author := wire.PeerID(before[i].Author)
@@ -56,9 +78,9 @@ func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
 	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, d.ID) })
 }
 
-// inOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then
+// InOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then
 // place in the record, so that all nodes with the same records come to the same.
-func inOrder(fragments []authorTokens) []wire.PeerID {
+func InOrder(fragments []Tokens) []wire.PeerID {
 	type place struct {
 		store.Place
 		fragment int
@@ -77,14 +99,11 @@ func inOrder(fragments []authorTokens) []wire.PeerID {
 	})
 }
 
-// maxRound is the highest round that a record can have.
-const maxRound = store.MaxRound
-
-// countAuthors adds up the recorded rounds of a fragment, as far as the headers
+// Count adds up the recorded rounds of a fragment, as far as the headers
 // of the deltas in them are held. Those that the store has counted it does not read. members are those of the
 // run, nil in one that is open.
-func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.Table) (authorTokens, error) {
-	a := newAuthorTokens(p)
+func Count(s *store.Store, fragment int, p outer.Params, members *member.Table) (Tokens, error) {
+	a := New(p)
 	through, sums, err := s.AuthorSums(fragment)
 	if err != nil {
 		return a, err
@@ -93,7 +112,7 @@ func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.
 		a.total[author], a.beyond[author], a.first[author] = sum.Tokens, sum.Beyond, sum.First
 		a.deltas += sum.Deltas
 	}
-	err = s.Rounds(fragment, through+1, maxRound, func(round uint32, r store.Round) error {
+	err = s.Rounds(fragment, through+1, store.MaxRound, func(round uint32, r store.Round) error {
 		var folded []outer.Delta
 		for nth, id := range r.Folded {
 			h, err := s.HeaderAt(fragment, round, id)
@@ -112,4 +131,14 @@ func countAuthors(s *store.Store, fragment int, p outer.Params, members *member.
 		return nil
 	})
 	return a, err
+}
+
+// Outside are the tokens of the own deltas that a disk has of a fragment, and that its records do not fold.
+func (a *Tokens) Outside(saved core.Saved) (tokens uint64) {
+	for _, o := range saved.Own {
+		if !slices.ContainsFunc(a.rounds[o.Delta.Round], func(d outer.Delta) bool { return d.ID == o.Delta.ID }) {
+			tokens += o.Delta.Tokens
+		}
+	}
+	return tokens
 }
