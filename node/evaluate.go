@@ -18,8 +18,8 @@ import (
 // it is for watching, and training pays for it.
 const evalShare = 10
 
-// evaluation is what the loop knows of live evaluations.
-type evaluation struct {
+// evaluations are what the loop knows of live evaluations.
+type evaluations struct {
 	quality   external.Evaluation // the newest
 	valAt     uint64              // tokens folded by the global parameters that it is of
 	evaluing  bool                // one is under way
@@ -31,7 +31,7 @@ type evaluation struct {
 
 // bits are what heartbeats say of the quality: per byte where tokens are bytes, otherwise per token. A
 // learner's loss may be any number; a heartbeat has none below 0.
-func (v *evaluation) bits() float32 {
+func (v *evaluations) bits() float32 {
 	bits := v.quality.BitsPerToken()
 	if v.quality.Bytes > 0 {
 		bits = v.quality.BitsPerByte()
@@ -41,7 +41,8 @@ func (v *evaluation) bits() float32 {
 
 // evaluate starts a live evaluation of the newest global parameters when one is due, on a sample of the
 // held-out text.
-func (v *view) evaluate(n *node) {
+func (n *node) evaluate() {
+	v := &n.evaluations
 	tokens := n.machine.View().FoldedTokens()
 	rests := time.Since(v.evalAt) < v.evalPause && !n.finished // the last model of a run is measured in any case
 	known := tokens == v.valAt && v.quality != (external.Evaluation{})
@@ -50,7 +51,7 @@ func (v *view) evaluate(n *node) {
 	}
 	tips := n.tipList()
 	found := func(q external.Evaluation, took time.Duration, err error) {
-		n.post(func(core.Time) { v.evaluated(n, q, tokens, took, err) })
+		n.post(func(core.Time) { n.evaluated(q, tokens, took, err) })
 	}
 	switch {
 	case n.external != nil && !v.unable && !v.slow:
@@ -67,7 +68,8 @@ func (v *view) evaluate(n *node) {
 }
 
 // evaluated records what an evaluation found.
-func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took time.Duration, err error) {
+func (n *node) evaluated(q external.Evaluation, tokens uint64, took time.Duration, err error) {
+	v := &n.evaluations
 	v.evaluing, v.evalAt = false, time.Now()
 	v.evalPause = max(n.cfg.EvalEvery, evalShare*took)
 	switch {
@@ -75,10 +77,10 @@ func (v *view) evaluated(n *node, q external.Evaluation, tokens uint64, took tim
 		v.quality, v.valAt = q, tokens
 	case errors.Is(err, external.ErrSlowEvaluation):
 		v.slow = true
-		v.event(n, "no evaluation", "", err.Error())
+		n.view.event(n, "no evaluation", "", err.Error())
 	case errors.Is(err, external.ErrNoEvaluation):
 		v.unable = true
-		v.event(n, "no evaluation", "", err.Error())
+		n.view.event(n, "no evaluation", "", err.Error())
 	case !errors.Is(err, context.Canceled) && !errors.Is(err, trainer.ErrLost):
 		n.log.Error("evaluate", "err", err)
 	}

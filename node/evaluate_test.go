@@ -86,9 +86,9 @@ func TestSlowEvaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newViewer()
-	n.view.evaluated(n, external.Evaluation{Loss: 2, Tokens: 8}, 40, time.Second, nil)
-	n.view.evaluated(n, external.Evaluation{}, 50, evalMost, err)
-	if e := n.lastEvent(); !n.view.slow || n.view.quality.Loss != 2 || e.Kind != "no evaluation" {
-		t.Errorf("%+v, event %+v", n.view.evaluation, e)
+	n.evaluated(external.Evaluation{Loss: 2, Tokens: 8}, 40, time.Second, nil)
+	n.evaluated(external.Evaluation{}, 50, evalMost, err)
+	if e := n.lastEvent(); !n.evaluations.slow || n.evaluations.quality.Loss != 2 || e.Kind != "no evaluation" {
+		t.Errorf("%+v, event %+v", n.evaluations, e)
 	}
 }

@@ -39,14 +39,14 @@ func (w *foldWatch) look(now time.Time, tokens uint64, training int, round time.
 }
 
 // watchFolds says so where nothing is folded although this node and others train.
-func (v *view) watchFolds(n *node) {
+func (n *node) watchFolds() {
 	m := n.machine.View()
 	training := 0
 	if n.train != nil && m.Phase() == core.Ready && m.State() == wire.Training && !m.Paused() {
 		training = 1 + n.trainingPeers()
 	}
-	if quiet, stalled := v.folds.look(n.clock.Time(), m.FoldedTokens(), training, n.roundTime()); stalled {
-		v.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
+	if quiet, stalled := n.folds.look(n.clock.Time(), m.FoldedTokens(), training, n.roundTime()); stalled {
+		n.view.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
 			quiet.Round(time.Second), training))
 	}
 }

@@ -160,7 +160,7 @@ func (n *node) notifyLearner(l *external.Learner) error {
 	l.SetRows(rows)
 	text := fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows)
 	n.post(func(core.Time) {
-		n.view.unable = false
+		n.evaluations.unable = false
 		n.view.event(n, "learner", "", text)
 	})
 	return n.reportSpeed(r, rows)

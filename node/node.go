@@ -97,23 +97,26 @@ type knownPeers struct {
 
 // learning is the training thread, and what it has done over all starts.
 type learning struct {
-	data     *corpus.Corpus
-	corpus   *sharded  // instead of data, in a run that names a corpus
-	train    *training // nil for an observer
-	built    trainer.Trainer
-	tune     func(ctx context.Context) error // reads a long text, measures and tunes it, on the training thread; nil: it is tuned
-	tuning   atomic.Pointer[string]          // what tune is at; nil: nothing
-	external *external.Learner               // built, where it is a process of its own
-	toldLost error                           // the last loss of it that was told; of the learner's commands
-	slow     slowStart                       // of it
-	evalRows int                             // of the next part of an evaluation by it; of the learner's commands
-	trained  uint64                          // tokens, from the step log
-	steps    uint64
+	data        *corpus.Corpus
+	corpus      *sharded  // instead of data, in a run that names a corpus
+	train       *training // nil for an observer
+	built       trainer.Trainer
+	tune        func(ctx context.Context) error // reads a long text, measures and tunes it, on the training thread; nil: it is tuned
+	tuning      atomic.Pointer[string]          // what tune is at; nil: nothing
+	external    *external.Learner               // built, where it is a process of its own
+	toldLost    error                           // the last loss of it that was told; of the learner's commands
+	slow        slowStart                       // of it
+	evaluations evaluations
+	evalRows    int    // of the next part of an evaluation by it; of the learner's commands
+	trained     uint64 // tokens, from the step log
+	steps       uint64
 }
 
 // shown is what others may ask to see.
 type shown struct {
 	view       view
+	folds      foldWatch
+	aloneSaid  bool // that nobody of the link answers
 	control    *status.Server
 	counted    atomic.Pointer[[]authors.Tokens] // of the ledger, for the view
 	latest     atomic.Pointer[status.Snapshot]
@@ -210,12 +213,12 @@ func (n *node) tick() {
 	if n.train != nil {
 		perSecond = n.train.stats().perSecond
 	}
-	n.machine.SetLearning(n.steps, n.trained, perSecond, n.view.bits(), n.record.seq())
+	n.machine.SetLearning(n.steps, n.trained, perSecond, n.evaluations.bits(), n.record.seq())
 	upload, full := n.host.Upload()
 	n.machine.SetUpload(now, upload, full)
 	n.machine.Tick(now)
 	n.allow(now)
 	n.endStep()
-	n.view.tick(n, now)
+	n.watch()
 	n.replica.DropOldChunks()
 }

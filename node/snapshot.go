@@ -107,9 +107,9 @@ func (n *node) progress() status.Progress {
 	s := status.Progress{
 		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget,
 		TokensFolded: n.machine.View().FoldedTokens(), TokensBeyond: n.beyond(), TokensPerS: n.view.speed.perSecond(),
-		Step: int64(n.steps), TokensTrained: n.trained, ValAtTokens: n.view.valAt,
+		Step: int64(n.steps), TokensTrained: n.trained, ValAtTokens: n.evaluations.valAt,
 	}
-	if q := n.view.quality; q.Bytes > 0 {
+	if q := n.evaluations.quality; q.Bytes > 0 {
 		s.ValBPB, s.ValBytes = q.BitsPerByte(), q.Bytes
 	} else {
 		s.ValLoss, s.ValTokens = q.Loss, q.Tokens
@@ -256,7 +256,7 @@ func (n *node) peers(now time.Time, s status.Snapshot, carried p2p.Stats) []stat
 	rec := n.record.get()
 	self := n.peerOf(n.self, rec)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, n.steps, n.trained
-	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.view.bits()), strings.Join(n.allowance.Why(), "; ")
+	self.TokensPerS, self.Bits, self.Reason = 0, float64(n.evaluations.bits()), strings.Join(n.allowance.Why(), "; ")
 	self.Upload, self.UploadFull = n.host.Upload()
 	if n.train != nil {
 		self.TokensPerS = n.train.stats().perSecond

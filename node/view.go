@@ -27,8 +27,6 @@ type view struct {
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    heartbeatGaps
-	folds   foldWatch
-	evaluation
 
 	refusals refusalEvents
 
@@ -41,7 +39,6 @@ type view struct {
 	payloadBytes uint64
 	payloadHeld  uint64
 	joined       time.Time // own first delta folded
-	aloneSaid    bool
 }
 
 // Bounds on what is kept for the screen.
@@ -274,17 +271,17 @@ func (v *view) adopted(n *node, a outer.Adopt) {
 	}
 }
 
-// tick does what is due: a live evaluation, the notice of being alone.
-func (v *view) tick(n *node, now core.Time) {
+// watch does what is due beside the run: a live evaluation, the notices of being alone and of folds that stay away.
+func (n *node) watch() {
 	if n.machine.View().Phase() == core.Ready { // before, tokens come with a snapshot
-		v.speed.record(time.Now(), n.machine.View().FoldedTokens())
+		n.view.speed.record(time.Now(), n.machine.View().FoldedTokens())
 	}
-	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !v.aloneSaid {
-		v.aloneSaid = true
-		v.event(n, "alone", "", n.aloneText())
+	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !n.aloneSaid {
+		n.aloneSaid = true
+		n.view.event(n, "alone", "", n.aloneText())
 	}
-	v.watchFolds(n)
-	v.evaluate(n)
+	n.watchFolds()
+	n.evaluate()
 	n.exports.export(n)
 }
 
