@@ -7,10 +7,10 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
-	"atoll/node/authors"
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/inspect/ledgertest"
+	"atoll/node/show"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -42,48 +42,13 @@ func TestLossesOutliveProcesses(t *testing.T) {
 	}
 }
 
-// An own delta is found where the disk has it, once: folded by a record, or in flight. One that was lost and is folded after all
-// is lost no more.
-func TestLostIsWhatIsNowhere(t *testing.T) {
-	const trained = 700
-	w := ledgertest.New(t).Rounds(2)
-	defer w.Close()
-	n := newViewer()
-	n.view, n.plan, n.trained, n.self = newView(len(w.Plan), w.Genesis.OuterParams()), w.Plan, trained, wire.PeerIDOf(w.Keys[0])
-	saved := make([]core.Saved, len(w.Plan))
-	for p := range w.Plan {
-		var err error
-		n.view.ledger[p], err = authors.Count(w.Store, p, w.Genesis.OuterParams(), nil)
-		must(t, err)
-		recorded, flying := w.Delta(p, 2, 0, w.Keys[0]).Delta, w.Delta(p, 3, 0, w.Keys[0]).Delta // a record folds the first
-		saved[p].Own = []rounds.OwnDelta{{Seq: 1, Delta: recorded}, {Seq: 2, Delta: flying}}
-	}
-	n.findLost(saved)
-	for p, lost := range n.view.lostBefore {
-		if lost != trained-2*100-100 {
-			t.Errorf("fragment %d: %d of %d tokens are lost", p, lost, trained)
-		}
-		for folded, want := range map[uint64]uint64{200: 400, 300: 300, 600: 0, 700: 0} {
-			a := status.Account{OwnFolded: make([]uint64, 2), OwnInFlight: []uint64{100, 100}, OwnUnpublished: make([]uint64, 2), OwnDiscarded: make([]uint64, 2), OwnLostHere: make([]uint64, 2)}
-			a.OwnFolded[p] = folded
-			if got := n.lostBefore(p, a); got != want {
-				t.Errorf("fragment %d: %d tokens lost with %d folded, want %d", p, got, folded, want)
-			}
-		}
-	}
-	n.findLost(nil)
-	if lost := n.view.lostBefore[0]; lost != trained-2*100 {
-		t.Errorf("%d of %d tokens are lost where no own delta is in flight", lost, trained)
-	}
-}
-
 // A snapshot that was taken when the loop was over takes own deltas out of the chain. The account of the end has them.
 func TestLastSnapshotIsAccountedFor(t *testing.T) {
 	w := ledgertest.New(t)
 	defer w.Close()
 	n := &node{log: slog.New(slog.DiscardHandler), clock: clock.New(), inbox: newMailbox[func(core.Time)]()}
-	n.view = newView(len(w.Plan), w.Genesis.OuterParams())
 	run, self := w.Genesis.RunID(), wire.PeerIDOf(w.Keys[0])
+	n.screen = show.New(n.log, nil, self, len(w.Plan), w.Genesis.OuterParams())
 	n.machine = core.New(core.Config{
 		Params: w.Genesis.OuterParams(), Plan: w.Plan, Key: w.Keys[0], Run: run, Learner: true,
 		Gossip: gossip.Config{Self: self, Key: w.Keys[0], Run: run, WindowAccept: w.Genesis.OuterParams().WindowAccept, WindowUnion: w.Genesis.Outer.Window},
@@ -112,9 +77,16 @@ func TestLastSnapshotIsAccountedFor(t *testing.T) {
 		n.machine.Tick(now)
 	})
 	n.countLast()
-	for p, discarded := range n.view.discarded {
+	a := n.accountOf(w.Plan)
+	for p, discarded := range a.OwnDiscarded {
 		if a := n.machine.Rounds().Fragment(p).Account(); discarded != 100 || a.Discarded.Tokens != 100 {
 			t.Errorf("fragment %d: %d tokens are shown as discarded, the machine has %+v", p, discarded, a)
 		}
 	}
+}
+
+// accountOf is the account of a node without a network.
+func (n *node) accountOf(layout outer.Plan) status.Account {
+	m := n.machine
+	return show.Snapshot(show.View{Layout: layout, Guests: n.members, Machine: m.View(), Rounds: m.Rounds(), Chains: m.Gossip().Chains(), Screen: n.screen}).Account
 }

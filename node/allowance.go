@@ -39,7 +39,7 @@ func (n *node) watchPower(ctx context.Context) error {
 	}
 	on, err := n.cfg.power(ctx)
 	if err != nil {
-		n.view.event(n, "battery", "", fmt.Sprintf("%v: --battery pause changes nothing here", err))
+		n.screen.Event("battery", "", fmt.Sprintf("%v: --battery pause changes nothing here", err))
 		return nil
 	}
 	n.allowance.Power(on)
@@ -74,9 +74,9 @@ func (n *node) limit(at time.Time) {
 	}
 	n.machine.Pause(n.clock.Now(), paused)
 	if paused {
-		n.view.event(n, "paused", "", strings.Join(n.allowance.Why(), "; "))
+		n.screen.Event("paused", "", strings.Join(n.allowance.Why(), "; "))
 	} else {
-		n.view.event(n, "goes on", "", "nothing keeps this node paused any more")
+		n.screen.Event("goes on", "", "nothing keeps this node paused any more")
 	}
 }
 

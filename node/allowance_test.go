@@ -65,8 +65,7 @@ func TestWatchPower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var on atomic.Bool
 		on.Store(true)
-		n := newNode(Config{Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return on.Load(), nil }})
-		n.log = slog.New(slog.DiscardHandler)
+		n := newNode(Config{Log: slog.New(slog.DiscardHandler), Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return on.Load(), nil }})
 		if err := n.watchPower(t.Context()); err != nil || !onBattery(n) {
 			t.Errorf("at the start: on battery %v, %v", onBattery(n), err)
 		}
@@ -76,10 +75,9 @@ func TestWatchPower(t *testing.T) {
 			t.Error("plugged in, and not noticed")
 		}
 		n.work.stop()
-		none := newNode(Config{Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return false, hardware.ErrPowerUnknown }})
-		none.log = slog.New(slog.DiscardHandler)
-		if err := none.watchPower(t.Context()); err != nil || len(none.view.events) != 1 || !strings.Contains(none.view.events[0].Text, "changes nothing") {
-			t.Errorf("%v, events %+v", err, none.view.events)
+		none := newNode(Config{Log: slog.New(slog.DiscardHandler), Limits: allowance.Limits{Battery: true}, power: func(context.Context) (bool, error) { return false, hardware.ErrPowerUnknown }})
+		if err := none.watchPower(t.Context()); err != nil || len(none.screen.Events()) != 1 || !strings.Contains(none.lastEvent().Text, "changes nothing") {
+			t.Errorf("%v, events %+v", err, none.screen.Events())
 		}
 		none.work.stop()
 	})

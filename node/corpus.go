@@ -104,7 +104,7 @@ func (n *node) corpusPath() (string, error) {
 	case n.cfg.Data != "":
 		return "", fmt.Errorf("--data: %w: pass a folder that has shards of the run, or leave --data out to fetch them from peers", err)
 	}
-	n.view.event(n, "text", "", fmt.Sprintf("%v: fetches from peers what is not in the node's folder", err))
+	n.screen.Event("text", "", fmt.Sprintf("%v: fetches from peers what is not in the node's folder", err))
 	return "", nil
 }
 
@@ -255,7 +255,7 @@ func (n *node) openContent(path string) (err error) {
 	case linked == 0 && len(n.cfg.addrs()) == 0 && !c.dir.Manifest.HasMirrors():
 		return fmt.Errorf("the run trains on %s, and %s has none of its shards: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis), path)
 	case linked < all:
-		n.view.event(n, "text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, linked, all, corpusLabel(n.genesis)))
+		n.screen.Event("text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, linked, all, corpusLabel(n.genesis)))
 	}
 	return nil
 }

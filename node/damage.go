@@ -42,7 +42,7 @@ const genesisFile = "genesis"
 // reportDamage says what the start found damaged and went on without.
 func (n *node) reportDamage() {
 	if bad := n.steplog.Sum().Damaged; bad > 0 {
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted", bad), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("%d records of the step log are damaged and not counted", bad), n.checkDisk())
 	}
 }
 

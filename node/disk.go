@@ -47,7 +47,7 @@ func (n *node) troubled(t store.Trouble, what string, err error) {
 		return
 	}
 	n.disk.trouble, n.disk.tried = t, time.Now()
-	n.view.alarm(n, "disk", "", fmt.Sprintf("the disk is %s (%s: %v). %s", t, what, err, n.untilWell(t)), t.Remedy(n.cfg.Dir))
+	n.screen.Alarm("disk", "", fmt.Sprintf("the disk is %s (%s: %v). %s", t, what, err, n.untilWell(t)), t.Remedy(n.cfg.Dir))
 }
 
 // untilWell says what this node does until its disk is well, and begins with it.
@@ -92,7 +92,7 @@ func (n *node) recovered() {
 	if n.disk.trouble == store.Well {
 		return
 	}
-	n.view.event(n, "disk well", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
+	n.screen.Event("disk well", "", fmt.Sprintf("the disk is no longer %s: the ledger that waited is written, and publishing goes on", n.disk.trouble))
 	n.disk.trouble = store.Well
 	n.replanShards()
 }

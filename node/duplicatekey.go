@@ -130,7 +130,7 @@ func (n *node) heardDuplicate(now core.Time, b wire.Heartbeat) {
 	}
 	if !n.duplicate.said {
 		n.duplicate.said = true
-		n.view.alarm(n, "duplicate key", n.self.String(), "another process runs with this node's key", "end one of the two, and copy folders without their key file")
+		n.screen.Alarm("duplicate key", n.self.String(), "another process runs with this node's key", "end one of the two, and copy folders without their key file")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/node/core"
+	"atoll/node/show"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/external"
@@ -37,6 +38,12 @@ func (v *evaluations) bits() float32 {
 		bits = v.quality.BitsPerByte()
 	}
 	return float32(min(max(0, bits), math.MaxFloat32))
+}
+
+// shown is the newest, for the screen.
+func (v *evaluations) shown() show.Quality {
+	q := v.quality
+	return show.Quality{Loss: q.Loss, BitsPerByte: q.BitsPerByte(), Bytes: q.Bytes, Tokens: q.Tokens, Bits: v.bits(), At: v.valAt}
 }
 
 // evaluate starts a live evaluation of the newest global parameters when one is due, on a sample of the
@@ -77,10 +84,10 @@ func (n *node) evaluated(q external.Evaluation, tokens uint64, took time.Duratio
 		v.quality, v.valAt = q, tokens
 	case errors.Is(err, external.ErrSlowEvaluation):
 		v.slow = true
-		n.view.event(n, "no evaluation", "", err.Error())
+		n.screen.Event("no evaluation", "", err.Error())
 	case errors.Is(err, external.ErrNoEvaluation):
 		v.unable = true
-		n.view.event(n, "no evaluation", "", err.Error())
+		n.screen.Event("no evaluation", "", err.Error())
 	case !errors.Is(err, context.Canceled) && !errors.Is(err, trainer.ErrLost):
 		n.log.Error("evaluate", "err", err)
 	}

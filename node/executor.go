@@ -107,7 +107,7 @@ func (n *node) call(ctx, wanted context.Context, e gossip.Call) {
 		n.calls[e.ID]()
 		delete(n.calls, e.ID)
 		n.trace.answered(e.ID, came, response, err)
-		n.view.called(e, len(response))
+		n.screen.Called(e, len(response))
 		n.machine.Step(now, gossip.Answered{Call: e.ID, Response: response, Err: err, TookMs: came.TookMs()})
 	})
 }
@@ -129,7 +129,7 @@ func (n *node) dialWith(ctx context.Context, addr string, dial func(context.Cont
 	defer cancel()
 	err := dial(ctx)
 	n.post(func(core.Time) {
-		n.view.dialled(n, addr, err)
+		n.screen.Dialled(addr, err)
 		n.refusedAsDuplicate(addr, err)
 	})
 }

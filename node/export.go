@@ -41,7 +41,7 @@ func (e *exports) export(n *node) {
 			e.writing = false
 			n.check("export the model", err)
 			if err == nil {
-				n.view.event(n, "exported", "", dir)
+				n.screen.Event("exported", "", dir)
 			}
 		})
 	})

@@ -35,7 +35,7 @@ func (n *node) learnFirst(ctx context.Context) error {
 		return fmt.Errorf("%w: give them with --init, the file or folder that the run was made from, as to the first node of a run", err)
 	}
 	if !errors.Is(err, genesis.ErrNoFirst) {
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("%v: fetches what is damaged from peers", err), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("%v: fetches what is damaged from peers", err), n.checkDisk())
 		if err := genesis.SetFirstAside(n.cfg.Dir); err != nil {
 			return store.Explain(err, n.cfg.Dir)
 		}

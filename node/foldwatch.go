@@ -46,7 +46,7 @@ func (n *node) watchFolds() {
 		training = 1 + n.trainingPeers()
 	}
 	if quiet, stalled := n.folds.look(n.clock.Time(), m.FoldedTokens(), training, n.roundTime()); stalled {
-		n.view.event(n, "stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
+		n.screen.Event("stalled", "", fmt.Sprintf("nothing was folded for %v while %d nodes train: look with `atoll peers` at who reaches whom; if all reach each other, report it with `atoll logs`",
 			quiet.Round(time.Second), training))
 	}
 }

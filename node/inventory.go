@@ -178,7 +178,7 @@ func (n *node) wantShards(now core.Time) {
 // shardLost says that a file was not what it says, and has it fetched again.
 func (n *node) shardLost(d wire.Digest, err error) {
 	n.post(func(now core.Time) {
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("shard %v: %v: fetches it again", d, err), "check that disk")
+		n.screen.Alarm("damaged", "", fmt.Sprintf("shard %v: %v: fetches it again", d, err), "check that disk")
 		n.machine.DropBlob(now, d)
 		n.wantShards(now)
 	})
@@ -222,12 +222,4 @@ func sourcesText(sources int) string {
 		return "1 peer has more of it"
 	}
 	return fmt.Sprintf("%d peers have more of it", sources)
-}
-
-// dataStage says what a learner waits for.
-func dataStage(s *status.Data) string {
-	if s.Next == "" {
-		return "waiting for data"
-	}
-	return "waiting for data: " + s.Next
 }

@@ -10,17 +10,21 @@ import (
 // openJournal begins to keep events in the folder, for atoll logs. It is for people: a node whose disk takes
 // none goes on, and tells of its disk when that takes no ledger either.
 func (n *node) openJournal() {
-	journal, err := status.OpenEventLog(n.cfg.Dir)
+	kept, err := status.OpenEventLog(n.cfg.Dir)
 	if err != nil {
 		n.log.Warn("events are not kept", "dir", n.cfg.Dir, "err", err)
 		return
 	}
-	n.journal = journal
-	n.journalEvent(status.Event{At: time.Now(), Kind: "start", Text: fmt.Sprintf("%s begins as %s of run %v, %s", Agent, n.role(), n.run, n.genesis.Name)})
+	n.journal = kept
+	journal{n}.Keep(status.Event{At: time.Now(), Kind: "start", Text: fmt.Sprintf("%s begins as %s of run %v, %s", Agent, n.role(), n.run, n.genesis.Name)})
 }
 
-// journalEvent keeps an event. It belongs to the loop.
-func (n *node) journalEvent(e status.Event) {
+// journal keeps what the screen tells. It belongs to the loop.
+type journal struct{ n *node }
+
+// Keep implements show.Journal.
+func (j journal) Keep(e status.Event) {
+	n := j.n
 	if n.journal == nil {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/node/core"
+	"atoll/node/show"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/external"
 )
@@ -51,7 +52,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	}
 	state, err := n.learnerState()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("the learner begins anew: %v", err), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("the learner begins anew: %v", err), n.checkDisk())
 	}
 	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
@@ -69,7 +70,7 @@ func (n *node) startLearner(ctx context.Context) error {
 	if n.cfg.Learner != external.Attach {
 		return nil
 	}
-	n.view.event(n, "learner", "", "waits for "+n.attaches())
+	n.screen.Event("learner", "", "waits for "+n.attaches())
 	return n.record.change(func(r *hello.Record) { r.Trainer = hello.External })
 }
 
@@ -161,7 +162,7 @@ func (n *node) notifyLearner(l *external.Learner) error {
 	text := fmt.Sprintf("%s trains with %d rows a step", l.Name(), rows)
 	n.post(func(core.Time) {
 		n.evaluations.unable = false
-		n.view.event(n, "learner", "", text)
+		n.screen.Event("learner", "", text)
 	})
 	return n.reportSpeed(r, rows)
 }
@@ -226,7 +227,7 @@ func (n *node) learnerLost(err error) {
 		}
 		n.toldLost = lost
 	}
-	kind, next, remedy := "learner lost", "it starts again", learnerRemedy
+	kind, next, remedy := "learner lost", "it starts again", show.LearnerRemedy
 	if n.cfg.Learner == external.Attach {
 		next = "waits for " + n.attaches()
 	}
@@ -237,14 +238,11 @@ func (n *node) learnerLost(err error) {
 		n.replica.LearnerLost()
 		n.external.Accounted()
 	}
-	n.post(func(core.Time) { n.view.alarm(n, kind, "", err.Error()+"; "+next, remedy) })
+	n.post(func(core.Time) { n.screen.Alarm(kind, "", err.Error()+"; "+next, remedy) })
 }
-
-// learnerRemedy is what to do about a program that trains and was lost.
-const learnerRemedy = "if it happens again, try it with `atoll doctor --learner CMD --try`"
 
 // learnerBack runs on the training thread: a learner that was lost trains again.
 func (n *node) learnerBack() {
 	text := n.external.Name() + " trains again"
-	n.post(func(core.Time) { n.view.event(n, "learner back", "", text) })
+	n.post(func(core.Time) { n.screen.Event("learner back", "", text) })
 }

@@ -27,7 +27,7 @@ func (n *node) markNewKey() error {
 // that only peers know of, and signing one again would exclude it from the run.
 func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if n.keyMade && was.Saved != nil {
-		n.view.event(n, "key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one, stop this node and put the old key in place of the new one")
+		n.screen.Event("key", n.self.String(), "the folder has a ledger and had no key: made one, so this is a new node of the run. To go on as the old one, stop this node and put the old key in place of the new one")
 	}
 	_, err := n.store.Get(marksKey)
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
@@ -36,6 +36,6 @@ func (n *node) keyOnly(was replica.Restored) (bool, error) {
 	if was.Marked() {
 		return false, putMarksKnown(n.store)
 	}
-	n.view.event(n, "key", n.self.String(), "the key is older than the ledger: publishes nothing until peers have said what the key signed")
+	n.screen.Event("key", n.self.String(), "the key is older than the ledger: publishes nothing until peers have said what the key signed")
 	return true, nil
 }

@@ -101,13 +101,13 @@ func TestKeyOnly(t *testing.T) {
 		{what: "the same later", want: false},
 		{what: "a new key beside an old ledger", made: true, was: replica.Restored{Saved: make([]core.Saved, 2)}, says: "had no key"},
 	} {
-		n.keyMade, n.view.events = c.made, nil
+		n.keyMade, n.screen = c.made, newViewer().screen
 		must(t, n.markNewKey())
 		got, err := n.keyOnly(c.was)
 		if err != nil || got != c.want {
 			t.Errorf("%s: asks %v, %v; want %v", c.what, got, err, c.want)
 		}
-		if said := fmt.Sprint(n.view.events); c.says != "" && !strings.Contains(said, c.says) {
+		if said := fmt.Sprint(n.screen.Events()); c.says != "" && !strings.Contains(said, c.says) {
 			t.Errorf("%s: says %s", c.what, said)
 		}
 	}

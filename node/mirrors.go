@@ -207,7 +207,7 @@ func (n *node) mirrored(now core.Time, mirror string, b gossip.Blob, bytes int, 
 	}
 	s := m.failed[mirror]
 	if s.pause == 0 {
-		n.view.event(n, "mirror", "", fmt.Sprintf("%s does not give shard %v: %v: tries others and peers", mirror, b.Digest, err))
+		n.screen.Event("mirror", "", fmt.Sprintf("%s does not give shard %v: %v: tries others and peers", mirror, b.Digest, err))
 	}
 	s.pause = min(max(2*s.pause, mirrorPause), mirrorMost)
 	s.until = time.Now().Add(s.pause)

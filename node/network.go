@@ -17,7 +17,7 @@ func (n *node) network(e p2p.Event) {
 	now := n.clock.Now()
 	switch e := e.(type) {
 	case p2p.PeerUp:
-		n.view.peerUp(n, e)
+		n.screen.PeerUp(e.ID, e.Record.Role, e.Addr)
 		n.duplicate.peerUp(now)
 		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Near: e.Near})
 	case p2p.PeerDown:
@@ -31,7 +31,7 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Hint:
 		n.machine.Step(now, gossip.Hinted{Peer: e.ID, Addrs: e.Addrs})
 	case p2p.Refused:
-		n.view.refusedPeer(n, e)
+		n.screen.Refused(e.ID, e.Addr, e.Reason)
 		n.machine.ToldRevoked(now, e.Reason.Error())
 	case p2p.Message:
 		n.message(now, e)
@@ -52,10 +52,7 @@ func (n *node) message(now core.Time, e p2p.Message) {
 		n.heardDuplicate(now, *b)
 		return
 	}
-	n.view.inline(msg)
-	if msg.Heartbeat != nil {
-		n.view.gaps.heard(now, msg.Heartbeat)
-	}
+	n.screen.Heard(now, msg)
 	n.machine.Step(now, gossip.Received{From: e.From, Message: msg})
 	n.announced(now, e.ID, msg)
 }

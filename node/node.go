@@ -16,6 +16,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/replica"
+	"atoll/node/show"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -81,7 +82,6 @@ type folder struct {
 	disk       diskHealth
 	budgetSaid bool     // that --keep is too small
 	rejoined   bool     // the folder had state of this run
-	firstSeq   uint64   // own deltas below it are of an earlier process
 	commonKept []uint32 // rounds that others have in common, as last kept
 }
 
@@ -114,11 +114,11 @@ type learning struct {
 
 // shown is what others may ask to see.
 type shown struct {
-	view       view
+	screen     *show.Screen
 	folds      foldWatch
 	aloneSaid  bool // that nobody of the link answers
 	control    *status.Server
-	counted    atomic.Pointer[[]authors.Tokens] // of the ledger, for the view
+	counted    atomic.Pointer[[]authors.Tokens] // of the ledger, for the screen
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept

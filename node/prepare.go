@@ -39,7 +39,7 @@ func (n *node) prepare(ctx context.Context) error {
 		return err
 	}
 	if note != "" {
-		n.view.event(n, "learner", "", note)
+		n.screen.Event("learner", "", note)
 	}
 	if later {
 		return n.tuneLater(cfg, among)
@@ -211,11 +211,11 @@ func (n *node) resumeOptimizer() error {
 		var other bool
 		other, err = n.loadOptimizer(c)
 		if err = errors.Join(err, c.Close()); other && err == nil {
-			n.view.event(n, "learner", "", "another program trained on this node before: the inner optimizer begins anew")
+			n.screen.Event("learner", "", "another program trained on this node before: the inner optimizer begins anew")
 		}
 	}
 	if err != nil {
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("the inner optimizer begins anew: %v", err), n.checkDisk())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (n *node) readdress(now core.Time, a p2p.Addresses) {
 	} else {
 		n.host.Renew()
 	}
-	n.view.event(n, "addresses", "", reachText(a))
+	n.screen.Event("addresses", "", reachText(a))
 }
 
 // reachText says how others reach this node.
@@ -40,22 +40,11 @@ func reachText(a p2p.Addresses) string {
 
 func (n *node) reserved(now core.Time, e p2p.Reserved) {
 	if e.Err == nil {
-		n.view.event(n, "relay", e.ID.String(), "relays to this node from now on")
+		n.screen.Event("relay", e.ID.String(), "relays to this node from now on")
 	} else {
 		n.log.Info("a relay has no slot", "peer", e.ID, "err", e.Err)
 	}
 	n.machine.Step(now, gossip.Reserved{Peer: e.ID, OK: e.Err == nil})
-}
-
-// pathOf says how a peer is reached.
-func (n *node) pathOf(p *status.Peer, path p2p.Path) {
-	p.Addr, p.Link, p.Relay = path.Addr, status.LinkDirect, path.Relay
-	switch {
-	case path.Punching:
-		p.Link = status.LinkPunching
-	case path.Relay != "":
-		p.Link = status.LinkRelayed
-	}
 }
 
 // reach is how others reach this node.

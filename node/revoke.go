@@ -40,7 +40,7 @@ func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error
 // this node.
 func (n *node) revoked(e core.Revoked) {
 	for _, name := range e.Names {
-		n.view.event(n, "revoked", name.String(), "an owner of the run revoked it: what it made before stays, and nothing of it counts any more")
+		n.screen.Event("revoked", name.String(), "an owner of the run revoked it: what it made before stays, and nothing of it counts any more")
 	}
 	if e.Own {
 		n.fail(fmt.Errorf("run %v: %w", n.run, ErrRevoked))

@@ -18,6 +18,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/replica"
+	"atoll/node/show"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -47,6 +48,7 @@ func newNode(cfg Config) *node {
 		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
 		holders: newHolders(), allowance: allowance.New(cfg.Limits),
 	}
+	n.screen = show.New(n.log, journal{n}, n.self, 0, outer.Params{})
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()
 	return n
 }
@@ -173,9 +175,9 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.plan = n.genesis.Plan()
-	n.view = newView(len(n.plan), n.genesis.OuterParams())
+	n.screen = show.New(n.log, journal{n}, n.self, len(n.plan), n.genesis.OuterParams())
 	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
-		n.view.history = status.RestoreHistory(was.History)
+		n.screen.Restore(was.History)
 	}
 	n.openJournal()
 	n.reportDamage()
@@ -205,7 +207,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.recount()
-	n.findLost(was.Saved)
+	n.screen.FindLost(was.Saved, n.trained)
 	n.inventoryUp()
 	n.limit(time.Now())
 	n.startTraining()
@@ -229,7 +231,8 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
 	}
 	n.given = nil
-	n.rejoined, n.firstSeq = was.Saved != nil, was.Next
+	n.rejoined = was.Saved != nil
+	n.screen.OwnFrom(was.Next)
 	return was, nil
 }
 

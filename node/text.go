@@ -91,7 +91,7 @@ func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 func (n *node) hasText(text *corpus.Corpus) {
 	n.data = text
 	if n.genesis.Data.SHA256 == "" {
-		n.view.event(n, "text", "", fmt.Sprintf("the run does not say which text to train on; this node trains on %s", genesis.Data{Name: text.Name(), SHA256: text.SHA256()}))
+		n.screen.Event("text", "", fmt.Sprintf("the run does not say which text to train on; this node trains on %s", genesis.Data{Name: text.Name(), SHA256: text.SHA256()}))
 	}
 }
 
@@ -114,7 +114,7 @@ func (n *node) dataPath() (string, error) {
 // evaluateNothing says why the node measures no model.
 func (n *node) evaluateNothing(why string) {
 	n.cfg.EvalBytes = 0
-	n.view.event(n, "no evaluation", "", why)
+	n.screen.Event("no evaluation", "", why)
 }
 
 // openText opens the text at a path, and remembers the path. It refuses a text that is not the run's, or is too short. A leaver
@@ -143,5 +143,5 @@ func (n *node) rememberText(path string) error {
 
 // lacksData runs on the training thread: a step cannot begin, because its tokens are not there.
 func (n *node) lacksData(err error) {
-	n.post(func(core.Time) { n.view.event(n, "waiting for data", "", err.Error()+"; the step is tried again") })
+	n.post(func(core.Time) { n.screen.Event("waiting for data", "", err.Error()+"; the step is tried again") })
 }

@@ -13,7 +13,7 @@ func (n *node) wake() {
 	if slept == 0 {
 		return
 	}
-	n.view.event(n, "slept", "", fmt.Sprintf("slept for %v, stopped by a signal or with the machine", slept.Round(time.Second)))
+	n.screen.Event("slept", "", fmt.Sprintf("slept for %v, stopped by a signal or with the machine", slept.Round(time.Second)))
 	n.machine.Woke(n.clock.Now())
 	n.host.Probe()
 }

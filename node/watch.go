@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/node/status"
@@ -31,26 +30,11 @@ func (w watcher) Saw(event any) {
 		n.finished = true
 		now := n.clock.Now()
 		agreed, _ := n.machine.Gossip().Chains().Agreed(now)
-		n.view.finished(n, agreed, n.machine.Gossip().Chains().OtherStates(now))
-	case core.Verdict:
-		n.view.verdict(n, e)
-	case core.RaiseMark:
-		n.view.event(n, "key", n.self.String(), fmt.Sprintf("fragment %d: peers hold deltas of this key that the ledger lacks: signs nothing up to round %d", e.Fragment, e.Round))
+		n.screen.Finished(agreed, n.machine.Gossip().Chains().OtherStates(now))
 	case core.Revoked:
 		n.revoked(e)
 	case core.MarksKnown:
 		n.log.Info("peers have said what this key signed")
-	case replica.Stored:
-		n.view.stored(e.StoreDelta)
-	case replica.Folded:
-		n.view.folded(e)
-	case replica.Adopted:
-		n.view.adopted(n, e.Adopt)
-		if e.MayRepair() {
-			n.view.repaired(n, e.Adopt, e.Loss)
-		}
-	case replica.StepsLost:
-		n.view.lostHere[e.Fragment] += e.Loss.Lost.Tokens
 	case replica.Installed:
 		n.installed(e)
 	case replica.Retained:
@@ -60,7 +44,7 @@ func (w watcher) Saw(event any) {
 	}
 }
 
-// sawTrouble tells what went wrong, or leaves it to the view.
+// sawTrouble tells what went wrong, or leaves it to the screen.
 func (n *node) sawTrouble(event core.Effect) {
 	switch e := event.(type) {
 	case replica.DraftFailed:
@@ -84,21 +68,21 @@ func (n *node) sawTrouble(event core.Effect) {
 	case replica.Damaged:
 		n.damaged(e.Err)
 	default:
-		n.view.record(n, event)
+		n.screen.Saw(event)
 	}
 }
 
 // installed records that a snapshot was taken, and what was left for it.
 func (n *node) installed(e replica.Installed) {
 	n.recount()
-	n.view.left(n, e.From, e.Left)
+	n.screen.Saw(e)
 	n.log.Info("install a snapshot", "from", e.From, "round", e.Tips[0].Round)
 }
 
 // recount takes over what the ledger last counted.
 func (n *node) recount() {
 	if counts := n.counted.Swap(nil); counts != nil {
-		n.view.ledger = *counts
+		n.screen.Count(*counts)
 	}
 }
 
@@ -106,9 +90,9 @@ func (n *node) recount() {
 func (n *node) draftFailed(e replica.DraftFailed) {
 	switch {
 	case errors.Is(e.Err, outer.ErrDamaged):
-		n.view.damaged(n, e.Err)
+		n.screen.Damaged(e.Err)
 	case errors.Is(e.Err, outer.ErrUnread):
-		n.view.alarm(n, "damaged", n.self.String(), fmt.Sprintf("%v: loses the unpublished work of its fragment", e.Err), n.checkDisk())
+		n.screen.Alarm("damaged", n.self.String(), fmt.Sprintf("%v: loses the unpublished work of its fragment", e.Err), n.checkDisk())
 	}
 }
 
@@ -116,13 +100,13 @@ func (n *node) draftFailed(e replica.DraftFailed) {
 func (n *node) damaged(err error) {
 	switch {
 	case errors.Is(err, outer.ErrDamaged):
-		n.view.damaged(n, err)
+		n.screen.Damaged(err)
 	case errors.Is(err, replica.ErrNoBase):
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("%v: folds again from an older one", err), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("%v: folds again from an older one", err), n.checkDisk())
 	case errors.Is(err, replica.ErrOwnLost):
-		n.view.alarm(n, "damaged", "", err.Error(), n.checkDisk())
+		n.screen.Alarm("damaged", "", err.Error(), n.checkDisk())
 	default:
-		n.view.alarm(n, "damaged", "", fmt.Sprintf("%v: fetches it again", err), n.checkDisk())
+		n.screen.Alarm("damaged", "", fmt.Sprintf("%v: fetches it again", err), n.checkDisk())
 	}
 }
 
@@ -133,21 +117,7 @@ func (n *node) retained(e replica.Retained) {
 	}
 	if e.Bytes > e.Budget && !n.budgetSaid {
 		n.budgetSaid = true
-		n.view.alarm(n, "disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the union window, the last %d rounds, needs more than the %s of --keep",
+		n.screen.Alarm("disk", "", fmt.Sprintf("the ledger uses %s and nothing can be deleted yet: the union window, the last %d rounds, needs more than the %s of --keep",
 			status.Bytes(float64(e.Bytes)), n.genesis.Outer.Window, status.Bytes(float64(e.Budget))), "see that the disk has room for it")
-	}
-}
-
-// left tells what was left behind with a chain.
-func (v *view) left(n *node, source wire.PeerID, c core.Left) {
-	deltas, tokens := 0, uint64(0)
-	for p := range c.Own {
-		v.discarded[p] += c.Final[p]
-		deltas += len(c.Own[p])
-		tokens += c.Tokens[p]
-	}
-	tokens /= uint64(max(len(c.Own), 1)) // each step's tokens are in every fragment's deltas
-	if deltas > 0 {
-		v.event(n, "left a chain", source.String(), fmt.Sprintf("%d own deltas, about %d tokens, are not folded on the peer's chain, for which this node left its own; `atoll ledger` lists them", deltas, tokens))
 	}
 }

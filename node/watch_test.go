@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
+	"atoll/node/show"
+	"atoll/node/status"
 	"atoll/optimizer/outer"
 )
 
@@ -39,9 +42,9 @@ func TestWhatIsShown(t *testing.T) {
 		n := newViewer()
 		watcher{n}.Saw(c.event)
 		watcher{n}.Saw(c.event)
-		switch said := len(n.view.events); {
+		switch said := len(n.screen.Events()); {
 		case c.kind == "" && said > 0 || c.kind != "" && said == 0:
-			t.Errorf("%T: events %+v", c.event, n.view.events)
+			t.Errorf("%T: events %+v", c.event, n.screen.Events())
 		case c.kind == "disk" && said > 1:
 			t.Errorf("%T: said %d times", c.event, said)
 		case c.kind != "" && (n.lastEvent().Kind != c.kind || !strings.Contains(n.lastEvent().Text, c.text)):
@@ -59,6 +62,34 @@ func TestOvertakenFoldsAreNoErrors(t *testing.T) {
 		watcher{n}.Saw(replica.FoldFailed{Err: err})
 		if !strings.Contains(said.String(), want) || !strings.Contains(said.String(), err.Error()) {
 			t.Errorf("%v: says %q, want %s", err, said.String(), want)
+		}
+	}
+}
+
+// newViewer is a node as far as its screen needs it.
+func newViewer() *node {
+	n := &node{log: slog.New(slog.DiscardHandler)}
+	n.screen = show.New(n.log, nil, n.self, 1, outer.Params{WindowUnion: 4})
+	return n
+}
+
+func (n *node) lastEvent() status.Event {
+	events := n.screen.Events()
+	return events[len(events)-1]
+}
+
+// The owner of a guest that meets nobody learns that no round closes.
+func TestAloneAsAGuest(t *testing.T) {
+	_, owner := ownedGenesis(1000)
+	run, self := wire.RunID{1}, key(9)
+	for _, guest := range []bool{false, true} {
+		c, err := member.Issue(owner, run, member.Invite{Guests: guest}, key(8)).Admit(run, self)
+		must(t, err)
+		n := &node{identity: identity{self: wire.PeerIDOf(self)}, membership: membership{members: member.NewTable(run, []wire.PeerID{c.Owner})}, shown: shown{screen: newViewer().screen}}
+		_, err = n.members.Add(c)
+		must(t, err)
+		if text := n.aloneText(); strings.Contains(text, "only beside a member") != guest {
+			t.Errorf("a guest (%v) reads %q", guest, text)
 		}
 	}
 }

@@ -125,6 +125,8 @@ var layers = []rule{
 		"what a node may cost follows from times and counts"},
 	{list("node/allowance"), list("node/limits node/status"),
 		"why a node has to pause follows from its owner's limits and from what was counted; who counts and who pauses is the node's business"},
+	{list("node/show"), list("gossip gossip/hello gossip/wire node/authors node/core node/genesis node/replica node/status optimizer/outer optimizer/rounds"),
+		"what a node shows follows from values and from views that change nothing: it has neither the node nor its network, disk or trainer"},
 	{list("node/genesis"), list("gossip/member gossip/wire optimizer optimizer/outer optimizer/outer/tune optimizer/trainer optimizer/trainer/corpus/shards tensor tensor/codec tensor/llama tensor/safetensors"),
 		"the document that a run's nodes share follows from what people choose, and from what was measured of the outer step: it knows no peers and no folders"},
 	{list("node/joinlink"), list("gossip gossip/member gossip/p2p/address gossip/wire"),

@@ -1,17 +1,14 @@
-package node
+package show
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"atoll/gossip/member"
-	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/status"
@@ -47,28 +44,26 @@ func TestSpeedometer(t *testing.T) {
 
 // What strangers do cannot fill the memory of the screen.
 func TestViewIsBounded(t *testing.T) {
-	n := &node{log: slog.New(slog.DiscardHandler)}
-	n.view = newView(1, outer.Params{WindowUnion: 4})
+	v := newScreen(1)
 	for i := range 1000 {
 		id := wire.PeerID{byte(i), byte(i >> 8)}
 		addr := fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i)
-		n.view.peerUp(n, p2p.PeerUp{ID: id, Addr: addr})
-		n.view.refusedPeer(n, p2p.Refused{ID: id, Addr: addr, Reason: errors.New("no")})
-		n.view.dialled(n, addr, errors.New("no answer"))
-		n.view.record(n, core.Refused{Header: wire.Header{Author: id}, Reason: errors.New("too many tokens")})
+		v.PeerUp(id, "", addr)
+		v.Refused(id, addr, errors.New("no"))
+		v.Dialled(addr, errors.New("no answer"))
+		v.Saw(core.Refused{Header: wire.Header{Author: id}, Reason: errors.New("too many tokens")})
 	}
-	v := &n.view
 	if len(v.events) != maxEvents || len(v.refused) != maxRefused || len(v.dials) != maxDials || len(v.addrs) > maxRefused {
 		t.Errorf("%d events, %d refused, %d dials, %d addresses", len(v.events), len(v.refused), len(v.dials), len(v.addrs))
 	}
 	if last := v.events[len(v.events)-1]; last.Kind != "delta refused" {
 		t.Errorf("the newest event is %+v", last)
 	}
-	v.dialled(n, "/ip4/10.0.0.1/tcp/0", nil)
+	v.Dialled("/ip4/10.0.0.1/tcp/0", nil)
 	if len(v.dials) != maxDials-1 {
 		t.Error("an address that answers is still said to fail")
 	}
-	peers := n.addRefused(nil)
+	peers := v.addRefused(nil)
 	if !slices.IsSortedFunc(peers, func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) }) {
 		t.Errorf("refused peers in no order: %v", peers)
 	}
@@ -77,26 +72,25 @@ func TestViewIsBounded(t *testing.T) {
 // A stranger that has itself refused without end neither hides other events nor who is refused now.
 func TestRefusalsHideNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &node{log: slog.New(slog.DiscardHandler)}
-		n.view = newView(1, outer.Params{WindowUnion: 4})
-		n.view.event(n, "state differs", "", "this has to be seen")
+		v := newScreen(1)
+		v.Event("state differs", "", "this has to be seen")
 		refuse := func(addr string) {
-			n.view.refusedPeer(n, p2p.Refused{ID: wire.PeerID{1}, Addr: addr, Reason: errors.New("no")})
+			v.Refused(wire.PeerID{1}, addr, errors.New("no"))
 		}
 		for i := range 1000 {
 			refuse(fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i))
 		}
-		if events := n.view.events; len(events) != 1+refusedBurst || events[0].Kind != "state differs" {
+		if events := v.events; len(events) != 1+refusedBurst || events[0].Kind != "state differs" {
 			t.Errorf("%d events, the first is %v", len(events), events[0])
 		}
 		time.Sleep(refusedEvery)
 		refuse("/ip4/10.0.0.2/tcp/1")
 		refuse("/ip4/10.0.0.2/tcp/1")
-		events := n.view.events
+		events := v.events
 		if last := events[len(events)-1]; len(events) != 2+refusedBurst || !strings.Contains(last.Text, "984 more were refused") {
 			t.Errorf("%d events, the last is %v", len(events), last)
 		}
-		peers := n.addRefused(nil)
+		peers := v.addRefused(nil)
 		if !slices.ContainsFunc(peers, func(p status.Peer) bool { return p.Addr == "/ip4/10.0.0.2/tcp/1" }) || len(peers) != maxRefused {
 			t.Errorf("who is refused now is not among the %d that are shown", len(peers))
 		}
@@ -105,42 +99,26 @@ func TestRefusalsHideNothing(t *testing.T) {
 
 // What became of own deltas is in the account.
 func TestAdoptedIsAccountedFor(t *testing.T) {
-	n := &node{log: slog.New(slog.DiscardHandler), folder: folder{firstSeq: 7}}
-	n.view = newView(2, outer.Params{WindowUnion: 4})
+	v := newScreen(2)
+	v.OwnFrom(7)
 	adopted := func(fragment int, seq uint64, fate outer.Fate) {
 		own := outer.Own{Seq: seq, Tokens: 100 * (seq + 1)}
-		n.view.adopted(n, outer.Adopt{Fragment: fragment, Changes: []outer.Change{{Own: own, Fate: fate}}})
+		v.Adopted(outer.Adopt{Fragment: fragment, Changes: []outer.Change{{Own: own, Fate: fate}}})
 	}
 	adopted(0, 1, outer.Folded)
 	adopted(0, 0, outer.Returned)
 	adopted(1, 1, outer.Discarded)
 	adopted(1, 2, outer.Dropped)
-	if v := n.view; v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
+	if v.returned[0] != 100 || v.discarded[1] != 500 || v.returned[1]+v.discarded[0] != 0 || !v.joined.IsZero() {
 		t.Errorf("returned %v, discarded %v, joined %v", v.returned, v.discarded, v.joined)
 	}
 	adopted(1, 1, outer.Regained)
-	if got := n.view.discarded[1]; got != 300 {
+	if got := v.discarded[1]; got != 300 {
 		t.Errorf("%d tokens discarded after one of two was folded after all", got)
 	}
 	adopted(0, 7, outer.Folded)
-	if n.view.joined.IsZero() {
+	if v.joined.IsZero() {
 		t.Error("its first folded delta is not noticed")
-	}
-}
-
-// The owner of a guest that meets nobody learns that no round closes.
-func TestAloneAsAGuest(t *testing.T) {
-	_, owner := ownedGenesis(1000)
-	run, self := wire.RunID{1}, key(9)
-	for _, guest := range []bool{false, true} {
-		c, err := member.Issue(owner, run, member.Invite{Guests: guest}, key(8)).Admit(run, self)
-		must(t, err)
-		n := &node{identity: identity{self: wire.PeerIDOf(self)}, membership: membership{members: member.NewTable(run, []wire.PeerID{c.Owner})}}
-		_, err = n.members.Add(c)
-		must(t, err)
-		if text := n.aloneText(); strings.Contains(text, "only beside a member") != guest {
-			t.Errorf("a guest (%v) reads %q", guest, text)
-		}
 	}
 }
 
