@@ -14,6 +14,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
+	"atoll/node/mirror"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
@@ -157,7 +158,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Started = func(Handle) error { return nil }
 	}
 	if c.web == nil {
-		c.web = mirrorClient()
+		c.web = mirror.Client()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

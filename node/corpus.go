@@ -16,6 +16,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/content"
 	"atoll/node/genesis"
+	"atoll/node/mirror"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
@@ -38,7 +39,7 @@ type sharded struct {
 	source    *shards.Source
 	tokenizer token.Tokenizer
 	inventory inventory
-	mirrors   mirrors
+	mirrors   mirror.Mirrors
 	reads     reads
 
 	gave     given // shards that the learner reads itself: verified, and in the folder

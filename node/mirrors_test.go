@@ -1,19 +1,14 @@
 package node
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"atoll/gossip"
-	"atoll/gossip/wire"
-	"atoll/node/allowance"
+	"atoll/node/mirror"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/shards"
 )
@@ -47,7 +42,7 @@ func TestMirrors(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := server.Client()
-	client.CheckRedirect = fewRedirects
+	client.CheckRedirect = mirror.Client().CheckRedirect
 	kinds := []string{"lies", "long", "short", "away", "gone"}
 	var urls []string
 	for _, kind := range kinds {
@@ -76,52 +71,4 @@ func TestMirrors(t *testing.T) {
 	second.until("a step", trains)
 	second.leave()
 	m.leave()
-}
-
-// A mirror is asked when no peer has a shard, or when nothing of it comes.
-func TestWhenMirrorsAreAsked(t *testing.T) {
-	var m mirrors
-	at := time.Unix(1000, 0)
-	view := func(have int64, sources int) []gossip.BlobView {
-		return []gossip.BlobView{{Blob: gossip.Blob{Digest: wire.Digest{1}, Size: 100}, Have: have, Sources: sources}}
-	}
-	for i, c := range []struct {
-		after   time.Duration
-		have    int64
-		sources int
-		want    bool
-	}{
-		{0, 0, 0, false}, {mirrorAlone - 1, 0, 0, false}, {1, 0, 0, true}, {0, 0, 1, false},
-		{mirrorStill, 0, 1, true}, {0, 10, 1, false}, {mirrorStill - 1, 10, 1, false}, {0, 20, 0, false}, {mirrorAlone, 20, 0, true},
-	} {
-		at = at.Add(c.after)
-		if got := len(m.notComing(view(c.have, c.sources), at)) == 1; got != c.want {
-			t.Errorf("case %d: asked %v", i, got)
-		}
-	}
-}
-
-// Manifests of strangers do not have this machine ask its neighbours.
-func TestMirrorsArePublic(t *testing.T) {
-	for address, ok := range map[string]bool{
-		"93.184.216.34:443": true, "[2606:2800:220:1:248:1893:25c8:1946]:443": true,
-		"127.0.0.1:443": false, "10.1.2.3:443": false, "192.168.1.1:443": false, "169.254.169.254:80": false,
-		"[::1]:443": false, "[fe80::1]:443": false, "[fd00::1]:443": false, "0.0.0.0:1": false, "[::ffff:127.0.0.1]:443": false, "nonsense": false,
-	} {
-		if err := publicOnly("tcp", address, nil); (err == nil) != ok {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-}
-
-func TestDownloadsArePaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := &node{cfg: Config{Limits: allowance.Limits{Down: mirrorBlock}}}
-		b := make([]byte, 3*mirrorBlock)
-		began := time.Now()
-		must(t, n.readPaced(t.Context(), bytes.NewReader(make([]byte, len(b))), b))
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("three blocks at one a second took %v", took)
-		}
-	})
 }

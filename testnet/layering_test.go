@@ -111,6 +111,8 @@ var layers = []rule{
 		"the disk keeps headers and bytes, and decides nothing"},
 	{list("node/authors"), list("gossip/member gossip/wire node/core node/store optimizer/outer"),
 		"who made how much follows from the records of a folder and from folds; who shows it is not its business"},
+	{list("node/mirror"), list("gossip gossip/wire"),
+		"a mirror is asked for what gossip wants and does not get; what it gives is checked and kept by others"},
 	{list("node/content"), list("gossip/wire node/files"),
 		"a content store keeps bytes that a digest names, and does not know what they are of"},
 	{list("node/status"), list("node/files"),
