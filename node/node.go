@@ -15,6 +15,7 @@ import (
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
+	"atoll/node/holders"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
@@ -41,7 +42,7 @@ type node struct {
 	shared
 	folder
 	knownPeers
-	holders   holders
+	holders   holders.Holders
 	allowance allowance.Allowance
 	learning
 	shown

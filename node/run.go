@@ -17,6 +17,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
+	"atoll/node/holders"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
@@ -46,7 +47,7 @@ func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
 		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
-		holders: newHolders(), allowance: allowance.New(cfg.Limits),
+		holders: holders.New(), allowance: allowance.New(cfg.Limits),
 	}
 	n.screen = show.New(n.log, journal{n}, n.self, 0, outer.Params{})
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()
