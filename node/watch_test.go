@@ -32,7 +32,7 @@ func TestWhatIsShown(t *testing.T) {
 		{replica.DraftFailed{Err: errors.New("the codec does not like it")}, "", ""},
 		{replica.Installed{Tips: []*outer.Tip{{}}, Left: left}, "left a chain", "2 own deltas, about 300 tokens"},
 		{replica.Installed{Tips: []*outer.Tip{{}}}, "", ""},
-		{replica.Retained{Kept: replica.Kept{Bytes: 7}, Budget: 1}, "disk", "need more than the 1 B of --keep"},
+		{replica.Retained{Kept: replica.Kept{Bytes: 7}, Budget: 1}, "disk", "needs more than the 1 B of --keep"},
 		{replica.Retained{Kept: replica.Kept{Bytes: 7, Dropped: 2}, Budget: 7}, "", ""},
 		{replica.FoldFailed{Err: core.ErrOvertaken}, "", ""},
 		{replica.NotInstalled{Err: core.ErrUnfit}, "", ""},
