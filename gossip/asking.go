@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 )
 
@@ -56,28 +57,28 @@ func (p *pull) ask(w *want, s *source) {
 	size, from := int(w.header.Header.Size), s.id
 	wait, transfer := p.timeouts(w, s, q)
 	if !w.asked && !w.speculative {
-		w.until = p.now + max(wantTtlMs, wantAsks*(wait+2*transfer)) // one that waited for its turn has as long as any
+		w.until = p.Now + max(wantTtlMs, wantAsks*(wait+2*transfer)) // one that waited for its turn has as long as any
 	}
 	w.asked = true
 	s.tries++
 	s.asked = true
 	p.fly(w, s, q, 1)
-	w.flights.due = p.now + wait + transfer
+	w.flights.due = p.Now + wait + transfer
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	asked, began, late := *s, p.now, q.pull.late
+	asked, began, late := *s, p.Now, q.pull.late
 	var call uint64
-	call = p.call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
+	call = p.Call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
 		w.flights.calls = slices.DeleteFunc(w.flights.calls, func(id uint64) bool { return id == call })
 		p.fly(w, &asked, q, -1)
 		if s := w.find(from); s != nil {
 			s.asked = false
 		}
-		if errors.Is(err, errHungUp) {
+		if errors.Is(err, effect.ErrHungUp) {
 			return
 		}
-		q.pull.ended(p.now-began-wait, transfer, late, err)
-		if err == nil && p.took > 0 {
+		q.pull.ended(p.Now-began-wait, transfer, late, err)
+		if err == nil && p.Took > 0 {
 			p.measure(q, len(b))
 		}
 		p.answered(w, &asked, b, err)
@@ -88,7 +89,7 @@ func (p *pull) ask(w *want, s *source) {
 // measure takes a payload of so many bytes into what its peer is known to send. In a run of long transfers
 // the first one takes the place of the guess, however much slower it was.
 func (p *pull) measure(q *peer, bytes int) {
-	if q.sampled(bytes, p.took, p.cfg.SweepMs > 0 && !q.pull.measured) {
+	if q.sampled(bytes, p.Took, p.cfg.SweepMs > 0 && !q.pull.measured) {
 		q.pull.measured = true
 	}
 }
@@ -111,7 +112,7 @@ func (q *pullPeer) ended(took, transfer int64, late int, err error) {
 // waits for it elsewhere would only travel in vain.
 func (p *pull) hangUpAll(w *want) {
 	for _, call := range slices.Clone(w.flights.calls) {
-		p.hangUp(call)
+		p.HangUp(call)
 	}
 }
 
@@ -170,7 +171,7 @@ func (p *pull) goRound(relay wire.PeerID) {
 	load := p.relays.load()
 	for _, w := range p.wants {
 		if w.via == relay && !w.fetched {
-			w.flights.due = min(w.flights.due, p.now)
+			w.flights.due = min(w.flights.due, p.Now)
 			w.goVia(p.relays.via(load, w.id, w.author.id))
 		}
 	}
@@ -186,15 +187,15 @@ func (p *pull) again(w *want, from wire.PeerID) {
 
 // pause leaves a source alone for a while, in which others are asked.
 func (p *pull) pause(w *want, from wire.PeerID) {
-	w.flights.due = min(w.flights.due, p.now)
+	w.flights.due = min(w.flights.due, p.Now)
 	if s := w.find(from); s != nil {
-		s.after = p.now + busyRetryMs
+		s.after = p.Now + busyRetryMs
 	}
 }
 
 // exclude does not ask a source of w again.
 func (p *pull) exclude(w *want, from wire.PeerID) {
-	w.flights.due = min(w.flights.due, p.now)
+	w.flights.due = min(w.flights.due, p.Now)
 	if s := w.find(from); s != nil {
 		s.tries = maxTries
 	}

@@ -61,7 +61,7 @@ func (b *ballot) result() (yes, rival, known int) {
 // attest asks other peers what they know of the manifest's rounds, unless the
 // source is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
-	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.now + attestMs}
+	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.Now + attestMs}
 	if s.only || s.trusts(s.source) {
 		s.begin()
 		return
@@ -131,7 +131,7 @@ func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peer, count
 		b.asked++
 		b.open++
 		request := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
-		s.call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(body []byte, err error) {
+		s.Call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(body []byte, err error) {
 			if attempt == s.attempt && !b.over {
 				b.open--
 				s.attested(b, p, ranges, body, err)
@@ -163,17 +163,17 @@ func (s *snapshot) attested(votes *ballot, p *peer, asked []wire.Range, body []b
 
 // count decides once everybody has answered, or the time is up.
 func (s *snapshot) count() {
-	if s.ballot.open > 0 && s.now < s.ballot.until {
+	if s.ballot.open > 0 && s.Now < s.ballot.until {
 		return
 	}
 	s.ballot.over = true
 	yes, rival, known := s.ballot.result()
 	switch {
 	case 2*yes > known:
-		s.event(EventJoin, s.source, s.verdict(known))
+		s.Event(EventJoin, s.source, s.verdict(known))
 		s.begin()
 	case s.disputes >= maxDisputes && yes >= rival:
-		s.event(EventJoin, s.source, fmt.Sprintf("takes a snapshot that only %d of %d peers show: after %d tries no other snapshot has more support", yes, known, s.disputes))
+		s.Event(EventJoin, s.source, fmt.Sprintf("takes a snapshot that only %d of %d peers show: after %d tries no other snapshot has more support", yes, known, s.disputes))
 		s.begin()
 	default:
 		s.dispute(known-yes, known)
@@ -196,6 +196,6 @@ func (s *snapshot) dispute(others, known int) {
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)
-	s.event(EventJoin, s.source, "does not take this snapshot: "+why)
+	s.Event(EventJoin, s.source, "does not take this snapshot: "+why)
 	s.another(why)
 }

@@ -36,22 +36,22 @@ type doubt struct {
 // want begins an audit with p, unless one is under way or was recently: an answer
 // may make this node fold hundreds of rounds again.
 func (a *audit) want(p *peer) {
-	if a.busy || a.now < a.after || !a.mayAsk(p) || !a.usable(p) {
+	if a.busy || a.Now < a.after || !a.mayAsk(p) || !a.usable(p) {
 		return
 	}
-	a.busy, a.after = true, a.now+auditPauseMs
+	a.busy, a.after = true, a.Now+auditPauseMs
 	p.audit.pauseMs = longerPause(p.audit.pauseMs)
-	p.audit.after = a.now + p.audit.pauseMs
+	p.audit.after = a.Now + p.audit.pauseMs
 	if !a.contributed(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
-		a.strangersAfter = a.now + a.strangersPauseMs
+		a.strangersAfter = a.Now + a.strangersPauseMs
 	}
 	a.locate(p, lagged(p.heartbeat.Closed, p.heartbeat.Lag))
 }
 
 // mayAsk reports whether the pauses allow an audit with p.
 func (a *audit) mayAsk(p *peer) bool {
-	return a.now >= p.audit.after && (a.contributed(p) || a.now >= a.strangersAfter)
+	return a.Now >= p.audit.after && (a.contributed(p) || a.Now >= a.strangersAfter)
 }
 
 // longerPause is the pause after the next audit.
@@ -64,7 +64,7 @@ func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {
 		ranges[i] = wire.Range{Fragment: uint16(d.fragment), From: d.round + 1, To: d.round + 1}
 	}
 	q := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
-	a.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	a.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
 		if err != nil {
 			a.end(p, fmt.Sprintf("comparison of states ended: %v", err))
 			return
@@ -143,7 +143,7 @@ func (a *audit) judge(p *peer, differ []doubt, shared map[int]uint32) {
 		return !ok
 	})
 	for _, d := range differ {
-		a.emit(Audit{Peer: p.id, Fragment: d.fragment, Shared: shared[d.fragment]})
+		a.Emit(Audit{Peer: p.id, Fragment: d.fragment, Shared: shared[d.fragment]})
 	}
 	if len(differ) == 0 {
 		a.end(p, "no state that both sides had is kept to judge from")
@@ -154,5 +154,5 @@ func (a *audit) judge(p *peer, differ []doubt, shared map[int]uint32) {
 
 func (a *audit) end(p *peer, text string) {
 	a.busy = false
-	a.event(EventAudit, p.id, text)
+	a.Event(EventAudit, p.id, text)
 }

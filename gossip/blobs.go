@@ -49,7 +49,7 @@ func (b *blobs) has(d wire.Digest, parts wire.PartSet) bool { return !b.held[d].
 // others are about to have them.
 func (b *blobs) spread(d wire.Digest, parts wire.PartSet) bool {
 	for _, i := range b.held[d].And(parts).Indexes() {
-		if g := b.gifts(d, i); g.n == 0 || b.now >= g.at+spreadMs {
+		if g := b.gifts(d, i); g.n == 0 || b.Now >= g.at+spreadMs {
 			return false
 		}
 	}
@@ -77,7 +77,7 @@ func (b *blobs) choose(d wire.Digest, parts wire.PartSet) (index int) {
 	if index >= len(of) {
 		of = append(of, make([]gifts, index+1-len(of))...)
 	}
-	of[index] = gifts{least + 1, b.now}
+	of[index] = gifts{least + 1, b.Now}
 	if len(b.given) >= maxGivenBlobs {
 		clear(b.given) // who asks next begins again
 	}

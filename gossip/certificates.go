@@ -35,7 +35,7 @@ func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 	if !c.usable(p) || c.known(s) {
 		return
 	}
-	if at, known := c.asked[s.Author]; known && c.now < at+strangerAgainMs {
+	if at, known := c.asked[s.Author]; known && c.Now < at+strangerAgainMs {
 		return
 	}
 	waiting, asking := c.waiting[from]
@@ -45,7 +45,7 @@ func (c *certificates) want(from wire.PeerID, s member.Stranger) {
 	if len(c.asked) >= maxStrangers {
 		c.forget()
 	}
-	c.asked[s.Author] = c.now
+	c.asked[s.Author] = c.Now
 	if c.waiting[from] = append(waiting, s); !asking {
 		c.askOn(from)
 	}
@@ -65,7 +65,7 @@ func (c *certificates) askOn(from wire.PeerID) {
 		return
 	}
 	c.waiting[from] = nil
-	c.call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
+	c.Call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
 		if err == nil {
 			err = c.accept(body, q, c.cfg.Members.Add)
 			if err != nil {
@@ -139,7 +139,7 @@ func (c *certificates) accept(body []byte, q wire.Request, add func(member.Certi
 func (e *env) keep(c member.Certificate, add func(member.Certificate) (bool, error)) error {
 	fresh, err := add(c)
 	if fresh {
-		e.emit(Admitted{Certificate: c})
+		e.Emit(Admitted{Certificate: c})
 	}
 	return err
 }

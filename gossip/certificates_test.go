@@ -70,7 +70,7 @@ func TestPeersAreMembers(t *testing.T) {
 	}
 	stranger := wire.PeerIDOf(testKey(2))
 	g.core.Step(g.now, PeerUp{Peer: stranger, Record: hello.Record{Author: stranger}})
-	if g.core.peers.find(stranger) != nil || count[Admitted](g.core.Effects()) != 0 {
+	if g.core.env.peers.find(stranger) != nil || count[Admitted](g.core.Effects()) != 0 {
 		t.Error("a peer without a certificate is met")
 	}
 }
@@ -259,7 +259,7 @@ func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 		third := testKey(3)
 		c := g.certificate(t, third)
 		h := wire.SignHeader(third, g.run, wire.Header{Round: 1, Steps: 1, Size: 3000, Certificate: c.ID(g.run)})
-		s := &session{peer: g.core.peers.find(from), until: g.now + repairTtlMs, waiting: map[wire.Digest]uint16{}, fragments: make([]comparison, g.chain.Fragments()),
+		s := &session{peer: g.core.env.peers.find(from), until: g.now + repairTtlMs, waiting: map[wire.Digest]uint16{}, fragments: make([]comparison, g.chain.Fragments()),
 			todo: []wire.RoundKey{{Fragment: 0, Round: 1}}}
 		g.core.repair.sessions = append(g.core.repair.sessions, s)
 		g.core.repair.reconcile(s)

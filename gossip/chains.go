@@ -25,10 +25,10 @@ func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 // QuietMs is for how long Agreed has to hold until each live peer has sent another heartbeat:
 // agreeHeartbeats of the longest period among them.
 func (v Chains) QuietMs() Time {
-	longest := v.core.period
-	for _, p := range v.core.peers.list {
-		if p.refused == "" && v.core.live(p) {
-			longest = max(longest, v.core.periodOf(p))
+	longest := v.core.env.period
+	for _, p := range v.core.env.peers.list {
+		if p.refused == "" && v.core.env.live(p) {
+			longest = max(longest, v.core.env.periodOf(p))
 		}
 	}
 	return agreeHeartbeats * longest
@@ -48,8 +48,8 @@ func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 // node has to know its own.
 func (v Chains) Equal(now Time) (equal, live bool) {
 	v.core.at(now)
-	for _, p := range v.core.peers.list {
-		if !v.core.live(p) || p.refused != "" {
+	for _, p := range v.core.env.peers.list {
+		if !v.core.env.live(p) || p.refused != "" {
 			continue
 		}
 		live = true
@@ -64,8 +64,8 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 
 // Outran is how often in a row one live peer that is no guest outran this node: see countOutrun.
 func (v Chains) Outran() (most int) {
-	for _, p := range v.core.peers.list {
-		if v.core.live(p) && p.refused == "" && !v.core.guest(p.id) {
+	for _, p := range v.core.env.peers.list {
+		if v.core.env.live(p) && p.refused == "" && !v.core.env.guest(p.id) {
 			most = max(most, p.repair.outran)
 		}
 	}
@@ -82,18 +82,18 @@ func (v Chains) OtherStates(now Time) []wire.PeerID {
 
 // Common returns, for each fragment, the last round at which some peer showed the chain
 // that this node had then. What both have folded since may differ.
-func (v Chains) Common() []uint32 { return slices.Clone(v.core.common) }
+func (v Chains) Common() []uint32 { return slices.Clone(v.core.env.common) }
 
 // CommonWith is Common for the chain of one peer: the rounds up to which it showed the
 // chain of this node. If it never did, they are the rounds up to which the peers did that
 // show another chain now. Peers that still show this node's chain say nothing about the
 // other one.
 func (v Chains) CommonWith(id wire.PeerID) []uint32 {
-	if p := v.core.peers.find(id); p != nil && p.heartbeats.equal != nil {
+	if p := v.core.env.peers.find(id); p != nil && p.heartbeats.equal != nil {
 		return slices.Clone(p.heartbeats.equal)
 	}
 	var common []uint32
-	for _, p := range v.core.peers.list {
+	for _, p := range v.core.env.peers.list {
 		switch {
 		case p.heartbeats.equal == nil || !p.left():
 		case common == nil:

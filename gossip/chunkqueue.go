@@ -54,8 +54,8 @@ func (d *chunkQueue) request(p *peer, r chunkRequest) {
 		d.serve.status(r.handle, wire.Busy)
 		return
 	}
-	p.serve.turn.last = d.now
-	r.until = d.now + chunkWaitMs
+	p.serve.turn.last = d.Now
+	r.until = d.Now + chunkWaitMs
 	a.waiting = append(a.waiting, r)
 	d.pump()
 }
@@ -70,8 +70,8 @@ func (d *chunkQueue) asker(p *peer) *asker {
 	if len(d.askers) >= maxChunkAskers && !d.makeRoom(p) {
 		return nil
 	}
-	if !p.serve.turn.goesOn(d.now) {
-		p.serve.turn = turn{from: d.now}
+	if !p.serve.turn.goesOn(d.Now) {
+		p.serve.turn = turn{from: d.Now}
 	}
 	a := &asker{peer: p}
 	d.askers = append(d.askers, a)
@@ -84,10 +84,10 @@ func (d *chunkQueue) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
 		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
-		if d.contributed(a.peer) || before && d.now < a.peer.serve.turn.from+chunkTurnMs {
+		if d.contributed(a.peer) || before && d.Now < a.peer.serve.turn.from+chunkTurnMs {
 			continue
 		}
-		if slowest < 0 || a.peer.serve.turn.pace(d.now) < d.askers[slowest].peer.serve.turn.pace(d.now) {
+		if slowest < 0 || a.peer.serve.turn.pace(d.Now) < d.askers[slowest].peer.serve.turn.pace(d.Now) {
 			slowest = i
 		}
 	}
@@ -125,12 +125,12 @@ func (d *chunkQueue) send(a *asker) bool {
 		return false
 	}
 	a.waiting = a.waiting[1:]
-	a.sending, a.handle, a.since = true, r.handle, d.now
-	d.began = d.now
+	a.sending, a.handle, a.since = true, r.handle, d.Now
+	d.began = d.Now
 	if r.parts.Empty() {
-		d.emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
+		d.Emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
 	} else {
-		d.emit(ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.choose(r.digest, r.parts)})
+		d.Emit(ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.choose(r.digest, r.parts)})
 	}
 	return true
 }
@@ -158,7 +158,7 @@ func (d *chunkQueue) skip(a *asker) {
 // an asker that does not read must not keep the others out.
 func (d *chunkQueue) away() (n int) {
 	for _, a := range d.askers {
-		if a.sending && d.now < a.since+chunkSlotMs {
+		if a.sending && d.Now < a.since+chunkSlotMs {
 			n++
 		}
 	}
@@ -167,7 +167,7 @@ func (d *chunkQueue) away() (n int) {
 
 // mayLeave is how many chunks may leave at once.
 func (d *chunkQueue) mayLeave() int {
-	if d.serve.crowded() && float64(d.now-d.began) < chunkParts*wire.ChunkSize/d.serve.upload() {
+	if d.serve.crowded() && float64(d.Now-d.began) < chunkParts*wire.ChunkSize/d.serve.upload() {
 		return 0
 	}
 	if d.serve.payloadsAway() {
@@ -182,7 +182,7 @@ func (d *chunkQueue) left(handle uint64) {
 		if a.sending && a.handle == handle {
 			a.sending = false
 			a.peer.serve.turn.chunks++
-			a.peer.serve.turn.last = d.now
+			a.peer.serve.turn.last = d.Now
 		}
 		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
 	}
@@ -208,7 +208,7 @@ func (d *chunkQueue) gone(id wire.PeerID) {
 // tick turns away what waited too long.
 func (d *chunkQueue) tick() {
 	for _, a := range d.askers {
-		d.turnAway(a, func(r chunkRequest) bool { return d.now >= r.until })
+		d.turnAway(a, func(r chunkRequest) bool { return d.Now >= r.until })
 	}
 	d.pump()
 }

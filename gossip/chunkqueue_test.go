@@ -46,7 +46,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 // that reads fast stays, and so do contributors.
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
-	a.core.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.cfg.Trusted = []wire.PeerID{{1}}
 	for p := range byte(maxChunkAskers) {
 		a.wants(p+1, 0)
 		a.wants(p+1, 1)
@@ -75,7 +75,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 // one turn all the same.
 func TestTurnsAreNotRenewed(t *testing.T) {
 	a := newAlone()
-	p := a.core.ensure(wire.PeerID{1}, true)
+	p := a.core.env.ensure(wire.PeerID{1}, true)
 	a.now = 1000
 	for i := range uint64(10) {
 		a.wants(1, i)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 )
 
@@ -82,7 +83,7 @@ func (t *transfer) String() string {
 func (s *snapshot) begin() {
 	s.stage, s.resume = fetching, roundsOf(s.manifest)
 	s.transfer = transfer{
-		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.now,
+		holds: map[holding]int{}, recruits: map[wire.PeerID]bool{}, gave: map[wire.PeerID]bool{}, progress: s.Now,
 	}
 	if genesisOnly(s.manifest) {
 		s.done()
@@ -91,9 +92,9 @@ func (s *snapshot) begin() {
 	s.list()
 	t := &s.transfer
 	s.adopt()
-	t.renewal.next(s.now, t)
-	s.event(EventSnapshot, s.source, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
-	s.emit(Fetching{At: s.resume})
+	t.renewal.next(s.Now, t)
+	s.Event(EventSnapshot, s.source, fmt.Sprintf("%d chunks to fetch, %d bytes of %d stored", t.missing, t.have, t.total))
+	s.Emit(Fetching{At: s.resume})
 	s.recordChunks(s.source, s.manifest)
 	s.pump()
 }
@@ -148,7 +149,7 @@ func (s *snapshot) adopt() {
 func (s *snapshot) hangUpChunks(vain func(chunkCall) bool) {
 	for _, f := range slices.Clone(s.chunkCalls) {
 		if vain(f) {
-			s.hangUp(f.id)
+			s.HangUp(f.id)
 		}
 	}
 }
@@ -226,7 +227,7 @@ func (s *snapshot) askSnapshot(p *peer) {
 // askMore asks a peer for its snapshot beside the one that is fetched. Nothing comes of an answer to an earlier attempt.
 func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
-	s.call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
+	s.Call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
@@ -248,7 +249,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose sources all have enough to do
-	room := s.disk.allows(s.now, s.mostCalls()) - s.flying()
+	room := s.disk.allows(s.Now, s.mostCalls()) - s.flying()
 	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
@@ -267,7 +268,7 @@ func (s *snapshot) pump() {
 		}
 	}
 	if s.still() {
-		s.another(fmt.Sprintf("no chunk came for %d s", (s.now-t.progress)/1000))
+		s.another(fmt.Sprintf("no chunk came for %d s", (s.Now-t.progress)/1000))
 	}
 }
 
@@ -284,7 +285,7 @@ func (s *snapshot) pick(c *chunk) (best *peer, left bool) {
 			continue
 		}
 		left = left || s.transfer.recruits[p.id]
-		if n == 0 || s.now < p.snapshot.after || p.snapshot.calls >= p.chunksAhead() || s.stalled(p) {
+		if n == 0 || s.Now < p.snapshot.after || p.snapshot.calls >= p.chunksAhead() || s.stalled(p) {
 			continue
 		}
 		if best == nil || p.snapshot.calls < best.snapshot.calls || p.snapshot.calls == best.snapshot.calls && p.id == s.source {
@@ -315,7 +316,7 @@ func (p *peer) chunksAhead() int {
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.snapshot.calls > 0 && s.now > p.snapshot.lastAt+s.chunkTimeout(p)
+	return p.snapshot.calls > 0 && s.Now > p.snapshot.lastAt+s.chunkTimeout(p)
 }
 
 // chunkTimeout is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
@@ -357,7 +358,7 @@ func (s *snapshot) makeRoom() {
 	}
 	s.reclaim() // or nobody else would be asked for what that peer owes
 	if i := slices.IndexFunc(s.chunkCalls, func(f chunkCall) bool { return !s.comes(f.by) }); i >= 0 {
-		s.hangUp(s.chunkCalls[i].id)
+		s.HangUp(s.chunkCalls[i].id)
 	}
 }
 
@@ -369,7 +370,7 @@ func (s *snapshot) still() bool {
 			long = max(long, s.chunkTimeout(f.by))
 		}
 	}
-	return s.now > s.transfer.progress+long
+	return s.Now > s.transfer.progress+long
 }
 
 // reclaim lets chunks be asked of others whose peer is gone or still. If it
@@ -388,15 +389,15 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	c.state, c.by = chunkAsked, p
 	c.tries++
 	if p.snapshot.calls == 0 {
-		p.snapshot.lastAt = s.now
+		p.snapshot.lastAt = s.Now
 	}
 	p.snapshot.calls++
 	s.makeRoom()
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
 	f := chunkCall{digest: c.digest, size: c.size, by: p}
 	takes := min(p.rate.transferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
-	f.id = s.call(p.id, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
-		if errors.Is(err, errHungUp) {
+	f.id = s.Call(p.id, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
+		if errors.Is(err, effect.ErrHungUp) {
 			s.hungUp(f)
 			return
 		}
@@ -404,7 +405,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		if err == nil {
 			s.measure(p, len(b))
 		}
-		p.snapshot.lastAt = s.now
+		p.snapshot.lastAt = s.Now
 		s.landed(f, b, err)
 	})
 	s.chunkCalls = append(s.chunkCalls, f)
@@ -421,10 +422,10 @@ func (s *snapshot) ended(f chunkCall) {
 func (s *snapshot) hungUp(f chunkCall) {
 	p := f.by
 	if s.stalled(p) {
-		p.snapshot.after = s.now + stallMs
+		p.snapshot.after = s.Now + stallMs
 	}
 	if oldest := slices.IndexFunc(s.chunkCalls, func(other chunkCall) bool { return other.by == p }); oldest >= 0 && s.chunkCalls[oldest].id == f.id {
-		p.snapshot.lastAt = s.now
+		p.snapshot.lastAt = s.Now
 	}
 	s.ended(f)
 }
@@ -432,7 +433,7 @@ func (s *snapshot) hungUp(f chunkCall) {
 // measure takes a chunk of so many bytes into what p is known to send, with the time for which it waited there. The first
 // one takes the place of a guess, which a thin link would have to make up for over many.
 func (s *snapshot) measure(p *peer, bytes int) {
-	if p.sampled(bytes, s.now-p.snapshot.lastAt, p.guessed()) {
+	if p.sampled(bytes, s.Now-p.snapshot.lastAt, p.guessed()) {
 		p.snapshot.measured = true
 	}
 }
@@ -452,7 +453,7 @@ func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 	case s.stage != fetching || !listed:
 		if good && s.busy() {
 			s.hangUpChunks(func(other chunkCall) bool { return other.digest == f.digest })
-			s.emit(StoreChunk{Digest: f.digest, Bytes: b})
+			s.Emit(StoreChunk{Digest: f.digest, Bytes: b})
 		}
 		return
 	case !good:
@@ -473,12 +474,12 @@ func (s *snapshot) missed(c *chunk, p *peer, err error) {
 		s.drop(p.id)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
-		p.snapshot.after = s.now + busyRetryMs
+		p.snapshot.after = s.Now + busyRetryMs
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		c.tries--
 		s.transfer.holds[holding{p.id, c.fragment}] = 0
 	default:
-		p.snapshot.after = s.now + busyRetryMs
+		p.snapshot.after = s.Now + busyRetryMs
 	}
 }
 
@@ -489,9 +490,9 @@ func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
 	t.missing--
 	t.have += int64(c.size)
 	t.gave[p.id] = true
-	t.progress = s.now
+	t.progress = s.Now
 	s.hangUpChunks(func(f chunkCall) bool { return f.digest == c.digest })
-	s.emit(StoreChunk{Digest: c.digest, Bytes: b})
+	s.Emit(StoreChunk{Digest: c.digest, Bytes: b})
 }
 
 // chunkNotStored says that the own disk could not take a chunk.
@@ -506,7 +507,7 @@ func (s *snapshot) chunkNotStored(id wire.Digest) {
 	t.missing++
 	t.have -= int64(c.size)
 	t.first = min(t.first, i)
-	s.disk.failed(s.now)
+	s.disk.failed(s.Now)
 	t.progress = s.disk.until // nobody else is to blame
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
@@ -31,13 +32,13 @@ func keyOf(i uint32) (id wire.PeerID) {
 
 func TestClasses(t *testing.T) {
 	a := begunWith(1)
-	a.core.cfg.Trusted = []wire.PeerID{{2}}
-	for id, known := range map[wire.PeerID]bool{a.core.cfg.Self: true, {1}: true, {2}: true, {3}: false} {
-		if a.core.known(id) != known || a.core.stranger(id) == known {
-			t.Errorf("%v is known: %v", id, a.core.known(id))
+	a.core.env.cfg.Trusted = []wire.PeerID{{2}}
+	for id, known := range map[wire.PeerID]bool{a.core.env.cfg.Self: true, {1}: true, {2}: true, {3}: false} {
+		if a.core.env.known(id) != known || a.core.env.stranger(id) == known {
+			t.Errorf("%v is known: %v", id, a.core.env.known(id))
 		}
 	}
-	if before := specAlone(); before.core.stranger(wire.PeerID{3}) {
+	if before := specAlone(); before.core.env.stranger(wire.PeerID{3}) {
 		t.Error("a stranger before the run began")
 	}
 }
@@ -46,16 +47,16 @@ func TestClasses(t *testing.T) {
 func TestMembersAreKnown(t *testing.T) {
 	a := begunWith()
 	owner, node := testKey(50), testKey(51)
-	a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
 	pass := member.Issue(owner, a.run, member.Invite{Key: wire.PeerIDOf(testKey(52))}, testKey(52))
 	c, err := pass.Admit(a.run, ed25519.PrivateKey(node))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.core.known(c.Author) {
+	if a.core.env.known(c.Author) {
 		t.Error("known before its certificate came")
 	}
-	if _, err := a.core.cfg.Members.Add(c); err != nil || a.core.stranger(c.Author) {
+	if _, err := a.core.env.cfg.Members.Add(c); err != nil || a.core.env.stranger(c.Author) {
 		t.Errorf("a stranger with a certificate, %v", err)
 	}
 }
@@ -149,7 +150,7 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 // Strangers that begin sessions leave some of the peer list's slots to peers of its own choice.
 func TestStrangersSessionsLeaveRoom(t *testing.T) {
 	a := begunWith(1)
-	full := a.core.cfg.TargetPeers
+	full := a.core.env.cfg.TargetPeers
 	for i := range 3 * full {
 		a.core.Step(a.now, PeerUp{Peer: keyOf(uint32(i))})
 	}
@@ -161,7 +162,7 @@ func TestStrangersSessionsLeaveRoom(t *testing.T) {
 		t.Errorf("with one that is known %d count", n)
 	}
 	record := hello.Record{Run: a.run, Author: wire.PeerID{2}, Addrs: []string{"/ip4/10.0.0.1/tcp/1"}}
-	p := a.core.ensure(wire.PeerID{2}, true)
+	p := a.core.env.ensure(wire.PeerID{2}, true)
 	p.keep(hello.Signed{Bytes: []byte{1}}, &record)
 	a.core.peerList.dialSome()
 	if dials := find[Dial](a.core.Effects()); len(dials) != 1 || dials[0].Peer != (wire.PeerID{2}) {
@@ -214,7 +215,7 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 	}
 	begin := func(ids ...byte) (e []Effect) {
 		for _, id := range ids {
-			a.core.repair.begin(a.core.peers.find(wire.PeerID{id}))
+			a.core.repair.begin(a.core.env.peers.find(wire.PeerID{id}))
 			e = append(e, a.core.Effects()...)
 		}
 		return e
@@ -227,7 +228,7 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 	repairs(1, 2, 3)
 	begin(4, 5)
 	repairs(1, 2, 3)
-	a.core.Step(a.now, Answered{Call: q[len(q)-1].call.ID, Err: errNoAnswer})
+	a.core.Step(a.now, Answered{Call: q[len(q)-1].call.ID, Err: effect.ErrNoAnswer})
 	repairs(1, 2)
 	begin(3)
 	repairs(1, 2, 3) // without an answer it is the last of all
@@ -273,7 +274,7 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 	a := begunWith()
 	handle, busy := uint64(0), map[uint64]bool{}
 	asks := func(from wire.PeerID, times int) {
-		if a.core.peers.find(from) == nil {
+		if a.core.env.peers.find(from) == nil {
 			a.core.Step(a.now, PeerUp{Peer: from})
 		}
 		for range times {
@@ -300,7 +301,7 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])
 	}
 	for _, q := range a.core.serve.parked {
-		if a.core.stranger(q.from.id) {
+		if a.core.env.stranger(q.from.id) {
 			t.Fatal("a stranger's keeps another one out")
 		}
 	}
@@ -311,7 +312,7 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 	a := begunWith()
 	asks := func(id wire.PeerID) bool {
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.env.peers.find(id)) != nil
 	}
 	for i := range uint32(2 * maxChunkAskers) {
 		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
@@ -331,15 +332,15 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 // is over.
 func TestMembersTakeTurns(t *testing.T) {
 	a := begunWith()
-	a.core.cfg.Trusted = nil
+	a.core.env.cfg.Trusted = nil
 	for i := range maxChunkAskers + 1 {
 		id := wire.PeerID{byte(i + 1)}
-		a.core.cfg.Trusted = append(a.core.cfg.Trusted, id) // known, and no contributor
+		a.core.env.cfg.Trusted = append(a.core.env.cfg.Trusted, id) // known, and no contributor
 	}
 	asks := func(i int) bool {
 		id := wire.PeerID{byte(i + 1)}
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.env.peers.find(id)) != nil
 	}
 	for i := range maxChunkAskers {
 		if !asks(i) {
@@ -361,7 +362,7 @@ func TestStrangersAnswersLeaveRoom(t *testing.T) {
 	a := begunWith()
 	places := func(id wire.PeerID) (bytes int) {
 		a.core.Step(a.now, PeerUp{Peer: id})
-		p := a.core.peers.find(id)
+		p := a.core.env.peers.find(id)
 		for a.core.serve.admit(reply{to: p, bytes: wire.ChunkSize}) {
 			bytes += wire.ChunkSize
 		}

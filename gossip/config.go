@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
-// Time is milliseconds since any origin. It never goes back. It is an alias, so
-// that the times of both cores and of all that drive them are of one type.
-type Time = int64
+// Time is milliseconds since any origin. It never goes back.
+type Time = effect.Time
 
 // Config is what a Core is made from. Zero fields marked with a default get it.
 type Config struct {

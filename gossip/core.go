@@ -1,16 +1,17 @@
 package gossip
 
 import (
-	"atoll/gossip/member"
 	"errors"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
 // Core is the sans-IO core of spreading for one node. It is not safe for
 // concurrent use: one loop feeds it inputs and executes its effects.
 type Core struct {
-	*env
+	env          *env
 	peerList     peerList
 	hints        hints
 	reserve      reserve
@@ -34,7 +35,7 @@ type Core struct {
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
 // read during inputs only.
 func New(cfg Config, chain Chain) *Core {
-	e := &env{cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
+	e := &env{Queue: &effect.Queue{}, cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
 	copy(e.common, cfg.Common)
 	e.period = e.cfg.HeartbeatMinMs
 	c := &Core{env: e}
@@ -67,21 +68,17 @@ func (c *Core) joining() bool {
 }
 
 // Effects returns the effects queued since it was last called, in order.
-func (c *Core) Effects() []Effect {
-	out := c.effects
-	c.effects = nil
-	return out
-}
+func (c *Core) Effects() []Effect { return c.env.Take() }
 
 // at sets the time of an input. A clock that goes back is held.
-func (c *Core) at(now Time) { c.now = max(c.now, now) }
+func (c *Core) at(now Time) { c.env.At(now) }
 
 // Tick lets time pass: heartbeats, deadlines, retries. A few times per heartbeat period
 // is enough.
 func (c *Core) Tick(now Time) {
 	c.at(now)
-	c.expireCalls()
-	c.watch()
+	c.env.ExpireCalls()
+	c.env.watch()
 	c.heartbeats.tick()
 	c.peerList.tick()
 	c.hints.tick()
@@ -93,8 +90,8 @@ func (c *Core) Tick(now Time) {
 	c.serve.tick()
 	c.history.tick()
 	c.blobs.tick()
-	if c.cfg.Limiter != nil {
-		c.cfg.Limiter.Tick(c.now, c.begun(), c.heartbeats.closed(), c.heartbeats.fit())
+	if c.env.cfg.Limiter != nil {
+		c.env.cfg.Limiter.Tick(c.env.Now, c.env.begun(), c.heartbeats.closed(), c.heartbeats.fit())
 	}
 }
 
@@ -120,14 +117,14 @@ func (c *Core) HeartbeatNow(now Time) {
 // durable already.
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.at(now)
-	if id := s.Header.ID(c.cfg.Run); c.headers.seen.find(id) == nil {
-		c.headers.seen.add(id, &s, c.cfg.Members.Binds(s.Header))
+	if id := s.Header.ID(c.env.cfg.Run); c.headers.seen.find(id) == nil {
+		c.headers.seen.add(id, &s, c.env.cfg.Members.Binds(s.Header))
 	}
 	if len(payload) > wire.MaxInline {
-		c.relays.own.add(c.now, len(payload))
+		c.relays.own.add(c.env.Now, len(payload))
 		payload = nil
 	}
-	c.emit(Publish{Bytes: wire.EncodeHeader(s, payload)})
+	c.env.Emit(Publish{Bytes: wire.EncodeHeader(s, payload)})
 }
 
 // Why a thing that came is not in place.
@@ -158,7 +155,7 @@ func (c *Core) Complete(now Time, id wire.Digest, err error) {
 	case errors.Is(err, ErrUnwanted):
 		c.pull.end(id, unwanted)
 	case errors.Is(err, ErrNotStored):
-		c.pull.disk.failed(c.now)
+		c.pull.disk.failed(c.env.Now)
 		c.pull.end(id, missing)
 	default:
 		c.invalid(id, err.Error())
@@ -169,7 +166,7 @@ func (c *Core) Complete(now Time, id wire.Digest, err error) {
 func (c *Core) invalid(id wire.Digest, reason string) {
 	if v := c.headers.seen.find(id); v != nil {
 		v.invalid = reason
-		c.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
+		c.env.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
 	}
 }
 
@@ -243,7 +240,7 @@ func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 // has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)
-	p := c.peers.find(id)
+	p := c.env.peers.find(id)
 	if id == (wire.PeerID{}) {
 		p = c.foremost()
 	}
@@ -254,8 +251,8 @@ func (c *Core) Compare(now Time, id wire.PeerID) {
 
 // foremost is the live peer that has folded the most, nil if there is none.
 func (c *Core) foremost() (best *peer) {
-	for _, p := range c.peers.list {
-		if c.usable(p) && c.live(p) && p.refused == "" && (best == nil || p.folded() > best.folded()) {
+	for _, p := range c.env.peers.list {
+		if c.env.usable(p) && c.env.live(p) && p.refused == "" && (best == nil || p.folded() > best.folded()) {
 			best = p
 		}
 	}

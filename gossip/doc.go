@@ -27,6 +27,8 @@
 // it through the Chain interface and reports upward with effects: Offer, Fetched,
 // CatchUp, Snapshot, EquivocationFound.
 //
+// Package effect has the time, the effects and the calls in flight, which all machines share.
+//
 // Every machine here owns bounded state. The bounds are in limits.go, each
 // with its reason.
 //

@@ -25,7 +25,7 @@ func newEquivocation(e *env) equivocation {
 func (v *equivocation) found(a, b wire.SignedHeader) {
 	if !v.far(a.Header) && v.remember(slotOf(a.Header)) {
 		v.report(wire.Equivocation{A: a, B: b})
-		v.emit(Publish{Bytes: wire.EncodeEquivocation(wire.Equivocation{A: a, B: b})})
+		v.Emit(Publish{Bytes: wire.EncodeEquivocation(wire.Equivocation{A: a, B: b})})
 	}
 }
 
@@ -48,8 +48,8 @@ func (v *equivocation) far(h wire.Header) bool {
 
 func (v *equivocation) report(e wire.Equivocation) {
 	h := e.A.Header
-	v.emit(EquivocationFound{Equivocation: e})
-	v.event(EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
+	v.Emit(EquivocationFound{Equivocation: e})
+	v.Event(EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
 }
 
 // against says for people what is proved of an author, "" for nothing.

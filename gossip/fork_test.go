@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ type side struct {
 }
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
-	e := &env{cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
+	e := &env{Queue: &effect.Queue{}, cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
 	if _, said := chain.contributed[e.cfg.Self]; !said { // it has folded of its own
 		chain.contributed = maps.Clone(chain.contributed)
 		if chain.contributed == nil {

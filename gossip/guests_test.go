@@ -13,11 +13,11 @@ import (
 func (a *alone) guests(t testing.TB, guests []wire.PeerID, members ...wire.PeerID) {
 	t.Helper()
 	owner := testKey(50)
-	a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
 	for i, ids := range [][]wire.PeerID{members, guests} {
 		pass := member.Issue(owner, a.run, member.Invite{Guests: i == 1}, testKey(52+i))
 		for _, id := range ids {
-			if _, err := a.core.cfg.Members.Add(pass.AdmitOther(a.run, id)); err != nil {
+			if _, err := a.core.env.cfg.Members.Add(pass.AdmitOther(a.run, id)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,10 +35,10 @@ func peersOf(ids ...byte) (all []wire.PeerID) {
 func TestGuestsAreStrangers(t *testing.T) {
 	a := begunWith()
 	a.guests(t, []wire.PeerID{{1}, {2}})
-	a.core.cfg.Trusted = []wire.PeerID{{2}, {3}}
+	a.core.env.cfg.Trusted = []wire.PeerID{{2}, {3}}
 	for id, known := range map[wire.PeerID]bool{{1}: false, {2}: false, {3}: true} {
-		if a.core.known(id) != known || a.core.trusts(id) != known {
-			t.Errorf("%v is known: %v, trusted: %v", id, a.core.known(id), a.core.trusts(id))
+		if a.core.env.known(id) != known || a.core.env.trusts(id) != known {
+			t.Errorf("%v is known: %v, trusted: %v", id, a.core.env.known(id), a.core.env.trusts(id))
 		}
 	}
 }
@@ -85,7 +85,7 @@ func specGuestCloses(t *testing.T, _ *spectest.Spec) {
 func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a, ids := joins(1)
-		if a.core.cfg.Trusted = ids; guest {
+		if a.core.env.cfg.Trusted = ids; guest {
 			a.guests(t, ids)
 		}
 		a.core.FetchSnapshot(a.now)
@@ -105,7 +105,7 @@ func TestGuestsDoNotSpeak(t *testing.T) {
 	a := specAlone(1, 2)
 	a.guests(t, []wire.PeerID{{1}}, peersOf(2, 3, 4, 9)...)
 	for id, speaks := range map[byte]bool{1: false, 2: true} {
-		if p := a.core.peers.find(wire.PeerID{id}); a.core.heartbeats.speaks(p) != speaks {
+		if p := a.core.env.peers.find(wire.PeerID{id}); a.core.heartbeats.speaks(p) != speaks {
 			t.Errorf("%d speaks: %v", id, !speaks)
 		}
 	}
@@ -115,7 +115,7 @@ func TestGuestsDoNotSpeak(t *testing.T) {
 func (a *alone) admitted(t testing.TB, key int, round uint32, tokens uint64, guests bool) wire.SignedHeader {
 	t.Helper()
 	c := a.certificate(t, key, guests)
-	if _, err := a.core.cfg.Members.Add(c); err != nil {
+	if _, err := a.core.env.cfg.Members.Add(c); err != nil {
 		t.Fatal(err)
 	}
 	return a.names(key, round, tokens, c)
@@ -173,7 +173,7 @@ func specGuestsProveNothing(t *testing.T, _ *spectest.Spec) {
 			if e := a.core.Effects(); count[EquivocationFound](e) != c.want {
 				t.Errorf("%s, by gossip: %v", name, e)
 			}
-			if _, stopped := a.core.cfg.Members.Stranger(wire.Message{Equivocation: &proof}); stopped == (c.want == 1) {
+			if _, stopped := a.core.env.cfg.Members.Stranger(wire.Message{Equivocation: &proof}); stopped == (c.want == 1) {
 				t.Errorf("%s: passed on %v", name, !stopped)
 			}
 		}
@@ -197,7 +197,7 @@ func specUnknownProveNothing(t *testing.T, _ *spectest.Spec) {
 		if known {
 			a.admitted(t, 9, 1, 1, false)
 		}
-		_, stopped := a.core.cfg.Members.Stranger(wire.Message{Equivocation: &proof})
+		_, stopped := a.core.env.cfg.Members.Stranger(wire.Message{Equivocation: &proof})
 		a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Equivocation: &proof}})
 		if e := a.core.Effects(); (count[EquivocationFound](e) == 1) != known || stopped == known {
 			t.Errorf("known %v: passed on %v, %v", known, !stopped, e)
@@ -242,7 +242,7 @@ func TestGuestsFillTheirRoom(t *testing.T) {
 		}
 		pass := member.Issue(testKey(50), a.run, member.Invite{Guests: true}, testKey(53))
 		for n := 0; ; n++ {
-			if _, err := a.core.cfg.Members.Add(pass.AdmitOther(a.run, wire.PeerID{byte(n), byte(n >> 8), 7})); err != nil {
+			if _, err := a.core.env.cfg.Members.Add(pass.AdmitOther(a.run, wire.PeerID{byte(n), byte(n >> 8), 7})); err != nil {
 				break
 			}
 		}
@@ -319,7 +319,7 @@ func TestGuestsHoldNoRepairs(t *testing.T) {
 		}
 		a.up(4)
 		a.told(4, func(b *wire.Heartbeat) { b.Closed[0] = 7 })
-		a.core.peers.find(wire.PeerID{4}).repair.stalls = stalls
+		a.core.env.peers.find(wire.PeerID{4}).repair.stalls = stalls
 		a.core.Compare(a.now, wire.PeerID{4})
 		if q := questions(t, a.core.Effects(), wire.GetRounds); len(q) != 1 || q[0].to != 4 {
 			t.Errorf("stalled before %v: asks %+v", stalls, q)
@@ -347,7 +347,7 @@ func specGuestConforms(t *testing.T, _ *spectest.Spec) {
 		a := newAlone()
 		h := a.signed(9, 1)
 		var guests, members []wire.PeerID
-		for id, guest := range map[wire.PeerID]bool{a.core.cfg.Self: c.self, {1}: c.peer, h.Header.Author: c.author} {
+		for id, guest := range map[wire.PeerID]bool{a.core.env.cfg.Self: c.self, {1}: c.peer, h.Header.Author: c.author} {
 			if guest {
 				guests = append(guests, id)
 			} else {
@@ -355,7 +355,7 @@ func specGuestConforms(t *testing.T, _ *spectest.Spec) {
 			}
 		}
 		a.guests(t, guests, members...)
-		h.Header.Certificate = a.core.cfg.Members.Of(h.Header.Author)[0].ID(a.run)
+		h.Header.Certificate = a.core.env.cfg.Members.Of(h.Header.Author)[0].ID(a.run)
 		a.chain.store(h, []byte{1})
 		a.chain.closed[0] = 2
 		q := a.compares(t, 1, 4, 3)

@@ -50,9 +50,9 @@ const maxSums = 64
 
 func (b *heartbeats) tick() {
 	if p := b.ownPeriod(); p != b.period {
-		b.period, b.peers.cache.watchAt = p, b.now // peers that have sent no heartbeat yet count in it
+		b.period, b.peers.cache.watchAt = p, b.Now // peers that have sent no heartbeat yet count in it
 	}
-	if b.self.State != 0 && (b.said == nil || b.now >= b.next) {
+	if b.self.State != 0 && (b.said == nil || b.Now >= b.next) {
 		b.send()
 	}
 	b.agree()
@@ -77,8 +77,8 @@ func (b *heartbeats) send() {
 	copy(heartbeat.Unpublished, b.self.Unpublished)
 	heartbeat.Chain, heartbeat.StateDigest, _ = b.digestsAt(lagged(heartbeat.Closed, heartbeat.Lag))
 	raw := wire.EncodeHeartbeat(b.cfg.Key, b.cfg.Run, heartbeat)
-	b.said, b.at, b.next, b.size = &heartbeat, b.now, b.now+b.period, len(raw)
-	b.emit(Publish{Bytes: raw})
+	b.said, b.at, b.next, b.size = &heartbeat, b.Now, b.Now+b.period, len(raw)
+	b.Emit(Publish{Bytes: raw})
 }
 
 // announced is the period that the next heartbeat names, within what peers take.
@@ -196,12 +196,12 @@ func (b *heartbeats) receive(heartbeat *wire.Heartbeat) *peer {
 		return nil
 	}
 	if heartbeat.State == wire.Leaving && (p.heartbeat == nil || p.heartbeat.State != wire.Leaving) {
-		b.event(EventLeft, p.id, "leaves")
+		b.Event(EventLeft, p.id, "leaves")
 	}
 	if p.heartbeat == nil || p.heartbeat.State != heartbeat.State || p.heartbeat.Lag != heartbeat.Lag || p.heartbeat.Paused != heartbeat.Paused || otherPeriod(p.heartbeat, heartbeat) {
 		b.peers.cache.changes++
 	}
-	p.heartbeat, p.heartbeatAt, p.heartbeats.reached = heartbeat, b.now, max(p.heartbeats.reached, heartbeat.Folded)
+	p.heartbeat, p.heartbeatAt, p.heartbeats.reached = heartbeat, b.Now, max(p.heartbeats.reached, heartbeat.Folded)
 	p.watch.gossips()
 	b.hear(p)
 	b.compare(p)
@@ -230,7 +230,7 @@ func newer(a, b *wire.Heartbeat) bool {
 // names. Not being able to counts as unequal. A peer that is joining, leaving or
 // paused says nothing about the run, and one that is paused does not look.
 func (b *heartbeats) compare(p *peer) {
-	if b.paused || !b.live(p) {
+	if b.Paused || !b.live(p) {
 		return
 	}
 	rounds := lagged(p.heartbeat.Closed, p.heartbeat.Lag)
@@ -274,7 +274,7 @@ func (b *heartbeats) compareState(p *peer, state wire.Digest, rounds []uint32) {
 	}
 	differs := state != p.heartbeat.StateDigest
 	if differs && !p.heartbeats.stateDiffers {
-		b.emit(StateDiffers{Peer: p.id, Rounds: rounds})
+		b.Emit(StateDiffers{Peer: p.id, Rounds: rounds})
 	}
 	p.heartbeats.stateDiffers = differs
 }
@@ -311,7 +311,7 @@ func (b *heartbeats) agree() {
 		return b.speaks(p) && !shows(p.heartbeat, closed, chain) || b.awaited(p)
 	})
 	if agreed && (!b.agreed || chain != b.agreedChain) {
-		b.agreedSince = b.now
+		b.agreedSince = b.Now
 	}
 	b.agreed, b.agreedChain = agreed, chain
 }
@@ -332,7 +332,7 @@ func (b *heartbeats) speaks(p *peer) bool {
 // process that lives may be without a connection for a while. Keys are free, so that is
 // waited for with peers whose deltas were folded.
 func (b *heartbeats) mayReturn(p *peer) bool {
-	return b.moves && b.now < p.heard+backMs && b.takesPart(p) && b.contributed(p)
+	return b.moves && b.Now < p.heard+backMs && b.takesPart(p) && b.contributed(p)
 }
 
 // gone reports whether the process of p ended without a word, as it seems: it is quiet, and

@@ -53,7 +53,7 @@ func (h *hints) connectedTo(id wire.PeerID) bool {
 
 func (h *hints) tick() {
 	h.list = slices.DeleteFunc(h.list, func(x hint) bool {
-		return h.connectedTo(x.peer) || x.tries >= maxHintTries && h.now >= x.dial.after
+		return h.connectedTo(x.peer) || x.tries >= maxHintTries && h.Now >= x.dial.after
 	})
 	h.dial()
 	h.discover()
@@ -61,20 +61,20 @@ func (h *hints) tick() {
 
 // dial tries the first hint that is due, one after the other at the pace of the peer list.
 func (h *hints) dial() {
-	if h.now < h.nextDial || h.peerList.connections() >= h.cfg.TargetPeers {
+	if h.Now < h.nextDial || h.peerList.connections() >= h.cfg.TargetPeers {
 		return
 	}
-	due := func(x hint) bool { return h.now >= x.dial.after && x.tries < maxHintTries }
+	due := func(x hint) bool { return h.Now >= x.dial.after && x.tries < maxHintTries }
 	i := slices.IndexFunc(h.list, due)
 	if i < 0 {
 		return
 	}
 	x := &h.list[i]
-	h.emit(Dial{Peer: x.peer, Addrs: x.addrs})
+	h.Emit(Dial{Peer: x.peer, Addrs: x.addrs})
 	x.tries++
 	x.dial.pauseMs = max(2*x.dial.pauseMs, dialBackoffMinMs)
-	x.dial.after = h.now + x.dial.pauseMs
-	h.nextDial = h.now + dialPeriodMs/maxDials
+	x.dial.after = h.Now + x.dial.pauseMs
+	h.nextDial = h.Now + dialPeriodMs/maxDials
 }
 
 // discover looks for peers where it is time. On one network nobody has to: all are found by
@@ -86,14 +86,14 @@ func (h *hints) discover() {
 	have := h.peerList.connections()
 	if lonely := have == 0; lonely != h.lonely {
 		h.lonely, h.pauseMs = lonely, discoverFirstMs
-		h.nextDiscovery = h.now + h.pause(have)
+		h.nextDiscovery = h.Now + h.pause(have)
 	}
-	if h.now < h.nextDiscovery {
+	if h.Now < h.nextDiscovery {
 		return
 	}
-	h.emit(Discover{})
+	h.Emit(Discover{})
 	h.pauseMs = min(2*h.pauseMs, discoverMaxMs)
-	h.nextDiscovery = h.now + h.pause(have)
+	h.nextDiscovery = h.Now + h.pause(have)
 }
 
 // pause is the time before the next search of a node with so many connections.

@@ -44,7 +44,7 @@ func TestHintIsDialled(t *testing.T) {
 func TestHintsThatSayNothing(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	for _, in := range []Hinted{hinted(1), {Peer: a.core.cfg.Self, Addrs: []string{"x"}}, {Peer: wire.PeerID{2}}} {
+	for _, in := range []Hinted{hinted(1), {Peer: a.core.env.cfg.Self, Addrs: []string{"x"}}, {Peer: wire.PeerID{2}}} {
 		if got := find[Dial](a.step(in)); len(got) != 0 {
 			t.Errorf("%+v: dials %v", in, got)
 		}
@@ -75,7 +75,7 @@ func TestHintsAreBounded(t *testing.T) {
 		if most := int((a.now-began)*maxDials/dialPeriodMs) + 1; dials > most {
 			t.Errorf("%d dials in %d ms, at most %d", dials, a.now-began, most)
 		}
-		if n := len(a.core.peers.list); n != 0 {
+		if n := len(a.core.env.peers.list); n != 0 {
 			t.Errorf("%d peers from hints are in the peer list", n)
 		}
 	})
@@ -84,7 +84,7 @@ func TestHintsAreBounded(t *testing.T) {
 // A node with enough neighbours dials no hints.
 func TestHintsOfNoNeed(t *testing.T) {
 	a := newAlone()
-	for id := range byte(a.core.cfg.TargetPeers) {
+	for id := range byte(a.core.env.cfg.TargetPeers) {
 		a.connect(100 + id)
 	}
 	if got := find[Dial](a.step(hinted(1))); len(got) != 0 {

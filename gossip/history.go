@@ -46,10 +46,10 @@ func (h *history) complete() bool {
 func (h *history) installed() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
-	if h.joining() || h.asking || h.paused || h.now < h.after || h.busy() {
+	if h.joining() || h.asking || h.Paused || h.Now < h.after || h.busy() {
 		return
 	}
-	if len(h.pull.wants) > 0 && h.now < h.beside {
+	if len(h.pull.wants) > 0 && h.Now < h.beside {
 		return // in a run at work there are always some
 	}
 	if !h.planned {
@@ -59,7 +59,7 @@ func (h *history) tick() {
 		return
 	}
 	if h.fruitless >= maxFruitless {
-		h.fruitless, h.after = 0, h.now+historyRetryMs
+		h.fruitless, h.after = 0, h.Now+historyRetryMs
 		return
 	}
 	if p := h.next(); p != nil {
@@ -116,8 +116,8 @@ func (h *history) ask(p *peer) {
 	batch := h.todo[:min(historyBatch, len(h.todo))]
 	h.asking = true
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
-	h.call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
-		h.after, h.beside = h.now+h.heartbeatPeriod(), h.now+historyHeartbeats*h.heartbeatPeriod()
+	h.Call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
+		h.after, h.beside = h.Now+h.heartbeatPeriod(), h.Now+historyHeartbeats*h.heartbeatPeriod()
 		if h.asking = false; !h.planned {
 			return // a snapshot was taken meanwhile
 		}
@@ -171,7 +171,7 @@ func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 		return
 	}
 	h.asking = true
-	h.call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+	h.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
 		if h.asking = false; !h.planned {
 			return // a snapshot was taken meanwhile
 		}
@@ -196,7 +196,7 @@ func (h *history) accept(came []pastRound) {
 		}
 		h.fruitless = 0
 		for _, s := range r.headers {
-			h.emit(StoreHeader{Header: s})
+			h.Emit(StoreHeader{Header: s})
 		}
 	}
 }

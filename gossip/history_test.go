@@ -172,7 +172,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 			}
 		}
 	}
-	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.heartbeatPeriod() {
+	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.env.heartbeatPeriod() {
 		t.Errorf("asks at %v with %d payloads on their way", at, len(a.core.pull.wants))
 	}
 }

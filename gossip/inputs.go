@@ -141,7 +141,7 @@ func (c *Core) Step(now Time, in Input) {
 	case OwnRecord:
 		c.peerList.own, c.peerList.ownNear = in.Signed, in.Near
 	case Reached:
-		c.moves = true
+		c.env.moves = true
 		c.reserve.reached(in.Public)
 	case Hinted:
 		c.hints.heard(in.Peer, in.Addrs)
@@ -156,8 +156,11 @@ func (c *Core) Step(now Time, in Input) {
 		c.alive(in.From)
 		c.pull.source(in.ID, in.From)
 	case Answered:
-		c.took = in.TookMs
-		c.answered(in.Call, in.Response, in.Err)
+		c.env.Took = in.TookMs
+		if in.Err == nil {
+			c.env.sampleWay(in.Call, len(in.Response))
+		}
+		c.env.Answered(in.Call, in.Response, in.Err)
 	case Requested:
 		c.serve.request(in.Handle, in.From, in.Request)
 	case Left:
@@ -178,8 +181,8 @@ func (c *Core) peerDown(id wire.PeerID) {
 
 // alive notes that something arrived from a peer.
 func (c *Core) alive(from wire.PeerID) {
-	if p := c.peers.find(from); p != nil {
-		c.hear(p)
+	if p := c.env.peers.find(from); p != nil {
+		c.env.hear(p)
 	}
 }
 
@@ -201,7 +204,7 @@ func (c *Core) heartbeat(from wire.PeerID, b *wire.Heartbeat) {
 		return
 	}
 	c.peerList.said(p, b.Capability, from)
-	if p.heartbeats.unequal == 0 && c.live(p) {
+	if p.heartbeats.unequal == 0 && c.env.live(p) {
 		c.snapshot.equal()
 		c.repair.equal(p)
 	}
@@ -220,10 +223,10 @@ func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 		return
 	}
 	if v == fresh {
-		c.emit(Offer{ID: id, Header: s, From: from})
+		c.env.Emit(Offer{ID: id, Header: s, From: from})
 	}
 	switch {
-	case c.chain.Has(id) || c.headers.seen.isInvalid(id):
+	case c.env.chain.Has(id) || c.headers.seen.isInvalid(id):
 	case inline != nil:
 		c.pull.deliver(id, s, inline)
 	case v == fresh && !c.headers.farAhead(s.Header) && !c.snapshot.brings(s.Header):
@@ -232,7 +235,7 @@ func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	default:
 		c.pull.source(id, from)
 	}
-	if p := c.peers.find(from); p != nil && c.headers.ahead(s.Header) {
+	if p := c.env.peers.find(from); p != nil && c.headers.ahead(s.Header) {
 		c.repair.want(p)
 	}
 }

@@ -277,8 +277,8 @@ type Told interface {
 
 // Contributed says that a delta of an author was folded.
 func (c *Core) Contributed(author wire.PeerID) {
-	if c.cfg.Limiter != nil {
-		c.cfg.Limiter.Contributed(author)
+	if c.env.cfg.Limiter != nil {
+		c.env.cfg.Limiter.Contributed(author)
 	}
 }
 

@@ -200,8 +200,8 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone()
-			l := NewLimiter(a.core.cfg)
-			a.core.cfg.Limiter, a.chain.boast = l, 1
+			l := NewLimiter(a.core.env.cfg)
+			a.core.env.cfg.Limiter, a.chain.boast = l, 1
 			for i := range c.peers {
 				a.up(byte(i + 1))
 			}

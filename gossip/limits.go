@@ -244,9 +244,6 @@ const (
 	maxLate = 5
 	// busyRetryMs is how long a busy peer is left alone.
 	busyRetryMs = 500
-	// callGraceMs is added to a call's timeout before the core stops waiting
-	// for the caller's Answered.
-	callGraceMs = 2_000
 )
 
 // Relays of payloads.

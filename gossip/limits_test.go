@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -74,11 +75,11 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	a.core.Step(a.now, Received{From: wire.PeerID{1}, Message: wire.Message{Header: &s}})
 	c := calls(a.core.Effects())[0]
 	a.core.heardOf(a.now+5000, wire.PeerID{1})
-	a.core.Tick(c.TimeoutMs + callGraceMs + 1)
+	a.core.Tick(c.TimeoutMs + effect.CallGraceMs + 1)
 	if n := a.core.pull.flying; n > 1 {
 		t.Errorf("%d pulls in flight after one was forgotten", n)
 	}
-	if a.core.calls[0].id == c.ID {
+	if a.core.env.Calls()[0] == c.ID {
 		t.Error("a call that was never answered stays open")
 	}
 }
@@ -142,9 +143,9 @@ func TestBoundsUnderAnyInput(t *testing.T) {
 				a.core.Step(a.now, Received{From: peer.Draw(t, "from"), Message: wire.Message{Heartbeat: &b}})
 			},
 			"answer": func(t *rapid.T) {
-				if len(a.core.calls) > 0 {
-					c := a.core.calls[rapid.IntRange(0, len(a.core.calls)-1).Draw(t, "call")]
-					a.core.Step(a.now, Answered{Call: c.id, Response: rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 40).Draw(t, "bytes")})
+				if len(a.core.env.Calls()) > 0 {
+					c := rapid.SampledFrom(a.core.env.Calls()).Draw(t, "call")
+					a.core.Step(a.now, Answered{Call: c, Response: rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 40).Draw(t, "bytes")})
 				}
 			},
 			"serve": func(t *rapid.T) {
@@ -189,7 +190,7 @@ func TestConfigValidateNamesTheField(t *testing.T) {
 func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	p := a.core.peers.find(wire.PeerID{1})
+	p := a.core.env.peers.find(wire.PeerID{1})
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
 	s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
@@ -217,7 +218,7 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	}
 	a.core.Tick(a.now)
 	for peer := byte(1); peer <= 3; peer++ {
-		if n := a.core.peers.find(wire.PeerID{peer}).pull.calls; n != maxPullsPerPeer {
+		if n := a.core.env.peers.find(wire.PeerID{peer}).pull.calls; n != maxPullsPerPeer {
 			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
 		}
 	}
@@ -255,7 +256,7 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 func TestOutrunRepairEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	p := a.core.peers.find(wire.PeerID{1})
+	p := a.core.env.peers.find(wire.PeerID{1})
 	p.heartbeat = &wire.Heartbeat{State: wire.Training, Closed: make([]uint32, 2)}
 	s := &session{peer: p, until: repairTtlMs, waiting: map[wire.Digest]uint16{{1}: 0}, fragments: make([]comparison, 2)}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
@@ -264,9 +265,9 @@ func TestOutrunRepairEnds(t *testing.T) {
 		reconciling bool
 		ends        bool
 	}{
-		{a.core.cfg.WindowUnion, true, false},
-		{a.core.cfg.WindowUnion + 1, false, false}, // it may be about to take a snapshot
-		{a.core.cfg.WindowUnion + 1, true, true},
+		{a.core.env.cfg.WindowUnion, true, false},
+		{a.core.env.cfg.WindowUnion + 1, false, false}, // it may be about to take a snapshot
+		{a.core.env.cfg.WindowUnion + 1, true, true},
 	} {
 		p.heartbeat.Closed[1], s.reconciling = c.closed, c.reconciling
 		a.core.Tick(a.now)

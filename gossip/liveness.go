@@ -61,7 +61,7 @@ func (e *env) periodOf(p *peer) int64 {
 }
 
 func (e *env) heardLately(p *peer) bool {
-	return p.everHeard && e.now < e.silentFrom(p)
+	return p.everHeard && e.Now < e.silentFrom(p)
 }
 
 // hear notes a sign of life.
@@ -69,11 +69,11 @@ func (e *env) hear(p *peer) {
 	if p.silent || p.quiet || !e.heardLately(p) {
 		e.peers.cache.changes++
 	}
-	p.everHeard, p.heard, p.quiet = true, e.now, false
+	p.everHeard, p.heard, p.quiet = true, e.Now, false
 	e.peers.cache.watchAt = min(e.peers.cache.watchAt, e.quietFrom(p))
 	if p.silent {
 		p.silent = false
-		e.event(EventHeard, p.id, "heard again")
+		e.Event(EventHeard, p.id, "heard again")
 	}
 }
 
@@ -81,7 +81,7 @@ func (e *env) hear(p *peer) {
 // this node's downlink.
 func (e *env) watch() {
 	t := &e.peers
-	if t.cache.watched == t.cache.changes && e.now < t.cache.watchAt {
+	if t.cache.watched == t.cache.changes && e.Now < t.cache.watchAt {
 		return
 	}
 	t.cache.watched = t.cache.changes
@@ -92,7 +92,7 @@ func (e *env) watch() {
 		if !p.everHeard {
 			continue
 		}
-		if p.heard+silentHeartbeats*e.heartbeatPeriod() >= e.now {
+		if p.heard+silentHeartbeats*e.heartbeatPeriod() >= e.Now {
 			switch {
 			case !p.peerList.founder && !e.known(p.id):
 				newcomers++
@@ -124,16 +124,16 @@ func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
 // look marks a peer that fell quiet or silent, and notes when one may that has not.
 func (e *env) look(p *peer) {
 	switch quiet, silent := e.quietFrom(p), e.silentFrom(p); {
-	case e.now < quiet:
+	case e.Now < quiet:
 		e.peers.cache.watchAt = min(e.peers.cache.watchAt, quiet)
-	case e.now < silent:
+	case e.Now < silent:
 		e.peers.cache.watchAt = min(e.peers.cache.watchAt, silent)
 	}
-	if quiet := e.now >= e.quietFrom(p); quiet != p.quiet {
+	if quiet := e.Now >= e.quietFrom(p); quiet != p.quiet {
 		p.quiet = quiet
 		e.peers.cache.changes++
 	}
-	if e.now >= e.silentFrom(p) && !p.silent {
+	if e.Now >= e.silentFrom(p) && !p.silent {
 		e.silence(p)
 	}
 }
@@ -143,7 +143,7 @@ func (e *env) silence(p *peer) {
 	p.silent = true
 	e.peers.cache.changes++
 	if p.heartbeat == nil || p.heartbeat.State != wire.Leaving { // that one said so
-		e.event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.now-p.heard))
+		e.Event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.Now-p.heard))
 	}
 }
 
@@ -188,7 +188,7 @@ func (e *env) expected(p *peer) bool {
 // current returns the learners of this moment. The slice is never changed.
 func (l *learners) current() []wire.PeerID {
 	changes := l.peers.cache.changes
-	if l.made && l.changes == changes && l.now < l.until {
+	if l.made && l.changes == changes && l.Now < l.until {
 		return l.ids
 	}
 	l.made, l.changes, l.until = true, changes, never

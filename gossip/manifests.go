@@ -26,12 +26,12 @@ type making struct {
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
 func (m *manifests) request(handle uint64, p *peer, at []uint32) {
-	if !p.serve.snapshotAsks.spend(m.now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
+	if !p.serve.snapshotAsks.spend(m.Now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}
-	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.now + m.snapshotMs()})
-	m.emit(ReplyManifest{Handle: handle, At: at})
+	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.Now + m.snapshotMs()})
+	m.Emit(ReplyManifest{Handle: handle, At: at})
 }
 
 // full reports whether one more may not be made for p: a peer has one at a time, and
@@ -56,5 +56,5 @@ func (m *manifests) left(handle uint64) {
 
 // tick forgets those that nobody waits for any more.
 func (m *manifests) tick() {
-	m.making = slices.DeleteFunc(m.making, func(w making) bool { return m.now >= w.until })
+	m.making = slices.DeleteFunc(m.making, func(w making) bool { return m.Now >= w.until })
 }

@@ -472,13 +472,13 @@ func (c *Core) overLimit() (what string, is, most int) {
 	check("equivocation proofs", len(c.equivocation.known), maxEquivocation)
 	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
-	check("manifests", len(c.serve.manifests.making), len(c.peers.list))
+	check("manifests", len(c.serve.manifests.making), len(c.env.peers.list))
 	check("bytes under way", c.serve.bytesAway, maxServing)
-	check("calls", len(c.calls), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.peers.list)+1))
+	check("calls", len(c.env.Calls()), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.peers.list)+1))
 	if what != "" {
 		return what, is, most
 	}
-	for _, p := range c.peers.list {
+	for _, p := range c.env.peers.list {
 		if p.pull.calls > maxSmallPulls || p.pull.calls > maxPullsPerPeer && p.pull.bytes > smallPullBytes || p.snapshot.calls > maxChunkAhead || p.blobs.calls > maxChunkAhead || p.blobs.calls < 0 || p.serve.parked > maxParkedPerPeer || p.pull.calls < 0 || p.serve.parked < 0 {
 			return "requests of one peer", max(p.pull.calls, p.snapshot.calls, p.serve.parked), maxSmallPulls
 		}

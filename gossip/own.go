@@ -50,7 +50,7 @@ func (o *own) tick() {
 	o.recordClosed()
 	if o.enough() {
 		o.known = true
-		o.emit(OwnKnown{Closed: o.closed})
+		o.Emit(OwnKnown{Closed: o.closed})
 	}
 }
 
@@ -59,7 +59,7 @@ func (o *own) tick() {
 // that name its authors. And some heartbeats have passed since the first answer: the peer that
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
-	return (o.any || o.history.complete()) && o.first > 0 && o.now-o.first >= gatherHeartbeats*o.heartbeatPeriod() && !o.awaits() &&
+	return (o.any || o.history.complete()) && o.first > 0 && o.Now-o.first >= gatherHeartbeats*o.heartbeatPeriod() && !o.awaits() &&
 		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see recordClosed
 }
 
@@ -90,7 +90,7 @@ func (o *own) counts(p *peer) bool {
 // recordFirst notes when the first answer that counts had come.
 func (o *own) recordFirst() {
 	if o.first == 0 && slices.ContainsFunc(o.peers.list, o.counts) {
-		o.first = o.now
+		o.first = o.Now
 	}
 }
 
@@ -115,16 +115,16 @@ func (o *own) mayKnowMore(p *peer) bool {
 func joinsEmpty(b *wire.Heartbeat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {
-	if o.asked[p.id] || o.now < p.own.after || len(o.asked) >= maxPeers {
+	if o.asked[p.id] || o.Now < p.own.after || len(o.asked) >= maxPeers {
 		return
 	}
 	o.asked[p.id] = true
-	o.call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
+	o.Call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
 			err = o.accept(p, b)
 		}
 		if err != nil {
-			p.own.after = o.now + ownRetryMs
+			p.own.after = o.Now + ownRetryMs
 			o.asked[p.id] = false
 			return
 		}
@@ -144,7 +144,7 @@ func (o *own) accept(p *peer, b []byte) error {
 		if h.Header.Author != o.cfg.Self || !o.fragmentOf(h.Header.Fragment) || h.Verify(o.cfg.Run) != nil {
 			continue // of no use, and no reason to ask again
 		}
-		o.emit(OwnHeader{Header: h})
+		o.Emit(OwnHeader{Header: h})
 	}
 	return nil
 }
@@ -153,11 +153,11 @@ func (o *own) accept(p *peer, b []byte) error {
 // through all headers of the window, and who was told once knows. A node that met nobody of the run
 // cannot tell: that it knows of none means nothing.
 func (s *serve) newest(handle uint64, p *peer) {
-	if s.now < p.serve.toldOwn {
+	if s.Now < p.serve.toldOwn {
 		s.status(handle, wire.Busy)
 		return
 	}
-	p.serve.toldOwn = s.now + ownToldMs
+	p.serve.toldOwn = s.Now + ownToldMs
 	newest := s.newestOf(p.id)
 	if len(newest) == 0 && s.heartbeats.self.Unreached {
 		s.status(handle, wire.Busy)

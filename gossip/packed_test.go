@@ -26,7 +26,7 @@ func TestPackedGarbage(t *testing.T) {
 		"as it is": specChunk(0, 0, 1), "another": toyPack(make([]byte, 100)), "nothing": {}, "more": make([]byte, wire.ChunkSize+4),
 	} {
 		a := newAlone()
-		a.core.cfg.Unpack = toyUnpack
+		a.core.env.cfg.Unpack = toyUnpack
 		id, q := a.fetches(t, 1)
 		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 5, 1)), wire.GetChunk)
 		e := a.answer(chunks[0], body)

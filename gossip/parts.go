@@ -48,7 +48,7 @@ func (b *blobs) newWant(blob Blob) *wanted {
 }
 
 func (b *blobs) tick() {
-	if b.paused || !slices.ContainsFunc(b.wants, func(w *wanted) bool { return !w.missing.Empty() }) {
+	if b.Paused || !slices.ContainsFunc(b.wants, func(w *wanted) bool { return !w.missing.Empty() }) {
 		return
 	}
 	b.reclaim()
@@ -64,10 +64,10 @@ func (b *blobs) gives(p *peer) bool {
 // askHoldings asks some peers what they have of what is missing, the next ones each time.
 func (b *blobs) askHoldings() {
 	linked := b.peers.linked
-	if b.now < b.askAt || len(linked) == 0 {
+	if b.Now < b.askAt || len(linked) == 0 {
 		return
 	}
-	b.askAt = b.now + holdingsMs
+	b.askAt = b.Now + holdingsMs
 	var digests []wire.Digest
 	for _, w := range b.wants {
 		if !w.missing.Empty() && len(digests) < wire.MaxHoldings {
@@ -76,7 +76,7 @@ func (b *blobs) askHoldings() {
 	}
 	for range min(len(linked), maxHolders) {
 		b.turn = (b.turn + 1) % len(linked)
-		if p := linked[b.turn]; b.gives(p) && !p.blobs.asking && b.now >= p.blobs.deaf {
+		if p := linked[b.turn]; b.gives(p) && !p.blobs.asking && b.Now >= p.blobs.deaf {
 			b.askHolds(p, digests)
 		}
 	}
@@ -85,10 +85,10 @@ func (b *blobs) askHoldings() {
 func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 	p.blobs.asking = true
 	q := wire.Request{Kind: wire.GetHoldings, Digests: digests}
-	b.call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	b.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
 		p.blobs.asking = false
 		if errors.Is(err, wire.ErrRefused) {
-			p.blobs.deaf = b.now + deafMs
+			p.blobs.deaf = b.Now + deafMs
 		}
 		if err != nil {
 			return
@@ -110,10 +110,10 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 
 // pump asks for as many parts as may be in flight, of each peer in turn.
 func (b *blobs) pump() {
-	for asked := !b.paused; asked; {
+	for asked := !b.Paused; asked; {
 		asked = false
 		for _, p := range b.peers.linked {
-			if len(b.flights) >= b.disk.allows(b.now, b.mostCalls()) {
+			if len(b.flights) >= b.disk.allows(b.Now, b.mostCalls()) {
 				return
 			}
 			asked = b.askNext(p) || asked
@@ -137,7 +137,7 @@ func (b *blobs) askNext(p *peer) bool {
 
 // idle reports whether a peer may be asked for one part more.
 func (b *blobs) idle(p *peer) bool {
-	return b.gives(p) && b.now >= p.blobs.after && p.blobs.calls < p.chunksAhead() && !b.stalled(p)
+	return b.gives(p) && b.Now >= p.blobs.after && p.blobs.calls < p.chunksAhead() && !b.stalled(p)
 }
 
 // pick are the parts of w to ask of p, for one answer. Who has the whole blob is needed for
@@ -168,7 +168,7 @@ func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
 
 // stalled reports whether p owes parts and nothing of it came for long.
 func (b *blobs) stalled(p *peer) bool {
-	return p.blobs.calls > 0 && b.now > p.blobs.lastAt+max(partStallMs, p.rate.transferMs(wire.PartSize))
+	return p.blobs.calls > 0 && b.Now > p.blobs.lastAt+max(partStallMs, p.rate.transferMs(wire.PartSize))
 }
 
 // reclaim lets parts be asked of others whose peer is gone or still. If it sends one after
@@ -194,18 +194,18 @@ func (b *blobs) ask(w *wanted, p *peer, parts wire.PartSet) {
 	f := &flight{to: p, digest: w.Digest, parts: parts}
 	b.flights = append(b.flights, f)
 	if p.blobs.calls == 0 {
-		p.blobs.lastAt = b.now
+		p.blobs.lastAt = b.Now
 	}
 	p.blobs.calls++
 	q := wire.Request{Kind: wire.GetPart, Digest: w.Digest, Parts: parts}
-	b.call(p.id, q, q.Kind.MaxResponse(), chunkCallMs, func(body []byte, err error) {
+	b.Call(p.id, q, q.Kind.MaxResponse(), chunkCallMs, func(body []byte, err error) {
 		p.blobs.calls--
 		b.flights = slices.DeleteFunc(b.flights, func(o *flight) bool { return o == f })
 		b.leave(f)
 		if err == nil {
-			p.rate.sampled(len(body), max(b.took, 1))
+			p.rate.sampled(len(body), max(b.Took, 1))
 		}
-		p.blobs.lastAt = b.now
+		p.blobs.lastAt = b.Now
 		b.came(f, body, err)
 		b.pump()
 	})
@@ -220,7 +220,7 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		delete(p.blobs.holds, f.digest)
 	case err != nil:
-		p.blobs.after = b.now + busyRetryMs
+		p.blobs.after = b.Now + busyRetryMs
 	}
 }
 
@@ -245,7 +245,7 @@ func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 	}
 	w.missing = w.missing.Without(one)
 	w.storing = w.storing.With(one)
-	b.emit(StorePart{Digest: w.Digest, Part: part})
+	b.Emit(StorePart{Digest: w.Digest, Part: part})
 }
 
 // distrust does not ask a peer for a blob again.
@@ -270,7 +270,7 @@ func (b *blobs) stored(d wire.Digest, index int, err error) {
 		b.held[d] = b.held[d].With(one)
 		return
 	}
-	b.disk.failed(b.now)
+	b.disk.failed(b.Now)
 	if w != nil {
 		w.missing = w.missing.With(one)
 	}

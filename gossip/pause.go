@@ -15,10 +15,10 @@ import (
 // Pause has the core pause, or go on.
 func (c *Core) Pause(now Time, on bool) {
 	c.at(now)
-	if on == c.paused {
+	if on == c.env.Paused {
 		return
 	}
-	c.paused = on
+	c.env.Paused = on
 	if !on {
 		return // what waited for it begins with the next tick
 	}
@@ -26,23 +26,14 @@ func (c *Core) Pause(now Time, on bool) {
 	c.snapshot.pause()
 	c.pull.clear()
 	c.serve.pause()
-	c.hangUpHeavy()
+	c.env.HangUpHeavy()
 }
 
 // Paused reports whether the core is paused.
-func (c *Core) Paused() bool { return c.paused }
+func (c *Core) Paused() bool { return c.env.Paused }
 
 // pauses reports whether the owner of p has it paused, as its newest heartbeat says.
 func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
-
-// hangUpHeavy ends the requests whose answers are not small.
-func (e *env) hangUpHeavy() {
-	for _, c := range slices.Clone(e.calls) {
-		if !c.small {
-			e.hangUp(c.id)
-		}
-	}
-}
 
 // pause ends every session: what is missing is looked for anew later.
 func (r *repair) pause() {

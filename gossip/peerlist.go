@@ -58,7 +58,7 @@ func (r *peerList) up(in PeerUp) {
 		return // maxPeers connections: the transport has its own, lower limit
 	}
 	if !p.connected {
-		r.event(EventJoined, id, "connected")
+		r.Event(EventJoined, id, "connected")
 	}
 	p.peerList.chosen = p.peerList.chosen || !p.connected && p.peerList.dial.pauseMs > 0
 	r.peers.link(p, true)
@@ -74,9 +74,9 @@ func (r *peerList) down(id wire.PeerID) {
 	if p := r.peers.find(id); p != nil {
 		r.peers.link(p, false)
 		p.peerList.chosen, p.peerList.kept = false, false
-		p.peerList.dial.after = r.now
+		p.peerList.dial.after = r.Now
 		if r.moves {
-			r.nextDial = min(r.nextDial, r.now+redialMs)
+			r.nextDial = min(r.nextDial, r.Now+redialMs)
 		}
 	}
 }
@@ -118,12 +118,12 @@ func (p *peer) keep(s hello.Signed, rec *hello.Record) {
 }
 
 func (r *peerList) tick() {
-	if r.now >= r.nextAsk && r.connections() < r.cfg.TargetPeers {
-		r.nextAsk = r.now + peerListPeriodMs
+	if r.Now >= r.nextAsk && r.connections() < r.cfg.TargetPeers {
+		r.nextAsk = r.Now + peerListPeriodMs
 		r.askNext()
 	}
-	if r.now >= r.nextDial {
-		r.nextDial = r.now + dialPeriodMs
+	if r.Now >= r.nextDial {
+		r.nextDial = r.Now + dialPeriodMs
 		r.dialSome()
 		r.keepKnown()
 	}
@@ -134,7 +134,7 @@ func (r *peerList) keepKnown() {
 	for _, p := range r.peers.linked {
 		if !p.peerList.kept && r.known(p.id) {
 			p.peerList.kept = true
-			r.emit(Keep{Peer: p.id})
+			r.Emit(Keep{Peer: p.id})
 		}
 	}
 }
@@ -172,12 +172,12 @@ func (r *peerList) askNext() {
 // ask requests the peer list of p, unless it was asked a moment ago. Every process of a
 // peer is asked once it is connected: from that it knows that this node runs.
 func (r *peerList) ask(p *peer) {
-	if p.peerList.asked && r.now < p.peerList.askedAt+peerListAgainMs {
+	if p.peerList.asked && r.Now < p.peerList.askedAt+peerListAgainMs {
 		return
 	}
-	p.peerList.asked, p.peerList.askedAt = true, r.now
+	p.peerList.asked, p.peerList.askedAt = true, r.Now
 	id := p.id
-	r.call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), callMs, func(b []byte, err error) {
+	r.Call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), callMs, func(b []byte, err error) {
 		if err == nil {
 			r.learnAll(id, b)
 		}
@@ -239,7 +239,7 @@ func (r *peerList) dialSome() {
 	for pass := range 3 {
 		for i := 0; i < n && missing > 0; i++ {
 			p := r.peers.list[(start+i)%n]
-			if p.connected || !r.reachable(p) || r.now < p.peerList.dial.after {
+			if p.connected || !r.reachable(p) || r.Now < p.peerList.dial.after {
 				continue
 			}
 			network := networkOf(p.peerList.addrs)
@@ -306,14 +306,14 @@ func (r *peerList) reachable(p *peer) bool {
 }
 
 // lost reports whether p was heard not long ago.
-func (r *peerList) lost(p *peer) bool { return p.everHeard && r.now-p.heard < lostForMs }
+func (r *peerList) lost(p *peer) bool { return p.everHeard && r.Now-p.heard < lostForMs }
 
 // dialOne tries the addresses of p. With each attempt the pause doubles.
 func (r *peerList) dialOne(p *peer) {
 	d := &p.peerList.dial
-	r.emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
+	r.Emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
 	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
-	d.after = r.now + d.pauseMs
+	d.after = r.Now + d.pauseMs
 }
 
 // waysTo are the addresses to dial p at. At first those through relays that this node is not

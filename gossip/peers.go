@@ -129,5 +129,5 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 // a peer that never contributed the period that it names does not count: with one heartbeat
 // in ten minutes, keys that cost nothing would fill the table.
 func (e *env) keeps(p *peer) bool {
-	return e.heardLately(p) && (e.now-p.heard <= silentHeartbeats*e.heartbeatPeriod() || e.contributed(p))
+	return e.heardLately(p) && (e.Now-p.heard <= silentHeartbeats*e.heartbeatPeriod() || e.contributed(p))
 }

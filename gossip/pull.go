@@ -130,10 +130,10 @@ func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time, vouched bool) *want {
 	author := s.Header.Author
 	strange := !vouched && p.stranger(author)
-	if p.paused || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
+	if p.Paused || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
 		return nil
 	}
-	w := &want{id: id, header: s, author: source{id: author}, until: p.now + ttl, speculative: p.comesLast(author), strange: strange}
+	w := &want{id: id, header: s, author: source{id: author}, until: p.Now + ttl, speculative: p.comesLast(author), strange: strange}
 	p.wants = append(p.wants, w)
 	p.byID[id] = w
 	p.counts[author]++
@@ -192,7 +192,7 @@ func (p *pull) tick() {
 		w := p.wants[i]
 		p.acquaint(w)
 		switch {
-		case p.now > w.until && p.spent(w):
+		case p.Now > w.until && p.spent(w):
 			p.giveUp(w, "took too long")
 		case !w.fetched && p.final(w.header.Header):
 			p.outlived(w)
@@ -282,12 +282,12 @@ func (p *pull) pump() {
 }
 
 // hasRoom reports whether one more request may be in flight.
-func (p *pull) hasRoom() bool { return p.flying < p.disk.allows(p.now, maxPulls) }
+func (p *pull) hasRoom() bool { return p.flying < p.disk.allows(p.Now, maxPulls) }
 
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left. One that waited for its turn longer than it may be asked for still has it.
 func (p *pull) advance(w *want) {
-	if w.fetched || w.flights.full(p.now) || p.now > w.until && (w.asked || w.speculative) || !p.hasRoom() || w.speculative && p.speculative >= maxSpeculative {
+	if w.fetched || w.flights.full(p.Now) || p.Now > w.until && (w.asked || w.speculative) || !p.hasRoom() || w.speculative && p.speculative >= maxSpeculative {
 		return
 	}
 	s, left := p.pick(w)
@@ -311,9 +311,9 @@ func (p *pull) full(w *want) bool {
 }
 
 func (p *pull) handUp(w *want, payload []byte) {
-	w.fetched, w.until = true, p.now+storeTtlMs
+	w.fetched, w.until = true, p.Now+storeTtlMs
 	p.hangUpAll(w)
-	p.emit(Fetched{ID: w.id, Header: w.header, Payload: payload})
+	p.Emit(Fetched{ID: w.id, Header: w.header, Payload: payload})
 }
 
 func (p *pull) giveUp(w *want, why string) {
@@ -335,7 +335,7 @@ func (p *pull) outlived(w *want) {
 // report says why a payload is not asked for any more.
 func (p *pull) report(w *want, why string) {
 	h := w.header.Header
-	p.event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
+	p.Event(EventGaveUp, h.Author, fmt.Sprintf("payload of fragment %d round %d: %s", h.Fragment, h.Round, why))
 }
 
 // end forgets the want for id, if there is one, and tells how it ended.

@@ -11,7 +11,7 @@ import (
 
 // sessions are the peers with a session.
 func (a *alone) sessions() (ids []byte) {
-	for _, p := range a.core.peers.linked {
+	for _, p := range a.core.env.peers.linked {
 		ids = append(ids, p.id[0])
 	}
 	return ids
@@ -189,7 +189,7 @@ func asksFor(t testing.TB, size int, sends rate) question {
 	t.Helper()
 	a := specAlone(1)
 	if sends > 0 {
-		a.core.peers.find(wire.PeerID{1}).rate = sends
+		a.core.env.peers.find(wire.PeerID{1}).rate = sends
 	}
 	h := a.header(9, 1, 0)
 	h.Header.Size = uint32(size)
@@ -279,7 +279,7 @@ func TestFetchAfterALongWait(t *testing.T) {
 // What a peer was asked for before goes ahead of what it is asked for now.
 func TestFetchDeadlineOfTheNext(t *testing.T) {
 	a := specAlone(1)
-	a.core.peers.find(wire.PeerID{1}).rate = 100
+	a.core.env.peers.find(wire.PeerID{1}).rate = 100
 	for i, q := range a.floodsOf(t, 1, 1, 3, 1_000_000) {
 		if want := int64(i+1) * 1_000_000 * rateSlack / 100; q.call.TimeoutMs-int64(q.WaitMs) != 2*want {
 			t.Errorf("request %d: %d ms, want %d", i, q.call.TimeoutMs-int64(q.WaitMs), 2*want)
@@ -324,14 +324,14 @@ func TestFetchOverdue(t *testing.T) {
 // A rate is what came over the time in which it came, not since it was asked for.
 func TestFetchRate(t *testing.T) {
 	first, least := int64(firstRate), int(rateMinBytes)
-	rateOf := func(a *alone) int64 { return int64(a.core.peers.find(wire.PeerID{1}).rate) }
+	rateOf := func(a *alone) int64 { return int64(a.core.env.peers.find(wire.PeerID{1}).rate) }
 	for _, guess := range []int64{first, first * 4} {
 		a := newAlone()
 		a.connect(1)
 		if rateOf(a) != first {
 			t.Errorf("a first guess of %d", rateOf(a))
 		}
-		a.core.peers.find(wire.PeerID{1}).rate = rate(guess)
+		a.core.env.peers.find(wire.PeerID{1}).rate = rate(guess)
 		for round, c := range []struct {
 			size     int
 			tookMs   int64
@@ -361,13 +361,13 @@ func TestFetchOfLongTransfers(t *testing.T) {
 	const sweep, size = 300_000, 100_000
 	for _, upload := range []float64{0, 1e6} {
 		a := newAlone()
-		a.core.cfg.SweepMs = sweep
+		a.core.env.cfg.SweepMs = sweep
 		h := a.header(9, 1, 0)
 		a.chain.closed[0] = 1
 		payload := bytes.Repeat([]byte{7}, size)
 		h.Header.Size, h.Header.Payload = size, wire.Sum(payload)
 		a.connect(1)
-		q := a.core.peers.find(wire.PeerID{1})
+		q := a.core.env.peers.find(wire.PeerID{1})
 		q.heartbeat = &wire.Heartbeat{Upload: upload}
 		call := questions(t, a.brought(1, h), wire.GetPayload)[0]
 		if long := call.call.TimeoutMs >= 2*sweep; long != (upload == 0) {
@@ -560,7 +560,7 @@ func TestLargeFetchesHaveTimeForTwo(t *testing.T) {
 			until = wantAsks * q.call.TimeoutMs
 		}
 		a := specAlone(1)
-		a.core.peers.find(wire.PeerID{1}).rate = 1000
+		a.core.env.peers.find(wire.PeerID{1}).rate = 1000
 		h := a.header(9, 1, 0)
 		h.Header.Size = uint32(size)
 		a.brought(1, h)
@@ -611,7 +611,7 @@ func TestFetchWithinTheDownlink(t *testing.T) {
 		want   int
 	}{{10_000, 10, 5}, {10_000, 9.99, 4}, {100_000, 10, minDownCalls}, {100, 1e6, maxPulls}} {
 		a := specAlone()
-		a.core.cfg.DownMs = c.downMs
+		a.core.env.cfg.DownMs = c.downMs
 		var asked []question
 		for id := byte(1); id < 20; id++ {
 			a.up(id)

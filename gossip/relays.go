@@ -58,7 +58,7 @@ func (r *relays) load() (l load) {
 	if r.heartbeats.said == nil || r.heartbeats.self.State == wire.Joining || r.peers.live > maxRelayed {
 		return l
 	}
-	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.said.Upload / 1000, full: r.heartbeats.said.Full, copies: r.own.rate(r.now), relays: true}}
+	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.said.Upload / 1000, full: r.heartbeats.said.Full, copies: r.own.rate(r.Now), relays: true}}
 	for _, p := range r.peers.list {
 		if !r.live(p) {
 			continue
@@ -70,7 +70,7 @@ func (r *relays) load() (l load) {
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: p.relay.publishes.rate(r.now), relays: p.refused == "" && r.now >= p.relay.shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: p.relay.publishes.rate(r.Now), relays: p.refused == "" && r.Now >= p.relay.shunned})
 	}
 	l.capClaims()
 	return l
@@ -164,7 +164,7 @@ func lot(id wire.Digest, peer wire.PeerID) float64 {
 // announced counts a delta of a peer that gossip brought.
 func (r *relays) announced(h wire.Header) {
 	if p := r.peers.find(h.Author); p != nil {
-		p.relay.publishes.add(r.now, int(h.Size))
+		p.relay.publishes.add(r.Now, int(h.Size))
 	}
 }
 
@@ -173,7 +173,7 @@ func (r *relays) announced(h wire.Header) {
 // peer is shunned for it. Each time takes twice as long, so one that claims a large uplink
 // and gives nothing delays few deltas.
 func (r *relays) failed(p *peer) bool {
-	if r.now < p.relay.shunned {
+	if r.Now < p.relay.shunned {
 		return false
 	}
 	if p.relay.debt += relayFailed; p.relay.debt < relayCredit {
@@ -181,7 +181,7 @@ func (r *relays) failed(p *peer) bool {
 	}
 	p.relay.debt = relayCredit - 1 // the next failure is one too many
 	p.relay.pauseMs = min(max(2*p.relay.pauseMs, shunMinMs), shunMaxMs)
-	p.relay.shunned = r.now + p.relay.pauseMs
+	p.relay.shunned = r.Now + p.relay.pauseMs
 	return true
 }
 

@@ -22,7 +22,7 @@ func thin(own, publishes float64, uploads ...float64) *alone {
 		id := byte(i + 1)
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 1000*u, u > 0 })
-		a.core.peers.find(wire.PeerID{id}).relay.publishes = watched
+		a.core.env.peers.find(wire.PeerID{id}).relay.publishes = watched
 	}
 	a.core.Tick(a.now)
 	a.core.Effects()
@@ -106,7 +106,7 @@ func TestRelaysAgree(t *testing.T) {
 			return
 		}
 		for i, u := range load.uplinks {
-			a.core.cfg.Self = u.id // the relay does not depend on who asks; see above
+			a.core.env.cfg.Self = u.id // the relay does not depend on who asks; see above
 			via, want := a.core.relays.via(load, id, author), relay
 			if u.id == relay {
 				want = author
@@ -132,7 +132,7 @@ func TestEqualUplinksRelayNothing(t *testing.T) {
 // One that has no credit left is relied on again after a while, each time a longer one.
 func TestRelayThatFailsIsShunned(t *testing.T) {
 	a := thin(12500, 250, 625, 12500, 12500)
-	p := a.core.peers.find(wire.PeerID{2})
+	p := a.core.env.peers.find(wire.PeerID{2})
 	for i, pause := range []Time{shunMinMs, 2 * shunMinMs, 4 * shunMinMs} {
 		for shuns := false; !shuns; i++ {
 			if a.share(1)[2] == 0 {
@@ -146,8 +146,8 @@ func TestRelayThatFailsIsShunned(t *testing.T) {
 		a.core.relays.failed(p) // another delta that it owed
 		a.now += pause - 1
 		a.core.at(a.now)
-		for _, p := range a.core.peers.list {
-			a.core.hear(p)
+		for _, p := range a.core.env.peers.list {
+			a.core.env.hear(p)
 			p.relay.publishes.add(a.now, int(250*pause))
 		}
 		if n := a.share(1)[2]; n != 0 {
@@ -206,7 +206,7 @@ func TestFetchOverARelay(t *testing.T) {
 // What waits at a relay that is shunned is asked of the next.
 func TestFetchRoundABadRelay(t *testing.T) {
 	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
-	p := a.core.peers.find(wire.PeerID{2})
+	p := a.core.env.peers.find(wire.PeerID{2})
 	for !a.core.relays.failed(p) {
 	}
 	a.core.pull.goRound(p.id)

@@ -36,12 +36,12 @@ type offer struct {
 // renew asks the source for newer tips, if it is time and it has some.
 func (s *snapshot) renew() {
 	r := &s.transfer.renewal
-	if r.asks || s.transfer.have < r.from || s.now < r.after || s.awaitsRecruits() || s.crowd() {
+	if r.asks || s.transfer.have < r.from || s.Now < r.after || s.awaitsRecruits() || s.crowd() {
 		return
 	}
 	old := s.outdated()
 	if slices.Contains(old, true) && s.askNewer(old) {
-		r.next(s.now, &s.transfer)
+		r.next(s.Now, &s.transfer)
 	}
 }
 
@@ -190,8 +190,8 @@ func (s *snapshot) accept(n *offer) {
 	}
 	s.list()
 	s.resume = roundsOf(s.manifest)
-	s.event(EventSnapshot, s.source, fmt.Sprintf("takes newer tips of %d fragments", taken))
-	s.emit(Fetching{At: s.resume})
+	s.Event(EventSnapshot, s.source, fmt.Sprintf("takes newer tips of %d fragments", taken))
+	s.Emit(Fetching{At: s.resume})
 }
 
 // holders counts the peers that have all chunks of a newer tip.

@@ -59,19 +59,19 @@ func (r *repair) equal(p *peer) { p.repair.pauseMs = 0 }
 
 // begin starts a repair with p without a pause, as want does.
 func (r *repair) begin(p *peer) {
-	p.repair.after = r.now
+	p.repair.after = r.Now
 	r.want(p)
 }
 
 // want starts a repair with p unless there is one, too many, or a pause, or one of the two
 // is paused by its owner.
 func (r *repair) want(p *peer) {
-	if r.paused || !r.usable(p) || p.pauses() || r.now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
+	if r.Paused || !r.usable(p) || p.pauses() || r.Now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
 		return
 	}
-	s := &session{peer: p, until: r.now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
+	s := &session{peer: p, until: r.Now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
 	r.sessions = append(r.sessions, s)
-	r.event(EventRepair, p.id, "compares rounds")
+	r.Event(EventRepair, p.id, "compares rounds")
 	r.plan(s)
 	r.compareNext(s)
 }
@@ -128,7 +128,7 @@ func (r *repair) active(s *session) bool { return slices.Contains(r.sessions, s)
 // ask sends a request of the session and ends it on failure. then returns an
 // error for an answer that no honest peer gives.
 func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
-	r.call(s.peer.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	r.Call(s.peer.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
 		if !r.active(s) {
 			return
 		}
@@ -152,8 +152,8 @@ func (r *repair) decide(s *session) {
 		d = decision{wait, d.reason + "; but this node never folded a delta of this peer, and too few contributors confirm it"}
 	}
 	if d.reason != "" {
-		r.event(EventFork, s.peer.id, d.reason)
-		r.emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeSnapshot, Reason: d.reason})
+		r.Event(EventFork, s.peer.id, d.reason)
+		r.Emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeSnapshot, Reason: d.reason})
 	}
 	switch d.course {
 	case takeSnapshot:
@@ -269,7 +269,7 @@ func (r *repair) conform(s *session, headers []wire.SignedHeader) {
 		}
 		for _, h := range r.chain.Signed(f, key.Round) {
 			if r.cfg.Members.GuestHeader(h.Header) && !holds(h) {
-				r.emit(LeaveOut{ID: h.Header.ID(r.cfg.Run), Fragment: f, Round: key.Round})
+				r.Emit(LeaveOut{ID: h.Header.ID(r.cfg.Run), Fragment: f, Round: key.Round})
 			}
 		}
 	}
@@ -306,7 +306,7 @@ func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.headers.other(id, h.Header) != nil {
 		return v == refused
 	}
-	r.emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
+	r.Emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
 	s.waiting[id] = h.Header.Fragment
 	if !r.pull.want(id, h, s.peer.id) {
 		delete(s.waiting, id)
@@ -369,7 +369,7 @@ func (r *repair) finish(s *session) {
 	for f, c := range s.fragments {
 		round := c.lastClosed()
 		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
-			r.emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
+			r.Emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
 			s.learned++
 		}
 	}
@@ -431,11 +431,11 @@ func (r *repair) end(s *session, text string) {
 		p.repair.pauseMs = 0
 	}
 	p.repair.pauseMs = min(max(2*p.repair.pauseMs, r.heartbeatPeriod()), repairBackoffMaxMs)
-	p.repair.after = r.now + p.repair.pauseMs
+	p.repair.after = r.Now + p.repair.pauseMs
 	if s.brought > 0 {
-		p.repair.after = r.now + r.heartbeatPeriod()/fruitfulParts
+		p.repair.after = r.Now + r.heartbeatPeriod()/fruitfulParts
 	}
-	r.event(EventRepair, p.id, text)
+	r.Event(EventRepair, p.id, text)
 }
 
 // stalled has the next repair with a peer that did not answer wait for as long as the answer was
@@ -453,7 +453,7 @@ func (r *repair) tick() {
 		switch {
 		case !r.usable(s.peer):
 			r.end(s, "ended: peer is gone")
-		case r.now > s.until:
+		case r.Now > s.until:
 			r.end(s, "ended: took too long")
 		case s.reconciling && r.outrun(s):
 			r.end(s, "ended: the peer's window is past what this node has closed")

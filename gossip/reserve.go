@@ -29,7 +29,7 @@ func (s *reserve) reached(public bool) {
 	for _, p := range s.peers.list {
 		if p.slot.held {
 			p.slot = slotPeer{}
-			s.emit(Release{Peer: p.id})
+			s.Emit(Release{Peer: p.id})
 		}
 	}
 }
@@ -40,13 +40,13 @@ func (s *reserve) fill() {
 		return
 	}
 	for have := s.held(); have < wantSlots; have++ {
-		p := s.best(s.peers.linked, func(p *peer) bool { return !p.slot.held && s.now >= p.slot.after })
+		p := s.best(s.peers.linked, func(p *peer) bool { return !p.slot.held && s.Now >= p.slot.after })
 		if p == nil {
 			s.dialRelay()
 			return
 		}
 		p.slot.held = true
-		s.emit(Reserve{Peer: p.id})
+		s.Emit(Reserve{Peer: p.id})
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *reserve) held() (n int) {
 
 // dialRelay dials a relay that is only known, even where there are neighbours enough.
 func (s *reserve) dialRelay() {
-	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.now >= p.peerList.dial.after })
+	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.Now >= p.peerList.dial.after })
 	if p != nil {
 		s.peerList.dialOne(p)
 	}
@@ -94,7 +94,7 @@ func (s *reserve) outcome(id wire.PeerID, ok bool) {
 	}
 	p.slot.held = false
 	p.slot.pauseMs = min(max(2*p.slot.pauseMs, slotPauseMinMs), slotPauseMaxMs)
-	p.slot.after = s.now + p.slot.pauseMs
+	p.slot.after = s.Now + p.slot.pauseMs
 	s.fill()
 }
 

@@ -103,7 +103,7 @@ func TestReserveDialsRelays(t *testing.T) {
 		a.connect(id + 100)
 	}
 	for id, relays := range map[byte]bool{20: true, 21: false} {
-		a.core.ensure(wire.PeerID{id}, false).keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Relays: relays, Addrs: []string{"a" + string('0'+rune(id-20))}})
+		a.core.env.ensure(wire.PeerID{id}, false).keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Relays: relays, Addrs: []string{"a" + string('0'+rune(id-20))}})
 	}
 	if got := dialled(a.step(Reached{})); !slices.Equal(got, []string{"a0"}) {
 		t.Errorf("dials %v", got)
@@ -133,7 +133,7 @@ func specPeerListNear(t *testing.T, _ *spectest.Spec) {
 		asker     wire.PeerID
 		near, all int
 	}{{inside, 3, 6}, {outside, 0, 3}, {wire.PeerID{77}, 0, 3}} {
-		records, err := wire.DecodePeerList(a.core.peerList.body(a.core.peers.find(c.asker)))
+		records, err := wire.DecodePeerList(a.core.peerList.body(a.core.env.peers.find(c.asker)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func specPeerListNear(t *testing.T, _ *spectest.Spec) {
 // newer replace the older.
 func TestPeerListKeepsBothKinds(t *testing.T) {
 	a := newAlone()
-	p := a.core.ensure(wire.PeerID{9}, false)
+	p := a.core.env.ensure(wire.PeerID{9}, false)
 	keep := func(seq uint64, near bool, addr string) {
 		p.keep(hello.Signed{Bytes: []byte(addr)}, &hello.Record{Seq: seq, Near: near, Addrs: []string{addr}})
 	}
@@ -187,12 +187,12 @@ func TestPeerListNewerOfAStranger(t *testing.T) {
 func TestPeerListDialsOtherNetworksFirst(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	a.core.peers.find(wire.PeerID{1}).peerList.addrs = []string{"/ip4/5.0.0.1/tcp/1"}
+	a.core.env.peers.find(wire.PeerID{1}).peerList.addrs = []string{"/ip4/5.0.0.1/tcp/1"}
 	for id, addr := range map[byte]string{
 		2: "/ip4/5.0.7.2/tcp/1", 3: "/ip4/5.0.9.3/tcp/1", 4: "/ip4/6.0.0.4/tcp/1", 5: "/ip4/6.0.1.5/tcp/1",
 		6: "/ip6/2600:1::6/tcp/1", 7: "/ip6/2600:1:2::7/tcp/1", 8: "/ip4/5.0.0.1/tcp/1/p2p/x/p2p-circuit", 9: "/dns4/example.org/tcp/1",
 	} {
-		a.core.ensure(wire.PeerID{id}, false).peerList.addrs = []string{addr}
+		a.core.env.ensure(wire.PeerID{id}, false).peerList.addrs = []string{addr}
 	}
 	networks := func(effects []Effect) (ids []byte) {
 		for _, e := range find[Dial](effects) {
@@ -217,13 +217,13 @@ func TestPeerListDialsThroughRelaysAtHand(t *testing.T) {
 	const here, there = "/ip4/5.0.0.1/tcp/1/p2p/h", "/ip4/6.0.0.1/tcp/1/p2p/t"
 	a := newAlone()
 	a.relay(1)
-	a.core.peers.find(wire.PeerID{1}).peerList.addrs = []string{here}
+	a.core.env.peers.find(wire.PeerID{1}).peerList.addrs = []string{here}
 	for id := byte(2); id < 12; id++ {
 		addrs := []string{there + "/p2p-circuit/p2p/x"}
 		if id%3 == 0 {
 			addrs = append(addrs, here+"/p2p-circuit/p2p/x")
 		}
-		a.core.ensure(wire.PeerID{id}, false).peerList.addrs = addrs
+		a.core.env.ensure(wire.PeerID{id}, false).peerList.addrs = addrs
 	}
 	a.core.Effects()
 	a.core.peerList.dialSome()
@@ -237,7 +237,7 @@ func TestPeerListDialsThroughRelaysAtHand(t *testing.T) {
 	if len(dials) != maxDials {
 		t.Errorf("%d dials", len(dials))
 	}
-	p := a.core.peers.find(wire.PeerID{3})
+	p := a.core.env.peers.find(wire.PeerID{3})
 	if again := a.core.peerList.waysTo(p); len(again) != 2 {
 		t.Errorf("after an attempt in vain it is dialled at %v", again)
 	}
@@ -252,7 +252,7 @@ func TestPeerListRedialsSoon(t *testing.T) {
 		}
 		a.connect(5)
 		a.hasAddrs([]byte{5}, "a")
-		p := a.core.peers.find(wire.PeerID{5})
+		p := a.core.env.peers.find(wire.PeerID{5})
 		p.peerList.addrs = []string{"5a"}
 		a.wait(redialMs, 5)
 		a.core.peerList.nextDial = a.now + dialPeriodMs
@@ -268,7 +268,7 @@ func TestStatelessIsNotAwaited(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		a := newAlone()
 		a.step(PeerUp{Peer: wire.PeerID{5}, Signed: hello.Signed{Bytes: []byte{1}}, Record: hello.Record{Seq: 1, Role: hello.Observer, Stateless: stateless}})
-		p := a.core.peers.find(wire.PeerID{5})
+		p := a.core.env.peers.find(wire.PeerID{5})
 		_, lacking := a.core.heartbeats.lacking()
 		if lacking == stateless || a.core.heartbeats.awaited(p) == stateless || a.core.snapshot.isSource(p) == stateless {
 			t.Errorf("stateless %v: lacking %v, awaited %v, is a source %v", stateless, lacking, a.core.heartbeats.awaited(p), a.core.snapshot.isSource(p))

@@ -88,9 +88,9 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	}
 	s.hear(p)
 	if r.Kind != wire.GetGenesis && !p.peerList.record.Stateless {
-		p.watch.runs(s.now)
+		p.watch.runs(s.Now)
 	}
-	if s.paused && heavy(r.Kind) {
+	if s.Paused && heavy(r.Kind) {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -109,11 +109,11 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 }
 
 func (s *serve) status(handle uint64, st wire.Status) {
-	s.emit(Reply{Handle: handle, Response: wire.Response{Status: st}.Encode()})
+	s.Emit(Reply{Handle: handle, Response: wire.Response{Status: st}.Encode()})
 }
 
 func (s *serve) ok(handle uint64, body []byte) {
-	s.emit(Reply{Handle: handle, Response: wire.Response{Status: wire.OK, Body: body}.Encode()})
+	s.Emit(Reply{Handle: handle, Response: wire.Response{Status: wire.OK, Body: body}.Encode()})
 }
 
 func (s *serve) genesis(handle uint64, run wire.RunID) {
@@ -121,12 +121,12 @@ func (s *serve) genesis(handle uint64, run wire.RunID) {
 		s.status(handle, wire.NotFound)
 		return
 	}
-	s.emit(ReplyGenesis{Handle: handle})
+	s.Emit(ReplyGenesis{Handle: handle})
 }
 
 // costly answers what takes hashing, a bounded number of times a second.
 func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
-	if !p.serve.asks.spend(s.now, 1000, maxAsksPerSecond) {
+	if !p.serve.asks.spend(s.Now, 1000, maxAsksPerSecond) {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -234,7 +234,7 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 		s.status(handle, wire.NotFound)
 		return
 	}
-	q := parked{handle: handle, from: p, id: r.Digest, since: s.now, until: s.now + Time(min(r.WaitMs, wire.MaxWaitMs))}
+	q := parked{handle: handle, from: p, id: r.Digest, since: s.Now, until: s.Now + Time(min(r.WaitMs, wire.MaxWaitMs))}
 	held := s.chain.Has(r.Digest)
 	switch {
 	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.id)):
@@ -282,7 +282,7 @@ func (s *serve) park(q parked) {
 		return
 	}
 	s.next()
-	if q.until > s.now {
+	if q.until > s.Now {
 		return
 	}
 	s.unpark(func(other parked) bool {
@@ -317,7 +317,7 @@ func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
 	if v := s.seen.find(id); v != nil {
 		v.give(p.id)
 	}
-	s.emit(ReplyPayload{Handle: handle, ID: id})
+	s.Emit(ReplyPayload{Handle: handle, ID: id})
 	return true
 }
 
@@ -332,7 +332,7 @@ func (s *serve) size(id wire.Digest) int {
 // admit takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
 // have a part of the room.
 func (s *serve) admit(r reply) bool {
-	r.bytes, r.until = max(r.bytes, servingFloor), s.now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))
+	r.bytes, r.until = max(r.bytes, servingFloor), s.Now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
 	}
@@ -412,7 +412,7 @@ func (s *serve) missing(id wire.Digest) {
 // tick ends waits that took too long, or are for nothing, and frees slots nobody gave back.
 func (s *serve) tick() {
 	s.replies = slices.DeleteFunc(s.replies, func(r reply) bool {
-		late := s.now > r.until
+		late := s.Now > r.until
 		if late {
 			s.free(r)
 		}
@@ -420,7 +420,7 @@ func (s *serve) tick() {
 	})
 	s.next()
 	s.unpark(func(q parked) bool {
-		over := s.now >= q.until || !s.expects(q.id)
+		over := s.Now >= q.until || !s.expects(q.id)
 		if over {
 			s.cannot(q.handle, s.chain.Has(q.id))
 		}

@@ -261,11 +261,11 @@ func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
 	for _, begun := range []bool{false, true} {
 		a := newAlone()
 		owner := testKey(50)
-		a.core.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+		a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
 		leaked, free := member.Issue(owner, a.run, member.Invite{Uses: 3}, testKey(51)), member.Issue(owner, a.run, member.Invite{}, testKey(52))
 		hear := func(first, last byte, by member.Pass) {
 			for id := first; id <= last; id++ {
-				if _, err := a.core.cfg.Members.Add(by.AdmitOther(a.run, wire.PeerID{id})); err != nil {
+				if _, err := a.core.env.cfg.Members.Add(by.AdmitOther(a.run, wire.PeerID{id})); err != nil {
 					t.Fatal(err)
 				}
 				a.told(id, nil)

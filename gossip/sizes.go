@@ -3,7 +3,7 @@ package gossip
 // Sizes calls each with how much is held of what others may cause, and the constant that
 // bounds it. The bytes of answers count where there are several: one alone may be larger.
 func (c *Core) Sizes(each func(what string, count, most int)) {
-	each("peers", len(c.peers.list), maxPeers)
+	each("peers", len(c.env.peers.list), maxPeers)
 	each("headers met", len(c.headers.seen.ring), maxSeen)
 	each("equivocation proofs", len(c.equivocation.ring), maxEquivocation)
 	each("payloads wanted", len(c.pull.wants), maxWants)

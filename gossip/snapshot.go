@@ -54,7 +54,7 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 		return
 	}
 	s.stage, s.prefer, s.only = choosing, prefer, only
-	s.began, s.after, s.disputes = s.now, max(s.now, s.disk.until), 0
+	s.began, s.after, s.disputes = s.Now, max(s.Now, s.disk.until), 0
 	if only {
 		delete(s.tried, prefer)
 	}
@@ -72,13 +72,13 @@ func (s *snapshot) cancel() {
 func (s *snapshot) installed() {
 	if s.stage == installing {
 		s.stage, s.resume, s.failed = idle, nil, 0
-		s.took = s.now
+		s.took = s.Now
 	}
 }
 
 // fresh reports whether the snapshot that this node took is still to be brought up
 // to date: it has not shown the digests of any peer since.
-func (s *snapshot) fresh() bool { return s.took > 0 && s.now < s.took+repairTtlMs }
+func (s *snapshot) fresh() bool { return s.took > 0 && s.Now < s.took+repairTtlMs }
 
 // equal says that this node shows the digests of a peer.
 func (s *snapshot) equal() { s.took = 0 }
@@ -97,7 +97,7 @@ func (s *snapshot) refused() {
 // notStored says that the own disk could not take the snapshot.
 func (s *snapshot) notStored() {
 	delete(s.tried, s.source)
-	s.disk.failed(s.now)
+	s.disk.failed(s.Now)
 	s.cancel()
 }
 
@@ -110,7 +110,7 @@ func (s *snapshot) gone(id wire.PeerID) {
 }
 
 func (s *snapshot) tick() {
-	if s.paused {
+	if s.Paused {
 		return
 	}
 	switch s.stage {
@@ -130,12 +130,12 @@ func (s *snapshot) tick() {
 // a joiner begins again. A node that has a snapshot gives up, as nothing is repaired meanwhile;
 // it may be told to fetch again.
 func (s *snapshot) choose() {
-	if s.now < s.after || s.gathers() {
+	if s.Now < s.after || s.gathers() {
 		return
 	}
 	p := s.best()
 	if p == nil && s.only {
-		s.event(EventSnapshot, s.prefer, "gives up on this snapshot: repair will look again")
+		s.Event(EventSnapshot, s.prefer, "gives up on this snapshot: repair will look again")
 	}
 	if p == nil && (s.only || !s.joining()) {
 		s.cancel()
@@ -143,17 +143,17 @@ func (s *snapshot) choose() {
 	}
 	if p == nil {
 		clear(s.tried)
-		s.after = s.now + snapshotRetryMs
+		s.after = s.Now + snapshotRetryMs
 		return
 	}
-	s.tried[p.id] = s.now
+	s.tried[p.id] = s.Now
 	s.askManifest(p)
 }
 
 // gathers reports whether to wait for more peers: none of the link is here, and
 // too few others to attest what one of them shows.
 func (s *snapshot) gathers() bool {
-	if s.only || s.now >= s.began+gatherHeartbeats*s.heartbeatPeriod() {
+	if s.only || s.Now >= s.began+gatherHeartbeats*s.heartbeatPeriod() {
 		return false
 	}
 	witnesses := 0
@@ -179,7 +179,7 @@ func (s *snapshot) best() *peer {
 		if !s.isSource(p) || s.only && p.id != s.prefer {
 			continue
 		}
-		if at, ok := s.tried[p.id]; ok && s.now < at+triedMs {
+		if at, ok := s.tried[p.id]; ok && s.Now < at+triedMs {
 			continue
 		}
 		if best == nil || s.better(p, best) {
@@ -226,30 +226,30 @@ func (s *snapshot) askManifest(p *peer) {
 // askOneMore asks another source as well where those asked take their time: one that never answers
 // must not keep a joiner out for long.
 func (s *snapshot) askOneMore() {
-	if s.only || s.now < s.asked+anotherSourceMs {
+	if s.only || s.Now < s.asked+anotherSourceMs {
 		return
 	}
 	if p := s.best(); p != nil {
-		s.tried[p.id] = s.now
+		s.tried[p.id] = s.Now
 		s.askFor(p)
 	}
 }
 
 func (s *snapshot) askFor(p *peer) {
-	s.asked = s.now
+	s.asked = s.Now
 	if s.resume == nil {
-		s.event(EventSnapshot, p.id, "asks for the snapshot")
+		s.Event(EventSnapshot, p.id, "asks for the snapshot")
 		s.askSource(p, wire.Request{Kind: wire.GetManifest})
 		return
 	}
-	s.event(EventSnapshot, p.id, "asks for the snapshot whose chunks are stored")
+	s.Event(EventSnapshot, p.id, "asks for the snapshot whose chunks are stored")
 	s.askSource(p, wire.Request{Kind: wire.GetSnapshot, At: s.resume})
 }
 
 func (s *snapshot) askSource(p *peer, q wire.Request) {
 	attempt := s.attempt
 	var call uint64
-	call = s.call(p.id, q, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
+	call = s.Call(p.id, q, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		s.asks = slices.DeleteFunc(s.asks, func(id uint64) bool { return id == call })
 		if attempt != s.attempt {
 			return
@@ -260,7 +260,7 @@ func (s *snapshot) askSource(p *peer, q wire.Request) {
 			s.source, s.manifest = p.id, m
 			s.attempt++
 			for _, other := range slices.Clone(s.asks) {
-				s.hangUp(other)
+				s.HangUp(other)
 			}
 			s.attest()
 		case q.Kind == wire.GetSnapshot && s.usable(p):
@@ -334,11 +334,11 @@ func (s *snapshot) resumes(m wire.Manifest) bool {
 
 // another pauses and chooses again.
 func (s *snapshot) another(why string) {
-	s.event(EventSnapshot, s.source, "another snapshot source: "+why)
+	s.Event(EventSnapshot, s.source, "another snapshot source: "+why)
 	if len(s.transfer.gave) == 0 {
 		s.failed++
 	}
-	s.stage, s.after = choosing, s.now+snapshotRetryMs
+	s.stage, s.after = choosing, s.Now+snapshotRetryMs
 	s.attempt++
 }
 
@@ -355,15 +355,15 @@ func (s *snapshot) done() {
 		s.stage, s.resume = idle, nil // there is nothing to install
 	}
 	s.attempt++
-	s.emit(Snapshot{Manifest: s.manifest, Source: s.source})
+	s.Emit(Snapshot{Manifest: s.manifest, Source: s.source})
 	t := &s.transfer
-	s.event(EventSnapshot, s.source, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
+	s.Event(EventSnapshot, s.source, fmt.Sprintf("all %d bytes stored, from %d peers", t.total, len(t.gave)))
 	s.transfer = transfer{}
 }
 
 // search says what is missing before a source is asked.
 func (s *snapshot) search() string {
-	if s.paused {
+	if s.Paused {
 		return "paused before it has the run's snapshot"
 	}
 	if s.onlyGuests() {

@@ -38,7 +38,7 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 			if !p.room(w, s, q) {
 				return nil, true
 			}
-			if p.now >= s.after {
+			if p.Now >= s.after {
 				return s, true
 			}
 		}
@@ -77,7 +77,7 @@ func (p *pull) idlest(w *want) (best *source) {
 	for i := range w.sources {
 		s := &w.sources[i]
 		q := p.peers.find(s.id)
-		if s.holds && !s.asked && s.tries < maxTries && p.now >= s.after && p.usable(q) && p.room(w, s, q) && q.pull.calls < least {
+		if s.holds && !s.asked && s.tries < maxTries && p.Now >= s.after && p.usable(q) && p.room(w, s, q) && q.pull.calls < least {
 			best, least = s, q.pull.calls
 		}
 	}

@@ -631,7 +631,7 @@ func TestAnswerChunkGivesWay(t *testing.T) {
 		a.chunk(peer+1, 10*uint64(peer+1))
 		a.chunk(peer+1, 10*uint64(peer+1)+1)
 	}
-	a.core.cfg.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
+	a.core.env.cfg.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
 	a.now = turn - 1
 	for peer := uint64(2); peer < 9; peer++ {
 		if peer != 4 {

@@ -207,10 +207,10 @@ func specAttested(t *testing.T, s *spectest.Spec) {
 
 func specContributed(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2, 3)
-	a.core.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.cfg.Trusted = []wire.PeerID{{1}}
 	a.holds(2, 0, 1, 1)
 	for id, want := range map[byte]bool{1: true, 2: true, 3: false} {
-		if got := a.core.contributed(a.core.peers.find(wire.PeerID{id})); got != want {
+		if got := a.core.env.contributed(a.core.env.peers.find(wire.PeerID{id})); got != want {
 			t.Errorf("peer %d: contributed %v", id, got)
 		}
 	}
@@ -256,7 +256,7 @@ func TestForkFar(t *testing.T) {
 		"behind":               {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "reconcile"},
 		"a round differs":      {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "reconcile"},
 		"its heartbeat is not": {10, func(_ side, ses *session) { ses.peer.heartbeat.Closed = []uint32{9} }, "reconcile"},
-		"fresh snapshot":       {10, func(a side, _ *session) { a.env.now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
+		"fresh snapshot":       {10, func(a side, _ *session) { a.env.Now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
 		"others are not": {10, func(a side, _ *session) {
 			for id := byte(2); id < 5; id++ {
 				a.hears(wire.PeerID{id}, 1)
@@ -483,7 +483,7 @@ func (a *alone) forks(t testing.TB, id byte) []Effect {
 	a.chain.base[0] = 4
 	a.wait(1000, 1, 2, 3, 4) // it has said what it folded
 	q := a.compares(t, id, 6, 0)
-	a.core.peers.find(wire.PeerID{id}).heartbeat.Folded = 1000
+	a.core.env.peers.find(wire.PeerID{id}).heartbeat.Folded = 1000
 	e := a.shown(q, 6, func(i int, r *wire.RangeAnswer) {
 		if i == 0 {
 			r.Chain = wire.Digest{77}
@@ -533,7 +533,7 @@ func specTrusted(t *testing.T, _ *spectest.Spec) {
 func TestForkTakes(t *testing.T) {
 	a := specAlone(2, 3)
 	a.chain.contributed = map[wire.PeerID]bool{{1}: true}
-	a.core.cfg.Trusted = []wire.PeerID{{2}}
+	a.core.env.cfg.Trusted = []wire.PeerID{{2}}
 	q := questions(t, a.forks(t, 1), wire.GetManifest)
 	if len(q) != 1 || q[0].to != 1 {
 		t.Fatalf("asks %+v", q)

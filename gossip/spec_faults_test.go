@@ -22,7 +22,7 @@ func (a *alone) keyed(key int) wire.PeerID {
 func (a *alone) saidBy(id wire.PeerID, change func(b *wire.Heartbeat)) []Effect {
 	return a.told(0, func(b *wire.Heartbeat) {
 		b.Author = id
-		if p := a.core.peers.find(id); p != nil && p.heartbeat != nil {
+		if p := a.core.env.peers.find(id); p != nil && p.heartbeat != nil {
 			b.Seq = p.heartbeat.Seq + 1
 		}
 		if change != nil {
@@ -65,7 +65,7 @@ func (a *alone) gives(q question, key int, m wire.Manifest) []Effect {
 func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	t.Helper()
 	id := a.keyed(key)
-	a.core.cfg.Trusted = []wire.PeerID{id}
+	a.core.env.cfg.Trusted = []wire.PeerID{id}
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
 	a.core.FetchSnapshot(a.now)
 	q := questions(t, a.core.Effects(), wire.GetManifest)
@@ -82,7 +82,7 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 		most int
 	}{{99, 1 << 10}, {wire.ChunkSize, 1 << 10}, {wire.MaxChunks * wire.ChunkSize, 2 * 140_000}} {
 		a := newAlone()
-		a.core.cfg.MaxTip = c.tip
+		a.core.env.cfg.MaxTip = c.tip
 		_, q := a.fetches(t, 1)
 		if got := q.call.MaxResponse; got > c.most || got < c.most/8 {
 			t.Errorf("a snapshot of %d bytes: a manifest of %d is read, want at most %d", c.tip, got, c.most)
@@ -94,7 +94,7 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
 	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostSnapshotMs} {
 		a := newAlone()
-		a.core.cfg.SnapshotBytes = tips
+		a.core.env.cfg.SnapshotBytes = tips
 		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
 			t.Errorf("a snapshot of %d bytes: %d ms, want %d", tips, q.call.TimeoutMs, want)
 		}
@@ -217,7 +217,7 @@ var specFaultsOf = map[string]fault{
 		return a.brought(1, h), specAuthor
 	},
 	"header with a payload larger than the run allows": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
-		a.core.cfg.MaxPayload = 2999
+		a.core.env.cfg.MaxPayload = 2999
 		return a.brought(1, a.header(specAuthor[0], 1, 0)), specAuthor
 	},
 	"delta that F-1 to F-3 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
@@ -265,7 +265,7 @@ var specFaultsOf = map[string]fault{
 		return a.gives(q, 1, m), id
 	},
 	"manifest with a tip larger than the run allows": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
-		a.core.cfg.MaxTip = 99
+		a.core.env.cfg.MaxTip = 99
 		id, q := a.fetches(t, 1)
 		return a.gives(q, 1, a.tipsOf(id, 1, 1)), id
 	},
@@ -276,7 +276,7 @@ var specFaultsOf = map[string]fault{
 	},
 	"packed chunk that C-18 refuses": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		id, q := a.fetches(t, 1)
-		a.core.cfg.Unpack = toyUnpack
+		a.core.env.cfg.Unpack = toyUnpack
 		chunks := questions(t, a.gives(q, 1, a.tipsOf(id, 1, 1)), wire.GetChunk)
 		return a.answer(chunks[0], specChunk(0, 0, 1)), id
 	},
@@ -299,7 +299,7 @@ func specFaultTable(t *testing.T, s *spectest.Spec) {
 			if author := whose == specAuthor; author != (row[1] == "author") {
 				t.Errorf("the text gives the fault to the %s", row[1])
 			}
-			if p := a.core.peers.find(whose); p != nil && p.refused == "" {
+			if p := a.core.env.peers.find(whose); p != nil && p.refused == "" {
 				t.Error("the peer is not marked")
 			}
 		})

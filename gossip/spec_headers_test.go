@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -22,7 +23,7 @@ func TestHeaderIsMetOnce(t *testing.T) {
 	if e := a.brought(2, h); len(e) != 0 {
 		t.Errorf("the same again: %v", e)
 	}
-	a.core.Step(a.now, Answered{Call: a.core.calls[len(a.core.calls)-1].id, Err: errNoAnswer})
+	a.core.Step(a.now, Answered{Call: a.core.env.Calls()[len(a.core.env.Calls())-1], Err: effect.ErrNoAnswer})
 	if q := questions(t, a.core.Effects()); len(q) != 1 || q[0].to != 2 {
 		t.Errorf("who brought it again is not asked: %+v", q)
 	}
@@ -47,7 +48,7 @@ func specUnfit(t *testing.T, _ *spectest.Spec) {
 		"too large":        func(h *wire.Header) { h.Size = 5001 },
 	} {
 		a := specAlone(1)
-		a.core.cfg.MaxPayload = 5000
+		a.core.env.cfg.MaxPayload = 5000
 		h := a.header(9, 1, 0)
 		change(&h.Header)
 		if e := a.brought(1, h); (count[Offer](e) == 1) != (name == "fits") {
@@ -55,7 +56,7 @@ func specUnfit(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	a := newAlone()
-	a.core.cfg.MaxPayload = 0 // less than any payload
+	a.core.env.cfg.MaxPayload = 0 // less than any payload
 	if e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{a.signed(9, 1)})); count[Offer](e) != 0 {
 		t.Errorf("brought by a repair: %v", e)
 	}

@@ -78,7 +78,7 @@ func specPeriodOfStrangers(t *testing.T, s *spectest.Spec) {
 
 func specNamed(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.cfg.HeartbeatMinMs = 700
+	a.core.env.cfg.HeartbeatMinMs = 700
 	a.wait(100)
 	for range 3 {
 		last, at := *a.core.heartbeats.said, a.core.heartbeats.at
@@ -105,7 +105,7 @@ func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
 	asks := func(id byte, ms Time, body []byte) {
 		var q question
 		a.core.at(a.now)
-		a.core.call(wire.PeerID{id}, wire.Request{Kind: wire.GetPeerList}, 1<<20, callMs, func([]byte, error) {})
+		a.core.env.Call(wire.PeerID{id}, wire.Request{Kind: wire.GetPeerList}, 1<<20, callMs, func([]byte, error) {})
 		for _, q = range questions(t, a.core.Effects(), wire.GetPeerList) {
 		}
 		a.now += ms
@@ -178,7 +178,7 @@ func specSoon(t *testing.T, s *spectest.Spec) {
 
 func specSequence(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.cfg.Incarnation = 77
+	a.core.env.cfg.Incarnation = 77
 	for i, b := range a.heartbeatsIn(t, a.wait(3500)) {
 		if b.Seq != uint64(i+1) || b.Incarnation != 77 {
 			t.Errorf("heartbeat %d is %d of %d", i, b.Seq, b.Incarnation)
@@ -194,7 +194,7 @@ func specHeartbeatLists(t *testing.T, _ *spectest.Spec) {
 	}
 	for _, n := range []int{1, 3} {
 		a.told(1, func(b *wire.Heartbeat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) })
-		if p := a.core.peers.find(wire.PeerID{1}); p != nil && p.heartbeat != nil {
+		if p := a.core.env.peers.find(wire.PeerID{1}); p != nil && p.heartbeat != nil {
 			t.Errorf("takes a heartbeat of %d fragments", n)
 		}
 	}
@@ -302,7 +302,7 @@ func specSigns(t *testing.T, _ *spectest.Spec) {
 		a := specAlone(1)
 		a.now += 100_000
 		sign(a)
-		heard := a.core.heardLately(a.core.peers.find(wire.PeerID{1}))
+		heard := a.core.env.heardLately(a.core.env.peers.find(wire.PeerID{1}))
 		if want := name != "an old heartbeat" && name != "an answer"; heard != want {
 			t.Errorf("%s: heard %v", name, heard)
 		}
@@ -374,9 +374,9 @@ func TestLongPeriodsOfAFew(t *testing.T) {
 	if got := a.core.Chains().QuietMs(); got != agreeHeartbeats*wire.MaxPeriodMs {
 		t.Errorf("the end waits for %d ms for all to agree", got)
 	}
-	stranger, member := a.core.peers.find(wire.PeerID{9}), a.core.peers.find(wire.PeerID{1})
+	stranger, member := a.core.env.peers.find(wire.PeerID{9}), a.core.env.peers.find(wire.PeerID{1})
 	a.core.at(a.now + 60_000)
-	if a.core.keeps(stranger) || !a.core.keeps(member) {
+	if a.core.env.keeps(stranger) || !a.core.env.keeps(member) {
 		t.Error("what a peer contributed does not decide whether its period counts in the table")
 	}
 }
@@ -442,7 +442,7 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 }
 
 // isLive says whether the core takes a peer for live.
-func (a *alone) isLive(id byte) bool { return a.core.live(a.core.peers.find(wire.PeerID{id})) }
+func (a *alone) isLive(id byte) bool { return a.core.env.live(a.core.env.peers.find(wire.PeerID{id})) }
 
 func TestHeartbeatLive(t *testing.T) {
 	s := spectest.Load(t)
@@ -498,7 +498,7 @@ func TestHeartbeatEqual(t *testing.T) {
 	unequal := func(change func(b *wire.Heartbeat)) int {
 		a.told(1, nil)
 		a.told(1, change)
-		return a.core.peers.find(wire.PeerID{1}).heartbeats.unequal
+		return a.core.env.peers.find(wire.PeerID{1}).heartbeats.unequal
 	}
 	at := func(round uint32, lag uint8) func(b *wire.Heartbeat) {
 		return func(b *wire.Heartbeat) {
@@ -664,7 +664,7 @@ func TestHeartbeatDeafBusy(t *testing.T) {
 	} {
 		a := newAlone()
 		a.runs(1)
-		busy(a, a.core.peers.find(wire.PeerID{1}))
+		busy(a, a.core.env.peers.find(wire.PeerID{1}))
 		want := 0
 		if name == "another peer gets payloads" {
 			want = 1

@@ -12,7 +12,7 @@ import (
 
 func TestHistoryAsked(t *testing.T) {
 	a, c := taken()
-	a.core.peers.find(wire.PeerID{2}).refused = "a fault"
+	a.core.env.peers.find(wire.PeerID{2}).refused = "a fault"
 	batch := int(historyBatch)
 	for f := range uint16(2) {
 		a.chain.closed[f], a.chain.base[f] = uint32(batch), uint32(batch)
@@ -130,7 +130,7 @@ func specMayTell(t *testing.T, _ *spectest.Spec) {
 	} {
 		a := newAlone()
 		a.chain.contributed = map[wire.PeerID]bool{}
-		p := a.core.ensure(wire.PeerID{3}, false)
+		p := a.core.env.ensure(wire.PeerID{3}, false)
 		for _, prepare := range c.prepare {
 			prepare(a, p)
 		}
@@ -212,7 +212,7 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 		"with a request for some of them": {false, func(a *alone) { a.core.history.asking = true }, 0},
 	} {
 		a := specAlone(1)
-		a.core.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{State: wire.Training, Folded: 5}
+		a.core.env.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{State: wire.Training, Folded: 5}
 		c.unready(a)
 		a.core.AskOwn(a.now, c.begins)
 		for _, q := range questions(t, a.wait(100, 1), wire.GetOwn) {
@@ -244,7 +244,7 @@ func specOwnCounts(t *testing.T, s *spectest.Spec) {
 	} {
 		a := newAlone()
 		a.up(1)
-		p := a.core.peers.find(wire.PeerID{1})
+		p := a.core.env.peers.find(wire.PeerID{1})
 		p.heartbeat = nil
 		a.core.AskOwn(a.now, c.any)
 		for _, says := range c.says {

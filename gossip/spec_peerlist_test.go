@@ -30,7 +30,7 @@ func specPeerListAsked(t *testing.T, s *spectest.Spec) {
 		},
 	} {
 		for range 2 {
-			started := a.core.HeartbeatPeriodMs() + int64(len(a.core.calls))
+			started := a.core.HeartbeatPeriodMs() + int64(len(a.core.env.Calls()))
 			if q := questions(t, begin(started)); len(q) != 1 || q[0].Kind != wire.GetPeerList || q[0].to != 1 {
 				t.Errorf("asks %+v", q)
 			}
@@ -93,7 +93,7 @@ func TestPeerListAgain(t *testing.T) {
 func TestPeerListNewer(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	a.core.peers.find(wire.PeerID{1}).peerList.record.Seq = 5
+	a.core.env.peers.find(wire.PeerID{1}).peerList.record.Seq = 5
 	a.now = peerListAgainMs
 	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.Capability = 5 })); len(q) != 0 {
 		t.Errorf("asks for the record that it has: %+v", q)
@@ -175,7 +175,7 @@ func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 func TestPeerListSkips(t *testing.T) {
 	a := newAlone()
 	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
-	if a.core.Peers().Known() != 2 || a.core.peers.find(wire.PeerIDOf(testKey(8))) == nil {
+	if a.core.Peers().Known() != 2 || a.core.env.peers.find(wire.PeerIDOf(testKey(8))) == nil {
 		t.Errorf("knows %v", a.core.Peers().All())
 	}
 	sameIDs(t, "blamed", blamed(e))
@@ -186,7 +186,7 @@ func specPeerListNewest(t *testing.T, _ *spectest.Spec) {
 	for _, seq := range []uint64{4, 6, 5} {
 		a.learns(t, recordOf(t, 8, a.run, func(r *hello.Record) { r.Seq = seq; r.StartedMs = int64(10 - seq) }))
 	}
-	if got := a.core.peers.find(wire.PeerIDOf(testKey(8))).peerList.record.Seq; got != 6 {
+	if got := a.core.env.peers.find(wire.PeerIDOf(testKey(8))).peerList.record.Seq; got != 6 {
 		t.Errorf("keeps %d", got)
 	}
 }
@@ -194,7 +194,7 @@ func specPeerListNewest(t *testing.T, _ *spectest.Spec) {
 // hasAddrs makes peers known, with addresses.
 func (a *alone) hasAddrs(ids []byte, addrs ...string) {
 	for _, id := range ids {
-		p := a.core.ensure(wire.PeerID{id}, false)
+		p := a.core.env.ensure(wire.PeerID{id}, false)
 		named := make([]string, len(addrs))
 		for i := range addrs {
 			named[i] = fmt.Sprint(id, addrs[i])
@@ -212,7 +212,7 @@ func dialled(effects []Effect) (addrs []string) {
 
 func TestPeerListDials(t *testing.T) {
 	a := newAlone()
-	self := a.core.cfg.Self[0]
+	self := a.core.env.cfg.Self[0]
 	ids := []byte{self - 2, self - 1, self + 1, self + 2, self + 3}
 	for _, id := range ids {
 		a.hasAddrs([]byte{id}, "a")
@@ -276,7 +276,7 @@ func TestPeerListDialLost(t *testing.T) {
 	a := newAlone()
 	a.connect(5)
 	a.hasAddrs([]byte{5}, "a")
-	p := a.core.peers.find(wire.PeerID{5})
+	p := a.core.env.peers.find(wire.PeerID{5})
 	p.peerList.addrs = []string{"a"}
 	a.core.Step(a.now, PeerDown{Peer: p.id})
 	lost, pause := Time(lostForMs), Time(dialBackoffMinMs)
@@ -304,23 +304,23 @@ func TestPeerListKnown(t *testing.T) {
 	most := int(maxPeers)
 	for i := range most {
 		id := wire.PeerID{1, byte(i), byte(i >> 8)}
-		a.core.ensure(id, true)
+		a.core.env.ensure(id, true)
 		if i != 7 {
 			a.core.heardOf(Time(most-i), id) // time is held: see below
-			a.core.peers.find(id).heard = Time(most - i)
+			a.core.env.peers.find(id).heard = Time(most - i)
 		}
 	}
 	id := func(i int) wire.PeerID { return wire.PeerID{1, byte(i), byte(i >> 8)} }
-	a.core.peers.find(id(most - 1)).connected = true
+	a.core.env.peers.find(id(most - 1)).connected = true
 	a.now = 1 << 40
 	a.core.at(a.now)
 	for i, gone := range []wire.PeerID{id(7), id(most - 2), id(most - 3)} {
 		a.told(byte(i+2), nil)
-		if a.core.Peers().Known() != most || a.core.peers.find(gone) != nil {
+		if a.core.Peers().Known() != most || a.core.env.peers.find(gone) != nil {
 			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Peers().Known())
 		}
 	}
-	if a.core.peers.find(id(most-1)) == nil {
+	if a.core.env.peers.find(id(most-1)) == nil {
 		t.Error("forgets one with a session")
 	}
 }
@@ -328,15 +328,15 @@ func TestPeerListKnown(t *testing.T) {
 func TestPeerListKnownHeard(t *testing.T) {
 	a := newAlone()
 	for i := range int64(maxPeers) {
-		p := a.core.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
-		a.core.hear(p)
+		p := a.core.env.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
+		a.core.env.hear(p)
 	}
 	a.told(2, nil)
-	if a.core.peers.find(wire.PeerID{2}) != nil {
+	if a.core.env.peers.find(wire.PeerID{2}) != nil {
 		t.Error("a peer that is only heard of displaces one that is heard")
 	}
 	a.up(3)
-	if a.core.peers.find(wire.PeerID{3}) == nil {
+	if a.core.env.peers.find(wire.PeerID{3}) == nil {
 		t.Error("a session finds no room")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -88,7 +89,7 @@ func (a *alone) pause(t testing.TB) Time {
 		if a.repairs(t, 1) {
 			return a.now - from
 		}
-		a.core.peers.find(wire.PeerID{1}).heartbeats.unequal = 0
+		a.core.env.peers.find(wire.PeerID{1}).heartbeats.unequal = 0
 	}
 }
 
@@ -163,7 +164,7 @@ func TestRepairRangesCut(t *testing.T) {
 	s := spectest.Load(t)
 	most, all := int(s.Number(t, "limits", "MaxRangeRounds")), int(s.Number(t, "limits", "MaxRangesRounds"))
 	a := newAlone()
-	a.core.cfg.WindowUnion = 20_000
+	a.core.env.cfg.WindowUnion = 20_000
 	q := a.compares(t, 1, 10_000, 10_000)
 	got, requests := []int{0, 0}, 0
 	for {
@@ -179,8 +180,8 @@ func TestRepairRangesCut(t *testing.T) {
 		if rounds > all {
 			t.Errorf("%d rounds in a request", rounds)
 		}
-		if len(a.core.calls) != 1+1 { // and the peer list's
-			t.Errorf("%d requests at a time", len(a.core.calls)-1)
+		if len(a.core.env.Calls()) != 1+1 { // and the peer list's
+			t.Errorf("%d requests at a time", len(a.core.env.Calls())-1)
 		}
 		next := questions(t, a.shown(q, 10_000, nil), wire.GetRounds)
 		if len(next) == 0 {
@@ -370,10 +371,10 @@ func specCloses(t *testing.T, _ *spectest.Spec) {
 		want []CatchUp
 	}{
 		"held": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, nil) },
-			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
+			[]CatchUp{{Peer: wire.PeerID{1}, Round: 4}, {Peer: wire.PeerID{1}, Fragment: 1, Round: 3}}},
 		"not wanted by the run": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, ErrUnwanted) },
-			[]CatchUp{{wire.PeerID{1}, 0, 4}, {wire.PeerID{1}, 1, 3}}},
-		"missing": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, errors.New("refused")) }, []CatchUp{{wire.PeerID{1}, 1, 3}}},
+			[]CatchUp{{Peer: wire.PeerID{1}, Round: 4}, {Peer: wire.PeerID{1}, Fragment: 1, Round: 3}}},
+		"missing": {func(a *alone, id wire.Digest) { a.core.Complete(a.now, id, errors.New("refused")) }, []CatchUp{{Peer: wire.PeerID{1}, Fragment: 1, Round: 3}}},
 	} {
 		a := newAlone()
 		q := a.compares(t, 1, 4, 3)
@@ -398,16 +399,16 @@ func TestRepairEnds(t *testing.T) {
 		"is gone": func(a *alone, _ question) { a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}}) },
 		"outruns it": func(a *alone, _ question) {
 			a.core.repair.sessions[0].reconciling = true
-			a.core.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{Closed: []uint32{0, a.core.cfg.WindowUnion + 1}}
+			a.core.env.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{Closed: []uint32{0, a.core.env.cfg.WindowUnion + 1}}
 			a.wait(100, 1)
 		},
 		"is silent":   func(a *alone, _ question) { a.wait(11_000) },
 		"refuses":     func(a *alone, q question) { a.fails(q, wire.Refused) },
 		"is busy":     func(a *alone, q question) { a.fails(q, wire.Busy) },
 		"is wrong":    func(a *alone, q question) { a.answer(q, nil) },
-		"says naught": func(a *alone, _ question) { a.wait(Time(callMs)+callGraceMs+100, 1) },
+		"says naught": func(a *alone, _ question) { a.wait(Time(callMs)+effect.CallGraceMs+100, 1) },
 		"dawdles": func(a *alone, _ question) {
-			a.core.calls = nil
+			a.core.env.Queue = &effect.Queue{Now: a.core.env.Now}
 			a.wait(Time(repairTtlMs)+100, 1)
 		},
 	} {

@@ -24,7 +24,7 @@ func (a *alone) toldBy(from, id byte, change func(b *wire.Heartbeat)) []Effect {
 	closed := a.core.heartbeats.closed()
 	b := wire.Heartbeat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
 	b.Chain, b.StateDigest, _ = a.core.heartbeats.digestsAt(lagged(closed, 2))
-	if p := a.core.peers.find(b.Author); p != nil && p.heartbeat != nil {
+	if p := a.core.env.peers.find(b.Author); p != nil && p.heartbeat != nil {
 		b.Incarnation, b.Seq = p.heartbeat.Incarnation, p.heartbeat.Seq+1
 	}
 	if change != nil {
@@ -93,7 +93,7 @@ func (a *alone) brought(from byte, s wire.SignedHeader) []Effect {
 func (a *alone) up(id byte) []Effect {
 	peer := wire.PeerID{id}
 	record := hello.Record{Author: peer}
-	if of := a.core.cfg.Members.Of(peer); len(of) > 0 {
+	if of := a.core.env.cfg.Members.Of(peer); len(of) > 0 {
 		record.Certificate = of[0].Encode()
 	}
 	a.core.Step(a.now, PeerUp{Peer: peer, Record: record})

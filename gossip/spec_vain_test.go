@@ -22,7 +22,7 @@ func TestForkSpent(t *testing.T) {
 				a.core.repair.finish(ses)
 			}
 		}
-		p := a.core.peers.find(wire.PeerID{1})
+		p := a.core.env.peers.find(wire.PeerID{1})
 		if got := p.repair.spent >= int(spentRepairs); got != c.want {
 			t.Errorf("%q: spent %v", c.repairs, got)
 		}
@@ -47,7 +47,7 @@ func TestForkVain(t *testing.T) {
 	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
 		if c.closed > 0 {
 			h := a.signed(9, 1)
 			id := h.Header.ID(a.run)
@@ -85,7 +85,7 @@ func TestForkEquivocation(t *testing.T) {
 	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
 		a.chain.store(first, []byte{1})
 		a.chain.store(other, []byte{1})
 		if c.proved {
@@ -123,7 +123,7 @@ func TestForkWatches(t *testing.T) {
 		a := specAlone(1)
 		a.core.SetSelf(a.now, SelfState{State: c.here, Unfinished: c.unsettled})
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.peers.find(wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
 		said := *p.heartbeat
 		said.Lag, p.heartbeat.Lag, p.heartbeat.State = 2, c.lag, c.there
 		a.core.heartbeats.said = &said

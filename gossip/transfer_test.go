@@ -146,7 +146,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 		w.runUntil(w.now + 3000)
 		n.up = true
 		n.boot()
-		n.core.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
+		n.core.env.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
 		w.merge()
 		n.do(func() { n.core.FetchSnapshot(w.now) })
 		if !w.runUntilTrue(w.now+60_000, n.joined) {
@@ -185,7 +185,7 @@ func TestMuteSourcesOnCappedLink(t *testing.T) {
 		n.ignores = wire.GetChunk
 	}
 	n := w.join(w.nodes[0].id)
-	n.core.cfg.DownMs = 100
+	n.core.env.cfg.DownMs = 100
 	const most = 120_000 // nine chunks, and a source that is still for each
 	if !w.runUntilTrue(w.now+most, n.joined) {
 		t.Errorf("not in after %d ms: %v", most, n.core.snapshot.transfer.String())
@@ -223,7 +223,7 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 		if n.core.FailedSources() != 0 {
 			t.Errorf("full after %d chunks: %d sources are said to have failed", k, n.core.FailedSources())
 		}
-		for _, p := range n.core.peers.list {
+		for _, p := range n.core.env.peers.list {
 			if p.snapshot.badSnapshots != 0 || p.refused != "" {
 				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, p.snapshot.badSnapshots, p.refused)
 			}

@@ -32,7 +32,7 @@ func (s *serve) mayBegin(bytes, leaving int) bool {
 	if rate == 0 {
 		return true
 	}
-	s.backlog.drain(s.now, rate)
+	s.backlog.drain(s.Now, rate)
 	waiting := min(s.backlog.bytes, float64(leaving))
 	return waiting == 0 || waiting+float64(bytes) <= rate*aheadMs
 }
@@ -70,13 +70,13 @@ const (
 // needs says how urgent a parked request is for a payload of which v is known, if anything is.
 func (s *serve) needs(q parked, v *sighting) need {
 	switch {
-	case v == nil && s.now < q.since+repairWaitMs:
+	case v == nil && s.Now < q.since+repairWaitMs:
 		return repaired
 	case v == nil:
 		return open
 	case slices.Contains(v.given, q.from.id):
 		return repeated
-	case s.now < q.since+repairWaitMs && uint64(v.header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.header.Header.Fragment))):
+	case s.Now < q.since+repairWaitMs && uint64(v.header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.header.Header.Fragment))):
 		return repaired
 	case s.relayed(v):
 		return further

@@ -160,7 +160,7 @@ func TestUplinkOfAThinAuthor(t *testing.T) {
 	a := thin(625, 250, 12500, 12500, 12500)
 	own := func(salt uint32) (id wire.Digest) {
 		h := a.header(0, 1+salt, salt)
-		h.Header.Author, h.Header.Size = a.core.cfg.Self, 400_000
+		h.Header.Author, h.Header.Size = a.core.env.cfg.Self, 400_000
 		id = h.Header.ID(a.run)
 		a.chain.store(h, []byte{1})
 		a.core.headers.seen.add(id, &h, true)

@@ -44,7 +44,7 @@ const MaxContacts = 32
 // again: connected peers first, then the others as they were last heard. A peer that is
 // only heard of may be the only one left when that process starts.
 func (v Peers) Contacts() []string {
-	known := slices.DeleteFunc(slices.Clone(v.core.peers.list), func(p *peer) bool { return p.refused != "" })
+	known := slices.DeleteFunc(slices.Clone(v.core.env.peers.list), func(p *peer) bool { return p.refused != "" })
 	slices.SortStableFunc(known, func(p, q *peer) int {
 		return cmp.Or(cmp.Compare(boolRank(q.connected), boolRank(p.connected)), cmp.Compare(q.heard, p.heard))
 	})
@@ -57,8 +57,8 @@ func (v Peers) Contacts() []string {
 
 // All returns all peers known, sorted by id.
 func (v Peers) All() []PeerView {
-	views := make([]PeerView, 0, len(v.core.peers.list))
-	for _, p := range v.core.peers.list {
+	views := make([]PeerView, 0, len(v.core.env.peers.list))
+	for _, p := range v.core.env.peers.list {
 		view := PeerView{
 			ID: p.id, Connected: p.connected, Record: *p.peerList.record, Heartbeat: p.heartbeat, LastHeartbeat: p.heartbeatAt,
 			Heard: p.everHeard, LastHeard: p.heard, Quiet: p.quiet, Silent: p.silent, WayMs: p.way.ms,
@@ -76,7 +76,7 @@ func (v Peers) All() []PeerView {
 // id, and when it came. It is what the outer side looks at several times a second, so nothing is
 // copied; f must not change the heartbeat.
 func (v Peers) Heartbeats(f func(id wire.PeerID, b *wire.Heartbeat, at Time)) {
-	for _, p := range v.core.peers.list {
+	for _, p := range v.core.env.peers.list {
 		if p.heartbeat != nil && !p.silent {
 			f(p.id, p.heartbeat, p.heartbeatAt)
 		}
@@ -85,7 +85,7 @@ func (v Peers) Heartbeats(f func(id wire.PeerID, b *wire.Heartbeat, at Time)) {
 
 // Heartbeat is the newest heartbeat of a peer, nil if none came. It must not be changed.
 func (v Peers) Heartbeat(id wire.PeerID) *wire.Heartbeat {
-	if p := v.core.peers.find(id); p != nil {
+	if p := v.core.env.peers.find(id); p != nil {
 		return p.heartbeat
 	}
 	return nil
@@ -94,12 +94,12 @@ func (v Peers) Heartbeat(id wire.PeerID) *wire.Heartbeat {
 // Gone reports whether the process of a peer ended without a word, as it seems: it is quiet,
 // and has no connection to this node.
 func (v Peers) Gone(id wire.PeerID) bool {
-	p := v.core.peers.find(id)
+	p := v.core.env.peers.find(id)
 	return p != nil && p.gone()
 }
 
 // Known is the number of peers known, connected or only heard of.
-func (v Peers) Known() int { return len(v.core.peers.list) }
+func (v Peers) Known() int { return len(v.core.env.peers.list) }
 
 // Learners returns, sorted by id, the peers that train or have stopped at
 // the budget, and were heard within ten of their heartbeat periods before now. This node is
@@ -114,12 +114,12 @@ func (v Peers) LearnersVersion() uint64 { return v.core.cache.version }
 
 // Version is another number whenever the peers that Heartbeats shows, what they say that they
 // are doing, or who of them is idle, have changed.
-func (v Peers) Version() uint64 { return v.core.peers.cache.changes }
+func (v Peers) Version() uint64 { return v.core.env.peers.cache.changes }
 
 // Idle reports whether no round is to wait for a peer: its owner has it paused, or
 // nothing was heard of it for three of its heartbeat periods.
 func (v Peers) Idle(id wire.PeerID) bool {
-	p := v.core.peers.find(id)
+	p := v.core.env.peers.find(id)
 	return p != nil && (p.quiet || p.pauses())
 }
 
@@ -129,12 +129,12 @@ func (v Peers) Failing(id wire.PeerID) bool { return v.core.pull.failing(id) }
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
 // calls show: the smallest recent one. While none was measured it is the run's first guess.
 func (v Peers) Way(id wire.PeerID) int64 {
-	if p := v.core.peers.find(id); p != nil && p.way.ms > 0 {
+	if p := v.core.env.peers.find(id); p != nil && p.way.ms > 0 {
 		return p.way.ms
 	}
-	return v.core.cfg.WayMs
+	return v.core.env.cfg.WayMs
 }
 
 // HeartbeatPeriodMs is the present time between two heartbeats of the run as this node sees it:
 // its own, or the usual one of peers whose deltas were folded, if that is longer.
-func (c *Core) HeartbeatPeriodMs() int64 { return c.heartbeatPeriod() }
+func (c *Core) HeartbeatPeriodMs() int64 { return c.env.heartbeatPeriod() }

@@ -23,7 +23,7 @@ func TestContacts(t *testing.T) {
 			a.core.Step(a.now, PeerDown{Peer: id})
 		}
 	}
-	a.core.peers.find(wire.PeerID{3}).refused = "lies"
+	a.core.env.peers.find(wire.PeerID{3}).refused = "lies"
 	want := []string{"connected", "connected too", "second", "second too", "first", "first too"}
 	if got := a.core.Peers().Contacts(); !slices.Equal(got, want) {
 		t.Errorf("remembers %q, want %q", got, want)
@@ -56,13 +56,13 @@ func TestClosedElsewhere(t *testing.T) {
 func TestCommonWith(t *testing.T) {
 	a := specAlone()
 	show := func(id byte, closed uint32, same bool) {
-		a.core.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed}
-		a.core.peers.find(wire.PeerID{id}).heartbeats.apart = map[bool]int{false: heartbeatsToRepair}[same]
+		a.core.env.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed}
+		a.core.env.peers.find(wire.PeerID{id}).heartbeats.apart = map[bool]int{false: heartbeatsToRepair}[same]
 	}
 	for id := range byte(5) {
 		a.up(id + 1)
 	}
-	a.core.common = []uint32{9}
+	a.core.env.common = []uint32{9}
 	common := func(id byte) uint32 { return a.core.Chains().CommonWith(wire.PeerID{id})[0] }
 	if got := common(1); got != 9 {
 		t.Errorf("%d in common with one that showed nothing, 9 with all", got)
@@ -82,9 +82,9 @@ func TestCommonWith(t *testing.T) {
 func TestCommonAfterSnapshot(t *testing.T) {
 	a := specAlone(1, 2)
 	for id, closed := range map[byte]uint32{1: 900, 2: 400} {
-		a.core.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed, closed}
+		a.core.env.peers.find(wire.PeerID{id}).heartbeats.equal = []uint32{closed, closed}
 	}
-	a.core.common = []uint32{900, 900}
+	a.core.env.common = []uint32{900, 900}
 	a.core.Installed(a.now, []uint32{500, 1000}, nil)
 	for id, want := range map[byte][]uint32{1: {500, 900}, 2: {400, 400}} {
 		if got := a.core.Chains().CommonWith(wire.PeerID{id}); !slices.Equal(got, want) {

@@ -25,16 +25,16 @@ func (b *heartbeats) watchdog() {
 	}
 	for _, p := range b.peers.linked {
 		since, deaf := b.deafSince(p)
-		if !deaf || b.now < max(since+deafHeartbeats*b.periodOf(p), p.watch.after) {
+		if !deaf || b.Now < max(since+deafHeartbeats*b.periodOf(p), p.watch.after) {
 			continue
 		}
 		if p.bulk() {
 			continue // it must not begin again
 		}
 		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafHeartbeats*b.periodOf(p)), reconnectPauseMaxMs)
-		p.watch.after = b.now + p.watch.pauseMs
-		b.event(EventSilent, p.id, fmt.Sprintf("connected, and no heartbeat came for %d ms: connects anew", b.now-since))
-		b.emit(Reconnect{Peer: p.id})
+		p.watch.after = b.Now + p.watch.pauseMs
+		b.Event(EventSilent, p.id, fmt.Sprintf("connected, and no heartbeat came for %d ms: connects anew", b.Now-since))
+		b.Emit(Reconnect{Peer: p.id})
 	}
 }
 
@@ -51,7 +51,7 @@ func (b *heartbeats) deafSince(p *peer) (since Time, deaf bool) {
 
 // awaitHeartbeat notes that a process of p is connected from which no heartbeat came yet.
 func (e *env) awaitHeartbeat(p *peer, started int64) {
-	p.watch.unheard, p.watch.since, p.watch.started = true, e.now, started
+	p.watch.unheard, p.watch.since, p.watch.started = true, e.Now, started
 }
 
 // awaits reports whether no heartbeat came yet of the process that started then.

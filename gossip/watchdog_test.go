@@ -28,7 +28,7 @@ func countEffects[E Effect](n *node) (count int) {
 }
 
 func (n *node) hears(p *node) bool {
-	entry := n.core.peers.find(p.id)
+	entry := n.core.env.peers.find(p.id)
 	return entry != nil && entry.connected && !entry.watch.unheard
 }
 
@@ -46,7 +46,7 @@ func TestWatchdogReconnects(t *testing.T) {
 		t.Errorf("%d reconnects, heard %v", n, heard())
 	}
 	for _, n := range w.nodes {
-		if countEffects[Misbehaved](n)+countEffects[Drop](n) > 0 || n.core.peers.list[0].silent {
+		if countEffects[Misbehaved](n)+countEffects[Drop](n) > 0 || n.core.env.peers.list[0].silent {
 			t.Errorf("node %d blames or lost its peer: %v", n.index, n.effects)
 		}
 	}

@@ -2,8 +2,6 @@ package gossip
 
 import (
 	"slices"
-
-	"atoll/gossip/wire"
 )
 
 // way is how long a message takes to a peer, in ms: half of the round trip of small
@@ -27,21 +25,16 @@ func (w *way) sampled(now Time, ms int64) {
 	}
 }
 
-// showsWay reports whether requests of a kind are answered at once. Those for payloads
-// and snapshots may wait for what they ask for, or for a slot.
-func showsWay(k wire.RequestKind) bool {
-	return k == wire.GetPeerList || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
-}
-
 // sampleWay takes the round trip of a call that was answered, without the time that the
 // bytes of the answer took.
-func (e *env) sampleWay(c call, bytes int) {
-	p := e.peers.find(c.to)
-	if p == nil || !c.small || e.took == 0 && bytes > wayMaxBytes {
+func (e *env) sampleWay(id uint64, bytes int) {
+	to, sent, small := e.Small(id)
+	p := e.peers.find(to)
+	if p == nil || !small || e.Took == 0 && bytes > wayMaxBytes {
 		return
 	}
-	trip := e.now - c.sent - max(e.took-1, 0)
-	p.way.sampled(e.now, max(trip/2, 1))
+	trip := e.Now - sent - max(e.Took-1, 0)
+	p.way.sampled(e.Now, max(trip/2, 1))
 }
 
 // usualWay is the way to half of the connected peers to which it is known, 0 if it is to

@@ -84,7 +84,9 @@ var layers = []rule{
 		"the handshake is a pure function of two records"},
 	{list("gossip/member"), list("gossip/wire gossip/hello"),
 		"who may take part follows from signatures; what they do there is decided elsewhere"},
-	{list("gossip"), list("gossip/wire gossip/hello gossip/member"),
+	{list("gossip/effect"), list("gossip/wire gossip/member"),
+		"what machines ask for and when: it reaches none of them"},
+	{list("gossip"), list("gossip/effect gossip/wire gossip/hello gossip/member"),
 		"gossip spreads opaque items (id, header, bytes) and knows no tensors"},
 	{list("gossip/p2p/bulk"), list("gossip/wire"),
 		"long responses are paced by what their streams show: whose streams they are is not its business, so it has no libp2p"},
@@ -257,7 +259,7 @@ var exceptions = []rule{
 
 // pure are the packages whose output depends on their arguments alone, so that
 // a simulator can run them and two machines agree to the bit.
-var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/wire gossip/hello node/core")
+var pure = list("tensor/nn tensor/llama optimizer optimizer/outer optimizer/outer/tune optimizer/rounds gossip gossip/effect gossip/wire gossip/hello node/core")
 
 // impure are the packages of the standard library that bring in what is not an
 // argument.
