@@ -23,9 +23,9 @@ func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && no
 // sends for transfer, with all that was asked of it before.
 func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)
-	bytes := q.pull.bytes + size
-	transfer = min(q.expected().transferMs(bytes)<<q.pull.late, deadlineMaxMs)
-	if !q.pull.measured && !q.claims() { // firstRate is a guess: the run says more of its links
+	bytes := pullOf(q).bytes + size
+	transfer = min(q.expected().transferMs(bytes)<<pullOf(q).late, deadlineMaxMs)
+	if !pullOf(q).measured && !q.claims() { // firstRate is a guess: the run says more of its links
 		transfer = max(transfer, p.cfg.SweepMs)
 	}
 	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
@@ -40,7 +40,7 @@ func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
 // expected is the rate at which a peer should send. Before something of it was measured
 // that is what it says that its uplink carries: one that claims much has little time.
 func (q *peer) expected() rate {
-	if !q.pull.measured && q.claims() {
+	if !pullOf(q).measured && q.claims() {
 		return max(q.rate, rate(q.heartbeat.Upload/1000))
 	}
 	return q.rate
@@ -66,7 +66,7 @@ func (p *pull) ask(w *want, s *source) {
 	w.flights.due = p.Now + wait + transfer
 	request := wire.Request{Kind: wire.GetPayload, Digest: w.id, WaitMs: uint32(wait)}
 	limit := size + len(wire.Response{Status: wire.OK}.Encode())
-	asked, began, late := *s, p.Now, q.pull.late
+	asked, began, late := *s, p.Now, pullOf(q).late
 	var call uint64
 	call = p.Call(from, request, limit, wait+2*transfer, func(b []byte, err error) {
 		w.flights.calls = slices.DeleteFunc(w.flights.calls, func(id uint64) bool { return id == call })
@@ -77,7 +77,7 @@ func (p *pull) ask(w *want, s *source) {
 		if errors.Is(err, effect.ErrHungUp) {
 			return
 		}
-		q.pull.ended(p.Now-began-wait, transfer, late, err)
+		pullOf(q).ended(p.Now-began-wait, transfer, late, err)
 		if err == nil && p.Took > 0 {
 			p.measure(q, len(b))
 		}
@@ -89,8 +89,8 @@ func (p *pull) ask(w *want, s *source) {
 // measure takes a payload of so many bytes into what its peer is known to send. In a run of long transfers
 // the first one takes the place of the guess, however much slower it was.
 func (p *pull) measure(q *peer, bytes int) {
-	if q.sampled(bytes, p.Took, p.cfg.SweepMs > 0 && !q.pull.measured) {
-		q.pull.measured = true
+	if q.sampled(bytes, p.Took, p.cfg.SweepMs > 0 && !pullOf(q).measured) {
+		pullOf(q).measured = true
 	}
 }
 
@@ -120,11 +120,11 @@ func (p *pull) hangUpAll(w *want) {
 func (p *pull) fly(w *want, s *source, q *peer, n int) {
 	w.flights.n += n
 	if s.relay {
-		q.pull.relayed += n
+		pullOf(q).relayed += n
 	} else {
-		q.pull.calls += n
+		pullOf(q).calls += n
 	}
-	q.pull.bytes += n * int(w.header.Header.Size)
+	pullOf(q).bytes += n * int(w.header.Header.Size)
 	p.bytes += n * int(w.header.Header.Size)
 	p.flying += n
 	if w.speculative {

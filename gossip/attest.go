@@ -192,7 +192,7 @@ func (s *snapshot) verdict(known int) string {
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
 	if p := s.peers.find(s.source); p != nil {
-		p.snapshot.badSnapshots++
+		snapshotOf(p).badSnapshots++
 	}
 	s.resume = nil
 	why := fmt.Sprintf("%d of %d peers that know these rounds show another chain or state", others, known)

@@ -27,6 +27,8 @@ type auditPeer struct {
 	pauseMs int64 // before that
 }
 
+func auditOf(p *peer) *auditPeer { return note[auditPeer](p) }
+
 // doubt is a fragment whose states differ at a round.
 type doubt struct {
 	fragment int
@@ -40,8 +42,8 @@ func (a *audit) want(p *peer) {
 		return
 	}
 	a.busy, a.after = true, a.Now+auditPauseMs
-	p.audit.pauseMs = longerPause(p.audit.pauseMs)
-	p.audit.after = a.Now + p.audit.pauseMs
+	auditOf(p).pauseMs = longerPause(auditOf(p).pauseMs)
+	auditOf(p).after = a.Now + auditOf(p).pauseMs
 	if !a.contributed(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
 		a.strangersAfter = a.Now + a.strangersPauseMs
@@ -51,7 +53,7 @@ func (a *audit) want(p *peer) {
 
 // mayAsk reports whether the pauses allow an audit with p.
 func (a *audit) mayAsk(p *peer) bool {
-	return a.Now >= p.audit.after && (a.contributed(p) || a.Now >= a.strangersAfter)
+	return a.Now >= auditOf(p).after && (a.contributed(p) || a.Now >= a.strangersAfter)
 }
 
 // longerPause is the pause after the next audit.

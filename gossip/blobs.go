@@ -152,7 +152,7 @@ func (c *Core) Wanted() (views []BlobView) {
 		}
 		v := BlobView{Blob: w.Blob, Have: min(int64(held.Len())*wire.PartSize, w.Size)}
 		for _, p := range b.peers.linked {
-			if b.gives(p) && !p.blobs.holds[w.Digest].Without(held).Empty() {
+			if b.gives(p) && !blobsOf(p).holds[w.Digest].Without(held).Empty() {
 				v.Sources++
 			}
 		}

@@ -66,7 +66,7 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 func (v Chains) Outran() (most int) {
 	for _, p := range v.core.env.peers.list {
 		if v.core.env.live(p) && p.refused == "" && !v.core.env.guest(p.id) {
-			most = max(most, p.repair.outran)
+			most = max(most, repairOf(p).outran)
 		}
 	}
 	return most

@@ -54,7 +54,7 @@ func (d *chunkQueue) request(p *peer, r chunkRequest) {
 		d.serve.status(r.handle, wire.Busy)
 		return
 	}
-	p.serve.turn.last = d.Now
+	serveOf(p).turn.last = d.Now
 	r.until = d.Now + chunkWaitMs
 	a.waiting = append(a.waiting, r)
 	d.pump()
@@ -70,8 +70,8 @@ func (d *chunkQueue) asker(p *peer) *asker {
 	if len(d.askers) >= maxChunkAskers && !d.makeRoom(p) {
 		return nil
 	}
-	if !p.serve.turn.goesOn(d.Now) {
-		p.serve.turn = turn{from: d.Now}
+	if !serveOf(p).turn.goesOn(d.Now) {
+		serveOf(p).turn = turn{from: d.Now}
 	}
 	a := &asker{peer: p}
 	d.askers = append(d.askers, a)
@@ -84,10 +84,10 @@ func (d *chunkQueue) makeRoom(p *peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
 		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
-		if d.contributed(a.peer) || before && d.Now < a.peer.serve.turn.from+chunkTurnMs {
+		if d.contributed(a.peer) || before && d.Now < serveOf(a.peer).turn.from+chunkTurnMs {
 			continue
 		}
-		if slowest < 0 || a.peer.serve.turn.pace(d.Now) < d.askers[slowest].peer.serve.turn.pace(d.Now) {
+		if slowest < 0 || serveOf(a.peer).turn.pace(d.Now) < serveOf(d.askers[slowest].peer).turn.pace(d.Now) {
 			slowest = i
 		}
 	}
@@ -96,7 +96,7 @@ func (d *chunkQueue) makeRoom(p *peer) bool {
 	}
 	a := d.askers[slowest]
 	d.turnAway(a, func(chunkRequest) bool { return true })
-	a.peer.serve.turn = turn{}
+	serveOf(a.peer).turn = turn{}
 	d.askers = slices.Delete(d.askers, slowest, slowest+1)
 	return true
 }
@@ -181,8 +181,8 @@ func (d *chunkQueue) left(handle uint64) {
 	for _, a := range d.askers {
 		if a.sending && a.handle == handle {
 			a.sending = false
-			a.peer.serve.turn.chunks++
-			a.peer.serve.turn.last = d.Now
+			serveOf(a.peer).turn.chunks++
+			serveOf(a.peer).turn.last = d.Now
 		}
 		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
 	}

@@ -83,12 +83,12 @@ func TestTurnsAreNotRenewed(t *testing.T) {
 		a.core.Effects()
 		a.now += chunkTurnMs / 4
 	}
-	if p.serve.turn.from != 1000 || p.serve.turn.chunks != 10 {
-		t.Errorf("turn %+v, want one of ten chunks", p.serve.turn)
+	if serveOf(p).turn.from != 1000 || serveOf(p).turn.chunks != 10 {
+		t.Errorf("turn %+v, want one of ten chunks", serveOf(p).turn)
 	}
 	a.now += chunkTurnMs
-	if a.wants(1, 99); p.serve.turn.from != a.now {
-		t.Errorf("turn %+v after a pause, want a new one", p.serve.turn)
+	if a.wants(1, 99); serveOf(p).turn.from != a.now {
+		t.Errorf("turn %+v after a pause, want a new one", serveOf(p).turn)
 	}
 }
 

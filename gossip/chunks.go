@@ -37,6 +37,8 @@ type snapshotPeer struct {
 	badSnapshots int  // how often its snapshot was refused or spoken against
 }
 
+func snapshotOf(p *peer) *snapshotPeer { return note[snapshotPeer](p) }
+
 // holding names the tip of one fragment at one peer.
 type holding struct {
 	peer     wire.PeerID
@@ -285,10 +287,10 @@ func (s *snapshot) pick(c *chunk) (best *peer, left bool) {
 			continue
 		}
 		left = left || s.transfer.recruits[p.id]
-		if n == 0 || s.Now < p.snapshot.after || p.snapshot.calls >= p.chunksAhead() || s.stalled(p) {
+		if n == 0 || s.Now < snapshotOf(p).after || snapshotOf(p).calls >= p.chunksAhead() || s.stalled(p) {
 			continue
 		}
-		if best == nil || p.snapshot.calls < best.snapshot.calls || p.snapshot.calls == best.snapshot.calls && p.id == s.source {
+		if best == nil || snapshotOf(p).calls < snapshotOf(best).calls || snapshotOf(p).calls == snapshotOf(best).calls && p.id == s.source {
 			best = p
 		}
 	}
@@ -316,7 +318,7 @@ func (p *peer) chunksAhead() int {
 
 // stalled reports whether p owes chunks and nothing of it came for long.
 func (s *snapshot) stalled(p *peer) bool {
-	return p.snapshot.calls > 0 && s.Now > p.snapshot.lastAt+s.chunkTimeout(p)
+	return snapshotOf(p).calls > 0 && s.Now > snapshotOf(p).lastAt+s.chunkTimeout(p)
 }
 
 // chunkTimeout is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
@@ -330,12 +332,12 @@ func (s *snapshot) chunkTimeout(p *peer) int64 {
 }
 
 // guessed reports whether nothing of p was measured yet.
-func (p *peer) guessed() bool { return !p.snapshot.measured && !p.pull.measured }
+func (p *peer) guessed() bool { return !snapshotOf(p).measured && !pullOf(p).measured }
 
 // senders is how many peers owe chunks.
 func (s *snapshot) senders() (n int) {
 	for _, p := range s.peers.list {
-		n += boolRank(p.snapshot.calls > 0)
+		n += boolRank(snapshotOf(p).calls > 0)
 	}
 	return n
 }
@@ -388,10 +390,10 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	c := &s.transfer.chunks[i]
 	c.state, c.by = chunkAsked, p
 	c.tries++
-	if p.snapshot.calls == 0 {
-		p.snapshot.lastAt = s.Now
+	if snapshotOf(p).calls == 0 {
+		snapshotOf(p).lastAt = s.Now
 	}
-	p.snapshot.calls++
+	snapshotOf(p).calls++
 	s.makeRoom()
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
 	f := chunkCall{digest: c.digest, size: c.size, by: p}
@@ -405,7 +407,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 		if err == nil {
 			s.measure(p, len(b))
 		}
-		p.snapshot.lastAt = s.Now
+		snapshotOf(p).lastAt = s.Now
 		s.landed(f, b, err)
 	})
 	s.chunkCalls = append(s.chunkCalls, f)
@@ -413,7 +415,7 @@ func (s *snapshot) askChunk(i int, p *peer) {
 
 // ended forgets a request.
 func (s *snapshot) ended(f chunkCall) {
-	f.by.snapshot.calls--
+	snapshotOf(f.by).calls--
 	s.chunkCalls = slices.DeleteFunc(s.chunkCalls, func(other chunkCall) bool { return other.id == f.id })
 }
 
@@ -422,10 +424,10 @@ func (s *snapshot) ended(f chunkCall) {
 func (s *snapshot) hungUp(f chunkCall) {
 	p := f.by
 	if s.stalled(p) {
-		p.snapshot.after = s.Now + stallMs
+		snapshotOf(p).after = s.Now + stallMs
 	}
 	if oldest := slices.IndexFunc(s.chunkCalls, func(other chunkCall) bool { return other.by == p }); oldest >= 0 && s.chunkCalls[oldest].id == f.id {
-		p.snapshot.lastAt = s.Now
+		snapshotOf(p).lastAt = s.Now
 	}
 	s.ended(f)
 }
@@ -433,8 +435,8 @@ func (s *snapshot) hungUp(f chunkCall) {
 // measure takes a chunk of so many bytes into what p is known to send, with the time for which it waited there. The first
 // one takes the place of a guess, which a thin link would have to make up for over many.
 func (s *snapshot) measure(p *peer, bytes int) {
-	if p.sampled(bytes, s.Now-p.snapshot.lastAt, p.guessed()) {
-		p.snapshot.measured = true
+	if p.sampled(bytes, s.Now-snapshotOf(p).lastAt, p.guessed()) {
+		snapshotOf(p).measured = true
 	}
 }
 
@@ -474,12 +476,12 @@ func (s *snapshot) missed(c *chunk, p *peer, err error) {
 		s.drop(p.id)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
-		p.snapshot.after = s.Now + busyRetryMs
+		snapshotOf(p).after = s.Now + busyRetryMs
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		c.tries--
 		s.transfer.holds[holding{p.id, c.fragment}] = 0
 	default:
-		p.snapshot.after = s.Now + busyRetryMs
+		snapshotOf(p).after = s.Now + busyRetryMs
 	}
 }
 

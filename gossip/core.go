@@ -35,14 +35,14 @@ type Core struct {
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
 // read during inputs only.
 func New(cfg Config, chain Chain) *Core {
-	e := &env{Queue: &effect.Queue{}, cfg: cfg.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}, common: make([]uint32, chain.Fragments())}
+	e := &env{Queue: &effect.Queue{}, cfg: cfg.withDefaults(), chain: chain, peers: newPeers(newNotes), common: make([]uint32, chain.Fragments())}
 	copy(e.common, cfg.Common)
 	e.period = e.cfg.HeartbeatMinMs
 	c := &Core{env: e}
 	c.peerList = peerList{env: e, joining: c.joining}
 	c.hints = hints{env: e, peerList: &c.peerList}
 	c.reserve = reserve{env: e, peerList: &c.peerList}
-	c.heartbeats = heartbeats{env: e}
+	c.heartbeats = heartbeats{env: e, bulk: bulk}
 	c.cache = learners{env: e}
 	c.equivocation = newEquivocation(e)
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
@@ -61,6 +61,24 @@ func New(cfg Config, chain Chain) *Core {
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
 }
+
+// newNotes are what the machines beside the table of peers keep of a peer that is new.
+func newNotes() []any {
+	var n struct {
+		pull     pullPeer
+		relay    relayPeer
+		serve    servePeer
+		blobs    blobPeer
+		snapshot snapshotPeer
+		repair   repairPeer
+		audit    auditPeer
+		own      ownPeer
+	}
+	return []any{&n.pull, &n.relay, &n.serve, &n.blobs, &n.snapshot, &n.repair, &n.audit, &n.own}
+}
+
+// bulk reports whether bulk of a peer is on its way, or for it.
+func bulk(p *peer) bool { return snapshotOf(p).calls > 0 || serveOf(p).bytes > 0 }
 
 // joining reports whether this node holds nothing yet that others may take.
 func (c *Core) joining() bool {

@@ -77,7 +77,7 @@ func (r *repair) judge(s *session) decision {
 		return decision{giveSnapshot, "this node cannot refold the fork, the peer can, and the chain of the peer does not win"}
 	case at[before] > 0 && !r.followed():
 		return decision{takeSnapshot, "most peers would not believe the base of this node"}
-	case at[before] == 0 && give > 0 && s.peer.repair.spent >= spentRepairs && r.loses(s.peer):
+	case at[before] == 0 && give > 0 && repairOf(s.peer).spent >= spentRepairs && r.loses(s.peer):
 		return decision{takeSnapshot, "the peer folded more, and its deltas cannot be fetched any more"}
 	case give > 0:
 		return decision{giveSnapshot, "this node can refold the fork and the peer cannot"}

@@ -20,7 +20,7 @@ type side struct {
 }
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
-	e := &env{Queue: &effect.Queue{}, cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: peers{byID: map[wire.PeerID]*peer{}}}
+	e := &env{Queue: &effect.Queue{}, cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: newPeers(newNotes)}
 	if _, said := chain.contributed[e.cfg.Self]; !said { // it has folded of its own
 		chain.contributed = maps.Clone(chain.contributed)
 		if chain.contributed == nil {
@@ -97,14 +97,14 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 		a, b := newSide(t, ca), newSide(t, cb)
 		sa, sb := a.compares(b), b.compares(a)
 		if rapid.Bool().Draw(t, "nothing more to be had") {
-			sa.peer.repair.spent, sb.peer.repair.spent = spentRepairs, spentRepairs
+			repairOf(sa.peer).spent, repairOf(sb.peer).spent = spentRepairs, spentRepairs
 		}
 		da, db := a.repair.judge(sa), b.repair.judge(sb)
 		if da.course == takeSnapshot && db.course == takeSnapshot {
 			t.Fatalf("both take a snapshot: %v and %v", da, db)
 		}
 		stuck := func(c course) bool { return c == giveSnapshot || c == wait }
-		if sa.peer.repair.spent > 0 && stuck(da.course) && stuck(db.course) && !sameSnapshot(ca, cb) {
+		if repairOf(sa.peer).spent > 0 && stuck(da.course) && stuck(db.course) && !sameSnapshot(ca, cb) {
 			t.Fatalf("nobody takes a snapshot: %v and %v", da, db)
 		}
 		if da.course == reconcile && db.course != reconcile && db.course != takeSnapshot {
@@ -273,7 +273,7 @@ func TestChoicesHaveNoCycle(t *testing.T) {
 		takes := func(i, j int) bool {
 			a, b := newSide(t, chains[i]), newSide(t, chains[j])
 			s := a.compares(b)
-			s.peer.repair.spent = spentRepairs
+			repairOf(s.peer).spent = spentRepairs
 			return a.repair.judge(s).course == takeSnapshot
 		}
 		if takes(0, 1) && takes(1, 2) && takes(2, 0) || takes(1, 0) && takes(2, 1) && takes(0, 2) {

@@ -319,7 +319,7 @@ func TestGuestsHoldNoRepairs(t *testing.T) {
 		}
 		a.up(4)
 		a.told(4, func(b *wire.Heartbeat) { b.Closed[0] = 7 })
-		a.core.env.peers.find(wire.PeerID{4}).repair.stalls = stalls
+		repairOf(a.core.env.peers.find(wire.PeerID{4})).stalls = stalls
 		a.core.Compare(a.now, wire.PeerID{4})
 		if q := questions(t, a.core.Effects(), wire.GetRounds); len(q) != 1 || q[0].to != 4 {
 			t.Errorf("stalled before %v: asks %+v", stalls, q)

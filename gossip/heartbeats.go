@@ -14,8 +14,9 @@ type heartbeats struct {
 	said *wire.Heartbeat // the last own heartbeat, nil before the first
 	next Time            // when the following one is due
 	seq  uint64
-	at   Time // when said was said
-	size int  // its bytes
+	bulk func(*peer) bool // bulk of a peer is on its way, or for it
+	at   Time             // when said was said
+	size int              // its bytes
 
 	agreed      bool // as of the last tick, see agree
 	agreedSince Time

@@ -218,7 +218,7 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	}
 	a.core.Tick(a.now)
 	for peer := byte(1); peer <= 3; peer++ {
-		if n := a.core.env.peers.find(wire.PeerID{peer}).pull.calls; n != maxPullsPerPeer {
+		if n := pullOf(a.core.env.peers.find(wire.PeerID{peer})).calls; n != maxPullsPerPeer {
 			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
 		}
 	}

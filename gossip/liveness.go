@@ -167,6 +167,9 @@ func (e *env) takesPart(p *peer) bool {
 	return p.heartbeat != nil && !p.pauses() && p.heartbeat.State != wire.Joining && p.heartbeat.State != wire.Leaving
 }
 
+// pauses reports whether the owner of p has it paused, as its newest heartbeat says.
+func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
+
 // learners are the live peers that train or have stopped at the budget, those that are
 // expected to, and when to look for them again.
 type learners struct {

@@ -26,7 +26,7 @@ type making struct {
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
 func (m *manifests) request(handle uint64, p *peer, at []uint32) {
-	if !p.serve.snapshotAsks.spend(m.Now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
+	if !serveOf(p).snapshotAsks.spend(m.Now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}

@@ -479,8 +479,8 @@ func (c *Core) overLimit() (what string, is, most int) {
 		return what, is, most
 	}
 	for _, p := range c.env.peers.list {
-		if p.pull.calls > maxSmallPulls || p.pull.calls > maxPullsPerPeer && p.pull.bytes > smallPullBytes || p.snapshot.calls > maxChunkAhead || p.blobs.calls > maxChunkAhead || p.blobs.calls < 0 || p.serve.parked > maxParkedPerPeer || p.pull.calls < 0 || p.serve.parked < 0 {
-			return "requests of one peer", max(p.pull.calls, p.snapshot.calls, p.serve.parked), maxSmallPulls
+		if pullOf(p).calls > maxSmallPulls || pullOf(p).calls > maxPullsPerPeer && pullOf(p).bytes > smallPullBytes || snapshotOf(p).calls > maxChunkAhead || blobsOf(p).calls > maxChunkAhead || blobsOf(p).calls < 0 || serveOf(p).parked > maxParkedPerPeer || pullOf(p).calls < 0 || serveOf(p).parked < 0 {
+			return "requests of one peer", max(pullOf(p).calls, snapshotOf(p).calls, serveOf(p).parked), maxSmallPulls
 		}
 	}
 	return "", 0, 0

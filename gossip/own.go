@@ -26,6 +26,8 @@ type own struct {
 // ownPeer is when a peer may be asked again.
 type ownPeer struct{ after Time }
 
+func ownOf(p *peer) *ownPeer { return note[ownPeer](p) }
+
 // tick asks those that can be asked and were not, those that connect later as
 // well: one that knows more may be among them.
 func (o *own) tick() {
@@ -115,7 +117,7 @@ func (o *own) mayKnowMore(p *peer) bool {
 func joinsEmpty(b *wire.Heartbeat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
 func (o *own) askOnce(p *peer) {
-	if o.asked[p.id] || o.Now < p.own.after || len(o.asked) >= maxPeers {
+	if o.asked[p.id] || o.Now < ownOf(p).after || len(o.asked) >= maxPeers {
 		return
 	}
 	o.asked[p.id] = true
@@ -124,7 +126,7 @@ func (o *own) askOnce(p *peer) {
 			err = o.accept(p, b)
 		}
 		if err != nil {
-			p.own.after = o.Now + ownRetryMs
+			ownOf(p).after = o.Now + ownRetryMs
 			o.asked[p.id] = false
 			return
 		}
@@ -153,11 +155,11 @@ func (o *own) accept(p *peer, b []byte) error {
 // through all headers of the window, and who was told once knows. A node that met nobody of the run
 // cannot tell: that it knows of none means nothing.
 func (s *serve) newest(handle uint64, p *peer) {
-	if s.Now < p.serve.toldOwn {
+	if s.Now < serveOf(p).toldOwn {
 		s.status(handle, wire.Busy)
 		return
 	}
-	p.serve.toldOwn = s.Now + ownToldMs
+	serveOf(p).toldOwn = s.Now + ownToldMs
 	newest := s.newestOf(p.id)
 	if len(newest) == 0 && s.heartbeats.self.Unreached {
 		s.status(handle, wire.Busy)

@@ -38,6 +38,8 @@ type blobPeer struct {
 	lied   map[wire.Digest]bool         // what it gave was no part of these
 }
 
+func blobsOf(p *peer) *blobPeer { return note[blobPeer](p) }
+
 func (b *blobs) newWant(blob Blob) *wanted {
 	parts := wire.PartCount(blob.Size)
 	lot := wire.Sum(append(b.cfg.Self[:], blob.Digest[:]...))
@@ -76,19 +78,19 @@ func (b *blobs) askHoldings() {
 	}
 	for range min(len(linked), maxHolders) {
 		b.turn = (b.turn + 1) % len(linked)
-		if p := linked[b.turn]; b.gives(p) && !p.blobs.asking && b.Now >= p.blobs.deaf {
+		if p := linked[b.turn]; b.gives(p) && !blobsOf(p).asking && b.Now >= blobsOf(p).deaf {
 			b.askHolds(p, digests)
 		}
 	}
 }
 
 func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
-	p.blobs.asking = true
+	blobsOf(p).asking = true
 	q := wire.Request{Kind: wire.GetHoldings, Digests: digests}
 	b.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
-		p.blobs.asking = false
+		blobsOf(p).asking = false
 		if errors.Is(err, wire.ErrRefused) {
-			p.blobs.deaf = b.Now + deafMs
+			blobsOf(p).deaf = b.Now + deafMs
 		}
 		if err != nil {
 			return
@@ -98,10 +100,10 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 			b.misbehaved(p.id, err.Error())
 			return
 		}
-		p.blobs.holds = make(map[wire.Digest]wire.PartSet, len(held))
+		blobsOf(p).holds = make(map[wire.Digest]wire.PartSet, len(held))
 		for i, d := range digests {
-			if !held[i].Empty() && !p.blobs.lied[d] {
-				p.blobs.holds[d] = held[i]
+			if !held[i].Empty() && !blobsOf(p).lied[d] {
+				blobsOf(p).holds[d] = held[i]
 			}
 		}
 		b.pump()
@@ -137,14 +139,14 @@ func (b *blobs) askNext(p *peer) bool {
 
 // idle reports whether a peer may be asked for one part more.
 func (b *blobs) idle(p *peer) bool {
-	return b.gives(p) && b.Now >= p.blobs.after && p.blobs.calls < p.chunksAhead() && !b.stalled(p)
+	return b.gives(p) && b.Now >= blobsOf(p).after && blobsOf(p).calls < p.chunksAhead() && !b.stalled(p)
 }
 
 // pick are the parts of w to ask of p, for one answer. Who has the whole blob is needed for
 // what the others lack: what one of these can give is asked there. Who has it whole and an
 // uplink that is not known to be full is asked as well, where the others have enough to do.
 func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
-	holds := p.blobs.holds[w.Digest]
+	holds := blobsOf(p).holds[w.Digest]
 	free := w.missing.Without(w.asked).And(holds)
 	if free.Empty() {
 		return free
@@ -152,7 +154,7 @@ func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
 	if whole := wire.PartCount(w.Size); holds.Len() == whole {
 		full := p.heartbeat != nil && p.heartbeat.Full
 		for _, q := range b.peers.linked {
-			has := q.blobs.holds[w.Digest]
+			has := blobsOf(q).holds[w.Digest]
 			if has.Len() < whole && b.gives(q) && !b.stalled(q) && (full || b.idle(q)) {
 				free = free.Without(has)
 			}
@@ -168,7 +170,7 @@ func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
 
 // stalled reports whether p owes parts and nothing of it came for long.
 func (b *blobs) stalled(p *peer) bool {
-	return p.blobs.calls > 0 && b.Now > p.blobs.lastAt+max(partStallMs, p.rate.transferMs(wire.PartSize))
+	return blobsOf(p).calls > 0 && b.Now > blobsOf(p).lastAt+max(partStallMs, p.rate.transferMs(wire.PartSize))
 }
 
 // reclaim lets parts be asked of others whose peer is gone or still. If it sends one after
@@ -193,19 +195,19 @@ func (b *blobs) ask(w *wanted, p *peer, parts wire.PartSet) {
 	w.asked = w.asked.With(parts)
 	f := &flight{to: p, digest: w.Digest, parts: parts}
 	b.flights = append(b.flights, f)
-	if p.blobs.calls == 0 {
-		p.blobs.lastAt = b.Now
+	if blobsOf(p).calls == 0 {
+		blobsOf(p).lastAt = b.Now
 	}
-	p.blobs.calls++
+	blobsOf(p).calls++
 	q := wire.Request{Kind: wire.GetPart, Digest: w.Digest, Parts: parts}
 	b.Call(p.id, q, q.Kind.MaxResponse(), chunkCallMs, func(body []byte, err error) {
-		p.blobs.calls--
+		blobsOf(p).calls--
 		b.flights = slices.DeleteFunc(b.flights, func(o *flight) bool { return o == f })
 		b.leave(f)
 		if err == nil {
 			p.rate.sampled(len(body), max(b.Took, 1))
 		}
-		p.blobs.lastAt = b.Now
+		blobsOf(p).lastAt = b.Now
 		b.came(f, body, err)
 		b.pump()
 	})
@@ -218,9 +220,9 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 	case err == nil && w != nil:
 		b.accept(w, f, body)
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
-		delete(p.blobs.holds, f.digest)
+		delete(blobsOf(p).holds, f.digest)
 	case err != nil:
-		p.blobs.after = b.Now + busyRetryMs
+		blobsOf(p).after = b.Now + busyRetryMs
 	}
 }
 
@@ -250,11 +252,11 @@ func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 
 // distrust does not ask a peer for a blob again.
 func (b *blobs) distrust(p *peer, d wire.Digest) {
-	if p.blobs.lied == nil || len(p.blobs.lied) >= wire.MaxHoldings {
-		p.blobs.lied = map[wire.Digest]bool{}
+	if blobsOf(p).lied == nil || len(blobsOf(p).lied) >= wire.MaxHoldings {
+		blobsOf(p).lied = map[wire.Digest]bool{}
 	}
-	p.blobs.lied[d] = true
-	delete(p.blobs.holds, d)
+	blobsOf(p).lied[d] = true
+	delete(blobsOf(p).holds, d)
 }
 
 // stored notes what became of a part.

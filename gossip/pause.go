@@ -32,9 +32,6 @@ func (c *Core) Pause(now Time, on bool) {
 // Paused reports whether the core is paused.
 func (c *Core) Paused() bool { return c.env.Paused }
 
-// pauses reports whether the owner of p has it paused, as its newest heartbeat says.
-func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
-
 // pause ends every session: what is missing is looked for anew later.
 func (r *repair) pause() {
 	for len(r.sessions) > 0 {

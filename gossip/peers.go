@@ -1,14 +1,15 @@
 package gossip
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"atoll/gossip/wire"
 )
 
 // peer is what this node knows of another one, connected or only heard of. What all
-// machines share comes first, then each machine's own state of the peer, which no other
-// machine changes.
+// machines share comes first, then what those that keep the table know of it, then the
+// notes of the others.
 //
 // A large run is a heartbeat of everybody, all the time, so what a heartbeat touches stands
 // together.
@@ -30,18 +31,23 @@ type peer struct {
 	watch      watchPeer
 	peerList   peerListPeer
 	slot       slotPeer
-	repair     repairPeer
-	pull       pullPeer
-	relay      relayPeer
-	snapshot   snapshotPeer
-	serve      servePeer
-	audit      auditPeer
-	own        ownPeer
-	blobs      blobPeer
+	notes      []any // one of each machine: see note
+}
+
+// note is what a machine keeps of a peer, by its type: only the machine that has the type
+// can name it.
+func note[T any](p *peer) *T {
+	for _, n := range p.notes {
+		if n, ok := n.(*T); ok {
+			return n
+		}
+	}
+	panic("gossip: no machine keeps this of a peer")
 }
 
 // peers is the table of peers: looked up by id, walked in order of id.
 type peers struct {
+	fresh  func() []any // the notes of a new peer
 	byID   map[wire.PeerID]*peer
 	list   []*peer
 	linked []*peer // the connected ones
@@ -50,12 +56,16 @@ type peers struct {
 	cache  lookCache
 }
 
+func newPeers(fresh func() []any) peers {
+	return peers{fresh: fresh, byID: map[wire.PeerID]*peer{}}
+}
+
 func (t *peers) find(id wire.PeerID) *peer { return t.byID[id] }
 
 func byPeerID(p *peer, id wire.PeerID) int { return p.id.Compare(id) }
 
 func (t *peers) add(id wire.PeerID) *peer {
-	p := &peer{id: id, rate: firstRate, peerList: peerListPeer{record: noRecord}}
+	p := &peer{id: id, rate: firstRate, peerList: peerListPeer{record: noRecord}, notes: t.fresh()}
 	i, _ := slices.BinarySearchFunc(t.list, id, byPeerID)
 	t.list = slices.Insert(t.list, i, p)
 	t.byID[id] = p
@@ -130,4 +140,10 @@ func (e *env) ensure(id wire.PeerID, must bool) *peer {
 // in ten minutes, keys that cost nothing would fill the table.
 func (e *env) keeps(p *peer) bool {
 	return e.heardLately(p) && (e.Now-p.heard <= silentHeartbeats*e.heartbeatPeriod() || e.contributed(p))
+}
+
+// lot is a number above 0 and at most 1 that the hash of a delta and a peer draws.
+func lot(id wire.Digest, peer wire.PeerID) float64 {
+	h := wire.Sum(append(id[:], peer[:]...))
+	return (float64(binary.BigEndian.Uint64(h[:])>>11) + 1) / (1 << 53)
 }

@@ -39,6 +39,8 @@ type pullPeer struct {
 	measured bool // its rate was, by a payload
 }
 
+func pullOf(p *peer) *pullPeer { return note[pullPeer](p) }
+
 // outcome is how a want ended.
 type outcome uint8
 

@@ -374,7 +374,7 @@ func TestFetchOfLongTransfers(t *testing.T) {
 			t.Errorf("uplink of %g bytes/s: a timeout of %d ms", upload, call.call.TimeoutMs)
 		}
 		a.core.Step(a.now+100_000, Answered{Call: call.call.ID, Response: wire.Response{Status: wire.OK, Body: payload}.Encode(), TookMs: 100_000})
-		if got := float64(q.rate); got < 1 || got > 1.01 || !q.pull.measured {
+		if got := float64(q.rate); got < 1 || got > 1.01 || !pullOf(q).measured {
 			t.Errorf("uplink of %g bytes/s: then %g bytes/ms", upload, got)
 		}
 	}

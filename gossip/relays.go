@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -30,6 +29,8 @@ type relayPeer struct {
 	shunned   Time  // nobody relies on it before
 	pauseMs   int64 // for which it was shunned last
 }
+
+func relayOf(p *peer) *relayPeer { return note[relayPeer](p) }
 
 // uplink is the load of one node's uplink, in bytes per ms.
 type uplink struct {
@@ -70,7 +71,7 @@ func (r *relays) load() (l load) {
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: p.relay.publishes.rate(r.Now), relays: p.refused == "" && r.Now >= p.relay.shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: relayOf(p).publishes.rate(r.Now), relays: p.refused == "" && r.Now >= relayOf(p).shunned})
 	}
 	l.capClaims()
 	return l
@@ -155,16 +156,10 @@ func (r *relays) via(l load, id wire.Digest, author wire.PeerID) wire.PeerID {
 	return relay
 }
 
-// lot is a number above 0 and at most 1 that the hash of a delta and a peer draws.
-func lot(id wire.Digest, peer wire.PeerID) float64 {
-	h := wire.Sum(append(id[:], peer[:]...))
-	return (float64(binary.BigEndian.Uint64(h[:])>>11) + 1) / (1 << 53)
-}
-
 // announced counts a delta of a peer that gossip brought.
 func (r *relays) announced(h wire.Header) {
 	if p := r.peers.find(h.Author); p != nil {
-		p.relay.publishes.add(r.Now, int(h.Size))
+		relayOf(p).publishes.add(r.Now, int(h.Size))
 	}
 }
 
@@ -173,17 +168,17 @@ func (r *relays) announced(h wire.Header) {
 // peer is shunned for it. Each time takes twice as long, so one that claims a large uplink
 // and gives nothing delays few deltas.
 func (r *relays) failed(p *peer) bool {
-	if r.Now < p.relay.shunned {
+	if r.Now < relayOf(p).shunned {
 		return false
 	}
-	if p.relay.debt += relayFailed; p.relay.debt < relayCredit {
+	if relayOf(p).debt += relayFailed; relayOf(p).debt < relayCredit {
 		return false
 	}
-	p.relay.debt = relayCredit - 1 // the next failure is one too many
-	p.relay.pauseMs = min(max(2*p.relay.pauseMs, shunMinMs), shunMaxMs)
-	p.relay.shunned = r.Now + p.relay.pauseMs
+	relayOf(p).debt = relayCredit - 1 // the next failure is one too many
+	relayOf(p).pauseMs = min(max(2*relayOf(p).pauseMs, shunMinMs), shunMaxMs)
+	relayOf(p).shunned = r.Now + relayOf(p).pauseMs
 	return true
 }
 
 // gave says that a peer gave what it was to relay.
-func (r *relays) gave(p *peer) { p.relay.debt = max(0, p.relay.debt-1) }
+func (r *relays) gave(p *peer) { relayOf(p).debt = max(0, relayOf(p).debt-1) }

@@ -22,7 +22,7 @@ func thin(own, publishes float64, uploads ...float64) *alone {
 		id := byte(i + 1)
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 1000*u, u > 0 })
-		a.core.env.peers.find(wire.PeerID{id}).relay.publishes = watched
+		relayOf(a.core.env.peers.find(wire.PeerID{id})).publishes = watched
 	}
 	a.core.Tick(a.now)
 	a.core.Effects()
@@ -148,7 +148,7 @@ func TestRelayThatFailsIsShunned(t *testing.T) {
 		a.core.at(a.now)
 		for _, p := range a.core.env.peers.list {
 			a.core.env.hear(p)
-			p.relay.publishes.add(a.now, int(250*pause))
+			relayOf(p).publishes.add(a.now, int(250*pause))
 		}
 		if n := a.share(1)[2]; n != 0 {
 			t.Errorf("relied on %d times in a pause of %d", n, pause)

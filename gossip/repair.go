@@ -36,6 +36,8 @@ type repairPeer struct {
 	outran  int   // repairs in a row that left nothing out of what the peer had closed, and it shows digests of later rounds by now
 }
 
+func repairOf(p *peer) *repairPeer { return note[repairPeer](p) }
+
 // session is one repair with one peer: ranges are compared, then the headers
 // of differing rounds are fetched and their payloads pulled, batch after
 // batch.
@@ -55,18 +57,18 @@ type session struct {
 }
 
 // equal says that p shows the chain of this node.
-func (r *repair) equal(p *peer) { p.repair.pauseMs = 0 }
+func (r *repair) equal(p *peer) { repairOf(p).pauseMs = 0 }
 
 // begin starts a repair with p without a pause, as want does.
 func (r *repair) begin(p *peer) {
-	p.repair.after = r.Now
+	repairOf(p).after = r.Now
 	r.want(p)
 }
 
 // want starts a repair with p unless there is one, too many, or a pause, or one of the two
 // is paused by its owner.
 func (r *repair) want(p *peer) {
-	if r.Paused || !r.usable(p) || p.pauses() || r.Now < p.repair.after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
+	if r.Paused || !r.usable(p) || p.pauses() || r.Now < repairOf(p).after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
 		return
 	}
 	s := &session{peer: p, until: r.Now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
@@ -80,7 +82,7 @@ func (r *repair) want(p *peer) {
 // then strangers, then those that did not answer the last time.
 func (r *repair) rank(p *peer) int {
 	switch {
-	case p.repair.stalls:
+	case repairOf(p).stalls:
 		return 2
 	case r.stranger(p.id):
 		return 1
@@ -132,7 +134,7 @@ func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
 		if !r.active(s) {
 			return
 		}
-		if s.peer.repair.stalls = err != nil && !errors.Is(err, wire.ErrBusy) && r.usable(s.peer); err != nil {
+		if repairOf(s.peer).stalls = err != nil && !errors.Is(err, wire.ErrBusy) && r.usable(s.peer); err != nil {
 			r.stalled(s)
 			r.end(s, fmt.Sprintf("ended: %v", err))
 			return
@@ -374,9 +376,9 @@ func (r *repair) finish(s *session) {
 		}
 	}
 	if s.lost || s.learned == 0 && r.atRest(s.peer) {
-		s.peer.repair.spent++
+		repairOf(s.peer).spent++
 	} else {
-		s.peer.repair.spent = 0
+		repairOf(s.peer).spent = 0
 	}
 	r.end(s, fmt.Sprintf("done, %d things learned", s.learned))
 }
@@ -386,9 +388,9 @@ func (r *repair) finish(s *session) {
 // followed first.
 func (r *repair) countOutrun(s *session) {
 	if ahead, later := r.aheadAfter(s); later && ahead <= r.cfg.WindowAccept {
-		s.peer.repair.outran++
+		repairOf(s.peer).outran++
 	} else {
-		s.peer.repair.outran = 0
+		repairOf(s.peer).outran = 0
 	}
 }
 
@@ -428,12 +430,12 @@ func (r *repair) end(s *session, text string) {
 	p := s.peer
 	p.heartbeats.recount()
 	if s.learned > 0 {
-		p.repair.pauseMs = 0
+		repairOf(p).pauseMs = 0
 	}
-	p.repair.pauseMs = min(max(2*p.repair.pauseMs, r.heartbeatPeriod()), repairBackoffMaxMs)
-	p.repair.after = r.Now + p.repair.pauseMs
+	repairOf(p).pauseMs = min(max(2*repairOf(p).pauseMs, r.heartbeatPeriod()), repairBackoffMaxMs)
+	repairOf(p).after = r.Now + repairOf(p).pauseMs
 	if s.brought > 0 {
-		p.repair.after = r.Now + r.heartbeatPeriod()/fruitfulParts
+		repairOf(p).after = r.Now + r.heartbeatPeriod()/fruitfulParts
 	}
 	r.Event(EventRepair, p.id, text)
 }
@@ -441,8 +443,8 @@ func (r *repair) end(s *session, text string) {
 // stalled has the next repair with a peer that did not answer wait for as long as the answer was
 // awaited: it may lack the time.
 func (r *repair) stalled(s *session) {
-	if s.peer.repair.stalls {
-		s.peer.repair.pauseMs = max(s.peer.repair.pauseMs, callMs/2) // which end doubles
+	if repairOf(s.peer).stalls {
+		repairOf(s.peer).pauseMs = max(repairOf(s.peer).pauseMs, callMs/2) // which end doubles
 	}
 }
 

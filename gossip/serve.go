@@ -35,6 +35,8 @@ type servePeer struct {
 	toldOwn      Time  // not before: it was told of its own deltas
 }
 
+func serveOf(p *peer) *servePeer { return note[servePeer](p) }
+
 // quota counts what a peer asks for, a span of time after the other.
 type quota struct {
 	from Time
@@ -126,7 +128,7 @@ func (s *serve) genesis(handle uint64, run wire.RunID) {
 
 // costly answers what takes hashing, a bounded number of times a second.
 func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
-	if !p.serve.asks.spend(s.Now, 1000, maxAsksPerSecond) {
+	if !serveOf(p).asks.spend(s.Now, 1000, maxAsksPerSecond) {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -249,7 +251,7 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 // mayPark reports whether one more request of a peer may wait. Strangers' requests have a part of
 // the slots, and give theirs to those of others.
 func (s *serve) mayPark(p *peer) bool {
-	if p.serve.parked >= maxParkedPerPeer {
+	if serveOf(p).parked >= maxParkedPerPeer {
 		return false
 	}
 	strange := func(q parked) bool { return s.stranger(q.from.id) }
@@ -277,7 +279,7 @@ func (s *serve) mayPark(p *peer) bool {
 // at once.
 func (s *serve) park(q parked) {
 	s.parked = append(s.parked, q)
-	q.from.serve.parked++
+	serveOf(q.from).parked++
 	if !s.chain.Has(q.id) {
 		return
 	}
@@ -336,7 +338,7 @@ func (s *serve) admit(r reply) bool {
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
 	}
-	if of := &r.to.serve.bytes; *of > 0 && *of+r.bytes > maxServingPerPeer {
+	if of := &serveOf(r.to).bytes; *of > 0 && *of+r.bytes > maxServingPerPeer {
 		return false
 	}
 	if s.stranger(r.to.id) {
@@ -345,7 +347,7 @@ func (s *serve) admit(r reply) bool {
 		}
 	}
 	s.bytesAway += r.bytes
-	r.to.serve.bytes += r.bytes
+	serveOf(r.to).bytes += r.bytes
 	s.backlog.bytes += float64(r.bytes)
 	s.replies = append(s.replies, r)
 	return true
@@ -396,7 +398,7 @@ func (s *serve) left(handle uint64) {
 
 func (s *serve) free(r reply) {
 	s.bytesAway -= r.bytes
-	r.to.serve.bytes -= r.bytes
+	serveOf(r.to).bytes -= r.bytes
 }
 
 // missing tells those that wait for id that it will not come.

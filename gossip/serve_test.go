@@ -64,7 +64,7 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 	a.core.Step(a.now, Replied{Handle: 1})
 	a.chain.store(h, []byte{1})
 	a.core.Complete(a.now, h.Header.ID(a.run), nil)
-	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || a.core.env.peers.find(wire.PeerID{2}).serve.parked != 0 {
+	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || serveOf(a.core.env.peers.find(wire.PeerID{2})).parked != 0 {
 		t.Errorf("answers %v", e)
 	}
 }

@@ -32,6 +32,9 @@ func TestStateIsSmall(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[Core]())
+	for _, n := range newNotes() {
+		visit(reflect.TypeOf(n))
+	}
 	if !seen[reflect.TypeFor[peer]()] || len(seen) < 30 {
 		t.Errorf("found %d structs: this test looks in the wrong place", len(seen))
 	}

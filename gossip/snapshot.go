@@ -87,7 +87,7 @@ func (s *snapshot) equal() { s.took = 0 }
 // all others from now on.
 func (s *snapshot) refused() {
 	if p := s.peers.find(s.source); p != nil {
-		p.snapshot.badSnapshots++
+		snapshotOf(p).badSnapshots++
 	}
 	s.resume = nil
 	s.failed++
@@ -195,8 +195,8 @@ func (s *snapshot) better(p, q *peer) bool {
 	if named := p.id == s.prefer; named != (q.id == s.prefer) {
 		return named
 	}
-	if p.snapshot.badSnapshots != q.snapshot.badSnapshots {
-		return p.snapshot.badSnapshots < q.snapshot.badSnapshots
+	if snapshotOf(p).badSnapshots != snapshotOf(q).badSnapshots {
+		return snapshotOf(p).badSnapshots < snapshotOf(q).badSnapshots
 	}
 	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
 		return trusted

@@ -77,8 +77,8 @@ func (p *pull) idlest(w *want) (best *source) {
 	for i := range w.sources {
 		s := &w.sources[i]
 		q := p.peers.find(s.id)
-		if s.holds && !s.asked && s.tries < maxTries && p.Now >= s.after && p.usable(q) && p.room(w, s, q) && q.pull.calls < least {
-			best, least = s, q.pull.calls
+		if s.holds && !s.asked && s.tries < maxTries && p.Now >= s.after && p.usable(q) && p.room(w, s, q) && pullOf(q).calls < least {
+			best, least = s, pullOf(q).calls
 		}
 	}
 	return best
@@ -90,13 +90,13 @@ func (p *pull) idlest(w *want) (best *source) {
 func (p *pull) room(w *want, s *source, q *peer) bool {
 	switch {
 	case w.speculative:
-		return q.pull.calls+q.pull.relayed < maxSpeculativePerPeer
+		return pullOf(q).calls+pullOf(q).relayed < maxSpeculativePerPeer
 	case s.relay:
-		return q.pull.relayed < maxRelayCalls
-	case q.pull.calls < maxPullsPerPeer:
+		return pullOf(q).relayed < maxRelayCalls
+	case pullOf(q).calls < maxPullsPerPeer:
 		return true
 	}
-	return p.flying < maxPulls/2 && q.pull.calls < maxSmallPulls && q.pull.bytes+int(w.header.Header.Size) <= smallPullBytes
+	return p.flying < maxPulls/2 && pullOf(q).calls < maxSmallPulls && pullOf(q).bytes+int(w.header.Header.Size) <= smallPullBytes
 }
 
 // parks reports whether a source is asked to wait until it has the payload: the author, a

@@ -83,7 +83,7 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		return c
 	}
 	one := func(text string) side { return newSide(t, parseChain(t, text)) }
-	spent := func(ses *session) { ses.peer.repair.spent = spentRepairs }
+	spent := func(ses *session) { repairOf(ses.peer).spent = spentRepairs }
 	cases := map[string]struct {
 		a, b   side
 		change func(ses *session)

@@ -658,7 +658,7 @@ func TestHeartbeatDeafPause(t *testing.T) {
 
 func TestHeartbeatDeafBusy(t *testing.T) {
 	for name, busy := range map[string]func(a *alone, p *peer){
-		"chunks are awaited":         func(_ *alone, p *peer) { p.snapshot.calls = 1 },
+		"chunks are awaited":         func(_ *alone, p *peer) { snapshotOf(p).calls = 1 },
 		"a payload is on its way":    func(a *alone, _ *peer) { a.ask(1, 1, payloadRequest(a.hold(9, 1, 5000), 0)) },
 		"another peer gets payloads": func(a *alone, _ *peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
 	} {

@@ -56,13 +56,13 @@ func TestSnapshotSource(t *testing.T) {
 			return ids[1]
 		},
 		"refused": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.core.env.peers.find(ids[0]).snapshot.badSnapshots = 1
+			snapshotOf(a.core.env.peers.find(ids[0])).badSnapshots = 1
 			return ids[1]
 		},
 		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.env.cfg.Trusted = ids[2:3]; return ids[2] },
 		"refused, the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
 			a.core.env.cfg.Trusted = ids[2:3]
-			a.core.env.peers.find(ids[2]).snapshot.badSnapshots = 1
+			snapshotOf(a.core.env.peers.find(ids[2])).badSnapshots = 1
 			return ids[0]
 		},
 	} {

@@ -23,14 +23,14 @@ func TestForkSpent(t *testing.T) {
 			}
 		}
 		p := a.core.env.peers.find(wire.PeerID{1})
-		if got := p.repair.spent >= int(spentRepairs); got != c.want {
+		if got := repairOf(p).spent >= int(spentRepairs); got != c.want {
 			t.Errorf("%q: spent %v", c.repairs, got)
 		}
 	}
 	// What is spent decides from that number on.
 	for spent, want := range map[int]string{spentRepairs - 1: "give", spentRepairs: "take"} {
 		a, b := newSide(t, parseChain(t, "0: 1 3 3")), newSide(t, parseChain(t, "2: 1 2 2 2"))
-		if got := courseOf(a, b, func(ses *session) { ses.peer.repair.spent = spent }); got != want {
+		if got := courseOf(a, b, func(ses *session) { repairOf(ses.peer).spent = spent }); got != want {
 			t.Errorf("after %d repairs in vain: course %s", spent, got)
 		}
 	}
@@ -59,7 +59,7 @@ func TestForkVain(t *testing.T) {
 		said.Lag, p.heartbeat.Lag = c.here, c.there
 		a.core.heartbeats.said, ses.learned = &said, c.learned
 		a.core.repair.finish(ses)
-		if got := p.repair.spent == 1; got != c.want {
+		if got := repairOf(p).spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)
 		}
 	}
@@ -98,7 +98,7 @@ func TestForkEquivocation(t *testing.T) {
 		if len(ses.waiting) > 0 {
 			a.core.repair.finish(ses)
 		}
-		if got := p.repair.spent == 1; got != c.want {
+		if got := repairOf(p).spent == 1; got != c.want {
 			t.Errorf("%s: in vain %v", name, got)
 		}
 	}
@@ -128,7 +128,7 @@ func TestForkWatches(t *testing.T) {
 		said.Lag, p.heartbeat.Lag, p.heartbeat.State = 2, c.lag, c.there
 		a.core.heartbeats.said = &said
 		a.core.repair.finish(ses)
-		if got := p.repair.spent == 1; got != c.want {
+		if got := repairOf(p).spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)
 		}
 	}

@@ -224,8 +224,8 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 			t.Errorf("full after %d chunks: %d sources are said to have failed", k, n.core.FailedSources())
 		}
 		for _, p := range n.core.env.peers.list {
-			if p.snapshot.badSnapshots != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, p.snapshot.badSnapshots, p.refused)
+			if snapshotOf(p).badSnapshots != 0 || p.refused != "" {
+				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, snapshotOf(p).badSnapshots, p.refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize

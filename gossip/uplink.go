@@ -153,7 +153,7 @@ func (s *serve) unpark(pick func(parked) bool) {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		out := pick(q)
 		if out {
-			q.from.serve.parked--
+			serveOf(q.from).parked--
 		}
 		return out
 	})

@@ -28,7 +28,7 @@ func (b *heartbeats) watchdog() {
 		if !deaf || b.Now < max(since+deafHeartbeats*b.periodOf(p), p.watch.after) {
 			continue
 		}
-		if p.bulk() {
+		if b.bulk(p) {
 			continue // it must not begin again
 		}
 		p.watch.pauseMs = min(max(2*p.watch.pauseMs, deafHeartbeats*b.periodOf(p)), reconnectPauseMaxMs)
@@ -66,6 +66,3 @@ func (w *watchPeer) runs(now Time) {
 		w.asked, w.since = true, now
 	}
 }
-
-// bulk reports whether bulk of a peer is on its way, or for it.
-func (p *peer) bulk() bool { return p.snapshot.calls > 0 || p.serve.bytes > 0 }

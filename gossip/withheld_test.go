@@ -19,7 +19,7 @@ func TestFetchLateTogether(t *testing.T) {
 	for _, q := range together {
 		a.core.Step(a.now, Answered{Call: q.call.ID, Err: errors.New("no end")})
 	}
-	if late := a.core.env.peers.find(wire.PeerID{1}).pull.late; late != 1 {
+	if late := pullOf(a.core.env.peers.find(wire.PeerID{1})).late; late != 1 {
 		t.Errorf("after %d requests without end the time was doubled %d times", len(together), late)
 	}
 }
