@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -132,26 +131,4 @@ func (c *certificates) accept(body []byte, q wire.Request, add func(member.Certi
 		}
 	}
 	return nil
-}
-
-// keep adds a certificate to those known, and has one that is new made durable: after a restart
-// this node must still know whose deltas it holds.
-func (e *env) keep(c member.Certificate, add func(member.Certificate) (bool, error)) error {
-	fresh, err := add(c)
-	if fresh {
-		e.Emit(Admitted{Certificate: c})
-	}
-	return err
-}
-
-// admit reports whether a record is of a node that may take part, and keeps its certificate.
-func (e *env) admit(rec *hello.Record) bool {
-	if e.cfg.Members == nil {
-		return true
-	}
-	c, err := member.CertificateIn(*rec)
-	if err == nil {
-		err = e.keep(c, e.cfg.Members.Add)
-	}
-	return err == nil || errors.Is(err, member.ErrFull) && e.cfg.Members.Member(rec.Author)
 }

@@ -46,7 +46,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 // that reads fast stays, and so do contributors.
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
-	a.core.env.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}}
 	for p := range byte(maxChunkAskers) {
 		a.wants(p+1, 0)
 		a.wants(p+1, 1)

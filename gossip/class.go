@@ -1,6 +1,12 @@
 package gossip
 
-import "atoll/gossip/wire"
+import (
+	"errors"
+
+	"atoll/gossip/hello"
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+)
 
 // Peers are of two classes. Who is known has shown more than a key, which costs nothing: the link
 // names it, an invite admits it and not as a guest, or a delta of it was folded here. All others are strangers, once
@@ -10,18 +16,40 @@ import "atoll/gossip/wire"
 const strangersShare = 8
 
 // known reports whether an author is more than a key.
-func (e *env) known(id wire.PeerID) bool {
+func (t *peers) known(id wire.PeerID) bool {
 	switch {
-	case id == e.cfg.Self || e.trusts(id):
+	case id == t.cfg.Self || t.trusts(id):
 		return true
-	case e.cfg.Members != nil:
-		return e.cfg.Members.Member(id) && !e.guest(id)
+	case t.cfg.Members != nil:
+		return t.cfg.Members.Member(id) && !t.guest(id)
 	}
-	return e.chain.Contributed(id)
+	return t.chain.Contributed(id)
 }
 
 // stranger reports whether an author is a mere key, though others are more.
-func (e *env) stranger(id wire.PeerID) bool { return e.begun() && !e.known(id) }
+func (t *peers) stranger(id wire.PeerID) bool { return t.begun() && !t.known(id) }
 
 // begun reports whether something was folded on the chain of this node.
-func (e *env) begun() bool { return e.chain.FoldedTokens() > 0 }
+func (t *peers) begun() bool { return t.chain.FoldedTokens() > 0 }
+
+// keep adds a certificate to those known, and has one that is new made durable: after a restart
+// this node must still know whose deltas it holds.
+func (t *peers) keep(c member.Certificate, add func(member.Certificate) (bool, error)) error {
+	fresh, err := add(c)
+	if fresh {
+		t.Emit(Admitted{Certificate: c})
+	}
+	return err
+}
+
+// admit reports whether a record is of a node that may take part, and keeps its certificate.
+func (t *peers) admit(rec *hello.Record) bool {
+	if t.cfg.Members == nil {
+		return true
+	}
+	c, err := member.CertificateIn(*rec)
+	if err == nil {
+		err = t.keep(c, t.cfg.Members.Add)
+	}
+	return err == nil || errors.Is(err, member.ErrFull) && t.cfg.Members.Member(rec.Author)
+}

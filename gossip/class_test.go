@@ -32,7 +32,7 @@ func keyOf(i uint32) (id wire.PeerID) {
 
 func TestClasses(t *testing.T) {
 	a := begunWith(1)
-	a.core.env.cfg.Trusted = []wire.PeerID{{2}}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}}
 	for id, known := range map[wire.PeerID]bool{a.core.env.cfg.Self: true, {1}: true, {2}: true, {3}: false} {
 		if a.core.env.known(id) != known || a.core.env.stranger(id) == known {
 			t.Errorf("%v is known: %v", id, a.core.env.known(id))
@@ -47,7 +47,8 @@ func TestClasses(t *testing.T) {
 func TestMembersAreKnown(t *testing.T) {
 	a := begunWith()
 	owner, node := testKey(50), testKey(51)
-	a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.peers.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = a.core.env.peers.cfg.Members
 	pass := member.Issue(owner, a.run, member.Invite{Key: wire.PeerIDOf(testKey(52))}, testKey(52))
 	c, err := pass.Admit(a.run, ed25519.PrivateKey(node))
 	if err != nil {
@@ -332,10 +333,10 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 // is over.
 func TestMembersTakeTurns(t *testing.T) {
 	a := begunWith()
-	a.core.env.cfg.Trusted = nil
+	a.core.env.peers.cfg.Trusted = nil
 	for i := range maxChunkAskers + 1 {
 		id := wire.PeerID{byte(i + 1)}
-		a.core.env.cfg.Trusted = append(a.core.env.cfg.Trusted, id) // known, and no contributor
+		a.core.env.peers.cfg.Trusted = append(a.core.env.peers.cfg.Trusted, id) // known, and no contributor
 	}
 	asks := func(i int) bool {
 		id := wire.PeerID{byte(i + 1)}

@@ -3,7 +3,6 @@ package gossip
 import (
 	"errors"
 
-	"atoll/gossip/effect"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -35,15 +34,13 @@ type Core struct {
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
 // read during inputs only.
 func New(cfg Config, chain Chain) *Core {
-	e := &env{Queue: &effect.Queue{}, cfg: cfg.withDefaults(), chain: chain, peers: newPeers(newNotes), common: make([]uint32, chain.Fragments())}
-	copy(e.common, cfg.Common)
-	e.period = e.cfg.HeartbeatMinMs
+	e := newEnv(cfg.withDefaults(), chain)
 	c := &Core{env: e}
-	c.peerList = peerList{env: e, joining: c.joining}
-	c.hints = hints{env: e, peerList: &c.peerList}
-	c.reserve = reserve{env: e, peerList: &c.peerList}
-	c.heartbeats = heartbeats{env: e, bulk: bulk}
-	c.cache = learners{env: e}
+	c.peerList = peerList{peers: e.peers, joining: c.joining}
+	c.hints = hints{peers: e.peers, peerList: &c.peerList}
+	c.reserve = reserve{peers: e.peers, peerList: &c.peerList}
+	c.heartbeats = heartbeats{peers: e.peers, bulk: bulk}
+	c.cache = learners{peers: e.peers}
 	c.equivocation = newEquivocation(e)
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
 	c.headers = headers{env: e, seen: newSeen(), equivocation: &c.equivocation}

@@ -1,67 +1,25 @@
 package gossip
 
-import (
-	"atoll/gossip/effect"
-	"atoll/gossip/wire"
-)
+import "atoll/gossip/effect"
 
-// env is what the machines of one Core share: the effects and calls of effect.Queue,
-// configuration, the view of the outer side, and the table of peers.
+// env is what the machines of one Core share beside the peers: the effects and calls of
+// effect.Queue, configuration, and the view of the outer side. The machines that keep the table of
+// peers have the peers alone.
 type env struct {
 	*effect.Queue
-	cfg    Config
-	chain  Chain
-	peers  peers
-	common []uint32 // per fragment: the last round at which a peer showed this node's chain
-	period int64    // own heartbeat period in ms, as of the last tick
-	moves  bool     // addresses change while nodes run, as on the internet
+	*peers
+	cfg   Config
+	chain Chain
 }
 
-// misbehaved reports a peer that broke the protocol, remembers why, and has
-// it dropped if that goes on.
-func (e *env) misbehaved(id wire.PeerID, reason string) {
-	e.Emit(Misbehaved{Peer: id, Reason: reason})
-	p := e.peers.find(id)
-	if p == nil {
-		return
-	}
-	if p.refused != reason {
-		p.refused = reason
-		e.Event(EventMisbehaved, id, reason)
-	}
-	p.faults++
-	if p.faults >= maxFaults && p.connected {
-		p.faults = 0
-		e.Emit(Drop{Peer: id, Reason: reason})
-	}
-}
-
-// usable reports whether p can be asked now: connected and heard recently.
-func (e *env) usable(p *peer) bool {
-	return p != nil && p.connected && e.heardLately(p)
-}
-
-// guest reports whether a peer is a guest of the run: keys are free to guests, so their claims count for nothing.
-func (e *env) guest(id wire.PeerID) bool { return e.cfg.Members.Guest(id) }
-
-// trusts reports whether the link names a peer that is no guest.
-func (e *env) trusts(id wire.PeerID) bool { return e.cfg.trusts(id) && !e.guest(id) }
-
-// contributed reports whether p is more than a key that anybody can make: the link
-// names it, or a delta of it was folded here. A guest never is.
-func (e *env) contributed(p *peer) bool { return e.trusts(p.id) || e.chain.Contributed(p.id) }
-
-// poll counts the live peers that may vote, and how many of them say so.
-func (e *env) poll(votes, says func(*peer) bool) (peers, yes int) {
-	for _, p := range e.peers.list {
-		if e.live(p) && votes(p) {
-			peers++
-			if says(p) {
-				yes++
-			}
-		}
-	}
-	return peers, yes
+func newEnv(cfg Config, chain Chain) *env {
+	e := &env{Queue: &effect.Queue{}, cfg: cfg, chain: chain}
+	e.peers = newPeers(e.Queue, peersConfig{
+		Self: cfg.Self, Key: cfg.Key, Run: cfg.Run, Incarnation: cfg.Incarnation, Trusted: cfg.Trusted, Members: cfg.Members,
+		HeartbeatMinMs: cfg.HeartbeatMinMs, TargetPeers: cfg.TargetPeers, Common: cfg.Common,
+		OpenRecord: cfg.OpenRecord, Know: e.knows, Notes: newNotes,
+	}, chain)
+	return e
 }
 
 // fragmentOf checks that f names a fragment of this run.

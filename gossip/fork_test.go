@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -20,7 +19,7 @@ type side struct {
 }
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
-	e := &env{Queue: &effect.Queue{}, cfg: Config{WindowUnion: 16}.withDefaults(), chain: chain, peers: newPeers(newNotes)}
+	e := newEnv(Config{WindowUnion: 16}.withDefaults(), chain)
 	if _, said := chain.contributed[e.cfg.Self]; !said { // it has folded of its own
 		chain.contributed = maps.Clone(chain.contributed)
 		if chain.contributed == nil {
@@ -28,7 +27,7 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 		}
 		chain.contributed[e.cfg.Self] = true
 	}
-	b := &heartbeats{env: e}
+	b := &heartbeats{peers: e.peers}
 	r := &repair{env: e, heartbeats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Heartbeat{}}
 	b.said = &wire.Heartbeat{Folded: chain.FoldedTokens()}
 	rounds := make([]uint32, chain.Fragments())

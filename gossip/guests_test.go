@@ -13,7 +13,8 @@ import (
 func (a *alone) guests(t testing.TB, guests []wire.PeerID, members ...wire.PeerID) {
 	t.Helper()
 	owner := testKey(50)
-	a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.peers.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = a.core.env.peers.cfg.Members
 	for i, ids := range [][]wire.PeerID{members, guests} {
 		pass := member.Issue(owner, a.run, member.Invite{Guests: i == 1}, testKey(52+i))
 		for _, id := range ids {
@@ -35,7 +36,7 @@ func peersOf(ids ...byte) (all []wire.PeerID) {
 func TestGuestsAreStrangers(t *testing.T) {
 	a := begunWith()
 	a.guests(t, []wire.PeerID{{1}, {2}})
-	a.core.env.cfg.Trusted = []wire.PeerID{{2}, {3}}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}, {3}}
 	for id, known := range map[wire.PeerID]bool{{1}: false, {2}: false, {3}: true} {
 		if a.core.env.known(id) != known || a.core.env.trusts(id) != known {
 			t.Errorf("%v is known: %v, trusted: %v", id, a.core.env.known(id), a.core.env.trusts(id))
@@ -85,7 +86,7 @@ func specGuestCloses(t *testing.T, _ *spectest.Spec) {
 func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a, ids := joins(1)
-		if a.core.env.cfg.Trusted = ids; guest {
+		if a.core.env.peers.cfg.Trusted = ids; guest {
 			a.guests(t, ids)
 		}
 		a.core.FetchSnapshot(a.now)

@@ -9,7 +9,7 @@ import (
 
 // heartbeats says what this node holds and compares it with what others say.
 type heartbeats struct {
-	*env
+	*peers
 	self SelfState
 	said *wire.Heartbeat // the last own heartbeat, nil before the first
 	next Time            // when the following one is due

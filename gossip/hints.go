@@ -11,7 +11,7 @@ import (
 // kept apart from the peer list, which holds what peers have signed. It also decides when
 // to look for more.
 type hints struct {
-	*env
+	*peers
 	peerList      *peerList
 	list          []hint
 	nextDial      Time

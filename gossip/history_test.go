@@ -43,6 +43,7 @@ func taken() (*alone, tookSnapshot) {
 		}
 	}
 	a.core.env.chain = c
+	a.core.env.peers.chain = a.core.env.chain
 	a.connect(1, 2)
 	a.now = 1
 	for id := range byte(2) {

@@ -130,7 +130,7 @@ func (c *Core) Step(now Time, in Input) {
 	c.at(now)
 	switch in := in.(type) {
 	case PeerUp:
-		c.peerList.up(in)
+		c.peerList.up(in.Peer, in.Signed, in.Record, in.Near)
 		c.reserve.fill()
 		c.pull.pump()
 	case PeerDown:

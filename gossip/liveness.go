@@ -27,7 +27,7 @@ type lookCache struct {
 // its share of what a node receives grows. Peers further away hear no more from more
 // heartbeats. A thin uplink is for deltas.
 func (b *heartbeats) ownPeriod() int64 {
-	period := max(b.cfg.HeartbeatMinMs, int64(b.peers.live+1)*heartbeatMsPerPeer, heartbeatWays*b.usualWay())
+	period := max(b.cfg.HeartbeatMinMs, int64(b.peers.others+1)*heartbeatMsPerPeer, heartbeatWays*b.usualWay())
 	if b.self.Full {
 		period = max(period, int64(float64(b.copied())/(heartbeatShare*b.self.Upload)*1000))
 	}
@@ -48,72 +48,71 @@ func (b *heartbeats) fit() Fit {
 // heartbeatPeriod is the time between two heartbeats of the run as this node sees it: its own, or
 // that of half of its live peers whose deltas were folded, if that is longer. A few
 // liars, and keys that cost nothing, lengthen it for nobody.
-func (e *env) heartbeatPeriod() int64 { return max(e.period, e.peers.usual) }
+func (t *peers) heartbeatPeriod() int64 { return max(t.period, t.usual) }
 
 // periodOf is the time between two heartbeats of p in ms: what it says, once it has said
 // something. One that is shorter than heartbeats of the run are apart would have p fall silent and
 // be heard again several times a second.
-func (e *env) periodOf(p *peer) int64 {
+func (t *peers) periodOf(p *peer) int64 {
 	if p.heartbeat == nil || p.heartbeat.PeriodMs == 0 {
-		return e.heartbeatPeriod()
+		return t.heartbeatPeriod()
 	}
-	return max(int64(p.heartbeat.PeriodMs), e.cfg.HeartbeatMinMs)
+	return max(int64(p.heartbeat.PeriodMs), t.cfg.HeartbeatMinMs)
 }
 
-func (e *env) heardLately(p *peer) bool {
-	return p.everHeard && e.Now < e.silentFrom(p)
+func (t *peers) heardLately(p *peer) bool {
+	return p.everHeard && t.Now < t.silentFrom(p)
 }
 
 // hear notes a sign of life.
-func (e *env) hear(p *peer) {
-	if p.silent || p.quiet || !e.heardLately(p) {
-		e.peers.cache.changes++
+func (t *peers) hear(p *peer) {
+	if p.silent || p.quiet || !t.heardLately(p) {
+		t.cache.changes++
 	}
-	p.everHeard, p.heard, p.quiet = true, e.Now, false
-	e.peers.cache.watchAt = min(e.peers.cache.watchAt, e.quietFrom(p))
+	p.everHeard, p.heard, p.quiet = true, t.Now, false
+	t.cache.watchAt = min(t.cache.watchAt, t.quietFrom(p))
 	if p.silent {
 		p.silent = false
-		e.Event(EventHeard, p.id, "heard again")
+		t.Event(EventHeard, p.id, "heard again")
 	}
 }
 
 // watch marks the peers that fell quiet or silent, and counts those whose heartbeats share
 // this node's downlink.
-func (e *env) watch() {
-	t := &e.peers
-	if t.cache.watched == t.cache.changes && e.Now < t.cache.watchAt {
+func (t *peers) watch() {
+	if t.cache.watched == t.cache.changes && t.Now < t.cache.watchAt {
 		return
 	}
 	t.cache.watched = t.cache.changes
-	t.live, t.cache.watchAt = 0, never
+	t.others, t.cache.watchAt = 0, never
 	var periods []int64
 	newcomers, came := 0, map[wire.PeerID]uint32{}
 	for _, p := range t.list {
 		if !p.everHeard {
 			continue
 		}
-		if p.heard+silentHeartbeats*e.heartbeatPeriod() >= e.Now {
+		if p.heard+silentHeartbeats*t.heartbeatPeriod() >= t.Now {
 			switch {
-			case !p.peerList.founder && !e.known(p.id):
+			case !p.peerList.founder && !t.known(p.id):
 				newcomers++
-			case e.counts(p, came):
-				t.live++
+			case t.counts(p, came):
+				t.others++
 			}
 		}
-		e.look(p)
-		if p.heartbeat != nil && !p.silent && e.contributed(p) {
-			periods = append(periods, e.periodOf(p))
+		t.look(p)
+		if p.heartbeat != nil && !p.silent && t.contributed(p) {
+			periods = append(periods, t.periodOf(p))
 		}
 	}
-	t.live += min(newcomers, max(t.live+1, leastNewcomers))
+	t.others += min(newcomers, max(t.others+1, leastNewcomers))
 	t.usual = lowerMedian(periods)
 }
 
 // counts reports whether a peer is one more node of the run. No more count by one invite than it is meant for, as no
 // more of their heartbeats pass (Limiter): keys of a leaked invite make nobody send heartbeats less often. came has how
 // many were met of each.
-func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
-	invite, uses := e.cfg.Members.Bound(p.id)
+func (t *peers) counts(p *peer, came map[wire.PeerID]uint32) bool {
+	invite, uses := t.cfg.Members.Bound(p.id)
 	if uses == 0 {
 		return true
 	}
@@ -122,48 +121,48 @@ func (e *env) counts(p *peer, came map[wire.PeerID]uint32) bool {
 }
 
 // look marks a peer that fell quiet or silent, and notes when one may that has not.
-func (e *env) look(p *peer) {
-	switch quiet, silent := e.quietFrom(p), e.silentFrom(p); {
-	case e.Now < quiet:
-		e.peers.cache.watchAt = min(e.peers.cache.watchAt, quiet)
-	case e.Now < silent:
-		e.peers.cache.watchAt = min(e.peers.cache.watchAt, silent)
+func (t *peers) look(p *peer) {
+	switch quiet, silent := t.quietFrom(p), t.silentFrom(p); {
+	case t.Now < quiet:
+		t.cache.watchAt = min(t.cache.watchAt, quiet)
+	case t.Now < silent:
+		t.cache.watchAt = min(t.cache.watchAt, silent)
 	}
-	if quiet := e.Now >= e.quietFrom(p); quiet != p.quiet {
+	if quiet := t.Now >= t.quietFrom(p); quiet != p.quiet {
 		p.quiet = quiet
-		e.peers.cache.changes++
+		t.cache.changes++
 	}
-	if e.Now >= e.silentFrom(p) && !p.silent {
-		e.silence(p)
+	if t.Now >= t.silentFrom(p) && !p.silent {
+		t.silence(p)
 	}
 }
 
 // silence marks a peer that fell silent.
-func (e *env) silence(p *peer) {
+func (t *peers) silence(p *peer) {
 	p.silent = true
-	e.peers.cache.changes++
+	t.cache.changes++
 	if p.heartbeat == nil || p.heartbeat.State != wire.Leaving { // that one said so
-		e.Event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", e.Now-p.heard))
+		t.Event(EventSilent, p.id, fmt.Sprintf("silent for %d ms", t.Now-p.heard))
 	}
 }
 
 // quietFrom and silentFrom are when p falls quiet, and silent, if nothing more is heard
 // of it.
-func (e *env) quietFrom(p *peer) Time { return p.heard + quietHeartbeats*e.periodOf(p) + 1 }
+func (t *peers) quietFrom(p *peer) Time { return p.heard + quietHeartbeats*t.periodOf(p) + 1 }
 
-func (e *env) silentFrom(p *peer) Time { return p.heard + silentHeartbeats*e.periodOf(p) + 1 }
+func (t *peers) silentFrom(p *peer) Time { return p.heard + silentHeartbeats*t.periodOf(p) + 1 }
 
 // never is after every time.
 const never Time = math.MaxInt64
 
 // live reports whether p takes part: heard recently, and neither still joining
 // nor leaving nor paused.
-func (e *env) live(p *peer) bool {
-	return e.heardLately(p) && e.takesPart(p)
+func (t *peers) live(p *peer) bool {
+	return t.heardLately(p) && t.takesPart(p)
 }
 
 // takesPart reports whether p was neither still joining nor leaving nor paused in its last heartbeat.
-func (e *env) takesPart(p *peer) bool {
+func (t *peers) takesPart(p *peer) bool {
 	return p.heartbeat != nil && !p.pauses() && p.heartbeat.State != wire.Joining && p.heartbeat.State != wire.Leaving
 }
 
@@ -173,7 +172,7 @@ func (p *peer) pauses() bool { return p.heartbeat != nil && p.heartbeat.Paused }
 // learners are the live peers that train or have stopped at the budget, those that are
 // expected to, and when to look for them again.
 type learners struct {
-	*env
+	*peers
 	ids     []wire.PeerID // sorted
 	version uint64        // counts the changes of ids
 	made    bool
@@ -184,8 +183,8 @@ type learners struct {
 // expected reports whether p is a learner with a session that has yet to send a heartbeat: gossip takes
 // a moment to reach it. Without it a run would begin with rounds of one delta each, and the
 // deltas of the others would all be late.
-func (e *env) expected(p *peer) bool {
-	return p.connected && p.heartbeat == nil && e.heardLately(p) && p.peerList.record.Role == hello.Learner
+func (t *peers) expected(p *peer) bool {
+	return p.connected && p.heartbeat == nil && t.heardLately(p) && p.peerList.record.Role == hello.Learner
 }
 
 // current returns the learners of this moment. The slice is never changed.

@@ -14,7 +14,7 @@ import (
 // connections. What it learns are signed capability records, so a peer can
 // withhold others but not invent their addresses.
 type peerList struct {
-	*env
+	*peers
 	joining  func() bool // this node knows nobody of the run yet
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
@@ -48,8 +48,8 @@ type dialling struct {
 	pauseMs int64 // pause after the last attempt
 }
 
-func (r *peerList) up(in PeerUp) {
-	id, rec := in.Peer, in.Record
+// up takes a connection to a peer of the own network, or of another.
+func (r *peerList) up(id wire.PeerID, s hello.Signed, rec hello.Record, near bool) {
 	if !r.admit(&rec) {
 		return // the transport refuses it as well
 	}
@@ -62,9 +62,9 @@ func (r *peerList) up(in PeerUp) {
 	}
 	p.peerList.chosen = p.peerList.chosen || !p.connected && p.peerList.dial.pauseMs > 0
 	r.peers.link(p, true)
-	p.peerList.dial, p.peerList.isNear, p.peerList.met = dialling{}, in.Near, true
+	p.peerList.dial, p.peerList.isNear, p.peerList.met = dialling{}, near, true
 	p.peerList.asked = p.peerList.asked && rec.StartedMs == p.peerList.record.StartedMs
-	p.keep(in.Signed, &rec)
+	p.keep(s, &rec)
 	r.hear(p)
 	r.awaitHeartbeat(p, rec.StartedMs)
 	r.ask(p)

@@ -56,7 +56,7 @@ type load struct {
 // load is empty if this node does not take part, or is not connected to all that have
 // contributed: then others may be without a relay.
 func (r *relays) load() (l load) {
-	if r.heartbeats.said == nil || r.heartbeats.self.State == wire.Joining || r.peers.live > maxRelayed {
+	if r.heartbeats.said == nil || r.heartbeats.self.State == wire.Joining || r.peers.others > maxRelayed {
 		return l
 	}
 	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.said.Upload / 1000, full: r.heartbeats.said.Full, copies: r.own.rate(r.Now), relays: true}}

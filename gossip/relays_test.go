@@ -106,7 +106,8 @@ func TestRelaysAgree(t *testing.T) {
 			return
 		}
 		for i, u := range load.uplinks {
-			a.core.env.cfg.Self = u.id // the relay does not depend on who asks; see above
+			a.core.env.peers.cfg.Self = u.id // the relay does not depend on who asks; see above
+			a.core.env.cfg.Self = a.core.env.peers.cfg.Self
 			via, want := a.core.relays.via(load, id, author), relay
 			if u.id == relay {
 				want = author

@@ -8,7 +8,7 @@ import (
 // themselves. With two of them the loss of one cuts nobody off. Who is asked
 // first follows from a hash of both ids, so that no relay gets all.
 type reserve struct {
-	*env
+	*peers
 	peerList *peerList
 	wanted   bool
 }

@@ -261,7 +261,8 @@ func specPeriodOfInvites(t *testing.T, s *spectest.Spec) {
 	for _, begun := range []bool{false, true} {
 		a := newAlone()
 		owner := testKey(50)
-		a.core.env.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+		a.core.env.peers.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+		a.core.env.cfg.Members = a.core.env.peers.cfg.Members
 		leaked, free := member.Issue(owner, a.run, member.Invite{Uses: 3}, testKey(51)), member.Issue(owner, a.run, member.Invite{}, testKey(52))
 		hear := func(first, last byte, by member.Pass) {
 			for id := first; id <= last; id++ {

@@ -287,6 +287,7 @@ func headersFor(t testing.TB, each func(round uint32) int, n uint32) (got map[ui
 	t.Helper()
 	a := newAlone()
 	a.core.env.chain = sized{a.chain, each}
+	a.core.env.peers.chain = a.core.env.chain
 	var keys []wire.RoundKey
 	for r := n; r > 0; r-- {
 		keys = append(keys, wire.RoundKey{Round: r})
@@ -631,7 +632,7 @@ func TestAnswerChunkGivesWay(t *testing.T) {
 		a.chunk(peer+1, 10*uint64(peer+1))
 		a.chunk(peer+1, 10*uint64(peer+1)+1)
 	}
-	a.core.env.cfg.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
 	a.now = turn - 1
 	for peer := uint64(2); peer < 9; peer++ {
 		if peer != 4 {

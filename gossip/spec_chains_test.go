@@ -170,7 +170,7 @@ func TestForkBelieved(t *testing.T) {
 		contributed := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
 		a.env.chain.(*fakeChain).contributed = contributed
 		if c.trusted {
-			a.env.cfg.Trusted = []wire.PeerID{{1}}
+			a.env.peers.cfg.Trusted = []wire.PeerID{{1}}
 		}
 		for i, closed := range c.others {
 			a.hears(wire.PeerID{byte(i + 2)}, closed)
@@ -207,7 +207,7 @@ func specAttested(t *testing.T, s *spectest.Spec) {
 
 func specContributed(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2, 3)
-	a.core.env.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}}
 	a.holds(2, 0, 1, 1)
 	for id, want := range map[byte]bool{1: true, 2: true, 3: false} {
 		if got := a.core.env.contributed(a.core.env.peers.find(wire.PeerID{id})); got != want {
@@ -533,7 +533,7 @@ func specTrusted(t *testing.T, _ *spectest.Spec) {
 func TestForkTakes(t *testing.T) {
 	a := specAlone(2, 3)
 	a.chain.contributed = map[wire.PeerID]bool{{1}: true}
-	a.core.env.cfg.Trusted = []wire.PeerID{{2}}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}}
 	q := questions(t, a.forks(t, 1), wire.GetManifest)
 	if len(q) != 1 || q[0].to != 1 {
 		t.Fatalf("asks %+v", q)

@@ -65,7 +65,7 @@ func (a *alone) gives(q question, key int, m wire.Manifest) []Effect {
 func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	t.Helper()
 	id := a.keyed(key)
-	a.core.env.cfg.Trusted = []wire.PeerID{id}
+	a.core.env.peers.cfg.Trusted = []wire.PeerID{id}
 	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
 	a.core.FetchSnapshot(a.now)
 	q := questions(t, a.core.Effects(), wire.GetManifest)

@@ -78,7 +78,7 @@ func specPeriodOfStrangers(t *testing.T, s *spectest.Spec) {
 
 func specNamed(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.env.cfg.HeartbeatMinMs = 700
+	a.core.env.peers.cfg.HeartbeatMinMs = 700
 	a.wait(100)
 	for range 3 {
 		last, at := *a.core.heartbeats.said, a.core.heartbeats.at
@@ -178,7 +178,7 @@ func specSoon(t *testing.T, s *spectest.Spec) {
 
 func specSequence(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.env.cfg.Incarnation = 77
+	a.core.env.peers.cfg.Incarnation = 77
 	for i, b := range a.heartbeatsIn(t, a.wait(3500)) {
 		if b.Seq != uint64(i+1) || b.Incarnation != 77 {
 			t.Errorf("heartbeat %d is %d of %d", i, b.Seq, b.Incarnation)
@@ -259,6 +259,7 @@ func TestHeartbeatWithoutDigest(t *testing.T) {
 	}
 	a = newAlone()
 	a.core.env.chain = stateless{a.chain}
+	a.core.env.peers.chain = a.core.env.chain
 	b = a.heartbeatsIn(t, a.wait(100))
 	if b[0].Chain.IsZero() || !b[0].StateDigest.IsZero() {
 		t.Errorf("says chain %v and state %v where it does not know one state", b[0].Chain, b[0].StateDigest)
@@ -570,6 +571,7 @@ func TestHeartbeatStateDiffers(t *testing.T) {
 	}
 	a := specAlone(1)
 	a.core.env.chain = stateless{a.chain}
+	a.core.env.peers.chain = a.core.env.chain
 	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.StateDigest[0] ^= 1 }), wire.GetRounds); len(q) > 0 {
 		t.Errorf("audits a state that it does not know: %+v", q)
 	}

@@ -59,9 +59,9 @@ func TestSnapshotSource(t *testing.T) {
 			snapshotOf(a.core.env.peers.find(ids[0])).badSnapshots = 1
 			return ids[1]
 		},
-		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.env.cfg.Trusted = ids[2:3]; return ids[2] },
+		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.env.peers.cfg.Trusted = ids[2:3]; return ids[2] },
 		"refused, the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.core.env.cfg.Trusted = ids[2:3]
+			a.core.env.peers.cfg.Trusted = ids[2:3]
 			snapshotOf(a.core.env.peers.find(ids[2])).badSnapshots = 1
 			return ids[0]
 		},
@@ -98,7 +98,7 @@ func TestSnapshotGathers(t *testing.T) {
 	}
 	a.begins(t)
 	a, ids := joins(1)
-	a.core.env.cfg.Trusted = ids
+	a.core.env.peers.cfg.Trusted = ids
 	a.begins(t)
 }
 
@@ -126,7 +126,7 @@ func TestTipsResumed(t *testing.T) {
 		"one missing": {func(m *wire.Manifest) { m.Fragments[1].Size, m.Fragments[1].Chunks, m.Fragments[1].Round = 0, nil, 0 }, false},
 	} {
 		a, ids := joins(1, 2, 3)
-		a.core.env.cfg.Trusted = ids[:1]
+		a.core.env.peers.cfg.Trusted = ids[:1]
 		a.core.snapshot.resume = []uint32{7, 7}
 		m := a.tipsOf(ids[0], 7, 1)
 		q := a.begins(t)
@@ -245,12 +245,12 @@ func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 func specNewerTips(t *testing.T, s *spectest.Spec) {
 	enough := uint32(s.Number(t, "snapshot", "newer"))
 	a, ids := joins(1)
-	a.core.env.cfg.Trusted = ids
+	a.core.env.peers.cfg.Trusted = ids
 	if q := a.moves(t, ids[0], enough-1); len(q) != 0 {
 		t.Errorf("asks %+v for tips that are hardly newer", q)
 	}
 	a, ids = joins(1)
-	a.core.env.cfg.Trusted = ids
+	a.core.env.peers.cfg.Trusted = ids
 	q := a.moves(t, ids[0], enough)
 	if len(q) != 1 || !slices.Equal(q[0].At, []uint32{wire.NoTip, wire.NewestTip}) {
 		t.Fatalf("asks %+v", q)
@@ -278,7 +278,7 @@ func specNewerVotes(t *testing.T, _ *spectest.Spec) {
 		}, false},
 	} {
 		a, ids := joins(1)
-		a.core.env.cfg.Trusted = ids
+		a.core.env.peers.cfg.Trusted = ids
 		q := a.moves(t, ids[0], renewRounds)
 		votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
 		if e := a.vote(votes[0], c.vote); (count[Fetching](e) == 1) != c.taken {
@@ -333,7 +333,7 @@ func TestTipsVotesCounted(t *testing.T) {
 
 func TestTipsNoVote(t *testing.T) {
 	a, ids := joins(1, 2, 3)
-	a.core.env.cfg.Trusted = ids[:1]
+	a.core.env.peers.cfg.Trusted = ids[:1]
 	if q := a.voted(t, ids); len(q) == 0 || q[0].Kind != wire.GetChunk {
 		t.Errorf("the link names the source: asks %+v", q)
 	}
@@ -451,7 +451,7 @@ func TestTipsTried(t *testing.T) {
 func transfers(t testing.TB, chunks int, keys ...int) (*alone, []wire.PeerID, []question) {
 	t.Helper()
 	a, ids := joins(keys...)
-	a.core.env.cfg.Trusted = ids[:1]
+	a.core.env.peers.cfg.Trusted = ids[:1]
 	return a, ids, questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, chunks)), wire.GetChunk, wire.GetSnapshot)
 }
 
@@ -503,7 +503,7 @@ func TestTipsChunksFlying(t *testing.T) {
 	perChunk := rate(wire.ChunkSize) / rate(int64(chunkAheadMs))
 	for sends, want := range map[rate]int{1: 1, wire.ChunkSize * 0.99 / chunkAloneMs: 1, wire.ChunkSize * 1.01 / chunkAloneMs: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)
-		a.core.env.cfg.Trusted = ids
+		a.core.env.peers.cfg.Trusted = ids
 		a.core.env.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30)), wire.GetChunk)
 		if len(q) != want {
@@ -514,7 +514,7 @@ func TestTipsChunksFlying(t *testing.T) {
 	for _, id := range ids {
 		a.core.env.peers.find(id).rate = 1e9
 	}
-	a.core.env.cfg.Trusted = ids[:1]
+	a.core.env.peers.cfg.Trusted = ids[:1]
 	e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30))
 	all := len(questions(t, e, wire.GetChunk))
 	for _, q := range questions(t, e, wire.GetSnapshot) {
@@ -560,7 +560,7 @@ func TestTipsChunkStalls(t *testing.T) {
 	stall := Time(stallMs)
 	for sends, want := range map[rate]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
 		a, ids := joins(1, 2)
-		a.core.env.cfg.Trusted = ids[:1]
+		a.core.env.peers.cfg.Trusted = ids[:1]
 		a.core.env.peers.find(ids[0]).rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1)), wire.GetChunk, wire.GetSnapshot)
 		a.gives(only(wire.GetSnapshot, q)[0], 2, a.tipsOf(ids[1], 5, 1))
@@ -636,7 +636,7 @@ func (a *alone) failsHow(q question, err error) []Effect {
 func TestTipsChunksStored(t *testing.T) {
 	stored := wire.Sum(specChunk(0, 0, 2))
 	a, ids := joins(1)
-	a.core.env.cfg.Trusted = ids
+	a.core.env.peers.cfg.Trusted = ids
 	a.core.env.cfg.HasChunk = func(d wire.Digest) bool { return d == stored }
 	e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 2))
 	for round := 0; count[Snapshot](e) == 0 && round < 10; round++ {
@@ -660,7 +660,7 @@ func TestTipsChunksStored(t *testing.T) {
 
 func specBegun(t *testing.T, _ *spectest.Spec) {
 	a, ids := joins(1)
-	a.core.env.cfg.Trusted = ids
+	a.core.env.peers.cfg.Trusted = ids
 	e := a.gives(a.begins(t), 1, wire.Manifest{Author: ids[0], Fragments: make([]wire.FragmentManifest, 2)})
 	if s := find[Snapshot](e); len(s) != 1 || len(questions(t, e, wire.GetChunk)) != 0 || a.core.snapshot.busy() {
 		t.Errorf("%v", e)

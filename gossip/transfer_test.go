@@ -146,7 +146,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 		w.runUntil(w.now + 3000)
 		n.up = true
 		n.boot()
-		n.core.env.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
+		n.core.env.peers.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
 		w.merge()
 		n.do(func() { n.core.FetchSnapshot(w.now) })
 		if !w.runUntilTrue(w.now+60_000, n.joined) {

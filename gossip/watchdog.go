@@ -50,8 +50,8 @@ func (b *heartbeats) deafSince(p *peer) (since Time, deaf bool) {
 }
 
 // awaitHeartbeat notes that a process of p is connected from which no heartbeat came yet.
-func (e *env) awaitHeartbeat(p *peer, started int64) {
-	p.watch.unheard, p.watch.since, p.watch.started = true, e.Now, started
+func (t *peers) awaitHeartbeat(p *peer, started int64) {
+	p.watch.unheard, p.watch.since, p.watch.started = true, t.Now, started
 }
 
 // awaits reports whether no heartbeat came yet of the process that started then.

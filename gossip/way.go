@@ -27,21 +27,21 @@ func (w *way) sampled(now Time, ms int64) {
 
 // sampleWay takes the round trip of a call that was answered, without the time that the
 // bytes of the answer took.
-func (e *env) sampleWay(id uint64, bytes int) {
-	to, sent, small := e.Small(id)
-	p := e.peers.find(to)
-	if p == nil || !small || e.Took == 0 && bytes > wayMaxBytes {
+func (t *peers) sampleWay(id uint64, bytes int) {
+	to, sent, small := t.Small(id)
+	p := t.find(to)
+	if p == nil || !small || t.Took == 0 && bytes > wayMaxBytes {
 		return
 	}
-	trip := e.Now - sent - max(e.Took-1, 0)
-	p.way.sampled(e.Now, max(trip/2, 1))
+	trip := t.Now - sent - max(t.Took-1, 0)
+	p.way.sampled(t.Now, max(trip/2, 1))
 }
 
 // usualWay is the way to half of the connected peers to which it is known, 0 if it is to
 // none. A few that answer slowly, by their links or by intent, change nothing.
-func (e *env) usualWay() int64 {
+func (t *peers) usualWay() int64 {
 	var ways []int64
-	for _, p := range e.peers.linked {
+	for _, p := range t.linked {
 		if p.way.ms > 0 {
 			ways = append(ways, p.way.ms)
 		}
