@@ -35,8 +35,8 @@ func (v Chains) QuietMs() Time {
 }
 
 // Lacking returns a connected peer that has yet to show the tips which this node
-// has, at rest, and whether there is one. It may be joining, or not even have begun
-// to heartbeat.
+// has, at rest, and whether there is one. It may be joining, or have sent no
+// heartbeat yet.
 func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 	v.core.at(now)
 	return v.core.heartbeats.lacking()

@@ -20,15 +20,6 @@ import (
 	"atoll/node/store"
 )
 
-func hoursOf(t testing.TB, text string) limits.Hours {
-	t.Helper()
-	h, err := limits.ParseHours(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
 func TestDamagedTrafficIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, store.TrafficFile), []byte(`{"days":{"today":{}}}`), 0o600); err != nil {
@@ -144,7 +135,8 @@ func TestFirstValuesWaitForTheHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		opens := now.Add(2 * time.Hour).Truncate(time.Minute)
-		hours := hoursOf(t, opens.Format("15:04")+"-"+opens.Add(time.Hour).Format("15:04"))
+		hours, err := limits.ParseHours(opens.Format("15:04") + "-" + opens.Add(time.Hour).Format("15:04"))
+		must(t, err)
 		var said []string
 		n := newNode(Config{Limits: allowance.Limits{Hours: hours}, OnStatus: func(s status.Snapshot) { said = append(said, s.Stage) }})
 		n.record = &recordBox{}

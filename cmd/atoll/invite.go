@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"atoll/gossip/member"
@@ -121,12 +119,11 @@ func invitee(peers []status.Peer, digits string) (key wire.PeerID, err error) {
 	if key.UnmarshalText([]byte(digits)) == nil {
 		return key, nil
 	}
-	var found []string
+	var ids []string
 	for _, p := range peers {
-		if strings.HasPrefix(p.ID, strings.ToLower(digits)) && !slices.Contains(found, p.ID) {
-			found = append(found, p.ID)
-		}
+		ids = append(ids, p.ID)
 	}
+	found := beginWith(ids, digits)
 	switch len(found) {
 	case 0:
 		return key, badUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", digits)

@@ -152,16 +152,23 @@ func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.
 	return link.Invite.Invite.Key, nil
 }
 
-// nameOf is the member or the invite whose id begins with some digits.
-func nameOf(members []status.Member, digits string) (name wire.PeerID, err error) {
-	var found []string
-	for _, m := range members {
-		for _, id := range []string{m.ID, m.Invite} {
-			if strings.HasPrefix(id, strings.ToLower(digits)) && !slices.Contains(found, id) {
-				found = append(found, id)
-			}
+// beginWith are the ids in hex that begin with some digits, each once.
+func beginWith(ids []string, digits string) (found []string) {
+	for _, id := range ids {
+		if strings.HasPrefix(id, strings.ToLower(digits)) && !slices.Contains(found, id) {
+			found = append(found, id)
 		}
 	}
+	return found
+}
+
+// nameOf is the member or the invite whose id begins with some digits.
+func nameOf(members []status.Member, digits string) (name wire.PeerID, err error) {
+	var ids []string
+	for _, m := range members {
+		ids = append(ids, m.ID, m.Invite)
+	}
+	found := beginWith(ids, digits)
 	switch len(found) {
 	case 0:
 		return name, fmt.Errorf("no member and no invite in use has an id that begins with %s: `atoll peers` lists them; pass the link of an invite that nobody has used", digits)

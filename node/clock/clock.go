@@ -14,7 +14,7 @@ type instant struct {
 }
 
 // sleepGap is the time between two looks that counts as a sleep. It is far
-// above what a busy machine keeps a goroutine waiting, and far below ten heartbeats
+// above what a busy machine keeps a goroutine waiting, and far below ten heartbeat
 // periods, after which peers count as silent.
 const sleepGap = 5 * time.Second
 

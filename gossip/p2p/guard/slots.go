@@ -65,8 +65,8 @@ func (r *Slots) AllowReserve(p peer.ID, from ma.Multiaddr) bool {
 
 // forgetOld forgets the slots of who is gone, and those that were not asked for again. The caller holds the lock.
 func (r *Slots) forgetOld() {
-	for p, place := range r.held {
-		if here, _ := r.who(p); !here || !time.Now().Before(place.until) {
+	for p, s := range r.held {
+		if here, _ := r.who(p); !here || !time.Now().Before(s.until) {
 			delete(r.held, p)
 		}
 	}
@@ -74,8 +74,8 @@ func (r *Slots) forgetOld() {
 
 // from is the number of slots of one origin. The caller holds the lock.
 func (r *Slots) from(at netip.Prefix) (n int) {
-	for _, place := range r.held {
-		if place.at == at {
+	for _, s := range r.held {
+		if s.at == at {
 			n++
 		}
 	}
