@@ -8,6 +8,7 @@ type Effect = effect.Effect
 
 // The effects.
 type (
+	IO                = effect.IO
 	Publish           = effect.Publish
 	Call              = effect.Call
 	Hangup            = effect.Hangup

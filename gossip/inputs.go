@@ -7,6 +7,8 @@ import (
 )
 
 // Input is one thing that the network side says to a Core, see Core.Step.
+//
+//sumtype:decl
 type Input interface{ input() }
 
 // Inputs about connections.

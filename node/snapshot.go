@@ -13,7 +13,7 @@ import (
 	"atoll/node/joinlink"
 	"atoll/node/show"
 	"atoll/node/status"
-	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // version is that of the tag, which the linker of a release puts here.
@@ -164,8 +164,10 @@ func (n *node) aloneText() string {
 func (n *node) countLast() {
 	n.inbox.each(func(do func(core.Time)) { do(n.clock.Now()) })
 	for _, e := range n.machine.Effects() {
-		if a, is := e.(outer.Adopt); is {
-			n.screen.Adopted(a)
+		if w, is := e.(core.Work); is {
+			if a, is := w.Effect.(rounds.Adopt); is {
+				n.screen.Adopted(a.Adopt)
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (w watcher) Saw(event any) {
 }
 
 // sawTrouble tells what went wrong, or leaves it to the screen.
-func (n *node) sawTrouble(event core.Effect) {
+func (n *node) sawTrouble(event any) {
 	switch e := event.(type) {
 	case replica.DraftFailed:
 		if errors.Is(e.Err, outer.ErrNothing) || errors.Is(e.Err, outer.ErrDevice) {

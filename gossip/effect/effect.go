@@ -7,7 +7,17 @@ import (
 
 // Effect is one thing that the core asks its caller to do. Effects must be
 // executed in the order in which Effects returns them.
+//
+//sumtype:decl
 type Effect interface{ effect() }
+
+// IO is an effect that network and disk carry out. The others are for the outer side.
+//
+//sumtype:decl
+type IO interface {
+	Effect
+	io()
+}
 
 // Effects for the network side.
 type (
@@ -297,3 +307,25 @@ func (Snapshot) effect()          {}
 func (EquivocationFound) effect() {}
 func (Misbehaved) effect()        {}
 func (Event) effect()             {}
+
+func (Publish) io()       {}
+func (Call) io()          {}
+func (Hangup) io()        {}
+func (Dial) io()          {}
+func (Discover) io()      {}
+func (Reserve) io()       {}
+func (Release) io()       {}
+func (Keep) io()          {}
+func (Drop) io()          {}
+func (Reconnect) io()     {}
+func (Admitted) io()      {}
+func (Reply) io()         {}
+func (ReplyPayload) io()  {}
+func (ReplyGenesis) io()  {}
+func (ReplyManifest) io() {}
+func (ReplyChunk) io()    {}
+func (ReplyPart) io()     {}
+func (Fetching) io()      {}
+func (StoreChunk) io()    {}
+func (StorePart) io()     {}
+func (StoreHeader) io()   {}

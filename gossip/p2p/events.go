@@ -8,6 +8,8 @@ import (
 
 // Event is something that happened on the network: PeerUp, PeerDown,
 // RecordChanged, Refused, Message, Stranger, Has, Addresses, Reserved or Hint.
+//
+//sumtype:decl
 type Event interface{ event() }
 
 type (

@@ -51,8 +51,9 @@ func (q *inbox) room(e Event) int {
 		return q.limit
 	case PeerDown:
 		return -1
+	default:
+		return 2 * q.limit
 	}
-	return 2 * q.limit
 }
 
 func (q *inbox) count(e Event) {

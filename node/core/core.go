@@ -68,77 +68,6 @@ type roundKey struct {
 	round    uint32
 }
 
-// Effect is one thing to do, in order: an effect of gossip.Core or
-// of rounds.Machine that passes through, or one of those below.
-type Effect any
-
-// Effects of the machine's own.
-type (
-	// StoreOwn makes an own delta durable (payload, header and mark, fsynced)
-	// before anything of it leaves the node. Answer with StoredOwn.
-	StoreOwn struct {
-		ID      wire.Digest
-		Header  wire.SignedHeader
-		Payload []byte
-		Seq     uint64
-	}
-	// ReturnDraft returns an own draft that could not be published; see outer.Learner.
-	ReturnDraft struct {
-		Fragment int
-		Own      outer.Own
-	}
-	// RaiseMark makes durable that rounds of a fragment up to Round may have been
-	// signed: other nodes hold deltas of this key that the disk does not.
-	RaiseMark struct {
-		Fragment int
-		Round    uint32
-	}
-	// MarksKnown says that nothing that this key signed is unknown any more.
-	MarksKnown struct{}
-	// StoreDelta checks that another's payload decodes and stores it. Answer
-	// with Stored or Invalid.
-	StoreDelta struct {
-		ID      wire.Digest
-		Header  *wire.SignedHeader // shared, not to be changed
-		Payload []byte
-	}
-	// ForgetDelta drops what is kept of a delta: its round has no room for it. There may be nothing.
-	ForgetDelta struct{ ID wire.Digest }
-	// StoreEquivocation keeps the proof that an author signed two deltas for one
-	// round.
-	StoreEquivocation struct{ Equivocation wire.Equivocation }
-	// InstallSnapshot assembles the chunks of a manifest. Answer with Installed.
-	// Common are, by fragment, the last rounds up to which this node's chain is known
-	// to be the chain of the snapshot. Closed are the last rounds that it has closed.
-	InstallSnapshot struct {
-		Manifest       wire.Manifest
-		Common, Closed []uint32
-	}
-	// MayStep tells the training thread whether to go on stepping: not while
-	// joining, and not once the budget is spoken for.
-	MayStep struct{ Yes bool }
-	// Verdict says whose state was wrong where this node and a peer folded the same
-	// deltas of a fragment to different states. It is the peer's, or its own from
-	// Round on, which is repaired.
-	Verdict struct {
-		Peer     wire.PeerID
-		Fragment int
-		Own      bool
-		Round    uint32
-	}
-	// StoreRevocation keeps an owner's signed statement, for those whom it is about and who were away.
-	StoreRevocation struct{ Statement wire.SignedHeader }
-	// Revoked says that an owner of the run revoked authors, or invites, since the last one. Own says
-	// that this node is one of those who count no more.
-	Revoked struct {
-		Names []wire.PeerID
-		Own   bool
-	}
-	// Finished says that the run is over here: all live nodes showed the same
-	// digests for the longest of their heartbeat periods.
-	Finished struct{}
-)
-
 // New returns the machine of a node that holds the given tips: genesis ones,
 // or, before Restore, the newest that its disk has.
 func New(cfg Config, tips []*outer.Tip) *Machine {
@@ -227,6 +156,7 @@ func (m *Machine) Step(now Time, in gossip.Input) {
 		m.handedOver(now, in.Payload)
 	case gossip.Received:
 		m.heartbeatCame(now, in.Message.Heartbeat)
+	default: // means something to gossip alone
 	}
 	m.pump(now)
 }
@@ -267,24 +197,24 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 	case rounds.Closed:
 		m.forgetHeaders(e.Fragment)
 		m.attendance.roundClosed(len(e.Link.Folded))
+		m.emit(News{e})
 	case rounds.WantFold:
 		m.creditFold(e)
-	case outer.Adopt:
+		m.emit(Work{e})
+	case rounds.Adopt:
 		m.end.moved = now
+		m.emit(Work{e})
+	case rounds.Work:
+		m.emit(Work{e})
 	case rounds.Checked:
 		m.emit(Verdict{Peer: m.audited[e.Fragment], Fragment: e.Fragment, Own: e.Wrong, Round: e.Round})
-		return
 	case rounds.Revoked:
 		m.revoked(e)
-		return
 	case rounds.Forgot:
 		m.forgot(wire.Digest(e.ID))
-		return
 	case rounds.WantSnapshot:
 		m.gossip.FetchSnapshot(now)
-		return
 	}
-	m.emit(e)
 }
 
 func (m *Machine) fromGossip(now Time, e gossip.Effect) {
@@ -293,7 +223,7 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		if m.pause.resting {
 			return // repair brings it when the node goes on
 		}
-		m.emit(e)
+		m.emit(News{e})
 		m.offer(now, e.ID, e.Header, e.Repair)
 	case gossip.Fetched:
 		m.fetched(now, e)
@@ -312,13 +242,15 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 	case gossip.StoreHeader:
 		m.headers[e.Header.Header.ID(m.cfg.Run)] = &e.Header
 		m.Credit(e.Header.Header.Author)
-		m.emit(e)
+		m.emit(IO{e})
 	case gossip.OwnKnown:
 		m.ownKnown(e.Closed)
 	case gossip.Audit:
 		m.audited[e.Fragment] = e.Peer
 		m.rounds.Recheck(now, e.Fragment, e.Shared)
-	default:
-		m.emit(e)
+	case gossip.IO:
+		m.emit(IO{e})
+	case gossip.BaseMismatch, gossip.StateDiffers, gossip.Misbehaved, gossip.Event:
+		m.emit(News{e})
 	}
 }

@@ -212,7 +212,7 @@ func (m *Machine) replayUntil(live bool) Time {
 
 // report says something to people about the way in.
 func (m *Machine) report(peer wire.PeerID, text string) {
-	m.emit(gossip.Event{Kind: gossip.EventJoin, Peer: peer, Text: text})
+	m.emit(News{gossip.Event{Kind: gossip.EventJoin, Peer: peer, Text: text}})
 }
 
 // sourceInSight says whether some live peer is past joining itself. Newcomers

@@ -23,13 +23,27 @@ func learnerAlone(t *testing.T, now Time) *Machine {
 	return m
 }
 
-func find[E Effect](effects []Effect) (all []E) {
+// find returns the effects of one kind, also those that pass through.
+func find[E any](effects []Effect) (all []E) {
 	for _, e := range effects {
-		if e, ok := e.(E); ok {
+		if e, ok := inner(e).(E); ok {
 			all = append(all, e)
 		}
 	}
 	return all
+}
+
+// inner is what passes through in an effect, or the effect.
+func inner(e Effect) any {
+	switch e := e.(type) {
+	case IO:
+		return e.Effect
+	case Work:
+		return e.Effect
+	case News:
+		return e.Event
+	}
+	return e
 }
 
 // A step that was under way when its owner paused a learner is published as well, though it

@@ -36,7 +36,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 		m.Step(1_000_000, gossip.Received{From: sh.Header.Author, Message: msg})
 		taken, refused := 0, 0
 		for _, e := range m.Effects() {
-			switch e := e.(type) {
+			switch e := inner(e).(type) {
 			case gossip.Call, StoreDelta:
 				taken++
 			case Refused:

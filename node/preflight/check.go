@@ -218,6 +218,7 @@ func (c *check) event(e p2p.Event) {
 		if m, err := wire.Decode(e.Data); err == nil && m.Heartbeat != nil && (c.heartbeat == nil || m.Heartbeat.Folded >= c.heartbeat.Folded) {
 			c.heartbeat = m.Heartbeat
 		}
+	default: // a check does not take part
 	}
 }
 

@@ -230,6 +230,7 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 			return
 		}
 		s.host.Renew()
+	default: // a relay has no rounds
 	}
 }
 

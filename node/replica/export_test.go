@@ -1,9 +1,22 @@
 package replica
 
-import "atoll/node/core"
+import (
+	"atoll/gossip"
+	"atoll/node/core"
+	"atoll/optimizer/rounds"
+)
 
 // Do executes one effect, as Execute does each one of the machine's.
-func (r *Replica) Do(e core.Effect) { r.execute(e) }
+func (r *Replica) Do(effect any) {
+	switch e := effect.(type) {
+	case gossip.IO:
+		r.execute(core.IO{Effect: e})
+	case rounds.Work:
+		r.execute(core.Work{Effect: e})
+	default:
+		r.execute(e.(core.Effect))
+	}
+}
 
 // HeldBases are the rounds of a fragment's bases in memory, and the bytes of all.
 func (r *Replica) HeldBases(fragment int) (rounds map[uint32]bool, bytes int64) {

@@ -156,7 +156,8 @@ func TestAnotherChainIsFatal(t *testing.T) {
 	g := newRig(t).write(4, true).write(2, false)
 	g.check(g.tryStart())
 	for _, e := range g.Machine().Effects() {
-		if w, is := e.(rounds.WantFold); is && w.Fragment == 0 {
+		work, _ := e.(core.Work)
+		if w, is := work.Effect.(rounds.WantFold); is && w.Fragment == 0 {
 			w.Sets = slices.Clone(w.Sets)
 			w.Sets[0] = w.Sets[0][:1]
 			g.do(w)

@@ -150,14 +150,14 @@ func TestAdopt(t *testing.T) {
 	g, l := learning(t)
 	tip := &outer.Tip{Round: 9}
 	l.loss = outer.Loss{Found: outer.ErrDamaged}
-	g.Do(outer.Adopt{Fragment: 1, Tip: tip})
+	g.Do(rounds.Adopt{Adopt: outer.Adopt{Fragment: 1, Tip: tip}})
 	saw[replica.Adopted](g)
 	g.finish().Stepped(512)
 	if e := saw[replica.Adopted](g); len(e) != 1 || !e[0].MayRepair() || l.closed[1] != 9 {
 		t.Errorf("adopted %+v, steps stand on rounds %v", e, l.closed)
 	}
 	l.err = errors.New("a tip of another fragment")
-	g.do(outer.Adopt{Fragment: 1, Tip: &outer.Tip{Round: 10}}).Stepped(512)
+	g.do(rounds.Adopt{Adopt: outer.Adopt{Fragment: 1, Tip: &outer.Tip{Round: 10}}}).Stepped(512)
 	wantError(t, "bad adoption", g.failed, l.err)
 	want(t, "closed", l.closed[1], 9)
 }
@@ -165,7 +165,7 @@ func TestAdopt(t *testing.T) {
 // An observer has no learner: nobody drafts, and tips are told of.
 func TestObserver(t *testing.T) {
 	g := newRig(t).start()
-	g.do(rounds.WantDraft{}, core.ReturnDraft{}, outer.Adopt{Tip: g.tips[0]})
+	g.do(rounds.WantDraft{}, core.ReturnDraft{}, rounds.Adopt{Adopt: outer.Adopt{Tip: g.tips[0]}})
 	if len(saw[replica.Adopted](g)) != 1 || len(saw[replica.DraftFailed](g)) != 0 || g.failed != nil {
 		t.Errorf("failed with %v", g.failed)
 	}
@@ -241,15 +241,12 @@ func TestChunksOfAJoinerStay(t *testing.T) {
 	want(t, "held", g.disk.HasChunk(wire.Digest{1}), true)
 }
 
-// News may be passed over, other effects that nothing executes may not.
-func TestUnknownEffects(t *testing.T) {
+// The watcher is told of news, and of effects that are a process's own.
+func TestNewsIsTold(t *testing.T) {
 	g := newRig(t).start()
-	g.do(rounds.Closed{}, core.Finished{}, core.MayStep{Yes: true})
+	g.do(core.News{Event: rounds.Closed{}}, core.Finished{}, core.MayStep{Yes: true})
 	if g.failed != nil || len(saw[rounds.Closed](g)) != 1 || len(saw[core.Finished](g)) != 1 {
 		t.Errorf("news: %v", g.failed)
-	}
-	if g.do(struct{ newKindOfEffect int }{}); g.failed == nil {
-		t.Error("an effect that nothing executes is passed over")
 	}
 }
 

@@ -10,10 +10,6 @@ import (
 	"atoll/optimizer/rounds"
 )
 
-func unknownEffect(e core.Effect) error {
-	return fmt.Errorf("nothing executes a %T of the machine: this program is wrong", e)
-}
-
 // ErrOwnLost says that the disk has damaged the payload of an own delta.
 var ErrOwnLost = errors.New("own work is lost unless a peer holds it")
 

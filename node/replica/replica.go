@@ -76,6 +76,39 @@ func (r *Replica) Execute() {
 
 func (r *Replica) execute(e core.Effect) {
 	switch e := e.(type) {
+	case core.IO:
+		r.executeIO(e.Effect)
+	case core.Work:
+		r.executeWork(e.Effect)
+	case core.News:
+		r.watcher.Saw(e.Event)
+	case core.StoreOwn:
+		r.exec.Disk(func() { r.storeOwn(e) })
+	case core.StoreDelta:
+		r.exec.Disk(func() { r.storeDelta(e) })
+	case core.ForgetDelta:
+		r.write("forget a delta", func() error { return r.ledger.ForgetDelta(e.ID) })
+	case core.StoreEquivocation:
+		r.write("store equivocation proof", func() error { return r.ledger.PutEquivocation(e.Equivocation) })
+	case core.StoreRevocation:
+		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Statement) })
+	case core.RaiseMark:
+		r.watcher.Saw(e)
+		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
+	case core.MarksKnown:
+		r.watcher.Saw(e)
+		r.write("record the marks", r.ledger.PutMarksKnown)
+	case core.InstallSnapshot:
+		r.exec.Install(func() { r.install(e) })
+	case core.ReturnDraft:
+		r.learn(func(l Learner) { r.returnDraft(l, e) })
+	case core.MayStep, core.Finished, core.Revoked, core.Refused, core.Verdict:
+		r.watcher.Saw(e)
+	}
+}
+
+func (r *Replica) executeIO(e gossip.IO) {
+	switch e := e.(type) {
 	case gossip.Publish:
 		r.net.Publish(e.Bytes)
 	case gossip.Call:
@@ -108,13 +141,6 @@ func (r *Replica) execute(e core.Effect) {
 		r.replyChunk(e)
 	case gossip.ReplyPart:
 		r.replyPart(e)
-	default:
-		r.executeWrite(e)
-	}
-}
-
-func (r *Replica) executeWrite(e core.Effect) {
-	switch e := e.(type) {
 	case gossip.Fetching:
 		r.write("remember a fetch", func() error { return r.ledger.PutFetching(e.At) })
 	case gossip.StoreHeader:
@@ -123,53 +149,23 @@ func (r *Replica) executeWrite(e core.Effect) {
 		r.exec.Disk(func() { r.storeChunk(e) })
 	case gossip.StorePart:
 		r.exec.Disk(func() { r.storePart(e) })
-	case core.StoreOwn:
-		r.exec.Disk(func() { r.storeOwn(e) })
-	case core.StoreDelta:
-		r.exec.Disk(func() { r.storeDelta(e) })
-	case core.ForgetDelta:
-		r.write("forget a delta", func() error { return r.ledger.ForgetDelta(e.ID) })
-	case core.StoreEquivocation:
-		r.write("store equivocation proof", func() error { return r.ledger.PutEquivocation(e.Equivocation) })
-	case core.StoreRevocation:
-		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Statement) })
 	case gossip.Admitted:
 		r.write("store a certificate", func() error { return r.ledger.PutMember(e.Certificate) })
-	case core.RaiseMark:
-		r.watcher.Saw(e)
-		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })
-	case core.MarksKnown:
-		r.watcher.Saw(e)
-		r.write("record the marks", r.ledger.PutMarksKnown)
-	case core.InstallSnapshot:
-		r.exec.Install(func() { r.install(e) })
-	default:
-		r.executeOuter(e)
 	}
 }
 
-func (r *Replica) executeOuter(e core.Effect) {
+func (r *Replica) executeWork(e rounds.Work) {
 	switch e := e.(type) {
 	case rounds.WantDraft:
 		r.learn(func(l Learner) { r.draft(l, e.Fragment) })
-	case core.ReturnDraft:
-		r.learn(func(l Learner) { r.returnDraft(l, e) })
-	case outer.Adopt:
-		r.adopt(e)
+	case rounds.Adopt:
+		r.adopt(e.Adopt)
 	case rounds.WantFold:
 		epoch := r.epoch
 		r.exec.Fold(func() { r.fold(e, epoch) })
 	case rounds.DropBase:
 		epoch, tip := r.epoch, r.machine.Rounds().Fragment(e.Fragment).Tip().Round
 		r.exec.Fold(func() { r.dropBase(e, epoch, tip) })
-	case core.MayStep, core.Finished, core.Revoked:
-		r.watcher.Saw(e)
-	default:
-		if !core.News(e) {
-			r.watcher.Fail(unknownEffect(e))
-			return
-		}
-		r.watcher.Saw(e)
 	}
 }
 

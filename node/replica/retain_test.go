@@ -9,6 +9,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/replica"
 	"atoll/optimizer/outer"
+	"atoll/optimizer/rounds"
 )
 
 // retained are the payloads that Retain dropped; -1 if it did nothing.
@@ -106,7 +107,7 @@ func TestFinalOwnDeltasAreForgotten(t *testing.T) {
 		ids = append(ids, g.storeOwn(uint32(seq)+1, seq))
 	}
 	g.finish()
-	a := outer.Adopt{Tip: g.tips[0]}
+	a := rounds.Adopt{Adopt: outer.Adopt{Tip: g.tips[0]}}
 	for seq, fate := range map[uint64]outer.Fate{0: outer.Forgotten, 9: outer.Forgotten, 2: outer.Returned, 3: outer.Discarded, 4: outer.Dropped} {
 		a.Changes = append(a.Changes, outer.Change{Own: outer.Own{Seq: seq}, Fate: fate})
 	}

@@ -214,7 +214,7 @@ func (g *rig) tick(ms int64) *rig {
 }
 
 // do executes effects, and what comes of them.
-func (g *rig) do(effects ...core.Effect) *rig {
+func (g *rig) do(effects ...any) *rig {
 	for _, e := range effects {
 		g.Do(e)
 	}

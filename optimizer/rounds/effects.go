@@ -8,7 +8,17 @@ import (
 
 // Effect is something the round machine wants done. Effects are carried
 // out in the order in which they were drained.
-type Effect any
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// Work is an effect that the learner and the folds carry out. The others are for who has the machine.
+//
+//sumtype:decl
+type Work interface {
+	Effect
+	work()
+}
 
 // WantDraft asks the learner for a copy of its unpublished progress on a
 // fragment, at its next step boundary.
@@ -66,8 +76,26 @@ type Forgot struct {
 	ID       outer.ID
 }
 
+// Adopt has the learner stand on a new tip.
+type Adopt struct{ outer.Adopt }
+
 // DropBase says that a kept base is no longer needed.
 type DropBase struct {
 	Fragment int
 	Round    uint32
 }
+
+func (WantDraft) effect()    {}
+func (Closed) effect()       {}
+func (WantFold) effect()     {}
+func (Checked) effect()      {}
+func (WantSnapshot) effect() {}
+func (Revoked) effect()      {}
+func (Forgot) effect()       {}
+func (Adopt) effect()        {}
+func (DropBase) effect()     {}
+
+func (WantDraft) work() {}
+func (WantFold) work()  {}
+func (Adopt) work()     {}
+func (DropBase) work()  {}

@@ -162,5 +162,5 @@ func (m *Machine) adopt(f *fragment, whole bool) {
 		f.learn.pending += d.Steps
 		f.learn.unsent += d.Tokens
 	}
-	m.emit(a)
+	m.emit(Adopt{a})
 }

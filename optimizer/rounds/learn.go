@@ -75,7 +75,7 @@ func (m *Machine) giveUpLate(f *fragment) {
 		return
 	}
 	f.learn.givenUp = true
-	m.emit(outer.Adopt{Fragment: f.index, Tip: f.chain.tip, GiveUp: true})
+	m.emit(Adopt{outer.Adopt{Fragment: f.index, Tip: f.chain.tip, GiveUp: true}})
 }
 
 // leaveOut has rounds close without deltas up to the last that this learner has signed, as

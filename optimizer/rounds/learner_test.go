@@ -37,7 +37,7 @@ func newPair(t *rapid.T) *pair {
 	c.l = outer.NewLearner(p, c.plan, c.local, tips, c.read)
 	c.learner = func(e Effect) {
 		switch e.(type) {
-		case WantDraft, outer.Adopt:
+		case WantDraft, Adopt:
 			c.commands = append(c.commands, e)
 		}
 	}
@@ -59,8 +59,8 @@ func (c *pair) boundary(*rapid.T) {
 		switch e := e.(type) {
 		case WantDraft:
 			c.draft(e.Fragment)
-		case outer.Adopt:
-			c.adopt(e)
+		case Adopt:
+			c.adopt(e.Adopt)
 		}
 	}
 }

@@ -193,8 +193,8 @@ func (g *rig) execute(e Effect) {
 		g.drafts = append(g.drafts, e.Fragment)
 	case Closed:
 		g.closed = append(g.closed, e.Link)
-	case outer.Adopt:
-		g.adopts = append(g.adopts, e)
+	case Adopt:
+		g.adopts = append(g.adopts, e.Adopt)
 	case DropBase:
 		if g.bases[e.Fragment][e.Round] == nil {
 			g.t.Fatalf("base %d dropped, which was not kept", e.Round)

@@ -148,7 +148,7 @@ func (r *world) execute() {
 				r.drafts++
 			case rounds.Closed:
 				r.closed = append(r.closed, e.Why)
-			case outer.Adopt:
+			case rounds.Adopt:
 				if e.GiveUp {
 					r.givenUp++
 				}

@@ -240,8 +240,8 @@ func (w *World) checkLeft(n *Node) {
 }
 
 // checkBlame: honest nodes refuse nothing of each other and find no fault.
-func (w *World) checkBlame(n *Node, e core.Effect) {
-	switch e := e.(type) {
+func (w *World) checkBlame(n *Node, event any) {
+	switch e := event.(type) {
 	case gossip.Misbehaved:
 		w.checks.catch(n, e.Peer, e.Reason)
 		if !w.checks.faulty[e.Peer] {

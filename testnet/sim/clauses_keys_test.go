@@ -194,8 +194,9 @@ func specDurable(t *testing.T, _ *spectest.Spec) {
 			switch e := e.(type) {
 			case core.StoreOwn:
 				own = append(own, e)
-			case gossip.Publish:
-				if m, err := wire.Open(w.run, e.Bytes); err == nil && m.Header != nil {
+			case core.IO:
+				p, is := e.Effect.(gossip.Publish)
+				if m, err := wire.Open(w.run, p.Bytes); is && err == nil && m.Header != nil {
 					headers++
 				}
 			}
@@ -243,8 +244,10 @@ func (n *Node) asked(r wire.Request) []byte {
 	const handle = 1 << 40
 	n.machine.Step(n.clock(), gossip.Requested{Handle: handle, From: wire.PeerID{99}, Request: r.Encode()})
 	for _, e := range n.machine.Effects() {
-		if e, ok := e.(gossip.Reply); ok && e.Handle == handle {
-			return e.Response[1:]
+		if io, ok := e.(core.IO); ok {
+			if e, ok := io.Effect.(gossip.Reply); ok && e.Handle == handle {
+				return e.Response[1:]
+			}
 		}
 	}
 	return nil
