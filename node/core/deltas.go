@@ -138,16 +138,16 @@ func (m *Machine) Stepped(now Time, tokens uint64) {
 // errReturned is what the rounds are told of a draft that is not published.
 var errReturned = errors.New("the draft was returned")
 
-// Drafted takes what came of a WantDraft. A copy of the learner's progress gets its
+// SignDraft takes what came of a WantDraft. A copy of the learner's progress gets its
 // round, is signed and goes to disk. If that round must not be signed, it goes back to
 // the learner. Where there is none, err may say that global parameters or an own delta are
 // damaged; then the fragment is repaired.
-func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
+func (m *Machine) SignDraft(now Time, fragment int, d outer.Draft, err error) {
 	if err != nil {
 		m.draftFailed(now, fragment, err)
 		return
 	}
-	round, may := m.rounds.Drafted(fragment)
+	round, may := m.rounds.RoundOfDraft(fragment)
 	if !may {
 		m.returnDraft(now, fragment, outer.Own{Seq: d.Seq, Base: d.Base, Steps: d.Steps, Tokens: d.Tokens})
 		return
@@ -164,7 +164,7 @@ func (m *Machine) Drafted(now Time, fragment int, d outer.Draft, err error) {
 }
 
 func (m *Machine) draftFailed(now Time, fragment int, err error) {
-	m.rounds.Published(now, fragment, rounds.OwnDelta{}, rounds.ErrNoDraft)
+	m.rounds.SettleDraft(now, fragment, rounds.OwnDelta{}, rounds.ErrNoDraft)
 	switch {
 	case errors.Is(err, outer.ErrDamaged):
 		m.rounds.Damaged(now, fragment, rounds.DamagedTip, 0)
@@ -175,7 +175,7 @@ func (m *Machine) draftFailed(now Time, fragment int, err error) {
 }
 
 func (m *Machine) returnDraft(now Time, fragment int, o outer.Own) {
-	m.rounds.Published(now, fragment, rounds.OwnDelta{}, errReturned)
+	m.rounds.SettleDraft(now, fragment, rounds.OwnDelta{}, errReturned)
 	m.emit(ReturnDraft{Fragment: fragment, Own: o})
 	m.pump(now)
 }
@@ -192,7 +192,7 @@ func (m *Machine) StoredOwn(now Time, e StoreOwn, err error) {
 	h := e.Header // a pointer into e would hold the payload as long as the header
 	m.headers[e.ID] = &h
 	m.end.announced = now
-	m.rounds.Published(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: m.deltaOf(e.ID, h.Header)}, nil)
+	m.rounds.SettleDraft(now, int(h.Header.Fragment), rounds.OwnDelta{Seq: e.Seq, Delta: m.deltaOf(e.ID, h.Header)}, nil)
 	m.gossip.Announce(now, e.Header, e.Payload)
 	m.gossip.Complete(now, e.ID, nil)
 	if len(e.Payload) <= wire.MaxInline {
@@ -211,9 +211,9 @@ func (m *Machine) forgot(id wire.Digest) {
 	}
 }
 
-// Stored says that another's payload is verified and stored. One that could not be
+// StoredDelta says that another's payload is verified and stored. One that could not be
 // stored counts as missing until repair brings it again.
-func (m *Machine) Stored(now Time, id wire.Digest, err error) {
+func (m *Machine) StoredDelta(now Time, id wire.Digest, err error) {
 	if err != nil {
 		m.gossip.Complete(now, id, gossip.ErrNotStored)
 		m.pump(now)
@@ -249,10 +249,10 @@ func (m *Machine) Invalid(now Time, id wire.Digest, reason error) {
 	m.pump(now)
 }
 
-// Folded takes what came of a WantFold. One that came to nothing for now is asked for
+// FoldDone takes what came of a WantFold. One that came to nothing for now is asked for
 // again. The error is from a fold that contradicts the chain.
-func (m *Machine) Folded(now Time, res rounds.FoldResult) error {
-	switch err := m.rounds.Folded(now, res); {
+func (m *Machine) FoldDone(now Time, res rounds.FoldResult) error {
+	switch err := m.rounds.TakeFold(now, res); {
 	case res.Err != nil: // there is nothing to compare
 	case err != nil:
 		return err

@@ -46,7 +46,7 @@ type (
 	// MarksKnown says that nothing that this key signed is unknown any more.
 	MarksKnown struct{}
 	// StoreDelta checks that another's payload decodes and stores it. Answer
-	// with Stored or Invalid.
+	// with StoredDelta or Invalid.
 	StoreDelta struct {
 		ID      wire.Digest
 		Header  *wire.SignedHeader // shared, not to be changed

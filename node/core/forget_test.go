@@ -39,7 +39,7 @@ func TestFullRoundForgets(t *testing.T) {
 			continue
 		}
 		kept[id] = sh
-		m.Stored(now, id, nil)
+		m.StoredDelta(now, id, nil)
 		forgets(m.Effects())
 	}
 	bound := func(what string) {

@@ -33,10 +33,10 @@ func TestBasesByPolicy(t *testing.T) {
 // A disk that refuses a base does not stop folds.
 func TestBasesThatTheDiskRefuses(t *testing.T) {
 	g := newRig(t).start().closes(0, 3)
-	saw[replica.Folded](g)
+	saw[replica.TipFolded](g)
 	g.disk.Full = true
 	g.closes(0, 1)
-	want(t, "folds", len(saw[replica.Folded](g)), 1)
+	want(t, "folds", len(saw[replica.TipFolded](g)), 1)
 	if failed := saw[replica.FoldFailed](g); len(failed) != 0 {
 		t.Errorf("failed %v", failed)
 	}

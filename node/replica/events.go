@@ -9,15 +9,15 @@ import (
 
 // Events that a Watcher is told of.
 type (
-	// Stored: another's payload is on the disk.
-	Stored struct{ core.StoreDelta }
+	// PayloadOnDisk: another's payload is on the disk.
+	PayloadOnDisk struct{ core.StoreDelta }
 	// DraftFailed: no delta came of the learner's progress.
 	DraftFailed struct {
 		Fragment int
 		Err      error
 	}
-	// Folded: a WantFold came to a tip.
-	Folded struct {
+	// TipFolded: a WantFold came to a tip.
+	TipFolded struct {
 		Want rounds.WantFold
 		FoldResult
 	}

@@ -32,9 +32,9 @@ func (r *Replica) fold(w rounds.WantFold, epoch int) {
 		if err != nil {
 			r.watcher.Saw(FoldFailed{w, err})
 		} else {
-			r.watcher.Saw(Folded{w, res})
+			r.watcher.Saw(TipFolded{w, res})
 		}
-		if err := r.machine.Folded(now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: res.Tip, States: res.States, Err: err}); err != nil {
+		if err := r.machine.FoldDone(now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: res.Tip, States: res.States, Err: err}); err != nil {
 			r.watcher.Fail(err)
 		}
 	})

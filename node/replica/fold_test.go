@@ -27,7 +27,7 @@ func TestFold(t *testing.T) {
 	g, same := newRig(t).start(), newRig(t).write(3, false)
 	tip, err := g.fold(g.wanted(3, 2))
 	g.check(err)
-	f := saw[replica.Folded](g)[0]
+	f := saw[replica.TipFolded](g)[0]
 	if want := same.tips[0]; tip.State != want.State || tip.Chain != want.Chain || len(f.States) != 3 || f.States[2] != want.State {
 		t.Errorf("folded to round %d, state %x", tip.Round, tip.State[:4])
 	}
@@ -60,7 +60,7 @@ func TestFoldIsCut(t *testing.T) {
 	g := newRig(t).start()
 	g.cut = true
 	g.do(g.wanted(3))
-	if len(saw[replica.Folded](g))+len(saw[replica.FoldFailed](g))+len(g.records(0)) > 0 {
+	if len(saw[replica.TipFolded](g))+len(saw[replica.FoldFailed](g))+len(g.records(0)) > 0 {
 		t.Error("something came of the fold")
 	}
 }
@@ -99,7 +99,7 @@ func TestLostBase(t *testing.T) {
 	}
 	wantError(t, "the fold", failed[0].Err, replica.ErrNoBase)
 	g.tick(3_600_000)
-	if f := saw[replica.Folded](g); len(f) != 1 || f[0].Want.Start != 2 {
+	if f := saw[replica.TipFolded](g); len(f) != 1 || f[0].Want.Start != 2 {
 		t.Errorf("then folded %+v", f)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Replica) draft(l Learner, fragment int) {
 		if err != nil {
 			r.watcher.Saw(DraftFailed{fragment, err})
 		}
-		r.machine.Drafted(now, fragment, d, err)
+		r.machine.SignDraft(now, fragment, d, err)
 	})
 }
 

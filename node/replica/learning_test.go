@@ -177,7 +177,7 @@ func TestStoreDelta(t *testing.T) {
 	id, h, payload := g.signed(0, 1, g.keys[1])
 	store := func(payload []byte) int {
 		g.do(core.StoreDelta{ID: id, Header: &h, Payload: payload})
-		return len(saw[replica.Stored](g))
+		return len(saw[replica.PayloadOnDisk](g))
 	}
 	want(t, "what does not decode", store([]byte("junk")), 0)
 	g.disk.Full = true

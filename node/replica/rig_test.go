@@ -253,7 +253,7 @@ func (g *rig) fold(w rounds.WantFold) (*outer.Tip, error) {
 	g.do(w)
 	for _, e := range slices.Backward(g.seen) {
 		switch e := e.(type) {
-		case replica.Folded:
+		case replica.TipFolded:
 			if e.Want.Job == w.Job {
 				return e.Tip, nil
 			}

@@ -37,9 +37,9 @@ func (r *Replica) storeDelta(e core.StoreDelta) {
 			return
 		}
 		if err == nil {
-			r.watcher.Saw(Stored{e})
+			r.watcher.Saw(PayloadOnDisk{e})
 		}
-		r.machine.Stored(now, e.ID, err)
+		r.machine.StoredDelta(now, e.ID, err)
 	})
 }
 

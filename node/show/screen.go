@@ -114,9 +114,9 @@ func (v *Screen) Saw(event any) {
 	case rounds.Closed:
 		v.rounds++
 		v.contributors[e.Fragment] = len(e.Link.Folded)
-	case replica.Stored:
+	case replica.PayloadOnDisk:
 		v.payloadHeld += uint64(len(e.Payload))
-	case replica.Folded:
+	case replica.TipFolded:
 		v.folded(e)
 	case replica.Adopted:
 		v.Adopted(e.Adopt)
@@ -290,7 +290,7 @@ func (v *Screen) Heard(now core.Time, msg wire.Message) {
 const weightDecay = 0.9
 
 // folded records who contributed to the rounds of a fold, and with which weight.
-func (v *Screen) folded(e replica.Folded) {
+func (v *Screen) folded(e replica.TipFolded) {
 	for i, set := range e.Want.Sets {
 		v.ledger[e.Want.Fragment].Fold(e.Links[i].Round, set, e.Links[i].Folded)
 	}

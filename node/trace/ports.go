@@ -110,11 +110,11 @@ func (r *Recorder) saw(now int64, event any) {
 	switch e := event.(type) {
 	case gossip.Offer:
 		r.heard(now, e)
-	case replica.Stored:
+	case replica.PayloadOnDisk:
 		r.stored(now, e.ID)
 	case rounds.Closed:
 		r.closed(now, e)
-	case replica.Folded:
+	case replica.TipFolded:
 		r.folded(now, e)
 	case replica.Adopted:
 		r.adopted(now, e.Adopt)

@@ -202,7 +202,7 @@ func (r *Recorder) sweep(fragment int, closed uint32) {
 }
 
 // folded records what a fold took.
-func (r *Recorder) folded(now int64, e replica.Folded) {
+func (r *Recorder) folded(now int64, e replica.TipFolded) {
 	f := fold{fragment: e.Want.Fragment, tip: e.Tip}
 	for _, link := range e.Links {
 		for _, id := range link.Folded {

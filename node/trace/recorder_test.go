@@ -54,7 +54,7 @@ func (g *rig) folds(at int64, round uint32, ids ...wire.Digest) *outer.Tip {
 	for _, id := range ids {
 		link.Folded = append(link.Folded, outer.ID(id))
 	}
-	g.sees(at, replica.Folded{FoldResult: replica.FoldResult{Tip: tip, Links: []outer.Link{link}}})
+	g.sees(at, replica.TipFolded{FoldResult: replica.FoldResult{Tip: tip, Links: []outer.Link{link}}})
 	return tip
 }
 
@@ -116,7 +116,7 @@ func (g *rig) stores(at int64, id wire.Digest, h *wire.SignedHeader) {
 	if err := (ledger{nobody{}, g.Recorder}).PutDelta(id, h, nil); err != nil {
 		g.t.Fatal(err)
 	}
-	g.sees(at+1, replica.Stored{StoreDelta: core.StoreDelta{ID: id}})
+	g.sees(at+1, replica.PayloadOnDisk{StoreDelta: core.StoreDelta{ID: id}})
 }
 
 func TestLifeOfAnothersDelta(t *testing.T) {

@@ -34,7 +34,7 @@ type Closed struct {
 // WantFold asks for the fold of Sets[i] as round Start+1+i, beginning at the
 // kept tip of round Start. The tips of rounds in Keep, and the last one, are
 // kept as bases until DropBase. Without sets it asks for that tip, read again
-// from where it is sound. The answer is Folded or FoldFailed.
+// from where it is sound. The answer is TakeFold.
 type WantFold struct {
 	Fragment int
 	Job      uint64 // names it in the answer

@@ -100,11 +100,11 @@ func (f *fragment) startFold(start uint32) WantFold {
 	return w
 }
 
-// Folded takes the result of a fold that was asked for. That of a fold that was
+// TakeFold takes the result of a fold that was asked for. That of a fold that was
 // overtaken, because tips were installed meanwhile, changes nothing. A chain that
 // differs from the one fixed when the fold was asked for is a bug or corrupt memory,
 // and an error.
-func (m *Machine) Folded(now Time, r FoldResult) error {
+func (m *Machine) TakeFold(now Time, r FoldResult) error {
 	f := m.frags[r.Fragment]
 	job := f.folds.job
 	if job == nil || job.id != r.Job {

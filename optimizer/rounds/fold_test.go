@@ -177,8 +177,8 @@ func TestFoldFailed(t *testing.T) {
 	g.after(g.p.GraceMaxMs)
 	w := g.wanted[0]
 	g.wanted = nil
-	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: w.Job + 1, Err: errDisk}) // another one: ignored
-	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: w.Job, Err: errDisk})
+	g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: w.Job + 1, Err: errDisk}) // another one: ignored
+	g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: w.Job, Err: errDisk})
 	g.after(1)
 	if len(g.wanted) != 0 {
 		t.Fatal("asked again at once")
@@ -200,10 +200,10 @@ func TestFoldedWrong(t *testing.T) {
 	g.after(g.p.GraceMaxMs)
 	wrong := *g.m.Fragment(0).Tip()
 	wrong.Round = 1
-	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: make([]outer.Digest, 1)}); err == nil {
+	if err := g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: make([]outer.Digest, 1)}); err == nil {
 		t.Fatal("took a tip of another chain")
 	}
-	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: nil}); err != nil {
+	if err := g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Tip: &wrong, States: nil}); err != nil {
 		t.Fatal("the answer to a fold that is over is an error")
 	}
 }

@@ -95,10 +95,10 @@ func TestInstallOvertakesAFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.m.Folded(g.now, FoldResult{Fragment: 0, Job: stale.Job, Tip: old, States: make([]outer.Digest, 1)}); err != nil {
+	if err := g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: stale.Job, Tip: old, States: make([]outer.Digest, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: stale.Job, Err: errDisk})
+	g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: stale.Job, Err: errDisk})
 	if g.m.Fragment(0).Tip().State != source.m.Fragment(0).Tip().State || !g.m.Status().Settled {
 		t.Fatal("a stale fold moved the tip")
 	}
@@ -201,7 +201,7 @@ func TestNothingIsPublishedBelowTheMark(t *testing.T) {
 	if g.mayPublish(0) {
 		t.Errorf("may publish below the mark with %d closed", g.m.Fragment(0).Closed())
 	}
-	g.m.Published(g.now, 0, OwnDelta{}, errDisk)
+	g.m.SettleDraft(g.now, 0, OwnDelta{}, errDisk)
 	g.close(2)
 	if g.after(draftRetryMs); len(g.drafts) != 1 || g.mayPublish(0) {
 		t.Errorf("%d drafts asked for below the mark", len(g.drafts))
@@ -220,7 +220,7 @@ func TestOwnDeltaIsHeldBelowItsRound(t *testing.T) {
 	source.close(1)
 	own := g.delta(self, 0, g.m.Fragment(0).Closed()+1)
 	g.install(source)
-	g.m.Published(g.now, own.Fragment, OwnDelta{Seq: 1, Delta: own}, nil)
+	g.m.SettleDraft(g.now, own.Fragment, OwnDelta{Seq: 1, Delta: own}, nil)
 	if _, held := g.m.Fragment(0).Known(own.Round, own.ID); !held {
 		t.Errorf("the own delta of round %d is not held with %d closed", own.Round, g.m.Fragment(0).Closed())
 	}

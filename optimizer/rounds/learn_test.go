@@ -188,7 +188,7 @@ func TestDraftFailed(t *testing.T) {
 	g.step(8)
 	g.expectDrafts(0)
 	g.drafts = nil
-	g.m.Published(g.now, 0, OwnDelta{}, ErrNoDraft)
+	g.m.SettleDraft(g.now, 0, OwnDelta{}, ErrNoDraft)
 	g.step(1)
 	g.expectDrafts(0)
 }

@@ -70,14 +70,14 @@ func (c *pair) draft(fragment int) {
 	if err != nil {
 		c.rt.Fatal(err)
 	}
-	round, _ := c.m.Drafted(fragment)
+	round, _ := c.m.RoundOfDraft(fragment)
 	h := c.delta(self, fragment, round)
 	h.Base, h.Steps, h.Tokens, h.Size = min(d.Base, h.Round-1), d.Steps, d.Tokens, len(d.Payload)
 	if err := c.p.Check(h); err != nil {
 		c.rt.Fatal(err)
 	}
 	c.payloads[h.ID], c.payload[d.Seq] = d.Payload, d.Payload
-	c.m.Published(c.now, h.Fragment, OwnDelta{Seq: d.Seq, Delta: h}, nil)
+	c.m.SettleDraft(c.now, h.Fragment, OwnDelta{Seq: d.Seq, Delta: h}, nil)
 	c.drain()
 }
 

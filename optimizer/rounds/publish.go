@@ -58,13 +58,13 @@ func (m *Machine) linkBusy(now Time, f *fragment) bool {
 	return len(m.peerList.live) > 1 && f.own.unhanded(now, max(m.GraceLimit(), m.plan.sweep), f.overflows) >= maxUnsent
 }
 
-// Drafted says that the learner made a draft that was asked for, and names the round
-// that it is for: the next one at this moment. The caller signs it, makes it durable
-// and then calls Published. It must not be published, and is to be returned, if
+// RoundOfDraft names the round of a draft that was asked for and that the learner made:
+// the next one at this moment. The caller signs it, makes it durable
+// and then calls SettleDraft. It must not be published, and is to be returned, if
 // tips of older rounds were taken since or rounds turned out to be signed already:
 // the open round is then one that this learner must leave out, and a delta for a
 // later one would be parked everywhere, and here.
-func (m *Machine) Drafted(fragment int) (rnd uint32, may bool) {
+func (m *Machine) RoundOfDraft(fragment int) (rnd uint32, may bool) {
 	f := m.frags[fragment]
 	next := m.next(f)
 	return max(next-1, f.own.mark) + 1, !m.withhold && next > f.own.mark
@@ -77,24 +77,24 @@ var ErrNoDraft = errors.New("the learner has nothing to publish")
 // disk stays full for a while, and each try costs an encoding.
 const draftRetryMs = 5_000
 
-// Published takes what came of a draft of a fragment that was asked for: the own delta
+// SettleDraft takes what came of a draft of a fragment that was asked for: the own delta
 // that is durable now, ErrNoDraft, or why the draft was returned, so that its work
 // is unpublished again and is asked for later.
-func (m *Machine) Published(now Time, fragment int, d OwnDelta, err error) {
+func (m *Machine) SettleDraft(now Time, fragment int, d OwnDelta, err error) {
 	f := m.frags[fragment]
 	f.learn.drafting = false
 	switch {
 	case err == nil:
-		m.published(now, f, d.Delta, d.Seq)
+		m.enterOwn(now, f, d.Delta, d.Seq)
 	case !errors.Is(err, ErrNoDraft):
 		f.learn.draftAt = now + draftRetryMs
 	}
 }
 
-// published enters an own delta into the set. As others will hold it, it does so by
+// enterOwn enters an own delta into the set. As others will hold it, it does so by
 // the rules of repair, should tips of older rounds have been taken since it was signed:
 // a delta that its author does not hold is missed by all.
-func (m *Machine) published(now Time, f *fragment, d outer.Delta, seq uint64) {
+func (m *Machine) enterOwn(now Time, f *fragment, d outer.Delta, seq uint64) {
 	f.learn.since, f.learn.size = 0, d.Size
 	m.averageSteps(d.Steps)
 	f.own.mark = max(f.own.mark, d.Round)

@@ -172,7 +172,7 @@ func TestRefusedDraftComesLater(t *testing.T) {
 	g := newRig(t, roundsParams(1))
 	g.step(8)
 	g.expectDrafts(0)
-	g.m.Published(g.now, 0, OwnDelta{}, errDisk)
+	g.m.SettleDraft(g.now, 0, OwnDelta{}, errDisk)
 	g.step(20)
 	g.expectDrafts(0)
 	if steps, _ := g.m.Fragment(0).Pending(); steps != 28 {
@@ -203,7 +203,7 @@ func TestLostPayloadOfAFinalRound(t *testing.T) {
 			t.Errorf("the payload of round %d is held: %t", round, held)
 		}
 	}
-	g.m.Folded(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Err: errDisk})
+	g.m.TakeFold(g.now, FoldResult{Fragment: 0, Job: g.wanted[0].Job, Err: errDisk})
 	g.wanted, g.hold = nil, false
 	g.after(p.GraceMaxMs)
 	if !g.m.Status().Settled || g.m.Fragment(0).Tip().Round != 14 {

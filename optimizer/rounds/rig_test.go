@@ -153,7 +153,7 @@ func (g *rig) measured(authors ...byte) {
 var errDisk = errors.New("the disk is full")
 
 func (g *rig) mayPublish(fragment int) bool {
-	_, may := g.m.Drafted(fragment)
+	_, may := g.m.RoundOfDraft(fragment)
 	return may
 }
 
@@ -166,11 +166,11 @@ func (g *rig) publish(fragment int) outer.Delta {
 	}
 	g.drafts = slices.Delete(g.drafts, i, i+1)
 	steps, tokens := g.m.Fragment(fragment).Pending()
-	round, _ := g.m.Drafted(fragment)
+	round, _ := g.m.RoundOfDraft(fragment)
 	d := g.delta(self, fragment, round)
 	d.Steps, d.Tokens = steps, tokens
 	g.seq++
-	g.m.Published(g.now, d.Fragment, OwnDelta{Seq: g.seq, Delta: d}, nil)
+	g.m.SettleDraft(g.now, d.Fragment, OwnDelta{Seq: g.seq, Delta: d}, nil)
 	g.drain()
 	return d
 }
@@ -234,7 +234,7 @@ func (g *rig) fold() {
 			g.bases[w.Fragment][round] = tip
 		}
 	}
-	if err := g.m.Folded(g.now, FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
+	if err := g.m.TakeFold(g.now, FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
 		g.t.Fatal(err)
 	}
 	g.drain()

@@ -204,7 +204,7 @@ func specGuestPublishes(t *testing.T, _ *spectest.Spec) {
 		} else {
 			published[in] = true
 		}
-		if round, may := r.m.Drafted(0); r.drafts == 1 && (!may || round != 2) {
+		if round, may := r.m.RoundOfDraft(0); r.drafts == 1 && (!may || round != 2) {
 			t.Errorf("it signs for round %d, may %v", round, may)
 		}
 	}
@@ -219,7 +219,7 @@ func TestOwnGuestOverflows(t *testing.T) {
 	r.m.SetLive([]outer.Author{{1}, {2}, {3}})
 	own := r.own(1, 1)
 	own.Guest = true
-	r.m.Published(r.now, 0, rounds.OwnDelta{Seq: 1, Delta: own}, nil)
+	r.m.SettleDraft(r.now, 0, rounds.OwnDelta{Seq: 1, Delta: own}, nil)
 	for n := range 200 {
 		if err := r.give(r.guest(n, 1), true); err != nil && err != rounds.ErrFull {
 			t.Fatal(err)

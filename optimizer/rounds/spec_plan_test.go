@@ -11,7 +11,7 @@ import (
 // published has a learner publish its first delta, as its size is what a plan is made of.
 func (r *world) published() outer.Delta {
 	d := r.delta(200, 1)
-	r.m.Published(r.now, 0, rounds.OwnDelta{Seq: 1, Delta: d}, nil)
+	r.m.SettleDraft(r.now, 0, rounds.OwnDelta{Seq: 1, Delta: d}, nil)
 	r.m.HandedOver(r.now, 0, d.ID)
 	r.execute()
 	return d

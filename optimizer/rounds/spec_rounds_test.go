@@ -90,12 +90,12 @@ func delta(t testing.TB, p outer.Params, author byte, round uint32, v float32) o
 
 // open is the round that a draft would be published for.
 func (r *world) open() uint32 {
-	round, _ := r.m.Drafted(0)
+	round, _ := r.m.RoundOfDraft(0)
 	return round
 }
 
 func (r *world) mayPublish() bool {
-	_, may := r.m.Drafted(0)
+	_, may := r.m.RoundOfDraft(0)
 	return may
 }
 
@@ -173,7 +173,7 @@ func (r *world) fold(w rounds.WantFold) {
 		r.bases[tip.Round] = tip
 		states = append(states, tip.State)
 	}
-	if err := r.m.Folded(r.now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
+	if err := r.m.TakeFold(r.now, rounds.FoldResult{Fragment: w.Fragment, Job: w.Job, Tip: tip, States: states}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -428,7 +428,7 @@ func (r *world) own(value byte, round uint32) outer.Delta {
 func specSigned(t *testing.T, _ *spectest.Spec) {
 	r := newWorld(t, nil)
 	r.m.SetLive([]outer.Author{self, {1}, {2}})
-	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
+	r.m.SettleDraft(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
 	r.m.Exclude(r.now, 0, 1, self)
 	for range 10 * r.p.H {
 		r.m.Stepped(r.now, 1)
@@ -449,7 +449,7 @@ func specPublishes(t *testing.T, _ *spectest.Spec) {
 	if n := r.open(); n != 1 || !r.mayPublish() {
 		t.Errorf("it publishes for round %d, may publish %v", n, r.mayPublish())
 	}
-	r.m.Published(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
+	r.m.SettleDraft(r.now, r.own(9, 1).Fragment, rounds.OwnDelta{Seq: 1, Delta: r.own(9, 1)}, nil)
 	r.execute()
 	if r.mayPublish() || r.m.Fragment(0).Closed() != 0 {
 		t.Errorf("with round 1 signed and %d closed it may publish", r.m.Fragment(0).Closed())
@@ -470,7 +470,7 @@ func specOwn(t *testing.T, _ *spectest.Spec) {
 	r.closeTo(5)
 	own := r.own(8, 5+r.p.WindowAccept+1)
 	r.refusedWith(rounds.ErrParked, r.delta(3, own.Round), false) // what gossip brings of others
-	r.m.Published(r.now, own.Fragment, rounds.OwnDelta{Seq: 2, Delta: own}, nil)
+	r.m.SettleDraft(r.now, own.Fragment, rounds.OwnDelta{Seq: 2, Delta: own}, nil)
 	if _, held := r.m.Fragment(0).Known(own.Round, own.ID); !held {
 		t.Error("it does not hold what it published before older tips came")
 	}

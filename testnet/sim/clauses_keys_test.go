@@ -168,7 +168,7 @@ func specMark(t *testing.T, s *spectest.Spec) {
 // offers tells what becomes of a draft of a fragment that is ready now.
 func (n *Node) offers(t *testing.T, fragment int) (signed, back int) {
 	payload := n.w.payload(fragment)
-	n.machine.Drafted(n.clock(), fragment, outer.Draft{Fragment: fragment, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: payload}, nil)
+	n.machine.SignDraft(n.clock(), fragment, outer.Draft{Fragment: fragment, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: payload}, nil)
 	for _, e := range n.machine.Effects() {
 		switch e := e.(type) {
 		case core.StoreOwn:
@@ -203,7 +203,7 @@ func specDurable(t *testing.T, _ *spectest.Spec) {
 		}
 		return headers
 	}
-	n.machine.Drafted(n.clock(), 1, outer.Draft{Fragment: 1, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: w.payload(1)}, nil)
+	n.machine.SignDraft(n.clock(), 1, outer.Draft{Fragment: 1, Seq: 1 << 20, Steps: 1, Tokens: TokensPerStep, Payload: w.payload(1)}, nil)
 	if before := published(); before != 0 || len(own) != 1 {
 		t.Fatalf("%d headers leave before %d deltas are on disk", before, len(own))
 	}

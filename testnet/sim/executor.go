@@ -124,7 +124,7 @@ func (x executor) Saw(event any) {
 		n.may = e.Yes
 	case core.Finished:
 		n.finished, n.endedAt = true, n.w.now
-	case replica.Folded:
+	case replica.TipFolded:
 		n.countRefold(e.Want)
 	case replica.FoldFailed:
 		n.foldFailed(e)

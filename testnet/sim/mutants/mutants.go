@@ -45,8 +45,8 @@ func All() []Mutant {
 			{In: "Machine.tickEnd", Old: "m.cfg.Learner &&", New: "m.cfg.Learner && len(m.gossip.Peers().Learners(now)) > 0 &&"},
 		}},
 		{"stale tip adopted", "calm", []Edit{
-			{In: "Machine.Folded", Old: "f.chain.tip = tip", New: "before := f.chain.tip; f.chain.tip = tip"},
-			{In: "Machine.Folded", Old: "m.adopt(f, false)", New: "f.chain.tip = before; m.adopt(f, false); f.chain.tip = tip"},
+			{In: "Machine.TakeFold", Old: "f.chain.tip = tip", New: "before := f.chain.tip; f.chain.tip = tip"},
+			{In: "Machine.TakeFold", Old: "m.adopt(f, false)", New: "f.chain.tip = before; m.adopt(f, false); f.chain.tip = tip"},
 		}},
 		{"per-fragment fork choice", "fork", []Edit{
 			{In: "Machine.Install", Old: "f.own.leave(", New: "if t.Tokens < f.chain.tip.Tokens { continue }; f.own.leave("},
