@@ -2,6 +2,7 @@ package testnet_test
 
 import (
 	"bytes"
+	"go/ast"
 	"go/parser"
 	"io/fs"
 	"os"
@@ -23,6 +24,12 @@ const root = ".."
 // has more than one concern.
 const maxLines = 700
 
+// maxFunction is how many lines a function may have: it fits a screen.
+const maxFunction = 60
+
+// long are functions that have more, with what they have: it may only fall.
+var long = map[string]int{"withDefaults": 62, "run": 75}
+
 // topLevel is everything that the top of the repository may hold.
 var topLevel = list("node gossip optimizer tensor cmd testnet go.mod go.sum README.md LICENSE " +
 	".ci .github .gitignore .golangci.yml")
@@ -42,6 +49,24 @@ func TestFileLength(t *testing.T) {
 		lines := bytes.Count(read(t, f.path), []byte("\n"))
 		if lines > maxLines && !f.isMade() {
 			t.Errorf("%s has %d lines, of at most %d: is it still one concern?", f.path, lines, maxLines)
+		}
+	}
+}
+
+func TestFunctionLength(t *testing.T) {
+	for _, f := range parseTree(t, parser.SkipObjectResolution|parser.ParseComments) {
+		if f.test() || f.isMade() {
+			continue
+		}
+		text, begin := read(t, f.path), f.syntax.FileStart
+		for _, d := range f.syntax.Decls {
+			fn, is := d.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			if n := bytes.Count(text[fn.Pos()-begin:fn.End()-begin], []byte("\n")) + 1; n > max(maxFunction, long[fn.Name.Name]) {
+				t.Errorf("%s: %s has %d lines, of at most %d: does it do one thing?", f.path, fn.Name.Name, n, maxFunction)
+			}
 		}
 	}
 }

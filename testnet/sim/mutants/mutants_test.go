@@ -32,9 +32,9 @@ const trialTime = 5 * time.Minute
 func chosen() (mutants []Mutant, trials []string) {
 	names := cmp.Or(os.Getenv("ATOLL_MUTANTS"), "lost late delta,share cap skipped")
 	if names == "all" {
-		return All(), nil
+		return All, nil
 	}
-	for _, m := range All() {
+	for _, m := range All {
 		if slices.Contains(strings.Split(names, ","), m.Name) {
 			mutants, trials = append(mutants, m), append(trials, m.Trial)
 		}
@@ -48,7 +48,7 @@ func TestMutationsApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range All() {
+	for _, m := range All {
 		if _, err := m.apply(sources); err != nil {
 			t.Error(err)
 		}
