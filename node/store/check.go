@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"atoll/node/store/pages"
 )
 
 // checkIndex looks for damage: pages that lead astray, entries that cannot be
@@ -32,7 +34,7 @@ func (s *Store) checkPages() error {
 	if err != nil {
 		return err
 	}
-	return checkPages(f, s.db.Info().PageSize, info.Size())
+	return pages.Check(f, s.db.Info().PageSize, info.Size())
 }
 
 // checkLeftover refuses a folder that has payloads and no index: without the

@@ -1,8 +1,9 @@
-package store
+package pages
 
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,11 +15,19 @@ import (
 	"pgregory.net/rapid"
 )
 
+// must ends a test at an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // grown is an index with all that bbolt's format has: branches, buckets inline
 // and not, elements longer than a page, free pages.
 func grown(t testing.TB, entries int, seed uint64) (index []byte, pageSize int) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), indexFile)
+	path := filepath.Join(t.TempDir(), "index.db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true})
 	must(t, err)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -52,7 +61,7 @@ func grown(t testing.TB, entries int, seed uint64) (index []byte, pageSize int) 
 func TestSoundPages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		index, pageSize := grown(t, rapid.IntRange(0, 3000).Draw(rt, "entries"), rapid.Uint64().Draw(rt, "seed"))
-		if err := checkPages(bytes.NewReader(index), pageSize, int64(len(index))); err != nil {
+		if err := Check(bytes.NewReader(index), pageSize, int64(len(index))); err != nil {
 			rt.Fatal(err)
 		}
 	})
@@ -87,7 +96,7 @@ func TestSpoiltPages(t *testing.T) {
 		"bucket \"small\": what": func(b []byte) []byte { spoilInline(t, b); return b },
 	} {
 		spoilt := spoil(bytes.Clone(index))
-		err := checkPages(bytes.NewReader(spoilt), pageSize, int64(len(spoilt)))
+		err := Check(bytes.NewReader(spoilt), pageSize, int64(len(spoilt)))
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error is %v, want one that says %q", err, name)
 		}
@@ -121,20 +130,20 @@ func spoilInline(t *testing.T, index []byte) {
 	native.PutUint16(index[at+len("small")+bucketSize+8:], branchPage)
 }
 
-// FuzzCheckPages changes words of an index. What passes, bbolt's own check finds
+// FuzzCheck changes words of an index. What passes, bbolt's own check finds
 // sound as well, and it comes to its end.
-func FuzzCheckPages(f *testing.F) {
+func FuzzCheck(f *testing.F) {
 	index, pageSize := grown(f, 300, 2)
 	f.Add([]byte{})
 	f.Add(binary.BigEndian.AppendUint64(nil, 0x0000_2010_0000_0007))
-	path := filepath.Join(f.TempDir(), indexFile)
+	path := filepath.Join(f.TempDir(), "index.db")
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		spoilt := bytes.Clone(index)
 		for ; len(edits) >= 8; edits = edits[8:] {
 			at := binary.BigEndian.Uint32(edits) % uint32(len(spoilt)-4)
 			native.PutUint32(spoilt[at:], native.Uint32(spoilt[at:])^binary.BigEndian.Uint32(edits[4:]))
 		}
-		if checkPages(bytes.NewReader(spoilt), pageSize, int64(len(spoilt))) != nil {
+		if Check(bytes.NewReader(spoilt), pageSize, int64(len(spoilt))) != nil {
 			return
 		}
 		must(t, os.WriteFile(path, spoilt, 0o600))

@@ -1,4 +1,5 @@
-package store
+// Package pages looks for damage in an index of bbolt by its bytes alone: nothing of it is mapped into memory or trusted.
+package pages
 
 import (
 	"bytes"
@@ -52,10 +53,10 @@ type pages struct {
 	used     []bool // by page: the walk has come to it
 }
 
-// checkPages looks for damage in the structure of an index of size bytes. Both
+// Check looks for damage in the structure of an index of size bytes. Both
 // heads must be whole, every page free or used exactly once, and keys in order.
 // It reads the file once.
-func checkPages(file io.ReaderAt, pageSize int, size int64) error {
+func Check(file io.ReaderAt, pageSize int, size int64) error {
 	p := &pages{file: file, pageSize: pageSize}
 	head, err := p.head()
 	if err != nil {
