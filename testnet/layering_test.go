@@ -188,6 +188,12 @@ var layers = []rule{
 	{list("testnet"), list("testnet/... node/... gossip/... optimizer/... tensor/..."),
 		"a world is built from nodes and measures them; nobody imports cmd"},
 
+	{list("cmd/atoll/internal/cli"), nil,
+		"what commands share knows none of them, and nothing of runs"},
+	{list("cmd/atoll/internal/data"), list("cmd/atoll/internal/cli node/status optimizer/trainer/corpus/build optimizer/trainer/corpus/documents optimizer/trainer/corpus/shards tensor/token"),
+		"tokenizers and corpora are made of files: there is no run yet. Of node/status it has how sizes are written"},
+	{list("cmd/atoll/internal/statustext"), list("cmd/atoll/internal/cli gossip/wire node/status"),
+		"what people read follows from what nodes say of themselves: it asks none"},
 	{list("cmd/atoll/internal/top"), list("node/status"),
 		"the full screen draws what nodes say of themselves"},
 	{list("cmd/..."), list("cmd/atoll/internal/... testnet/... node/... gossip/... optimizer/... tensor/..."),

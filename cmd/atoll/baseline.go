@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/testnet/baseline"
 	"atoll/testnet/shaping"
 )
@@ -29,7 +30,7 @@ type BaselineCmd struct {
 
 // Run takes part until the run is over, or until it is interrupted: then the member ends
 // its round with the others.
-func (cmd BaselineCmd) Run(ctx context.Context, c *console) error {
+func (cmd BaselineCmd) Run(ctx context.Context, c *cli.Console) error {
 	collectEarly()
 	handler, err := logHandler(c, cmd.LogLevel)
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
+	"atoll/node/status"
 )
 
 const benchHelp = `
@@ -20,8 +22,8 @@ type BenchCmd struct {
 	Dir     string  `arg:"" optional:"" help:"Folder on the disk to measure. Default: the current folder." default:"."`
 	Model   string  `help:"Size of the model: tiny, small, base, or a JSON file of sizes." default:"small"`
 	Seconds float64 `help:"Seconds to measure each thing." default:"1"`
-	threadsFlag
-	jsonFlag
+	cli.ThreadsFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -31,11 +33,11 @@ func (*BenchCmd) Help() string { return benchHelp }
 const maxSeconds = 86400
 
 // Run measures.
-func (c *BenchCmd) Run(ctx context.Context, out *console) error {
+func (c *BenchCmd) Run(ctx context.Context, out *cli.Console) error {
 	if !(c.Seconds >= 0 && c.Seconds <= maxSeconds) {
-		return badUsage("--seconds is %v; use 0 to %d", c.Seconds, maxSeconds)
+		return cli.BadUsage("--seconds is %v; use 0 to %d", c.Seconds, maxSeconds)
 	}
-	if err := c.threadsFlag.check(); err != nil {
+	if err := c.ThreadsFlag.Check(); err != nil {
 		return err
 	}
 	b, err := inspect.Measure(ctx, c.Model, c.Dir, c.Threads, time.Duration(c.Seconds*float64(time.Second)))
@@ -44,14 +46,14 @@ func (c *BenchCmd) Run(ctx context.Context, out *console) error {
 	}
 	if err != nil || c.JSON {
 		if err == nil {
-			err = out.json(b)
+			err = out.JSON(b)
 		}
 		return err
 	}
-	return table(out.out,
-		[]string{"steps", fmt.Sprintf("%.0f tokens/s", b.TokensPerS), fmt.Sprintf("%s (%s parameters), %s, %v, %s, %s", b.Model, big(float64(b.Params)), b.Optimizer, b.Precision, b.Kernel, plural(b.Threads, "thread", "threads"))},
-		[]string{"encoding", big(b.EncodePerS) + " values/s", b.Codec},
-		[]string{"folding", big(b.FoldPerS) + " values/s", fmt.Sprintf("rounds of %d deltas", b.Deltas)},
+	return cli.Table(out.Out,
+		[]string{"steps", fmt.Sprintf("%.0f tokens/s", b.TokensPerS), fmt.Sprintf("%s (%s parameters), %s, %v, %s, %s", b.Model, status.Count(float64(b.Params)), b.Optimizer, b.Precision, b.Kernel, cli.Plural(b.Threads, "thread", "threads"))},
+		[]string{"encoding", status.Count(b.EncodePerS) + " values/s", b.Codec},
+		[]string{"folding", status.Count(b.FoldPerS) + " values/s", fmt.Sprintf("rounds of %d deltas", b.Deltas)},
 		[]string{"disk", fmt.Sprintf("%.0f MB/s", b.MBPerS), fmt.Sprintf("16 MiB, then a sync; a page and a sync take %.3g ms", b.MsPerWrite)},
 	)
 }

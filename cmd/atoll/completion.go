@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"atoll/cmd/atoll/internal/cli"
 )
 
 const completionHelp = `
@@ -24,9 +26,9 @@ type CompletionCmd struct {
 func (*CompletionCmd) Help() string { return completionHelp }
 
 // Run prints the script.
-func (c *CompletionCmd) Run(app *kong.Kong, out *console) error {
+func (c *CompletionCmd) Run(app *kong.Kong, out *cli.Console) error {
 	script := map[string]func([]shellCommand) string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell]
-	out.answer("%s", script(shellCommands(app.Model.Node)))
+	out.Answer("%s", script(shellCommands(app.Model.Node)))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/joinlink"
@@ -24,13 +25,13 @@ type dirArg struct {
 }
 
 // folder is the folder that was typed, or the only one here, of which the answer then tells.
-func (f dirArg) folder(out *console) (string, error) {
+func (f dirArg) folder(out *cli.Console) (string, error) {
 	if f.Dir != "" {
 		return f.Dir, checkFolder(f.Dir)
 	}
-	dir, err := findFolder(".", out.typed)
+	dir, err := findFolder(".", out.Typed)
 	if err == nil {
-		out.say("the folder here: %s", dir)
+		out.Say("the folder here: %s", dir)
 	}
 	return dir, err
 }
@@ -39,11 +40,11 @@ func (f dirArg) folder(out *console) (string, error) {
 func checkFolder(dir string) error {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		return &usageError{fmt.Sprintf("there is no folder %q", quoted(dir)), err}
+		return &cli.UsageError{Text: fmt.Sprintf("there is no folder %q", quoted(dir)), Why: err}
 	case err == nil && !info.IsDir():
-		return badUsage("%q is a file: type a folder", quoted(dir))
+		return cli.BadUsage("%q is a file: type a folder", quoted(dir))
 	case testnet.IsWorld(dir):
-		return badUsage("%s is a testnet: type one of its nodes, such as %s", dir, status.ShellWord(filepath.Join(dir, "node0")))
+		return cli.BadUsage("%s is a testnet: type one of its nodes, such as %s", dir, status.ShellWord(filepath.Join(dir, "node0")))
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func quoted(word string) string {
 
 // model is the folder, its run and the newest model, with the tokens that it has folded.
 // Long replays say on stderr how far they are.
-func (f dirArg) model(ctx context.Context, out *console) (dir string, g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
+func (f dirArg) model(ctx context.Context, out *cli.Console) (dir string, g genesis.Genesis, slab *tensor.Slab, folded uint64, err error) {
 	if dir, err = f.folder(out); err == nil {
 		g, slab, folded, err = inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
 	}
@@ -99,11 +100,11 @@ func findFolder(dir string, typed []string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", badUsage("there is no atoll folder here: go to one, or type `%s DIR`; `atoll new` makes one, and so does `atoll join LINK`", again)
+		return "", cli.BadUsage("there is no atoll folder here: go to one, or type `%s DIR`; `atoll new` makes one, and so does `atoll join LINK`", again)
 	case 1:
 		return found[0], nil
 	}
-	return "", badUsage("there are %d atoll folders here, %s: type which, such as `%s %s`", len(found), strings.Join(found, ", "), again, status.ShellWord(found[0]))
+	return "", cli.BadUsage("there are %d atoll folders here, %s: type which, such as `%s %s`", len(found), strings.Join(found, ", "), again, status.ShellWord(found[0]))
 }
 
 // isNodeFolder says whether a folder is that of a node, or of one that will be the first of a run.
@@ -122,7 +123,7 @@ func isFile(dir, name string) bool {
 }
 
 // worldOrFolder is the folder that was typed, the testnet's here, or the only node's folder here.
-func (f dirArg) worldOrFolder(out *console) (string, error) {
+func (f dirArg) worldOrFolder(out *cli.Console) (string, error) {
 	if dir := cmp.Or(f.Dir, "."); testnet.IsWorld(dir) {
 		return dir, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/inspect"
@@ -40,14 +41,14 @@ type DoctorCmd struct {
 	Listen   []string `help:"With a link: addresses that the node will listen on. Default: port 27182." placeholder:"MULTIADDR"`
 	NoMDNS   bool     `name:"no-mdns" help:"With a link: look for nobody on this network by multicast."`
 	LogLevel string   `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"error"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string { return doctorHelp }
 
 // Run looks and tells.
-func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
+func (c *DoctorCmd) Run(ctx context.Context, out *cli.Console) error {
 	if c.Try {
 		return c.try(ctx, out)
 	}
@@ -56,7 +57,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if c.JSON {
-		err = out.json(found)
+		err = out.JSON(found)
 	} else {
 		err = printCheckup(out, found)
 	}
@@ -66,7 +67,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *console) error {
 	return err
 }
 
-func (c *DoctorCmd) look(ctx context.Context, out *console) (inspect.Checkup, error) {
+func (c *DoctorCmd) look(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
 	if isLink(c.Dir) {
 		return c.tryLink(ctx, out)
 	}
@@ -80,22 +81,22 @@ func (c *DoctorCmd) look(ctx context.Context, out *console) (inspect.Checkup, er
 	return inspect.Doctor(ctx, dir, c.Fix, c.Learner)
 }
 
-func (c *DoctorCmd) tryLink(ctx context.Context, out *console) (inspect.Checkup, error) {
+func (c *DoctorCmd) tryLink(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
 	link, err := joinlink.Parse(c.Dir)
 	if err != nil {
 		return inspect.Checkup{}, badLink(c.Dir, err)
 	}
 	if c.Fix || c.Learner != "" {
-		return inspect.Checkup{}, badUsage("--fix and --learner are not for a link; leave the link out")
+		return inspect.Checkup{}, cli.BadUsage("--fix and --learner are not for a link; leave the link out")
 	}
 	if err := p2p.CheckListen(c.Listen); err != nil {
-		return inspect.Checkup{}, badUsage("--listen: %v", err)
+		return inspect.Checkup{}, cli.BadUsage("--listen: %v", err)
 	}
 	handler, err := logHandler(out, c.LogLevel)
 	if err != nil {
 		return inspect.Checkup{}, err
 	}
-	out.say("trying the link from this machine; this takes up to a minute")
+	out.Say("trying the link from this machine; this takes up to a minute")
 	facts, err := preflight.Check(ctx, preflight.Config{Link: link, Listen: c.Listen, NoMDNS: c.NoMDNS, Agent: node.Agent, Log: slog.New(handler)})
 	if err != nil {
 		return inspect.Checkup{}, err
@@ -105,7 +106,7 @@ func (c *DoctorCmd) tryLink(ctx context.Context, out *console) (inspect.Checkup,
 	return found, nil
 }
 
-func printCheckup(out *console, found inspect.Checkup) error {
+func printCheckup(out *cli.Console, found inspect.Checkup) error {
 	rows := [][]string{{"CHECK", "", "FOUND"}}
 	for _, f := range found.Findings {
 		state := "ok"
@@ -117,10 +118,10 @@ func printCheckup(out *console, found inspect.Checkup) error {
 			rows = append(rows, []string{"", "", "do: " + f.Remedy})
 		}
 	}
-	if err := table(out.out, rows...); err != nil {
+	if err := cli.Table(out.Out, rows...); err != nil {
 		return err
 	}
-	out.answer("%s", checkupEnd(found))
+	out.Answer("%s", checkupEnd(found))
 	return nil
 }
 
@@ -133,7 +134,7 @@ func checkupEnd(found inspect.Checkup) string {
 		}
 	}
 	if wrong > 0 {
-		return fmt.Sprintf("%s attention", plural(wrong, "thing needs", "things need"))
+		return fmt.Sprintf("%s attention", cli.Plural(wrong, "thing needs", "things need"))
 	}
 	return wellText(found)
 }

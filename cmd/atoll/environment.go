@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"atoll/cmd/atoll/internal/cli"
 )
 
 // envPrefix begins the variables of the environment that are read for flags.
@@ -111,12 +113,12 @@ func variables(n *kong.Node) (names []string) {
 }
 
 // sayUnread tells of them: a setting that nobody reads would surprise later.
-func (c *console) sayUnread(typed *kong.Context) {
+func sayUnread(c *cli.Console, typed *kong.Context) {
 	selected := typed.Selected()
 	if selected == nil {
 		return
 	}
 	for _, v := range append(unread(selected), misspelt(typed.Model.Node)...) {
-		c.say("note: %s is not read; use %s", v[0], v[1])
+		c.Say("note: %s is not read; use %s", v[0], v[1])
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -29,8 +31,8 @@ type EvalCmd struct {
 	dirArg
 	Data string `help:"Text to measure on: a file, a folder, a corpus with the run's tokenizer, or goroot for the Go code that ships with Go. Default: the text that the node trained on." placeholder:"PATH"`
 	All  bool   `help:"Measure on all that is held out. Default: a sample of 128 KiB."`
-	threadsFlag
-	jsonFlag
+	cli.ThreadsFlag
+	cli.JSONFlag
 }
 
 // evalSample is the text of a sample, in bytes. The model small takes 46 s of one core for it, and would take
@@ -66,12 +68,12 @@ type partEvaluation struct {
 }
 
 // Run measures the model.
-func (c *EvalCmd) Run(ctx context.Context, out *console) error {
+func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, err := c.folder(out)
 	if err != nil {
 		return err
 	}
-	if err := c.set(); err != nil {
+	if err := setThreads(c.ThreadsFlag); err != nil {
 		return err
 	}
 	g, slab, tokens, err := inspect.LoadModel(replaying(ctx, out, loadingModel), dir)
@@ -106,7 +108,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
-		out.say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
+		out.Say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
 	windows := c.windows(data, g.Model.Context, &e)
 	if e.ValBPB, err = trainer.BitsPerByte(scoring(ctx, out, "scoring text"), g.Model, slab, windows); err != nil {
@@ -155,7 +157,7 @@ func heldOutFolder(dir, told string) string {
 }
 
 // corpus measures on the held-out shards of a corpus that has the run's tokenizer.
-func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, slab *tensor.Slab, path string, e *evaluation) error {
+func (c *EvalCmd) corpus(ctx context.Context, out *cli.Console, g genesis.Genesis, slab *tensor.Slab, path string, e *evaluation) error {
 	dir, err := shards.OpenDir(path)
 	if err != nil {
 		return err
@@ -165,7 +167,7 @@ func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, s
 	}
 	e.Data, e.Manifest = dir.Manifest.Name, dir.Manifest.Digest().String()
 	if e.Manifest != g.Corpus.Manifest {
-		out.say("note: the run trains on %q (manifest %.16s), this is %q (manifest %.16s)", g.Data.Name, g.Corpus.Manifest, e.Data, e.Manifest)
+		out.Say("note: the run trains on %q (manifest %.16s), this is %q (manifest %.16s)", g.Data.Name, g.Corpus.Manifest, e.Data, e.Manifest)
 	}
 	tokenizer, err := dir.Tokenizer()
 	if err != nil {
@@ -203,9 +205,9 @@ func (c *EvalCmd) corpus(ctx context.Context, out *console, g genesis.Genesis, s
 	return nil
 }
 
-func (c *EvalCmd) print(out *console, e evaluation) error {
+func (c *EvalCmd) print(out *cli.Console, e evaluation) error {
 	if c.JSON {
-		return out.json(e)
+		return out.JSON(e)
 	}
 	rows := [][]string{{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)}}
 	for _, p := range e.Mixture {
@@ -214,9 +216,9 @@ func (c *EvalCmd) print(out *console, e evaluation) error {
 	if e.BaselineBPB > 0 {
 		rows = append(rows, []string{"trigram model", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
 	}
-	return table(out.out, append(rows,
+	return cli.Table(out.Out, append(rows,
 		[]string{"text", e.text()},
-		[]string{"model", fmt.Sprintf("%s parameters after %s tokens", big(float64(e.Params)), big(float64(e.TokensFolded)))},
+		[]string{"model", fmt.Sprintf("%s parameters after %s tokens", status.Count(float64(e.Params)), status.Count(float64(e.TokensFolded)))},
 	)...)
 }
 
@@ -228,9 +230,9 @@ func (e evaluation) text() string {
 	return fmt.Sprintf("a sample of %d of the %d held-out bytes of %s; --all scores them all", e.Bytes, e.Of, e.Data)
 }
 
-// set makes the process compute with so many threads.
-func (f threadsFlag) set() error {
-	if err := f.check(); err != nil {
+// setThreads makes the process compute with as many threads as the flag says.
+func setThreads(f cli.ThreadsFlag) error {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	if f.Threads > 0 {

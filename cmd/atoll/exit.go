@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/alecthomas/kong"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/node"
@@ -24,20 +24,6 @@ const (
 	exitKilled  = 130 // as shells have it of who dies of SIGINT
 )
 
-// usageError is a command line that cannot be meant.
-type usageError struct {
-	text string
-	why  error // nil, or what errors.Is is to find
-}
-
-func (e *usageError) Error() string { return e.text }
-
-func (e *usageError) Unwrap() error { return e.why }
-
-func badUsage(format string, args ...any) error {
-	return &usageError{text: fmt.Sprintf(format, args...)}
-}
-
 // errAborted ends a command at the second interrupt.
 var errAborted = errors.New("interrupted twice: ended at once, without publishing the rest; the same command goes on from what was published")
 
@@ -48,7 +34,7 @@ var errSilent = errors.New("the answer says why")
 func exitCode(err error) int {
 	var (
 		parse   *kong.ParseError
-		usage   *usageError
+		usage   *cli.UsageError
 		refusal *hello.Refusal
 	)
 	switch {
@@ -66,13 +52,13 @@ func exitCode(err error) int {
 
 // fail prints an error, unless it is nil, and returns its exit code. A wrong command line
 // is pointed to help.
-func (c *console) fail(err error, help string) int {
+func fail(c *cli.Console, err error, help string) int {
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
-		c.say("atoll: %v", err)
+		c.Say("atoll: %v", err)
 	}
 	if code == exitUsage {
-		c.say("Run `%s` to see what there is.", help)
+		c.Say("Run `%s` to see what there is.", help)
 	}
 	return code
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/status"
 )
 
 // builtInOnly refuses what this program can do with the models alone that it knows.
@@ -26,7 +28,7 @@ Writes the newest model of a node, running or not, as a folder that the from_pre
 type ExportCmd struct {
 	dirArg
 	Out string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -43,7 +45,7 @@ type exported struct {
 }
 
 // Run writes the folder.
-func (c *ExportCmd) Run(ctx context.Context, out *console) error {
+func (c *ExportCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, g, slab, folded, err := c.model(ctx, out)
 	if err != nil {
 		return err
@@ -59,8 +61,8 @@ func (c *ExportCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if c.JSON {
-		return out.json(exported{c.Out, g.Params(), folded})
+		return out.JSON(exported{c.Out, g.Params(), folded})
 	}
-	out.answer("%s: %s parameters after %s tokens", c.Out, big(float64(g.Params())), big(float64(folded)))
+	out.Answer("%s: %s parameters after %s tokens", c.Out, status.Count(float64(g.Params())), status.Count(float64(folded)))
 	return nil
 }

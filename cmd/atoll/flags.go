@@ -2,58 +2,17 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 )
 
-// jsonFlag is of commands that report one thing.
-type jsonFlag struct {
-	JSON bool `name:"json" help:"Answer with one JSON object."`
-}
-
-// linesFlag is of commands that report several.
-type linesFlag struct {
-	JSON bool `name:"json" help:"Answer with one JSON object per line."`
-}
-
-// threadsFlag is of commands that compute.
-type threadsFlag struct {
-	Threads int `help:"Threads to compute with. Default: one per core." placeholder:"N"`
-}
-
-func (f threadsFlag) check() error {
-	return given{"--threads", f.Threads, 0, "for one per core"}.check()
-}
-
-// given is a whole number that a flag gave; 0 is none.
-type given struct {
-	flag    string
-	n, most int    // no most = 0
-	none    string // what leaving it out is for, "" if the help says it
-}
-
-// check refuses what is out of range.
-func (g given) check() error {
-	if g.n >= 0 && (g.most == 0 || g.n <= g.most) {
-		return nil
-	}
-	use, out := "1 or more", "leave it out"
-	if g.most > 0 {
-		use = fmt.Sprintf("1 to %d", g.most)
-	}
-	if g.none != "" {
-		out += " " + g.none
-	}
-	return badUsage("%s is %d; use %s, or %s", g.flag, g.n, use, out)
-}
-
 // checkTimeout refuses a time to wait that is none.
 func checkTimeout(d time.Duration) error {
 	if d <= 0 {
-		return badUsage("--timeout is %v; use a duration such as 30s", d)
+		return cli.BadUsage("--timeout is %v; use a duration such as 30s", d)
 	}
 	return nil
 }
@@ -79,9 +38,9 @@ const maxLR = 10
 // check refuses what no run can have.
 func (f runFlags) check() error {
 	if !(f.LR >= 0 && f.LR <= maxLR) {
-		return badUsage("--lr is %v; use a learning rate between 0 and %d", f.LR, maxLR)
+		return cli.BadUsage("--lr is %v; use a learning rate between 0 and %d", f.LR, maxLR)
 	}
-	return cmp.Or(given{"--batch", f.Batch, maxBatch, ""}.check(), given{"--h", f.H, outer.MaxH, ""}.check(), given{"--fragments", f.Fragments, 0, ""}.check())
+	return cmp.Or(cli.CheckWhole("--batch", f.Batch, maxBatch, ""), cli.CheckWhole("--h", f.H, outer.MaxH, ""), cli.CheckWhole("--fragments", f.Fragments, 0, ""))
 }
 
 // auto leaves a choice to what is known of the run.
@@ -101,7 +60,7 @@ func builtinOptimizer(flag string) string { return cmp.Or(asked(flag), optimizer
 // checkOtherOptimizer refuses an inner optimizer that programs of models that are not built in do not have.
 func checkOtherOptimizer(flag, of string) error {
 	if name := asked(flag); name != "" && name != optimizer.NameAdamW {
-		return badUsage("--optimizer is %s, and learners of %s use %s: leave it out", name, of, optimizer.NameAdamW)
+		return cli.BadUsage("--optimizer is %s, and learners of %s use %s: leave it out", name, of, optimizer.NameAdamW)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 	"atoll/tensor"
 	"atoll/tensor/llama"
@@ -31,7 +32,7 @@ type GenerateCmd struct {
 	TopK        int     `help:"Draw only from this many likeliest tokens; 0 for all." default:"0"`
 	TopP        float64 `help:"Draw only from the likeliest tokens that together have this probability; 0 for all." default:"0"`
 	Seed        uint64  `help:"Seed of the draws." default:"1"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -46,7 +47,7 @@ type generated struct {
 }
 
 // Run writes text.
-func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
+func (c *GenerateCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -62,9 +63,9 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if !c.JSON {
-		fmt.Fprint(out.out, c.Prompt)
-		_, err := c.write(ctx, out.out, g.Model, slab, tokenizer)
-		out.answer("")
+		fmt.Fprint(out.Out, c.Prompt)
+		_, err := c.write(ctx, out.Out, g.Model, slab, tokenizer)
+		out.Answer("")
 		return err
 	}
 	var text strings.Builder
@@ -72,7 +73,7 @@ func (c *GenerateCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	return out.json(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
+	return out.JSON(generated{Prompt: c.Prompt, Text: text.String(), Tokens: n, TokensFolded: folded})
 }
 
 // write writes text as it comes, up to the end of the document, and returns the number of tokens in it.
@@ -94,13 +95,13 @@ func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Confi
 func (c *GenerateCmd) check() error {
 	switch {
 	case c.Length < 1:
-		return badUsage("--length is %d; use 1 or more", c.Length)
+		return cli.BadUsage("--length is %d; use 1 or more", c.Length)
 	case !(c.Temperature >= 0):
-		return badUsage("--temperature is %v; use 0 or more", c.Temperature)
+		return cli.BadUsage("--temperature is %v; use 0 or more", c.Temperature)
 	case c.TopK < 0:
-		return badUsage("--top-k is %d; use 1 or more, or 0 for all tokens", c.TopK)
+		return cli.BadUsage("--top-k is %d; use 1 or more, or 0 for all tokens", c.TopK)
 	case !(c.TopP >= 0 && c.TopP <= 1):
-		return badUsage("--top-p is %v; use 0 to 1", c.TopP)
+		return cli.BadUsage("--top-p is %v; use 0 to 1", c.TopP)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/alecthomas/kong"
+import (
+	"github.com/alecthomas/kong"
+
+	"atoll/cmd/atoll/internal/cli"
+)
 
 const helpHelp = `
 Shows what a command does and which flags it has, as --help after the command does.
@@ -20,14 +24,14 @@ type HelpCmd struct {
 func (*HelpCmd) Help() string { return helpHelp }
 
 // Run shows the help of a command.
-func (c *HelpCmd) Run(app *kong.Kong, out *console) error {
+func (c *HelpCmd) Run(app *kong.Kong, out *cli.Console) error {
 	if c.Man != "" {
 		if len(c.Command) > 0 {
-			return badUsage("--man writes the pages of all commands: leave %q out", c.Command[0])
+			return cli.BadUsage("--man writes the pages of all commands: leave %q out", c.Command[0])
 		}
 		pages, err := writeMan(c.Man, app.Model.Node)
 		for _, page := range pages {
-			out.answer("%s", page)
+			out.Answer("%s", page)
 		}
 		return err
 	}
@@ -36,7 +40,7 @@ func (c *HelpCmd) Run(app *kong.Kong, out *console) error {
 		err = named.Error
 	}
 	if err != nil {
-		return badUsage("%v", err)
+		return cli.BadUsage("%v", err)
 	}
 	return named.PrintUsage(false)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
@@ -38,7 +39,7 @@ type InviteCmd struct {
 	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
 	Uses    uint32       `help:"Number of nodes that the invite is for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
 	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -52,9 +53,9 @@ type invited struct {
 }
 
 // Run makes an invite and prints the link.
-func (c *InviteCmd) Run(ctx context.Context, out *console) error {
+func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 	if c.Guests && c.For != "" {
-		return badUsage("--for makes one node a member, and --guests admits guests: leave one of the two out")
+		return cli.BadUsage("--for makes one node a member, and --guests admits guests: leave one of the two out")
 	}
 	dir, err := c.folder(out)
 	if err != nil {
@@ -81,7 +82,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 			return fmt.Errorf("the link of the node on %s: %w", dir, err)
 		}
 		if s.Finished {
-			out.say("note: %s", overText(dir))
+			out.Say("note: %s", overText(dir))
 		}
 		peers = s.Peers
 	}
@@ -91,9 +92,9 @@ func (c *InviteCmd) Run(ctx context.Context, out *console) error {
 	}
 	link.Invite = &pass
 	if c.JSON {
-		return out.json(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
+		return out.JSON(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
-	out.answer("%s", link)
+	out.Answer("%s", link)
 	return nil
 }
 
@@ -126,11 +127,11 @@ func invitee(peers []status.Peer, digits string) (key wire.PeerID, err error) {
 	found := beginWith(ids, digits)
 	switch len(found) {
 	case 0:
-		return key, badUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", digits)
+		return key, cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", digits)
 	case 1:
 		return key, key.UnmarshalText([]byte(found[0]))
 	}
-	return key, badUsage("--for %q is more than one node: pass more digits, such as %s", digits, found[0])
+	return key, cli.BadUsage("--for %q is more than one node: pass more digits, such as %s", digits, found[0])
 }
 
 // ownerKey is the key in a file, or in the only file of one of the run's owners at hand.

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/joinlink"
+	"atoll/node/status"
 )
 
 // A stranger joins by a link for guests, gives the invite on, and is told that it is a guest. The owner sees that too,
@@ -41,13 +43,13 @@ func TestGuests(t *testing.T) {
 	}
 	id := ask(t, b).Self
 	says("with `atoll invite --for "+id+"`", "status", b)
-	for livePeers(ask(t, a)) == 0 {
+	for statustext.LivePeers(ask(t, a)) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the guest was never seen")
 		}
 	}
-	says("guests, whose work counts a little: "+shortID(id), "peers", a)
-	says("  "+shortID(made.Invite)+"\n", "peers", a)
+	says("guests, whose work counts a little: "+status.ShortID(id), "peers", a)
+	says("  "+status.ShortID(made.Invite)+"\n", "peers", a)
 	says(`"guest":true`, "peers", a, "--json")
 	second.leave(t)
 

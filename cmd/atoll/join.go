@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/gossip/p2p"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
@@ -53,7 +55,7 @@ type JoinCmd struct {
 	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
 	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. If the run trains on a corpus that atoll data build made, a folder with some of its shards; peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
 	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. The shards that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
-	threadsFlag
+	cli.ThreadsFlag
 	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
 	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
 	Pace      time.Duration `help:"Least time of a step, such as 100ms, to leave room for other work. Default: none." placeholder:"TIME"`
@@ -78,34 +80,36 @@ type JoinCmd struct {
 func (*JoinCmd) Help() string { return joinHelp }
 
 // Run takes part in the run.
-func (c *JoinCmd) Run(ctx context.Context, out *console) error { return c.takePart(ctx, out, node.Run) }
+func (c *JoinCmd) Run(ctx context.Context, out *cli.Console) error {
+	return c.takePart(ctx, out, node.Run)
+}
 
 // takePart shows a node that run is.
-func (c *JoinCmd) takePart(ctx context.Context, out *console, run func(context.Context, node.Config) (status.Snapshot, error)) error {
+func (c *JoinCmd) takePart(ctx context.Context, out *cli.Console, run func(context.Context, node.Config) (status.Snapshot, error)) error {
 	outliveReaders()
 	cfg, err := c.config(out)
 	if err != nil {
 		return err
 	}
 	collectEarly()
-	p := newProgress(out, c.JSON)
+	p := statustext.NewProgress(out, c.JSON)
 	shownAt, err := c.open(out)
 	if err != nil {
 		return err
 	}
 	defer shownAt.close()
-	cfg.OnStatus = shownAt.also(p.offer)
-	out.say("joining run %v in %s: %s", cfg.Link.Run, cfg.Dir, plan(cfg))
+	cfg.OnStatus = shownAt.also(p.Offer)
+	out.Say("joining run %v in %s: %s", cfg.Link.Run, cfg.Dir, plan(cfg))
 	ended := make(chan error, 1)
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		p.show()
+		p.Show()
 	}()
 	go func() {
 		last, err := run(ctx, cfg)
 		shownAt.offer(last)
-		p.finish(last, err)
+		p.Finish(last, err)
 		ended <- err
 	}()
 	asked := ctx.Done()
@@ -116,8 +120,8 @@ func (c *JoinCmd) takePart(ctx context.Context, out *console, run func(context.C
 			return err
 		case <-asked:
 			asked = nil
-			out.say("leaving: publishing what is not published yet; interrupt again to end at once")
-		case <-out.abort:
+			out.Say("leaving: publishing what is not published yet; interrupt again to end at once")
+		case <-out.Abort:
 			return errAborted
 		}
 	}
@@ -133,12 +137,12 @@ func plan(cfg node.Config) string {
 	case n == 0:
 		return "from its folder, with the peers it knows"
 	default:
-		return "dialling " + plural(n, "address", "addresses")
+		return "dialling " + cli.Plural(n, "address", "addresses")
 	}
 }
 
 // config checks the flags and makes the node's configuration of them.
-func (c *JoinCmd) config(out *console) (node.Config, error) {
+func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 	handler, err := logHandler(out, c.LogLevel)
 	if err != nil {
 		return node.Config{}, err
@@ -173,12 +177,12 @@ func (c *JoinCmd) sortWords() error {
 	}
 	switch {
 	case isLink(c.Dir):
-		return badUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
+		return cli.BadUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
 	case c.Link == "" || isLink(c.Link):
 		return nil
 	}
 	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {
-		return badUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), linkScheme)
+		return cli.BadUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), linkScheme)
 	}
 	c.Link, c.Dir = os.Getenv(envName([]string{"join"}, "link")), c.Link
 	return nil
@@ -186,12 +190,12 @@ func (c *JoinCmd) sortWords() error {
 
 // logHandler writes log lines of a level and above to stderr, also the lines of the
 // network library: its connection errors are events here.
-func logHandler(out *console, level string) (slog.Handler, error) {
+func logHandler(out *cli.Console, level string) (slog.Handler, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, err
 	}
-	handler := slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: least})
+	handler := slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: least})
 	p2p.LibraryLog(handler)
 	return handler, nil
 }
@@ -203,23 +207,23 @@ const maxBatch = 1 << 12
 func (c *JoinCmd) check() error {
 	switch {
 	case c.Link != "" && c.Genesis != "":
-		return badUsage("pass either a join link or --genesis, not both")
+		return cli.BadUsage("pass either a join link or --genesis, not both")
 	case c.Export != "" && c.Every < 1:
-		return badUsage("--every is %d; use 1 or more tokens", c.Every)
+		return cli.BadUsage("--every is %d; use 1 or more tokens", c.Every)
 	case c.Pace < 0:
-		return badUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
+		return cli.BadUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
 	case c.EvalBytes != nil && *c.EvalBytes < 0:
-		return badUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *c.EvalBytes)
+		return cli.BadUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *c.EvalBytes)
 	}
-	if err := cmp.Or(c.threadsFlag.check(), given{"--batch", c.Batch, maxBatch, "to plan it by the measured speed"}.check()); err != nil {
+	if err := cmp.Or(c.ThreadsFlag.Check(), cli.CheckWhole("--batch", c.Batch, maxBatch, "to plan it by the measured speed")); err != nil {
 		return err
 	}
 	if err := p2p.CheckListen(c.Listen); err != nil {
-		return badUsage("--listen: %v", err)
+		return cli.BadUsage("--listen: %v", err)
 	}
 	for _, addr := range c.Peer {
 		if _, err := address.PeerIDOf(addr); err != nil {
-			return badUsage("--peer %q is not an address that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", addr)
+			return cli.BadUsage("--peer %q is not an address that ends in /p2p/ID, like /ip4/192.0.2.1/tcp/4001/p2p/12D3...", addr)
 		}
 	}
 	return nil
@@ -229,18 +233,18 @@ func (c *JoinCmd) check() error {
 // two digits of bits per byte for a few per cent of the machine's time.
 const watchedBytes = 16 << 10
 
-func (c *JoinCmd) evalBytes(out *console) int {
+func (c *JoinCmd) evalBytes(out *cli.Console) int {
 	switch {
 	case c.EvalBytes != nil:
 		return *c.EvalBytes
-	case isTerminal(out.err), c.Web != "":
+	case isTerminal(out.Err), c.Web != "":
 		return watchedBytes
 	}
 	return 0
 }
 
 // findRun finds out which run is meant: by link, genesis file or folder.
-func (c *JoinCmd) findRun(cfg *node.Config, out *console) (err error) {
+func (c *JoinCmd) findRun(cfg *node.Config, out *cli.Console) (err error) {
 	if c.Link != "" {
 		if cfg.Link, err = joinlink.Parse(c.Link); err != nil {
 			return badLink(c.Link, err)
@@ -256,14 +260,14 @@ func (c *JoinCmd) findRun(cfg *node.Config, out *console) (err error) {
 		return c.own(cfg, g, filepath.Dir(c.Genesis))
 	case c.Link == "":
 		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); errors.Is(err, fs.ErrNotExist) {
-			return badUsage("%v; a join link begins with %q, copy it whole", err, linkScheme)
+			return cli.BadUsage("%v; a join link begins with %q, copy it whole", err, linkScheme)
 		}
 		if err != nil {
 			return err
 		}
 		g, err := inspect.FolderGenesis(cfg.Dir)
 		if errors.Is(err, inspect.ErrNoNodeFolder) {
-			return badUsage("%s holds no run yet: pass a join link as well, which begins with %q, or make a run there with `atoll new %s`", cfg.Dir, linkScheme, status.ShellWord(cfg.Dir))
+			return cli.BadUsage("%s holds no run yet: pass a join link as well, which begins with %q, or make a run there with `atoll new %s`", cfg.Dir, linkScheme, status.ShellWord(cfg.Dir))
 		}
 		if err != nil {
 			return err
@@ -321,15 +325,15 @@ func isLink(word string) bool { return strings.HasPrefix(strings.TrimSpace(word)
 func badLink(link string, err error) error {
 	link, _, invited := strings.Cut(link, "#")
 	if _, whole := joinlink.Parse(link); whole == nil && invited {
-		return badUsage("%v", err) // no part of an invite is shown: whoever has it can join
+		return cli.BadUsage("%v", err) // no part of an invite is shown: whoever has it can join
 	}
 	parts := strings.Split(link, ",")
 	for i, part := range parts {
 		if _, err := joinlink.Parse(strings.Join(parts[:i+1], ",")); err != nil {
-			return badUsage("the join link is cut or mistyped near %q; copy it whole", tail(part))
+			return cli.BadUsage("the join link is cut or mistyped near %q; copy it whole", tail(part))
 		}
 	}
-	return badUsage("%v", err)
+	return cli.BadUsage("%v", err)
 }
 
 // tail is the end of a word, which is where a cut shows. It is short, as it could be an invite whose mark was lost.

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/status"
 )
 
@@ -73,7 +75,7 @@ func startNode(t *testing.T, args ...string) *joined {
 	stdout, w := io.Pipe()
 	line := append([]string{"join", "--profile", "local", "--threads", "1", "--batch", "1", "--pace", "5ms"}, args...)
 	go func() {
-		code := run(ctx, line, &console{in: strings.NewReader(""), out: w, err: j.stderr, abort: j.abort})
+		code := run(ctx, line, &cli.Console{In: strings.NewReader(""), Out: w, Err: j.stderr, Abort: j.abort})
 		w.Close()
 		j.ended <- code
 	}()
@@ -111,7 +113,7 @@ func TestSecondNodeJoins(t *testing.T) {
 	}
 
 	// The first node knows of the second.
-	for livePeers(ask(t, a)) == 0 {
+	for statustext.LivePeers(ask(t, a)) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the second node was never seen")
 		}

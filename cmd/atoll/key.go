@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/status"
@@ -29,7 +30,7 @@ type KeyCmd struct {
 	dirArg
 	Export string `help:"Write the secret key to this new file; - is stdout." placeholder:"FILE" xor:"what"`
 	Import string `help:"Give the folder the exported key in this file; - is stdin." placeholder:"FILE" xor:"what"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -43,9 +44,9 @@ type keyIdentity struct {
 }
 
 // Run shows the public id, after an import too, or exports the secret key.
-func (c *KeyCmd) Run(out *console) error {
+func (c *KeyCmd) Run(out *cli.Console) error {
 	if c.Import != "" {
-		if err := c.put(out.in); err != nil {
+		if err := c.put(out.In); err != nil {
 			return err
 		}
 	}
@@ -63,30 +64,30 @@ func (c *KeyCmd) Run(out *console) error {
 	id := wire.PeerIDOf(key)
 	k := keyIdentity{ID: hex.EncodeToString(id[:]), PeerID: address.PeerText(id), Dir: dir}
 	if c.JSON {
-		return out.json(k)
+		return out.JSON(k)
 	}
-	return table(out.out, []string{"id", k.ID}, []string{"peer id", k.PeerID}, []string{"folder", k.Dir})
+	return cli.Table(out.Out, []string{"id", k.ID}, []string{"peer id", k.PeerID}, []string{"folder", k.Dir})
 }
 
 // export prints the secret key or writes it to a file.
-func (c *KeyCmd) export(out *console, key ed25519.PrivateKey) error {
+func (c *KeyCmd) export(out *cli.Console, key ed25519.PrivateKey) error {
 	text := hex.EncodeToString(key.Seed())
 	if c.Export == "-" {
-		out.say("this is the secret key of %v: keep it private", wire.PeerIDOf(key))
-		out.answer("%s", text)
+		out.Say("this is the secret key of %v: keep it private", wire.PeerIDOf(key))
+		out.Answer("%s", text)
 		return nil
 	}
 	if err := writeNew(c.Export, []byte(text+"\n"), 0o600); err != nil {
 		return err
 	}
-	out.say("%s holds the secret key of %v: keep it private", c.Export, wire.PeerIDOf(key))
+	out.Say("%s holds the secret key of %v: keep it private", c.Export, wire.PeerIDOf(key))
 	return nil
 }
 
 // put reads a key into the folder.
 func (c *KeyCmd) put(in io.Reader) error {
 	if c.Dir == "" {
-		return badUsage("--import needs the folder that gets the key: type `atoll key DIR --import %s`", status.ShellWord(c.Import))
+		return cli.BadUsage("--import needs the folder that gets the key: type `atoll key DIR --import %s`", status.ShellWord(c.Import))
 	}
 	text, err := c.read(in)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/optimizer/trainer"
@@ -25,15 +26,15 @@ type trial struct {
 }
 
 // try checks the program.
-func (c *DoctorCmd) try(ctx context.Context, out *console) (err error) {
+func (c *DoctorCmd) try(ctx context.Context, out *cli.Console) (err error) {
 	if c.Learner == "" || isLink(c.Dir) {
-		return badUsage("--try needs --learner CMD, and no link")
+		return cli.BadUsage("--try needs --learner CMD, and no link")
 	}
 	if c.Rows < 1 || c.Rows > maxBatch {
-		return badUsage("--rows is %d; use 1 to %d", c.Rows, maxBatch)
+		return cli.BadUsage("--rows is %d; use 1 to %d", c.Rows, maxBatch)
 	}
 	if c.Steps < 0 {
-		return badUsage("--steps is %d; use 1 or more, or 0 to compare nothing", c.Steps)
+		return cli.BadUsage("--steps is %d; use 1 or more, or 0 to compare nothing", c.Steps)
 	}
 	dir, err := os.MkdirTemp("", "atoll-learner-")
 	if err != nil {
@@ -70,23 +71,23 @@ func (c *DoctorCmd) genesis() (genesis.Genesis, error) {
 		return g, err
 	}
 	if name := asked(c.Optimizer); name != "" {
-		return genesis.Genesis{}, badUsage("--optimizer is %s, and the run of %s says what it uses: leave one of them out", name, c.Dir)
+		return genesis.Genesis{}, cli.BadUsage("--optimizer is %s, and the run of %s says what it uses: leave one of them out", name, c.Dir)
 	}
 	return inspect.FolderGenesis(c.Dir)
 }
 
 // config is what the learner is told of the run, with the text that comes with atoll.
-func (c *DoctorCmd) config(out *console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
+func (c *DoctorCmd) config(out *cli.Console, g genesis.Genesis, dir string) (cfg external.Config, text *corpus.Corpus, err error) {
 	cfg = external.Config{
 		Dir: dir, Views: g.Views(), Recipe: g.LearnerRecipe(), Seed: g.Seed, Rows: c.Rows, Context: g.Model.Context,
-		MostTokens: g.OuterParams().MaxTokensPerStep, Log: func(line string) { out.say("learner: %s", line) },
+		MostTokens: g.OuterParams().MaxTokensPerStep, Log: func(line string) { out.Say("learner: %s", line) },
 		Starts: func(_ int64, rows int) ([]uint64, error) { return make([]uint64, rows), nil },
 	}
 	if cfg.Command, err = external.Command(c.Learner, dir); err != nil {
 		return cfg, nil, err
 	}
 	if cfg.Command.Attach != "" {
-		return cfg, nil, badUsage("a script that attaches runs already, and a check starts, kills and starts it again: check the command that starts it")
+		return cfg, nil, cli.BadUsage("a script that attaches runs already, and a check starts, kills and starts it again: check the command that starts it")
 	}
 	if !g.BuiltIn() {
 		return cfg, nil, nil
@@ -106,7 +107,7 @@ func (c *DoctorCmd) config(out *console, g genesis.Genesis, dir string) (cfg ext
 func (c *DoctorCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *external.Judge, error) {
 	if !g.BuiltIn() {
 		if c.Init == "" {
-			return nil, nil, badUsage("the run's initial values are given: pass --init with the file or folder of its model")
+			return nil, nil, cli.BadUsage("the run's initial values are given: pass --init with the file or folder of its model")
 		}
 		slab, err := g.LoadTensors(c.Init)
 		if err != nil {
@@ -126,7 +127,7 @@ func (c *DoctorCmd) values(g genesis.Genesis, text *corpus.Corpus) ([]float32, *
 }
 
 // print writes what was found.
-func (c *DoctorCmd) print(out *console, findings []external.Finding) error {
+func (c *DoctorCmd) print(out *cli.Console, findings []external.Finding) error {
 	wrong := 0
 	var rows [][]string
 	for _, f := range findings {
@@ -137,14 +138,14 @@ func (c *DoctorCmd) print(out *console, findings []external.Finding) error {
 		rows = append(rows, []string{mark, f.What, text})
 	}
 	if c.JSON {
-		if err := out.json(findings); err != nil {
+		if err := out.JSON(findings); err != nil {
 			return err
 		}
-	} else if err := table(out.out, rows...); err != nil {
+	} else if err := cli.Table(out.Out, rows...); err != nil {
 		return err
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%s of this learner is not as PROTOCOL.md wants it", plural(wrong, "thing", "things"))
+		return fmt.Errorf("%s of this learner is not as PROTOCOL.md wants it", cli.Plural(wrong, "thing", "things"))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 )
 
@@ -27,7 +28,7 @@ func (*LeaveCmd) Help() string { return leaveHelp }
 const pollEvery = 100 * time.Millisecond
 
 // Run makes the node leave.
-func (c *LeaveCmd) Run(ctx context.Context, out *console) error {
+func (c *LeaveCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (c *LeaveCmd) Run(ctx context.Context, out *console) error {
 	}
 	for {
 		if _, err := client.Snapshot(ctx); errors.Is(err, status.ErrNotRunning) {
-			out.answer("left")
+			out.Answer("left")
 			return nil
 		}
 		select {

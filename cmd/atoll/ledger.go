@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 	"atoll/node/status"
 )
@@ -19,14 +20,14 @@ Accounts for every delta and token that the node of a folder knows: per author, 
 type LedgerCmd struct {
 	dirArg
 	Deltas bool `help:"List every delta."`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*LedgerCmd) Help() string { return ledgerHelp }
 
 // Run prints the ledger.
-func (c *LedgerCmd) Run(out *console) error {
+func (c *LedgerCmd) Run(out *cli.Console) error {
 	dir, err := c.folder(out)
 	if err != nil {
 		return err
@@ -39,23 +40,23 @@ func (c *LedgerCmd) Run(out *console) error {
 		view.Deltas = nil
 	}
 	if c.JSON {
-		return out.json(view)
+		return out.JSON(view)
 	}
 	return c.print(out, view)
 }
 
-func (c *LedgerCmd) print(out *console, v inspect.LedgerView) error {
-	out.answer("run %s  %s: %s of %s tokens folded, %s trained by this node\n", shortID(v.Run), v.Name,
-		big(v.TokensFolded), big(float64(v.BudgetTokens)), big(float64(v.TokensTrained)))
-	if err := table(out.out, authorRows(v.Authors)...); err != nil {
+func (c *LedgerCmd) print(out *cli.Console, v inspect.LedgerView) error {
+	out.Answer("run %s  %s: %s of %s tokens folded, %s trained by this node\n", status.ShortID(v.Run), v.Name,
+		status.Count(v.TokensFolded), status.Count(float64(v.BudgetTokens)), status.Count(float64(v.TokensTrained)))
+	if err := cli.Table(out.Out, authorRows(v.Authors)...); err != nil {
 		return err
 	}
-	out.answer("")
-	if err := table(out.out, fragmentRows(v.Fragments)...); err != nil || !c.Deltas {
+	out.Answer("")
+	if err := cli.Table(out.Out, fragmentRows(v.Fragments)...); err != nil || !c.Deltas {
 		return err
 	}
-	out.answer("")
-	return table(out.out, deltaRows(v.Deltas)...)
+	out.Answer("")
+	return cli.Table(out.Out, deltaRows(v.Deltas)...)
 }
 
 // authorRows has a column for what is claimed and does not count, as guests' work and claims of more than is usual, only where there is some.
@@ -66,11 +67,11 @@ func authorRows(authors []inspect.LedgerAuthor) [][]string {
 		rows[0] = append(rows[0], "NOT COUNTED")
 	}
 	for _, a := range authors {
-		name := shortID(a.Author)
+		name := status.ShortID(a.Author)
 		if a.Self {
 			name += "*"
 		}
-		row := []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), percent(a.Share, 1), status.Bytes(float64(a.Bytes))}
+		row := []string{name, fmt.Sprint(a.Deltas), fmt.Sprint(a.Open), fmt.Sprintf("%.0f", a.Tokens), cli.Percent(a.Share, 1), status.Bytes(float64(a.Bytes))}
 		if beyond {
 			row = append(row, fmt.Sprintf("%.0f", a.Beyond))
 		}
@@ -82,7 +83,7 @@ func authorRows(authors []inspect.LedgerAuthor) [][]string {
 func fragmentRows(fragments []inspect.LedgerFragment) [][]string {
 	rows := [][]string{{"FRAGMENT", "PARAMS", "CLOSED", "END", "TOKENS", "FOLDED", "OPEN", "UNKNOWN", "HELD FROM", "NO RECORD"}}
 	for _, f := range fragments {
-		end := unknown
+		end := cli.Unknown
 		if f.EndRound > 0 {
 			end = fmt.Sprint(f.EndRound)
 		}
@@ -103,7 +104,7 @@ func deltaRows(deltas []inspect.LedgerDelta) [][]string {
 			folded = "yes"
 		}
 		rows = append(rows, []string{
-			shortID(d.ID), fmt.Sprint(d.Fragment), fmt.Sprint(d.Round), fmt.Sprint(d.Base), shortID(d.Author),
+			status.ShortID(d.ID), fmt.Sprint(d.Fragment), fmt.Sprint(d.Round), fmt.Sprint(d.Base), status.ShortID(d.Author),
 			fmt.Sprint(d.Steps), fmt.Sprint(d.Tokens), fmt.Sprint(d.Bytes), folded,
 		})
 	}

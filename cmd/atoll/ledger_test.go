@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 )
 
@@ -12,7 +13,7 @@ func TestLedgerShowsGuests(t *testing.T) {
 	authors := []inspect.LedgerAuthor{{Author: "cdcdcdcdcdcd", Self: true, Deltas: 4, Tokens: 400, Share: 1}, {Author: "efefefefefef", Deltas: 3}}
 	text := func() string {
 		var b strings.Builder
-		if err := table(&b, authorRows(authors)...); err != nil {
+		if err := cli.Table(&b, authorRows(authors)...); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

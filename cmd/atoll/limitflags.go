@@ -1,6 +1,7 @@
 package main
 
 import (
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/allowance"
 	"atoll/node/limits"
 )
@@ -18,7 +19,7 @@ type limitFlags struct {
 func (f limitFlags) limits() (allowance.Limits, error) {
 	hours, err := limits.ParseHours(f.Hours)
 	if err != nil {
-		return allowance.Limits{}, badUsage("--hours: %v", err)
+		return allowance.Limits{}, cli.BadUsage("--hours: %v", err)
 	}
 	return allowance.Limits{
 		Up: int64(f.Up.BytesPerSecond()), Down: int64(f.Down.BytesPerSecond()),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/node"
@@ -26,7 +27,7 @@ func typed(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // typedIn does so without a test.
 func typedIn(ctx context.Context, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, args, &console{in: strings.NewReader(""), out: &out, err: &errs})
+	code = run(ctx, args, &cli.Console{In: strings.NewReader(""), Out: &out, Err: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -211,7 +212,7 @@ func TestExitCodes(t *testing.T) {
 		{nil, 0},
 		{errors.New("x"), 1},
 		{errSilent, 1},
-		{badUsage("x"), 2},
+		{cli.BadUsage("x"), 2},
 		{fmt.Errorf("join: %w", refusal), 3},
 		{fmt.Errorf("join: %w", p2p.ErrRefusedByPeer), 3},
 		{fmt.Errorf("join: %w", node.ErrNoPeers), 4},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/status"
 )
 
@@ -22,7 +24,7 @@ type LogsCmd struct {
 	dirArg
 	Follow bool `help:"Go on with what happens, until Ctrl-C."`
 	Last   int  `help:"Begin with so many of the newest; 0 for all." default:"0" placeholder:"N"`
-	linesFlag
+	cli.LinesFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -32,9 +34,9 @@ func (*LogsCmd) Help() string { return logsHelp }
 const followEvery = 500 * time.Millisecond
 
 // Run shows the events.
-func (c *LogsCmd) Run(ctx context.Context, out *console) error {
+func (c *LogsCmd) Run(ctx context.Context, out *cli.Console) error {
 	if c.Last < 0 {
-		return badUsage("--last is %d; use 1 or more, or 0 for all", c.Last)
+		return cli.BadUsage("--last is %d; use 1 or more, or 0 for all", c.Last)
 	}
 	dir, err := c.folder(out)
 	if err != nil {
@@ -66,15 +68,15 @@ func (c *LogsCmd) Run(ctx context.Context, out *console) error {
 	}
 }
 
-func (c *LogsCmd) print(out *console, events []status.Event) error {
+func (c *LogsCmd) print(out *cli.Console, events []status.Event) error {
 	for _, e := range events {
 		if c.JSON {
-			if err := out.json(e); err != nil {
+			if err := out.JSON(e); err != nil {
 				return err
 			}
 			continue
 		}
-		if _, err := fmt.Fprintf(out.out, "%s %s\n", e.At.Local().Format(time.DateOnly), eventLine(e)); err != nil {
+		if _, err := fmt.Fprintf(out.Out, "%s %s\n", e.At.Local().Format(time.DateOnly), statustext.EventLine(e)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 )
 
@@ -77,7 +78,7 @@ func TestLogsFollow(t *testing.T) {
 	defer cancel()
 	out, ended := make(lines), make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"logs", dir, "--follow"}, &console{out: out, err: io.Discard})
+		ended <- run(ctx, []string{"logs", dir, "--follow"}, &cli.Console{Out: out, Err: io.Discard})
 	}()
 	if got := <-out; !strings.HasSuffix(got, ": first\n") {
 		t.Error(got)
@@ -89,23 +90,5 @@ func TestLogsFollow(t *testing.T) {
 	cancel()
 	if code := <-ended; code != exitDone {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-// What peers say of themselves cannot take over the terminal of atoll status, peers and join either.
-func TestTextOfPeersIsHarmless(t *testing.T) {
-	s := trainingStatus()
-	const nasty = "x\x1b[2J\r\ny\u202e"
-	s.Peers[1].Hardware, s.Peers[1].State, s.Peers[1].Precision, s.Peers[1].Reason = nasty, nasty, nasty, nasty
-	s.Peers[1].Link, s.Peers[1].Relay = status.LinkRelayed, nasty
-	s.Events[0].Text, s.Events[0].Kind, s.Events[0].Peer = nasty, nasty, nasty
-	s.Name, s.Stage = nasty, nasty
-	var b strings.Builder
-	if err := printStatus(&b, s, true); err != nil {
-		t.Fatal(err)
-	}
-	b.WriteString(eventLine(s.Events[0]))
-	if strings.ContainsAny(b.String(), "\x1b\r\u202e") || strings.Contains(b.String(), "\ny") {
-		t.Errorf("%q", b.String())
 	}
 }

@@ -10,15 +10,14 @@
 // not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
 // ATOLL_DIR for the folder of every command), then from the TOML file of --config.
 //
-// Each command is one file: its help text, its flags, its Run. Commands read
-// what packages node and testnet offer and print it; they hold no logic of a run.
+// Each command is one file: its help text, its flags, its Run. Those of atoll data
+// are a package, internal/data. Commands read what packages node and testnet offer
+// and print it; they hold no logic of a run.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -27,6 +26,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/data"
 )
 
 const description = `Train one language model on many machines without a leader.
@@ -61,7 +63,7 @@ type commandLine struct {
 	Eval        EvalCmd        `cmd:"" help:"Measure the model in bits per byte of held-out text."`
 	Export      ExportCmd      `cmd:"" help:"Write the model in Hugging Face's form, for other programs."`
 	Generate    GenerateCmd    `cmd:"" help:"Write text with the model."`
-	Data        DataCmd        `cmd:"" help:"Make tokenizers and corpora."`
+	Data        data.Cmd       `cmd:"" help:"Make tokenizers and corpora."`
 	Key         KeyCmd         `cmd:"" help:"Show, export or import a node's identity."`
 	Bench       BenchCmd       `cmd:"" help:"Measure what this machine can do."`
 	Sim         SimCmd         `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
@@ -72,7 +74,7 @@ type commandLine struct {
 
 func main() {
 	ctx, abort, stop := interrupts(func() { os.Exit(exitKilled) })
-	code := run(ctx, os.Args[1:], &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, abort: abort})
+	code := run(ctx, os.Args[1:], &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Abort: abort})
 	stop()
 	os.Exit(code)
 }
@@ -124,13 +126,13 @@ func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) 
 
 // run is main without the process: it parses args, runs the command and
 // returns the exit code.
-func run(ctx context.Context, args []string, c *console) (code int) {
+func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	var line commandLine
 	exited := -1
 	parser, err := kong.New(&line,
 		kong.Name("atoll"),
 		kong.Description(description),
-		kong.Writers(c.out, c.err),
+		kong.Writers(c.Out, c.Err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.PostBuild(environment),
 		kong.Configuration(loadTOML),
@@ -145,7 +147,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		args = []string{"--help"}
 	}
 	args = respelled(args)
-	c.typed = args
+	c.Typed = args
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // help was asked for and shown
 		return exited
@@ -154,7 +156,7 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
 		if slices.ContainsFunc(args, func(word string) bool { return word == "--dir" || strings.HasPrefix(word, "--dir=") }) {
-			err = badUsage("a folder is typed without --dir")
+			err = cli.BadUsage("a folder is typed without --dir")
 		}
 	}
 	if ours := neighbour(args); ours != nil {
@@ -164,10 +166,10 @@ func run(ctx context.Context, args []string, c *console) (code int) {
 		err = typedZero(parsed)
 	}
 	if err == nil {
-		c.sayUnread(parsed)
+		sayUnread(c, parsed)
 		err = parsed.Run()
 	}
-	return c.fail(err, helpFor(parsed))
+	return fail(c, err, helpFor(parsed))
 }
 
 // typedZero finds a number that was typed as 0, where 0 is what commands take for none: it would be the default, or no limit at
@@ -176,7 +178,7 @@ func typedZero(parsed *kong.Context) error {
 	for _, f := range parsed.Flags() {
 		number := f.Target.Type().PkgPath() == "" && (f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat())
 		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") {
-			return badUsage("--%s is 0; use more, or leave it out for the default", f.Name)
+			return cli.BadUsage("--%s is 0; use more, or leave it out for the default", f.Name)
 		}
 	}
 	return nil
@@ -202,18 +204,4 @@ func respelled(args []string) (spelled []string) {
 func negative(arg string) bool {
 	digits, dash := strings.CutPrefix(arg, "-")
 	return dash && digits != "" && strings.ContainsRune(".0123456789", rune(digits[0]))
-}
-
-// console is what a command talks to.
-type console struct {
-	in    io.Reader
-	out   io.Writer       // the answer
-	err   io.Writer       // everything else
-	abort <-chan struct{} // closed by the second interrupt; nil = never
-	typed []string        // the command line
-}
-
-// say prints a line that is not part of the answer.
-func (c *console) say(format string, args ...any) {
-	fmt.Fprintf(c.err, format+"\n", args...)
 }

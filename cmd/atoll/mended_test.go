@@ -5,27 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 	"atoll/optimizer/outer/tune"
 	"atoll/optimizer/trainer/corpus"
 )
-
-// The status of a running node says how others join; that of a node that is gone does not.
-func TestStatusSaysHowToJoin(t *testing.T) {
-	s := trainingStatus()
-	s.Link += "#secret"
-	for _, running := range []bool{true, false} {
-		var b strings.Builder
-		if err := printStatus(&b, s, running); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(b.String(), "join     atoll join 'atoll:abab,/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW#secret'\n"); got != running {
-			t.Errorf("running %v: %s", running, b.String())
-		}
-	}
-}
 
 // All is well only where somebody reaches the node.
 func TestDoctorsLastLine(t *testing.T) {
@@ -64,7 +49,7 @@ func TestWornTextIsAWarning(t *testing.T) {
 	for passes, want := range map[float64]bool{39: false, 40: false, 41: true, 1958: true} {
 		a.Length = tune.Length{Passes: passes}
 		var b bytes.Buffer
-		if err := a.print(&console{out: &b, err: &b}); err != nil {
+		if err := a.print(&cli.Console{Out: &b, Err: &b}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "WARNING: read "); got != want {
@@ -104,12 +89,9 @@ func TestEvalTakesASample(t *testing.T) {
 // A folder that is written is measured until it is there.
 func TestWritingEnds(t *testing.T) {
 	var errs bytes.Buffer
-	stop := writing(&console{err: &errs}, t.TempDir(), 1)
+	stop := writing(&cli.Console{Err: &errs}, t.TempDir(), 1)
 	stop()
 	if errs.Len() > 0 {
 		t.Errorf("short work is silent: %s", errs.String())
-	}
-	if got := meterLine("x", 1, 4, 10*time.Second); got != "x: 25 %, 30s left" {
-		t.Error(got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
@@ -59,13 +60,13 @@ type NewCmd struct {
 	Context          int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Admission        string        `help:"Who may contribute: ${enum}. With invite, only nodes whose link has an invite: the first node prints such a link, and atoll invite makes more. Links of atoll invite --guests are for strangers. With open, any stranger can destroy the run." enum:"invite,open" default:"invite"`
 	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*NewCmd) Help() string { return newHelp }
 
-func (c *NewCmd) Run(ctx context.Context, out *console) error {
+func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
 	a.Next = c.next(g)
 	if c.JSON {
-		return out.json(a)
+		return out.JSON(a)
 	}
 	return a.print(out)
 }
@@ -108,7 +109,7 @@ func (c *NewCmd) Run(ctx context.Context, out *console) error {
 // explain names the flags of an error of the maker.
 func (c *NewCmd) explain(err error) error {
 	if links := (genesis.LinksError{}); errors.As(err, &links) {
-		return badUsage("--bandwidth: %v", links)
+		return cli.BadUsage("--bandwidth: %v", links)
 	}
 	return err
 }

@@ -133,3 +133,9 @@ func TestGenesisRefusesFlags(t *testing.T) {
 		}
 	}
 }
+
+func TestFileName(t *testing.T) {
+	if got := fileName("a run/of mine"); got != "a-run-of-mine" {
+		t.Error(got)
+	}
+}

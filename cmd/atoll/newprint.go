@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/status"
@@ -60,10 +61,10 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected, m
 	return a
 }
 
-func (a created) print(out *console) error {
-	model := fmt.Sprintf("%s parameters in %s", big(float64(a.Params)), plural(a.Fragments, "fragment", "fragments"))
+func (a created) print(out *cli.Console) error {
+	model := fmt.Sprintf("%s parameters in %s", status.Count(float64(a.Params)), cli.Plural(a.Fragments, "fragment", "fragments"))
 	if a.Tensors > 0 {
-		model += fmt.Sprintf(" of %s; rows of %d tokens", plural(a.Tensors, "tensor", "tensors"), a.Context)
+		model += fmt.Sprintf(" of %s; rows of %d tokens", cli.Plural(a.Tensors, "tensor", "tensors"), a.Context)
 	}
 	rows := [][]string{
 		{"run", a.Run},
@@ -72,7 +73,7 @@ func (a created) print(out *console) error {
 		{"admission", admissionText(a.Owner)},
 		{"model", model},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
-		{"rounds", fmt.Sprintf("every %s%s, %s", plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
+		{"rounds", fmt.Sprintf("every %s%s, %s", cli.Plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
 	}
 	rows = append(rows, a.lengthRows()...)
 	if a.Expected != nil {
@@ -82,8 +83,8 @@ func (a created) print(out *console) error {
 		rows = append(rows, []string{"codec", a.Codec + ": " + cost})
 	}
 	rows = append(append(rows, a.Sizes.rows(a.H)...), a.fromRows()...)
-	err := table(out.out, rows...)
-	out.answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
+	err := cli.Table(out.Out, rows...)
+	out.Answer("\nStart it on the first machine with\n\n    %s\n\nIt prints the join link for all others.", a.Next)
 	return err
 }
 
@@ -94,10 +95,10 @@ func (a created) lengthRows() [][]string {
 		if a.Data != "" {
 			data = a.Data + dataHash(a.SHA256)
 		}
-		return [][]string{{"budget", big(float64(a.Budget)) + " tokens"}, {"data", data}}
+		return [][]string{{"budget", status.Count(float64(a.Budget)) + " tokens"}, {"data", data}}
 	}
 	rows := [][]string{
-		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", big(float64(a.Budget)), twoDigits(a.Length.Passes))},
+		{"budget", fmt.Sprintf("%s tokens: %s times the text to train on", status.Count(float64(a.Budget)), twoDigits(a.Length.Passes))},
 		lengthRow(a.Length),
 		{"data", a.Data + dataHash(a.SHA256)},
 	}
@@ -110,7 +111,7 @@ func (a created) lengthRows() [][]string {
 // fromRows say what of the model that --from names the run trains.
 func (a created) fromRows() (rows [][]string) {
 	if a.BaseSHA256 != "" {
-		rows = append(rows, []string{"base", fmt.Sprintf("%s, weights %s: learners refuse another", a.Base, shortID(a.BaseSHA256))})
+		rows = append(rows, []string{"base", fmt.Sprintf("%s, weights %s: learners refuse another", a.Base, status.ShortID(a.BaseSHA256))})
 	} else if a.Base != "" {
 		rows = append(rows, []string{"base", fmt.Sprintf("%s, which is no folder here: the recipe names no weights, so that nobody sees a learner with others; --base DIR names them", a.Base)})
 	}
@@ -127,7 +128,7 @@ func wornText(l tune.Length, budget uint64) string {
 }
 
 // textOf is an amount of text in tokens.
-func textOf(tokens float64) string { return big(tune.RoundUp(tokens, 2)) + " tokens of text" }
+func textOf(tokens float64) string { return status.Count(tune.RoundUp(tokens, 2)) + " tokens of text" }
 
 // admissionText says who may contribute.
 func admissionText(owner string) string {
@@ -207,13 +208,13 @@ const manyCores = 0.1
 // rows say what links and cores will carry.
 func (e *expected) rows() (rows [][]string) {
 	text := fmt.Sprintf("%s: each receives and sends %s Mbit/s of payloads, %.0f %% of %s Mbit/s; outer steps take %.1f %% of a core",
-		plural(e.Learners, "learner", "learners"), plain(toTwoDigits(e.MbitPerS)), 100*e.LinkShare, plain(e.LinkMbitPerS), 100*e.CoreShare)
+		cli.Plural(e.Learners, "learner", "learners"), plain(toTwoDigits(e.MbitPerS)), 100*e.LinkShare, plain(e.LinkMbitPerS), 100*e.CoreShare)
 	if e.CoreShare > manyCores {
 		text += ", which has to be free: training on it would lose as much"
 	}
 	rows = append(rows, []string{"links", text})
 	if e.LearnersPerRound > 0 {
-		rows = append(rows, []string{"learners per round", fmt.Sprintf("%d of %s, as links or cores carry no more: they rotate, and a round averages fewer deltas, each of more steps", e.LearnersPerRound, plural(e.Learners, "learner", "learners"))})
+		rows = append(rows, []string{"learners per round", fmt.Sprintf("%d of %s, as links or cores carry no more: they rotate, and a round averages fewer deltas, each of more steps", e.LearnersPerRound, cli.Plural(e.Learners, "learner", "learners"))})
 	}
 	return rows
 }
@@ -241,8 +242,8 @@ func codecCost(name string, h int, e *expected) string {
 
 // lengthRow says so, and what to do about a run that is short.
 func lengthRow(l tune.Length) []string {
-	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", plural(l.Steps, "step", "steps"),
-		plural(l.Learners, "learner", "learners"), plural(l.Rounds, "round of each fragment", "rounds of each fragment"), twoDigits(l.PerParam))
+	text := fmt.Sprintf("%s of each of %s, %s, %s tokens a parameter", cli.Plural(l.Steps, "step", "steps"),
+		cli.Plural(l.Learners, "learner", "learners"), cli.Plural(l.Rounds, "round of each fragment", "rounds of each fragment"), twoDigits(l.PerParam))
 	if l.Short {
 		text += fmt.Sprintf(": short (%s). Four learners in such runs came out more than 2 %% behind data parallelism. Use --tokens %s or more", lacking(l), short(l.Least))
 	}
@@ -310,7 +311,7 @@ func (s sizes) rows(h int) [][]string {
 		memory = fmt.Sprintf("about %s for a node that trains itself, %s beside a learner of another program", status.Bytes(float64(s.MemoryBytes)), status.Bytes(float64(s.ExternalMemory)))
 	}
 	return [][]string{
-		{"traffic", fmt.Sprintf("each node receives about %s per %s (one round of each fragment), and sends as much; a round stays open for %s at most", status.Traffic(s.Received), plural(h, "step", "steps"), seconds(float64(s.GraceMs)/1000))},
+		{"traffic", fmt.Sprintf("each node receives about %s per %s (one round of each fragment), and sends as much; a round stays open for %s at most", status.Traffic(s.Received), cli.Plural(h, "step", "steps"), cli.Seconds(float64(s.GraceMs)/1000))},
 		{"memory", memory},
 		{"disk", fmt.Sprintf("%s of deltas of the union window (the last %d rounds), %s of kept states, %s of the learner's; what is older goes by --keep of atoll join",
 			status.Bytes(s.WindowBytes), s.WindowRounds, status.Bytes(s.BasesBytes), status.Bytes(s.LearnerBytes))},

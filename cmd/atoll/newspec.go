@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
 	"atoll/optimizer/outer"
@@ -28,20 +29,20 @@ const (
 func (c *NewCmd) check() error {
 	switch {
 	case len(c.name()) > maxName:
-		return badUsage("the run's name has %d bytes; use at most %d", len(c.name()), maxName)
+		return cli.BadUsage("the run's name has %d bytes; use at most %d", len(c.name()), maxName)
 	case c.Tokens != nil && *c.Tokens < 1:
-		return badUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
+		return cli.BadUsage("--tokens is %d; use 1 or more, or leave it out", *c.Tokens)
 	case c.OwnData && c.Data == "" && c.From == "":
-		return badUsage("--own-data needs --data PATH with the text of this machine")
+		return cli.BadUsage("--own-data needs --data PATH with the text of this machine")
 	case c.LearnersPerRound != 0 && (c.LearnersPerRound < outer.LeastQuorum || c.LearnersPerRound > outer.MaxLearnersPerRound):
-		return badUsage("--learners-per-round is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
+		return cli.BadUsage("--learners-per-round is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
 	case c.Owner != "" && c.Admission == genesis.Open:
-		return badUsage("--owner is for runs with --admission invite: an open run has no owner")
+		return cli.BadUsage("--owner is for runs with --admission invite: an open run has no owner")
 	case c.From == "" && c.Base != "":
-		return badUsage("--base is the model of adapters: name their folder by --from")
+		return cli.BadUsage("--base is the model of adapters: name their folder by --from")
 	}
 	if isLink(c.Dir) {
-		return badUsage("%s is a join link: `atoll join` takes it, and atoll new makes a run of its own", joinlink.Shown(c.Dir))
+		return cli.BadUsage("%s is a join link: `atoll join` takes it, and atoll new makes a run of its own", joinlink.Shown(c.Dir))
 	}
 	return cmp.Or(c.runFlags.check(), c.checkLinks(), c.checkFrom())
 }
@@ -49,15 +50,15 @@ func (c *NewCmd) check() error {
 func (c *NewCmd) checkLinks() error {
 	switch {
 	case c.Learners < 1 || c.Learners > outer.MaxLearners:
-		return badUsage("--learners is %d; use 1 to %d", c.Learners, outer.MaxLearners)
+		return cli.BadUsage("--learners is %d; use 1 to %d", c.Learners, outer.MaxLearners)
 	case c.Bandwidth == 0 && c.Step != 0:
-		return badUsage("--step is for --bandwidth; pass both, or leave out --step")
+		return cli.BadUsage("--step is for --bandwidth; pass both, or leave out --step")
 	case c.Bandwidth == 0:
 		return nil
 	case c.H != 0 || c.Fragments != 0:
-		return badUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or leave out --bandwidth")
+		return cli.BadUsage("--bandwidth chooses H and the fragments; leave out --h and --fragments, or leave out --bandwidth")
 	case c.Step < 0:
-		return badUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
+		return cli.BadUsage("--step is %v; use a time such as 500ms, or leave it out", c.Step)
 	}
 	return nil
 }
@@ -68,17 +69,17 @@ func (c *NewCmd) checkFrom() error {
 	case c.From == "":
 		return nil
 	case c.Model != "":
-		return badUsage("--from and --model %s are two models: leave one of them out", c.Model)
+		return cli.BadUsage("--from and --model %s are two models: leave one of them out", c.Model)
 	case c.Tokens == nil:
-		return badUsage("--from needs --tokens: how long a model goes on to train is for you to say")
+		return cli.BadUsage("--from needs --tokens: how long a model goes on to train is for you to say")
 	case c.Bandwidth != 0 && c.Step == 0:
-		return badUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll doctor --learner CMD --try measures it")
+		return cli.BadUsage("--bandwidth needs --step with --from: how long a step takes is for your learner to say; atoll doctor --learner CMD --try measures it")
 	case c.OwnData:
-		return badUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
+		return cli.BadUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
-		return badUsage("--context is %d; use 1 or more tokens of a row", c.Context)
+		return cli.BadUsage("--context is %d; use 1 or more tokens of a row", c.Context)
 	case shards.IsDir(c.Data):
-		return badUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
+		return cli.BadUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
 	}
 	return checkOtherOptimizer(c.Optimizer, "a run made by --from")
 }
@@ -110,7 +111,7 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 		return s, b, err
 	}
 	if most := len(s.Model.Specs()); c.From == "" && c.Fragments > most {
-		return s, b, badUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
+		return s, b, cli.BadUsage("--fragments is %d; the model has only %d tensors", c.Fragments, most)
 	}
 	s.Text, err = c.text(s)
 	return s, b, err
@@ -135,7 +136,7 @@ type base struct{ name, digest string }
 func (c *NewCmd) base(m *genesis.Source) (b base, err error) {
 	if !genesis.Adapters(m.Recipe) {
 		if c.Base != "" {
-			return b, badUsage("--base is the model of adapters, and %s has a whole model", c.From)
+			return b, cli.BadUsage("--base is the model of adapters, and %s has a whole model", c.From)
 		}
 		return b, nil
 	}

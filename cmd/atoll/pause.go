@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 )
 
@@ -41,30 +42,30 @@ func (*PauseCmd) Help() string { return pauseHelp }
 func (*ResumeCmd) Help() string { return resumeHelp }
 
 // Run makes the node pause.
-func (c *PauseCmd) Run(ctx context.Context, out *console) error {
+func (c *PauseCmd) Run(ctx context.Context, out *cli.Console) error {
 	_, err := askToPause(ctx, out, c.dirArg, true, c.Timeout, func(s status.Snapshot) bool { return s.Limits.Asked && s.Limits.Resting })
 	if err == nil {
-		out.answer("paused")
+		out.Answer("paused")
 	}
 	return err
 }
 
 // Run lets the node go on.
-func (c *ResumeCmd) Run(ctx context.Context, out *console) error {
+func (c *ResumeCmd) Run(ctx context.Context, out *cli.Console) error {
 	s, err := askToPause(ctx, out, c.dirArg, false, c.Timeout, func(s status.Snapshot) bool { return !s.Limits.Asked })
 	switch {
 	case err != nil:
 		return err
 	case len(s.Limits.Why) > 0:
-		out.answer("still paused: %s", strings.Join(s.Limits.Why, "; "))
+		out.Answer("still paused: %s", strings.Join(s.Limits.Why, "; "))
 	default:
-		out.answer("goes on")
+		out.Answer("goes on")
 	}
 	return nil
 }
 
 // askToPause asks the node of a folder to pause or to go on, and waits until it is done.
-func askToPause(ctx context.Context, out *console, in dirArg, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
+func askToPause(ctx context.Context, out *cli.Console, in dirArg, on bool, within time.Duration, done func(status.Snapshot) bool) (s status.Snapshot, err error) {
 	if err := checkTimeout(within); err != nil {
 		return s, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/joinlink"
@@ -41,14 +42,14 @@ type RelayCmd struct {
 func (*RelayCmd) Help() string { return relayHelp }
 
 // Run relays until it is interrupted.
-func (c *RelayCmd) Run(ctx context.Context, out *console) error {
+func (c *RelayCmd) Run(ctx context.Context, out *cli.Console) error {
 	outliveReaders()
 	runs, dir, err := c.sortWords()
 	if err != nil {
 		return err
 	}
 	if err := p2p.CheckListen(c.Listen); err != nil {
-		return badUsage("--listen: %v", err)
+		return cli.BadUsage("--listen: %v", err)
 	}
 	handler, err := logHandler(out, c.LogLevel)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *RelayCmd) sortWords() (runs []joinlink.Link, dir string, err error) {
 	for _, word := range c.Words {
 		if !isLink(word) {
 			if dir != "" {
-				return nil, "", badUsage("%q and %q are two folders: a join link begins with %q", quoted(dir), quoted(word), linkScheme)
+				return nil, "", cli.BadUsage("%q and %q are two folders: a join link begins with %q", quoted(dir), quoted(word), linkScheme)
 			}
 			dir = word
 			continue
@@ -88,15 +89,15 @@ func (c *RelayCmd) sortWords() (runs []joinlink.Link, dir string, err error) {
 		}
 	}
 	if len(runs) == 0 {
-		return nil, "", badUsage("which run? Pass a join link, or %q and the 64 digits of a run that is open", linkScheme)
+		return nil, "", cli.BadUsage("which run? Pass a join link, or %q and the 64 digits of a run that is open", linkScheme)
 	}
 	return runs, cmp.Or(dir, "atoll-relay"), nil
 }
 
-func (c *RelayCmd) print(out *console, l joinlink.Link) error {
+func (c *RelayCmd) print(out *cli.Console, l joinlink.Link) error {
 	if c.JSON {
-		return out.json(map[string]any{"run": l.Run, "link": l.String()})
+		return out.JSON(map[string]any{"run": l.Run, "link": l.String()})
 	}
-	out.answer("%s", l)
+	out.Answer("%s", l)
 	return nil
 }

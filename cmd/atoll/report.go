@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 	"atoll/node/store"
 	"atoll/node/web"
@@ -25,7 +26,7 @@ Writes the results of a run as one HTML file, to keep, send and open anywhere: s
 type ReportCmd struct {
 	dirArg
 	Out string `help:"File to write. Default: report.html in DIR." placeholder:"FILE"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -38,7 +39,7 @@ type reported struct {
 }
 
 // Run writes the file.
-func (c *ReportCmd) Run(ctx context.Context, out *console) error {
+func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, err := c.worldOrFolder(out)
 	if err != nil {
 		return err
@@ -52,9 +53,9 @@ func (c *ReportCmd) Run(ctx context.Context, out *console) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	if c.JSON {
-		return out.json(reported{file, len(page)})
+		return out.JSON(reported{file, len(page)})
 	}
-	out.answer("%s", file)
+	out.Answer("%s", file)
 	return nil
 }
 

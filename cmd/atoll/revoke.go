@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
@@ -35,7 +36,7 @@ type RevokeCmd struct {
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -49,9 +50,9 @@ type revokedAnswer struct {
 }
 
 // Run signs the revocation and has the node of the folder spread it.
-func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
+func (c *RevokeCmd) Run(ctx context.Context, out *cli.Console) error {
 	if len(c.Reason) == 0 || len(c.Reason) > outer.MaxReason {
-		return badUsage("--reason has %d bytes: use 1 to %d", len(c.Reason), outer.MaxReason)
+		return cli.BadUsage("--reason has %d bytes: use 1 to %d", len(c.Reason), outer.MaxReason)
 	}
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
@@ -78,9 +79,9 @@ func (c *RevokeCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if c.JSON {
-		return out.json(answer)
+		return out.JSON(answer)
 	}
-	out.answer("revoked %s: %s no more from round %d on; what was made before stays", shortID(answer.Name), countText(len(answer.Members)), slices.Min(answer.From))
+	out.Answer("revoked %s: %s no more from round %d on; what was made before stays", status.ShortID(answer.Name), countText(len(answer.Members)), slices.Min(answer.From))
 	return nil
 }
 
@@ -145,9 +146,9 @@ func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.
 	case err != nil:
 		return name, badLink(c.Name, err)
 	case link.Run != g.RunID():
-		return name, badUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
+		return name, cli.BadUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
 	case link.Invite == nil:
-		return name, badUsage("the link has no invite: there is nothing to revoke")
+		return name, cli.BadUsage("the link has no invite: there is nothing to revoke")
 	}
 	return link.Invite.Invite.Key, nil
 }

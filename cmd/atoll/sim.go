@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/node/status"
 	"atoll/node/trace"
 	"atoll/testnet/fault"
 	"atoll/testnet/sim"
@@ -59,10 +61,10 @@ type simResult struct {
 }
 
 // Run plays one scenario for each seed.
-func (c *SimCmd) Run(ctx context.Context, out *console) error {
+func (c *SimCmd) Run(ctx context.Context, out *cli.Console) error {
 	if c.Script != "" {
 		if c.Nodes != 0 || c.Thin || len(c.Link) > 0 || c.Faults != "" || c.Scenario != "" || c.Shrink != 0 || c.Seeds > 1 {
-			return badUsage("--script describes the whole world; only --save, --trace-out and --json go with it")
+			return cli.BadUsage("--script describes the whole world; only --save, --trace-out and --json go with it")
 		}
 		return c.playScript(out)
 	}
@@ -91,15 +93,15 @@ var errUnfinished = errors.New("interrupted: an unfinished world has no result; 
 func (c *SimCmd) check() error {
 	switch {
 	case c.Seeds < 0:
-		return badUsage("--seeds is %d; use 1 or more", c.Seeds)
+		return cli.BadUsage("--seeds is %d; use 1 or more", c.Seeds)
 	case c.Nodes < 0:
-		return badUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
+		return cli.BadUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
 	case c.TraceOut != "" && c.Seeds > 1:
-		return badUsage("--trace-out is of one world: leave --seeds out")
+		return cli.BadUsage("--trace-out is of one world: leave --seeds out")
 	case c.Nodes > 0 && c.Thin:
-		return badUsage("--thin draws the nodes; use it without --nodes, or --link with it")
+		return cli.BadUsage("--thin draws the nodes; use it without --nodes, or --link with it")
 	case c.Nodes > 0 && c.Rounds < 1:
-		return badUsage("--rounds is %d; use 1 or more", c.Rounds)
+		return cli.BadUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}
 	return nil
 }
@@ -119,9 +121,9 @@ func (c *SimCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 	case c.Nodes > 0:
 		return c.named(seed)
 	case c.Faults != "":
-		return s, badUsage("--faults needs --nodes: without it the seed draws the faults")
+		return s, cli.BadUsage("--faults needs --nodes: without it the seed draws the faults")
 	case len(c.Link) > 0:
-		return s, badUsage("--link needs --nodes: without it the seed draws the links; --thin draws thin ones")
+		return s, cli.BadUsage("--link needs --nodes: without it the seed draws the links; --thin draws thin ones")
 	case c.Thin:
 		return sim.ExploreThin(seed), nil
 	}
@@ -136,23 +138,23 @@ func (c *SimCmd) named(seed uint64) (sim.Scenario, error) {
 	}
 	faults, err := sim.ParseFaults(c.Faults, c.Nodes)
 	if err != nil {
-		return sim.Scenario{}, badUsage("--faults: %v", err)
+		return sim.Scenario{}, cli.BadUsage("--faults: %v", err)
 	}
 	if len(c.Link) == 0 {
 		return sim.Small(c.Nodes, c.Rounds, faults, seed), nil
 	}
 	links, err := sim.ParseLinks(c.Link, c.Nodes)
 	if err != nil {
-		return sim.Scenario{}, badUsage("--link: %v", err)
+		return sim.Scenario{}, cli.BadUsage("--link: %v", err)
 	}
 	payload, ok := fault.ParseBytes(c.Payload)
 	if !ok {
-		return sim.Scenario{}, badUsage("--payload %q: write an amount such as 100kB or 1.2MB", c.Payload)
+		return sim.Scenario{}, cli.BadUsage("--payload %q: write an amount such as 100kB or 1.2MB", c.Payload)
 	}
 	return sim.OnLinks(links, c.Rounds, payload, c.DeltaTime.Milliseconds(), faults, seed), nil
 }
 
-func (c *SimCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
+func (c *SimCmd) play(ctx context.Context, s sim.Scenario, out *cli.Console) error {
 	began := time.Now()
 	s.Trace = c.TraceOut != ""
 	r, err := sim.RunContext(ctx, s)
@@ -160,7 +162,7 @@ func (c *SimCmd) play(ctx context.Context, s sim.Scenario, out *console) error {
 		return errUnfinished
 	}
 	if err != nil {
-		return badUsage("%v", err)
+		return cli.BadUsage("%v", err)
 	}
 	took := time.Since(began).Seconds()
 	if r.Err != nil && c.Shrink > 0 {
@@ -202,9 +204,9 @@ func saveScenario(path string, s sim.Scenario) error {
 	return nil
 }
 
-func (c *SimCmd) print(r simResult, out *console) error {
+func (c *SimCmd) print(r simResult, out *cli.Console) error {
 	if c.JSON {
-		return out.json(r)
+		return out.JSON(r)
 	}
 	faults := 0
 	for _, n := range r.Counts.Faults {
@@ -214,17 +216,17 @@ func (c *SimCmd) print(r simResult, out *console) error {
 		{"seed", fmt.Sprint(r.Seed)},
 		{"nodes", fmt.Sprint(r.Nodes)},
 		{"rounds closed", fmt.Sprint(r.Rounds)},
-		{"virtual time", seconds(float64(r.VirtualMs) / 1000)},
-		{"wall time", fmt.Sprintf("%.1f s, %s events", r.WallS, big(float64(r.Counts.Events)))},
-		{"faults", fmt.Sprintf("%d, and %s gossip messages lost", faults, big(float64(r.Counts.MessagesLost)))},
-		{"tokens folded", big(float64(r.Tokens))},
+		{"virtual time", cli.Seconds(float64(r.VirtualMs) / 1000)},
+		{"wall time", fmt.Sprintf("%.1f s, %s events", r.WallS, status.Count(float64(r.Counts.Events)))},
+		{"faults", fmt.Sprintf("%d, and %s gossip messages lost", faults, status.Count(float64(r.Counts.MessagesLost)))},
+		{"tokens folded", status.Count(float64(r.Tokens))},
 		{"loss", fmt.Sprintf("%.3f of %.3f at the start", r.Loss, r.LossStart)},
 		{"deltas", fmt.Sprintf("%d published, %d refolds, %d returned, %d discarded", r.Counts.Deltas, r.Did.Refolds, r.Did.Returns, r.Did.Discards)},
-		{"bytes per node and round", big(float64(r.BytesIn) / float64(max(r.Nodes, 1)) / float64(max(r.Rounds, 1)))},
+		{"bytes per node and round", status.Count(float64(r.BytesIn) / float64(max(r.Nodes, 1)) / float64(max(r.Rounds, 1)))},
 		{"late, discarded, over budget", fmt.Sprintf("%.1f %%, %.1f %%, %.1f %%", 100*r.Fit.Late, 100*r.Fit.Discarded, 100*r.Fit.Over)},
-		{"idle at the end", seconds(float64(r.Fit.EndMs) / 1000)},
-		{"one chain after", fmt.Sprintf("%d rounds, %s", r.AgreedIn, seconds(float64(r.AgreedMs)/1000))},
-		{"chain, state", shortID(r.Chain) + " " + shortID(r.State)},
+		{"idle at the end", cli.Seconds(float64(r.Fit.EndMs) / 1000)},
+		{"one chain after", fmt.Sprintf("%d rounds, %s", r.AgreedIn, cli.Seconds(float64(r.AgreedMs)/1000))},
+		{"chain, state", status.ShortID(r.Chain) + " " + status.ShortID(r.State)},
 		{"history", r.History},
 	}
 	if r.Error != "" {
@@ -232,5 +234,5 @@ func (c *SimCmd) print(r simResult, out *console) error {
 	} else {
 		rows = append(rows, []string{"promises", "all kept"})
 	}
-	return table(out.out, rows...)
+	return cli.Table(out.Out, rows...)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/testnet/scenario"
 	"atoll/testnet/sim"
 )
@@ -30,30 +31,30 @@ type expectation struct {
 // playScript plays a script, shows what came of it, and holds that against what
 // the script expects. The outcome that is written in it is for its tests: it is
 // not compared here, so that a script may be changed to see what happens.
-func (c *SimCmd) playScript(out *console) error {
+func (c *SimCmd) playScript(out *cli.Console) error {
 	text, err := os.ReadFile(c.Script)
 	if err != nil {
 		return fmt.Errorf("read the script: %w", err)
 	}
 	s, err := scenario.Parse(filepath.ToSlash(c.Script), text)
 	if err != nil {
-		return badUsage("%v", err)
+		return cli.BadUsage("%v", err)
 	}
 	s.World.Trace = c.TraceOut != ""
 	o, err := scenario.Play(s)
 	if err != nil {
-		return badUsage("%s: %v", s.Name, err)
+		return cli.BadUsage("%s: %v", s.Name, err)
 	}
 	if err := c.keep(s.World, o.Result); err != nil {
 		return err
 	}
 	verdicts, err := s.Judge(o)
 	if c.JSON {
-		return errors.Join(out.json(resultOf(s, o, verdicts, err)), silently(verdicts, err))
+		return errors.Join(out.JSON(resultOf(s, o, verdicts, err)), silently(verdicts, err))
 	}
-	fmt.Fprint(out.out, o)
+	fmt.Fprint(out.Out, o)
 	for _, v := range verdicts {
-		fmt.Fprintf(out.out, "line %d: %s\n", v.Line, v)
+		fmt.Fprintf(out.Out, "line %d: %s\n", v.Line, v)
 	}
 	if err != nil {
 		return err

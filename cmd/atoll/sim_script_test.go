@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"atoll/cmd/atoll/internal/cli"
 )
 
 // script writes a script and plays it.
@@ -18,7 +20,7 @@ func script(t *testing.T, c SimCmd, text string) (out string, err error) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	err = c.Run(t.Context(), &console{out: &b})
+	err = c.Run(t.Context(), &cli.Console{Out: &b})
 	return b.String(), err
 }
 
@@ -53,7 +55,7 @@ func TestSimRefusesScripts(t *testing.T) {
 		{SimCmd{Nodes: 3}, "nodes 3", "--script describes the whole world"},
 	} {
 		_, err := script(t, c.cmd, c.text)
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}

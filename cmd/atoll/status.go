@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/status"
 	"atoll/testnet"
 )
@@ -34,7 +36,7 @@ func (*StatusCmd) Help() string { return statusHelp }
 const watchEvery = 2 * time.Second
 
 // Run shows the status.
-func (c *StatusCmd) Run(ctx context.Context, out *console) error {
+func (c *StatusCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, err := c.worldOrFolder(out)
 	if err != nil {
 		return err
@@ -58,22 +60,22 @@ func (c *StatusCmd) Run(ctx context.Context, out *console) error {
 	}
 }
 
-func (c *StatusCmd) print(out *console, s status.Snapshot, running bool) error {
+func (c *StatusCmd) print(out *cli.Console, s status.Snapshot, running bool) error {
 	if c.JSON {
-		return out.json(s)
+		return out.JSON(s)
 	}
-	if size := terminalSize(out.out); c.Watch && running && size != nil {
+	if size := terminalSize(out.Out); c.Watch && running && size != nil {
 		var text strings.Builder
 		s.Link = "" // one that a terminal cuts off misleads
-		err := printStatus(&text, s, true)
+		err := statustext.Print(&text, s, true)
 		columns, lines := size()
-		fmt.Fprint(out.out, frame(text.String(), columns, lines))
+		fmt.Fprint(out.Out, frame(text.String(), columns, lines))
 		return err
 	}
 	if !running {
-		out.say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
+		out.Say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
 	}
-	return printStatus(out.out, s, running)
+	return statustext.Print(out.Out, s, running)
 }
 
 // Escape sequences of terminals, as of ECMA-48.
@@ -115,14 +117,6 @@ func snapshot(ctx context.Context, dir string) (s status.Snapshot, running bool,
 	}
 	s, err = lastStatus(dir)
 	return s, false, err
-}
-
-// stoppedAt is when the node of a status stopped; zero if it runs.
-func stoppedAt(s status.Snapshot, running bool) time.Time {
-	if running {
-		return time.Time{}
-	}
-	return s.At
 }
 
 // askTimeout is how long a node on this machine may take to answer.

@@ -1,5 +1,7 @@
 package main
 
+import "atoll/cmd/atoll/internal/cli"
+
 // elsewhere are the names that other programs have for what ours do.
 var elsewhere = map[string]string{
 	"start": "join", "run": "join", "train": "join", "up": "join", "serve": "join LINK --observe", "stop": "leave", "down": "leave",
@@ -11,7 +13,7 @@ func neighbour(args []string) error {
 	if len(args) == 0 || elsewhere[args[0]] == "" {
 		return nil
 	}
-	return badUsage("atoll has no %s: type `atoll %s`", args[0], elsewhere[args[0]])
+	return cli.BadUsage("atoll has no %s: type `atoll %s`", args[0], elsewhere[args[0]])
 }
 
 // mostSlips is how many slips of the hand a mistyped command may have: a key too many, one

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/testnet"
 )
 
@@ -58,7 +59,7 @@ Examples:
 }
 
 // Run is the command.
-func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
+func (cmd TestnetCmd) Run(ctx context.Context, c *cli.Console) error {
 	outliveReaders()
 	cfg := testnet.Config{
 		Nodes: cmd.nodes(), Model: cmd.model(), Data: cmd.Data, Tokens: uint64(cmd.Tokens), Seed: cmd.Seed,
@@ -66,21 +67,21 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		H: cmd.H, Fragments: cmd.Fragments, Batch: cmd.Batch, Codec: asked(cmd.Codec), Optimizer: builtinOptimizer(cmd.Optimizer), LR: cmd.LR, Window: cmd.UnionWindow,
 		Baseline: cmd.Baseline, NoOverlap: !cmd.Overlap, Link: cmd.Link, Learner: cmd.learner(), Precision: cmd.Precision, Trace: cmd.Trace, NoEval: !cmd.Eval,
 		Place:   testnet.Place{Dir: cmd.Dir},
-		Console: testnet.Console{Out: c.err, Terminal: terminalSize(c.err), Abort: c.abort},
+		Console: testnet.Console{Out: c.Err, Terminal: terminalSize(c.Err), Abort: c.Abort},
 	}
 	if err := cmd.check(); err != nil {
 		return err
 	}
 	switch {
 	case cfg.Nodes < 1:
-		return badUsage("--nodes is %d: use 1 or more", cfg.Nodes)
+		return cli.BadUsage("--nodes is %d: use 1 or more", cfg.Nodes)
 	case cmd.Tokens < 1:
-		return badUsage("--tokens is %d: use 1 or more", cmd.Tokens)
+		return cli.BadUsage("--tokens is %d: use 1 or more", cmd.Tokens)
 	case cmd.Timeout < 0:
-		return badUsage("--timeout is %v: use a duration such as 30m", cmd.Timeout)
+		return cli.BadUsage("--timeout is %v: use a duration such as 30m", cmd.Timeout)
 	}
 	if err := cfg.Validate(); err != nil {
-		return badUsage("%v", err)
+		return cli.BadUsage("%v", err)
 	}
 	shownAt, err := cmd.open(c)
 	if err != nil {
@@ -93,10 +94,10 @@ func (cmd TestnetCmd) Run(ctx context.Context, c *console) error {
 		return err
 	}
 	if cmd.JSON {
-		err = c.json(report)
-		c.sayFailed(report.Checks)
+		err = c.JSON(report)
+		sayFailed(c, report.Checks)
 	} else {
-		err = report.WriteText(c.out)
+		err = report.WriteText(c.Out)
 	}
 	if err == nil && !report.Passed() {
 		err = errSilent
@@ -126,10 +127,10 @@ func (cmd TestnetCmd) learner() (all []string) {
 }
 
 // sayFailed tells of the checks that failed where the answer is for programs.
-func (c *console) sayFailed(checks []testnet.Check) {
+func sayFailed(c *cli.Console, checks []testnet.Check) {
 	for _, check := range checks {
 		if !check.Passed {
-			c.say("atoll: check failed: %s: %s", check.Name, check.Detail)
+			c.Say("atoll: check failed: %s: %s", check.Name, check.Detail)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/testnet"
 )
 
@@ -32,8 +33,8 @@ func TestLearnersOfATestnet(t *testing.T) {
 
 func TestFailedChecksAreTold(t *testing.T) {
 	var errs strings.Builder
-	c := &console{err: &errs}
-	c.sayFailed([]testnet.Check{{Name: "one chain", Passed: true}, {Name: "one digest", Detail: "they differ"}})
+	c := &cli.Console{Err: &errs}
+	sayFailed(c, []testnet.Check{{Name: "one chain", Passed: true}, {Name: "one digest", Detail: "they differ"}})
 	if want := "atoll: check failed: one digest: they differ\n"; errs.String() != want {
 		t.Errorf("%q, want %q", errs.String(), want)
 	}

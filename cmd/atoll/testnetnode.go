@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node"
 	"atoll/node/status"
 	"atoll/testnet/labnode"
@@ -17,7 +18,7 @@ type TestnetNodeCmd struct {
 }
 
 // Run takes part in the run, on this machine alone.
-func (c *TestnetNodeCmd) Run(ctx context.Context, out *console) error {
+func (c *TestnetNodeCmd) Run(ctx context.Context, out *cli.Console) error {
 	return c.takePart(ctx, out, func(ctx context.Context, cfg node.Config) (status.Snapshot, error) {
 		return labnode.Run(ctx, cfg, c.Shape)
 	})

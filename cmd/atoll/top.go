@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/cmd/atoll/internal/top"
 	"atoll/node/status"
 )
@@ -29,27 +31,27 @@ type TopCmd struct {
 func (*TopCmd) Help() string { return topHelp }
 
 // Run shows the screen.
-func (c *TopCmd) Run(ctx context.Context, out *console) error {
+func (c *TopCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir := cmp.Or(c.Dir, ".")
 	if err := fullScreen(out, os.Getenv("TERM")); err != nil {
 		return err
 	}
 	list := func() []string { return top.Folders(dir, isNodeFolder) }
 	if len(list()) == 0 {
-		return badUsage("there is no atoll folder in %s; type `atoll top DIR` with the one that `atoll join` or `atoll testnet` said it uses", dir)
+		return cli.BadUsage("there is no atoll folder in %s; type `atoll top DIR` with the one that `atoll join` or `atoll testnet` said it uses", dir)
 	}
 	source := top.NewSource(list)
 	if source.Poll(ctx); source.Idle() {
 		return fmt.Errorf("%s: %w; `atoll status %s` shows what it knew last", list()[0], status.ErrNotRunning, list()[0])
 	}
-	nodes, err := top.Run(ctx, top.Config{Source: source, In: out.in, Out: out.out, ASCII: !speaksUTF8(os.Getenv)})
+	nodes, err := top.Run(ctx, top.Config{Source: source, In: out.In, Out: out.Out, ASCII: !speaksUTF8(os.Getenv)})
 	switch {
 	case err != nil || ctx.Err() != nil:
 		return err
 	case top.Ended(nodes):
 		text, err := endOf(nodes)
 		if err == nil {
-			out.say("%s", text)
+			out.Say("%s", text)
 		}
 		return err
 	}
@@ -57,9 +59,9 @@ func (c *TopCmd) Run(ctx context.Context, out *console) error {
 }
 
 // fullScreen refuses what cannot show one.
-func fullScreen(out *console, term string) error {
-	if !isTerminal(out.out) {
-		return badUsage("stdout is no terminal; %s", insteadOfTop)
+func fullScreen(out *cli.Console, term string) error {
+	if !isTerminal(out.Out) {
+		return cli.BadUsage("stdout is no terminal; %s", insteadOfTop)
 	}
 	return terminalFits(term)
 }
@@ -68,7 +70,7 @@ const insteadOfTop = "use `atoll status --watch` instead"
 
 func terminalFits(term string) error {
 	if term == "dumb" || term == "" {
-		return badUsage("a terminal of TERM=%q cannot show a full screen; %s", term, insteadOfTop)
+		return cli.BadUsage("a terminal of TERM=%q cannot show a full screen; %s", term, insteadOfTop)
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func endOf(nodes []top.Node) (string, error) {
 		}
 	}
 	if len(died) == 0 || last.Finished {
-		return who + ": " + endLine(last), nil
+		return who + ": " + statustext.EndLine(last), nil
 	}
 	return "", fmt.Errorf("%s, and died without leaving in order: %s; `atoll logs %[3]s` shows what happened before, and `atoll join %[3]s` goes on from what was published",
 		who, strings.Join(died, ", "), status.ShellWord(died[0]))

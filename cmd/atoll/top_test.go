@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/statustext"
 	"atoll/cmd/atoll/internal/top"
 )
 
@@ -22,7 +24,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 			t.Errorf("TERM=%q: %v", term, err)
 		}
 	}
-	if err := fullScreen(&console{out: &bytes.Buffer{}}, "xterm"); err == nil {
+	if err := fullScreen(&cli.Console{Out: &bytes.Buffer{}}, "xterm"); err == nil {
 		t.Error("a buffer is taken for a terminal")
 	}
 }
@@ -47,12 +49,12 @@ func TestLocales(t *testing.T) {
 
 func TestTopSaysHowItEnded(t *testing.T) {
 	one := top.Node{Status: trainingStatus()}
-	if got, err := endOf([]top.Node{one}); err != nil || got != "the node has ended: "+endLine(one.Status) {
+	if got, err := endOf([]top.Node{one}); err != nil || got != "the node has ended: "+statustext.EndLine(one.Status) {
 		t.Error(got, err)
 	}
 	over := one
 	over.Status.Finished = true
-	if got, err := endOf([]top.Node{one, over}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {
+	if got, err := endOf([]top.Node{one, over}); err != nil || got != "all 2 nodes have ended: "+statustext.EndLine(over.Status) {
 		t.Error(got, err)
 	}
 	dead := one
@@ -60,7 +62,7 @@ func TestTopSaysHowItEnded(t *testing.T) {
 	if _, err := endOf([]top.Node{one, dead}); err == nil || !strings.HasPrefix(err.Error(), "all 2 nodes have ended, and died without leaving in order: my node; `atoll logs 'my node'`") {
 		t.Error(err)
 	}
-	if got, err := endOf([]top.Node{over, dead}); err != nil || got != "all 2 nodes have ended: "+endLine(over.Status) {
+	if got, err := endOf([]top.Node{over, dead}); err != nil || got != "all 2 nodes have ended: "+statustext.EndLine(over.Status) {
 		t.Error(got, err)
 	}
 }

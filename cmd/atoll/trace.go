@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
 	"atoll/node/trace"
 )
@@ -28,14 +29,14 @@ type TraceCmd struct {
 	Node   string   `help:"Only what happened to deltas at this node: the first digits of its id." placeholder:"ID"`
 	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
 	Out    string   `help:"Write the merged lines to this file." placeholder:"FILE"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*TraceCmd) Help() string { return traceHelp }
 
 // Run merges traces and says what they come to.
-func (c *TraceCmd) Run(out *console) error {
+func (c *TraceCmd) Run(out *cli.Console) error {
 	if len(c.Path) == 0 {
 		dir, err := dirArg{}.worldOrFolder(out)
 		if err != nil {
@@ -58,10 +59,10 @@ func (c *TraceCmd) Run(out *console) error {
 	}
 	shares := trace.Sum(merged)
 	if c.JSON {
-		return out.json(shares)
+		return out.JSON(shares)
 	}
-	out.answer("%s\n", shares.Text())
-	return shares.WriteText(out.out)
+	out.Answer("%s\n", shares.Text())
+	return shares.WriteText(out.Out)
 }
 
 // errNoLines says that there is nothing to tell of.

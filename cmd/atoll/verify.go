@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
 )
 
@@ -17,7 +18,7 @@ Replays the ledger of a node that does not run and compares every digest: genesi
 // VerifyCmd is `atoll verify`.
 type VerifyCmd struct {
 	dirArg
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -31,7 +32,7 @@ type verdict struct {
 }
 
 // Run replays the ledger.
-func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
+func (c *VerifyCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, err := c.folder(out)
 	if err != nil {
 		return err
@@ -39,9 +40,9 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 	result, err := inspect.Verify(replaying(ctx, out, "replaying rounds"), dir)
 	if !c.JSON {
 		if err == nil {
-			out.answer("%s", verdictLine(result))
+			out.Answer("%s", verdictLine(result))
 			if len(result.Missing) > 0 {
-				out.answer("%s", missingText(result.Missing))
+				out.Answer("%s", missingText(result.Missing))
 			}
 		}
 		return err
@@ -52,7 +53,7 @@ func (c *VerifyCmd) Run(ctx context.Context, out *console) error {
 	} else {
 		v.Error = err.Error()
 	}
-	if printed := out.json(v); printed != nil {
+	if printed := out.JSON(v); printed != nil {
 		return printed
 	}
 	return err

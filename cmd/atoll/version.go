@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node"
 	"atoll/tensor"
 )
@@ -16,7 +17,7 @@ Shows the version that peers see, the build, and the kernel that computes matrix
 
 // VersionCmd is `atoll version`.
 type VersionCmd struct {
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
@@ -32,19 +33,19 @@ type versions struct {
 }
 
 // Run shows the version.
-func (c *VersionCmd) Run(out *console) error {
+func (c *VersionCmd) Run(out *cli.Console) error {
 	v := versions{
 		Agent: node.Agent, Commit: commit(), Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernel: tensor.Kernel(),
 	}
 	if c.JSON {
-		return out.json(v)
+		return out.JSON(v)
 	}
 	rows := [][]string{{"atoll", v.Agent}, {"go", v.Go}, {"platform", v.Platform}, {"kernel", v.Kernel}}
 	if v.Commit != "" {
 		rows = append(rows, []string{"commit", v.Commit})
 	}
-	return table(out.out, rows...)
+	return cli.Table(out.Out, rows...)
 }
 
 // commit is the revision that the binary was built from, if it is known.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/metrics"
 	"atoll/node/status"
 	"atoll/node/web"
@@ -18,16 +19,16 @@ type webFlag struct {
 type page struct {
 	feed   *web.Feed
 	server *web.Server
-	out    *console
+	out    *cli.Console
 }
 
 // open starts the page and says where it is; nil without the flag.
-func (f webFlag) open(out *console) (*page, error) {
+func (f webFlag) open(out *cli.Console) (*page, error) {
 	if f.Web == "" {
 		return nil, nil
 	}
 	if err := web.CheckAddr(f.Web); err != nil {
-		return nil, badUsage("--web: %v", err)
+		return nil, cli.BadUsage("--web: %v", err)
 	}
 	feed := web.NewFeed()
 	server, err := web.Serve(f.Web, feed, map[string]http.Handler{
@@ -36,9 +37,9 @@ func (f webFlag) open(out *console) (*page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--web: %w", err)
 	}
-	out.say("watch the run at %s", server.URL())
+	out.Say("watch the run at %s", server.URL())
 	if server.Guarded() {
-		out.say("this address lets anybody look at the run and get its join link: give it to people you trust alone")
+		out.Say("this address lets anybody look at the run and get its join link: give it to people you trust alone")
 	}
 	return &page{feed, server, out}, nil
 }
@@ -72,6 +73,6 @@ func (p *page) close() {
 		return
 	}
 	if err := p.server.Close(); err != nil {
-		p.out.say("end the page: %v", err)
+		p.out.Say("end the page: %v", err)
 	}
 }

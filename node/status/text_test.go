@@ -17,9 +17,28 @@ func TestPrintable(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 950: "950", 12_345: "12.3k", 3e6: "3.00M", 1.5e9: "1.50G", 2e12: "2.00T"} {
+	for x, want := range map[float64]string{0: "0", 950: "950", 12_345: "12.3k", 3e6: "3.00M", 456e9: "456G", 1.5e9: "1.50G", 2e12: "2.00T"} {
 		if got := Count(x); got != want {
 			t.Errorf("%v: %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestBytesAndIDs(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Traffic(0), "0 B"},
+		{Traffic(999), "999 B"},
+		{Traffic(300e9), "300 GB"},
+		{Traffic(1_234_567), "1.23 MB"},
+		{Bytes(0), "0 B"},
+		{Bytes(1023), "1023 B"},
+		{Bytes(1536), "1.5 KiB"},
+		{Bytes(3 << 40), "3.0 TiB"},
+		{ShortID("0123456789abcdef"), "0123456789"},
+		{ShortID("01"), "01"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
 		}
 	}
 }

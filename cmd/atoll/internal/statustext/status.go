@@ -1,4 +1,6 @@
-package main
+// Package statustext writes what nodes say of themselves for people: a whole status, the table of peers and members, and
+// line by line what a node does. It asks no node: who has a status hands it over.
+package statustext
 
 import (
 	"fmt"
@@ -7,14 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 )
 
-// printStatus writes a status for people. The link of a node that does not run leads nowhere.
-func printStatus(w io.Writer, s status.Snapshot, running bool) error {
+// Print writes a status for people. The link of a node that does not run leads nowhere.
+func Print(w io.Writer, s status.Snapshot, running bool) error {
 	rows := [][]string{
-		{"run", fmt.Sprintf("%s  %s", shortID(s.Run), s.Name)},
-		{"node", fmt.Sprintf("%s  %s, %s", shortID(s.Self), s.Role, stateText(s))},
+		{"run", fmt.Sprintf("%s  %s", status.ShortID(s.Run), s.Name)},
+		{"node", fmt.Sprintf("%s  %s, %s", status.ShortID(s.Self), s.Role, stateText(s))},
 	}
 	for _, a := range s.Alarms {
 		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + a.Line()})
@@ -26,7 +29,7 @@ func printStatus(w io.Writer, s status.Snapshot, running bool) error {
 		{"", beyondText(s)},
 		{"quality", qualityText(s)},
 		{"here", hereText(s)},
-		{"digests", fmt.Sprintf("chain %s  state %s  %s", shortID(s.ChainDigest), shortID(s.StateDigest), agreedText(s, running))},
+		{"digests", fmt.Sprintf("chain %s  state %s  %s", status.ShortID(s.ChainDigest), status.ShortID(s.StateDigest), agreedText(s, running))},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
 		{"data", dataText(s.Data)},
@@ -34,15 +37,15 @@ func printStatus(w io.Writer, s status.Snapshot, running bool) error {
 		{"open", openText(s)},
 		{"deltas", planText(s.Plan)},
 	}...)
-	if rows = printable(rows); running && s.Link != "" {
+	if rows = Printable(rows); running && s.Link != "" {
 		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
-	if err := table(w, rows...); err != nil {
+	if err := cli.Table(w, rows...); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := printPeers(w, s.Peers, stoppedAt(s, running)); err != nil {
+	if err := printPeers(w, s.Peers, StoppedAt(s, running)); err != nil {
 		return err
 	}
 	return printEvents(w, s.Events)
@@ -59,7 +62,7 @@ func guestText(peers []status.Peer) string {
 }
 
 func modelText(s status.Snapshot) string {
-	text := fmt.Sprintf("%s parameters in %d fragments", big(float64(s.Params)), len(s.Fragments))
+	text := fmt.Sprintf("%s parameters in %d fragments", status.Count(float64(s.Params)), len(s.Fragments))
 	if s.Optimizer != "" {
 		text += ", trained with " + s.Optimizer
 	}
@@ -74,12 +77,12 @@ func stateText(s status.Snapshot) string {
 }
 
 func foldedText(s status.Snapshot) string {
-	text := fmt.Sprintf("%s of %s tokens (%s)", big(float64(s.TokensFolded)), big(float64(s.BudgetTokens)), percent(float64(s.TokensFolded), float64(s.BudgetTokens)))
+	text := fmt.Sprintf("%s of %s tokens (%s)", status.Count(float64(s.TokensFolded)), status.Count(float64(s.BudgetTokens)), cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)))
 	if s.TokensPerS > 0 {
-		text += fmt.Sprintf(", %s tokens/s", big(s.TokensPerS))
+		text += fmt.Sprintf(", %s tokens/s", status.Count(s.TokensPerS))
 	}
 	if s.ETASeconds > 0 {
-		text += ", " + seconds(s.ETASeconds) + " left"
+		text += ", " + cli.Seconds(s.ETASeconds) + " left"
 	}
 	if s.Finished {
 		text += ", finished"
@@ -92,7 +95,7 @@ func beyondText(s status.Snapshot) string {
 	if s.TokensBeyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s more do not count for budget and learning rate: `atoll ledger` says whose, once the node is stopped", big(float64(s.TokensBeyond)))
+	return fmt.Sprintf("%s more do not count for budget and learning rate: `atoll ledger` says whose, once the node is stopped", status.Count(float64(s.TokensBeyond)))
 }
 
 func qualityText(s status.Snapshot) string {
@@ -100,7 +103,7 @@ func qualityText(s status.Snapshot) string {
 	if q == "" {
 		return "not measured here; `atoll eval` does, for built-in models"
 	}
-	return fmt.Sprintf("%s at %s tokens", q, big(float64(s.ValAtTokens)))
+	return fmt.Sprintf("%s at %s tokens", q, status.Count(float64(s.ValAtTokens)))
 }
 
 // qualityOf is what the model is worth on held-out text, empty where nobody has measured it.
@@ -109,7 +112,7 @@ func qualityOf(s status.Snapshot) string {
 	case s.ValBPB > 0:
 		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
 	case s.ValTokens > 0:
-		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, big(float64(s.ValTokens)))
+		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, status.Count(float64(s.ValTokens)))
 	case s.ValLoss > 0:
 		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
 	}
@@ -117,7 +120,7 @@ func qualityOf(s status.Snapshot) string {
 }
 
 func hereText(s status.Snapshot) string {
-	text := fmt.Sprintf("step %d, %s tokens trained", s.Step, big(float64(s.TokensTrained)))
+	text := fmt.Sprintf("step %d, %s tokens trained", s.Step, status.Count(float64(s.TokensTrained)))
 	if s.TrainLoss > 0 {
 		text += fmt.Sprintf(", loss %.3f, learning rate %.2g", s.TrainLoss, s.LearningRate)
 	}
@@ -133,7 +136,7 @@ func agreedText(s status.Snapshot, running bool) string {
 		when = " when this one ended"
 	}
 	switch {
-	case livePeers(s) == 0:
+	case LivePeers(s) == 0:
 		return "no other node to compare with" + when
 	case s.Agreed:
 		return "equal on every live node" + when
@@ -243,9 +246,17 @@ func printEvents(w io.Writer, events []status.Event) error {
 	}
 	fmt.Fprintln(w)
 	for _, e := range events[max(0, len(events)-shownEvents):] {
-		if _, err := fmt.Fprintln(w, eventLine(e)); err != nil {
+		if _, err := fmt.Fprintln(w, EventLine(e)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// StoppedAt is when the node of a status stopped; zero if it runs.
+func StoppedAt(s status.Snapshot, running bool) time.Time {
+	if running {
+		return time.Time{}
+	}
+	return s.At
 }

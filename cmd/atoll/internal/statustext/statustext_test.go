@@ -1,4 +1,4 @@
-package main
+package statustext
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"atoll/node/inspect"
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 )
 
@@ -50,13 +50,12 @@ func TestLines(t *testing.T) {
 	unsaid, none := own, own
 	unsaid.ValTokens = 0
 	none.ValLoss, none.ValTokens = 0, 0
-	whole := inspect.VerifyResult{Rounds: 9, Deltas: 20, Tokens: 1000, FromGenesis: true, From: []uint32{0, 0}}
 	for _, c := range []struct{ got, want string }{
 		{progressLine(training), "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
-		{endLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
-		{endLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
-		{endLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
-		{endLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
+		{EndLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
+		{EndLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
+		{EndLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
+		{EndLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
 		{progressLine(own), "training step 120  loss 2.500  held out 3.220 nats/token  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
 		{qualityText(training), "2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens"},
 		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
@@ -69,9 +68,6 @@ func TestLines(t *testing.T) {
 		{agreedText(unequal, true), "not yet equal on every live node"},
 		{agreedText(unequal, false), "not yet equal on every live node when this one ended"},
 		{openText(over), "no round: the run is over"},
-		{verdictLine(whole), "ok: 9 rounds with 20 deltas, 1000 tokens folded, replayed from genesis; chain 0000000000, state 0000000000"},
-		{startText(inspect.VerifyResult{From: []uint32{4, 4}}), "the kept state of round 4"},
-		{startText(inspect.VerifyResult{From: []uint32{4, 0, 6}}), "kept states of rounds 0 to 6"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -83,12 +79,12 @@ func TestLines(t *testing.T) {
 func shown(t *testing.T, asJSON bool, end error, all ...status.Snapshot) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := newProgress(&console{out: &out, err: &errs}, asJSON)
+	p := NewProgress(&cli.Console{Out: &out, Err: &errs}, asJSON)
 	for _, s := range all {
 		p.print(s, false)
 	}
-	p.finish(all[len(all)-1], end)
-	p.show()
+	p.Finish(all[len(all)-1], end)
+	p.Show()
 	return out.String(), errs.String()
 }
 
@@ -106,7 +102,7 @@ func TestProgress(t *testing.T) {
 		"03:04:05 connected efefefefef: observer at /ip4/192.0.2.9/tcp/1",
 		progressLine(trainingStatus()), // the second status came too soon for another line
 		progressLine(trainingStatus()), // the last one always shows
-		endLine(trainingStatus()),
+		EndLine(trainingStatus()),
 	}
 	if got := strings.Split(strings.TrimSpace(stderr), "\n"); strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("stderr %q, want %q", got, want)
@@ -133,7 +129,7 @@ func TestProgressOfFailure(t *testing.T) {
 
 func TestPrintStatus(t *testing.T) {
 	var b strings.Builder
-	if err := printStatus(&b, trainingStatus(), true); err != nil {
+	if err := Print(&b, trainingStatus(), true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -181,7 +177,7 @@ func TestPeersOfAStoppedNode(t *testing.T) {
 	s.Peers[1].State, s.Peers[1].LagS = "silent 35 s", 35
 	s.Peers[2].LagS = 3 * 24 * 3600
 	var b strings.Builder
-	if err := printStatus(&b, s, false); err != nil {
+	if err := Print(&b, s, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  here\n", " silent ", "  03:03\n", "  Dec 30\n"} {
@@ -217,7 +213,7 @@ func TestGuestsAreNamed(t *testing.T) {
 	s := trainingStatus()
 	shownOf := func() (peers, status, join string) {
 		var a, b strings.Builder
-		if err := errors.Join(printPeers(&a, s.Peers, time.Time{}), printStatus(&b, s, true)); err != nil {
+		if err := errors.Join(printPeers(&a, s.Peers, time.Time{}), Print(&b, s, true)); err != nil {
 			t.Fatal(err)
 		}
 		_, join = shown(t, false, nil, s)
@@ -244,7 +240,7 @@ func TestStatusShowsAlarms(t *testing.T) {
 	s := status.Snapshot{Peers: []status.Peer{{Self: true}}}
 	s.Alarms = []status.Alarm{{Kind: "state wrong", Who: strings.Repeat("ef", 32), Text: "what was found", Remedy: "test its memory"}}
 	var b strings.Builder
-	if err := printStatus(&b, s, false); err != nil || !strings.Contains(b.String(), "\nWRONG    00:00:00 state wrong efefefefef: what was found; do: test its memory\n") {
+	if err := Print(&b, s, false); err != nil || !strings.Contains(b.String(), "\nWRONG    00:00:00 state wrong efefefefef: what was found; do: test its memory\n") {
 		t.Errorf("%v:\n%s", err, b.String())
 	}
 }
@@ -252,11 +248,11 @@ func TestStatusShowsAlarms(t *testing.T) {
 // Peers and members are one table: who is not here has a row too.
 func TestMembersAmongPeers(t *testing.T) {
 	here, gone, own, invite := strings.Repeat("cd", 32), strings.Repeat("ef", 32), strings.Repeat("ab", 32), strings.Repeat("01", 32)
-	rows := membersAmong([]status.Peer{{ID: here, State: "contributing", Trust: 1}}, []status.Member{
+	rows := Members([]status.Peer{{ID: here, State: "contributing", Trust: 1}}, []status.Member{
 		{ID: here, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000}, {ID: gone, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000, Revoked: true}, {ID: own, Invite: own, Guest: true},
 	})
 	var b strings.Builder
-	if err := printMembers(&b, rows, time.Time{}); err != nil {
+	if err := PrintMembers(&b, rows, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "ababababab  away ", " own\n", "guests, whose work counts a little: ababababab\n"} {
@@ -288,17 +284,66 @@ func TestPeersFitTheScreen(t *testing.T) {
 	}
 }
 
-func TestFrameFitsTheScreen(t *testing.T) {
+// What peers say of themselves cannot take over the terminal of atoll status, peers and join either.
+func TestTextOfPeersIsHarmless(t *testing.T) {
+	s := trainingStatus()
+	const nasty = "x\x1b[2J\r\ny\u202e"
+	s.Peers[1].Hardware, s.Peers[1].State, s.Peers[1].Precision, s.Peers[1].Reason = nasty, nasty, nasty, nasty
+	s.Peers[1].Link, s.Peers[1].Relay = status.LinkRelayed, nasty
+	s.Events[0].Text, s.Events[0].Kind, s.Events[0].Peer = nasty, nasty, nasty
+	s.Name, s.Stage = nasty, nasty
+	var b strings.Builder
+	if err := Print(&b, s, true); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString(EventLine(s.Events[0]))
+	if strings.ContainsAny(b.String(), "\x1b\r\u202e") || strings.Contains(b.String(), "\ny") {
+		t.Errorf("%q", b.String())
+	}
+}
+
+// The status of a running node says how others join; that of a node that is gone does not.
+func TestStatusSaysHowToJoin(t *testing.T) {
+	s := trainingStatus()
+	s.Link += "#secret"
+	for _, running := range []bool{true, false} {
+		var b strings.Builder
+		if err := Print(&b, s, running); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "join     atoll join 'atoll:abab,/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW#secret'\n"); got != running {
+			t.Errorf("running %v: %s", running, b.String())
+		}
+	}
+}
+
+func TestLimitsText(t *testing.T) {
+	ends := time.Date(2026, 12, 1, 0, 0, 0, 0, time.Local)
 	for _, c := range []struct {
-		columns, height int
-		want            string
+		limits status.Limits
+		want   string
 	}{
-		{10, 5, "\x1b[Hfirst\x1b[K\na second…\x1b[K\nlast\x1b[K\n\x1b[J"},
-		{10, 3, "\x1b[Hfirst\x1b[K\na second…\x1b[K\n\x1b[J"},
-		{0, 0, "\x1b[Hfirst\x1b[K\na second line\x1b[K\nlast\x1b[K\n\x1b[J"},
+		{status.Limits{}, ""},
+		{status.Limits{Asked: true, Why: []string{"x"}, Resting: true}, ""},
+		{status.Limits{UpPerS: 625_000, DownPerS: 2.5e6, Hours: "mon-fri 22-07", OnBattery: "pause"}, "up 5 Mbit/s; down 20 Mbit/s; works mon-fri 22-07; pauses on battery"},
+		{status.Limits{Quota: &status.Quota{Bytes: 300e9, Period: "month", Used: 123_400_000, Left: 300e9 - 123_400_000, Ends: ends}}, "123 MB of 300 GB this month used, 300 GB left until 2026-12-01"},
+		{status.Limits{Quota: &status.Quota{Bytes: 2e9, Period: "day", Used: 3e9, Ends: ends}}, "3 GB of 2 GB this day used, 0 B left until 2026-12-01"},
 	} {
-		if got := frame("first\na second line\nlast\n", c.columns, c.height); got != c.want {
-			t.Errorf("%d x %d: %q, want %q", c.columns, c.height, got, c.want)
+		if got := limitsText(c.limits); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestPeersText(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{peersText(0, 0), "alone"},
+		{peersText(1, 0), "1 peer"},
+		{peersText(7, 2), "7 peers, 2 paused"},
+		{peersText(0, 1), "alone, 1 paused"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
 		}
 	}
 }

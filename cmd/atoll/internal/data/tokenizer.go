@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -6,27 +6,28 @@ import (
 	"os"
 	"path/filepath"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/optimizer/trainer/corpus/documents"
 	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/token"
 )
 
-const dataTokenizerHelp = `
+const tokenizerHelp = `
 Trains a byte-level BPE on text and writes a folder that the from_pretrained of Hugging Face's transformers loads: tokenizer.json and tokenizer_config.json. The same text gives the same files. Its end token is <|endoftext|>.
 
     atoll data tokenizer --train 8192 --out tokens book.txt src
     python3 -c "from transformers import AutoTokenizer as T; print(T.from_pretrained('tokens').encode('Light'))"`
 
-// DataTokenizerCmd is `atoll data tokenizer`.
-type DataTokenizerCmd struct {
+// tokenizerCmd is `atoll data tokenizer`.
+type tokenizerCmd struct {
 	inputsFlags
 	Train int    `help:"Tokens of the vocabulary: 257, which are the bytes and the end token, or more." required:"" placeholder:"N"`
 	Out   string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
-func (*DataTokenizerCmd) Help() string { return dataTokenizerHelp }
+func (*tokenizerCmd) Help() string { return tokenizerHelp }
 
 // trainedTokenizer is the answer of `atoll data tokenizer`.
 type trainedTokenizer struct {
@@ -37,10 +38,10 @@ type trainedTokenizer struct {
 }
 
 // Run trains and writes.
-func (c *DataTokenizerCmd) Run(ctx context.Context, out *console) error {
+func (c *tokenizerCmd) Run(ctx context.Context, out *cli.Console) error {
 	trainer, err := token.NewTrainer(c.Train)
 	if err != nil {
-		return badUsage("--train: %v", err)
+		return cli.BadUsage("--train: %v", err)
 	}
 	if _, err := os.Lstat(c.Out); err == nil {
 		return fmt.Errorf("%s is there already: pass a new folder", c.Out)
@@ -58,20 +59,20 @@ func (c *DataTokenizerCmd) Run(ctx context.Context, out *console) error {
 	if err != nil {
 		return err
 	}
-	m := newMeter(out, "merging pairs")
-	trainer.Told = func(done, all int) { m.at(float64(done), float64(all)) }
+	m := cli.NewMeter(out, "merging pairs")
+	trainer.Told = func(done, all int) { m.At(float64(done), float64(all)) }
 	v := trainer.Train()
 	answer.Tokens = len(v.Tokens)
 	if answer.Tokens < c.Train {
-		out.say("note: the text has pairs for %d tokens, of the %d of --train", answer.Tokens, c.Train)
+		out.Say("note: the text has pairs for %d tokens, of the %d of --train", answer.Tokens, c.Train)
 	}
 	if err := writeTokenizer(c.Out, v); err != nil {
 		return err
 	}
 	if c.JSON {
-		return out.json(answer)
+		return out.JSON(answer)
 	}
-	out.answer("%s: %d tokens, trained on %s of text", c.Out, answer.Tokens, plural(answer.Documents, "document", "documents"))
+	out.Answer("%s: %d tokens, trained on %s of text", c.Out, answer.Tokens, cli.Plural(answer.Documents, "document", "documents"))
 	return nil
 }
 

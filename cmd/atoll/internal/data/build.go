@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/build"
 	"atoll/optimizer/trainer/corpus/documents"
@@ -14,7 +15,7 @@ import (
 	"atoll/tensor/token"
 )
 
-const dataBuildHelp = `
+const buildHelp = `
 Makes a corpus: shards of tokens, and a manifest that names them. Documents stay whole, in an order that --seed decides, and each is there once. Some are held out for good: nobody trains on them. The same text and flags give the same bytes, on any machine. After an interruption the same command goes on.
 
     atoll data build --tokenizer tokens --out corpus book.txt src
@@ -22,8 +23,8 @@ Makes a corpus: shards of tokens, and a manifest that names them. Documents stay
 
 Tokens of nanoGPT and llm.c, .bin, are taken as they are, with the tokenizer that made them.`
 
-// DataBuildCmd is `atoll data build`.
-type DataBuildCmd struct {
+// buildCmd is `atoll data build`.
+type buildCmd struct {
 	inputsFlags
 	Tokenizer string   `help:"tokenizer.json, or a folder that has it. Default: tokens are bytes." placeholder:"PATH"`
 	Out       string   `help:"Folder to write. It must be new, or have a build that was interrupted." required:"" placeholder:"DIR"`
@@ -32,19 +33,19 @@ type DataBuildCmd struct {
 	Seed      uint64   `help:"Seed of the order of documents, and of which are held out." default:"1"`
 	HeldOut   float64  `help:"Share of the tokens that is held out. It is at most one shard, 8 MiB." default:"0.1"`
 	Mirror    []string `help:"Folder on the web that will have this corpus: https://..." placeholder:"URL"`
-	threadsFlag
-	jsonFlag
+	cli.ThreadsFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
-func (*DataBuildCmd) Help() string { return dataBuildHelp }
+func (*buildCmd) Help() string { return buildHelp }
 
 // Run builds.
-func (c *DataBuildCmd) Run(ctx context.Context, out *console) error {
+func (c *buildCmd) Run(ctx context.Context, out *cli.Console) error {
 	if !(c.HeldOut > 0 && c.HeldOut < 1) {
-		return badUsage("--held-out is %v; use a share above 0 and below 1, such as 0.1", c.HeldOut)
+		return cli.BadUsage("--held-out is %v; use a share above 0 and below 1, such as 0.1", c.HeldOut)
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	config, err := c.config(out)
@@ -59,12 +60,12 @@ func (c *DataBuildCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if result.Duplicates > 0 {
-		out.say("note: %d of %d documents were there already and are left out", result.Duplicates, result.Documents)
+		out.Say("note: %d of %d documents were there already and are left out", result.Duplicates, result.Documents)
 	}
 	return printCorpus(out, c.JSON, c.Out, result.Manifest)
 }
 
-func (c *DataBuildCmd) config(out *console) (build.Config, error) {
+func (c *buildCmd) config(out *cli.Console) (build.Config, error) {
 	files, err := documents.List(c.Inputs)
 	if err != nil {
 		return build.Config{}, err
@@ -102,12 +103,12 @@ func readTokenizer(path string) (*token.BPE, []byte, error) {
 
 // building says now and then how far a build is.
 type building struct {
-	out     *console
+	out     *cli.Console
 	reading reading
-	writing *meter // nil while it reads
+	writing *cli.Meter // nil while it reads
 }
 
-func newBuilding(out *console) *building {
+func newBuilding(out *cli.Console) *building {
 	return &building{out: out, reading: reading{out: out, begun: time.Now()}}
 }
 
@@ -115,12 +116,12 @@ func (b *building) say(p build.Progress) {
 	b.reading.resumed, b.reading.total = p.Resumed, p.Total
 	b.reading.say(p.Read)
 	if p.Writing && b.writing == nil {
-		b.writing = newMeter(b.out, "writing shards")
-		b.out.say("read %s in %s: %s tokens, writing shards", plural(int(p.Documents), "document", "documents"),
-			seconds(time.Since(b.reading.begun).Seconds()), big(float64(p.Tokens)))
+		b.writing = cli.NewMeter(b.out, "writing shards")
+		b.out.Say("read %s in %s: %s tokens, writing shards", cli.Plural(int(p.Documents), "document", "documents"),
+			cli.Seconds(time.Since(b.reading.begun).Seconds()), status.Count(float64(p.Tokens)))
 	}
 	if b.writing != nil {
-		b.writing.at(p.Written, 1)
+		b.writing.At(p.Written, 1)
 	}
 }
 
@@ -158,13 +159,13 @@ func viewOf(dir string, m *shards.Manifest) corpusView {
 	return v
 }
 
-func printCorpus(out *console, asJSON bool, dir string, m *shards.Manifest) error {
+func printCorpus(out *cli.Console, asJSON bool, dir string, m *shards.Manifest) error {
 	v := viewOf(dir, m)
 	if asJSON {
-		return out.json(v)
+		return out.JSON(v)
 	}
 	part := func(n int, tokens, text int64) string {
-		return fmt.Sprintf("%s with %s tokens of %s", plural(n, "shard", "shards"), big(float64(tokens)), status.Bytes(float64(text)))
+		return fmt.Sprintf("%s with %s tokens of %s", cli.Plural(n, "shard", "shards"), status.Count(float64(tokens)), status.Bytes(float64(text)))
 	}
 	rows := [][]string{{"corpus", v.Name}, {"digest", v.Digest}}
 	if v.Licence != "" {
@@ -173,7 +174,7 @@ func printCorpus(out *console, asJSON bool, dir string, m *shards.Manifest) erro
 	rows = append(rows, []string{"tokenizer", fmt.Sprintf("%s, %d tokens, %.2f bytes a token", v.Tokenizer, v.Vocab, float64(v.Bytes)/float64(v.Tokens))},
 		[]string{"to train on", part(v.Shards, v.Tokens, v.Bytes)},
 		[]string{"held out", part(v.HeldOutShards, v.HeldOutTokens, v.HeldOutBytes)},
-		[]string{"here", fmt.Sprintf("%d of %s", v.Here, plural(v.Shards+v.HeldOutShards, "shard", "shards"))})
+		[]string{"here", fmt.Sprintf("%d of %s", v.Here, cli.Plural(v.Shards+v.HeldOutShards, "shard", "shards"))})
 	for i, component := range v.Mixture {
 		row := component.row()
 		if i == 0 {
@@ -181,5 +182,5 @@ func printCorpus(out *console, asJSON bool, dir string, m *shards.Manifest) erro
 		}
 		rows = append(rows, row)
 	}
-	return table(out.out, rows...)
+	return cli.Table(out.Out, rows...)
 }

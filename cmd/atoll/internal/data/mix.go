@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/build"
 	"atoll/optimizer/trainer/corpus/shards"
 )
 
-const dataMixHelp = `
+const mixHelp = `
 Makes one corpus of several. Learners read from each in proportion to its weight, however large it is: below, 70 of 100 rows are prose. Build all of them with one tokenizer.
 
 What each corpus holds out stays held out. A document that one of them holds out is removed from what the others train on. Corpora of bytes do not tell where a document ends, so nothing is removed from them.
@@ -24,28 +25,28 @@ What each corpus holds out stays held out. A document that one of them holds out
 
 Shards are hard links where the disk allows that, so a mixture takes no room beside its corpora.`
 
-// DataMixCmd is `atoll data mix`.
-type DataMixCmd struct {
+// mixCmd is `atoll data mix`.
+type mixCmd struct {
 	Corpora []string `arg:"" name:"corpus=weight" help:"Folder of a corpus, and its weight: 7 or 0.7. Only how weights compare matters."`
 	Out     string   `help:"Folder to write. It must be new, or have a mixture that was interrupted." required:"" placeholder:"DIR"`
 	Name    string   `help:"What people call the mixture. Default: the folder's name." placeholder:"TEXT"`
 	Licence string   `help:"Terms under which the text may be used. Default: those of the corpora, joined by AND." placeholder:"TEXT"`
 	Mirror  []string `help:"Folder on the web that will have the mixture: https://... The mirrors of its corpora are kept." placeholder:"URL"`
-	jsonFlag
+	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
-func (*DataMixCmd) Help() string { return dataMixHelp }
+func (*mixCmd) Help() string { return mixHelp }
 
 // Run mixes.
-func (c *DataMixCmd) Run(ctx context.Context, out *console) error {
+func (c *mixCmd) Run(ctx context.Context, out *cli.Console) error {
 	corpora, err := weighed(c.Corpora)
 	if err != nil {
 		return err
 	}
-	m := newMeter(out, "reading shards")
+	m := cli.NewMeter(out, "reading shards")
 	config := build.MixConfig{Out: c.Out, Name: c.Name, Licence: c.Licence, Mirrors: c.Mirror, Corpora: corpora,
-		Progress: func(done, all int64) { m.at(float64(done), float64(all)) }}
+		Progress: func(done, all int64) { m.At(float64(done), float64(all)) }}
 	if config.Name == "" {
 		config.Name = filepath.Base(c.Out)
 	}
@@ -57,10 +58,10 @@ func (c *DataMixCmd) Run(ctx context.Context, out *console) error {
 		return err
 	}
 	if result.Removed > 0 {
-		out.say("note: removed %s that another corpus holds out", plural(int(result.Removed), "document", "documents"))
+		out.Say("note: removed %s that another corpus holds out", cli.Plural(int(result.Removed), "document", "documents"))
 	}
 	if result.Manifest.Tokenizer.End < 0 {
-		out.say("note: these tokens do not tell where a document ends, so a document that one corpus holds out may be in another")
+		out.Say("note: these tokens do not tell where a document ends, so a document that one corpus holds out may be in another")
 	}
 	return printCorpus(out, c.JSON, c.Out, result.Manifest)
 }
@@ -72,18 +73,18 @@ func weighed(args []string) (list []build.Weighed, err error) {
 	for _, arg := range args {
 		at := strings.LastIndexByte(arg, '=')
 		if at < 1 {
-			return nil, badUsage("%q has no weight: write the folder and its weight, such as prose=70", arg)
+			return nil, cli.BadUsage("%q has no weight: write the folder and its weight, such as prose=70", arg)
 		}
 		weight, err := parseWeight(arg[at+1:])
 		if err != nil {
-			return nil, badUsage("%q: %v", arg, err)
+			return nil, cli.BadUsage("%q: %v", arg, err)
 		}
 		list = append(list, build.Weighed{Dir: arg[:at], Weight: weight})
 		common = divisor(common, weight)
 	}
 	for i := range list {
 		if list[i].Weight /= common; list[i].Weight > shards.MaxWeight {
-			return nil, badUsage("%q: the weights are too far apart or too exact: use whole numbers up to %d", args[i], shards.MaxWeight)
+			return nil, cli.BadUsage("%q: the weights are too far apart or too exact: use whole numbers up to %d", args[i], shards.MaxWeight)
 		}
 	}
 	return list, nil
@@ -140,6 +141,6 @@ func viewMixture(m *shards.Manifest) (list []componentView) {
 
 // row shows a corpus of a mixture.
 func (v componentView) row() []string {
-	return []string{"", fmt.Sprintf("%s of the rows are from %s: %s tokens of %s, and %s held out", percent(v.Share, 1), v.Name,
-		big(float64(v.Tokens)), status.Bytes(float64(v.Bytes)), status.Bytes(float64(v.HeldOutBytes)))}
+	return []string{"", fmt.Sprintf("%s of the rows are from %s: %s tokens of %s, and %s held out", cli.Percent(v.Share, 1), v.Name,
+		status.Count(float64(v.Tokens)), status.Bytes(float64(v.Bytes)), status.Bytes(float64(v.HeldOutBytes)))}
 }

@@ -1,21 +1,19 @@
-package main
+package statustext
 
 import (
 	"fmt"
 	"sync"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
 	"atoll/node/status"
 )
 
-// lineEvery is the time between two lines of progress.
-const lineEvery = 5 * time.Second
-
-// progress tells people what a node does. The node hands it a status now and
+// Progress tells people what a node does. The node hands it a status now and
 // then and never waits for it: of several that pile up the newest is shown.
-type progress struct {
-	out   *console
+type Progress struct {
+	out   *cli.Console
 	json  bool
 	ready chan struct{}
 
@@ -31,35 +29,36 @@ type progress struct {
 	event  time.Time // of the last event shown
 }
 
-func newProgress(out *console, json bool) *progress {
-	return &progress{out: out, json: json, ready: make(chan struct{}, 1)}
+// NewProgress tells it on a console, in lines of JSON if asked to.
+func NewProgress(out *cli.Console, json bool) *Progress {
+	return &Progress{out: out, json: json, ready: make(chan struct{}, 1)}
 }
 
-// offer gives progress the newest status.
-func (p *progress) offer(s status.Snapshot) {
+// Offer gives progress the newest status.
+func (p *Progress) Offer(s status.Snapshot) {
 	p.mu.Lock()
 	p.newest = &s
 	p.mu.Unlock()
 	p.wake()
 }
 
-// finish gives it the last one.
-func (p *progress) finish(s status.Snapshot, err error) {
+// Finish gives it the last one.
+func (p *Progress) Finish(s status.Snapshot, err error) {
 	p.mu.Lock()
 	p.newest, p.ended, p.err = &s, true, err
 	p.mu.Unlock()
 	p.wake()
 }
 
-func (p *progress) wake() {
+func (p *Progress) wake() {
 	select {
 	case p.ready <- struct{}{}:
 	default:
 	}
 }
 
-// show prints until finish.
-func (p *progress) show() {
+// Show prints until Finish.
+func (p *Progress) Show() {
 	for range p.ready {
 		p.mu.Lock()
 		s, ended, err := p.newest, p.ended, p.err
@@ -69,20 +68,20 @@ func (p *progress) show() {
 		}
 		if ended {
 			if err == nil && !p.json {
-				p.out.say("%s", endLine(*s))
+				p.out.Say("%s", EndLine(*s))
 			}
 			return
 		}
 	}
 }
 
-func (p *progress) print(s status.Snapshot, ended bool) {
-	due := ended || time.Since(p.line) >= lineEvery
+func (p *Progress) print(s status.Snapshot, ended bool) {
+	due := ended || time.Since(p.line) >= cli.LineEvery
 	if p.json {
 		if due && s.Run != "" {
 			p.line = time.Now()
 			s.History = nil   // the lines are one
-			_ = p.out.json(s) // the reader may have gone; the node goes on
+			_ = p.out.JSON(s) // the reader may have gone; the node goes on
 		}
 		return
 	}
@@ -90,39 +89,39 @@ func (p *progress) print(s status.Snapshot, ended bool) {
 	p.printEvents(s)
 	if s.Stage != "" && s.Stage != p.stage && s.State != status.Paused { // an event says why it is paused
 		p.stage = s.Stage
-		p.out.say("%s: %s", s.State, status.Printable(s.Stage))
+		p.out.Say("%s: %s", s.State, status.Printable(s.Stage))
 	}
 	if due && s.State != wire.Joining.String() {
 		p.line = time.Now()
-		p.out.say("%s", progressLine(s))
+		p.out.Say("%s", progressLine(s))
 	}
 }
 
-func (p *progress) printLink(s status.Snapshot) {
+func (p *Progress) printLink(s status.Snapshot) {
 	if !p.linked && s.Link != "" {
 		p.linked = true
-		p.out.say("others join with")
-		p.out.answer("%s", s.Link)
+		p.out.Say("others join with")
+		p.out.Answer("%s", s.Link)
 		if text := guestText(s.Peers); text != "" {
-			p.out.say("this node is a guest %s", text)
+			p.out.Say("this node is a guest %s", text)
 		}
 	}
 }
 
-func (p *progress) printEvents(s status.Snapshot) {
+func (p *Progress) printEvents(s status.Snapshot) {
 	for _, e := range s.Events {
 		if !e.At.After(p.event) {
 			continue
 		}
 		p.event = e.At
-		p.out.say("%s", eventLine(e))
+		p.out.Say("%s", EventLine(e))
 	}
 }
 
-func eventLine(e status.Event) string {
+func EventLine(e status.Event) string {
 	text := e.At.Format(time.TimeOnly) + " " + e.Kind
 	if e.Peer != "" {
-		text += " " + shortID(e.Peer)
+		text += " " + status.ShortID(e.Peer)
 	}
 	return status.Printable(text + ": " + e.Said())
 }
@@ -138,13 +137,13 @@ func progressLine(s status.Snapshot) string {
 	} else if s.ValLoss > 0 {
 		text += fmt.Sprintf("  held out %.3f nats/token", s.ValLoss)
 	}
-	text += fmt.Sprintf("  folded %s of %s", percent(float64(s.TokensFolded), float64(s.BudgetTokens)), big(float64(s.BudgetTokens)))
+	text += fmt.Sprintf("  folded %s of %s", cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)), status.Count(float64(s.BudgetTokens)))
 	if s.TokensPerS > 0 {
-		text += fmt.Sprintf("  %s tokens/s", big(s.TokensPerS))
+		text += fmt.Sprintf("  %s tokens/s", status.Count(s.TokensPerS))
 	}
-	text += fmt.Sprintf("  %s", peersText(livePeers(s), pausedPeers(s)))
+	text += fmt.Sprintf("  %s", peersText(LivePeers(s), pausedPeers(s)))
 	if s.ETASeconds > 0 {
-		text += "  " + seconds(s.ETASeconds) + " left"
+		text += "  " + cli.Seconds(s.ETASeconds) + " left"
 	}
 	return text
 }
@@ -152,7 +151,7 @@ func progressLine(s status.Snapshot) string {
 func peersText(live, paused int) string {
 	text := "alone"
 	if live > 0 {
-		text = plural(live, "peer", "peers")
+		text = cli.Plural(live, "peer", "peers")
 	}
 	if paused > 0 {
 		text += fmt.Sprintf(", %d paused", paused)
@@ -170,8 +169,8 @@ func pausedPeers(s status.Snapshot) (n int) {
 	return n
 }
 
-// livePeers counts the others that take part now.
-func livePeers(s status.Snapshot) int {
+// LivePeers counts the others that take part now.
+func LivePeers(s status.Snapshot) int {
 	n := 0
 	for _, p := range s.Peers {
 		if !p.Self && isLive(p) {
@@ -191,15 +190,15 @@ func isLive(p status.Peer) bool {
 	return p.State == "connected"
 }
 
-// endLine says how a node's run ended.
-func endLine(s status.Snapshot) string {
-	folded := big(float64(s.TokensFolded)) + " tokens folded"
+// EndLine says how a node's run ended.
+func EndLine(s status.Snapshot) string {
+	folded := status.Count(float64(s.TokensFolded)) + " tokens folded"
 	if s.Finished {
 		text := "the run is over: " + folded
 		if q := qualityOf(s); q != "" {
 			text += ", " + q
 		}
-		return text + ", state digest " + shortID(s.StateDigest)
+		return text + ", state digest " + status.ShortID(s.StateDigest)
 	}
 	return "left in order: " + folded + "; the same command goes on from here"
 }

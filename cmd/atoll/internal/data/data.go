@@ -1,4 +1,6 @@
-package main
+// Package data is atoll data: it makes tokenizers and corpora, mixes these, and shows them. It reads and writes folders of
+// documents and of shards, and knows of no run.
+package data
 
 import (
 	"context"
@@ -6,27 +8,28 @@ import (
 	"io"
 	"time"
 
+	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/documents"
 )
 
-const dataHelp = `
+const help = `
 A corpus is a folder of tokens that a run trains on: shards, and a manifest that names them by their hashes. First make a tokenizer, or take the tokenizer.json of a model; then build the corpus.
 
     atoll data tokenizer --train 8192 --out tokens book.txt
     atoll data build --tokenizer tokens --out corpus book.txt
     atoll data show corpus`
 
-// DataCmd is `atoll data`.
-type DataCmd struct {
-	Tokenizer DataTokenizerCmd `cmd:"" help:"Train a tokenizer."`
-	Build     DataBuildCmd     `cmd:"" help:"Make a corpus of text."`
-	Mix       DataMixCmd       `cmd:"" help:"Make one corpus of several, with weights."`
-	Show      DataShowCmd      `cmd:"" help:"Show what a corpus has, or check every byte of it."`
+// Cmd is `atoll data`.
+type Cmd struct {
+	Tokenizer tokenizerCmd `cmd:"" help:"Train a tokenizer."`
+	Build     buildCmd     `cmd:"" help:"Make a corpus of text."`
+	Mix       mixCmd       `cmd:"" help:"Make one corpus of several, with weights."`
+	Show      showCmd      `cmd:"" help:"Show what a corpus has, or check every byte of it."`
 }
 
 // Help implements kong.HelpProvider.
-func (*DataCmd) Help() string { return dataHelp }
+func (*Cmd) Help() string { return help }
 
 // inputsFlags are the text that a command reads.
 type inputsFlags struct {
@@ -35,7 +38,7 @@ type inputsFlags struct {
 }
 
 // each hands every document of the inputs to a function, and says how far it is.
-func (f inputsFlags) each(ctx context.Context, out *console, use func(documents.Document) error) error {
+func (f inputsFlags) each(ctx context.Context, out *cli.Console, use func(documents.Document) error) error {
 	files, err := documents.List(f.Inputs)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (f inputsFlags) file(ctx context.Context, file documents.File, p *reading, 
 
 // reading says now and then how far the reading of inputs is.
 type reading struct {
-	out         *console
+	out         *cli.Console
 	done, total int64 // bytes
 	resumed     int64 // of them read by an earlier command
 	begun, said time.Time
@@ -90,11 +93,11 @@ func (p *reading) say(at int64) {
 	if p.said.IsZero() {
 		p.said = p.begun
 	}
-	if now.Sub(p.said) < lineEvery {
+	if now.Sub(p.said) < cli.LineEvery {
 		return
 	}
 	p.said = now
-	p.out.say("%s", readingLine(at, p.total, p.resumed, now.Sub(p.begun)))
+	p.out.Say("%s", readingLine(at, p.total, p.resumed, now.Sub(p.begun)))
 }
 
 // readingLine says what was read in so much time, and how long the rest takes at that speed.
@@ -102,7 +105,7 @@ func readingLine(at, total, resumed int64, took time.Duration) string {
 	speed := float64(at-resumed) / took.Seconds()
 	text := fmt.Sprintf("read %s of %s, %s/s", status.Bytes(float64(at)), status.Bytes(float64(total)), status.Bytes(speed))
 	if speed > 0 && at < total {
-		text += ", " + seconds(float64(total-at)/speed) + " left"
+		text += ", " + cli.Seconds(float64(total-at)/speed) + " left"
 	}
 	return text
 }

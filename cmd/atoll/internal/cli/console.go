@@ -1,0 +1,47 @@
+// Package cli is what all commands share: the console that they talk to, the refusal of a command line that cannot be
+// meant, flags that mean the same everywhere, a meter for long work, and how numbers are written.
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Console is what a command talks to.
+type Console struct {
+	In    io.Reader
+	Out   io.Writer       // the answer
+	Err   io.Writer       // everything else
+	Abort <-chan struct{} // closed by the second interrupt; nil = never
+	Typed []string        // the command line
+}
+
+// Say prints a line that is not part of the answer.
+func (c *Console) Say(format string, args ...any) {
+	fmt.Fprintf(c.Err, format+"\n", args...)
+}
+
+// JSON prints a value as one line of the answer.
+func (c *Console) JSON(v any) error {
+	if err := json.NewEncoder(c.Out).Encode(v); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// Answer prints a line of the answer.
+func (c *Console) Answer(format string, args ...any) {
+	fmt.Fprintf(c.Out, format+"\n", args...)
+}
+
+// Table prints rows of equally many cells in columns.
+func Table(w io.Writer, rows ...[]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
