@@ -10,6 +10,7 @@ import (
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/inspect/ledgertest"
+	"atoll/node/mailbox"
 	"atoll/node/show"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -46,7 +47,7 @@ func TestLossesOutliveProcesses(t *testing.T) {
 func TestLastSnapshotIsAccountedFor(t *testing.T) {
 	w := ledgertest.New(t)
 	defer w.Close()
-	n := &node{log: slog.New(slog.DiscardHandler), clock: clock.New(), inbox: newMailbox[func(core.Time)]()}
+	n := &node{log: slog.New(slog.DiscardHandler), clock: clock.New(), inbox: mailbox.New[func(core.Time)]()}
 	run, self := w.Genesis.RunID(), wire.PeerIDOf(w.Keys[0])
 	n.screen = show.New(n.log, nil, self, len(w.Plan), w.Genesis.OuterParams())
 	n.machine = core.New(core.Config{
@@ -72,7 +73,7 @@ func TestLastSnapshotIsAccountedFor(t *testing.T) {
 		tips, history = append(tips, tip), append(history, links)
 	}
 	n.machine.Effects()
-	n.inbox.put(func(now core.Time) {
+	n.inbox.Put(func(now core.Time) {
 		must(t, n.machine.Rounds().Install(now, tips, history, nil))
 		n.machine.Tick(now)
 	})

@@ -67,7 +67,7 @@ func (n *node) limit(at time.Time) {
 	changed := n.allowance.Look(at)
 	paused := n.allowance.Paused()
 	if n.train != nil && (was || paused) {
-		n.train.setPaused(paused)
+		n.train.SetPaused(paused)
 	}
 	if !changed {
 		return
@@ -88,7 +88,7 @@ func (n *node) countTraffic(at time.Time) {
 	}
 	n.bookCarried(at)
 	if b := n.allowance.Due(at); b != nil {
-		n.work.disk.put(func() { n.check("count traffic", n.cfg.disk.SaveTraffic(n.cfg.Dir, b)) })
+		n.work.disk.Put(func() { n.check("count traffic", n.cfg.disk.SaveTraffic(n.cfg.Dir, b)) })
 	}
 }
 

@@ -67,7 +67,7 @@ func (n *node) remember() {
 		return
 	}
 	n.contacts = string(b)
-	n.work.disk.put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, store.ContactsFile, b)) })
+	n.work.disk.Put(func() { n.check("remember contacts", n.cfg.disk.WriteFile(n.cfg.Dir, store.ContactsFile, b)) })
 }
 
 // newHost listens where the node listened before if it may choose; where that is

@@ -72,9 +72,9 @@ func startsOn(t *testing.T, cfg Config, before status.Snapshot) string {
 		select {
 		case <-m.ended:
 			return m.err.Error()
-		case <-m.news.ready:
+		case <-m.news.Ready():
 		}
-		for _, s := range m.news.take() {
+		for _, s := range m.news.Take() {
 			if s.Step > before.Step || s.TokensFolded > before.TokensFolded {
 				end := m.leave()
 				if end.TokensFolded < before.TokensFolded {

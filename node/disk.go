@@ -70,14 +70,14 @@ func (n *node) untilWell(t store.Trouble) string {
 // file of its own first: a commit may find room where a payload does not.
 func (n *node) flush() {
 	if n.disk.trouble == store.Well {
-		n.work.disk.put(func() { n.check("flush the ledger", n.store.Flush()) })
+		n.work.disk.Put(func() { n.check("flush the ledger", n.store.Flush()) })
 		return
 	}
 	if time.Since(n.disk.tried) < retryDisk {
 		return
 	}
 	n.disk.tried = time.Now()
-	n.work.disk.put(func() {
+	n.work.disk.Put(func() {
 		err := n.cfg.disk.Probe(n.cfg.Dir)
 		if err == nil {
 			err = n.store.Flush()

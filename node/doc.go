@@ -8,8 +8,8 @@
 // What decides without the loop has a package of its own, which reaches neither
 // node nor its machine's inputs: allowance why to pause, show what people see,
 // authors who made how much, holders which peers have a delta, mirror whom to
-// ask for a shard beside peers, clock how long the process was awake. This
-// package tells them what happened, and does what they come to.
+// ask for a shard beside peers, clock how long the process was awake, training
+// what the thread that steps does next. This package tells them what happened, and does what they come to.
 //
 // DESIGN.md has the architecture: the way of a delta and of a byte, who owns
 // which state, what is durable before what, and where to change what.

@@ -115,7 +115,7 @@ func (n *node) allow(now core.Time) {
 	yes := n.machine.View().Phase() == core.Ready && t.listen(now, n.machine.Gossip().HeartbeatPeriodMs()) && t.may
 	if n.train != nil && yes != t.allowed {
 		t.allowed = yes
-		n.train.setMay(yes)
+		n.train.SetMay(yes)
 	}
 }
 

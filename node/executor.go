@@ -17,15 +17,15 @@ import (
 type executor struct{ n *node }
 
 // Disk implements replica.Exec, as do the methods up to Cut.
-func (x executor) Disk(do func()) { x.n.work.disk.put(do) }
-func (x executor) Fold(do func()) { x.n.work.folds.put(do) }
+func (x executor) Disk(do func()) { x.n.work.disk.Put(do) }
+func (x executor) Fold(do func()) { x.n.work.folds.Put(do) }
 
 // Install waits for the chunks to be on disk, and for the folds that it overtakes.
 func (x executor) Install(do func()) {
-	x.n.work.disk.put(func() { x.n.work.folds.put(do) })
+	x.n.work.disk.Put(func() { x.n.work.folds.Put(do) })
 }
 
-func (x executor) Learn(do func()) { x.n.train.commands.put(do) }
+func (x executor) Learn(do func()) { x.n.train.Do(do) }
 
 // Serve does nothing for a stream that failed before the loop came to it. Handle 0 is
 // no stream.
@@ -47,7 +47,7 @@ func (x executor) Cut() bool                   { return x.n.work.folding.Err() !
 // Publish implements replica.Net, as do the methods up to Reply.
 func (x executor) Publish(message []byte) {
 	n := x.n
-	n.work.sends.put(func() {
+	n.work.sends.Put(func() {
 		n.sending("publish")
 		if err := n.host.Publish(message); err != nil {
 			n.log.Warn("publish", "err", err)

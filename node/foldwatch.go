@@ -66,7 +66,7 @@ func (n *node) roundTime() time.Duration {
 	if n.train == nil {
 		return 0
 	}
-	perSecond := n.train.stats().perSecond
+	perSecond := n.train.Stats().PerSecond
 	if !(perSecond > 0) {
 		return 0
 	}

@@ -21,7 +21,7 @@ func (h Handle) Pace(least time.Duration) error {
 	if h.n.train == nil {
 		return errors.New("pace: this node does not train")
 	}
-	h.n.train.setPace(least)
+	h.n.train.SetPace(least)
 	return nil
 }
 
@@ -33,7 +33,7 @@ func (h Handle) Global(fragment int, change func(values []float32)) error {
 	if fragment < 0 || fragment >= len(h.n.plan) {
 		return fmt.Errorf("fragment %d; use 0 to %d", fragment, len(h.n.plan)-1)
 	}
-	h.n.work.folds.put(func() { h.n.changeGlobal(fragment, change) })
+	h.n.work.folds.Put(func() { h.n.changeGlobal(fragment, change) })
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (n *node) changeGlobal(fragment int, change func(values []float32)) {
 		do()
 		return
 	}
-	n.train.commands.put(do)
+	n.train.Do(do)
 	select {
 	case <-changed:
 	case <-n.work.ctx.Done():

@@ -198,7 +198,7 @@ func (n *node) dataStatus() *status.Data {
 	if c == nil {
 		return nil
 	}
-	s := &status.Data{Corpus: c.dir.Manifest.Name, Needed: len(c.inventory.need), Waiting: n.train != nil && n.train.lacksData()}
+	s := &status.Data{Corpus: c.dir.Manifest.Name, Needed: len(c.inventory.need), Waiting: n.train != nil && n.train.LacksData()}
 	s.UsedBytes, s.LimitBytes = c.content.Usage()
 	for _, v := range n.machine.Gossip().Wanted() {
 		if c.content.Has(v.Digest) {

@@ -220,7 +220,7 @@ func (n *node) learnerLost(err error) {
 	if errors.Is(err, external.ErrNobody) {
 		return // there was none
 	}
-	n.train.background.Pause()
+	n.train.Rest()
 	if lost := n.external.Lost(); lost != nil && errors.Is(err, lost) {
 		if lost == n.toldLost {
 			return

@@ -299,7 +299,7 @@ func (n *node) keepCommon() {
 		return
 	}
 	n.commonKept = rounds
-	n.work.disk.put(func() { n.check("keep common rounds", n.store.Put(commonKey, wire.Marshal(rounds))) })
+	n.work.disk.Put(func() { n.check("keep common rounds", n.store.Put(commonKey, wire.Marshal(rounds))) })
 }
 
 // scratch is a store as a replica keeps in it what goes with the process.

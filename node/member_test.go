@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"atoll/node/joinlink"
+	"atoll/node/mailbox"
 	"atoll/node/status"
 )
 
@@ -30,7 +31,7 @@ type launched struct {
 	t     *testing.T
 	cfg   Config
 	stop  context.CancelFunc // an ordered leave
-	news  *mailbox[status.Snapshot]
+	news  *mailbox.Mailbox[status.Snapshot]
 	began chan Handle
 	ended chan struct{} // closed at the end; then last and err are set
 	last  status.Snapshot
@@ -53,8 +54,8 @@ func launch(t *testing.T, cfg Config) *launched {
 	if os.Getenv("ATOLL_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", filepath.Base(cfg.Dir))
 	}
-	m := &launched{t: t, news: newMailbox[status.Snapshot](), began: make(chan Handle, 1), ended: make(chan struct{})}
-	cfg.OnStatus = m.news.put
+	m := &launched{t: t, news: mailbox.New[status.Snapshot](), began: make(chan Handle, 1), ended: make(chan struct{})}
+	cfg.OnStatus = m.news.Put
 	cfg.Started = func(h Handle) error { m.began <- h; return nil }
 	m.cfg = cfg
 	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
@@ -88,9 +89,9 @@ func (m *launched) until(what string, seen func(status.Snapshot) bool) status.Sn
 		select {
 		case <-m.ended:
 			m.t.Fatalf("node ended (%v) before: %s; last status %+v", m.err, what, s)
-		case <-m.news.ready:
+		case <-m.news.Ready():
 		}
-		for _, s = range m.news.take() {
+		for _, s = range m.news.Take() {
 			if seen(s) {
 				return s
 			}

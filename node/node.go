@@ -16,10 +16,12 @@ import (
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/holders"
+	"atoll/node/mailbox"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
 	"atoll/node/store"
+	"atoll/node/training"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
@@ -35,7 +37,7 @@ type node struct {
 	clock   *clock.Clock
 	started time.Time
 	work    *workers
-	inbox   *mailbox[func(core.Time)] // what other goroutines have for the loop
+	inbox   *mailbox.Mailbox[func(core.Time)] // what other goroutines have for the loop
 	host    *p2p.Host
 	identity
 	membership
@@ -99,8 +101,8 @@ type knownPeers struct {
 // learning is the training thread, and what it has done over all starts.
 type learning struct {
 	data        *corpus.Corpus
-	corpus      *sharded  // instead of data, in a run that names a corpus
-	train       *training // nil for an observer
+	corpus      *sharded         // instead of data, in a run that names a corpus
+	train       *training.Thread // nil for an observer
 	built       trainer.Trainer
 	tune        func(ctx context.Context) error // reads a long text, measures and tunes it, on the training thread; nil: it is tuned
 	tuning      atomic.Pointer[string]          // what tune is at; nil: nothing
@@ -108,7 +110,6 @@ type learning struct {
 	toldLost    error                           // the last loss of it that was told; of the learner's commands
 	slow        slowStart                       // of it
 	evaluations evaluations
-	evalRows    int    // of the next part of an evaluation by it; of the learner's commands
 	trained     uint64 // tokens, from the step log
 	steps       uint64
 }
@@ -170,7 +171,7 @@ func (n *node) loop(ctx context.Context) error {
 			do = n.show
 		case e := <-n.host.Events():
 			do = func() { n.network(e) }
-		case <-n.inbox.ready:
+		case <-n.inbox.Ready():
 			do = n.readInbox
 		}
 		n.wake() // before anything that the sleep may have made wrong
@@ -196,11 +197,11 @@ func (n *node) show() {
 }
 
 func (n *node) readInbox() {
-	n.inbox.each(func(do func(core.Time)) { do(n.clock.Now()) })
+	n.inbox.Each(func(do func(core.Time)) { do(n.clock.Now()) })
 }
 
 // post hands something to the loop; it never blocks.
-func (n *node) post(do func(now core.Time)) { n.inbox.put(do) }
+func (n *node) post(do func(now core.Time)) { n.inbox.Put(do) }
 
 // fail ends the loop with an error.
 func (n *node) fail(err error) {
@@ -212,7 +213,7 @@ func (n *node) tick() {
 	now := n.clock.Now()
 	var perSecond float64
 	if n.train != nil {
-		perSecond = n.train.stats().perSecond
+		perSecond = n.train.Stats().PerSecond
 	}
 	n.machine.SetLearning(n.steps, n.trained, perSecond, n.evaluations.bits(), n.record.seq())
 	upload, full := n.host.Upload()

@@ -13,6 +13,7 @@ import (
 	"atoll/node/core"
 	"atoll/node/hardware"
 	"atoll/node/store"
+	"atoll/node/training"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/external"
 	"atoll/tensor"
@@ -229,34 +230,34 @@ func (n *node) loadOptimizer(state io.Reader) (other bool, err error) {
 	return false, n.built.LoadState(r)
 }
 
-func (n *node) newTraining() *training {
-	t := &training{
-		trainer: n.built, pace: n.cfg.Pace, clock: n.clock, commands: newMailbox[func()](), woken: make(chan struct{}, 1),
-		schedule: n.genesis.Inner.Schedule(), stepped: n.stepped, tune: n.tune, lost: n.learnerLost, lacking: n.lacksData, back: n.learnerBack,
+func (n *node) newTraining() *training.Thread {
+	cfg := training.Config{
+		Trainer: n.built, Pace: n.cfg.Pace, Clock: n.clock, Schedule: n.genesis.Inner.Schedule(),
+		Stepped: n.stepped, Tune: n.tune, Lost: n.learnerLost, Lacking: n.lacksData, Back: n.learnerBack, Report: n.check,
+		Save: training.Save{
+			State: n.built.SaveState, Write: n.store.PutCheckpoint,
+			Background: func(do func()) { n.work.goRun(func(context.Context) { do() }) },
+		},
 	}
 	if n.cfg.Trainer != nil {
-		t.trainer = n.cfg.Trainer(n.built)
-	}
-	t.saver = &saver{
-		clock: n.clock, state: n.built.SaveState, background: func(do func()) { n.work.goRun(func(context.Context) { do() }) }, report: n.check,
-		write: n.store.PutCheckpoint,
+		cfg.Trainer = n.cfg.Trainer(n.built)
 	}
 	if n.external != nil {
-		t.background = newBackground(t.commands, n.genesis.Outer.Fragments)
+		cfg.Beside = n.genesis.Outer.Fragments
 	}
 	if n.cfg.Learner == external.Attach {
-		t.absent = n.external.Absent
+		cfg.Absent = n.external.Absent
 	}
-	return t
+	return training.New(cfg)
 }
 
 func (n *node) startTraining() {
 	if n.train == nil {
 		return
 	}
-	n.train.setFraction(float64(n.machine.View().FoldedTokens()) / float64(n.genesis.Outer.Budget))
+	n.train.SetFraction(float64(n.machine.View().FoldedTokens()) / float64(n.genesis.Outer.Budget))
 	n.work.goRun(func(ctx context.Context) {
-		if err := n.train.run(ctx); err != nil {
+		if err := n.train.Run(ctx); err != nil {
 			n.fail(err)
 		}
 	})
@@ -276,6 +277,6 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 		n.check("step log", err)
 		n.steps++
 		n.trained += uint64(res.Tokens)
-		n.train.setFraction(n.machine.View().Progress(now))
+		n.train.SetFraction(n.machine.View().Progress(now))
 	})
 }

@@ -66,7 +66,7 @@ func TestNewcomerPreparesLater(t *testing.T) {
 			}
 		}
 		must(t, n.tune(t.Context()))
-		n.inbox.each(func(func(core.Time)) {})
+		n.inbox.Each(func(func(core.Time)) {})
 		if res, err := n.built.Step(t.Context(), 0.001); err != nil || res.Tokens == 0 {
 			t.Errorf("a step: %v, %v", res, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/holders"
+	"atoll/node/mailbox"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
@@ -46,7 +47,7 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
-		inbox: newMailbox[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
+		inbox: mailbox.New[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
 		holders: holders.New(), allowance: allowance.New(cfg.Limits),
 	}
 	n.screen = show.New(n.log, journal{n}, n.self, 0, outer.Params{})
@@ -244,8 +245,7 @@ func (n *node) learnerOf(was replica.Restored) replica.Learner {
 	}
 	n.train = n.newTraining()
 	l := outer.NewLearner(n.genesis.OuterParams(), n.plan, n.built.Params(), was.Tips, n.replica.OwnPayload)
-	l.Use(device{n.built, n.train.background})
-	return timed{l, n.train}
+	return n.train.Learner(l, n.built)
 }
 
 func (n *node) gossipConfig() gossip.Config {

@@ -113,7 +113,7 @@ func (n *node) mayExit() bool {
 
 // allTold says that the machine knows of every step that was taken.
 func (n *node) allTold() bool {
-	return (n.train == nil || n.train.atRest()) && n.inbox.empty()
+	return (n.train == nil || n.train.AtRest()) && n.inbox.Empty()
 }
 
 // endStep cuts a step that keeps a leaver from publishing what came before it.
@@ -122,5 +122,5 @@ func (n *node) endStep() {
 		return
 	}
 	n.cut = true
-	n.train.cutStep()
+	n.train.CutStep()
 }

@@ -71,8 +71,8 @@ func (n *node) view() show.View {
 	v.Limits = n.allowance.Status(v.At, m.View().Resting())
 	v.Upload, v.UploadFull = n.host.Upload()
 	if n.train != nil {
-		p := n.train.stats()
-		v.Learner = &show.Learner{Loss: p.loss, Rate: p.rate, PerSecond: p.perSecond, Time: p.account}
+		p := n.train.Stats()
+		v.Learner = &show.Learner{Loss: p.Loss, Rate: p.Rate, PerSecond: p.PerSecond, Time: p.Account}
 	}
 	return v
 }
@@ -162,7 +162,7 @@ func (n *node) aloneText() string {
 // countLast reads what the workers still had for the loop. Nobody executes what the machine wants done for it any more. What
 // becomes of own deltas is in the account all the same: the machine counts them no longer where they were.
 func (n *node) countLast() {
-	n.inbox.each(func(do func(core.Time)) { do(n.clock.Now()) })
+	n.inbox.Each(func(do func(core.Time)) { do(n.clock.Now()) })
 	for _, e := range n.machine.Effects() {
 		if w, is := e.(core.Work); is {
 			if a, is := w.Effect.(rounds.Adopt); is {

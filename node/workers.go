@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"sync"
+
+	"atoll/node/mailbox"
 )
 
 // workers are the goroutines beside the loop. stop waits for all of them.
@@ -10,9 +12,9 @@ type workers struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	disk   *mailbox[func()] // writes, in order
-	folds  *mailbox[func()] // folds, one at a time
-	sends  *mailbox[func()] // gossip messages, in order
+	disk   *mailbox.Mailbox[func()] // writes, in order
+	folds  *mailbox.Mailbox[func()] // folds, one at a time
+	sends  *mailbox.Mailbox[func()] // gossip messages, in order
 
 	folding  context.Context // of the folds: unlike ctx it lets them finish
 	cutFolds context.CancelFunc
@@ -27,16 +29,16 @@ func newWorkers() *workers {
 }
 
 // queue starts a goroutine that does what is put into the mailbox, in order.
-func (w *workers) queue() *mailbox[func()] {
-	q := newMailbox[func()]()
+func (w *workers) queue() *mailbox.Mailbox[func()] {
+	q := mailbox.New[func()]()
 	w.goRun(func(ctx context.Context) {
 		for {
 			select {
 			case <-ctx.Done():
-				q.each(run)
+				q.Each(run)
 				return
-			case <-q.ready:
-				q.each(run)
+			case <-q.Ready():
+				q.Each(run)
 			}
 		}
 	})

@@ -129,6 +129,10 @@ var layers = []rule{
 		"a page shows what statuses say; who made them, and whether there is one node or many, is not its business"},
 	{list("node/clock"), nil,
 		"how long a process was awake follows from two clocks, whatever it does meanwhile"},
+	{list("node/mailbox"), nil,
+		"a queue does not know what is in it"},
+	{list("node/training"), list("node/clock node/mailbox node/status optimizer optimizer/outer optimizer/outer/outertest optimizer/trainer optimizer/trainer/external tensor"),
+		"the thread that steps is told when it may, and tells what it did: peers, rounds and folders are its node's business"},
 	{list("node/limits"), nil,
 		"what a node may cost follows from times and counts"},
 	{list("node/allowance"), list("node/limits node/status"),
@@ -179,7 +183,7 @@ var layers = []rule{
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
 		"a script is a world of the simulator, told in words: it has no machinery of its own"},
-	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store gossip/hello gossip/p2p gossip/p2p/address gossip/wire " +
+	{list("testnet/baseline"), list("node node/genesis node/hardware node/joinlink node/status node/store node/training gossip/hello gossip/p2p gossip/p2p/address gossip/wire " +
 		"optimizer/trainer optimizer/trainer/corpus tensor testnet/baseline/lockstep testnet/controls testnet/shaping"),
 		"a baseline trains as a node does over the same network, and has none of the protocol's logic: " +
 			"neither gossip nor node/core nor the outer step"},

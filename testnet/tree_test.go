@@ -28,7 +28,7 @@ const maxLines = 700
 const maxFunction = 60
 
 // overlong are functions that have more, with what they have: it may only fall.
-var overlong = map[string]int{"withDefaults": 62, "run": 75}
+var overlong = map[string]int{"withDefaults": 62, "Run": 75}
 
 // topLevel is everything that the top of the repository may hold.
 var topLevel = list("node gossip optimizer tensor cmd testnet go.mod go.sum README.md LICENSE " +

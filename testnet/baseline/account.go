@@ -4,18 +4,18 @@ import (
 	"sync"
 	"time"
 
-	"atoll/node"
 	"atoll/node/status"
+	"atoll/node/training"
 )
 
 // spent is what a member's time goes to.
 type spent int
 
 const (
-	training spent = iota // computing
-	pacing                // asleep to keep the pace asked for
-	waiting               // for others: the ring, a view, a state
-	applying              // the sum
+	computing spent = iota
+	pacing          // asleep to keep the pace asked for
+	waiting         // for others: the ring, a view, a state
+	applying        // the sum
 )
 
 // account is where a member's time and tokens went. Any goroutine may use it.
@@ -59,7 +59,7 @@ func (a *account) stepped(tokens int, loss float64) {
 	defer a.mu.Unlock()
 	a.steps++
 	a.tokens += uint64(tokens)
-	a.loss = node.MeanLoss(a.loss, loss)
+	a.loss = training.MeanLoss(a.loss, loss)
 }
 
 // contributed notes that tokens of this member's are in the new state.
@@ -76,7 +76,7 @@ func (a *account) fill(s *status.Snapshot, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := &s.Time
-	t.Step, t.Paced, t.Adopt, t.Waiting = a.times[training], a.times[pacing], a.times[applying], a.times[waiting]
+	t.Step, t.Paced, t.Adopt, t.Waiting = a.times[computing], a.times[pacing], a.times[applying], a.times[waiting]
 	t.Total = now.Sub(a.began).Seconds()
 	in := a.in
 	if in.IsZero() {

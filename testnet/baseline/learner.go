@@ -133,7 +133,7 @@ func (p *pacer) reach(backward float64) {
 func (c *common) endStep(p *pacer) (took time.Duration) {
 	took = time.Since(p.began)
 	c.account.add(pacing, p.slept)
-	c.account.add(training, took-p.slept)
+	c.account.add(computing, took-p.slept)
 	return took
 }
 

@@ -1,9 +1,8 @@
-package node
+package training
 
 import (
 	"io"
 
-	"atoll/node/replica"
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 )
@@ -12,24 +11,36 @@ import (
 // others by then: below it a file would cost more time than the memory is worth.
 const mostKept = 64 << 20
 
-// globals are the values of one moment, all fragments one after the other: in the tips, or in scratch.
+// Aside keeps what write writes, where it takes no memory.
+type Aside func(write func(io.Writer) error) (Scrap, error)
+
+// Scrap is what is kept so, until Close.
+type Scrap interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// globals are the values of one moment, all fragments one after the other: in the tips, or aside.
 type globals struct {
 	plan outer.Plan
 	tips []*outer.Tip
-	file replica.Scrap
+	file Scrap
 }
 
-// keepGlobals keeps the global parameters of tips. Where it cannot write a file it keeps the tips.
-func (n *node) keepGlobals(tips []*outer.Tip) *globals {
-	a := &globals{plan: n.plan, tips: tips}
-	if 4*n.genesis.Params() <= mostKept {
-		return a
+// keep puts large values aside. Where that fails the tips stay.
+func (a *globals) keep(aside Aside) error {
+	size := 0
+	for _, tip := range a.tips {
+		size += 4 * len(tip.Global)
 	}
-	file, err := n.store.Scratch(a.write)
-	if n.check("put the values of an evaluation aside", err); err == nil {
+	if size <= mostKept {
+		return nil
+	}
+	file, err := aside(a.write)
+	if err == nil {
 		a.file, a.tips = file, nil
 	}
-	return a
+	return err
 }
 
 // write writes the global parameters of the tips.

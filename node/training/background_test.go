@@ -1,4 +1,4 @@
-package node
+package training
 
 import (
 	"fmt"
@@ -45,10 +45,8 @@ func newFarBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
 	b := makeBench(t, takes, pace)
 	far := farTrainer{b.fake, make([]float32, len(b.fake.params))}
-	b.training.trainer, b.background = far, newBackground(b.commands, b.genesis.Outer.Fragments)
-	l := outer.NewLearner(b.genesis.OuterParams(), b.plan, far.slab, b.tips, nil)
-	l.Use(device{far, b.background})
-	b.learner = timed{l, b.training}
+	b.cfg.Trainer, b.background = far, newBackground(b.commands, b.params.Fragments)
+	b.learner = b.Learner(outer.NewLearner(b.params, b.plan, far.slab, b.tips, nil), far)
 	b.start(t)
 	return b
 }
@@ -69,20 +67,20 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newFarBench(t, 100*time.Millisecond, 0)
-			b.setMay(true)
+			b.SetMay(true)
 			began, took := time.Now(), time.Duration(0)
 			b.after(c.at)
-			b.commands.put(func() {
+			b.Do(func() {
 				defer b.does(&b.account.Publish)()
 				c.do(b)
 				took = time.Since(began)
 			})
 			p := b.after(2050*time.Millisecond - c.at)
 			b.stop(t)
-			if p.steps != c.steps || !near(p.account.Publish, c.publish) || took != c.finished {
-				t.Errorf("%s: %d steps, %v s held up, over after %v; want %d, %v, %v", c.name, p.steps, p.account.Publish, took, c.steps, c.publish, c.finished)
+			if p.Steps != c.steps || !near(p.Account.Publish, c.publish) || took != c.finished {
+				t.Errorf("%s: %d steps, %v s held up, over after %v; want %d, %v, %v", c.name, p.Steps, p.Account.Publish, took, c.steps, c.publish, c.finished)
 			}
-			if a := p.account; !near(a.Total, a.Step+a.Publish+a.Joining) || a.Waiting != 0 {
+			if a := p.Account; !near(a.Total, a.Step+a.Publish+a.Joining) || a.Waiting != 0 {
 				t.Errorf("%s: account %+v", c.name, a)
 			}
 		})
@@ -93,11 +91,11 @@ func TestStepsGoOnBesideCommands(t *testing.T) {
 func TestCommandsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFarBench(t, 100*time.Millisecond, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		late := time.Duration(0)
 		for range 500 {
 			asked := time.Now()
-			b.commands.put(func() {
+			b.Do(func() {
 				b.background.Pause()
 				late = max(late, time.Since(asked))
 			})
@@ -105,8 +103,8 @@ func TestCommandsDoNotPileUp(t *testing.T) {
 		}
 		p := b.after(0)
 		b.stop(t)
-		if most := time.Duration(3+len(b.plan)/5) * 100 * time.Millisecond; late > most || p.steps < 90 {
-			t.Errorf("a command was done after %v, at most %v is right; %d steps in 10 s", late, most, p.steps)
+		if most := time.Duration(3+len(b.plan)/5) * 100 * time.Millisecond; late > most || p.Steps < 90 {
+			t.Errorf("a command was done after %v, at most %v is right; %d steps in 10 s", late, most, p.Steps)
 		}
 	})
 }
@@ -115,7 +113,7 @@ func TestCommandsDoNotPileUp(t *testing.T) {
 func TestLearnerInTheBackgroundCountsEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFarBench(t, 10*time.Millisecond, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(15 * time.Millisecond) // there is something to publish
 		drafted := make([]uint64, len(b.plan))
 		for i := range 40 {
@@ -135,12 +133,12 @@ func TestLearnerInTheBackgroundCountsEachStep(t *testing.T) {
 			// A draft and a tip wait for two boundaries, so none is asked for before the last is done.
 			b.after(time.Duration(25+7*(i%5)) * time.Millisecond)
 		}
-		b.setMay(false)
+		b.SetMay(false)
 		p := b.after(time.Second)
 		b.stop(t)
 		for i := range b.plan {
-			if _, pending := b.learner.Pending(i); drafted[i] == 0 || drafted[i]+pending != p.tokens {
-				t.Errorf("fragment %d: %d tokens drafted, %d pending of %d", i, drafted[i], pending, p.tokens)
+			if _, pending := b.learner.Pending(i); drafted[i] == 0 || drafted[i]+pending != p.Tokens {
+				t.Errorf("fragment %d: %d tokens drafted, %d pending of %d", i, drafted[i], pending, p.Tokens)
 			}
 		}
 	})
@@ -152,16 +150,16 @@ func TestLostTrainerIsAccountedForBeforeTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFarBench(t, 100*time.Millisecond, 0)
 		var order []string
-		b.training.lost = func(error) { order = append(order, "lost") }
-		b.setMay(true)
+		b.cfg.Lost = func(error) { order = append(order, "lost") }
+		b.SetMay(true)
 		b.after(250 * time.Millisecond)
 		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 0)
-		b.commands.put(func() {
+		b.Do(func() {
 			time.Sleep(5 * time.Second)
 			order = append(order, fmt.Sprintf("asked, %d restarts", len(b.fake.restarted())))
 		})
 		b.after(10 * time.Second)
-		b.commands.put(func() { order = append(order, fmt.Sprintf("asked, %d restarts", len(b.fake.restarted()))) })
+		b.Do(func() { order = append(order, fmt.Sprintf("asked, %d restarts", len(b.fake.restarted()))) })
 		b.stop(t) // does what is left
 		want := fmt.Sprint([]string{"asked, 0 restarts", "lost", "asked, 1 restarts"})
 		if got := fmt.Sprint(order); got != want {

@@ -1,9 +1,10 @@
-package node
+package training
 
 import (
 	"context"
 	"sync/atomic"
 
+	"atoll/node/mailbox"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 )
@@ -15,7 +16,7 @@ type background struct {
 	// turn holds a token. Its holder may ask the trainer for something, and touch what its
 	// steps count. It goes to the goroutine that has waited longest.
 	turn     chan struct{}
-	commands *mailbox[func()]
+	commands *mailbox.Mailbox[func()]
 	most     uint64        // commands that may wait behind the one that is being done, when a step begins
 	done     atomic.Uint64 // commands
 	did      chan struct{} // holds a token after a command
@@ -24,7 +25,7 @@ type background struct {
 }
 
 // newBackground lets one command wait for each fragment of a run when a step begins.
-func newBackground(commands *mailbox[func()], fragments int) *background {
+func newBackground(commands *mailbox.Mailbox[func()], fragments int) *background {
 	b := &background{turn: make(chan struct{}, 1), commands: commands, most: uint64(fragments), did: make(chan struct{}, 1), over: make(chan struct{})}
 	b.turn <- struct{}{}
 	return b
@@ -33,7 +34,7 @@ func newBackground(commands *mailbox[func()], fragments int) *background {
 // left is how many commands wait or are being done.
 func (b *background) left() uint64 {
 	done := b.done.Load() // first: else one that comes and is done in between would count as less than none
-	return b.commands.count() - done
+	return b.commands.Count() - done
 }
 
 // catchUp waits while too many commands wait. A command gets one turn between two steps. Where steps take long and rounds close
@@ -54,11 +55,11 @@ func (b *background) run(ctx context.Context, before func()) {
 	defer close(b.over)
 	for more := true; more; {
 		select {
-		case <-b.commands.ready:
+		case <-b.commands.Ready():
 		case <-ctx.Done():
 			more = false
 		}
-		b.commands.each(func(do func()) {
+		b.commands.Each(func(do func()) {
 			before()
 			do()
 			b.Resume()

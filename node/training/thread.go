@@ -1,4 +1,7 @@
-package node
+// Package training is the thread that steps, and what is asked of its learner between steps: drafts, tips and evaluations. It
+// saves the inner optimizer and keeps the account of its time. It knows no peer, no round and no folder: who runs it says when it
+// may step, and is told.
+package training
 
 import (
 	"context"
@@ -8,31 +11,43 @@ import (
 	"time"
 
 	"atoll/node/clock"
+	"atoll/node/mailbox"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/trainer"
 )
 
-// training is the thread that steps. It hears of tips and drafts at step
+// Config is what a Thread steps with, and what it tells.
+type Config struct {
+	Trainer  trainer.Trainer
+	Schedule optimizer.Schedule
+	Pace     time.Duration // least time of a step
+	Clock    *clock.Clock  // every time here is that awake: a sleep is no step and no wait
+	Beside   int           // fragments of the run, where the trainer is another process: commands are done in the background; 0: it steps the local parameters itself
+	Save     Save          // checkpoints the inner optimizer
+
+	Stepped func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
+	Tune    func(ctx context.Context) error                  // suits the trainer to the text and the machine, before its first step; nil: it is done
+	Back    func()                                           // says that a trainer that was gone trains again
+	Lacking func(err error)                                  // says what a step waits for
+	Lost    func(err error)                                  // takes off what a trainer that is gone had and did not publish
+	Absent  func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
+	Report  func(what string, err error)                     // takes what could not be kept; nil where it was
+}
+
+// Thread is the thread that steps. It hears of tips and drafts at step
 // boundaries only, unless they are done in the background. It tells the loop what it did
-// through a mailbox that never blocks, so it never waits for a peer or for the
+// through functions that never block, so it never waits for a peer or for the
 // loop. It needs the disk for one record of the step log per step, and reads
 // own payloads back where an adoption asks for them.
-type training struct {
-	trainer    trainer.Trainer
-	schedule   optimizer.Schedule
-	clock      *clock.Clock                                     // every time here is that awake: a sleep is no step and no wait
-	commands   *mailbox[func()]                                 // to be done at a step boundary, or in the background; these alone touch the local parameters
-	background *background                                      // nil: the trainer steps the local parameters itself
-	woken      chan struct{}                                    // holds a token when there is something new to look at, see wake
-	stepped    func(res trainer.StepResult, took time.Duration) // counts the step; never blocks
-	saver      *saver                                           // checkpoints the inner optimizer
-	tune       func(ctx context.Context) error                  // suits the trainer to the text and the machine, before its first step; nil: it is done
-	back       func()                                           // says that a trainer that was gone trains again
-	lacking    func(err error)                                  // says what a step waits for
-	lost       func(err error)                                  // takes off what a trainer that is gone had and did not publish
-	absent     func() bool                                      // whether its trainer has yet to come, from elsewhere; nil for one that the node starts
+type Thread struct {
+	cfg        Config
+	commands   *mailbox.Mailbox[func()] // to be done at a step boundary, or in the background; these alone touch the local parameters
+	background *background              // nil: the trainer steps the local parameters itself
+	woken      chan struct{}            // holds a token when there is something new to look at, see wake
+	saver      *saver
+	rows       int // of the next part of an evaluation; of the commands
 
 	mu       sync.Mutex
 	doing    *float64      // in the account, what the last command did
@@ -55,17 +70,33 @@ type training struct {
 	active   time.Duration
 }
 
+// New is a thread that has yet to run.
+func New(cfg Config) *Thread {
+	t := &Thread{cfg: cfg, pace: cfg.Pace, commands: mailbox.New[func()](), woken: make(chan struct{}, 1)}
+	t.saver = &saver{Save: cfg.Save, clock: cfg.Clock, report: cfg.Report}
+	if cfg.Beside > 0 {
+		t.background = newBackground(t.commands, cfg.Beside)
+	}
+	return t
+}
+
+// Do has a command done where the local parameters may be touched, one after the other. It never blocks.
+func (t *Thread) Do(command func()) { t.commands.Put(command) }
+
+// Rest keeps the trainer at rest until the command that calls it is over.
+func (t *Thread) Rest() { t.background.Pause() }
+
 // timestamp is a moment of the training thread: how long the process had been
 // awake and asleep by then.
 type timestamp struct{ awake, asleep time.Duration }
 
-func (t *training) now() timestamp {
-	awake, asleep := t.clock.Read()
+func (t *Thread) now() timestamp {
+	awake, asleep := t.cfg.Clock.Read()
 	return timestamp{awake, asleep}
 }
 
 // since is the time awake since a moment.
-func (t *training) since(at timestamp) time.Duration { return t.clock.Awake() - at.awake }
+func (t *Thread) since(at timestamp) time.Duration { return t.cfg.Clock.Awake() - at.awake }
 
 // lossDecay is the weight of the past in the running mean of the loss: about
 // the last fifty steps count.
@@ -80,8 +111,8 @@ func MeanLoss(mean, loss float64) float64 {
 	return lossDecay*mean + (1-lossDecay)*loss
 }
 
-// setMay lets the thread step, or not.
-func (t *training) setMay(may bool) {
+// SetMay lets the thread step, or not.
+func (t *Thread) SetMay(may bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if may && !t.may {
@@ -95,38 +126,38 @@ func (t *training) setMay(may bool) {
 }
 
 // wake has the thread book what it waited for until now, and see what it may do.
-func (t *training) wake() {
+func (t *Thread) wake() {
 	select {
 	case t.woken <- struct{}{}:
 	default:
 	}
 }
 
-// setPaused says whether what the thread waits for is its owner.
-func (t *training) setPaused(paused bool) {
+// SetPaused says whether what the thread waits for is its owner.
+func (t *Thread) SetPaused(paused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused = paused
 	t.wake()
 }
 
-func (t *training) mayStep() bool {
+func (t *Thread) mayStep() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.may
 }
 
-// atRest says that no step is under way and none will begin: whatever was
+// AtRest says that no step is under way and none will begin: whatever was
 // stepped has been told.
-func (t *training) atRest() bool {
+func (t *Thread) AtRest() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.may && !t.stepping
 }
 
-// cutStep ends the step that is under way, if there is one: the parameters stay as they were
+// CutStep ends the step that is under way, if there is one: the parameters stay as they were
 // before, and the step is none.
-func (t *training) cutStep() {
+func (t *Thread) CutStep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cut != nil {
@@ -134,47 +165,47 @@ func (t *training) cutStep() {
 	}
 }
 
-// setPace sets the least time of a step.
-func (t *training) setPace(least time.Duration) {
+// SetPace sets the least time of a step.
+func (t *Thread) SetPace(least time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pace = least
 	t.wake()
 }
 
-func (t *training) leastTime() time.Duration {
+func (t *Thread) leastTime() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pace
 }
 
-func (t *training) setFraction(f float64) {
+func (t *Thread) SetFraction(f float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fraction = f
 }
 
-func (t *training) setLacks(lacks bool) {
+func (t *Thread) setLacks(lacks bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lacks = lacks
 }
 
-// lacksData reports whether a step waits for its tokens.
-func (t *training) lacksData() bool {
+// LacksData reports whether a step waits for its tokens.
+func (t *Thread) LacksData() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lacks
 }
 
-// run steps until ctx ends. Errors of the trainer end it.
-func (t *training) run(ctx context.Context) error {
+// Run steps until ctx ends. Errors of the trainer end it.
+func (t *Thread) Run(ctx context.Context) error {
 	restarts, lacking := 0, false
 	var known error // what the trainer is gone by, until it begins again
 	t.begin(t.now())
-	if t.tune != nil {
+	if t.cfg.Tune != nil {
 		began := t.now()
-		if err := t.tune(ctx); err != nil {
+		if err := t.cfg.Tune(ctx); err != nil {
 			return cutBy(ctx, err)
 		}
 		t.spend(&t.account.Joining, began)
@@ -204,7 +235,7 @@ func (t *training) run(ctx context.Context) error {
 			if known == nil || !errors.Is(err, known) {
 				known = err
 				t.reportLost(ctx, err)
-				if restarts++; t.absent == nil && t.steps == 0 && restarts >= hopeless {
+				if restarts++; t.cfg.Absent == nil && t.steps == 0 && restarts >= hopeless {
 					return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
 				}
 			}
@@ -216,7 +247,7 @@ func (t *training) run(ctx context.Context) error {
 		if errors.Is(err, trainer.ErrNoBatch) {
 			if !lacking {
 				lacking = true
-				t.lacking(err)
+				t.cfg.Lacking(err)
 			}
 			t.setLacks(true)
 			t.pause(ctx, dataAfter, &t.account.Data)
@@ -229,7 +260,7 @@ func (t *training) run(ctx context.Context) error {
 		t.setLacks(false)
 		if restarts > 0 {
 			restarts = 0
-			t.back()
+			t.cfg.Back()
 		}
 		t.keepPace(ctx, began)
 		if t.saver.due() && t.mayStep() {
@@ -266,21 +297,21 @@ const hopeless = 3
 // restart has a trainer that is gone begin again, after a pause that doubles each time. What
 // the loop asks for is done meanwhile, except while the trainer starts. It reports whether the
 // trainer has begun: where no step is allowed that waits.
-func (t *training) restart(ctx context.Context, before int) (begun bool) {
+func (t *Thread) restart(ctx context.Context, before int) (begun bool) {
 	pause := min(restartAfter<<min(before, 10), restartMost)
 	for ctx.Err() == nil {
 		t.pause(ctx, pause, &t.account.Gone)
 		if !t.mayStep() {
 			return false // the next step finds it gone
 		}
-		if t.absent != nil && t.absent() {
+		if t.cfg.Absent != nil && t.cfg.Absent() {
 			pause = restartAfter
 			continue
 		}
 		done := t.turn()
 		began := t.now()
 		starting, _ := t.enter(ctx)
-		err := t.trainer.Restart(starting)
+		err := t.cfg.Trainer.Restart(starting)
 		cut := starting.Err() != nil
 		t.spend(&t.account.Gone, began)
 		t.exit()
@@ -298,37 +329,37 @@ func (t *training) restart(ctx context.Context, before int) (begun bool) {
 const dataAfter = 250 * time.Millisecond
 
 // pause does what the loop asks for, for some time in which no step is taken, and books it.
-func (t *training) pause(ctx context.Context, d time.Duration, account *float64) {
+func (t *Thread) pause(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	for left := d; left > 0 && ctx.Err() == nil; left = d - t.since(began) {
 		t.idle(ctx, left, account)
 	}
 }
 
-func (t *training) begin(at timestamp) {
+func (t *Thread) begin(at timestamp) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun, t.booked = at, at
 }
 
 // boundary does what the loop asked for since the last step, unless that is done in the background.
-func (t *training) boundary() {
+func (t *Thread) boundary() {
 	if t.background != nil {
 		return
 	}
-	t.commands.each(run)
+	t.commands.Each(func(do func()) { do() })
 }
 
 // asked holds a token while there may be something to do at the boundary.
-func (t *training) asked() chan struct{} {
+func (t *Thread) asked() <-chan struct{} {
 	if t.background != nil {
 		return nil
 	}
-	return t.commands.ready
+	return t.commands.Ready()
 }
 
 // turn waits until the trainer is this thread's to ask, and few commands wait for it. It returns what ends that.
-func (t *training) turn() (done func()) {
+func (t *Thread) turn() (done func()) {
 	if t.background == nil {
 		return func() {}
 	}
@@ -346,7 +377,7 @@ func (t *training) turn() (done func()) {
 }
 
 // does says what is being done, and returns what ends it.
-func (t *training) does(what *float64) (done func()) {
+func (t *Thread) does(what *float64) (done func()) {
 	if t.background == nil {
 		began := t.now()
 		return func() { t.spend(what, began) }
@@ -358,15 +389,15 @@ func (t *training) does(what *float64) (done func()) {
 }
 
 // reportLost has a trainer that is gone accounted for. Nothing that was asked for before sees the next one.
-func (t *training) reportLost(ctx context.Context, err error) {
+func (t *Thread) reportLost(ctx context.Context, err error) {
 	if t.background == nil {
-		t.lost(err)
+		t.cfg.Lost(err)
 		return
 	}
 	told := make(chan struct{})
-	t.commands.put(func() {
+	t.commands.Put(func() {
 		defer close(told)
-		t.lost(err)
+		t.cfg.Lost(err)
 	})
 	select {
 	case <-told:
@@ -376,7 +407,7 @@ func (t *training) reportLost(ctx context.Context, err error) {
 
 // wait blocks while there is nothing to step for: before the node is in, and
 // when the budget is spoken for. It reports whether to step.
-func (t *training) wait(ctx context.Context) bool {
+func (t *Thread) wait(ctx context.Context) bool {
 	t.mu.Lock()
 	may, joining, paused := t.may, t.steps == 0 && !t.started, t.paused
 	t.stepping = may
@@ -402,13 +433,13 @@ func (t *training) wait(ctx context.Context) bool {
 }
 
 // step takes one step. One that was cut took time and did nothing.
-func (t *training) step(ctx context.Context, began timestamp) error {
+func (t *Thread) step(ctx context.Context, began timestamp) error {
 	ctx, lr := t.enter(ctx)
-	res, err := t.trainer.Step(ctx, lr)
+	res, err := t.cfg.Trainer.Step(ctx, lr)
 	ended := ctx.Err() != nil
 	t.exit()
 	if err == nil {
-		t.stepped(res, max(t.since(began), t.leastTime()))
+		t.cfg.Stepped(res, max(t.since(began), t.leastTime()))
 		t.record(res, lr)
 	}
 	account := &t.account.Step
@@ -423,16 +454,16 @@ func (t *training) step(ctx context.Context, began timestamp) error {
 	return err
 }
 
-// enter begins a step: its context, which cutStep ends, and its learning rate.
-func (t *training) enter(ctx context.Context) (context.Context, float64) {
+// enter begins a step: its context, which CutStep ends, and its learning rate.
+func (t *Thread) enter(ctx context.Context) (context.Context, float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ctx, t.cut = context.WithCancel(ctx)
-	return ctx, t.schedule.At(t.fraction)
+	return ctx, t.cfg.Schedule.At(t.fraction)
 }
 
 // exit ends the context of a step.
-func (t *training) exit() {
+func (t *Thread) exit() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cut()
@@ -440,13 +471,13 @@ func (t *training) exit() {
 }
 
 // completed says that what was stepped has been told.
-func (t *training) completed() {
+func (t *Thread) completed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stepping = false
 }
 
-func (t *training) record(res trainer.StepResult, lr float64) {
+func (t *Thread) record(res trainer.StepResult, lr float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps++
@@ -457,14 +488,14 @@ func (t *training) record(res trainer.StepResult, lr float64) {
 
 // keepPace waits for what is left of the least time of a step, but does at once
 // what the loop asks for meanwhile: no step is taken.
-func (t *training) keepPace(ctx context.Context, began timestamp) {
+func (t *Thread) keepPace(ctx context.Context, began timestamp) {
 	for left := t.leastTime() - t.since(began); left > 0 && ctx.Err() == nil; left = t.leastTime() - t.since(began) {
 		t.idle(ctx, left, &t.account.Paced)
 	}
 }
 
 // idle waits until the loop asks for something, for so long at most. It books the time, and does what was asked for.
-func (t *training) idle(ctx context.Context, d time.Duration, account *float64) {
+func (t *Thread) idle(ctx context.Context, d time.Duration, account *float64) {
 	began := t.now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -478,63 +509,70 @@ func (t *training) idle(ctx context.Context, d time.Duration, account *float64) 
 	t.boundary()
 }
 
-func (t *training) spend(where *float64, since timestamp) {
+func (t *Thread) spend(where *float64, since timestamp) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.booked = t.now()
 	*where += (t.booked.awake - since.awake).Seconds()
 }
 
-// timed is a learner whose work is booked in the account of its thread, where that waits for it.
-type timed struct {
+// Learner is a learner whose work is booked in the account of its thread, where that waits for it.
+type Learner struct {
 	*outer.Learner
-	t *training
+	t *Thread
+}
+
+// Learner has commands work with a learner of the values that a trainer has.
+func (t *Thread) Learner(l *outer.Learner, values trainer.Trainer) Learner {
+	l.Use(device{values, t.background})
+	return Learner{l, t}
 }
 
 // Draft implements replica.Learner.
-func (l timed) Draft(fragment int) (outer.Draft, error) {
+func (l Learner) Draft(fragment int) (outer.Draft, error) {
 	defer l.t.does(&l.t.account.Publish)()
 	d, err := l.Learner.Draft(fragment)
 	if errors.Is(err, outer.ErrDevice) {
-		l.t.lost(err)
+		l.t.cfg.Lost(err)
 	}
 	return d, err
 }
 
 // Follow implements replica.Learner.
-func (l timed) Follow(a outer.Adopt) (outer.Loss, error) {
+func (l Learner) Follow(a outer.Adopt) (outer.Loss, error) {
 	defer l.t.does(&l.t.account.Adopt)()
 	return l.Learner.Follow(a)
 }
 
-// stats is what the training thread says of itself.
-type stats struct {
-	steps     int64
-	tokens    uint64
-	loss      float64
-	rate      float64
-	perSecond float64
-	account   status.TimeAccount
+// Stats is what the training thread says of itself.
+type Stats struct {
+	Steps     int64
+	Tokens    uint64
+	Loss      float64 // running mean
+	Rate      float64 // learning rate of the last step
+	PerSecond float64 // tokens
+	Account   status.TimeAccount
 }
 
-func (t *training) stats() stats {
+// Stats is what the thread has done until now.
+func (t *Thread) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	active := t.active
 	if t.may {
 		active += t.since(t.trained)
 	}
-	p := stats{steps: t.steps, tokens: t.tokens, loss: t.loss, rate: t.rate}
+	p := Stats{Steps: t.steps, Tokens: t.tokens, Loss: t.loss, Rate: t.rate}
 	if active > 0 {
-		p.perSecond = float64(t.tokens) / active.Seconds()
+		p.PerSecond = float64(t.tokens) / active.Seconds()
 	}
-	p.account = t.balanced()
+	p.Account = t.balanced()
 	return p
 }
 
 // balanced is the time account up to when it was last booked. While the thread
 // is in the middle of something, the time that it already took is not waiting.
-func (t *training) balanced() status.TimeAccount {
+func (t *Thread) balanced() status.TimeAccount {
 	a := t.account
 	awake := (t.booked.awake - t.begun.awake).Seconds()
 	a.Asleep = (t.booked.asleep - t.begun.asleep).Seconds()

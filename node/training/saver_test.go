@@ -1,4 +1,4 @@
-package node
+package training
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func TestSlowDiskIsSparedBySaver(t *testing.T) {
 		b := makeBench(t, 100*time.Millisecond, 0)
 		b.learns()
 		var meanwhile atomic.Int64
-		b.saver.write = func(state io.Reader) error {
+		b.saver.Write = func(state io.Reader) error {
 			_, err := io.ReadAll(state)
 			before := b.told.Load()
 			time.Sleep(3 * time.Second)
@@ -52,7 +52,7 @@ func TestSlowDiskIsSparedBySaver(t *testing.T) {
 			return err
 		}
 		b.start(t)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(400 * time.Second)
 		if got := b.saves.Load(); got != 3 { // after 10 s, and then every 153 s
 			t.Errorf("%d saves in 400 s", got)
@@ -69,12 +69,12 @@ func TestLearnerThatSavesItselfIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := makeBench(t, 100*time.Millisecond, 0)
 		b.learns()
-		b.saver.state = func() (io.Reader, error) {
+		b.saver.State = func() (io.Reader, error) {
 			time.Sleep(2 * time.Second)
 			return bytes.NewReader([]byte("its file")), nil
 		}
 		b.start(t)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(400 * time.Second)
 		if got := b.saves.Load(); got != 4 { // after 10 s, and then every 102 s
 			t.Errorf("%d saves in 400 s", got)
@@ -91,9 +91,9 @@ func TestLargeStateIsSavedInParts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := makeBench(t, 100*time.Millisecond, 0)
 			b.learns()
-			b.saver.state = func() (io.Reader, error) { return bytes.NewReader(want), nil }
+			b.saver.State = func() (io.Reader, error) { return bytes.NewReader(want), nil }
 			var stepped int64
-			b.saver.write = func(state io.Reader) error {
+			b.saver.Write = func(state io.Reader) error {
 				before := b.told.Load()
 				got, err := slowReads(state, each)
 				stepped = b.told.Load() - before
@@ -104,12 +104,12 @@ func TestLargeStateIsSavedInParts(t *testing.T) {
 				return err
 			}
 			b.start(t)
-			b.setMay(true)
+			b.SetMay(true)
 			b.after(60 * time.Second)
 			if b.saves.Load() == 0 || each > time.Second != (stepped > 20) || each < time.Second && stepped > 0 {
 				t.Errorf("%s: %d saves, %d steps during one", name, b.saves.Load(), stepped)
 			}
-			if took := b.stats().account.Save; took > 2*checkpointAtOnce.Seconds() {
+			if took := b.Stats().Account.Save; took > 2*checkpointAtOnce.Seconds() {
 				t.Errorf("%s: the learner waited %.1f s for the disk", name, took)
 			}
 			b.stop(t)
@@ -122,15 +122,15 @@ func TestSaveIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := makeBench(t, 100*time.Millisecond, 0)
 		b.learns()
-		b.saver.state = func() (io.Reader, error) { return bytes.NewReader(make([]byte, 100*checkpointPart)), nil }
+		b.saver.State = func() (io.Reader, error) { return bytes.NewReader(make([]byte, 100*checkpointPart)), nil }
 		came := make(chan error, 1)
-		b.saver.write = func(state io.Reader) error {
+		b.saver.Write = func(state io.Reader) error {
 			_, err := slowReads(state, time.Second)
 			came <- err
 			return err
 		}
 		b.start(t)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(30 * time.Second)
 		b.stop(t)
 		if err := <-came; !errors.Is(err, errSaveCut) {
@@ -143,13 +143,13 @@ func TestSaveIsCut(t *testing.T) {
 func TestSaverFails(t *testing.T) {
 	gone := errors.New("gone")
 	for what, fail := range map[string]func(b *bench){
-		"inner optimizer state": func(b *bench) { b.saver.state = func() (io.Reader, error) { return nil, gone } },
+		"inner optimizer state": func(b *bench) { b.saver.State = func() (io.Reader, error) { return nil, gone } },
 		"inner optimizer state, its rest": func(b *bench) {
-			b.saver.state = func() (io.Reader, error) {
+			b.saver.State = func() (io.Reader, error) {
 				return io.MultiReader(bytes.NewReader(make([]byte, 2*checkpointPart)), iotest.ErrReader(gone)), nil
 			}
 		},
-		"checkpoint": func(b *bench) { b.saver.write = func(io.Reader) error { return gone } },
+		"checkpoint": func(b *bench) { b.saver.Write = func(io.Reader) error { return gone } },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := makeBench(t, 100*time.Millisecond, 0)
@@ -166,7 +166,7 @@ func TestSaverFails(t *testing.T) {
 			}
 			fail(b)
 			b.start(t)
-			b.setMay(true)
+			b.SetMay(true)
 			b.after(25 * time.Second)
 			if told.Load() != 2 || b.saves.Load() != 0 {
 				t.Errorf("%s: told %d times, %d saves", what, told.Load(), b.saves.Load())

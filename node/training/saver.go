@@ -1,4 +1,4 @@
-package node
+package training
 
 import (
 	"errors"
@@ -26,15 +26,20 @@ const checkpointPart = 4 << 20
 // step. What is left then is copied between later steps, whenever the disk has taken the part before.
 const checkpointAtOnce = 300 * time.Millisecond
 
+// Save is how the inner optimizer's state is kept.
+type Save struct {
+	State      func() (io.Reader, error)   // what there is to save; a learner in another process has saved itself by then
+	Write      func(state io.Reader) error // keeps it; it may take as long as the disk does, and an error of state is its own
+	Background func(write func())          // has that done on a goroutine of its own
+}
+
 // saver keeps the inner optimizer's state on the disk. The training thread copies it part by part, and it is
 // written beside everything else. There is one part in memory at most: nothing is copied while one is
 // written, so a slow disk costs age and no memory.
 type saver struct {
-	clock      *clock.Clock
-	state      func() (io.Reader, error)    // what there is to save; a learner in another process has saved itself by then
-	write      func(state io.Reader) error  // keeps it; it may take as long as the disk does, and an error of state is its own
-	background func(write func())           // has that done on a goroutine of its own
-	report     func(what string, err error) // what could not be saved; nil where it was
+	Save
+	clock  *clock.Clock
+	report func(what string, err error) // what could not be saved; nil where it was
 
 	rest   io.Reader     // of the state that is being saved, nil if none is
 	part   *handover     // through which it goes
@@ -102,7 +107,7 @@ func (s *saver) start() {
 	s.took = 0
 	s.mu.Unlock()
 	s.waited = 0
-	state, err := s.state()
+	state, err := s.State()
 	s.spend(began)
 	if err != nil {
 		s.report("inner optimizer state", err)
@@ -111,9 +116,9 @@ func (s *saver) start() {
 	}
 	part := newHandover(s)
 	s.rest, s.part = state, part
-	s.background(func() {
+	s.Background(func() {
 		part.wrote = s.clock.Awake()
-		err := s.write(part)
+		err := s.Write(part)
 		s.spend(part.wrote)
 		if !errors.Is(err, errSaveCut) {
 			s.report("checkpoint", err)

@@ -1,4 +1,4 @@
-package node
+package training
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"atoll/node/clock"
-	"atoll/node/genesis"
+	"atoll/node/inspect/ledgertest"
 	"atoll/node/status"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
@@ -95,15 +95,15 @@ func (f *fakeTrainer) Step(ctx context.Context, lr float64) (trainer.StepResult,
 
 // bench is a training thread on a fake trainer, in fake time.
 type bench struct {
-	*training
-	learner timed
+	*Thread
+	learner Learner
 	fake    *fakeTrainer
 	told    atomic.Int64 // steps told to the loop
 	saves   atomic.Int64
 	ended   chan error
 	cancel  context.CancelFunc
 	blind   context.CancelFunc // nobody looks at the clock any more: as while the process sleeps
-	genesis genesis.Genesis
+	params  outer.Params
 	plan    outer.Plan
 	tips    []*outer.Tip
 	losses  atomic.Int64
@@ -120,36 +120,35 @@ func newBench(t *testing.T, takes, pace time.Duration) *bench {
 
 // learns gives the bench its learner.
 func (b *bench) learns() {
-	b.learner = timed{outer.NewLearner(b.genesis.OuterParams(), b.plan, b.fake.params, b.tips, nil), b.training}
+	b.learner = Learner{outer.NewLearner(b.params, b.plan, b.fake.params, b.tips, nil), b.Thread}
 }
 
 // makeBench makes a bench that has no learner yet.
 func makeBench(t *testing.T, takes, pace time.Duration) *bench {
 	t.Helper()
-	g := toyGenesis(1 << 40)
-	b := &bench{genesis: g, plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
+	g := ledgertest.Genesis(1 << 40)
+	b := &bench{params: g.OuterParams(), plan: g.Plan(), tips: g.Tips(), ended: make(chan error, 1)}
 	b.fake = &fakeTrainer{params: make([]float32, g.Model.Params()), takes: takes}
-	b.training = &training{
-		trainer: b.fake, pace: pace, clock: clock.New(), commands: newMailbox[func()](), woken: make(chan struct{}, 1),
-		schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
-		stepped: func(res trainer.StepResult, _ time.Duration) {
+	b.Thread = New(Config{
+		Trainer: b.fake, Pace: pace, Clock: clock.New(), Schedule: optimizer.Schedule{Peak: 1, FinalFraction: 0.1, WarmupFraction: 0.1},
+		Stepped: func(res trainer.StepResult, _ time.Duration) {
 			b.told.Add(1)
 			b.learner.Stepped(res.Tokens, make([]uint32, len(b.plan)))
 		},
-		back: func() {},
-		lost: func(error) { b.losses.Add(1) }, lacking: func(error) { b.lacked.Add(1) },
-	}
-	b.saver = &saver{clock: b.clock, state: b.fake.SaveState, write: func(state io.Reader) error {
-		_, err := io.ReadAll(state)
-		if err == nil {
-			b.saves.Add(1)
-		}
-		return err
-	}, background: func(do func()) { go do() }, report: func(_ string, err error) {
-		if err != nil {
-			t.Error(err)
-		}
-	}}
+		Back: func() {}, Lost: func(error) { b.losses.Add(1) }, Lacking: func(error) { b.lacked.Add(1) },
+		Save: Save{State: b.fake.SaveState, Background: func(do func()) { go do() }, Write: func(state io.Reader) error {
+			_, err := io.ReadAll(state)
+			if err == nil {
+				b.saves.Add(1)
+			}
+			return err
+		}},
+		Report: func(_ string, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		},
+	})
 	return b
 }
 
@@ -159,20 +158,20 @@ func (b *bench) start(t *testing.T) {
 	b.cancel = cancel
 	watched, blind := context.WithCancel(ctx)
 	b.blind = blind
-	go b.clock.Look(watched)
-	go func() { b.ended <- b.run(ctx) }()
+	go b.cfg.Clock.Look(watched)
+	go func() { b.ended <- b.Run(ctx) }()
 }
 
 // draft has the learner publish between two steps.
 func (b *bench) draft(fragment int, done func(outer.Draft, error)) {
-	b.commands.put(func() { done(b.learner.Draft(fragment)) })
+	b.Do(func() { done(b.learner.Draft(fragment)) })
 }
 
 // after lets time pass and returns what the thread says then.
-func (b *bench) after(d time.Duration) stats {
+func (b *bench) after(d time.Duration) Stats {
 	time.Sleep(d)
 	synctest.Wait()
-	return b.stats()
+	return b.Stats()
 }
 
 func (b *bench) stop(t *testing.T) {
@@ -188,16 +187,16 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
 func TestTrainingKeepsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 30*time.Millisecond, 100*time.Millisecond)
-		b.setMay(true)
+		b.SetMay(true)
 		p := b.after(1050 * time.Millisecond)
-		if p.steps != 11 || p.tokens != 11*fakeTokens || b.told.Load() != 11 {
-			t.Errorf("%d steps, %d tokens, %d told after 1.05 s at a pace of 0.1 s", p.steps, p.tokens, b.told.Load())
+		if p.Steps != 11 || p.Tokens != 11*fakeTokens || b.told.Load() != 11 {
+			t.Errorf("%d steps, %d tokens, %d told after 1.05 s at a pace of 0.1 s", p.Steps, p.Tokens, b.told.Load())
 		}
-		if a := p.account; !near(a.Step, 11*0.03) || !near(a.Paced, 10*0.07) || a.Waiting != 0 || !near(a.Total, a.Step+a.Paced) {
+		if a := p.Account; !near(a.Step, 11*0.03) || !near(a.Paced, 10*0.07) || a.Waiting != 0 || !near(a.Total, a.Step+a.Paced) {
 			t.Errorf("account %+v", a)
 		}
-		if p.loss != 5 || !near(p.perSecond, 11*fakeTokens/1.05) {
-			t.Errorf("loss %v, %v tokens/s", p.loss, p.perSecond)
+		if p.Loss != 5 || !near(p.PerSecond, 11*fakeTokens/1.05) {
+			t.Errorf("loss %v, %v tokens/s", p.Loss, p.PerSecond)
 		}
 		b.stop(t)
 	})
@@ -207,11 +206,11 @@ func TestTrainingKeepsPace(t *testing.T) {
 func TestTrainingChangesItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 10*time.Millisecond, time.Hour)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(time.Second)
-		b.setPace(100 * time.Millisecond)
-		if p := b.after(time.Second); p.steps != 11 {
-			t.Errorf("%d steps in the second after the pace was set", p.steps)
+		b.SetPace(100 * time.Millisecond)
+		if p := b.after(time.Second); p.Steps != 11 {
+			t.Errorf("%d steps in the second after the pace was set", p.Steps)
 		}
 		b.stop(t)
 	})
@@ -220,16 +219,16 @@ func TestTrainingChangesItsPace(t *testing.T) {
 func TestTrainingWaitsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 10*time.Millisecond, 0)
-		if p := b.after(2 * time.Second); p.steps != 0 || p.account.Total != 0 || !b.atRest() {
+		if p := b.after(2 * time.Second); p.Steps != 0 || p.Account.Total != 0 || !b.AtRest() {
 			t.Errorf("before it may: %+v", p)
 		}
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(95 * time.Millisecond)
-		b.setMay(false)
+		b.SetMay(false)
 		p := b.after(time.Second)
-		b.setMay(false) // wakes it: what it waited is booked
+		b.SetMay(false) // wakes it: what it waited is booked
 		p = b.after(0)
-		if p.steps != 10 || !near(p.account.Joining, 2) || !near(p.account.Ending, 0.995) || !near(p.account.Step, 0.1) {
+		if p.Steps != 10 || !near(p.Account.Joining, 2) || !near(p.Account.Ending, 0.995) || !near(p.Account.Step, 0.1) {
 			t.Errorf("after it may not: %+v", p)
 		}
 		b.stop(t)
@@ -240,17 +239,17 @@ func TestTrainingWaitsUntilItMay(t *testing.T) {
 func TestTrainingIsPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 10*time.Millisecond, 0)
-		b.setPaused(true)
+		b.SetPaused(true)
 		b.after(3 * time.Second)
-		b.setPaused(false)
+		b.SetPaused(false)
 		b.after(2 * time.Second)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(95 * time.Millisecond)
-		b.setMay(false)
-		b.setPaused(true)
+		b.SetMay(false)
+		b.SetPaused(true)
 		b.after(4 * time.Second)
-		b.setPaused(true) // books what it waited
-		a := b.after(0).account
+		b.SetPaused(true) // books what it waited
+		a := b.after(0).Account
 		if !near(a.Joining, 2) || math.Abs(a.Paused-7) > 0.01 || !near(a.Step, 0.1) || a.Ending > 0.01 || a.Waiting > 1e-6 {
 			t.Errorf("account %+v", a)
 		}
@@ -262,14 +261,14 @@ func TestTrainingIsPaused(t *testing.T) {
 func TestTrainingRestsAfterItsStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Minute, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(time.Second)
-		b.setMay(false)
-		if b.after(time.Second); b.atRest() || b.told.Load() != 0 {
-			t.Errorf("in a step: at rest %v, %d told", b.atRest(), b.told.Load())
+		b.SetMay(false)
+		if b.after(time.Second); b.AtRest() || b.told.Load() != 0 {
+			t.Errorf("in a step: at rest %v, %d told", b.AtRest(), b.told.Load())
 		}
-		if b.after(time.Minute); !b.atRest() || b.told.Load() != 1 {
-			t.Errorf("after the step: at rest %v, %d told", b.atRest(), b.told.Load())
+		if b.after(time.Minute); !b.AtRest() || b.told.Load() != 1 {
+			t.Errorf("after the step: at rest %v, %d told", b.AtRest(), b.told.Load())
 		}
 		b.stop(t)
 	})
@@ -279,26 +278,26 @@ func TestTrainingRestsAfterItsStep(t *testing.T) {
 func TestTrainingCutsAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Minute, 0)
-		b.cutStep() // none is under way
-		b.setMay(true)
+		b.CutStep() // none is under way
+		b.SetMay(true)
 		b.after(90 * time.Second)
-		b.setMay(false)
+		b.SetMay(false)
 		var draft outer.Draft
 		b.draft(0, func(d outer.Draft, err error) { draft = d })
-		if b.after(time.Second); b.atRest() {
+		if b.after(time.Second); b.AtRest() {
 			t.Error("at rest in a step")
 		}
-		b.cutStep()
+		b.CutStep()
 		p := b.after(0)
-		if !b.atRest() || p.steps != 1 || b.told.Load() != 1 || draft.Steps != 1 || draft.Tokens != fakeTokens {
-			t.Errorf("at rest %v after %d steps, %d told, %d drafted", b.atRest(), p.steps, b.told.Load(), draft.Steps)
+		if !b.AtRest() || p.Steps != 1 || b.told.Load() != 1 || draft.Steps != 1 || draft.Tokens != fakeTokens {
+			t.Errorf("at rest %v after %d steps, %d told, %d drafted", b.AtRest(), p.Steps, b.told.Load(), draft.Steps)
 		}
-		if !near(p.account.Step, 91) || p.account.Waiting != 0 {
-			t.Errorf("account %+v", p.account)
+		if !near(p.Account.Step, 91) || p.Account.Waiting != 0 {
+			t.Errorf("account %+v", p.Account)
 		}
-		b.setMay(true) // the next one is not cut
-		if p := b.after(61 * time.Second); p.steps != 2 {
-			t.Errorf("%d steps", p.steps)
+		b.SetMay(true) // the next one is not cut
+		if p := b.after(61 * time.Second); p.Steps != 2 {
+			t.Errorf("%d steps", p.Steps)
 		}
 		b.stop(t)
 	})
@@ -320,13 +319,13 @@ func TestTrainingSleeps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, c.takes, c.pace)
 			var took time.Duration
-			b.stepped = func(_ trainer.StepResult, d time.Duration) { took = d }
-			b.setMay(c.may)
+			b.cfg.Stepped = func(_ trainer.StepResult, d time.Duration) { took = d }
+			b.SetMay(c.may)
 			b.after(30 * time.Second)
 			b.blind()
 			b.after(90 * time.Second)
-			b.setMay(false) // wakes it: what it waited is booked
-			a := b.after(0).account
+			b.SetMay(false) // wakes it: what it waited is booked
+			a := b.after(0).Account
 			b.stop(t)
 			if a != c.want {
 				t.Errorf("%s: %+v, want %+v", c.name, a, c.want)
@@ -342,7 +341,7 @@ func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 30*time.Millisecond, 100*time.Millisecond)
 		start := time.Now()
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(time.Millisecond)
 		var draft outer.Draft
 		var drafted time.Duration
@@ -360,7 +359,7 @@ func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
 		next := *b.tips[1]
 		next.Round = 1
 		adopted := false
-		b.commands.put(func() {
+		b.Do(func() {
 			if _, err := b.learner.Follow(outer.Adopt{Fragment: 1, Tip: &next}); err != nil {
 				t.Error(err)
 			}
@@ -377,7 +376,7 @@ func TestTrainingHearsCommandsBetweenSteps(t *testing.T) {
 func TestTrainingCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 300*time.Millisecond, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(35 * time.Second)
 		if b.saves.Load() != 3 {
 			t.Errorf("%d checkpoints in 35 s, want one every %v", b.saves.Load(), checkpointEvery)
@@ -389,15 +388,15 @@ func TestTrainingCheckpoints(t *testing.T) {
 func TestTrainingRateFollowsTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 10*time.Millisecond, 0)
-		b.setFraction(0.1)
-		b.setMay(true)
+		b.SetFraction(0.1)
+		b.SetMay(true)
 		b.after(15 * time.Millisecond)
-		b.setFraction(1)
+		b.SetFraction(1)
 		p := b.after(20 * time.Millisecond)
 		b.stop(t)
 		first, last := b.fake.rates[0], b.fake.rates[len(b.fake.rates)-1]
-		if !near(first, 1) || !near(last, 0.1) || p.rate != last {
-			t.Errorf("rates %v, shown %v", b.fake.rates, p.rate)
+		if !near(first, 1) || !near(last, 0.1) || p.Rate != last {
+			t.Errorf("rates %v, shown %v", b.fake.rates, p.Rate)
 		}
 	})
 }
@@ -405,16 +404,16 @@ func TestTrainingRateFollowsTheBudget(t *testing.T) {
 func TestTrainingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Minute, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(time.Second)
 		b.stop(t) // inside a step: no error, and the step does not count
-		if b.told.Load() != 0 || b.stats().steps != 0 {
+		if b.told.Load() != 0 || b.Stats().Steps != 0 {
 			t.Errorf("%d steps told", b.told.Load())
 		}
 		b = newBench(t, time.Millisecond, 0)
 		broken := errors.New("out of memory")
 		b.fake.fail(broken, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		if err := <-b.ended; !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
@@ -427,7 +426,7 @@ func TestTrainingIsTunedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := makeBench(t, 10*time.Millisecond, 0)
 		b.learns()
-		b.tune = func(ctx context.Context) error {
+		b.cfg.Tune = func(ctx context.Context) error {
 			select {
 			case <-time.After(3 * time.Second):
 				return nil
@@ -436,23 +435,23 @@ func TestTrainingIsTunedFirst(t *testing.T) {
 			}
 		}
 		b.start(t)
-		b.setMay(true)
-		if p := b.after(2 * time.Second); p.steps != 0 {
-			t.Errorf("%d steps before it is tuned", p.steps)
+		b.SetMay(true)
+		if p := b.after(2 * time.Second); p.Steps != 0 {
+			t.Errorf("%d steps before it is tuned", p.Steps)
 		}
 		p := b.after(1095 * time.Millisecond)
-		if a := p.account; p.steps != 9 || !near(a.Joining, 3) || !near(a.Step, 0.09) || a.Waiting > 1e-6 {
-			t.Errorf("%d steps, account %+v", p.steps, a)
+		if a := p.Account; p.Steps != 9 || !near(a.Joining, 3) || !near(a.Step, 0.09) || a.Waiting > 1e-6 {
+			t.Errorf("%d steps, account %+v", p.Steps, a)
 		}
 		b.stop(t)
 		b = makeBench(t, time.Millisecond, 0)
-		b.tune = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		b.cfg.Tune = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		b.start(t)
 		b.after(time.Second)
 		b.stop(t)
 		broken := errors.New("out of memory")
-		b.tune = func(context.Context) error { return broken }
-		if err := b.run(t.Context()); !errors.Is(err, broken) {
+		b.cfg.Tune = func(context.Context) error { return broken }
+		if err := b.Run(t.Context()); !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -463,12 +462,12 @@ func TestTrainingIsTunedFirst(t *testing.T) {
 func TestTrainingRestartsALostTrainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 100*time.Millisecond, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(250 * time.Millisecond)
 		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 2)
 		died := time.Now()
 		asked := false
-		b.commands.put(func() { asked = true })
+		b.Do(func() { asked = true })
 		if b.after(500 * time.Millisecond); !asked || b.losses.Load() != 1 {
 			t.Errorf("half a second later: asked %t, %d losses", asked, b.losses.Load())
 		}
@@ -478,8 +477,8 @@ func TestTrainingRestartsALostTrainer(t *testing.T) {
 				t.Errorf("restart %d after %v, want %v s", i, at, int(want))
 			}
 		}
-		if b.losses.Load() != 3 || p.steps < 30 {
-			t.Errorf("%d losses, %d steps", b.losses.Load(), p.steps)
+		if b.losses.Load() != 3 || p.Steps < 30 {
+			t.Errorf("%d losses, %d steps", b.losses.Load(), p.Steps)
 		}
 		b.stop(t)
 	})
@@ -490,12 +489,12 @@ func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 100*time.Millisecond, 0)
 		b.fake.fail(fmt.Errorf("killed: %w", trainer.ErrLost), 1<<30)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(20 * time.Second)
-		b.setMay(false)
+		b.SetMay(false)
 		tried := len(b.fake.restarted())
-		if b.after(3 * time.Minute); !b.atRest() || len(b.fake.restarted()) != tried {
-			t.Errorf("at rest %t, %d more restarts", b.atRest(), len(b.fake.restarted())-tried)
+		if b.after(3 * time.Minute); !b.AtRest() || len(b.fake.restarted()) != tried {
+			t.Errorf("at rest %t, %d more restarts", b.AtRest(), len(b.fake.restarted())-tried)
 		}
 		b.stop(t)
 	})
@@ -506,22 +505,22 @@ func TestTrainingLeavesWithoutALostTrainer(t *testing.T) {
 func TestTrainingWaitsForData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 100*time.Millisecond, 0)
-		b.setMay(true)
+		b.SetMay(true)
 		b.after(time.Second)
 		before := b.fake.steps
 		b.fake.fail(fmt.Errorf("shard 12: %w", trainer.ErrNoBatch), 0)
 		asked := false
-		b.commands.put(func() { asked = true })
+		b.Do(func() { asked = true })
 		p := b.after(10 * time.Second)
 		if !asked || b.lacked.Load() != 1 || b.fake.steps > before+1 {
 			t.Errorf("asked %t, told %d times, %d steps", asked, b.lacked.Load(), b.fake.steps-before)
 		}
-		if a := p.account; a.Data < 9 || a.Data > 10.5 || a.Waiting > 0.2 {
+		if a := p.Account; a.Data < 9 || a.Data > 10.5 || a.Waiting > 0.2 {
 			t.Errorf("%.1f s are booked as waiting for data, %.1f s as waiting for peers; want 10 s and none", a.Data, a.Waiting)
 		}
 		b.fake.fail(nil, 0)
-		if p := b.after(5 * time.Second); p.steps < before+40 || b.losses.Load() != 0 {
-			t.Errorf("%d steps after the data came, %d losses", p.steps-before, b.losses.Load())
+		if p := b.after(5 * time.Second); p.Steps < before+40 || b.losses.Load() != 0 {
+			t.Errorf("%d steps after the data came, %d losses", p.Steps-before, b.losses.Load())
 		}
 		b.stop(t)
 	})
