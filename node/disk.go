@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"atoll/node/core"
@@ -86,6 +87,16 @@ func (n *node) flush() {
 			n.post(func(core.Time) { n.recovered() })
 		}
 	})
+}
+
+// keepCommon keeps the rounds that others have in common, when they have moved.
+func (n *node) keepCommon() {
+	rounds := n.machine.Gossip().Chains().Common()
+	if slices.Equal(rounds, n.commonKept) {
+		return
+	}
+	n.commonKept = rounds
+	n.work.disk.Put(func() { n.check("keep common rounds", n.ledger.PutCommon(rounds)) })
 }
 
 func (n *node) recovered() {

@@ -14,6 +14,7 @@ import (
 
 	"atoll/node/core"
 	"atoll/node/inspect/ledgertest"
+	"atoll/node/ledger"
 	"atoll/node/replica"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -87,7 +88,7 @@ func TestKeyOnly(t *testing.T) {
 	l := ledgertest.New(t).Rounds(2)
 	defer l.Close()
 	n := newViewer()
-	n.store = l.Store
+	n.ledger = ledger.New(l.Store, l.Plan, l.Genesis.OuterParams(), nil)
 	for _, c := range []struct {
 		what string
 		made bool

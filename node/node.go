@@ -11,11 +11,11 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/allowance"
-	"atoll/node/authors"
 	"atoll/node/clock"
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/holders"
+	"atoll/node/ledger"
 	"atoll/node/mailbox"
 	"atoll/node/replica"
 	"atoll/node/show"
@@ -80,6 +80,7 @@ type shared struct {
 // folder is what this node keeps, and what is known of its disk.
 type folder struct {
 	store      *store.Store
+	ledger     *ledger.Ledger // of the run, in the store
 	steplog    *store.StepLog
 	journal    *status.EventLog // nil where the disk took none
 	disk       diskHealth
@@ -120,7 +121,6 @@ type shown struct {
 	folds      foldWatch
 	aloneSaid  bool // that nobody of the link answers
 	control    *status.Server
-	counted    atomic.Pointer[[]authors.Tokens] // of the ledger, for the screen
 	latest     atomic.Pointer[status.Snapshot]
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept

@@ -18,6 +18,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/hardware"
 	"atoll/node/holders"
+	"atoll/node/ledger"
 	"atoll/node/mailbox"
 	"atoll/node/replica"
 	"atoll/node/show"
@@ -165,7 +166,8 @@ func (n *node) open() error {
 	if err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	n.store = s
+	n.store, n.plan = s, n.genesis.Plan()
+	n.ledger = ledger.New(s, n.plan, n.genesis.OuterParams(), n.members)
 	if err := n.markNewKey(); err != nil {
 		return err
 	}
@@ -176,7 +178,6 @@ func (n *node) open() error {
 		return store.Explain(err, n.cfg.Dir)
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
-	n.plan = n.genesis.Plan()
 	n.screen = show.New(n.log, journal{n}, n.self, len(n.plan), n.genesis.OuterParams())
 	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
 		n.screen.Restore(was.History)
@@ -227,7 +228,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.OuterParams(), n.plan},
-		Ledger: ledger{n.store, n.plan, n.genesis.OuterParams(), &n.counted, n.members}, Blobs: blobs{n}, Scratch: scratch{n.store},
+		Ledger: n.ledger, Blobs: blobs{n}, Scratch: ledger.Scratch{Store: n.store},
 	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)
@@ -254,7 +255,7 @@ func (n *node) gossipConfig() gossip.Config {
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
 		Trusted: n.named, Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
-		HasChunk: n.store.HasChunk, Resume: n.fetching(), Common: n.common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
+		HasChunk: n.store.HasChunk, Resume: n.ledger.Fetching(), Common: n.ledger.Common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
 	l := messagegate.NewLimiter(cfg)

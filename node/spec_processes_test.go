@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/wire/spectest"
 	"atoll/node/core"
 	"atoll/node/inspect/ledgertest"
+	"atoll/node/ledger"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
 )
@@ -185,7 +186,7 @@ func restored(l *ledgertest.Writer, base, closed uint32) *rounds.Machine {
 	m := rounds.New(rounds.Config{Params: l.Genesis.OuterParams()}, l.Genesis.Tips())
 	for p, tip := range l.Tips {
 		s := rounds.Restored{Tip: tip, Bases: []uint32{base, closed}, Closed: closed}
-		kept := ledger{Store: l.Store}
+		kept := ledger.New(l.Store, l.Plan, l.Genesis.OuterParams(), nil)
 		l.Check(kept.Rounds(p, 1, closed, func(link outer.Link) error {
 			s.History = append(s.History, link)
 			return nil

@@ -81,8 +81,8 @@ func (n *node) installed(e replica.Installed) {
 
 // recount takes over what the ledger last counted.
 func (n *node) recount() {
-	if counts := n.counted.Swap(nil); counts != nil {
-		n.screen.Count(*counts)
+	if counts := n.ledger.Counted(); counts != nil {
+		n.screen.Count(counts)
 	}
 }
 

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +12,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/ledger"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
@@ -68,7 +71,7 @@ func TestOvertakenFoldsAreNoErrors(t *testing.T) {
 
 // newViewer is a node as far as its screen needs it.
 func newViewer() *node {
-	n := &node{log: slog.New(slog.DiscardHandler)}
+	n := &node{log: slog.New(slog.DiscardHandler), folder: folder{ledger: ledger.New(nil, nil, outer.Params{}, nil)}}
 	n.screen = show.New(n.log, nil, n.self, 1, outer.Params{WindowUnion: 4})
 	return n
 }
@@ -92,4 +95,8 @@ func TestAloneAsAGuest(t *testing.T) {
 			t.Errorf("a guest (%v) reads %q", guest, text)
 		}
 	}
+}
+
+func key(seed byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
 }

@@ -125,6 +125,8 @@ var layers = []rule{
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/metrics"), list("node/status"),
 		"metrics are numbers of statuses, under other names"},
+	{list("node/ledger"), list("gossip/member gossip/wire node/authors node/core node/inspect node/replica node/store optimizer/outer"),
+		"what a replica keeps becomes records here; when it keeps what is decided there"},
 	{list("node/web"), list("node/status"),
 		"a page shows what statuses say; who made them, and whether there is one node or many, is not its business"},
 	{list("node/clock"), nil,

@@ -1,4 +1,6 @@
-package node
+// Package ledger is a store as a replica keeps things in it: links as records, tips as bases, and which of the store's errors a
+// replica can go on after. It also keeps what a node knows of its run between two starts.
+package ledger
 
 import (
 	"bytes"
@@ -18,16 +20,21 @@ import (
 	"atoll/optimizer/outer"
 )
 
-// ledger is a store as a replica keeps things in it.
-type ledger struct {
+// Ledger is a store as a replica keeps things in it.
+type Ledger struct {
 	*store.Store
 	plan    outer.Plan
 	params  outer.Params
-	counted *atomic.Pointer[[]authors.Tokens] // what the last look at all records came to
-	members *member.Table                     // nil in a run that is open
+	members *member.Table                    // nil in a run that is open
+	counted atomic.Pointer[[]authors.Tokens] // what the last look at all records came to
 }
 
-var _ replica.Ledger = ledger{}
+var _ replica.Ledger = (*Ledger)(nil)
+
+// New is the ledger of a run in a store. members is nil in a run that is open.
+func New(s *store.Store, plan outer.Plan, params outer.Params, members *member.Table) *Ledger {
+	return &Ledger{Store: s, plan: plan, params: params, members: members}
+}
 
 // gone says which error of a replica's ledger an error is.
 func gone(err error) error {
@@ -41,7 +48,7 @@ func gone(err error) error {
 }
 
 // Rounds is Store.Rounds with records as links.
-func (l ledger) Rounds(fragment int, from, to uint32, f func(outer.Link) error) error {
+func (l *Ledger) Rounds(fragment int, from, to uint32, f func(outer.Link) error) error {
 	return l.Store.Rounds(fragment, from, to, func(round uint32, r store.Round) error { return f(linkOf(round, r)) })
 }
 
@@ -70,12 +77,12 @@ func recordsOf(links []outer.Link) (records []store.Round) {
 }
 
 // PutRounds is Store.PutRounds with links as records.
-func (l ledger) PutRounds(fragment int, links []outer.Link) error {
+func (l *Ledger) PutRounds(fragment int, links []outer.Link) error {
 	return l.Store.PutRounds(fragment, links[0].Round, recordsOf(links))
 }
 
 // Install is Store.Install. Genesis has no record.
-func (l ledger) Install(fragments []replica.InstalledFragment) error {
+func (l *Ledger) Install(fragments []replica.InstalledFragment) error {
 	in := make([]store.Installed, len(fragments))
 	for p, f := range fragments {
 		links, first := f.Links, f.Links[0].Round
@@ -92,7 +99,7 @@ func (l ledger) Install(fragments []replica.InstalledFragment) error {
 }
 
 // Header is Store.Header, where not to know one is no error.
-func (l ledger) HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Header, known bool, err error) {
+func (l *Ledger) HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Header, known bool, err error) {
 	signed, err := l.Store.HeaderAt(fragment, round, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return h, false, nil
@@ -101,15 +108,15 @@ func (l ledger) HeaderAt(fragment int, round uint32, id wire.Digest) (h wire.Hea
 }
 
 // Held is Store.Held of a round and all later ones.
-func (l ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
+func (l *Ledger) Held(fragment int, from uint32, f func(id wire.Digest, h wire.SignedHeader)) error {
 	return l.Store.Held(fragment, from, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
 		f(id, h)
 		return nil
 	})
 }
 
-// Authors tells the authors in the order in which they were folded first. It counts what they made as well, for the screen.
-func (l ledger) Authors(f func(wire.PeerID)) error {
+// Authors tells the authors in the order in which they were folded first. It counts what they made as well, see Counted.
+func (l *Ledger) Authors(f func(wire.PeerID)) error {
 	counts := make([]authors.Tokens, len(l.plan))
 	for p := range counts {
 		var err error
@@ -124,16 +131,24 @@ func (l ledger) Authors(f func(wire.PeerID)) error {
 	return nil
 }
 
+// Counted is what authors made by the last look at all records, once.
+func (l *Ledger) Counted() []authors.Tokens {
+	if counts := l.counted.Swap(nil); counts != nil {
+		return *counts
+	}
+	return nil
+}
+
 // PutDelta implements replica.Ledger, as do the methods below.
-func (l ledger) PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error {
+func (l *Ledger) PutDelta(id wire.Digest, h *wire.SignedHeader, payload []byte) error {
 	return l.Store.PutDelta(id, *h, payload)
 }
 
 // PutMember is Store.PutMember.
-func (l ledger) PutMember(c member.Certificate) error { return l.Store.PutMember(c.Encode()) }
+func (l *Ledger) PutMember(c member.Certificate) error { return l.Store.PutMember(c.Encode()) }
 
 // Members is Store.Members, opened. One that does not open is left out.
-func (l ledger) Members() (members []member.Certificate, err error) {
+func (l *Ledger) Members() (members []member.Certificate, err error) {
 	kept, err := l.Store.Members()
 	for _, b := range kept {
 		if c, err := member.Parse(b); err == nil {
@@ -144,31 +159,31 @@ func (l ledger) Members() (members []member.Certificate, err error) {
 }
 
 // PutRevocation keeps an owner's signed statement where members are kept: it is about them.
-func (l ledger) PutRevocation(statement wire.SignedHeader) error {
+func (l *Ledger) PutRevocation(statement wire.SignedHeader) error {
 	return l.Store.PutMember(statement.Append(nil))
 }
 
 // Revocations are what PutRevocation kept.
-func (l ledger) Revocations() ([]wire.SignedHeader, error) {
+func (l *Ledger) Revocations() ([]wire.SignedHeader, error) {
 	kept, err := l.Store.Members()
 	return inspect.RevocationsIn(kept), gone(err)
 }
 
-func (l ledger) PutEquivocation(e wire.Equivocation) error { return l.Store.PutEquivocation(e.A, e.B) }
+func (l *Ledger) PutEquivocation(e wire.Equivocation) error { return l.Store.PutEquivocation(e.A, e.B) }
 
-func (l ledger) Payload(id wire.Digest) ([]byte, error) {
+func (l *Ledger) Payload(id wire.Digest) ([]byte, error) {
 	b, err := l.Store.Payload(id)
 	return b, gone(err)
 }
 
-func (l ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (replica.Kept, error) {
+func (l *Ledger) Retain(budget int64, limit []uint32, own map[wire.Digest]bool) (replica.Kept, error) {
 	kept, err := l.Store.Retain(budget, limit, own)
 	return replica.Kept{Bytes: kept.Total(), Dropped: kept.Dropped}, err
 }
 
 // Archive is Store.Seal of rounds that no restart reads, unless the newest kept tip is
 // damaged: it reads from a union window before that on.
-func (l ledger) Archive(limit []uint32) error {
+func (l *Ledger) Archive(limit []uint32) error {
 	unread := make([]uint32, len(limit))
 	for p, last := range limit {
 		bases, err := l.Bases(p)
@@ -194,7 +209,7 @@ func (l ledger) Archive(limit []uint32) error {
 
 // PutOwn ends the node where the store and the machine disagree about what was
 // signed.
-func (l ledger) PutOwn(e core.StoreOwn) error {
+func (l *Ledger) PutOwn(e core.StoreOwn) error {
 	err := l.Store.PutOwn(e.ID, e.Header, e.Payload, store.OwnMeta{Seq: e.Seq})
 	if errors.Is(err, store.ErrMark) || errors.Is(err, store.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", replica.ErrFatal, err)
@@ -202,7 +217,7 @@ func (l ledger) PutOwn(e core.StoreOwn) error {
 	return err
 }
 
-func (l ledger) Own() ([]core.OwnRecord, error) {
+func (l *Ledger) Own() ([]core.OwnRecord, error) {
 	own, err := l.Store.Own()
 	records := make([]core.OwnRecord, len(own))
 	for i, o := range own {
@@ -211,7 +226,7 @@ func (l ledger) Own() ([]core.OwnRecord, error) {
 	return records, err
 }
 
-func (l ledger) ForgetOwn(ids []wire.Digest) (err error) {
+func (l *Ledger) ForgetOwn(ids []wire.Digest) (err error) {
 	for _, id := range ids {
 		if e := l.Store.ForgetOwn(id); !errors.Is(e, store.ErrNotFound) {
 			err = errors.Join(err, e)
@@ -220,18 +235,31 @@ func (l ledger) ForgetOwn(ids []wire.Digest) (err error) {
 	return err
 }
 
-func (l ledger) LoseOwn(id wire.Digest) error {
+func (l *Ledger) LoseOwn(id wire.Digest) error {
 	return errors.Join(l.DropPayload(id), l.Store.ForgetOwn(id))
 }
 
-func (l ledger) PutMarksKnown() error { return putMarksKnown(l.Store) }
+// marksKey says that every round which the node's key signed is known to the ledger.
+const marksKey = "marks"
 
-func (l ledger) BaseState(fragment int, round uint32) (outer.Digest, error) {
+// PutMarksKnown records that.
+func (l *Ledger) PutMarksKnown() error { return l.Put(marksKey, []byte{1}) }
+
+// MarksKnown reports whether that is recorded.
+func (l *Ledger) MarksKnown() (bool, error) {
+	_, err := l.Get(marksKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (l *Ledger) BaseState(fragment int, round uint32) (outer.Digest, error) {
 	state, err := l.BaseDigest(fragment, round)
 	return outer.Digest(state), err
 }
 
-func (l ledger) Base(fragment int, round uint32) (*outer.Tip, error) {
+func (l *Ledger) Base(fragment int, round uint32) (*outer.Tip, error) {
 	blob, err := l.Store.Base(fragment, round)
 	if err != nil {
 		return nil, gone(err)
@@ -243,12 +271,12 @@ func (l ledger) Base(fragment int, round uint32) (*outer.Tip, error) {
 	return tip, nil
 }
 
-func (l ledger) PutBase(fragment int, tip *outer.Tip) error {
+func (l *Ledger) PutBase(fragment int, tip *outer.Tip) error {
 	return l.Store.PutBase(fragment, tip.Round, tip)
 }
 
 // Chunk drops a chunk that the disk has damaged: it is fetched again.
-func (l ledger) Chunk(id wire.Digest) ([]byte, error) {
+func (l *Ledger) Chunk(id wire.Digest) ([]byte, error) {
 	b, err := l.Store.Chunk(id)
 	if errors.Is(err, store.ErrCorrupt) {
 		err = errors.Join(err, l.DropChunk(id))
@@ -260,19 +288,19 @@ func (l ledger) Chunk(id wire.Digest) ([]byte, error) {
 // of them.
 const fetchingKey = "fetching"
 
-func (l ledger) PutFetching(at []uint32) error {
+func (l *Ledger) PutFetching(at []uint32) error {
 	if at == nil {
 		return l.Put(fetchingKey, nil)
 	}
 	return l.Put(fetchingKey, wire.Marshal(at))
 }
 
-// fetching are the rounds of the snapshot that an earlier process was fetching, nil
+// Fetching are the rounds of the snapshot that an earlier process was fetching, nil
 // if it was not.
-func (n *node) fetching() []uint32 {
+func (l *Ledger) Fetching() []uint32 {
 	var at []uint32
-	b, err := n.store.Get(fetchingKey)
-	if err != nil || wire.Unmarshal(b, &at) != nil || len(at) != len(n.plan) {
+	b, err := l.Get(fetchingKey)
+	if err != nil || wire.Unmarshal(b, &at) != nil || len(at) != len(l.plan) {
 		return nil
 	}
 	return at
@@ -282,28 +310,23 @@ func (n *node) fetching() []uint32 {
 // folded the same. By them a restart in a partition knows what it began with.
 const commonKey = "common"
 
-// common are those rounds, one a fragment.
-func (n *node) common() []uint32 {
-	rounds := make([]uint32, len(n.plan))
+// Common are those rounds, one a fragment.
+func (l *Ledger) Common() []uint32 {
+	rounds := make([]uint32, len(l.plan))
 	var kept []uint32
-	if b, err := n.store.Get(commonKey); err == nil && wire.Unmarshal(b, &kept) == nil {
+	if b, err := l.Get(commonKey); err == nil && wire.Unmarshal(b, &kept) == nil {
 		copy(rounds, kept)
 	}
 	return rounds
 }
 
-// keepCommon writes them when they have moved.
-func (n *node) keepCommon() {
-	rounds := n.machine.Gossip().Chains().Common()
-	if slices.Equal(rounds, n.commonKept) {
-		return
-	}
-	n.commonKept = rounds
-	n.work.disk.Put(func() { n.check("keep common rounds", n.store.Put(commonKey, wire.Marshal(rounds))) })
-}
+// PutCommon keeps them.
+func (l *Ledger) PutCommon(rounds []uint32) error { return l.Put(commonKey, wire.Marshal(rounds)) }
 
-// scratch is a store as a replica keeps in it what goes with the process.
-type scratch struct{ *store.Store }
+// Scratch is a store as a replica keeps in it what goes with the process.
+type Scratch struct{ *store.Store }
 
 // Keep implements replica.Scratch.
-func (s scratch) Keep(fill func(w io.Writer) error) (replica.Scrap, error) { return s.Scratch(fill) }
+func (s Scratch) Keep(fill func(w io.Writer) error) (replica.Scrap, error) {
+	return s.Store.Scratch(fill)
+}

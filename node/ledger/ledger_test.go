@@ -1,4 +1,4 @@
-package node
+package ledger
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -23,8 +22,8 @@ import (
 )
 
 // ledgerOf is a folder as a replica keeps things in it.
-func ledgerOf(w *ledgertest.Writer) ledger {
-	return ledger{w.Store, w.Plan, w.Genesis.OuterParams(), &atomic.Pointer[[]authors.Tokens]{}, w.Members}
+func ledgerOf(w *ledgertest.Writer) *Ledger {
+	return New(w.Store, w.Plan, w.Genesis.OuterParams(), w.Members)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -113,13 +112,13 @@ func TestLedgerRoundTrip(t *testing.T) {
 	if err != nil || tip.State != w.Tips[1].State {
 		t.Errorf("base: %v", err)
 	}
-	if authors := authorsOf(w, l); len(authors) != 2 || l.counted.Load() == nil {
+	if authors := authorsOf(w, l); len(authors) != 2 || l.Counted() == nil {
 		t.Errorf("authors %v", authors)
 	}
 	w.Close()
 }
 
-func authorsOf(w *ledgertest.Writer, l ledger) (authors []wire.PeerID) {
+func authorsOf(w *ledgertest.Writer, l *Ledger) (authors []wire.PeerID) {
 	w.Check(l.Authors(func(a wire.PeerID) { authors = append(authors, a) }))
 	return authors
 }
