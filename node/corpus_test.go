@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"atoll/gossip/wire"
+	"atoll/node/data"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -116,7 +117,7 @@ func manyShards(t *testing.T, n, tokens int, mirrors ...string) *shards.Dir {
 // fetched are the shards in a node's folder.
 func fetched(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, CorpusFolder, "shards", "*.bin"))
+	files, err := filepath.Glob(filepath.Join(dir, data.Folder, "shards", "*.bin"))
 	must(t, err)
 	return files
 }
@@ -344,10 +345,10 @@ func checkReads(t *testing.T, m *shards.Manifest, g genesis.Genesis, w shards.Wi
 	for _, s := range m.HeldOut {
 		held[s.Digest] = true
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, ReadsFile))
+	raw, err := os.ReadFile(filepath.Join(dir, data.ReadsFile))
 	must(t, err)
 	for line := range strings.Lines(string(raw)) {
-		var r Read
+		var r data.Read
 		must(t, json.Unmarshal([]byte(line), &r))
 		window := r.Step / w.Steps
 		if read[window] == nil {
@@ -434,10 +435,10 @@ func TestOwnCorpora(t *testing.T) {
 		if n := len(fetched(t, f.dir)); n != f.fetched {
 			t.Errorf("%d shards were fetched, want %d", n, f.fetched)
 		}
-		raw, err := os.ReadFile(filepath.Join(f.dir, ReadsFile))
+		raw, err := os.ReadFile(filepath.Join(f.dir, data.ReadsFile))
 		must(t, err)
 		for line := range strings.Lines(string(raw)) {
-			var r Read
+			var r data.Read
 			must(t, json.Unmarshal([]byte(line), &r))
 			if !slices.ContainsFunc(f.own.Shards, func(s shards.Shard) bool { return s.Digest == r.Shard }) {
 				t.Errorf("step %d read shard %v, which is not its own", r.Step, r.Shard)

@@ -58,7 +58,7 @@ func (n *node) untilWell(t store.Trouble) string {
 		return text
 	}
 	dropped := n.tighten()
-	if missing := n.corpus.missing(); missing > 0 {
+	if _, missing := n.corpus.Needed(); missing > 0 {
 		text = fmt.Sprintf("The shards that the next steps read need up to %s more; this node waits for them and then trains on", status.Bytes(float64(missing)))
 	}
 	if dropped > 0 {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"atoll/node/data"
 	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/corpus/shards"
@@ -21,7 +22,7 @@ type roomFor struct{ shards atomic.Int32 }
 func (r *roomFor) disk() store.Disk {
 	return store.Disk{Before: func(op store.Op) error {
 		folder := filepath.Dir(op.Path)
-		if filepath.Base(filepath.Dir(folder)) != CorpusFolder {
+		if filepath.Base(filepath.Dir(folder)) != data.Folder {
 			return nil
 		}
 		// A shard that is there may grow and become whole.
@@ -87,7 +88,7 @@ func TestKilledWhileItFetches(t *testing.T) {
 	g := aboutCorpus(1<<40, c.Manifest)
 	peer := launch(t, Config{Genesis: g.Encode(), Data: c.Path, Pace: slowPace})
 	link := peer.link()
-	parts := filepath.Join(CorpusFolder, "shards")
+	parts := filepath.Join(data.Folder, "shards")
 	for _, k := range []struct {
 		among string
 		point int

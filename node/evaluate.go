@@ -62,13 +62,13 @@ func (n *node) evaluate() {
 	}
 	switch {
 	case n.external != nil && !v.unable && !v.slow:
-		if n.machine.View().Phase() != core.Ready || n.external.Absent() || n.corpus != nil && !n.corpus.heldOutHere() {
+		if n.machine.View().Phase() != core.Ready || n.external.Absent() || n.corpus != nil && !n.corpus.HeldOutHere() {
 			return
 		}
 		v.evaluing = true
 		whole := n.finished
 		n.train.Do(func() { n.evaluateByLearner(tips, whole, found) })
-	case n.genesis.BuiltIn() && (n.data != nil || n.corpus != nil && n.corpus.heldOutHere()): // the text may come later
+	case n.genesis.BuiltIn() && (n.data != nil || n.corpus != nil && n.corpus.HeldOutHere()): // the text may come later
 		v.evaluing = true
 		n.work.goRun(func(ctx context.Context) { n.evaluateHere(ctx, tips, found) })
 	}
@@ -102,7 +102,7 @@ func (n *node) evaluateHere(ctx context.Context, tips []*outer.Tip, found func(e
 
 func (n *node) measure(ctx context.Context, tips []*outer.Tip) (external.Evaluation, error) {
 	if n.corpus != nil {
-		return n.corpus.evaluate(ctx, n.genesis, tips, n.cfg.EvalBytes)
+		return n.corpus.Evaluate(ctx, tips, n.cfg.EvalBytes)
 	}
 	windows := n.data.HeldOutSample(n.cfg.EvalBytes, n.genesis.Model.Context)
 	bits, err := trainer.BitsPerByte(ctx, n.genesis.Model, n.genesis.Global(tips), windows)
@@ -134,7 +134,7 @@ func (n *node) lookForLost() {
 // targets stand for; all 0 where the learner has text of its own.
 func (n *node) heldOutStarts() (starts []uint64, bytes int, err error) {
 	if n.corpus != nil {
-		return n.corpus.heldOutStarts(n.genesis.Model.Context, n.cfg.EvalBytes)
+		return n.corpus.HeldOutStarts(n.cfg.EvalBytes)
 	}
 	rows := min(max(1, n.cfg.EvalBytes/n.genesis.Model.Context), external.MostRows)
 	if n.data == nil {

@@ -173,8 +173,9 @@ func (n *node) textFiles(dir string) (train, held string, err error) {
 		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.corpus != nil {
-		if train, err = filepath.Abs(n.corpus.trains.Path); err == nil {
-			held, err = filepath.Abs(n.corpus.dir.Path)
+		train, held = n.corpus.Folders()
+		if train, err = filepath.Abs(train); err == nil {
+			held, err = filepath.Abs(held)
 		}
 		return train, held, err
 	}
@@ -207,7 +208,7 @@ func (n *node) textFile(dir, name string, part []byte) (string, error) {
 func (n *node) starts(step int64, rows int) ([]uint64, error) {
 	switch {
 	case n.corpus != nil:
-		return n.corpus.starts(n.genesis, n.self, step, rows)
+		return n.corpus.Starts(step, rows)
 	case n.data == nil:
 		return make([]uint64, rows), nil
 	}

@@ -18,11 +18,11 @@ import (
 // mirror may have.
 func (n *node) askMirrors(at time.Time) {
 	c := n.corpus
-	if c == nil || !c.dir.Manifest.HasMirrors() || n.allowance.Paused() || !n.leaving.IsZero() {
+	if c == nil || !c.Manifest().HasMirrors() || n.allowance.Paused() || !n.leaving.IsZero() {
 		return
 	}
-	mirrorsOf := func(d wire.Digest) []string { return c.dir.Manifest.MirrorsOf(shards.Digest(d)) }
-	if from, b := c.mirrors.Choose(n.machine.Gossip().Wanted(), at, mirrorsOf); from != "" {
+	mirrorsOf := func(d wire.Digest) []string { return c.Manifest().MirrorsOf(shards.Digest(d)) }
+	if from, b := n.mirrors.Choose(n.machine.Gossip().Wanted(), at, mirrorsOf); from != "" {
 		n.askMirror(from, b)
 	}
 }
@@ -36,7 +36,7 @@ func (n *node) askMirror(from string, b gossip.Blob) {
 	n.work.goRun(func(ctx context.Context) {
 		body, err := mirror.Download(ctx, n.cfg.web, f)
 		if err == nil {
-			err = c.content.Put(b.Digest, body)
+			err = c.Put(b.Digest, body)
 		}
 		n.post(func(core.Time) { n.mirrored(from, b, len(body), err) })
 	})
@@ -44,7 +44,7 @@ func (n *node) askMirror(from string, b gossip.Blob) {
 
 // mirrored takes what came of a download.
 func (n *node) mirrored(from string, b gossip.Blob, bytes int, err error) {
-	news := n.corpus.mirrors.Came(from, time.Now(), err)
+	news := n.mirrors.Came(from, time.Now(), err)
 	if n.cfg.Limits.Quota.Limited() {
 		n.allowance.Count(time.Now(), limits.Bytes{Received: uint64(bytes)})
 	}

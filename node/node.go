@@ -13,10 +13,12 @@ import (
 	"atoll/node/allowance"
 	"atoll/node/clock"
 	"atoll/node/core"
+	"atoll/node/data"
 	"atoll/node/genesis"
 	"atoll/node/holders"
 	"atoll/node/ledger"
 	"atoll/node/mailbox"
+	"atoll/node/mirror"
 	"atoll/node/replica"
 	"atoll/node/show"
 	"atoll/node/status"
@@ -102,7 +104,8 @@ type knownPeers struct {
 // learning is the training thread, and what it has done over all starts.
 type learning struct {
 	data        *corpus.Corpus
-	corpus      *sharded         // instead of data, in a run that names a corpus
+	corpus      *data.Corpus     // instead of data, in a run that names a corpus
+	mirrors     mirror.Mirrors   // of the corpus
 	train       *training.Thread // nil for an observer
 	built       trainer.Trainer
 	tune        func(ctx context.Context) error // reads a long text, measures and tunes it, on the training thread; nil: it is tuned

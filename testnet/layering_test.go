@@ -125,6 +125,8 @@ var layers = []rule{
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/metrics"), list("node/status"),
 		"metrics are numbers of statuses, under other names"},
+	{list("node/data"), list("gossip gossip/wire node/content node/genesis optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor/token"),
+		"which shards are needed follows from the run and the next step, and batches from what is here: who is asked for the rest is its node's business"},
 	{list("node/ledger"), list("gossip/member gossip/wire node/authors node/core node/inspect node/replica node/store optimizer/outer"),
 		"what a replica keeps becomes records here; when it keeps what is decided there"},
 	{list("node/web"), list("node/status"),

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"atoll/cmd/atoll/internal/cli"
-	"atoll/node"
+	"atoll/node/data"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
 	"atoll/node/status"
@@ -143,7 +143,7 @@ func (e *evaluation) sampleOf(all int) {
 // heldOutFolder is the corpus of a node that has all held-out shards: what the node fetched, or the
 // folder that it was told.
 func heldOutFolder(dir, told string) string {
-	fetched := filepath.Join(dir, node.CorpusFolder)
+	fetched := filepath.Join(dir, data.Folder)
 	d, err := shards.OpenDir(fetched)
 	if err != nil {
 		return told

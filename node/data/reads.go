@@ -1,4 +1,4 @@
-package node
+package data
 
 import (
 	"context"
@@ -76,10 +76,10 @@ func appendTo(path string, b []byte) error {
 }
 
 // Fits implements trainer.Source.
-func (c *sharded) Fits(context int) error { return c.source.Fits(context) }
+func (c *Corpus) Fits(context int) error { return c.source.Fits(context) }
 
 // Batch implements trainer.Source, and records what is read.
-func (c *sharded) Batch(ctx context.Context, seed uint64, author [32]byte, step int64, rows, context int, dst []int32) error {
+func (c *Corpus) Batch(ctx context.Context, seed uint64, author [32]byte, step int64, rows, context int, dst []int32) error {
 	if err := c.source.Batch(ctx, seed, author, step, rows, context, dst); err != nil {
 		return err
 	}
@@ -87,6 +87,6 @@ func (c *sharded) Batch(ctx context.Context, seed uint64, author [32]byte, step 
 	return nil
 }
 
-func (c *sharded) recordReads(seed uint64, author [32]byte, step int64, rows, context int, list []shards.Shard) {
-	c.inventory.check("record what is read", c.reads.record(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
+func (c *Corpus) recordReads(seed uint64, author [32]byte, step int64, rows, context int, list []shards.Shard) {
+	c.cfg.Report("record what is read", c.reads.record(step, rows, list, func() []shards.Shard { return c.source.Window(seed, author, step, context) }))
 }

@@ -1,4 +1,4 @@
-package node
+package data
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"atoll/gossip/wire"
-	"atoll/node/genesis"
 	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/optimizer/trainer/external"
 )
@@ -14,13 +13,14 @@ import (
 // A learner in another process reads shards itself, in the corpus folder of the node. Places of
 // its rows count the tokens of all shards one after the other, as external/PROTOCOL.md says.
 
-// starts are the places of a step's rows. All shards that they are in are in the folder, and
+// Starts are the places of a step's rows. All shards that they are in are in the folder, and
 // verified. Otherwise it is an error, and the step is tried again.
-func (c *sharded) starts(g genesis.Genesis, author wire.PeerID, step int64, rows int) ([]uint64, error) {
+func (c *Corpus) Starts(step int64, rows int) ([]uint64, error) {
+	g := c.cfg.Genesis
 	list := c.trains.Manifest.Shards
 	begins := beginsOf(list)
 	starts, read := make([]uint64, rows), []shards.Shard(nil)
-	for r, p := range c.source.Places(g.Seed, author, step, rows, g.Model.Context) {
+	for r, p := range c.source.Places(g.Seed, c.cfg.Author, step, rows, g.Model.Context) {
 		if err := c.giveToTrain(list[p.Shard]); err != nil {
 			return nil, err
 		}
@@ -29,8 +29,8 @@ func (c *sharded) starts(g genesis.Genesis, author wire.PeerID, step int64, rows
 		}
 		starts[r] = begins[p.Shard] + uint64(p.Start)
 	}
-	c.forget(g, author, step)
-	c.recordReads(g.Seed, author, step, rows, g.Model.Context, read)
+	c.forget(step)
+	c.recordReads(g.Seed, c.cfg.Author, step, rows, g.Model.Context, read)
 	return starts, nil
 }
 
@@ -45,7 +45,7 @@ func beginsOf(list []shards.Shard) []uint64 {
 }
 
 // giveToTrain makes sure that a shard to train on is where the learner reads it.
-func (c *sharded) giveToTrain(s shards.Shard) error {
+func (c *Corpus) giveToTrain(s shards.Shard) error {
 	d := wire.Digest(s.Digest)
 	if c.trains == c.dir || c.gave.has(d) {
 		return c.give(s)
@@ -58,7 +58,7 @@ func (c *sharded) giveToTrain(s shards.Shard) error {
 }
 
 // give makes sure that a shard is in the folder and is what its digest says.
-func (c *sharded) give(s shards.Shard) error {
+func (c *Corpus) give(s shards.Shard) error {
 	d := wire.Digest(s.Digest)
 	if c.gave.has(d) {
 		return nil
@@ -112,15 +112,16 @@ func (g *given) keep(limit int, some func() []shards.Shard) {
 }
 
 // forget has shards verified again that come back when the window has left them.
-func (c *sharded) forget(g genesis.Genesis, author wire.PeerID, step int64) {
+func (c *Corpus) forget(step int64) {
 	c.gave.keep(2*c.source.WindowShards()+len(c.dir.Manifest.HeldOut), func() []shards.Shard {
-		return c.source.Window(g.Seed, author, step, g.Model.Context)
+		return c.source.Window(c.cfg.Genesis.Seed, c.cfg.Author, step, c.cfg.Genesis.Model.Context)
 	})
 }
 
-// heldOutStarts are places of rows that are spread evenly over the held-out shards and stand for
+// HeldOutStarts are places of rows that are spread evenly over the held-out shards and stand for
 // about so many bytes of text, and how many bytes they do stand for.
-func (c *sharded) heldOutStarts(length, text int) (starts []uint64, bytes int, err error) {
+func (c *Corpus) HeldOutStarts(text int) (starts []uint64, bytes int, err error) {
+	length := c.cfg.Genesis.Model.Context
 	m := c.dir.Manifest
 	var all []shards.Place
 	for i, s := range m.HeldOut {
