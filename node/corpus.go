@@ -197,3 +197,18 @@ func (n *node) text() trainer.Source {
 	}
 	return n.data
 }
+
+// fetchBlob fetches a blob from the peers of the link, before there is a machine that could.
+func (n *node) fetchBlob(ctx context.Context, what string, digest wire.Digest, most int64) ([]byte, error) {
+	if len(n.cfg.addrs()) == 0 {
+		return nil, fmt.Errorf("the %s (%.8x) is not here, and there is no peer to ask: pass --data DIR with the folder that `atoll data build` made, as to the first node of a run", what, digest[:])
+	}
+	if err := n.allowed(ctx); err != nil {
+		return nil, err
+	}
+	b, err := n.linkPeers().Blob(ctx, what, digest, most)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the %s: %w", what, err)
+	}
+	return b, nil
+}
