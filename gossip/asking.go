@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -21,15 +22,15 @@ func (f flights) full(now Time) bool { return f.n >= maxFlights || f.n > 0 && no
 
 // timeouts is how long a source of w may take: it may park the request for wait, and then
 // sends for transfer, with all that was asked of it before.
-func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
+func (p *pull) timeouts(w *want, s *source, q *peers.Peer) (wait, transfer int64) {
 	size := int(w.header.Header.Size)
 	bytes := pullOf(q).bytes + size
-	transfer = min(q.expected().transferMs(bytes)<<pullOf(q).late, deadlineMaxMs)
-	if !pullOf(q).measured && !q.claims() { // firstRate is a guess: the run says more of its links
+	transfer = min(expected(q).TransferMs(bytes)<<pullOf(q).late, peers.DeadlineMaxMs)
+	if !pullOf(q).measured && !q.Claims() { // firstRate is a guess: the run says more of its links
 		transfer = max(transfer, p.cfg.SweepMs)
 	}
-	if author := p.peers.find(w.author.id); s.relay && author != nil && author.expected() < q.expected() {
-		wait = author.expected().transferMs(bytes) // it has to come from there first
+	if author := p.Find(w.author.id); s.relay && author != nil && expected(author) < expected(q) {
+		wait = expected(author).TransferMs(bytes) // it has to come from there first
 	}
 	if !p.parks(w, s) {
 		return 0, transfer
@@ -37,23 +38,11 @@ func (p *pull) timeouts(w *want, s *source, q *peer) (wait, transfer int64) {
 	return min(max(wait, transfer), wire.MaxWaitMs), transfer
 }
 
-// expected is the rate at which a peer should send. Before something of it was measured
-// that is what it says that its uplink carries: one that claims much has little time.
-func (q *peer) expected() rate {
-	if !pullOf(q).measured && q.claims() {
-		return max(q.rate, rate(q.heartbeat.Upload/1000))
-	}
-	return q.rate
-}
-
-// claims reports whether a peer says what its uplink carries.
-func (q *peer) claims() bool { return q.heartbeat != nil && q.heartbeat.Upload > 0 }
-
 // ask requests the payload of w from s. After its timeout another source is asked too; the
 // request goes on for as long as a transfer may take again, so that bytes under way need
 // not travel twice.
 func (p *pull) ask(w *want, s *source) {
-	q := p.peers.find(s.id)
+	q := p.Find(s.id)
 	size, from := int(w.header.Header.Size), s.id
 	wait, transfer := p.timeouts(w, s, q)
 	if !w.asked && !w.speculative {
@@ -88,8 +77,8 @@ func (p *pull) ask(w *want, s *source) {
 
 // measure takes a payload of so many bytes into what its peer is known to send. In a run of long transfers
 // the first one takes the place of the guess, however much slower it was.
-func (p *pull) measure(q *peer, bytes int) {
-	if q.sampled(bytes, p.Took, p.cfg.SweepMs > 0 && !pullOf(q).measured) {
+func (p *pull) measure(q *peers.Peer, bytes int) {
+	if q.Sampled(bytes, p.Took, p.cfg.SweepMs > 0 && !pullOf(q).measured) {
 		pullOf(q).measured = true
 	}
 }
@@ -117,7 +106,7 @@ func (p *pull) hangUpAll(w *want) {
 }
 
 // fly adds to the requests in flight, of w and of q.
-func (p *pull) fly(w *want, s *source, q *peer, n int) {
+func (p *pull) fly(w *want, s *source, q *peers.Peer, n int) {
 	w.flights.n += n
 	if s.relay {
 		pullOf(q).relayed += n
@@ -152,12 +141,12 @@ func (p *pull) answered(w *want, s *source, b []byte, err error) {
 // came takes a payload.
 func (p *pull) came(w *want, s *source, b []byte) {
 	if bad := w.header.Header.CheckPayload(b); bad != nil {
-		p.misbehaved(s.id, bad.Error())
+		p.Misbehaved(s.id, bad.Error())
 		p.exclude(w, s.id)
 		return
 	}
 	p.handUp(w, b)
-	switch q := p.peers.find(w.via); {
+	switch q := p.Find(w.via); {
 	case q == nil || w.via == w.author.id:
 	case s.id == w.via:
 		p.relays.gave(q)
@@ -199,4 +188,13 @@ func (p *pull) exclude(w *want, from wire.PeerID) {
 	if s := w.find(from); s != nil {
 		s.tries = maxTries
 	}
+}
+
+// expected is the rate at which a peer should send. Before something of it was measured
+// that is what it says that its uplink carries: one that claims much has little time.
+func expected(q *peers.Peer) peers.Rate {
+	if !pullOf(q).measured && q.Claims() {
+		return max(q.Rate, peers.Rate(q.Heartbeat.Upload/1000))
+	}
+	return q.Rate
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -62,7 +63,7 @@ func (b *ballot) result() (yes, rival, known int) {
 // source is believed anyway: the link names it, or repair chose its chain.
 func (s *snapshot) attest() {
 	s.ballot = ballot{camps: []camp{{position: positionOf(s.manifest), peers: 1}}, until: s.Now + attestMs}
-	if s.only || s.trusts(s.source) {
+	if s.only || s.Trusts(s.source) {
 		s.begin()
 		return
 	}
@@ -92,8 +93,8 @@ func (s *snapshot) attestGenesis() {
 	began := wire.Sum([]byte("began"))
 	for _, p := range s.attesters(s.source) {
 		switch {
-		case p.heartbeat == nil:
-		case p.heartbeat.Folded > 0:
+		case p.Heartbeat == nil:
+		case p.Heartbeat.Folded > 0:
 			s.ballot.add(began)
 		default:
 			s.ballot.add(s.ballot.camps[0].position)
@@ -104,22 +105,22 @@ func (s *snapshot) attestGenesis() {
 // attesters are the peers that may know something of the run, without a source.
 // Contributors come first, then the rest by lot: keys are free, and a liar can choose
 // the ids of its own.
-func (s *snapshot) attesters(source wire.PeerID) []*peer {
-	var out []*peer
-	for _, p := range s.peers.list {
-		if p.id != source && s.isSource(p) {
+func (s *snapshot) attesters(source wire.PeerID) []*peers.Peer {
+	var out []*peers.Peer
+	for _, p := range s.List {
+		if p.ID != source && s.isSource(p) {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(p, q *peer) int {
-		return cmp.Or(cmp.Compare(boolRank(s.contributed(q)), boolRank(s.contributed(p))), s.lot(p.id).Compare(s.lot(q.id)))
+	slices.SortFunc(out, func(p, q *peers.Peer) int {
+		return cmp.Or(cmp.Compare(peers.BoolRank(s.Contributed(q)), peers.BoolRank(s.Contributed(p))), s.lot(p.ID).Compare(s.lot(q.ID)))
 	})
 	return out[:min(len(out), maxAttesters)]
 }
 
 // askAttesters asks peers for chain and state at the rounds of a manifest, which
 // stand in front of the range that begins after each. counted is told of each answer.
-func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peer, counted func()) {
+func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peers.Peer, counted func()) {
 	var ranges []wire.Range
 	for f, fm := range m.Fragments {
 		if fm.Round > 0 && fm.Round < ^uint32(0) {
@@ -131,7 +132,7 @@ func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peer, count
 		b.asked++
 		b.open++
 		request := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
-		s.Call(p.id, request, wire.GetRounds.MaxResponse(), attestMs, func(body []byte, err error) {
+		s.Call(p.ID, request, wire.GetRounds.MaxResponse(), attestMs, func(body []byte, err error) {
 			if attempt == s.attempt && !b.over {
 				b.open--
 				s.attested(b, p, ranges, body, err)
@@ -142,13 +143,13 @@ func (s *snapshot) askAttesters(m wire.Manifest, b *ballot, peers []*peer, count
 }
 
 // attested counts the answer of one peer, if it knows the rounds.
-func (s *snapshot) attested(votes *ballot, p *peer, asked []wire.Range, body []byte, err error) {
+func (s *snapshot) attested(votes *ballot, p *peers.Peer, asked []wire.Range, body []byte, err error) {
 	if err != nil {
 		return
 	}
 	answers, err := wire.DecodeRounds(body, asked)
 	if err != nil {
-		s.misbehaved(p.id, err.Error())
+		s.Misbehaved(p.ID, err.Error())
 		return
 	}
 	var b []byte
@@ -191,7 +192,7 @@ func (s *snapshot) verdict(known int) string {
 // dispute leaves a source for another one.
 func (s *snapshot) dispute(others, known int) {
 	s.disputes++
-	if p := s.peers.find(s.source); p != nil {
+	if p := s.Find(s.source); p != nil {
 		snapshotOf(p).badSnapshots++
 	}
 	s.resume = nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -27,7 +29,7 @@ type auditPeer struct {
 	pauseMs int64 // before that
 }
 
-func auditOf(p *peer) *auditPeer { return note[auditPeer](p) }
+func auditOf(p *peers.Peer) *auditPeer { return peers.Note[auditPeer](p) }
 
 // doubt is a fragment whose states differ at a round.
 type doubt struct {
@@ -37,43 +39,43 @@ type doubt struct {
 
 // want begins an audit with p, unless one is under way or was recently: an answer
 // may make this node fold hundreds of rounds again.
-func (a *audit) want(p *peer) {
-	if a.busy || a.Now < a.after || !a.mayAsk(p) || !a.usable(p) {
+func (a *audit) want(p *peers.Peer) {
+	if a.busy || a.Now < a.after || !a.mayAsk(p) || !a.Usable(p) {
 		return
 	}
 	a.busy, a.after = true, a.Now+auditPauseMs
 	auditOf(p).pauseMs = longerPause(auditOf(p).pauseMs)
 	auditOf(p).after = a.Now + auditOf(p).pauseMs
-	if !a.contributed(p) {
+	if !a.Contributed(p) {
 		a.strangersPauseMs = longerPause(a.strangersPauseMs)
 		a.strangersAfter = a.Now + a.strangersPauseMs
 	}
-	a.locate(p, lagged(p.heartbeat.Closed, p.heartbeat.Lag))
+	a.locate(p, peers.Lagged(p.Heartbeat.Closed, p.Heartbeat.Lag))
 }
 
 // mayAsk reports whether the pauses allow an audit with p.
-func (a *audit) mayAsk(p *peer) bool {
-	return a.Now >= auditOf(p).after && (a.contributed(p) || a.Now >= a.strangersAfter)
+func (a *audit) mayAsk(p *peers.Peer) bool {
+	return a.Now >= auditOf(p).after && (a.Contributed(p) || a.Now >= a.strangersAfter)
 }
 
 // longerPause is the pause after the next audit.
 func longerPause(ms int64) int64 { return min(max(2*ms, auditPauseMs), auditPauseMaxMs) }
 
 // ask asks for the digests after each round given. then gets an answer each.
-func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {
+func (a *audit) ask(p *peers.Peer, at []doubt, then func([]wire.RangeAnswer)) {
 	ranges := make([]wire.Range, len(at))
 	for i, d := range at {
 		ranges[i] = wire.Range{Fragment: uint16(d.fragment), From: d.round + 1, To: d.round + 1}
 	}
 	q := wire.Request{Kind: wire.GetRounds, Ranges: ranges}
-	a.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	a.Call(p.ID, q, q.Kind.MaxResponse(), effect.CallMs, func(body []byte, err error) {
 		if err != nil {
 			a.end(p, fmt.Sprintf("comparison of states ended: %v", err))
 			return
 		}
 		answers, err := wire.DecodeRounds(body, ranges)
 		if err != nil {
-			a.misbehaved(p.id, err.Error())
+			a.Misbehaved(p.ID, err.Error())
 			a.end(p, "comparison of states ended: "+err.Error())
 			return
 		}
@@ -82,7 +84,7 @@ func (a *audit) ask(p *peer, at []doubt, then func([]wire.RangeAnswer)) {
 }
 
 // locate finds the fragments whose states differ at the rounds of the heartbeat.
-func (a *audit) locate(p *peer, rounds []uint32) {
+func (a *audit) locate(p *peers.Peer, rounds []uint32) {
 	var all []doubt
 	for f, r := range rounds {
 		all = append(all, doubt{f, r})
@@ -112,7 +114,7 @@ func (a *audit) same(d doubt, answer wire.RangeAnswer) (chain, state bool) {
 }
 
 // trace finds the newest kept base of each fragment at which the states agree.
-func (a *audit) trace(p *peer, differ []doubt) {
+func (a *audit) trace(p *peers.Peer, differ []doubt) {
 	var at []doubt
 	for _, d := range differ {
 		for _, base := range a.chain.Bases(d.fragment) {
@@ -139,13 +141,13 @@ func (a *audit) trace(p *peer, differ []doubt) {
 }
 
 // judge has the fragments folded again for which there is common ground.
-func (a *audit) judge(p *peer, differ []doubt, shared map[int]uint32) {
+func (a *audit) judge(p *peers.Peer, differ []doubt, shared map[int]uint32) {
 	differ = slices.DeleteFunc(differ, func(d doubt) bool {
 		_, ok := shared[d.fragment]
 		return !ok
 	})
 	for _, d := range differ {
-		a.Emit(Audit{Peer: p.id, Fragment: d.fragment, Shared: shared[d.fragment]})
+		a.Emit(Audit{Peer: p.ID, Fragment: d.fragment, Shared: shared[d.fragment]})
 	}
 	if len(differ) == 0 {
 		a.end(p, "no state that both sides had is kept to judge from")
@@ -154,7 +156,7 @@ func (a *audit) judge(p *peer, differ []doubt, shared map[int]uint32) {
 	a.end(p, fmt.Sprintf("folds %d fragments again, from the last states that both sides had", len(differ)))
 }
 
-func (a *audit) end(p *peer, text string) {
+func (a *audit) end(p *peers.Peer, text string) {
 	a.busy = false
-	a.Event(EventAudit, p.id, text)
+	a.Event(EventAudit, p.ID, text)
 }

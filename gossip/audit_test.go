@@ -113,7 +113,7 @@ func (a *alone) auditTimes(t testing.TB, ms Time, ids ...byte) (at []Time) {
 func TestAuditPause(t *testing.T) {
 	pause, longest := Time(auditPauseMs), Time(auditPauseMaxMs)
 	a := specAlone(1)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}, {2}, {3}}
+	a.core.env.Config.Trusted = []wire.PeerID{{1}, {2}, {3}}
 	at := a.auditTimes(t, 5*longest, 1)
 	for i, want := 1, pause; i < len(at); i, want = i+1, min(2*want, longest) {
 		if got := at[i] - at[i-1]; got != want {
@@ -124,7 +124,7 @@ func TestAuditPause(t *testing.T) {
 		t.Errorf("%d audits", len(at))
 	}
 	a = specAlone(1, 2, 3)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}, {2}, {3}}
+	a.core.env.Config.Trusted = []wire.PeerID{{1}, {2}, {3}}
 	if at := a.auditTimes(t, 3*pause, 1, 2, 3); len(at) != 3 || at[1]-at[0] != pause || at[2]-at[1] != pause {
 		t.Errorf("with three peers at %v", at)
 	}
@@ -133,7 +133,7 @@ func TestAuditPause(t *testing.T) {
 func TestAuditStrangers(t *testing.T) {
 	pause := Time(auditPauseMs)
 	a := specAlone(1, 2, 3, 4)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{4}}
+	a.core.env.Config.Trusted = []wire.PeerID{{4}}
 	at := a.auditTimes(t, 7*pause, 1, 2, 3)
 	if len(at) != 3 || at[1]-at[0] != pause || at[2]-at[1] != 2*pause {
 		t.Errorf("strangers at %v", at)

@@ -151,7 +151,7 @@ func (c *Core) Wanted() (views []BlobView) {
 			continue
 		}
 		v := BlobView{Blob: w.Blob, Have: min(int64(held.Len())*wire.PartSize, w.Size)}
-		for _, p := range b.peers.linked {
+		for _, p := range b.Linked {
 			if b.gives(p) && !blobsOf(p).holds[w.Digest].Without(held).Empty() {
 				v.Sources++
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -30,8 +31,8 @@ const strangerAgainMs = 1000
 // want asks the peer that forwarded something for what admits its author: the certificate that a
 // header names, or any.
 func (c *certificates) want(from wire.PeerID, s member.Stranger) {
-	p := c.peers.find(from)
-	if !c.usable(p) || c.known(s) {
+	p := c.Find(from)
+	if !c.Usable(p) || c.known(s) {
 		return
 	}
 	if at, known := c.asked[s.Author]; known && c.Now < at+strangerAgainMs {
@@ -59,16 +60,16 @@ func (c *certificates) askOn(from wire.PeerID) {
 			q.Authors, q.Certificates = append(q.Authors, one.Authors...), append(q.Certificates, one.Certificates...)
 		}
 	}
-	if len(q.Authors)+len(q.Certificates) == 0 || !c.usable(c.peers.find(from)) {
+	if len(q.Authors)+len(q.Certificates) == 0 || !c.Usable(c.Find(from)) {
 		delete(c.waiting, from)
 		return
 	}
 	c.waiting[from] = nil
-	c.Call(from, q, wire.GetCertificates.MaxResponse(), callMs, func(body []byte, err error) {
+	c.Call(from, q, wire.GetCertificates.MaxResponse(), effect.CallMs, func(body []byte, err error) {
 		if err == nil {
 			err = c.accept(body, q, c.cfg.Members.Add)
 			if err != nil {
-				c.misbehaved(from, err.Error())
+				c.Misbehaved(from, err.Error())
 			}
 		}
 		c.askOn(from)
@@ -126,7 +127,7 @@ func (c *certificates) accept(body []byte, q wire.Request, add func(member.Certi
 		if !slices.Contains(q.Authors, one.Author) && !slices.Contains(q.Certificates, one.ID(c.cfg.Run)) {
 			return fmt.Errorf("certificate of %v: %w: it was not asked for", one.Author, wire.ErrInvalid)
 		}
-		if err := c.keep(one, add); err != nil && !errors.Is(err, member.ErrFull) {
+		if err := c.KeepCertificate(one, add); err != nil && !errors.Is(err, member.ErrFull) {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -27,7 +28,7 @@ func newGuarded(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	g.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: g.run, HeartbeatMinMs: 1000, Members: g.members}, g.chain)
-	g.core.SetSelf(0, SelfState{State: wire.Training})
+	g.core.SetSelf(0, peers.SelfState{State: wire.Training})
 	return g
 }
 
@@ -70,7 +71,7 @@ func TestPeersAreMembers(t *testing.T) {
 	}
 	stranger := wire.PeerIDOf(testKey(2))
 	g.core.Step(g.now, PeerUp{Peer: stranger, Record: hello.Record{Author: stranger}})
-	if g.core.env.peers.find(stranger) != nil || count[Admitted](g.core.Effects()) != 0 {
+	if g.core.env.Find(stranger) != nil || count[Admitted](g.core.Effects()) != 0 {
 		t.Error("a peer without a certificate is met")
 	}
 }
@@ -259,7 +260,7 @@ func specCertificatesOfHeaders(t *testing.T, _ *spectest.Spec) {
 		third := testKey(3)
 		c := g.certificate(t, third)
 		h := wire.SignHeader(third, g.run, wire.Header{Round: 1, Steps: 1, Size: 3000, Certificate: c.ID(g.run)})
-		s := &session{peer: g.core.env.peers.find(from), until: g.now + repairTtlMs, waiting: map[wire.Digest]uint16{}, fragments: make([]comparison, g.chain.Fragments()),
+		s := &session{peer: g.core.env.Find(from), until: g.now + repairTtlMs, waiting: map[wire.Digest]uint16{}, fragments: make([]comparison, g.chain.Fragments()),
 			todo: []wire.RoundKey{{Fragment: 0, Round: 1}}}
 		g.core.repair.sessions = append(g.core.repair.sessions, s)
 		g.core.repair.reconcile(s)

@@ -1,8 +1,7 @@
 package gossip
 
 import (
-	"slices"
-
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -18,17 +17,17 @@ func (c *Core) Chains() Chains { return Chains{c} }
 // states: a run must end whatever one machine's memory does. See OtherStates.
 func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	v.core.at(now)
-	v.core.heartbeats.agree()
-	return v.core.heartbeats.agreed, v.core.heartbeats.agreedSince
+	v.core.peers.Heartbeats.Agree()
+	return v.core.peers.Heartbeats.Agreed, v.core.peers.Heartbeats.AgreedSince
 }
 
 // QuietMs is for how long Agreed has to hold until each live peer has sent another heartbeat:
 // agreeHeartbeats of the longest period among them.
 func (v Chains) QuietMs() Time {
-	longest := v.core.env.period
-	for _, p := range v.core.env.peers.list {
-		if p.refused == "" && v.core.env.live(p) {
-			longest = max(longest, v.core.env.periodOf(p))
+	longest := v.core.env.Period
+	for _, p := range v.core.env.List {
+		if p.Refused == "" && v.core.env.Live(p) {
+			longest = max(longest, v.core.env.PeriodOf(p))
 		}
 	}
 	return agreeHeartbeats * longest
@@ -39,7 +38,7 @@ func (v Chains) QuietMs() Time {
 // heartbeat yet.
 func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 	v.core.at(now)
-	return v.core.heartbeats.lacking()
+	return v.core.peers.Heartbeats.Lacking()
 }
 
 // Equal reports whether this node shows the chain and the state of a live peer in all
@@ -48,14 +47,14 @@ func (v Chains) Lacking(now Time) (id wire.PeerID, any bool) {
 // node has to know its own.
 func (v Chains) Equal(now Time) (equal, live bool) {
 	v.core.at(now)
-	for _, p := range v.core.env.peers.list {
-		if !v.core.env.live(p) || p.refused != "" {
+	for _, p := range v.core.env.List {
+		if !v.core.env.Live(p) || p.Refused != "" {
 			continue
 		}
 		live = true
-		chain, state, known := v.core.heartbeats.digestsAt(lagged(p.heartbeat.Closed, p.heartbeat.Lag))
-		theirs := p.heartbeat.StateDigest
-		if known && chain == p.heartbeat.Chain && !state.IsZero() && (theirs.IsZero() || state == theirs) {
+		chain, state, known := v.core.peers.Heartbeats.DigestsAt(peers.Lagged(p.Heartbeat.Closed, p.Heartbeat.Lag))
+		theirs := p.Heartbeat.StateDigest
+		if known && chain == p.Heartbeat.Chain && !state.IsZero() && (theirs.IsZero() || state == theirs) {
 			return true, true
 		}
 	}
@@ -64,8 +63,8 @@ func (v Chains) Equal(now Time) (equal, live bool) {
 
 // Outran is how often in a row one live peer that is no guest outran this node: see countOutrun.
 func (v Chains) Outran() (most int) {
-	for _, p := range v.core.env.peers.list {
-		if v.core.env.live(p) && p.refused == "" && !v.core.env.guest(p.id) {
+	for _, p := range v.core.env.List {
+		if v.core.env.Live(p) && p.Refused == "" && !v.core.env.Guest(p.ID) {
 			most = max(most, repairOf(p).outran)
 		}
 	}
@@ -77,41 +76,23 @@ func (v Chains) Outran() (most int) {
 // or a bug. Peers marked as breaking the protocol are not looked at.
 func (v Chains) OtherStates(now Time) []wire.PeerID {
 	v.core.at(now)
-	return v.core.heartbeats.otherStates()
+	return v.core.peers.Heartbeats.OtherStates()
 }
 
 // Common returns, for each fragment, the last round at which some peer showed the chain
 // that this node had then. What both have folded since may differ.
-func (v Chains) Common() []uint32 { return slices.Clone(v.core.env.common) }
+func (v Chains) Common() []uint32 { return v.core.env.Common() }
 
 // CommonWith is Common for the chain of one peer: the rounds up to which it showed the
 // chain of this node. If it never did, they are the rounds up to which the peers did that
 // show another chain now. Peers that still show this node's chain say nothing about the
 // other one.
 func (v Chains) CommonWith(id wire.PeerID) []uint32 {
-	if p := v.core.env.peers.find(id); p != nil && p.heartbeats.equal != nil {
-		return slices.Clone(p.heartbeats.equal)
-	}
-	var common []uint32
-	for _, p := range v.core.env.peers.list {
-		switch {
-		case p.heartbeats.equal == nil || !p.left():
-		case common == nil:
-			common = slices.Clone(p.heartbeats.equal)
-		default:
-			for f, r := range p.heartbeats.equal {
-				common[f] = min(common[f], r)
-			}
-		}
-	}
-	if common == nil {
-		return v.Common()
-	}
-	return common
+	return v.core.env.CommonWith(id)
 }
 
 // ClosedByMost reports whether more than half of the live peers that are heeded say that they
 // closed a round of a fragment, or one of them where they are few.
 func (v Chains) ClosedByMost(fragment int, round uint32) bool {
-	return v.core.repair.attested(func(p *peer) bool { return p.closed(fragment) >= round })
+	return v.core.repair.attested(func(p *peers.Peer) bool { return p.Closed(fragment) >= round })
 }

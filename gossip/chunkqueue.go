@@ -3,6 +3,7 @@ package gossip
 import (
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -20,7 +21,7 @@ type chunkQueue struct {
 
 // asker is one peer that has asked for chunks.
 type asker struct {
-	peer    *peer
+	peer    *peers.Peer
 	waiting []chunkRequest // in the order in which they came
 	sending bool           // a chunk is leaving
 	handle  uint64         // of that chunk
@@ -48,7 +49,7 @@ func (t turn) goesOn(now Time) bool { return t.last > 0 && now < t.last+chunkTur
 func (t turn) pace(now Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
 
 // request queues a request for a chunk, or turns it away.
-func (d *chunkQueue) request(p *peer, r chunkRequest) {
+func (d *chunkQueue) request(p *peers.Peer, r chunkRequest) {
 	a := d.asker(p)
 	if a == nil || len(a.waiting) >= maxChunkAhead {
 		d.serve.status(r.handle, wire.Busy)
@@ -61,7 +62,7 @@ func (d *chunkQueue) request(p *peer, r chunkRequest) {
 }
 
 // asker returns the entry of p, nil if there is no room for one more.
-func (d *chunkQueue) asker(p *peer) *asker {
+func (d *chunkQueue) asker(p *peers.Peer) *asker {
 	for _, a := range d.askers {
 		if a.peer == p {
 			return a
@@ -80,11 +81,11 @@ func (d *chunkQueue) asker(p *peer) *asker {
 
 // makeRoom has the slowest of those give way whose turn has lasted long enough, or of those that are
 // not known where p is. Contributors keep their slots.
-func (d *chunkQueue) makeRoom(p *peer) bool {
+func (d *chunkQueue) makeRoom(p *peers.Peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
-		before := d.known(a.peer.id) || !d.known(p.id) // p has to wait for the end of the turn
-		if d.contributed(a.peer) || before && d.Now < serveOf(a.peer).turn.from+chunkTurnMs {
+		before := d.Known(a.peer.ID) || !d.Known(p.ID) // p has to wait for the end of the turn
+		if d.Contributed(a.peer) || before && d.Now < serveOf(a.peer).turn.from+chunkTurnMs {
 			continue
 		}
 		if slowest < 0 || serveOf(a.peer).turn.pace(d.Now) < serveOf(d.askers[slowest].peer).turn.pace(d.Now) {
@@ -197,10 +198,10 @@ func (d *chunkQueue) forget() {
 // gone forgets a peer whose last connection was lost.
 func (d *chunkQueue) gone(id wire.PeerID) {
 	d.askers = slices.DeleteFunc(d.askers, func(a *asker) bool {
-		if a.peer.id == id {
+		if a.peer.ID == id {
 			d.turnAway(a, func(chunkRequest) bool { return true })
 		}
-		return a.peer.id == id
+		return a.peer.ID == id
 	})
 	d.pump()
 }

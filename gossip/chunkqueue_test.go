@@ -46,7 +46,7 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 // that reads fast stays, and so do contributors.
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.Config.Trusted = []wire.PeerID{{1}}
 	for p := range byte(maxChunkAskers) {
 		a.wants(p+1, 0)
 		a.wants(p+1, 1)
@@ -59,7 +59,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 	a.now++
 	for p := range byte(maxChunkAskers - 2) {
 		e := a.wants(100+p, 0)
-		if !slices.ContainsFunc(a.core.serve.chunkQueue.askers, func(q *asker) bool { return q.peer.id == wire.PeerID{100 + p} }) {
+		if !slices.ContainsFunc(a.core.serve.chunkQueue.askers, func(q *asker) bool { return q.peer.ID == wire.PeerID{100 + p} }) {
 			t.Fatalf("newcomer %d found no slot: %v", p, e)
 		}
 	}
@@ -75,7 +75,7 @@ func TestSlowAskersGiveWay(t *testing.T) {
 // one turn all the same.
 func TestTurnsAreNotRenewed(t *testing.T) {
 	a := newAlone()
-	p := a.core.env.ensure(wire.PeerID{1}, true)
+	p := a.core.env.Ensure(wire.PeerID{1}, true)
 	a.now = 1000
 	for i := range uint64(10) {
 		a.wants(1, i)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -37,7 +38,7 @@ type snapshotPeer struct {
 	badSnapshots int  // how often its snapshot was refused or spoken against
 }
 
-func snapshotOf(p *peer) *snapshotPeer { return note[snapshotPeer](p) }
+func snapshotOf(p *peers.Peer) *snapshotPeer { return peers.Note[snapshotPeer](p) }
 
 // holding names the tip of one fragment at one peer.
 type holding struct {
@@ -52,7 +53,7 @@ type chunk struct {
 	index    int // in the fragment's tip
 	size     int
 	state    chunkState
-	by       *peer // who was asked for it last
+	by       *peers.Peer // who was asked for it last
 	tries    int
 }
 
@@ -62,7 +63,7 @@ type chunkCall struct {
 	id     uint64 // of the call
 	digest wire.Digest
 	size   int
-	by     *peer
+	by     *peers.Peer
 }
 
 type chunkState uint8
@@ -189,9 +190,9 @@ func (s *snapshot) drop(id wire.PeerID) {
 // once do not all ask the same.
 func (s *snapshot) recruit() {
 	sources := 0
-	var others []*peer
-	for _, p := range s.peers.list {
-		useful, asked := s.transfer.recruits[p.id]
+	var others []*peers.Peer
+	for _, p := range s.List {
+		useful, asked := s.transfer.recruits[p.ID]
 		switch {
 		case !s.isSource(p):
 		case useful:
@@ -200,8 +201,8 @@ func (s *snapshot) recruit() {
 			others = append(others, p)
 		}
 	}
-	slices.SortFunc(others, func(p, q *peer) int {
-		a, b := s.lot(p.id), s.lot(q.id)
+	slices.SortFunc(others, func(p, q *peers.Peer) int {
+		a, b := s.lot(p.ID), s.lot(q.ID)
 		return bytes.Compare(a[:], b[:])
 	})
 	for _, p := range others[:min(len(others), max(0, maxSnapshotSources-sources))] {
@@ -215,21 +216,21 @@ func (s *snapshot) lot(id wire.PeerID) wire.Digest {
 }
 
 // askSnapshot asks a peer for the snapshot as well.
-func (s *snapshot) askSnapshot(p *peer) {
-	s.transfer.recruits[p.id] = true
+func (s *snapshot) askSnapshot(p *peers.Peer) {
+	s.transfer.recruits[p.ID] = true
 	s.askMore(p, s.resume, func(m wire.Manifest, err error) {
-		s.transfer.recruits[p.id] = false
+		s.transfer.recruits[p.ID] = false
 		if err == nil {
-			s.recordChunks(p.id, m)
+			s.recordChunks(p.ID, m)
 		}
 		s.pump()
 	})
 }
 
 // askMore asks a peer for its snapshot beside the one that is fetched. Nothing comes of an answer to an earlier attempt.
-func (s *snapshot) askMore(p *peer, at []uint32, answered func(m wire.Manifest, err error)) {
+func (s *snapshot) askMore(p *peers.Peer, at []uint32, answered func(m wire.Manifest, err error)) {
 	attempt := s.attempt
-	s.Call(p.id, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
+	s.Call(p.ID, wire.Request{Kind: wire.GetSnapshot, At: at}, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		if attempt != s.attempt {
 			return
 		}
@@ -277,20 +278,20 @@ func (s *snapshot) pump() {
 // pick returns the peer to ask for c. Among the peers that have it and may be
 // asked for more it takes the one with the fewest chunks in flight, and the
 // source on a tie. left is false if no peer has c or will have it.
-func (s *snapshot) pick(c *chunk) (best *peer, left bool) {
+func (s *snapshot) pick(c *chunk) (best *peers.Peer, left bool) {
 	if c.tries >= maxChunkTries {
 		return nil, false
 	}
-	for _, p := range s.peers.list {
-		n, answered := s.transfer.holds[holding{p.id, c.fragment}]
-		if !s.usable(p) || answered && c.index >= n {
+	for _, p := range s.List {
+		n, answered := s.transfer.holds[holding{p.ID, c.fragment}]
+		if !s.Usable(p) || answered && c.index >= n {
 			continue
 		}
-		left = left || s.transfer.recruits[p.id]
-		if n == 0 || s.Now < snapshotOf(p).after || snapshotOf(p).calls >= p.chunksAhead() || s.stalled(p) {
+		left = left || s.transfer.recruits[p.ID]
+		if n == 0 || s.Now < snapshotOf(p).after || snapshotOf(p).calls >= chunksAhead(p) || s.stalled(p) {
 			continue
 		}
-		if best == nil || snapshotOf(p).calls < snapshotOf(best).calls || snapshotOf(p).calls == snapshotOf(best).calls && p.id == s.source {
+		if best == nil || snapshotOf(p).calls < snapshotOf(best).calls || snapshotOf(p).calls == snapshotOf(best).calls && p.ID == s.source {
 			best = p
 		}
 	}
@@ -309,46 +310,46 @@ func (e *env) mostCalls() int {
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so
 // its link is not idle while an answer and the next request travel. Where a chunk takes seconds, a round trip is little,
 // and one is asked for alone.
-func (p *peer) chunksAhead() int {
-	if float64(p.rate)*chunkAloneMs < wire.ChunkSize {
+func chunksAhead(p *peers.Peer) int {
+	if float64(p.Rate)*chunkAloneMs < wire.ChunkSize {
 		return 1
 	}
-	return min(minChunkAhead+int(float64(p.rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
+	return min(minChunkAhead+int(float64(p.Rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
 }
 
 // stalled reports whether p owes chunks and nothing of it came for long.
-func (s *snapshot) stalled(p *peer) bool {
+func (s *snapshot) stalled(p *peers.Peer) bool {
 	return snapshotOf(p).calls > 0 && s.Now > snapshotOf(p).lastAt+s.chunkTimeout(p)
 }
 
 // chunkTimeout is how long p may take for a chunk. While its rate is a guess it may send as slowly as all who send together,
 // where the link of this node is the thin one.
-func (s *snapshot) chunkTimeout(p *peer) int64 {
+func (s *snapshot) chunkTimeout(p *peers.Peer) int64 {
 	chunks := 1
-	if p.guessed() {
+	if guessed(p) {
 		chunks = s.senders()
 	}
-	return min(max(stallMs, p.rate.transferMs(chunks*wire.ChunkSize)), mostChunkMs)
+	return min(max(stallMs, p.Rate.TransferMs(chunks*wire.ChunkSize)), mostChunkMs)
 }
 
 // guessed reports whether nothing of p was measured yet.
-func (p *peer) guessed() bool { return !snapshotOf(p).measured && !pullOf(p).measured }
+func guessed(p *peers.Peer) bool { return !snapshotOf(p).measured && !pullOf(p).measured }
 
 // senders is how many peers owe chunks.
 func (s *snapshot) senders() (n int) {
-	for _, p := range s.peers.list {
-		n += boolRank(snapshotOf(p).calls > 0)
+	for _, p := range s.List {
+		n += peers.BoolRank(snapshotOf(p).calls > 0)
 	}
 	return n
 }
 
 // comes reports whether what p owes may still be on its way.
-func (s *snapshot) comes(p *peer) bool { return s.usable(p) && !s.stalled(p) }
+func (s *snapshot) comes(p *peers.Peer) bool { return s.Usable(p) && !s.stalled(p) }
 
 // flying counts the requests that may bring something: who is still must not take the places of others.
 func (s *snapshot) flying() (n int) {
 	for _, f := range s.chunkCalls {
-		n += boolRank(s.comes(f.by))
+		n += peers.BoolRank(s.comes(f.by))
 	}
 	return n
 }
@@ -386,7 +387,7 @@ func (s *snapshot) reclaim() {
 	}
 }
 
-func (s *snapshot) askChunk(i int, p *peer) {
+func (s *snapshot) askChunk(i int, p *peers.Peer) {
 	c := &s.transfer.chunks[i]
 	c.state, c.by = chunkAsked, p
 	c.tries++
@@ -397,8 +398,8 @@ func (s *snapshot) askChunk(i int, p *peer) {
 	s.makeRoom()
 	request := wire.Request{Kind: wire.GetChunk, Digest: c.digest}
 	f := chunkCall{digest: c.digest, size: c.size, by: p}
-	takes := min(p.rate.transferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
-	f.id = s.Call(p.id, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
+	takes := min(p.Rate.TransferMs((len(s.chunkCalls)+1)*wire.ChunkSize), 2*mostChunkMs)
+	f.id = s.Call(p.ID, request, request.Kind.MaxResponse(), max(chunkCallMs, takes), func(b []byte, err error) {
 		if errors.Is(err, effect.ErrHungUp) {
 			s.hungUp(f)
 			return
@@ -434,8 +435,8 @@ func (s *snapshot) hungUp(f chunkCall) {
 
 // measure takes a chunk of so many bytes into what p is known to send, with the time for which it waited there. The first
 // one takes the place of a guess, which a thin link would have to make up for over many.
-func (s *snapshot) measure(p *peer, bytes int) {
-	if p.sampled(bytes, s.Now-snapshotOf(p).lastAt, p.guessed()) {
+func (s *snapshot) measure(p *peers.Peer, bytes int) {
+	if p.Sampled(bytes, s.Now-snapshotOf(p).lastAt, guessed(p)) {
 		snapshotOf(p).measured = true
 	}
 }
@@ -448,7 +449,7 @@ func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 	}
 	good := err == nil && wire.CheckChunk(f.size, f.digest, b) == nil
 	if err == nil && !good {
-		s.misbehaved(f.by.id, fmt.Sprintf("%d bytes that are not chunk %v", came, f.digest))
+		s.Misbehaved(f.by.ID, fmt.Sprintf("%d bytes that are not chunk %v", came, f.digest))
 	}
 	i, listed := s.transfer.at[f.digest]
 	switch {
@@ -467,31 +468,31 @@ func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 }
 
 // missed says that p did not give a chunk. Without err it gave something else.
-func (s *snapshot) missed(c *chunk, p *peer, err error) {
+func (s *snapshot) missed(c *chunk, p *peers.Peer, err error) {
 	if c.state == chunkAsked && c.by == p {
 		c.state = chunkMissing
 	}
 	switch {
 	case err == nil:
-		s.drop(p.id)
+		s.drop(p.ID)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
 		snapshotOf(p).after = s.Now + busyRetryMs
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		c.tries--
-		s.transfer.holds[holding{p.id, c.fragment}] = 0
+		s.transfer.holds[holding{p.ID, c.fragment}] = 0
 	default:
 		snapshotOf(p).after = s.Now + busyRetryMs
 	}
 }
 
 // keep stores a verified chunk. Nobody else needs to send it any more.
-func (s *snapshot) keep(c *chunk, p *peer, b []byte) {
+func (s *snapshot) keep(c *chunk, p *peers.Peer, b []byte) {
 	t := &s.transfer
 	c.state = chunkStored
 	t.missing--
 	t.have += int64(c.size)
-	t.gave[p.id] = true
+	t.gave[p.ID] = true
 	t.progress = s.Now
 	s.hangUpChunks(func(f chunkCall) bool { return f.digest == c.digest })
 	s.Emit(StoreChunk{Digest: c.digest, Bytes: b})

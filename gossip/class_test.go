@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
-	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -32,13 +32,13 @@ func keyOf(i uint32) (id wire.PeerID) {
 
 func TestClasses(t *testing.T) {
 	a := begunWith(1)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}}
+	a.core.env.Config.Trusted = []wire.PeerID{{2}}
 	for id, known := range map[wire.PeerID]bool{a.core.env.cfg.Self: true, {1}: true, {2}: true, {3}: false} {
-		if a.core.env.known(id) != known || a.core.env.stranger(id) == known {
-			t.Errorf("%v is known: %v", id, a.core.env.known(id))
+		if a.core.env.Known(id) != known || a.core.env.Stranger(id) == known {
+			t.Errorf("%v is known: %v", id, a.core.env.Known(id))
 		}
 	}
-	if before := specAlone(); before.core.env.stranger(wire.PeerID{3}) {
+	if before := specAlone(); before.core.env.Stranger(wire.PeerID{3}) {
 		t.Error("a stranger before the run began")
 	}
 }
@@ -47,17 +47,17 @@ func TestClasses(t *testing.T) {
 func TestMembersAreKnown(t *testing.T) {
 	a := begunWith()
 	owner, node := testKey(50), testKey(51)
-	a.core.env.peers.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
-	a.core.env.cfg.Members = a.core.env.peers.cfg.Members
+	a.core.env.Config.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = a.core.env.Config.Members
 	pass := member.Issue(owner, a.run, member.Invite{Key: wire.PeerIDOf(testKey(52))}, testKey(52))
 	c, err := pass.Admit(a.run, ed25519.PrivateKey(node))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.core.env.known(c.Author) {
+	if a.core.env.Known(c.Author) {
 		t.Error("known before its certificate came")
 	}
-	if _, err := a.core.env.cfg.Members.Add(c); err != nil || a.core.env.stranger(c.Author) {
+	if _, err := a.core.env.cfg.Members.Add(c); err != nil || a.core.env.Stranger(c.Author) {
 		t.Errorf("a stranger with a certificate, %v", err)
 	}
 }
@@ -148,33 +148,6 @@ func TestAuthorThatOwesComesLast(t *testing.T) {
 	}
 }
 
-// Strangers that begin sessions leave some of the peer list's slots to peers of its own choice.
-func TestStrangersSessionsLeaveRoom(t *testing.T) {
-	a := begunWith(1)
-	full := a.core.env.cfg.TargetPeers
-	for i := range 3 * full {
-		a.core.Step(a.now, PeerUp{Peer: keyOf(uint32(i))})
-	}
-	if n := a.core.peerList.connections(); n != full-mostChosen {
-		t.Errorf("%d of them count, want %d", n, full-mostChosen)
-	}
-	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{1}})
-	if n := a.core.peerList.connections(); n != full-mostChosen+1 {
-		t.Errorf("with one that is known %d count", n)
-	}
-	record := hello.Record{Run: a.run, Author: wire.PeerID{2}, Addrs: []string{"/ip4/10.0.0.1/tcp/1"}}
-	p := a.core.env.ensure(wire.PeerID{2}, true)
-	p.keep(hello.Signed{Bytes: []byte{1}}, &record)
-	a.core.peerList.dialSome()
-	if dials := find[Dial](a.core.Effects()); len(dials) != 1 || dials[0].Peer != (wire.PeerID{2}) {
-		t.Fatalf("dials %v", dials)
-	}
-	a.core.Step(a.now, PeerUp{Peer: wire.PeerID{2}})
-	if n := a.core.peerList.connections(); n != full-mostChosen+2 {
-		t.Errorf("with one of its own choice %d count", n)
-	}
-}
-
 // The connection to a peer is kept once it is known, and said again for the next one.
 func TestConnectionsOfTheKnownAreKept(t *testing.T) {
 	a := begunWith(1)
@@ -186,12 +159,12 @@ func TestConnectionsOfTheKnownAreKept(t *testing.T) {
 	}
 	a.up(1)
 	a.up(2)
-	sameIDs(t, "kept", kept(2*dialPeriodMs), wire.PeerID{1})
+	sameIDs(t, "kept", kept(2*peers.DialPeriodMs), wire.PeerID{1})
 	a.chain.contributed[wire.PeerID{2}] = true
-	sameIDs(t, "kept later", kept(2*dialPeriodMs), wire.PeerID{2})
+	sameIDs(t, "kept later", kept(2*peers.DialPeriodMs), wire.PeerID{2})
 	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
 	a.up(1)
-	sameIDs(t, "kept again", kept(2*dialPeriodMs), wire.PeerID{1})
+	sameIDs(t, "kept again", kept(2*peers.DialPeriodMs), wire.PeerID{1})
 }
 
 // Repairs with strangers give way to those with peers that are known, and who does not answer comes
@@ -206,7 +179,7 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 		t.Helper()
 		var got, ids []wire.PeerID
 		for _, s := range a.core.repair.sessions {
-			got = append(got, s.peer.id)
+			got = append(got, s.peer.ID)
 		}
 		for _, id := range want {
 			ids = append(ids, wire.PeerID{id})
@@ -216,7 +189,7 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 	}
 	begin := func(ids ...byte) (e []Effect) {
 		for _, id := range ids {
-			a.core.repair.begin(a.core.env.peers.find(wire.PeerID{id}))
+			a.core.repair.begin(a.core.env.Find(wire.PeerID{id}))
 			e = append(e, a.core.Effects()...)
 		}
 		return e
@@ -243,7 +216,7 @@ func TestStrangersRepairsGiveWay(t *testing.T) {
 // A snapshot source that does not say what its tips are has another asked beside it.
 func TestAnotherSourceIsAskedBeside(t *testing.T) {
 	a := newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining})
 	for id := byte(1); id <= 3; id++ {
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Folded = uint64(id) })
@@ -275,7 +248,7 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 	a := begunWith()
 	handle, busy := uint64(0), map[uint64]bool{}
 	asks := func(from wire.PeerID, times int) {
-		if a.core.env.peers.find(from) == nil {
+		if a.core.env.Find(from) == nil {
 			a.core.Step(a.now, PeerUp{Peer: from})
 		}
 		for range times {
@@ -290,7 +263,7 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 	for i := range uint32(maxParked / maxParkedPerPeer) {
 		asks(keyOf(i), maxParkedPerPeer)
 	}
-	if n := len(a.core.serve.parked); n != maxParked/strangersShare {
+	if n := len(a.core.serve.parked); n != maxParked/peers.StrangersShare {
 		t.Errorf("%d requests of strangers wait", n)
 	}
 	for i := range maxParked / maxParkedPerPeer {
@@ -302,7 +275,7 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])
 	}
 	for _, q := range a.core.serve.parked {
-		if a.core.env.stranger(q.from.id) {
+		if a.core.env.Stranger(q.from.ID) {
 			t.Fatal("a stranger's keeps another one out")
 		}
 	}
@@ -313,7 +286,7 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 	a := begunWith()
 	asks := func(id wire.PeerID) bool {
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.env.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.env.Find(id)) != nil
 	}
 	for i := range uint32(2 * maxChunkAskers) {
 		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
@@ -333,15 +306,15 @@ func TestAskersThatAreKnownComeFirst(t *testing.T) {
 // is over.
 func TestMembersTakeTurns(t *testing.T) {
 	a := begunWith()
-	a.core.env.peers.cfg.Trusted = nil
+	a.core.env.Config.Trusted = nil
 	for i := range maxChunkAskers + 1 {
 		id := wire.PeerID{byte(i + 1)}
-		a.core.env.peers.cfg.Trusted = append(a.core.env.peers.cfg.Trusted, id) // known, and no contributor
+		a.core.env.Config.Trusted = append(a.core.env.Config.Trusted, id) // known, and no contributor
 	}
 	asks := func(i int) bool {
 		id := wire.PeerID{byte(i + 1)}
 		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.env.peers.find(id)) != nil
+		return a.core.serve.chunkQueue.asker(a.core.env.Find(id)) != nil
 	}
 	for i := range maxChunkAskers {
 		if !asks(i) {
@@ -363,13 +336,13 @@ func TestStrangersAnswersLeaveRoom(t *testing.T) {
 	a := begunWith()
 	places := func(id wire.PeerID) (bytes int) {
 		a.core.Step(a.now, PeerUp{Peer: id})
-		p := a.core.env.peers.find(id)
+		p := a.core.env.Find(id)
 		for a.core.serve.admit(reply{to: p, bytes: wire.ChunkSize}) {
 			bytes += wire.ChunkSize
 		}
 		return bytes
 	}
-	if all := places(keyOf(1)) + places(keyOf(2)); all != maxServing/strangersShare {
+	if all := places(keyOf(1)) + places(keyOf(2)); all != maxServing/peers.StrangersShare {
 		t.Errorf("%d bytes to strangers", all)
 	}
 	a.chain.contributed[wire.PeerID{1}] = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -38,12 +39,12 @@ func (r *repair) plan(s *session) {
 
 // reach is the last round worth comparing: what p says it closed, within the
 // union window from here, so that a false number costs little.
-func (r *repair) reach(p *peer, f int) uint32 {
+func (r *repair) reach(p *peers.Peer, f int) uint32 {
 	limit := r.chain.Closed(f) + r.cfg.WindowUnion
-	if p.heartbeat == nil {
+	if p.Heartbeat == nil {
 		return min(limit, r.chain.Closed(f)+r.cfg.WindowAccept)
 	}
-	return min(limit, p.heartbeat.Closed[f])
+	return min(limit, p.Heartbeat.Closed[f])
 }
 
 // compareNext asks for the next ranges that fit one request.
@@ -95,7 +96,7 @@ func (r *repair) compare(s *session, asked wire.Range, a wire.RangeAnswer) {
 			continue
 		}
 		c.forked = c.forked || round <= min(c.closed, a.Closed)
-		nothing := round > a.Base && round <= a.Closed && r.guest(r.cfg.Self) // is an answer as well: see conform
+		nothing := round > a.Base && round <= a.Closed && r.Guest(r.cfg.Self) // is an answer as well: see conform
 		if !theirs.IsZero() || nothing {
 			s.todo = append(s.todo, wire.RoundKey{Fragment: asked.Fragment, Round: round})
 		}

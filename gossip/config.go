@@ -3,11 +3,12 @@ package gossip
 import (
 	"crypto/ed25519"
 	"fmt"
-	"slices"
 
 	"atoll/gossip/effect"
 	"atoll/gossip/hello"
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -35,7 +36,7 @@ type Config struct {
 
 	// Limiter is told what the run is like: the network side asks it which messages are passed
 	// on. nil where all are.
-	Limiter Told
+	Limiter limit.Told
 
 	// DownMs is what this node may receive, in bytes per ms; 0 is no limit. The network
 	// side keeps it. The core asks for no more than that carries soon.
@@ -115,7 +116,14 @@ func openRecord(s hello.Signed) (*hello.Record, error) {
 	return &record, err
 }
 
-func (c Config) trusts(id wire.PeerID) bool { return slices.Contains(c.Trusted, id) }
+// Limits are what the limiter of the same node goes by, for Config.Limiter.
+func (c Config) Limits() limit.Config {
+	c = c.withDefaults()
+	return limit.Config{Self: c.Self, Trusted: c.Trusted, Members: c.Members, HeartbeatMinMs: c.HeartbeatMinMs, WindowAccept: c.WindowAccept}
+}
+
+// SelfState is what the next heartbeat says about this node.
+type SelfState = peers.SelfState
 
 // Chain is what the core may ask about the rounds that this node holds. It is
 // answered at once, without I/O, and does not change during a call into the
@@ -156,32 +164,3 @@ type Chain interface {
 	// closed, or that are older than its history.
 	TokensAt(rounds []uint32) (tokens uint64, known bool)
 }
-
-// SelfState is what the next heartbeat says about this node.
-type SelfState struct {
-	State           wire.State
-	Steps, Tokens   uint64
-	Unpublished     []uint64 // tokens per fragment that are in no delta yet
-	TokensPerSecond float64
-	Bits            float32 // last live bits per byte, 0 if there is none
-	Capability      uint64  // sequence number of the own capability record
-	Paused          bool    // takes no steps for now, by its owner's wish
-	Upload          float64 // the most bytes per second that the own uplink was seen to carry recently, 0 if unknown
-	Full            bool    // it carries no more than that
-	Plan            uint32  // inner steps planned for each delta, 0 for the run's H
-	Unfinished      bool    // something is left to publish or to fold
-	Unreached       bool    // its link names peers, and nothing of anybody has reached it yet
-}
-
-// lag is how many rounds behind closed the digests of a heartbeat are: deltas of
-// the last two rounds are still on their way while the run trains, and until
-// the last ones are folded.
-func (s SelfState) lag() uint8 {
-	if s.State == wire.Stopped && !s.Unfinished || s.State == wire.Leaving {
-		return 0
-	}
-	return 2
-}
-
-// watches reports whether this is an observer that has nothing left to fold.
-func (s SelfState) watches() bool { return s.State == wire.Observing && !s.Unfinished }

@@ -3,7 +3,9 @@ package gossip
 import (
 	"errors"
 
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -11,10 +13,7 @@ import (
 // concurrent use: one loop feeds it inputs and executes its effects.
 type Core struct {
 	env          *env
-	peerList     peerList
-	hints        hints
-	reserve      reserve
-	heartbeats   heartbeats
+	peers        *peers.Peers
 	equivocation equivocation
 	headers      headers
 
@@ -28,32 +27,26 @@ type Core struct {
 	serve        serve
 	history      history
 	blobs        blobs
-	cache        learners
 }
 
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
 // read during inputs only.
 func New(cfg Config, chain Chain) *Core {
-	e := newEnv(cfg.withDefaults(), chain)
-	c := &Core{env: e}
-	c.peerList = peerList{peers: e.peers, joining: c.joining}
-	c.hints = hints{peers: e.peers, peerList: &c.peerList}
-	c.reserve = reserve{peers: e.peers, peerList: &c.peerList}
-	c.heartbeats = heartbeats{peers: e.peers, bulk: bulk}
-	c.cache = learners{peers: e.peers}
+	e, peers := newEnv(cfg.withDefaults(), chain)
+	c := &Core{env: e, peers: peers}
 	c.equivocation = newEquivocation(e)
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
 	c.headers = headers{env: e, seen: newSeen(), equivocation: &c.equivocation}
-	c.relays = relays{env: e, heartbeats: &c.heartbeats}
+	c.relays = relays{env: e}
 	c.pull = newPull(e, &c.relays)
-	c.snapshot = snapshot{env: e, joining: c.joining, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, heartbeats: &c.heartbeats, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Heartbeat{}}
+	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
+	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Heartbeat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
-	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot, joining: c.joining}
+	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot}
 	c.pull.completed = c.completed
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, peerList: &c.peerList, blobs: &c.blobs, joining: c.joining, heartbeats: &c.heartbeats}
+	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, peerList: c.peers.ListFor, blobs: &c.blobs}
 	c.serve.chunkQueue = chunkQueue{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -75,12 +68,7 @@ func newNotes() []any {
 }
 
 // bulk reports whether bulk of a peer is on its way, or for it.
-func bulk(p *peer) bool { return snapshotOf(p).calls > 0 || serveOf(p).bytes > 0 }
-
-// joining reports whether this node holds nothing yet that others may take.
-func (c *Core) joining() bool {
-	return c.heartbeats.self.State == wire.Joining || c.heartbeats.self.State == 0
-}
+func bulk(p *peers.Peer) bool { return snapshotOf(p).calls > 0 || serveOf(p).bytes > 0 }
 
 // Effects returns the effects queued since it was last called, in order.
 func (c *Core) Effects() []Effect { return c.env.Take() }
@@ -93,11 +81,7 @@ func (c *Core) at(now Time) { c.env.At(now) }
 func (c *Core) Tick(now Time) {
 	c.at(now)
 	c.env.ExpireCalls()
-	c.env.watch()
-	c.heartbeats.tick()
-	c.peerList.tick()
-	c.hints.tick()
-	c.reserve.fill()
+	c.peers.Tick()
 	c.pull.tick()
 	c.repair.tick()
 	c.snapshot.tick()
@@ -106,26 +90,27 @@ func (c *Core) Tick(now Time) {
 	c.history.tick()
 	c.blobs.tick()
 	if c.env.cfg.Limiter != nil {
-		c.env.cfg.Limiter.Tick(c.env.Now, c.env.begun(), c.heartbeats.closed(), c.heartbeats.fit())
+		perSecond, bytes := c.peers.Heartbeats.Fit()
+		c.env.cfg.Limiter.Tick(c.env.Now, c.env.Begun(), c.peers.Heartbeats.Closed(), limit.Fit{Heartbeats: perSecond, Bytes: bytes})
 	}
 }
 
 // SetSelf sets what the next heartbeat says about this node.
-func (c *Core) SetSelf(now Time, s SelfState) {
+func (c *Core) SetSelf(now Time, s peers.SelfState) {
 	c.at(now)
-	c.heartbeats.set(s)
+	c.peers.Heartbeats.Set(s)
 }
 
 // HeartbeatSoon sends a heartbeat at once, or when the last heartbeat is a part of a period old.
 func (c *Core) HeartbeatSoon(now Time) {
 	c.at(now)
-	c.heartbeats.soon()
+	c.peers.Heartbeats.Soon()
 }
 
 // HeartbeatNow sends a heartbeat at once, as the state changed.
 func (c *Core) HeartbeatNow(now Time) {
 	c.at(now)
-	c.heartbeats.send()
+	c.peers.Heartbeats.Send()
 }
 
 // Announce publishes this node's own delta, whose header and payload are
@@ -181,7 +166,7 @@ func (c *Core) Complete(now Time, id wire.Digest, err error) {
 func (c *Core) invalid(id wire.Digest, reason string) {
 	if v := c.headers.seen.find(id); v != nil {
 		v.invalid = reason
-		c.env.misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
+		c.env.Misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
 	}
 }
 
@@ -221,7 +206,7 @@ func (c *Core) Installed(now Time, common []uint32, err error) {
 	c.at(now)
 	switch {
 	case err == nil:
-		c.heartbeats.rebase(common)
+		c.peers.Heartbeats.Rebase(common)
 		c.snapshot.installed()
 		c.history.installed()
 	case errors.Is(err, ErrNotStored):
@@ -255,7 +240,7 @@ func (c *Core) AwaitsOwn() bool { return c.own.awaits() }
 // has folded the most.
 func (c *Core) Compare(now Time, id wire.PeerID) {
 	c.at(now)
-	p := c.env.peers.find(id)
+	p := c.env.Find(id)
 	if id == (wire.PeerID{}) {
 		p = c.foremost()
 	}
@@ -265,11 +250,25 @@ func (c *Core) Compare(now Time, id wire.PeerID) {
 }
 
 // foremost is the live peer that has folded the most, nil if there is none.
-func (c *Core) foremost() (best *peer) {
-	for _, p := range c.env.peers.list {
-		if c.env.usable(p) && c.env.live(p) && p.refused == "" && (best == nil || p.folded() > best.folded()) {
+func (c *Core) foremost() (best *peers.Peer) {
+	for _, p := range c.env.List {
+		if c.env.Usable(p) && c.env.Live(p) && p.Refused == "" && (best == nil || p.Folded() > best.Folded()) {
 			best = p
 		}
 	}
 	return best
+}
+
+// Contributed says that a delta of an author was folded.
+func (c *Core) Contributed(author wire.PeerID) {
+	if c.env.cfg.Limiter != nil {
+		c.env.cfg.Limiter.Contributed(author)
+	}
+}
+
+// knows tells the limiter, if there is one, that an author is more than a key.
+func (e *env) knows(author wire.PeerID) {
+	if e.cfg.Limiter != nil {
+		e.cfg.Limiter.Know(author)
+	}
 }

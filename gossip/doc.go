@@ -1,18 +1,15 @@
-// Package gossip is the core of spreading. Its machines share a table of peers, and each
-// keeps its own state of a peer in its own file:
+// Package gossip is the core of spreading. Its machines share the table of package peers, and each
+// keeps its own notes of a peer in its own file:
 //
-//	peerlist              who is there, and whom to dial
-//	hints                 dial where strangers say that peers are, and look for more
-//	heartbeats, watchdog  what peers say they hold, and whether they still speak
-//	pull                  fetch the payloads that headers announce
-//	relays                decide who gives them on where the author's uplink is thin
-//	repair                reconcile the sets of two nodes that differ, or choose whose snapshot wins
-//	snapshot              take a snapshot
-//	history               fetch the headers behind a snapshot
-//	own                   ask which of this node's deltas others know
-//	audit                 find out whose state is wrong
-//	serve, uplink         answer the same requests from others, the most urgent first
-//	pause                 leave out all that is heavy while the owner has the node paused
+//	pull           fetch the payloads that headers announce
+//	relays         decide who gives them on where the author's uplink is thin
+//	repair         reconcile the sets of two nodes that differ, or choose whose snapshot wins
+//	snapshot       take a snapshot
+//	history        fetch the headers behind a snapshot
+//	own            ask which of this node's deltas others know
+//	audit          find out whose state is wrong
+//	serve, uplink  answer the same requests from others, the most urgent first
+//	pause          leave out all that is heavy while the owner has the node paused
 //
 // The core is sans-IO. What the network says goes in as values of type Input (Step),
 // time as Tick; the outer side says what it stored and what it wants by method calls.
@@ -27,7 +24,8 @@
 // it through the Chain interface and reports upward with effects: Offer, Fetched,
 // CatchUp, Snapshot, EquivocationFound.
 //
-// Package effect has the time, the effects and the calls in flight, which all machines share.
+// Package effect has the time, the effects and the calls in flight, which all machines share. Package peers has who is there,
+// package limit which messages the network side passes on.
 //
 // Every machine here owns bounded state. The bounds are in limits.go, each
 // with its reason.

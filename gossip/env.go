@@ -1,25 +1,30 @@
 package gossip
 
-import "atoll/gossip/effect"
+import (
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
+)
 
 // env is what the machines of one Core share beside the peers: the effects and calls of
 // effect.Queue, configuration, and the view of the outer side. The machines that keep the table of
 // peers have the peers alone.
 type env struct {
 	*effect.Queue
-	*peers
-	cfg   Config
-	chain Chain
+	*peers.Table
+	heartbeats *peers.Heartbeats
+	cfg        Config
+	chain      Chain
 }
 
-func newEnv(cfg Config, chain Chain) *env {
+func newEnv(cfg Config, chain Chain) (*env, *peers.Peers) {
 	e := &env{Queue: &effect.Queue{}, cfg: cfg, chain: chain}
-	e.peers = newPeers(e.Queue, peersConfig{
+	m := peers.New(e.Queue, peers.Config{
 		Self: cfg.Self, Key: cfg.Key, Run: cfg.Run, Incarnation: cfg.Incarnation, Trusted: cfg.Trusted, Members: cfg.Members,
 		HeartbeatMinMs: cfg.HeartbeatMinMs, TargetPeers: cfg.TargetPeers, Common: cfg.Common,
-		OpenRecord: cfg.OpenRecord, Know: e.knows, Notes: newNotes,
+		OpenRecord: cfg.OpenRecord, Know: e.knows, Notes: newNotes, Bulk: bulk,
 	}, chain)
-	return e
+	e.Table, e.heartbeats = m.Table, &m.Heartbeats
+	return e, m
 }
 
 // fragmentOf checks that f names a fragment of this run.

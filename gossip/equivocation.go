@@ -3,6 +3,7 @@ package gossip
 import (
 	"fmt"
 
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 )
 
@@ -32,7 +33,7 @@ func (v *equivocation) found(a, b wire.SignedHeader) {
 // received takes a verified equivocation proof from gossip, a bounded amount per author.
 func (v *equivocation) received(e wire.Equivocation) {
 	h := e.A.Header
-	if !v.fragmentOf(h.Fragment) || v.far(h) || !v.cfg.Members.Proves(e) || v.counts[h.Author] >= maxEquivocationPerAuthor {
+	if !v.fragmentOf(h.Fragment) || v.far(h) || !v.cfg.Members.Proves(e) || v.counts[h.Author] >= limit.MaxEquivocationPerAuthor {
 		return
 	}
 	if v.remember(slotOf(h)) {

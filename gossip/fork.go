@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -91,15 +92,15 @@ func (r *repair) judge(s *session) decision {
 // fragments, is ahead in none, and has folded more tokens; or the other way
 // round. On one chain it would not: late deltas let the one reach the budget in
 // fewer rounds.
-func (r *repair) crossed(p *peer, before, behind int) bool {
-	mine := r.heartbeats.said
-	if mine == nil || p.heartbeat == nil {
+func (r *repair) crossed(p *peers.Peer, before, behind int) bool {
+	mine := r.heartbeats.Said()
+	if mine == nil || p.Heartbeat == nil {
 		return false
 	}
 	if before > 0 && behind == 0 {
-		return p.heartbeat.Folded > max(mine.Folded, r.chain.FoldedTokens())
+		return p.Heartbeat.Folded > max(mine.Folded, r.chain.FoldedTokens())
 	}
-	return behind > 0 && before == 0 && p.heartbeat.Folded < mine.Folded
+	return behind > 0 && before == 0 && p.Heartbeat.Folded < mine.Folded
 }
 
 // relate classes one fragment.
@@ -143,9 +144,9 @@ func (r *repair) mayAgree(f int, round uint32, theirs wire.Digest) bool {
 // trusted reports whether p may have this node give up its chain: keys are free,
 // so not everybody's claim is enough. It has contributed, or most that are heeded show
 // another chain as well, with as many tokens. Nobody takes the chain of a guest: it may be another one than they show.
-func (r *repair) trusted(p *peer) bool {
-	return r.contributed(p) || !r.guest(p.id) && r.attested(func(q *peer) bool {
-		return q == p || q.left() && r.heartbeats.said != nil && q.heartbeat.Folded >= r.heartbeats.said.Folded
+func (r *repair) trusted(p *peers.Peer) bool {
+	return r.Contributed(p) || !r.Guest(p.ID) && r.attested(func(q *peers.Peer) bool {
+		return q == p || q.Left() && r.heartbeats.Said() != nil && q.Heartbeat.Folded >= r.heartbeats.Said().Folded
 	})
 }
 
@@ -156,8 +157,8 @@ func (r *repair) unheeded() bool {
 	if r.chain.Contributed(r.cfg.Self) {
 		return false
 	}
-	folded := func(p *peer) bool { return r.chain.Contributed(p.id) }
-	peers, left := r.poll(folded, (*peer).left)
+	folded := func(p *peers.Peer) bool { return r.chain.Contributed(p.ID) }
+	peers, left := r.Poll(folded, (*peers.Peer).Left)
 	// Where one is live it has nobody else to ask, and would believe this node.
 	return peers > 1 && 2*left > peers
 }
@@ -166,9 +167,9 @@ func (r *repair) unheeded() bool {
 // them, by the rule that it has for theirs; see believed. Where they would not, they
 // wait for ever, and it is this node that has to move.
 func (r *repair) followed() bool {
-	peers, yes := r.heeded(func(p *peer) bool {
-		for f := range p.heartbeat.Closed {
-			if p.closed(f) < r.unionBase(f) {
+	peers, yes := r.heeded(func(p *peers.Peer) bool {
+		for f := range p.Heartbeat.Closed {
+			if p.Closed(f) < r.unionBase(f) {
 				return false
 			}
 		}
@@ -179,8 +180,8 @@ func (r *repair) followed() bool {
 
 // byTokens compares what the two last heartbeats say, as the peer does: its own
 // newest numbers are not known there yet.
-func (r *repair) byTokens(p *peer) decision {
-	mine, theirs := r.heartbeats.said, p.heartbeat
+func (r *repair) byTokens(p *peers.Peer) decision {
+	mine, theirs := r.heartbeats.Said(), p.Heartbeat
 	if mine == nil || theirs == nil {
 		return decision{wait, "fork, and no heartbeat yet to compare"}
 	}
@@ -194,8 +195,8 @@ func (r *repair) byTokens(p *peer) decision {
 // loses reports whether the chain in the peer's last heartbeat wins over the chain in this
 // node's own. It orders chains, not nodes, with one exception: nobody would take a chain
 // that only this node holds if no delta of this node was ever folded.
-func (r *repair) loses(p *peer) bool {
-	mine, theirs := r.heartbeats.said, p.heartbeat
+func (r *repair) loses(p *peers.Peer) bool {
+	mine, theirs := r.heartbeats.Said(), p.Heartbeat
 	if mine == nil || theirs == nil {
 		return false
 	}
@@ -219,20 +220,20 @@ func (r *repair) loses(p *peer) bool {
 //     when it had closed what a heartbeat of the peer shows, with that heartbeat. If it has yet to
 //     close that it keeps the heartbeat: of two nodes that go on side by side each may always
 //     be the later one in some fragment.
-func (r *repair) behindInTokens(p *peer) bool {
-	mine, theirs := r.heartbeats.said, p.heartbeat
+func (r *repair) behindInTokens(p *peers.Peer) bool {
+	mine, theirs := r.heartbeats.Said(), p.Heartbeat
 	if r.soon() < theirs.Folded {
 		return true
 	}
-	then := r.weighed[p.id]
+	then := r.weighed[p.ID]
 	if then == nil || !follows(theirs, then) {
 		then = theirs
 	}
 	if !r.reached(then) {
-		r.weighed[p.id] = then
+		r.weighed[p.ID] = then
 		return false
 	}
-	delete(r.weighed, p.id)
+	delete(r.weighed, p.ID)
 	tokens, known := r.chain.TokensAt(then.Closed)
 	return !known || cmp.Or(cmp.Compare(tokens, then.Folded), theirs.Chain.Compare(mine.Chain)) < 0
 }
@@ -240,9 +241,9 @@ func (r *repair) behindInTokens(p *peer) bool {
 // soon estimates the tokens that this node will have folded when it has closed as
 // many more rounds as a heartbeat lags behind. It takes them to be like the last ones.
 func (r *repair) soon() uint64 {
-	closed := r.heartbeats.closed()
+	closed := r.heartbeats.Closed()
 	now, _ := r.chain.TokensAt(closed)
-	if before, known := r.chain.TokensAt(lagged(closed, r.heartbeats.said.Lag)); known {
+	if before, known := r.chain.TokensAt(peers.Lagged(closed, r.heartbeats.Said().Lag)); known {
 		return now + now - before
 	}
 	return now
@@ -272,7 +273,7 @@ func follows(b, earlier *wire.Heartbeat) bool {
 // forgetWeighed forgets the heartbeats of peers that are gone, or show this node's chain.
 func (r *repair) forgetWeighed() {
 	for id := range r.weighed {
-		if p := r.peers.find(id); p == nil || p.heartbeats.apart == 0 {
+		if p := r.Find(id); p == nil || p.Apart() == 0 {
 			delete(r.weighed, id)
 		}
 	}
@@ -286,23 +287,15 @@ func (r *repair) believed(s *session) bool {
 	for _, c := range s.fragments {
 		lead = lead || c.theirs.Base > c.closed
 	}
-	there := func(p *peer) bool {
+	there := func(p *peers.Peer) bool {
 		for f, c := range s.fragments {
-			if c.theirs.Base > c.closed && p.closed(f) < c.theirs.Base {
+			if c.theirs.Base > c.closed && p.Closed(f) < c.theirs.Base {
 				return false
 			}
 		}
 		return true
 	}
-	return !lead || there(s.peer) && (r.trusts(s.peer.id) || r.attested(there))
-}
-
-// closed is the last round of f that p's last heartbeat says it closed.
-func (p *peer) closed(f int) uint32 {
-	if p.heartbeat == nil {
-		return 0
-	}
-	return p.heartbeat.Closed[f]
+	return !lead || there(s.peer) && (r.Trusts(s.peer.ID) || r.attested(there))
 }
 
 // farBehind reports whether this node is far behind on one chain. The peer is more than
@@ -314,9 +307,9 @@ func (r *repair) farBehind(s *session) bool {
 			return false
 		}
 	}
-	far := func(p *peer) bool {
+	far := func(p *peers.Peer) bool {
 		for f, c := range s.fragments {
-			if p.closed(f) > c.closed+r.cfg.WindowAccept/2 {
+			if p.Closed(f) > c.closed+r.cfg.WindowAccept/2 {
 				return true
 			}
 		}
@@ -328,21 +321,21 @@ func (r *repair) farBehind(s *session) bool {
 // heeded counts the live peers whose claims count on what others closed, and how many of them say so. Two sides of a
 // partition do not know whose deltas the other one folded, but they know the same members: those that train count on
 // both, of one invite no more than it is meant for. Members that only look on bring nobody to move, and hold nobody up.
-func (r *repair) heeded(says func(*peer) bool) (peers, yes int) {
+func (r *repair) heeded(says func(*peers.Peer) bool) (asked, yes int) {
 	met := map[wire.PeerID]uint32{}
-	return r.poll(func(p *peer) bool {
-		trains := p.heartbeat.State == wire.Training || p.heartbeat.State == wire.Stopped
-		return r.contributed(p) || r.cfg.Members != nil && trains && r.known(p.id) && r.counts(p, met)
+	return r.Poll(func(p *peers.Peer) bool {
+		trains := p.Heartbeat.State == wire.Training || p.Heartbeat.State == wire.Stopped
+		return r.Contributed(p) || r.cfg.Members != nil && trains && r.Known(p.ID) && r.Counts(p, met)
 	}, says)
 }
 
 // attested reports whether more than half of the live peers that are heeded are ahead; with
 // fewer than minAttesters, the claim of one has to do. Heartbeats of strangers count
 // only where nobody is heeded yet, and then only from connected peers that are no guests.
-func (r *repair) attested(ahead func(*peer) bool) bool {
-	peers, yes := r.heeded(ahead)
-	if peers == 0 {
-		peers, yes = r.poll(func(p *peer) bool { return p.connected && !r.guest(p.id) }, ahead)
+func (r *repair) attested(ahead func(*peers.Peer) bool) bool {
+	asked, yes := r.heeded(ahead)
+	if asked == 0 {
+		asked, yes = r.Poll(func(p *peers.Peer) bool { return p.Connected && !r.Guest(p.ID) }, ahead)
 	}
-	return 2*yes > peers || yes > 0 && peers < minAttesters
+	return 2*yes > asked || yes > 0 && asked < minAttesters
 }

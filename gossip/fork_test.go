@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ type side struct {
 }
 
 func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
-	e := newEnv(Config{WindowUnion: 16}.withDefaults(), chain)
+	e, _ := newEnv(Config{Key: testKey(0), WindowUnion: 16}.withDefaults(), chain)
 	if _, said := chain.contributed[e.cfg.Self]; !said { // it has folded of its own
 		chain.contributed = maps.Clone(chain.contributed)
 		if chain.contributed == nil {
@@ -27,24 +28,18 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 		}
 		chain.contributed[e.cfg.Self] = true
 	}
-	b := &heartbeats{peers: e.peers}
-	r := &repair{env: e, heartbeats: b, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Heartbeat{}}
-	b.said = &wire.Heartbeat{Folded: chain.FoldedTokens()}
-	rounds := make([]uint32, chain.Fragments())
-	for f := range rounds {
-		rounds[f] = chain.Closed(f)
-	}
-	b.said.Closed = rounds
-	b.said.Chain, _, _ = b.digestsAt(rounds)
+	r := &repair{env: e, snapshot: &snapshot{env: e}, weighed: map[wire.PeerID]*wire.Heartbeat{}}
+	e.heartbeats.Set(peers.SelfState{State: wire.Observing})
+	e.heartbeats.Send()
 	return side{e, r}
 }
 
 // compares runs the questions of a repair of s with o, without a network.
 func (s side) compares(o side) *session {
-	p := s.env.ensure(wire.PeerID{1}, true)
-	p.connected, p.heartbeat = true, o.repair.heartbeats.said
-	p.shows(false)
-	s.env.hear(p)
+	p := s.env.Ensure(wire.PeerID{1}, true)
+	p.Connected, p.Heartbeat = true, o.repair.heartbeats.Said()
+	showsChain(p, false)
+	s.env.Hear(p)
 	ses := &session{peer: p, waiting: map[wire.Digest]uint16{}}
 	s.repair.plan(ses)
 	srv := serve{env: o.env}
@@ -117,8 +112,8 @@ func TestBothSidesDecideTheSame(t *testing.T) {
 type race struct {
 	t     *rapid.T
 	sides [2]side
-	known [2]*peer  // of each, the other one as it knows it
-	sent  [2]uint32 // heartbeats
+	known [2]*peers.Peer // of each, the other one as it knows it
+	sent  [2]uint32      // heartbeats
 }
 
 func newRace(t *rapid.T) *race {
@@ -129,7 +124,7 @@ func newRace(t *rapid.T) *race {
 	}
 	for i := range r.sides {
 		r.known[i] = r.sides[i].hears(wire.PeerID{byte(2 - i)}, 0)
-		r.known[i].shows(false)
+		showsChain(r.known[i], false)
 		r.closes(i, []uint64{1, 1, 1})
 		r.heartbeats(i)
 	}
@@ -154,14 +149,17 @@ func (r *race) closes(i int, tokens []uint64) {
 func (r *race) heartbeats(i int) {
 	b := r.sides[i].repair.heartbeats
 	r.sent[i]++
-	heartbeat := wire.Heartbeat{State: wire.Training, Seq: uint64(r.sent[i]), Lag: 2, Closed: b.closed()}
-	heartbeat.Folded, _ = b.chain.TokensAt(heartbeat.Closed)
-	heartbeat.Chain, _, _ = b.digestsAt(lagged(heartbeat.Closed, heartbeat.Lag))
-	b.said = &heartbeat
+	heartbeat := wire.Heartbeat{State: wire.Training, Seq: uint64(r.sent[i]), Lag: 2, Closed: b.Closed()}
+	heartbeat.Folded, _ = r.sides[i].env.chain.TokensAt(heartbeat.Closed)
+	heartbeat.Chain, _, _ = b.DigestsAt(peers.Lagged(heartbeat.Closed, heartbeat.Lag))
+	*b.Said() = heartbeat
 }
 
 // hears has a side hear the last heartbeat of the other.
-func (r *race) hears(i int) { r.known[i].heartbeat = r.sides[1-i].repair.heartbeats.said }
+func (r *race) hears(i int) {
+	heartbeat := *r.sides[1-i].repair.heartbeats.Said()
+	r.known[i].Heartbeat = &heartbeat
+}
 
 // TestTwoThatTrainNeverBothLose has two forks go on side by side, that send heartbeats, hear
 // each other and compare whenever they like: at no time do both lose.
@@ -180,7 +178,7 @@ func TestTwoThatTrainNeverBothLose(t *testing.T) {
 			}
 			a, b := r.sides[0].repair.loses(r.known[0]), r.sides[1].repair.loses(r.known[1])
 			if a && b {
-				t.Fatalf("both lose: %+v and %+v", r.known[0].heartbeat, r.known[1].heartbeat)
+				t.Fatalf("both lose: %+v and %+v", r.known[0].Heartbeat, r.known[1].Heartbeat)
 			}
 		}
 	})
@@ -306,17 +304,17 @@ func chainOf(base uint32, authors ...byte) *fakeChain {
 }
 
 // hears adds a live peer whose heartbeat says what it closed.
-func (s side) hears(id wire.PeerID, closed uint32) *peer {
-	p := s.env.ensure(id, true)
-	p.connected = true
-	p.heartbeat = &wire.Heartbeat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
-	s.env.hear(p)
+func (s side) hears(id wire.PeerID, closed uint32) *peers.Peer {
+	p := s.env.Ensure(id, true)
+	p.Connected = true
+	p.Heartbeat = &wire.Heartbeat{Author: id, State: wire.Training, Closed: []uint32{closed}, Folded: uint64(closed)}
+	s.env.Hear(p)
 	return p
 }
 
-// shows says whether a peer's heartbeats are of this node's chain.
-func (p *peer) shows(same bool) {
-	if p.heartbeats.same = same; !same {
-		p.heartbeats.apart = heartbeatsToRepair
+// showsChain says whether a peer's last heartbeats are of this node's chain.
+func showsChain(p *peers.Peer, same bool) {
+	for range peers.HeartbeatsToRepair {
+		p.Shows(same)
 	}
 }

@@ -13,8 +13,8 @@ import (
 func (a *alone) guests(t testing.TB, guests []wire.PeerID, members ...wire.PeerID) {
 	t.Helper()
 	owner := testKey(50)
-	a.core.env.peers.cfg.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
-	a.core.env.cfg.Members = a.core.env.peers.cfg.Members
+	a.core.env.Config.Members = member.NewTable(a.run, []wire.PeerID{wire.PeerIDOf(owner)})
+	a.core.env.cfg.Members = a.core.env.Config.Members
 	for i, ids := range [][]wire.PeerID{members, guests} {
 		pass := member.Issue(owner, a.run, member.Invite{Guests: i == 1}, testKey(52+i))
 		for _, id := range ids {
@@ -36,10 +36,10 @@ func peersOf(ids ...byte) (all []wire.PeerID) {
 func TestGuestsAreStrangers(t *testing.T) {
 	a := begunWith()
 	a.guests(t, []wire.PeerID{{1}, {2}})
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}, {3}}
+	a.core.env.Config.Trusted = []wire.PeerID{{2}, {3}}
 	for id, known := range map[wire.PeerID]bool{{1}: false, {2}: false, {3}: true} {
-		if a.core.env.known(id) != known || a.core.env.trusts(id) != known {
-			t.Errorf("%v is known: %v, trusted: %v", id, a.core.env.known(id), a.core.env.trusts(id))
+		if a.core.env.Known(id) != known || a.core.env.Trusts(id) != known {
+			t.Errorf("%v is known: %v, trusted: %v", id, a.core.env.Known(id), a.core.env.Trusts(id))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func specGuestCloses(t *testing.T, _ *spectest.Spec) {
 func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	for _, guest := range []bool{false, true} {
 		a, ids := joins(1)
-		if a.core.env.peers.cfg.Trusted = ids; guest {
+		if a.core.env.Config.Trusted = ids; guest {
 			a.guests(t, ids)
 		}
 		a.core.FetchSnapshot(a.now)
@@ -106,7 +106,7 @@ func TestGuestsDoNotSpeak(t *testing.T) {
 	a := specAlone(1, 2)
 	a.guests(t, []wire.PeerID{{1}}, peersOf(2, 3, 4, 9)...)
 	for id, speaks := range map[byte]bool{1: false, 2: true} {
-		if p := a.core.env.peers.find(wire.PeerID{id}); a.core.heartbeats.speaks(p) != speaks {
+		if p := a.core.env.Find(wire.PeerID{id}); a.core.peers.Heartbeats.Speaks(p) != speaks {
 			t.Errorf("%d speaks: %v", id, !speaks)
 		}
 	}
@@ -320,7 +320,7 @@ func TestGuestsHoldNoRepairs(t *testing.T) {
 		}
 		a.up(4)
 		a.told(4, func(b *wire.Heartbeat) { b.Closed[0] = 7 })
-		repairOf(a.core.env.peers.find(wire.PeerID{4})).stalls = stalls
+		repairOf(a.core.env.Find(wire.PeerID{4})).stalls = stalls
 		a.core.Compare(a.now, wire.PeerID{4})
 		if q := questions(t, a.core.Effects(), wire.GetRounds); len(q) != 1 || q[0].to != 4 {
 			t.Errorf("stalled before %v: asks %+v", stalls, q)

@@ -32,7 +32,7 @@ func (h *headers) classify(s *wire.SignedHeader) (wire.Digest, verdict) {
 		return id, h.repeated(id, s)
 	}
 	if reason := h.unfit(s.Header); reason != "" {
-		h.misbehaved(s.Header.Author, reason)
+		h.Misbehaved(s.Header.Author, reason)
 		return id, refused
 	}
 	other := h.other(id, s.Header)

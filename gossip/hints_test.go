@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -32,10 +33,10 @@ func TestHintIsDialled(t *testing.T) {
 	}
 	a.step(hinted(1))
 	effects, _ := a.ticks(600_000)
-	if got := find[Dial](effects); len(got) != maxHintTries-1 {
-		t.Errorf("dials %d times more, want %d", len(got), maxHintTries-1)
+	if got := find[Dial](effects); len(got) != peers.MaxHintTries-1 {
+		t.Errorf("dials %d times more, want %d", len(got), peers.MaxHintTries-1)
 	}
-	if n := len(a.core.hints.list); n != 0 {
+	if n := a.core.peers.Hints(); n != 0 {
 		t.Errorf("keeps %d hints that led nowhere", n)
 	}
 }
@@ -65,17 +66,17 @@ func TestHintsAreBounded(t *testing.T) {
 				in := Hinted{Peer: wire.PeerID{rapid.Byte().Draw(t, "id"), rapid.Byte().Draw(t, "id")}, Addrs: make([]string, rapid.IntRange(0, 20).Draw(t, "addresses"))}
 				dials += len(find[Dial](a.step(in)))
 			}
-			if n := len(a.core.hints.list); n > maxHints {
+			if n := a.core.peers.Hints(); n > peers.MaxHints {
 				t.Fatalf("keeps %d hints", n)
 			}
 			a.now += rapid.Int64Range(0, 3000).Draw(t, "ms")
 			a.core.Tick(a.now)
 			dials += len(find[Dial](a.core.Effects()))
 		}
-		if most := int((a.now-began)*maxDials/dialPeriodMs) + 1; dials > most {
+		if most := int((a.now-began)*peers.MaxDials/peers.DialPeriodMs) + 1; dials > most {
 			t.Errorf("%d dials in %d ms, at most %d", dials, a.now-began, most)
 		}
-		if n := len(a.core.env.peers.list); n != 0 {
+		if n := len(a.core.env.List); n != 0 {
 			t.Errorf("%d peers from hints are in the peer list", n)
 		}
 	})
@@ -110,7 +111,7 @@ func TestDiscover(t *testing.T) {
 	}
 	for i, e := range effects {
 		if _, ok := e.(Discover); ok {
-			if first := at[i] - (a.now - 3_600_000); first > discoverFirstMs+1000 {
+			if first := at[i] - (a.now - 3_600_000); first > peers.DiscoverFirstMs+1000 {
 				t.Errorf("looks first after %d ms", first)
 			}
 			break
@@ -122,7 +123,7 @@ func TestDiscover(t *testing.T) {
 	}
 	a.connect(2, 3, 4)
 	if got := seeks(a, 3_600_000); got > 3 {
-		t.Errorf("one with %d neighbours looks %d times in an hour", wantNeighbours, got)
+		t.Errorf("one with %d neighbours looks %d times in an hour", peers.WantNeighbours, got)
 	}
 	for id := byte(1); id <= 4; id++ {
 		a.step(PeerDown{Peer: wire.PeerID{id}})

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -20,7 +22,6 @@ type history struct {
 	repair    *repair
 	pull      *pull
 	snapshot  *snapshot
-	joining   func() bool
 	planned   bool            // todo was listed since a snapshot was last taken
 	todo      []wire.RoundKey // rounds whose headers are missing
 	turn      int             // whom to ask next
@@ -33,7 +34,7 @@ type history struct {
 // complete reports whether this node has joined and knows who made the folded deltas
 // of all rounds up to its snapshot, as far as others do.
 func (h *history) complete() bool {
-	if h.joining() || h.asking || h.snapshot.busy() {
+	if h.heartbeats.Joining() || h.asking || h.snapshot.busy() {
 		return false // nor is anything planned while an answer to the plan before is due
 	}
 	if !h.planned {
@@ -46,7 +47,7 @@ func (h *history) complete() bool {
 func (h *history) installed() { h.planned, h.after = false, 0 }
 
 func (h *history) tick() {
-	if h.joining() || h.asking || h.Paused || h.Now < h.after || h.busy() {
+	if h.heartbeats.Joining() || h.asking || h.Paused || h.Now < h.after || h.busy() {
 		return
 	}
 	if len(h.pull.wants) > 0 && h.Now < h.beside {
@@ -100,11 +101,11 @@ func (e *env) unknown(s wire.SignedHeader) bool {
 }
 
 // next is the peer to ask, each in turn.
-func (h *history) next() *peer {
-	n := len(h.peers.list)
+func (h *history) next() *peers.Peer {
+	n := len(h.List)
 	for i := range n {
-		p := h.peers.list[(h.turn+i)%n]
-		if h.usable(p) && h.live(p) && p.refused == "" {
+		p := h.List[(h.turn+i)%n]
+		if h.Usable(p) && h.Live(p) && p.Refused == "" {
 			h.turn = (h.turn + i + 1) % n
 			return p
 		}
@@ -112,12 +113,12 @@ func (h *history) next() *peer {
 	return nil
 }
 
-func (h *history) ask(p *peer) {
+func (h *history) ask(p *peers.Peer) {
 	batch := h.todo[:min(historyBatch, len(h.todo))]
 	h.asking = true
 	request := wire.Request{Kind: wire.GetHeaders, Rounds: batch}
-	h.Call(p.id, request, wire.GetHeaders.MaxResponse(), callMs, func(b []byte, err error) {
-		h.after, h.beside = h.Now+h.heartbeatPeriod(), h.Now+historyHeartbeats*h.heartbeatPeriod()
+	h.Call(p.ID, request, wire.GetHeaders.MaxResponse(), effect.CallMs, func(b []byte, err error) {
+		h.after, h.beside = h.Now+h.HeartbeatPeriod(), h.Now+historyHeartbeats*h.HeartbeatPeriod()
 		if h.asking = false; !h.planned {
 			return // a snapshot was taken meanwhile
 		}
@@ -129,7 +130,7 @@ func (h *history) ask(p *peer) {
 		}
 		headers, err := wire.DecodeHeaders(b)
 		if err != nil {
-			h.misbehaved(p.id, err.Error())
+			h.Misbehaved(p.ID, err.Error())
 		}
 		h.resolve(p, h.sort(batch, headers), nil)
 	})
@@ -160,7 +161,7 @@ func (h *history) sort(batch []wire.RoundKey, headers []wire.SignedHeader) (came
 
 // resolve asks the peer for the certificates that the headers name and that are not known here, each once, and then takes the
 // rounds. What was folded bounds them, so there is room for all.
-func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
+func (h *history) resolve(p *peers.Peer, came []pastRound, asked []wire.Digest) {
 	var headers []wire.SignedHeader
 	for _, r := range came {
 		headers = append(headers, r.headers...)
@@ -171,7 +172,7 @@ func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 		return
 	}
 	h.asking = true
-	h.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(b []byte, err error) {
+	h.Call(p.ID, q, q.Kind.MaxResponse(), effect.CallMs, func(b []byte, err error) {
 		if h.asking = false; !h.planned {
 			return // a snapshot was taken meanwhile
 		}
@@ -180,7 +181,7 @@ func (h *history) resolve(p *peer, came []pastRound, asked []wire.Digest) {
 			return
 		}
 		if err := h.certificates.accept(b, q, h.cfg.Members.AddHeld); err != nil {
-			h.misbehaved(p.id, err.Error())
+			h.Misbehaved(p.ID, err.Error())
 		}
 		h.resolve(p, came, append(asked, q.Certificates...))
 	})

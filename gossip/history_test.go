@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -33,8 +34,11 @@ func (c tookSnapshot) Signed(f int, r uint32) (held []wire.SignedHeader) {
 
 // taken makes a core that took a snapshot, with two peers that train.
 func taken() (*alone, tookSnapshot) {
-	a := newAlone()
-	c := tookSnapshot{a.chain, map[wire.RoundKey][]wire.SignedHeader{}, map[wire.Digest]bool{}}
+	c := tookSnapshot{folded: map[wire.RoundKey][]wire.SignedHeader{}, kept: map[wire.Digest]bool{}}
+	a := newAloneOn(func(chain *fakeChain) Chain {
+		c.fakeChain = chain
+		return c
+	})
 	for f := range uint16(2) {
 		a.chain.closed[f], a.chain.base[f] = 3, 3
 		for r := uint32(1); r <= 3; r++ {
@@ -42,13 +46,11 @@ func taken() (*alone, tookSnapshot) {
 			c.folded[wire.RoundKey{Fragment: f, Round: r}] = []wire.SignedHeader{wire.SignHeader(testKey(5), a.run, h)}
 		}
 	}
-	a.core.env.chain = c
-	a.core.env.peers.chain = a.core.env.chain
 	a.connect(1, 2)
 	a.now = 1
 	for id := range byte(2) {
 		b := wire.Heartbeat{Author: wire.PeerID{id + 1}, Seq: 1, State: wire.Training, Closed: []uint32{0, 0}, Unpublished: []uint64{0, 0}}
-		b.Chain, _, _ = a.core.heartbeats.digestsAt(b.Closed)
+		b.Chain, _, _ = a.core.peers.Heartbeats.DigestsAt(b.Closed)
 		a.core.Step(a.now, Received{From: b.Author, Message: wire.Message{Heartbeat: &b}})
 	}
 	a.core.Effects()
@@ -146,11 +148,11 @@ func TestHistoryGivesUp(t *testing.T) {
 func TestHistoryWaits(t *testing.T) {
 	a, _ := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
-	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining})
 	if _, asked := a.asked(t, nothing); asked {
 		t.Error("asks while it joins")
 	}
-	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training})
 	a.core.repair.sessions = append(a.core.repair.sessions, nil)
 	if !a.core.history.busy() {
 		t.Error("does not see that a repair goes on")
@@ -173,7 +175,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 			}
 		}
 	}
-	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.env.heartbeatPeriod() {
+	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.env.HeartbeatPeriod() {
 		t.Errorf("asks at %v with %d payloads on their way", at, len(a.core.pull.wants))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -99,7 +100,7 @@ func (h *homes) join(r router) *person {
 	p.came = h.now
 	p.tell()
 	p.step(Reached{Public: r == none})
-	p.core.SetSelf(h.now, SelfState{State: wire.Training})
+	p.core.SetSelf(h.now, peers.SelfState{State: wire.Training})
 	p.tick()
 	p.dialKnown()
 	return p

@@ -3,6 +3,7 @@ package gossip
 import (
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -132,23 +133,20 @@ func (c *Core) Step(now Time, in Input) {
 	c.at(now)
 	switch in := in.(type) {
 	case PeerUp:
-		c.peerList.up(in.Peer, in.Signed, in.Record, in.Near)
-		c.reserve.fill()
+		c.peers.Up(in.Peer, in.Signed, in.Record, in.Near)
 		c.pull.pump()
 	case PeerDown:
 		c.peerDown(in.Peer)
 	case RecordChanged:
-		c.peerList.changed(in.Peer, in.Signed, in.Record)
-		c.reserve.fill()
+		c.peers.Changed(in.Peer, in.Signed, in.Record)
 	case OwnRecord:
-		c.peerList.own, c.peerList.ownNear = in.Signed, in.Near
+		c.peers.OwnRecord(in.Signed, in.Near)
 	case Reached:
-		c.env.moves = true
-		c.reserve.reached(in.Public)
+		c.peers.Reached(in.Public)
 	case Hinted:
-		c.hints.heard(in.Peer, in.Addrs)
+		c.peers.Hinted(in.Peer, in.Addrs)
 	case Reserved:
-		c.reserve.outcome(in.Peer, in.OK)
+		c.peers.Reserved(in.Peer, in.OK)
 	case Received:
 		c.received(in.From, in.Message)
 	case Stranger:
@@ -160,7 +158,7 @@ func (c *Core) Step(now Time, in Input) {
 	case Answered:
 		c.env.Took = in.TookMs
 		if in.Err == nil {
-			c.env.sampleWay(in.Call, len(in.Response))
+			c.env.SampleWay(in.Call, len(in.Response))
 		}
 		c.env.Answered(in.Call, in.Response, in.Err)
 	case Requested:
@@ -173,8 +171,7 @@ func (c *Core) Step(now Time, in Input) {
 }
 
 func (c *Core) peerDown(id wire.PeerID) {
-	c.peerList.down(id)
-	c.reserve.down(id)
+	c.peers.Down(id)
 	c.repair.tick()
 	c.snapshot.gone(id)
 	c.serve.chunkQueue.gone(id)
@@ -183,8 +180,8 @@ func (c *Core) peerDown(id wire.PeerID) {
 
 // alive notes that something arrived from a peer.
 func (c *Core) alive(from wire.PeerID) {
-	if p := c.env.peers.find(from); p != nil {
-		c.env.hear(p)
+	if p := c.env.Find(from); p != nil {
+		c.env.Hear(p)
 	}
 }
 
@@ -201,19 +198,18 @@ func (c *Core) received(from wire.PeerID, m wire.Message) {
 }
 
 func (c *Core) heartbeat(from wire.PeerID, b *wire.Heartbeat) {
-	p := c.heartbeats.receive(b)
+	p := c.peers.Heartbeat(b, from)
 	if p == nil {
 		return
 	}
-	c.peerList.said(p, b.Capability, from)
-	if p.heartbeats.unequal == 0 && c.env.live(p) {
+	if p.Unequal() == 0 && c.env.Live(p) {
 		c.snapshot.equal()
 		c.repair.equal(p)
 	}
-	if p.heartbeats.stateDiffers {
+	if p.StateDiffers() {
 		c.audit.want(p)
 	}
-	if p.heartbeats.unequal >= heartbeatsToRepair {
+	if p.Unequal() >= peers.HeartbeatsToRepair {
 		c.repair.want(p)
 	}
 }
@@ -237,7 +233,7 @@ func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
 	default:
 		c.pull.source(id, from)
 	}
-	if p := c.env.peers.find(from); p != nil && c.headers.ahead(s.Header) {
+	if p := c.env.Find(from); p != nil && c.headers.ahead(s.Header) {
 		c.repair.want(p)
 	}
 }

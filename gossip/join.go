@@ -8,7 +8,7 @@ func (c *Core) FailedSources() int { return c.snapshot.failed }
 // done, 0 to 1; text is empty if none is under way.
 func (c *Core) JoinPhase() (text string, done float64) {
 	if c.snapshot.stage == choosing {
-		return c.peerList.phase() + ", " + c.snapshot.search(), 0
+		return c.peers.Phase() + ", " + c.snapshot.search(), 0
 	}
 	return c.snapshot.phase()
 }

@@ -20,7 +20,7 @@ func ran(t *testing.T, seed uint64, n int, opt options) *world {
 func (w *world) join(trusted ...wire.PeerID) *node {
 	n := w.add()
 	n.state = wire.Joining
-	n.core.env.peers.cfg.Trusted = trusted
+	n.core.env.Config.Trusted = trusted
 	for i := range w.nodes[:n.index] {
 		w.connect(n.index, i)
 	}

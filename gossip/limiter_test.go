@@ -5,7 +5,9 @@ import (
 	"math"
 	"testing"
 
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 
@@ -13,9 +15,14 @@ import (
 )
 
 // limited is the limiter of a run of two fragments that has begun, and so many rounds of each closed.
-func limited(closed uint32) *Limiter {
-	l := NewLimiter(Config{Self: wire.PeerID{99}, HeartbeatMinMs: 500, WindowAccept: 4, WindowUnion: 16})
-	l.Tick(0, true, []uint32{closed, closed}, Fit{})
+func limited(closed uint32) *limit.Limiter {
+	return limitedBy(closed, nil)
+}
+
+// limitedBy is limited with members.
+func limitedBy(closed uint32, members *member.Table) *limit.Limiter {
+	l := limit.New(limit.Config{Self: wire.PeerID{99}, Members: members, HeartbeatMinMs: 500, WindowAccept: 4})
+	l.Tick(0, true, []uint32{closed, closed}, limit.Fit{})
 	return l
 }
 
@@ -33,7 +40,7 @@ func equivocationOf(author wire.PeerID) wire.Message {
 }
 
 // passing counts the messages that pass.
-func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) (n int) {
+func passing(l *limit.Limiter, now Time, count int, message func(i int) wire.Message) (n int) {
 	for i := range count {
 		if l.Check(now, wire.PeerID{7}, message(i)) == nil {
 			n++
@@ -43,21 +50,21 @@ func passing(l *Limiter, now Time, count int, message func(i int) wire.Message) 
 }
 
 func specPassing(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "passing", map[string]int64{"heartbeats": heartbeatsOfPeriod, "heartbeats at once": heartbeatsAtOnce, "strangers": strangersHeartbeats, "part of strangers": strangersShare, "strangers at least": leastStrangersHeartbeats, "late heartbeats": lateHeartbeats, "headers": paceTimes, "old": oldWindows,
-		"guests": guestsSlots, "proofs": maxEquivocationPerAuthor, "unknown": unknownPerSecond, "unknown at once": unknownAtOnce})
+	numbers(t, s, "passing", map[string]int64{"heartbeats": limit.HeartbeatsOfPeriod, "heartbeats at once": limit.HeartbeatsAtOnce, "strangers": limit.StrangersHeartbeats, "part of strangers": peers.StrangersShare, "strangers at least": limit.LeastStrangersHeartbeats, "late heartbeats": limit.LateHeartbeats, "headers": limit.PaceTimes, "old": limit.OldWindows,
+		"guests": limit.GuestsSlots, "proofs": limit.MaxEquivocationPerAuthor, "unknown": limit.UnknownPerSecond, "unknown at once": limit.UnknownAtOnce})
 	l, author := limited(0), wire.PeerID{1}
 	l.Know(author)
 	seq := uint64(0)
 	flood := func(now Time) int {
 		return passing(l, now, 500, func(int) wire.Message { seq++; return heartbeatOf(author, 1, seq) })
 	}
-	if n := flood(0); n != heartbeatsAtOnce {
+	if n := flood(0); n != limit.HeartbeatsAtOnce {
 		t.Errorf("%d heartbeats at once", n)
 	}
-	if n := flood(500); n != heartbeatsOfPeriod {
+	if n := flood(500); n != limit.HeartbeatsOfPeriod {
 		t.Errorf("%d heartbeats in a period", n)
 	}
-	size := 2 * headersOfRound * (3*4 + 2)
+	size := 2 * limit.HeadersOfRound * (3*4 + 2)
 	headers := func(now Time, author wire.PeerID) int {
 		return passing(l, now, 500, func(i int) wire.Message { return headerOf(author, uint16(i%2), 1) })
 	}
@@ -67,8 +74,8 @@ func specPassing(t *testing.T, s *spectest.Spec) {
 	if n := headers(0, wire.PeerID{2}); n != size {
 		t.Errorf("%d headers of another", n)
 	}
-	l.Tick(paceMs, true, []uint32{3, 4}, Fit{})
-	if n := headers(1000, author); n != 1000*7*paceTimes/paceMs {
+	l.Tick(limit.PaceMs, true, []uint32{3, 4}, limit.Fit{})
+	if n := headers(1000, author); n != 1000*7*limit.PaceTimes/limit.PaceMs {
 		t.Errorf("%d headers in a second in which 0.7 rounds closed", n)
 	}
 }
@@ -78,8 +85,8 @@ func TestShortRoundsPass(t *testing.T) {
 	for _, rounds := range [][2]Time{{80, 80}, {400, 20}} { // ms, before and after so many
 		l, author, round := limited(0), wire.PeerID{1}, uint32(0)
 		l.Know(author)
-		for now, takes := Time(0), rounds[0]; now < 4*paceMs; now += takes {
-			if now >= 2*paceMs {
+		for now, takes := Time(0), rounds[0]; now < 4*limit.PaceMs; now += takes {
+			if now >= 2*limit.PaceMs {
 				takes = rounds[1]
 			}
 			for fragment := range uint16(2) {
@@ -88,7 +95,7 @@ func TestShortRoundsPass(t *testing.T) {
 				}
 			}
 			round++
-			l.Tick(now, true, []uint32{round, round}, Fit{})
+			l.Tick(now, true, []uint32{round, round}, limit.Fit{})
 		}
 	}
 }
@@ -96,7 +103,7 @@ func TestShortRoundsPass(t *testing.T) {
 func specTooLate(t *testing.T, _ *spectest.Spec) {
 	l, author := limited(20), wire.PeerID{1}
 	l.Know(author)
-	for seq, passes := range map[uint64]bool{100 - lateHeartbeats: true, 99 - lateHeartbeats: false, 1: false} {
+	for seq, passes := range map[uint64]bool{100 - limit.LateHeartbeats: true, 99 - limit.LateHeartbeats: false, 1: false} {
 		l := limited(20)
 		l.Know(author)
 		l.Check(0, wire.PeerID{7}, heartbeatOf(author, 5, 100))
@@ -109,7 +116,7 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 	}
 	for round, passes := range map[uint32]bool{0: false, 11: false, 12: true, 20: true, 21: true, math.MaxUint32: true} {
 		err := l.Check(0, wire.PeerID{7}, headerOf(author, 1, round))
-		if (err == nil) != passes || err != nil && !errors.Is(err, ErrHeldBack) {
+		if (err == nil) != passes || err != nil && !errors.Is(err, limit.ErrHeldBack) {
 			t.Errorf("a header of round %d with 20 closed: %v", round, err)
 		}
 	}
@@ -118,16 +125,16 @@ func specTooLate(t *testing.T, _ *spectest.Spec) {
 func specEquivocationPasses(t *testing.T, _ *spectest.Spec) {
 	l := limited(1000)
 	for author := range byte(3) {
-		if n := passing(l, 0, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{author}) }); n != maxEquivocationPerAuthor {
+		if n := passing(l, 0, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{author}) }); n != limit.MaxEquivocationPerAuthor {
 			t.Errorf("%d pieces pass", n)
 		}
 	}
 	own := equivocationOf(wire.PeerID{1})
-	if err := l.Check(0, l.cfg.Self, own); err != nil {
+	if err := l.Check(0, wire.PeerID{99}, own); err != nil {
 		t.Errorf("a piece that this node found: %v", err)
 	}
-	l.Tick(paceMs, true, []uint32{1003, 1004}, Fit{})
-	if n := passing(l, paceMs, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{1}) }); n != 7 {
+	l.Tick(limit.PaceMs, true, []uint32{1003, 1004}, limit.Fit{})
+	if n := passing(l, limit.PaceMs, 5000, func(int) wire.Message { return equivocationOf(wire.PeerID{1}) }); n != 7 {
 		t.Errorf("%d pieces pass in the time of 7 rounds", n)
 	}
 }
@@ -138,7 +145,7 @@ func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
 	for _, invited := range []bool{true, false} {
 		l := limited(1000)
 		if invited {
-			l.cfg.Members = member.NewTable(wire.RunID{}, nil)
+			l = limitedBy(1000, member.NewTable(wire.RunID{}, nil))
 		}
 		n := passing(l, 0, 5000, func(int) wire.Message { return word })
 		if want := 5000; invited && n != want || !invited && n == want {
@@ -153,21 +160,21 @@ func specRevocationPasses(t *testing.T, _ *spectest.Spec) {
 
 // Strangers share what they may say; those that are known, and a run that has not begun, do not.
 func TestStrangersHeartbeatsShare(t *testing.T) {
-	crowd := func(l *Limiter, now Time) int {
+	crowd := func(l *limit.Limiter, now Time) int {
 		return passing(l, now, 1000, func(i int) wire.Message { return heartbeatOf(keyOf(uint32(i)), 1, uint64(now)+1) })
 	}
 	l := limited(1)
-	if n := crowd(l, 0); n != strangersHeartbeats {
+	if n := crowd(l, 0); n != limit.StrangersHeartbeats {
 		t.Errorf("%d heartbeats of a crowd at once", n)
 	}
-	if n := crowd(l, 500); n != strangersHeartbeats {
+	if n := crowd(l, 500); n != limit.StrangersHeartbeats {
 		t.Errorf("%d heartbeats of a crowd in a period", n)
 	}
 	if l.Know(wire.PeerID{1}); l.Check(500, wire.PeerID{7}, heartbeatOf(wire.PeerID{1}, 1, 1)) != nil {
 		t.Error("one who is known waits for the crowd")
 	}
-	l = NewLimiter(Config{HeartbeatMinMs: 500})
-	l.Tick(0, false, []uint32{0}, Fit{})
+	l = limit.New(limit.Config{HeartbeatMinMs: 500})
+	l.Tick(0, false, []uint32{0}, limit.Fit{})
 	if n := crowd(l, 0); n != 1000 {
 		t.Errorf("%d heartbeats before the run began", n)
 	}
@@ -200,18 +207,18 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone()
-			l := NewLimiter(a.core.env.cfg)
+			l := limit.New(a.core.env.cfg.Limits())
 			a.core.env.cfg.Limiter, a.chain.boast = l, 1
 			for i := range c.peers {
 				a.up(byte(i + 1))
 			}
-			a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: c.upload, Full: c.full})
+			a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: c.upload, Full: c.full})
 			a.wait(1100)
 			author := uint32(0)
 			crowd := func(int) wire.Message {
 				author++
 				m := heartbeatOf(keyOf(author), 1, 1)
-				m.Size = c.times * a.core.heartbeats.size
+				m.Size = c.times * a.size()
 				return m
 			}
 			each := 1.0 // of these heartbeats counts as so many
@@ -228,7 +235,7 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			}
 			want := float64(most) * seconds
 			if c.bound {
-				copies := float64(min(c.peers, heartbeatCopies) * a.core.heartbeats.size)
+				copies := float64(min(c.peers, peers.HeartbeatCopies) * a.size())
 				want = min(max(c.upload/float64(part)/copies, float64(least)), float64(most)) / each * seconds
 			}
 			if math.Abs(float64(passed)-want) > 0.02*want+1 {
@@ -269,7 +276,7 @@ func TestHonestMessagesPass(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "inputs") {
 			switch rapid.SampledFrom([]string{"heartbeat", "round", "flood", "late"}).Draw(t, "input") {
 			case "heartbeat":
-				now += Time(rapid.IntRange(500/soonParts, 2000).Draw(t, "ms"))
+				now += Time(rapid.IntRange(500/peers.SoonParts, 2000).Draw(t, "ms"))
 				seq++
 				if l.Check(now, wire.PeerID{7}, heartbeatOf(honest, 7, seq)) != nil {
 					t.Fatalf("heartbeat %d", seq)
@@ -283,7 +290,7 @@ func TestHonestMessagesPass(t *testing.T) {
 				}
 				closed++
 				now += Time(rapid.IntRange(1000, 20_000).Draw(t, "ms"))
-				l.Tick(now, true, []uint32{closed, closed}, Fit{})
+				l.Tick(now, true, []uint32{closed, closed}, limit.Fit{})
 			case "flood":
 				for i := range 200 {
 					l.Check(now, wire.PeerID{7}, heartbeatOf(keyOf(uint32(i)), 1, uint64(i)))
@@ -295,36 +302,4 @@ func TestHonestMessagesPass(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A limiter remembers so many authors at most.
-func TestLimiterIsBounded(t *testing.T) {
-	l := limited(1)
-	for i := range uint32(5 * maxPeers) {
-		l.Check(0, wire.PeerID{7}, headerOf(keyOf(i), 0, 2))
-		l.Know(keyOf(i))
-	}
-	if n := l.meters.len(); n > 2*maxPeers || len(l.known) > 2*maxPeers {
-		t.Errorf("%d authors are remembered, %d are known", n, len(l.known))
-	}
-}
-
-// Names that anybody wrote are not remembered, so no crowd of them has a limiter forget what an author has said.
-func TestForgeriesAreNotRemembered(t *testing.T) {
-	l, author := limited(1), wire.PeerID{1}
-	l.Know(author)
-	if n := passing(l, 0, 500, func(i int) wire.Message { return heartbeatOf(author, 1, uint64(i)) }); n != heartbeatsAtOnce {
-		t.Errorf("%d heartbeats pass", n)
-	}
-	for i := range uint32(5 * maxPeers) {
-		for _, forged := range []wire.Message{heartbeatOf(keyOf(i), 1, 1), headerOf(keyOf(i), 0, 2), equivocationOf(keyOf(i))} {
-			_ = l.Spares(0, wire.PeerID{7}, forged)
-		}
-	}
-	if n := l.meters.len(); n != 1 {
-		t.Errorf("%d authors are remembered, one has signed anything", n)
-	}
-	if n := passing(l, 0, 500, func(i int) wire.Message { return heartbeatOf(author, 1, uint64(i)) }); n != 0 {
-		t.Errorf("%d more heartbeats pass of an author who has said all that it may", n)
-	}
 }

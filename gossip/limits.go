@@ -1,162 +1,21 @@
 package gossip
 
-import "atoll/gossip/wire"
+import (
+	"atoll/gossip/peers"
+	"atoll/gossip/wire"
+)
 
 // Heartbeats and the peer list.
 const (
 	// defaultHeartbeatMinMs is the shortest heartbeat period: half a second shows a dead peer
 	// within five and costs a thousand bytes a second for each peer.
 	defaultHeartbeatMinMs = 500
-	// heartbeatMsPerPeer lengthens the period with the run, so that a node receives
-	// at most 50 heartbeats a second however many peers there are.
-	heartbeatMsPerPeer = 20
-	// leastNewcomers is how many strangers that came after the run had begun count for the
-	// period in any case. Beyond it no more do than there are others: a run may double
-	// before the first of them is folded, and a crowd of keys slows nobody down.
-	leastNewcomers = 16
-	// heartbeatWays is how many ways to other nodes a period has at least: what a heartbeat says
-	// is as old as its way. With four, repair began late: it waits for a heartbeat or two.
-	heartbeatWays = 2
-	// heartbeatShare is the part of a node's uplink that its own heartbeats may take. A heartbeat leaves
-	// in so many copies at most: gossipsub has a mesh of 6 to 12 peers.
-	heartbeatShare  = 0.01
-	heartbeatCopies = 8
-	// soonParts is the part of a period after which a heartbeat may follow another at once.
-	soonParts = 4
-	// quietHeartbeats is how many of its own periods without a byte make a peer quiet: no
-	// round waits for it. One or two heartbeats may be lost or late.
-	quietHeartbeats = 3
 	// agreeHeartbeats is how many of the longest period all have to agree at the end: in one each
 	// sends another heartbeat. Who stopped and does not lag has nothing left to publish or to fold.
 	agreeHeartbeats = 1
-	// backMs is how long after its last sign of life a peer without a connection is waited for
-	// at the end, where addresses change: the connections that a new address made useless
-	// are found dead and made anew in half of it.
-	backMs = 30_000
-	// silentHeartbeats is how many of its own periods without a byte make a peer silent:
-	// gossip may lose a few heartbeats in a row under load, not ten.
-	silentHeartbeats = 10
-	// wayWindowMs is how long the smallest way counts, and for as long again at most:
-	// in small runs a peer is asked for its peer list every few minutes. Round trips of
-	// answers above wayMaxBytes measure the link if nobody saw their first byte.
-	wayWindowMs = 300_000
-	wayMaxBytes = 4 << 10
-	// deafHeartbeats is how many heartbeat periods a connected peer may be without a heartbeat
-	// before it is connected anew. It allows for a few lost heartbeats, and the peer is
-	// heard again before it would count as silent. The pause until the next time
-	// doubles up to reconnectPauseMaxMs.
-	deafHeartbeats      = 4
-	reconnectPauseMaxMs = 600_000
-	// maxPeers bounds the table of peers, connected or only heard of. Four
-	// times the largest run simulated; an entry takes a few KiB.
-	maxPeers = 4096
-
-	// maxFaults drops the connection to a peer: a version apart or a damaged
-	// disk shows once or twice, more is a waste of everybody's time.
-	maxFaults = 8
-
-	// peerListPeriodMs is how often a node below its target asks for the peer list.
-	peerListPeriodMs = 60_000
-	// peerListAgainMs is the least time between two peer list requests to one peer:
-	// records change every few minutes at most.
-	peerListAgainMs = 10_000
 	// defaultTargetPeers is the number of connections that the peer list dials
 	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
 	defaultTargetPeers = 12
-	// mostChosen connections, and one in chosenShare of those where fewer are dialled for, are
-	// with peers that the peer list dialled, or that are known: enough to hear of the run whoever
-	// else comes.
-	mostChosen  = 4
-	chosenShare = 3
-	// dialPeriodMs and maxDials bound attempts: four every five seconds reach
-	// any target within a minute without a burst that looks like a scan.
-	dialPeriodMs = 5_000
-	maxDials     = 4
-	// redialMs is the pause after the loss of a peer where addresses change: others are
-	// known, and it may be reached another way.
-	redialMs = 1_000
-	// dialBackoffMinMs doubles per failed attempt up to dialBackoffMaxMs: a
-	// restarted peer is found within seconds, a dead address costs little.
-	dialBackoffMinMs = 5_000
-	dialBackoffMaxMs = 600_000
-	// dialBackoffLostMs bounds the pause for a peer that was heard within
-	// lostForMs: a partition of an hour merges within seconds.
-	dialBackoffLostMs = 5_000
-	lostForMs         = 3_600_000
-)
-
-// Messages that are passed on.
-const (
-	// heartbeatsOfPeriod is how many heartbeats of an author may pass in the shortest period: as often as
-	// one may follow another, of two processes with one key. heartbeatsAtOnce may come together, as
-	// after a stall on their way.
-	heartbeatsOfPeriod = 2 * soonParts
-	heartbeatsAtOnce   = 4 * heartbeatsOfPeriod
-	// lateHeartbeats is how many heartbeats a heartbeat may be behind the newest of its process, and still
-	// pass: ways differ by a few periods.
-	lateHeartbeats = 4 * soonParts
-	// strangersHeartbeats is how many heartbeats of strangers pass in the shortest period, all together:
-	// of as many newcomers as count for the period, and as many again at once.
-	strangersHeartbeats = 2 * leastNewcomers
-	// leastStrangersHeartbeats is how many pass where that is more than their part of the uplink: one newcomer
-	// sends as many.
-	leastStrangersHeartbeats = 1
-	// headersOfRound is how many headers of an author may pass for each round: a second is
-	// an equivocation proof, and no more are of use. As many rounds come at once as gossip brings.
-	headersOfRound = 2
-	// oldWindows is how many accept windows a header may be behind the rounds closed here, and
-	// still pass: others are behind this node.
-	oldWindows = 2
-	// paceTimes is how many times as many headers of an author pass as rounds close here: who
-	// comes back catches up. leastPace is what counts as closing at least, one round of a
-	// fragment in ten seconds; it is measured over paceMs, and what has closed in less counts as well.
-	paceTimes = 4 * headersOfRound
-	leastPace = 1e-4
-	paceMs    = 10_000
-	// guestsSlots is as many authors' headers as those of all guests may be. Rounds take some of each
-	// tried: in a run with the usual 16 sampled learners it is 16 headers a round.
-	guestsSlots = leastNewcomers
-	// unknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
-	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
-	unknownPerSecond = maxAsksPerSecond
-	unknownAtOnce    = 8 * unknownPerSecond
-)
-
-// Hints of where peers are.
-const (
-	// maxHints bounds the hints that wait: more peers than a node connects to. Anybody
-	// on a network can make them up.
-	maxHints = 32
-	// maxHintAddrs bounds the addresses of one: a few interfaces with two transports, or
-	// slots at two relays.
-	maxHintAddrs = 8
-	// maxHintTries is how often a hint is dialled before it is forgotten. One that is true
-	// is heard again.
-	maxHintTries = 3
-	// discoverFirstMs is how long a node that has nobody waits before it looks in the DHT of all
-	// runs: first the addresses that it has may answer. The pause doubles up to discoverMaxMs.
-	discoverFirstMs = 3_000
-	discoverMaxMs   = 300_000
-	// discoverFewMs and discoverManyMs are the pauses of one that has some peers, fewer or not fewer
-	// than wantNeighbours. Two parts of a run find each other in that time, and a
-	// search is some kilobytes.
-	discoverFewMs  = 300_000
-	discoverManyMs = 1_800_000
-	wantNeighbours = 4
-)
-
-// Slots at relays.
-const (
-	// wantSlots is the number of relays of a node that others do not reach by themselves.
-	wantSlots = 2
-	// wantRelays is the number of relays among a node's neighbours beyond which others are dialled
-	// first: twice its slots. Those that everybody reaches are few, and must not become
-	// neighbours of all.
-	wantRelays = 2 * wantSlots
-	// slotPauseMinMs doubles with each refusal up to slotPauseMaxMs: a relay that has just
-	// begun, or is full, may have room later.
-	slotPauseMinMs = 5_000
-	slotPauseMaxMs = 300_000
 )
 
 // Headers and equivocation proofs.
@@ -167,9 +26,6 @@ const (
 	// maxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
 	// up twice, which does no harm.
 	maxEquivocation = 4096
-	// maxEquivocationPerAuthor bounds what gossip brings against one author: a few
-	// proofs exclude it from all later rounds. Repair passes on what it lacks.
-	maxEquivocationPerAuthor = 64
 )
 
 // Pulling payloads.
@@ -181,7 +37,7 @@ const (
 	// batch has at most one delta of an author per round.
 	maxWantsPerAuthor = 256
 	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
-	maxStrangersWants = maxWants / strangersShare
+	maxStrangersWants = maxWants / peers.StrangersShare
 	// MostOwed is how many of an author's payloads nobody may have had, without one of its that
 	// came in between, before it is a failing source: what it announces comes last, and no round waits for it.
 	MostOwed = 2
@@ -222,23 +78,6 @@ const (
 	// storeTtlMs is how long the outer side may take from Fetched to Complete
 	// before the payload is forgotten: a disk that stalls, not one that works.
 	storeTtlMs = 120_000
-
-	// firstRate is the rate in bytes per ms (1 Mbit/s) assumed of a peer that
-	// sent nothing yet: a slow link must not fail its first pull.
-	firstRate = 125.0
-	// rateDecay is the weight of a slower sample in the rate. Faster ones count at once:
-	// an answer that shared the link with others measures its share, not the link.
-	rateDecay = 0.125
-	// rateMinBytes is the smallest answer that says something about a rate: a smaller
-	// one may come in one piece.
-	rateMinBytes = 64 << 10
-	// rateSlack is how many times the expected duration a transfer may take.
-	rateSlack = 4
-	// deadlineMinMs and deadlineMaxMs bound the time in which an answer may travel: a round
-	// trip around the world with a retransmission; 16 MiB at 1 Mbit/s, four times over. A
-	// transfer that stands still ends long before, in p2p.
-	deadlineMinMs = 3_000
-	deadlineMaxMs = 600_000
 	// maxLate is how often the time of a peer's answers is doubled: a link of firstRate
 	// that is shared by 30.
 	maxLate = 5
@@ -283,9 +122,6 @@ const (
 
 // Repair.
 const (
-	// heartbeatsToRepair unequal heartbeats in a row start a repair: one may only have
-	// crossed a closing round.
-	heartbeatsToRepair = 2
 	// maxRepairs bounds the repairs at a time: they mostly fetch the same. Those with strangers,
 	// and with peers that did not answer, give way to others.
 	maxRepairs = 3
@@ -310,8 +146,6 @@ const (
 	fruitfulParts = 8
 	// repairTtlMs ends a repair that does not get on.
 	repairTtlMs = 600_000
-	// callMs is the time for a small answer (peer list, rounds, headers, manifest).
-	callMs = 20_000
 	// auditPauseMs is the least time between two audits, and the first pause for one peer.
 	// For that peer, and for all strangers together, it doubles up to auditPauseMaxMs. An
 	// audit may fold all rounds of the union window again, and a peer that lies can ask for
@@ -476,7 +310,7 @@ const (
 	snapshotAsksMs  = 10_000
 	// maxSnapshotsMade bounds the manifests, made or waiting, of fragments and rounds that others
 	// chose. Each may fold some rounds of all fragments again, for a few seconds,
-	// and an asker gives up after callMs.
+	// and an asker gives up after effect.CallMs.
 	maxSnapshotsMade = 4
 	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
 	// share of the link that is worth having, the others find another source.

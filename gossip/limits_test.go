@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -19,12 +20,15 @@ type alone struct {
 	run   wire.RunID
 }
 
-func newAlone() *alone {
+func newAlone() *alone { return newAloneOn(func(c *fakeChain) Chain { return c }) }
+
+// newAloneOn is newAlone of a core that is shown something else in place of a chain.
+func newAloneOn(shown func(*fakeChain) Chain) *alone {
 	a := &alone{run: wire.RunID{3}}
 	a.chain = newFakeChain(a.run, 2)
 	key := testKey(0)
-	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, HeartbeatMinMs: 1000, Unpack: unpacked}, a.chain)
-	a.core.SetSelf(0, SelfState{State: wire.Training})
+	a.core = New(Config{Self: wire.PeerIDOf(key), Key: key, Run: a.run, HeartbeatMinMs: 1000, Unpack: unpacked}, shown(a.chain))
+	a.core.SetSelf(0, peers.SelfState{State: wire.Training})
 	return a
 }
 
@@ -190,13 +194,13 @@ func TestConfigValidateNamesTheField(t *testing.T) {
 func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	p := a.core.env.peers.find(wire.PeerID{1})
+	p := a.core.env.Find(wire.PeerID{1})
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
 	s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
 	s.fragments[0] = comparison{to: 3, theirs: wire.RangeAnswer{Closed: 3}}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
-	a.core.pull.want(id, &h, p.id)
+	a.core.pull.want(id, &h, p.ID)
 	a.core.Effects()
 	a.core.Complete(a.now, id, ErrUnwanted)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
@@ -218,7 +222,7 @@ func TestHoldersShareTheLoad(t *testing.T) {
 	}
 	a.core.Tick(a.now)
 	for peer := byte(1); peer <= 3; peer++ {
-		if n := pullOf(a.core.env.peers.find(wire.PeerID{peer})).calls; n != maxPullsPerPeer {
+		if n := pullOf(a.core.env.Find(wire.PeerID{peer})).calls; n != maxPullsPerPeer {
 			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
 		}
 	}
@@ -256,8 +260,8 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 func TestOutrunRepairEnds(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	p := a.core.env.peers.find(wire.PeerID{1})
-	p.heartbeat = &wire.Heartbeat{State: wire.Training, Closed: make([]uint32, 2)}
+	p := a.core.env.Find(wire.PeerID{1})
+	p.Heartbeat = &wire.Heartbeat{State: wire.Training, Closed: make([]uint32, 2)}
 	s := &session{peer: p, until: repairTtlMs, waiting: map[wire.Digest]uint16{{1}: 0}, fragments: make([]comparison, 2)}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
 	for _, c := range []struct {
@@ -269,7 +273,7 @@ func TestOutrunRepairEnds(t *testing.T) {
 		{a.core.env.cfg.WindowUnion + 1, false, false}, // it may be about to take a snapshot
 		{a.core.env.cfg.WindowUnion + 1, true, true},
 	} {
-		p.heartbeat.Closed[1], s.reconciling = c.closed, c.reconciling
+		p.Heartbeat.Closed[1], s.reconciling = c.closed, c.reconciling
 		a.core.Tick(a.now)
 		if ended := len(a.core.repair.sessions) == 0; ended != c.ends {
 			t.Errorf("peer at round %d of 0, reconciling %t: ended %t", c.closed, c.reconciling, ended)

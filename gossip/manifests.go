@@ -3,6 +3,7 @@ package gossip
 import (
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -18,14 +19,14 @@ type manifests struct {
 // making is a manifest that was asked for and has not left yet.
 type making struct {
 	handle uint64
-	by     *peer
+	by     *peers.Peer
 	at     bool // of rounds that the asker chose
 	until  Time // it waits no longer
 }
 
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
-func (m *manifests) request(handle uint64, p *peer, at []uint32) {
+func (m *manifests) request(handle uint64, p *peers.Peer, at []uint32) {
 	if !serveOf(p).snapshotAsks.spend(m.Now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
@@ -36,7 +37,7 @@ func (m *manifests) request(handle uint64, p *peer, at []uint32) {
 
 // full reports whether one more may not be made for p: a peer has one at a time, and
 // few are made of rounds that askers choose.
-func (m *manifests) full(p *peer, at bool) bool {
+func (m *manifests) full(p *peers.Peer, at bool) bool {
 	chosen := 0
 	for _, w := range m.making {
 		if w.by == p {

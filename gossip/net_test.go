@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -139,8 +140,8 @@ func (n *node) tick() {
 }
 
 // self is what a node says of itself.
-func (n *node) self() SelfState {
-	return SelfState{State: n.state, Paused: n.paused, Upload: max(n.rate, n.claims) * 1000, Full: max(n.rate, n.claims) > 0}
+func (n *node) self() peers.SelfState {
+	return peers.SelfState{State: n.state, Paused: n.paused, Upload: max(n.rate, n.claims) * 1000, Full: max(n.rate, n.claims) > 0}
 }
 
 func (w *world) connect(i, j int) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -63,7 +64,7 @@ func (n *node) boot() {
 	}, n.chain)
 	signed, _ := n.record()
 	n.core.Step(n.w.now, OwnRecord{Signed: signed})
-	n.core.SetSelf(n.w.now, SelfState{State: n.state})
+	n.core.SetSelf(n.w.now, peers.SelfState{State: n.state})
 }
 
 func (n *node) record() (hello.Signed, hello.Record) {
@@ -472,13 +473,13 @@ func (c *Core) overLimit() (what string, is, most int) {
 	check("equivocation proofs", len(c.equivocation.known), maxEquivocation)
 	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
-	check("manifests", len(c.serve.manifests.making), len(c.env.peers.list))
+	check("manifests", len(c.serve.manifests.making), len(c.env.List))
 	check("bytes under way", c.serve.bytesAway, maxServing)
-	check("calls", len(c.env.Calls()), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.peers.list)+1))
+	check("calls", len(c.env.Calls()), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.List)+1))
 	if what != "" {
 		return what, is, most
 	}
-	for _, p := range c.env.peers.list {
+	for _, p := range c.env.List {
 		if pullOf(p).calls > maxSmallPulls || pullOf(p).calls > maxPullsPerPeer && pullOf(p).bytes > smallPullBytes || snapshotOf(p).calls > maxChunkAhead || blobsOf(p).calls > maxChunkAhead || blobsOf(p).calls < 0 || serveOf(p).parked > maxParkedPerPeer || pullOf(p).calls < 0 || serveOf(p).parked < 0 {
 			return "requests of one peer", max(pullOf(p).calls, snapshotOf(p).calls, serveOf(p).parked), maxSmallPulls
 		}

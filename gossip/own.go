@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -26,7 +28,7 @@ type own struct {
 // ownPeer is when a peer may be asked again.
 type ownPeer struct{ after Time }
 
-func ownOf(p *peer) *ownPeer { return note[ownPeer](p) }
+func ownOf(p *peers.Peer) *ownPeer { return peers.Note[ownPeer](p) }
 
 // tick asks those that can be asked and were not, those that connect later as
 // well: one that knows more may be among them.
@@ -34,15 +36,15 @@ func (o *own) tick() {
 	if !o.wanted {
 		return
 	}
-	for _, p := range o.peers.list {
-		if p.heartbeat != nil && joinsEmpty(p.heartbeat) && len(o.came) < maxPeers {
-			o.came[p.id] = true
+	for _, p := range o.List {
+		if p.Heartbeat != nil && joinsEmpty(p.Heartbeat) && len(o.came) < peers.MaxPeers {
+			o.came[p.ID] = true
 		}
 		switch {
-		case o.usable(p):
+		case o.Usable(p):
 			o.askOnce(p)
-		case o.live(p) && p.heartbeats.same:
-			o.told[p.id] = true
+		case o.Live(p) && p.Same():
+			o.told[p.ID] = true
 		}
 	}
 	o.recordFirst()
@@ -61,8 +63,8 @@ func (o *own) tick() {
 // that name its authors. And some heartbeats have passed since the first answer: the peer that
 // holds the newest delta may be the last to connect.
 func (o *own) enough() bool {
-	return (o.any || o.history.complete()) && o.first > 0 && o.Now-o.first >= gatherHeartbeats*o.heartbeatPeriod() && !o.awaits() &&
-		!slices.ContainsFunc(o.peers.list, func(p *peer) bool { return o.told[p.id] && p.heartbeat == nil && o.usable(p) }) // see recordClosed
+	return (o.any || o.history.complete()) && o.first > 0 && o.Now-o.first >= gatherHeartbeats*o.HeartbeatPeriod() && !o.awaits() &&
+		!slices.ContainsFunc(o.List, func(p *peers.Peer) bool { return o.told[p.ID] && p.Heartbeat == nil && o.Usable(p) }) // see recordClosed
 }
 
 // recordClosed notes what those who answered have closed, as they say it. Who has dropped the
@@ -71,11 +73,11 @@ func (o *own) recordClosed() {
 	if o.closed == nil {
 		o.closed = make([]uint32, o.chain.Fragments())
 	}
-	for _, p := range o.peers.list {
-		if !o.told[p.id] || o.guest(p.id) || p.heartbeat == nil {
+	for _, p := range o.List {
+		if !o.told[p.ID] || o.Guest(p.ID) || p.Heartbeat == nil {
 			continue
 		}
-		for f, round := range p.heartbeat.Closed {
+		for f, round := range p.Heartbeat.Closed {
 			o.closed[f] = max(o.closed[f], round)
 		}
 	}
@@ -85,19 +87,19 @@ func (o *own) recordClosed() {
 // may be anybody's, it holds something of the run, and it did not join with nothing after this node began to ask.
 // Newcomers that know only each other begin the run anew, while those that knew what was
 // signed are perhaps asleep.
-func (o *own) counts(p *peer) bool {
-	return o.told[p.id] && o.asked[p.id] && !o.guest(p.id) && (o.any || p.heartbeat != nil && p.heartbeat.Folded > 0 && !o.came[p.id])
+func (o *own) counts(p *peers.Peer) bool {
+	return o.told[p.ID] && o.asked[p.ID] && !o.Guest(p.ID) && (o.any || p.Heartbeat != nil && p.Heartbeat.Folded > 0 && !o.came[p.ID])
 }
 
 // recordFirst notes when the first answer that counts had come.
 func (o *own) recordFirst() {
-	if o.first == 0 && slices.ContainsFunc(o.peers.list, o.counts) {
+	if o.first == 0 && slices.ContainsFunc(o.List, o.counts) {
 		o.first = o.Now
 	}
 }
 
 // awaits reports whether somebody may still know of a delta that nobody has told.
-func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayKnowMore) }
+func (o *own) awaits() bool { return slices.ContainsFunc(o.List, o.mayKnowMore) }
 
 // mayKnowMore reports whether p may know of a delta that nobody has told of. Each peer that
 // is or was here may know, and so may a silent contributor or a silent peer that the
@@ -105,41 +107,41 @@ func (o *own) awaits() bool { return slices.ContainsFunc(o.peers.list, o.mayKnow
 // peer that left has said what it knows, a peer that shows this node's chain has told
 // its neighbours, and a peer that joins with nothing knows nothing. Guests are asked, but
 // their keys are free: who waited for them would wait for as long as they like.
-func (o *own) mayKnowMore(p *peer) bool {
-	if o.told[p.id] || o.guest(p.id) || p.heartbeat != nil && (p.heartbeat.State == wire.Leaving || joinsEmpty(p.heartbeat)) {
+func (o *own) mayKnowMore(p *peers.Peer) bool {
+	if o.told[p.ID] || o.Guest(p.ID) || p.Heartbeat != nil && (p.Heartbeat.State == wire.Leaving || joinsEmpty(p.Heartbeat)) {
 		return false
 	}
-	_, asked := o.asked[p.id]
-	return asked || o.usable(p) || o.contributed(p)
+	_, asked := o.asked[p.ID]
+	return asked || o.Usable(p) || o.Contributed(p)
 }
 
 // joinsEmpty reports whether a heartbeat comes from a joiner without a snapshot.
 func joinsEmpty(b *wire.Heartbeat) bool { return b.State == wire.Joining && b.Folded == 0 }
 
-func (o *own) askOnce(p *peer) {
-	if o.asked[p.id] || o.Now < ownOf(p).after || len(o.asked) >= maxPeers {
+func (o *own) askOnce(p *peers.Peer) {
+	if o.asked[p.ID] || o.Now < ownOf(p).after || len(o.asked) >= peers.MaxPeers {
 		return
 	}
-	o.asked[p.id] = true
-	o.Call(p.id, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), callMs, func(b []byte, err error) {
+	o.asked[p.ID] = true
+	o.Call(p.ID, wire.Request{Kind: wire.GetOwn}, wire.GetOwn.MaxResponse(), effect.CallMs, func(b []byte, err error) {
 		if err == nil {
 			err = o.accept(p, b)
 		}
 		if err != nil {
 			ownOf(p).after = o.Now + ownRetryMs
-			o.asked[p.id] = false
+			o.asked[p.ID] = false
 			return
 		}
-		o.told[p.id] = true
+		o.told[p.ID] = true
 		o.recordFirst()
 	})
 }
 
 // accept believes what this node's own key has signed, from any peer.
-func (o *own) accept(p *peer, b []byte) error {
+func (o *own) accept(p *peers.Peer, b []byte) error {
 	headers, err := wire.DecodeHeaders(b)
 	if err != nil {
-		o.misbehaved(p.id, err.Error())
+		o.Misbehaved(p.ID, err.Error())
 		return err
 	}
 	for _, h := range headers {
@@ -154,14 +156,14 @@ func (o *own) accept(p *peer, b []byte) error {
 // newest tells a peer its newest deltas, now and then: looking for them goes
 // through all headers of the window, and who was told once knows. A node that met nobody of the run
 // cannot tell: that it knows of none means nothing.
-func (s *serve) newest(handle uint64, p *peer) {
+func (s *serve) newest(handle uint64, p *peers.Peer) {
 	if s.Now < serveOf(p).toldOwn {
 		s.status(handle, wire.Busy)
 		return
 	}
 	serveOf(p).toldOwn = s.Now + ownToldMs
-	newest := s.newestOf(p.id)
-	if len(newest) == 0 && s.heartbeats.self.Unreached {
+	newest := s.newestOf(p.ID)
+	if len(newest) == 0 && s.heartbeats.Self().Unreached {
 		s.status(handle, wire.Busy)
 		return
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -21,7 +23,7 @@ type wanted struct {
 
 // flight is a request for a part.
 type flight struct {
-	to     *peer
+	to     *peers.Peer
 	digest wire.Digest
 	parts  wire.PartSet
 	left   bool // its parts may be asked of others: the peer owes an answer for too long
@@ -38,7 +40,7 @@ type blobPeer struct {
 	lied   map[wire.Digest]bool         // what it gave was no part of these
 }
 
-func blobsOf(p *peer) *blobPeer { return note[blobPeer](p) }
+func blobsOf(p *peers.Peer) *blobPeer { return peers.Note[blobPeer](p) }
 
 func (b *blobs) newWant(blob Blob) *wanted {
 	parts := wire.PartCount(blob.Size)
@@ -59,13 +61,13 @@ func (b *blobs) tick() {
 }
 
 // gives reports whether a peer can be asked for blobs.
-func (b *blobs) gives(p *peer) bool {
-	return b.usable(p) && !p.pauses() && !p.peerList.record.Stateless
+func (b *blobs) gives(p *peers.Peer) bool {
+	return b.Usable(p) && !p.Pauses() && !p.Record().Stateless
 }
 
 // askHoldings asks some peers what they have of what is missing, the next ones each time.
 func (b *blobs) askHoldings() {
-	linked := b.peers.linked
+	linked := b.Linked
 	if b.Now < b.askAt || len(linked) == 0 {
 		return
 	}
@@ -84,10 +86,10 @@ func (b *blobs) askHoldings() {
 	}
 }
 
-func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
+func (b *blobs) askHolds(p *peers.Peer, digests []wire.Digest) {
 	blobsOf(p).asking = true
 	q := wire.Request{Kind: wire.GetHoldings, Digests: digests}
-	b.Call(p.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	b.Call(p.ID, q, q.Kind.MaxResponse(), effect.CallMs, func(body []byte, err error) {
 		blobsOf(p).asking = false
 		if errors.Is(err, wire.ErrRefused) {
 			blobsOf(p).deaf = b.Now + deafMs
@@ -97,7 +99,7 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 		}
 		held, err := wire.DecodeHoldings(body, len(digests))
 		if err != nil {
-			b.misbehaved(p.id, err.Error())
+			b.Misbehaved(p.ID, err.Error())
 			return
 		}
 		blobsOf(p).holds = make(map[wire.Digest]wire.PartSet, len(held))
@@ -114,7 +116,7 @@ func (b *blobs) askHolds(p *peer, digests []wire.Digest) {
 func (b *blobs) pump() {
 	for asked := !b.Paused; asked; {
 		asked = false
-		for _, p := range b.peers.linked {
+		for _, p := range b.Linked {
 			if len(b.flights) >= b.disk.allows(b.Now, b.mostCalls()) {
 				return
 			}
@@ -124,7 +126,7 @@ func (b *blobs) pump() {
 }
 
 // askNext asks a peer for the part that is needed most of those that it is to give.
-func (b *blobs) askNext(p *peer) bool {
+func (b *blobs) askNext(p *peers.Peer) bool {
 	if !b.idle(p) {
 		return false
 	}
@@ -138,22 +140,22 @@ func (b *blobs) askNext(p *peer) bool {
 }
 
 // idle reports whether a peer may be asked for one part more.
-func (b *blobs) idle(p *peer) bool {
-	return b.gives(p) && b.Now >= blobsOf(p).after && blobsOf(p).calls < p.chunksAhead() && !b.stalled(p)
+func (b *blobs) idle(p *peers.Peer) bool {
+	return b.gives(p) && b.Now >= blobsOf(p).after && blobsOf(p).calls < chunksAhead(p) && !b.stalled(p)
 }
 
 // pick are the parts of w to ask of p, for one answer. Who has the whole blob is needed for
 // what the others lack: what one of these can give is asked there. Who has it whole and an
 // uplink that is not known to be full is asked as well, where the others have enough to do.
-func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
+func (b *blobs) pick(w *wanted, p *peers.Peer) (parts wire.PartSet) {
 	holds := blobsOf(p).holds[w.Digest]
 	free := w.missing.Without(w.asked).And(holds)
 	if free.Empty() {
 		return free
 	}
 	if whole := wire.PartCount(w.Size); holds.Len() == whole {
-		full := p.heartbeat != nil && p.heartbeat.Full
-		for _, q := range b.peers.linked {
+		full := p.Heartbeat != nil && p.Heartbeat.Full
+		for _, q := range b.Linked {
 			has := blobsOf(q).holds[w.Digest]
 			if has.Len() < whole && b.gives(q) && !b.stalled(q) && (full || b.idle(q)) {
 				free = free.Without(has)
@@ -169,8 +171,8 @@ func (b *blobs) pick(w *wanted, p *peer) (parts wire.PartSet) {
 }
 
 // stalled reports whether p owes parts and nothing of it came for long.
-func (b *blobs) stalled(p *peer) bool {
-	return blobsOf(p).calls > 0 && b.Now > blobsOf(p).lastAt+max(partStallMs, p.rate.transferMs(wire.PartSize))
+func (b *blobs) stalled(p *peers.Peer) bool {
+	return blobsOf(p).calls > 0 && b.Now > blobsOf(p).lastAt+max(partStallMs, p.Rate.TransferMs(wire.PartSize))
 }
 
 // reclaim lets parts be asked of others whose peer is gone or still. If it sends one after
@@ -191,7 +193,7 @@ func (b *blobs) leave(f *flight) {
 	f.left = true
 }
 
-func (b *blobs) ask(w *wanted, p *peer, parts wire.PartSet) {
+func (b *blobs) ask(w *wanted, p *peers.Peer, parts wire.PartSet) {
 	w.asked = w.asked.With(parts)
 	f := &flight{to: p, digest: w.Digest, parts: parts}
 	b.flights = append(b.flights, f)
@@ -200,12 +202,12 @@ func (b *blobs) ask(w *wanted, p *peer, parts wire.PartSet) {
 	}
 	blobsOf(p).calls++
 	q := wire.Request{Kind: wire.GetPart, Digest: w.Digest, Parts: parts}
-	b.Call(p.id, q, q.Kind.MaxResponse(), chunkCallMs, func(body []byte, err error) {
+	b.Call(p.ID, q, q.Kind.MaxResponse(), chunkCallMs, func(body []byte, err error) {
 		blobsOf(p).calls--
 		b.flights = slices.DeleteFunc(b.flights, func(o *flight) bool { return o == f })
 		b.leave(f)
 		if err == nil {
-			p.rate.sampled(len(body), max(b.Took, 1))
+			p.Rate.Sampled(len(body), max(b.Took, 1))
 		}
 		blobsOf(p).lastAt = b.Now
 		b.came(f, body, err)
@@ -236,7 +238,7 @@ func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 		err = errors.New("part that was not asked for")
 	}
 	if err != nil {
-		b.misbehaved(f.to.id, err.Error())
+		b.Misbehaved(f.to.ID, err.Error())
 		b.distrust(f.to, w.Digest)
 		return
 	}
@@ -251,7 +253,7 @@ func (b *blobs) accept(w *wanted, f *flight, body []byte) {
 }
 
 // distrust does not ask a peer for a blob again.
-func (b *blobs) distrust(p *peer, d wire.Digest) {
+func (b *blobs) distrust(p *peers.Peer, d wire.Digest) {
 	if blobsOf(p).lied == nil || len(blobsOf(p).lied) >= wire.MaxHoldings {
 		blobsOf(p).lied = map[wire.Digest]bool{}
 	}

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
 
 // pausedSelf is what a learner says that its owner has paused.
-var pausedSelf = SelfState{State: wire.Stopped, Paused: true}
+var pausedSelf = peers.SelfState{State: wire.Stopped, Paused: true}
 
 func specPausedAnswers(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2)
@@ -123,7 +124,7 @@ func TestPausedPeerIsLeftAlone(t *testing.T) {
 	if q := questions(t, e, wire.GetRounds); len(q) != 0 {
 		t.Errorf("compares rounds with it: %+v", q)
 	}
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Stopped})
 	if agreed, _ := a.core.Chains().Agreed(a.now); !agreed {
 		t.Error("waits for it to agree")
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -39,7 +40,7 @@ type pullPeer struct {
 	measured bool // its rate was, by a payload
 }
 
-func pullOf(p *peer) *pullPeer { return note[pullPeer](p) }
+func pullOf(p *peers.Peer) *pullPeer { return peers.Note[pullPeer](p) }
 
 // outcome is how a want ended.
 type outcome uint8
@@ -78,7 +79,7 @@ func (p *pull) want(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) bool
 		p.source(id, from)
 		return true
 	}
-	w := p.add(id, s, wantTtlMs, !p.stranger(from))
+	w := p.add(id, s, wantTtlMs, !p.Stranger(from))
 	if w == nil {
 		return false
 	}
@@ -131,7 +132,7 @@ func (p *pull) deliver(id wire.Digest, s *wire.SignedHeader, payload []byte) {
 // add makes a want. vouched says that somebody who is known has the payload.
 func (p *pull) add(id wire.Digest, s *wire.SignedHeader, ttl Time, vouched bool) *want {
 	author := s.Header.Author
-	strange := !vouched && p.stranger(author)
+	strange := !vouched && p.Stranger(author)
 	if p.Paused || p.counts[author] >= maxWantsPerAuthor || !p.makeRoom(strange) {
 		return nil
 	}
@@ -216,7 +217,7 @@ func (p *pull) final(h wire.Header) bool { return h.Round <= p.unionBase(int(h.F
 
 // comesLast reports whether an author's payloads may never come, so that they are asked for after
 // all others: it is a failing source, or a stranger.
-func (p *pull) comesLast(author wire.PeerID) bool { return p.failing(author) || p.stranger(author) }
+func (p *pull) comesLast(author wire.PeerID) bool { return p.failing(author) || p.Stranger(author) }
 
 // failing reports whether an author is a failing source: it did not give what it announced recently.
 func (p *pull) failing(author wire.PeerID) bool { return p.failed[author] >= MostOwed }
@@ -235,7 +236,7 @@ func (p *pull) doubtful(id wire.Digest, peer wire.PeerID) bool {
 // more than that nobody had one: its uplink may be thin.
 func (p *pull) fails(author wire.PeerID, times int) {
 	if _, noted := p.failed[author]; !noted && len(p.failed) >= maxWants {
-		maps.DeleteFunc(p.failed, func(id wire.PeerID, _ int) bool { return p.stranger(id) })
+		maps.DeleteFunc(p.failed, func(id wire.PeerID, _ int) bool { return p.Stranger(id) })
 		if len(p.failed) >= maxWants {
 			return
 		}
@@ -248,13 +249,13 @@ func (p *pull) fails(author wire.PeerID, times int) {
 // before the run began, when nobody was a stranger, comes last if its author is still unknown and
 // cannot be asked, and another peer was asked in vain.
 func (p *pull) acquaint(w *want) {
-	if w.strange && p.known(w.author.id) {
+	if w.strange && p.Known(w.author.id) {
 		w.strange = false
 		p.strangers--
 	}
 	if w.flights.n == 0 { // a request in flight is counted as what it was
-		last := w.speculative || w.asked && p.begun() && !p.usable(p.peers.find(w.author.id))
-		w.speculative = p.failing(w.author.id) || last && !p.known(w.author.id)
+		last := w.speculative || w.asked && p.Begun() && !p.Usable(p.Find(w.author.id))
+		w.speculative = p.failing(w.author.id) || last && !p.Known(w.author.id)
 	}
 }
 

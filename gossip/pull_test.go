@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
 // sessions are the peers with a session.
 func (a *alone) sessions() (ids []byte) {
-	for _, p := range a.core.env.peers.linked {
-		ids = append(ids, p.id[0])
+	for _, p := range a.core.env.Linked {
+		ids = append(ids, p.ID[0])
 	}
 	return ids
 }
@@ -185,11 +186,11 @@ func TestFetchSources(t *testing.T) {
 }
 
 // asksFor is the request for a payload of so many bytes, of a peer with a rate.
-func asksFor(t testing.TB, size int, sends rate) question {
+func asksFor(t testing.TB, size int, sends peers.Rate) question {
 	t.Helper()
 	a := specAlone(1)
 	if sends > 0 {
-		a.core.env.peers.find(wire.PeerID{1}).rate = sends
+		a.core.env.Find(wire.PeerID{1}).Rate = sends
 	}
 	h := a.header(9, 1, 0)
 	h.Header.Size = uint32(size)
@@ -198,8 +199,8 @@ func asksFor(t testing.TB, size int, sends rate) question {
 
 // A server may park a request for as long as the wire allows.
 func TestFetchWait(t *testing.T) {
-	slack := int64(rateSlack)
-	least, longest := int64(deadlineMinMs), int64(wire.MaxWaitMs)
+	slack := int64(peers.RateSlack)
+	least, longest := int64(peers.DeadlineMinMs), int64(wire.MaxWaitMs)
 	for size, want := range map[int]int64{1: least, 1_000_000: 1_000_000 * slack / 1000, 50_000_000: longest} {
 		if q := asksFor(t, size, 1000); int64(q.WaitMs) != want {
 			t.Errorf("%d bytes at 1000: waits %d, want %d", size, q.WaitMs, want)
@@ -209,11 +210,11 @@ func TestFetchWait(t *testing.T) {
 
 // A request lasts as long as its wait and, twice, as a transfer may take.
 func TestFetchDeadline(t *testing.T) {
-	slack := int64(rateSlack)
-	least, longest := int64(deadlineMinMs), int64(deadlineMaxMs)
+	slack := int64(peers.RateSlack)
+	least, longest := int64(peers.DeadlineMinMs), int64(peers.DeadlineMaxMs)
 	for _, c := range []struct {
 		size int
-		rate rate
+		rate peers.Rate
 		want int64
 	}{{1, 1000, least}, {1_000_000, 1000, 1_000_000 * slack / 1000}, {60_000_000, 1000, 60_000_000 * slack / 1000}, {60_000_000, 100, longest}} {
 		if q := asksFor(t, c.size, c.rate); q.call.TimeoutMs != int64(q.WaitMs)+2*c.want {
@@ -238,7 +239,7 @@ func TestFetchDeadlineDoubles(t *testing.T) {
 		clear(a.core.pull.byID)
 		a.core.pull.wants = nil
 	}
-	const usual = 2 * deadlineMinMs
+	const usual = 2 * peers.DeadlineMinMs
 	for i := range uint32(maxLate + 2) {
 		call, travels := asks(1 + i)
 		if want := int64(usual) << min(i, maxLate); travels != want {
@@ -279,9 +280,9 @@ func TestFetchAfterALongWait(t *testing.T) {
 // What a peer was asked for before goes ahead of what it is asked for now.
 func TestFetchDeadlineOfTheNext(t *testing.T) {
 	a := specAlone(1)
-	a.core.env.peers.find(wire.PeerID{1}).rate = 100
+	a.core.env.Find(wire.PeerID{1}).Rate = 100
 	for i, q := range a.floodsOf(t, 1, 1, 3, 1_000_000) {
-		if want := int64(i+1) * 1_000_000 * rateSlack / 100; q.call.TimeoutMs-int64(q.WaitMs) != 2*want {
+		if want := int64(i+1) * 1_000_000 * peers.RateSlack / 100; q.call.TimeoutMs-int64(q.WaitMs) != 2*want {
 			t.Errorf("request %d: %d ms, want %d", i, q.call.TimeoutMs-int64(q.WaitMs), 2*want)
 		}
 	}
@@ -297,7 +298,7 @@ func TestFetchOverdue(t *testing.T) {
 		h.Header.Payload = wire.Sum(payload)
 		q := questions(t, a.brought(1, h), wire.GetPayload)
 		a.core.Step(a.now, Forwarded{From: wire.PeerID{2}, ID: h.Header.ID(a.run)})
-		timeout := Time(2 * deadlineMinMs)
+		timeout := Time(2 * peers.DeadlineMinMs)
 		if more := questions(t, a.wait(timeout-1, 1, 2, 9), wire.GetPayload); len(more) != 0 {
 			t.Fatalf("asks %+v before the first is overdue", more)
 		}
@@ -305,7 +306,7 @@ func TestFetchOverdue(t *testing.T) {
 		if len(q) != 2 || q[1].to != 2 {
 			t.Fatalf("asks %+v", q)
 		}
-		if more := questions(t, a.wait(deadlineMinMs, 1, 2, 9), wire.GetPayload); len(more) != 0 {
+		if more := questions(t, a.wait(peers.DeadlineMinMs, 1, 2, 9), wire.GetPayload); len(more) != 0 {
 			t.Errorf("asks a third: %+v", more)
 		}
 		e := a.answer(q[late], payload)
@@ -323,15 +324,15 @@ func TestFetchOverdue(t *testing.T) {
 
 // A rate is what came over the time in which it came, not since it was asked for.
 func TestFetchRate(t *testing.T) {
-	first, least := int64(firstRate), int(rateMinBytes)
-	rateOf := func(a *alone) int64 { return int64(a.core.env.peers.find(wire.PeerID{1}).rate) }
+	first, least := int64(peers.FirstRate), int(peers.RateMinBytes)
+	rateOf := func(a *alone) int64 { return int64(a.core.env.Find(wire.PeerID{1}).Rate) }
 	for _, guess := range []int64{first, first * 4} {
 		a := newAlone()
 		a.connect(1)
 		if rateOf(a) != first {
 			t.Errorf("a first guess of %d", rateOf(a))
 		}
-		a.core.env.peers.find(wire.PeerID{1}).rate = rate(guess)
+		a.core.env.Find(wire.PeerID{1}).Rate = peers.Rate(guess)
 		for round, c := range []struct {
 			size     int
 			tookMs   int64
@@ -367,14 +368,14 @@ func TestFetchOfLongTransfers(t *testing.T) {
 		payload := bytes.Repeat([]byte{7}, size)
 		h.Header.Size, h.Header.Payload = size, wire.Sum(payload)
 		a.connect(1)
-		q := a.core.env.peers.find(wire.PeerID{1})
-		q.heartbeat = &wire.Heartbeat{Upload: upload}
+		q := a.core.env.Find(wire.PeerID{1})
+		q.Heartbeat = &wire.Heartbeat{Upload: upload}
 		call := questions(t, a.brought(1, h), wire.GetPayload)[0]
 		if long := call.call.TimeoutMs >= 2*sweep; long != (upload == 0) {
 			t.Errorf("uplink of %g bytes/s: a timeout of %d ms", upload, call.call.TimeoutMs)
 		}
 		a.core.Step(a.now+100_000, Answered{Call: call.call.ID, Response: wire.Response{Status: wire.OK, Body: payload}.Encode(), TookMs: 100_000})
-		if got := float64(q.rate); got < 1 || got > 1.01 || !pullOf(q).measured {
+		if got := float64(q.Rate); got < 1 || got > 1.01 || !pullOf(q).measured {
 			t.Errorf("uplink of %g bytes/s: then %g bytes/ms", upload, got)
 		}
 	}
@@ -560,7 +561,7 @@ func TestLargeFetchesHaveTimeForTwo(t *testing.T) {
 			until = wantAsks * q.call.TimeoutMs
 		}
 		a := specAlone(1)
-		a.core.env.peers.find(wire.PeerID{1}).rate = 1000
+		a.core.env.Find(wire.PeerID{1}).Rate = 1000
 		h := a.header(9, 1, 0)
 		h.Header.Size = uint32(size)
 		a.brought(1, h)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -18,8 +19,7 @@ import (
 // the author: that is one hop, and a second one would gain nothing.
 type relays struct {
 	*env
-	heartbeats *heartbeats
-	own        flow // of this node's deltas
+	own flow // of this node's deltas
 }
 
 // relayPeer is what relays knows of a peer.
@@ -30,7 +30,7 @@ type relayPeer struct {
 	pauseMs   int64 // for which it was shunned last
 }
 
-func relayOf(p *peer) *relayPeer { return note[relayPeer](p) }
+func relayOf(p *peers.Peer) *relayPeer { return peers.Note[relayPeer](p) }
 
 // uplink is the load of one node's uplink, in bytes per ms.
 type uplink struct {
@@ -56,22 +56,22 @@ type load struct {
 // load is empty if this node does not take part, or is not connected to all that have
 // contributed: then others may be without a relay.
 func (r *relays) load() (l load) {
-	if r.heartbeats.said == nil || r.heartbeats.self.State == wire.Joining || r.peers.others > maxRelayed {
+	if r.heartbeats.Said() == nil || r.heartbeats.Self().State == wire.Joining || r.Others > maxRelayed {
 		return l
 	}
-	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.said.Upload / 1000, full: r.heartbeats.said.Full, copies: r.own.rate(r.Now), relays: true}}
-	for _, p := range r.peers.list {
-		if !r.live(p) {
+	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.Said().Upload / 1000, full: r.heartbeats.Said().Full, copies: r.own.rate(r.Now), relays: true}}
+	for _, p := range r.List {
+		if !r.Live(p) {
 			continue
 		}
 		switch {
-		case p.connected:
-		case r.contributed(p):
+		case p.Connected:
+		case r.Contributed(p):
 			return load{}
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.id, upload: p.heartbeat.Upload / 1000, full: p.heartbeat.Full, copies: relayOf(p).publishes.rate(r.Now), relays: p.refused == "" && r.Now >= relayOf(p).shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.ID, upload: p.Heartbeat.Upload / 1000, full: p.Heartbeat.Full, copies: relayOf(p).publishes.rate(r.Now), relays: p.Refused == "" && r.Now >= relayOf(p).shunned})
 	}
 	l.capClaims()
 	return l
@@ -85,7 +85,7 @@ func (l *load) capClaims() {
 			known = append(known, u.upload)
 		}
 	}
-	l.median = lowerMedian(known)
+	l.median = peers.LowerMedian(known)
 	for i := range l.uplinks {
 		u := &l.uplinks[i]
 		u.upload = min(u.upload, claimFactor*l.median)
@@ -112,7 +112,7 @@ func (l load) narrow(author wire.PeerID) bool {
 // relay is who gets a delta from its author for all others. It is zero if everybody is to
 // ask the author.
 func (l load) relay(id wire.Digest, author wire.PeerID) (relay wire.PeerID) {
-	if !l.of(author).thin() || !l.narrow(author) || lot(id, author) >= l.spared() {
+	if !l.of(author).thin() || !l.narrow(author) || peers.Lot(id, author) >= l.spared() {
 		return relay
 	}
 	least := math.Inf(1)
@@ -120,7 +120,7 @@ func (l load) relay(id wire.Digest, author wire.PeerID) (relay wire.PeerID) {
 		if !u.relays {
 			continue
 		}
-		if score := -math.Log(lot(id, u.id)) / u.room(); score < least {
+		if score := -math.Log(peers.Lot(id, u.id)) / u.room(); score < least {
 			relay, least = u.id, score
 		}
 	}
@@ -158,7 +158,7 @@ func (r *relays) via(l load, id wire.Digest, author wire.PeerID) wire.PeerID {
 
 // announced counts a delta of a peer that gossip brought.
 func (r *relays) announced(h wire.Header) {
-	if p := r.peers.find(h.Author); p != nil {
+	if p := r.Find(h.Author); p != nil {
 		relayOf(p).publishes.add(r.Now, int(h.Size))
 	}
 }
@@ -167,7 +167,7 @@ func (r *relays) announced(h wire.Header) {
 // author gives the first copy of each delta before further ones. It reports whether the
 // peer is shunned for it. Each time takes twice as long, so one that claims a large uplink
 // and gives nothing delays few deltas.
-func (r *relays) failed(p *peer) bool {
+func (r *relays) failed(p *peers.Peer) bool {
 	if r.Now < relayOf(p).shunned {
 		return false
 	}
@@ -181,4 +181,4 @@ func (r *relays) failed(p *peer) bool {
 }
 
 // gave says that a peer gave what it was to relay.
-func (r *relays) gave(p *peer) { relayOf(p).debt = max(0, relayOf(p).debt-1) }
+func (r *relays) gave(p *peers.Peer) { relayOf(p).debt = max(0, relayOf(p).debt-1) }

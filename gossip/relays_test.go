@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ func thin(own, publishes float64, uploads ...float64) *alone {
 	a := newAlone()
 	a.now = 2 * flowMinMs
 	watched := flow{from: a.now - flowMinMs, bytes: publishes * flowMinMs}
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: 1000 * own, Full: own > 0})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 1000 * own, Full: own > 0})
 	a.core.HeartbeatNow(a.now)
 	a.core.Effects()
 	a.core.relays.own = watched
@@ -22,7 +23,7 @@ func thin(own, publishes float64, uploads ...float64) *alone {
 		id := byte(i + 1)
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 1000*u, u > 0 })
-		relayOf(a.core.env.peers.find(wire.PeerID{id})).publishes = watched
+		relayOf(a.core.env.Find(wire.PeerID{id})).publishes = watched
 	}
 	a.core.Tick(a.now)
 	a.core.Effects()
@@ -106,8 +107,8 @@ func TestRelaysAgree(t *testing.T) {
 			return
 		}
 		for i, u := range load.uplinks {
-			a.core.env.peers.cfg.Self = u.id // the relay does not depend on who asks; see above
-			a.core.env.cfg.Self = a.core.env.peers.cfg.Self
+			a.core.env.Config.Self = u.id // the relay does not depend on who asks; see above
+			a.core.env.cfg.Self = a.core.env.Config.Self
 			via, want := a.core.relays.via(load, id, author), relay
 			if u.id == relay {
 				want = author
@@ -133,7 +134,7 @@ func TestEqualUplinksRelayNothing(t *testing.T) {
 // One that has no credit left is relied on again after a while, each time a longer one.
 func TestRelayThatFailsIsShunned(t *testing.T) {
 	a := thin(12500, 250, 625, 12500, 12500)
-	p := a.core.env.peers.find(wire.PeerID{2})
+	p := a.core.env.Find(wire.PeerID{2})
 	for i, pause := range []Time{shunMinMs, 2 * shunMinMs, 4 * shunMinMs} {
 		for shuns := false; !shuns; i++ {
 			if a.share(1)[2] == 0 {
@@ -147,8 +148,8 @@ func TestRelayThatFailsIsShunned(t *testing.T) {
 		a.core.relays.failed(p) // another delta that it owed
 		a.now += pause - 1
 		a.core.at(a.now)
-		for _, p := range a.core.env.peers.list {
-			a.core.env.hear(p)
+		for _, p := range a.core.env.List {
+			a.core.env.Hear(p)
 			relayOf(p).publishes.add(a.now, int(250*pause))
 		}
 		if n := a.share(1)[2]; n != 0 {
@@ -207,10 +208,10 @@ func TestFetchOverARelay(t *testing.T) {
 // What waits at a relay that is shunned is asked of the next.
 func TestFetchRoundABadRelay(t *testing.T) {
 	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
-	p := a.core.env.peers.find(wire.PeerID{2})
+	p := a.core.env.Find(wire.PeerID{2})
 	for !a.core.relays.failed(p) {
 	}
-	a.core.pull.goRound(p.id)
+	a.core.pull.goRound(p.ID)
 	via := a.core.pull.byID[id].via
 	a.core.pull.pump()
 	if q := questions(t, a.core.Effects(), wire.GetPayload); len(q) != 1 || q[0].to != via[0] || via[0] == 2 || q[0].WaitMs == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -48,17 +49,17 @@ func (s *snapshot) renew() {
 // crowd reports whether others join as well. Who joins at the same time takes the same snapshot, and gives it to the others
 // once it is in. Sources keep few snapshots that they cut for joiners.
 func (s *snapshot) crowd() bool {
-	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
-		return s.usable(p) && p.heartbeat != nil && p.heartbeat.State == wire.Joining
+	return slices.ContainsFunc(s.List, func(p *peers.Peer) bool {
+		return s.Usable(p) && p.Heartbeat != nil && p.Heartbeat.State == wire.Joining
 	})
 }
 
 // awaitsRecruits reports whether a peer has yet to say whether it is a source: it would give the
 // snapshot that it was asked for.
 func (s *snapshot) awaitsRecruits() bool {
-	return slices.ContainsFunc(s.peers.list, func(p *peer) bool {
-		_, answered := s.transfer.holds[holding{p.id, 0}]
-		return s.transfer.recruits[p.id] && !answered && s.usable(p)
+	return slices.ContainsFunc(s.List, func(p *peers.Peer) bool {
+		_, answered := s.transfer.holds[holding{p.ID, 0}]
+		return s.transfer.recruits[p.ID] && !answered && s.Usable(p)
 	})
 }
 
@@ -72,18 +73,18 @@ func (s *snapshot) begun(f int) bool {
 // brings reports whether a tip that a joiner has yet to begin may have folded a delta by then. If not, the payload is
 // fetched with what else came since.
 func (s *snapshot) brings(h wire.Header) bool {
-	return s.stage == fetching && s.joining() && !s.begun(int(h.Fragment))
+	return s.stage == fetching && s.heartbeats.Joining() && !s.begun(int(h.Fragment))
 }
 
 // outdated reports of each fragment whether it is not begun, and the source has closed some rounds of it since.
 func (s *snapshot) outdated() []bool {
-	p := s.peers.find(s.source)
-	if p == nil || p.heartbeat == nil {
+	p := s.Find(s.source)
+	if p == nil || p.Heartbeat == nil {
 		return nil
 	}
 	out := make([]bool, len(s.manifest.Fragments))
 	for f, fm := range s.manifest.Fragments {
-		closed := p.heartbeat.Closed[f]
+		closed := p.Heartbeat.Closed[f]
 		out[f] = closed > fm.Closed && closed-fm.Closed >= renewRounds && !s.begun(f)
 	}
 	return out
@@ -91,8 +92,8 @@ func (s *snapshot) outdated() []bool {
 
 // askNewer asks the source for its newest tips of some fragments. It reports whether it can be asked.
 func (s *snapshot) askNewer(fragments []bool) bool {
-	p := s.peers.find(s.source)
-	if s.only || !s.joining() || p == nil || !s.transfer.recruits[s.source] || !s.isSource(p) {
+	p := s.Find(s.source)
+	if s.only || !s.heartbeats.Joining() || p == nil || !s.transfer.recruits[s.source] || !s.isSource(p) {
 		return false
 	}
 	at := s.noTips()
@@ -124,8 +125,8 @@ func (s *snapshot) noTips() []uint32 {
 }
 
 // offered asks others whether they have the tips that the source offers, and what they and the source know of the chains.
-func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
-	n := &offer{manifest: s.manifest, rounds: s.noTips(), has: map[wire.PeerID]wire.Manifest{p.id: m}}
+func (s *snapshot) offered(p *peers.Peer, asked []bool, m wire.Manifest) {
+	n := &offer{manifest: s.manifest, rounds: s.noTips(), has: map[wire.PeerID]wire.Manifest{p.ID: m}}
 	n.manifest.Fragments = slices.Clone(s.manifest.Fragments)
 	some := false
 	for f, fm := range m.Fragments {
@@ -138,9 +139,9 @@ func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 		return
 	}
 	n.votes = ballot{camps: []camp{{position: positionOf(n.manifest)}}}
-	voters := []*peer{p}
-	if !s.trusts(p.id) {
-		voters = append(voters, s.attesters(p.id)...)
+	voters := []*peers.Peer{p}
+	if !s.Trusts(p.ID) {
+		voters = append(voters, s.attesters(p.ID)...)
 	}
 	decide := func() {
 		if n.open == 0 && n.votes.open == 0 {
@@ -148,13 +149,13 @@ func (s *snapshot) offered(p *peer, asked []bool, m wire.Manifest) {
 		}
 	}
 	s.askAttesters(n.manifest, &n.votes, voters, decide)
-	for _, q := range s.peers.list {
-		if q != p && s.transfer.recruits[q.id] && s.usable(q) {
+	for _, q := range s.List {
+		if q != p && s.transfer.recruits[q.ID] && s.Usable(q) {
 			n.open++
 			s.askMore(q, n.rounds, func(m wire.Manifest, err error) {
 				n.open--
 				if err == nil {
-					n.has[q.id] = m
+					n.has[q.ID] = m
 				}
 				decide()
 			})
@@ -178,10 +179,10 @@ func (s *snapshot) accept(n *offer) {
 		}
 		taken++
 		s.manifest.Fragments[f] = fm
-		for _, p := range s.peers.list {
-			delete(s.transfer.holds, holding{p.id, f})
-			if m, told := n.has[p.id]; told {
-				s.transfer.holds[holding{p.id, f}] = sameChunks(fm, m.Fragments[f])
+		for _, p := range s.List {
+			delete(s.transfer.holds, holding{p.ID, f})
+			if m, told := n.has[p.ID]; told {
+				s.transfer.holds[holding{p.ID, f}] = sameChunks(fm, m.Fragments[f])
 			}
 		}
 	}
@@ -198,15 +199,15 @@ func (s *snapshot) accept(n *offer) {
 func (n *offer) holders(s *snapshot, f int) (count int) {
 	fm := n.manifest.Fragments[f]
 	for id, m := range n.has {
-		count += boolRank(s.usable(s.peers.find(id)) && sameChunks(fm, m.Fragments[f]) == len(fm.Chunks))
+		count += peers.BoolRank(s.Usable(s.Find(id)) && sameChunks(fm, m.Fragments[f]) == len(fm.Chunks))
 	}
 	return count
 }
 
 // holders counts the peers that have all chunks of the tip that is fetched.
 func (s *snapshot) holders(f int) (count int) {
-	for _, p := range s.peers.list {
-		count += boolRank(s.usable(p) && s.transfer.holds[holding{p.id, f}] == len(s.manifest.Fragments[f].Chunks))
+	for _, p := range s.List {
+		count += peers.BoolRank(s.Usable(p) && s.transfer.holds[holding{p.ID, f}] == len(s.manifest.Fragments[f].Chunks))
 	}
 	return count
 }

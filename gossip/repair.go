@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -16,11 +18,10 @@ type repair struct {
 	*env
 	certificates *certificates
 
-	headers    *headers
-	pull       *pull
-	heartbeats *heartbeats
-	snapshot   *snapshot
-	sessions   []*session // at most maxRepairs, in order of beginning
+	headers  *headers
+	pull     *pull
+	snapshot *snapshot
+	sessions []*session // at most maxRepairs, in order of beginning
 
 	// weighed is what this node compares its own tokens with, of peers that show another
 	// chain, once it has closed as much; see behindInTokens.
@@ -36,13 +37,13 @@ type repairPeer struct {
 	outran  int   // repairs in a row that left nothing out of what the peer had closed, and it shows digests of later rounds by now
 }
 
-func repairOf(p *peer) *repairPeer { return note[repairPeer](p) }
+func repairOf(p *peers.Peer) *repairPeer { return peers.Note[repairPeer](p) }
 
 // session is one repair with one peer: ranges are compared, then the headers
 // of differing rounds are fetched and their payloads pulled, batch after
 // batch.
 type session struct {
-	peer        *peer
+	peer        *peers.Peer
 	until       Time
 	fragments   []comparison
 	ranges      []wire.Range    // still to compare
@@ -57,34 +58,34 @@ type session struct {
 }
 
 // equal says that p shows the chain of this node.
-func (r *repair) equal(p *peer) { repairOf(p).pauseMs = 0 }
+func (r *repair) equal(p *peers.Peer) { repairOf(p).pauseMs = 0 }
 
 // begin starts a repair with p without a pause, as want does.
-func (r *repair) begin(p *peer) {
+func (r *repair) begin(p *peers.Peer) {
 	repairOf(p).after = r.Now
 	r.want(p)
 }
 
 // want starts a repair with p unless there is one, too many, or a pause, or one of the two
 // is paused by its owner.
-func (r *repair) want(p *peer) {
-	if r.Paused || !r.usable(p) || p.pauses() || r.Now < repairOf(p).after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
+func (r *repair) want(p *peers.Peer) {
+	if r.Paused || !r.Usable(p) || p.Pauses() || r.Now < repairOf(p).after || r.snapshot.busy() || r.find(p) != nil || !r.makeRoom(p) {
 		return
 	}
 	s := &session{peer: p, until: r.Now + repairTtlMs, waiting: map[wire.Digest]uint16{}}
 	r.sessions = append(r.sessions, s)
-	r.Event(EventRepair, p.id, "compares rounds")
+	r.Event(EventRepair, p.ID, "compares rounds")
 	r.plan(s)
 	r.compareNext(s)
 }
 
 // rank orders peers by what is to be had of repairs with them: those that are known come first,
 // then strangers, then those that did not answer the last time.
-func (r *repair) rank(p *peer) int {
+func (r *repair) rank(p *peers.Peer) int {
 	switch {
 	case repairOf(p).stalls:
 		return 2
-	case r.stranger(p.id):
+	case r.Stranger(p.ID):
 		return 1
 	}
 	return 0
@@ -92,7 +93,7 @@ func (r *repair) rank(p *peer) int {
 
 // makeRoom reports whether there is a slot for a repair with p: a free one, or the one of the last
 // in rank of those that give way to p.
-func (r *repair) makeRoom(p *peer) bool {
+func (r *repair) makeRoom(p *peers.Peer) bool {
 	if len(r.sessions) < maxRepairs {
 		return true
 	}
@@ -112,11 +113,11 @@ func (r *repair) makeRoom(p *peer) bool {
 // givesWay reports whether a repair ends for one with p. One in which nothing was answered does for each peer that comes
 // before. One with a guest does for every known peer: keys are free to guests, and drops of answers could hold all slots.
 // Other strangers keep theirs, as what an honest newcomer made comes this way.
-func (r *repair) givesWay(s *session, p *peer) bool {
-	return r.guest(s.peer.id) && r.known(p.id) || !s.answered && r.rank(s.peer) > r.rank(p)
+func (r *repair) givesWay(s *session, p *peers.Peer) bool {
+	return r.Guest(s.peer.ID) && r.Known(p.ID) || !s.answered && r.rank(s.peer) > r.rank(p)
 }
 
-func (r *repair) find(p *peer) *session {
+func (r *repair) find(p *peers.Peer) *session {
 	for _, s := range r.sessions {
 		if s.peer == p {
 			return s
@@ -130,18 +131,18 @@ func (r *repair) active(s *session) bool { return slices.Contains(r.sessions, s)
 // ask sends a request of the session and ends it on failure. then returns an
 // error for an answer that no honest peer gives.
 func (r *repair) ask(s *session, q wire.Request, then func(body []byte) error) {
-	r.Call(s.peer.id, q, q.Kind.MaxResponse(), callMs, func(body []byte, err error) {
+	r.Call(s.peer.ID, q, q.Kind.MaxResponse(), effect.CallMs, func(body []byte, err error) {
 		if !r.active(s) {
 			return
 		}
-		if repairOf(s.peer).stalls = err != nil && !errors.Is(err, wire.ErrBusy) && r.usable(s.peer); err != nil {
+		if repairOf(s.peer).stalls = err != nil && !errors.Is(err, wire.ErrBusy) && r.Usable(s.peer); err != nil {
 			r.stalled(s)
 			r.end(s, fmt.Sprintf("ended: %v", err))
 			return
 		}
 		s.answered = true
 		if err := then(body); err != nil {
-			r.misbehaved(s.peer.id, err.Error())
+			r.Misbehaved(s.peer.ID, err.Error())
 			r.end(s, "ended: "+err.Error())
 		}
 	})
@@ -154,13 +155,13 @@ func (r *repair) decide(s *session) {
 		d = decision{wait, d.reason + "; but this node never folded a delta of this peer, and too few contributors confirm it"}
 	}
 	if d.reason != "" {
-		r.Event(EventFork, s.peer.id, d.reason)
-		r.Emit(BaseMismatch{Peer: s.peer.id, Take: d.course == takeSnapshot, Reason: d.reason})
+		r.Event(EventFork, s.peer.ID, d.reason)
+		r.Emit(BaseMismatch{Peer: s.peer.ID, Take: d.course == takeSnapshot, Reason: d.reason})
 	}
 	switch d.course {
 	case takeSnapshot:
 		r.end(s, "takes a snapshot instead")
-		r.snapshot.fetch(s.peer.id, true)
+		r.snapshot.fetch(s.peer.ID, true)
 	case giveSnapshot:
 		for f := range s.fragments {
 			s.fragments[f].partial = true // what they have is taken, not followed
@@ -226,7 +227,7 @@ func (r *repair) resolve(s *session, headers []wire.SignedHeader, asked []wire.D
 		return
 	}
 	add := r.cfg.Members.AddHeld
-	if r.guest(s.peer.id) {
+	if r.Guest(s.peer.ID) {
 		add = r.cfg.Members.Add // keys are free to guests: what they hold must fit
 	}
 	r.ask(s, q, func(body []byte) error {
@@ -257,7 +258,7 @@ func (r *repair) accept(s *session, headers []wire.SignedHeader) {
 // conform has a guest leave out of closed rounds what guests made and a member does not hold. Members take of that what comes in
 // time, and then bring it: what came late here, the own delta as well, is of no round.
 func (r *repair) conform(s *session, headers []wire.SignedHeader) {
-	if !r.guest(r.cfg.Self) || r.guest(s.peer.id) {
+	if !r.Guest(r.cfg.Self) || r.Guest(s.peer.ID) {
 		return
 	}
 	holds := func(h wire.SignedHeader) bool {
@@ -292,7 +293,7 @@ func (s *session) requeue(headers []wire.SignedHeader) {
 // leaves reports whether a repair does not take a header: what admits its author is not known, or a guest brings the delta of
 // a guest. That one comes by gossip, or from a member.
 func (r *repair) leaves(s *session, h *wire.SignedHeader) bool {
-	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.guest(s.peer.id)
+	return r.unknown(*h) || r.cfg.Members.GuestHeader(h.Header) && r.Guest(s.peer.ID)
 }
 
 // acceptOne wants the payload of a verified header that the peer holds. It reports whether this node lacks it.
@@ -308,13 +309,13 @@ func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.headers.other(id, h.Header) != nil {
 		return v == refused
 	}
-	r.Emit(Offer{ID: id, Header: h, From: s.peer.id, Repair: true})
+	r.Emit(Offer{ID: id, Header: h, From: s.peer.ID, Repair: true})
 	s.waiting[id] = h.Header.Fragment
-	if !r.pull.want(id, h, s.peer.id) {
+	if !r.pull.want(id, h, s.peer.ID) {
 		delete(s.waiting, id)
 		c.partial = true
 	}
-	r.pull.holder(id, s.peer.id)
+	r.pull.holder(id, s.peer.ID)
 	return true
 }
 
@@ -370,8 +371,8 @@ func (r *repair) finish(s *session) {
 	r.countOutrun(s)
 	for f, c := range s.fragments {
 		round := c.lastClosed()
-		if !c.partial && round > r.chain.Closed(f) && !r.guest(s.peer.id) {
-			r.Emit(CatchUp{Peer: s.peer.id, Fragment: f, Round: round})
+		if !c.partial && round > r.chain.Closed(f) && !r.Guest(s.peer.ID) {
+			r.Emit(CatchUp{Peer: s.peer.ID, Fragment: f, Round: round})
 			s.learned++
 		}
 	}
@@ -397,10 +398,10 @@ func (r *repair) countOutrun(s *session) {
 // aheadAfter is by how many rounds of some fragment the peer of a whole repair is ahead at most, and whether it shows rounds
 // that it had not closed then.
 func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
-	if s.peer.heartbeat == nil {
+	if s.peer.Heartbeat == nil {
 		return 0, false
 	}
-	for f, shown := range lagged(s.peer.heartbeat.Closed, s.peer.heartbeat.Lag) {
+	for f, shown := range peers.Lagged(s.peer.Heartbeat.Closed, s.peer.Heartbeat.Lag) {
 		c, closed := &s.fragments[f], r.chain.Closed(f)
 		if c.partial {
 			return 0, false
@@ -413,12 +414,12 @@ func (r *repair) aheadAfter(s *session) (ahead uint32, later bool) {
 
 // atRest reports whether neither side trains: what they hold is all that there is. The lag of an observer is what others
 // say, and a liar says for ever that more is to come. So an observer believes each peer that has stopped.
-func (r *repair) atRest(p *peer) bool {
-	mine := r.heartbeats.said
-	if mine == nil || p.heartbeat == nil || p.heartbeat.Lag > 0 {
+func (r *repair) atRest(p *peers.Peer) bool {
+	mine := r.heartbeats.Said()
+	if mine == nil || p.Heartbeat == nil || p.Heartbeat.Lag > 0 {
 		return false
 	}
-	return mine.Lag == 0 || r.heartbeats.self.watches() && p.heartbeat.State == wire.Stopped
+	return mine.Lag == 0 || r.heartbeats.Self().Watches() && p.Heartbeat.State == wire.Stopped
 }
 
 // end closes a session. One that brought nothing doubles the pause before the
@@ -428,23 +429,23 @@ func (r *repair) end(s *session, text string) {
 	i := slices.Index(r.sessions, s)
 	r.sessions = slices.Delete(r.sessions, i, i+1)
 	p := s.peer
-	p.heartbeats.recount()
+	p.Recount()
 	if s.learned > 0 {
 		repairOf(p).pauseMs = 0
 	}
-	repairOf(p).pauseMs = min(max(2*repairOf(p).pauseMs, r.heartbeatPeriod()), repairBackoffMaxMs)
+	repairOf(p).pauseMs = min(max(2*repairOf(p).pauseMs, r.HeartbeatPeriod()), repairBackoffMaxMs)
 	repairOf(p).after = r.Now + repairOf(p).pauseMs
 	if s.brought > 0 {
-		repairOf(p).after = r.Now + r.heartbeatPeriod()/fruitfulParts
+		repairOf(p).after = r.Now + r.HeartbeatPeriod()/fruitfulParts
 	}
-	r.Event(EventRepair, p.id, text)
+	r.Event(EventRepair, p.ID, text)
 }
 
 // stalled has the next repair with a peer that did not answer wait for as long as the answer was
 // awaited: it may lack the time.
 func (r *repair) stalled(s *session) {
 	if repairOf(s.peer).stalls {
-		repairOf(s.peer).pauseMs = max(repairOf(s.peer).pauseMs, callMs/2) // which end doubles
+		repairOf(s.peer).pauseMs = max(repairOf(s.peer).pauseMs, effect.CallMs/2) // which end doubles
 	}
 }
 
@@ -453,7 +454,7 @@ func (r *repair) tick() {
 	r.forgetWeighed()
 	for _, s := range slices.Clone(r.sessions) {
 		switch {
-		case !r.usable(s.peer):
+		case !r.Usable(s.peer):
 			r.end(s, "ended: peer is gone")
 		case r.Now > s.until:
 			r.end(s, "ended: took too long")
@@ -473,7 +474,7 @@ func (r *repair) despair(s *session) {
 		return
 	}
 	for id, f := range s.waiting {
-		if r.pull.doubtful(id, s.peer.id) {
+		if r.pull.doubtful(id, s.peer.ID) {
 			s.misses(f, r.tooOld(id))
 			delete(s.waiting, id)
 		}
@@ -485,7 +486,7 @@ func (r *repair) despair(s *session) {
 // has nothing more to give for it: what this node needs now is a snapshot.
 func (r *repair) outrun(s *session) bool {
 	for f := range s.fragments {
-		if uint64(s.peer.closed(f)) > uint64(r.chain.Closed(f))+uint64(r.cfg.WindowUnion) {
+		if uint64(s.peer.Closed(f)) > uint64(r.chain.Closed(f))+uint64(r.cfg.WindowUnion) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package gossip
 import (
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -13,10 +14,8 @@ type serve struct {
 	seen       *seen
 	pull       *pull
 	relays     *relays
-	peerList   *peerList
+	peerList   func(asker *peers.Peer) []byte
 	blobs      *blobs
-	heartbeats *heartbeats
-	joining    func() bool // this node holds nothing yet that others may take
 	chunkQueue chunkQueue
 	manifests  manifests
 	parked     []parked
@@ -35,7 +34,7 @@ type servePeer struct {
 	toldOwn      Time  // not before: it was told of its own deltas
 }
 
-func serveOf(p *peer) *servePeer { return note[servePeer](p) }
+func serveOf(p *peers.Peer) *servePeer { return peers.Note[servePeer](p) }
 
 // quota counts what a peer asks for, a span of time after the other.
 type quota struct {
@@ -55,7 +54,7 @@ func (q *quota) spend(now Time, spanMs Time, most int) bool {
 // parked is a payload request that waits for the payload or for a slot.
 type parked struct {
 	handle uint64
-	from   *peer
+	from   *peers.Peer
 	id     wire.Digest
 	since  Time
 	until  Time
@@ -64,7 +63,7 @@ type parked struct {
 // reply is a bulk answer whose last byte has not left yet.
 type reply struct {
 	handle uint64
-	to     *peer
+	to     *peers.Peer
 	bytes  int
 	id     wire.Digest // of the payload; zero for a chunk of a tip or a part of a blob
 	left   bool        // its last byte is on its way
@@ -75,7 +74,7 @@ type reply struct {
 func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 	r, err := wire.DecodeRequest(b)
 	if err != nil {
-		s.misbehaved(from, err.Error())
+		s.Misbehaved(from, err.Error())
 		s.status(handle, wire.Refused)
 		return
 	}
@@ -83,14 +82,14 @@ func (s *serve) request(handle uint64, from wire.PeerID, b []byte) {
 		s.status(handle, wire.Refused) // it came while this node did not know yet who is admitted
 		return
 	}
-	p := s.ensure(from, true)
+	p := s.Ensure(from, true)
 	if p == nil {
 		s.status(handle, wire.Busy)
 		return
 	}
-	s.hear(p)
-	if r.Kind != wire.GetGenesis && !p.peerList.record.Stateless {
-		p.watch.runs(s.Now)
+	s.Hear(p)
+	if r.Kind != wire.GetGenesis && !p.Record().Stateless {
+		p.Runs(s.Now)
 	}
 	if s.Paused && heavy(r.Kind) {
 		s.status(handle, wire.Busy)
@@ -127,13 +126,13 @@ func (s *serve) genesis(handle uint64, run wire.RunID) {
 }
 
 // costly answers what takes hashing, a bounded number of times a second.
-func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
+func (s *serve) costly(handle uint64, p *peers.Peer, r wire.Request) {
 	if !serveOf(p).asks.spend(s.Now, 1000, maxAsksPerSecond) {
 		s.status(handle, wire.Busy)
 		return
 	}
 	if r.Kind == wire.GetPeerList {
-		s.ok(handle, s.peerList.body(p))
+		s.ok(handle, s.peerList(p))
 		return
 	}
 	if r.Kind == wire.GetCertificates {
@@ -144,7 +143,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 		s.ok(handle, s.blobs.holdings(r.Digests))
 		return
 	}
-	if s.joining() {
+	if s.heartbeats.Joining() {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -163,7 +162,7 @@ func (s *serve) costly(handle uint64, p *peer, r wire.Request) {
 }
 
 // part answers with one of some parts of a blob, when it is the asker's turn.
-func (s *serve) part(handle uint64, p *peer, r wire.Request) {
+func (s *serve) part(handle uint64, p *peers.Peer, r wire.Request) {
 	if !s.blobs.has(r.Digest, r.Parts) {
 		s.status(handle, wire.NotFound)
 		return
@@ -172,7 +171,7 @@ func (s *serve) part(handle uint64, p *peer, r wire.Request) {
 }
 
 // snapshot answers for given rounds, one for each fragment.
-func (s *serve) snapshot(handle uint64, p *peer, at []uint32) {
+func (s *serve) snapshot(handle uint64, p *peers.Peer, at []uint32) {
 	if len(at) != s.chain.Fragments() {
 		s.status(handle, wire.Refused)
 		return
@@ -231,7 +230,7 @@ func (s *serve) headers(handle uint64, keys []wire.RoundKey) {
 // node does not expect the payload any more.
 // The id may be one not met yet: the asker may have been faster than the
 // header's way through this node.
-func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
+func (s *serve) payload(handle uint64, p *peers.Peer, r wire.Request) {
 	if s.seen.isInvalid(r.Digest) {
 		s.status(handle, wire.NotFound)
 		return
@@ -239,7 +238,7 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 	q := parked{handle: handle, from: p, id: r.Digest, since: s.Now, until: s.Now + Time(min(r.WaitMs, wire.MaxWaitMs))}
 	held := s.chain.Has(r.Digest)
 	switch {
-	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.id)):
+	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.ID)):
 		s.status(handle, wire.NotFound)
 	case s.mayPark(p):
 		s.park(q)
@@ -250,17 +249,17 @@ func (s *serve) payload(handle uint64, p *peer, r wire.Request) {
 
 // mayPark reports whether one more request of a peer may wait. Strangers' requests have a part of
 // the slots, and give theirs to those of others.
-func (s *serve) mayPark(p *peer) bool {
+func (s *serve) mayPark(p *peers.Peer) bool {
 	if serveOf(p).parked >= maxParkedPerPeer {
 		return false
 	}
-	strange := func(q parked) bool { return s.stranger(q.from.id) }
-	if s.stranger(p.id) {
+	strange := func(q parked) bool { return s.Stranger(q.from.ID) }
+	if s.Stranger(p.ID) {
 		count := 0
 		for _, q := range s.parked {
-			count += boolRank(strange(q))
+			count += peers.BoolRank(strange(q))
 		}
-		return len(s.parked) < maxParked && count < maxParked/strangersShare
+		return len(s.parked) < maxParked && count < maxParked/peers.StrangersShare
 	}
 	if len(s.parked) < maxParked {
 		return true
@@ -312,12 +311,12 @@ func (s *serve) cannot(handle uint64, held bool) {
 }
 
 // give sends a payload that is held, if there is a slot for it.
-func (s *serve) give(handle uint64, p *peer, id wire.Digest) bool {
+func (s *serve) give(handle uint64, p *peers.Peer, id wire.Digest) bool {
 	if !s.admit(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
 		return false
 	}
 	if v := s.seen.find(id); v != nil {
-		v.give(p.id)
+		v.give(p.ID)
 	}
 	s.Emit(ReplyPayload{Handle: handle, ID: id})
 	return true
@@ -334,15 +333,15 @@ func (s *serve) size(id wire.Digest) int {
 // admit takes room for a bulk answer. An answer above the limits may go alone. Those to strangers
 // have a part of the room.
 func (s *serve) admit(r reply) bool {
-	r.bytes, r.until = max(r.bytes, servingFloor), s.Now+max(servingTtlMs, rate(firstRate).transferMs(r.bytes))
+	r.bytes, r.until = max(r.bytes, servingFloor), s.Now+max(servingTtlMs, peers.Rate(peers.FirstRate).TransferMs(r.bytes))
 	if s.bytesAway > 0 && s.bytesAway+r.bytes > maxServing {
 		return false
 	}
 	if of := &serveOf(r.to).bytes; *of > 0 && *of+r.bytes > maxServingPerPeer {
 		return false
 	}
-	if s.stranger(r.to.id) {
-		if of := s.strangersAway(); of > 0 && of+r.bytes > maxServing/strangersShare {
+	if s.Stranger(r.to.ID) {
+		if of := s.strangersAway(); of > 0 && of+r.bytes > maxServing/peers.StrangersShare {
 			return false
 		}
 	}
@@ -356,7 +355,7 @@ func (s *serve) admit(r reply) bool {
 // strangersAway counts the bytes on their way to strangers.
 func (s *serve) strangersAway() (bytes int) {
 	for _, r := range s.replies {
-		if s.stranger(r.to.id) {
+		if s.Stranger(r.to.ID) {
 			bytes += r.bytes
 		}
 	}
@@ -375,7 +374,7 @@ func (s *serve) replied(handle uint64, payload wire.Digest) {
 	if i >= 0 {
 		r := s.replies[i]
 		if v := s.seen.find(r.id); v != nil && payload != r.id {
-			v.lost(r.to.id)
+			v.lost(r.to.ID)
 		}
 		s.free(r)
 		s.replies = slices.Delete(s.replies, i, i+1)

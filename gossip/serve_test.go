@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -64,7 +65,7 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 	a.core.Step(a.now, Replied{Handle: 1})
 	a.chain.store(h, []byte{1})
 	a.core.Complete(a.now, h.Header.ID(a.run), nil)
-	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || serveOf(a.core.env.peers.find(wire.PeerID{2})).parked != 0 {
+	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || serveOf(a.core.env.Find(wire.PeerID{2})).parked != 0 {
 		t.Errorf("answers %v", e)
 	}
 }
@@ -104,7 +105,7 @@ func (m manyHeaders) Signed(f int, r uint32) []wire.SignedHeader {
 func TestStateMismatchIsToldOnce(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	chain, state, _ := a.core.heartbeats.digestsAt([]uint32{0, 0})
+	chain, state, _ := a.core.peers.Heartbeats.DigestsAt([]uint32{0, 0})
 	state[0]++
 	for seq := range uint64(3) {
 		b := wire.Heartbeat{Author: wire.PeerID{1}, Seq: seq + 1, State: wire.Training, Closed: []uint32{0, 0},
@@ -120,7 +121,7 @@ func TestStateMismatchIsToldOnce(t *testing.T) {
 // connected and has sent no heartbeat yet is waited for until it is silent.
 func TestAgreementAwaitsHeartbeats(t *testing.T) {
 	a := newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Stopped})
 	a.connect(1)
 	if ok, _ := a.core.Chains().Agreed(a.now); ok {
 		t.Error("agrees with a peer that has said nothing")
@@ -138,9 +139,9 @@ func TestAgreementAwaitsHeartbeats(t *testing.T) {
 // may end, and a peer that shows another state is named.
 func TestAgreementOfStates(t *testing.T) {
 	a := newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Stopped})
 	a.connect(1, 2, 3)
-	chain, state, _ := a.core.heartbeats.digestsAt([]uint32{0, 0})
+	chain, state, _ := a.core.peers.Heartbeats.DigestsAt([]uint32{0, 0})
 	other := state
 	other[0]++
 	shows := func(id byte, seq uint64, state wire.Digest) {

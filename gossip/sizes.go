@@ -1,9 +1,12 @@
 package gossip
 
+import "atoll/gossip/peers"
+
 // Sizes calls each with how much is held of what others may cause, and the constant that
 // bounds it. The bytes of answers count where there are several: one alone may be larger.
 func (c *Core) Sizes(each func(what string, count, most int)) {
-	each("peers", len(c.env.peers.list), maxPeers)
+	each("peers", len(c.env.List), peers.MaxPeers)
+	each("hints", c.peers.Hints(), peers.MaxHints)
 	each("headers met", len(c.headers.seen.ring), maxSeen)
 	each("equivocation proofs", len(c.equivocation.ring), maxEquivocation)
 	each("payloads wanted", len(c.pull.wants), maxWants)
@@ -22,5 +25,5 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 	}
 	each("askers of chunks", len(c.serve.chunkQueue.askers), maxChunkAskers)
 	each("repairs", len(c.repair.sessions), maxRepairs)
-	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), maxPeers)
+	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), peers.MaxPeers)
 }

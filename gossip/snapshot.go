@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -12,7 +14,6 @@ import (
 // that can make the same snapshot (chunks.go).
 type snapshot struct {
 	*env
-	joining    func() bool // this node has no snapshot yet
 	stage      stage
 	prefer     wire.PeerID          // the source to ask first, zero for none
 	only       bool                 // ask no other: they are on other chains
@@ -86,7 +87,7 @@ func (s *snapshot) equal() { s.took = 0 }
 // refused says that the snapshot could not be put in place: its source comes after
 // all others from now on.
 func (s *snapshot) refused() {
-	if p := s.peers.find(s.source); p != nil {
+	if p := s.Find(s.source); p != nil {
 		snapshotOf(p).badSnapshots++
 	}
 	s.resume = nil
@@ -137,7 +138,7 @@ func (s *snapshot) choose() {
 	if p == nil && s.only {
 		s.Event(EventSnapshot, s.prefer, "gives up on this snapshot: repair will look again")
 	}
-	if p == nil && (s.only || !s.joining()) {
+	if p == nil && (s.only || !s.heartbeats.Joining()) {
 		s.cancel()
 		return
 	}
@@ -146,22 +147,22 @@ func (s *snapshot) choose() {
 		s.after = s.Now + snapshotRetryMs
 		return
 	}
-	s.tried[p.id] = s.Now
+	s.tried[p.ID] = s.Now
 	s.askManifest(p)
 }
 
 // gathers reports whether to wait for more peers: none of the link is here, and
 // too few others to attest what one of them shows.
 func (s *snapshot) gathers() bool {
-	if s.only || s.Now >= s.began+gatherHeartbeats*s.heartbeatPeriod() {
+	if s.only || s.Now >= s.began+gatherHeartbeats*s.HeartbeatPeriod() {
 		return false
 	}
 	witnesses := 0
-	for _, p := range s.peers.list {
-		if s.isSource(p) && s.trusts(p.id) {
+	for _, p := range s.List {
+		if s.isSource(p) && s.Trusts(p.ID) {
 			return false
 		}
-		if s.isSource(p) && p.heartbeat != nil {
+		if s.isSource(p) && p.Heartbeat != nil {
 			witnesses++
 		}
 	}
@@ -169,17 +170,17 @@ func (s *snapshot) gathers() bool {
 }
 
 // isSource reports whether p can be asked for its snapshot. Those of guests may be invented, and nobody would vouch for them.
-func (s *snapshot) isSource(p *peer) bool {
-	return s.usable(p) && !s.guest(p.id) && !p.pauses() && !p.peerList.record.Stateless && (p.heartbeat == nil || p.heartbeat.State != wire.Joining)
+func (s *snapshot) isSource(p *peers.Peer) bool {
+	return s.Usable(p) && !s.Guest(p.ID) && !p.Pauses() && !p.Record().Stateless && (p.Heartbeat == nil || p.Heartbeat.State != wire.Joining)
 }
 
-func (s *snapshot) best() *peer {
-	var best *peer
-	for _, p := range s.peers.list {
-		if !s.isSource(p) || s.only && p.id != s.prefer {
+func (s *snapshot) best() *peers.Peer {
+	var best *peers.Peer
+	for _, p := range s.List {
+		if !s.isSource(p) || s.only && p.ID != s.prefer {
 			continue
 		}
-		if at, ok := s.tried[p.id]; ok && s.Now < at+triedMs {
+		if at, ok := s.tried[p.ID]; ok && s.Now < at+triedMs {
 			continue
 		}
 		if best == nil || s.better(p, best) {
@@ -191,33 +192,26 @@ func (s *snapshot) best() *peer {
 
 // better prefers the named source, then sources whose snapshot was never refused, then peers of the
 // link, then those that the peer list dialled, then more folded tokens, then the smaller id.
-func (s *snapshot) better(p, q *peer) bool {
-	if named := p.id == s.prefer; named != (q.id == s.prefer) {
+func (s *snapshot) better(p, q *peers.Peer) bool {
+	if named := p.ID == s.prefer; named != (q.ID == s.prefer) {
 		return named
 	}
 	if snapshotOf(p).badSnapshots != snapshotOf(q).badSnapshots {
 		return snapshotOf(p).badSnapshots < snapshotOf(q).badSnapshots
 	}
-	if trusted := s.trusts(p.id); trusted != s.trusts(q.id) {
+	if trusted := s.Trusts(p.ID); trusted != s.Trusts(q.ID) {
 		return trusted
 	}
-	if chosen := p.peerList.chosen; s.joining() && chosen != q.peerList.chosen {
+	if chosen := p.Chosen(); s.heartbeats.Joining() && chosen != q.Chosen() {
 		return chosen
 	}
-	return p.folded() > q.folded()
-}
-
-func (p *peer) folded() uint64 {
-	if p.heartbeat == nil {
-		return 0
-	}
-	return p.heartbeat.Folded
+	return p.Folded() > q.Folded()
 }
 
 // askManifest asks p for its snapshot. If chunks of some snapshot are stored already it asks for
 // that one first.
-func (s *snapshot) askManifest(p *peer) {
-	s.stage, s.source, s.transfer = asking, p.id, transfer{}
+func (s *snapshot) askManifest(p *peers.Peer) {
+	s.stage, s.source, s.transfer = asking, p.ID, transfer{}
 	s.attempt++
 	s.asks = nil
 	s.askFor(p)
@@ -230,26 +224,26 @@ func (s *snapshot) askOneMore() {
 		return
 	}
 	if p := s.best(); p != nil {
-		s.tried[p.id] = s.Now
+		s.tried[p.ID] = s.Now
 		s.askFor(p)
 	}
 }
 
-func (s *snapshot) askFor(p *peer) {
+func (s *snapshot) askFor(p *peers.Peer) {
 	s.asked = s.Now
 	if s.resume == nil {
-		s.Event(EventSnapshot, p.id, "asks for the snapshot")
+		s.Event(EventSnapshot, p.ID, "asks for the snapshot")
 		s.askSource(p, wire.Request{Kind: wire.GetManifest})
 		return
 	}
-	s.Event(EventSnapshot, p.id, "asks for the snapshot whose chunks are stored")
+	s.Event(EventSnapshot, p.ID, "asks for the snapshot whose chunks are stored")
 	s.askSource(p, wire.Request{Kind: wire.GetSnapshot, At: s.resume})
 }
 
-func (s *snapshot) askSource(p *peer, q wire.Request) {
+func (s *snapshot) askSource(p *peers.Peer, q wire.Request) {
 	attempt := s.attempt
 	var call uint64
-	call = s.Call(p.id, q, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
+	call = s.Call(p.ID, q, s.mostManifest(), s.snapshotMs(), func(b []byte, err error) {
 		s.asks = slices.DeleteFunc(s.asks, func(id uint64) bool { return id == call })
 		if attempt != s.attempt {
 			return
@@ -257,17 +251,17 @@ func (s *snapshot) askSource(p *peer, q wire.Request) {
 		m, err := s.open(p, b, err)
 		switch {
 		case err == nil && (q.Kind == wire.GetManifest || s.resumes(m)):
-			s.source, s.manifest = p.id, m
+			s.source, s.manifest = p.ID, m
 			s.attempt++
 			for _, other := range slices.Clone(s.asks) {
 				s.HangUp(other)
 			}
 			s.attest()
-		case q.Kind == wire.GetSnapshot && s.usable(p):
+		case q.Kind == wire.GetSnapshot && s.Usable(p):
 			s.resume = nil
 			s.askFor(p)
 		case len(s.asks) == 0:
-			s.source = p.id
+			s.source = p.ID
 			s.another(fmt.Sprintf("no manifest: %v", err))
 		}
 	})
@@ -282,27 +276,27 @@ func (s *snapshot) mostManifest() int {
 
 // snapshotMs is the time for an answer to a request for a snapshot: its source hashes all of it first.
 func (e *env) snapshotMs() int64 {
-	return int64(min(callMs+float64(e.cfg.SnapshotBytes)/snapshotBytesMs, mostSnapshotMs))
+	return int64(min(effect.CallMs+float64(e.cfg.SnapshotBytes)/snapshotBytesMs, mostSnapshotMs))
 }
 
 // open takes an answer to a request for a snapshot. What no honest peer sends is held
 // against it.
-func (s *snapshot) open(p *peer, b []byte, err error) (wire.Manifest, error) {
+func (s *snapshot) open(p *peers.Peer, b []byte, err error) (wire.Manifest, error) {
 	if err != nil {
 		return wire.Manifest{}, err
 	}
 	m, err := wire.OpenManifest(s.cfg.Run, b)
 	switch {
 	case err != nil:
-	case m.Author != p.id:
-		err = fmt.Errorf("%w: manifest of %v, asked %v", wire.ErrInvalid, m.Author, p.id)
+	case m.Author != p.ID:
+		err = fmt.Errorf("%w: manifest of %v, asked %v", wire.ErrInvalid, m.Author, p.ID)
 	case len(m.Fragments) != s.chain.Fragments():
 		err = fmt.Errorf("%w: manifest with %d fragments in a run of %d", wire.ErrInvalid, len(m.Fragments), s.chain.Fragments())
 	default:
 		err = s.sized(m)
 	}
 	if err != nil {
-		s.misbehaved(p.id, err.Error())
+		s.Misbehaved(p.ID, err.Error())
 	}
 	return m, err
 }
@@ -378,11 +372,11 @@ func (s *snapshot) search() string {
 // onlyGuests reports whether peers are here, and only guests among those that could give a snapshot.
 func (s *snapshot) onlyGuests() bool {
 	guests := false
-	for _, p := range s.peers.list {
+	for _, p := range s.List {
 		switch {
 		case s.isSource(p):
 			return false
-		case s.usable(p) && s.guest(p.id):
+		case s.Usable(p) && s.Guest(p.ID):
 			guests = true
 		}
 	}

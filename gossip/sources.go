@@ -3,6 +3,7 @@ package gossip
 import (
 	"math"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -27,8 +28,8 @@ func (p *pull) pick(w *want) (pick *source, left bool) {
 	for lap := range maxTries {
 		for i := range len(w.sources) + 1 {
 			s := w.inTurn(i)
-			q := p.peers.find(s.id)
-			if s.tries > lap || !p.usable(q) {
+			q := p.Find(s.id)
+			if s.tries > lap || !p.Usable(q) {
 				continue
 			}
 			left = true
@@ -76,8 +77,8 @@ func (p *pull) idlest(w *want) (best *source) {
 	least := math.MaxInt
 	for i := range w.sources {
 		s := &w.sources[i]
-		q := p.peers.find(s.id)
-		if s.holds && !s.asked && s.tries < maxTries && p.Now >= s.after && p.usable(q) && p.room(w, s, q) && pullOf(q).calls < least {
+		q := p.Find(s.id)
+		if s.holds && !s.asked && s.tries < maxTries && p.Now >= s.after && p.Usable(q) && p.room(w, s, q) && pullOf(q).calls < least {
 			best, least = s, pullOf(q).calls
 		}
 	}
@@ -87,7 +88,7 @@ func (p *pull) idlest(w *want) (best *source) {
 // room reports whether a peer may be asked for w as well. More than a few small ones are
 // asked of one only while half of the slots are free: two that do not answer must not
 // take all.
-func (p *pull) room(w *want, s *source, q *peer) bool {
+func (p *pull) room(w *want, s *source, q *peers.Peer) bool {
 	switch {
 	case w.speculative:
 		return pullOf(q).calls+pullOf(q).relayed < maxSpeculativePerPeer
@@ -111,8 +112,8 @@ func (p *pull) parks(w *want, s *source) bool {
 	case w.via != wire.PeerID{}:
 		return false
 	}
-	author := p.peers.find(w.author.id)
-	return s.id == w.brought || author == nil || !p.usable(author) || w.narrow || w.author.tries > 0
+	author := p.Find(w.author.id)
+	return s.id == w.brought || author == nil || !p.Usable(author) || w.narrow || w.author.tries > 0
 }
 
 // relies reports whether this node waits for id at a peer that is to relay it.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -168,7 +170,7 @@ func TestAnswerBytesAway(t *testing.T) {
 }
 
 func TestAnswerGivenBack(t *testing.T) {
-	after := rate(firstRate).transferMs(maxServingPerPeer) // longer than servingTtlMs
+	after := peers.Rate(peers.FirstRate).TransferMs(maxServingPerPeer) // longer than servingTtlMs
 	for name, end := range map[string]func(a *alone) Time{
 		"goes on":    func(*alone) Time { return after },
 		"has left":   func(a *alone) Time { a.core.Step(a.now, Left{Handle: 7}); return 0 },
@@ -217,7 +219,7 @@ func specAsks(t *testing.T, s *spectest.Spec) {
 func specJoiningAnswers(t *testing.T, _ *spectest.Spec) {
 	for _, r := range newAlone().costly() {
 		a := newAlone()
-		a.core.SetSelf(0, SelfState{State: wire.Joining})
+		a.core.SetSelf(0, peers.SelfState{State: wire.Joining})
 		if busy := status(a.ask(1, 1, r)) == wire.Busy; busy == (r.Kind == wire.GetPeerList) {
 			t.Errorf("%v: busy %v", r.Kind, busy)
 		}
@@ -285,9 +287,7 @@ func TestAnswerSetsAnswered(t *testing.T) {
 // headersFor asks for the headers of rounds 1 to n of a chain with so many each.
 func headersFor(t testing.TB, each func(round uint32) int, n uint32) (got map[uint32]int, order []uint32) {
 	t.Helper()
-	a := newAlone()
-	a.core.env.chain = sized{a.chain, each}
-	a.core.env.peers.chain = a.core.env.chain
+	a := newAloneOn(func(c *fakeChain) Chain { return sized{c, each} })
 	var keys []wire.RoundKey
 	for r := n; r > 0; r-- {
 		keys = append(keys, wire.RoundKey{Round: r})
@@ -360,17 +360,17 @@ func specOwnAnswered(t *testing.T, _ *spectest.Spec) {
 func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	ask := func() wire.Status { return status(a.ask(1, 1, wire.Request{Kind: wire.GetOwn})) }
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unreached: true})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Unreached: true})
 	if got := ask(); got != wire.Busy {
 		t.Errorf("one that met nobody answers %v", got)
 	}
 	a.now += ownToldMs
-	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training})
 	if got := ask(); got != wire.OK {
 		t.Errorf("one that met others since answers %v", got)
 	}
 	a = newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Unreached: true})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Unreached: true})
 	a.brought(2, wire.SignHeader(testKey(5), a.run, wire.Header{Round: 4, Steps: 1, Size: 1}))
 	a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerIDOf(testKey(5)), Request: wire.Request{Kind: wire.GetOwn}.Encode()})
 	if got := status(a.core.Effects()); got != wire.OK {
@@ -401,7 +401,7 @@ func (a *alone) part(handle uint64, peer byte, blob wire.Digest, parts int) []Ef
 func specPartsHeld(t *testing.T, _ *spectest.Spec) {
 	for _, state := range []wire.State{wire.Joining, wire.Training, wire.Stopped, wire.Observing} {
 		a := newAlone()
-		a.core.SetSelf(0, SelfState{State: state})
+		a.core.SetSelf(0, peers.SelfState{State: state})
 		a.core.KeepBlob(0, Blob{wire.Digest{1}, 3 * wire.PartSize})
 		a.core.KeepParts(0, wire.Digest{2}, setOf(1))
 		e := a.ask(1, 1, wire.Request{Kind: wire.GetHoldings, Digests: []wire.Digest{{2}, {3}, {1}}})
@@ -458,7 +458,7 @@ func specSpread(t *testing.T, s *spectest.Spec) {
 	for _, full := range []bool{false, true} {
 		a := newAlone()
 		a.core.KeepBlob(0, Blob{wire.Digest{1}, 2 * wire.PartSize})
-		a.core.SetSelf(0, SelfState{State: wire.Training, Upload: 1e6, Full: full})
+		a.core.SetSelf(0, peers.SelfState{State: wire.Training, Upload: 1e6, Full: full})
 		if a.givesPart(1, 1, 1) != 0 || a.givesPart(2, 2, 2) != 1 {
 			t.Error("the first copies are not given")
 		}
@@ -523,7 +523,7 @@ func TestAnswerManifestIsOver(t *testing.T) {
 		"goes on":      func(*alone) {},
 		"has left":     func(a *alone) { a.core.Step(a.now, Left{Handle: 1}) },
 		"failed":       func(a *alone) { a.core.Step(a.now, Replied{Handle: 1}) },
-		"took so long": func(a *alone) { a.wait(Time(callMs)) },
+		"took so long": func(a *alone) { a.wait(Time(effect.CallMs)) },
 	} {
 		a := newAlone()
 		a.makes(1, 1)
@@ -632,7 +632,7 @@ func TestAnswerChunkGivesWay(t *testing.T) {
 		a.chunk(peer+1, 10*uint64(peer+1))
 		a.chunk(peer+1, 10*uint64(peer+1)+1)
 	}
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
+	a.core.env.Config.Trusted = []wire.PeerID{{1}} // it is slow, and has contributed
 	a.now = turn - 1
 	for peer := uint64(2); peer < 9; peer++ {
 		if peer != 4 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -89,11 +90,11 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 		change func(ses *session)
 		want   string
 	}{
-		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.heartbeat.Folded = 50 }, "take"},
-		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.heartbeat.Closed = []uint32{2} }, "wait"},
+		"crossed":      {one("6: 1 1 1 1 1 1 1 1"), one("0: 2 2 2"), func(ses *session) { ses.peer.Heartbeat.Folded = 50 }, "take"},
+		"not believed": {one("0: 1"), one("3: 1 2 2 2"), func(ses *session) { ses.peer.Heartbeat.Closed = []uint32{2} }, "wait"},
 		"alone":        {newSide(t, two("2: 1 2 2", "5: 1 2 2 2 2 2")), newSide(t, two("0: 1 3 3", "0: 1")), nil, "take"}, // with more tokens
 		"both": {newSide(t, two("2: 1 2 2", "0: 1 3 3")), newSide(t, two("0: 1 3 3", "2: 1 2 2")),
-			func(ses *session) { ses.peer.heartbeat.Folded = 5 }, "wait"}, // it folded 6
+			func(ses *session) { ses.peer.Heartbeat.Folded = 5 }, "wait"}, // it folded 6
 		"behind":       {one("0: 1"), one("3: 1 2 2 2"), nil, "take"},
 		"outweighed":   {one("2: 1 2 2"), one("0: 1 3 3 3"), nil, "take"},
 		"outweighs":    {one("2: 1 2 2 2"), one("0: 1 3 3"), nil, "give"},
@@ -123,10 +124,10 @@ func specCourses(t *testing.T, s *spectest.Spec) {
 	}
 	// What is crossed comes first, what is not believed before what speaks for taking.
 	crossed := cases["crossed"]
-	if got := courseOf(crossed.a, crossed.b, func(ses *session) { ses.peer.heartbeat.Folded = 3 }); got != "give" {
+	if got := courseOf(crossed.a, crossed.b, func(ses *session) { ses.peer.Heartbeat.Folded = 3 }); got != "give" {
 		t.Errorf("not crossed: course %s", got)
 	}
-	if got := courseOf(cases["both"].a, cases["both"].b, func(ses *session) { ses.peer.heartbeat.Folded = 7 }); got != "take" {
+	if got := courseOf(cases["both"].a, cases["both"].b, func(ses *session) { ses.peer.Heartbeat.Folded = 7 }); got != "take" {
 		t.Errorf("both, fewer tokens here: course %s", got)
 	}
 }
@@ -145,7 +146,7 @@ func TestForkCrossed(t *testing.T) {
 	} {
 		a, b := newSide(t, parseChain(t, c.here)), newSide(t, parseChain(t, c.there))
 		ses := a.compares(b)
-		ses.peer.heartbeat.Folded = c.folded
+		ses.peer.Heartbeat.Folded = c.folded
 		var at [deepFork + 1]int
 		at[a.repair.relate(0, &ses.fragments[0])]++
 		if got := a.repair.crossed(ses.peer, at[before], at[behind]); got != c.want {
@@ -170,12 +171,12 @@ func TestForkBelieved(t *testing.T) {
 		contributed := map[wire.PeerID]bool{{1}: true, {2}: true, {3}: true, {4}: true}
 		a.env.chain.(*fakeChain).contributed = contributed
 		if c.trusted {
-			a.env.peers.cfg.Trusted = []wire.PeerID{{1}}
+			a.env.Config.Trusted = []wire.PeerID{{1}}
 		}
 		for i, closed := range c.others {
 			a.hears(wire.PeerID{byte(i + 2)}, closed)
 		}
-		if got := courseOf(a, b, func(ses *session) { ses.peer.heartbeat.Closed = []uint32{c.claim} }); got != c.want {
+		if got := courseOf(a, b, func(ses *session) { ses.peer.Heartbeat.Closed = []uint32{c.claim} }); got != c.want {
 			t.Errorf("%s: course %s", c.name, got)
 		}
 	}
@@ -198,7 +199,7 @@ func specAttested(t *testing.T, s *spectest.Spec) {
 			a.chain.contributed[wire.PeerID{byte(i + 1)}] = i < c.contributed
 		}
 		a.told(99, nil) // without a session
-		got := a.core.repair.attested(func(p *peer) bool { return int(p.id[0]) <= c.yes || p.id[0] == 99 })
+		got := a.core.repair.attested(func(p *peers.Peer) bool { return int(p.ID[0]) <= c.yes || p.ID[0] == 99 })
 		if got != c.want {
 			t.Errorf("%+v: attested %v", c, got)
 		}
@@ -207,10 +208,10 @@ func specAttested(t *testing.T, s *spectest.Spec) {
 
 func specContributed(t *testing.T, _ *spectest.Spec) {
 	a := specAlone(1, 2, 3)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{1}}
+	a.core.env.Config.Trusted = []wire.PeerID{{1}}
 	a.holds(2, 0, 1, 1)
 	for id, want := range map[byte]bool{1: true, 2: true, 3: false} {
-		if got := a.core.env.contributed(a.core.env.peers.find(wire.PeerID{id})); got != want {
+		if got := a.core.env.Contributed(a.core.env.Find(wire.PeerID{id})); got != want {
 			t.Errorf("peer %d: contributed %v", id, got)
 		}
 	}
@@ -255,7 +256,7 @@ func TestForkFar(t *testing.T) {
 		"not far":              {9, nil, "reconcile"},
 		"behind":               {10, func(_ side, ses *session) { ses.fragments[0].theirs.Closed = 0 }, "reconcile"},
 		"a round differs":      {10, func(_ side, ses *session) { ses.fragments[0].forked = true }, "reconcile"},
-		"its heartbeat is not": {10, func(_ side, ses *session) { ses.peer.heartbeat.Closed = []uint32{9} }, "reconcile"},
+		"its heartbeat is not": {10, func(_ side, ses *session) { ses.peer.Heartbeat.Closed = []uint32{9} }, "reconcile"},
 		"fresh snapshot":       {10, func(a side, _ *session) { a.env.Now = 5; a.repair.snapshot.took = 5 }, "reconcile"},
 		"others are not": {10, func(a side, _ *session) {
 			for id := byte(2); id < 5; id++ {
@@ -308,14 +309,14 @@ func TestForkByTokens(t *testing.T) {
 	for folded, want := range map[uint64]course{4: wait, 6: takeSnapshot} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
-		a.repair.heartbeats.said.Folded, p.heartbeat.Folded = 5, folded
+		a.repair.heartbeats.Said().Folded, p.Heartbeat.Folded = 5, folded
 		if got := a.repair.byTokens(p); got.course != want {
 			t.Errorf("5 tokens here and %d there: %s", folded, courseNames[got.course])
 		}
 	}
 	a := newSide(t, parseChain(t, "0: 1"))
 	p := a.hears(wire.PeerID{1}, 1)
-	p.heartbeat = nil
+	p.Heartbeat = nil
 	if got := a.repair.byTokens(p); got.course != wait {
 		t.Errorf("without a heartbeat: %s", courseNames[got.course])
 	}
@@ -329,8 +330,8 @@ func TestForkLoses(t *testing.T) {
 	}{{5, 6, 1, true}, {6, 5, -1, false}, {5, 5, -1, true}, {5, 5, 1, false}, {5, 5, 0, false}} {
 		a := newSide(t, parseChain(t, "0: 1"))
 		p := a.hears(wire.PeerID{1}, 1)
-		a.repair.heartbeats.said.Folded, p.heartbeat.Folded = c.mine, c.theirs
-		a.repair.heartbeats.said.Chain, p.heartbeat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
+		a.repair.heartbeats.Said().Folded, p.Heartbeat.Folded = c.mine, c.theirs
+		a.repair.heartbeats.Said().Chain, p.Heartbeat.Chain = wire.Digest{5}, wire.Digest{byte(5 + c.chain)}
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%+v: loses %v", c, got)
 		}
@@ -339,9 +340,9 @@ func TestForkLoses(t *testing.T) {
 	// nor had at that round.
 	for _, lags := range [][2]uint8{{2, 2}, {0, 2}, {2, 0}, {0, 0}} {
 		a := newSide(t, parseChain(t, "0: 1 1 1"))
-		a.repair.heartbeats.said.Folded, a.repair.heartbeats.said.Lag = 1, lags[0]
+		a.repair.heartbeats.Said().Folded, a.repair.heartbeats.Said().Lag = 1, lags[0]
 		p := a.hears(wire.PeerID{1}, 3)
-		p.heartbeat.Folded, p.heartbeat.Lag = 2, lags[1]
+		p.Heartbeat.Folded, p.Heartbeat.Lag = 2, lags[1]
 		if got, want := a.repair.loses(p), lags[0] == 0 || lags[1] == 0; got != want {
 			t.Errorf("lags %v: loses %v", lags, got)
 		}
@@ -350,20 +351,20 @@ func TestForkLoses(t *testing.T) {
 
 // trains makes a side that trains beside a peer: its last heartbeat is of one round, and
 // has the digest 5.
-func trains(t *testing.T, chain string) (side, *peer) {
+func trains(t *testing.T, chain string) (side, *peers.Peer) {
 	a := newSide(t, parseChain(t, chain))
-	said := a.repair.heartbeats.said
+	said := a.repair.heartbeats.Said()
 	said.Lag, said.Closed, said.Folded, said.Chain = 2, []uint32{1}, 1, wire.Digest{5}
 	p := a.hears(wire.PeerID{1}, 0)
-	p.shows(false)
+	showsChain(p, false)
 	return a, p
 }
 
 // heartbeatsAt has the peer show so many tokens at a round.
-func (p *peer) heartbeatsAt(closed uint32, folded uint64, chain byte) {
-	heartbeat := *p.heartbeat
+func heartbeatsAt(p *peers.Peer, closed uint32, folded uint64, chain byte) {
+	heartbeat := *p.Heartbeat
 	heartbeat.Lag, heartbeat.Closed, heartbeat.Folded, heartbeat.Chain = 2, []uint32{closed}, folded, wire.Digest{chain}
-	p.heartbeat = &heartbeat
+	p.Heartbeat = &heartbeat
 }
 
 func TestForkBehindInTokens(t *testing.T) {
@@ -384,7 +385,7 @@ func TestForkBehindInTokens(t *testing.T) {
 		{"not known any more", "2: 1 1 1", 1, 3, 6, true},
 	} {
 		a, p := trains(t, c.here)
-		p.heartbeatsAt(c.closed, c.folded, c.chain)
+		heartbeatsAt(p, c.closed, c.folded, c.chain)
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v", c.name, got)
 		}
@@ -415,20 +416,18 @@ func TestForkHeartbeatIsRemembered(t *testing.T) {
 		close(0, 1, 1, 1)
 		close(1, 1, 1, 1, 1, 9)
 		a := newSide(t, chain)
-		*a.repair.heartbeats.said = wire.Heartbeat{Closed: []uint32{3, 4}, Lag: 2, Folded: 7, Chain: wire.Digest{5}}
+		*a.repair.heartbeats.Said() = wire.Heartbeat{Closed: []uint32{3, 4}, Lag: 2, Folded: 7, Chain: wire.Digest{5}}
 		p := a.hears(wire.PeerID{1}, 0)
-		p.shows(false)
-		p.heartbeat = &wire.Heartbeat{Author: p.id, State: wire.Training, Closed: []uint32{5, 3}, Lag: 2, Folded: 8, Chain: wire.Digest{6}}
+		showsChain(p, false)
+		p.Heartbeat = &wire.Heartbeat{Author: p.ID, State: wire.Training, Closed: []uint32{5, 3}, Lag: 2, Folded: 8, Chain: wire.Digest{6}}
 		if a.repair.loses(p) {
 			t.Errorf("%s: loses before it closed as much", c.name)
 		}
-		if p.heartbeats.apart = 2; c.equal {
-			p.heartbeats.apart = 0
-		}
+		showsChain(p, c.equal)
 		a.repair.tick()
-		p.heartbeats.apart = 2
+		showsChain(p, false)
 		close(0, c.made, c.made)
-		p.heartbeat = &wire.Heartbeat{Author: p.id, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
+		p.Heartbeat = &wire.Heartbeat{Author: p.ID, State: wire.Training, Closed: c.later, Lag: 2, Folded: 10, Chain: wire.Digest{6}}
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v", c.name, got)
 		}
@@ -436,7 +435,6 @@ func TestForkHeartbeatIsRemembered(t *testing.T) {
 }
 
 func TestForkUnheeded(t *testing.T) {
-	s := spectest.Load(t)
 	self := newSide(t, parseChain(t, "0: 1")).env.cfg.Self
 	three := []wire.PeerID{{1}, {2}, {3}}
 	for name, c := range map[string]struct {
@@ -459,15 +457,13 @@ func TestForkUnheeded(t *testing.T) {
 		a := newSide(t, chain)
 		for i, id := range three {
 			p := a.hears(id, 1)
-			p.heartbeat.Folded = 0
-			if p.heartbeats.same = i >= c.left; !p.heartbeats.same {
-				p.heartbeats.apart = int(s.Number(t, "heartbeats", "unequal"))
-			}
+			p.Heartbeat.Folded = 0
+			showsChain(p, i >= c.left)
 		}
 		if got := a.repair.unheeded(); got != c.want {
 			t.Errorf("%s: unheeded %v", name, got)
 		}
-		p := a.env.peers.find(wire.PeerID{1})
+		p := a.env.Find(wire.PeerID{1})
 		if got := a.repair.loses(p); got != c.want {
 			t.Errorf("%s: loses %v to one with less", name, got)
 		}
@@ -483,7 +479,7 @@ func (a *alone) forks(t testing.TB, id byte) []Effect {
 	a.chain.base[0] = 4
 	a.wait(1000, 1, 2, 3, 4) // it has said what it folded
 	q := a.compares(t, id, 6, 0)
-	a.core.env.peers.find(wire.PeerID{id}).heartbeat.Folded = 1000
+	a.core.env.Find(wire.PeerID{id}).Heartbeat.Folded = 1000
 	e := a.shown(q, 6, func(i int, r *wire.RangeAnswer) {
 		if i == 0 {
 			r.Chain = wire.Digest{77}
@@ -533,7 +529,7 @@ func specTrusted(t *testing.T, _ *spectest.Spec) {
 func TestForkTakes(t *testing.T) {
 	a := specAlone(2, 3)
 	a.chain.contributed = map[wire.PeerID]bool{{1}: true}
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{{2}}
+	a.core.env.Config.Trusted = []wire.PeerID{{2}}
 	q := questions(t, a.forks(t, 1), wire.GetManifest)
 	if len(q) != 1 || q[0].to != 1 {
 		t.Fatalf("asks %+v", q)

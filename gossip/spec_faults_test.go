@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -22,8 +24,8 @@ func (a *alone) keyed(key int) wire.PeerID {
 func (a *alone) saidBy(id wire.PeerID, change func(b *wire.Heartbeat)) []Effect {
 	return a.told(0, func(b *wire.Heartbeat) {
 		b.Author = id
-		if p := a.core.env.peers.find(id); p != nil && p.heartbeat != nil {
-			b.Seq = p.heartbeat.Seq + 1
+		if p := a.core.env.Find(id); p != nil && p.Heartbeat != nil {
+			b.Seq = p.Heartbeat.Seq + 1
 		}
 		if change != nil {
 			change(b)
@@ -65,8 +67,8 @@ func (a *alone) gives(q question, key int, m wire.Manifest) []Effect {
 func (a *alone) fetches(t testing.TB, key int) (wire.PeerID, question) {
 	t.Helper()
 	id := a.keyed(key)
-	a.core.env.peers.cfg.Trusted = []wire.PeerID{id}
-	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	a.core.env.Config.Trusted = []wire.PeerID{id}
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining})
 	a.core.FetchSnapshot(a.now)
 	q := questions(t, a.core.Effects(), wire.GetManifest)
 	if len(q) != 1 || q[0].call.To != id {
@@ -92,7 +94,7 @@ func TestManifestsAreReadByTheRun(t *testing.T) {
 
 // A snapshot source of large tips has the time that hashing them takes, and never as long as p2p gives it.
 func TestManifestsOfLargeTipsTakeTime(t *testing.T) {
-	for tips, want := range map[uint64]int64{0: callMs, 10e9: callMs + 50_000, 1e12: mostSnapshotMs} {
+	for tips, want := range map[uint64]int64{0: effect.CallMs, 10e9: effect.CallMs + 50_000, 1e12: mostSnapshotMs} {
 		a := newAlone()
 		a.core.env.cfg.SnapshotBytes = tips
 		if _, q := a.fetches(t, 1); q.call.TimeoutMs != want {
@@ -299,7 +301,7 @@ func specFaultTable(t *testing.T, s *spectest.Spec) {
 			if author := whose == specAuthor; author != (row[1] == "author") {
 				t.Errorf("the text gives the fault to the %s", row[1])
 			}
-			if p := a.core.env.peers.find(whose); p != nil && p.refused == "" {
+			if p := a.core.env.Find(whose); p != nil && p.Refused == "" {
 				t.Error("the peer is not marked")
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -230,7 +231,7 @@ func TestHeaderEquivocationFar(t *testing.T) {
 
 func TestHeaderEquivocationMany(t *testing.T) {
 	a := newAlone()
-	most, got := int(maxEquivocationPerAuthor), 0
+	most, got := int(limit.MaxEquivocationPerAuthor), 0
 	for round := range uint32(most + 20) {
 		got += count[EquivocationFound](a.proves(9, 0, round+1))
 	}

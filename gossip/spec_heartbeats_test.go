@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -29,8 +31,8 @@ func (a *alone) heartbeatTimes(t testing.TB, ms Time, alive ...byte) (at []Time)
 
 func specPeriod(t *testing.T, s *spectest.Spec) {
 	numbers(t, s, "heartbeats", map[string]int64{
-		"least": defaultHeartbeatMinMs, "each": heartbeatMsPerPeer, "ways": heartbeatWays, "share": 1 / heartbeatShare, "soon": soonParts, "quiet": quietHeartbeats, "agree": agreeHeartbeats, "silent": silentHeartbeats,
-		"lag": int64(SelfState{State: wire.Training}.lag()), "unequal": heartbeatsToRepair, "newcomers": leastNewcomers,
+		"least": defaultHeartbeatMinMs, "each": peers.HeartbeatMsPerPeer, "ways": peers.HeartbeatWays, "share": 1 / peers.HeartbeatShare, "soon": peers.SoonParts, "quiet": peers.QuietHeartbeats, "agree": agreeHeartbeats, "silent": peers.SilentHeartbeats,
+		"lag": int64(peers.SelfState{State: wire.Training}.Lag()), "unequal": peers.HeartbeatsToRepair, "newcomers": peers.LeastNewcomers,
 	})
 	each := Time(s.Number(t, "heartbeats", "each"))
 	for peers, want := range map[int]Time{0: 1000, 20: 1000, 99: 100 * each} {
@@ -78,14 +80,14 @@ func specPeriodOfStrangers(t *testing.T, s *spectest.Spec) {
 
 func specNamed(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.env.peers.cfg.HeartbeatMinMs = 700
+	a.core.env.Config.HeartbeatMinMs = 700
 	a.wait(100)
 	for range 3 {
-		last, at := *a.core.heartbeats.said, a.core.heartbeats.at
-		for a.core.heartbeats.said.Seq == last.Seq {
+		last, at := *a.core.peers.Heartbeats.Said(), a.now
+		for a.core.peers.Heartbeats.Said().Seq == last.Seq {
 			a.wait(20)
 		}
-		if gap := a.core.heartbeats.at - at; gap != Time(last.PeriodMs) {
+		if gap := a.now - at; gap != Time(last.PeriodMs) {
 			t.Errorf("a heartbeat %d ms after one that named %d", gap, last.PeriodMs)
 		}
 	}
@@ -105,7 +107,7 @@ func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
 	asks := func(id byte, ms Time, body []byte) {
 		var q question
 		a.core.at(a.now)
-		a.core.env.Call(wire.PeerID{id}, wire.Request{Kind: wire.GetPeerList}, 1<<20, callMs, func([]byte, error) {})
+		a.core.env.Call(wire.PeerID{id}, wire.Request{Kind: wire.GetPeerList}, 1<<20, effect.CallMs, func([]byte, error) {})
 		for _, q = range questions(t, a.core.Effects(), wire.GetPeerList) {
 		}
 		a.now += ms
@@ -128,39 +130,44 @@ func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
 			t.Errorf("the way to %d is %d ms, want %d", id, got, want)
 		}
 	}
-	a.now += 2*wayWindowMs + 1
+	a.now += 2*peers.WayWindowMs + 1
 	asks(1, 5000, none)
-	a.now += wayWindowMs
+	a.now += peers.WayWindowMs
 	asks(1, 6000, none)
 	if got := a.core.Peers().Way(wire.PeerID{1}); got != 2500 {
 		t.Errorf("much later the way is %d ms", got)
 	}
 }
 
+// size is the bytes of the last own heartbeat.
+func (a *alone) size() int {
+	return len(wire.EncodeHeartbeat(a.core.env.cfg.Key, a.run, *a.core.peers.Heartbeats.Said()))
+}
+
 func specPeriodOfUpload(t *testing.T, s *spectest.Spec) {
-	for upload, peers := range map[float64]int{1e9: 3, 10_000: 1, 9_000: 3, 40_000: 20, 1: 1} {
+	for upload, others := range map[float64]int{1e9: 3, 10_000: 1, 9_000: 3, 40_000: 20, 1: 1} {
 		a := newAlone()
-		for i := range peers {
+		for i := range others {
 			a.up(byte(i + 1))
 		}
 		a.wait(100)
-		a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: upload, Full: true})
+		a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: upload, Full: true})
 		got := a.period(t)
-		share := float64(min(peers, heartbeatCopies)*a.core.heartbeats.size) / upload * float64(s.Number(t, "heartbeats", "share"))
+		share := float64(min(others, peers.HeartbeatCopies)*a.size()) / upload * float64(s.Number(t, "heartbeats", "share"))
 		if want := min(max(1000, int64(share*1000)), s.Number(t, "limits", "MaxPeriodMs")); got < want-want/20 || got > want+want/20 {
-			t.Errorf("upload %v and %d peers: a period of %d ms, want %d", upload, peers, got, want)
+			t.Errorf("upload %v and %d peers: a period of %d ms, want %d", upload, others, got, want)
 		}
 	}
 }
 
 func specSoon(t *testing.T, s *spectest.Spec) {
-	for name, change := range map[string]func(s *SelfState){
-		"state": func(s *SelfState) { s.State = wire.Stopped }, "paused": func(s *SelfState) { s.Paused = true },
-		"plan": func(s *SelfState) { s.Plan = 36 }, "nothing": func(*SelfState) {},
+	for name, change := range map[string]func(s *peers.SelfState){
+		"state": func(s *peers.SelfState) { s.State = wire.Stopped }, "paused": func(s *peers.SelfState) { s.Paused = true },
+		"plan": func(s *peers.SelfState) { s.Plan = 36 }, "nothing": func(*peers.SelfState) {},
 	} {
 		a := newAlone()
 		a.wait(1100)
-		self := SelfState{State: wire.Training}
+		self := peers.SelfState{State: wire.Training}
 		change(&self)
 		a.core.SetSelf(a.now, self) // just after a heartbeat
 		early, late := len(a.heartbeatsIn(t, a.wait(100))), len(a.heartbeatsIn(t, a.wait(1000/s.Number(t, "heartbeats", "soon"))))
@@ -170,7 +177,7 @@ func specSoon(t *testing.T, s *spectest.Spec) {
 	}
 	a := newAlone()
 	a.wait(1600)
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Stopped})
 	if got := a.heartbeatsIn(t, a.wait(100)); len(got) != 1 {
 		t.Errorf("half a period after the last heartbeat it says %d", len(got))
 	}
@@ -178,7 +185,7 @@ func specSoon(t *testing.T, s *spectest.Spec) {
 
 func specSequence(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
-	a.core.env.peers.cfg.Incarnation = 77
+	a.core.env.Config.Incarnation = 77
 	for i, b := range a.heartbeatsIn(t, a.wait(3500)) {
 		if b.Seq != uint64(i+1) || b.Incarnation != 77 {
 			t.Errorf("heartbeat %d is %d of %d", i, b.Seq, b.Incarnation)
@@ -194,7 +201,7 @@ func specHeartbeatLists(t *testing.T, _ *spectest.Spec) {
 	}
 	for _, n := range []int{1, 3} {
 		a.told(1, func(b *wire.Heartbeat) { b.Closed, b.Unpublished = make([]uint32, n), make([]uint64, n) })
-		if p := a.core.env.peers.find(wire.PeerID{1}); p != nil && p.heartbeat != nil {
+		if p := a.core.env.Find(wire.PeerID{1}); p != nil && p.Heartbeat != nil {
 			t.Errorf("takes a heartbeat of %d fragments", n)
 		}
 	}
@@ -203,7 +210,7 @@ func specHeartbeatLists(t *testing.T, _ *spectest.Spec) {
 // lagIn returns the lag of the next heartbeat in a state.
 func (a *alone) lagIn(t testing.TB, state wire.State, alive ...byte) int64 {
 	t.Helper()
-	a.core.SetSelf(a.now, SelfState{State: state})
+	a.core.SetSelf(a.now, peers.SelfState{State: state})
 	b := a.heartbeatsIn(t, a.wait(1000, alive...))
 	if len(b) == 0 || b[len(b)-1].State != state {
 		t.Fatalf("says %+v", b)
@@ -221,11 +228,11 @@ func specLag(t *testing.T, s *spectest.Spec) {
 			t.Errorf("%v: lag %d, want %d", state, got, want)
 		}
 	}
-	a.core.SetSelf(a.now, SelfState{State: wire.Stopped, Unfinished: true})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Stopped, Unfinished: true})
 	if b := a.heartbeatsIn(t, a.wait(1000)); int64(b[len(b)-1].Lag) != s.Number(t, "heartbeats", "lag") {
 		t.Errorf("stopped, with something left to publish: lag %d", b[len(b)-1].Lag)
 	}
-	a.core.SetSelf(a.now, SelfState{State: wire.Training})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training})
 	b := a.heartbeatsIn(t, a.wait(1000))[0]
 	one, _ := a.chain.ChainDigest(0, 3)
 	two, _ := a.chain.ChainDigest(1, 0)
@@ -257,9 +264,7 @@ func TestHeartbeatWithoutDigest(t *testing.T) {
 	if !b[0].Chain.IsZero() || !b[0].StateDigest.IsZero() {
 		t.Errorf("says %v and %v of a round that it does not know", b[0].Chain, b[0].StateDigest)
 	}
-	a = newAlone()
-	a.core.env.chain = stateless{a.chain}
-	a.core.env.peers.chain = a.core.env.chain
+	a = newAloneOn(func(c *fakeChain) Chain { return stateless{c} })
 	b = a.heartbeatsIn(t, a.wait(100))
 	if b[0].Chain.IsZero() || !b[0].StateDigest.IsZero() {
 		t.Errorf("says chain %v and state %v where it does not know one state", b[0].Chain, b[0].StateDigest)
@@ -279,7 +284,7 @@ func (c stateless) StateDigest(f int, r uint32) (wire.Digest, bool) {
 func TestLeavingNodeHeartbeatsAtOnce(t *testing.T) {
 	a := newAlone()
 	a.wait(200)
-	a.core.SetSelf(a.now, SelfState{State: wire.Leaving})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Leaving})
 	a.core.HeartbeatNow(a.now)
 	if b := a.heartbeatsIn(t, a.core.Effects()); len(b) != 1 || b[0].State != wire.Leaving {
 		t.Errorf("says %+v", b)
@@ -303,7 +308,7 @@ func specSigns(t *testing.T, _ *spectest.Spec) {
 		a := specAlone(1)
 		a.now += 100_000
 		sign(a)
-		heard := a.core.env.heardLately(a.core.env.peers.find(wire.PeerID{1}))
+		heard := a.core.env.Live(a.core.env.Find(wire.PeerID{1}))
 		if want := name != "an old heartbeat" && name != "an answer"; heard != want {
 			t.Errorf("%s: heard %v", name, heard)
 		}
@@ -375,9 +380,9 @@ func TestLongPeriodsOfAFew(t *testing.T) {
 	if got := a.core.Chains().QuietMs(); got != agreeHeartbeats*wire.MaxPeriodMs {
 		t.Errorf("the end waits for %d ms for all to agree", got)
 	}
-	stranger, member := a.core.env.peers.find(wire.PeerID{9}), a.core.env.peers.find(wire.PeerID{1})
+	stranger, member := a.core.env.Find(wire.PeerID{9}), a.core.env.Find(wire.PeerID{1})
 	a.core.at(a.now + 60_000)
-	if a.core.env.keeps(stranger) || !a.core.env.keeps(member) {
+	if a.core.env.Keeps(stranger) || !a.core.env.Keeps(member) {
 		t.Error("what a peer contributed does not decide whether its period counts in the table")
 	}
 }
@@ -443,7 +448,7 @@ func specSurvivor(t *testing.T, _ *spectest.Spec) {
 }
 
 // isLive says whether the core takes a peer for live.
-func (a *alone) isLive(id byte) bool { return a.core.env.live(a.core.env.peers.find(wire.PeerID{id})) }
+func (a *alone) isLive(id byte) bool { return a.core.env.Live(a.core.env.Find(wire.PeerID{id})) }
 
 func TestHeartbeatLive(t *testing.T) {
 	s := spectest.Load(t)
@@ -499,12 +504,12 @@ func TestHeartbeatEqual(t *testing.T) {
 	unequal := func(change func(b *wire.Heartbeat)) int {
 		a.told(1, nil)
 		a.told(1, change)
-		return a.core.env.peers.find(wire.PeerID{1}).heartbeats.unequal
+		return a.core.env.Find(wire.PeerID{1}).Unequal()
 	}
 	at := func(round uint32, lag uint8) func(b *wire.Heartbeat) {
 		return func(b *wire.Heartbeat) {
 			b.Closed, b.Lag = []uint32{round, 0}, lag
-			b.Chain, _, _ = a.core.heartbeats.digestsAt(lagged(b.Closed, lag))
+			b.Chain, _, _ = a.core.peers.Heartbeats.DigestsAt(peers.Lagged(b.Closed, lag))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -569,9 +574,9 @@ func TestHeartbeatStateDiffers(t *testing.T) {
 			t.Errorf("%s: asks %+v", name, q)
 		}
 	}
-	a := specAlone(1)
-	a.core.env.chain = stateless{a.chain}
-	a.core.env.peers.chain = a.core.env.chain
+	a := newAloneOn(func(c *fakeChain) Chain { return stateless{c} })
+	a.up(1)
+	a.told(1, nil)
 	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.StateDigest[0] ^= 1 }), wire.GetRounds); len(q) > 0 {
 		t.Errorf("audits a state that it does not know: %+v", q)
 	}
@@ -585,7 +590,7 @@ func (a *alone) runs(id byte) {
 }
 
 func TestHeartbeatDeaf(t *testing.T) {
-	deaf := Time(deafHeartbeats)
+	deaf := Time(peers.DeafHeartbeats)
 	a := newAlone()
 	a.runs(1)
 	period := Time(a.core.HeartbeatPeriodMs())
@@ -627,7 +632,7 @@ func TestHeartbeatDeaf(t *testing.T) {
 		t.Errorf("after its first request it connects anew %d times before the time and %d then", early, late)
 	}
 	a = newAlone()
-	a.core.SetSelf(0, SelfState{})
+	a.core.SetSelf(0, peers.SelfState{})
 	a.runs(1)
 	if e := a.wait(20*period, 1); count[Reconnect](e) != 0 {
 		t.Error("connects anew though it says nothing itself")
@@ -644,7 +649,7 @@ func TestHeartbeatDeafPause(t *testing.T) {
 			at = append(at, a.now)
 		}
 	}
-	pause, longest := Time(deafHeartbeats)*period, Time(reconnectPauseMaxMs)
+	pause, longest := Time(peers.DeafHeartbeats)*period, Time(peers.ReconnectPauseMaxMs)
 	for i := 1; i < len(at); i++ {
 		if got := at[i] - at[i-1]; got != pause {
 			t.Errorf("pause %d is %d, want %d", i, got, pause)
@@ -653,20 +658,20 @@ func TestHeartbeatDeafPause(t *testing.T) {
 	}
 	a.told(1, nil)
 	a.core.Step(a.now, RecordChanged{Peer: wire.PeerID{1}, Signed: hello.Signed{}, Record: hello.Record{StartedMs: 5}})
-	if e := a.wait(Time(int64(deafHeartbeats)+1)*period, 1); count[Reconnect](e) != 1 {
+	if e := a.wait(Time(int64(peers.DeafHeartbeats)+1)*period, 1); count[Reconnect](e) != 1 {
 		t.Error("the pause stays after a heartbeat")
 	}
 }
 
 func TestHeartbeatDeafBusy(t *testing.T) {
-	for name, busy := range map[string]func(a *alone, p *peer){
-		"chunks are awaited":         func(_ *alone, p *peer) { snapshotOf(p).calls = 1 },
-		"a payload is on its way":    func(a *alone, _ *peer) { a.ask(1, 1, payloadRequest(a.hold(9, 1, 5000), 0)) },
-		"another peer gets payloads": func(a *alone, _ *peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
+	for name, busy := range map[string]func(a *alone, p *peers.Peer){
+		"chunks are awaited":         func(_ *alone, p *peers.Peer) { snapshotOf(p).calls = 1 },
+		"a payload is on its way":    func(a *alone, _ *peers.Peer) { a.ask(1, 1, payloadRequest(a.hold(9, 1, 5000), 0)) },
+		"another peer gets payloads": func(a *alone, _ *peers.Peer) { a.ask(1, 2, payloadRequest(a.hold(9, 1, 5000), 0)) },
 	} {
 		a := newAlone()
 		a.runs(1)
-		busy(a, a.core.env.peers.find(wire.PeerID{1}))
+		busy(a, a.core.env.Find(wire.PeerID{1}))
 		want := 0
 		if name == "another peer gets payloads" {
 			want = 1

@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -12,7 +13,7 @@ import (
 
 func TestHistoryAsked(t *testing.T) {
 	a, c := taken()
-	a.core.env.peers.find(wire.PeerID{2}).refused = "a fault"
+	a.core.env.Find(wire.PeerID{2}).Refused = "a fault"
 	batch := int(historyBatch)
 	for f := range uint16(2) {
 		a.chain.closed[f], a.chain.base[f] = uint32(batch), uint32(batch)
@@ -106,31 +107,31 @@ func specOwnBelieved(t *testing.T, _ *spectest.Spec) {
 }
 
 // ofHeartbeat gives a peer a newest heartbeat.
-func ofHeartbeat(state wire.State, folded uint64) func(a *alone, p *peer) {
-	return func(_ *alone, p *peer) { p.heartbeat = &wire.Heartbeat{State: state, Folded: folded} }
+func ofHeartbeat(state wire.State, folded uint64) func(a *alone, p *peers.Peer) {
+	return func(_ *alone, p *peers.Peer) { p.Heartbeat = &wire.Heartbeat{State: state, Folded: folded} }
 }
 
 func specMayTell(t *testing.T, _ *spectest.Spec) {
-	stands := func(a *alone, p *peer) { a.chain.contributed = map[wire.PeerID]bool{p.id: true} }
-	guests := func(a *alone, p *peer) { a.guests(t, []wire.PeerID{p.id}) }
+	stands := func(a *alone, p *peers.Peer) { a.chain.contributed = map[wire.PeerID]bool{p.ID: true} }
+	guests := func(a *alone, p *peers.Peer) { a.guests(t, []wire.PeerID{p.ID}) }
 	for name, c := range map[string]struct {
-		prepare []func(a *alone, p *peer)
+		prepare []func(a *alone, p *peers.Peer)
 		want    bool
 	}{
 		"a stranger":  {nil, false},
-		"asked":       {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.core.own.asked[p.id] = false }}, true},
-		"usable":      {[]func(a *alone, p *peer){func(a *alone, p *peer) { a.up(p.id[0]) }}, true},
-		"contributed": {[]func(a *alone, p *peer){stands}, true},
-		"told":        {[]func(a *alone, p *peer){stands, func(a *alone, p *peer) { a.core.own.told[p.id] = true }}, false},
-		"leaving":     {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Leaving, 9)}, false},
-		"joining":     {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Joining, 0)}, false},
-		"coming in":   {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Joining, 1)}, true},
-		"training":    {[]func(a *alone, p *peer){stands, ofHeartbeat(wire.Training, 0)}, true},
-		"a guest":     {[]func(a *alone, p *peer){guests, func(a *alone, p *peer) { a.up(p.id[0]) }, ofHeartbeat(wire.Training, 9)}, false},
+		"asked":       {[]func(a *alone, p *peers.Peer){func(a *alone, p *peers.Peer) { a.core.own.asked[p.ID] = false }}, true},
+		"usable":      {[]func(a *alone, p *peers.Peer){func(a *alone, p *peers.Peer) { a.up(p.ID[0]) }}, true},
+		"contributed": {[]func(a *alone, p *peers.Peer){stands}, true},
+		"told":        {[]func(a *alone, p *peers.Peer){stands, func(a *alone, p *peers.Peer) { a.core.own.told[p.ID] = true }}, false},
+		"leaving":     {[]func(a *alone, p *peers.Peer){stands, ofHeartbeat(wire.Leaving, 9)}, false},
+		"joining":     {[]func(a *alone, p *peers.Peer){stands, ofHeartbeat(wire.Joining, 0)}, false},
+		"coming in":   {[]func(a *alone, p *peers.Peer){stands, ofHeartbeat(wire.Joining, 1)}, true},
+		"training":    {[]func(a *alone, p *peers.Peer){stands, ofHeartbeat(wire.Training, 0)}, true},
+		"a guest":     {[]func(a *alone, p *peers.Peer){guests, func(a *alone, p *peers.Peer) { a.up(p.ID[0]) }, ofHeartbeat(wire.Training, 9)}, false},
 	} {
 		a := newAlone()
 		a.chain.contributed = map[wire.PeerID]bool{}
-		p := a.core.env.ensure(wire.PeerID{3}, false)
+		p := a.core.env.Ensure(wire.PeerID{3}, false)
 		for _, prepare := range c.prepare {
 			prepare(a, p)
 		}
@@ -205,14 +206,14 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 		want    int
 	}{
 		"ready":                           {false, func(*alone) {}, 1},
-		"joining":                         {false, func(a *alone) { a.core.SetSelf(a.now, SelfState{State: wire.Joining}) }, 0},
-		"joining, where the run begins":   {true, func(a *alone) { a.core.SetSelf(a.now, SelfState{State: wire.Joining}) }, 1},
+		"joining":                         {false, func(a *alone) { a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining}) }, 0},
+		"joining, where the run begins":   {true, func(a *alone) { a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining}) }, 1},
 		"without headers":                 {false, func(a *alone) { a.core.history.planned, a.core.history.todo = true, []wire.RoundKey{{Round: 1}} }, 0},
 		"without, where the run begins":   {true, func(a *alone) { a.core.history.planned, a.core.history.todo = true, []wire.RoundKey{{Round: 1}} }, 1},
 		"with a request for some of them": {false, func(a *alone) { a.core.history.asking = true }, 0},
 	} {
 		a := specAlone(1)
-		a.core.env.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{State: wire.Training, Folded: 5}
+		a.core.env.Find(wire.PeerID{1}).Heartbeat = &wire.Heartbeat{State: wire.Training, Folded: 5}
 		c.unready(a)
 		a.core.AskOwn(a.now, c.begins)
 		for _, q := range questions(t, a.wait(100, 1), wire.GetOwn) {
@@ -226,26 +227,26 @@ func specOwnEnough(t *testing.T, s *spectest.Spec) {
 
 func specOwnCounts(t *testing.T, s *spectest.Spec) {
 	trains, joins := ofHeartbeat(wire.Training, 5), ofHeartbeat(wire.Joining, 0)
-	guest := func(a *alone, p *peer) { a.guests(t, []wire.PeerID{p.id}); trains(a, p) }
+	guest := func(a *alone, p *peers.Peer) { a.guests(t, []wire.PeerID{p.ID}); trains(a, p) }
 	for name, c := range map[string]struct {
 		any  bool // it begins the run
-		says []func(a *alone, p *peer)
+		says []func(a *alone, p *peers.Peer)
 		want bool
 	}{
-		"folded tokens":                {false, []func(a *alone, p *peer){trains}, true},
-		"those, of a guest":            {false, []func(a *alone, p *peer){guest}, false},
-		"a guest's, at the beginning":  {true, []func(a *alone, p *peer){guest}, false},
-		"none":                         {false, []func(a *alone, p *peer){ofHeartbeat(wire.Training, 0)}, false},
+		"folded tokens":                {false, []func(a *alone, p *peers.Peer){trains}, true},
+		"those, of a guest":            {false, []func(a *alone, p *peers.Peer){guest}, false},
+		"a guest's, at the beginning":  {true, []func(a *alone, p *peers.Peer){guest}, false},
+		"none":                         {false, []func(a *alone, p *peers.Peer){ofHeartbeat(wire.Training, 0)}, false},
 		"nothing yet":                  {false, nil, false},
-		"those of what it began":       {false, []func(a *alone, p *peer){joins, trains}, false},
-		"comes back":                   {false, []func(a *alone, p *peer){ofHeartbeat(wire.Joining, 5), trains}, true},
-		"none, where the run begins":   {true, []func(a *alone, p *peer){ofHeartbeat(wire.Training, 0)}, true},
-		"joined, where the run begins": {true, []func(a *alone, p *peer){joins, trains}, true},
+		"those of what it began":       {false, []func(a *alone, p *peers.Peer){joins, trains}, false},
+		"comes back":                   {false, []func(a *alone, p *peers.Peer){ofHeartbeat(wire.Joining, 5), trains}, true},
+		"none, where the run begins":   {true, []func(a *alone, p *peers.Peer){ofHeartbeat(wire.Training, 0)}, true},
+		"joined, where the run begins": {true, []func(a *alone, p *peers.Peer){joins, trains}, true},
 	} {
 		a := newAlone()
 		a.up(1)
-		p := a.core.env.peers.find(wire.PeerID{1})
-		p.heartbeat = nil
+		p := a.core.env.Find(wire.PeerID{1})
+		p.Heartbeat = nil
 		a.core.AskOwn(a.now, c.any)
 		for _, says := range c.says {
 			says(a, p)

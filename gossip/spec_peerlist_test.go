@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -56,10 +57,10 @@ func specPeerListHints(t *testing.T, _ *spectest.Spec) {
 func TestPeerListPeriod(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
-	a.now = peerListAgainMs
+	a.now = peers.PeerListAgainMs
 	var asked []byte
 	for range 3 {
-		for _, q := range questions(t, a.wait(Time(peerListPeriodMs), 1, 2), wire.GetPeerList) {
+		for _, q := range questions(t, a.wait(Time(peers.PeerListPeriodMs), 1, 2), wire.GetPeerList) {
 			asked = append(asked, q.to)
 			a.answer(q, wire.EncodePeerList(nil))
 		}
@@ -70,13 +71,13 @@ func TestPeerListPeriod(t *testing.T) {
 	a = newAlone()
 	many := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	a.connect(many...)
-	if q := questions(t, a.wait(Time(3*int64(peerListPeriodMs)), many...), wire.GetPeerList); len(q) != 0 {
+	if q := questions(t, a.wait(Time(3*int64(peers.PeerListPeriodMs)), many...), wire.GetPeerList); len(q) != 0 {
 		t.Errorf("with %d sessions it asks %d times", len(many), len(q))
 	}
 }
 
 func TestPeerListAgain(t *testing.T) {
-	again := Time(peerListAgainMs)
+	again := Time(peers.PeerListAgainMs)
 	a := newAlone()
 	a.connect(1)
 	newer := func(b *wire.Heartbeat) { b.Capability = 9 }
@@ -93,8 +94,8 @@ func TestPeerListAgain(t *testing.T) {
 func TestPeerListNewer(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	a.core.env.peers.find(wire.PeerID{1}).peerList.record.Seq = 5
-	a.now = peerListAgainMs
+	a.core.env.Find(wire.PeerID{1}).Record().Seq = 5
+	a.now = peers.PeerListAgainMs
 	if q := questions(t, a.told(1, func(b *wire.Heartbeat) { b.Capability = 5 })); len(q) != 0 {
 		t.Errorf("asks for the record that it has: %+v", q)
 	}
@@ -163,7 +164,7 @@ func specPeerListBody(t *testing.T, s *spectest.Spec) {
 // learns gives a core a peer list.
 func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 	t.Helper()
-	a.now += peerListAgainMs
+	a.now += peers.PeerListAgainMs
 	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
 	q := questions(t, a.up(1), wire.GetPeerList)
 	if len(q) != 1 {
@@ -175,7 +176,7 @@ func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 func TestPeerListSkips(t *testing.T) {
 	a := newAlone()
 	e := a.learns(t, recordOf(t, 7, wire.RunID{99}, nil), recordOf(t, 0, a.run, nil), recordOf(t, 8, a.run, nil))
-	if a.core.Peers().Known() != 2 || a.core.env.peers.find(wire.PeerIDOf(testKey(8))) == nil {
+	if a.core.Peers().Known() != 2 || a.core.env.Find(wire.PeerIDOf(testKey(8))) == nil {
 		t.Errorf("knows %v", a.core.Peers().All())
 	}
 	sameIDs(t, "blamed", blamed(e))
@@ -186,7 +187,7 @@ func specPeerListNewest(t *testing.T, _ *spectest.Spec) {
 	for _, seq := range []uint64{4, 6, 5} {
 		a.learns(t, recordOf(t, 8, a.run, func(r *hello.Record) { r.Seq = seq; r.StartedMs = int64(10 - seq) }))
 	}
-	if got := a.core.env.peers.find(wire.PeerIDOf(testKey(8))).peerList.record.Seq; got != 6 {
+	if got := a.core.env.Find(wire.PeerIDOf(testKey(8))).Record().Seq; got != 6 {
 		t.Errorf("keeps %d", got)
 	}
 }
@@ -194,12 +195,12 @@ func specPeerListNewest(t *testing.T, _ *spectest.Spec) {
 // hasAddrs makes peers known, with addresses.
 func (a *alone) hasAddrs(ids []byte, addrs ...string) {
 	for _, id := range ids {
-		p := a.core.env.ensure(wire.PeerID{id}, false)
+		p := a.core.env.Ensure(wire.PeerID{id}, false)
 		named := make([]string, len(addrs))
 		for i := range addrs {
 			named[i] = fmt.Sprint(id, addrs[i])
 		}
-		p.keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: named})
+		p.Keep(hello.Signed{Bytes: []byte{1}}, &hello.Record{Seq: 1, Addrs: named})
 	}
 }
 
@@ -218,14 +219,14 @@ func TestPeerListDials(t *testing.T) {
 		a.hasAddrs([]byte{id}, "a")
 	}
 	want := []string{fmt.Sprint(self+1, "a"), fmt.Sprint(self+2, "a"), fmt.Sprint(self+3, "a"), fmt.Sprint(self-2, "a")}
-	if int64(len(want)) != int64(maxDials) {
+	if int64(len(want)) != int64(peers.MaxDials) {
 		t.Fatal("the example is of another number")
 	}
 	a.core.Tick(a.now)
 	if got := dialled(a.core.Effects()); !slices.Equal(got, want) {
 		t.Errorf("dials %v, want %v", got, want)
 	}
-	period := Time(dialPeriodMs)
+	period := Time(peers.DialPeriodMs)
 	if got := dialled(a.wait(period - 1)); len(got) != 0 {
 		t.Errorf("dials %v before the time", got)
 	}
@@ -257,13 +258,13 @@ func dialTimes(n int, addrs ...string) (times []Time, order []string) {
 
 func TestPeerListDialAll(t *testing.T) {
 	times, order := dialTimes(6, "a", "b", "c")
-	if !slices.Equal(order, []string{"a", "b", "c", "a", "b", "c"}) || times[2] != times[0] || times[3] != times[0]+dialBackoffMinMs {
+	if !slices.Equal(order, []string{"a", "b", "c", "a", "b", "c"}) || times[2] != times[0] || times[3] != times[0]+peers.DialBackoffMinMs {
 		t.Errorf("dials %v at %v", order, times)
 	}
 }
 
 func TestPeerListDialPause(t *testing.T) {
-	pause, longest := Time(dialBackoffMinMs), Time(dialBackoffMaxMs)
+	pause, longest := Time(peers.DialBackoffMinMs), Time(peers.DialBackoffMaxMs)
 	times, _ := dialTimes(10, "a")
 	for i, want := 1, pause; i < len(times); i, want = i+1, min(2*want, longest) {
 		if times[i]-times[i-1] != want {
@@ -272,71 +273,44 @@ func TestPeerListDialPause(t *testing.T) {
 	}
 }
 
-func TestPeerListDialLost(t *testing.T) {
-	a := newAlone()
-	a.connect(5)
-	a.hasAddrs([]byte{5}, "a")
-	p := a.core.env.peers.find(wire.PeerID{5})
-	p.peerList.addrs = []string{"a"}
-	a.core.Step(a.now, PeerDown{Peer: p.id})
-	lost, pause := Time(lostForMs), Time(dialBackoffMinMs)
-	longest, last := Time(0), a.now
-	for a.now < lost+20*pause {
-		a.now += 500
-		a.core.Tick(a.now)
-		if len(dialled(a.core.Effects())) > 0 {
-			if a.now < lost {
-				longest = max(longest, a.now-last)
-			}
-			last = a.now
-		}
-	}
-	if longest > pause+dialPeriodMs {
-		t.Errorf("a pause of %d for a peer that was lost", longest)
-	}
-	if a.now-last < 2*pause {
-		t.Error("no longer pause for one that is gone")
-	}
-}
-
 func TestPeerListKnown(t *testing.T) {
 	a := newAlone()
-	most := int(maxPeers)
+	most := int(peers.MaxPeers)
 	for i := range most {
 		id := wire.PeerID{1, byte(i), byte(i >> 8)}
-		a.core.env.ensure(id, true)
+		a.core.env.Ensure(id, true)
 		if i != 7 {
 			a.core.heardOf(Time(most-i), id) // time is held: see below
-			a.core.env.peers.find(id).heard = Time(most - i)
+			a.core.env.Find(id).Heard = Time(most - i)
 		}
 	}
 	id := func(i int) wire.PeerID { return wire.PeerID{1, byte(i), byte(i >> 8)} }
-	a.core.env.peers.find(id(most - 1)).connected = true
+	a.core.env.Find(id(most - 1)).Connected = true
 	a.now = 1 << 40
 	a.core.at(a.now)
 	for i, gone := range []wire.PeerID{id(7), id(most - 2), id(most - 3)} {
 		a.told(byte(i+2), nil)
-		if a.core.Peers().Known() != most || a.core.env.peers.find(gone) != nil {
+		if a.core.Peers().Known() != most || a.core.env.Find(gone) != nil {
 			t.Errorf("%d known, and the one to forget is not the one forgotten", a.core.Peers().Known())
 		}
 	}
-	if a.core.env.peers.find(id(most-1)) == nil {
+	if a.core.env.Find(id(most-1)) == nil {
 		t.Error("forgets one with a session")
 	}
 }
 
 func TestPeerListKnownHeard(t *testing.T) {
 	a := newAlone()
-	for i := range int64(maxPeers) {
-		p := a.core.env.ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
-		a.core.env.hear(p)
+	for i := range int64(peers.MaxPeers) {
+		p := a.core.env.Ensure(wire.PeerID{1, byte(i), byte(i >> 8)}, true)
+		a.core.env.Hear(p)
 	}
 	a.told(2, nil)
-	if a.core.env.peers.find(wire.PeerID{2}) != nil {
+	if a.core.env.Find(wire.PeerID{2}) != nil {
 		t.Error("a peer that is only heard of displaces one that is heard")
 	}
 	a.up(3)
-	if a.core.env.peers.find(wire.PeerID{3}) == nil {
+	if a.core.env.Find(wire.PeerID{3}) == nil {
 		t.Error("a session finds no room")
 	}
 }
@@ -345,7 +319,7 @@ func TestPeerListFaults(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
 	drops := 0
-	most := int64(maxFaults)
+	most := int64(peers.MaxFaults)
 	for i := range 2 * most {
 		a.core.Step(a.now, Requested{Handle: uint64(i), From: wire.PeerID{1}, Request: []byte{9, 9}})
 		n := count[Drop](a.core.Effects())

@@ -89,7 +89,7 @@ func (a *alone) pause(t testing.TB) Time {
 		if a.repairs(t, 1) {
 			return a.now - from
 		}
-		a.core.env.peers.find(wire.PeerID{1}).heartbeats.unequal = 0
+		a.core.env.Find(wire.PeerID{1}).Recount()
 	}
 }
 
@@ -399,14 +399,14 @@ func TestRepairEnds(t *testing.T) {
 		"is gone": func(a *alone, _ question) { a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}}) },
 		"outruns it": func(a *alone, _ question) {
 			a.core.repair.sessions[0].reconciling = true
-			a.core.env.peers.find(wire.PeerID{1}).heartbeat = &wire.Heartbeat{Closed: []uint32{0, a.core.env.cfg.WindowUnion + 1}}
+			a.core.env.Find(wire.PeerID{1}).Heartbeat = &wire.Heartbeat{Closed: []uint32{0, a.core.env.cfg.WindowUnion + 1}}
 			a.wait(100, 1)
 		},
 		"is silent":   func(a *alone, _ question) { a.wait(11_000) },
 		"refuses":     func(a *alone, q question) { a.fails(q, wire.Refused) },
 		"is busy":     func(a *alone, q question) { a.fails(q, wire.Busy) },
 		"is wrong":    func(a *alone, q question) { a.answer(q, nil) },
-		"says naught": func(a *alone, _ question) { a.wait(Time(callMs)+effect.CallGraceMs+100, 1) },
+		"says naught": func(a *alone, _ question) { a.wait(Time(effect.CallMs)+effect.CallGraceMs+100, 1) },
 		"dawdles": func(a *alone, _ question) {
 			a.core.env.Queue = &effect.Queue{Now: a.core.env.Now}
 			a.wait(Time(repairTtlMs)+100, 1)
@@ -418,7 +418,7 @@ func TestRepairEnds(t *testing.T) {
 			t.Errorf("a peer that %s: ended %v", name, ended)
 		}
 	}
-	if a := newAlone(); a.compares(t, 1, 0, 0).call.TimeoutMs != int64(callMs) {
+	if a := newAlone(); a.compares(t, 1, 0, 0).call.TimeoutMs != int64(effect.CallMs) {
 		t.Error("another time for an answer")
 	}
 }

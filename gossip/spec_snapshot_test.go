@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -20,7 +21,7 @@ func TestSpecSnapshot(t *testing.T) {
 // joins is a core without a snapshot, beside peers with keys that sent a heartbeat.
 func joins(keys ...int) (*alone, []wire.PeerID) {
 	a := newAlone()
-	a.core.SetSelf(0, SelfState{State: wire.Joining})
+	a.core.SetSelf(0, peers.SelfState{State: wire.Joining})
 	var ids []wire.PeerID
 	for _, k := range keys {
 		id := a.keyed(k)
@@ -56,13 +57,16 @@ func TestSnapshotSource(t *testing.T) {
 			return ids[1]
 		},
 		"refused": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			snapshotOf(a.core.env.peers.find(ids[0])).badSnapshots = 1
+			snapshotOf(a.core.env.Find(ids[0])).badSnapshots = 1
 			return ids[1]
 		},
-		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID { a.core.env.peers.cfg.Trusted = ids[2:3]; return ids[2] },
+		"of the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
+			a.core.env.Config.Trusted = ids[2:3]
+			return ids[2]
+		},
 		"refused, the link": func(a *alone, ids []wire.PeerID) wire.PeerID {
-			a.core.env.peers.cfg.Trusted = ids[2:3]
-			snapshotOf(a.core.env.peers.find(ids[2])).badSnapshots = 1
+			a.core.env.Config.Trusted = ids[2:3]
+			snapshotOf(a.core.env.Find(ids[2])).badSnapshots = 1
 			return ids[0]
 		},
 	} {
@@ -93,12 +97,12 @@ func TestSnapshotGathers(t *testing.T) {
 		t.Errorf("asks %+v after the time", q)
 	}
 	a, _ = joins(1, 2, 3)
-	if len(a.core.env.peers.list) != witnesses {
+	if len(a.core.env.List) != witnesses {
 		t.Fatal("the example is of another number")
 	}
 	a.begins(t)
 	a, ids := joins(1)
-	a.core.env.peers.cfg.Trusted = ids
+	a.core.env.Config.Trusted = ids
 	a.begins(t)
 }
 
@@ -126,7 +130,7 @@ func TestTipsResumed(t *testing.T) {
 		"one missing": {func(m *wire.Manifest) { m.Fragments[1].Size, m.Fragments[1].Chunks, m.Fragments[1].Round = 0, nil, 0 }, false},
 	} {
 		a, ids := joins(1, 2, 3)
-		a.core.env.peers.cfg.Trusted = ids[:1]
+		a.core.env.Config.Trusted = ids[:1]
 		a.core.snapshot.resume = []uint32{7, 7}
 		m := a.tipsOf(ids[0], 7, 1)
 		q := a.begins(t)
@@ -245,12 +249,12 @@ func (a *alone) moves(t testing.TB, id wire.PeerID, closed uint32) []question {
 func specNewerTips(t *testing.T, s *spectest.Spec) {
 	enough := uint32(s.Number(t, "snapshot", "newer"))
 	a, ids := joins(1)
-	a.core.env.peers.cfg.Trusted = ids
+	a.core.env.Config.Trusted = ids
 	if q := a.moves(t, ids[0], enough-1); len(q) != 0 {
 		t.Errorf("asks %+v for tips that are hardly newer", q)
 	}
 	a, ids = joins(1)
-	a.core.env.peers.cfg.Trusted = ids
+	a.core.env.Config.Trusted = ids
 	q := a.moves(t, ids[0], enough)
 	if len(q) != 1 || !slices.Equal(q[0].At, []uint32{wire.NoTip, wire.NewestTip}) {
 		t.Fatalf("asks %+v", q)
@@ -278,7 +282,7 @@ func specNewerVotes(t *testing.T, _ *spectest.Spec) {
 		}, false},
 	} {
 		a, ids := joins(1)
-		a.core.env.peers.cfg.Trusted = ids
+		a.core.env.Config.Trusted = ids
 		q := a.moves(t, ids[0], renewRounds)
 		votes := questions(t, a.gives(q[0], 1, a.tipsOf(ids[0], 9, 32)), wire.GetRounds)
 		if e := a.vote(votes[0], c.vote); (count[Fetching](e) == 1) != c.taken {
@@ -333,7 +337,7 @@ func TestTipsVotesCounted(t *testing.T) {
 
 func TestTipsNoVote(t *testing.T) {
 	a, ids := joins(1, 2, 3)
-	a.core.env.peers.cfg.Trusted = ids[:1]
+	a.core.env.Config.Trusted = ids[:1]
 	if q := a.voted(t, ids); len(q) == 0 || q[0].Kind != wire.GetChunk {
 		t.Errorf("the link names the source: asks %+v", q)
 	}
@@ -421,7 +425,7 @@ func specDisputes(t *testing.T, s *spectest.Spec) {
 func TestTipsTried(t *testing.T) {
 	a, ids := joins(1, 2, 3)
 	q := a.begins(t)
-	a.core.SetSelf(a.now, SelfState{State: wire.Joining})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Joining})
 	var asked []wire.PeerID
 	for range 3 {
 		asked = append(asked, q.call.To)
@@ -451,7 +455,7 @@ func TestTipsTried(t *testing.T) {
 func transfers(t testing.TB, chunks int, keys ...int) (*alone, []wire.PeerID, []question) {
 	t.Helper()
 	a, ids := joins(keys...)
-	a.core.env.peers.cfg.Trusted = ids[:1]
+	a.core.env.Config.Trusted = ids[:1]
 	return a, ids, questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, chunks)), wire.GetChunk, wire.GetSnapshot)
 }
 
@@ -500,11 +504,11 @@ func TestTipsPrefix(t *testing.T) {
 
 func TestTipsChunksFlying(t *testing.T) {
 	least, most := int(minChunkAhead), int(maxChunkAhead)
-	perChunk := rate(wire.ChunkSize) / rate(int64(chunkAheadMs))
-	for sends, want := range map[rate]int{1: 1, wire.ChunkSize * 0.99 / chunkAloneMs: 1, wire.ChunkSize * 1.01 / chunkAloneMs: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
+	perChunk := peers.Rate(wire.ChunkSize) / peers.Rate(int64(chunkAheadMs))
+	for sends, want := range map[peers.Rate]int{1: 1, wire.ChunkSize * 0.99 / chunkAloneMs: 1, wire.ChunkSize * 1.01 / chunkAloneMs: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)
-		a.core.env.peers.cfg.Trusted = ids
-		a.core.env.peers.find(ids[0]).rate = sends
+		a.core.env.Config.Trusted = ids
+		a.core.env.Find(ids[0]).Rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30)), wire.GetChunk)
 		if len(q) != want {
 			t.Errorf("at %g bytes/ms %d chunks of one source, want %d", sends, len(q), want)
@@ -512,9 +516,9 @@ func TestTipsChunksFlying(t *testing.T) {
 	}
 	a, ids := joins(1, 2, 3, 4, 5)
 	for _, id := range ids {
-		a.core.env.peers.find(id).rate = 1e9
+		a.core.env.Find(id).Rate = 1e9
 	}
-	a.core.env.peers.cfg.Trusted = ids[:1]
+	a.core.env.Config.Trusted = ids[:1]
 	e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 30))
 	all := len(questions(t, e, wire.GetChunk))
 	for _, q := range questions(t, e, wire.GetSnapshot) {
@@ -558,10 +562,10 @@ func TestTipsChunkBusy(t *testing.T) {
 
 func TestTipsChunkStalls(t *testing.T) {
 	stall := Time(stallMs)
-	for sends, want := range map[rate]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
+	for sends, want := range map[peers.Rate]Time{1e6: stall, 4 * wire.ChunkSize / 8000.0: 8000} {
 		a, ids := joins(1, 2)
-		a.core.env.peers.cfg.Trusted = ids[:1]
-		a.core.env.peers.find(ids[0]).rate = sends
+		a.core.env.Config.Trusted = ids[:1]
+		a.core.env.Find(ids[0]).Rate = sends
 		q := questions(t, a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1)), wire.GetChunk, wire.GetSnapshot)
 		a.gives(only(wire.GetSnapshot, q)[0], 2, a.tipsOf(ids[1], 5, 1))
 		again := func(ms Time) int {
@@ -593,7 +597,7 @@ func TestTipsManifestGivenUp(t *testing.T) {
 	q = only(wire.GetChunk, q)
 	for i := 1; ; i++ {
 		e := append(a.failsHow(q[0], errors.New("reset")), a.wait(500)...)
-		a.core.heardOf(a.now, a.core.env.peers.list[0].id)
+		a.core.heardOf(a.now, a.core.env.List[0].ID)
 		if next := slices.DeleteFunc(questions(t, e, wire.GetChunk), func(c question) bool { return c.Digest != q[0].Digest }); len(next) > 0 {
 			q = next
 			continue
@@ -636,7 +640,7 @@ func (a *alone) failsHow(q question, err error) []Effect {
 func TestTipsChunksStored(t *testing.T) {
 	stored := wire.Sum(specChunk(0, 0, 2))
 	a, ids := joins(1)
-	a.core.env.peers.cfg.Trusted = ids
+	a.core.env.Config.Trusted = ids
 	a.core.env.cfg.HasChunk = func(d wire.Digest) bool { return d == stored }
 	e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 2))
 	for round := 0; count[Snapshot](e) == 0 && round < 10; round++ {
@@ -660,7 +664,7 @@ func TestTipsChunksStored(t *testing.T) {
 
 func specBegun(t *testing.T, _ *spectest.Spec) {
 	a, ids := joins(1)
-	a.core.env.peers.cfg.Trusted = ids
+	a.core.env.Config.Trusted = ids
 	e := a.gives(a.begins(t), 1, wire.Manifest{Author: ids[0], Fragments: make([]wire.FragmentManifest, 2)})
 	if s := find[Snapshot](e); len(s) != 1 || len(questions(t, e, wire.GetChunk)) != 0 || a.core.snapshot.busy() {
 		t.Errorf("%v", e)

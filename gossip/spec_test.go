@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -21,11 +22,11 @@ func (a *alone) told(id byte, change func(b *wire.Heartbeat)) []Effect {
 
 // toldBy is told where another peer brings the heartbeat.
 func (a *alone) toldBy(from, id byte, change func(b *wire.Heartbeat)) []Effect {
-	closed := a.core.heartbeats.closed()
+	closed := a.core.peers.Heartbeats.Closed()
 	b := wire.Heartbeat{Author: wire.PeerID{id}, Seq: 1, State: wire.Training, Closed: closed, Unpublished: make([]uint64, len(closed)), Lag: 2}
-	b.Chain, b.StateDigest, _ = a.core.heartbeats.digestsAt(lagged(closed, 2))
-	if p := a.core.env.peers.find(b.Author); p != nil && p.heartbeat != nil {
-		b.Incarnation, b.Seq = p.heartbeat.Incarnation, p.heartbeat.Seq+1
+	b.Chain, b.StateDigest, _ = a.core.peers.Heartbeats.DigestsAt(peers.Lagged(closed, 2))
+	if p := a.core.env.Find(b.Author); p != nil && p.Heartbeat != nil {
+		b.Incarnation, b.Seq = p.Heartbeat.Incarnation, p.Heartbeat.Seq+1
 	}
 	if change != nil {
 		change(&b)

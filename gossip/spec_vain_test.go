@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -22,7 +23,7 @@ func TestForkSpent(t *testing.T) {
 				a.core.repair.finish(ses)
 			}
 		}
-		p := a.core.env.peers.find(wire.PeerID{1})
+		p := a.core.env.Find(wire.PeerID{1})
 		if got := repairOf(p).spent >= int(spentRepairs); got != c.want {
 			t.Errorf("%q: spent %v", c.repairs, got)
 		}
@@ -47,7 +48,7 @@ func TestForkVain(t *testing.T) {
 	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.env.Find(wire.PeerID{1})
 		if c.closed > 0 {
 			h := a.signed(9, 1)
 			id := h.Header.ID(a.run)
@@ -55,9 +56,10 @@ func TestForkVain(t *testing.T) {
 			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
 			a.core.repair.completed(id, missing)
 		}
-		said := *p.heartbeat
-		said.Lag, p.heartbeat.Lag = c.here, c.there
-		a.core.heartbeats.said, ses.learned = &said, c.learned
+		said := *p.Heartbeat
+		said.Lag, p.Heartbeat.Lag = c.here, c.there
+		a.core.HeartbeatNow(a.now)
+		*a.core.peers.Heartbeats.Said(), ses.learned = said, c.learned
 		a.core.repair.finish(ses)
 		if got := repairOf(p).spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)
@@ -85,7 +87,7 @@ func TestForkEquivocation(t *testing.T) {
 	} {
 		a := specAlone(1)
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
+		ses, p := a.core.repair.sessions[0], a.core.env.Find(wire.PeerID{1})
 		a.chain.store(first, []byte{1})
 		a.chain.store(other, []byte{1})
 		if c.proved {
@@ -121,12 +123,13 @@ func TestForkWatches(t *testing.T) {
 		{wire.Training, false, wire.Stopped, 0, false},
 	} {
 		a := specAlone(1)
-		a.core.SetSelf(a.now, SelfState{State: c.here, Unfinished: c.unsettled})
+		a.core.SetSelf(a.now, peers.SelfState{State: c.here, Unfinished: c.unsettled})
 		a.core.Compare(a.now, wire.PeerID{1})
-		ses, p := a.core.repair.sessions[0], a.core.env.peers.find(wire.PeerID{1})
-		said := *p.heartbeat
-		said.Lag, p.heartbeat.Lag, p.heartbeat.State = 2, c.lag, c.there
-		a.core.heartbeats.said = &said
+		ses, p := a.core.repair.sessions[0], a.core.env.Find(wire.PeerID{1})
+		said := *p.Heartbeat
+		said.Lag, p.Heartbeat.Lag, p.Heartbeat.State = 2, c.lag, c.there
+		a.core.HeartbeatNow(a.now)
+		*a.core.peers.Heartbeats.Said() = said
 		a.core.repair.finish(ses)
 		if got := repairOf(p).spent == 1; got != c.want {
 			t.Errorf("%+v: in vain %v", c, got)

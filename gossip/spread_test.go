@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -21,7 +22,7 @@ func (w *world) train(rounds int, sizes func() int) {
 		w.after(Time(rounds+1)*400, func() {
 			n.state = wire.Stopped
 			if n.up {
-				n.core.SetSelf(w.now, SelfState{State: n.state})
+				n.core.SetSelf(w.now, peers.SelfState{State: n.state})
 				n.do(func() { n.core.HeartbeatNow(w.now) })
 			}
 		})

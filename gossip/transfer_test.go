@@ -146,7 +146,7 @@ func TestJoinerDiesAtEachChunk(t *testing.T) {
 		w.runUntil(w.now + 3000)
 		n.up = true
 		n.boot()
-		n.core.env.peers.cfg.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
+		n.core.env.Config.Trusted = []wire.PeerID{w.nodes[0].id, w.nodes[1].id}
 		w.merge()
 		n.do(func() { n.core.FetchSnapshot(w.now) })
 		if !w.runUntilTrue(w.now+60_000, n.joined) {
@@ -223,9 +223,9 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 		if n.core.FailedSources() != 0 {
 			t.Errorf("full after %d chunks: %d sources are said to have failed", k, n.core.FailedSources())
 		}
-		for _, p := range n.core.env.peers.list {
-			if snapshotOf(p).badSnapshots != 0 || p.refused != "" {
-				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, snapshotOf(p).badSnapshots, p.refused)
+		for _, p := range n.core.env.List {
+			if snapshotOf(p).badSnapshots != 0 || p.Refused != "" {
+				t.Errorf("full after %d chunks: a source is blamed: %d, %q", k, snapshotOf(p).badSnapshots, p.Refused)
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -39,15 +40,15 @@ func (s *serve) mayBegin(bytes, leaving int) bool {
 
 // upload is what the own uplink carries, in bytes per ms; 0 if it was never full.
 func (s *serve) upload() float64 {
-	if self := s.relays.heartbeats.self; self.Full {
+	if self := s.relays.heartbeats.Self(); self.Full {
 		return self.Upload / 1000
 	}
 	return 0
 }
 
 // leaving are the answers whose last byte is not on its way: their bytes, and to whom.
-func (s *serve) leaving() (bytes int, to map[*peer]bool) {
-	to = map[*peer]bool{}
+func (s *serve) leaving() (bytes int, to map[*peers.Peer]bool) {
+	to = map[*peers.Peer]bool{}
 	for _, r := range s.replies {
 		if !r.left {
 			bytes += r.bytes
@@ -74,7 +75,7 @@ func (s *serve) needs(q parked, v *sighting) need {
 		return repaired
 	case v == nil:
 		return open
-	case slices.Contains(v.given, q.from.id):
+	case slices.Contains(v.given, q.from.ID):
 		return repeated
 	case s.Now < q.since+repairWaitMs && uint64(v.header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.header.Header.Fragment))):
 		return repaired

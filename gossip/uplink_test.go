@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -13,7 +14,7 @@ func busyServer(t *testing.T) *alone {
 	t.Helper()
 	a := newAlone()
 	a.now = 1
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: 1e6, Full: true})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 1e6, Full: true})
 	if got := a.given(a.ask(900, 9, payloadRequest(a.hold(99, 1, 1e6), 0))); !slices.Equal(got, []uint64{900}) {
 		t.Fatalf("begins %v", got)
 	}
@@ -56,7 +57,7 @@ func TestUplinkOneAfterTheOther(t *testing.T) {
 // As much leaves at once as covers a round trip.
 func TestUplinkIsFull(t *testing.T) {
 	a := newAlone()
-	a.core.SetSelf(a.now, SelfState{State: wire.Training, Upload: 1e6, Full: true})
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 1e6, Full: true})
 	begun := 0
 	for i := range uint64(20) {
 		begun += len(a.given(a.ask(i, 1, payloadRequest(a.hold(byte(i+1), 1, 50_000), 5000))))

@@ -2,6 +2,8 @@ package gossip
 
 import (
 	"testing"
+
+	"atoll/gossip/peers"
 )
 
 // deafUntil makes a world of two in which no gossip flows until its connection was
@@ -28,8 +30,8 @@ func countEffects[E Effect](n *node) (count int) {
 }
 
 func (n *node) hears(p *node) bool {
-	entry := n.core.env.peers.find(p.id)
-	return entry != nil && entry.connected && !entry.watch.unheard
+	entry := n.core.env.Find(p.id)
+	return entry != nil && entry.Connected && entry.Heartbeat != nil
 }
 
 // A connection on which no gossip flows is made anew, before either side takes the
@@ -38,7 +40,7 @@ func TestWatchdogReconnects(t *testing.T) {
 	w, reconnects := deafUntil(t, 1)
 	a, b := w.nodes[0], w.nodes[1]
 	heard := func() bool { return a.hears(b) && b.hears(a) }
-	if !w.runUntilTrue(Time(silentHeartbeats)*200, heard) {
+	if !w.runUntilTrue(Time(peers.SilentHeartbeats)*200, heard) {
 		t.Fatalf("gossip does not flow after %d reconnects", reconnects())
 	}
 	w.runUntil(w.now + 60_000)
@@ -46,7 +48,7 @@ func TestWatchdogReconnects(t *testing.T) {
 		t.Errorf("%d reconnects, heard %v", n, heard())
 	}
 	for _, n := range w.nodes {
-		if countEffects[Misbehaved](n)+countEffects[Drop](n) > 0 || n.core.env.peers.list[0].silent {
+		if countEffects[Misbehaved](n)+countEffects[Drop](n) > 0 || n.core.env.List[0].Silent {
 			t.Errorf("node %d blames or lost its peer: %v", n.index, n.effects)
 		}
 	}

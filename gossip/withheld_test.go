@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -15,11 +16,11 @@ func TestFetchLateTogether(t *testing.T) {
 	if len(together) != 4 {
 		t.Fatalf("asks %+v", together)
 	}
-	a.now += wire.MaxWaitMs + 2*deadlineMinMs
+	a.now += wire.MaxWaitMs + 2*peers.DeadlineMinMs
 	for _, q := range together {
 		a.core.Step(a.now, Answered{Call: q.call.ID, Err: errors.New("no end")})
 	}
-	if late := pullOf(a.core.env.peers.find(wire.PeerID{1})).late; late != 1 {
+	if late := pullOf(a.core.env.Find(wire.PeerID{1})).late; late != 1 {
 		t.Errorf("after %d requests without end the time was doubled %d times", len(together), late)
 	}
 }
@@ -36,7 +37,7 @@ func TestRepairWaitsForNoWithheldPayload(t *testing.T) {
 			a.core.pull.fails(author, MostOwed)
 		}
 		e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{h}))
-		for range 3 * deadlineMinMs / busyRetryMs { // of which the author has one for waiting and one for sending
+		for range 3 * peers.DeadlineMinMs / busyRetryMs { // of which the author has one for waiting and one for sending
 			for _, q := range questions(t, e, wire.GetPayload) {
 				if q.to == 1 {
 					a.fails(q, wire.NotFound)

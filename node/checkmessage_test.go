@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
@@ -32,7 +33,7 @@ func newChecking(t testing.TB) *checking {
 		t.Fatal(err)
 	}
 	n.gate = messagegate.New(run, n.members)
-	n.gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, HeartbeatMinMs: 24 * 3600 * 1000}))
+	n.gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: n.self, Run: run, Members: n.members, HeartbeatMinMs: 24 * 3600 * 1000}.Limits()))
 	return c
 }
 
@@ -64,7 +65,7 @@ func TestSignaturesAreCheckedLast(t *testing.T) {
 	if passed < 8 || passed > 100 {
 		t.Errorf("%d of 200 heartbeats pass", passed)
 	}
-	if err := n.checkMessage(from, heartbeat(author, true)); !errors.Is(err, gossip.ErrHeldBack) {
+	if err := n.checkMessage(from, heartbeat(author, true)); !errors.Is(err, limit.ErrHeldBack) {
 		t.Errorf("a forged heartbeat where a true one would not pass: %v", err)
 	}
 	// Of authors that nobody knows a peer brings some, and no more are looked at.
@@ -75,7 +76,7 @@ func TestSignaturesAreCheckedLast(t *testing.T) {
 			asked++
 		}
 	}
-	if asked == 0 || asked == 1000 || !errors.Is(last, gossip.ErrHeldBack) {
+	if asked == 0 || asked == 1000 || !errors.Is(last, limit.ErrHeldBack) {
 		t.Errorf("%d messages of a stranger were looked at, then: %v", asked, last)
 	}
 	var s *member.Stranger

@@ -258,7 +258,7 @@ func (n *node) gossipConfig() gossip.Config {
 		HasChunk: n.store.HasChunk, Resume: n.ledger.Fetching(), Common: n.ledger.Common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: float64(n.cfg.Limits.Down) / 1000,
 	}
-	l := messagegate.NewLimiter(cfg)
+	l := messagegate.NewLimiter(cfg.Limits())
 	n.gate.Limiter.Store(l)
 	cfg.Limiter = l
 	return cfg

@@ -61,6 +61,9 @@ func (q *Queue) Event(kind EventKind, p wire.PeerID, text string) {
 	q.Emit(Event{Kind: kind, Peer: p, Text: text})
 }
 
+// CallMs is the time for a small answer (peer list, rounds, headers, manifest).
+const CallMs = 20_000
+
 // Call sends a request whose answer, status included, has at most max bytes. done receives the
 // body of an OK answer, or an error: one of wire's for the other statuses, else what the caller
 // reported. It is called exactly once, during a later input, or by HangUp.

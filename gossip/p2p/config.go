@@ -52,9 +52,9 @@ type Config struct {
 	// Check decodes a gossip message that a peer brings, or this node makes, and
 	// verifies its limits and signatures. It does no I/O and returns soon: it runs in gossip's own workers, several at
 	// once. A message that it refuses is not passed on, and counts against the
-	// peer that sent it, unless the error is a *member.Stranger or gossip.ErrHeldBack.
+	// peer that sent it, unless the error is a *member.Stranger or limit.ErrHeldBack.
 	Check func(from wire.PeerID, raw []byte) error
-	// Spares returns gossip.ErrHeldBack for a message that Check would hold back whatever its signature is. It is
+	// Spares returns limit.ErrHeldBack for a message that Check would hold back whatever its signature is. It is
 	// asked about the messages of a peer that brings many of them, in gossip's one loop. nil is no such message.
 	Spares func(from wire.PeerID, raw []byte) error
 	// Inbox is the number of events that may wait; 0 takes the default. When it

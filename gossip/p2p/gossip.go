@@ -11,7 +11,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
@@ -162,7 +162,7 @@ func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubs
 		return pubsub.ValidationIgnore
 	}
 	switch {
-	case errors.Is(err, gossip.ErrHeldBack):
+	case errors.Is(err, limit.ErrHeldBack):
 		return pubsub.ValidationIgnore
 	case err != nil:
 		return pubsub.ValidationReject

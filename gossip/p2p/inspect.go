@@ -9,7 +9,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
@@ -24,7 +24,7 @@ func (h *Host) inspect(p peer.ID, rpc *pubsub.RPC) error {
 	}
 	if h.cfg.Spares != nil && h.surplus.Over(p, time.Now()) {
 		all := len(rpc.Publish)
-		rpc.Publish = slices.DeleteFunc(rpc.Publish, func(m *pb.Message) bool { return errors.Is(h.cfg.Spares(from, m.GetData()), gossip.ErrHeldBack) })
+		rpc.Publish = slices.DeleteFunc(rpc.Publish, func(m *pb.Message) bool { return errors.Is(h.cfg.Spares(from, m.GetData()), limit.ErrHeldBack) })
 		h.tracer.rejected.Add(uint64(all - len(rpc.Publish)))
 	}
 	told := 0

@@ -57,7 +57,7 @@ func (f *flood) heartbeat(key ed25519.PrivateKey) []byte {
 // limits has a host pass on what a node passes on.
 func (f *flood) limits(c *Config) {
 	gate, start := messagegate.New(testRun, f.members), time.Now()
-	gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, HeartbeatMinMs: 500}))
+	gate.Limiter.Store(messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(c.Key), Run: testRun, Members: f.members, HeartbeatMinMs: 500}.Limits()))
 	c.Check = func(from wire.PeerID, raw []byte) error {
 		return gate.Check(time.Since(start).Milliseconds(), from, raw)
 	}
@@ -101,7 +101,7 @@ func TestInviteFloodIsNotForwarded(t *testing.T) {
 				passed++
 			}
 		}
-		const atOnce, perSecond = 32, 16 // of one author (gossip.Limiter), where heartbeats may come every 500 ms
+		const atOnce, perSecond = 32, 16 // of one author (limit.Limiter), where heartbeats may come every 500 ms
 		most := floodUses * (atOnce + perSecond*(seconds+1))
 		if passed > most || passed < floodUses*atOnce || mine != seconds {
 			t.Errorf("%d of %d heartbeats of the flood were passed on, at most %d; %d of %d of a member", passed, seconds*800, most, mine, seconds)

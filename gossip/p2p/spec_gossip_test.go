@@ -16,7 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
-	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -376,7 +376,7 @@ func specSurplus(t *testing.T, s *spectest.Spec) {
 		cfg := newPerson(2).config()
 		cfg.Check = func(_ wire.PeerID, raw []byte) error {
 			if bytes.HasPrefix(raw, []byte("surplus")) {
-				return gossip.ErrHeldBack
+				return limit.ErrHeldBack
 			}
 			return nil
 		}

@@ -164,7 +164,7 @@ func (s *server) follow(document []byte) {
 		s.log.Error("the invite of this relay does not fit the run", "err", err)
 	}
 	// Several peers may give the document at once; what was counted since the first one stays.
-	s.gate.Limiter.CompareAndSwap(nil, messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}))
+	s.gate.Limiter.CompareAndSwap(nil, messagegate.NewLimiter(gossip.Config{Self: wire.PeerIDOf(s.key), Run: s.run, Members: s.members}.Limits()))
 }
 
 func (s *server) record() hello.Signed {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -44,9 +45,9 @@ func TestRestart(t *testing.T) {
 // credited records who has contributed, in the order in which it was told.
 type credited struct{ authors []wire.PeerID }
 
-func (c *credited) Contributed(author wire.PeerID)               { c.authors = append(c.authors, author) }
-func (c *credited) Know(wire.PeerID)                             {}
-func (c *credited) Tick(gossip.Time, bool, []uint32, gossip.Fit) {}
+func (c *credited) Contributed(author wire.PeerID)              { c.authors = append(c.authors, author) }
+func (c *credited) Know(wire.PeerID)                            {}
+func (c *credited) Tick(gossip.Time, bool, []uint32, limit.Fit) {}
 
 // A restart credits authors in the order of folds: the places of an invite go to the first.
 func TestRestartCreditsInTheOrderOfFolds(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"atoll/gossip"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -27,7 +28,7 @@ type rig struct {
 	*replica.Replica
 	t        rapid.TB
 	disk     *memory.Ledger
-	limiter  gossip.Told
+	limiter  limit.Told
 	errs     map[string]error // what methods of the disk say, see faulty
 	archived [][]uint32       // limits of Ledger.Archive
 	params   outer.Params

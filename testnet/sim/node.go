@@ -7,6 +7,7 @@ import (
 
 	"atoll/gossip"
 	"atoll/gossip/hello"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/replica"
@@ -61,7 +62,7 @@ type life struct {
 	replica  *replica.Replica
 	trace    *trace.Recorder // of this life; nil = nobody asked for one
 	machine  *core.Machine   // of the replica
-	limiter  *gossip.Limiter // of gossip
+	limiter  *limit.Limiter  // of gossip
 	up       bool
 	gone     bool  // for good: lost, or left
 	left     bool  // has begun to leave
@@ -233,7 +234,7 @@ const chunksStay = 6000
 func (n *Node) config() core.Config {
 	cfg := n.unlimited()
 	if n.limiter == nil {
-		n.limiter = gossip.NewLimiter(cfg.Gossip)
+		n.limiter = limit.New(cfg.Gossip.Limits())
 	}
 	cfg.Gossip.Limiter = n.limiter
 	return cfg

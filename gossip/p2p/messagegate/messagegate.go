@@ -6,7 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"atoll/gossip"
+	"atoll/gossip/effect"
+	"atoll/gossip/limit"
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
@@ -42,7 +43,7 @@ func (g *Gate) Check(now int64, from wire.PeerID, raw []byte) error {
 	return g.Limiter.Load().check(now, from, m)
 }
 
-// Spares returns gossip.ErrHeldBack for a message that goes no further whatever its signature is, or why it is none. It
+// Spares returns limit.ErrHeldBack for a message that goes no further whatever its signature is, or why it is none. It
 // takes a small part of Check's time.
 func (g *Gate) Spares(now int64, from wire.PeerID, raw []byte) error {
 	m, err := wire.Decode(raw)
@@ -52,48 +53,48 @@ func (g *Gate) Spares(now int64, from wire.PeerID, raw []byte) error {
 	return g.Limiter.Load().spares(now, from, m)
 }
 
-// Limiter is a gossip.Limiter that gossip's goroutines ask while another one tells it what the run is
+// Limiter is a limit.Limiter that gossip's goroutines ask while another one tells it what the run is
 // like. A nil one lets all pass.
 type Limiter struct {
 	mu sync.Mutex
-	l  *gossip.Limiter
+	l  *limit.Limiter
 }
 
-// NewLimiter is gossip.NewLimiter.
-func NewLimiter(cfg gossip.Config) *Limiter { return &Limiter{l: gossip.NewLimiter(cfg)} }
+// NewLimiter is limit.New.
+func NewLimiter(cfg limit.Config) *Limiter { return &Limiter{l: limit.New(cfg)} }
 
-// Know implements gossip.Told.
+// Know implements limit.Told.
 func (l *Limiter) Know(author wire.PeerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.l.Know(author)
 }
 
-// Contributed implements gossip.Told.
+// Contributed implements limit.Told.
 func (l *Limiter) Contributed(author wire.PeerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.l.Contributed(author)
 }
 
-// Tick implements gossip.Told.
-func (l *Limiter) Tick(now gossip.Time, begun bool, closed []uint32, fit gossip.Fit) {
+// Tick implements limit.Told.
+func (l *Limiter) Tick(now effect.Time, begun bool, closed []uint32, fit limit.Fit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.l.Tick(now, begun, closed, fit)
 }
 
-// spares is gossip.Limiter.Spares.
-func (l *Limiter) spares(now gossip.Time, from wire.PeerID, m wire.Message) error {
-	return l.ask(func(l *gossip.Limiter) error { return l.Spares(now, from, m) })
+// spares is limit.Limiter.Spares.
+func (l *Limiter) spares(now effect.Time, from wire.PeerID, m wire.Message) error {
+	return l.ask(func(l *limit.Limiter) error { return l.Spares(now, from, m) })
 }
 
-// check is gossip.Limiter.Check.
-func (l *Limiter) check(now gossip.Time, from wire.PeerID, m wire.Message) error {
-	return l.ask(func(l *gossip.Limiter) error { return l.Check(now, from, m) })
+// check is limit.Limiter.Check.
+func (l *Limiter) check(now effect.Time, from wire.PeerID, m wire.Message) error {
+	return l.ask(func(l *limit.Limiter) error { return l.Check(now, from, m) })
 }
 
-func (l *Limiter) ask(question func(*gossip.Limiter) error) error {
+func (l *Limiter) ask(question func(*limit.Limiter) error) error {
 	if l == nil {
 		return nil
 	}

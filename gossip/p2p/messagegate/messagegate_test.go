@@ -5,13 +5,14 @@ import (
 	"sync"
 	"testing"
 
-	"atoll/gossip"
+	"atoll/gossip/effect"
+	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 )
 
 // Gossip asks while the loop tells: with -race this shows that they take turns.
 func TestLimiterTakesTurns(t *testing.T) {
-	l := NewLimiter(gossip.Config{})
+	l := NewLimiter(limit.Config{HeartbeatMinMs: 500, WindowAccept: 16})
 	var asks sync.WaitGroup
 	held := make([]int, 4)
 	for part := range held {
@@ -19,7 +20,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 		asks.Go(func() {
 			for i := range 500 {
 				b := wire.Heartbeat{Author: wire.PeerID{byte(part + 1)}, Incarnation: 1, Seq: uint64(i)}
-				if errors.Is(l.check(0, wire.PeerID{8}, wire.Message{Heartbeat: &b}), gossip.ErrHeldBack) {
+				if errors.Is(l.check(0, wire.PeerID{8}, wire.Message{Heartbeat: &b}), limit.ErrHeldBack) {
 					held[part]++
 				}
 			}
@@ -27,7 +28,7 @@ func TestLimiterTakesTurns(t *testing.T) {
 	}
 	for i := range 500 {
 		l.Know(wire.PeerID{9, byte(i)})
-		l.Tick(gossip.Time(i), true, []uint32{uint32(i)}, gossip.Fit{})
+		l.Tick(effect.Time(i), true, []uint32{uint32(i)}, limit.Fit{})
 	}
 	asks.Wait()
 	for part, n := range held {

@@ -31,7 +31,7 @@ const (
 	streamsAgain     = time.Second                              // those that the node has ended are opened again
 	floodLanes       = 8
 	floodEvery       = 100 * time.Millisecond
-	heartbeatsAtOnce = 10 // of one that was let in: many times what a node passes on of an author (gossip.Limiter)
+	heartbeatsAtOnce = 10 // of one that was let in: many times what a node passes on of an author (limit.Limiter)
 	floodMessages    = 25 // at once: 2,000 messages a second at each node, the most that 128 members say in a fast run
 )
 

@@ -1,19 +1,21 @@
-package gossip
+package limit
 
 import (
 	"cmp"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
 // bucket is a token bucket: it holds what may come at once.
 type bucket struct {
-	at    Time
+	at    effect.Time
 	spent float64
 }
 
 // has reports whether one is left in a bucket of this size, into which so many come each ms.
-func (b *bucket) has(now Time, perMs, size float64) bool {
+func (b *bucket) has(now effect.Time, perMs, size float64) bool {
 	now = max(now, b.at)
 	b.spent = max(0, b.spent-float64(now-b.at)*perMs)
 	b.at = now
@@ -21,7 +23,7 @@ func (b *bucket) has(now Time, perMs, size float64) bool {
 }
 
 // spend takes one, if it is left.
-func (b *bucket) spend(now Time, perMs, size float64) bool {
+func (b *bucket) spend(now effect.Time, perMs, size float64) bool {
 	if !b.has(now, perMs, size) {
 		return false
 	}
@@ -39,7 +41,7 @@ type toll struct {
 }
 
 // fits reports whether all buckets have what is due.
-func fits(now Time, due []toll) bool {
+func fits(now effect.Time, due []toll) bool {
 	all := true
 	for _, t := range due {
 		left := t.from.has(now, t.perMs, t.size)
@@ -68,7 +70,7 @@ func (r *recent[T]) of(id wire.PeerID) *T {
 	if x := r.newer[id]; x != nil {
 		return x
 	}
-	if r.newer == nil || len(r.newer) >= maxPeers {
+	if r.newer == nil || len(r.newer) >= peers.MaxPeers {
 		r.older, r.newer = r.newer, map[wire.PeerID]*T{}
 	}
 	x := r.older[id]

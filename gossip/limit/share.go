@@ -1,4 +1,4 @@
-package gossip
+package limit
 
 import "atoll/gossip/wire"
 
@@ -69,7 +69,7 @@ func (l *Limiter) inviteOf(h wire.Header) (invite wire.PeerID, uses uint32) {
 	case !known:
 		return invite, 0
 	case c.Invite.Guests:
-		return invite, guestsSlots
+		return invite, GuestsSlots
 	}
 	return c.Invite.Key, c.Invite.Uses
 }

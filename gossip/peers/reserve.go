@@ -1,6 +1,7 @@
-package gossip
+package peers
 
 import (
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 )
 
@@ -8,16 +9,16 @@ import (
 // themselves. With two of them the loss of one cuts nobody off. Who is asked
 // first follows from a hash of both ids, so that no relay gets all.
 type reserve struct {
-	*peers
+	*Table
 	peerList *peerList
 	wanted   bool
 }
 
 // slotPeer is what reserve knows of a peer.
 type slotPeer struct {
-	held    bool  // asked for, or had
-	after   Time  // not asked before
-	pauseMs int64 // after the last refusal
+	held    bool        // asked for, or had
+	after   effect.Time // not asked before
+	pauseMs int64       // after the last refusal
 }
 
 // reached takes what is known of how others reach this node.
@@ -26,10 +27,10 @@ func (s *reserve) reached(public bool) {
 		s.fill()
 		return
 	}
-	for _, p := range s.peers.list {
+	for _, p := range s.Table.List {
 		if p.slot.held {
 			p.slot = slotPeer{}
-			s.Emit(Release{Peer: p.id})
+			s.Emit(effect.Release{Peer: p.ID})
 		}
 	}
 }
@@ -40,18 +41,18 @@ func (s *reserve) fill() {
 		return
 	}
 	for have := s.held(); have < wantSlots; have++ {
-		p := s.best(s.peers.linked, func(p *peer) bool { return !p.slot.held && s.Now >= p.slot.after })
+		p := s.best(s.Table.Linked, func(p *Peer) bool { return !p.slot.held && s.Now >= p.slot.after })
 		if p == nil {
 			s.dialRelay()
 			return
 		}
 		p.slot.held = true
-		s.Emit(Reserve{Peer: p.id})
+		s.Emit(effect.Reserve{Peer: p.ID})
 	}
 }
 
 func (s *reserve) held() (n int) {
-	for _, p := range s.peers.linked {
+	for _, p := range s.Table.Linked {
 		if p.slot.held {
 			n++
 		}
@@ -61,7 +62,7 @@ func (s *reserve) held() (n int) {
 
 // dialRelay dials a relay that is only known, even where there are neighbours enough.
 func (s *reserve) dialRelay() {
-	p := s.best(s.peers.list, func(p *peer) bool { return !p.connected && len(p.peerList.addrs) > 0 && s.Now >= p.peerList.dial.after })
+	p := s.best(s.Table.List, func(p *Peer) bool { return !p.Connected && len(p.peerList.addrs) > 0 && s.Now >= p.peerList.dial.after })
 	if p != nil {
 		s.peerList.dialOne(p)
 	}
@@ -69,13 +70,13 @@ func (s *reserve) dialRelay() {
 
 // best is the relay to turn to first among those for which a condition holds, nil if
 // there is none.
-func (s *reserve) best(among []*peer, holds func(*peer) bool) (best *peer) {
+func (s *reserve) best(among []*Peer, holds func(*Peer) bool) (best *Peer) {
 	least := 2.0
 	for _, p := range among {
 		if !p.peerList.record.Relays || !holds(p) {
 			continue
 		}
-		if draw := lot(wire.Sum(s.cfg.Self[:]), p.id); draw < least {
+		if draw := Lot(wire.Sum(s.Config.Self[:]), p.ID); draw < least {
 			best, least = p, draw
 		}
 	}
@@ -84,7 +85,7 @@ func (s *reserve) best(among []*peer, holds func(*peer) bool) (best *peer) {
 
 // outcome takes what a peer said to a request for a slot.
 func (s *reserve) outcome(id wire.PeerID, ok bool) {
-	p := s.peers.find(id)
+	p := s.Table.Find(id)
 	if p == nil {
 		return
 	}
@@ -93,14 +94,14 @@ func (s *reserve) outcome(id wire.PeerID, ok bool) {
 		return
 	}
 	p.slot.held = false
-	p.slot.pauseMs = min(max(2*p.slot.pauseMs, slotPauseMinMs), slotPauseMaxMs)
+	p.slot.pauseMs = min(max(2*p.slot.pauseMs, SlotPauseMinMs), slotPauseMaxMs)
 	p.slot.after = s.Now + p.slot.pauseMs
 	s.fill()
 }
 
 // down notes that a peer is gone, and the slot at it.
 func (s *reserve) down(id wire.PeerID) {
-	if p := s.peers.find(id); p != nil && p.slot.held {
+	if p := s.Table.Find(id); p != nil && p.slot.held {
 		p.slot.held = false
 		s.fill()
 	}

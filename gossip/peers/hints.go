@@ -1,8 +1,9 @@
-package gossip
+package peers
 
 import (
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 )
 
@@ -11,11 +12,11 @@ import (
 // kept apart from the peer list, which holds what peers have signed. It also decides when
 // to look for more.
 type hints struct {
-	*peers
+	*Table
 	peerList      *peerList
 	list          []hint
-	nextDial      Time
-	nextDiscovery Time
+	nextDial      effect.Time
+	nextDiscovery effect.Time
 	pauseMs       int64 // after the last search of a node that has nobody
 	lonely        bool  // had nobody as of the last tick
 }
@@ -31,7 +32,7 @@ type hint struct {
 // heard takes a hint. The newest of a peer replaces the one before, and of all the oldest goes
 // first.
 func (h *hints) heard(id wire.PeerID, addrs []string) {
-	if id == h.cfg.Self || len(addrs) == 0 || h.connectedTo(id) {
+	if id == h.Config.Self || len(addrs) == 0 || h.connectedTo(id) {
 		return
 	}
 	addrs = slices.Clone(addrs[:min(len(addrs), maxHintAddrs)])
@@ -39,7 +40,7 @@ func (h *hints) heard(id wire.PeerID, addrs []string) {
 		h.list[i].addrs = addrs // saying it again brings no dial sooner
 		return
 	}
-	if len(h.list) >= maxHints {
+	if len(h.list) >= MaxHints {
 		h.list = h.list[1:]
 	}
 	h.list = append(h.list, hint{peer: id, addrs: addrs})
@@ -47,13 +48,13 @@ func (h *hints) heard(id wire.PeerID, addrs []string) {
 }
 
 func (h *hints) connectedTo(id wire.PeerID) bool {
-	p := h.peers.find(id)
-	return p != nil && p.connected
+	p := h.Table.Find(id)
+	return p != nil && p.Connected
 }
 
 func (h *hints) tick() {
 	h.list = slices.DeleteFunc(h.list, func(x hint) bool {
-		return h.connectedTo(x.peer) || x.tries >= maxHintTries && h.Now >= x.dial.after
+		return h.connectedTo(x.peer) || x.tries >= MaxHintTries && h.Now >= x.dial.after
 	})
 	h.dial()
 	h.discover()
@@ -61,20 +62,20 @@ func (h *hints) tick() {
 
 // dial tries the first hint that is due, one after the other at the pace of the peer list.
 func (h *hints) dial() {
-	if h.Now < h.nextDial || h.peerList.connections() >= h.cfg.TargetPeers {
+	if h.Now < h.nextDial || h.peerList.connections() >= h.Config.TargetPeers {
 		return
 	}
-	due := func(x hint) bool { return h.Now >= x.dial.after && x.tries < maxHintTries }
+	due := func(x hint) bool { return h.Now >= x.dial.after && x.tries < MaxHintTries }
 	i := slices.IndexFunc(h.list, due)
 	if i < 0 {
 		return
 	}
 	x := &h.list[i]
-	h.Emit(Dial{Peer: x.peer, Addrs: x.addrs})
+	h.Emit(effect.Dial{Peer: x.peer, Addrs: x.addrs})
 	x.tries++
-	x.dial.pauseMs = max(2*x.dial.pauseMs, dialBackoffMinMs)
+	x.dial.pauseMs = max(2*x.dial.pauseMs, DialBackoffMinMs)
 	x.dial.after = h.Now + x.dial.pauseMs
-	h.nextDial = h.Now + dialPeriodMs/maxDials
+	h.nextDial = h.Now + DialPeriodMs/MaxDials
 }
 
 // discover looks for peers where it is time. On one network nobody has to: all are found by
@@ -85,13 +86,13 @@ func (h *hints) discover() {
 	}
 	have := h.peerList.connections()
 	if lonely := have == 0; lonely != h.lonely {
-		h.lonely, h.pauseMs = lonely, discoverFirstMs
+		h.lonely, h.pauseMs = lonely, DiscoverFirstMs
 		h.nextDiscovery = h.Now + h.pause(have)
 	}
 	if h.Now < h.nextDiscovery {
 		return
 	}
-	h.Emit(Discover{})
+	h.Emit(effect.Discover{})
 	h.pauseMs = min(2*h.pauseMs, discoverMaxMs)
 	h.nextDiscovery = h.Now + h.pause(have)
 }
@@ -101,7 +102,7 @@ func (h *hints) pause(have int) int64 {
 	switch {
 	case have == 0:
 		return h.pauseMs
-	case have < wantNeighbours:
+	case have < WantNeighbours:
 		return discoverFewMs
 	}
 	return discoverManyMs

@@ -1,4 +1,4 @@
-package gossip
+package peers
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 )
@@ -14,12 +15,12 @@ import (
 // connections. What it learns are signed capability records, so a peer can
 // withhold others but not invent their addresses.
 type peerList struct {
-	*peers
+	*Table
 	joining  func() bool // this node knows nobody of the run yet
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
-	nextAsk  Time
-	nextDial Time
+	nextAsk  effect.Time
+	nextDial effect.Time
 	turn     int // whom to ask next
 }
 
@@ -35,7 +36,7 @@ type peerListPeer struct {
 	chosen  bool          // it is connected, and was dialled by the peer list
 	kept    bool          // it is connected, and the connection is to be kept
 	asked   bool          // for its peer list, since its process is connected
-	askedAt Time
+	askedAt effect.Time
 	dial    dialling
 }
 
@@ -44,8 +45,8 @@ var noRecord = &hello.Record{}
 
 // dialling is the state of the attempts to reach one peer.
 type dialling struct {
-	after   Time  // not before
-	pauseMs int64 // pause after the last attempt
+	after   effect.Time // not before
+	pauseMs int64       // pause after the last attempt
 }
 
 // up takes a connection to a peer of the own network, or of another.
@@ -53,26 +54,26 @@ func (r *peerList) up(id wire.PeerID, s hello.Signed, rec hello.Record, near boo
 	if !r.admit(&rec) {
 		return // the transport refuses it as well
 	}
-	p := r.ensure(id, true)
+	p := r.Ensure(id, true)
 	if p == nil {
 		return // maxPeers connections: the transport has its own, lower limit
 	}
-	if !p.connected {
-		r.Event(EventJoined, id, "connected")
+	if !p.Connected {
+		r.Event(effect.EventJoined, id, "connected")
 	}
-	p.peerList.chosen = p.peerList.chosen || !p.connected && p.peerList.dial.pauseMs > 0
-	r.peers.link(p, true)
+	p.peerList.chosen = p.peerList.chosen || !p.Connected && p.peerList.dial.pauseMs > 0
+	r.Table.link(p, true)
 	p.peerList.dial, p.peerList.isNear, p.peerList.met = dialling{}, near, true
 	p.peerList.asked = p.peerList.asked && rec.StartedMs == p.peerList.record.StartedMs
-	p.keep(s, &rec)
-	r.hear(p)
+	p.Keep(s, &rec)
+	r.Hear(p)
 	r.awaitHeartbeat(p, rec.StartedMs)
 	r.ask(p)
 }
 
 func (r *peerList) down(id wire.PeerID) {
-	if p := r.peers.find(id); p != nil {
-		r.peers.link(p, false)
+	if p := r.Table.Find(id); p != nil {
+		r.Table.link(p, false)
 		p.peerList.chosen, p.peerList.kept = false, false
 		p.peerList.dial.after = r.Now
 		if r.moves {
@@ -83,7 +84,7 @@ func (r *peerList) down(id wire.PeerID) {
 
 // changed takes a newer record of a connected peer.
 func (r *peerList) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
-	p := r.peers.find(id)
+	p := r.Table.Find(id)
 	if p == nil || !r.admit(&rec) {
 		return
 	}
@@ -92,12 +93,12 @@ func (r *peerList) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
 		p.peerList.asked = false
 		r.ask(p)
 	}
-	p.keep(s, &rec)
+	p.Keep(s, &rec)
 }
 
-// keep takes a record unless a newer one is known. Those for everybody and those for one
+// Keep takes a record unless a newer one is known. Those for everybody and those for one
 // network come with the same numbers, so the newest of each kind is kept.
-func (p *peer) keep(s hello.Signed, rec *hello.Record) {
+func (p *Peer) Keep(s hello.Signed, rec *hello.Record) {
 	k := &p.peerList
 	kept := &k.signed
 	if rec.Near {
@@ -118,12 +119,12 @@ func (p *peer) keep(s hello.Signed, rec *hello.Record) {
 }
 
 func (r *peerList) tick() {
-	if r.Now >= r.nextAsk && r.connections() < r.cfg.TargetPeers {
-		r.nextAsk = r.Now + peerListPeriodMs
+	if r.Now >= r.nextAsk && r.connections() < r.Config.TargetPeers {
+		r.nextAsk = r.Now + PeerListPeriodMs
 		r.askNext()
 	}
 	if r.Now >= r.nextDial {
-		r.nextDial = r.Now + dialPeriodMs
+		r.nextDial = r.Now + DialPeriodMs
 		r.dialSome()
 		r.keepKnown()
 	}
@@ -131,10 +132,10 @@ func (r *peerList) tick() {
 
 // keepKnown has the connections to those kept that are known.
 func (r *peerList) keepKnown() {
-	for _, p := range r.peers.linked {
-		if !p.peerList.kept && r.known(p.id) {
+	for _, p := range r.Table.Linked {
+		if !p.peerList.kept && r.Known(p.ID) {
 			p.peerList.kept = true
-			r.Emit(Keep{Peer: p.id})
+			r.Emit(effect.Keep{Peer: p.ID})
 		}
 	}
 }
@@ -143,25 +144,25 @@ func (r *peerList) keepKnown() {
 // of whom nothing is known, though the run has begun, leave some slots to peers of its own choice,
 // or a dozen of them would be all that a newcomer ever meets.
 func (r *peerList) connections() int {
-	if !r.begun() && !r.joining() {
-		return len(r.peers.linked)
+	if !r.Begun() && !r.joining() {
+		return len(r.Table.Linked)
 	}
 	strangers := 0
-	for _, p := range r.peers.linked {
-		if !p.peerList.chosen && !r.known(p.id) {
+	for _, p := range r.Table.Linked {
+		if !p.peerList.chosen && !r.Known(p.ID) {
 			strangers++
 		}
 	}
-	chosen := min(mostChosen, r.cfg.TargetPeers/chosenShare)
-	return len(r.peers.linked) - strangers + min(strangers, r.cfg.TargetPeers-chosen)
+	chosen := min(mostChosen, r.Config.TargetPeers/chosenShare)
+	return len(r.Table.Linked) - strangers + min(strangers, r.Config.TargetPeers-chosen)
 }
 
 // askNext asks one connected peer, each in turn.
 func (r *peerList) askNext() {
-	n := len(r.peers.list)
+	n := len(r.Table.List)
 	for i := range n {
-		p := r.peers.list[(r.turn+i)%n]
-		if r.usable(p) {
+		p := r.Table.List[(r.turn+i)%n]
+		if r.Usable(p) {
 			r.turn = (r.turn + i + 1) % n
 			r.ask(p)
 			return
@@ -171,13 +172,13 @@ func (r *peerList) askNext() {
 
 // ask requests the peer list of p, unless it was asked a moment ago. Every process of a
 // peer is asked once it is connected: from that it knows that this node runs.
-func (r *peerList) ask(p *peer) {
-	if p.peerList.asked && r.Now < p.peerList.askedAt+peerListAgainMs {
+func (r *peerList) ask(p *Peer) {
+	if p.peerList.asked && r.Now < p.peerList.askedAt+PeerListAgainMs {
 		return
 	}
 	p.peerList.asked, p.peerList.askedAt = true, r.Now
-	id := p.id
-	r.Call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), callMs, func(b []byte, err error) {
+	id := p.ID
+	r.Call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), effect.CallMs, func(b []byte, err error) {
 		if err == nil {
 			r.learnAll(id, b)
 		}
@@ -187,12 +188,12 @@ func (r *peerList) ask(p *peer) {
 func (r *peerList) learnAll(from wire.PeerID, body []byte) {
 	records, err := wire.DecodePeerList(body)
 	if err != nil {
-		r.misbehaved(from, err.Error())
+		r.Misbehaved(from, err.Error())
 		return
 	}
 	for _, b := range records {
 		if err := r.learn(b); err != nil {
-			r.misbehaved(from, err.Error())
+			r.Misbehaved(from, err.Error())
 			return
 		}
 	}
@@ -206,15 +207,15 @@ func (r *peerList) learn(b []byte) error {
 	if err != nil {
 		return err
 	}
-	rec, err := r.cfg.OpenRecord(s)
+	rec, err := r.Config.OpenRecord(s)
 	if err != nil {
 		return err
 	}
-	if rec.Run != r.cfg.Run || rec.Author == r.cfg.Self || !r.admit(rec) {
+	if rec.Run != r.Config.Run || rec.Author == r.Config.Self || !r.admit(rec) {
 		return nil
 	}
-	if p := r.ensure(rec.Author, false); p != nil {
-		p.keep(s, rec)
+	if p := r.Ensure(rec.Author, false); p != nil {
+		p.Keep(s, rec)
 	}
 	return nil
 }
@@ -224,22 +225,22 @@ func (r *peerList) learn(b []byte) error {
 // dials the same few. Those in networks where it has no neighbour yet come first: the failure
 // of one provider, or somebody who runs many nodes at one, is to cut off nobody.
 func (r *peerList) dialSome() {
-	missing := min(maxDials, r.cfg.TargetPeers-r.connections())
+	missing := min(MaxDials, r.Config.TargetPeers-r.connections())
 	if missing <= 0 {
 		return
 	}
 	met, relays := map[string]bool{}, 0
-	for _, p := range r.peers.linked {
+	for _, p := range r.Table.Linked {
 		met[networkOf(p.peerList.addrs)] = true
-		relays += boolRank(p.peerList.record.Relays)
+		relays += BoolRank(p.peerList.record.Relays)
 	}
-	start, _ := slices.BinarySearchFunc(r.peers.list, r.cfg.Self, byPeerID)
-	n := len(r.peers.list)
+	start, _ := slices.BinarySearchFunc(r.Table.List, r.Config.Self, byPeerID)
+	n := len(r.Table.List)
 	at := r.relayAddrs()
 	for pass := range 3 {
 		for i := 0; i < n && missing > 0; i++ {
-			p := r.peers.list[(start+i)%n]
-			if p.connected || !r.reachable(p) || r.Now < p.peerList.dial.after {
+			p := r.Table.List[(start+i)%n]
+			if p.Connected || !r.reachable(p) || r.Now < p.peerList.dial.after {
 				continue
 			}
 			network := networkOf(p.peerList.addrs)
@@ -248,7 +249,7 @@ func (r *peerList) dialSome() {
 				continue
 			}
 			met[network] = true
-			relays += boolRank(p.peerList.record.Relays)
+			relays += BoolRank(p.peerList.record.Relays)
 			r.dialOne(p)
 			missing--
 		}
@@ -258,7 +259,7 @@ func (r *peerList) dialSome() {
 // relayAddrs are the addresses of the relays that this node is connected to.
 func (r *peerList) relayAddrs() map[string]bool {
 	at := map[string]bool{}
-	for _, p := range r.peers.linked {
+	for _, p := range r.Table.Linked {
 		if p.peerList.record.Relays {
 			for _, addr := range p.peerList.addrs {
 				at[addr] = true
@@ -301,24 +302,24 @@ func networkOf(addrs []string) string {
 // reachable reports whether something is known of where p is. Where addresses change, one that
 // was met recently may be where it was, though it tells no address any more: it had them of a
 // relay that is gone.
-func (r *peerList) reachable(p *peer) bool {
+func (r *peerList) reachable(p *Peer) bool {
 	return len(p.peerList.addrs) > 0 || r.moves && p.peerList.met && r.lost(p)
 }
 
 // lost reports whether p was heard not long ago.
-func (r *peerList) lost(p *peer) bool { return p.everHeard && r.Now-p.heard < lostForMs }
+func (r *peerList) lost(p *Peer) bool { return p.EverHeard && r.Now-p.Heard < lostForMs }
 
 // dialOne tries the addresses of p. With each attempt the pause doubles.
-func (r *peerList) dialOne(p *peer) {
+func (r *peerList) dialOne(p *Peer) {
 	d := &p.peerList.dial
-	r.Emit(Dial{Peer: p.id, Addrs: r.waysTo(p)})
-	d.pauseMs = min(max(2*d.pauseMs, dialBackoffMinMs), r.longestPause(p))
+	r.Emit(effect.Dial{Peer: p.ID, Addrs: r.waysTo(p)})
+	d.pauseMs = min(max(2*d.pauseMs, DialBackoffMinMs), r.longestPause(p))
 	d.after = r.Now + d.pauseMs
 }
 
 // waysTo are the addresses to dial p at. At first those through relays that this node is not
 // connected to are left out where there are others.
-func (r *peerList) waysTo(p *peer) []string {
+func (r *peerList) waysTo(p *Peer) []string {
 	at := r.relayAddrs()
 	if p.peerList.dial.pauseMs > 0 || behindOthers(p.peerList.addrs, at) {
 		return p.peerList.addrs
@@ -327,23 +328,23 @@ func (r *peerList) waysTo(p *peer) []string {
 }
 
 // longestPause bounds the pause between two attempts to reach p.
-func (r *peerList) longestPause(p *peer) int64 {
+func (r *peerList) longestPause(p *Peer) int64 {
 	if r.lost(p) {
 		return dialBackoffLostMs
 	}
-	return dialBackoffMaxMs
+	return DialBackoffMaxMs
 }
 
 // said compares the record number in a heartbeat with the record held, and asks for the
 // newer one: its author, or, where addresses change, the peer that brought the heartbeat and is
 // nearer to it.
-func (r *peerList) said(p *peer, seq uint64, from wire.PeerID) {
+func (r *peerList) said(p *Peer, seq uint64, from wire.PeerID) {
 	if seq <= p.peerList.record.Seq {
 		return
 	}
-	if p.connected {
+	if p.Connected {
 		r.ask(p)
-	} else if q := r.peers.find(from); r.moves && q != nil && q.connected && r.connections() < r.cfg.TargetPeers {
+	} else if q := r.Table.Find(from); r.moves && q != nil && q.Connected && r.connections() < r.Config.TargetPeers {
 		r.ask(q)
 	}
 }
@@ -351,19 +352,19 @@ func (r *peerList) said(p *peer, seq uint64, from wire.PeerID) {
 // body is this node's peer list for a peer, nil for one that is not known: its own record
 // first, then its connected peers, then the others as they were last heard. Records for the
 // own network are for peers there.
-func (r *peerList) body(asker *peer) []byte {
+func (r *peerList) body(asker *Peer) []byte {
 	isNear := asker != nil && asker.peerList.isNear
-	known := make([]*peer, 0, len(r.peers.list))
-	for _, p := range r.peers.list {
+	known := make([]*Peer, 0, len(r.Table.List))
+	for _, p := range r.Table.List {
 		if len(p.peerList.signed.Bytes) > 0 || isNear && len(p.peerList.near.Bytes) > 0 {
 			known = append(known, p)
 		}
 	}
-	slices.SortStableFunc(known, func(p, q *peer) int {
-		if p.connected != q.connected {
-			return cmp.Compare(boolRank(q.connected), boolRank(p.connected))
+	slices.SortStableFunc(known, func(p, q *Peer) int {
+		if p.Connected != q.Connected {
+			return cmp.Compare(BoolRank(q.Connected), BoolRank(p.Connected))
 		}
-		return cmp.Compare(q.heard, p.heard)
+		return cmp.Compare(q.Heard, p.Heard)
 	})
 	records := make([][]byte, 0, wire.MaxPeerList)
 	add := func(s hello.Signed) {
@@ -384,7 +385,7 @@ func (r *peerList) body(asker *peer) []byte {
 	return wire.EncodePeerList(records)
 }
 
-func boolRank(b bool) int {
+func BoolRank(b bool) int {
 	if b {
 		return 1
 	}
@@ -393,5 +394,5 @@ func boolRank(b bool) int {
 
 // phase describes for people whom this node has found.
 func (r *peerList) phase() string {
-	return fmt.Sprintf("peer list: %d peers known, %d reached", len(r.peers.list), r.connections())
+	return fmt.Sprintf("peer list: %d peers known, %d reached", len(r.Table.List), r.connections())
 }

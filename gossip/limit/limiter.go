@@ -1,8 +1,12 @@
-package gossip
+package limit
 
 import (
 	"errors"
+	"slices"
 
+	"atoll/gossip/effect"
+	"atoll/gossip/member"
+	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -19,7 +23,7 @@ type Limiter struct {
 	begun     bool                   // something was folded
 	closed    []uint32               // rounds, by fragment
 	pace      float64                // rounds closed per ms, of all fragments, at least leastPace each
-	since     Time                   // when counting them began
+	since     effect.Time            // when counting them began
 	counted   uint64                 // rounds closed then
 	known     map[wire.PeerID]bool   // who is more than a key, or was here before the run began
 	folded    map[wire.PeerID]bool   // who has made a delta that was folded
@@ -51,22 +55,30 @@ type meter struct {
 // ErrHeldBack says that a message is not passed on. Nobody is to blame: it may be a late copy.
 var ErrHeldBack = errors.New("one message too many, or too old")
 
-// NewLimiter returns the limiter of a node, for Config.Limiter of its Core. It reads the same cfg as
-// the Core.
-func NewLimiter(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg.withDefaults(), most: strangersHeartbeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
+// Config is what a limiter goes by.
+type Config struct {
+	Self           wire.PeerID
+	Trusted        []wire.PeerID // peers named in the join link
+	Members        *member.Table // nil where everybody is admitted
+	HeartbeatMinMs int64         // shortest heartbeat period
+	WindowAccept   uint32        // rounds behind closed that gossip still brings
+}
+
+// New returns the limiter of a node, for Config.Limiter of its Core.
+func New(cfg Config) *Limiter {
+	return &Limiter{cfg: cfg, most: StrangersHeartbeats, known: map[wire.PeerID]bool{}, folded: map[wire.PeerID]bool{}, shares: map[wire.PeerID]*share{}}
 }
 
 // Spares returns ErrHeldBack for a message that a peer brings if it goes no further whatever its
 // signature is. Those of authors that nobody here knows to be admitted have a bound for each peer that
 // brings them: an honest one brings few, and each takes a signature and a question. A nil Limiter lets
 // all pass.
-func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
+func (l *Limiter) Spares(now effect.Time, from wire.PeerID, m wire.Message) error {
 	switch {
 	case l == nil || from == l.cfg.Self:
 		return nil
 	case l.isUnknown(m):
-		if !l.unknown.of(from).spend(now, unknownPerSecond/1000., unknownAtOnce) {
+		if !l.unknown.of(from).spend(now, UnknownPerSecond/1000., UnknownAtOnce) {
 			return ErrHeldBack
 		}
 		return nil
@@ -78,7 +90,7 @@ func (l *Limiter) Spares(now Time, from wire.PeerID, m wire.Message) error {
 // Check returns ErrHeldBack for a message, which is verified, that goes no further, and counts one that
 // does. What this node says passes, also of others. Times are of one clock, which may be another than that
 // of the Core. A nil Limiter lets all pass.
-func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
+func (l *Limiter) Check(now effect.Time, from wire.PeerID, m wire.Message) error {
 	if l == nil || from == l.cfg.Self {
 		return nil
 	}
@@ -93,7 +105,7 @@ func (l *Limiter) Check(now Time, from wire.PeerID, m wire.Message) error {
 }
 
 // due is what a message takes, or ErrHeldBack if it is too late or not all of that is left.
-func (l *Limiter) due(now Time, m wire.Message) ([]toll, error) {
+func (l *Limiter) due(now effect.Time, m wire.Message) ([]toll, error) {
 	tolls, late := l.tollsOf(m)
 	if late || !fits(now, tolls) {
 		return nil, ErrHeldBack
@@ -140,15 +152,15 @@ func (l *Limiter) tollsOf(m wire.Message) (tolls []toll, late bool) {
 // own: recordings of them must take nothing from the last one.
 func (l *Limiter) heartbeat(b *wire.Heartbeat, bytes int) (late bool) {
 	x := l.meters.peek(b.Author)
-	own := toll{perMs: heartbeatsOfPeriod / float64(l.cfg.HeartbeatMinMs), size: heartbeatsAtOnce}
+	own := toll{perMs: HeartbeatsOfPeriod / float64(l.cfg.HeartbeatMinMs), size: HeartbeatsAtOnce}
 	switch {
-	case b.Incarnation == x.incarnation && b.Seq+lateHeartbeats < x.seq:
+	case b.Incarnation == x.incarnation && b.Seq+LateHeartbeats < x.seq:
 		return true
 	case b.Incarnation < x.incarnation:
 		own.from = &x.others
 	}
 	if l.cfg.Members.Guest(b.Author) || l.begun && !l.knows(b.Author) { // a relay never learns that the run has begun
-		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.HeartbeatMinMs), size: strangersHeartbeats, more: l.longer(bytes)})
+		l.tolls = append(l.tolls, toll{from: &l.strangers, perMs: l.most / float64(l.cfg.HeartbeatMinMs), size: StrangersHeartbeats, more: l.longer(bytes)})
 	}
 	invite, uses := l.shareOf(b.Author)
 	l.charge(b.Author, invite, uses, heartbeatKind, own)
@@ -190,12 +202,12 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 	case int(h.Fragment) >= len(l.closed):
 		return true // the run has no such fragment
 	}
-	if uint64(h.Round)+oldWindows*uint64(l.cfg.WindowAccept) < uint64(l.closed[h.Fragment]) {
+	if uint64(h.Round)+OldWindows*uint64(l.cfg.WindowAccept) < uint64(l.closed[h.Fragment]) {
 		return true
 	}
-	size := float64(len(l.closed)) * headersOfRound * float64((oldWindows+1)*l.cfg.WindowAccept+2)
+	size := float64(len(l.closed)) * HeadersOfRound * float64((OldWindows+1)*l.cfg.WindowAccept+2)
 	invite, uses := l.inviteOf(h)
-	l.charge(h.Author, invite, uses, headerKind, toll{perMs: paceTimes * l.pace, size: size})
+	l.charge(h.Author, invite, uses, headerKind, toll{perMs: PaceTimes * l.pace, size: size})
 	return false
 }
 
@@ -204,18 +216,18 @@ func (l *Limiter) header(h wire.Header) (late bool) {
 func (l *Limiter) equivocation(h wire.Header) {
 	if l.begun {
 		invite, uses := l.inviteOf(h)
-		l.charge(h.Author, invite, uses, equivocationKind, toll{perMs: l.pace, size: maxEquivocationPerAuthor})
+		l.charge(h.Author, invite, uses, equivocationKind, toll{perMs: l.pace, size: MaxEquivocationPerAuthor})
 	}
 }
 
 // knows reports whether an author is more than a key.
 func (l *Limiter) knows(id wire.PeerID) bool {
-	return id == l.cfg.Self || !l.cfg.Members.Guest(id) && (l.known[id] || l.cfg.trusts(id) || l.cfg.Members != nil)
+	return id == l.cfg.Self || !l.cfg.Members.Guest(id) && (l.known[id] || slices.Contains(l.cfg.Trusted, id) || l.cfg.Members != nil)
 }
 
 // Know says that an author is more than a key.
 func (l *Limiter) Know(id wire.PeerID) {
-	if len(l.known) < 2*maxPeers { // as many contributors, and founders
+	if len(l.known) < 2*peers.MaxPeers { // as many contributors, and founders
 		l.known[id] = true
 	}
 }
@@ -223,7 +235,7 @@ func (l *Limiter) Know(id wire.PeerID) {
 // Contributed says that an author, who is more than a key, has made a delta that was folded.
 func (l *Limiter) Contributed(id wire.PeerID) {
 	l.Know(id)
-	if len(l.folded) < maxPeers {
+	if len(l.folded) < peers.MaxPeers {
 		l.folded[id] = true
 	}
 	for _, v := range l.cfg.Members.Bounds(id) {
@@ -242,7 +254,7 @@ type Fit struct {
 }
 
 // Tick says whether anything was folded, up to which rounds this node has closed, by fragment, and what fits its uplink.
-func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
+func (l *Limiter) Tick(now effect.Time, begun bool, closed []uint32, fit Fit) {
 	all := uint64(0)
 	for _, round := range closed {
 		all += uint64(round)
@@ -252,15 +264,15 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
 	}
 	l.begun, l.closed = begun, closed
 	l.usual = fit.Bytes
-	if l.most = strangersHeartbeats; fit.Heartbeats > 0 {
-		part := fit.Heartbeats / strangersShare * float64(l.cfg.HeartbeatMinMs) / 1000
-		l.most = min(max(part, leastStrangersHeartbeats), strangersHeartbeats)
+	if l.most = StrangersHeartbeats; fit.Heartbeats > 0 {
+		part := fit.Heartbeats / peers.StrangersShare * float64(l.cfg.HeartbeatMinMs) / 1000
+		l.most = min(max(part, LeastStrangersHeartbeats), StrangersHeartbeats)
 	}
 	least := leastPace * float64(len(closed))
 	// What has closed already counts at once. A run of short rounds would fall silent in its first paceMs otherwise, and one
 	// that becomes faster, too.
-	l.pace = max(l.pace, float64(all-l.counted)/paceMs)
-	if took := now - l.since; took >= paceMs {
+	l.pace = max(l.pace, float64(all-l.counted)/PaceMs)
+	if took := now - l.since; took >= PaceMs {
 		l.pace = float64(all-l.counted) / float64(took)
 		l.since, l.counted = now, all
 	}
@@ -272,19 +284,5 @@ func (l *Limiter) Tick(now Time, begun bool, closed []uint32, fit Fit) {
 type Told interface {
 	Know(author wire.PeerID)
 	Contributed(author wire.PeerID)
-	Tick(now Time, begun bool, closed []uint32, fit Fit)
-}
-
-// Contributed says that a delta of an author was folded.
-func (c *Core) Contributed(author wire.PeerID) {
-	if c.env.cfg.Limiter != nil {
-		c.env.cfg.Limiter.Contributed(author)
-	}
-}
-
-// knows tells the limiter, if there is one, that an author is more than a key.
-func (e *env) knows(author wire.PeerID) {
-	if e.cfg.Limiter != nil {
-		e.cfg.Limiter.Know(author)
-	}
+	Tick(now effect.Time, begun bool, closed []uint32, fit Fit)
 }
