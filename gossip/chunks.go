@@ -187,19 +187,26 @@ func (s *snapshot) drop(id wire.PeerID) {
 
 // recruit asks further peers for the snapshot of the same rounds, until enough of
 // them are sources. Each joiner has an order of its own, so that many who come at
-// once do not all ask the same.
+// once do not all ask the same. Guests are asked where nobody else is left: their chunks are those of the manifest, or a
+// fault. Else the only member that is there could keep everybody out with wrong chunks, though guests have the right ones.
 func (s *snapshot) recruit() {
 	sources := 0
-	var others []*peers.Peer
+	var others, guests []*peers.Peer
 	for _, p := range s.List {
 		useful, asked := s.transfer.recruits[p.ID]
 		switch {
-		case !s.isSource(p):
+		case !s.hasTips(p):
 		case useful:
 			sources++
-		case !asked:
+		case asked:
+		case s.Guest(p.ID):
+			guests = append(guests, p)
+		default:
 			others = append(others, p)
 		}
+	}
+	if sources == 0 && len(others) == 0 {
+		others = guests
 	}
 	slices.SortFunc(others, func(p, q *peers.Peer) int {
 		a, b := s.lot(p.ID), s.lot(q.ID)

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,36 @@ func specGuestSources(t *testing.T, _ *spectest.Spec) {
 	a.guests(t, ids[3:], ids[:3]...)
 	if asked := a.voted(t, ids); len(asked) != 2 {
 		t.Errorf("%d of two members vote on the snapshot of a third", len(asked))
+	}
+}
+
+// Guests give chunks of a member's snapshot where no other member has the right ones.
+func specGuestChunks(t *testing.T, _ *spectest.Spec) {
+	for members := 1; members <= 2; members++ {
+		a, ids := joins(1, 2, 3, 4)
+		a.guests(t, ids[members:], ids[:members]...)
+		a.core.env.Config.Trusted = ids[:1]
+		e := a.gives(a.begins(t), 1, a.tipsOf(ids[0], 5, 1))
+		chunk := questions(t, e, wire.GetChunk)[0]
+		for _, id := range ids[1:members] {
+			q := questions(t, e, wire.GetSnapshot)
+			if len(q) != 1 || q[0].call.To != id {
+				t.Fatalf("asks %+v, there is another member", q)
+			}
+			e = a.fails(q[0], wire.NotFound)
+		}
+		if q := questions(t, e, wire.GetSnapshot); len(q) > 0 {
+			t.Fatalf("asks %+v, the source is there", q)
+		}
+		q := questions(t, a.answer(chunk, []byte("wrong")), wire.GetSnapshot)
+		if len(q) != len(ids)-members {
+			t.Fatalf("beside %d members asks %+v", members, q)
+		}
+		guest := q[0].call.To
+		e = a.gives(q[0], slices.Index(ids, guest)+1, a.tipsOf(guest, 5, 1))
+		if q := questions(t, e, wire.GetChunk); len(q) == 0 || q[0].call.To != guest {
+			t.Errorf("beside %d members asks %+v for chunks", members, q)
+		}
 	}
 }
 

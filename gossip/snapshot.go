@@ -170,8 +170,11 @@ func (s *snapshot) gathers() bool {
 }
 
 // isSource reports whether p can be asked for its snapshot. Those of guests may be invented, and nobody would vouch for them.
-func (s *snapshot) isSource(p *peers.Peer) bool {
-	return s.Usable(p) && !s.Guest(p.ID) && !p.Pauses() && !p.Record().Stateless && (p.Heartbeat == nil || p.Heartbeat.State != wire.Joining)
+func (s *snapshot) isSource(p *peers.Peer) bool { return !s.Guest(p.ID) && s.hasTips(p) }
+
+// hasTips reports whether p may have tips of the run to give.
+func (s *snapshot) hasTips(p *peers.Peer) bool {
+	return s.Usable(p) && !p.Pauses() && !p.Record().Stateless && (p.Heartbeat == nil || p.Heartbeat.State != wire.Joining)
 }
 
 func (s *snapshot) best() *peers.Peer {
