@@ -13,7 +13,7 @@ import (
 
 func TestSpecSnapshot(t *testing.T) {
 	spectest.Run(t, "N", map[string]spectest.Clause{
-		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestSources, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-1.5": specGuestChunks, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
+		"N-1": spectest.All(specMajority, specWhoVotes, specDisputes), "N-1.2": specGuestSources, "N-1.3": specNewerTips, "N-1.4": specNewerVotes, "N-1.5": specGuestChunks, "N-1.6": specGuestChunks, "N-2": spectest.All(specBegun, specGenesisVote), "N-3": specHistoryKept, "N-3.2": specHistoryAdmitted,
 		"N-4": spectest.All(specOwnEnough, specOwnCounts, specOwnBelieved, specMayTell, specTold),
 	})
 }

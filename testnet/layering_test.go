@@ -182,7 +182,7 @@ var layers = []rule{
 		"a node as any other, with what its hooks let in"},
 	{list("testnet/sim/memory"), list("gossip/member gossip/wire node/core node/replica optimizer/outer"),
 		"a ledger in memory is a port of the replica and nothing else"},
-	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/member gossip/wire gossip/hello testnet/shaping node/core node/replica node/trace testnet/sim/memory " +
+	{list("testnet/sim"), list("testnet/fault testnet/nodelink gossip gossip/limit gossip/member gossip/wire gossip/hello testnet/shaping node/core node/replica node/trace testnet/sim/memory " +
 		"optimizer optimizer/outer optimizer/outer/oracle optimizer/rounds optimizer/trainer optimizer/trainer/corpus tensor tensor/codec tensor/llama"),
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
