@@ -118,7 +118,7 @@ var All = []Mutant{
 	{"guests are believed", "guests", []Edit{
 		{In: "Machine.Credit", Old: "m.guest(author)", New: "false"},
 		{In: "chain.Contributed", Old: "!c.m.guest(author)", New: "true"},
-		{In: "peers.guest", New: "return false"},
+		{In: "Table.Guest", New: "return false"},
 	}},
 	{"each key has a rate of its own", "leaked", []Edit{
 		{In: "Limiter.charge", Old: "uses > 0", New: "false"},
