@@ -104,37 +104,8 @@ const (
 
 // withDefaults fills what is zero and checks the rest. The error names the field.
 func (c Config) withDefaults() (Config, error) {
-	if c.Dir == "" {
-		return c, fmt.Errorf("config: Dir is empty; name the folder that the node keeps its state in")
-	}
-	if c.Threads < 0 {
-		return c, fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)
-	}
-	if _, _, err := trainer.Precisions(c.Precision); err != nil {
-		return c, fmt.Errorf("config: %w", err)
-	}
-	if c.Batch < 0 || c.Batch > genesis.MaxBatch {
-		return c, fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, genesis.MaxBatch)
-	}
-	if c.KeepBytes < 0 {
-		return c, fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
-	}
-	if c.DataDisk < 0 {
-		return c, fmt.Errorf("config: DataDisk is %d; use the bytes that fetched shards may take, or 0 for any", c.DataDisk)
-	}
-	if c.Pace < 0 {
-		return c, fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
-	}
-	if c.Limits.Up < 0 || c.Limits.Down < 0 {
-		return c, fmt.Errorf("config: Limits are %d bytes/s up and %d down; use rates, or 0 for no limit", c.Limits.Up, c.Limits.Down)
-	}
-	if c.Export != "" && c.ExportEvery == 0 {
-		return c, fmt.Errorf("config: ExportEvery is 0; use the tokens between two exports to %s", c.Export)
-	}
-	for _, addr := range c.addrs() {
-		if err := joinlink.CheckPeer(addr); err != nil {
-			return c, fmt.Errorf("config: %w", err)
-		}
+	if err := c.validate(); err != nil {
+		return c, err
 	}
 	if c.JoinWithin == 0 {
 		c.JoinWithin = defaultJoinWithin
@@ -164,4 +135,41 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// validate reports the first field that makes no sense, by name.
+func (c Config) validate() error {
+	if c.Dir == "" {
+		return fmt.Errorf("config: Dir is empty; name the folder that the node keeps its state in")
+	}
+	if c.Threads < 0 {
+		return fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)
+	}
+	if _, _, err := trainer.Precisions(c.Precision); err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if c.Batch < 0 || c.Batch > genesis.MaxBatch {
+		return fmt.Errorf("config: Batch is %d; use 1 to %d, or 0 to plan it from the measured speed", c.Batch, genesis.MaxBatch)
+	}
+	if c.KeepBytes < 0 {
+		return fmt.Errorf("config: KeepBytes is %d; use the bytes that the ledger may take, or 0 to keep all", c.KeepBytes)
+	}
+	if c.DataDisk < 0 {
+		return fmt.Errorf("config: DataDisk is %d; use the bytes that fetched shards may take, or 0 for any", c.DataDisk)
+	}
+	if c.Pace < 0 {
+		return fmt.Errorf("config: Pace is %v; use a duration, or 0 for as fast as it goes", c.Pace)
+	}
+	if c.Limits.Up < 0 || c.Limits.Down < 0 {
+		return fmt.Errorf("config: Limits are %d bytes/s up and %d down; use rates, or 0 for no limit", c.Limits.Up, c.Limits.Down)
+	}
+	if c.Export != "" && c.ExportEvery == 0 {
+		return fmt.Errorf("config: ExportEvery is 0; use the tokens between two exports to %s", c.Export)
+	}
+	for _, addr := range c.addrs() {
+		if err := joinlink.CheckPeer(addr); err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+	}
+	return nil
 }

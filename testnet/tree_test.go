@@ -27,8 +27,11 @@ const maxLines = 700
 // maxFunction is how many lines a function may have: it fits a screen.
 const maxFunction = 60
 
-// overlong are functions that have more, with what they have: it may only fall.
-var overlong = map[string]int{"withDefaults": 62, "Run": 75}
+// maxPackage is how many lines a package of the product may have, without its tests.
+const maxPackage = 6000
+
+// overlarge are packages that have more, with what they have: it may only fall.
+var overlarge = map[string]int{"gossip": 7100}
 
 // topLevel is everything that the top of the repository may hold.
 var topLevel = list("node gossip optimizer tensor cmd testnet go.mod go.sum README.md LICENSE " +
@@ -64,9 +67,23 @@ func TestFunctionLength(t *testing.T) {
 			if !is {
 				continue
 			}
-			if n := bytes.Count(text[fn.Pos()-begin:fn.End()-begin], []byte("\n")) + 1; n > max(maxFunction, overlong[fn.Name.Name]) {
+			if n := bytes.Count(text[fn.Pos()-begin:fn.End()-begin], []byte("\n")) + 1; n > maxFunction {
 				t.Errorf("%s: %s has %d lines, of at most %d: does it do one thing?", f.path, fn.Name.Name, n, maxFunction)
 			}
+		}
+	}
+}
+
+func TestPackageLength(t *testing.T) {
+	lines := map[string]int{}
+	for _, f := range parseTree(t, parser.PackageClauseOnly|parser.ParseComments) {
+		if !f.test() && !f.isMade() && !strings.HasPrefix(f.path, "testnet/sim/") {
+			lines[f.pkg()] += bytes.Count(read(t, f.path), []byte("\n"))
+		}
+	}
+	for pkg, n := range lines {
+		if most := max(maxPackage, overlarge[pkg]); n > most {
+			t.Errorf("package %s has %d lines, of at most %d: which part of it does the rest not reach into?", pkg, n, most)
 		}
 	}
 }

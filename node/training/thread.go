@@ -200,15 +200,11 @@ func (t *Thread) LacksData() bool {
 
 // Run steps until ctx ends. Errors of the trainer end it.
 func (t *Thread) Run(ctx context.Context) error {
-	restarts, lacking := 0, false
-	var known error // what the trainer is gone by, until it begins again
+	var gone outage
+	lacking := false
 	t.begin(t.now())
-	if t.cfg.Tune != nil {
-		began := t.now()
-		if err := t.cfg.Tune(ctx); err != nil {
-			return cutBy(ctx, err)
-		}
-		t.spend(&t.account.Joining, began)
+	if err := t.tune(ctx); err != nil {
+		return cutBy(ctx, err)
 	}
 	t.saver.begin()
 	defer t.saver.end()
@@ -232,15 +228,8 @@ func (t *Thread) Run(ctx context.Context) error {
 		err := t.step(ctx, began)
 		done()
 		if errors.Is(err, trainer.ErrLost) {
-			if known == nil || !errors.Is(err, known) {
-				known = err
-				t.reportLost(ctx, err)
-				if restarts++; t.cfg.Absent == nil && t.steps == 0 && restarts >= hopeless {
-					return fmt.Errorf("%w (%d times, and it has taken no step)", err, restarts)
-				}
-			}
-			if t.restart(ctx, restarts-1) {
-				known = nil
+			if err := t.lost(ctx, &gone, err); err != nil {
+				return err
 			}
 			continue
 		}
@@ -258,20 +247,59 @@ func (t *Thread) Run(ctx context.Context) error {
 		}
 		lacking = false
 		t.setLacks(false)
-		if restarts > 0 {
-			restarts = 0
+		if gone.restarts > 0 {
+			gone.restarts = 0
 			t.cfg.Back()
 		}
 		t.keepPace(ctx, began)
-		if t.saver.due() && t.mayStep() {
-			done := t.turn()
-			began := t.now()
-			t.saver.save()
-			done()
-			t.spend(&t.account.Save, began)
-		}
+		t.save()
 	}
 	t.boundary()
+	return nil
+}
+
+func (t *Thread) tune(ctx context.Context) error {
+	if t.cfg.Tune == nil {
+		return nil
+	}
+	began := t.now()
+	err := t.cfg.Tune(ctx)
+	if err == nil {
+		t.spend(&t.account.Joining, began)
+	}
+	return err
+}
+
+// save has the saver take what is due.
+func (t *Thread) save() {
+	if !t.saver.due() || !t.mayStep() {
+		return
+	}
+	done := t.turn()
+	began := t.now()
+	t.saver.save()
+	done()
+	t.spend(&t.account.Save, began)
+}
+
+// outage is how often a trainer that is gone began again without a step, and what it is gone by until it begins.
+type outage struct {
+	restarts int
+	known    error
+}
+
+// lost has a trainer that is gone by err begin again. It returns an error where that is of no use.
+func (t *Thread) lost(ctx context.Context, gone *outage, err error) error {
+	if gone.known == nil || !errors.Is(err, gone.known) {
+		gone.known = err
+		t.reportLost(ctx, err)
+		if gone.restarts++; t.cfg.Absent == nil && t.steps == 0 && gone.restarts >= hopeless {
+			return fmt.Errorf("%w (%d times, and it has taken no step)", err, gone.restarts)
+		}
+	}
+	if t.restart(ctx, gone.restarts-1) {
+		gone.known = nil
+	}
 	return nil
 }
 
