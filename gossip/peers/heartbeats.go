@@ -18,7 +18,7 @@ type Heartbeats struct {
 	at   effect.Time // when said was said
 	size int         // its bytes
 
-	Agreed      bool // as of the last tick, see agree
+	Agreed      bool // as of the last tick, see Agree
 	AgreedSince effect.Time
 	agreedChain wire.Digest
 

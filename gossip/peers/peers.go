@@ -91,5 +91,5 @@ func (m *Peers) Phase() string { return m.list.phase() }
 // Learning are the peers that train or have stopped at the budget, sorted by id. The slice is never changed.
 func (m *Peers) Learning() []wire.PeerID { return m.learners.current() }
 
-// LearningVersion is another number whenever learning returned others.
+// LearningVersion is another number whenever Learning returned others.
 func (m *Peers) LearningVersion() uint64 { return m.learners.version }
