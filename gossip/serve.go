@@ -226,7 +226,7 @@ func (s *serve) headers(handle uint64, keys []wire.RoundKey) {
 	s.ok(handle, wire.EncodeHeaders(headers))
 }
 
-// payload answers now, or parks the request until Stored, its end, or when this
+// payload answers now, or parks the request until Complete, its end, or when this
 // node does not expect the payload any more.
 // The id may be one not met yet: the asker may have been faster than the
 // header's way through this node.
