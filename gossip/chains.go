@@ -17,8 +17,7 @@ func (c *Core) Chains() Chains { return Chains{c} }
 // states: a run must end whatever one machine's memory does. See OtherStates.
 func (v Chains) Agreed(now Time) (agreed bool, since Time) {
 	v.core.at(now)
-	v.core.peers.Heartbeats.Agree()
-	return v.core.peers.Heartbeats.Agreed, v.core.peers.Heartbeats.AgreedSince
+	return v.core.peers.Heartbeats.Agree()
 }
 
 // QuietMs is for how long Agreed has to hold until each live peer has sent another heartbeat:

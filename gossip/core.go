@@ -96,7 +96,7 @@ func (c *Core) Tick(now Time) {
 }
 
 // SetSelf sets what the next heartbeat says about this node.
-func (c *Core) SetSelf(now Time, s peers.SelfState) {
+func (c *Core) SetSelf(now Time, s SelfState) {
 	c.at(now)
 	c.peers.Heartbeats.Set(s)
 }

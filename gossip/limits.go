@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"atoll/gossip/limit"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -303,7 +304,7 @@ const (
 	servingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
 	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// peer list, manifest) per peer: a repair needs a few a second.
-	maxAsksPerSecond = 16
+	maxAsksPerSecond = limit.UnknownPerSecond
 	// maxSnapshotAsks in snapshotAsksMs bounds the requests for a snapshot per peer: a joiner asks for the
 	// one whose chunks it has, then for another, and every renewMs for newer tips.
 	maxSnapshotAsks = 4

@@ -6,12 +6,19 @@
 // mailboxes, so that training never waits for any of them.
 //
 // What decides without the loop has a package of its own, which reaches neither
-// node nor its machine's inputs: allowance why to pause, show what people see,
-// authors who made how much, holders which peers have a delta, mirror whom to
-// ask for a shard beside peers, data which shards the next steps need, entry
-// whom a newcomer asks before there is a machine, clock how long the process
-// was awake, training when to step and what to do between steps. This package
-// tells them what happened, and does what they come to.
+// node nor its machine's inputs:
+//
+//	allowance  why to pause
+//	authors    who made how much
+//	clock      how long the process was awake
+//	data       which shards the next steps need
+//	entry      whom a newcomer asks before there is a machine
+//	holders    which peers have a delta
+//	mirror     whom to ask for a shard beside peers
+//	show       what people see
+//	training   when to step, and what to do between steps
+//
+// This package tells them what happened, and does what they come to.
 //
 // DESIGN.md has the architecture: the way of a delta and of a byte, who owns
 // which state, what is durable before what, and where to change what.

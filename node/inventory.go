@@ -36,13 +36,11 @@ func (n *node) replanShards() {
 }
 
 // planShards says what is needed from a step on, unless that is known.
-func (n *node) planShards(now core.Time, step int64) {
+func (n *node) planShards(step int64) {
 	if n.corpus == nil || !n.corpus.Next(step) {
 		return
 	}
-	n.loosen()
-	n.corpus.Plan()
-	n.wantShards(now)
+	n.replanShards()
 }
 
 // tighten makes room on a full disk: shards that no step reads yet, or any more, go. It returns how many.

@@ -273,7 +273,7 @@ func (n *node) stepped(res trainer.StepResult, took time.Duration) {
 	n.replica.Stepped(res.Tokens)
 	next := n.built.Steps()
 	n.post(func(now core.Time) {
-		n.planShards(now, next)
+		n.planShards(next)
 		n.check("step log", err)
 		n.steps++
 		n.trained += uint64(res.Tokens)

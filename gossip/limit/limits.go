@@ -5,7 +5,7 @@ import "atoll/gossip/peers"
 // Messages that are passed on.
 const (
 	// HeartbeatsOfPeriod is how many heartbeats of an author may pass in the shortest period: as often as
-	// one may follow another, of two processes with one key. heartbeatsAtOnce may come together, as
+	// one may follow another, of two processes with one key. HeartbeatsAtOnce may come together, as
 	// after a stall on their way.
 	HeartbeatsOfPeriod = 2 * peers.SoonParts
 	HeartbeatsAtOnce   = 4 * HeartbeatsOfPeriod
@@ -26,7 +26,7 @@ const (
 	OldWindows = 2
 	// PaceTimes is how many times as many headers of an author pass as rounds close here: who
 	// comes back catches up. leastPace is what counts as closing at least, one round of a
-	// fragment in ten seconds; it is measured over paceMs, and what has closed in less counts as well.
+	// fragment in ten seconds; it is measured over PaceMs, and what has closed in less counts as well.
 	PaceTimes = 4 * HeadersOfRound
 	leastPace = 1e-4
 	PaceMs    = 10_000
@@ -34,7 +34,7 @@ const (
 	// tried: in a run with the usual 16 sampled learners it is 16 headers a round.
 	GuestsSlots = peers.LeastNewcomers
 	// UnknownPerSecond is how many messages of authors that nobody here knows are looked at of one peer: as
-	// many as it may ask questions. A joiner hears many at once, and unknownAtOnce of them may come.
+	// many as it may ask questions. A joiner hears many at once, and UnknownAtOnce of them may come.
 	UnknownPerSecond = 16
 	UnknownAtOnce    = 8 * UnknownPerSecond
 	// MaxEquivocationPerAuthor bounds what gossip brings against one author: a few

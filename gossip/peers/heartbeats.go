@@ -18,8 +18,8 @@ type Heartbeats struct {
 	at   effect.Time // when said was said
 	size int         // its bytes
 
-	Agreed      bool // as of the last tick, see Agree
-	AgreedSince effect.Time
+	agreed      bool // as of the last tick, see Agree
+	agreedSince effect.Time
 	agreedChain wire.Digest
 
 	digests []byte          // reused by digestsAt
@@ -354,20 +354,21 @@ func (b *Heartbeats) OtherStates() []wire.PeerID {
 // this node has, none of them training, and since when. Peers that are joining,
 // leaving, paused, silent or marked are not counted: a hung or lying peer must not
 // keep a run from ending.
-func (b *Heartbeats) Agree() {
+func (b *Heartbeats) Agree() (agreed bool, since effect.Time) {
 	if b.self.State == wire.Training || b.self.State == wire.Joining || b.self.State == 0 {
-		b.Agreed = false
-		return
+		b.agreed = false
+		return false, b.agreedSince
 	}
 	closed := b.Closed()
 	chain, _, ok := b.DigestsAt(closed)
-	agreed := ok && !slices.ContainsFunc(b.Table.List, func(p *Peer) bool {
+	agreed = ok && !slices.ContainsFunc(b.Table.List, func(p *Peer) bool {
 		return b.Speaks(p) && !shows(p.Heartbeat, closed, chain) || b.awaited(p)
 	})
-	if agreed && (!b.Agreed || chain != b.agreedChain) {
-		b.AgreedSince = b.Now
+	if agreed && (!b.agreed || chain != b.agreedChain) {
+		b.agreedSince = b.Now
 	}
-	b.Agreed, b.agreedChain = agreed, chain
+	b.agreed, b.agreedChain = agreed, chain
+	return agreed, b.agreedSince
 }
 
 // Speaks reports whether what p last said counts at the end of the run. Heartbeats of guests, and of strangers

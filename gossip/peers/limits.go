@@ -36,7 +36,7 @@ const (
 	// DeafHeartbeats is how many heartbeat periods a connected peer may be without a heartbeat
 	// before it is connected anew. It allows for a few lost heartbeats, and the peer is
 	// heard again before it would count as silent. The pause until the next time
-	// doubles up to reconnectPauseMaxMs.
+	// doubles up to ReconnectPauseMaxMs.
 	DeafHeartbeats      = 4
 	ReconnectPauseMaxMs = 600_000
 	// HeartbeatsToRepair unequal heartbeats in a row start a repair: one may only have
@@ -58,14 +58,14 @@ const (
 	// else comes.
 	mostChosen  = 4
 	chosenShare = 3
-	// DialPeriodMs and maxDials bound attempts: four every five seconds reach
+	// DialPeriodMs and MaxDials bound attempts: four every five seconds reach
 	// any target within a minute without a burst that looks like a scan.
 	DialPeriodMs = 5_000
 	MaxDials     = 4
 	// redialMs is the pause after the loss of a peer where addresses change: others are
 	// known, and it may be reached another way.
 	redialMs = 1_000
-	// DialBackoffMinMs doubles per failed attempt up to dialBackoffMaxMs: a
+	// DialBackoffMinMs doubles per failed attempt up to DialBackoffMaxMs: a
 	// restarted peer is found within seconds, a dead address costs little.
 	DialBackoffMinMs = 5_000
 	DialBackoffMaxMs = 600_000
@@ -91,7 +91,7 @@ const (
 	DiscoverFirstMs = 3_000
 	discoverMaxMs   = 300_000
 	// discoverFewMs and discoverManyMs are the pauses of one that has some peers, fewer or not fewer
-	// than wantNeighbours. Two parts of a run find each other in that time, and a
+	// than WantNeighbours. Two parts of a run find each other in that time, and a
 	// search is some kilobytes.
 	discoverFewMs  = 300_000
 	discoverManyMs = 1_800_000
@@ -125,7 +125,7 @@ const (
 	RateMinBytes = 64 << 10
 	// RateSlack is how many times the expected duration a transfer may take.
 	RateSlack = 4
-	// DeadlineMinMs and deadlineMaxMs bound the time in which an answer may travel: a round
+	// DeadlineMinMs and DeadlineMaxMs bound the time in which an answer may travel: a round
 	// trip around the world with a retransmission; 16 MiB at 1 Mbit/s, four times over. A
 	// transfer that stands still ends long before, in p2p.
 	DeadlineMinMs = 3_000

@@ -118,7 +118,7 @@ type Table struct {
 	moves  bool     // addresses change while nodes run, as on the internet
 
 	byID   map[wire.PeerID]*Peer
-	List   []*Peer
+	List   []*Peer // all, in order of id
 	Linked []*Peer // the connected ones
 	Others int     // heard recently, as of the last watch; of newcomers no more than count
 	usual  int64   // heartbeat period of half of those that contributed, as of then; 0 if there are none

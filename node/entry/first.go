@@ -80,13 +80,7 @@ func (p *Peers) chunk(ctx context.Context, d wire.Digest, size int) (chunk []byt
 
 // askChunk asks the peer at an address for a chunk.
 func (p *Peers) askChunk(ctx context.Context, addr string, d wire.Digest, size int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, linkCall)
-	defer cancel()
-	id, err := p.reach(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	b, err := p.call(ctx, id, wire.Request{Kind: wire.GetChunk, Digest: d})
+	b, err := p.ask(ctx, addr, wire.Request{Kind: wire.GetChunk, Digest: d})
 	if err != nil {
 		return nil, err
 	}

@@ -85,27 +85,16 @@ func (p *Peers) any(ctx context.Context, try func(ctx context.Context, addr stri
 func (p *Peers) ask(ctx context.Context, addr string, request wire.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkCall)
 	defer cancel()
-	id, err := p.reach(ctx, addr)
+	id, err := address.PeerIDOf(addr)
 	if err != nil {
 		return nil, err
 	}
-	return p.call(ctx, id, request)
-}
-
-// reach connects to the peer at an address.
-func (p *Peers) reach(ctx context.Context, addr string) (wire.PeerID, error) {
-	id, err := address.PeerIDOf(addr)
-	if err != nil {
-		return id, err
-	}
 	if id == p.self {
-		return id, errors.New("that is this node")
+		return nil, errors.New("that is this node")
 	}
-	return p.host.Dial(ctx, addr)
-}
-
-// call asks a peer that is connected.
-func (p *Peers) call(ctx context.Context, id wire.PeerID, request wire.Request) ([]byte, error) {
+	if id, err = p.host.Dial(ctx, addr); err != nil {
+		return nil, err
+	}
 	raw, err := p.host.Call(ctx, id, request.Encode(), request.Kind.MaxResponse())
 	if err != nil {
 		return nil, err

@@ -179,6 +179,7 @@ func (t *Thread) leastTime() time.Duration {
 	return t.pace
 }
 
+// SetFraction says how much of the budget is made, 0 to 1: the learning rate follows it.
 func (t *Thread) SetFraction(f float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
