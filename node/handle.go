@@ -14,7 +14,7 @@ import (
 type Handle struct{ n *node }
 
 // Block cuts the node off from these peers, and from no others: see p2p.Host.Block.
-func (h Handle) Block(peers []wire.PeerID) error { return h.n.host.Block(peers) }
+func (h Handle) Block(peers []wire.PeerID) { h.n.host.Block(peers) }
 
 // Pace changes Config.Pace.
 func (h Handle) Pace(least time.Duration) error {

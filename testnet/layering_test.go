@@ -217,8 +217,8 @@ var layers = []rule{
 // modules says which packages may import which foreign modules. The first rule
 // that matches an import is its rule.
 var modules = []rule{
-	{list("gossip/p2p gossip/p2p/address gossip/p2p/guard gossip/p2p/traffic"), list("github.com/libp2p/..."),
-		"gossip/p2p is the only importer of libp2p, with what it has libp2p ask and tell, and with libp2p's names: everything else talks of raw keys and bytes"},
+	{list("gossip/p2p gossip/p2p/guard gossip/p2p/traffic"), list("github.com/libp2p/..."),
+		"gossip/p2p is the only importer of libp2p, with what it has libp2p ask and tell: everything else talks of raw keys, addresses and bytes"},
 	{list("gossip gossip/wire gossip/hello gossip/p2p gossip/p2p/address gossip/p2p/guard"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
 	{list("gossip/p2p"), list("github.com/ipfs/go-cid"),
@@ -342,6 +342,7 @@ func TestLayeringCatches(t *testing.T) {
 		{"testnet/sim", "atoll/node", false, false},
 		{"testnet/sim", "atoll/node/store", false, false},
 		{"node/genesis", "atoll/gossip/p2p", false, false},
+		{"gossip/p2p/address", "github.com/libp2p/go-libp2p/core/peer", false, false},
 		{"node/inspect", "atoll/node", false, false},
 		{"testnet/sim", "atoll/gossip/p2p", false, false},
 		{"gossip/p2p", "atoll/testnet/shaping", false, false},

@@ -2,11 +2,9 @@ package p2p
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -15,20 +13,14 @@ var ErrBlocked = errors.New("blocked by this node")
 
 // Block cuts the connections to these peers at once and refuses new ones, both
 // ways, until it is called again: the set replaces the one before. Drop is for peers
-// that broke the protocol. An error means that one of the ids is no key, and that
-// nothing has changed.
-func (h *Host) Block(ids []wire.PeerID) error {
+// that broke the protocol.
+func (h *Host) Block(ids []wire.PeerID) {
 	var peers []peer.ID
 	for _, id := range ids {
-		p, err := address.ID(id)
-		if err != nil {
-			return fmt.Errorf("block: %w", err)
-		}
-		peers = append(peers, p)
+		peers = append(peers, pidOf(id))
 	}
 	h.blocked.Replace(peers)
 	for _, p := range peers {
 		h.disconnect(p)
 	}
-	return nil
 }

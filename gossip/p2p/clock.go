@@ -10,7 +10,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -28,10 +27,7 @@ func serveClock(s network.Stream) {
 // ClockAhead asks a connected peer for its time. It returns by how much the clock of this machine
 // is ahead of the peer's, within half of the round trip that took; negative if it is behind.
 func (h *Host) ClockAhead(ctx context.Context, id wire.PeerID) (ahead, within time.Duration, err error) {
-	p, err := address.ID(id)
-	if err != nil {
-		return 0, 0, err
-	}
+	p := pidOf(id)
 	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "clock"), probeTimeout)
 	defer cancel()
 	began := time.Now()

@@ -136,8 +136,8 @@ type discoveryHost struct {
 // Addrs are those by which others find this node.
 func (m discoveryHost) Addrs() (addrs []ma.Multiaddr) {
 	for _, text := range m.h.Reach().Outside {
-		if info, _, err := address.Parse(text); err == nil {
-			addrs = append(addrs, info.Addrs...)
+		if place, _, err := address.Parse(text); err == nil {
+			addrs = append(addrs, place)
 		}
 	}
 	return addrs
@@ -286,13 +286,14 @@ func (h *Host) bootstrap(ctx context.Context, at []string) {
 	known := map[peer.ID]bool{}
 	var asked []peer.ID
 	for _, addr := range at {
-		info, _, err := address.Parse(addr)
-		if err != nil || info.ID == h.pid || len(asked) >= maxBootstraps && !known[info.ID] {
+		place, id, err := address.Parse(addr)
+		p := pidOf(id)
+		if err != nil || p == h.pid || len(asked) >= maxBootstraps && !known[p] {
 			continue
 		}
-		h.host.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
-		if !known[info.ID] {
-			known[info.ID], asked = true, append(asked, info.ID)
+		h.host.Peerstore().AddAddr(p, place, peerstore.TempAddrTTL)
+		if !known[p] {
+			known[p], asked = true, append(asked, p)
 		}
 	}
 	answered := make(chan struct{}, len(asked))

@@ -244,10 +244,7 @@ func TestHeardNearby(t *testing.T) {
 		t.Skip("this machine is on no network")
 	}
 	far, near := ma.StringCast("/ip4/5.0.0.1/tcp/1"), ma.StringCast("/ip4/"+own+"/tcp/1")
-	p, err := address.ID(newPersonID(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := pidOf(newPersonID(2))
 	n := nearby{h, newHintLimit()}
 	n.HandlePeerFound(peer.AddrInfo{ID: p, Addrs: []ma.Multiaddr{far}})
 	n.HandlePeerFound(peer.AddrInfo{ID: p, Addrs: []ma.Multiaddr{far, near, ma.StringCast("/ip4/" + own + "/udp/1")}})
@@ -290,11 +287,11 @@ func specMeeting(t *testing.T, s *spectest.Spec) {
 func specMeetingServed(t *testing.T, _ *spectest.Spec) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		relay, asker := w.inRun(1, wire.RunID{9}, true), w.inRun(2, testRun, false)
-		info, _, err := address.Parse(publicAddr(relay))
+		place, _, err := address.Parse(publicAddr(relay))
 		if err != nil {
 			t.Fatal(err)
 		}
-		asker.host.Peerstore().AddAddrs(info.ID, info.Addrs, time.Hour)
+		asker.host.Peerstore().AddAddr(relay.pid, place, time.Hour)
 		if err := asker.discovery.dht.Ping(t.Context(), relay.pid); err != nil {
 			t.Error(err)
 		}

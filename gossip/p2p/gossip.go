@@ -131,7 +131,7 @@ func (h *Host) scoring(topic string) (*pubsub.PeerScoreParams, *pubsub.PeerScore
 // receive has what validate accepts, of others, in the inbox at once. It runs in gossip's workers, several at once.
 func (h *Host) receive(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	result := h.validate(ctx, from, m)
-	if id, err := address.PeerID(from); result == pubsub.ValidationAccept && err == nil && from != h.host.ID() {
+	if id, err := address.PeerID(string(from)); result == pubsub.ValidationAccept && err == nil && from != h.host.ID() {
 		h.tracer.delivered.Add(1)
 		h.inbox.put(Message{From: id, ID: wire.Sum(m.GetData()), Data: m.GetData()})
 		m.ValidatorData = taken{}
@@ -152,7 +152,7 @@ type taken struct{}
 // each neighbour, so to look at each would cost most where too much is said already. And nothing waits for it: the next
 // heartbeat says more, and repair brings the headers, and the equivocation proofs with them.
 func (h *Host) validate(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
-	id, err := address.PeerID(from)
+	id, err := address.PeerID(string(from))
 	if err != nil {
 		return pubsub.ValidationReject // cannot be: the handshake compared it
 	}

@@ -202,7 +202,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrHandshake, err))
 	}
-	if id, err := address.PeerID(p); err != nil || id != theirs.Author {
+	if id, err := address.PeerID(string(p)); err != nil || id != theirs.Author {
 		return fail(fmt.Errorf("%w: record of %v on a connection to %v", ErrHandshake, theirs.Author, id))
 	}
 	mine, err := ours.Open()
@@ -224,7 +224,7 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 func (h *Host) refuse(s network.Stream, reason error) {
 	c := s.Conn()
 	h.refusals.Put(c.RemotePeer(), reason, refusedMemory)
-	if id, err := address.PeerID(c.RemotePeer()); err == nil {
+	if id, err := address.PeerID(string(c.RemotePeer())); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
 	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)
@@ -238,7 +238,7 @@ func (h *Host) refuseConn(s network.Stream, reason error) {
 	c := s.Conn()
 	awaitEnd(s)
 	c.Close()
-	if id, err := address.PeerID(c.RemotePeer()); err == nil {
+	if id, err := address.PeerID(string(c.RemotePeer())); err == nil {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
 }

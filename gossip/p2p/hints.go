@@ -19,7 +19,7 @@ func newHintLimit() *ratelimit.Limiter {
 // hint hands up where a peer of the run may be. Only addresses that a condition holds for
 // are passed on: a hint must not send this node wherever its author likes.
 func (h *Host) hint(limit *ratelimit.Limiter, near bool, info peer.AddrInfo, holds func(ma.Multiaddr) bool) {
-	id, err := address.PeerID(info.ID)
+	id, err := address.PeerID(string(info.ID))
 	if err != nil || info.ID == h.pid || h.blocked.Has(info.ID) || h.peers.up(info.ID) != nil {
 		return
 	}

@@ -102,9 +102,11 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	self := wire.PeerIDOf(cfg.Key)
 	h := &Host{
 		cfg:        cfg,
-		self:       wire.PeerIDOf(cfg.Key),
+		self:       self,
+		pid:        pidOf(self),
 		log:        cfg.Log,
 		peers:      newPeers(bulk.NewUplink(cfg.UploadBytesPerSecond)),
 		refusals:   guard.NewRefusals(),
@@ -122,9 +124,6 @@ func newHost(cfg Config, hook func(*Host)) (*Host, error) {
 	}
 	h.traffic = traffic.New(h.caps.up, h.caps.down, rpcProtocol)
 	h.slots = guard.NewSlots(maxReservations, reservationTTL, h.standing)
-	if h.pid, err = address.ID(h.self); err != nil {
-		return nil, fmt.Errorf("config Key: %w", err)
-	}
 	h.tracer = &tracer{inbox: h.inbox, stream: h.regains.stream, lost: h.gossipLost}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	if hook != nil {
@@ -240,31 +239,27 @@ func (h *Host) Addrs() []string {
 // *hello.Refusal, ErrHandshake, ErrRefusedByPeer or ErrDropped). Nor is one that
 // Block keeps away: ErrBlocked.
 func (h *Host) Dial(ctx context.Context, addr string) (wire.PeerID, error) {
-	info, id, err := address.Parse(addr)
+	place, id, err := address.Parse(addr)
 	if err != nil {
 		return wire.PeerID{}, fmt.Errorf("dial: %w", err)
 	}
 	if id == h.self {
 		return id, fmt.Errorf("dial %s: this is the node's own address; give that of another", addr)
 	}
-	return id, h.dialNamed(ctx, addr, info)
+	return id, h.dialNamed(ctx, addr, peer.AddrInfo{ID: pidOf(id), Addrs: []ma.Multiaddr{place}})
 }
 
 // DialPeer is Dial with all that is known of where a peer is: addresses, of which those of other
 // peers are left out, and where it was met in the last quarter of an hour.
 func (h *Host) DialPeer(ctx context.Context, id wire.PeerID, addrs []string) error {
-	p, err := address.ID(id)
-	if err != nil {
-		return fmt.Errorf("dial: %w", err)
-	}
-	info := peer.AddrInfo{ID: p}
+	info := peer.AddrInfo{ID: pidOf(id)}
 	for _, addr := range addrs {
-		if other, _, err := address.Parse(addr); err == nil && other.ID == p {
-			info.Addrs = append(info.Addrs, other.Addrs...)
+		if place, other, err := address.Parse(addr); err == nil && other == id {
+			info.Addrs = append(info.Addrs, place)
 		}
 	}
-	info.Addrs = append(info.Addrs, h.holesTo(p)...)
-	return h.dialNamed(ctx, p.String(), info)
+	info.Addrs = append(info.Addrs, h.holesTo(info.ID)...)
+	return h.dialNamed(ctx, info.ID.String(), info)
 }
 
 // dialNamed dials; its errors begin with the name by which the caller knows the peer.

@@ -12,7 +12,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/guard"
 	"atoll/gossip/wire"
 )
@@ -136,10 +135,7 @@ func TestRenewalWithGarbageDisconnects(t *testing.T) {
 
 func FuzzJudge(f *testing.F) {
 	me, them := newPerson(1), newPerson(2)
-	pid, err := address.ID(wire.PeerIDOf(them.key))
-	if err != nil {
-		f.Fatal(err)
-	}
+	pid := pidOf(wire.PeerIDOf(them.key))
 	h := &Host{refusals: guard.NewRefusals()}
 	f.Add(them.sign().Encode())
 	f.Add(newPerson(3).sign().Encode())

@@ -18,7 +18,7 @@ import (
 // peer says it has. If a peer brings many messages that go no further, it takes them out, so that neighbours hear
 // nothing of them.
 func (h *Host) inspect(p peer.ID, rpc *pubsub.RPC) error {
-	from, err := address.PeerID(p)
+	from, err := address.PeerID(string(p))
 	if err != nil {
 		return nil // cannot be: the handshake compared it
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -76,10 +75,7 @@ type Path struct {
 
 // Path says how a peer is reached now; ok is false if it is not connected.
 func (h *Host) Path(id wire.PeerID) (path Path, ok bool) {
-	p, err := address.ID(id)
-	if err != nil {
-		return Path{}, false
-	}
+	p := pidOf(id)
 	relayed, direct := h.conns(p)
 	switch {
 	case h.peers.up(p) == nil:

@@ -18,7 +18,6 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -54,10 +53,7 @@ type Seen struct {
 // missing. It does so on connections of its own. The peer may put streams that it opens meanwhile
 // on one of them, where they are lost: ask once those that are needed are open.
 func (h *Host) SeenBy(ctx context.Context, id wire.PeerID) (seen []Seen, err error) {
-	p, err := address.ID(id)
-	if err != nil {
-		return nil, err
-	}
+	p := pidOf(id)
 	_, direct := h.conns(p)
 	if direct == nil {
 		return nil, fmt.Errorf("ask %v where it sees this node: %w", id, ErrNotConnected)
@@ -152,10 +148,7 @@ func (h *Host) DialBack(ctx context.Context, id wire.PeerID, addr string) (throu
 	if err != nil {
 		return false, fmt.Errorf("dial back %q: %w", addr, err)
 	}
-	p, err := address.ID(id)
-	if err != nil {
-		return false, err
-	}
+	p := pidOf(id)
 	if !h.cfg.Trial {
 		return false, fmt.Errorf("dial back %q: the host is no trial", addr)
 	}

@@ -44,10 +44,13 @@ type link struct {
 // keptTag is why the connection manager closes a connection last.
 const keptTag = "known"
 
+// pidOf is what libp2p calls a node.
+func pidOf(id wire.PeerID) peer.ID { return peer.ID(address.ID(id)) }
+
 // Keep has the connections to a peer closed after those to others, where there are too many, for
 // as long as there is one.
 func (h *Host) Keep(id wire.PeerID) {
-	if pid, err := address.ID(id); err == nil && h.peers.up(pid) != nil {
+	if pid := pidOf(id); h.peers.up(pid) != nil {
 		h.host.ConnManager().TagPeer(pid, keptTag, 1)
 	}
 }
@@ -68,7 +71,7 @@ func newPeers(u *bulk.Uplink) peers {
 
 // add notes a new connection and reports whether it belongs to a node.
 func (ps *peers) add(c network.Conn) bool {
-	id, err := address.PeerID(c.RemotePeer())
+	id, err := address.PeerID(string(c.RemotePeer()))
 	if err != nil {
 		return false
 	}

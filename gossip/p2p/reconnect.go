@@ -9,7 +9,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -57,10 +56,7 @@ func (r *seldom) since(p peer.ID, now time.Time) (d time.Duration, before bool) 
 // has just started may take its time. So the first call has gossip open its streams anew. Only
 // if it is called again once that has had its time, the connection is closed.
 func (h *Host) Reconnect(id wire.PeerID) {
-	p, err := address.ID(id)
-	if err != nil {
-		return // no such peer was ever connected
-	}
+	p := pidOf(id)
 	if h.cfg.Profile == WAN {
 		since, before := h.refreshes.since(p, time.Now())
 		switch {

@@ -7,7 +7,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -41,10 +40,7 @@ func (h *Host) dropped(p peer.ID) error {
 // Drop closes the connections to a peer and refuses it for a while, with the
 // reason. It is for peers that broke the protocol.
 func (h *Host) Drop(id wire.PeerID, reason string) {
-	pid, err := address.ID(id)
-	if err != nil {
-		return
-	}
+	pid := pidOf(id)
 	h.refusals.Put(pid, fmt.Errorf("%w: %s", ErrDropped, reason), droppedMemory)
 	h.disconnect(pid)
 }

@@ -83,8 +83,8 @@ func (b budgeted) Read(p []byte) (int, error) {
 // Reserve keeps a slot at a connected peer that relays, until Release or until the
 // connection is gone. It returns at once; what came of it is a Reserved.
 func (h *Host) Reserve(id wire.PeerID) {
-	p, err := address.ID(id)
-	if err != nil || h.cfg.Profile != WAN {
+	p := pidOf(id)
+	if h.cfg.Profile != WAN {
 		return
 	}
 	h.reach.mu.Lock()
@@ -103,9 +103,7 @@ func (h *Host) Reserve(id wire.PeerID) {
 
 // Release gives a slot up.
 func (h *Host) Release(id wire.PeerID) {
-	if p, err := address.ID(id); err == nil {
-		h.leaveRelay(p)
-	}
+	h.leaveRelay(pidOf(id))
 }
 
 // leaveRelay forgets the slot at p, if there is one.

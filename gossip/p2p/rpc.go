@@ -11,7 +11,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -63,10 +62,7 @@ func (h *Host) Call(ctx context.Context, to wire.PeerID, request []byte, maxResp
 	if len(request) > wire.MaxRequest {
 		return nil, fmt.Errorf("call %v: request: %w: %d bytes, at most %d", to, wire.ErrSize, len(request), wire.MaxRequest)
 	}
-	pid, err := address.ID(to)
-	if err != nil {
-		return nil, fmt.Errorf("call: %w", err)
-	}
+	pid := pidOf(to)
 	if !h.tasks.enter() {
 		return nil, fmt.Errorf("call %v: %w", to, ErrClosed)
 	}

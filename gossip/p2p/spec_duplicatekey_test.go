@@ -13,7 +13,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire/spectest"
 )
 
@@ -56,10 +55,7 @@ func (s *oldStream) Read(b []byte) (int, error) {
 func shakesAgain(t *testing.T, old *oldConn, startedMs int64) (took time.Duration, err error) {
 	inWorld(t, rate, delay, func(t *testing.T, w *world) {
 		a := w.host(newPerson(1).config())
-		pid, bad := address.ID(newPersonID(2))
-		if bad != nil {
-			t.Fatal(bad)
-		}
+		pid := pidOf(newPersonID(2))
 		old.peer = pid
 		c := &oldConn{peer: pid}
 		a.peers.add(old)

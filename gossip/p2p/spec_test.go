@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p/address"
@@ -43,8 +45,14 @@ func ms(t testing.TB, s *spectest.Spec, name string) time.Duration {
 }
 
 func specIdentity(t *testing.T, s *spectest.Spec) {
-	if got := address.PeerText(wire.PeerID(s.Hex(t, "author"))); got != s.Text(t, "peer") {
-		t.Errorf("%s, the text says %s", got, s.Text(t, "peer"))
+	id := wire.PeerID(s.Hex(t, "author"))
+	key, err := crypto.UnmarshalEd25519PublicKey(id[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := peer.IDFromPublicKey(key)
+	if err != nil || pid != pidOf(id) || pid.String() != s.Text(t, "peer") || address.PeerText(id) != s.Text(t, "peer") {
+		t.Errorf("libp2p calls it %s (%v), and this node %s; the text says %s", pid, err, address.PeerText(id), s.Text(t, "peer"))
 	}
 }
 

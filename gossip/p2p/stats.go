@@ -75,7 +75,7 @@ func (h *Host) Stats() Stats {
 func (h *Host) peerStats() map[wire.PeerID]PeerStats {
 	stats := map[wire.PeerID]PeerStats{}
 	for pid, t := range h.traffic.ByPeer() {
-		if id, err := address.PeerID(pid); err == nil {
+		if id, err := address.PeerID(string(pid)); err == nil {
 			stats[id] = PeerStats{Traffic: t}
 		}
 	}

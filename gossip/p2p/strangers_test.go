@@ -190,11 +190,11 @@ func TestAskersOfOneAddress(t *testing.T) {
 		if n := inbound(h.host.Network().Conns()); n < maxDiscoveryStreams/discoveryAddresses || n > maxDiscoveryStreams/2 {
 			t.Errorf("%d streams are held", n)
 		}
-		info, _, err := address.Parse(publicAddr(h))
+		place, _, err := address.Parse(publicAddr(h))
 		if err != nil {
 			t.Fatal(err)
 		}
-		asker.host.Peerstore().AddAddrs(info.ID, info.Addrs, time.Hour)
+		asker.host.Peerstore().AddAddr(h.pid, place, time.Hour)
 		if err := asker.discovery.dht.Ping(t.Context(), h.pid); err != nil {
 			t.Errorf("an asker from elsewhere: %v", err)
 		}

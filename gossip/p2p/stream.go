@@ -33,10 +33,7 @@ type Stream interface {
 // never dials. Bulk on a stream is not paced: what opens one for bulk and gossips
 // on the same connection has heartbeats that come late.
 func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream, error) {
-	pid, err := address.ID(to)
-	if err != nil {
-		return nil, fmt.Errorf("open stream: %w", err)
-	}
+	pid := pidOf(to)
 	if !h.tasks.enter() {
 		return nil, fmt.Errorf("open stream to %v: %w", to, ErrClosed)
 	}
@@ -59,7 +56,7 @@ func (h *Host) Open(ctx context.Context, to wire.PeerID, service string) (Stream
 // have is f's to bound, below what the resource manager allows.
 func (h *Host) Accept(service string, f func(from wire.PeerID, s Stream)) {
 	h.host.SetStreamHandler(streamPrefix+protocol.ID(service), h.guarded(func(s network.Stream) {
-		from, err := address.PeerID(s.Conn().RemotePeer())
+		from, err := address.PeerID(string(s.Conn().RemotePeer()))
 		if err != nil {
 			s.Reset()
 			return

@@ -27,7 +27,7 @@ var _ pubsub.RawTracer = (*tracer)(nil)
 // DuplicateMessage reports who else has a message; no validator learns of it.
 func (t *tracer) DuplicateMessage(m *pubsub.Message) {
 	t.duplicates.Add(1)
-	if from, err := address.PeerID(m.ReceivedFrom); err == nil {
+	if from, err := address.PeerID(string(m.ReceivedFrom)); err == nil {
 		t.inbox.put(Has{From: from, ID: wire.Sum(m.GetData()), Brought: true})
 	}
 }

@@ -141,7 +141,8 @@ func (p *process) run(ctx context.Context) error {
 func (p *process) obey(o controls.Orders) error {
 	p.pace.Store(int64(o.Pace))
 	p.link.Become(o.Link)
-	return p.host.Block(o.Block)
+	p.host.Block(o.Block)
+	return nil
 }
 
 func (p *process) corrupt(controls.BitFlip) error {

@@ -55,7 +55,8 @@ func (l *lab) started(h node.Handle) (err error) {
 func (l *lab) obey(o controls.Orders) error {
 	l.link.Become(o.Link)
 	l.liar.lies.Store(o.InvertedGradient)
-	return errors.Join(l.node.Pace(o.Pace), l.node.Block(o.Block))
+	l.node.Block(o.Block)
+	return l.node.Pace(o.Pace)
 }
 
 // corrupt flips a bit of the newest global parameters of a fragment.

@@ -1,57 +1,39 @@
 // Package address reads and writes the names of peers and the addresses at which they are: what libp2p calls them, and what an
-// address is worth. All of it follows from the text; it knows no host.
+// address is worth. All of it follows from the text; it knows no host, and has no libp2p.
 package address
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
 	"atoll/gossip/wire"
 )
 
-// ID returns the libp2p form of id, which is the multihash of the
-// public key. It fails for 32 bytes that are no key.
-func ID(id wire.PeerID) (peer.ID, error) {
-	key, err := crypto.UnmarshalEd25519PublicKey(id[:])
-	if err != nil {
-		return "", fmt.Errorf("peer id %v: %w", id, err)
-	}
-	return peer.IDFromPublicKey(key)
-}
+// idPrefix begins the libp2p form of every node's id. It says that a multihash is the hashed bytes themselves, and that these are
+// the 32 bytes of an ed25519 key. All that follows is the key.
+const idPrefix = "\x00\x24\x08\x01\x12\x20"
+
+// ID returns the libp2p form of id, which is the multihash of the public key.
+func ID(id wire.PeerID) string { return idPrefix + string(id[:]) }
+
+var errOtherKey = errors.New("atoll nodes have ed25519 keys, and this is the name of another")
 
 // PeerID is the reverse of ID. It fails for a key that is not ed25519.
-func PeerID(pid peer.ID) (wire.PeerID, error) {
-	key, err := pid.ExtractPublicKey()
-	if err != nil {
-		return wire.PeerID{}, fmt.Errorf("peer id %s: %w; atoll nodes have ed25519 keys", pid, err)
+func PeerID(name string) (id wire.PeerID, err error) {
+	key, ok := strings.CutPrefix(name, idPrefix)
+	if !ok || len(key) != len(id) {
+		return id, errOtherKey
 	}
-	raw, err := key.Raw()
-	if err != nil || key.Type() != crypto.Ed25519 {
-		return wire.PeerID{}, fmt.Errorf("peer id %s: key of type %v; atoll nodes have ed25519 keys", pid, key.Type())
-	}
-	return wire.PeerID(raw), nil
+	return wire.PeerID([]byte(key)), nil
 }
 
 // PeerText returns id as it stands in a multiaddr after /p2p/: 12D3KooW...
-// It is empty for an id that is no key.
 func PeerText(id wire.PeerID) string {
-	pid, err := ID(id)
-	if err != nil {
-		return ""
-	}
-	return pid.String()
-}
-
-// ParsePeer reads what PeerText wrote.
-func ParsePeer(text string) (wire.PeerID, error) {
-	pid, err := peer.Decode(text)
-	if err != nil {
-		return wire.PeerID{}, fmt.Errorf("peer %q: %w; want the part of an address after /p2p/", text, err)
-	}
-	return PeerID(pid)
+	text, _ := ma.TranscoderP2P.BytesToString([]byte(ID(id))) // it refuses only what is no multihash
+	return text
 }
 
 // PeerIDOf returns the peer that a full address, like
@@ -61,37 +43,23 @@ func PeerIDOf(addr string) (wire.PeerID, error) {
 	return id, err
 }
 
-// Of completes a transport address with the peer that is found there.
-func Of(transport string, id wire.PeerID) (string, error) {
-	a, err := ma.NewMultiaddr(transport)
-	if err != nil {
-		return "", fmt.Errorf("address %q: %w", transport, err)
-	}
-	pid, err := ID(id)
-	if err != nil {
-		return "", err
-	}
-	return a.String() + "/p2p/" + pid.String(), nil
-}
-
 const addrExample = "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW..."
 
-// Parse checks an address that shall be dialled.
-func Parse(addr string) (peer.AddrInfo, wire.PeerID, error) {
+// Parse checks an address that shall be dialled, and returns the place and the peer that it names.
+func Parse(addr string) (place ma.Multiaddr, id wire.PeerID, err error) {
 	a, err := ma.NewMultiaddr(addr)
 	if err != nil {
-		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: %w; want something like %s", addr, err, addrExample)
+		return nil, id, fmt.Errorf("address %q: %w; want something like %s", addr, err, addrExample)
 	}
-	info, err := peer.AddrInfoFromP2pAddr(a)
-	if err != nil {
-		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: %w; it has to end in /p2p/ and the peer's id, like %s", addr, err, addrExample)
+	place, last := ma.SplitLast(a)
+	if last == nil || last.Protocol().Code != ma.P_P2P {
+		return nil, id, fmt.Errorf("address %q: it has to end in /p2p/ and the peer's id, like %s", addr, addrExample)
 	}
-	if len(info.Addrs) == 0 {
-		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: names a peer but no place; want something like %s", addr, addrExample)
+	if len(place) == 0 {
+		return nil, id, fmt.Errorf("address %q: names a peer but no place; want something like %s", addr, addrExample)
 	}
-	id, err := PeerID(info.ID)
-	if err != nil {
-		return peer.AddrInfo{}, wire.PeerID{}, fmt.Errorf("address %q: %w", addr, err)
+	if id, err = PeerID(string(last.RawValue())); err != nil {
+		return nil, id, fmt.Errorf("address %q: %w", addr, err)
 	}
-	return *info, id, nil
+	return place, id, nil
 }
