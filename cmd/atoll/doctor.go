@@ -68,7 +68,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *cli.Console) error {
 }
 
 func (c *DoctorCmd) look(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
-	if isLink(c.Dir) {
+	if joinlink.Is(c.Dir) {
 		return c.tryLink(ctx, out)
 	}
 	dir, err := dirArg{c.Dir}.folder(out)
@@ -84,7 +84,7 @@ func (c *DoctorCmd) look(ctx context.Context, out *cli.Console) (inspect.Checkup
 func (c *DoctorCmd) tryLink(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
 	link, err := joinlink.Parse(c.Dir)
 	if err != nil {
-		return inspect.Checkup{}, badLink(c.Dir, err)
+		return inspect.Checkup{}, badLink(err)
 	}
 	if c.Fix || c.Learner != "" {
 		return inspect.Checkup{}, cli.BadUsage("--fix and --learner are not for a link; leave the link out")

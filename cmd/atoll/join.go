@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -172,17 +171,17 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 // sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
 // are where they would be if both were typed.
 func (c *JoinCmd) sortWords() error {
-	if isLink(c.Dir) {
+	if joinlink.Is(c.Dir) {
 		c.Link, c.Dir = c.Dir, c.Link
 	}
 	switch {
-	case isLink(c.Dir):
+	case joinlink.Is(c.Dir):
 		return cli.BadUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
-	case c.Link == "" || isLink(c.Link):
+	case c.Link == "" || joinlink.Is(c.Link):
 		return nil
 	}
 	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {
-		return cli.BadUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), linkScheme)
+		return cli.BadUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), joinlink.Scheme)
 	}
 	c.Link, c.Dir = os.Getenv(envName([]string{"join"}, "link")), c.Link
 	return nil
@@ -247,7 +246,7 @@ func (c *JoinCmd) evalBytes(out *cli.Console) int {
 func (c *JoinCmd) findRun(cfg *node.Config, out *cli.Console) (err error) {
 	if c.Link != "" {
 		if cfg.Link, err = joinlink.Parse(c.Link); err != nil {
-			return badLink(c.Link, err)
+			return badLink(err)
 		}
 	}
 	switch {
@@ -260,14 +259,14 @@ func (c *JoinCmd) findRun(cfg *node.Config, out *cli.Console) (err error) {
 		return c.own(cfg, g, filepath.Dir(c.Genesis))
 	case c.Link == "":
 		if cfg.Dir, err = (dirArg{c.Dir}).folder(out); errors.Is(err, fs.ErrNotExist) {
-			return cli.BadUsage("%v; a join link begins with %q, copy it whole", err, linkScheme)
+			return cli.BadUsage("%v; a join link begins with %q, copy it whole", err, joinlink.Scheme)
 		}
 		if err != nil {
 			return err
 		}
 		g, err := inspect.FolderGenesis(cfg.Dir)
 		if errors.Is(err, inspect.ErrNoNodeFolder) {
-			return cli.BadUsage("%s holds no run yet: pass a join link as well, which begins with %q, or make a run there with `atoll new %s`", cfg.Dir, linkScheme, status.ShellWord(cfg.Dir))
+			return cli.BadUsage("%s holds no run yet: pass a join link as well, which begins with %q, or make a run there with `atoll new %s`", cfg.Dir, joinlink.Scheme, status.ShellWord(cfg.Dir))
 		}
 		if err != nil {
 			return err
@@ -314,24 +313,10 @@ func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 	return key, err
 }
 
-// linkScheme begins every join link.
-const linkScheme = "atoll:"
-
-// isLink tells a join link from a folder.
-func isLink(word string) bool { return strings.HasPrefix(strings.TrimSpace(word), linkScheme) }
-
-// badLink says where a join link is wrong: at the first of its parts up to which
-// it cannot be read.
-func badLink(link string, err error) error {
-	link, _, invited := strings.Cut(link, "#")
-	if _, whole := joinlink.Parse(link); whole == nil && invited {
-		return cli.BadUsage("%v", err) // no part of an invite is shown: whoever has it can join
-	}
-	parts := strings.Split(link, ",")
-	for i, part := range parts {
-		if _, err := joinlink.Parse(strings.Join(parts[:i+1], ",")); err != nil {
-			return cli.BadUsage("the join link is cut or mistyped near %q; copy it whole", tail(part))
-		}
+// badLink says where a join link is wrong.
+func badLink(err error) error {
+	if bad := (joinlink.PartError{}); errors.As(err, &bad) {
+		return cli.BadUsage("the join link is cut or mistyped near %q; copy it whole", tail(bad.Part))
 	}
 	return cli.BadUsage("%v", err)
 }

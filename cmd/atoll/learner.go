@@ -10,6 +10,7 @@ import (
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
+	"atoll/node/joinlink"
 	"atoll/optimizer/trainer"
 	"atoll/optimizer/trainer/corpus"
 	"atoll/optimizer/trainer/external"
@@ -27,7 +28,7 @@ type trial struct {
 
 // try checks the program.
 func (c *DoctorCmd) try(ctx context.Context, out *cli.Console) (err error) {
-	if c.Learner == "" || isLink(c.Dir) {
+	if c.Learner == "" || joinlink.Is(c.Dir) {
 		return cli.BadUsage("--try needs --learner CMD, and no link")
 	}
 	if c.Rows < 1 || c.Rows > maxBatch {

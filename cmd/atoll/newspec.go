@@ -41,7 +41,7 @@ func (c *NewCmd) check() error {
 	case c.From == "" && c.Base != "":
 		return cli.BadUsage("--base is the model of adapters: name their folder by --from")
 	}
-	if isLink(c.Dir) {
+	if joinlink.Is(c.Dir) {
 		return cli.BadUsage("%s is a join link: `atoll join` takes it, and atoll new makes a run of its own", joinlink.Shown(c.Dir))
 	}
 	return cmp.Or(c.runFlags.check(), c.checkLinks(), c.checkFrom())

@@ -73,23 +73,23 @@ func (c *RelayCmd) Run(ctx context.Context, out *cli.Console) error {
 // sortWords tells the runs, each once, from the folder.
 func (c *RelayCmd) sortWords() (runs []joinlink.Link, dir string, err error) {
 	for _, word := range c.Words {
-		if !isLink(word) {
+		if !joinlink.Is(word) {
 			if dir != "" {
-				return nil, "", cli.BadUsage("%q and %q are two folders: a join link begins with %q", quoted(dir), quoted(word), linkScheme)
+				return nil, "", cli.BadUsage("%q and %q are two folders: a join link begins with %q", quoted(dir), quoted(word), joinlink.Scheme)
 			}
 			dir = word
 			continue
 		}
 		link, err := joinlink.Parse(word)
 		if err != nil {
-			return nil, "", badLink(word, err)
+			return nil, "", badLink(err)
 		}
 		if !slices.ContainsFunc(runs, func(l joinlink.Link) bool { return l.Run == link.Run }) {
 			runs = append(runs, link)
 		}
 	}
 	if len(runs) == 0 {
-		return nil, "", cli.BadUsage("which run? Pass a join link, or %q and the 64 digits of a run that is open", linkScheme)
+		return nil, "", cli.BadUsage("which run? Pass a join link, or %q and the 64 digits of a run that is open", joinlink.Scheme)
 	}
 	return runs, cmp.Or(dir, "atoll-relay"), nil
 }

@@ -138,13 +138,13 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 
 // name is what is to be revoked: the invite of a link, whether anybody came by it or not, or what some digits name.
 func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.PeerID, err error) {
-	if !isLink(c.Name) {
+	if !joinlink.Is(c.Name) {
 		return nameOf(members, c.Name)
 	}
 	link, err := joinlink.Parse(c.Name)
 	switch {
 	case err != nil:
-		return name, badLink(c.Name, err)
+		return name, badLink(err)
 	case link.Run != g.RunID():
 		return name, cli.BadUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
 	case link.Invite == nil:

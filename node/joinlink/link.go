@@ -12,8 +12,11 @@ import (
 	"atoll/gossip/wire"
 )
 
-// scheme begins every join link.
-const scheme = "atoll:"
+// Scheme begins every join link.
+const Scheme = "atoll:"
+
+// Is tells a join link, whether it can be read or not, from other words.
+func Is(word string) bool { return strings.HasPrefix(strings.TrimSpace(word), Scheme) }
 
 // MaxPeers bounds the addresses in one link: those that a node remembers fit.
 const MaxPeers = gossip.MaxContacts
@@ -33,35 +36,40 @@ const inviteMark = "#"
 
 // String is the inverse of Parse.
 func (l Link) String() string {
-	text := scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
+	text := Scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
 	if l.Invite != nil {
 		text += inviteMark + l.Invite.String()
 	}
 	return text
 }
 
+// PartError says that a part of a join link cannot be read. The invite is no such part, as whoever has it can join.
+type PartError struct {
+	error
+	Part string // the first one that is wrong
+}
+
 // Parse reads a join link. A run alone, as 64 digits, is one that names no peer.
 func Parse(s string) (Link, error) {
-	var run wire.RunID
-	if run.UnmarshalText([]byte(strings.TrimSpace(s))) == nil {
-		return Link{Run: run}, nil
-	}
-	rest, ok := strings.CutPrefix(strings.TrimSpace(s), scheme)
-	if !ok {
-		return Link{}, fmt.Errorf("join link %q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", Shown(s), scheme)
-	}
-	rest, invite, invited := strings.Cut(rest, inviteMark)
-	parts := strings.Split(rest, ",")
 	var l Link
-	if err := l.Run.UnmarshalText([]byte(parts[0])); err != nil {
-		return Link{}, fmt.Errorf("join link %q: %w", Shown(s), err)
+	if l.Run.UnmarshalText([]byte(strings.TrimSpace(s))) == nil {
+		return l, nil
 	}
-	if n := len(parts) - 1; n > MaxPeers {
-		return Link{}, fmt.Errorf("join link names %d peers; use at most %d", n, MaxPeers)
+	text, invite, invited := strings.Cut(strings.TrimSpace(s), inviteMark)
+	parts := strings.Split(text, ",")
+	run, ok := strings.CutPrefix(parts[0], Scheme)
+	if !ok {
+		return Link{}, PartError{fmt.Errorf("join link %q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", Shown(s), Scheme), parts[0]}
 	}
-	for _, p := range parts[1:] {
+	if err := l.Run.UnmarshalText([]byte(run)); err != nil {
+		return Link{}, PartError{fmt.Errorf("join link %q: %w", Shown(s), err), parts[0]}
+	}
+	for i, p := range parts[1:] {
+		if i == MaxPeers {
+			return Link{}, PartError{fmt.Errorf("join link names %d peers; use at most %d", len(parts)-1, MaxPeers), p}
+		}
 		if err := CheckPeer(p); err != nil {
-			return Link{}, fmt.Errorf("join link: %w", err)
+			return Link{}, PartError{fmt.Errorf("join link: %w", err), p}
 		}
 		l.Peers = append(l.Peers, p)
 	}
