@@ -17,7 +17,7 @@ const contactsEvery = 10 * time.Second
 // are for a link that leads nowhere any more. Peers of a link are trusted, also peers of an
 // earlier link. Peers that were met later are not.
 func (n *node) recall() error {
-	n.linked = n.cfg.Link.Peers
+	n.dials, n.linked = n.cfg.addrs(), n.cfg.Link.Peers
 	n.named = peerIDs(n.linked)
 	c, err := store.LoadContacts(n.cfg.Dir)
 	if errors.Is(err, store.ErrContacts) {
@@ -32,8 +32,8 @@ func (n *node) recall() error {
 		n.named = peerIDs(n.linked)
 	}
 	met := c.Peers[:min(len(c.Peers), joinlink.MaxPeers)]
-	if len(n.cfg.addrs()) == 0 {
-		n.cfg.Link.Peers = slices.Concat(n.linked, met)
+	if len(n.dials) == 0 {
+		n.dials = slices.Concat(n.linked, met)
 	} else {
 		n.met = met
 	}

@@ -43,8 +43,8 @@ func TestRecallTrustsOnlyTheLink(t *testing.T) {
 		if err := n.recall(); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(n.cfg.addrs(), c.addrs) || !slices.Equal(n.linked, c.named) || !slices.Equal(n.named, peerIDs(c.named)) || !slices.Equal(n.met, c.met) {
-			t.Errorf("%s: dials %q, trusts %q %v, asks %q; want %q, %q, %q", c.name, n.cfg.addrs(), n.linked, n.named, n.met, c.addrs, c.named, c.met)
+		if !slices.Equal(n.dials, c.addrs) || !slices.Equal(n.linked, c.named) || !slices.Equal(n.named, peerIDs(c.named)) || !slices.Equal(n.met, c.met) {
+			t.Errorf("%s: dials %q, trusts %q %v, asks %q; want %q, %q, %q", c.name, n.dials, n.linked, n.named, n.met, c.addrs, c.named, c.met)
 		}
 	}
 }

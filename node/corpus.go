@@ -166,7 +166,7 @@ func (n *node) openContent(path string) error {
 		return fmt.Errorf("--data: %w", err)
 	}
 	switch m := c.Manifest(); {
-	case linked == 0 && len(n.cfg.addrs()) == 0 && !m.HasMirrors():
+	case linked == 0 && len(n.dials) == 0 && !m.HasMirrors():
 		return fmt.Errorf("the run trains on %s, and %s has none of its shards: pass --data DIR with the folder that `atoll data build` made", corpusLabel(n.genesis), path)
 	case linked < len(m.HeldOut)+len(m.Shards):
 		n.screen.Event("text", "", fmt.Sprintf("%s has %d of the %d shards of %s; peers give the others", path, linked, len(m.HeldOut)+len(m.Shards), corpusLabel(n.genesis)))
@@ -200,7 +200,7 @@ func (n *node) text() trainer.Source {
 
 // fetchBlob fetches a blob from the peers of the link, before there is a machine that could.
 func (n *node) fetchBlob(ctx context.Context, what string, digest wire.Digest, most int64) ([]byte, error) {
-	if len(n.cfg.addrs()) == 0 {
+	if len(n.dials) == 0 {
 		return nil, fmt.Errorf("the %s (%.8x) is not here, and there is no peer to ask: pass --data DIR with the folder that `atoll data build` made, as to the first node of a run", what, digest[:])
 	}
 	if err := n.allowed(ctx); err != nil {

@@ -33,8 +33,8 @@ func rankBool(b bool) int {
 // remain has the addresses of a peer that was found stay among those that this node dials.
 func (n *node) remain(addrs []string) {
 	for _, addr := range addrs {
-		if !slices.Contains(n.cfg.addrs(), addr) {
-			n.cfg.Peers = append(n.cfg.Peers, addr)
+		if !slices.Contains(n.dials, addr) {
+			n.dials = append(n.dials, addr)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (n *node) publicPeers() (addrs []string) {
 // discoveryPoints are nodes where members of any run may say who is in this one: all that this node
 // knows. The host asks a few of them.
 func (n *node) discoveryPoints() []string {
-	addrs := joinlink.WithRelays(slices.Concat(n.cfg.addrs(), n.met))
+	addrs := joinlink.WithRelays(slices.Concat(n.dials, n.met))
 	if n.machine != nil {
 		addrs = append(addrs, n.publicPeers()...)
 	}
@@ -64,16 +64,14 @@ func (n *node) discoveryPoints() []string {
 
 // dialEarlierPeers has gossip try the peers of an earlier start, where this one was given others.
 func (n *node) dialEarlierPeers() {
-	for _, addrs := range byPeer(n.met) {
-		if id, err := address.PeerIDOf(addrs[0]); err == nil {
-			n.machine.Step(n.clock.Now(), gossip.Hinted{Peer: id, Addrs: addrs})
-		}
+	for _, p := range byPeer(n.met) {
+		n.machine.Step(n.clock.Now(), gossip.Hinted{Peer: p.ID, Addrs: p.Addrs})
 	}
 }
 
 // byPeer puts the addresses of each peer together, in the order of the first of each. What
 // is no address of a peer is left out.
-func byPeer(addrs []string) (groups [][]string) {
+func byPeer(addrs []string) (peers []p2p.Hint) {
 	at := map[wire.PeerID]int{}
 	for _, addr := range addrs {
 		id, err := address.PeerIDOf(addr)
@@ -82,12 +80,12 @@ func byPeer(addrs []string) (groups [][]string) {
 		}
 		i, known := at[id]
 		if !known {
-			i, at[id] = len(groups), len(groups)
-			groups = append(groups, nil)
+			i, at[id] = len(peers), len(peers)
+			peers = append(peers, p2p.Hint{ID: id})
 		}
-		groups[i] = append(groups[i], addr)
+		peers[i].Addrs = append(peers[i].Addrs, addr)
 	}
-	return groups
+	return peers
 }
 
 // maxEarly bounds what is kept of the network until there is a loop: what a host keeps. Gossip

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"atoll/gossip/p2p"
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 )
@@ -137,12 +136,8 @@ func (n *node) heardDuplicate(now core.Time, b wire.Heartbeat) {
 // refusedAsDuplicate ends the process if a peer says that another process with its
 // key is connected to it. Only peers that the user named, in the link or by their
 // address, are believed. Peers that an earlier start met are not.
-func (n *node) refusedAsDuplicate(addr string, err error) {
-	if !errors.Is(err, p2p.ErrDuplicateKey) {
-		return
-	}
-	id, bad := address.PeerIDOf(addr)
-	if bad == nil && (slices.Contains(n.named, id) || slices.Contains(peerIDs(n.cfg.Peers), id)) {
-		n.fatal = duplicateKeyError(addr + " is connected to it")
+func (n *node) refusedAsDuplicate(peer wire.PeerID, name string, err error) {
+	if errors.Is(err, p2p.ErrDuplicateKey) && (slices.Contains(n.named, peer) || slices.Contains(peerIDs(n.cfg.Peers), peer)) {
+		n.fatal = duplicateKeyError(name + " is connected to it")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
-	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -132,16 +131,18 @@ func TestKeyWatchListensNotForEver(t *testing.T) {
 func TestRefusedAsDuplicate(t *testing.T) {
 	named, given, met := peerAddr(1, "/ip4/192.0.2.1/tcp/1"), peerAddr(2, "/ip4/192.0.2.2/tcp/1"), peerAddr(3, "/ip4/192.0.2.3/tcp/1")
 	refusal := fmt.Errorf("dial: %w: %w", p2p.ErrRefusedByPeer, p2p.ErrDuplicateKey)
-	// A start without the link dials whom an earlier one met.
-	n := &node{cfg: Config{Link: joinlink.Link{Peers: []string{named, met}}, Peers: []string{given}}, knownPeers: knownPeers{named: peerIDs([]string{named})}}
-	n.refusedAsDuplicate(met, refusal)
-	n.refusedAsDuplicate(named, p2p.ErrRefusedByPeer)
+	// A start without the link dials whom an earlier one met, and any start whoever gave the genesis.
+	n := &node{cfg: Config{Peers: []string{given}}, knownPeers: knownPeers{named: peerIDs([]string{named})}}
+	n.remain([]string{named, met})
+	refused := func(addr string, err error) { n.refusedAsDuplicate(peerIDs([]string{addr})[0], addr, err) }
+	refused(met, refusal)
+	refused(named, p2p.ErrRefusedByPeer)
 	if n.fatal != nil {
 		t.Errorf("ends as a stranger says so, or for another reason: %v", n.fatal)
 	}
 	for _, addr := range []string{named, given} {
 		n.fatal = nil
-		n.refusedAsDuplicate(addr, refusal)
+		refused(addr, refusal)
 		if !errors.Is(n.fatal, ErrDuplicateKey) || errors.Is(n.fatal, p2p.ErrRefusedByPeer) || !strings.Contains(n.fatal.Error(), "without its key file") {
 			t.Errorf("error %v", n.fatal)
 		}

@@ -70,7 +70,7 @@ func (x executor) Hangup(call uint64) {
 
 func (x executor) Dial(peer wire.PeerID, addrs []string) {
 	x.n.work.goRun(func(ctx context.Context) {
-		x.n.dialWith(ctx, address.PeerText(peer), func(ctx context.Context) error { return x.n.host.DialPeer(ctx, peer, addrs) })
+		x.n.dial(ctx, peer, address.PeerText(peer), func(ctx context.Context) error { return x.n.host.DialPeer(ctx, peer, addrs) })
 	})
 }
 
@@ -116,21 +116,14 @@ func (n *node) call(ctx, wanted context.Context, e gossip.Call) {
 // over a bad link.
 const dialTimeout = 15 * time.Second
 
-func (n *node) dial(ctx context.Context, addr string) {
-	n.dialWith(ctx, addr, func(ctx context.Context) error {
-		_, err := n.host.Dial(ctx, addr)
-		return err
-	})
-}
-
-// dialWith makes an attempt that is known by an address or a peer's name.
-func (n *node) dialWith(ctx context.Context, addr string, dial func(context.Context) error) {
+// dial makes an attempt that people know by an address or the peer's name.
+func (n *node) dial(ctx context.Context, peer wire.PeerID, name string, try func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	err := dial(ctx)
+	err := try(ctx)
 	n.post(func(core.Time) {
-		n.screen.Dialled(addr, err)
-		n.refusedAsDuplicate(addr, err)
+		n.screen.Dialled(name, err)
+		n.refusedAsDuplicate(peer, name, err)
 	})
 }
 

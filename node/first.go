@@ -26,7 +26,7 @@ func (n *node) learnFirst(ctx context.Context) error {
 	if n.first, n.given, err = n.genesis.LoadFirst(n.cfg.Dir); err == nil {
 		return nil
 	}
-	if len(n.cfg.addrs()) == 0 {
+	if len(n.dials) == 0 {
 		return fmt.Errorf("%w: give them with --init, the file or folder that the run was made from, as to the first node of a run", err)
 	}
 	if !errors.Is(err, genesis.ErrNoFirst) {
@@ -76,7 +76,7 @@ func (n *node) fetchFirst(ctx context.Context) error {
 
 // linkPeers are the peers of the link, before there is a machine that asks them.
 func (n *node) linkPeers() *entry.Peers {
-	return entry.New(n.host, n.self, n.cfg.addrs(), n.showStage)
+	return entry.New(n.host, n.dials, n.showStage)
 }
 
 // firstTips are the tips of round 0. Their values are in memory until the replica is made, and

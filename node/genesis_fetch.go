@@ -11,7 +11,6 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
@@ -41,7 +40,7 @@ func (n *node) learnGenesis(ctx context.Context) error {
 	if n.genesis.Rules != 0 {
 		return nil
 	}
-	if len(n.cfg.addrs()) == 0 && n.cfg.Profile == p2p.Local {
+	if len(n.dials) == 0 && n.cfg.Profile == p2p.Local {
 		return fmt.Errorf("there is no genesis in %s and the link names no peer; pass a link with an address, or --peer ADDR", n.cfg.Dir)
 	}
 	raw, err := n.askGenesis(ctx)
@@ -66,9 +65,9 @@ type search struct {
 
 // answer is what came of asking a peer.
 type answer struct {
-	addrs []string
-	raw   []byte
-	err   error
+	from p2p.Hint
+	raw  []byte
+	err  error
 }
 
 // askGenesis returns the document of the first peer that has it. It fails when all that are
@@ -79,8 +78,8 @@ func (n *node) askGenesis(parent context.Context) ([]byte, error) {
 	s := &search{n: n, ctx: ctx, answers: make(chan answer), asked: map[wire.PeerID]bool{}, failures: map[string]error{}}
 	defer s.work.Wait()
 	defer cancel()
-	for _, addrs := range byPeer(joinlink.WithRelays(slices.Concat(n.cfg.addrs(), n.met))) {
-		s.ask(addrs)
+	for _, p := range byPeer(joinlink.WithRelays(slices.Concat(n.dials, n.met))) {
+		s.ask(p)
 	}
 	raw, err := s.run()
 	if err == nil || parent.Err() == nil {
@@ -90,17 +89,16 @@ func (n *node) askGenesis(parent context.Context) ([]byte, error) {
 }
 
 // ask begins to ask a peer.
-func (s *search) ask(addrs []string) {
-	id, err := address.PeerIDOf(addrs[0])
-	if err != nil || id == s.n.self || s.asked[id] || len(s.asked) >= maxAsked {
+func (s *search) ask(p p2p.Hint) {
+	if p.ID == s.n.self || s.asked[p.ID] || len(s.asked) >= maxAsked {
 		return
 	}
-	s.asked[id] = true
+	s.asked[p.ID] = true
 	s.work.Go(func() {
 		for s.ctx.Err() == nil {
-			raw, err := s.n.genesisFrom(s.ctx, addrs[0], addrs[1:]...)
+			raw, err := s.n.genesisFrom(s.ctx, p)
 			select {
-			case s.answers <- answer{addrs, raw, err}:
+			case s.answers <- answer{p, raw, err}:
 			case <-s.ctx.Done():
 				return
 			}
@@ -128,12 +126,12 @@ func (s *search) run() ([]byte, error) {
 		select {
 		case a := <-s.answers:
 			if a.err == nil {
-				s.n.log.Info("has the genesis", "from", a.addrs[0])
-				s.n.remain(a.addrs)
+				s.n.log.Info("has the genesis", "from", a.from.Addrs[0])
+				s.n.remain(a.from.Addrs)
 				return a.raw, nil
 			}
 			if errors.Is(a.err, p2p.ErrDuplicateKey) {
-				return nil, duplicateKeyError(a.addrs[0] + " is connected to it")
+				return nil, duplicateKeyError(a.from.Addrs[0] + " is connected to it")
 			}
 			s.failed(a)
 			if err := allRefused(s.failures, len(s.asked)); err != nil && time.Since(began) >= wait {
@@ -142,7 +140,7 @@ func (s *search) run() ([]byte, error) {
 		case e := <-s.n.host.Events():
 			s.n.keepEarly(e)
 			if found, ok := e.(p2p.Hint); ok {
-				s.ask(found.Addrs)
+				s.ask(found)
 			}
 		case <-discover.C:
 			s.n.host.Discover(s.n.discoveryPoints())
@@ -156,7 +154,7 @@ func (s *search) run() ([]byte, error) {
 
 // failed records a failure, and logs one that says something new.
 func (s *search) failed(a answer) {
-	addr := a.addrs[0]
+	addr := a.from.Addrs[0]
 	if known := s.failures[addr]; known == nil || known.Error() != a.err.Error() {
 		s.n.log.Warn("ask for the genesis, trying on: "+preflight.Plain(addr, a.err), "addr", addr)
 	}
@@ -204,26 +202,21 @@ func tried(failures map[string]error) string {
 	return strings.Join(parts, "; ")
 }
 
-// genesisFrom returns the bytes of the genesis whose hash is the RunID, from the peer at addr
-// and more.
-func (n *node) genesisFrom(ctx context.Context, addr string, more ...string) ([]byte, error) {
+// genesisFrom returns the bytes of the genesis whose hash is the RunID, from a peer.
+func (n *node) genesisFrom(ctx context.Context, p p2p.Hint) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	id, err := address.PeerIDOf(addr)
-	if err == nil {
-		err = n.host.DialPeer(ctx, id, append([]string{addr}, more...))
-	}
-	if err != nil {
+	if err := n.host.DialPeer(ctx, p.ID, p.Addrs); err != nil {
 		return nil, err
 	}
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()
-	raw, err := n.host.Call(ctx, id, req, wire.GetGenesis.MaxResponse())
+	raw, err := n.host.Call(ctx, p.ID, req, wire.GetGenesis.MaxResponse())
 	if err != nil {
 		return nil, err
 	}
 	b, err := wire.OpenGenesis(n.run, raw)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for the genesis: %w", addr, err)
+		return nil, fmt.Errorf("ask %s for the genesis: %w", p.Addrs[0], err)
 	}
 	return b, nil
 }

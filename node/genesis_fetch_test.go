@@ -37,11 +37,11 @@ func TestGenesisOfAnotherRunIsNotTaken(t *testing.T) {
 	run := right.RunID()
 	asker, liar, honest := listening(t, 1, run, nil), listening(t, 2, run, other.Encode()), listening(t, 3, run, right.Encode())
 	at := func(n *node) string { return n.host.Addrs()[0] }
-	_, err := asker.genesisFrom(t.Context(), at(liar))
+	_, err := asker.genesisFrom(t.Context(), p2p.Hint{ID: liar.self, Addrs: liar.host.Addrs()})
 	if err == nil || !strings.Contains(err.Error(), "it is of run "+other.RunID().String()) {
 		t.Errorf("error %v", err)
 	}
-	asker.cfg.Peers = []string{at(liar), at(honest)}
+	asker.dials = []string{at(liar), at(honest)}
 	if err := asker.learnGenesis(t.Context()); err != nil || asker.genesis.RunID() != run {
 		t.Errorf("of run %v, want %v; %v", asker.genesis.RunID(), run, err)
 	}

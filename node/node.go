@@ -93,6 +93,7 @@ type folder struct {
 
 // knownPeers are addresses of peers.
 type knownPeers struct {
+	dials    []string      // that this node dials: those that it is told, or of an earlier start if there are none, and of who gave the genesis
 	recalled []string      // where an earlier process listened
 	linked   []string      // addresses in the join link, of an earlier start if this one has none
 	named    []wire.PeerID // the peers at them

@@ -87,7 +87,7 @@ func (n *node) preparesLater() bool {
 // comesNew reports whether this node comes to others for the first time, as far as it can tell: it has the model to fetch, which takes
 // longer than to measure how fast it trains.
 func (n *node) comesNew() bool {
-	if len(n.cfg.addrs()) == 0 {
+	if len(n.dials) == 0 {
 		return false
 	}
 	c, err := n.store.Checkpoint()

@@ -38,8 +38,8 @@ func prepared(t *testing.T, cfg Config) *node {
 // newcomer is a node that has the model to fetch, and is to train on the text at a path.
 func newcomer(t *testing.T, path string) *node {
 	t.Helper()
-	n := prepared(t, Config{Dir: t.TempDir(), Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}})
-	n.cfg.Data = path
+	n := prepared(t, Config{Dir: t.TempDir()})
+	n.dials, n.cfg.Data = []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}, path
 	return n
 }
 

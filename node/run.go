@@ -192,7 +192,7 @@ func (n *node) start() error {
 	cfg := core.Config{
 		Params: n.genesis.OuterParams(), Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Certificate: n.id,
-		Alone: len(n.cfg.addrs()) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
+		Alone: len(n.dials) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
 	}
 	was, err := n.restore(cfg)
 	if err != nil {
@@ -278,20 +278,22 @@ func peerIDs(addrs []string) []wire.PeerID {
 // dialPeers tries the addresses of the link and of the flags, and again while
 // none answers.
 func (n *node) dialPeers() {
-	for _, addr := range n.cfg.addrs() {
-		n.work.goRun(func(ctx context.Context) { n.keepDialling(ctx, addr) })
+	for _, addr := range n.dials {
+		if id, err := address.PeerIDOf(addr); err == nil && id != n.self {
+			n.work.goRun(func(ctx context.Context) { n.keepDialling(ctx, id, addr) })
+		}
 	}
 }
 
 // redialEvery is the pause between two tries of an address of the link.
 const redialEvery = 5 * time.Second
 
-func (n *node) keepDialling(ctx context.Context, addr string) {
+func (n *node) keepDialling(ctx context.Context, peer wire.PeerID, addr string) {
 	for ctx.Err() == nil {
-		if id, err := address.PeerIDOf(addr); err != nil || id == n.self {
-			return
-		}
-		n.dial(ctx, addr)
+		n.dial(ctx, peer, addr, func(ctx context.Context) error {
+			_, err := n.host.Dial(ctx, addr)
+			return err
+		})
 		select {
 		case <-ctx.Done():
 		case <-time.After(redialEvery):

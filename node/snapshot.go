@@ -137,7 +137,7 @@ func (n *node) watch() {
 	if n.machine.View().Phase() == core.Ready { // before, tokens come with a snapshot
 		n.screen.Speed(time.Now(), n.machine.View().FoldedTokens())
 	}
-	if n.machine.View().Alone() && len(n.cfg.Link.Peers) > 0 && !n.aloneSaid {
+	if n.machine.View().Alone() && len(n.dials) > 0 && !n.aloneSaid {
 		n.aloneSaid = true
 		n.screen.Event("alone", "", n.aloneText())
 	}

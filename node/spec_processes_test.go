@@ -142,7 +142,7 @@ func specDuplicateKeyNamed(t *testing.T, _ *spectest.Spec) {
 		want bool
 	}{{named, refused, true}, {given, refused, true}, {met, refused, false}, {named, p2p.ErrRefusedByPeer, false}} {
 		n := &node{cfg: Config{Peers: []string{given}}, knownPeers: knownPeers{named: peerIDs([]string{named})}}
-		if n.refusedAsDuplicate(c.addr, c.err); (n.fatal != nil) != c.want {
+		if n.refusedAsDuplicate(peerIDs([]string{c.addr})[0], c.addr, c.err); (n.fatal != nil) != c.want {
 			t.Errorf("%s, %v: ends with %v", c.addr, c.err, n.fatal)
 		}
 	}

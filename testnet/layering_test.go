@@ -129,7 +129,7 @@ var layers = []rule{
 		"a view of a run needs the snapshot, not the code that made it"},
 	{list("node/metrics"), list("node/status"),
 		"metrics are numbers of statuses, under other names"},
-	{list("node/entry"), list("gossip/p2p/address gossip/wire node/genesis tensor/codec"),
+	{list("node/entry"), list("gossip/wire node/genesis tensor/codec"),
 		"what a newcomer fetches is named by digests, so whoever answers may give it: which host reaches whom is not its business"},
 	{list("node/data"), list("gossip gossip/wire node/content node/genesis optimizer/outer optimizer/trainer optimizer/trainer/corpus/shards optimizer/trainer/external tensor/token"),
 		"which shards are needed follows from the run and the next step, and batches from what is here: who is asked for the rest is its node's business"},

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
 
@@ -21,7 +20,7 @@ const (
 	linkWithin = 10 * time.Minute // without one chunk: then nobody who answers has them
 )
 
-// Host is what reaches the peers.
+// Host is what reaches the peers. It does not dial itself.
 type Host interface {
 	Dial(ctx context.Context, addr string) (wire.PeerID, error)
 	Call(ctx context.Context, to wire.PeerID, request []byte, maxResponse int) ([]byte, error)
@@ -30,7 +29,6 @@ type Host interface {
 // Peers asks the peers of the link, whoever has what is asked for.
 type Peers struct {
 	host  Host
-	self  wire.PeerID
 	addrs []string
 	stage func(text string) // told how far it is
 
@@ -38,9 +36,9 @@ type Peers struct {
 	failed map[string]time.Time // addresses, and when they last gave nothing
 }
 
-// New asks the peers at some addresses, but not the node itself.
-func New(host Host, self wire.PeerID, addrs []string, stage func(text string)) *Peers {
-	return &Peers{host: host, self: self, addrs: addrs, stage: stage, failed: map[string]time.Time{}}
+// New asks the peers at some addresses.
+func New(host Host, addrs []string, stage func(text string)) *Peers {
+	return &Peers{host: host, addrs: addrs, stage: stage, failed: map[string]time.Time{}}
 }
 
 // order are the addresses of the link, those first that never failed, then those that failed
@@ -85,14 +83,8 @@ func (p *Peers) any(ctx context.Context, try func(ctx context.Context, addr stri
 func (p *Peers) ask(ctx context.Context, addr string, request wire.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkCall)
 	defer cancel()
-	id, err := address.PeerIDOf(addr)
+	id, err := p.host.Dial(ctx, addr)
 	if err != nil {
-		return nil, err
-	}
-	if id == p.self {
-		return nil, errors.New("that is this node")
-	}
-	if id, err = p.host.Dial(ctx, addr); err != nil {
 		return nil, err
 	}
 	raw, err := p.host.Call(ctx, id, request.Encode(), request.Kind.MaxResponse())

@@ -238,9 +238,9 @@ func (c *check) enter(ctx context.Context) (first wire.PeerID, ok bool) {
 		}
 	}
 	came := make(chan outcome)
-	for _, addrs := range named {
+	for id, addrs := range named {
 		go func() {
-			id, err := c.dial(ctx, addrs)
+			err := c.host.DialPeer(ctx, id, addrs)
 			select {
 			case came <- outcome{id, err}:
 			case <-ctx.Done():
@@ -277,20 +277,18 @@ func (c *check) enterNear(ctx context.Context) (first wire.PeerID, ok bool) {
 	until := time.Now().Add(nearWithin)
 	for tried := map[wire.PeerID]bool{}; time.Now().Before(until) && ctx.Err() == nil; wait(ctx, lookAgain) {
 		c.mu.Lock()
-		var next []string
-		for id, addrs := range c.heard {
+		var next wire.PeerID
+		for id := range c.heard {
 			if !tried[id] {
-				tried[id], next = true, addrs
+				tried[id], next = true, id
 				break
 			}
 		}
+		addrs := c.heard[next]
 		c.mu.Unlock()
-		if next == nil {
-			continue
-		}
-		if id, err := c.dial(ctx, next); err == nil {
-			c.record(id, next, true)
-			return id, true
+		if addrs != nil && c.host.DialPeer(ctx, next, addrs) == nil {
+			c.record(next, addrs, true)
+			return next, true
 		}
 	}
 	return first, false
@@ -397,15 +395,6 @@ func (c *check) ask(ctx context.Context, id wire.PeerID, r wire.Request) ([]byte
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	return c.host.Call(ctx, id, r.Encode(), r.Kind.MaxResponse())
-}
-
-// dial tries all addresses of one peer.
-func (c *check) dial(ctx context.Context, addrs []string) (wire.PeerID, error) {
-	id, err := address.PeerIDOf(addrs[0])
-	if err != nil {
-		return id, err
-	}
-	return id, c.host.DialPeer(ctx, id, addrs)
 }
 
 // peerList is the records that a peer has of members, its own included if it is one.
