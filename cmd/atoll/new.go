@@ -74,9 +74,8 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	measured := false
 	if c.Bandwidth != 0 {
-		if s.Links, measured, err = c.links(ctx, s); err != nil {
+		if s.Links, err = c.links(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -84,20 +83,15 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	owner, err := c.admit(&s, g.Name)
+	owner, err := c.admit(&g)
 	if err != nil {
 		return err
-	}
-	if owner != "" {
-		if g, e, err = s.Make(); err != nil {
-			return err
-		}
 	}
 	path := filepath.Join(c.dir(g.Name), genesisName)
 	if err := writeNew(path, g.Encode(), 0o644); err != nil {
 		return err
 	}
-	a := c.answer(g, s, e, measured)
+	a := c.answer(g, s, e)
 	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
 	a.Next = c.next(g)
 	if c.JSON {
@@ -117,8 +111,8 @@ func (c *NewCmd) explain(err error) error {
 func (c *NewCmd) dir(name string) string { return cmp.Or(c.Dir, fileName(name)) }
 
 // admit makes the folder, and in it the owner of a run that admits by invitation. It returns the file of the owner's key.
-func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
-	dir := c.dir(name)
+func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
+	dir := c.dir(g.Name)
 	if isFile(dir, genesisName) {
 		return "", fmt.Errorf("%s has a run already; choose another folder", dir)
 	}
@@ -136,7 +130,7 @@ func (c *NewCmd) admit(s *genesis.Spec, name string) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s.Owners = []wire.PeerID{wire.PeerIDOf(key)}
+	g.Owners = []wire.PeerID{wire.PeerIDOf(key)}
 	return owner, nil
 }
 

@@ -47,13 +47,13 @@ type created struct {
 }
 
 // answer is what there is to say of a run that was made.
-func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected, measured bool) created {
+func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected) created {
 	id := g.RunID()
 	a := created{
 		Run: hex.EncodeToString(id[:]), Name: g.Name, Params: g.Params(), Fragments: g.Outer.Fragments, Context: g.Model.Context,
 		Optimizer: g.Inner.Optimizer, LR: g.Inner.LR, H: g.Outer.H, Codec: g.Outer.Codec.String(),
 		Budget: g.Outer.Budget, Length: e.Length, Data: g.Data.Name, SHA256: g.Data.SHA256, Sizes: sizesOf(g, e),
-		Tensors: len(g.Layout), Expected: expectedOf(g, s, e, measured),
+		Tensors: len(g.Layout), Expected: c.expected(g, s, e),
 	}
 	if s.From != nil {
 		a.Left = s.From.Left
@@ -169,15 +169,15 @@ var costs = map[string]string{
 	codec.Sparse.String():  "a twentieth of the bytes of int4 at the same H, for 3 to 11 % more bits per byte; a larger H costs more",
 }
 
-// expectedOf is what the links of a run chose; nil where nobody described them.
-func expectedOf(g genesis.Genesis, s genesis.Spec, e genesis.Expected, measured bool) *expected {
+// expected is what the links of a run chose; nil where nobody described them.
+func (c *NewCmd) expected(g genesis.Genesis, s genesis.Spec, e genesis.Expected) *expected {
 	l := e.Links
 	if l == nil {
 		return nil
 	}
 	x := &expected{
-		H: l.H, Fragments: g.Outer.Fragments, Codec: l.Codec.String(), Learners: s.Learners, StepSeconds: s.Links.StepSeconds, Measured: measured,
-		LinkMbitPerS: s.Links.BytesPerSecond * 8 / 1e6, MbitPerS: l.BytesPerSecond * 8 / 1e6, LinkShare: l.LinkShare, SweepSeconds: l.SweepSeconds,
+		H: l.H, Fragments: g.Outer.Fragments, Codec: l.Codec.String(), Learners: s.Learners, StepSeconds: s.Links.StepSeconds, Measured: c.Step == 0,
+		LinkMbitPerS: float64(c.Bandwidth) / 1e6, MbitPerS: l.BytesPerSecond * 8 / 1e6, LinkShare: l.LinkShare, SweepSeconds: l.SweepSeconds,
 		CoreShare: l.CoreShare, Int4MbitPerS: e.Int4Bytes * 8 / 1e6,
 	}
 	if usual := s.LearnersPerRound; l.LearnersPerRound != usual && !(usual == 0 && l.LearnersPerRound == outer.UsualLearnersPerRound) {

@@ -84,7 +84,7 @@ func (c *NewCmd) checkFrom() error {
 	return checkOtherOptimizer(c.Optimizer, "a run made by --from")
 }
 
-// spec is what the flags choose of a run, but its owners and links, and the model that adapters belong to.
+// spec is what the flags choose of a run, but its links, and the model that adapters belong to.
 func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	s = genesis.Spec{
 		Name: c.name(), Seed: c.Seed, CreatedMs: now.UnixMilli(), Context: c.Context, Batch: c.Batch, Optimizer: asked(c.Optimizer), LR: c.LR,
@@ -171,20 +171,20 @@ func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
 }
 
 // links is what --bandwidth and --step say of the machines of the run. A step of which nothing is said is timed here.
-func (c *NewCmd) links(ctx context.Context, s genesis.Spec) (l *genesis.Links, measured bool, err error) {
+func (c *NewCmd) links(ctx context.Context, s genesis.Spec) (*genesis.Links, error) {
 	g, err := s.Trained()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	l = &genesis.Links{BytesPerSecond: c.Bandwidth.BytesPerSecond(), StepSeconds: c.Step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large()}
+	l := &genesis.Links{BytesPerSecond: c.Bandwidth.BytesPerSecond(), StepSeconds: c.Step.Seconds(), FreeCores: !g.BuiltIn() || c.Step != 0 && g.Large()}
 	if c.Step != 0 {
-		return l, false, nil
+		return l, nil
 	}
 	among, _, err := trainer.Precisions(trainer.AutoPrecision)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	took, _, err := trainer.MeasureBest(ctx, trainer.Config{Model: g.Model, Batch: g.Batch, Optim: g.Inner.Optim()}, among, stepTimes, stepTimeFor, time.Now)
 	l.StepSeconds = took.Step.Seconds()
-	return l, true, err
+	return l, err
 }

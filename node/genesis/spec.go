@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"atoll/gossip/wire"
 	"atoll/optimizer"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/tune"
@@ -14,7 +13,8 @@ import (
 	"atoll/tensor/llama"
 )
 
-// Spec is what people choose of a new run. Everything else of its genesis follows from it; zero is what suits the rest.
+// Spec is what people choose of a new run. Everything else of its genesis follows from it, but who admits others; zero is what
+// suits the rest.
 type Spec struct {
 	Name      string
 	Model     llama.Config // a built-in one, with the vocabulary of bytes or that of the text
@@ -34,10 +34,9 @@ type Spec struct {
 	Learners                       int        // that are expected; 0 = 1
 	Links                          *Links     // nil = nobody described them
 
-	Window      uint32        // union window in rounds; 0 = by WindowBytes
-	WindowBytes float64       // of the deltas of the union window, which each node keeps; 0 = of as many rounds as are of use
-	Profile     string        // of the network: local, lan or wan; "" = wan
-	Owners      []wire.PeerID // who admit others; none = everybody contributes
+	Window      uint32  // union window in rounds; 0 = by WindowBytes
+	WindowBytes float64 // of the deltas of the union window, which each node keeps; 0 = of as many rounds as are of use
+	Profile     string  // of the network: local, lan or wan; "" = wan
 }
 
 // Links is what is known of the machines of a run.
@@ -107,7 +106,7 @@ func (s Spec) Trained() (Genesis, error) {
 // trained is what the run trains, on what and how, without its outer steps.
 func (s Spec) trained() (g Genesis, err error) {
 	g = Genesis{
-		Rules: Rules, Name: s.Name, Owners: s.Owners, Model: s.Model, Seed: s.Seed, Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
+		Rules: Rules, Name: s.Name, Model: s.Model, Seed: s.Seed, Batch: cmp.Or(s.Batch, defaultBatch(s.Model)),
 	}
 	if s.From != nil {
 		s.From.describe(&g)
