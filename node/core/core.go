@@ -1,9 +1,3 @@
-// Package core joins the two sans-IO cores of a node: rounds.Machine, which
-// decides rounds and folds, and gossip.Core, which spreads what they decide.
-// Events go in as method calls that carry the time, effects come out as
-// values, and nothing here has a clock, socket, goroutine or random source.
-// A node executes the effects on disks and networks; the simulator does so
-// in virtual time. node/DESIGN.md follows a delta through them.
 package core
 
 import (
@@ -118,6 +112,9 @@ func (m *Machine) Effects() []Effect {
 }
 
 func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+// guest reports whether a peer is a guest of the run: its claims count nowhere.
+func (m *Machine) guest(id wire.PeerID) bool { return m.cfg.Gossip.Members.Guest(id) }
 
 // Tick lets time pass.
 func (m *Machine) Tick(now Time) {

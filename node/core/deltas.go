@@ -38,18 +38,8 @@ func (m *Machine) worth(h wire.Header) uint64 {
 	return m.cfg.Params.Claimed(d)
 }
 
-// guest reports whether a peer is a guest of the run: its claims count nowhere.
-func (m *Machine) guest(id wire.PeerID) bool { return m.cfg.Gossip.Members.Guest(id) }
-
 func (m *Machine) deltaOf(id wire.Digest, h wire.Header) outer.Delta {
 	return DeltaOf(id, h, m.cfg.Gossip.Members)
-}
-
-// Refused says that a header was not taken, and why.
-type Refused struct {
-	ID     wire.Digest
-	Header wire.Header
-	Reason error
 }
 
 // offer hands a header to the rounds. What breaks the run's rules is refused

@@ -84,6 +84,12 @@ type (
 		Names []wire.PeerID
 		Own   bool
 	}
+	// Refused says that a header was not taken, and why.
+	Refused struct {
+		ID     wire.Digest
+		Header wire.Header
+		Reason error
+	}
 	// Finished says that the run is over here: all live nodes showed the same
 	// digests for the longest of their heartbeat periods.
 	Finished struct{}

@@ -38,12 +38,6 @@ func (m *Machine) Install(now Time, tips []*outer.Tip, history [][]outer.Link, c
 	return nil
 }
 
-// OwnDelta is an own delta as the ledger remembers it.
-type OwnDelta struct {
-	Seq   uint64
-	Delta outer.Delta
-}
-
 // Restored is the state of one fragment that a node finds on its disk.
 type Restored struct {
 	Tip     *outer.Tip    // newest kept base

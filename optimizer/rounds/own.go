@@ -15,6 +15,12 @@ type own struct {
 	left   uint32 // up to here, the chain left last differs from that of the tip
 }
 
+// OwnDelta is an own delta as the ledger remembers it.
+type OwnDelta struct {
+	Seq   uint64
+	Delta outer.Delta
+}
+
 // ownDelta is an own delta that is not final.
 type ownDelta struct {
 	outer.Own
