@@ -22,4 +22,44 @@
 //
 // DESIGN.md has the architecture: the way of a delta and of a byte, who owns
 // which state, what is durable before what, and where to change what.
+//
+// Files, each may use those above it:
+//
+//	workers        goroutines that end with the node
+//	node           what a process of a run has, and its loop
+//	marks          what a new key has signed
+//	handle         what a program does to the node that it runs
+//	config         what one process is told
+//	membership     who is admitted
+//	record         this node's own record
+//	wake           after the machine slept
+//	damage         what is damaged on the disk
+//	holders        who has what a message announces
+//	reach          where this node is dialled
+//	foldwatch      tell that nothing is folded
+//	inventory      what this node has of the corpus, and needs
+//	disk           the health of the disk
+//	allowance      bytes that the owner allows
+//	text           the text that a node trains on
+//	export         the model, written while the run goes on
+//	first          what training begins with
+//	corpus         the run's corpus, from a folder or from peers
+//	learner        a program that trains
+//	prepare        the trainer, and what it is tuned to
+//	evaluate       live evaluation
+//	duplicatekey   another process with this key
+//	contacts       where peers were reached, kept for the next start
+//	network        what comes from the host
+//	discovery      whom to dial, and being alone
+//	trace          the record of deltas
+//	executor       what a replica needs of a process
+//	revoke         the end of a node that is revoked
+//	watch          what a replica tells
+//	snapshot       the status
+//	mirrors        shards from mirrors
+//	journal        events, kept for people
+//	genesis_fetch  the genesis, from peers
+//	shutdown       leave in order
+//	control        the local control API
+//	run            from start to end
 package node

@@ -25,4 +25,31 @@
 //
 // Shapes are row-major with the last dimension contiguous. Lengths that do not
 // fit are programming errors and panic with the operation and the numbers.
+//
+// Files, each may use those above it:
+//
+//	floats, floats_linux, floats_other  memory in large pages
+//	slab                       flat memory with named views
+//	workspace                  memory for what is done often
+//	pool                       loops over several cores
+//	gemm                       products
+//	kernel                     the operations that a kernel implements
+//	vector                     sums and scaling
+//	rows                       operations on rows
+//	exp                        exponentials
+//	wide                       folds in float64
+//	quant                      quantised blocks
+//	topk                       the largest values of a block
+//	huff                       loops of the Huffman coder
+//	gemm_go                    plain products
+//	bf16                       values of bfloat16, and the plain product of them
+//	adamw                      steps of AdamW
+//	gemm_tiled                 products by tiles
+//	gemm_ahead                 ask for memory ahead of time
+//	gemm_pack                  operands in the order of the loops
+//	amx, amx_linux, amx_other  whether there are tile registers
+//	precision, peak            float32 and bfloat16, and what a core gives of each
+//	gemm_amx                   products on tile registers
+//	neon_arm64                 loops of NEON, and the values that fill no register
+//	choose, kernel_amd64, kernel_arm64, kernel_noasm  which kernels this machine has, and the one in use
 package tensor

@@ -28,4 +28,39 @@
 //
 // The report is made from what the nodes left on disk, not from what they said
 // while they ran: ledgers, step logs and the last status of each.
+//
+// Files, each may use those above it:
+//
+//	calibrate               a pace that the machine bears
+//	report                  what came of a world
+//	progress                points of a run over time
+//	config                  a world to run
+//	data                    what a world trains on and measures with
+//	chaos                   what happens to nodes
+//	learners                what trains on which node
+//	process                 processes of a node
+//	links                   links that are slow, far and lossy
+//	chaos_draw, chaos_plan  draw chaos from the seed, and order it
+//	genesis                 the genesis of a world
+//	ledger                  what was folded, by the ledgers
+//	world                   the world while it runs
+//	account                 where the work went
+//	view                    what the screen shows
+//	render                  a view as lines
+//	screen                  the screen
+//	watched                 tell who watches
+//	timelimit               end a world without progress
+//	observe                 what recovers, and when
+//	relatives, process_linux, process_other  programs that nodes start
+//	usage                   what nodes take over time
+//	nodes                   start nodes, and ask them
+//	act                     do what chaos says
+//	lab                     tell processes to do harm
+//	stall                   tell that nothing is folded
+//	trace                   the life of deltas at all nodes
+//	checks, checks_chaos    what the run promised
+//	page                    the report as a page
+//	conclude                make the report
+//	baseline                worlds of a baseline
+//	text                    the report in words
 package testnet

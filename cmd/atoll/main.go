@@ -1,18 +1,3 @@
-// Command atoll trains one language model on many machines without a leader.
-//
-//	atoll testnet                         try it: several nodes on this machine train one model
-//	atoll new DIR                         begin a run
-//	atoll join LINK                       take part in one
-//
-// Every command has --help with an example. What a command answers goes to
-// stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
-// done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
-// not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
-// ATOLL_DIR for the folder of every command), then from the TOML file of --config.
-//
-// Each command is one file: its help text, its flags, its Run. Those of atoll data
-// are a package, internal/data. Commands read what packages node and testnet offer
-// and print it; they hold no logic of a run.
 package main
 
 import (

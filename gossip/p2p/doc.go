@@ -13,6 +13,41 @@
 // Services that need more than a question and an answer open streams (stream.go),
 // which the baselines of testnet do.
 //
+// Files, each may use those above it:
+//
+//	limits                     bounds on connections, the handshake and being reached
+//	log                        what libp2p logs
+//	tasks                      goroutines that Close waits for
+//	arrival                    when a response came
+//	reading                    requests that are still arriving, bounded over all peers
+//	outward                    the address through which this machine reaches others
+//	listen                     listen at addresses, each alone
+//	records                    what this node keeps for the DHT
+//	config                     what a host is told
+//	events, inbox              what happened, and the queue to its one reader
+//	host, peers                the host, and the peers that it accepted
+//	refusals                   why a peer is refused
+//	transports                 sockets, and the bytes that they carry
+//	stats, tracer              what a host has carried, and what gossip does
+//	hints                      what a network says of other nodes
+//	inspect                    look at what a peer sends before gossip does
+//	clock                      the time of another machine
+//	rpc                        requests, a stream each
+//	block                      have nothing to do with a peer
+//	reach                      how others reach this node
+//	mdns                       find nodes on the same network
+//	duplicatekey               another process with this node's key
+//	gate                       gossip waits for the handshake
+//	stream                     services of more than a question and an answer
+//	options                    how libp2p is put together
+//	messenger, discovery       the DHT: ask its peers, serve it, find nodes by it
+//	relay                      slots at relays, and being one
+//	punch                      punch holes for direct connections
+//	move                       what goes through a relay moves to a direct connection
+//	gossip, regain, reconnect  the topic, and how its streams are mended
+//	handshake                  what both sides of a connection say first
+//	outside                    how others reach this machine, before there is a node
+//
 // # Being reached
 //
 // A host on the internet (profile WAN) follows what libp2p finds out about its addresses

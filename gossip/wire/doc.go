@@ -20,4 +20,17 @@
 //
 // Signatures are ed25519 over domain, RunID and bytes: one made for a header
 // never passes for a heartbeat, and one made in a run never passes in another.
+//
+// Files, each may use those above it:
+//
+//	types                 names and digests
+//	errors                what can be wrong with bytes
+//	cbor                  the one encoding of each value
+//	sign                  domains of signatures and hashes
+//	frame                 bytes with their length
+//	limits, header, part  bounds that need the sizes of headers and parts, and those
+//	revocation            an owner's statement as a header
+//	manifest              the tips that a node serves
+//	equivocation, heartbeat, message  messages of gossip
+//	request, response     what goes over streams
 package wire

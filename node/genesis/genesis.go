@@ -1,6 +1,3 @@
-// Package genesis is the document that the nodes of a run share. It fixes the
-// model, both optimizers and the times of the run; the hash of its bytes is the
-// RunID. Others ask peers for the document and keep it on disk.
 package genesis
 
 import (

@@ -1,7 +1,3 @@
-// Package inspect says what a node's folder holds: the newest model, and the
-// account of every delta and token. It says whether a replay comes to the same
-// digests, and whether a node can run there. It asks a node that runs on the
-// folder and otherwise reads the disk.
 package inspect
 
 import (

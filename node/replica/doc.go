@@ -11,4 +11,21 @@
 // State has owners. The machine belongs to the loop (the caller of Execute and
 // what Exec.Post runs), kept bases to the folds, the learner to the steps. What
 // crosses from one to another goes through Exec.
+//
+// Files, each may use those above it:
+//
+//	ports                 what a replica lacks
+//	policy                what replicas may decide differently
+//	events                what a watcher is told
+//	bases, replica, lost  kept bases, the executor of effects, and what the disk has lost
+//	own                   own deltas by number
+//	unrecorded            rounds that wait for the disk
+//	fold                  fold rounds, and record them
+//	learning              the learner and its steps
+//	retain                what the ledger still needs
+//	storing               make deltas and chunks durable
+//	install               take a snapshot
+//	source                serve payloads and chunks of snapshots
+//	blobs                 files that nodes give each other
+//	restart               go on from a ledger
 package replica

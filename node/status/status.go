@@ -1,6 +1,3 @@
-// Package status is what a node says about itself. Every screen, command and
-// report renders one Snapshot struct. The local control API hands it to other
-// processes of the same machine.
 package status
 
 import (

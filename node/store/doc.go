@@ -15,6 +15,35 @@
 //	tmp/          files being written; emptied by Open
 //	aside-TIME/   a damaged index and what belonged to it; for people to remove
 //
+// Files, each may use those above it:
+//
+//	errors                errors that callers decide on
+//	trouble, trouble_unix, trouble_windows  what is wrong with a disk
+//	disk                  the file system, as a store uses it
+//	store, commit, files  the store, its commits, and its files
+//	steplog               inner steps that were taken
+//	identity              the key and the genesis
+//	remembered            what the next start finds, in files
+//	entries               entries with checksums
+//	index                 ranges of the index
+//	check                 look for damage
+//	meta                  small values
+//	scratch               files for this process alone
+//	members               certificates and revocations
+//	equivocation          proofs
+//	held                  what payloads take
+//	segment, rounds       rounds, and files of old ones
+//	authors               what was folded of each author
+//	segments, seal        move old rounds into files, and find them there
+//	bases                 encoded tips
+//	deltas                headers and payloads
+//	payloads              files of payloads
+//	retain                drop what is not needed
+//	own                   own deltas and marks
+//	checkpoint            the state of the inner optimizer
+//	snapshot              chunks that are being fetched
+//	install               go on from a snapshot
+//
 // # Old rounds
 //
 // Headers and records of rounds that are final go into segment files (Seal), 128 rounds of

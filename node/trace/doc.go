@@ -19,4 +19,15 @@
 //
 // Times are Unix milliseconds by the clock of the node that wrote the line. A stage
 // between two machines, from announced to heard, is as right as their clocks agree.
+//
+// Files, each may use those above it:
+//
+//	line                the life of one delta
+//	read                lines of several nodes, merged
+//	files               traces in files
+//	requests, recorder  what was asked for, and all that is open
+//	steps               what happens to a delta here
+//	ports               listen at the ports of a replica
+//	shares              where the time goes
+//	svg                 a picture
 package trace

@@ -1,6 +1,3 @@
-// Package training is the thread that steps, and what is asked of its learner between steps: drafts, tips and evaluations. It
-// saves the inner optimizer and keeps the account of its time. It knows no peer, no round and no folder: who runs it says when it
-// may step, and is told.
 package training
 
 import (

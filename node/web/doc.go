@@ -9,4 +9,12 @@
 //
 // On a loopback address everybody on this machine may look. On any other address
 // everything is behind a token. What peers say of themselves is text and never markup.
+//
+// Files, each may use those above it:
+//
+//	feed              one view for all viewers
+//	view, peers, say  what the page shows, of peers and in words
+//	replay            moments of a run that is over
+//	server            hand out the page
+//	report            the page as a file
 package web

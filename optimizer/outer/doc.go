@@ -2,6 +2,28 @@
 // 2604.21428). It makes one model of the progress of many learners without a
 // server, a vote or a wait.
 //
+// Files, each may use those above it:
+//
+//	work                   an amount of training
+//	params                 what is fixed of the outer step, in bounds
+//	spec                   what is chosen of it
+//	plan                   fragments of the parameters
+//	revoke, delta          deltas, and those that revoke a name
+//	counted                tokens that count
+//	link                   a closed round
+//	priority               which deltas of a round come first
+//	tip                    the state of a fragment after a round
+//	weights                what each delta weighs
+//	fold                   the fold of a round, whose rules stand below
+//	sources                read deltas part by part
+//	clip                   bound what a delta moves
+//	duplicate, reputation  checked work, and copies
+//	centre                 centred clipping
+//	silent                 deltas that say nothing
+//	verify                 replay what was recorded
+//	adopt                  what a new tip changes for own deltas
+//	learner, learner_own, learner_device, learner_late, learner_held, learner_follow  local parameters, in step with the tips
+//
 // # The idea
 //
 // Global state is a deterministic fold over a replicated set of deltas. Nodes

@@ -8,6 +8,27 @@
 // decides a bit of it: the chain of a fragment follows from the set of deltas
 // alone.
 //
+// Files, each may use those above it:
+//
+//	effects                   what is to be done, and what happened
+//	round                     what is known of one round
+//	machine, fragment, chain  all fragments, one of them, and its closed rounds
+//	own                       own deltas that are not final
+//	peerlist                  learners that are known
+//	clock                     how late headers are, and when a round must be over
+//	deltas                    headers and payloads that are offered
+//	revoke                    names that are kept out
+//	learn                     what the learner has not published
+//	account                   where work went
+//	plan                      what suits the links and the speed of the learners
+//	rotation                  who publishes in a round
+//	fold                      what is folded next
+//	close, table              when the open round closes, and what it waits for
+//	publish                   drafts of own deltas
+//	repair                    tips that turn out damaged
+//	install                   go on from a snapshot or a ledger
+//	view                      read a fragment
+//
 // # Words
 //
 //   - A learner that has enough steps proposes a round: its delta for the open round

@@ -2,6 +2,17 @@
 // nodes, and back. Kinds differ in how many bits they spend on a value; all
 // share one container.
 //
+// Files, each may use those above it:
+//
+//	quant         blocks with a scale
+//	kind          how values are represented
+//	huff, chunk   streams and their coding
+//	codec         encode
+//	planes        planes of bytes
+//	topk, sparse  the largest values and their positions
+//	pack          bytes that stay as they are
+//	decode, add   decode, and add what is decoded
+//
 // # Container, version 1
 //
 // All integers are little endian.

@@ -1,8 +1,3 @@
-// Gen writes the assembly of package tensor and its Go declarations. Run it with go
-// generate in the folder of that package.
-//
-// For amd64 each kernel is described once and emitted for AVX-512 and for AVX2 with FMA;
-// isa holds what differs. The files neon*.go describe the kernels for arm64.
 package main
 
 import (

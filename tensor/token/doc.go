@@ -10,4 +10,20 @@
 //
 // The judge reads Unicode strings. This package reads bytes: what is not UTF-8 is
 // kept byte by byte, and comes back so.
+//
+// Files, each may use those above it:
+//
+//	classes       classes of runes
+//	split         cut a text into words
+//	family, file  tokenizers of one origin, and their files
+//	wordcache     words met lately
+//	added         find added tokens
+//	token         a tokenizer, and that of bytes
+//	nfc           canonical composition
+//	pairs         merges by pair
+//	merger        merge the bytes of a word
+//	bpe           the tokenizer of merges
+//	parse         read tokenizer.json
+//	train         make a tokenizer of a text
+//	write         write tokenizer.json
 package token

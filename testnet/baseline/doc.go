@@ -2,6 +2,19 @@
 // training and DiLoCo, by the same trainer on the same data, between real processes. A
 // world of package testnet starts them with --baseline.
 //
+// Files, each may use those above it:
+//
+//	account          where time goes
+//	control          what members and coordinator say
+//	ring             the ring all-reduce
+//	frame            frames of a ring
+//	registry         who makes rounds together
+//	coordinator      the registry with a clock and a network
+//	standin          what a member trains with
+//	learner          kinds of a baseline
+//	member, round, conn, snapshot  a member: its rounds, its ring, its state
+//	status, process  a member as a process
+//
 // # Kinds
 //
 //	dp      gradients are averaged in every step: one learner with as many times the batch

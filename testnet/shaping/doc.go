@@ -13,4 +13,12 @@
 //	loss=SHARE    of the packets that leave
 //
 // A trait that is written later takes the place of an earlier one.
+//
+// Files, each may use those above it:
+//
+//	link          what a link is like
+//	frame         what two ends say
+//	window        the congestion window
+//	sender        what one end has sent
+//	shaper, conn  links, and connections over them
 package shaping

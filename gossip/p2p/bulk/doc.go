@@ -6,4 +6,14 @@
 // A Transfer (transfer.go) sends a response, and Receive (receiver.go) takes it. Links
 // share the node's Uplink, which finds out from them what it carries (uplink.go,
 // train.go). A Limiter (limiter.go) is the cap that an owner has set.
+//
+// Files, each may use those above it:
+//
+//	oneway         delay in one direction, by the clock of the receiver
+//	pacer          how much may be on its way to a peer
+//	limiter        the cap that an owner has set
+//	train, uplink  segments sent at once, and what they tell of the node's link
+//	link           the way to one peer
+//	receiver       take a response, and acknowledge it
+//	transfer       send a response
 package bulk

@@ -13,4 +13,20 @@
 // One goroutine uses a Learner at a time. A process that dies, hangs or sends something that is no
 // frame is lost, with what it stepped since the last flush. Then every method says so until Restart.
 // A script that attached is its user's: the node lets go of it, and another may come.
+//
+// Files, each may use those above it:
+//
+//	frames                      messages of the protocol
+//	process_unix, process_windows  a line for the shell of the system
+//	memory_linux, memory_other  files in memory
+//	map_unix, map_windows       files that are mapped
+//	aside                       values put aside during an evaluation
+//	session                     the connection to one learner
+//	attach                      a learner that runs already
+//	package                     the Python package, and how it is started
+//	slab                        the values that node and learner share
+//	process                     a learner that the node starts
+//	learner                     the trainer that the node sees
+//	evaluate                    evaluations by a learner
+//	check                       whether a learner keeps to the protocol
 package external

@@ -8,4 +8,12 @@
 //
 // A mixture is several corpora with weights. Each row of a batch is from one of them, which
 // its weight draws, and each of them has shards that are held out.
+//
+// Files, each may use those above it:
+//
+//	manifest, mixture  the list of shards, and corpora with weights
+//	window             which tokens a row has
+//	dir                a corpus in a folder
+//	source             batches, with shards that are fetched
+//	heldout            text to measure with
 package shards
