@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/wire"
 )
 
@@ -24,7 +25,7 @@ type blobs struct {
 	flights []*flight
 	turn    int  // of peers at being asked what they have
 	askAt   Time // not before
-	disk    diskPause
+	disk    fetch.Disk
 }
 
 // gifts are how often a part was given, and when last.

@@ -28,6 +28,15 @@ type fakeChain struct {
 	wrong        map[int]uint32           // by fragment: from which round on states are miscalculated
 }
 
+// slot is what an author may fill once.
+type slot struct {
+	author   wire.PeerID
+	fragment uint16
+	round    uint32
+}
+
+func slotOf(h wire.Header) slot { return slot{h.Author, h.Fragment, h.Round} }
+
 func newFakeChain(run wire.RunID, fragments int) *fakeChain {
 	c := &fakeChain{
 		run: run, closed: make([]uint32, fragments), base: make([]uint32, fragments),

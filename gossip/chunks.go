@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -259,7 +260,7 @@ func (s *snapshot) pump() {
 		t.first++
 	}
 	blocked := -1 // the fragment whose sources all have enough to do
-	room := s.disk.allows(s.Now, s.mostCalls()) - s.flying()
+	room := s.disk.Allows(s.Now, s.mostCalls()) - s.flying()
 	for i := t.first; i < len(t.chunks) && room > 0; i++ {
 		c := &t.chunks[i]
 		if c.state != chunkMissing || c.fragment == blocked {
@@ -311,7 +312,7 @@ func (e *env) mostCalls() int {
 	if e.cfg.DownMs == 0 {
 		return maxChunkCalls
 	}
-	return min(max(int(e.cfg.DownMs*downAheadMs/wire.ChunkSize), minDownCalls), maxChunkCalls)
+	return min(max(int(e.cfg.DownMs*fetch.DownAheadMs/wire.ChunkSize), fetch.MinDownCalls), maxChunkCalls)
 }
 
 // chunksAhead is how many chunks may be asked of p at once. They wait there, so
@@ -340,7 +341,7 @@ func (s *snapshot) chunkTimeout(p *peers.Peer) int64 {
 }
 
 // guessed reports whether nothing of p was measured yet.
-func guessed(p *peers.Peer) bool { return !snapshotOf(p).measured && !pullOf(p).measured }
+func guessed(p *peers.Peer) bool { return !snapshotOf(p).measured && !fetch.Measured(p) }
 
 // senders is how many peers owe chunks.
 func (s *snapshot) senders() (n int) {
@@ -484,12 +485,12 @@ func (s *snapshot) missed(c *chunk, p *peers.Peer, err error) {
 		s.drop(p.ID)
 	case errors.Is(err, wire.ErrBusy):
 		c.tries--
-		snapshotOf(p).after = s.Now + busyRetryMs
+		snapshotOf(p).after = s.Now + fetch.BusyRetryMs
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		c.tries--
 		s.transfer.holds[holding{p.ID, c.fragment}] = 0
 	default:
-		snapshotOf(p).after = s.Now + busyRetryMs
+		snapshotOf(p).after = s.Now + fetch.BusyRetryMs
 	}
 }
 
@@ -517,30 +518,6 @@ func (s *snapshot) chunkNotStored(id wire.Digest) {
 	t.missing++
 	t.have -= int64(c.size)
 	t.first = min(t.first, i)
-	s.disk.failed(s.Now)
-	t.progress = s.disk.until // nobody else is to blame
-}
-
-// diskPause is how fetching goes on when the own disk has failed to take something.
-type diskPause struct {
-	until Time // nothing is asked for before
-	slow  Time // one thing at a time until then: most likely the next will not fit either
-	fits  int  // but twice as many with each that it took
-}
-
-func (d *diskPause) failed(now Time) { d.until, d.slow, d.fits = now+diskRetryMs, now+diskSlowMs, 1 }
-
-// worked says that the disk took something again.
-func (d *diskPause) worked() { d.fits = min(2*d.fits, maxWants) }
-
-// allows is how many requests may be in flight, at most of them on a disk that is
-// well.
-func (d *diskPause) allows(now Time, most int) int {
-	switch {
-	case now < d.until:
-		return 0
-	case now < d.slow:
-		return min(d.fits, most)
-	}
-	return most
+	s.disk.Failed(s.Now)
+	t.progress = s.disk.Until // nobody else is to blame
 }

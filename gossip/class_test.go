@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
@@ -69,83 +70,6 @@ func (a *alone) announces(from byte, author wire.PeerID, round uint32) wire.Dige
 	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Header: &h}})
 	a.core.Effects()
 	return h.Header.ID(a.run)
-}
-
-// Headers of strangers fill an eighth of the payloads wanted, the newest in place of the oldest,
-// and leave room for those that are known.
-func TestStrangersWantsGiveWay(t *testing.T) {
-	a := begunWith(1, 2)
-	a.up(1)
-	first := a.announces(1, keyOf(0), 2)
-	var last wire.Digest
-	for i := range uint32(2 * maxStrangersWants) {
-		last = a.announces(1, keyOf(i+1), 2)
-	}
-	if n := len(a.core.pull.wants); n != maxStrangersWants || a.core.pull.strangers != n {
-		t.Errorf("%d payloads wanted, %d of strangers", n, a.core.pull.strangers)
-	}
-	if a.core.pull.byID[last] == nil {
-		t.Error("the newest is not wanted")
-	}
-	if w := a.core.pull.byID[first]; w == nil || w.flights.n == 0 {
-		t.Error("the one that is asked for gave way")
-	}
-	if id := a.announces(1, wire.PeerID{2}, 3); a.core.pull.byID[id] == nil {
-		t.Error("one who is known has no room")
-	}
-	// Once an author is folded its wants do not give way any more.
-	a.chain.contributed[a.core.pull.byID[last].header.Header.Author] = true
-	a.core.Tick(a.now)
-	for i := range uint32(2 * maxStrangersWants) {
-		a.announces(1, keyOf(i+1_000_000), 2)
-	}
-	if a.core.pull.byID[last] == nil {
-		t.Error("one who came to be known gave way to strangers")
-	}
-}
-
-// What somebody who is known holds is wanted whoever signed it.
-func TestVouchedWantsStay(t *testing.T) {
-	a := begunWith(1)
-	a.up(1)
-	a.up(3)
-	want := func(from byte, i uint32) wire.Digest {
-		h := a.header(0, 2, 0)
-		h.Header.Author = keyOf(i)
-		id := h.Header.ID(a.run)
-		a.core.pull.want(id, &h, wire.PeerID{from})
-		return id
-	}
-	vouched := want(1, 1)
-	for i := range uint32(2 * maxStrangersWants) {
-		want(3, 10+i)
-	}
-	if a.core.pull.byID[vouched] == nil || a.core.pull.strangers > maxStrangersWants {
-		t.Errorf("%d wants of strangers, and the other one is there: %v", a.core.pull.strangers, a.core.pull.byID[vouched] != nil)
-	}
-}
-
-// An author that says that it has none of what it announced comes after all others until a payload
-// of its comes.
-func TestAuthorThatOwesComesLast(t *testing.T) {
-	a := begunWith(1, 2)
-	a.up(1)
-	a.up(2)
-	bare := a.header(1, 2, 0)
-	q := questions(t, a.brought(1, bare), wire.GetPayload)
-	if len(q) != 1 {
-		t.Fatalf("asks %+v", q)
-	}
-	a.fails(q[0], wire.NotFound)
-	next := a.header(1, 3, 1)
-	a.brought(1, next)
-	if w := a.core.pull.byID[next.Header.ID(a.run)]; !w.speculative || w.strange {
-		t.Errorf("its next: %+v", w)
-	}
-	a.core.Complete(a.now, next.Header.ID(a.run), nil)
-	if a.core.pull.failing(wire.PeerID{1}) {
-		t.Error("it owes something after a payload came")
-	}
 }
 
 // The connection to a peer is kept once it is known, and said again for the next one.
@@ -260,16 +184,16 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 			busy[r.Handle] = true
 		}
 	}
-	for i := range uint32(maxParked / maxParkedPerPeer) {
-		asks(keyOf(i), maxParkedPerPeer)
+	for i := range uint32(maxParked / fetch.MaxParkedPerPeer) {
+		asks(keyOf(i), fetch.MaxParkedPerPeer)
 	}
 	if n := len(a.core.serve.parked); n != maxParked/peers.StrangersShare {
 		t.Errorf("%d requests of strangers wait", n)
 	}
-	for i := range maxParked / maxParkedPerPeer {
+	for i := range maxParked / fetch.MaxParkedPerPeer {
 		id := wire.PeerID{byte(i + 1)}
 		a.chain.contributed[id] = true
-		asks(id, maxParkedPerPeer)
+		asks(id, fetch.MaxParkedPerPeer)
 	}
 	if n := len(a.core.serve.parked); n != maxParked || !busy[1] {
 		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])

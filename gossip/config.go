@@ -74,7 +74,7 @@ func (c Config) Validate() error {
 	case !(c.DownMs >= 0): // or NaN
 		return fmt.Errorf("gossip config: DownMs is %v, want a rate in bytes per ms, or 0 for no limit", c.DownMs)
 	case c.TargetPeers < 0:
-		return fmt.Errorf("gossip config: TargetPeers is %d, want at least 0 (0 means %d)", c.TargetPeers, defaultTargetPeers)
+		return fmt.Errorf("gossip config: TargetPeers is %d, want at least 0 (0 means %d)", c.TargetPeers, peers.DefaultTarget)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c Config) withDefaults() Config {
 		c.MaxTip = wire.MaxChunks * wire.ChunkSize
 	}
 	if c.TargetPeers == 0 {
-		c.TargetPeers = defaultTargetPeers
+		c.TargetPeers = peers.DefaultTarget
 	}
 	if c.HasChunk == nil {
 		c.HasChunk = func(wire.Digest) bool { return false }

@@ -3,6 +3,8 @@ package gossip
 import (
 	"errors"
 
+	"atoll/gossip/fetch"
+	"atoll/gossip/headers"
 	"atoll/gossip/limit"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
@@ -12,14 +14,12 @@ import (
 // Core is the sans-IO core of spreading for one node. It is not safe for
 // concurrent use: one loop feeds it inputs and executes its effects.
 type Core struct {
-	env          *env
-	peers        *peers.Peers
-	equivocation equivocation
-	headers      headers
+	env     *env
+	peers   *peers.Peers
+	headers *headers.Headers
+	fetch   *fetch.Fetch
 
 	certificates certificates
-	relays       relays
-	pull         pull
 	snapshot     snapshot
 	repair       repair
 	audit        audit
@@ -34,19 +34,16 @@ type Core struct {
 func New(cfg Config, chain Chain) *Core {
 	e, peers := newEnv(cfg.withDefaults(), chain)
 	c := &Core{env: e, peers: peers}
-	c.equivocation = newEquivocation(e)
+	c.headers = headers.New(e.Table, headers.Bounds{MaxPayload: e.cfg.MaxPayload, WindowAccept: e.cfg.WindowAccept, WindowUnion: e.cfg.WindowUnion}, chain)
+	c.fetch = fetch.New(e.Table, e.heartbeats, fetch.Config{SweepMs: e.cfg.SweepMs, DownMs: e.cfg.DownMs, Final: e.final, Ended: c.fetchEnded})
 	c.certificates = certificates{env: e, asked: map[wire.PeerID]Time{}, waiting: map[wire.PeerID][]member.Stranger{}}
-	c.headers = headers{env: e, seen: newSeen(), equivocation: &c.equivocation}
-	c.relays = relays{env: e}
-	c.pull = newPull(e, &c.relays)
 	c.snapshot = snapshot{env: e, tried: map[wire.PeerID]Time{}, resume: e.cfg.Resume}
-	c.repair = repair{env: e, certificates: &c.certificates, headers: &c.headers, pull: &c.pull, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Heartbeat{}}
+	c.repair = repair{env: e, certificates: &c.certificates, headers: c.headers, fetch: c.fetch, snapshot: &c.snapshot, weighed: map[wire.PeerID]*wire.Heartbeat{}}
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
-	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, pull: &c.pull, snapshot: &c.snapshot}
-	c.pull.completed = c.completed
+	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, fetch: c.fetch, snapshot: &c.snapshot}
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
-	c.serve = serve{env: e, seen: &c.headers.seen, pull: &c.pull, relays: &c.relays, peerList: c.peers.ListFor, blobs: &c.blobs}
+	c.serve = serve{env: e, seen: c.headers, fetch: c.fetch, peerList: c.peers.ListFor, blobs: &c.blobs}
 	c.serve.chunkQueue = chunkQueue{env: e, serve: &c.serve}
 	c.serve.manifests = manifests{env: e, serve: &c.serve}
 	return c
@@ -55,8 +52,7 @@ func New(cfg Config, chain Chain) *Core {
 // newNotes are what the machines beside the table of peers keep of a peer that is new.
 func newNotes() []any {
 	var n struct {
-		pull     pullPeer
-		relay    relayPeer
+		fetch    fetch.Peer
 		serve    servePeer
 		blobs    blobPeer
 		snapshot snapshotPeer
@@ -64,7 +60,7 @@ func newNotes() []any {
 		audit    auditPeer
 		own      ownPeer
 	}
-	return []any{&n.pull, &n.relay, &n.serve, &n.blobs, &n.snapshot, &n.repair, &n.audit, &n.own}
+	return []any{&n.fetch, &n.serve, &n.blobs, &n.snapshot, &n.repair, &n.audit, &n.own}
 }
 
 // bulk reports whether bulk of a peer is on its way, or for it.
@@ -82,7 +78,7 @@ func (c *Core) Tick(now Time) {
 	c.at(now)
 	c.env.ExpireCalls()
 	c.peers.Tick()
-	c.pull.tick()
+	c.fetch.Tick()
 	c.repair.tick()
 	c.snapshot.tick()
 	c.own.tick()
@@ -117,11 +113,11 @@ func (c *Core) HeartbeatNow(now Time) {
 // durable already.
 func (c *Core) Announce(now Time, s wire.SignedHeader, payload []byte) {
 	c.at(now)
-	if id := s.Header.ID(c.env.cfg.Run); c.headers.seen.find(id) == nil {
-		c.headers.seen.add(id, &s, c.env.cfg.Members.Binds(s.Header))
+	if id := s.Header.ID(c.env.cfg.Run); c.headers.Find(id) == nil {
+		c.headers.Add(id, &s)
 	}
 	if len(payload) > wire.MaxInline {
-		c.relays.own.add(c.env.Now, len(payload))
+		c.fetch.Published(len(payload))
 		payload = nil
 	}
 	c.env.Emit(Publish{Bytes: wire.EncodeHeader(s, payload)})
@@ -150,30 +146,28 @@ func (c *Core) Complete(now Time, id wire.Digest, err error) {
 	switch {
 	case err == nil:
 		c.serve.next()
-		c.pull.disk.worked()
-		c.pull.end(id, held)
+		c.fetch.Stored(id)
 	case errors.Is(err, ErrUnwanted):
-		c.pull.end(id, unwanted)
+		c.fetch.Useless(id)
 	case errors.Is(err, ErrNotStored):
-		c.pull.disk.failed(c.env.Now)
-		c.pull.end(id, missing)
+		c.fetch.NotStored(id)
 	default:
 		c.invalid(id, err.Error())
-		c.pull.end(id, missing)
+		c.fetch.Invalid(id)
 	}
 }
 
 func (c *Core) invalid(id wire.Digest, reason string) {
-	if v := c.headers.seen.find(id); v != nil {
-		v.invalid = reason
-		c.env.Misbehaved(v.header.Header.Author, "payload does not decode: "+reason)
+	if v := c.headers.Find(id); v != nil {
+		v.Invalid = reason
+		c.env.Misbehaved(v.Header.Header.Author, "payload does not decode: "+reason)
 	}
 }
 
-// completed tells those that wait for a payload that this node has it, or that it is
+// fetchEnded tells those that wait for a payload that this node has it, or that it is
 // not going to.
-func (c *Core) completed(id wire.Digest, how outcome) {
-	if how != held {
+func (c *Core) fetchEnded(id wire.Digest, how fetch.Outcome) {
+	if how != fetch.Held {
 		c.serve.missing(id)
 	}
 	c.repair.completed(id, how)

@@ -1,8 +1,6 @@
 // Package gossip is the core of spreading. Its machines share the table of package peers, and each
 // keeps its own notes of a peer in its own file:
 //
-//	pull           fetch the payloads that headers announce
-//	relays         decide who gives them on where the author's uplink is thin
 //	repair         reconcile the sets of two nodes that differ, or choose whose snapshot wins
 //	snapshot       take a snapshot
 //	history        fetch the headers behind a snapshot
@@ -25,7 +23,8 @@
 // CatchUp, Snapshot, EquivocationFound.
 //
 // Package effect has the time, the effects and the calls in flight, which all machines share. Package peers has who is there,
-// package limit which messages the network side passes on.
+// package headers which headers were met, package fetch the payloads that they announce, and package limit which messages the
+// network side passes on.
 //
 // Every machine here owns bounded state. The bounds are in limits.go, each
 // with its reason.

@@ -3,6 +3,7 @@ package gossip
 import (
 	"atoll/gossip/effect"
 	"atoll/gossip/peers"
+	"atoll/gossip/wire"
 )
 
 // env is what the machines of one Core share beside the peers: the effects and calls of
@@ -36,3 +37,6 @@ func (e *env) unionBase(f int) uint32 {
 	closed := e.chain.Closed(f)
 	return max(e.chain.Base(f), closed-min(closed, e.cfg.WindowUnion))
 }
+
+// final reports whether a delta is older than what this node can still fold.
+func (e *env) final(h wire.Header) bool { return h.Round <= e.unionBase(int(h.Fragment)) }

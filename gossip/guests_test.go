@@ -195,7 +195,7 @@ func specGuestsProveNothing(t *testing.T, _ *spectest.Spec) {
 			if count[EquivocationFound](e) != c.want || count[Publish](e) != c.want || count[Offer](e) != 1-c.want {
 				t.Errorf("%s, the first held %v: %v", name, held, e)
 			}
-			if marked := a.core.equivocation.against(one.Header.Author) != ""; marked != (c.want == 1) {
+			if marked := a.core.headers.Against(one.Header.Author) != ""; marked != (c.want == 1) {
 				t.Errorf("%s, the first held %v: marked %v", name, held, marked)
 			}
 			a = newAlone()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
@@ -20,7 +21,7 @@ type history struct {
 	certificates *certificates
 
 	repair    *repair
-	pull      *pull
+	fetch     *fetch.Fetch
 	snapshot  *snapshot
 	planned   bool            // todo was listed since a snapshot was last taken
 	todo      []wire.RoundKey // rounds whose headers are missing
@@ -50,7 +51,7 @@ func (h *history) tick() {
 	if h.heartbeats.Joining() || h.asking || h.Paused || h.Now < h.after || h.busy() {
 		return
 	}
-	if len(h.pull.wants) > 0 && h.Now < h.beside {
+	if !h.fetch.Idle() && h.Now < h.beside {
 		return // in a run at work there are always some
 	}
 	if !h.planned {

@@ -164,7 +164,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 	a, c := taken()
 	nothing := func([]wire.RoundKey) []wire.SignedHeader { return nil }
 	h := a.header(9, c.Closed(0)+1, 0)
-	a.core.pull.want(h.Header.ID(a.run), &h, wire.PeerID{1})
+	a.core.fetch.Want(h.Header.ID(a.run), &h, wire.PeerID{1})
 	a.core.Effects()
 	var at []Time
 	for range 2 {
@@ -175,7 +175,7 @@ func TestHistoryBesidePayloads(t *testing.T) {
 			}
 		}
 	}
-	if len(a.core.pull.wants) == 0 || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.env.HeartbeatPeriod() {
-		t.Errorf("asks at %v with %d payloads on their way", at, len(a.core.pull.wants))
+	if a.core.fetch.Idle() || len(at) != 2 || at[1]-at[0] < historyHeartbeats*a.core.env.HeartbeatPeriod() {
+		t.Errorf("asks at %v, with payloads on their way: %v", at, !a.core.fetch.Idle())
 	}
 }

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"atoll/gossip/headers"
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
@@ -134,7 +135,7 @@ func (c *Core) Step(now Time, in Input) {
 	switch in := in.(type) {
 	case PeerUp:
 		c.peers.Up(in.Peer, in.Signed, in.Record, in.Near)
-		c.pull.pump()
+		c.fetch.Pump()
 	case PeerDown:
 		c.peerDown(in.Peer)
 	case RecordChanged:
@@ -154,7 +155,7 @@ func (c *Core) Step(now Time, in Input) {
 		c.certificates.want(in.From, in.Stranger)
 	case Forwarded:
 		c.alive(in.From)
-		c.pull.source(in.ID, in.From)
+		c.fetch.Forwarded(in.ID, in.From)
 	case Answered:
 		c.env.Took = in.TookMs
 		if in.Err == nil {
@@ -193,7 +194,7 @@ func (c *Core) received(from wire.PeerID, m wire.Message) {
 	case m.Heartbeat != nil:
 		c.heartbeat(from, m.Heartbeat)
 	case m.Equivocation != nil:
-		c.equivocation.received(*m.Equivocation)
+		c.headers.Equivocation(*m.Equivocation)
 	}
 }
 
@@ -216,24 +217,23 @@ func (c *Core) heartbeat(from wire.PeerID, b *wire.Heartbeat) {
 
 // header offers a new header upward and begins to fetch its payload.
 func (c *Core) header(from wire.PeerID, s *wire.SignedHeader, inline []byte) {
-	id, v := c.headers.classify(s)
-	if v == refused || v == conflict || c.headers.old(s.Header) {
+	id, v := c.headers.Classify(s)
+	if v == headers.Refused || v == headers.Conflict || c.headers.Old(s.Header) {
 		return
 	}
-	if v == fresh {
+	if v == headers.Fresh {
 		c.env.Emit(Offer{ID: id, Header: s, From: from})
 	}
 	switch {
-	case c.env.chain.Has(id) || c.headers.seen.isInvalid(id):
+	case c.env.chain.Has(id) || c.headers.Invalid(id):
 	case inline != nil:
-		c.pull.deliver(id, s, inline)
-	case v == fresh && !c.headers.farAhead(s.Header) && !c.snapshot.brings(s.Header):
-		c.relays.announced(s.Header)
-		c.pull.announced(id, s, from)
+		c.fetch.Came(id, s, inline)
+	case v == headers.Fresh && !c.headers.FarAhead(s.Header) && !c.snapshot.brings(s.Header):
+		c.fetch.Announced(id, s, from)
 	default:
-		c.pull.source(id, from)
+		c.fetch.Forwarded(id, from)
 	}
-	if p := c.env.Find(from); p != nil && c.headers.ahead(s.Header) {
+	if p := c.env.Find(from); p != nil && c.headers.Ahead(s.Header) {
 		c.repair.want(p)
 	}
 }

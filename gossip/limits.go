@@ -1,8 +1,8 @@
 package gossip
 
 import (
+	"atoll/gossip/fetch"
 	"atoll/gossip/limit"
-	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
 
@@ -14,111 +14,6 @@ const (
 	// agreeHeartbeats is how many of the longest period all have to agree at the end: in one each
 	// sends another heartbeat. Who stopped and does not lag has nothing left to publish or to fold.
 	agreeHeartbeats = 1
-	// defaultTargetPeers is the number of connections that the peer list dials
-	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
-	defaultTargetPeers = 12
-)
-
-// Headers and equivocation proofs.
-const (
-	// maxSeen bounds the ring of headers met: ten sweeps of 24 fragments with
-	// 16 deltas each, about 2 MiB. What falls out is known to the Chain.
-	maxSeen = 4096
-	// maxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
-	// up twice, which does no harm.
-	maxEquivocation = 4096
-)
-
-// Pulling payloads.
-const (
-	// maxWants bounds the payloads being fetched or waiting for one: two
-	// repair batches of 64 rounds with 32 deltas each.
-	maxWants = 4096
-	// maxWantsPerAuthor keeps one author from taking all of them: a repair
-	// batch has at most one delta of an author per round.
-	maxWantsPerAuthor = 256
-	// maxStrangersWants bounds those of strangers' deltas that nobody vouches for who is known.
-	maxStrangersWants = maxWants / peers.StrangersShare
-	// MostOwed is how many of an author's payloads nobody may have had, without one of its that
-	// came in between, before it is a failing source: what it announces comes last, and no round waits for it.
-	MostOwed = 2
-	// maxPayloadSources bounds the peers remembered as holding one payload; gossipsub
-	// has a mesh degree of 6 to 12.
-	maxPayloadSources = 8
-	// maxTries is how often each source is asked before giving up; repair
-	// finds the payload again.
-	maxTries = 2
-	// maxPulls and maxPullsPerPeer bound the requests in flight: enough to
-	// cover parked ones, few enough that each gets a share of the link.
-	maxPulls        = 64
-	maxPullsPerPeer = 8
-	// maxSmallPulls is the bound where all that a peer is asked for comes to at most
-	// smallPullBytes, an eighth of a second at firstRate. Then round trips take the
-	// time, and eight at once may bring less than a run makes. No more are parked for
-	// one peer (maxParkedPerPeer).
-	maxSmallPulls  = 32
-	smallPullBytes = 16 << 10
-	// downAheadMs is the time for which the capped downlink of a node has something asked for:
-	// some round trips, and far less than a transfer may stand still. minDownCalls are
-	// asked for on any.
-	downAheadMs  = 5_000
-	minDownCalls = 2
-	// maxSpeculative and maxSpeculativePerPeer are the bounds for deltas of strangers, and of authors
-	// that did not give what they announced: keys are free, and headers whose payload never
-	// comes must leave room for the others.
-	maxSpeculative        = maxPulls / 4
-	maxSpeculativePerPeer = maxPullsPerPeer / 4
-	// maxFlights is how many peers may owe one payload: a second one is asked when the
-	// first is overdue, and one of the two is in time.
-	maxFlights = 2
-	// wantTtlMs after the first request nobody is asked any more, whatever the sources do;
-	// repair finds the payload again. A request in flight still ends in its own time.
-	wantTtlMs = 180_000
-	// wantAsks is for how many requests there is time in any case: tens of megabytes take minutes on a link of many.
-	wantAsks = 2
-	// storeTtlMs is how long the outer side may take from Fetched to Complete
-	// before the payload is forgotten: a disk that stalls, not one that works.
-	storeTtlMs = 120_000
-	// maxLate is how often the time of a peer's answers is doubled: a link of firstRate
-	// that is shared by 30.
-	maxLate = 5
-	// busyRetryMs is how long a busy peer is left alone.
-	busyRetryMs = 500
-)
-
-// Relays of payloads.
-const (
-	// flowMs is the time over which the bytes that a node publishes are averaged: some
-	// sweeps over the fragments on any link. Before flowMinMs nothing is known.
-	flowMs    = 60_000
-	flowMinMs = 5_000
-	// uplinkFill is how much of an uplink payloads may take: runs are planned for three
-	// quarters of all uplinks together, and heartbeats and repair need some.
-	uplinkFill = 0.85
-	// relayThinner is by how much an author's uplink has to be thinner than most before its
-	// deltas are relayed. Measured rates of equal uplinks differ by a half: nodes that relay
-	// for each other by such figures do not agree who does, and win nothing.
-	relayThinner = 2
-	// maxRelayed is the largest run with relays: twice the connections that the peer list
-	// dials for, as all must be connected to all. In a larger one a header has come over
-	// several hops, and its payload is asked for along these.
-	maxRelayed = 2 * defaultTargetPeers
-	// claimFactor bounds what a peer may claim of its uplink, in medians of the run: from
-	// a line at home to a data centre.
-	claimFactor = 64
-	// relayCredit is what a peer has as a relay. It loses relayFailed with a payload that
-	// the author had to give in its place, and gains one with each that it gives. So one
-	// that withholds a third of them is shunned, and a late one now and then is forgiven.
-	relayCredit = 4
-	relayFailed = 2
-	// shunMinMs and shunMaxMs bound the doubling time for which a peer that has no credit
-	// left is not relied on.
-	shunMinMs = 30_000
-	shunMaxMs = 3_600_000
-	// maxRelayCalls bounds the requests that wait at one relay. They are beside
-	// maxPullsPerPeer, as most are for what it does not hold yet, and together they are
-	// not more than it parks.
-	maxRelayCalls = maxParkedPerPeer - maxPullsPerPeer
 )
 
 // Repair.
@@ -130,7 +25,7 @@ const (
 	// memory, not progress. The next batch follows when at most repairAhead payloads are
 	// still on their way: as many as a peer is asked for at once.
 	repairBatch = 64
-	repairAhead = maxPullsPerPeer
+	repairAhead = fetch.MaxPullsPerPeer
 	// maxRoundHeaders bounds the headers of one round in an answer: half of
 	// what an answer holds, so that a cut answer can be recognised.
 	maxRoundHeaders = wire.MaxHeaders / 2
@@ -236,11 +131,6 @@ const (
 	// chunk for no longer.
 	stallMs     = 5_000
 	mostChunkMs = 120_000
-	// diskRetryMs is the pause after the own disk could not take something. For
-	// diskSlowMs after that one chunk or payload is asked for at a time, or more once
-	// some were kept: a person has to make room first.
-	diskRetryMs = 5_000
-	diskSlowMs  = 30_000
 	// progressMs is how long at least nothing may come from anybody before the manifest
 	// is taken anew, from another source.
 	progressMs = 30_000
@@ -285,13 +175,9 @@ const (
 	// ownCopies is how many copies of an own delta a thin uplink gives as soon as it can:
 	// one to the relay, and one more as not all may agree who that is, and it may fail.
 	ownCopies = 2
-	// maxGiven bounds the peers remembered as given one payload: as many as a node is
-	// connected to in a mesh.
-	maxGiven = 16
-	// maxParked and maxParkedPerPeer bound the payload requests that wait for
-	// the payload or for a slot.
-	maxParked        = 1024
-	maxParkedPerPeer = 32
+	// maxParked bounds the payload requests that wait for the payload or for a slot, beside
+	// fetch.MaxParkedPerPeer.
+	maxParked = 1024
 	// maxServing and maxServingPerPeer bound the bytes of bulk answers on
 	// their way: what a slow reader may make a node hold in memory. One answer
 	// may be larger if it is alone.

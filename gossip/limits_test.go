@@ -45,6 +45,16 @@ func (c *Core) heardOf(now Time, from wire.PeerID) {
 	c.alive(from)
 }
 
+// size is one of the Sizes of a core.
+func (c *Core) size(of string) (n int) {
+	c.Sizes(func(what string, count, most int) {
+		if what == of {
+			n = count
+		}
+	})
+	return n
+}
+
 // header is one that the core takes as verified.
 func (a *alone) header(author byte, round uint32, salt uint32) wire.SignedHeader {
 	h := wire.Header{Author: wire.PeerID{author}, Round: round, Steps: 1, Size: 3000}
@@ -80,46 +90,11 @@ func TestCallWithoutAnswerEnds(t *testing.T) {
 	c := calls(a.core.Effects())[0]
 	a.core.heardOf(a.now+5000, wire.PeerID{1})
 	a.core.Tick(c.TimeoutMs + effect.CallGraceMs + 1)
-	if n := a.core.pull.flying; n > 1 {
+	if n := a.core.size("pulls"); n > 1 {
 		t.Errorf("%d pulls in flight after one was forgotten", n)
 	}
 	if a.core.env.Calls()[0] == c.ID {
 		t.Error("a call that was never answered stays open")
-	}
-}
-
-func TestEquivocationRing(t *testing.T) {
-	v := newEquivocation(&env{})
-	for i := range uint32(3 * maxEquivocation) {
-		k := slot{author: wire.PeerID{byte(i), byte(i >> 8)}, round: i}
-		if !v.remember(k) || v.remember(k) {
-			t.Fatalf("slot %d is not remembered once", i)
-		}
-	}
-	sum := 0
-	for _, n := range v.counts {
-		sum += n
-	}
-	if len(v.known) != maxEquivocation || sum != maxEquivocation {
-		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, maxEquivocation)
-	}
-}
-
-func TestSeenRing(t *testing.T) {
-	s := newSeen()
-	a := newAlone()
-	for i := range uint32(2*maxSeen + 5) {
-		h := a.header(1, i+1, 0)
-		s.add(h.Header.ID(a.run), &h, true)
-	}
-	if len(s.byID) != maxSeen || len(s.bySlot) != maxSeen {
-		t.Errorf("%d ids and %d slots, want %d", len(s.byID), len(s.bySlot), maxSeen)
-	}
-	if h := a.header(1, 1, 0); s.find(h.Header.ID(a.run)) != nil {
-		t.Error("the oldest is still there")
-	}
-	if h := a.header(1, 2*maxSeen, 0); s.filled(slotOf(h.Header)) == nil {
-		t.Error("a new one is not")
 	}
 }
 
@@ -200,58 +175,11 @@ func TestUnwantedDeltaDoesNotHoldUpRepair(t *testing.T) {
 	s := &session{peer: p, waiting: map[wire.Digest]uint16{id: 0}, fragments: make([]comparison, 2)}
 	s.fragments[0] = comparison{to: 3, theirs: wire.RangeAnswer{Closed: 3}}
 	a.core.repair.sessions = append(a.core.repair.sessions, s)
-	a.core.pull.want(id, &h, p.ID)
+	a.core.fetch.Want(id, &h, p.ID)
 	a.core.Effects()
 	a.core.Complete(a.now, id, ErrUnwanted)
 	if e := a.core.Effects(); count[CatchUp](e) != 1 {
 		t.Errorf("no CatchUp without an unwanted delta: %v", e)
-	}
-}
-
-// Where several peers hold what is missing, they give it together.
-func TestHoldersShareTheLoad(t *testing.T) {
-	a := newAlone()
-	a.connect(1, 2, 3)
-	for salt := range uint32(3 * maxPullsPerPeer) {
-		s := a.header(byte(10+salt), 1, salt)
-		id := s.Header.ID(a.run)
-		a.core.pull.add(id, &s, wantTtlMs, true)
-		for peer := byte(1); peer <= 3; peer++ {
-			a.core.pull.holder(id, wire.PeerID{peer})
-		}
-	}
-	a.core.Tick(a.now)
-	for peer := byte(1); peer <= 3; peer++ {
-		if n := pullOf(a.core.env.Find(wire.PeerID{peer})).calls; n != maxPullsPerPeer {
-			t.Errorf("%d requests to peer %d, want %d", n, peer, maxPullsPerPeer)
-		}
-	}
-}
-
-// A disk that failed is tried with one payload, and is soon trusted again once it
-// takes some.
-func TestDiskIsTrustedAgain(t *testing.T) {
-	var d diskPause
-	for range 2 {
-		d.failed(1000)
-		if n := d.allows(1000+diskRetryMs-1, maxPulls); n != 0 {
-			t.Errorf("%d requests in the pause", n)
-		}
-		for want := 1; want < maxPulls; want *= 2 {
-			if n := d.allows(1000+diskRetryMs, maxPulls); n != want {
-				t.Errorf("%d requests, want %d", n, want)
-			}
-			d.worked()
-		}
-		for range 100 {
-			d.worked()
-		}
-		if n := d.allows(1000+diskRetryMs, maxPulls); n != maxPulls {
-			t.Errorf("%d requests, want %d", n, maxPulls)
-		}
-	}
-	if n := d.allows(1000+diskSlowMs, maxPulls); n != maxPulls {
-		t.Errorf("%d requests after a while", n)
 	}
 }
 

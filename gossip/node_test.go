@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/hello"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
@@ -468,20 +469,17 @@ func (c *Core) overLimit() (what string, is, most int) {
 		}
 	}
 	c.Sizes(check)
-	check("seen by id", len(c.headers.seen.byID), maxSeen)
-	check("seen by slot", len(c.headers.seen.bySlot), maxSeen)
-	check("equivocation proofs", len(c.equivocation.known), maxEquivocation)
 	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
 	check("manifests", len(c.serve.manifests.making), len(c.env.List))
 	check("bytes under way", c.serve.bytesAway, maxServing)
-	check("calls", len(c.env.Calls()), maxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.List)+1))
+	check("calls", len(c.env.Calls()), fetch.MaxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.List)+1))
 	if what != "" {
 		return what, is, most
 	}
 	for _, p := range c.env.List {
-		if pullOf(p).calls > maxSmallPulls || pullOf(p).calls > maxPullsPerPeer && pullOf(p).bytes > smallPullBytes || snapshotOf(p).calls > maxChunkAhead || blobsOf(p).calls > maxChunkAhead || blobsOf(p).calls < 0 || serveOf(p).parked > maxParkedPerPeer || pullOf(p).calls < 0 || serveOf(p).parked < 0 {
-			return "requests of one peer", max(pullOf(p).calls, snapshotOf(p).calls, serveOf(p).parked), maxSmallPulls
+		if snapshotOf(p).calls > maxChunkAhead || blobsOf(p).calls > maxChunkAhead || blobsOf(p).calls < 0 || serveOf(p).parked > fetch.MaxParkedPerPeer || serveOf(p).parked < 0 {
+			return "requests of one peer", max(snapshotOf(p).calls, serveOf(p).parked), maxChunkAhead
 		}
 	}
 	return "", 0, 0

@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"cmp"
 	"slices"
 
 	"atoll/gossip/effect"
@@ -162,31 +161,10 @@ func (s *serve) newest(handle uint64, p *peers.Peer) {
 		return
 	}
 	serveOf(p).toldOwn = s.Now + ownToldMs
-	newest := s.newestOf(p.ID)
+	newest := s.seen.Newest(p.ID)
 	if len(newest) == 0 && s.heartbeats.Self().Unreached {
 		s.status(handle, wire.Busy)
 		return
 	}
 	s.ok(handle, wire.EncodeHeaders(newest))
-}
-
-// newestOf are the headers of an author's highest rounds that this node has met,
-// one a fragment, with or without their payloads.
-func (s *serve) newestOf(author wire.PeerID) []wire.SignedHeader {
-	newest := s.chain.Newest(author)
-	for _, v := range s.seen.ring {
-		h := v.header.Header
-		if h.Author != author {
-			continue
-		}
-		i := slices.IndexFunc(newest, func(n wire.SignedHeader) bool { return n.Header.Fragment == h.Fragment })
-		switch {
-		case i < 0:
-			newest = append(newest, *v.header)
-		case newest[i].Header.Round < h.Round:
-			newest[i] = *v.header
-		}
-	}
-	slices.SortFunc(newest, func(a, b wire.SignedHeader) int { return cmp.Compare(a.Header.Fragment, b.Header.Fragment) })
-	return newest
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -117,7 +118,7 @@ func (b *blobs) pump() {
 	for asked := !b.Paused; asked; {
 		asked = false
 		for _, p := range b.Linked {
-			if len(b.flights) >= b.disk.allows(b.Now, b.mostCalls()) {
+			if len(b.flights) >= b.disk.Allows(b.Now, b.mostCalls()) {
 				return
 			}
 			asked = b.askNext(p) || asked
@@ -224,7 +225,7 @@ func (b *blobs) came(f *flight, body []byte, err error) {
 	case errors.Is(err, wire.ErrNotFound), errors.Is(err, wire.ErrRefused):
 		delete(blobsOf(p).holds, f.digest)
 	case err != nil:
-		blobsOf(p).after = b.Now + busyRetryMs
+		blobsOf(p).after = b.Now + fetch.BusyRetryMs
 	}
 }
 
@@ -270,11 +271,11 @@ func (b *blobs) stored(d wire.Digest, index int, err error) {
 		w.storing = w.storing.Without(one)
 	}
 	if err == nil {
-		b.disk.worked()
+		b.disk.Worked()
 		b.held[d] = b.held[d].With(one)
 		return
 	}
-	b.disk.failed(b.Now)
+	b.disk.Failed(b.Now)
 	if w != nil {
 		w.missing = w.missing.With(one)
 	}

@@ -1,10 +1,6 @@
 package gossip
 
-import (
-	"slices"
-
-	"atoll/gossip/wire"
-)
+import "atoll/gossip/wire"
 
 // A core is paused while its owner has the node paused. What is cheap goes on: heartbeats, headers,
 // the peer list, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
@@ -24,7 +20,7 @@ func (c *Core) Pause(now Time, on bool) {
 	}
 	c.repair.pause()
 	c.snapshot.pause()
-	c.pull.clear()
+	c.fetch.Clear()
 	c.serve.pause()
 	c.env.HangUpHeavy()
 }
@@ -46,15 +42,6 @@ func (s *snapshot) pause() {
 		s.stage, s.transfer = choosing, transfer{}
 		s.attempt++
 		delete(s.tried, s.source) // it did nothing wrong
-	}
-}
-
-// clear forgets what is wanted. What came already is with the outer side.
-func (p *pull) clear() {
-	for _, w := range slices.Clone(p.wants) {
-		if !w.fetched {
-			p.end(w.id, missing)
-		}
 	}
 }
 

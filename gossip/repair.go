@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
+	"atoll/gossip/headers"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -18,8 +20,8 @@ type repair struct {
 	*env
 	certificates *certificates
 
-	headers  *headers
-	pull     *pull
+	headers  *headers.Headers
+	fetch    *fetch.Fetch
 	snapshot *snapshot
 	sessions []*session // at most maxRepairs, in order of beginning
 
@@ -302,20 +304,20 @@ func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 		return true
 	}
 	c := &s.fragments[h.Header.Fragment]
-	id, v := r.headers.classify(h)
-	if v == refused {
+	id, v := r.headers.Classify(h)
+	if v == headers.Refused {
 		c.partial = true
 	}
-	if v == refused || v == conflict || r.chain.Has(id) || r.headers.seen.isInvalid(id) || r.headers.other(id, h.Header) != nil {
-		return v == refused
+	if v == headers.Refused || v == headers.Conflict || r.chain.Has(id) || r.headers.Invalid(id) || r.headers.Other(id, h.Header) != nil {
+		return v == headers.Refused
 	}
 	r.Emit(Offer{ID: id, Header: h, From: s.peer.ID, Repair: true})
 	s.waiting[id] = h.Header.Fragment
-	if !r.pull.want(id, h, s.peer.ID) {
+	if !r.fetch.Want(id, h, s.peer.ID) {
 		delete(s.waiting, id)
 		c.partial = true
 	}
-	r.pull.holder(id, s.peer.ID)
+	r.fetch.Listed(id, s.peer.ID)
 	return true
 }
 
@@ -323,12 +325,12 @@ func (r *repair) acceptOne(s *session, h *wire.SignedHeader) (lacks bool) {
 // their sets differ: the peer folded it below its base, one of a pair with it, and can leave
 // nothing out any more.
 func (r *repair) keptApart(s *session, key wire.RoundKey) bool {
-	paired := func(h wire.SignedHeader) bool { return r.headers.other(h.Header.ID(r.cfg.Run), h.Header) != nil }
+	paired := func(h wire.SignedHeader) bool { return r.headers.Other(h.Header.ID(r.cfg.Run), h.Header) != nil }
 	return key.Round <= s.fragments[key.Fragment].theirs.Base && slices.ContainsFunc(r.chain.Signed(int(key.Fragment), key.Round), paired)
 }
 
 // completed goes on with the repairs that waited for a payload.
-func (r *repair) completed(id wire.Digest, how outcome) {
+func (r *repair) completed(id wire.Digest, how fetch.Outcome) {
 	for _, s := range slices.Clone(r.sessions) {
 		f, ok := s.waiting[id]
 		if !ok {
@@ -336,10 +338,10 @@ func (r *repair) completed(id wire.Digest, how outcome) {
 		}
 		delete(s.waiting, id)
 		switch how {
-		case held:
+		case fetch.Held:
 			s.learned++
 			s.brought++
-		case missing:
+		case fetch.Missing:
 			s.misses(f, r.tooOld(id))
 		}
 		r.goOn(s)
@@ -362,8 +364,8 @@ func (s *session) misses(fragment uint16, tooOld bool) {
 
 // tooOld reports whether gossip no longer brings a delta that was met.
 func (r *repair) tooOld(id wire.Digest) bool {
-	v := r.headers.seen.find(id)
-	return v != nil && r.headers.old(v.header.Header)
+	v := r.headers.Find(id)
+	return v != nil && r.headers.Old(v.Header.Header)
 }
 
 // finish tells the outer side how far it may close. A guest closes nothing for others.
@@ -474,7 +476,7 @@ func (r *repair) despair(s *session) {
 		return
 	}
 	for id, f := range s.waiting {
-		if r.pull.doubtful(id, s.peer.ID) {
+		if r.fetch.Doubts(id, s.peer.ID) {
 			s.misses(f, r.tooOld(id))
 			delete(s.waiting, id)
 		}

@@ -100,7 +100,7 @@ func TestReserveRefused(t *testing.T) {
 // With a slot missing, a relay that is only known is dialled, even with neighbours enough.
 func TestReserveDialsRelays(t *testing.T) {
 	a := newAlone()
-	for id := range byte(defaultTargetPeers) {
+	for id := range byte(peers.DefaultTarget) {
 		a.connect(id + 100)
 	}
 	for id, relays := range map[byte]bool{20: true, 21: false} {

@@ -3,6 +3,8 @@ package gossip
 import (
 	"slices"
 
+	"atoll/gossip/fetch"
+	"atoll/gossip/headers"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -11,9 +13,8 @@ import (
 // requests that wait, and hashing.
 type serve struct {
 	*env
-	seen       *seen
-	pull       *pull
-	relays     *relays
+	seen       *headers.Headers
+	fetch      *fetch.Fetch
 	peerList   func(asker *peers.Peer) []byte
 	blobs      *blobs
 	chunkQueue chunkQueue
@@ -231,14 +232,14 @@ func (s *serve) headers(handle uint64, keys []wire.RoundKey) {
 // The id may be one not met yet: the asker may have been faster than the
 // header's way through this node.
 func (s *serve) payload(handle uint64, p *peers.Peer, r wire.Request) {
-	if s.seen.isInvalid(r.Digest) {
+	if s.seen.Invalid(r.Digest) {
 		s.status(handle, wire.NotFound)
 		return
 	}
 	q := parked{handle: handle, from: p, id: r.Digest, since: s.Now, until: s.Now + Time(min(r.WaitMs, wire.MaxWaitMs))}
 	held := s.chain.Has(r.Digest)
 	switch {
-	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.pull.relies(r.Digest, p.ID)):
+	case !held && (r.WaitMs == 0 || !s.expects(r.Digest) || s.fetch.Relies(r.Digest, p.ID)):
 		s.status(handle, wire.NotFound)
 	case s.mayPark(p):
 		s.park(q)
@@ -250,7 +251,7 @@ func (s *serve) payload(handle uint64, p *peers.Peer, r wire.Request) {
 // mayPark reports whether one more request of a peer may wait. Strangers' requests have a part of
 // the slots, and give theirs to those of others.
 func (s *serve) mayPark(p *peers.Peer) bool {
-	if serveOf(p).parked >= maxParkedPerPeer {
+	if serveOf(p).parked >= fetch.MaxParkedPerPeer {
 		return false
 	}
 	strange := func(q parked) bool { return s.Stranger(q.from.ID) }
@@ -298,7 +299,7 @@ func (s *serve) park(q parked) {
 // comes. A joiner, or a node far behind, forwards headers of rounds whose payloads
 // it never fetches: who asks it for one must not lose time before asking another.
 func (s *serve) expects(id wire.Digest) bool {
-	return s.seen.find(id) == nil || s.pull.byID[id] != nil || s.chain.Has(id)
+	return s.seen.Find(id) == nil || s.fetch.Wants(id) || s.chain.Has(id)
 }
 
 // cannot says why a payload did not come in time: no slot, or not held.
@@ -315,8 +316,8 @@ func (s *serve) give(handle uint64, p *peers.Peer, id wire.Digest) bool {
 	if !s.admit(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
 		return false
 	}
-	if v := s.seen.find(id); v != nil {
-		v.give(p.ID)
+	if v := s.seen.Find(id); v != nil {
+		v.Give(p.ID)
 	}
 	s.Emit(ReplyPayload{Handle: handle, ID: id})
 	return true
@@ -324,8 +325,8 @@ func (s *serve) give(handle uint64, p *peers.Peer, id wire.Digest) bool {
 
 // size is the size of a payload held, or of a chunk if the header is forgotten.
 func (s *serve) size(id wire.Digest) int {
-	if v := s.seen.find(id); v != nil {
-		return int(v.header.Header.Size)
+	if v := s.seen.Find(id); v != nil {
+		return int(v.Header.Header.Size)
 	}
 	return wire.ChunkSize
 }
@@ -373,8 +374,8 @@ func (s *serve) replied(handle uint64, payload wire.Digest) {
 	i := slices.IndexFunc(s.replies, func(r reply) bool { return r.handle == handle })
 	if i >= 0 {
 		r := s.replies[i]
-		if v := s.seen.find(r.id); v != nil && payload != r.id {
-			v.lost(r.to.ID)
+		if v := s.seen.Find(r.id); v != nil && payload != r.id {
+			v.Lost(r.to.ID)
 		}
 		s.free(r)
 		s.replies = slices.Delete(s.replies, i, i+1)

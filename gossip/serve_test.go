@@ -30,7 +30,7 @@ func (a *alone) hold(author byte, round uint32, size int) wire.Digest {
 	h.Header.Size = uint32(size)
 	a.chain.store(h, []byte{1})
 	id := h.Header.ID(a.run)
-	a.core.headers.seen.add(id, &h, true)
+	a.core.headers.Add(id, &h)
 	return id
 }
 
@@ -44,9 +44,9 @@ func TestUnwantedPayloadIsNotWaitedFor(t *testing.T) {
 	a := newAlone()
 	h := a.header(9, 1, 0)
 	id := h.Header.ID(a.run)
-	a.core.headers.seen.add(id, &h, true)
+	a.core.headers.Add(id, &h)
 	a.connect(3)
-	a.core.pull.want(id, &h, wire.PeerID{3})
+	a.core.fetch.Want(id, &h, wire.PeerID{3})
 	a.ask(1, 2, payloadRequest(id, 5000))
 	a.core.Complete(a.now, id, ErrUnwanted)
 	if s := status(a.core.Effects()); s != wire.NotFound {

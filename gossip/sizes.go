@@ -7,18 +7,8 @@ import "atoll/gossip/peers"
 func (c *Core) Sizes(each func(what string, count, most int)) {
 	each("peers", len(c.env.List), peers.MaxPeers)
 	each("hints", c.peers.Hints(), peers.MaxHints)
-	each("headers met", len(c.headers.seen.ring), maxSeen)
-	each("equivocation proofs", len(c.equivocation.ring), maxEquivocation)
-	each("payloads wanted", len(c.pull.wants), maxWants)
-	each("payloads wanted of strangers", c.pull.strangers, maxStrangersWants)
-	each("failing sources of payloads", len(c.pull.failed), maxWants)
-	ofOne := 0
-	for _, n := range c.pull.counts {
-		ofOne = max(ofOne, n)
-	}
-	each("payloads wanted of one author", ofOne, maxWantsPerAuthor)
-	each("pulls", c.pull.flying, maxPulls)
-	each("pulls of what may never come", c.pull.speculative, maxSpeculative)
+	c.headers.Sizes(each)
+	c.fetch.Sizes(each)
 	each("parked requests", len(c.serve.parked), maxParked)
 	if len(c.serve.replies) > 1 {
 		each("bytes of answers", c.serve.bytesAway, maxServing)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -25,7 +26,7 @@ type snapshot struct {
 	disputes   int                  // manifests of this fetch that were spoken against
 	took       Time                 // when a snapshot was last put in place; 0: digests were equal since
 	resume     []uint32             // rounds of the snapshot whose chunks are stored, nil for none
-	disk       diskPause
+	disk       fetch.Disk
 	source     wire.PeerID
 	asks       []uint64 // requests for a manifest that await an answer: of several sources the first to answer counts
 	asked      Time     // when the last one was sent
@@ -55,7 +56,7 @@ func (s *snapshot) fetch(prefer wire.PeerID, only bool) {
 		return
 	}
 	s.stage, s.prefer, s.only = choosing, prefer, only
-	s.began, s.after, s.disputes = s.Now, max(s.Now, s.disk.until), 0
+	s.began, s.after, s.disputes = s.Now, max(s.Now, s.disk.Until), 0
 	if only {
 		delete(s.tried, prefer)
 	}
@@ -98,7 +99,7 @@ func (s *snapshot) refused() {
 // notStored says that the own disk could not take the snapshot.
 func (s *snapshot) notStored() {
 	delete(s.tried, s.source)
-	s.disk.failed(s.Now)
+	s.disk.Failed(s.Now)
 	s.cancel()
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -22,7 +23,7 @@ func TestSpecAnswers(t *testing.T) {
 }
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "answering", map[string]int64{"parked of one": maxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxSnapshotAsks, "manifest period": snapshotAsksMs, "spread": spreadMs})
+	numbers(t, s, "answering", map[string]int64{"parked of one": fetch.MaxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxSnapshotAsks, "manifest period": snapshotAsksMs, "spread": spreadMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {wire.Version, 99}, "a version": {1, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
@@ -115,11 +116,11 @@ func TestAnswerNotExpected(t *testing.T) {
 	a := specAlone(1)
 	q := questions(t, a.brought(1, fetched), wire.GetPayload)
 	a.ask(7, 2, payloadRequest(fetched.Header.ID(a.run), 5000))
-	for range maxTries - 1 {
+	for range fetch.MaxTries - 1 {
 		if st := status(a.fails(q[0], wire.NotFound)); st != 0 {
 			t.Errorf("still fetched: answers %v", st)
 		}
-		q = questions(t, a.wait(busyRetryMs, 1), wire.GetPayload)
+		q = questions(t, a.wait(fetch.BusyRetryMs, 1), wire.GetPayload)
 	}
 	if st := status(a.fails(q[0], wire.NotFound)); st != wire.NotFound {
 		t.Errorf("given up: answers %v", st)

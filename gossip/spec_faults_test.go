@@ -219,7 +219,7 @@ var specFaultsOf = map[string]fault{
 		return a.brought(1, h), specAuthor
 	},
 	"header with a payload larger than the run allows": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
-		a.core.env.cfg.MaxPayload = 2999
+		a.core.headers.MaxPayload = 2999
 		return a.brought(1, a.header(specAuthor[0], 1, 0)), specAuthor
 	},
 	"delta that F-1 to F-3 refuse": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/headers"
 	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -33,9 +34,9 @@ func TestHeaderIsMetOnce(t *testing.T) {
 	if e := a.brought(1, other); count[Offer](e) != 0 {
 		t.Error("another signature makes another header")
 	}
-	for i := range int64(maxSeen) {
+	for i := range int64(headers.MaxSeen) {
 		h := a.header(8, uint32(i+10), 0)
-		a.core.headers.classify(&h)
+		a.core.headers.Classify(&h)
 	}
 	if e := a.brought(1, h); count[Offer](e) != 1 {
 		t.Error("remembers more headers than the text says")
@@ -49,7 +50,7 @@ func specUnfit(t *testing.T, _ *spectest.Spec) {
 		"too large":        func(h *wire.Header) { h.Size = 5001 },
 	} {
 		a := specAlone(1)
-		a.core.env.cfg.MaxPayload = 5000
+		a.core.headers.MaxPayload = 5000
 		h := a.header(9, 1, 0)
 		change(&h.Header)
 		if e := a.brought(1, h); (count[Offer](e) == 1) != (name == "fits") {
@@ -57,7 +58,7 @@ func specUnfit(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	a := newAlone()
-	a.core.env.cfg.MaxPayload = 0 // less than any payload
+	a.core.headers.MaxPayload = 0 // less than any payload
 	if e := a.answer(a.lists(t, 1), wire.EncodeHeaders([]wire.SignedHeader{a.signed(9, 1)})); count[Offer](e) != 0 {
 		t.Errorf("brought by a repair: %v", e)
 	}
@@ -157,7 +158,7 @@ func TestHeaderIsOfferedToRounds(t *testing.T) {
 	h := a.header(8, 1, 0)
 	e := a.brought(1, h)
 	a.core.Complete(a.now, h.Header.ID(a.run), ErrUnwanted)
-	if len(questions(t, e)) != 1 || a.core.pull.byID[h.Header.ID(a.run)] != nil {
+	if len(questions(t, e)) != 1 || a.core.fetch.Wants(h.Header.ID(a.run)) {
 		t.Error("what the rounds do not want is fetched on")
 	}
 }

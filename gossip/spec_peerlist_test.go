@@ -234,7 +234,7 @@ func TestPeerListDials(t *testing.T) {
 		t.Error("dials nobody when it is time")
 	}
 	a = newAlone()
-	for id := range byte(defaultTargetPeers) {
+	for id := range byte(peers.DefaultTarget) {
 		a.connect(id + 100)
 	}
 	a.hasAddrs([]byte{1}, "a")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -543,7 +544,7 @@ func TestTipsChunkBusy(t *testing.T) {
 	for _, c := range q {
 		a.fails(c, wire.Busy)
 	}
-	busy := Time(busyRetryMs)
+	busy := Time(fetch.BusyRetryMs)
 	if n := len(questions(t, a.wait(busy-1), wire.GetChunk)); n != 0 {
 		t.Errorf("%d requests before the time", n)
 	}

@@ -3,6 +3,7 @@ package gossip
 import (
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -52,9 +53,9 @@ func TestForkVain(t *testing.T) {
 		if c.closed > 0 {
 			h := a.signed(9, 1)
 			id := h.Header.ID(a.run)
-			a.core.headers.seen.add(id, &h, true)
+			a.core.headers.Add(id, &h)
 			a.chain.closed[0], ses.waiting[id], ses.batch = c.closed, 0, []wire.RoundKey{{Round: 1}}
-			a.core.repair.completed(id, missing)
+			a.core.repair.completed(id, fetch.Missing)
 		}
 		said := *p.Heartbeat
 		said.Lag, p.Heartbeat.Lag = c.here, c.there

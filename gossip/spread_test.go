@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -82,7 +83,7 @@ func (w *world) mustSettle(by Time) {
 		for _, n := range w.nodes {
 			ok, _ := n.core.Chains().Agreed(w.now)
 			w.t.Logf("node %d up %v closed %v held %d wants %d sessions %d agrees %v", n.index, n.up, n.chain.closed,
-				len(n.chain.held), len(n.core.pull.wants), len(n.core.repair.sessions), ok)
+				len(n.chain.held), n.core.size("payloads wanted"), len(n.core.repair.sessions), ok)
 		}
 		w.t.Fatalf("not settled at %d ms", w.now)
 	}
@@ -339,7 +340,7 @@ func TestFullDiskFetchesLittle(t *testing.T) {
 	}
 	w.runUntil(minutes * 60_000)
 	got := full.received / size
-	if most := int64(maxPulls + minutes*60_000/diskRetryMs); got == 0 || got > most {
+	if most := int64(fetch.MaxPulls + minutes*60_000/fetch.DiskRetryMs); got == 0 || got > most {
 		t.Errorf("%d payloads came in vain, at most %d", got, most)
 	}
 	full.full = false

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/wire"
 )
 
@@ -69,7 +70,7 @@ func (w *world) delays(deltas []wire.SignedHeader, to []*node) (ms []Time) {
 }
 
 // warm is when nodes know what each of them publishes.
-const warm = 2 * flowMinMs
+const warm = 2 * fetch.FlowMinMs
 
 func part(ms []Time, share float64) Time { return ms[int(float64(len(ms)-1)*share)] }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/wire"
 )
 
@@ -229,7 +230,7 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 			}
 		}
 		inVain := n.link.got - int64(len(n.chunks))*wire.ChunkSize
-		if most := int64(maxChunkCalls+minutes*60_000/diskRetryMs) * wire.ChunkSize; inVain > most {
+		if most := int64(maxChunkCalls+minutes*60_000/fetch.DiskRetryMs) * wire.ChunkSize; inVain > most {
 			t.Errorf("full after %d chunks: %d bytes came in vain, at most %d", k, inVain, most)
 		}
 		came, stored := n.link.got, len(n.chunks)

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"atoll/gossip/headers"
 	"atoll/gossip/peers"
-	"atoll/gossip/wire"
 )
 
 // Payloads to one peer leave one after the other once the own uplink is known to be busy.
@@ -40,7 +40,7 @@ func (s *serve) mayBegin(bytes, leaving int) bool {
 
 // upload is what the own uplink carries, in bytes per ms; 0 if it was never full.
 func (s *serve) upload() float64 {
-	if self := s.relays.heartbeats.Self(); self.Full {
+	if self := s.heartbeats.Self(); self.Full {
 		return self.Upload / 1000
 	}
 	return 0
@@ -69,15 +69,15 @@ const (
 )
 
 // needs says how urgent a parked request is for a payload of which v is known, if anything is.
-func (s *serve) needs(q parked, v *sighting) need {
+func (s *serve) needs(q parked, v *headers.Sighting) need {
 	switch {
 	case v == nil && s.Now < q.since+repairWaitMs:
 		return repaired
 	case v == nil:
 		return open
-	case slices.Contains(v.given, q.from.ID):
+	case slices.Contains(v.Given, q.from.ID):
 		return repeated
-	case s.Now < q.since+repairWaitMs && uint64(v.header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.header.Header.Fragment))):
+	case s.Now < q.since+repairWaitMs && uint64(v.Header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.Header.Header.Fragment))):
 		return repaired
 	case s.relayed(v):
 		return further
@@ -87,9 +87,9 @@ func (s *serve) needs(q parked, v *sighting) need {
 
 // relayed reports whether v is an own delta that others spread: this node is too thin to,
 // and has given it to as many as it has to.
-func (s *serve) relayed(v *sighting) bool {
-	own := v.header.Header.Author == s.cfg.Self && len(v.given) >= ownCopies
-	return own && s.relays.load().relay(v.id, s.cfg.Self) != wire.PeerID{}
+func (s *serve) relayed(v *headers.Sighting) bool {
+	own := v.Header.Header.Author == s.cfg.Self && len(v.Given) >= ownCopies
+	return own && s.fetch.Relayed(v.ID)
 }
 
 // next answers the parked requests for payloads that are held, as far as there is room.
@@ -136,10 +136,10 @@ func (s *serve) line() (line []inLine) {
 		if !s.chain.Has(q.id) {
 			continue
 		}
-		v := s.seen.find(q.id)
+		v := s.seen.Find(q.id)
 		l := inLine{parked: q, need: s.needs(q, v)}
 		if v != nil {
-			l.met = v.met
+			l.met = v.Met
 		}
 		line = append(line, l)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -158,13 +159,22 @@ func TestUplinkGivenInVain(t *testing.T) {
 // A thin author gives an own delta to two as soon as it can, and to others when nothing
 // else waits.
 func TestUplinkOfAThinAuthor(t *testing.T) {
-	a := thin(625, 250, 12500, 12500, 12500)
+	a := specAlone(1, 2, 3)
+	for id := byte(1); id <= 3; id++ {
+		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 12_500_000, true })
+	}
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 625_000, Full: true})
+	a.core.HeartbeatNow(a.now)
+	a.wait(1)
+	a.core.fetch.Published(1)
+	a.wait(fetch.FlowMinMs, 1, 2, 3)
+	a.core.fetch.Published(250 * fetch.FlowMinMs)
 	own := func(salt uint32) (id wire.Digest) {
 		h := a.header(0, 1+salt, salt)
 		h.Header.Author, h.Header.Size = a.core.env.cfg.Self, 400_000
 		id = h.Header.ID(a.run)
 		a.chain.store(h, []byte{1})
-		a.core.headers.seen.add(id, &h, true)
+		a.core.headers.Add(id, &h)
 		return id
 	}
 	first, second := own(0), own(1)

@@ -63,7 +63,7 @@ func (v Peers) All() []PeerView {
 		view := PeerView{
 			ID: p.ID, Connected: p.Connected, Record: *p.Record(), Heartbeat: p.Heartbeat, LastHeartbeat: p.HeartbeatAt,
 			Heard: p.EverHeard, LastHeard: p.Heard, Quiet: p.Quiet, Silent: p.Silent, WayMs: p.Way(),
-			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.Rate) * 1000, Refused: cmp.Or(p.Refused, v.core.equivocation.against(p.ID)),
+			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.Rate) * 1000, Refused: cmp.Or(p.Refused, v.core.headers.Against(p.ID)),
 		}
 		if p.Heartbeat != nil {
 			view.State = p.Heartbeat.State
@@ -125,7 +125,7 @@ func (v Peers) Idle(id wire.PeerID) bool {
 }
 
 // Failing reports whether a peer recently announced deltas whose payloads nobody had.
-func (v Peers) Failing(id wire.PeerID) bool { return v.core.pull.failing(id) }
+func (v Peers) Failing(id wire.PeerID) bool { return v.core.fetch.Failing(id) }
 
 // Way is how long a message takes to a peer, in ms, as half of the round trips of small
 // calls show: the smallest recent one. While none was measured it is the run's first guess.

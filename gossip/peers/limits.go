@@ -2,6 +2,9 @@ package peers
 
 // Heartbeats and the peer list.
 const (
+	// DefaultTarget is the number of connections that the peer list dials
+	// for: twice gossipsub's mesh degree, so that losing some leaves a mesh.
+	DefaultTarget = 12
 	// HeartbeatMsPerPeer lengthens the period with the run, so that a node receives
 	// at most 50 heartbeats a second however many peers there are.
 	HeartbeatMsPerPeer = 20

@@ -3,7 +3,7 @@ package core
 import (
 	"encoding/binary"
 
-	"atoll/gossip"
+	"atoll/gossip/fetch"
 	"atoll/optimizer/outer"
 )
 
@@ -13,7 +13,7 @@ func (m *Machine) TokensAt(rounds ...uint32) (uint64, bool) { return chain{m}.To
 // Numbers are from the table of life in gossip/SPEC.md.
 var Numbers = map[string]int64{
 	"replay": replayMs, "replay times": replayPart, "outrun": outrunTimes, "key": keyOnlyMs, "margin": markMargin, "left": leaveMs, "linger": lingerHeartbeats,
-	"owed": gossip.MostOwed, "last steps": lastStepsHeartbeats, "missed": mostMissed, "missed at first": mostMissedAtFirst,
+	"owed": fetch.MostOwed, "last steps": lastStepsHeartbeats, "missed": mostMissed, "missed at first": mostMissedAtFirst,
 }
 
 // EncodeSnapshot returns the blob of a fragment, whose tip need not be one.

@@ -37,8 +37,8 @@ var All = []Mutant{
 		{In: "Learner.Restore", Old: "!slices.Contains(folded, seq)", New: "true || slices.Contains(folded, seq)"},
 	}},
 	{"unbounded queue", "backlog", []Edit{
-		{In: "maxPulls", New: "1 << 30"},
-		{In: "maxPullsPerPeer", New: "1 << 30"},
+		{In: "MaxPulls", New: "1 << 30"},
+		{In: "MaxPullsPerPeer", New: "1 << 30"},
 	}},
 	{"wait on a peer", "alone", []Edit{
 		{In: "Machine.tickEnd", Old: "m.cfg.Learner &&", New: "m.cfg.Learner && len(m.gossip.Peers().Learners(now)) > 0 &&"},
@@ -60,7 +60,7 @@ var All = []Mutant{
 		{In: "Machine.Exclude", Old: "e.delta.Author == author", New: "false"},
 	}},
 	{"payload unchecked", "wrong-payloads", []Edit{
-		{In: "pull.came", Old: "bad != nil", New: "false && bad != nil"},
+		{In: "Fetch.came", Old: "bad != nil", New: "false && bad != nil"},
 	}},
 	{"signed twice", "own-lost", []Edit{
 		{In: "Machine.Restore", Old: "f.own.mark = s.Mark"},

@@ -1,4 +1,4 @@
-package gossip
+package fetch
 
 import (
 	"math"
@@ -18,19 +18,10 @@ import (
 // others and the author. Where the author has room, or nobody else has, everybody asks
 // the author: that is one hop, and a second one would gain nothing.
 type relays struct {
-	*env
-	own flow // of this node's deltas
+	*peers.Table
+	heartbeats *peers.Heartbeats
+	own        flow // of this node's deltas
 }
-
-// relayPeer is what relays knows of a peer.
-type relayPeer struct {
-	publishes flow
-	debt      int   // of relayCredit
-	shunned   Time  // nobody relies on it before
-	pauseMs   int64 // for which it was shunned last
-}
-
-func relayOf(p *peers.Peer) *relayPeer { return peers.Note[relayPeer](p) }
 
 // uplink is the load of one node's uplink, in bytes per ms.
 type uplink struct {
@@ -59,7 +50,7 @@ func (r *relays) load() (l load) {
 	if r.heartbeats.Said() == nil || r.heartbeats.Self().State == wire.Joining || r.Others > maxRelayed {
 		return l
 	}
-	l.uplinks = []uplink{{id: r.cfg.Self, upload: r.heartbeats.Said().Upload / 1000, full: r.heartbeats.Said().Full, copies: r.own.rate(r.Now), relays: true}}
+	l.uplinks = []uplink{{id: r.Config.Self, upload: r.heartbeats.Said().Upload / 1000, full: r.heartbeats.Said().Full, copies: r.own.rate(r.Now), relays: true}}
 	for _, p := range r.List {
 		if !r.Live(p) {
 			continue
@@ -71,7 +62,7 @@ func (r *relays) load() (l load) {
 		default:
 			continue // keys are free
 		}
-		l.uplinks = append(l.uplinks, uplink{id: p.ID, upload: p.Heartbeat.Upload / 1000, full: p.Heartbeat.Full, copies: relayOf(p).publishes.rate(r.Now), relays: p.Refused == "" && r.Now >= relayOf(p).shunned})
+		l.uplinks = append(l.uplinks, uplink{id: p.ID, upload: p.Heartbeat.Upload / 1000, full: p.Heartbeat.Full, copies: peerOf(p).publishes.rate(r.Now), relays: p.Refused == "" && r.Now >= peerOf(p).shunned})
 	}
 	l.capClaims()
 	return l
@@ -150,7 +141,7 @@ func (l load) spared() float64 {
 // the author.
 func (r *relays) via(l load, id wire.Digest, author wire.PeerID) wire.PeerID {
 	relay := l.relay(id, author)
-	if relay == r.cfg.Self {
+	if relay == r.Config.Self {
 		return author
 	}
 	return relay
@@ -159,7 +150,7 @@ func (r *relays) via(l load, id wire.Digest, author wire.PeerID) wire.PeerID {
 // announced counts a delta of a peer that gossip brought.
 func (r *relays) announced(h wire.Header) {
 	if p := r.Find(h.Author); p != nil {
-		relayOf(p).publishes.add(r.Now, int(h.Size))
+		peerOf(p).publishes.add(r.Now, int(h.Size))
 	}
 }
 
@@ -168,17 +159,17 @@ func (r *relays) announced(h wire.Header) {
 // peer is shunned for it. Each time takes twice as long, so one that claims a large uplink
 // and gives nothing delays few deltas.
 func (r *relays) failed(p *peers.Peer) bool {
-	if r.Now < relayOf(p).shunned {
+	if r.Now < peerOf(p).shunned {
 		return false
 	}
-	if relayOf(p).debt += relayFailed; relayOf(p).debt < relayCredit {
+	if peerOf(p).debt += relayFailed; peerOf(p).debt < relayCredit {
 		return false
 	}
-	relayOf(p).debt = relayCredit - 1 // the next failure is one too many
-	relayOf(p).pauseMs = min(max(2*relayOf(p).pauseMs, shunMinMs), shunMaxMs)
-	relayOf(p).shunned = r.Now + relayOf(p).pauseMs
+	peerOf(p).debt = relayCredit - 1 // the next failure is one too many
+	peerOf(p).pauseMs = min(max(2*peerOf(p).pauseMs, shunMinMs), shunMaxMs)
+	peerOf(p).shunned = r.Now + peerOf(p).pauseMs
 	return true
 }
 
 // gave says that a peer gave what it was to relay.
-func (r *relays) gave(p *peers.Peer) { relayOf(p).debt = max(0, relayOf(p).debt-1) }
+func (r *relays) gave(p *peers.Peer) { peerOf(p).debt = max(0, peerOf(p).debt-1) }

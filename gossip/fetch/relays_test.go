@@ -1,8 +1,9 @@
-package gossip
+package fetch
 
 import (
 	"testing"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 
@@ -13,20 +14,19 @@ import (
 // has with the first number. Each publishes so many bytes per ms.
 func thin(own, publishes float64, uploads ...float64) *alone {
 	a := newAlone()
-	a.now = 2 * flowMinMs
-	watched := flow{from: a.now - flowMinMs, bytes: publishes * flowMinMs}
-	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 1000 * own, Full: own > 0})
-	a.core.HeartbeatNow(a.now)
-	a.core.Effects()
-	a.core.relays.own = watched
+	a.At(2 * FlowMinMs)
+	watched := flow{from: a.Now - FlowMinMs, bytes: publishes * FlowMinMs}
+	a.peers.Heartbeats.Set(peers.SelfState{State: wire.Training, Upload: 1000 * own, Full: own > 0})
+	a.peers.Heartbeats.Send()
+	a.relays.own = watched
 	for i, u := range uploads {
 		id := byte(i + 1)
 		a.up(id)
 		a.told(id, func(b *wire.Heartbeat) { b.Upload, b.Full = 1000*u, u > 0 })
-		relayOf(a.core.env.Find(wire.PeerID{id})).publishes = watched
+		peerOf(a.peer(id)).publishes = watched
 	}
-	a.core.Tick(a.now)
-	a.core.Effects()
+	a.peers.Tick()
+	a.Take()
 	return a
 }
 
@@ -38,7 +38,7 @@ func delta(i int) wire.Digest { return wire.Sum([]byte{byte(i), byte(i >> 8)}) }
 func (a *alone) share(author byte) map[byte]int {
 	asked := map[byte]int{}
 	for i := range 1000 {
-		asked[a.core.relays.via(a.core.relays.load(), delta(i), wire.PeerID{author})[0]]++
+		asked[a.relays.via(a.relays.load(), delta(i), wire.PeerID{author})[0]]++
 	}
 	return asked
 }
@@ -101,15 +101,14 @@ func TestRelaysAgree(t *testing.T) {
 		}
 		a := thin(3000, 40, uploads...)
 		author := wire.PeerID{1}
-		load, id := a.core.relays.load(), wire.Digest{rapid.Byte().Draw(t, "delta")}
+		load, id := a.relays.load(), wire.Digest{rapid.Byte().Draw(t, "delta")}
 		relay := load.relay(id, author)
 		if relay == (wire.PeerID{}) {
 			return
 		}
 		for i, u := range load.uplinks {
-			a.core.env.Config.Self = u.id // the relay does not depend on who asks; see above
-			a.core.env.cfg.Self = a.core.env.Config.Self
-			via, want := a.core.relays.via(load, id, author), relay
+			a.Config.Self = u.id // the relay does not depend on who asks; see above
+			via, want := a.relays.via(load, id, author), relay
 			if u.id == relay {
 				want = author
 			}
@@ -134,34 +133,34 @@ func TestEqualUplinksRelayNothing(t *testing.T) {
 // One that has no credit left is relied on again after a while, each time a longer one.
 func TestRelayThatFailsIsShunned(t *testing.T) {
 	a := thin(12500, 250, 625, 12500, 12500)
-	p := a.core.env.Find(wire.PeerID{2})
-	for i, pause := range []Time{shunMinMs, 2 * shunMinMs, 4 * shunMinMs} {
+	p := a.peer(2)
+	for i, pause := range []effect.Time{shunMinMs, 2 * shunMinMs, 4 * shunMinMs} {
 		for shuns := false; !shuns; i++ {
 			if a.share(1)[2] == 0 {
 				t.Fatalf("not relied on before, with a pause of %d", pause)
 			}
-			shuns = a.core.relays.failed(p)
+			shuns = a.relays.failed(p)
 			if i == 0 && shuns || i > 0 && !shuns {
 				t.Errorf("after %d failures shunned %v", i+1, shuns)
 			}
 		}
-		a.core.relays.failed(p) // another delta that it owed
-		a.now += pause - 1
-		a.core.at(a.now)
-		for _, p := range a.core.env.List {
-			a.core.env.Hear(p)
-			relayOf(p).publishes.add(a.now, int(250*pause))
+		a.relays.failed(p) // another delta that it owed
+		a.Now += pause - 1
+
+		for _, p := range a.List {
+			a.Hear(p)
+			peerOf(p).publishes.add(a.Now, int(250*pause))
 		}
 		if n := a.share(1)[2]; n != 0 {
 			t.Errorf("relied on %d times in a pause of %d", n, pause)
 		}
-		a.now++
-		a.core.at(a.now)
+		a.Now++
+
 	}
 	for range 10 { // it gives two of three
-		a.core.relays.gave(p)
-		a.core.relays.gave(p)
-		if a.core.relays.failed(p) {
+		a.relays.gave(p)
+		a.relays.gave(p)
+		if a.relays.failed(p) {
 			t.Error("shunned though it gives two of three")
 		}
 	}
@@ -172,12 +171,12 @@ func asksOfThin(t *testing.T, want func(via byte) bool) (a *alone, id wire.Diges
 	t.Helper()
 	for i := range uint32(100) {
 		a = thin(12500, 250, 625, 12500, 12500)
-		h := a.header(1, 1, i)
-		id = h.Header.ID(a.run)
-		if !want(a.core.relays.via(a.core.relays.load(), id, h.Header.Author)[0]) {
+		h := header(1, 1, i)
+		id = idOf(h)
+		if !want(a.relays.via(a.relays.load(), id, h.Header.Author)[0]) {
 			continue
 		}
-		return a, id, questions(t, a.brought(1, h), wire.GetPayload)[0]
+		return a, id, a.brought(1, h)[0]
 	}
 	t.Fatal("no delta has this way")
 	return a, id, q
@@ -193,13 +192,13 @@ func TestFetchOverARelay(t *testing.T) {
 	if q.to != 2 || q.WaitMs == 0 {
 		t.Fatalf("asks %+v", q)
 	}
-	a.core.Step(a.now, Forwarded{From: wire.PeerID{3}, ID: id})
-	a.core.Effects()
-	next := questions(t, a.fails(q, wire.NotFound), wire.GetPayload)
+	a.Forwarded(id, wire.PeerID{3})
+	a.Take()
+	next := a.fails(q, wire.NotFound)
 	if len(next) != 1 || next[0].to != 3 || next[0].WaitMs != 0 {
 		t.Fatalf("then asks %+v", next)
 	}
-	last := questions(t, a.fails(next[0], wire.NotFound), wire.GetPayload)
+	last := a.fails(next[0], wire.NotFound)
 	if len(last) != 1 || last[0].to != 1 || last[0].WaitMs == 0 {
 		t.Errorf("at last asks %+v", last)
 	}
@@ -208,44 +207,31 @@ func TestFetchOverARelay(t *testing.T) {
 // What waits at a relay that is shunned is asked of the next.
 func TestFetchRoundABadRelay(t *testing.T) {
 	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
-	p := a.core.env.Find(wire.PeerID{2})
-	for !a.core.relays.failed(p) {
+	p := a.peer(2)
+	for !a.relays.failed(p) {
 	}
-	a.core.pull.goRound(p.ID)
-	via := a.core.pull.byID[id].via
-	a.core.pull.pump()
-	if q := questions(t, a.core.Effects(), wire.GetPayload); len(q) != 1 || q[0].to != via[0] || via[0] == 2 || q[0].WaitMs == 0 {
+	a.goRound(p.ID)
+	via := a.byID[id].via
+	a.Pump()
+	if q := a.asks(); len(q) != 1 || q[0].to != via[0] || via[0] == 2 || q[0].WaitMs == 0 {
 		t.Errorf("asks %+v, by way of %v", q, via)
-	}
-}
-
-// Two that take each other for the relay do not wait for each other.
-func TestRelayDoesNotWaitForItsChild(t *testing.T) {
-	a, id, _ := asksOfThin(t, func(via byte) bool { return via == 2 })
-	if st := status(a.ask(1, 2, payloadRequest(id, 5000))); st != wire.NotFound {
-		t.Errorf("the relay that asks back gets %v", st)
-	}
-	if st := status(a.ask(2, 3, payloadRequest(id, 5000))); st != 0 {
-		t.Errorf("another one gets %v", st)
 	}
 }
 
 // What waits at a relay leaves its slots for what it holds.
 func TestFetchBesideARelay(t *testing.T) {
 	a := thin(12500, 250, 625, 12500)
-	var e []Effect
 	for i := range uint32(200) {
-		h := a.header(1, 1+i%8, i)
+		h := header(1, 1+i%8, i)
 		h.Header.Author[5] = byte(i)
-		a.core.pull.add(h.Header.ID(a.run), &h, wantTtlMs, true).goVia(wire.PeerID{2})
+		a.add(idOf(h), &h, wantTtlMs, true).goVia(wire.PeerID{2})
 	}
-	a.core.Tick(a.now)
-	e = append(e, a.core.Effects()...)
-	if n := len(questions(t, e, wire.GetPayload)); n != maxRelayCalls {
+	a.Tick()
+	if n := len(a.asks()); n != maxRelayCalls {
 		t.Errorf("%d wait at the relay", n)
 	}
-	h := a.header(2, 1, 7)
-	if q := questions(t, a.brought(2, h), wire.GetPayload); len(q) != 1 || q[0].to != 2 {
+	h := header(2, 1, 7)
+	if q := a.brought(2, h); len(q) != 1 || q[0].to != 2 {
 		t.Errorf("for its own delta asks %+v", q)
 	}
 }

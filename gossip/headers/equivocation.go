@@ -1,24 +1,29 @@
-package gossip
+package headers
 
 import (
 	"fmt"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 )
 
+// MaxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
+// up twice, which does no harm.
+const MaxEquivocation = 4096
+
 // equivocation hands up each proof that an author signed two deltas for one round,
 // and spreads those that this node found itself.
 type equivocation struct {
-	*env
+	*base
 	known  map[slot]bool
 	ring   []slot // the keys of known, oldest at next once it is full
 	next   int
 	counts map[wire.PeerID]int // per author, of what known holds
 }
 
-func newEquivocation(e *env) equivocation {
-	return equivocation{env: e, known: map[slot]bool{}, counts: map[wire.PeerID]int{}}
+func newEquivocation(b *base) equivocation {
+	return equivocation{base: b, known: map[slot]bool{}, counts: map[wire.PeerID]int{}}
 }
 
 // found takes two different verified headers for one slot, met here, and
@@ -26,14 +31,14 @@ func newEquivocation(e *env) equivocation {
 func (v *equivocation) found(a, b wire.SignedHeader) {
 	if !v.far(a.Header) && v.remember(slotOf(a.Header)) {
 		v.report(wire.Equivocation{A: a, B: b})
-		v.Emit(Publish{Bytes: wire.EncodeEquivocation(wire.Equivocation{A: a, B: b})})
+		v.Emit(effect.Publish{Bytes: wire.EncodeEquivocation(wire.Equivocation{A: a, B: b})})
 	}
 }
 
 // received takes a verified equivocation proof from gossip, a bounded amount per author.
 func (v *equivocation) received(e wire.Equivocation) {
 	h := e.A.Header
-	if !v.fragmentOf(h.Fragment) || v.far(h) || !v.cfg.Members.Proves(e) || v.counts[h.Author] >= limit.MaxEquivocationPerAuthor {
+	if int(h.Fragment) >= v.chain.Fragments() || v.far(h) || !v.Config.Members.Proves(e) || v.counts[h.Author] >= limit.MaxEquivocationPerAuthor {
 		return
 	}
 	if v.remember(slotOf(h)) {
@@ -44,13 +49,13 @@ func (v *equivocation) received(e wire.Equivocation) {
 // far says that a round is beyond what repair reconciles. What is proved of it now
 // can be proved again when it comes; until then it would only cost memory.
 func (v *equivocation) far(h wire.Header) bool {
-	return uint64(h.Round) > uint64(v.chain.Closed(int(h.Fragment)))+uint64(v.cfg.WindowUnion)
+	return uint64(h.Round) > uint64(v.chain.Closed(int(h.Fragment)))+uint64(v.WindowUnion)
 }
 
 func (v *equivocation) report(e wire.Equivocation) {
 	h := e.A.Header
-	v.Emit(EquivocationFound{Equivocation: e})
-	v.Event(EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
+	v.Emit(effect.EquivocationFound{Equivocation: e})
+	v.Event(effect.EventEquivocation, h.Author, fmt.Sprintf("signed two deltas for fragment %d round %d", h.Fragment, h.Round))
 }
 
 // against says for people what is proved of an author, "" for nothing.
@@ -66,12 +71,12 @@ func (v *equivocation) remember(k slot) bool {
 	if v.known[k] {
 		return false
 	}
-	if len(v.ring) < maxEquivocation {
+	if len(v.ring) < MaxEquivocation {
 		v.ring = append(v.ring, k)
 	} else {
 		v.forget(v.ring[v.next])
 		v.ring[v.next] = k
-		v.next = (v.next + 1) % maxEquivocation
+		v.next = (v.next + 1) % MaxEquivocation
 	}
 	v.known[k] = true
 	v.counts[k.author]++
