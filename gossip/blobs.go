@@ -34,8 +34,8 @@ type gifts struct {
 	at Time
 }
 
-// holdings answers what this node has of blobs.
-func (b *blobs) holdings(digests []wire.Digest) []byte {
+// Holdings answers what this node has of blobs.
+func (b *blobs) Holdings(digests []wire.Digest) []byte {
 	held := make([]wire.PartSet, len(digests))
 	for i, d := range digests {
 		held[i] = b.held[d]
@@ -43,12 +43,12 @@ func (b *blobs) holdings(digests []wire.Digest) []byte {
 	return wire.EncodeHoldings(held)
 }
 
-// has reports whether one of these parts can be given.
-func (b *blobs) has(d wire.Digest, parts wire.PartSet) bool { return !b.held[d].And(parts).Empty() }
+// Has reports whether one of these parts can be given.
+func (b *blobs) Has(d wire.Digest, parts wire.PartSet) bool { return !b.held[d].And(parts).Empty() }
 
-// spread reports whether all of these parts that are held were given a moment ago, so that
+// Spread reports whether all of these parts that are held were given a moment ago, so that
 // others are about to have them.
-func (b *blobs) spread(d wire.Digest, parts wire.PartSet) bool {
+func (b *blobs) Spread(d wire.Digest, parts wire.PartSet) bool {
 	for _, i := range b.held[d].And(parts).Indexes() {
 		if g := b.gifts(d, i); g.n == 0 || b.Now >= g.at+spreadMs {
 			return false
@@ -65,9 +65,9 @@ func (b *blobs) gifts(d wire.Digest, part int) gifts {
 	return gifts{}
 }
 
-// choose is the part to give: of those asked for the one that was given least. So each that
-// asks has something that the others lack. has must be true.
-func (b *blobs) choose(d wire.Digest, parts wire.PartSet) (index int) {
+// Choose is the part to give: of those asked for the one that was given least. So each that
+// asks has something that the others lack. Has must be true.
+func (b *blobs) Choose(d wire.Digest, parts wire.PartSet) (index int) {
 	least := uint32(math.MaxUint32)
 	for _, i := range b.held[d].And(parts).Indexes() {
 		if n := b.gifts(d, i).n; n < least {

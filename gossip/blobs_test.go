@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -296,7 +297,7 @@ func TestBlobsNotWantedAnyMore(t *testing.T) {
 	}
 }
 
-// While rounds are made, payloads leave before parts; see maxChunksBeside.
+// While rounds are made, payloads leave before parts; see serve.MaxChunksBeside.
 func TestPartsLeaveBesidePayloads(t *testing.T) {
 	a := newAlone()
 	a.core.KeepBlob(0, Blob{wire.Digest{1}, 8 * wire.PartSize})
@@ -308,8 +309,8 @@ func TestPartsLeaveBesidePayloads(t *testing.T) {
 			handles = append(handles, r.Handle)
 		}
 	}
-	if len(handles) != maxChunksBeside {
-		t.Errorf("parts leave to %v beside a payload, want %d", handles, maxChunksBeside)
+	if len(handles) != serve.MaxChunksBeside {
+		t.Errorf("parts leave to %v beside a payload, want %d", handles, serve.MaxChunksBeside)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -33,8 +34,8 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 	for p := range byte(4) {
 		got = append(got, given(a.wants(p+1, 0))...)
 	}
-	if len(got) != maxChunksBeside {
-		t.Errorf("chunks leave to %v beside a payload, want %d", got, maxChunksBeside)
+	if len(got) != serve.MaxChunksBeside {
+		t.Errorf("chunks leave to %v beside a payload, want %d", got, serve.MaxChunksBeside)
 	}
 	a.core.Step(a.now, Replied{Handle: 7})
 	if got = append(got, given(a.core.Effects())...); !slices.Equal(got, []byte{1, 2, 3, 4}) {
@@ -47,19 +48,19 @@ func TestPayloadsComeBeforeChunks(t *testing.T) {
 func TestSlowAskersGiveWay(t *testing.T) {
 	a := newAlone()
 	a.core.env.Config.Trusted = []wire.PeerID{{1}}
-	for p := range byte(maxChunkAskers) {
+	for p := range byte(serve.MaxChunkAskers) {
 		a.wants(p+1, 0)
 		a.wants(p+1, 1)
 	}
 	a.core.Step(a.now, Left{Handle: 2 << 32}) // peer 2 reads
-	a.now = chunkTurnMs - 1
+	a.now = serve.ChunkTurnMs - 1
 	if s := status(a.wants(99, 0)); s != wire.Busy {
 		t.Errorf("status %v before anybody's turn is over, want busy", s)
 	}
 	a.now++
-	for p := range byte(maxChunkAskers - 2) {
+	for p := range byte(serve.MaxChunkAskers - 2) {
 		e := a.wants(100+p, 0)
-		if !slices.ContainsFunc(a.core.serve.chunkQueue.askers, func(q *asker) bool { return q.peer.ID == wire.PeerID{100 + p} }) {
+		if slices.ContainsFunc(find[Reply](e), func(r Reply) bool { return r.Handle == uint64(100+p)<<32 }) {
 			t.Fatalf("newcomer %d found no slot: %v", p, e)
 		}
 	}
@@ -71,31 +72,10 @@ func TestSlowAskersGiveWay(t *testing.T) {
 	}
 }
 
-// Who asks for one chunk after the other, and has nothing waiting in between, has
-// one turn all the same.
-func TestTurnsAreNotRenewed(t *testing.T) {
-	a := newAlone()
-	p := a.core.env.Ensure(wire.PeerID{1}, true)
-	a.now = 1000
-	for i := range uint64(10) {
-		a.wants(1, i)
-		a.core.Step(a.now, Left{Handle: 1<<32 + i})
-		a.core.Effects()
-		a.now += chunkTurnMs / 4
-	}
-	if serveOf(p).turn.from != 1000 || serveOf(p).turn.chunks != 10 {
-		t.Errorf("turn %+v, want one of ten chunks", serveOf(p).turn)
-	}
-	a.now += chunkTurnMs
-	if a.wants(1, 99); serveOf(p).turn.from != a.now {
-		t.Errorf("turn %+v after a pause, want a new one", serveOf(p).turn)
-	}
-}
-
 func TestAskerThatIsGone(t *testing.T) {
 	a := newAlone()
 	a.connect(1)
-	for p := range byte(maxChunksAway) {
+	for p := range byte(serve.MaxChunksAway) {
 		a.wants(p+1, 0)
 	}
 	a.wants(1, 1)
@@ -107,8 +87,8 @@ func TestAskerThatIsGone(t *testing.T) {
 	}
 	a.wants(9, 1)
 	a.core.Step(a.now, Replied{Handle: 9<<32 + 1}) // the stream of a request that waits has failed
-	if n := len(a.core.serve.chunkQueue.askers[0].waiting); n != 0 {
-		t.Errorf("%d requests wait", n)
+	if e := a.wait(serve.ChunkWaitMs); len(find[Reply](e)) != 0 {
+		t.Errorf("it is answered all the same: %v", e)
 	}
 }
 
@@ -116,7 +96,7 @@ func TestAskerThatIsGone(t *testing.T) {
 func TestAskersTakeTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAlone()
-		askers := byte(rapid.IntRange(2, maxChunkAskers).Draw(t, "askers"))
+		askers := byte(rapid.IntRange(2, serve.MaxChunkAskers).Draw(t, "askers"))
 		var leaving []uint64
 		passed := map[byte]map[byte]bool{} // of each asker that waits: who had a turn meanwhile
 		number := uint64(0)
@@ -157,7 +137,7 @@ func TestAskersTakeTurns(t *testing.T) {
 			take(a.core.Effects())
 			ask(p)
 		}
-		if want := min(int(askers), maxChunksAway); len(leaving) != want {
+		if want := min(int(askers), serve.MaxChunksAway); len(leaving) != want {
 			t.Fatalf("%d chunks leave at once, want %d", len(leaving), want)
 		}
 	})

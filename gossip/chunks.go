@@ -9,6 +9,7 @@ import (
 	"atoll/gossip/effect"
 	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -322,7 +323,7 @@ func chunksAhead(p *peers.Peer) int {
 	if float64(p.Rate)*chunkAloneMs < wire.ChunkSize {
 		return 1
 	}
-	return min(minChunkAhead+int(float64(p.Rate)*chunkAheadMs/wire.ChunkSize), maxChunkAhead)
+	return min(minChunkAhead+int(float64(p.Rate)*chunkAheadMs/wire.ChunkSize), serve.MaxChunkAhead)
 }
 
 // stalled reports whether p owes chunks and nothing of it came for long.

@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/fetch"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -184,93 +185,23 @@ func TestStrangersParkedGiveWay(t *testing.T) {
 			busy[r.Handle] = true
 		}
 	}
-	for i := range uint32(maxParked / fetch.MaxParkedPerPeer) {
+	for i := range uint32(serve.MaxParked / fetch.MaxParkedPerPeer) {
 		asks(keyOf(i), fetch.MaxParkedPerPeer)
 	}
-	if n := len(a.core.serve.parked); n != maxParked/peers.StrangersShare {
+	if n := a.core.size("parked requests"); n != serve.MaxParked/peers.StrangersShare {
 		t.Errorf("%d requests of strangers wait", n)
 	}
-	for i := range maxParked / fetch.MaxParkedPerPeer {
+	for i := range serve.MaxParked / fetch.MaxParkedPerPeer {
 		id := wire.PeerID{byte(i + 1)}
 		a.chain.contributed[id] = true
 		asks(id, fetch.MaxParkedPerPeer)
 	}
-	if n := len(a.core.serve.parked); n != maxParked || !busy[1] {
+	if n := a.core.size("parked requests"); n != serve.MaxParked || !busy[1] {
 		t.Errorf("%d requests wait, and the first is turned away: %v", n, busy[1])
 	}
-	for _, q := range a.core.serve.parked {
-		if a.core.env.Stranger(q.from.ID) {
-			t.Fatal("a stranger's keeps another one out")
+	for h := range uint64(serve.MaxParked) {
+		if !busy[1+h] {
+			t.Fatalf("request %d, of a stranger, keeps another one out", 1+h)
 		}
-	}
-}
-
-// One who is known takes the place of a stranger at once, and keeps it.
-func TestAskersThatAreKnownComeFirst(t *testing.T) {
-	a := begunWith()
-	asks := func(id wire.PeerID) bool {
-		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.env.Find(id)) != nil
-	}
-	for i := range uint32(2 * maxChunkAskers) {
-		if got := asks(keyOf(i)); got != (i < maxChunkAskers) {
-			t.Errorf("stranger %d has a slot: %v", i, got)
-		}
-	}
-	for i := range 2 * maxChunkAskers {
-		id := wire.PeerID{byte(i + 1)}
-		a.chain.contributed[id] = true
-		if got := asks(id); got != (i < maxChunkAskers) {
-			t.Errorf("member %d has a slot: %v", i, got)
-		}
-	}
-}
-
-// Members of whom nothing is folded yet take turns: the slowest of them gives way to the next one when its turn
-// is over.
-func TestMembersTakeTurns(t *testing.T) {
-	a := begunWith()
-	a.core.env.Config.Trusted = nil
-	for i := range maxChunkAskers + 1 {
-		id := wire.PeerID{byte(i + 1)}
-		a.core.env.Config.Trusted = append(a.core.env.Config.Trusted, id) // known, and no contributor
-	}
-	asks := func(i int) bool {
-		id := wire.PeerID{byte(i + 1)}
-		a.core.Step(a.now, PeerUp{Peer: id})
-		return a.core.serve.chunkQueue.asker(a.core.env.Find(id)) != nil
-	}
-	for i := range maxChunkAskers {
-		if !asks(i) {
-			t.Fatalf("member %d has no slot", i)
-		}
-	}
-	if asks(maxChunkAskers) {
-		t.Error("one more has a slot at once")
-	}
-	a.now += chunkTurnMs
-	a.core.Tick(a.now)
-	if !asks(maxChunkAskers) {
-		t.Error("one more has no slot after a turn")
-	}
-}
-
-// Answers to strangers hold an eighth of the memory that answers may take.
-func TestStrangersAnswersLeaveRoom(t *testing.T) {
-	a := begunWith()
-	places := func(id wire.PeerID) (bytes int) {
-		a.core.Step(a.now, PeerUp{Peer: id})
-		p := a.core.env.Find(id)
-		for a.core.serve.admit(reply{to: p, bytes: wire.ChunkSize}) {
-			bytes += wire.ChunkSize
-		}
-		return bytes
-	}
-	if all := places(keyOf(1)) + places(keyOf(2)); all != maxServing/peers.StrangersShare {
-		t.Errorf("%d bytes to strangers", all)
-	}
-	a.chain.contributed[wire.PeerID{1}] = true
-	if got := places(wire.PeerID{1}); got != maxServingPerPeer {
-		t.Errorf("then %d bytes to one that is known", got)
 	}
 }

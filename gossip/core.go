@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/limit"
 	"atoll/gossip/member"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -24,7 +25,7 @@ type Core struct {
 	repair       repair
 	audit        audit
 	own          own
-	serve        serve
+	serve        *serve.Serve
 	history      history
 	blobs        blobs
 }
@@ -43,9 +44,9 @@ func New(cfg Config, chain Chain) *Core {
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, fetch: c.fetch, snapshot: &c.snapshot}
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
-	c.serve = serve{env: e, seen: c.headers, fetch: c.fetch, peerList: c.peers.ListFor, blobs: &c.blobs}
-	c.serve.chunkQueue = chunkQueue{env: e, serve: &c.serve}
-	c.serve.manifests = manifests{env: e, serve: &c.serve}
+	c.serve = serve.New(e.Table, e.heartbeats, serve.Config{
+		WindowAccept: e.cfg.WindowAccept, ManifestMs: e.snapshotMs(), UnionBase: e.unionBase, PeerList: c.peers.ListFor,
+	}, chain, c.headers, c.fetch, &c.blobs)
 	return c
 }
 
@@ -53,7 +54,7 @@ func New(cfg Config, chain Chain) *Core {
 func newNotes() []any {
 	var n struct {
 		fetch    fetch.Peer
-		serve    servePeer
+		serve    serve.Peer
 		blobs    blobPeer
 		snapshot snapshotPeer
 		repair   repairPeer
@@ -64,7 +65,7 @@ func newNotes() []any {
 }
 
 // bulk reports whether bulk of a peer is on its way, or for it.
-func bulk(p *peers.Peer) bool { return snapshotOf(p).calls > 0 || serveOf(p).bytes > 0 }
+func bulk(p *peers.Peer) bool { return snapshotOf(p).calls > 0 || serve.Owes(p) }
 
 // Effects returns the effects queued since it was last called, in order.
 func (c *Core) Effects() []Effect { return c.env.Take() }
@@ -82,7 +83,7 @@ func (c *Core) Tick(now Time) {
 	c.repair.tick()
 	c.snapshot.tick()
 	c.own.tick()
-	c.serve.tick()
+	c.serve.Tick()
 	c.history.tick()
 	c.blobs.tick()
 	if c.env.cfg.Limiter != nil {
@@ -145,7 +146,7 @@ func (c *Core) Complete(now Time, id wire.Digest, err error) {
 	c.at(now)
 	switch {
 	case err == nil:
-		c.serve.next()
+		c.serve.Held()
 		c.fetch.Stored(id)
 	case errors.Is(err, ErrUnwanted):
 		c.fetch.Useless(id)
@@ -168,7 +169,7 @@ func (c *Core) invalid(id wire.Digest, reason string) {
 // not going to.
 func (c *Core) fetchEnded(id wire.Digest, how fetch.Outcome) {
 	if how != fetch.Held {
-		c.serve.missing(id)
+		c.serve.Missing(id)
 	}
 	c.repair.completed(id, how)
 }

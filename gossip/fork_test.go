@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 
 	"pgregory.net/rapid"
@@ -34,6 +35,25 @@ func newSide(t interface{ Fatalf(string, ...any) }, chain *fakeChain) side {
 	return side{e, r}
 }
 
+// answers is what o says to a request for rounds.
+func (s side) answers(r wire.Request) []wire.RangeAnswer {
+	srv := serve.New(s.env.Table, s.env.heartbeats, serve.Config{WindowAccept: s.env.cfg.WindowAccept, UnionBase: s.env.unionBase}, s.env.chain, nil, nil, nil)
+	s.env.Take()
+	srv.Request(1, wire.PeerID{1}, r.Encode())
+	for _, e := range find[Reply](s.env.Take()) {
+		body, err := wire.OpenResponse(e.Response, r.Kind.MaxResponse())
+		if err != nil {
+			panic(err)
+		}
+		answers, err := wire.DecodeRounds(body, r.Ranges)
+		if err != nil {
+			panic(err)
+		}
+		return answers
+	}
+	return nil
+}
+
 // compares runs the questions of a repair of s with o, without a network.
 func (s side) compares(o side) *session {
 	p := s.env.Ensure(wire.PeerID{1}, true)
@@ -42,13 +62,12 @@ func (s side) compares(o side) *session {
 	s.env.Hear(p)
 	ses := &session{peer: p, waiting: map[wire.Digest]uint16{}}
 	s.repair.plan(ses)
-	srv := serve{env: o.env}
-	for _, r := range ses.ranges {
-		s.repair.compare(ses, r, srv.rangeAnswer(int(r.Fragment), r))
+	for i, answer := range o.answers(wire.Request{Kind: wire.GetRounds, Ranges: ses.ranges}) {
+		s.repair.compare(ses, ses.ranges[i], answer)
 	}
 	for f := range ses.fragments {
 		base := ses.fragments[f].theirs.Base
-		ses.fragments[f].chainTheirs = srv.rangeAnswer(f, wire.Range{Fragment: uint16(f), From: base + 1, To: base + 1}).Chain
+		ses.fragments[f].chainTheirs = o.answers(wire.Request{Kind: wire.GetRounds, Ranges: []wire.Range{{Fragment: uint16(f), From: base + 1, To: base + 1}}})[0].Chain
 	}
 	return ses
 }

@@ -163,11 +163,11 @@ func (c *Core) Step(now Time, in Input) {
 		}
 		c.env.Answered(in.Call, in.Response, in.Err)
 	case Requested:
-		c.serve.request(in.Handle, in.From, in.Request)
+		c.serve.Request(in.Handle, in.From, in.Request)
 	case Left:
-		c.serve.left(in.Handle)
+		c.serve.Left(in.Handle)
 	case Replied:
-		c.serve.replied(in.Handle, in.Payload)
+		c.serve.Replied(in.Handle, in.Payload)
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *Core) peerDown(id wire.PeerID) {
 	c.peers.Down(id)
 	c.repair.tick()
 	c.snapshot.gone(id)
-	c.serve.chunkQueue.gone(id)
+	c.serve.Gone(id)
 	c.blobs.reclaim()
 }
 

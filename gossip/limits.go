@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"atoll/gossip/fetch"
-	"atoll/gossip/limit"
 	"atoll/gossip/wire"
 )
 
@@ -26,9 +25,6 @@ const (
 	// still on their way: as many as a peer is asked for at once.
 	repairBatch = 64
 	repairAhead = fetch.MaxPullsPerPeer
-	// maxRoundHeaders bounds the headers of one round in an answer: half of
-	// what an answer holds, so that a cut answer can be recognised.
-	maxRoundHeaders = wire.MaxHeaders / 2
 	// spentRepairs is how many repairs in a row must find that nobody has any more what a
 	// peer folded. Then this node gives up its chain for the peer's. A single one may
 	// have failed because a connection broke.
@@ -51,10 +47,6 @@ const (
 	// ownRetryMs is the pause before a peer is asked again for own deltas that it
 	// could not tell: it is joining itself, or busy.
 	ownRetryMs = 1_000
-	// ownToldMs is the least time between two such answers to one peer: with 100,000
-	// headers in the window one takes milliseconds of the loop. A node whose disk was
-	// lost asks once in its life.
-	ownToldMs = 30_000
 	// historyBatch is the number of rounds whose headers are asked for at a time,
 	// once a heartbeat period, where a snapshot was taken. With eight deltas a round
 	// these are 64 KiB and 20 ms of signatures. A window of 256 rounds of 24
@@ -76,14 +68,13 @@ const (
 	// maxChunkCalls bounds the chunks asked for at once: 8 MiB, which is what
 	// they take in memory.
 	maxChunkCalls = 32
-	// minChunkAhead and maxChunkAhead bound the chunks asked of one snapshot source, by its rate:
+	// minChunkAhead and serve.MaxChunkAhead bound the chunks asked of one snapshot source, by its rate:
 	// on any link one that leaves and one behind it, on a fast link 2 MiB. So its link is
 	// never idle for a round trip (100 Mbit/s x 80 ms are four chunks). chunkAheadMs is
 	// the time that they cover. Where a chunk takes longer than chunkAloneMs, as at 0.5
 	// Mbit/s, it is asked for alone: a round trip is a fortieth of it, and what waits behind
 	// it may wait in vain.
 	minChunkAhead = 2
-	maxChunkAhead = 8
 	chunkAheadMs  = 300
 	chunkAloneMs  = 4_000
 	// maxSnapshotSources is how many peers give the chunks of one snapshot: four links
@@ -101,7 +92,7 @@ const (
 	// renewParts is after which part of a transfer a joiner asks for newer tips of the fragments not begun.
 	// With eight a tip is too old by a sixteenth of the transfer on average, and each source
 	// hashes its snapshot four or five times. renewMs is the least time between two such requests, within
-	// what snapshotAsksMs allows, and renewRounds how many rounds the source must have closed since.
+	// what serve.SnapshotAsksMs allows, and renewRounds how many rounds the source must have closed since.
 	renewParts  = 8
 	renewMs     = 4_000
 	renewRounds = 2
@@ -157,67 +148,4 @@ const (
 	// partStallMs is how long a peer that owes parts may be still. It may have as many askers as
 	// slots, and each gets a part in turn: 16 s on an uplink of 1 Mbit/s.
 	partStallMs = 20_000
-)
-
-// Serving.
-const (
-	// aheadMs is how much of a busy uplink's time the answers may take that leave at once:
-	// two round trips to the other side of the world. With less the link is idle between
-	// two answers, with more a payload waits for others that are no more urgent.
-	aheadMs = 500
-	// openRounds is how many rounds behind the last closed one a payload is as urgent as
-	// those of an open round: it makes the next fold, and is late but not lost.
-	openRounds = 2
-	// repairWaitMs is how long a payload of an old round waits for those that are more
-	// urgent. It is less than an asker has it wait at least. Without it nothing would be
-	// repaired while uplinks are full, and chains would part.
-	repairWaitMs = 2_000
-	// ownCopies is how many copies of an own delta a thin uplink gives as soon as it can:
-	// one to the relay, and one more as not all may agree who that is, and it may fail.
-	ownCopies = 2
-	// maxParked bounds the payload requests that wait for the payload or for a slot, beside
-	// fetch.MaxParkedPerPeer.
-	maxParked = 1024
-	// maxServing and maxServingPerPeer bound the bytes of bulk answers on
-	// their way: what a slow reader may make a node hold in memory. One answer
-	// may be larger if it is alone.
-	maxServing        = 64 << 20
-	maxServingPerPeer = 16 << 20
-	// servingFloor is what a small answer counts at least, for its stream.
-	servingFloor = 4 << 10
-	// servingTtlMs frees the slot of an answer for which the caller never
-	// said Replied.
-	servingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
-	// maxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
-	// peer list, manifest) per peer: a repair needs a few a second.
-	maxAsksPerSecond = limit.UnknownPerSecond
-	// maxSnapshotAsks in snapshotAsksMs bounds the requests for a snapshot per peer: a joiner asks for the
-	// one whose chunks it has, then for another, and every renewMs for newer tips.
-	maxSnapshotAsks = 4
-	snapshotAsksMs  = 10_000
-	// maxSnapshotsMade bounds the manifests, made or waiting, of fragments and rounds that others
-	// chose. Each may fold some rounds of all fragments again, for a few seconds,
-	// and an asker gives up after effect.CallMs.
-	maxSnapshotsMade = 4
-	// maxChunkAskers bounds the peers that may wait for chunks: each gets a
-	// share of the link that is worth having, the others find another source.
-	maxChunkAskers = 8
-	// chunkTurnMs is how long an asker keeps its slot when others want it. It is
-	// enough for some chunks on a slow link, and less than progressMs, after which
-	// waiting askers look for another source.
-	chunkTurnMs = 20_000
-	// maxChunksAway bounds the chunks that leave at once to all askers: four
-	// connections fill a link that one far connection does not. maxChunksBeside
-	// is how many may leave beside payloads of the run: n payloads on their way
-	// get n/(n+1) of the link, however many nodes join.
-	maxChunksAway   = 4
-	maxChunksBeside = 1
-	// chunkParts is how many parts of a full uplink payloads have beside one of chunks, while
-	// some of them wait: a joiner gets in, and rounds hardly feel it.
-	chunkParts = 8
-	// chunkSlotMs is how long a chunk counts as leaving: 200 kbit/s. An asker
-	// that reads more slowly keeps nobody else waiting.
-	chunkSlotMs = 10_000
-	// chunkWaitMs is how long a request may wait for its turn.
-	chunkWaitMs = 60_000
 )

@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/fetch"
 	"atoll/gossip/hello"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -471,15 +472,13 @@ func (c *Core) overLimit() (what string, is, most int) {
 	c.Sizes(check)
 	check("chunk calls", len(c.snapshot.chunkCalls), maxChunkCalls)
 	check("parts in flight", len(c.blobs.flights), maxChunkCalls)
-	check("manifests", len(c.serve.manifests.making), len(c.env.List))
-	check("bytes under way", c.serve.bytesAway, maxServing)
-	check("calls", len(c.env.Calls()), fetch.MaxPulls+maxRepairs+maxAttesters+(2*maxChunkAhead+4)*(len(c.env.List)+1))
+	check("calls", len(c.env.Calls()), fetch.MaxPulls+maxRepairs+maxAttesters+(2*serve.MaxChunkAhead+4)*(len(c.env.List)+1))
 	if what != "" {
 		return what, is, most
 	}
 	for _, p := range c.env.List {
-		if snapshotOf(p).calls > maxChunkAhead || blobsOf(p).calls > maxChunkAhead || blobsOf(p).calls < 0 || serveOf(p).parked > fetch.MaxParkedPerPeer || serveOf(p).parked < 0 {
-			return "requests of one peer", max(snapshotOf(p).calls, serveOf(p).parked), maxChunkAhead
+		if snapshotOf(p).calls > serve.MaxChunkAhead || blobsOf(p).calls > serve.MaxChunkAhead || blobsOf(p).calls < 0 {
+			return "requests of one peer", snapshotOf(p).calls, serve.MaxChunkAhead
 		}
 	}
 	return "", 0, 0

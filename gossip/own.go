@@ -151,20 +151,3 @@ func (o *own) accept(p *peers.Peer, b []byte) error {
 	}
 	return nil
 }
-
-// newest tells a peer its newest deltas, now and then: looking for them goes
-// through all headers of the window, and who was told once knows. A node that met nobody of the run
-// cannot tell: that it knows of none means nothing.
-func (s *serve) newest(handle uint64, p *peers.Peer) {
-	if s.Now < serveOf(p).toldOwn {
-		s.status(handle, wire.Busy)
-		return
-	}
-	serveOf(p).toldOwn = s.Now + ownToldMs
-	newest := s.seen.Newest(p.ID)
-	if len(newest) == 0 && s.heartbeats.Self().Unreached {
-		s.status(handle, wire.Busy)
-		return
-	}
-	s.ok(handle, wire.EncodeHeaders(newest))
-}

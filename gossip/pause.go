@@ -1,7 +1,5 @@
 package gossip
 
-import "atoll/gossip/wire"
-
 // A core is paused while its owner has the node paused. What is cheap goes on: heartbeats, headers,
 // the peer list, answers that fit a message. Nothing heavy is asked for, and nothing heavy is
 // given: no payloads, no snapshot. The rounds of the node stand still meanwhile, so it is as one
@@ -21,7 +19,7 @@ func (c *Core) Pause(now Time, on bool) {
 	c.repair.pause()
 	c.snapshot.pause()
 	c.fetch.Clear()
-	c.serve.pause()
+	c.serve.Pause()
 	c.env.HangUpHeavy()
 }
 
@@ -43,21 +41,4 @@ func (s *snapshot) pause() {
 		s.attempt++
 		delete(s.tried, s.source) // it did nothing wrong
 	}
-}
-
-// pause turns away all that wait for something heavy.
-func (s *serve) pause() {
-	s.unpark(func(q parked) bool {
-		s.status(q.handle, wire.Busy)
-		return true
-	})
-	for _, a := range s.chunkQueue.askers {
-		s.chunkQueue.turnAway(a, func(chunkRequest) bool { return true })
-	}
-	s.chunkQueue.forget()
-}
-
-// heavy reports whether the answer to a request may be larger than a message.
-func heavy(k wire.RequestKind) bool {
-	return k == wire.GetPayload || k == wire.GetChunk || k == wire.GetPart || k == wire.GetManifest || k == wire.GetSnapshot
 }

@@ -10,6 +10,7 @@ import (
 	"atoll/gossip/fetch"
 	"atoll/gossip/headers"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -284,7 +285,7 @@ func (r *repair) conform(s *session, headers []wire.SignedHeader) {
 // those after the last round in it. A server cuts only what would not fit, so
 // an answer less than half full is whole.
 func (s *session) requeue(headers []wire.SignedHeader) {
-	if len(headers) < wire.MaxHeaders-maxRoundHeaders {
+	if len(headers) < wire.MaxHeaders-serve.MaxRoundHeaders {
 		return
 	}
 	last := headers[len(headers)-1].Header

@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -65,7 +66,7 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 	a.core.Step(a.now, Replied{Handle: 1})
 	a.chain.store(h, []byte{1})
 	a.core.Complete(a.now, h.Header.ID(a.run), nil)
-	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || serveOf(a.core.env.Find(wire.PeerID{2})).parked != 0 {
+	if e := a.core.Effects(); count[ReplyPayload](e) != 0 || a.core.size("parked requests of one peer") != 0 {
 		t.Errorf("answers %v", e)
 	}
 }
@@ -73,7 +74,7 @@ func TestHungUpRequestIsForgotten(t *testing.T) {
 // TestBytesUnderWayAreBounded: what has no slot waits for one.
 func TestBytesUnderWayAreBounded(t *testing.T) {
 	a := newAlone()
-	big := a.hold(9, 1, maxServingPerPeer-1)
+	big := a.hold(9, 1, serve.MaxServingPerPeer-1)
 	a.ask(1, 2, payloadRequest(big, 0))
 	if s := status(a.ask(2, 2, payloadRequest(big, 0))); s != wire.Busy {
 		t.Errorf("status %v without a slot, want busy", s)

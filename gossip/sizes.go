@@ -9,11 +9,7 @@ func (c *Core) Sizes(each func(what string, count, most int)) {
 	each("hints", c.peers.Hints(), peers.MaxHints)
 	c.headers.Sizes(each)
 	c.fetch.Sizes(each)
-	each("parked requests", len(c.serve.parked), maxParked)
-	if len(c.serve.replies) > 1 {
-		each("bytes of answers", c.serve.bytesAway, maxServing)
-	}
-	each("askers of chunks", len(c.serve.chunkQueue.askers), maxChunkAskers)
+	c.serve.Sizes(each)
 	each("repairs", len(c.repair.sessions), maxRepairs)
 	each("peers asked for own deltas", max(len(c.own.asked), len(c.own.came)), peers.MaxPeers)
 }

@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/effect"
 	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -23,7 +24,7 @@ func TestSpecAnswers(t *testing.T) {
 }
 
 func specRefusedRequest(t *testing.T, s *spectest.Spec) {
-	numbers(t, s, "answering", map[string]int64{"parked of one": fetch.MaxParkedPerPeer, "asks": maxAsksPerSecond, "round": maxRoundHeaders, "own": ownToldMs, "manifests": maxSnapshotAsks, "manifest period": snapshotAsksMs, "spread": spreadMs})
+	numbers(t, s, "answering", map[string]int64{"parked of one": fetch.MaxParkedPerPeer, "asks": serve.MaxAsksPerSecond, "round": serve.MaxRoundHeaders, "own": serve.OwnToldMs, "manifests": serve.MaxSnapshotAsks, "manifest period": serve.SnapshotAsksMs, "spread": spreadMs})
 	for name, b := range map[string][]byte{"nothing": nil, "a kind": {wire.Version, 99}, "a version": {1, 2}, "too late": wire.Request{Kind: wire.GetPayload, WaitMs: 60_001}.Encode()} {
 		a := newAlone()
 		a.core.Step(a.now, Requested{Handle: 1, From: wire.PeerID{1}, Request: b})
@@ -72,7 +73,7 @@ func specPayloadLate(t *testing.T, _ *spectest.Spec) {
 	if st := status(a.ask(2, 1, payloadRequest(wire.Digest{1}, 0))); st != wire.NotFound {
 		t.Errorf("without a wait: %v", st)
 	}
-	big := a.hold(9, 1, maxServingPerPeer)
+	big := a.hold(9, 1, serve.MaxServingPerPeer)
 	a.ask(3, 1, payloadRequest(big, 0))
 	a.ask(4, 1, payloadRequest(big, 1000))
 	if st := status(a.wait(1000)); st != wire.Busy {
@@ -129,7 +130,7 @@ func TestAnswerNotExpected(t *testing.T) {
 
 func specParked(t *testing.T, s *spectest.Spec) {
 	a := newAlone()
-	most, one := int64(maxParked), s.Number(t, "answering", "parked of one")
+	most, one := int64(serve.MaxParked), s.Number(t, "answering", "parked of one")
 	waiting := int64(0)
 	for peer := byte(1); peer < 100; peer++ {
 		for i := range one + 1 {
@@ -147,8 +148,8 @@ func specParked(t *testing.T, s *spectest.Spec) {
 }
 
 func TestAnswerBytesAway(t *testing.T) {
-	one, all := int(maxServingPerPeer), int(maxServing)
-	least := int(servingFloor)
+	one, all := int(serve.MaxServingPerPeer), int(serve.MaxServing)
+	least := int(serve.ServingFloor)
 	gives := func(a *alone, peer byte, size int) bool {
 		return count[ReplyPayload](a.ask(1, peer, payloadRequest(a.hold(9, uint32(a.now)+1, size), 0))) == 1
 	}
@@ -171,7 +172,7 @@ func TestAnswerBytesAway(t *testing.T) {
 }
 
 func TestAnswerGivenBack(t *testing.T) {
-	after := peers.Rate(peers.FirstRate).TransferMs(maxServingPerPeer) // longer than servingTtlMs
+	after := peers.Rate(peers.FirstRate).TransferMs(serve.MaxServingPerPeer) // longer than serve.ServingTtlMs
 	for name, end := range map[string]func(a *alone) Time{
 		"goes on":    func(*alone) Time { return after },
 		"has left":   func(a *alone) Time { a.core.Step(a.now, Left{Handle: 7}); return 0 },
@@ -179,7 +180,7 @@ func TestAnswerGivenBack(t *testing.T) {
 		"is unknown": func(*alone) Time { return after + 100 },
 	} {
 		a := newAlone()
-		a.ask(7, 1, payloadRequest(a.hold(9, 1, maxServingPerPeer), 0))
+		a.ask(7, 1, payloadRequest(a.hold(9, 1, serve.MaxServingPerPeer), 0))
 		a.wait(end(a))
 		free := count[ReplyPayload](a.ask(8, 1, payloadRequest(a.hold(9, 2, 1), 0))) == 1
 		if want := name == "is there" || name == "is unknown"; free != want {
@@ -365,7 +366,7 @@ func specOwnUnmet(t *testing.T, _ *spectest.Spec) {
 	if got := ask(); got != wire.Busy {
 		t.Errorf("one that met nobody answers %v", got)
 	}
-	a.now += ownToldMs
+	a.now += serve.OwnToldMs
 	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training})
 	if got := ask(); got != wire.OK {
 		t.Errorf("one that met others since answers %v", got)
@@ -508,7 +509,7 @@ func specManifestsOfOne(t *testing.T, s *spectest.Spec) {
 
 func TestAnswerManifestsAtOnce(t *testing.T) {
 	a := newAlone()
-	most := byte(maxSnapshotsMade)
+	most := byte(serve.MaxSnapshotsMade)
 	for i := range most {
 		if !a.makes(uint64(i), i+1, 1, 1) {
 			t.Fatalf("a snapshot for peer %d is not answered", i+1)
@@ -556,7 +557,7 @@ func (a *alone) leaves(handle uint64) []uint64 {
 
 func TestAnswerChunkAtATime(t *testing.T) {
 	a := newAlone()
-	most := uint64(maxChunkAhead)
+	most := uint64(serve.MaxChunkAhead)
 	if got := sent(a.chunk(1, 0)); len(got) != 1 {
 		t.Fatalf("sends %v", got)
 	}
@@ -584,7 +585,7 @@ func (c *Core) replying(t testing.TB, a *alone) {
 }
 
 func TestAnswerChunksAway(t *testing.T) {
-	for most, payload := range map[int]bool{maxChunksAway: false, maxChunksBeside: true} {
+	for most, payload := range map[int]bool{serve.MaxChunksAway: false, serve.MaxChunksBeside: true} {
 		a := newAlone()
 		if payload {
 			a.core.replying(t, a)
@@ -604,7 +605,7 @@ func TestAnswerChunkStuck(t *testing.T) {
 	a.core.replying(t, a)
 	a.chunk(1, 1)
 	a.chunk(2, 2)
-	slot := Time(chunkSlotMs)
+	slot := Time(serve.ChunkSlotMs)
 	if got := sent(a.wait(slot - 1)); len(got) != 0 {
 		t.Errorf("before: %v", got)
 	}
@@ -615,7 +616,7 @@ func TestAnswerChunkStuck(t *testing.T) {
 
 func TestAnswerChunkAskers(t *testing.T) {
 	a := newAlone()
-	most := byte(maxChunkAskers)
+	most := byte(serve.MaxChunkAskers)
 	for peer := range most {
 		if st := status(a.chunk(peer+1, uint64(peer))); st != 0 {
 			t.Errorf("peer %d: %v", peer+1, st)
@@ -627,9 +628,9 @@ func TestAnswerChunkAskers(t *testing.T) {
 }
 
 func TestAnswerChunkGivesWay(t *testing.T) {
-	turn := Time(chunkTurnMs)
+	turn := Time(serve.ChunkTurnMs)
 	a := newAlone()
-	for peer := range byte(maxChunkAskers) {
+	for peer := range byte(serve.MaxChunkAskers) {
 		a.chunk(peer+1, 10*uint64(peer+1))
 		a.chunk(peer+1, 10*uint64(peer+1)+1)
 	}
@@ -661,7 +662,7 @@ func TestAnswerChunkWait(t *testing.T) {
 	a := newAlone()
 	a.chunk(1, 1)
 	a.chunk(1, 2)
-	wait := Time(chunkWaitMs)
+	wait := Time(serve.ChunkWaitMs)
 	if e := a.wait(wait - 1); status(e) != 0 {
 		t.Errorf("before: %v", e)
 	}
@@ -670,7 +671,7 @@ func TestAnswerChunkWait(t *testing.T) {
 	}
 	a.core.Step(a.now, Left{Handle: 1})
 	a.core.Tick(a.now + 1)
-	if n := len(a.core.serve.chunkQueue.askers); n != 0 {
+	if n := a.core.size("askers of chunks"); n != 0 {
 		t.Errorf("%d askers are remembered for nothing", n)
 	}
 }

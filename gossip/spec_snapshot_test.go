@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -504,7 +505,7 @@ func TestTipsPrefix(t *testing.T) {
 }
 
 func TestTipsChunksFlying(t *testing.T) {
-	least, most := int(minChunkAhead), int(maxChunkAhead)
+	least, most := int(minChunkAhead), int(serve.MaxChunkAhead)
 	perChunk := peers.Rate(wire.ChunkSize) / peers.Rate(int64(chunkAheadMs))
 	for sends, want := range map[peers.Rate]int{1: 1, wire.ChunkSize * 0.99 / chunkAloneMs: 1, wire.ChunkSize * 1.01 / chunkAloneMs: least, perChunk * 1.01: least + 1, perChunk * 0.99: least, perChunk * 3.5: least + 3, 1e9: most} {
 		a, ids := joins(1)

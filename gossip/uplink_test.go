@@ -6,6 +6,7 @@ import (
 
 	"atoll/gossip/fetch"
 	"atoll/gossip/peers"
+	"atoll/gossip/serve"
 	"atoll/gossip/wire"
 )
 
@@ -63,7 +64,7 @@ func TestUplinkIsFull(t *testing.T) {
 	for i := range uint64(20) {
 		begun += len(a.given(a.ask(i, 1, payloadRequest(a.hold(byte(i+1), 1, 50_000), 5000))))
 	}
-	if want := aheadMs * 1000 / 50_000; begun != want {
+	if want := serve.AheadMs * 1000 / 50_000; begun != want {
 		t.Errorf("%d payloads of 50 ms leave at once, want %d", begun, want)
 	}
 }
@@ -90,7 +91,7 @@ func TestUplinkOrder(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		round uint32
-	}{{"again", 11}, {"old", 10 - openRounds}, {"first", 11}, {"second", 10}, {"third", 11}} {
+	}{{"again", 11}, {"old", 10 - serve.OpenRounds}, {"first", 11}, {"second", 10}, {"third", 11}} {
 		ids[c.name] = a.hold(byte(len(ids)+1), c.round, 1e6)
 	}
 	a.ask(1, 1, payloadRequest(ids["again"], 60_000))
@@ -115,8 +116,8 @@ func TestUplinkRepairHasItsTurn(t *testing.T) {
 	a := busyServer(t)
 	a.chain.closed[0] = 10
 	a.ask(1, 1, payloadRequest(a.hold(1, 10, 9e6), 60_000))
-	a.ask(2, 1, payloadRequest(a.hold(2, 10-openRounds, 1e6), 60_000))
-	a.now += repairWaitMs
+	a.ask(2, 1, payloadRequest(a.hold(2, 10-serve.OpenRounds, 1e6), 60_000))
+	a.now += serve.RepairWaitMs
 	a.ask(3, 1, payloadRequest(a.hold(3, 10, 1e6), 60_000))
 	if got := a.gone(1); !slices.Equal(got, []uint64{2}) {
 		t.Errorf("gives %v", got)
@@ -134,7 +135,7 @@ func TestUplinkChunksGiveWay(t *testing.T) {
 	a.ask(1, 1, payloadRequest(a.hold(1, 1, 9e6), 60_000))
 	a.ask(2, 1, payloadRequest(a.hold(2, 1, 9e6), 60_000))
 	a.chunk(5, 51)
-	span := Time(chunkParts * wire.ChunkSize / 1000)
+	span := Time(serve.ChunkParts * wire.ChunkSize / 1000)
 	if got := sent(a.wait(span)); len(got) != 0 {
 		t.Errorf("before its part is due: %v", got)
 	}
@@ -178,7 +179,7 @@ func TestUplinkOfAThinAuthor(t *testing.T) {
 		return id
 	}
 	first, second := own(0), own(1)
-	for peer := byte(1); peer <= ownCopies; peer++ {
+	for peer := byte(1); peer <= serve.OwnCopies; peer++ {
 		if got := a.given(a.ask(uint64(peer), peer, payloadRequest(first, 60_000))); len(got) != 1 {
 			t.Fatalf("peer %d gets %v", peer, got)
 		}

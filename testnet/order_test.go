@@ -44,9 +44,6 @@ const maxLevel = 6
 // proof is what the product is proven with (as .ci/size has it), lab what measures it: neither is part of it.
 var proof = list("testnet/sim/... testnet/scenario/... testnet/fault/... testnet/natlab/... " + lab)
 
-// unordered are packages that have no order yet.
-var unordered = list("gossip")
-
 // knotted are packages in which more goes upward, with how much does: it may only fall.
 var knotted = map[string]int{}
 
@@ -63,22 +60,14 @@ func TestOrderOfFiles(t *testing.T) {
 		}
 		levels, problems := p.levels()
 		up := upward(refs, levels)
-		problems = append(problems, tooMany(p.name, refs, up, levels)...)
-		switch listed := len(levels) > 0; {
-		case !slices.Contains(unordered, p.name):
-			for _, problem := range problems {
-				t.Errorf("package %s: %s", p.name, problem)
-			}
-			row(p.name, p.lines, p.exported, p.imports, len(refs), len(up), ratio(len(up), len(refs)))
-		case listed:
-			t.Errorf("package %s has an order: drop it from unordered", p.name)
-		default:
-			row(p.name, p.lines, p.exported, p.imports, len(refs), "-", "-")
+		for _, problem := range append(problems, tooMany(p.name, refs, up, levels)...) {
+			t.Errorf("package %s: %s", p.name, problem)
 		}
+		row(p.name, p.lines, p.exported, p.imports, len(refs), len(up), ratio(len(up), len(refs)))
 	}
-	for _, name := range slices.Concat(unordered, slices.Collect(maps.Keys(knotted))) {
+	for name := range knotted {
 		if !slices.ContainsFunc(packages, func(p *largePackage) bool { return p.name == name }) {
-			t.Errorf("package %s is not large: drop it from unordered and knotted", name)
+			t.Errorf("package %s is not large: drop it from knotted", name)
 		}
 	}
 }

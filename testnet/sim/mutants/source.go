@@ -14,7 +14,7 @@ import (
 
 // cores are the packages whose functions an Edit may name, wherever among them a
 // function moves.
-var cores = []string{"gossip", "gossip/effect", "gossip/fetch", "gossip/headers", "gossip/limit", "gossip/peers", "gossip/wire", "node/core", "node/replica", "optimizer/outer", "optimizer/rounds"}
+var cores = []string{"gossip", "gossip/effect", "gossip/fetch", "gossip/headers", "gossip/limit", "gossip/peers", "gossip/serve", "gossip/wire", "node/core", "node/replica", "optimizer/outer", "optimizer/rounds"}
 
 // source is a Go file.
 type source struct {

@@ -1,8 +1,9 @@
-package gossip
+package serve
 
 import (
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -11,8 +12,8 @@ import (
 // request of a few bytes by anybody it hashes all tips; for given rounds it folds
 // as well.
 type manifests struct {
-	*env
-	serve  *serve
+	*peers.Table
+	serve  *Serve
 	making []making
 }
 
@@ -20,19 +21,19 @@ type manifests struct {
 type making struct {
 	handle uint64
 	by     *peers.Peer
-	at     bool // of rounds that the asker chose
-	until  Time // it waits no longer
+	at     bool        // of rounds that the asker chose
+	until  effect.Time // it waits no longer
 }
 
 // request has a manifest made, or turns its asker away. at is nil for one of the
 // node's own choice, which many askers share.
 func (m *manifests) request(handle uint64, p *peers.Peer, at []uint32) {
-	if !serveOf(p).snapshotAsks.spend(m.Now, snapshotAsksMs, maxSnapshotAsks) || m.full(p, at != nil) {
+	if !peerOf(p).snapshotAsks.spend(m.Now, SnapshotAsksMs, MaxSnapshotAsks) || m.full(p, at != nil) {
 		m.serve.status(handle, wire.Busy)
 		return
 	}
-	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.Now + m.snapshotMs()})
-	m.Emit(ReplyManifest{Handle: handle, At: at})
+	m.making = append(m.making, making{handle: handle, by: p, at: at != nil, until: m.Now + m.serve.cfg.ManifestMs})
+	m.Emit(effect.ReplyManifest{Handle: handle, At: at})
 }
 
 // full reports whether one more may not be made for p: a peer has one at a time, and
@@ -47,7 +48,7 @@ func (m *manifests) full(p *peers.Peer, at bool) bool {
 			chosen++
 		}
 	}
-	return at && chosen >= maxSnapshotsMade
+	return at && chosen >= MaxSnapshotsMade
 }
 
 // left says that a manifest is on its way, or that its asker is gone.

@@ -1,11 +1,13 @@
-package gossip
+package serve
 
 import (
 	"cmp"
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/headers"
 	"atoll/gossip/peers"
+	"atoll/gossip/wire"
 )
 
 // Payloads to one peer leave one after the other once the own uplink is known to be busy.
@@ -17,29 +19,29 @@ import (
 // the uplink whatever their askers do: one that reads slowly must not hold up the others.
 type backlog struct {
 	bytes float64
-	at    Time
+	at    effect.Time
 }
 
-func (b *backlog) drain(now Time, rate float64) {
+func (b *backlog) drain(now effect.Time, rate float64) {
 	b.bytes = max(0, b.bytes-rate*float64(now-b.at))
 	b.at = now
 }
 
 // mayBegin reports whether an answer of so many bytes may begin to leave beside so many:
-// nothing else is leaving, or all of it together is gone within aheadMs. An uplink that was never
+// nothing else is leaving, or all of it together is gone within AheadMs. An uplink that was never
 // measured takes any.
-func (s *serve) mayBegin(bytes, leaving int) bool {
+func (s *Serve) mayBegin(bytes, leaving int) bool {
 	rate := s.upload()
 	if rate == 0 {
 		return true
 	}
 	s.backlog.drain(s.Now, rate)
 	waiting := min(s.backlog.bytes, float64(leaving))
-	return waiting == 0 || waiting+float64(bytes) <= rate*aheadMs
+	return waiting == 0 || waiting+float64(bytes) <= rate*AheadMs
 }
 
 // upload is what the own uplink carries, in bytes per ms; 0 if it was never full.
-func (s *serve) upload() float64 {
+func (s *Serve) upload() float64 {
 	if self := s.heartbeats.Self(); self.Full {
 		return self.Upload / 1000
 	}
@@ -47,7 +49,7 @@ func (s *serve) upload() float64 {
 }
 
 // leaving are the answers whose last byte is not on its way: their bytes, and to whom.
-func (s *serve) leaving() (bytes int, to map[*peers.Peer]bool) {
+func (s *Serve) leaving() (bytes int, to map[*peers.Peer]bool) {
 	to = map[*peers.Peer]bool{}
 	for _, r := range s.replies {
 		if !r.left {
@@ -69,15 +71,15 @@ const (
 )
 
 // needs says how urgent a parked request is for a payload of which v is known, if anything is.
-func (s *serve) needs(q parked, v *headers.Sighting) need {
+func (s *Serve) needs(q parked, v *headers.Sighting) need {
 	switch {
-	case v == nil && s.Now < q.since+repairWaitMs:
+	case v == nil && s.Now < q.since+RepairWaitMs:
 		return repaired
 	case v == nil:
 		return open
 	case slices.Contains(v.Given, q.from.ID):
 		return repeated
-	case s.Now < q.since+repairWaitMs && uint64(v.Header.Header.Round)+openRounds <= uint64(s.chain.Closed(int(v.Header.Header.Fragment))):
+	case s.Now < q.since+RepairWaitMs && uint64(v.Header.Header.Round)+OpenRounds <= uint64(s.chain.Closed(int(v.Header.Header.Fragment))):
 		return repaired
 	case s.relayed(v):
 		return further
@@ -87,8 +89,8 @@ func (s *serve) needs(q parked, v *headers.Sighting) need {
 
 // relayed reports whether v is an own delta that others spread: this node is too thin to,
 // and has given it to as many as it has to.
-func (s *serve) relayed(v *headers.Sighting) bool {
-	own := v.Header.Header.Author == s.cfg.Self && len(v.Given) >= ownCopies
+func (s *Serve) relayed(v *headers.Sighting) bool {
+	own := v.Header.Header.Author == s.Config.Self && len(v.Given) >= OwnCopies
 	return own && s.fetch.Relayed(v.ID)
 }
 
@@ -96,7 +98,7 @@ func (s *serve) relayed(v *headers.Sighting) bool {
 // Among those that are as urgent, the one whose header came first goes first: its round is
 // the next to close. A peer that nothing leaves to gets its own in any case: what another
 // reads slowly, and a rate that was measured by that, must not hold it up.
-func (s *serve) next() {
+func (s *Serve) next() {
 	line := s.line()
 	if len(line) == 0 {
 		return
@@ -119,7 +121,7 @@ func (s *serve) next() {
 }
 
 // crowded reports whether payloads wait for the uplink.
-func (s *serve) crowded() bool {
+func (s *Serve) crowded() bool {
 	return s.upload() > 0 && slices.ContainsFunc(s.parked, func(q parked) bool { return s.chain.Has(q.id) })
 }
 
@@ -131,7 +133,7 @@ type inLine struct {
 }
 
 // line are the parked requests for payloads that are held, in the order of their need.
-func (s *serve) line() (line []inLine) {
+func (s *Serve) line() (line []inLine) {
 	for _, q := range s.parked {
 		if !s.chain.Has(q.id) {
 			continue
@@ -150,12 +152,32 @@ func (s *serve) line() (line []inLine) {
 }
 
 // unpark forgets the parked requests that pick selects.
-func (s *serve) unpark(pick func(parked) bool) {
+func (s *Serve) unpark(pick func(parked) bool) {
 	s.parked = slices.DeleteFunc(s.parked, func(q parked) bool {
 		out := pick(q)
 		if out {
-			serveOf(q.from).parked--
+			peerOf(q.from).parked--
 		}
 		return out
 	})
+}
+
+// give sends a payload that is held, if there is a slot for it.
+func (s *Serve) give(handle uint64, p *peers.Peer, id wire.Digest) bool {
+	if !s.admit(reply{handle: handle, to: p, bytes: s.size(id), id: id}) {
+		return false
+	}
+	if v := s.seen.Find(id); v != nil {
+		v.Give(p.ID)
+	}
+	s.Emit(effect.ReplyPayload{Handle: handle, ID: id})
+	return true
+}
+
+// size is the size of a payload held, or of a chunk if the header is forgotten.
+func (s *Serve) size(id wire.Digest) int {
+	if v := s.seen.Find(id); v != nil {
+		return int(v.Header.Header.Size)
+	}
+	return wire.ChunkSize
 }

@@ -1,8 +1,9 @@
-package gossip
+package serve
 
 import (
 	"slices"
 
+	"atoll/gossip/effect"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 )
@@ -13,10 +14,10 @@ import (
 // a time, and beside a payload of the run only one: joiners must not starve the
 // rounds. An asker without room is told Busy, and goes to another source.
 type chunkQueue struct {
-	*env
-	serve  *serve
-	askers []*asker // the next to be given a chunk first
-	began  Time     // when the last chunk did to leave
+	*peers.Table
+	serve  *Serve
+	askers []*asker    // the next to be given a chunk first
+	began  effect.Time // when the last chunk did to leave
 }
 
 // asker is one peer that has asked for chunks.
@@ -25,7 +26,7 @@ type asker struct {
 	waiting []chunkRequest // in the order in which they came
 	sending bool           // a chunk is leaving
 	handle  uint64         // of that chunk
-	since   Time           // when it began to leave
+	since   effect.Time    // when it began to leave
 }
 
 // chunkRequest waits for its turn.
@@ -33,30 +34,30 @@ type chunkRequest struct {
 	handle uint64
 	digest wire.Digest
 	parts  wire.PartSet // of the blob of that digest, one of which is asked for; empty for a chunk
-	until  Time
+	until  effect.Time
 }
 
 // turn is how an asker uses its slot. It outlives a moment without requests.
 type turn struct {
-	from, last Time // when it began, and when it was used last
-	chunks     int  // that have left since it began
+	from, last effect.Time // when it began, and when it was used last
+	chunks     int         // that have left since it began
 }
 
 // goesOn reports whether a request at now belongs to the turn.
-func (t turn) goesOn(now Time) bool { return t.last > 0 && now < t.last+chunkTurnMs }
+func (t turn) goesOn(now effect.Time) bool { return t.last > 0 && now < t.last+ChunkTurnMs }
 
 // pace is the chunks per ms so far.
-func (t turn) pace(now Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
+func (t turn) pace(now effect.Time) float64 { return float64(t.chunks) / float64(max(now-t.from, 1)) }
 
 // request queues a request for a chunk, or turns it away.
 func (d *chunkQueue) request(p *peers.Peer, r chunkRequest) {
 	a := d.asker(p)
-	if a == nil || len(a.waiting) >= maxChunkAhead {
+	if a == nil || len(a.waiting) >= MaxChunkAhead {
 		d.serve.status(r.handle, wire.Busy)
 		return
 	}
-	serveOf(p).turn.last = d.Now
-	r.until = d.Now + chunkWaitMs
+	peerOf(p).turn.last = d.Now
+	r.until = d.Now + ChunkWaitMs
 	a.waiting = append(a.waiting, r)
 	d.pump()
 }
@@ -68,11 +69,11 @@ func (d *chunkQueue) asker(p *peers.Peer) *asker {
 			return a
 		}
 	}
-	if len(d.askers) >= maxChunkAskers && !d.makeRoom(p) {
+	if len(d.askers) >= MaxChunkAskers && !d.makeRoom(p) {
 		return nil
 	}
-	if !serveOf(p).turn.goesOn(d.Now) {
-		serveOf(p).turn = turn{from: d.Now}
+	if !peerOf(p).turn.goesOn(d.Now) {
+		peerOf(p).turn = turn{from: d.Now}
 	}
 	a := &asker{peer: p}
 	d.askers = append(d.askers, a)
@@ -85,10 +86,10 @@ func (d *chunkQueue) makeRoom(p *peers.Peer) bool {
 	slowest := -1
 	for i, a := range d.askers {
 		before := d.Known(a.peer.ID) || !d.Known(p.ID) // p has to wait for the end of the turn
-		if d.Contributed(a.peer) || before && d.Now < serveOf(a.peer).turn.from+chunkTurnMs {
+		if d.Contributed(a.peer) || before && d.Now < peerOf(a.peer).turn.from+ChunkTurnMs {
 			continue
 		}
-		if slowest < 0 || serveOf(a.peer).turn.pace(d.Now) < serveOf(d.askers[slowest].peer).turn.pace(d.Now) {
+		if slowest < 0 || peerOf(a.peer).turn.pace(d.Now) < peerOf(d.askers[slowest].peer).turn.pace(d.Now) {
 			slowest = i
 		}
 	}
@@ -97,7 +98,7 @@ func (d *chunkQueue) makeRoom(p *peers.Peer) bool {
 	}
 	a := d.askers[slowest]
 	d.turnAway(a, func(chunkRequest) bool { return true })
-	serveOf(a.peer).turn = turn{}
+	peerOf(a.peer).turn = turn{}
 	d.askers = slices.Delete(d.askers, slowest, slowest+1)
 	return true
 }
@@ -129,9 +130,9 @@ func (d *chunkQueue) send(a *asker) bool {
 	a.sending, a.handle, a.since = true, r.handle, d.Now
 	d.began = d.Now
 	if r.parts.Empty() {
-		d.Emit(ReplyChunk{Handle: r.handle, Digest: r.digest})
+		d.Emit(effect.ReplyChunk{Handle: r.handle, Digest: r.digest})
 	} else {
-		d.Emit(ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.choose(r.digest, r.parts)})
+		d.Emit(effect.ReplyPart{Handle: r.handle, Digest: r.digest, Index: d.serve.blobs.Choose(r.digest, r.parts)})
 	}
 	return true
 }
@@ -144,9 +145,9 @@ func (d *chunkQueue) skip(a *asker) {
 		switch {
 		case r.parts.Empty():
 			return
-		case !d.serve.blobs.has(r.digest, r.parts):
+		case !d.serve.blobs.Has(r.digest, r.parts):
 			d.serve.status(r.handle, wire.NotFound)
-		case d.serve.upload() > 0 && d.serve.blobs.spread(r.digest, r.parts):
+		case d.serve.upload() > 0 && d.serve.blobs.Spread(r.digest, r.parts):
 			d.serve.status(r.handle, wire.Busy)
 		default:
 			return
@@ -159,7 +160,7 @@ func (d *chunkQueue) skip(a *asker) {
 // an asker that does not read must not keep the others out.
 func (d *chunkQueue) away() (n int) {
 	for _, a := range d.askers {
-		if a.sending && d.Now < a.since+chunkSlotMs {
+		if a.sending && d.Now < a.since+ChunkSlotMs {
 			n++
 		}
 	}
@@ -168,13 +169,13 @@ func (d *chunkQueue) away() (n int) {
 
 // mayLeave is how many chunks may leave at once.
 func (d *chunkQueue) mayLeave() int {
-	if d.serve.crowded() && float64(d.Now-d.began) < chunkParts*wire.ChunkSize/d.serve.upload() {
+	if d.serve.crowded() && float64(d.Now-d.began) < ChunkParts*wire.ChunkSize/d.serve.upload() {
 		return 0
 	}
 	if d.serve.payloadsAway() {
-		return maxChunksBeside
+		return MaxChunksBeside
 	}
-	return maxChunksAway
+	return MaxChunksAway
 }
 
 // left says that the last byte of a chunk left, or that its asker is gone.
@@ -182,8 +183,8 @@ func (d *chunkQueue) left(handle uint64) {
 	for _, a := range d.askers {
 		if a.sending && a.handle == handle {
 			a.sending = false
-			serveOf(a.peer).turn.chunks++
-			serveOf(a.peer).turn.last = d.Now
+			peerOf(a.peer).turn.chunks++
+			peerOf(a.peer).turn.last = d.Now
 		}
 		a.waiting = slices.DeleteFunc(a.waiting, func(r chunkRequest) bool { return r.handle == handle })
 	}
