@@ -124,10 +124,11 @@ func (m *Machine) claimed(p int, claimants []claimant, coming map[outer.Author]u
 }
 
 // made are the tokens of a fragment that this node knows to be made, and those that others say
-// they have made beside them.
+// they have made beside them. What is parked behind rounds of which nothing comes does not count once
+// this node has stood still for it: who made those rounds may never give them.
 func (m *Machine) made(now Time, p int, claimants []claimant) (seen, said uint64) {
 	var coming map[outer.Author]uint64
-	seen = m.rounds.Fragment(p).Announced(now, func(a outer.Author, tokens uint64) {
+	seen = m.rounds.Fragment(p).Announced(now, !m.stoodStill(now, doubtHeartbeats), func(a outer.Author, tokens uint64) {
 		if coming == nil {
 			coming = map[outer.Author]uint64{}
 		}

@@ -303,3 +303,29 @@ func TestRenewAsksForTheTip(t *testing.T) {
 		t.Errorf("%d tokens in flight", got)
 	}
 }
+
+// What is parked behind two rounds of which nothing came counts only as parked; behind one it can be folded.
+func TestParkedBehindAGap(t *testing.T) {
+	for round, reached := range map[uint32]bool{2: true, 3: true, 4: false} {
+		g := newRig(t, roundsParams(1))
+		g.live(1)
+		g.close(1)
+		d := g.delta(outer.Author{1}, 0, round)
+		folded := g.m.Fragment(0).Tip().Tokens
+		g.want(g.offer(d), nil)
+		g.held(d)
+		made := func(parked bool) uint64 {
+			return g.m.Fragment(0).Announced(g.now, parked, func(outer.Author, uint64) {}) - folded
+		}
+		if got := made(true); got != d.Tokens {
+			t.Errorf("round %d: %d tokens are made, want %d", round, got, d.Tokens)
+		}
+		want := d.Tokens
+		if !reached {
+			want = 0
+		}
+		if closed := g.m.Fragment(0).Closed(); closed == 1 && made(false) != want {
+			t.Errorf("round %d with %d closed: %d tokens count without what is parked, want %d", round, closed, made(false), want)
+		}
+	}
+}

@@ -107,15 +107,23 @@ func (v View) Promised() uint64 {
 // that is held now is, and those whose payload is likely on its way. What was announced
 // and never came does not count; see Announced.
 func (v View) Projected(now Time) uint64 {
-	return v.Announced(now, func(outer.Author, uint64) {})
+	return v.Announced(now, true, func(outer.Author, uint64) {})
 }
 
 // Announced returns what Projected does. It calls coming with the author and the tokens of each delta
 // that was announced, and whose payload is neither held nor likely on its way. What such a delta counts
-// for is up to what its author's claim does.
-func (v View) Announced(now Time, coming func(a outer.Author, tokens uint64)) (projected uint64) {
+// for is up to what its author's claim does. Without parked, deltas do not count that cannot be folded as
+// long as nothing comes of the rounds before theirs.
+func (v View) Announced(now Time, parked bool, coming func(a outer.Author, tokens uint64)) (projected uint64) {
 	projected = v.f.chain.last().Tokens
+	opens := v.f.open() // the newest round that may open by what is here: one closes by a delta of it, or of the next
 	v.unlinked(func(rnd uint32, r *round, unlinked []entry) {
+		if rnd > opens+1 && !parked {
+			return
+		}
+		if rnd >= opens && slices.ContainsFunc(unlinked, func(e entry) bool { return e.held || v.m.likely(now, r, e) }) {
+			opens = rnd + 1
+		}
 		var set, all []outer.Delta // with what is linked, as what counts follows from the whole set
 		for _, e := range r.entries {
 			if v.f.linked(rnd, e) {
