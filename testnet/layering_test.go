@@ -193,8 +193,6 @@ var layers = []rule{
 		"the simulator runs the real cores in virtual time: never gossip/p2p, never node"},
 	{list("testnet/sim/exhaust"), list("gossip gossip/wire gossip/hello node/core node/replica testnet/sim/memory optimizer/outer optimizer/rounds tensor tensor/codec"),
 		"the search runs the real cores, with nothing around them that could decide"},
-	{list("testnet/sim/pinned"), nil,
-		"a file of lines, whatever they say"},
 	{list("testnet/sim/mutants/..."), list("testnet/sim testnet/sim/exhaust optimizer/outer tensor/codec"),
 		"planted bugs are found by what is there for all others"},
 	{list("testnet/scenario"), list("testnet/fault testnet/sim node/core optimizer/outer tensor/codec"),
@@ -308,7 +306,7 @@ var impure = []rule{
 // protocol's text, whose clauses are about many packages, the join link, whose clause is
 // among the clauses of the genesis, what simulated worlds came to, folders made by hand,
 // the ledger in memory, and links that are narrow and far.
-var testPackages = list("gossip/wire/spectest testnet/sim/pinned node/joinlink node/inspect/ledgertest testnet/sim/memory testnet/shaping")
+var testPackages = list("gossip/wire/spectest node/joinlink node/inspect/ledgertest testnet/sim/memory testnet/shaping")
 
 // testModules may be imported by every test.
 var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... golang.org/x/sys/unix")

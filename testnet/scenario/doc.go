@@ -16,10 +16,10 @@
 //	promises      all kept, one chain and one state at the end
 //	...
 //
-// Below the marker are the facts of this one history; the seed is a part of it.
-// `go test ./testnet/scenario -update` writes them anew and touches nothing
-// above. So a change of the protocol shows as a diff of what it did to each
-// world, and cannot hide what the expectations demand.
+// Below the marker, in scripts that have one, are the facts of this one history;
+// the seed is a part of it. `go test ./testnet/scenario -update` writes them anew
+// and touches nothing above. So a change of the protocol shows as a diff of what it
+// did to a world, and cannot hide what the expectations demand.
 //
 // # Settings
 //

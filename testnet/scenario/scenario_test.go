@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"atoll/testnet/sim/pinned"
 )
 
 var update = flag.Bool("update", false, "write the outcomes of the scripts anew")
@@ -39,19 +37,17 @@ func read(t testing.TB, file string) (*Script, []byte) {
 	return s, text
 }
 
+// leastOutcomes is how many scripts must have an outcome that people read when it changes: with more, nobody does.
+const leastOutcomes = 20
+
 // Every script keeps every promise, does what it expects, and has the outcome
-// that it had.
+// that it had, if one stands in it.
 func TestScripts(t *testing.T) {
-	histories, err := pinned.Open(filepath.Join("testdata", "histories"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := histories.Save(); err != nil {
-			t.Error(err)
-		}
-	})
+	outcomes := 0
 	for _, file := range scripts(t) {
+		if s, _ := read(t, file); s.Outcome != "" {
+			outcomes++
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			s, text := read(t, file)
@@ -60,20 +56,18 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			judge(t, s, o)
-			name := strings.TrimSuffix(s.Name, ".txt")
-			if *update {
-				histories.Set(name, o.Result.Pin())
+			switch got := o.String(); {
+			case s.Outcome == "" || got == s.Outcome:
+			case *update:
 				rewrite(t, file, s, text, o)
-				return
-			}
-			if err := histories.Check(name, o.Result.Pin()); err != nil {
-				t.Error(err)
-			}
-			if got := o.String(); got != s.Outcome {
+			default:
 				t.Errorf("%s has another outcome; if it is as good, write it with: go test ./testnet/scenario -update\n%s",
 					s.Name, differences(s.Outcome, got))
 			}
 		})
+	}
+	if outcomes < leastOutcomes {
+		t.Errorf("%d scripts have an outcome, of at least %d", outcomes, leastOutcomes)
 	}
 }
 

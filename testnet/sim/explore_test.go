@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"testing"
 
 	"atoll/testnet/fault"
-	"atoll/testnet/sim/pinned"
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
@@ -199,7 +197,7 @@ func played(t *testing.T, s Scenario) Result {
 func TestAnySchedule(t *testing.T) {
 	known := failed(t, "testdata/seeds.txt")
 	var total exploration
-	seeds := playSeeds(t, "testdata/histories", Explore, func(name string, r Result) {
+	seeds := playSeeds(t, Explore, func(name string, r Result) {
 		if r.Err != nil && !knownToFail(known, name, r) {
 			t.Errorf("%v\n%s", r.Err, replay(name))
 		}
@@ -211,52 +209,27 @@ func TestAnySchedule(t *testing.T) {
 	}
 }
 
-// playSeeds plays what is drawn from the seeds that are asked for, side by side, holds their
-// histories against a file, and has each judged by its seed's name. It returns how many.
-func playSeeds(t *testing.T, file string, draw func(uint64) Scenario, judge func(name string, r Result)) (seeds uint64) {
+// playSeeds plays what is drawn from the seeds that are asked for, side by side, and has each
+// judged by its seed's name. It returns how many.
+func playSeeds(t *testing.T, draw func(uint64) Scenario, judge func(name string, r Result)) (seeds uint64) {
 	from, to := seedRange(t)
-	histories, err := pinned.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var next atomic.Uint64
 	next.Store(from)
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), int(to-from)) {
 		workers.Go(func() {
 			for seed := next.Add(1) - 1; seed < to; seed = next.Add(1) - 1 {
-				name, r := strconv.FormatUint(seed, 10), played(t, draw(seed))
-				if seed < pinnedSeeds {
-					pin(t, histories, name, r)
-				}
-				judge(name, r)
+				judge(strconv.FormatUint(seed, 10), played(t, draw(seed)))
 			}
 		})
 	}
 	workers.Wait()
-	if err := histories.Save(); err != nil {
-		t.Error(err)
-	}
 	return to - from
 }
 
 // knownToFail says that a list has a schedule with the promise that it breaks.
 func knownToFail(known []failedOnce, name string, r Result) bool {
 	return slices.ContainsFunc(known, func(f failedOnce) bool { return f.name == name && f.check == r.Check })
-}
-
-var update = flag.Bool("update", false, "write testdata/histories anew for the seeds that are played")
-
-// pinnedSeeds is how many seeds have a line in testdata/histories: those that CI plays.
-const pinnedSeeds = 500
-
-// pin holds a history against the line of its seed, or writes that line.
-func pin(t *testing.T, histories *pinned.File, seed string, r Result) {
-	if *update {
-		histories.Set(seed, r.Pin())
-	} else if err := histories.Check(seed, r.Pin()); err != nil {
-		t.Error(err)
-	}
 }
 
 // exploration sums up many schedules.

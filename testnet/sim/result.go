@@ -53,11 +53,6 @@ type Result struct {
 	Trace trace.Trace `json:"-"` // of a scenario that asks for it
 }
 
-// Pin is a line that differs for two histories: their digests, and how many events they had.
-func (r Result) Pin() string {
-	return fmt.Sprintf("history %s state %s events %d", r.History, r.State, r.Counts.Events)
-}
-
 // Run plays a scenario to its end. The error of the result is a broken promise;
 // the error returned is a scenario that cannot be.
 func Run(s Scenario) (Result, error) { return RunContext(context.Background(), s) }

@@ -22,8 +22,8 @@ func TestTraceHasEveryDelta(t *testing.T) {
 	w := newWorld(t, s)
 	w.Finish()
 	r := w.Result()
-	if r.Err != nil || r.Pin() != untraced.Pin() {
-		t.Fatalf("%v; traced it is %s, untraced %s", r.Err, r.Pin(), untraced.Pin())
+	if r.Err != nil || r.History != untraced.History {
+		t.Fatalf("%v; traced it is %s, untraced %s", r.Err, r.History, untraced.History)
 	}
 	type key struct {
 		delta wire.Digest
