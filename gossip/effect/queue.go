@@ -70,17 +70,11 @@ const CallMs = 20_000
 func (q *Queue) Call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done func(body []byte, err error)) (id uint64) {
 	q.lastID++
 	q.calls = append(q.calls, call{
-		id: q.lastID, to: to, sent: q.Now, small: showsWay(r.Kind), deadline: q.Now + (timeoutMs + CallGraceMs),
+		id: q.lastID, to: to, sent: q.Now, small: r.Kind.AtOnce(), deadline: q.Now + (timeoutMs + CallGraceMs),
 		done: func(b []byte, err error) { done(openAnswer(b, max, err)) },
 	})
 	q.Emit(Call{ID: q.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})
 	return q.lastID
-}
-
-// showsWay reports whether requests of a kind are answered at once. Those for payloads
-// and snapshots may wait for what they ask for, or for a slot.
-func showsWay(k wire.RequestKind) bool {
-	return k == wire.GetPeerList || k == wire.GetRounds || k == wire.GetHeaders || k == wire.GetOwn
 }
 
 // Calls are the calls that await their answers, the oldest first.

@@ -12,7 +12,7 @@ import (
 // Peers are of two classes. Who is known has shown more than a key, which costs nothing: the link
 // names it, an invite admits it and not as a guest, or a delta of it was folded here. All others are strangers, once
 // the run has begun; before that nobody could have shown anything. What is shared by all keeps
-// room for those that are known: strangers have one part in strangersShare of it at most, and give
+// room for those that are known: strangers have one part in StrangersShare of it at most, and give
 // way first.
 const StrangersShare = 8
 

@@ -39,7 +39,7 @@ func (s *Serve) Request(handle uint64, from wire.PeerID, b []byte) {
 	if r.Kind != wire.GetGenesis && !p.Record().Stateless {
 		p.Runs(s.Now)
 	}
-	if s.Paused && heavy(r.Kind) {
+	if s.Paused && r.Kind.Large() {
 		s.status(handle, wire.Busy)
 		return
 	}
@@ -329,11 +329,6 @@ func (s *Serve) Pause() {
 		s.chunkQueue.turnAway(a, func(chunkRequest) bool { return true })
 	}
 	s.chunkQueue.forget()
-}
-
-// heavy reports whether the answer to a request may be larger than a message.
-func heavy(k wire.RequestKind) bool {
-	return k == wire.GetPayload || k == wire.GetChunk || k == wire.GetPart || k == wire.GetManifest || k == wire.GetSnapshot
 }
 
 // Held says that a payload came to be here: it is given to those that wait for it.

@@ -62,6 +62,18 @@ func (k RequestKind) MaxResponse() int {
 	return statusSize
 }
 
+// Large reports whether the answer to a request of this kind may be larger than a message: a paused node
+// neither asks for such nor gives it.
+func (k RequestKind) Large() bool {
+	return k == GetPayload || k == GetChunk || k == GetPart || k == GetManifest || k == GetSnapshot
+}
+
+// AtOnce reports whether requests of this kind are answered at once, so that the time of an answer shows the way
+// to a peer. Those for payloads and snapshots may wait for what they ask for, or for a slot.
+func (k RequestKind) AtOnce() bool {
+	return k == GetPeerList || k == GetRounds || k == GetHeaders || k == GetOwn
+}
+
 // Range is a run of rounds of one fragment, both ends included, From from 1.
 type Range struct {
 	_ struct{} `cbor:",toarray"`
