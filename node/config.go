@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"atoll/gossip/member"
 	"atoll/node/allowance"
 	"atoll/node/genesis"
 	"atoll/node/hardware"
@@ -28,7 +29,9 @@ type Config struct {
 	Genesis []byte        // canonical genesis bytes; nil = from Dir, or from the peers of Link
 	Link    joinlink.Link // run and peers to join by; Run may be zero if Genesis is given
 
-	Owner ed25519.PrivateKey // of the run's owner, with which the first node of a run invites itself; nil = none
+	Owner ed25519.PrivateKey // of the run's owner, with which the first node of a run admits itself; nil = none
+	// Invite is what the link of this node carries, where its folder has none; nil = none, or a new one where Owner is
+	Invite *member.Pass
 
 	Listen  []string // multiaddrs to listen on; none = any port of every interface
 	Profile string   // p2p profile: local, lan or wan

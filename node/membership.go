@@ -2,6 +2,7 @@ package node
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,7 @@ import (
 // zero in a run that is open to everybody.
 type membership struct {
 	members     *member.Table
-	invite      *member.Pass // that this node's link carries
+	invite      *member.Pass // that this node's link carries, where the run's owner put one; nil elsewhere
 	certificate []byte
 	id          wire.Digest // of the certificate
 	knows       atomic.Bool // genesis, and so who the run's owners are
@@ -32,56 +33,77 @@ type membership struct {
 	gate *messagegate.Gate // what gossip must pass; nil until the node listens
 }
 
-// inviteFile, in a node's folder, is the invite that it came with and gives on.
-const inviteFile = "invite"
+// Files in a node's folder: the certificate that admits it, and, where the run's owner put one, the invite that its link
+// carries. Whoever reads an invite can join, so no other node keeps one.
+const (
+	certificateFile = "certificate"
+	InviteFile      = "invite"
+)
 
-// beAdmitted makes this node's certificate from the invite of its link, of an earlier start, or from
+// What the invite of the first node's link is for where atoll new made none: so many nodes, for so long.
+const (
+	InviteUses  = 4
+	InviteAfter = 30 * 24 * time.Hour
+)
+
+// beAdmitted takes this node's certificate from the invite of its link, from an earlier start, or from
 // the key of the run's owner. While genesis is not known the invite says who that is.
 func (n *node) beAdmitted() error {
 	known := n.genesis.Rules != 0
 	if known && n.genesis.Admission() == genesis.Open {
 		return nil
 	}
-	pass, err := n.findInvite()
-	if err != nil || pass == nil && !known {
+	c, err := n.findCertificate()
+	if err != nil || c == nil && !known {
 		return err // without an invite nothing says that the run asks for one: its nodes do
 	}
-	if pass == nil {
+	if c == nil {
 		return fmt.Errorf("run %v admits by invitation, and there is none: ask the run's owner for a link with an invite, or on the owner's machine name the key that atoll new wrote, with --owner FILE", n.run)
 	}
-	owners := []wire.PeerID{pass.Owner}
+	owners := []wire.PeerID{c.Owner}
 	if known {
 		owners = n.genesis.Owners
 	}
-	return n.admitSelf(*pass, owners)
+	if err := n.admitSelf(*c, owners); err != nil {
+		return err
+	}
+	return n.findInvite()
 }
 
-// findInvite is the invite of the link, of the folder, or one that the owner's key makes; nil if
+// findCertificate is by the invite of the link, that of the folder, or by the owner's key, for this node alone; nil if
 // there is none of these. One for guests gives way to the others: no link makes a guest of a member.
-func (n *node) findInvite() (*member.Pass, error) {
+func (n *node) findCertificate() (*member.Certificate, error) {
 	link := n.cfg.Link.Invite
 	if link != nil && !link.Invite.Guests {
-		return link, nil
+		return n.certificateBy(*link)
 	}
-	kept, err := n.keptInvite()
+	kept, err := n.keptCertificate()
 	switch {
 	case err != nil, kept != nil && n.staysMember(*kept):
 		return kept, err
 	case n.cfg.Owner != nil:
-		return n.ownInvite()
+		return n.certificateBy(member.Issue(n.cfg.Owner, n.run, member.Invite{Key: wire.PeerIDOf(n.key)}, nil))
 	case link != nil:
-		return link, nil
+		return n.certificateBy(*link)
 	}
 	return kept, nil
 }
 
-// staysMember reports whether the invite of the folder goes before a link for guests and before the owner's key: it is one for
-// members, and has not expired. One that has expired is worth less than the owner's key, whose invites do not, and as much
+func (n *node) certificateBy(pass member.Pass) (*member.Certificate, error) {
+	if err := pass.Check(n.run); err != nil {
+		return nil, err
+	}
+	c, err := pass.Admit(n.run, n.key)
+	return &c, err
+}
+
+// staysMember reports whether the certificate of the folder goes before a link for guests and before the owner's key: it is a
+// member's, and its invite has not expired. One whose invite has expired is worth less than the owner's key, whose invites do not, and as much
 // as a link for guests where nobody let this node in by it in time: who is let in gets the genesis. Where the node was let in,
 // it says what to do if nobody remembers that.
-func (n *node) staysMember(kept member.Pass) bool {
+func (n *node) staysMember(kept member.Certificate) bool {
 	switch {
-	case kept.Invite.Guests || kept.Check(n.run) != nil:
+	case kept.Invite.Guests || kept.Verify(n.run) != nil:
 		return false
 	case !kept.Invite.Expired(time.Now().UnixMilli()):
 		return true
@@ -95,41 +117,88 @@ func (n *node) staysMember(kept member.Pass) bool {
 	return true
 }
 
-// keptInvite is the invite of the folder, nil if there is none.
-func (n *node) keptInvite() (*member.Pass, error) {
-	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, inviteFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, store.Explain(fmt.Errorf("read the invite: %w", err), n.cfg.Dir)
+// keptCertificate is the certificate of the folder, nil if there is none.
+func (n *node) keptCertificate() (*member.Certificate, error) {
+	text, err := n.keptText(certificateFile)
+	if text == "" || err != nil {
+		return nil, err
 	}
-	pass, err := member.ParsePass(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, inviteFile))
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		var c member.Certificate
+		if c, err = member.Parse(b); err == nil && c.Author == wire.PeerIDOf(n.key) {
+			return &c, nil
+		}
 	}
-	return &pass, nil
+	return nil, fmt.Errorf("%s is damaged: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, certificateFile))
 }
 
-// ownInvite is one without limits, that the owner's key makes.
-func (n *node) ownInvite() (*member.Pass, error) {
+// keptText is what a small file of the folder says, "" if there is none.
+func (n *node) keptText(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), store.Explain(err, n.cfg.Dir)
+}
+
+// findInvite is the invite that the link of this node carries: what the owner put here, or a new one where the owner's key is.
+func (n *node) findInvite() error {
+	text, err := n.keptText(InviteFile)
+	switch {
+	case err != nil:
+		return err
+	case text != "":
+		pass, err := member.ParsePass(text)
+		if err != nil || pass.Check(n.run) != nil {
+			return fmt.Errorf("%s is damaged, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(n.cfg.Dir, InviteFile))
+		}
+		n.invite = &pass
+	case n.cfg.Invite != nil:
+		n.invite = n.cfg.Invite
+	case n.cfg.Owner != nil:
+		pass, err := NewInvite(n.cfg.Owner, n.run, InviteUses, InviteAfter)
+		if err != nil {
+			return err
+		}
+		n.invite = &pass
+	default:
+		return nil
+	}
+	return n.keep(InviteFile, n.invite.String())
+}
+
+// NewInvite is one for so many nodes that come within a time; 0 is no limit.
+func NewInvite(owner ed25519.PrivateKey, run wire.RunID, uses uint32, after time.Duration) (member.Pass, error) {
 	_, secret, err := ed25519.GenerateKey(nil)
 	if err != nil {
-		return nil, fmt.Errorf("make an invite: %w", err)
+		return member.Pass{}, fmt.Errorf("make an invite: %w", err)
 	}
-	pass := member.Issue(n.cfg.Owner, n.run, member.Invite{}, secret)
-	return &pass, nil
+	v := member.Invite{Uses: uses}
+	if after > 0 {
+		v.ExpiresMs = time.Now().Add(after).UnixMilli()
+	}
+	return member.Issue(owner, run, v, secret), nil
 }
 
-// keepInvite keeps an invite for another start. Whoever reads it can join.
-func (n *node) keepInvite(p member.Pass) error {
-	f, err := os.CreateTemp(n.cfg.Dir, ".invite-*") // readable by its owner alone
+// linkInvite is the invite for a link at this moment: nil where there is none, it has expired, or its owner revoked it.
+func (n *node) linkInvite() *member.Pass {
+	v := n.invite
+	if v == nil || v.Invite.Expired(time.Now().UnixMilli()) || n.members.Revoked(member.Certificate{Owner: v.Owner, Invite: v.Invite}) != nil {
+		return nil
+	}
+	return v
+}
+
+// keep writes a small file of the folder for another start. It is readable by its owner alone.
+func (n *node) keep(name, text string) error {
+	f, err := os.CreateTemp(n.cfg.Dir, "."+name+"-*")
 	if err != nil {
 		return store.Explain(err, n.cfg.Dir)
 	}
-	_, err = f.WriteString(p.String() + "\n")
+	_, err = f.WriteString(text + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(n.cfg.Dir, inviteFile))
+		err = os.Rename(f.Name(), filepath.Join(n.cfg.Dir, name))
 	}
 	if err != nil {
 		os.Remove(f.Name())
@@ -137,25 +206,14 @@ func (n *node) keepInvite(p member.Pass) error {
 	return store.Explain(err, n.cfg.Dir)
 }
 
-func (n *node) admitSelf(pass member.Pass, owners []wire.PeerID) error {
-	if err := pass.Check(n.run); err != nil {
-		return err
-	}
-	c, err := pass.Admit(n.run, n.key)
-	if err != nil {
-		return err
-	}
+func (n *node) admitSelf(c member.Certificate, owners []wire.PeerID) error {
 	n.members = member.NewTable(n.run, owners)
-	known := n.genesis.Rules != 0
-	n.knows.Store(known)
+	n.knows.Store(n.genesis.Rules != 0)
 	if _, err := n.members.Add(c); err != nil {
 		return fmt.Errorf("the invite does not fit the run: %w", err)
 	}
 	n.certificate, n.id = c.Encode(), c.ID(n.run)
-	if pass.Secret != nil {
-		n.invite = &pass
-	}
-	return n.keepInvite(pass)
+	return n.keep(certificateFile, base64.RawURLEncoding.EncodeToString(n.certificate))
 }
 
 // confirmAdmission holds the invite against the genesis that came from a peer.

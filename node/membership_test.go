@@ -3,6 +3,10 @@ package node
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -75,8 +79,11 @@ func TestInvitedNodesTrain(t *testing.T) {
 			t.Errorf("%s: %d members, %v", dir, len(members), err)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(first.cfg.Dir, inviteFile)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(first.cfg.Dir, InviteFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the invite: %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(filepath.Join(again.cfg.Dir, InviteFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a node that was invited keeps the invite: %v", err)
 	}
 }
 
@@ -124,7 +131,7 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 		kept  *member.Pass
 		link  joinlink.Link
 		owner ed25519.PrivateKey
-		want  *member.Pass // nil: one that the owner's key makes
+		want  *member.Pass // nil: one for it alone, that the owner's key makes
 		new   bool         // the folder has no genesis: nobody has let it in
 	}{
 		{"a guest comes", nil, guests, nil, guests.Invite, false},
@@ -152,18 +159,23 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 		var log bytes.Buffer
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 		n := newNode(cfg)
-		if c.kept != nil {
-			must(t, n.keepInvite(*c.kept))
-		}
 		must(t, n.identify())
-		must(t, n.beAdmitted())
-		kept, err := n.keptInvite()
-		must(t, err)
-		if c.want != nil && kept.String() != c.want.String() || c.want == nil && kept.Invite != (member.Invite{Key: kept.Invite.Key}) {
-			t.Errorf("%s: kept is an invite %+v", c.name, kept.Invite)
+		if c.kept != nil {
+			of, err := c.kept.Admit(g.RunID(), n.key)
+			must(t, err)
+			must(t, n.keep(certificateFile, base64.RawURLEncoding.EncodeToString(of.Encode())))
 		}
-		if got, known := n.members.Find(n.id); !known || got.Invite != kept.Invite || n.invite.String() != kept.String() {
-			t.Errorf("%s: headers name a certificate with the invite %+v, the link carries %+v", c.name, got.Invite, n.invite.Invite)
+		must(t, n.beAdmitted())
+		kept, err := n.keptCertificate()
+		must(t, err)
+		if self := wire.PeerIDOf(n.key); c.want != nil && kept.Invite != c.want.Invite || c.want == nil && kept.Invite != (member.Invite{Key: self, Alone: true}) {
+			t.Errorf("%s: kept is by an invite %+v", c.name, kept.Invite)
+		}
+		if got, known := n.members.Find(n.id); !known || got.Invite != kept.Invite {
+			t.Errorf("%s: headers name a certificate with the invite %+v, kept is one with %+v", c.name, got.Invite, kept.Invite)
+		}
+		if carried := n.linkInvite(); (carried != nil) != (c.owner != nil) || carried != nil && (carried.Invite.Uses != InviteUses || carried.Invite.ExpiresMs == 0) {
+			t.Errorf("%s: the link carries %+v", c.name, carried)
 		}
 		if warns := c.kept == &expired && c.link.Invite != nil && c.owner == nil && !c.new; strings.Contains(log.String(), "goes on as a member") != warns {
 			t.Errorf("%s: logs %q", c.name, log.String())
@@ -189,7 +201,7 @@ func TestGuestBecomesMember(t *testing.T) {
 			return i >= 0 && of.Peers[i].Guest == want && (of.Self == s.Self || !of.Peers[0].Guest)
 		}
 	}
-	if own, err := joinlink.Parse(s.Link); err != nil || !isGuest(true)(s) || own.Invite == nil || own.Invite.String() != guests.Invite.String() {
+	if own, err := joinlink.Parse(s.Link); err != nil || !isGuest(true)(s) || own.Invite != nil {
 		t.Errorf("its link has the invite %+v, %v; peers %+v", own.Invite, err, s.Peers)
 	}
 	// What the other folds of it here may come too late there.
@@ -268,12 +280,54 @@ func certificatesOf(t *testing.T, dir, author string) map[wire.Digest]bool {
 	return named
 }
 
-// An invite that cannot be read is named, with what to do.
-func TestDamagedInvite(t *testing.T) {
+// A certificate and an invite that cannot be read are named, with what to do.
+func TestDamagedAdmission(t *testing.T) {
 	n := newNode(Config{Dir: t.TempDir()})
-	path := filepath.Join(n.cfg.Dir, inviteFile)
-	must(t, os.WriteFile(path, []byte("junk"), 0o600))
-	if _, err := n.keptInvite(); err == nil || !strings.Contains(err.Error(), path+" is damaged: delete it, then start with the join link") {
-		t.Errorf("error %v", err)
+	must(t, n.identify())
+	for name, read := range map[string]func() error{
+		certificateFile: func() error { _, err := n.keptCertificate(); return err },
+		InviteFile:      n.findInvite,
+	} {
+		path := filepath.Join(n.cfg.Dir, name)
+		must(t, os.WriteFile(path, []byte("junk"), 0o600))
+		if err := read(); err == nil || !strings.Contains(err.Error(), path+" is damaged") || !strings.Contains(err.Error(), "delete it") {
+			t.Errorf("error %v", err)
+		}
 	}
+}
+
+// The link of the first node leaks. Its owner revokes the invite in it: the node stays, and so does who came by another one, the link
+// carries none any more, and who comes with the old one is refused.
+func TestRevokedLink(t *testing.T) {
+	t.Parallel()
+	g, owner := ownedGenesis(1 << 40)
+	text := toyText(t)
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Data: text, Pace: slowPace})
+	leaked := first.link()
+	friend, err := NewInvite(owner, g.RunID(), 1, 0)
+	must(t, err)
+	other := leaked
+	other.Invite = &friend
+	second := launch(t, Config{Link: other, Data: text, Pace: slowPace})
+	second.until("it contributes", contributes)
+	thief := launch(t, Config{Link: leaked, Data: text, Pace: slowPace})
+	thief.until("it contributes", contributes)
+
+	first.until("both are known", func(s status.Snapshot) bool { return len(s.Peers) == 3 })
+	client, err := status.Dial(first.cfg.Dir)
+	must(t, err)
+	must(t, client.Revoke(t.Context(), revocationOf(g, owner, nowOf(t, first), hex.EncodeToString(leaked.Invite.Invite.Key[:]))))
+	if <-thief.ended; thief.err == nil || !strings.Contains(thief.err.Error(), "revoked") {
+		t.Errorf("the thief ends with %v", thief.err)
+	}
+	first.until("its link carries no invite", func(s status.Snapshot) bool {
+		link, err := joinlink.Parse(s.Link)
+		return err == nil && link.Invite == nil
+	})
+	if err := fails(t, Config{Link: leaked, Data: text}); err == nil || !strings.Contains(err.Error(), "revoked") {
+		t.Errorf("who comes with the revoked invite: %v", err)
+	}
+	second.until("it goes on", contributes)
+	second.leave()
+	first.leave()
 }

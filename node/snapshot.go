@@ -108,7 +108,7 @@ func (n *node) role() string {
 
 func (n *node) link() joinlink.Link {
 	link := joinlink.Short(n.run, n.ownAddrs(), n.publicPeers())
-	link.Invite = n.invite
+	link.Invite = n.linkInvite()
 	return link
 }
 

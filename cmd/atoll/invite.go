@@ -29,7 +29,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
 
 With --guests nodes join as guests: they train, all together count a little beside the members, and decide nothing. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
-All nodes enforce the limits. After --expires no new node joins, and those that joined before stay. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The first node's own link carries an invite without limits, by which that node joined itself.`
+All nodes enforce the limits. After --expires no new node joins, and those that joined before stay. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The link that the first node prints carries an invite of its own, with the limits of atoll new --uses and --expires; atoll revoke ends that one too, and the first node stays. Nodes that joined print no invite: who has an old link and the address of a member that is there joins with both, atoll join OLD NEW.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {

@@ -34,11 +34,7 @@ func TestGuests(t *testing.T) {
 	first := startNode(t, "--genesis", genesis, a, "--listen", anyPort, "--data", text)
 	made := invite("--guests")
 	second := startNode(t, made.Link, b, "--listen", anyPort, "--data", text)
-	asked, err := joinlink.Parse(made.Link)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if own, err := joinlink.Parse(second.link); err != nil || !made.Guests || own.Invite == nil || own.Invite.String() != asked.Invite.String() {
+	if own, err := joinlink.Parse(second.link); err != nil || !made.Guests || own.Invite != nil {
 		t.Errorf("the guest's link is %s, %v", second.link, err)
 	}
 	id := ask(t, b).Self

@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/cmd/atoll/internal/statustext"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
@@ -176,7 +178,7 @@ func (c *JoinCmd) sortWords() error {
 	}
 	switch {
 	case joinlink.Is(c.Dir):
-		return cli.BadUsage("these are two join links: a node takes part in one run; start another one in a folder of its own")
+		return c.mergeLinks()
 	case c.Link == "" || joinlink.Is(c.Link):
 		return nil
 	}
@@ -201,6 +203,24 @@ func logHandler(out *cli.Console, level string) (slog.Handler, error) {
 
 // maxBatch is the most rows that a node takes.
 const maxBatch = 1 << 12
+
+// mergeLinks makes one link of two of the same run: an old one with an invite, and one that says where a member is now.
+func (c *JoinCmd) mergeLinks() error {
+	first, err := joinlink.Parse(c.Link)
+	if err != nil {
+		return badLink(err)
+	}
+	second, err := joinlink.Parse(c.Dir)
+	if err != nil {
+		return badLink(err)
+	}
+	both, err := second.With(first) // the newer one is mostly typed last: its addresses go first
+	if err != nil {
+		return cli.BadUsage("%v: a node takes part in one run; start another one in a folder of its own", err)
+	}
+	c.Link, c.Dir = both.String(), ""
+	return nil
+}
 
 // check refuses flags that cannot be meant, before anything is made of them.
 func (c *JoinCmd) check() error {
@@ -284,9 +304,28 @@ func (c *JoinCmd) own(cfg *node.Config, g genesis.Genesis, dir string) (err erro
 	}
 	cfg.Owner, err = readOwner(cmp.Or(c.Owner, filepath.Join(dir, ownerName)), g)
 	if errors.Is(err, fs.ErrNotExist) && c.Owner == "" {
-		return nil // a node that was here before has its invite in its folder
+		return nil // a node that was here before has its certificate in its folder
+	}
+	if err == nil {
+		cfg.Invite, err = readInvite(filepath.Join(dir, node.InviteFile))
 	}
 	return err
+}
+
+// readInvite reads the invite that atoll new wrote for the first node's link, nil if there is none.
+func readInvite(path string) (*member.Pass, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the invite of the first node's link: %w", err)
+	}
+	pass, err := member.ParsePass(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: delete it, and the next start makes a new one", path)
+	}
+	return &pass, nil
 }
 
 // genesisFile reads the genesis that atoll new wrote.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
+	"atoll/node"
 	"atoll/node/genesis"
 	"atoll/node/limits"
 	"atoll/node/status"
@@ -59,6 +62,8 @@ type NewCmd struct {
 	Base             string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context          int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Admission        string        `help:"Who may contribute: ${enum}. With invite, only nodes whose link has an invite: the first node prints such a link, and atoll invite makes more. Links of atoll invite --guests are for strangers. With open, any stranger can destroy the run." enum:"invite,open" default:"invite"`
+	Uses             *uint32       `help:"With --admission invite: number of nodes that the first node's link is for; 0 for any number. Default: --learners, at least 4." placeholder:"N"`
+	Expires          *limits.Span  `help:"With --admission invite: how long new nodes may join with the first node's link, such as 12h or 7d. Default: 30d." placeholder:"TIME"`
 	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
 	cli.JSONFlag
 }
@@ -83,7 +88,7 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	owner, err := c.admit(&g)
+	owner, key, err := c.admit(&g)
 	if err != nil {
 		return err
 	}
@@ -93,6 +98,13 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	a := c.answer(g, s, e)
 	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
+	if key != nil {
+		v, err := c.invite(key, g)
+		if err != nil {
+			return err
+		}
+		a.Uses, a.Expires = v.Uses, v.ExpiresMs
+	}
 	a.Next = c.next(g)
 	if c.JSON {
 		return out.JSON(a)
@@ -110,28 +122,44 @@ func (c *NewCmd) explain(err error) error {
 
 func (c *NewCmd) dir(name string) string { return cmp.Or(c.Dir, fileName(name)) }
 
-// admit makes the folder, and in it the owner of a run that admits by invitation. It returns the file of the owner's key.
-func (c *NewCmd) admit(g *genesis.Genesis) (owner string, err error) {
+// admit makes the folder, and in it the owner of a run that admits by invitation. It returns the file of the owner's key, and the key.
+func (c *NewCmd) admit(g *genesis.Genesis) (owner string, key ed25519.PrivateKey, err error) {
 	dir := c.dir(g.Name)
 	if isFile(dir, genesisName) {
-		return "", fmt.Errorf("%s has a run already; choose another folder", dir)
+		return "", nil, fmt.Errorf("%s has a run already; choose another folder", dir)
 	}
 	if err = mayBeFolder(dir); err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil || c.Admission == genesis.Open {
-		return "", err
+		return "", nil, err
 	}
 	owner = cmp.Or(c.Owner, filepath.Join(dir, ownerName))
-	key, err := store.ReadKeyFile(owner)
+	key, err = store.ReadKeyFile(owner)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = store.MakeKeyFile(owner)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	g.Owners = []wire.PeerID{wire.PeerIDOf(key)}
-	return owner, nil
+	return owner, key, nil
+}
+
+// invite writes the invite that the first node's link carries, and returns what it allows.
+func (c *NewCmd) invite(owner ed25519.PrivateKey, g genesis.Genesis) (member.Invite, error) {
+	uses, after := max(uint32(c.Learners), node.InviteUses), node.InviteAfter
+	if c.Uses != nil {
+		uses = *c.Uses
+	}
+	if c.Expires != nil {
+		after = time.Duration(*c.Expires)
+	}
+	pass, err := node.NewInvite(owner, g.RunID(), uses, after)
+	if err != nil {
+		return member.Invite{}, err
+	}
+	return pass.Invite, writeNew(filepath.Join(c.dir(g.Name), node.InviteFile), []byte(pass.String()+"\n"), 0o600)
 }
 
 // next is what to type on the first machine.

@@ -21,8 +21,10 @@ import (
 type created struct {
 	Run       string      `json:"run"`
 	Name      string      `json:"name"`
-	Genesis   string      `json:"genesis"`         // path
-	Owner     string      `json:"owner,omitempty"` // path of the owner's key, in a run that admits by invitation
+	Genesis   string      `json:"genesis"`                     // path
+	Owner     string      `json:"owner,omitempty"`             // path of the owner's key, in a run that admits by invitation
+	Uses      uint32      `json:"invite_uses,omitempty"`       // nodes that the first node's link is for
+	Expires   int64       `json:"invite_expires_ms,omitempty"` // Unix ms after which it lets nobody new in
 	Params    int         `json:"params"`
 	Fragments int         `json:"fragments"`
 	Context   int         `json:"context"`
@@ -70,7 +72,8 @@ func (a created) print(out *cli.Console) error {
 		{"run", a.Run},
 		{"name", a.Name},
 		{"genesis", a.Genesis},
-		{"admission", admissionText(a.Owner)},
+		{"admission", a.admissionText()},
+		{"link", a.linkText()},
 		{"model", model},
 		{"training", fmt.Sprintf("%s, peak learning rate %v", a.Optimizer, a.LR)},
 		{"rounds", fmt.Sprintf("every %s%s, %s", cli.Plural(a.H, "step", "steps"), a.Expected.pace(), a.Codec)},
@@ -131,11 +134,23 @@ func wornText(l tune.Length, budget uint64) string {
 func textOf(tokens float64) string { return status.Count(tune.RoundUp(tokens, 2)) + " tokens of text" }
 
 // admissionText says who may contribute.
-func admissionText(owner string) string {
-	if owner == "" {
+func (a created) admissionText() string {
+	if a.Owner == "" {
 		return "open: whoever has the RunID contributes, and any stranger can destroy the run"
 	}
-	return fmt.Sprintf("by invitation; %s is the owner's key, which makes invites: keep it private", owner)
+	return fmt.Sprintf("by invitation; %s is the owner's key, which makes invites: keep it private", a.Owner)
+}
+
+// linkText says whom the first node's link lets in.
+func (a created) linkText() string {
+	switch until := time.UnixMilli(a.Expires).Format(time.DateOnly); {
+	case a.Owner == "":
+		return "lets in everybody"
+	case a.Uses == 0:
+		return fmt.Sprintf("the first node's lets in any number of nodes until %s", until)
+	default:
+		return fmt.Sprintf("the first node's is for %s until %s; if more come, together they count for no more", cli.Plural(int(a.Uses), "node", "nodes"), until)
+	}
 }
 
 // dataHash says which text may be trained on; "" is any.

@@ -36,6 +36,8 @@ func (c *NewCmd) check() error {
 		return cli.BadUsage("--own-data needs --data PATH with the text of this machine")
 	case c.LearnersPerRound != 0 && (c.LearnersPerRound < outer.LeastQuorum || c.LearnersPerRound > outer.MaxLearnersPerRound):
 		return cli.BadUsage("--learners-per-round is %d; use %d to %d, or leave it out", c.LearnersPerRound, outer.LeastQuorum, outer.MaxLearnersPerRound)
+	case (c.Uses != nil || c.Expires != nil) && c.Admission == genesis.Open:
+		return cli.BadUsage("--uses and --expires are of the first node's link, and a run with --admission open needs no invite: leave them out")
 	case c.Owner != "" && c.Admission == genesis.Open:
 		return cli.BadUsage("--owner is for runs with --admission invite: an open run has no owner")
 	case c.From == "" && c.Base != "":

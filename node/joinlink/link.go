@@ -4,7 +4,9 @@ package joinlink
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"atoll/gossip"
 	"atoll/gossip/member"
@@ -16,7 +18,7 @@ import (
 const Scheme = "atoll:"
 
 // Is tells a join link, whether it can be read or not, from other words.
-func Is(word string) bool { return strings.HasPrefix(strings.TrimSpace(word), Scheme) }
+func Is(word string) bool { return strings.HasPrefix(plain(word), Scheme) }
 
 // MaxPeers bounds the addresses in one link: those that a node remembers fit.
 const MaxPeers = gossip.MaxContacts
@@ -49,13 +51,41 @@ type PartError struct {
 	Part string // the first one that is wrong
 }
 
+// plain takes away what mail programs and people put into a link and around it: blanks, ends of lines, quotes and brackets.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+	return strings.Trim(text, "\"'`<>()[]")
+}
+
+// With is a link with what another one of the same run has: more addresses, and an invite where this one has none.
+func (l Link) With(other Link) (Link, error) {
+	if l.Run != other.Run {
+		return l, fmt.Errorf("the links are of two runs, %v and %v", l.Run, other.Run)
+	}
+	for _, p := range other.Peers {
+		if !slices.Contains(l.Peers, p) && len(l.Peers) < MaxPeers {
+			l.Peers = append(l.Peers, p)
+		}
+	}
+	if l.Invite == nil || l.Invite.Invite.Guests && other.Invite != nil {
+		l.Invite = other.Invite
+	}
+	return l, nil
+}
+
 // Parse reads a join link. A run alone, as 64 digits, is one that names no peer.
 func Parse(s string) (Link, error) {
 	var l Link
-	if l.Run.UnmarshalText([]byte(strings.TrimSpace(s))) == nil {
+	s = plain(s)
+	if l.Run.UnmarshalText([]byte(s)) == nil {
 		return l, nil
 	}
-	text, invite, invited := strings.Cut(strings.TrimSpace(s), inviteMark)
+	text, invite, invited := strings.Cut(s, inviteMark)
 	parts := strings.Split(text, ",")
 	run, ok := strings.CutPrefix(parts[0], Scheme)
 	if !ok {

@@ -5,13 +5,15 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"atoll/gossip/member"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
+
+	"pgregory.net/rapid"
 )
 
 // peerAddr is the address of a peer that does not exist.
@@ -84,4 +86,34 @@ func FuzzParseLink(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What mail programs and people put into a link and around it is taken away.
+func TestLinksThatWentThroughMail(t *testing.T) {
+	link := Link{Run: wire.RunID{1}, Peers: []string{"/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWGzXPg3pLGLXzRAVHBrWF7qP2jiUqCTPkJY4vhzcZzLxB"}}
+	text := link.String()
+	for _, sent := range []string{" " + text + "\n", "<" + text + ">", "\"" + text + "\"", text[:76] + "\r\n" + text[76:], text[:30] + "\n\t " + text[30:], "`" + text + "`"} {
+		if got, err := Parse(sent); err != nil || !Is(sent) || got.String() != text {
+			t.Errorf("%q: %v, %v", sent, got, err)
+		}
+	}
+}
+
+// An old link with an invite and one that says where a member is now make one that leads in.
+func TestTwoLinksOfOneRun(t *testing.T) {
+	owner, secret := ed25519.NewKeyFromSeed(make([]byte, 32)), ed25519.NewKeyFromSeed(append(make([]byte, 31), 1))
+	run := wire.RunID{1}
+	pass, guests := member.Issue(owner, run, member.Invite{}, secret), member.Issue(owner, run, member.Invite{Guests: true}, secret)
+	old, now := Link{Run: run, Peers: []string{"a", "b"}, Invite: &pass}, Link{Run: run, Peers: []string{"c", "b"}}
+	both, err := now.With(old)
+	if err != nil || !slices.Equal(both.Peers, []string{"c", "b", "a"}) || both.Invite != &pass {
+		t.Errorf("%+v, %v", both, err)
+	}
+	now.Invite = &guests
+	if both, err = now.With(old); err != nil || both.Invite != &pass {
+		t.Errorf("the invite for guests goes before the other: %+v, %v", both, err)
+	}
+	if _, err := now.With(Link{Run: wire.RunID{2}}); err == nil {
+		t.Error("links of two runs make one")
+	}
 }
