@@ -8,15 +8,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/member"
+	"atoll/gossip/p2p"
+	"atoll/gossip/p2p/address"
 	"atoll/gossip/p2p/messagegate"
 	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/joinlink"
 	"atoll/node/store"
 )
 
@@ -190,6 +194,32 @@ func (n *node) linkInvite() *member.Pass {
 	return v
 }
 
+// letsIn says whom a link of this node lets in, or what it lacks; "" in a run that is open.
+func (n *node) letsIn(link joinlink.Link) string {
+	switch {
+	case n.members == nil:
+		return ""
+	case n.invite == nil:
+		return "it has no invite: it leads in together with a link of the run's owner, old or new, as `atoll join OWNERS_LINK THIS_LINK`"
+	case link.Invite == nil && n.invite.Invite.Expired(time.Now().UnixMilli()):
+		return "its invite has expired: `atoll invite` makes a link that lets others in"
+	case link.Invite == nil:
+		return "its invite is revoked: `atoll invite` makes a link that lets others in"
+	}
+	whom := "any number of nodes"
+	if v := link.Invite.Invite; v.Uses > 0 {
+		whom = fmt.Sprintf("%d nodes", v.Uses)
+	}
+	text := "it is for " + whom
+	if at := link.Invite.Invite.ExpiresMs; at > 0 {
+		text += " until " + time.UnixMilli(at).Format(time.DateOnly)
+	}
+	if n.cfg.Profile == p2p.WAN && !slices.ContainsFunc(link.Peers, address.FromAnywhere) {
+		text += "; so far only machines of this network reach the addresses in it: for others start `atoll relay LINK` on a machine that they reach"
+	}
+	return text
+}
+
 // keep writes a small file of the folder for another start. It is readable by its owner alone.
 func (n *node) keep(name, text string) error {
 	f, err := os.CreateTemp(n.cfg.Dir, "."+name+"-*")
@@ -225,7 +255,7 @@ func (n *node) confirmAdmission() error {
 	case g.Admission() == genesis.Open:
 		return fmt.Errorf("run %v is open to everybody, and the link has an invite: it is not of this run", n.run)
 	case n.members == nil:
-		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints", n.run)
+		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints; an old one and this one lead in together", n.run)
 	}
 	if err := n.members.SetOwners(g.Owners); err != nil {
 		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)

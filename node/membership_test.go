@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
@@ -330,4 +331,36 @@ func TestRevokedLink(t *testing.T) {
 	second.until("it goes on", contributes)
 	second.leave()
 	first.leave()
+}
+
+// Each screen says whom a link lets in, or what it lacks.
+func TestWhomALinkLetsIn(t *testing.T) {
+	g, owner := ownedGenesis(1000)
+	few, err := NewInvite(owner, g.RunID(), 3, time.Hour)
+	must(t, err)
+	many, err := NewInvite(owner, g.RunID(), 0, 0)
+	must(t, err)
+	old := member.Issue(owner, g.RunID(), member.Invite{ExpiresMs: 1}, few.Secret)
+	home, public := []string{"/ip4/10.0.0.1/tcp/1"}, []string{"/ip4/1.2.3.4/tcp/1"}
+	for _, c := range []struct {
+		invite *member.Pass
+		addrs  []string
+		wants  []string
+		not    string
+	}{
+		{&few, public, []string{"it is for 3 nodes until "}, "relay"},
+		{&few, home, []string{"it is for 3 nodes until ", "atoll relay LINK"}, "no invite"},
+		{&many, public, []string{"any number of nodes"}, "until"},
+		{&old, public, []string{"has expired: `atoll invite`"}, "revoked"},
+		{nil, public, []string{"has no invite", "`atoll join OWNERS_LINK THIS_LINK`"}, "expired"},
+	} {
+		n := newNode(Config{Dir: t.TempDir(), Profile: "wan"})
+		n.members, n.invite = member.NewTable(g.RunID(), g.Owners), c.invite
+		got := n.letsIn(joinlink.Link{Run: g.RunID(), Peers: c.addrs, Invite: n.linkInvite()})
+		for _, want := range c.wants {
+			if !strings.Contains(got, want) || strings.Contains(got, c.not) {
+				t.Errorf("says %q, want %q and not %q", got, want, c.not)
+			}
+		}
+	}
 }

@@ -50,7 +50,7 @@ func dataStage(s *status.Data) string {
 
 func (v View) whoAndWhat() status.Identity {
 	s := status.Identity{
-		Version: v.Version, Run: hex.EncodeToString(v.Run[:]), Name: v.Genesis.Name, Link: v.Link,
+		Version: v.Version, Run: hex.EncodeToString(v.Run[:]), Name: v.Genesis.Name, Link: v.Link, LetsIn: v.LetsIn,
 		Self: hex.EncodeToString(v.Self[:]), Role: v.Role, State: v.Machine.State().String(), Started: v.Started, At: v.At,
 	}
 	switch {

@@ -25,6 +25,7 @@ type View struct {
 	Genesis genesis.Genesis
 	Layout  outer.Plan
 	Link    string // that lets others in
+	LetsIn  string // whom, or what it lacks
 	Role    string
 	Waits   string // what steps wait for
 	Guests  Guests

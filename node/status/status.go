@@ -36,11 +36,12 @@ type Snapshot struct {
 // Identity says which node of which run this is, and what it does.
 type Identity struct {
 	Version string    `json:"version"`
-	Run     string    `json:"run"`  // RunID, hex
-	Name    string    `json:"name"` // of the run
-	Link    string    `json:"link"` // join link that names this node
-	Self    string    `json:"self"` // peer id, hex
-	Role    string    `json:"role"` // learner or observer
+	Run     string    `json:"run"`               // RunID, hex
+	Name    string    `json:"name"`              // of the run
+	Link    string    `json:"link"`              // join link that names this node
+	LetsIn  string    `json:"lets_in,omitempty"` // whom the link lets in, or what it lacks; "" in a run that is open
+	Self    string    `json:"self"`              // peer id, hex
+	Role    string    `json:"role"`              // learner or observer
 	State   string    `json:"state"`
 	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is; at the end: what it waits for
 	Started time.Time `json:"started"`

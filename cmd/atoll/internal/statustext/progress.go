@@ -102,6 +102,9 @@ func (p *Progress) printLink(s status.Snapshot) {
 		p.linked = true
 		p.out.Say("others join with")
 		p.out.Answer("%s", s.Link)
+		if s.LetsIn != "" {
+			p.out.Say("(%s)", s.LetsIn)
+		}
 		if text := guestText(s.Peers); text != "" {
 			p.out.Say("this node is a guest %s", text)
 		}

@@ -38,7 +38,7 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 		{"deltas", planText(s.Plan)},
 	}...)
 	if rows = Printable(rows); running && s.Link != "" {
-		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)})
+		rows = append(rows, []string{"join", "atoll join " + status.ShellWord(s.Link)}, []string{"", s.LetsIn})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := cli.Table(w, rows...); err != nil {
