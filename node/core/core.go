@@ -199,7 +199,7 @@ func (m *Machine) fromRounds(now Time, e rounds.Effect) {
 		m.creditFold(e)
 		m.emit(Work{e})
 	case rounds.Adopt:
-		m.end.moved = now
+		m.end.moved, m.end.doubted = now, false
 		m.emit(Work{e})
 	case rounds.Work:
 		m.emit(Work{e})

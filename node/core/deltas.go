@@ -220,7 +220,7 @@ func (m *Machine) StoredDelta(now Time, id wire.Digest, err error) {
 	if r <= m.rounds.Fragment(p).Closed() {
 		m.late++
 	}
-	m.end.came = now
+	m.end.came, m.end.doubted = now, false
 	m.heard.delivered(h.Header.Author, m.worth(h.Header))
 	m.attendance.attended(h.Header.Author)
 	m.rounds.Payload(now, p, r, outer.ID(id), rounds.PayloadHeld)

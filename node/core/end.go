@@ -26,6 +26,7 @@ type ending struct {
 	over       Time // when it was
 	lacked     Time // when a peer was last in sight that lacked the end of the run
 	moved      Time // when a tip last changed
+	doubted    bool // this node has stood still since, though what it knows to be made would be enough
 	came       Time // when a payload was last stored
 	stepped    Time // when the own learner last stepped, or became ready to
 	unfinished Time // when it last had something to publish or to fold, stepping no more
@@ -171,6 +172,7 @@ func (m *Machine) doubt(now Time) {
 	}
 	if m.stoodStill(now, doubtHeartbeats) {
 		m.heard.doubt()
+		m.end.doubted = true
 	}
 }
 

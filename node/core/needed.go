@@ -124,11 +124,10 @@ func (m *Machine) claimed(p int, claimants []claimant, coming map[outer.Author]u
 }
 
 // made are the tokens of a fragment that this node knows to be made, and those that others say
-// they have made beside them. What is parked behind rounds of which nothing comes does not count once
-// this node has stood still for it: who made those rounds may never give them.
-func (m *Machine) made(now Time, p int, claimants []claimant) (seen, said uint64) {
+// they have made beside them, with what is parked behind rounds of which nothing came or without.
+func (m *Machine) made(now Time, p int, parked bool, claimants []claimant) (seen, said uint64) {
 	var coming map[outer.Author]uint64
-	seen = m.rounds.Fragment(p).Announced(now, !m.stoodStill(now, doubtHeartbeats), func(a outer.Author, tokens uint64) {
+	seen = m.rounds.Fragment(p).Announced(now, parked, func(a outer.Author, tokens uint64) {
 		if coming == nil {
 			coming = map[outer.Author]uint64{}
 		}
@@ -138,9 +137,10 @@ func (m *Machine) made(now Time, p int, claimants []claimant) (seen, said uint64
 }
 
 // missing is how many tokens of the budget a fragment lacks if all that is known
-// to be made were folded.
+// to be made were folded. What is parked does not count once this node has stood still for it: who made the rounds before
+// may never give them.
 func (m *Machine) missing(now Time, p int, claimants []claimant) uint64 {
-	seen, said := m.made(now, p, claimants)
+	seen, said := m.made(now, p, !m.end.doubted, claimants)
 	return m.cfg.Params.Budget - min(seen+said, m.cfg.Params.Budget)
 }
 

@@ -17,7 +17,7 @@ func (v View) Progress(now Time) float64 {
 	claimants := v.m.claimants(now)
 	var seen, said, params float64
 	for p, f := range v.m.cfg.Plan {
-		known, claimed := v.m.made(now, p, claimants)
+		known, claimed := v.m.made(now, p, true, claimants)
 		seen += float64(f.Len) * float64(known)
 		said += float64(f.Len) * float64(claimed)
 		params += float64(f.Len)

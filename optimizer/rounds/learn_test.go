@@ -304,28 +304,46 @@ func TestRenewAsksForTheTip(t *testing.T) {
 	}
 }
 
-// What is parked behind two rounds of which nothing came counts only as parked; behind one it can be folded.
+// What is parked behind two rounds of which nothing came counts only as parked. Behind one it can be folded, as a round closes
+// by a member's delta of the next, and so can what follows it. A guest's delta opens nothing.
 func TestParkedBehindAGap(t *testing.T) {
-	for round, reached := range map[uint32]bool{2: true, 3: true, 4: false} {
+	for _, c := range []struct {
+		name   string
+		rounds []uint32 // with a delta of a member each
+		guest  uint32   // the round of a guest's, 0 for none
+		closed uint32   // after they came
+		counts int      // deltas that count without what is parked
+	}{
+		{"the open round", []uint32{2}, 0, 1, 1},
+		{"the next", []uint32{3}, 0, 2, 1},
+		{"behind a gap", []uint32{4}, 0, 1, 0},
+		{"behind what can be folded", []uint32{2, 4}, 0, 1, 2},
+		{"behind what can be folded, and a gap", []uint32{2, 5}, 0, 1, 1},
+		{"behind a guest's", []uint32{5}, 3, 1, 0},
+	} {
 		g := newRig(t, roundsParams(1))
 		g.live(1)
 		g.close(1)
-		d := g.delta(outer.Author{1}, 0, round)
-		folded := g.m.Fragment(0).Tip().Tokens
-		g.want(g.offer(d), nil)
-		g.held(d)
-		made := func(parked bool) uint64 {
-			return g.m.Fragment(0).Announced(g.now, parked, func(outer.Author, uint64) {}) - folded
+		folded, each := g.m.Fragment(0).Tip().Tokens, uint64(0)
+		for _, round := range c.rounds {
+			d := g.delta(outer.Author{1}, 0, round)
+			each = d.Tokens
+			g.want(g.offer(d), nil)
+			g.held(d)
 		}
-		if got := made(true); got != d.Tokens {
-			t.Errorf("round %d: %d tokens are made, want %d", round, got, d.Tokens)
+		if c.guest > 0 {
+			d := g.delta(outer.Author{2}, 0, c.guest)
+			d.Guest = true
+			g.want(g.offer(d), nil)
+			g.held(d)
 		}
-		want := d.Tokens
-		if !reached {
-			want = 0
+		f := g.m.Fragment(0)
+		made := func(parked bool) uint64 { return f.Announced(g.now, parked, func(outer.Author, uint64) {}) - folded }
+		if f.Closed() != c.closed {
+			t.Errorf("%s: %d rounds are closed, want %d", c.name, f.Closed(), c.closed)
 		}
-		if closed := g.m.Fragment(0).Closed(); closed == 1 && made(false) != want {
-			t.Errorf("round %d with %d closed: %d tokens count without what is parked, want %d", round, closed, made(false), want)
+		if got, all := made(false), made(true); got != uint64(c.counts)*each || all < uint64(len(c.rounds))*each {
+			t.Errorf("%s: %d tokens count, %d with what is parked; want %d, at least %d", c.name, got, all, uint64(c.counts)*each, uint64(len(c.rounds))*each)
 		}
 	}
 }

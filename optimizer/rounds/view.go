@@ -112,16 +112,16 @@ func (v View) Projected(now Time) uint64 {
 
 // Announced returns what Projected does. It calls coming with the author and the tokens of each delta
 // that was announced, and whose payload is neither held nor likely on its way. What such a delta counts
-// for is up to what its author's claim does. Without parked, deltas do not count that cannot be folded as
-// long as nothing comes of the rounds before theirs.
+// for is up to what its author's claim does. Without parked, those deltas do not count that cannot be folded
+// before something more comes of the rounds before theirs.
 func (v View) Announced(now Time, parked bool, coming func(a outer.Author, tokens uint64)) (projected uint64) {
 	projected = v.f.chain.last().Tokens
-	opens := v.f.open() // the newest round that may open by what is here: one closes by a delta of it, or of the next
+	opens := v.f.open() // the newest round that may open by what is here: one closes by a member's delta of it, or of the next
 	v.unlinked(func(rnd uint32, r *round, unlinked []entry) {
 		if rnd > opens+1 && !parked {
 			return
 		}
-		if rnd >= opens && slices.ContainsFunc(unlinked, func(e entry) bool { return e.held || v.m.likely(now, r, e) }) {
+		if rnd >= opens && slices.ContainsFunc(unlinked, func(e entry) bool { return !e.delta.Guest && (e.held || v.m.likely(now, r, e)) }) {
 			opens = rnd + 1
 		}
 		var set, all []outer.Delta // with what is linked, as what counts follows from the whole set
