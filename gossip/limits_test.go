@@ -45,11 +45,11 @@ func (c *Core) heardOf(now Time, from wire.PeerID) {
 	c.alive(from)
 }
 
-// size is one of the Sizes of a core.
+// size is the largest of the Sizes of a core with a name.
 func (c *Core) size(of string) (n int) {
 	c.Sizes(func(what string, count, most int) {
 		if what == of {
-			n = count
+			n = max(n, count)
 		}
 	})
 	return n

@@ -193,3 +193,39 @@ func TestUplinkOfAThinAuthor(t *testing.T) {
 		a.gone(1)
 	}
 }
+
+// Two that take each other for the relay do not wait for each other.
+func TestRelayDoesNotWaitForItsChild(t *testing.T) {
+	a := specAlone(1, 2, 3)
+	for id, upload := range []float64{1: 625_000, 2: 12_500_000, 3: 12_500_000} {
+		if id > 0 {
+			a.told(byte(id), func(b *wire.Heartbeat) { b.Upload, b.Full = upload, true })
+		}
+	}
+	a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: 12_500_000, Full: true})
+	a.core.HeartbeatNow(a.now)
+	published := func(round, size uint32) (wire.Digest, []question) {
+		h := a.header(1, round, round)
+		h.Header.Size = size
+		return h.Header.ID(a.run), questions(t, a.brought(1, h), wire.GetPayload)
+	}
+	a.wait(1, 1, 2, 3)
+	published(1, 1)
+	a.wait(fetch.FlowMinMs, 1, 2, 3)
+	published(2, 250*fetch.FlowMinMs)
+	for round := uint32(3); round < 100; round++ {
+		a.chain.closed[0] = round - 1
+		id, q := published(round, 3000)
+		if len(q) != 1 || q[0].to != 2 {
+			continue
+		}
+		if st := status(a.ask(1, 2, payloadRequest(id, 5000))); st != wire.NotFound {
+			t.Errorf("the relay that asks back gets %v", st)
+		}
+		if st := status(a.ask(2, 3, payloadRequest(id, 5000))); st != 0 {
+			t.Errorf("another one gets %v", st)
+		}
+		return
+	}
+	t.Fatal("nothing is asked of peer 2 first")
+}

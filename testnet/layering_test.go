@@ -304,7 +304,7 @@ var impure = []rule{
 
 // Every test may import testPackages, and so may other code where a rule says so: the
 // protocol's text, whose clauses are about many packages, the join link, whose clause is
-// among the clauses of the genesis, what simulated worlds came to, folders made by hand,
+// among the clauses of the genesis, folders made by hand,
 // the ledger in memory, and links that are narrow and far.
 var testPackages = list("gossip/wire/spectest node/joinlink node/inspect/ledgertest testnet/sim/memory testnet/shaping")
 

@@ -14,7 +14,7 @@ import (
 
 // sampleFlags is a value of each flag of join that is not its default.
 var sampleFlags = map[string]string{
-	"genesis": "", "owner": "", // of the first node: given below
+	"genesis": "", "owner": "", // of the first node: TestSecondNodeJoins and invite.txtar type them
 	"listen": "/ip4/127.0.0.1/tcp/0", "peer": "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWGzXPg3pLGLXzRAVHBrWF7qP2jiUqCTPkJY4vhzcZzLxB",
 	"data": "goroot", "data-disk": "3GB", "threads": "1", "precision": "f32", "batch": "7", "pace": "100ms",
 	"up": "5mbit", "down": "20mbit", "quota": "2GB/day", "hours": "22-07", "battery": "pause",

@@ -32,6 +32,7 @@ type call struct {
 	to       wire.PeerID
 	sent     Time
 	small    bool // its answer is there at once, so it shows the way
+	large    bool // its answer may be
 	deadline Time
 	done     func(body []byte, err error)
 }
@@ -70,7 +71,7 @@ const CallMs = 20_000
 func (q *Queue) Call(to wire.PeerID, r wire.Request, max int, timeoutMs int64, done func(body []byte, err error)) (id uint64) {
 	q.lastID++
 	q.calls = append(q.calls, call{
-		id: q.lastID, to: to, sent: q.Now, small: r.Kind.AtOnce(), deadline: q.Now + (timeoutMs + CallGraceMs),
+		id: q.lastID, to: to, sent: q.Now, small: r.Kind.AtOnce(), large: r.Kind.Large(), deadline: q.Now + (timeoutMs + CallGraceMs),
 		done: func(b []byte, err error) { done(openAnswer(b, max, err)) },
 	})
 	q.Emit(Call{ID: q.lastID, To: to, Request: r.Encode(), MaxResponse: max, TimeoutMs: timeoutMs})
@@ -103,10 +104,10 @@ func (q *Queue) HangUp(id uint64) {
 	}
 }
 
-// HangUpHeavy ends the calls whose answers are not small.
+// HangUpHeavy ends the calls whose answers may be large.
 func (q *Queue) HangUpHeavy() {
 	for _, c := range slices.Clone(q.calls) {
-		if !c.small {
+		if c.large {
 			q.HangUp(c.id)
 		}
 	}

@@ -4,10 +4,10 @@ import "atoll/gossip/effect"
 
 const (
 	// DiskRetryMs is the pause after the own disk could not take something. For
-	// DiskSlowMs after that one chunk or payload is asked for at a time, or more once
+	// diskSlowMs after that one chunk or payload is asked for at a time, or more once
 	// some were kept: a person has to make room first.
 	DiskRetryMs = 5_000
-	DiskSlowMs  = 30_000
+	diskSlowMs  = 30_000
 )
 
 // Disk is how fetching goes on when the own disk has failed to take something.
@@ -18,7 +18,7 @@ type Disk struct {
 }
 
 // Failed says that the disk could not take something.
-func (d *Disk) Failed(now effect.Time) { d.Until, d.slow, d.fits = now+DiskRetryMs, now+DiskSlowMs, 1 }
+func (d *Disk) Failed(now effect.Time) { d.Until, d.slow, d.fits = now+DiskRetryMs, now+diskSlowMs, 1 }
 
 // Worked says that the disk took something again.
 func (d *Disk) Worked() { d.fits = min(2*d.fits, maxWants) }

@@ -30,11 +30,8 @@ func (f *Fetch) Tick() {
 			i++
 		}
 	}
-	f.pump()
+	f.Pump()
 }
-
-// Pump asks for whatever can be asked for now.
-func (f *Fetch) Pump() { f.pump() }
 
 // Announced begins to fetch the payload of a header that gossip brought just now.
 func (f *Fetch) Announced(id wire.Digest, s *wire.SignedHeader, from wire.PeerID) {
@@ -132,9 +129,6 @@ func (f *Fetch) Wants(id wire.Digest) bool { return f.byID[id] != nil }
 // Idle reports whether no payload is wanted.
 func (f *Fetch) Idle() bool { return len(f.wants) == 0 }
 
-// Failing reports whether an author recently announced deltas whose payloads nobody had.
-func (f *Fetch) Failing(author wire.PeerID) bool { return f.failing(author) }
-
 // Doubts reports whether a payload that is wanted may never come, and a peer that listed it does not give it.
 func (f *Fetch) Doubts(id wire.Digest, peer wire.PeerID) bool {
 	w := f.byID[id]
@@ -158,7 +152,7 @@ func (f *Fetch) Relies(id wire.Digest, on wire.PeerID) bool {
 // Sizes calls each with how much is held of what others may cause, and what bounds it.
 func (f *Fetch) Sizes(each func(what string, count, most int)) {
 	each("payloads wanted", len(f.wants), maxWants)
-	each("payloads wanted of strangers", f.strange, maxStrangersWants)
+	each("payloads wanted of strangers", f.strangers, maxStrangersWants)
 	each("failing sources of payloads", len(f.failed), maxWants)
 	ofOne := 0
 	for _, n := range f.counts {
@@ -166,10 +160,13 @@ func (f *Fetch) Sizes(each func(what string, count, most int)) {
 	}
 	each("payloads wanted of one author", ofOne, maxWantsPerAuthor)
 	each("pulls", f.flying, MaxPulls)
-	each("pulls of what may never come", f.doubtful, maxDoubtful)
-	ofOne = 0
+	each("pulls of what may never come", f.inDoubt, maxDoubtful)
 	for _, p := range f.List {
-		ofOne = max(ofOne, peerOf(p).calls)
+		of := peerOf(p)
+		each("pulls of one peer", of.calls, maxSmallPulls)
+		each("pulls at one relay", of.relayed, maxRelayCalls)
+		if of.calls > MaxPullsPerPeer {
+			each("bytes of many small pulls of one peer", of.bytes, smallPullBytes)
+		}
 	}
-	each("pulls of one peer", ofOne, maxSmallPulls)
 }

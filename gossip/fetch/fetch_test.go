@@ -28,16 +28,17 @@ func (*chain) TokensAt([]uint32) (tokens uint64, known bool) { return 0, true }
 // alone is the fetching of one node: the test plays its peers and its disk.
 type alone struct {
 	*Fetch
-	peers *peers.Peers
-	chain *chain
-	final uint32 // the newest round that is
-	seq   uint64
-	ended map[wire.Digest]Outcome
+	peers  *peers.Peers
+	chain  *chain
+	final  uint32 // the newest round that is
+	seq    uint64
+	wanted map[wire.Digest]bool // ever, as a test has seen
+	ended  map[wire.Digest]Outcome
 }
 
 // newAlone is a node with peers that have all sent a heartbeat, of a run that has not begun.
 func newAlone(ids ...byte) *alone {
-	a := &alone{chain: &chain{contributed: map[wire.PeerID]bool{}}, ended: map[wire.Digest]Outcome{}}
+	a := &alone{chain: &chain{contributed: map[wire.PeerID]bool{}}, wanted: map[wire.Digest]bool{}, ended: map[wire.Digest]Outcome{}}
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	a.peers = peers.New(&effect.Queue{}, peers.Config{
 		Self: wire.PeerIDOf(key), Key: key, HeartbeatMinMs: 1000, TargetPeers: peers.DefaultTarget,

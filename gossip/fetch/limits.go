@@ -26,7 +26,7 @@ const (
 	MaxPulls        = 64
 	MaxPullsPerPeer = 8
 	// maxSmallPulls is the bound where all that a peer is asked for comes to at most
-	// smallPullBytes, an eighth of a second at firstRate. Then round trips take the
+	// smallPullBytes, an eighth of a second at peers.FirstRate. Then round trips take the
 	// time, and eight at once may bring less than a run makes. No more are parked for
 	// one peer (MaxParkedPerPeer).
 	maxSmallPulls  = 32
@@ -52,7 +52,7 @@ const (
 	// storeTtlMs is how long the outer side may take from Fetched to Complete
 	// before the payload is forgotten: a disk that stalls, not one that works.
 	storeTtlMs = 120_000
-	// maxLate is how often the time of a peer's answers is doubled: a link of firstRate
+	// maxLate is how often the time of a peer's answers is doubled: a link of peers.FirstRate
 	// that is shared by 30.
 	maxLate = 5
 	// BusyRetryMs is how long a busy peer is left alone.
@@ -92,7 +92,8 @@ const (
 	// MaxPullsPerPeer, as most are for what it does not hold yet, and together they are
 	// not more than it parks.
 	maxRelayCalls = MaxParkedPerPeer - MaxPullsPerPeer
-	// MaxParkedPerPeer is how many requests of one peer may wait at a node for payloads that it
-	// does not hold yet, or for a slot.
-	MaxParkedPerPeer = 32
 )
+
+// MaxParkedPerPeer is how many requests of one peer may wait at a node for payloads that it does not hold yet, or for a slot:
+// who asks has to know it.
+const MaxParkedPerPeer = 32

@@ -9,10 +9,10 @@ import (
 	"atoll/gossip/wire"
 )
 
-// pump asks for as much as there is room for: the oldest wants first, and after them those that
+// Pump asks for as much as there is room for: the oldest wants first, and after them those that
 // come last. The strangers' are the last of these, the newest first: the older ones were asked for
 // in vain.
-func (f *Fetch) pump() {
+func (f *Fetch) Pump() {
 	for of := sure; of < strange; of++ {
 		for i := 0; i < len(f.wants) && f.hasRoom(); {
 			w := f.wants[i]
@@ -24,7 +24,7 @@ func (f *Fetch) pump() {
 			}
 		}
 	}
-	for i := len(f.wants) - 1; i >= 0 && f.hasRoom() && f.doubtful < maxDoubtful; i-- {
+	for i := len(f.wants) - 1; i >= 0 && f.hasRoom() && f.inDoubt < maxDoubtful; i-- {
 		if i < len(f.wants) && f.wants[i].class == strange {
 			f.advance(f.wants[i])
 		}
@@ -37,7 +37,7 @@ func (f *Fetch) hasRoom() bool { return f.flying < f.disk.Allows(f.Now, MaxPulls
 // advance asks the next source of w, if it has room, and gives up if there is
 // none left.
 func (f *Fetch) advance(w *want) {
-	if w.over(f.Now) || w.full(f.Now) || !f.hasRoom() || w.class > sure && f.doubtful >= maxDoubtful {
+	if w.over(f.Now) || w.full(f.Now) || !f.hasRoom() || w.class > sure && f.inDoubt >= maxDoubtful {
 		return
 	}
 	switch s, left := f.pick(w); {
@@ -103,7 +103,7 @@ func (f *Fetch) fly(w *want, s *source, p *peers.Peer, n int) {
 	f.bytes += n * w.size()
 	f.flying += n
 	if w.class > sure {
-		f.doubtful += n
+		f.inDoubt += n
 	}
 }
 
@@ -120,23 +120,25 @@ func (f *Fetch) answered(w *want, from wire.PeerID, b []byte, err error) {
 	case f.byID[w.id] != w || w.state == taken:
 		// Ended or came another way meanwhile: only the slot is freed.
 	case errors.Is(err, wire.ErrBusy):
-		f.rest(w, from, -1) // not counted as a try
+		f.rest(w, from)
+		if s := w.find(from); s != nil {
+			s.tries-- // it does not count
+		}
 	case err != nil:
 		if from == w.author.id && errors.Is(err, wire.ErrNotFound) {
 			f.owes(from, MostOwed)
 		}
-		f.rest(w, from, 0)
+		f.rest(w, from)
 	default:
 		f.came(w, from, b)
 	}
-	f.pump()
+	f.Pump()
 }
 
-// rest leaves a source alone for a while, in which others are asked, with so many tries more.
-func (f *Fetch) rest(w *want, from wire.PeerID, tries int) {
+// rest leaves a source alone for a while, in which others are asked.
+func (f *Fetch) rest(w *want, from wire.PeerID) {
 	w.due = min(w.due, f.Now)
 	if s := w.find(from); s != nil {
-		s.tries += tries
 		s.after = f.Now + BusyRetryMs
 	}
 }
@@ -145,7 +147,10 @@ func (f *Fetch) rest(w *want, from wire.PeerID, tries int) {
 func (f *Fetch) came(w *want, from wire.PeerID, b []byte) {
 	if bad := w.header.Header.CheckPayload(b); bad != nil {
 		f.Misbehaved(from, bad.Error())
-		f.rest(w, from, MaxTries) // it is not asked again
+		w.due = min(w.due, f.Now)
+		if s := w.find(from); s != nil {
+			s.tries = MaxTries // it is not asked again
+		}
 		return
 	}
 	f.take(w, b)

@@ -351,7 +351,7 @@ func TestFetchAcquainted(t *testing.T) {
 	for _, q := range append(asked, more...) {
 		a.fails(q, wire.NotFound)
 	}
-	if p := a.Fetch.doubtful; p != 0 {
+	if p := a.inDoubt; p != 0 {
 		t.Errorf("%d requests for strangers are counted still", p)
 	}
 }

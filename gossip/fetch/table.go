@@ -38,15 +38,15 @@ type Fetch struct {
 	disk   Disk
 	relays relays
 
-	wants   []*want // in order of arrival
-	byID    map[wire.Digest]*want
-	counts  map[wire.PeerID]int // wants per author
-	strange int                 // wants of that class
-	failed  map[wire.PeerID]int // payloads that an author owes, since one of its came
+	wants     []*want // in order of arrival
+	byID      map[wire.Digest]*want
+	counts    map[wire.PeerID]int // wants per author
+	strangers int                 // wants of the class strange
+	failed    map[wire.PeerID]int // payloads that an author owes, since one of its came
 
-	flying   int // requests in flight
-	bytes    int // that they are for
-	doubtful int // how many of them are for what may never come
+	flying  int // requests in flight
+	bytes   int // that they are for
+	inDoubt int // how many of them are for what may never come
 }
 
 // add makes a want, nil if there is no room. vouched says that somebody who is known has the payload.
@@ -61,7 +61,7 @@ func (f *Fetch) add(id wire.Digest, s *wire.SignedHeader, ttl effect.Time, vouch
 	f.byID[id] = w
 	f.counts[author]++
 	if of == strange {
-		f.strange++
+		f.strangers++
 	}
 	return w
 }
@@ -69,7 +69,7 @@ func (f *Fetch) add(id wire.Digest, s *wire.SignedHeader, ttl effect.Time, vouch
 // makeRoom reports whether there is room for one more want. A stranger's takes the place of the
 // oldest one of strangers that nobody is asked for now, as does any once all slots are taken.
 func (f *Fetch) makeRoom(of class) bool {
-	if len(f.wants) < maxWants && !(of == strange && f.strange >= maxStrangersWants) {
+	if len(f.wants) < maxWants && !(of == strange && f.strangers >= maxStrangersWants) {
 		return true
 	}
 	i := slices.IndexFunc(f.wants, func(w *want) bool { return w.class == strange && w.state != taken && len(w.calls) == 0 })
@@ -91,7 +91,7 @@ func (f *Fetch) end(id wire.Digest, how Outcome) {
 			delete(f.counts, w.author.id)
 		}
 		if w.class == strange {
-			f.strange--
+			f.strangers--
 		}
 		if how == Held {
 			delete(f.failed, w.author.id)
@@ -137,7 +137,7 @@ func (f *Fetch) classOf(author wire.PeerID, vouched bool) class {
 	switch {
 	case stranger && !vouched:
 		return strange
-	case stranger || f.failing(author):
+	case stranger || f.Failing(author):
 		return doubtful
 	}
 	return sure
@@ -151,20 +151,20 @@ func (f *Fetch) reclass(w *want) {
 	known := f.Known(w.author.id)
 	if w.class == strange && known {
 		w.class = doubtful
-		f.strange--
+		f.strangers--
 	}
 	if len(w.calls) > 0 || w.class == strange {
 		return // a request in flight is counted as what it was
 	}
 	last := w.class == doubtful || w.state == asked && f.Begun() && !f.Usable(f.Find(w.author.id))
 	w.class = sure
-	if f.failing(w.author.id) || last && !known {
+	if f.Failing(w.author.id) || last && !known {
 		w.class = doubtful
 	}
 }
 
-// failing reports whether an author is a failing source: it did not give what it announced recently.
-func (f *Fetch) failing(author wire.PeerID) bool { return f.failed[author] >= MostOwed }
+// Failing reports whether an author is a failing source: it did not give what it announced recently.
+func (f *Fetch) Failing(author wire.PeerID) bool { return f.failed[author] >= MostOwed }
 
 // owes counts so many payloads that an author owes. That it says itself that it has none counts
 // more than that nobody had one: its uplink may be thin.

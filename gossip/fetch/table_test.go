@@ -21,8 +21,8 @@ func TestStrangersWantsGiveWay(t *testing.T) {
 	for i := range uint32(2 * maxStrangersWants) {
 		last = a.announces(1, keyOf(i+1), 2)
 	}
-	if n := len(a.Fetch.wants); n != maxStrangersWants || a.Fetch.strange != n {
-		t.Errorf("%d payloads wanted, %d of strangers", n, a.Fetch.strange)
+	if n := len(a.Fetch.wants); n != maxStrangersWants || a.strangers != n {
+		t.Errorf("%d payloads wanted, %d of strangers", n, a.strangers)
 	}
 	if a.byID[last] == nil {
 		t.Error("the newest is not wanted")
@@ -60,8 +60,8 @@ func TestVouchedWantsStay(t *testing.T) {
 	for i := range uint32(2 * maxStrangersWants) {
 		want(3, 10+i)
 	}
-	if a.byID[vouched] == nil || a.Fetch.strange > maxStrangersWants {
-		t.Errorf("%d wants of strangers, and the other one is there: %v", a.Fetch.strange, a.byID[vouched] != nil)
+	if a.byID[vouched] == nil || a.strangers > maxStrangersWants {
+		t.Errorf("%d wants of strangers, and the other one is there: %v", a.strangers, a.byID[vouched] != nil)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestDiskIsTrustedAgain(t *testing.T) {
 			t.Errorf("%d requests, want %d", n, MaxPulls)
 		}
 	}
-	if n := d.Allows(1000+DiskSlowMs, MaxPulls); n != MaxPulls {
+	if n := d.Allows(1000+diskSlowMs, MaxPulls); n != MaxPulls {
 		t.Errorf("%d requests after a while", n)
 	}
 }
@@ -155,7 +155,7 @@ func TestSlowDiskIsNotTheAuthors(t *testing.T) {
 	}
 }
 
-// Whatever comes in whatever order: bounds hold, each end is told once, and nothing is left in the end.
+// Whatever comes in whatever order: bounds hold, what is right is handed up once, each end is told, and nothing is left in the end.
 func TestFetchAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := begunWith(1, 2)
@@ -164,11 +164,13 @@ func TestFetchAnyOrder(t *testing.T) {
 			a.told(id, func(*wire.Heartbeat) {})
 		}
 		var open []question
+		payloads := map[wire.Digest][]byte{}
 		ask := func(q []question) { open = append(open, q...) }
 		header := func(t *rapid.T) (wire.SignedHeader, []byte) {
 			payload := bytes.Repeat([]byte{rapid.Byte().Draw(t, "payload")}, 1+rapid.IntRange(0, 2).Draw(t, "size")*2000)
 			h := header(byte(rapid.IntRange(1, 6).Draw(t, "author")), uint32(rapid.IntRange(1, 5).Draw(t, "round")), 0)
 			h.Header.Size, h.Header.Payload = uint32(len(payload)), wire.Sum(payload)
+			payloads[idOf(h)] = payload
 			return h, payload
 		}
 		peer := func(t *rapid.T) wire.PeerID { return wire.PeerID{byte(rapid.IntRange(1, 4).Draw(t, "peer"))} }
@@ -194,11 +196,22 @@ func TestFetchAnyOrder(t *testing.T) {
 			"inline": func(t *rapid.T) { h, payload := header(t); a.Came(idOf(h), &h, payload); ask(a.asks()) },
 			"answer": func(t *rapid.T) {
 				q := take(t)
-				payload := bytes.Repeat([]byte{rapid.Byte().Draw(t, "payload")}, 1)
-				if w := a.byID[q.Digest]; w != nil && rapid.Bool().Draw(t, "right") {
-					payload = bytes.Repeat([]byte{w.header.Header.Payload[0]}, w.size())
+				payload, taken := payloads[q.Digest], 0
+				if rapid.IntRange(0, 3).Draw(t, "wrong") == 0 {
+					payload = append(bytes.Clone(payload), 1)
 				}
-				ask(questions(a.answer(q, payload)))
+				awaited := a.byID[q.Digest] != nil && a.byID[q.Digest].state == asked
+				e := a.answer(q, payload)
+				for _, f := range find[effect.Fetched](e) {
+					taken++
+					if f.ID != q.Digest || !bytes.Equal(f.Payload, payloads[f.ID]) {
+						t.Fatalf("hands up %v with %x", f.ID, f.Payload)
+					}
+				}
+				if right := len(payload) == len(payloads[q.Digest]); taken > 0 != (awaited && right) {
+					t.Fatalf("an answer that is awaited %v and right %v is taken %d times", awaited, right, taken)
+				}
+				ask(questions(e))
 			},
 			"no": func(t *rapid.T) {
 				ask(a.fails(take(t), rapid.SampledFrom([]wire.Status{wire.Busy, wire.NotFound, wire.Refused}).Draw(t, "status")))
@@ -217,6 +230,7 @@ func TestFetchAnyOrder(t *testing.T) {
 				})
 				calls := 0
 				for _, w := range a.Fetch.wants {
+					a.wanted[w.id] = true
 					if calls += len(w.calls); w.state != asked && len(w.calls) > 0 || a.byID[w.id] != w {
 						t.Fatalf("%+v", w)
 					}
@@ -232,8 +246,18 @@ func TestFetchAnyOrder(t *testing.T) {
 			a.ExpireCalls()
 			a.Tick()
 		}
-		if !a.Idle() || a.flying != 0 || a.bytes != 0 || a.Fetch.doubtful != 0 || a.strange != 0 || len(a.counts) != 0 {
-			t.Fatalf("%d wants, %d in flight with %d bytes, %d of them doubtful, %d strange, %d authors are left", len(a.Fetch.wants), a.flying, a.bytes, a.Fetch.doubtful, a.strange, len(a.counts))
+		for _, p := range a.List {
+			if of := *peerOf(p); of.calls != 0 || of.relayed != 0 || of.bytes != 0 {
+				t.Fatalf("peer %v: %+v is left", p.ID, of)
+			}
+		}
+		for id := range payloads {
+			if _, told := a.ended[id]; a.wanted[id] && !told {
+				t.Fatalf("the end of %v is not told", id)
+			}
+		}
+		if !a.Idle() || a.flying != 0 || a.bytes != 0 || a.inDoubt != 0 || a.strangers != 0 || len(a.counts) != 0 {
+			t.Fatalf("%d wants, %d in flight with %d bytes, %d of them doubtful, %d strange, %d authors are left", len(a.Fetch.wants), a.flying, a.bytes, a.inDoubt, a.strangers, len(a.counts))
 		}
 	})
 }

@@ -13,7 +13,7 @@ type want struct {
 	header  *wire.SignedHeader
 	state   state
 	class   class
-	until   effect.Time // nobody is asked any more then
+	until   effect.Time // nobody is asked any more then; of one that is taken: the disk had its time
 	author  source
 	sources []source    // beside the author
 	brought wire.PeerID // who brought the header first

@@ -3,6 +3,7 @@
 //
 // Files, each may use those above it:
 //
+//	base          what both machines go by
 //	seen          the last headers that were met
 //	equivocation  proofs that an author signed two deltas for one round
 //	headers       sort a header

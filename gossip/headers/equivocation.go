@@ -8,9 +8,9 @@ import (
 	"atoll/gossip/wire"
 )
 
-// MaxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
+// maxEquivocation bounds the equivocation proofs remembered; what falls out may be handed
 // up twice, which does no harm.
-const MaxEquivocation = 4096
+const maxEquivocation = 4096
 
 // equivocation hands up each proof that an author signed two deltas for one round,
 // and spreads those that this node found itself.
@@ -71,12 +71,12 @@ func (v *equivocation) remember(k slot) bool {
 	if v.known[k] {
 		return false
 	}
-	if len(v.ring) < MaxEquivocation {
+	if len(v.ring) < maxEquivocation {
 		v.ring = append(v.ring, k)
 	} else {
 		v.forget(v.ring[v.next])
 		v.ring[v.next] = k
-		v.next = (v.next + 1) % MaxEquivocation
+		v.next = (v.next + 1) % maxEquivocation
 	}
 	v.known[k] = true
 	v.counts[k.author]++

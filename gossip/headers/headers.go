@@ -9,29 +9,6 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Bounds say which headers fit the run.
-type Bounds struct {
-	MaxPayload   uint32 // bytes of the largest payload of the run
-	WindowAccept uint32 // rounds behind closed that gossip still brings
-	WindowUnion  uint32 // rounds that repair reconciles
-}
-
-// Chain is what is asked about the rounds that this node holds, see the Chain of package gossip.
-type Chain interface {
-	Fragments() int
-	Closed(f int) uint32
-	SignedBy(f int, r uint32, author wire.PeerID) []wire.SignedHeader
-	Newest(author wire.PeerID) []wire.SignedHeader
-	Has(id wire.Digest) bool
-}
-
-// base is what both machines of this package go by.
-type base struct {
-	*peers.Table
-	Bounds
-	chain Chain
-}
-
 // Headers sorts the headers that arrive: known, old, an equivocation proof, or new.
 type Headers struct {
 	base
@@ -176,5 +153,5 @@ func (h *Headers) Against(author wire.PeerID) string { return h.equivocation.aga
 // Sizes calls each with how much is held of what others may cause, and what bounds it.
 func (h *Headers) Sizes(each func(what string, count, most int)) {
 	each("headers met", len(h.seen.ring), MaxSeen)
-	each("equivocation proofs", len(h.equivocation.ring), MaxEquivocation)
+	each("equivocation proofs", len(h.equivocation.ring), maxEquivocation)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestEquivocationRing(t *testing.T) {
 	v := newEquivocation(&base{})
-	for i := range uint32(3 * MaxEquivocation) {
+	for i := range uint32(3 * maxEquivocation) {
 		k := slot{author: wire.PeerID{byte(i), byte(i >> 8)}, round: i}
 		if !v.remember(k) || v.remember(k) {
 			t.Fatalf("slot %d is not remembered once", i)
@@ -18,8 +18,8 @@ func TestEquivocationRing(t *testing.T) {
 	for _, n := range v.counts {
 		sum += n
 	}
-	if len(v.known) != MaxEquivocation || sum != MaxEquivocation {
-		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, MaxEquivocation)
+	if len(v.known) != maxEquivocation || sum != maxEquivocation {
+		t.Errorf("%d known, %d counted, want %d", len(v.known), sum, maxEquivocation)
 	}
 }
 

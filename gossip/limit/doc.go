@@ -4,8 +4,7 @@
 //
 // Files, each may use those above it:
 //
-//	limits   rates, each with its reason
-//	bucket   token buckets, and what was heard recently
-//	share    what the authors of one invite may say together
-//	limiter  which messages pass
+//	limits          rates, each with its reason
+//	bucket          token buckets, and what was heard recently
+//	share, limiter  which messages pass, and what the authors of one invite may say together
 package limit

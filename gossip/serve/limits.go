@@ -33,12 +33,12 @@ const (
 	ServingFloor = 4 << 10
 	// ServingTtlMs frees the slot of an answer for which the caller never
 	// said Replied.
-	ServingTtlMs = 120_000 // and longer for an answer that takes longer at firstRate
+	ServingTtlMs = 120_000 // and longer for an answer that takes longer at peers.FirstRate
 	// MaxAsksPerSecond bounds the requests that cost hashing (rounds, headers,
 	// peer list, manifest) per peer: a repair needs a few a second.
 	MaxAsksPerSecond = limit.UnknownPerSecond
 	// MaxSnapshotAsks in SnapshotAsksMs bounds the requests for a snapshot per peer: a joiner asks for the
-	// one whose chunks it has, then for another, and every renewMs for newer tips.
+	// one whose chunks it has, then for another, and now and then for newer tips.
 	MaxSnapshotAsks = 4
 	SnapshotAsksMs  = 10_000
 	// MaxSnapshotsMade bounds the manifests, made or waiting, of fragments and rounds that others
@@ -49,7 +49,7 @@ const (
 	// share of the link that is worth having, the others find another source.
 	MaxChunkAskers = 8
 	// ChunkTurnMs is how long an asker keeps its slot when others want it. It is
-	// enough for some chunks on a slow link, and less than progressMs, after which
+	// enough for some chunks on a slow link, and less than the time after which
 	// waiting askers look for another source.
 	ChunkTurnMs = 20_000
 	// MaxChunksAway bounds the chunks that leave at once to all askers: four

@@ -345,10 +345,8 @@ func (s *Serve) Sizes(each func(what string, count, most int)) {
 		each("bytes of answers", s.bytesAway, MaxServing)
 	}
 	each("askers of chunks", len(s.chunkQueue.askers), MaxChunkAskers)
-	each("manifests", len(s.manifests.making), len(s.List))
-	ofOne := 0
+	each("manifests", len(s.manifests.making), len(s.List)) // one a peer
 	for _, p := range s.List {
-		ofOne = max(ofOne, peerOf(p).parked)
+		each("parked requests of one peer", peerOf(p).parked, fetch.MaxParkedPerPeer)
 	}
-	each("parked requests of one peer", ofOne, fetch.MaxParkedPerPeer)
 }

@@ -68,8 +68,8 @@ func (k RequestKind) Large() bool {
 	return k == GetPayload || k == GetChunk || k == GetPart || k == GetManifest || k == GetSnapshot
 }
 
-// AtOnce reports whether requests of this kind are answered at once, so that the time of an answer shows the way
-// to a peer. Those for payloads and snapshots may wait for what they ask for, or for a slot.
+// AtOnce reports whether the time of an answer shows the way to a peer: it comes at once. Those for payloads and snapshots may
+// wait for what they ask for, or for a slot; certificates and holdings are asked for too rarely to count.
 func (k RequestKind) AtOnce() bool {
 	return k == GetPeerList || k == GetRounds || k == GetHeaders || k == GetOwn
 }

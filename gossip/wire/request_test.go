@@ -59,3 +59,18 @@ func TestRequestIsExact(t *testing.T) {
 		}
 	}
 }
+
+// Each kind of request is one whose answer may be large, one whose answer shows the way, or neither: who adds a kind decides.
+func TestKindsOfAnswers(t *testing.T) {
+	decided := map[RequestKind]string{
+		GetPayload: "large", GetChunk: "large", GetPart: "large", GetManifest: "large", GetSnapshot: "large",
+		GetPeerList: "at once", GetRounds: "at once", GetHeaders: "at once", GetOwn: "at once",
+		GetGenesis: "neither", GetCertificates: "neither", GetHoldings: "neither",
+	}
+	for k := GetGenesis; int(k) < len(requestNames); k++ {
+		is := map[string]bool{"large": k.Large(), "at once": k.AtOnce(), "neither": !k.Large() && !k.AtOnce()}
+		if how, known := decided[k]; !known || !is[how] || k.Large() && k.AtOnce() {
+			t.Errorf("%v is decided to be %q, and is: %v", k, how, is)
+		}
+	}
+}
