@@ -44,6 +44,7 @@ type Table struct {
 	byAuthor map[wire.PeerID][]wire.Digest
 	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's statement
+	guests   int                               // certificates of guests
 	changes  uint64                            // of what a node is: see Changes
 }
 
@@ -80,6 +81,9 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 		return false, fmt.Errorf("certificate of %v: %w of its invite", c.Author, ErrFull)
 	}
 	t.ofInvite[c.Invite.Key]++
+	if c.Invite.Guests {
+		t.guests++
+	}
 	t.changes++
 	t.byID[id] = c
 	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
@@ -235,6 +239,9 @@ func (t *Table) Guest(author wire.PeerID) bool {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	if t.guests == 0 {
+		return false // asked of all peers many times a second
+	}
 	guest, wasGuest, wasMember := false, false, false
 	for _, id := range t.byAuthor[author] {
 		c := t.byID[id]
