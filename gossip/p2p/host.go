@@ -209,6 +209,16 @@ func (h *Host) ID() wire.PeerID { return h.self }
 // no more than Config.UploadBytesPerSecond, and 0 before the first response.
 func (h *Host) Upload() (bytesPerSecond float64, full bool) { return h.peers.uplink.Rate() }
 
+// Cap changes Config.UploadBytesPerSecond and Config.DownloadBytesPerSecond.
+func (h *Host) Cap(up, down int64) {
+	h.caps.up.Set(up)
+	h.caps.down.Set(down)
+	h.peers.uplink.SetLimit(up)
+}
+
+// Caps is what the host keeps to now.
+func (h *Host) Caps() (up, down int64) { return h.caps.up.Rate(), h.caps.down.Rate() }
+
 // Events returns the channel of what happens. It is closed by Close.
 func (h *Host) Events() <-chan Event { return h.inbox.out }
 

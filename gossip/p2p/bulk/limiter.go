@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"context"
+	"math"
 	"time"
 
 	ratelimit "golang.org/x/time/rate"
@@ -26,10 +27,25 @@ type Limiter struct{ bucket *ratelimit.Limiter }
 // NewLimiter returns a bucket that lets bytes of streams pass so that sockets carry a rate,
 // with bursts of Burst; 0 lets all pass.
 func NewLimiter(bytesPerSecond int64) *Limiter {
-	if bytesPerSecond == 0 {
-		return nil
+	return &Limiter{ratelimit.NewLimiter(limitOf(bytesPerSecond), Burst)}
+}
+
+// Set has the bucket keep another rate from now on. Who waits already waits as long as the rate of before wants.
+func (l *Limiter) Set(bytesPerSecond int64) { l.bucket.SetLimit(limitOf(bytesPerSecond)) }
+
+// Rate is what sockets may carry, in bytes per second; 0 lets all pass.
+func (l *Limiter) Rate() int64 {
+	if l.bucket.Limit() == ratelimit.Inf {
+		return 0
 	}
-	return &Limiter{ratelimit.NewLimiter(ratelimit.Limit(float64(bytesPerSecond)*(1-limitFraming)), Burst)}
+	return int64(math.Round(float64(l.bucket.Limit()) / (1 - limitFraming)))
+}
+
+func limitOf(bytesPerSecond int64) ratelimit.Limit {
+	if bytesPerSecond == 0 {
+		return ratelimit.Inf
+	}
+	return ratelimit.Limit(float64(bytesPerSecond) * (1 - limitFraming))
 }
 
 // Wait waits until n bytes may pass, at most Burst.
@@ -43,7 +59,7 @@ func (l *Limiter) Wait(ctx context.Context, n int) error {
 // Passed takes out of the bucket what passed without waiting. What waits gives way to
 // it, within limitDebt.
 func (l *Limiter) Passed(n int64, now time.Time) {
-	if l == nil {
+	if l == nil || l.bucket.Limit() == ratelimit.Inf {
 		return
 	}
 	most := -limitDebt.Seconds() * float64(l.bucket.Limit())

@@ -34,6 +34,31 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 	})
 }
 
+// A bucket that is set keeps its new rate from then on, also from and to none.
+func TestLimiterIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(0)
+		for _, c := range []struct{ rate, want float64 }{{0, 0}, {100_000, 10.3}, {0, 0}, {1_000_000, 1.03}, {100_000, 10.3}} {
+			if l.Set(int64(c.rate)); l.Rate() != int64(c.rate) {
+				t.Errorf("set to %.0f, it is %d", c.rate, l.Rate())
+			}
+			l.Passed(1<<20, time.Now())
+			if err := l.Wait(t.Context(), 1); err != nil { // what was saved up, or is owed, is gone
+				t.Fatal(err)
+			}
+			start := time.Now()
+			for range 100 {
+				if err := l.Wait(t.Context(), 10_000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(start).Seconds(); math.Abs(took-c.want) > 0.02*c.want {
+				t.Errorf("1 MB at %.0f bytes/s took %.2f s, want %.2f", c.rate, took, c.want)
+			}
+		}
+	})
+}
+
 // Gossip passes without waiting and is taken off what bulk may have, within limitDebt: more
 // gossip than a cap allows slows bulk down and never stops it.
 func TestGossipComesBeforeBulk(t *testing.T) {

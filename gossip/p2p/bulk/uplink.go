@@ -20,11 +20,10 @@ import (
 // shows a lower bound, and never more. However little a node sends, and in whatever
 // pattern, that alone never makes its link look thinner.
 type Uplink struct {
-	limit float64 // bytes/s by configuration; 0 = none
-
 	mu       sync.Mutex
-	inflight int // bytes, to all peers
-	arrived  int // bytes that were acknowledged
+	limit    float64 // bytes/s by configuration; 0 = none
+	inflight int     // bytes, to all peers
+	arrived  int     // bytes that were acknowledged
 	flights  map[*pacer]*flight
 	left     departures
 	ended    []ended // trains, in order, that are counted once all that left with them is known
@@ -76,6 +75,13 @@ const (
 // NewUplink returns one for a link that is configured to carry so much; 0 is not configured.
 func NewUplink(bytesPerSecond int64) *Uplink {
 	return &Uplink{limit: float64(bytesPerSecond), flights: map[*pacer]*flight{}}
+}
+
+// SetLimit takes that the link is configured to carry so much from now on; 0 is not configured.
+func (u *Uplink) SetLimit(bytesPerSecond int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.limit = float64(bytesPerSecond)
 }
 
 // Rate is the most that the link was seen to carry recently, in bytes/s, and whether that was
