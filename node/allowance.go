@@ -11,20 +11,19 @@ import (
 	"atoll/node/store"
 )
 
-// recallTraffic reads what earlier processes on this folder sent and received.
+// recallTraffic reads what earlier processes on this folder sent and received. Without a quota nobody needs it now, and
+// `atoll set` may bring one later.
 func (n *node) recallTraffic() error {
-	if !n.cfg.Limits.Quota.Limited() {
-		return nil
-	}
 	b, err := store.LoadTraffic(n.cfg.Dir)
-	if err != nil {
+	limited := n.allowance.Limits().Quota.Limited()
+	if err != nil && limited {
 		return store.Explain(fmt.Errorf("read the use of the quota: %w", err), n.cfg.Dir)
 	}
 	if b == nil {
 		return nil
 	}
-	if err := n.allowance.Recall(b); err != nil {
-		return fmt.Errorf("%s in %s is damaged (%w), so nobody can say what is used of the quota; delete the file to count from now on, or leave --quota out", store.TrafficFile, n.cfg.Dir, err)
+	if err := n.allowance.Recall(b); err != nil && limited {
+		return fmt.Errorf("%s in %s is damaged (%w), so nobody can say what is used of the quota; delete the file to count from now on, or end the quota with `atoll set --reset quota`", store.TrafficFile, n.cfg.Dir, err)
 	}
 	return nil
 }
@@ -34,7 +33,7 @@ const powerEvery = 10 * time.Second
 
 // watchPower looks now and then whether the machine runs on its battery, if that matters.
 func (n *node) watchPower(ctx context.Context) error {
-	if !n.cfg.Limits.Battery {
+	if !n.allowance.Limits().Battery || n.watchesPower {
 		return nil
 	}
 	on, err := n.cfg.power(ctx)
@@ -42,6 +41,7 @@ func (n *node) watchPower(ctx context.Context) error {
 		n.screen.Event("battery", "", fmt.Sprintf("%v: --battery pause changes nothing here", err))
 		return nil
 	}
+	n.watchesPower = true
 	n.allowance.Power(on)
 	n.work.goRun(func(ctx context.Context) {
 		tick := time.NewTicker(powerEvery)
@@ -83,7 +83,7 @@ func (n *node) limit(at time.Time) {
 // countTraffic books what the sockets carried since it last did. The file follows now and
 // then.
 func (n *node) countTraffic(at time.Time) {
-	if !n.cfg.Limits.Quota.Limited() || n.host == nil {
+	if !n.allowance.Limits().Quota.Limited() || n.host == nil {
 		return
 	}
 	n.bookCarried(at)
@@ -100,7 +100,7 @@ func (n *node) bookCarried(at time.Time) {
 
 // keepTraffic writes what was sent and received, at the end of a process.
 func (n *node) keepTraffic() {
-	if !n.cfg.Limits.Quota.Limited() || n.host == nil {
+	if !n.allowance.Limits().Quota.Limited() || n.host == nil {
 		return
 	}
 	n.bookCarried(time.Now())
@@ -111,7 +111,7 @@ func (n *node) keepTraffic() {
 func (n *node) allowed(ctx context.Context) error {
 	for {
 		n.countTraffic(time.Now())
-		if n.cfg.Limits.Battery {
+		if n.allowance.Limits().Battery {
 			on, err := n.cfg.power(ctx)
 			n.allowance.Power(on && err == nil)
 		}

@@ -25,11 +25,11 @@ func TestDamagedTrafficIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, store.TrafficFile), []byte(`{"days":{"today":{}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{cfg: Config{Dir: dir, Limits: allowance.Limits{Quota: limits.Quota{Bytes: 1, Period: limits.Day}}}}
+	n := &node{cfg: Config{Dir: dir}, allowance: allowance.New(allowance.Limits{Quota: limits.Quota{Bytes: 1, Period: limits.Day}})}
 	if err := n.recallTraffic(); err == nil || !strings.Contains(err.Error(), "delete the file") {
 		t.Errorf("error %v names no remedy", err)
 	}
-	n.cfg.Limits.Quota = limits.Quota{}
+	n.allowance.Change(allowance.Limits{})
 	if err := n.recallTraffic(); err != nil {
 		t.Errorf("without a quota: %v", err)
 	}
@@ -127,6 +127,47 @@ func TestPauseAndResume(t *testing.T) {
 	if b, err := store.LoadTraffic(second.cfg.Dir); err != nil || b == nil {
 		t.Errorf("traffic %q, %v", b, err)
 	}
+	first.leave()
+}
+
+// A running node takes other limits at once. A quota that comes late counts what passed before it, and one of another size has used as much.
+func TestSetLimits(t *testing.T) {
+	t.Parallel()
+	text := toyText(t)
+	first := launch(t, Config{Genesis: toyGenesis(1 << 40).Encode(), Data: text, Pace: slowPace})
+	second := launch(t, Config{Link: first.link(), Data: text, Pace: slowPace, power: func(context.Context) (bool, error) { return true, nil }})
+	second.until("it contributes", contributes)
+	control := dialNode(t, second)
+	daily := func(bytes uint64) limits.Quota { return limits.Quota{Bytes: bytes, Period: limits.Day} }
+	change := Change{
+		Limits: allowance.Limits{Up: 1 << 20, Down: 1 << 21, Quota: daily(1000)}, Pace: slowPace,
+		Settings: []status.Setting{{Name: "up", Value: "8mbit", From: "a test"}},
+	}
+	must(t, control.Set(t.Context(), change))
+	if up, down := second.handle().n.host.Caps(); up != 1<<20 || down != 1<<21 {
+		t.Errorf("it sends %d bytes/s and receives %d", up, down)
+	}
+	over := second.until("it pauses", func(s status.Snapshot) bool { return len(s.Limits.Why) > 0 })
+	if q := over.Limits.Quota; q == nil || q.Used < 1000 || !slices.Equal(over.Settings, change.Settings) {
+		t.Errorf("limits %+v, settings %+v", over.Limits, over.Settings)
+	}
+	change.Limits = allowance.Limits{Quota: daily(1 << 40)}
+	must(t, control.Set(t.Context(), change))
+	if up, down := second.handle().n.host.Caps(); up != 0 || down != 0 {
+		t.Errorf("without limits it sends %d bytes/s and receives %d", up, down)
+	}
+	more := second.until("it trains again", func(s status.Snapshot) bool { return s.Step > over.Step+3 })
+	if q := more.Limits.Quota; q.Bytes != 1<<40 || q.Used < over.Limits.Quota.Used {
+		t.Errorf("of the larger quota %d bytes are used, %d before", q.Used, over.Limits.Quota.Used)
+	}
+	change.Limits = allowance.Limits{Battery: true}
+	must(t, control.Set(t.Context(), change))
+	second.until("it pauses on its battery", func(s status.Snapshot) bool {
+		return slices.Equal(s.Limits.Why, []string{"this machine runs on its battery"})
+	})
+	change.Limits.Up = -1
+	refuses(t, map[string]error{"Limits are -1 bytes/s up": control.Set(t.Context(), change), "settings: json": control.Set(t.Context(), "up")})
+	second.leave()
 	first.leave()
 }
 

@@ -46,6 +46,7 @@ type Config struct {
 	Batch     int              // rows per inner step; 0 = as planned from the measured speed
 	Pace      time.Duration    // least time of an inner step; 0 = as fast as it goes
 	Limits    allowance.Limits // what the node may cost
+	Settings  []status.Setting // what people are told of all this; it changes nothing
 	Stay      bool             // keep serving after the run has ended
 
 	// KeepBytes bounds what payloads and bases take on disk. Payloads of final

@@ -1,9 +1,13 @@
 package node
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 
+	"atoll/node/allowance"
 	"atoll/node/core"
 	"atoll/node/genesis"
 	"atoll/node/inspect"
@@ -31,6 +35,7 @@ func (n *node) serveControl() (err error) {
 				n.publishStatus()
 			})
 		},
+		Set: n.set,
 		Leave: func() {
 			n.post(func(core.Time) {
 				if n.leaving.IsZero() {
@@ -39,6 +44,46 @@ func (n *node) serveControl() (err error) {
 			})
 		},
 	})
+	return err
+}
+
+// Change is what a running node is told in place of what its Config says, by status.Client.Set.
+type Change struct {
+	Limits   allowance.Limits
+	Pace     time.Duration
+	Settings []status.Setting
+}
+
+// set takes a change.
+func (n *node) set(ctx context.Context, b []byte) error {
+	var c Change
+	if err := json.Unmarshal(b, &c); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if err := (Config{Dir: n.cfg.Dir, Limits: c.Limits, Pace: c.Pace}).validate(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	n.post(func(core.Time) { done <- n.change(c) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// change runs on the loop.
+func (n *node) change(c Change) error {
+	n.allowance.Change(c.Limits)
+	n.settings = c.Settings
+	n.host.Cap(c.Limits.Up, c.Limits.Down)
+	if n.train != nil {
+		n.train.SetPace(c.Pace)
+	}
+	err := n.watchPower(n.work.ctx)
+	n.limit(time.Now())
+	n.publishStatus()
 	return err
 }
 

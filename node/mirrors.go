@@ -30,7 +30,7 @@ func (n *node) askMirrors(at time.Time) {
 func (n *node) askMirror(from string, b gossip.Blob) {
 	f := mirror.File{
 		URL:   strings.TrimSuffix(from, "/") + fmt.Sprintf("/shards/%x.bin", b.Digest[:]),
-		Agent: Agent, Size: b.Size, BytesPerSecond: n.cfg.Limits.Down,
+		Agent: Agent, Size: b.Size, BytesPerSecond: n.allowance.Limits().Down,
 	}
 	c := n.corpus
 	n.work.goRun(func(ctx context.Context) {
@@ -45,7 +45,7 @@ func (n *node) askMirror(from string, b gossip.Blob) {
 // mirrored takes what came of a download.
 func (n *node) mirrored(from string, b gossip.Blob, bytes int, err error) {
 	news := n.mirrors.Came(from, time.Now(), err)
-	if n.cfg.Limits.Quota.Limited() {
+	if n.allowance.Limits().Quota.Limited() {
 		n.allowance.Count(time.Now(), limits.Bytes{Received: uint64(bytes)})
 	}
 	if err == nil {

@@ -46,8 +46,10 @@ type node struct {
 	shared
 	folder
 	knownPeers
-	holders   holders.Holders
-	allowance allowance.Allowance
+	holders      holders.Holders
+	allowance    allowance.Allowance
+	settings     []status.Setting // that are not the default
+	watchesPower bool             // a goroutine looks where power comes from
 	learning
 	shown
 	trace tracing

@@ -49,7 +49,7 @@ func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
 		inbox: mailbox.New[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
-		holders: holders.New(), allowance: allowance.New(cfg.Limits),
+		holders: holders.New(), allowance: allowance.New(cfg.Limits), settings: cfg.Settings,
 	}
 	n.screen = show.New(n.log, journal{n}, n.self, 0, outer.Params{})
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()

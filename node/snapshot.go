@@ -29,7 +29,7 @@ func (n *node) publishStatus() {
 		return
 	}
 	s := show.Snapshot(n.view())
-	s.History = n.screen.History(s)
+	s.History, s.Settings = n.screen.History(s), n.settings
 	n.latest.Store(&s)
 	tips := n.tipList()
 	n.latestTips.Store(&tips)

@@ -34,6 +34,12 @@ type Allowance struct {
 // New is an allowance of which nothing is used.
 func New(l Limits) Allowance { return Allowance{limits: l} }
 
+// Limits are what its owner lets the node cost now.
+func (a *Allowance) Limits() Limits { return a.limits }
+
+// Change takes other limits. What was counted stays, so a quota of another size has used as much.
+func (a *Allowance) Change(l Limits) { a.limits, a.opens = l, time.Time{} }
+
 // saveTrafficEvery is the time between two writings of what was sent and received: so much of
 // a quota a crash can give back.
 const saveTrafficEvery = 20 * time.Second

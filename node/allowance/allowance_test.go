@@ -69,6 +69,28 @@ func TestLookTellsChanges(t *testing.T) {
 	}
 }
 
+// Other limits change what is allowed, and nothing of what was counted.
+func TestChangeKeepsTheCount(t *testing.T) {
+	at := time.Date(2026, 11, 25, 21, 0, 0, 0, time.Local)
+	a := New(Limits{Hours: hoursOf(t, "22-23")})
+	a.Carried(at, limits.Bytes{Sent: 600, Received: 400})
+	for _, c := range []struct {
+		limits Limits
+		why    string // part of the only reason; "" for none
+	}{
+		{Limits{Hours: hoursOf(t, "22-23")}, "until Wed 22:00"}, {Limits{Hours: hoursOf(t, "23-07")}, "until Wed 23:00"}, {Limits{}, ""},
+		{Limits{Quota: limits.Quota{Bytes: 1000, Period: limits.Month}}, "quota of 1 kB"}, {Limits{Quota: limits.Quota{Bytes: 2000, Period: limits.Day}}, ""},
+	} {
+		a.Change(c.limits)
+		if why := a.Reasons(at); len(why) > 1 || (len(why) == 1) != (c.why != "") || !strings.Contains(strings.Join(why, ""), c.why) {
+			t.Errorf("%+v: %q, want %q", c.limits, why, c.why)
+		}
+	}
+	if q := a.Status(at, false).Quota; q.Used != 1000 || q.Left != 1000 {
+		t.Errorf("of the last quota %d bytes are used, %d left", q.Used, q.Left)
+	}
+}
+
 // Whatever a node carries, and however often it is killed: what its folder counts is never
 // more than what was carried, and lacks at most what each kill found not yet written.
 func TestQuotaOutlivesKills(t *testing.T) {

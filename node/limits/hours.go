@@ -113,6 +113,15 @@ func (h Hours) Limited() bool { return len(h.windows) > 0 }
 // String is the text that they were read from.
 func (h Hours) String() string { return h.text }
 
+// MarshalText and UnmarshalText are String and ParseHours: a running node is told its hours so.
+func (h Hours) MarshalText() ([]byte, error) { return []byte(h.text), nil }
+
+// UnmarshalText is told above.
+func (h *Hours) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHours(string(text))
+	return err
+}
+
 // Open says whether the node may work at a time, by the clock of its zone.
 func (h Hours) Open(at time.Time) bool {
 	if !h.Limited() {

@@ -57,6 +57,9 @@ func (r *Rate) UnmarshalText(text []byte) error {
 // BytesPerSecond are the bytes that the link carries.
 func (r Rate) BytesPerSecond() float64 { return float64(r) / 8 }
 
+// String is the rate as UnmarshalText reads it.
+func (r Rate) String() string { return RateText(float64(r)) }
+
 // isBytes says whether a text speaks of bytes: Bps has a capital letter then.
 func isBytes(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "Bps") }
 

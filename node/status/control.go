@@ -27,6 +27,7 @@ const (
 	maxControlBody = 8 << 30          // of an answer: the tips of a large model
 	controlTimeout = 10 * time.Second // of a request's header
 	maxRevocation  = 1 << 20          // a signed header of each fragment and the reason, in JSON
+	maxSet         = 1 << 20          // of settings: some lines
 )
 
 // ErrNotRunning says that no node runs on a folder.
@@ -40,6 +41,7 @@ type Handlers struct {
 	Leave    func()                                  // begins an ordered leave
 	Revoke   func(context.Context, Revocation) error // spreads what an owner of the run signed
 	Pause    func(on bool)                           // has the node pause, or go on where nothing else keeps it
+	Set      func(context.Context, []byte) error     // changes settings, from JSON that is the node's
 }
 
 // Server is the local control API of one node.
@@ -163,6 +165,15 @@ func mux(h Handlers) http.Handler {
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		}
 	})
+	m.HandleFunc("POST /set", func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSet))
+		if err == nil {
+			err = h.Set(r.Context(), b)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		}
+	})
 	m.HandleFunc("POST /leave", func(w http.ResponseWriter, _ *http.Request) {
 		h.Leave()
 		w.WriteHeader(http.StatusAccepted)
@@ -256,6 +267,9 @@ func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 
 // Revoke has the node spread what an owner of the run signed.
 func (c *Client) Revoke(ctx context.Context, v Revocation) error { return c.Post(ctx, "/revoke", v) }
+
+// Set has the node take settings, in the form that its Handlers.Set reads.
+func (c *Client) Set(ctx context.Context, settings any) error { return c.Post(ctx, "/set", settings) }
 
 // Post sends a body in JSON.
 func (c *Client) Post(ctx context.Context, path string, body any) error {

@@ -24,13 +24,21 @@ type Snapshot struct {
 	Net       Net         `json:"net"`
 	JoinS     float64     `json:"join_s,omitempty"` // process start to own first folded delta
 	Limits    Limits      `json:"limits,omitzero"`
-	Data      *Data       `json:"data,omitempty"`    // of a run on a corpus in shards
-	Rejoined  bool        `json:"rejoined"`          // this process began from a folder with state in it
-	Alarms    []Alarm     `json:"alarms,omitempty"`  // what is wrong, newest first
-	Events    []Event     `json:"events"`            // newest last, bounded
-	History   []Point     `json:"history,omitempty"` // oldest first, bounded
+	Settings  []Setting   `json:"settings,omitempty"` // that are not the default, in the order of atoll join --help
+	Data      *Data       `json:"data,omitempty"`     // of a run on a corpus in shards
+	Rejoined  bool        `json:"rejoined"`           // this process began from a folder with state in it
+	Alarms    []Alarm     `json:"alarms,omitempty"`   // what is wrong, newest first
+	Events    []Event     `json:"events"`             // newest last, bounded
+	History   []Point     `json:"history,omitempty"`  // oldest first, bounded
 
 	Process
+}
+
+// Setting is what one flag of atoll join has a node do.
+type Setting struct {
+	Name  string `json:"name"`  // of the flag, without dashes
+	Value string `json:"value"` // as it is typed
+	From  string `json:"from"`  // where the node found it, for people
 }
 
 // Identity says which node of which run this is, and what it does.

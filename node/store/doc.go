@@ -5,6 +5,7 @@
 //	key           ed25519 seed in hex, mode 0600
 //	genesis       the run's immutable document
 //	text          path of the text that the node trains on
+//	settings.toml what its owner has set for this machine
 //	index.db      bbolt: which deltas, rounds, bases, marks, equivocation proof there are
 //	segments/F/N  headers and records of old rounds: fragment, number
 //	deltas/F/B/ID the payload of a delta: fragment, block of 64 rounds

@@ -82,9 +82,17 @@ func LoadTraffic(dir string) ([]byte, error) {
 
 // SaveTraffic writes the file. It is durable on return: a power cut must not give a part of
 // a quota back.
-func (d Disk) SaveTraffic(dir string, b []byte) error {
+func (d Disk) SaveTraffic(dir string, b []byte) error { return d.saveDurably(dir, TrafficFile, b) }
+
+// SettingsFile keeps, in a node's folder, what its owner has set for this machine, for starts that are not told.
+const SettingsFile = "settings.toml"
+
+// SaveSettings writes the file, durably: after a power cut the limits are those of before.
+func (d Disk) SaveSettings(dir string, b []byte) error { return d.saveDurably(dir, SettingsFile, b) }
+
+func (d Disk) saveDurably(dir, name string, b []byte) error {
 	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
 		return err
 	}
-	return d.writeFile(dir, TrafficFile, b, synced)
+	return d.writeFile(dir, name, b, synced)
 }
