@@ -210,6 +210,8 @@ var layers = []rule{
 		"what commands share knows none of them, and nothing of runs"},
 	{list("cmd/atoll/internal/data"), list("cmd/atoll/internal/cli node/status optimizer/trainer/corpus/build optimizer/trainer/corpus/documents optimizer/trainer/corpus/shards tensor/token"),
 		"tokenizers and corpora are made of files: there is no run yet. Of node/status it has how sizes are written"},
+	{list("cmd/atoll/internal/settings"), list("cmd/atoll/internal/cli node node/status node/store"),
+		"what a folder keeps is flags by name: what they mean is said where they are, and what a node makes of them there"},
 	{list("cmd/atoll/internal/statustext"), list("cmd/atoll/internal/cli gossip/wire node/status"),
 		"what people read follows from what nodes say of themselves: it asks none"},
 	{list("cmd/atoll/internal/top"), list("node/status"),

@@ -8,11 +8,13 @@
 // stdout, everything else to stderr; --json makes the answer JSON. Exit codes: 0
 // done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is
 // not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join,
-// ATOLL_DIR for the folder of every command), then from the TOML file of --config.
+// ATOLL_DIR for the folder of every command), then from the TOML file of --config,
+// then, where it is a setting of a node, from settings.toml in the node's folder.
 //
 // Each command is one file: its help text, its flags, its Run. Those of atoll data
-// are a package, internal/data. Commands read what packages node and testnet offer
-// and print it; they hold no logic of a run.
+// are a package, internal/data. Flags from files are read and kept in internal/settings.
+// Commands read what packages node and testnet offer and print it; they hold no logic
+// of a run.
 //
 // Files, each may use those above it:
 //
@@ -22,15 +24,16 @@
 //	meter                     how far a long answer is
 //	terminal, terminal_unix, terminal_windows  whether somebody watches, and how large the window is
 //	dir                       the folder of a node, and which of several a command is about
-//	config                    flags from a file
 //	suggest                   what somebody meant who mistyped
 //	environment               flags from the environment
 //	limitflags                what a node may cost its owner
 //	flags                     what commands that train have in common
 //	web                       the page of a run
+//	nodeflags                 the flags of a node that stay with its folder
 //	completion, man           the commands as a shell and a manual show them
 //	statusworld, status, top  what a node or a world does
 //	leave, pause, logs, peers, ledger, verify  ask a node, or look into its folder
+//	set                       show and change what stays
 //	join, relay, testnet      run nodes
 //	bench, doctor, learner    see whether this machine, or a program that trains, will do
 //	invite, revoke            who may take part

@@ -34,9 +34,10 @@ func environment(k *kong.Kong) error {
 	return nil
 }
 
+// nameFlags leaves out what is set for good: that is typed, as a variable would change it at every call.
 func nameFlags(n *kong.Node, path []string) {
 	for _, f := range n.Flags {
-		if f.Name == "help" || slices.Equal(f.Envs, []string{"-"}) {
+		if f.Name == "help" || n.Name == "set" || slices.Equal(f.Envs, []string{"-"}) {
 			setEnv(f)
 			continue
 		}

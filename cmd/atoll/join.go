@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/alecthomas/kong"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/settings"
 	"atoll/cmd/atoll/internal/statustext"
 	"atoll/gossip/member"
 	"atoll/gossip/p2p"
@@ -43,6 +45,8 @@ Joins a run with the link that another node prints, begins one in the folder tha
     atoll join LINK mine --learner attach                   wait for a script that calls atoll.join(model, folder="mine")
     atoll join LINK --up 5mbit --down 20mbit --quota 300GB/month --hours 22-07 --battery pause
 
+Settings that are typed stay with the folder: after a reboot a bare atoll join keeps to the same limits. atoll set shows and changes them.
+
 The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
@@ -50,39 +54,48 @@ type JoinCmd struct {
 	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes; they do not see the variable ${env}."`
 	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
 
-	Genesis  string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`
-	Owner    string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: owner in the folder, or beside --genesis." placeholder:"FILE"`
-	Listen   []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
-	Peer     []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
-	Data     string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. If the run trains on a corpus that atoll data build made, a folder with some of its shards; peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
-	DataDisk size     `help:"Disk space for shards of the run's corpus that the node fetches, such as 20GB. The shards that it needs least are deleted first. Default: no limit." placeholder:"SIZE"`
-	cli.ThreadsFlag
-	Precision string        `help:"Arithmetic of matrix products in atoll's own trainer: ${enum}. bf16 needs a processor with AMX; auto takes what is faster here." enum:"auto,f32,bf16" default:"auto"`
-	Batch     int           `help:"Rows of text in one step. Default: by the measured speed of this machine." placeholder:"ROWS"`
-	Pace      time.Duration `help:"Least time of a step, such as 100ms, to leave room for other work. Default: none." placeholder:"TIME"`
-	limitFlags
-	Init    string `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
-	Learner string `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
-	Export  string `help:"Folder to write the model to while it trains, as atoll export does, after every --every folded tokens." placeholder:"DIR"`
-	Every   amount `help:"Folded tokens between two writes to --export." default:"1e8"`
-	NoMDNS  bool   `name:"no-mdns" help:"Do not announce the node on this network by multicast, nor look for others there."`
-	Observe bool   `help:"Hold and serve the model without training."`
-	Profile string `help:"Network that the node is in: ${enum}. local is this machine alone, lan a network whose nodes reach each other directly, wan any other." enum:"local,lan,wan" default:"wan"`
-	Stay    bool   `help:"Keep serving after the run has ended."`
-	Keep    keep   `help:"Disk space for the ledger, or all for no limit. The oldest payloads are deleted, and atoll verify then begins later. Payloads of the union window, see --union-window-size of atoll new, always stay. Default: 20GB." placeholder:"SIZE" default:"20GB"`
-	webFlag
-	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
-	EvalBytes *int   `help:"Bytes of held-out text on which the model is measured while it trains, or tokens where a program that trains measures it; 0 for none. Default: 16384 on a terminal or with --web, otherwise 0." placeholder:"N"`
-	LogLevel  string `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
-	JSON      bool   `name:"json" help:"Print the status as one line of JSON every few seconds."`
+	Genesis   string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`
+	Owner     string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: owner in the folder, or beside --genesis." placeholder:"FILE"`
+	Listen    []string `help:"Addresses to listen on, such as /ip4/0.0.0.0/tcp/4001. Default: port 27182. Any free one if that is taken, or if --profile is not wan." placeholder:"MULTIADDR"`
+	Peer      []string `help:"More addresses to dial, each ending in /p2p/ID." placeholder:"MULTIADDR"`
+	Data      string   `help:"Text of the run: a file, a folder, or goroot for the Go code that ships with Go. If the run trains on a corpus that atoll data build made, a folder with some of its shards; peers give the others. Default: what the node of this folder trained on before, otherwise what peers give, or Newton's Opticks, which comes with atoll." placeholder:"PATH"`
+	Init      string   `help:"File or folder of the model that the run goes on with, for its first node. All others fetch it from peers." placeholder:"PATH"`
+	Learner   string   `help:"Program that trains instead of atoll's own trainer: torch (PyTorch on this machine's accelerator), hf (models of Hugging Face), or any command that speaks optimizer/trainer/external/PROTOCOL.md. torchrun:N before torch or hf starts N processes that are one learner. With attach the node waits for a training script that runs already. The script finds the node by its folder. Default: what the node of this folder trained with before, otherwise builtin." placeholder:"CMD"`
+	LogLevel  string   `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"warn"`
+	JSON      bool     `name:"json" help:"Print the status as one line of JSON every few seconds."`
+	nodeFlags `group:"Settings, which stay with the folder until atoll set changes them:"`
+
+	parsed *kong.Context // what was typed; nil where nothing stays, as with nodes of a testnet
 }
 
 // Help implements kong.HelpProvider.
 func (*JoinCmd) Help() string { return joinHelp }
 
-// Run takes part in the run.
-func (c *JoinCmd) Run(ctx context.Context, out *cli.Console) error {
-	return c.takePart(ctx, out, node.Run)
+// Run takes part in the run. What was typed is kept before the node costs anything: a start may be killed while it still fetches.
+func (c *JoinCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Context) error {
+	c.parsed = parsed
+	return c.takePart(ctx, out, func(ctx context.Context, cfg node.Config) (status.Snapshot, error) {
+		if err := c.keep(ctx, cfg.Dir); err != nil {
+			return status.Snapshot{}, err
+		}
+		return node.Run(ctx, cfg)
+	})
+}
+
+// keep keeps what was typed, unless a node runs on the folder: this one will not.
+func (c *JoinCmd) keep(ctx context.Context, dir string) error {
+	f, err := settings.Open(ctx, dir, c.parsed)
+	if err != nil {
+		return err
+	}
+	if f.Runs() {
+		word := status.ShellWord(dir)
+		return fmt.Errorf("%s is in use: a node runs there already; change its settings with `atoll set %s`, or end it with `atoll leave %s`", dir, word, word)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return store.Explain(fmt.Errorf("create node folder: %w", err), dir)
+	}
+	return f.KeepTyped(c.parsed, c.Learner)
 }
 
 // takePart shows a node that run is.
@@ -151,23 +164,43 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 	if err := c.sortWords(); err != nil {
 		return node.Config{}, err
 	}
-	cfg := node.Config{
-		Dir: c.Dir, Listen: c.Listen, Profile: c.Profile, Peers: c.Peer, NoMDNS: c.NoMDNS,
-		Observe: c.Observe, Learner: c.Learner, Init: c.Init, Export: c.Export, ExportEvery: uint64(c.Every), Data: c.Data, Threads: c.Threads, Precision: c.Precision, Batch: c.Batch, Pace: c.Pace,
-		Stay: c.Stay, KeepBytes: int64(c.Keep), DataDisk: int64(c.DataDisk), Trace: c.Trace, EvalBytes: c.evalBytes(out),
-		Log: slog.New(handler),
-	}
 	if err := c.check(); err != nil {
-		return cfg, err
+		return node.Config{}, err
 	}
-	if cfg.Limits, err = c.limits(); err != nil {
-		return cfg, err
-	}
+	cfg := node.Config{Dir: c.Dir}
 	if err := c.findRun(&cfg, out); err != nil {
 		return cfg, err
 	}
 	cfg.Dir = cmp.Or(cfg.Dir, defaultDir(cfg.Link.Run))
-	return cfg, mayBeFolder(cfg.Dir)
+	if err := mayBeFolder(cfg.Dir); err != nil {
+		return cfg, err
+	}
+	if cfg.Settings, err = c.recall(out, cfg.Dir); err != nil {
+		return cfg, err
+	}
+	cfg.Limits, err = c.limits()
+	cfg.Listen, cfg.Profile, cfg.Peers, cfg.NoMDNS = c.Listen, c.Profile, c.Peer, c.NoMDNS
+	cfg.Observe, cfg.Learner, cfg.Init, cfg.Data = c.Observe, c.Learner, c.Init, c.Data
+	cfg.Threads, cfg.Precision, cfg.Batch, cfg.Pace = c.Threads, c.Precision, c.Batch, c.Pace
+	cfg.Export, cfg.ExportEvery, cfg.EvalBytes, cfg.Trace = c.Export, uint64(c.Every), c.evalBytes(out), c.Trace
+	cfg.KeepBytes, cfg.DataDisk, cfg.Stay = int64(c.Keep), int64(c.DataDisk), c.Stay
+	cfg.Log = slog.New(handler)
+	return cfg, err
+}
+
+// recall takes what the folder keeps where nothing else was given.
+func (c *JoinCmd) recall(out *cli.Console, dir string) ([]status.Setting, error) {
+	if c.parsed == nil {
+		return nil, nil
+	}
+	inForce, err := settings.Recall(out, c.parsed, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.nodeFlags.check(); err != nil {
+		return nil, settings.Fault(dir, err)
+	}
+	return inForce, nil
 }
 
 // sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
@@ -224,17 +257,10 @@ func (c *JoinCmd) mergeLinks() error {
 
 // check refuses flags that cannot be meant, before anything is made of them.
 func (c *JoinCmd) check() error {
-	switch {
-	case c.Link != "" && c.Genesis != "":
+	if c.Link != "" && c.Genesis != "" {
 		return cli.BadUsage("pass either a join link or --genesis, not both")
-	case c.Export != "" && c.Every < 1:
-		return cli.BadUsage("--every is %d; use 1 or more tokens", c.Every)
-	case c.Pace < 0:
-		return cli.BadUsage("--pace is %v; use a duration such as 100ms, or leave it out for as fast as it goes", c.Pace)
-	case c.EvalBytes != nil && *c.EvalBytes < 0:
-		return cli.BadUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *c.EvalBytes)
 	}
-	if err := cmp.Or(c.ThreadsFlag.Check(), cli.CheckWhole("--batch", c.Batch, maxBatch, "to plan it by the measured speed")); err != nil {
+	if err := c.nodeFlags.check(); err != nil {
 		return err
 	}
 	if err := p2p.CheckListen(c.Listen); err != nil {

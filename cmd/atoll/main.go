@@ -14,11 +14,12 @@ import (
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/cmd/atoll/internal/data"
+	"atoll/cmd/atoll/internal/settings"
 )
 
 const description = `Train one language model on many machines without a leader.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join; ATOLL_DIR, ATOLL_THREADS and ATOLL_LOG_LEVEL for every command), then from the TOML file of --config.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by peers, 4 timed out. A flag that is not given is taken from the environment (ATOLL_JOIN_UP for --up of atoll join; ATOLL_DIR, ATOLL_THREADS and ATOLL_LOG_LEVEL for every command), then from the TOML file of --config, then, where it is a setting of a node, from the node's folder.`
 
 // commandLine is the whole command line. The help text has the same order.
 type commandLine struct {
@@ -39,6 +40,7 @@ type commandLine struct {
 	Revoke      RevokeCmd      `cmd:"" help:"Revoke the admission of a node or of an invite."`
 	Pause       PauseCmd       `cmd:"" help:"Make a running node cost nothing for now."`
 	Resume      ResumeCmd      `cmd:"" help:"Let a paused node go on."`
+	Set         SetCmd         `cmd:"" help:"Show or change what a node may cost, and how it works."`
 	Leave       LeaveCmd       `cmd:"" help:"Make a running node leave in order."`
 	Ledger      LedgerCmd      `cmd:"" help:"Account for every delta and token."`
 	Report      ReportCmd      `cmd:"" help:"Write the results of a run as a page to keep."`
@@ -120,7 +122,7 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 		kong.Writers(c.Out, c.Err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.PostBuild(environment),
-		kong.Configuration(loadTOML),
+		kong.Configuration(settings.LoadTOML),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Bind(c),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -140,6 +142,7 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
+		err = settings.OrReset(parsed, err)
 		if slices.ContainsFunc(args, func(word string) bool { return word == "--dir" || strings.HasPrefix(word, "--dir=") }) {
 			err = cli.BadUsage("a folder is typed without --dir")
 		}
@@ -163,6 +166,9 @@ func typedZero(parsed *kong.Context) error {
 	for _, f := range parsed.Flags() {
 		number := f.Target.Type().PkgPath() == "" && (f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat())
 		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") {
+			if f.Group != nil {
+				return cli.BadUsage("--%s is 0; use more, or `atoll set --reset %s` for the default", f.Name, f.Name)
+			}
 			return cli.BadUsage("--%s is 0; use more, or leave it out for the default", f.Name)
 		}
 	}

@@ -79,6 +79,16 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is the size as it is typed.
+func (s size) String() string {
+	for _, unit := range []unit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+		if n := int64(unit.times); s != 0 && int64(s)%n == 0 {
+			return strconv.FormatInt(int64(s)/n, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
 // keep is the disk space for a ledger, 0 if it may take all.
 type keep int64
 
@@ -99,6 +109,14 @@ func (k *keep) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is the space as it is typed.
+func (k keep) String() string {
+	if k == 0 {
+		return "all"
+	}
+	return size(k).String()
+}
+
 // quota is how many bytes may pass in a month or a day, typed as 300GB/month or 2GB/day.
 type quota limits.Quota
 
@@ -113,3 +131,6 @@ func (q *quota) UnmarshalText(text []byte) error {
 	*q = quota{Bytes: uint64(of), Period: p}
 	return err
 }
+
+// String is the quota as it is typed.
+func (q quota) String() string { return fmt.Sprintf("%v/%s", size(q.Bytes), q.Period) }

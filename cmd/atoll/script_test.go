@@ -59,7 +59,7 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 //
 //	interrupt CODE TEXT SIGNAL[,SIGNAL] COMMAND...
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
-	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
+	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "KILL": os.Kill}
 	cmd := exec.Command(args[3], args[4:]...)
 	cmd.Dir = ts.MkAbs(".")
 	var stderr bytes.Buffer

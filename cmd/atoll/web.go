@@ -22,13 +22,24 @@ type page struct {
 	out    *cli.Console
 }
 
+// checkWeb refuses an address at which there can be no page.
+func (f webFlag) checkWeb() error {
+	if f.Web == "" {
+		return nil
+	}
+	if err := web.CheckAddr(f.Web); err != nil {
+		return cli.BadUsage("--web: %v", err)
+	}
+	return nil
+}
+
 // open starts the page and says where it is; nil without the flag.
 func (f webFlag) open(out *cli.Console) (*page, error) {
 	if f.Web == "" {
 		return nil, nil
 	}
-	if err := web.CheckAddr(f.Web); err != nil {
-		return nil, cli.BadUsage("--web: %v", err)
+	if err := f.checkWeb(); err != nil {
+		return nil, err
 	}
 	feed := web.NewFeed()
 	server, err := web.Serve(f.Web, feed, map[string]http.Handler{

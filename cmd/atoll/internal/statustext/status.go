@@ -32,6 +32,7 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 		{"digests", fmt.Sprintf("chain %s  state %s  %s", status.ShortID(s.ChainDigest), status.ShortID(s.StateDigest), agreedText(s, running))},
 		{"traffic", trafficText(s)},
 		{"limits", limitsText(s.Limits)},
+		{"settings", settingsText(s.Settings)},
 		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
 		{"open", openText(s)},
@@ -174,6 +175,15 @@ func limitsText(l status.Limits) string {
 	}
 	if l.OnBattery != "" {
 		parts = append(parts, "pauses on battery")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// settingsText is what its owner has this node do; "" where all is the default.
+func settingsText(settings []status.Setting) string {
+	var parts []string
+	for _, s := range settings {
+		parts = append(parts, s.Name+" "+s.Value)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -23,8 +23,8 @@ type tomlFile struct {
 	values map[string]any
 }
 
-// loadTOML reads a configuration file for kong.
-func loadTOML(r io.Reader) (kong.Resolver, error) {
+// LoadTOML reads a configuration file for kong.
+func LoadTOML(r io.Reader) (kong.Resolver, error) {
 	t := tomlFile{name: "configuration file"}
 	if f, ok := r.(*os.File); ok {
 		t.name += " " + f.Name()
