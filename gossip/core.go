@@ -28,6 +28,7 @@ type Core struct {
 	serve        *serve.Serve
 	history      history
 	blobs        blobs
+	visitors     visitors
 }
 
 // New returns a core that knows nobody yet. cfg must pass Validate. chain is
@@ -43,6 +44,7 @@ func New(cfg Config, chain Chain) *Core {
 	c.audit = audit{env: e}
 	c.own = own{env: e, history: &c.history, asked: map[wire.PeerID]bool{}, told: map[wire.PeerID]bool{}, came: map[wire.PeerID]bool{}}
 	c.history = history{env: e, certificates: &c.certificates, repair: &c.repair, fetch: c.fetch, snapshot: &c.snapshot}
+	c.visitors = visitors{}
 	c.blobs = blobs{env: e, held: map[wire.Digest]wire.PartSet{}, given: map[wire.Digest][]gifts{}}
 	c.serve = serve.New(e.Table, e.heartbeats, serve.Config{
 		WindowAccept: e.cfg.WindowAccept, ManifestMs: e.snapshotMs(), UnionBase: e.unionBase, PeerList: c.peers.ListFor,

@@ -28,7 +28,7 @@
 //	blobs, parts                                   fetch blobs, and say what this node has of them
 //	snapshot, chunks, attest, renew                take a snapshot
 //	repair, compare, fork, history, own, audit     reconcile
-//	core, inputs, views, chains, join              all of them as one machine
+//	core, inputs, visitors, views, chains, join    all of them as one machine
 //	pause, sizes                                   leave out what is heavy; how much is held
 //
 // SPEC.md has what another implementation must do to share a run.

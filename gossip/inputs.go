@@ -134,11 +134,19 @@ func (c *Core) Step(now Time, in Input) {
 	c.at(now)
 	switch in := in.(type) {
 	case PeerUp:
+		if in.Record.Visits {
+			c.visitors[in.Peer] = visitorAsks
+			return
+		}
 		c.peers.Up(in.Peer, in.Signed, in.Record, in.Near)
 		c.fetch.Pump()
 	case PeerDown:
+		delete(c.visitors, in.Peer)
 		c.peerDown(in.Peer)
 	case RecordChanged:
+		if in.Record.Visits {
+			return
+		}
 		c.peers.Changed(in.Peer, in.Signed, in.Record)
 	case OwnRecord:
 		c.peers.OwnRecord(in.Signed, in.Near)
@@ -163,6 +171,10 @@ func (c *Core) Step(now Time, in Input) {
 		}
 		c.env.Answered(in.Call, in.Response, in.Err)
 	case Requested:
+		if _, visits := c.visitors[in.From]; visits {
+			c.guide(in)
+			return
+		}
 		c.serve.Request(in.Handle, in.From, in.Request)
 	case Left:
 		c.serve.Left(in.Handle)

@@ -17,8 +17,10 @@ func (n *node) network(e p2p.Event) {
 	now := n.clock.Now()
 	switch e := e.(type) {
 	case p2p.PeerUp:
-		n.screen.PeerUp(e.ID, e.Record.Role, e.Addr)
-		n.duplicate.peerUp(now)
+		if !e.Record.Visits {
+			n.screen.PeerUp(e.ID, e.Record.Role, e.Addr)
+			n.duplicate.peerUp(now)
+		}
 		n.machine.Step(now, gossip.PeerUp{Peer: e.ID, Signed: e.Signed, Record: e.Record, Near: e.Near})
 	case p2p.PeerDown:
 		n.machine.Step(now, gossip.PeerDown{Peer: e.ID})

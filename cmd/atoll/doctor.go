@@ -14,7 +14,7 @@ import (
 )
 
 const doctorHelp = `
-With a join link, before joining: does the link lead into its run, and how will others reach this machine? It dials the link, asks the peer to dial back, asks the router what it does with ports (UPnP), and compares clocks. It says in plain words: reachable; behind a router that will work; or behind a symmetric or carrier-grade NAT, so that the node will be relayed. It says what to do, such as which port to forward. It takes up to a minute, keeps nothing and joins nothing.
+With a join link, before joining: does the link lead into its run, and how will others reach this machine? It dials the link, asks the peer to dial back, asks the router what it does with ports (UPnP), and compares clocks. It says in plain words: reachable; behind a router that will work; or behind a symmetric or carrier-grade NAT, so that the node will be relayed. It says what to do, such as which port to forward. It takes up to a minute, keeps nothing and joins nothing: no node remembers it, and an invite has as many uses as before.
 
 With a folder: is the folder whole, does the disk work and have room, does the model fit into memory, how long does a round take here and how much of the link, at which addresses can peers reach the node? The node may be running. With --fix, a damaged index is set aside; nothing is deleted. The node then fetches the run from its peers again and keeps its key. Damaged headers of old rounds are set aside as well, and the node goes on without them.
 

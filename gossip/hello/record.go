@@ -51,4 +51,6 @@ type Record struct {
 	Stateless bool `cbor:"17,keyasint,omitempty"`
 	// Certificate admits the author to a run that admits by invitation, see package member.
 	Certificate []byte `cbor:"18,keyasint,omitempty"`
+	// Visits says that this node only looks whether it would be let in: nobody keeps anything of it.
+	Visits bool `cbor:"19,keyasint,omitempty"`
 }

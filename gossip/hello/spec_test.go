@@ -116,6 +116,8 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 			r.Near = true
 		case "stateless":
 			r.Stateless = true
+		case "visits":
+			r.Visits = true
 		case "certificate":
 			specCertificate(t, s, row)
 			continue
@@ -293,7 +295,7 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 19 // the first key that the tables do not have
+	const free = 20 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
 		for key := free; key < free+n-len(s.Table(t, "record")); key++ {

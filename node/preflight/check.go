@@ -141,7 +141,7 @@ func (c *check) open() error {
 	now := time.Now().UnixMilli()
 	record := hello.Record{
 		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Agent: c.cfg.Agent, StartedMs: now, Stateless: true,
+		Agent: c.cfg.Agent, StartedMs: now, Stateless: true, Visits: true,
 	}
 	if pass := c.cfg.Link.Invite; pass != nil {
 		if pass.Secret == nil {
@@ -371,13 +371,12 @@ func (c *check) askRun(ctx context.Context, id wire.PeerID) {
 		c.log.Debug("ask for the genesis", "err", err)
 		return
 	}
-	peerList := c.peerList(ctx, id)
 	for until := time.Now().Add(heartbeatWithin); c.latestHeartbeat() == nil && time.Now().Before(until) && ctx.Err() == nil; {
 		wait(ctx, lookAgain)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Run = &Run{Name: fmt.Sprintf("%s (%s)", g.Name, g.ModelLabel()), Budget: g.Outer.Budget, Members: len(peerList)}
+	c.Run = &Run{Name: fmt.Sprintf("%s (%s)", g.Name, g.ModelLabel()), Budget: g.Outer.Budget}
 	if c.heartbeat != nil {
 		c.Run.Folded = c.heartbeat.Folded
 		c.Run.Over = c.heartbeat.Folded >= g.Outer.Budget

@@ -35,11 +35,10 @@ type Tried struct {
 
 // Run is what a newcomer learns of a run.
 type Run struct {
-	Name    string
-	Budget  uint64 // tokens
-	Folded  uint64 // of them, 0 if no member said
-	Members int    // that the peer knows
-	Over    bool
+	Name   string
+	Budget uint64 // tokens
+	Folded uint64 // of them, 0 if no member said
+	Over   bool
 }
 
 // Clock is how far the clock of this machine is ahead of another one, and how sure that is.
@@ -142,17 +141,10 @@ func (f Facts) run() (inspect.Finding, bool) {
 		return bad("run", fmt.Sprintf("the run %s is over: its %d tokens are folded", r.Name, r.Budget),
 			"join another one to train; for its model, join with --observe while a member still serves it")
 	case r.Folded > 0:
-		return good("run", fmt.Sprintf("%s, %.0f %% of %d tokens are folded, %s", r.Name, 100*float64(r.Folded)/float64(max(r.Budget, 1)), r.Budget, members(r.Members)), "")
+		return good("run", fmt.Sprintf("%s, %.0f %% of %d tokens are folded", r.Name, 100*float64(r.Folded)/float64(max(r.Budget, 1)), r.Budget), "")
 	default:
-		return good("run", fmt.Sprintf("%s, %d tokens, %s", r.Name, r.Budget, members(r.Members)), "")
+		return good("run", fmt.Sprintf("%s, %d tokens", r.Name, r.Budget), "")
 	}
-}
-
-func members(n int) string {
-	if n == 1 {
-		return "one member is known"
-	}
-	return fmt.Sprintf("%d members are known", n)
 }
 
 func (f Facts) clock() (inspect.Finding, bool) {

@@ -42,7 +42,7 @@ func yes(b bool) *bool { return &b }
 // in is what a machine at home sees where all is well.
 func in(change func(*Facts)) Facts {
 	f := Facts{
-		Networks: []netip.Addr{home}, Reached: direct, Run: &Run{Name: "tiny (tiny)", Budget: 1000, Folded: 100, Members: 2},
+		Networks: []netip.Addr{home}, Reached: direct, Run: &Run{Name: "tiny (tiny)", Budget: 1000, Folded: 100},
 		Clock: &Clock{Ahead: time.Second}, Port: 27182, Seen: seen(1, 27182), Router: yes(false),
 		Back: []Back{{Addr: "/ip4/5.0.0.3/tcp/27182"}, {Addr: "/ip4/5.0.0.3/udp/27182/quic-v1"}},
 	}
@@ -86,7 +86,7 @@ func TestWords(t *testing.T) {
 		{"a good link", in(func(*Facts) {}), "link", "answers at 5.0.0.1:27182", "", true},
 		{"a good link through a relay", in(func(f *Facts) { f.Reached = relayed }), "link", "answers at the relay 5.0.0.8:27182", "", true},
 		{"a member on this network", in(func(f *Facts) { f.Elsewhere = true }), "link", "on this network, at 5.0.0.1:27182; nobody answers at the addresses of the link", "", true},
-		{"a run", in(func(*Facts) {}), "run", "10 % of 1000 tokens are folded, 2 members are known", "", true},
+		{"a run", in(func(*Facts) {}), "run", "10 % of 1000 tokens are folded", "", true},
 		{"a clock that is right", in(func(*Facts) {}), "clock", "within 1s of the peer's", "", true},
 		{"a clock of which the way hides a minute", in(func(f *Facts) { f.Clock = &Clock{70 * time.Second, 15 * time.Second} }), "clock", "within 1m10s", "", true},
 		{"public", in(func(f *Facts) {

@@ -139,7 +139,7 @@ func (s *server) know(c member.Certificate) error {
 
 // admits judges a peer, and knows it from then on.
 func (s *server) admits(r hello.Record) error {
-	if err := s.members.Admit(r, time.Now().UnixMilli()); err != nil || s.members == nil {
+	if err := s.members.Admit(r, time.Now().UnixMilli()); err != nil || s.members == nil || r.Visits {
 		return err
 	}
 	c, err := member.CertificateIn(r)

@@ -212,7 +212,9 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 	case p2p.PeerUp:
 		s.log.Info("connected", "peer", e.ID, "addr", e.Addr)
 		s.keep(e.ID, e.Signed, e.Record)
-		s.fetchGenesis(ctx, e.ID)
+		if !e.Record.Visits {
+			s.fetchGenesis(ctx, e.ID)
+		}
 	case p2p.RecordChanged:
 		s.keep(e.ID, e.Signed, e.Record)
 	case p2p.Message:
@@ -236,7 +238,7 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 
 // keep remembers a record that may be passed on.
 func (s *server) keep(id wire.PeerID, signed hello.Signed, r hello.Record) {
-	if r.Near {
+	if r.Near || r.Visits {
 		return
 	}
 	s.mu.Lock()
