@@ -72,7 +72,7 @@ func TestHandle(t *testing.T) {
 
 func connectedTo(s status.Snapshot, peer string) bool {
 	return slices.ContainsFunc(s.Peers, func(p status.Peer) bool {
-		return p.ID == peer && !strings.HasPrefix(p.State, "silent") && p.Addr != ""
+		return p.ID == peer && p.Here() && p.Addr != ""
 	})
 }
 

@@ -91,6 +91,7 @@ type folder struct {
 	budgetSaid bool     // that --keep is too small
 	rejoined   bool     // the folder had state of this run
 	commonKept []uint32 // rounds that others have in common, as last kept
+	shownKept  time.Time
 }
 
 // knownPeers are addresses of peers.

@@ -179,9 +179,7 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.screen = show.New(n.log, journal{n}, n.self, len(n.plan), n.genesis.OuterParams())
-	if was, err := status.ReadFinal(n.cfg.Dir); err == nil { // a node that is new or was killed has left none
-		n.screen.Restore(was.History)
-	}
+	n.screen.Restore(n.keptShown())
 	n.openJournal()
 	n.reportDamage()
 	return n.openTrace()
@@ -320,6 +318,7 @@ func (n *node) close() error {
 	}
 	if n.store != nil {
 		n.keepTraffic()
+		n.keepShown()
 		n.check("flush the ledger", n.store.Flush())
 		if n.machine != nil {
 			n.writeFinalStatus()

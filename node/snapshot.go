@@ -31,6 +31,10 @@ func (n *node) publishStatus() {
 	s := show.Snapshot(n.view())
 	s.History, s.Settings = n.screen.History(s), n.settings
 	n.latest.Store(&s)
+	if s.At.Sub(n.shownKept) >= keepShownEvery {
+		n.shownKept = s.At
+		n.work.disk.Put(n.keepShown)
+	}
 	tips := n.tipList()
 	n.latestTips.Store(&tips)
 	if n.cfg.OnStatus != nil {
@@ -45,6 +49,31 @@ func (n *node) lastStatus() status.Snapshot {
 	return status.Snapshot{Identity: status.Identity{
 		Version: Agent, Self: hex.EncodeToString(n.self[:]), Started: n.started, At: time.Now(), State: "joining",
 	}}
+}
+
+// What only screens show is kept for the next process under shownKey, so often that a kill costs little.
+const (
+	shownKey       = "shown"
+	keepShownEvery = time.Minute
+)
+
+func (n *node) keepShown() {
+	if n.latest.Load() == nil {
+		return // it has seen nothing, and what is kept stays
+	}
+	b, err := json.Marshal(status.KeptOf(n.lastStatus()))
+	if err == nil {
+		err = n.store.Put(shownKey, b)
+	}
+	n.check("keep what is shown", err)
+}
+
+// keptShown is what an earlier process kept, empty if none did.
+func (n *node) keptShown() (k status.Kept) {
+	if b, err := n.store.Get(shownKey); err != nil || json.Unmarshal(b, &k) != nil {
+		return status.Kept{}
+	}
+	return k
 }
 
 func (n *node) writeFinalStatus() {

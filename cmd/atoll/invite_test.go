@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/joinlink"
 	"atoll/node/status"
 )
@@ -39,7 +38,7 @@ func TestGuests(t *testing.T) {
 	}
 	id := ask(t, b).Self
 	says("with `atoll invite --for "+id+"`", "status", b)
-	for statustext.LivePeers(ask(t, a)) == 0 {
+	for status.LivePeers(ask(t, a).Peers) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the guest was never seen")
 		}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
-	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/status"
 )
 
@@ -113,7 +112,7 @@ func TestSecondNodeJoins(t *testing.T) {
 	}
 
 	// The first node knows of the second.
-	for statustext.LivePeers(ask(t, a)) == 0 {
+	for status.LivePeers(ask(t, a).Peers) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the second node was never seen")
 		}

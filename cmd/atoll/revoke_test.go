@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/cmd/atoll/internal/statustext"
 	"atoll/node/status"
 )
 
@@ -26,7 +25,7 @@ func TestRevoke(t *testing.T) {
 	}
 	second := startNode(t, made.Link, b, "--listen", anyPort, "--data", text)
 	other := ask(t, b).Self
-	for statustext.LivePeers(ask(t, a)) == 0 {
+	for status.LivePeers(ask(t, a).Peers) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the second node was never seen")
 		}

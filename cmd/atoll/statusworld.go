@@ -47,7 +47,7 @@ func (c *StatusCmd) testnetStatus(ctx context.Context, out *cli.Console, dir str
 
 // nodeRow is the line of a node of a testnet.
 func nodeRow(dir string, s status.Snapshot, running bool) []string {
-	state, live := s.State, fmt.Sprint(statustext.LivePeers(s))
+	state, live := s.State, fmt.Sprint(status.LivePeers(s.Peers))
 	if !running {
 		state, live = "stopped", cli.Unknown
 	}

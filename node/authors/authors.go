@@ -48,6 +48,16 @@ func (a *Tokens) Beyond() (sum uint64) {
 // Made are the tokens that were folded of what an author made, whether or not they count.
 func (a *Tokens) Made(author wire.PeerID) uint64 { return a.total[author] + a.beyond[author] }
 
+// Each tells the authors of all fragments, some of them more than once. Of one whose rounds were folded anew without it nothing may be
+// left.
+func Each(fragments []Tokens, f func(wire.PeerID)) {
+	for _, a := range fragments {
+		for author := range a.total {
+			f(author)
+		}
+	}
+}
+
 // Fold takes those deltas of a set that were folded in a round, in place of those it took before.
 func (a *Tokens) Fold(round uint32, set []outer.Delta, folded []outer.ID) {
 	a.put(round, foldedOf(set, folded))

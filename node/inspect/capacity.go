@@ -222,7 +222,7 @@ func (d *doctor) checkPeers() {
 		case p.Self:
 		case p.State == status.Refused:
 			refused = fmt.Sprintf("; refused: %s at %s: %s", status.ShortID(p.ID), p.Addr, p.Reason)
-		case !p.Silent():
+		case p.Here():
 			connected++
 		}
 	}

@@ -180,12 +180,12 @@ func (x scrape) run(s status.Snapshot) {
 func (x scrape) peers(s status.Snapshot) {
 	count, links := map[string]int{}, map[string]int{}
 	for _, p := range s.Peers {
-		if !p.Self {
+		if !p.Self && !p.Faded {
 			count[peerState(p)]++
 			links[p.Link]++
 		}
 	}
-	for _, state := range []string{"live", status.Paused, "silent", status.Refused} {
+	for _, state := range []string{"live", status.Paused, status.Left, status.Gone, status.Refused} {
 		x.gauge("atoll_peers", "Other nodes that this one knows, by how they are.", float64(count[state]), "state", state)
 	}
 	for _, kind := range []string{status.LinkDirect, status.LinkRelayed, status.LinkPunching} {
@@ -210,11 +210,8 @@ func (x scrape) peers(s status.Snapshot) {
 
 // peerState is one of few words for how a peer is.
 func peerState(p status.Peer) string {
-	switch {
-	case p.State == status.Refused, p.State == status.Paused:
+	if p.State == status.Refused || p.State == status.Paused || p.Away() {
 		return p.State
-	case p.Silent():
-		return "silent"
 	}
 	return "live"
 }

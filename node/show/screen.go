@@ -27,9 +27,10 @@ type Screen struct {
 	events  []status.Event
 	history status.History
 	addrs   map[wire.PeerID]string
-	refused []status.Peer    // who refused us or was refused, and why; each address once, the newest last
-	dials   map[string]error // by address: what the last dial came to
-	ledger  []authors.Tokens // per fragment
+	refused []refusal               // who refused us or was refused, and why; each address once, the newest last
+	before  map[string]status.Heard // what an earlier process heard
+	dials   map[string]error        // by address: what the last dial came to
+	ledger  []authors.Tokens        // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
 	gaps    heartbeatGaps
@@ -61,7 +62,15 @@ const (
 	// begins with a wrong link, and a tenth of maxEvents in twenty minutes.
 	refusedBurst = 16
 	refusedEvery = time.Minute
+
+	refusedFor = 15 * time.Minute // a refusal is shown: whoever is concerned has looked by then
 )
+
+// refusal is a peer that is not taken in, and when it tried last.
+type refusal struct {
+	status.Peer
+	at time.Time
+}
 
 // New is the screen of a node that has seen nothing yet.
 func New(log *slog.Logger, journal Journal, self wire.PeerID, fragments int, p outer.Params) *Screen {
@@ -219,11 +228,11 @@ func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 // Refused keeps who was refused last. Strangers have themselves refused as often as they like: few of them are events, or
 // nothing else would be seen.
 func (v *Screen) Refused(id wire.PeerID, addr string, reason error) {
-	v.refused = slices.DeleteFunc(v.refused, func(p status.Peer) bool { return p.Addr == addr })
+	v.refused = slices.DeleteFunc(v.refused, func(r refusal) bool { return r.Addr == addr })
 	if len(v.refused) == maxRefused {
 		v.refused = slices.Delete(v.refused, 0, 1)
 	}
-	v.refused = append(v.refused, status.Peer{ID: id.String(), State: "refused", Addr: addr, Reason: reason.Error()})
+	v.refused = append(v.refused, refusal{status.Peer{ID: id.String(), State: status.Refused, Addr: addr, Reason: reason.Error()}, time.Now()})
 	told, more := v.refusals.count(time.Now())
 	if !told {
 		return
@@ -332,11 +341,16 @@ func (v *Screen) left(source wire.PeerID, c core.Left) {
 // Speed takes how many tokens are folded by now.
 func (v *Screen) Speed(at time.Time, folded uint64) { v.speed.record(at, folded) }
 
-// Restore goes on with the history that an earlier process left.
-func (v *Screen) Restore(history []status.Point) { v.history = status.RestoreHistory(history) }
+// Restore goes on with what an earlier process kept.
+func (v *Screen) Restore(k status.Kept) {
+	v.history, v.before = status.RestoreHistory(k.History), k.Heard
+}
 
-// History is the history of the run up to a snapshot.
+// History is the history of the run up to a snapshot. What a joiner has is not where the run is.
 func (v *Screen) History(until status.Snapshot) []status.Point {
+	if until.State == wire.Joining.String() {
+		return v.history.Points()
+	}
 	return v.history.Until(status.PointOf(until))
 }
 

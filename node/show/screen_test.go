@@ -63,8 +63,12 @@ func TestViewIsBounded(t *testing.T) {
 	if len(v.dials) != maxDials-1 {
 		t.Error("an address that answers is still said to fail")
 	}
-	peers := v.addRefused(nil)
-	if !slices.IsSortedFunc(peers, func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) }) {
+	view := View{Screen: v, At: time.Now()}
+	peers := view.addRefused(nil)
+	if view.At = view.At.Add(refusedFor); len(view.addRefused(nil)) > 0 {
+		t.Error("who was refused long ago is still shown")
+	}
+	if len(peers) != maxRefused || !slices.IsSortedFunc(peers, func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) }) {
 		t.Errorf("refused peers in no order: %v", peers)
 	}
 }
@@ -90,7 +94,7 @@ func TestRefusalsHideNothing(t *testing.T) {
 		if last := events[len(events)-1]; len(events) != 2+refusedBurst || !strings.Contains(last.Text, "984 more were refused") {
 			t.Errorf("%d events, the last is %v", len(events), last)
 		}
-		peers := v.addRefused(nil)
+		peers := View{Screen: v, At: time.Now()}.addRefused(nil)
 		if !slices.ContainsFunc(peers, func(p status.Peer) bool { return p.Addr == "/ip4/10.0.0.2/tcp/1" }) || len(peers) != maxRefused {
 			t.Errorf("who is refused now is not among the %d that are shown", len(peers))
 		}

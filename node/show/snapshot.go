@@ -3,12 +3,16 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
+	"atoll/node/authors"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -163,8 +167,7 @@ func (v View) chains(p int) (out []status.ChainAt) {
 	return out
 }
 
-// peers lists everyone this node knows of, itself first, then by id, then
-// those who were refused.
+// peers lists whom the run has: this node first, then who is here or trained, by id, then those who were refused.
 func (v View) peers(s status.Snapshot) []status.Peer {
 	self := v.peerOf(v.Self, v.Record)
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, v.Steps, v.Trained
@@ -173,32 +176,50 @@ func (v View) peers(s status.Snapshot) []status.Peer {
 	if v.Learner != nil {
 		self.TokensPerS = v.Learner.PerSecond
 	}
-	out := []status.Peer{self}
+	known := map[wire.PeerID]Peer{}
+	authors.Each(v.Screen.ledger, func(id wire.PeerID) { known[id] = Peer{PeerView: gossip.PeerView{ID: id}} })
 	for _, with := range v.Peers {
-		p := v.peerOf(with.ID, with.Record)
-		p.Addr = v.Screen.addrs[with.ID]
-		if with.Path != nil {
-			pathOf(&p, *with.Path)
-		}
-		p.State, p.Reason = "connected", with.Refused
-		if with.Heartbeat != nil {
-			p.State, p.Steps, p.Tokens, p.TokensPerS = with.Heartbeat.State.String(), with.Heartbeat.Steps, with.Heartbeat.Tokens, with.Heartbeat.TokensPerSecond
-			p.Upload, p.UploadFull, p.Bits = with.Heartbeat.Upload, with.Heartbeat.Full, float64(with.Heartbeat.Bits)
-			if with.Heartbeat.Paused {
-				p.State = status.Paused
-			}
-		}
-		if with.LastHeard > 0 {
-			p.LagS = float64(v.Now-int64(with.LastHeard)) / 1000
-		}
-		p.SentBytes, p.ReceivedBytes = with.Sent, with.Received
-		p.HeartbeatGapS = v.Screen.gaps.longestS(with.ID)
-		if with.Silent {
-			p.State = fmt.Sprintf("silent %.0f s", p.LagS)
-		}
-		out = append(out, p)
+		known[with.ID] = with
 	}
-	return v.Screen.addRefused(v.addShares(out))
+	delete(known, v.Self)
+	out := []status.Peer{self}
+	for _, id := range slices.SortedFunc(maps.Keys(known), wire.PeerID.Compare) {
+		if p := v.peer(known[id]); p.State != "" {
+			out = append(out, p)
+		}
+	}
+	return v.addRefused(v.addShares(out))
+}
+
+// peer is another node, with no state if it is a visitor.
+func (v View) peer(with Peer) status.Peer {
+	p := v.peerOf(with.ID, with.Record)
+	p.Addr, p.Reason = v.Screen.addrs[with.ID], with.Refused
+	if with.Path != nil {
+		pathOf(&p, *with.Path)
+	}
+	k := status.Known{Trained: p.Trained, Connected: with.Connected, Silent: with.Silent}
+	if before, heard := v.Screen.before[p.ID]; heard {
+		k.Heard, k.Leaves, k.For = true, before.Leaves, v.At.Sub(time.UnixMilli(before.AtMs))
+	}
+	if with.Heard {
+		k.Heard, k.For = true, time.Duration(v.Now-int64(with.LastHeard))*time.Millisecond
+	}
+	if b := with.Heartbeat; b != nil {
+		k.Says, k.Leaves = b.State.String(), b.State == wire.Leaving
+		if b.Paused {
+			k.Says = status.Paused
+		}
+		p.Steps, p.Tokens, p.Upload, p.UploadFull, p.Bits = b.Steps, b.Tokens, b.Upload, b.Full, float64(b.Bits)
+	}
+	p.State, p.Faded = k.Standing()
+	if b := with.Heartbeat; b != nil && !p.Away() {
+		p.TokensPerS = b.TokensPerSecond
+	}
+	p.LagS = max(0, k.For.Seconds())
+	p.SentBytes, p.ReceivedBytes = with.Sent, with.Received
+	p.HeartbeatGapS = v.Screen.gaps.longestS(with.ID)
+	return p
 }
 
 // pathOf says how a peer is reached.
@@ -212,9 +233,14 @@ func pathOf(p *status.Peer, path Path) {
 	}
 }
 
-func (v *Screen) addRefused(out []status.Peer) []status.Peer {
-	refused := slices.SortedFunc(slices.Values(v.refused), func(a, b status.Peer) int { return strings.Compare(a.Addr, b.Addr) })
-	return append(out, refused...)
+func (v View) addRefused(out []status.Peer) []status.Peer {
+	refused := slices.SortedFunc(slices.Values(v.Screen.refused), func(a, b refusal) int { return strings.Compare(a.Addr, b.Addr) })
+	for _, r := range refused {
+		if v.At.Sub(r.at) < refusedFor {
+			out = append(out, r.Peer)
+		}
+	}
+	return out
 }
 
 func (v View) peerOf(id wire.PeerID, r hello.Record) status.Peer {
@@ -222,6 +248,7 @@ func (v View) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 		ID: hex.EncodeToString(id[:]), Guest: v.Guests.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
 		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
 		TokensFolded: v.foldedBy(id), Weight: v.Screen.weights[id],
+		Trained: slices.ContainsFunc(v.Screen.ledger, func(a authors.Tokens) bool { return a.Made(id) > 0 }),
 	}
 }
 

@@ -76,20 +76,26 @@ func AlarmsOf(s Snapshot) (alarms []Alarm) {
 	return alarms
 }
 
+// Misses says that a peer is not heard and somebody should look why. Like the alarms of events that ends after some time, and it is
+// not so of whom the process has yet to hear.
+func (s Snapshot) Misses(p Peer) bool {
+	return p.State == Gone && p.LagS > 0 && p.LagS < min(alarmFor, s.At.Sub(s.Started)).Seconds() && !s.Finished
+}
+
 // silentAlarm says who is not heard; it has no kind if all are.
 func silentAlarm(s Snapshot) (a Alarm) {
 	var names []string
 	peers, longest := 0, 0.0
 	for _, p := range s.Peers {
-		if p.Self || p.State == Refused {
+		missed := s.Misses(p)
+		if !p.Self && (p.Here() || missed) {
+			peers++
+		}
+		if !missed {
 			continue
 		}
-		peers++
-		if p.Silent() {
-			names, longest = append(names, ShortID(p.ID)), max(longest, p.LagS)
-			if p.LagS == longest {
-				a.Who = p.ID
-			}
+		if names = append(names, ShortID(p.ID)); p.LagS > longest {
+			a.Who, longest = p.ID, p.LagS
 		}
 	}
 	n := len(names)
@@ -107,9 +113,3 @@ func silentAlarm(s Snapshot) (a Alarm) {
 	a.Remedy = "look whether they are cut off or switched off; the run goes on without them"
 	return a
 }
-
-// Refused is the state of a peer that is not taken in.
-const Refused = "refused"
-
-// Silent says that a peer was here and is not heard.
-func (p Peer) Silent() bool { return strings.HasPrefix(p.State, "silent") }

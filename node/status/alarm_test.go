@@ -17,7 +17,7 @@ func TestAlarms(t *testing.T) {
 			at(time.Hour, "state wrong", id("b"), "long ago"), at(9*time.Minute, "damaged", "", "check the disk"), at(8*time.Minute, "connected", id("b"), ""),
 			at(time.Minute, "damaged", ShortID(id("a")), "check the disk"), at(time.Second, "state differs", id("b"), "wait"),
 		},
-		Peers: []Peer{{ID: id("a"), Self: true}, {ID: id("b"), State: "training"}, {ID: id("c"), State: "silent 31 s", LagS: 31}, {ID: id("d"), State: Refused}},
+		Peers: []Peer{{ID: id("a"), Self: true}, {ID: id("b"), State: "training"}, {ID: id("c"), State: Gone, LagS: 31}, {ID: id("d"), State: Refused}},
 	}
 	alarms := AlarmsOf(s)
 	var lines []string

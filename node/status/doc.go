@@ -10,6 +10,7 @@
 //	way       how a node is asked
 //	curve     values over tokens
 //	status    one snapshot of a node
+//	standing  who is here, left, is gone
 //	history   snapshots over time
 //	alarm     what a person has to look at
 //	eventlog  events in a node's folder

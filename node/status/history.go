@@ -60,14 +60,22 @@ func RestoreHistory(points []Point) (h History) {
 // Add records a moment, unless it is too close to the one before or earlier than it.
 func (h *History) Add(p Point) {
 	h.gapMs = max(h.gapMs, historyGapMs)
-	if n := len(h.points); n > 0 && p.AtMs-h.points[n-1].AtMs < h.gapMs {
+	n := len(h.points)
+	if n > 0 && p.AtMs-h.points[n-1].AtMs < h.gapMs {
 		return
+	}
+	still := func(q Point) bool { return q.Tokens == p.Tokens && q.ValAt == p.ValAt && q.Loss == p.Loss }
+	if n > 1 && still(h.points[n-1]) && still(h.points[n-2]) {
+		h.points = h.points[:n-1] // nothing happens: the first and the last point of that time say it
 	}
 	if len(h.points) == historyPoints {
 		h.points, h.gapMs = everyOther(h.points), 2*h.gapMs
 	}
 	h.points = append(h.points, p)
 }
+
+// Points are a copy of all points.
+func (h *History) Points() []Point { return slices.Clone(h.points) }
 
 // Until adds a moment and returns a copy of all points, of which it is the last one.
 func (h *History) Until(p Point) []Point {
@@ -77,6 +85,38 @@ func (h *History) Until(p Point) []Point {
 		points = append(points, p)
 	}
 	return points
+}
+
+// Span is what was known first, and the moment at which the last tokens were folded that were.
+func Span(points []Point) (began, ended Point) {
+	if len(points) == 0 {
+		return began, ended
+	}
+	last := points[len(points)-1]
+	return points[0], points[slices.IndexFunc(points, func(p Point) bool { return p.Tokens == last.Tokens })]
+}
+
+// Kept is what a process of a node tells the next one: no ledger has a clock.
+type Kept struct {
+	History []Point          `json:"history"`
+	Heard   map[string]Heard `json:"heard"` // of those that trained, by id in hex
+}
+
+// Heard is when a peer was last heard, and whether it said then that it leaves.
+type Heard struct {
+	AtMs   int64 `json:"at_ms"` // unix milliseconds
+	Leaves bool  `json:"leaves,omitempty"`
+}
+
+// KeptOf is what there is to keep of a status.
+func KeptOf(s Snapshot) Kept {
+	k := Kept{History: s.History, Heard: map[string]Heard{}}
+	for _, p := range s.Peers {
+		if p.Trained && !p.Self && (p.LagS > 0 || !p.Away()) {
+			k.Heard[p.ID] = Heard{s.At.UnixMilli() - int64(1000*p.LagS), p.State == Left || p.State == "leaving"}
+		}
+	}
+	return k
 }
 
 // ReadFinal reads the last status that a node left in its folder.

@@ -35,7 +35,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestHistoryStaysEven(t *testing.T) {
 	var h History
 	for second := range int64(10_000) {
-		h.Add(Point{AtMs: 1000 * second})
+		h.Add(Point{AtMs: 1000 * second, Tokens: uint64(second)})
 	}
 	for i := 1; i < len(h.points); i++ {
 		if gap := h.points[i].AtMs - h.points[i-1].AtMs; gap != h.gapMs {
@@ -44,6 +44,21 @@ func TestHistoryStaysEven(t *testing.T) {
 	}
 	if n := len(h.points); n < historyPoints/2 {
 		t.Errorf("%d points are left, want %d or more", n, historyPoints/2)
+	}
+}
+
+// A time in which nothing happens takes two points, however long it is, and the end of a run is before it.
+func TestHistoryOfAFinishedRun(t *testing.T) {
+	var h History
+	var points []Point
+	for second := range int64(10_000) {
+		points = h.Until(Point{AtMs: 1000 * second, Tokens: 7 + uint64(min(second, 100))})
+	}
+	if began, ended := Span(points); len(points) != 102 || began != (Point{Tokens: 7}) || ended != (Point{AtMs: 100_000, Tokens: 107}) {
+		t.Errorf("%d points, from %+v to %+v", len(points), began, ended)
+	}
+	if began, ended := Span(nil); began != (Point{}) || ended != (Point{}) {
+		t.Errorf("from %+v to %+v where nothing is known", began, ended)
 	}
 }
 

@@ -197,7 +197,9 @@ type Peer struct {
 	Self          bool    `json:"self,omitempty"`
 	Guest         bool    `json:"guest,omitempty"` // it came by invites for guests alone
 	Role          string  `json:"role"`
-	State         string  `json:"state"`
+	State         string  `json:"state"`             // see Known
+	Trained       bool    `json:"trained,omitempty"` // something that it made is folded
+	Faded         bool    `json:"faded,omitempty"`   // it is away for long: lists leave it out
 	Hardware      string  `json:"hardware"`
 	Trainer       string  `json:"trainer"`
 	Precision     string  `json:"precision"`
@@ -221,14 +223,6 @@ type Peer struct {
 	Reason        string  `json:"reason,omitempty"`                  // why it is refused or gone; of this node, why it is paused
 	Link          string  `json:"link,omitempty"`                    // how it is reached, if it is connected: see the constants
 	Relay         string  `json:"relay,omitempty"`                   // through whom, as in addresses
-}
-
-// StateText is the state for people, who see there that a peer is a guest.
-func (p Peer) StateText() string {
-	if p.Guest {
-		return p.State + ", guest"
-	}
-	return p.State
 }
 
 // How a connected peer is reached.

@@ -64,6 +64,19 @@ func Traffic(n float64) string {
 	return fmt.Sprintf("%s %cB", ThreeDigits(x), "kMGTP"[unit])
 }
 
+// Age writes how long ago something was, in one unit.
+func Age(seconds float64) string {
+	switch {
+	case seconds < 100:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 100*60:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	case seconds < 48*3600:
+		return fmt.Sprintf("%.0f h", seconds/3600)
+	}
+	return fmt.Sprintf("%.0f days", seconds/86400)
+}
+
 // shortID is how many digits of an id name a node, a run or a digest on every screen, as wire's String has them.
 const shortID = 10
 

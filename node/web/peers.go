@@ -36,10 +36,18 @@ func (b *builder) peers() {
 	others := slices.Clone(b.lead.Status.Peers)
 	slices.SortStableFunc(others, func(x, y status.Peer) int { return cmp.Compare(y.TokensFolded, x.TokensFolded) })
 	for _, p := range others {
-		if _, known := b.index[p.ID]; !known && len(b.view.Peers) < maxPeers {
+		if _, known := b.index[p.ID]; !known && len(b.view.Peers) < maxPeers && b.lists(p) {
 			b.add(b.peerView(p))
 		}
 	}
+}
+
+// lists says whether a page shows a peer: one that goes on shows who is here or was lately, one of what was shows who trained.
+func (b *builder) lists(p status.Peer) bool {
+	if b.view.Over {
+		return p.Trained
+	}
+	return !p.Faded
 }
 
 func (b *builder) add(p PeerView) {
@@ -87,7 +95,7 @@ func (b *builder) addKnown(n Node) {
 
 func (b *builder) peerView(p status.Peer) PeerView {
 	return PeerView{
-		ID: p.ID, Name: b.name(p.ID), Class: classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
+		ID: p.ID, Name: b.name(p.ID), Class: b.classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
 		Link: p.Link, Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
 		Sent: p.SentBytes, Received: p.ReceivedBytes, UpMost: p.Upload, Full: p.UploadFull, Reason: plain(p.Reason),
 	}
@@ -111,12 +119,12 @@ func learnerOf(p status.Peer) string {
 }
 
 // classOf is what the state of a peer comes to.
-func classOf(p status.Peer) string {
+func (b *builder) classOf(p status.Peer) string {
 	switch {
-	case p.State == status.Refused, p.State == "leaving", p.State == "left":
-		return ClassGone
-	case p.Silent():
+	case !b.view.Over && b.lead.Status.Misses(p):
 		return ClassSilent
+	case p.State == status.Refused, p.State == "leaving", p.Away():
+		return ClassGone
 	case p.State == status.Paused, p.State == "observing":
 		return ClassRest
 	}
@@ -143,7 +151,7 @@ func (b *builder) links() {
 				continue
 			}
 			kind := p.Link
-			if kind == "" && !p.Silent() && !b.known(p.ID) {
+			if kind == "" && p.Here() && !b.known(p.ID) {
 				kind = LinkHeard
 			}
 			pair := [2]int{min(from, to), max(from, to)}

@@ -33,7 +33,7 @@ func framesOf(v *View, frames []Frame, history []status.Point) (views []frameVie
 	for _, id := range authorsOf(frames) {
 		if _, known := places[id]; !known && len(v.Peers) < maxPeers {
 			places[id] = len(v.Peers)
-			v.Peers = append(v.Peers, PeerView{ID: id, Name: plain(status.ShortID(id)), Class: ClassGone, State: "left"})
+			v.Peers = append(v.Peers, PeerView{ID: id, Name: plain(status.ShortID(id)), Class: ClassGone, State: status.Gone})
 		}
 	}
 	for _, f := range frames {

@@ -179,7 +179,7 @@ func sourceHash(text []byte) string {
 // NodeSummary says of one node's run what the page does not.
 func NodeSummary(s status.Snapshot) Section {
 	rows := []Row{
-		{"node", s.Self}, {"started", s.Started.UTC().Format(time.DateTime) + " UTC"}, {"as of", s.At.UTC().Format(time.DateTime) + " UTC"},
+		{"node", s.Self}, {"last started", s.Started.UTC().Format(time.DateTime) + " UTC"}, {"as of", s.At.UTC().Format(time.DateTime) + " UTC"},
 		{"steps here", fmt.Sprint(s.Step)}, {"tokens trained here", fmt.Sprint(s.TokensTrained)},
 		{"sent", status.Traffic(float64(s.Net.SentBytes))}, {"received", status.Traffic(float64(s.Net.ReceivedBytes))},
 		{"deltas folded", fmt.Sprint(s.Account.Deltas)}, {"deltas that came late", fmt.Sprint(s.Account.Late)}, {"deltas refused", fmt.Sprint(s.Account.Refused)},

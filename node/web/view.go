@@ -47,6 +47,11 @@ type View struct {
 	Budget   uint64        `json:"budget"` // tokens
 	PerS     float64       `json:"per_s,omitempty"`
 	EtaS     float64       `json:"eta_s,omitempty"`
+	Over     bool          `json:"over,omitempty"`    // nothing goes on
+	TookPart int           `json:"took_part"`         // machines that trained, by the ledger
+	TookS    float64       `json:"took_s,omitempty"`  // from the first moment known to the last fold; 0 = not known
+	Average  float64       `json:"average,omitempty"` // tokens per second in that time
+	Late     bool          `json:"late,omitempty"`    // the run was under way by then
 	Goodput  float64       `json:"goodput,omitempty"` // share of the learners' time that went into steps
 	Quality  QualityView   `json:"quality,omitzero"`
 	Curve    []CurvePoint  `json:"curve"`
@@ -79,9 +84,8 @@ type RunView struct {
 	Params    int    `json:"params"`
 	Optimizer string `json:"optimizer,omitempty"`
 	Version   string `json:"version"`
-	StartedMs int64  `json:"started_ms"`         // of the node that has been here longest
-	EndedMs   int64  `json:"ended_ms,omitempty"` // when a node saw that the run was over
-	H         int    `json:"h"`                  // steps of a delta
+	StartedMs int64  `json:"started_ms"` // the first moment that is known
+	H         int    `json:"h"`          // steps of a delta
 }
 
 // QualityView is the newest measure of the model on held-out text.
@@ -129,8 +133,8 @@ const (
 	ClassLive   = "live"
 	ClassDone   = "done"   // it ended with the run
 	ClassRest   = "rest"   // paused by its owner, or it only serves
-	ClassSilent = "silent" // it was here and cannot be heard
-	ClassGone   = "gone"   // it ended, or was refused
+	ClassSilent = "silent" // it was here and cannot be heard: somebody should look
+	ClassGone   = "gone"   // it left, is gone for long, or was refused
 )
 
 // LinkView is a connection between two peers, by their places in View.Peers.
@@ -258,8 +262,25 @@ func (b *builder) run() {
 	if lived > 0 {
 		b.view.Goodput = stepping / lived
 	}
-	if b.lead.End != "" || s.Finished { // nothing goes on
+	b.view.TookPart = status.TookPart(s.Peers)
+	if b.view.Over = b.lead.End != "" || s.Finished; b.view.Over {
 		b.view.PerS, b.view.EtaS = 0, 0
+	}
+	b.times()
+}
+
+// lateFrom is which part of all tokens, at most, a machine that was there from the start finds folded when it looks first.
+const lateFrom = 20
+
+// times says how long the run took and how fast it was, by the longest history: the processes of nodes begin anew.
+func (b *builder) times() {
+	began, ended := status.Span(historyOf(b.world))
+	if began.AtMs == 0 {
+		return
+	}
+	b.view.Run.StartedMs, b.view.Late = min(b.view.Run.StartedMs, began.AtMs), began.Tokens > ended.Tokens/lateFrom
+	if took := float64(ended.AtMs-began.AtMs) / 1000; took > 0 {
+		b.view.TookS, b.view.Average = took, float64(ended.Tokens-began.Tokens)/took
 	}
 }
 
@@ -350,16 +371,14 @@ const restShown = 0.01
 func (b *builder) events() {
 	for _, n := range b.world.Nodes {
 		for _, a := range n.Status.Alarms {
+			if b.view.Over && a.Passing() {
+				continue
+			}
 			b.view.Alarms = append(b.view.Alarms, AlarmView{EventView{AtMs: a.Since.UnixMilli(), Kind: plain(a.Kind), Who: b.about(n, a.Who), Text: plain(a.Text)}, plain(a.Remedy)})
 			b.grave = b.grave || !a.Passing()
 		}
 		for _, e := range n.Status.Events {
 			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: b.about(n, e.Peer), Text: plain(e.Said())})
-		}
-	}
-	for _, e := range b.view.Events {
-		if e.Kind == "finished" && (b.view.Run.EndedMs == 0 || e.AtMs < b.view.Run.EndedMs) {
-			b.view.Run.EndedMs = e.AtMs
 		}
 	}
 	slices.SortStableFunc(b.view.Events, func(x, y EventView) int { return cmp.Compare(y.AtMs, x.AtMs) })

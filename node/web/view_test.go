@@ -90,7 +90,7 @@ func TestViewHasNoLink(t *testing.T) {
 func TestLinks(t *testing.T) {
 	s := trainingStatus(5)
 	s.Peers[1].Link, s.Peers[2].Link, s.Peers[3].Link = status.LinkDirect, status.LinkRelayed, ""
-	s.Peers[4].Link, s.Peers[4].State = "", "silent 9 s"
+	s.Peers[4].Link, s.Peers[4].State = "", status.Gone
 	got := view(oneNode(s)).Links
 	want := []LinkView{{0, 1, status.LinkDirect}, {0, 2, status.LinkRelayed}, {0, 3, LinkHeard}}
 	if len(got) != len(want) {
@@ -188,5 +188,37 @@ func TestMeter(t *testing.T) {
 	m.record(s)
 	if up, _ := m.of(s); up != 0 {
 		t.Errorf("a process that has just begun sends %v", up)
+	}
+}
+
+// How long a run took and how fast it was is the same after its nodes have started again, and not said where nobody knows.
+func TestTimesOutliveProcesses(t *testing.T) {
+	s := trainingStatus(3)
+	s.Finished = true
+	first := view(oneNode(s))
+	s.Started = testTime.Add(-2 * time.Second)
+	again := view(oneNode(s))
+	if !first.Over || first.TookS != 238 || first.Average != 119*7000/238. || first.TookS != again.TookS || first.Average != again.Average || first.Run.StartedMs != again.Run.StartedMs {
+		t.Errorf("%v s, %v tokens/s from %d; after a restart %v s, %v tokens/s from %d", first.TookS, first.Average, first.Run.StartedMs, again.TookS, again.Average, again.Run.StartedMs)
+	}
+	s.History = nil
+	if v := view(oneNode(s)); v.TookS != 0 || v.Average != 0 {
+		t.Errorf("%v s, %v tokens/s, where nobody knows", v.TookS, v.Average)
+	}
+}
+
+// While a run goes on a page shows who is here or was lately, and once it is over who trained.
+func TestWhoIsShown(t *testing.T) {
+	s := trainingStatus(5)
+	s.Peers[1].State, s.Peers[1].LagS = status.Left, 60
+	s.Peers[2].State, s.Peers[2].LagS, s.Peers[2].Faded = status.Gone, 90_000, true
+	s.Peers[3].State, s.Peers[3].Trained = "observing", false
+	s.Peers[4].State, s.Peers[4].Trained = status.Refused, false
+	if v := view(oneNode(s)); len(v.Peers) != 4 || v.TookPart != 3 {
+		t.Errorf("%d are shown, %d took part: %+v", len(v.Peers), v.TookPart, v.Peers)
+	}
+	s.Finished = true
+	if v := view(oneNode(s)); len(v.Peers) != 3 || v.TookPart != 3 || v.Peers[1].State != "left, 60 s" || v.Peers[2].State != "gone, 25 h" {
+		t.Errorf("at the end %d are shown, %d took part: %+v", len(v.Peers), v.TookPart, v.Peers)
 	}
 }

@@ -27,7 +27,7 @@ func peersOf(n int) (peers []status.Peer) {
 	for i := range n {
 		peers = append(peers, status.Peer{
 			ID: idOf(i), Self: i == 0, Role: "learner", State: "training", Hardware: "AMD EPYC 9654 (16 threads)", Trainer: "builtin", Precision: "bf16",
-			TokensFolded: float64(1000 * (n - i)), Share: 2 * float64(n-i) / float64(n*(n+1)), TokensPerS: 1200 + 10*float64(i), LagS: float64(i % 5), Link: []string{status.LinkDirect, status.LinkDirect, status.LinkRelayed}[i%3],
+			TokensFolded: float64(1000 * (n - i)), Trained: true, Share: 2 * float64(n-i) / float64(n*(n+1)), TokensPerS: 1200 + 10*float64(i), LagS: float64(i % 5), Link: []string{status.LinkDirect, status.LinkDirect, status.LinkRelayed}[i%3],
 			Upload: 2e6, UploadFull: i%4 == 3, SentBytes: uint64(900_000 * (i + 1)), ReceivedBytes: uint64(1_300_000 * (i + 1)),
 		})
 	}
@@ -90,7 +90,7 @@ func fourNodes(parted bool) World {
 		for k := range s.Peers {
 			s.Peers[k].Self, s.Peers[k].Link = k == i, status.LinkDirect
 			if parted && k/2 != i/2 {
-				s.Peers[k].Link, s.Peers[k].State, s.Peers[k].LagS = "", "silent 34 s", 34
+				s.Peers[k].Link, s.Peers[k].State, s.Peers[k].LagS = "", status.Gone, 34
 			}
 		}
 		w.Nodes = append(w.Nodes, Node{Name: fmt.Sprintf("node%d", i), Status: s})
@@ -104,7 +104,7 @@ func alarmWorld() World {
 	s := trainingStatus(6)
 	s.Name = "opticks " + hostile
 	s.Peers[1].Hardware, s.Peers[1].State = hostile, "training"
-	s.Peers[2].State, s.Peers[2].LagS, s.Peers[2].Link = "silent 72 s", 72, ""
+	s.Peers[2].State, s.Peers[2].LagS, s.Peers[2].Link = status.Gone, 72, ""
 	s.Peers[3].State, s.Peers[3].Reason, s.Peers[3].Link = "refused", "it is of another run: "+hostile, ""
 	s.Events = append(s.Events,
 		status.Event{At: testTime.Add(-50 * time.Second), Kind: "refused", Peer: s.Peers[3].ID[:10], Text: hostile},

@@ -67,17 +67,16 @@ function renderAlarms(alarms) {
 
 function renderTiles(view) {
   const here = view.peers.filter(p => p.class === 'live').length;
-  const q = view.quality || {}, took = ((view.run.ended_ms || view.at_ms) - view.run.started_ms) / 1000;
-  const over = view.state === 'finished', back = view.state === 'replay';
+  const q = view.quality || {}, over = view.over, back = view.state === 'replay';
   const tiles = [
     [q.own ? 'Training loss' : 'Held-out text', q.value ? q.value.toFixed(3) : 'not yet', q.value ? q.unit + ', less is better' : 'the first measurement comes soon'],
-    over ? ['Speed', took > 0 ? big(view.folded / took) : 'not known', 'tokens per second on average'] :
+    over ? ['Speed', view.average ? big(view.average) : 'not known', 'tokens per second on average'] :
       ['Speed', view.per_s ? big(view.per_s) : 'not yet', 'tokens per second, all machines'],
     ['Tokens', big(view.folded), 'of ' + big(view.budget) + ' are in the model'],
-    back ? null : over ? ['Took', span(took), 'from the first start'] :
+    back ? null : over ? ['Took', view.took_s ? span(view.took_s) : 'not known', view.late ? 'since this machine joined, to the last fold' : 'from the first start to the last fold'] :
       ['Time left', view.eta_s ? span(view.eta_s) : 'not known', 'at the speed of now'],
-    over ? ['Machines', String(view.peers.length), 'took part'] :
-      ['Machines', String(here), here === view.peers.length ? here === 1 ? 'trains alone so far' : 'train together' : 'train, of ' + view.peers.length + ' known'].map((text, i) => back && i === 2 ? 'of ' + view.peers.length + ' have contributed' : text),
+    over ? ['Machines', String(view.took_part), 'took part'] :
+      ['Machines', String(here), back ? 'of ' + view.took_part + ' have contributed' : here === view.peers.length ? here === 1 ? 'trains alone so far' : 'train together' : here === 1 ? 'trains, ' + view.took_part + ' took part' : 'train, ' + view.took_part + ' took part'],
     back ? null : ['Goodput', view.goodput ? percent(view.goodput) : 'not yet', view.many ? 'of the machines\u2019 time is training' : 'of this machine\u2019s time is training'],
     back ? null : over ? ['Traffic', bytes(view.traffic.received), 'received, ' + bytes(view.traffic.sent) + ' sent'] :
       ['Traffic', rates(view.traffic), bytes(view.traffic.sent) + ' up, ' + bytes(view.traffic.received) + ' down'],

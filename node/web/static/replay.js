@@ -11,7 +11,7 @@ function frameOf(view, frame) {
   const measured = curve.filter(p => p.l).pop();
   const started = view.run.started_ms, at = frame.at_ms || 0;
   return {
-    ...view, tone: 'good', state: 'replay', folded: frame.tokens, curve, alarms: [], account: [], links: [], per_s: (curve[curve.length - 1] || {}).r || 0, eta_s: 0, goodput: 0,
+    ...view, tone: 'good', state: 'replay', over: false, folded: frame.tokens, curve, alarms: [], account: [], links: [], per_s: (curve[curve.length - 1] || {}).r || 0, eta_s: 0, goodput: 0,
     headline: plural(given, 'machine has', 'machines have') + ' contributed to the model.',
     detail: Math.floor(100 * done) + ' % done' + (at ? ', ' + span((at - started) / 1000) + ' after the start.' : '.'),
     quality: { ...view.quality, value: measured ? measured.l : 0 },

@@ -21,14 +21,14 @@ type Member struct {
 	Revoked   bool   `json:"revoked,omitempty"`
 }
 
-// States of members that are no peers.
+// States of members that are none of a peer's.
 const (
-	away    = "away"
+	visitor = "visitor" // it was admitted, trained nothing and is not here
 	revoked = "revoked"
 )
 
-// Members puts the members to their peers, and absent ones behind them. A member with several invites has the one that
-// counts: none that is revoked, rather its own than that of a group.
+// Members puts the members to their peers, and those that trained nothing behind them. A member with several invites has the
+// one that counts: none that is revoked, rather its own than that of a group.
 func Members(peers []status.Peer, members []status.Member) []Member {
 	rows := []Member{}
 	for _, p := range peers {
@@ -38,7 +38,7 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 		i := slices.IndexFunc(rows, func(r Member) bool { return r.ID == m.ID })
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, Member{Peer: status.Peer{ID: m.ID, State: away, Trust: 1}})
+			rows = append(rows, Member{Peer: status.Peer{ID: m.ID, State: visitor, Trust: 1}})
 		}
 		r := &rows[i]
 		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
@@ -48,26 +48,34 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 	}
 	for i, r := range rows {
 		if r.Revoked {
-			rows[i].State = revoked
+			rows[i].State, rows[i].Faded = revoked, false
 		}
 	}
 	return rows
 }
 
-// PrintMembers writes the table of peers with their invites, if there are any, and what limits these have.
+// PrintMembers writes the table of peers with their invites, if there are any, what limits these have, and who came by them and
+// trained nothing.
 func PrintMembers(w io.Writer, rows []Member, stopped time.Time) error {
 	if !slices.ContainsFunc(rows, func(r Member) bool { return r.Invite != "" }) {
 		return printPeers(w, peersOf(rows), stopped)
 	}
-	var invites []string
-	var limits []string
+	var peers []status.Peer
+	var invites, notes, visitors []string
 	for _, r := range rows {
-		invites = append(invites, inviteText(r))
-		if limit := limitOf(r); limit != "" && !slices.Contains(limits, limit) {
-			limits = append(limits, limit)
+		if limit := limitOf(r); limit != "" && !slices.Contains(notes, limit) {
+			notes = append(notes, limit)
 		}
+		if r.State == visitor {
+			visitors = append(visitors, peerName(r.Peer))
+			continue
+		}
+		peers, invites = append(peers, r.Peer), append(invites, inviteText(r))
 	}
-	return printPeersWith(w, peersOf(rows), stopped, "INVITE", invites, limits)
+	if len(visitors) > 0 {
+		notes = append(notes, "admitted, trained nothing and not here: "+strings.Join(visitors, ", "))
+	}
+	return printPeersWith(w, peers, stopped, "INVITE", invites, notes)
 }
 
 func peersOf(rows []Member) (peers []status.Peer) {
@@ -120,10 +128,24 @@ const arithmetic = 3
 
 // printPeersWith has one column more, unless its head is "", and notes of its own.
 func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head string, column, notes []string) error {
-	rows := [][]string{{"PEER", "STATE", "HARDWARE", "PRECISION", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}}
+	var rows [][]string
+	add := func(row []string, more string) {
+		if head != "" {
+			row = append(slices.Delete(row, arithmetic, arithmetic+2), more)
+		}
+		rows = append(rows, row)
+	}
+	add([]string{"PEER", "STATE", "HARDWARE", "PRECISION", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}, head)
 	var guests []string
-	for _, p := range peers {
-		rows = append(rows, peerRow(p, stopped))
+	for i, p := range peers {
+		if p.Faded {
+			continue
+		}
+		more := ""
+		if head != "" {
+			more = column[i]
+		}
+		add(peerRow(p, stopped), more)
 		if text := detour(p); text != "" {
 			notes = append(notes, text)
 		}
@@ -140,10 +162,8 @@ func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head st
 	if len(guests) > 0 {
 		notes = append(notes, "guests, whose work counts a little: "+strings.Join(guests, ", "))
 	}
-	if head != "" {
-		for i, cell := range append([]string{head}, column...) {
-			rows[i] = append(slices.Delete(rows[i], arithmetic, arithmetic+2), cell)
-		}
+	if _, note := status.Listed(peers); note != "" {
+		notes = append(notes, note)
 	}
 	if err := cli.Table(w, Printable(rows)...); err != nil {
 		return err
@@ -177,15 +197,23 @@ func peerName(p status.Peer) string {
 }
 
 func peerRow(p status.Peer, stopped time.Time) []string {
-	state := p.State
-	if !stopped.IsZero() && p.Silent() {
-		state = "silent"
+	state := p.SinceText()
+	if !stopped.IsZero() {
+		state = p.State // an age would stand still
 	}
 	return []string{
 		status.Clip(peerName(p), peerWidth), state, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
-		status.Count(float64(p.Steps)), status.Count(float64(p.Tokens)), partText(p.Share), known(p.Weight, partText),
+		counted(p, p.Steps), counted(p, p.Tokens), partText(p.Share), known(p.Weight, partText),
 		known(p.TokensPerS, status.Count), uplink(p), heardText(p, stopped),
 	}
+}
+
+// counted is what a peer says that it has done. One that was away when this process began says nothing.
+func counted(p status.Peer, n uint64) string {
+	if n == 0 && p.Away() {
+		return cli.Unknown
+	}
+	return status.Count(float64(n))
 }
 
 // known writes a number that is zero where it was not measured.
@@ -204,10 +232,10 @@ func partText(x float64) string {
 	return cli.Percent(x, 1)
 }
 
-// ageText is an age in a narrow column.
+// ageText is an age in a narrow column, where tenths of seconds count.
 func ageText(s float64) string {
 	if s >= 100 {
-		return fmt.Sprintf("%.0f s", s)
+		return status.Age(s)
 	}
 	return fmt.Sprintf("%.1f s", s)
 }

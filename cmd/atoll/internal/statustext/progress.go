@@ -144,7 +144,7 @@ func progressLine(s status.Snapshot) string {
 	if s.TokensPerS > 0 {
 		text += fmt.Sprintf("  %s tokens/s", status.Count(s.TokensPerS))
 	}
-	text += fmt.Sprintf("  %s", peersText(LivePeers(s), pausedPeers(s)))
+	text += fmt.Sprintf("  %s", peersText(status.LivePeers(s.Peers), pausedPeers(s)))
 	if s.ETASeconds > 0 {
 		text += "  " + cli.Seconds(s.ETASeconds) + " left"
 	}
@@ -170,27 +170,6 @@ func pausedPeers(s status.Snapshot) (n int) {
 		}
 	}
 	return n
-}
-
-// LivePeers counts the others that take part now.
-func LivePeers(s status.Snapshot) int {
-	n := 0
-	for _, p := range s.Peers {
-		if !p.Self && isLive(p) {
-			n++
-		}
-	}
-	return n
-}
-
-// isLive tells whether a peer is here: it has a state of its own heartbeat.
-func isLive(p status.Peer) bool {
-	for _, s := range []wire.State{wire.Joining, wire.Training, wire.Stopped, wire.Observing} {
-		if p.State == s.String() {
-			return true
-		}
-	}
-	return p.State == "connected"
 }
 
 // EndLine says how a node's run ended.

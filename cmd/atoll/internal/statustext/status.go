@@ -137,7 +137,7 @@ func agreedText(s status.Snapshot, running bool) string {
 		when = " when this one ended"
 	}
 	switch {
-	case LivePeers(s) == 0:
+	case status.LivePeers(s.Peers) == 0:
 		return "no other node to compare with" + when
 	case s.Agreed:
 		return "equal on every live node" + when

@@ -174,13 +174,13 @@ func TestPrintPeers(t *testing.T) {
 // A node that stopped shows when it heard its peers: their ages would stand still.
 func TestPeersOfAStoppedNode(t *testing.T) {
 	s := trainingStatus()
-	s.Peers[1].State, s.Peers[1].LagS = "silent 35 s", 35
+	s.Peers[1].State, s.Peers[1].LagS = status.Gone, 35
 	s.Peers[2].LagS = 3 * 24 * 3600
 	var b strings.Builder
 	if err := Print(&b, s, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  here\n", " silent ", "  03:03\n", "  Dec 30\n"} {
+	for _, want := range []string{"  here\n", " gone ", "  03:03\n", "  Dec 30\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -245,7 +245,7 @@ func TestStatusShowsAlarms(t *testing.T) {
 	}
 }
 
-// Peers and members are one table: who is not here has a row too.
+// Peers and members are one table. Who was admitted and trained nothing has a note, and who is revoked a row.
 func TestMembersAmongPeers(t *testing.T) {
 	here, gone, own, invite := strings.Repeat("cd", 32), strings.Repeat("ef", 32), strings.Repeat("ab", 32), strings.Repeat("01", 32)
 	rows := Members([]status.Peer{{ID: here, State: "contributing", Trust: 1}}, []status.Member{
@@ -255,7 +255,7 @@ func TestMembersAmongPeers(t *testing.T) {
 	if err := PrintMembers(&b, rows, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "ababababab  away ", " own\n", "guests, whose work counts a little: ababababab\n"} {
+	for _, want := range []string{" INVITE\n", "cdcdcdcdcd  contributing ", " 0101010101\n", "efefefefef  revoked ", "admitted, trained nothing and not here: ababababab\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

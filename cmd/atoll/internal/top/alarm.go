@@ -26,16 +26,6 @@ func (h *History) alarm() (text string) {
 	return text
 }
 
-// livePeers counts the others that are heard.
-func livePeers(s status.Snapshot) (n int) {
-	for _, p := range s.Peers {
-		if !p.Self && !p.Silent() && p.State != status.Refused {
-			n++
-		}
-	}
-	return n
-}
-
 // states counts the nodes in each state.
 func (h *History) states() string {
 	counts := map[string]int{}

@@ -135,7 +135,7 @@ func TestFreshRounds(t *testing.T) {
 }
 
 func TestGoodput(t *testing.T) {
-	s := status.Snapshot{Progress: status.Progress{TokensPerS: 90}, Peers: []status.Peer{{TokensPerS: 60}, {TokensPerS: 60}, {TokensPerS: 500, State: "silent 30 s"}}}
+	s := status.Snapshot{Progress: status.Progress{TokensPerS: 90}, Peers: []status.Peer{{TokensPerS: 60}, {TokensPerS: 60}, {State: status.Gone}}}
 	if got := goodput(s); got != 0.75 {
 		t.Errorf("goodput %v", got)
 	}

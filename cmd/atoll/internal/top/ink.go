@@ -41,7 +41,7 @@ func (s Screen) paint(i ink, text string) string {
 // styleOf is the look of a peer's row.
 func styleOf(r row) ink {
 	switch {
-	case r.Silent() || r.State == status.Refused:
+	case r.State == status.Gone || r.State == status.Refused:
 		return bad
 	case r.State == "training" || r.State == "observing":
 		return plain

@@ -25,7 +25,8 @@ func (h *History) rows() (rows []row) {
 		return nil
 	}
 	seen := map[string]bool{}
-	for _, p := range lead.Status.Peers {
+	listed, _ := status.Listed(lead.Status.Peers)
+	for _, p := range listed {
 		seen[p.ID] = p.ID != ""
 		rows = append(rows, h.row(p))
 	}

@@ -119,7 +119,7 @@ func (s Screen) state(h *History, lead *Node) string {
 	if st.Stage != "" {
 		text += ": " + st.Stage
 	}
-	switch live := livePeers(st); {
+	switch live := status.LivePeers(st.Peers); {
 	case len(h.nodes) > 1: // the states say how many there are
 	case live > 0:
 		text += fmt.Sprintf("  %s", counted(live, "peer", "peers"))
@@ -165,9 +165,7 @@ func (s Screen) progress(lead status.Snapshot) string {
 func goodput(s status.Snapshot) float64 {
 	made := 0.0
 	for _, p := range s.Peers {
-		if !p.Silent() {
-			made += p.TokensPerS
-		}
+		made += p.TokensPerS
 	}
 	if made <= 0 || s.Finished {
 		return 0
@@ -270,6 +268,9 @@ func (s Screen) keys(h *History, hidden int) string {
 		text += "  ↑↓ other peers"
 	}
 	note := "* a round that has just closed"
+	if _, others := status.Listed(h.lead().Status.Peers); others != "" {
+		note = others
+	}
 	if ended(h.nodes) {
 		note = "ended"
 	}

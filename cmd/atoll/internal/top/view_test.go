@@ -119,7 +119,7 @@ var scenes = map[string]func() *History{
 		return play(90, func(second int) []Node {
 			n := nodeOf(0, 4, second)
 			for _, i := range []int{2, 3} {
-				n.Status.Peers[i].State, n.Status.Peers[i].LagS = "silent 31 s", 31
+				n.Status.Peers[i].State, n.Status.Peers[i].LagS = status.Gone, 31
 				n.Status.Peers[i].Link = ""
 			}
 			n.Status.Alarms = status.AlarmsOf(n.Status)
