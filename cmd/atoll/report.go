@@ -17,7 +17,7 @@ import (
 )
 
 const reportHelp = `
-Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. That course begins later if --keep has shortened the ledger, or if the node joined late.
+Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. Times are of the node's folder, not of its last start. That course begins later if --keep has shortened the ledger, or if the node joined late.
 
     atoll report second
     atoll report DIR --out opticks.html`
@@ -44,7 +44,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	page, err := reportPage(ctx, dir)
+	page, err := reportPage(ctx, out, dir)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func framesOf(dir string) (frames []web.Frame, err error) {
 }
 
 // reportPage is the report of the folder of a node or a testnet.
-func reportPage(ctx context.Context, dir string) ([]byte, error) {
+func reportPage(ctx context.Context, out *cli.Console, dir string) ([]byte, error) {
 	if testnet.IsWorld(dir) {
 		ledger, err := testnet.LongestLedger(dir)
 		if err != nil {
@@ -94,7 +94,9 @@ func reportPage(ctx context.Context, dir string) ([]byte, error) {
 	}
 	n := web.Node{Status: s}
 	var frames []web.Frame
-	if !running {
+	if running {
+		out.Say("a node runs on this folder: the page shows it now, without a slider; once it is stopped there is one")
+	} else {
 		n.End = web.EndLeft
 		if frames, err = framesOf(dir); err != nil {
 			return nil, err
