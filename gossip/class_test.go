@@ -64,15 +64,6 @@ func TestMembersAreKnown(t *testing.T) {
 	}
 }
 
-// announces has a peer forward a header of an author.
-func (a *alone) announces(from byte, author wire.PeerID, round uint32) wire.Digest {
-	h := a.header(0, round, 0)
-	h.Header.Author = author
-	a.core.Step(a.now, Received{From: wire.PeerID{from}, Message: wire.Message{Header: &h}})
-	a.core.Effects()
-	return h.Header.ID(a.run)
-}
-
 // The connection to a peer is kept once it is known, and said again for the next one.
 func TestConnectionsOfTheKnownAreKept(t *testing.T) {
 	a := begunWith(1)

@@ -40,18 +40,15 @@ func (s side) answers(r wire.Request) []wire.RangeAnswer {
 	srv := serve.New(s.env.Table, s.env.heartbeats, serve.Config{WindowAccept: s.env.cfg.WindowAccept, UnionBase: s.env.unionBase}, s.env.chain, nil, nil, nil)
 	s.env.Take()
 	srv.Request(1, wire.PeerID{1}, r.Encode())
-	for _, e := range find[Reply](s.env.Take()) {
-		body, err := wire.OpenResponse(e.Response, r.Kind.MaxResponse())
-		if err != nil {
-			panic(err)
-		}
-		answers, err := wire.DecodeRounds(body, r.Ranges)
-		if err != nil {
-			panic(err)
-		}
-		return answers
+	body, err := wire.OpenResponse(find[Reply](s.env.Take())[0].Response, r.Kind.MaxResponse())
+	if err != nil {
+		panic(err)
 	}
-	return nil
+	answers, err := wire.DecodeRounds(body, r.Ranges)
+	if err != nil {
+		panic(err)
+	}
+	return answers
 }
 
 // compares runs the questions of a repair of s with o, without a network.

@@ -118,28 +118,6 @@ func TestFetchInvalid(t *testing.T) {
 	}
 }
 
-// floods has a peer bring headers of as many authors, and returns the requests.
-func (a *alone) floods(t testing.TB, from byte, round uint32, headers int) []question {
-	t.Helper()
-	return a.floodsOf(t, from, round, headers, largeBytes)
-}
-
-// largeBytes is the size of a payload so large that eight together are not small.
-const largeBytes = 3000
-
-// floodsOf has payloads of so many bytes.
-func (a *alone) floodsOf(t testing.TB, from byte, round uint32, headers int, size uint32) []question {
-	t.Helper()
-	var e []Effect
-	for i := range headers {
-		h := a.header(200, round, 0)
-		h.Header.Size = size
-		h.Header.Author[1], h.Header.Author[2] = byte(i), from
-		e = append(e, a.brought(from, h)...)
-	}
-	return questions(t, e, wire.GetPayload)
-}
-
 func TestFetchWantedAgain(t *testing.T) {
 	a := newAlone()
 	a.connect(1)

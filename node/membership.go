@@ -78,13 +78,14 @@ func (n *node) beAdmitted() error {
 // there is none of these. One for guests gives way to the others: no link makes a guest of a member.
 func (n *node) findCertificate() (*member.Certificate, error) {
 	link := n.cfg.Link.Invite
-	if link != nil && !link.Invite.Guests {
-		return n.certificateBy(*link)
-	}
 	kept, err := n.keptCertificate()
 	switch {
-	case err != nil, kept != nil && n.staysMember(*kept):
+	case err != nil, kept != nil && kept.Invite.Alone && n.staysMember(*kept): // the first node's does not end with its link
 		return kept, err
+	case link != nil && !link.Invite.Guests:
+		return n.certificateBy(*link)
+	case kept != nil && n.staysMember(*kept):
+		return kept, nil
 	case n.cfg.Owner != nil:
 		return n.certificateBy(member.Issue(n.cfg.Owner, n.run, member.Invite{Key: wire.PeerIDOf(n.key)}, nil))
 	case link != nil:
@@ -159,7 +160,9 @@ func (n *node) findInvite() error {
 		}
 		n.invite = &pass
 	case n.cfg.Invite != nil:
-		n.invite = n.cfg.Invite
+		if n.invite = n.cfg.Invite; n.invite.Check(n.run) != nil {
+			return fmt.Errorf("the invite beside the genesis is of another run: delete it, and where the owner's key is the next start makes a new one")
+		}
 	case n.cfg.Owner != nil:
 		pass, err := NewInvite(n.cfg.Owner, n.run, InviteUses, InviteAfter)
 		if err != nil {
@@ -214,8 +217,11 @@ func (n *node) letsIn(link joinlink.Link) string {
 	if at := link.Invite.Invite.ExpiresMs; at > 0 {
 		text += " until " + time.UnixMilli(at).Format(time.DateOnly)
 	}
+	if link.Invite.Invite.Uses > 0 {
+		text += "; if more come, together they count for no more"
+	}
 	if n.cfg.Profile == p2p.WAN && !slices.ContainsFunc(link.Peers, address.FromAnywhere) {
-		text += "; so far only machines of this network reach the addresses in it: for others start `atoll relay LINK` on a machine that they reach"
+		text += "; so far only machines of this network reach the addresses in it: for others start `atoll relay` on a machine that they reach, with a link of its own that `atoll invite` prints"
 	}
 	return text
 }

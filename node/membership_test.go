@@ -311,6 +311,10 @@ func TestRevokedLink(t *testing.T) {
 	other.Invite = &friend
 	second := launch(t, Config{Link: other, Data: text, Pace: slowPace})
 	second.until("it contributes", contributes)
+	first.leave()
+	first = launch(t, Config{Dir: first.cfg.Dir, Link: leaked, Data: text, Pace: slowPace}) // its own link makes nothing else of it
+	first.until("it is back", contributes)
+	leaked = first.link()
 	thief := launch(t, Config{Link: leaked, Data: text, Pace: slowPace})
 	thief.until("it contributes", contributes)
 
@@ -349,7 +353,7 @@ func TestWhomALinkLetsIn(t *testing.T) {
 		not    string
 	}{
 		{&few, public, []string{"it is for 3 nodes until "}, "relay"},
-		{&few, home, []string{"it is for 3 nodes until ", "atoll relay LINK"}, "no invite"},
+		{&few, home, []string{"it is for 3 nodes until ", "start `atoll relay` on a machine"}, "no invite"},
 		{&many, public, []string{"any number of nodes"}, "until"},
 		{&old, public, []string{"has expired: `atoll invite`"}, "revoked"},
 		{nil, public, []string{"has no invite", "`atoll join OWNERS_LINK THIS_LINK`"}, "expired"},

@@ -95,7 +95,27 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
 	out.Answer("%s", link)
+	out.Say("(%s)", c.limitsText())
 	return nil
+}
+
+// limitsText says whom the link lets in, and how to have it let in fewer.
+func (c *InviteCmd) limitsText() string {
+	whom, until := "any number of nodes", "as long as the run lasts"
+	switch {
+	case c.For != "":
+		whom = "one node alone"
+	case c.Uses > 0:
+		whom = cli.Plural(int(c.Uses), "node", "nodes")
+	}
+	if c.Expires != nil {
+		until = "until " + time.Now().Add(time.Duration(*c.Expires)).Format(time.DateTime)
+	}
+	text := "it is for " + whom + ", " + until
+	if c.For == "" && (c.Uses == 0 || c.Expires == nil) {
+		text += "; --uses and --expires bound that"
+	}
+	return text
 }
 
 func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID, peers []status.Peer) (member.Pass, error) {

@@ -53,6 +53,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 type JoinCmd struct {
 	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes; they do not see the variable ${env}."`
 	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
+	Also string `arg:"" optional:"" help:"Another link of the run: one that says where a member is now leads in together with one that has an invite."`
 
 	Genesis   string   `help:"Genesis file, for the first node of a run whose folder is not the one that atoll new made." placeholder:"FILE"`
 	Owner     string   `help:"File of the owner's key that atoll new wrote, for the first node of a run that admits by invitation. Default: owner in the folder, or beside --genesis." placeholder:"FILE"`
@@ -206,19 +207,50 @@ func (c *JoinCmd) recall(out *cli.Console, dir string) ([]status.Setting, error)
 // sortWords tells the link from the folder, in whatever order they are. What is not typed is taken from the environment, which kong has done for words that
 // are where they would be if both were typed.
 func (c *JoinCmd) sortWords() error {
-	if joinlink.Is(c.Dir) {
-		c.Link, c.Dir = c.Dir, c.Link
+	var links, dirs []string
+	for _, word := range []string{c.Link, c.Dir, c.Also} {
+		switch {
+		case joinlink.Is(word):
+			links = append(links, word)
+		case word != "" && (len(dirs) == 0 || word != os.Getenv(dirEnv)):
+			dirs = append(dirs, word)
+		}
 	}
 	switch {
-	case joinlink.Is(c.Dir):
-		return c.mergeLinks()
-	case c.Link == "" || joinlink.Is(c.Link):
-		return nil
+	case len(dirs) > 1:
+		return cli.BadUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(dirs[0]), quoted(dirs[1]), joinlink.Scheme)
+	case len(links) > 2:
+		return cli.BadUsage("these are three join links: pass one, or two of the same run")
+	case len(links) == 0 && len(dirs) > 0:
+		links = append(links, os.Getenv(envName([]string{"join"}, "link")))
+	case len(links) == 0:
+		links = append(links, "")
 	}
-	if c.Dir != "" && c.Dir != os.Getenv(dirEnv) {
-		return cli.BadUsage("%q and %q are two folders: a join link begins with %q; copy it whole, without quotes or brackets", quoted(c.Link), quoted(c.Dir), joinlink.Scheme)
+	c.Link, c.Dir, c.Also = links[0], os.Getenv(dirEnv), ""
+	if len(dirs) > 0 {
+		c.Dir = dirs[0]
 	}
-	c.Link, c.Dir = os.Getenv(envName([]string{"join"}, "link")), c.Link
+	if len(links) == 2 {
+		return c.addLink(links[1])
+	}
+	return nil
+}
+
+// addLink makes one link of two of the same run: an old one with an invite, and one that says where a member is now.
+func (c *JoinCmd) addLink(other string) error {
+	first, err := joinlink.Parse(c.Link)
+	if err != nil {
+		return badLink(err)
+	}
+	second, err := joinlink.Parse(other)
+	if err != nil {
+		return badLink(err)
+	}
+	both, err := second.With(first) // the newer one is mostly typed last: its addresses go first
+	if err != nil {
+		return cli.BadUsage("%v: a node takes part in one run; start another one in a folder of its own", err)
+	}
+	c.Link = both.String()
 	return nil
 }
 
@@ -236,24 +268,6 @@ func logHandler(out *cli.Console, level string) (slog.Handler, error) {
 
 // maxBatch is the most rows that a node takes.
 const maxBatch = 1 << 12
-
-// mergeLinks makes one link of two of the same run: an old one with an invite, and one that says where a member is now.
-func (c *JoinCmd) mergeLinks() error {
-	first, err := joinlink.Parse(c.Link)
-	if err != nil {
-		return badLink(err)
-	}
-	second, err := joinlink.Parse(c.Dir)
-	if err != nil {
-		return badLink(err)
-	}
-	both, err := second.With(first) // the newer one is mostly typed last: its addresses go first
-	if err != nil {
-		return cli.BadUsage("%v: a node takes part in one run; start another one in a folder of its own", err)
-	}
-	c.Link, c.Dir = both.String(), ""
-	return nil
-}
 
 // check refuses flags that cannot be meant, before anything is made of them.
 func (c *JoinCmd) check() error {

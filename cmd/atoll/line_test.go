@@ -70,7 +70,7 @@ func TestCommandLines(t *testing.T) {
 		{"status line_test.go", 2, "", `"line_test.go" is a file: type a folder`},
 		{"new line_test.go", 2, "", `"line_test.go" is a file: type a folder`},
 		{"join absent atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
-		{"join atoll:12 atoll:13", 2, "", "cut or mistyped near \"atoll:13\""},
+		{"join atoll:12 atoll:13", 2, "", "cut or mistyped near \"atoll:12\""},
 		{"join absent other", 2, "", `"absent" and "other" are two folders: a join link begins with "atoll:"`},
 		{"join atoll:12", 2, "", `cut or mistyped near "atoll:12"`},
 		{"join atoll:" + strings.Repeat("ab", 32) + ",/ip4/192.0.2.1/tcp/4001/p2p/12D3K", 2, "", `cut or mistyped near "...1/tcp/4001/p2p/12D3K"`},

@@ -92,19 +92,19 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.dir(g.Name), genesisName)
-	if err := writeNew(path, g.Encode(), 0o644); err != nil {
-		return err
-	}
 	a := c.answer(g, s, e)
-	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
-	if key != nil {
+	if key != nil { // before the genesis: what stops here leaves no run
 		v, err := c.invite(key, g)
 		if err != nil {
 			return err
 		}
 		a.Uses, a.Expires = v.Uses, v.ExpiresMs
 	}
+	path := filepath.Join(c.dir(g.Name), genesisName)
+	if err := writeNew(path, g.Encode(), 0o644); err != nil {
+		return err
+	}
+	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
 	a.Next = c.next(g)
 	if c.JSON {
 		return out.JSON(a)

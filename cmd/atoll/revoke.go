@@ -27,7 +27,7 @@ Revokes the admission of one node, or an invite and with it the admission of eve
     atoll revoke 8a88e3dd74 first --reason "its text was not ours"
     atoll revoke "atoll:...#..." first               the invite in a link, even if nobody has used it yet
 
-From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. It can come back only with another invite and a new folder, which has a new key. A revocation is final.`
+From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
@@ -149,6 +149,9 @@ func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.
 		return name, cli.BadUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
 	case link.Invite == nil:
 		return name, cli.BadUsage("the link has no invite: there is nothing to revoke")
+	}
+	if v := link.Invite.Invite; v.Alone {
+		return name, cli.BadUsage("the link is for node %v alone, so whoever revokes it revokes that node, also where it came by another link: if you mean that, pass the node's id", v.Key)
 	}
 	return link.Invite.Invite.Key, nil
 }

@@ -434,7 +434,7 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 		err = c.Verify(t.run)
 	}
 	if err != nil {
-		return fmt.Errorf("this run admits by invitation: %w; ask the run's owner for a link with an invite, which atoll invite prints; an old one and the address of a member lead in together", err)
+		return fmt.Errorf("this run admits by invitation: %w; ask the run's owner for a link with an invite, which atoll invite prints", err)
 	}
 	return nil
 }
