@@ -9,7 +9,7 @@ import (
 // entry in the table of peers, no certificate is kept of them, and nobody hears of them from here.
 type visitors map[wire.PeerID]int
 
-// visitorAsks is what a visit takes, twice: the genesis, and the peer list once or twice.
+// visitorAsks is several times what a visit takes: the genesis and the peer list, some of them again.
 const visitorAsks = 8
 
 // guide answers a visitor, who may see what the run is and whom else to ask.

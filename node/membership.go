@@ -177,15 +177,11 @@ func (n *node) findInvite() error {
 
 // NewInvite is one for so many nodes that come within a time; 0 is no limit.
 func NewInvite(owner ed25519.PrivateKey, run wire.RunID, uses uint32, after time.Duration) (member.Pass, error) {
-	_, secret, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return member.Pass{}, fmt.Errorf("make an invite: %w", err)
-	}
 	v := member.Invite{Uses: uses}
 	if after > 0 {
 		v.ExpiresMs = time.Now().Add(after).UnixMilli()
 	}
-	return member.Issue(owner, run, v, secret), nil
+	return member.New(owner, run, v)
 }
 
 // linkInvite is the invite for a link at this moment: nil where there is none, it has expired, or its owner revoked it.
@@ -226,20 +222,12 @@ func (n *node) letsIn(link joinlink.Link) string {
 	return text
 }
 
-// keep writes a small file of the folder for another start. It is readable by its owner alone.
+// keep has a small file of the folder say something at the next start too. It is readable by its owner alone.
 func (n *node) keep(name, text string) error {
-	f, err := os.CreateTemp(n.cfg.Dir, "."+name+"-*")
-	if err != nil {
-		return store.Explain(err, n.cfg.Dir)
+	if kept, err := n.keptText(name); err != nil || kept == text {
+		return err
 	}
-	_, err = f.WriteString(text + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(n.cfg.Dir, name))
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return store.Explain(err, n.cfg.Dir)
+	return store.Explain(n.cfg.disk.SaveAdmission(n.cfg.Dir, name, []byte(text+"\n")), n.cfg.Dir)
 }
 
 func (n *node) admitSelf(c member.Certificate, owners []wire.PeerID) error {

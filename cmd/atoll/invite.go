@@ -131,8 +131,7 @@ func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID, peers []statu
 		v.Key = key
 		return member.Issue(owner, run, v, nil), nil
 	}
-	_, secret, err := ed25519.GenerateKey(nil)
-	return member.Issue(owner, run, v, secret), err
+	return member.New(owner, run, v)
 }
 
 // invitee is the node with an id, or the peer whose id begins with some digits.

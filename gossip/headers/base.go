@@ -27,3 +27,6 @@ type base struct {
 	Bounds
 	chain Chain
 }
+
+// ofRun reports whether the run has a fragment.
+func (b *base) ofRun(fragment uint16) bool { return int(fragment) < b.chain.Fragments() }

@@ -38,7 +38,7 @@ func (v *equivocation) found(a, b wire.SignedHeader) {
 // received takes a verified equivocation proof from gossip, a bounded amount per author.
 func (v *equivocation) received(e wire.Equivocation) {
 	h := e.A.Header
-	if int(h.Fragment) >= v.chain.Fragments() || v.far(h) || !v.Config.Members.Proves(e) || v.counts[h.Author] >= limit.MaxEquivocationPerAuthor {
+	if !v.ofRun(h.Fragment) || v.far(h) || !v.Config.Members.Proves(e) || v.counts[h.Author] >= limit.MaxEquivocationPerAuthor {
 		return
 	}
 	if v.remember(slotOf(h)) {

@@ -67,7 +67,7 @@ func (h *Headers) repeated(id wire.Digest, s *wire.SignedHeader) Verdict {
 // unfit says what no delta of this run has, "" if the header fits.
 func (h *Headers) unfit(d wire.Header) string {
 	switch {
-	case int(d.Fragment) >= h.chain.Fragments():
+	case !h.ofRun(d.Fragment):
 		return fmt.Sprintf("header for fragment %d in a run of %d", d.Fragment, h.chain.Fragments())
 	case d.Size > h.MaxPayload:
 		return fmt.Sprintf("header for a payload of %d bytes, the run's largest is %d", d.Size, h.MaxPayload)

@@ -87,6 +87,15 @@ func Issue(owner ed25519.PrivateKey, run wire.RunID, v Invite, secret ed25519.Pr
 	return Pass{Owner: wire.PeerIDOf(owner), Invite: v, Sig: wire.Sign(owner, domainInvite, run, v.append(nil)), Secret: secret}
 }
 
+// New is Issue for whoever has the pass, with a secret that nobody has seen.
+func New(owner ed25519.PrivateKey, run wire.RunID, v Invite) (Pass, error) {
+	_, secret, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return Pass{}, fmt.Errorf("make an invite: %w", err)
+	}
+	return Issue(owner, run, v, secret), nil
+}
+
 // Admit signs a node's key with the pass. It fails where a pass for one key is used by
 // another.
 func (p Pass) Admit(run wire.RunID, node ed25519.PrivateKey) (Certificate, error) {
