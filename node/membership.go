@@ -205,16 +205,17 @@ func (n *node) letsIn(link joinlink.Link) string {
 	case link.Invite == nil:
 		return "its invite is revoked: `atoll invite` makes a link that lets others in"
 	}
-	whom := "any number of nodes"
+	whom := "any number of machines"
 	if v := link.Invite.Invite; v.Uses > 0 {
-		whom = fmt.Sprintf("%d nodes", v.Uses)
+		came := n.members.Came(v.Key)
+		if came >= int(v.Uses) {
+			return fmt.Sprintf("it was for %d machines, and %d came: `atoll invite` makes a link that lets others in", v.Uses, came)
+		}
+		whom = fmt.Sprintf("%d machines, of which %d came,", v.Uses, came)
 	}
 	text := "it is for " + whom
 	if at := link.Invite.Invite.ExpiresMs; at > 0 {
 		text += " until " + time.UnixMilli(at).Format(time.DateOnly)
-	}
-	if link.Invite.Invite.Uses > 0 {
-		text += "; if more come, together they count for no more"
 	}
 	if n.cfg.Profile == p2p.WAN && !slices.ContainsFunc(link.Peers, address.FromAnywhere) {
 		text += "; so far only machines of this network reach the addresses in it: for others start `atoll relay` on a machine that they reach, with a link of its own that `atoll invite` prints"

@@ -352,9 +352,9 @@ func TestWhomALinkLetsIn(t *testing.T) {
 		wants  []string
 		not    string
 	}{
-		{&few, public, []string{"it is for 3 nodes until "}, "relay"},
-		{&few, home, []string{"it is for 3 nodes until ", "start `atoll relay` on a machine"}, "no invite"},
-		{&many, public, []string{"any number of nodes"}, "until"},
+		{&few, public, []string{"it is for 3 machines, of which 0 came, until "}, "relay"},
+		{&few, home, []string{"it is for 3 machines, of which 0 came, until ", "start `atoll relay` on a machine"}, "no invite"},
+		{&many, public, []string{"any number of machines"}, "until"},
 		{&old, public, []string{"has expired: `atoll invite`"}, "revoked"},
 		{nil, public, []string{"has no invite", "`atoll join OWNERS_LINK THIS_LINK`"}, "expired"},
 	} {

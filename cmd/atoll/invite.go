@@ -29,7 +29,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
 
 With --guests nodes join as guests: they train, all together count a little beside the members, and decide nothing. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
-All nodes enforce the limits. After --expires no new node joins, and those that joined before stay. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The link that the first node prints carries an invite of its own, with the limits of atoll new --uses and --expires; atoll revoke ends that one too, and the first node stays. Nodes that joined print no invite: who has an old link and the address of a member that is there joins with both, atoll join OLD NEW.`
+All nodes enforce the limits. After --expires, or once as many machines as --uses came, no new one joins, and those that joined before stay and come back. A machine that is gone, was revoked or got a new folder has had its use. Two sides of a network that is cut may each let in as many; together they count for no more. Whoever has the link gets the model, and the run's corpus if that is in shards, from any node that it lets in. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The link that the first node prints carries an invite of its own, with the limits of atoll new --uses and --expires; atoll revoke ends that one too, and the first node stays. Nodes that joined print no invite: who has an old link and the address of a member that is there joins with both, atoll join OLD NEW.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
@@ -37,7 +37,7 @@ type InviteCmd struct {
 	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
 	For     string       `help:"Id of the only node that may use the link: the 64 digits that atoll key prints, or the first ones of a node that atoll peers lists. Default: anybody who has the link." placeholder:"ID"`
 	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
-	Uses    uint32       `help:"Number of nodes that the invite is for. If more come, together they count for no more than this many. Default: any number." placeholder:"N"`
+	Uses    uint32       `help:"Number of machines that the invite lets in. Default: any number." placeholder:"N"`
 	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	cli.JSONFlag
 }
@@ -101,12 +101,12 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 
 // limitsText says whom the link lets in, and how to have it let in fewer.
 func (c *InviteCmd) limitsText() string {
-	whom, until := "any number of nodes", "as long as the run lasts"
+	whom, until := "any number of machines", "as long as the run lasts"
 	switch {
 	case c.For != "":
-		whom = "one node alone"
+		whom = "one machine alone"
 	case c.Uses > 0:
-		whom = cli.Plural(int(c.Uses), "node", "nodes")
+		whom = cli.Plural(int(c.Uses), "machine", "machines")
 	}
 	if c.Expires != nil {
 		until = "until " + time.Now().Add(time.Duration(*c.Expires)).Format(time.DateTime)

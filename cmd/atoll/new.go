@@ -62,7 +62,7 @@ type NewCmd struct {
 	Base             string        `help:"With --from and adapters: folder of the model that they belong to. Its digest goes into the recipe, and learners refuse another. Default: the folder that adapter_config.json names." placeholder:"DIR"`
 	Context          int           `help:"With --from: tokens of a row. Default: 1024, or what the model takes." placeholder:"N"`
 	Admission        string        `help:"Who may contribute: ${enum}. With invite, only nodes whose link has an invite: the first node prints such a link, and atoll invite makes more. Links of atoll invite --guests are for strangers. With open, any stranger can destroy the run." enum:"invite,open" default:"invite"`
-	Uses             *uint32       `help:"With --admission invite: number of nodes that the first node's link is for; 0 for any number. Default: --learners, at least 4." placeholder:"N"`
+	Uses             *uint32       `help:"With --admission invite: number of machines that the first node's link lets in, while the network is whole; 0 for any number. Default: --learners, at least 4." placeholder:"N"`
 	Expires          *limits.Span  `help:"With --admission invite: how long new nodes may join with the first node's link, such as 12h or 7d. Default: 30d." placeholder:"TIME"`
 	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
 	cli.JSONFlag

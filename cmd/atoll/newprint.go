@@ -147,9 +147,9 @@ func (a created) linkText() string {
 	case a.Owner == "":
 		return "lets in everybody"
 	case a.Uses == 0:
-		return fmt.Sprintf("the first node's lets in any number of nodes until %s", until)
+		return fmt.Sprintf("the first node's lets in any number of machines until %s", until)
 	default:
-		return fmt.Sprintf("the first node's is for %s until %s; if more come, together they count for no more", cli.Plural(int(a.Uses), "node", "nodes"), until)
+		return fmt.Sprintf("the first node's is for %s until %s", cli.Plural(int(a.Uses), "machine", "machines"), until)
 	}
 }
 

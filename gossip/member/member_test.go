@@ -232,6 +232,37 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// Keys that come at once by one invite are no more than it is for, though none is known before its handshake is over. One that comes again, one
+// that only looks and one that did not get through take no use.
+func TestUsesBoundWhoEntersAtOnce(t *testing.T) {
+	pass := Issue(owner, run, Invite{Uses: 3}, invite)
+	m := table()
+	enters := func(number byte, visits bool, nowMs int64) bool {
+		author := id(key(number))
+		return m.Admit(hello.Record{Author: author, Certificate: pass.AdmitOther(run, author).Encode(), Visits: visits}, nowMs) == nil
+	}
+	came := 0
+	for range 2 {
+		for number := byte(10); number < 20; number++ {
+			if !enters(30, true, 1) && came < 3 {
+				t.Error("who only looks is refused")
+			}
+			if enters(number, false, 1) {
+				came++
+			}
+		}
+	}
+	if came != 6 {
+		t.Errorf("%d let in, want 3, each twice", came)
+	}
+	if enters(15, false, enterMs) || !enters(15, false, enterMs+2) {
+		t.Error("who did not get through took a use for good, or none at once")
+	}
+	if !enters(16, false, 0) {
+		t.Error("a node refuses before it knows whom it knew")
+	}
+}
+
 func forged(t *testing.T) []byte {
 	c, err := Issue(second, run, Invite{}, invite).Admit(run, first)
 	if err != nil {

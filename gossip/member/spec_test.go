@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"atoll/gossip/hello"
@@ -19,7 +20,7 @@ import (
 func TestSpec(t *testing.T) {
 	spectest.Run(t, "M", map[string]spectest.Clause{
 		"M-1": specInvite, "M-1.2": specAdmits, "M-2": specCertificate, "M-3": specSignatures, "M-3.2": specDigest, "M-4": specRefused,
-		"M-5": specLetsIn, "M-6": specSession, "M-6.2": specExpired, "M-7": specStrangers, "M-8": specPass,
+		"M-5": specLetsIn, "M-6": specSession, "M-6.2": specExpired, "M-6.3": specUsedUp, "M-7": specStrangers, "M-8": specPass,
 		"M-9": specRevocation, "M-9.2": specOwnersRevoke, "M-10": specRevokedGossip, "M-10.2": specRevokedSession, "M-10.3": specProof,
 	})
 }
@@ -208,6 +209,36 @@ func specExpired(t *testing.T, s *spectest.Spec) {
 	}
 	if _, err := m.Add(c); err != nil || m.Admit(r, c.Invite.ExpiresMs+1) != nil {
 		t.Error("one that is known is refused")
+	}
+}
+
+func specUsedUp(t *testing.T, _ *spectest.Spec) {
+	pass := Issue(owner, run, Invite{Uses: 2}, invite)
+	record := func(number byte, p Pass) hello.Record {
+		author := wire.PeerIDOf(key(number))
+		return hello.Record{Author: author, Certificate: p.AdmitOther(run, author).Encode()}
+	}
+	m := known(t, pass.AdmitOther(run, id(key(10))), pass.AdmitOther(run, id(key(11))))
+	third := record(12, pass)
+	refused := func(why string) {
+		t.Helper()
+		if err := m.Admit(third, 1); err == nil || !strings.Contains(err.Error(), "was for 2 machines, and 2 came") || !strings.Contains(err.Error(), "atoll invite") {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	refused("one more")
+	if err := m.Admit(record(10, pass), 1); err != nil {
+		t.Errorf("one that is known: %v", err)
+	}
+	if err := m.Admit(record(13, Issue(owner, run, Invite{Uses: 2}, second)), 1); err != nil {
+		t.Errorf("by another invite: %v", err)
+	}
+	if _, err := m.AddRevocation(wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest(id(key(10))), []byte("gone")))); err != nil {
+		t.Fatal(err)
+	}
+	refused("one of them is revoked")
+	if _, err := m.AddHeld(pass.AdmitOther(run, third.Author)); err != nil || m.Admit(third, 1) != nil {
+		t.Errorf("one whose delta is held: %v, %v", err, m.Admit(third, 1))
 	}
 }
 

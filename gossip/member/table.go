@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -42,15 +43,16 @@ type Table struct {
 	owners   []wire.PeerID
 	byID     map[wire.Digest]Certificate
 	byAuthor map[wire.PeerID][]wire.Digest
-	ofInvite map[wire.PeerID]int               // certificates, by the invite's key
-	revoked  map[wire.PeerID]wire.SignedHeader // by the name revoked: the owner's statement
-	guests   int                               // certificates of guests
-	changes  uint64                            // of what a node is: see Changes
+	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
+	revoked  map[wire.PeerID]wire.SignedHeader     // by the name revoked: the owner's statement
+	guests   int                                   // certificates of guests
+	entering map[wire.PeerID]map[wire.PeerID]int64 // by a limited invite's key: whom Admit let in and no certificate is kept of yet, and when
+	changes  uint64                                // of what a node is: see Changes
 }
 
 // NewTable knows the owners of a run and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
 }
 
 // Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.
@@ -84,6 +86,7 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	if c.Invite.Guests {
 		t.guests++
 	}
+	delete(t.entering[c.Invite.Key], c.Author)
 	t.changes++
 	t.byID[id] = c
 	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
@@ -412,9 +415,45 @@ func CertificateIn(r hello.Record) (Certificate, error) {
 	return c, err
 }
 
+// Came is how many authors are known of an invite: those take its uses.
+func (t *Table) Came(invite wire.PeerID) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.ofInvite[invite]
+}
+
+// enterMs is how long a node that Admit let in may take until its certificate is kept: a handshake, and a turn of the loop.
+const enterMs = 30_000
+
+// enter lets one more author in by a limited invite, unless as many are known or about to enter as the invite is for. Authors that are
+// gone or revoked have had their use: else who is thrown out would come again with a new key. nowMs is 0 at a node that does not know yet whom it knew before.
+func (t *Table) enter(c Certificate, visits bool, nowMs int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := c.Invite
+	_, known := t.byID[c.ID(t.run)]
+	if known || v.Uses == 0 || v.Alone || nowMs == 0 {
+		return nil
+	}
+	waiting := t.entering[v.Key]
+	maps.DeleteFunc(waiting, func(author wire.PeerID, at int64) bool { return author == c.Author || nowMs-at > enterMs })
+	if came := t.ofInvite[v.Key] + len(waiting); came >= int(v.Uses) {
+		return fmt.Errorf("this link was for %d machines, and %d came", v.Uses, came)
+	}
+	if visits {
+		return nil
+	}
+	if waiting == nil {
+		waiting = map[wire.PeerID]int64{}
+		t.entering[v.Key] = waiting
+	}
+	waiting[c.Author] = nowMs
+	return nil
+}
+
 // Admit judges a peer by its capability record at a time in Unix ms. Its error says why it is
-// refused, in words for both sides. It keeps nothing: who was refused by another check must not
-// be known.
+// refused, in words for both sides. It makes nobody known: who was refused by another check must not
+// be.
 func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	if t == nil {
 		return nil
@@ -424,17 +463,19 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	case err != nil:
 	case !t.owns(c.Owner):
 		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
-	case c.Invite.Expired(nowMs) && !t.Member(r.Author):
-		err = errors.New("its invite has expired")
 	case t.Revoked(c) != nil:
 		err = t.Revoked(c)
+	case c.Invite.Expired(nowMs) && !t.Member(r.Author):
+		err = errors.New("its invite has expired")
 	case !t.hasRoom(c):
 		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:
-		err = c.Verify(t.run)
+		if err = c.Verify(t.run); err == nil {
+			err = t.enter(c, r.Visits, nowMs)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("this run admits by invitation: %w; ask the run's owner for a link with an invite, which atoll invite prints", err)
+		return fmt.Errorf("this run admits by invitation: %w; ask the run's owner for a new link, which `atoll invite` prints", err)
 	}
 	return nil
 }

@@ -90,6 +90,17 @@ func (n *Node) enter() {
 	}
 }
 
+// knowsLeaked has a node know already who came by the leaked invite, as if a set had brought it: uses bound who enters, and these worlds are
+// of what more than these may do where they came in nevertheless.
+func (n *Node) knowsLeaked(p *Node) {
+	if n.members == nil || !p.spec.Leaked || !p.up {
+		return
+	}
+	if fresh, _ := n.members.AddHeld(p.certificate); fresh {
+		_ = n.disk.PutMember(p.certificate) // a full disk forgets it
+	}
+}
+
 // certified is the digest of the node's certificate, none where it has none.
 func (n *Node) certified() (id wire.Digest) {
 	if n.members == nil || n.spec.Outsider {

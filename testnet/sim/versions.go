@@ -70,6 +70,7 @@ func (n *Node) judges(p *Node) error {
 	if err := hello.Negotiate(n.said, p.said); err != nil {
 		return err
 	}
+	n.knowsLeaked(p)
 	return n.members.Admit(p.said, n.clock())
 }
 
