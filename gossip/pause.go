@@ -23,6 +23,12 @@ func (c *Core) Pause(now Time, on bool) {
 	c.env.HangUpHeavy()
 }
 
+// SetDown changes Config.DownMs: what is asked for at once follows.
+func (c *Core) SetDown(bytesPerMs float64) {
+	c.env.cfg.DownMs = bytesPerMs
+	c.fetch.SetDown(bytesPerMs)
+}
+
 // Paused reports whether the core is paused.
 func (c *Core) Paused() bool { return c.env.Paused }
 

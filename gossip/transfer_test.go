@@ -186,7 +186,7 @@ func TestMuteSourcesOnCappedLink(t *testing.T) {
 		n.ignores = wire.GetChunk
 	}
 	n := w.join(w.nodes[0].id)
-	n.core.env.cfg.DownMs = 100
+	n.core.SetDown(100)
 	const most = 120_000 // nine chunks, and a source that is still for each
 	if !w.runUntilTrue(w.now+most, n.joined) {
 		t.Errorf("not in after %d ms: %v", most, n.core.snapshot.transfer.String())

@@ -31,15 +31,16 @@ func (n *node) recallTraffic() error {
 // powerEvery is the time between two looks at where power comes from.
 const powerEvery = 10 * time.Second
 
-// watchPower looks now and then whether the machine runs on its battery, if that matters.
+// watchPower looks now and then whether the machine runs on its battery, if that matters. The error says that nobody can tell.
 func (n *node) watchPower(ctx context.Context) error {
 	if !n.allowance.Limits().Battery || n.watchesPower {
 		return nil
 	}
 	on, err := n.cfg.power(ctx)
 	if err != nil {
-		n.screen.Event("battery", "", fmt.Sprintf("%v: --battery pause changes nothing here", err))
-		return nil
+		err = fmt.Errorf("%w: --battery pause changes nothing here", err)
+		n.screen.Event("battery", "", err.Error())
+		return err
 	}
 	n.watchesPower = true
 	n.allowance.Power(on)

@@ -48,8 +48,8 @@ type node struct {
 	knownPeers
 	holders      holders.Holders
 	allowance    allowance.Allowance
-	settings     []status.Setting // that are not the default
-	watchesPower bool             // a goroutine looks where power comes from
+	settings     atomic.Pointer[[]status.Setting] // that are not the default, once they were changed
+	watchesPower bool                             // a goroutine looks where power comes from
 	learning
 	shown
 	trace tracing
@@ -59,6 +59,7 @@ type node struct {
 	machine  *core.Machine // of the replica
 	finished bool
 	fatal    error
+	began    bool // the loop has
 	streams
 	shutdown
 }
@@ -128,7 +129,12 @@ type shown struct {
 	folds      foldWatch
 	aloneSaid  bool // that nobody of the link answers
 	control    *status.Server
+	stage      atomic.Pointer[string] // before there is a machine
 	latest     atomic.Pointer[status.Snapshot]
+	statusKept struct { // what the folder says of this node
+		at   time.Time
+		what string // of what others go by
+	}
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept
 	exports    exports
@@ -164,6 +170,7 @@ func (n *node) loop(ctx context.Context) error {
 	recall := time.NewTicker(contactsEvery)
 	defer recall.Stop()
 	done := ctx.Done()
+	n.began = true
 	n.receiveEarly()
 	for !n.mayExit() {
 		var do func()

@@ -49,7 +49,7 @@ func newNode(cfg Config) *node {
 	n := &node{
 		cfg: cfg, log: cfg.Log, started: time.Now(), clock: clock.New(),
 		inbox: mailbox.New[func(core.Time)](), streams: streams{handles: map[uint64]asker{}, calls: map[uint64]context.CancelFunc{}}, work: newWorkers(),
-		holders: holders.New(), allowance: allowance.New(cfg.Limits), settings: cfg.Settings,
+		holders: holders.New(), allowance: allowance.New(cfg.Limits),
 	}
 	n.screen = show.New(n.log, journal{n}, n.self, 0, outer.Params{})
 	n.duplicate.self, n.duplicate.began = n.started.UnixMilli(), n.clock.Now()
@@ -60,16 +60,15 @@ func newNode(cfg Config) *node {
 // stages; some take seconds for a large model.
 func (n *node) live(ctx context.Context) error {
 	for _, stage := range []func() error{
-		n.identify, n.beAdmitted, n.recall, n.recallTraffic, n.openKnown, n.listen,
+		n.identify, n.beAdmitted, n.recall, n.recallTraffic, n.openKnown, n.serveControl, n.listen,
 		func() error { return n.learnGenesis(ctx) },
 		n.confirmAdmission,
 		n.open,
-		func() error { return n.watchPower(ctx) },
+		func() error { _ = n.watchPower(ctx); return nil }, // an event says what is wrong
 		func() error { return n.learnFirst(ctx) },
 		func() error { return n.prepare(ctx) },
 		n.start,
 		func() error { return n.cfg.Started(Handle{n}) },
-		n.serveControl,
 	} {
 		if err := stage(); err != nil {
 			return err
@@ -254,13 +253,16 @@ func (n *node) gossipConfig() gossip.Config {
 		Trusted: n.named, Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.ledger.Fetching(), Common: n.ledger.Common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
-		DownMs: float64(n.cfg.Limits.Down) / 1000,
+		DownMs: downMs(n.cfg.Limits),
 	}
 	l := messagegate.NewLimiter(cfg.Limits())
 	n.gate.Limiter.Store(l)
 	cfg.Limiter = l
 	return cfg
 }
+
+// downMs is what this node may receive, in bytes per ms; 0 is no limit.
+func downMs(l allowance.Limits) float64 { return float64(l.Down) / 1000 }
 
 // peerIDs are the ids in the given addresses.
 func peerIDs(addrs []string) []wire.PeerID {
@@ -321,7 +323,7 @@ func (n *node) close() error {
 		n.keepShown()
 		n.check("flush the ledger", n.store.Flush())
 		if n.machine != nil {
-			n.writeFinalStatus()
+			n.writeStatus()
 			n.safe.Store(true)
 			n.saveTips()
 		}
@@ -339,7 +341,7 @@ func (n *node) close() error {
 // drain takes what the workers still had for the loop: the last status and the
 // tips that are kept then agree with the ledger.
 func (n *node) drain() {
-	if n.machine == nil {
+	if !n.began {
 		return
 	}
 	n.countLast()

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -29,8 +30,9 @@ func (n *node) publishStatus() {
 		return
 	}
 	s := show.Snapshot(n.view())
-	s.History, s.Settings = n.screen.History(s), n.settings
+	s.History, s.Settings = n.screen.History(s), n.inForce()
 	n.latest.Store(&s)
+	n.keepStatus(s)
 	if s.At.Sub(n.shownKept) >= keepShownEvery {
 		n.shownKept = s.At
 		n.work.disk.Put(n.keepShown)
@@ -42,13 +44,25 @@ func (n *node) publishStatus() {
 	}
 }
 
+// inForce are the settings that are not the default.
+func (n *node) inForce() []status.Setting {
+	if s := n.settings.Load(); s != nil {
+		return *s
+	}
+	return n.cfg.Settings
+}
+
 func (n *node) lastStatus() status.Snapshot {
 	if s := n.latest.Load(); s != nil {
 		return *s
 	}
-	return status.Snapshot{Identity: status.Identity{
+	s := status.Snapshot{Settings: n.inForce(), Identity: status.Identity{
 		Version: Agent, Self: hex.EncodeToString(n.self[:]), Started: n.started, At: time.Now(), State: "joining",
 	}}
+	if at := n.stage.Load(); at != nil {
+		s.Stage = *at
+	}
+	return s
 }
 
 // What only screens show is kept for the next process under shownKey, so often that a kill costs little.
@@ -76,12 +90,29 @@ func (n *node) keptShown() (k status.Kept) {
 	return k
 }
 
-func (n *node) writeFinalStatus() {
+// keepStatusEvery is the most time between two writings of the status while nothing in it changes that others go by.
+const keepStatusEvery = 30 * time.Second
+
+// keepStatus has the folder say what this node knows, for those who ask after it was killed.
+func (n *node) keepStatus(s status.Snapshot) {
+	what := fmt.Sprint(s.State, s.Link, s.LetsIn, status.LivePeers(s.Peers), len(s.Peers), s.Finished, s.Limits.Why)
+	if what == n.statusKept.what && s.At.Sub(n.statusKept.at).Abs() < keepStatusEvery {
+		return
+	}
+	n.statusKept.what, n.statusKept.at = what, s.At
+	n.work.disk.Put(n.writeStatus)
+}
+
+// writeStatus leaves what is there where this process has not come so far that it knows more.
+func (n *node) writeStatus() {
+	if n.latest.Load() == nil {
+		return
+	}
 	b, err := json.MarshalIndent(n.lastStatus(), "", "  ")
 	if err == nil {
 		err = n.cfg.disk.WriteFile(n.cfg.Dir, status.FinalFile, append(b, '\n'))
 	}
-	n.check("write final status", err)
+	n.check("write the status", err)
 }
 
 // view is what a snapshot of this node is made from.
@@ -154,10 +185,9 @@ func (n *node) learnerStage() string {
 
 // showStage tells of a stage before there is a machine to ask.
 func (n *node) showStage(text string) {
+	n.stage.Store(&text)
 	if n.cfg.OnStatus != nil {
-		s := n.lastStatus()
-		s.Stage = text
-		n.cfg.OnStatus(s)
+		n.cfg.OnStatus(n.lastStatus())
 	}
 }
 

@@ -76,7 +76,7 @@ func leftNodes(dir string, r *Report) (w web.World) {
 	for i := range maxNodes {
 		name := nodeName(i)
 		s, err := status.ReadFinal(filepath.Join(dir, name))
-		if err != nil {
+		if err != nil || status.Died(filepath.Join(dir, name)) {
 			continue // it was never there, or it was killed and did not come back
 		}
 		end := web.EndLeft

@@ -154,7 +154,7 @@ func (m *member) end(l *life, at time.Time) error {
 		return err
 	}
 	s, readErr := status.ReadFinal(m.dir)
-	if readErr == nil && !s.Started.Before(l.began.Add(-clockSlack)) {
+	if readErr == nil && !status.Died(m.dir) && !s.Started.Before(l.began.Add(-clockSlack)) {
 		l.last, l.seen, l.final = s, true, true
 	}
 	return err

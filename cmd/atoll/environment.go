@@ -92,7 +92,7 @@ func misspelt(app *kong.Node) (found [][2]string) {
 		if !strings.HasPrefix(name, envPrefix+"_") || slices.Contains(known, name) {
 			continue
 		}
-		if meant := nearest(name, known); meant != "" {
+		if meant := cli.Nearest(name, known); meant != "" {
 			found = append(found, [2]string{name, meant})
 		}
 	}

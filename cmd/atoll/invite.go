@@ -74,9 +74,12 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	link, peers := joinlink.Link{Run: g.RunID()}, []status.Peer(nil)
 	if isFile(dir, keyName) {
-		s, _, err := snapshot(ctx, dir)
+		s, running, err := snapshot(ctx, dir)
 		if err != nil {
 			return err
+		}
+		if !running {
+			sayStopped(out, dir, s)
 		}
 		if link, err = joinlink.Parse(s.Link); err != nil {
 			return fmt.Errorf("the link of the node on %s: %w", dir, err)

@@ -176,7 +176,7 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 	if err := mayBeFolder(cfg.Dir); err != nil {
 		return cfg, err
 	}
-	if cfg.Settings, err = c.recall(out, cfg.Dir); err != nil {
+	if cfg.Settings, err = c.recall(cfg.Dir); err != nil {
 		return cfg, err
 	}
 	cfg.Limits, err = c.limits()
@@ -190,11 +190,11 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 }
 
 // recall takes what the folder keeps where nothing else was given.
-func (c *JoinCmd) recall(out *cli.Console, dir string) ([]status.Setting, error) {
+func (c *JoinCmd) recall(dir string) ([]status.Setting, error) {
 	if c.parsed == nil {
 		return nil, nil
 	}
-	inForce, err := settings.Recall(out, c.parsed, dir)
+	inForce, err := settings.Recall(c.parsed, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -233,7 +233,7 @@ func TestConfigFile(t *testing.T) {
 		{"length = -3", "--length is -3"},
 		{"length = 5\n[generate]\nlength = -4", "--length is -4"},
 		{"[generate]\ntemperature = -0.5", "--temperature is -0.5"},
-		{"tokns = 5", path + `: no command has a flag "tokns"`},
+		{"tokns = 5", path + `, line 1: no command has a flag "tokns"; did you mean "tokens"?`},
 		{"[generate]\ndata = \"x\"", `atoll generate has no flag "data"`},
 		{"[paint]\ndata = \"x\"", "table [paint]: there is no such command"},
 		{"[generate]\nlength = ", path + ", line 2: toml"},

@@ -142,7 +142,6 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
-		err = settings.OrReset(parsed, err)
 		if slices.ContainsFunc(args, func(word string) bool { return word == "--dir" || strings.HasPrefix(word, "--dir=") }) {
 			err = cli.BadUsage("a folder is typed without --dir")
 		}
@@ -157,7 +156,7 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 		sayUnread(c, parsed)
 		err = parsed.Run()
 	}
-	return fail(c, err, helpFor(parsed))
+	return fail(c, settings.Whence(parsed, args, err), helpFor(parsed))
 }
 
 // typedZero finds a number that was typed as 0, where 0 is what commands take for none: it would be the default, or no limit at

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -83,10 +84,10 @@ func askToPause(ctx context.Context, out *cli.Console, in dirArg, on bool, withi
 		return s, err
 	}
 	for {
-		if s, err = client.Snapshot(ctx); err != nil {
+		if s, err = client.Snapshot(ctx); err != nil && !errors.Is(err, status.ErrStarting) {
 			return s, err
 		}
-		if done(s) {
+		if err == nil && done(s) {
 			return s, nil
 		}
 		select {

@@ -38,7 +38,7 @@ func (c *PeersCmd) Run(ctx context.Context, out *cli.Console) error {
 		return err
 	}
 	if !running {
-		out.Say("no node runs on this folder; these are the peers that it knew last")
+		sayStopped(out, dir, s)
 	}
 	members, err := inspect.Members(ctx, dir)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

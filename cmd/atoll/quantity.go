@@ -34,6 +34,16 @@ func (a *amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is the amount as it is typed.
+func (a amount) String() string {
+	for _, unit := range []unit{{"T", 1e12}, {"B", 1e9}, {"M", 1e6}, {"K", 1e3}} {
+		if n := uint64(unit.times); a != 0 && uint64(a)%n == 0 {
+			return strconv.FormatUint(uint64(a)/n, 10) + unit.name
+		}
+	}
+	return strconv.FormatUint(uint64(a), 10)
+}
+
 // number reads a number with one of the units behind it, in capitals or not, or with none.
 func number(text string, units []unit) (float64, error) {
 	digits, times := strings.ToUpper(strings.TrimSpace(text)), 1.0
@@ -81,7 +91,7 @@ func (s *size) UnmarshalText(text []byte) error {
 
 // String is the size as it is typed.
 func (s size) String() string {
-	for _, unit := range []unit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+	for _, unit := range []unit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KB", 1e3}, {"KiB", 1 << 10}} {
 		if n := int64(unit.times); s != 0 && int64(s)%n == 0 {
 			return strconv.FormatInt(int64(s)/n, 10) + unit.name
 		}

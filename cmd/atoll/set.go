@@ -47,7 +47,7 @@ func (c *SetCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Context
 	if err != nil {
 		return err
 	}
-	changed, err := f.Changed(out, parsed, c.Reset)
+	changed, err := f.Changed(parsed, c.Reset)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
@@ -153,7 +154,7 @@ func TestWhichSettingWins(t *testing.T) {
 	})
 }
 
-// A file that cannot be believed stops the node, which would cost more than it may; one of a newer version does not.
+// A file that cannot be believed stops the node, which would cost more than it may, and stops systemd from starting it again.
 func TestKeptFile(t *testing.T) {
 	genesis, dir := newRun(t, someText(t)), t.TempDir()
 	for _, c := range []struct {
@@ -168,7 +169,7 @@ func TestKeptFile(t *testing.T) {
 		{"battery = 'puase'\n", []string{"--battery is \"puase\"; use one of go, pause", "mend the file"}, false},
 		{"hours = '25-26'\n", []string{"--hours", "mend the file"}, false},
 		{"[up]\nrate = 5\n", []string{"--up", "mend the file"}, false},
-		{"up = '5mbit'\ncaps = ['new']\n", []string{`has "caps", which this version does not know`}, true},
+		{"up = '5mbit'\nquotta = '1GB/day'\n", []string{store.SettingsFile + `, line 2: "quotta" is no setting; did you mean "quota"?`, "mend the file"}, false},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, store.SettingsFile), []byte(c.file), 0o600); err != nil {
 			t.Fatal(err)
@@ -177,6 +178,9 @@ func TestKeptFile(t *testing.T) {
 		_, parsed, err := joinConfig(t, &cli.Console{Out: io.Discard, Err: &said}, "--genesis", genesis, "--data=goroot", "--down=1mbit", dir)
 		if err != nil {
 			said.WriteString(err.Error())
+			if exitCode(err) != exitUsage {
+				t.Errorf("%q: exit code %d", c.file, exitCode(err))
+			}
 		}
 		for _, part := range c.said {
 			if !strings.Contains(said.String(), part) {
@@ -190,7 +194,7 @@ func TestKeptFile(t *testing.T) {
 			continue
 		}
 		k := keepAndRead(t, parsed, dir)
-		if k["down"] != "1mbit" || strings.Contains(c.file, "caps") && k["caps"] == nil || strings.Contains(c.file, "up") && k["up"] == nil {
+		if k["down"] != "1mbit" || strings.Contains(c.file, "up") && k["up"] == nil {
 			t.Errorf("%q: then %v", c.file, k)
 		}
 		if info, err := os.Stat(filepath.Join(dir, store.SettingsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -227,10 +231,71 @@ func TestSetWhileItRuns(t *testing.T) {
 	if _, stdout, _ := typed(t, "status", dir); !strings.Contains(stdout, "settings  up 2mbit; hours sun-sat; pace 5ms; threads 1; batch 1; profile local\n") {
 		t.Errorf("status: %s", stdout)
 	}
+	if left, err := status.ReadFinal(dir); err != nil || left.Link != s.Link || left.Self != s.Self {
+		t.Errorf("what is known after a kill: %v, %v", left.Identity, err)
+	}
 	if code, _, stderr := typed(t, "join", dir, "--up", "1mbit"); code != exitFailed || !strings.Contains(stderr, "change its settings with `atoll set ") {
 		t.Errorf("a second join: exit code %d, %s", code, stderr)
 	}
 	if _, stdout, _ := typed(t, "set", dir); !strings.Contains(stdout, "up          2mbit ") || !strings.Contains(stdout, "settings.toml; from the next start on 2\n") {
 		t.Errorf("set: %s", stdout)
+	}
+}
+
+// A node that has yet to find somebody of its run is one that runs: what is set reaches it, and nothing starts beside it.
+func TestSetWhileItStarts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "second")
+	nobody := "atoll:" + strings.Repeat("5", 64) + ",/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		typedIn(ctx, []string{"join", nobody, dir, "--profile", "local", "--listen", anyPort})
+	}()
+	defer func() { cancel(); <-ended }()
+	for {
+		if _, err := status.Dial(dir); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"status", dir}, exitFailed, "the node is starting"},
+		{[]string{"set", dir, "--up", "2mbit"}, exitDone, "note: the node still starts"},
+		{[]string{"set", dir, "--quota", "1GB/day"}, exitDone, "set: quota 1GB/day"},
+		{[]string{"set", dir}, exitDone, "up          2mbit"},
+		{[]string{"join", dir}, exitUsage, "holds no run yet"},
+		{[]string{"join", nobody, dir, "--down", "1mbit"}, exitFailed, "a node runs there already"},
+		{[]string{"leave", dir}, exitDone, "left"},
+	} {
+		if code, stdout, stderr := typed(t, c.args...); code != c.code || !strings.Contains(stdout+stderr, c.says) {
+			t.Errorf("%v: exit code %d, %s%s; want %q", c.args, code, stdout, stderr, c.says)
+		}
+	}
+	<-ended
+	if code, stdout, _ := typed(t, "set", dir); code != exitDone || !strings.Contains(stdout, "2mbit") || !strings.Contains(stdout, "1GB/day") {
+		t.Errorf("kept: %s", stdout)
+	}
+}
+
+// A value that was not typed is refused with where it comes from.
+func TestBadValueSaysWhence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "my.toml")
+	if err := os.WriteFile(file, []byte("[join]\nhours = '25-26'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := typed(t, "join", "--config", file, t.TempDir()); code != exitUsage || !strings.Contains(stderr, "it comes from the file of --config") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	t.Setenv("ATOLL_JOIN_UP", "5")
+	if code, _, stderr := typed(t, "join", t.TempDir()); code != exitUsage || !strings.Contains(stderr, "it comes from the environment: ATOLL_JOIN_UP=5") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := typed(t, "join", t.TempDir(), "--up", "6"); code != exitUsage || strings.Contains(stderr, "environment") || !strings.Contains(stderr, "--reset up") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -46,10 +46,11 @@ func (c *StatusCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	for {
 		s, running, err := snapshot(ctx, dir)
-		if err != nil {
+		if starts := errors.Is(err, status.ErrStarting); starts && c.Watch {
+			out.Say("%v", err)
+		} else if err != nil {
 			return err
-		}
-		if err := c.print(out, s, running); err != nil || !c.Watch || !running {
+		} else if err := c.print(out, dir, s, running); err != nil || !c.Watch || !running {
 			return err
 		}
 		select {
@@ -60,7 +61,7 @@ func (c *StatusCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 }
 
-func (c *StatusCmd) print(out *cli.Console, s status.Snapshot, running bool) error {
+func (c *StatusCmd) print(out *cli.Console, dir string, s status.Snapshot, running bool) error {
 	if c.JSON {
 		return out.JSON(s)
 	}
@@ -73,9 +74,18 @@ func (c *StatusCmd) print(out *cli.Console, s status.Snapshot, running bool) err
 		return err
 	}
 	if !running {
-		out.Say("no node runs on this folder; this is what it knew at %s", s.At.Format(time.DateTime))
+		sayStopped(out, dir, s)
 	}
 	return statustext.Print(out.Out, s, running)
+}
+
+// sayStopped says of when a status is where no node runs. One that was killed knew more than it left.
+func sayStopped(out *cli.Console, dir string, s status.Snapshot) {
+	how := ""
+	if status.Died(dir) {
+		how = ": it was killed, or its machine lost power"
+	}
+	out.Say("no node runs on this folder%s; this is what it knew at %s", how, s.At.Format(time.DateTime))
 }
 
 // Escape sequences of terminals, as of ECMA-48.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"pgregory.net/rapid"
+
+	"atoll/cmd/atoll/internal/cli"
 )
 
 // Whatever slip the hand makes in the name of a command, the right one is suggested.
@@ -49,7 +51,7 @@ func nearOther(n *kong.Node, path []string, meant, typed string) bool {
 		n = n.Children[slices.IndexFunc(n.Children, func(c *kong.Node) bool { return c.Name == name })]
 	}
 	return slices.ContainsFunc(n.Children, func(c *kong.Node) bool {
-		return c.Name != meant && slips(typed, c.Name) <= slips(typed, meant)
+		return c.Name != meant && cli.Slips(typed, c.Name) <= cli.Slips(typed, meant)
 	})
 }
 
@@ -93,15 +95,15 @@ func TestSlips(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"join", "join", 0}, {"jion", "join", 1}, {"satus", "status", 1}, {"tesnte", "testnet", 2}, {"kitten", "sitting", 3}} {
-		if got := slips(c.a, c.b); got != c.want {
+		if got := cli.Slips(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
 		}
-		if got := slips(c.b, c.a); got != c.want {
+		if got := cli.Slips(c.b, c.a); got != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.b, c.a, got, c.want)
 		}
 	}
 	for word, want := range map[string]string{"shwo": "show", "biuld": "build", "x": "", "paint": "", "": ""} {
-		if got := nearest(word, []string{"build", "show", "mix"}); got != want {
+		if got := cli.Nearest(word, []string{"build", "show", "mix"}); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}

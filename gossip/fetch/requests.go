@@ -55,6 +55,9 @@ func (f *Fetch) linkFull(w *want) bool {
 	return ahead > 0 && f.flying >= MinDownCalls && float64(f.bytes+w.size()) > ahead
 }
 
+// SetDown changes Config.DownMs.
+func (f *Fetch) SetDown(bytesPerMs float64) { f.cfg.DownMs = bytesPerMs }
+
 // ask requests the payload of w from s. After its timeout another source is asked too; the
 // request goes on for as long as a transfer may take again, so that bytes under way need
 // not travel twice.

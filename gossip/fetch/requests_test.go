@@ -463,7 +463,7 @@ func TestFetchWithinTheDownlink(t *testing.T) {
 		want   int
 	}{{10_000, 10, 5}, {10_000, 9.99, 4}, {100_000, 10, MinDownCalls}, {100, 1e6, MaxPulls}} {
 		a := newAlone()
-		a.cfg.DownMs = c.downMs
+		a.SetDown(c.downMs)
 		var asked []question
 		for id := byte(1); id < 20; id++ {
 			a.up(id)

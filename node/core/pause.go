@@ -30,6 +30,9 @@ func (m *Machine) Pause(now Time, on bool) {
 	m.Tick(now)
 }
 
+// SetDown sets what this node may receive from now on, in bytes per ms; 0 is no limit.
+func (m *Machine) SetDown(bytesPerMs float64) { m.gossip.SetDown(bytesPerMs) }
+
 // Paused says whether the owner has this node paused, and Resting whether nothing is left
 // that it publishes first.
 func (v View) Paused() bool  { return v.m.pause.on }

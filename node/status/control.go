@@ -30,18 +30,24 @@ const (
 	maxSet         = 1 << 20          // of settings: some lines
 )
 
-// ErrNotRunning says that no node runs on a folder.
-var ErrNotRunning = errors.New("no node is running on this folder")
+// ErrNotRunning says that no node runs on a folder, and ErrRunning that one does already.
+var (
+	ErrNotRunning = errors.New("no node is running on this folder")
+	ErrRunning    = errors.New("a node runs on this folder already")
+)
+
+// ErrStarting says that a node has yet to find what it needs before it takes part.
+var ErrStarting = errors.New("the node is starting")
 
 // Handlers is what a node answers.
 type Handlers struct {
-	Snapshot func() (Snapshot, bool)                 // false: not ready yet
-	Tips     func() (io.WriterTo, bool)              // the newest tips of all fragments
-	Members  func() []Member                         // who was admitted, in a run that admits by invitation
-	Leave    func()                                  // begins an ordered leave
-	Revoke   func(context.Context, Revocation) error // spreads what an owner of the run signed
-	Pause    func(on bool)                           // has the node pause, or go on where nothing else keeps it
-	Set      func(context.Context, []byte) error     // changes settings, from JSON that is the node's
+	Snapshot func() (Snapshot, bool)                                // false: not ready yet, so only what it has and does is known
+	Tips     func() (io.WriterTo, bool)                             // the newest tips of all fragments
+	Members  func() []Member                                        // who was admitted, in a run that admits by invitation
+	Leave    func()                                                 // begins an ordered leave
+	Revoke   func(context.Context, Revocation) error                // spreads what an owner of the run signed
+	Pause    func(on bool)                                          // has the node pause, or go on where nothing else keeps it
+	Set      func(context.Context, []byte) (note string, err error) // changes settings, from JSON that is the node's; for people
 }
 
 // Server is the local control API of one node.
@@ -62,6 +68,9 @@ func ServeBeside(dir, name string, h http.Handler) (*Server, error) {
 
 func serveAt(network, dir, name string, h http.Handler) (*Server, error) {
 	file := filepath.Join(dir, name)
+	if answers(dir, name) {
+		return nil, fmt.Errorf("%s: %w: end it with `atoll leave %s`", dir, ErrRunning, ShellWord(dir))
+	}
 	if err := removeStale(file); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -76,6 +85,17 @@ func serveAt(network, dir, name string, h http.Handler) (*Server, error) {
 	s.http = &http.Server{Handler: w.guard(h), ReadHeaderTimeout: controlTimeout}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
+}
+
+// answersWithin is how long one on this machine may take to say that it is there.
+const answersWithin = time.Second
+
+// answers reports whether another process answers there.
+func answers(dir, name string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), answersWithin)
+	defer cancel()
+	_, err := Beside(dir, name).do(ctx, http.MethodGet, "/", nil)
+	return err == nil || !errors.Is(err, ErrNotRunning) && !errors.Is(err, fs.ErrPermission)
 }
 
 // socketSuffix is what a socket's name has behind that of the file which says where it is. If
@@ -136,17 +156,16 @@ func mux(h Handlers) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		s, ok := h.Snapshot()
-		if !ok {
-			http.Error(w, "the node is starting", http.StatusServiceUnavailable)
-			return
-		}
 		w.Header().Set("Content-Type", "application/json")
+		if !ok {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 		_ = json.NewEncoder(w).Encode(s) // the reader may go away
 	})
 	m.HandleFunc("GET /tips", func(w http.ResponseWriter, _ *http.Request) {
 		t, ok := h.Tips()
 		if !ok {
-			http.Error(w, "the node is starting", http.StatusServiceUnavailable)
+			http.Error(w, ErrStarting.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = t.WriteTo(w)
@@ -168,7 +187,10 @@ func mux(h Handlers) http.Handler {
 	m.HandleFunc("POST /set", func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSet))
 		if err == nil {
-			err = h.Set(r.Context(), b)
+			var note string
+			if note, err = h.Set(r.Context(), b); err == nil {
+				_, _ = io.WriteString(w, note) // the asker may go away
+			}
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
@@ -235,29 +257,31 @@ func Died(dir string) bool {
 	return err == nil
 }
 
-// Snapshot returns the node's newest status.
-func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
-	var s Snapshot
-	err := c.get(ctx, "/status", &s)
+// Snapshot returns the node's newest status. With ErrStarting it has no more than settings and stage.
+func (c *Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
+	body, err := c.do(ctx, http.MethodGet, "/status", nil)
+	if err != nil && !errors.Is(err, ErrStarting) {
+		return s, err
+	}
+	if wrong := json.Unmarshal(body, &s); wrong != nil {
+		return s, fmt.Errorf("answer of the node on %s to /status: %w", c.dir, wrong)
+	}
+	if err != nil && s.Stage != "" {
+		err = fmt.Errorf("%w: %s", err, Printable(s.Stage))
+	}
 	return s, err
 }
 
 // Members returns who was admitted to the node's run, as far as the node knows.
 func (c *Client) Members(ctx context.Context) (members []Member, err error) {
-	err = c.get(ctx, "/members", &members)
-	return members, err
-}
-
-// get reads an answer in JSON.
-func (c *Client) get(ctx context.Context, path string, into any) error {
-	body, err := c.do(ctx, http.MethodGet, path, nil)
+	body, err := c.do(ctx, http.MethodGet, "/members", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("answer of the node on %s to %s: %w", c.dir, path, err)
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, fmt.Errorf("answer of the node on %s to /members: %w", c.dir, err)
 	}
-	return nil
+	return members, nil
 }
 
 // Tips returns the encoded newest tips of the node.
@@ -266,18 +290,24 @@ func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 }
 
 // Revoke has the node spread what an owner of the run signed.
-func (c *Client) Revoke(ctx context.Context, v Revocation) error { return c.Post(ctx, "/revoke", v) }
-
-// Set has the node take settings, in the form that its Handlers.Set reads.
-func (c *Client) Set(ctx context.Context, settings any) error { return c.Post(ctx, "/set", settings) }
-
-// Post sends a body in JSON.
-func (c *Client) Post(ctx context.Context, path string, body any) error {
-	b, err := json.Marshal(body)
-	if err == nil {
-		_, err = c.do(ctx, http.MethodPost, path, bytes.NewReader(b))
-	}
+func (c *Client) Revoke(ctx context.Context, v Revocation) error {
+	_, err := c.Post(ctx, "/revoke", v)
 	return err
+}
+
+// Set has the node take settings, in the form that its Handlers.Set reads, and returns its note.
+func (c *Client) Set(ctx context.Context, settings any) (note string, err error) {
+	b, err := c.Post(ctx, "/set", settings)
+	return string(b), err
+}
+
+// Post sends a body in JSON, and returns the answer.
+func (c *Client) Post(ctx context.Context, path string, body any) ([]byte, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.do(ctx, http.MethodPost, path, bytes.NewReader(b))
 }
 
 // Leave asks the node to leave in order.
@@ -316,6 +346,9 @@ func (c *Client) do(ctx context.Context, method, path string, request io.Reader)
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxControlBody))
 	if err != nil {
 		return nil, fmt.Errorf("ask the node on %s: %w", c.dir, err)
+	}
+	if res.StatusCode == http.StatusServiceUnavailable {
+		return body, fmt.Errorf("ask the node on %s: %w", c.dir, ErrStarting)
 	}
 	if res.StatusCode >= 300 {
 		return nil, fmt.Errorf("ask the node on %s: %s", c.dir, strings.TrimSpace(string(body)))

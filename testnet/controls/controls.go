@@ -62,10 +62,12 @@ func control[T any](do func(T) error) http.HandlerFunc {
 
 // Order tells the process on dir how to be.
 func Order(ctx context.Context, dir string, o Orders) error {
-	return status.Beside(dir, name).Post(ctx, "/orders", o)
+	_, err := status.Beside(dir, name).Post(ctx, "/orders", o)
+	return err
 }
 
 // Corrupt flips a bit in the memory of the process on dir.
 func Corrupt(ctx context.Context, dir string, at BitFlip) error {
-	return status.Beside(dir, name).Post(ctx, "/corrupt", at)
+	_, err := status.Beside(dir, name).Post(ctx, "/corrupt", at)
+	return err
 }

@@ -2,7 +2,9 @@ package bulk
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	ratelimit "golang.org/x/time/rate"
@@ -22,16 +24,26 @@ const (
 )
 
 // Limiter is a token bucket of bytes; nil lets all pass.
-type Limiter struct{ bucket *ratelimit.Limiter }
+type Limiter struct {
+	bucket  *ratelimit.Limiter
+	changed atomic.Pointer[chan struct{}] // closed by the next Set
+}
 
 // NewLimiter returns a bucket that lets bytes of streams pass so that sockets carry a rate,
 // with bursts of Burst; 0 lets all pass.
 func NewLimiter(bytesPerSecond int64) *Limiter {
-	return &Limiter{ratelimit.NewLimiter(limitOf(bytesPerSecond), Burst)}
+	l := &Limiter{bucket: ratelimit.NewLimiter(limitOf(bytesPerSecond), Burst)}
+	changed := make(chan struct{})
+	l.changed.Store(&changed)
+	return l
 }
 
-// Set has the bucket keep another rate from now on. Who waits already waits as long as the rate of before wants.
-func (l *Limiter) Set(bytesPerSecond int64) { l.bucket.SetLimit(limitOf(bytesPerSecond)) }
+// Set has the bucket keep another rate from now on, for those that wait already too.
+func (l *Limiter) Set(bytesPerSecond int64) {
+	next := make(chan struct{})
+	l.bucket.SetLimit(limitOf(bytesPerSecond))
+	close(*l.changed.Swap(&next))
+}
 
 // Rate is what sockets may carry, in bytes per second; 0 lets all pass.
 func (l *Limiter) Rate() int64 {
@@ -53,7 +65,24 @@ func (l *Limiter) Wait(ctx context.Context, n int) error {
 	if l == nil || n == 0 {
 		return nil
 	}
-	return l.bucket.WaitN(ctx, n)
+	for {
+		changed, now := *l.changed.Load(), time.Now()
+		turn := l.bucket.ReserveN(now, n)
+		if !turn.OK() {
+			return fmt.Errorf("wait for %d bytes, more than the %d that may pass at once", n, Burst)
+		}
+		wait := time.NewTimer(turn.DelayFrom(now))
+		select {
+		case <-wait.C:
+			return nil
+		case <-ctx.Done():
+		case <-changed:
+		}
+		wait.Stop()
+		if turn.Cancel(); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // Passed takes out of the bucket what passed without waiting. What waits gives way to

@@ -59,6 +59,30 @@ func TestLimiterIsSet(t *testing.T) {
 	})
 }
 
+// Who waits when a bucket is set waits as the new rate wants, not as that of before.
+func TestLimiterWakesWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ to, most float64 }{{1e6, 3}, {0, 0.1}} {
+			l := NewLimiter(1000)
+			l.Passed(Burst, time.Now())
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					if err := l.Wait(t.Context(), Burst); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			start := time.Now()
+			l.Set(int64(c.to))
+			if all.Wait(); time.Since(start).Seconds() > c.most {
+				t.Errorf("set to %.0f, three bursts took %v", c.to, time.Since(start))
+			}
+		}
+	})
+}
+
 // Gossip passes without waiting and is taken off what bulk may have, within limitDebt: more
 // gossip than a cap allows slows bulk down and never stops it.
 func TestGossipComesBeforeBulk(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
+
+	"atoll/cmd/atoll/internal/cli"
 )
 
 // maxConfigFile bounds a configuration file: it is a page of text.
@@ -20,7 +22,32 @@ const maxConfigFile = 1 << 20
 // that name and go first.
 type tomlFile struct {
 	name   string // for messages
+	text   string
 	values map[string]any
+}
+
+// line is which line of the file a key is in, for messages; "" if that cannot be told. table is "" for the keys at the top.
+func (t tomlFile) line(table, key string) string {
+	in := ""
+	for i, line := range strings.Split(t.text, "\n") {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			in, _, _ = strings.Cut(name, "]")
+		}
+		word, _, _ := strings.Cut(line, "=")
+		if in == table && strings.Trim(word, " \t\"'") == key || table == "" && in == key {
+			return fmt.Sprintf(", line %d", i+1)
+		}
+	}
+	return ""
+}
+
+// meant is the name that a misspelt one is nearest to, as a hint.
+func meant(word string, names []string) string {
+	if near := cli.Nearest(word, names); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }
 
 // LoadTOML reads a configuration file for kong.
@@ -36,6 +63,7 @@ func LoadTOML(r io.Reader) (kong.Resolver, error) {
 	if len(b) > maxConfigFile {
 		return nil, fmt.Errorf("%s: more than %d bytes; is it the right file?", t.name, maxConfigFile)
 	}
+	t.text = string(b)
 	err = toml.Unmarshal(b, &t.values)
 	if at := (*toml.DecodeError)(nil); errors.As(err, &at) {
 		line, _ := at.Position()
@@ -53,17 +81,17 @@ func (t tomlFile) Validate(app *kong.Application) error {
 		table, isTable := value.(map[string]any)
 		if !isTable {
 			if !slices.ContainsFunc(app.Leaves(true), func(n *kong.Node) bool { return hasFlag(n, key) }) {
-				return fmt.Errorf("%s: no command has a flag %q", t.name, key)
+				return cli.BadUsage("%s%s: no command has a flag %q%s", t.name, t.line("", key), key, meant(key, flagNames(app.Node)))
 			}
 			continue
 		}
 		node := commandNamed(app, key)
 		if node == nil {
-			return fmt.Errorf("%s: table [%s]: there is no such command", t.name, key)
+			return cli.BadUsage("%s%s: table [%s]: there is no such command", t.name, t.line("", key), key)
 		}
 		for key := range table {
 			if !hasFlag(node, key) {
-				return fmt.Errorf("%s: table [%s]: atoll %s has no flag %q", t.name, node.Name, node.Name, key)
+				return cli.BadUsage("%s%s: table [%s]: atoll %s has no flag %q%s", t.name, t.line(node.Name, key), node.Name, node.Name, key, meant(key, flagNames(node)))
 			}
 		}
 	}
@@ -80,11 +108,22 @@ func commandNamed(app *kong.Application, name string) *kong.Node {
 }
 
 // hasFlag tells whether a command or one below it has a flag.
-func hasFlag(n *kong.Node, name string) bool {
-	if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
-		return true
+func hasFlag(n *kong.Node, name string) bool { return slices.Contains(flagNames(n), name) }
+
+// flagNames are those of a command and of all below it.
+func flagNames(n *kong.Node) []string {
+	names := namesOf(n.Flags)
+	for _, child := range n.Children {
+		names = append(names, flagNames(child)...)
 	}
-	return slices.ContainsFunc(n.Children, func(c *kong.Node) bool { return hasFlag(c, name) })
+	return names
+}
+
+func namesOf(flags []*kong.Flag) (names []string) {
+	for _, f := range flags {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // Resolve implements kong.Resolver. The environment goes before the file.

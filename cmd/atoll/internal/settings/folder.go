@@ -3,6 +3,7 @@ package settings
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -32,7 +33,7 @@ type Folder struct {
 // Open reads what a folder keeps, and asks the node that runs there.
 func Open(ctx context.Context, dir string, parsed *kong.Context) (s *Folder, err error) {
 	s = &Folder{dir: dir, flags: Standing(parsed)}
-	if s.kept, err = load(dir); err != nil {
+	if s.kept, err = load(dir, s.flags); err != nil {
 		return nil, err
 	}
 	return s, s.ask(ctx)
@@ -43,7 +44,8 @@ func (s *Folder) ask(ctx context.Context) error {
 	client, err := status.Dial(s.dir)
 	if err == nil {
 		var now status.Snapshot
-		if now, err = client.Snapshot(ctx); err == nil {
+		if now, err = client.Snapshot(ctx); err == nil || errors.Is(err, status.ErrStarting) {
+			err = nil
 			s.client, s.was = client, now.Settings
 		}
 	}
@@ -54,8 +56,7 @@ func (s *Folder) ask(ctx context.Context) error {
 }
 
 // Changed are the flags that were typed or are reset.
-func (s *Folder) Changed(out *cli.Console, parsed *kong.Context, reset []string) (changed []*kong.Flag, err error) {
-	s.kept.sayUnknown(out, s.dir, s.flags)
+func (s *Folder) Changed(parsed *kong.Context, reset []string) (changed []*kong.Flag, err error) {
 	for _, f := range s.flags {
 		typed := source(parsed, f) == fromTyped
 		if named := slices.Contains(reset, f.Name); named && typed {
@@ -66,7 +67,7 @@ func (s *Folder) Changed(out *cli.Console, parsed *kong.Context, reset []string)
 	}
 	for _, name := range reset {
 		if !slices.ContainsFunc(s.flags, func(f *kong.Flag) bool { return f.Name == name }) {
-			return nil, cli.BadUsage("--reset %q is no setting; use names such as up or quota: `atoll set` shows them", name)
+			return nil, cli.BadUsage("--reset %q is no setting; `atoll set` shows them%s", name, meant(name, namesOf(s.flags)))
 		}
 	}
 	return changed, nil
@@ -132,10 +133,14 @@ func (s *Folder) Change(ctx context.Context, out *cli.Console, changed []*kong.F
 		later = append(later, "learner "+learner)
 	}
 	if len(now) > 0 {
-		if err := s.tell(ctx, changed, to); err != nil {
-			return err
+		note, err := s.tell(ctx, changed, to)
+		if err != nil {
+			return fmt.Errorf("%s is saved, and goes from the next start on; the node that runs did not take it: %w", strings.Join(slices.Concat(now, later), ", "), err)
 		}
 		out.Answer("set: %s", strings.Join(now, ", "))
+		if note != "" {
+			out.Say("note: %s", note)
+		}
 	}
 	dir := status.ShellWord(s.dir)
 	switch {
@@ -149,7 +154,8 @@ func (s *Folder) Change(ctx context.Context, out *cli.Console, changed []*kong.F
 }
 
 // tell has the running node take what it can take at once.
-func (s *Folder) tell(ctx context.Context, changed []*kong.Flag, to node.Change) error {
+func (s *Folder) tell(ctx context.Context, changed []*kong.Flag, to node.Change) (note string, err error) {
+	to.Names = namesOf(changed)
 	for _, f := range s.flags {
 		now, ok := s.inForce(f.Name)
 		if slices.Contains(changed, f) && slices.Contains(atOnce, f.Name) {

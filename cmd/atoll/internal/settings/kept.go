@@ -96,9 +96,9 @@ type kept map[string]any
 // keptHead begins the file.
 const keptHead = "# What `atoll join` was given on this machine, and what `atoll set` made of it.\n"
 
-// load reads what a folder keeps, nothing if there is no file. One that cannot be read is an error: a node without its limits may
-// cost its owner money.
-func load(dir string) (kept, error) {
+// load reads what a folder keeps of flags, nothing if there is no file. What cannot be read or is none of the flags is an error: a node
+// without its limits may cost its owner money.
+func load(dir string, flags []*kong.Flag) (kept, error) {
 	path := filepath.Join(dir, store.SettingsFile)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,12 +112,19 @@ func load(dir string) (kept, error) {
 	if err != nil {
 		return nil, Fault(dir, err)
 	}
-	return read.(tomlFile).values, nil
+	t, names := read.(tomlFile), namesOf(flags)
+	for _, name := range slices.Sorted(maps.Keys(t.values)) {
+		if !slices.Contains(names, name) {
+			return nil, Fault(dir, fmt.Errorf("%s%s: %q is no setting%s", t.name, t.line("", name), name, meant(name, names)))
+		}
+	}
+	return t.values, nil
 }
 
-// Fault is what is wrong with what a folder keeps.
+// Fault is what is wrong with what a folder keeps. The next start would meet the same, so it is final, as a wrong command line is.
 func Fault(dir string, err error) error {
-	return fmt.Errorf("what is kept in %s: %w; mend the file, or remove it and type the limits again", filepath.Join(dir, store.SettingsFile), err)
+	err = fmt.Errorf("what is kept in %s: %w; mend the file, or remove it and type the limits again", filepath.Join(dir, store.SettingsFile), err)
+	return &cli.UsageError{Text: err.Error(), Why: err}
 }
 
 // save writes the file, readable by its owner alone.
@@ -146,22 +153,12 @@ func (k kept) put(f *kong.Flag) {
 	}
 }
 
-// sayUnknown tells of what a newer atoll has kept. It stays in the file.
-func (k kept) sayUnknown(out *cli.Console, dir string, flags []*kong.Flag) {
-	for _, name := range slices.Sorted(maps.Keys(k)) {
-		if !slices.ContainsFunc(flags, func(f *kong.Flag) bool { return f.Name == name }) {
-			out.Say("note: %s has %q, which this version does not know: it changes nothing here; install the version that wrote it", filepath.Join(dir, store.SettingsFile), name)
-		}
-	}
-}
-
 // Recall gives flags that were not given what a folder keeps, and says what is not the default, and whence.
-func Recall(out *cli.Console, parsed *kong.Context, dir string) (inForce []status.Setting, err error) {
-	k, err := load(dir)
+func Recall(parsed *kong.Context, dir string) (inForce []status.Setting, err error) {
+	k, err := load(dir, Standing(parsed))
 	if err != nil {
 		return nil, err
 	}
-	k.sayUnknown(out, dir, Standing(parsed))
 	for _, f := range Standing(parsed) {
 		from := source(parsed, f)
 		if text, ok := k.text(f.Name); ok && from == fromDefault {
@@ -180,15 +177,29 @@ func Recall(out *cli.Console, parsed *kong.Context, dir string) (inForce []statu
 	return inForce, nil
 }
 
-// OrReset adds to what is wrong with a value how to have none: nobody can leave out what stays.
-func OrReset(parsed *kong.Context, err error) error {
-	if parsed == nil || parsed.Selected() == nil {
+// Whence adds to what is wrong with the value of a flag where that comes from, if it was not typed, or else how to have none where
+// it stays: nobody can leave that out.
+func Whence(parsed *kong.Context, args []string, err error) error {
+	if err == nil || parsed == nil || parsed.Selected() == nil {
 		return err
 	}
-	for _, f := range Standing(parsed) {
-		if strings.HasPrefix(err.Error(), "--"+f.Name+": ") {
-			return fmt.Errorf("%w; `atoll set --reset %s` puts it back to the default", err, f.Name)
+	said, _, _ := strings.Cut(strings.Replace(err.Error(), ":", " ", 1), " ")
+	for _, f := range parsed.Flags() {
+		if said != "--"+f.Name {
+			continue
 		}
+		if slices.ContainsFunc(args, func(word string) bool { return word == said || strings.HasPrefix(word, said+"=") }) {
+			if f.Group != nil {
+				return fmt.Errorf("%w; `atoll set --reset %s` puts it back to the default", err, f.Name)
+			}
+			return err
+		}
+		for _, env := range f.Envs {
+			if value, set := os.LookupEnv(env); set {
+				return fmt.Errorf("%w; it comes from the environment: %s=%s", err, env, status.ShellWord(value))
+			}
+		}
+		return fmt.Errorf("%w; it comes from the file of --config", err)
 	}
 	return err
 }
