@@ -89,6 +89,15 @@ func (t *Table) statementAgainst(c Certificate) (statement wire.SignedHeader, re
 	return statement, revoked
 }
 
+// isRevoked is asked for each peer and message, and mostly nobody is revoked. The caller holds the lock.
+func (t *Table) isRevoked(c *Certificate) bool {
+	if len(t.revoked) == 0 {
+		return false
+	}
+	_, revoked := t.statementAgainst(*c)
+	return revoked
+}
+
 // Proof is the owner's statement in the text of a refusal, that a certificate is revoked. It is false where
 // there is none, or one that is not true.
 func (t *Table) Proof(c Certificate, text string) (statement wire.SignedHeader, ok bool) {

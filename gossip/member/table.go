@@ -41,8 +41,8 @@ type Table struct {
 
 	mu       sync.RWMutex
 	owners   []wire.PeerID
-	byID     map[wire.Digest]Certificate
-	byAuthor map[wire.PeerID][]wire.Digest
+	byID     map[wire.Digest]*Certificate
+	byAuthor map[wire.PeerID][]*Certificate        // in the order in which they came
 	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader     // by the name revoked: the owner's statement
 	guests   int                                   // certificates of guests
@@ -52,7 +52,7 @@ type Table struct {
 
 // NewTable knows the owners of a run and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]Certificate{}, byAuthor: map[wire.PeerID][]wire.Digest{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
 }
 
 // Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.
@@ -88,8 +88,8 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	}
 	delete(t.entering[c.Invite.Key], c.Author)
 	t.changes++
-	t.byID[id] = c
-	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], id)
+	t.byID[id] = &c
+	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], &c)
 	return true, nil
 }
 
@@ -152,8 +152,10 @@ func (t *Table) Find(id wire.Digest) (Certificate, bool) {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	c, ok := t.byID[id]
-	return c, ok
+	if c, ok := t.byID[id]; ok {
+		return *c, true
+	}
+	return Certificate{}, false
 }
 
 // Of returns the certificates of a node, in the order in which they came.
@@ -164,8 +166,8 @@ func (t *Table) Of(author wire.PeerID) []Certificate {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var found []Certificate
-	for _, id := range t.byAuthor[author] {
-		found = append(found, t.byID[id])
+	for _, c := range t.byAuthor[author] {
+		found = append(found, *c)
 	}
 	return found
 }
@@ -210,7 +212,7 @@ func (t *Table) All() []Certificate {
 	t.mu.RLock()
 	all := make([]Certificate, 0, len(t.byID))
 	for _, c := range t.byID {
-		all = append(all, c)
+		all = append(all, *c)
 	}
 	t.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Certificate) int {
@@ -227,10 +229,7 @@ func (t *Table) Member(author wire.PeerID) bool {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return slices.ContainsFunc(t.byAuthor[author], func(id wire.Digest) bool {
-		_, revoked := t.statementAgainst(t.byID[id])
-		return !revoked
-	})
+	return slices.ContainsFunc(t.byAuthor[author], func(c *Certificate) bool { return !t.isRevoked(c) })
 }
 
 // Guest reports whether a node came by invites for guests alone: its claims count nowhere.
@@ -246,9 +245,8 @@ func (t *Table) Guest(author wire.PeerID) bool {
 		return false // asked of all peers many times a second
 	}
 	guest, wasGuest, wasMember := false, false, false
-	for _, id := range t.byAuthor[author] {
-		c := t.byID[id]
-		switch _, revoked := t.statementAgainst(c); {
+	for _, c := range t.byAuthor[author] {
+		switch revoked := t.isRevoked(c); {
 		case c.Invite.Guests && revoked:
 			wasGuest = true
 		case c.Invite.Guests:
@@ -280,10 +278,9 @@ func (t *Table) Bounds(author wire.PeerID) (bounds []Invite) {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, id := range t.byAuthor[author] {
-		v := t.byID[id].Invite
-		switch _, revoked := t.statementAgainst(t.byID[id]); {
-		case v.Guests || revoked:
+	for _, c := range t.byAuthor[author] {
+		switch v := c.Invite; {
+		case v.Guests || t.isRevoked(c):
 		case v.Uses == 0:
 			return nil
 		default:
