@@ -214,11 +214,11 @@ func specStrangersUplink(t *testing.T, s *spectest.Spec) {
 			}
 			a.core.SetSelf(a.now, peers.SelfState{State: wire.Training, Upload: c.upload, Full: c.full})
 			a.wait(1100)
-			author := uint32(0)
+			author, size := uint32(0), c.times*a.size()
 			crowd := func(int) wire.Message {
 				author++
 				m := heartbeatOf(keyOf(author), 1, 1)
-				m.Size = c.times * a.size()
+				m.Size = size
 				return m
 			}
 			each := 1.0 // of these heartbeats counts as so many
