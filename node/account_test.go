@@ -89,5 +89,5 @@ func TestLastSnapshotIsAccountedFor(t *testing.T) {
 // accountOf is the account of a node without a network.
 func (n *node) accountOf(layout outer.Plan) status.Account {
 	m := n.machine
-	return show.Snapshot(show.View{Layout: layout, Guests: n.members, Machine: m.View(), Rounds: m.Rounds(), Chains: m.Gossip().Chains(), Screen: n.screen}).Account
+	return show.Snapshot(show.View{Layout: layout, Members: n.members, Machine: m.View(), Rounds: m.Rounds(), Chains: m.Gossip().Chains(), Screen: n.screen}).Account
 }

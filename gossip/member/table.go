@@ -232,6 +232,11 @@ func (t *Table) Member(author wire.PeerID) bool {
 	return slices.ContainsFunc(t.byAuthor[author], func(c *Certificate) bool { return !t.isRevoked(c) })
 }
 
+// Out reports whether all that admits a node is revoked.
+func (t *Table) Out(author wire.PeerID) bool {
+	return t != nil && len(t.Of(author)) > 0 && !t.Member(author)
+}
+
 // Guest reports whether a node came by invites for guests alone: its claims count nowhere.
 // Certificates that are revoked do not count while it has another, so who was a member and comes
 // back by a link for guests is a guest. It is false for a node of which no certificate is known.

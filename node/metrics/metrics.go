@@ -185,7 +185,7 @@ func (x scrape) peers(s status.Snapshot) {
 			links[p.Link]++
 		}
 	}
-	for _, state := range []string{"live", status.Paused, status.Left, status.Gone, status.Refused} {
+	for _, state := range []string{"live", status.Paused, status.Left, status.Gone, status.Revoked, status.Refused} {
 		x.gauge("atoll_peers", "Other nodes that this one knows, by how they are.", float64(count[state]), "state", state)
 	}
 	for _, kind := range []string{status.LinkDirect, status.LinkRelayed, status.LinkPunching} {

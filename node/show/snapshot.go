@@ -198,7 +198,7 @@ func (v View) peer(with Peer) status.Peer {
 	if with.Path != nil {
 		pathOf(&p, *with.Path)
 	}
-	k := status.Known{Trained: p.Trained, Connected: with.Connected, Silent: with.Silent}
+	k := status.Known{Trained: p.Trained, Revoked: v.Members.Out(with.ID), Connected: with.Connected, Silent: with.Silent}
 	if before, heard := v.Screen.before[p.ID]; heard {
 		k.Heard, k.Leaves, k.For = true, before.Leaves, v.At.Sub(time.UnixMilli(before.AtMs))
 	}
@@ -245,7 +245,7 @@ func (v View) addRefused(out []status.Peer) []status.Peer {
 
 func (v View) peerOf(id wire.PeerID, r hello.Record) status.Peer {
 	return status.Peer{
-		ID: hex.EncodeToString(id[:]), Guest: v.Guests.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
+		ID: hex.EncodeToString(id[:]), Guest: v.Members.Guest(id), Role: r.Role, Trainer: r.Trainer, Precision: r.Precision,
 		Hardware: hardwareOf(r), MeasuredPerS: r.TokensPerSecond, TokensPerStep: r.TokensPerStep,
 		TokensFolded: v.foldedBy(id), Weight: v.Screen.weights[id],
 		Trained: slices.ContainsFunc(v.Screen.ledger, func(a authors.Tokens) bool { return a.Made(id) > 0 }),

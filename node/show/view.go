@@ -28,7 +28,7 @@ type View struct {
 	LetsIn  string // whom, or what it lacks
 	Role    string
 	Waits   string // what steps wait for
-	Guests  Guests
+	Members Members
 
 	Machine core.View
 	Rounds  Rounds
@@ -48,8 +48,11 @@ type View struct {
 	Process            status.Process
 }
 
-// Guests says whose invite is for guests.
-type Guests interface{ Guest(wire.PeerID) bool }
+// Members says who is a guest, and who was revoked.
+type Members interface {
+	Guest(wire.PeerID) bool
+	Out(wire.PeerID) bool
+}
 
 // Rounds are the views of a rounds.Machine.
 type Rounds interface {

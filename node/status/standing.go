@@ -10,6 +10,7 @@ const (
 	Connected = "connected" // it is connected and sends no heartbeat, as a relay, or not yet
 	Left      = "left"      // it said that it leaves
 	Gone      = "gone"      // it is not heard any more, and did not say why
+	Revoked   = "revoked"   // what admits it was revoked: nobody listens to it
 	Refused   = "refused"   // it is not taken in, or takes this node not in
 )
 
@@ -19,6 +20,7 @@ const FadesAfter = 24 * time.Hour
 // Known is all that decides what a key is to the run. Every screen shows what Standing says.
 type Known struct {
 	Trained   bool          // something that it made is folded, by the ledger
+	Revoked   bool          // all that admits it
 	Connected bool          // to this node
 	Says      string        // the state of its newest heartbeat, "" if none came to this process
 	Silent    bool          // nothing came for ten of its heartbeat periods
@@ -31,12 +33,17 @@ type Known struct {
 // out of lists.
 func (k Known) Standing() (state string, faded bool) {
 	switch {
+	case k.Revoked:
 	case k.Says != "" && !k.Silent && (k.Connected || !k.Leaves):
 		return k.Says, false
 	case k.Says == "" && k.Connected:
 		return Connected, false
+	}
+	switch {
 	case !k.Trained:
 		return "", false
+	case k.Revoked:
+		state = Revoked
 	case k.Leaves:
 		state = Left
 	default:
@@ -45,8 +52,8 @@ func (k Known) Standing() (state string, faded bool) {
 	return state, !k.Heard || k.For >= FadesAfter
 }
 
-// Away says that a peer left or is gone.
-func (p Peer) Away() bool { return p.State == Left || p.State == Gone }
+// Away says that a peer left, is gone or was revoked.
+func (p Peer) Away() bool { return p.State == Left || p.State == Gone || p.State == Revoked }
 
 // Here says that a peer takes part now, or would if its owner had it not paused.
 func (p Peer) Here() bool {
