@@ -27,6 +27,12 @@ func (n *node) serveControl() (err error) {
 			}
 			return genesis.TipStream(*t), true
 		},
+		Lend: func() ([]byte, func(), error) {
+			if n.latest.Load() == nil {
+				return nil, nil, status.ErrStarting
+			}
+			return n.store.Lend()
+		},
 		Members: func() []status.Member { return inspect.MembersOf(n.members) },
 		Revoke:  n.publishRevocation,
 		Pause: func(on bool) {

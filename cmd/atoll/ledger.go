@@ -10,7 +10,7 @@ import (
 )
 
 const ledgerHelp = `
-Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. Stop a running node first; atoll status shows its account while it runs. NOT COUNTED are tokens that count neither for the budget nor for the learning rate: those of a guest, and those beyond twice what others had in a round.
+Accounts for every delta and token that the node of a folder knows: per author, per fragment, and with --deltas per delta. The node may be running. NOT COUNTED are tokens that count neither for the budget nor for the learning rate: those of a guest, and those beyond twice what others had in a round.
 
     atoll ledger first
     atoll ledger first --deltas

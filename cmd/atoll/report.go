@@ -44,7 +44,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	page, err := reportPage(ctx, out, dir)
+	page, err := reportPage(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	return nil
 }
 
-// framesOf are the moments of a slider, by the ledger of a node's folder; none while a node runs on it.
+// framesOf are the moments of a slider, by the ledger of a node's folder; none while another process has it open.
 func framesOf(dir string) (frames []web.Frame, err error) {
 	moments, err := inspect.Moments(dir)
 	if errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNotFound) {
@@ -72,7 +72,7 @@ func framesOf(dir string) (frames []web.Frame, err error) {
 }
 
 // reportPage is the report of the folder of a node or a testnet.
-func reportPage(ctx context.Context, out *cli.Console, dir string) ([]byte, error) {
+func reportPage(ctx context.Context, dir string) ([]byte, error) {
 	if testnet.IsWorld(dir) {
 		ledger, err := testnet.LongestLedger(dir)
 		if err != nil {
@@ -93,14 +93,12 @@ func reportPage(ctx context.Context, out *cli.Console, dir string) ([]byte, erro
 		return nil, err
 	}
 	n := web.Node{Status: s}
-	var frames []web.Frame
-	if running {
-		out.Say("a node runs on this folder: the page shows it now, without a slider; once it is stopped there is one")
-	} else {
+	if !running {
 		n.End = web.EndLeft
-		if frames, err = framesOf(dir); err != nil {
-			return nil, err
-		}
+	}
+	frames, err := framesOf(dir)
+	if err != nil {
+		return nil, err
 	}
 	settings := web.Section{Title: "Settings"}
 	for _, row := range g.Settings() {

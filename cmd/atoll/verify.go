@@ -10,7 +10,7 @@ import (
 )
 
 const verifyHelp = `
-Replays the ledger of a node that does not run and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
+Replays the ledger of a node, which may be running, as it is now, and compares every digest: genesis and ledger determine the model. Progress goes to stderr. The replay begins at genesis, or at the oldest kept state if older payloads were deleted, and the answer says which. Exit code 0 if everything fits. If not, exit code 1, and the answer names the delta or the round.
 
     atoll verify first
     atoll verify testnet/node0 --json`

@@ -19,7 +19,7 @@ import (
 // ErrNoNodeFolder says that a folder is not one that a node keeps its state in.
 var ErrNoNodeFolder = errors.New("not a node's folder")
 
-// folder is a node's folder while nobody writes to it.
+// folder is a node's folder as it was when it was opened.
 type folder struct {
 	dir     string
 	genesis genesis.Genesis
@@ -52,8 +52,7 @@ func FolderGenesis(dir string) (genesis.Genesis, error) {
 	return g, nil
 }
 
-// openFolder opens a node's folder for reading. The error is store.ErrLocked
-// while a node runs on it.
+// openFolder opens a node's folder for reading, whether or not a node runs on it.
 func openFolder(dir string) (*folder, error) {
 	g, err := FolderGenesis(dir)
 	if err != nil {
@@ -61,7 +60,7 @@ func openFolder(dir string) (*folder, error) {
 	}
 	s, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%s: %w: a node runs on it; stop it with `atoll leave %s` first, or ask it with `atoll status %s`", dir, store.ErrLocked, dir, dir)
+		s, err = openRunning(dir, err)
 	}
 	if err != nil {
 		return nil, err
@@ -74,6 +73,22 @@ func openFolder(dir string) (*folder, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return f, nil
+}
+
+// openRunning opens the folder of a running node by an index that the node lends. Where none answers it is locked by another process.
+func openRunning(dir string, locked error) (*store.Store, error) {
+	client, err := status.Dial(dir)
+	if err == nil {
+		var index []byte
+		var done func()
+		if index, done, err = client.Index(context.Background()); err == nil {
+			return store.OpenLent(dir, index, done)
+		}
+	}
+	if errors.Is(err, status.ErrNotRunning) {
+		err = locked
+	}
+	return nil, err
 }
 
 func (f *folder) close() error { return f.store.Close() }

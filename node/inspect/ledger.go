@@ -71,7 +71,7 @@ type LedgerDelta struct {
 	Folded   bool   `json:"folded"`
 }
 
-// Ledger reads the ledger of a folder on which no node runs.
+// Ledger reads the ledger of a folder, as it is now where a node runs.
 func Ledger(dir string) (view LedgerView, err error) {
 	f, err := openFolder(dir)
 	if err != nil {

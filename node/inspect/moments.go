@@ -34,7 +34,7 @@ type closing struct {
 	folded   []wire.Digest
 }
 
-// Moments returns moments of the run whose ledger a folder holds, on which no node runs: at most
+// Moments returns moments of the run whose ledger a folder holds: at most
 // maxMoments, evenly spread over its rounds. The last one is its end.
 func Moments(dir string) (moments []Moment, err error) {
 	f, err := openFolder(dir)

@@ -34,7 +34,7 @@ type Missing struct {
 	To       uint32 `json:"to"`   // the last one
 }
 
-// Verify replays the ledger of a folder on which no node runs. It begins at
+// Verify replays the ledger of a folder, as it is now where a node runs. It begins at
 // genesis, or at the oldest kept base where payloads of older rounds are gone. It
 // compares the digests of every recorded round and of the newest kept tip, and checks the certificates. The
 // error names the delta, the round or the certificate that does not fit.

@@ -3,6 +3,7 @@ package status
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ var ErrStarting = errors.New("the node is starting")
 type Handlers struct {
 	Snapshot func() (Snapshot, bool)                                // false: not ready yet, so only what it has and does is known
 	Tips     func() (io.WriterTo, bool)                             // the newest tips of all fragments
+	Lend     func() (index []byte, done func(), err error)          // its index, see store.Store.Lend
 	Members  func() []Member                                        // who was admitted, in a run that admits by invitation
 	Leave    func()                                                 // begins an ordered leave
 	Revoke   func(context.Context, Revocation) error                // spreads what an owner of the run signed
@@ -170,6 +172,7 @@ func mux(h Handlers) http.Handler {
 		}
 		_, _ = t.WriteTo(w)
 	})
+	m.HandleFunc("GET /index", func(w http.ResponseWriter, r *http.Request) { lend(w, r, h.Lend) })
 	m.HandleFunc("GET /members", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Members()) // the reader may go away
@@ -207,6 +210,23 @@ func mux(h Handlers) http.Handler {
 		})
 	}
 	return m
+}
+
+// lend sends an index behind its length. The loan lasts until the asker hangs up.
+func lend(w http.ResponseWriter, r *http.Request, of func() (index []byte, done func(), err error)) {
+	index, done, err := of()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	defer done()
+	_, err = w.Write(binary.BigEndian.AppendUint64(nil, uint64(len(index))))
+	if err == nil {
+		_, err = w.Write(index)
+	}
+	if err == nil && http.NewResponseController(w).Flush() == nil {
+		<-r.Context().Done()
+	}
 }
 
 // Close ends the API and waits for its goroutine.
@@ -284,6 +304,26 @@ func (c *Client) Members(ctx context.Context) (members []Member, err error) {
 	return members, nil
 }
 
+// Index is the index that the running node lends, see store.Store.Lend. The loan lasts until done.
+func (c *Client) Index(ctx context.Context) (index []byte, done func(), err error) {
+	body, err := c.open(ctx, http.MethodGet, "/index", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var size uint64
+	if err = binary.Read(body, binary.BigEndian, &size); err == nil && size > maxControlBody {
+		err = fmt.Errorf("%d bytes", size)
+	}
+	if err == nil {
+		index = make([]byte, size)
+		_, err = io.ReadFull(body, index)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("the index of the node on %s: %w", c.dir, err), body.Close())
+	}
+	return index, func() { _ = body.Close() }, nil // there is nothing more to read
+}
+
 // Tips returns the encoded newest tips of the node.
 func (c *Client) Tips(ctx context.Context) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, "/tips", nil)
@@ -326,7 +366,22 @@ func (c *Client) Pause(ctx context.Context, on bool) error {
 	return err
 }
 
+// do is open, and the whole answer.
 func (c *Client) do(ctx context.Context, method, path string, request io.Reader) ([]byte, error) {
+	answer, err := c.open(ctx, method, path, request)
+	if answer == nil {
+		return nil, err
+	}
+	defer answer.Close()
+	body, wrong := io.ReadAll(io.LimitReader(answer, maxControlBody))
+	if wrong != nil {
+		return nil, fmt.Errorf("ask the node on %s: %w", c.dir, wrong)
+	}
+	return body, err
+}
+
+// open sends a request. The answer is there as well with ErrStarting, for then the node may say more.
+func (c *Client) open(ctx context.Context, method, path string, request io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, request)
 	if err != nil {
 		return nil, err
@@ -342,16 +397,13 @@ func (c *Client) do(ctx context.Context, method, path string, request io.Reader)
 		}
 		return nil, fmt.Errorf("%s: %w (%v)", c.dir, ErrNotRunning, err)
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxControlBody))
-	if err != nil {
-		return nil, fmt.Errorf("ask the node on %s: %w", c.dir, err)
-	}
 	if res.StatusCode == http.StatusServiceUnavailable {
-		return body, fmt.Errorf("ask the node on %s: %w", c.dir, ErrStarting)
+		return res.Body, fmt.Errorf("ask the node on %s: %w", c.dir, ErrStarting)
 	}
-	if res.StatusCode >= 300 {
-		return nil, fmt.Errorf("ask the node on %s: %s", c.dir, strings.TrimSpace(string(body)))
+	if res.StatusCode < 300 {
+		return res.Body, nil
 	}
-	return body, nil
+	defer res.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(res.Body, maxSet))
+	return nil, errors.Join(fmt.Errorf("ask the node on %s: %s", c.dir, strings.TrimSpace(string(said))), err)
 }

@@ -168,6 +168,9 @@ func (s *Store) beginTx() error {
 // removeStale removes files that the index no longer names. What cannot be
 // removed now is tried again after the next commit, and swept by Open.
 func (s *Store) removeStale() {
+	if s.lent > 0 {
+		return
+	}
 	left := s.stale[:0]
 	for _, f := range s.stale {
 		if s.removeUnnamed(f) != nil {

@@ -44,6 +44,7 @@
 //	checkpoint            the state of the inner optimizer
 //	snapshot              chunks that are being fetched
 //	install               go on from a snapshot
+//	lend                  let another process read
 //
 // # Old rounds
 //

@@ -73,10 +73,13 @@ type Store struct {
 	pending []change  // made in tx; done again in the next one if its commit fails
 	stale   []file    // files whose entry went away; removed after the next commit
 	failed  error     // why tx is nil
+	lent    int       // indexes that others read by: nothing is removed meanwhile
 
 	made map[string]bool // folders that are there and durable
 
 	lastSealedRound map[int]uint32 // by fragment, see sealedTo
+
+	ended func() error // of a store that another process lent; nil for others
 }
 
 // Open opens the folder of a run and creates it if need be. The error is
@@ -118,7 +121,12 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if _, err := os.Stat(filepath.Join(dir, indexFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open store %s: %w: no node has run there: check the folder", dir, ErrNotFound)
 	}
-	db, file, err := openIndex(dir, true)
+	return openToRead(dir, dir)
+}
+
+// openToRead opens a folder by the index in another one, or its own.
+func openToRead(dir, index string) (*Store, error) {
+	db, file, err := openIndex(index, true)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +155,11 @@ func (s *Store) Close() error {
 		}
 		return nil
 	})
-	return errors.Join(err, s.dropScraps(), s.abandon())
+	err = errors.Join(err, s.dropScraps(), s.abandon())
+	if s.ended != nil {
+		err = errors.Join(err, s.ended())
+	}
+	return err
 }
 
 func (s *Store) isClosed() bool {
