@@ -48,7 +48,7 @@ func (n *node) troubled(t store.Trouble, what string, err error) {
 		return
 	}
 	n.disk.trouble, n.disk.tried = t, time.Now()
-	n.screen.Alarm("disk", "", fmt.Sprintf("the disk is %s (%s: %v). %s", t, what, err, n.untilWell(t)), t.Remedy(n.cfg.Dir))
+	n.screen.Alarm(status.AlarmDisk, "", fmt.Sprintf("the disk is %s (%s: %v). %s", t, what, err, n.untilWell(t)), t.Remedy(n.cfg.Dir))
 }
 
 // untilWell says what this node does until its disk is well, and begins with it.

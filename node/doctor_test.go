@@ -1,11 +1,13 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"atoll/node/inspect"
 	"atoll/node/inspect/ledgertest"
+	"atoll/node/status"
 )
 
 // The doctor asks a node that runs, and leaves its folder alone.
@@ -21,6 +23,13 @@ func TestDoctorOfARunningNode(t *testing.T) {
 	}
 	if !c.OK || !c.Running || !strings.Contains(said["peers"], "trains alone") || !strings.Contains(said["memory"], "of an estimated") {
 		t.Errorf("%+v", c)
+	}
+	must(t, dialNode(t, m).Pause(t.Context(), true))
+	m.until("it pauses", func(s status.Snapshot) bool { return len(s.Limits.Why) > 0 })
+	c, err = inspect.Doctor(t.Context(), m.cfg.Dir, false, "")
+	must(t, err)
+	if i := slices.IndexFunc(c.Findings, func(f inspect.Finding) bool { return f.Name == "paused" }); c.OK || i < 0 || !strings.Contains(c.Findings[i].Remedy, "atoll resume") {
+		t.Errorf("of one that is paused: %+v", c)
 	}
 	m.leave()
 }

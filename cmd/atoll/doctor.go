@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+
+	"github.com/alecthomas/kong"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/cmd/atoll/internal/settings"
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/inspect"
@@ -48,11 +52,11 @@ type DoctorCmd struct {
 func (*DoctorCmd) Help() string { return doctorHelp }
 
 // Run looks and tells.
-func (c *DoctorCmd) Run(ctx context.Context, out *cli.Console) error {
+func (c *DoctorCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Context) error {
 	if c.Try {
 		return c.try(ctx, out)
 	}
-	found, err := c.look(ctx, out)
+	found, err := c.look(ctx, out, parsed)
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (c *DoctorCmd) Run(ctx context.Context, out *cli.Console) error {
 	return err
 }
 
-func (c *DoctorCmd) look(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
+func (c *DoctorCmd) look(ctx context.Context, out *cli.Console, parsed *kong.Context) (inspect.Checkup, error) {
 	if joinlink.Is(c.Dir) {
 		return c.tryLink(ctx, out)
 	}
@@ -78,7 +82,40 @@ func (c *DoctorCmd) look(ctx context.Context, out *cli.Console) (inspect.Checkup
 	case err != nil:
 		return inspect.Checkup{}, err
 	}
-	return inspect.Doctor(ctx, dir, c.Fix, c.Learner)
+	found, err := inspect.Doctor(ctx, dir, c.Fix, c.Learner)
+	if err == nil {
+		lookAtStart(&found, dir, parsed)
+	}
+	return found, err
+}
+
+// lookAtStart finds what would refuse the next start, in files that join reads before there is a node.
+func lookAtStart(found *inspect.Checkup, dir string, parsed *kong.Context) {
+	bad := func(name string, err error) {
+		found.OK = false
+		found.Findings = append(found.Findings, inspect.Finding{Name: name, Text: err.Error(), Remedy: "do what it says, before the next `atoll join`"})
+	}
+	if err := keptSettings(dir, parsed.Model.Node); err != nil {
+		bad("settings", err)
+	}
+	if g, err := inspect.FolderGenesis(dir); err == nil {
+		if err := node.CheckAdmission(dir, g); err != nil {
+			bad("invite", err)
+		}
+	}
+}
+
+// keptSettings reads what a folder keeps as join would, and returns why it cannot.
+func keptSettings(dir string, app *kong.Node) error {
+	i := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == "join" })
+	join := app.Children[i]
+	if err := settings.Read(dir, join); err != nil {
+		return err
+	}
+	if err := join.Target.Addr().Interface().(*JoinCmd).nodeFlags.check(); err != nil {
+		return settings.Fault(dir, err)
+	}
+	return nil
 }
 
 func (c *DoctorCmd) tryLink(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -297,5 +298,32 @@ func TestBadValueSaysWhence(t *testing.T) {
 	}
 	if code, _, stderr := typed(t, "join", t.TempDir(), "--up", "6"); code != exitUsage || strings.Contains(stderr, "environment") || !strings.Contains(stderr, "--reset up") {
 		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// The doctor finds what would refuse the next start.
+func TestDoctorReadsWhatStays(t *testing.T) {
+	dir := filepath.Dir(newRun(t, someText(t)))
+	if _, _, err := (store.Disk{}).LoadKey(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{store.SettingsFile: "quotta = '1GB/day'\n", node.InviteFile: "half of one"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := status.Snapshot{Alarms: []status.Alarm{{Kind: status.AlarmThin, Text: "the links are too thin", Remedy: "a larger batch"}, {Kind: status.AlarmSilent, Text: "1 of 2"}}}
+	b, err := json.Marshal(last)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, status.FinalFile), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := typed(t, "doctor", dir)
+	for _, part := range []string{`"quotta" is no setting; did you mean "quota"?`, node.InviteFile + " is damaged", "the links are too thin", "things need attention"} {
+		if code != exitFailed || !strings.Contains(stdout, part) {
+			t.Errorf("exit code %d, no %q in %s%s", code, part, stdout, stderr)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/gossip/wire"
@@ -55,6 +56,7 @@ type doctor struct {
 	genesis  genesis.Genesis
 	run      wire.RunID
 	snapshot status.Snapshot // of the running node
+	starting bool            // a node is about to run
 	Checkup
 }
 
@@ -70,6 +72,7 @@ func Doctor(ctx context.Context, dir string, fix bool, learner string) (Checkup,
 		return Checkup{}, err
 	}
 	d.askNode()
+	d.checkLast()
 	d.checkKey()
 	d.checkDisk()
 	d.checkLearner()
@@ -112,15 +115,45 @@ func (d *doctor) askNode() {
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, doctorPatience)
 	defer cancel()
-	if d.snapshot, err = client.Snapshot(ctx); err == nil {
+	if d.snapshot, err = client.Snapshot(ctx); errors.Is(err, status.ErrStarting) {
+		d.starting = true
+		d.bad("node", err.Error(), "wait until it has what it starts with, then ask again")
+	} else if err == nil {
 		d.Running = true
 		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.State))
-		for _, a := range d.snapshot.Alarms {
-			if !a.Passing() {
-				d.bad(a.Kind, "since "+a.Since.Format(time.DateTime)+": "+a.Text, a.Remedy)
-			}
-		}
+		d.tellAlarms("")
+		d.checkPause()
 	}
+}
+
+// tellAlarms passes on what all screens warn of.
+func (d *doctor) tellAlarms(when string) {
+	for _, a := range d.snapshot.Alarms {
+		d.bad(a.Kind, when+"since "+a.Since.Format(time.DateTime)+": "+a.Text, a.Remedy)
+	}
+}
+
+func (d *doctor) checkPause() {
+	l, dir := d.snapshot.Limits, status.ShellWord(d.dir)
+	switch {
+	case len(l.Why) == 0:
+	case l.Asked:
+		d.bad("paused", "the node does nothing: "+strings.Join(l.Why, "; "), fmt.Sprintf("`atoll resume %s` lets it go on", dir))
+	default:
+		d.bad("paused", "the node does nothing: "+strings.Join(l.Why, "; "), fmt.Sprintf("wait for that, or change its limits with `atoll set %s`", dir))
+	}
+}
+
+// checkLast tells of what a node that was here last warned of, as far as only a run shows that. What a disk is like shows now.
+func (d *doctor) checkLast() {
+	last, err := status.ReadFinal(d.dir)
+	if d.Running || d.starting || err != nil {
+		return
+	}
+	last.Alarms = slices.DeleteFunc(last.Alarms, func(a status.Alarm) bool { return a.Kind == status.AlarmSilent || a.Kind == status.AlarmDisk })
+	d.snapshot = last
+	d.tellAlarms("when it ran last, until " + last.At.Format(time.DateTime) + ", ")
+	d.snapshot = status.Snapshot{}
 }
 
 func (d *doctor) checkKey() {
@@ -151,6 +184,9 @@ func (d *doctor) checkDisk() {
 
 // checkIndex says whether the index can be read now.
 func (d *doctor) checkIndex() bool {
+	if d.starting {
+		return false // it has it, or is about to
+	}
 	if d.Running {
 		d.good("index", "open by the running node, which checked it at its start")
 		return false

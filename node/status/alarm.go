@@ -23,6 +23,9 @@ const (
 	AlarmThin   = "thin"   // links do not carry the run's deltas
 )
 
+// AlarmDisk is the kind of the event that the disk takes nothing more.
+const AlarmDisk = "disk"
+
 // Passing says that the run mends it by itself, or goes on without.
 func (a Alarm) Passing() bool { return a.Kind == AlarmSilent || a.Kind == AlarmThin }
 
@@ -43,7 +46,7 @@ const (
 )
 
 // ended are the kinds of alarms that last until an event says that they are over, by the kind of that event.
-var ended = map[string]string{"disk well": "disk", "learner back": "learner lost"}
+var ended = map[string]string{"disk well": AlarmDisk, "learner back": "learner lost"}
 
 // AlarmsOf are the alarms of a status at its time, the newest first and those that pass by themselves last.
 func AlarmsOf(s Snapshot) (alarms []Alarm) {

@@ -22,8 +22,29 @@ import (
 )
 
 // Standing are the flags of a command that stay with the folder.
-func Standing(parsed *kong.Context) []*kong.Flag {
-	return slices.DeleteFunc(slices.Clone(parsed.Selected().Flags), func(f *kong.Flag) bool { return f.Group == nil })
+func Standing(parsed *kong.Context) []*kong.Flag { return standing(parsed.Selected()) }
+
+func standing(command *kong.Node) []*kong.Flag {
+	return slices.DeleteFunc(slices.Clone(command.Flags), func(f *kong.Flag) bool { return f.Group == nil })
+}
+
+// Read gives the flags of a command, which were not given, what a folder keeps.
+func Read(dir string, command *kong.Node) error {
+	k, err := load(dir, standing(command))
+	if err != nil {
+		return err
+	}
+	for _, f := range standing(command) {
+		if text, ok := k.text(f.Name); ok {
+			err = take(f, text)
+		} else {
+			err = untake(f)
+		}
+		if err != nil {
+			return Fault(dir, err)
+		}
+	}
+	return nil
 }
 
 // Where the value of a flag comes from, for people; a variable of the environment has its name.
@@ -123,7 +144,11 @@ func load(dir string, flags []*kong.Flag) (kept, error) {
 
 // Fault is what is wrong with what a folder keeps. The next start would meet the same, so it is final, as a wrong command line is.
 func Fault(dir string, err error) error {
-	err = fmt.Errorf("what is kept in %s: %w; mend the file, or remove it and type the limits again", filepath.Join(dir, store.SettingsFile), err)
+	path := filepath.Join(dir, store.SettingsFile)
+	if !strings.Contains(err.Error(), path) {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	err = fmt.Errorf("what the folder keeps: %w; mend the file, or remove it and type the limits again", err)
 	return &cli.UsageError{Text: err.Error(), Why: err}
 }
 
