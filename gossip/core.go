@@ -88,6 +88,7 @@ func (c *Core) Tick(now Time) {
 	c.serve.Tick()
 	c.history.tick()
 	c.blobs.tick()
+	c.visitors.tick(c.env)
 	if c.env.cfg.Limiter != nil {
 		perSecond, bytes := c.peers.Heartbeats.Fit()
 		c.env.cfg.Limiter.Tick(c.env.Now, c.env.Begun(), c.peers.Heartbeats.Closed(), limit.Fit{Heartbeats: perSecond, Bytes: bytes})

@@ -135,7 +135,7 @@ func (c *Core) Step(now Time, in Input) {
 	switch in := in.(type) {
 	case PeerUp:
 		if in.Record.Visits {
-			c.visitors[in.Peer] = visitorAsks
+			c.visited(in.Peer)
 			return
 		}
 		c.peers.Up(in.Peer, in.Signed, in.Record, in.Near)

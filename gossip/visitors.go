@@ -1,22 +1,57 @@
 package gossip
 
 import (
+	"bytes"
+	"maps"
+	"slices"
+
 	"atoll/gossip/effect"
 	"atoll/gossip/wire"
 )
 
-// visitors are the connected peers that only look (hello.Record.Visits), and how many answers each may still have. They have no
-// entry in the table of peers, no certificate is kept of them, and nobody hears of them from here.
-type visitors map[wire.PeerID]int
+// visitors are the connected peers that only look (hello.Record.Visits). They have no entry in the table of peers, no certificate is
+// kept of them, and nobody hears of them from here.
+type visitors map[wire.PeerID]*visit
 
-// visitorAsks is several times what a visit takes: the genesis and the peer list, some of them again.
-const visitorAsks = 8
+type visit struct {
+	left  int // answers that it may still have
+	until Time
+}
+
+// Limits of visits. One takes the genesis and the peer list, some of them again, and at most a minute.
+const (
+	visitorAsks = 8
+	visitMs     = 120_000
+	maxVisitors = 8
+)
+
+// visited begins a session with a visitor, or ends it at once where there are as many as there may be.
+func (c *Core) visited(peer wire.PeerID) {
+	switch {
+	case c.visitors[peer] != nil: // another connection
+	case len(c.visitors) >= maxVisitors:
+		c.env.Emit(effect.Drop{Peer: peer, Reason: "too many look at this node already: try again in two minutes"})
+	default:
+		c.visitors[peer] = &visit{visitorAsks, c.env.Now + visitMs}
+	}
+}
+
+// tick ends the visits that are too long.
+func (v visitors) tick(e *env) {
+	over := slices.DeleteFunc(slices.Collect(maps.Keys(v)), func(id wire.PeerID) bool { return e.Now < v[id].until })
+	slices.SortFunc(over, func(a, b wire.PeerID) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range over {
+		delete(v, id)
+		e.Emit(effect.Drop{Peer: id, Reason: "it only looks, and that for two minutes"})
+	}
+}
 
 // guide answers a visitor, who may see what the run is and whom else to ask.
 func (c *Core) guide(in Requested) {
 	r, err := wire.DecodeRequest(in.Request)
-	left := c.visitors[in.From]
-	c.visitors[in.From] = max(0, left-1)
+	v := c.visitors[in.From]
+	left := v.left
+	v.left = max(0, left-1)
 	response := wire.Response{Status: wire.Refused}
 	switch {
 	case err == nil && left > 0 && r.Kind == wire.GetGenesis && r.Run == c.env.cfg.Run:

@@ -2,14 +2,16 @@ package gossip
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
+	"atoll/gossip/wire/spectest"
 )
 
 // A visitor sees what the run is and whom else to ask, so often and nothing more. Nothing of it stays, and nobody hears of it.
-func TestVisitors(t *testing.T) {
+func specVisitors(t *testing.T, _ *spectest.Spec) {
 	a := newAlone()
 	a.connect(1, 2)
 	visitor := wire.PeerID{9}
@@ -50,7 +52,43 @@ func TestVisitors(t *testing.T) {
 	if slices.ContainsFunc(a.core.Peers().All(), func(v PeerView) bool { return v.ID == visitor }) {
 		t.Error("the visitor is a peer")
 	}
+	if e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetPeerList})); len(e) != 1 || strings.Contains(string(e[0].Response), "192.0.2.9") {
+		t.Error("another peer hears of the visitor")
+	}
 	if a.step(PeerDown{Peer: visitor}); len(a.core.visitors) > 0 {
 		t.Error("the visitor is remembered")
+	}
+}
+
+func specVisitsEnd(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	most, longest := int(s.Number(t, "visits", "at once")), Time(s.Number(t, "visits", "visit"))
+	comes := func(id byte) []Drop {
+		return find[Drop](a.step(PeerUp{Peer: wire.PeerID{id}, Record: hello.Record{Visits: true}}))
+	}
+	for id := range byte(most) {
+		if ended := append(comes(id+1), comes(id+1)...); len(ended) > 0 {
+			t.Fatalf("visit %d: %+v", id, ended)
+		}
+	}
+	if ended := comes(100); len(ended) != 1 || ended[0].Peer != (wire.PeerID{100}) {
+		t.Errorf("one too many: %+v", ended)
+	}
+	ended := map[wire.PeerID]bool{}
+	tick := func(at Time) {
+		a.now = at
+		a.core.Tick(at)
+		for _, d := range find[Drop](a.core.Effects()) {
+			ended[d.Peer] = true
+		}
+	}
+	if tick(a.now + longest - 1); len(ended) > 0 {
+		t.Errorf("ended too early: %v", ended)
+	}
+	if tick(a.now + 1); len(ended) != most {
+		t.Errorf("%d of %d visits are over", len(ended), most)
+	}
+	if ended := comes(100); len(ended) > 0 {
+		t.Errorf("there is room, and it is refused: %+v", ended)
 	}
 }

@@ -31,7 +31,7 @@
 //	handle         what a program does to the node that it runs
 //	config         what one process is told
 //	membership     who is admitted
-//	checkadmission whether what admits is whole
+//	checkadmission  whether what admits is whole
 //	record         this node's own record
 //	wake           after the machine slept
 //	damage         what is damaged on the disk

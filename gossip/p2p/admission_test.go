@@ -86,5 +86,14 @@ func TestOnlyWhoIsAdmitted(t *testing.T) {
 		if n := len(h.host.Network().ConnsToPeer(s.host.ID())); n != 0 {
 			t.Errorf("%d connections left", n)
 		}
+		looker := newPerson(4)
+		looker.record.Visits = true
+		if _, err := w.host(looker.config()).Dial(t.Context(), h.Addrs()[0]); err == nil || !strings.Contains(err.Error(), "guests only") {
+			t.Errorf("who only looks is told %v", err)
+		}
+		time.Sleep(time.Second)
+		if events := drain(h); count[Refused](events) != 0 {
+			t.Errorf("a refusal is told of who only looks: %v", events)
+		}
 	})
 }

@@ -209,22 +209,27 @@ func (h *Host) judge(p peer.ID, ours hello.Signed, frame []byte) (hello.Signed, 
 	if err != nil {
 		return fail(fmt.Errorf("own record: %w", err))
 	}
-	if err := hello.Negotiate(mine, theirs); err != nil {
-		return fail(err)
-	}
-	if h.cfg.Admit != nil {
-		if err := h.cfg.Admit(theirs); err != nil {
-			return fail(fmt.Errorf("%w: %w", ErrNotAdmitted, err))
+	if err = hello.Negotiate(mine, theirs); err == nil && h.cfg.Admit != nil {
+		if err = h.cfg.Admit(theirs); err != nil {
+			err = fmt.Errorf("%w: %w", ErrNotAdmitted, err)
 		}
 	}
-	return signed, theirs, nil
+	if err != nil && theirs.Visits {
+		err = visitRefused{err}
+	}
+	return signed, theirs, err
 }
+
+// visitRefused is the refusal of one that only looks: it hears of it, and nobody here does.
+type visitRefused struct{ error }
+
+func (v visitRefused) Unwrap() error { return v.error }
 
 // refuse ends all connections to a peer, remembers why, and says so.
 func (h *Host) refuse(s network.Stream, reason error) {
 	c := s.Conn()
 	h.refusals.Put(c.RemotePeer(), reason, refusedMemory)
-	if id, err := address.PeerID(string(c.RemotePeer())); err == nil {
+	if id, err := address.PeerID(string(c.RemotePeer())); err == nil && !errors.As(reason, new(visitRefused)) {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
 	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)

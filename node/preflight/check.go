@@ -125,13 +125,6 @@ func Networks() (addrs []netip.Addr) {
 	return addrs
 }
 
-// trialKey is the key of all checks by one invite: those who check are one member, however often
-// they do.
-func trialKey(invite ed25519.PrivateKey) ed25519.PrivateKey {
-	seed := wire.Sum(append([]byte("atoll trial 1"), invite.Seed()...))
-	return ed25519.NewKeyFromSeed(seed[:])
-}
-
 // open makes a host for the check, which listens as a node would.
 func (c *check) open() error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -147,7 +140,6 @@ func (c *check) open() error {
 		if pass.Secret == nil {
 			return errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor with the node's folder")
 		}
-		key = trialKey(pass.Secret)
 		record.Author = wire.PeerIDOf(key)
 		certificate, err := pass.Admit(c.cfg.Link.Run, key)
 		if err != nil {

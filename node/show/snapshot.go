@@ -191,7 +191,7 @@ func (v View) peers(s status.Snapshot) []status.Peer {
 	return v.addRefused(v.addShares(out))
 }
 
-// peer is another node, with no state if it is a visitor.
+// peer is another node, with no state if it is nobody.
 func (v View) peer(with Peer) status.Peer {
 	p := v.peerOf(with.ID, with.Record)
 	p.Addr, p.Reason = v.Screen.addrs[with.ID], with.Refused

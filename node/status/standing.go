@@ -29,7 +29,7 @@ type Known struct {
 	For       time.Duration // since it was
 }
 
-// Standing is the state of a key, "" for a visitor: who never trained is nobody of the run once it is not here. Who faded is left
+// Standing is the state of a key, "" for nobody: who never trained is none of the run once it is not here. Who faded is left
 // out of lists.
 func (k Known) Standing() (state string, faded bool) {
 	switch {

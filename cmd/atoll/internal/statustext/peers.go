@@ -23,8 +23,8 @@ type Member struct {
 
 // States of members that are none of a peer's.
 const (
-	visitor = "visitor" // it was admitted, trained nothing and is not here
-	revoked = "revoked"
+	admitted = "admitted" // it was admitted, trained nothing and is not here
+	revoked  = "revoked"
 )
 
 // Members puts the members to their peers, and those that trained nothing behind them. A member with several invites has the
@@ -38,7 +38,7 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 		i := slices.IndexFunc(rows, func(r Member) bool { return r.ID == m.ID })
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, Member{Peer: status.Peer{ID: m.ID, State: visitor, Trust: 1}})
+			rows = append(rows, Member{Peer: status.Peer{ID: m.ID, State: admitted, Trust: 1}})
 		}
 		r := &rows[i]
 		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
@@ -61,19 +61,19 @@ func PrintMembers(w io.Writer, rows []Member, stopped time.Time) error {
 		return printPeers(w, peersOf(rows), stopped)
 	}
 	var peers []status.Peer
-	var invites, notes, visitors []string
+	var invites, notes, absent []string
 	for _, r := range rows {
 		if limit := limitOf(r); limit != "" && !slices.Contains(notes, limit) {
 			notes = append(notes, limit)
 		}
-		if r.State == visitor {
-			visitors = append(visitors, peerName(r.Peer))
+		if r.State == admitted {
+			absent = append(absent, peerName(r.Peer))
 			continue
 		}
 		peers, invites = append(peers, r.Peer), append(invites, inviteText(r))
 	}
-	if len(visitors) > 0 {
-		notes = append(notes, "admitted, trained nothing and not here: "+strings.Join(visitors, ", "))
+	if len(absent) > 0 {
+		notes = append(notes, "admitted, trained nothing and not here: "+strings.Join(absent, ", "))
 	}
 	return printPeersWith(w, peers, stopped, "INVITE", invites, notes)
 }
