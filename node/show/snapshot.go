@@ -40,6 +40,7 @@ func Snapshot(v View) status.Snapshot {
 	s.Account = v.account()
 	s.Net = v.Net
 	s.Peers = v.peers(s)
+	s.ETASeconds = v.eta(s)
 	s.Alarms = status.AlarmsOf(s)
 	return s
 }
@@ -55,7 +56,7 @@ func dataStage(s *status.Data) string {
 func (v View) whoAndWhat() status.Identity {
 	s := status.Identity{
 		Version: v.Version, Run: hex.EncodeToString(v.Run[:]), Name: v.Genesis.Name, Link: v.Link, LetsIn: v.LetsIn,
-		Self: hex.EncodeToString(v.Self[:]), Role: v.Role, State: v.Machine.State().String(), Started: v.Started, At: v.At,
+		Self: hex.EncodeToString(v.Self[:]), Role: v.Role, State: v.Machine.State().String(), Disk: v.Disk, Started: v.Started, At: v.At,
 	}
 	switch {
 	case v.Machine.Paused():
@@ -82,18 +83,25 @@ func (v View) progress() status.Progress {
 	} else {
 		s.ValLoss, s.ValTokens = q.Loss, q.Tokens
 	}
-	s.ETASeconds, s.LastDeltasS = v.eta(s), float64(v.Machine.LastDeltasMs())/1000
+	s.LastDeltasS = float64(v.Machine.LastDeltasMs()) / 1000
 	return s
 }
 
-// eta is how long the run takes from now on, in seconds; 0 where nobody can say. Once
-// nobody has to step the tokens still missing are made, and it is for the links to bring them.
-func (v View) eta(s status.Progress) float64 {
+// eta is how long the run takes from now on, in seconds; 0 where nobody can say. Once nobody has to step the tokens still missing are
+// made, and it is for the links to bring them. Until then it goes by how fast those train who are here and count: what was folded in
+// the last minute says little, as rounds close one by one.
+func (v View) eta(s status.Snapshot) float64 {
 	if waits, left := v.Machine.EndStage(); waits != "" {
 		return float64(left) / 1000
 	}
-	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && s.TokensPerS > 0 {
-		return left / s.TokensPerS
+	perSecond := 0.0
+	for _, p := range s.Peers {
+		if p.Here() && p.State != status.Paused && !p.Guest {
+			perSecond += p.TokensPerS
+		}
+	}
+	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && perSecond > 0 && s.Condition().Word != status.CutOff {
+		return left / perSecond
 	}
 	return 0
 }

@@ -28,6 +28,7 @@ type View struct {
 	LetsIn  string // whom, or what it lacks
 	Role    string
 	Waits   string // what steps wait for
+	Disk    string // what is wrong with it
 	Members Members
 
 	Machine core.View

@@ -27,7 +27,9 @@ const (
 const AlarmDisk = "disk"
 
 // Passing says that the run mends it by itself, or goes on without.
-func (a Alarm) Passing() bool { return a.Kind == AlarmSilent || a.Kind == AlarmThin }
+func (a Alarm) Passing() bool {
+	return a.Kind == AlarmSilent || a.Kind == AlarmThin || a.Kind == CutOff
+}
 
 // Line is an alarm as a line of a screen.
 func (a Alarm) Line() string {
@@ -114,5 +116,8 @@ func silentAlarm(s Snapshot) (a Alarm) {
 	a.Kind, a.Since = AlarmSilent, s.At.Add(-time.Duration(longest*float64(time.Second)))
 	a.Text = fmt.Sprintf("%d of %d peers not heard (%s)", n, peers, strings.Join(names, ", "))
 	a.Remedy = "look whether they are cut off or switched off; the run goes on without them"
+	if c := s.Condition(); c.Word == CutOff {
+		a.Kind, a.Text, a.Remedy = CutOff, c.Why, "look at the network of this machine first, then at the others"
+	}
 	return a
 }

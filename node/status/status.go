@@ -52,6 +52,7 @@ type Identity struct {
 	Role    string    `json:"role"`              // learner or observer
 	State   string    `json:"state"`
 	Stage   string    `json:"stage,omitempty"` // while joining: what it does and how far it is; at the end: what it waits for
+	Disk    string    `json:"disk,omitempty"`  // what is wrong with its disk: full, read-only...
 	Started time.Time `json:"started"`
 	At      time.Time `json:"at"`
 }
@@ -77,8 +78,8 @@ type Progress struct {
 	TokensFolded  uint64  `json:"tokens_folded"`
 	TokensBeyond  uint64  `json:"tokens_not_counted,omitempty"` // folded, and no part of the budget: those of guests, and what is far over the usual in a round
 	TokensPerS    float64 `json:"tokens_per_s,omitempty"`       // of the whole run, folded, averaged over the last minute
-	ETASeconds    float64 `json:"eta_s,omitempty"`
-	LastDeltasS   float64 `json:"last_deltas_s,omitempty"` // since the last own step, until all that was made was published and folded
+	ETASeconds    float64 `json:"eta_s,omitempty"`              // at the speeds of those that are here and count
+	LastDeltasS   float64 `json:"last_deltas_s,omitempty"`      // since the last own step, until all that was made was published and folded
 	Step          int64   `json:"step"`
 	TokensTrained uint64  `json:"tokens_trained"` // by this node, from its step log
 	TrainLoss     float64 `json:"train_loss,omitempty"`

@@ -27,6 +27,10 @@ func (b *builder) headline() {
 		b.show(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
 	case s.State == status.Paused:
 		b.show(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
+	case s.Disk != "":
+		b.show(ToneBad, s.Condition().Word, "The disk of this node takes nothing.", sentence(s.Condition().Why))
+	case s.Condition().Word == status.CutOff:
+		b.show(ToneWarn, status.CutOff, "This node hears no other machine.", sentence(s.Condition().Why))
 	case len(groups) > 1:
 		b.show(ToneWarn, "parted", fmt.Sprintf("The network is in %d parts, and each trains on.", len(groups)),
 			b.groupText(groups)+". They merge what they learned when they meet again.")

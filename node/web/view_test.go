@@ -28,6 +28,9 @@ func TestSentences(t *testing.T) {
 	for i := range left.Nodes {
 		left.Nodes[i].End, left.Nodes[i].Status.State = EndLeft, "joining"
 	}
+	cut, full := trainingStatus(2), trainingStatus(2)
+	cut.Peers[1].State, cut.Peers[1].Trained = status.Gone, true
+	full.Disk = "full"
 	late := trainingStatus(3)
 	late.Events = []status.Event{{At: testTime.Add(-time.Hour), Kind: "state wrong", Text: "long ago", Remedy: "none"}}
 	late.Alarms = status.AlarmsOf(late)
@@ -45,6 +48,8 @@ func TestSentences(t *testing.T) {
 		{"ending", ToneGood, "ending", "All tokens are trained. The last deltas are being folded.", "Waits until all show the same model.", oneNode(ending)},
 		{"parted", ToneWarn, "parted", "The network is in 2 parts, and each trains on.", "node0, node1 | node2, node3. They merge what they learned when they meet again.", fourNodes(true)},
 		{"alarm", ToneBad, "training", "1 machine cannot be heard. The run goes on.", "43 % done, about 2 min 20 s left.", alarmWorld()},
+		{"cut off", ToneWarn, status.CutOff, "This node hears no other machine.", "The other machine is not heard; the work here is kept, and merged when they are heard again.", oneNode(cut)},
+		{"disk full", ToneBad, "disk full", "The disk of this node takes nothing.", "Nothing is published until it is well; the work here is kept in memory.", oneNode(full)},
 		{"an alarm of long ago", ToneGood, "training", "3 machines train a model of 824k parameters together.", "43 % done, about 2 min 20 s left.", oneNode(late)},
 		{"all left as they joined", ToneRest, EndLeft, "No node runs now.", "This is what was known last.", left},
 		{"all killed", ToneRest, EndKilled, "No node runs now.", "This is what was known last.", ended},

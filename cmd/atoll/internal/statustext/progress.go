@@ -24,7 +24,7 @@ type Progress struct {
 
 	// The fields of the goroutine that shows.
 	linked bool
-	stage  string
+	said   status.Condition
 	line   time.Time // of the last line
 	event  time.Time // of the last event shown
 }
@@ -87,9 +87,11 @@ func (p *Progress) print(s status.Snapshot, ended bool) {
 	}
 	p.printLink(s)
 	p.printEvents(s)
-	if s.Stage != "" && s.Stage != p.stage && s.State != status.Paused { // an event says why it is paused
-		p.stage = s.Stage
-		p.out.Say("%s: %s", s.State, status.Printable(s.Stage))
+	if c := s.Condition(); c != p.said {
+		p.said = c
+		if c.Why != "" && c.Word != status.Paused { // an event says why it is paused
+			p.out.Say("%s", status.Printable(c.Text()))
+		}
 	}
 	if due && s.State != wire.Joining.String() {
 		p.line = time.Now()
@@ -131,7 +133,7 @@ func EventLine(e status.Event) string {
 
 // progressLine is the state of a run in one line.
 func progressLine(s status.Snapshot) string {
-	text := fmt.Sprintf("%s step %d", s.State, s.Step)
+	text := fmt.Sprintf("%s step %d", s.Condition().Word, s.Step)
 	if s.TrainLoss > 0 {
 		text += fmt.Sprintf("  loss %.3f", s.TrainLoss)
 	}

@@ -17,7 +17,7 @@ import (
 func Print(w io.Writer, s status.Snapshot, running bool) error {
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", status.ShortID(s.Run), s.Name)},
-		{"node", fmt.Sprintf("%s  %s, %s", status.ShortID(s.Self), s.Role, stateText(s))},
+		{"node", fmt.Sprintf("%s  %s, %s", status.ShortID(s.Self), s.Role, s.Condition().Text())},
 	}
 	for _, a := range s.Alarms {
 		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + a.Line()})
@@ -68,13 +68,6 @@ func modelText(s status.Snapshot) string {
 		text += ", trained with " + s.Optimizer
 	}
 	return text
-}
-
-func stateText(s status.Snapshot) string {
-	if s.Stage != "" {
-		return s.State + ": " + s.Stage
-	}
-	return s.State
 }
 
 func foldedText(s status.Snapshot) string {

@@ -92,7 +92,9 @@ func TestProgress(t *testing.T) {
 	joining := trainingStatus()
 	joining.State, joining.Stage = "joining", "fetching snapshot (43 %)"
 	joining.Events = nil
-	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), trainingStatus())
+	cut := trainingStatus()
+	cut.Peers = []status.Peer{{Self: true}, {State: status.Gone, Trained: true}}
+	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), cut, trainingStatus())
 	if want := joining.Link + "\n"; stdout != want {
 		t.Errorf("stdout %q, want %q", stdout, want)
 	}
@@ -101,6 +103,7 @@ func TestProgress(t *testing.T) {
 		"joining: fetching snapshot (43 %)",
 		"03:04:05 connected efefefefef: observer at /ip4/192.0.2.9/tcp/1",
 		progressLine(trainingStatus()), // the second status came too soon for another line
+		"cut off: the other machine is not heard; the work here is kept, and merged when they are heard again",
 		progressLine(trainingStatus()), // the last one always shows
 		EndLine(trainingStatus()),
 	}

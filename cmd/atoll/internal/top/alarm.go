@@ -46,5 +46,5 @@ func stateOf(n Node) string {
 	case !n.Running:
 		return "ended"
 	}
-	return n.Status.State
+	return n.Status.Condition().Word
 }

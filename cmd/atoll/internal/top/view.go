@@ -112,12 +112,13 @@ func (s Screen) state(h *History, lead *Node) string {
 		return s.paint(alarm, pad(ansi.Truncate("! "+text, s.Width, "…"), s.Width))
 	}
 	st := lead.Status
-	text := st.Role + ", " + st.State
+	is := st.Condition()
+	text := st.Role + ", " + is.Word
 	if len(h.nodes) > 1 {
 		text = h.states()
 	}
-	if st.Stage != "" {
-		text += ": " + st.Stage
+	if is.Why != "" {
+		text += ": " + is.Why
 	}
 	switch live := status.LivePeers(st.Peers); {
 	case len(h.nodes) > 1: // the states say how many there are
@@ -126,7 +127,7 @@ func (s Screen) state(h *History, lead *Node) string {
 		if st.Agreed {
 			text += "  digests equal"
 		}
-	default:
+	case is.Word != status.CutOff:
 		text += "  alone"
 	}
 	return text
