@@ -11,7 +11,7 @@
 //	curve     values over tokens
 //	status    one snapshot of a node
 //	standing  who is here, left, is gone
-//	condition how a node is, in a word and a sentence
+//	condition  how a node is, in a word and a sentence
 //	history   snapshots over time
 //	alarm     what a person has to look at
 //	eventlog  events in a node's folder
