@@ -17,6 +17,7 @@ require (
 	github.com/libp2p/go-libp2p-kad-dht v0.41.0
 	github.com/libp2p/go-libp2p-pubsub v0.17.0
 	github.com/libp2p/go-msgio v0.3.0
+	github.com/libp2p/go-reuseport v0.4.0
 	github.com/marcopolo/simnet v0.0.7
 	github.com/mmcloughlin/avo v0.6.0
 	github.com/multiformats/go-multiaddr v0.16.1
@@ -80,7 +81,6 @@ require (
 	github.com/libp2p/go-libp2p-record v0.3.1 // indirect
 	github.com/libp2p/go-libp2p-routing-helpers v0.7.5 // indirect
 	github.com/libp2p/go-netroute v0.4.0 // indirect
-	github.com/libp2p/go-reuseport v0.4.0 // indirect
 	github.com/libp2p/go-yamux/v5 v5.1.0 // indirect
 	github.com/libp2p/zeroconf/v2 v2.2.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect

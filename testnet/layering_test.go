@@ -227,6 +227,8 @@ var modules = []rule{
 		"gossip/p2p is the only importer of libp2p, with what it has libp2p ask and tell: everything else talks of raw keys, addresses and bytes"},
 	{list("gossip gossip/wire gossip/hello gossip/p2p gossip/p2p/address gossip/p2p/guard"), list("github.com/multiformats/go-multiaddr/..."),
 		"addresses are read in gossip and are text everywhere else"},
+	{list("gossip/p2p"), list("github.com/libp2p/go-reuseport"),
+		"a socket that dials from a port on which this node listens"},
 	{list("gossip/p2p"), list("github.com/ipfs/go-cid"),
 		"the DHT of libp2p names what it looks for in this form"},
 	{list("gossip/p2p"), list("github.com/multiformats/go-multistream"),

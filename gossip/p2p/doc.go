@@ -27,6 +27,8 @@
 //	events, inbox              what happened, and the queue to its one reader
 //	host, peers                the host, and the peers that it accepted
 //	refusals                   why a peer is refused
+//	dialing_unix, dialing_windows  bound segments of TCP
+//	dialing                    how TCP is dialled
 //	transports                 sockets, and the bytes that they carry
 //	stats, tracer              what a host has carried, and what gossip does
 //	hints                      what a network says of other nodes
@@ -110,6 +112,7 @@
 //     which must not be blocked (swarm.go, addConn; connection_events_emitter.go).
 //   - The TCP transport sets linger to 0: closing a connection throws away what
 //     was not sent yet. Hence the handshake waits for the peer's verdict.
+//   - Its own dialer takes no options of sockets; one that is given in its place dials alone (tcp.go, maDial): see dialer.
 //   - The TCP transport listens with SO_REUSEPORT, and the swarm is content when
 //     one of several addresses can be listened on: listen.go checks both.
 //   - yamux hands up to 64 messages of up to 64 KiB to its writer before streams

@@ -28,15 +28,19 @@ type wireBytes struct{ sent, received atomic.Uint64 }
 
 // transports are TCP, QUIC and WebSocket, counted: of WebSocket what its frames carry.
 func (h *Host) transports() []libp2p.Option {
-	newTCP := func(u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*tcp.TcpTransport, error) {
-		return tcp.NewTCPTransport(wireUpgrader{u, h.onWire}, rm, shared)
+	newTCP := func(key crypto.PrivKey, u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*tcp.TcpTransport, error) {
+		d := dialer{listening: func() []ma.Multiaddr { return nil }}
+		if h.ours(key) {
+			d.listening = func() []ma.Multiaddr { return h.host.Network().ListenAddresses() }
+		}
+		return tcp.NewTCPTransport(wireUpgrader{u, h.onWire}, rm, shared, tcp.WithDialerForAddr(d.forAddr))
 	}
 	newWebSocket := func(u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*websocket.WebsocketTransport, error) {
 		return websocket.New(wireUpgrader{u, h.onWire}, rm, shared)
 	}
 	newQUIC := func(key crypto.PrivKey, cm *quicreuse.ConnManager, psk pnet.PSK, g gater.ConnectionGater, rm network.ResourceManager) (transport.Transport, error) {
-		if id, err := peer.IDFromPrivateKey(key); err == nil && id == h.pid {
-			h.quic = cm // not of AutoNAT's helper, which dials with a key of its own
+		if h.ours(key) {
+			h.quic = cm
 		}
 		return libp2pquic.NewTransport(key, cm, psk, g, rm)
 	}
@@ -51,6 +55,12 @@ func (h *Host) transports() []libp2p.Option {
 		opts = append(opts, libp2p.ShareTCPListener())
 	}
 	return opts
+}
+
+// ours reports whether a transport is this host's, and not of AutoNAT's helper, which dials with a key, and from ports, of its own.
+func (h *Host) ours(key crypto.PrivKey) bool {
+	id, err := peer.IDFromPrivateKey(key)
+	return err == nil && id == h.pid
 }
 
 func (h *Host) listenUDP(nw string, addr *net.UDPAddr) (net.PacketConn, error) {

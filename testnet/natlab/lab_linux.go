@@ -282,6 +282,35 @@ func (p *place) limit(side string, bytesPerSecond int) error {
 	return err
 }
 
+// DropLarge has the cable of a place lose packets above so many bytes, headers of IP included, without a word: those
+// towards it, those from it, or both.
+func (l *Lab) DropLarge(name string, bytes int, towards, from bool) error {
+	p := l.places[name]
+	var errs []error
+	for _, end := range []struct {
+		at    *place
+		side  string
+		loses bool
+	}{{p, p.side, towards}, {p.hub, "to" + name, from}} {
+		// A virtual cable hands over many packets as one, which would count as large.
+		errs = append(errs, end.at.ip("link", "set", end.side, "gso_max_segs", "1"))
+		if end.loses {
+			_, err := end.at.pipe(fmt.Sprintf(largeRule, name, end.side, bytes), "nft", "-f", "-")
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// largeRule loses what is too large where it leaves the cable, in nft's language.
+const largeRule = `table netdev large%s {
+	chain in {
+		type filter hook ingress device "%s" priority 0;
+		meta length > %d counter drop
+	}
+}
+`
+
 // Sent is how many bytes a place has put on its cable, with all headers.
 func (l *Lab) Sent(name string) (int, error) {
 	p := l.places[name]
