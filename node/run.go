@@ -178,7 +178,7 @@ func (n *node) open() error {
 	}
 	n.steps, n.trained = n.steplog.Sum().Steps, n.steplog.Sum().Tokens
 	n.screen = show.New(n.log, journal{n}, n.self, len(n.plan), n.genesis.OuterParams())
-	n.screen.Restore(n.keptShown())
+	n.screen.Restore(n.keptShown().Between(time.UnixMilli(n.genesis.Outer.CreatedMs), time.Now()))
 	n.openJournal()
 	n.reportDamage()
 	return n.openTrace()

@@ -30,6 +30,14 @@ type fewLines struct {
 	budget, errors *lineBudget
 }
 
+// Enabled implements slog.Handler. What libp2p warns of concerns its authors: it tries on, and says each failure in what it returns.
+func (f fewLines) Enabled(ctx context.Context, level slog.Level) bool {
+	if level == slog.LevelWarn {
+		level = slog.LevelInfo
+	}
+	return f.Handler.Enabled(ctx, level)
+}
+
 // Handle implements slog.Handler.
 func (f fewLines) Handle(ctx context.Context, r slog.Record) error {
 	budget := f.budget

@@ -14,7 +14,7 @@ func TestLibraryLogIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		level slog.Level
 		want  int
-	}{{slog.LevelWarn, libraryLines}, {slog.LevelDebug, 1000}} {
+	}{{slog.LevelInfo, libraryLines}, {slog.LevelDebug, 1000}} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			lines := func() int { return strings.Count(out.String(), "\n") }
@@ -41,9 +41,19 @@ func TestLibraryLogIsBounded(t *testing.T) {
 			if n := lines(); n != 1 {
 				t.Errorf("%v: %d lines a minute later, want one", c.level, n)
 			}
-			if told := strings.Contains(out.String(), "lines_left_out=990"); told != (c.level == slog.LevelWarn) {
+			if told := strings.Contains(out.String(), "lines_left_out=990"); told != (c.level == slog.LevelInfo) {
 				t.Errorf("%v: says how many lines are left out: %v", c.level, told)
 			}
 		})
+	}
+}
+
+// Who logs warnings hears of the library's errors alone.
+func TestLibraryWarningsAreNotOurs(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(seldomLog(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log.Warn("tried in vain")
+	if log.Error("broken"); strings.Contains(out.String(), "in vain") || !strings.Contains(out.String(), "broken") {
+		t.Errorf("logged: %s", out.String())
 	}
 }

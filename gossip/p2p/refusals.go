@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
@@ -21,6 +22,9 @@ var (
 	// ErrDropped: this node dropped the peer a while ago; its reason follows.
 	ErrDropped = errors.New("dropped by this node")
 )
+
+// ErrNoWay: a dial failed before it began, as this machine has no way to any of the addresses, or nothing came of the name in one.
+var ErrNoWay = swarm.ErrNoGoodAddresses
 
 // isRefusal tells a decision, which repeats, from a failure of the link.
 func isRefusal(err error) bool {

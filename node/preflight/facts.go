@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -123,14 +124,15 @@ func worst(tried []Tried) (inspect.Finding, bool) {
 		text, remedy, _ := WhyNot(said[0])
 		return bad("link", text, remedy)
 	}
-	var texts []string
+	var texts, remedies []string
 	for _, t := range silent {
-		text, _, _ := WhyNot(t)
+		text, remedy, _ := WhyNot(t)
 		texts = append(texts, text)
+		remedies = append(remedies, cmp.Or(remedy, "ask a member for a new link: its `atoll status` shows one; if nobody is left, the run may be over"))
 	}
 	slices.Sort(texts)
-	return bad("link", "the link leads to nobody: "+strings.Join(slices.Compact(texts), "; "),
-		"ask a member for a new link: its `atoll status` shows one; if nobody is left, the run may be over")
+	slices.Sort(remedies)
+	return bad("link", "the link leads to nobody: "+strings.Join(slices.Compact(texts), "; "), strings.Join(slices.Compact(remedies), "; or "))
 }
 
 func (f Facts) run() (inspect.Finding, bool) {

@@ -30,7 +30,11 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 		return fmt.Sprintf("what answers at %s is no node of atoll", at), "ask a member for a new link", true
 	case errors.Is(t.Err, syscall.ECONNREFUSED) || says("connection refused"):
 		return fmt.Sprintf("no node runs at %s any more", at), "", false
-	case errors.Is(t.Err, syscall.ENETUNREACH) || errors.Is(t.Err, syscall.EHOSTUNREACH) || says("unreachable") || says("no route"):
+	case errors.Is(t.Err, p2p.ErrNoWay) && strings.HasPrefix(t.Addr, "/dns"):
+		return fmt.Sprintf("this machine cannot look up the name in %s", at), "look whether its DNS works, or ask a member for a link with addresses in numbers", false
+	case (errors.Is(t.Err, p2p.ErrNoWay) || errors.Is(t.Err, syscall.EADDRNOTAVAIL) || errors.Is(t.Err, syscall.EAFNOSUPPORT)) && strings.HasPrefix(t.Addr, "/ip6"):
+		return fmt.Sprintf("this machine has no IPv6, so no way to %s", at), "ask a member for a link with an address of IPv4, or have a relay between", false
+	case errors.Is(t.Err, p2p.ErrNoWay) || errors.Is(t.Err, syscall.ENETUNREACH) || errors.Is(t.Err, syscall.EHOSTUNREACH) || says("unreachable") || says("no route"):
 		return fmt.Sprintf("this machine has no way to %s", at), "", false
 	case errors.Is(t.Err, context.DeadlineExceeded) || errors.Is(t.Err, os.ErrDeadlineExceeded) || says("timeout") || says("deadline"):
 		return fmt.Sprintf("nothing answers at %s", at), "", false

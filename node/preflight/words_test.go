@@ -69,6 +69,12 @@ func TestWords(t *testing.T) {
 		{"a dead link", in(failed(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))), "link", "the link leads to nobody: no node runs at 5.0.0.1:27182 any more", "ask a member for a new link", false},
 		{"a silent link", in(failed(context.DeadlineExceeded)), "link", "the link leads to nobody: nothing answers at 5.0.0.1:27182", "ask a member for a new link", false},
 		{"no way there", in(failed(dialled("connect: network is unreachable"))), "link", "this machine has no way to 5.0.0.1:27182", "ask a member", false},
+		{"no DNS", in(func(f *Facts) {
+			f.Run, f.Reached, f.Tried = nil, "", []Tried{{"/dns4/a.example/tcp/1/p2p/X", fmt.Errorf("dial: %w", p2p.ErrNoWay)}}
+		}), "link", "cannot look up the name in a.example:1", "DNS", false},
+		{"no IPv6", in(func(f *Facts) {
+			f.Run, f.Reached, f.Tried = nil, "", []Tried{{"/ip6/2001:db8::1/tcp/1/p2p/X", fmt.Errorf("dial: %w", syscall.EADDRNOTAVAIL)}}
+		}), "link", "this machine has no IPv6, so no way to [2001:db8::1]:1", "IPv4", false},
 		{"a chain of causes", in(failed(dialled("failed to dial: failed to dial 12D3KooW: all dials failed\n  * [/ip4/5.0.0.1/tcp/27182] dial tcp4 0.0.0.0:27182->5.0.0.1:27182: connect: no buffer space available\n  * [/ip6/::1/tcp/1] dial backoff"))), "link", "5.0.0.1:27182 does not let this machine in (no buffer space available)", "ask a member", false},
 		{"a link without addresses", in(func(f *Facts) { *f = Facts{Networks: f.Networks} }), "link", "names no address, and no member of the run is on this network", "ask a member for a link", false},
 		{"the link of another run", in(failed(&hello.Refusal{Field: hello.FieldRun, Ours: "a", Theirs: "b"})), "link", "is in another run than the link names", "ask a member for a new link", false},

@@ -3,9 +3,11 @@ package status
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Bounds on a History.
@@ -100,6 +102,19 @@ func Span(points []Point) (began, ended Point) {
 type Kept struct {
 	History []Point          `json:"history"`
 	Heard   map[string]Heard `json:"heard"` // of those that trained, by id in hex
+}
+
+// clockSlack is how much later than another machine's a clock may be.
+const clockSlack = time.Minute
+
+// Between is what is kept of the time from the making of a run until now. A clock that was far off kept points that no later one
+// can follow.
+func (k Kept) Between(made, now time.Time) Kept {
+	outside := func(atMs int64) bool { return atMs < made.Add(-clockSlack).UnixMilli() || atMs > now.UnixMilli() }
+	k.History = slices.DeleteFunc(slices.Clone(k.History), func(p Point) bool { return outside(p.AtMs) })
+	k.Heard = maps.Clone(k.Heard)
+	maps.DeleteFunc(k.Heard, func(_ string, h Heard) bool { return outside(h.AtMs) })
+	return k
 }
 
 // Heard is when a peer was last heard, and whether it said then that it leaves.

@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -91,5 +92,24 @@ func TestPointOf(t *testing.T) {
 	s.ValBPB, want.Val = 0, 7
 	if got := PointOf(s); got != want {
 		t.Errorf("where tokens are no bytes %+v, want %+v", got, want)
+	}
+}
+
+// A clock that was years off, either way, leaves nothing that a right one cannot go on from.
+func TestKeptByAWrongClock(t *testing.T) {
+	made := time.UnixMilli(1_700_000_000_000)
+	now := made.Add(time.Hour)
+	at := func(d time.Duration) int64 { return made.Add(d).UnixMilli() }
+	k := Kept{
+		History: []Point{{AtMs: 5}, {AtMs: at(0)}, {AtMs: at(time.Minute)}, {AtMs: at(2 * time.Hour)}},
+		Heard:   map[string]Heard{"early": {AtMs: 5}, "right": {AtMs: at(time.Minute)}, "late": {AtMs: at(2 * time.Hour)}},
+	}
+	got := k.Between(made, now)
+	h := RestoreHistory(got.History)
+	if points := h.Until(Point{AtMs: now.UnixMilli(), Tokens: 1}); len(points) != 3 || points[0].AtMs != at(0) || points[2].Tokens != 1 {
+		t.Errorf("history %+v", points)
+	}
+	if len(got.Heard) != 1 || got.Heard["right"].AtMs == 0 || len(k.Heard) != 3 {
+		t.Errorf("heard %+v", got.Heard)
 	}
 }

@@ -55,10 +55,10 @@ func (k Known) Standing() (state string, faded bool) {
 // Away says that a peer left, is gone or was revoked.
 func (p Peer) Away() bool { return p.State == Left || p.State == Gone || p.State == Revoked }
 
-// Here says that a peer takes part now, or would if its owner had it not paused.
+// Here says that a peer takes part now, or would if its owner had it not paused. One of which no heartbeat came, as of a relay, does not.
 func (p Peer) Here() bool {
 	switch p.State {
-	case "joining", "training", "stopped", "observing", Paused, Connected:
+	case "joining", "training", "stopped", "observing", Paused:
 		return true
 	}
 	return false
