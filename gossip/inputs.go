@@ -36,7 +36,7 @@ type (
 
 	// OwnRecord brings this node's own capability record, which its peer list carries, and
 	// the one for peers of its own network, if that is another.
-	OwnRecord struct{ Signed, Near hello.Signed }
+	OwnRecord struct{ Signed, Near, Named hello.Signed }
 
 	// Reached says whether others reach this node by themselves. A node that never says so
 	// is where all do and addresses stay.
@@ -149,7 +149,7 @@ func (c *Core) Step(now Time, in Input) {
 		}
 		c.peers.Changed(in.Peer, in.Signed, in.Record)
 	case OwnRecord:
-		c.peers.OwnRecord(in.Signed, in.Near)
+		c.peers.OwnRecord(in.Signed, in.Near, in.Named)
 	case Reached:
 		c.peers.Reached(in.Public)
 	case Hinted:

@@ -14,7 +14,7 @@ import (
 
 func TestSpecPeerList(t *testing.T) {
 	spectest.Run(t, "K", map[string]spectest.Clause{
-		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-3": specPeerListNewest, "K-4": specFaultTable,
+		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-2.4": specPeerListNames, "K-3": specPeerListNewest, "K-4": specFaultTable,
 		"K-5": specVisitors, "K-5.2": specVisitsEnd,
 	})
 }
@@ -52,6 +52,51 @@ func specPeerListHints(t *testing.T, _ *spectest.Spec) {
 	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetPeerList}))
 	if len(e) != 1 || strings.Contains(string(e[0].Response), "5.0.0") {
 		t.Errorf("answers %+v", e)
+	}
+}
+
+// Members learn what the machines are called, also of machines that they are not connected to. Guests, visitors and keys of which nothing is
+// known do not; in a run that is open all do. Of a name that nobody could show nothing is kept.
+func specPeerListNames(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	record := func(key int, name string) hello.Signed {
+		s, err := hello.Parse(recordOf(t, key, a.run, func(r *hello.Record) { r.Seq, r.Name = 5, name }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	far, bad := wire.PeerIDOf(testKey(4)), wire.PeerIDOf(testKey(5))
+	a.connect(1, 2, 3)
+	a.step(OwnRecord{Signed: record(0, ""), Named: record(0, "own")})
+	a.learns(t, record(4, "").Encode(), record(4, "far").Encode(), record(5, "").Encode(), record(5, "no/name").Encode())
+	for id, want := range map[wire.PeerID]string{far: "far", bad: "", {2}: ""} {
+		if got := a.core.env.Find(id).Name(); got != want {
+			t.Errorf("%v is called %q, want %q", id, got, want)
+		}
+	}
+	names := func(asker wire.PeerID) (names []string) {
+		records, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(asker)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range records {
+			s, _ := hello.Parse(b)
+			if r, err := s.Open(); err != nil || r.Name != "" {
+				names = append(names, r.Name)
+			}
+		}
+		return names
+	}
+	both := []string{"own", "far"}
+	if got := names(wire.PeerID{1}); !slices.Equal(got, both) {
+		t.Errorf("in an open run they are %q", got)
+	}
+	a.guests(t, []wire.PeerID{{2}}, peersOf(1)...)
+	for id, want := range map[byte][]string{1: both, 2: nil, 3: nil, 77: nil} {
+		if got := names(wire.PeerID{id}); !slices.Equal(got, want) {
+			t.Errorf("key %d sees %q, want %q", id, got, want)
+		}
 	}
 }
 

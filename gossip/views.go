@@ -20,6 +20,7 @@ type PeerView struct {
 	ID             wire.PeerID
 	Connected      bool
 	Record         hello.Record    // zero if none is known
+	Name           string          // what its owner calls it, "" if that is not known
 	State          wire.State      // of its last heartbeat, 0 if there is none
 	Heartbeat      *wire.Heartbeat // not to be modified; nil before the first
 	LastHeartbeat  Time            // when Heartbeat arrived
@@ -61,7 +62,7 @@ func (v Peers) All() []PeerView {
 	views := make([]PeerView, 0, len(v.core.env.List))
 	for _, p := range v.core.env.List {
 		view := PeerView{
-			ID: p.ID, Connected: p.Connected, Record: *p.Record(), Heartbeat: p.Heartbeat, LastHeartbeat: p.HeartbeatAt,
+			ID: p.ID, Connected: p.Connected, Record: *p.Record(), Name: p.Name(), Heartbeat: p.Heartbeat, LastHeartbeat: p.HeartbeatAt,
 			Heard: p.EverHeard, LastHeard: p.Heard, Quiet: p.Quiet, Silent: p.Silent, WayMs: p.Way(),
 			Repairing: v.core.repair.find(p) != nil, BytesPerSecond: float64(p.Rate) * 1000, Refused: cmp.Or(p.Refused, v.core.headers.Against(p.ID)),
 		}

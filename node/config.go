@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"atoll/gossip/hello"
 	"atoll/gossip/member"
 	"atoll/node/allowance"
 	"atoll/node/genesis"
@@ -26,6 +27,7 @@ import (
 // agree on is in the Genesis instead.
 type Config struct {
 	Dir     string        // the node's folder: key, ledger, checkpoints; created if missing
+	Name    string        // of this machine, for members of the run; "" = none
 	Genesis []byte        // canonical genesis bytes; nil = from Dir, or from the peers of Link
 	Link    joinlink.Link // run and peers to join by; Run may be zero if Genesis is given
 
@@ -145,6 +147,11 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) validate() error {
 	if c.Dir == "" {
 		return fmt.Errorf("config: Dir is empty; name the folder that the node keeps its state in")
+	}
+	if c.Name != "" {
+		if err := hello.CheckName(c.Name); err != nil {
+			return fmt.Errorf("config: Name %w", err)
+		}
 	}
 	if c.Threads < 0 {
 		return fmt.Errorf("config: Threads is %d; use 1 or more, or 0 for one per core", c.Threads)

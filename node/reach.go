@@ -15,7 +15,7 @@ func (n *node) readdress(now core.Time, a p2p.Addresses) {
 		n.log.Error("sign the record with new addresses", "err", err)
 		return
 	}
-	n.machine.Step(now, gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
+	n.machine.Step(now, n.record.own())
 	n.machine.Step(now, gossip.Reached{Public: a.Public})
 	if a.Moved {
 		n.host.Probe()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"atoll/gossip"
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
 	"atoll/node/hardware"
@@ -17,6 +18,8 @@ type recordBox struct {
 	record hello.Record
 	signed hello.Signed
 	near   hello.Signed // for peers of the own network; signed if there are no addresses for them alone
+	name   string       // "" = none
+	named  hello.Signed // with the name, for members; empty if there is none
 	inside []string     // those addresses
 }
 
@@ -32,10 +35,15 @@ func (b *recordBox) set(r hello.Record) error {
 		inside.Addrs, inside.Near = b.inside, true
 		near, err = hello.Sign(b.key, inside)
 	}
+	named := hello.Signed{}
+	if called := r; err == nil && b.name != "" {
+		called.Addrs, called.Name = nil, b.name
+		named, err = hello.Sign(b.key, called)
+	}
 	if err != nil {
 		return fmt.Errorf("sign capability record: %w", err)
 	}
-	b.record, b.signed, b.near = r, signed, near
+	b.record, b.signed, b.near, b.named = r, signed, near, named
 	return nil
 }
 
@@ -72,6 +80,13 @@ func (b *recordBox) latestNear() hello.Signed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.near
+}
+
+// own is what the peer list of this node carries of it.
+func (b *recordBox) own() gossip.OwnRecord {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return gossip.OwnRecord{Signed: b.signed, Near: b.near, Named: b.named}
 }
 
 func (b *recordBox) seq() uint64 { return b.get().Seq }

@@ -110,7 +110,7 @@ func (n *node) identify() error {
 
 // listen starts the host with a record that does not know the model yet.
 func (n *node) listen() error {
-	n.record = &recordBox{key: n.key}
+	n.record = &recordBox{key: n.key, name: n.cfg.Name}
 	if err := n.record.set(n.firstRecord()); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (n *node) start() error {
 	n.inventoryUp()
 	n.limit(time.Now())
 	n.startTraining()
-	n.machine.Step(n.clock.Now(), gossip.OwnRecord{Signed: n.record.latest(), Near: n.record.latestNear()})
+	n.machine.Step(n.clock.Now(), n.record.own())
 	n.host.Handle(n.serve)
 	n.dialPeers()
 	n.dialEarlierPeers()

@@ -32,7 +32,7 @@ func testRecord(n byte) Record {
 func largestRecord() Record {
 	r := testRecord(1)
 	r.Agent = strings.Repeat("a", MaxString)
-	r.Devices = nil
+	r.Name, r.Devices = strings.Repeat("n", MaxString), nil
 	for range MaxDevices {
 		r.Devices = append(r.Devices, Device{Kind: "cuda", Name: strings.Repeat("n", MaxString), Count: MaxDeviceCount, MemoryBytes: 1 << 63})
 	}
@@ -70,6 +70,7 @@ func drawRecord(t *rapid.T, n byte) Record {
 		MemoryBytes:     rapid.Uint64().Draw(t, "memory"),
 		Addrs:           rapid.SliceOfN(rapid.SampledFrom(testRecord(n).Addrs), 0, MaxAddrs).Draw(t, "addrs"),
 		Agent:           word.Draw(t, "agent"),
+		Name:            word.Draw(t, "name of the machine"),
 		StartedMs:       rapid.Int64Range(0, 1<<62).Draw(t, "started"),
 	}
 	for range rapid.IntRange(0, MaxDevices).Draw(t, "devices") {

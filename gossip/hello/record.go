@@ -53,4 +53,7 @@ type Record struct {
 	Certificate []byte `cbor:"18,keyasint,omitempty"`
 	// Visits says that this node only looks whether it would be let in: nobody keeps anything of it.
 	Visits bool `cbor:"19,keyasint,omitempty"`
+	// Name is what its owner calls the machine, see CheckName. A record that has one is for members alone and has no addresses:
+	// it goes to those that are known to be, in peer lists, and everybody gets one of the same number without it.
+	Name string `cbor:"20,keyasint,omitempty"`
 }

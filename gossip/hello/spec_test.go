@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
@@ -22,7 +23,7 @@ func TestSpec(t *testing.T) {
 		"H-1": specRecord, "H-1.2": specDeterministic, "H-1.3": specOptional, "H-2": specSigned, "H-2.2": specSignedSize, "H-2.3": specKept, "H-3": specForged,
 		"H-4": specUnknownKeys, "H-4.2": specOtherEncodings, "H-4.3": specRefusedEncodings, "H-5": specLongStrings, "H-5.2": specPrintable,
 		"H-6": specNumbers, "H-7": specDevices, "H-8": specAddrs, "H-9": specRole, "H-9.2": specObserver, "H-9.3": specLearner,
-		"H-9.4": specOtherWords, "H-10": specSessions, "H-10.2": specRefusals,
+		"H-9.4": specOtherWords, "H-10": specSessions, "H-10.2": specRefusals, "H-11": specNames,
 	})
 }
 
@@ -121,6 +122,9 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 		case "certificate":
 			specCertificate(t, s, row)
 			continue
+		case "name":
+			specNamed(t, s, row)
+			continue
 		}
 		key, err := strconv.Atoi(row[0])
 		if err != nil {
@@ -133,6 +137,39 @@ func specOptional(t *testing.T, s *spectest.Spec) {
 		}
 		if err := open(sign(t, s, r.Run, wire.Marshal(r))); err != nil {
 			t.Errorf("%s: %v", row[1], err)
+		}
+	}
+}
+
+func specNamed(t *testing.T, s *spectest.Spec, row []string) {
+	r := record(t, s)
+	r.Name = "lab 3"
+	raw := wire.Marshal(r)
+	if !bytes.HasSuffix(raw, []byte("\x14\x65lab 3")) || row[0] != "20" {
+		t.Errorf("row %v: %x", row, raw)
+	}
+	if err := open(sign(t, s, r.Run, raw)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every character that is printable (H-5.2) is tried, alone and in a name.
+func specNames(t *testing.T, _ *spectest.Spec) {
+	for c := rune(0); c <= unicode.MaxRune; c++ {
+		letter := unicode.In(c, unicode.L, unicode.Nd)
+		if got := hello.CheckName("n" + string(c) + "n"); (got == nil) != (letter || strings.ContainsRune("-_. ", c)) {
+			t.Errorf("%U: %v", c, got)
+		}
+		if got := hello.CheckName(string(c)); (got == nil) != letter {
+			t.Errorf("%U alone: %v", c, got)
+		}
+	}
+	for name, good := range map[string]bool{
+		"": false, strings.Repeat("n", 32): true, strings.Repeat("n", 33): false, " n": false, "n ": false, "n  n": false,
+		"12D3Koo": false, "12D3Ko": true, "abcdef0": true, "abcdef01": false, "ABCDEF01": false, "abcdef01x": true,
+	} {
+		if err := hello.CheckName(name); (err == nil) != good {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }
@@ -295,7 +332,7 @@ func specOtherEncodings(t *testing.T, s *spectest.Spec) {
 }
 
 func specRefusedEncodings(t *testing.T, s *spectest.Spec) {
-	const free = 20 // the first key that the tables do not have
+	const free = 21 // the first key that the tables do not have
 	keys := func(b []byte, n int) []byte {
 		b = slices.Concat([]byte{0xb8, byte(n)}, b[1:])
 		for key := free; key < free+n-len(s.Table(t, "record")); key++ {

@@ -30,7 +30,7 @@ func (r Record) Validate() error {
 
 func (r Record) checkStrings() error {
 	for _, s := range []struct{ field, value string }{
-		{"role", r.Role}, {"trainer", r.Trainer}, {"precision", r.Precision}, {"agent", r.Agent},
+		{"role", r.Role}, {"trainer", r.Trainer}, {"precision", r.Precision}, {"agent", r.Agent}, {"name", r.Name},
 	} {
 		if err := checkString(s.field, s.value, MaxString); err != nil {
 			return err

@@ -15,7 +15,6 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	ma "github.com/multiformats/go-multiaddr"
 
-	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
 )
@@ -111,7 +110,7 @@ func specRelayCarriesAll(t *testing.T, _ *spectest.Spec) {
 			t.Fatal(err)
 		}
 		path, ok := c.Path(b.ID())
-		if !ok || path.Relay != address.PeerText(a.ID()) {
+		if !ok || path.Relay != fmt.Sprintf("%x", [32]byte(a.ID())) {
 			t.Fatalf("path %+v, %v: want one through the relay", path, ok)
 		}
 		if _, err := c.Call(t.Context(), b.ID(), []byte("hello"), 64); err != nil {

@@ -68,7 +68,7 @@ func (ps *peers) passedOn(c network.Conn) bool {
 
 // Path is how a connected peer is reached.
 type Path struct {
-	Relay    string // peer id of the relay that everything goes through, as in addresses; empty if none
+	Relay    string // peer id of the relay that everything goes through, in hex; empty if none
 	Punching bool   // an attempt at a direct connection is under way
 	Addr     string // of the connection
 }
@@ -83,7 +83,7 @@ func (h *Host) Path(id wire.PeerID) (path Path, ok bool) {
 	case direct != nil:
 		return Path{Addr: fullAddr(direct)}, true
 	case relayed != nil:
-		return Path{Relay: relayOf(relayed).String(), Punching: h.punches.running(p), Addr: fullAddr(relayed)}, true
+		return Path{Relay: relayID(relayed), Punching: h.punches.running(p), Addr: fullAddr(relayed)}, true
 	}
 	return Path{}, false
 }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -191,6 +192,15 @@ func relayOf(c network.Conn) peer.ID {
 		return ""
 	}
 	return info.ID
+}
+
+// relayID is the relay of a connection, in hex; empty if there is none.
+func relayID(c network.Conn) string {
+	id, err := address.PeerID(string(relayOf(c)))
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(id[:])
 }
 
 // see finds out where a relay sees QUIC of this node come from. Connections to relays are of

@@ -19,6 +19,7 @@ type peerList struct {
 	joining  func() bool // this node knows nobody of the run yet
 	own      hello.Signed
 	ownNear  hello.Signed // for peers of the own network; empty if it is own
+	ownNamed hello.Signed // for members; empty if this node has no name
 	nextAsk  effect.Time
 	nextDial effect.Time
 	turn     int // whom to ask next
@@ -28,6 +29,8 @@ type peerList struct {
 type peerListPeer struct {
 	signed  hello.Signed  // newest capability record for everybody
 	near    hello.Signed  // newest for nodes of its own network, if it has such addresses and this node is there
+	named   hello.Signed  // newest with a name, if this node may know it
+	called  *hello.Record // that one, opened; noRecord if there is none
 	record  *hello.Record // the newer of both, opened, never changed; noRecord if unknown
 	addrs   []string      // of both, those of the own network first
 	isNear  bool          // it is on this node's own network
@@ -37,6 +40,7 @@ type peerListPeer struct {
 	kept    bool          // it is connected, and the connection is to be kept
 	asked   bool          // for its peer list, since its process is connected
 	askedAt effect.Time
+	failed  bool // it did not answer: its process may not have been as far
 	dial    dialling
 }
 
@@ -96,10 +100,16 @@ func (r *peerList) changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
 	p.Keep(s, &rec)
 }
 
-// Keep takes a record unless a newer one is known. Those for everybody and those for one
-// network come with the same numbers, so the newest of each kind is kept.
+// Keep takes a record unless a newer one is known. Those for everybody, those for one
+// network and those with a name come with the same numbers, so the newest of each kind is kept.
 func (p *Peer) Keep(s hello.Signed, rec *hello.Record) {
 	k := &p.peerList
+	if rec.Name != "" {
+		if rec.Seq >= k.called.Seq && hello.CheckName(rec.Name) == nil {
+			k.named, k.called = s, rec
+		}
+		return
+	}
 	kept := &k.signed
 	if rec.Near {
 		kept = &k.near
@@ -179,7 +189,7 @@ func (r *peerList) ask(p *Peer) {
 	p.peerList.asked, p.peerList.askedAt = true, r.Now
 	id := p.ID
 	r.Call(id, wire.Request{Kind: wire.GetPeerList}, wire.GetPeerList.MaxResponse(), effect.CallMs, func(b []byte, err error) {
-		if err == nil {
+		if p.peerList.failed = err != nil; err == nil {
 			r.learnAll(id, b)
 		}
 	})
@@ -337,8 +347,13 @@ func (r *peerList) longestPause(p *Peer) int64 {
 
 // said compares the record number in a heartbeat with the record held, and asks for the
 // newer one: its author, or, where addresses change, the peer that brought the heartbeat and is
-// nearer to it.
+// nearer to it. A peer that did not answer before is asked anew: one that says something is up.
 func (r *peerList) said(p *Peer, seq uint64, from wire.PeerID) {
+	if p.Connected && p.peerList.failed {
+		p.peerList.failed, p.peerList.asked = false, false
+		r.ask(p)
+		return
+	}
 	if seq <= p.peerList.record.Seq {
 		return
 	}
@@ -349,9 +364,14 @@ func (r *peerList) said(p *Peer, seq uint64, from wire.PeerID) {
 	}
 }
 
+// seesNames reports whether a peer is admitted as more than a guest: names are for members.
+func (r *peerList) seesNames(p *Peer) bool {
+	return p != nil && r.Config.Members.Member(p.ID) && !r.Guest(p.ID)
+}
+
 // body is this node's peer list for a peer, nil for one that is not known: its own record
 // first, then its connected peers, then the others as they were last heard. Records for the
-// own network are for peers there.
+// own network are for peers there, those with names for members.
 func (r *peerList) body(asker *Peer) []byte {
 	isNear := asker != nil && asker.peerList.isNear
 	known := make([]*Peer, 0, len(r.Table.List))
@@ -366,6 +386,7 @@ func (r *peerList) body(asker *Peer) []byte {
 		}
 		return cmp.Compare(q.Heard, p.Heard)
 	})
+	named := r.seesNames(asker)
 	records := make([][]byte, 0, wire.MaxPeerList)
 	add := func(s hello.Signed) {
 		if len(s.Bytes) > 0 && len(records) < wire.MaxPeerList {
@@ -376,11 +397,17 @@ func (r *peerList) body(asker *Peer) []byte {
 	if isNear {
 		add(r.ownNear)
 	}
+	if named {
+		add(r.ownNamed)
+	}
 	for _, p := range known {
 		add(p.peerList.signed)
 		if isNear {
 			add(p.peerList.near)
 		}
+	}
+	for i := 0; i < len(known) && named; i++ { // where there is no room for all, addresses matter more
+		add(known[i].peerList.named)
 	}
 	return wire.EncodePeerList(records)
 }

@@ -54,8 +54,10 @@ func (m *Peers) Changed(id wire.PeerID, s hello.Signed, rec hello.Record) {
 	m.reserve.fill()
 }
 
-// OwnRecord takes the records of this node that its peer list carries: for everybody, and for peers of its own network.
-func (m *Peers) OwnRecord(s, near hello.Signed) { m.list.own, m.list.ownNear = s, near }
+// OwnRecord takes the records of this node that its peer list carries: for everybody, for peers of its own network, and with its name for members.
+func (m *Peers) OwnRecord(s, near, named hello.Signed) {
+	m.list.own, m.list.ownNear, m.list.ownNamed = s, near, named
+}
 
 // Reached takes whether others reach this node by themselves. Who is told so at all is where addresses change.
 func (m *Peers) Reached(public bool) {

@@ -41,6 +41,9 @@ type Peer struct {
 // Record is the newest capability record of a peer, zero if none is known. It must not be changed.
 func (p *Peer) Record() *hello.Record { return p.peerList.record }
 
+// Name is what its owner calls a peer, by the newest record of it with a name that came here; "" if none did.
+func (p *Peer) Name() string { return p.peerList.called.Name }
+
 // Addrs are the addresses that its records name, those of the own network first.
 func (p *Peer) Addrs() []string { return p.peerList.addrs }
 
@@ -143,7 +146,7 @@ func (t *Table) Find(id wire.PeerID) *Peer { return t.byID[id] }
 func byPeerID(p *Peer, id wire.PeerID) int { return p.ID.Compare(id) }
 
 func (t *Table) add(id wire.PeerID) *Peer {
-	p := &Peer{ID: id, Rate: FirstRate, peerList: peerListPeer{record: noRecord}, notes: t.Config.Notes()}
+	p := &Peer{ID: id, Rate: FirstRate, peerList: peerListPeer{record: noRecord, called: noRecord}, notes: t.Config.Notes()}
 	i, _ := slices.BinarySearchFunc(t.List, id, byPeerID)
 	t.List = slices.Insert(t.List, i, p)
 	t.byID[id] = p

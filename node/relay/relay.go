@@ -238,7 +238,7 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 
 // keep remembers a record that may be passed on.
 func (s *server) keep(id wire.PeerID, signed hello.Signed, r hello.Record) {
-	if r.Near || r.Visits {
+	if r.Near || r.Visits || r.Name != "" {
 		return
 	}
 	s.mu.Lock()
