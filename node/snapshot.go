@@ -121,7 +121,7 @@ func (n *node) view() show.View {
 	m := n.machine
 	v := show.View{
 		At: time.Now(), Now: n.clock.Now(), Started: n.started,
-		Version: Agent, Self: n.self, Record: n.record.get(), Run: n.run, Genesis: n.genesis, Layout: n.plan,
+		Version: Agent, Self: n.self, Record: n.record.get(), Name: n.cfg.Name, Run: n.run, Genesis: n.genesis, Layout: n.plan,
 		Link: link.String(), LetsIn: n.letsIn(link), Role: n.role(), Waits: n.learnerStage(), Disk: string(n.disk.trouble), Members: n.members,
 		Machine: m.View(), Rounds: m.Rounds(), Chains: m.Gossip().Chains(), Peers: n.peers(carried), Screen: n.screen,
 		Finished: n.finished, Rejoined: n.rejoined, Steps: n.steps, Trained: n.trained, Quality: n.evaluations.shown(),

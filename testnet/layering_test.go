@@ -174,7 +174,7 @@ var layers = []rule{
 
 	{list("testnet/fault"), nil,
 		"the language of faults is words and times: its executors say what they can execute"},
-	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/wire optimizer/trainer/corpus/shards"),
+	{list("testnet/natlab"), list("node/genesis node/status node/store node/joinlink gossip/hello gossip/p2p gossip/p2p/address gossip/wire optimizer/trainer/corpus/shards"),
 		"it makes networks and starts programs in them; what a node says of itself it reads from outside. " +
 			"A crowd of peers that only send heartbeats and ask for bytes is too many for as many programs: its tests have hosts of p2p for that. " +
 			"Which shards a joiner reads follows from its key, so a test that wants joiners apart chooses their keys"},
@@ -265,8 +265,10 @@ var modules = []rule{
 		"the page alone listens to browsers, and bounds how many"},
 	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
 		"only commands know of flags and configuration files"},
-	{list("cmd/atoll/internal/top"), list("charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi"),
+	{list("cmd/atoll/internal/top"), list("charm.land/bubbletea/v2 charm.land/lipgloss/v2"),
 		"only the full screen draws one"},
+	{list("cmd/atoll/internal/top cmd/atoll/internal/cli"), list("github.com/charmbracelet/x/ansi"),
+		"tables know how wide a character is: names are in any script"},
 	{list("cmd/..."), list("golang.org/x/term"),
 		"only commands ask how large a terminal is"},
 	{list("node/files node/store node/hardware optimizer/trainer/external/family cmd/..."), list("golang.org/x/sys/windows"),

@@ -23,7 +23,7 @@ const (
 // document; the others join it by link.
 func (w *world) startNode(waitForLink bool) error {
 	m := &member{index: len(w.members), planned: w.began, slow: 1}
-	m.dir, m.divisor, m.link = w.path(nodeName(m.index)), w.cfg.divisor(m.index), w.links.Of(m.index)
+	m.dir, m.divisor, m.link = w.path(m.name()), w.cfg.divisor(m.index), w.links.Of(m.index)
 	if m.joiner = m.index >= w.cfg.Nodes; m.joiner {
 		m.planned = time.Now()
 	}
@@ -53,7 +53,7 @@ func (w *world) arguments(m *member) []string {
 		return w.baselineArguments(m)
 	}
 	args := []string{
-		"testnet-node", m.dir, "--keep", "all",
+		"testnet-node", m.dir, "--as", nodeName(m.index), "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info",
 	}

@@ -35,7 +35,7 @@ All nodes enforce the limits. After --expires, or once as many machines as --use
 type InviteCmd struct {
 	dirArg
 	Owner   string       `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
-	For     string       `help:"Id of the only node that may use the link: the 64 digits that atoll key prints, or the first ones of a node that atoll peers lists. Default: anybody who has the link." placeholder:"ID"`
+	For     string       `help:"Id of the only node that may use the link: the 64 digits that atoll key prints, or the name or first digits of a node that atoll peers lists. Default: anybody who has the link." placeholder:"ID"`
 	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
 	Uses    uint32       `help:"Number of machines that the invite lets in. Default: any number." placeholder:"N"`
 	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
@@ -137,23 +137,19 @@ func (c *InviteCmd) pass(owner ed25519.PrivateKey, run wire.RunID, peers []statu
 	return member.New(owner, run, v)
 }
 
-// invitee is the node with an id, or the peer whose id begins with some digits.
-func invitee(peers []status.Peer, digits string) (key wire.PeerID, err error) {
-	if key.UnmarshalText([]byte(digits)) == nil {
+// invitee is the node with an id, or the peer that is called so or whose id begins so.
+func invitee(peers []status.Peer, word string) (key wire.PeerID, err error) {
+	if key.UnmarshalText([]byte(word)) == nil {
 		return key, nil
 	}
-	var ids []string
-	for _, p := range peers {
-		ids = append(ids, p.ID)
-	}
-	found := beginWith(ids, digits)
-	switch len(found) {
+	switch found := status.Meant(peers, word); len(found) {
 	case 0:
-		return key, cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", digits)
+		return key, cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", word)
 	case 1:
-		return key, key.UnmarshalText([]byte(found[0]))
+		return key, key.UnmarshalText([]byte(found[0].ID))
+	default:
+		return key, cli.BadUsage("--for %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
 	}
-	return key, cli.BadUsage("--for %q is more than one node: pass more digits, such as %s", digits, found[0])
 }
 
 // ownerKey is the key in a file, or in the only file of one of the run's owners at hand.

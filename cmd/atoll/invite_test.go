@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,9 +31,9 @@ func TestGuests(t *testing.T) {
 			t.Errorf("%v: exit code %d, no %q in %s%s", args, code, want, stdout, stderr)
 		}
 	}
-	first := startNode(t, "--genesis", genesis, a, "--listen", anyPort, "--data", text)
+	first := startNode(t, "--genesis", genesis, a, "--as", "lab", "--listen", anyPort, "--data", text)
 	made := invite("--guests")
-	second := startNode(t, made.Link, b, "--listen", anyPort, "--data", text)
+	second := startNode(t, made.Link, b, "--as", "mac", "--listen", anyPort, "--data", text)
 	if own, err := joinlink.Parse(second.link); err != nil || !made.Guests || own.Invite != nil {
 		t.Errorf("the guest's link is %s, %v", second.link, err)
 	}
@@ -43,15 +44,31 @@ func TestGuests(t *testing.T) {
 			t.Fatal("the guest was never seen")
 		}
 	}
-	says("guests, whose work counts a little: "+status.ShortID(id), "peers", a)
+	sees := func(dir, name string) bool {
+		return slices.ContainsFunc(ask(t, dir).Peers, func(p status.Peer) bool { return !p.Self && p.Label == name })
+	}
+	await := func(dir, name string) {
+		t.Helper()
+		for !sees(dir, name) {
+			if t.Context().Err() != nil {
+				t.Fatalf("nobody is called %s in %s", name, dir)
+			}
+		}
+	}
+	await(a, "mac")
+	says("guests, whose work counts a little: mac\n", "peers", a)
+	if sees(b, "lab") {
+		t.Error("a guest is told the name of a member")
+	}
 	says("  "+status.ShortID(made.Invite)+"\n", "peers", a)
 	says(`"guest":true`, "peers", a, "--json")
 	second.leave(t)
 
-	second = startNode(t, invite("--for", id[:10]).Link, b, "--listen", anyPort, "--data", text)
+	second = startNode(t, invite("--for", "mac").Link, b, "--listen", anyPort, "--data", text)
 	if s := ask(t, b); s.Self != id || s.Peers[0].Guest {
 		t.Errorf("with a link for it: %+v", s.Peers[0])
 	}
+	await(b, "lab")
 	second.leave(t)
 	first.leave(t)
 	says("  own\n", "peers", b)

@@ -179,6 +179,7 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 	if cfg.Settings, err = c.recall(cfg.Dir); err != nil {
 		return cfg, err
 	}
+	cfg.Name = c.name()
 	cfg.Limits, err = c.limits()
 	cfg.Listen, cfg.Profile, cfg.Peers, cfg.NoMDNS = c.Listen, c.Profile, c.Peer, c.NoMDNS
 	cfg.Observe, cfg.Learner, cfg.Init, cfg.Data = c.Observe, c.Learner, c.Init, c.Data

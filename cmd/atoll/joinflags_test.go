@@ -16,7 +16,7 @@ import (
 var sampleFlags = map[string]string{
 	"genesis": "", "owner": "", // of the first node: TestSecondNodeJoins and invite.txtar type them
 	"listen": "/ip4/127.0.0.1/tcp/0", "peer": "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWGzXPg3pLGLXzRAVHBrWF7qP2jiUqCTPkJY4vhzcZzLxB",
-	"data": "goroot", "data-disk": "3GB", "threads": "1", "precision": "f32", "batch": "7", "pace": "100ms",
+	"as": "lab 3", "data": "goroot", "data-disk": "3GB", "threads": "1", "precision": "f32", "batch": "7", "pace": "100ms",
 	"up": "5mbit", "down": "20mbit", "quota": "2GB/day", "hours": "22-07", "battery": "pause",
 	"init": "model", "learner": "torch", "export": "out", "every": "5000000", "no-mdns": "true", "observe": "true",
 	"profile": "lan", "stay": "true", "keep": "30GB", "trace": "true", "eval-bytes": "4096",

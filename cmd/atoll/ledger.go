@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -27,7 +28,7 @@ type LedgerCmd struct {
 func (*LedgerCmd) Help() string { return ledgerHelp }
 
 // Run prints the ledger.
-func (c *LedgerCmd) Run(out *cli.Console) error {
+func (c *LedgerCmd) Run(ctx context.Context, out *cli.Console) error {
 	dir, err := c.folder(out)
 	if err != nil {
 		return err
@@ -42,13 +43,13 @@ func (c *LedgerCmd) Run(out *cli.Console) error {
 	if c.JSON {
 		return out.JSON(view)
 	}
-	return c.print(out, view)
+	return c.print(out, view, labelsOf(ctx, dir))
 }
 
-func (c *LedgerCmd) print(out *cli.Console, v inspect.LedgerView) error {
+func (c *LedgerCmd) print(out *cli.Console, v inspect.LedgerView, labels status.Labels) error {
 	out.Answer("run %s  %s: %s of %s tokens folded, %s trained by this node\n", status.ShortID(v.Run), v.Name,
 		status.Count(v.TokensFolded), status.Count(float64(v.BudgetTokens)), status.Count(float64(v.TokensTrained)))
-	if err := cli.Table(out.Out, authorRows(v.Authors)...); err != nil {
+	if err := cli.Table(out.Out, authorRows(v.Authors, labels)...); err != nil {
 		return err
 	}
 	out.Answer("")
@@ -56,18 +57,18 @@ func (c *LedgerCmd) print(out *cli.Console, v inspect.LedgerView) error {
 		return err
 	}
 	out.Answer("")
-	return cli.Table(out.Out, deltaRows(v.Deltas)...)
+	return cli.Table(out.Out, deltaRows(v.Deltas, labels)...)
 }
 
 // authorRows has a column for what is claimed and does not count, as guests' work and claims of more than is usual, only where there is some.
-func authorRows(authors []inspect.LedgerAuthor) [][]string {
+func authorRows(authors []inspect.LedgerAuthor, labels status.Labels) [][]string {
 	rows := [][]string{{"AUTHOR", "FOLDED", "OPEN", "TOKENS", "SHARE", "BYTES"}}
 	beyond := slices.ContainsFunc(authors, func(a inspect.LedgerAuthor) bool { return a.Beyond > 0 })
 	if beyond {
 		rows[0] = append(rows[0], "NOT COUNTED")
 	}
 	for _, a := range authors {
-		name := status.ShortID(a.Author)
+		name := status.Printable(labels.Of(a.Author))
 		if a.Self {
 			name += "*"
 		}
@@ -96,7 +97,7 @@ func fragmentRows(fragments []inspect.LedgerFragment) [][]string {
 	return rows
 }
 
-func deltaRows(deltas []inspect.LedgerDelta) [][]string {
+func deltaRows(deltas []inspect.LedgerDelta, labels status.Labels) [][]string {
 	rows := [][]string{{"DELTA", "FRAGMENT", "ROUND", "BASE", "AUTHOR", "STEPS", "TOKENS", "BYTES", "FOLDED"}}
 	for _, d := range deltas {
 		folded := "no"
@@ -104,7 +105,7 @@ func deltaRows(deltas []inspect.LedgerDelta) [][]string {
 			folded = "yes"
 		}
 		rows = append(rows, []string{
-			status.ShortID(d.ID), fmt.Sprint(d.Fragment), fmt.Sprint(d.Round), fmt.Sprint(d.Base), status.ShortID(d.Author),
+			status.ShortID(d.ID), fmt.Sprint(d.Fragment), fmt.Sprint(d.Round), fmt.Sprint(d.Base), status.Printable(labels.Of(d.Author)),
 			fmt.Sprint(d.Steps), fmt.Sprint(d.Tokens), fmt.Sprint(d.Bytes), folded,
 		})
 	}

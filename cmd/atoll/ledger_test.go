@@ -6,6 +6,7 @@ import (
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/node/inspect"
+	"atoll/node/status"
 )
 
 // What does not count has a column of its own, which is not shown where all counts.
@@ -13,7 +14,7 @@ func TestLedgerShowsGuests(t *testing.T) {
 	authors := []inspect.LedgerAuthor{{Author: "cdcdcdcdcdcd", Self: true, Deltas: 4, Tokens: 400, Share: 1}, {Author: "efefefefefef", Deltas: 3}}
 	text := func() string {
 		var b strings.Builder
-		if err := cli.Table(&b, authorRows(authors)...); err != nil {
+		if err := cli.Table(&b, authorRows(authors, status.Labels{"efefefefef": "lab"})...); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

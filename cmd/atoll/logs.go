@@ -56,7 +56,7 @@ func (c *LogsCmd) Run(ctx context.Context, out *cli.Console) error {
 		if err != nil {
 			return err
 		}
-		if err := c.print(out, events); err != nil || !c.Follow {
+		if err := c.print(out, events, labelsOf(ctx, dir)); err != nil || !c.Follow {
 			return err
 		}
 		select {
@@ -68,7 +68,7 @@ func (c *LogsCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 }
 
-func (c *LogsCmd) print(out *cli.Console, events []status.Event) error {
+func (c *LogsCmd) print(out *cli.Console, events []status.Event, labels status.Labels) error {
 	for _, e := range events {
 		if c.JSON {
 			if err := out.JSON(e); err != nil {
@@ -76,7 +76,7 @@ func (c *LogsCmd) print(out *cli.Console, events []status.Event) error {
 			}
 			continue
 		}
-		if _, err := fmt.Fprintf(out.Out, "%s %s\n", e.At.Local().Format(time.DateOnly), statustext.EventLine(e)); err != nil {
+		if _, err := fmt.Fprintf(out.Out, "%s %s\n", e.At.Local().Format(time.DateOnly), statustext.EventLine(e, labels)); err != nil {
 			return err
 		}
 	}

@@ -2,14 +2,17 @@ package main
 
 import (
 	"cmp"
+	"os"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/gossip/hello"
 )
 
 // nodeFlags are the flags of a node that stay with its folder. Where they are embedded the tag group says so to people, and to
 // settings.Standing: no other flag has one.
 type nodeFlags struct {
+	As string `help:"Name of this machine, which the members of the run see on their screens; guests see ids. Up to 32 bytes: letters, digits, - _ . and blanks. Default: this machine's name in its network." placeholder:"NAME"`
 	limitFlags
 	Pace time.Duration `help:"Least time of a step, such as 100ms, to leave room for other work. Default: none." placeholder:"TIME"`
 	cli.ThreadsFlag
@@ -28,6 +31,12 @@ type nodeFlags struct {
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 }
 
+// name is that of the machine: as its owner says, or its host's.
+func (s *nodeFlags) name() string {
+	host, _ := os.Hostname() // without one it has no name
+	return cmp.Or(s.As, hello.HostName(host))
+}
+
 // check refuses what cannot be meant, before anything is made of it.
 func (s *nodeFlags) check() error {
 	switch {
@@ -37,6 +46,11 @@ func (s *nodeFlags) check() error {
 		return cli.BadUsage("--pace is %v; use a duration such as 100ms, or 0s for as fast as it goes", s.Pace)
 	case s.EvalBytes != nil && *s.EvalBytes < 0:
 		return cli.BadUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *s.EvalBytes)
+	}
+	if s.As != "" {
+		if err := hello.CheckName(s.As); err != nil {
+			return cli.BadUsage("--as: %v", err)
+		}
 	}
 	_, err := s.limits()
 	return cmp.Or(s.ThreadsFlag.Check(), cli.CheckWhole("--batch", s.Batch, maxBatch, "to plan it by the measured speed"), s.checkWeb(), err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -24,14 +23,14 @@ Revokes the admission of one node, or an invite and with it the admission of eve
 
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
-    atoll revoke 8a88e3dd74 first --reason "its text was not ours"
+    atoll revoke "lab 8a" first --reason "its text was not ours"
     atoll revoke "atoll:...#..." first               the invite in a link, even if nobody has used it yet
 
 From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
-	Name string `arg:"" help:"Id of a node or of an invite, or its first digits, as atoll peers prints it, or the link of an invite." placeholder:"ID"`
+	Name string `arg:"" help:"A node, by its name or the first digits of its id, or an invite, by the first digits of its id or its link: atoll peers lists both." placeholder:"NAME"`
 	dirArg
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
@@ -44,9 +43,10 @@ func (*RevokeCmd) Help() string { return revokeHelp }
 
 // revokedAnswer is the answer of `atoll revoke`.
 type revokedAnswer struct {
-	Name    string   `json:"name"`
-	Members []string `json:"members"` // those who count no more
-	From    []uint32 `json:"from"`    // the first round of each fragment without them
+	Name    string   `json:"name"`            // id of the node or the invite
+	Label   string   `json:"label,omitempty"` // what the node is called
+	Members []string `json:"members"`         // those who count no more
+	From    []uint32 `json:"from"`            // the first round of each fragment without them
 }
 
 // Run signs the revocation and has the node of the folder spread it.
@@ -81,7 +81,8 @@ func (c *RevokeCmd) Run(ctx context.Context, out *cli.Console) error {
 	if c.JSON {
 		return out.JSON(answer)
 	}
-	out.Answer("revoked %s: %s no more from round %d on; what was made before stays", status.ShortID(answer.Name), countText(len(answer.Members)), slices.Min(answer.From))
+	who := status.Peer{ID: answer.Name, Label: answer.Label}
+	out.Answer("revoked %s: %s no more from round %d on; what was made before stays", who.NameAndID(), countText(len(answer.Members)), slices.Min(answer.From))
 	return nil
 }
 
@@ -114,11 +115,12 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	if err != nil {
 		return a, err
 	}
-	name, err := c.name(members, g)
+	name, err := c.name(s.Peers, members, g)
 	if err != nil {
 		return a, err
 	}
 	a.Name = hex.EncodeToString(name[:])
+	a.Label = status.LabelsOf(s.Peers)[status.ShortID(a.Name)]
 	for _, m := range members {
 		if m.ID == a.Name || m.Invite == a.Name {
 			a.Members = append(a.Members, m.ID)
@@ -137,9 +139,9 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 }
 
 // name is what is to be revoked: the invite of a link, whether anybody came by it or not, or what some digits name.
-func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.PeerID, err error) {
+func (c *RevokeCmd) name(peers []status.Peer, members []status.Member, g genesis.Genesis) (name wire.PeerID, err error) {
 	if !joinlink.Is(c.Name) {
-		return nameOf(members, c.Name)
+		return nameOf(peers, members, c.Name)
 	}
 	link, err := joinlink.Parse(c.Name)
 	switch {
@@ -156,28 +158,22 @@ func (c *RevokeCmd) name(members []status.Member, g genesis.Genesis) (name wire.
 	return link.Invite.Invite.Key, nil
 }
 
-// beginWith are the ids in hex that begin with some digits, each once.
-func beginWith(ids []string, digits string) (found []string) {
-	for _, id := range ids {
-		if strings.HasPrefix(id, strings.ToLower(digits)) && !slices.Contains(found, id) {
-			found = append(found, id)
-		}
-	}
-	return found
-}
-
-// nameOf is the member or the invite whose id begins with some digits.
-func nameOf(members []status.Member, digits string) (name wire.PeerID, err error) {
-	var ids []string
+// nameOf is the member that is called so, or the member or the invite whose id begins so.
+func nameOf(peers []status.Peer, members []status.Member, word string) (name wire.PeerID, err error) {
+	var all []status.Peer
 	for _, m := range members {
-		ids = append(ids, m.ID, m.Invite)
+		i := slices.IndexFunc(peers, func(p status.Peer) bool { return p.ID == m.ID })
+		if i >= 0 {
+			all = append(all, peers[i])
+		}
+		all = append(all, status.Peer{ID: m.ID}, status.Peer{ID: m.Invite})
 	}
-	found := beginWith(ids, digits)
+	found := status.Meant(all, word)
 	switch len(found) {
 	case 0:
-		return name, fmt.Errorf("no member and no invite in use has an id that begins with %s: `atoll peers` lists them; pass the link of an invite that nobody has used", digits)
+		return name, fmt.Errorf("no member is called %s, and no id of a member or of an invite in use begins so: `atoll peers` lists them; pass the link of an invite that nobody has used", word)
 	case 1:
-		return name, name.UnmarshalText([]byte(found[0]))
+		return name, name.UnmarshalText([]byte(found[0].ID))
 	}
-	return name, fmt.Errorf("%d ids begin with %s: give more digits of one of %s", len(found), digits, strings.Join(found, ", "))
+	return name, fmt.Errorf("%s may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
 }

@@ -36,7 +36,7 @@ func TestRevoke(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"nobody", []string{"ffff", a}, exitFailed, "no member and no invite in use has an id that begins with ffff"},
+		{"nobody", []string{"ffff", a}, exitFailed, "no member is called ffff"},
 		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
 		{"a link without an invite", []string{linkOnly(made.Link), a}, exitUsage, "there is nothing to revoke"},
 		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
@@ -93,10 +93,13 @@ func revokeUnused(t *testing.T, dir, owner string) (link string) {
 func TestNameOf(t *testing.T) {
 	id := func(c string) string { return strings.Repeat(c, 32) }
 	members := []status.Member{{ID: id("ab"), Invite: id("12")}, {ID: id("ac"), Invite: id("12")}, {ID: id("34"), Invite: id("34")}}
+	peers := []status.Peer{{ID: id("ab"), Name: "lab"}, {ID: id("ac"), Name: "Lab"}, {ID: id("34"), Name: "mac"}, {ID: id("99"), Name: "no member"}}
+	status.Label(peers)
 	for digits, want := range map[string]string{
-		"ab": "", "AB": "", "12": "", "34": "", "a": "2 ids begin with a", "ff": "no member",
+		"ab": "", "AB": "", "12": "", "34": "", "a": "any of lab ab (ababababab), Lab ac (acacacacac)", "ff": "no member",
+		"mac": "", "lab ab": "", "LAB": "any of lab ab (ababababab), Lab ac (acacacacac)", "no member": "no member is called",
 	} {
-		_, err := nameOf(members, digits)
+		_, err := nameOf(peers, members, digits)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", digits, err)
 		}

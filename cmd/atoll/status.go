@@ -129,6 +129,15 @@ func snapshot(ctx context.Context, dir string) (s status.Snapshot, running bool,
 	return s, false, err
 }
 
+// labelsOf are what machines are called, by the node of a folder; none where it has left no status.
+func labelsOf(ctx context.Context, dir string) status.Labels {
+	s, _, err := snapshot(ctx, dir)
+	if err != nil {
+		return nil
+	}
+	return status.LabelsOf(s.Peers)
+}
+
 // askTimeout is how long a node on this machine may take to answer.
 const askTimeout = 10 * time.Second
 

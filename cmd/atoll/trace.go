@@ -25,8 +25,8 @@ A line of trace.jsonl is one delta at one node, or a round that it closed and wh
 // TraceCmd is `atoll trace`.
 type TraceCmd struct {
 	Path   []string `arg:"" optional:"" help:"Folders or files with traces. Default: the only atoll folder here."`
-	Author string   `help:"Only deltas of this learner: the first digits of its id." placeholder:"ID"`
-	Node   string   `help:"Only what happened to deltas at this node: the first digits of its id." placeholder:"ID"`
+	Author string   `help:"Only deltas of this learner: its name, or the first digits of its id." placeholder:"NAME"`
+	Node   string   `help:"Only what happened to deltas at this node: its name, or the first digits of its id." placeholder:"NAME"`
 	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
 	Out    string   `help:"Write the merged lines to this file." placeholder:"FILE"`
 	cli.JSONFlag

@@ -132,6 +132,9 @@ func Count(s *store.Store, fragment int, p outer.Params, members *member.Table) 
 			if err != nil {
 				return err
 			}
+			if h.Header.Revocation() {
+				continue // an owner's word, and no machine's work
+			}
 			folded = append(folded, core.DeltaOf(id, h.Header, members))
 			if _, known := a.first[h.Header.Author]; !known {
 				a.first[h.Header.Author] = store.Place{Round: round, Nth: uint32(nth)}

@@ -221,7 +221,7 @@ func (d *doctor) checkPeers() {
 		switch {
 		case p.Self:
 		case p.State == status.Refused:
-			refused = fmt.Sprintf("; refused: %s at %s: %s", status.ShortID(p.ID), p.Addr, p.Reason)
+			refused = fmt.Sprintf("; refused: %s at %s: %s", p.Called(), p.Addr, p.Reason)
 		case p.Here():
 			connected++
 		}

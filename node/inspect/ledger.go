@@ -132,6 +132,12 @@ func (b *ledgerBuilder) fragment(p int) error {
 	fragment.Deltas, fragment.Unknown = len(folded), len(folded)
 	sets := map[uint32][]outer.Delta{} // by round
 	err = b.store.Headers(p, 1, store.MaxRound, func(id wire.Digest, h wire.SignedHeader) error {
+		if h.Header.Revocation() { // an owner's word, and no machine's work
+			if folded[id] {
+				fragment.Deltas, fragment.Unknown = fragment.Deltas-1, fragment.Unknown-1
+			}
+			return nil
+		}
 		// What a round without a record folded is not known here.
 		open := !folded[id] && (recorded[h.Header.Round] || h.Header.Round > fragment.Closed)
 		if folded[id] {

@@ -73,7 +73,7 @@ func (f *folder) moments(rounds []closing, headers map[wire.Digest]wire.Header) 
 		tokens[r.fragment], now.Closed[r.fragment], now.Contributors[r.fragment] = r.tokens, r.round, len(r.folded)
 		var set []outer.Delta
 		for _, id := range r.folded {
-			if h, held := headers[id]; held {
+			if h, held := headers[id]; held && !h.Revocation() {
 				set = append(set, core.DeltaOf(id, h, f.members))
 			}
 		}

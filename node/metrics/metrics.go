@@ -154,8 +154,9 @@ var states = []string{"joining", "training", "stopped", "observing", "leaving", 
 
 // run writes which run it is, what the node does in it, and how far its fragments are.
 func (x scrape) run(s status.Snapshot) {
+	node := status.ShortID(s.Self)
 	x.gauge("atoll_info", "Always 1; the labels say which node of which run this is.", 1,
-		"run", status.ShortID(s.Run), "name", s.Name, "model", s.Model, "optimizer", s.Optimizer, "role", s.Role, "version", s.Version)
+		"run", status.ShortID(s.Run), "run_name", s.Name, "name", status.LabelsOf(s.Peers)[node], "model", s.Model, "optimizer", s.Optimizer, "role", s.Role, "version", s.Version)
 	for _, state := range states {
 		x.gauge("atoll_state", "1 for the state in which the node is.", truth(s.State == state), "state", state)
 	}
@@ -198,12 +199,12 @@ func (x scrape) peers(s status.Snapshot) {
 			continue
 		}
 		seen[id] = true
-		x.gauge("atoll_peer_share_ratio", "Part of all folded tokens that a node has contributed.", p.Share, "peer", id)
-		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its heartbeats say.", p.TokensPerS, "peer", id)
+		x.gauge("atoll_peer_share_ratio", "Part of all folded tokens that a node has contributed.", p.Share, "peer", id, "name", p.Label)
+		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its heartbeats say.", p.TokensPerS, "peer", id, "name", p.Label)
 		if !p.Self {
-			x.gauge("atoll_peer_lag_seconds", "Time since a node was last heard.", p.LagS, "peer", id)
-			x.counter("atoll_peer_sent_bytes_total", "Bytes that this node has sent to a peer.", float64(p.SentBytes), "peer", id)
-			x.counter("atoll_peer_received_bytes_total", "Bytes that this node has received from a peer.", float64(p.ReceivedBytes), "peer", id)
+			x.gauge("atoll_peer_lag_seconds", "Time since a node was last heard.", p.LagS, "peer", id, "name", p.Label)
+			x.counter("atoll_peer_sent_bytes_total", "Bytes that this node has sent to a peer.", float64(p.SentBytes), "peer", id, "name", p.Label)
+			x.counter("atoll_peer_received_bytes_total", "Bytes that this node has received from a peer.", float64(p.ReceivedBytes), "peer", id, "name", p.Label)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func full(self string) status.Snapshot {
 		Progress:  status.Progress{Model: "tiny", Params: 8, Optimizer: "muon", BudgetTokens: 2e6, TokensFolded: 1e6, TokensPerS: 5, ETASeconds: 3, Step: 7, TokensTrained: 9, TrainLoss: 1.5, ValBPB: 2.5, ValLoss: 1.25, ValAtTokens: 11, LearningRate: 0.02},
 		Plan:      status.Plan{Planned: 24},
 		Fragments: []status.Fragment{{Closed: 3, Contributors: 2, Params: 1}, {Closed: 4, Contributors: 2, Params: 3}},
-		Peers: []status.Peer{{ID: self, Self: true, Share: 0.5, State: "training"}, {ID: "aaaabbbbcccc", Share: 0.25, State: status.Gone, LagS: 9, SentBytes: 3000, ReceivedBytes: 4000}, {ID: "bbbbccccdddd", State: status.Paused, Link: status.LinkRelayed},
+		Peers: []status.Peer{{ID: self, Label: "here", Self: true, Share: 0.5, State: "training"}, {ID: "aaaabbbbcccc", Label: "lab 2", Share: 0.25, State: status.Gone, LagS: 9, SentBytes: 3000, ReceivedBytes: 4000}, {ID: "bbbbccccdddd", State: status.Paused, Link: status.LinkRelayed},
 			{ID: "ccccddddeeee", State: "training", Link: status.LinkDirect}, {State: "refused"}},
 		Account: status.Account{Rounds: 3, OwnFolded: []uint64{4, 8}},
 		Time:    status.TimeAccount{Step: 50, Total: 60},
@@ -59,14 +59,15 @@ func TestMetrics(t *testing.T) {
 		`atoll_peers{node="1111222233",state="paused"} 1`,
 		`atoll_peers{node="1111222233",state="refused"} 1`,
 		`atoll_connections{kind="relayed",node="1111222233"} 1`,
-		`atoll_peer_lag_seconds{node="1111222233",peer="aaaabbbbcc"} 9`,
-		`atoll_peer_sent_bytes_total{node="1111222233",peer="aaaabbbbcc"} 3000`,
-		`atoll_peer_received_bytes_total{node="1111222233",peer="aaaabbbbcc"} 4000`,
+		`atoll_peer_lag_seconds{name="lab 2",node="1111222233",peer="aaaabbbbcc"} 9`,
+		`atoll_peer_sent_bytes_total{name="lab 2",node="1111222233",peer="aaaabbbbcc"} 3000`,
+		`atoll_peer_received_bytes_total{name="lab 2",node="1111222233",peer="aaaabbbbcc"} 4000`,
 		`atoll_state{node="1111222233",state="training"} 1`,
 		`atoll_state{node="1111222233",state="joining"} 0`,
 		`atoll_alarms{kind="silent",node="1111222233"} 1`,
 		`atoll_fragment_closed_rounds{fragment="1",node="1111222233"} 4`,
-		`name="opticks \"\"\n"`,
+		`run_name="opticks \"\"\n"`,
+		`atoll_info{model="tiny",name="here",`,
 		`# TYPE atoll_sent_bytes_total counter`,
 	} {
 		if !strings.Contains(text, want) {
@@ -98,10 +99,10 @@ func TestManyNodes(t *testing.T) {
 		crowd.Peers = append(crowd.Peers, status.Peer{ID: fmt.Sprintf("%08x", i), State: "training", TokensFolded: float64(i)})
 	}
 	text := scraped(t, crowd, full("bbbb0000"), full("bbbb0000"), full(""))
-	if n := strings.Count(text, `atoll_peer_share_ratio{node="aaaa0000"`); n != maxPeers {
+	if n := len(regexp.MustCompile(`atoll_peer_share_ratio{name="(here|lab 2)?",node="aaaa0000"`).FindAllString(text, -1)); n != maxPeers {
 		t.Errorf("%d peers have series, want %d", n, maxPeers)
 	}
-	if !strings.Contains(text, fmt.Sprintf(`atoll_peer_share_ratio{node="aaaa0000",peer="%08x"}`, 3*maxPeers-1)) {
+	if !strings.Contains(text, fmt.Sprintf(`atoll_peer_share_ratio{name="",node="aaaa0000",peer="%08x"}`, 3*maxPeers-1)) {
 		t.Error("the peer that contributed most has no series")
 	}
 	if n := strings.Count(text, "atoll_run_folded_tokens{"); n != 3 {

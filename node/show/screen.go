@@ -5,6 +5,7 @@ package show
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"time"
 
@@ -213,6 +214,9 @@ func (v *Screen) gossiped(e gossip.Event) {
 	}
 }
 
+// peerInAddr is who is at an address: whom an event is about is said beside.
+var peerInAddr = regexp.MustCompile(`/p2p/[^/]+`)
+
 // PeerUp keeps where a peer is connected.
 func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 	if len(v.addrs) < maxRefused || v.addrs[id] != "" {
@@ -220,7 +224,7 @@ func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 	}
 	text := role
 	if addr != "" {
-		text += " at " + addr
+		text += " at " + peerInAddr.ReplaceAllString(addr, "")
 	}
 	v.Event("connected", id.String(), text)
 }

@@ -178,6 +178,7 @@ func (v View) chains(p int) (out []status.ChainAt) {
 // peers lists whom the run has: this node first, then who is here or trained, by id, then those who were refused.
 func (v View) peers(s status.Snapshot) []status.Peer {
 	self := v.peerOf(v.Self, v.Record)
+	self.Name = v.Name
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, v.Steps, v.Trained
 	self.TokensPerS, self.Bits, self.Reason = 0, float64(v.Quality.Bits), strings.Join(v.Limits.Why, "; ")
 	self.Upload, self.UploadFull = v.Upload, v.UploadFull
@@ -196,7 +197,9 @@ func (v View) peers(s status.Snapshot) []status.Peer {
 			out = append(out, p)
 		}
 	}
-	return v.addRefused(v.addShares(out))
+	out = v.addRefused(v.addShares(out))
+	status.Label(out)
+	return out
 }
 
 // peer is another node, with no state if it is nobody.
@@ -209,6 +212,10 @@ func (v View) peer(with Peer) status.Peer {
 	k := status.Known{Trained: p.Trained, Revoked: v.Members.Out(with.ID), Connected: with.Connected, Silent: with.Silent}
 	if before, heard := v.Screen.before[p.ID]; heard {
 		k.Heard, k.Leaves, k.For = true, before.Leaves, v.At.Sub(time.UnixMilli(before.AtMs))
+		p.Name = before.Name
+	}
+	if with.Name != "" {
+		p.Name = with.Name
 	}
 	if with.Heard {
 		k.Heard, k.For = true, time.Duration(v.Now-int64(with.LastHeard))*time.Millisecond

@@ -21,6 +21,7 @@ type View struct {
 	Version string // of the program
 	Self    wire.PeerID
 	Record  hello.Record // its own
+	Name    string       // of its machine, "" if it has none
 	Run     wire.RunID
 	Genesis genesis.Genesis
 	Layout  outer.Plan
@@ -84,6 +85,6 @@ type Peer struct {
 
 // Path is how a peer is reached.
 type Path struct {
-	Addr, Relay string // the relay's id, empty if none
+	Addr, Relay string // the relay's id in hex, empty if none
 	Punching    bool   // an attempt at a direct connection is under way
 }

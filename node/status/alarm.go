@@ -99,7 +99,7 @@ func silentAlarm(s Snapshot) (a Alarm) {
 		if !missed {
 			continue
 		}
-		if names = append(names, ShortID(p.ID)); p.LagS > longest {
+		if names = append(names, p.Called()); p.LagS > longest {
 			a.Who, longest = p.ID, p.LagS
 		}
 	}

@@ -10,6 +10,7 @@
 //	way       how a node is asked
 //	curve     values over tokens
 //	status    one snapshot of a node
+//	label     what machines are called
 //	standing  who is here, left, is gone
 //	condition  how a node is, in a word and a sentence
 //	history   snapshots over time

@@ -121,6 +121,8 @@ func (k Kept) Between(made, now time.Time) Kept {
 type Heard struct {
 	AtMs   int64 `json:"at_ms"` // unix milliseconds
 	Leaves bool  `json:"leaves,omitempty"`
+
+	Name string `json:"name,omitempty"` // of its machine
 }
 
 // KeptOf is what there is to keep of a status.
@@ -128,7 +130,7 @@ func KeptOf(s Snapshot) Kept {
 	k := Kept{History: s.History, Heard: map[string]Heard{}}
 	for _, p := range s.Peers {
 		if p.Trained && !p.Self && (p.LagS > 0 || !p.Away()) {
-			k.Heard[p.ID] = Heard{s.At.UnixMilli() - int64(1000*p.LagS), p.State == Left || p.State == "leaving"}
+			k.Heard[p.ID] = Heard{s.At.UnixMilli() - int64(1000*p.LagS), p.State == Left || p.State == "leaving", p.Name}
 		}
 	}
 	return k

@@ -74,14 +74,14 @@ func TestListed(t *testing.T) {
 func TestKept(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	s := Snapshot{Identity: Identity{At: at}, Progress: Progress{TokensFolded: 5}, Peers: []Peer{
-		{ID: "self", Self: true, Trained: true}, {ID: "here", State: "training", Trained: true}, {ID: "leaves", State: "leaving", Trained: true},
+		{ID: "self", Self: true, Trained: true}, {ID: "here", Name: "lab", State: "training", Trained: true}, {ID: "leaves", State: "leaving", Trained: true},
 		{ID: "left", State: Left, Trained: true, LagS: 60}, {ID: "gone", State: Gone, Trained: true, LagS: 7},
 		{ID: "unknown", State: Gone, Trained: true}, {ID: "observer", State: "observing"},
 	}}
 	got := KeptOf(s).Heard
 	want := map[string]Heard{
-		"here": {at.UnixMilli(), false}, "leaves": {at.UnixMilli(), true},
-		"left": {at.UnixMilli() - 60_000, true}, "gone": {at.UnixMilli() - 7000, false},
+		"here": {AtMs: at.UnixMilli(), Name: "lab"}, "leaves": {AtMs: at.UnixMilli(), Leaves: true},
+		"left": {AtMs: at.UnixMilli() - 60_000, Leaves: true}, "gone": {AtMs: at.UnixMilli() - 7000},
 	}
 	if len(got) != len(want) {
 		t.Errorf("%+v", got)

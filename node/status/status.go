@@ -195,6 +195,8 @@ type ChainAt struct {
 // Peer is one node of the run, as this node sees it.
 type Peer struct {
 	ID            string  `json:"id"`
+	Name          string  `json:"name,omitempty"`  // that its owner gave it; "" = this node knows none
+	Label         string  `json:"label,omitempty"` // the name, told apart from those of others, see Label
 	Self          bool    `json:"self,omitempty"`
 	Guest         bool    `json:"guest,omitempty"` // it came by invites for guests alone
 	Role          string  `json:"role"`
@@ -223,7 +225,7 @@ type Peer struct {
 	ReceivedBytes uint64  `json:"received_bytes,omitempty"`          // by this node from it; what a third node passes on is that node's
 	Reason        string  `json:"reason,omitempty"`                  // why it is refused or gone; of this node, why it is paused
 	Link          string  `json:"link,omitempty"`                    // how it is reached, if it is connected: see the constants
-	Relay         string  `json:"relay,omitempty"`                   // through whom, as in addresses
+	Relay         string  `json:"relay,omitempty"`                   // through whom: a peer id, hex
 }
 
 // How a connected peer is reached.

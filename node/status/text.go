@@ -96,6 +96,16 @@ func Clip(s string, width int) string {
 	return string(r[:width-1]) + "…"
 }
 
+// ClipMiddle shortens a text to at most so many characters by its middle: names of machines mostly differ at an end.
+func ClipMiddle(s string, width int) string {
+	r := []rune(s)
+	if len(r) <= width || width < 3 {
+		return Clip(s, width)
+	}
+	tail := (width - 1) / 2
+	return string(r[:width-1-tail]) + "…" + string(r[len(r)-tail:])
+}
+
 // maxPrintable is how much of a text Printable keeps, in runes: it is for lines of a screen.
 const maxPrintable = 1000
 

@@ -14,13 +14,17 @@ import (
 const maxPeers = 128
 
 // name is what a node is called on the page.
-func (b *builder) name(id string) string {
-	for _, n := range b.world.Nodes {
-		if n.Name != "" && isNode(n.Status.Self, id) {
-			return n.Name
-		}
+func (b *builder) name(id string) string { return b.labels.Of(id) }
+
+// text is what others wrote, with what the machines are called.
+func (b *builder) text(s string) string { return plain(b.labels.In(s)) }
+
+// peerName is what a peer is called in the table.
+func (b *builder) peerName(p status.Peer) string {
+	if p.ID == "" {
+		return plain(p.Called())
 	}
-	return status.ShortID(id)
+	return plain(b.name(p.ID))
 }
 
 // isNode says whether a name that an event has is that of a node: events shorten ids.
@@ -95,9 +99,9 @@ func (b *builder) addKnown(n Node) {
 
 func (b *builder) peerView(p status.Peer) PeerView {
 	return PeerView{
-		ID: p.ID, Name: b.name(p.ID), Class: b.classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
+		ID: p.ID, Name: b.peerName(p), Class: b.classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
 		Link: p.Link, Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
-		Sent: p.SentBytes, Received: p.ReceivedBytes, UpMost: p.Upload, Full: p.UploadFull, Reason: plain(p.Reason),
+		Sent: p.SentBytes, Received: p.ReceivedBytes, UpMost: p.Upload, Full: p.UploadFull, Reason: b.text(p.Reason),
 	}
 }
 

@@ -25,7 +25,7 @@ type frameView struct {
 }
 
 // framesOf are frames for a view. Authors that it does not have as peers are added to it.
-func framesOf(v *View, frames []Frame, history []status.Point) (views []frameView) {
+func framesOf(v *View, frames []Frame, history []status.Point, labels status.Labels) (views []frameView) {
 	places := map[string]int{}
 	for i, p := range v.Peers {
 		places[p.ID] = i
@@ -33,7 +33,7 @@ func framesOf(v *View, frames []Frame, history []status.Point) (views []frameVie
 	for _, id := range authorsOf(frames) {
 		if _, known := places[id]; !known && len(v.Peers) < maxPeers {
 			places[id] = len(v.Peers)
-			v.Peers = append(v.Peers, PeerView{ID: id, Name: plain(status.ShortID(id)), Class: ClassGone, State: status.Gone})
+			v.Peers = append(v.Peers, PeerView{ID: id, Name: plain(labels.Of(id)), Class: ClassGone, State: status.Gone})
 		}
 	}
 	for _, f := range frames {

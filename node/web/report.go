@@ -66,7 +66,7 @@ func WriteReport(out io.Writer, w World, s Summary) error {
 		}
 		v.Sections = append(v.Sections, clean)
 	}
-	v.Replay = framesOf(&v.View, s.Replay, historyOf(w))
+	v.Replay = framesOf(&v.View, s.Replay, historyOf(w), w.labels())
 	dropInfinite(&v)
 	data, err := json.Marshal(v) // in which < is written as \u003c, so that no text ends the element
 	if err != nil {

@@ -90,7 +90,7 @@ func framesOfTests() (frames []Frame) {
 func TestFrames(t *testing.T) {
 	v := view(oneNode(trainingStatus(3)))
 	history := []status.Point{{AtMs: 1000, Tokens: 0}, {AtMs: 2000, Tokens: 100}, {AtMs: 4000, Tokens: 200}}
-	got := framesOf(&v, []Frame{{Tokens: 50, By: map[string]float64{idOf(1): 50}}, {Tokens: 150, By: map[string]float64{idOf(1): 90, idOf(77): 60}}, {Tokens: 300}}, history)
+	got := framesOf(&v, []Frame{{Tokens: 50, By: map[string]float64{idOf(1): 50}}, {Tokens: 150, By: map[string]float64{idOf(1): 90, idOf(77): 60}}, {Tokens: 300}}, history, nil)
 	if len(v.Peers) != 4 || v.Peers[3].ID != idOf(77) || v.Peers[3].Class != ClassGone {
 		t.Fatalf("%d peers, want the author that has left as the fourth", len(v.Peers))
 	}

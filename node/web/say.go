@@ -24,7 +24,7 @@ func (b *builder) headline() {
 	case b.lead.End != "":
 		b.show(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "joining":
-		b.show(ToneWait, "joining", "This node is joining the run.", sentence(s.Stage))
+		b.show(ToneWait, "joining", "This node is joining the run.", sentence(b.labels.In(s.Stage)))
 	case s.State == status.Paused:
 		b.show(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
 	case s.Disk != "":

@@ -196,6 +196,7 @@ func viewOf(w World, rates meter, now time.Time) View {
 		b.starting()
 		return b.view
 	}
+	b.labels = w.labels()
 	b.run()
 	b.peers()
 	b.links()
@@ -208,13 +209,28 @@ func viewOf(w World, rates meter, now time.Time) View {
 
 // builder makes one view.
 type builder struct {
-	world World
-	rates meter
-	now   time.Time
-	lead  *Node          // whose word on the run is taken
-	index map[string]int // places in view.Peers, by id
-	view  View
-	grave bool // something is wrong that does not pass by itself
+	world  World
+	rates  meter
+	now    time.Time
+	lead   *Node          // whose word on the run is taken
+	labels status.Labels  // of machines
+	index  map[string]int // places in view.Peers, by id
+	view   View
+	grave  bool // something is wrong that does not pass by itself
+}
+
+// labels are what machines are called: the known nodes as the world calls them, others as the leading one does.
+func (w World) labels() status.Labels {
+	l := status.Labels{}
+	if lead := leading(w.Nodes); lead != nil {
+		l = status.LabelsOf(lead.Status.Peers)
+	}
+	for _, n := range w.Nodes {
+		if n.Name != "" && n.seen() {
+			l[status.ShortID(n.Status.Self)] = n.Name
+		}
+	}
+	return l
 }
 
 // leading is the node that has folded most, of those that run if there are any.
@@ -374,11 +390,11 @@ func (b *builder) events() {
 			if b.view.Over && a.Passing() {
 				continue
 			}
-			b.view.Alarms = append(b.view.Alarms, AlarmView{EventView{AtMs: a.Since.UnixMilli(), Kind: plain(a.Kind), Who: b.about(n, a.Who), Text: plain(a.Text)}, plain(a.Remedy)})
+			b.view.Alarms = append(b.view.Alarms, AlarmView{EventView{AtMs: a.Since.UnixMilli(), Kind: plain(a.Kind), Who: b.about(n, a.Who), Text: b.text(a.Text)}, b.text(a.Remedy)})
 			b.grave = b.grave || !a.Passing()
 		}
 		for _, e := range n.Status.Events {
-			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: b.about(n, e.Peer), Text: plain(e.Said())})
+			b.view.Events = append(b.view.Events, EventView{AtMs: e.At.UnixMilli(), Kind: plain(e.Kind), Who: b.about(n, e.Peer), Text: b.text(e.Said())})
 		}
 	}
 	slices.SortStableFunc(b.view.Events, func(x, y EventView) int { return cmp.Compare(y.AtMs, x.AtMs) })

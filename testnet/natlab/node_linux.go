@@ -221,7 +221,7 @@ func (n *Node) Await(ctx context.Context, what string, holds func(status.Snapsho
 func peersText(s status.Snapshot) string {
 	var b strings.Builder
 	for _, p := range s.Peers {
-		fmt.Fprintf(&b, "%.8s %s %s %s %s\n", p.ID, p.State, p.Link, p.Addr, p.Reason)
+		fmt.Fprintf(&b, "%s %s %s %s %s\n", p.Called(), p.State, p.Link, p.Addr, p.Reason)
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package natlab
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/p2p/address"
 	"atoll/node/status"
 )
 
@@ -122,7 +124,11 @@ func peerIn(t *testing.T, link string) string {
 	if len(addrs) < 2 || !strings.Contains(addrs[1], "/p2p/") {
 		t.Fatalf("no peer in %s", link)
 	}
-	return addrs[1][strings.LastIndex(addrs[1], "/p2p/")+len("/p2p/"):]
+	id, err := address.PeerIDOf(addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(id[:])
 }
 
 func idOf(t *testing.T, n *Node) (id string) {

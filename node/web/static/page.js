@@ -162,7 +162,8 @@ function fillPeer(row, p, view) {
   row.dataset.class = p.class;
   const [who, what] = row.cells[0].children;
   set(who, p.name + (p.self ? ' (this one)' : ''));
-  set(what, [p.hardware, p.learner].filter(Boolean).join(' \u00b7 '));
+  who.title = p.id;
+  set(what, [p.name === p.id.slice(0, 10) ? '' : p.id.slice(0, 10), p.hardware, p.learner].filter(Boolean).join(' \u00b7 '));
   set(row.cells[1].children[0], p.state);
   set(row.cells[1].children[1], p.reason || '');
   set(row.cells[2], p.per_s ? big(p.per_s) : '\u2013');

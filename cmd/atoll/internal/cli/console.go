@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Console is what a command talks to.
@@ -39,9 +40,29 @@ func (c *Console) Answer(format string, args ...any) {
 
 // Table prints rows of equally many cells in columns.
 func Table(w io.Writer, rows ...[]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var widths []int
 	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+		for i, cell := range row[:max(0, len(row)-1)] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
 	}
-	return t.Flush()
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell
+			if i < len(row)-1 {
+				line += strings.Repeat(" ", widths[i]-ansi.StringWidth(cell)+columnGap)
+			}
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// columnGap is the least number of blanks between two columns.
+const columnGap = 2

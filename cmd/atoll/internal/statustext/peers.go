@@ -110,7 +110,7 @@ func limitOf(r Member) string {
 // Widths of the columns whose values know no bound, so that a row fits 100
 // columns.
 const (
-	peerWidth     = 11
+	peerWidth     = 13
 	hardwareWidth = 10
 )
 
@@ -137,6 +137,7 @@ func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head st
 	}
 	add([]string{"PEER", "STATE", "HARDWARE", "PRECISION", "STEPS", "TOKENS", "SHARE", "WEIGHT", "TOK/S", "MBIT/S", "HEARD"}, head)
 	var guests []string
+	labels := status.LabelsOf(peers)
 	for i, p := range peers {
 		if p.Faded {
 			continue
@@ -146,14 +147,14 @@ func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head st
 			more = column[i]
 		}
 		add(peerRow(p, stopped), more)
-		if text := detour(p); text != "" {
+		if text := detour(p, labels); text != "" {
 			notes = append(notes, text)
 		}
 		if p.Trust < fullTrust && p.TokensFolded > 0 {
 			notes = append(notes, fmt.Sprintf("%s counts for %.0f %% of its weight: its deltas have little in common with others", peerName(p), 100*p.Trust))
 		}
 		if p.Reason != "" {
-			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, p.Reason))
+			notes = append(notes, fmt.Sprintf("%s %s: %s", peerName(p), p.State, labels.In(p.Reason)))
 		}
 		if p.Guest {
 			guests = append(guests, peerName(p))
@@ -187,13 +188,10 @@ func Printable(rows [][]string) [][]string {
 }
 
 func peerName(p status.Peer) string {
-	switch {
-	case p.Self:
-		return status.ShortID(p.ID) + "*"
-	case p.ID == "":
-		return p.Addr
+	if p.Self {
+		return p.Called() + "*"
 	}
-	return status.ShortID(p.ID)
+	return p.Called()
 }
 
 func peerRow(p status.Peer, stopped time.Time) []string {
@@ -202,7 +200,7 @@ func peerRow(p status.Peer, stopped time.Time) []string {
 		state = p.State // an age would stand still
 	}
 	return []string{
-		status.Clip(peerName(p), peerWidth), state, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
+		status.ClipMiddle(peerName(p), peerWidth), state, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
 		counted(p, p.Steps), counted(p, p.Tokens), partText(p.Share), known(p.Weight, partText),
 		known(p.TokensPerS, status.Count), uplink(p), heardText(p, stopped),
 	}
@@ -265,12 +263,12 @@ func uplink(p status.Peer) string {
 }
 
 // detour says through whom a peer is reached, and "" for one that is reached directly.
-func detour(p status.Peer) string {
+func detour(p status.Peer, labels status.Labels) string {
 	switch p.Link {
 	case status.LinkRelayed:
-		return fmt.Sprintf("%s relayed through %s", peerName(p), p.Relay)
+		return fmt.Sprintf("%s relayed through %s", peerName(p), labels.Of(p.Relay))
 	case status.LinkPunching:
-		return fmt.Sprintf("%s relayed through %s, a direct connection is being tried", peerName(p), p.Relay)
+		return fmt.Sprintf("%s relayed through %s, a direct connection is being tried", peerName(p), labels.Of(p.Relay))
 	}
 	return ""
 }

@@ -27,6 +27,7 @@ type Progress struct {
 	said   status.Condition
 	line   time.Time // of the last line
 	event  time.Time // of the last event shown
+	held   []status.Event
 }
 
 // NewProgress tells it on a console, in lines of JSON if asked to.
@@ -86,11 +87,11 @@ func (p *Progress) print(s status.Snapshot, ended bool) {
 		return
 	}
 	p.printLink(s)
-	p.printEvents(s)
+	p.printEvents(s, ended)
 	if c := s.Condition(); c != p.said {
 		p.said = c
 		if c.Why != "" && c.Word != status.Paused { // an event says why it is paused
-			p.out.Say("%s", status.Printable(c.Text()))
+			p.out.Say("%s", status.Printable(status.LabelsOf(s.Peers).In(c.Text())))
 		}
 	}
 	if due && s.State != wire.Joining.String() {
@@ -113,22 +114,35 @@ func (p *Progress) printLink(s status.Snapshot) {
 	}
 }
 
-func (p *Progress) printEvents(s status.Snapshot) {
+// nameWithin is how long the line about a machine that has come waits for its name, which it says when it is up.
+const nameWithin = 10 * time.Second
+
+func (p *Progress) printEvents(s status.Snapshot, ended bool) {
+	labels := status.LabelsOf(s.Peers)
+	all := p.held
+	p.held = nil
 	for _, e := range s.Events {
-		if !e.At.After(p.event) {
+		if e.At.After(p.event) {
+			p.event = e.At
+			all = append(all, e)
+		}
+	}
+	for _, e := range all {
+		if unnamed := labels[status.ShortID(e.Peer)] == ""; e.Kind == "connected" && unnamed && s.At.Sub(e.At) < nameWithin && !ended {
+			p.held = append(p.held, e)
 			continue
 		}
-		p.event = e.At
-		p.out.Say("%s", EventLine(e))
+		p.out.Say("%s", EventLine(e, labels))
 	}
 }
 
-func EventLine(e status.Event) string {
+// EventLine is an event as a line of a screen.
+func EventLine(e status.Event, labels status.Labels) string {
 	text := e.At.Format(time.TimeOnly) + " " + e.Kind
 	if e.Peer != "" {
 		text += " " + status.ShortID(e.Peer)
 	}
-	return status.Printable(text + ": " + e.Said())
+	return status.Printable(labels.In(text + ": " + e.Said()))
 }
 
 // progressLine is the state of a run in one line.

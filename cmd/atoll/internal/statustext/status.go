@@ -15,12 +15,13 @@ import (
 
 // Print writes a status for people. The link of a node that does not run leads nowhere.
 func Print(w io.Writer, s status.Snapshot, running bool) error {
+	labels := status.LabelsOf(s.Peers)
 	rows := [][]string{
 		{"run", fmt.Sprintf("%s  %s", status.ShortID(s.Run), s.Name)},
-		{"node", fmt.Sprintf("%s  %s, %s", status.ShortID(s.Self), s.Role, s.Condition().Text())},
+		{"node", fmt.Sprintf("%s  %s, %s", nodeText(s), s.Role, labels.In(s.Condition().Text()))},
 	}
 	for _, a := range s.Alarms {
-		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + a.Line()})
+		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + labels.In(a.Line())})
 	}
 	rows = append(rows, [][]string{
 		{"guest", guestText(s.Peers)},
@@ -35,7 +36,7 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 		{"settings", settingsText(s.Settings)},
 		{"data", dataText(s.Data)},
 		{"rounds", roundsText(s.Fragments)},
-		{"open", openText(s)},
+		{"open", labels.In(openText(s))},
 		{"deltas", planText(s.Plan)},
 	}...)
 	if rows = Printable(rows); running && s.Link != "" {
@@ -49,7 +50,17 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 	if err := printPeers(w, s.Peers, StoppedAt(s, running)); err != nil {
 		return err
 	}
-	return printEvents(w, s.Events)
+	return printEvents(w, s.Events, labels)
+}
+
+// nodeText is what the node of a status is called, and its id.
+func nodeText(s status.Snapshot) string {
+	for _, p := range s.Peers {
+		if p.Self {
+			return p.NameAndID()
+		}
+	}
+	return status.ShortID(s.Self)
 }
 
 // guestText tells the owner of a guest what that means, and what to do about it; "" for a member.
@@ -243,13 +254,13 @@ func planText(p status.Plan) string {
 // shownEvents is how many of the newest events a status shows.
 const shownEvents = 8
 
-func printEvents(w io.Writer, events []status.Event) error {
+func printEvents(w io.Writer, events []status.Event, labels status.Labels) error {
 	if len(events) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w)
 	for _, e := range events[max(0, len(events)-shownEvents):] {
-		if _, err := fmt.Fprintln(w, EventLine(e)); err != nil {
+		if _, err := fmt.Fprintln(w, EventLine(e, labels)); err != nil {
 			return err
 		}
 	}

@@ -94,16 +94,18 @@ func TestProgress(t *testing.T) {
 	joining.Events = nil
 	cut := trainingStatus()
 	cut.Peers = []status.Peer{{Self: true}, {State: status.Gone, Trained: true}}
-	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), cut, trainingStatus())
+	named := trainingStatus() // what the machine is called comes a little after it, and its line waits for that
+	named.Peers[1].Label = "lab"
+	stdout, stderr := shown(t, false, nil, joining, joining, trainingStatus(), cut, named)
 	if want := joining.Link + "\n"; stdout != want {
 		t.Errorf("stdout %q, want %q", stdout, want)
 	}
 	want := []string{
 		"others join with",
 		"joining: fetching snapshot (43 %)",
-		"03:04:05 connected efefefefef: observer at /ip4/192.0.2.9/tcp/1",
 		progressLine(trainingStatus()), // the second status came too soon for another line
 		"cut off: the other machine is not heard; the work here is kept, and merged when they are heard again",
+		"03:04:05 connected lab: observer at /ip4/192.0.2.9/tcp/1",
 		progressLine(trainingStatus()), // the last one always shows
 		EndLine(trainingStatus()),
 	}
@@ -165,7 +167,7 @@ func TestPrintPeers(t *testing.T) {
 		"PEER STATE HARDWARE PRECISION STEPS TOKENS SHARE WEIGHT TOK/S MBIT/S HEARD",
 		"cdcdcdcdcd* training a CPU (2 … f32 120 250k 40.0 % 50.0 % 6.00k 20.0 here",
 		"efefefefef observing - - 0 0 0.0 % - - - 1.2 s",
-		"/ip4/198.5… refused - - 0 0 0.0 % - - - -",
+		"/ip4/1…/tcp/1 refused - - 0 0 0.0 % - - - -",
 		"/ip4/198.51.100.7/tcp/1 refused: run: we have aa, peer has bb",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
@@ -299,7 +301,7 @@ func TestTextOfPeersIsHarmless(t *testing.T) {
 	if err := Print(&b, s, true); err != nil {
 		t.Fatal(err)
 	}
-	b.WriteString(EventLine(s.Events[0]))
+	b.WriteString(EventLine(s.Events[0], nil))
 	if strings.ContainsAny(b.String(), "\x1b\r\u202e") || strings.Contains(b.String(), "\ny") {
 		t.Errorf("%q", b.String())
 	}

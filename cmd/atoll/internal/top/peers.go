@@ -68,17 +68,26 @@ func (h *History) row(p status.Peer) row {
 	return r
 }
 
-// name is that of a node's folder, or enough of an id.
+// name is that of a node's folder where several are shown, else what the machine is called.
 func (h *History) name(p status.Peer) string {
 	switch i := h.index(p.ID); {
 	case i >= 0 && len(h.nodes) > 1:
 		return h.nodes[i].Name
 	case p.Self:
-		return short(p.ID) + "*"
-	case p.ID == "":
-		return p.Addr
+		return p.Called() + "*"
 	}
-	return short(p.ID)
+	return p.Called()
+}
+
+// labels are what the machines are called in texts.
+func (h *History) labels() status.Labels {
+	l := status.Labels{}
+	for _, r := range h.rows() {
+		if r.ID != "" {
+			l[short(r.ID)] = strings.TrimSuffix(r.name, "*")
+		}
+	}
+	return l
 }
 
 // column is one of the table of peers. Those of low rank go first where there is little room.
@@ -90,10 +99,13 @@ type column struct {
 	cell       func(row) string
 }
 
-const unknown = "-"
+const (
+	unknown  = "-"
+	peerHead = "PEER"
+)
 
 var columns = []column{
-	{"PEER", 11, 16, false, 9, func(r row) string { return r.name }},
+	{peerHead, 13, 24, false, 9, func(r row) string { return r.name }},
 	{"STATE", 11, 19, false, 9, func(r row) string { return r.StateText() }},
 	{"HARDWARE", 10, 34, false, 4, func(r row) string { return orUnknown(r.Hardware) }},
 	{"LEARNER", 8, 22, false, 3, func(r row) string { return orUnknown(strings.TrimPrefix(r.Trainer, "atoll.")) }},
@@ -175,7 +187,11 @@ func rowText(columns []column, text func(column) string) string {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", columnGap))
 		}
-		cell := ansi.Truncate(text(c), c.least, "…")
+		cell := text(c)
+		if c.head == peerHead {
+			cell = status.ClipMiddle(cell, c.least)
+		}
+		cell = ansi.Truncate(cell, c.least, "…")
 		space := strings.Repeat(" ", max(0, c.least-ansi.StringWidth(cell)))
 		if c.right {
 			b.WriteString(space + cell)

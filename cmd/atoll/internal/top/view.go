@@ -78,7 +78,7 @@ func (s Screen) draw(h *History) []string {
 	lines = append(lines, s.chart(h, chart)...)
 	lines = append(lines, rounds...)
 	lines = append(lines, s.peers(rows, peers)...)
-	lines = append(lines, s.events(h.events, events)...)
+	lines = append(lines, s.events(h, events)...)
 	for len(lines) < s.Height-1 {
 		lines = append(lines, "")
 	}
@@ -109,7 +109,7 @@ func (s Screen) ends(left, right string) string {
 // state is the line that matters most: an alarm, or what the node does.
 func (s Screen) state(h *History, lead *Node) string {
 	if text := h.alarm(); text != "" {
-		return s.paint(alarm, pad(ansi.Truncate("! "+text, s.Width, "…"), s.Width))
+		return s.paint(alarm, pad(ansi.Truncate("! "+h.labels().In(text), s.Width, "…"), s.Width))
 	}
 	st := lead.Status
 	is := st.Condition()
@@ -239,7 +239,8 @@ func (s Screen) rounds(h *History, fragments []status.Fragment, lines int) []str
 }
 
 // events are the newest, in so many lines with a heading, the newest last.
-func (s Screen) events(events []event, lines int) []string {
+func (s Screen) events(h *History, lines int) []string {
+	events, labels := h.events, h.labels()
 	if lines < 2 || len(events) == 0 {
 		return nil
 	}
@@ -257,7 +258,7 @@ func (s Screen) events(events []event, lines int) []string {
 		if e.Remedy != "" {
 			style = bad
 		}
-		out = append(out, s.paint(style, ansi.Truncate(text+": "+e.Said(), s.Width, "…")))
+		out = append(out, s.paint(style, ansi.Truncate(labels.In(text+": "+e.Said()), s.Width, "…")))
 	}
 	return out
 }

@@ -95,6 +95,10 @@ var scenes = map[string]func() *History{
 	"four": func() *History {
 		return play(120, func(second int) []Node {
 			n := nodeOf(0, 4, second)
+			for i, name := range []string{"lab", "Lab", "Johns-MacBook-Pro of Sales"} {
+				n.Status.Peers[i].Name = name
+			}
+			status.Label(n.Status.Peers)
 			happened(&n, 1, "connected", id(1), "learner at /ip4/192.0.2.1/tcp/4001")
 			happened(&n, 2, "connected", id(2), "learner at /ip4/192.0.2.2/tcp/4001")
 			happened(&n, 9, "contributing", "", "first own delta is folded")
