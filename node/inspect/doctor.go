@@ -120,7 +120,7 @@ func (d *doctor) askNode() {
 		d.bad("node", err.Error(), "wait until it has what it starts with, then ask again")
 	} else if err == nil {
 		d.Running = true
-		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.State))
+		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.Condition().Text()))
 		d.tellAlarms("")
 		d.checkPause()
 	}
@@ -150,7 +150,9 @@ func (d *doctor) checkLast() {
 	if d.Running || d.starting || err != nil {
 		return
 	}
-	last.Alarms = slices.DeleteFunc(last.Alarms, func(a status.Alarm) bool { return a.Kind == status.AlarmSilent || a.Kind == status.AlarmDisk })
+	last.Alarms = slices.DeleteFunc(last.Alarms, func(a status.Alarm) bool {
+		return a.Kind == status.AlarmSilent || a.Kind == status.CutOff || a.Kind == status.AlarmDisk
+	})
 	d.snapshot = last
 	d.tellAlarms("when it ran last, until " + last.At.Format(time.DateTime) + ", ")
 	d.snapshot = status.Snapshot{}

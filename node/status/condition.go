@@ -25,8 +25,12 @@ func (s Snapshot) Condition() Condition {
 		}
 	}
 	switch {
-	case s.Finished || s.State == Paused:
-	case s.Disk != "":
+	case s.Finished:
+		return Condition{Word: "finished"}
+	case s.State == "stopped":
+		return Condition{"ending", s.Stage}
+	case s.State == Paused:
+	case s.Disk != "" && s.State == "training":
 		return Condition{"disk " + s.Disk, "nothing is published until it is well; the work here is kept in memory"}
 	case here == 0 && missed > 0 && s.State == "training":
 		return Condition{CutOff, fmt.Sprintf("%s; the work here is kept, and merged when they are heard again", notHeard(missed))}

@@ -26,7 +26,8 @@ func TestCondition(t *testing.T) {
 		{"a full disk", "training", "full", false, []Peer{self, gone}, "disk full", "nothing is published"},
 		{"paused with a full disk", Paused, "full", false, []Peer{self, here}, Paused, ""},
 		{"joining after a restart", "joining", "", false, []Peer{self, gone}, "joining", ""},
-		{"after the end", "stopped", "full", true, []Peer{self, gone}, "stopped", ""},
+		{"after the end", "stopped", "full", true, []Peer{self, gone}, "finished", ""},
+		{"at the end", "stopped", "", false, []Peer{self, gone}, "ending", ""},
 	} {
 		s := Snapshot{Identity: Identity{State: c.state, Disk: c.disk}, Agreement: Agreement{Finished: c.finished}, Peers: c.peers}
 		if got := s.Condition(); got.Word != c.word || !strings.Contains(got.Why, c.says) {

@@ -15,7 +15,7 @@ import (
 // it means.
 func (b *builder) headline() {
 	s := b.lead.Status
-	b.view.State = s.State
+	is := s.Condition()
 	groups := b.groups()
 	silent := b.count(ClassSilent)
 	switch {
@@ -24,24 +24,24 @@ func (b *builder) headline() {
 	case b.lead.End != "":
 		b.show(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "joining":
-		b.show(ToneWait, "joining", "This node is joining the run.", sentence(b.labels.In(s.Stage)))
+		b.show(ToneWait, is.Word, "This node is joining the run.", sentence(b.labels.In(s.Stage)))
 	case s.State == status.Paused:
-		b.show(ToneRest, status.Paused, "This node is paused.", sentence(s.Stage))
-	case s.Disk != "":
-		b.show(ToneBad, s.Condition().Word, "The disk of this node takes nothing.", sentence(s.Condition().Why))
-	case s.Condition().Word == status.CutOff:
-		b.show(ToneWarn, status.CutOff, "This node hears no other machine.", sentence(s.Condition().Why))
+		b.show(ToneRest, is.Word, "This node is paused.", sentence(s.Stage))
+	case s.Disk != "" && s.State == "training":
+		b.show(ToneBad, is.Word, "The disk of this node takes nothing.", sentence(is.Why))
+	case is.Word == status.CutOff:
+		b.show(ToneWarn, is.Word, "This node hears no other machine.", sentence(is.Why))
 	case len(groups) > 1:
 		b.show(ToneWarn, "parted", fmt.Sprintf("The network is in %d parts, and each trains on.", len(groups)),
 			b.groupText(groups)+". They merge what they learned when they meet again.")
 	case silent > 0:
-		b.show(ToneWarn, s.State, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
+		b.show(ToneWarn, is.Word, fmt.Sprintf("%s cannot be heard. The run goes on.", plural(silent, "machine", "machines")), b.progressText(s))
 	case s.State == "observing":
-		b.show(ToneGood, s.State, "This node holds and serves the model. It does not train.", b.progressText(s))
+		b.show(ToneGood, is.Word, "This node holds and serves the model. It does not train.", b.progressText(s))
 	case s.State == "stopped":
-		b.show(ToneGood, "ending", "All tokens are trained. The last deltas are being folded.", sentence(s.Stage))
+		b.show(ToneGood, is.Word, "All tokens are trained. The last deltas are being folded.", sentence(s.Stage))
 	default:
-		b.show(ToneGood, s.State, b.trainingText(), b.progressText(s))
+		b.show(ToneGood, is.Word, b.trainingText(), b.progressText(s))
 	}
 	if b.grave {
 		b.view.Tone = ToneBad

@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 		{EndLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
 		{EndLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
 		{EndLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
-		{progressLine(own), "training step 120  loss 2.500  held out 3.220 nats/token  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
+		{progressLine(own), "finished step 120  loss 2.500  held out 3.220 nats/token  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
 		{qualityText(training), "2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens"},
 		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
 		{qualityText(unsaid), "loss 3.220 nats/token on what the learner holds out at 740k tokens"},
