@@ -51,7 +51,7 @@ const (
 )
 
 // beAdmitted takes this node's certificate from the invite of its link, from an earlier start, or from
-// the key of the run's owner. While genesis is not known the invite says who that is.
+// the key of the run's owner. While genesis is not known nothing tells whether an owner made the invite.
 func (n *node) beAdmitted() error {
 	known := n.genesis.Rules != 0
 	if known && n.genesis.Admission() == genesis.Open {
@@ -64,11 +64,7 @@ func (n *node) beAdmitted() error {
 	if c == nil {
 		return fmt.Errorf("run %v admits by invitation, and there is none: ask the run's owner for a link with an invite, or on the owner's machine name the key that atoll new wrote, with --owner FILE", n.run)
 	}
-	owners := []wire.PeerID{c.Owner}
-	if known {
-		owners = n.genesis.Owners
-	}
-	if err := n.admitSelf(*c, owners); err != nil {
+	if err := n.admitSelf(*c); err != nil {
 		return err
 	}
 	return n.findInvite()
@@ -95,8 +91,10 @@ func (n *node) findCertificate() (*member.Certificate, error) {
 }
 
 func (n *node) certificateBy(pass member.Pass) (*member.Certificate, error) {
-	if err := pass.Check(n.run); err != nil {
-		return nil, err
+	if n.genesis.Rules != 0 {
+		if err := pass.Check(n.run, n.genesis.Owners); err != nil {
+			return nil, err
+		}
 	}
 	c, err := pass.Admit(n.run, n.key)
 	return &c, err
@@ -108,7 +106,7 @@ func (n *node) certificateBy(pass member.Pass) (*member.Certificate, error) {
 // it says what to do if nobody remembers that.
 func (n *node) staysMember(kept member.Certificate) bool {
 	switch {
-	case kept.Invite.Guests || kept.Verify(n.run) != nil:
+	case kept.Invite.Guests || kept.Verify(n.run, n.genesis.Owners) != nil:
 		return false
 	case !kept.Invite.Expired(time.Now().UnixMilli()):
 		return true
@@ -155,12 +153,12 @@ func (n *node) findInvite() error {
 		return err
 	case text != "":
 		pass, err := member.ParsePass(text)
-		if err != nil || pass.Check(n.run) != nil {
+		if err != nil || n.genesis.Rules != 0 && pass.Check(n.run, n.genesis.Owners) != nil {
 			return fmt.Errorf("%s is damaged, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(n.cfg.Dir, InviteFile))
 		}
 		n.invite = &pass
 	case n.cfg.Invite != nil:
-		if n.invite = n.cfg.Invite; n.invite.Check(n.run) != nil {
+		if n.invite = n.cfg.Invite; n.invite.Check(n.run, n.genesis.Owners) != nil {
 			return fmt.Errorf("the invite beside the genesis is of another run: delete it, and where the owner's key is the next start makes a new one")
 		}
 	case n.cfg.Owner != nil:
@@ -187,7 +185,7 @@ func NewInvite(owner ed25519.PrivateKey, run wire.RunID, uses uint32, after time
 // linkInvite is the invite for a link at this moment: nil where there is none, it has expired, or its owner revoked it.
 func (n *node) linkInvite() *member.Pass {
 	v := n.invite
-	if v == nil || v.Invite.Expired(time.Now().UnixMilli()) || n.members.Revoked(member.Certificate{Owner: v.Owner, Invite: v.Invite}) != nil {
+	if v == nil || v.Invite.Expired(time.Now().UnixMilli()) || n.members.Revoked(member.Certificate{Invite: v.Invite}) != nil {
 		return nil
 	}
 	return v
@@ -231,8 +229,8 @@ func (n *node) keep(name, text string) error {
 	return store.Explain(n.cfg.disk.SaveAdmission(n.cfg.Dir, name, []byte(text+"\n")), n.cfg.Dir)
 }
 
-func (n *node) admitSelf(c member.Certificate, owners []wire.PeerID) error {
-	n.members = member.NewTable(n.run, owners)
+func (n *node) admitSelf(c member.Certificate) error {
+	n.members = member.NewTable(n.run, n.genesis.Owners)
 	n.knows.Store(n.genesis.Rules != 0)
 	if _, err := n.members.Add(c); err != nil {
 		return fmt.Errorf("the invite does not fit the run: %w", err)
@@ -252,8 +250,8 @@ func (n *node) confirmAdmission() error {
 	case n.members == nil:
 		return fmt.Errorf("run %v admits by invitation, and the link has none: ask the run's owner for one that has, which atoll invite prints; an old one and this one lead in together", n.run)
 	}
-	if err := n.members.SetOwners(g.Owners); err != nil {
-		return fmt.Errorf("the invite does not fit run %v: %w", n.run, err)
+	if n.members.SetOwners(g.Owners); len(n.members.Of(n.self)) == 0 {
+		return fmt.Errorf("the invite of the link is not of run %v: ask the run's owner for a new link, which `atoll invite` prints", n.run)
 	}
 	n.knows.Store(true)
 	n.host.Reconsider(func(wire.PeerID) bool { return true }) // until now all were let in

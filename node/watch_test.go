@@ -88,7 +88,7 @@ func TestAloneAsAGuest(t *testing.T) {
 	for _, guest := range []bool{false, true} {
 		c, err := member.Issue(owner, run, member.Invite{Guests: guest}, key(8)).Admit(run, self)
 		must(t, err)
-		n := &node{identity: identity{self: wire.PeerIDOf(self)}, membership: membership{members: member.NewTable(run, []wire.PeerID{c.Owner})}, shown: shown{screen: newViewer().screen}}
+		n := &node{identity: identity{self: wire.PeerIDOf(self)}, membership: membership{members: member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})}, shown: shown{screen: newViewer().screen}}
 		_, err = n.members.Add(c)
 		must(t, err)
 		if text := n.aloneText(); strings.Contains(text, "only beside a member") != guest {

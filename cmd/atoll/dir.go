@@ -57,10 +57,10 @@ func mayBeFolder(dir string) error {
 	return nil
 }
 
-// quoted is what a message may quote of a word that should be a folder and could be an invite, whose secret has 43 characters.
+// quoted is what a message may quote of a word that should be a folder and could be a part of a link, whose secret has 22 characters: what is left where a link is cut has more after it.
 func quoted(word string) string {
 	const most = 40
-	if len(word) <= most && !strings.Contains(word, "#") {
+	if len(word) <= most && !joinlink.Is(word) {
 		return word
 	}
 	return joinlink.Shown(word)

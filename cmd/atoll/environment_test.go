@@ -74,10 +74,10 @@ func TestMisspeltVariables(t *testing.T) {
 // A unit of systemd has the link from a file, so that it stands in no list of processes.
 func TestLinkFromItsVariable(t *testing.T) {
 	t.Setenv("ATOLL_JOIN_LINK", "atoll:cut")
-	if code, _, stderr := typed(t, "join"); code != exitUsage || !strings.Contains(stderr, `near "atoll:cut"`) {
+	if code, _, stderr := typed(t, "join"); code != exitUsage || !strings.Contains(stderr, `"atoll:cut" is cut`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := typed(t, "join", "atoll:typed"); code != exitUsage || !strings.Contains(stderr, `near "atoll:typed"`) {
+	if code, _, stderr := typed(t, "join", "atoll:typed"); code != exitUsage || !strings.Contains(stderr, `"atoll:typed" is cut`) {
 		t.Errorf("a typed one does not come first: exit code %d, %s", code, stderr)
 	}
 }

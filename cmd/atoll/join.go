@@ -34,8 +34,9 @@ const joinHelp = `
 Joins a run with the link that another node prints, begins one in the folder that atoll new made, or goes on with the run of a folder. An argument that begins with atoll: is a link, any other is a folder. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once.
 
     atoll join first                                        the first node of a run, after atoll new first
-    atoll join atoll:3f2a...,/ip4/192.0.2.1/tcp/4001/p2p/12D3...
-    atoll join atoll:3f2a...                                with a member that is on this network
+    atoll join atoll:BFf3mWk...
+    atoll join atoll:3f2a...                                a run's 64 digits: with a member that is on this network
+    atoll join OLDLINK NEWLINK                              the invite of the one, the addresses of both
     atoll join LINK second --threads 2 --batch 8
     atoll join second                                       go on after a stop
     atoll join                                              the same with the only folder here
@@ -51,7 +52,7 @@ The only line on stdout is the join link for others; progress goes to stderr.`
 
 // JoinCmd is `atoll join`.
 type JoinCmd struct {
-	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run: atoll: and 64 digits, then addresses unless a member is on this network. Other users of this machine see it in the list of processes; they do not see the variable ${env}."`
+	Link string `arg:"" optional:"" env:"ATOLL_JOIN_LINK" help:"Join link of the run, or atoll: and its 64 digits where a member is on this network. Other users of this machine see it in the list of processes; they do not see the variable ${env}."`
 	Dir  string `arg:"" optional:"" help:"The node's folder: key, ledger, checkpoints. Default: ./atoll-RUN with a link, and without one the only folder here."`
 	Also string `arg:"" optional:"" help:"Another link of the run: one that says where a member is now leads in together with one that has an invite."`
 
@@ -395,19 +396,7 @@ func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 
 // badLink says where a join link is wrong.
 func badLink(err error) error {
-	if bad := (joinlink.PartError{}); errors.As(err, &bad) {
-		return cli.BadUsage("the join link is cut or mistyped near %q; copy it whole", tail(bad.Part))
-	}
 	return cli.BadUsage("%v", err)
-}
-
-// tail is the end of a word, which is where a cut shows. It is short, as it could be an invite whose mark was lost.
-func tail(word string) string {
-	const most = 20
-	if len(word) <= most {
-		return word
-	}
-	return "..." + word[len(word)-most:]
 }
 
 // defaultDir is where the node of a run lives unless told otherwise.

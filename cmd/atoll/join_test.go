@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,9 @@ import (
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/gossip/member"
+	"atoll/gossip/wire"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -161,8 +165,17 @@ func TestJoinErrors(t *testing.T) {
 	genesis, dir := newRun(t, text), t.TempDir()
 	first := startNode(t, "--genesis", genesis, filepath.Join(dir, "a"), "--listen", anyPort, "--data", text)
 	defer first.leave(t)
-	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(first.link)
-	otherRun, _, _ := strings.Cut(strings.Repeat("01", 32)+first.link[len("atoll:")+64:], "#") // an invite is of one run
+	link, err := joinlink.Parse(first.link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := regexp.MustCompile(`/ip4/127\.0\.0\.1/tcp/\d+`).FindString(link.Peers[0])
+	changed := func(change func(l *joinlink.Link)) string {
+		l := link
+		change(&l)
+		return l.String()
+	}
+	otherRun := wire.RunID(bytes.Repeat([]byte{1}, 32))
 	damaged := filepath.Join(dir, "damaged.genesis")
 	write(t, damaged, strings.Replace(read(t, genesis), `"Rules":1`, `"Rules":9`, 1))
 	spaced := filepath.Join(dir, "spaced.genesis")
@@ -177,9 +190,8 @@ func TestJoinErrors(t *testing.T) {
 	}{
 		{"port in use", []string{"--genesis", genesis, "--listen", port}, exitFailed, "port in use"},
 		{"listen on nonsense", []string{"--genesis", genesis, "--listen", "localhost:4001"}, exitUsage, "want something like /ip4/"},
-		{"another run", []string{"atoll:" + otherRun}, exitRefused, "run: we have 0101010101, peer has"},
-		{"an invite of another run", []string{"atoll:" + otherRun + first.link[strings.Index(first.link, "#"):]}, exitUsage, "is not of run"},
-		{"no invite", []string{first.link[:strings.Index(first.link, "#")]}, exitRefused, "ask the run's owner for a link with an invite"},
+		{"another run", []string{changed(func(l *joinlink.Link) { l.Run, l.Invite = otherRun, nil })}, exitRefused, "run: we have 0101010101, peer has"},
+		{"no invite", []string{changed(func(l *joinlink.Link) { l.Invite = nil })}, exitRefused, "ask the run's owner for a new link"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Rules is 9, this program knows 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
 		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
@@ -239,13 +251,15 @@ func TestInterrupts(t *testing.T) {
 
 // Whoever has an invite can join, so what is said of a bad link leaves all but a little of one to guess.
 func TestBadLinksHideInvites(t *testing.T) {
-	const known = 20 // characters of base64, of 43 that a key has
-	run, peer := strings.Repeat("ab", 32), "/ip4/192.0.2.1/tcp/4001/p2p/12D3K"
-	secret := "ASuTsZQ0JwecRHAhRfZ4WYY4-nJwVZUoiQ5uPzHGpNGyQQ8NzD2xkW"
-	for _, link := range []string{
-		"http://" + run + "#" + secret, "\u201catoll:" + run + "#" + secret, "atol:" + run + "," + peer + "#" + secret, "atoll:" + run[5:] + "#" + secret,
-		"atoll:" + run + "," + peer + "#" + secret, "atoll:" + run + "#" + secret, "atoll:#" + secret, "atoll:" + run + "," + secret, "#" + secret, secret,
-	} {
+	const known = 12 // characters of base64, of 22 that a secret has
+	pass, err := member.New(ed25519.NewKeyFromSeed(make([]byte, 32)), wire.RunID{1}, member.Invite{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := joinlink.Link{Run: wire.RunID{1}, Peers: []string{"/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWGzXPg3pLGLXzRAVHBrWF7qP2jiUqCTPkJY4vhzcZzLxB"}, Invite: &pass}.String()
+	at := len(text) - 4 - 86 - 3 - 22 // checksum, signature, limits
+	secret := text[at : at+22]
+	for _, link := range []string{"http://" + text, "atol:" + text[6:], text[:len(text)-1], text[1:], text[76:], text[at:], text[at+3:], "x" + text, text[:at+20]} {
 		for _, command := range []string{"join", "relay", "doctor"} {
 			args := []string{command, link, filepath.Join(t.TempDir(), "x")}
 			code, stdout, stderr := typed(t, args...)

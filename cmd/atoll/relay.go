@@ -23,7 +23,7 @@ Runs on a machine that others reach, such as a small server, for runs whose lear
     atoll relay "$(atoll invite opticks)" --up 50mbit
     atoll relay atoll:3f2a... DIR                            for a run that is open
     atoll join opticks --peer ADDR                           the first node, with the address that the relay shows
-    atoll join atoll:3f2a...,ADDR                            all others
+    atoll join LINK                                          all others, with the link that the relay prints
     atoll relay atoll:3f2a... --port-443                     for nodes in offices whose network allows only web traffic
 
 It prints a join link for each run. Ctrl-C ends it; direct connections between nodes last.`

@@ -24,7 +24,7 @@ Revokes the admission of one node, or an invite and with it the admission of eve
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke "lab 8a" first --reason "its text was not ours"
-    atoll revoke "atoll:...#..." first               the invite in a link, even if nobody has used it yet
+    atoll revoke LINK first                         the invite in a link, even if nobody has used it yet
 
 From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -73,8 +74,12 @@ func TestRevoke(t *testing.T) {
 
 // linkOnly is a link without its invite.
 func linkOnly(link string) string {
-	only, _, _ := strings.Cut(link, "#")
-	return only
+	l, err := joinlink.Parse(link)
+	if err != nil {
+		panic(err)
+	}
+	l.Invite = nil
+	return l.String()
 }
 
 // revokeUnused makes an invite, and revokes it before anybody came by it.

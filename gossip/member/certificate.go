@@ -13,28 +13,25 @@ const (
 	domainID          = "atoll certificate id 1"
 )
 
-// Certificate says that an owner invited, and that the invited one admits a node.
+// Certificate says that an owner invited, and that the invited one admits a node. It does not name the owner: genesis does.
 type Certificate struct {
-	Owner     wire.PeerID
 	Invite    Invite
-	InviteSig wire.Signature // of the owner, of the invite
+	InviteSig wire.Signature // of an owner, of the invite
 	Author    wire.PeerID    // the node
 	Sig       wire.Signature // with the invite's key, of what the certificate states
 }
 
 // Size is the length of an encoded Certificate.
-const Size = 32 + inviteSize + 64 + 32 + 64
+const Size = inviteSize + 64 + 32 + 64
 
 // stated is what a certificate says, without signatures.
 func (c Certificate) stated() []byte {
-	b := append(make([]byte, 0, 32+inviteSize+32), c.Owner[:]...)
-	return append(c.Invite.append(b), c.Author[:]...)
+	return append(c.Invite.append(make([]byte, 0, inviteSize+32)), c.Author[:]...)
 }
 
 // Encode returns the certificate's Size bytes.
 func (c Certificate) Encode() []byte {
-	b := append(make([]byte, 0, Size), c.Owner[:]...)
-	b = append(c.Invite.append(b), c.InviteSig[:]...)
+	b := append(c.Invite.append(make([]byte, 0, Size)), c.InviteSig[:]...)
 	b = append(b, c.Author[:]...)
 	return append(b, c.Sig[:]...)
 }
@@ -44,15 +41,12 @@ func Parse(b []byte) (Certificate, error) {
 	if len(b) != Size {
 		return Certificate{}, fmt.Errorf("certificate: %w: %d bytes, want %d", wire.ErrSize, len(b), Size)
 	}
-	v, err := parseInvite(b[32 : 32+inviteSize])
+	v, err := parseInvite(b[:inviteSize])
 	if err != nil {
 		return Certificate{}, err
 	}
-	rest := b[32+inviteSize:]
-	return Certificate{
-		Owner: wire.PeerID(b[:32]), Invite: v, InviteSig: wire.Signature(rest[:64]),
-		Author: wire.PeerID(rest[64:96]), Sig: wire.Signature(rest[96:]),
-	}, nil
+	rest := b[inviteSize:]
+	return Certificate{Invite: v, InviteSig: wire.Signature(rest[:64]), Author: wire.PeerID(rest[64:96]), Sig: wire.Signature(rest[96:])}, nil
 }
 
 // ID names the certificate: BLAKE3 over domain, run and what it states. Signatures are no part
@@ -61,16 +55,28 @@ func (c Certificate) ID(run wire.RunID) wire.Digest {
 	return wire.Sum(wire.Statement(domainID, run, c.stated()))
 }
 
-// Verify checks both signatures. Whether the owner is one of the run's is the Table's question.
-func (c Certificate) Verify(run wire.RunID) error {
+// Verify checks both signatures, that of the invite by the run's owners: who does not know these yet passes none, and then anybody's will do.
+func (c Certificate) Verify(run wire.RunID, owners []wire.PeerID) error {
 	if c.Invite.Alone && c.Author != c.Invite.Key {
 		return fmt.Errorf("certificate of %v: %w: the invite is for %v alone", c.Author, wire.ErrInvalid, c.Invite.Key)
 	}
-	if err := wire.Verify(c.Owner, domainInvite, run, c.Invite.append(nil), c.InviteSig); err != nil {
-		return fmt.Errorf("certificate of %v: the invite: %w", c.Author, err)
+	if len(owners) > 0 {
+		if err := verifyInvite(run, c.Invite, c.InviteSig, owners); err != nil {
+			return fmt.Errorf("certificate of %v: %w", c.Author, err)
+		}
 	}
 	if err := wire.Verify(c.Invite.Key, domainCertificate, run, c.stated(), c.Sig); err != nil {
 		return fmt.Errorf("certificate of %v: %w", c.Author, err)
 	}
 	return nil
+}
+
+// verifyInvite checks that one of the owners signed the invite.
+func verifyInvite(run wire.RunID, v Invite, sig wire.Signature, owners []wire.PeerID) error {
+	for _, owner := range owners {
+		if wire.Verify(owner, domainInvite, run, v.append(nil), sig) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("its invite is of no owner of this run: %w", wire.ErrSignature)
 }

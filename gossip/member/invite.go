@@ -1,7 +1,9 @@
 package member
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -70,30 +72,30 @@ func parseInvite(b []byte) (Invite, error) {
 // Pass is an invite as it is handed to people: what the owner signed, and the secret half
 // unless the invite is for one key that has its secret already.
 type Pass struct {
-	Owner  wire.PeerID
 	Invite Invite
-	Sig    wire.Signature     // of the owner
+	Sig    wire.Signature     // of an owner
 	Secret ed25519.PrivateKey // nil in a pass for one key
 }
 
 // Issue signs an invite of a run with its owner's key. v.Key is set to the public half of
-// secret, unless that is nil: then the pass is for the node that v.Key names, which is no guest.
+// secret, unless that is nil: then the pass is for the node that v.Key names, which is no guest. The time is rounded up to whole seconds.
 func Issue(owner ed25519.PrivateKey, run wire.RunID, v Invite, secret ed25519.PrivateKey) Pass {
 	if v.Alone = secret == nil; v.Alone {
 		v.Guests = false
 	} else {
 		v.Key = wire.PeerIDOf(secret)
 	}
-	return Pass{Owner: wire.PeerIDOf(owner), Invite: v, Sig: wire.Sign(owner, domainInvite, run, v.append(nil)), Secret: secret}
+	v.ExpiresMs = wholeSeconds(v.ExpiresMs)
+	return Pass{Invite: v, Sig: wire.Sign(owner, domainInvite, run, v.append(nil)), Secret: secret}
 }
 
 // New is Issue for whoever has the pass, with a secret that nobody has seen.
 func New(owner ed25519.PrivateKey, run wire.RunID, v Invite) (Pass, error) {
-	_, secret, err := ed25519.GenerateKey(nil)
-	if err != nil {
+	seed := make([]byte, ed25519.SeedSize) // half of it is zero, which is left out of links: the key is of 128 bits, and hashing the seed spreads them
+	if _, err := rand.Read(seed[:ed25519.SeedSize/2]); err != nil {
 		return Pass{}, fmt.Errorf("make an invite: %w", err)
 	}
-	return Issue(owner, run, v, secret), nil
+	return Issue(owner, run, v, ed25519.NewKeyFromSeed(seed)), nil
 }
 
 // Admit signs a node's key with the pass. It fails where a pass for one key is used by
@@ -115,7 +117,7 @@ func (p Pass) AdmitOther(run wire.RunID, author wire.PeerID) Certificate {
 }
 
 func (p Pass) certify(run wire.RunID, author wire.PeerID, with ed25519.PrivateKey) Certificate {
-	c := Certificate{Owner: p.Owner, Invite: p.Invite, InviteSig: p.Sig, Author: author}
+	c := Certificate{Invite: p.Invite, InviteSig: p.Sig, Author: author}
 	c.Sig = wire.Sign(with, domainCertificate, run, c.stated())
 	return c
 }
@@ -125,49 +127,50 @@ func full(id wire.PeerID) string {
 	return string(b)
 }
 
-// A pass as text is base64 of its fields, without padding, so that no shell touches it. What
-// is 0 in most takes one byte.
-const passVersion = 1
+// wholeSeconds rounds a time in ms up.
+func wholeSeconds(ms int64) int64 { return (min(ms, math.MaxInt64-999) + 999) / 1000 * 1000 }
 
-// String is the pass for a link. Whoever reads it can join, if it has the secret.
-func (p Pass) String() string {
-	b := append([]byte{passVersion}, p.Owner[:]...)
-	b = append(b, p.Sig[:]...)
-	for _, n := range []uint64{uint64(p.Invite.Uses), uint64(p.Invite.ExpiresMs)} {
-		b = binary.AppendUvarint(b, n)
+// Encode returns the pass as bytes: what the seed is, and its length, in one; the seed without the zeros at its end, or the key of the
+// only node that is admitted; uses and seconds of expiry as varints; the owner's signature. The seed is not at the end, which messages
+// about a bad link may quote.
+func (p Pass) Encode() []byte {
+	kind, secret := p.Invite.kind(), p.Invite.Key[:]
+	if p.Secret != nil {
+		secret = bytes.TrimRight(p.Secret.Seed(), "\x00")
 	}
-	switch {
-	case p.Secret == nil:
-		b = append(append(b, passKey), p.Invite.Key[:]...)
-	case p.Invite.Guests:
-		b = append(append(b, passGuests), p.Secret.Seed()...)
-	default:
-		b = append(append(b, passSecret), p.Secret.Seed()...)
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
+	b := append([]byte{kind<<6 | byte(len(secret))}, secret...)
+	b = binary.AppendUvarint(b, uint64(p.Invite.Uses))
+	b = binary.AppendUvarint(b, uint64(p.Invite.ExpiresMs/1000))
+	return append(b, p.Sig[:]...)
 }
 
-// What the last 32 bytes of a pass are.
-const (
-	passKey    byte = iota // the key of the only node that it admits
-	passSecret             // the seed of the invite's key
-	passGuests             // likewise, of an invite for guests
-)
+// String is the pass for a file. Whoever reads it can join, if it has the secret.
+func (p Pass) String() string { return base64.RawURLEncoding.EncodeToString(p.Encode()) }
 
-// errPass says that a text is no pass.
-var errPass = errors.New("the invite behind # is cut or mistyped: copy the link whole")
+// errPass says that bytes are no pass.
+var errPass = errors.New("the invite is cut or mistyped: copy it whole")
 
 // ParsePass is the inverse of String.
 func ParsePass(text string) (Pass, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) < 1+32+64 {
+	if err != nil {
 		return Pass{}, errPass
 	}
-	if b[0] != passVersion {
-		return Pass{}, fmt.Errorf("the invite behind # is of version %d, this program knows %d: use the version of atoll that made it", b[0], passVersion)
+	return DecodePass(b)
+}
+
+// DecodePass is the inverse of Encode.
+func DecodePass(b []byte) (Pass, error) {
+	if len(b) == 0 {
+		return Pass{}, errPass
 	}
-	p := Pass{Owner: wire.PeerID(b[1:33]), Sig: wire.Signature(b[33:97])}
-	b = b[97:]
+	kind, size := b[0]>>6, int(b[0]&(1<<6-1))
+	if b = b[1:]; kind > forGuests || size > ed25519.SeedSize || size > len(b) || kind == forOne && size != ed25519.SeedSize {
+		return Pass{}, errPass
+	}
+	secret := make([]byte, ed25519.SeedSize)
+	copy(secret, b[:size])
+	b = b[size:]
 	var numbers [2]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(b)
@@ -176,23 +179,24 @@ func ParsePass(text string) (Pass, error) {
 		}
 		numbers[i], b = n, b[size:]
 	}
-	if numbers[0] > math.MaxUint32 || numbers[1] > math.MaxInt64 || len(b) != 1+32 || b[0] > passGuests {
+	if numbers[0] > math.MaxUint32 || numbers[1] > math.MaxInt64/1000 || len(b) != len(wire.Signature{}) {
 		return Pass{}, errPass
 	}
-	p.Invite = Invite{Alone: b[0] == passKey, Guests: b[0] == passGuests, Uses: uint32(numbers[0]), ExpiresMs: int64(numbers[1])}
+	p := Pass{Sig: wire.Signature(b)}
+	p.Invite = Invite{Alone: kind == forOne, Guests: kind == forGuests, Uses: uint32(numbers[0]), ExpiresMs: int64(numbers[1]) * 1000}
 	if p.Invite.Alone {
-		p.Invite.Key = wire.PeerID(b[1:])
+		p.Invite.Key = wire.PeerID(secret)
 		return p, nil
 	}
-	p.Secret = ed25519.NewKeyFromSeed(b[1:])
+	p.Secret = ed25519.NewKeyFromSeed(secret)
 	p.Invite.Key = wire.PeerIDOf(p.Secret)
 	return p, nil
 }
 
 // Check makes sure that an owner of the run signed the pass.
-func (p Pass) Check(run wire.RunID) error {
-	if err := wire.Verify(p.Owner, domainInvite, run, p.Invite.append(nil), p.Sig); err != nil {
-		return fmt.Errorf("the invite behind # is not of run %v, or mistyped: copy the link whole", run)
+func (p Pass) Check(run wire.RunID, owners []wire.PeerID) error {
+	if err := verifyInvite(run, p.Invite, p.Sig, owners); err != nil {
+		return fmt.Errorf("the invite is not of run %v: %w", run, err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func known(t testing.TB, certificates ...Certificate) *Table {
 
 // What is changed of a certificate makes it nobody's.
 func TestForgedCertificates(t *testing.T) {
-	good := admitted(t, Invite{Uses: 5, ExpiresMs: 1}, first)
+	good := admitted(t, Invite{Uses: 5, ExpiresMs: 1000}, first)
 	rapid.Check(t, func(t *rapid.T) {
 		b := good.Encode()
 		at := rapid.IntRange(0, len(b)-1).Draw(t, "at")
@@ -68,7 +68,7 @@ func TestForgedCertificates(t *testing.T) {
 	if _, err := table().Add(good); err != nil {
 		t.Error(err)
 	}
-	if err := good.Verify(wire.RunID{8}); !errors.Is(err, wire.ErrSignature) {
+	if err := good.Verify(wire.RunID{8}, []wire.PeerID{id(owner)}); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("of another run: %v", err)
 	}
 	other, err := Issue(second, run, Invite{}, invite).Admit(run, first)
@@ -109,10 +109,10 @@ func TestPassText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.String() != p.String() || got.Invite != p.Invite || got.Owner != p.Owner || got.Sig != p.Sig || !got.Secret.Equal(p.Secret) && secret != nil {
+		if got.String() != p.String() || got.Invite != p.Invite || got.Sig != p.Sig || !got.Secret.Equal(p.Secret) && secret != nil {
 			t.Fatalf("%+v came out as %+v", p, got)
 		}
-		if err := got.Check(run); err != nil {
+		if err := got.Check(run, []wire.PeerID{id(owner)}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsAny(p.String(), "#, \t\"'$&;|") {
@@ -120,19 +120,19 @@ func TestPassText(t *testing.T) {
 		}
 	})
 	p := Issue(owner, run, Invite{Key: id(first)}, nil)
-	if c, err := p.Admit(run, first); err != nil || c.Verify(run) != nil {
-		t.Error(err, c.Verify(run))
+	if c, err := p.Admit(run, first); err != nil || c.Verify(run, []wire.PeerID{id(owner)}) != nil {
+		t.Error(err, c.Verify(run, []wire.PeerID{id(owner)}))
 	}
 	if _, err := p.Admit(run, second); err == nil || !strings.Contains(err.Error(), "atoll invite --for") {
 		t.Errorf("used by another: %v", err)
 	}
-	if err := p.Check(wire.RunID{8}); err == nil {
+	if err := p.Check(wire.RunID{8}, []wire.PeerID{id(owner)}); err == nil {
 		t.Error("of another run: taken")
 	}
 	// Nor does the node that it is for let in another.
-	c := Certificate{Owner: p.Owner, Invite: p.Invite, InviteSig: p.Sig, Author: id(second)}
+	c := Certificate{Invite: p.Invite, InviteSig: p.Sig, Author: id(second)}
 	c.Sig = wire.Sign(first, domainCertificate, run, c.stated())
-	if err := c.Verify(run); !errors.Is(err, wire.ErrInvalid) {
+	if err := c.Verify(run, []wire.PeerID{id(owner)}); !errors.Is(err, wire.ErrInvalid) {
 		t.Errorf("given on: %v", err)
 	}
 }
@@ -153,7 +153,7 @@ func FuzzParsePass(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(admitted(f, Invite{Uses: 5, ExpiresMs: 1}, first).Encode())
+	f.Add(admitted(f, Invite{Uses: 5, ExpiresMs: 1000}, first).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Parse(b)
 		if err == nil && string(c.Encode()) != string(b) {
@@ -308,7 +308,7 @@ func TestTableIsBounded(t *testing.T) {
 	m := table()
 	leaked := Issue(owner, run, Invite{}, invite)
 	sign := func(i int) Certificate {
-		c := Certificate{Owner: leaked.Owner, Invite: leaked.Invite, InviteSig: leaked.Sig, Author: wire.PeerID{byte(i), byte(i >> 8), 1}}
+		c := Certificate{Invite: leaked.Invite, InviteSig: leaked.Sig, Author: wire.PeerID{byte(i), byte(i >> 8), 1}}
 		c.Sig = wire.Sign(invite, domainCertificate, run, c.stated())
 		return c
 	}
@@ -333,14 +333,17 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
-// Owners become known after the first certificate, and have to have made it.
+// Owners become known after the first certificate; whom none of them invited is forgotten then.
 func TestSetOwners(t *testing.T) {
-	m := known(t, admitted(t, Invite{}, first))
-	if err := m.SetOwners([]wire.PeerID{id(second)}); err == nil {
-		t.Error("owners that did not invite who is in are taken")
+	m, c := NewTable(run, nil), admitted(t, Invite{Guests: true}, first)
+	if _, err := m.Add(c); err != nil {
+		t.Fatalf("before genesis is known: %v", err)
 	}
-	if err := m.SetOwners([]wire.PeerID{id(second), id(owner)}); err != nil {
-		t.Error(err)
+	if m.SetOwners([]wire.PeerID{id(second), id(owner)}); !m.Guest(id(first)) || m.Came(id(invite)) != 1 {
+		t.Error("whom an owner invited is forgotten")
+	}
+	if m.SetOwners([]wire.PeerID{id(second)}); m.Guest(id(first)) || m.Member(id(first)) || m.Came(id(invite)) != 0 {
+		t.Error("whom no owner invited is known")
 	}
 	c, err := Issue(second, run, Invite{}, invite).Admit(run, second)
 	if err == nil {

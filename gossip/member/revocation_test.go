@@ -70,7 +70,7 @@ func specOwnersRevoke(t *testing.T, s *spectest.Spec) {
 func specRevokedGossip(t *testing.T, s *spectest.Spec) {
 	c, run := example(t, s)
 	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
-		m := NewTable(run, []wire.PeerID{c.Owner})
+		m := NewTable(run, owners)
 		if _, err := m.Add(c); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func specRevokedGossip(t *testing.T, s *spectest.Spec) {
 func specRevokedSession(t *testing.T, s *spectest.Spec) {
 	c, run := example(t, s)
 	for _, name := range []wire.PeerID{c.Author, c.Invite.Key} {
-		m := NewTable(run, []wire.PeerID{c.Owner})
+		m := NewTable(run, owners)
 		r := hello.Record{Author: c.Author, Certificate: c.Encode()}
 		if err := m.Admit(r, 0); err != nil {
 			t.Error(err)
@@ -108,7 +108,7 @@ func specRevokedSession(t *testing.T, s *spectest.Spec) {
 func specProof(t *testing.T, s *spectest.Spec) {
 	statement, _ := statementOf(t, s)
 	c, run := example(t, s)
-	m := NewTable(run, []wire.PeerID{c.Owner})
+	m := NewTable(run, owners)
 	if fresh, err := m.AddRevocation(statement); err != nil || !fresh {
 		t.Fatal(fresh, err)
 	}
@@ -116,7 +116,7 @@ func specProof(t *testing.T, s *spectest.Spec) {
 	if err == nil || !strings.Contains(err.Error(), "proof "+base64.RawURLEncoding.EncodeToString(statement.Append(nil))) {
 		t.Fatalf("the reason is %v", err)
 	}
-	away := NewTable(run, []wire.PeerID{c.Owner})
+	away := NewTable(run, owners)
 	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got != statement {
 		t.Error("who was away does not see it")
 	}

@@ -34,13 +34,13 @@ var ErrFull = errors.New("no room for more certificates")
 // Table is the certificates of a run that a node knows. A nil Table is that of a run that is
 // open to everybody. It is safe for use by several goroutines.
 type Table struct {
-	// Verify checks a certificate, nil by its own Verify. A simulator, all of whose nodes check the same ones, remembers what came out.
-	Verify func(Certificate) error
+	// Verify checks a certificate by the owners, nil by its own Verify. A simulator, all of whose nodes check the same ones, remembers what came out.
+	Verify func(Certificate, []wire.PeerID) error
 
 	run wire.RunID
 
 	mu       sync.RWMutex
-	owners   []wire.PeerID
+	owners   []wire.PeerID // none while genesis is not known: then invites are anybody's
 	byID     map[wire.Digest]*Certificate
 	byAuthor map[wire.PeerID][]*Certificate        // in the order in which they came
 	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
@@ -50,7 +50,7 @@ type Table struct {
 	changes  uint64                                // of what a node is: see Changes
 }
 
-// NewTable knows the owners of a run and nobody else.
+// NewTable knows the owners of a run, none before genesis is known, and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
 	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
 }
@@ -67,9 +67,6 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	id := c.ID(t.run)
 	if _, known := t.Find(id); known {
 		return false, nil
-	}
-	if !t.owns(c.Owner) {
-		return false, fmt.Errorf("certificate of %v: %w: %v is no owner of this run", c.Author, wire.ErrInvalid, c.Owner)
 	}
 	if err := t.verify(c); err != nil {
 		return false, err
@@ -94,10 +91,13 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 }
 
 func (t *Table) verify(c Certificate) error {
+	t.mu.RLock()
+	owners := t.owners
+	t.mu.RUnlock()
 	if t.Verify != nil {
-		return t.Verify(c)
+		return t.Verify(c, owners)
 	}
-	return c.Verify(t.run)
+	return c.Verify(t.run, owners)
 }
 
 // room reports whether another certificate of an invite is kept. The caller holds the lock.
@@ -114,18 +114,23 @@ func (t *Table) hasRoom(c Certificate) bool {
 	return known || t.room(c)
 }
 
-// SetOwners says who the owners are, in place of those that the table was made with. It fails if
-// somebody was admitted by another.
-func (t *Table) SetOwners(owners []wire.PeerID) error {
+// SetOwners says who the owners are, once genesis is known, and forgets whom none of them invited.
+func (t *Table) SetOwners(owners []wire.PeerID) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.byID {
-		if !slices.Contains(owners, c.Owner) {
-			return fmt.Errorf("certificate of %v: %w: %v is no owner of this run", c.Author, wire.ErrInvalid, c.Owner)
-		}
-	}
 	t.owners = slices.Clone(owners)
-	return nil
+	kept := make([]Certificate, 0, len(t.byID))
+	for _, c := range t.byID {
+		kept = append(kept, *c)
+	}
+	clear(t.byID)
+	clear(t.byAuthor)
+	clear(t.ofInvite)
+	t.guests = 0
+	t.changes++
+	t.mu.Unlock()
+	for _, c := range kept {
+		_, _ = t.AddHeld(c)
+	}
 }
 
 // owns reports whether a key is an owner's.
@@ -463,8 +468,6 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	c, err := CertificateIn(r)
 	switch {
 	case err != nil:
-	case !t.owns(c.Owner):
-		err = fmt.Errorf("its invite is of %v, who is no owner of this run", c.Owner)
 	case t.Revoked(c) != nil:
 		err = t.Revoked(c)
 	case c.Invite.Expired(nowMs) && !t.Member(r.Author):
@@ -472,7 +475,7 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	case !t.hasRoom(c):
 		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:
-		if err = c.Verify(t.run); err == nil {
+		if err = t.verify(c); err == nil {
 			err = t.enter(c, r.Visits, nowMs)
 		}
 	}

@@ -2,7 +2,7 @@ package genesis
 
 import (
 	"bytes"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -30,7 +30,7 @@ func TestSpec(t *testing.T) {
 		"J-1": specDocument, "J-2": specText, "J-2.2": specIntegers, "J-2.3": specNumbers, "J-3": specRunID, "J-4": specOneEncoding,
 		"J-4.2": specRanges, "J-4.3": specHeads, "J-4.4": specNames, "J-4.5": specWords, "J-4.6": specStep, "J-4.7": specOwners,
 		"J-5": specTravels, "J-5.2": specAllTips, "J-6": specTensors, "J-6.2": specTied, "J-7": specOnes, "J-7.2": specSplitmix,
-		"J-7.3": specStreams, "J-7.4": specProposal, "J-7.5": specInit, "J-8": specJoinLink, "J-9": specFollows, "J-9.2": specInner,
+		"J-7.3": specStreams, "J-7.4": specProposal, "J-7.5": specInit, "J-8": specJoinLink, "J-8.2": specJoinLink, "J-9": specFollows, "J-9.2": specInner,
 		"J-10": specLayout, "J-10.2": specEntries, "J-10.3": specLayout, "J-10.4": specBeside, "J-10.5": specBeside,
 		"J-10.6": specPieces, "J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specTies, "J-10.11": specRows,
 		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
@@ -568,16 +568,37 @@ func specInit(t *testing.T, s *spectest.Spec) {
 	}
 }
 
+// A link whose bytes are put together here is what the program reads and writes.
 func specJoinLink(t *testing.T, s *spectest.Spec) {
-	const peer = "/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5"
-	text := "atoll:" + hex.EncodeToString(s.Hex(t, "genesis run"))
-	many := strings.Repeat(","+peer, 32)
-	for link, ok := range map[string]bool{
-		text: true, text + "," + peer: true, text + many: true, text + many + "," + peer: false,
-		text[1:]: false, text[:len(text)-1]: false, text + ",/ip4/192.0.2.1/tcp/4001": false,
-	} {
-		if l, err := joinlink.Parse(link); (err == nil) != ok || ok && l.String() != link {
-			t.Errorf("%s: %v", link, err)
+	run, node, relay := s.Hex(t, "genesis run"), bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	framed := func(parts ...[]byte) string {
+		b := slices.Concat(parts...)
+		d := wire.Sum(append([]byte("atoll link 1"), b...))
+		return "atoll:" + base64.RawURLEncoding.EncodeToString(append(b, d[:3]...))
+	}
+	ip4 := []byte{192, 0, 2, 1, 0x0f, 0xa1}
+	quic := []byte{4, 192, 0, 2, 1, 0x91, 0x02, 0x0f, 0xa1, 0xcd, 0x03}
+	first := slices.Concat([]byte{1}, ip4, node)
+	text := framed([]byte{4}, run, first, []byte{8, byte(len(quic))}, quic, []byte{4 + 8 + 1}, ip4, relay, []byte{16 + 8 + 4 + 1}, ip4)
+	if text != s.Text(t, "join link") {
+		t.Errorf("the example is %s", text)
+	}
+	of := func(n int) string { return framed([]byte{byte(n)}, run, bytes.Repeat(first, n)) }
+	for link, peers := range map[string]int{text: 4, framed([]byte{0}, run): 0, of(1): 1, of(32): 32, of(33): -1, text[1:]: -1, text[:len(text)-1]: -1, framed([]byte{1}, run): -1} {
+		l, err := joinlink.Parse(link)
+		if (err == nil) != (peers >= 0) || err == nil && len(l.Peers) != peers {
+			t.Errorf("%s: %v, %v", link, l.Peers, err)
 		}
+	}
+	l, err := joinlink.Parse(text)
+	if err != nil || l.String() != text {
+		t.Fatalf("%v, %v", l, err)
+	}
+	direct, ofNode, _ := strings.Cut(l.Peers[0], "/p2p/")
+	want := []string{direct + "/p2p/" + ofNode, "/ip4/192.0.2.1/udp/4001/quic-v1/p2p/" + ofNode}
+	ofRelay := strings.TrimSuffix(strings.TrimPrefix(l.Peers[2], direct+"/p2p/"), "/p2p-circuit/p2p/"+ofNode)
+	want = append(want, direct+"/p2p/"+ofRelay+"/p2p-circuit/p2p/"+ofNode, l.Peers[2])
+	if direct != "/ip4/192.0.2.1/tcp/4001" || ofRelay == ofNode || strings.Contains(ofRelay, "/") || !slices.Equal(l.Peers, want) {
+		t.Errorf("%q; want %q", l.Peers, want)
 	}
 }

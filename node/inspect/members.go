@@ -70,7 +70,7 @@ func MembersOf(table *member.Table) []status.Member {
 	for _, c := range table.All() {
 		v := c.Invite
 		members = append(members, status.Member{
-			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]), Owner: hex.EncodeToString(c.Owner[:]),
+			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]),
 			Guest: table.Guest(c.Author), Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil,
 		})
 	}

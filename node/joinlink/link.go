@@ -2,11 +2,11 @@
 package joinlink
 
 import (
-	"encoding/hex"
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"atoll/gossip"
 	"atoll/gossip/member"
@@ -17,49 +17,72 @@ import (
 // Scheme begins every join link.
 const Scheme = "atoll:"
 
-// Is tells a join link, whether it can be read or not, from other words.
-func Is(word string) bool { return strings.HasPrefix(plain(word), Scheme) }
-
 // MaxPeers bounds the addresses in one link: those that a node remembers fit.
 const MaxPeers = gossip.MaxContacts
 
 // Link is what a newcomer needs to join: the run, some peers' addresses, and an invite where the run
-// asks for one. As text: atoll:RUNID,ADDR,ADDR#INVITE with RunID in hex and multiaddrs that end in
-// /p2p/ID. It holds no character that a shell would touch.
+// asks for one. As text it is atoll: and one word of base64, which no shell or mail program touches: a byte with the number of
+// addresses, and whether there is an invite; the run; the addresses; the invite; a checksum.
 type Link struct {
 	Run    wire.RunID
 	Peers  []string
 	Invite *member.Pass // nil for none
 }
 
-// inviteMark stands before the invite, as before the part of a web address that stays with the
-// reader: whoever has it can join.
-const inviteMark = "#"
+const (
+	domainLink = "atoll link 1"
+	sumSize    = 3
+	withInvite = 1 << 7 // of the first byte
+)
 
-// String is the inverse of Parse.
+// sum tells a link that was cut or mistyped.
+func sum(b []byte) []byte {
+	d := wire.Sum(append([]byte(domainLink), b...))
+	return d[:sumSize]
+}
+
+// String is the inverse of Parse. Addresses that CheckPeer refuses are left out.
 func (l Link) String() string {
-	text := Scheme + strings.Join(append([]string{hex.EncodeToString(l.Run[:])}, l.Peers...), ",")
-	if l.Invite != nil {
-		text += inviteMark + l.Invite.String()
+	peers := slices.DeleteFunc(slices.Clone(l.Peers), func(a string) bool { return CheckPeer(a) != nil })
+	b := append([]byte{byte(len(peers))}, l.Run[:]...)
+	b, err := address.AppendCompact(b, peers)
+	if err != nil {
+		panic("encode join link: " + err.Error()) // CheckPeer took them
 	}
-	return text
+	if l.Invite != nil {
+		b[0] |= withInvite
+		b = append(b, l.Invite.Encode()...)
+	}
+	return Scheme + base64.RawURLEncoding.EncodeToString(append(b, sum(b)...))
 }
 
-// PartError says that a part of a join link cannot be read. The invite is no such part, as whoever has it can join.
-type PartError struct {
-	error
-	Part string // the first one that is wrong
+// Is tells a join link, whether it can be read or not, from other words.
+func Is(word string) bool {
+	_, is := cut(word)
+	return is
 }
 
-// plain takes away what mail programs and people put into a link and around it: blanks, ends of lines, quotes and brackets.
+// around is what stands around a link in a text.
+const around = " \t\r\n\"'`<>()[]{}\u00a0\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb*_,;.|"
+
+// cut is what is behind the scheme of a join link, in whatever a text or a mail program put around it.
+func cut(text string) (behind string, is bool) {
+	text = strings.TrimLeft(text, around)
+	if len(text) < len(Scheme) || !strings.EqualFold(text[:len(Scheme)], Scheme) {
+		return "", false
+	}
+	return text[len(Scheme):], true
+}
+
+// plain leaves of a text what can be of base64: what else there is, quotes, ends of lines and what stands before a quoted one, mail programs put in.
 func plain(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return -1
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
 		}
-		return r
+		return -1
 	}, text)
-	return strings.Trim(text, "\"'`<>()[]")
 }
 
 // With is a link with what another one of the same run has: more addresses, and an invite where this one has none.
@@ -80,54 +103,53 @@ func (l Link) With(other Link) (Link, error) {
 
 // Parse reads a join link. A run alone, as 64 digits, is one that names no peer.
 func Parse(s string) (Link, error) {
-	var l Link
-	s = plain(s)
-	if l.Run.UnmarshalText([]byte(s)) == nil {
+	text, is := cut(s)
+	if l := (Link{}); l.Run.UnmarshalText([]byte(plain(s))) == nil || is && l.Run.UnmarshalText([]byte(plain(text))) == nil {
 		return l, nil
 	}
-	text, invite, invited := strings.Cut(s, inviteMark)
-	parts := strings.Split(text, ",")
-	run, ok := strings.CutPrefix(parts[0], Scheme)
-	if !ok {
-		return Link{}, PartError{fmt.Errorf("join link %q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", Shown(s), Scheme), parts[0]}
+	if !is {
+		return Link{}, fmt.Errorf("join link %q does not begin with %q; copy it whole, as `atoll new` or DIR/link shows it", Shown(s), Scheme)
 	}
-	if err := l.Run.UnmarshalText([]byte(run)); err != nil {
-		return Link{}, PartError{fmt.Errorf("join link %q: %w", Shown(s), err), parts[0]}
+	b, err := base64.RawURLEncoding.DecodeString(plain(text))
+	var run wire.RunID
+	if err != nil || len(b) < 1+len(run)+sumSize || !bytes.Equal(sum(b[:len(b)-sumSize]), b[len(b)-sumSize:]) {
+		return Link{}, fmt.Errorf("the join link %q is cut or mistyped, or of another version of atoll: copy it whole", Shown(s))
 	}
-	for i, p := range parts[1:] {
-		if i == MaxPeers {
-			return Link{}, PartError{fmt.Errorf("join link names %d peers; use at most %d", len(parts)-1, MaxPeers), p}
-		}
-		if err := CheckPeer(p); err != nil {
-			return Link{}, PartError{fmt.Errorf("join link: %w", err), p}
-		}
-		l.Peers = append(l.Peers, p)
+	b = b[:len(b)-sumSize]
+	l, n := Link{Run: wire.RunID(b[1 : 1+len(run)])}, int(b[0]&^withInvite)
+	if n > MaxPeers {
+		return Link{}, fmt.Errorf("join link names %d peers; use at most %d", n, MaxPeers)
 	}
-	if !invited {
-		return l, nil
-	}
-	pass, err := member.ParsePass(invite)
-	if err == nil {
-		err = pass.Check(l.Run)
+	peers, rest, err := address.Compact(b[1+len(run):], n)
+	l.Peers = peers
+	switch {
+	case err != nil:
+	case b[0]&withInvite != 0:
+		var pass member.Pass
+		pass, err = member.DecodePass(rest)
+		l.Invite = &pass
+	case len(rest) > 0:
+		err = fmt.Errorf("%d bytes too many", len(rest))
 	}
 	if err != nil {
 		return Link{}, fmt.Errorf("join link: %w", err)
 	}
-	l.Invite = &pass
 	return l, nil
 }
 
-// mostShown is how many bytes of a text a message quotes: enough to recognise it.
-const mostShown = 16
+// mostShown is how many characters of a text a message quotes behind the scheme: enough to recognise it, and little of a part that may be a secret.
+const mostShown = 8
 
-// Shown is what a message may quote of a text that is no join link: its beginning. Behind the mark, or alone, it
-// may be an invite, and whoever has that can join.
+// Shown is what a message may quote of a text that is no join link: its beginning. It may be of an invite, and whoever has that can join.
 func Shown(text string) string {
-	text, _, _ = strings.Cut(text, inviteMark)
-	if len(text) <= mostShown {
+	most := mostShown
+	if Is(text) {
+		most += len(Scheme)
+	}
+	if len(text) <= most {
 		return text
 	}
-	return text[:mostShown] + "..."
+	return text[:most] + "..."
 }
 
 // CheckPeer makes sure that a peer's address can be dialled.

@@ -3,6 +3,7 @@ package joinlink
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/base64"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,6 +24,7 @@ func peerAddr(seed byte, transport string) string {
 }
 
 func TestLinkRoundTrip(t *testing.T) {
+	owner, secret := ed25519.NewKeyFromSeed(make([]byte, 32)), ed25519.NewKeyFromSeed(append(make([]byte, 31), 1))
 	rapid.Check(t, func(t *rapid.T) {
 		var l Link
 		copy(l.Run[:], rapid.SliceOfN(rapid.Byte(), len(l.Run), len(l.Run)).Draw(t, "run"))
@@ -33,31 +35,76 @@ func TestLinkRoundTrip(t *testing.T) {
 			}
 			l.Peers = append(l.Peers, peerAddr(rapid.Byte().Draw(t, "key"), transport))
 		}
+		if rapid.Bool().Draw(t, "invite") {
+			pass := member.Issue(owner, l.Run, member.Invite{Uses: rapid.Uint32().Draw(t, "uses")}, secret)
+			l.Invite = &pass
+		}
 		s := l.String()
 		back, err := Parse(" " + s + "\n")
 		if err != nil || !reflect.DeepEqual(back, l) {
 			t.Fatalf("%s: read back %+v, %v", s, back, err)
 		}
-		if strings.ContainsAny(s, " \t\n'\"$&|;<>()*?[]{}~#!\\`") {
-			t.Fatalf("a shell would touch %s", s)
+		if plain(s[len(Scheme):]) != s[len(Scheme):] {
+			t.Fatalf("a shell or a mail program would touch %s", s)
+		}
+	})
+}
+
+// A link is one word that a person can paste and a camera can read.
+func TestLengthOfLinks(t *testing.T) {
+	pass, err := member.New(ed25519.NewKeyFromSeed(make([]byte, 32)), wire.RunID{1}, member.Invite{Uses: 4, ExpiresMs: 1_893_456_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const relay4, relay6 = "/ip4/203.0.113.200/tcp/27182", "/ip6/2001:db8:1234:5678:9abc:def0:1234:5678/tcp/27182"
+	for _, c := range []struct {
+		name  string
+		link  Link
+		bound int
+	}{
+		{"the run", Link{}, 60},
+		{"no invite", Link{Peers: []string{peerAddr(1, relay4)}}, 110},
+		{"one address", Link{Peers: []string{peerAddr(1, relay4)}, Invite: &pass}, 225},
+		{"both families", Link{Peers: []string{peerAddr(1, relay4), peerAddr(1, relay6)}, Invite: &pass}, 250},
+		{"behind a relay of both families", Link{Peers: []string{peerAddr(1, peerAddr(2, relay4)+"/p2p-circuit"), peerAddr(1, peerAddr(2, relay6)+"/p2p-circuit")}, Invite: &pass}, 300},
+		{"both families, and a relay", Link{Peers: []string{peerAddr(1, relay4), peerAddr(1, relay6), peerAddr(2, relay4)}, Invite: &pass}, 300},
+	} {
+		if text := c.link.String(); len(text) > c.bound {
+			t.Errorf("%s: %d characters, at most %d: %s", c.name, len(text), c.bound, text)
+		} else {
+			t.Logf("%s: %d characters", c.name, len(text))
+		}
+	}
+}
+
+// What was changed or lost on the way is told from what another machine refuses.
+func TestMistypedLinks(t *testing.T) {
+	text := Link{Run: wire.RunID{1}, Peers: []string{peerAddr(1, "/ip4/127.0.0.1/tcp/1")}}.String()
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.IntRange(len(Scheme), len(text)-1).Draw(t, "at")
+		wrong := text[:at] + string(rapid.SampledFrom([]rune("abcXYZ09-_")).Draw(t, "in place")) + text[at+1:]
+		if rapid.Bool().Draw(t, "lost") {
+			wrong = text[:at] + text[at+1:]
+		}
+		if l, err := Parse(wrong); err == nil && l.String() != text {
+			t.Fatalf("%s is taken for %s", wrong, text)
 		}
 	})
 }
 
 func TestParseLinkErrors(t *testing.T) {
-	run := strings.Repeat("ab", 32)
-	good := peerAddr(1, "/ip4/127.0.0.1/tcp/1")
+	framed := func(b ...byte) string { return Scheme + base64.RawURLEncoding.EncodeToString(append(b, sum(b)...)) }
+	run := make([]byte, 32)
 	for _, c := range []struct{ link, want string }{
 		{"", "copy it whole"},
-		{"http://example.org", `does not begin with "atoll:"`},
-		{"atoll:", "join link"},
-		{"atoll:abcd", "join link"},
-		{"atoll:" + strings.Repeat("zz", 32), "join link"},
-		{"atoll:" + run + ",", "multiaddr that ends in /p2p/ID"},
-		{"atoll:" + run + ",localhost:4001", `peer "localhost:4001"`},
-		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1", "multiaddr that ends in /p2p/ID"},
-		{"atoll:" + run + ",/ip4/127.0.0.1/tcp/1/p2p/nobody", "multiaddr that ends in /p2p/ID"},
-		{"atoll:" + run + strings.Repeat(","+good, MaxPeers+1), "at most 32"},
+		{"http://example.org", `"http://e..." does not begin with "atoll:"`},
+		{"atoll:", "cut or mistyped"},
+		{"atoll:abcd", `"atoll:abcd" is cut or mistyped`},
+		{"atoll:" + strings.Repeat("zz", 32), "cut or mistyped"},
+		{framed(append([]byte{MaxPeers + 1}, run...)...), "at most 32"},
+		{framed(append([]byte{1}, run...)...), "join link"},
+		{framed(append(append([]byte{0}, run...), 7)...), "too many"},
+		{framed(append(append([]byte{withInvite}, run...), 7)...), "invite is cut"},
 		{strings.Repeat("x", 1<<16), `xxx..." does not begin`},
 	} {
 		_, err := Parse(c.link)
@@ -68,11 +115,12 @@ func TestParseLinkErrors(t *testing.T) {
 }
 
 func FuzzParseLink(f *testing.F) {
-	run := strings.Repeat("0f", 32)
-	for _, s := range []string{"", "atoll:", "atoll:" + run, "atoll:" + run + "," + peerAddr(3, "/ip4/127.0.0.1/tcp/1"), "atoll:" + run + ",/p2p/"} {
-		f.Add(s)
+	for _, l := range []Link{{}, {Run: wire.RunID{1}}, {Peers: []string{peerAddr(3, "/ip4/127.0.0.1/tcp/1")}}} {
+		b, _ := base64.RawURLEncoding.DecodeString(l.String()[len(Scheme):])
+		f.Add(b[:len(b)-sumSize])
 	}
-	f.Fuzz(func(t *testing.T, s string) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := Scheme + base64.RawURLEncoding.EncodeToString(append(b, sum(b)...))
 		l, err := Parse(s)
 		if err != nil {
 			return
@@ -92,7 +140,11 @@ func FuzzParseLink(f *testing.F) {
 func TestLinksThatWentThroughMail(t *testing.T) {
 	link := Link{Run: wire.RunID{1}, Peers: []string{"/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWGzXPg3pLGLXzRAVHBrWF7qP2jiUqCTPkJY4vhzcZzLxB"}}
 	text := link.String()
-	for _, sent := range []string{" " + text + "\n", "<" + text + ">", "\"" + text + "\"", text[:76] + "\r\n" + text[76:], text[:30] + "\n\t " + text[30:], "`" + text + "`"} {
+	for _, sent := range []string{
+		" " + text + "\n", "<" + text + ">", "\"" + text + "\"", text[:76] + "\r\n" + text[76:], text[:30] + "\n\t " + text[30:], "`" + text + "`",
+		"> " + text[:40] + "\n> " + text[40:], "\u201c" + text + "\u201d", "\u00ab" + text + "\u00bb", text + ".", text + ",", "ATOLL:" + text[len(Scheme):],
+		text[:50] + "=\n" + text[50:], "Atoll: " + text[len(Scheme):],
+	} {
 		if got, err := Parse(sent); err != nil || !Is(sent) || got.String() != text {
 			t.Errorf("%q: %v, %v", sent, got, err)
 		}

@@ -19,8 +19,8 @@ import (
 // owns the run from genesis, so without that it could not tell the members by other owners after a restart.
 type files struct{ genesis, members, revocations string }
 
-// beAdmitted makes the relay a member like any other, of a run that admits by invitation. Until it has genesis it knows of
-// one owner alone, and others are admitted here by invites of the same.
+// beAdmitted makes the relay a member like any other, of a run that admits by invitation. Until it has genesis it
+// does not know who owns the run, and anybody's invite will do here.
 func (s *server) beAdmitted(dir string, pass *member.Pass) error {
 	if pass == nil {
 		return nil
@@ -29,7 +29,7 @@ func (s *server) beAdmitted(dir string, pass *member.Pass) error {
 	if err != nil {
 		return err
 	}
-	s.members = member.NewTable(s.run, []wire.PeerID{pass.Owner})
+	s.members = member.NewTable(s.run, nil)
 	s.own.Certificate = c.Encode()
 	if dir != "" {
 		of := func(what string) string { return filepath.Join(dir, fmt.Sprintf("%s-%x", what, s.run[:8])) }
@@ -44,7 +44,13 @@ func (s *server) confirm(owners []wire.PeerID) error {
 	if s.members == nil {
 		return nil
 	}
-	return s.members.SetOwners(owners)
+	if s.members.SetOwners(owners); len(s.members.Of(wire.PeerIDOf(s.key))) == 0 {
+		return errors.New("none of the run's owners made it")
+	}
+	if s.host != nil {
+		s.host.Reconsider(func(id wire.PeerID) bool { return !s.members.Member(id) })
+	}
+	return s.recallNames() // owners' words that came before it was known who they are
 }
 
 // recall makes those known again who were admitted before, as their invites may have expired, and those who were revoked.

@@ -49,7 +49,7 @@ const callTimeout = 30 * time.Second
 // Run relays until ctx ends. It tells ready the join link of each run once it listens.
 func Run(ctx context.Context, cfg Config, ready func(joinlink.Link)) error {
 	if len(cfg.Runs) == 0 {
-		return errors.New("relay: no run is named; pass the RunID of each, which begins every join link")
+		return errors.New("relay: no run is named; pass a join link of each")
 	}
 	if cfg.Profile == "" {
 		cfg.Profile = p2p.WAN

@@ -11,7 +11,6 @@ type Revocation struct {
 type Member struct {
 	ID        string `json:"id"`
 	Invite    string `json:"invite"`          // public half of the invite that admitted it, hex; its own id where the invite is for it alone
-	Owner     string `json:"owner"`           // who made the invite
 	Guest     bool   `json:"guest,omitempty"` // the node came by invites for guests alone
 	Uses      uint32 `json:"uses,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"`

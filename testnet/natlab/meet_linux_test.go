@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -34,7 +35,12 @@ func TestOneNetworkWithoutAddresses(t *testing.T) {
 	a := runOf(t, l, "3e4", "a")[0]
 	b := join(t, l, "b", "atoll:"+l.run)
 	took(t, "found by the run's digits", says(t, b, gotIn), 5*time.Second)
-	c := join(t, l, "c", "atoll:"+l.run+",/ip4/192.168.1.99/tcp/27182/p2p/12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5")
+	dead, err := joinlink.Parse(l.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Peers = []string{"/ip4/192.168.1.99/tcp/27182/p2p/12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5"}
+	c := join(t, l, "c", dead.String())
 	took(t, "found beside a link whose address is dead", says(t, c, gotIn), 5*time.Second)
 	d, err := l.Join("d", "atoll:"+l.run, append(quick, "--no-mdns")...)
 	if err != nil {

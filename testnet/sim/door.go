@@ -77,7 +77,9 @@ func (n *Node) enter() {
 		return
 	}
 	n.members = member.NewTable(w.run, []wire.PeerID{w.door.owner})
-	n.members.Verify = func(c member.Certificate) error { return w.verifier.certificate(w.run, c) }
+	n.members.Verify = func(c member.Certificate, owners []wire.PeerID) error {
+		return w.verifier.certificate(w.run, c, owners)
+	}
 	if n.spec.Outsider {
 		return
 	}

@@ -54,13 +54,13 @@ func (v *verifier) header(run wire.RunID, h wire.SignedHeader) error {
 	return err
 }
 
-func (v *verifier) certificate(run wire.RunID, c member.Certificate) error {
+func (v *verifier) certificate(run wire.RunID, c member.Certificate, owners []wire.PeerID) error {
 	err, known := v.certificates[c]
 	if !known {
 		if len(v.certificates) >= maxVerified {
 			clear(v.certificates)
 		}
-		err = c.Verify(run)
+		err = c.Verify(run, owners)
 		v.certificates[c] = err
 	}
 	return err

@@ -59,9 +59,9 @@ var forgeries = []forgery{
 		other := wire.RunID(sha256.Sum256(k.run[:]))
 		return admitted(member.Issue(keyOf("owner", 0), other, member.Invite{}, keyOf("invite", 0)), other, key).Encode()
 	}},
-	{"owner's name, another's signature", func(k knowledge, key ed25519.PrivateKey) []byte {
+	{"an owner's signature of another invite", func(k knowledge, key ed25519.PrivateKey) []byte {
 		c := admitted(member.Issue(keyOf("owner", 0), k.run, member.Invite{}, keyOf("invite", 0)), k.run, key)
-		c.Owner = k.expired.Owner
+		c.InviteSig = k.expired.Sig
 		return c.Encode()
 	}},
 	{"another node's", func(k knowledge, _ ed25519.PrivateKey) []byte {
@@ -85,7 +85,7 @@ var forgeries = []forgery{
 var unusable = []forgery{
 	{"expired", func(k knowledge, key ed25519.PrivateKey) []byte { return admitted(k.expired, k.run, key).Encode() }},
 	{"for another node", func(k knowledge, key ed25519.PrivateKey) []byte {
-		c := member.Certificate{Owner: k.taken.Owner, Invite: k.taken.Invite, InviteSig: k.taken.Sig, Author: wire.PeerIDOf(key)}
+		c := member.Certificate{Invite: k.taken.Invite, InviteSig: k.taken.Sig, Author: wire.PeerIDOf(key)}
 		return c.Encode()
 	}},
 	{"expiry taken out", func(k knowledge, key ed25519.PrivateKey) []byte {

@@ -15,7 +15,6 @@ import (
 type Member struct {
 	status.Peer
 	Invite    string `json:"invite,omitempty"`
-	Owner     string `json:"owner,omitempty"`
 	Uses      uint32 `json:"uses,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"`
 	Revoked   bool   `json:"revoked,omitempty"`
@@ -44,7 +43,7 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
 			continue
 		}
-		r.Invite, r.Owner, r.Uses, r.ExpiresMs, r.Revoked, r.Guest = m.Invite, m.Owner, m.Uses, m.ExpiresMs, m.Revoked, m.Guest
+		r.Invite, r.Uses, r.ExpiresMs, r.Revoked, r.Guest = m.Invite, m.Uses, m.ExpiresMs, m.Revoked, m.Guest
 	}
 	for i, r := range rows {
 		if r.Revoked {
