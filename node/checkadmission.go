@@ -22,14 +22,14 @@ func CheckAdmission(dir string, g genesis.Genesis) error {
 	if err != nil {
 		return err
 	}
-	if c != nil && c.Verify(n.run) != nil {
+	if c != nil && c.Verify(n.run, g.Owners) != nil {
 		return fmt.Errorf("%s is of another run: delete it, then start with the join link", filepath.Join(dir, certificateFile))
 	}
 	text, err := n.keptText(InviteFile)
 	if err != nil || text == "" {
 		return err
 	}
-	if pass, err := member.ParsePass(text); err != nil || pass.Check(n.run) != nil {
+	if pass, err := member.ParsePass(text); err != nil || pass.Check(n.run, g.Owners) != nil {
 		return fmt.Errorf("%s is damaged, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(dir, InviteFile))
 	}
 	return nil

@@ -179,7 +179,7 @@ func allRefused(failures map[string]error, asked int) (refused error) {
 		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, p2p.ErrRefusedByPeer) {
 			return nil
 		}
-		refused = err
+		refused = shownReason{err}
 	}
 	return refused
 }

@@ -216,7 +216,7 @@ func (n *node) letsIn(link joinlink.Link) string {
 		text += " until " + time.UnixMilli(at).Format(time.DateOnly)
 	}
 	if n.cfg.Profile == p2p.WAN && !slices.ContainsFunc(link.Peers, address.FromAnywhere) {
-		text += "; so far only machines of this network reach the addresses in it: for others start `atoll relay` on a machine that they reach, with a link of its own that `atoll invite` prints"
+		text += "; so far only machines of this network reach the addresses in it: for others run `atoll relay LINK` on a machine that they reach, where LINK is what `atoll invite --uses 1` prints here"
 	}
 	return text
 }

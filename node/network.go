@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node/core"
@@ -33,7 +34,7 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Hint:
 		n.machine.Step(now, gossip.Hinted{Peer: e.ID, Addrs: e.Addrs})
 	case p2p.Refused:
-		n.screen.Refused(e.ID, e.Addr, e.Reason)
+		n.screen.Refused(e.ID, e.Addr, shownReason{e.Reason})
 		n.machine.ToldRevoked(now, e.Reason.Error())
 	case p2p.Message:
 		n.message(now, e)
@@ -43,6 +44,12 @@ func (n *node) network(e p2p.Event) {
 		n.has(now, e)
 	}
 }
+
+// shownReason is a refusal as people read it.
+type shownReason struct{ error }
+
+func (r shownReason) Error() string { return member.Shown(r.error.Error()) }
+func (r shownReason) Unwrap() error { return r.error }
 
 func (n *node) message(now core.Time, e p2p.Message) {
 	msg, err := wire.Decode(e.Data) // the host has opened it, which is its Check

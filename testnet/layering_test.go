@@ -161,7 +161,7 @@ var layers = []rule{
 		"a join link is a RunID, addresses and an invite; what the run is stands in its genesis"},
 	{list("node/relay"), list("gossip gossip/hello gossip/member gossip/p2p gossip/p2p/messagegate gossip/wire node/joinlink tensor/codec"),
 		"a relay moves bytes between nodes and knows who is there: it has neither rounds nor a model"},
-	{list("node/preflight"), list("gossip/hello gossip/p2p gossip/p2p/address gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
+	{list("node/preflight"), list("gossip/hello gossip/member gossip/p2p gossip/p2p/address gossip/wire node/genesis node/inspect node/joinlink tensor/codec"),
 		"it tries whether a link leads into its run, as a stranger does, before there is a node"},
 	{list("node/hardware"), list("node/genesis tensor"),
 		"what a node needs follows from the run and its arithmetic, what there is from the machine"},

@@ -25,7 +25,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
     atoll invite first --uses 5
     atoll invite first --for 8a88e3dd74           for one node alone, as atoll peers names it
     atoll invite first --guests                   for strangers: you may publish this link
-    atoll relay "$(atoll invite mine)"
+    atoll relay "$(atoll invite mine --uses 1)"      a relay by an invite of its own stays when that of a shared link ends
 
 With --guests nodes join as guests: they train, all together count a little beside the members, and decide nothing. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
@@ -98,7 +98,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
 	out.Answer("%s", link)
-	out.Say("(%s)", c.limitsText())
+	out.Say("(invite %s: %s; `atoll revoke LINK` ends it, and all that came by it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText())
 	return nil
 }
 

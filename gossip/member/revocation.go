@@ -22,6 +22,17 @@ func (e *RevokedError) Error() string {
 	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Statement.Append(nil))
 }
 
+// Shown is the text of a refusal for people: without the owner's statement, which is for the node that is refused.
+func Shown(text string) string {
+	before, after, found := strings.Cut(text, ", "+proofMark)
+	if !found {
+		return text
+	}
+	return before + strings.TrimLeft(after, base64Letters)
+}
+
+const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
 // AddRevocation records an owner's statement, which it verifies, that an author, or all whom an invite admitted,
 // count no more. It reports whether that is new. Their deltas from before stay in the run, so their
 // certificates are kept.

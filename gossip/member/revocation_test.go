@@ -198,3 +198,15 @@ func TestAnswerForAnAuthor(t *testing.T) {
 	}
 	answers(again)
 }
+
+// People read of a refusal why, and not the statement that proves it.
+func TestShownIsWithoutProof(t *testing.T) {
+	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest{7}, []byte("gone")))
+	refusal := "not admitted: " + (&RevokedError{statement}).Error() + "; ask the owner"
+	if got, want := Shown(refusal), "not admitted: an owner of the run has revoked it; ask the owner"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Shown("its invite has expired"); got != "its invite has expired" {
+		t.Errorf("%q", got)
+	}
+}

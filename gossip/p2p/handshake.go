@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p/address"
 	"atoll/gossip/wire"
 )
@@ -232,7 +233,7 @@ func (h *Host) refuse(s network.Stream, reason error) {
 	if id, err := address.PeerID(string(c.RemotePeer())); err == nil && !errors.As(reason, new(visitRefused)) {
 		h.inbox.put(Refused{ID: id, Addr: fullAddr(c), Reason: reason})
 	}
-	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", reason)
+	h.log.Info("refused", "peer", c.RemotePeer(), "addr", c.RemoteMultiaddr(), "reason", member.Shown(reason.Error()))
 	awaitEnd(s)
 	h.disconnect(c.RemotePeer())
 }

@@ -7,14 +7,20 @@ import (
 	"atoll/gossip/wire"
 )
 
-// Short is a link that leads to a node by the best of its own addresses, and, so that it stays
-// good when that node is gone, by one more: of another peer that others reach by themselves, or else
+// Short is a link that leads to a node by the best of its own addresses of each family, as some machines have one alone, and, so that
+// it stays good when that node is gone, by one more: of another peer that others reach by themselves, or else
 // another way to the node. A newcomer learns the rest from whom it reaches.
 func Short(run wire.RunID, own, others []string) Link {
 	l := Link{Run: run}
 	own = address.Best(own)
 	if len(own) > 0 {
 		l.Peers = own[:1:1]
+		alike := func(a string) bool {
+			return address.FromAnywhere(a) == address.FromAnywhere(own[0]) && address.IPv6(a) != address.IPv6(own[0]) && !address.Local(a)
+		}
+		if i := slices.IndexFunc(own, alike); i >= 0 {
+			l.Peers = append(l.Peers, own[i])
+		}
 	}
 	if second := second(l.Peers, own, others); second != "" {
 		l.Peers = append(l.Peers, second)
@@ -37,7 +43,7 @@ func second(first, own, others []string) string {
 		{own, address.OnWeb},
 		{others, func(string) bool { return true }},
 		{own, func(a string) bool {
-			return address.Machine(a) != address.Machine(first[0]) && address.FromAnywhere(a) == address.FromAnywhere(first[0])
+			return len(first) < 2 && address.Machine(a) != address.Machine(first[0]) && address.FromAnywhere(a) == address.FromAnywhere(first[0])
 		}},
 	} {
 		if i := slices.IndexFunc(choice.among, func(a string) bool { return choice.good(a) && !slices.Contains(first, a) }); i >= 0 {

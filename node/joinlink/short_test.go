@@ -37,6 +37,7 @@ func TestShort(t *testing.T) {
 		{"public", []string{nearTCP, publicQUIC, publicSix, publicTCP, loopback}, nil, []string{publicTCP, publicSix}},
 		{"public, with another", []string{publicQUIC, publicTCP}, []string{relayQUIC, relayTCP}, []string{publicTCP, relayTCP}},
 		{"public, on the web's port", []string{publicWeb, publicQUIC, publicTCP}, []string{relayTCP}, []string{publicTCP, publicWeb}},
+		{"public of both families, with another", []string{publicSix, publicTCP}, []string{relayTCP}, []string{publicTCP, publicSix, relayTCP}},
 		{"at home", []string{throughQUIC, nearTCP, throughTCP}, []string{relayQUIC, relayTCP}, []string{throughTCP, relayTCP}},
 		{"at home, the relay on the web's port", []string{throughTCP}, []string{relayTCP, relayWeb}, []string{throughTCP, relayWeb}},
 		{"at home, with two places", []string{throughTCP, throughNine}, nil, []string{throughTCP, throughNine}},
@@ -49,7 +50,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// A short link names one or two of the addresses that it is made from, and the first leads to the
+// A short link names up to three of the addresses that it is made from, and the first leads to the
 // node from as far as any of its own does.
 func TestShortIsOfWhatThereIs(t *testing.T) {
 	all := []string{publicTCP, publicQUIC, publicSix, publicWeb, nearTCP, nearOther, loopback, throughTCP, throughNine}
@@ -58,7 +59,7 @@ func TestShortIsOfWhatThereIs(t *testing.T) {
 		own := rapid.SliceOfDistinct(rapid.SampledFrom(all), rapid.ID).Draw(t, "own")
 		rest := rapid.SliceOfDistinct(rapid.SampledFrom(others), rapid.ID).Draw(t, "others")
 		got := Short(wire.RunID{1}, slices.Clone(own), slices.Clone(rest)).Peers
-		if len(got) > 2 || len(own) > 0 && (len(got) == 0 || !slices.Contains(own, got[0])) {
+		if len(got) > 3 || len(own) > 0 && (len(got) == 0 || !slices.Contains(own, got[0])) {
 			t.Fatalf("%q", got)
 		}
 		for _, a := range got {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/p2p"
 )
 
@@ -18,6 +19,9 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	at := shown(t.Addr)
 	if refusal := (*hello.Refusal)(nil); errors.As(t.Err, &refusal) {
 		text, remedy = refused(at, refusal)
+		return text, remedy, true
+	}
+	if text, remedy, is := notLetIn(at, t.Err.Error()); is {
 		return text, remedy, true
 	}
 	says := func(part string) bool { return strings.Contains(t.Err.Error(), part) }
@@ -42,10 +46,20 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	return fmt.Sprintf("%s does not let this machine in (%s)", at, cause(t.Err)), "", false
 }
 
+// notLetIn says why a run that admits by invitation does not admit, in the peer's words: an invite that has expired, is used up or revoked, or none.
+func notLetIn(at, refusal string) (text, remedy string, is bool) {
+	_, why, is := strings.Cut(refusal, p2p.ErrNotAdmitted.Error()+": ")
+	if !is {
+		return "", "", false
+	}
+	why, remedy, _ = strings.Cut(member.Shown(why), "; ")
+	return fmt.Sprintf("the peer at %s does not let this machine in: %s", at, why), remedy, true
+}
+
 // Plain is an error about a peer at an address in words: a chain of dials as WhyNot says it, and
 // anything else as it is.
 func Plain(addr string, err error) string {
-	if !strings.Contains(err.Error(), dialChain) {
+	if !strings.Contains(err.Error(), dialChain) && !strings.Contains(err.Error(), p2p.ErrNotAdmitted.Error()) {
 		return err.Error()
 	}
 	text, _, _ := WhyNot(Tried{Addr: addr, Err: err})

@@ -313,22 +313,22 @@ func (s stream) send(before string, body []byte, after string) error {
 }
 
 // link answers with the join link. It is a secret where a run admits by invitation, so it is
-// in no view, and asked for when somebody wants it.
+// in no view, and asked for when somebody wants it. A second line says whom it lets in.
 func (s *Server) link(w http.ResponseWriter, _ *http.Request) {
-	link := s.feed.World().link()
+	link, letsIn := s.feed.World().link()
 	if link == "" {
 		http.Error(w, noLink, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(link)) // the viewer may go away
+	_, _ = w.Write([]byte(link + "\n" + letsIn)) // the viewer may go away
 }
 
 const noLink = "no node has a join link now"
 
 // picture answers with the join link as a QR code.
 func (s *Server) picture(w http.ResponseWriter, _ *http.Request) {
-	link := s.feed.World().link()
+	link, _ := s.feed.World().link()
 	if link == "" {
 		http.Error(w, noLink, http.StatusNotFound)
 		return

@@ -259,7 +259,8 @@ func (b *builder) run() {
 	s := b.lead.Status
 	b.view.Run = RunView{ID: s.Run, Name: status.Clip(plain(s.Name), longestName), Model: plain(s.Model), Params: s.Params, Optimizer: s.Optimizer, Version: s.Version, StartedMs: s.Started.UnixMilli(), H: s.Plan.H}
 	b.view.Folded, b.view.Budget, b.view.PerS, b.view.EtaS = s.TokensFolded, s.BudgetTokens, s.TokensPerS, s.ETASeconds
-	b.view.CanJoin, b.view.Join = b.world.link() != "", b.world.Join
+	link, _ := b.world.link()
+	b.view.CanJoin, b.view.Join = link != "", b.world.Join
 	for _, f := range s.Fragments {
 		b.view.Rounds = append(b.view.Rounds, RoundView{Closed: f.Closed, Contributors: f.Contributors, Tokens: f.Tokens, End: f.EndRound})
 	}
@@ -301,14 +302,14 @@ func (b *builder) times() {
 }
 
 // link is what others join by.
-func (w World) link() string {
+func (w World) link() (link, letsIn string) {
 	if w.Link != "" {
-		return w.Link
+		return w.Link, ""
 	}
 	if lead := leading(w.Nodes); lead != nil && lead.End == "" {
-		return lead.Status.Link
+		return lead.Status.Link, lead.Status.LetsIn
 	}
-	return ""
+	return "", ""
 }
 
 // curve takes the history of the node that has measured the model last, and where

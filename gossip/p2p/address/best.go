@@ -78,6 +78,15 @@ func FromAnywhere(addr string) bool {
 	return err == nil && reachOf(a) <= reachRelay
 }
 
+// IPv6 reports whether an address begins with one of IPv6.
+func IPv6(addr string) bool { return strings.HasPrefix(addr, "/ip6/") }
+
+// Local reports whether an address leads to its node from the same machine alone.
+func Local(addr string) bool {
+	a, err := ma.NewMultiaddr(addr)
+	return err == nil && reachOf(a) == reachSelf
+}
+
 // RelayOf is the address of the relay that an address leads through.
 func RelayOf(addr string) (relay string, ok bool) {
 	before, _, ok := strings.Cut(addr, "/p2p-circuit")

@@ -267,12 +267,13 @@ function renderFacts(view, known) {
 // How to join. The link may be a secret, so it comes when somebody asks.
 async function reveal() {
   const answer = await fetch('/link');
-  const text = (await answer.text()).trim();
+  const [text, letsIn] = (await answer.text()).trim().split('\n');
   set($('command'), answer.ok ? (lastView.join || 'atoll join LINK').replace('LINK', () => text) : text);
   show('join', true);
   show('join-ask', false);
   show('copy', answer.ok);
   if (!answer.ok) return;
+  if (letsIn) set($('join-hint'), 'Install atoll there and run this command. Of the link: ' + letsIn);
   $('qr').onload = () => show('qr', true);
   $('qr').src = '/link.png';
 }

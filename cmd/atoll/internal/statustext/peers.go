@@ -62,7 +62,7 @@ func PrintMembers(w io.Writer, rows []Member, stopped time.Time) error {
 	var peers []status.Peer
 	var invites, notes, absent []string
 	for _, r := range rows {
-		if limit := limitOf(r); limit != "" && !slices.Contains(notes, limit) {
+		if limit := limitOf(r, rows); limit != "" && !slices.Contains(notes, limit) {
 			notes = append(notes, limit)
 		}
 		if r.State == admitted {
@@ -91,11 +91,17 @@ func inviteText(r Member) string {
 	return orUnknown(status.ShortID(r.Invite))
 }
 
-// limitOf says what limits an invite has; "" for none.
-func limitOf(r Member) string {
+// limitOf says what limits an invite has, and how many came by it; "" for none.
+func limitOf(r Member, rows []Member) string {
 	var parts []string
 	if r.Uses > 0 {
-		parts = append(parts, "is for "+cli.Plural(int(r.Uses), "node", "nodes"))
+		came := 0
+		for _, other := range rows {
+			if other.Invite == r.Invite {
+				came++
+			}
+		}
+		parts = append(parts, fmt.Sprintf("is for %s, of which %d came,", cli.Plural(int(r.Uses), "machine", "machines"), came))
 	}
 	if r.ExpiresMs > 0 {
 		parts = append(parts, "expires "+time.UnixMilli(r.ExpiresMs).Format("2006-01-02 15:04"))

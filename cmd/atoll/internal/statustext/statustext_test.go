@@ -265,7 +265,7 @@ func TestMembersAmongPeers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	if n := strings.Count(b.String(), "invite 0101010101 is for 3 nodes and expires 2023-11-1"); n != 1 {
+	if n := strings.Count(b.String(), "invite 0101010101 is for 3 machines, of which 2 came, and expires 2023-11-1"); n != 1 {
 		t.Errorf("%d times the limits of one invite:\n%s", n, b.String())
 	}
 	if _, err := json.Marshal(rows); err != nil || len(rows) != 3 {
