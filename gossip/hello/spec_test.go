@@ -179,7 +179,7 @@ func specCertificate(t *testing.T, s *spectest.Spec, row []string) {
 	r := record(t, s)
 	r.Certificate = s.Hex(t, "member certificate")
 	raw := wire.Marshal(r)
-	if key := []byte{0x12, 0x58, 0xed}; row[0] != "18" || !bytes.HasSuffix(raw, slices.Concat(key, r.Certificate)) {
+	if key := []byte{0x12, 0x58, 0xcd}; row[0] != "18" || !bytes.HasSuffix(raw, slices.Concat(key, r.Certificate)) {
 		t.Errorf("row %v: %x", row, raw)
 	}
 	signed, err := hello.Parse(sign(t, s, r.Run, raw))
