@@ -1,0 +1,237 @@
+package natlab
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/node/status"
+)
+
+// evening is a run of friends: who is in it, and what every node that runs must say of each.
+type evening struct {
+	*testing.T
+	lab   *Lab
+	nodes map[string]*Node  // by the machine, those that run
+	ids   map[string]string // likewise, all that ever trained
+	want  map[string]string // what is to be said of each
+	link  string            // as the first node printed it
+}
+
+// An evening of friends, two of four behind routers: everything that people do to a run and that happens to them. After each
+// step every node says the same of who is here, who left and who is gone, and of nobody else; in the end all reports
+// tell one story.
+func TestEvening(t *testing.T) {
+	l := world(t, Net{Machines: []string{"a", "d", "g", "x"}, Nets: []Net{
+		{Router: "rb", Machines: []string{"b"}},
+		{Router: "rc", NAT: ScramblePorts, Machines: []string{"c"}},
+	}})
+	e := &evening{T: t, lab: l, nodes: map[string]*Node{}, ids: map[string]string{}, want: map[string]string{}}
+	e.atoll("new", l.path("a"), "--tokens", "25e4")
+	e.start("a", "join", l.path("a"))
+	e.link = linkOf(t, e.nodes["a"])
+	e.joins("b", e.link)
+	e.joins("c", e.link)
+	e.agree("two joined")
+
+	found, err := l.Doctor(within(t, doctorWithin), "x", e.link)
+	if err != nil || !found["link"].OK {
+		t.Errorf("doctor on x: %v, %+v", err, found)
+	}
+	e.agree("doctor looked")
+	e.joins("d", linkOf(t, e.nodes["b"]), e.link) // the address of a member behind a router, and the old link
+	e.agree("d came late")
+	e.refusesAnotherText()
+	e.agree("another text was refused")
+
+	var guests struct{ Link string }
+	if err := json.Unmarshal([]byte(e.atoll("invite", l.path("a"), "--guests", "--json")), &guests); err != nil {
+		t.Fatal(err)
+	}
+	e.joins("g", guests.Link)
+	e.agree("a guest came")
+	e.atoll("revoke", e.ids["g"][:10], l.path("a"), "--reason", "the evening is for friends")
+	e.ends("g")
+	e.want["g"] = status.Revoked
+	e.agree("the guest was revoked")
+
+	e.atoll("pause", l.path("b"))
+	e.want["b"] = status.Paused
+	e.agree("b was paused")
+	e.atoll("resume", l.path("b"))
+	e.want["b"] = here
+	e.agree("b went on")
+
+	e.cable("c")
+	kill(t, e.nodes["d"])
+	e.is("d", status.Gone)
+	e.agree("d was killed")
+	e.start("d", "join", l.path("d"))
+	e.agree("d is back")
+
+	e.atoll("leave", l.path("d"))
+	e.ends("d")
+	e.is("d", status.Left)
+	e.agree("d left")
+	e.start("d", "join", l.path("d"))
+	e.agree("d came back")
+	kill(t, e.nodes["a"])
+	e.is("a", status.Gone)
+	e.agree("the first node is gone")
+	e.start("a", "join", l.path("a"))
+	e.agree("the first node is back")
+	e.story()
+}
+
+// here is a machine that takes part.
+const here = "here"
+
+// atoll runs a command that must succeed, and returns what it prints.
+func (e *evening) atoll(args ...string) string {
+	e.Helper()
+	out, err := command(e.lab.binary, args...)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return out
+}
+
+// start runs a node on a machine.
+func (e *evening) start(machine string, args ...string) {
+	e.Helper()
+	n, err := e.lab.Start(machine, append(append(args, "--as", machine), quick...)...)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.nodes[machine], e.want[machine] = n, here
+}
+
+// joins has a newcomer join, and waits until something that it made is folded: from then on it is of the run for ever.
+func (e *evening) joins(machine string, links ...string) {
+	e.Helper()
+	e.start(machine, append(append([]string{"join"}, links...), e.lab.path(machine))...)
+	e.ids["a"], e.ids[machine] = idOf(e.T, e.nodes["a"]), idOf(e.T, e.nodes[machine])
+	for _, n := range e.nodes {
+		await(e.T, n, "a folded delta of "+machine, func(s status.Snapshot) bool { return peerOf(s, e.ids[machine]).Trained })
+	}
+}
+
+// is notes that a node does not run any more.
+func (e *evening) is(machine, state string) {
+	delete(e.nodes, machine)
+	e.want[machine] = state
+}
+
+// ends waits for the end of a process.
+func (e *evening) ends(machine string) {
+	e.Helper()
+	select {
+	case <-e.nodes[machine].Ended():
+		delete(e.nodes, machine)
+	case <-time.After(stepTimeout):
+		e.Fatalf("the node on %s does not end:\n%s", machine, tail(e.nodes[machine].Log()))
+	}
+}
+
+// refusesAnotherText joins with a text that is not the run's.
+func (e *evening) refusesAnotherText() {
+	e.Helper()
+	text := e.lab.path("other.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("This is not the text of the run. ", 4000)), 0o600); err != nil {
+		e.Fatal(err)
+	}
+	e.start("x", "join", e.link, e.lab.path("x"), "--data", text)
+	n := e.nodes["x"]
+	e.ends("x")
+	delete(e.want, "x")
+	if n.Err() == nil || !strings.Contains(n.Log(), "text") {
+		e.Errorf("joined with another text (%v):\n%s", n.Err(), tail(n.Log()))
+	}
+}
+
+// cable pulls the cable of a machine until the others take it for gone, and puts it back.
+func (e *evening) cable(machine string) {
+	e.Helper()
+	if err := e.lab.Unplug(machine); err != nil {
+		e.Fatal(err)
+	}
+	n := e.nodes[machine]
+	e.is(machine, status.Gone)
+	e.agree(machine + " was cut off")
+	if err := e.lab.Plug(machine); err != nil {
+		e.Fatal(err)
+	}
+	e.nodes[machine], e.want[machine] = n, here
+	e.agree(machine + " was plugged in again")
+}
+
+// said is what a node says of each machine that it lists, by its name. A guest knows no names.
+func (e *evening) said(s status.Snapshot) map[string]string {
+	said := map[string]string{}
+	for _, p := range s.Peers {
+		name := p.Label
+		if s.Self == e.ids["g"] {
+			name = p.ID
+			for machine, id := range e.ids {
+				if id == p.ID && p.Name == "" || id == p.ID && p.Self {
+					name = machine
+				}
+			}
+		}
+		said[name] = p.State
+		if p.Here() && p.State != status.Paused {
+			said[name] = here
+		}
+	}
+	return said
+}
+
+// agree waits until every node that runs says what is true.
+func (e *evening) agree(after string) {
+	e.Helper()
+	began := time.Now()
+	for _, machine := range slices.Sorted(maps.Keys(e.nodes)) {
+		var last map[string]string
+		_, err := e.nodes[machine].Await(within(e.T, stepTimeout), after, func(s status.Snapshot) bool {
+			last = e.said(s)
+			return maps.Equal(last, e.want)
+		})
+		if err != nil {
+			e.Fatalf("%s: %s says %v, want %v\n%v", after, machine, last, e.want, err)
+		}
+	}
+	took(e.T, after, time.Since(began), time.Minute)
+}
+
+// story waits for the end of the run and compares what the nodes' folders tell of it.
+func (e *evening) story() {
+	e.Helper()
+	nodes := slices.Collect(maps.Values(e.nodes))
+	endsAsOne(e.T, nodes...)
+	told := map[string][]string{}
+	for _, n := range nodes {
+		var s status.Snapshot
+		if err := json.Unmarshal([]byte(e.atoll("status", "--json", n.Dir)), &s); err != nil {
+			e.Fatal(err)
+		}
+		var took []string
+		for _, p := range s.Peers {
+			if p.Trained {
+				took = append(took, fmt.Sprintf("%.10s %.0f", p.ID, p.TokensFolded))
+			}
+		}
+		slices.Sort(took)
+		one := fmt.Sprintf("%d tokens, bits %.3f, %d learners: %v", s.TokensFolded, s.ValBPB, len(took), took)
+		told[one] = append(told[one], n.Name)
+		e.atoll("report", n.Dir, "--out", filepath.Join(e.lab.dir, n.Name+".html"))
+	}
+	if len(told) != 1 {
+		e.Errorf("the folders tell different stories: %v", told)
+	}
+}
