@@ -29,3 +29,10 @@ func (v View) EndStage() (text string, left Time) {
 	}
 	return "waits until all show the same model", m.gossip.Chains().QuietMs()
 }
+
+// Missing are the tokens of the budget that nobody has made yet as far as this node knows, as a mean over the fragments, and how
+// long, in ms, the deltas of the last ones then take.
+func (v View) Missing(now Time) (tokens float64, deltasMs Time) {
+	claimants := v.m.claimants(now)
+	return v.m.cfg.Plan.Mean(func(p int) uint64 { return v.m.missing(now, p, claimants) }), v.m.cache.sweepMs
+}

@@ -39,6 +39,7 @@ func Snapshot(v View) status.Snapshot {
 	v.fillChain(&s)
 	s.Account = v.account()
 	s.Net = v.Net
+	s.Net.UpPerS, s.Net.DownPerS = w.up.perSecond(), w.down.perSecond()
 	s.Peers = v.peers(s)
 	s.ETASeconds = v.eta(s)
 	s.Alarms = status.AlarmsOf(s)
@@ -88,8 +89,8 @@ func (v View) progress() status.Progress {
 }
 
 // eta is how long the run takes from now on, in seconds; 0 where nobody can say. Once nobody has to step the tokens still missing are
-// made, and it is for the links to bring them. Until then it goes by how fast those train who are here and count: what was folded in
-// the last minute says little, as rounds close one by one.
+// made, and it is for the links to bring them. Until then it goes by how fast those train who are here and count, and by what they
+// have not made yet: what was folded in the last minute says little, as rounds close one by one.
 func (v View) eta(s status.Snapshot) float64 {
 	if waits, left := v.Machine.EndStage(); waits != "" {
 		return float64(left) / 1000
@@ -100,11 +101,16 @@ func (v View) eta(s status.Snapshot) float64 {
 			perSecond += p.TokensPerS
 		}
 	}
-	if left := float64(s.BudgetTokens) - float64(s.TokensFolded); left > 0 && perSecond > 0 && s.Condition().Word != status.CutOff {
-		return left / perSecond
+	left, deltasMs := v.Machine.Missing(v.Now)
+	if left == 0 || perSecond == 0 || v.At.Sub(v.Started) < firstEstimate || s.State == wire.Joining.String() || s.Condition().Word == status.CutOff {
+		return 0
 	}
-	return 0
+	return left/perSecond + float64(deltasMs)/1000
 }
+
+// firstEstimate is how long a node runs before it says how long the run takes: those that begin with it are there by then, and step at
+// the speed that they keep.
+const firstEstimate = 15 * time.Second
 
 // stage says how far a joiner is.
 func (v View) stage() string {
@@ -197,7 +203,7 @@ func (v View) peers(s status.Snapshot) []status.Peer {
 			out = append(out, p)
 		}
 	}
-	out = v.addRefused(v.addShares(out))
+	out = v.addRefused(v.addShares(out, float64(s.TokensFolded)))
 	status.Label(out)
 	return out
 }
@@ -278,11 +284,13 @@ func (v View) beyond() uint64 {
 	return uint64(math.Round(v.Layout.Mean(func(p int) uint64 { return v.Screen.ledger[p].Beyond() })))
 }
 
-func (v View) addShares(peers []status.Peer) []status.Peer {
-	var sum float64
+// addShares says which part of all that is folded each made. A node that came late does not know who made what it fetched.
+func (v View) addShares(peers []status.Peer, folded float64) []status.Peer {
+	sum := 0.0
 	for _, p := range peers {
 		sum += p.TokensFolded
 	}
+	sum = max(sum, folded)
 	for i := range peers {
 		if sum > 0 {
 			peers[i].Share = peers[i].TokensFolded / sum

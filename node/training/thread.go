@@ -65,6 +65,7 @@ type Thread struct {
 	started  bool      // whether it ever might step
 	trained  timestamp // when may last became true
 	active   time.Duration
+	marks    [2]mark // moments that speed is measured from: the first is older
 }
 
 // New is a thread that has yet to run.
@@ -589,11 +590,31 @@ func (t *Thread) Stats() Stats {
 		active += t.since(t.trained)
 	}
 	p := Stats{Steps: t.steps, Tokens: t.tokens, Loss: t.loss, Rate: t.rate}
-	if active > 0 {
-		p.PerSecond = float64(t.tokens) / active.Seconds()
-	}
+	p.PerSecond = t.recent(active)
 	p.Account = t.balanced()
 	return p
+}
+
+// mark is how much was trained in so much time.
+type mark struct {
+	active time.Duration
+	tokens uint64
+}
+
+// markEvery is the time between two marks, of which the second has a step more. The speed is that of the last 30 to 60 s, or two
+// steps: what slows a machine down, such as another program on it, shows soon, and a delta that is published does not.
+const markEvery = 30 * time.Second
+
+// recent is the speed lately, in tokens per second, after so much time of training.
+func (t *Thread) recent(active time.Duration) float64 {
+	if active-t.marks[1].active >= markEvery && t.tokens > t.marks[1].tokens {
+		t.marks = [2]mark{t.marks[1], {active, t.tokens}}
+	}
+	from := t.marks[0]
+	if active <= from.active {
+		return 0
+	}
+	return float64(t.tokens-from.tokens) / (active - from.active).Seconds()
 }
 
 // balanced is the time account up to when it was last booked. While the thread
