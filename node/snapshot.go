@@ -29,7 +29,11 @@ func (n *node) publishStatus() {
 	if n.machine == nil {
 		return
 	}
-	s := show.Snapshot(n.view())
+	v := n.view()
+	if v.Machine.Phase() == core.Ready { // the model that a newcomer fetches says nothing of a month
+		n.screen.Carried(v.At, v.Net.SentBytes, v.Net.ReceivedBytes)
+	}
+	s := show.Snapshot(v)
 	s.History, s.Settings = n.screen.History(s), n.inForce()
 	n.latest.Store(&s)
 	n.keepStatus(s)

@@ -73,6 +73,13 @@ func TestScreensAgree(t *testing.T) {
 					}
 				}
 			}
+			for _, row := range s.Said(true) {
+				for _, screen := range []string{"status", "report"} {
+					if !strings.Contains(strings.ToLower(shown[screen]), strings.ToLower(row[1])) {
+						t.Errorf("%s does not say %q:\n%s", screen, row[1], shown[screen])
+					}
+				}
+			}
 			count := map[string]int{}
 			for _, p := range s.Peers[1:] {
 				count[p.State]++

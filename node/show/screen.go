@@ -34,6 +34,8 @@ type Screen struct {
 	ledger  []authors.Tokens        // per fragment
 	weights map[wire.PeerID]float64
 	speed   speedometer
+	up      speedometer // bytes
+	down    speedometer // bytes
 	gaps    heartbeatGaps
 
 	refusals refusalEvents
@@ -343,7 +345,13 @@ func (v *Screen) left(source wire.PeerID, c core.Left) {
 }
 
 // Speed takes how many tokens are folded by now.
-func (v *Screen) Speed(at time.Time, folded uint64) { v.speed.record(at, folded) }
+func (v *Screen) Speed(at time.Time, folded uint64) { v.speed.record(at, folded, speedEvery) }
+
+// Carried takes how many bytes all connections carried by now.
+func (v *Screen) Carried(at time.Time, sent, received uint64) {
+	v.up.record(at, sent, trafficEvery)
+	v.down.record(at, received, trafficEvery)
+}
 
 // Restore goes on with what an earlier process kept.
 func (v *Screen) Restore(k status.Kept) {
@@ -364,32 +372,33 @@ func (v *Screen) Count(ledger []authors.Tokens) { v.ledger = ledger }
 // OwnFrom takes the number of the first own delta of this process.
 func (v *Screen) OwnFrom(seq uint64) { v.firstSeq = seq }
 
-// speedometer measures folded tokens per second over about a minute.
+// speedometer measures an amount per second over its samples.
 type speedometer struct {
 	at     []time.Time
-	tokens []uint64
+	amount []uint64
 }
 
-// Samples are speedEvery apart and speedSamples are kept.
+// Samples are so far apart and speedSamples are kept: a minute of tokens, and ten of traffic, which comes by rounds.
 const (
 	speedEvery   = time.Second
+	trafficEvery = 10 * time.Second
 	speedSamples = 60
 )
 
-func (s *speedometer) record(at time.Time, tokens uint64) {
-	if n := len(s.at); n > 0 && at.Sub(s.at[n-1]) < speedEvery {
+func (s *speedometer) record(at time.Time, amount uint64, every time.Duration) {
+	if n := len(s.at); n > 0 && at.Sub(s.at[n-1]) < every {
 		return
 	}
-	s.at, s.tokens = append(s.at, at), append(s.tokens, tokens)
+	s.at, s.amount = append(s.at, at), append(s.amount, amount)
 	if len(s.at) > speedSamples {
-		s.at, s.tokens = s.at[1:], s.tokens[1:]
+		s.at, s.amount = s.at[1:], s.amount[1:]
 	}
 }
 
 func (s *speedometer) perSecond() float64 {
 	n := len(s.at)
-	if n < 2 || s.tokens[n-1] <= s.tokens[0] {
+	if n < 2 || s.amount[n-1] <= s.amount[0] {
 		return 0
 	}
-	return float64(s.tokens[n-1]-s.tokens[0]) / s.at[n-1].Sub(s.at[0]).Seconds()
+	return float64(s.amount[n-1]-s.amount[0]) / s.at[n-1].Sub(s.at[0]).Seconds()
 }

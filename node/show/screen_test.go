@@ -25,18 +25,18 @@ func TestSpeedometer(t *testing.T) {
 		t.Error("a speed before anything was measured")
 	}
 	for i := range 100 { // ten seconds at 50 tokens a second
-		s.record(start.Add(time.Duration(i)*100*time.Millisecond), uint64(5*i))
+		s.record(start.Add(time.Duration(i)*100*time.Millisecond), uint64(5*i), speedEvery)
 	}
 	if got := s.perSecond(); got != 50 || len(s.at) != 10 {
 		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
 	}
 	for i := range 200 { // much later, 7 a second
-		s.record(start.Add(time.Duration(100+i)*time.Second), uint64(1000+7*i))
+		s.record(start.Add(time.Duration(100+i)*time.Second), uint64(1000+7*i), speedEvery)
 	}
 	if got := s.perSecond(); got != 7 || len(s.at) != speedSamples {
 		t.Errorf("%v tokens/s of %d samples", got, len(s.at))
 	}
-	s.record(start.Add(time.Hour), 3) // another chain, with fewer tokens
+	s.record(start.Add(time.Hour), 3, speedEvery) // another chain, with fewer tokens
 	if got := s.perSecond(); got != 0 {
 		t.Errorf("%v tokens/s after the tokens shrank", got)
 	}

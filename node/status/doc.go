@@ -15,6 +15,7 @@
 //	condition  how a node is, in a word and a sentence
 //	history   snapshots over time
 //	alarm     what a person has to look at
+//	words     sentences beside the numbers
 //	eventlog  events in a node's folder
 //	control   the local control API, and its client
 package status

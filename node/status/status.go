@@ -285,6 +285,8 @@ type TimeAccount struct {
 type Net struct {
 	SentBytes     uint64            `json:"sent_bytes"`
 	ReceivedBytes uint64            `json:"received_bytes"`
+	UpPerS        float64           `json:"sent_bytes_per_s,omitempty"` // lately, without the model that a newcomer fetches
+	DownPerS      float64           `json:"received_bytes_per_s,omitempty"`
 	Dropped       uint64            `json:"dropped_messages"`
 	ByProtocol    map[string]uint64 `json:"received_by_protocol,omitempty"`
 	Reach         Reach             `json:"reach"`

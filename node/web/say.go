@@ -3,10 +3,7 @@ package web
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"atoll/node/status"
 )
@@ -104,14 +101,22 @@ const longestText = 400
 // plain is a text that others wrote, as one line that steers nothing and is not endless.
 func plain(text string) string { return status.Clip(status.Printable(text), longestText) }
 
-// sentence is a text with a capital letter and a full stop.
-func sentence(text string) string {
-	text = strings.TrimSpace(plain(text))
-	if text == "" {
-		return ""
+// sentence is a text that others wrote, with a capital letter and a full stop.
+func sentence(text string) string { return status.Sentence(plain(text)) }
+
+// notes are the sentences beside the numbers of one node, and what there is to do with a model that is done.
+func (b *builder) notes() {
+	s := b.lead.Status
+	if !b.view.Many {
+		for _, row := range s.Said(b.lead.End == "") {
+			b.view.Notes = append(b.view.Notes, sentence(b.labels.In(row[1])))
+		}
 	}
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+	if s.Finished {
+		for _, row := range status.Next("DIR") {
+			b.view.Next = append(b.view.Next, Row{row[0], row[1]})
+		}
+	}
 }
 
 func plural(n int, one, many string) string {

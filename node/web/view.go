@@ -41,6 +41,8 @@ type View struct {
 	State    string        `json:"state"` // one word
 	Headline string        `json:"headline"`
 	Detail   string        `json:"detail,omitempty"`
+	Notes    []string      `json:"notes,omitempty"` // sentences beside the numbers
+	Next     []Row         `json:"next,omitempty"`  // what to type once the run is over, and what that does
 	Alarms   []AlarmView   `json:"alarms,omitempty"`
 	Run      RunView       `json:"run"`
 	Folded   uint64        `json:"folded"` // tokens
@@ -204,6 +206,7 @@ func viewOf(w World, rates meter, now time.Time) View {
 	b.account()
 	b.events()
 	b.headline()
+	b.notes()
 	return b.view
 }
 

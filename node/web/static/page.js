@@ -26,6 +26,12 @@ function render(view) {
   set($('headline'), view.headline);
   set($('detail'), view.detail || '');
   const known = view.run.id !== '';
+  list('notes', (view.notes || []).map(text => make('li', '', text)));
+  list('next', (view.next || []).map(row => {
+    const e = make('li');
+    e.append(make('code', '', row.name), ' ' + row.value);
+    return e;
+  }));
   renderBar(view, known);
   renderAlarms(view.alarms || []);
   show('tiles', known);
@@ -46,6 +52,12 @@ function render(view) {
   renderEvents(view);
   show('join-card', view.can_join && !report);
   renderFacts(view, known);
+}
+
+// list fills a list, which is hidden while it is empty, and leaves it alone where nothing changes.
+function list(id, items) {
+  if ($(id).textContent !== items.map(e => e.textContent).join('')) $(id).replaceChildren(...items);
+  show(id, items.length > 0);
 }
 
 function renderBar(view, known) {

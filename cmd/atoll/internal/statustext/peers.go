@@ -165,6 +165,9 @@ func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head st
 			guests = append(guests, peerName(p))
 		}
 	}
+	if slices.ContainsFunc(peers, func(p status.Peer) bool { return p.Weight > 0 }) {
+		notes = append(notes, status.Weighed)
+	}
 	if len(guests) > 0 {
 		notes = append(notes, "guests, whose work counts a little: "+strings.Join(guests, ", "))
 	}

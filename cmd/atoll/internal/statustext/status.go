@@ -23,6 +23,9 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 	for _, a := range s.Alarms {
 		rows = append(rows, []string{"WRONG", a.Since.Format(time.TimeOnly) + " " + labels.In(a.Line())})
 	}
+	for _, row := range s.Said(running) {
+		rows = append(rows, []string{row[0], labels.In(row[1])})
+	}
 	rows = append(rows, [][]string{
 		{"guest", guestText(s.Peers)},
 		{"model", modelText(s)},
@@ -104,24 +107,11 @@ func beyondText(s status.Snapshot) string {
 }
 
 func qualityText(s status.Snapshot) string {
-	q := qualityOf(s)
+	q := s.Worth()
 	if q == "" {
 		return "not measured here; `atoll eval` does, for built-in models"
 	}
 	return fmt.Sprintf("%s at %s tokens", q, status.Count(float64(s.ValAtTokens)))
-}
-
-// qualityOf is what the model is worth on held-out text, empty where nobody has measured it.
-func qualityOf(s status.Snapshot) string {
-	switch {
-	case s.ValBPB > 0:
-		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, status.Bytes(float64(s.ValBytes)))
-	case s.ValTokens > 0:
-		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, status.Count(float64(s.ValTokens)))
-	case s.ValLoss > 0:
-		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
-	}
-	return ""
 }
 
 func hereText(s status.Snapshot) string {

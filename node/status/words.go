@@ -1,0 +1,150 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Weighed says what the columns of a list of machines mean that are parts of a whole.
+const Weighed = "SHARE is a machine's part of all that the model learned from, WEIGHT its part in the newest folds"
+
+// Gave says what this machine gave to the model, and of a guest what that counts; "" where it has nothing to give.
+func (s Snapshot) Gave() string {
+	self := s.self()
+	folded := MeanTokens(s.Fragments, s.Account.OwnFolded)
+	switch {
+	case self.Guest && folded > 0:
+		return fmt.Sprintf("this machine gave %s tokens as a guest; all guests together count for a tenth at most", Count(folded))
+	case self.Guest:
+		return "this machine is a guest and gave nothing yet; all guests together count for a tenth at most"
+	case self.Share > 0:
+		return fmt.Sprintf("this machine gave %s of what the model learned from", part(self.Share))
+	case s.TokensTrained > 0 && !s.Finished:
+		return "nothing of this machine is in the model yet: its first delta is on the way"
+	}
+	return ""
+}
+
+// part is a share for people: none that is there is 0 %.
+func part(share float64) string {
+	if share < 0.01 {
+		return fmt.Sprintf("%.2g %%", 100*share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+func (s Snapshot) self() Peer {
+	for _, p := range s.Peers {
+		if p.Self {
+			return p
+		}
+	}
+	return Peer{}
+}
+
+// Health says in one line whether all is well; "" while the node does not know.
+func (s Snapshot) Health() string {
+	for _, a := range s.Alarms {
+		if !a.Passing() {
+			return "no, somebody has to look: " + a.Text
+		}
+	}
+	if len(s.Alarms) > 0 {
+		return "not quite, and it may pass by itself: " + s.Alarms[0].Text
+	}
+	training := 0
+	for _, p := range s.Peers {
+		if p.State == "training" {
+			training++
+		}
+	}
+	switch {
+	case s.Finished && s.Agreed:
+		return "yes: every machine that is here has the same model"
+	case s.Finished, training == 0:
+		return ""
+	case training == 1:
+		return "yes: 1 machine trains, and nothing is wrong"
+	}
+	return fmt.Sprintf("yes: %d machines train, and nothing is wrong", training)
+}
+
+// MayStop says what happens if a person stops this node.
+func (s Snapshot) MayStop() string {
+	switch {
+	case s.Finished:
+		return "yes: the run is over, and the model is in this folder"
+	case s.State == "joining":
+		return "yes: Ctrl-C ends it, and nothing is lost"
+	case LivePeers(s.Peers) == 0:
+		return "yes: Ctrl-C publishes what is left and leaves; nobody else is here, so the run then waits for somebody to come back"
+	}
+	return "yes: Ctrl-C publishes what is left and leaves; the others go on, and the same command comes back"
+}
+
+// month is what people buy traffic for.
+const month = 30 * 24 * time.Hour
+
+// Month says what this node sends and receives in a month at its speed; "" where that is not measured, or where the run is over.
+func (s Snapshot) Month() string {
+	if s.Net.UpPerS+s.Net.DownPerS == 0 || s.Finished {
+		return ""
+	}
+	return fmt.Sprintf("sends %s and receives %s a month at this speed", Traffic(s.Net.UpPerS*month.Seconds()), Traffic(s.Net.DownPerS*month.Seconds()))
+}
+
+// Worth is what the model is worth on held-out text, "" where nobody has measured it.
+func (s Snapshot) Worth() string {
+	switch {
+	case s.ValAtTokens == 0: // of the values that nobody has trained
+		return ""
+	case s.ValBPB > 0:
+		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, Bytes(float64(s.ValBytes)))
+	case s.ValTokens > 0:
+		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, Count(float64(s.ValTokens)))
+	case s.ValLoss > 0:
+		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
+	}
+	return ""
+}
+
+// Next is what to type with the model of a run that is over, and what that does; the folder is a shell's word.
+func Next(dir string) [][]string {
+	return [][]string{
+		{"atoll generate " + dir + ` --prompt "The "`, "has the model write"},
+		{"atoll eval " + dir, "compares it with a simple model of the same text"},
+		{"atoll export " + dir + " --out model", "writes it for from_pretrained of Hugging Face"},
+		{"atoll report " + dir, "writes the run as a page; with --share one without names and addresses"},
+	}
+}
+
+// Keeps says what becomes of the folder of a run that is over.
+const Keeps = "the folder holds the model and the ledger: keep it for these commands, or remove it when nobody wants them"
+
+// Said are the sentences that every screen says of a node beside its numbers, each with what it is about. Of one that does not run there
+// is but one.
+func (s Snapshot) Said(running bool) (said [][]string) {
+	rows := [][]string{{"gave", s.Gave()}, {"healthy", s.Health()}, {"stop", s.MayStop()}, {"month", s.Month()}}
+	if !running {
+		rows = rows[:1]
+	}
+	for _, row := range rows {
+		if row[1] != "" {
+			said = append(said, row)
+		}
+	}
+	return said
+}
+
+// Sentence is a text with a capital letter and a full stop.
+func Sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+}
