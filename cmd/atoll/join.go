@@ -103,12 +103,18 @@ func (c *JoinCmd) keep(ctx context.Context, dir string) error {
 // takePart shows a node that run is.
 func (c *JoinCmd) takePart(ctx context.Context, out *cli.Console, run func(context.Context, node.Config) (status.Snapshot, error)) error {
 	outliveReaders()
+	var bar *cli.Line
+	if !c.JSON {
+		if out, bar = withLine(out); bar != nil {
+			defer bar.Draw("")
+		}
+	}
 	cfg, err := c.config(out)
 	if err != nil {
 		return err
 	}
 	collectEarly()
-	p := statustext.NewProgress(out, c.JSON)
+	p := statustext.NewProgress(out, bar, c.JSON, cfg.Dir)
 	shownAt, err := c.open(out)
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 // then and never waits for it: of several that pile up the newest is shown.
 type Progress struct {
 	out   *cli.Console
+	bar   *cli.Line // of a terminal, which is drawn anew; nil where every line stays
+	dir   string    // of the node
 	json  bool
 	ready chan struct{}
 
@@ -25,14 +27,17 @@ type Progress struct {
 	// The fields of the goroutine that shows.
 	linked bool
 	said   status.Condition
+	began  time.Time
 	line   time.Time // of the last line
 	event  time.Time // of the last event shown
 	held   []status.Event
 }
 
-// NewProgress tells it on a console, in lines of JSON if asked to.
-func NewProgress(out *cli.Console, json bool) *Progress {
-	return &Progress{out: out, json: json, ready: make(chan struct{}, 1)}
+// NewProgress tells of the node of a folder on a console, in lines of JSON if asked to. bar is the line of the terminal where progress
+// is drawn, nil for none.
+func NewProgress(out *cli.Console, bar *cli.Line, json bool, dir string) *Progress {
+	now := time.Now()
+	return &Progress{out: out, bar: bar, json: json, dir: dir, ready: make(chan struct{}, 1), began: now, line: now}
 }
 
 // Offer gives progress the newest status.
@@ -58,18 +63,35 @@ func (p *Progress) wake() {
 	}
 }
 
-// Show prints until Finish.
+// drawEvery is how often the line of a terminal is drawn, and beginEvery how often a node says elsewhere what it does until it has
+// made a step: a person who has typed a command waits for something to happen.
+const (
+	drawEvery  = time.Second
+	beginEvery = 2 * time.Second
+)
+
+// Show prints until Finish. It says how long a node does what it does, even where that has nothing new to say.
 func (p *Progress) Show() {
-	for range p.ready {
+	tick := time.NewTicker(drawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ready:
+		case <-tick.C:
+		}
 		p.mu.Lock()
 		s, ended, err := p.newest, p.ended, p.err
 		p.mu.Unlock()
-		if s != nil && err == nil {
+		switch {
+		case err != nil:
+		case s != nil:
 			p.print(*s, ended)
+		default:
+			p.print(status.Snapshot{Identity: status.Identity{State: wire.Joining.String(), Stage: "starts"}}, false)
 		}
 		if ended {
 			if err == nil && !p.json {
-				p.out.Say("%s", EndLine(*s))
+				p.end(*s)
 			}
 			return
 		}
@@ -77,9 +99,8 @@ func (p *Progress) Show() {
 }
 
 func (p *Progress) print(s status.Snapshot, ended bool) {
-	due := ended || time.Since(p.line) >= cli.LineEvery
 	if p.json {
-		if due && s.Run != "" {
+		if due := ended || time.Since(p.line) >= cli.LineEvery; due && s.Run != "" {
 			p.line = time.Now()
 			s.History = nil   // the lines are one
 			_ = p.out.JSON(s) // the reader may have gone; the node goes on
@@ -90,14 +111,58 @@ func (p *Progress) print(s status.Snapshot, ended bool) {
 	p.printEvents(s, ended)
 	if c := s.Condition(); c != p.said {
 		p.said = c
-		if c.Why != "" && c.Word != status.Paused { // an event says why it is paused
-			p.out.Say("%s", status.Printable(status.LabelsOf(s.Peers).In(c.Text())))
+		if p.bar == nil {
+			p.line = time.Now().Add(-cli.LineEvery) // what is new is said at once
 		}
 	}
-	if due && s.State != wire.Joining.String() {
-		p.line = time.Now()
-		p.out.Say("%s", progressLine(s))
+	p.printLine(s, ended)
+}
+
+// printLine draws the line of a terminal, and says elsewhere what it says when it is time to.
+func (p *Progress) printLine(s status.Snapshot, ended bool) {
+	if p.bar != nil && !ended {
+		p.bar.Draw(p.text(s))
+		return
 	}
+	if p.bar != nil {
+		p.bar.Draw("") // the last one stays, as a line
+	}
+	every := cli.LineEvery
+	if s.Step == 0 {
+		every = beginEvery
+	}
+	if ended || time.Since(p.line) >= every {
+		p.line = time.Now()
+		p.out.Say("%s", p.text(s))
+	}
+}
+
+// text is a status in one line: what the node does, and before it is in the run for how long.
+func (p *Progress) text(s status.Snapshot) string {
+	if s.State == wire.Joining.String() {
+		return status.Printable(fmt.Sprintf("%s  (%s)", status.LabelsOf(s.Peers).In(s.Condition().Text()), cli.Seconds(time.Since(p.began).Seconds())))
+	}
+	return progressLine(s)
+}
+
+// end says how it ended, and what there is to do next.
+func (p *Progress) end(s status.Snapshot) {
+	p.out.Say("%s", EndLine(s))
+	if gave := s.Gave(); gave != "" {
+		p.out.Say("%s", gave)
+	}
+	if s.Finished {
+		p.out.Say("next:")
+		_ = cli.Table(p.out.Err, indented(status.Next(status.ShellWord(p.dir)))...)
+		p.out.Say("%s", status.Keeps)
+	}
+}
+
+func indented(rows [][]string) [][]string {
+	for _, row := range rows {
+		row[0] = "  " + row[0]
+	}
+	return rows
 }
 
 func (p *Progress) printLink(s status.Snapshot) {
@@ -111,6 +176,7 @@ func (p *Progress) printLink(s status.Snapshot) {
 		if text := guestText(s.Peers); text != "" {
 			p.out.Say("this node is a guest %s", text)
 		}
+		p.out.Say("to stop it: Ctrl-C publishes what is left and leaves; `atoll status %s` says more", status.ShellWord(p.dir))
 	}
 }
 
@@ -145,26 +211,33 @@ func EventLine(e status.Event, labels status.Labels) string {
 	return status.Printable(labels.In(text + ": " + e.Said()))
 }
 
-// progressLine is the state of a run in one line.
+// progressLine is the state of a run in one line. What a narrow terminal has no room for stands last.
 func progressLine(s status.Snapshot) string {
-	text := fmt.Sprintf("%s step %d", s.Condition().Word, s.Step)
+	is := s.Condition()
+	text := fmt.Sprintf("%s step %d", is.Word, s.Step)
+	if is.Why != "" {
+		text = fmt.Sprintf("%s, step %d", status.LabelsOf(s.Peers).In(is.Text()), s.Step)
+	}
 	if s.TrainLoss > 0 {
 		text += fmt.Sprintf("  loss %.3f", s.TrainLoss)
+	}
+	text += fmt.Sprintf("  folded %s of %s", cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)), status.Count(float64(s.BudgetTokens)))
+	if s.ETASeconds > 0 {
+		text += "  " + cli.Seconds(s.ETASeconds) + " left"
+	}
+	if s.TokensPerS > 0 {
+		text += fmt.Sprintf("  %s tokens/s", status.Count(s.TokensPerS))
+	}
+	text += "  " + peersText(status.LivePeers(s.Peers), pausedPeers(s))
+	if s.ValAtTokens == 0 {
+		return status.Printable(text) // what was measured is of values that nobody has trained
 	}
 	if s.ValBPB > 0 {
 		text += fmt.Sprintf("  %.3f bits/byte", s.ValBPB)
 	} else if s.ValLoss > 0 {
 		text += fmt.Sprintf("  held out %.3f nats/token", s.ValLoss)
 	}
-	text += fmt.Sprintf("  folded %s of %s", cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)), status.Count(float64(s.BudgetTokens)))
-	if s.TokensPerS > 0 {
-		text += fmt.Sprintf("  %s tokens/s", status.Count(s.TokensPerS))
-	}
-	text += fmt.Sprintf("  %s", peersText(status.LivePeers(s.Peers), pausedPeers(s)))
-	if s.ETASeconds > 0 {
-		text += "  " + cli.Seconds(s.ETASeconds) + " left"
-	}
-	return text
+	return status.Printable(text)
 }
 
 func peersText(live, paused int) string {
@@ -193,7 +266,7 @@ func EndLine(s status.Snapshot) string {
 	folded := status.Count(float64(s.TokensFolded)) + " tokens folded"
 	if s.Finished {
 		text := "the run is over: " + folded
-		if q := qualityOf(s); q != "" {
+		if q := s.Worth(); q != "" {
 			text += ", " + q
 		}
 		return text + ", state digest " + status.ShortID(s.StateDigest)

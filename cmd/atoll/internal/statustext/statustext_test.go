@@ -51,12 +51,12 @@ func TestLines(t *testing.T) {
 	unsaid.ValTokens = 0
 	none.ValLoss, none.ValTokens = 0, 0
 	for _, c := range []struct{ got, want string }{
-		{progressLine(training), "training step 120  loss 2.500  2.750 bits/byte  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
+		{progressLine(training), "training step 120  loss 2.500  folded 25.0 % of 3.00M  3m8s left  12.0k tokens/s  1 peer  2.750 bits/byte"},
 		{EndLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
 		{EndLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte on 16.0 KiB of held-out text, state digest 3434343434"},
 		{EndLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
 		{EndLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
-		{progressLine(own), "finished step 120  loss 2.500  held out 3.220 nats/token  folded 25.0 % of 3.00M  12.0k tokens/s  1 peer  3m8s left"},
+		{progressLine(own), "finished step 120  loss 2.500  folded 25.0 % of 3.00M  3m8s left  12.0k tokens/s  1 peer  held out 3.220 nats/token"},
 		{qualityText(training), "2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens"},
 		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
 		{qualityText(unsaid), "loss 3.220 nats/token on what the learner holds out at 740k tokens"},
@@ -79,7 +79,8 @@ func TestLines(t *testing.T) {
 func shown(t *testing.T, asJSON bool, end error, all ...status.Snapshot) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := NewProgress(&cli.Console{Out: &out, Err: &errs}, asJSON)
+	p := NewProgress(&cli.Console{Out: &out, Err: &errs}, nil, asJSON, "second")
+	p.line = time.Time{}
 	for _, s := range all {
 		p.print(s, false)
 	}
@@ -102,12 +103,15 @@ func TestProgress(t *testing.T) {
 	}
 	want := []string{
 		"others join with",
-		"joining: fetching snapshot (43 %)",
-		progressLine(trainingStatus()), // the second status came too soon for another line
-		"cut off: the other machine is not heard; the work here is kept, and merged when they are heard again",
+		"to stop it: Ctrl-C publishes what is left and leaves; `atoll status second` says more",
+		"joining: fetching snapshot (43 %)  (0s)", // the second status came too soon for another line
+		progressLine(trainingStatus()),            // it does something new
+		progressLine(cut),
 		"03:04:05 connected lab: observer at /ip4/192.0.2.9/tcp/1",
-		progressLine(trainingStatus()), // the last one always shows
+		progressLine(named),
+		progressLine(named), // the last one always shows
 		EndLine(trainingStatus()),
+		"this machine gave 40 % of what the model learned from",
 	}
 	if got := strings.Split(strings.TrimSpace(stderr), "\n"); strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("stderr %q, want %q", got, want)
