@@ -44,6 +44,9 @@ func (v view) head() []string {
 	if v.perS > 0 {
 		tokens += fmt.Sprintf(", %.0f a second now, %.0f on average", v.perS, v.average)
 	}
+	if !v.evaluated() {
+		return []string{run, tokens}
+	}
 	return []string{run, tokens, "model   " + v.quality()}
 }
 
@@ -66,11 +69,8 @@ func (v view) percent() float64 { return 100 * float64(v.folded) / float64(v.bud
 // learn.
 func (v view) evaluated() bool { return v.val > 0 && v.valAt > 0 }
 
-// quality is how good the model is.
+// quality is how good the model is, once it was measured.
 func (v view) quality() string {
-	if !v.evaluated() {
-		return "not measured yet"
-	}
 	text := fmt.Sprintf("%.3f bits per byte at %s tokens", v.val, count(float64(v.valAt)))
 	if len(v.curve) > 1 {
 		text += fmt.Sprintf("  %.2f %s %.2f", v.curve[0], sparkline(v.curve, curveWidth), v.curve[len(v.curve)-1])

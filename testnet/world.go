@@ -150,6 +150,7 @@ func (w *world) setPace(ctx context.Context) error {
 		w.screen.say("at full speed a step begins every %.0f ms (%s)", w.calibration.PaceMs, w.calibration.Note)
 		return nil
 	}
+	w.screen.say("measuring how long a step takes here")
 	step, precision, err := calibrate(ctx, w.genesis, among)
 	if err != nil {
 		return err

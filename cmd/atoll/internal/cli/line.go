@@ -4,7 +4,7 @@ import (
 	"io"
 	"sync"
 
-	"atoll/node/status"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Line is the last line of a terminal, which is drawn anew in its place. What is written by Above stands above it, whoever writes.
@@ -30,7 +30,7 @@ func (l *Line) Draw(text string) {
 		if columns < 2 {
 			columns = 80 // the terminal does not tell
 		}
-		text = status.Clip(text, columns-1)
+		text = ansi.Truncate(text, columns-1, "…")
 	}
 	if text != l.text {
 		_, _ = io.WriteString(l.to, clearLine+text) // the reader may have gone; the work goes on
