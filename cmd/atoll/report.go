@@ -17,15 +17,20 @@ import (
 )
 
 const reportHelp = `
-Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. Times are of the node's folder, not of its last start. That course begins later if --keep has shortened the ledger, or if the node joined late.
+Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. Times are of the node's folder, not of its last start. That course begins later if --keep has shortened the ledger, or if the node joined late. Links are shown of a node that runs.
 
     atoll report second
-    atoll report DIR --out opticks.html`
+    atoll report DIR --out opticks.html
+    atoll report second --share                             to tell others of a first run`
+
+// shareFile is the report for others in a folder.
+const shareFile = "shared.html"
 
 // ReportCmd is `atoll report`.
 type ReportCmd struct {
 	dirArg
-	Out string `help:"File to write. Default: report.html in DIR." placeholder:"FILE"`
+	Out   string `help:"File to write. Default: report.html in DIR, with --share shared.html." placeholder:"FILE"`
+	Share bool   `help:"Leave out names, addresses, ids and paths: machines are called by numbers. Kinds of links and routers, speeds and faults stay."`
 	cli.JSONFlag
 }
 
@@ -44,11 +49,11 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	page, err := reportPage(ctx, dir)
+	page, err := reportPage(ctx, dir, c.Share)
 	if err != nil {
 		return err
 	}
-	file := cmp.Or(c.Out, filepath.Join(dir, testnet.PageFile))
+	file := cmp.Or(c.Out, filepath.Join(dir, map[bool]string{false: testnet.PageFile, true: shareFile}[c.Share]))
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
@@ -56,6 +61,9 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(reported{file, len(page)})
 	}
 	out.Answer("%s", file)
+	if c.Share {
+		out.Say("read it before you send it: texts of programs that train may say more than their form shows")
+	}
 	return nil
 }
 
@@ -72,8 +80,11 @@ func framesOf(dir string) (frames []web.Frame, err error) {
 }
 
 // reportPage is the report of the folder of a node or a testnet.
-func reportPage(ctx context.Context, dir string) ([]byte, error) {
+func reportPage(ctx context.Context, dir string, share bool) ([]byte, error) {
 	if testnet.IsWorld(dir) {
+		if share {
+			return nil, fmt.Errorf("%s is a testnet, whose machines are one: share the report of a node, such as %s", dir, filepath.Join(dir, "node0"))
+		}
 		ledger, err := testnet.LongestLedger(dir)
 		if err != nil {
 			return nil, err
@@ -105,6 +116,6 @@ func reportPage(ctx context.Context, dir string) ([]byte, error) {
 		settings.Rows = append(settings.Rows, web.Row{Name: row[0], Value: row[1]})
 	}
 	var b bytes.Buffer
-	err = web.WriteReport(&b, web.World{Nodes: []web.Node{n}}, web.Summary{Sections: []web.Section{web.NodeSummary(s), settings}, Card: g.Card(s.TokensFolded), Replay: frames})
+	err = web.WriteReport(&b, web.World{Nodes: []web.Node{n}}, web.Summary{Sections: []web.Section{web.NodeSummary(s), web.Network(s), settings}, Card: g.Card(s.TokensFolded), Replay: frames, Share: share})
 	return b.Bytes(), err
 }

@@ -16,5 +16,6 @@
 //	view, peers, say  what the page shows, of peers and in words
 //	replay            moments of a run that is over
 //	server            hand out the page
+//	share             what a page has for people outside the run
 //	report            the page as a file
 package web

@@ -21,6 +21,7 @@ type Summary struct {
 	Sections []Section
 	Card     string  // of the model, as text; "" = none
 	Replay   []Frame // the run from its first frame to its last one; nil = its end alone
+	Share    bool    // for people outside the run: it names neither machines nor the run
 }
 
 // Section is a table of a report.
@@ -47,26 +48,36 @@ type reportView struct {
 // nobody for anything. It is the page with the last view in it. Neither the
 // join link nor addresses of machines are in it.
 func WriteReport(out io.Writer, w World, s Summary) error {
+	clean := withoutAddresses
+	if s.Share {
+		w, clean = unnamed(w), withoutIDs
+	}
 	v := reportView{View: viewOf(w, meter{}, newest(w)), Card: plainLines(s.Card), Sections: []Section{}}
 	v.CanJoin = false
-	v.Detail = withoutAddresses(v.Detail)
+	v.Detail = clean(v.Detail)
+	for i := range v.Notes {
+		v.Notes[i] = clean(v.Notes[i])
+	}
 	for i := range v.Events {
-		v.Events[i].Text = withoutAddresses(v.Events[i].Text)
+		v.Events[i].Text = clean(v.Events[i].Text)
 	}
 	for i := range v.Alarms {
-		v.Alarms[i].Text, v.Alarms[i].Remedy = withoutAddresses(v.Alarms[i].Text), withoutAddresses(v.Alarms[i].Remedy)
+		v.Alarms[i].Text, v.Alarms[i].Remedy = clean(v.Alarms[i].Text), clean(v.Alarms[i].Remedy)
 	}
 	for i := range v.Peers {
-		v.Peers[i].Reason = withoutAddresses(v.Peers[i].Reason)
+		v.Peers[i].Reason = clean(v.Peers[i].Reason)
 	}
 	for _, section := range s.Sections {
-		clean := Section{Title: section.Title}
+		tidy := Section{Title: section.Title}
 		for _, row := range section.Rows {
-			clean.Rows = append(clean.Rows, Row{plain(row.Name), withoutAddresses(plain(row.Value))})
+			tidy.Rows = append(tidy.Rows, Row{plain(row.Name), clean(plain(row.Value))})
 		}
-		v.Sections = append(v.Sections, clean)
+		v.Sections = append(v.Sections, tidy)
 	}
 	v.Replay = framesOf(&v.View, s.Replay, historyOf(w), w.labels())
+	if s.Share {
+		v.unname()
+	}
 	dropInfinite(&v)
 	data, err := json.Marshal(v) // in which < is written as \u003c, so that no text ends the element
 	if err != nil {

@@ -151,3 +151,39 @@ func TestReportInABrowser(t *testing.T) {
 		}
 	}
 }
+
+// A report for others names nobody: machines have numbers, in texts as well, and what is left of ids, addresses and paths goes.
+func TestSharedReportNamesNobody(t *testing.T) {
+	s := trainingStatus(3)
+	for i := range s.Peers {
+		s.Peers[i].Name = []string{"annas-desk", "lab", "attic"}[i]
+	}
+	status.Label(s.Peers)
+	s.Name = "family-run"
+	other, stranger := s.Peers[1].ID, strings.Repeat("9e", 32)
+	libp2p := "12D3KooWBtmCV5wVkpyuFLP1wNiuHxwfXeSpYdqq4FwSq5MfGdMf"
+	s.Events = append(s.Events,
+		status.Event{At: testTime, Kind: "silent", Peer: other, Text: "waits for " + status.ShortID(other) + " at 192.0.2.77"},
+		status.Event{At: testTime, Kind: "refused", Peer: stranger, Text: "of " + libp2p + ": write /home/anna/second/ledger.db: no space; see https://example.org/x; 1234567890123 tokens"})
+	frames := []Frame{{Tokens: 10, Closed: []uint32{1}, Contributors: []int{1}, By: map[string]float64{strings.Repeat("7d", 32): 10}}}
+	var b bytes.Buffer
+	err := WriteReport(&b, oneNode(s), Summary{Sections: []Section{NodeSummary(s), Network(s), {"Settings", []Row{{"text", "diary.txt"}, {"seed", "1"}}}}, Card: "# family-run", Replay: frames, Share: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, word := range []string{"annas-desk", "lab\"", "attic", "family-run", "192.0.2", "example.org", "/home", "anna", "diary", libp2p,
+		s.Run[:10], s.Self[:10], other[:10], stranger[:10], "7d7d7d7d7d"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the report has %q", word)
+		}
+	}
+	for _, want := range []string{"machine 1", "machine 3", "machine 4", "waits for machine ", "1234567890123 tokens", `"title":"Network"`, `"name":"seed"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if s.Peers[0].Name == "" || s.Name == "" {
+		t.Error("the status itself was changed")
+	}
+}
