@@ -38,6 +38,7 @@ type snapshotPeer struct {
 	after        Time // no chunk before: it was busy
 	measured     bool // its rate was, by a chunk
 	badSnapshots int  // how often its snapshot was refused or spoken against
+	wrong        bool // it gave what is proven to be no part of a snapshot of this run
 }
 
 func snapshotOf(p *peers.Peer) *snapshotPeer { return peers.Note[snapshotPeer](p) }
@@ -458,7 +459,7 @@ func (s *snapshot) landed(f chunkCall, b []byte, err error) {
 	}
 	good := err == nil && wire.CheckChunk(f.size, f.digest, b) == nil
 	if err == nil && !good {
-		s.Misbehaved(f.by.ID, fmt.Sprintf("%d bytes that are not chunk %v", came, f.digest))
+		s.isWrong(f.by, fmt.Sprintf("%d bytes that are not chunk %v", came, f.digest))
 	}
 	i, listed := s.transfer.at[f.digest]
 	switch {
@@ -503,6 +504,9 @@ func (s *snapshot) keep(c *chunk, p *peers.Peer, b []byte) {
 	t.have += int64(c.size)
 	t.gave[p.ID] = true
 	t.progress = s.Now
+	if !snapshotOf(p).wrong {
+		s.came, s.lacks = s.Now, ""
+	}
 	s.hangUpChunks(func(f chunkCall) bool { return f.digest == c.digest })
 	s.Emit(StoreChunk{Digest: c.digest, Bytes: b})
 }

@@ -110,6 +110,8 @@ const (
 	// long one that was asked comes after all others.
 	snapshotRetryMs = 1_000
 	triedMs         = 60_000
+	// strangerMs is for how long a peer that is a mere key can keep a joiner from beginning the run, giving nothing: keys are free.
+	strangerMs = 600_000
 	// maxChunkTries is how often a chunk may fail before the manifest is taken
 	// anew: its sources are gone or have moved on.
 	maxChunkTries = 16

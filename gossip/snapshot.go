@@ -22,7 +22,8 @@ type snapshot struct {
 	began      Time                 // when this fetch did
 	after      Time                 // not before: pause between sources
 	attempt    int                  // counts manifests; answers to an earlier one are ignored, but chunks
-	failed     int                  // sources in a row that gave no chunk, or whose snapshot did not fit
+	came       Time                 // when the last chunk came of a peer that proved nothing wrong
+	lacks      string               // why the last source gave nothing; "" since something came
 	disputes   int                  // manifests of this fetch that were spoken against
 	took       Time                 // when a snapshot was last put in place; 0: digests were equal since
 	resume     []uint32             // rounds of the snapshot whose chunks are stored, nil for none
@@ -73,7 +74,7 @@ func (s *snapshot) cancel() {
 // installed says that the snapshot is in place.
 func (s *snapshot) installed() {
 	if s.stage == installing {
-		s.stage, s.resume, s.failed = idle, nil, 0
+		s.stage, s.resume = idle, nil
 		s.took = s.Now
 	}
 }
@@ -90,9 +91,9 @@ func (s *snapshot) equal() { s.took = 0 }
 func (s *snapshot) refused() {
 	if p := s.Find(s.source); p != nil {
 		snapshotOf(p).badSnapshots++
+		snapshotOf(p).wrong = true
 	}
-	s.resume = nil
-	s.failed++
+	s.resume, s.lacks = nil, "its snapshot does not fit this run"
 	s.cancel()
 }
 
@@ -176,6 +177,17 @@ func (s *snapshot) isSource(p *peers.Peer) bool { return !s.Guest(p.ID) && s.has
 // hasTips reports whether p may have tips of the run to give.
 func (s *snapshot) hasTips(p *peers.Peer) bool {
 	return s.Usable(p) && !p.Pauses() && !p.Record().Stateless && (p.Heartbeat == nil || p.Heartbeat.State != wire.Joining)
+}
+
+// mayGive reports whether p, as far as is known, has a snapshot for a joiner that it may yet give: it is connected, or heard, and is
+// past joining itself or has folded something. One that proved wrong may not. Nor may one that is a mere key, once nothing
+// of anybody has come for so long.
+func (s *snapshot) mayGive(p *peers.Peer) bool {
+	if s.Guest(p.ID) || snapshotOf(p).wrong || !s.Known(p.ID) && s.Now >= max(s.came, s.began)+strangerMs {
+		return false
+	}
+	heard := p.Heartbeat != nil && !p.Silent && (p.Heartbeat.State != wire.Joining || p.Heartbeat.Folded > 0)
+	return heard || s.hasTips(p) && s.Known(p.ID)
 }
 
 func (s *snapshot) best() *peers.Peer {
@@ -300,9 +312,15 @@ func (s *snapshot) open(p *peers.Peer, b []byte, err error) (wire.Manifest, erro
 		err = s.sized(m)
 	}
 	if err != nil {
-		s.Misbehaved(p.ID, err.Error())
+		s.isWrong(p, err.Error())
 	}
 	return m, err
+}
+
+// isWrong notes a proof that p gives something else than a snapshot of the run.
+func (s *snapshot) isWrong(p *peers.Peer, how string) {
+	snapshotOf(p).wrong = true
+	s.Misbehaved(p.ID, how)
 }
 
 // sized refuses tips that are larger than this run's can be, before anything of them is
@@ -334,7 +352,7 @@ func (s *snapshot) resumes(m wire.Manifest) bool {
 func (s *snapshot) another(why string) {
 	s.Event(EventSnapshot, s.source, "another snapshot source: "+why)
 	if len(s.transfer.gave) == 0 {
-		s.failed++
+		s.lacks = why
 	}
 	s.stage, s.after = choosing, s.Now+snapshotRetryMs
 	s.attempt++

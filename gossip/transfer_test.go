@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -93,16 +94,16 @@ func TestJoinOverThinLinks(t *testing.T) {
 			w := sources(t, 68, n, 4, rate)
 			joiner := w.join(w.nodes[0].id)
 			needs := Time(float64(w.snapshotSize()) / rate)
-			began, failed := w.now, 0
+			began, failed := w.now, ""
 			if !w.runUntilTrue(w.now+4*needs, func() bool {
-				failed = max(failed, joiner.core.FailedSources())
+				failed = cmp.Or(failed, joiner.core.Fetch().Lacks)
 				return joiner.joined()
 			}) {
 				t.Errorf("%g bytes/ms, %d sources: not in after %d ms, its bytes take %d: %v", rate, n, w.now-began, needs, joiner.core.snapshot.transfer.String())
 				continue
 			}
-			if took := w.now - began; took > needs*3/2 || failed > 0 {
-				t.Errorf("%g bytes/ms, %d sources: in after %d ms, its bytes take %d; %d sources failed", rate, n, took, needs, failed)
+			if took := w.now - began; took > needs*3/2 || failed != "" {
+				t.Errorf("%g bytes/ms, %d sources: in after %d ms, its bytes take %d; a source failed: %q", rate, n, took, needs, failed)
 			}
 		}
 	}
@@ -199,8 +200,8 @@ func TestOnlySourceIsSlowToAnswer(t *testing.T) {
 	w.nodes[0].ignores = wire.GetChunk
 	n := w.join(w.nodes[0].id)
 	w.runUntil(w.now + 2*progressMs)
-	if n.core.FailedSources() == 0 {
-		t.Error("a source that gives nothing does not count as failed")
+	if f := n.core.Fetch(); f.Lacks == "" || !f.Any || f.Source != w.nodes[0].id || f.Wrong > 0 {
+		t.Errorf("of a source that gives nothing it says %+v", f)
 	}
 	w.nodes[0].ignores = 0
 	if !w.runUntilTrue(w.now+4*progressMs, w.equal) {
@@ -221,8 +222,8 @@ func TestFullDiskOfAJoiner(t *testing.T) {
 		}
 		n.full = true
 		w.runUntil(w.now + minutes*60_000)
-		if n.core.FailedSources() != 0 {
-			t.Errorf("full after %d chunks: %d sources are said to have failed", k, n.core.FailedSources())
+		if f := n.core.Fetch(); f.Lacks != "" || f.Wrong > 0 {
+			t.Errorf("full after %d chunks: a source is said to have failed: %+v", k, f)
 		}
 		for _, p := range n.core.env.List {
 			if snapshotOf(p).badSnapshots != 0 || p.Refused != "" {

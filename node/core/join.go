@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -42,9 +43,8 @@ const (
 	// catchUpHeartbeats is for how many heartbeat periods a node that came back with its
 	// disk waits for a peer's heartbeat, and then again for its digests.
 	catchUpHeartbeats = 1
-	// maxFailedSources is how many snapshot sources in a row may give nothing that fits
-	// before a node with nobody else trains from genesis.
-	maxFailedSources = 16
+	// sayEveryMs is how often a joiner that gets nothing says so, and why.
+	sayEveryMs = 10_000
 	// holderMs is how long a joiner waits for a silent peer that holds more than
 	// genesis: a machine that starts again, a laptop that was closed for a moment.
 	// What it would make of genesis meanwhile, that peer's return undoes. Where guests alone hold more,
@@ -67,6 +67,7 @@ type join struct {
 	fetching Time // when a snapshot was first asked for
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
+	said     Time // when it was last told that nothing comes
 	restored bool // the disk had tips
 	met      bool // something of others has reached this node: a snapshot, or a delta of a member that it folded
 	source   wire.PeerID
@@ -136,29 +137,43 @@ func (m *Machine) dialMs() int64 {
 	return m.cfg.AloneMs
 }
 
-// tickFetch gives up on a snapshot where nobody is there to give one, or nobody gives one
-// that fits.
+// tickFetch gives up on a snapshot where nobody is left that may give one: a second chain costs all that is trained on it once
+// the two meet. Who gives nothing, over a path that loses it, is waited for. Who gives what is proven wrong is not: it
+// must keep nobody out.
 func (m *Machine) tickFetch(now Time) {
 	m.recordHolder(now)
-	if now-m.join.fetching < m.cfg.AloneMs {
+	f := m.gossip.Fetch()
+	m.sayNothingComes(now, f)
+	if f.Any || now-max(m.join.fetching, f.Came) < m.cfg.AloneMs {
 		return
 	}
-	failed := m.gossip.FailedSources()
-	source := m.inSight(func(id wire.PeerID, _ *wire.Heartbeat) bool { return !m.guest(id) }) // guests are never asked
 	switch {
-	case !source && (m.comesBack() || m.mayReturn(now)):
+	case m.comesBack() || m.mayReturn(now):
 		m.waitForHolder()
 		return
-	case !source:
-		m.report(m.join.source, "no peer in sight gives a snapshot beyond genesis: trains from genesis")
-	case failed >= maxFailedSources:
-		m.report(m.join.source, fmt.Sprintf("%d snapshot sources in a row gave nothing that fits this run: trains from genesis and compares with others later", failed))
+	case f.Wrong > 0:
+		m.report(m.join.source, fmt.Sprintf("all peers in sight that gave a snapshot, %d, gave what is proven to be none of this run: trains from genesis and compares with others later", f.Wrong))
 	default:
-		return
+		m.report(m.join.source, "no peer in sight gives a snapshot beyond genesis: trains from genesis")
 	}
 	m.gossip.CancelFetch(now)
 	m.enter(now, Ready)
 }
+
+// sayNothingComes tells whose snapshot is waited for, what is wrong with it, and what to do, as long as nothing comes.
+func (m *Machine) sayNothingComes(now Time, f gossip.Fetch) {
+	if !f.Any || now-max(m.join.fetching, f.Came, m.join.said) < sayEveryMs {
+		return
+	}
+	m.join.said = now
+	m.report(f.Source, fmt.Sprintf("nothing of the run's snapshot for %d s: %s; asks on. %s", (now-max(m.join.fetching, f.Came))/1000, lacks(f), nothingComesRemedy))
+}
+
+// lacks is what is wrong with a search that brings nothing.
+func lacks(f gossip.Fetch) string { return cmp.Or(f.Lacks, "no answer yet") }
+
+// nothingComesRemedy is what a person can do where a peer is there and gives nothing.
+const nothingComesRemedy = "`atoll doctor LINK` tells whether the way to it loses large packets; else its owner can look at it"
 
 // mayReturn reports whether a peer that holds more than genesis was in sight recently.
 func (m *Machine) mayReturn(now Time) bool { return m.join.holder > 0 && now-m.join.holder < holderMs }
@@ -225,7 +240,7 @@ func (m *Machine) sourceInSight() bool {
 // at first sight: a member closed what it holds and may return, but a guest that gives no snapshot
 // is no reason to wait for ever.
 func (m *Machine) recordHolder(now Time) {
-	switch holds := func(_ wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 }; {
+	switch holds := func(id wire.PeerID, b *wire.Heartbeat) bool { return b.Folded > 0 && !m.gossip.Wrong(id) }; {
 	case m.inSight(func(id wire.PeerID, b *wire.Heartbeat) bool { return holds(id, b) && !m.guest(id) }):
 		m.join.holder, m.join.waits = now, false
 	case m.join.holder == 0 && m.inSight(holds):
@@ -245,8 +260,13 @@ func (m *Machine) inSight(is func(wire.PeerID, *wire.Heartbeat) bool) bool {
 // JoinStage describes for people where this node is on its way in, with the
 // share of the phase that is done, 0 to 1.
 func (v View) JoinStage() (text string, done float64) {
-	if v.m.join.phase == Fetching && v.m.join.waits {
-		return "waits for a peer that holds more than genesis and is silent", 0
+	if v.m.join.phase == Fetching {
+		if f := v.m.gossip.Fetch(); f.Any && v.m.join.said > max(v.m.join.fetching, f.Came) {
+			return fmt.Sprintf("nothing comes of the snapshot of %v: %s; %s", f.Source, lacks(f), nothingComesRemedy), 0
+		}
+		if v.m.join.waits {
+			return "waits for a peer that holds more than genesis and is silent", 0
+		}
 	}
 	if text, done = v.m.gossip.JoinPhase(); text != "" {
 		return text, done

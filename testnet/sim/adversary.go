@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/binary"
 	"maps"
@@ -148,6 +149,7 @@ type liar struct {
 	signed    map[int]uint32  // by fragment: the newest round that its keys signed for
 	shown     int             // headers without payloads
 	last      *wire.Heartbeat // of its core
+	misled    map[*Node]bool  // whom it gave other answers than its core's
 }
 
 // newLiar returns nil for an honest node.
@@ -233,7 +235,14 @@ func (l *liar) answers(q *exchange, honest []byte) []byte {
 	if err != nil {
 		return honest
 	}
-	return l.answer(l, q.by, request, honest)
+	b := l.answer(l, q.by, request, honest)
+	if b != nil && !bytes.Equal(b, honest) {
+		if l.misled == nil {
+			l.misled = map[*Node]bool{}
+		}
+		l.misled[q.by] = true
+	}
+	return b
 }
 
 // publish sends a message over the connections to those nodes; they pass it on.

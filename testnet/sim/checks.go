@@ -3,6 +3,7 @@ package sim
 import (
 	"math/bits"
 	"slices"
+	"strings"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -236,6 +237,22 @@ func (w *World) checkLeft(n *Node) {
 	// What is yet to be adopted may have given them up.
 	if kept > 0 && len(n.commands) == 0 && slices.ContainsFunc(n.machine.Gossip().Peers().Learners(n.clock()), w.waitedFor) {
 		n.broken("leaves", "goes with %d own deltas that nobody took", kept)
+	}
+}
+
+// checkBegins: no node begins the run anew while it is connected to a member that holds more than genesis, or hears one. Who misled it
+// may have proved wrong.
+func (w *World) checkBegins(n *Node, e gossip.Event) {
+	if e.Kind != gossip.EventJoin || !strings.Contains(e.Text, "trains from genesis") {
+		return
+	}
+	for _, v := range n.machine.Gossip().Peers().All() {
+		p := w.byID[v.ID]
+		heard := v.Heard && !v.Silent && (v.Connected || v.Heartbeat != nil)
+		if !heard || p == nil || !p.up || p.spec.Guest || p.machine.View().FoldedTokens() == 0 || p.liar != nil && p.liar.misled[n] {
+			continue
+		}
+		n.broken("begins", "begins the run anew beside node %d, which folded %d tokens", p.index, p.machine.View().FoldedTokens())
 	}
 }
 

@@ -40,6 +40,9 @@ func TestChecksCatch(t *testing.T) {
 		{"blame", func(w *World, n *Node) {
 			w.checkBlame(n, core.Refused{Header: wire.Header{Author: n.id}, Reason: errors.New("test")})
 		}},
+		{"begins", func(w *World, n *Node) {
+			w.checkBegins(n, gossip.Event{Kind: gossip.EventJoin, Text: "no peer in sight: trains from genesis"})
+		}},
 		{"signs once", func(w *World, n *Node) {
 			_, h := w.someDelta()
 			w.checkSigned(n, wire.Digest{1}, wire.SignedHeader{Header: *h})

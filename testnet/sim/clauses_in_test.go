@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 
 	"atoll/gossip"
@@ -336,14 +337,37 @@ func TestSourcesOfBrokenSnapshots(t *testing.T) {
 		w := atWork(t, calmScenario(1+sources, 6000))
 		w.nodes[0].answering(brokenSnapshot)
 		n := w.comes(w.nodes[0])
-		failed := 0
-		w.look(t, "it is ready", 10, 200_000, func() bool {
-			failed = max(failed, n.machine.Gossip().FailedSources())
-			return n.ready()
-		})
-		alone := sources == 0
-		if alone != (n.Installs == 0) || alone != (failed == sourcesInVain) || alone != n.told("gave nothing that fits this run") {
-			t.Errorf("beside %d honest snapshot sources: ready after %d in vain, %d installs, said %q", sources, failed, n.Installs, w.checks.told[n])
+		w.readyAfter(t, n, 200_000)
+		alone, wrong := sources == 0, n.machine.Gossip().Wrong(w.nodes[0].id)
+		if alone != (n.Installs == 0) || alone != n.told("what is proven to be none of this run") || !wrong {
+			t.Errorf("beside %d honest snapshot sources: ready after %d installs, a proof %v, said %q", sources, n.Installs, wrong, w.checks.told[n])
+		}
+	}
+}
+
+// A joiner that gets nothing of a snapshot from the only member that it hears waits for as long as that lasts, says so every ten seconds,
+// and takes the snapshot once it comes.
+func TestWaitsForWhoGivesNothing(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []wire.RequestKind{wire.GetManifest, wire.GetChunk} {
+		w := atWork(t, calmScenario(1, 60_000))
+		source, deaf := w.nodes[0], true
+		source.deaf(func() bool { return deaf }, kind)
+		n, began := w.comes(source), w.now
+		w.RunFor(2 * holderMs)
+		said := 0
+		for _, text := range w.checks.told[n] {
+			if strings.Contains(text, "nothing of the run's snapshot for") {
+				said++
+			}
+		}
+		stage, _ := n.machine.View().JoinStage()
+		if n.ready() || said < 100 || said > int((w.now-began)/10_000) || !strings.Contains(stage, "nothing comes of the snapshot of "+source.id.String()) {
+			t.Errorf("%v: ready %v after %d ms, said so %d times, and shows %q", kind, n.ready(), w.now-began, said, stage)
+		}
+		deaf = false
+		if w.readyAfter(t, n, 300_000); n.Installs == 0 || w.Err() != nil {
+			t.Errorf("%v: %d installs: %v", kind, n.Installs, w.Err())
 		}
 	}
 }

@@ -27,12 +27,11 @@ const quietMs = heartbeat
 
 // How long nodes wait for what, where the text names no time or names the same.
 const (
-	keyMs         = 600_000        // for somebody who knows what a key signed
-	holderMs      = 600_000        // for a silent peer that has more than genesis
-	shareMs       = 600_000        // for peers that lack the end of the run
-	silentMs      = 10 * heartbeat // until a peer counts as silent
-	doubtMs       = 10 * heartbeat // until claims are doubted
-	holdUpMs      = 30 * heartbeat // for peers that show another end
-	lingerMs      = heartbeat      // after the end
-	sourcesInVain = 16             // in a row
+	keyMs    = 600_000        // for somebody who knows what a key signed
+	holderMs = 600_000        // for a silent peer that has more than genesis
+	shareMs  = 600_000        // for peers that lack the end of the run
+	silentMs = 10 * heartbeat // until a peer counts as silent
+	doubtMs  = 10 * heartbeat // until claims are doubted
+	holdUpMs = 30 * heartbeat // for peers that show another end
+	lingerMs = heartbeat      // after the end
 )

@@ -46,4 +46,8 @@
 // This one is of members that lie:
 //
 //  30. copies count as work: a delta that is a copy of another weighs beside it
+//
+// This one is of the way in:
+//
+//  31. second chain: a joiner that gets nothing of a snapshot begins with genesis, whoever it hears
 package mutants

@@ -126,4 +126,8 @@ var All = []Mutant{
 	{"copies count as work", "copies", []Edit{
 		{In: "comparison.likenessBetween", New: "if i == j { return 1 }; return 0"},
 	}},
+	{"second chain", "slow-join", []Edit{
+		{In: "Machine.tickFetch", Old: "f.Any ||", New: ""},
+		{In: "Machine.mayReturn", Old: "m.join.holder > 0", New: "false"},
+	}},
 }

@@ -69,6 +69,7 @@ func worlds() []trialWorld {
 		{"fork", narrow("partition 0+1 @3s, merge @40s")},
 		{"own-lost", ownLost()},
 		{"restart", world(2, 20, "partition 0 @3s, merge @5s, kill 1 @5720ms, start 1 @6020ms")},
+		{"slow-join", slowJoin()},
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
 		{"full", full()},
@@ -162,6 +163,13 @@ func far(faults string) sim.Scenario {
 	s := world(4, 30, faults)
 	s.Params.Fragments, s.Params.Codec = 1, codec.F32
 	s.Link.LatencyMs = 400
+	return s
+}
+
+// slowJoin has one join over links on which the first chunk of a snapshot takes longer than a joiner waits that hears nobody.
+func slowJoin() sim.Scenario {
+	s := world(2, 60, "join @15s")
+	s.Link.BytesMs = 2
 	return s
 }
 
