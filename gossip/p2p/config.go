@@ -71,6 +71,8 @@ type Config struct {
 	// Trial makes a host that finds out how others reach it and takes part in nothing: it
 	// relays for nobody, is in no DHT, and can ask for a DialBack. WAN only.
 	Trial bool
+	// SegmentBytes bounds the segments of TCP in place of the constant of this name, to find out what a path passes; 0 leaves it.
+	SegmentBytes int
 	// NoMDNS keeps this node from announcing itself by multicast on its own network, and from
 	// listening to others there. Local never does.
 	NoMDNS bool

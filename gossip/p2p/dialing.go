@@ -13,14 +13,15 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// segmentBytes bounds the segments of TCP, in both directions of a connection that this node dials: the packets pass
+// SegmentBytes bounds the segments of TCP, in both directions of a connection that this node dials: the packets pass
 // wherever IPv6 does, which carries 1,280 bytes (RFC 8200, section 8.3). Tunnels carry less than 1,500, and where a firewall loses what
 // tells senders so, a larger segment is lost again and again: the connection stands, and nothing comes of it. Windows
 // has no such bound, nor do the packets of QUIC need it: they have 1,228 bytes.
-const segmentBytes = 1220
+const SegmentBytes = 1220
 
 // dialer dials TCP. It does what libp2p's own does, which lets nobody set options of a socket.
 type dialer struct {
+	segment   int                   // bytes of its segments, at most
 	listening func() []ma.Multiaddr // addresses whose ports it dials from: holes are punched for these
 }
 
@@ -28,10 +29,10 @@ func (d dialer) forAddr(ma.Multiaddr) (tcp.ContextDialer, error) { return d, nil
 
 // DialContext dials from a port that this node listens on, if it can, as routers remember that one.
 func (d dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := net.Dialer{Control: smallSegments}
+	plain := net.Dialer{Control: d.smallSegments}
 	if from := d.from(network, addr); from != nil && tcpreuse.ReuseportIsAvailable() {
 		reusing := net.Dialer{LocalAddr: from, Control: func(network, addr string, c syscall.RawConn) error {
-			return errors.Join(reuseport.Control(network, addr, c), smallSegments(network, addr, c))
+			return errors.Join(reuseport.Control(network, addr, c), d.smallSegments(network, addr, c))
 		}}
 		c, err := reusing.DialContext(ctx, network, addr)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -61,6 +62,6 @@ func (d dialer) from(network, addr string) *net.TCPAddr {
 }
 
 // smallSegments bounds the segments of a socket that is about to dial. One that cannot be bounded dials all the same.
-func smallSegments(_, _ string, c syscall.RawConn) error {
-	return c.Control(func(fd uintptr) { _ = setSegment(fd, segmentBytes) })
+func (d dialer) smallSegments(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) { _ = setSegment(fd, d.segment) })
 }

@@ -310,6 +310,12 @@ func specClock(t *testing.T, _ *spectest.Spec) {
 		if err != nil || ahead.Abs() > within+time.Millisecond || within > 5*delay {
 			t.Errorf("%v ahead within %v, %v", ahead, within, err)
 		}
+		if err := hosts[0].Echo(t.Context(), hosts[1].ID()); err != nil {
+			t.Error(err)
+		}
+		if hosts[0].Echo(t.Context(), newPersonID(9)) == nil {
+			t.Error("has an echo of a peer that is not there")
+		}
 		if _, _, err := hosts[0].ClockAhead(t.Context(), newPersonID(9)); err == nil {
 			t.Error("has the time of a peer that is not there")
 		}

@@ -302,7 +302,11 @@ func (h *Host) dial(ctx context.Context, info peer.AddrInfo) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout+verdictTimeout) // the handshake's own error comes first
 	defer cancel()
-	return h.await(ctx, info.ID)
+	err := h.await(ctx, info.ID)
+	if errors.Is(err, ErrNotConnected) || errors.Is(err, context.DeadlineExceeded) {
+		return ErrNoHandshake
+	}
+	return err
 }
 
 // forgetBackoff lets the next dial of p happen at once. libp2p refuses to dial an

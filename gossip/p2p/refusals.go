@@ -23,6 +23,9 @@ var (
 	ErrDropped = errors.New("dropped by this node")
 )
 
+// ErrNoHandshake: a peer was connected, and nothing came of it. Packets of its size, which are the first large ones, may be lost on the way.
+var ErrNoHandshake = errors.New("connected, and the handshake does not end")
+
 // ErrNoWay: a dial failed before it began, as this machine has no way to any of the addresses, or nothing came of the name in one.
 var ErrNoWay = swarm.ErrNoGoodAddresses
 

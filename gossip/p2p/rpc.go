@@ -91,7 +91,7 @@ func (h *Host) whyEnded(ctx context.Context, err error) error {
 	switch {
 	case h.ctx.Err() != nil:
 		return ErrClosed
-	case ctx.Err() != nil && !isRefusal(err):
+	case ctx.Err() != nil && !isRefusal(err) && !errors.Is(err, ErrNoHandshake):
 		return context.Cause(ctx)
 	}
 	return err

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync/atomic"
@@ -29,7 +30,7 @@ type wireBytes struct{ sent, received atomic.Uint64 }
 // transports are TCP, QUIC and WebSocket, counted: of WebSocket what its frames carry.
 func (h *Host) transports() []libp2p.Option {
 	newTCP := func(key crypto.PrivKey, u transport.Upgrader, rm network.ResourceManager, shared *tcpreuse.ConnMgr) (*tcp.TcpTransport, error) {
-		d := dialer{listening: func() []ma.Multiaddr { return nil }}
+		d := dialer{segment: cmp.Or(h.cfg.SegmentBytes, SegmentBytes), listening: func() []ma.Multiaddr { return nil }}
 		if h.ours(key) {
 			d.listening = func() []ma.Multiaddr { return h.host.Network().ListenAddresses() }
 		}

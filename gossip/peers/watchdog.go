@@ -34,7 +34,7 @@ func (b *Heartbeats) watchdog() {
 		}
 		p.watch.pauseMs = min(max(2*p.watch.pauseMs, DeafHeartbeats*b.PeriodOf(p)), ReconnectPauseMaxMs)
 		p.watch.after = b.Now + p.watch.pauseMs
-		b.Event(effect.EventSilent, p.ID, fmt.Sprintf("connected, and no heartbeat came for %d ms: connects anew", b.Now-since))
+		b.Event(effect.EventSilent, p.ID, fmt.Sprintf("connected, and no heartbeat came for %d ms: connects anew. If that goes on, `atoll doctor LINK` tells whether the way to it loses large packets", b.Now-since))
 		b.Emit(effect.Reconnect{Peer: p.ID})
 	}
 }

@@ -59,10 +59,11 @@ const (
 
 // check is a check under way.
 type check struct {
-	cfg  Config
-	log  *slog.Logger
-	host *p2p.Host
-	mu   sync.Mutex // of what is below
+	cfg   Config
+	log   *slog.Logger
+	host  *p2p.Host
+	named map[wire.PeerID][]string // addresses of the link
+	mu    sync.Mutex               // of what is below
 	Facts
 	heartbeat *wire.Heartbeat
 	heard     map[wire.PeerID][]string // by multicast
@@ -72,7 +73,7 @@ type check struct {
 // nothing: it has a key of its own that is used once, and opens the port of a router only
 // while it looks. The error says why it could not look at all.
 func Check(ctx context.Context, cfg Config) (Facts, error) {
-	c := &check{cfg: cfg, log: cfg.Log, heard: map[wire.PeerID][]string{}}
+	c := &check{cfg: cfg, log: cfg.Log, named: map[wire.PeerID][]string{}, heard: map[wire.PeerID][]string{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -96,6 +97,7 @@ func Check(ctx context.Context, cfg Config) (Facts, error) {
 		router.Wait() // what it opened is dialled back
 		c.askBack(ctx, id)
 	} else {
+		c.narrowAny(ctx)
 		router.Wait()
 	}
 	c.mu.Lock()
@@ -126,40 +128,12 @@ func Networks() (addrs []netip.Addr) {
 }
 
 // open makes a host for the check, which listens as a node would.
-func (c *check) open() error {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	now := time.Now().UnixMilli()
-	record := hello.Record{
-		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
-		Agent: c.cfg.Agent, StartedMs: now, Stateless: true, Visits: true,
-	}
-	if pass := c.cfg.Link.Invite; pass != nil {
-		if pass.Secret == nil {
-			return errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor with the node's folder")
-		}
-		record.Author = wire.PeerIDOf(key)
-		certificate, err := pass.Admit(c.cfg.Link.Run, key)
-		if err != nil {
-			return err
-		}
-		record.Certificate = certificate.Encode()
-	}
-	signed, err := hello.Sign(key, record)
-	if err != nil {
-		return err
-	}
+func (c *check) open() (err error) {
 	profile := c.cfg.Profile
 	if profile == "" {
 		profile = p2p.WAN
 	}
-	c.host, err = p2p.New(p2p.Config{
-		Key: key, Run: c.cfg.Link.Run, Listen: c.cfg.Listen, Profile: profile, Trial: profile == p2p.WAN, NoMDNS: c.cfg.NoMDNS,
-		Record: func() hello.Signed { return signed }, Agent: c.cfg.Agent, Log: c.log,
-		Check: func(_ wire.PeerID, raw []byte) error { _, err := wire.Open(c.cfg.Link.Run, raw); return err },
-	})
+	c.host, err = c.newHost(p2p.Config{Listen: c.cfg.Listen, Profile: profile, Trial: profile == p2p.WAN, NoMDNS: c.cfg.NoMDNS})
 	if err != nil {
 		return err
 	}
@@ -172,6 +146,38 @@ func (c *check) open() error {
 		c.PortTaken = p2p.DefaultPort
 	}
 	return nil
+}
+
+// newHost makes a host with a key of its own.
+func (c *check) newHost(cfg p2p.Config) (*p2p.Host, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UnixMilli()
+	record := hello.Record{
+		Protocol: hello.Protocol, Run: c.cfg.Link.Run, Seq: uint64(now), Role: hello.Observer, Precision: "f32",
+		Agent: c.cfg.Agent, StartedMs: now, Stateless: true, Visits: true,
+	}
+	if pass := c.cfg.Link.Invite; pass != nil {
+		if pass.Secret == nil {
+			return nil, errors.New("the link's invite is for one node alone, so this check cannot use it: join with it, and then run atoll doctor with the node's folder")
+		}
+		record.Author = wire.PeerIDOf(key)
+		certificate, err := pass.Admit(c.cfg.Link.Run, key)
+		if err != nil {
+			return nil, err
+		}
+		record.Certificate = certificate.Encode()
+	}
+	signed, err := hello.Sign(key, record)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Key, cfg.Run, cfg.Agent, cfg.Log = key, c.cfg.Link.Run, c.cfg.Agent, c.log
+	cfg.Record = func() hello.Signed { return signed }
+	cfg.Check = func(_ wire.PeerID, raw []byte) error { _, err := wire.Open(c.cfg.Link.Run, raw); return err }
+	return p2p.New(cfg)
 }
 
 // portOf is the port of an address, 0 if there is none.
@@ -223,7 +229,7 @@ func (c *check) enter(ctx context.Context) (first wire.PeerID, ok bool) {
 		id  wire.PeerID
 		err error
 	}
-	named := map[wire.PeerID][]string{}
+	named := c.named
 	for _, addr := range joinlink.WithRelays(c.cfg.Link.Peers) {
 		if id, err := address.PeerIDOf(addr); err == nil {
 			named[id] = append(named[id], addr)
@@ -335,6 +341,7 @@ func (c *check) askRouter(ctx context.Context) {
 func (c *check) askPeer(ctx context.Context, id wire.PeerID) {
 	c.askClock(ctx, id)
 	c.askRun(ctx, id) // gossip has its streams when the first heartbeat is there
+	c.askLarge(ctx, id)
 	c.askSeen(ctx, id)
 }
 
@@ -448,6 +455,80 @@ func (c *check) seenBy(ctx context.Context, id wire.PeerID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Seen = append(c.Seen, seen...)
+}
+
+// narrower are segments to try where the usual ones are lost. The last is what every machine takes (RFC 9293, section 3.7.1).
+var narrower = []int{1160, 1060, 960, 860, 760, 536}
+
+// askLarge has a peer that let this machine in send back large packets.
+func (c *check) askLarge(ctx context.Context, id wire.PeerID) {
+	if err := c.host.Echo(ctx, id); err != nil {
+		c.log.Debug("ask for large packets", "err", err)
+		if c.Clock != nil { // small ones pass
+			c.narrow(ctx, c.named[id])
+		}
+		return
+	}
+	c.setPackets(Packets{Addr: c.Reached})
+}
+
+// narrowAny tries smaller packets with the first peer that is connected and brings no handshake to an end.
+func (c *check) narrowAny(ctx context.Context) {
+	if i := slices.IndexFunc(c.Tried, func(t Tried) bool { return errors.Is(t.Err, p2p.ErrNoHandshake) }); i >= 0 {
+		if id, err := address.PeerIDOf(c.Tried[i].Addr); err == nil {
+			c.narrow(ctx, c.named[id])
+		}
+	}
+}
+
+// narrow finds the largest packets that pass both ways: it dials a peer with several sizes at once. Those of UDP cannot be that small.
+func (c *check) narrow(ctx context.Context, addrs []string) {
+	addrs = slices.DeleteFunc(slices.Clone(addrs), func(a string) bool {
+		return !strings.Contains(a, "/tcp/") || strings.Contains(a, "/ws") || strings.Contains(a, "/p2p-circuit")
+	})
+	p := Packets{Addr: c.Reached, Lost: p2p.SegmentBytes + headers}
+	if len(addrs) == 0 {
+		c.setPackets(p)
+		return
+	}
+	passes := make([]bool, len(narrower))
+	var work sync.WaitGroup
+	for i, bytes := range narrower {
+		work.Go(func() {
+			err := c.echoesIn(ctx, addrs, bytes)
+			passes[i] = err == nil
+			c.log.Debug("tried smaller segments", "bytes", bytes, "err", err)
+		})
+	}
+	work.Wait()
+	p.Addr = addrs[0]
+	if i := slices.Index(passes, true); i >= 0 {
+		p.Passes = narrower[i] + headers
+	}
+	c.setPackets(p)
+}
+
+func (c *check) setPackets(p Packets) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Packets = &p
+}
+
+// echoesIn has a peer send back what comes in segments of so many bytes at most.
+func (c *check) echoesIn(ctx context.Context, addrs []string, bytes int) error {
+	id, err := address.PeerIDOf(addrs[0])
+	if err != nil {
+		return err
+	}
+	host, err := c.newHost(p2p.Config{Profile: p2p.LAN, NoMDNS: true, SegmentBytes: bytes})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	if err := host.DialPeer(ctx, id, addrs); err != nil {
+		return err
+	}
+	return host.Echo(ctx, id)
 }
 
 // askBack has the peer dial the addresses that this machine may have.

@@ -68,6 +68,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"the run", run, same, false, "link", "a member of the run answers at 127.0.0.1:"},
 		{"its clock", run, same, false, "clock", "within 1s"},
+		{"large packets", run, same, false, "packets", "large packets pass"},
 		{"another run", wire.RunID{2}, same, false, "link", "is in another run than the link names"},
 		{"a newer version", run, func(r *hello.Record) { r.Protocol++ }, false, "link", "this atoll is too old for the run"},
 		{"nobody", run, same, true, "link", "the link leads to nobody: no node runs at 127.0.0.1:"},

@@ -4,4 +4,12 @@
 //
 // Looking (Check) and judging are apart: Facts are what was seen, and Findings follows from
 // them alone.
+//
+// Files, each may use those above it:
+//
+//	facts    what was seen, and its findings
+//	why      why a dial led nowhere
+//	reach    how others reach this machine
+//	packets  whether large ones pass
+//	check    the check
 package preflight

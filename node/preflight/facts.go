@@ -20,6 +20,7 @@ type Facts struct {
 	Elsewhere bool         // that peer is none of the link's: it was heard on this network
 	Run       *Run         // what that peer said of the run; nil if it said nothing
 	Clock     *Clock       // how this machine's clock compares with that peer's; nil if it did not say
+	Packets   *Packets     // whether large ones pass to and from it, or another that answers; nil if nobody does
 	Port      int          // on which this machine listened
 	PortTaken int          // the usual port, if another program has it; else 0
 	Seen      []p2p.Seen   // where peers see this machine
@@ -67,7 +68,10 @@ func (f Facts) Findings() (found []inspect.Finding) {
 	if len(f.Networks) == 0 {
 		return found
 	}
-	add(f.link())
+	if f.Reached != "" || f.Packets == nil {
+		add(f.link())
+	}
+	add(f.packets())
 	add(f.run())
 	add(f.clock())
 	add(f.port())

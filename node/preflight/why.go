@@ -28,6 +28,8 @@ func WhyNot(t Tried) (text, remedy string, told bool) {
 	switch {
 	case errors.Is(t.Err, p2p.ErrRefusedByPeer) || errors.Is(t.Err, p2p.ErrHandshake):
 		return fmt.Sprintf("the peer at %s refuses: %v", at, t.Err), "install one version of atoll on both; if it is the same, ask its owner", true
+	case errors.Is(t.Err, p2p.ErrNoHandshake):
+		return fmt.Sprintf("a node answers at %s, and the handshake with it does not end: the way to it may lose large packets", at), "`atoll doctor LINK` finds how large they may be; look at a VPN or firewall between, and lower the MTU of this machine", false
 	case says("peer id mismatch"):
 		return fmt.Sprintf("another node than the link names answers at %s", at), "the link is old or mistyped: ask a member for a new one", true
 	case says("protocols not supported"):
@@ -59,7 +61,7 @@ func notLetIn(at, refusal string) (text, remedy string, is bool) {
 // Plain is an error about a peer at an address in words: a chain of dials as WhyNot says it, and
 // anything else as it is.
 func Plain(addr string, err error) string {
-	if !strings.Contains(err.Error(), dialChain) && !strings.Contains(err.Error(), p2p.ErrNotAdmitted.Error()) {
+	if !strings.Contains(err.Error(), dialChain) && !strings.Contains(err.Error(), p2p.ErrNotAdmitted.Error()) && !errors.Is(err, p2p.ErrNoHandshake) {
 		return err.Error()
 	}
 	text, _, _ := WhyNot(Tried{Addr: addr, Err: err})

@@ -92,6 +92,13 @@ func TestWords(t *testing.T) {
 		{"a good link", in(func(*Facts) {}), "link", "answers at 5.0.0.1:27182", "", true},
 		{"a good link through a relay", in(func(f *Facts) { f.Reached = relayed }), "link", "answers at the relay 5.0.0.8:27182", "", true},
 		{"a member on this network", in(func(f *Facts) { f.Elsewhere = true }), "link", "on this network, at 5.0.0.1:27182; nobody answers at the addresses of the link", "", true},
+		{"large packets lost", in(func(f *Facts) { f.Packets = &Packets{direct, 1260, 1100} }), "packets", "the way to 5.0.0.1:27182 loses packets of 1260 bytes without a word, and those of 1100 pass", "1100 bytes", false},
+		{"large packets lost before anybody let it in", in(func(f *Facts) {
+			failed(p2p.ErrNoHandshake)(f)
+			f.Packets = &Packets{direct, 1260, 0}
+		}), "packets", "how large they may be is not known", "MTU", false},
+		{"large packets pass", in(func(f *Facts) { f.Packets = &Packets{Addr: direct} }), "packets", "large packets pass", "", true},
+		{"a handshake that does not end", in(failed(p2p.ErrNoHandshake)), "link", "a node answers at 5.0.0.1:27182, and the handshake with it does not end", "MTU", false},
 		{"a run", in(func(*Facts) {}), "run", "10 % of 1000 tokens are folded", "", true},
 		{"a clock that is right", in(func(*Facts) {}), "clock", "within 1s of the peer's", "", true},
 		{"a clock of which the way hides a minute", in(func(f *Facts) { f.Clock = &Clock{70 * time.Second, 15 * time.Second} }), "clock", "within 1m10s", "", true},

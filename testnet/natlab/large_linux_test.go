@@ -1,6 +1,8 @@
 package natlab
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +83,27 @@ func trainsBehind(t *testing.T, l *Lab, c lossy, tokens string) (a *Node, link s
 	link = linkOf(t, a)
 	await(t, a, "some rounds", func(s status.Snapshot) bool { return s.TokensFolded > 1000 })
 	return a, link
+}
+
+// Over a path that loses packets of atoll's size in both directions join names doctor, and doctor which packets pass; with the remedy
+// that it names the newcomer takes the model of who trains.
+func TestDoctorFindsWhatPasses(t *testing.T) {
+	l := world(t, Net{Machines: []string{"a", "b"}})
+	_, link := trainsBehind(t, l, lossy{"1100 both", 1100, true, true}, "1e9")
+	b := join(t, l, "b", link)
+	await(t, b, "it says that nothing comes", func(s status.Snapshot) bool {
+		return strings.Contains(b.Log(), "`atoll doctor LINK` tells whether the way to it loses large packets")
+	})
+	kill(t, b)
+	doctor(t, l, "b", link, map[string][2]string{"packets": {"loses packets of 1260 bytes without a word, and those of 1100 pass", "sudo ip link set dev eth0 mtu 1100"}})
+	if _, err := l.places["b"].command("ip", "link", "set", "dev", "eth0", "mtu", "1100"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(b.Dir); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	b = join(t, l, "b", link)
+	await(t, b, "it trains on the model of a", func(s status.Snapshot) bool { return s.State == "training" && s.TokensFolded > 0 })
+	took(t, "in", time.Since(began), largeIn)
 }
