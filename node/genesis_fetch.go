@@ -48,6 +48,7 @@ func (n *node) learnGenesis(ctx context.Context) error {
 		return fmt.Errorf("join run %v: %w", n.run, err)
 	}
 	n.genesis, err = genesis.Decode(raw)
+	n.told = true
 	return err
 }
 

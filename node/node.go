@@ -77,6 +77,7 @@ type identity struct {
 type shared struct {
 	run     wire.RunID
 	genesis genesis.Genesis
+	told    bool // peers gave the genesis, in this start
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
 	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's
@@ -128,6 +129,10 @@ type shown struct {
 	screen     *show.Screen
 	folds      foldWatch
 	aloneSaid  bool // that nobody of the link answers
+	unanswered struct {
+		said time.Time // when, last, where a newcomer waits for somebody
+		text string
+	}
 	control    *status.Server
 	stage      atomic.Pointer[string] // before there is a machine
 	latest     atomic.Pointer[status.Snapshot]

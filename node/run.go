@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"atoll/gossip"
@@ -186,10 +187,11 @@ func (n *node) open() error {
 
 // start makes the replica from what the disk has and starts the training thread.
 func (n *node) start() error {
+	g := n.gossipConfig()
 	cfg := core.Config{
 		Params: n.genesis.OuterParams(), Plan: n.plan, Key: n.key, Run: n.run,
 		Learner: !n.cfg.Observe, Certificate: n.id,
-		Alone: len(n.dials) == 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: n.gossipConfig(),
+		Alone: len(n.dials) == 0, Newcomer: n.told || len(g.Trusted) > 0, AloneMs: n.cfg.AloneAfter.Milliseconds(), Gossip: g,
 	}
 	was, err := n.restore(cfg)
 	if err != nil {
@@ -216,6 +218,11 @@ func (n *node) start() error {
 	n.dialPeers()
 	n.dialEarlierPeers()
 	return nil
+}
+
+// others are these peers without this node, whose own link may lead it back.
+func (n *node) others(ids []wire.PeerID) []wire.PeerID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.PeerID) bool { return id == n.self })
 }
 
 // restore makes the replica over what the folder holds.
@@ -250,7 +257,7 @@ func (n *node) gossipConfig() gossip.Config {
 	g := n.genesis.OuterParams()
 	cfg := gossip.Config{
 		Self: n.self, Key: n.key, Run: n.run, Incarnation: n.started.UnixMilli(),
-		Trusted: n.named, Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
+		Trusted: n.others(n.named), Members: n.members, HeartbeatMinMs: n.cfg.heartbeatMs, WayMs: n.genesis.WayMs,
 		WindowAccept: g.WindowAccept, WindowUnion: g.WindowUnion,
 		HasChunk: n.store.HasChunk, Resume: n.ledger.Fetching(), Common: n.ledger.Common(), MaxTip: n.genesis.LargestTip(), SnapshotBytes: uint64(n.genesis.TipsSize(n.plan)),
 		DownMs: downMs(n.cfg.Limits),

@@ -178,6 +178,9 @@ func (n *node) link() joinlink.Link {
 
 // learnerStage says what steps wait for.
 func (n *node) learnerStage() string {
+	if n.unanswered.text != "" {
+		return n.unanswered.text
+	}
 	if n.external != nil && n.external.Absent() {
 		return "waits for " + n.attaches()
 	}
@@ -204,9 +207,31 @@ func (n *node) watch() {
 		n.aloneSaid = true
 		n.screen.Event("alone", "", n.aloneText())
 	}
+	n.sayUnanswered(time.Now())
 	n.watchFolds()
 	n.evaluate()
 	n.exports.export(n)
+}
+
+// unansweredEvery is how often a newcomer that reached nobody of its link says so.
+const unansweredEvery = 10 * time.Second
+
+// sayUnanswered says whom a newcomer dials that has nothing of the run, and what came of it.
+func (n *node) sayUnanswered(now time.Time) {
+	u := &n.unanswered
+	switch {
+	case !n.machine.View().Unanswered():
+		u.text = ""
+	case u.said.IsZero():
+		u.said = now
+	case now.Sub(u.said) >= unansweredEvery:
+		u.said = now
+		u.text = "no node that the link names answers: waits and dials on, as the run goes on there if it does"
+		if len(n.screen.Dials()) > 0 {
+			u.text += ": " + n.whyAlone(n.screen.Dials())
+		}
+		n.screen.Event("alone", "", u.text)
+	}
 }
 
 // aloneText says that nobody answers, and why as far as dials tell. A member alone goes on with the run. A guest closes no round,

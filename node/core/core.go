@@ -26,7 +26,8 @@ type Config struct {
 	Certificate wire.Digest
 	KeyOnly     bool  // the key may have signed rounds that the disk does not know of
 	Alone       bool  // the link names no peers: train from genesis at once
-	AloneMs     int64 // train from genesis when no peer was reached for so long
+	Newcomer    bool  // others had the run before: begin it by no means before one that the link names answered
+	AloneMs     int64 // train from genesis when nobody gave a snapshot for so long
 	MostDeltas  int   // that a fold of one round takes, see rounds.Config; for tests
 	Gossip      gossip.Config
 }
@@ -148,7 +149,7 @@ func (m *Machine) Step(now Time, in gossip.Input) {
 	switch in := in.(type) {
 	case gossip.PeerUp:
 		m.beginMarks(now)
-		m.joinPeerUp(now)
+		m.joinPeerUp(now, in)
 	case gossip.Replied:
 		m.handedOver(now, in.Payload)
 	case gossip.Received:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -68,6 +69,7 @@ type join struct {
 	holder   Time // when a peer that holds more than genesis was in sight last; 0 = never
 	waits    bool // for its return
 	said     Time // when it was last told that nothing comes
+	answered bool // a peer that the link names, or any if it names none, was connected
 	restored bool // the disk had tips
 	met      bool // something of others has reached this node: a snapshot, or a delta of a member that it folded
 	source   wire.PeerID
@@ -83,6 +85,14 @@ func (v View) Phase() Phase { return v.m.join.phase }
 // trains by itself.
 func (v View) Alone() bool { return v.m.join.phase == Ready && v.m.gossip.Peers().Known() == 0 }
 
+// Unanswered says that a newcomer has nothing of the run, and that nobody whom its link names was connected yet: it waits, as
+// these may be at work, and cannot be reached by this node alone.
+func (v View) Unanswered() bool { return v.m.unanswered() }
+
+func (m *Machine) unanswered() bool {
+	return m.cfg.Newcomer && !m.join.answered && !m.join.restored && m.join.phase <= Fetching
+}
+
 func (m *Machine) enter(now Time, p Phase) {
 	m.join.phase, m.join.since = p, now
 	m.end.stepped = now
@@ -93,7 +103,9 @@ func (m *Machine) enter(now Time, p Phase) {
 func (m *Machine) joins() bool { return m.join.phase != Ready && !m.join.restored }
 
 // joinPeerUp begins to fetch a snapshot from the first peer that shows up.
-func (m *Machine) joinPeerUp(now Time) {
+func (m *Machine) joinPeerUp(now Time, up gossip.PeerUp) {
+	named := m.cfg.Gossip.Trusted
+	m.join.answered = m.join.answered || !up.Record.Stateless && (len(named) == 0 || slices.Contains(named, up.Peer))
 	if m.join.phase != Dialling || m.cfg.Alone && !m.comesBack() {
 		return
 	}
@@ -112,7 +124,7 @@ func (m *Machine) tickJoin(now Time) {
 	}
 	switch m.join.phase {
 	case Dialling:
-		if now-m.join.began >= m.dialMs() && m.rounds.Status().Settled {
+		if !m.unanswered() && now-m.join.began >= m.dialMs() && m.rounds.Status().Settled {
 			m.enter(now, Ready)
 		}
 	case Fetching:
@@ -144,7 +156,7 @@ func (m *Machine) tickFetch(now Time) {
 	m.recordHolder(now)
 	f := m.gossip.Fetch()
 	m.sayNothingComes(now, f)
-	if f.Any || now-max(m.join.fetching, f.Came) < m.cfg.AloneMs {
+	if f.Any || m.unanswered() || now-max(m.join.fetching, f.Came) < m.cfg.AloneMs {
 		return
 	}
 	switch {

@@ -114,6 +114,9 @@ const firstEstimate = 15 * time.Second
 
 // stage says how far a joiner is.
 func (v View) stage() string {
+	if v.Machine.Unanswered() && v.Waits != "" {
+		return v.Waits
+	}
 	text, done := v.Machine.JoinStage()
 	if done > 0 {
 		return fmt.Sprintf("%s (%.0f %%)", text, 100*done)

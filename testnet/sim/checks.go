@@ -3,7 +3,6 @@ package sim
 import (
 	"math/bits"
 	"slices"
-	"strings"
 
 	"atoll/gossip"
 	"atoll/gossip/wire"
@@ -241,11 +240,8 @@ func (w *World) checkLeft(n *Node) {
 }
 
 // checkBegins: no node begins the run anew while it is connected to a member that holds more than genesis, or hears one. Who misled it
-// may have proved wrong.
-func (w *World) checkBegins(n *Node, e gossip.Event) {
-	if e.Kind != gossip.EventJoin || !strings.Contains(e.Text, "trains from genesis") {
-		return
-	}
+// may have proved wrong. Nor does it before one that its link names was connected.
+func (w *World) checkBegins(n *Node) {
 	for _, v := range n.machine.Gossip().Peers().All() {
 		p := w.byID[v.ID]
 		heard := v.Heard && !v.Silent && (v.Connected || v.Heartbeat != nil)
@@ -253,6 +249,9 @@ func (w *World) checkBegins(n *Node, e gossip.Event) {
 			continue
 		}
 		n.broken("begins", "begins the run anew beside node %d, which folded %d tokens", p.index, p.machine.View().FoldedTokens())
+	}
+	if !n.founder && !n.answered {
+		n.broken("begins", "begins the run anew before anybody whom its link names was connected")
 	}
 }
 

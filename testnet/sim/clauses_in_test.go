@@ -69,20 +69,26 @@ func TestFounderBegins(t *testing.T) {
 	}
 }
 
-// A node whose link names peers is ready, from genesis, when it has reached none for a
-// while, and later if it comes back.
-func TestReachesNobody(t *testing.T) {
-	t.Parallel()
-	w := deserted(t, calmScenario(1, 600))
-	n := w.comes()
-	if took := w.readyAfter(t, n, 10_000); took < aloneMs || took > aloneMs+2*w.s.TickMs {
-		t.Errorf("ready after %d ms", took)
+// A newcomer that reaches nobody whom its link names does not begin the run, whomever else it meets, and however old its key is.
+// It takes the model once it reaches one.
+func specUnanswered(t *testing.T, _ *spectest.Spec) {
+	w := atWork(t, calmScenario(2, 60_000))
+	a, dead := w.nodes[0], w.nodes[1]
+	dead.crash()
+	dead.gone = true
+	n, back := w.comes(dead), w.comesBack(false, dead)
+	w.outsider(9).meets(t, n)
+	w.connect(n, back)
+	if w.RunFor(2 * keyMs); n.ready() || back.ready() || !n.machine.View().Unanswered() {
+		t.Errorf("ready %v and %v, unanswered %v", n.ready(), back.ready(), n.machine.View().Unanswered())
 	}
-	if n.machine.Rounds().Fragment(0).Base() != 0 || n.Installs > 0 {
-		t.Error("it did not begin with genesis")
+	w.connect(n, a)
+	if w.readyAfter(t, n, 60_000); n.Installs != 1 {
+		t.Errorf("%d installs", n.Installs)
 	}
-	w = deserted(t, calmScenario(1, 600))
-	w.waitsForKey(t, w.comesBack(false))
+	if w.readyAfter(t, back, 60_000); back.Installs != 1 {
+		t.Errorf("%d installs of one that came back", back.Installs)
+	}
 }
 
 // A node without tips begins to fetch them with its first session.

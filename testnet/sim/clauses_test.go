@@ -11,7 +11,7 @@ import (
 func TestSpecLife(t *testing.T) {
 	t.Parallel()
 	spectest.Run(t, "L", map[string]spectest.Clause{
-		"L-1": specJoining, "L-2": spectest.All(specEqualDigests, specOutrun, specReplay), "L-3": specDurable,
+		"L-1": specJoining, "L-1.2": specUnanswered, "L-2": spectest.All(specEqualDigests, specOutrun, specReplay), "L-3": specDurable,
 		"L-4": spectest.All(specKeyOnly, specKeyAlone, specKeyUnknown, specKeyMeetsNewcomer), "L-4.2": specComesBack, "L-5": specMark,
 		"L-6": spectest.All(specSetDigest, specHeadersOfRound), "L-7": specLeaves, "L-8": spectest.All(specStays, specLeavesGuests), "L-9": specStepsOnly,
 		"L-9.2": specPublishesNothing, "L-10": specStopped, "L-10.2": specLastSteps, "L-11": specOver, "L-11.2": specLateAtTheEnd, "L-12": specMiscalculated, "L-13": specLinger, "L-14": specPaused,

@@ -111,7 +111,6 @@ func (x executor) Saw(event any) {
 	switch e := event.(type) {
 	case gossip.Event:
 		n.w.checks.noticed(n, e)
-		n.w.checkBegins(n, e)
 	case gossip.Misbehaved, gossip.StateDiffers, core.Verdict, core.Refused:
 		n.w.checkBlame(n, e)
 	case core.Revoked:

@@ -64,6 +64,8 @@ type life struct {
 	machine  *core.Machine   // of the replica
 	limiter  *limit.Limiter  // of gossip
 	up       bool
+	restored bool  // its disk had something of the run
+	answered bool  // one that its link names, or any if it names none, was connected
 	gone     bool  // for good: lost, or left
 	left     bool  // has begun to leave
 	lives    int   // counts starts: what was under way in an earlier one is void
@@ -177,6 +179,7 @@ func (n *Node) clock() Time {
 func (n *Node) boot() {
 	w := n.w
 	n.up, n.may, n.finished, n.idleFrom = true, false, false, 0
+	n.answered = false
 	n.lives++
 	n.slept, n.paused, n.asleep, n.skew = 0, 0, nil, n.spec.SkewMs
 	n.refused, n.contributed = map[int]bool{}, 0
@@ -196,7 +199,7 @@ func (n *Node) boot() {
 		n.broken("core", "%v", err)
 		return
 	}
-	n.replica, n.firstSeq = r, n.disk.NextSeq()
+	n.replica, n.firstSeq, n.restored = r, n.disk.NextSeq(), was.Saved != nil
 	n.trainer = w.s.Task.Trainer(n.index, n.lives)
 	n.learner = outer.NewLearner(w.s.Params, w.plan, n.trainer.Params(), was.Tips, n.ownPayload)
 	n.scratch = make([]float32, len(n.trainer.Params()))
@@ -244,7 +247,7 @@ func (n *Node) unlimited() core.Config {
 	w, p := n.w, n.w.s.Params
 	cfg := core.Config{
 		Params: p, Plan: w.plan, Key: n.key, Run: w.run, Learner: !n.spec.Observer, Certificate: n.certified(),
-		Alone: n.founder && (n.linkless || !n.keyOnly), AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas,
+		Alone: n.founder && (n.linkless || !n.keyOnly), Newcomer: !n.founder, AloneMs: aloneMs, KeyOnly: n.keyOnly, MostDeltas: w.s.Deltas,
 		Gossip: gossip.Config{
 			Members: n.members,
 
@@ -350,7 +353,11 @@ func (n *Node) tick(life int) {
 	if n.paused == 0 {
 		perSecond := 1000 * float64(n.w.s.Task.Tokens()) / float64(n.stepMs())
 		n.machine.SetLearning(uint64(n.Steps), n.book.trained, perSecond, 0, uint64(n.lives))
+		before := n.machine.View().Phase()
 		n.machine.Tick(n.clock())
+		if before <= core.Fetching && n.machine.View().Phase() == core.Ready && !n.restored {
+			n.w.checkBegins(n)
+		}
 		n.replica.Execute()
 		if n.up && n.left && n.replica.LeftTooLong() {
 			n.goes()

@@ -164,20 +164,6 @@ func TestNewcomerAmongPaused(t *testing.T) {
 	w.until(t, "it trains", 20_000, func() bool { return n.ready() && n.may })
 }
 
-// A newcomer that is paused before it reached anybody waits for as long after as it had left.
-func TestPausedBeforeItReachedAnybody(t *testing.T) {
-	t.Parallel()
-	w := deserted(t, calmScenario(1, 600))
-	n := w.comes()
-	w.RunFor(1000)
-	n.rest(true)
-	w.RunFor(30_000)
-	n.rest(false)
-	if took := w.readyAfter(t, n, 10_000); took < aloneMs-1000-2*w.s.TickMs || took > aloneMs-1000+2*w.s.TickMs {
-		t.Errorf("ready after %d ms, want %d", took, aloneMs-1000)
-	}
-}
-
 // A laptop is closed for ten minutes, in which its connections end. It contributes again
 // within 20 s, heartbeat periods as in a real run.
 func TestLidClosedForTenMinutes(t *testing.T) {

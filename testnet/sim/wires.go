@@ -201,6 +201,7 @@ func (w *World) disconnect(a, b *Node) {
 func (n *Node) peerUp(p *Node) {
 	signed, record := p.record, p.said
 	n.do(func() {
+		n.answered = n.answered || len(n.contacts) == 0 || slices.Contains(n.contacts, p.index)
 		n.machine.Step(n.clock(), gossip.PeerUp{Peer: p.id, Signed: signed, Record: record})
 	})
 }
