@@ -128,7 +128,8 @@ type learning struct {
 type shown struct {
 	screen     *show.Screen
 	folds      foldWatch
-	aloneSaid  bool // that nobody of the link answers
+	reachSaid  string // how others reach this node
+	aloneSaid  bool   // that nobody of the link answers
 	unanswered struct {
 		said time.Time // when, last, where a newcomer waits for somebody
 		text string

@@ -22,20 +22,23 @@ func (n *node) readdress(now core.Time, a p2p.Addresses) {
 	} else {
 		n.host.Renew()
 	}
-	n.screen.Event("addresses", "", reachText(a))
+	if kind, text := reachText(a); kind != n.reachSaid || a.Moved { // one address more is nothing to look at
+		n.reachSaid = kind
+		n.screen.Event("addresses", "", kind+text)
+	}
 }
 
-// reachText says how others reach this node.
-func reachText(a p2p.Addresses) string {
+// reachText says how others reach this node, and at which addresses.
+func reachText(a p2p.Addresses) (kind, at string) {
 	switch {
 	case a.Public:
-		return "others reach this node at " + strings.Join(a.Outside, " ")
+		return "others reach this node", " at " + strings.Join(a.Outside, " ")
 	case len(a.Outside) > 0:
-		return "others reach this node through relays, or at addresses that are not confirmed yet: " + strings.Join(a.Outside, " ")
+		return "others reach this node through relays, or at addresses that are not confirmed yet", ": " + strings.Join(a.Outside, " ")
 	case len(a.Near) > 0:
-		return "only this network reaches this node as yet, at " + strings.Join(a.Near, " ")
+		return "only this network reaches this node as yet", ", at " + strings.Join(a.Near, " ")
 	}
-	return "nobody reaches this node: it has no address"
+	return "nobody reaches this node: it has no address", ""
 }
 
 func (n *node) reserved(now core.Time, e p2p.Reserved) {

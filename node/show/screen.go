@@ -219,6 +219,9 @@ func (v *Screen) gossiped(e gossip.Event) {
 // peerInAddr is who is at an address: whom an event is about is said beside.
 var peerInAddr = regexp.MustCompile(`/p2p/[^/]+`)
 
+// sameWithin is how long a connection says nothing new: nodes that dial each other have two for a moment.
+const sameWithin = 10 * time.Second
+
 // PeerUp keeps where a peer is connected.
 func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 	if len(v.addrs) < maxRefused || v.addrs[id] != "" {
@@ -228,7 +231,12 @@ func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 	if addr != "" {
 		text += " at " + peerInAddr.ReplaceAllString(addr, "")
 	}
-	v.Event("connected", id.String(), text)
+	again := func(e status.Event) bool {
+		return e.Kind == "connected" && e.Peer == id.String() && e.Text == text && time.Since(e.At) < sameWithin
+	}
+	if !slices.ContainsFunc(v.events, again) {
+		v.Event("connected", id.String(), text)
+	}
 }
 
 // Refused keeps who was refused last. Strangers have themselves refused as often as they like: few of them are events, or

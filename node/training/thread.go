@@ -599,16 +599,20 @@ func (t *Thread) Stats() Stats {
 type mark struct {
 	active time.Duration
 	tokens uint64
+	steps  int64
 }
 
-// markEvery is the time between two marks, of which the second has a step more. The speed is that of the last 30 to 60 s, or two
-// steps: what slows a machine down, such as another program on it, shows soon, and a delta that is published does not.
-const markEvery = 30 * time.Second
+// Two marks are so far apart at least. The speed is that of the last 30 to 60 s, or of as many steps that take longer: what slows a
+// machine down, such as another program on it, shows soon, and a delta that is published does not.
+const (
+	markEvery = 30 * time.Second
+	markSteps = 4
+)
 
 // recent is the speed lately, in tokens per second, after so much time of training.
 func (t *Thread) recent(active time.Duration) float64 {
-	if active-t.marks[1].active >= markEvery && t.tokens > t.marks[1].tokens {
-		t.marks = [2]mark{t.marks[1], {active, t.tokens}}
+	if last := t.marks[1]; active-last.active >= markEvery && t.steps-last.steps >= markSteps {
+		t.marks = [2]mark{last, {active, t.tokens, t.steps}}
 	}
 	from := t.marks[0]
 	if active <= from.active {

@@ -202,6 +202,25 @@ func TestTrainingKeepsPace(t *testing.T) {
 	})
 }
 
+// The speed is that of the last minute, whatever was before, and one of steps that take longer is known as well.
+func TestSpeedIsOfLately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 30*time.Millisecond, 100*time.Millisecond)
+		b.SetMay(true)
+		for _, pace := range []time.Duration{100 * time.Millisecond, time.Second, 50 * time.Millisecond, 90 * time.Second} {
+			b.SetPace(pace)
+			var p Stats
+			for range max(90, int(10*pace.Seconds())) {
+				p = b.after(time.Second)
+			}
+			if want := fakeTokens / pace.Seconds(); p.PerSecond < 0.6*want || p.PerSecond > 1.7*want {
+				t.Errorf("%v tokens/s at a pace of %v, want about %v", p.PerSecond, pace, want)
+			}
+		}
+		b.stop(t)
+	})
+}
+
 // A new pace is kept at once, also in the pause of a slower one.
 func TestTrainingChangesItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
