@@ -24,7 +24,6 @@ import (
 func (n *node) prepare(ctx context.Context) error {
 	later := n.preparesLater()
 	if !later || !n.readsLong() {
-		n.showStage("reads its text")
 		if err := n.readText(ctx); err != nil || n.cfg.Observe {
 			return err
 		}
@@ -46,7 +45,6 @@ func (n *node) prepare(ctx context.Context) error {
 	if later {
 		return n.tuneLater(cfg, among)
 	}
-	n.showStage("measures how fast it trains")
 	tuned, r, err := n.tuned(ctx, cfg, among)
 	if err != nil {
 		return err

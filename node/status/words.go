@@ -49,11 +49,11 @@ func (s Snapshot) self() Peer {
 func (s Snapshot) Health() string {
 	for _, a := range s.Alarms {
 		if !a.Passing() {
-			return "no, somebody has to look: " + a.Text
+			return "somebody has to look: " + a.Text
 		}
 	}
 	if len(s.Alarms) > 0 {
-		return "not quite, and it may pass by itself: " + s.Alarms[0].Text
+		return "not quite well, and it may pass by itself: " + s.Alarms[0].Text
 	}
 	training := 0
 	for _, p := range s.Peers {
@@ -63,26 +63,26 @@ func (s Snapshot) Health() string {
 	}
 	switch {
 	case s.Finished && s.Agreed:
-		return "yes: every machine that is here has the same model"
+		return "all is well: every machine that is here has the same model"
 	case s.Finished, training == 0:
 		return ""
 	case training == 1:
-		return "yes: 1 machine trains, and nothing is wrong"
+		return "all is well: 1 machine trains"
 	}
-	return fmt.Sprintf("yes: %d machines train, and nothing is wrong", training)
+	return fmt.Sprintf("all is well: %d machines train", training)
 }
 
 // MayStop says what happens if a person stops this node.
 func (s Snapshot) MayStop() string {
 	switch {
 	case s.Finished:
-		return "yes: the run is over, and the model is in this folder"
+		return "you may stop it: the run is over, and the model is in this folder"
 	case s.State == "joining":
-		return "yes: Ctrl-C ends it, and nothing is lost"
+		return "you may stop it: Ctrl-C ends it, and nothing is lost"
 	case LivePeers(s.Peers) == 0:
-		return "yes: Ctrl-C publishes what is left and leaves; nobody else is here, so the run then waits for somebody to come back"
+		return "you may stop it: Ctrl-C publishes what is left and leaves; nobody else is here, so the run then waits for somebody to come back"
 	}
-	return "yes: Ctrl-C publishes what is left and leaves; the others go on, and the same command comes back"
+	return "you may stop it: Ctrl-C publishes what is left and leaves; the others go on, and the same command comes back"
 }
 
 // month is what people buy traffic for.

@@ -17,23 +17,23 @@ func TestWordsBesideNumbers(t *testing.T) {
 		change(&s)
 		return s
 	}
-	const stop = "yes: Ctrl-C publishes what is left and leaves; "
+	const stop = "you may stop it: Ctrl-C publishes what is left and leaves; "
 	for name, c := range map[string]struct {
 		s    Snapshot
 		want []string // gave, healthy, stop, month
 	}{
-		"two train":          {of(func(*Snapshot) {}), []string{"this machine gave 29 % of what the model learned from", "yes: 2 machines train, and nothing is wrong", stop + "the others go on, and the same command comes back", "sends 3.2 GB and receives 9.1 GB a month at this speed"}},
+		"two train":          {of(func(*Snapshot) {}), []string{"this machine gave 29 % of what the model learned from", "all is well: 2 machines train", stop + "the others go on, and the same command comes back", "sends 3.2 GB and receives 9.1 GB a month at this speed"}},
 		"a small part":       {of(func(s *Snapshot) { s.Peers[0].Share = 0.0042 }), []string{"this machine gave 0.42 % of what the model learned from", "", "", ""}},
 		"nothing folded yet": {of(func(s *Snapshot) { s.Peers[0].Share = 0 }), []string{"nothing of this machine is in the model yet: its first delta is on the way", "", "", ""}},
 		"a guest":            {of(func(s *Snapshot) { s.Peers[0].Guest = true }), []string{"this machine gave 7.00k tokens as a guest; all guests together count for a tenth at most", "", "", ""}},
 		"a new guest":        {of(func(s *Snapshot) { s.Peers[0].Guest, s.Account.OwnFolded = true, nil }), []string{"this machine is a guest and gave nothing yet; all guests together count for a tenth at most", "", "", ""}},
-		"alone":              {of(func(s *Snapshot) { s.Peers = s.Peers[:1] }), []string{"", "yes: 1 machine trains, and nothing is wrong", stop + "nobody else is here, so the run then waits for somebody to come back", ""}},
+		"alone":              {of(func(s *Snapshot) { s.Peers = s.Peers[:1] }), []string{"", "all is well: 1 machine trains", stop + "nobody else is here, so the run then waits for somebody to come back", ""}},
 		"an alarm": {of(func(s *Snapshot) {
 			s.Alarms = []Alarm{{Kind: AlarmThin, Text: "thin"}, {Kind: AlarmDisk, Text: "full"}}
-		}), []string{"", "no, somebody has to look: full", "", ""}},
-		"one that passes":        {of(func(s *Snapshot) { s.Alarms = []Alarm{{Kind: AlarmThin, Text: "thin"}} }), []string{"", "not quite, and it may pass by itself: thin", "", ""}},
-		"it begins":              {of(func(s *Snapshot) { *s = Snapshot{Identity: Identity{State: "joining"}} }), []string{"-", "-", "yes: Ctrl-C ends it, and nothing is lost", "-"}},
-		"over":                   {of(func(s *Snapshot) { s.Finished, s.Agreed = true, true }), []string{"", "yes: every machine that is here has the same model", "yes: the run is over, and the model is in this folder", "-"}},
+		}), []string{"", "somebody has to look: full", "", ""}},
+		"one that passes":        {of(func(s *Snapshot) { s.Alarms = []Alarm{{Kind: AlarmThin, Text: "thin"}} }), []string{"", "not quite well, and it may pass by itself: thin", "", ""}},
+		"it begins":              {of(func(s *Snapshot) { *s = Snapshot{Identity: Identity{State: "joining"}} }), []string{"-", "-", "you may stop it: Ctrl-C ends it, and nothing is lost", "-"}},
+		"over":                   {of(func(s *Snapshot) { s.Finished, s.Agreed = true, true }), []string{"", "all is well: every machine that is here has the same model", "you may stop it: the run is over, and the model is in this folder", "-"}},
 		"over, and not compared": {of(func(s *Snapshot) { s.Finished = true }), []string{"", "-", "", "-"}},
 	} {
 		for i, got := range []string{c.s.Gave(), c.s.Health(), c.s.MayStop(), c.s.Month()} {
