@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/status"
 )
 
 // ErrRevoked says that an owner of the run revoked this node. Nobody takes what it makes any more.
-var ErrRevoked = errors.New("an owner of the run has revoked this node or its invite: ask the owner why; with another invite start again in a new folder")
+var ErrRevoked = errors.New("an owner of the run has revoked this node or its invite")
 
 // publishRevocation spreads what an owner of the run signed. The error is for one that no node takes.
 func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error {
@@ -39,11 +40,13 @@ func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error
 // revoked ends what there is with those whom an owner of the run revoked: the sessions with them, or
 // this node.
 func (n *node) revoked(e core.Revoked) {
+	n.explain(e.Words)
 	for _, name := range e.Names {
-		n.screen.Event("revoked", name.String(), "an owner of the run revoked it: what it made before stays, and nothing of it counts any more")
+		w, _ := n.members.Word(name)
+		n.screen.Event("revoked", name.String(), w.Text()+"; what it made before stays, and nothing of it counts any more")
 	}
 	if e.Own {
-		n.fail(fmt.Errorf("run %v: %w", n.run, ErrRevoked))
+		n.fail(n.revokedError())
 		return
 	}
 	n.host.Reconsider(func(id wire.PeerID) bool {
@@ -51,10 +54,32 @@ func (n *node) revoked(e core.Revoked) {
 	})
 }
 
+// explain finds the reasons of statements, each the payload of a delta: of those of one name at least one is on the disk.
+func (n *node) explain(statements []wire.SignedHeader) {
+	for _, s := range statements {
+		reason, err := n.ledger.Payload(s.Header.ID(n.run))
+		if w, known := n.members.Word(wire.PeerID(s.Header.Certificate)); err != nil || !known || w.Reason != "" {
+			continue
+		}
+		w := member.Word{Statement: s, Reason: string(reason)}
+		n.members.Explain(w)
+		n.work.disk.Put(func() { n.check("store a revocation", n.ledger.PutRevocation(w)) })
+	}
+}
+
+// revokedError says who revoked this node, from when on, why, and what to do.
+func (n *node) revokedError() error {
+	by := ""
+	if w, known := n.members.WordAgainst(n.self); known {
+		by = ", " + w.Text()
+	}
+	return fmt.Errorf("run %v: %w%s; with another invite start again in a new folder", n.run, ErrRevoked, by)
+}
+
 // stillMember refuses to begin where an owner's statement against this node is known already.
 func (n *node) stillMember() error {
 	if n.members == nil || n.members.Member(n.self) {
 		return nil
 	}
-	return fmt.Errorf("run %v: %w", n.run, ErrRevoked)
+	return n.revokedError()
 }

@@ -4,11 +4,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
 	"atoll/gossip/hello"
 	"atoll/gossip/p2p"
+	"atoll/gossip/wire"
 	"atoll/node/core"
 	"atoll/node/hardware"
 	"atoll/node/joinlink"
@@ -112,11 +115,27 @@ func (n *node) writeStatus() {
 	if n.latest.Load() == nil {
 		return
 	}
-	b, err := json.MarshalIndent(n.lastStatus(), "", "  ")
+	b, err := json.MarshalIndent(n.worthKeeping(), "", "  ")
 	if err == nil {
 		err = n.cfg.disk.WriteFile(n.cfg.Dir, status.FinalFile, append(b, '\n'))
 	}
 	n.check("write the status", err)
+}
+
+// worthKeeping is the last status of the folder: what an earlier process knew of the run, where this one was refused before it knew more,
+// with what this one came to.
+func (n *node) worthKeeping() status.Snapshot {
+	last := n.lastStatus()
+	if last.State != wire.Joining.String() {
+		return last
+	}
+	var before status.Snapshot
+	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, status.FinalFile))
+	if err != nil || json.Unmarshal(b, &before) != nil || before.Run != last.Run || before.Self != last.Self {
+		return last
+	}
+	before.Events, before.Alarms = last.Events, last.Alarms
+	return before
 }
 
 // view is what a snapshot of this node is made from.

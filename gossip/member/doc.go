@@ -12,4 +12,9 @@
 // An owner revokes an admission with a revocation, which is a header like that of a delta: see wire.NewRevocation.
 //
 // A Table holds the certificates that a node knows. Everything else here is a pure function.
+//
+// Files, each may use those above it:
+//
+//	invite, certificate  what owners sign, and what follows for a node
+//	revocation, table    who is in, and who was revoked and why
 package member

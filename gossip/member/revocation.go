@@ -1,34 +1,100 @@
 package member
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"atoll/gossip/wire"
 )
 
-// RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
-// was away hears of it from peers that refuse it. These may lie, so the owner's signed statement comes along.
-type RevokedError struct {
+// Word is an owner's word that a name counts no more: what it signed, and why in words, "" where that is not known. It signed the
+// digest of the words.
+type Word struct {
 	Statement wire.SignedHeader
+	Reason    string
 }
 
-// proofMark stands before the owner's statement in the text of a RevokedError.
+// maxReason bounds the reason, as the rules of folding do.
+const maxReason = 256
+
+// fits reports whether the reason is the one of the statement.
+func (w Word) fits() bool {
+	return w.Reason == "" || len(w.Reason) <= maxReason && wire.Sum([]byte(w.Reason)) == w.Statement.Header.Payload
+}
+
+// Encode is the word where members are kept: of one length, which no certificate has.
+func (w Word) Encode() []byte {
+	return append(append(w.Statement.Append(nil), w.Reason...), make([]byte, maxReason-len(w.Reason))...)
+}
+
+// ParseWord decodes what Encode made. It verifies no signature.
+func ParseWord(b []byte) (w Word, err error) {
+	if len(b) != wire.SignedHeaderSize+maxReason {
+		return w, fmt.Errorf("an owner's word of %d bytes: %w", len(b), wire.ErrInvalid)
+	}
+	w.Statement, err = wire.ParseSignedHeader(b[:wire.SignedHeaderSize])
+	w.Reason = string(bytes.TrimRight(b[wire.SignedHeaderSize:], "\x00"))
+	if err == nil && !w.fits() {
+		err = fmt.Errorf("an owner's word with another reason: %w", wire.ErrInvalid)
+	}
+	return w, err
+}
+
+// Text says for people who said it, from which round on, and why.
+func (w Word) Text() string {
+	h := w.Statement.Header
+	text := fmt.Sprintf("by owner %v, from round %d on", h.Author, h.Round)
+	if w.Reason == "" {
+		return text
+	}
+	return text + ": " + strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, w.Reason)
+}
+
+// RevokedError says that an owner of the run revoked a node, or the invite by which it came. A node that
+// was away hears of it from peers that refuse it. These may lie, so the owner's signed statement comes along.
+type RevokedError struct{ Word }
+
+// proofMark stands before the owner's word in the text of a RevokedError.
 const proofMark = "proof "
 
 // Error is for people, and for the node that it is about.
 func (e *RevokedError) Error() string {
-	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Statement.Append(nil))
+	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(append(e.Statement.Append(nil), e.Reason...))
 }
 
-// Shown is the text of a refusal for people: without the owner's statement, which is for the node that is refused.
+// Shown is the text of a refusal for people: what the owner's word says in place of what proves it to the node that is refused.
 func Shown(text string) string {
 	before, after, found := strings.Cut(text, ", "+proofMark)
 	if !found {
 		return text
 	}
+	if w, err := wordIn(after); err == nil {
+		before += " " + w.Text()
+	}
 	return before + strings.TrimLeft(after, base64Letters)
+}
+
+// wordIn is the word that a text begins with.
+func wordIn(text string) (w Word, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(text[:len(text)-len(strings.TrimLeft(text, base64Letters))])
+	if err != nil {
+		return w, err
+	}
+	size := min(wire.SignedHeaderSize, len(b))
+	w.Statement, err = wire.ParseSignedHeader(b[:size])
+	if w.Reason = string(b[size:]); err == nil && !w.fits() {
+		err = wire.ErrInvalid
+	}
+	return w, err
 }
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -49,6 +115,47 @@ func (t *Table) AddRevocation(statement wire.SignedHeader) (fresh bool, err erro
 		t.changes++
 	}
 	return !known, nil
+}
+
+// Explain has the reason of a word known, if its statement is.
+func (t *Table) Explain(w Word) {
+	name := wire.PeerID(w.Statement.Header.Certificate)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kept, known := t.revoked[name]; known && w.Statement.Header.Payload == kept.Header.Payload && w.fits() {
+		t.reasons[name] = w.Reason
+	}
+}
+
+// Word is what an owner said of a name: an author or an invite.
+func (t *Table) Word(name wire.PeerID) (w Word, known bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	w.Statement, known = t.revoked[name]
+	w.Reason = t.reasons[name]
+	return w, known
+}
+
+// WordAgainst is an owner's word by which nobody listens to an author any more.
+func (t *Table) WordAgainst(author wire.PeerID) (w Word, known bool) {
+	if !t.Out(author) {
+		return w, false
+	}
+	for _, c := range t.Of(author) {
+		if e := (*RevokedError)(nil); errors.As(t.Revoked(c), &e) {
+			return e.Word, true
+		}
+	}
+	return w, false
+}
+
+// OutBy is WordAgainst as people read it.
+func (t *Table) OutBy(author wire.PeerID) (word string, out bool) {
+	w, out := t.WordAgainst(author)
+	if out {
+		word = w.Text()
+	}
+	return word, out
 }
 
 // Knows reports whether an owner's statement about a name is known.
@@ -87,7 +194,7 @@ func (t *Table) Revoked(c Certificate) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if statement, revoked := t.statementAgainst(c); revoked {
-		return &RevokedError{statement}
+		return &RevokedError{Word{statement, t.reasons[wire.PeerID(statement.Header.Certificate)]}}
 	}
 	return nil
 }
@@ -109,18 +216,14 @@ func (t *Table) isRevoked(c *Certificate) bool {
 	return revoked
 }
 
-// Proof is the owner's statement in the text of a refusal, that a certificate is revoked. It is false where
+// Proof is the owner's word in the text of a refusal, that a certificate is revoked. It is false where
 // there is none, or one that is not true.
-func (t *Table) Proof(c Certificate, text string) (statement wire.SignedHeader, ok bool) {
+func (t *Table) Proof(c Certificate, text string) (w Word, ok bool) {
 	_, after, found := strings.Cut(text, proofMark)
 	if t == nil || !found {
-		return statement, false
+		return w, false
 	}
-	size := base64.RawURLEncoding.EncodedLen(wire.SignedHeaderSize)
-	b, err := base64.RawURLEncoding.DecodeString(after[:min(size, len(after))])
-	if err == nil {
-		statement, err = wire.ParseSignedHeader(b)
-	}
-	name := wire.PeerID(statement.Header.Certificate)
-	return statement, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(statement) == nil
+	w, err := wordIn(after)
+	name := wire.PeerID(w.Statement.Header.Certificate)
+	return w, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(w.Statement) == nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,7 +118,7 @@ func specProof(t *testing.T, s *spectest.Spec) {
 		t.Fatalf("the reason is %v", err)
 	}
 	away := NewTable(run, owners)
-	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got != statement {
+	if got, ok := away.Proof(c, "peer refuses us: "+err.Error()); !ok || got.Statement != statement {
 		t.Error("who was away does not see it")
 	}
 }
@@ -126,8 +127,8 @@ func specProof(t *testing.T, s *spectest.Spec) {
 func TestNoProof(t *testing.T) {
 	c, other := admitted(t, Invite{}, first), admitted(t, Invite{}, second)
 	h := wire.NewRevocation(0, 3, wire.Digest(c.Author), []byte("gone"))
-	good := (&RevokedError{wire.SignHeader(owner, run, h)}).Error()
-	forged := (&RevokedError{wire.SignHeader(second, run, h)}).Error()
+	good := (&RevokedError{Word{Statement: wire.SignHeader(owner, run, h)}}).Error()
+	forged := (&RevokedError{Word{Statement: wire.SignHeader(second, run, h)}}).Error()
 	delta := wire.SignHeader(owner, run, header(first, wire.Digest(c.Author), 3))
 	for name, test := range map[string]struct {
 		c    Certificate
@@ -137,7 +138,7 @@ func TestNoProof(t *testing.T) {
 		"good":               {c, good, true},
 		"about another":      {other, good, false},
 		"by no owner":        {c, forged, false},
-		"a delta":            {c, (&RevokedError{delta}).Error(), false},
+		"a delta":            {c, (&RevokedError{Word{Statement: delta}}).Error(), false},
 		"an empty statement": {c, (&RevokedError{}).Error(), false},
 		"cut off":            {c, good[:len(good)-1], false},
 		"nothing":            {c, "", false},
@@ -156,11 +157,11 @@ func TestNoProof(t *testing.T) {
 func FuzzProof(f *testing.F) {
 	c := admitted(f, Invite{}, first)
 	h := wire.NewRevocation(0, 3, wire.Digest(c.Author), []byte("gone"))
-	f.Add((&RevokedError{wire.SignHeader(owner, run, h)}).Error())
+	f.Add((&RevokedError{Word{Statement: wire.SignHeader(owner, run, h)}}).Error())
 	f.Add("proof ")
 	f.Fuzz(func(t *testing.T, text string) {
-		if statement, ok := table().Proof(c, text); ok && statement.Header.Author != id(owner) {
-			t.Errorf("%q proves that %v revoked it", text, statement.Header.Author)
+		if w, ok := table().Proof(c, text); ok && w.Statement.Header.Author != id(owner) {
+			t.Errorf("%q proves that %v revoked it", text, w.Statement.Header.Author)
 		}
 	})
 }
@@ -199,14 +200,57 @@ func TestAnswerForAnAuthor(t *testing.T) {
 	answers(again)
 }
 
-// People read of a refusal why, and not the statement that proves it.
+// People read of a refusal who revoked it, from when on and why, and not the statement that proves it; a reason that the owner did not sign
+// is none, and nothing in it moves a cursor.
 func TestShownIsWithoutProof(t *testing.T) {
-	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 1, wire.Digest{7}, []byte("gone")))
-	refusal := "not admitted: " + (&RevokedError{statement}).Error() + "; ask the owner"
-	if got, want := Shown(refusal), "not admitted: an owner of the run has revoked it; ask the owner"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	reason := "left\x1b the lab"
+	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 17, wire.Digest{7}, []byte(reason)))
+	by := fmt.Sprintf(" by owner %v, from round 17 on", id(owner))
+	for said, want := range map[string]string{"": by, reason: by + ": left\uFFFD the lab", "another": ""} {
+		refusal := "not admitted: " + (&RevokedError{Word{statement, said}}).Error() + "; ask the owner"
+		if got, want := Shown(refusal), "not admitted: an owner of the run has revoked it"+want+"; ask the owner"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 	if got := Shown("its invite has expired"); got != "its invite has expired" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The reason comes with the owner's word alone, to the disk and back.
+func TestWordKeepsItsReason(t *testing.T) {
+	c := admitted(t, Invite{}, first)
+	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 17, wire.Digest(c.Author), []byte("left the lab")))
+	m := table()
+	if _, err := m.AddHeld(c); err != nil {
+		t.Fatal(err)
+	}
+	m.Explain(Word{statement, "left the lab"})
+	if _, known := m.WordAgainst(c.Author); known {
+		t.Error("a reason revokes nobody")
+	}
+	if _, err := m.AddRevocation(statement); err != nil {
+		t.Fatal(err)
+	}
+	m.Explain(Word{statement, "of another"})
+	if w, known := m.WordAgainst(c.Author); !known || w != (Word{statement, ""}) {
+		t.Errorf("%+v, %v", w, known)
+	}
+	want := Word{statement, "left the lab"}
+	m.Explain(want)
+	if w, known := m.Word(c.Author); !known || w != want {
+		t.Errorf("%+v, %v", w, known)
+	}
+	if w, ok := table().Proof(c, m.Revoked(c).Error()+"; ask"); !ok || w != want {
+		t.Errorf("whom it is about hears %+v, %v", w, ok)
+	}
+	for _, w := range []Word{want, {statement, ""}} {
+		b := w.Encode()
+		if got, err := ParseWord(b); err != nil || got != w || len(b) == Size {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if _, err := ParseWord(Word{statement, "of another"}.Encode()); err == nil {
+		t.Error("a reason that was not signed is kept")
 	}
 }

@@ -45,6 +45,7 @@ type Table struct {
 	byAuthor map[wire.PeerID][]*Certificate        // in the order in which they came
 	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader     // by the name revoked: the owner's statement
+	reasons  map[wire.PeerID]string                // of them, where they are known
 	guests   int                                   // certificates of guests
 	entering map[wire.PeerID]map[wire.PeerID]int64 // by a limited invite's key: whom Admit let in and no certificate is kept of yet, and when
 	changes  uint64                                // of what a node is: see Changes
@@ -52,7 +53,7 @@ type Table struct {
 
 // NewTable knows the owners of a run, none before genesis is known, and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, reasons: map[wire.PeerID]string{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
 }
 
 // Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.

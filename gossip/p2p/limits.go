@@ -45,7 +45,7 @@ const (
 	maxHello = wire.MaxRecord
 	// maxVerdict bounds the frame that tells the peer why it is refused: a line
 	// of text for a person.
-	maxVerdict = 512
+	maxVerdict = 1024
 	// helloStreams bounds handshake streams of one peer at once: one for each
 	// connection and one for a renewal.
 	helloStreams = guard.ConnsPeer + 1

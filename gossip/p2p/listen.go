@@ -84,7 +84,7 @@ func listenError(a ma.Multiaddr, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listen on %s: port in use, perhaps by another node; stop that one, choose another port, or use port 0 for any free one: %w", a, err)
 	}
-	return fmt.Errorf("listen on %s: %w", a, err)
+	return fmt.Errorf("listen on %s: %w: use an address of this machine, or 0.0.0.0 for all of them, and a port that this user may have", a, err)
 }
 
 // DefaultPort is where nodes on the internet listen, so that a port which somebody has

@@ -201,7 +201,7 @@ func specVerdicts(t *testing.T, _ *spectest.Spec) {
 			t.Errorf("verdict %q, %v", got.verdict, got.err)
 		}
 	})
-	if maxVerdict != 512 || len(verdict(errors.New(strings.Repeat("x", 600)))) != 512 {
+	if maxVerdict != 1024 || len(verdict(errors.New(strings.Repeat("x", 1200)))) != 1024 {
 		t.Error("another length of verdicts")
 	}
 	meet(t, func() []byte { return []byte("garbage") }, func(t *testing.T, _ *Host, got answered) {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/rounds"
@@ -76,12 +77,13 @@ type (
 		Own      bool
 		Round    uint32
 	}
-	// StoreRevocation keeps an owner's signed statement, for those whom it is about and who were away.
-	StoreRevocation struct{ Statement wire.SignedHeader }
+	// StoreRevocation keeps an owner's word, for those whom it is about and who were away.
+	StoreRevocation struct{ member.Word }
 	// Revoked says that an owner of the run revoked authors, or invites, since the last one. Own says
 	// that this node is one of those who count no more.
 	Revoked struct {
 		Names []wire.PeerID
+		Words []wire.SignedHeader // the statements that gossip brought of them: the payload of each is the reason
 		Own   bool
 	}
 	// Refused says that a header was not taken, and why.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
@@ -20,43 +21,47 @@ func (m *Machine) revoked(e rounds.Revoked) {
 		return // no owner, no revocation: an encoded tip of such a run has none either
 	}
 	var fresh []wire.PeerID
+	var words []wire.SignedHeader
 	for _, r := range e.Names {
 		name := wire.PeerID(r.Name)
 		if members.Knows(name) {
 			continue
 		}
-		if statement := m.revocationOf(name); statement != nil && m.keepRevocation(*statement) {
-			fresh = append(fresh, name)
+		if all := m.revocationsOf(name); len(all) > 0 && m.keepRevocation(member.Word{Statement: all[0]}) {
+			fresh, words = append(fresh, name), append(words, all...)
 		}
 	}
 	if len(fresh) > 0 {
-		m.emit(Revoked{Names: fresh, Own: m.ownRevoked(members)})
+		m.emit(Revoked{Names: fresh, Words: words, Own: m.ownRevoked(members)})
 	}
 }
 
-// keepRevocation has an owner's signed statement count and be stored, and reports whether it is new here.
-func (m *Machine) keepRevocation(statement wire.SignedHeader) bool {
-	fresh, err := m.cfg.Gossip.Members.AddRevocation(statement)
+// keepRevocation has an owner's word count and be stored, and reports whether it is new here.
+func (m *Machine) keepRevocation(w member.Word) bool {
+	fresh, err := m.cfg.Gossip.Members.AddRevocation(w.Statement)
 	if err != nil || !fresh {
 		return false
 	}
-	m.emit(StoreRevocation{Statement: statement})
+	m.cfg.Gossip.Members.Explain(w)
+	m.emit(StoreRevocation{w})
 	return true
 }
 
-// revocationOf is the owner's signed statement that revokes a name, nil if there is none among the headers.
-func (m *Machine) revocationOf(name wire.PeerID) (statement *wire.SignedHeader) {
+// revocationsOf are the owner's signed statements that revoke a name, of all fragments, among the headers.
+func (m *Machine) revocationsOf(name wire.PeerID) (statements []wire.SignedHeader) {
 	for _, h := range m.headers {
-		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name && (statement == nil || older(h.Header, statement.Header)) {
-			statement = h
+		if h.Header.Revocation() && wire.PeerID(h.Header.Certificate) == name {
+			statements = append(statements, *h)
 		}
 	}
-	return statement
+	slices.SortFunc(statements, older)
+	return statements
 }
 
 // older orders the statements about one name, so that the order of a map does not choose one.
-func older(a, b wire.Header) bool {
-	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload)) < 0
+func older(x, y wire.SignedHeader) int {
+	a, b := x.Header, y.Header
+	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload))
 }
 
 func (m *Machine) ownRevoked(members *member.Table) bool {
@@ -72,8 +77,8 @@ func (m *Machine) ToldRevoked(now Time, reason string) {
 	if !known {
 		return
 	}
-	if statement, ok := members.Proof(c, reason); ok && m.keepRevocation(statement) {
-		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(statement.Header.Certificate)}, Own: true})
+	if w, ok := members.Proof(c, reason); ok && m.keepRevocation(w) {
+		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(w.Statement.Header.Certificate)}, Own: true})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"atoll/gossip/member"
-	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -48,16 +47,17 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 		}
 	}
 	for _, word := range RevocationsIn(kept) {
-		_, _ = table.AddRevocation(word)
+		_, _ = table.AddRevocation(word.Statement)
+		table.Explain(word)
 	}
 	return table, nil
 }
 
 // RevocationsIn are the owners' words among what is kept of members. They have another length than
 // certificates.
-func RevocationsIn(kept [][]byte) (words []wire.SignedHeader) {
+func RevocationsIn(kept [][]byte) (words []member.Word) {
 	for _, b := range kept {
-		if word, err := wire.ParseSignedHeader(b); err == nil {
+		if word, err := member.ParseWord(b); err == nil {
 			words = append(words, word)
 		}
 	}

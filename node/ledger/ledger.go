@@ -158,13 +158,11 @@ func (l *Ledger) Members() (members []member.Certificate, err error) {
 	return members, gone(err)
 }
 
-// PutRevocation keeps an owner's signed statement where members are kept: it is about them.
-func (l *Ledger) PutRevocation(statement wire.SignedHeader) error {
-	return l.Store.PutMember(statement.Append(nil))
-}
+// PutRevocation keeps an owner's word where members are kept: it is about them.
+func (l *Ledger) PutRevocation(word member.Word) error { return l.Store.PutMember(word.Encode()) }
 
 // Revocations are what PutRevocation kept.
-func (l *Ledger) Revocations() ([]wire.SignedHeader, error) {
+func (l *Ledger) Revocations() ([]member.Word, error) {
 	kept, err := l.Store.Members()
 	return inspect.RevocationsIn(kept), gone(err)
 }

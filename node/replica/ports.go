@@ -66,8 +66,8 @@ type Ledger interface {
 	PutEquivocation(e wire.Equivocation) error
 	Members() ([]member.Certificate, error)
 	PutMember(c member.Certificate) error
-	Revocations() ([]wire.SignedHeader, error)
-	PutRevocation(statement wire.SignedHeader) error
+	Revocations() ([]member.Word, error)
+	PutRevocation(member.Word) error
 	Payload(id wire.Digest) ([]byte, error)
 	DropPayload(id wire.Digest) error
 	ForgetDelta(id wire.Digest) error // its payload and its header, if they are there

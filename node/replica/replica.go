@@ -91,7 +91,7 @@ func (r *Replica) execute(e core.Effect) {
 	case core.StoreEquivocation:
 		r.write("store equivocation proof", func() error { return r.ledger.PutEquivocation(e.Equivocation) })
 	case core.StoreRevocation:
-		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Statement) })
+		r.write("store a revocation", func() error { return r.ledger.PutRevocation(e.Word) })
 	case core.RaiseMark:
 		r.watcher.Saw(e)
 		r.write("raise mark", func() error { return r.ledger.RaiseMark(e.Fragment, e.Round) })

@@ -115,8 +115,9 @@ func (r *Replica) loadMembers(members *member.Table) error {
 	}
 	words, err := r.ledger.Revocations()
 	for _, w := range words {
-		_, err := members.AddRevocation(w)
+		_, err := members.AddRevocation(w.Statement)
 		r.watcher.Check("take up a revocation", err)
+		members.Explain(w)
 	}
 	return err
 }

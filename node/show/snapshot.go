@@ -218,7 +218,11 @@ func (v View) peer(with Peer) status.Peer {
 	if with.Path != nil {
 		pathOf(&p, *with.Path)
 	}
-	k := status.Known{Trained: p.Trained, Revoked: v.Members.Out(with.ID), Connected: with.Connected, Silent: with.Silent}
+	word, revoked := v.Members.OutBy(with.ID)
+	if revoked {
+		p.Reason = word
+	}
+	k := status.Known{Trained: p.Trained, Revoked: revoked, Connected: with.Connected, Silent: with.Silent}
 	if before, heard := v.Screen.before[p.ID]; heard {
 		k.Heard, k.Leaves, k.For = true, before.Leaves, v.At.Sub(time.UnixMilli(before.AtMs))
 		p.Name = before.Name

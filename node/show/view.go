@@ -53,7 +53,7 @@ type View struct {
 // Members says who is a guest, and who was revoked.
 type Members interface {
 	Guest(wire.PeerID) bool
-	Out(wire.PeerID) bool
+	OutBy(wire.PeerID) (word string, out bool)
 }
 
 // Rounds are the views of a rounds.Machine.

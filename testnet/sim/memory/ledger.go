@@ -37,7 +37,7 @@ type Ledger struct {
 	chunks       map[wire.Digest][]byte
 	equivocation []wire.Equivocation
 	members      []member.Certificate
-	revoked      []wire.SignedHeader
+	revoked      []member.Word
 	undo         []func() // undoes what was not committed, newest last
 	cache        struct {
 		newest []uint32 // no record of a fragment is of a later round
@@ -219,12 +219,12 @@ func (l *Ledger) PutMember(c member.Certificate) error {
 func (l *Ledger) Members() ([]member.Certificate, error) { return l.members, nil }
 
 // PutRevocation implements replica.Ledger.
-func (l *Ledger) PutRevocation(word wire.SignedHeader) error {
+func (l *Ledger) PutRevocation(word member.Word) error {
 	return keep(l, &l.revoked, word)
 }
 
 // Revocations implements replica.Ledger.
-func (l *Ledger) Revocations() ([]wire.SignedHeader, error) { return l.revoked, nil }
+func (l *Ledger) Revocations() ([]member.Word, error) { return l.revoked, nil }
 
 // Payload implements replica.Ledger.
 func (l *Ledger) Payload(id wire.Digest) ([]byte, error) {
