@@ -15,6 +15,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/joinlink"
 	"atoll/node/preflight"
+	"atoll/node/status"
 )
 
 // ErrNoPeers says that no peer of the link could be reached.
@@ -163,7 +164,7 @@ func (s *search) failed(a answer) {
 }
 
 func (s *search) noPeers() error {
-	within := s.n.cfg.JoinWithin
+	within := status.Duration(s.n.cfg.JoinWithin)
 	if len(s.failures) == 0 {
 		return fmt.Errorf("%w within %v: the link names none, and none is on this network; pass a link with an address, or --peer ADDR", ErrNoPeers, within)
 	}

@@ -120,6 +120,9 @@ func (n *node) staysMember(kept member.Certificate) bool {
 	return true
 }
 
+// ErrDamaged says that what admits a node cannot be read: a person has to help, however often it starts.
+var ErrDamaged = errors.New("is damaged")
+
 // keptCertificate is the certificate of the folder, nil if there is none.
 func (n *node) keptCertificate() (*member.Certificate, error) {
 	text, err := n.keptText(certificateFile)
@@ -133,7 +136,7 @@ func (n *node) keptCertificate() (*member.Certificate, error) {
 			return &c, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is damaged: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, certificateFile))
+	return nil, fmt.Errorf("%s %w: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, certificateFile), ErrDamaged)
 }
 
 // keptText is what a small file of the folder says, "" if there is none.
@@ -154,7 +157,7 @@ func (n *node) findInvite() error {
 	case text != "":
 		pass, err := member.ParsePass(text)
 		if err != nil || n.genesis.Rules != 0 && pass.Check(n.run, n.genesis.Owners) != nil {
-			return fmt.Errorf("%s is damaged, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(n.cfg.Dir, InviteFile))
+			return fmt.Errorf("%s %w, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(n.cfg.Dir, InviteFile), ErrDamaged)
 		}
 		n.invite = &pass
 	case n.cfg.Invite != nil:

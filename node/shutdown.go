@@ -88,7 +88,7 @@ func (n *node) abandoned() (status.Snapshot, error) {
 	if n.safe.Load() {
 		return *s, nil
 	}
-	return *s, fmt.Errorf("%w within %v: its disk or its learner hangs, or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, n.cfg.leaves(goneWithin), n.cfg.Dir)
+	return *s, fmt.Errorf("%w within %v: its disk or its learner hangs, or this machine is overloaded; what was not published is lost, the folder %s is safe, and the same command goes on from it", ErrHung, status.Duration(n.cfg.leaves(goneWithin)), n.cfg.Dir)
 }
 
 // leave begins an ordered leave.

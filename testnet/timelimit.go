@@ -3,6 +3,8 @@ package testnet
 import (
 	"fmt"
 	"time"
+
+	"atoll/node/status"
 )
 
 // How long a world may go without progress where nobody set a limit. It is several rounds of the slowest learner, as a
@@ -34,9 +36,9 @@ func (l *timeLimit) exceeded(now time.Time, folded uint64) error {
 	}
 	switch {
 	case l.most > 0 && now.Sub(l.began) >= l.most:
-		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, l.most)
+		return fmt.Errorf("%w: it did not end within %v; raise --timeout or lower --tokens", ErrTimeout, status.Duration(l.most))
 	case l.most == 0 && now.Sub(l.moved) >= l.stall:
-		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, raise --timeout", ErrTimeout, l.stall)
+		return fmt.Errorf("%w: nothing was folded for %v; if rounds take that long, raise --timeout", ErrTimeout, status.Duration(l.stall))
 	}
 	return nil
 }

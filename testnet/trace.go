@@ -26,7 +26,7 @@ func (w *world) traceOf() (*trace.Shares, error) {
 	if err := trace.WriteFile(w.path(trace.File), merged); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(merged.Lines)), 0o644); err != nil {
+	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(merged.Lines, "")), 0o644); err != nil {
 		return nil, fmt.Errorf("draw the trace: %w", err)
 	}
 	s := trace.Sum(merged)
@@ -38,7 +38,7 @@ func (r Report) writeTrace(b *strings.Builder) {
 	if r.Trace == nil {
 		return
 	}
-	item(b, "trace", "%s", r.Trace.Text())
+	item(b, "trace", "%s", r.Trace.Text(""))
 	b.WriteByte('\n')
 	_ = r.Trace.WriteText(b) // a Builder takes all
 }

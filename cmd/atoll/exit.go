@@ -40,7 +40,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName), errors.Is(err, genesis.ErrVocab), errors.Is(err, external.ErrProcesses):
+	case errors.As(err, &parse), errors.As(err, &usage), errors.Is(err, genesis.ErrModelName), errors.Is(err, genesis.ErrVocab), errors.Is(err, external.ErrProcesses), errors.Is(err, node.ErrDamaged):
 		return exitUsage
 	case errors.As(err, &refusal), errors.Is(err, p2p.ErrRefusedByPeer), errors.Is(err, node.ErrRevoked):
 		return exitRefused
@@ -57,7 +57,7 @@ func fail(c *cli.Console, err error, help string) int {
 	if err != nil && !errors.Is(err, errSilent) {
 		c.Say("atoll: %v", err)
 	}
-	if code == exitUsage {
+	if code == exitUsage && !errors.Is(err, node.ErrDamaged) {
 		c.Say("Run `%s` to see what there is.", help)
 	}
 	return code

@@ -142,14 +142,16 @@ func invitee(peers []status.Peer, word string) (key wire.PeerID, err error) {
 	if key.UnmarshalText([]byte(word)) == nil {
 		return key, nil
 	}
-	switch found := status.Meant(peers, word); len(found) {
-	case 0:
-		return key, cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", word)
-	case 1:
-		return key, key.UnmarshalText([]byte(found[0].ID))
+	id, err := status.One(peers, word)
+	switch {
+	case err == nil:
+		err = key.UnmarshalText([]byte(id))
+	case errors.Is(err, status.ErrNobody):
+		err = cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", word)
 	default:
-		return key, cli.BadUsage("--for %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
+		err = cli.BadUsage("--for %v", err)
 	}
+	return key, err
 }
 
 // ownerKey is the key in a file, or in the only file of one of the run's owners at hand.

@@ -77,10 +77,15 @@ func (*JoinCmd) Help() string { return joinHelp }
 func (c *JoinCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Context) error {
 	c.parsed = parsed
 	return c.takePart(ctx, out, func(ctx context.Context, cfg node.Config) (status.Snapshot, error) {
+		_, missing := os.Stat(cfg.Dir)
 		if err := c.keep(ctx, cfg.Dir); err != nil {
 			return status.Snapshot{}, err
 		}
-		return node.Run(ctx, cfg)
+		last, err := node.Run(ctx, cfg)
+		if errors.Is(missing, fs.ErrNotExist) && !isFile(cfg.Dir, genesisName) { // it never got in: a key that signed nothing, and what was typed
+			err = errors.Join(err, os.RemoveAll(cfg.Dir))
+		}
+		return last, err
 	})
 }
 
@@ -186,7 +191,9 @@ func (c *JoinCmd) config(out *cli.Console) (node.Config, error) {
 	if cfg.Settings, err = c.recall(cfg.Dir); err != nil {
 		return cfg, err
 	}
-	cfg.Name = c.name()
+	if cfg.Name, err = machineName(c.As); err != nil {
+		return cfg, err
+	}
 	cfg.Limits, err = c.limits()
 	cfg.Listen, cfg.Profile, cfg.Peers, cfg.NoMDNS = c.Listen, c.Profile, c.Peer, c.NoMDNS
 	cfg.Observe, cfg.Learner, cfg.Init, cfg.Data = c.Observe, c.Learner, c.Init, c.Data
@@ -371,7 +378,7 @@ func readInvite(path string) (*member.Pass, error) {
 	}
 	pass, err := member.ParsePass(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged: delete it, and the next start makes a new one", path)
+		return nil, fmt.Errorf("%s %w: delete it, and the next start makes a new one", path, node.ErrDamaged)
 	}
 	return &pass, nil
 }
@@ -394,6 +401,9 @@ func genesisFile(path string) (raw []byte, g genesis.Genesis, err error) {
 // readOwner reads the key of a run's owner.
 func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 	key, err := store.ReadKeyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no owner's key %s (%w): pass the file owner that atoll new wrote", path, err)
+	}
 	if err == nil && !slices.Contains(g.Owners, wire.PeerIDOf(key)) {
 		err = fmt.Errorf("%s: the key in it is not of an owner of run %v: pass the file that atoll new wrote beside its genesis", path, g.RunID())
 	}

@@ -107,7 +107,7 @@ func (c *KeyCmd) read(in io.Reader) (string, error) {
 	if c.Import != "-" {
 		f, err := os.Open(c.Import)
 		if err != nil {
-			return "", fmt.Errorf("import key: %w", err)
+			return "", fmt.Errorf("import key: %w: pass what `atoll key --export` wrote", err)
 		}
 		defer f.Close()
 		in = f

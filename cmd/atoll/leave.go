@@ -36,7 +36,7 @@ func (c *LeaveCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	client, err := status.Dial(dir)
+	client, err := dialRunning(dir)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *LeaveCmd) Run(ctx context.Context, out *cli.Console) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the node on %s has not ended within %v: %w", dir, c.Timeout, ctx.Err())
+			return fmt.Errorf("the node on %s has not ended within %s: %w", dir, status.Duration(c.Timeout), ctx.Err())
 		case <-time.After(pollEvery):
 		}
 	}

@@ -88,28 +88,41 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	owner, key, err := c.admit(&g)
+	a, err := c.write(g, s, e)
 	if err != nil {
 		return err
 	}
-	a := c.answer(g, s, e)
-	if key != nil { // before the genesis: what stops here leaves no run
-		v, err := c.invite(key, g)
-		if err != nil {
-			return err
-		}
-		a.Uses, a.Expires = v.Uses, v.ExpiresMs
-	}
-	path := filepath.Join(c.dir(g.Name), genesisName)
-	if err := writeNew(path, g.Encode(), 0o644); err != nil {
-		return err
-	}
-	a.Genesis, a.Owner, a.Base, a.BaseSHA256 = path, owner, base.name, base.digest
-	a.Next = c.next(g)
+	a.Base, a.BaseSHA256 = base.name, base.digest
 	if c.JSON {
 		return out.JSON(a)
 	}
 	return a.print(out)
+}
+
+// write makes the folder with the run. One that it made goes again where that fails.
+func (c *NewCmd) write(g genesis.Genesis, s genesis.Spec, e genesis.Expected) (a created, err error) {
+	dir := c.dir(g.Name)
+	if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, os.RemoveAll(dir))
+			}
+		}()
+	}
+	owner, key, err := c.admit(&g)
+	if err != nil {
+		return a, err
+	}
+	a = c.answer(g, s, e)
+	if key != nil { // before the genesis: what stops here leaves no run
+		v, err := c.invite(key, g)
+		if err != nil {
+			return a, err
+		}
+		a.Uses, a.Expires = v.Uses, v.ExpiresMs
+	}
+	a.Genesis, a.Owner, a.Next = filepath.Join(dir, genesisName), owner, c.next(g)
+	return a, writeNew(a.Genesis, g.Encode(), 0o644)
 }
 
 // explain names the flags of an error of the maker.
@@ -129,7 +142,9 @@ func (c *NewCmd) admit(g *genesis.Genesis) (owner string, key ed25519.PrivateKey
 		return "", nil, fmt.Errorf("%s has a run already; choose another folder", dir)
 	}
 	if err = mayBeFolder(dir); err == nil {
-		err = os.MkdirAll(dir, 0o755)
+		if err = os.MkdirAll(dir, 0o755); err != nil {
+			err = fmt.Errorf("%w: choose another folder", err)
+		}
 	}
 	if err != nil || c.Admission == genesis.Open {
 		return "", nil, err

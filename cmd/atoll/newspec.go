@@ -68,6 +68,8 @@ func (c *NewCmd) checkLinks() error {
 // checkFrom refuses flags that a model which somebody brings leaves no room for.
 func (c *NewCmd) checkFrom() error {
 	switch {
+	case c.From == "" && c.Context != 0:
+		return cli.BadUsage("--context is for --from: pass both, or leave --context out, as the model's own sizes have one")
 	case c.From == "":
 		return nil
 	case c.Model != "":

@@ -31,10 +31,15 @@ type nodeFlags struct {
 	Trace     bool   `help:"Write the life of every delta to trace.jsonl in the node's folder."`
 }
 
-// name is that of the machine: as its owner says, or its host's.
-func (s *nodeFlags) name() string {
+// machineName is that of a machine: as its owner says, or its host's.
+func machineName(as string) (string, error) {
+	if as != "" {
+		if err := hello.CheckName(as); err != nil {
+			return "", cli.BadUsage("--as: %v", err)
+		}
+	}
 	host, _ := os.Hostname() // without one it has no name
-	return cmp.Or(s.As, hello.HostName(host))
+	return cmp.Or(as, hello.HostName(host)), nil
 }
 
 // check refuses what cannot be meant, before anything is made of it.
@@ -47,11 +52,7 @@ func (s *nodeFlags) check() error {
 	case s.EvalBytes != nil && *s.EvalBytes < 0:
 		return cli.BadUsage("--eval-bytes is %d; use a number of bytes, or 0 for no live evaluation", *s.EvalBytes)
 	}
-	if s.As != "" {
-		if err := hello.CheckName(s.As); err != nil {
-			return cli.BadUsage("--as: %v", err)
-		}
-	}
+	_, badName := machineName(s.As)
 	_, err := s.limits()
-	return cmp.Or(s.ThreadsFlag.Check(), cli.CheckWhole("--batch", s.Batch, maxBatch, "to plan it by the measured speed"), s.checkWeb(), err)
+	return cmp.Or(badName, s.ThreadsFlag.Check(), cli.CheckWhole("--batch", s.Batch, maxBatch, "to plan it by the measured speed"), s.checkWeb(), err)
 }

@@ -74,7 +74,7 @@ func askToPause(ctx context.Context, out *cli.Console, in dirArg, on bool, withi
 	if err != nil {
 		return s, err
 	}
-	client, err := status.Dial(dir)
+	client, err := dialRunning(dir)
 	if err != nil {
 		return s, err
 	}
@@ -92,8 +92,17 @@ func askToPause(ctx context.Context, out *cli.Console, in dirArg, on bool, withi
 		}
 		select {
 		case <-ctx.Done():
-			return s, fmt.Errorf("the node on %s has not done so within %v: %w; look at `atoll status %s`", dir, within, ctx.Err(), dir)
+			return s, fmt.Errorf("the node on %s has not done so within %s: %w; look at `atoll status %s`", dir, status.Duration(within), ctx.Err(), dir)
 		case <-time.After(pollEvery):
 		}
 	}
+}
+
+// dialRunning is status.Dial for what makes sense with a node that runs.
+func dialRunning(dir string) (*status.Client, error) {
+	client, err := status.Dial(dir)
+	if errors.Is(err, status.ErrNotRunning) {
+		err = fmt.Errorf("%w: `atoll join %s` starts it", err, status.ShellWord(dir))
+	}
+	return client, err
 }

@@ -32,6 +32,7 @@ It prints a join link for each run. Ctrl-C ends it; direct connections between n
 type RelayCmd struct {
 	Words    []string    `arg:"" name:"link" help:"Join links of the runs to relay for, and the folder of the relay's key, so that its address stays. Default: ./atoll-relay."`
 	Listen   []string    `help:"Addresses to listen on for the first run. Default: port 27182, and the next ones for other runs; any free one where that is taken." placeholder:"MULTIADDR"`
+	As       string      `help:"Name of the relay, as of atoll join. Default: this machine's name in its network." placeholder:"NAME"`
 	Port443  bool        `name:"port-443" help:"Listen on port 443 as well, for TCP and WebSocket: nodes whose network allows only web traffic take part through it. For the first run. Needs root, or the right to low ports."`
 	Up       limits.Rate `help:"Rate that each run's nodes may send each other through the relay, such as 50mbit. Default: 100mbit." placeholder:"RATE"`
 	LogLevel string      `help:"What to log on stderr: ${enum}." enum:"debug,info,warn,error" default:"info"`
@@ -51,6 +52,10 @@ func (c *RelayCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := p2p.CheckListen(c.Listen); err != nil {
 		return cli.BadUsage("--listen: %v", err)
 	}
+	name, err := machineName(c.As)
+	if err != nil {
+		return err
+	}
 	handler, err := logHandler(out, c.LogLevel)
 	if err != nil {
 		return err
@@ -63,7 +68,7 @@ func (c *RelayCmd) Run(ctx context.Context, out *cli.Console) error {
 		return store.Explain(err, dir)
 	}
 	cfg := relay.Config{
-		Key: key, Dir: dir, Runs: runs, Listen: c.Listen, Web: c.Port443, BytesPerSecond: int64(c.Up.BytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
+		Key: key, Name: name, Dir: dir, Runs: runs, Listen: c.Listen, Web: c.Port443, BytesPerSecond: int64(c.Up.BytesPerSecond()), Agent: node.Agent, Log: slog.New(handler),
 	}
 	var printed error
 	err = relay.Run(ctx, cfg, func(l joinlink.Link) { printed = errors.Join(printed, c.print(out, l)) })

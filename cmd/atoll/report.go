@@ -55,7 +55,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	file := cmp.Or(c.Out, filepath.Join(dir, map[bool]string{false: testnet.PageFile, true: shareFile}[c.Share]))
 	if err := os.WriteFile(file, page, 0o644); err != nil {
-		return fmt.Errorf("write the page: %w", err)
+		return fmt.Errorf("write the page: %w: choose another file with --out", err)
 	}
 	if c.JSON {
 		return out.JSON(reported{file, len(page)})

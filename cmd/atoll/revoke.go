@@ -68,6 +68,11 @@ func (c *RevokeCmd) Run(ctx context.Context, out *cli.Console) error {
 	if g.Admission() == genesis.Open {
 		return fmt.Errorf("run %v is open: nobody can revoke there", g.RunID())
 	}
+	if joinlink.Is(c.Name) { // before the node is asked
+		if _, err := c.linked(g); err != nil {
+			return err
+		}
+	}
 	owner, err := ownerKey(c.Owner, dir, g)
 	if err != nil {
 		return err
@@ -143,6 +148,11 @@ func (c *RevokeCmd) name(peers []status.Peer, members []status.Member, g genesis
 	if !joinlink.Is(c.Name) {
 		return nameOf(peers, members, c.Name)
 	}
+	return c.linked(g)
+}
+
+// linked is the invite of a link.
+func (c *RevokeCmd) linked(g genesis.Genesis) (name wire.PeerID, err error) {
 	link, err := joinlink.Parse(c.Name)
 	switch {
 	case err != nil:
@@ -168,12 +178,12 @@ func nameOf(peers []status.Peer, members []status.Member, word string) (name wir
 		}
 		all = append(all, status.Peer{ID: m.ID}, status.Peer{ID: m.Invite})
 	}
-	found := status.Meant(all, word)
-	switch len(found) {
-	case 0:
-		return name, fmt.Errorf("no member is called %s, and no id of a member or of an invite in use begins so: `atoll peers` lists them; pass the link of an invite that nobody has used", word)
-	case 1:
-		return name, name.UnmarshalText([]byte(found[0].ID))
+	id, err := status.One(all, word)
+	switch {
+	case err == nil:
+		err = name.UnmarshalText([]byte(id))
+	case errors.Is(err, status.ErrNobody):
+		err = fmt.Errorf("no member is called %s, and no id of a member or of an invite in use begins so: `atoll peers` lists them; pass the link of an invite that nobody has used", word)
 	}
-	return name, fmt.Errorf("%s may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
+	return name, err
 }

@@ -112,10 +112,10 @@ func (c *SimCmd) scenario(seed uint64) (s sim.Scenario, err error) {
 	case c.Scenario != "":
 		var b []byte
 		if b, err = os.ReadFile(c.Scenario); err != nil {
-			return s, fmt.Errorf("read the scenario: %w", err)
+			return s, fmt.Errorf("read the scenario: %w: pass a file that --save wrote", err)
 		}
 		if err = json.Unmarshal(b, &s); err != nil {
-			return s, fmt.Errorf("read the scenario: %s: %w", c.Scenario, err)
+			return s, fmt.Errorf("read the scenario: %s: %w: pass a file that --save wrote", c.Scenario, err)
 		}
 		return s, nil
 	case c.Nodes > 0:

@@ -34,7 +34,7 @@ type expectation struct {
 func (c *SimCmd) playScript(out *cli.Console) error {
 	text, err := os.ReadFile(c.Script)
 	if err != nil {
-		return fmt.Errorf("read the script: %w", err)
+		return fmt.Errorf("read the script: %w: pass a file, such as one of testnet/scenario/testdata", err)
 	}
 	s, err := scenario.Parse(filepath.ToSlash(c.Script), text)
 	if err != nil {

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
+	"atoll/node/status"
 	"atoll/node/trace"
 )
 
@@ -18,7 +20,7 @@ Shows where the time of deltas goes, from their author's draft to the models of 
 
     atoll testnet world --trace && atoll trace world --svg trace.svg
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
-    atoll trace world --author 3f2a
+    atoll trace world --author lab
 
 A line of trace.jsonl is one delta at one node, or a round that it closed and why; go doc atoll/node/trace has its fields.`
 
@@ -36,7 +38,7 @@ type TraceCmd struct {
 func (*TraceCmd) Help() string { return traceHelp }
 
 // Run merges traces and says what they come to.
-func (c *TraceCmd) Run(out *cli.Console) error {
+func (c *TraceCmd) Run(ctx context.Context, out *cli.Console) error {
 	if len(c.Path) == 0 {
 		dir, err := dirArg{}.worldOrFolder(out)
 		if err != nil {
@@ -50,44 +52,85 @@ func (c *TraceCmd) Run(out *cli.Console) error {
 			return err
 		}
 	}
-	merged := c.pick(all.Merge())
-	if len(merged.Lines) == 0 {
-		return errNoLines
+	merged := all.Merge()
+	whose, err := c.pick(&merged, machinesBeside(ctx, c.Path))
+	if err != nil {
+		return err
 	}
-	if err := c.write(merged); err != nil {
+	if len(merged.Lines) == 0 {
+		return fmt.Errorf("no delta%s is traced there: wait until one is adopted", whose)
+	}
+	if err := c.write(merged, whose); err != nil {
 		return err
 	}
 	shares := trace.Sum(merged)
 	if c.JSON {
 		return out.JSON(shares)
 	}
-	out.Answer("%s\n", shares.Text())
+	out.Answer("%s\n", shares.Text(whose))
 	return shares.WriteText(out.Out)
 }
 
-// errNoLines says that there is nothing to tell of.
-var errNoLines = errors.New("no delta is traced there: wait until one is adopted, or look at --author and --node, which are ids as atoll peers shows them")
-
-// pick leaves out what was not asked for. Rounds have no author.
-func (c *TraceCmd) pick(t trace.Trace) trace.Trace {
-	t.Lines = slices.DeleteFunc(t.Lines, func(l trace.Line) bool {
-		return !isOf(c.Author, l.Author) || !isOf(c.Node, l.Node)
-	})
-	t.Closes = slices.DeleteFunc(t.Closes, func(r trace.Close) bool {
-		return c.Author != "" || !isOf(c.Node, r.Node)
-	})
-	return t
+// machinesBeside are the machines that the nodes know whose traces these are: of those that left a status, by their names.
+func machinesBeside(ctx context.Context, paths []string) (machines []status.Peer) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			path = filepath.Dir(path)
+		}
+		below, _ := filepath.Glob(filepath.Join(path, "*")) // its only error is of the pattern
+		for _, dir := range append(below, path) {
+			if s, _, err := snapshot(ctx, dir); err == nil {
+				machines = append(machines, s.Peers...)
+			}
+		}
+	}
+	return machines
 }
 
-// isOf says whether an id begins so.
-func isOf(begin string, id wire.PeerID) bool {
-	return strings.HasPrefix(hex.EncodeToString(id[:]), strings.ToLower(begin))
+// pick leaves out what was not asked for, and says whose deltas are left; rounds have no author.
+func (c *TraceCmd) pick(t *trace.Trace, machines []status.Peer) (whose string, err error) {
+	for _, l := range t.Lines {
+		machines = append(machines, status.Peer{ID: hex.EncodeToString(l.Author[:])}, status.Peer{ID: hex.EncodeToString(l.Node[:])})
+	}
+	machines = slices.CompactFunc(slices.SortedStableFunc(slices.Values(machines), func(a, b status.Peer) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Name, a.Name)) // one with a name first
+	}), func(a, b status.Peer) bool { return a.ID == b.ID })
+	status.Label(machines)
+	author, byAuthor, err := meant("author", c.Author, machines)
+	if err != nil {
+		return "", err
+	}
+	at, byNode, err := meant("node", c.Node, machines)
+	if err != nil {
+		return "", err
+	}
+	t.Lines = slices.DeleteFunc(t.Lines, func(l trace.Line) bool { return !author(l.Author) || !at(l.Node) })
+	t.Closes = slices.DeleteFunc(t.Closes, func(r trace.Close) bool { return c.Author != "" || !at(r.Node) })
+	if byAuthor != "" {
+		whose = " of " + byAuthor
+	}
+	if byNode != "" {
+		whose += " at " + byNode
+	}
+	return whose, nil
+}
+
+// meant tells the machine that a flag asks for from others, and says what it is called; without the flag all are.
+func meant(flag, word string, machines []status.Peer) (is func(wire.PeerID) bool, called string, err error) {
+	if word == "" {
+		return func(wire.PeerID) bool { return true }, "", nil
+	}
+	id, err := status.One(machines, word)
+	if err != nil {
+		return nil, "", cli.BadUsage("--%s %v: leave it out for all, or take a name or an id of `atoll peers`", flag, err)
+	}
+	return func(other wire.PeerID) bool { return hex.EncodeToString(other[:]) == id }, status.LabelsOf(machines).Of(id), nil
 }
 
 // write writes the files that were asked for.
-func (c *TraceCmd) write(t trace.Trace) error {
+func (c *TraceCmd) write(t trace.Trace, whose string) error {
 	if c.SVG != "" {
-		if err := os.WriteFile(c.SVG, []byte(trace.SVG(t.Lines)), 0o644); err != nil {
+		if err := os.WriteFile(c.SVG, []byte(trace.SVG(t.Lines, whose)), 0o644); err != nil {
 			return fmt.Errorf("draw the trace: %w", err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,17 +26,26 @@ func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []b
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already: choose another folder", dir)
+	} else if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	if err := writeAll(dir, files, weights, s); err != nil {
+		return errors.Join(fmt.Errorf("export: %w", err), os.RemoveAll(dir))
+	}
+	return nil
+}
+
+func writeAll(dir string, files map[string][]byte, weights string, s *tensor.Slab) error {
 	for name, b := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			return fmt.Errorf("export: %w", err)
+			return err
 		}
 	}
 	f, err := os.Create(filepath.Join(dir, weights))
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
 	}
 	return errors.Join(safetensors.Write(f, s, map[string]string{"format": "pt"}), f.Close())
 }

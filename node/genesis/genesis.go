@@ -103,7 +103,7 @@ func Decode(b []byte) (Genesis, error) {
 	}
 	g, err := parse(b)
 	if err != nil {
-		return Genesis{}, fmt.Errorf("genesis: %w; is this a genesis of another version?", err)
+		return Genesis{}, fmt.Errorf("genesis: %w; is this the genesis that `atoll new` wrote, with this version of atoll?", err)
 	}
 	if err := g.Validate(); err != nil {
 		return Genesis{}, err

@@ -35,7 +35,7 @@ func ModelConfig(model string) (llama.Config, error) {
 	}
 	b, err := os.ReadFile(model)
 	if err != nil {
-		return llama.Config{}, fmt.Errorf("model sizes: %w", err)
+		return llama.Config{}, fmt.Errorf("model sizes: %w: use tiny, small, base or a file that exists", err)
 	}
 	if len(b) > maxModelFile {
 		return llama.Config{}, fmt.Errorf("model sizes in %s: %d bytes; at most %d", model, len(b), maxModelFile)

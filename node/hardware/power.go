@@ -15,10 +15,13 @@ import (
 // ErrPowerUnknown says that this system does not tell where its power comes from.
 var ErrPowerUnknown = errors.New("this system does not say whether it runs on its battery")
 
+// ErrNoBattery says that this machine has none.
+var ErrNoBattery = errors.New("this machine has no battery")
+
 // pmsetWithin is how long pmset may take, which answers in some milliseconds.
 const pmsetWithin = 5 * time.Second
 
-// OnBattery reports whether this machine runs on its battery. A machine without one does not.
+// OnBattery reports whether this machine runs on its battery, or ErrNoBattery.
 func OnBattery(ctx context.Context) (bool, error) {
 	switch runtime.GOOS {
 	case "linux":
@@ -42,7 +45,7 @@ func batteryOf(supplies fs.FS) (bool, error) {
 	if err != nil {
 		return false, errors.Join(ErrPowerUnknown, err)
 	}
-	discharges := false
+	discharges, charger, err := false, false, ErrNoBattery
 	for _, name := range names {
 		says := func(what string) string {
 			b, _ := fs.ReadFile(supplies, path.Join(name.Name(), what)) // not every supply has every file
@@ -51,12 +54,13 @@ func batteryOf(supplies fs.FS) (bool, error) {
 		switch {
 		case says("scope") == "Device":
 		case says("type") == "Battery":
+			err = nil
 			discharges = discharges || says("status") == "Discharging"
 		case says("online") == "1":
-			return false, nil
+			charger = true
 		}
 	}
-	return discharges, nil
+	return discharges && !charger, err
 }
 
 // batteryIn reads the answer of pmset, which begins with the source of power.
@@ -64,8 +68,10 @@ func batteryIn(pmset string) (bool, error) {
 	switch first, _, _ := strings.Cut(pmset, "\n"); {
 	case strings.Contains(first, "'Battery Power'"):
 		return true, nil
-	case strings.Contains(first, "'AC Power'"), strings.Contains(first, "'UPS Power'"):
+	case strings.Contains(first, "'UPS Power'"), strings.Contains(first, "'AC Power'") && strings.Contains(pmset, "InternalBattery"):
 		return false, nil
+	case strings.Contains(first, "'AC Power'"):
+		return false, ErrNoBattery
 	}
 	return false, ErrPowerUnknown
 }

@@ -91,12 +91,17 @@ type powerStatus struct {
 const (
 	lineOff = 0
 	lineOn  = 1
+
+	noBattery = 128 // of battery
 )
 
 func systemPower() (onBattery bool, err error) {
 	var s powerStatus
 	if !ask("GetSystemPowerStatus", uintptr(unsafe.Pointer(&s))) || s.line > lineOn {
 		return false, ErrPowerUnknown
+	}
+	if s.battery == noBattery {
+		return false, ErrNoBattery
 	}
 	return s.line == lineOff, nil
 }

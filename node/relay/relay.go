@@ -31,6 +31,7 @@ import (
 // Config is what a relay is told.
 type Config struct {
 	Key     ed25519.PrivateKey
+	Name    string          // for members; "" = none
 	Dir     string          // in which it remembers of runs that ask for an invite who was admitted and revoked; "" = nowhere
 	Runs    []joinlink.Link // their runs, and the invites where runs ask for one; addresses are not used
 	Listen  []string        // of the first run. Empty: the usual port, and the next ones for the other runs, where they are free
@@ -96,13 +97,15 @@ type server struct {
 	mu      sync.Mutex
 	own     hello.Record
 	signed  hello.Signed
+	name    string
+	named   hello.Signed                 // with the name, for members
 	records map[wire.PeerID]hello.Signed // of the peers that are connected
 	genesis []byte                       // nil until a peer gave it
 }
 
 func open(cfg Config, link joinlink.Link, port int, records *p2p.Records) (*server, error) {
 	run, now := link.Run, time.Now().UnixMilli()
-	s := &server{run: run, key: cfg.Key, began: time.Now(), log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
+	s := &server{run: run, key: cfg.Key, name: cfg.Name, began: time.Now(), log: cfg.Log, records: map[wire.PeerID]hello.Signed{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -186,7 +189,11 @@ func (s *server) sign(a p2p.Addresses) error {
 		return err
 	}
 	s.own, s.signed = r, signed
-	return nil
+	if s.name != "" {
+		r.Addrs, r.Name = nil, s.name
+		s.named, err = hello.Sign(s.key, r)
+	}
+	return err
 }
 
 // serve follows what happens until ctx ends.
@@ -349,7 +356,10 @@ func (s *server) peerList(asker wire.PeerID) []byte {
 	}
 	slices.SortFunc(ids, wire.PeerID.Compare)
 	records := [][]byte{s.signed.Encode()}
-	for _, id := range ids[:min(len(ids), wire.MaxPeerList-1)] {
+	if s.name != "" && s.members.Member(asker) && !s.members.Guest(asker) {
+		records = append(records, s.named.Encode())
+	}
+	for _, id := range ids[:min(len(ids), wire.MaxPeerList-len(records))] {
 		records = append(records, s.records[id].Encode())
 	}
 	return wire.EncodePeerList(records)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -100,6 +101,21 @@ func Meant(peers []Peer, word string) (found []Peer) {
 		}
 	}
 	return found
+}
+
+// ErrNobody says that a word means none of the machines.
+var ErrNobody = errors.New("is no machine that is known here")
+
+// One is the id, in hex, of the machine that a person means by a word: ErrNobody, or an error that offers the choice, where that is not one.
+func One(peers []Peer, word string) (id string, err error) {
+	switch found := Meant(peers, word); len(found) {
+	case 0:
+		return "", fmt.Errorf("%q %w", word, ErrNobody)
+	case 1:
+		return found[0].ID, nil
+	default:
+		return "", fmt.Errorf("%q may be any of %s: type the id of one, or more digits of it", word, Choices(found))
+	}
 }
 
 // NameAndID is a machine where a person has to be sure which one it is.

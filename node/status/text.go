@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -75,6 +76,25 @@ func Age(seconds float64) string {
 		return fmt.Sprintf("%.0f h", seconds/3600)
 	}
 	return fmt.Sprintf("%.0f days", seconds/86400)
+}
+
+// Duration writes a time for people, with two units at most and none that is nothing: 90ms, 30s, 2m, 1m30s, 1h, 26h5m.
+func Duration(d time.Duration) string {
+	switch {
+	case d.Abs() < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d.Abs() < time.Hour:
+		d = d.Round(time.Second)
+	default:
+		d = d.Round(time.Minute)
+	}
+	text := d.String()
+	for _, nothing := range []string{"m0s", "h0m"} {
+		if rest, ends := strings.CutSuffix(text, nothing); ends {
+			text = rest + nothing[:1]
+		}
+	}
+	return text
 }
 
 // shortID is how many digits of an id name a node, a run or a digest on every screen, as wire's String has them.

@@ -3,6 +3,7 @@ package status
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestPrintable(t *testing.T) {
@@ -39,6 +40,17 @@ func TestBytesAndIDs(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Microsecond: "2ms", time.Second + 40*time.Millisecond: "1s", 90*time.Second + 500*time.Millisecond: "1m31s",
+		2 * time.Minute: "2m", 10*time.Minute + time.Second: "10m1s", time.Hour: "1h", time.Hour + 20*time.Second: "1h", 26*time.Hour + 5*time.Minute: "26h5m", -time.Minute: "-1m",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func MakeKeyFile(path string) (ed25519.PrivateKey, error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("create key: %w", err)
+		return nil, fmt.Errorf("create key: %w: choose another file, in a folder that exists", err)
 	}
 	_, err = fmt.Fprintf(f, "%x\n", key.Seed())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
@@ -96,7 +96,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	if mode := info.Mode(); files.OthersRead(mode) {
 		return nil, fmt.Errorf("load key %s: mode %o lets others read it: run chmod 600 on it", path, mode.Perm())
 	}
-	damaged := fmt.Errorf("load key %s: %w: want %d hex digits: restore it from a backup, or remove it to join as a new node", path, ErrCorrupt, 2*ed25519.SeedSize)
+	damaged := fmt.Errorf("load key %s: %w: want %d hex digits: restore it from a backup; the key of a node may be removed, and it joins as a new one", path, ErrCorrupt, 2*ed25519.SeedSize)
 	if info.Size() > maxKeyFile {
 		return nil, damaged
 	}

@@ -23,7 +23,7 @@ func (t *Trace) ReadFile(path string) error {
 	}
 	defer f.Close()
 	if err := t.Read(f); err != nil {
-		return fmt.Errorf("read the trace %s: %w", path, err)
+		return fmt.Errorf("read the trace %s: %w: pass a "+File+" that a node wrote with --trace", path, err)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (t *Trace) ReadFile(path string) error {
 func (t *Trace) ReadPath(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("read the trace: %w", err)
+		return fmt.Errorf("read the trace: %w: pass the folder of a node or a testnet, or its "+File, err)
 	}
 	if !info.IsDir() {
 		return t.ReadFile(path)

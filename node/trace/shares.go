@@ -170,10 +170,10 @@ func (s Shares) WriteText(w io.Writer) error {
 	return err
 }
 
-// Text says in words what the stages do not.
-func (s Shares) Text() string {
-	text := fmt.Sprintf("%d deltas in other nodes' models, %s of them late, %s given by their author",
-		s.Deltas, percentText(ratio(s.Late, s.Deltas)), percentText(ratio(s.ByAuthor, s.Deltas)))
+// Text says in words what the stages do not; whose is as for SVG.
+func (s Shares) Text(whose string) string {
+	text := fmt.Sprintf("%d deltas%s in other nodes' models, %s of them late, %s given by their author",
+		s.Deltas, whose, percentText(ratio(s.Late, s.Deltas)), percentText(ratio(s.ByAuthor, s.Deltas)))
 	if s.Requests > 0 {
 		text += fmt.Sprintf("; %d requests, %s busy, %s failed, %s for what was there",
 			s.Requests, percentText(ratio(s.Busy, s.Requests)), percentText(ratio(s.Failed, s.Requests)), percentText(ratio(s.Again, s.Requests)))

@@ -64,7 +64,7 @@ func TestSharesAreTheWhole(t *testing.T) {
 		if last > 0 && math.Abs(shares-1) > 1e-9 {
 			t.Fatalf("the shares are %v in sum", shares)
 		}
-		checkXML(t, SVG([]Line{l}))
+		checkXML(t, SVG([]Line{l}, ""))
 	})
 }
 
@@ -83,7 +83,7 @@ func checkXML(t interface{ Fatalf(string, ...any) }, svg string) {
 	}
 }
 
-func TestPictureOfNothing(t *testing.T) { checkXML(t, SVG(nil)) }
+func TestPictureOfNothing(t *testing.T) { checkXML(t, SVG(nil, "")) }
 
 // The height of a band is the part of the deltas in its stage.
 func TestBands(t *testing.T) {
@@ -112,11 +112,11 @@ func TestSharesText(t *testing.T) {
 	}
 	s = Shares{Deltas: 4, Late: 1, ByAuthor: 3, Requests: 10, Busy: 1, Failed: 2, Own: map[End]int{Adopted: 5, Returned: 2, Discarded: 1}}
 	want := "4 deltas in other nodes' models, 25.0 % of them late, 75.0 % given by their author; 10 requests, 10.0 % busy, 20.0 % failed, 0.0 % for what was there; at their authors 1 discarded, 2 returned"
-	if s.Text() != want {
-		t.Errorf("%q", s.Text())
+	if s.Text("") != want {
+		t.Errorf("%q", s.Text(""))
 	}
 	s.Closed = map[string]int{"grace over": 2, "complete": 7, "next": 2}
-	if want += "; rounds closed: 7 complete, 2 grace over, 2 next"; s.Text() != want {
-		t.Errorf("%q", s.Text())
+	if want += "; rounds closed: 7 complete, 2 grace over, 2 next"; s.Text("") != want {
+		t.Errorf("%q", s.Text(""))
 	}
 }

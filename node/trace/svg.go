@@ -33,9 +33,9 @@ var colours = []string{
 
 // SVG draws where the deltas of a merged trace are, by the time since they were drafted,
 // and below that what each stage takes. It brings its own background, so it is as readable
-// on a dark page.
-func SVG(lines []Line) string {
-	p := picture{shares: Sum(Trace{Lines: lines})}
+// on a dark page. whose says which deltas they are, such as " of lab"; "" is of all.
+func SVG(lines []Line, whose string) string {
+	p := picture{shares: Sum(Trace{Lines: lines}), whose: whose}
 	for i := range lines {
 		if l := &lines[i]; l.way() {
 			p.ways = append(p.ways, l.elapsed())
@@ -55,6 +55,7 @@ func SVG(lines []Line) string {
 type picture struct {
 	b      strings.Builder
 	shares Shares
+	whose  string
 	ways   [][]int64 // milliseconds to the end of each stage, by delta
 	long   float64   // seconds that the plot spans
 }
@@ -68,7 +69,7 @@ func (p *picture) text(x, y float64, anchor, style, s string) {
 }
 
 func (p *picture) head() {
-	p.text(plotLeft, 28, "start", `font-size="17" font-weight="bold"`, "Where deltas are on their way into other nodes' models")
+	p.text(plotLeft, 28, "start", `font-size="17" font-weight="bold"`, "Where deltas"+p.whose+" are on their way into other nodes' models")
 	s := p.shares
 	p.text(plotLeft, 50, "start", `fill="#59636e"`, fmt.Sprintf("%d deltas; half within %s, 95 %% within %s; %s came after their round had closed",
 		s.Deltas, secondsText(s.MedianS), secondsText(s.P95S), percentText(ratio(s.Late, s.Deltas))))

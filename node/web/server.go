@@ -63,7 +63,7 @@ func Serve(addr string, feed *Feed, more map[string]http.Handler) (*Server, erro
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("page at %s: %w", addr, err)
+		return nil, fmt.Errorf("page at %s: %w; use 127.0.0.1:7070, or another address of this machine and a free port", addr, err)
 	}
 	return serveAt(l, feed, more), nil
 }

@@ -42,7 +42,7 @@ func readPath(name string) ([]byte, error) {
 	case info.IsDir():
 		return readFolder(name, anyText)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is %s: pass a file or a folder", name, info.Mode().Type())
+		return nil, fmt.Errorf("%s is neither a file of text nor a folder: pass one", name)
 	case info.Size() > MaxBytes:
 		return nil, tooLarge(name, info.Size())
 	}

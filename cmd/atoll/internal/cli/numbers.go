@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"time"
+
+	"atoll/node/status"
 )
 
 // Unknown is text for values that were not measured.
@@ -26,7 +28,7 @@ func Measured(x float64, format string) string {
 
 // Seconds writes a duration for people.
 func Seconds(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+	return status.Duration(time.Duration(s * float64(time.Second)).Round(time.Second))
 }
 
 // Plural is a number of things.

@@ -92,11 +92,11 @@ func readTokenizer(path string) (*token.BPE, []byte, error) {
 	}
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the tokenizer: %w", err)
+		return nil, nil, fmt.Errorf("read the tokenizer: %w: pass a folder that `atoll data tokenizer` wrote, or a tokenizer.json", err)
 	}
 	bpe, err := token.Parse(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the tokenizer %s: %w", path, err)
+		return nil, nil, fmt.Errorf("read the tokenizer %s: %w: pass one that `atoll data tokenizer` wrote, or of a model of Hugging Face", path, err)
 	}
 	return bpe, file, nil
 }

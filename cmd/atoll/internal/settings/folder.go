@@ -66,6 +66,9 @@ func (s *Folder) Changed(parsed *kong.Context, reset []string) (changed []*kong.
 		}
 	}
 	for _, name := range reset {
+		if name == "learner" {
+			return nil, cli.BadUsage("--reset %q: the program that trains is put back by --learner %s", name, node.BuiltinLearner)
+		}
 		if !slices.ContainsFunc(s.flags, func(f *kong.Flag) bool { return f.Name == name }) {
 			return nil, cli.BadUsage("--reset %q is no setting; `atoll set` shows them%s", name, meant(name, namesOf(s.flags)))
 		}

@@ -149,7 +149,7 @@ func (s Screen) progress(lead status.Snapshot) string {
 	case lead.Finished:
 		texts = append(texts, "finished")
 	case lead.ETASeconds > 0:
-		texts = append(texts, time.Duration(lead.ETASeconds*float64(time.Second)).Round(time.Second).String()+" left")
+		texts = append(texts, status.Duration(time.Duration(lead.ETASeconds*float64(time.Second)).Round(time.Second))+" left")
 	}
 	text := strings.Join(texts, "  ")
 	const leastBar = 8

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"atoll/optimizer/trainer/corpus/documents"
 	"atoll/optimizer/trainer/corpus/shards"
@@ -65,12 +67,21 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
 	}
+	_, err := os.Stat(c.Out)
+	made := errors.Is(err, fs.ErrNotExist)
+	result, err := c.run(ctx)
+	if err != nil && made && ctx.Err() == nil { // one that was interrupted goes on
+		err = errors.Join(err, os.RemoveAll(c.Out))
+	}
+	return result, err
+}
+
+func (c Config) run(ctx context.Context) (Result, error) {
 	b, err := open(c)
 	if err != nil {
 		return Result{}, err
 	}
-	err = errors.Join(b.read(ctx), b.buckets.close())
-	if err != nil {
+	if err := errors.Join(b.read(ctx), b.buckets.close()); err != nil {
 		return Result{}, err
 	}
 	return b.finish(ctx)
@@ -88,6 +99,13 @@ func (c *Config) check() error {
 	}
 	if _, err := os.Stat(filepath.Join(c.Out, shards.ManifestFile)); err == nil {
 		return fmt.Errorf("%s has a corpus already: pass another folder", c.Out)
+	}
+	files, err := os.ReadDir(c.Out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: pass a folder for --out", err)
+	}
+	if len(files) > 0 && !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == workFolder }) {
+		return fmt.Errorf("%s has other files, such as %s: pass a new folder", c.Out, files[0].Name())
 	}
 	return nil
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+
+	"github.com/alecthomas/kong"
+
+	"atoll/cmd/atoll/internal/cli"
+)
+
+// kongSays is what kong says of a wrong value, and how people read it: the value, and what to write.
+var kongSays = []struct {
+	pattern *regexp.Regexp
+	plain   string
+}{
+	{regexp.MustCompile(`expected a valid 32 bit uint but got (".*")`), "$1 is no whole number from 0 to 4294967295"},
+	{regexp.MustCompile(`expected a valid \d+ bit u?int but got (".*")`), "$1 is no whole number; write it like 4"},
+	{regexp.MustCompile(`expected a float but got (".*") \(.*\)`), "$1 is no number; write it like 0.5"},
+	{regexp.MustCompile(`expected duration but got (".*"): .*`), "$1 is no time; write it with a unit, like 500ms, 30s or 1h30m"},
+	{regexp.MustCompile(`expected .* value but got "EOL" \(<EOL>\)`), "no value stands behind it; write one"},
+	{regexp.MustCompile(`^expected "(<.*>)( \.\.\.)?"`), "$1 is missing: type it behind the command"},
+	{regexp.MustCompile(`^missing flags: (.*)`), "missing flags: $1; type them too"},
+	{regexp.MustCompile(`^unexpected argument (\S+)$`), "unexpected argument $1: there is no place for it; leave it out"},
+	{regexp.MustCompile(`^open (.*): no such file or directory$`), "--config: there is no file $1; type the name of one, or leave it out"},
+}
+
+// plainly is an error of kong in those words.
+func plainly(err error) error {
+	if wrong := (*kong.ParseError)(nil); !errors.As(err, &wrong) || errors.As(err, new(*cli.UsageError)) {
+		return err
+	}
+	text := err.Error()
+	for _, says := range kongSays {
+		if says.pattern.MatchString(text) {
+			return cli.BadUsage("%s", says.pattern.ReplaceAllString(text, says.plain))
+		}
+	}
+	return err
+}
