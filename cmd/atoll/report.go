@@ -17,7 +17,7 @@ import (
 )
 
 const reportHelp = `
-Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. If no node runs on it, the page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. Times are of the node's folder, not of its last start. That course begins later if --keep has shortened the ledger, or if the node joined late. Links are shown of a node that runs.
+Writes the results of a run as one HTML file, to keep, send and open anywhere: settings, curves, the account of tokens, contributors, the text of the model card. It needs no network and holds no join link. The folder is that of a node, running or not, or of a testnet. The page has a slider, which shows the course of the run: who had contributed when, rounds as they closed, the curve. Times are of the node's folder, not of its last start. That course begins later if --keep has shortened the ledger, or if the node joined late. Links are shown of a node that runs.
 
     atoll report second
     atoll report DIR --out opticks.html

@@ -103,7 +103,7 @@ func beyondText(s status.Snapshot) string {
 	if s.TokensBeyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s more do not count for budget and learning rate: `atoll ledger` says whose, once the node is stopped", status.Count(float64(s.TokensBeyond)))
+	return fmt.Sprintf("%s more do not count for budget and learning rate: `atoll ledger` says whose", status.Count(float64(s.TokensBeyond)))
 }
 
 func qualityText(s status.Snapshot) string {

@@ -146,7 +146,7 @@ func TestPrintStatus(t *testing.T) {
 		"node     cdcdcdcdcd  learner, training\n",
 		"model    824k parameters in 2 fragments\n",
 		"folded   750k of 3.00M tokens (25.0 %), 12.0k tokens/s, 3m8s left\n",
-		"         12.3k more do not count for budget and learning rate: `atoll ledger` says whose, once the node is stopped\n",
+		"         12.3k more do not count for budget and learning rate: `atoll ledger` says whose\n",
 		"quality  2.750 bits/byte on 16.0 KiB of held-out text at 740k tokens\n",
 		"here     step 120, 250k tokens trained, loss 2.500, learning rate 0.002, 100.0 MiB of memory\n",
 		"digests  chain 1212121212  state 3434343434  equal on every live node\n",
