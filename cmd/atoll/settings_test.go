@@ -19,7 +19,9 @@ import (
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/cmd/atoll/internal/settings"
+	"atoll/gossip/wire"
 	"atoll/node"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 	"atoll/node/store"
 )
@@ -246,7 +248,7 @@ func TestSetWhileItRuns(t *testing.T) {
 // A node that has yet to find somebody of its run is one that runs: what is set reaches it, and nothing starts beside it.
 func TestSetWhileItStarts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "second")
-	nobody := "atoll:" + strings.Repeat("5", 64) + ",/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
+	nobody := joinlink.Link{Run: wire.RunID{5}, Peers: []string{"/ip4/127.0.0.1/tcp/1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"}}.String()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -258,7 +260,11 @@ func TestSetWhileItStarts(t *testing.T) {
 		if _, err := status.Dial(dir); err == nil {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-ended:
+			t.Fatal("the node ended before it could be asked")
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	for _, c := range []struct {
 		args []string

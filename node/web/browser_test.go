@@ -51,7 +51,7 @@ func TestPageInABrowser(t *testing.T) {
 	for _, w := range testWorlds {
 		s := serve(t, loopback, w.world)
 		s.feed.now = nowOfTests
-		for _, width := range []int{375, 800, 1440} {
+		for _, width := range []int{390, 800, 1440} {
 			for _, dark := range []bool{false, true} {
 				name := fmt.Sprintf("%s-%d", w.name, width)
 				if dark {
@@ -85,6 +85,9 @@ func (c *chromium) judge(name string, says []string) {
 	if l.Hurt || l.Images > 1 {
 		c.t.Errorf("%s: what a peer sent became markup: ran %v, %d images", name, l.Hurt, l.Images)
 	}
+	for _, finding := range c.axe() {
+		c.t.Errorf("%s: axe-core: %s", name, finding)
+	}
 	if len(c.wrong) > 0 {
 		c.t.Errorf("%s: the console says %q", name, c.wrong)
 	}
@@ -96,6 +99,22 @@ func (c *chromium) judge(name string, says []string) {
 	if l.Texts < 3 {
 		c.t.Errorf("%s: %d texts: this test looks at nothing", name, l.Texts)
 	}
+}
+
+// axe is what axe-core finds, which knows what readers of screens need; none where ATOLL_AXE names no file of it.
+func (c *chromium) axe() (findings []string) {
+	c.t.Helper()
+	path := os.Getenv("ATOLL_AXE")
+	if path == "" {
+		return nil
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.evaluate(string(script), nil)
+	c.evaluate(`axe.run().then(r => r.violations.map(v => v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.target.join(' ')).slice(0, 4).join(', ')))`, &findings)
+	return findings
 }
 
 // The link comes when somebody asks for it, with its picture.
