@@ -48,7 +48,7 @@ func TestDoctorOfALink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := l.First("a", append(quick, "--peer", strings.Split(link, ",")[1])...)
+	a, err := l.First("a", append(quick, "--peer", addressesIn(t, link)[0])...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,11 +70,11 @@ func TestOnlyTheWeb(t *testing.T) {
 	if !strings.Contains(link, "/tcp/443/ws/") || strings.Count(link, ",") != 2 {
 		t.Errorf("the relay's link is %s", link)
 	}
-	b, err := l.First("b", append(quick, "--peer", strings.Split(link, ",")[1])...)
+	b, err := l.First("b", append(quick, "--peer", addressesIn(t, link)[0])...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, b, "a place at the relay", func(s status.Snapshot) bool { return strings.Contains(s.Link, "/p2p-circuit/") })
+	await(t, b, "a place at the relay", func(s status.Snapshot) bool { return leadsTo(s.Link, "/p2p-circuit/") })
 	own := linkOf(t, b)
 	if !strings.Contains(own, "/tcp/443/ws/") || strings.Count(own, ",") != 2 {
 		t.Errorf("the link of a node behind the relay is %s", own)
@@ -99,7 +99,7 @@ func TestDeadLinkBesideARelayOfAnotherRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.run = run
-	at := strings.Split(other, ",")[1]
+	at := addressesIn(t, other)[0]
 	a, err := l.First("a", append(quick, "--peer", at)...)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"atoll/gossip/p2p/address"
+	"atoll/node/joinlink"
 	"atoll/node/status"
 )
 
@@ -120,15 +121,27 @@ func through(t *testing.T, n, other, relay *Node) time.Duration {
 // peerIn is the peer that a join link leads to: the first address is its own.
 func peerIn(t *testing.T, link string) string {
 	t.Helper()
-	addrs := strings.Split(link, ",")
-	if len(addrs) < 2 || !strings.Contains(addrs[1], "/p2p/") {
-		t.Fatalf("no peer in %s", link)
-	}
-	id, err := address.PeerIDOf(addrs[1])
+	id, err := address.PeerIDOf(addressesIn(t, link)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return hex.EncodeToString(id[:])
+}
+
+// addressesIn are the addresses of a join link, of which there is one at least.
+func addressesIn(t *testing.T, link string) []string {
+	t.Helper()
+	l, err := joinlink.Parse(link)
+	if err != nil || len(l.Peers) == 0 {
+		t.Fatalf("no peer in %s: %v", link, err)
+	}
+	return l.Peers
+}
+
+// leadsTo says that a link has an address with these words in it.
+func leadsTo(link, words string) bool {
+	l, err := joinlink.Parse(link)
+	return err == nil && slices.ContainsFunc(l.Peers, func(p string) bool { return strings.Contains(p, words) })
 }
 
 func idOf(t *testing.T, n *Node) (id string) {
@@ -343,7 +356,7 @@ func TestForwardingRouter(t *testing.T) {
 	}
 	outside := "/ip4/" + l.Address("rb") + "/"
 	took(t, "mapped and in the link", await(t, b, "a forwarded port", func(s status.Snapshot) bool {
-		return strings.Contains(s.Link, outside)
+		return leadsTo(s.Link, outside)
 	}), time.Minute)
 	c := join(t, l, "c", linkOf(t, b))
 	took(t, "dialled without a relay", meets(t, c, b, status.LinkDirect), 30*time.Second)
@@ -407,12 +420,12 @@ func TestAllAtHome(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := strings.Split(link, ",")[1]
+			at := addressesIn(t, link)[0]
 			b, err := l.First("b", append(quick, "--peer", at)...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, b, "a place at the relay", func(s status.Snapshot) bool { return strings.Contains(s.Link, "/p2p-circuit/") })
+			await(t, b, "a place at the relay", func(s status.Snapshot) bool { return leadsTo(s.Link, "/p2p-circuit/") })
 			c := join(t, l, "c", link)
 			if nat == ScramblePorts {
 				took(t, "relayed after the join", max(meets(t, b, c, status.LinkRelayed, status.LinkPunching), meets(t, c, b, status.LinkRelayed, status.LinkPunching)), 30*time.Second)
