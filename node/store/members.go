@@ -9,11 +9,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// maxMember bounds what is kept of a member: a certificate, or an owner's statement with its reason.
+const maxMember = max(wire.MaxCertificate, wire.SignedHeaderSize+256)
+
 // PutMember keeps a certificate or an owner's statement about a member, which the caller has checked. Not
 // durable before a commit.
 func (s *Store) PutMember(certificate []byte) error {
-	if n := len(certificate); n == 0 || n > wire.MaxCertificate {
-		return fmt.Errorf("put member: a certificate of %d bytes, want 1 to %d", n, wire.MaxCertificate)
+	if n := len(certificate); n == 0 || n > maxMember {
+		return fmt.Errorf("put member: a certificate of %d bytes, want 1 to %d", n, maxMember)
 	}
 	key := wire.Sum(certificate)
 	return s.update(func(tx *bbolt.Tx) error {
