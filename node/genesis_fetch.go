@@ -172,8 +172,13 @@ func (s *search) noPeers() error {
 }
 
 // allRefused is one of the refusals if all that were asked refused, and nobody is left who
-// might still answer.
+// might still answer; or that of one who said that the invite does not let in, as others say the same.
 func allRefused(failures map[string]error, asked int) (refused error) {
+	for _, err := range failures {
+		if strings.Contains(err.Error(), p2p.ErrNotAdmitted.Error()) {
+			return shownReason{err}
+		}
+	}
 	if len(failures) < asked {
 		return nil
 	}

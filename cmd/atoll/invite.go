@@ -29,7 +29,7 @@ Prints a join link with an invite, for a run that admits by invitation. It takes
 
 With --guests nodes join as guests: they train, all together count a little beside the members, and decide nothing. The run goes on only while a member is there. They get the model and the run's corpus, and see the nodes' addresses. A link with --for makes a good guest a member.
 
-All nodes enforce the limits. After --expires, or once as many machines as --uses came, no new one joins, and those that joined before stay and come back. A machine that is gone, was revoked or got a new folder has had its use. Two sides of a network that is cut may each let in as many; together they count for no more. Whoever has the link gets the model, and the run's corpus if that is in shards, from any node that it lets in. atoll revoke ends an invite and the admission of every node that joined by it: make one invite for each group of people. The link that the first node prints carries an invite of its own, with the limits of atoll new --uses and --expires; atoll revoke ends that one too, and the first node stays. Nodes that joined print no invite: who has an old link and the address of a member that is there joins with both, atoll join OLD NEW.`
+All nodes enforce the limits. After --expires, or once as many machines as --uses came, no new one joins, and those that joined before stay and come back. A machine that is gone, was revoked or got a new folder has had its use. Two sides of a network that is cut may each let in as many; together they count for no more. Whoever has the link gets the model, and the run's corpus if that is in shards, from any node that it lets in. atoll revoke ends an invite; its --keep says who stays of those that joined by it. The link that the first node prints carries an invite of its own, with the limits of atoll new --uses and --expires; atoll revoke ends that one too, and the first node stays. Nodes that joined print no invite: who has an old link and the address of a member that is there joins with both, atoll join OLD NEW.`
 
 // InviteCmd is `atoll invite`.
 type InviteCmd struct {
@@ -98,7 +98,7 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
 	out.Answer("%s", link)
-	out.Say("(invite %s: %s; `atoll revoke LINK` ends it, and all that came by it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText())
+	out.Say("(invite %s: %s; `atoll revoke LINK` ends it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText())
 	return nil
 }
 

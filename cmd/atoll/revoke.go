@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -19,20 +20,25 @@ import (
 )
 
 const revokeHelp = `
-Revokes the admission of one node, or an invite and with it the admission of every node that joined by it. It works in runs that admit by invitation. The command needs the owner's key, which atoll new wrote, and the folder of a running node, which tells the others.
+Revokes the admission of one node, or an invite. It works in runs that admit by invitation. The command needs the owner's key, which atoll new wrote, and the folder of a running node, which tells the others.
 
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke "lab 8a" first --reason "its text was not ours"
-    atoll revoke LINK first                         the invite in a link, even if nobody has used it yet
+    atoll revoke LINK first --keep anna,bert        a link got into wrong hands: these two stay, all others that came by it are out
+    atoll revoke LINK first --keep all              nobody new comes in by it
+    atoll revoke 3f2a9c0b11 first                   an invite by its id, which atoll invite prints and atoll invite --list
 
-From the round that is open now, deltas of the revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
+An invite that is revoked lets nobody in any more. If machines came by it, --keep says which of them stay: they need no new link, and notice nothing. Without --keep the command lists who came, and does nothing. The node of this folder always stays.
+
+From the round that is open now, deltas of a revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
 	Name string `arg:"" help:"A node, by its name or the first digits of its id, or an invite, by the first digits of its id or its link: atoll peers lists both." placeholder:"NAME"`
 	dirArg
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
+	Keep    []string      `help:"Who stays of those that came by the invite: names or first digits of ids, all, or none." placeholder:"NAME,..."`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 	cli.JSONFlag
@@ -46,6 +52,7 @@ type revokedAnswer struct {
 	Name    string   `json:"name"`            // id of the node or the invite
 	Label   string   `json:"label,omitempty"` // what the node is called
 	Members []string `json:"members"`         // those who count no more
+	Kept    []string `json:"kept,omitempty"`  // those who came by the invite and stay
 	From    []uint32 `json:"from"`            // the first round of each fragment without them
 }
 
@@ -87,7 +94,11 @@ func (c *RevokeCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(answer)
 	}
 	who := status.Peer{ID: answer.Name, Label: answer.Label}
-	out.Answer("revoked %s: %s no more from round %d on; what was made before stays", who.NameAndID(), countText(len(answer.Members)), slices.Min(answer.From))
+	stay := ""
+	if len(answer.Kept) > 0 {
+		stay = fmt.Sprintf(", %s", cli.Plural(len(answer.Kept), "stays", "stay"))
+	}
+	out.Answer("revoked %s: %s no more from round %d on%s; what was made before stays", who.NameAndID(), countText(len(answer.Members)), slices.Min(answer.From), stay)
 	return nil
 }
 
@@ -126,21 +137,118 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	}
 	a.Name = hex.EncodeToString(name[:])
 	a.Label = status.LabelsOf(s.Peers)[status.ShortID(a.Name)]
-	for _, m := range members {
-		if m.ID == a.Name || m.Invite == a.Name {
-			a.Members = append(a.Members, m.ID)
-		}
-	}
-	if slices.Contains(a.Members, s.Self) {
-		return a, fmt.Errorf("%s would revoke the node on %s itself, which is to tell the others: revoke by the folder of another node, or the other members one by one", c.Name, dir)
+	if err := c.choose(&a, s, members); err != nil {
+		return a, err
 	}
 	v := status.Revocation{Reason: c.Reason}
 	for f, fragment := range s.Fragments {
-		h := wire.NewRevocation(f, fragment.Closed+1, wire.Digest(name), []byte(c.Reason))
-		v.Words = append(v.Words, wire.SignHeader(owner, g.RunID(), h).Append(nil))
-		a.From = append(a.From, h.Round)
+		for _, h := range a.headers(f, fragment.Closed+1, []byte(c.Reason)) {
+			v.Words = append(v.Words, wire.SignHeader(owner, g.RunID(), h).Append(nil))
+		}
+		a.From = append(a.From, fragment.Closed+1)
 	}
 	return a, client.Revoke(ctx, v)
+}
+
+// choose sorts those whom the name admits into who counts no more and who stays.
+func (c *RevokeCmd) choose(a *revokedAnswer, s status.Snapshot, members []status.Member) error {
+	var came []status.Peer
+	for _, m := range members {
+		switch {
+		case m.ID == a.Name && m.ID == s.Self:
+			return fmt.Errorf("%s would revoke the node of this folder itself, which is to tell the others: revoke by the folder of another node", c.Name)
+		case m.ID == a.Name && m.Revoked:
+			return fmt.Errorf("%s is revoked already", c.Name)
+		case m.ID == a.Name && len(c.Keep) > 0:
+			return cli.BadUsage("%s is one node: --keep is for an invite, and says who stays of those that came by it", c.Name)
+		case m.ID == a.Name:
+			a.Members = []string{m.ID}
+			return nil
+		case m.Invite != a.Name || m.Revoked || slices.ContainsFunc(members, func(o status.Member) bool { return o.ID == m.ID && o.Invite != a.Name && !o.Revoked }):
+			// another invite lets it in
+		case m.ID == s.Self:
+			a.Kept = append(a.Kept, m.ID)
+		default:
+			came = append(came, peerWith(s.Peers, m.ID))
+		}
+	}
+	stay, err := c.staying(came)
+	for _, p := range came {
+		if stay[p.ID] {
+			a.Kept = append(a.Kept, p.ID)
+		} else {
+			a.Members = append(a.Members, p.ID)
+		}
+	}
+	return err
+}
+
+func peerWith(peers []status.Peer, id string) status.Peer {
+	if i := slices.IndexFunc(peers, func(p status.Peer) bool { return p.ID == id }); i >= 0 {
+		return peers[i]
+	}
+	return status.Peer{ID: id}
+}
+
+// Words of --keep that are no names.
+const (
+	keepAll  = "all"
+	keepNone = "none"
+)
+
+// staying are the ids of those that --keep names. Without it nobody knows who is a friend: the error lists who came.
+func (c *RevokeCmd) staying(came []status.Peer) (stay map[string]bool, err error) {
+	stay = map[string]bool{}
+	if len(c.Keep) == 0 && len(came) > 0 {
+		var names, listed []string
+		for _, p := range came {
+			names = append(names, status.ShellWord(p.Called()))
+			listed = append(listed, fmt.Sprintf("%s (%s tokens)", p.NameAndID(), status.Count(float64(p.Tokens))))
+		}
+		return nil, cli.BadUsage("nothing is revoked yet: by this invite came %s. Say who of them stays: --keep %s without those that are to go, --keep all, or --keep none", strings.Join(listed, ", "), strings.Join(names, ","))
+	}
+	for _, word := range c.Keep {
+		found := status.Meant(came, word)
+		switch {
+		case word == keepNone && len(c.Keep) == 1:
+		case word == keepAll && len(c.Keep) == 1:
+			for _, p := range came {
+				stay[p.ID] = true
+			}
+		case len(found) == 1:
+			stay[found[0].ID] = true
+		case len(found) == 0:
+			return nil, cli.BadUsage("nothing is revoked: --keep %q names nobody that came by this invite, which were: %s", word, status.Choices(came))
+		default:
+			return nil, cli.BadUsage("nothing is revoked: --keep %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
+		}
+	}
+	return stay, nil
+}
+
+// mostNamed bounds those who are revoked by their keys beside their invite: that is for those who are away now, as a peer can then
+// prove it to them, and one who signed thousands of keys must not fill the run's table of names.
+const mostNamed = 16
+
+// headers are what the owner signs for a fragment.
+func (a revokedAnswer) headers(fragment int, round uint32, reason []byte) (all []wire.Header) {
+	if slices.Equal(a.Members, []string{a.Name}) || len(a.Kept) == 0 {
+		return []wire.Header{wire.NewRevocation(fragment, round, wire.Digest(idOf(a.Name)), reason)}
+	}
+	for _, id := range a.Members[:min(len(a.Members), mostNamed)] {
+		all = append(all, wire.NewRevocation(fragment, round, wire.Digest(idOf(id)), reason))
+	}
+	var kept []wire.PeerID
+	for _, id := range a.Kept {
+		kept = append(kept, idOf(id))
+	}
+	return append(all, wire.NewEnd(fragment, round, idOf(a.Name), kept, reason)...)
+}
+
+// idOf reads an id of a node's answer.
+func idOf(text string) (id wire.PeerID) {
+	_ = id.UnmarshalText([]byte(text)) // a node writes them
+	return id
 }
 
 // name is what is to be revoked: the invite of a link, whether anybody came by it or not, or what some digits name.

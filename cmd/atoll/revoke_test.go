@@ -38,9 +38,12 @@ func TestRevoke(t *testing.T) {
 		stderr string
 	}{
 		{"nobody", []string{"ffff", a}, exitFailed, "no member is called ffff"},
-		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node on " + a + " itself"},
+		{"itself", []string{ask(t, a).Self, a}, exitFailed, "would revoke the node of this folder itself"},
 		{"a link without an invite", []string{linkOnly(made.Link), a}, exitUsage, "there is nothing to revoke"},
 		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
+		{"who stays is not said", []string{made.Invite[:12], a}, exitUsage, "nothing is revoked yet: by this invite came "},
+		{"who stays is nobody", []string{made.Link, a, "--keep", "carl"}, exitUsage, "names nobody that came by this invite"},
+		{"a node keeps nobody", []string{other, a, "--keep", "all"}, exitUsage, "is one node"},
 		{"no reason", []string{other, a, "--reason", ""}, exitUsage, "use 1 to 256"},
 		{"a folder without a node", []string{other, dir}, exitFailed, dir},
 	} {
@@ -49,7 +52,7 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
 	}
-	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab")
+	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab", "--keep", "none")
 	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -113,6 +113,9 @@ func (t *Table) AddRevocation(statement wire.SignedHeader) (fresh bool, err erro
 	if !known {
 		t.revoked[name] = statement
 		t.changes++
+		if statement.Header.Keeps() {
+			t.kept++
+		}
 	}
 	return !known, nil
 }
@@ -201,8 +204,12 @@ func (t *Table) Revoked(c Certificate) error {
 
 // statementAgainst is an owner's statement by which a certificate is revoked. The caller holds the lock.
 func (t *Table) statementAgainst(c Certificate) (statement wire.SignedHeader, revoked bool) {
-	if statement, revoked = t.revoked[c.Author]; !revoked {
-		statement, revoked = t.revoked[c.Invite.Key]
+	if statement, revoked = t.revoked[c.Author]; revoked {
+		return statement, true
+	}
+	if statement, revoked = t.revoked[c.Invite.Key]; revoked {
+		_, kept := t.revoked[wire.PeerID(wire.KeptName(c.Invite.Key, c.Author))]
+		revoked = !kept && statement.Header.Tokens <= t.kept // else whom it keeps is still to come
 	}
 	return statement, revoked
 }
@@ -225,5 +232,6 @@ func (t *Table) Proof(c Certificate, text string) (w Word, ok bool) {
 	}
 	w, err := wordIn(after)
 	name := wire.PeerID(w.Statement.Header.Certificate)
-	return w, err == nil && (name == c.Author || name == c.Invite.Key) && t.checkRevocation(w.Statement) == nil
+	about := name == c.Author || name == c.Invite.Key && w.Statement.Header.Tokens == 0 // one that keeps some does not say whom
+	return w, err == nil && about && t.checkRevocation(w.Statement) == nil
 }

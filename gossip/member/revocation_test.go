@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,34 @@ func specRevokedSession(t *testing.T, s *spectest.Spec) {
 		revoke(t, m, run, name)
 		if err := m.Admit(r, 0); !errors.As(err, new(*RevokedError)) {
 			t.Errorf("a session: %v", err)
+		}
+	}
+}
+
+// Whom the owner keeps stays by the invite that is revoked, at whatever moment a node looks, and others are out.
+func specKeeps(t *testing.T, s *spectest.Spec) {
+	c, run := example(t, s)
+	thief := c
+	thief.Author[0]++
+	owner := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
+	end := wire.NewEnd(0, 5, c.Invite.Key, []wire.PeerID{c.Author}, []byte("it leaked"))
+	name := wire.Sum(slices.Concat([]byte("atoll kept 1"), c.Invite.Key[:], c.Author[:]))
+	if len(end) != 2 || end[0].Certificate != name || end[0].Steps != 2 || end[1].Tokens != 1 || end[1].Certificate != wire.Digest(c.Invite.Key) {
+		t.Fatalf("%+v", end)
+	}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		m := NewTable(run, owners)
+		for _, i := range order {
+			statement := wire.SignHeader(owner, run, end[i])
+			if fresh, err := m.AddRevocation(statement); !fresh || err != nil || m.Revoked(c) != nil {
+				t.Errorf("order %v, statement %d: %v, kept: %v", order, i, err, m.Revoked(c))
+			}
+		}
+		if m.Revoked(thief) == nil {
+			t.Error("one that is not kept is not revoked")
+		}
+		if _, ok := m.Proof(c, m.Revoked(thief).Error()); ok {
+			t.Error("who is kept takes the invite's end for its own")
 		}
 	}
 }

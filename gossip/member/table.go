@@ -46,6 +46,7 @@ type Table struct {
 	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader     // by the name revoked: the owner's statement
 	reasons  map[wire.PeerID]string                // of them, where they are known
+	kept     uint64                                // of these, that have an author stay
 	guests   int                                   // certificates of guests
 	entering map[wire.PeerID]map[wire.PeerID]int64 // by a limited invite's key: whom Admit let in and no certificate is kept of yet, and when
 	changes  uint64                                // of what a node is: see Changes

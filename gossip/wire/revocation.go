@@ -8,6 +8,33 @@ const CodecRevocation uint8 = 255
 // Revocation says whether a header is one.
 func (h Header) Revocation() bool { return h.Codec == CodecRevocation }
 
+// stepsKeeps are the steps of a revocation that keeps an author.
+const stepsKeeps = 2
+
+// Keeps says whether a revocation has an author stay when the invite is revoked by which it came.
+func (h Header) Keeps() bool { return h.Revocation() && h.Steps == stepsKeeps }
+
+// domainKept is of KeptName.
+const domainKept = "atoll kept 1"
+
+// KeptName is what a revocation names that has an author stay when its invite is revoked. The outer step has the same.
+func KeptName(invite, author PeerID) Digest {
+	return Sum(append(append([]byte(domainKept), invite[:]...), author[:]...))
+}
+
+// NewEnd are the headers that revoke an invite from a round of a fragment on and have some authors stay that came by it: these
+// first. The last one counts only where the others are in the set of its round: so nobody is out for a moment.
+func NewEnd(fragment int, round uint32, invite PeerID, kept []PeerID, reason []byte) (end []Header) {
+	for _, author := range kept {
+		h := NewRevocation(fragment, round, KeptName(invite, author), reason)
+		h.Steps = stepsKeeps
+		end = append(end, h)
+	}
+	h := NewRevocation(fragment, round, Digest(invite), reason)
+	h.Tokens = uint64(len(kept))
+	return append(end, h)
+}
+
 // NewRevocation is the header of a revocation of a name, from a round of a fragment on, for its
 // owner to sign. The reason has 1 to outer.MaxReason bytes.
 func NewRevocation(fragment int, round uint32, name Digest, reason []byte) Header {

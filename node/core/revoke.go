@@ -22,13 +22,16 @@ func (m *Machine) revoked(e rounds.Revoked) {
 	}
 	var fresh []wire.PeerID
 	var words []wire.SignedHeader
-	for _, r := range e.Names {
-		name := wire.PeerID(r.Name)
-		if members.Knows(name) {
-			continue
-		}
-		if all := m.revocationsOf(name); len(all) > 0 && m.keepRevocation(member.Word{Statement: all[0]}) {
-			fresh, words = append(fresh, name), append(words, all...)
+	for _, keeps := range []bool{true, false} { // nobody that stays is out meanwhile
+		for _, r := range e.Names {
+			name := wire.PeerID(r.Name)
+			if members.Knows(name) {
+				continue
+			}
+			all := m.revocationsOf(name)
+			if len(all) > 0 && all[0].Header.Keeps() == keeps && m.keepRevocation(member.Word{Statement: all[0]}) && !keeps {
+				fresh, words = append(fresh, name), append(words, all...)
+			}
 		}
 	}
 	if len(fresh) > 0 {

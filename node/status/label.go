@@ -91,11 +91,16 @@ func (l Labels) In(text string) string {
 	})
 }
 
+// fewDigits are too few of an id to mean one where a machine is called so.
+const fewDigits = 4
+
 // Meant are the machines that a person means by a word: the label, the name, or the first digits of the id. More than one is a choice to
 // offer.
 func Meant(peers []Peer, word string) (found []Peer) {
+	named := func(p Peer) bool { return strings.EqualFold(p.Label, word) || strings.EqualFold(p.Name, word) }
+	digits := len(word) >= fewDigits || !slices.ContainsFunc(peers, named)
 	for _, p := range peers {
-		called := strings.EqualFold(p.Label, word) || strings.EqualFold(p.Name, word) || strings.HasPrefix(p.ID, strings.ToLower(word))
+		called := named(p) || digits && strings.HasPrefix(p.ID, strings.ToLower(word))
 		if word != "" && p.ID != "" && called && !slices.ContainsFunc(found, func(f Peer) bool { return f.ID == p.ID }) {
 			found = append(found, p)
 		}

@@ -66,10 +66,10 @@ func TestLabelsDiffer(t *testing.T) {
 
 // Nobody takes the place of another by a name that begins an id: both are choices.
 func TestMeant(t *testing.T) {
-	peers := machines("8a88e3 lab", "f3 lab", "f4 8a88", "aa mac")
+	peers := machines("8a88e3 lab", "f3 lab", "f4 8a88", "aa mac", "bb f")
 	for word, want := range map[string]string{
 		"mac": "mac (aa00000000)", "MAC": "mac (aa00000000)", "lab": "lab 8a (8a88e30000), lab f3 (f300000000)", "lab f3": "lab f3 (f300000000)",
-		"8a88": "lab 8a (8a88e30000), 8a88 (f400000000)", "8A88E3": "lab 8a (8a88e30000)", "none": "", "": "",
+		"8a88": "lab 8a (8a88e30000), 8a88 (f400000000)", "f": "f (bb00000000)", "8A88E3": "lab 8a (8a88e30000)", "none": "", "": "",
 	} {
 		if got := Choices(Meant(peers, word)); got != want {
 			t.Errorf("%q means %q, want %q", word, got, want)

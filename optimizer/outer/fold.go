@@ -135,7 +135,7 @@ func (fold *folding) revoke() {
 		deltas[i] = c.Delta
 	}
 	fold.revoked = Revoke(fold.prev.Revoked, deltas)
-	if len(fold.revoked) == 0 {
+	if !slices.ContainsFunc(deltas, Delta.Revocation) && len(fold.revoked) == 0 {
 		return
 	}
 	fold.keep(fold.set, func(c Contribution) error {

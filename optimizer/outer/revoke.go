@@ -3,6 +3,8 @@ package outer
 import (
 	"fmt"
 	"slices"
+
+	"github.com/zeebo/blake3"
 )
 
 // A revocation is a delta without values: an owner's statement that an author, or all whom an invite
@@ -10,7 +12,7 @@ import (
 // hashed into the chain, spread, repaired and final by the same rules, and a fold stays a function of
 // the tip before and its set.
 
-// Revoked is a name that a chain has revoked: an author, or the key of an invite.
+// Revoked is a name that a chain has revoked: an author, or the key of an invite; or that of an author that stays, see keptName.
 type Revoked struct {
 	Name  [32]byte
 	Round uint32 // the first round in which deltas of the name are outside the set
@@ -24,6 +26,18 @@ const (
 	MaxRevoked = 1024
 )
 
+// domainKept is of keptName.
+const domainKept = "atoll kept 1"
+
+// keptName stands in the table as what is revoked does: the author stays when the invite by which it came is revoked in that round
+// or a later one.
+func keptName(invite [32]byte, author Author) [32]byte {
+	return blake3.Sum256(append(append([]byte(domainKept), invite[:]...), author[:]...))
+}
+
+// keepsSteps are the steps of a revocation that keeps an author.
+const keepsSteps = 2
+
 // Revocation says whether a delta is one.
 func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
 
@@ -31,9 +45,10 @@ func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
 // one statement of an owner has one form.
 func (p Params) checkRevocation(d Delta) error {
 	switch {
-	case d.Base != d.Round-1 || d.Steps != 1 || d.Tokens != 0:
-		return fmt.Errorf("outer: revocation with base %d, %d steps and %d tokens in round %d; it has the base %d, 1 step and no tokens",
-			d.Base, d.Steps, d.Tokens, d.Round, d.Round-1)
+	case d.Base != d.Round-1 || d.Steps < 1 || d.Steps > keepsSteps:
+		return fmt.Errorf("outer: revocation with base %d and %d steps in round %d; it has the base %d and 1 or %d steps", d.Base, d.Steps, d.Round, d.Round-1, keepsSteps)
+	case d.Tokens > MaxRevoked || d.Steps == keepsSteps && d.Tokens != 0:
+		return fmt.Errorf("outer: revocation with %d tokens; one of an invite keeps 0 to %d authors, others have none", d.Tokens, MaxRevoked)
 	case d.Size < 1 || d.Size > MaxReason:
 		return fmt.Errorf("outer: revocation with a reason of %d bytes; 1 to %d are allowed", d.Size, MaxReason)
 	}
@@ -46,12 +61,23 @@ func RevokedAt(table []Revoked, d Delta) (round uint32) {
 	if d.Revocation() {
 		return 0
 	}
-	for _, name := range [][32]byte{d.Author, d.Invite} {
-		if i, found := findRevoked(table, name); found && name != ([32]byte{}) && (round == 0 || table[i].Round < round) {
-			round = table[i].Round
-		}
+	round = roundOf(table, d.Author)
+	by := roundOf(table, d.Invite)
+	if by == 0 || round != 0 && round <= by {
+		return round
 	}
-	return round
+	if kept := roundOf(table, keptName(d.Invite, d.Author)); kept != 0 && kept <= by {
+		return round
+	}
+	return by
+}
+
+// roundOf is the round of a name in a table; 0 for none, and for no name.
+func roundOf(table []Revoked, name [32]byte) uint32 {
+	if i, found := findRevoked(table, name); found && name != ([32]byte{}) {
+		return table[i].Round
+	}
+	return 0
 }
 
 func findRevoked(table []Revoked, name [32]byte) (int, bool) {
@@ -62,11 +88,16 @@ func findRevoked(table []Revoked, name [32]byte) (int, bool) {
 // is not changed, and what they revoke. A name stays revoked from its first round on.
 func Revoke(table []Revoked, set []Delta) []Revoked {
 	var fresh []Delta
+	kept := uint64(0)
 	for _, d := range set {
 		if d.Revocation() {
 			fresh = append(fresh, d)
 		}
+		if d.Revocation() && d.Steps == keepsSteps {
+			kept++
+		}
 	}
+	fresh = slices.DeleteFunc(fresh, func(d Delta) bool { return d.Tokens > kept }) // whom it keeps is on the way
 	if len(fresh) == 0 {
 		return table
 	}

@@ -8,6 +8,8 @@ import (
 
 	"atoll/gossip/wire/spectest"
 	"atoll/optimizer/outer"
+
+	"github.com/zeebo/blake3"
 )
 
 // revocation is one of round 1, in the run of the text's example.
@@ -43,8 +45,11 @@ func specRevocationValid(t *testing.T, s *spectest.Spec) {
 		"too long":     {func(d *outer.Delta) { d.Size = 257 }, false},
 		"no reason":    {func(d *outer.Delta) { d.Size = 0 }, false},
 		"older base":   {func(d *outer.Delta) { d.Base = 15 }, false},
-		"two steps":    {func(d *outer.Delta) { d.Steps = 2 }, false},
-		"a token":      {func(d *outer.Delta) { d.Tokens = 1 }, false},
+		"keeps one":    {func(d *outer.Delta) { d.Steps = 2 }, true},
+		"three steps":  {func(d *outer.Delta) { d.Steps = 3 }, false},
+		"most kept":    {func(d *outer.Delta) { d.Tokens = 1024 }, true},
+		"too many":     {func(d *outer.Delta) { d.Tokens = 1025 }, false},
+		"both":         {func(d *outer.Delta) { d.Steps, d.Tokens = 2, 1 }, false},
 		"no fragment":  {func(d *outer.Delta) { d.Fragment = 4 }, false},
 		"of other use": {func(d *outer.Delta) { d.Codec = 9 }, true},
 	} {
@@ -59,9 +64,9 @@ func specRevocationValid(t *testing.T, s *spectest.Spec) {
 	if _, result := e.fold(t, r); len(result.Folded) != 1 {
 		t.Errorf("refused: %v", result.Refused)
 	}
-	r.Delta.Steps = 2
+	r.Delta.Steps = 3
 	if _, result := e.fold(t, r); len(result.Refused) != 1 {
-		t.Error("one of two steps is folded")
+		t.Error("one of three steps is folded")
 	}
 }
 
@@ -95,6 +100,33 @@ func specRevokedNames(t *testing.T, s *spectest.Spec) {
 	two, _, err := outer.Fold(e.p, e.f, one, 2, []outer.Contribution{again, other})
 	if want := []outer.Revoked{{Name: [32]byte{3}, Round: 2}, want[0]}; err != nil || !slices.Equal(two.Revoked, sortedNames(want)) {
 		t.Errorf("names %v, %v", two.Revoked, err)
+	}
+}
+
+// An author stays where the same round or an earlier one keeps it, and the invite is not revoked before all that it keeps are known.
+func specKept(t *testing.T, s *spectest.Spec) {
+	e := revoking(t, s)
+	invite := [32]byte{50}
+	set := slices.DeleteFunc(slices.Clone(e.set), func(c outer.Contribution) bool { return c.Delta.Round != 1 })
+	for i := range set {
+		set[i].Delta.Invite = invite
+	}
+	end := revocation(e, 1, invite)
+	end.Delta.Tokens = 1
+	friend := set[0].Delta.Author
+	keep := revocation(e, 2, blake3.Sum256(slices.Concat([]byte("atoll kept 1"), invite[:], friend[:])))
+	keep.Delta.Steps = 2
+	if tip, result := e.fold(t, append(slices.Clone(set), end)...); len(result.Refused) != 0 || len(tip.Revoked) != 0 {
+		t.Errorf("revoked before the one that it keeps is known: %v, names %v", result.Refused, tip.Revoked)
+	}
+	tip, result := e.fold(t, append(slices.Clone(set), end, keep)...)
+	if len(result.Refused) != len(set)-1 || !slices.Contains(result.Folded, set[0].Delta.ID) || len(tip.Revoked) != 2 {
+		t.Errorf("refused %v, names %v", result.Refused, tip.Revoked)
+	}
+	table := []outer.Revoked{{Name: invite, Round: 3}, {Name: keep.Delta.Revokes, Round: 4}}
+	slices.SortFunc(table, func(a, b outer.Revoked) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+	if at := outer.RevokedAt(table, outer.Delta{Author: friend, Invite: invite}); at != 3 {
+		t.Errorf("kept a round too late it is revoked at %d", at)
 	}
 }
 

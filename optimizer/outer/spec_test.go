@@ -32,7 +32,7 @@ func TestSpecFold(t *testing.T) {
 		"F-13.7": specTotal, "F-13.8": specFrozen, "F-14": specScaled, "F-14.2": specOldLimit, "F-14.3": specFirstLimit, "F-14.4": specYoungLimit,
 		"F-14.5": specClip, "F-15": specMedianOf, "F-15.2": specMedian, "F-16": specHeldNorms, "F-16.2": specReference,
 		"F-17": specSaturation, "F-18": specPlainStep, "F-19": specMomentum, "F-20": specTokens, "F-20.2": specEndRound, "F-20.3": spectest.All(specCounted, specUsual), "F-20.4": specUsual, "F-20.5": specGuests,
-		"F-20.6": specEmptyRound, "F-21": specNoChain, "F-21.2": specChain, "F-21.3": specRevocationFolded, "F-21.4": specRevokedNames, "F-21.5": specMostRevoked, "F-22": specTip, "F-22.2": specMagic, "F-22.3": specNoEnd, "F-22.4": specTipOfRevoked, "F-22.5": specRecords,
+		"F-20.6": specEmptyRound, "F-21": specNoChain, "F-21.2": specChain, "F-21.3": specRevocationFolded, "F-21.4": specRevokedNames, "F-21.5": specMostRevoked, "F-21.6": specKept, "F-22": specTip, "F-22.2": specMagic, "F-22.3": specNoEnd, "F-22.4": specTipOfRevoked, "F-22.5": specRecords,
 		"F-23": specState, "F-24": specTipRefused, "F-24.2": specRevokedRefused, "F-24.3": specRecordsRefused,
 		"F-27": specRecords, "F-27.2": byText, "F-27.3": specGuestReputations, "F-28": byText, "F-28.2": byText, "F-28.3": specCrowdReferences, "F-28.4": byText, "F-28.5": specFewScore, "F-28.6": specSample,
 		"F-28.7": specSample, "F-28.8": byText, "F-28.9": byText, "F-28.10": byText, "F-28.11": specNoConsensus, "F-29": byText, "F-29.2": specLifted, "F-29.3": byText,

@@ -66,6 +66,6 @@ func (m *Machine) muted(f *fragment, a outer.Author) bool {
 	}
 	came := m.invites(a)
 	return len(came) > 0 && !slices.ContainsFunc(came, func(invite [32]byte) bool {
-		return outer.RevokedAt(table, outer.Delta{Invite: invite}) == 0
+		return outer.RevokedAt(table, outer.Delta{Author: a, Invite: invite}) == 0
 	})
 }
