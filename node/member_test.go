@@ -102,7 +102,7 @@ func (m *launched) until(what string, seen func(status.Snapshot) bool) status.Sn
 // link waits until the node runs and returns its join link.
 func (m *launched) link() joinlink.Link {
 	m.t.Helper()
-	l, err := joinlink.Parse(m.until("its first status", func(status.Snapshot) bool { return true }).Link)
+	l, err := joinlink.Parse(m.until("its link", func(s status.Snapshot) bool { return s.Link != "" }).Link)
 	if err != nil {
 		m.t.Fatal(err)
 	}
