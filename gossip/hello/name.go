@@ -14,7 +14,7 @@ const MaxName = 32
 const idDigits = 8
 
 // CheckName says what is wrong with the name that the owner of a machine gives it. It is of letters and decimal digits of any
-// script, - _ . and single blanks, so that no screen is steered by it, and does not look like an id.
+// script that can be seen, - _ . and single blanks, so that no screen is steered by it, and no word in it looks like an id.
 func CheckName(name string) error {
 	switch {
 	case name == "" || len(name) > MaxName:
@@ -27,17 +27,21 @@ func CheckName(name string) error {
 	letters := false
 	for _, c := range name {
 		switch {
+		case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, c):
+			return fmt.Errorf("%q has %+q in it, which nobody sees; leave it out", name, c)
 		case unicode.IsLetter(c) || unicode.Is(unicode.Nd, c):
 			letters = true
 		case !strings.ContainsRune("-_. ", c):
 			return fmt.Errorf("%q has %+q in it; use letters, digits, - _ . and blanks", name, c)
 		}
 	}
-	switch {
-	case !letters:
+	if !letters {
 		return fmt.Errorf("%q has neither a letter nor a digit in it; use one", name)
-	case strings.HasPrefix(name, "12D3Koo") || len(name) >= idDigits && strings.Trim(name, "0123456789abcdefABCDEF") == "":
-		return fmt.Errorf("%q looks like an id; use a name that is none", name)
+	}
+	for _, word := range strings.FieldsFunc(name, func(c rune) bool { return strings.ContainsRune("-_. ", c) }) {
+		if strings.HasPrefix(word, "12D3Koo") || len(word) >= idDigits && strings.Trim(word, "0123456789abcdefABCDEF") == "" {
+			return fmt.Errorf("%q looks like an id; use a name that has none", word)
+		}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for _, good := range []string{"a", "lab 3", "Ann's"[:3], "gpu-01_x.y", "Jürgen", "实验室", "машина 7", "٣ أ", "cafe", "deadbee", strings.Repeat("n", MaxName)} {
+	for _, good := range []string{"a", "lab 3", "Ann's"[:3], "gpu-01_x.y", "Jürgen", "实验室", "машина 7", "٣ أ", "cafe", "deadbee", "lab-3.deadbee", strings.Repeat("n", MaxName)} {
 		if err := CheckName(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
@@ -17,6 +17,8 @@ func TestNames(t *testing.T) {
 		"": "has 0 bytes", strings.Repeat("n", MaxName+1): "has 33 bytes", "a\xff": "not UTF-8", " a": "blanks", "a ": "blanks", "a  b": "blanks",
 		"a\x1b[2J": `'\x1b'`, "a\u202eb": `'\u202e'`, "a\u200bb": `'\u200b'`, "a\u0301": `'\u0301'`, "a/b": "'/'", "a\u00a0b": `'\u00a0'`, "lab (2)": "'('",
 		"-_.": "neither", "692b5545": "looks like an id", "DEADBEEF": "looks like an id", "12D3KooWGt": "looks like an id",
+		"you 692b5545ee": `"692b5545ee" looks like an id`, "you-692b5545": "looks like an id", "a 12D3KooWGt": "looks like an id",
+		"a\u3164b": `'\u3164' in it, which nobody sees`, "\u115f": "nobody sees", "\uffa0": "nobody sees",
 	} {
 		if err := CheckName(bad); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", bad, err, says)
