@@ -43,7 +43,7 @@ func (n *node) revoked(e core.Revoked) {
 	n.explain(e.Words)
 	for _, name := range e.Names {
 		w, _ := n.members.Word(name)
-		n.screen.Event("revoked", name.String(), w.Text()+"; what it made before stays, and nothing of it counts any more")
+		n.screen.Event(status.Revoked, name.String(), w.Text()+"; what it made before stays, and nothing of it counts any more")
 	}
 	if e.Own {
 		n.fail(n.revokedError())

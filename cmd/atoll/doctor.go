@@ -150,9 +150,9 @@ func printCheckup(out *cli.Console, found inspect.Checkup) error {
 		if !f.OK {
 			state = "WRONG"
 		}
-		rows = append(rows, []string{f.Name, state, f.Text})
+		rows = append(rows, []string{f.Name, state, found.Labels.In(f.Text)})
 		if f.Remedy != "" {
-			rows = append(rows, []string{"", "", "do: " + f.Remedy})
+			rows = append(rows, []string{"", "", "do: " + found.Labels.In(f.Remedy)})
 		}
 	}
 	if err := cli.Table(out.Out, rows...); err != nil {

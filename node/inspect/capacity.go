@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -221,7 +222,7 @@ func (d *doctor) checkPeers() {
 		switch {
 		case p.Self:
 		case p.State == status.Refused:
-			refused = fmt.Sprintf("; refused: %s at %s: %s", p.Called(), p.Addr, p.Reason)
+			refused = fmt.Sprintf("; refused: %s at %s: %s", cmp.Or(status.ShortID(p.ID), "one"), p.Addr, p.Reason)
 		case p.Here():
 			connected++
 		}

@@ -39,6 +39,8 @@ type Checkup struct {
 	OK       bool      `json:"ok"`              // all findings are
 	Reach    string    `json:"reach,omitempty"` // how others reach the node: see the constants; none where the check is of no node
 	Findings []Finding `json:"findings"`
+
+	Labels status.Labels `json:"-"` // of the machines that findings call by their ids
 }
 
 // CheckupOf is what findings about no folder come to.
@@ -119,7 +121,7 @@ func (d *doctor) askNode() {
 		d.starting = true
 		d.bad("node", err.Error(), "wait until it has what it starts with, then ask again")
 	} else if err == nil {
-		d.Running = true
+		d.Running, d.Labels = true, status.LabelsOf(d.snapshot.Peers)
 		d.good("node", fmt.Sprintf("runs since %s, %s", d.snapshot.Started.Format(time.DateTime), d.snapshot.Condition().Text()))
 		d.tellAlarms("")
 		d.checkPause()
@@ -153,7 +155,7 @@ func (d *doctor) checkLast() {
 	last.Alarms = slices.DeleteFunc(last.Alarms, func(a status.Alarm) bool {
 		return a.Kind == status.AlarmSilent || a.Kind == status.CutOff || a.Kind == status.AlarmDisk
 	})
-	d.snapshot = last
+	d.snapshot, d.Labels = last, status.LabelsOf(last.Peers)
 	d.tellAlarms("when it ran last, until " + last.At.Format(time.DateTime) + ", ")
 	d.snapshot = status.Snapshot{}
 }

@@ -13,7 +13,7 @@ type Alarm struct {
 	Kind   string    `json:"kind"`          // of the event, or AlarmSilent or AlarmThin
 	Who    string    `json:"who,omitempty"` // whom it is about, a peer's id in hex or its first digits; "" = this node
 	Since  time.Time `json:"since"`
-	Text   string    `json:"text"` // what was found
+	Text   string    `json:"text"` // what was found; it calls machines by their ids, as all texts do
 	Remedy string    `json:"remedy"`
 }
 
@@ -99,7 +99,7 @@ func silentAlarm(s Snapshot) (a Alarm) {
 		if !missed {
 			continue
 		}
-		if names = append(names, p.Called()); p.LagS > longest {
+		if names = append(names, ShortID(p.ID)); p.LagS > longest {
 			a.Who, longest = p.ID, p.LagS
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/node/status"
 )
@@ -160,11 +161,16 @@ func TestSharedReportNamesNobody(t *testing.T) {
 	}
 	status.Label(s.Peers)
 	s.Name = "family-run"
+	s.Peers[2].State, s.Peers[2].LagS, s.Started = status.Gone, 40, s.At.Add(-time.Hour)
+	thief := status.Peer{ID: strings.Repeat("4c", 32), State: status.Revoked, Trained: true, Reason: "by owner x, from round 3 on: Bob Miller stole it"}
+	s.Peers = append(s.Peers, thief)
 	other, stranger := s.Peers[1].ID, strings.Repeat("9e", 32)
 	libp2p := "12D3KooWBtmCV5wVkpyuFLP1wNiuHxwfXeSpYdqq4FwSq5MfGdMf"
 	s.Events = append(s.Events,
 		status.Event{At: testTime, Kind: "silent", Peer: other, Text: "waits for " + status.ShortID(other) + " at 192.0.2.77"},
-		status.Event{At: testTime, Kind: "refused", Peer: stranger, Text: "of " + libp2p + ": write /home/anna/second/ledger.db: no space; see https://example.org/x; 1234567890123 tokens"})
+		status.Event{At: testTime, Kind: "refused", Peer: stranger, Text: "of " + libp2p + ": write /home/anna/second/ledger.db: no space; see https://example.org/x; 1234567890123 tokens"},
+		status.Event{At: testTime, Kind: status.Revoked, Peer: thief.ID, Text: thief.Reason + "; what it made before stays"})
+	s.Alarms = status.AlarmsOf(s)
 	frames := []Frame{{Tokens: 10, Closed: []uint32{1}, Contributors: []int{1}, By: map[string]float64{strings.Repeat("7d", 32): 10}}}
 	var b bytes.Buffer
 	err := WriteReport(&b, oneNode(s), Summary{Sections: []Section{NodeSummary(s), Network(s), {"Settings", []Row{{"text", "diary.txt"}, {"seed", "1"}}}}, Card: "# family-run", Replay: frames, Share: true})
@@ -172,13 +178,13 @@ func TestSharedReportNamesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, word := range []string{"annas-desk", "lab\"", "attic", "family-run", "192.0.2", "example.org", "/home", "anna", "diary", libp2p,
+	for _, word := range []string{"annas-desk", "lab\"", "attic", "family-run", "192.0.2", "example.org", "/home", "anna", "diary", "Miller", libp2p,
 		s.Run[:10], s.Self[:10], other[:10], stranger[:10], "7d7d7d7d7d"} {
 		if strings.Contains(page, word) {
 			t.Errorf("the report has %q", word)
 		}
 	}
-	for _, want := range []string{"machine 1", "machine 3", "machine 4", "waits for machine ", "1234567890123 tokens", `"title":"Network"`, `"name":"seed"`} {
+	for _, want := range []string{"machine 1", "machine 3", "machine 4", "waits for machine ", "1 of 2 peers not heard (machine 3)", "by itself: 1 of ", "by an owner of the run", "1234567890123 tokens", `"title":"Network"`, `"name":"seed"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report lacks %q", want)
 		}

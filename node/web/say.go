@@ -21,7 +21,7 @@ func (b *builder) headline() {
 	case b.lead.End != "":
 		b.show(ToneRest, b.lead.End, "No node runs now.", "This is what was known last.")
 	case s.State == "joining":
-		b.show(ToneWait, is.Word, "This node is joining the run.", sentence(b.labels.In(s.Stage)))
+		b.show(ToneWait, is.Word, "This node is joining the run.", sentence(s.Stage))
 	case s.State == status.Paused:
 		b.show(ToneRest, is.Word, "This node is paused.", sentence(s.Stage))
 	case s.Disk != "" && s.State == "training":
@@ -46,7 +46,7 @@ func (b *builder) headline() {
 }
 
 func (b *builder) show(tone, state, headline, detail string) {
-	b.view.Tone, b.view.State, b.view.Headline, b.view.Detail = tone, state, headline, detail
+	b.view.Tone, b.view.State, b.view.Headline, b.view.Detail = tone, state, headline, b.labels.In(detail)
 }
 
 func (b *builder) finished(s status.Snapshot) {

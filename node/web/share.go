@@ -11,7 +11,7 @@ import (
 )
 
 // unnamed is a world whose machines are called by numbers, who gave most first. Texts call machines by their ids, and so by these
-// numbers on the page.
+// numbers on the page. What an owner or another machine wrote of one is not for people outside.
 func unnamed(w World) World {
 	numbers := map[string]int{}
 	number := func(id string) int {
@@ -33,8 +33,14 @@ func unnamed(w World) World {
 		n.Name, n.Status.Name = "", ""
 		n.Status.Peers = slices.Clone(n.Status.Peers)
 		for k, p := range n.Status.Peers {
-			p.Name, p.Label = "", fmt.Sprintf("machine %d", number(p.ID))
+			p.Name, p.Label, p.Reason = "", fmt.Sprintf("machine %d", number(p.ID)), ""
 			n.Status.Peers[k] = p
+		}
+		n.Status.Events = slices.Clone(n.Status.Events)
+		for k := range n.Status.Events {
+			if e := &n.Status.Events[k]; e.Kind == status.Revoked {
+				e.Text = "by an owner of the run"
+			}
 		}
 	}
 	w.Link, w.Join = "", ""

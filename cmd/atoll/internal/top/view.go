@@ -118,7 +118,7 @@ func (s Screen) state(h *History, lead *Node) string {
 		text = h.states()
 	}
 	if is.Why != "" {
-		text += ": " + is.Why
+		text += ": " + h.labels().In(is.Why)
 	}
 	switch live := status.LivePeers(st.Peers); {
 	case len(h.nodes) > 1: // the states say how many there are
