@@ -18,6 +18,9 @@ import (
 	"atoll/node/status"
 )
 
+// ErrKeyShown says that nobody gave the genesis to a node whose key counts as a use of its invite already.
+var ErrKeyShown = errors.New("a peer may count this node among those that its invite let in")
+
 // ErrNoPeers says that no peer of the link could be reached.
 var ErrNoPeers = errors.New("no peer of the join link answered")
 
@@ -45,6 +48,9 @@ func (n *node) learnGenesis(ctx context.Context) error {
 		return fmt.Errorf("there is no genesis in %s and the link names no peer; pass a link with an address, or --peer ADDR", n.cfg.Dir)
 	}
 	raw, err := n.askGenesis(ctx)
+	if err != nil && n.keyShown.Load() {
+		err = fmt.Errorf("%w; %w: its key stays in %s, join with that folder again", err, ErrKeyShown, n.cfg.Dir)
+	}
 	if err != nil {
 		return fmt.Errorf("join run %v: %w", n.run, err)
 	}
@@ -136,6 +142,9 @@ func (s *search) run() ([]byte, error) {
 				return nil, duplicateKeyError(a.from.Addrs[0] + " is connected to it")
 			}
 			s.failed(a)
+			if s.n.shutOut(a.err) {
+				return nil, shownReason{a.err}
+			}
 			if err := allRefused(s.failures, len(s.asked)); err != nil && time.Since(began) >= wait {
 				return nil, err
 			}
@@ -171,16 +180,23 @@ func (s *search) noPeers() error {
 	return fmt.Errorf("%w within %v; tried %s; is one of them running, and can this machine reach it?", ErrNoPeers, within, tried(s.failures))
 }
 
+// shutOut reports whether all nodes of the run repeat a refusal: the invite has expired, or the owner who signed it has revoked it.
+func (n *node) shutOut(err error) bool {
+	c, known := n.members.Find(n.id)
+	return known && errors.Is(err, p2p.ErrNotAdmitted) && (c.Invite.Expired(time.Now().UnixMilli()) || c.Revoked(n.run, err.Error()))
+}
+
 // allRefused is one of the refusals if all that were asked refused, and nobody is left who
-// might still answer; or that of one who said that the invite does not let in, as others say the same.
+// might still answer. Where one does not admit this node, nobody waits for those that do not answer; one that does may know of fewer
+// uses of the invite, and let it in.
 func allRefused(failures map[string]error, asked int) (refused error) {
-	for _, err := range failures {
-		if strings.Contains(err.Error(), p2p.ErrNotAdmitted.Error()) {
-			return shownReason{err}
-		}
-	}
 	if len(failures) < asked {
 		return nil
+	}
+	for _, err := range failures {
+		if errors.Is(err, p2p.ErrNotAdmitted) {
+			return shownReason{err}
+		}
 	}
 	for _, err := range failures {
 		if refusal := (*hello.Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, p2p.ErrRefusedByPeer) {
@@ -213,7 +229,11 @@ func tried(failures map[string]error) string {
 func (n *node) genesisFrom(ctx context.Context, p p2p.Hint) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	if err := n.host.DialPeer(ctx, p.ID, p.Addrs); err != nil {
+	err := n.host.DialPeer(ctx, p.ID, p.Addrs)
+	if n.members != nil && (err == nil || errors.Is(err, p2p.ErrNoHandshake)) { // the peer may have answered, and its answer was lost
+		n.keyShown.Store(true)
+	}
+	if err != nil {
 		return nil, err
 	}
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()

@@ -68,7 +68,8 @@ type node struct {
 type identity struct {
 	key       ed25519.PrivateKey
 	self      wire.PeerID
-	keyMade   bool // the key was made by this process
+	keyMade   bool        // the key was made by this process
+	keyShown  atomic.Bool // to a peer that may count it as a use of the invite
 	record    *recordBox
 	duplicate duplicate // other processes with this key
 }

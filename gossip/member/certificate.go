@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"strings"
 
 	"atoll/gossip/wire"
 )
@@ -79,4 +80,14 @@ func verifyInvite(run wire.RunID, v Invite, sig wire.Signature, owners []wire.Pe
 		}
 	}
 	return fmt.Errorf("its invite is of no owner of this run: %w", wire.ErrSignature)
+}
+
+// Revoked reports whether the text of a refusal shows that the owner who signed the invite of c has revoked it, or its author. That is
+// for newcomers, who know no other owner yet.
+func (c Certificate) Revoked(run wire.RunID, text string) bool {
+	_, after, _ := strings.Cut(text, proofMark)
+	w, err := wordIn(after)
+	owners := []wire.PeerID{w.Statement.Header.Author}
+	_, proven := NewTable(run, owners).Proof(c, text)
+	return err == nil && proven && c.Verify(run, owners) == nil
 }

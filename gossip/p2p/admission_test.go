@@ -75,7 +75,7 @@ func TestOnlyWhoIsAdmitted(t *testing.T) {
 			t.Errorf("%d guests", n)
 		}
 		_, err := s.Dial(t.Context(), h.Addrs()[0])
-		if !errors.Is(err, ErrRefusedByPeer) || !strings.Contains(err.Error(), "guests only") {
+		if !errors.Is(err, ErrRefusedByPeer) || !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "guests only") {
 			t.Errorf("the stranger is told %v", err)
 		}
 		time.Sleep(time.Second)

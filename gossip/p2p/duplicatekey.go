@@ -38,6 +38,9 @@ func refusedAs(verdict []byte) error {
 	if strings.HasPrefix(text, duplicateKeyVerdict) {
 		return fmt.Errorf("%w: %w: %s", ErrRefusedByPeer, ErrDuplicateKey, text)
 	}
+	if why, is := strings.CutPrefix(text, ErrNotAdmitted.Error()+": "); is {
+		return fmt.Errorf("%w: %w: %s", ErrRefusedByPeer, ErrNotAdmitted, why)
+	}
 	return fmt.Errorf("%w: %s", ErrRefusedByPeer, text)
 }
 
