@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -481,31 +482,38 @@ func (c *check) narrowAny(ctx context.Context) {
 	}
 }
 
-// narrow finds the largest packets that pass both ways: it dials a peer with several sizes at once. Those of UDP cannot be that small.
+// narrow finds the largest packets that pass both ways, by visits one after another: a node takes few at a time. Packets of UDP cannot be that
+// small.
 func (c *check) narrow(ctx context.Context, addrs []string) {
-	addrs = slices.DeleteFunc(slices.Clone(addrs), func(a string) bool {
+	p := Packets{Slow: true}
+	tcp := slices.DeleteFunc(slices.Clone(addrs), func(a string) bool {
 		return !strings.Contains(a, "/tcp/") || strings.Contains(a, "/ws") || strings.Contains(a, "/p2p-circuit")
 	})
-	p := Packets{Addr: c.Reached, Lost: p2p.SegmentBytes + headers}
-	if len(addrs) == 0 {
-		c.setPackets(p)
-		return
-	}
-	passes := make([]bool, len(narrower))
-	var work sync.WaitGroup
-	for i, bytes := range narrower {
-		work.Go(func() {
-			err := c.echoesIn(ctx, addrs, bytes)
-			passes[i] = err == nil
-			c.log.Debug("tried smaller segments", "bytes", bytes, "err", err)
+	if len(tcp) > 0 {
+		p = largest(func(bytes int) bool {
+			err := c.echoesIn(ctx, tcp, bytes)
+			c.log.Debug("tried segments", "bytes", bytes, "err", err)
+			return err == nil
 		})
 	}
-	work.Wait()
-	p.Addr = addrs[0]
-	if i := slices.Index(passes, true); i >= 0 {
-		p.Passes = narrower[i] + headers
+	p.Addr = c.Reached
+	if all := slices.Concat(tcp, addrs); len(all) > 0 {
+		p.Addr = all[0]
 	}
 	c.setPackets(p)
+}
+
+// largest finds out which segments pass by few tries. Size is to blame only where small ones pass and then those of atoll do not.
+func largest(passes func(bytes int) bool) Packets {
+	last := len(narrower) - 1
+	if !passes(narrower[last]) {
+		return Packets{Slow: true}
+	}
+	if passes(p2p.SegmentBytes) {
+		return Packets{} // it was busy for a moment
+	}
+	i := sort.Search(last, func(i int) bool { return passes(narrower[i]) })
+	return Packets{Lost: p2p.SegmentBytes + headers, Passes: narrower[i] + headers}
 }
 
 func (c *check) setPackets(p Packets) {

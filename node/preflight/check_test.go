@@ -96,3 +96,21 @@ func TestCheckPortTaken(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Whatever passes, the largest of those that are tried is found by few visits, and size is blamed only where it is the reason.
+func TestLargestThatPasses(t *testing.T) {
+	for at := range narrower {
+		tries := 0
+		got := largest(func(bytes int) bool { tries++; return bytes <= narrower[at] })
+		if want := (Packets{Lost: p2p.SegmentBytes + headers, Passes: narrower[at] + headers}); got != want || tries > 5 {
+			t.Errorf("where %d pass: %+v after %d tries", narrower[at], got, tries)
+		}
+	}
+	tries := 0
+	if got := largest(func(int) bool { tries++; return false }); got != (Packets{Slow: true}) || tries != 1 {
+		t.Errorf("where nothing passes: %+v after %d tries", got, tries)
+	}
+	if got := largest(func(int) bool { return true }); got != (Packets{}) {
+		t.Errorf("where all pass: %+v", got)
+	}
+}

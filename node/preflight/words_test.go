@@ -92,11 +92,13 @@ func TestWords(t *testing.T) {
 		{"a good link", in(func(*Facts) {}), "link", "answers at 5.0.0.1:27182", "", true},
 		{"a good link through a relay", in(func(f *Facts) { f.Reached = relayed }), "link", "answers at the relay 5.0.0.8:27182", "", true},
 		{"a member on this network", in(func(f *Facts) { f.Elsewhere = true }), "link", "on this network, at 5.0.0.1:27182; nobody answers at the addresses of the link", "", true},
-		{"large packets lost", in(func(f *Facts) { f.Packets = &Packets{direct, 1260, 1100} }), "packets", "the way to 5.0.0.1:27182 loses packets of 1260 bytes without a word, and those of 1100 pass", "1100 bytes", false},
+		{"large packets lost", in(func(f *Facts) { f.Packets = &Packets{direct, 1260, 1100, false} }), "packets", "the way to 5.0.0.1:27182 loses packets of 1260 bytes without a word, and those of 1100 pass", "1100 bytes", false},
 		{"large packets lost before anybody let it in", in(func(f *Facts) {
 			failed(p2p.ErrNoHandshake)(f)
-			f.Packets = &Packets{direct, 1260, 0}
-		}), "packets", "how large they may be is not known", "MTU", false},
+			f.Packets = &Packets{direct, 1260, 576, false}
+		}), "packets", "those of 576 pass", "MTU", false},
+		{"large packets lost on IPv6", in(func(f *Facts) { f.Packets = &Packets{"/ip6/2001:db8::1/tcp/27182", 1260, 1100, false} }), "packets", "loses packets of 1280 bytes without a word, and those of 1120 pass", "no MTU below that helps", false},
+		{"a slow way", in(func(f *Facts) { f.Packets = &Packets{Addr: direct, Slow: true} }), "packets", "5.0.0.1:27182 does not send back in time", "carry less", false},
 		{"large packets pass", in(func(f *Facts) { f.Packets = &Packets{Addr: direct} }), "packets", "large packets pass", "", true},
 		{"a handshake that does not end", in(failed(p2p.ErrNoHandshake)), "link", "a node answers at 5.0.0.1:27182, and the handshake with it does not end", "MTU", false},
 		{"a run", in(func(*Facts) {}), "run", "10 % of 1000 tokens are folded", "", true},
