@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
@@ -75,20 +76,38 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
+// lentWithin is how long a running node may take to lend its index: it copies some of the disk, on a machine that trains.
+const lentWithin = 30 * time.Second
+
 // openRunning opens the folder of a running node by an index that the node lends. Where none answers it is locked by another process.
 func openRunning(dir string, locked error) (*store.Store, error) {
-	client, err := status.Dial(dir)
-	if err == nil {
-		var index []byte
-		var done func()
-		if index, done, err = client.Index(context.Background()); err == nil {
-			return store.OpenLent(dir, index, done)
-		}
-	}
+	index, done, err := lentIndex(dir, lentWithin)
 	if errors.Is(err, status.ErrNotRunning) {
-		err = locked
+		return nil, locked
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenLent(dir, index, done)
+}
+
+// lentIndex is the index of a running node, lent until done. A node that does not lend it within a time is busy or hangs.
+func lentIndex(dir string, within time.Duration) (index []byte, done func(), err error) {
+	client, err := status.Dial(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // the loan ends with it
+	late := time.AfterFunc(within, cancel)
+	index, back, err := client.Index(ctx)
+	if !late.Stop() {
+		err = fmt.Errorf("the node on %s runs, and does not lend its index within %v: ask again when it is less busy, or end it with `atoll leave %s`", dir, within, status.ShellWord(dir))
+	}
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return index, func() { back(); cancel() }, nil
 }
 
 func (f *folder) close() error { return f.store.Close() }

@@ -49,6 +49,8 @@ const (
 	heartbeatWithin = 10 * time.Second
 	// callWithin bounds each question to a peer.
 	callWithin = 10 * time.Second
+	// sizeWithin bounds each try of a size of packets, of which four at most fail.
+	sizeWithin = 6 * time.Second
 	// maxWitnesses bounds the peers that are asked where they see this machine: two show
 	// whether a router gives each connection another port.
 	maxWitnesses = 2
@@ -528,6 +530,8 @@ func (c *check) echoesIn(ctx context.Context, addrs []string, bytes int) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, sizeWithin)
+	defer cancel()
 	host, err := c.newHost(p2p.Config{Profile: p2p.LAN, NoMDNS: true, SegmentBytes: bytes})
 	if err != nil {
 		return err
