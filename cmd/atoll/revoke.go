@@ -27,11 +27,11 @@ Revokes the admission of one node, or an invite. It works in runs that admit by 
     atoll revoke "lab 8a" first --reason "its text was not ours"
     atoll revoke LINK first --keep anna,bert        a link got into wrong hands: these two stay, all others that came by it are out
     atoll revoke LINK first --keep all              nobody new comes in by it
-    atoll revoke 3f2a9c0b11 first                   an invite by its id, which atoll invite prints and atoll invite --list
+    atoll revoke 3f2a9c0b11 first                   an invite by which somebody came, by its id in atoll peers
 
 An invite that is revoked lets nobody in any more. If machines came by it, --keep says which of them stay: they need no new link, and notice nothing. Without --keep the command lists who came, and does nothing. The node of this folder always stays.
 
-From the round that is open now, deltas of a revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final.`
+From the round that is open now, deltas of a revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final. To part later with one who stayed, revoke the invite again, or the node.`
 
 // RevokeCmd is `atoll revoke`.
 type RevokeCmd struct {
@@ -54,6 +54,7 @@ type revokedAnswer struct {
 	Members []string `json:"members"`         // those who count no more
 	Kept    []string `json:"kept,omitempty"`  // those who came by the invite and stay
 	From    []uint32 `json:"from"`            // the first round of each fragment without them
+	Again   bool     `json:"again,omitempty"` // the invite was revoked before
 }
 
 // Run signs the revocation and has the node of the folder spread it.
@@ -98,19 +99,24 @@ func (c *RevokeCmd) Run(ctx context.Context, out *cli.Console) error {
 	if len(answer.Kept) > 0 {
 		stay = fmt.Sprintf(", %s", cli.Plural(len(answer.Kept), "stays", "stay"))
 	}
-	out.Answer("revoked %s: %s no more from round %d on%s; what was made before stays", who.NameAndID(), countText(len(answer.Members)), slices.Min(answer.From), stay)
+	out.Answer("revoked %s: %s no more from round %d on%s; what was made before stays", who.NameAndID(), answer.countText(), slices.Min(answer.From), stay)
 	return nil
 }
 
 // countText says how many nodes count.
-func countText(members int) string {
-	if members == 0 {
+func (a revokedAnswer) countText() string {
+	switch n := len(a.Members); {
+	case n == 0 && a.Again:
+		return "it was revoked before, and whoever was out then counts"
+	case n == 0 && len(a.Kept) > 0:
+		return "whoever would join by it counts"
+	case n == 0:
 		return "nobody joined by it, and whoever would counts"
-	}
-	if members == 1 {
+	case n == 1:
 		return "1 node counts"
+	default:
+		return fmt.Sprintf("%d nodes count", n)
 	}
-	return fmt.Sprintf("%d nodes count", members)
 }
 
 func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, owner ed25519.PrivateKey) (a revokedAnswer, err error) {
@@ -140,20 +146,25 @@ func (c *RevokeCmd) revoke(ctx context.Context, dir string, g genesis.Genesis, o
 	if err := c.choose(&a, s, members); err != nil {
 		return a, err
 	}
-	v := status.Revocation{Reason: c.Reason}
-	for f, fragment := range s.Fragments {
+	if n := len(a.headers(0, 1, nil)); n > outer.MaxRevoked {
+		return a, cli.BadUsage("nothing is revoked: this would sign %d names, and a run keeps %d: revoke fewer at a time", n, outer.MaxRevoked)
+	}
+	for f, fragment := range s.Fragments { // each by itself: all its words are to be in one round
+		v := status.Revocation{Reason: c.Reason}
 		for _, h := range a.headers(f, fragment.Closed+1, []byte(c.Reason)) {
 			v.Words = append(v.Words, wire.SignHeader(owner, g.RunID(), h).Append(nil))
 		}
 		a.From = append(a.From, fragment.Closed+1)
+		err = errors.Join(err, client.Revoke(ctx, v))
 	}
-	return a, client.Revoke(ctx, v)
+	return a, err
 }
 
 // choose sorts those whom the name admits into who counts no more and who stays.
 func (c *RevokeCmd) choose(a *revokedAnswer, s status.Snapshot, members []status.Member) error {
 	var came []status.Peer
 	for _, m := range members {
+		a.Again = a.Again || m.Invite == a.Name && m.ID != a.Name && m.Ended
 		switch {
 		case m.ID == a.Name && m.ID == s.Self:
 			return fmt.Errorf("%s would revoke the node of this folder itself, which is to tell the others: revoke by the folder of another node", c.Name)
@@ -226,16 +237,21 @@ func (c *RevokeCmd) staying(came []status.Peer) (stay map[string]bool, err error
 	return stay, nil
 }
 
-// mostNamed bounds those who are revoked by their keys beside their invite: that is for those who are away now, as a peer can then
+// mostNamed bounds those who are revoked by their keys beside their invite when it is revoked first: that is for those who are away now, as a peer can then
 // prove it to them, and one who signed thousands of keys must not fill the run's table of names.
 const mostNamed = 16
 
-// headers are what the owner signs for a fragment.
+// headers are what the owner signs for a fragment. Where the invite was revoked before, whoever stayed then goes by a word of its own
+// alone, and the end is signed again for a fragment that has it not.
 func (a revokedAnswer) headers(fragment int, round uint32, reason []byte) (all []wire.Header) {
-	if slices.Equal(a.Members, []string{a.Name}) || len(a.Kept) == 0 {
+	if slices.Equal(a.Members, []string{a.Name}) || len(a.Kept) == 0 && !a.Again {
 		return []wire.Header{wire.NewRevocation(fragment, round, wire.Digest(idOf(a.Name)), reason)}
 	}
-	for _, id := range a.Members[:min(len(a.Members), mostNamed)] {
+	named := a.Members
+	if !a.Again {
+		named = named[:min(len(named), mostNamed)]
+	}
+	for _, id := range named {
 		all = append(all, wire.NewRevocation(fragment, round, wire.Digest(idOf(id)), reason))
 	}
 	var kept []wire.PeerID

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"atoll/gossip/wire"
 	"atoll/node/joinlink"
 	"atoll/node/status"
 )
@@ -52,7 +56,11 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
 	}
-	code, stdout, stderr := typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab", "--keep", "none")
+	code, stdout, stderr := typed(t, "revoke", made.Link, a, "--owner", owner[0], "--keep", "all")
+	if code != 0 || !strings.Contains(stdout, "whoever would join by it counts no more") || !strings.Contains(stdout, ", 1 stays; ") {
+		t.Errorf("one stays: exit code %d: %s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab", "--keep", "none")
 	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -95,6 +103,39 @@ func revokeUnused(t *testing.T, dir, owner string) (link string) {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	return link
+}
+
+// Where an invite was revoked before, each who stayed then and is to go now goes by its own key: the invite's end is in the run already, and
+// lets them stay.
+func TestRevokedAgain(t *testing.T) {
+	id := func(n byte) string { return hex.EncodeToString(bytes.Repeat([]byte{n}, 32)) }
+	a := revokedAnswer{Name: id(1)}
+	for n := range byte(20) {
+		a.Members = append(a.Members, id(100+n))
+	}
+	for _, c := range []struct {
+		kept  []string
+		again bool
+		named int
+	}{{nil, false, 0}, {[]string{id(2)}, false, mostNamed}, {nil, true, 20}, {[]string{id(2)}, true, 20}} {
+		a.Kept, a.Again = c.kept, c.again
+		all := a.headers(0, 3, []byte("why"))
+		named, end := all[:c.named], all[len(all)-1]
+		for i, h := range named {
+			if h.Certificate != wire.Digest(idOf(a.Members[i])) || h.Keeps() {
+				t.Errorf("%+v, word %d: %+v", c, i, h)
+			}
+		}
+		if len(all) != c.named+len(c.kept)+1 || end.Certificate != wire.Digest(idOf(a.Name)) || end.Tokens != uint64(len(c.kept)) {
+			t.Errorf("%+v: %d words, the last is %+v", c, len(all), end)
+		}
+	}
+	c := RevokeCmd{Name: "link", Keep: []string{keepNone}}
+	a = revokedAnswer{Name: id(1)}
+	members := []status.Member{{ID: id(5), Invite: id(1), Ended: true}, {ID: id(6), Invite: id(1), Ended: true, Revoked: true}}
+	if err := c.choose(&a, status.Snapshot{}, members); err != nil || !a.Again || !slices.Equal(a.Members, []string{id(5)}) {
+		t.Errorf("%+v, %v", a, err)
+	}
 }
 
 // Among several ids that begin with the same digits none is taken.

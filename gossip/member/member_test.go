@@ -339,12 +339,20 @@ func TestSetOwners(t *testing.T) {
 	if _, err := m.Add(c); err != nil {
 		t.Fatalf("before genesis is known: %v", err)
 	}
+	m.Verify = func(c Certificate, owners []wire.PeerID) error {
+		if m.mu.TryRLock() {
+			m.mu.RUnlock()
+			t.Error("the table can be read while it is half empty")
+		}
+		return c.Verify(run, owners)
+	}
 	if m.SetOwners([]wire.PeerID{id(second), id(owner)}); !m.Guest(id(first)) || m.Came(id(invite)) != 1 {
 		t.Error("whom an owner invited is forgotten")
 	}
 	if m.SetOwners([]wire.PeerID{id(second)}); m.Guest(id(first)) || m.Member(id(first)) || m.Came(id(invite)) != 0 {
 		t.Error("whom no owner invited is known")
 	}
+	m.Verify = nil
 	c, err := Issue(second, run, Invite{}, invite).Admit(run, second)
 	if err == nil {
 		_, err = m.Add(c)

@@ -18,22 +18,25 @@ type Word struct {
 	Reason    string
 }
 
-// maxReason bounds the reason, as the rules of folding do.
-const maxReason = 256
-
 // fits reports whether the reason is the one of the statement.
 func (w Word) fits() bool {
-	return w.Reason == "" || len(w.Reason) <= maxReason && wire.Sum([]byte(w.Reason)) == w.Statement.Header.Payload
+	return w.Reason == "" || len(w.Reason) <= wire.MaxReason && wire.Sum([]byte(w.Reason)) == w.Statement.Header.Payload
 }
 
-// Encode is the word where members are kept: of one length, which no certificate has.
+// Encode is the word where members are kept: of one length, which no certificate has. A reason that is too long is left out: what counts is the
+// statement.
 func (w Word) Encode() []byte {
-	return append(append(w.Statement.Append(nil), w.Reason...), make([]byte, maxReason-len(w.Reason))...)
+	b := make([]byte, wire.SignedHeaderSize+wire.MaxReason)
+	w.Statement.Append(b[:0])
+	if len(w.Reason) <= wire.MaxReason {
+		copy(b[wire.SignedHeaderSize:], w.Reason)
+	}
+	return b
 }
 
 // ParseWord decodes what Encode made. It verifies no signature.
 func ParseWord(b []byte) (w Word, err error) {
-	if len(b) != wire.SignedHeaderSize+maxReason {
+	if len(b) != wire.SignedHeaderSize+wire.MaxReason {
 		return w, fmt.Errorf("an owner's word of %d bytes: %w", len(b), wire.ErrInvalid)
 	}
 	w.Statement, err = wire.ParseSignedHeader(b[:wire.SignedHeaderSize])
@@ -71,14 +74,12 @@ func (e *RevokedError) Error() string {
 	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(append(e.Statement.Append(nil), e.Reason...))
 }
 
-// Shown is the text of a refusal for people: what the owner's word says in place of what proves it to the node that is refused.
+// Shown is the text of a refusal for people, without what proves it to the node that is refused. What that says people read only
+// where Proof took it: a peer may have made it up.
 func Shown(text string) string {
 	before, after, found := strings.Cut(text, ", "+proofMark)
 	if !found {
 		return text
-	}
-	if w, err := wordIn(after); err == nil {
-		before += " " + w.Text()
 	}
 	return before + strings.TrimLeft(after, base64Letters)
 }
@@ -114,7 +115,7 @@ func (t *Table) AddRevocation(statement wire.SignedHeader) (fresh bool, err erro
 		t.revoked[name] = statement
 		t.changes++
 		if statement.Header.Keeps() {
-			t.kept++
+			t.kept[statement.Header.Tokens]++
 		}
 	}
 	return !known, nil
@@ -209,7 +210,7 @@ func (t *Table) statementAgainst(c Certificate) (statement wire.SignedHeader, re
 	}
 	if statement, revoked = t.revoked[c.Invite.Key]; revoked {
 		_, kept := t.revoked[wire.PeerID(wire.KeptName(c.Invite.Key, c.Author))]
-		revoked = !kept && statement.Header.Tokens <= t.kept // else whom it keeps is still to come
+		revoked = !kept && statement.Header.Tokens <= t.kept[wire.InviteNumber(c.Invite.Key)] // else whom it keeps is still to come
 	}
 	return statement, revoked
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"atoll/gossip/hello"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
+
+	"pgregory.net/rapid"
 )
 
 // statementOf is the revocation of the text, and its reason.
@@ -115,7 +118,7 @@ func specKeeps(t *testing.T, s *spectest.Spec) {
 	owner := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
 	end := wire.NewEnd(0, 5, c.Invite.Key, []wire.PeerID{c.Author}, []byte("it leaked"))
 	name := wire.Sum(slices.Concat([]byte("atoll kept 1"), c.Invite.Key[:], c.Author[:]))
-	if len(end) != 2 || end[0].Certificate != name || end[0].Steps != 2 || end[1].Tokens != 1 || end[1].Certificate != wire.Digest(c.Invite.Key) {
+	if len(end) != 2 || end[0].Certificate != name || end[0].Steps != 2 || end[0].Tokens != binary.BigEndian.Uint64(c.Invite.Key[:8]) || end[1].Tokens != 1 || end[1].Certificate != wire.Digest(c.Invite.Key) {
 		t.Fatalf("%+v", end)
 	}
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
@@ -133,6 +136,54 @@ func specKeeps(t *testing.T, s *spectest.Spec) {
 			t.Error("who is kept takes the invite's end for its own")
 		}
 	}
+}
+
+// Of two invites that end, in whatever order the words come, whom each keeps is never out, and all others of an invite are once the
+// invite's end and all its keeps are known, whatever is known of the other.
+func TestKeepsOfTwoInvites(t *testing.T) {
+	type came struct {
+		Certificate
+		kept bool
+	}
+	var invites [2]struct {
+		all []came
+		end []wire.SignedHeader
+	}
+	for i := range invites {
+		v := &invites[i]
+		var kept []wire.PeerID
+		for n := range byte(3) {
+			c, err := Issue(owner, run, Invite{}, key(byte(60+i))).Admit(run, key(byte(70+10*i)+n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.all = append(v.all, came{c, int(n) <= i})
+			if int(n) <= i {
+				kept = append(kept, c.Author)
+			}
+		}
+		for _, h := range wire.NewEnd(0, 1, v.all[0].Invite.Key, kept, []byte("it leaked")) {
+			v.end = append(v.end, wire.SignHeader(owner, run, h))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := table()
+		left := [2]int{len(invites[0].end), len(invites[1].end)}
+		words := [2][]wire.SignedHeader{rapid.Permutation(invites[0].end).Draw(t, "first"), rapid.Permutation(invites[1].end).Draw(t, "second")}
+		for _, i := range rapid.Permutation([]int{0, 0, 1, 1, 1}).Draw(t, "order") {
+			if _, err := m.AddRevocation(words[i][left[i]-1]); err != nil {
+				t.Fatal(err)
+			}
+			left[i]--
+			for i, v := range invites {
+				for _, c := range v.all {
+					if out := m.Revoked(c.Certificate) != nil; out != (!c.kept && left[i] == 0) {
+						t.Fatalf("invite %d lacks %d words; one that is kept: %v; out: %v", i, left[i], c.kept, out)
+					}
+				}
+			}
+		}
+	})
 }
 
 func specProof(t *testing.T, s *spectest.Spec) {
@@ -229,16 +280,21 @@ func TestAnswerForAnAuthor(t *testing.T) {
 	answers(again)
 }
 
-// People read of a refusal who revoked it, from when on and why, and not the statement that proves it; a reason that the owner did not sign
-// is none, and nothing in it moves a cursor.
+// People read of a refusal that a peer may have made up neither its proof nor what that says; who revoked it, from when on and why they
+// read of a word that Proof took, and nothing in it moves a cursor.
 func TestShownIsWithoutProof(t *testing.T) {
-	reason := "left\x1b the lab"
-	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 17, wire.Digest{7}, []byte(reason)))
-	by := fmt.Sprintf(" by owner %v, from round 17 on", id(owner))
-	for said, want := range map[string]string{"": by, reason: by + ": left\uFFFD the lab", "another": ""} {
-		refusal := "not admitted: " + (&RevokedError{Word{statement, said}}).Error() + "; ask the owner"
-		if got, want := Shown(refusal), "not admitted: an owner of the run has revoked it"+want+"; ask the owner"; got != want {
+	c, reason := admitted(t, Invite{}, first), "left\x1b the lab"
+	statement := wire.SignHeader(owner, run, wire.NewRevocation(0, 17, wire.Digest(c.Author), []byte(reason)))
+	forged := statement
+	forged.Sig[0]++
+	for _, s := range []wire.SignedHeader{statement, forged} {
+		refusal := "not admitted: " + (&RevokedError{Word{s, reason}}).Error() + "; ask the owner"
+		if got, want := Shown(refusal), "not admitted: an owner of the run has revoked it; ask the owner"; got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		w, ok := table().Proof(c, refusal)
+		if want := fmt.Sprintf("by owner %v, from round 17 on: left\uFFFD the lab", id(owner)); ok != (s == statement) || ok && w.Text() != want {
+			t.Errorf("%v: %q, want %q", ok, w.Text(), want)
 		}
 	}
 	if got := Shown("its invite has expired"); got != "its invite has expired" {
@@ -278,6 +334,9 @@ func TestWordKeepsItsReason(t *testing.T) {
 		if got, err := ParseWord(b); err != nil || got != w || len(b) == Size {
 			t.Errorf("%+v, %v", got, err)
 		}
+	}
+	if got, err := ParseWord(Word{statement, strings.Repeat("long", 65)}.Encode()); err != nil || got != (Word{statement, ""}) {
+		t.Errorf("a reason that is too long: %+v, %v", got, err)
 	}
 	if _, err := ParseWord(Word{statement, "of another"}.Encode()); err == nil {
 		t.Error("a reason that was not signed is kept")

@@ -46,7 +46,7 @@ type Table struct {
 	ofInvite map[wire.PeerID]int                   // certificates, by the invite's key
 	revoked  map[wire.PeerID]wire.SignedHeader     // by the name revoked: the owner's statement
 	reasons  map[wire.PeerID]string                // of them, where they are known
-	kept     uint64                                // of these, that have an author stay
+	kept     map[uint64]uint64                     // by the number of an invite: how many of these have an author stay
 	guests   int                                   // certificates of guests
 	entering map[wire.PeerID]map[wire.PeerID]int64 // by a limited invite's key: whom Admit let in and no certificate is kept of yet, and when
 	changes  uint64                                // of what a node is: see Changes
@@ -54,7 +54,7 @@ type Table struct {
 
 // NewTable knows the owners of a run, none before genesis is known, and nobody else.
 func NewTable(run wire.RunID, owners []wire.PeerID) *Table {
-	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, reasons: map[wire.PeerID]string{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
+	return &Table{run: run, owners: owners, byID: map[wire.Digest]*Certificate{}, byAuthor: map[wire.PeerID][]*Certificate{}, ofInvite: map[wire.PeerID]int{}, revoked: map[wire.PeerID]wire.SignedHeader{}, reasons: map[wire.PeerID]string{}, kept: map[uint64]uint64{}, entering: map[wire.PeerID]map[wire.PeerID]int64{}}
 }
 
 // Add verifies a certificate and keeps it, if there is room, and reports whether it was not known before.
@@ -70,7 +70,7 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	if _, known := t.Find(id); known {
 		return false, nil
 	}
-	if err := t.verify(c); err != nil {
+	if err := t.verify(c, t.ownersNow()); err != nil {
 		return false, err
 	}
 	t.mu.Lock()
@@ -81,21 +81,23 @@ func (t *Table) add(c Certificate, held bool) (fresh bool, err error) {
 	if !held && !t.room(c) {
 		return false, fmt.Errorf("certificate of %v: %w of its invite", c.Author, ErrFull)
 	}
+	delete(t.entering[c.Invite.Key], c.Author)
+	t.changes++
+	t.keep(id, &c)
+	return true, nil
+}
+
+// keep has a certificate known. The caller holds the lock.
+func (t *Table) keep(id wire.Digest, c *Certificate) {
 	t.ofInvite[c.Invite.Key]++
 	if c.Invite.Guests {
 		t.guests++
 	}
-	delete(t.entering[c.Invite.Key], c.Author)
-	t.changes++
-	t.byID[id] = &c
-	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], &c)
-	return true, nil
+	t.byID[id] = c
+	t.byAuthor[c.Author] = append(t.byAuthor[c.Author], c)
 }
 
-func (t *Table) verify(c Certificate) error {
-	t.mu.RLock()
-	owners := t.owners
-	t.mu.RUnlock()
+func (t *Table) verify(c Certificate, owners []wire.PeerID) error {
 	if t.Verify != nil {
 		return t.Verify(c, owners)
 	}
@@ -116,23 +118,31 @@ func (t *Table) hasRoom(c Certificate) bool {
 	return known || t.room(c)
 }
 
-// SetOwners says who the owners are, once genesis is known, and forgets whom none of them invited.
+// SetOwners says who the owners are, once genesis is known, and forgets whom none of them invited. Nobody sees it half done: who is
+// still invited is never a stranger.
 func (t *Table) SetOwners(owners []wire.PeerID) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.owners = slices.Clone(owners)
-	kept := make([]Certificate, 0, len(t.byID))
-	for _, c := range t.byID {
-		kept = append(kept, *c)
-	}
+	before := t.byAuthor
+	t.byAuthor = map[wire.PeerID][]*Certificate{}
 	clear(t.byID)
-	clear(t.byAuthor)
 	clear(t.ofInvite)
 	t.guests = 0
 	t.changes++
-	t.mu.Unlock()
-	for _, c := range kept {
-		_, _ = t.AddHeld(c)
+	for _, came := range before {
+		for _, c := range came {
+			if t.verify(*c, t.owners) == nil {
+				t.keep(c.ID(t.run), c)
+			}
+		}
 	}
+}
+
+func (t *Table) ownersNow() []wire.PeerID {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.owners
 }
 
 // owns reports whether a key is an owner's.
@@ -477,7 +487,7 @@ func (t *Table) Admit(r hello.Record, nowMs int64) error {
 	case !t.hasRoom(c):
 		err = fmt.Errorf("its invite has admitted all the nodes that others keep, %d", maxOfInvite)
 	default:
-		if err = t.verify(c); err == nil {
+		if err = t.verify(c, t.ownersNow()); err == nil {
 			err = t.enter(c, r.Visits, nowMs)
 		}
 	}

@@ -83,9 +83,9 @@ func (a *Tokens) put(round uint32, folded []outer.Delta) {
 	}
 }
 
-// foldedOf are the deltas of a set that were folded.
+// foldedOf are the deltas of a set that were folded, without revocations: these are owners' words, and no machine's work.
 func foldedOf(set []outer.Delta, folded []outer.ID) []outer.Delta {
-	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return !slices.Contains(folded, d.ID) })
+	return slices.DeleteFunc(slices.Clone(set), func(d outer.Delta) bool { return d.Revocation() || !slices.Contains(folded, d.ID) })
 }
 
 // InOrder are the authors of all fragments in the order of their first deltas: by round, then fragment, then

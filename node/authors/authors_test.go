@@ -56,8 +56,8 @@ func TestTokens(t *testing.T) {
 }
 
 func TestFoldedOf(t *testing.T) {
-	set := []outer.Delta{{ID: outer.ID{1}}, {ID: outer.ID{2}}, {ID: outer.ID{3}}}
-	got := foldedOf(set, []outer.ID{{3}, {1}})
+	set := []outer.Delta{{ID: outer.ID{1}}, {ID: outer.ID{2}}, {ID: outer.ID{3}}, {ID: outer.ID{4}, Revokes: [32]byte{1}, Tokens: 1 << 63}}
+	got := foldedOf(set, []outer.ID{{3}, {1}, {4}})
 	if len(got) != 2 || got[0].ID != set[0].ID || got[1].ID != set[2].ID || set[1].ID != (outer.ID{2}) {
 		t.Errorf("got %v of %v", got, set)
 	}

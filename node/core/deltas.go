@@ -32,7 +32,7 @@ func DeltaOf(id wire.Digest, h wire.Header, members *member.Table) outer.Delta {
 // worth is how many tokens of a delta with this header count at most, whatever else is in its round.
 func (m *Machine) worth(h wire.Header) uint64 {
 	d := m.deltaOf(wire.Digest{}, h)
-	if d.Guest {
+	if d.Guest || d.Revocation() {
 		return 0
 	}
 	return m.cfg.Params.Claimed(d)

@@ -173,7 +173,7 @@ func published(before, made, after uint64) int64 {
 func (h *heard) delta(d wire.Header) {
 	x, p, tokens := h.authors[d.Author], int(d.Fragment), int64(min(d.Tokens, mostCounted))
 	switch {
-	case x.owed == nil:
+	case x.owed == nil || d.Revocation():
 	case d.Round <= x.heartbeat.Closed[p]:
 		x.owed[p] = max(0, x.owed[p]-tokens)
 		x.least[p] = min(x.least[p], x.owed[p])

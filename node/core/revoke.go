@@ -61,10 +61,11 @@ func (m *Machine) revocationsOf(name wire.PeerID) (statements []wire.SignedHeade
 	return statements
 }
 
-// older orders the statements about one name, so that the order of a map does not choose one.
+// older orders the statements about one name, so that the order of a map does not choose one. The end of an invite that keeps the fewest
+// comes first: one that kept more may never have counted, as some of these never came.
 func older(x, y wire.SignedHeader) int {
 	a, b := x.Header, y.Header
-	return cmp.Or(cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload))
+	return cmp.Or(cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Fragment, b.Fragment), cmp.Compare(a.Round, b.Round), a.Payload.Compare(b.Payload))
 }
 
 func (m *Machine) ownRevoked(members *member.Table) bool {

@@ -15,4 +15,5 @@ type Member struct {
 	Uses      uint32 `json:"uses,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"`
 	Revoked   bool   `json:"revoked,omitempty"` // an owner of the run revoked it, or its invite
+	Ended     bool   `json:"ended,omitempty"`   // its invite is revoked; the node may stay
 }

@@ -94,6 +94,9 @@ func (s *Store) CountAuthors(fragment int, last uint32, counted func([]wire.Head
 			if err != nil {
 				return err
 			}
+			if h.Header.Revocation() {
+				continue // an owner's word, and no machine's work
+			}
 			headers, places = append(headers, h.Header), append(places, uint32(nth))
 		}
 		for i, count := range counted(headers) {

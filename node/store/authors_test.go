@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/ed25519"
 	"maps"
 	"testing"
 
@@ -115,6 +116,18 @@ func TestCountingWhatIsTruncated(t *testing.T) {
 	}
 	if _, _, err := s.AuthorSums(-1); err == nil {
 		t.Error("a fragment below 0 is accepted")
+	}
+}
+
+// What an owner revoked is no work, whatever its tokens say.
+func TestRevocationsAreNotCounted(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	keep := wire.NewEnd(0, 1, wire.PeerID{255}, []wire.PeerID{{1}}, []byte("it leaked"))[0]
+	sh := wire.SignHeader(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), testRun, keep)
+	id := sh.Header.ID(testRun)
+	must(t, s.PutDelta(id, sh, []byte("it leaked")), s.PutRound(0, 1, Round{Folded: []wire.Digest{id}}), s.CountAuthors(0, 1, tokensOf))
+	if _, sums, err := s.AuthorSums(0); err != nil || len(sums) != 0 {
+		t.Errorf("%v, %v", sums, err)
 	}
 }
 

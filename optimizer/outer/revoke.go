@@ -1,6 +1,7 @@
 package outer
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,12 @@ func keptName(invite [32]byte, author Author) [32]byte {
 // keepsSteps are the steps of a revocation that keeps an author.
 const keepsSteps = 2
 
+// inviteNumber is what the tokens of a revocation that keeps an author say: for which invite it counts.
+func inviteNumber(invite [32]byte) uint64 { return binary.BigEndian.Uint64(invite[:]) }
+
+// keeps says whether a revocation keeps an author.
+func (d Delta) keeps() bool { return d.Revocation() && d.Steps == keepsSteps }
+
 // Revocation says whether a delta is one.
 func (d Delta) Revocation() bool { return d.Revokes != ([32]byte{}) }
 
@@ -47,7 +54,7 @@ func (p Params) checkRevocation(d Delta) error {
 	switch {
 	case d.Base != d.Round-1 || d.Steps < 1 || d.Steps > keepsSteps:
 		return fmt.Errorf("outer: revocation with base %d and %d steps in round %d; it has the base %d and 1 or %d steps", d.Base, d.Steps, d.Round, d.Round-1, keepsSteps)
-	case d.Tokens > MaxRevoked || d.Steps == keepsSteps && d.Tokens != 0:
+	case d.Tokens > MaxRevoked && !d.keeps():
 		return fmt.Errorf("outer: revocation with %d tokens; one of an invite keeps 0 to %d authors, others have none", d.Tokens, MaxRevoked)
 	case d.Size < 1 || d.Size > MaxReason:
 		return fmt.Errorf("outer: revocation with a reason of %d bytes; 1 to %d are allowed", d.Size, MaxReason)
@@ -87,17 +94,11 @@ func findRevoked(table []Revoked, name [32]byte) (int, bool) {
 // Revoke returns the table of names after a round whose set has these deltas: the table before, which
 // is not changed, and what they revoke. A name stays revoked from its first round on.
 func Revoke(table []Revoked, set []Delta) []Revoked {
-	var fresh []Delta
-	kept := uint64(0)
-	for _, d := range set {
-		if d.Revocation() {
-			fresh = append(fresh, d)
-		}
-		if d.Revocation() && d.Steps == keepsSteps {
-			kept++
-		}
-	}
-	fresh = slices.DeleteFunc(fresh, func(d Delta) bool { return d.Tokens > kept }) // whom it keeps is on the way
+	fresh := slices.DeleteFunc(slices.Clone(set), func(d Delta) bool { return !d.Revocation() })
+	kept := keptByInvite(fresh)
+	fresh = slices.DeleteFunc(fresh, func(d Delta) bool { // whom it keeps is on the way
+		return !d.keeps() && d.Tokens > uint64(len(kept[inviteNumber(d.Revokes)]))
+	})
 	if len(fresh) == 0 {
 		return table
 	}
@@ -109,6 +110,21 @@ func Revoke(table []Revoked, set []Delta) []Revoked {
 		}
 	}
 	return next
+}
+
+// keptByInvite are the names that revocations keep, by the number of the invite; a name that two owners signed is one.
+func keptByInvite(revocations []Delta) map[uint64]map[[32]byte]bool {
+	kept := map[uint64]map[[32]byte]bool{}
+	for _, d := range revocations {
+		if !d.keeps() {
+			continue
+		}
+		if kept[d.Tokens] == nil {
+			kept[d.Tokens] = map[[32]byte]bool{}
+		}
+		kept[d.Tokens][d.Revokes] = true
+	}
+	return kept
 }
 
 // RevokedUpTo is the table of a chain at a round, made from the table at a later round.

@@ -49,7 +49,7 @@ func specRevocationValid(t *testing.T, s *spectest.Spec) {
 		"three steps":  {func(d *outer.Delta) { d.Steps = 3 }, false},
 		"most kept":    {func(d *outer.Delta) { d.Tokens = 1024 }, true},
 		"too many":     {func(d *outer.Delta) { d.Tokens = 1025 }, false},
-		"both":         {func(d *outer.Delta) { d.Steps, d.Tokens = 2, 1 }, false},
+		"whose invite": {func(d *outer.Delta) { d.Steps, d.Tokens = 2, 1<<64-1 }, true},
 		"no fragment":  {func(d *outer.Delta) { d.Fragment = 4 }, false},
 		"of other use": {func(d *outer.Delta) { d.Codec = 9 }, true},
 	} {
@@ -103,7 +103,8 @@ func specRevokedNames(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// An author stays where the same round or an earlier one keeps it, and the invite is not revoked before all that it keeps are known.
+// An author stays where the same round or an earlier one keeps it, and the invite is not revoked before all that it keeps are known:
+// those that other invites keep are none of them, and one that was signed twice is one.
 func specKept(t *testing.T, s *spectest.Spec) {
 	e := revoking(t, s)
 	invite := [32]byte{50}
@@ -115,9 +116,18 @@ func specKept(t *testing.T, s *spectest.Spec) {
 	end.Delta.Tokens = 1
 	friend := set[0].Delta.Author
 	keep := revocation(e, 2, blake3.Sum256(slices.Concat([]byte("atoll kept 1"), invite[:], friend[:])))
-	keep.Delta.Steps = 2
-	if tip, result := e.fold(t, append(slices.Clone(set), end)...); len(result.Refused) != 0 || len(tip.Revoked) != 0 {
-		t.Errorf("revoked before the one that it keeps is known: %v, names %v", result.Refused, tip.Revoked)
+	keep.Delta.Steps, keep.Delta.Tokens = 2, binary.BigEndian.Uint64(invite[:])
+	other := revocation(e, 3, [32]byte{51})
+	other.Delta.Steps, other.Delta.Tokens = 2, keep.Delta.Tokens+1
+	for _, of := range [][]outer.Contribution{{end}, {end, other}} {
+		if tip, result := e.fold(t, append(slices.Clone(set), of...)...); len(result.Refused) != 0 || len(tip.Revoked) != len(of)-1 {
+			t.Errorf("revoked before the one that it keeps is known: %v, names %v", result.Refused, tip.Revoked)
+		}
+	}
+	more, again := end, keep
+	more.Delta.Tokens, again.Delta.ID = 2, outer.ID{4}
+	if _, result := e.fold(t, append(slices.Clone(set), more, keep, again)...); len(result.Refused) != 0 {
+		t.Errorf("one that is kept twice counts as two: %v", result.Refused)
 	}
 	tip, result := e.fold(t, append(slices.Clone(set), end, keep)...)
 	if len(result.Refused) != len(set)-1 || !slices.Contains(result.Folded, set[0].Delta.ID) || len(tip.Revoked) != 2 {
