@@ -38,7 +38,7 @@ type RevokeCmd struct {
 	Name string `arg:"" help:"A node, by its name or the first digits of its id, or an invite, by the first digits of its id or its link: atoll peers lists both." placeholder:"NAME"`
 	dirArg
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
-	Keep    []string      `help:"Who stays of those that came by the invite: names or first digits of ids, all, or none." placeholder:"NAME,..."`
+	Keep    []string      `help:"Who stays of those that came by the invite: names or first digits of ids, all, or none." placeholder:"NAMES"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 	cli.JSONFlag
