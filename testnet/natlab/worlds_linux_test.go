@@ -138,6 +138,17 @@ func addressesIn(t *testing.T, link string) []string {
 	return l.Peers
 }
 
+// both is a link with the addresses of another, which may be one of another run.
+func both(t *testing.T, link, other string) string {
+	t.Helper()
+	l, err := joinlink.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Peers = append(l.Peers, addressesIn(t, other)...)
+	return l.String()
+}
+
 // leadsTo says that a link has an address with these words in it.
 func leadsTo(link, words string) bool {
 	l, err := joinlink.Parse(link)
