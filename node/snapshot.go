@@ -245,7 +245,7 @@ func (n *node) sayUnanswered(now time.Time) {
 		u.said = now
 	case now.Sub(u.said) >= unansweredEvery:
 		u.said = now
-		u.text = "no node that the link names answers: waits and dials on, as the run goes on there if it does"
+		u.text = "no node that the link names answers: waits and dials on, as the run may go on there. Start one of them again, or ask for a new link"
 		if len(n.screen.Dials()) > 0 {
 			u.text += ": " + n.whyAlone(n.screen.Dials())
 		}

@@ -26,7 +26,7 @@ With --learner and --try: is a learner's program fit for a run? Authors of learn
 
 Each line says what was found, and what to do. Exit code 0 if nothing is wrong, 1 otherwise.
 
-    atoll doctor atoll:BFf3mWk...
+    atoll doctor LINK
     atoll doctor first
     atoll doctor first --fix
     atoll doctor --learner "torch --device cuda"     are Python, PyTorch and the device there?

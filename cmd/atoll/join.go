@@ -34,8 +34,8 @@ const joinHelp = `
 Joins a run with the link that another node prints, begins one in the folder that atoll new made, or goes on with the run of a folder. An argument that begins with atoll: is a link, any other is a folder. The node trains until the run's budget is used up. Ctrl-C leaves in order: what is not published yet is published first. A second Ctrl-C ends at once.
 
     atoll join first                                        the first node of a run, after atoll new first
-    atoll join atoll:BFf3mWk...
-    atoll join atoll:3f2a...                                a run's 64 digits: with a member that is on this network
+    atoll join LINK
+    atoll join atoll:RUN                                    a run's 64 digits: with a member that is on this network
     atoll join OLDLINK NEWLINK                              the invite of the one, the addresses of both
     atoll join LINK second --threads 2 --batch 8
     atoll join second                                       go on after a stop

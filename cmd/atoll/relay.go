@@ -21,10 +21,10 @@ const relayHelp = `
 Runs on a machine that others reach, such as a small server, for runs whose learners are all at home. It introduces nodes to each other, and forwards traffic between two that find no direct way. It holds no model. Within limits, it also helps members of any run to find each other. An argument that begins with atoll: is a join link of a run, or atoll: and the 64 digits of a run that is open, as atoll new shows them; one relay serves several runs. Any other argument is the folder. For a run that admits by invitation pass a join link, in quotes: the relay is invited like any node. Make it one of its own, with atoll invite DIR --uses 1: by a link that others have too it takes one of that link's uses, and atoll revoke of that link ends it as well. A relay goes on after its invite has expired where nodes know it.
 
     atoll relay "$(atoll invite opticks --uses 1)" --up 50mbit
-    atoll relay atoll:3f2a... DIR                            for a run that is open
+    atoll relay atoll:RUN DIR                                for a run that is open
     atoll join opticks --peer ADDR                           the first node, with the address that the relay shows
     atoll join LINK                                          all others, with the link that the relay prints
-    atoll relay atoll:3f2a... --port-443                     for nodes in offices whose network allows only web traffic
+    atoll relay atoll:RUN --port-443                         for nodes in offices whose network allows only web traffic
 
 It prints a join link for each run. Ctrl-C ends it; direct connections between nodes last.`
 
