@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"atoll/gossip/member"
+	"atoll/gossip/wire"
 	"atoll/node/genesis"
 	"atoll/node/store"
 )
@@ -16,20 +17,19 @@ func CheckAdmission(dir string, g genesis.Genesis) error {
 	if err != nil {
 		return nil // nobody was admitted, or the key is what is wrong
 	}
-	n := &node{cfg: Config{Dir: dir}}
-	n.key, n.run = key, g.RunID()
-	c, err := n.keptCertificate()
+	run := g.RunID()
+	c, err := keptCertificate(dir, wire.PeerIDOf(key))
 	if err != nil {
 		return err
 	}
-	if c != nil && c.Verify(n.run, g.Owners) != nil {
+	if c != nil && c.Verify(run, g.Owners) != nil {
 		return fmt.Errorf("%s is of another run: delete it, then start with the join link", filepath.Join(dir, certificateFile))
 	}
-	text, err := n.keptText(InviteFile)
+	text, err := keptText(dir, InviteFile)
 	if err != nil || text == "" {
 		return err
 	}
-	if pass, err := member.ParsePass(text); err != nil || pass.Check(n.run, g.Owners) != nil {
+	if pass, err := member.ParsePass(text); err != nil || pass.Check(run, g.Owners) != nil {
 		return fmt.Errorf("%s is damaged, or of another run: delete it, and where the owner's key is the next start makes a new one", filepath.Join(dir, InviteFile))
 	}
 	return nil

@@ -74,7 +74,7 @@ func (n *node) beAdmitted() error {
 // there is none of these. One for guests gives way to the others: no link makes a guest of a member.
 func (n *node) findCertificate() (*member.Certificate, error) {
 	link := n.cfg.Link.Invite
-	kept, err := n.keptCertificate()
+	kept, err := keptCertificate(n.cfg.Dir, n.self)
 	switch {
 	case err != nil, kept != nil && kept.Invite.Alone && n.staysMember(*kept): // the first node's does not end with its link
 		return kept, err
@@ -123,34 +123,34 @@ func (n *node) staysMember(kept member.Certificate) bool {
 // ErrDamaged says that what admits a node cannot be read: a person has to help, however often it starts.
 var ErrDamaged = errors.New("is damaged")
 
-// keptCertificate is the certificate of the folder, nil if there is none.
-func (n *node) keptCertificate() (*member.Certificate, error) {
-	text, err := n.keptText(certificateFile)
+// keptCertificate is the certificate of a folder, which has to be of the node there; nil if there is none.
+func keptCertificate(dir string, self wire.PeerID) (*member.Certificate, error) {
+	text, err := keptText(dir, certificateFile)
 	if text == "" || err != nil {
 		return nil, err
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
 		var c member.Certificate
-		if c, err = member.Parse(b); err == nil && c.Author == wire.PeerIDOf(n.key) {
+		if c, err = member.Parse(b); err == nil && c.Author == self {
 			return &c, nil
 		}
 	}
-	return nil, fmt.Errorf("%s %w: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(n.cfg.Dir, certificateFile), ErrDamaged)
+	return nil, fmt.Errorf("%s %w: delete it, then start with the join link, or with --genesis where the owner's key is", filepath.Join(dir, certificateFile), ErrDamaged)
 }
 
-// keptText is what a small file of the folder says, "" if there is none.
-func (n *node) keptText(name string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(n.cfg.Dir, name))
+// keptText is what a small file of a folder says, "" if there is none.
+func keptText(dir, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return strings.TrimSpace(string(text)), store.Explain(err, n.cfg.Dir)
+	return strings.TrimSpace(string(text)), store.Explain(err, dir)
 }
 
 // findInvite is the invite that the link of this node carries: what the owner put here, or a new one where the owner's key is.
 func (n *node) findInvite() error {
-	text, err := n.keptText(InviteFile)
+	text, err := keptText(n.cfg.Dir, InviteFile)
 	switch {
 	case err != nil:
 		return err
@@ -226,7 +226,7 @@ func (n *node) letsIn(link joinlink.Link) string {
 
 // keep has a small file of the folder say something at the next start too. It is readable by its owner alone.
 func (n *node) keep(name, text string) error {
-	if kept, err := n.keptText(name); err != nil || kept == text {
+	if kept, err := keptText(n.cfg.Dir, name); err != nil || kept == text {
 		return err
 	}
 	return store.Explain(n.cfg.disk.SaveAdmission(n.cfg.Dir, name, []byte(text+"\n")), n.cfg.Dir)

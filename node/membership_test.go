@@ -167,7 +167,7 @@ func TestGuestsInviteGivesWay(t *testing.T) {
 			must(t, n.keep(certificateFile, base64.RawURLEncoding.EncodeToString(of.Encode())))
 		}
 		must(t, n.beAdmitted())
-		kept, err := n.keptCertificate()
+		kept, err := keptCertificate(n.cfg.Dir, wire.PeerIDOf(n.key))
 		must(t, err)
 		if self := wire.PeerIDOf(n.key); c.want != nil && kept.Invite != c.want.Invite || c.want == nil && kept.Invite != (member.Invite{Key: self, Alone: true}) {
 			t.Errorf("%s: kept is by an invite %+v", c.name, kept.Invite)
@@ -286,7 +286,7 @@ func TestDamagedAdmission(t *testing.T) {
 	n := newNode(Config{Dir: t.TempDir()})
 	must(t, n.identify())
 	for name, read := range map[string]func() error{
-		certificateFile: func() error { _, err := n.keptCertificate(); return err },
+		certificateFile: func() error { _, err := keptCertificate(n.cfg.Dir, wire.PeerIDOf(n.key)); return err },
 		InviteFile:      n.findInvite,
 	} {
 		path := filepath.Join(n.cfg.Dir, name)
