@@ -49,7 +49,7 @@ func (n *node) learnGenesis(ctx context.Context) error {
 	}
 	raw, err := n.askGenesis(ctx)
 	if err != nil && n.keyShown.Load() {
-		err = fmt.Errorf("%w; %w: its key stays in %s, join with that folder again", err, ErrKeyShown, n.cfg.Dir)
+		err = fmt.Errorf("%w; %w: its key stays in %s, so join with the same link and folder again", err, ErrKeyShown, n.cfg.Dir)
 	}
 	if err != nil {
 		return fmt.Errorf("join run %v: %w", n.run, err)
