@@ -141,6 +141,7 @@ type shown struct {
 	statusKept struct { // what the folder says of this node
 		at   time.Time
 		what string // of what others go by
+		who  string // is here
 	}
 	latestTips atomic.Pointer[[]*outer.Tip]
 	safe       atomic.Bool // all that a leaver must keep is kept

@@ -97,16 +97,20 @@ func (n *node) keptShown() (k status.Kept) {
 	return k
 }
 
-// keepStatusEvery is the most time between two writings of the status while nothing in it changes that others go by.
-const keepStatusEvery = 30 * time.Second
+// Times between two writings of the status: the most while nothing in it changes that others go by, and the least where only who is
+// here does, which changes all the time among many.
+const (
+	keepStatusEvery = 30 * time.Second
+	keepPeersEvery  = 5 * time.Second
+)
 
 // keepStatus has the folder say what this node knows, for those who ask after it was killed.
 func (n *node) keepStatus(s status.Snapshot) {
-	what := fmt.Sprint(s.State, s.Link, s.LetsIn, status.LivePeers(s.Peers), len(s.Peers), s.Finished, s.Limits.Why)
-	if what == n.statusKept.what && s.At.Sub(n.statusKept.at).Abs() < keepStatusEvery {
+	what, who, age := fmt.Sprint(s.State, s.Link, s.LetsIn, s.Finished, s.Limits.Why), fmt.Sprint(status.LivePeers(s.Peers), len(s.Peers)), s.At.Sub(n.statusKept.at).Abs()
+	if what == n.statusKept.what && (age < keepPeersEvery || who == n.statusKept.who && age < keepStatusEvery) {
 		return
 	}
-	n.statusKept.what, n.statusKept.at = what, s.At
+	n.statusKept.what, n.statusKept.who, n.statusKept.at = what, who, s.At
 	n.work.disk.Put(n.writeStatus)
 }
 
