@@ -25,11 +25,11 @@ Revokes the admission of one node, or an invite. It works in runs that admit by 
     atoll peers first                               who there is, and by which invite
     atoll revoke 8a88e3dd74 first
     atoll revoke "lab 8a" first --reason "its text was not ours"
-    atoll revoke LINK first --keep anna,bert        a link got into wrong hands: these two stay, all others that came by it are out
-    atoll revoke LINK first --keep all              nobody new comes in by it
+    atoll revoke LINK first --spare anna,bert        a link got into wrong hands: these two stay, all others that came by it are out
+    atoll revoke LINK first --spare all              nobody new comes in by it
     atoll revoke 3f2a9c0b11 first                   an invite by which somebody came, by its id in atoll peers
 
-An invite that is revoked lets nobody in any more. If machines came by it, --keep says which of them stay: they need no new link, and notice nothing. Without --keep the command lists who came, and does nothing. The node of this folder always stays.
+An invite that is revoked lets nobody in any more. If machines came by it, --spare says which of them stay: they need no new link, and notice nothing. Without --spare the command lists who came, and does nothing. The node of this folder always stays.
 
 From the round that is open now, deltas of a revoked node no longer count; those before stay in the model. The other nodes disconnect from it, and it ends when it hears of the revocation. A node that was revoked by its id can come back only with another invite and a new folder, which has a new key; one whose invite was revoked, with another invite. A revocation is final. To part later with one who stayed, revoke the invite again, or the node.`
 
@@ -38,7 +38,7 @@ type RevokeCmd struct {
 	Name string `arg:"" help:"A node, by its name or the first digits of its id, or an invite, by the first digits of its id or its link: atoll peers lists both." placeholder:"NAME"`
 	dirArg
 	Owner   string        `help:"File of the owner's key. Default: owner in the folder or in one beside it, if that is the key of the run's owner." placeholder:"FILE"`
-	Keep    []string      `help:"Who stays of those that came by the invite: names or first digits of ids, all, or none." placeholder:"NAMES"`
+	Spare   []string      `help:"Who stays of those that came by the invite: names or first digits of ids, all, or none." placeholder:"NAMES"`
 	Reason  string        `help:"Why, for all members to read. At most 256 bytes." default:"revoked by the owner"`
 	Timeout time.Duration `help:"How long to wait for the node." default:"30s"`
 	cli.JSONFlag
@@ -170,8 +170,8 @@ func (c *RevokeCmd) choose(a *revokedAnswer, s status.Snapshot, members []status
 			return fmt.Errorf("%s would revoke the node of this folder itself, which is to tell the others: revoke by the folder of another node", c.Name)
 		case m.ID == a.Name && m.Revoked:
 			return fmt.Errorf("%s is revoked already", c.Name)
-		case m.ID == a.Name && len(c.Keep) > 0:
-			return cli.BadUsage("%s is one node: --keep is for an invite, and says who stays of those that came by it", c.Name)
+		case m.ID == a.Name && len(c.Spare) > 0:
+			return cli.BadUsage("%s is one node: --spare is for an invite, and says who stays of those that came by it", c.Name)
 		case m.ID == a.Name:
 			a.Members = []string{m.ID}
 			return nil
@@ -201,37 +201,37 @@ func peerWith(peers []status.Peer, id string) status.Peer {
 	return status.Peer{ID: id}
 }
 
-// Words of --keep that are no names.
+// Words of --spare that are no names.
 const (
-	keepAll  = "all"
-	keepNone = "none"
+	spareAll  = "all"
+	spareNone = "none"
 )
 
-// staying are the ids of those that --keep names. Without it nobody knows who is a friend: the error lists who came.
+// staying are the ids of those that --spare names. Without it nobody knows who is a friend: the error lists who came.
 func (c *RevokeCmd) staying(came []status.Peer) (stay map[string]bool, err error) {
 	stay = map[string]bool{}
-	if len(c.Keep) == 0 && len(came) > 0 {
+	if len(c.Spare) == 0 && len(came) > 0 {
 		var names, listed []string
 		for _, p := range came {
 			names = append(names, status.ShellWord(p.Called()))
 			listed = append(listed, fmt.Sprintf("%s (%s tokens)", p.NameAndID(), status.Count(float64(p.Tokens))))
 		}
-		return nil, cli.BadUsage("nothing is revoked yet: by this invite came %s. Say who of them stays: --keep %s without those that are to go, --keep all, or --keep none", strings.Join(listed, ", "), strings.Join(names, ","))
+		return nil, cli.BadUsage("nothing is revoked yet: by this invite came %s. Say who of them stays: --spare %s without those that are to go, --spare all, or --spare none", strings.Join(listed, ", "), strings.Join(names, ","))
 	}
-	for _, word := range c.Keep {
+	for _, word := range c.Spare {
 		found := status.Meant(came, word)
 		switch {
-		case word == keepNone && len(c.Keep) == 1:
-		case word == keepAll && len(c.Keep) == 1:
+		case word == spareNone && len(c.Spare) == 1:
+		case word == spareAll && len(c.Spare) == 1:
 			for _, p := range came {
 				stay[p.ID] = true
 			}
 		case len(found) == 1:
 			stay[found[0].ID] = true
 		case len(found) == 0:
-			return nil, cli.BadUsage("nothing is revoked: --keep %q names nobody that came by this invite, which were: %s", word, status.Choices(came))
+			return nil, cli.BadUsage("nothing is revoked: --spare %q names nobody that came by this invite, which were: %s", word, status.Choices(came))
 		default:
-			return nil, cli.BadUsage("nothing is revoked: --keep %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
+			return nil, cli.BadUsage("nothing is revoked: --spare %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
 		}
 	}
 	return stay, nil

@@ -46,8 +46,8 @@ func TestRevoke(t *testing.T) {
 		{"a link without an invite", []string{linkOnly(made.Link), a}, exitUsage, "there is nothing to revoke"},
 		{"no owner's key", []string{other, a, "--owner", genesis}, exitFailed, genesis},
 		{"who stays is not said", []string{made.Invite[:12], a}, exitUsage, "nothing is revoked yet: by this invite came "},
-		{"who stays is nobody", []string{made.Link, a, "--keep", "carl"}, exitUsage, "names nobody that came by this invite"},
-		{"a node keeps nobody", []string{other, a, "--keep", "all"}, exitUsage, "is one node"},
+		{"who stays is nobody", []string{made.Link, a, "--spare", "carl"}, exitUsage, "names nobody that came by this invite"},
+		{"a node keeps nobody", []string{other, a, "--spare", "all"}, exitUsage, "is one node"},
 		{"no reason", []string{other, a, "--reason", ""}, exitUsage, "use 1 to 256"},
 		{"a folder without a node", []string{other, dir}, exitFailed, dir},
 	} {
@@ -56,11 +56,11 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
 	}
-	code, stdout, stderr := typed(t, "revoke", made.Link, a, "--owner", owner[0], "--keep", "all")
+	code, stdout, stderr := typed(t, "revoke", made.Link, a, "--owner", owner[0], "--spare", "all")
 	if code != 0 || !strings.Contains(stdout, "whoever would join by it counts no more") || !strings.Contains(stdout, ", 1 stays; ") {
 		t.Errorf("one stays: exit code %d: %s%s", code, stdout, stderr)
 	}
-	code, stdout, stderr = typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab", "--keep", "none")
+	code, stdout, stderr = typed(t, "revoke", made.Invite[:12], a, "--owner", owner[0], "--reason", "left the lab", "--spare", "none")
 	if code != 0 || !strings.HasPrefix(stdout, "revoked "+made.Invite[:10]+": 1 node counts no more from round ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -130,7 +130,7 @@ func TestRevokedAgain(t *testing.T) {
 			t.Errorf("%+v: %d words, the last is %+v", c, len(all), end)
 		}
 	}
-	c := RevokeCmd{Name: "link", Keep: []string{keepNone}}
+	c := RevokeCmd{Name: "link", Spare: []string{spareNone}}
 	a = revokedAnswer{Name: id(1)}
 	members := []status.Member{{ID: id(5), Invite: id(1), Ended: true}, {ID: id(6), Invite: id(1), Ended: true, Revoked: true}}
 	if err := c.choose(&a, status.Snapshot{}, members); err != nil || !a.Again || !slices.Equal(a.Members, []string{id(5)}) {

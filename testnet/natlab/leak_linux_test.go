@@ -39,7 +39,7 @@ func TestLeakedLink(t *testing.T) {
 		Members, Kept []string
 		From          []uint32
 	}
-	if err := json.Unmarshal([]byte(e.atoll("revoke", link, l.path("a"), "--keep", "b,c,d", "--reason", "the link leaked", "--json")), &out); err != nil {
+	if err := json.Unmarshal([]byte(e.atoll("revoke", link, l.path("a"), "--spare", "b,c,d", "--reason", "the link leaked", "--json")), &out); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(out.Members, []string{e.ids["t"]}) || len(out.Kept) != 3 {
