@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/node/joinlink"
 	"atoll/node/status"
@@ -43,6 +44,7 @@ func TestGuests(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal("the guest was never seen")
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	sees := func(dir, name string) bool {
 		return slices.ContainsFunc(ask(t, dir).Peers, func(p status.Peer) bool { return !p.Self && p.Label == name })
@@ -53,6 +55,7 @@ func TestGuests(t *testing.T) {
 			if t.Context().Err() != nil {
 				t.Fatalf("nobody is called %s in %s", name, dir)
 			}
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 	await(a, "mac")

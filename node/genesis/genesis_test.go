@@ -118,7 +118,7 @@ func TestGenesisValidateNamesTheField(t *testing.T) {
 func TestDecodeGenesisErrors(t *testing.T) {
 	good := string(fixedGenesis().Encode())
 	for _, c := range []struct{ name, text, want string }{
-		{"nothing", "", "another version"},
+		{"nothing", "", "this version of atoll"},
 		{"too long", strings.Repeat(" ", wire.MaxGenesis+1), "the limit is"},
 		{"unknown field", `{"Rules":1,"Colour":1}`, `unknown field "Colour"`},
 		{"later rules", `{"Rules":2,"Colour":1}`, "Rules is 2, this program knows 1"},
