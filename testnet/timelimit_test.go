@@ -14,7 +14,7 @@ func TestTimeLimit(t *testing.T) {
 		t.Errorf("a world that has folded nothing yet: %v", err)
 	}
 	err := l.exceeded(began.Add(time.Hour), 50)
-	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "did not end within 1h0m0s; raise --timeout") {
+	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "did not end within 1h; raise --timeout") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -32,7 +32,7 @@ func TestTimeLimitWhileItGoesOn(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	err := l.exceeded(last.Add(stallTime), 99)
-	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nothing was folded for 30m0s") {
+	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nothing was folded for 30m") {
 		t.Errorf("error %v", err)
 	}
 	if err := l.exceeded(last.Add(stallTime), 98); err != nil {

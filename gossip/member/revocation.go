@@ -37,12 +37,12 @@ func (w Word) Encode() []byte {
 // ParseWord decodes what Encode made. It verifies no signature.
 func ParseWord(b []byte) (w Word, err error) {
 	if len(b) != wire.SignedHeaderSize+wire.MaxReason {
-		return w, fmt.Errorf("an owner's word of %d bytes: %w", len(b), wire.ErrInvalid)
+		return w, fmt.Errorf("a signed statement of %d bytes: %w", len(b), wire.ErrInvalid)
 	}
 	w.Statement, err = wire.ParseSignedHeader(b[:wire.SignedHeaderSize])
 	w.Reason = string(bytes.TrimRight(b[wire.SignedHeaderSize:], "\x00"))
 	if err == nil && !w.fits() {
-		err = fmt.Errorf("an owner's word with another reason: %w", wire.ErrInvalid)
+		err = fmt.Errorf("a signed statement with another reason: %w", wire.ErrInvalid)
 	}
 	return w, err
 }

@@ -101,7 +101,7 @@ func lentIndex(dir string, within time.Duration) (index []byte, done func(), err
 	late := time.AfterFunc(within, cancel)
 	index, back, err := client.Index(ctx)
 	if !late.Stop() {
-		err = fmt.Errorf("the node on %s runs, and does not lend its index within %v: ask again when it is less busy, or end it with `atoll leave %s`", dir, within, status.ShellWord(dir))
+		err = fmt.Errorf("the node on %s runs, and does not give a copy of its index within %v: ask again when it is less busy, or end it with `atoll leave %s`", dir, within, status.ShellWord(dir))
 	}
 	if err != nil {
 		cancel()

@@ -21,7 +21,7 @@ func TestNodeThatLendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if _, _, err := lentIndex(dir, 1); err == nil || !strings.Contains(err.Error(), "does not lend its index within 1ns") || !strings.Contains(err.Error(), "`atoll leave") {
+	if _, _, err := lentIndex(dir, 1); err == nil || !strings.Contains(err.Error(), "does not give a copy of its index within 1ns") || !strings.Contains(err.Error(), "`atoll leave") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func TestSharedReportNamesNobody(t *testing.T) {
 	libp2p := "12D3KooWBtmCV5wVkpyuFLP1wNiuHxwfXeSpYdqq4FwSq5MfGdMf"
 	s.Events = append(s.Events,
 		status.Event{At: testTime, Kind: "silent", Peer: other, Text: "waits for " + status.ShortID(other) + " at 192.0.2.77"},
-		status.Event{At: testTime, Kind: "refused", Peer: stranger, Text: "of " + libp2p + ": write /home/anna/second/ledger.db: no space; see https://example.org/x; 1234567890123 tokens"},
+		status.Event{At: testTime, Kind: "refused", Peer: stranger, Text: "of " + libp2p + ": write /srv/anna/second/ledger.db: no space; see https://example.org/x; 1234567890123 tokens"},
 		status.Event{At: testTime, Kind: status.Revoked, Peer: thief.ID, Text: thief.Reason + "; what it made before stays"})
 	s.Alarms = status.AlarmsOf(s)
 	frames := []Frame{{Tokens: 10, Closed: []uint32{1}, Contributors: []int{1}, By: map[string]float64{strings.Repeat("7d", 32): 10}}}
