@@ -14,13 +14,38 @@ import (
 	"atoll/node/status"
 )
 
+// friends are people with a run, in a laboratory.
+type friends struct {
+	*testing.T
+	lab *Lab
+	ids map[string]string // of their machines, once they are known
+}
+
+// atoll runs a command that must succeed, and returns what it prints.
+func (f *friends) atoll(args ...string) string {
+	f.Helper()
+	out, err := command(f.lab.binary, args...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+// start runs a node that is called as its machine.
+func (f *friends) start(machine string, args ...string) *Node {
+	f.Helper()
+	n, err := f.lab.Start(machine, append(append(args, "--as", machine), quick...)...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
 // evening is a run of friends: who is in it, and what every node that runs must say of each.
 type evening struct {
-	*testing.T
-	lab   *Lab
+	friends
 	nodes map[string]*Node  // by the machine, those that run
-	ids   map[string]string // likewise, all that ever trained
-	want  map[string]string // what is to be said of each
+	want  map[string]string // likewise: what is to be said of each that ever trained
 	link  string            // as the first node printed it
 }
 
@@ -32,7 +57,7 @@ func TestEvening(t *testing.T) {
 		{Router: "rb", Machines: []string{"b"}},
 		{Router: "rc", NAT: ScramblePorts, Machines: []string{"c"}},
 	}})
-	e := &evening{T: t, lab: l, nodes: map[string]*Node{}, ids: map[string]string{}, want: map[string]string{}}
+	e := &evening{friends: friends{T: t, lab: l, ids: map[string]string{}}, nodes: map[string]*Node{}, want: map[string]string{}}
 	e.atoll("new", l.path("a"), "--tokens", "25e4")
 	e.start("a", "join", l.path("a"))
 	e.link = linkOf(t, e.nodes["a"])
@@ -92,24 +117,10 @@ func TestEvening(t *testing.T) {
 // here is a machine that takes part.
 const here = "here"
 
-// atoll runs a command that must succeed, and returns what it prints.
-func (e *evening) atoll(args ...string) string {
-	e.Helper()
-	out, err := command(e.lab.binary, args...)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return out
-}
-
-// start runs a node on a machine.
+// start runs a node, which is then expected to be here.
 func (e *evening) start(machine string, args ...string) {
 	e.Helper()
-	n, err := e.lab.Start(machine, append(append(args, "--as", machine), quick...)...)
-	if err != nil {
-		e.Fatal(err)
-	}
-	e.nodes[machine], e.want[machine] = n, here
+	e.nodes[machine], e.want[machine] = e.friends.start(machine, args...), here
 }
 
 // joins has a newcomer join, and waits until something that it made is folded: from then on it is of the run for ever.

@@ -17,7 +17,7 @@ func TestLeakedLink(t *testing.T) {
 		{Router: "rb", Machines: []string{"b"}},
 		{Router: "rc", NAT: ScramblePorts, Machines: []string{"c"}},
 	}})
-	e := &leak{T: t, lab: l, ids: map[string]string{}}
+	e := &friends{T: t, lab: l, ids: map[string]string{}}
 	e.atoll("new", l.path("a"), "--tokens", "12e4")
 	a := e.start("a", "join", l.path("a"))
 	link := linkOf(t, a)
@@ -70,34 +70,8 @@ func TestLeakedLink(t *testing.T) {
 	}
 }
 
-type leak struct {
-	*testing.T
-	lab *Lab
-	ids map[string]string
-}
-
-// atoll runs a command that must succeed, and returns what it prints.
-func (e *leak) atoll(args ...string) string {
-	e.Helper()
-	out, err := command(e.lab.binary, args...)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return out
-}
-
-// start runs a node that is called as its machine.
-func (e *leak) start(machine string, args ...string) *Node {
-	e.Helper()
-	n, err := e.lab.Start(machine, append(append(args, "--as", machine), quick...)...)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return n
-}
-
 // here counts the machines that are here.
-func (e *leak) here(s status.Snapshot) (n int) {
+func (e *friends) here(s status.Snapshot) (n int) {
 	for _, p := range s.Peers {
 		if p.Here() {
 			n++
@@ -107,7 +81,7 @@ func (e *leak) here(s status.Snapshot) (n int) {
 }
 
 // refused joins from a machine that nobody knows, and wants to read why within 5 seconds.
-func (e *leak) refused(who, why string, words ...string) {
+func (e *friends) refused(who, why string, words ...string) {
 	e.Helper()
 	n := e.start("x", append(append([]string{"join"}, words...), e.lab.path("x"))...)
 	took(e.T, who+" is told", says(e.T, n, why), 5*time.Second)
