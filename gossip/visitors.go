@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 
@@ -39,7 +38,7 @@ func (c *Core) visited(peer wire.PeerID) {
 // tick ends the visits that are too long.
 func (v visitors) tick(e *env) {
 	over := slices.DeleteFunc(slices.Collect(maps.Keys(v)), func(id wire.PeerID) bool { return e.Now < v[id].until })
-	slices.SortFunc(over, func(a, b wire.PeerID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(over, wire.PeerID.Compare)
 	for _, id := range over {
 		delete(v, id)
 		e.Emit(effect.Drop{Peer: id, Reason: "it only looks, and that for two minutes"})

@@ -36,9 +36,8 @@ func (b *recordBox) set(r hello.Record) error {
 		near, err = hello.Sign(b.key, inside)
 	}
 	named := hello.Signed{}
-	if called := r; err == nil && b.name != "" {
-		called.Addrs, called.Name = nil, b.name
-		named, err = hello.Sign(b.key, called)
+	if err == nil && b.name != "" {
+		named, err = hello.Sign(b.key, r.Called(b.name))
 	}
 	if err != nil {
 		return fmt.Errorf("sign capability record: %w", err)

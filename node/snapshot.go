@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -133,9 +131,8 @@ func (n *node) worthKeeping() status.Snapshot {
 	if last.State != wire.Joining.String() {
 		return last
 	}
-	var before status.Snapshot
-	b, err := os.ReadFile(filepath.Join(n.cfg.Dir, status.FinalFile))
-	if err != nil || json.Unmarshal(b, &before) != nil || before.Run != last.Run || before.Self != last.Self {
+	before, err := status.ReadFinal(n.cfg.Dir)
+	if err != nil || before.Run != last.Run || before.Self != last.Self {
 		return last
 	}
 	before.Events, before.Alarms = last.Events, last.Alarms

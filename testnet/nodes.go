@@ -53,7 +53,7 @@ func (w *world) arguments(m *member) []string {
 		return w.baselineArguments(m)
 	}
 	args := []string{
-		"testnet-node", m.dir, "--as", nodeName(m.index), "--keep", "all",
+		"testnet-node", m.dir, "--as", m.name(), "--keep", "all",
 		"--data", w.cfg.Data, "--threads", strconv.Itoa(threads), "--batch", strconv.Itoa(w.genesis.Batch),
 		"--pace", w.paceOf(m).String(), "--log-level", "info",
 	}

@@ -121,7 +121,7 @@ func keptSettings(dir string, app *kong.Node) error {
 func (c *DoctorCmd) tryLink(ctx context.Context, out *cli.Console) (inspect.Checkup, error) {
 	link, err := joinlink.Parse(c.Dir)
 	if err != nil {
-		return inspect.Checkup{}, badLink(err)
+		return inspect.Checkup{}, cli.BadUsage("%v", err)
 	}
 	if c.Fix || c.Learner != "" {
 		return inspect.Checkup{}, cli.BadUsage("--fix and --learner are not for a link; leave the link out")

@@ -144,14 +144,12 @@ func invitee(peers []status.Peer, word string) (key wire.PeerID, err error) {
 	}
 	id, err := status.One(peers, word)
 	switch {
-	case err == nil:
-		err = key.UnmarshalText([]byte(id))
 	case errors.Is(err, status.ErrNobody):
-		err = cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", word)
-	default:
-		err = cli.BadUsage("--for %v", err)
+		return key, cli.BadUsage("--for %q is no node that the node here knows: pass the 64 digits that `atoll key` prints there as id", word)
+	case err != nil:
+		return key, cli.BadUsage("--for %v", err)
 	}
-	return key, err
+	return idOf(id), nil
 }
 
 // ownerKey is the key in a file, or in the only file of one of the run's owners at hand.

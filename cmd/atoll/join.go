@@ -255,11 +255,11 @@ func (c *JoinCmd) sortWords() error {
 func (c *JoinCmd) addLink(other string) error {
 	first, err := joinlink.Parse(c.Link)
 	if err != nil {
-		return badLink(err)
+		return cli.BadUsage("%v", err)
 	}
 	second, err := joinlink.Parse(other)
 	if err != nil {
-		return badLink(err)
+		return cli.BadUsage("%v", err)
 	}
 	both, err := second.With(first) // the newer one is mostly typed last: its addresses go first
 	if err != nil {
@@ -321,7 +321,7 @@ func (c *JoinCmd) evalBytes(out *cli.Console) int {
 func (c *JoinCmd) findRun(cfg *node.Config, out *cli.Console) (err error) {
 	if c.Link != "" {
 		if cfg.Link, err = joinlink.Parse(c.Link); err != nil {
-			return badLink(err)
+			return cli.BadUsage("%v", err)
 		}
 	}
 	switch {
@@ -408,11 +408,6 @@ func readOwner(path string, g genesis.Genesis) (ed25519.PrivateKey, error) {
 		err = fmt.Errorf("%s: the key in it is not of an owner of run %v: pass the file that atoll new wrote beside its genesis", path, g.RunID())
 	}
 	return key, err
-}
-
-// badLink says where a join link is wrong.
-func badLink(err error) error {
-	return cli.BadUsage("%v", err)
 }
 
 // defaultDir is where the node of a run lives unless told otherwise.

@@ -87,7 +87,7 @@ func (c *RelayCmd) sortWords() (runs []joinlink.Link, dir string, err error) {
 		}
 		link, err := joinlink.Parse(word)
 		if err != nil {
-			return nil, "", badLink(err)
+			return nil, "", cli.BadUsage("%v", err)
 		}
 		if !slices.ContainsFunc(runs, func(l joinlink.Link) bool { return l.Run == link.Run }) {
 			runs = append(runs, link)

@@ -53,7 +53,11 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	file := cmp.Or(c.Out, filepath.Join(dir, map[bool]string{false: testnet.PageFile, true: shareFile}[c.Share]))
+	name := testnet.PageFile
+	if c.Share {
+		name = shareFile
+	}
+	file := cmp.Or(c.Out, filepath.Join(dir, name))
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		return fmt.Errorf("write the page: %w: choose another file with --out", err)
 	}

@@ -219,19 +219,19 @@ func (c *RevokeCmd) staying(came []status.Peer) (stay map[string]bool, err error
 		return nil, cli.BadUsage("nothing is revoked yet: by this invite came %s. Say who of them stays: --spare %s without those that are to go, --spare all, or --spare none", strings.Join(listed, ", "), strings.Join(names, ","))
 	}
 	for _, word := range c.Spare {
-		found := status.Meant(came, word)
+		id, err := status.One(came, word)
 		switch {
 		case word == spareNone && len(c.Spare) == 1:
 		case word == spareAll && len(c.Spare) == 1:
 			for _, p := range came {
 				stay[p.ID] = true
 			}
-		case len(found) == 1:
-			stay[found[0].ID] = true
-		case len(found) == 0:
+		case errors.Is(err, status.ErrNobody):
 			return nil, cli.BadUsage("nothing is revoked: --spare %q names nobody that came by this invite, which were: %s", word, status.Choices(came))
+		case err != nil:
+			return nil, cli.BadUsage("nothing is revoked: --spare %v", err)
 		default:
-			return nil, cli.BadUsage("nothing is revoked: --spare %q may be any of %s: type the id of one, or more digits of it", word, status.Choices(found))
+			stay[id] = true
 		}
 	}
 	return stay, nil
@@ -280,7 +280,7 @@ func (c *RevokeCmd) linked(g genesis.Genesis) (name wire.PeerID, err error) {
 	link, err := joinlink.Parse(c.Name)
 	switch {
 	case err != nil:
-		return name, badLink(err)
+		return name, cli.BadUsage("%v", err)
 	case link.Run != g.RunID():
 		return name, cli.BadUsage("the link is of run %v, and this is run %v", link.Run, g.RunID())
 	case link.Invite == nil:
@@ -303,11 +303,8 @@ func nameOf(peers []status.Peer, members []status.Member, word string) (name wir
 		all = append(all, status.Peer{ID: m.ID}, status.Peer{ID: m.Invite})
 	}
 	id, err := status.One(all, word)
-	switch {
-	case err == nil:
-		err = name.UnmarshalText([]byte(id))
-	case errors.Is(err, status.ErrNobody):
+	if errors.Is(err, status.ErrNobody) {
 		err = fmt.Errorf("no member is called %s, and no id of a member or of an invite in use begins so: `atoll peers` lists them; pass the link of an invite that nobody has used", word)
 	}
-	return name, err
+	return idOf(id), err
 }

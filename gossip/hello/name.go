@@ -46,6 +46,12 @@ func CheckName(name string) error {
 	return nil
 }
 
+// Called is a record for members, with a name: it has no addresses.
+func (r Record) Called(name string) Record {
+	r.Addrs, r.Name = nil, name
+	return r
+}
+
 // HostName is the name of a machine that the system calls host, without its domain, or "" where that makes none.
 func HostName(host string) string {
 	host, _, _ = strings.Cut(host, ".")

@@ -190,8 +190,7 @@ func (s *server) sign(a p2p.Addresses) error {
 	}
 	s.own, s.signed = r, signed
 	if s.name != "" {
-		r.Addrs, r.Name = nil, s.name
-		s.named, err = hello.Sign(s.key, r)
+		s.named, err = hello.Sign(s.key, r.Called(s.name))
 	}
 	return err
 }

@@ -283,8 +283,8 @@ func (c *Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
 	if err != nil && !errors.Is(err, ErrStarting) {
 		return s, err
 	}
-	if wrong := json.Unmarshal(body, &s); wrong != nil {
-		return s, fmt.Errorf("answer of the node on %s to /status: %w", c.dir, wrong)
+	if wrong := c.read("/status", body, &s); wrong != nil {
+		return s, wrong
 	}
 	if err != nil && s.Stage != "" {
 		err = fmt.Errorf("%w: %s", err, Printable(s.Stage))
@@ -298,10 +298,15 @@ func (c *Client) Members(ctx context.Context) (members []Member, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, fmt.Errorf("answer of the node on %s to /members: %w", c.dir, err)
+	return members, c.read("/members", body, &members)
+}
+
+// read reads an answer in JSON.
+func (c *Client) read(path string, body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("answer of the node on %s to %s: %w", c.dir, path, err)
 	}
-	return members, nil
+	return nil
 }
 
 // Index is the index that the running node lends, see store.Store.Lend. The loan lasts until done.

@@ -13,7 +13,7 @@ const Weighed = "SHARE is a machine's part of all that the model learned from, W
 
 // Gave says what this machine gave to the model, and of a guest what that counts; "" where it has nothing to give.
 func (s Snapshot) Gave() string {
-	self := s.self()
+	self := s.Own()
 	folded := MeanTokens(s.Fragments, s.Account.OwnFolded)
 	switch {
 	case self.Guest && folded > 0:
@@ -36,7 +36,8 @@ func part(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-func (s Snapshot) self() Peer {
+// Own is the row of this node among the peers, zero where there is none yet.
+func (s Snapshot) Own() Peer {
 	for _, p := range s.Peers {
 		if p.Self {
 			return p

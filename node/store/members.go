@@ -10,7 +10,7 @@ import (
 )
 
 // maxMember bounds what is kept of a member: a certificate, or an owner's statement with its reason.
-const maxMember = max(wire.MaxCertificate, wire.SignedHeaderSize+256)
+const maxMember = max(wire.MaxCertificate, wire.SignedHeaderSize+wire.MaxReason)
 
 // PutMember keeps a certificate or an owner's statement about a member, which the caller has checked. Not
 // durable before a commit.

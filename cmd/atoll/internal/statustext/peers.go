@@ -20,11 +20,8 @@ type Member struct {
 	Revoked   bool   `json:"revoked,omitempty"`
 }
 
-// States of members that are none of a peer's.
-const (
-	admitted = "admitted" // it was admitted, trained nothing and is not here
-	revoked  = "revoked"
-)
+// admitted is the state of a member that is none of a peer's: it trained nothing and is not here.
+const admitted = "admitted"
 
 // Members puts the members to their peers, and those that trained nothing behind them. A member with several invites has the
 // one that counts: none that is revoked, rather its own than that of a group.
@@ -47,7 +44,7 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 	}
 	for i, r := range rows {
 		if r.Revoked {
-			rows[i].State, rows[i].Faded = revoked, false
+			rows[i].State, rows[i].Faded = status.Revoked, false
 		}
 	}
 	return rows

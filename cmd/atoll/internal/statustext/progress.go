@@ -173,7 +173,7 @@ func (p *Progress) printLink(s status.Snapshot) {
 		if s.LetsIn != "" {
 			p.out.Say("(%s)", s.LetsIn)
 		}
-		if text := guestText(s.Peers); text != "" {
+		if text := guestText(s); text != "" {
 			p.out.Say("this node is a guest %s", text)
 		}
 		p.out.Say("to stop it: Ctrl-C publishes what is left and leaves; `atoll status %s` says more", status.ShellWord(p.dir))

@@ -27,7 +27,7 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 		rows = append(rows, []string{row[0], labels.In(row[1])})
 	}
 	rows = append(rows, [][]string{
-		{"guest", guestText(s.Peers)},
+		{"guest", guestText(s)},
 		{"model", modelText(s)},
 		{"folded", foldedText(s)},
 		{"", beyondText(s)},
@@ -58,22 +58,20 @@ func Print(w io.Writer, s status.Snapshot, running bool) error {
 
 // nodeText is what the node of a status is called, and its id.
 func nodeText(s status.Snapshot) string {
-	for _, p := range s.Peers {
-		if p.Self {
-			return p.NameAndID()
-		}
+	self := s.Own()
+	if self.ID == "" {
+		return status.ShortID(s.Self)
 	}
-	return status.ShortID(s.Self)
+	return self.NameAndID()
 }
 
 // guestText tells the owner of a guest what that means, and what to do about it; "" for a member.
-func guestText(peers []status.Peer) string {
-	for _, p := range peers {
-		if p.Self && p.Guest {
-			return fmt.Sprintf("of this run: its work counts a little; the owner can make it a member with `atoll invite --for %s`", p.ID)
-		}
+func guestText(s status.Snapshot) string {
+	self := s.Own()
+	if !self.Guest {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("of this run: its work counts a little; the owner can make it a member with `atoll invite --for %s`", self.ID)
 }
 
 func modelText(s status.Snapshot) string {
