@@ -25,16 +25,11 @@ func (s *Store) checkIndex() error {
 }
 
 func (s *Store) checkPages() error {
-	f, err := os.Open(filepath.Join(s.dir, indexFile))
+	info, err := s.file.Stat()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return pages.Check(f, s.db.Info().PageSize, info.Size())
+	return pages.Check(s.file, s.db.Info().PageSize, info.Size())
 }
 
 // checkLeftover refuses a folder that has payloads and no index: without the

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -34,4 +35,9 @@ func TestLentIndex(t *testing.T) {
 	if _, err := OpenLent(dir, []byte("no index"), func() {}); err == nil {
 		t.Error("opens by an index that is none")
 	}
+	must(t, s.Close(), os.Rename(filepath.Join(dir, indexFile), filepath.Join(dir, "elsewhere")))
+	if lent, err = OpenLent(dir, index, func() {}); err != nil {
+		t.Fatalf("it looks at the index that the node writes: %v", err)
+	}
+	must(t, lent.Close())
 }
