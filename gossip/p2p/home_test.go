@@ -113,6 +113,7 @@ func specRelayCarriesAll(t *testing.T, _ *spectest.Spec) {
 		if !ok || path.Relay != fmt.Sprintf("%x", [32]byte(a.ID())) {
 			t.Fatalf("path %+v, %v: want one through the relay", path, ok)
 		}
+		next[PeerUp](t, b)
 		if _, err := c.Call(t.Context(), b.ID(), []byte("hello"), 64); err != nil {
 			t.Errorf("a call through the relay: %v", err)
 		}
@@ -268,6 +269,7 @@ func TestRelayKeepsToItsBudget(t *testing.T) {
 		join(t, b, a)
 		join(t, d, a)
 		through := placed(t, a, b)
+		keepDrained(t, b)
 		const size = 4 << 20
 		b.Handle(func(context.Context, wire.PeerID, []byte) []byte {
 			return append([]byte{byte(wire.OK)}, make([]byte, size)...)

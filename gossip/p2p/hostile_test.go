@@ -163,6 +163,7 @@ func TestHalfOpenStreamsKeepNobodyOut(t *testing.T) {
 	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
 		h, friend := w.host(newPersonN(1000).config()), w.host(newPersonN(1001).config())
 		h.Handle(echo)
+		keepDrained(t, h)
 		dial(t, friend, h)
 		if _, err := friend.Call(t.Context(), h.ID(), []byte("hi"), 10); err != nil {
 			t.Fatal(err)

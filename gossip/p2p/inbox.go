@@ -18,7 +18,7 @@ type inbox struct {
 	wake  chan struct{} // holds one token when waiting may be non-empty
 
 	mu      sync.Mutex
-	waiting []Event
+	waiting []queued
 	dropped Dropped
 }
 
@@ -26,15 +26,24 @@ func newInbox(limit int) *inbox {
 	return &inbox{out: make(chan Event), limit: limit, wake: make(chan struct{}, 1)}
 }
 
+// queued is an event that waits for the reader. taken, if there is one, is closed when the reader has it.
+type queued struct {
+	Event
+	taken chan struct{}
+}
+
 // put queues e and reports whether there was room for it.
-func (q *inbox) put(e Event) bool {
+func (q *inbox) put(e Event) bool { return q.putTold(e, nil) }
+
+// putTold is put, and closes taken when the reader has e.
+func (q *inbox) putTold(e Event, taken chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if room := q.room(e); room >= 0 && len(q.waiting) >= room {
 		q.count(e)
 		return false
 	}
-	q.waiting = append(q.waiting, e)
+	q.waiting = append(q.waiting, queued{e, taken})
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -88,19 +97,22 @@ func (q *inbox) run(ctx context.Context) {
 			}
 		}
 		select {
-		case q.out <- e:
+		case q.out <- e.Event:
 			q.remove()
+			if e.taken != nil {
+				close(e.taken)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (q *inbox) first() (Event, bool) {
+func (q *inbox) first() (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return nil, false
+		return queued{}, false
 	}
 	return q.waiting[0], true
 }
@@ -108,6 +120,6 @@ func (q *inbox) first() (Event, bool) {
 func (q *inbox) remove() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[0] = nil
+	q.waiting[0] = queued{}
 	q.waiting = q.waiting[1:]
 }

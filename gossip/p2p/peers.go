@@ -37,7 +37,8 @@ type link struct {
 	record  hello.Record
 	// settled is closed when passed becomes true or the link is gone.
 	settled chan struct{}
-	serving int // requests of the peer that are being served
+	told    chan struct{} // closed when the reader of events has its PeerUp
+	serving int           // requests of the peer that are being served
 	bulk    *bulk.Link
 }
 
@@ -79,7 +80,7 @@ func (ps *peers) add(c network.Conn) bool {
 	defer ps.mu.Unlock()
 	l := ps.links[c.RemotePeer()]
 	if l == nil {
-		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), bulk: bulk.NewLink(ps.uplink)}
+		l = &link{id: id, conns: map[network.Conn]int64{}, settled: make(chan struct{}), told: make(chan struct{}), bulk: bulk.NewLink(ps.uplink)}
 		ps.links[c.RemotePeer()] = l
 	}
 	l.conns[c] = 0
@@ -209,13 +210,14 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error
 		l.conns[c] = r.StartedMs
 	}
 	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Addr: fullAddr(c), Near: near(c)}
+	taken := l.told
 	if l.passed {
 		if !newer(r, l.record) {
 			return nil
 		}
-		e = RecordChanged{ID: l.id, Record: r, Signed: signed}
+		e, taken = RecordChanged{ID: l.id, Record: r, Signed: signed}, nil
 	}
-	if !h.inbox.put(e) {
+	if !h.inbox.putTold(e, taken) {
 		return fmt.Errorf("handshake with %v: this node is too far behind with its events", r.Author)
 	}
 	l.record = r

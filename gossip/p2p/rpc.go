@@ -189,7 +189,14 @@ func (h *Host) respond(s network.Stream, l *link, f Handler, request []byte) (er
 		t.End(err)
 		over(cmp.Or(err, outcome))
 	}()
-	response, err := handle(ctx, handling, over, func() []byte { return f(handling, l.id, request) })
+	response, err := handle(ctx, handling, over, func() []byte {
+		select {
+		case <-l.told: // who answers knows first who asks
+			return f(handling, l.id, request)
+		case <-handling.Done():
+			return nil
+		}
+	})
 	if err != nil {
 		return err
 	}

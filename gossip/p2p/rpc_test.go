@@ -32,6 +32,31 @@ func inPair(t *testing.T, bits int, f func(t *testing.T, a, b *Host)) {
 	})
 }
 
+// Whoever answers has the PeerUp of a peer before its first request.
+func TestNobodyAsksBeforeItIsUp(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		hosts := w.hosts(2)
+		a, b := hosts[0], hosts[1]
+		b.Handle(echo)
+		dial(t, a, b)
+		answered := make(chan error, 1)
+		go func() {
+			_, err := a.Call(t.Context(), b.ID(), []byte("hi"), 10)
+			answered <- err
+		}()
+		time.Sleep(time.Second)
+		select {
+		case err := <-answered:
+			t.Fatalf("answered before the peer is up: %v", err)
+		default:
+		}
+		next[PeerUp](t, b)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestCallSizes(t *testing.T) {
 	inPair(t, rate, func(t *testing.T, a, b *Host) {
 		b.Handle(func(_ context.Context, from wire.PeerID, request []byte) []byte {

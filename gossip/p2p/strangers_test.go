@@ -28,6 +28,7 @@ func TestStreamsOfStrangersKeepNobodyOut(t *testing.T) {
 func testStreamsOfStrangers(t *testing.T, w *world, id protocol.ID) {
 	h, friend := w.host(newPersonN(1000).config()), w.host(newPersonN(1001).config())
 	h.Handle(echo)
+	keepDrained(t, h)
 	dial(t, friend, h)
 	over := make(chan struct{})
 	defer close(over)
@@ -131,6 +132,7 @@ func TestVerdictThatComesLate(t *testing.T) {
 	inWorld(t, 10*rate, delay, func(t *testing.T, w *world) {
 		h := w.host(newPerson(2).config())
 		h.Handle(echo)
+		keepDrained(t, h)
 		answered := make(chan int, 1)
 		var early *Host
 		early = w.stranger(1, func(s network.Stream) {
