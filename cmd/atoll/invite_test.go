@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"atoll/node/joinlink"
 	"atoll/node/status"
@@ -40,25 +39,11 @@ func TestGuests(t *testing.T) {
 	}
 	id := ask(t, b).Self
 	says("with `atoll invite --for "+id+"`", "status", b)
-	for status.LivePeers(ask(t, a).Peers) == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the guest was never seen")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	meet(t, a)
 	sees := func(dir, name string) bool {
 		return slices.ContainsFunc(ask(t, dir).Peers, func(p status.Peer) bool { return !p.Self && p.Label == name })
 	}
-	await := func(dir, name string) {
-		t.Helper()
-		for !sees(dir, name) {
-			if t.Context().Err() != nil {
-				t.Fatalf("nobody is called %s in %s", name, dir)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	await(a, "mac")
+	await(t, "the owner sees the name of the guest", func() bool { return sees(a, "mac") })
 	says("guests, whose work counts a little: mac\n", "peers", a)
 	if sees(b, "lab") {
 		t.Error("a guest is told the name of a member")
@@ -71,7 +56,7 @@ func TestGuests(t *testing.T) {
 	if s := ask(t, b); s.Self != id || s.Peers[0].Guest {
 		t.Errorf("with a link for it: %+v", s.Peers[0])
 	}
-	await(b, "lab")
+	await(t, "a member is told names", func() bool { return sees(b, "lab") })
 	second.leave(t)
 	first.leave(t)
 	says("  own\n", "peers", b)

@@ -93,11 +93,42 @@ func startNode(t *testing.T, args ...string) *joined {
 	return j
 }
 
+// longestWait is how long a test waits for what has to come. On an idle machine it takes a second.
+const longestWait = 3 * time.Minute
+
+// code is the exit code of the node once it has ended.
+func (j *joined) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-j.ended:
+		return code
+	case <-time.After(longestWait):
+		t.Fatalf("the node has not ended: %s", j.stderr)
+		return 0
+	}
+}
+
+// await returns once something holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > longestWait {
+			t.Fatalf("%s: not within %v", what, longestWait)
+		}
+	}
+}
+
+// meet waits until a node knows that another is there.
+func meet(t *testing.T, dir string) {
+	t.Helper()
+	await(t, "the other node is seen in "+dir, func() bool { return status.LivePeers(ask(t, dir).Peers) > 0 })
+}
+
 // leave is Ctrl-C.
 func (j *joined) leave(t *testing.T) {
 	t.Helper()
 	j.cancel()
-	if code := <-j.ended; code != 0 {
+	if code := j.code(t); code != 0 {
 		t.Errorf("exit code %d after an ordered leave: %s", code, j.stderr)
 	}
 }
@@ -115,12 +146,7 @@ func TestSecondNodeJoins(t *testing.T) {
 		t.Errorf("first line of --json: %q: %v", second.link, err)
 	}
 
-	// The first node knows of the second.
-	for status.LivePeers(ask(t, a).Peers) == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the second node was never seen")
-		}
-	}
+	meet(t, a)
 	if code, stdout, _ := typed(t, "peers", a, "--json"); code != 0 || strings.Count(stdout, `"id"`) != 2 {
 		t.Errorf("peers: exit code %d: %s", code, stdout)
 	}
@@ -139,7 +165,7 @@ func TestSecondNodeJoins(t *testing.T) {
 	if code, stdout, stderr := typed(t, "leave", b); code != 0 || stdout != "left\n" {
 		t.Errorf("leave: exit code %d: %s%s", code, stdout, stderr)
 	}
-	if code := <-second.ended; code != 0 {
+	if code := second.code(t); code != 0 {
 		t.Errorf("the node that was asked to leave: exit code %d: %s", code, second.stderr)
 	}
 	first.leave(t)
@@ -332,7 +358,7 @@ func TestSecondInterruptEndsJoin(t *testing.T) {
 	dir := filepath.Join(root, "a")
 	j := startNode(t, "--genesis", newRun(t, text), dir, "--listen", anyPort, "--data", text)
 	close(j.abort)
-	if code := <-j.ended; code != exitFailed || !strings.Contains(j.stderr.String(), "interrupted twice") {
+	if code := j.code(t); code != exitFailed || !strings.Contains(j.stderr.String(), "interrupted twice") {
 		t.Errorf("exit code %d: %s", code, j.stderr)
 	}
 	j.cancel() // in a process of its own the node would be gone by now

@@ -90,9 +90,6 @@ func (w *watched) modes() unix.Termios {
 	return *modes
 }
 
-// longestWait is how long a test waits for what has to come. On an idle machine it takes a second.
-const longestWait = 2 * time.Minute
-
 // until reads until the program has written a text.
 func (w *watched) until(text string) {
 	w.t.Helper()
