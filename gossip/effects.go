@@ -41,6 +41,7 @@ type (
 	OwnHeader         = effect.OwnHeader
 	OwnKnown          = effect.OwnKnown
 	EquivocationFound = effect.EquivocationFound
+	Revoked           = effect.Revoked
 	Misbehaved        = effect.Misbehaved
 	Event             = effect.Event
 )

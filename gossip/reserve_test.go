@@ -130,24 +130,24 @@ func specPeerListNear(t *testing.T, _ *spectest.Spec) {
 	}
 	a.step(OwnRecord{Signed: record(0, false), Near: record(0, true)})
 	inside, outside := up(2, true), up(3, false)
-	a.answer(asked[0], wire.EncodePeerList([][]byte{record(2, false).Encode(), record(2, true).Encode(), record(4, true).Encode()}))
+	a.answer(asked[0], wire.PeerList{Records: [][]byte{record(2, false).Encode(), record(2, true).Encode(), record(4, true).Encode()}}.Encode())
 	for _, c := range []struct {
 		asker     wire.PeerID
 		near, all int
 	}{{inside, 3, 6}, {outside, 0, 3}, {wire.PeerID{77}, 0, 3}} {
-		records, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(c.asker)))
+		list, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(c.asker)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		near := 0
-		for _, b := range records {
+		for _, b := range list.Records {
 			s, _ := hello.Parse(b)
 			if r, _ := s.Open(); r.Near {
 				near++
 			}
 		}
-		if near != c.near || len(records) != c.all {
-			t.Errorf("%d records, %d of them for the network, want %d and %d", len(records), near, c.all, c.near)
+		if near != c.near || len(list.Records) != c.all {
+			t.Errorf("%d records, %d of them for the network, want %d and %d", len(list.Records), near, c.all, c.near)
 		}
 	}
 }

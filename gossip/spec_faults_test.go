@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/effect"
+	"atoll/gossip/member"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -207,6 +208,11 @@ var specFaultsOf = map[string]fault{
 	},
 	"peer list with a record that does not open": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		return a.learns(t, make([]byte, 200)), specSender
+	},
+	"peer list with a word that no owner signed": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
+		a.guests(t, nil, peersOf(1)...)
+		h := wire.NewRevocation(0, 1, wire.Digest{9}, []byte("gone"))
+		return a.learnsAll(t, wire.PeerList{Words: [][]byte{member.Word{Statement: wire.SignHeader(testKey(51), a.run, h)}.Encode()}}), specSender
 	},
 	"heartbeat with another number of fragments": func(t *testing.T, a *alone) ([]Effect, wire.PeerID) {
 		b := wire.Heartbeat{Author: specAuthor, Seq: 1, State: wire.Training, Closed: make([]uint32, 3), Unpublished: make([]uint64, 3)}

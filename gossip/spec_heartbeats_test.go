@@ -113,7 +113,7 @@ func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
 		a.now += ms
 		a.answer(q, body)
 	}
-	none := wire.EncodePeerList(nil)
+	none := wire.PeerList{}.Encode()
 	asks(1, 3000, none)
 	if got := a.period(t); got != s.Number(t, "heartbeats", "ways")*1500 {
 		t.Errorf("with a way of 1500 ms the period is %d", got)
@@ -124,7 +124,7 @@ func specPeriodOfWays(t *testing.T, s *spectest.Spec) {
 	}
 	asks(1, 1400, none)
 	asks(1, 5000, none)
-	asks(1, 20, wire.EncodePeerList([][]byte{make([]byte, wire.MaxRecord), {1}})) // its bytes took a time that nobody saw
+	asks(1, 20, wire.PeerList{Records: [][]byte{make([]byte, wire.MaxRecord), {1}}}.Encode()) // its bytes took a time that nobody saw
 	for id, want := range map[byte]int64{1: 700, 2: 500, 3: 0} {
 		if got := a.core.Peers().Way(wire.PeerID{id}); got != want {
 			t.Errorf("the way to %d is %d ms, want %d", id, got, want)

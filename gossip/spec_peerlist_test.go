@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/peers"
 	"atoll/gossip/wire"
 	"atoll/gossip/wire/spectest"
@@ -14,7 +15,7 @@ import (
 
 func TestSpecPeerList(t *testing.T) {
 	spectest.Run(t, "K", map[string]spectest.Clause{
-		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-2.4": specPeerListNames, "K-3": specPeerListNewest, "K-4": specFaultTable,
+		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-2.4": specPeerListNames, "K-2.5": specPeerListWords, "K-2.6": specWordsHeeded, "K-3": specPeerListNewest, "K-4": specFaultTable,
 		"K-5": specVisitors, "K-5.2": specVisitors, "K-5.3": specVisitsEnd,
 	})
 }
@@ -76,11 +77,11 @@ func specPeerListNames(t *testing.T, _ *spectest.Spec) {
 		}
 	}
 	names := func(asker wire.PeerID) (names []string) {
-		records, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(asker)))
+		list, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(asker)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range records {
+		for _, b := range list.Records {
 			s, _ := hello.Parse(b)
 			if r, err := s.Open(); err != nil || r.Name != "" {
 				names = append(names, r.Name)
@@ -100,6 +101,60 @@ func specPeerListNames(t *testing.T, _ *spectest.Spec) {
 	}
 }
 
+// end is an owner's end of the invite of members, which keeps some who came by it.
+func (a *alone) end(kept ...wire.PeerID) (words []member.Word) {
+	for _, h := range wire.NewEnd(0, 3, wire.PeerIDOf(testKey(52)), kept, []byte("it leaked")) {
+		words = append(words, member.Word{Statement: wire.SignHeader(testKey(50), a.run, h), Reason: "it leaked"})
+	}
+	return words
+}
+
+// Whoever asks hears all owners' words, with their reasons: members, guests and visitors.
+func specPeerListWords(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.connect(1, 2)
+	a.guests(t, peersOf(2), peersOf(1, 9)...)
+	words := a.end(wire.PeerID{1})
+	if _, err := a.core.env.cfg.Members.AddWords(words...); err != nil {
+		t.Fatal(err)
+	}
+	for _, asker := range []wire.PeerID{{1}, {2}, {77}} {
+		list, err := wire.DecodePeerList(a.core.peers.ListFor(a.core.env.Find(asker)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told, err := member.ParseWords(list.Words); err != nil || !sameWords(told, words) {
+			t.Errorf("%v hears %+v, %v", asker, told, err)
+		}
+	}
+}
+
+func sameWords(told, words []member.Word) bool {
+	return len(told) == len(words) && !slices.ContainsFunc(words, func(w member.Word) bool { return !slices.Contains(told, w) })
+}
+
+// A node that comes after a revocation, or was away, knows from a peer list who is out, and has it kept, once. Whom an owner keeps is
+// never out.
+func specWordsHeeded(t *testing.T, _ *spectest.Spec) {
+	a := newAlone()
+	a.guests(t, nil, peersOf(1, 2)...)
+	var list wire.PeerList
+	words := a.end(wire.PeerID{1})
+	for _, w := range []member.Word{words[1], words[0]} {
+		list.Words = append(list.Words, w.Encode())
+	}
+	e := find[Revoked](a.learnsAll(t, list))
+	if len(e) != 1 || !slices.Equal(e[0].Words, words) {
+		t.Errorf("%+v", e)
+	}
+	if m := a.core.env.cfg.Members; !m.Out(wire.PeerID{2}) || m.Out(wire.PeerID{1}) {
+		t.Error("not just the one is out that the owner does not keep")
+	}
+	if e := find[Revoked](a.learnsAll(t, list)); len(e) != 0 {
+		t.Errorf("again: %+v", e)
+	}
+}
+
 func TestPeerListPeriod(t *testing.T) {
 	a := newAlone()
 	a.connect(1, 2)
@@ -108,7 +163,7 @@ func TestPeerListPeriod(t *testing.T) {
 	for range 3 {
 		for _, q := range questions(t, a.wait(Time(peers.PeerListPeriodMs), 1, 2), wire.GetPeerList) {
 			asked = append(asked, q.to)
-			a.answer(q, wire.EncodePeerList(nil))
+			a.answer(q, wire.PeerList{}.Encode())
 		}
 	}
 	if len(asked) != 3 || asked[0] == asked[1] || asked[0] != asked[2] {
@@ -157,11 +212,11 @@ func TestPeerListNewer(t *testing.T) {
 func (a *alone) peerListOf(t testing.TB) (seqs []uint64) {
 	t.Helper()
 	e := find[Reply](a.ask(1, 1, wire.Request{Kind: wire.GetPeerList}))
-	records, err := wire.DecodePeerList(e[0].Response[1:])
+	list, err := wire.DecodePeerList(e[0].Response[1:])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range records {
+	for _, b := range list.Records {
 		signed, err := hello.Parse(b)
 		if err != nil {
 			t.Fatal(err)
@@ -207,8 +262,14 @@ func specPeerListBody(t *testing.T, s *spectest.Spec) {
 	}
 }
 
-// learns gives a core a peer list.
+// learns gives a core a peer list of records.
 func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
+	t.Helper()
+	return a.learnsAll(t, wire.PeerList{Records: records})
+}
+
+// learnsAll gives a core a peer list.
+func (a *alone) learnsAll(t testing.TB, list wire.PeerList) []Effect {
 	t.Helper()
 	a.now += peers.PeerListAgainMs
 	a.core.Step(a.now, PeerDown{Peer: wire.PeerID{1}})
@@ -216,7 +277,7 @@ func (a *alone) learns(t testing.TB, records ...[]byte) []Effect {
 	if len(q) != 1 {
 		t.Fatalf("asked %+v", q)
 	}
-	return a.answer(q[0], wire.EncodePeerList(records))
+	return a.answer(q[0], list.Encode())
 }
 
 func TestPeerListSkips(t *testing.T) {

@@ -62,7 +62,8 @@ func (n *node) explain(statements []wire.SignedHeader) {
 			continue
 		}
 		w := member.Word{Statement: s, Reason: string(reason)}
-		n.members.Explain(w)
+		_, err = n.members.AddWords(w)
+		n.check("keep the reason of a revocation", err)
 		n.work.disk.Put(func() { n.check("store a revocation", n.ledger.PutRevocation(w)) })
 	}
 }

@@ -229,6 +229,9 @@ type (
 	// fragment, round).
 	EquivocationFound struct{ Equivocation wire.Equivocation }
 
+	// Revoked hands up owners' words that peers told and that are new here, those that keep somebody first.
+	Revoked struct{ Words []member.Word }
+
 	// Misbehaved says that a peer broke the protocol, for scoring and for
 	// the reason shown beside the peer.
 	Misbehaved struct {
@@ -305,6 +308,7 @@ func (StoreHeader) effect()       {}
 func (StoreChunk) effect()        {}
 func (Snapshot) effect()          {}
 func (EquivocationFound) effect() {}
+func (Revoked) effect()           {}
 func (Misbehaved) effect()        {}
 func (Event) effect()             {}
 

@@ -2,9 +2,11 @@ package member
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -23,28 +25,49 @@ func (w Word) fits() bool {
 	return w.Reason == "" || len(w.Reason) <= wire.MaxReason && wire.Sum([]byte(w.Reason)) == w.Statement.Header.Payload
 }
 
-// Encode is the word where members are kept: of one length, which no certificate has. A reason that is too long is left out: what counts is the
-// statement.
+// Encode is the word as it travels: the statement and the reason. One that is too long is left out: what counts is the statement.
 func (w Word) Encode() []byte {
-	b := make([]byte, wire.SignedHeaderSize+wire.MaxReason)
-	w.Statement.Append(b[:0])
+	b := w.Statement.Append(nil)
 	if len(w.Reason) <= wire.MaxReason {
-		copy(b[wire.SignedHeaderSize:], w.Reason)
+		b = append(b, w.Reason...)
 	}
 	return b
 }
 
+// Kept is the word where members are kept: of one length, which no certificate has.
+func (w Word) Kept() []byte {
+	b := w.Encode()
+	return append(b, make([]byte, wire.MaxWord-len(b))...)
+}
+
 // ParseWord decodes what Encode made. It verifies no signature.
 func ParseWord(b []byte) (w Word, err error) {
-	if len(b) != wire.SignedHeaderSize+wire.MaxReason {
-		return w, fmt.Errorf("a signed statement of %d bytes: %w", len(b), wire.ErrInvalid)
-	}
-	w.Statement, err = wire.ParseSignedHeader(b[:wire.SignedHeaderSize])
-	w.Reason = string(bytes.TrimRight(b[wire.SignedHeaderSize:], "\x00"))
-	if err == nil && !w.fits() {
+	size := min(wire.SignedHeaderSize, len(b))
+	w.Statement, err = wire.ParseSignedHeader(b[:size])
+	if w.Reason = string(b[size:]); err == nil && !w.fits() {
 		err = fmt.Errorf("a signed statement with another reason: %w", wire.ErrInvalid)
 	}
 	return w, err
+}
+
+// ParseWords decodes those of a peer list.
+func ParseWords(encoded [][]byte) (words []Word, err error) {
+	for _, b := range encoded {
+		w, err := ParseWord(b)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, w)
+	}
+	return words, nil
+}
+
+// ParseKept decodes what Kept made.
+func ParseKept(b []byte) (Word, error) {
+	if len(b) != wire.MaxWord {
+		return Word{}, fmt.Errorf("a signed statement of %d bytes: %w", len(b), wire.ErrInvalid)
+	}
+	return ParseWord(slices.Concat(b[:wire.SignedHeaderSize], bytes.TrimRight(b[wire.SignedHeaderSize:], "\x00")))
 }
 
 // Text says for people who said it, from which round on, and why.
@@ -71,7 +94,7 @@ const proofMark = "proof "
 
 // Error is for people, and for the node that it is about.
 func (e *RevokedError) Error() string {
-	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(append(e.Statement.Append(nil), e.Reason...))
+	return "an owner of the run has revoked it, " + proofMark + base64.RawURLEncoding.EncodeToString(e.Encode())
 }
 
 // Shown is the text of a refusal for people, without what proves it to the node that is refused. What that says people read only
@@ -90,43 +113,87 @@ func wordIn(text string) (w Word, err error) {
 	if err != nil {
 		return w, err
 	}
-	size := min(wire.SignedHeaderSize, len(b))
-	w.Statement, err = wire.ParseSignedHeader(b[:size])
-	if w.Reason = string(b[size:]); err == nil && !w.fits() {
-		err = wire.ErrInvalid
-	}
-	return w, err
+	return ParseWord(b)
 }
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
+// AddWords has owners' words count, which it verifies: those that keep somebody first, so that nobody is out meanwhile who stays. It
+// returns those that are new, and stops at one that no owner of the run signed.
+func (t *Table) AddWords(words ...Word) (fresh []Word, err error) {
+	if t == nil && len(words) > 0 {
+		return nil, fmt.Errorf("a revocation: %w: the run is open, and has no owner", wire.ErrInvalid)
+	}
+	for _, keeps := range []bool{true, false} {
+		for _, w := range words {
+			if w.Statement.Header.Keeps() != keeps {
+				continue
+			}
+			isNew, err := t.AddRevocation(w.Statement)
+			if err != nil {
+				return fresh, err
+			}
+			if t.explain(w); isNew {
+				fresh = append(fresh, w)
+			}
+		}
+	}
+	return fresh, nil
+}
+
 // AddRevocation records an owner's statement, which it verifies, that an author, or all whom an invite admitted,
 // count no more. It reports whether that is new. Their deltas from before stay in the run, so their
-// certificates are kept.
+// certificates are kept. Of two ends of an invite the one that keeps fewer is recorded: the other may never have counted.
 func (t *Table) AddRevocation(statement wire.SignedHeader) (fresh bool, err error) {
+	name := wire.PeerID(statement.Header.Certificate)
+	if w, known := t.Word(name); known && w.Statement.Header.Tokens <= statement.Header.Tokens {
+		return false, nil
+	}
 	if err := t.checkRevocation(statement); err != nil {
 		return false, err
 	}
-	name := wire.PeerID(statement.Header.Certificate)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, known := t.revoked[name]
-	if !known {
-		t.revoked[name] = statement
-		t.changes++
-		if statement.Header.Keeps() {
-			t.kept[statement.Header.Tokens]++
-		}
+	if _, known := t.revoked[name]; !known && statement.Header.Keeps() {
+		t.kept[statement.Header.Tokens]++
 	}
-	return !known, nil
+	t.revoked[name] = statement
+	delete(t.reasons, name)
+	t.changes++
+	return true, nil
 }
 
-// Explain has the reason of a word known, if its statement is.
-func (t *Table) Explain(w Word) {
+// Words are the owners' words, as many as a peer list has: those of the earliest rounds.
+func (t *Table) Words() (words []Word) {
+	if t == nil {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for name, statement := range t.revoked {
+		words = append(words, Word{statement, t.reasons[name]})
+	}
+	slices.SortFunc(words, func(a, b Word) int {
+		x, y := a.Statement.Header, b.Statement.Header
+		return cmp.Or(cmp.Compare(x.Round, y.Round), x.Certificate.Compare(y.Certificate))
+	})
+	return words[:min(len(words), wire.MaxWords)]
+}
+
+// EncodedWords are Words as a peer list has them.
+func (t *Table) EncodedWords() (encoded [][]byte) {
+	for _, w := range t.Words() {
+		encoded = append(encoded, w.Encode())
+	}
+	return encoded
+}
+
+// explain has the reason of a word known, if its statement is.
+func (t *Table) explain(w Word) {
 	name := wire.PeerID(w.Statement.Header.Certificate)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if kept, known := t.revoked[name]; known && w.Statement.Header.Payload == kept.Header.Payload && w.fits() {
+	if kept, known := t.revoked[name]; known && w.Reason != "" && w.Statement.Header.Payload == kept.Header.Payload && w.fits() {
 		t.reasons[name] = w.Reason
 	}
 }
@@ -162,12 +229,17 @@ func (t *Table) OutBy(author wire.PeerID) (word string, out bool) {
 	return word, out
 }
 
-// Knows reports whether an owner's statement about a name is known.
+// Knows reports whether an owner's statement about a name is known, and counts: an invite's does once all whom it keeps are known.
 func (t *Table) Knows(name wire.PeerID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	_, known := t.revoked[name]
-	return known
+	statement, known := t.revoked[name]
+	return known && (statement.Header.Keeps() || t.counts(statement))
+}
+
+// counts reports whether all whom the end of an invite keeps are known. The caller holds the lock.
+func (t *Table) counts(statement wire.SignedHeader) bool {
+	return statement.Header.Tokens <= t.kept[wire.InviteNumber(wire.PeerID(statement.Header.Certificate))]
 }
 
 func (t *Table) checkRevocation(statement wire.SignedHeader) error {
@@ -205,12 +277,12 @@ func (t *Table) Revoked(c Certificate) error {
 
 // statementAgainst is an owner's statement by which a certificate is revoked. The caller holds the lock.
 func (t *Table) statementAgainst(c Certificate) (statement wire.SignedHeader, revoked bool) {
-	if statement, revoked = t.revoked[c.Author]; revoked {
+	if statement, revoked = t.revoked[c.Author]; revoked && t.counts(statement) {
 		return statement, true
 	}
 	if statement, revoked = t.revoked[c.Invite.Key]; revoked {
 		_, kept := t.revoked[wire.PeerID(wire.KeptName(c.Invite.Key, c.Author))]
-		revoked = !kept && statement.Header.Tokens <= t.kept[wire.InviteNumber(c.Invite.Key)] // else whom it keeps is still to come
+		revoked = !kept && t.counts(statement)
 	}
 	return statement, revoked
 }

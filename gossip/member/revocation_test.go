@@ -310,35 +310,103 @@ func TestWordKeepsItsReason(t *testing.T) {
 	if _, err := m.AddHeld(c); err != nil {
 		t.Fatal(err)
 	}
-	m.Explain(Word{statement, "left the lab"})
+	m.explain(Word{statement, "left the lab"})
 	if _, known := m.WordAgainst(c.Author); known {
 		t.Error("a reason revokes nobody")
 	}
-	if _, err := m.AddRevocation(statement); err != nil {
-		t.Fatal(err)
-	}
-	m.Explain(Word{statement, "of another"})
-	if w, known := m.WordAgainst(c.Author); !known || w != (Word{statement, ""}) {
-		t.Errorf("%+v, %v", w, known)
-	}
 	want := Word{statement, "left the lab"}
-	m.Explain(want)
-	if w, known := m.Word(c.Author); !known || w != want {
-		t.Errorf("%+v, %v", w, known)
+	for _, come := range []struct{ word, known Word }{{Word{statement, "of another"}, Word{statement, ""}}, {want, want}, {Word{statement, ""}, want}} {
+		if _, err := m.AddWords(come.word); err != nil {
+			t.Fatal(err)
+		}
+		if w, known := m.WordAgainst(c.Author); !known || w != come.known {
+			t.Errorf("%+v, %v", w, known)
+		}
 	}
 	if w, ok := table().Proof(c, m.Revoked(c).Error()+"; ask"); !ok || w != want {
 		t.Errorf("whom it is about hears %+v, %v", w, ok)
 	}
 	for _, w := range []Word{want, {statement, ""}} {
-		b := w.Encode()
-		if got, err := ParseWord(b); err != nil || got != w || len(b) == Size {
+		b := w.Kept()
+		if got, err := ParseKept(b); err != nil || got != w || len(b) == Size {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if got, err := ParseWord(Word{statement, strings.Repeat("long", 65)}.Encode()); err != nil || got != (Word{statement, ""}) {
+	if got, err := ParseKept(Word{statement, strings.Repeat("long", 65)}.Kept()); err != nil || got != (Word{statement, ""}) {
 		t.Errorf("a reason that is too long: %+v, %v", got, err)
 	}
-	if _, err := ParseWord(Word{statement, "of another"}.Encode()); err == nil {
+	if _, err := ParseKept(Word{statement, "of another"}.Kept()); err == nil {
 		t.Error("a reason that was not signed is kept")
+	}
+}
+
+func specWord(t *testing.T, s *spectest.Spec) {
+	statement, reason := statementOf(t, s)
+	raw := s.Hex(t, "message revocation")[2:]
+	for w, b := range map[Word][]byte{{statement, string(reason)}: raw, {statement, ""}: raw[:wire.SignedHeaderSize]} {
+		if got, err := ParseWord(b); err != nil || got != w || !bytes.Equal(w.Encode(), b) {
+			t.Errorf("%x: %+v, %v, encoded %x", b, got, err, w.Encode())
+		}
+	}
+	for name, b := range map[string][]byte{"nothing": nil, "a byte less": raw[:wire.SignedHeaderSize-1], "another reason": append(bytes.Clone(raw), '!')} {
+		if _, err := ParseWord(b); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func FuzzWord(f *testing.F) {
+	h := wire.NewRevocation(0, 3, wire.Digest{1}, []byte("gone"))
+	f.Add(Word{wire.SignHeader(owner, run, h), "gone"}.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if w, err := ParseWord(b); err == nil && !bytes.Equal(w.Encode(), b) {
+			t.Errorf("%x came back as %x", b, w.Encode())
+		}
+	})
+}
+
+// Words count in whatever order they come, and all that count are passed on. Of two ends of an invite the one counts that keeps fewer:
+// whom the other keeps may never come.
+func TestAddWords(t *testing.T) {
+	signed := func(h wire.Header, reason string) Word { return Word{wire.SignHeader(owner, run, h), reason} }
+	c, kept := admitted(t, Invite{}, first), admitted(t, Invite{}, second)
+	var ends [2][]Word
+	for i, keeps := range [][]wire.PeerID{{kept.Author, {9}}, {kept.Author}} {
+		for _, h := range wire.NewEnd(0, uint32(5-i), c.Invite.Key, keeps, []byte("it leaked")) {
+			ends[i] = append(ends[i], signed(h, "it leaked"))
+		}
+	}
+	m := known(t, c, kept)
+	news := func(want int, words ...Word) {
+		t.Helper()
+		if fresh, err := m.AddWords(words...); err != nil || len(fresh) != want {
+			t.Errorf("%d are new, want %d; %v", len(fresh), want, err)
+		}
+	}
+	if news(1, ends[0][2]); m.Knows(c.Invite.Key) || m.Out(c.Author) {
+		t.Error("an invite ends before anybody is known whom it keeps")
+	}
+	fresh, err := m.AddWords(ends[1][1], ends[1][0])
+	if err != nil || len(fresh) != 2 || !fresh[0].Statement.Header.Keeps() {
+		t.Errorf("%+v, %v", fresh, err)
+	}
+	if !m.Knows(c.Invite.Key) || !m.Out(c.Author) || m.Out(kept.Author) {
+		t.Error("who is out")
+	}
+	news(0, ends[0][2], ends[1][0], ends[1][1])
+	if words := m.Words(); len(words) != 2 || words[0].Statement.Header.Round != 4 || words[1].Reason != "it leaked" {
+		t.Errorf("tells %+v", words)
+	}
+	other := Word{Statement: wire.SignHeader(second, run, wire.NewRevocation(0, 1, wire.Digest{7}, []byte("x")))}
+	for _, m := range []*Table{m, nil} {
+		if fresh, err := m.AddWords(other); err == nil || len(fresh) != 0 || len(m.Words()) > 2 {
+			t.Errorf("the word of no owner: %+v, %v", fresh, err)
+		}
+	}
+	for i := range wire.MaxWords {
+		m.revoked[wire.PeerID{1, byte(i), byte(i >> 8)}] = ends[0][2].Statement
+	}
+	if words := m.Words(); len(words) != wire.MaxWords || words[1].Statement.Header.Round != 4 || words[2].Statement.Header.Round != 5 {
+		t.Errorf("%d words, of rounds %d and %d", len(words), words[1].Statement.Header.Round, words[2].Statement.Header.Round)
 	}
 }

@@ -21,7 +21,7 @@ func TestSpec(t *testing.T) {
 	spectest.Run(t, "M", map[string]spectest.Clause{
 		"M-1": specInvite, "M-1.2": specAdmits, "M-2": specCertificate, "M-3": specSignatures, "M-3.2": specDigest, "M-4": specRefused,
 		"M-5": specLetsIn, "M-6": specSession, "M-6.2": specExpired, "M-6.3": specUsedUp, "M-7": specStrangers, "M-8": specPass,
-		"M-9": specRevocation, "M-9.2": specOwnersRevoke, "M-9.3": specKeeps, "M-10": specRevokedGossip, "M-10.2": specRevokedSession, "M-10.3": specProof,
+		"M-9": specRevocation, "M-9.2": specOwnersRevoke, "M-9.3": specKeeps, "M-9.4": specWord, "M-10": specRevokedGossip, "M-10.2": specRevokedSession, "M-10.3": specProof,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"atoll/gossip/effect"
 	"atoll/gossip/hello"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 )
 
@@ -196,18 +197,31 @@ func (r *peerList) ask(p *Peer) {
 }
 
 func (r *peerList) learnAll(from wire.PeerID, body []byte) {
-	records, err := wire.DecodePeerList(body)
+	list, err := wire.DecodePeerList(body)
+	for i := 0; i < len(list.Records) && err == nil; i++ {
+		err = r.learn(list.Records[i])
+	}
+	if err == nil {
+		err = r.heed(list.Words)
+	}
 	if err != nil {
 		r.Misbehaved(from, err.Error())
 		return
 	}
-	for _, b := range records {
-		if err := r.learn(b); err != nil {
-			r.Misbehaved(from, err.Error())
-			return
-		}
-	}
 	r.dialSome()
+}
+
+// heed takes owners' words. It returns an error for one that no owner signed.
+func (r *peerList) heed(encoded [][]byte) error {
+	words, err := member.ParseWords(encoded)
+	if err != nil {
+		return err
+	}
+	fresh, err := r.Config.Members.AddWords(words...)
+	if len(fresh) > 0 {
+		r.Emit(effect.Revoked{Words: fresh})
+	}
+	return err
 }
 
 // learn takes one record. It returns an error for a record that nobody should have
@@ -371,7 +385,7 @@ func (r *peerList) seesNames(p *Peer) bool {
 
 // body is this node's peer list for a peer, nil for one that is not known: its own record
 // first, then its connected peers, then the others as they were last heard. Records for the
-// own network are for peers there, those with names for members.
+// own network are for peers there, those with names for members, and owners' words for all.
 func (r *peerList) body(asker *Peer) []byte {
 	isNear := asker != nil && asker.peerList.isNear
 	known := make([]*Peer, 0, len(r.Table.List))
@@ -409,7 +423,7 @@ func (r *peerList) body(asker *Peer) []byte {
 	for i := 0; i < len(known) && named; i++ { // where there is no room for all, addresses matter more
 		add(known[i].peerList.named)
 	}
-	return wire.EncodePeerList(records)
+	return wire.PeerList{Records: records, Words: r.Config.Members.EncodedWords()}.Encode()
 }
 
 func BoolRank(b bool) int {

@@ -43,7 +43,7 @@ func FuzzResponse(f *testing.F) {
 }
 
 func FuzzPeerList(f *testing.F) {
-	exact(f, DecodePeerList, EncodePeerList, EncodePeerList([][]byte{{1}, {2, 3}}))
+	exact(f, DecodePeerList, PeerList.Encode, PeerList{Records: [][]byte{{1}, {2, 3}}, Words: [][]byte{{4}}}.Encode())
 }
 
 func FuzzRounds(f *testing.F) {

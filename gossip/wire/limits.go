@@ -66,6 +66,10 @@ const (
 	// MaxPeerList bounds the capability records in one peer list; a node tells about
 	// those it heard last, and the rest are found through them.
 	MaxPeerList = 256
+	// MaxWords bounds the owners' words in one: as many names as the tip of a fragment has.
+	MaxWords = 1024
+	// MaxWord bounds one.
+	MaxWord = SignedHeaderSize + MaxReason
 	// MaxAuthors bounds the certificates that one request asks for, and the authors: who is new
 	// to a node comes a few at a time, or with a repair.
 	MaxAuthors = 64
@@ -96,7 +100,7 @@ const (
 	// MaxBlob bounds a blob in bytes.
 	MaxBlob = MaxParts * PartSize
 
-	maxPeerListBody = arrayHead + MaxPeerList*(arrayHead+MaxRecord)
+	maxPeerListBody = 1 + 2*arrayHead + MaxPeerList*(arrayHead+MaxRecord) + MaxWords*(arrayHead+MaxWord)
 	maxRoundsBody   = arrayHead + MaxRanges*rangeAnswerHead + MaxRangesRounds*digestItem
 	maxHeadersBody  = MaxHeaders * SignedHeaderSize
 

@@ -11,7 +11,7 @@ type RequestKind uint8
 // Requests, and the body of an answer with status OK.
 const (
 	GetGenesis      RequestKind = iota + 1 // Run -> the genesis document's bytes
-	GetPeerList                            // -> EncodePeerList
+	GetPeerList                            // -> PeerList
 	GetPayload                             // Digest (delta id), WaitMs -> the payload's bytes
 	GetRounds                              // Ranges -> EncodeRounds
 	GetHeaders                             // Rounds -> EncodeHeaders

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -99,28 +100,39 @@ func CheckGenesis(run RunID, doc []byte) error {
 	return nil
 }
 
-// EncodePeerList returns the body that carries signed capability records, each
-// as hello.Signed.Encode made it, at most MaxPeerList of them.
-func EncodePeerList(records [][]byte) []byte { return Marshal(records) }
+// PeerList is the body that answers GetPeerList.
+type PeerList struct {
+	_ struct{} `cbor:",toarray"`
 
-// DecodePeerList decodes a peer list. The records are not opened.
-func DecodePeerList(b []byte) ([][]byte, error) {
+	Records [][]byte // signed capability records, each as hello.Signed.Encode made it, at most MaxPeerList
+	Words   [][]byte // owners' words, each as member.Word.Encode made it, at most MaxWords
+}
+
+// Encode returns the body's bytes.
+func (l PeerList) Encode() []byte { return Marshal(l) }
+
+// DecodePeerList decodes a peer list. Neither records nor words are opened.
+func DecodePeerList(b []byte) (l PeerList, err error) {
 	if len(b) > maxPeerListBody {
-		return nil, fmt.Errorf("decode peer list: %w: %d bytes, at most %d", ErrSize, len(b), maxPeerListBody)
+		return l, fmt.Errorf("decode peer list: %w: %d bytes, at most %d", ErrSize, len(b), maxPeerListBody)
 	}
-	var records [][]byte
-	if err := Unmarshal(b, &records); err != nil {
-		return nil, fmt.Errorf("decode peer list: %w", err)
+	if err := Unmarshal(b, &l); err != nil {
+		return l, fmt.Errorf("decode peer list: %w", err)
 	}
-	if len(records) > MaxPeerList {
-		return nil, fmt.Errorf("decode peer list: %w: %d records, at most %d", ErrSize, len(records), MaxPeerList)
+	return l, errors.Join(withinSizes("record", l.Records, MaxPeerList, MaxRecord), withinSizes("word", l.Words, MaxWords, MaxWord))
+}
+
+// withinSizes refuses more items than most, and one of more bytes than longest.
+func withinSizes(what string, items [][]byte, most, longest int) error {
+	if len(items) > most {
+		return fmt.Errorf("decode: %w: %d times a %s, at most %d", ErrSize, len(items), what, most)
 	}
-	for _, r := range records {
-		if len(r) > MaxRecord {
-			return nil, fmt.Errorf("decode peer list: %w: record of %d bytes, at most %d", ErrSize, len(r), MaxRecord)
+	for _, b := range items {
+		if len(b) > longest {
+			return fmt.Errorf("decode: %w: %s of %d bytes, at most %d", ErrSize, what, len(b), longest)
 		}
 	}
-	return records, nil
+	return nil
 }
 
 // EncodeCertificates returns the body that carries certificates, at most MaxCertificates of them.
@@ -135,15 +147,7 @@ func DecodeCertificates(b []byte) ([][]byte, error) {
 	if err := Unmarshal(b, &certificates); err != nil {
 		return nil, fmt.Errorf("decode certificates: %w", err)
 	}
-	if len(certificates) > MaxCertificates {
-		return nil, fmt.Errorf("decode certificates: %w: %d of them, at most %d", ErrSize, len(certificates), MaxCertificates)
-	}
-	for _, c := range certificates {
-		if len(c) > MaxCertificate {
-			return nil, fmt.Errorf("decode certificates: %w: one of %d bytes, at most %d", ErrSize, len(c), MaxCertificate)
-		}
-	}
-	return certificates, nil
+	return certificates, withinSizes("certificate", certificates, MaxCertificates, MaxCertificate)
 }
 
 // RangeAnswer tells what a node holds of one Range.

@@ -22,14 +22,14 @@ func TestResponseLimits(t *testing.T) {
 }
 
 func TestPeerListLimits(t *testing.T) {
-	full := EncodePeerList(slices.Repeat([][]byte{make([]byte, MaxRecord)}, MaxPeerList))
-	if len(full) > maxPeerListBody {
-		t.Errorf("a full peer list has %d bytes, limit %d", len(full), maxPeerListBody)
+	full := PeerList{Records: slices.Repeat([][]byte{make([]byte, MaxRecord)}, MaxPeerList), Words: slices.Repeat([][]byte{make([]byte, MaxWord)}, MaxWords)}
+	if n := len(full.Encode()); n > maxPeerListBody {
+		t.Errorf("a full peer list has %d bytes, limit %d", n, maxPeerListBody)
 	}
-	_, err := DecodePeerList(full)
+	_, err := DecodePeerList(full.Encode())
 	ok(t, err)
-	got, err := DecodePeerList(EncodePeerList([][]byte{{}}))
-	if ok(t, err); len(got) != 1 || len(got[0]) != 0 {
+	got, err := DecodePeerList(PeerList{Records: [][]byte{{}}}.Encode())
+	if ok(t, err); len(got.Records) != 1 || len(got.Records[0]) != 0 || len(got.Words) != 0 {
 		t.Errorf("an empty record came back as %v", got)
 	}
 	_, err = DecodePeerList(make([]byte, maxPeerListBody+1))

@@ -289,37 +289,41 @@ func specOtherStatus(t *testing.T, s *spectest.Spec) {
 func specPeerList(t *testing.T, s *spectest.Spec) {
 	raw := s.Hex(t, "body peer list")
 	item, rest := decodeCBOR(t, raw)
-	records := must[[][]byte](t)(wire.DecodePeerList(raw))
-	for i, r := range item.([]any) {
-		same(t, "record", records[i], r.([]byte))
-	}
-	same(t, "encoded", wire.EncodePeerList(records), raw)
-	same(t, "rest", rest, nil)
-	long, many := int(s.Number(t, "limits", "MaxRecord")), int(s.Number(t, "limits", "MaxPeerList"))
-	for name, c := range map[string]struct {
-		records [][]byte
-		want    error
-	}{
-		"the longest record": {[][]byte{make([]byte, long)}, nil},
-		"a longer record":    {[][]byte{make([]byte, long+1)}, wire.ErrSize},
-		"the most records":   {make([][]byte, many), nil},
-		"more records":       {make([][]byte, many+1), wire.ErrSize},
-	} {
-		for i := range c.records {
-			if c.records[i] == nil {
-				c.records[i] = []byte{1}
-			}
+	list := must[wire.PeerList](t)(wire.DecodePeerList(raw))
+	for i, part := range [][][]byte{list.Records, list.Words} {
+		for j, b := range item.([]any)[i].([]any) {
+			same(t, "item", part[j], b.([]byte))
 		}
-		_, err := wire.DecodePeerList(wire.EncodePeerList(c.records))
-		refused(t, name, err, c.want)
+	}
+	same(t, "encoded", list.Encode(), raw)
+	same(t, "rest", rest, nil)
+	for most, longest := range map[string]string{"MaxPeerList": "MaxRecord", "MaxWords": "MaxWord"} {
+		many, long := int(s.Number(t, "limits", most)), int(s.Number(t, "limits", longest))
+		for name, c := range map[string]struct {
+			items [][]byte
+			want  error
+		}{
+			longest:                {[][]byte{make([]byte, long)}, nil},
+			"more than " + longest: {[][]byte{make([]byte, long+1)}, wire.ErrSize},
+			most:                   {slices.Repeat([][]byte{{1}}, many), nil},
+			"more than " + most:    {slices.Repeat([][]byte{{1}}, many+1), wire.ErrSize},
+		} {
+			l := wire.PeerList{Words: c.items}
+			if most == "MaxPeerList" {
+				l = wire.PeerList{Records: c.items}
+			}
+			_, err := wire.DecodePeerList(l.Encode())
+			refused(t, name, err, c.want)
+		}
 	}
 }
 
-// The records of the example are no records.
+// Records and words of the example are none.
 func specPeerListUnopened(t *testing.T, s *spectest.Spec) {
-	for _, record := range must[[][]byte](t)(wire.DecodePeerList(s.Hex(t, "body peer list"))) {
-		if len(record) > 64 {
-			t.Errorf("a record of %d bytes could be one", len(record))
+	list := must[wire.PeerList](t)(wire.DecodePeerList(s.Hex(t, "body peer list")))
+	for _, b := range slices.Concat(list.Records, list.Words) {
+		if len(b) > 64 {
+			t.Errorf("%d bytes could be one", len(b))
 		}
 	}
 }

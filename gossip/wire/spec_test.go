@@ -276,7 +276,7 @@ func specLimits(t *testing.T, s *spectest.Spec) {
 		"MinPeriodMs": wire.MinPeriodMs, "MaxPeriodMs": wire.MaxPeriodMs, "MaxUpload": wire.MaxUpload, "MaxPlan": wire.MaxPlan,
 		"MaxRequest": wire.MaxRequest, "MaxWaitMs": wire.MaxWaitMs, "MaxRanges": wire.MaxRanges, "MaxRangeRounds": wire.MaxRangeRounds,
 		"MaxRangesRounds": wire.MaxRangesRounds, "MaxRoundKeys": wire.MaxRoundKeys, "MaxGenesis": wire.MaxGenesis, "MaxRecord": wire.MaxRecord,
-		"MaxPeerList": wire.MaxPeerList, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
+		"MaxPeerList": wire.MaxPeerList, "MaxWords": wire.MaxWords, "MaxWord": wire.MaxWord, "MaxHeaders": wire.MaxHeaders, "MaxPayload": wire.MaxPayload, "ChunkSize": wire.ChunkSize,
 		"MaxChunks": wire.MaxChunks, "MaxManifest": wire.MaxManifest,
 		"MaxAuthors": wire.MaxAuthors, "MaxCertificates": wire.MaxCertificates, "MaxCertificate": wire.MaxCertificate,
 		"MaxHoldings": wire.MaxHoldings, "PartSize": wire.PartSize, "MaxParts": wire.MaxParts,
@@ -311,7 +311,7 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 		change(b)
 		return open(append([]byte{wire.Version, 2}, sealed(t, s, domainHeartbeat, b)...))
 	}
-	peerList := func(records [][]byte) error { _, err := wire.DecodePeerList(wire.EncodePeerList(records)); return err }
+	peerList := func(l wire.PeerList) error { _, err := wire.DecodePeerList(l.Encode()); return err }
 	span := wire.Range{From: 1, To: uint32(s.Number(t, "limits", "MaxRangeRounds"))}
 	_, request := wire.DecodeRequest(make([]byte, over("MaxRequest")))
 	_, headers := wire.DecodeHeaders(bytes.Repeat(s.Hex(t, "message header")[2:], over("MaxHeaders")))
@@ -329,8 +329,10 @@ func specOverLimits(t *testing.T, s *spectest.Spec) {
 		"MaxRangesRounds": asks(wire.Request{Kind: wire.GetRounds, Ranges: slices.Repeat([]wire.Range{span}, over("MaxRangesRounds")/int(span.To)+1)}),
 		"MaxRoundKeys":    asks(wire.Request{Kind: wire.GetHeaders, Rounds: slices.Repeat([]wire.RoundKey{{Round: 1}}, over("MaxRoundKeys"))}),
 		"MaxGenesis":      genesis,
-		"MaxRecord":       peerList([][]byte{make([]byte, over("MaxRecord"))}),
-		"MaxPeerList":     peerList(slices.Repeat([][]byte{{1}}, over("MaxPeerList"))),
+		"MaxRecord":       peerList(wire.PeerList{Records: [][]byte{make([]byte, over("MaxRecord"))}}),
+		"MaxPeerList":     peerList(wire.PeerList{Records: slices.Repeat([][]byte{{1}}, over("MaxPeerList"))}),
+		"MaxWords":        peerList(wire.PeerList{Words: slices.Repeat([][]byte{{1}}, over("MaxWords"))}),
+		"MaxWord":         peerList(wire.PeerList{Words: [][]byte{make([]byte, over("MaxWord"))}}),
 		"MaxHeaders":      headers,
 		"MaxPayload":      header(func(h *wire.Header) { h.Size = uint32(over("MaxPayload")) }),
 		"ChunkSize":       wire.CheckChunk(int(s.Number(t, "limits", "ChunkSize")), wire.Digest{}, make([]byte, over("ChunkSize"))),

@@ -233,6 +233,8 @@ func (m *Machine) fromGossip(now Time, e gossip.Effect) {
 		if m.exclude(now, e.Equivocation, false) {
 			m.emit(StoreEquivocation{Equivocation: e.Equivocation})
 		}
+	case gossip.Revoked:
+		m.heed(e.Words, nil)
 	case gossip.Snapshot:
 		m.snapshot(now, e)
 	case gossip.OwnHeader:

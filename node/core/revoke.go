@@ -20,34 +20,33 @@ func (m *Machine) revoked(e rounds.Revoked) {
 	if members == nil {
 		return // no owner, no revocation: an encoded tip of such a run has none either
 	}
-	var fresh []wire.PeerID
-	var words []wire.SignedHeader
-	for _, keeps := range []bool{true, false} { // nobody that stays is out meanwhile
-		for _, r := range e.Names {
-			name := wire.PeerID(r.Name)
-			if members.Knows(name) {
-				continue
-			}
-			all := m.revocationsOf(name)
-			if len(all) > 0 && all[0].Header.Keeps() == keeps && m.keepRevocation(member.Word{Statement: all[0]}) && !keeps {
-				fresh, words = append(fresh, name), append(words, all...)
-			}
+	var words []member.Word
+	var signed []wire.SignedHeader
+	for _, r := range e.Names {
+		name := wire.PeerID(r.Name)
+		if members.Knows(name) {
+			continue
+		}
+		if all := m.revocationsOf(name); len(all) > 0 {
+			words, signed = append(words, member.Word{Statement: all[0]}), append(signed, all...)
 		}
 	}
-	if len(fresh) > 0 {
-		m.emit(Revoked{Names: fresh, Words: words, Own: m.ownRevoked(members)})
-	}
+	fresh, _ := members.AddWords(words...) // the rounds took none that no owner signed
+	m.heed(fresh, signed)
 }
 
-// keepRevocation has an owner's word count and be stored, and reports whether it is new here.
-func (m *Machine) keepRevocation(w member.Word) bool {
-	fresh, err := m.cfg.Gossip.Members.AddRevocation(w.Statement)
-	if err != nil || !fresh {
-		return false
+// heed keeps owners' words that are new here, and tells of them. Signed are the headers that gossip brought of them.
+func (m *Machine) heed(words []member.Word, signed []wire.SignedHeader) {
+	var names []wire.PeerID
+	for _, w := range words {
+		m.emit(StoreRevocation{w})
+		if h := w.Statement.Header; !h.Keeps() {
+			names = append(names, wire.PeerID(h.Certificate))
+		}
 	}
-	m.cfg.Gossip.Members.Explain(w)
-	m.emit(StoreRevocation{w})
-	return true
+	if len(words) > 0 {
+		m.emit(Revoked{Names: names, Words: signed, Own: m.ownRevoked(m.cfg.Gossip.Members)})
+	}
 }
 
 // revocationsOf are the owner's signed statements that revoke a name, of all fragments, among the headers.
@@ -81,8 +80,9 @@ func (m *Machine) ToldRevoked(now Time, reason string) {
 	if !known {
 		return
 	}
-	if w, ok := members.Proof(c, reason); ok && m.keepRevocation(w) {
-		m.emit(Revoked{Names: []wire.PeerID{wire.PeerID(w.Statement.Header.Certificate)}, Own: true})
+	if w, ok := members.Proof(c, reason); ok {
+		fresh, _ := members.AddWords(w) // which Proof has verified
+		m.heed(fresh, nil)
 	}
 }
 

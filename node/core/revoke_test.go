@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"atoll/gossip"
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/optimizer/outer"
 	"atoll/optimizer/outer/outertest"
@@ -62,5 +64,34 @@ func TestEndThatCounts(t *testing.T) {
 	}
 	if all := m.revocationsOf(invite); len(all) != 2 || all[0].Header.Round != 2 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// What peers tell is kept, those words first that keep somebody, and ends this node where its own link has ended.
+func TestToldByPeers(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		m := invited(t, map[byte]bool{1: false, 2: false}, nil)
+		members := m.cfg.Gossip.Members
+		m.cfg.Certificate = members.Of(m.self)[0].ID(m.cfg.Run)
+		stays := m.self
+		if own {
+			stays = wire.PeerIDOf(testKey(2))
+		}
+		var words []member.Word
+		for _, h := range wire.NewEnd(0, 1, wire.PeerIDOf(testKey(51)), []wire.PeerID{stays}, []byte("it leaked")) {
+			words = append(words, member.Word{Statement: wire.SignHeader(testKey(50), m.cfg.Run, h), Reason: "it leaked"})
+		}
+		fresh, err := members.AddWords(words...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.fromGossip(0, gossip.Revoked{Words: fresh})
+		e := m.Effects()
+		if len(e) != 3 || e[0] != Effect(StoreRevocation{words[0]}) || e[1] != Effect(StoreRevocation{words[1]}) {
+			t.Fatalf("%+v", e)
+		}
+		if r, ok := e[2].(Revoked); !ok || r.Own != own || !slices.Equal(r.Names, []wire.PeerID{wire.PeerIDOf(testKey(51))}) {
+			t.Errorf("%+v", e[2])
+		}
 	}
 }

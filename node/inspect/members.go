@@ -47,8 +47,7 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 		}
 	}
 	for _, word := range RevocationsIn(kept) {
-		_, _ = table.AddRevocation(word.Statement)
-		table.Explain(word)
+		_, _ = table.AddWords(word)
 	}
 	return table, nil
 }
@@ -57,7 +56,7 @@ func membersIn(s *store.Store, g genesis.Genesis) (*member.Table, error) {
 // certificates.
 func RevocationsIn(kept [][]byte) (words []member.Word) {
 	for _, b := range kept {
-		if word, err := member.ParseWord(b); err == nil {
+		if word, err := member.ParseKept(b); err == nil {
 			words = append(words, word)
 		}
 	}

@@ -159,7 +159,7 @@ func (l *Ledger) Members() (members []member.Certificate, err error) {
 }
 
 // PutRevocation keeps an owner's word where members are kept: it is about them.
-func (l *Ledger) PutRevocation(word member.Word) error { return l.Store.PutMember(word.Encode()) }
+func (l *Ledger) PutRevocation(word member.Word) error { return l.Store.PutMember(word.Kept()) }
 
 // Revocations are what PutRevocation kept.
 func (l *Ledger) Revocations() ([]member.Word, error) {

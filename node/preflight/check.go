@@ -404,16 +404,16 @@ func (c *check) peerList(ctx context.Context, id wire.PeerID) (members []hello.R
 	if err == nil {
 		raw, err = wire.OpenResponse(raw, wire.GetPeerList.MaxResponse())
 	}
-	var records [][]byte
+	var list wire.PeerList
 	if err == nil {
-		records, err = wire.DecodePeerList(raw)
+		list, err = wire.DecodePeerList(raw)
 	}
 	if err != nil {
 		c.log.Debug("ask for the peer list", "err", err)
 		return nil
 	}
 	seen := map[wire.PeerID]bool{}
-	for _, b := range records {
+	for _, b := range list.Records {
 		s, err := hello.Parse(b)
 		if err != nil {
 			return members

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,9 +80,9 @@ func (s *server) recallNames() error {
 				_, _ = s.members.Add(c)
 			}
 		}),
-		entries(s.files.revocations, wire.SignedHeaderSize, func(b []byte) {
-			if word, err := wire.ParseSignedHeader(b); err == nil {
-				_, _ = s.members.AddRevocation(word)
+		entries(s.files.revocations, wire.MaxWord, func(b []byte) {
+			if word, err := member.ParseKept(b); err == nil {
+				_, _ = s.members.AddWords(word)
 			}
 		}))
 }
@@ -155,19 +156,45 @@ func (s *server) admits(r hello.Record) error {
 	return err
 }
 
-// heard takes a message that was passed on. All that a relay makes of one is to keep an owner's statement that a node counts no
-// more, and to part with that node: from then on nothing of it is passed on. An owner's words are few, so there is no
-// bound on them, as at nodes. A word that was spread while the relay was away does not come again; nodes have it from their sets.
+// heard takes a message that was passed on. All that a relay makes of one is to heed an owner's word.
 func (s *server) heard(e p2p.Message) {
-	m, err := wire.Decode(e.Data)
-	if err != nil || s.members == nil || m.Header == nil || !m.Header.Header.Revocation() {
+	if m, err := wire.Decode(e.Data); err == nil && s.members != nil && m.Header != nil && m.Header.Header.Revocation() {
+		_ = s.heed(member.Word{Statement: *m.Header, Reason: string(m.Inline)}) // of nobody who owns the run: anybody may have sent it
+	}
+}
+
+// heed keeps owners' words that nodes count no more, and parts with these nodes: from then on nothing of them is passed on. Owners' words are
+// few, so there is no bound on them, as at nodes. The error is for one that no owner signed.
+func (s *server) heed(words ...member.Word) error {
+	fresh, err := s.members.AddWords(words...)
+	for _, w := range fresh {
+		s.remember(s.files.revocations, w.Kept())
+		if h := w.Statement.Header; !h.Keeps() {
+			s.log.Info("an owner of the run revoked a node or an invite", "name", wire.PeerID(h.Certificate), "word", w.Text())
+		}
+	}
+	if len(fresh) > 0 {
+		s.host.Reconsider(func(id wire.PeerID) bool { return !s.members.Member(id) })
+	}
+	return err
+}
+
+// fetchWords asks a peer for the owners' words that it knows: those that were spread while the relay was away do not come again. Before
+// genesis nobody is known to own the run.
+func (s *server) fetchWords(ctx context.Context, from wire.PeerID) {
+	if s.members == nil || s.document() == nil {
 		return
 	}
-	fresh, err := s.members.AddRevocation(*m.Header)
-	if err != nil || !fresh {
-		return
+	body, err := s.ask(ctx, from, wire.Request{Kind: wire.GetPeerList})
+	var list wire.PeerList
+	if err == nil {
+		list, err = wire.DecodePeerList(body)
 	}
-	s.remember(s.files.revocations, m.Header.Append(nil))
-	s.log.Info("an owner of the run revoked a node or an invite", "name", wire.PeerID(m.Header.Header.Certificate))
-	s.host.Reconsider(func(id wire.PeerID) bool { return !s.members.Member(id) })
+	var words []member.Word
+	if err == nil {
+		words, err = member.ParseWords(list.Words)
+	}
+	if err = errors.Join(err, s.heed(words...)); err != nil {
+		s.log.Info("no owner's words from this peer", "peer", from, "err", err)
+	}
 }

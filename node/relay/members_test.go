@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"testing"
@@ -167,5 +169,54 @@ func TestMembersOutliveGenesis(t *testing.T) {
 	}
 	if admit(t, s, second, revoked) == nil {
 		t.Error("the revoked one is admitted")
+	}
+}
+
+// A relay that was away while an owner revoked a node hears of it from the first that comes, knows it after a restart, and tells others
+// why. What no owner signed counts for nothing.
+func TestRelayHearsWhatItMissed(t *testing.T) {
+	run, document := owned(t)
+	dir := t.TempDir()
+	s := relayIn(t, dir, run)
+	word := func(owner, name byte) member.Word {
+		h := wire.NewRevocation(0, 1, wire.Digest(wire.PeerIDOf(key(name))), []byte("it lies"))
+		return member.Word{Statement: wire.SignHeader(key(owner), run, h), Reason: "it lies"}
+	}
+	pass := member.Issue(key(20), run, member.Invite{}, key(21))
+	tell := func(seed byte, words ...member.Word) {
+		h := invitedNode(t, run, seed, &pass)
+		list := wire.PeerList{}
+		for _, w := range words {
+			list.Words = append(list.Words, w.Encode())
+		}
+		h.Handle(func(_ context.Context, _ wire.PeerID, request []byte) []byte {
+			if r, err := wire.DecodeRequest(request); err == nil && r.Kind == wire.GetGenesis {
+				return wire.Found(document)
+			}
+			return wire.Found(list.Encode())
+		})
+		if _, err := h.Dial(t.Context(), s.host.Addrs()[0]); err != nil {
+			t.Fatal(err)
+		}
+		for up := false; !up; {
+			e := <-s.host.Events()
+			_, up = e.(p2p.PeerUp)
+			s.event(t.Context(), e)
+		}
+		s.work.Wait()
+	}
+	tell(1, word(40, 3))
+	tell(2, word(30, 4))
+	if err := s.host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*server{s, relayIn(t, dir, run)} {
+		if admit(t, s, 20, 3) != nil || admit(t, s, 20, 4) == nil {
+			t.Error("not just the revoked one is refused")
+		}
+		list, err := wire.DecodePeerList(s.peerList(wire.PeerID{7}))
+		if err != nil || len(list.Words) != 1 || !bytes.Equal(list.Words[0], word(30, 4).Encode()) {
+			t.Errorf("tells %d words, %v", len(list.Words), err)
+		}
 	}
 }

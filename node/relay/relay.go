@@ -3,8 +3,7 @@
 // no direct way, and spreads gossip. It holds nothing of a run but the genesis document,
 // so that a newcomer who knows no other address gets in, and who was admitted to it and revoked.
 //
-// To its peers a relay is an observer that says nothing: it sends no heartbeats and asks for no
-// peer lists, so nobody waits for it.
+// To its peers a relay is an observer that says nothing: it sends no heartbeats, so nobody waits for it.
 package relay
 
 import (
@@ -219,7 +218,10 @@ func (s *server) event(ctx context.Context, e p2p.Event) {
 		s.log.Info("connected", "peer", e.ID, "addr", e.Addr)
 		s.keep(e.ID, e.Signed, e.Record)
 		if !e.Record.Visits {
-			s.fetchGenesis(ctx, e.ID)
+			s.work.Go(func() {
+				s.fetchGenesis(ctx, e.ID)
+				s.fetchWords(ctx, e.ID)
+			})
 		}
 	case p2p.RecordChanged:
 		s.keep(e.ID, e.Signed, e.Record)
@@ -257,20 +259,26 @@ func (s *server) fetchGenesis(ctx context.Context, from wire.PeerID) {
 	if s.document() != nil {
 		return
 	}
-	s.work.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		request := wire.Request{Kind: wire.GetGenesis, Run: s.run}.Encode()
-		raw, err := s.host.Call(ctx, from, request, wire.GetGenesis.MaxResponse())
-		if err == nil {
-			raw, err = wire.OpenGenesis(s.run, raw)
-		}
-		if err != nil {
-			s.log.Info("no genesis from this peer", "peer", from, "err", err)
-			return
-		}
-		s.accept(raw)
-	})
+	raw, err := s.ask(ctx, from, wire.Request{Kind: wire.GetGenesis, Run: s.run})
+	if err == nil {
+		err = wire.CheckGenesis(s.run, raw)
+	}
+	if err != nil {
+		s.log.Info("no genesis from this peer", "peer", from, "err", err)
+		return
+	}
+	s.accept(raw)
+}
+
+// ask makes a request of a peer, and returns the body of its answer.
+func (s *server) ask(ctx context.Context, from wire.PeerID, request wire.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	raw, err := s.host.Call(ctx, from, request.Encode(), request.Kind.MaxResponse())
+	if err != nil {
+		return nil, err
+	}
+	return wire.OpenResponse(raw, request.Kind.MaxResponse())
 }
 
 // accept begins with a document that a peer gave. If one was remembered and lost, files have members by owners that nobody
@@ -291,14 +299,7 @@ func (s *server) fetchCertificates(ctx context.Context, e p2p.Stranger) {
 	}
 	s.work.Go(func() {
 		defer s.asking.Store(false)
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		request := e.Request()
-		most := request.Kind.MaxResponse()
-		raw, err := s.host.Call(ctx, e.From, request.Encode(), most)
-		if err == nil {
-			raw, err = wire.OpenResponse(raw, most)
-		}
+		raw, err := s.ask(ctx, e.From, e.Request())
 		var list [][]byte
 		if err == nil {
 			list, err = wire.DecodeCertificates(raw)
@@ -343,7 +344,7 @@ func (s *server) answer(_ context.Context, from wire.PeerID, request []byte) []b
 	return wire.Response{Status: wire.NotFound}.Encode()
 }
 
-// peerList is the own record and those of the connected peers, without the asker's.
+// peerList is the own record and those of the connected peers, without the asker's, and the owners' words.
 func (s *server) peerList(asker wire.PeerID) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,5 +362,5 @@ func (s *server) peerList(asker wire.PeerID) []byte {
 	for _, id := range ids[:min(len(ids), wire.MaxPeerList-len(records))] {
 		records = append(records, s.records[id].Encode())
 	}
-	return wire.EncodePeerList(records)
+	return wire.PeerList{Records: records, Words: s.members.EncodedWords()}.Encode()
 }

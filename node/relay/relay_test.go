@@ -124,7 +124,8 @@ func TestIntroduces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := wire.DecodePeerList(body)
+	list, err := wire.DecodePeerList(body)
+	records := list.Records
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%d records, %v: want the relay and the first node", len(records), err)
 	}

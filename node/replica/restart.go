@@ -115,9 +115,8 @@ func (r *Replica) loadMembers(members *member.Table) error {
 	}
 	words, err := r.ledger.Revocations()
 	for _, w := range words {
-		_, err := members.AddRevocation(w.Statement)
+		_, err := members.AddWords(w)
 		r.watcher.Check("take up a revocation", err)
-		members.Explain(w)
 	}
 	return err
 }

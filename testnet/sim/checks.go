@@ -127,6 +127,19 @@ func (w *World) checkRevoked(p int, folds map[wire.Digest]bool) {
 	}
 }
 
+// checkParted: nobody has a session any more with who is revoked, whenever it came.
+func (w *World) checkParted() {
+	for _, r := range w.checks.revoked {
+		for _, n := range w.nodes {
+			for _, p := range n.links {
+				if n.liar == nil && w.door.names(r.header.Certificate, p.id) {
+					n.broken("revoked", "has a session with node %d, which is revoked", p.index)
+				}
+			}
+		}
+	}
+}
+
 // waitedFor says that a name is no guest's.
 func (w *World) waitedFor(id wire.PeerID) bool { return w.byID[id] == nil || !w.byID[id].spec.Guest }
 

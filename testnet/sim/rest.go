@@ -211,6 +211,7 @@ func (w *World) checkLedger() {
 		w.checkRevoked(p, folds)
 		from.replay(p)
 	}
+	w.checkParted()
 }
 
 // replay folds the ledger of a fragment again, from genesis. A power cut may have

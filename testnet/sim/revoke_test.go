@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"atoll/gossip/wire"
@@ -72,8 +73,8 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// A member that is revoked and goes on changes nothing. One that joins takes the names with its snapshot. It has not the
-// owner's statement, so it has a session with the member, and folds nothing of it.
+// A member that is revoked and goes on changes nothing. One that joins takes the names with its snapshot, and has the owner's words of its
+// peers, so it has no session with the member either.
 func TestRevokedGoesOn(t *testing.T) {
 	s := revoking(Fault{At: 9_000, Kind: fault.Join}, Fault{At: 9_500, Kind: fault.Kill, Node: 1}, Fault{At: 10_000, Kind: fault.Start, Node: 1})
 	s.Founders[4].Attack = Attack{Kind: Undead}
@@ -93,9 +94,9 @@ func TestRevokedGoesOn(t *testing.T) {
 	if len(who.liar.signed) == 0 {
 		t.Error("it signed nothing: this tests nothing")
 	}
-	for _, n := range w.nodes[:4] {
+	for _, n := range w.nodes {
 		if who.linked(n) {
-			t.Errorf("node %d, which knows the owner's statement, has a session with it", n.index)
+			t.Errorf("node %d has a session with it", n.index)
 		}
 	}
 	state := w.nodes[0].machine.Rounds().Fragment(0).Tip().State
@@ -106,6 +107,29 @@ func TestRevokedGoesOn(t *testing.T) {
 	}
 	for reason, n := range w.checks.caught {
 		t.Errorf("%d x %s: it was heard", n, reason)
+	}
+}
+
+// One joins by a snapshot after a link was revoked, and is alone when a thief comes by that link. It knows that the link is revoked.
+func TestNewcomerRefusesTheRevoked(t *testing.T) {
+	s := revoking(Fault{At: 11_000, Kind: fault.Join}, Fault{At: 14_000, Kind: fault.Join, Spec: NodeSpec{Leaked: true}})
+	s.Founders[4].Leaked = true
+	s.Params.WindowAccept, s.Params.WindowUnion = 2, 4
+	s.Faults[0].At = 4_000
+	for i := range 4 {
+		s.Faults = append(s.Faults, Fault{At: 13_500, Kind: fault.Kill, Node: i}, Fault{At: 15_500, Kind: fault.Start, Node: i})
+	}
+	w := newWorld(t, s)
+	w.Finish()
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	newcomer, thief := w.nodes[5], w.nodes[6]
+	if newcomer.Installs == 0 || thief.contacts[0] != newcomer.index {
+		t.Fatalf("who joined took %d snapshots, and the link of the thief names %v: this tests nothing", newcomer.Installs, thief.contacts)
+	}
+	if why := w.refusals[pair{newcomer.index, thief.index}]; !thief.gone || !strings.Contains(why, "revoked") {
+		t.Errorf("the thief is gone: %v; refused for %q", thief.gone, why)
 	}
 }
 

@@ -103,6 +103,9 @@ var All = []Mutant{
 	{"revoked from the start", "revoke-calm", []Edit{
 		{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
 	}},
+	{"words not told", "revoke-late", []Edit{
+		{In: "peerList.body", Old: "r.Config.Members.EncodedWords()", New: "nil"},
+	}},
 	{"guests weigh what they claim", "guests", []Edit{
 		{In: "boundGuests", New: "return"},
 	}},

@@ -75,6 +75,7 @@ func worlds() []trialWorld {
 		{"full", full()},
 		{"revoke", revoke("partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")},
 		{"revoke-calm", revoke("revoke 4 @3500ms")},
+		{"revoke-late", revokeLate()},
 	}
 	for _, seed := range exploredSeeds {
 		all = append(all, trialWorld{fmt.Sprint("seed-", seed), sim.Explore(seed)})
@@ -86,6 +87,13 @@ func worlds() []trialWorld {
 func revoke(faults string) sim.Scenario {
 	s := world(5, 40, faults)
 	s.Founders[4].Attack = sim.Attack{Kind: sim.Undead}
+	return s
+}
+
+// revokeLate is one that somebody joins when the revocation is older than what a snapshot tells of.
+func revokeLate() sim.Scenario {
+	s := revoke("revoke 4 @3500ms, join @9s")
+	s.Params.WindowAccept, s.Params.WindowUnion = 2, 4
 	return s
 }
 
