@@ -115,20 +115,30 @@ func (v View) Projected(now Time) uint64 {
 // for is up to what its author's claim does. Without parked, those deltas do not count that cannot be folded
 // before something more comes of the rounds before theirs.
 func (v View) Announced(now Time, parked bool, coming func(a outer.Author, tokens uint64)) (projected uint64) {
-	projected = v.f.chain.last().Tokens
-	opens := v.f.open() // the newest round that may open by what is here: one closes by a member's delta of it, or of the next
-	v.unlinked(func(rnd uint32, r *round, unlinked []entry) {
-		if rnd > opens+1 && !parked {
-			return
+	f, accept := v.f, v.m.p.WindowAccept
+	projected = f.chain.last().Tokens
+	opens := f.open()          // the newest round that may open by what is here: one closes by a member's delta of it, or of the next
+	var unlinked []entry       // deltas that no link names, those parked ahead included: others have closed these rounds
+	var set, all []outer.Delta // with what is linked, as what counts follows from the whole set
+	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
+		r := f.deltas.rounds[rnd]
+		if r == nil || r.have() == len(r.entries) && f.allLinked(rnd) {
+			continue
+		}
+		unlinked, set, all = unlinked[:0], set[:0], all[:0]
+		for _, e := range r.entries {
+			switch {
+			case f.linked(rnd, e):
+				set = append(set, e.delta)
+			case !e.overflow && (e.held || !r.roomFor(e.delta).beyond(e.priority)): // a full round takes no others
+				unlinked = append(unlinked, e)
+			}
+		}
+		if len(unlinked) == 0 || rnd > opens+1 && !parked {
+			continue
 		}
 		if rnd >= opens && slices.ContainsFunc(unlinked, func(e entry) bool { return !e.delta.Guest && (e.held || v.m.likely(now, r, e)) }) {
 			opens = rnd + 1
-		}
-		var set, all []outer.Delta // with what is linked, as what counts follows from the whole set
-		for _, e := range r.entries {
-			if v.f.linked(rnd, e) {
-				set = append(set, e.delta)
-			}
 		}
 		projected -= v.m.p.CountedOf(set)
 		for _, e := range unlinked {
@@ -140,10 +150,14 @@ func (v View) Announced(now Time, parked bool, coming func(a outer.Author, token
 		}
 		projected += v.m.p.CountedOf(set)
 		n := len(all)
-		for i, tokens := range v.m.p.Counted(append(all, set...))[:n] {
+		if n == 0 {
+			continue
+		}
+		all = append(all, set...)
+		for i, tokens := range v.m.p.Counted(all)[:n] {
 			coming(all[i].Author, tokens)
 		}
-	})
+	}
 	return projected
 }
 
@@ -151,27 +165,6 @@ func (v View) Announced(now Time, parked bool, coming func(a outer.Author, token
 // long ago, and its payload before came.
 func (m *Machine) likely(now Time, r *round, e entry) bool {
 	return e.trusted && now-r.proposed < m.GraceLimit()
-}
-
-// unlinked calls each with the rounds of the window and their deltas that no link names, those parked ahead
-// included: others have closed these rounds. Those that a full round does not take are none.
-func (v View) unlinked(each func(rnd uint32, r *round, unlinked []entry)) {
-	f, accept := v.f, v.m.p.WindowAccept
-	for rnd := max(f.chain.first, f.chain.closed-min(f.chain.closed, accept)) + 1; rnd <= min(f.chain.closed+accept, f.deltas.cache.newest); rnd++ {
-		r := f.deltas.rounds[rnd]
-		if r == nil || r.have() == len(r.entries) && f.allLinked(rnd) {
-			continue
-		}
-		var unlinked []entry
-		for _, e := range r.entries {
-			if !f.linked(rnd, e) && !e.overflow && (e.held || !r.roomFor(e.delta).beyond(e.priority)) {
-				unlinked = append(unlinked, e)
-			}
-		}
-		if len(unlinked) > 0 {
-			each(rnd, r, unlinked)
-		}
-	}
 }
 
 // InFlight are the seqs of own deltas that the tip does not contain.
