@@ -261,8 +261,8 @@ var modules = []rule{
 		"Prometheus' own library knows how Prometheus reads"},
 	{list("node/holders"), list("github.com/hashicorp/golang-lru/v2/simplelru"),
 		"what recent messages announce is forgotten, the least used first"},
-	{list("node/web"), list("rsc.io/qr/..."),
-		"the page alone shows a link to a camera"},
+	{list("node/web cmd/atoll/internal/cli"), list("rsc.io/qr"),
+		"the page and the terminal show a link to a camera"},
 	{list("node/web"), list("golang.org/x/net/netutil"),
 		"the page alone listens to browsers, and bounds how many"},
 	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
@@ -275,7 +275,7 @@ var modules = []rule{
 		"only commands ask how large a terminal is"},
 	{list("node/files node/store node/hardware optimizer/trainer/external/family cmd/..."), list("golang.org/x/sys/windows"),
 		"calls of Windows that the standard library has not: locks, jobs, memory and consoles"},
-	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/..."),
+	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... github.com/makiuchi-d/gozxing/..."),
 		"it is for tests only"},
 	{list("optimizer/trainer/external"), list("golang.org/x/sys/unix"),
 		"a file in memory for a learner; otherwise only a test needs it, to make a terminal"},
@@ -317,7 +317,7 @@ var impure = []rule{
 var testPackages = list("gossip/wire/spectest node/joinlink node/inspect/ledgertest testnet/sim/memory testnet/shaping")
 
 // testModules may be imported by every test.
-var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... golang.org/x/sys/unix")
+var testModules = list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... github.com/makiuchi-d/gozxing/... golang.org/x/sys/unix")
 
 func list(words string) []string { return strings.Fields(words) }
 

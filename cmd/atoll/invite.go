@@ -38,6 +38,7 @@ type InviteCmd struct {
 	For     string       `help:"Id of the only node that may use the link: the 64 digits that atoll key prints, or the name or first digits of a node that atoll peers lists. Default: anybody who has the link." placeholder:"ID"`
 	Guests  bool         `help:"Admit guests: their work counts a little, and they decide nothing. You may publish such a link."`
 	Uses    uint32       `help:"Number of machines that the invite lets in. Default: any number." placeholder:"N"`
+	QR      bool         `name:"qr" help:"Draw the link as a QR code too, which a phone or another machine reads from the terminal."`
 	Expires *limits.Span `help:"How long new nodes may join with the link, such as 12h or 7d. Default: as long as the run lasts." placeholder:"TIME"`
 	cli.JSONFlag
 }
@@ -98,6 +99,13 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 		return out.JSON(invited{link.String(), fmt.Sprintf("%x", pass.Invite.Key[:]), pass.Invite.Guests})
 	}
 	out.Answer("%s", link)
+	if c.QR {
+		drawn, err := cli.QR(link.String())
+		if err != nil {
+			return err
+		}
+		out.Say("%s", drawn)
+	}
 	out.Say("(invite %s: %s; `atoll revoke LINK` ends it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText())
 	return nil
 }

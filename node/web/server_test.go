@@ -13,6 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/makiuchi-d/gozxing"
+	"github.com/makiuchi-d/gozxing/qrcode"
 )
 
 // serve starts a page of a world.
@@ -182,8 +185,17 @@ func TestTokenBeyondThisMachine(t *testing.T) {
 func TestLinkAsPicture(t *testing.T) {
 	s := serve(t, loopback, oneNode(trainingStatus(2)))
 	res, body := ask(t, direct, http.MethodGet, s.URL()+"link.png", nil)
-	if _, err := png.Decode(strings.NewReader(body)); err != nil || res.Header.Get("Content-Type") != "image/png" {
-		t.Errorf("%s, %v", res.Status, err)
+	picture, err := png.Decode(strings.NewReader(body))
+	if err != nil || res.Header.Get("Content-Type") != "image/png" {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	bitmap, err := gozxing.NewBinaryBitmapFromImage(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, _ := s.feed.World().link()
+	if got, err := qrcode.NewQRCodeReader().Decode(bitmap, nil); err != nil || got.GetText() != link {
+		t.Errorf("a camera reads %v, %v: want %s", got, err, link)
 	}
 	s.feed.Offer(World{})
 	for _, path := range []string{"link", "link.png"} {
