@@ -11,7 +11,6 @@ import (
 	"atoll/node/allowance"
 	"atoll/node/core"
 	"atoll/node/genesis"
-	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/optimizer/outer"
 )
@@ -33,7 +32,7 @@ func (n *node) serveControl() (err error) {
 			}
 			return n.store.Lend()
 		},
-		Members: func() []status.Member { return inspect.MembersOf(n.members) },
+		Members: n.memberRows,
 		Revoke:  n.publishRevocation,
 		Pause: func(on bool) {
 			n.post(func(core.Time) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 // zero in a run that is open to everybody.
 type membership struct {
 	members     *member.Table
+	revoking    sync.Map     // ids in hex of what an owner revoked by way of this process
 	invite      *member.Pass // that this node's link carries, where the run's owner put one; nil elsewhere
 	certificate []byte
 	id          wire.Digest // of the certificate

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/core"
+	"atoll/node/inspect"
 	"atoll/node/status"
 )
 
@@ -21,11 +23,14 @@ func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error
 	n.post(func(now core.Time) {
 		var err error
 		for _, b := range v.Words {
-			word, parsed := wire.ParseSignedHeader(b)
-			if parsed == nil {
-				parsed = n.machine.Publish(now, word, []byte(v.Reason))
+			word, failed := wire.ParseSignedHeader(b)
+			if failed == nil {
+				failed = n.machine.Publish(now, word, []byte(v.Reason))
 			}
-			err = errors.Join(err, parsed)
+			if failed == nil {
+				n.revoking.Store(hex.EncodeToString(word.Header.Certificate[:]), nil)
+			}
+			err = errors.Join(err, failed)
 		}
 		done <- err
 	})
@@ -35,6 +40,18 @@ func (n *node) publishRevocation(ctx context.Context, v status.Revocation) error
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// memberRows are the members of the run. An invite has ended once this node has spread an owner's word for it: the round that takes the word
+// closes later, and whoever revokes again meanwhile has to know.
+func (n *node) memberRows() []status.Member {
+	rows := inspect.MembersOf(n.members)
+	for i := range rows {
+		if _, spread := n.revoking.Load(rows[i].Invite); spread {
+			rows[i].Ended = true
+		}
+	}
+	return rows
 }
 
 // revoked ends what there is with those whom an owner of the run revoked: the sessions with them, or
