@@ -63,9 +63,10 @@ func TestRevoke(t *testing.T) {
 	if code := second.code(t); code != exitRefused || !strings.Contains(second.stderr.String(), "an owner of the run has revoked this node or its invite") {
 		t.Errorf("the revoked node: exit code %d: %s", code, second.stderr)
 	}
-	if code, stdout, stderr := typed(t, "peers", a); code != 0 || strings.Count(stdout, "revoked") != 1 {
-		t.Errorf("members: exit code %d: %s%s", code, stdout, stderr)
-	}
+	await(t, "peers says who is revoked", func() bool {
+		code, stdout, _ := typed(t, "peers", a)
+		return code == 0 && strings.Count(stdout, "revoked") == 1
+	})
 	if code, _, stderr := typed(t, "join", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
 		t.Errorf("started again: exit code %d: %s", code, stderr)
 	}

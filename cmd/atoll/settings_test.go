@@ -234,6 +234,7 @@ func TestSetWhileItRuns(t *testing.T) {
 	if _, stdout, _ := typed(t, "status", dir); !strings.Contains(stdout, "settings  up 2mbit; hours sun-sat; pace 5ms; threads 1; batch 1; profile local\n") {
 		t.Errorf("status: %s", stdout)
 	}
+	await(t, "a status on the disk", func() bool { _, err := status.ReadFinal(dir); return err == nil })
 	if left, err := status.ReadFinal(dir); err != nil || left.Link != s.Link || left.Self != s.Self {
 		t.Errorf("what is known after a kill: %v, %v", left.Identity, err)
 	}
