@@ -138,6 +138,7 @@ func (c *Core) Step(now Time, in Input) {
 			c.visited(in.Peer)
 			return
 		}
+		delete(c.visitors, in.Peer)
 		c.peers.Up(in.Peer, in.Signed, in.Record, in.Near)
 		c.fetch.Pump()
 	case PeerDown:

@@ -16,7 +16,7 @@ import (
 func TestSpecPeerList(t *testing.T) {
 	spectest.Run(t, "K", map[string]spectest.Clause{
 		"K-1": specPeerListAsked, "K-2": specPeerListBody, "K-2.2": specPeerListNear, "K-2.3": specPeerListHints, "K-2.4": specPeerListNames, "K-2.5": specPeerListWords, "K-2.6": specWordsHeeded, "K-3": specPeerListNewest, "K-4": specFaultTable,
-		"K-5": specVisitors, "K-5.2": specVisitors, "K-5.3": specVisitsEnd,
+		"K-5": specVisitors, "K-5.2": specVisitors, "K-5.3": specVisitsEnd, "K-5.4": specVisitorStays,
 	})
 }
 

@@ -21,7 +21,7 @@ type visit struct {
 const (
 	visitorAsks = 8
 	visitMs     = 120_000
-	maxVisitors = 8
+	maxVisitors = 64 // a crowd that one message invites: each asks for the genesis, and is gone
 )
 
 // visited begins a session with a visitor, or ends it at once where there are as many as there may be.

@@ -92,3 +92,17 @@ func specVisitsEnd(t *testing.T, s *spectest.Spec) {
 		t.Errorf("there is room, and it is refused: %+v", ended)
 	}
 }
+
+// Who looked and then takes part is a peer from that moment on, whose visit does not end it.
+func specVisitorStays(t *testing.T, s *spectest.Spec) {
+	a := newAlone()
+	a.step(PeerUp{Peer: wire.PeerID{9}, Record: hello.Record{Seq: 1, Visits: true}})
+	a.step(PeerUp{Peer: wire.PeerID{9}, Record: hello.Record{Seq: 2}})
+	if !slices.ContainsFunc(a.core.Peers().All(), func(v PeerView) bool { return v.ID == wire.PeerID{9} && v.Connected }) {
+		t.Error("it is no peer")
+	}
+	a.core.Tick(a.now + Time(s.Number(t, "visits", "visit")))
+	if ended := find[Drop](a.core.Effects()); len(ended) > 0 {
+		t.Errorf("its visit ends: %+v", ended)
+	}
+}

@@ -87,6 +87,7 @@ type Config struct {
 	send        func(what string)                                 // told before anything is sent, unless nil: tests stop the node there
 	measure     time.Duration                                     // how long it measures how fast it trains, 0 = trainer.MeasureFor: a test starts many nodes
 	calm        int                                               // how many times its time an ordered leave may take besides: tests share a machine
+	longText    int64                                             // bytes of a text that is read late, 0 = longText: tests have short ones
 	window      shards.Window                                     // of a corpus that a learner reads from; zero = the run's: tests have few shards
 	heartbeatMs int64                                             // shortest time between two heartbeats; 0 = as gossip.Config has it: runs of tests are over sooner
 }

@@ -206,7 +206,11 @@ func (n *node) fetchBlob(ctx context.Context, what string, digest wire.Digest, m
 	if err := n.allowed(ctx); err != nil {
 		return nil, err
 	}
-	b, err := n.linkPeers().Blob(ctx, what, digest, most)
+	peers, err := n.linkPeers()
+	if err != nil {
+		return nil, err
+	}
+	b, err := peers.Blob(ctx, what, digest, most)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the %s: %w", what, err)
 	}

@@ -59,7 +59,10 @@ func (n *node) fetchFirst(ctx context.Context) error {
 	if err := n.allowed(ctx); err != nil {
 		return err
 	}
-	peers := n.linkPeers()
+	peers, err := n.linkPeers()
+	if err != nil {
+		return err
+	}
 	list, err := peers.List(ctx, n.genesis)
 	if err != nil {
 		return fmt.Errorf("fetch the run's initial values: %w", err)
@@ -74,9 +77,9 @@ func (n *node) fetchFirst(ctx context.Context) error {
 	return part.Finish()
 }
 
-// linkPeers are the peers of the link, before there is a machine that asks them.
-func (n *node) linkPeers() *entry.Peers {
-	return entry.New(n.host, n.dials, n.showStage)
+// linkPeers are the peers of the link, before there is a machine that asks them. They answer who takes part.
+func (n *node) linkPeers() (*entry.Peers, error) {
+	return entry.New(n.host, n.dials, n.showStage), n.enter()
 }
 
 // firstTips are the tips of round 0. Their values are in memory until the replica is made, and

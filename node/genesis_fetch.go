@@ -18,9 +18,6 @@ import (
 	"atoll/node/status"
 )
 
-// ErrKeyShown says that nobody gave the genesis to a node whose key counts as a use of its invite already.
-var ErrKeyShown = errors.New("a peer may count this node among those that its invite let in")
-
 // ErrNoPeers says that no peer of the link could be reached.
 var ErrNoPeers = errors.New("no peer of the join link answered")
 
@@ -48,9 +45,6 @@ func (n *node) learnGenesis(ctx context.Context) error {
 		return fmt.Errorf("there is no genesis in %s and the link names no peer; pass a link with an address, or --peer ADDR", n.cfg.Dir)
 	}
 	raw, err := n.askGenesis(ctx)
-	if err != nil && n.keyShown.Load() {
-		err = fmt.Errorf("%w; %w: its key stays in %s, so join with the same link and folder again", err, ErrKeyShown, n.cfg.Dir)
-	}
 	if err != nil {
 		return fmt.Errorf("join run %v: %w", n.run, err)
 	}
@@ -229,11 +223,7 @@ func tried(failures map[string]error) string {
 func (n *node) genesisFrom(ctx context.Context, p p2p.Hint) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	err := n.host.DialPeer(ctx, p.ID, p.Addrs)
-	if n.members != nil && (err == nil || errors.Is(err, p2p.ErrNoHandshake)) { // the peer may have answered, and its answer was lost
-		n.keyShown.Store(true)
-	}
-	if err != nil {
+	if err := n.host.DialPeer(ctx, p.ID, p.Addrs); err != nil {
 		return nil, err
 	}
 	req := wire.Request{Kind: wire.GetGenesis, Run: n.run}.Encode()

@@ -244,11 +244,14 @@ func (n *node) admitSelf(c member.Certificate) error {
 	return n.keep(certificateFile, base64.RawURLEncoding.EncodeToString(n.certificate))
 }
 
-// confirmAdmission holds the invite against the genesis that came from a peer.
+// confirmAdmission holds the invite against the genesis that came from a peer, whom this node then leaves: see enter.
 func (n *node) confirmAdmission() error {
 	g := n.genesis
 	switch {
-	case n.knows.Load() || g.Admission() == genesis.Open && n.members == nil:
+	case n.knows.Load() || !n.told && g.Admission() == genesis.Open && n.members == nil:
+		return nil
+	case g.Admission() == genesis.Open && n.members == nil:
+		n.host.Reconsider(everybody)
 		return nil
 	case g.Admission() == genesis.Open:
 		return fmt.Errorf("run %v is open to everybody, and the link has an invite: it is not of this run", n.run)
@@ -259,8 +262,29 @@ func (n *node) confirmAdmission() error {
 		return fmt.Errorf("the invite of the link is not of run %v: ask the run's owner for a new link, which `atoll invite` prints", n.run)
 	}
 	n.knows.Store(true)
-	n.host.Reconsider(func(wire.PeerID) bool { return true }) // until now all were let in
+	n.host.Reconsider(everybody) // until now all were let in
 	return nil
+}
+
+// everybody is all peers.
+func everybody(wire.PeerID) bool { return true }
+
+// enter has others take this node for one of the run. A newcomer only looked until here, with what an invite is worth: what keeps it from taking part,
+// as another text than the run's, took no use of its link, and left nothing in its folder that a start goes by.
+func (n *node) enter() error {
+	if n.entered {
+		return nil
+	}
+	if err := n.cfg.disk.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
+		return store.Explain(err, n.cfg.Dir)
+	}
+	n.entered = true
+	if !n.record.get().Visits {
+		return nil
+	}
+	err := n.record.change(func(r *hello.Record) { r.Visits = false })
+	n.host.Renew()
+	return err
 }
 
 // admits judges a peer by its record. Until genesis is known nobody is refused: all that this node

@@ -68,8 +68,7 @@ type node struct {
 type identity struct {
 	key       ed25519.PrivateKey
 	self      wire.PeerID
-	keyMade   bool        // the key was made by this process
-	keyShown  atomic.Bool // to a peer that may count it as a use of the invite
+	keyMade   bool // the key was made by this process
 	record    *recordBox
 	duplicate duplicate // other processes with this key
 }
@@ -79,6 +78,7 @@ type shared struct {
 	run     wire.RunID
 	genesis genesis.Genesis
 	told    bool // peers gave the genesis, in this start
+	entered bool // others may count this node as one of the run
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
 	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's

@@ -12,6 +12,7 @@ import (
 	"atoll/gossip/hello"
 	"atoll/node/core"
 	"atoll/node/hardware"
+	"atoll/node/status"
 	"atoll/node/store"
 	"atoll/node/training"
 	"atoll/optimizer/trainer"
@@ -109,7 +110,7 @@ func (n *node) tuneLater(cfg trainer.Config, among []tensor.Precision) error {
 		at("reads its text")
 		data, has, err := n.lateText(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w. This node has taken part already, and its folder has its key: go on with `atoll join %s --data PATH`, which takes no other use of the link", err, status.ShellWord(n.cfg.Dir))
 		}
 		at("measures how fast it trains")
 		tuned, r, err := n.tuned(ctx, cfg, among)

@@ -51,6 +51,9 @@ func TestNewcomerPreparesLater(t *testing.T) {
 	}
 	for path, long := range map[string]bool{toyText(t): false, filepath.Dir(toyText(t)): true} {
 		n := newcomer(t, path)
+		if long {
+			n.cfg.longText = 1
+		}
 		must(t, n.prepare(t.Context()))
 		before := n.record.get().TokensPerSecond
 		if n.tune == nil || before != 0 || (n.data == nil) != long {
@@ -81,8 +84,12 @@ func TestNewcomerPreparesLater(t *testing.T) {
 func TestNewcomerRefusesAnotherText(t *testing.T) {
 	n := newcomer(t, filepath.Dir(toyText(t)))
 	n.genesis.Data = genesis.Data{Name: "another", SHA256: strings.Repeat("ab", 32)}
+	if err := n.prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "another") {
+		t.Errorf("before it takes part: error %v", err)
+	}
+	n.cfg.longText = 1
 	must(t, n.prepare(t.Context()))
-	if err := n.tune(t.Context()); err == nil || !strings.Contains(err.Error(), "another") {
+	if err := n.tune(t.Context()); err == nil || !strings.Contains(err.Error(), "another") || !strings.Contains(err.Error(), "atoll join "+status.ShellWord(n.cfg.Dir)) {
 		t.Errorf("error %v", err)
 	}
 	if path, err := store.LoadText(n.cfg.Dir); err != nil || path != "" {
@@ -115,8 +122,8 @@ func TestNewcomerReadsLate(t *testing.T) {
 	t.Parallel()
 	text, dir := filepath.Dir(toyText(t)), t.TempDir()
 	first := launch(t, Config{Genesis: aboutText(t, 1<<40, text).Encode(), Data: text, Pace: slowPace})
-	wrong := launch(t, Config{Dir: dir, Link: first.link(), Data: filepath.Dir(otherText(t))})
-	if <-wrong.ended; wrong.err == nil || !strings.Contains(wrong.err.Error(), "the run trains on") || wrong.last.Step != 0 {
+	wrong := launch(t, Config{Dir: dir, Link: first.link(), Data: filepath.Dir(otherText(t)), longText: 1})
+	if <-wrong.ended; wrong.err == nil || !strings.Contains(wrong.err.Error(), "another text than the run") || wrong.last.Step != 0 {
 		t.Errorf("%d steps, error %v", wrong.last.Step, wrong.err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "checkpoint")); !errors.Is(err, fs.ErrNotExist) {

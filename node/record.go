@@ -90,14 +90,14 @@ func (b *recordBox) own() gossip.OwnRecord {
 
 func (b *recordBox) seq() uint64 { return b.get().Seq }
 
-// firstRecord is what a node says of itself before it knows the model.
+// firstRecord is what a node says of itself before it knows the model. Who does not know genesis only looks: see enter.
 func (n *node) firstRecord() hello.Record {
 	r := hello.Record{
 		Protocol: hello.Protocol, Run: n.run, Author: n.self, Role: n.role(),
 		Precision: "f32", MemoryBytes: hardware.MemoryBytes(), Agent: Agent, StartedMs: n.started.UnixMilli(),
 		Devices: []hello.Device{{Kind: "cpu", Name: hardware.CPUName(), Count: 1, MemoryBytes: hardware.MemoryBytes()}},
 
-		Certificate: n.certificate,
+		Certificate: n.certificate, Visits: n.genesis.Rules == 0,
 	}
 	if !n.cfg.Observe {
 		r.Trainer = hello.Builtin

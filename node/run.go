@@ -68,6 +68,7 @@ func (n *node) live(ctx context.Context) error {
 		func() error { _ = n.watchPower(ctx); return nil }, // an event says what is wrong
 		func() error { return n.learnFirst(ctx) },
 		func() error { return n.prepare(ctx) },
+		n.enter,
 		n.start,
 		func() error { return n.cfg.Started(Handle{n}) },
 	} {
@@ -170,9 +171,6 @@ func (n *node) open() error {
 	n.ledger = ledger.New(s, n.plan, n.genesis.OuterParams(), n.members)
 	if err := n.markNewKey(); err != nil {
 		return err
-	}
-	if err := n.cfg.disk.SaveGenesis(n.cfg.Dir, n.genesis.Encode()); err != nil {
-		return store.Explain(err, n.cfg.Dir)
 	}
 	if n.steplog, err = s.OpenStepLog(); err != nil {
 		return store.Explain(err, n.cfg.Dir)

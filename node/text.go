@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -40,18 +42,33 @@ func (n *node) readText(ctx context.Context) error {
 	return err
 }
 
-// longText is the size of a text whose reading delays a newcomer: it takes a tenth of a second.
-const longText = 64 << 20
+// longText is the size of a text whose reading delays a newcomer: it takes a tenth of a second. A small file takes as long as one of smallFile.
+const (
+	longText  = 64 << 20
+	smallFile = 16 << 10
+)
 
 // readsLong reports whether the text takes long to read: it is large, or many files. Shards are not read, and peers are asked for
 // them together with the model.
 func (n *node) readsLong() bool {
 	path, err := n.textPath()
-	if err != nil || path == corpus.Prose || n.genesis.Corpus != nil {
-		return false
+	if err != nil || path == corpus.Prose || path == corpus.GoCode || n.genesis.Corpus != nil {
+		return path == corpus.GoCode
 	}
-	info, err := os.Stat(path)
-	return path == corpus.GoCode || err == nil && (info.IsDir() || info.Size() > longText)
+	size, most := int64(0), cmp.Or(n.cfg.longText, longText)
+	_ = fs.WalkDir(os.DirFS(filepath.Dir(path)), filepath.Base(path), func(_ string, entry fs.DirEntry, err error) error { // who reads it says what is wrong
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			size += max(info.Size(), smallFile)
+		}
+		if size > most {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return size > most
 }
 
 // lateText is the text on the training thread, read there unless it was read before. The loop calls has to record it.

@@ -34,18 +34,26 @@ func aboutText(t *testing.T, budget uint64, path string) genesis.Genesis {
 	return g
 }
 
-// A learner with another text ends before it trains or fetches the model. With the run's text it goes on in the same
-// folder, and needs no --data after a restart.
+// A learner with another text ends before it trains or fetches the model, and before it takes the one use of its invite. With the run's
+// text it goes on in the same folder, and needs no --data after a restart.
 func TestJoinerTrainsOnTheRunsText(t *testing.T) {
 	t.Parallel()
 	text, dir := toyText(t), t.TempDir()
-	first := launch(t, Config{Genesis: aboutText(t, 1<<40, text).Encode(), Data: text, Pace: slowPace})
+	g, owner := ownedGenesis(1 << 40)
+	g.Data = aboutText(t, 0, text).Data
+	pass, err := NewInvite(owner, g.RunID(), 1, 0)
+	must(t, err)
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Invite: &pass, Data: text, Pace: slowPace})
 	link := first.link()
-	for path, want := range map[string]string{"": "without --data this node would train on", otherText(t): `but /`} {
-		m := launch(t, Config{Dir: dir, Link: link, Data: path})
+	for path, want := range map[string]string{"": "without --data this node would train on", otherText(t): `: /`} {
+		tried := t.TempDir()
+		m := launch(t, Config{Dir: tried, Link: link, Data: path})
 		<-m.ended
-		if m.err == nil || !strings.Contains(m.err.Error(), `the run trains on "text.txt"`) || !strings.Contains(m.err.Error(), want) {
+		if m.err == nil || !strings.Contains(m.err.Error(), `another text than the run, which trains on "text.txt"`) || !strings.Contains(m.err.Error(), want) {
 			t.Errorf("--data %q: %v", path, m.err)
+		}
+		if raw, err := store.LoadGenesis(tried); err == nil {
+			t.Errorf("the folder has the genesis, %d bytes: it looks like that of a node", len(raw))
 		}
 		if m.last.Step != 0 || m.last.Net.ReceivedBytes > 1<<14 {
 			t.Errorf("--data %q: %d steps, %d bytes received", path, m.last.Step, m.last.Net.ReceivedBytes)
@@ -93,7 +101,7 @@ func TestTextsThatAreOnlyMentioned(t *testing.T) {
 	m.until("no evaluation", hasEvent("no evaluation", "without --data"))
 	m.leave()
 	told := Config{Genesis: aboutText(t, 1<<40, text).Encode(), Observe: true, EvalBytes: 100, Data: otherText(t)}
-	if err := fails(t, told); !strings.Contains(err.Error(), "the run trains on") {
+	if err := fails(t, told); !strings.Contains(err.Error(), "another text than the run") {
 		t.Errorf("an observer with another text: %v", err)
 	}
 }

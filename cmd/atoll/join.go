@@ -82,7 +82,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Contex
 			return status.Snapshot{}, err
 		}
 		last, err := node.Run(ctx, cfg)
-		if errors.Is(missing, fs.ErrNotExist) && !isFile(cfg.Dir, genesisName) && !errors.Is(err, node.ErrKeyShown) { // it never got in: a key that nobody knows, and what was typed
+		if errors.Is(missing, fs.ErrNotExist) && !isFile(cfg.Dir, genesisName) { // it never got in: a key that nobody knows, and what was typed
 			err = errors.Join(err, os.RemoveAll(cfg.Dir))
 		}
 		return last, err

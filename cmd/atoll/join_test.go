@@ -220,7 +220,7 @@ func TestJoinErrors(t *testing.T) {
 		{"no invite", []string{changed(func(l *joinlink.Link) { l.Invite = nil })}, exitRefused, "ask the run's owner for a new link"},
 		{"genesis of another version", []string{"--genesis", damaged}, exitFailed, "Rules is 9, this program knows 1"},
 		{"genesis edited", []string{"--genesis", spaced}, exitFailed, "copy the file unchanged"},
-		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `but ` + short + ` is "short.txt"`},
+		{"another text", []string{"--genesis", genesis, "--data", short}, exitFailed, `: ` + short + ` is "short.txt"`},
 		{"no data", []string{"--genesis", genesis, "--data", filepath.Join(dir, "absent")}, exitFailed, "absent"},
 		{"folder in use", []string{first.link, filepath.Join(dir, "a")}, exitFailed, "in use"},
 		{"batch", []string{"--genesis", genesis, "--batch", "-4"}, exitUsage, "--batch"},

@@ -97,3 +97,22 @@ func TestOnlyWhoIsAdmitted(t *testing.T) {
 		}
 	})
 }
+
+// Who looked and stays connected is up once its record says that it takes part, as if it had come then.
+func TestWhoLookedTakesPart(t *testing.T) {
+	inWorld(t, rate, delay, func(t *testing.T, w *world) {
+		looker := newPerson(1)
+		looker.record.Visits = true
+		l, h := w.host(looker.config()), w.host(newPerson(2).config())
+		dial(t, l, h)
+		time.Sleep(time.Second) // nothing reads the record meanwhile
+		looker.record.Visits = false
+		looker.seq.Store(2)
+		l.Renew()
+		for _, visits := range []bool{true, false} {
+			if e := next[PeerUp](t, h); e.Record.Visits != visits {
+				t.Errorf("%+v, want one that looks: %v", e, visits)
+			}
+		}
+	})
+}

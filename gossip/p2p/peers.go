@@ -211,10 +211,13 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error
 	}
 	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Addr: fullAddr(c), Near: near(c)}
 	taken := l.told
-	if l.passed {
-		if !newer(r, l.record) {
-			return nil
-		}
+	switch {
+	case !l.passed:
+	case !newer(r, l.record):
+		return nil
+	case l.record.Visits && !r.Visits: // it looked, and now takes part
+		taken = nil
+	default:
 		e, taken = RecordChanged{ID: l.id, Record: r, Signed: signed}, nil
 	}
 	if !h.inbox.putTold(e, taken) {

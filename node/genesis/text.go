@@ -14,9 +14,9 @@ func (d Data) Check(name, sha256, path string) error {
 	case d.SHA256 == "" || d.SHA256 == sha256:
 		return nil
 	case path == "":
-		return fmt.Errorf("the run trains on %s; without --data this node would train on %s; %s", d, Data{name, sha256}, TextRemedy)
+		return fmt.Errorf("this machine has another text than the run, which trains on %s: without --data this node would train on %s; %s", d, Data{name, sha256}, TextRemedy)
 	}
-	return fmt.Errorf("the run trains on %s, but %s is %s; %s", d, path, Data{name, sha256}, TextRemedy)
+	return fmt.Errorf("this machine has another text than the run, which trains on %s: %s is %s; %s", d, path, Data{name, sha256}, TextRemedy)
 }
 
 // TextRemedy says what to do about a text that is not the run's.

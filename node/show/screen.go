@@ -219,7 +219,7 @@ func (v *Screen) gossiped(e gossip.Event) {
 // peerInAddr is who is at an address: whom an event is about is said beside.
 var peerInAddr = regexp.MustCompile(`/p2p/[^/]+`)
 
-// sameWithin is how long a connection says nothing new: nodes that dial each other have two for a moment.
+// sameWithin is how long a connection says nothing new: nodes that dial each other have two for a moment, and a newcomer that looked comes again.
 const sameWithin = 10 * time.Second
 
 // PeerUp keeps where a peer is connected.
@@ -232,7 +232,7 @@ func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 		text += " at " + peerInAddr.ReplaceAllString(addr, "")
 	}
 	again := func(e status.Event) bool {
-		return e.Kind == "connected" && e.Peer == id.String() && e.Text == text && time.Since(e.At) < sameWithin
+		return e.Kind == "connected" && e.Peer == id.String() && time.Since(e.At) < sameWithin
 	}
 	if !slices.ContainsFunc(v.events, again) {
 		v.Event("connected", id.String(), text)
