@@ -111,11 +111,6 @@ func (n *node) receiveEarly() {
 	n.early = nil
 }
 
-// reportAlone logs, before there is a loop, why nobody of the run may have answered yet.
-func (n *node) reportAlone(failures map[string]error) {
-	n.log.Warn("nobody of the run answers yet: " + n.whyAlone(failures))
-}
-
 // whyAlone says in words why nobody answers, and what to do.
 func (n *node) whyAlone(failures map[string]error) string {
 	f := preflight.Facts{Networks: preflight.Networks()}

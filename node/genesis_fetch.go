@@ -31,6 +31,8 @@ const (
 	// othersWithin is how long somebody else may be found once all that the link names have
 	// refused: an answer by multicast and a search in the DHT.
 	othersWithin = 10 * time.Second
+	// firstWord is when people hear why nobody may have answered yet, and what to do: later again where that says something new.
+	firstWord = 4 * time.Second
 	// maxAsked bounds the peers that are asked at a time: those of a link, those remembered,
 	// and as many that were heard of.
 	maxAsked = 3 * joinlink.MaxPeers
@@ -117,7 +119,7 @@ func (s *search) run() ([]byte, error) {
 	discover := time.NewTicker(discoverEvery)
 	defer discover.Stop()
 	s.n.host.Discover(s.n.discoveryPoints())
-	lonely := time.NewTimer(s.n.cfg.AloneAfter)
+	lonely, told := time.NewTimer(min(firstWord, s.n.cfg.AloneAfter)), ""
 	defer lonely.Stop()
 	wait := othersWithin
 	if s.n.cfg.Profile == p2p.Local {
@@ -150,7 +152,11 @@ func (s *search) run() ([]byte, error) {
 		case <-discover.C:
 			s.n.host.Discover(s.n.discoveryPoints())
 		case <-lonely.C:
-			s.n.reportAlone(s.failures)
+			if why := s.n.whyAlone(s.failures); why != told {
+				told = why
+				s.n.log.Warn("nobody of the run answers yet: " + why)
+			}
+			lonely.Reset(s.n.cfg.AloneAfter)
 		case <-s.ctx.Done():
 			return nil, s.noPeers()
 		}
