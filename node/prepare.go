@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"atoll/gossip/hello"
@@ -141,9 +142,13 @@ func (n *node) reportTuned(r hello.Record, tuned trainer.Config) {
 // tuned measures this machine's speed for the model: the precision and batch that suit it, and the record that says so.
 func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Precision) (trainer.Config, hello.Record, error) {
 	r := n.record.get()
+	among = n.keptPrecision(among)
 	speed, precision, err := trainer.MeasureBest(ctx, cfg, among, trainer.MeasureSteps, n.cfg.measure, time.Now)
 	if err != nil {
 		return cfg, r, err
+	}
+	if len(among) > 1 {
+		n.check("keep the precision", n.store.Put(precisionKey, []byte(precision.String())))
 	}
 	r.TokensPerSecond, r.Precision, cfg.Precision = speed.TokensPerSecond, precision.String(), precision
 	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
@@ -151,6 +156,18 @@ func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Pre
 	}
 	cfg.MicroBatch = passRows(cfg.Batch, cfg.MicroBatch, float64(n.genesis.Model.Context)/r.TokensPerSecond)
 	return cfg, r, nil
+}
+
+// precisionKey is where the folder keeps which precision was the faster one.
+const precisionKey = "precision"
+
+// keptPrecision is the choice of an earlier start among several: this machine may be busy now, and what is measured then says nothing of it.
+func (n *node) keptPrecision(among []tensor.Precision) []tensor.Precision {
+	kept, err := n.store.Get(precisionKey)
+	if i := slices.IndexFunc(among, func(p tensor.Precision) bool { return p.String() == string(kept) }); i >= 0 && err == nil {
+		return among[i : i+1]
+	}
+	return among
 }
 
 // reportSpeed tells peers how fast this node trains with so many rows a step, and on what.

@@ -17,6 +17,7 @@ import (
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
+	"atoll/tensor"
 )
 
 // prepared is a node of which no more is there than what a trainer is made from.
@@ -133,4 +134,21 @@ func TestNewcomerReadsLate(t *testing.T) {
 	m.until("a quality", func(s status.Snapshot) bool { return s.ValBPB > 0 && len(s.Peers) > 0 })
 	m.leave()
 	first.leave()
+}
+
+// Which precision is the faster one is measured once: a restart on a busy machine goes on with it.
+func TestPrecisionStays(t *testing.T) {
+	n := newcomer(t, toyText(t))
+	both := []tensor.Precision{tensor.F32, tensor.BF16}
+	if got := n.keptPrecision(both); len(got) != 2 {
+		t.Errorf("before anything was measured: %v", got)
+	}
+	_, r, err := n.tuned(t.Context(), n.trainerConfig(2), both)
+	must(t, err)
+	if got := n.keptPrecision(both); len(got) != 1 || got[0].String() != r.Precision {
+		t.Errorf("measured %s, and the next start takes %v", r.Precision, got)
+	}
+	if got := n.keptPrecision([]tensor.Precision{tensor.F32}); len(got) != 1 || got[0] != tensor.F32 {
+		t.Errorf("with --precision f32: %v", got)
+	}
 }
