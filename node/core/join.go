@@ -85,6 +85,9 @@ func (v View) Phase() Phase { return v.m.join.phase }
 // trains by itself.
 func (v View) Alone() bool { return v.m.join.phase == Ready && v.m.gossip.Peers().Known() == 0 }
 
+// Joins says that this node has no state of the run yet: what is folded, and by whom, it learns with a snapshot.
+func (v View) Joins() bool { return v.m.joins() }
+
 // Unanswered says that a newcomer has nothing of the run, and that nobody whom its link names was connected yet: it waits, as
 // these may be at work, and cannot be reached by this node alone.
 func (v View) Unanswered() bool { return v.m.unanswered() }

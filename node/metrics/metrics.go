@@ -199,7 +199,9 @@ func (x scrape) peers(s status.Snapshot) {
 			continue
 		}
 		seen[id] = true
-		x.gauge("atoll_peer_share_ratio", "Part of all folded tokens that a node has contributed.", p.Share, "peer", id, "name", p.Label)
+		if !p.ShareUnknown {
+			x.gauge("atoll_peer_share_ratio", "Part of all folded tokens that a node has contributed.", p.Share, "peer", id, "name", p.Label)
+		}
 		x.gauge("atoll_peer_tokens_per_second", "Speed of a node as its heartbeats say.", p.TokensPerS, "peer", id, "name", p.Label)
 		if !p.Self {
 			x.gauge("atoll_peer_lag_seconds", "Time since a node was last heard.", p.LagS, "peer", id, "name", p.Label)

@@ -302,6 +302,9 @@ func (v View) addShares(peers []status.Peer, folded float64) []status.Peer {
 		if sum > 0 {
 			peers[i].Share = peers[i].TokensFolded / sum
 		}
+		if v.Machine.Joins() {
+			peers[i].Share, peers[i].ShareUnknown = 0, true
+		}
 		peers[i].Trust = v.trust(peers[i].ID)
 	}
 	return peers

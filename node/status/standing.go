@@ -102,9 +102,13 @@ func TookPart(peers []Peer) (n int) {
 
 // Listed are the peers that lists show, and what there is to say of the others; "" where nobody is away.
 func Listed(peers []Peer) (listed []Peer, note string) {
-	away, faded := 0, 0
+	away, faded, before := 0, 0, 0
 	for _, p := range peers {
-		if p.Faded {
+		switch {
+		case p.Faded && p.LagS == 0:
+			before++
+			continue
+		case p.Faded:
 			faded++
 			continue
 		}
@@ -115,6 +119,11 @@ func Listed(peers []Peer) (listed []Peer, note string) {
 	}
 	hours := fmt.Sprintf("%.0f h", FadesAfter.Hours())
 	switch {
+	case before > 0:
+		note = fmt.Sprintf("%d more took part, and this machine never heard them", before)
+		if faded > 0 {
+			note += fmt.Sprintf("; %d more were not heard for %s", faded, hours)
+		}
 	case faded > 0:
 		note = fmt.Sprintf("%d more took part, and were not heard for %s", faded, hours)
 	case away > 0:

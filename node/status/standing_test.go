@@ -45,7 +45,8 @@ func TestStanding(t *testing.T) {
 
 func TestListed(t *testing.T) {
 	here, left := Peer{State: "training", Trained: true}, Peer{State: Left, Trained: true, LagS: 7300}
-	faded := Peer{State: Gone, Trained: true, Faded: true}
+	faded := Peer{State: Gone, Trained: true, Faded: true, LagS: 90_000}
+	never := Peer{State: Gone, Trained: true, Faded: true}
 	for _, c := range []struct {
 		peers []Peer
 		rows  int
@@ -54,6 +55,8 @@ func TestListed(t *testing.T) {
 		{[]Peer{here, {State: "observing"}}, 2, ""},
 		{[]Peer{here, left}, 2, "who left or is gone leaves this list after 24 h"},
 		{[]Peer{here, left, faded, faded}, 2, "2 more took part, and were not heard for 24 h"},
+		{[]Peer{here, never}, 1, "1 more took part, and this machine never heard them"},
+		{[]Peer{here, never, faded}, 1, "1 more took part, and this machine never heard them; 1 more were not heard for 24 h"},
 	} {
 		if listed, note := Listed(c.peers); len(listed) != c.rows || note != c.note {
 			t.Errorf("%+v: %d rows, %q", c.peers, len(listed), note)

@@ -215,6 +215,7 @@ type Peer struct {
 	Bits          float64 `json:"bits,omitempty"`                    // what its heartbeats say of the model on held-out text: per byte, or per token where tokens are no bytes
 	TokensFolded  float64 `json:"tokens_folded"`                     // that count, by the ledger, fragment-weighted; none of a guest
 	Share         float64 `json:"share"`                             // of all folded tokens
+	ShareUnknown  bool    `json:"share_unknown,omitempty"`           // this node joins: it knows neither shares nor what is folded
 	Weight        float64 `json:"weight,omitempty"`                  // mean share of the merge weight over the last rounds
 	Trust         float64 `json:"trust"`                             // part of its weight for which it counts, by what its deltas have in common with others' recently
 	LagS          float64 `json:"lag_s,omitempty"`                   // since it was last heard

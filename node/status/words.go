@@ -28,6 +28,40 @@ func (s Snapshot) Gave() string {
 	return ""
 }
 
+// NotYet says what a node does not know while it joins; "" where it knows it.
+func NotYet(peers []Peer) string {
+	if len(peers) == 0 || !peers[0].ShareUnknown {
+		return ""
+	}
+	return "not known yet, as this machine still fetches what was folded"
+}
+
+// FoldedOf is how much of the budget is folded.
+func (s Snapshot) FoldedOf() string {
+	if text := NotYet(s.Peers); text != "" {
+		return text
+	}
+	return fmt.Sprintf("%s of %s tokens", Count(float64(s.TokensFolded)), Count(float64(s.BudgetTokens)))
+}
+
+// earlierShare is the part of all tokens from which on a list says that it does not know who made them: below it is rounding.
+const earlierShare = 0.005
+
+// Shares says what a list of machines cannot know of their shares; "" where it knows all.
+func Shares(peers []Peer) string {
+	if text := NotYet(peers); text != "" {
+		return "SHARE is " + text
+	}
+	earlier, guests := 1.0, false
+	for _, p := range peers {
+		earlier, guests = earlier-p.Share, guests || p.Guest
+	}
+	if earlier < earlierShare || earlier > 1-earlierShare || guests {
+		return ""
+	}
+	return fmt.Sprintf("SHARE leaves out %.0f %%, which was folded before this machine came: it does not know by whom", 100*earlier)
+}
+
 // part is a share for people: none that is there is 0 %.
 func part(share float64) string {
 	if share < 0.01 {
@@ -89,10 +123,15 @@ func (s Snapshot) MayStop() string {
 // month is what people buy traffic for.
 const month = 30 * 24 * time.Hour
 
-// Month says what this node sends and receives in a month at its speed; "" where that is not measured, or where the run is over.
+// Month says what this node sends and receives in a month at its speed, or until the run is over where that is sooner; "" where nobody
+// knows.
 func (s Snapshot) Month() string {
-	if s.Net.UpPerS+s.Net.DownPerS == 0 || s.Finished {
+	left := s.ETASeconds
+	if s.Net.UpPerS+s.Net.DownPerS == 0 || left == 0 || s.Finished {
 		return ""
+	}
+	if left < month.Seconds() {
+		return fmt.Sprintf("sends about %s and receives %s until the run is over", Traffic(s.Net.UpPerS*left), Traffic(s.Net.DownPerS*left))
 	}
 	return fmt.Sprintf("sends %s and receives %s a month at this speed", Traffic(s.Net.UpPerS*month.Seconds()), Traffic(s.Net.DownPerS*month.Seconds()))
 }
@@ -128,7 +167,7 @@ const Keeps = "the folder holds the model and the ledger: keep it for these comm
 // Said are the sentences that every screen says of a node beside its numbers, each with what it is about. Of one that does not run there
 // is but one.
 func (s Snapshot) Said(running bool) (said [][]string) {
-	rows := [][]string{{"gave", s.Gave()}, {"healthy", s.Health()}, {"stop", s.MayStop()}, {"month", s.Month()}}
+	rows := [][]string{{"gave", s.Gave()}, {"healthy", s.Health()}, {"stop", s.MayStop()}, {"ahead", s.Month()}}
 	if !running {
 		rows = rows[:1]
 	}

@@ -2,6 +2,7 @@ package status
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -13,7 +14,7 @@ func TestWordsBesideNumbers(t *testing.T) {
 		s := Snapshot{Fragments: []Fragment{{Params: 1}, {Params: 3}}, Peers: []Peer{{Self: true, State: "training", Share: 0.29}, {ID: "ab", State: "training"}}}
 		s.State, s.At, s.Started, s.TokensTrained = "training", at, at.Add(-time.Hour), 1000
 		s.Account.OwnFolded = []uint64{4000, 8000}
-		s.Net.UpPerS, s.Net.DownPerS = 1235, 3510
+		s.Net.UpPerS, s.Net.DownPerS, s.ETASeconds = 1235, 3510, 1e9
 		change(&s)
 		return s
 	}
@@ -23,6 +24,8 @@ func TestWordsBesideNumbers(t *testing.T) {
 		want []string // gave, healthy, stop, month
 	}{
 		"two train":          {of(func(*Snapshot) {}), []string{"this machine gave 29 % of what the model learned from", "all is well: 2 machines train", stop + "the others go on, and the same command comes back", "sends 3.2 GB and receives 9.1 GB a month at this speed"}},
+		"it ends sooner":     {of(func(s *Snapshot) { s.ETASeconds = 3600 }), []string{"", "", "", "sends about 4.45 MB and receives 12.6 MB until the run is over"}},
+		"nobody knows when":  {of(func(s *Snapshot) { s.ETASeconds = 0 }), []string{"", "", "", "-"}},
 		"a small part":       {of(func(s *Snapshot) { s.Peers[0].Share = 0.0042 }), []string{"this machine gave 0.42 % of what the model learned from", "", "", ""}},
 		"nothing folded yet": {of(func(s *Snapshot) { s.Peers[0].Share = 0 }), []string{"nothing of this machine is in the model yet: its first delta is on the way", "", "", ""}},
 		"a guest":            {of(func(s *Snapshot) { s.Peers[0].Guest = true }), []string{"this machine gave 7.00k tokens as a guest; all guests together count for a tenth at most", "", "", ""}},
@@ -56,5 +59,22 @@ func TestSentence(t *testing.T) {
 		if got := Sentence(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
+	}
+}
+
+// Lists say what this machine cannot know of shares: all of them while it joins, and who made what was folded before it came.
+func TestSharesThatAreNotKnown(t *testing.T) {
+	joins := []Peer{{Self: true, ShareUnknown: true}, {ShareUnknown: true}}
+	for want, peers := range map[string][]Peer{
+		"":                                 {{Self: true, Share: 0.3}, {Share: 0.7}},
+		"SHARE is not known yet, as":       joins,
+		"SHARE leaves out 60 %, which was": {{Self: true, Share: 0.3}, {Share: 0.1}},
+	} {
+		if got := Shares(peers); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if text := (Snapshot{Peers: joins}).FoldedOf(); !strings.HasPrefix(text, "not known yet") {
+		t.Error(text)
 	}
 }

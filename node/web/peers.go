@@ -75,7 +75,7 @@ func (b *builder) addKnown(n Node) {
 	own.State = n.Status.State // that of a joiner is no heartbeat yet
 	for _, p := range b.lead.Status.Peers {
 		if p.ID == own.ID {
-			own.Share, own.TokensFolded = p.Share, p.TokensFolded
+			own.Share, own.ShareUnknown, own.TokensFolded = p.Share, p.ShareUnknown, p.TokensFolded
 		}
 	}
 	v := b.peerView(own)
@@ -100,7 +100,7 @@ func (b *builder) addKnown(n Node) {
 func (b *builder) peerView(p status.Peer) PeerView {
 	return PeerView{
 		ID: p.ID, Name: b.peerName(p), Class: b.classOf(p), State: status.Clip(plain(p.StateText()), longestState), Role: plain(p.Role), Hardware: plain(p.Hardware), Learner: plain(learnerOf(p)),
-		Link: p.Link, Share: p.Share, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
+		Link: p.Link, Share: p.Share, Unshared: p.ShareUnknown, Tokens: p.TokensFolded, PerS: p.TokensPerS, LagS: p.LagS,
 		Sent: p.SentBytes, Received: p.ReceivedBytes, UpMost: p.Upload, Full: p.UploadFull, Reason: b.text(p.Reason),
 	}
 }

@@ -45,8 +45,9 @@ type View struct {
 	Next     []Row         `json:"next,omitempty"`  // what to type once the run is over, and what that does
 	Alarms   []AlarmView   `json:"alarms,omitempty"`
 	Run      RunView       `json:"run"`
-	Folded   uint64        `json:"folded"` // tokens
-	Budget   uint64        `json:"budget"` // tokens
+	Folded   uint64        `json:"folded"`            // tokens
+	NotYet   string        `json:"not_yet,omitempty"` // why nobody knows yet how many
+	Budget   uint64        `json:"budget"`            // tokens
 	PerS     float64       `json:"per_s,omitempty"`
 	EtaS     float64       `json:"eta_s,omitempty"`
 	Over     bool          `json:"over,omitempty"`    // nothing goes on
@@ -118,6 +119,7 @@ type PeerView struct {
 	Learner  string  `json:"learner,omitempty"`
 	Link     string  `json:"link,omitempty"` // how the node of this page reaches it
 	Share    float64 `json:"share"`
+	Unshared bool    `json:"unshared,omitempty"` // that is not known yet
 	Tokens   float64 `json:"tokens"`
 	PerS     float64 `json:"per_s,omitempty"`
 	LagS     float64 `json:"lag_s,omitempty"`
@@ -262,6 +264,7 @@ func (b *builder) run() {
 	s := b.lead.Status
 	b.view.Run = RunView{ID: s.Run, Name: status.Clip(plain(s.Name), longestName), Model: plain(s.Model), Params: s.Params, Optimizer: s.Optimizer, Version: s.Version, StartedMs: s.Started.UnixMilli(), H: s.Plan.H}
 	b.view.Folded, b.view.Budget, b.view.PerS, b.view.EtaS = s.TokensFolded, s.BudgetTokens, s.TokensPerS, s.ETASeconds
+	b.view.NotYet = status.NotYet(s.Peers)
 	link, _ := b.world.link()
 	b.view.CanJoin, b.view.Join = link != "", b.world.Join
 	for _, f := range s.Fragments {

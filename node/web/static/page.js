@@ -62,7 +62,7 @@ function list(id, items) {
 
 function renderBar(view, known) {
   const done = view.budget ? Math.min(1, view.folded / view.budget) : 0;
-  show('bar', known && view.budget > 0);
+  show('bar', known && view.budget > 0 && !view.not_yet);
   $('bar').firstElementChild.style.width = (100 * done) + '%';
   $('bar').setAttribute('aria-valuenow', Math.floor(100 * done));
   document.title = known ? Math.floor(100 * done) + ' % ' + (view.run.name || 'atoll') : 'atoll';
@@ -84,7 +84,7 @@ function renderTiles(view) {
     [q.own ? 'Training loss' : 'Held-out text', q.value ? q.value.toFixed(3) : 'not yet', q.value ? q.unit + ', less is better' : 'the first measurement comes soon'],
     over ? ['Speed', view.average ? big(view.average) : 'not known', 'tokens per second on average'] :
       ['Speed', view.per_s ? big(view.per_s) : 'not yet', 'tokens per second, all machines'],
-    ['Tokens', big(view.folded), 'of ' + big(view.budget) + ' are in the model'],
+    view.not_yet ? ['Tokens', 'not yet', view.not_yet] : ['Tokens', big(view.folded), 'of ' + big(view.budget) + ' are in the model'],
     back ? null : over ? ['Took', view.took_s ? span(view.took_s) : 'not known', view.late ? 'since this machine joined, to the last fold' : 'from the first start to the last fold'] :
       ['Time left', view.eta_s ? span(view.eta_s) : 'not known', 'at the speed of now'],
     over ? ['Machines', String(view.took_part), 'took part'] :
@@ -179,7 +179,7 @@ function fillPeer(row, p, view) {
   set(row.cells[1].children[0], p.state);
   set(row.cells[1].children[1], p.reason || '');
   set(row.cells[2], p.per_s ? big(p.per_s) : '\u2013');
-  set(row.cells[3].children[0], percent(p.share || 0));
+  set(row.cells[3].children[0], p.unshared ? '\u2013' : percent(p.share || 0));
   row.cells[3].children[1].firstElementChild.style.width = (100 * Math.min(1, p.share || 0)) + '%';
   set(row.cells[4], reachedText(p, view));
   set(row.cells[5], p.self || view.many && !p.lag_s ? '\u2013' : p.lag_s ? span(p.lag_s) + ' ago' : '\u2013');

@@ -69,7 +69,11 @@ func PrintMembers(w io.Writer, rows []Member, stopped time.Time) error {
 		peers, invites = append(peers, r.Peer), append(invites, inviteText(r))
 	}
 	if len(absent) > 0 {
-		notes = append(notes, "admitted, trained nothing and not here: "+strings.Join(absent, ", "))
+		trained := "trained nothing"
+		if status.Shares(peersOf(rows)) != "" {
+			trained = "trained nothing that this machine knows of"
+		}
+		notes = append(notes, "admitted, "+trained+" and not here: "+strings.Join(absent, ", "))
 	}
 	return printPeersWith(w, peers, stopped, "INVITE", invites, notes)
 }
@@ -162,6 +166,9 @@ func printPeersWith(w io.Writer, peers []status.Peer, stopped time.Time, head st
 			guests = append(guests, peerName(p))
 		}
 	}
+	if text := status.Shares(peers); text != "" {
+		notes = append(notes, text)
+	}
 	if slices.ContainsFunc(peers, func(p status.Peer) bool { return p.Weight > 0 }) {
 		notes = append(notes, status.Weighed)
 	}
@@ -206,7 +213,7 @@ func peerRow(p status.Peer, stopped time.Time) []string {
 	}
 	return []string{
 		status.ClipMiddle(peerName(p), peerWidth), state, status.Clip(orUnknown(p.Hardware), hardwareWidth), orUnknown(p.Precision),
-		counted(p, p.Steps), counted(p, p.Tokens), partText(p.Share), known(p.Weight, partText),
+		counted(p, p.Steps), counted(p, p.Tokens), shareText(p), known(p.Weight, partText),
 		known(p.TokensPerS, status.Count), uplink(p), heardText(p, stopped),
 	}
 }
@@ -228,6 +235,13 @@ func known(x float64, text func(float64) string) string {
 }
 
 // partText is a part of a whole in a narrow column: 99.9 %, and 100 % for all.
+func shareText(p status.Peer) string {
+	if p.ShareUnknown {
+		return cli.Unknown
+	}
+	return partText(p.Share)
+}
+
 func partText(x float64) string {
 	if x > 0.9995 {
 		return "100 %"

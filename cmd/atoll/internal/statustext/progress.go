@@ -221,6 +221,9 @@ func progressLine(s status.Snapshot) string {
 	if s.TrainLoss > 0 {
 		text += fmt.Sprintf("  loss %.3f", s.TrainLoss)
 	}
+	if status.NotYet(s.Peers) != "" {
+		return status.Printable(text + "  folded: not known yet")
+	}
 	text += fmt.Sprintf("  folded %s of %s", cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)), status.Count(float64(s.BudgetTokens)))
 	if s.ETASeconds > 0 {
 		text += "  " + cli.Seconds(s.ETASeconds) + " left"

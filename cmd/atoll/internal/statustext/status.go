@@ -83,7 +83,10 @@ func modelText(s status.Snapshot) string {
 }
 
 func foldedText(s status.Snapshot) string {
-	text := fmt.Sprintf("%s of %s tokens (%s)", status.Count(float64(s.TokensFolded)), status.Count(float64(s.BudgetTokens)), cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)))
+	text := s.FoldedOf()
+	if status.NotYet(s.Peers) == "" {
+		text += " (" + cli.Percent(float64(s.TokensFolded), float64(s.BudgetTokens)) + ")"
+	}
 	if s.TokensPerS > 0 {
 		text += fmt.Sprintf(", %s tokens/s", status.Count(s.TokensPerS))
 	}

@@ -115,7 +115,12 @@ var columns = []column{
 		}
 		return orUnknown(r.Link)
 	}},
-	{"SHARE", 6, 7, true, 8, func(r row) string { return fmt.Sprintf("%.1f %%", 100*r.Share) }},
+	{"SHARE", 6, 7, true, 8, func(r row) string {
+		if r.ShareUnknown {
+			return unknown
+		}
+		return fmt.Sprintf("%.1f %%", 100*r.Share)
+	}},
 	{"LAG", 5, 7, true, 7, func(r row) string { return measured(r.LagS, "%.1fs") }},
 	{"UP/S", 6, 9, true, 5, func(r row) string { return traffic(r.up, r.known) }},
 	{"DOWN/S", 6, 9, true, 5, func(r row) string { return traffic(r.down, r.known) }},

@@ -138,7 +138,10 @@ func (s Screen) progress(lead status.Snapshot) string {
 	if lead.BudgetTokens > 0 {
 		share = min(1, float64(lead.TokensFolded)/float64(lead.BudgetTokens))
 	}
-	texts := []string{fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%s of %s tokens", status.Count(float64(lead.TokensFolded)), status.Count(float64(lead.BudgetTokens)))}
+	texts := []string{fmt.Sprintf("%.1f %%", 100*share), lead.FoldedOf()}
+	if status.NotYet(lead.Peers) != "" {
+		texts = texts[1:]
+	}
 	if lead.TokensPerS > 0 {
 		texts = append(texts, status.Count(lead.TokensPerS)+"/s")
 	}
