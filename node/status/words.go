@@ -164,12 +164,12 @@ func Next(dir string) [][]string {
 // Keeps says what becomes of the folder of a run that is over.
 const Keeps = "the folder holds the model and the ledger: keep it for these commands, or remove it when nobody wants them"
 
-// Said are the sentences that every screen says of a node beside its numbers, each with what it is about. Of one that does not run there
-// is but one.
+// Said are the sentences that every screen says of a node beside its numbers, each with what it is about. Of one that does not run they
+// are about what was folded alone.
 func (s Snapshot) Said(running bool) (said [][]string) {
-	rows := [][]string{{"gave", s.Gave()}, {"healthy", s.Health()}, {"stop", s.MayStop()}, {"ahead", s.Month()}}
+	rows := [][]string{{"gave", s.Gave()}, {"earlier", Shares(s.Peers)}, {"healthy", s.Health()}, {"stop", s.MayStop()}, {"ahead", s.Month()}}
 	if !running {
-		rows = rows[:1]
+		rows = rows[:2]
 	}
 	for _, row := range rows {
 		if row[1] != "" {
