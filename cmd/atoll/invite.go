@@ -106,23 +106,13 @@ func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
 		}
 		out.Say("%s", drawn)
 	}
-	out.Say("(invite %s: %s; `atoll revoke LINK` ends it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText())
+	out.Say("(invite %s: %s; `atoll revoke LINK` ends it)", status.ShortID(fmt.Sprintf("%x", pass.Invite.Key[:])), c.limitsText(link))
 	return nil
 }
 
 // limitsText says whom the link lets in, and how to have it let in fewer.
-func (c *InviteCmd) limitsText() string {
-	whom, until := "any number of machines", "as long as the run lasts"
-	switch {
-	case c.For != "":
-		whom = "one machine alone"
-	case c.Uses > 0:
-		whom = cli.Plural(int(c.Uses), "machine", "machines")
-	}
-	if c.Expires != nil {
-		until = "until " + time.Now().Add(time.Duration(*c.Expires)).Format(time.DateTime)
-	}
-	text := "it is for " + whom + ", " + until
+func (c *InviteCmd) limitsText(link joinlink.Link) string {
+	text := "it is " + link.LetsIn()
 	if c.For == "" && (c.Uses == 0 || c.Expires == nil) {
 		text += "; --uses and --expires bound that"
 	}

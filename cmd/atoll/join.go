@@ -276,7 +276,7 @@ func logHandler(out *cli.Console, level string) (slog.Handler, error) {
 	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, err
 	}
-	handler := slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: least})
+	handler := statustext.LogHandler(out, least)
 	p2p.LibraryLog(handler)
 	return handler, nil
 }

@@ -15,6 +15,7 @@ import (
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/cmd/atoll/internal/data"
 	"atoll/cmd/atoll/internal/settings"
+	"atoll/node/joinlink"
 )
 
 const description = `Train one language model on many machines without a leader.
@@ -133,7 +134,7 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	args = respelled(args)
+	args = respelled(joinlink.Whole(args))
 	c.Typed = args
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // help was asked for and shown

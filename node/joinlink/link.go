@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"atoll/gossip"
 	"atoll/gossip/member"
@@ -135,6 +136,48 @@ func Parse(s string) (Link, error) {
 		return Link{}, fmt.Errorf("join link: %w", err)
 	}
 	return l, nil
+}
+
+// LetsIn says whom the invite of a link lets in, as what, and until when; "" where it has none.
+func (l Link) LetsIn() string {
+	if l.Invite == nil {
+		return ""
+	}
+	v := l.Invite.Invite
+	whom, as, until := "any number of machines", "members", "as long as the run lasts"
+	switch {
+	case v.Alone:
+		whom, as = "one machine alone", "a member"
+	case v.Uses == 1:
+		whom, as = "1 machine", "a member"
+	case v.Uses > 0:
+		whom = fmt.Sprintf("%d machines", v.Uses)
+	}
+	if v.Guests {
+		as = "guests, whose work counts a little"
+	}
+	if v.ExpiresMs > 0 {
+		until = "until " + time.UnixMilli(v.ExpiresMs).Format("2006-01-02 15:04")
+	}
+	return fmt.Sprintf("for %s as %s, %s", whom, as, until)
+}
+
+// Whole puts together the words of a command line that a terminal made of one link, where that is one.
+func Whole(words []string) (whole []string) {
+	for i := 0; i < len(words); i++ {
+		whole = append(whole, words[i])
+		if _, err := Parse(words[i]); !Is(words[i]) || err == nil {
+			continue
+		}
+		for k := i + 1; k < len(words) && !Is(words[k]); k++ {
+			link := strings.Join(words[i:k+1], "")
+			if _, err := Parse(link); err == nil {
+				whole[len(whole)-1], i = link, k
+				break
+			}
+		}
+	}
+	return whole
 }
 
 // mostShown is how many characters of a text a message quotes behind the scheme: enough to recognise it, and little of a part that may be a secret.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"atoll/gossip/member"
 	"atoll/gossip/p2p/address"
@@ -167,5 +168,35 @@ func TestTwoLinksOfOneRun(t *testing.T) {
 	}
 	if _, err := now.With(Link{Run: wire.RunID{2}}); err == nil {
 		t.Error("links of two runs make one")
+	}
+}
+
+// A terminal that breaks a link makes several words of it: they are one again, and what is no part of it stays.
+func TestWhole(t *testing.T) {
+	link := Link{Run: wire.RunID{1, 2, 3}, Peers: []string{}}.String()
+	for name, words := range map[string][]string{
+		"whole": {"join", link, "dir"}, "in two": {"join", link[:20], link[20:], "dir"}, "in three": {"join", link[:9], link[9:30], link[30:], "dir"},
+	} {
+		if got := Whole(words); !slices.Equal(got, []string{"join", link, "dir"}) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, words := range [][]string{nil, {"join", "dir"}, {"join", link[:20], "dir"}, {"join", link[:20], link}} {
+		if got := Whole(words); !slices.Equal(got, words) {
+			t.Errorf("%q becomes %q", words, got)
+		}
+	}
+}
+
+func TestLetsIn(t *testing.T) {
+	for want, v := range map[string]member.Invite{
+		"for any number of machines as members, as long as the run lasts":                                                {},
+		"for 1 machine as a member, as long as the run lasts":                                                            {Uses: 1},
+		"for one machine alone as a member, as long as the run lasts":                                                    {Alone: true},
+		"for 3 machines as guests, whose work counts a little, until " + time.UnixMilli(1e12).Format("2006-01-02 15:04"): {Uses: 3, Guests: true, ExpiresMs: 1e12},
+	} {
+		if got := (Link{Invite: &member.Pass{Invite: v}}).LetsIn(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

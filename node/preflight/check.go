@@ -80,7 +80,7 @@ func Check(ctx context.Context, cfg Config) (Facts, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.Networks = Networks()
+	c.Networks, c.LetsIn = Networks(), cfg.Link.LetsIn()
 	if len(c.Networks) == 0 && cfg.Profile != p2p.Local {
 		return c.Facts, nil
 	}

@@ -17,6 +17,7 @@ type Facts struct {
 	Networks  []netip.Addr // addresses of this machine on networks
 	Tried     []Tried      // what came of the addresses of the link
 	Reached   string       // the address at which a peer let this machine in; empty if none did
+	LetsIn    string       // whom the link lets in; "" where it has no invite
 	Elsewhere bool         // that peer is none of the link's: it was heard on this network
 	Run       *Run         // what that peer said of the run; nil if it said nothing
 	Clock     *Clock       // how this machine's clock compares with that peer's; nil if it did not say
@@ -107,7 +108,11 @@ func (f Facts) link() (inspect.Finding, bool) {
 	case f.Reached != "" && f.Elsewhere:
 		return good("link", fmt.Sprintf("a member of the run is on this network, at %s; nobody answers at the addresses of the link", shown(f.Reached)), "")
 	case f.Reached != "":
-		return good("link", "a member of the run answers at "+shown(f.Reached), "")
+		text := "a member of the run answers at " + shown(f.Reached)
+		if f.LetsIn != "" {
+			text += "; the link is " + f.LetsIn
+		}
+		return good("link", text, "")
 	case len(f.Tried) == 0:
 		return bad("link", "the link names no address, and no member of the run is on this network", "ask a member for a link with addresses: its `atoll status` shows one")
 	}

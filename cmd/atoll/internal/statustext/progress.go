@@ -181,7 +181,7 @@ func (p *Progress) printLink(s status.Snapshot) {
 }
 
 // nameWithin is how long the line about a machine that has come waits for its name, which it says when it is up.
-const nameWithin = 10 * time.Second
+const nameWithin = 5 * time.Second
 
 func (p *Progress) printEvents(s status.Snapshot, ended bool) {
 	labels := status.LabelsOf(s.Peers)
@@ -193,10 +193,10 @@ func (p *Progress) printEvents(s status.Snapshot, ended bool) {
 			all = append(all, e)
 		}
 	}
-	for _, e := range all {
+	for i, e := range all {
 		if unnamed := labels[status.ShortID(e.Peer)] == ""; e.Kind == "connected" && unnamed && s.At.Sub(e.At) < nameWithin && !ended {
-			p.held = append(p.held, e)
-			continue
+			p.held = all[i:] // what came after it is said after it
+			return
 		}
 		p.out.Say("%s", EventLine(e, labels))
 	}

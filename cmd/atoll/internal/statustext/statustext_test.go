@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -354,5 +355,29 @@ func TestPeersText(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
+	}
+}
+
+// A warning is a sentence among others, and events are told in their order, also where one waits for a name.
+func TestWhatJoinSaysBetween(t *testing.T) {
+	var b bytes.Buffer
+	out := &cli.Console{Out: &b, Err: &b}
+	log := slog.New(LogHandler(out, slog.LevelWarn)).With("run", "ab")
+	log.Info("nobody reads this")
+	log.Warn("the disk is slow", "for", "3s\x1b[H")
+	if text := b.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, " the disk is slow (run ab, for 3s") || strings.ContainsAny(text, "=\x1b") {
+		t.Errorf("%q", text)
+	}
+	b.Reset()
+	p, s := NewProgress(out, nil, false, "dir"), trainingStatus()
+	other := strings.Repeat("ef", 32)
+	s.Events = []status.Event{{At: s.At, Kind: "connected", Peer: other}, {At: s.At.Add(time.Millisecond), Kind: "silent", Peer: other}}
+	if p.printEvents(s, false); b.Len() != 0 {
+		t.Errorf("before its name is known: %q", b.String())
+	}
+	s.Peers[1].Label = "lab"
+	p.printEvents(s, false)
+	if first, second := strings.Index(b.String(), "connected lab"), strings.Index(b.String(), "silent lab"); first < 0 || second < first {
+		t.Errorf("%q", b.String())
 	}
 }
