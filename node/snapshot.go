@@ -223,7 +223,8 @@ func (n *node) watch() {
 	if n.machine.View().Phase() == core.Ready { // before, tokens come with a snapshot
 		n.screen.Speed(time.Now(), n.machine.View().FoldedTokens())
 	}
-	if n.machine.View().Alone() && len(n.dials) > 0 && !n.aloneSaid {
+	over := n.machine.View().FoldedTokens() >= n.genesis.Outer.Budget // nobody is missed, and nothing trained
+	if n.machine.View().Alone() && len(n.dials) > 0 && !n.aloneSaid && !over {
 		n.aloneSaid = true
 		n.screen.Event("alone", "", n.aloneText())
 	}

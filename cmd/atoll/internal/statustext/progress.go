@@ -26,6 +26,8 @@ type Progress struct {
 
 	// The fields of the goroutine that shows.
 	linked bool
+	over   time.Time // when the run was
+	told   bool      // what to do next
 	said   status.Condition
 	began  time.Time
 	line   time.Time // of the last line
@@ -109,6 +111,13 @@ func (p *Progress) print(s status.Snapshot, ended bool) {
 	}
 	p.printLink(s)
 	p.printEvents(s, ended)
+	if s.Finished && p.over.IsZero() {
+		p.over = time.Now()
+	}
+	if s.Finished && !ended && !p.told && time.Since(p.over) >= staysAfter {
+		p.out.Say("the run is over; this node stays for others until nobody needs it or you stop it")
+		p.next(s)
+	}
 	if c := s.Condition(); c != p.said {
 		p.said = c
 		if p.bar == nil {
@@ -151,11 +160,18 @@ func (p *Progress) end(s status.Snapshot) {
 	if gave := s.Gave(); gave != "" {
 		p.out.Say("%s", gave)
 	}
-	if s.Finished {
-		p.out.Say("next:")
-		_ = cli.Table(p.out.Err, indented(status.Next(status.ShellWord(p.dir)))...)
-		p.out.Say("%s", status.Keeps)
+	p.next(s)
+}
+
+// next says once what there is to do with the model of a run that is over.
+func (p *Progress) next(s status.Snapshot) {
+	if !s.Finished || p.told {
+		return
 	}
+	p.told = true
+	p.out.Say("next:")
+	_ = cli.Table(p.out.Err, indented(status.Next(status.ShellWord(p.dir)))...)
+	p.out.Say("%s", status.Keeps)
 }
 
 func indented(rows [][]string) [][]string {
@@ -179,6 +195,9 @@ func (p *Progress) printLink(s status.Snapshot) {
 		p.out.Say("to stop it: Ctrl-C publishes what is left and leaves; `atoll status %s` says more", status.ShellWord(p.dir))
 	}
 }
+
+// staysAfter is how long after the end of the run a node that has not ended says that it stays: most end with the run.
+const staysAfter = 10 * time.Second
 
 // nameWithin is how long the line about a machine that has come waits for its name, which it says when it is up.
 const nameWithin = 5 * time.Second
@@ -231,7 +250,9 @@ func progressLine(s status.Snapshot) string {
 	if s.TokensPerS > 0 {
 		text += fmt.Sprintf("  %s tokens/s", status.Count(s.TokensPerS))
 	}
-	text += "  " + peersText(status.LivePeers(s.Peers), pausedPeers(s))
+	if live := status.LivePeers(s.Peers); live > 0 || !s.Finished { // who finished alone lacks nobody
+		text += "  " + peersText(live, pausedPeers(s))
+	}
 	if s.ValAtTokens == 0 {
 		return status.Printable(text) // what was measured is of values that nobody has trained
 	}

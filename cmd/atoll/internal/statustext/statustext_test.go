@@ -381,3 +381,20 @@ func TestWhatJoinSaysBetween(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+// A node that stays after the run's end says what there is to do next, once, and does not call itself alone.
+func TestWhatIsNextIsSaidOnce(t *testing.T) {
+	var b bytes.Buffer
+	p, s := NewProgress(&cli.Console{Out: &b, Err: &b}, nil, false, "dir"), trainingStatus()
+	s.Finished, s.Peers, s.Events = true, s.Peers[:1], nil
+	if p.print(s, false); strings.Contains(b.String(), "next:") {
+		t.Errorf("it may end at once: %q", b.String())
+	}
+	p.over = p.over.Add(-staysAfter)
+	p.print(s, false)
+	p.print(s, true)
+	p.end(s)
+	if text := b.String(); strings.Count(text, "next:") != 1 || strings.Contains(text, "alone") || !strings.Contains(text, "atoll generate dir") {
+		t.Errorf("%q", text)
+	}
+}
