@@ -96,7 +96,7 @@ func TestUsedUpInviteAsksOthers(t *testing.T) {
 	knowing(t, full, owner, other)
 	knowing(t, free, owner)
 	asker.dials = full.host.Addrs()[:1]
-	if err := asker.learnGenesis(t.Context()); !errors.Is(err, p2p.ErrNotAdmitted) || !strings.Contains(err.Error(), "for 1 machines, and 1 came") {
+	if err := asker.learnGenesis(t.Context()); !errors.Is(err, p2p.ErrNotAdmitted) || !strings.Contains(err.Error(), "for 1 machine, and 1 came") {
 		t.Errorf("the one that is asked alone says %v", err)
 	}
 	asker.dials = append(asker.dials, free.host.Addrs()[0])

@@ -58,13 +58,14 @@ func (n *node) memberRows() []status.Member {
 // this node.
 func (n *node) revoked(e core.Revoked) {
 	n.explain(e.Words)
+	if e.Own {
+		n.screen.Alarm(status.Revoked, n.self.String(), n.whyRevoked().Error(), status.RevokedRemedy)
+		n.fail(n.revokedError())
+		return
+	}
 	for _, name := range e.Names {
 		w, _ := n.members.Word(name)
 		n.screen.Event(status.Revoked, name.String(), w.Text()+"; what it made before stays, and nothing of it counts any more")
-	}
-	if e.Own {
-		n.fail(n.revokedError())
-		return
 	}
 	n.host.Reconsider(func(id wire.PeerID) bool {
 		return slices.Contains(e.Names, id) || !n.members.Member(id)
@@ -87,11 +88,15 @@ func (n *node) explain(statements []wire.SignedHeader) {
 
 // revokedError says who revoked this node, from when on, why, and what to do.
 func (n *node) revokedError() error {
-	by := ""
-	if w, known := n.members.WordAgainst(n.self); known {
-		by = ", " + w.Text()
+	return fmt.Errorf("run %v: %w; %s", n.run, n.whyRevoked(), status.RevokedRemedy)
+}
+
+func (n *node) whyRevoked() error {
+	word, known := n.members.OutBy(n.self)
+	if !known {
+		return ErrRevoked
 	}
-	return fmt.Errorf("run %v: %w%s; with another invite start again in a new folder", n.run, ErrRevoked, by)
+	return fmt.Errorf("%w, %s", ErrRevoked, word)
 }
 
 // stillMember refuses to begin where an owner's statement against this node is known already.

@@ -52,6 +52,11 @@ func TestRevokedNodeEnds(t *testing.T) {
 	if <-second.ended; !errors.Is(second.err, ErrRevoked) {
 		t.Errorf("the revoked node ends with %v", second.err)
 	}
+	last, err := status.ReadFinal(second.cfg.Dir)
+	must(t, err)
+	if w := last.Condition(); w.Word != status.Revoked || len(last.Alarms) != 1 || !strings.HasSuffix(last.Alarms[0].Text, ": no more") || last.Alarms[0].Remedy == "" {
+		t.Errorf("its folder says %+v, %+v", w, last.Alarms)
+	}
 	if err := fails(t, Config{Dir: second.cfg.Dir, Link: link, Data: text}); !errors.Is(err, ErrRevoked) {
 		t.Errorf("started again it ends with %v", err)
 	}

@@ -65,9 +65,9 @@ func TestRevoke(t *testing.T) {
 	}
 	await(t, "peers says who is revoked", func() bool {
 		code, stdout, _ := typed(t, "peers", a)
-		return code == 0 && strings.Count(stdout, "revoked") == 1
+		return code == 0 && strings.Count(stdout, "  revoked") == 1
 	})
-	if code, _, stderr := typed(t, "join", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "start again in a new folder") {
+	if code, _, stderr := typed(t, "join", b, "--profile", "local", "--data", text); code != exitRefused || !strings.Contains(stderr, "join with it in a new folder") {
 		t.Errorf("started again: exit code %d: %s", code, stderr)
 	}
 	unused := revokeUnused(t, a, owner[0])

@@ -457,7 +457,11 @@ func (t *Table) enter(c Certificate, visits bool, nowMs int64) error {
 	waiting := t.entering[v.Key]
 	maps.DeleteFunc(waiting, func(author wire.PeerID, at int64) bool { return author == c.Author || nowMs-at > enterMs })
 	if came := t.ofInvite[v.Key] + len(waiting); came >= int(v.Uses) {
-		return fmt.Errorf("this link was for %d machines, and %d came", v.Uses, came)
+		machines := "machines"
+		if v.Uses == 1 {
+			machines = "machine"
+		}
+		return fmt.Errorf("this link was for %d %s, and %d came", v.Uses, machines, came)
 	}
 	if visits {
 		return nil

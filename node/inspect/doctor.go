@@ -153,7 +153,7 @@ func (d *doctor) checkLast() {
 		return
 	}
 	last.Alarms = slices.DeleteFunc(last.Alarms, func(a status.Alarm) bool {
-		return a.Kind == status.AlarmSilent || a.Kind == status.CutOff || a.Kind == status.AlarmDisk
+		return a.Kind == status.AlarmSilent || a.Kind == status.CutOff || a.Kind == status.AlarmDisk || a.Kind == status.Revoked
 	})
 	d.snapshot, d.Labels = last, status.LabelsOf(last.Peers)
 	d.tellAlarms("when it ran last, until " + last.At.Format(time.DateTime) + ", ")
@@ -280,6 +280,7 @@ func (d *doctor) checkLedger() {
 		return
 	}
 	defer f.close()
+	d.checkRevoked(f)
 	var payloads, bases int
 	var damaged []error
 	for p := range f.plan {
@@ -300,6 +301,17 @@ func (d *doctor) checkLedger() {
 		return
 	}
 	d.good("ledger", fmt.Sprintf("%d payloads of the last rounds and %d kept states are whole; `atoll verify %s` replays all of it", payloads, bases, d.dir))
+}
+
+// checkRevoked tells whether an owner of the run revoked the node, as far as its folder knows.
+func (d *doctor) checkRevoked(f *folder) {
+	key, err := store.ReadKey(d.dir)
+	if err != nil {
+		return // checkKey says so
+	}
+	if word, out := f.members.OutBy(wire.PeerIDOf(key)); out {
+		d.bad(status.Revoked, "an owner of the run has revoked this node or its invite, "+word, status.RevokedRemedy)
+	}
 }
 
 // readBases reads all kept bases of a fragment.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/gossip/member"
 	"atoll/gossip/wire"
 	"atoll/node/inspect/ledgertest"
 	"atoll/node/store"
@@ -269,4 +271,31 @@ func TestDoctorOfTheClockAndTheDisk(t *testing.T) {
 		"clock": {"in the future", "NTP"},
 		"space": {"the rest of the run adds", "--keep"},
 	})
+}
+
+// A folder says that an owner revoked its node, and what to do, as soon as it knows that.
+func TestDoctorTellsOfARevocation(t *testing.T) {
+	dir, run, owner := t.TempDir(), wire.RunID{1}, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	key, _, err := store.LoadKey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doctor{dir: dir, Checkup: Checkup{OK: true}}
+	f := &folder{members: member.NewTable(run, []wire.PeerID{wire.PeerIDOf(owner)})}
+	c, err := member.Issue(owner, run, member.Invite{}, owner).Admit(run, key)
+	if err == nil {
+		_, err = f.members.Add(c)
+	}
+	if d.checkRevoked(f); err != nil || len(d.Findings) > 0 {
+		t.Fatalf("%+v, %v", d.Findings, err)
+	}
+	h := wire.NewRevocation(0, 7, wire.Digest(c.Invite.Key), []byte("it leaked"))
+	if _, err := f.members.AddWords(member.Word{Statement: wire.SignHeader(owner, run, h), Reason: "it leaked"}); err != nil {
+		t.Fatal(err)
+	}
+	d.checkRevoked(f)
+	checkFindings(t, d.Checkup, map[string][2]string{"revoked": {"from round 7 on: it leaked", "ask the run's owner"}})
+	if len(d.Findings) != 1 {
+		t.Error("nothing is found")
+	}
 }

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -72,6 +73,7 @@ const (
 // refusal is a peer that is not taken in, and when it tried last.
 type refusal struct {
 	status.Peer
+	id wire.PeerID
 	at time.Time
 }
 
@@ -222,8 +224,9 @@ var peerInAddr = regexp.MustCompile(`/p2p/[^/]+`)
 // sameWithin is how long a connection says nothing new: nodes that dial each other have two for a moment, and a newcomer that looked comes again.
 const sameWithin = 10 * time.Second
 
-// PeerUp keeps where a peer is connected.
+// PeerUp keeps where a peer is connected. A refusal from before is over.
 func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
+	v.refused = slices.DeleteFunc(v.refused, func(r refusal) bool { return r.id == id })
 	if len(v.addrs) < maxRefused || v.addrs[id] != "" {
 		v.addrs[id] = addr
 	}
@@ -242,11 +245,11 @@ func (v *Screen) PeerUp(id wire.PeerID, role, addr string) {
 // Refused keeps who was refused last. Strangers have themselves refused as often as they like: few of them are events, or
 // nothing else would be seen.
 func (v *Screen) Refused(id wire.PeerID, addr string, reason error) {
-	v.refused = slices.DeleteFunc(v.refused, func(r refusal) bool { return r.Addr == addr })
+	v.refused = slices.DeleteFunc(v.refused, func(r refusal) bool { return r.Addr == addr || r.id == id })
 	if len(v.refused) == maxRefused {
 		v.refused = slices.Delete(v.refused, 0, 1)
 	}
-	v.refused = append(v.refused, refusal{status.Peer{ID: id.String(), State: status.Refused, Addr: addr, Reason: reason.Error()}, time.Now()})
+	v.refused = append(v.refused, refusal{status.Peer{ID: hex.EncodeToString(id[:]), State: status.Refused, Addr: addr, Reason: reason.Error()}, id, time.Now()})
 	told, more := v.refusals.count(time.Now())
 	if !told {
 		return

@@ -1,8 +1,10 @@
 package show
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +81,7 @@ func TestRefusalsHideNothing(t *testing.T) {
 		v := newScreen(1)
 		v.Event("state differs", "", "this has to be seen")
 		refuse := func(addr string) {
-			v.Refused(wire.PeerID{1}, addr, errors.New("no"))
+			v.Refused(wire.PeerID(wire.Sum([]byte(addr))), addr, errors.New("no"))
 		}
 		for i := range 1000 {
 			refuse(fmt.Sprintf("/ip4/10.0.0.1/tcp/%d", i))
@@ -99,6 +101,28 @@ func TestRefusalsHideNothing(t *testing.T) {
 			t.Errorf("who is refused now is not among the %d that are shown", len(peers))
 		}
 	})
+}
+
+// A key has one row: that of who took part, which says why it is refused. Of one that is let in again nothing is said.
+func TestRefusedHasOneRow(t *testing.T) {
+	v := newScreen(1)
+	for port, id := range []wire.PeerID{{1}, {3}, {2}, {2}, {4}} {
+		v.Refused(id, fmt.Sprint("/ip4/10.0.0.1/tcp/", port), errors.New("no"))
+	}
+	v.PeerUp(wire.PeerID{4}, "", "")
+	row := func(id byte, state, reason string) status.Peer {
+		return status.Peer{ID: hex.EncodeToString(append([]byte{id}, make([]byte, 31)...)), State: state, Reason: reason}
+	}
+	rows := []status.Peer{row(1, status.Revoked, "by its owner"), row(3, status.Gone, "")}
+	rows[1].Faded = true
+	want := []status.Peer{row(1, status.Revoked, "by its owner"), row(3, status.Refused, "no"), row(2, status.Refused, "no")}
+	got := View{Screen: v, At: time.Now()}.addRefused(rows)
+	for i := range got {
+		got[i].Addr = ""
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
 }
 
 // What became of own deltas is in the account.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -189,6 +190,9 @@ func (v View) peers(s status.Snapshot) []status.Peer {
 	self := v.peerOf(v.Self, v.Record)
 	self.Name = v.Name
 	self.Self, self.State, self.Steps, self.Tokens = true, s.State, v.Steps, v.Trained
+	if _, out := v.Members.OutBy(v.Self); out {
+		self.State = status.Revoked
+	}
 	self.TokensPerS, self.Bits, self.Reason = 0, float64(v.Quality.Bits), strings.Join(v.Limits.Why, "; ")
 	self.Upload, self.UploadFull = v.Upload, v.UploadFull
 	if v.Learner != nil {
@@ -261,12 +265,23 @@ func pathOf(p *status.Peer, path Path) {
 	}
 }
 
+// addRefused adds who was refused lately. Of one that is in the list already it says why: a key has one row.
 func (v View) addRefused(out []status.Peer) []status.Peer {
 	refused := slices.SortedFunc(slices.Values(v.Screen.refused), func(a, b refusal) int { return strings.Compare(a.Addr, b.Addr) })
 	for _, r := range refused {
-		if v.At.Sub(r.at) < refusedFor {
-			out = append(out, r.Peer)
+		if v.At.Sub(r.at) >= refusedFor {
+			continue
 		}
+		i := slices.IndexFunc(out, func(p status.Peer) bool { return p.ID == r.ID })
+		if i < 0 {
+			out = append(out, r.Peer)
+			continue
+		}
+		p := &out[i]
+		if p.State == status.Gone {
+			p.State, p.Faded = status.Refused, false
+		}
+		p.Reason = cmp.Or(p.Reason, r.Reason)
 	}
 	return out
 }

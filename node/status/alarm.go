@@ -26,6 +26,9 @@ const (
 // AlarmDisk is the kind of the event that the disk takes nothing more.
 const AlarmDisk = "disk"
 
+// RevokedRemedy says what the owner of a machine that was revoked can do.
+const RevokedRemedy = "ask the run's owner for a new link, which `atoll invite` prints, and join with it in a new folder"
+
 // Passing says that the run mends it by itself, or goes on without.
 func (a Alarm) Passing() bool {
 	return a.Kind == AlarmSilent || a.Kind == AlarmThin || a.Kind == CutOff

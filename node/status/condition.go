@@ -25,6 +25,8 @@ func (s Snapshot) Condition() Condition {
 		}
 	}
 	switch {
+	case s.Own().State == Revoked:
+		return Condition{Revoked, "nobody listens to it any more"}
 	case s.Finished:
 		return Condition{Word: "finished"}
 	case s.State == "stopped":

@@ -27,6 +27,7 @@ func TestCondition(t *testing.T) {
 		{"paused with a full disk", Paused, "full", false, []Peer{self, here}, Paused, ""},
 		{"joining after a restart", "joining", "", false, []Peer{self, gone}, "joining", ""},
 		{"after the end", "stopped", "full", true, []Peer{self, gone}, "finished", ""},
+		{"revoked", "training", "", false, []Peer{{Self: true, State: Revoked}, gone}, Revoked, "nobody listens"},
 		{"at the end", "stopped", "", false, []Peer{self, gone}, "ending", ""},
 	} {
 		s := Snapshot{Identity: Identity{State: c.state, Disk: c.disk}, Agreement: Agreement{Finished: c.finished}, Peers: c.peers}

@@ -18,6 +18,7 @@ type Member struct {
 	Uses      uint32 `json:"uses,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"`
 	Revoked   bool   `json:"revoked,omitempty"`
+	Ended     bool   `json:"ended,omitempty"` // its invite is revoked; it may stay
 }
 
 // admitted is the state of a member that is none of a peer's: it trained nothing and is not here.
@@ -40,7 +41,7 @@ func Members(peers []status.Peer, members []status.Member) []Member {
 		if r.Invite != "" && (m.Revoked || !r.Revoked && m.Invite != m.ID) {
 			continue
 		}
-		r.Invite, r.Uses, r.ExpiresMs, r.Revoked, r.Guest = m.Invite, m.Uses, m.ExpiresMs, m.Revoked, m.Guest
+		r.Invite, r.Uses, r.ExpiresMs, r.Revoked, r.Ended, r.Guest = m.Invite, m.Uses, m.ExpiresMs, m.Revoked, m.Ended, m.Guest
 	}
 	for i, r := range rows {
 		if r.Revoked {
@@ -92,25 +93,31 @@ func inviteText(r Member) string {
 	return orUnknown(status.ShortID(r.Invite))
 }
 
-// limitOf says what limits an invite has, and how many came by it; "" for none.
+// limitOf says what limits an invite has, or that it is revoked, and how many came by it; "" for none, or one for a machine alone that is
+// revoked with it.
 func limitOf(r Member, rows []Member) string {
-	var parts []string
-	if r.Uses > 0 {
-		came := 0
-		for _, other := range rows {
-			if other.Invite == r.Invite {
-				came++
-			}
+	came := 0
+	for _, other := range rows {
+		if other.Invite == r.Invite {
+			came++
 		}
-		parts = append(parts, fmt.Sprintf("is for %s, of which %d came,", cli.Plural(int(r.Uses), "machine", "machines"), came))
 	}
-	if r.ExpiresMs > 0 {
-		parts = append(parts, "expires "+time.UnixMilli(r.ExpiresMs).Format("2006-01-02 15:04"))
+	var parts []string
+	switch {
+	case r.Ended && r.Invite == r.ID:
+		return ""
+	case r.Ended:
+		parts = append(parts, fmt.Sprintf("is revoked: nobody comes in by it any more, %d came", came))
+	case r.Uses > 0:
+		parts = append(parts, fmt.Sprintf("is for %s, %d came", cli.Plural(int(r.Uses), "machine", "machines"), came))
+	}
+	if r.ExpiresMs > 0 && !r.Ended {
+		parts = append(parts, "lasts until "+time.UnixMilli(r.ExpiresMs).Format("2006-01-02 15:04"))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "invite " + status.ShortID(r.Invite) + " " + strings.Join(parts, " and ")
+	return "invite " + status.ShortID(r.Invite) + " " + strings.Join(parts, "; ")
 }
 
 // Widths of the columns whose values know no bound, so that a row fits 100

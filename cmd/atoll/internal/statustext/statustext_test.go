@@ -270,11 +270,20 @@ func TestMembersAmongPeers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	if n := strings.Count(b.String(), "invite 0101010101 is for 3 machines, of which 2 came, and expires 2023-11-1"); n != 1 {
+	if n := strings.Count(b.String(), "invite 0101010101 is for 3 machines, 2 came; lasts until 2023-11-1"); n != 1 {
 		t.Errorf("%d times the limits of one invite:\n%s", n, b.String())
 	}
 	if _, err := json.Marshal(rows); err != nil || len(rows) != 3 {
 		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	for want, r := range map[string]Member{
+		"invite 0101010101 is revoked: nobody comes in by it any more, 2 came": {Peer: rows[0].Peer, Invite: invite, Uses: 3, ExpiresMs: 1_700_000_000_000, Ended: true},
+		"invite 0101010101 is for 1 machine, 2 came":                           {Peer: rows[0].Peer, Invite: invite, Uses: 1},
+		"": {Peer: status.Peer{ID: own}, Invite: own, Ended: true},
+	} {
+		if got := limitOf(r, rows); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
