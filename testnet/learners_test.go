@@ -169,8 +169,8 @@ func TestLearnersInProcesses(t *testing.T) {
 	cfg := chaosWorld(t, uint64(9*toyRate), "kill learner 1 @30%")
 	once := filepath.Join(t.TempDir(), "once")
 	cfg.Learner = []string{
-		"1:idle --step-seconds 0.02", "2:idle --step-seconds 0.02 --die-at-step 60 --once " + once + "2",
-		"3:idle --step-seconds 0.02 --nan-at-step 100 --once " + once + "3",
+		"1:idle --step-seconds 0.03", "2:idle --step-seconds 0.03 --die-at-step 60 --once " + once + "2",
+		"3:idle --step-seconds 0.03 --nan-at-step 100 --once " + once + "3",
 	}
 	cfg.Timeout = 5 * time.Minute
 	r := runWorld(t, cfg)

@@ -34,7 +34,7 @@ func chaosWorld(t *testing.T, tokens uint64, chaos string) Config {
 // toyPace is the pace of the toy learners: 64 tokens a step, so four of them make
 // about toyRate tokens a second.
 const (
-	toyPace = 20 * time.Millisecond
+	toyPace = 40 * time.Millisecond
 	toyRate = 4 * 64 * int(time.Second/toyPace)
 )
 

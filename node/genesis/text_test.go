@@ -15,7 +15,7 @@ func TestTextOfTheRun(t *testing.T) {
 	}{
 		{"the run's", Data{"book", run}, run, "/my/book", nil},
 		{"the run's under another name", Data{"novel", run}, run, "/my/book", nil},
-		{"another", Data{"novel", run}, other, "/my/book", []string{`the run trains on "novel" (sha256 aaaaaaaaaaaaaaaa)`, `but /my/book is "book" (sha256 bbbbbbbbbbbbbbbb)`, "--data PATH"}},
+		{"another", Data{"novel", run}, other, "/my/book", []string{`the run, which trains on "novel" (sha256 aaaaaaaaaaaaaaaa)`, `: /my/book is "book" (sha256 bbbbbbbbbbbbbbbb)`, "--data PATH"}},
 		{"another by default", Data{"novel", run}, other, "", []string{`"novel" (sha256 aaaaaaaaaaaaaaaa)`, `without --data this node would train on "book" (sha256 bbbbbbbbbbbbbbbb)`, "--data PATH"}},
 		{"a run that names none", Data{}, other, "", nil},
 		{"a run that names none, told one", Data{}, other, "/my/book", nil},

@@ -195,6 +195,6 @@ func (s *server) fetchWords(ctx context.Context, from wire.PeerID) {
 		words, err = member.ParseWords(list.Words)
 	}
 	if err = errors.Join(err, s.heed(words...)); err != nil {
-		s.log.Info("no owner's words from this peer", "peer", from, "err", err)
+		s.log.Info("no owners' statements from this peer", "peer", from, "err", err)
 	}
 }

@@ -21,9 +21,9 @@ import (
 )
 
 // How many schedules are explored. ATOLL_SIM_SEEDS says so (500 are 0 to 499, as
-// 0-500 are; CI: 4-120, after the first 4); ATOLL_LONG=1 means longSeeds.
+// 0-500 are; CI: 2-120, after the first 2); ATOLL_LONG=1 means longSeeds.
 const (
-	shortSeeds = 4
+	shortSeeds = 2
 	longSeeds  = 10_000
 	wildSeeds  = 400 // in so many every kind of fault has its turn; fewer than CI plays at once
 )
