@@ -18,6 +18,7 @@ type (
 	Release           = effect.Release
 	Keep              = effect.Keep
 	Drop              = effect.Drop
+	EndVisit          = effect.EndVisit
 	Admitted          = effect.Admitted
 	Reconnect         = effect.Reconnect
 	Reply             = effect.Reply

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -24,15 +25,17 @@ const (
 	maxVisitors = 64 // a crowd that one message invites: each asks for the genesis, and is gone
 )
 
-// visited begins a session with a visitor, or ends it at once where there are as many as there may be.
+// visited begins a session with a visitor. Where there are as many as there may be, the one that looked longest goes.
 func (c *Core) visited(peer wire.PeerID) {
-	switch {
-	case c.visitors[peer] != nil: // another connection
-	case len(c.visitors) >= maxVisitors:
-		c.env.Emit(effect.Drop{Peer: peer, Reason: "too many look at this node already: try again in two minutes"})
-	default:
-		c.visitors[peer] = &visit{visitorAsks, c.env.Now + visitMs}
+	if c.visitors[peer] != nil {
+		return // another connection
 	}
+	if len(c.visitors) >= maxVisitors {
+		c.visitors.end(c.env, slices.MinFunc(slices.Collect(maps.Keys(c.visitors)), func(a, b wire.PeerID) int {
+			return cmp.Or(cmp.Compare(c.visitors[a].until, c.visitors[b].until), a.Compare(b))
+		}))
+	}
+	c.visitors[peer] = &visit{visitorAsks, c.env.Now + visitMs}
 }
 
 // tick ends the visits that are too long.
@@ -40,9 +43,14 @@ func (v visitors) tick(e *env) {
 	over := slices.DeleteFunc(slices.Collect(maps.Keys(v)), func(id wire.PeerID) bool { return e.Now < v[id].until })
 	slices.SortFunc(over, wire.PeerID.Compare)
 	for _, id := range over {
-		delete(v, id)
-		e.Emit(effect.Drop{Peer: id, Reason: "it only looks, and that for two minutes"})
+		v.end(e, id)
 	}
+}
+
+// end ends a visit. Nobody is to blame: it may look again at once, and by a new session a node that takes part meanwhile is none.
+func (v visitors) end(e *env, id wire.PeerID) {
+	delete(v, id)
+	e.Emit(effect.EndVisit{Peer: id})
 }
 
 // guide answers a visitor, who may see what the run is and whom else to ask.

@@ -63,22 +63,22 @@ func specVisitors(t *testing.T, _ *spectest.Spec) {
 func specVisitsEnd(t *testing.T, s *spectest.Spec) {
 	a := newAlone()
 	most, longest := int(s.Number(t, "visits", "at once")), Time(s.Number(t, "visits", "visit"))
-	comes := func(id byte) []Drop {
-		return find[Drop](a.step(PeerUp{Peer: wire.PeerID{id}, Record: hello.Record{Visits: true}}))
+	comes := func(id byte) []EndVisit {
+		return find[EndVisit](a.step(PeerUp{Peer: wire.PeerID{id}, Record: hello.Record{Visits: true}}))
 	}
 	for id := range byte(most) {
 		if ended := append(comes(id+1), comes(id+1)...); len(ended) > 0 {
 			t.Fatalf("visit %d: %+v", id, ended)
 		}
 	}
-	if ended := comes(100); len(ended) != 1 || ended[0].Peer != (wire.PeerID{100}) {
+	if ended := comes(100); len(ended) != 1 || ended[0].Peer != (wire.PeerID{1}) {
 		t.Errorf("one too many: %+v", ended)
 	}
 	ended := map[wire.PeerID]bool{}
 	tick := func(at Time) {
 		a.now = at
 		a.core.Tick(at)
-		for _, d := range find[Drop](a.core.Effects()) {
+		for _, d := range find[EndVisit](a.core.Effects()) {
 			ended[d.Peer] = true
 		}
 	}
@@ -89,7 +89,7 @@ func specVisitsEnd(t *testing.T, s *spectest.Spec) {
 		t.Errorf("%d of %d visits are over", len(ended), most)
 	}
 	if ended := comes(100); len(ended) > 0 {
-		t.Errorf("there is room, and it is refused: %+v", ended)
+		t.Errorf("there is room, and one has to go: %+v", ended)
 	}
 }
 

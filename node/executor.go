@@ -84,6 +84,10 @@ func (x executor) Drop(peer wire.PeerID, reason string) {
 	x.n.work.goRun(func(context.Context) { x.n.host.Drop(peer, reason) })
 }
 
+func (x executor) Disconnect(peer wire.PeerID) {
+	x.n.host.Reconsider(func(id wire.PeerID) bool { return id == peer })
+}
+
 func (x executor) Reconnect(peer wire.PeerID) { x.n.host.Reconnect(peer) }
 
 // Reply hands the reply to the stream that waits for it. If the stream is gone its

@@ -208,17 +208,13 @@ func (n *node) letsIn(link joinlink.Link) string {
 	case link.Invite == nil:
 		return "its invite is revoked: `atoll invite` makes a link that lets others in"
 	}
-	whom := "any number of machines"
+	text := "it is " + link.LetsIn()
 	if v := link.Invite.Invite; v.Uses > 0 {
 		came := n.members.Came(v.Key)
 		if came >= int(v.Uses) {
-			return fmt.Sprintf("it was for %d machines, and %d came: `atoll invite` makes a link that lets others in", v.Uses, came)
+			return fmt.Sprintf("as many machines came by its invite as that is for, %d: `atoll invite` makes a link that lets others in", came)
 		}
-		whom = fmt.Sprintf("%d machines, of which %d came,", v.Uses, came)
-	}
-	text := "it is for " + whom
-	if at := link.Invite.Invite.ExpiresMs; at > 0 {
-		text += " until " + time.UnixMilli(at).Format(time.DateOnly)
+		text += fmt.Sprintf("; %d came", came)
 	}
 	if n.cfg.Profile == p2p.WAN && !slices.ContainsFunc(link.Peers, address.FromAnywhere) {
 		text += "; so far only machines of this network reach the addresses in it: for others run `atoll relay LINK` on a machine that they reach, where LINK is what `atoll invite --uses 1` prints here"
@@ -282,6 +278,7 @@ func (n *node) enter() error {
 	if !n.record.get().Visits {
 		return nil
 	}
+	n.looked = true
 	err := n.record.change(func(r *hello.Record) { r.Visits = false })
 	n.host.Renew()
 	return err

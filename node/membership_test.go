@@ -352,8 +352,8 @@ func TestWhomALinkLetsIn(t *testing.T) {
 		wants  []string
 		not    string
 	}{
-		{&few, public, []string{"it is for 3 machines, of which 0 came, until "}, "relay"},
-		{&few, home, []string{"it is for 3 machines, of which 0 came, until ", "run `atoll relay LINK` on a machine"}, "no invite"},
+		{&few, public, []string{"it is for 3 machines as members, until "}, "relay"},
+		{&few, home, []string{"it is for 3 machines as members, until ", "run `atoll relay LINK` on a machine"}, "no invite"},
 		{&many, public, []string{"any number of machines"}, "until"},
 		{&old, public, []string{"has expired: `atoll invite`"}, "revoked"},
 		{nil, public, []string{"has no invite", "`atoll join OWNERS_LINK THIS_LINK`"}, "expired"},

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"atoll/gossip"
@@ -36,6 +37,9 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Refused:
 		n.screen.Refused(e.ID, e.Addr, shownReason{e.Reason})
 		n.machine.ToldRevoked(now, e.Reason.Error())
+		if n.keptOut(e.Reason) {
+			n.fail(fmt.Errorf("join run %v: %w", n.run, shownReason{e.Reason}))
+		}
 	case p2p.Message:
 		n.message(now, e)
 	case p2p.Stranger:
@@ -43,6 +47,12 @@ func (n *node) network(e p2p.Event) {
 	case p2p.Has:
 		n.has(now, e)
 	}
+}
+
+// keptOut reports whether a newcomer that only looked is refused, now that it is to take part, and nobody else is there who lets it in. It
+// must not wait, or train, beside a run that it is not in.
+func (n *node) keptOut(reason error) bool {
+	return n.looked && errors.Is(reason, p2p.ErrRefusedByPeer) && errors.Is(reason, p2p.ErrNotAdmitted) && n.machine.View().Joins() && len(n.host.Connected()) == 0
 }
 
 // shownReason is a refusal as people read it.

@@ -79,6 +79,7 @@ type shared struct {
 	genesis genesis.Genesis
 	told    bool // peers gave the genesis, in this start
 	entered bool // others may count this node as one of the run
+	looked  bool // and it only looked before, so that nobody may let it in
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
 	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's

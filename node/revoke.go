@@ -64,6 +64,9 @@ func (n *node) revoked(e core.Revoked) {
 		return
 	}
 	for _, name := range e.Names {
+		if len(n.members.Of(name)) == 0 && n.members.Came(name) == 0 {
+			continue // it was before this machine came: peers would only repeat old news
+		}
 		w, _ := n.members.Word(name)
 		n.screen.Event(status.Revoked, name.String(), w.Text()+"; what it made before stays, and nothing of it counts any more")
 	}

@@ -1,11 +1,15 @@
 package node
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"atoll/gossip/p2p"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/store"
@@ -64,6 +68,28 @@ func TestJoinerTrainsOnTheRunsText(t *testing.T) {
 		t.Errorf("the folder remembers %q, %v", path, err)
 	}
 	launch(t, Config{Dir: dir, Pace: slowPace}).joinAndLeave()
+	first.leave()
+}
+
+// A newcomer that looked, and finds when it is to take part that another took the last use of the invite, ends and trains nothing.
+func TestKeptOutAtTheDoor(t *testing.T) {
+	t.Parallel()
+	text := toyText(t)
+	g, owner := ownedGenesis(1 << 40)
+	pass, err := NewInvite(owner, g.RunID(), 1, 0)
+	must(t, err)
+	first := launch(t, Config{Genesis: g.Encode(), Owner: owner, Invite: &pass, Data: text, Pace: slowPace})
+	link := first.link()
+	var sooner sync.Once
+	err = fails(t, Config{Link: link, Data: text, Pace: slowPace, AloneAfter: time.Second, disk: store.Disk{Before: func(op store.Op) error {
+		if strings.Contains(op.Path, "genesis") {
+			sooner.Do(func() { launch(t, Config{Link: link, Data: text, Pace: slowPace}).joinAndLeave() })
+		}
+		return nil
+	}}})
+	if !errors.Is(err, p2p.ErrNotAdmitted) || strings.Contains(err.Error(), "took no use") {
+		t.Errorf("it ends with %v", err)
+	}
 	first.leave()
 }
 

@@ -55,6 +55,9 @@ type invited struct {
 
 // Run makes an invite and prints the link.
 func (c *InviteCmd) Run(ctx context.Context, out *cli.Console) error {
+	if c.JSON && c.QR {
+		return cli.BadUsage("--qr draws for people, and --json prints for programs: leave one of the two out")
+	}
 	if c.Guests && c.For != "" {
 		return cli.BadUsage("--for makes one node a member, and --guests admits guests: leave one of the two out")
 	}

@@ -66,6 +66,9 @@ type (
 		Reason string
 	}
 
+	// EndVisit closes the connection to a peer that only looks.
+	EndVisit struct{ Peer wire.PeerID }
+
 	// Admitted brings a certificate that was not known before, to be made durable.
 	Admitted struct{ Certificate member.Certificate }
 
@@ -284,6 +287,7 @@ func (Discover) effect()          {}
 func (Reserve) effect()           {}
 func (Release) effect()           {}
 func (Keep) effect()              {}
+func (EndVisit) effect()          {}
 func (Drop) effect()              {}
 func (Reconnect) effect()         {}
 func (Admitted) effect()          {}
@@ -320,6 +324,7 @@ func (Discover) io()      {}
 func (Reserve) io()       {}
 func (Release) io()       {}
 func (Keep) io()          {}
+func (EndVisit) io()      {}
 func (Drop) io()          {}
 func (Reconnect) io()     {}
 func (Admitted) io()      {}

@@ -68,10 +68,9 @@ func MembersOf(table *member.Table) []status.Member {
 	members := []status.Member{}
 	for _, c := range table.All() {
 		v := c.Invite
-		_, ended := table.Word(v.Key)
 		members = append(members, status.Member{
 			ID: hex.EncodeToString(c.Author[:]), Invite: hex.EncodeToString(v.Key[:]),
-			Guest: table.Guest(c.Author), Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil, Ended: ended,
+			Guest: table.Guest(c.Author), Uses: v.Uses, ExpiresMs: v.ExpiresMs, Revoked: table.Revoked(c) != nil, Ended: table.Knows(v.Key),
 		})
 	}
 	return members

@@ -36,6 +36,7 @@ type Net interface {
 	Release(peer wire.PeerID)
 	Keep(peer wire.PeerID) // its connection is closed after others, where there are too many
 	Drop(peer wire.PeerID, reason string)
+	Disconnect(peer wire.PeerID)
 	Reconnect(peer wire.PeerID)
 	Reply(handle uint64, reply Reply)
 }

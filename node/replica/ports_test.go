@@ -50,6 +50,7 @@ func (g *rig) Keep(p wire.PeerID)    { g.sent = append(g.sent, gossip.Keep{Peer:
 func (g *rig) Drop(peer wire.PeerID, reason string) {
 	g.sent = append(g.sent, gossip.Drop{Peer: peer, Reason: reason})
 }
+func (g *rig) Disconnect(peer wire.PeerID)          { g.sent = append(g.sent, gossip.EndVisit{Peer: peer}) }
 func (g *rig) Reconnect(peer wire.PeerID)           { g.sent = append(g.sent, gossip.Reconnect{Peer: peer}) }
 func (g *rig) Reply(handle uint64, r replica.Reply) { g.replies[handle] = r }
 

@@ -127,6 +127,8 @@ func (r *Replica) executeIO(e gossip.IO) {
 		r.net.Keep(e.Peer)
 	case gossip.Drop:
 		r.net.Drop(e.Peer, e.Reason)
+	case gossip.EndVisit:
+		r.net.Disconnect(e.Peer)
 	case gossip.Reconnect:
 		r.net.Reconnect(e.Peer)
 	case gossip.Reply:

@@ -63,6 +63,7 @@ func (x executor) Reserve(wire.PeerID)                {} // all nodes of a simul
 func (x executor) Release(wire.PeerID)                {}
 func (x executor) Keep(wire.PeerID)                   {} // no node here has too many connections
 func (x executor) Drop(peer wire.PeerID, _ string)    { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
+func (x executor) Disconnect(peer wire.PeerID)        { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
 func (x executor) Reconnect(peer wire.PeerID)         { x.n.w.disconnect(x.n, x.n.w.byID[peer]) }
 
 func (x executor) Reply(handle uint64, r replica.Reply) { x.n.answer(handle, r.Response, r.Payload) }

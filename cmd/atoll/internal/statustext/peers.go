@@ -241,7 +241,6 @@ func known(x float64, text func(float64) string) string {
 	return text(x)
 }
 
-// partText is a part of a whole in a narrow column: 99.9 %, and 100 % for all.
 func shareText(p status.Peer) string {
 	if p.ShareUnknown {
 		return cli.Unknown
@@ -249,6 +248,7 @@ func shareText(p status.Peer) string {
 	return partText(p.Share)
 }
 
+// partText is a part of a whole in a narrow column: 99.9 %, and 100 % for all.
 func partText(x float64) string {
 	if x > 0.9995 {
 		return "100 %"

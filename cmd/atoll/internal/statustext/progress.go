@@ -200,7 +200,7 @@ func (p *Progress) printLink(s status.Snapshot) {
 const staysAfter = 10 * time.Second
 
 // nameWithin is how long the line about a machine that has come waits for its name, which it says when it is up.
-const nameWithin = 5 * time.Second
+const nameWithin = 2 * time.Second
 
 func (p *Progress) printEvents(s status.Snapshot, ended bool) {
 	labels := status.LabelsOf(s.Peers)
