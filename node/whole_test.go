@@ -22,7 +22,7 @@ import (
 )
 
 // slowPace makes a run of three last for some ten seconds.
-const slowPace = 20 * time.Millisecond
+const slowPace = 30 * time.Millisecond
 
 // A run in which one joins in the middle, one leaves and one only watches.
 func TestJoinLeaveObserve(t *testing.T) {
