@@ -83,6 +83,7 @@ func (x executor) Reserve(wire.PeerID)               { x.n.broken("reserves a sl
 func (x executor) Release(wire.PeerID)               { x.n.broken("gives up a slot at a relay") }
 func (x executor) Keep(wire.PeerID)                  {}
 func (x executor) Drop(_ wire.PeerID, why string)    { x.n.broken("drops an honest peer: %s", why) }
+func (x executor) Disconnect(wire.PeerID)            { x.n.broken("ends the visit of a peer that does not look") }
 func (x executor) Reconnect(peer wire.PeerID) {
 	x.send(output{kind: outReconnect, to: indexOf(peer)})
 }
