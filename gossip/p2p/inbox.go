@@ -28,7 +28,7 @@ func newInbox(limit int) *inbox {
 
 // queued is an event that waits for the reader. taken, if there is one, is closed when the reader has it.
 type queued struct {
-	Event
+	event Event
 	taken chan struct{}
 }
 
@@ -97,7 +97,7 @@ func (q *inbox) run(ctx context.Context) {
 			}
 		}
 		select {
-		case q.out <- e.Event:
+		case q.out <- e.event:
 			q.remove()
 			if e.taken != nil {
 				close(e.taken)
