@@ -148,7 +148,7 @@ func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Pre
 		return cfg, r, err
 	}
 	if len(among) > 1 {
-		n.check("keep the precision", n.store.Put(precisionKey, []byte(precision.String())))
+		n.check("keep the precision", n.store.Put(precisionKey, measuredHere(precision)))
 	}
 	r.TokensPerSecond, r.Precision, cfg.Precision = speed.TokensPerSecond, precision.String(), precision
 	if cfg.Batch, cfg.MicroBatch, err = n.planBatch(r); err != nil {
@@ -158,13 +158,15 @@ func (n *node) tuned(ctx context.Context, cfg trainer.Config, among []tensor.Pre
 	return cfg, r, nil
 }
 
-// precisionKey is where the folder keeps which precision was the faster one.
+// precisionKey is where the folder keeps which precision was the faster one, and on what.
 const precisionKey = "precision"
+
+func measuredHere(p tensor.Precision) []byte { return []byte(p.String() + " on " + hardware.CPUName()) }
 
 // keptPrecision is the choice of an earlier start among several: this machine may be busy now, and what is measured then says nothing of it.
 func (n *node) keptPrecision(among []tensor.Precision) []tensor.Precision {
 	kept, err := n.store.Get(precisionKey)
-	if i := slices.IndexFunc(among, func(p tensor.Precision) bool { return p.String() == string(kept) }); i >= 0 && err == nil {
+	if i := slices.IndexFunc(among, func(p tensor.Precision) bool { return string(measuredHere(p)) == string(kept) }); i >= 0 && err == nil {
 		return among[i : i+1]
 	}
 	return among

@@ -9,7 +9,7 @@ import (
 )
 
 // Weighed says what the columns of a list of machines mean that are parts of a whole.
-const Weighed = "SHARE is a machine's part of all that the model learned from, WEIGHT its part in the newest folds"
+const Weighed = "SHARE is a machine's part of all that the model learned from, WEIGHT its part in the newest rounds"
 
 // Gave says what this machine gave to the model, and of a guest what that counts; "" where it has nothing to give.
 func (s Snapshot) Gave() string {
@@ -107,6 +107,8 @@ func (s Snapshot) Health() string {
 	return fmt.Sprintf("all is well: %d machines train", training)
 }
 
+const stops = "you may stop it, and nothing is lost: Ctrl-C where it was started hands over what is left and leaves; "
+
 // MayStop says what happens if a person stops this node.
 func (s Snapshot) MayStop() string {
 	switch {
@@ -115,9 +117,9 @@ func (s Snapshot) MayStop() string {
 	case s.State == "joining":
 		return "you may stop it: Ctrl-C ends it, and nothing is lost"
 	case LivePeers(s.Peers) == 0:
-		return "you may stop it: Ctrl-C publishes what is left and leaves; nobody else is here, so the run then waits for somebody to come back"
+		return stops + "nobody else is here, so the run then waits for somebody to come back"
 	}
-	return "you may stop it: Ctrl-C publishes what is left and leaves; the others go on, and the same command comes back"
+	return stops + "the others go on, and the same command comes back"
 }
 
 // month is what people buy traffic for.
@@ -131,7 +133,7 @@ func (s Snapshot) Month() string {
 		return ""
 	}
 	if left < month.Seconds() {
-		return fmt.Sprintf("sends about %s and receives %s until the run is over", Traffic(s.Net.UpPerS*left), Traffic(s.Net.DownPerS*left))
+		return fmt.Sprintf("sends about %s more and receives %s more until the run is over", Traffic(s.Net.UpPerS*left), Traffic(s.Net.DownPerS*left))
 	}
 	return fmt.Sprintf("sends %s and receives %s a month at this speed", Traffic(s.Net.UpPerS*month.Seconds()), Traffic(s.Net.DownPerS*month.Seconds()))
 }
@@ -142,7 +144,7 @@ func (s Snapshot) Worth() string {
 	case s.ValAtTokens == 0: // of the values that nobody has trained
 		return ""
 	case s.ValBPB > 0:
-		return fmt.Sprintf("%.3f bits/byte on %s of held-out text", s.ValBPB, Bytes(float64(s.ValBytes)))
+		return fmt.Sprintf("%.3f bits/byte, where less is better, on %s of held-out text", s.ValBPB, Bytes(float64(s.ValBytes)))
 	case s.ValTokens > 0:
 		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, Count(float64(s.ValTokens)))
 	case s.ValLoss > 0:

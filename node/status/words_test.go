@@ -18,13 +18,13 @@ func TestWordsBesideNumbers(t *testing.T) {
 		change(&s)
 		return s
 	}
-	const stop = "you may stop it: Ctrl-C publishes what is left and leaves; "
+	const stop = "you may stop it, and nothing is lost: Ctrl-C where it was started hands over what is left and leaves; "
 	for name, c := range map[string]struct {
 		s    Snapshot
 		want []string // gave, healthy, stop, month
 	}{
 		"two train":          {of(func(*Snapshot) {}), []string{"this machine gave 29 % of what the model learned from", "all is well: 2 machines train", stop + "the others go on, and the same command comes back", "sends 3.2 GB and receives 9.1 GB a month at this speed"}},
-		"it ends sooner":     {of(func(s *Snapshot) { s.ETASeconds = 3600 }), []string{"", "", "", "sends about 4.45 MB and receives 12.6 MB until the run is over"}},
+		"it ends sooner":     {of(func(s *Snapshot) { s.ETASeconds = 3600 }), []string{"", "", "", "sends about 4.45 MB more and receives 12.6 MB more until the run is over"}},
 		"nobody knows when":  {of(func(s *Snapshot) { s.ETASeconds = 0 }), []string{"", "", "", "-"}},
 		"a small part":       {of(func(s *Snapshot) { s.Peers[0].Share = 0.0042 }), []string{"this machine gave 0.42 % of what the model learned from", "", "", ""}},
 		"nothing folded yet": {of(func(s *Snapshot) { s.Peers[0].Share = 0 }), []string{"nothing of this machine is in the model yet: its first delta is on the way", "", "", ""}},

@@ -141,7 +141,7 @@ func agreedText(s status.Snapshot, running bool) string {
 	case !running:
 		return "not compared: rounds were open" + when
 	}
-	return "changing; compared once nobody trains"
+	return "changing, as it should while somebody trains; compared after that"
 }
 
 func trafficText(s status.Snapshot) string {

@@ -268,7 +268,7 @@ func (s Screen) events(h *History, lines int) []string {
 
 // keys is the last line. hidden is how many peers do not fit.
 func (s Screen) keys(h *History, hidden int) string {
-	text := "q quits"
+	text := "q ends this view alone"
 	if hidden > 0 {
 		text += "  ↑↓ other peers"
 	}
