@@ -278,7 +278,6 @@ func (n *node) enter() error {
 	if !n.record.get().Visits {
 		return nil
 	}
-	n.looked = true
 	err := n.record.change(func(r *hello.Record) { r.Visits = false })
 	n.host.Renew()
 	return err

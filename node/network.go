@@ -52,7 +52,7 @@ func (n *node) network(e p2p.Event) {
 // keptOut reports whether a newcomer that only looked is refused, now that it is to take part, and nobody else is there who lets it in. It
 // must not wait, or train, beside a run that it is not in.
 func (n *node) keptOut(reason error) bool {
-	return n.looked && errors.Is(reason, p2p.ErrRefusedByPeer) && errors.Is(reason, p2p.ErrNotAdmitted) && n.machine.View().Joins() && len(n.host.Connected()) == 0
+	return n.told && errors.Is(reason, p2p.ErrRefusedByPeer) && errors.Is(reason, p2p.ErrNotAdmitted) && n.machine.View().Joins() && len(n.host.Connected()) == 0
 }
 
 // shownReason is a refusal as people read it.

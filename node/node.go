@@ -77,9 +77,8 @@ type identity struct {
 type shared struct {
 	run     wire.RunID
 	genesis genesis.Genesis
-	told    bool // peers gave the genesis, in this start
+	told    bool // peers gave the genesis, in this start, in which this node then only looked before it entered
 	entered bool // others may count this node as one of the run
-	looked  bool // and it only looked before, so that nobody may let it in
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
 	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's

@@ -51,7 +51,7 @@ func (n *node) takePart(ctx context.Context) (status.Snapshot, error) {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = nil // told to leave before there was anything to hand over
 		}
-		if err != nil && !n.entered && n.cfg.Link.Invite != nil && n.record != nil && n.record.get().Visits && !errors.Is(err, p2p.ErrNotAdmitted) {
+		if err != nil && n.cfg.Link.Invite != nil && n.record != nil && n.record.get().Visits && !errors.Is(err, p2p.ErrNotAdmitted) {
 			err = fmt.Errorf("%w. This try took no use of the link", err)
 		}
 		ended <- errors.Join(err, n.close())

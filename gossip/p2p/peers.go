@@ -210,17 +210,16 @@ func (h *Host) accept(c network.Conn, signed hello.Signed, r hello.Record) error
 		l.conns[c] = r.StartedMs
 	}
 	var e Event = PeerUp{ID: l.id, Record: r, Signed: signed, Addr: fullAddr(c), Near: near(c)}
-	taken := l.told
+	var told chan struct{}
 	switch {
 	case !l.passed:
+		told = l.told
 	case !newer(r, l.record):
 		return nil
-	case l.record.Visits && !r.Visits: // it looked, and now takes part
-		taken = nil
-	default:
-		e, taken = RecordChanged{ID: l.id, Record: r, Signed: signed}, nil
+	case !l.record.Visits || r.Visits: // else it looked, and now takes part
+		e = RecordChanged{ID: l.id, Record: r, Signed: signed}
 	}
-	if !h.inbox.putTold(e, taken) {
+	if !h.inbox.putTold(e, told) {
 		return fmt.Errorf("handshake with %v: this node is too far behind with its events", r.Author)
 	}
 	l.record = r

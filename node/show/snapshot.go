@@ -313,12 +313,10 @@ func (v View) addShares(peers []status.Peer, folded float64) []status.Peer {
 		sum += p.TokensFolded
 	}
 	sum = max(sum, folded)
+	joins := v.Machine.Joins()
 	for i := range peers {
-		if sum > 0 {
+		if peers[i].ShareUnknown = joins; sum > 0 && !joins {
 			peers[i].Share = peers[i].TokensFolded / sum
-		}
-		if v.Machine.Joins() {
-			peers[i].Share, peers[i].ShareUnknown = 0, true
 		}
 		peers[i].Trust = v.trust(peers[i].ID)
 	}
