@@ -93,7 +93,8 @@ type claimant struct {
 // claimants are the learners whose claims count: a delta of them came, and they are here.
 // They never count for more than one delta can carry, nor, once claims are weighed, than
 // their deltas bear out.
-func (m *Machine) claimants(now Time) (claimants []claimant) {
+func (m *Machine) claimants(now Time) []claimant {
+	claimants := make([]claimant, 0, m.gossip.Peers().Known()) // asked for at every step near the end
 	m.gossip.Peers().Heartbeats(func(id wire.PeerID, b *wire.Heartbeat, at gossip.Time) {
 		h := m.heard.of(id)
 		if !m.counts(id, h) || m.gossip.Peers().Gone(id) {

@@ -578,8 +578,11 @@ func (c cost) against(calm cost) string {
 // So many of nine nodes are strangers that lie together: they attest each other's
 // claims. Below half of those that a node sees they bring nobody to give up a chain.
 func TestSybilsBelowHalf(t *testing.T) {
-	for _, liars := range []int{1, 2, 4} {
-		for _, ahead := range []uint32{0, 200} {
+	for i, liars := range []int{4, 2, 1} {
+		for j, ahead := range []uint32{200, 0} {
+			if !taken(2*i+j, 5) {
+				continue
+			}
 			s := attackTest{kind: InventedRun, spoil: strange}.scenario(attackSeed)
 			s.Founders = make([]NodeSpec, 9)
 			for i := range liars {

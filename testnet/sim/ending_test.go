@@ -214,7 +214,7 @@ func TestEndsSoonAndNearTheBudget(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-26s%16s%16s%16s%16s%16s%16s\n", "world", "over %", "least over %", "idle s", "of all s", "payloads s", "idle/payloads")
 	for i, e := range endWorlds {
-		if !taken(i, 4) {
+		if !taken(i, 8) {
 			continue
 		}
 		if only := os.Getenv("ATOLL_SIM_END"); only != "" && only != e.name {
