@@ -246,7 +246,9 @@ function renderAccount(view) {
   }));
   $('account').replaceChildren(...parts.map(part => {
     const line = make('div');
-    line.append(make('i', part.color), make('dt', '', part.name), make('dd', 'amount', big(part.tokens)), make('dd', 'means', part.means));
+    const name = make('dt', '', part.name);
+    name.prepend(make('i', part.color));
+    line.append(name, make('dd', 'amount', big(part.tokens)), make('dd', 'means', part.means));
     return line;
   }));
 }
