@@ -14,7 +14,7 @@ const labelled = 14; // machines that a circle has room to name
 
 function drawPicture(svg, view) {
   const n = view.peers.length, names = n <= labelled;
-  const width = names ? 380 : 340, height = names ? 270 : 340;
+  const width = names ? 440 : 340, height = names ? 270 : 340;
   const radius = n === 1 ? 0 : names ? 95 : 145;
   const at = i => {
     const angle = 2 * Math.PI * i / n - Math.PI / 2;
