@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"atoll/node/files"
 	"atoll/node/genesis"
 	"atoll/node/status"
 	"atoll/node/web"
@@ -212,7 +213,7 @@ func (w *world) savePage(r *Report) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.path(PageFile), page, 0o644); err != nil {
+	if err := files.Write(w.path(PageFile), page, 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/gossip/wire"
 	"atoll/node"
+	"atoll/node/files"
 	"atoll/node/genesis"
 	"atoll/node/limits"
 	"atoll/node/status"
@@ -218,13 +219,8 @@ func fileName(name string) string {
 
 // writeNew writes a file that must not exist yet.
 func writeNew(path string, b []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s exists already; choose another name", path)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
+	return files.Write(path, b, mode)
 }

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/node/files"
 	"atoll/node/inspect"
 	"atoll/node/store"
 	"atoll/node/web"
@@ -58,7 +58,7 @@ func (c *ReportCmd) Run(ctx context.Context, out *cli.Console) error {
 		name = shareFile
 	}
 	file := cmp.Or(c.Out, filepath.Join(dir, name))
-	if err := os.WriteFile(file, page, 0o644); err != nil {
+	if err := files.Write(file, page, 0o644); err != nil {
 		return fmt.Errorf("write the page: %w: choose another file with --out", err)
 	}
 	if c.JSON {

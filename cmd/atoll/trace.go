@@ -11,6 +11,7 @@ import (
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
+	"atoll/node/files"
 	"atoll/node/status"
 	"atoll/node/trace"
 )
@@ -130,7 +131,7 @@ func meant(flag, word string, machines []status.Peer) (is func(wire.PeerID) bool
 // write writes the files that were asked for.
 func (c *TraceCmd) write(t trace.Trace, whose string) error {
 	if c.SVG != "" {
-		if err := os.WriteFile(c.SVG, []byte(trace.SVG(t.Lines, whose)), 0o644); err != nil {
+		if err := files.Write(c.SVG, []byte(trace.SVG(t.Lines, whose)), 0o644); err != nil {
 			return fmt.Errorf("draw the trace: %w", err)
 		}
 	}

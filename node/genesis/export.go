@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"atoll/node/files"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
 )
@@ -18,27 +19,23 @@ import (
 // that Hugging Face's from_pretrained loads; adapters in that of PEFT. tokenizer is the run's
 // tokenizer.json, nil where tokens are bytes.
 func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []byte) error {
-	files, weights, err := g.exported(tokenizer)
+	beside, weights, err := g.exported(tokenizer)
 	if err != nil {
 		return err
 	}
-	files["README.md"] = []byte(g.Card(folded))
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+	beside["README.md"] = []byte(g.Card(folded))
+	err = files.NewFolder(dir, func(dir string) error { return writeAll(dir, beside, weights, s) })
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists already: choose another folder", dir)
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("export: %w", err)
-	}
-	if err := writeAll(dir, files, weights, s); err != nil {
-		return errors.Join(fmt.Errorf("export: %w", err), os.RemoveAll(dir))
 	}
 	return nil
 }
 
-func writeAll(dir string, files map[string][]byte, weights string, s *tensor.Slab) error {
-	for name, b := range files {
+func writeAll(dir string, beside map[string][]byte, weights string, s *tensor.Slab) error {
+	for name, b := range beside {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			return err
 		}
@@ -51,14 +48,14 @@ func writeAll(dir string, files map[string][]byte, weights string, s *tensor.Sla
 }
 
 // exported are the files beside the weights, and the name of theirs.
-func (g Genesis) exported(tokenizer []byte) (files map[string][]byte, weights string, err error) {
+func (g Genesis) exported(tokenizer []byte) (beside map[string][]byte, weights string, err error) {
 	if g.BuiltIn() {
 		if tokenizer == nil {
 			tokenizer = indent(byteTokenizer(g.Model.Vocab))
 		}
-		files = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": tokenizer,
+		beside = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": tokenizer,
 			"tokenizer_config.json": indent(map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": g.Model.Context})}
-		return files, "model.safetensors", nil
+		return beside, "model.safetensors", nil
 	}
 	var recipe struct {
 		Family string          `json:"family"`

@@ -2,11 +2,13 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"atoll/cmd/atoll/internal/cli"
+	"atoll/node/files"
 	"atoll/optimizer/trainer/corpus/documents"
 	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/tensor/token"
@@ -77,11 +79,8 @@ func (c *tokenizerCmd) Run(ctx context.Context, out *cli.Console) error {
 }
 
 func writeTokenizer(dir string, v *token.Vocabulary) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), v.Config(), 0o666); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, shards.TokenizerFile), v.JSON(), 0o666)
+	return files.NewFolder(dir, func(dir string) error {
+		return errors.Join(os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), v.Config(), 0o644),
+			os.WriteFile(filepath.Join(dir, shards.TokenizerFile), v.JSON(), 0o644))
+	})
 }
