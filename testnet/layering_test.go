@@ -275,6 +275,8 @@ var modules = []rule{
 		"only commands ask how large a terminal is"},
 	{list("node/files node/store node/hardware optimizer/trainer/external/family cmd/..."), list("golang.org/x/sys/windows"),
 		"calls of Windows that the standard library has not: locks, jobs, memory and consoles"},
+	{list("node/hardware"), list("github.com/KimMachineGun/automemlimit/memlimit"),
+		"limits of containers, by both versions of control groups and wherever they are mounted"},
 	{nil, list("pgregory.net/rapid/... github.com/rogpeppe/go-internal/... github.com/marcopolo/simnet/... github.com/makiuchi-d/gozxing/..."),
 		"it is for tests only"},
 	{list("optimizer/trainer/external"), list("golang.org/x/sys/unix"),

@@ -124,13 +124,13 @@ func (r Role) Fits(g genesis.Genesis, have uint64) error {
 	if have == 0 || need <= have {
 		return nil
 	}
-	return fmt.Errorf("a node of this run needs %d MiB of memory and this machine has %d MiB; %s", need>>20, have>>20, r.Remedy())
+	return fmt.Errorf("a node of this run needs %d MiB of memory and may take %d MiB here; %s", need>>20, have>>20, r.Remedy())
 }
 
 // Remedy says what to do where the model does not fit.
 func (r Role) Remedy() string {
 	if r.Observe {
-		return "use a larger machine"
+		return "use a machine or a container with more memory"
 	}
-	return "use a larger machine, fewer rows a step with --batch, or --observe to hold the model without training"
+	return "use a machine or a container with more memory, fewer rows a step with --batch, or --observe to hold the model without training"
 }

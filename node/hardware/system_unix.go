@@ -10,10 +10,19 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// MemoryBytes is the memory of this machine, 0 if the system does not say.
-func MemoryBytes() uint64 { return procValue("/proc/meminfo", "MemTotal:") }
+// MemoryBytes is the memory that this process may take: of its control group where that has a limit, as a container has, else of this
+// machine. 0 if the system does not say.
+func MemoryBytes() uint64 {
+	all := procValue("/proc/meminfo", "MemTotal:")
+	if limit, err := memlimit.FromCgroup(); err == nil && limit < all {
+		return limit
+	}
+	return all
+}
 
 // RSSBytes is the memory that this process occupies, 0 if the system does not say.
 func RSSBytes() uint64 { return procValue("/proc/self/status", "VmRSS:") }

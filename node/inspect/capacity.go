@@ -78,14 +78,14 @@ func amount(bytes uint64) string {
 func (d *doctor) checkMemory() {
 	have, need := hardware.MemoryBytes(), d.role().Need(d.genesis)
 	if d.Running {
-		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; this machine has %s", amount(d.snapshot.RSSBytes), amount(need), amount(have)))
+		d.good("memory", fmt.Sprintf("the node takes %s of an estimated %s; it may take %s here", amount(d.snapshot.RSSBytes), amount(need), amount(have)))
 		return
 	}
 	d.judgeMemory(have, need)
 }
 
 func (d *doctor) judgeMemory(have, need uint64) {
-	text := fmt.Sprintf("a learner needs about %s, this machine has %s", amount(need), amount(have))
+	text := fmt.Sprintf("a learner needs about %s, and may take %s here", amount(need), amount(have))
 	if have != 0 && need > have {
 		d.bad("memory", text, d.role().Remedy())
 		return
