@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -30,6 +32,7 @@ func (n *node) check(what string, err error) {
 	case err == nil:
 	case errors.Is(err, store.ErrIndex):
 		n.fail(err)
+	case errors.Is(err, fs.ErrNotExist) && n.gone(): // which the end says
 	case trouble == store.Well:
 		n.log.Error(what, "dir", n.cfg.Dir, "err", err)
 	default:
@@ -65,6 +68,24 @@ func (n *node) untilWell(t store.Trouble) string {
 		text += fmt.Sprintf(". It deleted shards that no step reads yet (%d), and fetches each only when a step reads it", dropped)
 	}
 	return text
+}
+
+// ErrFolderGone ends a node whose folder was deleted or moved under it.
+var ErrFolderGone = errors.New("is no longer there: it was deleted or moved while this node ran")
+
+// gone says that the node's folder is no longer where it was. It may be called from any goroutine.
+func (n *node) gone() bool {
+	info, err := os.Stat(n.cfg.Dir)
+	return errors.Is(err, fs.ErrNotExist) || n.placed != nil && err == nil && !os.SameFile(info, n.placed)
+}
+
+// seekFolder ends the node once its folder has gone. What is written into files that have no name is lost, and a new folder under
+// the old name would be a node without a past.
+func (n *node) seekFolder() {
+	if n.fatal == nil && n.gone() {
+		n.fatal = fmt.Errorf("%s %w. What was published is with the others, if there are any; the rest is lost. "+
+			"If you moved it, `atoll join FOLDER` goes on from where it is now; otherwise ask a member for a link and join in a new folder", n.cfg.Dir, ErrFolderGone)
+	}
 }
 
 // flush has the ledger written. A disk in trouble is tried now and then, with a

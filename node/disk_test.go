@@ -2,8 +2,10 @@ package node
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -133,5 +135,41 @@ func TestDamagedIndexIsFatal(t *testing.T) {
 	<-m.ended
 	if !errors.Is(m.err, store.ErrIndex) || !strings.Contains(m.err.Error(), "--fix") {
 		t.Errorf("ended with %v", m.err)
+	}
+}
+
+// A node whose folder is deleted or replaced says so and ends. It makes no folder of that name anew.
+func TestFolderGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a folder in use stays where it is")
+	}
+	t.Parallel()
+	for name, take := range map[string]func(dir string) error{
+		"deleted": func(dir string) (err error) {
+			for range 100 { // what is written meanwhile stays
+				if err = os.RemoveAll(dir); err == nil {
+					break
+				}
+			}
+			return err
+		},
+		"moved": func(dir string) error { return os.Rename(dir, dir+".moved") },
+		"replaced": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".moved"), os.Mkdir(dir, 0o755))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "node")
+			m := launch(t, Config{Dir: dir, Genesis: toyGenesis(1 << 40).Encode(), Data: toyText(t), Pace: slowPace})
+			m.until("it contributes", contributes)
+			must(t, take(dir))
+			if <-m.ended; !errors.Is(m.err, ErrFolderGone) || !strings.Contains(m.err.Error(), dir) {
+				t.Errorf("ends with %v", m.err)
+			}
+			if left, err := os.ReadDir(dir); name != "replaced" && !errors.Is(err, fs.ErrNotExist) || len(left) > 0 {
+				t.Errorf("left under its name: %v, %v", left, err)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,8 @@ type node struct {
 	machine  *core.Machine // of the replica
 	finished bool
 	fatal    error
-	began    bool // the loop has
+	placed   os.FileInfo // what cfg.Dir was when the node started
+	began    bool        // the loop has
 	streams
 	shutdown
 }
@@ -211,6 +213,7 @@ func (n *node) loop(ctx context.Context) error {
 // show makes a new status and has the ledger written.
 func (n *node) show() {
 	n.limit(time.Now())
+	n.seekFolder()
 	n.publishStatus()
 	n.flush()
 	n.check("write the trace", n.trace.Flush())

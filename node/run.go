@@ -42,7 +42,11 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 	if cfg.Learner, err = cfg.learner(); err != nil {
 		return status.Snapshot{}, store.Explain(err, cfg.Dir)
 	}
-	return newNode(cfg).takePart(ctx)
+	n := newNode(cfg)
+	if n.placed, err = os.Stat(cfg.Dir); err != nil {
+		return status.Snapshot{}, store.Explain(err, cfg.Dir)
+	}
+	return n.takePart(ctx)
 }
 
 // newNode is a node that has done nothing yet.
@@ -327,7 +331,7 @@ func (n *node) close() error {
 		n.keepTraffic()
 		n.keepShown()
 		n.check("flush the ledger", n.store.Flush())
-		if n.machine != nil {
+		if n.machine != nil && !n.gone() {
 			n.writeStatus()
 			n.safe.Store(true)
 			n.saveTips()

@@ -35,7 +35,7 @@ func (n *node) publishStatus() {
 		n.screen.Carried(v.At, v.Net.SentBytes, v.Net.ReceivedBytes)
 	}
 	s := show.Snapshot(v)
-	s.History, s.Settings = n.screen.History(s), n.inForce()
+	s.Settings = n.inForce()
 	n.latest.Store(&s)
 	n.keepStatus(s)
 	if s.At.Sub(n.shownKept) >= keepShownEvery {

@@ -137,6 +137,9 @@ func (c *JoinCmd) takePart(ctx context.Context, out *cli.Console, run func(conte
 		last, err := run(ctx, cfg)
 		shownAt.offer(last)
 		p.Finish(last, err)
+		if err == nil && last.Finished && last.Worse() != "" {
+			err = errSilent
+		}
 		ended <- err
 	}()
 	asked := ctx.Done()

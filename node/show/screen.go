@@ -192,7 +192,7 @@ func (v *Screen) Finished(agreed bool, others []wire.PeerID) {
 	if !agreed {
 		v.Event("finished", "", "the run is over and nothing has changed for long, but a live peer shows other deltas or still trains: compare with `atoll status` there before you use this model")
 	} else if len(others) == 0 {
-		v.Event("finished", "", "every live node holds the same digests: this is the run's model")
+		v.Event("finished", "", "the run is over, and every live node holds the same digests")
 	}
 	for _, id := range others {
 		v.Event("finished", id.String(), "the run is over, but this peer shows another state for the same deltas: "+otherStateAdvice)

@@ -43,6 +43,7 @@ func Snapshot(v View) status.Snapshot {
 	s.Net.UpPerS, s.Net.DownPerS = w.up.perSecond(), w.down.perSecond()
 	s.Peers = v.peers(s)
 	s.ETASeconds = v.eta(s)
+	s.History = w.History(s)
 	s.Alarms = status.AlarmsOf(s)
 	return s
 }

@@ -23,6 +23,9 @@ const (
 	AlarmThin   = "thin"   // links do not carry the run's deltas
 )
 
+// AlarmWorse is the kind of the alarm that the model is worse than it was.
+const AlarmWorse = "worse"
+
 // AlarmDisk is the kind of the event that the disk takes nothing more.
 const AlarmDisk = "disk"
 
@@ -70,6 +73,9 @@ func AlarmsOf(s Snapshot) (alarms []Alarm) {
 		} else if len(alarms) < mostAlarms {
 			alarms = append(alarms, a)
 		}
+	}
+	if text := s.Worse(); text != "" {
+		alarms = append(alarms, Alarm{Kind: AlarmWorse, Since: s.At, Text: text, Remedy: "begin another run with a smaller --lr; from values that were trained before, --lr 1e-5 or so"})
 	}
 	if s.Finished {
 		return alarms

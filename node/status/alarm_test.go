@@ -47,3 +47,42 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("of a run that is over: %v", AlarmsOf(s))
 	}
 }
+
+// A model that predicts worse than it did is told on all screens, during the run and at its end.
+func TestWorse(t *testing.T) {
+	points := func(of func(*Point, float32), values ...float32) (all []Point) {
+		for _, v := range values {
+			p := Point{}
+			of(&p, v)
+			all = append(all, p)
+		}
+		return all
+	}
+	val, loss := func(p *Point, v float32) { p.Val = v }, func(p *Point, v float32) { p.Loss = v }
+	for _, c := range []struct {
+		history []Point
+		want    string
+	}{
+		{nil, ""},
+		{points(val, 0, 5.5, 4, 97), "a loss of 97, at first 5.5"},
+		{points(val, 5.5, 97, 0), "a loss of 97, at first 5.5"}, // the last moment has not measured it
+		{points(val, 5.5, 97, 5), ""},
+		{points(val, 2.9, 3), ""}, // it overfits
+		{points(loss, 5.5, 97), "a loss of 97, at first 5.5"},
+		{points(loss, 5.5, 5), ""},
+		{append(points(val, 5.5, 5), points(loss, 5.5, 97)...), ""}, // one batch says less than what is held out
+	} {
+		s := Snapshot{History: c.history}
+		if got := s.Worse(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.history, got, c.want)
+		}
+		for _, s.Finished = range []bool{false, true} {
+			if alarms := AlarmsOf(s); (c.want == "") != (len(alarms) == 0) || len(alarms) > 0 && (alarms[0].Kind != AlarmWorse || alarms[0].Passing()) {
+				t.Errorf("%v: alarms %v", c.history, alarms)
+			}
+		}
+		if stop := s.MayStop(); strings.Contains(stop, "the model is in this folder") == (c.want != "") {
+			t.Errorf("%v: %s", c.history, stop)
+		}
+	}
+}

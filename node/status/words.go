@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -112,6 +113,8 @@ const stops = "you may stop it, and nothing is lost: Ctrl-C where it was started
 // MayStop says what happens if a person stops this node.
 func (s Snapshot) MayStop() string {
 	switch {
+	case s.Finished && s.Worse() != "":
+		return "you may stop it: the run is over"
 	case s.Finished:
 		return "you may stop it: the run is over, and the model is in this folder"
 	case s.State == "joining":
@@ -149,6 +152,27 @@ func (s Snapshot) Worth() string {
 		return fmt.Sprintf("loss %.3f nats/token on %s tokens that the learner holds out", s.ValLoss, Count(float64(s.ValTokens)))
 	case s.ValLoss > 0:
 		return fmt.Sprintf("loss %.3f nats/token on what the learner holds out", s.ValLoss)
+	}
+	return ""
+}
+
+// worse is by how much a loss has to be above the first one that this node saw before it says so: a model that overfits a little is none.
+const worse = 1.1
+
+// Worse says that the model predicts held-out text worse than when this node first measured it, as that of a run with too
+// large steps does; "" otherwise. Where nobody measures, it goes by the loss of this node's training.
+func (s Snapshot) Worse() string {
+	for _, of := range []func(Point) float32{func(p Point) float32 { return p.Val }, func(p Point) float32 { return p.Loss }} {
+		first, last := float32(0), float32(0)
+		for _, p := range s.History {
+			first, last = cmp.Or(first, of(p)), cmp.Or(of(p), last)
+		}
+		switch {
+		case last > worse*first:
+			return fmt.Sprintf("the model predicts text worse than it did (a loss of %.4g, at first %.4g): do not use it", last, first)
+		case first > 0:
+			return ""
+		}
 	}
 	return ""
 }

@@ -101,7 +101,7 @@ const probeSize = 1 << 20
 // Probe writes and removes a file in a node's folder, synced: nil if there is
 // room and the disk takes it.
 func (d Disk) Probe(dir string) error {
-	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil { // of a run that no node has begun
+	if err := makeTemp(dir); err != nil { // of a run that no node has begun
 		return fmt.Errorf("try to write to %s: %w", dir, err)
 	}
 	tmp, err := d.writeTemp(dir, synced, make([]byte, probeSize))

@@ -134,10 +134,18 @@ func (d Disk) syncDir(dir string) error {
 // shows either what was there before or all of b. It is not synced: for what is
 // nice to find again.
 func (d Disk) WriteFile(dir, name string, b []byte) error {
-	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+	if err := makeTemp(dir); err != nil {
 		return err
 	}
 	return d.writeFile(dir, name, b, unsynced)
+}
+
+// makeTemp makes the folder for what is not whole yet. It does not make the node's folder: who deleted that wants none.
+func makeTemp(dir string) error {
+	if err := os.Mkdir(filepath.Join(dir, tmpDir), 0o700); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // writeFile writes b to dir/name, so that the name shows either what was there

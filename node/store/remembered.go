@@ -94,7 +94,7 @@ func (d Disk) SaveSettings(dir string, b []byte) error { return d.saveDurably(di
 func (d Disk) SaveAdmission(dir, name string, b []byte) error { return d.saveDurably(dir, name, b) }
 
 func (d Disk) saveDurably(dir, name string, b []byte) error {
-	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+	if err := makeTemp(dir); err != nil {
 		return err
 	}
 	return d.writeFile(dir, name, b, synced)

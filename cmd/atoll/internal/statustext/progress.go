@@ -2,6 +2,7 @@ package statustext
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -165,7 +166,7 @@ func (p *Progress) end(s status.Snapshot) {
 
 // next says once what there is to do with the model of a run that is over.
 func (p *Progress) next(s status.Snapshot) {
-	if !s.Finished || p.told {
+	if !s.Finished || p.told || s.Worse() != "" {
 		return
 	}
 	p.told = true
@@ -292,6 +293,9 @@ func EndLine(s status.Snapshot) string {
 		text := "the run is over: " + folded
 		if q := s.Worth(); q != "" {
 			text += ", " + q
+		}
+		if w := s.Worse(); w != "" {
+			return text + ". " + strings.ToUpper(w[:1]) + w[1:]
 		}
 		return text + ", state digest " + status.ShortID(s.StateDigest)
 	}
