@@ -33,7 +33,7 @@ func (w *world) checks(r Report, a account) []Check {
 		w.checkFolds(),
 	}
 	list = append(list, w.chaosChecks(a)...)
-	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r), w.checkOrphans(orphansWithin)} {
+	for _, c := range []*Check{w.checkJoiners(r), w.checkShares(r), w.checkOrphans(orphansWithin), w.checkModel()} {
 		if c != nil {
 			list = append(list, *c)
 		}
@@ -53,6 +53,19 @@ func (w *world) checkEqual(name string, equal bool, digest string) Check {
 	}
 	c.Detail = strings.Join(each, ", ")
 	return c
+}
+
+// checkModel fails if the model is worse at the end than it was; nil otherwise, and where members lie to make it so.
+func (w *world) checkModel() *Check {
+	if slices.ContainsFunc(w.members, func(m *member) bool { return m.inverted }) {
+		return nil
+	}
+	for _, m := range w.survivors() {
+		if text := m.newest().last.Worse(); text != "" {
+			return &Check{Name: "it learned", Detail: m.name() + ": " + text + "; try a smaller --lr"}
+		}
+	}
+	return nil
 }
 
 // held says how many nodes hold something.

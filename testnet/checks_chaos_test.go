@@ -196,3 +196,29 @@ func TestLostOnlyByKills(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A run whose model got worse fails, unless members lie to make it so.
+func TestModelIsNoWorse(t *testing.T) {
+	curve := func(values ...float32) *member {
+		m := lived(0, 0, nil)
+		for _, v := range values {
+			m.newest().last.History = append(m.newest().last.History, status.Point{Val: v})
+		}
+		return m
+	}
+	liar := curve()
+	liar.inverted = true
+	for name, c := range map[string]struct {
+		members []*member
+		passed  bool
+	}{
+		"learned":  {[]*member{curve(5.5, 3), curve(5.5, 4)}, true},
+		"diverged": {[]*member{curve(5.5, 3), curve(5.5, 97)}, false},
+		"attacked": {[]*member{liar, curve(5.5, 97)}, true},
+	} {
+		w := &world{members: c.members}
+		if found := w.checkModel(); (found == nil) != c.passed || found != nil && (found.Passed || !strings.Contains(found.Detail, "at first 5.5")) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
