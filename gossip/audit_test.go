@@ -50,6 +50,7 @@ func TestAuditFindsCommonGround(t *testing.T) {
 
 // What peers answer to an audit need not make sense.
 func TestAuditOfALiar(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]func([]byte) []byte{
 		"nothing": func([]byte) []byte { return nil },
 		"cut":     func(b []byte) []byte { return b[:len(b)/2] },

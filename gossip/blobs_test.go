@@ -146,6 +146,7 @@ const mbit20 = 2500 // bytes per ms
 // Eight that join at once have most of each other: who had it first uploads each part about once,
 // whether they want the same shards or each its own.
 func TestEightFetchAtOnce(t *testing.T) {
+	t.Parallel()
 	const joiners, heldOut, window, size = 8, 1, 2, 16 * wire.PartSize
 	for _, c := range []struct {
 		name   string

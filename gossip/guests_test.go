@@ -262,6 +262,7 @@ func specGuestsBringNoGuests(t *testing.T, _ *spectest.Spec) {
 
 // What a guest brings in a repair takes no more room than an invite has. What a member holds is known, whatever room there is.
 func TestGuestsFillTheirRoom(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("thousands of signatures")
 	}

@@ -459,6 +459,7 @@ var long = os.Getenv("ATOLL_LONG") != ""
 // one. Nobody is apart for half a minute, and what it costs a
 // node is bounded: connections, dials, and what relays pass on.
 func TestHomesInAnHour(t *testing.T) {
+	t.Parallel()
 	span, size := Time(360_000), 60
 	if long {
 		span, size = 3_600_000, 200

@@ -27,6 +27,7 @@ func (n *node) taken() (rounds []uint32) {
 // A joiner takes each tip about as new as it was when its turn came, and fetches nothing twice for it: from one source,
 // from four, from such as the link names and others; ATOLL_LONG=1 has all four of these worlds.
 func TestJoinTakesNewerTips(t *testing.T) {
+	t.Parallel()
 	for _, sources := range []int{1, 4} {
 		for _, trusted := range []bool{true, false} {
 			if !long && trusted != (sources == 1) {
@@ -67,6 +68,7 @@ func TestJoinTakesNewerTips(t *testing.T) {
 // Newer tips are taken only if most peers know them, as the first were. With those of a liar a joiner goes on with what
 // it has.
 func TestJoinRefusesInventedNewerTips(t *testing.T) {
+	t.Parallel()
 	w := moving(t, 5)
 	liar := w.nodes[0]
 	liar.boasts()
@@ -90,6 +92,7 @@ func TestJoinRefusesInventedNewerTips(t *testing.T) {
 
 // A source that cannot give newer tips, others that do not have them, and a source that goes away meanwhile cost no byte.
 func TestJoinGoesOnWithoutNewerTips(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		fault func(w *world)
 		newer bool

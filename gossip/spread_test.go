@@ -104,6 +104,7 @@ func TestPayloadsArriveAboutOnce(t *testing.T) {
 }
 
 func TestSetsEqualAfterPartition(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		w := newWorld(t, seed, 6, options{loss: 0.05})
 		w.train(20, fixed(2000))
@@ -119,6 +120,7 @@ func TestSetsEqualAfterPartition(t *testing.T) {
 // TestRandomFaultsEndEqual is the promise: after any schedule of crashes,
 // restarts, losses and partitions all nodes come to one chain.
 func TestRandomFaultsEndEqual(t *testing.T) {
+	t.Parallel()
 	for seed := uint64(100); seed < 110; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			n := 3 + int(seed%5)

@@ -97,6 +97,7 @@ func TestThinUplinkSendsOnce(t *testing.T) {
 // All have the same uplink, with 0.7 of it needed: nothing is relayed, and what waits
 // leaves in order.
 func TestEqualUplinksServeInOrder(t *testing.T) {
+	t.Parallel()
 	const size, rate = 300_000, 2500
 	const period = 3 * size * 10 / (7 * rate)
 	w := uplinks(t, 2, rate, rate, rate, rate)
@@ -119,6 +120,7 @@ func TestEqualUplinksServeInOrder(t *testing.T) {
 // A peer that claims a huge uplink becomes everybody's relay. It gives nothing, and few
 // deltas are late for it.
 func TestRelayThatGivesNothing(t *testing.T) {
+	t.Parallel()
 	const period, size = 400, 100_000
 	w := uplinks(t, 3, 625, 12500, 12500, 12500, 12500)
 	liar := w.nodes[4]
@@ -140,6 +142,7 @@ func TestRelayThatGivesNothing(t *testing.T) {
 // Whatever peers claim or withhold, each payload that a live honest node has made reaches
 // all of them within a bound. ATOLL_LONG=1 plays eight worlds.
 func TestPayloadsArriveWhateverPeersClaim(t *testing.T) {
+	t.Parallel()
 	const size, bound = 50_000, 60_000
 	seeds := uint64(3)
 	if long {

@@ -85,6 +85,7 @@ func TestJoinTakesAsLongAsItsBytes(t *testing.T) {
 // joiner is in about when its bytes had the time to come, and nobody counts as a failed source. ATOLL_LONG=1 has links between
 // the thinnest and the widest.
 func TestJoinOverThinLinks(t *testing.T) {
+	t.Parallel()
 	rates := []float64{12, 100} // bytes per ms: 0.1 and 0.8 Mbit/s
 	if long {
 		rates = []float64{12, 25, 50, 100}
@@ -132,6 +133,7 @@ func TestSourceDiesAtEachChunk(t *testing.T) {
 // Wherever in the transfer the joiner dies, it goes on where it was, with the
 // source it had or with another.
 func TestJoinerDiesAtEachChunk(t *testing.T) {
+	t.Parallel()
 	const chunks = 3
 	for k := range 3 * chunks {
 		w := sources(t, 62, 3, chunks, 500)
@@ -212,6 +214,7 @@ func TestOnlySourceIsSlowToAnswer(t *testing.T) {
 // The disk of a joiner fills up after any number of chunks. It fetches little in
 // vain until there is room, blames nobody, and then gets in with what it had.
 func TestFullDiskOfAJoiner(t *testing.T) {
+	t.Parallel()
 	const chunks, minutes = 4, 2
 	for _, k := range []int{0, 1, 3*chunks - 1, 3 * chunks} {
 		w := sources(t, 66, 2, chunks, 2000)
