@@ -435,5 +435,5 @@ func BoolRank(b bool) int {
 
 // phase describes for people whom this node has found.
 func (r *peerList) phase() string {
-	return fmt.Sprintf("peer list: %d peers known, %d reached", len(r.Table.List), r.connections())
+	return fmt.Sprintf("peer list: %d known, %d reached", len(r.Table.List), r.connections())
 }
