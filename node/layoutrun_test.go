@@ -14,8 +14,8 @@ import (
 	"atoll/tensor/llama"
 )
 
-// layoutRun is a run of a model that is not built in, and the folder of its first values.
-func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, dir string) {
+// layoutRun is a run of a model that is not built in, and the file of its first values.
+func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, file string) {
 	t.Helper()
 	g = toyGenesis(budget)
 	g.Model, g.Data = llama.Config{Context: 32}, genesis.Data{}
@@ -25,11 +25,11 @@ func layoutRun(t *testing.T, budget uint64) (g genesis.Genesis, dir string) {
 		slab.Data[i] = float32(i%101)/101 - 0.5
 	}
 	g.First = genesis.CutFirst(slab.Data).Digests()
-	dir = t.TempDir()
+	dir := t.TempDir()
 	if err := g.SaveFirst(dir, slab); err != nil {
 		t.Fatal(err)
 	}
-	return g, dir
+	return g, filepath.Join(dir, genesis.FirstFile)
 }
 
 // needsPython skips where the learner of a test, a program in Python, cannot run.
@@ -83,13 +83,13 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 	g, values := layoutRun(t, 1000)
 	other, wrong := layoutRun(t, 1000)
 	slab := other.NewSlab()
-	if err := other.SaveFirst(wrong, slab); err != nil {
+	if err := other.SaveFirst(filepath.Dir(wrong), slab); err != nil {
 		t.Fatal(err)
 	}
 	for want, cfg := range map[string]Config{
 		"--init":               {Genesis: g.Encode(), Learner: "idle"},
 		"not those":            {Genesis: g.Encode(), Learner: "idle", Init: wrong},
-		"no such file":         {Genesis: g.Encode(), Learner: "idle", Init: filepath.Join(values, "nothing")},
+		"no such file":         {Genesis: g.Encode(), Learner: "idle", Init: values + ".nothing"},
 		"no built-in model":    {Genesis: g.Encode(), Init: values},
 		"was not found":        {Genesis: g.Encode(), Init: values, Learner: "a-program-that-is-not-there"},
 		"trains other tensors": {Genesis: g.Encode(), Init: values, Learner: "idle --layout wrong"},
@@ -116,13 +116,13 @@ func TestLearnersEvaluate(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
 	const idle = "idle --step-seconds 0.02"
-	g, dir := layoutRun(t, 1<<40)
-	slab, err := g.LoadTensors(dir)
+	g, file := layoutRun(t, 1<<40)
+	slab, err := g.LoadTensors(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := tensor.SumSquares(slab.Data) / float64(len(slab.Data)) // what the idle learner says of values
-	first := launch(t, Config{Genesis: g.Encode(), Init: dir, Learner: idle, Pace: slowPace, EvalBytes: 100, EvalEvery: time.Millisecond})
+	first := launch(t, Config{Genesis: g.Encode(), Init: file, Learner: idle, Pace: slowPace, EvalBytes: 100, EvalEvery: time.Millisecond})
 	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace})
 	s := first.until("two evaluations", func(s status.Snapshot) bool { return s.ValAtTokens > 2000 })
 	if s.ValTokens != 96 || math.Abs(s.ValLoss/want-1) > 0.01 || s.ValBPB != 0 || s.Time.Evaluate == 0 {

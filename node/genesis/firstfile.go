@@ -21,62 +21,36 @@ const FirstFile = "first.safetensors"
 // ErrNoFirst says that a folder has no initial values.
 var ErrNoFirst = errors.New("the run's initial values are not there")
 
-// LoadTensors reads the tensors of a run from a safetensors file, or from all of a folder. The
+// LoadTensors reads the tensors of a run from a safetensors file, or from the folder of a model. The
 // error names the first tensor that is not there or of another shape.
 func (g Genesis) LoadTensors(path string) (*tensor.Slab, error) {
-	files, err := tensorFiles(path)
+	m, err := safetensors.OpenModel(path)
 	if err != nil {
 		return nil, err
+	}
+	defer m.Close()
+	return g.load(m, path)
+}
+
+func (g Genesis) load(m *safetensors.Model, path string) (*tensor.Slab, error) {
+	places := make(map[string]safetensors.Placed, len(m.Tensors))
+	for _, t := range m.Tensors {
+		places[t.Name] = t
 	}
 	s := g.NewSlab()
-	read := make([]bool, len(s.Views))
-	for _, name := range files {
-		if err := g.loadFile(name, s, read); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if i := slices.Index(read, false); i >= 0 {
-		return nil, fmt.Errorf("%s: tensor %q of the run, of shape %v, is not there", path, s.Views[i].Name, s.Views[i].Shape)
-	}
-	return s, nil
-}
-
-func (g Genesis) loadFile(name string, s *tensor.Slab, read []bool) error {
-	file, err := safetensors.OpenFile(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for i, v := range s.Views {
-		t, found := file.Find(v.Name)
+	for _, v := range s.Views {
+		t, found := places[v.Name]
 		if !found {
-			continue
+			return nil, fmt.Errorf("%s: tensor %q of the run, of shape %v, is not there", path, v.Name, v.Shape)
 		}
 		if !slices.Equal(t.Shape, v.Shape) && len(t.Shape)+len(v.Shape) > 0 {
-			return fmt.Errorf("tensor %q has the shape %v, the run's has %v: it is of another model", v.Name, t.Shape, v.Shape)
+			return nil, fmt.Errorf("%s: tensor %q has the shape %v, the run's has %v: it is of another model", path, v.Name, t.Shape, v.Shape)
 		}
-		if err := file.Read(t, s.Of(v)); err != nil {
-			return err
+		if err := m.Read(t, s.Of(v)); err != nil {
+			return nil, err
 		}
-		read[i] = true
 	}
-	return nil
-}
-
-// tensorFiles are the safetensors files of a path.
-func tensorFiles(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return []string{path}, nil
-	}
-	files, err := filepath.Glob(filepath.Join(path, "*.safetensors"))
-	if err != nil || len(files) == 0 {
-		return nil, errors.Join(err, fmt.Errorf("%s has no file that ends in .safetensors", path))
-	}
-	return files, nil
+	return s, nil
 }
 
 // CheckFirst makes sure that values are those that the run begins with.

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
+	"atoll/gossip/wire"
 	"atoll/optimizer"
 	"atoll/optimizer/trainer"
 	"atoll/tensor/safetensors"
@@ -28,37 +27,40 @@ const (
 	givenBatch   = 4
 )
 
-// source is a model in a folder of Hugging Face's form.
-type source struct {
-	family string
-	config json.RawMessage
-	sizes  sizes
-}
+// maxGiven is how many values a run can be given: the list of their chunks has to fit.
+const maxGiven = maxFirst * wire.ChunkSize / len(wire.Digest{}) * chunkValues
 
-// sizes are what a config says of the tokens of a row, by the names in use.
-type sizes struct {
-	Positions int `json:"max_position_embeddings"`
-	OldPlaces int `json:"n_positions"`
-}
+// maxConfig leaves room in the recipe for the optimizer and a digest.
+const maxConfig = maxRecipe - 1<<10
 
-// ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files. The
-// error names what is missing.
+// ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files, as
+// transformers would load them. The error names what is missing, or what no learner could train.
 func ReadModel(dir string) (*Source, error) {
-	src, err := readSource(dir)
+	model, err := safetensors.OpenModel(dir)
+	if err == nil {
+		defer model.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && model.Config == nil {
+		return nil, fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
+	}
 	if err != nil {
 		return nil, err
 	}
-	m := &Source{Name: filepath.Base(filepath.Clean(dir)), Recipe: src.recipe(), Rows: cmp.Or(src.sizes.Positions, src.sizes.OldPlaces)}
-	if m.Layout, m.Left, err = src.layout(dir); err != nil {
-		return nil, err
+	m := &Source{Rows: model.Rows, Vocab: model.Vocab, Left: model.Left, Note: model.Note}
+	for _, t := range model.Tensors {
+		m.Layout = append(m.Layout, Tensor{Name: t.Name, Shape: t.Shape})
 	}
-	if len(m.Layout) == 0 {
+	if err := cmp.Or(m.describeBy(dir, model), m.Layout.validate()); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	g := Genesis{Layout: m.Layout}
+	if g.BuiltIn() {
 		return nil, fmt.Errorf("%s has no tensors to train", dir)
 	}
-	if err := m.Layout.validate(); err != nil {
-		return nil, err
+	if n := g.Params(); n > maxGiven {
+		return nil, fmt.Errorf("%s has %d parameters to train; a run has at most %d: take a smaller model, or train adapters of this one", dir, n, maxGiven)
 	}
-	slab, err := Genesis{Layout: m.Layout}.LoadTensors(dir)
+	slab, err := g.load(model, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -66,30 +68,22 @@ func ReadModel(dir string) (*Source, error) {
 	return m, nil
 }
 
-// readSource reads the description of a model.
-func readSource(dir string) (s source, err error) {
-	s.family = peftFamily
-	s.config, err = os.ReadFile(filepath.Join(dir, "adapter_config.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		s.family = transformersFamily
-		s.config, err = os.ReadFile(filepath.Join(dir, "config.json"))
-	}
+// describeBy says what the model is by its folder and its config.
+func (s *Source) describeBy(dir string, model *safetensors.Model) error {
+	path, err := filepath.Abs(dir)
 	if err != nil {
-		return s, fmt.Errorf("a model in the form of Hugging Face has a config.json, adapters an adapter_config.json: %w", err)
+		return err
 	}
-	if err := json.Unmarshal(s.config, &s.sizes); err != nil {
-		return s, fmt.Errorf("%s: the config is no JSON object: %w", dir, err)
+	s.Name = filepath.Base(path)
+	family := transformersFamily
+	if model.Adapters {
+		family = peftFamily
 	}
-	return s, nil
-}
-
-// recipe is the part of the recipe that describes the model.
-func (s source) recipe() json.RawMessage {
-	b, err := json.Marshal(map[string]any{"family": s.family, "config": s.config})
-	if err != nil {
-		panic("encode recipe: " + err.Error()) // readSource has read it
+	s.Recipe, err = json.Marshal(map[string]any{"family": family, "config": json.RawMessage(model.Config)})
+	if n := len(s.Recipe); err == nil && n > maxConfig {
+		return fmt.Errorf("its config has %d bytes; a run has room for %d: remove what does not describe the model", n, maxConfig)
 	}
-	return b
+	return err
 }
 
 // recipeWith is the recipe of the source's model and an inner optimizer.
@@ -107,49 +101,4 @@ func (s *Source) recipeWith(o trainer.OptimConfig) (string, error) {
 	recipe["optimizer"] = settings
 	b, err := json.Marshal(recipe)
 	return string(b), err
-}
-
-// layout lists the tensors of a folder that can be trained, in the order of files and places.
-func (s source) layout(dir string) (layout Layout, left []string, err error) {
-	files, err := tensorFiles(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range files {
-		tensors, err := tensorsOf(name)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for _, t := range tensors {
-			if why := untrained(t); why != "" {
-				left = append(left, t.Name+" ("+why+")")
-				continue
-			}
-			layout = append(layout, Tensor{Name: t.Name, Shape: t.Shape})
-		}
-	}
-	return layout, left, nil
-}
-
-func tensorsOf(name string) ([]safetensors.Tensor, error) {
-	file, err := safetensors.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	return file.Tensors, file.Close()
-}
-
-// untrained says why a tensor is no parameter: it is of whole numbers, or a mask of attention
-// that old files have beside the weights.
-func untrained(t safetensors.Tensor) string {
-	switch t.DType {
-	case "F32", "BF16", "F16", "F64":
-	default:
-		return "it is in " + t.DType
-	}
-	mask := len(t.Shape) == 4 && t.Shape[0] == 1 && t.Shape[1] == 1 && t.Shape[2] == t.Shape[3]
-	if mask && strings.HasSuffix(t.Name, ".bias") || strings.HasSuffix(t.Name, ".masked_bias") || strings.HasSuffix(t.Name, "rotary_emb.inv_freq") {
-		return "a constant of the model"
-	}
-	return ""
 }

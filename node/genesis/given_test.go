@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -135,13 +136,20 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	none := t.TempDir()
 	for path, want := range map[string]string{
 		other: `tensor "a" has the shape [4], the run's has [3]`, less: `tensor "b" of the run, of shape [2 2], is not there`,
-		none: "no file that ends in .safetensors", filepath.Join(none, "x"): "no such file",
+		none: "no model.safetensors", filepath.Join(none, "x"): "no such file",
 	} {
 		if _, err := g.LoadTensors(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "config.json") {
+	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "no model.safetensors") {
+		t.Error(err)
+	}
+	bare, _ := modelFolder(t, `{}`, spec("a", 3))
+	if err := os.Remove(filepath.Join(bare, "config.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadModel(bare); err == nil || !strings.Contains(err.Error(), "there is no "+bare+"/config.json") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(none, "config.json"), []byte("[]"), 0o644); err != nil {
@@ -149,6 +157,106 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	}
 	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "no JSON object") {
 		t.Error(err)
+	}
+}
+
+// A tied head that is stored beside is left out, and an export is the same model without it.
+func TestTiedHeadIsLeftOut(t *testing.T) {
+	dir, s := modelFolder(t, `{"model_type":"llama","vocab_size":5,"tie_word_embeddings":true}`, spec("model.embed_tokens.weight", 5, 2), spec("lm_head.weight", 5, 2))
+	m, err := ReadModel(dir)
+	if err != nil || len(m.Layout) != 1 || len(m.Left) != 1 || m.Vocab != 5 {
+		t.Fatalf("%v: %+v", err, m)
+	}
+	g := madeFrom(t, m)
+	values, err := g.LoadTensors(dir)
+	if err != nil || !slices.Equal(values.Data, s.Data[:10]) {
+		t.Fatal(err)
+	}
+	if _, err := g.CheckFirst(values.Data); err != nil {
+		t.Error(err)
+	}
+	out := filepath.Join(t.TempDir(), "model")
+	if err := g.Export(out, values, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadModel(out)
+	if err != nil || !slices.EqualFunc(again.Layout, m.Layout, func(a, b Tensor) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) || !slices.Equal(again.First, m.First) || len(again.Left) != 0 {
+		t.Errorf("%v: %+v", err, again)
+	}
+}
+
+// The part for text of a model of several is a model of its own, in and out.
+func TestPartForTextIsAModel(t *testing.T) {
+	dir, _ := modelFolder(t, `{"model_type":"gemma3","text_config":{"model_type":"gemma3_text","vocab_size":5},"vision_config":{}}`,
+		spec("vision_tower.weight", 3), spec("language_model.model.embed_tokens.weight", 5, 2))
+	m, err := ReadModel(dir)
+	if err != nil || len(m.Layout) != 1 || m.Layout[0].Name != "model.embed_tokens.weight" || !strings.Contains(string(m.Recipe), `{"model_type":"gemma3_text","vocab_size":5}`) {
+		t.Fatalf("%v: %+v", err, m)
+	}
+	g, out := madeFrom(t, m), filepath.Join(t.TempDir(), "model")
+	values, err := g.LoadTensors(dir)
+	if err == nil {
+		err = g.Export(out, values, 1, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ReadModel(out); err != nil || !slices.Equal(again.First, m.First) || len(again.Left) != 0 {
+		t.Errorf("%v: %+v", err, again)
+	}
+}
+
+// A run is called as the folder of its model, however that is typed.
+func TestNameIsThatOfTheFolder(t *testing.T) {
+	dir, _ := modelFolder(t, `{}`, spec("a", 3))
+	named := filepath.Join(filepath.Dir(dir), "a model[1]")
+	if err := os.Rename(dir, named); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(named)
+	for _, typed := range []string{".", "../a model[1]/", named} {
+		if m, err := ReadModel(typed); err != nil || m.Name != "a model[1]" {
+			t.Errorf("%q: %v, %+v", typed, err, m)
+		}
+	}
+}
+
+// What no run can have is refused before it is made, in words that are not of the code.
+func TestModelsThatNoRunHasAreRefused(t *testing.T) {
+	many := make([]tensor.Spec, maxTensors+1)
+	for i := range many {
+		many[i] = spec(fmt.Sprint(i), 1)
+	}
+	nan, s := modelFolder(t, `{"model_type":"x"}`, spec("a", 3))
+	s.Data[1] = float32(math.NaN())
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(nan, "model.safetensors"), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folder := func(config string, specs ...tensor.Spec) string {
+		dir, _ := modelFolder(t, config, specs...)
+		return dir
+	}
+	for dir, want := range map[string]string{
+		nan:                          `1 of the 3 values of tensor "a" are infinite or no numbers`,
+		folder(`{"model_type":"x"}`): "no tensors to train",
+		folder(`{}`, many...):        "the model has 8193 tensors; use at most 8192",
+		folder(`{}`, spec("a b", 1)): `the name "a b"`,
+		folder(`{"n_positions":"many"}`, spec("a", 1)):                     `config.json: n_positions is "many"; a whole number`,
+		folder(`{"x":"`+strings.Repeat("x", maxRecipe)+`"}`, spec("a", 1)): "a run has room for 64512",
+	} {
+		_, err := ReadModel(dir)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "genesis") || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	for sizes, want := range map[string]string{`{"vocab":"x"}`: "vocab is of the kind string, and another belongs there", `[]`: "it is of the kind array", `{"arch":1}`: `: unknown field "arch"`} {
+		if _, err := parseModel("m.json", []byte(sizes)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), " json: ") {
+			t.Errorf("%s: error %v, want %q", sizes, err, want)
+		}
 	}
 }
 

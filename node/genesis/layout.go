@@ -54,20 +54,20 @@ func (l *Layout) UnmarshalJSON(b []byte) error {
 // validate names what is wrong with the first tensor that no run can have.
 func (l Layout) validate() error {
 	if len(l) > maxTensors {
-		return fmt.Errorf("genesis: Layout has %d tensors; use at most %d", len(l), maxTensors)
+		return fmt.Errorf("the model has %d tensors; use at most %d", len(l), maxTensors)
 	}
 	seen, all := make(map[string]bool, len(l)), 0
 	for i, t := range l {
 		n, err := t.values()
 		if err != nil {
-			return fmt.Errorf("genesis: Layout: tensor %d: %w", i, err)
+			return fmt.Errorf("tensor %d: %w", i, err)
 		}
 		if seen[t.Name] {
-			return fmt.Errorf("genesis: Layout: two tensors are named %q", t.Name)
+			return fmt.Errorf("two tensors are named %q", t.Name)
 		}
 		seen[t.Name] = true
 		if all += n; all > maxValues {
-			return fmt.Errorf("genesis: Layout has more than %d values at tensor %q", int64(maxValues), t.Name)
+			return fmt.Errorf("the model has more than %d values at tensor %q", int64(maxValues), t.Name)
 		}
 	}
 	return nil
@@ -162,7 +162,10 @@ func (g Genesis) validateModel() error {
 	if n := len(g.Recipe); n > maxRecipe || n > 0 && !json.Valid([]byte(g.Recipe)) {
 		return fmt.Errorf("genesis: Recipe has %d bytes of %.80q; use JSON of at most %d bytes", n, g.Recipe, maxRecipe)
 	}
-	return g.Layout.validate()
+	if err := g.Layout.validate(); err != nil {
+		return fmt.Errorf("genesis: Layout: %w", err)
+	}
+	return nil
 }
 
 // maxContext bounds the tokens of a row.

@@ -5,6 +5,8 @@
 package safetensors
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -26,6 +28,9 @@ const (
 	maxDims     = 16
 	maxElements = 1 << 40
 )
+
+// pointer is what a file begins with that git-lfs has not fetched.
+const pointer = "version "
 
 // Tensor is one tensor of a file.
 type Tensor struct {
@@ -49,6 +54,7 @@ func (t Tensor) Len() int {
 type File struct {
 	Tensors  []Tensor // by Begin
 	Metadata map[string]string
+	name     string // of the file, where it has one
 	begin    int64
 	data     io.ReaderAt
 }
@@ -57,15 +63,18 @@ type File struct {
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	var head [8]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
-		return nil, fmt.Errorf("safetensors: %d bytes are no file of tensors: %w", size, err)
+		return nil, fmt.Errorf("%d bytes are no file of tensors: %w", size, err)
+	}
+	if bytes.HasPrefix(head[:], []byte(pointer)) {
+		return nil, errors.New("it is a pointer of git-lfs in place of the tensors: fetch them with `git lfs pull`")
 	}
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > maxHeader || int64(n) > size-8 {
-		return nil, fmt.Errorf("safetensors: the header says that it has %d bytes, the file has %d: it is cut off, or of another format", n, size)
+		return nil, fmt.Errorf("the header says that it has %d bytes, the file has %d: it is cut off, or of another format", n, size)
 	}
 	b := make([]byte, n)
 	if _, err := r.ReadAt(b, 8); err != nil {
-		return nil, fmt.Errorf("safetensors: read the header: %w", err)
+		return nil, fmt.Errorf("read the header: %w", err)
 	}
 	f := &File{begin: 8 + int64(n), data: r}
 	return f, f.parse(b, size-f.begin)
@@ -83,8 +92,9 @@ func OpenFile(name string) (*File, error) {
 	}
 	file, err := Open(f, info.Size())
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
+	file.name = name
 	return file, nil
 }
 
@@ -109,18 +119,18 @@ const metadataKey = "__metadata__"
 func (f *File) parse(header []byte, room int64) error {
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(header, &entries); err != nil {
-		return fmt.Errorf("safetensors: the header is no JSON object: %w", err)
+		return fmt.Errorf("the header is no JSON object: %w", Plain(err))
 	}
 	for name, raw := range entries {
 		if name == metadataKey {
 			if err := json.Unmarshal(raw, &f.Metadata); err != nil {
-				return fmt.Errorf("safetensors: %s: %w", metadataKey, err)
+				return fmt.Errorf("%s: %w", metadataKey, Plain(err))
 			}
 			continue
 		}
 		var e entry
 		if err := json.Unmarshal(raw, &e); err != nil {
-			return fmt.Errorf("safetensors: tensor %.200q: %w", name, err)
+			return fmt.Errorf("tensor %.200q: %w", name, Plain(err))
 		}
 		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, Begin: e.Offsets[0], End: e.Offsets[1]}
 		if err := t.check(room); err != nil {
@@ -129,11 +139,18 @@ func (f *File) parse(header []byte, room int64) error {
 		f.Tensors = append(f.Tensors, t)
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
-		if a.Begin != b.Begin {
-			return int(min(max(a.Begin-b.Begin, -1), 1))
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), strings.Compare(a.Name, b.Name))
 	})
+	at := int64(0)
+	for _, t := range f.Tensors { // as the format's own library wants them
+		if t.Begin != at {
+			return fmt.Errorf("tensor %.200q begins at byte %d of the values, and those before it end at %d: the file is damaged", t.Name, t.Begin, at)
+		}
+		at = t.End
+	}
+	if at != room {
+		return fmt.Errorf("the header has %d bytes of values, the file %d: it is cut off or damaged", at, room)
+	}
 	return nil
 }
 
@@ -142,20 +159,20 @@ var widths = map[string]int64{"F32": 4, "BF16": 2, "F16": 2, "F64": 8}
 
 func (t Tensor) check(room int64) error {
 	if len(t.Shape) > maxDims {
-		return fmt.Errorf("safetensors: tensor %.200q has %d dimensions; the limit is %d", t.Name, len(t.Shape), maxDims)
+		return fmt.Errorf("tensor %.200q has %d dimensions; the limit is %d", t.Name, len(t.Shape), maxDims)
 	}
 	n := int64(1)
 	for _, d := range t.Shape {
 		if d < 0 || d > 0 && n > maxElements/int64(d) {
-			return fmt.Errorf("safetensors: tensor %.200q has the shape %v; at most %d values", t.Name, t.Shape, int64(maxElements))
+			return fmt.Errorf("tensor %.200q has the shape %v; at most %d values", t.Name, t.Shape, int64(maxElements))
 		}
 		n *= int64(d)
 	}
 	if t.Begin < 0 || t.End < t.Begin || t.End > room {
-		return fmt.Errorf("safetensors: tensor %.200q is at %d to %d of %d bytes: the file is cut off or damaged", t.Name, t.Begin, t.End, room)
+		return fmt.Errorf("tensor %.200q is at %d to %d of %d bytes: the file is cut off or damaged", t.Name, t.Begin, t.End, room)
 	}
 	if w, known := widths[t.DType]; known && t.End-t.Begin != n*w {
-		return fmt.Errorf("safetensors: tensor %.200q of shape %v in %s has %d bytes; it needs %d", t.Name, t.Shape, t.DType, t.End-t.Begin, n*w)
+		return fmt.Errorf("tensor %.200q of shape %v in %s has %d bytes; it needs %d", t.Name, t.Shape, t.DType, t.End-t.Begin, n*w)
 	}
 	return nil
 }
@@ -176,17 +193,17 @@ const readBytes = 1 << 20
 func (f *File) Read(t Tensor, dst []float32) error {
 	w, known := widths[t.DType]
 	if !known {
-		return fmt.Errorf("safetensors: tensor %.200q is in %s; use F32, BF16, F16 or F64", t.Name, t.DType)
+		return fmt.Errorf("tensor %.200q is in %s; use F32, BF16, F16 or F64", t.Name, t.DType)
 	}
 	if int64(len(dst))*w != t.End-t.Begin {
-		return fmt.Errorf("safetensors: tensor %.200q has %d bytes for %d values", t.Name, t.End-t.Begin, len(dst))
+		return fmt.Errorf("tensor %.200q has %d bytes for %d values", t.Name, t.End-t.Begin, len(dst))
 	}
 	r := io.NewSectionReader(f.data, f.begin+t.Begin, t.End-t.Begin)
 	buffer := make([]byte, min(readBytes, t.End-t.Begin))
 	for len(dst) > 0 {
 		n := min(int64(len(buffer)), int64(len(dst))*w)
 		if _, err := io.ReadFull(r, buffer[:n]); err != nil {
-			return fmt.Errorf("safetensors: read tensor %.200q: %w", t.Name, err)
+			return fmt.Errorf("read tensor %.200q: %w", t.Name, err)
 		}
 		dst = dst[decode(t.DType, buffer[:n], dst):]
 	}
@@ -243,7 +260,7 @@ func Header(views []tensor.View, metadata map[string]string, align int) ([]byte,
 			shape = []int{}
 		}
 		if _, twice := entries[v.Name]; twice {
-			return nil, fmt.Errorf("safetensors: two tensors are named %.200q", v.Name)
+			return nil, fmt.Errorf("two tensors are named %.200q", v.Name)
 		}
 		entries[v.Name] = entry{"F32", shape, [2]int64{4 * int64(v.Offset), 4 * int64(v.Offset+v.Len)}}
 	}
@@ -273,4 +290,15 @@ func Write(w io.Writer, s *tensor.Slab, metadata map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// Plain is an error of encoding/json without words of Go.
+func Plain(err error) error {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%s is of the kind %s, and another belongs there", cmp.Or(strings.ToLower(wrong.Field), "it"), wrong.Value)
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "json: ") {
+		return err
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }

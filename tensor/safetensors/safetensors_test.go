@@ -113,6 +113,9 @@ func TestBadFilesAreRefused(t *testing.T) {
 		"too large":    {raw(`{"x":{"dtype":"F32","shape":[1099511627776,1099511627776],"data_offsets":[0,4]}}`, make([]byte, 4)), "shape"},
 		"other length": {raw(`{"x":{"dtype":"BF16","shape":[2],"data_offsets":[0,8]}}`, make([]byte, 8)), "it needs 4"},
 		"dimensions":   {raw(`{"x":{"dtype":"F32","shape":[`+strings.Repeat("1,", 20)+`1],"data_offsets":[0,4]}}`, make([]byte, 4)), "21 dimensions"},
+		"a gap":        {raw(`{"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, make([]byte, 8)), "begins at byte 4"},
+		"two in one":   {raw(`{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"y":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, make([]byte, 4)), "begins at byte 0"},
+		"more behind":  {raw(`{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, make([]byte, 5)), "the header has 4 bytes of values, the file 5"},
 		"metadata":     {raw(`{"__metadata__":[]}`, nil), "__metadata__"},
 	} {
 		if _, err := Open(bytes.NewReader(c.b), int64(len(c.b))); err == nil || !strings.Contains(err.Error(), c.want) {
