@@ -161,12 +161,13 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	return fail(c, settings.Whence(parsed, args, err), helpFor(parsed))
 }
 
-// typedZero finds a number that was typed as 0, where 0 is what commands take for none: it would be the default, or no limit at
-// all, which nobody means who types it. Types of their own know words for none, such as --keep all.
+// typedZero finds a number, a size or a time that was typed as 0, where 0 is what commands take for none: it would be the default,
+// or no limit at all, which nobody means who types it. Types of their own know words for none, such as --keep all.
 func typedZero(parsed *kong.Context) error {
 	for _, f := range parsed.Flags() {
-		number := f.Target.Type().PkgPath() == "" && (f.Target.CanInt() || f.Target.CanUint() || f.Target.CanFloat())
-		if f.Set && number && f.Target.IsZero() && strings.Contains(f.Help, "Default:") {
+		zero := f.Target.CanInt() && f.Target.Int() == 0 || f.Target.CanUint() && f.Target.Uint() == 0 || f.Target.CanFloat() && f.Target.Float() == 0
+		_, bytes := f.Target.Interface().(size)
+		if f.Set && zero && (bytes || strings.Contains(f.Help, "Default:") && !strings.Contains(f.Help, "Default: none")) {
 			if f.Group != nil {
 				return cli.BadUsage("--%s is 0; use more, or `atoll set --reset %s` for the default", f.Name, f.Name)
 			}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,15 +197,32 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 // learner is a program that can train the run: the one for Hugging Face's models where the
 // config names one, otherwise a script of the user.
 func (c *NewCmd) learner(g genesis.Genesis) string {
-	switch {
-	case !strings.Contains(g.Recipe, `"model_type":`) && !strings.Contains(g.Recipe, `"peft_type":`):
+	adapters := genesis.Adapters(json.RawMessage(g.Recipe))
+	if !adapters && !strings.Contains(g.Recipe, `"model_type":`) || adapters && !strings.Contains(g.Recipe, `"peft_type":"LORA"`) {
 		return "python3 train.py"
-	case genesis.Adapters(json.RawMessage(g.Recipe)):
-		return "hf --base " + cmp.Or(c.Base, "DIR") + " --data TEXT --tokenizer " + cmp.Or(c.Base, "DIR")
-	case c.Data == "":
-		return "hf --data TEXT --tokenizer " + c.From
 	}
-	return "hf --tokenizer " + c.From
+	line, tokenizer := "hf", "DIR"
+	if adapters {
+		line += " --base " + status.ShellWord(cmp.Or(c.Base, "DIR"))
+	}
+	for _, dir := range []string{c.Base, c.From} {
+		if hasTokenizer(dir) {
+			tokenizer = dir
+		}
+	}
+	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(g.Recipe, "}", ","), `"vocab_size":256,`)
+	if !ofBytes || c.Data == "" { // otherwise the node passes on the text
+		line += " --data " + status.ShellWord(cmp.Or(c.Data, "TEXT"))
+	}
+	if !ofBytes {
+		line += " --tokenizer " + status.ShellWord(tokenizer)
+	}
+	return line
+}
+
+// hasTokenizer says that a folder has what AutoTokenizer of transformers reads.
+func hasTokenizer(dir string) bool {
+	return dir != "" && slices.ContainsFunc([]string{"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model"}, func(name string) bool { return isFile(dir, name) })
 }
 
 // fileName makes the name of a folder of a run's name.

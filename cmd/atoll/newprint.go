@@ -41,7 +41,7 @@ type created struct {
 
 	// The model that --from names.
 	Tensors    int      `json:"tensors,omitempty"`
-	Left       []string `json:"left,omitempty"`
+	Notes      []string `json:"notes,omitempty"`       // which tensors are not trained, and what learners need
 	Base       string   `json:"base,omitempty"`        // model that adapters belong to: its folder, or its name
 	BaseSHA256 string   `json:"base_sha256,omitempty"` // digest of its weights, if they are here
 
@@ -58,7 +58,7 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected) c
 		Tensors: len(g.Layout), Expected: c.expected(g, s, e),
 	}
 	if s.From != nil {
-		a.Left = s.From.Left
+		a.Notes = s.From.Notes
 	}
 	return a
 }
@@ -118,8 +118,8 @@ func (a created) fromRows() (rows [][]string) {
 	} else if a.Base != "" {
 		rows = append(rows, []string{"base", fmt.Sprintf("%s, which is no folder here: the recipe names no weights, so that nobody sees a learner with others; --base DIR names them", a.Base)})
 	}
-	for _, name := range a.Left {
-		rows = append(rows, []string{"left out", name})
+	for _, note := range a.Notes {
+		rows = append(rows, []string{"note", note})
 	}
 	return rows
 }

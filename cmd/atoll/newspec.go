@@ -82,6 +82,8 @@ func (c *NewCmd) checkFrom() error {
 		return cli.BadUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
 		return cli.BadUsage("--context is %d; use 1 or more tokens of a row", c.Context)
+	case c.Data != "" && !isFile("", c.Data) && !shards.IsDir(c.Data) && hasTokenizer(c.From):
+		return cli.BadUsage("--data %s is no file, and learners read the text of a model with a tokenizer from one: pass a file", c.Data)
 	case shards.IsDir(c.Data):
 		return cli.BadUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
 	}
@@ -106,6 +108,9 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 	if c.From != "" {
 		if s.From, err = genesis.ReadModel(c.From); err == nil {
 			b, err = c.base(s.From)
+		}
+		if err == nil && s.From.Rows > 0 && c.Context > s.From.Rows {
+			err = cli.BadUsage("--context is %d, and the model of %s takes rows of at most %d tokens", c.Context, c.From, s.From.Rows)
 		}
 	} else {
 		s.Name = cmp.Or(s.Name, genesis.ModelLabel(c.model()))

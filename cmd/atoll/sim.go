@@ -71,7 +71,7 @@ func (c *SimCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	for i := range max(c.Seeds, 1) {
+	for i := range c.Seeds {
 		if ctx.Err() != nil {
 			return errUnfinished
 		}
@@ -92,7 +92,7 @@ var errUnfinished = errors.New("interrupted: an unfinished world has no result; 
 // check refuses flags that describe no world.
 func (c *SimCmd) check() error {
 	switch {
-	case c.Seeds < 0:
+	case c.Seeds < 1:
 		return cli.BadUsage("--seeds is %d; use 1 or more", c.Seeds)
 	case c.Nodes < 0:
 		return cli.BadUsage("--nodes is %d; use 1 or more, or leave it out for what the seed draws", c.Nodes)
@@ -100,7 +100,7 @@ func (c *SimCmd) check() error {
 		return cli.BadUsage("--trace-out is of one world: leave --seeds out")
 	case c.Nodes > 0 && c.Thin:
 		return cli.BadUsage("--thin draws the nodes; use it without --nodes, or --link with it")
-	case c.Nodes > 0 && c.Rounds < 1:
+	case c.Rounds < 1:
 		return cli.BadUsage("--rounds is %d; use 1 or more", c.Rounds)
 	}
 	return nil

@@ -75,7 +75,7 @@ func TestSimIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, c := range []SimCmd{{Seed: 1, Seeds: 2}, {Seed: 1, Nodes: 3, Rounds: 5}} {
+	for _, c := range []SimCmd{{Seed: 1, Seeds: 2, Rounds: 5}, {Seed: 1, Seeds: 1, Nodes: 3, Rounds: 5}} {
 		if err := c.Run(ctx, nil); !errors.Is(err, errUnfinished) {
 			t.Errorf("%+v: %v", c, err)
 		}

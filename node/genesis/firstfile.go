@@ -29,10 +29,6 @@ func (g Genesis) LoadTensors(path string) (*tensor.Slab, error) {
 		return nil, err
 	}
 	defer m.Close()
-	return g.load(m, path)
-}
-
-func (g Genesis) load(m *safetensors.Model, path string) (*tensor.Slab, error) {
 	places := make(map[string]safetensors.Placed, len(m.Tensors))
 	for _, t := range m.Tensors {
 		places[t.Name] = t

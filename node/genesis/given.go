@@ -30,9 +30,6 @@ const (
 // maxGiven is how many values a run can be given: the list of their chunks has to fit.
 const maxGiven = maxFirst * wire.ChunkSize / len(wire.Digest{}) * chunkValues
 
-// maxConfig leaves room in the recipe for the optimizer and a digest.
-const maxConfig = maxRecipe - 1<<10
-
 // ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files, as
 // transformers would load them. The error names what is missing, or what no learner could train.
 func ReadModel(dir string) (*Source, error) {
@@ -43,47 +40,37 @@ func ReadModel(dir string) (*Source, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && model.Config == nil {
 		return nil, fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
 	}
-	if err != nil {
+	path, err2 := filepath.Abs(dir)
+	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
-	m := &Source{Rows: model.Rows, Vocab: model.Vocab, Left: model.Left, Note: model.Note}
+	m := &Source{Name: filepath.Base(path), Rows: model.Rows, Notes: model.Notes}
+	family := transformersFamily
+	if model.Adapters {
+		family = peftFamily
+	}
+	if m.Recipe, err = json.Marshal(map[string]any{"family": family, "config": json.RawMessage(model.Config)}); err != nil {
+		return nil, err
+	}
+	if n, most := len(m.Recipe), maxRecipe-1<<10; n > most { // the optimizer follows
+		return nil, fmt.Errorf("%s: the config has %d bytes; a run has room for %d: remove what does not describe the model", dir, n, most)
+	}
 	for _, t := range model.Tensors {
 		m.Layout = append(m.Layout, Tensor{Name: t.Name, Shape: t.Shape})
 	}
-	if err := cmp.Or(m.describeBy(dir, model), m.Layout.validate()); err != nil {
+	if err := m.Layout.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	g := Genesis{Layout: m.Layout}
-	if g.BuiltIn() {
-		return nil, fmt.Errorf("%s has no tensors to train", dir)
+	if n := g.Params(); g.BuiltIn() || n > maxGiven {
+		return nil, fmt.Errorf("%s has %d tensors with %d parameters to train; a run has 1 to %d parameters", dir, len(m.Layout), n, maxGiven)
 	}
-	if n := g.Params(); n > maxGiven {
-		return nil, fmt.Errorf("%s has %d parameters to train; a run has at most %d: take a smaller model, or train adapters of this one", dir, n, maxGiven)
-	}
-	slab, err := g.load(model, dir)
+	slab, err := g.LoadTensors(dir)
 	if err != nil {
 		return nil, err
 	}
 	m.First = CutFirst(slab.Data).Digests()
 	return m, nil
-}
-
-// describeBy says what the model is by its folder and its config.
-func (s *Source) describeBy(dir string, model *safetensors.Model) error {
-	path, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	s.Name = filepath.Base(path)
-	family := transformersFamily
-	if model.Adapters {
-		family = peftFamily
-	}
-	s.Recipe, err = json.Marshal(map[string]any{"family": family, "config": json.RawMessage(model.Config)})
-	if n := len(s.Recipe); err == nil && n > maxConfig {
-		return fmt.Errorf("its config has %d bytes; a run has room for %d: remove what does not describe the model", n, maxConfig)
-	}
-	return err
 }
 
 // recipeWith is the recipe of the source's model and an inner optimizer.

@@ -68,7 +68,7 @@ func TestGPT2IsDescribed(t *testing.T) {
 	if len(names) != 6 || slices.Contains(names, "h.0.attn.bias") {
 		t.Errorf("trained: %v", names)
 	}
-	if left := m.Left; len(left) != 2 || g.Model.Context != 64 {
+	if left := m.Notes; len(left) != 2 || g.Model.Context != 64 {
 		t.Errorf("left out %v; context %d", left, g.Model.Context)
 	}
 	if !strings.Contains(g.Recipe, `"family":"transformers"`) || !strings.Contains(g.Recipe, `"vocab_size":300`) || !strings.Contains(g.Recipe, `"adamw"`) {
@@ -136,13 +136,13 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	none := t.TempDir()
 	for path, want := range map[string]string{
 		other: `tensor "a" has the shape [4], the run's has [3]`, less: `tensor "b" of the run, of shape [2 2], is not there`,
-		none: "no model.safetensors", filepath.Join(none, "x"): "no such file",
+		none: "has no model.safetensors", filepath.Join(none, "x"): "no such file",
 	} {
 		if _, err := g.LoadTensors(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "no model.safetensors") {
+	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "has no model.safetensors") {
 		t.Error(err)
 	}
 	bare, _ := modelFolder(t, `{}`, spec("a", 3))
@@ -155,7 +155,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none, "config.json"), []byte("[]"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "no JSON object") {
+	if _, err := ReadModel(none); err == nil || !strings.Contains(err.Error(), "config.json: it is of the kind array") {
 		t.Error(err)
 	}
 }
@@ -164,7 +164,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 func TestTiedHeadIsLeftOut(t *testing.T) {
 	dir, s := modelFolder(t, `{"model_type":"llama","vocab_size":5,"tie_word_embeddings":true}`, spec("model.embed_tokens.weight", 5, 2), spec("lm_head.weight", 5, 2))
 	m, err := ReadModel(dir)
-	if err != nil || len(m.Layout) != 1 || len(m.Left) != 1 || m.Vocab != 5 {
+	if err != nil || len(m.Layout) != 1 || len(m.Notes) != 1 {
 		t.Fatalf("%v: %+v", err, m)
 	}
 	g := madeFrom(t, m)
@@ -180,7 +180,7 @@ func TestTiedHeadIsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := ReadModel(out)
-	if err != nil || !slices.EqualFunc(again.Layout, m.Layout, func(a, b Tensor) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) || !slices.Equal(again.First, m.First) || len(again.Left) != 0 {
+	if err != nil || !slices.EqualFunc(again.Layout, m.Layout, func(a, b Tensor) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) || !slices.Equal(again.First, m.First) || len(again.Notes) != 0 {
 		t.Errorf("%v: %+v", err, again)
 	}
 }
@@ -201,7 +201,7 @@ func TestPartForTextIsAModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ReadModel(out); err != nil || !slices.Equal(again.First, m.First) || len(again.Left) != 0 {
+	if again, err := ReadModel(out); err != nil || !slices.Equal(again.First, m.First) || len(again.Notes) != 0 {
 		t.Errorf("%v: %+v", err, again)
 	}
 }
@@ -242,10 +242,10 @@ func TestModelsThatNoRunHasAreRefused(t *testing.T) {
 	}
 	for dir, want := range map[string]string{
 		nan:                          `1 of the 3 values of tensor "a" are infinite or no numbers`,
-		folder(`{"model_type":"x"}`): "no tensors to train",
+		folder(`{"model_type":"x"}`): "has 0 tensors with",
 		folder(`{}`, many...):        "the model has 8193 tensors; use at most 8192",
 		folder(`{}`, spec("a b", 1)): `the name "a b"`,
-		folder(`{"n_positions":"many"}`, spec("a", 1)):                     `config.json: n_positions is "many"; a whole number`,
+		folder(`{"model_type":"x","n_positions":"many"}`, spec("a", 1)):    `config.json: n_positions is of the kind string, and another belongs there`,
 		folder(`{"x":"`+strings.Repeat("x", maxRecipe)+`"}`, spec("a", 1)): "a run has room for 64512",
 	} {
 		_, err := ReadModel(dir)

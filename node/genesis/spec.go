@@ -260,9 +260,7 @@ type Source struct {
 	Layout Layout
 	First  []string // of the lists of the chunks of its values
 	Rows   int      // the most tokens of a row that it takes; 0 = not known
-	Vocab  int      // 0 = not known
-	Left   []string // tensors that the run does not train, with why
-	Note   string   // what learners need, if that is anything special
+	Notes  []string // which tensors the run does not train, and what learners need
 }
 
 func (s *Source) describe(g *Genesis) {

@@ -43,10 +43,18 @@ func (d *doctor) checkSpace() {
 	need := ledgerBytes(d.genesis, d.genesis.Outer.Budget-min(d.genesis.Outer.Budget, d.foldedTokens()))
 	text := fmt.Sprintf("%s free, the rest of the run adds about %s", status.Bytes(float64(free)), status.Bytes(float64(need)))
 	if need > free {
-		d.bad("space", text, fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", free/2/1_000_000))
+		d.bad("space", text, spaceRemedy(free))
 		return
 	}
 	d.good("space", text)
+}
+
+// spaceRemedy says what to do where so many free bytes are too few. A ledger of nothing cannot be kept.
+func spaceRemedy(free int64) string {
+	if free < 2e6 {
+		return "free space on that disk"
+	}
+	return fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", free/2/1_000_000)
 }
 
 // foldedTokens is what is known of the run's progress here.

@@ -13,30 +13,22 @@ import (
 // order of their names, of each a line NAME TYPE DIM DIM... and then its bytes. How they are cut into
 // files does not matter.
 func DigestWeights(dir string) (string, error) {
-	w, err := openWeights(dir, false)
-	if err != nil {
+	m := &Model{}
+	defer m.Close()
+	if err := m.openFiles(dir); err != nil {
 		return "", err
 	}
-	defer w.Close()
-	slices.SortStableFunc(w.Tensors, func(a, b Placed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(m.Tensors, func(a, b Placed) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
-	for _, t := range w.Tensors {
+	for _, t := range m.Tensors {
 		fmt.Fprintf(h, "%s %s", t.Name, t.DType)
 		for _, d := range t.Shape {
 			fmt.Fprintf(h, " %d", d)
 		}
 		fmt.Fprintln(h)
-		if err := t.copyTo(h); err != nil {
-			return "", err
+		if _, err := io.Copy(h, io.NewSectionReader(t.file.data, t.file.begin+t.Begin, t.End-t.Begin)); err != nil {
+			return "", fmt.Errorf("%s: read tensor %.200q: %w", t.file.name, t.Name, err)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// copyTo writes the tensor's bytes as the file has them.
-func (p Placed) copyTo(w io.Writer) error {
-	if _, err := io.Copy(w, io.NewSectionReader(p.file.data, p.file.begin+p.Begin, p.End-p.Begin)); err != nil {
-		return fmt.Errorf("%s: read tensor %.200q: %w", p.file.name, p.Name, err)
-	}
-	return nil
 }

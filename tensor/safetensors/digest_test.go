@@ -2,9 +2,9 @@ package safetensors
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"atoll/tensor"
@@ -67,7 +67,7 @@ func TestDigestWeights(t *testing.T) {
 			t.Errorf("another %s, and the same digest", name)
 		}
 	}
-	if _, err := DigestWeights(t.TempDir()); !errors.Is(err, ErrNoWeights) {
+	if _, err := DigestWeights(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no model.safetensors") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for _, index := range []string{"{", `{"weight_map":{"a":"../model.safetensors"}}`, `{"weight_map":{"a":"gone.safetensors"}}`} {

@@ -1,35 +1,43 @@
 package safetensors
 
 import (
-	"crypto/sha256"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // Model is an open model: a folder of Hugging Face's form, or a single file of tensors. It has what transformers would load,
 // versions 4 and 5. What no learner could train is refused by file and tensor.
 type Model struct {
-	Weights           // those tensors that are trained, under the names that the model has for them
+	Tensors  []Placed // that are trained, under the names that the model has for them, in the order of files and places
 	Config   []byte   // JSON that says what the model is: that of the part for text, where it has several; nil where there is none
 	Adapters bool     // Config is an adapter_config.json
 	Rows     int      // the most tokens of a row; 0 = not said
-	Vocab    int      // 0 = not said
-	Left     []string // tensors that are not trained, with why
-	Note     string   // what learners need, if that is anything special
+	Notes    []string // which tensors are not trained, and what learners need
 
-	config config
-	layers map[int]bool // that have tensors
+	files  []*File
+	path   string // of the config
+	config config // nothing where it is not of transformers
+	parts  bool   // the config is of one part of several
+}
+
+// Placed is a tensor, and the file that has it.
+type Placed struct {
+	Tensor
+	file *File
 }
 
 // OpenModel opens the model of a path.
 func OpenModel(path string) (*Model, error) {
-	m := &Model{layers: map[int]bool{}}
+	m := &Model{}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -37,16 +45,37 @@ func OpenModel(path string) (*Model, error) {
 	if !info.IsDir() {
 		return m, m.add(path)
 	}
-	if err := m.readConfig(path); err != nil {
-		return nil, err
+	if err = m.readConfig(path); err == nil {
+		err = m.openFiles(path)
 	}
-	if m.Weights, err = openWeights(path, m.Adapters); err != nil {
-		return nil, err
+	if err == nil {
+		err = m.choose()
 	}
-	if err := m.choose(); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// Close closes the files.
+func (m *Model) Close() (err error) {
+	for _, f := range m.files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// add opens one more file.
+func (m *Model) add(path string) error {
+	f, err := OpenFile(path)
+	if err != nil {
+		return err
+	}
+	m.files = append(m.files, f)
+	for _, t := range f.Tensors {
+		m.Tensors = append(m.Tensors, Placed{t, f})
+	}
+	return nil
 }
 
 // Read reads the values of a tensor as float32 into dst [t.Len()]. All are finite.
@@ -66,50 +95,134 @@ func (m *Model) Read(t Placed, dst []float32) error {
 	return nil
 }
 
+// config is what a config.json says of tensors, by the names in use.
+type config struct {
+	Kind      string          `json:"model_type"`
+	Text      json.RawMessage `json:"text_config"` // of a model of several parts
+	Quantized json.RawMessage `json:"quantization_config"`
+	Tied      *bool           `json:"tie_word_embeddings"`
+	Positions int             `json:"max_position_embeddings"`
+	OldPlaces int             `json:"n_positions"`
+	Vocab     int             `json:"vocab_size"`
+	Projected int             `json:"word_embed_proj_dim"` // this and the following: of embeddings
+	Hidden    int             `json:"hidden_size"`
+	OldWidth  int             `json:"n_embd"`
+	Width     int             `json:"d_model"`
+}
+
+// parse reads a config. The words of a model of somebody's own may mean something else.
+func (c *config) parse(b []byte) error {
+	err := json.Unmarshal(b, c)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" && c.Kind == "" {
+		err = nil
+	}
+	if err == nil && len(c.Quantized) > 0 && string(c.Quantized) != "null" {
+		err = errors.New("it has a quantization_config: " + quantized)
+	}
+	return Plain(err)
+}
+
+// readConfig reads what a folder says of its model, if it does.
+func (m *Model) readConfig(dir string) (err error) {
+	for _, name := range []string{"adapter_config.json", "config.json"} {
+		m.path, m.Adapters = filepath.Join(dir, name), name != "config.json"
+		if m.Config, err = readText(m.path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = m.parseConfig()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.path, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// parseConfig reads Config, which becomes that of the part for text where a model has several.
+func (m *Model) parseConfig() error {
+	c := &m.config
+	if err := c.parse(m.Config); err != nil || m.Adapters {
+		return err
+	}
+	if m.parts = len(c.Text) > len("null"); m.parts {
+		tied := c.Tied
+		m.Config, *c = c.Text, config{}
+		if err := c.parse(m.Config); err != nil {
+			return err
+		}
+		if c.Kind != "" && c.Tied == nil && tied != nil {
+			m.Config, c.Tied = append(fmt.Appendf(nil, `{"tie_word_embeddings":%v,`, *tied), m.Config[1:]...), tied
+		}
+	}
+	m.Rows = max(c.Positions, c.OldPlaces, 0)
+	return nil
+}
+
 // choose keeps what is trained, under the model's names.
 func (m *Model) choose() error {
 	var kept []Placed
+	others := 0
 	for _, t := range m.Tensors {
-		why, err := m.judge(&t)
+		ofText := true
+		if t.Name, ofText = m.nameOf(t.Name); !ofText {
+			others++
+			continue
+		}
+		why, err := m.judge(t)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: tensor %.200q %w", t.file.name, t.Name, err)
 		case why != "":
-			m.Left = append(m.Left, t.Name+" ("+why+")")
+			m.Notes = append(m.Notes, t.Name+" is not trained: "+why)
 		default:
 			kept = append(kept, t)
 		}
 	}
-	m.Tensors = kept
-	for n := 0; n < m.config.layers && len(m.layers) > 0; n++ { // the config may say any number
-		if !m.layers[n] {
-			return fmt.Errorf("%s says that there are %d layers, and layer %d has no tensors: %s", m.config.path, m.config.layers, n, another)
-		}
+	if m.Tensors = kept; others > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("%d tensors are of other parts than that for text, which alone is trained and exported", others))
 	}
-	m.noteExperts()
 	return m.tie()
 }
 
-// judge gives a tensor the name of the model, and says why it is not trained, "" if it is. The error says what is wrong with it.
-func (m *Model) judge(t *Placed) (why string, err error) {
-	name, ofText := m.config.nameOf(t.Name)
-	if !ofText {
-		return "of another part than the text, which alone is trained and exported", nil
+// nameOf is the name of a tensor in the model for text alone, and whether that has the tensor.
+func (m *Model) nameOf(name string) (string, bool) {
+	if !m.parts || strings.HasPrefix(name, "lm_head.") {
+		return name, true
 	}
-	t.Name = name
+	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // since transformers 4.52
+		return "model." + rest, true
+	}
+	return strings.CutPrefix(name, "language_model.")
+}
+
+var oneExpert = regexp.MustCompile(`\.experts\.\d+\.`)
+
+// judge says why a tensor is not trained, "" if it is. The error says what is wrong with it.
+func (m *Model) judge(t Placed) (why string, err error) {
 	if why := constant(t.Tensor); why != "" {
 		return why, nil
 	}
 	if _, known := widths[t.DType]; !known {
 		return "", fmt.Errorf("is in %.20s: %s", t.DType, quantized)
 	}
-	if n := layerOf(name); n >= 0 && m.config.layers > 0 {
-		if n >= m.config.layers {
-			return fmt.Sprintf("beyond the %d layers of the config", m.config.layers), nil
+	vocab, width, needs := m.config.Vocab, cmp.Or(m.config.Projected, m.config.Hidden, m.config.OldWidth, m.config.Width), ""
+	switch {
+	case m.config.Kind == "": // somebody's own, whose words may mean something else
+	case isEmbedding(t) || isHead(t):
+		if len(t.Shape) != 2 || vocab > 0 && t.Shape[0] != vocab || width > 0 && t.Shape[1] != width {
+			return "", fmt.Errorf("has the shape %v, and %s says [%d %d], tokens and width: %s", t.Shape, m.path, vocab, width, another)
 		}
-		m.layers[n] = true
+	case oneExpert.MatchString(t.Name):
+		needs = "learners need transformers 4: each expert has tensors of its own, and version 5 has one for all of a layer"
+	case m.config.Kind == "mixtral" && isOneOf(t.Name, "experts.gate_up_proj"):
+		needs = "learners need transformers 5: all experts of a layer are one tensor, and version 4 has one for each"
 	}
-	return "", m.config.checkShape(t.Tensor)
+	if needs != "" && !slices.Contains(m.Notes, needs) {
+		m.Notes = append(m.Notes, needs)
+	}
+	return "", nil
 }
 
 // constant says why a tensor is no parameter: it is of places or masks, or a constant that old files have beside the weights.
@@ -122,18 +235,6 @@ func constant(t Tensor) string {
 		return "it is in " + t.DType
 	}
 	return ""
-}
-
-var layerIn = regexp.MustCompile(`(?:^|\.)(?:layers|h|blocks)\.(\d{1,6})\.`)
-
-// layerOf is the layer that a tensor is of, -1 for none.
-func layerOf(name string) int {
-	found := layerIn.FindStringSubmatch(name)
-	if found == nil {
-		return -1
-	}
-	n, _ := strconv.Atoi(found[1]) // a few digits
-	return n
 }
 
 // isEmbedding and isHead say so by the name. The head makes logits.
@@ -150,41 +251,17 @@ func isOneOf(name string, ends ...string) bool {
 // tie leaves out a head that is tied to the embeddings: learners have one parameter for both.
 func (m *Model) tie() error {
 	embedding, head := slices.IndexFunc(m.Tensors, isEmbedding), slices.IndexFunc(m.Tensors, isHead)
-	tied, known := m.config.tied()
-	switch {
-	case embedding < 0 || m.config.fields == nil:
+	if m.config.Kind == "" || embedding < 0 || head < 0 {
 		return nil
-	case head < 0 && known && !tied && m.config.causal():
-		return fmt.Errorf("%s has no tensor lm_head.weight, and %s does not tie it to the embeddings: %s", m.Tensors[embedding].file.name, m.config.path, another)
-	case head < 0 || known && !tied:
+	}
+	e, h := m.Tensors[embedding].Name, m.Tensors[head].Name
+	switch tied := m.config.Tied; {
+	case tied == nil: // what is usual differs between kinds
+		return fmt.Errorf("%s does not say whether %s is tied to %s: set tie_word_embeddings there to true or false", m.path, h, e)
+	case !*tied:
 		return nil
-	case !known:
-		return fmt.Errorf("%s does not say whether %s is tied to the embeddings: set tie_word_embeddings there to true or false", m.config.path, m.Tensors[head].Name)
 	}
-	x, y := sha256.New(), sha256.New()
-	if err := errors.Join(m.Tensors[head].copyTo(x), m.Tensors[embedding].copyTo(y)); err != nil {
-		return err
-	}
-	why := "the config ties it to " + m.Tensors[embedding].Name
-	if string(x.Sum(nil)) != string(y.Sum(nil)) {
-		why += ", and its values are others: transformers 4 drops them, 5 keeps them and ties nothing; set tie_word_embeddings to false to train both"
-	}
-	m.Left = append(m.Left, m.Tensors[head].Name+" ("+why+")")
+	m.Notes = append(m.Notes, h+" is not trained: the config ties it to "+e+"; transformers 5 would keep it where its values are others: set tie_word_embeddings to false to train both")
 	m.Tensors = slices.Delete(m.Tensors, head, head+1)
 	return nil
-}
-
-var oneExpert = regexp.MustCompile(`\.experts\.\d+\.`)
-
-// noteExperts says which transformers has the experts of a model as the files have them.
-func (m *Model) noteExperts() {
-	kind := m.config.text("model_type")
-	for _, t := range m.Tensors {
-		switch {
-		case kind != "" && oneExpert.MatchString(t.Name):
-			m.Note = "transformers 4: each expert has tensors of its own, such as " + t.Name + ", and version 5 has one for all of a layer"
-		case (kind == "mixtral" || strings.HasSuffix(kind, "_moe")) && isOneOf(t.Name, "experts.gate_up_proj"):
-			m.Note = "transformers 5: all experts of a layer are one tensor, such as " + t.Name + ", and version 4 has one for each"
-		}
-	}
 }

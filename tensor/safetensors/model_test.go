@@ -65,9 +65,9 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 	whole := file(t, 1, embed, layer, head)
 	names := []string{embed.Name, layer.Name, head.Name}
 	for name, c := range map[string]struct {
-		files       map[string]string
-		want        []string
-		left, needs string
+		files map[string]string
+		want  []string
+		notes string // the only one has that
 	}{
 		"one file":            {files: map[string]string{"config.json": llama, "model.safetensors": whole}, want: names},
 		"consolidated beside": {files: map[string]string{"config.json": llama, "model.safetensors": whole, "consolidated.safetensors": file(t, 1, of("output.weight", 4, 2)), "consolidated-00001.safetensors": "x"}, want: names},
@@ -77,28 +77,24 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 			indexFile: `{"weight_map":{"model.embed_tokens.weight":"` + shard1 + `","lm_head.weight":"` + shard2 + `"}}`}, want: names},
 		"adapters beside a model": {files: map[string]string{"adapter_config.json": `{"peft_type":"LORA"}`, "adapter_model.safetensors": file(t, 1, of("a.lora_A.weight", 2, 2)), "config.json": llama, "model.safetensors": whole},
 			want: []string{"a.lora_A.weight"}},
-		"tied, and other values": {files: map[string]string{"config.json": tied(llama), "model.safetensors": whole}, want: names[:2], left: "transformers 4 drops them, 5 keeps them"},
+		"tied, and other values": {files: map[string]string{"config.json": tied(llama), "model.safetensors": whole}, want: names[:2], notes: "lm_head.weight is not trained: the config ties it to model.embed_tokens.weight; transformers 5"},
 		"tied, and the same values": {files: map[string]string{"config.json": tied(llama), shard1: file(t, 1, embed, layer), shard2: file(t, 1, head),
-			indexFile: `{"weight_map":{"model.embed_tokens.weight":"` + shard1 + `","lm_head.weight":"` + shard2 + `"}}`}, want: names[:2], left: "lm_head.weight (the config ties it to model.embed_tokens.weight)"},
-		"tied without a word":   {files: map[string]string{"config.json": strings.Replace(silent(llama), `"llama"`, `"gpt2"`, 1), "model.safetensors": whole}, want: names[:2], left: "ties it to model.embed_tokens.weight"},
-		"untied without a word": {files: map[string]string{"config.json": silent(llama), "model.safetensors": whole}, want: names},
-		"tied, the head alone":  {files: map[string]string{"config.json": tied(llama), "model.safetensors": file(t, 1, layer, head)}, want: names[1:]},
-		"no config at all":      {files: map[string]string{"model.safetensors": whole}, want: names},
-		"a model of one's own":  {files: map[string]string{"config.json": `{"vocab_size":99,"hidden_size":9,"n_layer":9}`, "model.safetensors": whole}, want: names},
-		"places":                {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("position_ids", "I64", 16, "[1,2]")}, left: "position_ids (it is in I64)"},
-		"a mask":                {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("h.0.attn.bias", "U8", 4, "[1,1,2,2]")}, left: "a constant of the model"},
-		"layers beyond": {files: map[string]string{"config.json": llama, "model.safetensors": file(t, 1, embed, layer, of("model.layers.1.mtp.weight", 2), head)},
-			want: names, left: "model.layers.1.mtp.weight (beyond the 1 layers"},
+			indexFile: `{"weight_map":{"model.embed_tokens.weight":"` + shard1 + `","lm_head.weight":"` + shard2 + `"}}`}, want: names[:2], notes: "lm_head.weight is not trained: the config ties"},
+		"tied, the head alone": {files: map[string]string{"config.json": tied(llama), "model.safetensors": file(t, 1, layer, head)}, want: names[1:]},
+		"no config at all":     {files: map[string]string{"model.safetensors": whole}, want: names},
+		"a model of one's own": {files: map[string]string{"config.json": `{"vocab_size":99,"hidden_size":9,"n_layer":9}`, "model.safetensors": whole}, want: names},
+		"places":               {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("position_ids", "I64", 16, "[1,2]")}, notes: "position_ids is not trained: it is in I64"},
+		"a mask":               {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("h.0.attn.bias", "U8", 4, "[1,1,2,2]")}, notes: "h.0.attn.bias is not trained: a constant of the model"},
 		"parts": {files: map[string]string{"config.json": `{"model_type":"gemma3","text_config":` + tied(llama) + `}`,
 			"model.safetensors": file(t, 1, of("language_model.model.embed_tokens.weight", 4, 2), of("language_model.model.layers.0.mlp.up_proj.weight", 3, 2), of("vision_tower.layers.7.weight", 9))},
-			want: names[:2], left: "vision_tower.layers.7.weight (of another part than the text"},
+			want: names[:2], notes: "1 tensors are of other parts than that for text"},
 		"parts, newer names": {files: map[string]string{"config.json": `{"model_type":"gemma3","text_config":` + llama + `}`,
 			"model.safetensors": file(t, 1, of("model.language_model.embed_tokens.weight", 4, 2), of("model.language_model.layers.0.mlp.up_proj.weight", 3, 2), of("model.vision_tower.weight", 9), head)},
-			want: names, left: "model.vision_tower.weight (of"},
+			want: names, notes: "1 tensors are of other parts than that for text"},
 		"experts each": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.block_sparse_moe.experts.0.w1.weight", 2, 2), head)},
-			want: []string{embed.Name, "model.layers.0.block_sparse_moe.experts.0.w1.weight", head.Name}, needs: "transformers 4: each expert"},
+			want: []string{embed.Name, "model.layers.0.block_sparse_moe.experts.0.w1.weight", head.Name}, notes: "learners need transformers 4: each expert"},
 		"experts in one": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.mlp.experts.gate_up_proj", 2, 2, 2), head)},
-			want: []string{embed.Name, "model.layers.0.mlp.experts.gate_up_proj", head.Name}, needs: "transformers 5: all experts"},
+			want: []string{embed.Name, "model.layers.0.mlp.experts.gate_up_proj", head.Name}, notes: "learners need transformers 5: all experts"},
 	} {
 		m, err := OpenModel(folder(t, nil, c.files))
 		if err != nil {
@@ -112,8 +108,8 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if left := strings.Join(m.Left, "; "); (left == "") != (c.left == "") || !strings.Contains(left, c.left) || !strings.HasPrefix(m.Note, c.needs) || (m.Note == "") != (c.needs == "") {
-			t.Errorf("%s: left out %q, want %q; %q, want %q", name, left, c.left, m.Note, c.needs)
+		if len(m.Notes) > 1 || (len(m.Notes) == 0) != (c.notes == "") || c.notes != "" && !strings.HasPrefix(m.Notes[0], c.notes) {
+			t.Errorf("%s: %q, want %q", name, m.Notes, c.notes)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -142,41 +138,35 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 		files map[string]string
 		want  string // parts with | between
 	}{
-		"missing shard":       {index(places(shard1, "model-00003-of-00003.safetensors")), indexFile + " names model-00003-of-00003.safetensors, which is not there|fetch"},
-		"another file":        {index(places(shard2, shard1)), `puts tensor "lm_head.weight" into |` + shard1 + `, and it is in |` + shard2 + "|fetch them anew"},
-		"not in the file":     {index(`{"weight_map":{"lm_head.bias":"` + shard1 + `"}}`), `puts tensor "lm_head.bias" into |which does not have it`},
-		"in two files":        {twice, `tensor "model.embed_tokens.weight" is in |` + shard1 + " and in |" + shard2},
-		"index outside":       {index(places("../x", shard1)), `it names "../x", which is outside`},
-		"empty index":         {index(`{}`), "weight_map names no tensors"},
-		"index of a list":     {index(`{"weight_map":[]}`), indexFile + ": weight_map is of the kind array"},
-		"cut index":           {index(`{"weight_map":{`), indexFile + ": unexpected end"},
-		"a pickle":            {map[string]string{"config.json": llama, "pytorch_model.bin": "x"}, "no model.safetensors, but pytorch_model.bin|save_pretrained"},
-		"consolidated alone":  {map[string]string{"config.json": llama, "consolidated.safetensors": whole}, "no model.safetensors, but consolidated.safetensors"},
-		"nothing":             {map[string]string{"config.json": llama}, "no model.safetensors"},
-		"adapters' pickle":    {map[string]string{"adapter_config.json": "{}", "adapter_model.bin": "x", "model.safetensors": whole}, "no adapter_model.safetensors, but adapter_model.bin"},
-		"a pointer":           {weights("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"), "model.safetensors: it is a pointer of git-lfs|git lfs pull"},
-		"cut file":            {weights(whole[:len(whole)-1]), `model.safetensors: tensor "lm_head.weight" is at |cut off or damaged`},
-		"longer file":         {weights(whole + "x"), "model.safetensors: the header has |bytes of values|damaged"},
-		"no JSON":             {config(`{`), "config.json: it is no JSON object"},
-		"a list":              {config(`[]`), "config.json: it is no JSON object: it is of the kind array"},
-		"null":                {config(`null`), "config.json: it is null, and no JSON object"},
-		"rows of text":        {config(with(llama, `"max_position_embeddings":"many"`)), `config.json: max_position_embeddings is "many"; a whole number`},
-		"half a layer":        {config(strings.Replace(llama, `"num_hidden_layers":1`, `"num_hidden_layers":1.5`, 1)), "num_hidden_layers is 1.5; a whole number"},
-		"long config":         {config(with(llama, `"x":"`+strings.Repeat("x", maxConfig)+`"`)), "config.json: it has |at most 1048576"},
-		"vocabulary":          {config(strings.Replace(llama, `"vocab_size":4`, `"vocab_size":5`, 1)), `model.safetensors: tensor "model.embed_tokens.weight" has the shape [4 2]|config.json says [5 2]`},
-		"width":               {config(strings.Replace(llama, `"hidden_size":2`, `"hidden_size":3`, 1)), `has the shape [4 2]|says [4 3]`},
-		"a flat embedding":    {weights(file(t, 1, of(embed.Name, 8), layer, head)), "has the shape [8]"},
-		"another head":        {weights(file(t, 1, embed, layer, of("lm_head.weight", 2, 4))), `"lm_head.weight" has the shape [2 4]`},
-		"more layers":         {config(strings.Replace(llama, `"num_hidden_layers":1`, `"num_hidden_layers":3`, 1)), "there are 3 layers, and layer 1 has no tensors"},
-		"no head":             {weights(file(t, 1, embed, layer)), "has no tensor lm_head.weight, and |config.json does not tie it"},
-		"nobody knows":        {config(strings.Replace(silent(llama), `"llama"`, `"nonesuch"`, 1)), "does not say whether lm_head.weight is tied|true or false"},
-		"quantized":           {config(with(llama, `"quantization_config":{"bits":4}`)), "config.json: it has a quantization_config|F32"},
-		"quantized part":      {config(`{"text_config":{"model_type":"llama","quantization_config":{}}}`), "it has a quantization_config"},
-		"a part of no kind":   {config(`{"text_config":{}}`), "its text_config has no model_type"},
-		"quantized in a word": {config(`{"quantization_config":{},"text_config":{"model_type":"llama"}}`), "it has a quantization_config"},
-		"eight bits":          {weights(typed("model.layers.0.q.weight", "I8", 4, "[2,2]")), `model.safetensors: tensor "model.layers.0.q.weight" is in I8: quantized|F32`},
-		"a float of eight":    {weights(typed("model.layers.0.q.weight", "F8_E4M3", 4, "[2,2]")), "is in F8_E4M3: quantized"},
-		"packed":              {weights(typed("model.layers.0.q.qweight", "I32", 4, "[1]")), "is in I32: quantized"},
+		"missing shard":      {index(places(shard1, "model-00003-of-00003.safetensors")), indexFile + " names model-00003-of-00003.safetensors, which is not there|fetch"},
+		"another file":       {index(places(shard2, shard1)), `puts tensor "lm_head.weight" into |` + shard1 + `, and it is in |` + shard2 + "|fetch them anew"},
+		"not in the file":    {index(`{"weight_map":{"lm_head.bias":"` + shard1 + `"}}`), `puts tensor "lm_head.bias" into |and it is in none`},
+		"in two files":       {twice, `tensor "model.embed_tokens.weight" is in |` + shard1 + " and in |" + shard2},
+		"index outside":      {index(places("../x", shard1)), `it names "../x", which is outside`},
+		"empty index":        {index(`{}`), "weight_map names no tensors"},
+		"index of a list":    {index(`{"weight_map":[]}`), indexFile + ": weight_map is of the kind array"},
+		"cut index":          {index(`{"weight_map":{`), indexFile + ": unexpected end"},
+		"a pickle":           {map[string]string{"config.json": llama, "pytorch_model.bin": "x"}, "has no model.safetensors, but pytorch_model.bin|save_pretrained"},
+		"consolidated alone": {map[string]string{"config.json": llama, "consolidated.safetensors": whole}, "has no model.safetensors, but consolidated.safetensors"},
+		"nothing":            {map[string]string{"config.json": llama}, "has no model.safetensors"},
+		"adapters' pickle":   {map[string]string{"adapter_config.json": "{}", "adapter_model.bin": "x", "model.safetensors": whole}, "has no adapter_model.safetensors, but adapter_model.bin"},
+		"a pointer":          {weights("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"), "model.safetensors: the header says|a pointer of git-lfs"},
+		"cut file":           {weights(whole[:len(whole)-1]), `model.safetensors: tensor "lm_head.weight" is at |cut off or damaged`},
+		"longer file":        {weights(whole + "x"), "model.safetensors: the header has |bytes of values|damaged"},
+		"no JSON":            {config(`{`), "config.json: unexpected end"},
+		"a list":             {config(`[]`), "config.json: it is of the kind array"},
+		"rows of text":       {config(with(llama, `"max_position_embeddings":"many"`)), `config.json: max_position_embeddings is of the kind string`},
+		"long config":        {config(with(llama, `"x":"`+strings.Repeat("x", maxText)+`"`)), "config.json: it has |at most 16777216"},
+		"vocabulary":         {config(strings.Replace(llama, `"vocab_size":4`, `"vocab_size":5`, 1)), `model.safetensors: tensor "model.embed_tokens.weight" has the shape [4 2]|config.json says [5 2]`},
+		"width":              {config(strings.Replace(llama, `"hidden_size":2`, `"hidden_size":3`, 1)), `has the shape [4 2]|says [4 3]`},
+		"a flat embedding":   {weights(file(t, 1, of(embed.Name, 8), layer, head)), "has the shape [8]"},
+		"another head":       {weights(file(t, 1, embed, layer, of("lm_head.weight", 2, 4))), `"lm_head.weight" has the shape [2 4]`},
+		"nobody knows":       {config(strings.Replace(silent(llama), `"llama"`, `"nonesuch"`, 1)), "does not say whether lm_head.weight is tied|true or false"},
+		"quantized":          {config(with(llama, `"quantization_config":{"bits":4}`)), "config.json: it has a quantization_config|F32"},
+		"quantized part":     {config(`{"text_config":{"model_type":"llama","quantization_config":{}}}`), "it has a quantization_config"},
+		"eight bits":         {weights(typed("model.layers.0.q.weight", "I8", 4, "[2,2]")), `model.safetensors: tensor "model.layers.0.q.weight" is in I8: quantized|F32`},
+		"a float of eight":   {weights(typed("model.layers.0.q.weight", "F8_E4M3", 4, "[2,2]")), "is in F8_E4M3: quantized"},
+		"packed":             {weights(typed("model.layers.0.q.qweight", "I32", 4, "[1]")), "is in I32: quantized"},
 	} {
 		_, err := OpenModel(folder(t, nil, c.files))
 		for _, part := range strings.Split(c.want, "|") {
@@ -280,11 +270,13 @@ func FuzzModel(f *testing.F) {
 	f.Add([]byte(tied(llama)), []byte(`{"weight_map":{"x":"../x"}}`), []byte(file(f, 1, embed, layer, head)))
 	f.Add([]byte(`{"text_config":{"model_type":"x","num_hidden_layers":1e9}}`), []byte(`{}`), []byte(typed("language_model.h.3.x", "BF16", 2, "[1]")))
 	f.Fuzz(func(t *testing.T, config, index, weights []byte) {
-		m := &Model{layers: map[int]bool{}}
+		m := &Model{Config: config}
 		file, err := Open(bytes.NewReader(weights), int64(len(weights)))
 		if err == nil {
-			m.take(file)
-			_, m.config, err = parseConfig(config, false)
+			for _, x := range file.Tensors {
+				m.Tensors = append(m.Tensors, Placed{x, file})
+			}
+			err = m.parseConfig()
 		}
 		if err == nil {
 			err = m.choose()

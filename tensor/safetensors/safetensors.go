@@ -5,7 +5,6 @@
 package safetensors
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -29,9 +28,6 @@ const (
 	maxElements = 1 << 40
 )
 
-// pointer is what a file begins with that git-lfs has not fetched.
-const pointer = "version "
-
 // Tensor is one tensor of a file.
 type Tensor struct {
 	Name  string
@@ -52,11 +48,10 @@ func (t Tensor) Len() int {
 
 // File is an open file: its tensors, and where values begin.
 type File struct {
-	Tensors  []Tensor // by Begin
-	Metadata map[string]string
-	name     string // of the file, where it has one
-	begin    int64
-	data     io.ReaderAt
+	Tensors []Tensor // by Begin
+	name    string   // of the file, where it has one
+	begin   int64
+	data    io.ReaderAt
 }
 
 // Open reads the header of a file of so many bytes. The error names what is wrong.
@@ -65,12 +60,9 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		return nil, fmt.Errorf("%d bytes are no file of tensors: %w", size, err)
 	}
-	if bytes.HasPrefix(head[:], []byte(pointer)) {
-		return nil, errors.New("it is a pointer of git-lfs in place of the tensors: fetch them with `git lfs pull`")
-	}
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > maxHeader || int64(n) > size-8 {
-		return nil, fmt.Errorf("the header says that it has %d bytes, the file has %d: it is cut off, or of another format", n, size)
+		return nil, fmt.Errorf("the header says that it has %d bytes, the file has %d: it is cut off, or of another format, such as a pointer of git-lfs", n, size)
 	}
 	b := make([]byte, n)
 	if _, err := r.ReadAt(b, 8); err != nil {
@@ -123,9 +115,6 @@ func (f *File) parse(header []byte, room int64) error {
 	}
 	for name, raw := range entries {
 		if name == metadataKey {
-			if err := json.Unmarshal(raw, &f.Metadata); err != nil {
-				return fmt.Errorf("%s: %w", metadataKey, Plain(err))
-			}
 			continue
 		}
 		var e entry
@@ -175,15 +164,6 @@ func (t Tensor) check(room int64) error {
 		return fmt.Errorf("tensor %.200q of shape %v in %s has %d bytes; it needs %d", t.Name, t.Shape, t.DType, t.End-t.Begin, n*w)
 	}
 	return nil
-}
-
-// Find returns a tensor by its name.
-func (f *File) Find(name string) (Tensor, bool) {
-	i := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return t.Name == name })
-	if i < 0 {
-		return Tensor{}, false
-	}
-	return f.Tensors[i], true
 }
 
 // readBytes is how much is read at a time: a whole number of values of every type.
