@@ -197,18 +197,16 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 // learner is a program that can train the run: the one for Hugging Face's models where the
 // config names one, otherwise a script of the user.
 func (c *NewCmd) learner(g genesis.Genesis) string {
-	adapters := genesis.Adapters(json.RawMessage(g.Recipe))
-	if !adapters && !strings.Contains(g.Recipe, `"model_type":`) || adapters && !strings.Contains(g.Recipe, `"peft_type":"LORA"`) {
+	line, tokenizer, known := "hf", "DIR", `"model_type":`
+	if genesis.Adapters(json.RawMessage(g.Recipe)) {
+		line, known = "hf --base "+status.ShellWord(cmp.Or(c.Base, "DIR")), `"peft_type":"LORA"`
+	}
+	if !strings.Contains(g.Recipe, known) {
 		return "python3 train.py"
 	}
-	line, tokenizer := "hf", "DIR"
-	if adapters {
-		line += " --base " + status.ShellWord(cmp.Or(c.Base, "DIR"))
-	}
-	for _, dir := range []string{c.Base, c.From} {
-		if hasTokenizer(dir) {
-			tokenizer = dir
-		}
+	dirs := []string{c.From, c.Base}
+	if i := slices.IndexFunc(dirs, hasTokenizer); i >= 0 {
+		tokenizer = dirs[i]
 	}
 	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(g.Recipe, "}", ","), `"vocab_size":256,`)
 	if !ofBytes || c.Data == "" { // otherwise the node passes on the text

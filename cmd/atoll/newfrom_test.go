@@ -164,6 +164,7 @@ func TestNewFromRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	modelIn(t, "model", bytesModel, true)
 	modelIn(t, "quantized", `{"model_type":"llama","quantization_config":{"bits":4}}`, true)
+	modelIn(t, "mistyped", `{"model_type":"llama","vocab_size":"x"}`, true)
 	modelIn(t, "wide", `{"model_type":"llama","hidden_size":3}`, true)
 	if err := os.Mkdir("texts", 0o755); err != nil {
 		t.Fatal(err)
@@ -172,6 +173,7 @@ func TestNewFromRefuses(t *testing.T) {
 		"--from model --context 65":          "--context is 65, and the model of model takes rows of at most 64 tokens",
 		"--from model --data texts":          "--data texts is no file|pass a file",
 		"--from quantized":                   "quantized/config.json: it has a quantization_config|F32",
+		"--from mistyped":                    "mistyped/config.json: vocab_size is of the kind string, and another belongs there",
 		"--from wide":                        `wide/model.safetensors: tensor "model.embed_tokens.weight" has the shape [256 2]|fetch them anew`,
 		"--from absent":                      "there is no absent/config.json: a model in the form of Hugging Face has one",
 		"--from model --context 0":           "--context is 0; use more, or leave it out",

@@ -9,11 +9,14 @@ import (
 	"atoll/cmd/atoll/internal/cli"
 )
 
-// kongSays is what kong says of a wrong value, and how people read it: the value, and what to write.
-var kongSays = []struct {
+// says is what a library says of something wrong, and how people read it.
+type says struct {
 	pattern *regexp.Regexp
 	plain   string
-}{
+}
+
+// kongSays is of a wrong value: the value, and what to write.
+var kongSays = []says{
 	{regexp.MustCompile(`expected a valid 32 bit uint but got (".*")`), "$1 is no whole number from 0 to 4294967295"},
 	{regexp.MustCompile(`expected a valid \d+ bit u?int but got (".*")`), "$1 is no whole number; write it like 4"},
 	{regexp.MustCompile(`expected a float but got (".*") \(.*\)`), "$1 is no number; write it like 0.5"},
@@ -37,4 +40,20 @@ func plainly(err error) error {
 		}
 	}
 	return err
+}
+
+// jsonSays is of a value of another kind or of an unknown field, and how people read it.
+var jsonSays = []says{
+	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go value of type [^\s:;,]+`), "it is of the kind $1, and another belongs there"},
+	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go struct field (?:\w*\.)*(\S+) of type [^\s:;,]+`), "$2 is of the kind $1, and another belongs there"},
+	{regexp.MustCompile(`json: (unknown field)`), "$1"},
+}
+
+// inWords is the text of an error without words of Go.
+func inWords(err error) string {
+	text := err.Error()
+	for _, says := range jsonSays {
+		text = says.pattern.ReplaceAllString(text, says.plain)
+	}
+	return text
 }

@@ -253,6 +253,10 @@ var wrongInputs = []wrongInput{
 	{line: "new n --owner absent/x", code: 1, says: "absent/x|choose another"},
 	{line: "new n --model absent.json", code: 1, says: "absent.json|use tiny, small, base"},
 	{line: "new n --model cut.json", code: 1, says: "cut.json|write them like {"},
+	{line: "new n --model kind.json", code: 1, says: "kind.json: Vocab is of the kind string, and another belongs there; write them like {"},
+	{line: "new n --model list.json", code: 1, says: "list.json: it is of the kind array, and another belongs there"},
+	{line: "sim --scenario kind.json", code: 1, says: "kind.json: Seed is of the kind string|--save"},
+	{line: "data show kinds", code: 1, says: "kinds: manifest: shards is of the kind number, and another belongs there"},
 	{line: "new n --model nothing.json", code: 1, says: "nothing.json|write them like {"},
 	{line: "new n --model unknown.json", code: 1, says: "unknown.json|unknown field \"arch\"|write them like {"},
 	{line: "new n --from absent --tokens 1M", code: 1, says: "absent/config.json|a model in the form of Hugging Face has"},
@@ -388,6 +392,9 @@ func wrongPlace(t *testing.T) *strings.Replacer {
 	write("other.txt", strings.Repeat("another text\n", 1000))
 	write("cut.json", `{"vocab": 256,`)
 	write("nothing.json", "")
+	write("list.json", "[]")
+	write("kind.json", `{"vocab": "x", "Seed": "x"}`)
+	write("kinds/manifest.json", `{"shards":3}`)
 	write("unknown.json", `{"arch": 1}`)
 	for _, dir := range []string{"empty", "bare"} {
 		if err := os.Mkdir(dir, 0o755); err != nil {

@@ -32,7 +32,7 @@ func AddBase(recipe json.RawMessage, dir string) (with json.RawMessage, where, d
 	}
 	if where = dir; dir == "" {
 		if err := json.Unmarshal(fields["config"], &config); err != nil {
-			return nil, "", "", fmt.Errorf("adapter_config.json: %w", safetensors.Plain(err))
+			return nil, "", "", fmt.Errorf("adapter_config.json: %w", err)
 		}
 		where = config.Base
 		info, err := os.Stat(where)

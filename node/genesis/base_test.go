@@ -38,7 +38,7 @@ func TestBaseOfAdapters(t *testing.T) {
 	for config, wrong := range map[string]string{
 		`{"peft_type":"LORA","base_model_name_or_path":"somebody/model"}`: "", `{"peft_type":"LORA"}`: "",
 		`{"peft_type":"LORA","base_model_name_or_path":` + quote(t, t.TempDir()) + `}`: "has no model.safetensors",
-		`{"peft_type":"LORA","base_model_name_or_path":3}`:                             "base_model_name_or_path is of the kind number",
+		`{"peft_type":"LORA","base_model_name_or_path":3}`:                             "adapter_config.json: json: cannot unmarshal number",
 	} {
 		recipe := json.RawMessage(`{"family":"peft","config":` + config + `}`)
 		with, _, digest, err := AddBase(recipe, "")

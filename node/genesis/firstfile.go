@@ -29,7 +29,7 @@ func (g Genesis) LoadTensors(path string) (*tensor.Slab, error) {
 		return nil, err
 	}
 	defer m.Close()
-	places := make(map[string]safetensors.Placed, len(m.Tensors))
+	places := make(map[string]safetensors.Tensor, len(m.Tensors))
 	for _, t := range m.Tensors {
 		places[t.Name] = t
 	}

@@ -27,16 +27,11 @@ const (
 	givenBatch   = 4
 )
 
-// maxGiven is how many values a run can be given: the list of their chunks has to fit.
-const maxGiven = maxFirst * wire.ChunkSize / len(wire.Digest{}) * chunkValues
-
 // ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files, as
 // transformers would load them. The error names what is missing, or what no learner could train.
 func ReadModel(dir string) (*Source, error) {
 	model, err := safetensors.OpenModel(dir)
-	if err == nil {
-		defer model.Close()
-	}
+	defer model.Close()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && model.Config == nil {
 		return nil, fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
 	}
@@ -45,10 +40,7 @@ func ReadModel(dir string) (*Source, error) {
 		return nil, err
 	}
 	m := &Source{Name: filepath.Base(path), Rows: model.Rows, Notes: model.Notes}
-	family := transformersFamily
-	if model.Adapters {
-		family = peftFamily
-	}
+	family := map[bool]string{true: peftFamily, false: transformersFamily}[model.Adapters]
 	if m.Recipe, err = json.Marshal(map[string]any{"family": family, "config": json.RawMessage(model.Config)}); err != nil {
 		return nil, err
 	}
@@ -62,8 +54,9 @@ func ReadModel(dir string) (*Source, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	g := Genesis{Layout: m.Layout}
-	if n := g.Params(); g.BuiltIn() || n > maxGiven {
-		return nil, fmt.Errorf("%s has %d tensors with %d parameters to train; a run has 1 to %d parameters", dir, len(m.Layout), n, maxGiven)
+	const most = maxFirst * wire.ChunkSize / len(wire.Digest{}) * chunkValues // the list of their chunks has to fit
+	if n := g.Params(); g.BuiltIn() || n > most {
+		return nil, fmt.Errorf("%s has %d tensors with %d parameters to train; a run has 1 to %d parameters", dir, len(m.Layout), n, most)
 	}
 	slab, err := g.LoadTensors(dir)
 	if err != nil {

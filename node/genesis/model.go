@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"atoll/tensor/llama"
-	"atoll/tensor/safetensors"
 )
 
 // ModelLabel is how a run is called that was given no name.
@@ -49,7 +48,7 @@ func parseModel(name string, b []byte) (llama.Config, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return llama.Config{}, fmt.Errorf("model sizes in %s: %w; write them like %s", name, safetensors.Plain(err), exampleSizes)
+		return llama.Config{}, fmt.Errorf("model sizes in %s: %w; write them like %s", name, err, exampleSizes)
 	}
 	if err := c.Validate(); err != nil {
 		return llama.Config{}, fmt.Errorf("model sizes in %s: %w", name, err)

@@ -49,12 +49,9 @@ func (d *doctor) checkSpace() {
 	d.good("space", text)
 }
 
-// spaceRemedy says what to do where so many free bytes are too few. A ledger of nothing cannot be kept.
+// spaceRemedy says what to do where so many free bytes are too few. No ledger is kept in 0 MB.
 func spaceRemedy(free int64) string {
-	if free < 2e6 {
-		return "free space on that disk"
-	}
-	return fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", free/2/1_000_000)
+	return fmt.Sprintf("free space, or start the node with --keep %dMB, so that it drops payloads of final rounds", max(free/2/1_000_000, 1))
 }
 
 // foldedTokens is what is known of the run's progress here.

@@ -302,7 +302,7 @@ func TestDoctorTellsOfARevocation(t *testing.T) {
 
 // The remedy for a full disk is one that join takes.
 func TestSpaceRemedyCanBeTyped(t *testing.T) {
-	for free, want := range map[int64]string{0: "free space on that disk", 1_999_999: "free space on that disk", 2_000_000: "--keep 1MB,", 10e9: "--keep 5000MB,"} {
+	for free, want := range map[int64]string{0: "--keep 1MB,", 3_999_999: "--keep 1MB,", 4_000_000: "--keep 2MB,", 2_000_000: "--keep 1MB,", 10e9: "--keep 5000MB,"} {
 		if got := spaceRemedy(free); !strings.Contains(got, want) {
 			t.Errorf("%d bytes: %q, want %q", free, got, want)
 		}

@@ -18,7 +18,7 @@ func DigestWeights(dir string) (string, error) {
 	if err := m.openFiles(dir); err != nil {
 		return "", err
 	}
-	slices.SortStableFunc(m.Tensors, func(a, b Placed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(m.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
 	for _, t := range m.Tensors {
 		fmt.Fprintf(h, "%s %s", t.Name, t.DType)

@@ -47,11 +47,12 @@ func (m *Model) openFiles(dir string) error {
 		names = slices.Compact(slices.Sorted(maps.Values(index)))
 	}
 	for _, name := range names {
-		err := m.add(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s names %s, which is not there: fetch that file too", path, name)
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("%s names %.200q, which is outside of its folder", path, name)
 		}
-		if err != nil {
+		if err := m.add(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s names %s, which is not there: fetch that file too", path, name)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -76,18 +77,13 @@ func readText(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseIndex returns the file of each tensor. Nothing outside of the folder is named.
+// parseIndex returns the file of each tensor.
 func parseIndex(b []byte) (map[string]string, error) {
 	var index struct {
 		Map map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(b, &index); err != nil {
-		return nil, Plain(err)
-	}
-	for _, file := range slices.Sorted(maps.Values(index.Map)) {
-		if !filepath.IsLocal(file) {
-			return nil, fmt.Errorf("it names %.200q, which is outside of its folder", file)
-		}
+		return nil, err
 	}
 	if len(index.Map) == 0 {
 		return nil, errors.New("its weight_map names no tensors: fetch it anew")

@@ -17,7 +17,7 @@ import (
 // Model is an open model: a folder of Hugging Face's form, or a single file of tensors. It has what transformers would load,
 // versions 4 and 5. What no learner could train is refused by file and tensor.
 type Model struct {
-	Tensors  []Placed // that are trained, under the names that the model has for them, in the order of files and places
+	Tensors  []Tensor // that are trained, under the names that the model has for them, in the order of files and places
 	Config   []byte   // JSON that says what the model is: that of the part for text, where it has several; nil where there is none
 	Adapters bool     // Config is an adapter_config.json
 	Rows     int      // the most tokens of a row; 0 = not said
@@ -29,18 +29,12 @@ type Model struct {
 	parts  bool   // the config is of one part of several
 }
 
-// Placed is a tensor, and the file that has it.
-type Placed struct {
-	Tensor
-	file *File
-}
-
 // OpenModel opens the model of a path.
 func OpenModel(path string) (*Model, error) {
 	m := &Model{}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	if !info.IsDir() {
 		return m, m.add(path)
@@ -52,17 +46,16 @@ func OpenModel(path string) (*Model, error) {
 		err = m.choose()
 	}
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		m.Close()
 	}
-	return m, nil
+	return m, err
 }
 
 // Close closes the files.
-func (m *Model) Close() (err error) {
+func (m *Model) Close() {
 	for _, f := range m.files {
-		err = errors.Join(err, f.Close())
+		f.Close()
 	}
-	return err
 }
 
 // add opens one more file.
@@ -72,15 +65,13 @@ func (m *Model) add(path string) error {
 		return err
 	}
 	m.files = append(m.files, f)
-	for _, t := range f.Tensors {
-		m.Tensors = append(m.Tensors, Placed{t, f})
-	}
+	m.Tensors = append(m.Tensors, f.Tensors...)
 	return nil
 }
 
 // Read reads the values of a tensor as float32 into dst [t.Len()]. All are finite.
-func (m *Model) Read(t Placed, dst []float32) error {
-	if err := t.file.Read(t.Tensor, dst); err != nil {
+func (m *Model) Read(t Tensor, dst []float32) error {
+	if err := t.file.Read(t, dst); err != nil {
 		return fmt.Errorf("%s: %w", t.file.name, err)
 	}
 	wrong := 0
@@ -119,23 +110,22 @@ func (c *config) parse(b []byte) error {
 	if err == nil && len(c.Quantized) > 0 && string(c.Quantized) != "null" {
 		err = errors.New("it has a quantization_config: " + quantized)
 	}
-	return Plain(err)
+	return err
 }
 
 // readConfig reads what a folder says of its model, if it does.
 func (m *Model) readConfig(dir string) (err error) {
 	for _, name := range []string{"adapter_config.json", "config.json"} {
 		m.path, m.Adapters = filepath.Join(dir, name), name != "config.json"
-		if m.Config, err = readText(m.path); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
+		if m.Config, err = readText(m.path); err == nil {
 			err = m.parseConfig()
 		}
-		if err != nil {
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", m.path, err)
 		}
-		return nil
 	}
 	return nil
 }
@@ -162,11 +152,11 @@ func (m *Model) parseConfig() error {
 
 // choose keeps what is trained, under the model's names.
 func (m *Model) choose() error {
-	var kept []Placed
+	var kept []Tensor
 	others := 0
 	for _, t := range m.Tensors {
-		ofText := true
-		if t.Name, ofText = m.nameOf(t.Name); !ofText {
+		name, ofText := m.nameOf(t.Name)
+		if t.Name = name; !ofText {
 			others++
 			continue
 		}
@@ -200,8 +190,8 @@ func (m *Model) nameOf(name string) (string, bool) {
 var oneExpert = regexp.MustCompile(`\.experts\.\d+\.`)
 
 // judge says why a tensor is not trained, "" if it is. The error says what is wrong with it.
-func (m *Model) judge(t Placed) (why string, err error) {
-	if why := constant(t.Tensor); why != "" {
+func (m *Model) judge(t Tensor) (why string, err error) {
+	if why := constant(t); why != "" {
 		return why, nil
 	}
 	if _, known := widths[t.DType]; !known {
@@ -238,10 +228,10 @@ func constant(t Tensor) string {
 }
 
 // isEmbedding and isHead say so by the name. The head makes logits.
-func isEmbedding(t Placed) bool {
+func isEmbedding(t Tensor) bool {
 	return isOneOf(t.Name, "embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 }
-func isHead(t Placed) bool { return isOneOf(t.Name, "lm_head.weight", "embed_out.weight") }
+func isHead(t Tensor) bool { return isOneOf(t.Name, "lm_head.weight", "embed_out.weight") }
 
 // isOneOf says that a name of a tensor ends with one of those, as a whole or behind a dot.
 func isOneOf(name string, ends ...string) bool {

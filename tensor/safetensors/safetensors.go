@@ -35,6 +35,7 @@ type Tensor struct {
 	Shape []int
 	Begin int64 // bytes from the first value of the file
 	End   int64
+	file  *File
 }
 
 // Len is how many values the tensor has.
@@ -111,7 +112,7 @@ const metadataKey = "__metadata__"
 func (f *File) parse(header []byte, room int64) error {
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(header, &entries); err != nil {
-		return fmt.Errorf("the header is no JSON object: %w", Plain(err))
+		return fmt.Errorf("the header is no JSON object: %w", err)
 	}
 	for name, raw := range entries {
 		if name == metadataKey {
@@ -119,9 +120,9 @@ func (f *File) parse(header []byte, room int64) error {
 		}
 		var e entry
 		if err := json.Unmarshal(raw, &e); err != nil {
-			return fmt.Errorf("tensor %.200q: %w", name, Plain(err))
+			return fmt.Errorf("tensor %.200q: %w", name, err)
 		}
-		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, Begin: e.Offsets[0], End: e.Offsets[1]}
+		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, Begin: e.Offsets[0], End: e.Offsets[1], file: f}
 		if err := t.check(room); err != nil {
 			return err
 		}
@@ -270,15 +271,4 @@ func Write(w io.Writer, s *tensor.Slab, metadata map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// Plain is an error of encoding/json without words of Go.
-func Plain(err error) error {
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return fmt.Errorf("%s is of the kind %s, and another belongs there", cmp.Or(strings.ToLower(wrong.Field), "it"), wrong.Value)
-	}
-	if err == nil || !strings.HasPrefix(err.Error(), "json: ") {
-		return err
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
