@@ -20,7 +20,7 @@
 //
 //	memory                    how the garbage collector of a node works
 //	quantity                  amounts, sizes and shares as people type them
-//	exit, wrong               exit codes, and errors that point at the help of a command or say what to write
+//	exit                      exit codes, and errors that point at the help of a command
 //	meter                     how far a long answer is
 //	terminal, terminal_unix, terminal_windows  whether somebody watches, and how large the window is
 //	dir                       the folder of a node, and which of several a command is about

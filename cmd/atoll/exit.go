@@ -55,7 +55,7 @@ func exitCode(err error) int {
 func fail(c *cli.Console, err error, help string) int {
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
-		c.Say("atoll: %s", inWords(err))
+		c.Say("atoll: %s", cli.InWords(err))
 	}
 	if code == exitUsage && !errors.Is(err, node.ErrDamaged) {
 		c.Say("Run `%s` to see what there is.", help)

@@ -147,7 +147,7 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 			err = cli.BadUsage("a folder is typed without --dir")
 		}
 	}
-	err = plainly(err)
+	err = cli.Plainly(err)
 	if ours := neighbour(args); ours != nil {
 		err = ours
 	}

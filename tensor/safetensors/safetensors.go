@@ -1,5 +1,6 @@
 // Package safetensors reads and writes the files in which models are shared: a header that
-// names tensors, and their values. See https://github.com/huggingface/safetensors.
+// names tensors, and their values. See https://github.com/huggingface/safetensors. It chooses
+// the files of a folder, and the tensors of a model, as transformers does.
 //
 // Nothing of a file is trusted: a header that does not fit its file is refused by name.
 package safetensors

@@ -1,12 +1,10 @@
-package main
+package cli
 
 import (
 	"errors"
 	"regexp"
 
 	"github.com/alecthomas/kong"
-
-	"atoll/cmd/atoll/internal/cli"
 )
 
 // says is what a library says of something wrong, and how people read it.
@@ -28,15 +26,15 @@ var kongSays = []says{
 	{regexp.MustCompile(`^open (.*): no such file or directory$`), "--config: there is no file $1; type the name of one, or leave it out"},
 }
 
-// plainly is an error of kong in those words.
-func plainly(err error) error {
-	if wrong := (*kong.ParseError)(nil); !errors.As(err, &wrong) || errors.As(err, new(*cli.UsageError)) {
+// Plainly is an error of kong in those words.
+func Plainly(err error) error {
+	if wrong := (*kong.ParseError)(nil); !errors.As(err, &wrong) || errors.As(err, new(*UsageError)) {
 		return err
 	}
 	text := err.Error()
 	for _, says := range kongSays {
 		if says.pattern.MatchString(text) {
-			return cli.BadUsage("%s", says.pattern.ReplaceAllString(text, says.plain))
+			return BadUsage("%s", says.pattern.ReplaceAllString(text, says.plain))
 		}
 	}
 	return err
@@ -49,8 +47,8 @@ var jsonSays = []says{
 	{regexp.MustCompile(`json: (unknown field)`), "$1"},
 }
 
-// inWords is the text of an error without words of Go.
-func inWords(err error) string {
+// InWords is the text of an error without words of Go.
+func InWords(err error) string {
 	text := err.Error()
 	for _, says := range jsonSays {
 		text = says.pattern.ReplaceAllString(text, says.plain)
