@@ -255,6 +255,23 @@ func TestModelsThatNoRunHasAreRefused(t *testing.T) {
 	}
 }
 
+// A model that is larger than any run is refused before its values are read: a file with holes claims any size.
+func TestLargeModelIsRefusedUnread(t *testing.T) {
+	dir, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3))
+	const values = 1<<32 + 1<<16
+	header := fmt.Sprintf(`{"a":{"dtype":"F16","shape":[65537,65536],"data_offsets":[0,%d]}}`, 2*values)
+	path := filepath.Join(dir, "model.safetensors")
+	if err := os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 8+int64(len(header))+2*values); err != nil {
+		t.Skip(err)
+	}
+	if _, err := ReadModel(dir); err == nil || !strings.Contains(err.Error(), "1 tensors with 4295032832 parameters to train; a run has 1 to 4294967296") {
+		t.Error(err)
+	}
+}
+
 // Built-in models become LlamaForCausalLM, with a tokenizer of bytes.
 func TestBuiltInModelIsExported(t *testing.T) {
 	g := fixedGenesis()
