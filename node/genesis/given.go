@@ -30,14 +30,18 @@ const (
 // ReadModel describes the model in a folder: config.json, or adapter_config.json for adapters, and safetensors files, as
 // transformers would load them. The error names what is missing, or what no learner could train.
 func ReadModel(dir string) (*Source, error) {
+	none := fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
 	model, err := safetensors.OpenModel(dir)
-	defer model.Close()
-	if errors.Is(err, fs.ErrNotExist) || err == nil && model.Config == nil {
-		return nil, fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, none
 	}
 	path, err2 := filepath.Abs(dir)
 	if err = cmp.Or(err, err2); err != nil {
 		return nil, err
+	}
+	defer model.Close()
+	if model.Config == nil {
+		return nil, none
 	}
 	m := &Source{Name: filepath.Base(path), Rows: model.Rows, Notes: model.Notes}
 	family := map[bool]string{true: peftFamily, false: transformersFamily}[model.Adapters]

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 )
 
@@ -61,10 +62,11 @@ func (m *Model) openFiles(dir string) error {
 
 // noWeights says what a folder has instead.
 func noWeights(dir, only string) error {
+	others := regexp.MustCompile(`^(pytorch_model|adapter_model|consolidated|tf_model|flax_model)|\.(safetensors|gguf)$`)
 	entries, _ := os.ReadDir(dir) // what cannot be read is not there
 	for _, e := range entries {
-		if slices.Contains([]string{".bin", ".safetensors", ".pt", ".pth", ".gguf", ".h5"}, filepath.Ext(e.Name())) {
-			return fmt.Errorf("%s has no %s, but %s: load that with the program that it is for, and write it by save_pretrained into another folder", dir, only, e.Name())
+		if others.MatchString(e.Name()) {
+			return fmt.Errorf("%s has no %s and no index, but %s: load that with the program that it is for, and write it by save_pretrained into another folder", dir, only, e.Name())
 		}
 	}
 	return fmt.Errorf("%s has no %s", dir, only)

@@ -34,7 +34,7 @@ func OpenModel(path string) (*Model, error) {
 	m := &Model{}
 	info, err := os.Stat(path)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	if !info.IsDir() {
 		return m, m.add(path)
@@ -133,21 +133,16 @@ func (m *Model) readConfig(dir string) (err error) {
 // parseConfig reads Config, which becomes that of the part for text where a model has several.
 func (m *Model) parseConfig() error {
 	c := &m.config
-	if err := c.parse(m.Config); err != nil || m.Adapters {
-		return err
-	}
-	if m.parts = len(c.Text) > len("null"); m.parts {
+	err := c.parse(m.Config)
+	if m.parts = err == nil && len(c.Text) > len("null"); m.parts {
 		tied := c.Tied
 		m.Config, *c = c.Text, config{}
-		if err := c.parse(m.Config); err != nil {
-			return err
-		}
-		if c.Kind != "" && c.Tied == nil && tied != nil {
+		if err = c.parse(m.Config); c.Kind != "" && c.Tied == nil && tied != nil {
 			m.Config, c.Tied = append(fmt.Appendf(nil, `{"tie_word_embeddings":%v,`, *tied), m.Config[1:]...), tied
 		}
 	}
 	m.Rows = max(c.Positions, c.OldPlaces, 0)
-	return nil
+	return err
 }
 
 // choose keeps what is trained, under the model's names.

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -91,6 +92,9 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 		"parts, newer names": {files: map[string]string{"config.json": `{"model_type":"gemma3","text_config":` + llama + `}`,
 			"model.safetensors": file(t, 1, of("model.language_model.embed_tokens.weight", 4, 2), of("model.language_model.layers.0.mlp.up_proj.weight", 3, 2), of("model.vision_tower.weight", 9), head)},
 			want: names, notes: "1 tensors are of other parts than that for text"},
+		"a tie of the whole": {files: map[string]string{"config.json": `{"model_type":"x","tie_word_embeddings":true,"text_config":` + silent(llama) + `}`,
+			"model.safetensors": file(t, 1, of("language_model.model.embed_tokens.weight", 4, 2), of("language_model.lm_head.weight", 4, 2))},
+			want: names[:1], notes: "lm_head.weight is not trained: the config ties it"},
 		"experts each": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.block_sparse_moe.experts.0.w1.weight", 2, 2), head)},
 			want: []string{embed.Name, "model.layers.0.block_sparse_moe.experts.0.w1.weight", head.Name}, notes: "learners need transformers 4: each expert"},
 		"experts in one": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.mlp.experts.gate_up_proj", 2, 2, 2), head)},
@@ -105,7 +109,7 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 		for _, x := range m.Tensors {
 			got = append(got, x.Name)
 		}
-		if !slices.Equal(got, c.want) {
+		if !slices.Equal(got, c.want) || m.Config != nil && !json.Valid(m.Config) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if len(m.Notes) > 1 || (len(m.Notes) == 0) != (c.notes == "") || c.notes != "" && !strings.HasPrefix(m.Notes[0], c.notes) {
@@ -144,10 +148,10 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 		"empty index":        {index(`{}`), "weight_map names no tensors"},
 		"index of a list":    {index(`{"weight_map":[]}`), indexFile + ": |weight_map"},
 		"cut index":          {index(`{"weight_map":{`), indexFile + ": unexpected end"},
-		"a pickle":           {map[string]string{"config.json": llama, "pytorch_model.bin": "x"}, "has no model.safetensors, but pytorch_model.bin|save_pretrained"},
-		"consolidated alone": {map[string]string{"config.json": llama, "consolidated.safetensors": whole}, "has no model.safetensors, but consolidated.safetensors"},
+		"a pickle":           {map[string]string{"config.json": llama, "optimizer.pt": "x", "pytorch_model.bin": "x"}, "has no model.safetensors and no index, but pytorch_model.bin|save_pretrained"},
+		"consolidated alone": {map[string]string{"config.json": llama, "consolidated.safetensors": whole}, "has no model.safetensors and no index, but consolidated.safetensors"},
 		"nothing":            {map[string]string{"config.json": llama}, "has no model.safetensors"},
-		"adapters' pickle":   {map[string]string{"adapter_config.json": "{}", "adapter_model.bin": "x", "model.safetensors": whole}, "has no adapter_model.safetensors, but adapter_model.bin"},
+		"adapters' pickle":   {map[string]string{"adapter_config.json": "{}", "adapter_model.bin": "x", "model.safetensors": whole}, "has no adapter_model.safetensors and no index, but adapter_model.bin"},
 		"a pointer":          {weights("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"), "model.safetensors: the header says|a pointer of git-lfs"},
 		"cut file":           {weights(whole[:len(whole)-1]), `model.safetensors: tensor "lm_head.weight" is at |cut off or damaged`},
 		"longer file":        {weights(whole + "x"), "model.safetensors: the header has |bytes of values|damaged"},
