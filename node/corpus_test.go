@@ -34,7 +34,7 @@ func toyCorpus(t *testing.T, name string) *shards.Dir {
 			t.Fatal(err)
 		}
 	}
-	files, err := documents.List([]string{folder})
+	files, err := documents.List([]string{folder}, documents.Tally{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,11 +56,12 @@ func (n *node) readsLong() bool {
 		return path == corpus.GoCode
 	}
 	size, most := int64(0), cmp.Or(n.cfg.longText, longText)
-	_ = fs.WalkDir(os.DirFS(filepath.Dir(path)), filepath.Base(path), func(_ string, entry fs.DirEntry, err error) error { // who reads it says what is wrong
+	tree := os.DirFS(filepath.Dir(path))
+	_ = fs.WalkDir(tree, filepath.Base(path), func(name string, _ fs.DirEntry, err error) error { // who reads it says what is wrong
 		if err != nil {
 			return nil
 		}
-		if info, err := entry.Info(); err == nil {
+		if info, err := fs.Stat(tree, name); err == nil {
 			size += max(info.Size(), smallFile)
 		}
 		if size > most {
@@ -107,6 +108,9 @@ func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 // hasText records the text, before the loop or on it.
 func (n *node) hasText(text *corpus.Corpus) {
 	n.data = text
+	if note := text.Note(); note != "" {
+		n.screen.Event("text", "", note)
+	}
 	if n.genesis.Data.SHA256 == "" {
 		n.screen.Event("text", "", fmt.Sprintf("the run does not say which text to train on; this node trains on %s", genesis.Data{Name: text.Name(), SHA256: text.SHA256()}))
 	}

@@ -34,7 +34,7 @@ func builtCorpus(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := documents.List([]string{file})
+	files, err := documents.List([]string{file}, documents.Tally{})
 	if err != nil {
 		t.Fatal(err)
 	}

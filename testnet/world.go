@@ -135,6 +135,9 @@ func build(ctx context.Context, cfg Config) (*world, error) {
 	}
 	w.screen = newScreen(cfg.Out, cfg.Terminal)
 	w.screen.say("testnet of %s in %s%s", plural(cfg.Nodes, "node"), w.cfg.Dir, baselineText(cfg.Baseline))
+	if text, is := w.data.(plainText); is && text.Note() != "" {
+		w.screen.say("text: %s", text.Note())
+	}
 	return w, w.setPace(ctx)
 }
 

@@ -68,6 +68,8 @@ type NewCmd struct {
 	Expires          *limits.Span  `help:"With --admission invite: how long new nodes may join with the first node's link, such as 12h or 7d. Default: 30d." placeholder:"TIME"`
 	Owner            string        `help:"With --admission invite: file of the owner's key, which signs invites. Created if it is missing. Default: owner in the folder." placeholder:"FILE"`
 	cli.JSONFlag
+
+	note string // what reading the text did to files and left out
 }
 
 // Help implements kong.HelpProvider.
@@ -80,6 +82,9 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	s, base, err := c.spec(time.Now())
 	if err != nil {
 		return err
+	}
+	if c.note != "" {
+		out.Say("note: %s", c.note)
 	}
 	if c.Bandwidth != 0 {
 		if s.Links, err = c.links(ctx, s); err != nil {

@@ -172,6 +172,7 @@ func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
 	if err != nil {
 		return t, err
 	}
+	c.note = text.Note()
 	t = genesis.Text{Name: text.Name(), SHA256: text.SHA256(), Train: len(text.Train()), Own: c.OwnData}
 	if c.From != "" {
 		return t, nil

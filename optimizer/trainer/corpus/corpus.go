@@ -25,13 +25,12 @@ type Corpus struct {
 	data []byte
 	cut  int // data[:cut] is trained on, data[cut:] is held out
 	sum  [sha256.Size]byte
+	note string
 }
 
-// Open reads the corpus that path names: a file, a folder, Prose or GoCode. A
-// file is read as it is; of a .jsonl file the "text" field of each line. In a
-// folder it reads every text file in the order of paths, without hidden and
-// binary files and without symbolic links. A file or folder called "goroot" is
-// opened as "./goroot".
+// Open reads the corpus that path names: a file, a folder, Prose or GoCode. Files are read as package documents
+// reads them, of JSON lines and Parquet the field "text"; those of a folder in the order of their paths. A
+// file or folder called "goroot" is opened as "./goroot".
 func Open(path string) (*Corpus, error) {
 	switch path {
 	case Prose:
@@ -39,11 +38,13 @@ func Open(path string) (*Corpus, error) {
 	case GoCode:
 		return openGoCode()
 	}
-	data, err := readPath(path)
+	data, tally, err := readPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("open corpus: %w", err)
 	}
-	return New(filepath.Base(path), data), nil
+	c := New(filepath.Base(path), data)
+	c.note = tally.String()
+	return c, nil
 }
 
 // New makes a corpus of data, which it keeps and the caller must not change.
@@ -53,6 +54,9 @@ func New(name string, data []byte) *Corpus {
 
 // Name returns a short name for people: the base name of what was opened.
 func (c *Corpus) Name() string { return c.name }
+
+// Note says in one line what reading did to files and what it left out, "" if there is nothing to say.
+func (c *Corpus) Note() string { return c.note }
 
 // Train returns the part to train on. The caller must not change it.
 func (c *Corpus) Train() []byte { return c.data[:c.cut:c.cut] }

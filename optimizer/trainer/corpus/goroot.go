@@ -7,8 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"atoll/optimizer/trainer/corpus/documents"
 )
 
 // goCommandLimit is how long the go command may take to say where its GOROOT
@@ -20,23 +23,23 @@ func openGoCode() (*Corpus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
 	}
-	data, err := readFolder(folder, goSource)
+	tally := documents.Tally{}
+	files, err := documents.List([]string{folder}, tally)
+	if err != nil {
+		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
+	}
+	files = slices.DeleteFunc(files, func(f documents.File) bool { return !isSource(strings.TrimPrefix(f.Path, folder)) })
+	data, err := readFiles(files, false, tally, func(text []byte) bool { return !isGenerated(text) })
 	if err != nil {
 		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
 	}
 	return New(GoCode, data), nil
 }
 
-// goSource selects code that people wrote: no tests, no test data, nothing
-// vendored, nothing generated.
-var goSource = selection{
-	enter: func(folder string) bool {
-		return visible(folder) && folder != "testdata" && folder != "vendor"
-	},
-	take: func(file string) bool {
-		return visible(file) && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
-	},
-	keep: func(text []byte) bool { return isText(text) && !isGenerated(text) },
+// isSource selects code that people wrote: no tests, no test data, nothing vendored.
+func isSource(path string) bool {
+	folders := strings.Split(filepath.ToSlash(filepath.Dir(path)), "/")
+	return strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !slices.Contains(folders, "testdata") && !slices.Contains(folders, "vendor")
 }
 
 // generatedMark is the line that marks generated Go source, and packageClause

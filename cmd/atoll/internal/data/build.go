@@ -20,6 +20,7 @@ Makes a corpus: shards of tokens, and a manifest that names them. Documents stay
 
     atoll data build --tokenizer tokens --out corpus book.txt src
     atoll data build --tokenizer model/tokenizer.json --out corpus --name web --licence ODC-By-1.0 part*.jsonl.zst
+    xzcat book.txt.xz | atoll data build --out corpus -
 
 Tokens of nanoGPT and llm.c, .bin, are taken as they are, with the tokenizer that made them.`
 
@@ -48,11 +49,14 @@ func (c *buildCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	config, err := c.config(out)
+	tally := documents.Tally{}
+	config, err := c.config(out, tally)
 	if err != nil {
 		return err
 	}
 	result, err := build.Run(ctx, config)
+	tally.Add(result.Tally)
+	sayTally(out, tally)
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: the same command goes on: %w", err)
 	}
@@ -65,12 +69,12 @@ func (c *buildCmd) Run(ctx context.Context, out *cli.Console) error {
 	return printCorpus(out, c.JSON, c.Out, result.Manifest)
 }
 
-func (c *buildCmd) config(out *cli.Console) (build.Config, error) {
-	files, err := documents.List(c.Inputs)
+func (c *buildCmd) config(out *cli.Console, tally documents.Tally) (build.Config, error) {
+	files, err := documents.List(c.Inputs, tally)
 	if err != nil {
 		return build.Config{}, err
 	}
-	config := build.Config{Out: c.Out, Inputs: files, Field: c.Field, Tokenizer: token.Byte, Name: c.Name, Licence: c.Licence,
+	config := build.Config{Out: c.Out, Inputs: files, Field: c.Field, Broken: int64(c.SkipBroken), Tokenizer: token.Byte, Name: c.Name, Licence: c.Licence,
 		Mirrors: c.Mirror, Seed: c.Seed, HeldOut: c.HeldOut, Workers: c.Threads, Progress: newBuilding(out).say}
 	if config.Name == "" {
 		config.Name = filepath.Base(c.Out)

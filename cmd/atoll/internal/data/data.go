@@ -4,8 +4,8 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -33,50 +33,40 @@ func (*Cmd) Help() string { return help }
 
 // inputsFlags are the text that a command reads.
 type inputsFlags struct {
-	Inputs []string `arg:"" name:"input" help:"Text: files and folders. Reads text, Markdown and code, .jsonl, .parquet, and all but the last packed as .gz or .zst."`
-	Field  string   `help:"Field of .jsonl or column of .parquet that holds the text." default:"text" placeholder:"NAME"`
+	Inputs     []string `arg:"" name:"input" help:"Text: files and folders, or - for the standard input. Reads text, Markdown and code, lines of JSON and Parquet, all but that also packed with gzip, zstd or bzip2, in UTF-8, or in UTF-16 or UTF-32 with a mark."`
+	Field      string   `help:"Field of JSON, or column of Parquet, that holds the text: below others with dots, such as meta.text. Texts of a list are one document, one on a line." default:"text" placeholder:"NAME"`
+	SkipBroken uint32   `help:"Leave out up to so many lines of JSON, or rows, that are broken or have no such field. Default: the first one ends the command." placeholder:"N"`
 }
 
-// each hands every document of the inputs to a function, and says how far it is.
+// each hands every document of the inputs to a function, and says how far it is, and at last what reading did and left out.
 func (f inputsFlags) each(ctx context.Context, out *cli.Console, use func(documents.Document) error) error {
-	files, err := documents.List(f.Inputs)
+	tally := documents.Tally{}
+	files, err := documents.List(f.Inputs, tally)
 	if err != nil {
 		return err
 	}
-	total := int64(0)
+	p := &reading{out: out, begun: time.Now()}
 	for _, file := range files {
-		total += file.Size
+		p.total += max(file.Size, 0)
 	}
-	p := &reading{out: out, total: total, begun: time.Now()}
+	o := documents.Options{Field: f.Field, End: -1, Broken: int64(f.SkipBroken), Tally: tally}
 	for _, file := range files {
-		if err := f.file(ctx, file, p, use); err != nil {
+		err := file.Each(o, func(d documents.Document, offset int64) error {
+			p.say(p.done + offset)
+			return errors.Join(ctx.Err(), use(d))
+		})
+		if err != nil {
 			return err
 		}
-		p.done += file.Size
+		p.done += max(file.Size, 0)
 	}
+	sayTally(out, tally)
 	return nil
 }
 
-func (f inputsFlags) file(ctx context.Context, file documents.File, p *reading, use func(documents.Document) error) error {
-	r, err := file.Open(documents.Options{Field: f.Field, End: -1})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for {
-		d, err := r.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		}
-		if err := use(d); err != nil {
-			return err
-		}
-		p.say(p.done + r.Offset())
+func sayTally(out *cli.Console, t documents.Tally) {
+	if len(t) > 0 {
+		out.Say("note: %v", t)
 	}
 }
 
@@ -103,7 +93,11 @@ func (p *reading) say(at int64) {
 // readingLine says what was read in so much time, and how long the rest takes at that speed.
 func readingLine(at, total, resumed int64, took time.Duration) string {
 	speed := float64(at-resumed) / took.Seconds()
-	text := fmt.Sprintf("read %s of %s, %s/s", status.Bytes(float64(at)), status.Bytes(float64(total)), status.Bytes(speed))
+	all := ""
+	if at <= total { // a pipe has no size
+		all = " of " + status.Bytes(float64(total))
+	}
+	text := fmt.Sprintf("read %s%s, %s/s", status.Bytes(float64(at)), all, status.Bytes(speed))
 	if speed > 0 && at < total {
 		text += ", " + cli.Seconds(float64(total-at)/speed) + " left"
 	}

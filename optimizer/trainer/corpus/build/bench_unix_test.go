@@ -61,7 +61,7 @@ func benchmarkBuild(b *testing.B, text []byte) {
 			size, began := 0, processorTime(b)
 			for b.Loop() {
 				size += len(text)
-				files, err := documents.List([]string{path})
+				files, err := documents.List([]string{path}, documents.Tally{})
 				if err != nil {
 					b.Fatal(err)
 				}

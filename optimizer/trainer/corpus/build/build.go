@@ -21,6 +21,7 @@ type Config struct {
 	Out    string // folder
 	Inputs []documents.File
 	Field  string // see documents.Options
+	Broken int64  // lines and rows of all inputs that may be left out because they are broken
 
 	Tokenizer     token.Tokenizer
 	TokenizerName string // its family, or "byte"
@@ -51,6 +52,7 @@ type Result struct {
 	Manifest   *shards.Manifest
 	Documents  int64 // read
 	Duplicates int64 // of those, left out because they were there already
+	Tally      documents.Tally
 }
 
 // workFolder is what Out has besides the corpus while it is built.
@@ -130,6 +132,7 @@ type state struct {
 	Skip      int64              `json:"skip"`   // its documents that are done
 	Before    int64              `json:"before"` // bytes of the inputs before it
 	Read      int64              `json:"read"`
+	Tally     documents.Tally    `json:"tally"` // of the inputs before it
 	Documents int64              `json:"documents"`
 	Text      int64              `json:"text"`
 	Tokens    int64              `json:"tokens"` // with end tokens
@@ -163,7 +166,7 @@ type builder struct {
 // open begins a build, or goes on with one.
 func open(c Config) (*builder, error) {
 	m := c.manifest()
-	b := &builder{Config: c, work: filepath.Join(c.Out, workFolder), width: m.Width, end: m.Tokenizer.End}
+	b := &builder{Config: c, state: state{Tally: documents.Tally{}}, work: filepath.Join(c.Out, workFolder), width: m.Width, end: m.Tokenizer.End}
 	if err := os.MkdirAll(b.work, 0o777); err != nil {
 		return nil, err
 	}
@@ -209,7 +212,7 @@ func (b *builder) save() error {
 func (b *builder) report(writing bool) {
 	total := int64(0)
 	for _, f := range b.Inputs {
-		total += f.Size
+		total += max(f.Size, 0)
 	}
 	b.Progress(Progress{Read: b.state.Read, Total: total, Resumed: b.resumed, Documents: b.state.Documents,
 		Text: b.state.Text, Tokens: b.state.Tokens, Writing: writing, Written: b.written})

@@ -33,7 +33,7 @@ func inputs(t testing.TB, files map[string]string) []documents.File {
 		}
 		paths = append(paths, path)
 	}
-	list, err := documents.List(paths)
+	list, err := documents.List(paths, documents.Tally{})
 	if err != nil {
 		t.Fatal(err)
 	}

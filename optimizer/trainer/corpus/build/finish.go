@@ -12,7 +12,7 @@ import (
 // finish writes the shards, then the manifest, and removes what only the build needed. It
 // begins anew after an interruption: it copies, which takes no time beside encoding.
 func (b *builder) finish(ctx context.Context) (Result, error) {
-	result := Result{Documents: b.state.Documents}
+	result := Result{Documents: b.state.Documents, Tally: b.state.Tally}
 	w, unique, err := b.writeShards(ctx)
 	if err != nil {
 		return result, err

@@ -47,7 +47,7 @@ func (b *builder) read(ctx context.Context) error {
 // stream is the documents of all inputs. It keeps the place in the builder's state.
 type stream struct {
 	b *builder
-	r documents.Reader // nil: none is open
+	r *documents.Reader // nil: none is open
 }
 
 func (s *stream) close() {
@@ -70,8 +70,9 @@ func (s *stream) next() (documents.Document, error) {
 			at.Read = at.Before + s.r.Offset()
 			return d, err
 		}
+		at.Tally.Add(s.r.Tally)
+		at.Before += max(s.b.Inputs[at.File].Size, s.r.Offset()) // a pipe has no size
 		s.close()
-		at.Before += s.b.Inputs[at.File].Size
 		at.Read = at.Before
 		at.File++
 		at.Skip = 0
@@ -85,7 +86,7 @@ func (s *stream) open() error {
 		return nil
 	}
 	f := s.b.Inputs[s.b.state.File]
-	r, err := f.Open(documents.Options{Field: s.b.Field, End: s.b.end})
+	r, err := f.Open(documents.Options{Field: s.b.Field, End: s.b.end, Broken: s.b.Broken - s.b.state.Tally.Broken(), Tally: documents.Tally{}})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 package documents
 
 import (
-	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,96 +11,142 @@ import (
 	"strings"
 )
 
+// Stdin is the input that stands for the standard input.
+const Stdin = "-"
+
 // File is a file of documents.
 type File struct {
-	Path string
-	Size int64
-
-	found bool // in a folder: it is left out if it turns out to be binary
+	Path  string
+	Size  int64 // in bytes; -1 of a pipe, which can be read only once
+	found bool  // in a folder: it is left out if it turns out to be no text
 }
 
-// Format says how a file is read. It follows from the file's name.
-type Format int
-
-// Formats.
-const (
-	Text Format = iota
-	JSONLines
-	Parquet
-	Tokens // files of nanoGPT and llm.c
-)
-
-// packings are endings that say how a file is packed.
-var packings = []string{".gz", ".zst"}
-
-// format returns the format of a file and its packing, "" for none.
-func (f File) format() (kind Format, packing string) {
-	name := strings.ToLower(f.Path)
-	if ext := filepath.Ext(name); slices.Contains(packings, ext) {
-		name, packing = strings.TrimSuffix(name, ext), ext
-	}
-	switch filepath.Ext(name) {
-	case ".jsonl", ".ndjson":
-		return JSONLines, packing
-	case ".parquet":
-		return Parquet, packing
-	case ".bin":
-		if !f.found {
-			return Tokens, packing
-		}
-	}
-	return Text, packing
-}
-
-// List returns the files that inputs name, in the order of inputs. A folder stands for all its
-// files, by path, without hidden ones and without symbolic links: what they name is below
-// the folder anyway or was not asked for.
-func List(inputs []string) ([]File, error) {
-	var files []File
+// List returns the files that inputs name, in the order of inputs, and counts what it left out. A folder stands for all its files, in
+// the order of their slash-separated paths, without hidden ones. Links are followed; what several names of a folder lead to is there once.
+func List(inputs []string, left Tally) (files []File, err error) {
 	for _, input := range inputs {
 		info, err := os.Stat(input)
 		switch {
+		case input == Stdin || err == nil && !info.IsDir() && !info.Mode().IsRegular():
+			files = append(files, File{Path: input, Size: -1})
 		case err != nil:
-			return nil, fmt.Errorf("%w: pass files and folders", err)
-		case info.Mode().IsRegular():
-			files = append(files, File{Path: input, Size: info.Size()})
-			continue
+			return nil, fmt.Errorf("%s: %w: pass files and folders", input, cause(err))
 		case !info.IsDir():
-			return nil, fmt.Errorf("%s is %s: pass a file or a folder", input, info.Mode().Type())
+			files = append(files, File{Path: input, Size: info.Size()})
+		default:
+			l := lister{left: left, seen: map[string]bool{}, links: []link{{path: filepath.Clean(input)}}}
+			if err := l.list(); err != nil {
+				return nil, fmt.Errorf("list %w", err)
+			}
+			files = append(files, l.files...)
 		}
-		below, err := listFolder(input)
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", input, err)
-		}
-		files = append(files, below...)
 	}
 	return files, nil
 }
 
-func listFolder(folder string) ([]File, error) {
-	var files []File
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		hidden := strings.HasPrefix(entry.Name(), ".") && path != folder
+// cause is an error of a file without the name of the call that met it.
+func cause(err error) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// lister lists a folder.
+type lister struct {
+	files []File
+	left  Tally
+	seen  map[string]bool // real paths of files and folders
+	links []link          // that are not followed yet; the folder itself is the first
+	lost  string          // what is said of links that lead nowhere
+}
+
+// link is a name of what is elsewhere.
+type link struct {
+	path string
+	from []string // real paths of the links that led to it, and its own
+}
+
+// list follows links until there are no more. The names that a folder has itself come before those that links give it: a link
+// to a neighbour changes nothing.
+func (l *lister) list() error {
+	for len(l.links) > 0 {
+		links := l.links
+		l.links = nil
+		slices.SortFunc(links, func(a, b link) int { return byPath(a.path, b.path) })
+		for _, k := range links {
+			if err := l.follow(k); err != nil {
+				return fmt.Errorf("%s: %w", k.path, cause(err))
+			}
+		}
+	}
+	slices.SortFunc(l.files, func(a, b File) int { return byPath(a.Path, b.Path) })
+	return nil
+}
+
+func byPath(a, b string) int { return cmp.Compare(filepath.ToSlash(a), filepath.ToSlash(b)) }
+
+// follow lists what a link leads to, if that is new and no folder that the link is in.
+func (l *lister) follow(k link) error {
+	real, err := filepath.Abs(k.path)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		l.lost = cmp.Or(l.lost, "links that lead nowhere left out, the first of them "+k.path)
+		l.left[l.lost]++
+		return nil
+	}
+	info, err := os.Stat(real)
+	below := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+	inside := func(path string) bool { return strings.HasPrefix(path, below) }
+	switch {
+	case err != nil:
+		return err
+	case l.seen[real] || slices.ContainsFunc(k.from, inside):
+		l.left["links left out to what is read already"]++
+	case info.IsDir():
+		return l.walk(k.path, real, k.from)
+	default:
+		l.file(k.path, real, info)
+	}
+	return nil
+}
+
+// walk lists what is below a folder, but for what links in it lead to.
+func (l *lister) walk(name, real string, from []string) error {
+	return filepath.WalkDir(real, func(path string, e fs.DirEntry, err error) error {
+		shown := name + path[len(real):]
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && hidden:
+		case strings.HasPrefix(e.Name(), ".") && path != real:
+			if l.left["hidden names left out"]++; e.IsDir() {
+				return fs.SkipDir
+			}
+		case e.IsDir() && l.seen[path]:
 			return fs.SkipDir
-		case hidden, !entry.Type().IsRegular():
-			return nil
-		}
-		info, err := entry.Info()
-		if err != nil {
+		case e.IsDir():
+			l.seen[path] = true
+		case e.Type()&fs.ModeSymlink != 0:
+			l.links = append(l.links, link{shown, append(slices.Clip(from), path)})
+		default:
+			info, err := e.Info()
+			if err == nil {
+				l.file(shown, path, info)
+			}
 			return err
 		}
-		files = append(files, File{path, info.Size(), true})
 		return nil
 	})
-	return files, err
 }
 
-// binaryProbe is how far into a file a NUL byte makes it binary: the length that git
-// looks at.
-const binaryProbe = 8000
-
-func isBinary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
+func (l *lister) file(path, real string, info fs.FileInfo) {
+	switch {
+	case !info.Mode().IsRegular():
+		l.left["devices left out"]++
+	case !l.seen[real]:
+		l.seen[real] = true
+		l.files = append(l.files, File{Path: path, Size: info.Size(), found: true})
+	}
+}

@@ -1,48 +1,98 @@
 package documents
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
-// column reads a column of strings.
+const (
+	// maxFooter bounds what describes a file's columns and groups of rows: that of a hundred thousand of these is smaller.
+	maxFooter = 64 << 20
+	// maxPage bounds an unpacked page of a column, which is held in memory. Pages have about a
+	// MiB, but writers look at their size only every thousand rows.
+	maxPage = 1 << 30
+	// maxValues bounds the values of a page: repeated ones take almost no room in it.
+	maxValues = 1 << 26
+)
+
+// errParquet is all that is said of a file where the library fails, or panics: it does at some damaged files.
+var errParquet = errors.New("its Parquet is damaged, or of a form that is not read here: copy or download it again, or write its text as JSON lines")
+
+// column reads a column of strings. Those of a row are one document, one on a line.
 type column struct {
+	file   *counter
+	o      Options
 	groups []parquet.RowGroup // those that are left
+	meta   []format.RowGroup  // of those
 	index  int
-	pages  parquet.Pages
-	values parquet.ValueReader
+	values parquet.ValueReader // of a group
 	buf    [64]parquet.Value
 	ready  []parquet.Value
+	text   []byte
 
 	size, rows, done int64
 }
 
-func newColumn(file *os.File, size int64, name string) (*column, error) {
-	f, err := parquet.OpenFile(file, size)
-	if err != nil {
-		return nil, err
-	}
-	leaf, ok := f.Schema().Lookup(name)
-	if !ok {
-		return nil, fmt.Errorf("no column %q: it has %s", name, columnNames(f.Schema()))
-	}
-	if k := leaf.Node.Type().Kind(); k != parquet.ByteArray || leaf.MaxRepetitionLevel > 0 {
-		return nil, fmt.Errorf("column %q is not of strings, one a row", name)
-	}
-	return &column{groups: f.RowGroups(), index: leaf.ColumnIndex, size: size, rows: f.NumRows()}, nil
+func newColumn(file *counter, size int64, o Options) (*column, error) {
+	c := &column{file: file, size: size, o: o}
+	return c, c.fenced(func() error {
+		if err := checkFooter(file, size); err != nil {
+			return err
+		}
+		f, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+		if err != nil {
+			return errParquet
+		}
+		c.groups, c.rows, c.meta = f.RowGroups(), f.NumRows(), f.Metadata().RowGroups
+		c.index, err = columnOf(f.Schema(), o.Field)
+		return err
+	})
 }
 
-func columnNames(s *parquet.Schema) string {
-	var names []string
+// fenced calls what the library does with a file. What the file itself fails with comes first.
+func (c *column) fenced(do func() error) (err error) {
+	defer func() {
+		if recover() != nil || err == errParquet {
+			err = cmp.Or(c.file.err, errParquet)
+		}
+	}()
+	return do()
+}
+
+// ReadAt implements io.ReaderAt.
+func (c *counter) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.r.(io.ReaderAt).ReadAt(b, at)
+	return n, c.keep(err)
+}
+
+// columnOf returns the index of a column of strings. Its name is its path, with or without the levels that a list has.
+func columnOf(s *parquet.Schema, name string) (int, error) {
+	index, names := -1, []string{}
 	for _, path := range s.Columns() {
-		names = append(names, strings.Join(path, "."))
+		leaf, _ := s.Lookup(path...)
+		if leaf.Node == nil || leaf.Node.Type().Kind() != parquet.ByteArray {
+			continue
+		}
+		long := strings.Join(path, ".")
+		short := strings.NewReplacer(".list.element", "", ".list.item", "", ".bag.array_element", "").Replace(long)
+		if long == name || short == name && index < 0 {
+			index = leaf.ColumnIndex
+		}
+		names = append(names, short)
 	}
-	return strings.Join(names, ", ")
+	if index < 0 {
+		return 0, fmt.Errorf("no column %q of text: %s", name, texts(names))
+	}
+	return index, nil
 }
 
 // Offset is the share of the rows that were read, of the size of the file.
@@ -56,51 +106,136 @@ func (c *column) Offset() int64 {
 // Next returns the next row's text. Rows without one are skipped.
 func (c *column) Next() (Document, error) {
 	for {
-		for len(c.ready) == 0 {
-			if err := c.fill(); err != nil {
-				return Document{}, err
-			}
+		there := false
+		if err := c.fenced(func() (err error) { there, err = c.row(); return err }); err != nil {
+			return Document{}, err
 		}
-		v := c.ready[0]
-		c.ready = c.ready[1:]
-		c.done++
-		text := v.ByteArray()
-		if len(text) > maxDocument {
-			return Document{}, fmt.Errorf("row %d has %d bytes, of at most %d", c.done, len(text), maxDocument)
+		err := checkUTF8(c.text, 0)
+		if len(c.text) > maxDocument {
+			err = fmt.Errorf("it has %d bytes, of at most %d", len(c.text), maxDocument)
 		}
-		if len(text) > 0 {
-			return Document{Text: text}, nil
+		if err != nil {
+			return Document{}, brokenError{fmt.Errorf("row %d: %w", c.done, err)}
 		}
+		if len(c.text) > 0 {
+			return Document{Text: c.text}, nil
+		}
+		c.o.Tally[noText[there]]++
 	}
 }
 
-// fill reads values of the page that is open, or opens the next one.
-func (c *column) fill() error {
-	if c.values != nil {
-		n, err := c.values.ReadValues(c.buf[:])
-		c.ready = c.buf[:n]
-		if errors.Is(err, io.EOF) {
-			c.values, err = nil, nil
+// row reads the texts of the next row, and whether there are any.
+func (c *column) row() (there bool, err error) {
+	c.text = c.text[:0]
+	for first := true; ; first = false {
+		for len(c.ready) == 0 && err == nil {
+			err = c.fill()
 		}
-		return err
-	}
-	if c.pages != nil {
-		page, err := c.pages.ReadPage()
 		switch {
-		case err == nil:
-			c.values = page.Values()
-			return nil
-		case !errors.Is(err, io.EOF):
+		case !first && (err == io.EOF || err == nil && c.ready[0].RepetitionLevel() == 0):
+			return there, nil
+		case err == io.EOF && c.done != c.rows:
+			return false, errParquet
+		case err != nil:
+			return false, err
+		case first:
+			c.done++
+		}
+		if v := c.ready[0]; !v.IsNull() {
+			if there {
+				c.text = append(c.text, '\n')
+			}
+			c.text, there = append(c.text, v.ByteArray()...), true
+		}
+		c.ready = c.ready[1:]
+	}
+}
+
+// fill reads values of the group that is open, or opens the next one.
+func (c *column) fill() error {
+	if c.values == nil {
+		if len(c.groups) == 0 {
+			return io.EOF
+		}
+		if err := checkPages(c.file, c.meta[0].Columns[c.index].MetaData); err != nil {
 			return err
 		}
-		err = c.pages.Close()
-		c.pages = nil
-		return err
+		c.values = parquet.NewColumnChunkValueReader(c.groups[0].ColumnChunks()[c.index])
+		c.groups, c.meta = c.groups[1:], c.meta[1:]
 	}
-	if len(c.groups) == 0 {
-		return io.EOF
+	n, err := c.values.ReadValues(c.buf[:])
+	c.ready = c.buf[:n]
+	if err == io.EOF {
+		c.values, err = nil, nil
 	}
-	c.pages = c.groups[0].ColumnChunks()[c.index].Pages()
-	c.groups = c.groups[1:]
+	if err != nil {
+		return errParquet
+	}
 	return nil
+}
+
+// bounded reads lists that are no longer than what is left: the library makes room for what a damaged file says.
+type bounded struct {
+	thrift.BytesReader
+	size int
+}
+
+func (b bounded) ReadList() (thrift.List, error) {
+	l, err := b.BytesReader.ReadList()
+	if int(l.Size) > b.size-b.BytesRead() {
+		err = errParquet
+	}
+	return l, err
+}
+
+// checkFooter checks what describes a file, and that it is of this file alone.
+func checkFooter(file io.ReaderAt, size int64) error {
+	end := make([]byte, 8)
+	if _, err := file.ReadAt(end, max(size, 8)-8); err != nil || size < 12 || string(end[4:]) != parquetMagic {
+		return errCut
+	}
+	n := int64(binary.LittleEndian.Uint32(end))
+	if n > min(size-12, maxFooter) {
+		return errParquet
+	}
+	b, m := make([]byte, n), format.FileMetaData{}
+	_, err := file.ReadAt(b, size-8-n)
+	if err != nil || thrift.NewDecoder(bounded{new(thrift.CompactProtocol).NewReaderFromBytes(b), len(b)}).Decode(&m) != nil {
+		return errParquet
+	}
+	last := int64(0) // the end of what the footer speaks of
+	for _, g := range m.RowGroups {
+		for _, c := range g.Columns {
+			last = max(last, cmp.Or(c.MetaData.DictionaryPageOffset, c.MetaData.DataPageOffset)+c.MetaData.TotalCompressedSize,
+				c.ColumnIndexOffset+int64(c.ColumnIndexLength), c.OffsetIndexOffset+int64(c.OffsetIndexLength))
+		}
+	}
+	if at := size - 8 - n - last; at >= 4 && last > 0 {
+		if _, err := file.ReadAt(end[:4], at); err != nil || string(end[:4]) == parquetMagic {
+			return errors.New("it is several files of Parquet, one behind the other: pass each by itself")
+		}
+	}
+	return nil
+}
+
+// checkPages bounds the pages of a column in a group of rows.
+func checkPages(file io.ReaderAt, m format.ColumnMetaData) error {
+	from := cmp.Or(m.DictionaryPageOffset, m.DataPageOffset)
+	in := bufio.NewReader(io.NewSectionReader(file, max(from, 0), m.TotalCompressedSize))
+	d := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in))
+	for from >= 0 {
+		h := format.PageHeader{}
+		err := d.Decode(&h)
+		if err == io.EOF {
+			return nil
+		}
+		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues)
+		if err != nil || max(h.UncompressedPageSize, h.CompressedPageSize) > maxPage || values > maxValues {
+			break
+		}
+		if _, err := in.Discard(int(h.CompressedPageSize)); err != nil {
+			break
+		}
+	}
+	return errParquet
 }

@@ -31,7 +31,7 @@ type tokenReader struct {
 func newTokens(counted *counter, in *bufio.Reader, end int32) (*tokenReader, error) {
 	t := &tokenReader{counted, in, 2, end, -1}
 	if end < 0 {
-		return nil, errors.New("a file of tokens has documents only where the tokenizer has an end token: pass its tokenizer")
+		return nil, errors.New("it is a file of tokens: pass it to atoll data build with --tokenizer, the one that made it, which has to have an end token")
 	}
 	head, err := in.Peek(llmcHeader)
 	if err != nil && err != io.EOF {

@@ -1,0 +1,38 @@
+package documents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Tally counts what reading did to files and documents, and what it left out, by words for people.
+type Tally map[string]int64
+
+const (
+	unpacked = "files unpacked"
+	broken   = "broken documents left out"
+)
+
+// noText are the words for documents with an empty text, and with none.
+var noText = map[bool]string{true: "empty documents left out", false: "null documents left out"}
+
+// Add adds another tally.
+func (t Tally) Add(u Tally) {
+	for what, n := range u {
+		t[what] += n
+	}
+}
+
+// Broken is how many documents were left out because they are broken.
+func (t Tally) Broken() int64 { return t[broken] }
+
+// String is one line for people, "" if there is nothing to say.
+func (t Tally) String() string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(t)) {
+		all = append(all, fmt.Sprintf("%s: %d", what, t[what]))
+	}
+	return strings.Join(all, ", ")
+}
