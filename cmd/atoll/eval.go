@@ -104,9 +104,7 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	if note := data.Note(); note != "" {
-		out.Say("note: %s", note)
-	}
+	out.Note(data.Note())
 	if err := data.Fits(g.Model.Context); err != nil {
 		return err
 	}

@@ -83,9 +83,7 @@ func (c *NewCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	if c.note != "" {
-		out.Say("note: %s", c.note)
-	}
+	out.Note(c.note)
 	if c.Bandwidth != 0 {
 		if s.Links, err = c.links(ctx, s); err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+
+	"atoll/optimizer/trainer/corpus/documents"
 )
 
 // Names that Open understands besides paths.
@@ -38,7 +40,8 @@ func Open(path string) (*Corpus, error) {
 	case GoCode:
 		return openGoCode()
 	}
-	data, tally, err := readPath(path)
+	tally := documents.Tally{}
+	data, err := readPath(path, tally)
 	if err != nil {
 		return nil, fmt.Errorf("open corpus: %w", err)
 	}

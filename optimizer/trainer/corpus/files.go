@@ -6,19 +6,18 @@ import (
 	"atoll/optimizer/trainer/corpus/documents"
 )
 
-// readPath returns the text of a file or of all the files below a folder, and what was done to them.
-func readPath(name string) ([]byte, documents.Tally, error) {
-	tally := documents.Tally{}
+// readPath returns the text of a file or of all the files below a folder.
+func readPath(name string, tally documents.Tally) ([]byte, error) {
 	files, err := documents.List([]string{name}, tally)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w, %q for Go's own source, or nothing for Newton's Opticks, which comes with atoll", err, GoCode)
+		return nil, fmt.Errorf("%w, %q for Go's own source, or nothing for Newton's Opticks, which comes with atoll", err, GoCode)
 	}
 	single := len(files) == 1 && files[0].Path == name
 	data, err := readFiles(files, single, tally, func([]byte) bool { return true })
 	if err == nil && len(data) == 0 {
 		err = fmt.Errorf("%s holds no text: pass a file or folder of text (%v)", name, tally)
 	}
-	return data, tally, err
+	return data, err
 }
 
 // readFiles joins the texts of files that are kept. A document that does not end a line gets a newline, so that its last word does not run

@@ -25,6 +25,13 @@ func (c *Console) Say(format string, args ...any) {
 	fmt.Fprintf(c.Err, format+"\n", args...)
 }
 
+// Note prints a line that is not part of the answer and asks for nothing, unless it is empty.
+func (c *Console) Note(text string) {
+	if text != "" {
+		c.Say("note: %s", text)
+	}
+}
+
 // JSON prints a value as one line of the answer.
 func (c *Console) JSON(v any) error {
 	if err := json.NewEncoder(c.Out).Encode(v); err != nil {

@@ -56,7 +56,7 @@ func (c *buildCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	result, err := build.Run(ctx, config)
 	tally.Add(result.Tally)
-	sayTally(out, tally)
+	out.Note(tally.String())
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: the same command goes on: %w", err)
 	}
@@ -107,22 +107,21 @@ func readTokenizer(path string) (*token.BPE, []byte, error) {
 
 // building says now and then how far a build is.
 type building struct {
-	out     *cli.Console
-	reading reading
-	writing *cli.Meter // nil while it reads
+	out              *cli.Console
+	reading, writing *cli.Meter // writing: nil while it reads
+	begun            time.Time
 }
 
 func newBuilding(out *cli.Console) *building {
-	return &building{out: out, reading: reading{out: out, begun: time.Now()}}
+	return &building{out: out, reading: cli.NewMeter(out, "reading text"), begun: time.Now()}
 }
 
 func (b *building) say(p build.Progress) {
-	b.reading.resumed, b.reading.total = p.Resumed, p.Total
-	b.reading.say(p.Read)
+	b.reading.At(float64(p.Read-p.Resumed), float64(p.Total-p.Resumed))
 	if p.Writing && b.writing == nil {
 		b.writing = cli.NewMeter(b.out, "writing shards")
 		b.out.Say("read %s in %s: %s tokens, writing shards", cli.Plural(int(p.Documents), "document", "documents"),
-			cli.Seconds(time.Since(b.reading.begun).Seconds()), status.Count(float64(p.Tokens)))
+			cli.Seconds(time.Since(b.begun).Seconds()), status.Count(float64(p.Tokens)))
 	}
 	if b.writing != nil {
 		b.writing.At(p.Written, 1)

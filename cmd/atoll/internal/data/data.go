@@ -5,11 +5,8 @@ package data
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"atoll/cmd/atoll/internal/cli"
-	"atoll/node/status"
 	"atoll/optimizer/trainer/corpus/documents"
 )
 
@@ -40,66 +37,22 @@ type inputsFlags struct {
 
 // each hands every document of the inputs to a function, and says how far it is, and at last what reading did and left out.
 func (f inputsFlags) each(ctx context.Context, out *cli.Console, use func(documents.Document) error) error {
-	tally := documents.Tally{}
-	files, err := documents.List(f.Inputs, tally)
+	o := documents.Options{Field: f.Field, End: -1, Broken: int64(f.SkipBroken), Tally: documents.Tally{}}
+	files, err := documents.List(f.Inputs, o.Tally)
 	if err != nil {
 		return err
 	}
-	p := &reading{out: out, begun: time.Now()}
-	for _, file := range files {
-		p.total += max(file.Size, 0)
-	}
-	o := documents.Options{Field: f.Field, End: -1, Broken: int64(f.SkipBroken), Tally: tally}
+	m, done, all := cli.NewMeter(out, "reading text"), int64(0), documents.Size(files)
 	for _, file := range files {
 		err := file.Each(o, func(d documents.Document, offset int64) error {
-			p.say(p.done + offset)
+			m.At(float64(done+offset), float64(all))
 			return errors.Join(ctx.Err(), use(d))
 		})
 		if err != nil {
 			return err
 		}
-		p.done += max(file.Size, 0)
+		done += max(file.Size, 0)
 	}
-	sayTally(out, tally)
+	out.Note(o.Tally.String())
 	return nil
-}
-
-func sayTally(out *cli.Console, t documents.Tally) {
-	if len(t) > 0 {
-		out.Say("note: %v", t)
-	}
-}
-
-// reading says now and then how far the reading of inputs is.
-type reading struct {
-	out         *cli.Console
-	done, total int64 // bytes
-	resumed     int64 // of them read by an earlier command
-	begun, said time.Time
-}
-
-func (p *reading) say(at int64) {
-	now := time.Now()
-	if p.said.IsZero() {
-		p.said = p.begun
-	}
-	if now.Sub(p.said) < cli.LineEvery {
-		return
-	}
-	p.said = now
-	p.out.Say("%s", readingLine(at, p.total, p.resumed, now.Sub(p.begun)))
-}
-
-// readingLine says what was read in so much time, and how long the rest takes at that speed.
-func readingLine(at, total, resumed int64, took time.Duration) string {
-	speed := float64(at-resumed) / took.Seconds()
-	all := ""
-	if at <= total { // a pipe has no size
-		all = " of " + status.Bytes(float64(total))
-	}
-	text := fmt.Sprintf("read %s%s, %s/s", status.Bytes(float64(at)), all, status.Bytes(speed))
-	if speed > 0 && at < total {
-		text += ", " + cli.Seconds(float64(total-at)/speed) + " left"
-	}
-	return text
 }

@@ -50,9 +50,6 @@ func (c *tokenizerCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	answer := trainedTokenizer{Out: c.Out}
 	err = c.each(ctx, out, func(d documents.Document) error {
-		if d.Tokens != nil {
-			return fmt.Errorf("a file of tokens has no text to train a tokenizer on")
-		}
 		trainer.Add(d.Text)
 		answer.Documents++
 		answer.Bytes += int64(len(d.Text))

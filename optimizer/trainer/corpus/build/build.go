@@ -210,10 +210,6 @@ func (b *builder) save() error {
 }
 
 func (b *builder) report(writing bool) {
-	total := int64(0)
-	for _, f := range b.Inputs {
-		total += max(f.Size, 0)
-	}
-	b.Progress(Progress{Read: b.state.Read, Total: total, Resumed: b.resumed, Documents: b.state.Documents,
+	b.Progress(Progress{Read: b.state.Read, Total: documents.Size(b.Inputs), Resumed: b.resumed, Documents: b.state.Documents,
 		Text: b.state.Text, Tokens: b.state.Tokens, Writing: writing, Written: b.written})
 }

@@ -86,7 +86,7 @@ func (s *stream) open() error {
 		return nil
 	}
 	f := s.b.Inputs[s.b.state.File]
-	r, err := f.Open(documents.Options{Field: s.b.Field, End: s.b.end, Broken: s.b.Broken - s.b.state.Tally.Broken(), Tally: documents.Tally{}})
+	r, err := f.Open(documents.Options{Field: s.b.Field, End: s.b.end, Broken: s.b.Broken - s.b.state.Tally[documents.Broken], Tally: documents.Tally{}})
 	if err != nil {
 		return err
 	}

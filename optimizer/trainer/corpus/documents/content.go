@@ -39,8 +39,7 @@ const (
 
 var (
 	errCut     = errors.New("it is cut off: copy or download it again")
-	errDamaged = errors.New("it is damaged: copy or download it again")
-	errName    = errors.New("it does not begin as its name says: copy or download it again")
+	errDamaged = errors.New("it is damaged, or not what its name says: copy or download it again")
 )
 
 // signs are what packed files have near their beginning, and what unpacks those that are not unpacked here.
@@ -182,7 +181,7 @@ func (f File) refuse(head []byte, unpacked bool) (what string, err error) {
 	case packed && len(head) < shortestPacked, ending == ".parquet" && len(head) == 0:
 		return "", errCut
 	case packed && isBinary(head), ending == ".parquet":
-		return "", errName
+		return "", errDamaged
 	case isBinary(head):
 		return "binary files", errors.New("it is binary, not text: pass text, JSON lines or Parquet")
 	}

@@ -29,9 +29,9 @@ var innerWords = regexp.MustCompile(`jsontext|(gzip|zstd|flate|bzip2|parquet|uni
 func readBytes(name string, data []byte, o Options) (all []string, t Tally, err error) {
 	f := File{Path: name, Size: int64(len(data))}
 	o.Tally = Tally{}
-	n := &Reader{path: name, Options: o}
+	n := &Reader{of: f, Options: o}
 	if n.reader, err = f.reader(&counter{r: bytes.NewReader(data)}, o); err != nil {
-		return nil, o.Tally, n.explain(err)
+		return nil, o.Tally, f.explain(err)
 	}
 	for len(all) <= len(data) {
 		d, err := n.Next()

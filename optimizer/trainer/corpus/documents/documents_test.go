@@ -222,15 +222,15 @@ func TestWrongFiles(t *testing.T) {
 		{"a.parquet", []byte("PAR1"), "it is cut off"},
 		{"cut.parquet", rows[:len(rows)/2], "it is cut off"},
 		{"two.parquet", append(rows[:len(rows):len(rows)], rows...), "several files of Parquet"},
-		{"page.parquet", []byte("<html>not found</html>"), "does not begin as its name says"},
+		{"page.parquet", []byte("<html>not found</html>"), "not what its name says"},
 		{"none.parquet", nil, "it is cut off"},
 		{"a.parquet.gz", gzipped(rows), "unpack it and pass the file"},
 		{"none.gz", nil, "it is cut off"},
 		{"cut.txt.gz", gzipped([]byte(text))[:60], "it is cut off"},
 		{"cut.zst", zstded([]byte(text))[:30], "it is cut off"},
 		{"cut.bz2", packedByBzip2[:30], "it is cut off"},
-		{"more.gz", append(gzipped([]byte(text)), "more text behind it"...), "it is damaged"},
-		{"wrong.gz", []byte("\x1f\x00\x08 and so on"), "does not begin as its name says"},
+		{"more.gz", append(gzipped([]byte(text)), "more text behind it"...), "it is damaged, or not what its name says: copy or download it again"},
+		{"wrong.gz", []byte("\x1f\x00\x08 and so on"), "not what its name says"},
 		{"a.gz.gz", gzipped(gzipped([]byte(text))), "packed with gzip, which is not read here: unpack it, as with `gzip -d`"},
 		{"a.xz", []byte("\xfd7zXZ\x00\x00"), "unpack it, as with `xz -d`"},
 		{"a.zip", []byte("PK\x03\x04\x14\x00"), "unpack it, as with `unzip`"},
@@ -298,7 +298,7 @@ func TestBrokenLines(t *testing.T) {
 	}
 	rows := parqueted(t, "one", "\xff", "two")
 	got, note, err = readAll(File{Path: write(t, "a.parquet", rows), Size: int64(len(rows))}, Options{Field: "text", Broken: 1})
-	if err != nil || !slices.Equal(got, []string{"one", "two"}) || note.Broken() != 1 {
+	if err != nil || !slices.Equal(got, []string{"one", "two"}) || note[Broken] != 1 {
 		t.Errorf("%q, %q, %v", got, note, err)
 	}
 	if _, _, err = readAll(File{Path: write(t, "a.parquet", rows), Size: int64(len(rows))}, options); err == nil || !strings.Contains(err.Error(), "row 2: it is not UTF-8") {

@@ -45,9 +45,8 @@ func (f File) isLines(in *bufio.Reader, o Options) (bool, error) {
 	err = j.scan()
 	another := bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("{"))
 	switch {
-	case err == nil && (j.kind != 0 || another || ending == ".json" && !f.found):
-		return true, nil
-	case j.kind != 0 && !ended && len(head) == bufferSize: // a long line
+	case err == nil && (j.kind != 0 || another || ending == ".json" && !f.found),
+		j.kind != 0 && !ended && len(head) == bufferSize: // a long line
 		return true, nil
 	case ending == ".json" && !f.found:
 		return false, errLines

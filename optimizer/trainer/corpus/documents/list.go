@@ -44,6 +44,14 @@ func List(inputs []string, left Tally) (files []File, err error) {
 	return files, nil
 }
 
+// Size is that of files together, in bytes.
+func Size(files []File) (size int64) {
+	for _, f := range files {
+		size += max(f.Size, 0)
+	}
+	return size
+}
+
 // cause is an error of a file without the name of the call that met it.
 func cause(err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
@@ -73,18 +81,15 @@ func (l *lister) list() error {
 	for len(l.links) > 0 {
 		links := l.links
 		l.links = nil
-		slices.SortFunc(links, func(a, b link) int { return byPath(a.path, b.path) })
 		for _, k := range links {
 			if err := l.follow(k); err != nil {
 				return fmt.Errorf("%s: %w", k.path, cause(err))
 			}
 		}
 	}
-	slices.SortFunc(l.files, func(a, b File) int { return byPath(a.Path, b.Path) })
+	slices.SortFunc(l.files, func(a, b File) int { return cmp.Compare(filepath.ToSlash(a.Path), filepath.ToSlash(b.Path)) })
 	return nil
 }
-
-func byPath(a, b string) int { return cmp.Compare(filepath.ToSlash(a), filepath.ToSlash(b)) }
 
 // follow lists what a link leads to, if that is new and no folder that the link is in.
 func (l *lister) follow(k link) error {

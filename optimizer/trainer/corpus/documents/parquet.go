@@ -15,13 +15,9 @@ import (
 )
 
 const (
-	// maxFooter bounds what describes a file's columns and groups of rows: that of a hundred thousand of these is smaller.
-	maxFooter = 64 << 20
-	// maxPage bounds an unpacked page of a column, which is held in memory. Pages have about a
-	// MiB, but writers look at their size only every thousand rows.
-	maxPage = 1 << 30
-	// maxValues bounds the values of a page: repeated ones take almost no room in it.
-	maxValues = 1 << 26
+	maxFooter = 64 << 20 // bytes about columns and groups of rows: a hundred thousand of these have less
+	maxPage   = 1 << 30  // bytes unpacked, held in memory: of about a MiB, but writers look only every thousand rows
+	maxValues = 1 << 26  // of a page: repeated ones take almost no room in it
 )
 
 // errParquet is all that is said of a file where the library fails, or panics: it does at some damaged files.
@@ -97,10 +93,7 @@ func columnOf(s *parquet.Schema, name string) (int, error) {
 
 // Offset is the share of the rows that were read, of the size of the file.
 func (c *column) Offset() int64 {
-	if c.rows == 0 {
-		return c.size
-	}
-	return int64(float64(c.size) * float64(c.done) / float64(c.rows))
+	return int64(float64(c.size) * float64(c.done) / float64(max(c.rows, 1)))
 }
 
 // Next returns the next row's text. Rows without one are skipped.

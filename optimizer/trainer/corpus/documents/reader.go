@@ -41,7 +41,7 @@ type Reader struct {
 	reader
 	Options
 	file *os.File
-	path string
+	of   File
 }
 
 // reader reads one format.
@@ -56,7 +56,7 @@ type brokenError struct{ error }
 
 // Open opens a file. Errors name it.
 func (f File) Open(o Options) (r *Reader, err error) {
-	r = &Reader{file: os.Stdin, path: f.Path, Options: o}
+	r = &Reader{file: os.Stdin, of: f, Options: o}
 	if f.Path != Stdin || f.Size >= 0 {
 		r.file, err = os.Open(f.Path)
 	}
@@ -65,7 +65,7 @@ func (f File) Open(o Options) (r *Reader, err error) {
 	}
 	if err != nil {
 		r.Close()
-		return nil, r.explain(err)
+		return nil, f.explain(err)
 	}
 	return r, nil
 }
@@ -79,10 +79,10 @@ func (f File) Each(o Options, use func(d Document, offset int64) error) error {
 	defer r.Close()
 	for {
 		d, err := r.Next()
-		if err == io.EOF {
+		switch err {
+		case io.EOF:
 			return nil
-		}
-		if err == nil {
+		case nil:
 			err = use(d, r.Offset())
 		}
 		if err != nil {
@@ -101,20 +101,14 @@ func (r *Reader) Next() (Document, error) {
 		switch {
 		case err == nil || err == io.EOF:
 			return d, err
-		case r.Tally[broken] >= r.Broken || !errors.As(err, &brokenError{}):
-			return d, r.explain(err)
+		case r.Tally[Broken] >= r.Broken || !errors.As(err, &brokenError{}):
+			return d, r.of.explain(err)
 		}
-		r.Tally[broken]++
+		r.Tally[Broken]++
 	}
 }
 
-func (r *Reader) explain(err error) error {
-	name := r.path
-	if name == Stdin {
-		name = "the standard input"
-	}
-	return fmt.Errorf("read %s: %w", name, cause(err))
-}
+func (f File) explain(err error) error { return fmt.Errorf("read %s: %w", f.Path, cause(err)) }
 
 // peek is how a stream begins: n bytes, or all that it has.
 func peek(in *bufio.Reader, n int) ([]byte, error) {

@@ -10,9 +10,10 @@ import (
 // Tally counts what reading did to files and documents, and what it left out, by words for people.
 type Tally map[string]int64
 
+// Words that others ask for.
 const (
+	Broken   = "broken documents left out"
 	unpacked = "files unpacked"
-	broken   = "broken documents left out"
 )
 
 // noText are the words for documents with an empty text, and with none.
@@ -24,9 +25,6 @@ func (t Tally) Add(u Tally) {
 		t[what] += n
 	}
 }
-
-// Broken is how many documents were left out because they are broken.
-func (t Tally) Broken() int64 { return t[broken] }
 
 // String is one line for people, "" if there is nothing to say.
 func (t Tally) String() string {
