@@ -247,7 +247,7 @@ var modules = []rule{
 		"only streams have a rate, in bytes or in themselves"},
 	{list("tensor/codec optimizer/trainer/corpus/documents"), list("github.com/klauspost/compress/..."),
 		"the codec is the one place that compresses; corpora come packed"},
-	{list("optimizer/trainer/corpus/documents"), list("github.com/parquet-go/parquet-go/... golang.org/x/text/encoding/..."),
+	{list("optimizer/trainer/corpus/documents"), list("github.com/parquet-go/parquet-go/... golang.org/x/text/encoding/... golang.org/x/text/transform"),
 		"corpora come as tables, and in old encodings"},
 	{list("tensor"), list("github.com/klauspost/cpuid/v2"),
 		"the kernels are chosen by what the CPU can do"},

@@ -7,4 +7,10 @@
 // A document is what its author ended: a file, a line of JSON, a row. Long texts are the
 // exception: a book would be one document, so files of text are cut at blank lines into
 // documents of up to MaxText bytes.
+//
+// Files, each may use those above it:
+//
+//	tally  what is counted
+//	list  which files inputs name
+//	content, reader, jsonlines, parquet, tokens  what a file is, and a reader of each format
 package documents

@@ -199,5 +199,5 @@ func texts(fields []string) string {
 		return "none has text"
 	}
 	slices.Sort(fields)
-	return fmt.Sprintf("text is in %s: name one with atoll data build --field", strings.Join(fields, ", "))
+	return fmt.Sprintf("text is in %s: take one with `atoll data build --field %s`", strings.Join(fields, ", "), fields[0])
 }

@@ -86,7 +86,7 @@ func columnOf(s *parquet.Schema, name string) (int, error) {
 		names = append(names, short)
 	}
 	if index < 0 {
-		return 0, fmt.Errorf("no column %q of text: %s", name, texts(names))
+		return 0, fmt.Errorf("no text in column %q: %s", name, texts(names))
 	}
 	return index, nil
 }
