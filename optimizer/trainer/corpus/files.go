@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"fmt"
 
 	"atoll/optimizer/trainer/corpus/documents"
@@ -40,7 +41,7 @@ func readFiles(files []documents.File, single bool, tally documents.Tally, keep 
 		if err != nil {
 			return nil, err
 		}
-		if !asItIs {
+		if !asItIs && len(text) > len(all) {
 			text = endLine(text)
 		}
 		if keep(text[len(all):]) {
@@ -50,9 +51,5 @@ func readFiles(files []documents.File, single bool, tally documents.Tally, keep 
 	return all, nil
 }
 
-func endLine(text []byte) []byte {
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		text = append(text, '\n')
-	}
-	return text
-}
+// endLine ends the last line of a text, which is not empty.
+func endLine(text []byte) []byte { return append(bytes.TrimSuffix(text, []byte("\n")), '\n') }

@@ -55,7 +55,7 @@ func TestOpenFolder(t *testing.T) {
 	if want := "first\nsecond\nthird\nfourth\nfaçade\n"; text(c) != want {
 		t.Errorf("got %q, want %q", text(c), want)
 	}
-	if want := "binary files left out: 1, empty files left out: 1, files converted to UTF-8: 1, hidden names left out: 3, null documents left out: 1"; c.Note() != want {
+	if want := "binary files left out: 1, empty files left out: 1, files converted to UTF-8: 1, hidden names left out: 3, null and empty documents left out: 1"; c.Note() != want {
 		t.Errorf("the note is %q, want %q", c.Note(), want)
 	}
 }

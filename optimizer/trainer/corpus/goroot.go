@@ -19,17 +19,16 @@ import (
 const goCommandLimit = 10 * time.Second
 
 func openGoCode() (*Corpus, error) {
+	var files []documents.File
+	var data []byte
 	folder, err := findInGoroot("src")
-	if err != nil {
-		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
+	if err == nil {
+		files, err = documents.List([]string{folder}, documents.Tally{})
 	}
-	tally := documents.Tally{}
-	files, err := documents.List([]string{folder}, tally)
-	if err != nil {
-		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
+	if err == nil {
+		files = slices.DeleteFunc(files, func(f documents.File) bool { return !isSource(strings.TrimPrefix(f.Path, folder)) })
+		data, err = readFiles(files, false, documents.Tally{}, func(text []byte) bool { return !isGenerated(text) })
 	}
-	files = slices.DeleteFunc(files, func(f documents.File) bool { return !isSource(strings.TrimPrefix(f.Path, folder)) })
-	data, err := readFiles(files, false, tally, func(text []byte) bool { return !isGenerated(text) })
 	if err != nil {
 		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)
 	}

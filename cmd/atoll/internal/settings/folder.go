@@ -141,9 +141,7 @@ func (s *Folder) Change(ctx context.Context, out *cli.Console, changed []*kong.F
 			return fmt.Errorf("%s is saved, and goes from the next start on; the node that runs did not take it: %w", strings.Join(slices.Concat(now, later), ", "), err)
 		}
 		out.Answer("set: %s", strings.Join(now, ", "))
-		if note != "" {
-			out.Say("note: %s", note)
-		}
+		out.Note(note)
 	}
 	dir := status.ShellWord(s.dir)
 	switch {

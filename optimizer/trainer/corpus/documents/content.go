@@ -24,23 +24,17 @@ import (
 const (
 	// binaryProbe is how far into a file a NUL byte makes it binary: the length that git looks at.
 	binaryProbe = 8000
-	// shortestPacked is the fewest bytes of a packed file: those up to what tells bzip2.
-	shortestPacked = 10
 	// maxZstdWindow bounds what a packed file may make its reader hold. It is the largest
 	// window that the zstd program unpacks unasked.
 	maxZstdWindow = 128 << 20
-	// lfsPointer begins the files that Git LFS puts in place of large ones. They have less than lfsMost bytes.
-	lfsPointer = "version https://git-lfs.github.com/spec/"
-	lfsMost    = 1024
-
-	parquetMagic = "PAR1"
-	utf8Mark     = "\xef\xbb\xbf"
+	lfsPointer    = "version https://git-lfs.github.com/spec/" // begins files that Git LFS puts in place of large ones
+	lfsMost       = 1024                                       // bytes, more than such a file has
+	shortestPack  = 10                                         // bytes up to what tells bzip2
+	parquetMagic  = "PAR1"
+	utf8Mark      = "\xef\xbb\xbf"
 )
 
-var (
-	errCut     = errors.New("it is cut off: copy or download it again")
-	errDamaged = errors.New("it is damaged, or not what its name says: copy or download it again")
-)
+var errDamaged = errors.New("it is cut off or damaged: copy or download it again")
 
 // signs are what packed files have near their beginning, and what unpacks those that are not unpacked here.
 var signs = []struct {
@@ -101,8 +95,6 @@ func (u unpacker) explain(err error) error {
 	switch {
 	case err == nil || err == io.EOF:
 		return err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = errCut
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
 		err = fmt.Errorf("unpacking it takes more than %d MiB of memory at once: unpack it with `zstd -d --long=31`", maxZstdWindow>>20)
 	default:
@@ -132,7 +124,7 @@ func (f File) asUTF8(in *bufio.Reader, head []byte, t Tally) (*bufio.Reader, err
 		case !bytes.HasPrefix(head, []byte(m.bytes)):
 			continue
 		case f.Size > 0 && f.Size%m.unit > 0:
-			return nil, errCut
+			return nil, errDamaged
 		}
 		t["files converted to UTF-8"]++
 		return bufio.NewReaderSize(m.of.NewDecoder().Reader(in), bufferSize), nil
@@ -178,9 +170,7 @@ func (f File) refuse(head []byte, unpacked bool) (what string, err error) {
 		return "", errors.New("it is Parquet, but packed or through a pipe: unpack it and pass the file")
 	case kind != "":
 		return "packed files", fmt.Errorf("it is packed with %s, which is not read here: unpack it, as with `%s`", kind, cmp.Or(remedy, kind+" -d"))
-	case packed && len(head) < shortestPacked, ending == ".parquet" && len(head) == 0:
-		return "", errCut
-	case packed && isBinary(head), ending == ".parquet":
+	case packed && (len(head) < shortestPack || isBinary(head)), ending == ".parquet":
 		return "", errDamaged
 	case isBinary(head):
 		return "binary files", errors.New("it is binary, not text: pass text, JSON lines or Parquet")

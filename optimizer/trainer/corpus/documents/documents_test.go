@@ -138,7 +138,7 @@ func TestFormats(t *testing.T) {
 		many[i] = fmt.Sprintf("row %d", i)
 	}
 	rows := parqueted(t, "one", "null", "", "two\nlines", "three")
-	const nulls = "empty documents left out: 1, null documents left out: 1"
+	const nulls = "null and empty documents left out: 2"
 	const wide = "ünïcödé 😀"
 	for _, c := range []struct {
 		name string
@@ -153,8 +153,8 @@ func TestFormats(t *testing.T) {
 		{"a.MD.zst", zstded([]byte("packed")), []string{"packed"}, "files unpacked: 1"},
 		{"a.bz2", packedByBzip2, []string{"packed"}, "files unpacked: 1"},
 		{"a.jsonl", []byte(lines), documents, nulls},
-		{"a.jsonl.gz", gzipped([]byte(lines)), documents, "empty documents left out: 1, files unpacked: 1, null documents left out: 1"},
-		{"a.ndjson.zst", zstded([]byte(lines)), documents, "empty documents left out: 1, files unpacked: 1, null documents left out: 1"},
+		{"a.jsonl.gz", gzipped([]byte(lines)), documents, "files unpacked: 1, null and empty documents left out: 2"},
+		{"a.ndjson.zst", zstded([]byte(lines)), documents, "files unpacked: 1, null and empty documents left out: 2"},
 		{"a.parquet", rows, documents, nulls},
 		{"many.parquet", parqueted(t, many...), many, ""},
 		{"nanogpt.bin", []byte{1, 0, 2, 1, 0, 0, 0, 0, 3, 0}, []string{"[1 258]", "[3]"}, ""},
@@ -165,7 +165,7 @@ func TestFormats(t *testing.T) {
 		// Names that do not tell.
 		{"text.gz", []byte("unpacked on its way"), []string{"unpacked on its way"}, ""},
 		{"gzip.txt", gzipped([]byte("packed")), []string{"packed"}, "files unpacked: 1"},
-		{"part-0", zstded([]byte(lines)), documents, "empty documents left out: 1, files unpacked: 1, null documents left out: 1"},
+		{"part-0", zstded([]byte(lines)), documents, "files unpacked: 1, null and empty documents left out: 2"},
 		{"lines.json", []byte(lines), documents, nulls},
 		{"lines.txt", []byte(lines), documents, nulls},
 		{"table.dat", rows, documents, nulls},
@@ -185,7 +185,7 @@ func TestFormats(t *testing.T) {
 		{"big.txt", asUTF16(wide, binary.BigEndian), []string{wide}, "files converted to UTF-8: 1"},
 		{"little32.txt", asUTF32(wide, binary.LittleEndian), []string{wide}, "files converted to UTF-8: 1"},
 		{"big32.txt", asUTF32(wide, binary.BigEndian), []string{wide}, "files converted to UTF-8: 1"},
-		{"wide.jsonl.gz", gzipped(asUTF16(lines, binary.LittleEndian)), documents, "empty documents left out: 1, files converted to UTF-8: 1, files unpacked: 1, null documents left out: 1"},
+		{"wide.jsonl.gz", gzipped(asUTF16(lines, binary.LittleEndian)), documents, "files converted to UTF-8: 1, files unpacked: 1, null and empty documents left out: 2"},
 	} {
 		path := write(t, c.name, c.data)
 		files, err := List([]string{path}, Tally{})
@@ -219,18 +219,18 @@ func TestWrongFiles(t *testing.T) {
 		{"list.json", []byte("[\n{\"text\":\"a\"}\n]"), "from an array with `jq -c '.[]'`"},
 		{"object.json", []byte("{\n\"text\":\"a\"\n}"), "it is not one JSON object a line"},
 		{"content.json", []byte("{\"content\":\"a\"}"), "text is in content"},
-		{"a.parquet", []byte("PAR1"), "it is cut off"},
-		{"cut.parquet", rows[:len(rows)/2], "it is cut off"},
+		{"a.parquet", []byte("PAR1"), "it is cut off or damaged"},
+		{"cut.parquet", rows[:len(rows)/2], "it is cut off or damaged"},
 		{"two.parquet", append(rows[:len(rows):len(rows)], rows...), "several files of Parquet"},
-		{"page.parquet", []byte("<html>not found</html>"), "not what its name says"},
-		{"none.parquet", nil, "it is cut off"},
+		{"page.parquet", []byte("<html>not found</html>"), "it is cut off or damaged"},
+		{"none.parquet", nil, "it is cut off or damaged"},
 		{"a.parquet.gz", gzipped(rows), "unpack it and pass the file"},
-		{"none.gz", nil, "it is cut off"},
-		{"cut.txt.gz", gzipped([]byte(text))[:60], "it is cut off"},
-		{"cut.zst", zstded([]byte(text))[:30], "it is cut off"},
-		{"cut.bz2", packedByBzip2[:30], "it is cut off"},
-		{"more.gz", append(gzipped([]byte(text)), "more text behind it"...), "it is damaged, or not what its name says: copy or download it again"},
-		{"wrong.gz", []byte("\x1f\x00\x08 and so on"), "not what its name says"},
+		{"none.gz", nil, "it is cut off or damaged"},
+		{"cut.txt.gz", gzipped([]byte(text))[:60], "it is cut off or damaged"},
+		{"cut.zst", zstded([]byte(text))[:30], "it is cut off or damaged"},
+		{"cut.bz2", packedByBzip2[:30], "it is cut off or damaged"},
+		{"more.gz", append(gzipped([]byte(text)), "more text behind it"...), "it is cut off or damaged: copy or download it again"},
+		{"wrong.gz", []byte("\x1f\x00\x08 and so on"), "it is cut off or damaged"},
 		{"a.gz.gz", gzipped(gzipped([]byte(text))), "packed with gzip, which is not read here: unpack it, as with `gzip -d`"},
 		{"a.xz", []byte("\xfd7zXZ\x00\x00"), "unpack it, as with `xz -d`"},
 		{"a.zip", []byte("PK\x03\x04\x14\x00"), "unpack it, as with `unzip`"},
@@ -241,10 +241,10 @@ func TestWrongFiles(t *testing.T) {
 		{"latin1.txt", []byte("caf\xe9 au lait"), "it is not UTF-8 from its byte 3 on: convert it, from Latin-1 with `iconv -f LATIN1 -t UTF-8`"},
 		{"late.txt", []byte(text + text + text + text + text + text + text + text + text + text + "caf\xe9"), "it is not UTF-8 from its byte 81003 on"},
 		{"cut.txt", []byte("caf\xc3"), "it is not UTF-8 from its byte 3 on"},
-		{"odd.txt", append(asUTF16("text", binary.LittleEndian), 'x'), "it is cut off"},
+		{"odd.txt", append(asUTF16("text", binary.LittleEndian), 'x'), "it is cut off or damaged"},
 		{"pointer.txt", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"), "`git lfs pull`"},
-		{"odd.bin", []byte{1, 0, 2}, "ends within a token"},
-		{"short.bin", llmc(llmcMagic16, 3, []byte{1, 0}), "2 tokens before its header says"},
+		{"odd.bin", []byte{1, 0, 2}, "it is cut off or damaged"},
+		{"short.bin", llmc(llmcMagic16, 3, []byte{1, 0}), "it is cut off or damaged"},
 		{"huge.bin", llmc(llmcMagic32, 1, []byte{0, 0, 0, 0xff}), "is no token"},
 	} {
 		_, _, err := readAll(File{Path: write(t, c.name, c.data), Size: int64(len(c.data))}, options)

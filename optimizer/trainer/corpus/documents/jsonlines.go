@@ -71,7 +71,7 @@ func (j *jsonLines) Next() (Document, error) {
 		if len(j.text) > 0 {
 			return Document{Text: j.text}, nil
 		}
-		j.o.Tally[noText[j.kind != 'n']]++
+		j.o.Tally[noText]++
 	}
 }
 
@@ -96,13 +96,10 @@ func (j *jsonLines) readLine() error {
 
 // find reads the field of the line's object.
 func (j *jsonLines) find() error {
-	if err := checkUTF8(j.line, 0); err != nil {
-		return err
-	}
 	err := j.scan()
 	switch {
 	case err != nil:
-		return errLines
+		return err
 	case j.kind == 0:
 		var object map[string]any
 		_ = json.Unmarshal(j.line, &object) // it was scanned
@@ -116,13 +113,13 @@ func (j *jsonLines) find() error {
 // scan reads the line's object, which may not have the field. encoding/json reads a line three times for it.
 func (j *jsonLines) scan() error {
 	j.text, j.kind = j.text[:0], 0
+	if err := checkUTF8(j.line, 0); err != nil {
+		return err
+	}
 	// As encoding/json: of a field that is there twice the last counts, and half a pair of \u escapes is replaced.
 	j.decoder.Reset(bytes.NewBuffer(j.line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if j.decoder.PeekKind() != '{' {
+	if j.decoder.PeekKind() != '{' || j.object(j.o.Field) != nil {
 		return errLines
-	}
-	if err := j.object(j.o.Field); err != nil {
-		return err
 	}
 	if _, err := j.decoder.ReadToken(); err != io.EOF {
 		return errLines
@@ -161,17 +158,14 @@ func (j *jsonLines) value() error {
 		return err
 	}
 	j.text, j.kind = j.text[:0], raw.Kind()
-	var list []*string
+	var list []string
 	switch {
 	case j.kind == '"':
 		j.text, _ = jsontext.AppendUnquote(j.text, raw) // half a pair is replaced
 	case j.kind == '[' && json.Unmarshal(raw, &list) != nil:
-		j.kind, list = 'f', nil // it is not of texts
+		j.kind = 'f' // it is not of texts
 	}
-	list = slices.DeleteFunc(list, func(text *string) bool { return text == nil })
-	for i, text := range list {
-		j.text = append(j.text, "\n"[:min(i, 1)]+*text...)
-	}
+	j.text = append(j.text, strings.Join(list, "\n")...)
 	return nil
 }
 

@@ -50,15 +50,9 @@ func textByStandard(line []byte) (string, bool) {
 	if json.Unmarshal(object["text"], &text) == nil {
 		return *text, true
 	}
-	var list []*string
+	var list []string
 	if json.Unmarshal(object["text"], &list) != nil {
 		return "", false
 	}
-	var texts []string
-	for _, text := range list {
-		if text != nil {
-			texts = append(texts, *text)
-		}
-	}
-	return strings.Join(texts, "\n"), true
+	return strings.Join(list, "\n"), true
 }

@@ -34,7 +34,7 @@ func List(inputs []string, left Tally) (files []File, err error) {
 		case !info.IsDir():
 			files = append(files, File{Path: input, Size: info.Size()})
 		default:
-			l := lister{left: left, seen: map[string]bool{}, links: []link{{path: filepath.Clean(input)}}}
+			l := lister{left: left, seen: map[string]bool{}, links: []string{filepath.Clean(input)}}
 			if err := l.list(); err != nil {
 				return nil, fmt.Errorf("list %w", err)
 			}
@@ -64,62 +64,54 @@ func cause(err error) error {
 type lister struct {
 	files []File
 	left  Tally
+	root  string          // its real path
 	seen  map[string]bool // real paths of files and folders
-	links []link          // that are not followed yet; the folder itself is the first
+	links []string        // that are not followed yet; the folder itself is the first
 	lost  string          // what is said of links that lead nowhere
-}
-
-// link is a name of what is elsewhere.
-type link struct {
-	path string
-	from []string // real paths of the links that led to it, and its own
 }
 
 // list follows links until there are no more. The names that a folder has itself come before those that links give it: a link
 // to a neighbour changes nothing.
 func (l *lister) list() error {
 	for len(l.links) > 0 {
-		links := l.links
-		l.links = nil
-		for _, k := range links {
-			if err := l.follow(k); err != nil {
-				return fmt.Errorf("%s: %w", k.path, cause(err))
-			}
+		path := l.links[0]
+		l.links = l.links[1:]
+		if err := l.follow(path); err != nil {
+			return fmt.Errorf("%s: %w", path, cause(err))
 		}
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return cmp.Compare(filepath.ToSlash(a.Path), filepath.ToSlash(b.Path)) })
 	return nil
 }
 
-// follow lists what a link leads to, if that is new and no folder that the link is in.
-func (l *lister) follow(k link) error {
-	real, err := filepath.Abs(k.path)
+// follow lists what a link leads to, if that is new and no folder that has this one.
+func (l *lister) follow(path string) error {
+	real, err := filepath.Abs(path)
 	if err == nil {
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		l.lost = cmp.Or(l.lost, "links that lead nowhere left out, the first of them "+k.path)
+		l.lost = cmp.Or(l.lost, "links that lead nowhere left out, the first of them "+path)
 		l.left[l.lost]++
 		return nil
 	}
 	info, err := os.Stat(real)
-	below := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
-	inside := func(path string) bool { return strings.HasPrefix(path, below) }
 	switch {
 	case err != nil:
 		return err
-	case l.seen[real] || slices.ContainsFunc(k.from, inside):
+	case l.seen[real] || strings.HasPrefix(l.root, strings.TrimSuffix(real, string(filepath.Separator))+string(filepath.Separator)):
 		l.left["links left out to what is read already"]++
 	case info.IsDir():
-		return l.walk(k.path, real, k.from)
+		l.root = cmp.Or(l.root, real)
+		return l.walk(path, real)
 	default:
-		l.file(k.path, real, info)
+		l.file(path, real, info)
 	}
 	return nil
 }
 
 // walk lists what is below a folder, but for what links in it lead to.
-func (l *lister) walk(name, real string, from []string) error {
+func (l *lister) walk(name, real string) error {
 	return filepath.WalkDir(real, func(path string, e fs.DirEntry, err error) error {
 		shown := name + path[len(real):]
 		switch {
@@ -134,7 +126,7 @@ func (l *lister) walk(name, real string, from []string) error {
 		case e.IsDir():
 			l.seen[path] = true
 		case e.Type()&fs.ModeSymlink != 0:
-			l.links = append(l.links, link{shown, append(slices.Clip(from), path)})
+			l.links = append(l.links, shown)
 		default:
 			info, err := e.Info()
 			if err == nil {

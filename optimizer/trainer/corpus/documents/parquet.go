@@ -38,30 +38,26 @@ type column struct {
 	size, rows, done int64
 }
 
-func newColumn(file *counter, size int64, o Options) (*column, error) {
-	c := &column{file: file, size: size, o: o}
-	return c, c.fenced(func() error {
-		if err := checkFooter(file, size); err != nil {
-			return err
-		}
-		f, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-		if err != nil {
-			return errParquet
-		}
-		c.groups, c.rows, c.meta = f.RowGroups(), f.NumRows(), f.Metadata().RowGroups
-		c.index, err = columnOf(f.Schema(), o.Field)
-		return err
-	})
+func newColumn(file *counter, size int64, o Options) (c *column, err error) {
+	c = &column{file: file, size: size, o: o}
+	defer c.fence(&err)
+	if err := checkFooter(file, size); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, errParquet
+	}
+	c.groups, c.rows, c.meta = f.RowGroups(), f.NumRows(), f.Metadata().RowGroups
+	c.index, err = columnOf(f.Schema(), o.Field)
+	return c, err
 }
 
-// fenced calls what the library does with a file. What the file itself fails with comes first.
-func (c *column) fenced(do func() error) (err error) {
-	defer func() {
-		if recover() != nil || err == errParquet {
-			err = cmp.Or(c.file.err, errParquet)
-		}
-	}()
-	return do()
+// fence ends the library's panics. What the file itself failed with comes first.
+func (c *column) fence(err *error) {
+	if recover() != nil || *err == errParquet {
+		*err = cmp.Or(c.file.err, errParquet)
+	}
 }
 
 // ReadAt implements io.ReaderAt.
@@ -99,8 +95,7 @@ func (c *column) Offset() int64 {
 // Next returns the next row's text. Rows without one are skipped.
 func (c *column) Next() (Document, error) {
 	for {
-		there := false
-		if err := c.fenced(func() (err error) { there, err = c.row(); return err }); err != nil {
+		if err := c.row(); err != nil {
 			return Document{}, err
 		}
 		err := checkUTF8(c.text, 0)
@@ -113,24 +108,26 @@ func (c *column) Next() (Document, error) {
 		if len(c.text) > 0 {
 			return Document{Text: c.text}, nil
 		}
-		c.o.Tally[noText[there]]++
+		c.o.Tally[noText]++
 	}
 }
 
-// row reads the texts of the next row, and whether there are any.
-func (c *column) row() (there bool, err error) {
+// row reads the texts of the next row.
+func (c *column) row() (err error) {
+	defer c.fence(&err)
 	c.text = c.text[:0]
+	there := false
 	for first := true; ; first = false {
 		for len(c.ready) == 0 && err == nil {
 			err = c.fill()
 		}
 		switch {
 		case !first && (err == io.EOF || err == nil && c.ready[0].RepetitionLevel() == 0):
-			return there, nil
+			return nil
 		case err == io.EOF && c.done != c.rows:
-			return false, errParquet
+			return errParquet
 		case err != nil:
-			return false, err
+			return err
 		case first:
 			c.done++
 		}
@@ -185,7 +182,7 @@ func (b bounded) ReadList() (thrift.List, error) {
 func checkFooter(file io.ReaderAt, size int64) error {
 	end := make([]byte, 8)
 	if _, err := file.ReadAt(end, max(size, 8)-8); err != nil || size < 12 || string(end[4:]) != parquetMagic {
-		return errCut
+		return errDamaged
 	}
 	n := int64(binary.LittleEndian.Uint32(end))
 	if n > min(size-12, maxFooter) {

@@ -18,7 +18,7 @@ const (
 	// maxDocument bounds a line of JSON and a row: they are held in memory.
 	maxDocument = 64 << 20
 	// bufferSize is how much is read at once, and how much of a first line tells whether it is JSON with the field.
-	bufferSize = 1 << 18
+	bufferSize = MaxText + 1
 )
 
 // Document is one document: its text or, of a file of tokens, its tokens.
@@ -40,8 +40,8 @@ type Options struct {
 type Reader struct {
 	reader
 	Options
-	file *os.File
-	of   File
+	io.Closer
+	of File
 }
 
 // reader reads one format.
@@ -56,15 +56,15 @@ type brokenError struct{ error }
 
 // Open opens a file. Errors name it.
 func (f File) Open(o Options) (r *Reader, err error) {
-	r = &Reader{file: os.Stdin, of: f, Options: o}
+	file := os.Stdin
 	if f.Path != Stdin || f.Size >= 0 {
-		r.file, err = os.Open(f.Path)
+		if file, err = os.Open(f.Path); err != nil {
+			return nil, f.explain(err)
+		}
 	}
-	if err == nil {
-		r.reader, err = f.reader(&counter{r: r.file}, o)
-	}
-	if err != nil {
-		r.Close()
+	r = &Reader{Options: o, Closer: file, of: f}
+	if r.reader, err = f.reader(&counter{r: file}, o); err != nil {
+		file.Close()
 		return nil, f.explain(err)
 	}
 	return r, nil
@@ -77,22 +77,17 @@ func (f File) Each(o Options, use func(d Document, offset int64) error) error {
 		return err
 	}
 	defer r.Close()
-	for {
-		d, err := r.Next()
-		switch err {
-		case io.EOF:
-			return nil
-		case nil:
+	for err == nil {
+		var d Document
+		if d, err = r.Next(); err == nil {
 			err = use(d, r.Offset())
 		}
-		if err != nil {
-			return err
-		}
 	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
-
-// Close closes the file.
-func (r *Reader) Close() error { return r.file.Close() }
 
 // Next returns the next document that is not empty, or io.EOF.
 func (r *Reader) Next() (Document, error) {
@@ -123,11 +118,7 @@ func peek(in *bufio.Reader, n int) ([]byte, error) {
 func (f File) reader(file *counter, o Options) (reader, error) {
 	ending, packed := f.name()
 	tokens := ending == ".bin" && !f.found
-	buffer := bufferSize
-	if f.Size >= 0 && f.Size <= MaxText { // a folder may have many of them
-		buffer = MaxText + 1
-	}
-	in := bufio.NewReaderSize(file, buffer)
+	in := bufio.NewReaderSize(file, bufferSize)
 	head, err := peek(in, binaryProbe)
 	kind, remedy := packing(head)
 	isPacked := kind != "" && remedy == "" && (!tokens || packed)
@@ -202,7 +193,7 @@ type textReader struct {
 func (t *textReader) Next() (Document, error) {
 	_, _ = t.in.Discard(t.last) // it is in the buffer
 	t.before += int64(t.last)
-	text, err := peek(t.in, MaxText+1)
+	text, err := peek(t.in, bufferSize)
 	if err != nil || len(text) == 0 {
 		return Document{}, cmp.Or(err, io.EOF)
 	}

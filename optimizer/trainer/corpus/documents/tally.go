@@ -13,11 +13,9 @@ type Tally map[string]int64
 // Words that others ask for.
 const (
 	Broken   = "broken documents left out"
+	noText   = "null and empty documents left out"
 	unpacked = "files unpacked"
 )
-
-// noText are the words for documents with an empty text, and with none.
-var noText = map[bool]string{true: "empty documents left out", false: "null documents left out"}
 
 // Add adds another tally.
 func (t Tally) Add(u Tally) {

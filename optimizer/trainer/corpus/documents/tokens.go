@@ -33,12 +33,9 @@ func newTokens(counted *counter, in *bufio.Reader, end int32) (*tokenReader, err
 	if end < 0 {
 		return nil, errors.New("it is a file of tokens: pass it to atoll data build with --tokenizer, the one that made it, which has to have an end token")
 	}
-	head, err := in.Peek(llmcHeader)
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	if len(head) < llmcHeader {
-		return t, nil
+	head, err := peek(in, llmcHeader)
+	if err != nil || len(head) < llmcHeader {
+		return t, err
 	}
 	number := func(i int) uint32 { return binary.LittleEndian.Uint32(head[4*i:]) }
 	switch magic := number(0); magic {
@@ -79,17 +76,13 @@ func (t *tokenReader) token() (int32, error) {
 	switch {
 	case err == io.EOF && len(b) == 0 && t.left < 0:
 		return 0, io.EOF
-	case err == io.EOF && t.left < 0:
-		return 0, fmt.Errorf("it ends within a token of %d bytes", t.width)
 	case err == io.EOF:
-		return 0, fmt.Errorf("it ends %d tokens before its header says", t.left)
+		return 0, errDamaged
 	case err != nil:
 		return 0, err
 	}
 	_, _ = t.in.Discard(t.width)
-	if t.left > 0 {
-		t.left--
-	}
+	t.left-- // below 0 it stays there
 	if t.width == 2 {
 		return int32(binary.LittleEndian.Uint16(b)), nil
 	}
