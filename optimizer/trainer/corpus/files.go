@@ -2,6 +2,7 @@ package corpus
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"atoll/optimizer/trainer/corpus/documents"
@@ -16,7 +17,7 @@ func readPath(name string, tally documents.Tally) ([]byte, error) {
 	single := len(files) == 1 && files[0].Path == name
 	data, err := readFiles(files, single, tally, func([]byte) bool { return true })
 	if err == nil && len(data) == 0 {
-		err = fmt.Errorf("%s holds no text: pass a file or folder of text (%v)", name, tally)
+		err = fmt.Errorf("%s holds no text (%s): pass a folder of text", name, cmp.Or(tally.String(), "it is empty"))
 	}
 	return data, err
 }
