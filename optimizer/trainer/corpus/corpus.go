@@ -41,7 +41,7 @@ func Open(path string) (*Corpus, error) {
 		return openGoCode()
 	}
 	tally := documents.Tally{}
-	data, err := readPath(path, tally)
+	data, err := readPath(path, tally, func(string) bool { return true }, func([]byte) bool { return true })
 	if err != nil {
 		return nil, fmt.Errorf("open corpus: %w", err)
 	}

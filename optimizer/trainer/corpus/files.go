@@ -4,18 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"atoll/optimizer/trainer/corpus/documents"
 )
 
-// readPath returns the text of a file or of all the files below a folder.
-func readPath(name string, tally documents.Tally) ([]byte, error) {
+// readPath returns the text of a file or of all the files below a folder that are taken by their path and kept by their text.
+func readPath(name string, tally documents.Tally, take func(path string) bool, keep func(text []byte) bool) ([]byte, error) {
 	files, err := documents.List([]string{name}, tally)
 	if err != nil {
 		return nil, fmt.Errorf("%w, %q for Go's own source, or nothing for Newton's Opticks, which comes with atoll", err, GoCode)
 	}
-	single := len(files) == 1 && files[0].Path == name
-	data, err := readFiles(files, single, tally, func([]byte) bool { return true })
+	files = slices.DeleteFunc(files, func(f documents.File) bool { return !take(strings.TrimPrefix(f.Path, name)) })
+	data, err := readFiles(files, len(files) == 1 && files[0].Path == name, tally, keep)
 	if err == nil && len(data) == 0 {
 		err = fmt.Errorf("%s holds no text (%s): pass a folder of text", name, cmp.Or(tally.String(), "it is empty"))
 	}

@@ -19,15 +19,10 @@ import (
 const goCommandLimit = 10 * time.Second
 
 func openGoCode() (*Corpus, error) {
-	var files []documents.File
 	var data []byte
 	folder, err := findInGoroot("src")
 	if err == nil {
-		files, err = documents.List([]string{folder}, documents.Tally{})
-	}
-	if err == nil {
-		files = slices.DeleteFunc(files, func(f documents.File) bool { return !isSource(strings.TrimPrefix(f.Path, folder)) })
-		data, err = readFiles(files, false, documents.Tally{}, func(text []byte) bool { return !isGenerated(text) })
+		data, err = readPath(folder, documents.Tally{}, isSource, func(text []byte) bool { return !isGenerated(text) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open corpus %q: %w", GoCode, err)

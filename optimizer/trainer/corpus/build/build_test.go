@@ -197,12 +197,18 @@ func TestGoesOn(t *testing.T) {
 	texts := sentences(200)
 	in := map[string]string{}
 	for i := range 10 {
-		in[fmt.Sprintf("%d.jsonl", i)] = jsonLines(texts[20*i : 20*i+20])
+		in[fmt.Sprintf("%d.jsonl", i)] = "{\n" + jsonLines(texts[20*i:20*i+20]) + "{\"text\":null}\n"
 	}
 	list := inputs(t, in)
 	c := config(t, list, texts)
-	if _, err := Run(t.Context(), c); err != nil {
-		t.Fatal(err)
+	c.Broken = 9
+	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "9.jsonl: line 1: ") {
+		t.Errorf("error %v of one broken line too many", err)
+	}
+	c.Broken = 10
+	result, err := Run(t.Context(), c)
+	if err != nil || len(result.Tally) != 2 || result.Tally[documents.Broken] != 10 {
+		t.Fatal(result.Tally, err)
 	}
 	want := files(t, c.Out)
 	checked := 0
@@ -220,8 +226,9 @@ func TestGoesOn(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "interruptions") {
 			interrupt(t, c, rapid.IntRange(0, 150).Draw(t, "documents"))
 		}
-		if _, err := Run(context.Background(), c); err != nil {
-			t.Fatal(err)
+		again, err := Run(context.Background(), c)
+		if err != nil || !maps.Equal(again.Tally, result.Tally) {
+			t.Fatal(again.Tally, result.Tally, err)
 		}
 		got := map[string]string{}
 		for name := range want {

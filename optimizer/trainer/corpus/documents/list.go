@@ -55,7 +55,7 @@ func Size(files []File) (size int64) {
 // cause is an error of a file without the name of the call that met it.
 func cause(err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return of.Err
+		err = of.Err
 	}
 	return err
 }
@@ -139,10 +139,9 @@ func (l *lister) walk(name, real string) error {
 }
 
 func (l *lister) file(path, real string, info fs.FileInfo) {
-	switch {
-	case !info.Mode().IsRegular():
+	if !info.Mode().IsRegular() {
 		l.left["devices left out"]++
-	case !l.seen[real]:
+	} else if !l.seen[real] {
 		l.seen[real] = true
 		l.files = append(l.files, File{Path: path, Size: info.Size(), found: true})
 	}

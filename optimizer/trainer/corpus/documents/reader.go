@@ -137,10 +137,10 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 	case isParquet(head) && f.Size >= 0:
 		return newColumn(file, f.Size, o)
 	}
-	if in, err = f.asUTF8(in, head, o.Tally); err != nil {
-		return nil, err
+	if in, err = f.asUTF8(in, head, o.Tally); err == nil {
+		head, err = peek(in, binaryProbe)
 	}
-	if head, err = peek(in, binaryProbe); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	switch what, err := f.refuse(head, isPacked); {
