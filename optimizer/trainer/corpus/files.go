@@ -27,6 +27,7 @@ func readPath(name string, tally documents.Tally, take func(path string) bool, k
 // readFiles joins the texts of files that are kept. A document that does not end a line gets a newline, so that its last word does not run
 // into the next one's first; a single file of text is taken as it is.
 func readFiles(files []documents.File, single bool, tally documents.Tally, keep func(text []byte) bool) (all []byte, err error) {
+	all = make([]byte, 0, min(documents.Size(files), MaxBytes)) // growing takes twice the room
 	for _, f := range files {
 		if f.Size < 0 {
 			return nil, fmt.Errorf("%s is a pipe or a device, and text is read anew at every start: pass a file or a folder", f.Path)

@@ -69,7 +69,7 @@ func TestOpenErrorsNameTheRemedy(t *testing.T) {
 	})
 	for name, want := range map[string]string{
 		"missing":      "pass files and folders, \"goroot\"",
-		"notext.jsonl": `line 2: no field "text": text is in body`,
+		"notext.jsonl": `line 2: no field "text": text is in "body"`,
 		"bad.jsonl":    "line 2: it is not one JSON object a line",
 		"empty":        "holds no text (hidden names left out: 1): pass a folder of text",
 		"tokens.bin":   "pass it to atoll data build with --tokenizer",

@@ -207,7 +207,7 @@ func TestWrongFiles(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"a.jsonl", []byte("{\"text\":\"a\"}\n{\"content\":\"b\",\"meta\":{\"n\":1,\"title\":[\"c\"]}}\n"), `line 2: no field "text": text is in content, meta.title: take one with ` + "`atoll data build --field content`"},
+		{"a.jsonl", []byte("{\"text\":\"a\"}\n{\"content\":\"b\",\"meta\":{\"n\":1,\"title\":[\"c\"]}}\n"), `line 2: no field "text": text is in "content" "meta.title": take one with ` + "`atoll data build --field NAME`"},
 		{"n.jsonl", []byte("{\"n\":1}"), `line 1: no field "text": none has text`},
 		{"b.jsonl", []byte(`{"text":7}`), `line 1: field "text" is not text`},
 		{"c.jsonl", []byte(`{"text":`), "line 1: it is not one JSON object a line"},
@@ -218,7 +218,7 @@ func TestWrongFiles(t *testing.T) {
 		{"h.jsonl", []byte("{\"text\":\"a\"}{}"), "line 1: it is not one JSON object a line"},
 		{"list.json", []byte("[\n{\"text\":\"a\"}\n]"), "from an array with `jq -c '.[]'`"},
 		{"object.json", []byte("{\n\"text\":\"a\"\n}"), "it is not one JSON object a line"},
-		{"content.json", []byte("{\"content\":\"a\"}"), "text is in content"},
+		{"content.json", []byte("{\"content\":\"a\"}"), `text is in "content"`},
 		{"a.parquet", []byte("PAR1"), "it is cut off or damaged"},
 		{"cut.parquet", rows[:len(rows)/2], "it is cut off or damaged"},
 		{"two.parquet", append(rows[:len(rows):len(rows)], rows...), "several files of Parquet"},
@@ -273,7 +273,7 @@ func TestFields(t *testing.T) {
 	for _, field := range []string{"body", "id"} {
 		for name, data := range map[string][]byte{"a.jsonl": []byte(lines), "a.parquet": parqueted(t, "one", "null", "two")} {
 			_, _, err := readAll(File{Path: write(t, name, data), Size: int64(len(data))}, Options{Field: field})
-			if err == nil || !strings.Contains(err.Error(), strconv.Quote(field)) || field == "body" && !strings.Contains(err.Error(), "text is in Tags, meta.list, meta.text, text: take one") {
+			if err == nil || !strings.Contains(err.Error(), strconv.Quote(field)) || field == "body" && !strings.Contains(err.Error(), `text is in "Tags" "meta.list" "meta.text" "text": take one`) {
 				t.Errorf("%s of %s: error %v", field, name, err)
 			}
 		}

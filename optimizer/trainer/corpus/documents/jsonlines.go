@@ -193,5 +193,5 @@ func texts(fields []string) string {
 		return "none has text"
 	}
 	slices.Sort(fields)
-	return fmt.Sprintf("text is in %s: take one with `atoll data build --field %s`", strings.Join(fields, ", "), fields[0])
+	return fmt.Sprintf("text is in %s: take one with `atoll data build --field NAME`", strings.Trim(fmt.Sprintf("%q", fields), "[]"))
 }
