@@ -76,17 +76,23 @@ func (*JoinCmd) Help() string { return joinHelp }
 // Run takes part in the run. What was typed is kept before the node costs anything: a start may be killed while it still fetches.
 func (c *JoinCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Context) error {
 	c.parsed = parsed
-	return c.takePart(ctx, out, func(ctx context.Context, cfg node.Config) (status.Snapshot, error) {
+	var last status.Snapshot
+	err := c.takePart(ctx, out, func(ctx context.Context, cfg node.Config) (status.Snapshot, error) {
 		_, missing := os.Stat(cfg.Dir)
 		if err := c.keep(ctx, cfg.Dir); err != nil {
 			return status.Snapshot{}, err
 		}
-		last, err := node.Run(ctx, cfg)
+		var err error
+		last, err = node.Run(ctx, cfg)
 		if errors.Is(missing, fs.ErrNotExist) && !isFile(cfg.Dir, genesisName) { // it never got in: a key that nobody knows, and what was typed
 			err = errors.Join(err, os.RemoveAll(cfg.Dir))
 		}
 		return last, err
 	})
+	if err == nil && last.Finished && last.Worse() != "" {
+		return errSilent
+	}
+	return err
 }
 
 // keep keeps what was typed, unless a node runs on the folder: this one will not.
@@ -137,9 +143,6 @@ func (c *JoinCmd) takePart(ctx context.Context, out *cli.Console, run func(conte
 		last, err := run(ctx, cfg)
 		shownAt.offer(last)
 		p.Finish(last, err)
-		if err == nil && last.Finished && last.Worse() != "" {
-			err = errSilent
-		}
 		ended <- err
 	}()
 	asked := ctx.Done()

@@ -162,12 +162,13 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 }
 
 // typedZero finds a number, a size or a time that was typed as 0, where 0 is what commands take for none: it would be the default,
-// or no limit at all, which nobody means who types it. Types of their own know words for none, such as --keep all.
+// or no limit at all, which nobody means who types it. keep has a word for none, and refuses a 0 itself.
 func typedZero(parsed *kong.Context) error {
 	for _, f := range parsed.Flags() {
 		zero := f.Target.CanInt() && f.Target.Int() == 0 || f.Target.CanUint() && f.Target.Uint() == 0 || f.Target.CanFloat() && f.Target.Float() == 0
 		_, bytes := f.Target.Interface().(size)
-		if f.Set && zero && (bytes || strings.Contains(f.Help, "Default:") && !strings.Contains(f.Help, "Default: none")) {
+		_, word := f.Target.Interface().(keep)
+		if f.Set && zero && !word && (bytes || strings.Contains(f.Help, "Default:") && !strings.Contains(f.Help, "Default: none")) {
 			if f.Group != nil {
 				return cli.BadUsage("--%s is 0; use more, or `atoll set --reset %s` for the default", f.Name, f.Name)
 			}

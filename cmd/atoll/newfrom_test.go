@@ -196,7 +196,7 @@ func TestNewFromRefuses(t *testing.T) {
 // zeroMeans are flags whose 0 says something that leaving them out does not, or says the same, each with what.
 var zeroMeans = map[string]string{
 	"seed": "a seed", "steps": "compares nothing", "last": "all", "temperature": "the likeliest", "top-k": "all", "top-p": "all", "uses": "any number, of new",
-	"eval-bytes": "none", "held-out": "nothing is held out", "seconds": "the least", "pace": "none, of join", "shrink": "no trials", "delta-time": "none", "keep": "refused by its type",
+	"eval-bytes": "none", "held-out": "nothing is held out", "seconds": "the least", "pace": "none, of join", "shrink": "no trials", "delta-time": "none", "keep": "refused by its type", "skip-broken": "none",
 }
 
 // A number that is typed as 0 is refused, or 0 means something: it is never taken for a flag that was left out.
@@ -237,6 +237,9 @@ func TestTypedZeroIsNotNone(t *testing.T) {
 	})
 	if checked < 20 {
 		t.Errorf("%d flags were tried: this test looks in the wrong place", checked)
+	}
+	if _, _, stderr := typed(t, "join", "nowhere", "--keep", "all"); !strings.Contains(stderr, "nowhere") || strings.Contains(stderr, "--keep") {
+		t.Errorf("--keep all: %s", stderr)
 	}
 	t.Setenv("ATOLL_NEW_LR", "0")
 	if code, _, stderr := typed(t, "new"); code != exitUsage || !strings.Contains(stderr, "--lr is 0") {

@@ -2,6 +2,7 @@ package statustext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type Progress struct {
 	linked bool
 	over   time.Time // when the run was
 	told   bool      // what to do next
+	worse  bool      // it has said that the model is
 	said   status.Condition
 	began  time.Time
 	line   time.Time // of the last line
@@ -112,6 +114,10 @@ func (p *Progress) print(s status.Snapshot, ended bool) {
 	}
 	p.printLink(s)
 	p.printEvents(s, ended)
+	if i := slices.IndexFunc(s.Alarms, func(a status.Alarm) bool { return a.Kind == status.AlarmWorse }); i >= 0 && !p.worse {
+		p.worse = true
+		p.out.Say("%s", s.Alarms[i].Line())
+	}
 	if s.Finished && p.over.IsZero() {
 		p.over = time.Now()
 	}
