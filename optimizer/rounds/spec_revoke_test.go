@@ -1,6 +1,7 @@
 package rounds_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -122,5 +123,33 @@ func TestRevocationBesideDeltas(t *testing.T) {
 	}
 	if err := r.give(r.revocation([32]byte{5}, 1), false); err != nil {
 		t.Errorf("in a flood: %v", err)
+	}
+}
+
+// Who takes a snapshot, or starts again, knows whom the chain has revoked: peers that tell it no owner's word bring it nothing of them.
+func TestRevokedOfASnapshot(t *testing.T) {
+	r := newWorld(t, nil)
+	r.closeTo(2)
+	if err := r.give(r.revocation([32]byte{5}, 3), false); err != nil {
+		t.Fatal(err)
+	}
+	r.closeTo(4)
+	r.pass(2000)
+	tip := r.m.Fragment(0).Tip()
+	history := r.m.Fragment(0).Links(tip.Round)
+	for i := range history {
+		history[i].Revoked = nil // no snapshot says it of each round
+	}
+	joiner := newWorld(t, nil)
+	if err := joiner.m.Install(joiner.now, []*outer.Tip{tip}, [][]outer.Link{history}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, repair := range []bool{false, true} {
+		if err := joiner.m.Offer(joiner.now, joiner.delta(5, 5), repair); !errors.Is(err, rounds.ErrRevoked) {
+			t.Errorf("repair %v: %v", repair, err)
+		}
+	}
+	if err := joiner.m.Offer(joiner.now, joiner.delta(6, 5), false); err != nil {
+		t.Errorf("of another: %v", err)
 	}
 }

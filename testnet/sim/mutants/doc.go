@@ -29,26 +29,25 @@
 //  20. left too early: a leaver goes when its last delta is announced, whether anybody has taken it or not
 //  21. late delta lost at a restart: one that was stored and not yet folded when the node stopped is held and never folded
 //  22. first come in a full round: what comes to a full round overflows, whatever its priority
-//  23. names lost with a snapshot: a node that takes one, or starts again, does not know whom the chain has revoked
-//  24. revoked from the start: what a revoked author made before is out as well, where it is not final
-//  25. words not told: who joins hears of no revocation that is older than its snapshot's history
+//  23. revoked from the start: what a revoked author made before is out as well, where it is not final
+//  24. words not told: who joins hears of no revocation that is older than its snapshot's history
 //
 // These four are of guests, chosen before their trial was written:
 //
-//  26. guests weigh what they claim: there is no bound on what they weigh together
-//  27. guests end a run: their tokens count for the budget
-//  28. guests close rounds: their deltas propose and close rounds and are parked as those of members are
-//  29. guests are believed: one that has folded a delta counts where chains differ, and gives snapshots
+//  25. guests weigh what they claim: there is no bound on what they weigh together
+//  26. guests end a run: their tokens count for the budget
+//  27. guests close rounds: their deltas propose and close rounds and are parked as those of members are
+//  28. guests are believed: one that has folded a delta counts where chains differ, and gives snapshots
 //
 // This one is of invites that have leaked:
 //
-//  30. each key has a rate of its own: those who came by one invite may say as much as there are keys
+//  29. each key has a rate of its own: those who came by one invite may say as much as there are keys
 //
 // This one is of members that lie:
 //
-//  31. copies count as work: a delta that is a copy of another weighs beside it
+//  30. copies count as work: a delta that is a copy of another weighs beside it
 //
 // This one is of the way in:
 //
-//  32. second chain: a joiner that gets nothing of a snapshot begins with genesis, whoever it hears
+//  31. second chain: a joiner that gets nothing of a snapshot begins with genesis, whoever it hears
 package mutants

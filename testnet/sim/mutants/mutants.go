@@ -97,9 +97,6 @@ var All = []Mutant{
 	{"first come in a full round", "full", []Edit{
 		{In: "room.beyond", New: "return r.have >= r.most"},
 	}},
-	{"names lost with a snapshot", "revoke", []Edit{
-		{In: "fragment.reset", Old: "outer.RevokedUpTo(t.Revoked, links[i].Round)", New: "nil"},
-	}},
 	{"revoked from the start", "revoke-calm", []Edit{
 		{In: "fragment.keptOut", Old: "at != 0 && d.Round >= at", New: "at != 0"},
 	}},

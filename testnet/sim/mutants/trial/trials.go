@@ -73,7 +73,6 @@ func worlds() []trialWorld {
 		{"leave", far("leave 1 @5s, leave 2 @9s")},
 		{"one-proof", proved()},
 		{"full", full()},
-		{"revoke", revoke("partition 0+1 @3s, revoke 4 @3500ms, merge @6s, kill 2 @7s, start 2 @7500ms, join @8s")},
 		{"revoke-calm", revoke("revoke 4 @3500ms")},
 		{"revoke-late", revokeLate()},
 	}
