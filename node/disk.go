@@ -75,8 +75,11 @@ var ErrFolderGone = errors.New("is no longer there: it was deleted or moved whil
 
 // gone says that the node's folder is no longer where it was. It may be called from any goroutine.
 func (n *node) gone() bool {
-	info, err := os.Stat(n.cfg.Dir)
-	return errors.Is(err, fs.ErrNotExist) || n.placed != nil && err == nil && !os.SameFile(info, n.placed)
+	if n.placed == nil {
+		return false // it has not started
+	}
+	info, err := os.Stat(n.place)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, n.placed)
 }
 
 // seekFolder ends the node once its folder has gone. What is written into files that have no name is lost, and a new folder under

@@ -60,7 +60,8 @@ type node struct {
 	machine  *core.Machine // of the replica
 	finished bool
 	fatal    error
-	placed   os.FileInfo // what cfg.Dir was when the node started
+	place    string      // cfg.Dir from the root on
+	placed   os.FileInfo // what it was when the node started
 	began    bool        // the loop has
 	streams
 	shutdown

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -43,7 +44,11 @@ func Run(ctx context.Context, cfg Config) (status.Snapshot, error) {
 		return status.Snapshot{}, store.Explain(err, cfg.Dir)
 	}
 	n := newNode(cfg)
-	if n.placed, err = os.Stat(cfg.Dir); err != nil {
+	n.place, err = filepath.Abs(cfg.Dir) // the name "." stays good when what it means has gone
+	if err == nil {
+		n.placed, err = os.Stat(n.place)
+	}
+	if err != nil {
 		return status.Snapshot{}, store.Explain(err, cfg.Dir)
 	}
 	return n.takePart(ctx)

@@ -38,3 +38,6 @@ func Free(dir string) (int64, error) {
 	}
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
+
+// alive says that there is a process of that number.
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

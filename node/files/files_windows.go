@@ -84,3 +84,9 @@ func Free(dir string) (int64, error) {
 	}
 	return int64(min(free, math.MaxInt64)), nil
 }
+
+// alive says that there is a process of that number.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Release() == nil
+}

@@ -5,11 +5,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
-// part is the name of what is not whole yet: hidden, beside the one that it gets, and nobody else's.
+// partEnd ends the names of what is not whole yet: hidden, beside the name that it gets, with the process that writes it.
+const partEnd = ".atoll-part"
+
+// part is a new name of that kind. What processes left that are no more goes.
 func part(path string) string {
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".atoll-part")
+	dir, base := filepath.Dir(path), "."+filepath.Base(path)+"."
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		middle, ours := strings.CutPrefix(e.Name(), base)
+		middle, ends := strings.CutSuffix(middle, partEnd)
+		if pid, err := strconv.Atoi(middle); ours && ends && err == nil && (pid == os.Getpid() || !alive(pid)) {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
+	return filepath.Join(dir, base+strconv.Itoa(os.Getpid())+partEnd)
 }
 
 // NewFolder makes a folder of what fill writes into the one that it is given. Under its name the folder is whole or not there,
@@ -19,9 +33,12 @@ func NewFolder(path string, fill func(dir string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
 	}
-	dir := part(path)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
+	}
+	dir := part(path)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: errors.Unwrap(err)}
 	}
 	err := fill(dir)
 	if err == nil {
@@ -36,18 +53,24 @@ func NewFolder(path string, fill func(dir string) error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Write writes a file, in place of the one that had its name. The name shows what was there before or all of b, also after a
-// crash and on a full disk. What is no file, a link or a device, it writes to.
+// Write writes a file, in place of the one that had its name and with the mode of that. The name shows what was there before or all
+// of b, also after a crash and on a full disk. What is no file, a link or a device, it writes to, and a file in a folder that takes no
+// other.
 func Write(path string, b []byte, mode fs.FileMode) error {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, b, mode)
 	}
-	name := part(filepath.Clean(path))
-	err := os.WriteFile(name, b, mode)
 	if err == nil {
-		err = syncFile(name)
+		mode = info.Mode().Perm()
 	}
-	if err == nil {
+	name := part(filepath.Clean(path))
+	f, failed := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if failed != nil {
+		return os.WriteFile(path, b, mode)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = Rename(name, path)
 	}
 	if err != nil {

@@ -120,13 +120,16 @@ func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "page"), filepath.Join(dir, "link")
 	write(t, path, "old")
-	if err := os.Mkdir(part(path), 0o755); err != nil { // so it cannot write
+	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(path, []byte("new"), 0o600); err == nil {
-		t.Error("wrote where it cannot")
+	if err := Write(path, []byte("newer"), 0o644); err != nil {
+		t.Error(err)
 	}
-	if b, err := os.ReadFile(path); string(b) != "old" {
+	if info, err := os.Lstat(path); err != nil || OthersRead(info.Mode()) {
+		t.Errorf("what was private is not: %v, %v", info.Mode(), err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "newer" {
 		t.Errorf("%q, %v", b, err)
 	}
 	if err := os.Symlink(path, link); err != nil {
@@ -140,5 +143,21 @@ func TestWrite(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); string(b) != "new" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Two processes that write one name do not take each other's parts away.
+func TestPartsOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model")
+	other := filepath.Join(filepath.Dir(path), fmt.Sprintf(".model.%d%s", os.Getppid(), partEnd))
+	dead := filepath.Join(filepath.Dir(path), ".model.999999999"+partEnd)
+	if err := errors.Join(os.Mkdir(other, 0o755), os.Mkdir(dead, 0o755), NewFolder(path, fillAll)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(other); err != nil {
+		t.Errorf("the part of a process that runs: %v", err)
+	}
+	if _, err := os.Lstat(dead); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the part of one that is no more: %v", err)
 	}
 }

@@ -64,12 +64,13 @@ func TestWorse(t *testing.T) {
 		want    string
 	}{
 		{nil, ""},
-		{points(val, 0, 5.5, 4, 97), "a loss of 97, at first 5.5"},
-		{points(val, 5.5, 97, 0), "a loss of 97, at first 5.5"}, // the last moment has not measured it
+		{points(val, 0, 5.5, 4, 97), "(97, at first 5.5)"},
+		{points(val, 5.5, 97, 0), "(97, at first 5.5)"}, // the last moment has not measured it
 		{points(val, 5.5, 97, 5), ""},
 		{points(val, 2.9, 3), ""}, // it overfits
 		{points(loss, 5.5, 97), "a loss of 97, at first 5.5"},
 		{points(loss, 5.5, 5), ""},
+		{points(loss, 2, 3), ""},                                    // of other rows
 		{append(points(val, 5.5, 5), points(loss, 5.5, 97)...), ""}, // one batch says less than what is held out
 	} {
 		s := Snapshot{History: c.history}

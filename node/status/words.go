@@ -156,23 +156,26 @@ func (s Snapshot) Worth() string {
 	return ""
 }
 
-// worse is by how much a loss has to be above the first one that this node saw before it says so: a model that overfits a little is none.
-const worse = 1.1
+// By how much the model has to be worse than when this node first saw it before it says so: one that overfits a little is none, and the
+// loss of training is that of other rows each time.
+const (
+	worseHeldOut  = 1.1
+	worseTraining = 2
+)
 
 // Worse says that the model predicts held-out text worse than when this node first measured it, as that of a run with too
 // large steps does; "" otherwise. Where nobody measures, it goes by the loss of this node's training.
 func (s Snapshot) Worse() string {
-	for _, of := range []func(Point) float32{func(p Point) float32 { return p.Val }, func(p Point) float32 { return p.Loss }} {
-		first, last := float32(0), float32(0)
-		for _, p := range s.History {
-			first, last = cmp.Or(first, of(p)), cmp.Or(of(p), last)
-		}
-		switch {
-		case last > worse*first:
-			return fmt.Sprintf("the model predicts text worse than it did (a loss of %.4g, at first %.4g): do not use it", last, first)
-		case first > 0:
-			return ""
-		}
+	var val, loss, lastVal, lastLoss float32
+	for _, p := range s.History {
+		val, loss = cmp.Or(val, p.Val), cmp.Or(loss, p.Loss)
+		lastVal, lastLoss = cmp.Or(p.Val, lastVal), cmp.Or(p.Loss, lastLoss)
+	}
+	if lastVal > worseHeldOut*val {
+		return fmt.Sprintf("the model predicts held-out text worse than it did (%.4g, at first %.4g): do not use it", lastVal, val)
+	}
+	if val == 0 && lastLoss > worseTraining*loss {
+		return fmt.Sprintf("the model predicts what it is trained on worse than it did (a loss of %.4g, at first %.4g): do not use it", lastLoss, loss)
 	}
 	return ""
 }

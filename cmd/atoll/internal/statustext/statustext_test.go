@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 		{EndLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte, where less is better, on 16.0 KiB of held-out text, state digest 3434343434"},
 		{EndLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
 		{EndLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
-		{EndLine(worse), "the run is over: 750k tokens folded. The model predicts text worse than it did (a loss of 97, at first 5.5): do not use it"},
+		{EndLine(worse), "the run is over: 750k tokens folded. The model predicts held-out text worse than it did (97, at first 5.5): do not use it"},
 		{progressLine(own), "finished step 120  loss 2.500  folded 25.0 % of 3.00M  3m8s left  12.0k tokens/s  1 peer  held out 3.220 nats/token"},
 		{qualityText(training), "2.750 bits/byte, where less is better, on 16.0 KiB of held-out text at 740k tokens"},
 		{qualityText(own), "loss 3.220 nats/token on 16.4k tokens that the learner holds out at 740k tokens"},
