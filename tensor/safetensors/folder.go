@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func (m *Model) openFiles(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, names[0])); err != nil {
 		b, err := readText(path)
 		if m.Adapters || errors.Is(err, fs.ErrNotExist) {
-			return noWeights(dir, names[0])
+			return m.openOther(dir, names[0])
 		}
 		if err == nil {
 			index, err = parseIndex(b)
@@ -52,7 +53,7 @@ func (m *Model) openFiles(dir string) error {
 			return fmt.Errorf("%s names %.200q, which is outside of its folder", path, name)
 		}
 		if err := m.add(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s names %s, which is not there: fetch that file too", path, name)
+			return cmp.Or(linked(filepath.Join(dir, name)), fmt.Errorf("%s names %s, which is not there: fetch that file too", path, name))
 		} else if err != nil {
 			return err
 		}
@@ -60,10 +61,29 @@ func (m *Model) openFiles(dir string) error {
 	return m.follow(dir, index)
 }
 
+// openOther takes the only file of a folder that is of no model, such as one with the initial values of a run.
+func (m *Model) openOther(dir, only string) error {
+	if found, err := fs.Glob(os.DirFS(dir), "*.safetensors"); err == nil && len(found) == 1 && m.Config == nil && found[0] != only {
+		return m.add(filepath.Join(dir, found[0]))
+	}
+	return cmp.Or(linked(filepath.Join(dir, only)), noWeights(dir, only))
+}
+
+// linked says that a path which is not there is a link: a cache that is fetched in part has such.
+func linked(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s is a link to a file that is not there: fetch the model anew", path)
+}
+
 // noWeights says what a folder has instead.
 func noWeights(dir, only string) error {
 	others := regexp.MustCompile(`^(pytorch_model|adapter_model|consolidated|tf_model|flax_model)|\.(safetensors|gguf)$`)
 	entries, _ := os.ReadDir(dir) // what cannot be read is not there
+	if cut, err := fs.Glob(os.DirFS(dir), "model-?????-of-?????.safetensors"); err == nil && len(cut) > 0 && only == weightsFile {
+		return fmt.Errorf("%s has %s, and no %s, which says what is where: fetch that too", dir, cut[0], indexFile)
+	}
 	for _, e := range entries {
 		if others.MatchString(e.Name()) {
 			return fmt.Errorf("%s has no %s and no index, but %s: load that with the program that it is for, and write it by save_pretrained into another folder", dir, only, e.Name())
@@ -72,11 +92,19 @@ func noWeights(dir, only string) error {
 	return fmt.Errorf("%s has no %s", dir, only)
 }
 
+// readText reads a file without the mark that editors of Windows begin it with. The error does not name it.
 func readText(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxText {
 		return nil, fmt.Errorf("it has %d bytes; at most %d", info.Size(), maxText)
 	}
-	return os.ReadFile(path)
+	b, err := os.ReadFile(path)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) && linked(path) != nil {
+		err = errors.New("it is a link to a file that is not there: fetch the model anew")
+	}
+	return bytes.TrimPrefix(b, []byte("\ufeff")), err
 }
 
 // parseIndex returns the file of each tensor.

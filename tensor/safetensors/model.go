@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -74,14 +75,17 @@ func (m *Model) Read(t Tensor, dst []float32) error {
 	if err := t.file.Read(t, dst); err != nil {
 		return fmt.Errorf("%s: %w", t.file.name, err)
 	}
-	wrong := 0
+	wrong, how := 0, "infinite or no numbers"
 	for _, x := range dst {
 		if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
 			wrong++
 		}
 	}
+	if t.DType == "F64" {
+		how = "infinite, no numbers or too large for float32"
+	}
 	if wrong > 0 {
-		return fmt.Errorf("%s: %d of the %d values of tensor %.200q are infinite or no numbers: nothing can be trained from them; take an earlier checkpoint", t.file.name, wrong, len(dst), t.Name)
+		return fmt.Errorf("%s: %d of the %d values of tensor %.200q are %s: nothing can be trained from them; take an earlier checkpoint", t.file.name, wrong, len(dst), t.Name, how)
 	}
 	return nil
 }
@@ -90,12 +94,14 @@ func (m *Model) Read(t Tensor, dst []float32) error {
 type config struct {
 	Kind      string          `json:"model_type"`
 	Text      json.RawMessage `json:"text_config"` // of a model of several parts
-	Quantized json.RawMessage `json:"quantization_config"`
+	Quantized map[string]any  `json:"quantization_config"`
 	Tied      *bool           `json:"tie_word_embeddings"`
 	Positions int             `json:"max_position_embeddings"`
 	OldPlaces int             `json:"n_positions"`
 	Vocab     int             `json:"vocab_size"`
-	Projected int             `json:"word_embed_proj_dim"` // this and the following: of embeddings
+	Projected int             `json:"word_embed_proj_dim"` // this and the following: of embeddings, which may be narrower than layers
+	Factor    int             `json:"embedding_size"`
+	Input     int             `json:"input_embedding_size"`
 	Hidden    int             `json:"hidden_size"`
 	OldWidth  int             `json:"n_embd"`
 	Width     int             `json:"d_model"`
@@ -103,11 +109,14 @@ type config struct {
 
 // parse reads a config. The words of a model of somebody's own may mean something else.
 func (c *config) parse(b []byte) error {
+	if string(bytes.TrimSpace(b)) == "null" {
+		return errors.New("it is null, and says nothing of the model: fetch it anew")
+	}
 	err := json.Unmarshal(b, c)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" && c.Kind == "" {
 		err = nil
 	}
-	if err == nil && len(c.Quantized) > 0 && string(c.Quantized) != "null" {
+	if err == nil && len(c.Quantized) > 0 {
 		err = errors.New("it has a quantization_config: " + quantized)
 	}
 	return err
@@ -141,18 +150,20 @@ func (m *Model) parseConfig() error {
 			m.Config, c.Tied = append(fmt.Appendf(nil, `{"tie_word_embeddings":%v,`, *tied), m.Config[1:]...), tied
 		}
 	}
-	m.Rows = max(c.Positions, c.OldPlaces, 0)
+	if m.Rows = max(c.Positions, 0); !strings.Contains(c.Kind, "t5") { // whose places are relative: rows of any length
+		m.Rows = max(m.Rows, c.OldPlaces)
+	}
 	return err
 }
 
 // choose keeps what is trained, under the model's names.
 func (m *Model) choose() error {
 	var kept []Tensor
-	others := 0
+	others, dropped := 0, ""
 	for _, t := range m.Tensors {
 		name, ofText := m.nameOf(t.Name)
 		if t.Name = name; !ofText {
-			others++
+			others, dropped = others+1, cmp.Or(dropped, name)
 			continue
 		}
 		why, err := m.judge(t)
@@ -166,9 +177,25 @@ func (m *Model) choose() error {
 		}
 	}
 	if m.Tensors = kept; others > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("%d tensors are of other parts than that for text, which alone is trained and exported", others))
+		m.Notes = append(m.Notes, fmt.Sprintf("%s of other parts than that for text, which alone is trained and exported", map[bool]string{true: "1 tensor is", false: fmt.Sprint(others, " tensors are")}[others == 1]))
 	}
-	return m.tie()
+	return cmp.Or(m.readsTokens(dropped), m.tie())
+}
+
+// readsTokens refuses a model without embeddings, of which something is missing or is not known as a part for text.
+func (m *Model) readsTokens(dropped string) error {
+	tied := m.config.Tied != nil && *m.config.Tied && len(m.Tensors) > 1 // old files may have the head alone
+	has := slices.ContainsFunc(m.Tensors, func(t Tensor) bool {
+		rows := len(t.Shape) == 2 && (t.Shape[0] == m.config.Vocab || strings.Contains(t.Name, "embed"))
+		return isEmbedding(t) || !isHead(t) && rows || isHead(t) && tied
+	})
+	switch {
+	case has || m.Adapters || m.config.Kind == "" && !m.parts:
+		return nil
+	case dropped != "":
+		return fmt.Errorf("%s has a text_config, and no embeddings are under the names of a part for text; the first tensor that is not is %.200q: save that part alone as a model of its own, by save_pretrained", m.path, dropped)
+	}
+	return fmt.Errorf("%s is of a model that reads tokens, and no tensor to train has its embeddings: fetch its files anew, or leave model_type out of a config of your own", m.path)
 }
 
 // nameOf is the name of a tensor in the model for text alone, and whether that has the tensor.
@@ -176,10 +203,15 @@ func (m *Model) nameOf(name string) (string, bool) {
 	if !m.parts || strings.HasPrefix(name, "lm_head.") {
 		return name, true
 	}
-	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // since transformers 4.52
-		return "model." + rest, true
+	for _, part := range []string{"language_model.", "text_model."} {
+		if rest, ok := strings.CutPrefix(name, "model."+part); ok { // since transformers 4.52
+			return "model." + rest, true
+		}
+		if rest, ok := strings.CutPrefix(name, part); ok {
+			return rest, true
+		}
 	}
-	return strings.CutPrefix(name, "language_model.")
+	return name, false
 }
 
 var oneExpert = regexp.MustCompile(`\.experts\.\d+\.`)
@@ -192,12 +224,14 @@ func (m *Model) judge(t Tensor) (why string, err error) {
 	if _, known := widths[t.DType]; !known {
 		return "", fmt.Errorf("is in %.20s: %s", t.DType, quantized)
 	}
-	vocab, width, needs := m.config.Vocab, cmp.Or(m.config.Projected, m.config.Hidden, m.config.OldWidth, m.config.Width), ""
+	c, needs := m.config, ""
+	vocab, width := c.Vocab, cmp.Or(c.Projected, c.Factor, c.Input, c.Hidden, c.OldWidth, c.Width)
 	switch {
 	case m.config.Kind == "": // somebody's own, whose words may mean something else
 	case isEmbedding(t) || isHead(t):
 		if len(t.Shape) != 2 || vocab > 0 && t.Shape[0] != vocab || width > 0 && t.Shape[1] != width {
-			return "", fmt.Errorf("has the shape %v, and %s says [%d %d], tokens and width: %s", t.Shape, m.path, vocab, width, another)
+			known := strings.NewReplacer(" 0 tokens and a width of 0", " tokens and a width", " 0 tokens and", "", " and a width of 0", "") // 0 is not said
+			return "", fmt.Errorf("has the shape %v, and %s says%s: %s", t.Shape, m.path, known.Replace(fmt.Sprintf(" %d tokens and a width of %d", vocab, width)), another)
 		}
 	case oneExpert.MatchString(t.Name):
 		needs = "learners need transformers 4: each expert has tensors of its own, and version 5 has one for all of a layer"
@@ -216,11 +250,14 @@ func constant(t Tensor) string {
 	switch {
 	case mask && isOneOf(t.Name, "bias"), isOneOf(t.Name, "masked_bias", "rotary_emb.inv_freq"):
 		return "a constant of the model"
-	case t.DType == "I64" || t.DType == "BOOL":
+	case t.DType == "BOOL", wholes.MatchString(t.DType) && !packed.MatchString(t.Name):
 		return "it is in " + t.DType
 	}
 	return ""
 }
+
+// Whole numbers are counts and places, or quantized weights where the name says so.
+var wholes, packed = regexp.MustCompile(`^[IU](8|16|32|64)$`), regexp.MustCompile(`(weight|zeros|scales|blocks|packed)$`)
 
 // isEmbedding and isHead say so by the name. The head makes logits.
 func isEmbedding(t Tensor) bool {

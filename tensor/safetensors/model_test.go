@@ -88,13 +88,26 @@ func TestModelsAreChosenAsTransformersDoes(t *testing.T) {
 		"a mask":               {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("h.0.attn.bias", "U8", 4, "[1,1,2,2]")}, notes: "h.0.attn.bias is not trained: a constant of the model"},
 		"parts": {files: map[string]string{"config.json": `{"model_type":"gemma3","text_config":` + tied(llama) + `}`,
 			"model.safetensors": file(t, 1, of("language_model.model.embed_tokens.weight", 4, 2), of("language_model.model.layers.0.mlp.up_proj.weight", 3, 2), of("vision_tower.layers.7.weight", 9))},
-			want: names[:2], notes: "1 tensors are of other parts than that for text"},
+			want: names[:2], notes: "1 tensor is of other parts than that for text"},
 		"parts, newer names": {files: map[string]string{"config.json": `{"model_type":"gemma3","text_config":` + llama + `}`,
 			"model.safetensors": file(t, 1, of("model.language_model.embed_tokens.weight", 4, 2), of("model.language_model.layers.0.mlp.up_proj.weight", 3, 2), of("model.vision_tower.weight", 9), head)},
-			want: names, notes: "1 tensors are of other parts than that for text"},
+			want: names, notes: "1 tensor is of other parts than that for text"},
 		"a tie of the whole": {files: map[string]string{"config.json": `{"model_type":"x","tie_word_embeddings":true,"text_config":` + silent(llama) + `}`,
 			"model.safetensors": file(t, 1, of("language_model.model.embed_tokens.weight", 4, 2), of("language_model.lm_head.weight", 4, 2))},
 			want: names[:1], notes: "lm_head.weight is not trained: the config ties it"},
+		"parts, a text_model": {files: map[string]string{"config.json": `{"model_type":"idefics3","text_config":` + llama + `}`,
+			"model.safetensors": file(t, 1, of("model.text_model.embed_tokens.weight", 4, 2), of("model.text_model.layers.0.mlp.up_proj.weight", 3, 2), of("model.vision_model.x", 9), of("model.connector.x", 9), head)},
+			want: names, notes: "2 tensors are of other parts than that for text"},
+		"parts, a text_model alone": {files: map[string]string{"config.json": `{"text_config":` + llama + `}`, "model.safetensors": file(t, 1, of("text_model.embed_tokens.weight", 4, 2))}, want: []string{"embed_tokens.weight"}},
+		"narrow embeddings":         {files: map[string]string{"config.json": `{"model_type":"electra","vocab_size":4,"hidden_size":8,"embedding_size":2}`, "model.safetensors": file(t, 1, of("e.word_embeddings.weight", 4, 2))}, want: []string{"e.word_embeddings.weight"}},
+		"narrow input":              {files: map[string]string{"config.json": `{"model_type":"rembert","vocab_size":4,"hidden_size":8,"input_embedding_size":2}`, "model.safetensors": file(t, 1, of("e.word_embeddings.weight", 4, 2))}, want: []string{"e.word_embeddings.weight"}},
+		"other embeddings":          {files: map[string]string{"config.json": `{"model_type":"mamba","vocab_size":4}`, "model.safetensors": file(t, 1, of("shared.weight", 4, 2))}, want: []string{"shared.weight"}},
+		"a count":                   {files: map[string]string{"config.json": `{"model_type":"llama"}`, shard1: file(t, 1, embed), shard2: typed("steps", "I32", 4, "[1]"), indexFile: `{"weight_map":{"steps":"` + shard2 + `","model.embed_tokens.weight":"` + shard1 + `"}}`}, want: names[:1], notes: "steps is not trained: it is in I32"},
+		"a count of one's own":      {files: map[string]string{"config.json": `{}`, "model.safetensors": typed("seen", "U8", 4, "[4]")}, notes: "seen is not trained: it is in U8"},
+		"not quantized":             {files: map[string]string{"config.json": with(llama, `"quantization_config":{}`), "model.safetensors": whole}, want: names},
+		"not quantized, null":       {files: map[string]string{"config.json": with(llama, `"quantization_config":null`), "model.safetensors": whole}, want: names},
+		"a mark before":             {files: map[string]string{"config.json": "\ufeff" + llama, "model.safetensors": whole}, want: names},
+		"the only file":             {files: map[string]string{"first.safetensors": whole, "README.md": "x"}, want: names},
 		"experts each": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.block_sparse_moe.experts.0.w1.weight", 2, 2), head)},
 			want: []string{embed.Name, "model.layers.0.block_sparse_moe.experts.0.w1.weight", head.Name}, notes: "learners need transformers 4: each expert"},
 		"experts in one": {files: map[string]string{"config.json": strings.Replace(llama, `"llama"`, `"mixtral"`, 1), "model.safetensors": file(t, 1, embed, of("model.layers.0.mlp.experts.gate_up_proj", 2, 2, 2), head)},
@@ -155,17 +168,27 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 		"a pointer":          {weights("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"), "model.safetensors: the header says|a pointer of git-lfs"},
 		"cut file":           {weights(whole[:len(whole)-1]), `model.safetensors: tensor "lm_head.weight" is at |cut off or damaged`},
 		"longer file":        {weights(whole + "x"), "model.safetensors: the header has |bytes of values|damaged"},
+		"an empty file":      {weights(""), "model.safetensors: 0 bytes are no file of tensors: fetch it anew"},
+		"no index":           {map[string]string{"config.json": llama, shard1: whole, shard2: whole, "consolidated.safetensors": whole}, "has " + shard1 + ", and no " + indexFile + "|fetch that too"},
+		"two others":         {map[string]string{"a.safetensors": whole, "b.safetensors": whole}, "has no model.safetensors and no index, but a.safetensors"},
+		"null":               {config(" null\n"), "config.json: it is null|fetch it anew"},
+		"no embeddings":      {weights(file(t, 1, layer, head)), "config.json is of a model that reads tokens, and no tensor to train has its embeddings|fetch its files anew"},
+		"unknown parts":      {map[string]string{"config.json": `{"model_type":"qwen2_5_vl","text_config":` + llama + `}`, "model.safetensors": whole}, `config.json has a text_config|"model.embed_tokens.weight": save that part alone`},
+		"a tied part":        {map[string]string{"config.json": `{"text_config":` + tied(llama) + `}`, "model.safetensors": file(t, 1, head, layer)}, `"model.layers.0.mlp.up_proj.weight": save that part alone`},
+		"width alone":        {config(strings.Replace(llama, `"vocab_size":4,"hidden_size":2`, `"hidden_size":3`, 1)), "config.json says a width of 3: "},
+		"tokens alone":       {config(strings.Replace(llama, `"vocab_size":4,"hidden_size":2`, `"vocab_size":3`, 1)), "config.json says 3 tokens: "},
+		"neither":            {map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": file(t, 1, of(embed.Name, 8))}, "config.json says tokens and a width: "},
 		"no JSON":            {config(`{`), "config.json: unexpected end"},
 		"a list":             {config(`[]`), "config.json: |array"},
 		"rows of text":       {config(with(llama, `"max_position_embeddings":"many"`)), `config.json: |max_position_embeddings`},
 		"long config":        {config(with(llama, `"x":"`+strings.Repeat("x", maxText)+`"`)), "config.json: it has |at most 16777216"},
-		"vocabulary":         {config(strings.Replace(llama, `"vocab_size":4`, `"vocab_size":5`, 1)), `model.safetensors: tensor "model.embed_tokens.weight" has the shape [4 2]|config.json says [5 2]`},
-		"width":              {config(strings.Replace(llama, `"hidden_size":2`, `"hidden_size":3`, 1)), `has the shape [4 2]|says [4 3]`},
+		"vocabulary":         {config(strings.Replace(llama, `"vocab_size":4`, `"vocab_size":5`, 1)), `model.safetensors: tensor "model.embed_tokens.weight" has the shape [4 2]|config.json says 5 tokens and a width of 2: `},
+		"width":              {config(strings.Replace(llama, `"hidden_size":2`, `"hidden_size":3`, 1)), `has the shape [4 2]|says 4 tokens and a width of 3: `},
 		"a flat embedding":   {weights(file(t, 1, of(embed.Name, 8), layer, head)), "has the shape [8]"},
 		"another head":       {weights(file(t, 1, embed, layer, of("lm_head.weight", 2, 4))), `"lm_head.weight" has the shape [2 4]`},
 		"nobody knows":       {config(strings.Replace(silent(llama), `"llama"`, `"nonesuch"`, 1)), "does not say whether lm_head.weight is tied|true or false"},
 		"quantized":          {config(with(llama, `"quantization_config":{"bits":4}`)), "config.json: it has a quantization_config|F32"},
-		"quantized part":     {config(`{"text_config":{"model_type":"llama","quantization_config":{}}}`), "it has a quantization_config"},
+		"quantized part":     {config(`{"text_config":{"model_type":"llama","quantization_config":{"bits":8}}}`), "it has a quantization_config"},
 		"eight bits":         {weights(typed("model.layers.0.q.weight", "I8", 4, "[2,2]")), `model.safetensors: tensor "model.layers.0.q.weight" is in I8: quantized|F32`},
 		"a float of eight":   {weights(typed("model.layers.0.q.weight", "F8_E4M3", 4, "[2,2]")), "is in F8_E4M3: quantized"},
 		"packed":             {weights(typed("model.layers.0.q.qweight", "I32", 4, "[1]")), "is in I32: quantized"},
@@ -175,6 +198,47 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), part) || inner.MatchString(strings.ReplaceAll(err.Error(), os.TempDir(), "")) {
 				t.Errorf("%s: error %v, want %q", name, err, part)
 			}
+		}
+	}
+}
+
+// What is at a path and is no file is said as it is.
+func TestWhatIsNoFileIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		made func(path string) error
+		want string
+	}{
+		"model.safetensors":   {func(path string) error { return os.Symlink("gone", path) }, "model.safetensors is a link to a file that is not there: fetch"},
+		"config.json":         {func(path string) error { return os.Symlink("gone", path) }, "config.json: it is a link to a file that is not there: fetch"},
+		shard2:                {func(path string) error { return os.Symlink("gone", path) }, shard2 + " is a link to a file that is not there: fetch"},
+		"weights":             {func(path string) error { return os.Mkdir(path, 0o755) }, "is a folder, and a file of tensors belongs there: fetch"},
+		"adapter_config.json": {func(path string) error { return os.Mkdir(path, 0o755) }, "adapter_config.json: is a directory"},
+	} {
+		files := map[string]string{"config.json": llama, "model.safetensors": file(t, 1, embed, layer, head)}
+		delete(files, name)
+		if name == shard2 || name == "weights" {
+			delete(files, "model.safetensors")
+			files[indexFile] = `{"weight_map":{"x":"` + name + `"}}`
+		}
+		dir := folder(t, nil, files)
+		if err := c.made(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenModel(dir)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), dir) != 1 {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Rows are as long as a model has places, and T5's are relative.
+func TestRowsAreThoseOfPlaces(t *testing.T) {
+	for config, want := range map[string]int{
+		`{"model_type":"gpt2","n_positions":8}`: 8, `{"model_type":"mt5","n_positions":8}`: 0, `{"max_position_embeddings":9}`: 9, `{"max_position_embeddings":-1}`: 0,
+	} {
+		m := &Model{Config: []byte(config)}
+		if err := m.parseConfig(); err != nil || m.Rows != want {
+			t.Errorf("%s: %v, rows of %d, want %d", config, err, m.Rows, want)
 		}
 	}
 }
@@ -203,6 +267,8 @@ func TestValuesThatAreNoNumbersAreRefused(t *testing.T) {
 	}
 	defer wide.Close()
 	if err := wide.Read(wide.Tensors[0], dst[:1]); err == nil || !strings.Contains(err.Error(), "1 of the 1 values") {
+		t.Error(err)
+	} else if !strings.Contains(err.Error(), "too large for float32") {
 		t.Error(err)
 	}
 }

@@ -59,6 +59,9 @@ type File struct {
 // Open reads the header of a file of so many bytes. The error names what is wrong.
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	var head [8]byte
+	if size < int64(len(head)) {
+		return nil, fmt.Errorf("%d bytes are no file of tensors: fetch it anew", size)
+	}
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		return nil, fmt.Errorf("%d bytes are no file of tensors: %w", size, err)
 	}
@@ -83,6 +86,9 @@ func OpenFile(name string) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	if info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%s is a folder, and a file of tensors belongs there: fetch the model anew", name), f.Close())
 	}
 	file, err := Open(f, info.Size())
 	if err != nil {
