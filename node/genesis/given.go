@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"atoll/gossip/wire"
@@ -31,6 +32,9 @@ const (
 // transformers would load them. The error names what is missing, or what no learner could train.
 func ReadModel(dir string) (*Source, error) {
 	none := fmt.Errorf("there is no %s: a model in the form of Hugging Face has one, adapters an adapter_config.json", filepath.Join(dir, "config.json"))
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is no folder: name the one with the model's config.json and model.safetensors", dir)
+	}
 	model, err := safetensors.OpenModel(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, none
@@ -59,8 +63,10 @@ func ReadModel(dir string) (*Source, error) {
 	}
 	g := Genesis{Layout: m.Layout}
 	const most = maxFirst * wire.ChunkSize / len(wire.Digest{}) * chunkValues // the list of their chunks has to fit
-	if n := g.Params(); g.BuiltIn() || n > most {
-		return nil, fmt.Errorf("%s has %d tensors with %d parameters to train; a run has 1 to %d parameters", dir, len(m.Layout), n, most)
+	if n := g.Params(); n > most {
+		return nil, fmt.Errorf("%s has %d parameters to train; a run has at most %d: take a smaller model, or train adapters of it", dir, n, most)
+	} else if g.BuiltIn() {
+		return nil, fmt.Errorf("%s has no tensors that can be trained: name the folder of a model, or fetch its files anew", dir)
 	}
 	slab, err := g.LoadTensors(dir)
 	if err != nil {

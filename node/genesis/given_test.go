@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -125,7 +126,7 @@ func sameJSON(t *testing.T, path, want string) bool {
 
 // Shards are one model, and what is missing or of another shape is named.
 func TestModelsThatDoNotFitAreRefused(t *testing.T) {
-	dir, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3), spec("b", 2, 2))
+	dir, _ := modelFolder(t, `{}`, spec("a", 3), spec("b", 2, 2))
 	m, err := ReadModel(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +135,13 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	other, _ := modelFolder(t, `{}`, spec("a", 4), spec("b", 2, 2))
 	less, _ := modelFolder(t, `{}`, spec("a", 3))
 	none := t.TempDir()
+	only, s := modelFolder(t, `{}`, spec("a", 3), spec("b", 2, 2))
+	if err := errors.Join(os.Remove(filepath.Join(only, "config.json")), os.Rename(filepath.Join(only, "model.safetensors"), filepath.Join(only, "mine.safetensors"))); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := g.LoadTensors(only); err != nil || !slices.Equal(in.Data, s.Data) {
+		t.Errorf("the only file of a folder: %v", err)
+	}
 	for path, want := range map[string]string{
 		other: `tensor "a" has the shape [4], the run's has [3]`, less: `tensor "b" of the run, of shape [2 2], is not there`,
 		none: "has no model.safetensors", filepath.Join(none, "x"): "no such file",
@@ -227,7 +235,7 @@ func TestModelsThatNoRunHasAreRefused(t *testing.T) {
 	for i := range many {
 		many[i] = spec(fmt.Sprint(i), 1)
 	}
-	nan, s := modelFolder(t, `{"model_type":"x"}`, spec("a", 3))
+	nan, s := modelFolder(t, `{}`, spec("a", 3))
 	s.Data[1] = float32(math.NaN())
 	var b bytes.Buffer
 	if err := safetensors.Write(&b, s, nil); err != nil {
@@ -241,10 +249,12 @@ func TestModelsThatNoRunHasAreRefused(t *testing.T) {
 		return dir
 	}
 	for dir, want := range map[string]string{
-		nan:                          `1 of the 3 values of tensor "a" are infinite or no numbers`,
-		folder(`{"model_type":"x"}`): "has 0 tensors with",
-		folder(`{}`, many...):        "the model has 8193 tensors; use at most 8192",
-		folder(`{}`, spec("a b", 1)): `the name "a b"`,
+		nan:                               `1 of the 3 values of tensor "a" are infinite or no numbers`,
+		folder(`{}`):                      "has no tensors that can be trained: name the folder of a model",
+		filepath.Join(nan, "config.json"): "config.json is no folder: name the one with",
+		folder(`{"model_type":"x"}`, spec("a", 1)):                         "of a model that reads tokens, and no tensor to train has its embeddings",
+		folder(`{}`, many...):                                              "the model has 8193 tensors; use at most 8192",
+		folder(`{}`, spec("a b", 1)):                                       `the name "a b"`,
 		folder(`{"model_type":"x","n_positions":"many"}`, spec("a", 1)):    `config.json: json: cannot unmarshal string`,
 		folder(`{"x":"`+strings.Repeat("x", maxRecipe)+`"}`, spec("a", 1)): "a run has room for 64512",
 	} {
@@ -257,7 +267,7 @@ func TestModelsThatNoRunHasAreRefused(t *testing.T) {
 
 // A model that is larger than any run is refused before its values are read: a file with holes claims any size.
 func TestLargeModelIsRefusedUnread(t *testing.T) {
-	dir, _ := modelFolder(t, `{"model_type":"x"}`, spec("a", 3))
+	dir, _ := modelFolder(t, `{}`, spec("a", 3))
 	const values = 1<<32 + 1<<16
 	header := fmt.Sprintf(`{"a":{"dtype":"F16","shape":[65537,65536],"data_offsets":[0,%d]}}`, 2*values)
 	path := filepath.Join(dir, "model.safetensors")
@@ -267,7 +277,7 @@ func TestLargeModelIsRefusedUnread(t *testing.T) {
 	if err := os.Truncate(path, 8+int64(len(header))+2*values); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadModel(dir); err == nil || !strings.Contains(err.Error(), "1 tensors with 4295032832 parameters to train; a run has 1 to 4294967296") {
+	if _, err := ReadModel(dir); err == nil || !strings.Contains(err.Error(), "has 4295032832 parameters to train; a run has at most 4294967296") {
 		t.Error(err)
 	}
 }
