@@ -186,7 +186,7 @@ func (c *NewCmd) invite(owner ed25519.PrivateKey, g genesis.Genesis) (member.Inv
 func (c *NewCmd) next(g genesis.Genesis) string {
 	line := "atoll join " + status.ShellWord(c.dir(g.Name))
 	if c.From != "" {
-		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g))
+		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g.Recipe))
 	}
 	if c.Profile != p2p.WAN { // the default of join
 		line += " --profile " + c.Profile
@@ -199,19 +199,19 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 
 // learner is a program that can train the run: the one for Hugging Face's models where the
 // config names one, otherwise a script of the user.
-func (c *NewCmd) learner(g genesis.Genesis) string {
+func (c *NewCmd) learner(recipe string) string {
 	line, tokenizer, known := "hf", "DIR", `"model_type":`
-	if genesis.Adapters(json.RawMessage(g.Recipe)) {
+	if genesis.Adapters(json.RawMessage(recipe)) {
 		line, known = "hf --base "+status.ShellWord(cmp.Or(c.Base, "DIR")), `"peft_type":"LORA"`
 	}
-	if !strings.Contains(g.Recipe, known) {
+	if !strings.Contains(recipe, known) {
 		return "python3 train.py"
 	}
 	dirs := []string{c.From, c.Base}
 	if i := slices.IndexFunc(dirs, hasTokenizer); i >= 0 {
 		tokenizer = dirs[i]
 	}
-	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(g.Recipe, "}", ","), `"vocab_size":256,`)
+	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(recipe, "}", ","), `"vocab_size":256,`)
 	if !ofBytes || c.Data == "" { // otherwise the node passes on the text
 		line += " --data " + status.ShellWord(cmp.Or(c.Data, "TEXT"))
 	}

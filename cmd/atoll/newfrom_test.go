@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,6 +86,10 @@ func TestPrintedCommandRuns(t *testing.T) {
 	if err := os.WriteFile(text, bytes.Repeat([]byte("light "), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	texts := filepath.Join(t.TempDir(), "texts")
+	if err := errors.Join(os.Mkdir(texts, 0o755), os.WriteFile(filepath.Join(texts, "a.txt"), bytes.Repeat([]byte("light "), 1000), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		from, data string
 		learner    []string // program and arguments
@@ -92,6 +97,8 @@ func TestPrintedCommandRuns(t *testing.T) {
 		{"it's a [model]", text, []string{"hf", "--data", text, "--tokenizer", "it's a [model]"}},
 		{"it's a [model]", "", []string{"hf", "--data", "TEXT", "--tokenizer", "it's a [model]"}},
 		{"bytes", text, []string{"hf"}},
+		{"bytes", texts, []string{"hf"}}, // the node passes on the text
+		{"bare", texts, []string{"python3", "train.py"}},
 		{"bytes", "", []string{"hf", "--data", "TEXT"}},
 		{"bare", text, []string{"python3", "train.py"}},
 		{"adapters", text, []string{"hf", "--base", "bytes", "--data", text, "--tokenizer", "DIR"}},
@@ -165,15 +172,22 @@ func TestNewFromRefuses(t *testing.T) {
 	modelIn(t, "model", bytesModel, true)
 	modelIn(t, "quantized", `{"model_type":"llama","quantization_config":{"bits":4}}`, true)
 	modelIn(t, "mistyped", `{"model_type":"llama","vocab_size":"x"}`, true)
+	modelIn(t, "narrow", `{"model_type":"llama","hidden_size":2}`, false)
+	modelIn(t, "float", `{"model_type":"llama","max_position_embeddings":1000.0}`, false)
 	modelIn(t, "wide", `{"model_type":"llama","hidden_size":3}`, true)
 	if err := os.Mkdir("texts", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"--from model --context 65":          "--context is 65, and the model of model takes rows of at most 64 tokens",
+		"--from model --context 65":          "--context is 65, and the model of model takes rows of at most 64 tokens: use fewer, or raise max_position_embeddings",
+		"--from narrow --data texts":         "--data texts is no file|pass a file",
+		"--from narrow --data goroot":        "--data goroot is no file|pass a file",
+		"--from model --data nosuch":         "nosuch: no such file or directory",
+		"--from model/config.json":           "model/config.json is no folder",
+		"--from float":                       "max_position_embeddings is of the kind number 1000.0, and a whole number belongs there",
 		"--from model --data texts":          "--data texts is no file|pass a file",
 		"--from quantized":                   "quantized/config.json: it has a quantization_config|F32",
-		"--from mistyped":                    "mistyped/config.json: vocab_size is of the kind string, and another belongs there",
+		"--from mistyped":                    "mistyped/config.json: vocab_size is of the kind string, and a whole number belongs there",
 		"--from wide":                        `wide/model.safetensors: tensor "model.embed_tokens.weight" has the shape [256 2]|fetch them anew`,
 		"--from absent":                      "there is no absent/config.json: a model in the form of Hugging Face has one",
 		"--from model --context 0":           "--context is 0; use more, or leave it out",

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -82,8 +84,6 @@ func (c *NewCmd) checkFrom() error {
 		return cli.BadUsage("--own-data goes without saying with --from: learners bring their own data, unless --data names the run's text")
 	case c.Context < 0:
 		return cli.BadUsage("--context is %d; use 1 or more tokens of a row", c.Context)
-	case c.Data != "" && !isFile("", c.Data) && !shards.IsDir(c.Data) && hasTokenizer(c.From):
-		return cli.BadUsage("--data %s is no file, and learners read the text of a model with a tokenizer from one: pass a file", c.Data)
 	case shards.IsDir(c.Data):
 		return cli.BadUsage("--data %s is a corpus, which only built-in models read: leave --from out, or pass the text", c.Data)
 	}
@@ -110,7 +110,7 @@ func (c *NewCmd) spec(now time.Time) (s genesis.Spec, b base, err error) {
 			b, err = c.base(s.From)
 		}
 		if err == nil && s.From.Rows > 0 && c.Context > s.From.Rows {
-			err = cli.BadUsage("--context is %d, and the model of %s takes rows of at most %d tokens", c.Context, c.From, s.From.Rows)
+			err = cli.BadUsage("--context is %d, and the model of %s takes rows of at most %d tokens: use fewer, or raise max_position_embeddings in its config.json, where its places are rotary", c.Context, c.From, s.From.Rows)
 		}
 	} else {
 		s.Name = cmp.Or(s.Name, genesis.ModelLabel(c.model()))
@@ -169,6 +169,10 @@ func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
 		return genesis.Text{Name: dir.Manifest.Name, Train: int(dir.Manifest.Pass()), Own: c.OwnData, Corpus: genesis.ShardsOf(dir.Manifest)}, dir.Manifest.Fits(s.Model.Context)
 	}
 	text, err := corpus.Open(c.Data)
+	_, missing := os.Stat(c.Data)
+	if c.From != "" && (missing == nil || err == nil) && !isFile("", c.Data) && strings.Contains(c.learner(string(s.From.Recipe)), " --data ") {
+		return t, cli.BadUsage("--data %s is no file, and learners read the text of a model of tokens from one: pass a file", c.Data)
+	}
 	if err != nil {
 		return t, err
 	}

@@ -253,7 +253,7 @@ var wrongInputs = []wrongInput{
 	{line: "new n --owner absent/x", code: 1, says: "absent/x|choose another"},
 	{line: "new n --model absent.json", code: 1, says: "absent.json|use tiny, small, base"},
 	{line: "new n --model cut.json", code: 1, says: "cut.json|write them like {"},
-	{line: "new n --model kind.json", code: 1, says: "kind.json: Vocab is of the kind string, and another belongs there; write them like {"},
+	{line: "new n --model kind.json", code: 1, says: "kind.json: Vocab is of the kind string, and a whole number belongs there; write them like {"},
 	{line: "new n --model list.json", code: 1, says: "list.json: it is of the kind array, and another belongs there"},
 	{line: "sim --scenario kind.json", code: 1, says: "kind.json: Seed is of the kind string|--save"},
 	{line: "data show kinds", code: 1, says: "kinds: manifest: shards is of the kind number, and another belongs there"},

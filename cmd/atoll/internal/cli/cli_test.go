@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,27 @@ func TestNumbersForPeople(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// A value of another kind is said with the kind that belongs there, in words of no language.
+func TestKindsInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"n":1.5}`: "n is of the kind number 1.5, and a whole number belongs there", `{"u":"x"}`: "u is of the kind string, and a whole number belongs there",
+		`{"f":"x"}`: "f is of the kind string, and a number belongs there", `{"s":1}`: "s is of the kind number, and a text in quotes belongs there",
+		`{"b":1}`: "b is of the kind number, and true or false belongs there", `{"m":1}`: "m is of the kind number, and another belongs there", `[]`: "it is of the kind array, and another belongs there",
+	} {
+		var v struct {
+			N int                `json:"n"`
+			U uint32             `json:"u"`
+			F float64            `json:"f"`
+			S string             `json:"s"`
+			B *bool              `json:"b"`
+			M map[string][]uint8 `json:"m"`
+		}
+		if err := json.Unmarshal([]byte(text), &v); err == nil || InWords(err) != want {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }
