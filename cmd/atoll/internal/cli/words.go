@@ -42,13 +42,13 @@ func Plainly(err error) error {
 
 // jsonSays is of a value of another kind or of an unknown field, and how people read it.
 var jsonSays = []says{
-	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go value of type ([^\s:;,]+)`), "it is of the kind $1, and <$2> belongs there"},
-	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go struct field (?:\w*\.)*(\S+) of type ([^\s:;,]+)`), "$2 is of the kind $1, and <$3> belongs there"},
+	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go value of type (struct \{.*\}|[^\s:;,]+)`), "it is of the kind $1, and <$2> belongs there"},
+	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go struct field (?:\w*\.)*(\S+) of type (struct \{.*\}|[^\s:;,]+)`), "$2 is of the kind $1, and <$3> belongs there"},
 	{regexp.MustCompile(`and <u?int\d*> belongs`), "and a whole number belongs"},
 	{regexp.MustCompile(`and <float\d+> belongs`), "and a number belongs"},
 	{regexp.MustCompile(`and <string> belongs`), "and a text in quotes belongs"},
 	{regexp.MustCompile(`and <\*?bool> belongs`), "and true or false belongs"},
-	{regexp.MustCompile(`and <\S+> belongs`), "and another belongs"},
+	{regexp.MustCompile(`and <.+> belongs`), "and another belongs"},
 	{regexp.MustCompile(`json: (unknown field)`), "$1"},
 }
 
