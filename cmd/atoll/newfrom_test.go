@@ -178,7 +178,11 @@ func TestNewFromRefuses(t *testing.T) {
 	if err := os.Mkdir("texts", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile("said.jsonl", []byte(strings.Repeat("{\"text\":\"said by many\"}\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
+		"--from narrow --data said.jsonl":    "--data said.jsonl is packed, converted, lines of JSON or Parquet|pass plain text",
 		"--from model --context 65":          "--context is 65, and the model of model takes rows of at most 64 tokens: use fewer, or raise max_position_embeddings",
 		"--from narrow --data texts":         "--data texts is no file|pass a file",
 		"--from narrow --data goroot":        "--data goroot is no file|pass a file",

@@ -3,7 +3,9 @@ package corpus
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -14,12 +16,15 @@ import (
 func readPath(name string, tally documents.Tally, take func(path string) bool, keep func(text []byte) bool) ([]byte, error) {
 	files, err := documents.List([]string{name}, tally)
 	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%w, %q for Go's own source, or nothing for Newton's Opticks, which comes with atoll", err, GoCode)
 	}
 	files = slices.DeleteFunc(files, func(f documents.File) bool { return !take(strings.TrimPrefix(f.Path, name)) })
 	data, err := readFiles(files, len(files) == 1 && files[0].Path == name, tally, keep)
 	if err == nil && len(data) == 0 {
-		err = fmt.Errorf("%s holds no text (%s): pass a folder of text", name, cmp.Or(tally.String(), "it is empty"))
+		err = fmt.Errorf("%s holds no text (%s): pass a file or a folder of text", name, cmp.Or(tally.String(), "it is empty"))
 	}
 	return data, err
 }

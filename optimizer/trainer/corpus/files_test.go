@@ -71,7 +71,7 @@ func TestOpenErrorsNameTheRemedy(t *testing.T) {
 		"missing":      "pass files and folders, \"goroot\"",
 		"notext.jsonl": `line 2: no field "text": text is in "body"`,
 		"bad.jsonl":    "line 2: it is not one JSON object a line",
-		"empty":        "holds no text (hidden names left out: 1): pass a folder of text",
+		"empty":        "holds no text (hidden names left out: 1): pass a file or a folder of text",
 		"tokens.bin":   "pass it to atoll data build with --tokenizer",
 	} {
 		_, err := Open(filepath.Join(root, name))

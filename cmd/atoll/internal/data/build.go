@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func (c *buildCmd) Run(ctx context.Context, out *cli.Console) error {
 	tally.Add(result.Tally)
 	out.Note(tally.String())
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: the same command goes on: %w", err)
+		return errors.New("interrupted: the same command goes on")
 	}
 	if err != nil {
 		return err

@@ -138,7 +138,10 @@ func checkUTF8(text []byte, before int64) error {
 		return nil
 	}
 	_, at, _ := transform.Bytes(encoding.UTF8Validator, text)
-	return fmt.Errorf("it is not UTF-8 from its byte %d on: convert it, from Latin-1 with `iconv -f LATIN1 -t UTF-8`", before+int64(at))
+	if !utf8.FullRune(text[at:]) {
+		return errDamaged // a character is cut in two
+	}
+	return fmt.Errorf("it is not UTF-8 from its byte %d on: if it is of another encoding convert it, from Latin-1 with `iconv -f LATIN1 -t UTF-8`, otherwise copy or download it again", before+int64(at))
 }
 
 // isBinary holds for what is no text: it has zero bytes or, in whatever encoding, control characters that text has not.
@@ -146,12 +149,17 @@ func isBinary(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 || bytes.HasPrefix(head, []byte("%PDF-")) {
 		return true
 	}
-	for cut := range min(utf8.UTFMax, len(head)+1) { // the last rune may go on
+	return !beginsUTF8(head) && bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\b\x1a\x1b", r) })
+}
+
+// beginsUTF8 says that a text that begins so may be UTF-8: the last rune may go on.
+func beginsUTF8(head []byte) bool {
+	for cut := range min(utf8.UTFMax, len(head)+1) {
 		if utf8.Valid(head[:len(head)-cut]) {
-			return false
+			return true
 		}
 	}
-	return bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\b\x1a\x1b", r) })
+	return false
 }
 
 func isParquet(head []byte) bool {

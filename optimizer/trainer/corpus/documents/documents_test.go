@@ -214,7 +214,7 @@ func TestWrongFiles(t *testing.T) {
 		{"d.jsonl", []byte("{\"text\":\"a\"}\n{\"text\" \"b\"}"), "line 2: it is not one JSON object a line"},
 		{"e.jsonl", []byte("[{\"text\":\"a\"}]"), "from an array with `jq -c '.[]'`"},
 		{"f.jsonl", []byte("{\n\"text\":\"a\"}"), "from objects with `jq -c .`, or leave broken ones out with atoll data build --skip-broken"},
-		{"g.jsonl", []byte("{\"text\":\"caf\xe9\"}"), "line 1: it is not UTF-8 from its byte 12 on: convert it"},
+		{"g.jsonl", []byte("{\"text\":\"caf\xe9\"}"), "line 1: it is not UTF-8 from its byte 12 on: if it is of another encoding convert it"},
 		{"h.jsonl", []byte("{\"text\":\"a\"}{}"), "line 1: it is not one JSON object a line"},
 		{"list.json", []byte("[\n{\"text\":\"a\"}\n]"), "from an array with `jq -c '.[]'`"},
 		{"object.json", []byte("{\n\"text\":\"a\"\n}"), "it is not one JSON object a line"},
@@ -238,9 +238,9 @@ func TestWrongFiles(t *testing.T) {
 		{"a.png", []byte("\x89PNG\r\n\x1a\n\x00"), "it is binary"},
 		{"a.pdf", []byte("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"), "it is binary"},
 		{"random", []byte("\x8a\x01\xff\x99"), "it is binary"},
-		{"latin1.txt", []byte("caf\xe9 au lait"), "it is not UTF-8 from its byte 3 on: convert it, from Latin-1 with `iconv -f LATIN1 -t UTF-8`"},
-		{"late.txt", []byte(text + text + text + text + text + text + text + text + text + text + "caf\xe9"), "it is not UTF-8 from its byte 81003 on"},
-		{"cut.txt", []byte("caf\xc3"), "it is not UTF-8 from its byte 3 on"},
+		{"latin1.txt", []byte("caf\xe9 au lait"), "it is not UTF-8 from its byte 3 on: if it is of another encoding convert it, from Latin-1 with `iconv -f LATIN1 -t UTF-8`"},
+		{"late.txt", []byte(text + text + text + text + text + text + text + text + text + text + "caf\xe9 au lait"), "it is not UTF-8 from its byte 81003 on"},
+		{"cut.txt", []byte("caf\xc3"), "it is cut off or damaged"},
 		{"odd.txt", append(asUTF16("text", binary.LittleEndian), 'x'), "it is cut off or damaged"},
 		{"pointer.txt", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"), "`git lfs pull`"},
 		{"odd.bin", []byte{1, 0, 2}, "it is cut off or damaged"},
@@ -301,7 +301,7 @@ func TestBrokenLines(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"one", "two"}) || note[Broken] != 1 {
 		t.Errorf("%q, %q, %v", got, note, err)
 	}
-	if _, _, err = readAll(File{Path: write(t, "a.parquet", rows), Size: int64(len(rows))}, options); err == nil || !strings.Contains(err.Error(), "row 2: it is not UTF-8") {
+	if _, _, err = readAll(File{Path: write(t, "a.parquet", rows), Size: int64(len(rows))}, options); err == nil || !strings.Contains(err.Error(), "row 2: its text is not UTF-8") {
 		t.Error(err)
 	}
 }
@@ -335,4 +335,43 @@ func TestLongTextsAreCut(t *testing.T) {
 			t.Fatal("the documents together are not the text")
 		}
 	})
+}
+
+// A folder is read although some of what is in it is no text, and tells what was left out. Lines of JSON of other names are text unless the
+// field is there.
+func TestFoldersOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.txt": "plain\n", "latin.txt": "caf\xe9 au lait\n", "app.log": "{\"level\":\"info\"}\n{\"level\":\"warn\"}\n",
+		"number.txt": "{\"text\": 1}\nis prose\n", "said.log": "{\"text\":\"said\"}\n", "image.gz": "\x1f\x8b\x08\x00",
+	} {
+		if name == "image.gz" {
+			text = string(gzipped([]byte("\x00\x01")))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tally := Tally{}
+	files, err := List([]string{dir}, tally)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		err := f.Each(Options{Field: "text", End: -1, Tally: tally}, func(d Document, _ int64) error {
+			all.Write(d.Text)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "plain\n{\"level\":\"info\"}\n{\"level\":\"warn\"}\n{\"text\": 1}\nis prose\nsaid"
+	if all.String() != want {
+		t.Errorf("%q, want %q", all.String(), want)
+	}
+	if got := tally.String(); got != "binary files left out: 1, files that are not UTF-8 left out: 1" {
+		t.Error(got)
+	}
 }

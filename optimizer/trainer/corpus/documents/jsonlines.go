@@ -29,24 +29,22 @@ type jsonLines struct {
 var errLines = errors.New("it is not one JSON object a line: write such lines, from an array with `jq -c '.[]'`, from objects with `jq -c .`, " +
 	"or leave broken ones out with atoll data build --skip-broken")
 
-// isLines tells whether a text is lines of JSON: its name says so, or its first line is an object that has the
-// field or that another object follows.
+// isLines tells whether a text is lines of JSON: its name says so, or its first line is an object that has text in the field.
 func (f File) isLines(in *bufio.Reader, o Options) (bool, error) {
 	ending, _ := f.name()
 	if ending == ".jsonl" || ending == ".ndjson" {
 		return true, nil
 	}
 	head, err := peek(in, bufferSize)
-	line, rest, ended := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
+	line, _, ended := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 	if err != nil || len(line) == 0 || line[0] != '{' && line[0] != '[' {
 		return false, err
 	}
 	j := jsonLines{o: o, line: line}
 	err = j.scan()
-	another := bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("{"))
+	long, named := !ended && len(head) == bufferSize, ending == ".json" && !f.found
 	switch {
-	case err == nil && (j.kind != 0 || another || ending == ".json" && !f.found),
-		j.kind != 0 && !ended && len(head) == bufferSize: // a long line
+	case err == nil && (j.kind == '"' || j.kind == '[' || named), long && (j.kind != 0 || named && line[0] == '{'):
 		return true, nil
 	case ending == ".json" && !f.found:
 		return false, errLines

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -98,7 +99,10 @@ func (c *column) Next() (Document, error) {
 		if err := c.row(); err != nil {
 			return Document{}, err
 		}
-		err := checkUTF8(c.text, 0)
+		var err error
+		if !utf8.Valid(c.text) {
+			err = fmt.Errorf("its text is not UTF-8: %w", errDamaged)
+		}
 		if len(c.text) > maxDocument {
 			err = fmt.Errorf("it has %d bytes, of at most %d", len(c.text), maxDocument)
 		}

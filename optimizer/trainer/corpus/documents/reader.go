@@ -124,7 +124,6 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 	isPacked := kind != "" && remedy == "" && (!tokens || packed)
 	if err == nil && isPacked {
 		if in, err = unpack(in, file, kind); err == nil {
-			o.Tally[unpacked]++
 			f.Size = -1 // of the text
 			head, err = peek(in, binaryProbe)
 		}
@@ -133,6 +132,9 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 	case err != nil:
 		return nil, err
 	case tokens:
+		if isPacked {
+			o.Tally[unpacked]++
+		}
 		return newTokens(file, in, o.End)
 	case isParquet(head) && f.Size >= 0:
 		return newColumn(file, f.Size, o)
@@ -143,7 +145,14 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch what, err := f.refuse(head, isPacked); {
+	what, err := f.refuse(head, isPacked)
+	if err == nil && f.found && !beginsUTF8(head) {
+		what, err = "files that are not UTF-8", checkUTF8(head, 0)
+	}
+	if err == nil && isPacked {
+		o.Tally[unpacked]++
+	}
+	switch {
 	case err != nil && what != "" && f.found:
 		o.Tally[what+" left out"]++
 		in.Reset(bytes.NewReader(nil)) // it has no documents
