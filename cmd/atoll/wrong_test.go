@@ -248,7 +248,7 @@ var wrongInputs = []wrongInput{
 	{line: "new /proc/x", code: 1, says: "/proc/x|choose another folder"},
 	{line: "new n --data absent", code: 1, says: "absent|pass files and folders"},
 	{line: "new n --data /dev/null", code: 1, says: "/dev/null is a pipe or a device|pass a file or a folder"},
-	{line: "new n --data bare", code: 1, says: "bare holds no text|pass a folder of text"},
+	{line: "new n --data bare", code: 1, says: "bare holds no text|pass a file or a folder of text"},
 	{line: "new n --owner text.txt", code: 1, says: "text.txt|chmod 600"},
 	{line: "new n --owner absent/x", code: 1, says: "absent/x|choose another"},
 	{line: "new n --model absent.json", code: 1, says: "absent.json|use tiny, small, base"},
