@@ -48,7 +48,10 @@ func ReadModel(dir string) (*Source, error) {
 		return nil, none
 	}
 	m := &Source{Name: filepath.Base(path), Rows: model.Rows, Notes: model.Notes}
-	family := map[bool]string{true: peftFamily, false: transformersFamily}[model.Adapters]
+	family := transformersFamily
+	if model.Adapters {
+		family = peftFamily
+	}
 	if m.Recipe, err = json.Marshal(map[string]any{"family": family, "config": json.RawMessage(model.Config)}); err != nil {
 		return nil, err
 	}

@@ -176,8 +176,12 @@ func (m *Model) choose() error {
 			kept = append(kept, t)
 		}
 	}
+	count := "1 tensor is"
+	if others > 1 {
+		count = fmt.Sprint(others, " tensors are")
+	}
 	if m.Tensors = kept; others > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("%s of other parts than that for text, which alone is trained and exported", map[bool]string{true: "1 tensor is", false: fmt.Sprint(others, " tensors are")}[others == 1]))
+		m.Notes = append(m.Notes, count+" of other parts than that for text, which alone is trained and exported")
 	}
 	return cmp.Or(m.readsTokens(dropped), m.tie())
 }

@@ -146,9 +146,6 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 		return nil, err
 	}
 	what, err := f.refuse(head, isPacked)
-	if err == nil && f.found && !beginsUTF8(head) {
-		what, err = "files that are not UTF-8", checkUTF8(head, 0)
-	}
 	if err == nil && isPacked {
 		o.Tally[unpacked]++
 	}
