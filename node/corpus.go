@@ -111,7 +111,7 @@ func (n *node) loadCorpus(ctx context.Context, dir, path string) error {
 				return err
 			}
 		}
-		if err := n.cfg.disk.WriteFile(dir, f.name, b); err != nil {
+		if err := n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(data.Folder, f.name), b); err != nil {
 			return store.Explain(err, n.cfg.Dir)
 		}
 	}

@@ -39,7 +39,7 @@ func (c Config) learner() (string, error) {
 // what it is when it is ready.
 func (n *node) startLearner(ctx context.Context) error {
 	dir := n.learnerDir()
-	text, held, err := n.textFiles(dir)
+	text, held, err := n.textFiles()
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,10 @@ func (n *node) learnerIsSlow(took time.Duration) {
 // attaches says what has to come where the node waits for its learner.
 func (n *node) attaches() string { return external.Attached(n.learnerDir()) }
 
-func (n *node) learnerDir() string { return filepath.Join(n.cfg.Dir, "learner") }
+// learnerFolder is what of a node's folder is the learner's.
+const learnerFolder = "learner"
+
+func (n *node) learnerDir() string { return filepath.Join(n.cfg.Dir, learnerFolder) }
 
 // shownBytes is how much of what a learner calls its hardware peers are told.
 const shownBytes = 60
@@ -168,8 +171,8 @@ func (n *node) notifyLearner(l *external.Learner) error {
 }
 
 // textFiles are the part of the text to train on and the part that is held out, in files that the learner reads.
-func (n *node) textFiles(dir string) (train, held string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func (n *node) textFiles() (train, held string, err error) {
+	if err := os.MkdirAll(n.learnerDir(), 0o755); err != nil {
 		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.corpus != nil {
@@ -182,22 +185,23 @@ func (n *node) textFiles(dir string) (train, held string, err error) {
 	if n.data == nil {
 		return "", "", nil
 	}
-	if train, err = n.textFile(dir, "text-", n.data.Train()); err == nil {
-		held, err = n.textFile(dir, "held-out-", n.data.HeldOut())
+	if train, err = n.textFile("text-", n.data.Train()); err == nil {
+		held, err = n.textFile("held-out-", n.data.HeldOut())
 	}
 	return train, held, err
 }
 
 // textFile writes a part of the text. The file's name has the text's digest: another text is another file.
-func (n *node) textFile(dir, name string, part []byte) (string, error) {
-	path, err := filepath.Abs(filepath.Join(dir, name+n.data.SHA256()[:16]))
+func (n *node) textFile(name string, part []byte) (string, error) {
+	file := name + n.data.SHA256()[:16]
+	path, err := filepath.Abs(filepath.Join(n.learnerDir(), file))
 	if err != nil {
 		return "", err
 	}
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(part)) {
 		return path, nil
 	}
-	if err := n.cfg.disk.WriteFile(dir, filepath.Base(path), part); err != nil {
+	if err := n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(learnerFolder, file), part); err != nil {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
 	return path, nil

@@ -214,7 +214,9 @@ func (n *node) loop(ctx context.Context) error {
 // show makes a new status and has the ledger written.
 func (n *node) show() {
 	n.limit(time.Now())
-	n.seekFolder()
+	if n.seekFolder(); n.fatal != nil {
+		return
+	}
 	n.publishStatus()
 	n.flush()
 	n.check("write the trace", n.trace.Flush())

@@ -132,13 +132,9 @@ func (d Disk) syncDir(dir string) error {
 
 // WriteFile writes a file of mode 0600 into a node's folder, so that its name
 // shows either what was there before or all of b. It is not synced: for what is
-// nice to find again.
-func (d Disk) WriteFile(dir, name string, b []byte) error {
-	if err := makeTemp(dir); err != nil {
-		return err
-	}
-	return d.writeFile(dir, name, b, unsynced)
-}
+// nice to find again. The folder has been begun: by SaveGenesis, Open or LoadKey.
+// Nothing is begun here, as a folder that took the place of a node's is none of its.
+func (d Disk) WriteFile(dir, name string, b []byte) error { return d.writeFile(dir, name, b, unsynced) }
 
 // makeTemp makes the folder for what is not whole yet. It does not make the node's folder: who deleted that wants none.
 func makeTemp(dir string) error {
